@@ -1,0 +1,45 @@
+// What the daemon is told.
+#ifndef LETHE_CONNECTORS_KAFKA_OPTIONS_H_
+#define LETHE_CONNECTORS_KAFKA_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "lethe/options.h"
+#include "src/record/record_reader.h"
+
+namespace lethe::kafka {
+
+enum class Start { kEarliest, kLatest };
+enum class Delivery { kExactlyOnce, kAtLeastOnce };
+
+// A librdkafka property, passed through.
+using Property = std::pair<std::string, std::string>;
+
+struct DaemonOptions {
+  std::string brokers;  // bootstrap.servers
+  std::string input;
+  std::string output;
+  std::string group;
+  std::string instance;  // stable, and unique in the group
+
+  Start start = Start::kEarliest;  // for a group that has committed nothing
+  Delivery delivery = Delivery::kExactlyOnce;
+  int lanes = 1;
+  absl::Duration commit_interval = absl::Milliseconds(100);
+  bool exit_at_end = false;
+
+  RecordSpec record;
+  std::string counter_output;  // empty: no counters
+  StageOptions stage;
+
+  std::vector<Property> properties;
+};
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_OPTIONS_H_

@@ -1,0 +1,41 @@
+// The words that a caller and the stage exchange: an id's hash, an event, a verdict.
+#ifndef LETHE_EVENT_H_
+#define LETHE_EVENT_H_
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace lethe {
+
+// What the stage says of one event.
+enum class Verdict : uint8_t {
+  kUnique = 0,     // no event with this id was passed within the horizon
+  kDuplicate = 1,  // an event with this id was passed, or (at the stated rate) a false positive
+};
+
+// 128 bits of a seeded hash (XXH3) of an id. Two ids with the same IdHash are taken for the same id;
+// the chance of that for a pair is 2^-128. The halves are independent: filters take lines from `a`
+// and positions, shards and samples from `b` (never shards from the high bits of `a`, which would
+// thin out the lines that a shard can reach).
+struct IdHash {
+  uint64_t a = 0;
+  uint64_t b = 0;
+
+  friend bool operator==(IdHash x, IdHash y) { return x.a == y.a && x.b == y.b; }
+};
+
+// The hash of an id under a seed. The seed is a secret: without it nobody can choose ids that collide.
+IdHash HashId(absl::string_view id, uint64_t seed);
+
+// One event as the stage sees it. `time` is the record's timestamp; InfinitePast() means that it has
+// none, so that the record does not move stream time.
+struct Event {
+  IdHash id;
+  absl::Time time = absl::InfinitePast();
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_EVENT_H_

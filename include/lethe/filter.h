@@ -1,0 +1,71 @@
+// Membership filters that forget: what the stage asks of one, and how to make one.
+#ifndef LETHE_FILTER_H_
+#define LETHE_FILTER_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "lethe/event.h"
+#include "lethe/memory_budget.h"
+#include "lethe/options.h"
+#include "lethe/status.h"
+
+namespace lethe {
+
+// An id and the stream time at which it was judged. Stream time is in milliseconds since the Unix
+// epoch, Kafka's own unit; kNoStreamTime until the stream has a time.
+struct TimedId {
+  IdHash id;
+  int64_t stream_time_ms = 0;
+};
+inline constexpr int64_t kNoStreamTime = INT64_MIN;
+
+// A set of ids that forgets those older than a horizon H, in bounded memory.
+//
+// Promise: an id that was inserted at stream time s is contained at every stream time up to s + H, as
+// long as the memory limit was not reached (FilterStatus says so). An id that was never inserted is
+// contained with a probability that Status() states. What lies between H and the true window may get
+// either answer.
+//
+// The times in one call and from call to call must not decrease; a time below the last one counts as
+// the last one, and kNoStreamTime leaves time where it is.
+//
+// Thread safety: none. The stage gives every shard a filter and a lock. Const methods may run together.
+class Filter {
+ public:
+  virtual ~Filter() = default;
+
+  // contained[i] says whether ids[i] is in the set. Changes nothing: neither the set, nor its time.
+  // Spans are of equal size. Does not allocate.
+  virtual void Contains(absl::Span<const IdHash> ids, absl::Span<Verdict> verdicts) const = 0;
+
+  // Inserts each id, whether it is contained or not, at its stream time (which may refresh the filter).
+  virtual void Insert(absl::Span<const TimedId> ids) = 0;
+
+  // For each in order: advances to its time; contained is kDuplicate, else kUnique and inserted.
+  virtual void TestAndInsert(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) = 0;
+
+  // Moves the filter's time forward without an insertion: what is out of the window is forgotten.
+  virtual void AdvanceTo(int64_t stream_time_ms) = 0;
+
+  virtual FilterStatus Status() const = 0;
+};
+
+struct FilterOptions {
+  absl::Duration horizon = absl::Hours(24);
+  double target_fpp = 1e-6;
+  // Where the filter's memory is taken from; outlives the filter.
+  MemoryBudget* memory = nullptr;
+  Engine engine = Engine::kSliced;
+};
+
+// InvalidArgument if the options cannot be met (with the nearest that can be), ResourceExhausted if the
+// memory for the smallest such filter is not there.
+absl::StatusOr<std::unique_ptr<Filter>> NewFilter(const FilterOptions& options);
+
+}  // namespace lethe
+
+#endif  // LETHE_FILTER_H_

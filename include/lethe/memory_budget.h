@@ -1,0 +1,39 @@
+// The memory limit of a process, shared by all of its filters.
+#ifndef LETHE_MEMORY_BUDGET_H_
+#define LETHE_MEMORY_BUDGET_H_
+
+#include <atomic>
+#include <cstdint>
+
+namespace lethe {
+
+// Invariant: 0 <= used_bytes() <= limit_bytes(), whatever threads do. Thread-safe and lock-free.
+class MemoryBudget {
+ public:
+  explicit MemoryBudget(int64_t limit_bytes) : limit_bytes_(limit_bytes) {}
+  MemoryBudget(const MemoryBudget&) = delete;
+  MemoryBudget& operator=(const MemoryBudget&) = delete;
+
+  // Takes `bytes` from the budget, or takes nothing and returns false if they are not there.
+  bool Reserve(int64_t bytes) {
+    int64_t used = used_bytes_.load(std::memory_order_relaxed);
+    while (bytes <= limit_bytes_ - used) {
+      if (used_bytes_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed)) return true;
+    }
+    return false;
+  }
+
+  // Gives back what Reserve took.
+  void Release(int64_t bytes) { used_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+  int64_t used_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
+  int64_t limit_bytes() const { return limit_bytes_; }
+
+ private:
+  const int64_t limit_bytes_;
+  std::atomic<int64_t> used_bytes_{0};
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_MEMORY_BUDGET_H_

@@ -1,0 +1,48 @@
+// What a user states of a stage. Three things have no good default and are the user's to say: the
+// horizon, the false-positive target and the memory limit.
+#ifndef LETHE_OPTIONS_H_
+#define LETHE_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace lethe {
+
+// The membership filters to choose from; see include/lethe/filter.h.
+enum class Engine {
+  kSliced,     // forgetful Bloom filter, generations as bits of a cell; the default
+  kPublished,  // the N-FBF as published, on separate arrays; the reference
+};
+
+struct StageOptions {
+  // How late a retry may come after the first sending, in stream time. A larger one costs memory in
+  // proportion.
+  absl::Duration horizon = absl::Hours(24);
+
+  // The share of events, never seen within the window, that may be called duplicates. Each factor of
+  // ten costs some 7 bits per id in the window.
+  double target_fpp = 1e-6;
+
+  // For all filters of the stage together, in bytes.
+  int64_t memory_limit_bytes = int64_t{1} << 30;
+
+  // Parts of one partition's filter, each with a lock of its own (a stripe): a power of two from 1 to
+  // 256. More than one pays only if several threads judge events of the same partition.
+  int shards = 1;
+
+  Engine engine = Engine::kSliced;
+
+  // The seed of the ids' hash; a random one unless set. Set it only in tests: who knows it can aim
+  // collisions at other people's ids.
+  std::optional<uint64_t> hash_seed;
+};
+
+// OK, or InvalidArgument that names the option, what is wrong with it and the nearest that can be.
+absl::Status Validate(const StageOptions& options);
+
+}  // namespace lethe
+
+#endif  // LETHE_OPTIONS_H_

@@ -1,0 +1,46 @@
+// What filters and stages say of themselves, for people, metrics and tests. Plain values: a copy is a
+// consistent picture of the moment in which it was taken.
+#ifndef LETHE_STATUS_H_
+#define LETHE_STATUS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace lethe {
+
+// One filter, or the filters of a partition's shards together.
+struct FilterStatus {
+  // The shape, in the paper's letters. k is the bits set per id in one generation, m the bits of one
+  // generation, N the past generations, t the present refresh period (of the last full interval).
+  int past_generations = 0;         // N
+  absl::Duration refresh_period;    // t
+  int64_t bits_per_generation = 0;  // m
+  int bits_per_id = 0;              // k
+
+  int64_t ids = 0;           // inserted and not yet forgotten
+  absl::Duration window;     // what is covered now; at least the horizon, or all since the start
+  double fpp_modelled = 0;   // from the loads, by the layout's model
+  double fpp_estimated = 0;  // from the bits that are set; modelled where it is not made
+  double fpp_target = 0;
+  int64_t memory_bytes = 0;
+  int64_t refreshes = 0;
+  // Times that the memory limit kept the filter from growing.
+  int64_t limit_hits = 0;
+};
+
+// One partition of a stage. Counts are since it was opened.
+struct PartitionStatus {
+  std::string name;
+  absl::Time stream_time = absl::InfinitePast();
+  int64_t unique = 0;      // judged unique (and not taken back by an abort)
+  int64_t duplicates = 0;  // judged duplicate (likewise)
+  int64_t replayed = 0;    // inserted without a verdict
+  int64_t pending = 0;     // passed in the open transaction
+  FilterStatus filter;
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_STATUS_H_

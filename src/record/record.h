@@ -1,0 +1,30 @@
+// A record as the engine sees it, wherever it came from.
+#ifndef LETHE_SRC_RECORD_RECORD_H_
+#define LETHE_SRC_RECORD_RECORD_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace lethe {
+
+// Headers by name; the connector that read the record implements it.
+class RecordHeaders {
+ public:
+  virtual ~RecordHeaders() = default;
+  // The value of the last header of that name (Kafka allows several); nullopt if there is none or it is
+  // null. Valid as long as the record.
+  virtual std::optional<absl::string_view> Last(const std::string& name) const = 0;
+};
+
+// Views of a record's parts, nullopt where the part is null. Valid as long as the record.
+struct RecordView {
+  std::optional<absl::string_view> key;
+  std::optional<absl::string_view> value;
+  const RecordHeaders* headers = nullptr;
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_RECORD_RECORD_H_

@@ -1,0 +1,93 @@
+// Where an id, a time, a counter key and a delta are in a record, and how they are read.
+#ifndef LETHE_SRC_RECORD_RECORD_READER_H_
+#define LETHE_SRC_RECORD_RECORD_READER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "src/record/record.h"
+
+namespace lethe {
+
+// One place in a record: `key`, `value`, `header:NAME` or `json:/pointer` (RFC 6901).
+struct Field {
+  enum class Kind { kKey, kValue, kHeader, kJson };
+  Kind kind = Kind::kValue;
+  std::string name;  // the header's name, or the JSON pointer
+
+  // InvalidArgument says what is wrong, and the nearest right form.
+  static absl::StatusOr<Field> Parse(absl::string_view text);
+  std::string ToString() const;
+};
+
+// An id: one or more fields joined with '+', for example json:/client+json:/seq.
+//
+// Its bytes: key, value and headers as they are; a JSON string is the byte 's' and its unescaped UTF-8, a
+// JSON number the byte 'n' and its text as written (so 1 and 1.0 differ, and 1 and "1"). Where several are
+// joined, each is preceded by its length in bytes, 8 bytes little-endian. Objects, arrays, null, true and
+// false are no ids. Empty bytes are no id.
+struct IdSpec {
+  std::vector<Field> fields;
+
+  static absl::StatusOr<IdSpec> Parse(absl::string_view text);
+  std::string ToString() const;
+  bool reads_json() const;
+  // Changes whenever the same record may give other bytes: hex of a hash of ToString() and of the version
+  // of the rule above.
+  std::string Fingerprint() const;
+};
+
+struct RecordSpec {
+  IdSpec id;
+  std::optional<Field> time;  // JSON number: Unix milliseconds; JSON string: RFC 3339
+  std::optional<Field> counter_key;
+  std::optional<Field> counter_delta;
+};
+
+// What was found in one record. Views point into the record or into the reader, and are valid until the
+// reader's next Read().
+struct RecordFields {
+  enum class State {
+    kPresent,
+    kMissing,    // the record is well-formed, and has no usable value there
+    kMalformed,  // the record is broken: its value is not JSON, anywhere in it
+  };
+  State id_state = State::kMissing;
+  absl::string_view id;
+  // Why the id is missing or the record malformed, for people; empty if it is present.
+  absl::string_view reason;
+
+  State time_state = State::kMissing;
+  absl::Time time = absl::InfinitePast();
+
+  // kPresent only if key and delta both are: the delta a JSON integer that fits into int64 (or, from key,
+  // value or header, its decimal text).
+  State counter_state = State::kMissing;
+  absl::string_view counter_key;
+  int64_t counter_delta = 0;
+};
+
+// Reads the fields of a RecordSpec; parses JSON once per record, and checks all of it. Does not allocate
+// once it has seen its largest record. Thread-compatible: one reader per thread.
+class RecordReader {
+ public:
+  explicit RecordReader(RecordSpec spec);
+  ~RecordReader();
+  RecordReader(RecordReader&&) noexcept;
+
+  const RecordFields& Read(const RecordView& record);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_RECORD_RECORD_READER_H_
