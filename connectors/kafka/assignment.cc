@@ -1,0 +1,197 @@
+#include "connectors/kafka/assignment.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "connectors/kafka/client.h"
+
+namespace lethe::kafka {
+namespace {
+
+constexpr int kRequestTimeoutMs = 2000;
+
+}  // namespace
+
+absl::StatusOr<std::vector<CommittedOffset>> GroupState::Committed(int32_t partitions) const {
+  const PartitionListPtr list(rd_kafka_topic_partition_list_new(partitions));
+  rd_kafka_topic_partition_list_add_range(list.get(), topic_.c_str(), 0, partitions - 1);
+  const rd_kafka_resp_err_t code = rd_kafka_committed(consumer_, list.get(), kRequestTimeoutMs);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for committed offsets");
+  std::vector<CommittedOffset> result(static_cast<size_t>(partitions));
+  for (int i = 0; i < list->cnt; ++i) {
+    const rd_kafka_topic_partition_t& element = list->elems[i];
+    if (element.err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      return ErrorStatus(element.err,
+                         absl::StrCat("asking for the committed offset of ", topic_, "-", element.partition));
+    }
+    CommittedOffset& committed = result[static_cast<size_t>(element.partition)];
+    if (element.offset < 0) continue;
+    committed.offset = element.offset;
+    committed.metadata.assign(static_cast<const char*>(element.metadata), element.metadata_size);
+  }
+  return result;
+}
+
+absl::StatusOr<GroupState::Log> GroupState::LogOf(int32_t partition) const {
+  Log log;
+  const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(consumer_, topic_.c_str(), partition,
+                                                                    &log.start, &log.end, kRequestTimeoutMs);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return ErrorStatus(code, absl::StrCat("asking for the bounds of ", topic_, "-", partition));
+  }
+  return log;
+}
+
+Assigner::Assigner(const DaemonOptions& options, int32_t partitions, DedupStage& stage, KeptPartitions& kept)
+    : options_(options),
+      partitions_(partitions),
+      stage_(stage),
+      kept_(kept),
+      id_fingerprint_(options.record.id.Fingerprint()) {}
+
+bool Assigner::WasAdded(int32_t partition, const std::vector<CommittedOffset>& committed) {
+  for (const CommittedOffset& other : committed) {
+    const auto metadata = CommitMetadata::Parse(other.metadata);
+    if (metadata.ok() && metadata->origin_partitions <= partition) return true;
+  }
+  return false;
+}
+
+bool Assigner::NeedsFirstCommit(const OwnedPartition& owned, const CommittedOffset& committed) {
+  return owned.phase != Phase::kFailed && !CommitMetadata::Parse(committed.metadata).ok();
+}
+
+bool Assigner::OpenFilter(OwnedPartition& owned, RestartPoint start) {
+  const std::string name = absl::StrCat(options_.input, "-", owned.id);
+  for (;;) {
+    auto filter = stage_.Open(name);
+    if (filter.ok()) {
+      owned.filter = *std::move(filter);
+      break;
+    }
+    if (absl::IsResourceExhausted(filter.status()) && kept_.DropOne()) continue;
+    owned.phase = Phase::kFailed;
+    owned.problem = absl::StrCat(name, ": ", filter.status().message());
+    spdlog::error("{}", owned.problem);
+    return false;
+  }
+  owned.filter->StartAt(start.stream_time);
+  owned.points.emplace(options_.stage.horizon, start);
+  owned.timed_records = owned.committed_timed_records = 0;
+  owned.mark = owned.committed_mark = {};
+  owned.filter_end = owned.next = start.offset;
+  return true;
+}
+
+void Assigner::StartEmpty(OwnedPartition& owned, int64_t origin) {
+  owned.origin = owned.committed = origin;
+  owned.origin_partitions = partitions_;
+  owned.phase = Phase::kActive;
+  owned.covered_since = absl::InfinitePast();
+  OpenFilter(owned, {origin, absl::InfinitePast()});
+}
+
+void Assigner::Rebuild(OwnedPartition& owned, const CommitMetadata& metadata, const GroupState::Log& log) {
+  owned.origin = metadata.origin;
+  owned.origin_partitions = metadata.origin_partitions;
+  owned.phase = Phase::kRestoring;
+  RestartPoint start{metadata.restart, metadata.restart_time};
+  owned.covered_since = absl::InfinitePast();
+  // A larger horizon than that of the commit needs ids from before R, and those are not known.
+  if (metadata.horizon < options_.stage.horizon && metadata.restart > metadata.origin) {
+    owned.covered_since = metadata.restart_time;
+    spdlog::warn(
+        "{}-{}: the horizon was raised from {} to {}: retries of events older than the former pass "
+        "until the new one has gone by",
+        options_.input, owned.id, absl::FormatDuration(metadata.horizon),
+        absl::FormatDuration(options_.stage.horizon));
+  }
+  if (log.start > start.offset) {
+    // Some of what is needed is gone. The clock starts where it stood at the commit at the latest.
+    owned.covered_since = metadata.committed_time;
+    start.offset = std::min(log.start, owned.committed);
+    spdlog::warn(
+        "{}-{}: short history: the filter needs the log from offset {}, it starts at {}: retries of "
+        "events before that pass until the horizon of {} has gone by; keep the log longer "
+        "(retention.ms, retention.bytes)",
+        options_.input, owned.id, metadata.restart, log.start, absl::FormatDuration(options_.stage.horizon));
+  }
+  owned.restore_from = start.offset;
+  owned.restore_to = owned.committed;
+  if (!OpenFilter(owned, start)) return;
+  if (start.offset >= owned.committed) owned.phase = Phase::kActive;
+}
+
+absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::Prepare(int32_t partition,
+                                                                  const CommittedOffset& committed,
+                                                                  const GroupState::Log& log, bool added) {
+  std::unique_ptr<OwnedPartition> kept = kept_.Take(partition);
+  auto owned = std::make_unique<OwnedPartition>();
+  owned->id = partition;
+  if (kept != nullptr) owned->counts = kept->counts;
+  const std::string name = absl::StrCat(options_.input, "-", partition);
+
+  if (committed.offset < 0) {
+    const bool latest = options_.start == Start::kLatest && !added;
+    StartEmpty(*owned, latest ? log.end : log.start);
+    return owned;
+  }
+  owned->committed = committed.offset;
+  auto fail = [&](std::string problem) {
+    owned->phase = Phase::kFailed;
+    owned->problem = std::move(problem);
+    spdlog::error("{}", owned->problem);
+    return std::move(owned);
+  };
+  if (log.start > committed.offset) {
+    return fail(absl::StrCat(name, ": records ", committed.offset, " to ", log.start - 1,
+                             " were deleted before they were read (the log starts at ", log.start,
+                             "): to go on without them, reset the group to ", log.start,
+                             " with kafka-consumer-groups.sh --reset-offsets"));
+  }
+  if (log.end < committed.offset) {
+    return fail(absl::StrCat(name, ": the group has committed offset ", committed.offset,
+                             ", the log ends at ", log.end,
+                             ": the topic was truncated or made anew; reset the group's offsets with "
+                             "kafka-consumer-groups.sh --reset-offsets --to-earliest"));
+  }
+  const auto metadata = CommitMetadata::Parse(committed.metadata);
+  if (absl::IsNotFound(metadata.status())) {
+    spdlog::warn(
+        "{}: offset {} was committed by another program: a new beginning there, with an empty filter", name,
+        committed.offset);
+    StartEmpty(*owned, committed.offset);
+    return owned;
+  }
+  if (!metadata.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(name, " at offset ", committed.offset, ": ", metadata.status().message()));
+  }
+  if (metadata->id_fingerprint != id_fingerprint_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(name, ": group ", options_.group, " has so far judged by another id than ",
+                     options_.record.id.ToString(),
+                     ": ids of before would not be recognized; use another group, or reset "
+                     "the group's offsets with kafka-consumer-groups.sh --reset-offsets to begin anew"));
+  }
+  if (kept != nullptr && kept->origin == metadata->origin && kept->filter_end <= committed.offset &&
+      (kept->mark.offset < 0 || kept->mark.offset >= log.start)) {
+    kept->committed = committed.offset;
+    kept->restore_from = kept->filter_end;
+    kept->restore_to = committed.offset;
+    kept->phase = kept->mark.offset < 0 ? Phase::kRestoring : Phase::kChecking;
+    // The record before F is read once more, to see that this is still the same log.
+    kept->next = kept->mark.offset < 0 ? kept->filter_end : kept->mark.offset;
+    if (kept->phase == Phase::kRestoring && kept->next >= kept->committed) kept->phase = Phase::kActive;
+    return kept;
+  }
+  kept.reset();  // its memory goes back before the new filter asks for some
+  Rebuild(*owned, *metadata, log);
+  return owned;
+}
+
+}  // namespace lethe::kafka

@@ -1,0 +1,80 @@
+// What a lane does with partitions that it was assigned: where each starts, and with which filter.
+#ifndef LETHE_CONNECTORS_KAFKA_ASSIGNMENT_H_
+#define LETHE_CONNECTORS_KAFKA_ASSIGNMENT_H_
+
+#include <librdkafka/rdkafka.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "connectors/kafka/options.h"
+#include "connectors/kafka/owned_partition.h"
+#include "lethe/stage.h"
+
+namespace lethe::kafka {
+
+// What the group has committed for a partition.
+struct CommittedOffset {
+  int64_t offset = -1;  // -1: nothing
+  std::string metadata;
+};
+
+// Answers of the cluster to what an assignment must know. Unavailable: ask again.
+class GroupState {
+ public:
+  GroupState(rd_kafka_t* consumer, std::string topic) : consumer_(consumer), topic_(std::move(topic)) {}
+
+  // For partitions 0 .. partitions - 1, by partition.
+  absl::StatusOr<std::vector<CommittedOffset>> Committed(int32_t partitions) const;
+
+  struct Log {
+    int64_t start = 0;  // the first offset that is there
+    int64_t end = 0;    // the last stable offset
+  };
+  absl::StatusOr<Log> LogOf(int32_t partition) const;
+
+ private:
+  rd_kafka_t* const consumer_;
+  const std::string topic_;
+};
+
+// Decides, for one partition at a time, where reading starts and which filter it has.
+class Assigner {
+ public:
+  Assigner(const DaemonOptions& options, int32_t partitions, DedupStage& stage, KeptPartitions& kept);
+
+  // The partition, ready to be read from its `next`. `added`: it was added to the topic after the group
+  // began to read it, so all of its records count, whatever --start says. A partition that must not be read
+  // comes back as kFailed with its problem. FailedPrecondition: the group's commits are of another format or
+  // id configuration, and the program must not go on.
+  absl::StatusOr<std::unique_ptr<OwnedPartition>> Prepare(int32_t partition, const CommittedOffset& committed,
+                                                          const GroupState::Log& log, bool added);
+
+  // Whether a partition for which nothing is committed was added since the group began.
+  static bool WasAdded(int32_t partition, const std::vector<CommittedOffset>& committed);
+
+  // Whether what the group has committed does not carry the partition's present story yet: the offset must
+  // be committed with it before the first verdict.
+  static bool NeedsFirstCommit(const OwnedPartition& owned, const CommittedOffset& committed);
+
+  // Gives the partition an empty filter that is to be rebuilt from R, as `metadata` and the log say.
+  void Rebuild(OwnedPartition& owned, const CommitMetadata& metadata, const GroupState::Log& log);
+
+ private:
+  void StartEmpty(OwnedPartition& owned, int64_t origin);
+  bool OpenFilter(OwnedPartition& owned, RestartPoint start);
+
+  const DaemonOptions& options_;
+  const int32_t partitions_;
+  DedupStage& stage_;
+  KeptPartitions& kept_;
+  const std::string id_fingerprint_;
+};
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_ASSIGNMENT_H_

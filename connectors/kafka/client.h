@@ -1,0 +1,66 @@
+// librdkafka's handles as C++ values, its errors as absl::Status, its properties with the reason why one
+// was refused.
+#ifndef LETHE_CONNECTORS_KAFKA_CLIENT_H_
+#define LETHE_CONNECTORS_KAFKA_CLIENT_H_
+
+#include <librdkafka/rdkafka.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "connectors/kafka/options.h"
+
+namespace lethe::kafka {
+
+template <auto Destroy>
+struct Destroyer {
+  template <class T>
+  void operator()(T* p) const {
+    Destroy(p);
+  }
+};
+using ClientPtr = std::unique_ptr<rd_kafka_t, Destroyer<rd_kafka_destroy>>;
+using TopicPtr = std::unique_ptr<rd_kafka_topic_t, Destroyer<rd_kafka_topic_destroy>>;
+using MessagePtr = std::unique_ptr<rd_kafka_message_t, Destroyer<rd_kafka_message_destroy>>;
+using PartitionListPtr =
+    std::unique_ptr<rd_kafka_topic_partition_list_t, Destroyer<rd_kafka_topic_partition_list_destroy>>;
+using GroupMetadataPtr =
+    std::unique_ptr<rd_kafka_consumer_group_metadata_t, Destroyer<rd_kafka_consumer_group_metadata_destroy>>;
+// An error of a transactional call; null is success.
+using ErrorPtr = std::unique_ptr<rd_kafka_error_t, Destroyer<rd_kafka_error_destroy>>;
+
+// Collects properties for one client. The first that librdkafka refuses is what Error() says.
+class ClientConfig {
+ public:
+  ClientConfig();
+
+  ClientConfig& Set(const std::string& name, const std::string& value);
+  ClientConfig& Set(const std::vector<Property>& properties);
+
+  rd_kafka_conf_t* raw() { return conf_.get(); }
+
+  // Makes the client. InvalidArgument names the property that was refused, and why.
+  absl::StatusOr<ClientPtr> MakeConsumer() { return Make(RD_KAFKA_CONSUMER); }
+  absl::StatusOr<ClientPtr> MakeProducer() { return Make(RD_KAFKA_PRODUCER); }
+
+ private:
+  absl::StatusOr<ClientPtr> Make(rd_kafka_type_t type);
+
+  std::unique_ptr<rd_kafka_conf_t, Destroyer<rd_kafka_conf_destroy>> conf_;
+  absl::Status status_;
+};
+
+// The properties that all of the daemon's clients share, before the user's.
+ClientConfig BaseConfig(const DaemonOptions& options);
+
+absl::Status ErrorStatus(rd_kafka_resp_err_t code, absl::string_view doing);
+
+// Whether waiting and asking again may help: the broker is away, or is not ready yet.
+bool IsTransient(rd_kafka_resp_err_t code);
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_CLIENT_H_

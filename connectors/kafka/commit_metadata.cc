@@ -1,0 +1,64 @@
+#include "connectors/kafka/commit_metadata.h"
+
+#include <map>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace lethe::kafka {
+namespace {
+
+std::string TimeText(absl::Time time) {
+  return time == absl::InfinitePast() ? "-" : absl::StrCat(absl::ToUnixMillis(time));
+}
+
+bool ParseTime(absl::string_view text, absl::Time* time) {
+  if (text == "-") {
+    *time = absl::InfinitePast();
+    return true;
+  }
+  int64_t ms;
+  if (!absl::SimpleAtoi(text, &ms)) return false;
+  *time = absl::FromUnixMillis(ms);
+  return true;
+}
+
+}  // namespace
+
+std::string CommitMetadata::ToString() const {
+  return absl::StrCat("lethe/1 o=", origin, " n=", origin_partitions, " r=", restart,
+                      " rt=", TimeText(restart_time), " ct=", TimeText(committed_time),
+                      " id=", id_fingerprint, " h=", absl::ToInt64Milliseconds(horizon));
+}
+
+absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
+  if (!absl::StartsWith(text, "lethe/")) return absl::NotFoundError("no metadata of lethe's");
+  const std::vector<absl::string_view> words = absl::StrSplit(text, ' ');
+  if (words[0] != "lethe/1") {
+    return absl::FailedPreconditionError(absl::StrCat("the commit was written in format ", words[0],
+                                                      ", this program reads lethe/1: run the version that "
+                                                      "wrote it, or reset the group's offsets"));
+  }
+  std::map<absl::string_view, absl::string_view> fields;
+  for (size_t i = 1; i < words.size(); ++i) {
+    const std::pair<absl::string_view, absl::string_view> field =
+        absl::StrSplit(words[i], absl::MaxSplits('=', 1));
+    fields.insert(field);
+  }
+  CommitMetadata m;
+  int64_t horizon_ms = 0;
+  if (!absl::SimpleAtoi(fields["o"], &m.origin) || !absl::SimpleAtoi(fields["n"], &m.origin_partitions) ||
+      !absl::SimpleAtoi(fields["r"], &m.restart) || !ParseTime(fields["rt"], &m.restart_time) ||
+      !ParseTime(fields["ct"], &m.committed_time) || !absl::SimpleAtoi(fields["h"], &horizon_ms) ||
+      fields["id"].empty() || m.origin < 0 || m.restart < m.origin || horizon_ms <= 0) {
+    return absl::DataLossError(absl::StrCat("damaged commit metadata: \"", text, "\""));
+  }
+  m.id_fingerprint = std::string(fields["id"]);
+  m.horizon = absl::Milliseconds(horizon_ms);
+  return m;
+}
+
+}  // namespace lethe::kafka

@@ -1,0 +1,458 @@
+#include "connectors/kafka/lane.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "connectors/kafka/message_view.h"
+
+namespace lethe::kafka {
+namespace {
+
+// Messages that are judged together: enough to hide the latency of memory, and to take each lock rarely.
+constexpr size_t kBatch = 512;
+// A transaction is committed at this many records, or when it has this many bytes of pending ids, however
+// long its interval: what it holds in memory is bounded.
+constexpr size_t kMaxRecords = 100000;
+constexpr int64_t kMaxPendingBytes = int64_t{64} << 20;
+// What a batch of one record has beside its key and value, generously.
+constexpr int64_t kRecordOverhead = 1024;
+constexpr absl::Duration kIdleWait = absl::Milliseconds(100);
+// Records without an id are counted one by one, and told of now and then.
+constexpr absl::Duration kComplainEvery = absl::Seconds(5);
+constexpr absl::Duration kMaxBackoff = absl::Seconds(1);
+
+}  // namespace
+
+Lane::Lane(const DaemonOptions& options, int number, const Topics& topics, DedupStage& stage,
+           KeptPartitions& kept, const StopFlag& stop)
+    : options_(options),
+      number_(number),
+      topics_(topics),
+      stop_(stop),
+      id_fingerprint_(options.record.id.Fingerprint()),
+      kept_(kept),
+      assigner_(options, topics.partitions, stage, kept),
+      reader_(options.record),
+      output_(options, number, stop, [this](const std::string& why) { SetWaiting(why); }),
+      carried_out_limit_(kMaxRecords) {
+  report_.lane = number;
+  batch_.reserve(kBatch);
+}
+
+Lane::~Lane() = default;
+
+absl::Status Lane::Run() {
+  if (absl::Status opened = Open(); !opened.ok()) {
+    return absl::IsCancelled(opened) ? absl::OkStatus() : opened;
+  }
+  while (!stop_.requested() && fatal_.ok()) Step();
+  Close();
+  Publish();
+  return fatal_;
+}
+
+absl::Status Lane::Open() {
+  // The producer first: no record may be read before every earlier owner of the transactional id is fenced.
+  if (absl::Status opened = output_.Open(topics_.max_message_bytes); !opened.ok()) return opened;
+  ClientConfig config = BaseConfig(options_);
+  config.Set("group.id", options_.group)
+      .Set("isolation.level", "read_committed")
+      .Set("enable.auto.commit", "false")
+      .Set("enable.auto.offset.store", "false")
+      .Set("auto.offset.reset", "error")
+      .Set("enable.partition.eof", "true");
+  rd_kafka_conf_set_opaque(config.raw(), this);
+  rd_kafka_conf_set_rebalance_cb(config.raw(), OnRebalance);
+  auto consumer = config.MakeConsumer();
+  if (!consumer.ok()) return consumer.status();
+  consumer_ = *std::move(consumer);
+  rd_kafka_poll_set_consumer(consumer_.get());
+  const PartitionListPtr topics(rd_kafka_topic_partition_list_new(1));
+  rd_kafka_topic_partition_list_add(topics.get(), options_.input.c_str(), RD_KAFKA_PARTITION_UA);
+  return ErrorStatus(rd_kafka_subscribe(consumer_.get(), topics.get()),
+                     absl::StrCat("subscribing to ", options_.input));
+}
+
+void Lane::Step() {
+  const absl::Time now = absl::Now();
+  Poll(open_ ? std::max(deadline_ - now, absl::ZeroDuration()) : kIdleWait,
+       std::min(kBatch, carried_out_limit_ - std::min(carried_out_, carried_out_limit_ - 1)));
+  const bool processed = Process().ok();
+  const bool failed = output_.Poll() != Failure::kNone;
+  if (open_ && (failed || !processed)) {
+    GiveUp(output_.Abort());  // a batch that was carried out in part must not be committed
+  } else if (open_) {
+    int64_t pending_bytes = 0;
+    for (const OwnedPartition* owned : InTransaction()) pending_bytes += owned->transaction->pending_bytes();
+    if (carried_out_ >= carried_out_limit_ || pending_bytes >= kMaxPendingBytes || absl::Now() >= deadline_) {
+      Commit();
+    }
+  }
+  if (absl::Now() >= next_publish_ || (options_.exit_at_end && AtEnd() != published_at_end_)) Publish();
+}
+
+void Lane::Close() {
+  // Closing revokes what is assigned, which commits the open transaction; a lane that failed aborts it.
+  if (!fatal_.ok() && open_) GiveUp(output_.Abort());
+  rd_kafka_consumer_close(consumer_.get());
+}
+
+void Lane::Poll(absl::Duration timeout, size_t limit) {
+  batch_.clear();
+  ++batch_number_;
+  int timeout_ms = static_cast<int>(absl::ToInt64Milliseconds(timeout));
+  while (batch_.size() < limit) {
+    // Singly: librdkafka's batch consumption may skip or repeat messages after a seek.
+    rd_kafka_message_t* message = rd_kafka_consumer_poll(consumer_.get(), timeout_ms);
+    if (message == nullptr) return;
+    batch_.emplace_back(message);
+    timeout_ms = 0;
+  }
+}
+
+absl::Status Lane::Process() {
+  const absl::Cleanup clear = [this] { batch_.clear(); };
+  for (size_t begin = 0; begin < batch_.size();) {
+    if (batch_[begin]->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      HandleEvent(*batch_[begin++]);
+      continue;
+    }
+    size_t end = begin + 1;
+    while (end < batch_.size() && batch_[end]->err == RD_KAFKA_RESP_ERR_NO_ERROR &&
+           batch_[end]->partition == batch_[begin]->partition) {
+      ++end;
+    }
+    OwnedPartition* owned = Find(batch_[begin]->partition);
+    if (owned != nullptr && owned->phase != Phase::kFailed && owned->sought_in_batch != batch_number_) {
+      if (absl::Status done = Advance(*owned, absl::MakeConstSpan(&batch_[begin], end - begin)); !done.ok()) {
+        return done;
+      }
+    }
+    begin = end;
+  }
+  return absl::OkStatus();
+}
+
+void Lane::HandleEvent(const rd_kafka_message_t& event) {
+  OwnedPartition* owned = event.rkt == nullptr ? nullptr : Find(event.partition);
+  if (event.err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+    if (owned == nullptr) return;
+    owned->end_of_log = std::max(owned->end_of_log, event.offset);
+    if (owned->phase == Phase::kChecking && event.offset <= owned->mark.offset) Recheck(*owned);
+    if (owned->phase == Phase::kRestoring && event.offset >= owned->committed) Activate(*owned);
+    return;
+  }
+  const std::string why =
+      absl::StrCat(options_.input, event.partition >= 0 ? absl::StrCat("-", event.partition) : "", ": ",
+                   rd_kafka_message_errstr(&event));
+  if (event.err == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET && owned != nullptr) {
+    owned->phase = Phase::kFailed;
+    owned->problem =
+        absl::StrCat(why, ": offset ", owned->next,
+                     " is not in the log any more: records were deleted unread, or the topic was "
+                     "made anew; restart to see which, or reset the group's offsets");
+    spdlog::error("{}", owned->problem);
+    return;
+  }
+  if (event.err == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED || event.err == RD_KAFKA_RESP_ERR__FATAL ||
+      event.err == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) {
+    fatal_ = ErrorStatus(event.err, why);
+    return;
+  }
+  spdlog::warn("lane {}: {}", number_, why);
+}
+
+absl::Status Lane::Advance(OwnedPartition& owned, MessageRun run) {
+  while (!run.empty()) {
+    // The client may repeat messages after a seek.
+    if (run.front()->offset < owned.next) {
+      run.remove_prefix(1);
+    } else if (owned.phase == Phase::kChecking) {
+      if (!Check(owned, *run.front())) return absl::OkStatus();
+      run.remove_prefix(1);
+    } else if (owned.phase == Phase::kRestoring) {
+      const auto active = std::find_if(run.begin(), run.end(), [&](const MessagePtr& message) {
+        return message->offset >= owned.committed;
+      });
+      Restore(owned, run.first(static_cast<size_t>(active - run.begin())));
+      run.remove_prefix(static_cast<size_t>(active - run.begin()));
+      if (!run.empty() || owned.next >= owned.committed) Activate(owned);
+    } else {
+      return Judge(owned, run);
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool Lane::Check(OwnedPartition& owned, const rd_kafka_message_t& message) {
+  if (message.offset != owned.mark.offset || MessageView(message).Hash() != owned.mark.hash) {
+    Recheck(owned);
+    return false;
+  }
+  owned.next = owned.filter_end;
+  owned.phase = Phase::kRestoring;
+  if (owned.next >= owned.committed) Activate(owned);
+  return true;
+}
+
+void Lane::Activate(OwnedPartition& owned) {
+  owned.phase = Phase::kActive;
+  // There may be no record at all between the last one read and C: control records, compacted ones.
+  owned.next = owned.filter_end = owned.committed;
+  owned.committed_mark = owned.mark;
+  owned.committed_timed_records = owned.timed_records;
+  spdlog::info("{}: ready at offset {}, {} offsets were read again", Name(owned), owned.committed,
+               owned.restore_to - owned.restore_from);
+}
+
+void Lane::Restore(OwnedPartition& owned, MessageRun run) {
+  if (run.empty()) return;
+  events_.clear();
+  for (const MessagePtr& message : run) {
+    const MessageView view(*message);
+    const RecordFields& fields = reader_.Read(view.record());
+    if (view.timestamp_ms() >= 0) ++owned.timed_records;
+    if (fields.id_state == RecordFields::State::kPresent) {
+      events_.push_back({owned.filter->Hash(fields.id), view.time()});
+    } else {
+      owned.filter->Replay(events_);
+      events_.clear();
+      owned.filter->Observe(view.time());
+    }
+  }
+  owned.filter->Replay(events_);
+  owned.next = owned.filter_end = run.back()->offset + 1;
+  owned.mark = owned.committed_mark = {run.back()->offset, MessageView(*run.back()).Hash()};
+  owned.committed_timed_records = owned.timed_records;
+  owned.counts.suppressed += static_cast<int64_t>(run.size());
+  owned.points->Note(owned.next, owned.timed_records, owned.filter->stream_time());
+}
+
+absl::Status Lane::Judge(OwnedPartition& owned, MessageRun run) {
+  if (absl::Status begun = EnsureOpen(owned); !begun.ok()) return begun;
+  items_.clear();
+  events_.clear();
+  event_items_.clear();
+  counter_keys_.clear();
+  const auto judge = [&] {
+    verdicts_.resize(events_.size());
+    owned.transaction->Judge(events_, absl::MakeSpan(verdicts_));
+    for (size_t i = 0; i < events_.size(); ++i) items_[event_items_[i]].verdict = verdicts_[i];
+    events_.clear();
+    event_items_.clear();
+  };
+  for (const MessagePtr& message : run) {
+    const MessageView view(*message);
+    const RecordFields& fields = reader_.Read(view.record());
+    Item item{message.get(),    fields.id_state,      fields.counter_state,      {},
+              Verdict::kUnique, counter_keys_.size(), fields.counter_key.size(), fields.counter_delta};
+    if (view.timestamp_ms() >= 0) ++owned.timed_records;
+    counter_keys_.append(fields.counter_key.data(), fields.counter_key.size());
+    if (fields.id_state == RecordFields::State::kPresent &&
+        (owned.undeliverable.empty() || !owned.undeliverable.contains(message->offset))) {
+      item.id = owned.filter->Hash(fields.id);
+      events_.push_back({item.id, view.time()});
+      event_items_.push_back(items_.size());
+    } else {
+      judge();  // stream time moves in the order of the log
+      owned.transaction->Observe(view.time());
+      if (fields.id_state != RecordFields::State::kPresent) {
+        Complain(owned, message->offset, fields.reason);
+      }
+    }
+    items_.push_back(item);
+  }
+  judge();
+  for (const Item& item : items_) {
+    if (absl::Status produced = CarryOut(owned, item); !produced.ok()) return produced;
+  }
+  owned.next = run.back()->offset + 1;
+  owned.mark = {run.back()->offset, MessageView(*run.back()).Hash()};
+  owned.points->Note(owned.next, owned.timed_records, owned.filter->stream_time());
+  carried_out_ += run.size();
+  return absl::OkStatus();
+}
+
+void Lane::Complain(const OwnedPartition& owned, int64_t offset, absl::string_view reason) {
+  ++complaints_;
+  const absl::Time now = absl::Now();
+  if (now < next_complaint_) return;
+  next_complaint_ = now + kComplainEvery;
+  spdlog::warn("{} offset {}: passed without a verdict: {} ({} such records so far)", Name(owned), offset,
+               std::string(reason), complaints_);
+}
+
+absl::Status Lane::CarryOut(OwnedPartition& owned, const Item& item) {
+  RecordCounts& counts = owned.open_counts;
+  if (item.verdict == Verdict::kDuplicate) {
+    ++counts.duplicate;
+    return absl::OkStatus();
+  }
+  const rd_kafka_message_t& message = *item.message;
+  std::string refused;
+  if (const auto known = owned.undeliverable.find(message.offset); known != owned.undeliverable.end()) {
+    refused = known->second;
+  } else {
+    const MessageView view(message);
+    const absl::Status produced =
+        output_.Produce({output_.output_topic(), owned.id, message.key, message.key_len, message.payload,
+                         message.len, std::max<int64_t>(view.timestamp_ms(), 0), view.headers()});
+    if (absl::IsInvalidArgument(produced)) {
+      refused = std::string(produced.message());
+      if (item.id_state == RecordFields::State::kPresent) owned.transaction->Forget(item.id);
+    } else if (!produced.ok()) {
+      return produced;
+    }
+  }
+  if (!refused.empty()) {
+    ++counts.undeliverable;
+    spdlog::error("{} offset {}: undeliverable, {} does not take it: {}", Name(owned), message.offset,
+                  options_.output, refused);
+    return absl::OkStatus();
+  }
+  switch (item.id_state) {
+    case RecordFields::State::kPresent:
+      ++counts.unique;
+      break;
+    case RecordFields::State::kMissing:
+      ++counts.missing_id;
+      break;
+    case RecordFields::State::kMalformed:
+      ++counts.malformed;
+      break;
+  }
+  return options_.counter_output.empty() ? absl::OkStatus() : AddDelta(owned, item);
+}
+
+absl::Status Lane::AddDelta(OwnedPartition& owned, const Item& item) {
+  // A key that the counter topic would refuse can be no counter's.
+  const bool too_large =
+      static_cast<int64_t>(item.counter_key_bytes) > topics_.max_message_bytes - kRecordOverhead;
+  if (item.counter_state != RecordFields::State::kPresent || too_large) {
+    ++owned.open_counts.malformed_delta;
+    return absl::OkStatus();
+  }
+  const absl::string_view key(counter_keys_.data() + item.counter_key_at, item.counter_key_bytes);
+  if (owned.sums.Add(key, item.counter_delta)) return absl::OkStatus();
+  // The sum would leave 64 bits: what there is goes out now, as a record of its own.
+  if (absl::Status produced = ProduceSums(owned); !produced.ok()) return produced;
+  owned.sums.Add(key, item.counter_delta);
+  return absl::OkStatus();
+}
+
+absl::Status Lane::ProduceSums(OwnedPartition& owned) {
+  for (const auto& [key, sum] : owned.sums.sums()) {
+    const std::string text = absl::StrCat(sum);
+    absl::Status produced = output_.Produce(
+        {output_.counter_topic(), owned.id, key.data(), key.size(), text.data(), text.size()});
+    if (!produced.ok()) return produced;
+  }
+  owned.sums.Clear();
+  return absl::OkStatus();
+}
+
+absl::Status Lane::EnsureOpen(OwnedPartition& owned) {
+  if (!open_) {
+    if (absl::Status begun = output_.Begin(); !begun.ok()) {
+      fatal_ = begun;
+      return begun;
+    }
+    open_ = true;
+    deadline_ = absl::Now() + options_.commit_interval;
+  }
+  if (!owned.in_transaction()) owned.transaction.emplace(owned.filter->Begin());
+  return absl::OkStatus();
+}
+
+void Lane::Commit() {
+  const std::vector<OwnedPartition*> partitions = InTransaction();
+  for (OwnedPartition* owned : partitions) {
+    if (!ProduceSums(*owned).ok()) return GiveUp(output_.Abort());
+  }
+  const Outcome outcome = output_.Commit(Offsets(partitions).get(), group_metadata_.get(), consumer_.get());
+  if (outcome != Outcome::kCommitted) return GiveUp(outcome);
+  FinishTransaction(/*committed=*/true);
+}
+
+void Lane::FinishTransaction(bool committed) {
+  for (OwnedPartition* owned : InTransaction()) {
+    if (committed) {
+      owned->Committed();
+    } else {
+      owned->RolledBack();
+    }
+  }
+  ++(committed ? commits_ : aborts_);
+  if (committed) {
+    carried_out_limit_ = std::min(kMaxRecords, carried_out_limit_ * 2);
+    failures_in_a_row_ = 0;
+  }
+  open_ = false;
+  deadline_ = absl::InfiniteFuture();
+  carried_out_ = 0;
+}
+
+void Lane::GiveUp(Outcome outcome) {
+  const Failure failure = output_.failure();
+  const std::string why = output_.last_error();
+  if (outcome != Outcome::kStopped) outcome = Resolve();
+  if (outcome == Outcome::kCommitted) {
+    spdlog::info("lane {}: the transaction was committed after all ({})", number_, why);
+    return FinishTransaction(/*committed=*/true);
+  }
+  if (outcome == Outcome::kStopped && !stop_.requested() && fatal_.ok()) {
+    fatal_ = absl::UnavailableError(absl::StrCat("lane ", number_, ": the producer cannot go on: ", why));
+  }
+  spdlog::warn("lane {}: transaction of {} records aborted, to be judged again: {}", number_, carried_out_,
+               why);
+  if (failure == Failure::kRefused) NarrowDown(why);
+  FinishTransaction(/*committed=*/false);
+  // The rest of the batch is dropped with it: everything is read again from where it is needed.
+  for (auto& [id, owned] : owned_) {
+    if (owned->phase != Phase::kFailed) Seek(*owned);
+  }
+  if (failure != Failure::kRefused) {
+    const absl::Duration backoff = absl::Milliseconds(10) * (1 << std::min(failures_in_a_row_++, 10));
+    stop_.WaitFor(std::min(backoff, kMaxBackoff));
+  }
+}
+
+Outcome Lane::Resolve() {
+  std::vector<CommittedOffset> committed;
+  const GroupState group(consumer_.get(), options_.input);
+  const absl::Status asked = Await([&] {
+    auto answer =
+        group.Committed(std::max(topics_.partitions, owned_.empty() ? 0 : owned_.rbegin()->first + 1));
+    if (answer.ok()) committed = *std::move(answer);
+    return answer.status();
+  });
+  if (!asked.ok()) return Outcome::kStopped;
+  Outcome outcome = Outcome::kAborted;
+  for (OwnedPartition* owned : InTransaction()) {
+    const int64_t offset = committed[static_cast<size_t>(owned->id)].offset;
+    if (offset == owned->next && owned->next != owned->committed) outcome = Outcome::kCommitted;
+    if (offset != owned->next && offset != owned->committed) {
+      owned->RolledBack();
+      owned->phase = Phase::kFailed;
+      owned->problem = absl::StrCat(Name(*owned), ": the group is at offset ", offset, ", not at ",
+                                    owned->committed, ": another instance has it now; waiting for the group");
+      spdlog::warn("{}", owned->problem);
+    }
+  }
+  return outcome;
+}
+
+void Lane::NarrowDown(const std::string& why) {
+  if (carried_out_ > 1) {
+    carried_out_limit_ = carried_out_ / 2;
+    return;
+  }
+  for (OwnedPartition* owned : InTransaction()) owned->undeliverable[owned->mark.offset] = why;
+}
+
+}  // namespace lethe::kafka

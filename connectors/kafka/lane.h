@@ -1,0 +1,160 @@
+// The loop of the daemon, readable in one direction: poll -> id -> verdict -> produce -> commit.
+#ifndef LETHE_CONNECTORS_KAFKA_LANE_H_
+#define LETHE_CONNECTORS_KAFKA_LANE_H_
+
+#include <librdkafka/rdkafka.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "connectors/kafka/assignment.h"
+#include "connectors/kafka/client.h"
+#include "connectors/kafka/options.h"
+#include "connectors/kafka/output.h"
+#include "connectors/kafka/owned_partition.h"
+#include "connectors/kafka/report.h"
+#include "connectors/kafka/stop_flag.h"
+#include "connectors/kafka/topics.h"
+#include "src/record/record_reader.h"
+
+namespace lethe::kafka {
+
+// One consumer and one producer, in one thread.
+//
+// Invariant: between transactions every owned partition's filter is a function of the log up to its
+// committed offset (but while it is being restored), and nothing is out beyond it. One transaction is open
+// at a time, over all partitions that have carried something out since the last.
+//
+// Thread safety: Run() belongs to one thread, Report() may be called from any.
+class Lane {
+ public:
+  Lane(const DaemonOptions& options, int number, const Topics& topics, DedupStage& stage,
+       KeptPartitions& kept, const StopFlag& stop);
+  ~Lane();
+
+  // Until the stop is requested. Not OK: what makes it impossible to go on, in words for the operator.
+  absl::Status Run();
+
+  LaneReport Report() const;
+
+ private:
+  using Messages = std::vector<MessagePtr>;
+  // A run is a stretch of a batch that belongs to one partition.
+  using MessageRun = absl::Span<const MessagePtr>;
+  // A message of the run that is being judged.
+  struct Item {
+    const rd_kafka_message_t* message;
+    RecordFields::State id_state;
+    RecordFields::State counter_state;
+    IdHash id;
+    Verdict verdict;
+    size_t counter_key_at;  // in counter_keys_
+    size_t counter_key_bytes;
+    int64_t counter_delta;
+  };
+
+  absl::Status Open();
+  void Step();
+  void Close();
+
+  // Reads what is there, at most `limit` messages, waiting at most `timeout` for the first.
+  void Poll(absl::Duration timeout, size_t limit);
+  // Not OK: the transaction was given up, and the rest of the batch will be read again.
+  absl::Status Process();
+  void HandleEvent(const rd_kafka_message_t& event);
+  absl::Status Advance(OwnedPartition& owned, MessageRun run);
+  // Whether the message is the one that the kept filter remembers; otherwise the filter is rebuilt.
+  bool Check(OwnedPartition& owned, const rd_kafka_message_t& message);
+  void Recheck(OwnedPartition& owned);
+  void Activate(OwnedPartition& owned);
+  void Restore(OwnedPartition& owned, MessageRun run);
+  absl::Status Judge(OwnedPartition& owned, MessageRun run);
+  // Says now and then which record has no usable id.
+  void Complain(const OwnedPartition& owned, int64_t offset, absl::string_view reason);
+  absl::Status CarryOut(OwnedPartition& owned, const Item& item);
+  absl::Status AddDelta(OwnedPartition& owned, const Item& item);
+  absl::Status ProduceSums(OwnedPartition& owned);
+
+  absl::Status EnsureOpen(OwnedPartition& owned);
+  void Commit();
+  // The transaction failed: rolls back to the committed offsets and reads from there again, unless it turns
+  // out to be committed.
+  void GiveUp(Outcome aborted);
+  // Asks the group what it has committed, after a failure: the transaction is out or it is not.
+  // Unknown only if the program is to stop.
+  Outcome Resolve();
+  void FinishTransaction(bool committed);
+  // After a refusal the transaction is halved until the record that is refused stands alone.
+  void NarrowDown(const std::string& why);
+
+  static void OnRebalance(rd_kafka_t* consumer, rd_kafka_resp_err_t code,
+                          rd_kafka_topic_partition_list_t* partitions, void* opaque);
+  void Assign(const rd_kafka_topic_partition_list_t* partitions);
+  void Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost);
+  absl::Status PrepareAssigned(const rd_kafka_topic_partition_list_t* partitions);
+  // Commits where the partitions start, with their stories. Not OK: this assignment is over.
+  absl::Status CommitStart(const std::vector<OwnedPartition*>& fresh);
+  // Asks until there is an answer, a refusal, or the stop.
+  absl::Status Await(const std::function<absl::Status()>& ask);
+  void Seek(OwnedPartition& owned);
+
+  OwnedPartition* Find(int32_t partition);
+  std::string Name(const OwnedPartition& owned) const;
+  PartitionListPtr Offsets(const std::vector<OwnedPartition*>& partitions) const;
+  std::vector<OwnedPartition*> InTransaction();
+  void SetWaiting(const std::string& why);
+  bool AtEnd() const;
+  void Publish();
+
+  const DaemonOptions& options_;
+  const int number_;
+  const Topics& topics_;
+  const StopFlag& stop_;
+  const std::string id_fingerprint_;
+  KeptPartitions& kept_;
+  Assigner assigner_;
+  RecordReader reader_;
+  Output output_;
+
+  ClientPtr consumer_;
+  GroupMetadataPtr group_metadata_;  // as of the present assignment
+  std::map<int32_t, std::unique_ptr<OwnedPartition>> owned_;
+  absl::Status fatal_;
+  bool joined_ = false;
+
+  // The open transaction.
+  bool open_ = false;
+  absl::Time deadline_ = absl::InfiniteFuture();
+  size_t carried_out_ = 0;  // records in it
+  size_t carried_out_limit_;
+  int64_t commits_ = 0;
+  int64_t aborts_ = 0;
+  int failures_in_a_row_ = 0;
+  int64_t complaints_ = 0;
+  absl::Time next_complaint_ = absl::InfinitePast();
+
+  // Scratch of one batch, kept so that nothing is allocated once it is warm.
+  Messages batch_;
+  int64_t batch_number_ = 0;
+  std::vector<Item> items_;
+  std::vector<Event> events_;
+  std::vector<size_t> event_items_;
+  std::vector<Verdict> verdicts_;
+  std::string counter_keys_;
+
+  mutable std::mutex report_mutex_;
+  LaneReport report_;  // guarded by report_mutex_
+  absl::Time next_publish_ = absl::InfinitePast();
+  bool published_at_end_ = false;
+};
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_LANE_H_

@@ -1,0 +1,244 @@
+#include "connectors/kafka/output.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace lethe::kafka {
+namespace {
+
+// How long one call may block before the stop flag is looked at again.
+constexpr int kCallTimeoutMs = 1000;
+// After stop: how long the open transaction may still take.
+constexpr absl::Duration kStopGrace = absl::Seconds(3);
+
+// What the broker says of one record and would say of it again.
+bool IsRefusal(rd_kafka_resp_err_t code) {
+  switch (code) {
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+    case RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP:
+    case RD_KAFKA_RESP_ERR_INVALID_RECORD:
+    case RD_KAFKA_RESP_ERR_INVALID_MSG:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string Describe(const rd_kafka_error_t* error) {
+  return absl::StrCat(rd_kafka_error_string(error), " (", rd_kafka_error_name(error), ")");
+}
+
+}  // namespace
+
+Output::Output(const DaemonOptions& options, int lane, const StopFlag& stop,
+               std::function<void(const std::string&)> waiting)
+    : options_(options),
+      lane_(lane),
+      stop_(stop),
+      waiting_(std::move(waiting)),
+      transactional_(options.delivery == Delivery::kExactlyOnce) {}
+
+Output::~Output() = default;
+
+void Output::OnDelivery(rd_kafka_t* /*producer*/, const rd_kafka_message_t* message, void* opaque) {
+  auto* self = static_cast<Output*>(opaque);
+  if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) return;
+  // The first refusal counts: what comes behind it is purged because of it.
+  if (IsRefusal(message->err) && self->failure_ != Failure::kRefused) {
+    self->failure_ = Failure::kRefused;
+    self->last_error_ = rd_kafka_err2str(message->err);
+  } else if (self->failure_ == Failure::kNone) {
+    self->failure_ = Failure::kTransient;
+    self->last_error_ = rd_kafka_err2str(message->err);
+  }
+}
+
+absl::Status Output::MakeProducer() {
+  ClientConfig config = BaseConfig(options_);
+  config.Set("enable.idempotence", "true")
+      .Set("acks", "all")
+      .Set("delivery.report.only.error", "true")
+      .Set("message.max.bytes", absl::StrCat(max_message_bytes_));
+  if (transactional_) {
+    config.Set("transactional.id", absl::StrCat(options_.group, "/", options_.instance, "/", lane_));
+  }
+  rd_kafka_conf_set_opaque(config.raw(), this);
+  rd_kafka_conf_set_dr_msg_cb(config.raw(), OnDelivery);
+  auto producer = config.MakeProducer();
+  if (!producer.ok()) return producer.status();
+  producer_ = *std::move(producer);
+  output_topic_.reset(rd_kafka_topic_new(producer_.get(), options_.output.c_str(), nullptr));
+  if (!options_.counter_output.empty()) {
+    counter_topic_.reset(rd_kafka_topic_new(producer_.get(), options_.counter_output.c_str(), nullptr));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Output::Open(int64_t max_message_bytes) {
+  max_message_bytes_ = max_message_bytes;
+  for (;;) {
+    if (absl::Status made = MakeProducer(); !made.ok()) return made;
+    if (!transactional_) return absl::OkStatus();
+    const ErrorPtr error = Retry("starting the transactional producer", [this](int timeout_ms) {
+      return rd_kafka_init_transactions(producer_.get(), timeout_ms);
+    });
+    if (error == nullptr) return absl::OkStatus();
+    if (stop_.requested()) return absl::CancelledError("stopped while the transactional producer started");
+    const rd_kafka_resp_err_t code = rd_kafka_error_code(error.get());
+    absl::Status status = ErrorStatus(code, "starting the transactional producer");
+    if (absl::IsPermissionDenied(status) || !rd_kafka_error_is_fatal(error.get())) return status;
+    // Fatal for this client only: another instance of the same name took over in between, say.
+    ++fences_;
+    spdlog::warn("lane {}: {}; making the producer anew", lane_, Describe(error.get()));
+    output_topic_.reset();
+    counter_topic_.reset();
+    producer_.reset();
+  }
+}
+
+ErrorPtr Output::Retry(const std::string& doing, const std::function<rd_kafka_error_t*(int)>& call) {
+  absl::Time give_up = absl::InfiniteFuture();
+  bool said = false;
+  for (;;) {
+    if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = absl::Now() + kStopGrace;
+    ErrorPtr error(call(kCallTimeoutMs));
+    if (error == nullptr || !rd_kafka_error_is_retriable(error.get()) || absl::Now() >= give_up) {
+      if (said) waiting_("");
+      return error;
+    }
+    const std::string why = absl::StrCat(doing, ": ", Describe(error.get()));
+    waiting_(why);
+    if (!said) spdlog::warn("lane {}: waiting: {}", lane_, why);
+    said = true;
+  }
+}
+
+absl::Status Output::Begin() {
+  failure_ = Failure::kNone;
+  if (!transactional_) return absl::OkStatus();
+  const ErrorPtr error(rd_kafka_begin_transaction(producer_.get()));
+  if (error == nullptr) return absl::OkStatus();
+  last_error_ = Describe(error.get());
+  return ErrorStatus(rd_kafka_error_code(error.get()), "beginning a transaction");
+}
+
+absl::Status Output::Produce(const ProduceRequest& request) {
+  rd_kafka_headers_t* headers = request.headers == nullptr ? nullptr : rd_kafka_headers_copy(request.headers);
+  for (;;) {
+    // A headers argument of null would end the list of arguments' meaning: V_HEADERS(NULL) is no headers.
+    const rd_kafka_resp_err_t code = rd_kafka_producev(
+        producer_.get(), RD_KAFKA_V_RKT(request.topic), RD_KAFKA_V_PARTITION(request.partition),
+        RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),  // the input's buffers go back to the consumer at once
+        RD_KAFKA_V_KEY(request.key, request.key_bytes),
+        RD_KAFKA_V_VALUE(const_cast<void*>(request.value), request.value_bytes),
+        RD_KAFKA_V_TIMESTAMP(request.timestamp_ms), RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_END);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return absl::OkStatus();  // the client owns the headers now
+    if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && !stop_.requested()) {
+      rd_kafka_poll(producer_.get(), 10);  // returns when something was delivered
+      if (failure_ == Failure::kNone) continue;
+    }
+    if (headers != nullptr) rd_kafka_headers_destroy(headers);
+    if (code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE) {
+      return absl::InvalidArgumentError(absl::StrCat("larger than the ", max_message_bytes_,
+                                                     " bytes (max.message.bytes) that the topic takes"));
+    }
+    if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && stop_.requested()) return absl::CancelledError("stopped");
+    if (failure_ == Failure::kNone) {
+      failure_ = Failure::kTransient;
+      last_error_ = rd_kafka_err2str(code);
+    }
+    return ErrorStatus(code, "producing");
+  }
+}
+
+Failure Output::Poll() {
+  rd_kafka_poll(producer_.get(), 0);
+  return failure_;
+}
+
+Outcome Output::Commit(const rd_kafka_topic_partition_list_t* offsets,
+                       const rd_kafka_consumer_group_metadata_t* group, rd_kafka_t* consumer) {
+  return transactional_ ? CommitTransaction(offsets, group) : CommitDelivered(offsets, consumer);
+}
+
+Outcome Output::CommitTransaction(const rd_kafka_topic_partition_list_t* offsets,
+                                  const rd_kafka_consumer_group_metadata_t* group) {
+  ErrorPtr error = Retry("adding the offsets to the transaction", [&](int timeout_ms) {
+    return rd_kafka_send_offsets_to_transaction(producer_.get(), offsets, group, timeout_ms);
+  });
+  if (error == nullptr) {
+    error = Retry("committing a transaction", [this](int timeout_ms) {
+      // A commit that timed out goes on inside the client: calling again waits for the same commit. It is
+      // never answered with an abort, since the broker may have committed.
+      return rd_kafka_commit_transaction(producer_.get(), timeout_ms);
+    });
+    if (error == nullptr) return Outcome::kCommitted;
+    if (rd_kafka_error_is_retriable(error.get())) return Outcome::kStopped;
+  }
+  if (rd_kafka_error_is_retriable(error.get())) return Outcome::kStopped;
+  last_error_code_ = rd_kafka_error_code(error.get());
+  if (failure_ != Failure::kRefused) last_error_ = Describe(error.get());
+  if (failure_ == Failure::kNone) failure_ = Failure::kTransient;
+  if (rd_kafka_error_is_fatal(error.get())) return Remake(Describe(error.get()));
+  return Abort();
+}
+
+Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets, rd_kafka_t* consumer) {
+  absl::Time give_up = absl::InfiniteFuture();
+  while (rd_kafka_flush(producer_.get(), kCallTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = absl::Now() + kStopGrace;
+    if (absl::Now() >= give_up) return Outcome::kStopped;
+    waiting_("delivering records: the broker does not answer");
+  }
+  waiting_("");
+  char reason[256];
+  if (rd_kafka_fatal_error(producer_.get(), reason, sizeof reason) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return Remake(reason);
+  }
+  if (failure_ != Failure::kNone) return Outcome::kAborted;
+  for (;;) {
+    const rd_kafka_resp_err_t code = rd_kafka_commit(consumer, offsets, /*async=*/0);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return Outcome::kCommitted;
+    last_error_ = rd_kafka_err2str(code);
+    last_error_code_ = code;
+    if (!IsTransient(code) || code == RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS) return Outcome::kUnknown;
+    if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = absl::Now() + kStopGrace;
+    if (absl::Now() >= give_up) return Outcome::kStopped;
+    waiting_(absl::StrCat("committing offsets: ", last_error_));
+  }
+}
+
+Outcome Output::Abort() {
+  if (!transactional_) {
+    rd_kafka_purge(producer_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+    rd_kafka_flush(producer_.get(), kCallTimeoutMs);
+    return Outcome::kAborted;
+  }
+  const ErrorPtr error = Retry("aborting a transaction", [this](int timeout_ms) {
+    return rd_kafka_abort_transaction(producer_.get(), timeout_ms);
+  });
+  if (error == nullptr) return Outcome::kAborted;
+  if (rd_kafka_error_is_retriable(error.get())) return Outcome::kStopped;
+  return Remake(Describe(error.get()));
+}
+
+Outcome Output::Remake(const std::string& why) {
+  ++fences_;
+  spdlog::warn("lane {}: the producer is lost: {}; making it anew", lane_, why);
+  const Failure failure = failure_;
+  output_topic_.reset();
+  counter_topic_.reset();
+  producer_.reset();
+  if (absl::Status opened = Open(max_message_bytes_); !opened.ok()) {
+    last_error_ = std::string(opened.message());
+    return Outcome::kStopped;
+  }
+  failure_ = failure;
+  return Outcome::kUnknown;
+}
+
+}  // namespace lethe::kafka

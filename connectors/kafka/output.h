@@ -1,0 +1,119 @@
+// The producing end of a lane: what is written between Begin and Commit is out together with the input
+// offsets, or not at all.
+#ifndef LETHE_CONNECTORS_KAFKA_OUTPUT_H_
+#define LETHE_CONNECTORS_KAFKA_OUTPUT_H_
+
+#include <librdkafka/rdkafka.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "connectors/kafka/client.h"
+#include "connectors/kafka/options.h"
+#include "connectors/kafka/stop_flag.h"
+
+namespace lethe::kafka {
+
+// What became of a transaction.
+enum class Outcome {
+  kCommitted,
+  kAborted,  // nothing of it is out; the producer is ready for the next
+  kUnknown,  // the committed offsets must be asked: the producer was lost while it committed
+  kStopped,  // the program is to stop, and the broker did not answer in time
+};
+
+// Why a transaction has to be given up before its commit.
+enum class Failure {
+  kNone,
+  kRefused,    // the broker refuses a record for good: its size, its timestamp or its form
+  kTransient,  // anything else: the broker was away for too long, or the group has moved on
+};
+
+struct ProduceRequest {
+  rd_kafka_topic_t* topic = nullptr;
+  int32_t partition = 0;
+  const void* key = nullptr;  // null: a null key
+  size_t key_bytes = 0;
+  const void* value = nullptr;  // null: a null value
+  size_t value_bytes = 0;
+  int64_t timestamp_ms = 0;                     // 0: now
+  const rd_kafka_headers_t* headers = nullptr;  // copied
+};
+
+// A producer with a transactional id (exactly once), or an idempotent one that delivers before the offsets
+// are committed (at least once). Errors that the client calls fatal make the producer anew.
+//
+// Thread safety: none; one lane, one thread. `stop` may be set from any thread, and ends every wait.
+class Output {
+ public:
+  // `waiting` is told what the lane waits for, in words, and the empty string when it goes on.
+  Output(const DaemonOptions& options, int lane, const StopFlag& stop,
+         std::function<void(const std::string&)> waiting);
+  ~Output();
+
+  // Makes the producer and fences every earlier one of the same name (init_transactions), waiting for a
+  // broker that is away. Not OK: a property or a permission is wrong, or Cancelled on stop.
+  absl::Status Open(int64_t max_message_bytes);
+
+  // A topic to produce to; lives until Close or the producer is made anew, so ask for each transaction.
+  rd_kafka_topic_t* output_topic() { return output_topic_.get(); }
+  rd_kafka_topic_t* counter_topic() { return counter_topic_.get(); }
+
+  absl::Status Begin();
+
+  // Hands one record over. InvalidArgument: the client refuses this record for good (its size), and the
+  // transaction is not harmed. Waits while the queue is full. Cancelled on stop.
+  absl::Status Produce(const ProduceRequest& request);
+
+  // Whether something failed that makes a commit pointless. Serves the client's callbacks.
+  Failure Poll();
+
+  // Commits what was produced and `offsets` (with metadata) of `group`, retrying what can be retried.
+  // `consumer` commits the offsets where there is no transaction.
+  Outcome Commit(const rd_kafka_topic_partition_list_t* offsets,
+                 const rd_kafka_consumer_group_metadata_t* group, rd_kafka_t* consumer);
+
+  // Gives up the transaction. kAborted, kUnknown or kStopped.
+  Outcome Abort();
+
+  // The last error in words, for the log.
+  const std::string& last_error() const { return last_error_; }
+  rd_kafka_resp_err_t last_error_code() const { return last_error_code_; }
+  // What failed in the transaction that was last given up.
+  Failure failure() const { return failure_; }
+
+  int64_t fences() const { return fences_; }
+
+ private:
+  absl::Status MakeProducer();
+  Outcome Remake(const std::string& why);
+  Outcome CommitTransaction(const rd_kafka_topic_partition_list_t* offsets,
+                            const rd_kafka_consumer_group_metadata_t* group);
+  Outcome CommitDelivered(const rd_kafka_topic_partition_list_t* offsets, rd_kafka_t* consumer);
+  // Calls until it neither asks for a retry nor times out. Null is success.
+  ErrorPtr Retry(const std::string& doing, const std::function<rd_kafka_error_t*(int timeout_ms)>& call);
+  static void OnDelivery(rd_kafka_t*, const rd_kafka_message_t* message, void* opaque);
+
+  const DaemonOptions& options_;
+  const int lane_;
+  const StopFlag& stop_;
+  const std::function<void(const std::string&)> waiting_;
+  const bool transactional_;
+  int64_t max_message_bytes_ = 0;
+
+  ClientPtr producer_;
+  TopicPtr output_topic_;
+  TopicPtr counter_topic_;
+  Failure failure_ = Failure::kNone;
+  std::string last_error_;
+  rd_kafka_resp_err_t last_error_code_ = RD_KAFKA_RESP_ERR_NO_ERROR;
+  int64_t fences_ = 0;
+};
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_OUTPUT_H_

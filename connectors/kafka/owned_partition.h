@@ -1,0 +1,96 @@
+// One input partition while a lane owns it, and while nobody does but its filter is kept.
+#ifndef LETHE_CONNECTORS_KAFKA_OWNED_PARTITION_H_
+#define LETHE_CONNECTORS_KAFKA_OWNED_PARTITION_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "connectors/kafka/commit_metadata.h"
+#include "connectors/kafka/report.h"
+#include "connectors/kafka/restart_points.h"
+#include "lethe/stage.h"
+#include "src/counters/delta_sums.h"
+
+namespace lethe::kafka {
+
+// The record before an offset, by which a filter that was kept recognizes its log again.
+struct LogMark {
+  int64_t offset = -1;  // -1: none was read yet
+  uint64_t hash = 0;    // of key and value
+};
+
+// Invariant, between transactions: the filter holds exactly the ids of [restart or origin, filter_end) that
+// were passed, and nothing from filter_end on; filter_end <= committed, with equality when kActive.
+//
+// Not thread-safe: it belongs to one lane at a time, and moves through KeptPartitions.
+struct OwnedPartition {
+  int32_t id = 0;
+  Phase phase = Phase::kRestoring;
+  std::string problem;  // if kFailed
+
+  std::unique_ptr<Partition> filter;
+  std::optional<Transaction> transaction;
+  std::optional<RestartPoints> points;
+
+  int64_t origin = 0;             // O
+  int32_t origin_partitions = 0;  // of the topic, when it began there
+  int64_t committed = 0;          // C
+  int64_t filter_end = 0;         // F
+  int64_t next = 0;               // the offset expected next; lower ones are ignored
+  int64_t end_of_log = 0;         // the position at which the client last said that there is no more
+
+  // Records with a timestamp that the filter's clock has seen; how many of them at C.
+  int64_t timed_records = 0;
+  int64_t committed_timed_records = 0;
+
+  LogMark mark;            // of the record before `next`
+  LogMark committed_mark;  // of the record before `filter_end`
+
+  int64_t restore_from = 0;
+  int64_t restore_to = 0;
+  absl::Time covered_since = absl::InfinitePast();  // stream time from which on the filter knows all ids
+
+  // The number of the lane's batch in which the partition was sought: what is left of that batch is stale.
+  int64_t sought_in_batch = -1;
+
+  DeltaSums sums;
+  RecordCounts open_counts;  // of the open transaction
+  RecordCounts counts;       // committed
+
+  // Offsets of records that the output refuses for good, with the reason; found one by one, forgotten when
+  // they have been passed over.
+  std::map<int64_t, std::string> undeliverable;
+
+  bool in_transaction() const { return transaction.has_value(); }
+  // What the offset `next` is committed with.
+  CommitMetadata Metadata(const std::string& id_fingerprint, absl::Duration horizon) const;
+  // The transaction with everything up to `next` has been committed.
+  void Committed();
+  // It has not: everything from C on will be read again.
+  void RolledBack();
+  bool short_history(absl::Duration horizon) const;
+};
+
+// The partitions of the process that no lane owns, with their filters, in case they come back. Thread-safe.
+class KeptPartitions {
+ public:
+  void Put(std::unique_ptr<OwnedPartition> partition);
+  // Null if it is not there. Each is given out once.
+  std::unique_ptr<OwnedPartition> Take(int32_t id);
+  // Gives the memory of one of them back. False if there is none.
+  bool DropOne();
+
+ private:
+  std::mutex mutex_;
+  absl::flat_hash_map<int32_t, std::unique_ptr<OwnedPartition>> partitions_;
+};
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_OWNED_PARTITION_H_

@@ -1,0 +1,81 @@
+// What the daemon says of itself, for metrics, the page and tests. Plain values.
+#ifndef LETHE_CONNECTORS_KAFKA_REPORT_H_
+#define LETHE_CONNECTORS_KAFKA_REPORT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "lethe/status.h"
+
+namespace lethe::kafka {
+
+// Every input record ends under exactly one of the first six. Counted when the transaction that carried it
+// out has committed, so a record that was judged twice because of an abort counts once.
+struct RecordCounts {
+  int64_t unique = 0;         // passed
+  int64_t duplicate = 0;      // dropped
+  int64_t missing_id = 0;     // passed, without a verdict
+  int64_t malformed = 0;      // passed, without a verdict
+  int64_t undeliverable = 0;  // dropped: the output topic refuses it for good
+  int64_t suppressed = 0;     // read again to rebuild the filter; its result is already out
+  // Beside those: passed records whose delta could not be counted.
+  int64_t malformed_delta = 0;
+
+  RecordCounts& operator+=(const RecordCounts& other) {
+    unique += other.unique;
+    duplicate += other.duplicate;
+    missing_id += other.missing_id;
+    malformed += other.malformed;
+    undeliverable += other.undeliverable;
+    suppressed += other.suppressed;
+    malformed_delta += other.malformed_delta;
+    return *this;
+  }
+};
+
+enum class Phase {
+  kChecking,   // the filter that was kept is compared with the log
+  kRestoring,  // the filter is rebuilt from the log
+  kActive,     // events are judged
+  kFailed,     // nothing is read; `problem` says why and what to do
+};
+
+struct PartitionReport {
+  int32_t partition = 0;
+  Phase phase = Phase::kRestoring;
+  std::string problem;
+  RecordCounts counts;
+  int64_t committed = 0;       // the next offset to process, as committed
+  int64_t position = 0;        // the next offset to read
+  int64_t high_watermark = 0;  // the end of the log, as last fetched; 0 if not known
+  int64_t restore_from = 0;    // of the last rebuild: reads [restore_from, restore_to)
+  int64_t restore_to = 0;
+  bool short_history = false;  // the log did not reach back to the horizon: duplicates may pass
+  PartitionStatus filter;
+};
+
+struct LaneReport {
+  int lane = 0;
+  bool joined = false;  // has had an assignment
+  bool at_end = false;  // every partition has reached the end that was read at the start
+  std::string waiting;  // what it waits for; empty: nothing
+  int64_t commits = 0;
+  int64_t aborts = 0;
+  int64_t fences = 0;
+  std::vector<PartitionReport> partitions;
+};
+
+struct DaemonReport {
+  std::string input;
+  int64_t memory_used_bytes = 0;
+  int64_t memory_limit_bytes = 0;
+  std::vector<LaneReport> lanes;
+  // Empty if the daemon is ready: every lane has joined, waits for nothing, and its partitions are active.
+  std::vector<std::string> not_ready;
+};
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_REPORT_H_

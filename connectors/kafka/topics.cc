@@ -1,0 +1,212 @@
+#include "connectors/kafka/topics.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "connectors/kafka/client.h"
+
+namespace lethe::kafka {
+namespace {
+
+constexpr int kRequestTimeoutMs = 5000;
+// Kafka's default of max.message.bytes, for brokers that do not answer DescribeConfigs.
+constexpr int64_t kDefaultMaxMessageBytes = 1048588;
+
+using TopicConfig = std::map<std::string, std::string>;
+
+absl::StatusOr<int32_t> CountPartitions(rd_kafka_t* client, const std::string& name) {
+  const TopicPtr topic(rd_kafka_topic_new(client, name.c_str(), nullptr));
+  if (topic == nullptr)
+    return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no name of a topic"));
+  const rd_kafka_metadata_t* raw = nullptr;
+  const rd_kafka_resp_err_t code = rd_kafka_metadata(client, 0, topic.get(), &raw, kRequestTimeoutMs);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for topic metadata");
+  const std::unique_ptr<const rd_kafka_metadata_t, Destroyer<rd_kafka_metadata_destroy>> metadata(raw);
+  if (metadata->topic_cnt != 1) return absl::UnavailableError("the broker gave no metadata of the topic");
+  if (metadata->topics[0].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return ErrorStatus(metadata->topics[0].err, absl::StrCat("topic ", name));
+  }
+  return metadata->topics[0].partition_cnt;
+}
+
+// The configuration of a topic; nullopt if the broker cannot answer.
+absl::StatusOr<std::optional<TopicConfig>> DescribeTopic(rd_kafka_t* client, const std::string& name) {
+  using ResourcePtr = std::unique_ptr<rd_kafka_ConfigResource_t, Destroyer<rd_kafka_ConfigResource_destroy>>;
+  using QueuePtr = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
+  using EventPtr = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>>;
+  using OptionsPtr = std::unique_ptr<rd_kafka_AdminOptions_t, Destroyer<rd_kafka_AdminOptions_destroy>>;
+  const ResourcePtr resource(rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, name.c_str()));
+  const QueuePtr queue(rd_kafka_queue_new(client));
+  const OptionsPtr options(rd_kafka_AdminOptions_new(client, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS));
+  char reason[128];
+  rd_kafka_AdminOptions_set_request_timeout(options.get(), kRequestTimeoutMs, reason, sizeof reason);
+  rd_kafka_ConfigResource_t* resources[] = {resource.get()};
+  rd_kafka_DescribeConfigs(client, resources, 1, options.get(), queue.get());
+  const EventPtr event(rd_kafka_queue_poll(queue.get(), kRequestTimeoutMs + 1000));
+  if (event == nullptr) return absl::UnavailableError("describing a topic timed out");
+  rd_kafka_resp_err_t code = rd_kafka_event_error(event.get());
+  TopicConfig config;
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    size_t count = 0;
+    const rd_kafka_ConfigResource_t** answers =
+        rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event.get()), &count);
+    if (count != 1) return absl::InternalError("describing a topic: no answer for it");
+    code = rd_kafka_ConfigResource_error(answers[0]);
+    const rd_kafka_ConfigEntry_t** entries = rd_kafka_ConfigResource_configs(answers[0], &count);
+    for (size_t i = 0; i < count; ++i) {
+      const char* value = rd_kafka_ConfigEntry_value(entries[i]);
+      config[rd_kafka_ConfigEntry_name(entries[i])] = value == nullptr ? "" : value;
+    }
+  }
+  // A broker that cannot answer (the embedded one), or does not want to: the checks are left out.
+  if (code == RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE ||
+      code == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED ||
+      code == RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED) {
+    return std::nullopt;
+  }
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, absl::StrCat("describing topic ", name));
+  return config;
+}
+
+int64_t Number(const TopicConfig& config, const std::string& name, int64_t fallback) {
+  const auto found = config.find(name);
+  int64_t value = 0;
+  return found != config.end() && absl::SimpleAtoi(found->second, &value) ? value : fallback;
+}
+
+bool Compacts(const TopicConfig& config) {
+  const auto found = config.find("cleanup.policy");
+  return found != config.end() && absl::StrContains(found->second, "compact");
+}
+
+absl::Status CheckInput(const DaemonOptions& options, const TopicConfig& config, Topics& topics) {
+  if (Compacts(config)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "input topic ", options.input, " is compacted (cleanup.policy=", config.at("cleanup.policy"),
+        "): compaction may keep the retry and remove the first; use a topic with cleanup.policy=delete"));
+  }
+  const int64_t retention_ms = Number(config, "retention.ms", -1);
+  const int64_t horizon_ms = absl::ToInt64Milliseconds(options.stage.horizon);
+  if (retention_ms >= 0 && retention_ms < horizon_ms) {
+    topics.warnings.push_back(absl::StrFormat(
+        "input topic %s keeps records for %s (retention.ms=%d), less than the horizon of %s: after a restart "
+        "older ids are not known, and their retries pass; raise retention.ms",
+        options.input, absl::FormatDuration(absl::Milliseconds(retention_ms)), retention_ms,
+        absl::FormatDuration(options.stage.horizon)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOutput(const std::string& name, const char* what, int32_t partitions, int32_t needed,
+                         const TopicConfig& config, Topics& topics) {
+  if (partitions < needed) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, " topic ", name, " has ", partitions, " partitions, the input has ", needed,
+                     ": records keep their partition, so it needs as many; kafka-topics.sh --alter --topic ",
+                     name, " --partitions ", needed));
+  }
+  if (partitions > needed) {
+    topics.warnings.push_back(absl::StrCat(what, " topic ", name, " has ", partitions,
+                                           " partitions, the input has ", needed,
+                                           ": records keep their partition, the others stay empty"));
+  }
+  const auto type = config.find("message.timestamp.type");
+  if (type != config.end() && type->second == "LogAppendTime") {
+    topics.warnings.push_back(absl::StrCat(what, " topic ", name,
+                                           " has message.timestamp.type=LogAppendTime: the records' own "
+                                           "times are lost there; CreateTime keeps them"));
+  }
+  topics.max_message_bytes =
+      std::min(topics.max_message_bytes, Number(config, "max.message.bytes", kDefaultMaxMessageBytes));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* client) {
+  Topics topics;
+  topics.max_message_bytes = INT32_MAX;
+  struct Role {
+    const std::string& name;
+    const char* what;
+  };
+  for (const Role& role : {Role{options.input, "input"}, Role{options.output, "output"},
+                           Role{options.counter_output, "counter"}}) {
+    if (role.name.empty()) continue;
+    const auto partitions = CountPartitions(client, role.name);
+    if (absl::IsNotFound(partitions.status())) {
+      const int32_t wanted = topics.partitions == 0 ? 1 : topics.partitions;
+      return absl::NotFoundError(absl::StrCat(role.what, " topic ", role.name,
+                                              " does not exist: create it, for example with kafka-topics.sh "
+                                              "--bootstrap-server ",
+                                              options.brokers, " --create --topic ", role.name,
+                                              " --partitions ", wanted));
+    }
+    if (!partitions.ok()) return partitions.status();
+    auto described = DescribeTopic(client, role.name);
+    if (!described.ok()) return described.status();
+    const TopicConfig config = described->value_or(TopicConfig());
+    if (&role.name == &options.input) {
+      topics.partitions = *partitions;
+      if (absl::Status fits = CheckInput(options, config, topics); !fits.ok()) return fits;
+      continue;
+    }
+    if (&role.name == &options.counter_output && Compacts(config)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("counter topic ", role.name,
+                       " is compacted: deltas are events, and compaction would keep only the "
+                       "last of each key; use a topic with cleanup.policy=delete"));
+    }
+    if (absl::Status fits = CheckOutput(role.name, role.what, *partitions, topics.partitions, config, topics);
+        !fits.ok()) {
+      return fits;
+    }
+  }
+  for (int32_t partition = 0; partition < topics.partitions; ++partition) {
+    int64_t low = 0;
+    int64_t end = 0;  // the last stable offset, since the client reads committed records only
+    const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
+        client, options.input.c_str(), partition, &low, &end, kRequestTimeoutMs);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      return ErrorStatus(code, absl::StrCat("asking for the end of ", options.input, "-", partition));
+    }
+    topics.end_offsets.push_back(end);
+  }
+  return topics;
+}
+
+}  // namespace
+
+absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFlag& stop) {
+  for (const std::string* other : {&options.output, &options.counter_output}) {
+    if (*other == options.input) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("topic ", options.input, " is input and output at once: it would feed itself"));
+    }
+  }
+  ClientConfig config = BaseConfig(options);
+  config.Set("isolation.level", "read_committed");
+  // A consumer, since asking as a producer would create missing topics where brokers allow it.
+  auto client = config.MakeConsumer();
+  if (!client.ok()) return client.status();
+  bool said = false;
+  for (;;) {
+    auto topics = InspectOnce(options, client->get());
+    if (!absl::IsUnavailable(topics.status())) return topics;
+    if (!said) spdlog::warn("waiting for {}: {}", options.brokers, topics.status().ToString());
+    said = true;
+    if (stop.WaitFor(absl::Milliseconds(250))) {
+      return absl::CancelledError(
+          absl::StrCat("stopped while waiting for ", options.brokers, ": ", topics.status().message()));
+    }
+  }
+}
+
+}  // namespace lethe::kafka

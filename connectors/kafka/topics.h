@@ -1,0 +1,29 @@
+// What lethe must know of the topics before the first record: whether they fit each other.
+#ifndef LETHE_CONNECTORS_KAFKA_TOPICS_H_
+#define LETHE_CONNECTORS_KAFKA_TOPICS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "connectors/kafka/options.h"
+#include "connectors/kafka/stop_flag.h"
+
+namespace lethe::kafka {
+
+struct Topics {
+  int32_t partitions = 0;            // of the input
+  int64_t max_message_bytes = 0;     // that every topic written to takes
+  std::vector<int64_t> end_offsets;  // of the input, per partition: the last stable offsets
+  std::vector<std::string> warnings;
+};
+
+// Asks the cluster, waiting for a broker that is away (Cancelled on stop).
+// NotFound: a topic is missing. FailedPrecondition: the topics do not fit: fewer output partitions than
+// input partitions, a compacted input, a compacted topic of deltas. Each error says what to do.
+absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFlag& stop);
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_TOPICS_H_
