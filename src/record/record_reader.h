@@ -31,7 +31,9 @@ struct Field {
 // Its bytes: key, value and headers as they are; a JSON string is the byte 's' and its unescaped UTF-8, a
 // JSON number the byte 'n' and its text as written (so 1 and 1.0 differ, and 1 and "1"). Where several are
 // joined, each is preceded by its length in bytes, 8 bytes little-endian. Objects, arrays, null, true and
-// false are no ids. Empty bytes are no id.
+// false are no ids, and neither is what is empty: if one of the fields is, the record has no id, since many
+// records would share it. Where a name is twice in an object, the last one counts. A string with half of a
+// surrogate pair (a lone \ud800) has no UTF-8, and is no id; elsewhere in the record it does no harm.
 struct IdSpec {
   std::vector<Field> fields;
 
@@ -45,8 +47,12 @@ struct IdSpec {
 
 struct RecordSpec {
   IdSpec id;
-  std::optional<Field> time;  // JSON number: Unix milliseconds; JSON string: RFC 3339
+  // JSON number: Unix milliseconds; JSON string: RFC 3339; key, value or header: the text of either, the
+  // milliseconds an integer. Other times, and those outside the years 0 to 9999, are missing.
+  std::optional<Field> time;
+  // JSON string: its unescaped UTF-8; JSON number: its text as written; key, value or header: as it is.
   std::optional<Field> counter_key;
+  // A JSON number that is written as an integer (not 1.0, 1e3 or "1"), or the decimal text of one.
   std::optional<Field> counter_delta;
 };
 
@@ -66,15 +72,17 @@ struct RecordFields {
   State time_state = State::kMissing;
   absl::Time time = absl::InfinitePast();
 
-  // kPresent only if key and delta both are: the delta a JSON integer that fits into int64 (or, from key,
-  // value or header, its decimal text).
+  // kPresent only if key and delta both are, the key not empty, the delta within int64. kMalformed if one of
+  // them reads JSON and the value is none; the id may be present all the same, if it reads none.
   State counter_state = State::kMissing;
   absl::string_view counter_key;
   int64_t counter_delta = 0;
 };
 
-// Reads the fields of a RecordSpec; parses JSON once per record, and checks all of it. Does not allocate
-// once it has seen its largest record. Thread-compatible: one reader per thread.
+// Reads the fields of a RecordSpec; parses JSON once per record, and checks all of it (json_scanner.h says
+// what is JSON); never, if the spec reads none. A null value has no JSON in it, which is well-formed; an
+// empty one is malformed. Does not allocate once it has seen its largest record; keeps about ten times that
+// record's size in memory, if it reads JSON. Thread-compatible: one reader per thread.
 class RecordReader {
  public:
   explicit RecordReader(RecordSpec spec);

@@ -1,0 +1,43 @@
+// `lethe filter`: the stage between two pipes.
+//
+//   tail -F events.ndjson | lethe filter --id json:/id --horizon 1h > unique.ndjson
+#ifndef LETHE_SRC_CLI_FILTER_COMMAND_H_
+#define LETHE_SRC_CLI_FILTER_COMMAND_H_
+
+#include <optional>
+#include <ostream>
+
+#include "absl/status/status.h"
+#include "lethe/options.h"
+#include "src/record/record_reader.h"
+
+namespace lethe {
+
+struct FilterCommandOptions {
+  // What becomes of a line whose id was passed within the horizon.
+  enum class OnDuplicate {
+    kDrop,
+    kTag,  // it stays in the output, marked; see RunFilter
+  };
+
+  IdSpec id;                  // `value` and json: only; a line has no key and no headers
+  std::optional<Field> time;  // likewise; without it, a line's time is that of its reading
+  StageOptions stage;
+  OnDuplicate on_duplicate = OnDuplicate::kDrop;
+};
+
+// Reads lines from in_fd (plain, or gzip, which is seen by its first bytes) up to its end, and writes those
+// that are unique to out_fd, in order and as they are. A line with no usable id, or a malformed one, passes.
+// What was read is written before the next read that would wait. At the end, also after an error, `err` gets
+// a summary: what was read, unique, duplicate, without an id, malformed; the modelled FPP, memory, time.
+//
+// With kTag a duplicate stays. A JSON object gets a first member, {"lethe.verdict":"duplicate",...; before
+// any other line comes the text `lethe.verdict=duplicate` and a tab.
+//
+// OK at the end of the input, and when the reader of out_fd has gone away (the process ignores SIGPIPE from
+// here on). InvalidArgument for options that cannot be met; otherwise the error that reading or writing had.
+absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_fd, std::ostream& err);
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_CLI_FILTER_COMMAND_H_

@@ -1,0 +1,124 @@
+// Checks a whole JSON text and finds the values at a few places in it, in one pass.
+#ifndef LETHE_SRC_RECORD_JSON_SCANNER_H_
+#define LETHE_SRC_RECORD_JSON_SCANNER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace simdjson::internal {
+class dom_parser_implementation;
+}  // namespace simdjson::internal
+
+namespace lethe {
+
+// The value at a place. `text` is what stands in the document: of a string what is between its quotes,
+// of a number all of it.
+struct JsonValue {
+  enum class Kind : uint8_t {
+    kAbsent,
+    kString,
+    kNumber,
+    kOther,  // an object, an array, true, false or null
+  };
+  Kind kind = Kind::kAbsent;
+  bool escaped = false;  // a string with a backslash in it: see AppendUnescaped
+  absl::string_view text;
+};
+
+// Appends the UTF-8 that the inside of a string means, whose escapes are well-formed. False if it has no
+// UTF-8, because half of a surrogate pair stands alone; what was appended then means nothing.
+bool AppendUnescaped(absl::string_view inside, std::string* out);
+
+// Accepts exactly the texts of RFC 8259, with a byte order mark before them or none. Numbers are of any
+// length and size, nesting is of any depth, and \u may name a lone surrogate. Where a name occurs twice
+// in an object, the last one counts, as in JavaScript, Python, Java (Jackson) and Go.
+//
+// simdjson's first stage does the vector work: it checks UTF-8, finds the ends of strings, and lists
+// where each token starts. Its two public parsers do not fit what comes then: the DOM parser refuses
+// valid records (integers beyond 64 bits, 1e999) and forgets how a number was written; On-Demand leaves
+// unchecked what it skips. So the grammar is checked here, on the list of tokens.
+//
+// Invariant between calls: each value() is of the last text for which Scan was true. Does not allocate
+// once it has seen its largest text. Thread-compatible.
+class JsonScanner {
+ public:
+  // At most 64 JSON pointers (RFC 6901), well-formed and not empty.
+  explicit JsonScanner(const std::vector<std::string>& pointers);
+  ~JsonScanner();
+  JsonScanner(const JsonScanner&) = delete;
+  JsonScanner& operator=(const JsonScanner&) = delete;
+
+  // Whether the text is JSON, all of it. It is copied (simdjson wants room behind it).
+  bool Scan(absl::string_view text);
+
+  // What is at the i-th pointer. Valid until the next Scan.
+  const JsonValue& value(size_t i) const { return targets_[i].value; }
+
+  // After a Scan that was false: what is wrong, and at which byte.
+  const char* error() const { return error_; }
+  size_t error_offset() const { return error_offset_; }
+
+ private:
+  struct Step {
+    std::string name;
+    int64_t index;  // what the name means in an array; -1 if nothing
+  };
+  struct Target {
+    std::vector<Step> steps;
+    JsonValue value;
+  };
+
+  bool Fail(const char* error, size_t offset);
+  bool Tokenize(absl::string_view text);
+  bool Walk();
+  bool ScanValue(bool* opened);
+  bool ScanString(JsonValue* value);
+  bool ScanNumber(JsonValue* value);
+  bool ScanWord(absl::string_view word);
+  bool ScanKey();
+  bool NextInContainer(bool* more);
+  void Open(char bracket);
+  void BeginElement();
+  void Found(const JsonValue& value);
+  bool IsSpace(size_t begin, size_t end) const;
+
+  size_t Offset() const { return tokens_[next_]; }
+  // The first byte of the next token; 0 behind the last.
+  char Peek() const { return next_ < token_count_ ? text_[Offset()] : '\0'; }
+
+  std::unique_ptr<simdjson::internal::dom_parser_implementation> stage1_;
+  std::unique_ptr<char[]> buffer_;
+  size_t capacity_ = 0;
+
+  // The text, and where its tokens start; tokens_[token_count_] is the text's end.
+  const char* text_ = nullptr;
+  const uint32_t* tokens_ = nullptr;
+  size_t token_count_ = 0;
+  size_t next_ = 0;
+  bool backslash_ = false;  // there is one somewhere in the text
+
+  // Where we are. Sets of targets are bit masks. In the container at depth d (the root's is 1) the first
+  // d - 1 steps of live_[d] led here, and index_[d] is the present element; kept down to the longest
+  // pointer's depth. here_ are the targets whose steps lead to the value that comes next, or through it.
+  std::vector<char> containers_;
+  std::vector<uint64_t> live_;
+  std::vector<int64_t> index_;
+  uint64_t here_ = 0;
+
+  std::vector<Target> targets_;
+  std::vector<uint64_t> ends_at_;  // by depth: the targets with so many steps
+  uint64_t all_ = 0;
+  std::string key_;
+
+  const char* error_ = "";
+  size_t error_offset_ = 0;
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_RECORD_JSON_SCANNER_H_

@@ -1,0 +1,157 @@
+// How a user writes where an id, a time or a counter is in a record.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "src/record/record_reader.h"
+#include "xxhash.h"
+
+namespace lethe {
+namespace {
+
+constexpr absl::string_view kForms = "a field is key, value, header:NAME or json:/POINTER";
+constexpr size_t kMaxIdFields = 32;
+
+// The version of the rule that makes an id's bytes.
+constexpr absl::string_view kIdRule = "lethe id bytes 1: ";
+
+absl::Status Wrong(absl::string_view text, absl::string_view what, absl::string_view right) {
+  return absl::InvalidArgumentError(absl::StrCat("field '", text, "': ", what,
+                                                 right.empty() ? "" : "; did you mean ", right,
+                                                 right.empty() ? "" : "?", " (", kForms, ")"));
+}
+
+// A JSON pointer for what may have been meant as one: `id`, `$.a.b`, `a.b[0]`, `/a~b`.
+std::string NearestPointer(absl::string_view text) {
+  std::string path(text);
+  if (!absl::StartsWith(path, "/")) {
+    absl::string_view rest = path;
+    absl::ConsumePrefix(&rest, "$");
+    absl::ConsumePrefix(&rest, ".");
+    path = absl::StrCat("/", absl::StrReplaceAll(rest, {{"][", "/"}, {".", "/"}, {"[", "/"}, {"]", ""}}));
+    path = absl::StrReplaceAll(path, {{"'", ""}, {"\"", ""}, {"//", "/"}});
+  }
+  std::string right;
+  for (size_t i = 0; i < path.size(); ++i) {
+    right.push_back(path[i]);
+    const bool escape = path[i] == '~' && i + 1 < path.size() && (path[i + 1] == '0' || path[i + 1] == '1');
+    if (path[i] == '~' && !escape) right.push_back('0');
+  }
+  return right;
+}
+
+absl::Status CheckPointer(absl::string_view text, absl::string_view pointer) {
+  if (pointer.empty()) return Wrong(text, "the JSON pointer is empty", "value");
+  const std::string nearest = NearestPointer(pointer);
+  if (pointer[0] != '/') {
+    return Wrong(text, "a JSON pointer starts with '/'", absl::StrCat("json:", nearest));
+  }
+  if (nearest != pointer) {
+    return Wrong(text, "in a JSON pointer '~' is written ~0, and '/' in a name ~1",
+                 absl::StrCat("json:", nearest));
+  }
+  return absl::OkStatus();
+}
+
+// What may have been meant by a text that has none of the four forms.
+std::string NearestField(absl::string_view text) {
+  const std::string lower = absl::AsciiStrToLower(absl::StripAsciiWhitespace(text));
+  if (lower == "key" || lower == "keys") return "key";
+  if (lower == "value" || lower == "values" || lower == "payload" || lower == "body") return "value";
+  absl::string_view rest = absl::StripAsciiWhitespace(text);
+  for (absl::string_view kind : {"headers", "header", "json"}) {
+    if (!absl::StartsWithIgnoreCase(rest, kind)) continue;
+    rest.remove_prefix(kind.size());
+    const bool json = kind == "json";
+    while (!rest.empty() && absl::StrContains(json ? ":= " : ":=./ ", rest[0])) rest.remove_prefix(1);
+    if (json) return absl::StrCat("json:", rest.empty() ? "/NAME" : NearestPointer(rest));
+    return absl::StrCat("header:", rest.empty() ? "NAME" : rest);
+  }
+  if (rest.empty()) return "";
+  return absl::StrCat("json:", NearestPointer(rest));
+}
+
+}  // namespace
+
+absl::StatusOr<Field> Field::Parse(absl::string_view text) {
+  if (text == "key") return Field{Kind::kKey, ""};
+  if (text == "value") return Field{Kind::kValue, ""};
+  absl::string_view name = text;
+  if (absl::ConsumePrefix(&name, "header:")) {
+    if (name.empty()) return Wrong(text, "the header has no name", "header:NAME");
+    return Field{Kind::kHeader, std::string(name)};
+  }
+  if (absl::ConsumePrefix(&name, "json:")) {
+    if (absl::Status status = CheckPointer(text, name); !status.ok()) return status;
+    return Field{Kind::kJson, std::string(name)};
+  }
+  if (text.empty()) return Wrong(text, "it is empty", "");
+  return Wrong(text, "there is no such field", NearestField(text));
+}
+
+std::string Field::ToString() const {
+  switch (kind) {
+    case Kind::kKey:
+      return "key";
+    case Kind::kValue:
+      return "value";
+    case Kind::kHeader:
+      return absl::StrCat("header:", name);
+    case Kind::kJson:
+      return absl::StrCat("json:", name);
+  }
+  return "";
+}
+
+absl::StatusOr<IdSpec> IdSpec::Parse(absl::string_view text) {
+  IdSpec spec;
+  std::vector<std::string> seen;
+  for (absl::string_view part : absl::StrSplit(text, '+')) {
+    absl::StatusOr<Field> field = Field::Parse(part);
+    if (!field.ok()) {
+      if (part == text) return field.status();
+      return absl::InvalidArgumentError(
+          absl::StrCat("id '", text, "': ", field.status().message(),
+                       "; several fields are joined with '+', without spaces, as in json:/client+json:/seq, "
+                       "so a name with '+' in it cannot be part of an id"));
+    }
+    const std::string name = field->ToString();
+    if (std::find(seen.begin(), seen.end(), name) != seen.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("id '", text, "': ", name, " is there twice; once is enough"));
+    }
+    seen.push_back(name);
+    spec.fields.push_back(*std::move(field));
+  }
+  if (spec.fields.size() > kMaxIdFields) {
+    return absl::InvalidArgumentError(absl::StrCat("id '", text, "': ", spec.fields.size(),
+                                                   " fields; at most ", kMaxIdFields, " can be joined"));
+  }
+  return spec;
+}
+
+std::string IdSpec::ToString() const {
+  return absl::StrJoin(fields, "+", [](std::string* out, const Field& field) { *out += field.ToString(); });
+}
+
+bool IdSpec::reads_json() const {
+  return std::any_of(fields.begin(), fields.end(),
+                     [](const Field& field) { return field.kind == Field::Kind::kJson; });
+}
+
+std::string IdSpec::Fingerprint() const {
+  const std::string text = absl::StrCat(kIdRule, ToString());
+  return absl::StrFormat("%016x", XXH3_64bits(text.data(), text.size()));
+}
+
+}  // namespace lethe
