@@ -79,7 +79,11 @@ bool Assigner::OpenFilter(OwnedPartition& owned, RestartPoint start) {
     spdlog::error("{}", owned.problem);
     return false;
   }
-  owned.filter->StartAt(start.stream_time);
+  if (absl::Status started = owned.filter->StartAt(start.stream_time); !started.ok()) {
+    owned.phase = Phase::kFailed;
+    owned.problem = absl::StrCat(name, ": ", started.message());
+    return false;
+  }
   owned.points.emplace(options_.stage.horizon, start);
   owned.timed_records = owned.committed_timed_records = 0;
   owned.mark = owned.committed_mark = {};

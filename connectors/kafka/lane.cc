@@ -213,6 +213,10 @@ void Lane::Activate(OwnedPartition& owned) {
 void Lane::Restore(OwnedPartition& owned, MessageRun run) {
   if (run.empty()) return;
   events_.clear();
+  const auto replay = [&] {
+    if (absl::Status replayed = owned.filter->Replay(events_); !replayed.ok()) fatal_ = replayed;
+    events_.clear();
+  };
   for (const MessagePtr& message : run) {
     const MessageView view(*message);
     const RecordFields& fields = reader_.Read(view.record());
@@ -220,12 +224,11 @@ void Lane::Restore(OwnedPartition& owned, MessageRun run) {
     if (fields.id_state == RecordFields::State::kPresent) {
       events_.push_back({owned.filter->Hash(fields.id), view.time()});
     } else {
-      owned.filter->Replay(events_);
-      events_.clear();
+      replay();
       owned.filter->Observe(view.time());
     }
   }
-  owned.filter->Replay(events_);
+  replay();
   owned.next = owned.filter_end = run.back()->offset + 1;
   owned.mark = owned.committed_mark = {run.back()->offset, MessageView(*run.back()).Hash()};
   owned.committed_timed_records = owned.timed_records;
@@ -365,8 +368,14 @@ absl::Status Lane::EnsureOpen(OwnedPartition& owned) {
     open_ = true;
     deadline_ = absl::Now() + options_.commit_interval;
   }
-  if (!owned.in_transaction()) owned.transaction.emplace(owned.filter->Begin());
-  return absl::OkStatus();
+  if (owned.in_transaction()) return absl::OkStatus();
+  auto begun = owned.filter->Begin();
+  if (begun.ok()) {
+    owned.transaction.emplace(*std::move(begun));
+  } else {
+    fatal_ = begun.status();
+  }
+  return begun.status();
 }
 
 void Lane::Commit() {
