@@ -1,0 +1,235 @@
+// The broker and the client that other tests rest on: what they say of a cluster must be true.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tests/support/kafka_broker.h"
+#include "tests/support/kafka_client.h"
+#include "tests/support/shared_broker.h"
+
+namespace lethe::test {
+namespace {
+
+using Strings = std::vector<std::string>;
+using Offsets = std::vector<int64_t>;
+
+std::vector<Record> Numbered(int count, const std::string& prefix, int32_t partition = -1) {
+  std::vector<Record> records(static_cast<size_t>(count));
+  for (size_t i = 0; i < records.size(); ++i) {
+    records[i].key = absl::StrCat(prefix, i);
+    records[i].value = absl::StrCat("value of ", prefix, i);
+    records[i].partition = partition;
+  }
+  return records;
+}
+
+std::vector<std::string> Keys(const std::vector<Record>& records) {
+  std::vector<std::string> keys;
+  for (const Record& record : records) keys.push_back(record.key.value_or("(null)"));
+  return keys;
+}
+
+bool Exists(pid_t pid) { return kill(pid, 0) == 0; }
+
+TEST(KafkaClientTest, RecordsComeBackAsTheyWereProduced) {
+  const std::string topic = UniqueName("as-produced");
+  ASSERT_TRUE(SharedClient().CreateTopic(topic, 3, {{"retention.ms", "-1"}}).ok());
+  Record full;
+  full.key = std::string("k\0ey", 4);
+  full.value = std::string("va\0lue", 6);
+  full.headers = {{"a", "1"}, {"a", std::nullopt}, {"empty", ""}};
+  full.timestamp_ms = 1'442'016'000'123;
+  full.partition = 2;
+  Record null_value;
+  null_value.key = "";
+  null_value.timestamp_ms = 1;
+  null_value.partition = 1;
+  Record null_key;
+  null_key.value = "";
+  null_key.timestamp_ms = 2;
+  null_key.partition = 1;
+  ASSERT_TRUE(SharedClient().Produce(topic, {full, null_value, null_key}).ok());
+
+  const auto read = SharedClient().ReadAll(topic, Isolation::kReadCommitted);
+  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_EQ(read->size(), 3u);
+  const std::vector<Record> expected = {null_value, null_key, full};
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ((*read)[i].key, expected[i].key);
+    EXPECT_EQ((*read)[i].value, expected[i].value);
+    EXPECT_EQ((*read)[i].headers, expected[i].headers);
+    EXPECT_EQ((*read)[i].timestamp_ms, expected[i].timestamp_ms);
+    EXPECT_EQ((*read)[i].partition, expected[i].partition);
+  }
+  EXPECT_EQ((*read)[1].offset, 1);
+}
+
+TEST(KafkaClientTest, BatchesKeepTheirOrderAndKeysTheirPartition) {
+  const std::string topic = UniqueName("order");
+  ASSERT_TRUE(SharedClient().CreateTopic(topic, 4).ok());
+  std::vector<Record> records;
+  for (int i = 0; i < 150'000; ++i) {
+    Record record;
+    record.key = absl::StrCat("key ", i % 100);
+    record.value = absl::StrCat(i);
+    records.push_back(std::move(record));
+  }
+  ASSERT_TRUE(SharedClient().Produce(topic, records).ok());
+  const auto read = SharedClient().ReadAll(topic, Isolation::kReadCommitted);
+  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_EQ(read->size(), records.size());
+  std::map<int32_t, int> last;
+  std::map<std::string, int32_t> partition_of;
+  for (const Record& record : *read) {
+    const int number = std::stoi(*record.value);
+    EXPECT_LT(last.try_emplace(record.partition, -1).first->second, number);
+    last[record.partition] = number;
+    EXPECT_EQ(partition_of.try_emplace(*record.key, record.partition).first->second, record.partition);
+  }
+  EXPECT_EQ(last.size(), 4u);
+}
+
+TEST(KafkaClientTest, AnOpenTransactionIsInvisibleUntilItIsCommitted) {
+  const std::string topic = UniqueName("open");
+  ASSERT_TRUE(SharedClient().CreateTopic(topic, 1).ok());
+  const auto producer = TransactionalProducer::Start(SharedBroker().bootstrap(), UniqueName("producer"));
+  ASSERT_TRUE(producer.ok()) << producer.status();
+  ASSERT_TRUE(SharedClient().Produce(topic, Numbered(2, "before", 0)).ok());
+  ASSERT_TRUE((*producer)->Begin().ok());
+  ASSERT_TRUE((*producer)->Produce(topic, Numbered(1, "inside", 0)).ok());
+  ASSERT_TRUE(SharedClient().Produce(topic, Numbered(1, "after", 0)).ok());
+
+  const auto keys = [&](Isolation isolation) {
+    const auto read = SharedClient().ReadAll(topic, isolation);
+    EXPECT_TRUE(read.ok()) << read.status();
+    return Keys(*read);
+  };
+  const auto ends = [&](Isolation isolation) { return SharedClient().EndOffsets(topic, isolation).value(); };
+  EXPECT_EQ(keys(Isolation::kReadCommitted), (Strings{"before0", "before1"}));
+  EXPECT_EQ(keys(Isolation::kReadUncommitted), (Strings{"before0", "before1", "inside0", "after0"}));
+  EXPECT_EQ(ends(Isolation::kReadCommitted), Offsets{2});
+  EXPECT_EQ(ends(Isolation::kReadUncommitted), Offsets{4});
+
+  ASSERT_TRUE((*producer)->Commit().ok());
+  // The marker is written after the coordinator has answered.
+  ASSERT_TRUE(WaitUntil([&] { return ends(Isolation::kReadCommitted) == Offsets{5}; }, absl::Seconds(30)));
+  EXPECT_EQ(keys(Isolation::kReadCommitted), (Strings{"before0", "before1", "inside0", "after0"}));
+}
+
+TEST(KafkaClientTest, AbortedRecordsStayInvisible) {
+  const std::string topic = UniqueName("aborted");
+  ASSERT_TRUE(SharedClient().CreateTopic(topic, 2).ok());
+  const auto producer = TransactionalProducer::Start(SharedBroker().bootstrap(), UniqueName("producer"));
+  ASSERT_TRUE(producer.ok()) << producer.status();
+  ASSERT_TRUE((*producer)->Begin().ok());
+  ASSERT_TRUE((*producer)->Produce(topic, Numbered(3, "aborted", 0)).ok());
+  ASSERT_TRUE((*producer)->Abort().ok());
+  ASSERT_TRUE((*producer)->Begin().ok());
+  ASSERT_TRUE((*producer)->Produce(topic, Numbered(1, "committed", 1)).ok());
+  ASSERT_TRUE((*producer)->Commit().ok());
+  const Offsets with_markers = {4, 2};
+  ASSERT_TRUE(
+      WaitUntil([&] { return *SharedClient().EndOffsets(topic, Isolation::kReadCommitted) == with_markers; },
+                absl::Seconds(30)));
+  EXPECT_EQ(Keys(*SharedClient().ReadAll(topic, Isolation::kReadCommitted)), (Strings{"committed0"}));
+  EXPECT_EQ(SharedClient().ReadAll(topic, Isolation::kReadUncommitted)->size(), 4u);
+}
+
+TEST(KafkaClientTest, CommittedOffsetsCarryTheirMetadata) {
+  const std::string topic = UniqueName("offsets");
+  const std::string group = UniqueName("group");
+  ASSERT_TRUE(SharedClient().CreateTopic(topic, 2).ok());
+  const auto none = SharedClient().Committed(group, topic);
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_EQ((*none)[0].offset, -1);
+
+  const auto producer = TransactionalProducer::Start(SharedBroker().bootstrap(), UniqueName("producer"));
+  ASSERT_TRUE(producer.ok()) << producer.status();
+  const std::string story(3500, 'm');
+  ASSERT_TRUE((*producer)->Begin().ok());
+  ASSERT_TRUE((*producer)->SendOffsets(group, topic, {{7, ""}, {9, story}}).ok());
+  ASSERT_TRUE((*producer)->Commit().ok());
+  const auto committed = SharedClient().Committed(group, topic);
+  ASSERT_TRUE(committed.ok()) << committed.status();
+  ASSERT_EQ(committed->size(), 2u);
+  EXPECT_EQ((*committed)[0].offset, 7);
+  EXPECT_EQ((*committed)[0].metadata, "");
+  EXPECT_EQ((*committed)[1].offset, 9);
+  EXPECT_EQ((*committed)[1].metadata, story);
+}
+
+TEST(KafkaClientTest, TopicsGrowAndGo) {
+  const std::string topic = UniqueName("grows");
+  ASSERT_TRUE(SharedClient().CreateTopic(topic, 1).ok());
+  EXPECT_FALSE(SharedClient().CreateTopic(topic, 1).ok());
+  ASSERT_TRUE(SharedClient().AddPartitions(topic, 3).ok());
+  EXPECT_EQ(*SharedClient().EndOffsets(topic, Isolation::kReadCommitted), Offsets(3, 0));
+  ASSERT_TRUE(SharedClient().Produce(topic, Numbered(1, "x", 2)).ok());
+  EXPECT_EQ(SharedClient().ReadAll(topic, Isolation::kReadCommitted)->size(), 1u);
+  ASSERT_TRUE(SharedClient().DeleteTopic(topic).ok());
+  EXPECT_FALSE(SharedClient().ReadAll(topic, Isolation::kReadCommitted).ok());
+}
+
+TEST(KafkaClientTest, ARecordThatTheBrokerRefusesIsAnError) {
+  const std::string topic = UniqueName("small");
+  ASSERT_TRUE(SharedClient().CreateTopic(topic, 1, {{"max.message.bytes", "1000"}}).ok());
+  Record record;
+  record.value = std::string(5000, 'x');
+  EXPECT_FALSE(SharedClient().Produce(topic, {record}).ok());
+}
+
+TEST(KafkaBrokerTest, KeepsItsDataThroughRestartsAndIsGoneAfterStop) {
+  KafkaBrokerOptions options;
+  options.properties = {{"message.max.bytes", "2000"}};
+  auto broker = KafkaBroker::Start(options);
+  ASSERT_TRUE(broker.ok()) << broker.status();
+  const std::string bootstrap = (*broker)->bootstrap();
+  const pid_t first = (*broker)->pid();
+  {
+    const auto client = KafkaClient::Connect(bootstrap);
+    ASSERT_TRUE(client.ok()) << client.status();
+    ASSERT_TRUE((*client)->CreateTopic("kept", 1).ok());
+    ASSERT_TRUE((*client)->Produce("kept", Numbered(10, "a")).ok());
+    Record record;
+    record.value = std::string(5000, 'x');
+    EXPECT_FALSE((*client)->Produce("kept", {record}).ok()) << "the broker's extra property was not used";
+  }
+  ASSERT_TRUE((*broker)->Stop().ok());
+  EXPECT_FALSE(Exists(first));
+  EXPECT_FALSE((*broker)->Stop().ok());
+  ASSERT_TRUE((*broker)->Restart().ok());
+  EXPECT_EQ((*broker)->bootstrap(), bootstrap);
+  {
+    const auto client = KafkaClient::Connect(bootstrap);
+    ASSERT_TRUE(client.ok()) << client.status();
+    EXPECT_EQ((*client)->ReadAll("kept", Isolation::kReadCommitted)->size(), 10u);
+    ASSERT_TRUE((*client)->Produce("kept", Numbered(10, "b")).ok());
+  }
+  const pid_t second = (*broker)->pid();
+  ASSERT_TRUE((*broker)->Kill().ok());
+  EXPECT_FALSE(Exists(second));
+  ASSERT_TRUE((*broker)->Restart().ok());
+  const auto client = KafkaClient::Connect(bootstrap);
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_EQ((*client)->ReadAll("kept", Isolation::kReadCommitted)->size(), 20u);
+
+  const pid_t third = (*broker)->pid();
+  broker->reset();
+  EXPECT_FALSE(Exists(third));
+}
+
+TEST(KafkaBrokerTest, SaysWhyItDoesNotStart) {
+  KafkaBrokerOptions options;
+  options.properties = {{"num.io.threads", "none"}};
+  const auto broker = KafkaBroker::Start(options);
+  ASSERT_FALSE(broker.ok());
+  EXPECT_TRUE(absl::StrContains(broker.status().message(), "num.io.threads")) << broker.status();
+}
+
+}  // namespace
+}  // namespace lethe::test

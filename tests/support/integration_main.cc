@@ -1,0 +1,82 @@
+// The main function of the integration tests: GoogleTest's, with the shared broker's life around it.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <random>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "tests/support/shared_broker.h"
+
+namespace lethe::test {
+namespace {
+
+// What ctest is told to take for "skipped". Without it a program whose tests skip would look as if it had
+// tested something.
+constexpr int kSkipped = 77;
+
+struct Shared {
+  std::unique_ptr<KafkaBroker> broker;
+  std::unique_ptr<KafkaClient> client;
+};
+Shared& Instance() {
+  static Shared shared;
+  return shared;
+}
+
+template <typename T>
+T OrExit(absl::StatusOr<T> value) {
+  if (value.ok()) return *std::move(value);
+  std::fprintf(stderr, "%s\n", value.status().ToString().c_str());
+  std::exit(1);
+}
+
+class BrokerEnvironment : public testing::Environment {
+ public:
+  void TearDown() override {
+    Shared& shared = Instance();
+    if (shared.broker != nullptr && testing::UnitTest::GetInstance()->Failed()) {
+      std::fprintf(stderr, "The end of the shared broker's log:\n%s\n", shared.broker->LogTail().c_str());
+    }
+    shared = {};
+  }
+};
+
+}  // namespace
+
+KafkaBroker& SharedBroker() {
+  Shared& shared = Instance();
+  if (shared.broker == nullptr) shared.broker = OrExit(KafkaBroker::Start());
+  return *shared.broker;
+}
+
+KafkaClient& SharedClient() {
+  Shared& shared = Instance();
+  if (shared.client == nullptr) shared.client = OrExit(KafkaClient::Connect(SharedBroker().bootstrap()));
+  return *shared.client;
+}
+
+std::string UniqueName(const std::string& stem) {
+  static int count = 0;
+  return absl::StrCat(stem, "-", ++count);
+}
+
+unsigned RandomSeed() {
+  unsigned seed = 0;
+  const char* given = std::getenv("LETHE_SEED");
+  if (given == nullptr || !absl::SimpleAtoi(given, &seed)) seed = std::random_device()();
+  std::printf("LETHE_SEED=%u\n", seed);
+  return seed;
+}
+
+}  // namespace lethe::test
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  testing::AddGlobalTestEnvironment(new lethe::test::BrokerEnvironment);
+  const int result = RUN_ALL_TESTS();
+  if (result == 0 && testing::UnitTest::GetInstance()->skipped_test_count() > 0) return lethe::test::kSkipped;
+  return result;
+}

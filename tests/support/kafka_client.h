@@ -1,0 +1,114 @@
+// What tests ask of a Kafka cluster, one synchronous call each.
+#ifndef LETHE_TESTS_SUPPORT_KAFKA_CLIENT_H_
+#define LETHE_TESTS_SUPPORT_KAFKA_CLIENT_H_
+
+#include <librdkafka/rdkafka.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+
+namespace lethe::test {
+
+// Calls `condition` every few milliseconds until it is true. False if it still is not after `timeout`.
+bool WaitUntil(const std::function<bool()>& condition, absl::Duration timeout);
+
+// A record, to be produced or as read. Null keys, values and header values are nullopt.
+struct Record {
+  std::optional<std::string> key;
+  std::optional<std::string> value;
+  std::vector<std::pair<std::string, std::optional<std::string>>> headers;
+  int64_t timestamp_ms = 0;  // produced as the time of sending if 0
+  int32_t partition = -1;    // produced where the key's hash says if -1
+  int64_t offset = -1;       // set by the broker
+};
+
+enum class Isolation { kReadCommitted, kReadUncommitted };
+
+struct CommittedOffset {
+  int64_t offset = -1;  // -1: none
+  std::string metadata;
+};
+
+// Deletes a librdkafka handle, whatever it is.
+struct HandleDeleter {
+  void operator()(rd_kafka_t* handle) const;
+};
+using Handle = std::unique_ptr<rd_kafka_t, HandleDeleter>;
+
+// A client of one cluster. Each call returns when the cluster has answered, or DeadlineExceeded after a
+// minute. Thread-compatible.
+class KafkaClient {
+ public:
+  using Configs = std::vector<std::pair<std::string, std::string>>;
+
+  static absl::StatusOr<std::unique_ptr<KafkaClient>> Connect(const std::string& bootstrap);
+  ~KafkaClient();
+
+  // Brokers that the cluster says it has; an error if none answers within `timeout`.
+  absl::StatusOr<int> BrokerCount(absl::Duration timeout);
+
+  // Return when the brokers' metadata shows the change. The topic has one replica.
+  absl::Status CreateTopic(const std::string& topic, int partitions, const Configs& configs = {});
+  absl::Status DeleteTopic(const std::string& topic);
+  absl::Status AddPartitions(const std::string& topic, int total);
+
+  // Idempotent, so the order of the records of one partition is kept.
+  absl::Status Produce(const std::string& topic, absl::Span<const Record> records);
+
+  // One past the last record of each partition; with kReadCommitted the last stable offset.
+  absl::StatusOr<std::vector<int64_t>> EndOffsets(const std::string& topic, Isolation isolation);
+
+  // All records up to the end offsets as they are at the call, partition by partition, by offset.
+  absl::StatusOr<std::vector<Record>> ReadAll(const std::string& topic, Isolation isolation);
+
+  // What a group has committed, by partition.
+  absl::StatusOr<std::vector<CommittedOffset>> Committed(const std::string& group, const std::string& topic);
+
+ private:
+  struct AdminCall;
+
+  KafkaClient(std::string bootstrap, Handle producer);
+  absl::Status Admin(rd_kafka_admin_op_t op, const std::function<void(const AdminCall&)>& start);
+  absl::StatusOr<Handle> NewConsumer(const std::string& group, Isolation isolation) const;
+  // nullopt if the topic does not exist or a partition has no leader yet.
+  absl::StatusOr<std::optional<int>> PartitionCount(const std::string& topic);
+  absl::Status AwaitPartitions(const std::string& topic, std::optional<int> count);
+
+  const std::string bootstrap_;
+  const Handle producer_;  // also for metadata and administration
+};
+
+// A producer in transactions, to write input that has open and aborted ones. Thread-compatible.
+class TransactionalProducer {
+ public:
+  // Fences the one before it with the same id.
+  static absl::StatusOr<std::unique_ptr<TransactionalProducer>> Start(const std::string& bootstrap,
+                                                                      const std::string& transactional_id);
+
+  absl::Status Begin();
+  absl::Status Produce(const std::string& topic, absl::Span<const Record> records);
+  // As an operator's tool would, from outside the group; by partition.
+  absl::Status SendOffsets(const std::string& group, const std::string& topic,
+                           absl::Span<const CommittedOffset> offsets);
+  absl::Status Commit();
+  absl::Status Abort();
+
+ private:
+  explicit TransactionalProducer(Handle producer);
+
+  const Handle producer_;
+};
+
+}  // namespace lethe::test
+
+#endif  // LETHE_TESTS_SUPPORT_KAFKA_CLIENT_H_

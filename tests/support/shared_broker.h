@@ -1,0 +1,25 @@
+// The broker that all tests of one program share. Each test takes topics and groups of its own.
+#ifndef LETHE_TESTS_SUPPORT_SHARED_BROKER_H_
+#define LETHE_TESTS_SUPPORT_SHARED_BROKER_H_
+
+#include <string>
+
+#include "tests/support/kafka_broker.h"
+#include "tests/support/kafka_client.h"
+
+namespace lethe::test {
+
+// Started at the first call, ended after the last test; the program ends if it cannot be started. To be
+// called from the program's main thread.
+KafkaBroker& SharedBroker();
+KafkaClient& SharedClient();
+
+// A name for a topic or a group that no other test uses.
+std::string UniqueName(const std::string& stem);
+
+// The seed of a random test: LETHE_SEED if it is set, otherwise a new one. Printed either way.
+unsigned RandomSeed();
+
+}  // namespace lethe::test
+
+#endif  // LETHE_TESTS_SUPPORT_SHARED_BROKER_H_
