@@ -12,7 +12,10 @@ namespace {
 // librdkafka's levels are syslog's. What it calls an error is mostly a broker that went away for a moment,
 // and the daemon says by itself what it waits for: so its lines are one level lower here.
 void ForwardLog(const rd_kafka_t* /*client*/, int level, const char* facility, const char* text) {
-  if (level <= 2) {
+  const bool hint = absl::string_view(facility) == "CONFWARN";  // a consumer's property in a producer, say
+  if (hint) {
+    spdlog::debug("librdkafka {}: {}", facility, text);
+  } else if (level <= 2) {
     spdlog::error("librdkafka {}: {}", facility, text);
   } else if (level <= 4) {
     spdlog::info("librdkafka {}: {}", facility, text);

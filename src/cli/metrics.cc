@@ -1,0 +1,172 @@
+#include "src/cli/metrics.h"
+
+#include <prometheus/client_metric.h>
+#include <prometheus/metric_type.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace lethe {
+namespace {
+
+using kafka::LaneReport;
+using kafka::PartitionReport;
+using kafka::Phase;
+using kafka::RecordCounts;
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Labels = std::vector<ClientMetric::Label>;
+
+MetricFamily Family(std::string name, std::string help, MetricType type) {
+  MetricFamily family;
+  family.name = std::move(name);
+  family.help = std::move(help);
+  family.type = type;
+  return family;
+}
+
+void Add(MetricFamily& family, double value, Labels labels) {
+  ClientMetric metric;
+  metric.label = std::move(labels);
+  if (family.type == MetricType::Counter) {
+    metric.counter.value = value;
+  } else {
+    metric.gauge.value = value;
+  }
+  family.metric.push_back(std::move(metric));
+}
+
+struct PartitionMetric {
+  const char* name;
+  const char* help;
+  MetricType type;
+  double (*value)(const PartitionReport&);
+};
+
+constexpr MetricType kCounter = MetricType::Counter;
+constexpr MetricType kGauge = MetricType::Gauge;
+
+constexpr PartitionMetric kPartitionMetrics[] = {
+    {"lethe_suppressed_records_total",
+     "Records read again to rebuild the filter; their results were out already.", kCounter,
+     [](const PartitionReport& p) { return static_cast<double>(p.counts.suppressed); }},
+    {"lethe_malformed_deltas_total", "Passed records whose counter key or delta could not be read.", kCounter,
+     [](const PartitionReport& p) { return static_cast<double>(p.counts.malformed_delta); }},
+    {"lethe_committed_offset", "The next offset of the input to process, as committed.", kGauge,
+     [](const PartitionReport& p) { return static_cast<double>(p.committed); }},
+    {"lethe_lag_records", "Records of the input that are not committed yet.", kGauge,
+     [](const PartitionReport& p) {
+       // A position at the end of the log counts as all: the last offsets may be control records.
+       const bool at_end = p.position >= p.high_watermark;
+       return at_end ? 0.0 : static_cast<double>(std::max<int64_t>(p.high_watermark - p.committed, 0));
+     }},
+    {"lethe_restoring", "1 while the filter is rebuilt from the log.", kGauge,
+     [](const PartitionReport& p) {
+       return p.phase == Phase::kRestoring || p.phase == Phase::kChecking ? 1.0 : 0.0;
+     }},
+    {"lethe_partition_failed", "1 if the partition is not read; the log and /readyz say why.", kGauge,
+     [](const PartitionReport& p) { return p.phase == Phase::kFailed ? 1.0 : 0.0; }},
+    {"lethe_short_history",
+     "1 while the filter does not know all ids of the horizon, since the log did not reach back.", kGauge,
+     [](const PartitionReport& p) { return p.short_history ? 1.0 : 0.0; }},
+    {"lethe_filter_fpp_target_ratio", "The false-positive probability that the user allows.", kGauge,
+     [](const PartitionReport& p) { return p.filter.filter.fpp_target; }},
+    {"lethe_filter_fpp_modelled_ratio",
+     "The probability that an id never seen is called a duplicate, by the layout's model from the loads.",
+     kGauge, [](const PartitionReport& p) { return p.filter.filter.fpp_modelled; }},
+    {"lethe_filter_fpp_estimated_ratio",
+     "The probability that an id never seen is called a duplicate, from the bits that are set.", kGauge,
+     [](const PartitionReport& p) { return p.filter.filter.fpp_estimated; }},
+    {"lethe_filter_past_generations", "N: past generations of the filter.", kGauge,
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.past_generations); }},
+    {"lethe_filter_refresh_period_seconds", "t: stream time between the last two refreshes.", kGauge,
+     [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.filter.filter.refresh_period); }},
+    {"lethe_filter_generation_bits", "m: bits of one generation.", kGauge,
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.bits_per_generation); }},
+    {"lethe_filter_id_bits", "k: bits set for an id in one generation.", kGauge,
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.bits_per_id); }},
+    {"lethe_filter_ids", "Ids in the filter.", kGauge,
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.ids); }},
+    {"lethe_filter_window_seconds", "Stream time that the filter covers now.", kGauge,
+     [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.filter.filter.window); }},
+    {"lethe_filter_memory_bytes", "Memory of the filter.", kGauge,
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.memory_bytes); }},
+    {"lethe_filter_refreshes_total", "Refreshes of the filter since it was made.", kCounter,
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.refreshes); }},
+    {"lethe_filter_memory_limit_hits_total", "Times that the memory limit kept the filter from growing.",
+     kCounter, [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.limit_hits); }},
+};
+
+struct Verdict {
+  const char* label;
+  int64_t RecordCounts::*count;
+};
+constexpr Verdict kVerdicts[] = {
+    {"unique", &RecordCounts::unique},
+    {"duplicate", &RecordCounts::duplicate},
+    {"missing_id", &RecordCounts::missing_id},
+    {"malformed", &RecordCounts::malformed},
+    {"undeliverable", &RecordCounts::undeliverable},
+};
+
+struct LaneMetric {
+  const char* name;
+  const char* help;
+  int64_t LaneReport::*value;
+};
+constexpr LaneMetric kLaneMetrics[] = {
+    {"lethe_transactions_committed_total", "Transactions committed.", &LaneReport::commits},
+    {"lethe_transactions_aborted_total", "Transactions aborted; their records were judged again.",
+     &LaneReport::aborts},
+    {"lethe_fences_total", "Producers that were lost (fenced, say) and made anew.", &LaneReport::fences},
+};
+
+}  // namespace
+
+std::vector<MetricFamily> Metrics(const kafka::DaemonReport& report) {
+  const auto labels = [&](const PartitionReport& partition) {
+    return Labels{{"topic", report.input}, {"partition", absl::StrCat(partition.partition)}};
+  };
+  std::vector<MetricFamily> families;
+  families.push_back(Family("lethe_build_info", "Always 1; the version is a label.", kGauge));
+  Add(families.back(), 1, {{"version", LETHE_VERSION}});
+  families.push_back(Family("lethe_memory_used_bytes", "Memory of all filters of the process.", kGauge));
+  Add(families.back(), static_cast<double>(report.memory_used_bytes), {});
+  families.push_back(Family("lethe_memory_limit_bytes", "What the filters may take together.", kGauge));
+  Add(families.back(), static_cast<double>(report.memory_limit_bytes), {});
+  for (const LaneMetric& metric : kLaneMetrics) {
+    families.push_back(Family(metric.name, metric.help, kCounter));
+    for (const LaneReport& lane : report.lanes) {
+      Add(families.back(), static_cast<double>(lane.*metric.value), {{"lane", absl::StrCat(lane.lane)}});
+    }
+  }
+  families.push_back(Family("lethe_records_total",
+                            "Records of the input by what became of them: unique, missing_id and malformed "
+                            "were passed, duplicate and undeliverable were dropped.",
+                            kCounter));
+  for (const LaneReport& lane : report.lanes) {
+    for (const PartitionReport& partition : lane.partitions) {
+      for (const Verdict& verdict : kVerdicts) {
+        Labels all = labels(partition);
+        all.push_back({"verdict", verdict.label});
+        Add(families.back(), static_cast<double>(partition.counts.*verdict.count), std::move(all));
+      }
+    }
+  }
+  for (const PartitionMetric& metric : kPartitionMetrics) {
+    families.push_back(Family(metric.name, metric.help, metric.type));
+    for (const LaneReport& lane : report.lanes) {
+      for (const PartitionReport& partition : lane.partitions) {
+        Add(families.back(), metric.value(partition), labels(partition));
+      }
+    }
+  }
+  return families;
+}
+
+}  // namespace lethe
