@@ -15,7 +15,7 @@ namespace lethe {
 // of the records alone: reading them again gives the same times. It lags by some 50 records, which only
 // makes ids be remembered longer.
 //
-// Invariant: sorted_[0, count_) holds the values of ring_[0, count_), ascending; now_ms_ never decreases.
+// Invariant: once ring_ is full, sorted_ holds its values, ascending; now_ms_ never decreases.
 // Does not allocate; a copy (1.6 KB) is a saved state. Thread-compatible.
 class StreamTime {
  public:
@@ -27,7 +27,8 @@ class StreamTime {
   // Takes a record's timestamp (kNoStreamTime: it has none, and changes nothing); returns now_ms().
   int64_t Observe(int64_t timestamp_ms);
 
-  // Stream time is at least this. For reading that starts in the middle of a log.
+  // Stream time is at least this. Only before the first timestamp: for reading that starts in the middle
+  // of a log.
   void StartAt(int64_t stream_time_ms);
 
   // kNoStreamTime until it has started to move.
@@ -38,8 +39,8 @@ class StreamTime {
 
   std::array<int64_t, kWindow> ring_{};
   std::array<int64_t, kWindow> sorted_{};
-  size_t next_ = 0;   // where in ring_ the next timestamp goes; the oldest one, once it is full
-  size_t count_ = 0;  // timestamps in the window
+  size_t next_ = 0;  // where in ring_ the next timestamp goes: over the oldest one, if it is full
+  bool full_ = false;
   int64_t now_ms_ = kNoStreamTime;
 };
 

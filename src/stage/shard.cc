@@ -91,7 +91,7 @@ ShardStatus MergeShards(absl::Span<const ShardStatus> shards) {
     sum.window = std::min(sum.window, one.window);
     sum.fpp_modelled += share * one.fpp_modelled;
     sum.fpp_estimated += share * one.fpp_estimated;
-    sum.fpp_target += share * one.fpp_target;
+    sum.fpp_target = one.fpp_target;
     sum.memory_bytes += one.memory_bytes;
     sum.refreshes += one.refreshes;
     sum.limit_hits += one.limit_hits;

@@ -1,11 +1,13 @@
 // The stage with an exact filter: every verdict can be foretold.
 #include "lethe/stage.h"
 
+#include <cmath>
 #include <map>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/support/exact_filter.h"
@@ -271,9 +273,9 @@ TEST_P(StageTest, ATransactionThatIsMovedStaysOpenAndOneThatIsDestroyedAborts) {
     EXPECT_EQ(second.Judge("a", kStart), Verdict::kDuplicate);
   }
   EXPECT_EQ(partition_->Status().pending, 0);
+  auto other = Open();
   Transaction next = Begin();
   EXPECT_EQ(next.Judge("a", kStart), Verdict::kUnique);
-  auto other = Open();
   next = *other->Begin();  // aborts the one that it replaces
   EXPECT_EQ(Begin().Judge("a", kStart), Verdict::kUnique);
 }
@@ -310,13 +312,23 @@ TEST_P(StageTest, StatusIsThatOfAllShards) {
   EXPECT_DOUBLE_EQ(filter.fpp_target, 1e-6);
 }
 
-TEST(DedupStageTest, RefusesWhatValidateRefuses) {
-  for (const StageOptions& options : {StageOptions{.horizon = absl::ZeroDuration()}, StageOptions{.target_fpp = 0},
-                                      StageOptions{.shards = 6}}) {
+TEST(CreateTest, RefusesOptionsThatCannotBeMet) {
+  const auto refused = [](const StageOptions& options, absl::string_view name) {
     const absl::Status status = DedupStage::Create(options, ExactFilter::Factory()).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_EQ(status, Validate(options));
-  }
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_TRUE(absl::StrContains(status.message(), name)) << status;
+  };
+  refused({.horizon = absl::ZeroDuration()}, "horizon");
+  refused({.horizon = absl::InfiniteDuration()}, "horizon");
+  refused({.target_fpp = 0}, "target_fpp");
+  refused({.target_fpp = 1}, "target_fpp");
+  refused({.target_fpp = std::nan("")}, "target_fpp");
+  refused({.memory_limit_bytes = 0}, "memory_limit_bytes");
+  refused({.shards = 0}, "shards");
+  refused({.shards = 512}, "shards");
+  refused({.shards = 6}, "shards");
+  EXPECT_TRUE(Validate({}).ok());
 }
 
 TEST(HashSeedTest, IsRandomUnlessSet) {
