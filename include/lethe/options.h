@@ -37,7 +37,7 @@ struct StageOptions {
 
   // The seed of the ids' hash; a random one unless set. Set it only in tests: who knows it can aim
   // collisions at other people's ids.
-  std::optional<uint64_t> hash_seed;
+  std::optional<uint64_t> hash_seed = std::nullopt;
 };
 
 // OK, or InvalidArgument that names the option, what is wrong with it and the nearest that can be.

@@ -8,22 +8,25 @@
 // Where the result of processing is written with a transaction, the stage's memory must follow it, or a
 // write that fails is lost when its retry looks like a duplicate. Judge inside a Transaction then:
 //
-//   lethe::Transaction transaction = (*orders)->Begin();
-//   ... transaction.Judge(...); write what is unique ...
-//   if (database.Commit().ok()) transaction.Commit(); else transaction.Abort();
+//   absl::StatusOr<lethe::Transaction> transaction = (*orders)->Begin();
+//   ... transaction->Judge(...); write what is unique ...
+//   if (database.Commit().ok()) transaction->Commit(); else transaction->Abort();
+//
+// README.md beside this file is the tutorial, and states the guarantees.
 #ifndef LETHE_STAGE_H_
 #define LETHE_STAGE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <string>
-#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "lethe/event.h"
+#include "lethe/filter.h"
 #include "lethe/memory_budget.h"
 #include "lethe/options.h"
 #include "lethe/status.h"
@@ -33,28 +36,34 @@ namespace lethe {
 class Partition;
 class Transaction;
 
+// Makes the filter of one shard.
+using FilterFactory = std::function<absl::StatusOr<std::unique_ptr<Filter>>(const FilterOptions&)>;
+
 // Makes partitions that share options and one memory limit. Thread-safe. Outlives its partitions.
 class DedupStage {
  public:
-  // InvalidArgument if the options cannot be met.
-  static absl::StatusOr<std::unique_ptr<DedupStage>> Create(const StageOptions& options);
+  // InvalidArgument if the options cannot be met. A program that brings a filter of its own gives its
+  // factory, which Open() calls once per shard; it takes its memory from FilterOptions::memory.
+  static absl::StatusOr<std::unique_ptr<DedupStage>> Create(const StageOptions& options,
+                                                            FilterFactory new_filter = NewFilter);
   ~DedupStage();
   DedupStage(const DedupStage&) = delete;
   DedupStage& operator=(const DedupStage&) = delete;
 
   // A new partition with an empty filter, which judges its events apart from all others. The name is
   // for people ("orders-0"). Destroying the partition gives its memory back. ResourceExhausted if the
-  // memory limit leaves no room for the smallest filter.
+  // memory limit leaves no room for the smallest filter. Thread-safe if the factory is.
   absl::StatusOr<std::unique_ptr<Partition>> Open(absl::string_view name);
 
   const StageOptions& options() const { return options_; }
   const MemoryBudget& memory() const { return memory_; }
 
  private:
-  explicit DedupStage(const StageOptions& options);
+  DedupStage(const StageOptions& options, uint64_t hash_seed, FilterFactory new_filter);
 
   const StageOptions options_;
   const uint64_t hash_seed_;
+  const FilterFactory new_filter_;
   MemoryBudget memory_;
 };
 
@@ -62,43 +71,46 @@ class DedupStage {
 //
 // Stream time is the running maximum of the median of the last 101 event times; it starts to move when
 // 101 were seen, so that a minority of wild timestamps changes nothing. An id that was passed at stream
-// time s is a duplicate until stream time s + horizon.
+// time s is a duplicate until stream time s + horizon. A duplicate does not renew its id's age.
 //
 // Thread safety: all methods may be called from several threads; the order in which two threads' events
-// are judged is then up to them. Only one transaction can be open at a time.
+// are judged is then up to them. Only one transaction can be open at a time. While one is open, Judge() and
+// Observe() of the partition are part of it: committed or aborted with it.
 class Partition {
  public:
+  // No transaction may be open.
   ~Partition();
   Partition(const Partition&) = delete;
   Partition& operator=(const Partition&) = delete;
 
+  // The hash of an id under the stage's seed.
   IdHash Hash(absl::string_view id) const;
 
-  // Judges and remembers in one step, for callers that need no transaction. Must not be called while a
-  // transaction is open.
+  // Judges and remembers in one step, for callers that need no transaction.
   Verdict Judge(absl::string_view id, absl::Time time);
-  // The same for a batch: several times faster. Spans of equal size. Does not allocate once it has seen
-  // its largest batch.
+  // The same for a batch: several times faster. Spans of equal size (else the shorter counts). Allocates
+  // nothing outside of transactions; in one, not once it has seen its largest transaction.
   void Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts);
 
-  // Begins a transaction. It must end before the next begins, and before the partition is destroyed.
-  Transaction Begin();
+  // Begins a transaction. FailedPrecondition if one is open.
+  absl::StatusOr<Transaction> Begin();
 
   // Remembers events without judging them, whatever the filter says of them: how a filter is rebuilt
-  // from a log whose results are already out. No transaction may be open.
-  void Replay(absl::Span<const Event> events);
+  // from a log whose results are already out. FailedPrecondition, and nothing is remembered, if a
+  // transaction is open; none may begin meanwhile.
+  absl::Status Replay(absl::Span<const Event> events);
 
-  // An event without a usable id moves stream time all the same. Not while a transaction is open: use
-  // the transaction's then.
+  // An event without a usable id moves stream time all the same.
   void Observe(absl::Time time);
 
-  // Where a rebuild starts in the middle of a log, with the stream time of that point. Only before the
-  // first event.
-  void StartAt(absl::Time stream_time);
+  // Where a rebuild starts in the middle of a log, with the stream time of that point: stream time is at
+  // least that from now on. InfinitePast() says that it had none. FailedPrecondition after the first event.
+  absl::Status StartAt(absl::Time stream_time);
 
   // InfinitePast() until stream time has started to move.
   absl::Time stream_time() const;
 
+  // Takes each shard's lock for a moment: every shard's figures are of one instant, not all together.
   PartitionStatus Status() const;
 
  private:
@@ -111,11 +123,17 @@ class Partition {
 
 // The events that were judged since Begin(). Until the commit the filter knows nothing of them: ids that
 // were passed are in an exact pending set, so a second copy in the same transaction is a duplicate, and
-// an abort forgets them all and sets stream time back. Move-only; one that is destroyed open is aborted.
-// Judge is safe from several threads; Commit and Abort must not run together with anything else.
+// an abort forgets them all and sets stream time back. So events that are judged again after an abort get
+// the same verdicts. The filter's time stands still too: what it forgets while the transaction is open, it
+// forgets at the commit.
+//
+// Move-only; one that is destroyed open is aborted. Judge, Observe and Forget are safe from several
+// threads; Commit and Abort must not run together with anything else. One that has ended, or was moved
+// from, passes every event as unique and remembers none: calling it is a mistake that loses no event.
 class Transaction {
  public:
   Transaction(Transaction&& other) noexcept;
+  // Aborts the transaction that is replaced.
   Transaction& operator=(Transaction&& other) noexcept;
   ~Transaction();
 
@@ -125,16 +143,18 @@ class Transaction {
   void Observe(absl::Time time);
 
   // Takes back one `unique` verdict of this transaction: the event was not carried out after all (it
-  // cannot be written, say), so that a later copy is judged anew.
+  // cannot be written, say), so that a later copy is judged anew. No effect on an id that is not pending.
   void Forget(IdHash id);
 
-  // The pending ids go into the filter, in the order in which they were judged.
+  // The pending ids go into the filter, in the order in which they were judged (per shard), at the stream
+  // times of their judgement.
   void Commit();
   // The pending ids are forgotten, and stream time is where it was at Begin().
   void Abort();
 
   bool open() const { return partition_ != nullptr; }
-  // Bytes held by the pending set.
+  // Bytes that the pending ids need, at most: 80 each. Not taken from the memory limit; a caller who
+  // commits in time keeps it small.
   int64_t pending_bytes() const;
 
  private:

@@ -14,13 +14,14 @@ namespace lethe {
 struct FilterStatus {
   // The shape, in the paper's letters. k is the bits set per id in one generation, m the bits of one
   // generation, N the past generations, t the present refresh period (of the last full interval).
-  int past_generations = 0;         // N
-  absl::Duration refresh_period;    // t
-  int64_t bits_per_generation = 0;  // m
-  int bits_per_id = 0;              // k
+  int past_generations = 0;                              // N
+  absl::Duration refresh_period = absl::ZeroDuration();  // t
+  int64_t bits_per_generation = 0;                       // m
+  int bits_per_id = 0;                                   // k
 
-  int64_t ids = 0;           // inserted and not yet forgotten
-  absl::Duration window;     // what is covered now; at least the horizon, or all since the start
+  int64_t ids = 0;  // inserted and not yet forgotten
+  // What is covered now; at least the horizon, or all since the start.
+  absl::Duration window = absl::ZeroDuration();
   double fpp_modelled = 0;   // from the loads, by the layout's model
   double fpp_estimated = 0;  // from the bits that are set; modelled where it is not made
   double fpp_target = 0;
@@ -32,7 +33,7 @@ struct FilterStatus {
 
 // One partition of a stage. Counts are since it was opened.
 struct PartitionStatus {
-  std::string name;
+  std::string name = "";
   absl::Time stream_time = absl::InfinitePast();
   int64_t unique = 0;      // judged unique (and not taken back by an abort)
   int64_t duplicates = 0;  // judged duplicate (likewise)

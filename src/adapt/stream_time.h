@@ -1,0 +1,48 @@
+// Stream time: what a partition's records say of the time, robust to records with wild timestamps.
+#ifndef LETHE_SRC_ADAPT_STREAM_TIME_H_
+#define LETHE_SRC_ADAPT_STREAM_TIME_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "lethe/filter.h"
+
+namespace lethe {
+
+// The running maximum of the median of the last 101 timestamps; it does not move until 101 were seen. So
+// up to 50 wild timestamps in any 101 records change nothing, also at the very start, and it is a function
+// of the records alone: reading them again gives the same times. It lags by some 50 records, which only
+// makes ids be remembered longer.
+//
+// Invariant: sorted_[0, count_) holds the values of ring_[0, count_), ascending; now_ms_ never decreases.
+// Does not allocate; a copy (1.6 KB) is a saved state. Thread-compatible.
+class StreamTime {
+ public:
+  static constexpr size_t kWindow = 101;
+  // Timestamps beyond this on either side of 1970 (73 million years) count as this, so that no
+  // difference of two times, and no sum of a time and a horizon, overflows.
+  static constexpr int64_t kFarthestMs = int64_t{1} << 61;
+
+  // Takes a record's timestamp (kNoStreamTime: it has none, and changes nothing); returns now_ms().
+  int64_t Observe(int64_t timestamp_ms);
+
+  // Stream time is at least this. For reading that starts in the middle of a log.
+  void StartAt(int64_t stream_time_ms);
+
+  // kNoStreamTime until it has started to move.
+  int64_t now_ms() const { return now_ms_; }
+
+ private:
+  void Replace(int64_t oldest, int64_t newest);
+
+  std::array<int64_t, kWindow> ring_{};
+  std::array<int64_t, kWindow> sorted_{};
+  size_t next_ = 0;   // where in ring_ the next timestamp goes; the oldest one, once it is full
+  size_t count_ = 0;  // timestamps in the window
+  int64_t now_ms_ = kNoStreamTime;
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_ADAPT_STREAM_TIME_H_

@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "lethe/stage.h"
+#include "src/stage/batch.h"
+#include "src/stage/partition_impl.h"
+
+namespace lethe {
+namespace {
+
+int64_t ToMs(absl::Time time) {
+  return time == absl::InfinitePast() ? kNoStreamTime : absl::ToUnixMillis(time);
+}
+
+// Calls visit(first, size) for chunks of at most Batch::kCapacity that together are [0, events).
+template <typename Visit>
+void ForEachChunk(size_t events, Visit visit) {
+  for (size_t first = 0; first < events; first += Batch::kCapacity) {
+    visit(first, std::min(Batch::kCapacity, events - first));
+  }
+}
+
+}  // namespace
+
+Partition::Impl::Impl(std::string name_of, uint64_t seed, std::vector<std::unique_ptr<Shard>> parts)
+    : name(std::move(name_of)), hash_seed(seed), shards(std::move(parts)) {}
+
+bool Partition::Impl::Stamp(Batch* batch) {
+  const std::lock_guard lock(clock_mutex);
+  started = true;
+  batch->Stamp([this](const Event& event) { return clock.Observe(ToMs(event.time)); });
+  return transaction_open;
+}
+
+void Partition::Impl::Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts) {
+  ForEachChunk(std::min(events.size(), verdicts.size()), [&](size_t first, size_t size) {
+    Batch batch(events.subspan(first, size), shards.size());
+    const bool in_transaction = Stamp(&batch);
+    batch.JudgeEachShard(verdicts.subspan(first, size),
+                         [&](size_t shard, absl::Span<const TimedId> ids, absl::Span<Verdict> answers) {
+                           if (in_transaction) {
+                             shards[shard]->JudgePending(ids, answers);
+                           } else {
+                             shards[shard]->Judge(ids, answers);
+                           }
+                         });
+  });
+}
+
+absl::Status Partition::Impl::Replay(absl::Span<const Event> events) {
+  {
+    const std::lock_guard lock(clock_mutex);
+    if (transaction_open) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("partition ", name,
+                       ": a replay while a transaction is open; commit or abort the transaction first"));
+    }
+  }
+  ForEachChunk(events.size(), [&](size_t first, size_t size) {
+    Batch batch(events.subspan(first, size), shards.size());
+    Stamp(&batch);
+    batch.ForEachShard([&](size_t shard, absl::Span<const TimedId> ids) { shards[shard]->Replay(ids); });
+  });
+  return absl::OkStatus();
+}
+
+void Partition::Impl::Observe(absl::Time time) {
+  const std::lock_guard lock(clock_mutex);
+  started = true;
+  clock.Observe(ToMs(time));
+}
+
+absl::Status Partition::Impl::StartAt(absl::Time time) {
+  int64_t start_ms = ToMs(time);
+  {
+    const std::lock_guard lock(clock_mutex);
+    if (started) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("partition ", name, ": StartAt after the first event; open a new partition for it"));
+    }
+    if (start_ms == kNoStreamTime) return absl::OkStatus();
+    started = true;
+    clock.StartAt(start_ms);
+    start_ms = clock.now_ms();
+  }
+  for (const auto& shard : shards) shard->AdvanceTo(start_ms);
+  return absl::OkStatus();
+}
+
+absl::Status Partition::Impl::Begin() {
+  const std::lock_guard lock(clock_mutex);
+  if (transaction_open) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("partition ", name, ": a transaction is open; commit or abort it before the next"));
+  }
+  transaction_open = true;
+  clock_at_begin = clock;
+  return absl::OkStatus();
+}
+
+void Partition::Impl::Commit() {
+  int64_t now_ms;
+  {
+    const std::lock_guard lock(clock_mutex);
+    now_ms = clock.now_ms();
+  }
+  for (const auto& shard : shards) shard->Commit(now_ms);
+  const std::lock_guard lock(clock_mutex);
+  transaction_open = false;
+}
+
+void Partition::Impl::Abort() {
+  for (const auto& shard : shards) shard->Abort();
+  const std::lock_guard lock(clock_mutex);
+  clock = clock_at_begin;
+  transaction_open = false;
+}
+
+PartitionStatus Partition::Impl::Status() const {
+  std::vector<ShardStatus> parts;
+  parts.reserve(shards.size());
+  for (const auto& shard : shards) parts.push_back(shard->Status());
+  const ShardStatus all = MergeShards(parts);
+  return {.name = name,
+          .stream_time = StreamTimeNow(),
+          .unique = all.unique,
+          .duplicates = all.duplicates,
+          .replayed = all.replayed,
+          .pending = all.pending,
+          .filter = all.filter};
+}
+
+absl::Time Partition::Impl::StreamTimeNow() const {
+  const std::lock_guard lock(clock_mutex);
+  const int64_t now_ms = clock.now_ms();
+  return now_ms == kNoStreamTime ? absl::InfinitePast() : absl::FromUnixMillis(now_ms);
+}
+
+Partition::Partition(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Partition::~Partition() = default;
+
+IdHash Partition::Hash(absl::string_view id) const { return HashId(id, impl_->hash_seed); }
+
+Verdict Partition::Judge(absl::string_view id, absl::Time time) {
+  const Event event{.id = Hash(id), .time = time};
+  Verdict verdict = Verdict::kUnique;
+  impl_->Judge({&event, 1}, {&verdict, 1});
+  return verdict;
+}
+
+void Partition::Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts) {
+  impl_->Judge(events, verdicts);
+}
+
+absl::StatusOr<Transaction> Partition::Begin() {
+  if (absl::Status status = impl_->Begin(); !status.ok()) return status;
+  return Transaction(this);
+}
+
+absl::Status Partition::Replay(absl::Span<const Event> events) { return impl_->Replay(events); }
+void Partition::Observe(absl::Time time) { impl_->Observe(time); }
+absl::Status Partition::StartAt(absl::Time stream_time) { return impl_->StartAt(stream_time); }
+absl::Time Partition::stream_time() const { return impl_->StreamTimeNow(); }
+PartitionStatus Partition::Status() const { return impl_->Status(); }
+
+}  // namespace lethe

@@ -1,0 +1,59 @@
+// What is behind Partition and Transaction.
+#ifndef LETHE_SRC_STAGE_PARTITION_IMPL_H_
+#define LETHE_SRC_STAGE_PARTITION_IMPL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "lethe/stage.h"
+#include "src/adapt/stream_time.h"
+#include "src/stage/shard.h"
+
+namespace lethe {
+
+class Batch;
+
+// Events are taken in chunks of bounded size. For each chunk the clock's lock is taken once, to give every
+// event its stream time in order and to learn whether a transaction is open; then each shard's lock once.
+// No two locks are ever held together. A transaction that begins between the two steps begins after the
+// chunk: the chunk's times are in the clock that an abort goes back to.
+//
+// Invariant: pending sets are empty while no transaction is open.
+struct Partition::Impl {
+  // Shards are a power of two, at most 256.
+  Impl(std::string name_of, uint64_t seed, std::vector<std::unique_ptr<Shard>> parts);
+
+  void Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts);
+  absl::Status Replay(absl::Span<const Event> events);
+  void Observe(absl::Time time);
+  absl::Status StartAt(absl::Time time);
+  absl::Status Begin();
+  void Commit();
+  void Abort();
+
+  PartitionStatus Status() const;
+  absl::Time StreamTimeNow() const;
+
+  // Gives the batch its stream times; true if they are of a transaction.
+  bool Stamp(Batch* batch);
+
+  const std::string name;
+  const uint64_t hash_seed;
+  const std::vector<std::unique_ptr<Shard>> shards;
+
+  mutable std::mutex clock_mutex;  // guards what follows
+  StreamTime clock;
+  StreamTime clock_at_begin;  // of the open transaction
+  bool transaction_open = false;
+  bool started = false;  // an event was seen, or the time set
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_STAGE_PARTITION_IMPL_H_

@@ -1,0 +1,73 @@
+// A part of a partition: a filter, the ids that are pending on top of it, and their lock.
+#ifndef LETHE_SRC_STAGE_SHARD_H_
+#define LETHE_SRC_STAGE_SHARD_H_
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "lethe/event.h"
+#include "lethe/filter.h"
+#include "lethe/status.h"
+#include "src/stage/pending_set.h"
+
+namespace lethe {
+
+// What one shard says of itself; in the words of PartitionStatus.
+struct ShardStatus {
+  int64_t unique = 0;
+  int64_t duplicates = 0;
+  int64_t replayed = 0;
+  int64_t pending = 0;
+  FilterStatus filter;
+};
+
+// Invariant: the filter holds ids of committed events only, and its time is not beyond the stream time of
+// the last commit (or of the last event outside of a transaction); what the open transaction passed is in
+// the pending set alone.
+//
+// Thread-safe: each method takes the lock once.
+class Shard {
+ public:
+  explicit Shard(std::unique_ptr<Filter> filter) : filter_(std::move(filter)) {}
+
+  // Outside of a transaction: judges and remembers in one step.
+  void Judge(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts);
+  // In a transaction: judges against filter and pending set, and changes the latter only.
+  void JudgePending(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts);
+  // Remembers without judging.
+  void Replay(absl::Span<const TimedId> ids);
+  // Takes an id out of the pending set, if it is there.
+  void Forget(IdHash id);
+
+  // The pending ids go into the filter, which then moves to `stream_time_ms`.
+  void Commit(int64_t stream_time_ms);
+  void Abort();
+  void AdvanceTo(int64_t stream_time_ms);
+
+  int64_t pending_bytes() const;
+  ShardStatus Status() const;
+
+ private:
+  void EndTransaction();
+
+  mutable std::mutex mutex_;  // guards all that follows
+  const std::unique_ptr<Filter> filter_;
+  PendingSet pending_;
+  std::vector<IdHash> asked_;  // scratch: what the filter is asked in JudgePending
+  int64_t unique_ = 0;
+  int64_t duplicates_ = 0;
+  int64_t replayed_ = 0;
+  int64_t pending_duplicates_ = 0;  // judged in the open transaction
+};
+
+// The shards of one partition as one. The status of an event's shard is that of the event, and shards are
+// chosen at random, so rates (FPP) are means; sizes and counts are sums; the window is the shortest, since
+// it is a promise; N and t are the largest, k is the same in all.
+ShardStatus MergeShards(absl::Span<const ShardStatus> shards);
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_STAGE_SHARD_H_

@@ -1,0 +1,59 @@
+#include "lethe/stage.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/stage/partition_impl.h"
+
+namespace lethe {
+namespace {
+
+absl::StatusOr<uint64_t> RandomSeed() {
+  uint64_t seed;
+  if (getentropy(&seed, sizeof(seed)) != 0) {
+    return absl::ErrnoToStatus(errno, "no random seed for the ids' hash from getentropy()");
+  }
+  return seed;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DedupStage>> DedupStage::Create(const StageOptions& options,
+                                                               FilterFactory new_filter) {
+  if (absl::Status status = Validate(options); !status.ok()) return status;
+  absl::StatusOr<uint64_t> seed = options.hash_seed.has_value() ? *options.hash_seed : RandomSeed();
+  if (!seed.ok()) return seed.status();
+  return std::unique_ptr<DedupStage>(new DedupStage(options, *seed, std::move(new_filter)));
+}
+
+DedupStage::DedupStage(const StageOptions& options, uint64_t hash_seed, FilterFactory new_filter)
+    : options_(options),
+      hash_seed_(hash_seed),
+      new_filter_(std::move(new_filter)),
+      memory_(options.memory_limit_bytes) {}
+
+DedupStage::~DedupStage() = default;
+
+absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view name) {
+  const FilterOptions filter_options{.horizon = options_.horizon,
+                                     .target_fpp = options_.target_fpp,
+                                     .memory = &memory_,
+                                     .engine = options_.engine};
+  std::vector<std::unique_ptr<Shard>> shards;
+  for (int i = 0; i < options_.shards; ++i) {
+    absl::StatusOr<std::unique_ptr<Filter>> filter = new_filter_(filter_options);
+    if (!filter.ok()) {
+      return absl::Status(filter.status().code(),
+                          absl::StrCat("partition ", name, ", shard ", i + 1, " of ", options_.shards, ": ",
+                                       filter.status().message()));
+    }
+    shards.push_back(std::make_unique<Shard>(*std::move(filter)));
+  }
+  return std::unique_ptr<Partition>(
+      new Partition(std::make_unique<Partition::Impl>(std::string(name), hash_seed_, std::move(shards))));
+}
+
+}  // namespace lethe

@@ -1,0 +1,343 @@
+// The stage with an exact filter: every verdict can be foretold.
+#include "lethe/stage.h"
+
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/support/exact_filter.h"
+#include "tests/support/seed.h"
+
+namespace lethe {
+namespace {
+
+constexpr absl::Duration kHorizon = absl::Seconds(1000);
+const absl::Time kStart = absl::FromUnixSeconds(1'700'000'000);
+
+class StageTest : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    auto stage = DedupStage::Create({.horizon = kHorizon, .shards = GetParam(), .hash_seed = 7},
+                                    ExactFilter::Factory());
+    ASSERT_TRUE(stage.ok()) << stage.status();
+    stage_ = *std::move(stage);
+    partition_ = Open();
+  }
+
+  std::unique_ptr<Partition> Open() {
+    auto partition = stage_->Open("p");
+    EXPECT_TRUE(partition.ok()) << partition.status();
+    return *std::move(partition);
+  }
+
+  Transaction Begin() { return *partition_->Begin(); }
+
+  // Stream time goes to `time`, by records without an id.
+  void MoveTo(absl::Time time) {
+    for (int i = 0; i < 101; ++i) partition_->Observe(time);
+    ASSERT_EQ(partition_->stream_time(), time);
+  }
+
+  std::vector<Event> Events(int first, int count, absl::Time time = kStart) {
+    std::vector<Event> events;
+    for (int i = first; i < first + count; ++i) {
+      events.push_back({.id = partition_->Hash(absl::StrCat("id", i)), .time = time});
+    }
+    return events;
+  }
+
+  static int CountUnique(const std::vector<Verdict>& verdicts) {
+    return static_cast<int>(std::count(verdicts.begin(), verdicts.end(), Verdict::kUnique));
+  }
+
+  std::unique_ptr<DedupStage> stage_;
+  std::unique_ptr<Partition> partition_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Shards, StageTest, testing::Values(1, 2, 16, 256));
+
+TEST_P(StageTest, OneStep) {
+  EXPECT_EQ(partition_->Judge("a", kStart), Verdict::kUnique);
+  EXPECT_EQ(partition_->Judge("a", kStart), Verdict::kDuplicate);
+  EXPECT_EQ(partition_->Judge("b", kStart), Verdict::kUnique);
+  const PartitionStatus status = partition_->Status();
+  EXPECT_EQ(status.name, "p");
+  EXPECT_EQ(status.unique, 2);
+  EXPECT_EQ(status.duplicates, 1);
+  EXPECT_EQ(status.filter.ids, 2);
+}
+
+TEST_P(StageTest, VerdictsOfABatchAreInItsOrder) {
+  std::mt19937_64 random(TestSeed());
+  std::vector<Event> events;
+  std::map<std::string, int> seen;
+  std::vector<Verdict> expected;
+  for (int i = 0; i < 5000; ++i) {
+    const std::string id = absl::StrCat(random() % 2000);
+    events.push_back({.id = partition_->Hash(id), .time = kStart});
+    expected.push_back(seen[id]++ == 0 ? Verdict::kUnique : Verdict::kDuplicate);
+  }
+  std::vector<Verdict> verdicts(events.size());
+  partition_->Judge(events, absl::MakeSpan(verdicts));
+  EXPECT_EQ(verdicts, expected);
+  // The same in transactions, in batches of any size.
+  partition_ = Open();
+  for (size_t first = 0; first < events.size();) {
+    Transaction transaction = Begin();
+    for (int batch = 0; batch < 3; ++batch) {
+      const size_t size = std::min(random() % 1500, events.size() - first);
+      std::vector<Verdict> some(size);
+      transaction.Judge(absl::MakeConstSpan(events).subspan(first, size), absl::MakeSpan(some));
+      EXPECT_TRUE(std::equal(some.begin(), some.end(), expected.begin() + static_cast<ptrdiff_t>(first)));
+      first += size;
+    }
+    transaction.Commit();
+  }
+}
+
+TEST_P(StageTest, AnIdIsADuplicateUpToTheHorizonAndNotRenewed) {
+  MoveTo(kStart);
+  EXPECT_EQ(partition_->Judge("a", kStart), Verdict::kUnique);
+  MoveTo(kStart + kHorizon / 2);
+  EXPECT_EQ(partition_->Judge("a", kStart), Verdict::kDuplicate);
+  MoveTo(kStart + kHorizon);
+  EXPECT_EQ(partition_->Judge("a", kStart), Verdict::kDuplicate);
+  MoveTo(kStart + kHorizon + absl::Milliseconds(1));
+  EXPECT_EQ(partition_->Judge("a", kStart), Verdict::kUnique);
+}
+
+// The loss that a stage without transactions cannot avoid, first without and then with one.
+TEST_P(StageTest, AWriteThatFailsLosesNothing) {
+  const std::vector<Event> events = Events(0, 2000);
+  std::vector<Verdict> verdicts(events.size());
+
+  partition_->Judge(events, absl::MakeSpan(verdicts));
+  EXPECT_EQ(CountUnique(verdicts), 2000);
+  // The write fails, and the batch is read again: all of it looks like duplicates.
+  partition_->Judge(events, absl::MakeSpan(verdicts));
+  EXPECT_EQ(CountUnique(verdicts), 0);
+
+  partition_ = Open();
+  Transaction failing = Begin();
+  failing.Judge(events, absl::MakeSpan(verdicts));
+  EXPECT_EQ(CountUnique(verdicts), 2000);
+  failing.Abort();
+  Transaction again = Begin();
+  again.Judge(events, absl::MakeSpan(verdicts));
+  EXPECT_EQ(CountUnique(verdicts), 2000);
+  again.Commit();
+  Transaction retries = Begin();
+  retries.Judge(events, absl::MakeSpan(verdicts));
+  EXPECT_EQ(CountUnique(verdicts), 0);
+  retries.Commit();
+}
+
+TEST_P(StageTest, ASecondCopyInTheSameTransactionIsADuplicate) {
+  Transaction transaction = Begin();
+  EXPECT_EQ(transaction.Judge("a", kStart), Verdict::kUnique);
+  EXPECT_EQ(transaction.Judge("a", kStart), Verdict::kDuplicate);
+  EXPECT_EQ(partition_->Status().pending, 1);
+  EXPECT_EQ(partition_->Status().filter.ids, 0);
+  EXPECT_EQ(transaction.pending_bytes(), 80);
+  transaction.Commit();
+  EXPECT_FALSE(transaction.open());
+  EXPECT_EQ(transaction.pending_bytes(), 0);
+  const PartitionStatus status = partition_->Status();
+  EXPECT_EQ(status.pending, 0);
+  EXPECT_EQ(status.unique, 1);
+  EXPECT_EQ(status.duplicates, 1);
+  EXPECT_EQ(status.filter.ids, 1);
+}
+
+TEST_P(StageTest, AnAbortRestoresStreamTimeAndCounts) {
+  for (int i = 0; i < 60; ++i) partition_->Judge(absl::StrCat("before", i), kStart);
+  Transaction transaction = Begin();
+  for (int i = 0; i < 60; ++i) transaction.Judge(absl::StrCat("in", i), kStart);
+  transaction.Judge("in0", kStart);
+  EXPECT_EQ(partition_->stream_time(), kStart);
+  transaction.Abort();
+  EXPECT_EQ(partition_->stream_time(), absl::InfinitePast());
+  EXPECT_EQ(partition_->Status().unique, 60);
+  EXPECT_EQ(partition_->Status().duplicates, 0);
+  // The window of timestamps is as it was, too: 41 more fill it, not fewer.
+  for (int i = 0; i < 40; ++i) partition_->Observe(kStart);
+  EXPECT_EQ(partition_->stream_time(), absl::InfinitePast());
+  partition_->Observe(kStart);
+  EXPECT_EQ(partition_->stream_time(), kStart);
+}
+
+TEST_P(StageTest, JudgingInATransactionDoesNotMoveTheFiltersTime) {
+  MoveTo(kStart);
+  partition_->Judge("a", kStart);
+  Transaction transaction = Begin();
+  for (int i = 0; i < 101; ++i) transaction.Observe(kStart + 10 * kHorizon);
+  transaction.Judge("b", kStart + 10 * kHorizon);
+  transaction.Abort();
+  EXPECT_EQ(partition_->stream_time(), kStart);
+  EXPECT_EQ(partition_->Judge("a", kStart), Verdict::kDuplicate);
+  // Committed, it does; also in shards in which nothing was passed.
+  transaction = Begin();
+  for (int i = 0; i < 101; ++i) transaction.Observe(kStart + 10 * kHorizon);
+  transaction.Commit();
+  EXPECT_EQ(Begin().Judge("a", kStart), Verdict::kUnique);
+}
+
+TEST_P(StageTest, PendingIdsEnterAtTheTimeOfTheirJudgement) {
+  MoveTo(kStart);
+  Transaction transaction = Begin();
+  transaction.Judge("a", kStart);
+  for (int i = 0; i < 101; ++i) transaction.Observe(kStart + kHorizon / 2);
+  transaction.Judge("b", kStart + kHorizon / 2);
+  transaction.Commit();
+  MoveTo(kStart + kHorizon + absl::Milliseconds(1));
+  EXPECT_EQ(partition_->Judge("a", kStart), Verdict::kUnique);
+  EXPECT_EQ(partition_->Judge("b", kStart), Verdict::kDuplicate);
+}
+
+TEST_P(StageTest, AForgottenIdIsJudgedAnew) {
+  Transaction transaction = Begin();
+  const IdHash a = partition_->Hash("a");
+  EXPECT_EQ(transaction.Judge("a", kStart), Verdict::kUnique);
+  transaction.Forget(a);
+  transaction.Forget(partition_->Hash("never seen"));
+  EXPECT_EQ(partition_->Status().pending, 0);
+  EXPECT_EQ(transaction.Judge("a", kStart), Verdict::kUnique);
+  transaction.Forget(a);
+  transaction.Commit();
+  EXPECT_EQ(partition_->Status().unique, 0);
+  transaction = Begin();
+  EXPECT_EQ(transaction.Judge("a", kStart), Verdict::kUnique);
+  transaction.Commit();
+  transaction = Begin();
+  transaction.Forget(a);  // it is committed, and stays
+  EXPECT_EQ(transaction.Judge("a", kStart), Verdict::kDuplicate);
+}
+
+TEST_P(StageTest, ReplayRemembersWhateverTheFilterSays) {
+  MoveTo(kStart);
+  const std::vector<Event> events = Events(0, 3000);
+  ASSERT_TRUE(partition_->Replay(events).ok());
+  MoveTo(kStart + kHorizon / 2);
+  ASSERT_TRUE(partition_->Replay(events).ok());  // contained, and inserted all the same
+  EXPECT_EQ(partition_->Status().replayed, 6000);
+  EXPECT_EQ(partition_->Status().unique, 0);
+  MoveTo(kStart + kHorizon + absl::Milliseconds(1));
+  std::vector<Verdict> verdicts(events.size());
+  partition_->Judge(events, absl::MakeSpan(verdicts));
+  EXPECT_EQ(CountUnique(verdicts), 0);
+}
+
+TEST_P(StageTest, StartsAtAStreamTime) {
+  ASSERT_TRUE(partition_->StartAt(absl::InfinitePast()).ok());  // the log's start: there was none
+  ASSERT_TRUE(partition_->StartAt(kStart).ok());
+  EXPECT_EQ(partition_->stream_time(), kStart);
+  partition_->Judge("a", kStart);
+  MoveTo(kStart + kHorizon + absl::Milliseconds(1));
+  EXPECT_EQ(partition_->Judge("a", kStart), Verdict::kUnique);
+  EXPECT_EQ(partition_->StartAt(kStart).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_P(StageTest, WrongUseIsRefusedOrHarmless) {
+  Transaction transaction = Begin();
+  EXPECT_EQ(partition_->Begin().status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(partition_->Replay(Events(0, 10)).code(), absl::StatusCode::kFailedPrecondition);
+  // A one-step call while a transaction is open is part of it.
+  EXPECT_EQ(partition_->Judge("a", kStart), Verdict::kUnique);
+  EXPECT_EQ(transaction.Judge("a", kStart), Verdict::kDuplicate);
+  transaction.Abort();
+  EXPECT_EQ(partition_->Status().filter.ids, 0);
+  // One that has ended passes everything and remembers nothing.
+  EXPECT_EQ(transaction.Judge("a", kStart), Verdict::kUnique);
+  EXPECT_EQ(transaction.Judge("a", kStart), Verdict::kUnique);
+  std::vector<Verdict> verdicts(10, Verdict::kDuplicate);
+  transaction.Judge(Events(0, 10), absl::MakeSpan(verdicts));
+  EXPECT_EQ(CountUnique(verdicts), 10);
+  transaction.Observe(kStart);
+  transaction.Forget(partition_->Hash("a"));
+  transaction.Commit();
+  transaction.Abort();
+  EXPECT_EQ(partition_->Status().unique, 0);
+}
+
+TEST_P(StageTest, ATransactionThatIsMovedStaysOpenAndOneThatIsDestroyedAborts) {
+  {
+    Transaction first = Begin();
+    first.Judge("a", kStart);
+    Transaction second = std::move(first);
+    EXPECT_FALSE(first.open());  // NOLINT(bugprone-use-after-move): that is what is tested
+    EXPECT_EQ(second.Judge("a", kStart), Verdict::kDuplicate);
+  }
+  EXPECT_EQ(partition_->Status().pending, 0);
+  Transaction next = Begin();
+  EXPECT_EQ(next.Judge("a", kStart), Verdict::kUnique);
+  auto other = Open();
+  next = *other->Begin();  // aborts the one that it replaces
+  EXPECT_EQ(Begin().Judge("a", kStart), Verdict::kUnique);
+}
+
+TEST_P(StageTest, PartitionsAreApart) {
+  auto other = Open();
+  EXPECT_EQ(partition_->Judge("a", kStart), Verdict::kUnique);
+  EXPECT_EQ(other->Judge("a", kStart), Verdict::kUnique);
+}
+
+TEST_P(StageTest, OpenBeyondTheMemoryLimitIsRefusedAndGivesBack) {
+  const int64_t room = ExactFilter::kBytes * GetParam();
+  auto stage = *DedupStage::Create({.memory_limit_bytes = 2 * room + room / 2, .shards = GetParam()},
+                                   ExactFilter::Factory());
+  auto first = stage->Open("first");
+  auto second = stage->Open("second");
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(stage->Open("third").status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(stage->memory().used_bytes(), 2 * room);
+  first->reset();
+  EXPECT_EQ(stage->memory().used_bytes(), room);
+  EXPECT_TRUE(stage->Open("third").ok());
+}
+
+TEST_P(StageTest, StatusIsThatOfAllShards) {
+  std::vector<Verdict> verdicts(10'000);
+  partition_->Judge(Events(0, 10'000), absl::MakeSpan(verdicts));
+  const FilterStatus filter = partition_->Status().filter;
+  EXPECT_EQ(filter.ids, 10'000);
+  EXPECT_EQ(filter.bits_per_generation, 100 * GetParam());
+  EXPECT_EQ(filter.bits_per_id, 3);
+  EXPECT_EQ(filter.memory_bytes, ExactFilter::kBytes * GetParam());
+  EXPECT_EQ(filter.window, kHorizon);
+  EXPECT_DOUBLE_EQ(filter.fpp_target, 1e-6);
+}
+
+TEST(ValidateTest, NamesTheOptionAndTheRemedy) {
+  const auto refused = [](const StageOptions& options) {
+    const absl::Status status = DedupStage::Create(options, ExactFilter::Factory()).status();
+    EXPECT_EQ(status, Validate(options));
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  };
+  EXPECT_EQ(refused({.horizon = absl::ZeroDuration()}), "horizon is 0: the shortest is 100ms");
+  EXPECT_EQ(refused({.horizon = absl::InfiniteDuration()}), "horizon is inf: the longest is 876600h");
+  EXPECT_EQ(refused({.target_fpp = 0}), "target_fpp is 0: the lowest is 1e-12");
+  EXPECT_EQ(refused({.target_fpp = 0.5}), "target_fpp is 0.5: the highest is 0.1");
+  EXPECT_EQ(refused({.target_fpp = std::nan("")}), "target_fpp is nan: the lowest is 1e-12");
+  EXPECT_EQ(refused({.memory_limit_bytes = 0}), "memory_limit_bytes is 0: it must be above 0");
+  EXPECT_EQ(refused({.shards = 0}), "shards is 0: the fewest are 1");
+  EXPECT_EQ(refused({.shards = 512}), "shards is 512: the most are 256");
+  EXPECT_EQ(refused({.shards = 6}), "shards is 6: it must be a power of two; the nearest are 4 and 8");
+  EXPECT_TRUE(Validate({}).ok());
+}
+
+TEST(HashSeedTest, IsRandomUnlessSet) {
+  const auto hash = [](std::optional<uint64_t> seed) {
+    auto stage = *DedupStage::Create({.hash_seed = seed}, ExactFilter::Factory());
+    return (*stage->Open("p"))->Hash("id");
+  };
+  EXPECT_EQ(hash(7), hash(7));
+  EXPECT_NE(hash(7).a, hash(8).a);
+  EXPECT_NE(hash(std::nullopt).a, hash(std::nullopt).a);
+}
+
+}  // namespace
+}  // namespace lethe
