@@ -1,0 +1,78 @@
+#include "lethe/options.h"
+
+#include <bit>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "src/filter/new_filter.h"
+
+namespace lethe {
+namespace {
+
+// Stream time counts milliseconds, so a shorter horizon says nothing. The upper end only keeps sums of
+// times far from their limits.
+constexpr absl::Duration kShortestHorizon = absl::Milliseconds(1);
+constexpr absl::Duration kLongestHorizon = absl::Hours(24 * 36525);
+
+// Under 1e-12 the rates are no longer told from the hash's own by any test that a user could make.
+constexpr double kLowestTargetFpp = 1e-12;
+constexpr double kHighestTargetFpp = 0.99;
+
+constexpr int kMostShards = 256;
+
+absl::Status Invalid(absl::string_view option, absl::string_view wrong, absl::string_view nearest) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(option, ": ", wrong, "; the nearest that can be is ", nearest));
+}
+
+}  // namespace
+
+absl::Status ValidateHorizon(absl::Duration horizon) {
+  const std::string wrong = absl::FormatDuration(horizon);
+  if (horizon < kShortestHorizon) {
+    return Invalid("horizon", absl::StrCat(wrong, " is too short"), absl::FormatDuration(kShortestHorizon));
+  }
+  if (horizon > kLongestHorizon) {
+    return Invalid("horizon", absl::StrCat(wrong, " is too long"), absl::FormatDuration(kLongestHorizon));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateTargetFpp(double target_fpp) {
+  if (std::isnan(target_fpp)) {
+    return absl::InvalidArgumentError("target_fpp: is not a number; give 1e-6, say");
+  }
+  if (target_fpp < kLowestTargetFpp) {
+    return Invalid("target_fpp", absl::StrCat(target_fpp, " is too low"), absl::StrCat(kLowestTargetFpp));
+  }
+  if (target_fpp > kHighestTargetFpp) {
+    return Invalid("target_fpp", absl::StrCat(target_fpp, " is too high"), absl::StrCat(kHighestTargetFpp));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Validate(const StageOptions& options) {
+  if (absl::Status status = ValidateHorizon(options.horizon); !status.ok()) return status;
+  if (absl::Status status = ValidateTargetFpp(options.target_fpp); !status.ok()) return status;
+  if (options.shards < 1) return Invalid("shards", absl::StrCat(options.shards, " is too few"), "1");
+  if (options.shards > kMostShards) {
+    return Invalid("shards", absl::StrCat(options.shards, " is too many"), absl::StrCat(kMostShards));
+  }
+  const auto shards = static_cast<unsigned>(options.shards);
+  if (!std::has_single_bit(shards)) {
+    const unsigned below = std::bit_floor(shards);
+    const unsigned above = std::bit_ceil(shards);
+    return Invalid("shards", absl::StrCat(options.shards, " is not a power of two"),
+                   absl::StrCat(shards - below < above - shards ? below : above));
+  }
+  const int64_t least = options.shards * SmallestFilterBytes(options.engine);
+  if (options.memory_limit_bytes < least) {
+    return Invalid("memory_limit_bytes",
+                   absl::StrCat(options.memory_limit_bytes, " has no room for one partition's filter in ",
+                                options.shards, options.shards == 1 ? " shard" : " shards"),
+                   absl::StrCat(least));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace lethe

@@ -1,0 +1,201 @@
+#include "src/filter/published_fbf.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace lethe {
+namespace {
+
+constexpr int kMostPastGenerations = 1 << 16;
+constexpr int64_t kMostBitsPerGeneration = int64_t{1} << 45;
+constexpr int kMostHashes = 64;
+constexpr int kDefaultPastGenerations = 14;
+// Of each generation; the estimate then errs by some 0.3 % for each bit that an id sets.
+constexpr size_t kSampledWords = 4096;
+
+absl::Status Check(const PublishedFbfOptions& options) {
+  const auto refuse = [](auto&&... what) {
+    return absl::InvalidArgumentError(absl::StrCat("published filter: ", what...));
+  };
+  if (options.past_generations < 1 || options.past_generations > kMostPastGenerations) {
+    return refuse("past_generations is ", options.past_generations, "; give 1 to ", kMostPastGenerations);
+  }
+  if (options.bits_per_generation < 1 || options.bits_per_generation > kMostBitsPerGeneration) {
+    return refuse("bits_per_generation is ", options.bits_per_generation, "; give 1 to ",
+                  kMostBitsPerGeneration);
+  }
+  if (options.hashes < 1 || options.hashes > kMostHashes) {
+    return refuse("hashes is ", options.hashes, "; give 1 to ", kMostHashes);
+  }
+  if (options.refresh_period <= absl::ZeroDuration() || options.refresh_period == absl::InfiniteDuration()) {
+    return refuse("refresh_period is ", absl::FormatDuration(options.refresh_period), "; give 1ms or more");
+  }
+  if (options.memory == nullptr) return refuse("memory is not set");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PublishedFbf>> PublishedFbf::Create(const PublishedFbfOptions& options) {
+  if (absl::Status status = Check(options); !status.ok()) return status;
+  const int count = options.past_generations + 2;
+  const int64_t bytes = count * BitArray::BytesFor(options.bits_per_generation);
+  Reservation memory(options.memory);
+  if (!memory.Grow(bytes)) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "published filter: needs ", bytes, " bytes, and of the limit of ", options.memory->limit_bytes(),
+        " only ", options.memory->limit_bytes() - options.memory->used_bytes(),
+        " are left; raise the memory limit or lower the bits per generation"));
+  }
+  std::vector<BitArray> generations;
+  generations.reserve(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    std::optional<BitArray> array = BitArray::Create(options.bits_per_generation, options.hashes);
+    if (!array.has_value()) {
+      return absl::ResourceExhaustedError(absl::StrCat("published filter: the system refused ", bytes,
+                                                       " bytes that the memory limit allows; lower it"));
+    }
+    generations.push_back(*std::move(array));
+  }
+  const int64_t refresh_period_ms =
+      absl::ToInt64Milliseconds(absl::Ceil(options.refresh_period, absl::Milliseconds(1)));
+  return std::unique_ptr<PublishedFbf>(
+      new PublishedFbf(options, refresh_period_ms, std::move(memory), std::move(generations)));
+}
+
+PublishedFbf::PublishedFbf(const PublishedFbfOptions& options, int64_t refresh_period_ms, Reservation memory,
+                           std::vector<BitArray> generations)
+    : options_(options),
+      memory_(std::move(memory)),
+      generations_(std::move(generations)),
+      interval_ids_(generations_.size(), 0),
+      clock_(refresh_period_ms) {}
+
+bool PublishedFbf::Contains(IdHash id) const {
+  const size_t oldest = generations_.size() - 1;
+  if (generations_[future_].Contains(id)) return true;
+  bool in_newer = generations_[Slot(1)].Contains(id);
+  for (size_t age = 2; age <= oldest; ++age) {
+    const bool in_this = generations_[Slot(age)].Contains(id);
+    if (in_this && (in_newer || age == oldest)) return true;
+    in_newer = in_this;
+  }
+  return false;
+}
+
+void PublishedFbf::Insert(IdHash id) {
+  generations_[future_].Insert(id);
+  generations_[Slot(1)].Insert(id);
+  ++interval_ids_[future_];
+}
+
+void PublishedFbf::Refresh() {
+  future_ = Slot(generations_.size() - 1);  // the oldest is dropped: its array is the new future's
+  generations_[future_].Clear();
+  interval_ids_[future_] = 0;
+  ++refreshes_;
+}
+
+void PublishedFbf::Contains(absl::Span<const IdHash> ids, absl::Span<Verdict> verdicts) const {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    verdicts[i] = Contains(ids[i]) ? Verdict::kDuplicate : Verdict::kUnique;
+  }
+}
+
+void PublishedFbf::Insert(absl::Span<const TimedId> ids) {
+  for (const TimedId& timed : ids) {
+    AdvanceTo(timed.stream_time_ms);
+    Insert(timed.id);
+  }
+}
+
+void PublishedFbf::TestAndInsert(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    AdvanceTo(ids[i].stream_time_ms);
+    const bool contained = Contains(ids[i].id);
+    if (!contained) Insert(ids[i].id);
+    verdicts[i] = contained ? Verdict::kDuplicate : Verdict::kUnique;
+  }
+}
+
+void PublishedFbf::AdvanceTo(int64_t stream_time_ms) {
+  // After as many refreshes as there are generations nothing is left to forget, however long the gap.
+  const uint64_t due = std::min<uint64_t>(clock_.AdvanceTo(stream_time_ms), generations_.size());
+  for (uint64_t i = 0; i < due; ++i) Refresh();
+}
+
+double PublishedFbf::ModelledFpp() const {
+  std::vector<double> fpp(generations_.size());
+  for (size_t age = 0; age < fpp.size(); ++age) {
+    const int64_t as_present = age == 0 ? 0 : interval_ids_[Slot(age - 1)];
+    fpp[age] = BloomFpp(static_cast<double>(interval_ids_[Slot(age)] + as_present),
+                        static_cast<double>(options_.bits_per_generation), options_.hashes);
+  }
+  return PublishedFpp(fpp);
+}
+
+RunFills PublishedFbf::SampledRunFills() const {
+  const size_t words = generations_[0].words().size();
+  const size_t sampled = std::min(words, kSampledWords);
+  // The last word may have fewer bits; they are counted as they are.
+  int64_t positions = 0;
+  std::vector<size_t> sample(sampled);
+  for (size_t i = 0; i < sampled; ++i) {
+    sample[i] = i * words / sampled;
+    positions += std::min<int64_t>(64, options_.bits_per_generation - static_cast<int64_t>(sample[i]) * 64);
+  }
+  RunFills fills(generations_.size());
+  std::vector<uint64_t> in_all(sampled);
+  for (size_t first = 0; first < generations_.size(); ++first) {
+    std::fill(in_all.begin(), in_all.end(), ~uint64_t{0});
+    for (size_t last = first; last < generations_.size(); ++last) {
+      const absl::Span<const uint64_t> generation = generations_[Slot(last)].words();
+      int64_t set = 0;
+      for (size_t i = 0; i < sampled; ++i) {
+        in_all[i] &= generation[sample[i]];
+        set += std::popcount(in_all[i]);
+      }
+      if (set == 0) break;
+      fills[first].push_back(static_cast<double>(set) / static_cast<double>(positions));
+    }
+  }
+  return fills;
+}
+
+FilterStatus PublishedFbf::Status() const {
+  FilterStatus status;
+  status.past_generations = options_.past_generations;
+  status.refresh_period = absl::Milliseconds(clock_.interval_ms());
+  status.bits_per_generation = options_.bits_per_generation;
+  status.bits_per_id = options_.hashes;
+  for (const int64_t ids : interval_ids_) status.ids += ids;
+  status.window = clock_.Since(options_.past_generations + 1);
+  status.fpp_modelled = ModelledFpp();
+  status.fpp_estimated = FppFromRunFills(SampledRunFills(), options_.hashes);
+  status.fpp_target = options_.target_fpp;
+  status.memory_bytes = memory_.bytes();
+  status.refreshes = refreshes_;
+  return status;
+}
+
+PublishedFbfOptions PublishedShape(const FilterOptions& options) {
+  constexpr int64_t kMostBytes = int64_t{1} << 30;
+  constexpr int64_t kGenerations = kDefaultPastGenerations + 2;
+  const int64_t bytes =
+      std::clamp(options.memory->limit_bytes() / 64, kSmallestPublishedFbfBytes, kMostBytes);
+  return {
+      .past_generations = kDefaultPastGenerations,
+      .bits_per_generation = bytes / (8 * kGenerations) * 64,
+      .hashes = std::clamp(static_cast<int>(std::lround(std::log2(2 / options.target_fpp))), 1, kMostHashes),
+      .refresh_period = options.horizon / (kDefaultPastGenerations + 1),
+      .memory = options.memory,
+      .target_fpp = options.target_fpp};
+}
+
+}  // namespace lethe

@@ -1,0 +1,108 @@
+#include "lethe/options.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "lethe/filter.h"
+#include "src/filter/new_filter.h"
+#include "src/filter/published_fbf.h"
+#include "tests/support/filter_testing.h"
+
+namespace lethe {
+namespace {
+
+std::string Refusal(const StageOptions& options) {
+  const absl::Status status = Validate(options);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  return std::string(status.message());
+}
+
+TEST(OptionsTest, DefaultsAreValid) { EXPECT_TRUE(Validate(StageOptions()).ok()); }
+
+TEST(OptionsTest, HorizonMustBePositiveAndFinite) {
+  EXPECT_EQ(Refusal({.horizon = absl::ZeroDuration()}),
+            "horizon: 0 is too short; the nearest that can be is 1ms");
+  EXPECT_EQ(Refusal({.horizon = -absl::Hours(1)}),
+            "horizon: -1h is too short; the nearest that can be is 1ms");
+  EXPECT_EQ(Refusal({.horizon = absl::InfiniteDuration()}),
+            "horizon: inf is too long; the nearest that can be is 876600h");
+  EXPECT_TRUE(Validate({.horizon = absl::Milliseconds(1)}).ok());
+}
+
+TEST(OptionsTest, TargetMustBeAProbabilityThatCanBeMet) {
+  EXPECT_EQ(Refusal({.target_fpp = 0}), "target_fpp: 0 is too low; the nearest that can be is 1e-12");
+  EXPECT_EQ(Refusal({.target_fpp = 1e-13}), "target_fpp: 1e-13 is too low; the nearest that can be is 1e-12");
+  EXPECT_EQ(Refusal({.target_fpp = 1}), "target_fpp: 1 is too high; the nearest that can be is 0.99");
+  EXPECT_EQ(Refusal({.target_fpp = std::nan("")}), "target_fpp: is not a number; give 1e-6, say");
+  EXPECT_TRUE(Validate({.target_fpp = 1e-12}).ok());
+  EXPECT_TRUE(Validate({.target_fpp = 0.99}).ok());
+}
+
+TEST(OptionsTest, ShardsMustBeAPowerOfTwo) {
+  EXPECT_EQ(Refusal({.shards = 0}), "shards: 0 is too few; the nearest that can be is 1");
+  EXPECT_EQ(Refusal({.shards = 5}), "shards: 5 is not a power of two; the nearest that can be is 4");
+  EXPECT_EQ(Refusal({.shards = 7}), "shards: 7 is not a power of two; the nearest that can be is 8");
+  EXPECT_EQ(Refusal({.shards = 512}), "shards: 512 is too many; the nearest that can be is 256");
+  for (int shards = 1; shards <= 256; shards *= 2) EXPECT_TRUE(Validate({.shards = shards}).ok()) << shards;
+}
+
+TEST(OptionsTest, MemoryMustHoldTheSmallestFilterOfEveryShard) {
+  EXPECT_EQ(Refusal({.memory_limit_bytes = 16383, .engine = Engine::kPublished}),
+            "memory_limit_bytes: 16383 has no room for one partition's filter in 1 shard; "
+            "the nearest that can be is 16384");
+  EXPECT_EQ(Refusal({.memory_limit_bytes = -1, .shards = 2, .engine = Engine::kPublished}),
+            "memory_limit_bytes: -1 has no room for one partition's filter in 2 shards; "
+            "the nearest that can be is 32768");
+  EXPECT_TRUE(Validate({.memory_limit_bytes = 32768, .shards = 2, .engine = Engine::kPublished}).ok());
+}
+
+TEST(NewFilterTest, TakesItsMemoryFromTheBudgetAndGivesItBack) {
+  MemoryBudget memory(int64_t{1} << 30);
+  {
+    auto filter = NewFilter({.memory = &memory, .engine = Engine::kPublished});
+    ASSERT_TRUE(filter.ok()) << filter.status();
+    EXPECT_EQ(memory.used_bytes(), int64_t{16} << 20);
+    EXPECT_EQ((*filter)->Status().memory_bytes, memory.used_bytes());
+  }
+  EXPECT_EQ(memory.used_bytes(), 0);
+}
+
+TEST(NewFilterTest, WhatValidatePassesFindsRoom) {
+  for (int64_t limit = kSmallestPublishedFbfBytes; limit <= int64_t{1} << 24; limit = limit * 5 / 4) {
+    MemoryBudget memory(limit);
+    EXPECT_TRUE(NewFilter({.memory = &memory, .engine = Engine::kPublished}).ok()) << limit;
+  }
+}
+
+TEST(NewFilterTest, RefusesWhatCannotBe) {
+  MemoryBudget memory(1 << 20);
+  EXPECT_EQ(NewFilter({.horizon = absl::ZeroDuration(), .memory = &memory}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(NewFilter({.target_fpp = 2, .memory = &memory}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(NewFilter({.memory = nullptr}).status().code(), absl::StatusCode::kInvalidArgument);
+  MemoryBudget none(1000);
+  EXPECT_EQ(NewFilter({.memory = &none, .engine = Engine::kPublished}).status().code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
+// The published engine's shape reaches every target at the load it is made for: half-full arrays.
+TEST(NewFilterTest, PublishedShapeCoversTheHorizonAndMeetsTheTarget) {
+  MemoryBudget memory(int64_t{1} << 30);
+  for (const double target : {1e-9, 1e-6, 1e-3, 0.1, 0.9}) {
+    for (const absl::Duration horizon : {absl::Milliseconds(1), absl::Seconds(10), absl::Hours(1000)}) {
+      const PublishedFbfOptions shape =
+          PublishedShape({.horizon = horizon, .target_fpp = target, .memory = &memory});
+      auto filter = PublishedFbf::Create(shape);
+      ASSERT_TRUE(filter.ok()) << filter.status();
+      const FilterStatus status = (*filter)->Status();
+      EXPECT_GE((status.past_generations + 1) * status.refresh_period, horizon);
+      EXPECT_LE(2 * std::pow(0.5, status.bits_per_id), target * std::sqrt(2.0) * 1.0001) << target;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lethe
