@@ -20,8 +20,8 @@ class RecordHeaders {
 
 // Views of a record's parts, nullopt where the part is null. Valid as long as the record.
 struct RecordView {
-  std::optional<absl::string_view> key;
-  std::optional<absl::string_view> value;
+  std::optional<absl::string_view> key = std::nullopt;
+  std::optional<absl::string_view> value = std::nullopt;
   const RecordHeaders* headers = nullptr;
 };
 

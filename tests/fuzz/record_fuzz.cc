@@ -1,0 +1,74 @@
+// Any bytes as a record's value and as a spec: nothing crashes, and the id is the one that a naive parser
+// finds.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "src/record/record_reader.h"
+#include "tests/support/naive_json.h"
+
+namespace {
+
+using lethe::RecordFields;
+
+// Where the input's first byte sends the rest.
+const std::vector<std::vector<std::string>>& Specs() {
+  static const auto* specs = new std::vector<std::vector<std::string>>{
+      {"/id"}, {"/a", "/b"}, {"/a/0"}, {"/0"}, {"/a/b/c"}, {"/"}, {"/~0~1", "/a"}, {"/a/a", "/a"}};
+  return *specs;
+}
+
+lethe::RecordReader MakeReader(const std::vector<std::string>& pointers) {
+  lethe::RecordSpec spec;
+  for (const std::string& pointer : pointers) spec.id.fields.push_back({lethe::Field::Kind::kJson, pointer});
+  spec.time = lethe::Field{lethe::Field::Kind::kJson, "/t"};
+  spec.counter_key = lethe::Field{lethe::Field::Kind::kJson, "/a"};
+  spec.counter_delta = lethe::Field{lethe::Field::Kind::kJson, "/b"};
+  return lethe::RecordReader(spec);
+}
+
+void Check(bool good, const char* what) {
+  if (good) return;
+  std::fprintf(stderr, "the readers disagree: %s\n", what);
+  std::abort();
+}
+
+void CheckRecord(size_t which, const std::string& value) {
+  static auto* readers = new std::vector<lethe::RecordReader>;
+  if (readers->empty()) {
+    for (const auto& pointers : Specs()) readers->push_back(MakeReader(pointers));
+  }
+  const RecordFields& fields = (*readers)[which].Read({.value = value});
+  const std::optional<lethe::testing::NaiveJson> naive = lethe::testing::NaiveParser::Parse(value);
+  Check((fields.id_state == RecordFields::State::kMalformed) == !naive, "is it JSON");
+  if (!naive) return;
+  const std::optional<std::string> id = lethe::testing::NaiveId(*naive, Specs()[which]);
+  Check((fields.id_state == RecordFields::State::kPresent) == id.has_value(), "has it an id");
+  if (id) Check(fields.id == *id, "the id's bytes");
+}
+
+// A spec that parses goes there and back, and reads.
+void CheckSpec(const std::string& text) {
+  const absl::StatusOr<lethe::IdSpec> spec = lethe::IdSpec::Parse(text);
+  if (!spec.ok()) return;
+  Check(spec->ToString() == text, "the spec's text");
+  lethe::RecordSpec record;
+  record.id = *spec;
+  lethe::RecordReader reader(record);
+  reader.Read({.key = text, .value = R"({"a":{"b":[1,"x"]},"id":"y"})"});
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const std::string rest(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const size_t which = data[0] % (Specs().size() + 1);
+  if (which == Specs().size()) {
+    CheckSpec(rest);
+  } else {
+    CheckRecord(which, rest);
+  }
+  return 0;
+}

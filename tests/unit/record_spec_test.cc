@@ -1,0 +1,115 @@
+// What a user may write for an id or a field, and what is said of the rest.
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "gtest/gtest.h"
+#include "src/record/record_reader.h"
+
+namespace lethe {
+namespace {
+
+::testing::AssertionResult Says(absl::string_view text, absl::string_view part) {
+  if (absl::StrContains(text, part)) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "'" << text << "' does not say '" << part << "'";
+}
+
+TEST(FieldTest, FourFormsGoThereAndBack) {
+  for (const char* text : {"key", "value", "header:id", "header:X-Request Id:+", "json:/id",
+                           "json:/a/0/b~1c~0d", "json:/", "json:/a b", "json:/ü", "json:/a+b"}) {
+    const absl::StatusOr<Field> field = Field::Parse(text);
+    ASSERT_TRUE(field.ok()) << field.status();
+    EXPECT_EQ(field->ToString(), text);
+  }
+  EXPECT_EQ(Field::Parse("json:/a/b")->kind, Field::Kind::kJson);
+  EXPECT_EQ(Field::Parse("json:/a/b")->name, "/a/b");
+  EXPECT_EQ(Field::Parse("header:id")->kind, Field::Kind::kHeader);
+  EXPECT_EQ(Field::Parse("header:id")->name, "id");
+}
+
+TEST(FieldTest, ErrorsNameTheNearestRightForm) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"Key", "did you mean key?"},
+      {" value ", "did you mean value?"},
+      {"json:id", "did you mean json:/id?"},
+      {"json:a.b[0].c", "did you mean json:/a/b/0/c?"},
+      {"json:$.a['b']", "did you mean json:/a/b?"},
+      {"json:/a~b", "did you mean json:/a~0b?"},
+      {"json:/a~", "did you mean json:/a~0?"},
+      {"json:", "did you mean value?"},
+      {"json", "did you mean json:/NAME?"},
+      {"json/id", "did you mean json:/id?"},
+      {"JSON:/id", "did you mean json:/id?"},
+      {"/id", "did you mean json:/id?"},
+      {"id", "did you mean json:/id?"},
+      {"$.id", "did you mean json:/id?"},
+      {"header:", "did you mean header:NAME?"},
+      {"headers.id", "did you mean header:id?"},
+      {"header=id", "did you mean header:id?"},
+      {"", "it is empty"},
+  };
+  for (const auto& [text, right] : cases) {
+    const absl::StatusOr<Field> field = Field::Parse(text);
+    ASSERT_FALSE(field.ok()) << text;
+    EXPECT_EQ(field.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_TRUE(Says(field.status().message(), "'" + text + "'"));
+    EXPECT_TRUE(Says(field.status().message(), right));
+    EXPECT_TRUE(Says(field.status().message(), "header:NAME or json:/POINTER"));
+  }
+}
+
+// What is proposed is itself right.
+TEST(FieldTest, ProposalsParse) {
+  for (const char* text :
+       {"json:a..b", "json:a/b~", "json:$", "json:[0]", "x.y", "header ", "json:~2", "~", "."}) {
+    const absl::StatusOr<Field> field = Field::Parse(text);
+    ASSERT_FALSE(field.ok()) << text;
+    const std::string message(field.status().message());
+    const size_t begin = message.find("did you mean ") + 13;
+    const std::string proposal = message.substr(begin, message.find("? (") - begin);
+    EXPECT_TRUE(Field::Parse(proposal).ok()) << message;
+  }
+}
+
+TEST(IdSpecTest, FieldsAreJoined) {
+  const absl::StatusOr<IdSpec> spec = IdSpec::Parse("key+header:tenant+json:/seq");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  ASSERT_EQ(spec->fields.size(), 3);
+  EXPECT_EQ(spec->ToString(), "key+header:tenant+json:/seq");
+  EXPECT_TRUE(spec->reads_json());
+  EXPECT_FALSE(IdSpec::Parse("key+value")->reads_json());
+}
+
+TEST(IdSpecTest, ErrorsNameTheWrongPart) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"json:/a+", "field ''"},
+      {"+key", "field ''"},
+      {"json:/a+json:b", "field 'json:b': a JSON pointer starts with '/'; did you mean json:/b?"},
+      {"json:/a + json:/b", "without spaces"},
+      {"key+value+key", "key is there twice"},
+      {"json:/a+b", "a name with '+' in it cannot be part of an id"},
+      {"", "it is empty"},
+  };
+  for (const auto& [text, what] : cases) {
+    const absl::StatusOr<IdSpec> spec = IdSpec::Parse(text);
+    ASSERT_FALSE(spec.ok()) << text;
+    EXPECT_EQ(spec.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_TRUE(Says(spec.status().message(), what));
+  }
+  std::string many = "json:/0";
+  for (int i = 1; i < 40; ++i) many += "+json:/" + std::to_string(i);
+  EXPECT_TRUE(Says(IdSpec::Parse(many).status().message(), "at most 32"));
+}
+
+TEST(IdSpecTest, FingerprintTellsSpecsApart) {
+  const std::string fingerprint = IdSpec::Parse("json:/id")->Fingerprint();
+  EXPECT_EQ(fingerprint.size(), 16);
+  EXPECT_EQ(fingerprint, IdSpec::Parse("json:/id")->Fingerprint());
+  EXPECT_NE(fingerprint, IdSpec::Parse("json:/Id")->Fingerprint());
+  EXPECT_NE(fingerprint, IdSpec::Parse("header:/id")->Fingerprint());
+  // It is in commit metadata and snapshots: a change makes every group's state unusable.
+  EXPECT_EQ(fingerprint, "72ec925f340e4462");
+}
+
+}  // namespace
+}  // namespace lethe
