@@ -4,9 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <random>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "tests/support/shared_broker.h"
 
@@ -61,14 +59,6 @@ KafkaClient& SharedClient() {
 std::string UniqueName(const std::string& stem) {
   static int count = 0;
   return absl::StrCat(stem, "-", ++count);
-}
-
-unsigned RandomSeed() {
-  unsigned seed = 0;
-  const char* given = std::getenv("LETHE_SEED");
-  if (given == nullptr || !absl::SimpleAtoi(given, &seed)) seed = std::random_device()();
-  std::printf("LETHE_SEED=%u\n", seed);
-  return seed;
 }
 
 }  // namespace lethe::test

@@ -152,8 +152,16 @@ absl::StatusOr<std::vector<int64_t>> QueryEnds(rd_kafka_t* consumer, const std::
   std::vector<int64_t> ends;
   for (int p = 0; p < partitions; ++p) {
     int64_t low = 0, high = 0;
-    const rd_kafka_resp_err_t error =
-        rd_kafka_query_watermark_offsets(consumer, topic.c_str(), p, &low, &high, kTimeoutMs);
+    rd_kafka_resp_err_t error = RD_KAFKA_RESP_ERR_NO_ERROR;
+    // The metadata may show a new partition before its leader knows that it is the leader.
+    WaitUntil(
+        [&] {
+          error = rd_kafka_query_watermark_offsets(consumer, topic.c_str(), p, &low, &high, kTimeoutMs);
+          return error != RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION &&
+                 error != RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE &&
+                 error != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+        },
+        kTimeout);
     if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
       return KafkaError(absl::StrCat("end offset of ", topic, "-", p), error);
     }
@@ -324,9 +332,19 @@ absl::StatusOr<std::vector<int64_t>> KafkaClient::EndOffsets(const std::string& 
   const absl::StatusOr<std::optional<int>> partitions = PartitionCount(topic);
   if (!partitions.ok()) return partitions.status();
   if (!partitions->has_value()) return absl::NotFoundError(absl::StrCat("no topic ", topic));
-  const absl::StatusOr<Handle> consumer = NewConsumer("end offsets", isolation);
+  const absl::StatusOr<rd_kafka_t*> consumer = WatermarkConsumer(isolation);
   if (!consumer.ok()) return consumer.status();
-  return QueryEnds(consumer->get(), topic, **partitions);
+  return QueryEnds(*consumer, topic, **partitions);
+}
+
+absl::StatusOr<rd_kafka_t*> KafkaClient::WatermarkConsumer(Isolation isolation) {
+  Handle& kept = isolation == Isolation::kReadCommitted ? committed_watermarks_ : uncommitted_watermarks_;
+  if (kept == nullptr) {
+    absl::StatusOr<Handle> consumer = NewConsumer("end offsets", isolation);
+    if (!consumer.ok()) return consumer.status();
+    kept = std::move(*consumer);
+  }
+  return kept.get();
 }
 
 absl::StatusOr<std::vector<Record>> KafkaClient::ReadAll(const std::string& topic, Isolation isolation) {
@@ -368,6 +386,21 @@ absl::StatusOr<std::vector<Record>> KafkaClient::ReadAll(const std::string& topi
   std::stable_sort(records.begin(), records.end(),
                    [](const Record& a, const Record& b) { return a.partition < b.partition; });
   return records;
+}
+
+absl::StatusOr<std::vector<Record>> KafkaClient::ReadSettled(const std::string& topic) {
+  absl::Status failed;
+  const bool settled = WaitUntil(
+      [&] {
+        const auto stable = EndOffsets(topic, Isolation::kReadCommitted);
+        const auto end = EndOffsets(topic, Isolation::kReadUncommitted);
+        failed = stable.ok() ? end.status() : stable.status();
+        return !failed.ok() || *stable == *end;
+      },
+      kTimeout);
+  if (!failed.ok()) return failed;
+  if (!settled) return absl::DeadlineExceededError(absl::StrCat("a transaction stays open in ", topic));
+  return ReadAll(topic, Isolation::kReadCommitted);
 }
 
 absl::StatusOr<std::vector<CommittedOffset>> KafkaClient::Committed(const std::string& group,

@@ -71,6 +71,9 @@ class KafkaClient {
   // All records up to the end offsets as they are at the call, partition by partition, by offset.
   absl::StatusOr<std::vector<Record>> ReadAll(const std::string& topic, Isolation isolation);
 
+  // The same once no transaction is open: the answer to a commit comes before its records can be seen.
+  absl::StatusOr<std::vector<Record>> ReadSettled(const std::string& topic);
+
   // What a group has committed, by partition.
   absl::StatusOr<std::vector<CommittedOffset>> Committed(const std::string& group, const std::string& topic);
 
@@ -79,6 +82,7 @@ class KafkaClient {
 
   KafkaClient(std::string bootstrap, Handle producer);
   absl::Status Admin(rd_kafka_admin_op_t op, const std::function<void(const AdminCall&)>& start);
+  absl::StatusOr<rd_kafka_t*> WatermarkConsumer(Isolation isolation);
   absl::StatusOr<Handle> NewConsumer(const std::string& group, Isolation isolation) const;
   // nullopt if the topic does not exist or a partition has no leader yet.
   absl::StatusOr<std::optional<int>> PartitionCount(const std::string& topic);
@@ -86,6 +90,9 @@ class KafkaClient {
 
   const std::string bootstrap_;
   const Handle producer_;  // also for metadata and administration
+  // Made when first needed, kept since tests poll end offsets.
+  Handle committed_watermarks_;
+  Handle uncommitted_watermarks_;
 };
 
 // A producer in transactions, to write input that has open and aborted ones. Thread-compatible.

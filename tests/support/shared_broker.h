@@ -17,9 +17,6 @@ KafkaClient& SharedClient();
 // A name for a topic or a group that no other test uses.
 std::string UniqueName(const std::string& stem);
 
-// The seed of a random test: LETHE_SEED if it is set, otherwise a new one. Printed either way.
-unsigned RandomSeed();
-
 }  // namespace lethe::test
 
 #endif  // LETHE_TESTS_SUPPORT_SHARED_BROKER_H_

@@ -1,0 +1,82 @@
+# The front door. Every target first installs the packages that it lacks (Debian and Ubuntu; elsewhere it
+# names them). The work is done by CMake, in build/.
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+
+build_packages := g++ cmake ninja-build pkg-config librdkafka-dev libabsl-dev prometheus-cpp-dev \
+  libsimdjson-dev libyaml-cpp-dev libcli11-dev libspdlog-dev libxxhash-dev libcpp-httplib-dev zlib1g-dev
+# Maven, which brings a Java, fetches the Kafka broker of the tests.
+broker_packages := libgtest-dev maven
+bench_packages := libgtest-dev libbenchmark-dev
+test_packages := $(broker_packages) $(bench_packages) python3
+format_packages := clang-format
+sources := find include src connectors tests -name '*.cc' -o -name '*.h'
+
+# $(call install,PACKAGES): nothing is asked of the network if they are all here.
+define install
+@missing=; \
+if ! command -v apt-get > /dev/null; then \
+  echo "Not Debian or Ubuntu, so nothing is installed. What is needed, by Debian's names: $(sort $(1))"; \
+  exit 0; \
+fi; \
+for package in $(sort $(1)); do \
+  dpkg-query -W -f '$${db:Status-Status}\n' $$package 2> /dev/null | grep -qx installed || missing="$$missing $$package"; \
+done; \
+[ -n "$$missing" ] || exit 0; \
+echo "Installing:$$missing"; \
+as_root=; \
+if [ "$$(id -u)" != 0 ]; then \
+  if ! command -v sudo > /dev/null; then echo "Install these as root, then try again:$$missing" >&2; exit 1; fi; \
+  as_root=sudo; \
+fi; \
+$$as_root apt-get update -qq && \
+$$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing > /dev/null
+endef
+
+# A build folder that knows the tests stays as it is when only the program is asked for.
+configure_program = @test -f build/build.ninja || cmake --preset release -DLETHE_TESTS=OFF
+configure_tests = @cmake --preset release -DLETHE_TESTS=ON > /dev/null
+
+.PHONY: build demo demo-kafka test bench install format format-check packages clean
+
+build:  ## the program, build/lethe
+	$(call install,$(build_packages))
+	$(configure_program)
+	cmake --build build --target lethe_program -j $(JOBS)
+
+demo: build  ## a stream with retries through lethe, with a broker inside the program
+	build/lethe demo
+
+demo-kafka:  ## the same against a real Kafka broker; lethe is killed twice on the way
+	$(call install,$(build_packages) $(broker_packages))
+	$(configure_tests)
+	cmake --build build --target lethe_program with_kafka -j $(JOBS)
+	build/tests/with_kafka -- build/lethe demo --brokers {} --kill 2
+
+test:  ## all tests
+	$(call install,$(build_packages) $(test_packages))
+	$(configure_tests)
+	cmake --build build -j $(JOBS)
+	ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
+
+bench:  ## the benchmarks
+	$(call install,$(build_packages) $(bench_packages))
+	$(configure_tests)
+	cmake --build build --target bench -j $(JOBS)
+
+install: build  ## to PREFIX (/usr/local)
+	cmake --install build --prefix $(PREFIX)
+
+format:  ## the sources, in place
+	$(call install,$(format_packages))
+	$(sources) | xargs clang-format -i
+
+format-check:
+	$(call install,$(format_packages))
+	$(sources) | xargs clang-format --dry-run --Werror
+
+packages:  ## everything that any target needs
+	$(call install,$(build_packages) $(test_packages) $(format_packages))
+
+clean:
+	rm -rf build
