@@ -137,13 +137,13 @@ absl::StatusOr<HttpAddress> HttpAddress::Parse(absl::string_view text) {
   int port = -1;
   absl::string_view host = text.substr(0, colon);
   bool is_good = colon != absl::string_view::npos && !host.empty();
-  if (is_good && host.front() == '[' && host.back() == ']') {
+  if (is_good && host.size() > 2 && host.front() == '[' && host.back() == ']') {
     host = host.substr(1, host.size() - 2);
   } else if (host.find(':') != absl::string_view::npos) {
     is_good = false;  // an IPv6 address without brackets: its last part may be taken for a port
   }
-  if (!is_good || host.empty() || !absl::SimpleAtoi(text.substr(colon + 1), &port) || port < 0 ||
-      port > 65535) {
+  if (host.find_first_of("[]") != absl::string_view::npos) is_good = false;
+  if (!is_good || !absl::SimpleAtoi(text.substr(colon + 1), &port) || port < 0 || port > 65535) {
     return absl::InvalidArgumentError(
         "expected HOST:PORT, such as 127.0.0.1:9464 or [::1]:9464, or 0.0.0.0:9464 for all interfaces");
   }
