@@ -1,0 +1,45 @@
+#include "connectors/kafka/fixed_properties.h"
+
+namespace lethe::kafka {
+namespace {
+
+constexpr absl::string_view kUseBrokers = "set 'brokers' instead";
+constexpr absl::string_view kOffsetsInTransaction =
+    "offsets are committed in the transaction of the records that they belong to, and nowhere else";
+constexpr absl::string_view kStart =
+    "lethe itself decides where a partition without a committed offset starts; set 'start' instead";
+constexpr absl::string_view kAcks = "an output record counts as written when all in-sync replicas have it";
+
+// Synonyms of librdkafka's (CONFIGURATION.md there) are listed too, or they would be a way around.
+constexpr FixedProperty kFixed[] = {
+    {"bootstrap.servers", kUseBrokers},
+    {"metadata.broker.list", kUseBrokers},
+    {"group.id", "set 'group' instead"},
+    {"transactional.id",
+     "it is made of group, instance and lane, so that a restarted instance fences its "
+     "former self and nobody else; set 'instance' instead"},
+    {"isolation.level",
+     "the input is read with read_committed: only then does an offset fetch wait for "
+     "transactions that are still being committed"},
+    {"enable.auto.commit", kOffsetsInTransaction},
+    {"auto.commit.enable", kOffsetsInTransaction},
+    {"enable.auto.offset.store", kOffsetsInTransaction},
+    {"auto.offset.reset", kStart},
+    {"enable.idempotence", "without it the producer's own retries would write duplicates"},
+    {"acks", kAcks},
+    {"request.required.acks", kAcks},
+    {"enable.partition.eof", "lethe needs the end-of-partition events itself"},
+};
+
+}  // namespace
+
+absl::Span<const FixedProperty> FixedProperties() { return kFixed; }
+
+std::optional<absl::string_view> WhyFixed(absl::string_view property) {
+  for (const FixedProperty& fixed : kFixed) {
+    if (fixed.name == property) return fixed.reason;
+  }
+  return std::nullopt;
+}
+
+}  // namespace lethe::kafka

@@ -1,0 +1,24 @@
+// The librdkafka properties that a user may not set, since lethe's promise rests on their values.
+#ifndef LETHE_CONNECTORS_KAFKA_FIXED_PROPERTIES_H_
+#define LETHE_CONNECTORS_KAFKA_FIXED_PROPERTIES_H_
+
+#include <optional>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace lethe::kafka {
+
+struct FixedProperty {
+  absl::string_view name;
+  absl::string_view reason;  // a clause, with what to do instead where there is something
+};
+
+absl::Span<const FixedProperty> FixedProperties();
+
+// Why the property is fixed; nullopt if it is the user's to set.
+std::optional<absl::string_view> WhyFixed(absl::string_view property);
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_FIXED_PROPERTIES_H_

@@ -1,0 +1,313 @@
+#include "src/cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "src/cli/setting.h"
+#include "src/cli/suggestion.h"
+#include "src/cli/units.h"
+
+namespace lethe {
+namespace {
+
+constexpr char kProgramFooter[] =
+    R"(Exit codes: 0 all is well; 1 it failed at run time; 2 the command line or the configuration is wrong.)";
+
+constexpr char kRunFooter[] =
+    R"(In the file the keys are the flags' names with _ for -; counter and kafka are sections. ${NAME} stands for an
+environment variable, ${NAME:-default} gives a default. A flag wins over the file.
+
+Example:
+  lethe run --brokers localhost:9092 --input orders --output orders-unique --id json:/order/id
+  lethe run --config lethe.yaml --horizon 7d --kafka security.protocol=SSL
+
+Whoever reads the output must read with isolation.level=read_committed.)";
+
+constexpr char kFilterFooter[] = R"(Example:
+  tail -F events.ndjson | lethe filter --id json:/id --horizon 1h > unique.ndjson)";
+
+constexpr char kDemoFooter[] = R"(Example:
+  lethe demo --events 1000000 --kill 3)";
+
+constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
+    {"id", "FIELD[+FIELD...]", "", true,
+     "Where a line's id is: value, json:/pointer, or several joined with +", "json:/id",
+     [](absl::string_view text, FilterCommandOptions& options) {
+       return StoreField(IdSpec::Parse(text), options.id);
+     }},
+    {"horizon", "DURATION", "24h", false, "How late a copy may come after the first", "1h",
+     [](absl::string_view text, FilterCommandOptions& options) { return StoreHorizon(text, options.stage); }},
+    {"fpp", "NUMBER", "1e-6", false, "The share of good lines that may be taken for duplicates", "1e-6",
+     [](absl::string_view text, FilterCommandOptions& options) { return StoreFpp(text, options.stage); }},
+    {"memory", "SIZE", "1GiB", false, "The limit for the filter", "1GiB",
+     [](absl::string_view text, FilterCommandOptions& options) { return StoreMemory(text, options.stage); }},
+    {"on_duplicate", "drop|tag", "drop", false, "What becomes of a duplicate: tag keeps it and marks it",
+     "tag",
+     [](absl::string_view text, FilterCommandOptions& options) {
+       using OnDuplicate = FilterCommandOptions::OnDuplicate;
+       return StoreChoice<OnDuplicate>(text, {{{"drop", OnDuplicate::kDrop}, {"tag", OnDuplicate::kTag}}},
+                                       options.on_duplicate);
+     }},
+    {"time", "FIELD", "the time of reading", false, "Where a line's time is", "json:/time",
+     [](absl::string_view text, FilterCommandOptions& options) {
+       return StoreField(Field::Parse(text), options.time);
+     }},
+};
+
+constexpr Setting<DemoOptions> kDemoSettings[] = {
+    {"events", "NUMBER", "1000000", false, "How many events to send", "1000000",
+     [](absl::string_view text, DemoOptions& options) {
+       return Store(text, ParseWhole<int64_t>(text, 1, 1'000'000'000'000), options.events);
+     }},
+    {"rate", "NUMBER", "0", false, "Events per second; 0 is as fast as they go", "1000",
+     [](absl::string_view text, DemoOptions& options) {
+       return Store(text, ParseWhole<int64_t>(text, 0, 1'000'000'000), options.rate);
+     }},
+    {"input", "FILE", "events that are made up", false, "The events, one per line", "events.ndjson.gz",
+     [](absl::string_view text, DemoOptions& options) {
+       return StoreText(text, "expected the name of a file", options.input);
+     }},
+    {"brokers", "HOST:PORT,...", "a broker in the program", false, "The Kafka cluster", "localhost:9092",
+     [](absl::string_view text, DemoOptions& options) {
+       return StoreText(text, "expected one or more brokers, such as localhost:9092", options.brokers);
+     }},
+    {"kill", "NUMBER", "0", false, "How often the daemon is killed on the way", "3",
+     [](absl::string_view text, DemoOptions& options) {
+       return Store(text, ParseWhole<int>(text, 0, 1000), options.kill);
+     }},
+    {"seed", "NUMBER", "a random one", false, "For the same events and kills as before", "42",
+     [](absl::string_view text, DemoOptions& options) {
+       return Store(text, ParseWhole<uint64_t>(text, 0, std::numeric_limits<uint64_t>::max()), options.seed);
+     }},
+};
+
+// Everything is taken as text, however often it is given: what it means is not CLI11's to know.
+CLI::Option* AddFlag(CLI::App& command, const std::string& name, absl::string_view type,
+                     const std::string& description) {
+  return command.add_option(name)
+      ->description(description)
+      ->type_name(std::string(type))
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+CLI::Option* AddSwitch(CLI::App& command, const std::string& name, const std::string& description) {
+  return command.add_flag(name)->description(description)->disable_flag_override();
+}
+
+// The text of a flag that may be given once; nullopt if it was not.
+absl::StatusOr<std::optional<std::string>> Text(const CLI::Option& flag) {
+  if (flag.count() == 0) return std::nullopt;
+  if (flag.count() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(flag.get_name(), ": given ", flag.count(), " times"));
+  }
+  return flag.results().front();
+}
+
+template <class Options>
+std::string Description(const Setting<Options>& setting) {
+  if (setting.required) return absl::StrCat(setting.meaning, " (required)");
+  if (setting.fallback.empty()) return std::string(setting.meaning);
+  return absl::StrCat(setting.meaning, " [", setting.fallback, "]");
+}
+
+// A command and the texts that its flags were given.
+template <class Options>
+class SettingFlags {
+ public:
+  SettingFlags(CLI::App& command, absl::Span<const Setting<Options>> settings) {
+    for (const Setting<Options>& setting : settings) {
+      flags_.emplace_back(&setting,
+                          AddFlag(command, FlagOf(setting.key), setting.type, Description(setting)));
+    }
+  }
+
+  // By the settings' keys.
+  absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Given() const {
+    std::vector<std::pair<std::string, std::string>> given;
+    for (const auto& [setting, flag] : flags_) {
+      const absl::StatusOr<std::optional<std::string>> text = Text(*flag);
+      if (!text.ok()) return text.status();
+      if (*text) given.emplace_back(setting->key, **text);
+    }
+    return given;
+  }
+
+  absl::StatusOr<Options> Parse() const {
+    Options options;
+    for (const auto& [setting, flag] : flags_) {
+      const absl::StatusOr<std::optional<std::string>> text = Text(*flag);
+      if (!text.ok()) return text.status();
+      if (!*text && setting->required) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("missing ", FlagOf(setting->key), ", for example ", setting->example));
+      }
+      if (!*text) continue;
+      if (absl::Status status = setting->set(**text, options); !status.ok()) {
+        return absl::InvalidArgumentError(absl::StrCat(FlagOf(setting->key), ": ", status.message()));
+      }
+    }
+    return options;
+  }
+
+ private:
+  std::vector<std::pair<const Setting<Options>*, CLI::Option*>> flags_;
+};
+
+// A command of the program: its flags, and what it does with them once they are parsed.
+struct Command {
+  CLI::App* app = nullptr;
+  std::function<absl::StatusOr<int>()> start;
+};
+
+CLI::App& AddCommand(CLI::App& program, const std::string& name, const std::string& meaning,
+                     const char* footer) {
+  CLI::App* command = program.add_subcommand(name, meaning);
+  command->footer(footer);
+  return *command;
+}
+
+absl::StatusOr<std::optional<ConfigText>> ReadConfig(const CLI::Option& flag) {
+  const absl::StatusOr<std::optional<std::string>> path = Text(flag);
+  if (!path.ok()) return path.status();
+  if (!*path) return std::nullopt;
+  absl::StatusOr<ConfigText> text = ReadConfigFile(**path);
+  if (!text.ok()) return text.status();
+  return *std::move(text);
+}
+
+Command AddRun(CLI::App& program, const std::function<int(const RunConfig&)>& run) {
+  CLI::App& app =
+      AddCommand(program, "run", "Deduplicate a Kafka topic into another, until stopped", kRunFooter);
+  CLI::Option* config = AddFlag(app, "--config", "FILE", "A YAML file with the same settings");
+  const SettingFlags<RunConfig> flags(app, RunSettings());
+  CLI::Option* properties =
+      AddFlag(app, "--kafka", "NAME=VALUE", "A property of librdkafka; may be given several times");
+  CLI::Option* exit_at_end = AddSwitch(app, "--exit-at-end", "End where the input ended at the start");
+  return {&app, [=]() -> absl::StatusOr<int> {
+            const absl::StatusOr<std::optional<ConfigText>> file = ReadConfig(*config);
+            if (!file.ok()) return file.status();
+            absl::StatusOr<std::vector<std::pair<std::string, std::string>>> given = flags.Given();
+            if (!given.ok()) return given.status();
+            const absl::StatusOr<RunConfig> made =
+                MakeRunConfig(*file, {*std::move(given), properties->results(), exit_at_end->count() > 0});
+            if (!made.ok()) return made.status();
+            return run(*made);
+          }};
+}
+
+Command AddFilter(CLI::App& program, const std::function<int(const FilterCommandOptions&)>& filter) {
+  CLI::App& app = AddCommand(program, "filter", "Deduplicate the lines of a pipe", kFilterFooter);
+  const SettingFlags<FilterCommandOptions> flags(app, kFilterSettings);
+  return {&app, [=]() -> absl::StatusOr<int> {
+            const absl::StatusOr<FilterCommandOptions> options = flags.Parse();
+            if (!options.ok()) return options.status();
+            return filter(*options);
+          }};
+}
+
+Command AddDemo(CLI::App& program, const std::function<int(const DemoOptions&)>& demo) {
+  CLI::App& app = AddCommand(program, "demo", "Send events twice, deduplicate them, and count", kDemoFooter);
+  const SettingFlags<DemoOptions> flags(app, kDemoSettings);
+  CLI::Option* serve = AddSwitch(app, "--serve", "Go on serving the status page at the end");
+  return {&app, [=]() -> absl::StatusOr<int> {
+            absl::StatusOr<DemoOptions> options = flags.Parse();
+            if (!options.ok()) return options.status();
+            options->serve = serve->count() > 0;
+            return demo(*options);
+          }};
+}
+
+// What is wrong with arguments that CLI11 could place nowhere. Only the names of flags are shown: anything
+// else may be a secret that missed its flag.
+absl::Status Unplaced(const CLI::App& app, const std::vector<std::string>& unplaced) {
+  const std::string& first = unplaced.front();
+  if (!absl::StartsWith(first, "-")) {
+    return absl::InvalidArgumentError(
+        "an argument belongs to no flag; a value follows its flag, and one with spaces needs quotes");
+  }
+  const std::string name = first.substr(0, first.find('='));
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) names.push_back(option->get_name());
+  const std::optional<std::string> nearest = Nearest(name, names);
+  if (nearest == name) return absl::InvalidArgumentError(absl::StrCat(name, " belongs behind the command"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown flag ", name, nearest ? absl::StrCat("; did you mean ", *nearest, "?") : ""));
+}
+
+int UsageError(const std::string& where, absl::string_view what, std::ostream& err) {
+  err << where << ": " << what << "\nSee " << where << " --help.\n";
+  return kExitUsage;
+}
+
+// The program and the command in which it was when parsing ended.
+std::string Where(const CLI::App& program) {
+  const std::vector<CLI::App*> chosen = program.get_subcommands();
+  return chosen.empty() ? "lethe" : absl::StrCat("lethe ", chosen.front()->get_name());
+}
+
+int NoCommand(const CLI::App& program, std::ostream& err) {
+  const std::vector<std::string> unplaced = program.remaining();
+  if (unplaced.empty()) {
+    err << program.help();
+    return kExitUsage;
+  }
+  if (absl::StartsWith(unplaced.front(), "-")) {
+    return UsageError("lethe", Unplaced(program, unplaced).message(), err);
+  }
+  std::vector<std::string> names;
+  for (const CLI::App* command : program.get_subcommands({})) names.push_back(command->get_name());
+  const std::optional<std::string> nearest = Nearest(unplaced.front(), names);
+  return UsageError("lethe",
+                    absl::StrCat("unknown command ", unplaced.front(),
+                                 nearest ? absl::StrCat("; did you mean ", *nearest, "?") : ""),
+                    err);
+}
+
+}  // namespace
+
+int ReportError(const absl::Status& status, std::ostream& err) {
+  err << "lethe: " << status.message() << "\n";
+  return status.code() == absl::StatusCode::kInvalidArgument ? kExitUsage : kExitFailed;
+}
+
+int RunCommandLine(const std::vector<std::string>& args, const Commands& commands, std::ostream& out,
+                   std::ostream& err) {
+  CLI::App program("Deduplicates event streams within a horizon, in bounded memory.", "lethe");
+  program.footer(kProgramFooter);
+  program.set_version_flag("--version", "lethe " LETHE_VERSION, "Print the version and exit");
+  program.allow_extras();
+  program.get_formatter()->column_width(44);
+  std::vector<Command> all;
+  if (commands.run) all.push_back(AddRun(program, commands.run));
+  if (commands.filter) all.push_back(AddFilter(program, commands.filter));
+  if (commands.demo) all.push_back(AddDemo(program, commands.demo));
+  try {
+    // CLI11 wants them last first.
+    program.parse(std::vector<std::string>(args.rbegin(), args.rend()));
+  } catch (const CLI::Success& asked) {
+    return program.exit(asked, out, err);
+  } catch (const CLI::ParseError& error) {
+    return UsageError(Where(program), error.what(), err);
+  }
+  const std::vector<CLI::App*> chosen = program.get_subcommands();
+  if (chosen.empty()) return NoCommand(program, err);
+  const std::string where = Where(program);
+  if (chosen.size() > 1) return UsageError(where, "one command at a time", err);
+  if (const std::vector<std::string> unplaced = program.remaining(/*recurse=*/true); !unplaced.empty()) {
+    return UsageError(where, Unplaced(*chosen.front(), unplaced).message(), err);
+  }
+  const auto command =
+      std::find_if(all.begin(), all.end(), [&](const Command& c) { return c.app == chosen.front(); });
+  const absl::StatusOr<int> code = command->start();
+  if (!code.ok()) return UsageError(where, code.status().message(), err);
+  return *code;
+}
+
+}  // namespace lethe

@@ -1,0 +1,38 @@
+// The command line: commands, flags, help and exit codes.
+#ifndef LETHE_SRC_CLI_COMMAND_LINE_H_
+#define LETHE_SRC_CLI_COMMAND_LINE_H_
+
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "src/cli/config.h"
+#include "src/cli/demo_command.h"
+#include "src/cli/filter_command.h"
+
+namespace lethe {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailed = 1;  // at run time
+inline constexpr int kExitUsage = 2;   // the command line or the configuration is wrong
+
+// What the commands do; each returns the exit code. One that is empty is not listed.
+struct Commands {
+  std::function<int(const RunConfig&)> run;
+  std::function<int(const FilterCommandOptions&)> filter;
+  std::function<int(const DemoOptions&)> demo;
+};
+
+// Runs what `args` (without the program's name) ask for. Help goes to `out`, errors to `err`; no error shows
+// the value of --kafka, which may be a secret, or of an argument whose meaning is not known.
+int RunCommandLine(const std::vector<std::string>& args, const Commands& commands, std::ostream& out,
+                   std::ostream& err);
+
+// Prints an error as the command's last line. kExitUsage for InvalidArgument, kExitFailed for others.
+int ReportError(const absl::Status& status, std::ostream& err);
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_CLI_COMMAND_LINE_H_

@@ -1,0 +1,41 @@
+// The configuration of the daemon, from a YAML file and from flags.
+#ifndef LETHE_SRC_CLI_CONFIG_H_
+#define LETHE_SRC_CLI_CONFIG_H_
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "connectors/kafka/options.h"
+#include "src/cli/config_file.h"
+#include "src/cli/setting.h"
+
+namespace lethe {
+
+struct RunConfig {
+  kafka::DaemonOptions daemon;
+  // Where metrics and health are served: host:port, or "off".
+  std::string http = "127.0.0.1:9464";
+};
+
+// Every key that takes one value; `kafka`, a section of any number of them, is apart.
+absl::Span<const Setting<RunConfig>> RunSettings();
+
+// What the command line says, as text.
+struct RunFlags {
+  std::vector<std::pair<std::string, std::string>> values;  // by the key of the setting
+  std::vector<std::string> kafka;                           // NAME=VALUE
+  bool exit_at_end = false;
+};
+
+// The file, if there is one, with the flags on top: a flag wins. The file must be right also where a flag
+// wins. InvalidArgument names the file and line, or the flag, the value (never one of `kafka`, which may be
+// a secret) and what is expected.
+absl::StatusOr<RunConfig> MakeRunConfig(const std::optional<ConfigText>& file, const RunFlags& flags);
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_CLI_CONFIG_H_

@@ -1,0 +1,172 @@
+#include "src/cli/config_file.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace lethe {
+namespace {
+
+constexpr size_t kMaxFileBytes = size_t{1} << 20;
+
+absl::Status ErrorAt(absl::string_view name, int line, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(name, ":", line, ": ", what));
+}
+
+int LineOf(const YAML::Mark& mark) { return mark.line + 1; }
+
+ConfigEntry::Shape ShapeOf(const YAML::Node& node) {
+  switch (node.Type()) {
+    case YAML::NodeType::Scalar:
+      return ConfigEntry::Shape::kText;
+    case YAML::NodeType::Sequence:
+      return ConfigEntry::Shape::kList;
+    case YAML::NodeType::Map:
+      return ConfigEntry::Shape::kMap;
+    default:
+      return ConfigEntry::Shape::kNothing;
+  }
+}
+
+absl::Status Flatten(const std::string& name, const std::string& section, const YAML::Node& map,
+                     std::vector<ConfigEntry>& entries) {
+  std::map<std::string, int> lines;
+  for (const auto& pair : map) {
+    const int line = LineOf(pair.first.Mark());
+    if (!pair.first.IsScalar()) return ErrorAt(name, line, "expected a key, found a list or a map");
+    ConfigEntry entry;
+    entry.section = section;
+    entry.key = pair.first.Scalar();
+    entry.shape = ShapeOf(pair.second);
+    entry.line = line;
+    if (entry.shape == ConfigEntry::Shape::kText) entry.text = pair.second.Scalar();
+    const auto [earlier, is_new] = lines.emplace(entry.key, line);
+    if (!is_new) {
+      return ErrorAt(name, line,
+                     absl::StrCat(entry.Path(), ": the key is already on line ", earlier->second));
+    }
+    const bool is_section = section.empty() && entry.shape == ConfigEntry::Shape::kMap;
+    entries.push_back(entry);
+    if (is_section) {
+      if (absl::Status status = Flatten(name, entry.key, pair.second, entries); !status.ok()) return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+// yaml-cpp's own words, less what it may quote of the file: an unquoted password that begins with * is an
+// alias to YAML, and its message names it.
+std::string WithoutQuotes(const std::string& message) {
+  if (absl::StartsWith(message, "the referenced anchor is not defined")) {
+    return "a value that begins with * refers to an anchor, and there is none of that name: put it in quotes "
+           "if "
+           "the * belongs to it";
+  }
+  if (absl::StartsWith(message, "illegal document indicator in scalar"))
+    return "a quote is opened, and not closed";
+  return absl::StrCat("not YAML: ", message.substr(0, message.find(':')));
+}
+
+bool IsVariableName(absl::string_view name) {
+  if (name.empty() || absl::ascii_isdigit(static_cast<unsigned char>(name[0]))) return false;
+  for (const char c : name) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '_') return false;
+  }
+  return true;
+}
+
+// `inside` is what stands between ${ and }.
+absl::StatusOr<std::string> Variable(absl::string_view inside) {
+  const size_t split = inside.find(":-");
+  const std::string name(inside.substr(0, split));
+  if (!IsVariableName(name)) {
+    return absl::InvalidArgumentError(
+        "expected ${NAME} or ${NAME:-default} after a $; write $$ for a single $");
+  }
+  const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nobody calls setenv
+  if (split != absl::string_view::npos) {
+    return value == nullptr || *value == '\0' ? std::string(inside.substr(split + 2)) : std::string(value);
+  }
+  if (value == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("the environment variable ", name,
+                                                   " is not set; set it, or write ${", name, ":-default}"));
+  }
+  return std::string(value);
+}
+
+}  // namespace
+
+std::string ConfigEntry::Path() const { return section.empty() ? key : absl::StrCat(section, ".", key); }
+
+absl::StatusOr<ConfigText> ReadConfigFile(const std::string& path) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  if (file == nullptr)
+    return absl::ErrnoToStatus(errno, absl::StrCat(path, ": the configuration cannot be read"));
+  std::string yaml(kMaxFileBytes + 1, '\0');
+  yaml.resize(std::fread(yaml.data(), 1, yaml.size(), file.get()));
+  if (std::ferror(file.get()) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat(path, ": the configuration cannot be read"));
+  }
+  if (yaml.size() > kMaxFileBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": larger than 1 MiB, which no configuration is"));
+  }
+  return ConfigText{path, std::move(yaml)};
+}
+
+absl::StatusOr<std::vector<ConfigEntry>> ParseConfigText(const ConfigText& text) {
+  std::vector<ConfigEntry> entries;
+  try {
+    // The end of the document is written out, since yaml-cpp lets the end of the file close an open quote,
+    // and all lines behind the quote would be lost in it.
+    const std::vector<YAML::Node> documents = YAML::LoadAll(absl::StrCat(text.yaml, "\n...\n"));
+    if (documents.size() > 1) {
+      return ErrorAt(text.name, LineOf(documents[1].Mark()),
+                     "a second YAML document; a configuration is one");
+    }
+    if (documents.empty() || documents[0].IsNull()) return entries;
+    if (!documents[0].IsMap()) {
+      return ErrorAt(text.name, LineOf(documents[0].Mark()), "expected 'key: value' lines");
+    }
+    if (absl::Status status = Flatten(text.name, "", documents[0], entries); !status.ok()) return status;
+  } catch (const YAML::Exception& error) {
+    return ErrorAt(text.name, LineOf(error.mark), WithoutQuotes(error.msg));
+  }
+  return entries;
+}
+
+absl::StatusOr<std::string> ExpandEnvironment(absl::string_view text) {
+  std::string expanded;
+  while (true) {
+    const size_t dollar = text.find('$');
+    absl::StrAppend(&expanded, text.substr(0, dollar));
+    if (dollar == absl::string_view::npos) return expanded;
+    text.remove_prefix(dollar + 1);
+    if (absl::ConsumePrefix(&text, "$")) {
+      expanded += '$';
+    } else if (absl::ConsumePrefix(&text, "{")) {
+      const size_t end = text.find('}');
+      if (end == absl::string_view::npos) {
+        return absl::InvalidArgumentError("a ${ without its }; write $${ if it is meant literally");
+      }
+      absl::StatusOr<std::string> value = Variable(text.substr(0, end));
+      if (!value.ok()) return value.status();
+      expanded += *value;
+      text.remove_prefix(end + 1);
+    } else {
+      expanded += '$';
+    }
+  }
+}
+
+}  // namespace lethe

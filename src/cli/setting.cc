@@ -1,0 +1,47 @@
+#include "src/cli/setting.h"
+
+#include "absl/strings/escaping.h"
+#include "src/cli/units.h"
+
+namespace lethe {
+namespace {
+
+// Stores one option of a stage if the stage would take it.
+template <class Value>
+absl::Status StoreChecked(absl::string_view text, absl::StatusOr<Value> value, Value StageOptions::*option,
+                          StageOptions& stage) {
+  StageOptions alone;
+  if (absl::Status status = Store(text, std::move(value), alone.*option); !status.ok()) return status;
+  if (absl::Status status = Validate(alone); !status.ok()) return BadValue(text, status.message());
+  stage.*option = alone.*option;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status BadValue(absl::string_view value, absl::string_view expected) {
+  constexpr size_t kShown = 80;
+  return absl::InvalidArgumentError(absl::StrCat("\"", absl::Utf8SafeCEscape(value.substr(0, kShown)),
+                                                 value.size() > kShown ? "..." : "",
+                                                 "\" is not valid: ", expected));
+}
+
+absl::Status StoreText(absl::string_view text, absl::string_view expected, std::string& target) {
+  if (text.empty()) return BadValue(text, expected);
+  target = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status StoreHorizon(absl::string_view text, StageOptions& stage) {
+  return StoreChecked(text, ParseDuration(text), &StageOptions::horizon, stage);
+}
+
+absl::Status StoreFpp(absl::string_view text, StageOptions& stage) {
+  return StoreChecked(text, ParseShare(text), &StageOptions::target_fpp, stage);
+}
+
+absl::Status StoreMemory(absl::string_view text, StageOptions& stage) {
+  return StoreChecked(text, ParseBytes(text), &StageOptions::memory_limit_bytes, stage);
+}
+
+}  // namespace lethe

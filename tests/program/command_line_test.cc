@@ -1,0 +1,197 @@
+#include "src/cli/command_line.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "src/cli/setting.h"
+
+namespace lethe {
+namespace {
+
+// A program whose commands only note what they were told.
+class CommandLineTest : public testing::Test {
+ protected:
+  int Run(const std::vector<std::string>& args) {
+    out_.str("");
+    err_.str("");
+    run_.reset();
+    filter_.reset();
+    demo_.reset();
+    return RunCommandLine(args, commands_, out_, err_);
+  }
+  int RunWith(std::vector<std::string> more) {
+    std::vector<std::string> args = {"run", "--brokers",    "b:9092", "--input",
+                                     "in",  "--output=out", "--id",   "key"};
+    args.insert(args.end(), more.begin(), more.end());
+    return Run(args);
+  }
+  bool NothingRan() const { return !run_ && !filter_ && !demo_; }
+
+  std::ostringstream out_, err_;
+  std::optional<RunConfig> run_;
+  std::optional<FilterCommandOptions> filter_;
+  std::optional<DemoOptions> demo_;
+  Commands commands_ = {
+      [this](const RunConfig& config) { return run_ = config, 17; },
+      [this](const FilterCommandOptions& options) { return filter_ = options, 18; },
+      [this](const DemoOptions& options) { return demo_ = options, 19; },
+  };
+};
+
+TEST_F(CommandLineTest, HelpListsCommandsAndExitCodes) {
+  EXPECT_EQ(Run({"--help"}), kExitOk);
+  EXPECT_EQ(err_.str(), "");
+  for (const char* text :
+       {"run ", "filter ", "demo ", "--version", "Exit codes: 0 ", "1 it failed", "2 the command"}) {
+    EXPECT_TRUE(absl::StrContains(out_.str(), text)) << text << " is not in\n" << out_.str();
+  }
+}
+
+TEST_F(CommandLineTest, WhatIsNotThereIsNotListed) {
+  commands_.demo = nullptr;
+  EXPECT_EQ(Run({"--help"}), kExitOk);
+  EXPECT_FALSE(absl::StrContains(out_.str(), "demo"));
+  EXPECT_EQ(Run({"demo"}), kExitUsage);
+}
+
+TEST_F(CommandLineTest, EachCommandHasHelpWithAnExample) {
+  for (const std::string command : {"run", "filter", "demo"}) {
+    EXPECT_EQ(Run({command, "--help"}), kExitOk);
+    EXPECT_TRUE(absl::StrContains(out_.str(), "Example:")) << out_.str();
+    EXPECT_TRUE(absl::StrContains(out_.str(), absl::StrCat("lethe ", command, " --"))) << out_.str();
+    EXPECT_TRUE(NothingRan());
+  }
+}
+
+TEST_F(CommandLineTest, HelpOfRunNamesEverySettingWithItsDefault) {
+  Run({"run", "--help"});
+  for (const Setting<RunConfig>& setting : RunSettings()) {
+    const std::string end = setting.required           ? " (required)"
+                            : setting.fallback.empty() ? ""
+                                                       : absl::StrCat(" [", setting.fallback, "]");
+    EXPECT_TRUE(absl::StrContains(out_.str(), absl::StrCat(FlagOf(setting.key), " ", setting.type)))
+        << setting.key;
+    EXPECT_TRUE(absl::StrContains(out_.str(), absl::StrCat(setting.meaning, end, "\n"))) << setting.key;
+  }
+}
+
+TEST_F(CommandLineTest, VersionIsTheProjects) {
+  EXPECT_EQ(Run({"--version"}), kExitOk);
+  EXPECT_EQ(out_.str(), "lethe " LETHE_VERSION "\n");
+}
+
+TEST_F(CommandLineTest, CommandsGetWhatWasAskedForAndGiveTheExitCode) {
+  EXPECT_EQ(RunWith({"--horizon", "2h", "--kafka", "a=1", "--kafka", "b=2", "--exit-at-end"}), 17);
+  ASSERT_TRUE(run_.has_value());
+  EXPECT_EQ(run_->daemon.output, "out");
+  EXPECT_EQ(run_->daemon.stage.horizon, absl::Hours(2));
+  EXPECT_EQ(run_->daemon.properties, (std::vector<kafka::Property>{{"a", "1"}, {"b", "2"}}));
+  EXPECT_TRUE(run_->daemon.exit_at_end);
+
+  EXPECT_EQ(Run({"filter", "--id", "json:/id", "--horizon", "1h", "--fpp", "1e-4", "--memory", "64MiB",
+                 "--on-duplicate", "tag", "--time", "json:/at"}),
+            18);
+  ASSERT_TRUE(filter_.has_value());
+  EXPECT_EQ(filter_->id.ToString(), "json:/id");
+  EXPECT_EQ(filter_->time->ToString(), "json:/at");
+  EXPECT_EQ(filter_->stage.horizon, absl::Hours(1));
+  EXPECT_EQ(filter_->stage.target_fpp, 1e-4);
+  EXPECT_EQ(filter_->stage.memory_limit_bytes, 64 << 20);
+  EXPECT_EQ(filter_->on_duplicate, FilterCommandOptions::OnDuplicate::kTag);
+
+  EXPECT_EQ(Run({"demo", "--events", "5", "--rate", "10", "--input", "f", "--brokers", "b", "--kill", "2",
+                 "--seed", "18446744073709551615", "--serve"}),
+            19);
+  ASSERT_TRUE(demo_.has_value());
+  EXPECT_EQ(demo_->events, 5);
+  EXPECT_EQ(demo_->rate, 10);
+  EXPECT_EQ(demo_->input, "f");
+  EXPECT_EQ(demo_->brokers, "b");
+  EXPECT_EQ(demo_->kill, 2);
+  EXPECT_EQ(demo_->seed, UINT64_MAX);
+  EXPECT_TRUE(demo_->serve);
+}
+
+TEST_F(CommandLineTest, ReadsTheFileAndLetsFlagsWin) {
+  const std::string path =
+      std::filesystem::temp_directory_path() / absl::StrCat("lethe-cli-test-", getpid(), ".yaml");
+  std::ofstream(path) << "brokers: b\ninput: in\noutput: out\nid: key\nlanes: 2\nhttp: off\n";
+  EXPECT_EQ(Run({"run", "--config", path, "--lanes", "3"}), 17);
+  ASSERT_TRUE(run_.has_value());
+  EXPECT_EQ(run_->daemon.lanes, 3);
+  EXPECT_EQ(run_->http, "off");
+  std::filesystem::remove(path);
+  EXPECT_EQ(Run({"run", "--config", path}), kExitUsage);
+  EXPECT_TRUE(NothingRan());
+}
+
+TEST_F(CommandLineTest, WrongUseIsSaidAndRunsNothing) {
+  const struct {
+    std::vector<std::string> args;
+    std::string error;
+  } cases[] = {
+      {{"rnu"}, "lethe: unknown command rnu; did you mean run?"},
+      {{"--hlep"}, "lethe: unknown flag --hlep; did you mean --help?"},
+      {{"--input", "x", "run"}, "lethe run: --input belongs behind the command"},
+      {{"run", "--inptu", "x"}, "lethe run: unknown flag --inptu; did you mean --input?"},
+      {{"run", "-x"}, "lethe run: unknown flag -x"},
+      {{"run", "--input", "a", "--input", "b"}, "lethe run: --input: given 2 times"},
+      {{"run", "--input"}, "lethe run: --input: 1 required TOPIC missing"},
+      {{"run", "--input", "in"},
+       "lethe run: missing --brokers, for example localhost:9092; --output, for example orders-unique; --id, "
+       "for "
+       "example json:/order/id"},
+      {{"run", "filter"}, "lethe run: one command at a time"},
+      {{"run", "lethe.yaml"},
+       "lethe run: an argument belongs to no flag; a value follows its flag, and one with spaces needs "
+       "quotes"},
+      {{"filter"}, "lethe filter: missing --id, for example json:/id"},
+      {{"filter", "--id", "value", "--on-duplicate", "keep"},
+       "lethe filter: --on-duplicate: \"keep\" is not valid: expected drop or tag"},
+      {{"demo", "--events", "0"},
+       "lethe demo: --events: \"0\" is not valid: expected a whole number from 1 to 1000000000000"},
+      {{"demo", "--serve=yes"}, "lethe demo: serve was given a disallowed flag override"},
+  };
+  for (const auto& [args, error] : cases) {
+    EXPECT_EQ(Run(args), kExitUsage) << error;
+    EXPECT_EQ(err_.str().substr(0, err_.str().find('\n')), error);
+    EXPECT_TRUE(absl::StrContains(err_.str(), " --help.\n")) << err_.str();
+    EXPECT_EQ(out_.str(), "");
+    EXPECT_TRUE(NothingRan());
+  }
+  EXPECT_EQ(Run({}), kExitUsage);
+  EXPECT_TRUE(absl::StrContains(err_.str(), "Usage: lethe"));
+}
+
+TEST_F(CommandLineTest, NoErrorShowsASecret) {
+  const std::vector<std::string> tails[] = {
+      {"--kafka", "sasl.password", "hunter2"},
+      {"--kafka-x=sasl.password=hunter2"},
+      {"--exit-at-end=hunter2"},
+      {"--kafka", "group.id=hunter2"},
+      {"--", "hunter2"},
+      {"--kafka", "a=b", "hunter2"},
+  };
+  for (const std::vector<std::string>& tail : tails) {
+    EXPECT_EQ(RunWith(tail), kExitUsage);
+    EXPECT_FALSE(absl::StrContains(err_.str(), "hunter2")) << err_.str();
+    EXPECT_TRUE(NothingRan());
+  }
+}
+
+TEST_F(CommandLineTest, ReportedErrorsHaveTheirExitCode) {
+  std::ostringstream err;
+  EXPECT_EQ(ReportError(absl::InvalidArgumentError("a"), err), kExitUsage);
+  EXPECT_EQ(ReportError(absl::UnavailableError("b"), err), kExitFailed);
+  EXPECT_EQ(err.str(), "lethe: a\nlethe: b\n");
+}
+
+}  // namespace
+}  // namespace lethe

@@ -1,0 +1,469 @@
+#include "src/cli/config.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "connectors/kafka/fixed_properties.h"
+
+namespace lethe {
+namespace {
+
+using testing::TestWithParam;
+
+constexpr char kSecret[] = "hunter2";
+// Four lines, so that what a test adds begins on line 5.
+constexpr char kRequired[] = "brokers: b:9092\ninput: in\noutput: out\nid: key\n";
+constexpr char kForms[] = " (a field is key, value, header:NAME or json:/POINTER)";
+constexpr char kTopic[] = "expected the name of one topic: at most 249 letters, digits, '.', '_' or '-'";
+constexpr char kHttp[] =
+    "expected HOST:PORT, such as 127.0.0.1:9464 or [::1]:9464, or 0.0.0.0:9464 for all interfaces, or off";
+
+absl::StatusOr<RunConfig> FromFile(const std::string& yaml, const RunFlags& flags = {}) {
+  return MakeRunConfig(ConfigText{"lethe.yaml", yaml}, flags);
+}
+
+RunFlags Flags(std::vector<std::pair<std::string, std::string>> values, std::vector<std::string> kafka = {}) {
+  RunFlags flags;
+  flags.values = std::move(values);
+  flags.kafka = std::move(kafka);
+  return flags;
+}
+
+RunFlags RequiredFlags() {
+  return Flags({{"brokers", "b:9092"}, {"input", "in"}, {"output", "out"}, {"id", "key"}});
+}
+
+// `yaml` is the whole file if `whole`, else what follows kRequired. The message is whole, so that what a user
+// reads is seen here.
+struct BadConfig {
+  std::string name;
+  std::string yaml;
+  std::string message;
+  bool whole = false;
+};
+
+class BadConfigTest : public TestWithParam<BadConfig> {};
+
+TEST_P(BadConfigTest, SaysWhereWhatAndHow) {
+  const BadConfig& bad = GetParam();
+  const absl::StatusOr<RunConfig> config = FromFile(bad.whole ? bad.yaml : kRequired + bad.yaml);
+  ASSERT_FALSE(config.ok());
+  EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(config.status().message(), absl::StrCat("lethe.yaml:", bad.message));
+}
+
+constexpr bool kWhole = true;
+
+const BadConfig kBadYaml[] = {
+    {"NotAMap", "a string\n", "1: expected 'key: value' lines", kWhole},
+    {"AList", "# a comment\n- a\n- b\n", "2: expected 'key: value' lines", kWhole},
+    {"OpenList", "input: [\n", "3: not YAML: end of sequence flow not found", kWhole},
+    {"Tab", "\tinput: x\n", "1: not YAML: illegal map value", kWhole},
+    {"WrongIndent", "input: a\n output: b\n", "2: not YAML: illegal map value", kWhole},
+    {"OpenQuote", "group: \"a\nhorizon: 7d\n", "8: a quote is opened, and not closed"},
+    {"OpenSingleQuote", "group: 'a\nhorizon: 7d\n", "8: a quote is opened, and not closed"},
+    {"SecondDocument", "---\nx: 1\n", "6: a second YAML document; a configuration is one"},
+    {"KeyIsAList", "? [a]\n: b\n", "5: expected a key, found a list or a map"},
+    {"Duplicate", "input: other\n", "5: input: the key is already on line 2"},
+    {"DuplicateInSection", "kafka:\n  x: 1\n  x: 2\n", "7: kafka.x: the key is already on line 6"},
+    {"DuplicateSection", "kafka: {a: b}\nkafka: {c: d}\n", "6: kafka: the key is already on line 5"},
+    {"Alias", "group: *b\n",
+     "5: a value that begins with * refers to an anchor, and there is none of that name: put it in quotes if "
+     "the * "
+     "belongs to it"},
+};
+
+const BadConfig kBadKeys[] = {
+    {"Misspelt", "comit_interval: 1s\n", "5: comit_interval: unknown key; did you mean commit_interval?"},
+    {"MisspeltSection", "kafak:\n  a: b\n", "5: kafak: unknown key; did you mean kafka?"},
+    {"MisspeltInSection", "counter:\n  kye: key\n", "6: counter.kye: unknown key; did you mean counter.key?"},
+    {"Unknown", "colour: red\n",
+     "5: colour: unknown key; the keys are brokers, input, output, id, horizon, fpp, memory, group, "
+     "instance, start, "
+     "delivery, lanes, commit_interval, http, counter, kafka"},
+    {"UnknownInSection", "counter:\n  colour: key\n",
+     "6: counter.colour: unknown key; the keys are counter.key, counter.delta, counter.output"},
+    {"PropertyAtTopLevel", "linger.ms: 5\n",
+     "5: linger.ms: unknown key; a property of librdkafka goes under 'kafka:'"},
+    {"CounterAtTopLevel", "counter.key: key\n", "5: counter.key: unknown key; write key under 'counter:'"},
+    {"SectionIsAText", "counter: key\n", "5: counter: expected a section of keys, found a single value"},
+    {"SectionIsEmpty", "kafka:\n", "5: kafka: expected a section of keys, found nothing"},
+    {"TextIsAList", "horizon: [24h]\n", "5: horizon: expected a single value, found a list"},
+    {"TextIsAMap", "horizon: {a: b}\n", "5: horizon: expected a single value, found a section of keys"},
+    {"TextIsEmpty", "horizon:\n", "5: horizon: expected a single value, found nothing"},
+    {"TextIsNull", "horizon: ~\n", "5: horizon: expected a single value, found nothing"},
+    {"Missing", "brokers: b:9092\ninput: in\n",
+     " missing output (or --output), for example orders-unique; id (or --id), for example json:/order/id",
+     kWhole},
+    {"MissingInCounter", "counter:\n  key: json:/a\n",
+     " missing counter.delta (or --counter-delta), for example json:/amount; counter.output (or "
+     "--counter-output), "
+     "for example orders-by-country"},
+};
+
+const BadConfig kBadValues[] = {
+    {"DurationWithoutUnit", "horizon: 24\n",
+     "5: horizon: \"24\" is not valid: expected a duration with a unit (ms, s, m, h, d): say 24h if hours "
+     "are meant"},
+    {"Duration", "commit_interval: soon\n",
+     "5: commit_interval: \"soon\" is not valid: expected a duration such as 100ms, 24h, 7d or 1h30m"},
+    {"LongCommitInterval", "commit_interval: 1m\n",
+     "5: commit_interval: \"1m\" is not valid: expected a duration from 1ms to 10s"},
+    {"NoCommitInterval", "commit_interval: 0s\n",
+     "5: commit_interval: \"0s\" is not valid: expected a duration from 1ms to 10s"},
+    {"Size", "memory: 1G\n", "5: memory: \"1G\" is not valid: expected a size such as 1GiB"},
+    {"Share", "fpp: 1%\n", "5: fpp: \"1%\" is not valid: expected a number between 0 and 1, such as 1e-6"},
+    {"Number", "lanes: two\n", "5: lanes: \"two\" is not valid: expected a whole number from 1 to 64"},
+    {"NumberTooSmall", "lanes: 0\n", "5: lanes: \"0\" is not valid: expected a whole number from 1 to 64"},
+    {"Start", "start: newest\n", "5: start: \"newest\" is not valid: expected earliest or latest"},
+    {"Delivery", "delivery: maybe\n",
+     "5: delivery: \"maybe\" is not valid: expected exactly_once or at_least_once"},
+    {"HttpPortAlone", "http: 9464\n", absl::StrCat("5: http: \"9464\" is not valid: ", kHttp)},
+    {"HttpNoHost", "http: :9464\n", absl::StrCat("5: http: \":9464\" is not valid: ", kHttp)},
+    {"HttpNoBrackets", "http: ::1:9464\n", absl::StrCat("5: http: \"::1:9464\" is not valid: ", kHttp)},
+    {"HttpPortTooLarge", "http: localhost:99999\n",
+     absl::StrCat("5: http: \"localhost:99999\" is not valid: ", kHttp)},
+    {"Group", "group: ''\n", "5: group: \"\" is not valid: expected the name of a consumer group"},
+    {"Instance", "instance: ''\n",
+     "5: instance: \"\" is not valid: expected a name that is stable and unique in the group"},
+    {"Brokers", "brokers: ''\n",
+     "1: brokers: \"\" is not valid: expected one or more brokers, such as localhost:9092", kWhole},
+    {"Topic", "input: ^a.*\n", absl::StrCat("1: input: \"^a.*\" is not valid: ", kTopic), kWhole},
+    {"EmptyTopic", "input: ''\n", absl::StrCat("1: input: \"\" is not valid: ", kTopic), kWhole},
+    {"LongTopic", absl::StrCat("output: ", std::string(250, 'x'), "\n"),
+     absl::StrCat("1: output: \"", std::string(80, 'x'), "...\" is not valid: ", kTopic), kWhole},
+    {"SameTopics", "brokers: b\ninput: a\noutput: a\nid: key\n",
+     "3: output: \"a\" is also the input; expected another topic", kWhole},
+    {"CounterIntoInput", "counter: {key: key, delta: value, output: in}\n",
+     "5: counter.output: \"in\" is also the input; expected another topic"},
+    {"CounterIntoOutput", "counter: {key: key, delta: value, output: out}\n",
+     "5: counter.output: \"out\" is also the output; expected another topic"},
+    {"IdPointer", "id: json:id\n",
+     absl::StrCat("1: id: field 'json:id': a JSON pointer starts with '/'; did you mean json:/id?", kForms),
+     kWhole},
+    {"IdForm", "id: $.order.id\n",
+     absl::StrCat("1: id: field '$.order.id': there is no such field; did you mean json:/order/id?", kForms),
+     kWhole},
+    {"CounterField", "counter:\n  key: country\n",
+     absl::StrCat("6: counter.key: field 'country': there is no such field; did you mean json:/country?",
+                  kForms)},
+};
+
+const BadConfig kBadVariables[] = {
+    {"NotSet", "group: a-${LETHE_TEST_UNSET}\n",
+     "5: group: the environment variable LETHE_TEST_UNSET is not set; set it, or write "
+     "${LETHE_TEST_UNSET:-default}"},
+    {"BadName", "group: ${LETHE TEST}\n",
+     "5: group: expected ${NAME} or ${NAME:-default} after a $; write $$ for a single $"},
+    {"NoName", "group: ${}\n",
+     "5: group: expected ${NAME} or ${NAME:-default} after a $; write $$ for a single $"},
+    {"Open", "group: ${LETHE\n", "5: group: a ${ without its }; write $${ if it is meant literally"},
+};
+
+std::string NameOf(const testing::TestParamInfo<BadConfig>& info) { return info.param.name; }
+INSTANTIATE_TEST_SUITE_P(Yaml, BadConfigTest, testing::ValuesIn(kBadYaml), NameOf);
+INSTANTIATE_TEST_SUITE_P(Keys, BadConfigTest, testing::ValuesIn(kBadKeys), NameOf);
+INSTANTIATE_TEST_SUITE_P(Values, BadConfigTest, testing::ValuesIn(kBadValues), NameOf);
+INSTANTIATE_TEST_SUITE_P(Variables, BadConfigTest, testing::ValuesIn(kBadVariables), NameOf);
+
+TEST(Config, WhatTheStageRefusesIsSaidWithItsLine) {
+  for (const auto& [key, text] : {std::pair("horizon", "0s"),
+                                  {"horizon", "999999d"},
+                                  {"fpp", "0.999"},
+                                  {"fpp", "1e-15"},
+                                  {"memory", "0"}}) {
+    const absl::Status status = FromFile(absl::StrCat(kRequired, key, ": ", text, "\n")).status();
+    EXPECT_TRUE(absl::StartsWith(status.message(),
+                                 absl::StrCat("lethe.yaml:5: ", key, ": \"", text, "\" is not valid: ")))
+        << status;
+  }
+}
+
+TEST(Config, RequiredAloneGivesTheDefaults) {
+  const absl::StatusOr<RunConfig> config = FromFile(kRequired);
+  ASSERT_TRUE(config.ok()) << config.status();
+  const kafka::DaemonOptions& daemon = config->daemon;
+  EXPECT_EQ(daemon.brokers, "b:9092");
+  EXPECT_EQ(daemon.input, "in");
+  EXPECT_EQ(daemon.output, "out");
+  EXPECT_EQ(daemon.record.id.ToString(), "key");
+  EXPECT_EQ(daemon.group, "lethe-in");
+  char host[256] = "";
+  ASSERT_EQ(gethostname(host, sizeof(host) - 1), 0);
+  EXPECT_EQ(daemon.instance, host);
+  EXPECT_EQ(daemon.start, kafka::Start::kEarliest);
+  EXPECT_EQ(daemon.delivery, kafka::Delivery::kExactlyOnce);
+  EXPECT_EQ(daemon.lanes, 1);
+  EXPECT_EQ(daemon.commit_interval, absl::Milliseconds(100));
+  EXPECT_FALSE(daemon.exit_at_end);
+  EXPECT_EQ(daemon.stage.horizon, absl::Hours(24));
+  EXPECT_EQ(daemon.stage.target_fpp, 1e-6);
+  EXPECT_EQ(daemon.stage.memory_limit_bytes, int64_t{1} << 30);
+  EXPECT_EQ(daemon.counter_output, "");
+  EXPECT_FALSE(daemon.record.counter_key.has_value());
+  EXPECT_TRUE(daemon.properties.empty());
+  EXPECT_EQ(config->http, "127.0.0.1:9464");
+}
+
+void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
+  ASSERT_TRUE(config.ok()) << config.status();
+  const kafka::DaemonOptions& daemon = config->daemon;
+  EXPECT_EQ(daemon.brokers, "a:1,b:2");
+  EXPECT_EQ(daemon.input, "in.x");
+  EXPECT_EQ(daemon.output, "out_x");
+  EXPECT_EQ(daemon.record.id.ToString(), "json:/client+header:seq");
+  EXPECT_EQ(daemon.group, "g");
+  EXPECT_EQ(daemon.instance, "i-1");
+  EXPECT_EQ(daemon.start, kafka::Start::kLatest);
+  EXPECT_EQ(daemon.delivery, kafka::Delivery::kAtLeastOnce);
+  EXPECT_EQ(daemon.lanes, 3);
+  EXPECT_EQ(daemon.commit_interval, absl::Milliseconds(250));
+  EXPECT_EQ(daemon.stage.horizon, absl::Hours(7 * 24));
+  EXPECT_EQ(daemon.stage.target_fpp, 1e-4);
+  EXPECT_EQ(daemon.stage.memory_limit_bytes, 512 << 20);
+  EXPECT_EQ(daemon.record.counter_key->ToString(), "json:/country");
+  EXPECT_EQ(daemon.record.counter_delta->ToString(), "value");
+  EXPECT_EQ(daemon.counter_output, "totals");
+  EXPECT_EQ(config->http, "[::1]:0");
+  EXPECT_EQ(daemon.properties, (std::vector<kafka::Property>{
+                                   {"security.protocol", "SSL"}, {"linger.ms", "5"}, {"client.rack", ""}}));
+}
+
+TEST(Config, EveryKeyOfTheFileArrives) {
+  ExpectEverySetting(FromFile(R"(
+brokers: a:1,b:2
+input: in.x
+output: out_x
+id: json:/client+header:seq
+group: g
+instance: i-1
+start: latest
+delivery: at_least_once
+lanes: 3
+commit_interval: 250ms
+horizon: 7d
+fpp: 1e-4
+memory: 512MiB
+counter:
+  key: json:/country
+  delta: value
+  output: totals
+http: '[::1]:0'
+kafka:
+  security.protocol: SSL
+  linger.ms: 5
+  client.rack: ''
+)"));
+}
+
+TEST(Config, EveryFlagArrives) {
+  RunFlags flags = Flags({{"brokers", "a:1,b:2"},
+                          {"input", "in.x"},
+                          {"output", "out_x"},
+                          {"id", "json:/client+header:seq"},
+                          {"group", "g"},
+                          {"instance", "i-1"},
+                          {"start", "latest"},
+                          {"delivery", "at_least_once"},
+                          {"lanes", "3"},
+                          {"commit_interval", "250ms"},
+                          {"horizon", "7d"},
+                          {"fpp", "1e-4"},
+                          {"memory", "512MiB"},
+                          {"counter.key", "json:/country"},
+                          {"counter.delta", "value"},
+                          {"counter.output", "totals"},
+                          {"http", "[::1]:0"}},
+                         {"security.protocol=SSL", "linger.ms=5", "client.rack="});
+  EXPECT_EQ(flags.values.size(), RunSettings().size()) << "a setting is not tested";
+  flags.exit_at_end = true;
+  const absl::StatusOr<RunConfig> config = MakeRunConfig(std::nullopt, flags);
+  ExpectEverySetting(config);
+  EXPECT_TRUE(config->daemon.exit_at_end);
+}
+
+TEST(Config, TheTableOfSettingsTellsTheTruth) {
+  const RunConfig defaults;
+  for (const Setting<RunConfig>& setting : RunSettings()) {
+    SCOPED_TRACE(std::string(setting.key));
+    RunConfig config;
+    EXPECT_TRUE(setting.set(setting.example, config).ok());
+    EXPECT_EQ(setting.required && !setting.fallback.empty(), false);
+    // Those two depend on the input and on the host.
+    if (setting.fallback.empty() || setting.key == "group" || setting.key == "instance") continue;
+    config = RunConfig();
+    EXPECT_TRUE(setting.set(setting.fallback, config).ok());
+    EXPECT_EQ(config.http, defaults.http);
+    EXPECT_EQ(config.daemon.start, defaults.daemon.start);
+    EXPECT_EQ(config.daemon.delivery, defaults.daemon.delivery);
+    EXPECT_EQ(config.daemon.lanes, defaults.daemon.lanes);
+    EXPECT_EQ(config.daemon.commit_interval, defaults.daemon.commit_interval);
+    EXPECT_EQ(config.daemon.stage.horizon, defaults.daemon.stage.horizon);
+    EXPECT_EQ(config.daemon.stage.target_fpp, defaults.daemon.stage.target_fpp);
+    EXPECT_EQ(config.daemon.stage.memory_limit_bytes, defaults.daemon.stage.memory_limit_bytes);
+  }
+}
+
+TEST(Config, AFlagWins) {
+  const absl::StatusOr<RunConfig> config =
+      FromFile(absl::StrCat(kRequired, "horizon: 1h\nkafka:\n  linger.ms: 5\n  compression.codec: lz4\n"),
+               Flags({{"input", "other"}, {"horizon", "2h"}}, {"linger.ms=7", "a.b=c=d"}));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->daemon.input, "other");
+  EXPECT_EQ(config->daemon.group, "lethe-other");
+  EXPECT_EQ(config->daemon.output, "out");
+  EXPECT_EQ(config->daemon.stage.horizon, absl::Hours(2));
+  EXPECT_EQ(config->daemon.properties,
+            (std::vector<kafka::Property>{{"linger.ms", "7"}, {"compression.codec", "lz4"}, {"a.b", "c=d"}}));
+}
+
+TEST(Config, BadFlagsAreNamed) {
+  RunFlags flags = RequiredFlags();
+  flags.values.emplace_back("commit_interval", "100");
+  EXPECT_EQ(MakeRunConfig(std::nullopt, flags).status().message(),
+            "--commit-interval: \"100\" is not valid: expected a duration with a unit (ms, s, m, h, d): say "
+            "100h if "
+            "hours are meant");
+  EXPECT_EQ(MakeRunConfig(std::nullopt, Flags({{"input", "in"}, {"id", "key"}})).status().message(),
+            "missing --brokers, for example localhost:9092; --output, for example orders-unique");
+  EXPECT_EQ(FromFile(kRequired, Flags({{"output", "in"}})).status().message(),
+            "--output: \"in\" is also the input; expected another topic");
+  flags = RequiredFlags();
+  for (const std::string property : {"noequals", "=value", ""}) {
+    flags.kafka = {property};
+    EXPECT_EQ(MakeRunConfig(std::nullopt, flags).status().message(),
+              "--kafka: expected NAME=VALUE, such as security.protocol=SSL");
+  }
+  flags.kafka = {"a=1", "b=2", "a=1"};
+  EXPECT_EQ(MakeRunConfig(std::nullopt, flags).status().message(), "--kafka a: given twice");
+}
+
+TEST(Config, FixedPropertiesAreRefusedWithTheReason) {
+  for (const kafka::FixedProperty& fixed : kafka::FixedProperties()) {
+    const std::string name(fixed.name);
+    EXPECT_EQ(FromFile(absl::StrCat(kRequired, "kafka:\n  ", name, ": x\n")).status().message(),
+              absl::StrCat("lethe.yaml:6: kafka.", name, ": this property cannot be set: ", fixed.reason));
+    RunFlags flags = RequiredFlags();
+    flags.kafka = {name + "=x"};
+    EXPECT_EQ(MakeRunConfig(std::nullopt, flags).status().message(),
+              absl::StrCat("--kafka ", name, ": this property cannot be set: ", fixed.reason));
+  }
+  for (const char* name :
+       {"isolation.level", "enable.auto.commit", "enable.auto.offset.store", "auto.offset.reset", "group.id",
+        "transactional.id", "enable.idempotence", "acks", "enable.partition.eof", "bootstrap.servers"}) {
+    EXPECT_TRUE(kafka::WhyFixed(name).has_value()) << name;
+  }
+  EXPECT_FALSE(kafka::WhyFixed("sasl.password").has_value());
+}
+
+TEST(Config, VariablesOfTheEnvironmentAreExpanded) {
+  setenv("LETHE_TEST_SET", "x-y", 1);
+  setenv("LETHE_TEST_EMPTY", "", 1);
+  unsetenv("LETHE_TEST_UNSET");
+  const std::pair<std::string, std::string> cases[] = {
+      {"${LETHE_TEST_SET}", "x-y"},
+      {"a-${LETHE_TEST_SET}-b-${LETHE_TEST_SET}", "a-x-y-b-x-y"},
+      {"${LETHE_TEST_UNSET:-z}", "z"},
+      {"a${LETHE_TEST_UNSET:-}b", "ab"},
+      {"${LETHE_TEST_EMPTY:-z}", "z"},
+      {"a${LETHE_TEST_EMPTY}b", "ab"},
+      {"${LETHE_TEST_SET:-z}", "x-y"},
+      {"$$", "$"},
+      {"$${LETHE_TEST_SET}", "${LETHE_TEST_SET}"},
+      {"$a$", "$a$"},
+      {"plain", "plain"},
+  };
+  for (const auto& [text, expanded] : cases) {
+    const absl::StatusOr<RunConfig> config = FromFile(absl::StrCat(kRequired, "group: '", text, "'\n"));
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->daemon.group, expanded) << text;
+  }
+  // A value is a value, whatever is in it: it adds no keys, and is not expanded again.
+  setenv("LETHE_TEST_SET", "${LETHE_TEST_EMPTY}\ninput: other", 1);
+  const absl::StatusOr<RunConfig> config = FromFile(absl::StrCat(kRequired, "group: ${LETHE_TEST_SET}\n"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->daemon.group, "${LETHE_TEST_EMPTY}\ninput: other");
+  EXPECT_EQ(config->daemon.input, "in");
+}
+
+TEST(Config, NoErrorShowsASecret) {
+  setenv("LETHE_TEST_SECRET", kSecret, 1);
+  const std::string yaml[] = {
+      "sasl.password: hunter2\n",
+      "kafka: hunter2\n",
+      "kafka: [hunter2]\n",
+      "kafka:\n  sasl.password: [hunter2]\n",
+      "kafka:\n  sasl.password: {a: hunter2}\n",
+      "kafka:\n  sasl.password: *hunter2\n",
+      "kafka:\n  sasl.password: &hunter2\n",
+      "kafka:\n  sasl.password: \"\\hunter2\"\n",
+      "kafka:\n  sasl.password: \"hunter2\n",
+      "kafka:\n  sasl.password: !hunter2 !x y\n",
+      "kafka:\n  sasl.password: %hunter2\n",
+      "kafka:\n  sasl.password: @hunter2\n",
+      "kafka:\n  sasl.password: a: hunter2\n",
+      "kafka:\n  sasl.password: hunter2\n  sasl.password: hunter2\n",
+      "kafka:\n  sasl.password: ${LETHE_TEST_UNSET}hunter2\n",
+      "kafka:\n  sasl.password: ${hunter 2:-hunter2}\n",
+      "kafka:\n  sasl.password: hunter2${\n",
+      "kafka:\n  group.id: ${LETHE_TEST_SECRET}\n",
+      "kafka:\n  ssl.key.pem: hunter2\nhorizon: x\n",
+  };
+  for (const std::string& tail : yaml) {
+    const absl::StatusOr<RunConfig> config = FromFile(kRequired + tail);
+    ASSERT_FALSE(config.ok()) << tail;
+    EXPECT_FALSE(absl::StrContains(config.status().message(), kSecret)) << config.status();
+  }
+  for (const std::string property : {"=hunter2", "hunter2", "group.id=hunter2"}) {
+    RunFlags flags = RequiredFlags();
+    flags.kafka = {property};
+    const absl::StatusOr<RunConfig> config = MakeRunConfig(std::nullopt, flags);
+    ASSERT_FALSE(config.ok());
+    EXPECT_FALSE(absl::StrContains(config.status().message(), kSecret)) << config.status();
+  }
+}
+
+TEST(Config, SecretsArriveAsTheyAre) {
+  setenv("LETHE_TEST_SECRET", "p$a${b}: #'\"", 1);
+  const absl::StatusOr<RunConfig> config =
+      FromFile(absl::StrCat(kRequired, "kafka:\n  sasl.password: ${LETHE_TEST_SECRET}\n"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->daemon.properties, (std::vector<kafka::Property>{{"sasl.password", "p$a${b}: #'\""}}));
+}
+
+TEST(Config, AnyEndOfTheFileIsFine) {
+  for (const std::string end :
+       {"", "\n", "...", "...\n", "# the end", "\r\n", "http: |-\n  off", "http: off"}) {
+    EXPECT_TRUE(FromFile(absl::StrCat("---\n", kRequired, end)).ok())
+        << end << FromFile(kRequired + end).status();
+  }
+}
+
+TEST(ReadConfigFile, SaysWhyItCannot) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / absl::StrCat("lethe-config-test-", getpid());
+  std::filesystem::create_directory(folder);
+  const std::string path = folder / "lethe.yaml";
+  EXPECT_EQ(ReadConfigFile(path).status().message(),
+            absl::StrCat(path, ": the configuration cannot be read: No such file or directory"));
+  EXPECT_EQ(ReadConfigFile(folder).status().message(),
+            absl::StrCat(folder.string(), ": the configuration cannot be read: Is a directory"));
+  std::ofstream(path) << kRequired;
+  const absl::StatusOr<ConfigText> text = ReadConfigFile(path);
+  ASSERT_TRUE(text.ok());
+  EXPECT_EQ(text->yaml, kRequired);
+  EXPECT_EQ(text->name, path);
+  std::ofstream(path) << std::string((1 << 20) + 1, '#');
+  EXPECT_EQ(ReadConfigFile(path).status().message(),
+            absl::StrCat(path, ": larger than 1 MiB, which no configuration is"));
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace lethe

@@ -1,0 +1,338 @@
+#include "connectors/http/http_server.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
+#include <netinet/in.h>
+#include <prometheus/counter.h>
+#include <prometheus/registry.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "connectors/http/metrics_text.h"
+#include "connectors/http/responder.h"
+
+namespace lethe::http {
+namespace {
+
+using std::chrono::steady_clock;
+
+HttpRoutes Hello() {
+  return {{"/hello",
+           [] {
+             return HttpResponse{200, "text/plain; charset=utf-8", "hello\n"};
+           }},
+          {"/ready",
+           [] {
+             return HttpResponse{503, "application/json", "{\"ready\":false}"};
+           }},
+          {"/throws", []() -> HttpResponse { throw std::runtime_error("a secret"); }}};
+}
+
+std::unique_ptr<HttpServer> StartOn(const std::string& address, HttpRoutes routes) {
+  absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Start(address, std::move(routes));
+  EXPECT_TRUE(server.ok()) << server.status();
+  return server.ok() ? *std::move(server) : nullptr;
+}
+
+// A connection to speak anything over.
+class RawClient {
+ public:
+  explicit RawClient(int port) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    is_connected_ = connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+  }
+  RawClient(const RawClient&) = delete;
+  RawClient& operator=(const RawClient&) = delete;
+  ~RawClient() { close(socket_); }
+  bool is_connected() const { return is_connected_; }
+  bool Send(absl::string_view data) {
+    while (!data.empty()) {
+      const ssize_t sent = send(socket_, data.data(), data.size(), MSG_NOSIGNAL);
+      if (sent <= 0) return false;
+      data.remove_prefix(static_cast<size_t>(sent));
+    }
+    return true;
+  }
+  // All until the server closes the connection.
+  std::string Receive() {
+    std::string all;
+    char buffer[4096];
+    for (ssize_t size = 0; (size = recv(socket_, buffer, sizeof(buffer), 0)) > 0;) {
+      all.append(buffer, static_cast<size_t>(size));
+    }
+    return all;
+  }
+  std::string Ask(absl::string_view request) { return Send(request) ? Receive() : ""; }
+
+ private:
+  const int socket_;
+  bool is_connected_ = false;
+};
+
+TEST(HttpAddress, TakesHostAndPort) {
+  EXPECT_EQ(HttpAddress::Parse("127.0.0.1:9464")->host, "127.0.0.1");
+  EXPECT_EQ(HttpAddress::Parse("127.0.0.1:9464")->port, 9464);
+  EXPECT_EQ(HttpAddress::Parse("localhost:0")->port, 0);
+  EXPECT_EQ(HttpAddress::Parse("[::1]:65535")->host, "::1");
+  EXPECT_EQ(HttpAddress::Parse("[::1]:65535")->port, 65535);
+  for (const std::string text : {"", ":", ":1", "a", "a:", "a:x", "a:-1", "a:65536", "::1:80", "[]:80",
+                                 "[::1]", "[::1:80", "a:b:80", "[", "]:1"}) {
+    EXPECT_FALSE(HttpAddress::Parse(text).ok()) << text;
+  }
+}
+
+TEST(HttpServer, AnswersOnAFreePort) {
+  const auto server = StartOn("127.0.0.1:0", Hello());
+  ASSERT_GT(server->port(), 0);
+  httplib::Client client("127.0.0.1", server->port());
+  const httplib::Result hello = client.Get("/hello");
+  ASSERT_TRUE(hello);
+  EXPECT_EQ(hello->status, 200);
+  EXPECT_EQ(hello->body, "hello\n");
+  EXPECT_EQ(hello->get_header_value("Content-Type"), "text/plain; charset=utf-8");
+  EXPECT_EQ(client.Get("/hello?a=b")->body, "hello\n");
+  const httplib::Result ready = client.Get("/ready");
+  EXPECT_EQ(ready->status, 503);
+  EXPECT_EQ(ready->get_header_value("Content-Type"), "application/json");
+}
+
+TEST(HttpServer, AnswersOnIpv6) {
+  const absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Start("[::1]:0", Hello());
+  if (!server.ok()) {
+    // A host without IPv6 says so clearly; there is nothing else to see on it.
+    EXPECT_TRUE(absl::StrContains(server.status().message(), "http: [::1]:0: ")) << server.status();
+    return;
+  }
+  httplib::Client client("::1", (*server)->port());
+  EXPECT_EQ(client.Get("/hello")->body, "hello\n");
+}
+
+TEST(HttpServer, AnswersOnlyWhatIsThereAndOnlyGet) {
+  const auto server = StartOn("127.0.0.1:0", Hello());
+  httplib::Client client("127.0.0.1", server->port());
+  EXPECT_EQ(client.Get("/")->status, 404);
+  EXPECT_EQ(client.Get("/hello/")->status, 404);
+  EXPECT_EQ(client.Get("/../hello")->status, 404);
+  EXPECT_EQ(client.Head("/hello")->status, 405);
+  EXPECT_EQ(client.Post("/hello", "body", "text/plain")->status, 405);
+  EXPECT_EQ(client.Put("/hello", "body", "text/plain")->status, 405);
+  EXPECT_EQ(client.Delete("/hello")->status, 405);
+  EXPECT_EQ(client.Options("/hello")->status, 405);
+  EXPECT_EQ(client.Post("/hello", "body", "text/plain")->get_header_value("Allow"), "GET");
+}
+
+TEST(HttpServer, ARouteThatThrowsTellsNothing) {
+  const auto server = StartOn("127.0.0.1:0", Hello());
+  const std::string answer = RawClient(server->port()).Ask("GET /throws HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(absl::StartsWith(answer, "HTTP/1.1 500 ")) << answer;
+  EXPECT_FALSE(absl::StrContains(answer, "secret")) << answer;
+}
+
+TEST(HttpServer, BadAddressesAndTakenPortsAreClear) {
+  EXPECT_EQ(HttpServer::Start("nonsense", {}).status().message(),
+            "http: \"nonsense\" is not valid: expected HOST:PORT, such as 127.0.0.1:9464 or [::1]:9464, or "
+            "0.0.0.0:9464 "
+            "for all interfaces");
+  // 192.0.2.0/24 is nobody's (RFC 5737).
+  EXPECT_EQ(HttpServer::Start("192.0.2.1:0", {}).status(),
+            absl::InvalidArgumentError("http: 192.0.2.1:0: this host has no such address"));
+  const auto server = StartOn("127.0.0.1:0", Hello());
+  const std::string address = absl::StrCat("127.0.0.1:", server->port());
+  EXPECT_EQ(HttpServer::Start(address, {}).status(),
+            absl::AlreadyExistsError(absl::StrCat("http: ", address,
+                                                  ": another program listens there already; choose "
+                                                  "another port, or 0 for any free one")));
+}
+
+TEST(HttpServer, APortIsFreeOnceItsServerIsGone) {
+  auto server = StartOn("127.0.0.1:0", Hello());
+  const std::string address = absl::StrCat("127.0.0.1:", server->port());
+  RawClient(server->port()).Ask("GET /hello HTTP/1.1\r\n\r\n");
+  server.reset();
+  server = StartOn(address, Hello());
+  EXPECT_EQ(httplib::Client("127.0.0.1", server->port()).Get("/hello")->body, "hello\n");
+}
+
+TEST(HttpServer, RefusesALargeHead) {
+  const auto server = StartOn("127.0.0.1:0", Hello());
+  for (const std::string& start : {std::string("GET /"), std::string("GET /hello HTTP/1.1\r\nA: ")}) {
+    // As much as is read, so that nothing is left unread, which would reset the connection under the answer.
+    const std::string request = start + std::string(HttpServer::kMaxRequestBytes - start.size(), 'a');
+    EXPECT_TRUE(absl::StartsWith(RawClient(server->port()).Ask(request), "HTTP/1.1 431 "));
+  }
+  std::string request = "GET /hello HTTP/1.1\r\nA: ";
+  request += std::string(HttpServer::kMaxRequestBytes - request.size() - 4, 'a') + "\r\n\r\n";
+  EXPECT_TRUE(absl::StartsWith(RawClient(server->port()).Ask(request), "HTTP/1.1 200 "))
+      << "the largest that fits";
+}
+
+TEST(HttpServer, ReadsARequestInPieces) {
+  const auto server = StartOn("127.0.0.1:0", Hello());
+  RawClient client(server->port());
+  for (const char byte : std::string("GET /hello HTTP/1.1\r\nHost: x\r\n\r")) {
+    ASSERT_TRUE(client.Send(std::string(1, byte)));
+  }
+  EXPECT_TRUE(absl::StrContains(client.Ask("\n"), "\r\n\r\nhello\n"));
+}
+
+TEST(HttpServer, SlowClientsAreCutAtTheDeadline) {
+  const auto server = StartOn("127.0.0.1:0", Hello());
+  std::vector<std::unique_ptr<RawClient>> slow;
+  for (int i = 0; i < HttpServer::kMaxConnections; ++i) {
+    slow.push_back(std::make_unique<RawClient>(server->port()));
+    ASSERT_TRUE(slow.back()->Send("GET /hello HT"));
+  }
+  // All threads have a slow client; the next is served when they are cut, not before they have had their
+  // time.
+  RawClient patient(server->port());
+  ASSERT_TRUE(patient.is_connected());
+  EXPECT_TRUE(absl::StrContains(patient.Ask("GET /hello HTTP/1.1\r\n\r\n"), "hello\n"));
+  for (const auto& client : slow) EXPECT_EQ(client->Receive(), "");
+}
+
+TEST(HttpServer, StopsAtOnceWithSilentClients) {
+  auto server = StartOn("127.0.0.1:0", Hello());
+  std::vector<std::unique_ptr<RawClient>> silent;
+  for (int i = 0; i < 2 * HttpServer::kMaxConnections; ++i) {
+    silent.push_back(std::make_unique<RawClient>(server->port()));
+    ASSERT_TRUE(silent.back()->is_connected());
+  }
+  const steady_clock::time_point start = steady_clock::now();
+  server.reset();
+  // Far less than the deadline of a request, which it would wait for otherwise.
+  EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(4));
+}
+
+TEST(HttpServer, WaitsForAHandlerThatRuns) {
+  std::promise<void> entered, leave;
+  std::atomic<bool> is_done = false;
+  auto server = StartOn("127.0.0.1:0", {{"/slow", [&] {
+                                           entered.set_value();
+                                           leave.get_future().wait();
+                                           is_done = true;
+                                           return HttpResponse{200, "text/plain", "done"};
+                                         }}});
+  RawClient client(server->port());
+  ASSERT_TRUE(client.Send("GET /slow HTTP/1.1\r\n\r\n"));
+  entered.get_future().wait();
+  std::thread stop([&] { server.reset(); });
+  leave.set_value();
+  stop.join();
+  EXPECT_TRUE(is_done);
+}
+
+TEST(HttpServer, ServesManyAtOnce) {
+  std::atomic<int> calls = 0;
+  const auto server =
+      StartOn("127.0.0.1:0", {{"/count", [&] {
+                                 return HttpResponse{200, "text/plain", absl::StrCat(++calls)};
+                               }}});
+  std::vector<std::thread> threads;
+  std::atomic<int> good = 0;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      for (int j = 0; j < 25; ++j) {
+        if (absl::StartsWith(RawClient(server->port()).Ask("GET /count HTTP/1.1\r\n\r\n"), "HTTP/1.1 200 "))
+          ++good;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(good, 200);
+  EXPECT_EQ(calls, 200);
+}
+
+TEST(HttpServer, SendsALargeBodyWhole) {
+  const std::string body(8 << 20, 'x');
+  const auto server = StartOn("127.0.0.1:0", {{"/large", [&] {
+                                                 return HttpResponse{200, "application/octet-stream", body};
+                                               }}});
+  const httplib::Result result = httplib::Client("127.0.0.1", server->port()).Get("/large");
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->body == body, true);
+}
+
+TEST(Responder, IgnoresRanges) {
+  const Responder responder(Hello());
+  const std::string answer = responder.Respond("GET /hello HTTP/1.1\r\nRange: bytes=0-,0-,0-,0-\r\n\r\n");
+  EXPECT_TRUE(absl::StartsWith(answer, "HTTP/1.1 200 ")) << answer;
+  EXPECT_TRUE(absl::EndsWith(answer, "\r\n\r\nhello\n")) << answer;
+}
+
+TEST(Responder, AnswersAnything) {
+  const uint64_t seed = [] {
+    const char* given = std::getenv("LETHE_SEED");
+    return given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
+  }();
+  SCOPED_TRACE(absl::StrCat("LETHE_SEED=", seed));
+  std::mt19937_64 random(seed);
+  const std::vector<std::string> pieces = {"GET",
+                                           "POST",
+                                           " ",
+                                           "/hello",
+                                           "/",
+                                           "%",
+                                           "%0",
+                                           "%zz",
+                                           "?",
+                                           "a=b",
+                                           "HTTP/1.1",
+                                           "HTTP/9.9",
+                                           "\r\n",
+                                           "\n",
+                                           "\r",
+                                           ":",
+                                           "Range: bytes=",
+                                           "0-",
+                                           ",",
+                                           "-",
+                                           "99999999999999999999",
+                                           "Expect: 100-continue\r\n",
+                                           "Content-Length: -1\r\n",
+                                           "Transfer-Encoding: chunked\r\n",
+                                           std::string(1, '\0'),
+                                           "\xff"};
+  const Responder responder(Hello());
+  for (int i = 0; i < 5000; ++i) {
+    std::string request = random() % 2 == 0 ? "GET /hello HTTP/1.1\r\n" : "";
+    for (uint64_t n = random() % 20; n > 0; --n) request += pieces[random() % pieces.size()];
+    const std::string answer = responder.Respond(request + "\r\n\r\n");
+    ASSERT_TRUE(answer.empty() || absl::StartsWith(answer, "HTTP/1.1 "))
+        << absl::CHexEscape(request) << answer;
+  }
+}
+
+TEST(MetricsText, IsWhatPrometheusReads) {
+  prometheus::Registry registry;
+  prometheus::BuildCounter()
+      .Name("lethe_records_total")
+      .Help("Records read.")
+      .Register(registry)
+      .Add({{"topic", "a\"b\\c\nd"}})
+      .Increment(3);
+  const HttpResponse response = MetricsText(registry.Collect());
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(response.content_type, "text/plain; version=0.0.4; charset=utf-8");
+  EXPECT_EQ(response.body,
+            "# HELP lethe_records_total Records read.\n"
+            "# TYPE lethe_records_total counter\n"
+            "lethe_records_total{topic=\"a\\\"b\\\\c\\nd\"} 3\n");
+}
+
+}  // namespace
+}  // namespace lethe::http
