@@ -12,15 +12,11 @@ namespace {
 // librdkafka's levels are syslog's. What it calls an error is mostly a broker that went away for a moment,
 // and the daemon says by itself what it waits for: so its lines are one level lower here.
 void ForwardLog(const rd_kafka_t* /*client*/, int level, const char* facility, const char* text) {
-  const bool hint = absl::string_view(facility) == "CONFWARN";  // a consumer's property in a producer, say
-  if (hint) {
-    spdlog::debug("librdkafka {}: {}", facility, text);
-  } else if (level <= 2) {
+  if (absl::string_view(facility) == "CONFWARN") return;  // a consumer's property in a producer, say
+  if (level <= 2) {
     spdlog::error("librdkafka {}: {}", facility, text);
-  } else if (level <= 4) {
-    spdlog::info("librdkafka {}: {}", facility, text);
   } else {
-    spdlog::debug("librdkafka {}: {}", facility, text);
+    spdlog::info("librdkafka {}: {}", facility, text);  // level 7 comes only to who asked for `debug`
   }
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -38,8 +37,8 @@ absl::StatusOr<int32_t> CountPartitions(rd_kafka_t* client, const std::string& n
   return metadata->topics[0].partition_cnt;
 }
 
-// The configuration of a topic; nullopt if the broker cannot answer.
-absl::StatusOr<std::optional<TopicConfig>> DescribeTopic(rd_kafka_t* client, const std::string& name) {
+// The configuration of a topic; empty if the broker does not want to answer: the checks are left out then.
+absl::StatusOr<TopicConfig> DescribeTopic(rd_kafka_t* client, const std::string& name) {
   using ResourcePtr = std::unique_ptr<rd_kafka_ConfigResource_t, Destroyer<rd_kafka_ConfigResource_destroy>>;
   using QueuePtr = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
   using EventPtr = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>>;
@@ -67,11 +66,13 @@ absl::StatusOr<std::optional<TopicConfig>> DescribeTopic(rd_kafka_t* client, con
       config[rd_kafka_ConfigEntry_name(entries[i])] = value == nullptr ? "" : value;
     }
   }
-  // A broker that cannot answer (the embedded one), or does not want to: the checks are left out.
-  if (code == RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE ||
-      code == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED ||
+  if (code == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED ||
       code == RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED) {
-    return std::nullopt;
+    spdlog::warn(
+        "topic {} may not be described (no DescribeConfigs permission): its cleanup policy, retention and size "
+        "limit are not checked",
+        name);
+    return TopicConfig();
   }
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, absl::StrCat("describing topic ", name));
   return config;
@@ -86,6 +87,14 @@ int64_t Number(const TopicConfig& config, const std::string& name, int64_t fallb
 bool Compacts(const TopicConfig& config) {
   const auto found = config.find("cleanup.policy");
   return found != config.end() && absl::StrContains(found->second, "compact");
+}
+
+// The embedded broker never answers a request to describe a topic.
+bool CanDescribeTopics(rd_kafka_t* client) {
+  char* id = rd_kafka_clusterid(client, kRequestTimeoutMs);
+  const bool embedded = id != nullptr && absl::StartsWith(id, "mockCluster");
+  rd_kafka_mem_free(client, id);
+  return !embedded;
 }
 
 absl::Status CheckInput(const DaemonOptions& options, const TopicConfig& config, Topics& topics) {
@@ -150,9 +159,12 @@ absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* cli
                                               " --partitions ", wanted));
     }
     if (!partitions.ok()) return partitions.status();
-    auto described = DescribeTopic(client, role.name);
-    if (!described.ok()) return described.status();
-    const TopicConfig config = described->value_or(TopicConfig());
+    TopicConfig config;
+    if (CanDescribeTopics(client)) {
+      auto described = DescribeTopic(client, role.name);
+      if (!described.ok()) return described.status();
+      config = *std::move(described);
+    }
     if (&role.name == &options.input) {
       topics.partitions = *partitions;
       if (absl::Status fits = CheckInput(options, config, topics); !fits.ok()) return fits;

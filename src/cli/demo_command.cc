@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -37,14 +38,18 @@ namespace {
 constexpr double kTargetFpp = 1e-9;
 constexpr int kServePort = 9464;
 // On the embedded broker: events on their way at a time. It keeps some 4 MB of a partition.
-constexpr int64_t kMostOnTheWay = 8000;
+constexpr int64_t kMostOnTheWay = 12000;
 constexpr int kSendAtOnce = 500;
 constexpr absl::Duration kPatience = absl::Seconds(60);  // without any progress
 
 std::string Thousands(int64_t n) {
-  std::string digits = absl::StrCat(n < 0 ? -n : n);
-  for (int i = static_cast<int>(digits.size()) - 3; i > 0; i -= 3) digits.insert(static_cast<size_t>(i), ",");
-  return absl::StrCat(n < 0 ? "-" : "", digits);
+  const std::string digits = absl::StrCat(n < 0 ? -n : n);
+  std::string text = n < 0 ? "-" : "";
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
 }
 
 absl::StatusOr<int> FreePort() {
@@ -108,6 +113,8 @@ class Demo {
   absl::Status SendAll(RetryingClients& clients);
   absl::Status AwaitOutput(const DemoTruth& truth);
   absl::Status CheckDaemon();
+  std::string LastLogLine() const;
+  absl::Status Stalled(int64_t committed, int64_t sent) const;
   absl::Status KillDaemon();
   absl::StatusOr<DaemonFigures> Figures() const;
   bool Report(const DemoTruth& truth, const DaemonFigures& figures, absl::Duration took) const;
@@ -168,10 +175,10 @@ absl::Status Demo::Prepare() {
   }
   auto sender = DemoSender::Connect(brokers_, topics_.input);
   if (!sender.ok()) return sender.status();
-  sender_ = *std::move(sender);
+  sender_.emplace(*std::move(sender));
   auto reader = DemoReader::Connect(brokers_, topics_);
   if (!reader.ok()) return reader.status();
-  reader_ = *std::move(reader);
+  reader_.emplace(*std::move(reader));
   port_ = kServePort;
   if (!options_.serve) {
     const auto port = FreePort();
@@ -188,6 +195,7 @@ absl::Status Demo::StartDaemon() {
        absl::StrCat(kTargetFpp), "--delivery", embedded() ? "at_least_once" : "exactly_once", "--counter-key",
        "json:/channel", "--counter-delta", "json:/delta", "--counter-output", topics_.counters, "--http",
        absl::StrCat("127.0.0.1:", port_),
+       "--commit-interval", embedded() ? "20ms" : "100ms",
        // After a SIGKILL the group waits this long before it gives the partitions out again.
        "--kafka", "session.timeout.ms=6000"},
       folder_ + "/daemon.log");
@@ -198,10 +206,19 @@ absl::Status Demo::StartDaemon() {
 
 absl::Status Demo::CheckDaemon() {
   if (daemon_->Running()) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("the daemon has ended: ", LastLogLine()));
+}
+
+std::string Demo::LastLogLine() const {
   std::ifstream log(folder_ + "/daemon.log");
-  std::string last;
+  std::string last = "it has said nothing";
   for (std::string line; std::getline(log, line);) last = line;
-  return absl::InternalError(absl::StrCat("the daemon has ended: ", last));
+  return last;
+}
+
+absl::Status Demo::Stalled(int64_t committed, int64_t sent) const {
+  return absl::UnavailableError(absl::StrCat("nothing moves any more: ", Thousands(committed), " of ", Thousands(sent),
+                                             " records are committed; the daemon's last words: ", LastLogLine()));
 }
 
 absl::Status Demo::KillDaemon() {
@@ -238,7 +255,7 @@ absl::Status Demo::SendAll(RetryingClients& clients) {
     }
     if (absl::Status read = reader_->Poll(); !read.ok()) return read;
     if (absl::Status alive = CheckDaemon(); !alive.ok()) return alive;
-    if (absl::Now() - last_progress > kPatience) return absl::UnavailableError("nothing moves any more");
+    if (absl::Now() - last_progress > kPatience) return Stalled(committed, sent);
     // Spread over the run, and not before something has come out.
     if (kills_ < options_.kill && reader_->records() > 0 &&
         sent > total_ * (kills_ + 1) / (options_.kill + 1)) {
@@ -264,8 +281,7 @@ absl::Status Demo::AwaitOutput(const DemoTruth& truth) {
     if (*committed + reader_->records() > last) last_progress = absl::Now();
     last = *committed + reader_->records();
     if (absl::Now() - last_progress > kPatience) {
-      return absl::UnavailableError(absl::StrCat("nothing moves any more: ", Thousands(*committed), " of ",
-                                                 Thousands(truth.sent), " records are committed"));
+      return Stalled(*committed, truth.sent);
     }
     progress_.Show(truth.sent, truth.sent, reader_->records(), "");
   }
@@ -390,6 +406,7 @@ absl::StatusOr<bool> Demo::Run() {
 }  // namespace
 
 int DemoCommand(const DemoOptions& options) {
+  spdlog::set_level(spdlog::level::err);  // the clients' chatter has no place beside the table
   auto right = Demo(options).Run();
   if (!right.ok()) return ReportError(right.status(), std::cerr);
   return *right ? kExitOk : kExitFailed;

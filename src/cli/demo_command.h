@@ -1,4 +1,4 @@
-// `lethe demo`: what it is told.
+// `lethe demo`: the whole pipeline, with clients that retry, and the truth beside what came out.
 #ifndef LETHE_SRC_CLI_DEMO_COMMAND_H_
 #define LETHE_SRC_CLI_DEMO_COMMAND_H_
 
@@ -17,6 +17,9 @@ struct DemoOptions {
   std::optional<uint64_t> seed;  // of the events and the kills; a random one unless set
   bool serve = false;            // go on serving the status page after the last event
 };
+
+// The exit code: kExitOk only if nothing was lost and no duplicate passed.
+int DemoCommand(const DemoOptions& options);
 
 }  // namespace lethe
 

@@ -68,7 +68,7 @@ class EventFile {
       event.delta = fields.counter_delta;
     }
     if (fields.id_state == RecordFields::State::kPresent) {
-      event.id = std::string(fields.id);
+      event.id = std::string(fields.id.substr(1));  // the first byte says whether it is a string
       event.json = std::string(line);
     } else {
       event.id = absl::StrFormat("%016x-%d", HashId(line, 0).a, number_);

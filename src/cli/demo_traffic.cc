@@ -131,7 +131,8 @@ absl::Status DemoReader::Poll() {
     const RecordView record = MessageView(*message).record();
     if (topic == topics_.output) {
       ++records_;
-      ++copies_[reader_.Read(record).id];
+      const absl::string_view id = reader_.Read(record).id;
+      ++copies_[id.substr(std::min<size_t>(id.size(), 1))];  // the first byte says that it is a string
       continue;
     }
     int64_t delta = 0;
@@ -149,7 +150,7 @@ absl::StatusOr<int64_t> DemoReader::Behind() {
     int64_t low = 0;
     int64_t end = 0;
     const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
-        consumer_.get(), where.first.c_str(), where.second, &low, &end, kRequestTimeoutMs);
+        group_.get(), where.first.c_str(), where.second, &low, &end, kRequestTimeoutMs);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for the end of the output");
     behind += std::max<int64_t>(end - position, 0);
   }

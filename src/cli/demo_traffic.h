@@ -61,7 +61,9 @@ class DemoReader {
 
   DemoTopics topics_;
   kafka::ClientPtr consumer_;
-  kafka::ClientPtr group_;  // a client of the daemon's group that never joins it: to ask for its offsets
+  // A client of the daemon's group that never joins it, to ask for its offsets; and for the ends of topics,
+  // since the reading client's questions would wait behind its fetches.
+  kafka::ClientPtr group_;
   RecordReader reader_;
   std::map<std::pair<std::string, int32_t>, int64_t> positions_;
   absl::flat_hash_map<std::string, int64_t> copies_;

@@ -1,11 +1,24 @@
+#include <unistd.h>
+
 #include <iostream>
 #include <string>
 #include <vector>
 
 #include "src/cli/command_line.h"
+#include "src/cli/demo_command.h"
+#include "src/cli/filter_command.h"
+#include "src/cli/run_command.h"
 
 int main(int argc, char** argv) {
-  const lethe::Commands commands;
+  const lethe::Commands commands = {
+      .run = lethe::RunCommand,
+      .filter =
+          [](const lethe::FilterCommandOptions& options) {
+            const absl::Status status = lethe::RunFilter(options, STDIN_FILENO, STDOUT_FILENO, std::cerr);
+            return status.ok() ? lethe::kExitOk : lethe::ReportError(status, std::cerr);
+          },
+      .demo = lethe::DemoCommand,
+  };
   return lethe::RunCommandLine(std::vector<std::string>(argv + 1, argv + argc), commands, std::cout,
                                std::cerr);
 }

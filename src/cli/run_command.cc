@@ -82,6 +82,7 @@ http::HttpRoutes Routes(const kafka::Daemon& daemon) {
 int RunCommand(const RunConfig& config) {
   // The log goes to stderr: stdout is for what a program reads.
   spdlog::set_default_logger(spdlog::stderr_color_mt("lethe"));
+  spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
   auto daemon = kafka::Daemon::Create(config.daemon);
   if (!daemon.ok()) return ReportError(daemon.status(), std::cerr);
   absl::Status status;

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "lethe/filter.h"
 #include "src/filter/published_fbf.h"
+#include "src/filter/sliced_fbf.h"
 
 namespace lethe {
 
@@ -24,7 +25,7 @@ absl::StatusOr<std::unique_ptr<Filter>> NewFilter(const FilterOptions& options) 
     case Engine::kPublished:
       return PublishedFbf::Create(PublishedShape(options));
     case Engine::kSliced:
-      break;
+      return NewSlicedFbf(options);
   }
   return absl::InvalidArgumentError(
       absl::StrCat("engine: no engine has the number ", static_cast<int>(options.engine)));
