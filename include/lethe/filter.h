@@ -59,6 +59,7 @@ struct FilterOptions {
   double target_fpp = 1e-6;
   // Where the filter's memory is taken from; outlives the filter.
   MemoryBudget* memory = nullptr;
+  AtMemoryLimit at_memory_limit = AtMemoryLimit::kShortenWindow;
   Engine engine = Engine::kSliced;
 };
 

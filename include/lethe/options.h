@@ -17,6 +17,15 @@ enum class Engine {
   kPublished,  // the N-FBF as published, on separate arrays; the reference
 };
 
+// What gives way when the filters would need more than the memory limit.
+enum class AtMemoryLimit {
+  // Old ids are forgotten before the horizon: late duplicates may pass, but good events are never lost more
+  // often than the target says.
+  kShortenWindow,
+  // Nothing is forgotten before the horizon: no duplicate passes, but more good events may be lost.
+  kExceedFpp,
+};
+
 struct StageOptions {
   // How late a retry may come after the first sending, in stream time. A larger one costs memory in
   // proportion.
@@ -32,6 +41,8 @@ struct StageOptions {
   // Parts of one partition's filter, each with a lock of its own (a stripe): a power of two from 1 to
   // 256. More than one pays only if several threads judge events of the same partition.
   int shards = 1;
+
+  AtMemoryLimit at_memory_limit = AtMemoryLimit::kShortenWindow;
 
   Engine engine = Engine::kSliced;
 

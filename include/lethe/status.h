@@ -5,10 +5,28 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace lethe {
+
+// One step by which a filter adapted itself.
+struct AdaptationStep {
+  enum class Kind : uint8_t {
+    kRefresh,        // an interval has ended
+    kUnfold,         // the lines are doubled
+    kFold,           // the lines are halved
+    kUnfoldRefused,  // the memory limit kept the filter from growing
+    kShortenWindow,  // at the limit: the oldest generation was dropped before the horizon
+    kExceedFpp,      // at the limit: an interval takes more ids than the target allows
+  };
+  Kind kind = Kind::kRefresh;
+  int64_t stream_time_ms = 0;       // kNoStreamTime if time had not begun
+  int64_t bits_per_generation = 0;  // m, when the step began
+  absl::string_view reason;         // a constant, for people
+};
 
 // One filter, or the filters of a partition's shards together.
 struct FilterStatus {
@@ -24,11 +42,15 @@ struct FilterStatus {
   absl::Duration window = absl::ZeroDuration();
   double fpp_modelled = 0;   // from the loads, by the layout's model
   double fpp_estimated = 0;  // from the bits that are set; modelled where it is not made
+  // Modelled at the end of the last interval, the worst moment of each; 0 before the first has ended.
+  double fpp_at_interval_end = 0;
   double fpp_target = 0;
   int64_t memory_bytes = 0;
   int64_t refreshes = 0;
   // Times that the memory limit kept the filter from growing.
   int64_t limit_hits = 0;
+  // The latest steps of adaptation, oldest first; at most 64 of a filter.
+  std::vector<AdaptationStep> steps;
 };
 
 // One partition of a stage. Counts are since it was opened.

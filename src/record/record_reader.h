@@ -49,11 +49,11 @@ struct RecordSpec {
   IdSpec id;
   // JSON number: Unix milliseconds; JSON string: RFC 3339; key, value or header: the text of either, the
   // milliseconds an integer. Other times, and those outside the years 0 to 9999, are missing.
-  std::optional<Field> time;
+  std::optional<Field> time = std::nullopt;
   // JSON string: its unescaped UTF-8; JSON number: its text as written; key, value or header: as it is.
-  std::optional<Field> counter_key;
+  std::optional<Field> counter_key = std::nullopt;
   // A JSON number that is written as an integer (not 1.0, 1e3 or "1"), or the decimal text of one.
-  std::optional<Field> counter_delta;
+  std::optional<Field> counter_delta = std::nullopt;
 };
 
 // What was found in one record. Views point into the record or into the reader, and are valid until the

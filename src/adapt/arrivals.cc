@@ -1,0 +1,50 @@
+#include "src/adapt/arrivals.h"
+
+#include <algorithm>
+
+namespace lethe {
+
+Arrivals::Arrivals(int64_t horizon_ms)
+    : slot_ms_(std::max<int64_t>(1, horizon_ms / kSlotsPerHorizon)),
+      largest_step_ms_(std::max<int64_t>(1, horizon_ms / kStepsPerHorizon)) {}
+
+void Arrivals::Add(int64_t count, int64_t now_ms) {
+  total_ += count;
+  if (start_ms_ == kNoStreamTime) start_ms_ = now_ms;
+  const int64_t now = start_ms_ == kNoStreamTime ? 0 : now_ms - start_ms_;
+  if (now > now_ms_) {
+    MoveTo(count, now);
+  } else {
+    SlotAt(now_ms_ / slot_ms_) += static_cast<double>(count);
+  }
+}
+
+// The ids are spread over the time that has passed since the last call.
+void Arrivals::MoveTo(int64_t count, int64_t now_ms) {
+  const int64_t step = std::min(now_ms - now_ms_, largest_step_ms_);
+  step_ms_ = std::max(step, step_ms_ - step_ms_ / 8);
+  const int64_t from = now_ms_ / slot_ms_;
+  const int64_t to = now_ms / slot_ms_;
+  now_ms_ = now_ms;
+  if (from == to) {
+    SlotAt(to) += static_cast<double>(count);
+    return;
+  }
+  const double share = static_cast<double>(count) / static_cast<double>(to - from);
+  for (int64_t slot = std::max(from + 1, to - kSlots + 1); slot <= to; ++slot) SlotAt(slot) = share;
+}
+
+double Arrivals::Expected(double ahead_ms) const {
+  if (start_ms_ == kNoStreamTime) return static_cast<double>(total_);
+  const auto slot_ms = static_cast<double>(slot_ms_);
+  const double look_back = std::max({ahead_ms / kForesight, slot_ms, 2 * static_cast<double>(step_ms_)});
+  const int64_t last = now_ms_ / slot_ms_;
+  double seen = SlotAt(last);
+  double left = look_back - static_cast<double>(now_ms_ - last * slot_ms_);
+  for (int64_t slot = last - 1; slot >= 0 && slot > last - kSlots && left > 0; --slot, left -= slot_ms) {
+    seen += SlotAt(slot) * std::min(1.0, left / slot_ms);
+  }
+  return seen * ahead_ms / look_back;
+}
+
+}  // namespace lethe

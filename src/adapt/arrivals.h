@@ -1,0 +1,59 @@
+// How many ids came lately, and how many to expect.
+#ifndef LETHE_ADAPT_ARRIVALS_H_
+#define LETHE_ADAPT_ARRIVALS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "lethe/filter.h"
+
+namespace lethe {
+
+// Counts of the recent past in slots of stream time, from which the near future is guessed: what will come
+// in the next d is kForesight times what came in the last d / kForesight. So a forecast for soon looks at
+// the last moments, and one for a horizon ahead is not made from a burst of a second.
+//
+// Stream time may be coarse (timestamps in whole seconds), and then all of a second's ids come at once. So
+// nothing is concluded from less than the recent steps of time.
+//
+// Thread safety: none.
+class Arrivals {
+ public:
+  explicit Arrivals(int64_t horizon_ms);
+
+  // `count` ids came between the last call and `now_ms`, which may be kNoStreamTime at first.
+  void Add(int64_t count, int64_t now_ms);
+
+  // The ids expected in the next `ahead_ms`, as seen at the last call; before time has begun, as many as
+  // came so far.
+  double Expected(double ahead_ms) const;
+
+  // All ids so far.
+  int64_t total() const { return total_; }
+
+  static constexpr double kForesight = 16;
+
+ private:
+  // The slots reach a little further than the longest look back, which is horizon / kForesight.
+  static constexpr int64_t kSlots = 128;
+  static constexpr int64_t kSlotsPerHorizon = 120 * static_cast<int64_t>(kForesight);
+  // A step of time that is larger than a share of the horizon is a gap, not a coarse clock.
+  static constexpr int64_t kStepsPerHorizon = 64;
+
+  double& SlotAt(int64_t index) { return slots_[static_cast<size_t>(index % kSlots)]; }
+  double SlotAt(int64_t index) const { return slots_[static_cast<size_t>(index % kSlots)]; }
+  void MoveTo(int64_t count, int64_t now_ms);
+
+  const int64_t slot_ms_;
+  const int64_t largest_step_ms_;
+  int64_t start_ms_ = kNoStreamTime;
+  int64_t now_ms_ = 0;   // since the start
+  int64_t step_ms_ = 0;  // the largest recent step of time, fading
+  int64_t total_ = 0;
+  std::array<double, kSlots> slots_{};  // slot i of time in slots_[i mod kSlots]
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_ADAPT_ARRIVALS_H_

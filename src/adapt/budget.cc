@@ -1,0 +1,307 @@
+#include "src/adapt/budget.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lethe {
+namespace {
+
+// Intervals that the horizon is cut into at least. More would waste columns when it is quiet.
+constexpr int64_t kFewestIntervals = 4;
+// Intervals that are remembered besides those of the live columns.
+constexpr size_t kMoreInRing = 2;
+// Forecasts in an interval.
+constexpr double kForecastsPerInterval = 10;
+// Ids that a halved filter must have room for, over those that are expected.
+constexpr double kFoldMargin = 1.25;
+// Of the cap: what an interval may have after a fold, so that its pairs keep a third of their share of the
+// target to spare (the FPP goes with the ninth power of the load, or so); and where intervals end that are
+// meant to be folded.
+constexpr double kLoadAfterFold = 0.95;
+constexpr double kFoldReadyLoad = 0.45;
+// A doubling must be over soon, since until then ids go in at the old density.
+constexpr double kUnfoldsPerInterval = 32;
+constexpr double kFoldsPerInterval = 16;
+
+constexpr absl::string_view kFull = "the interval has reached its load";
+constexpr absl::string_view kOld = "the interval has lasted a quarter of the horizon";
+
+}  // namespace
+
+Budget::Budget(const Options& options)
+    : options_(options),
+      longest_interval_ms_(std::max<int64_t>(1, options.horizon_ms / kFewestIntervals)),
+      ring_(static_cast<size_t>(options.columns) + kMoreInRing),
+      lines_(options.lines),
+      arrivals_(options.horizon_ms) {
+  steps_.reserve(kSteps);
+  loads_at_refresh_.reserve(static_cast<size_t>(options.columns) + 1);
+  SetNextEvent();
+}
+
+int64_t Budget::HeapBytes(int columns) {
+  const auto count = static_cast<size_t>(columns);
+  return static_cast<int64_t>((count + kMoreInRing) * sizeof(Interval) + (count + 1) * sizeof(double) +
+                              kSteps * sizeof(AdaptationStep));
+}
+
+void Budget::AdvanceTo(int64_t now_ms) {
+  if (now_ms <= now_ms_) return;
+  if (now_ms_ == kNoStreamTime) {
+    // What came before time began counts as having come now, which keeps it long enough.
+    for (int64_t i = oldest_; i <= current_; ++i) {
+      if (At(i).ids > 0) At(i).start_ms = At(i).end_ms = now_ms;
+    }
+  }
+  now_ms_ = now_ms;
+  EndIntervalIfDue();
+  Expire();
+  SetNextEvent();
+}
+
+void Budget::AddInserts(int64_t count) {
+  if (count == 0) return;
+  Interval& interval = At(current_);
+  if (interval.ids == 0) interval.start_ms = now_ms_;
+  interval.ids += count;
+  interval.ids_at[static_cast<size_t>(level_)] += count;
+  interval.end_ms = now_ms_;
+  load_ += static_cast<double>(count) / static_cast<double>(lines_);
+  arrivals_.Add(count, now_ms_);
+  inserts_since_forecast_ += count;
+  if (static_cast<double>(inserts_since_forecast_) * kForecastsPerInterval >=
+      options_.cap * static_cast<double>(lines_)) {
+    Forecast();
+  }
+  EndIntervalIfDue();
+  SetNextEvent();
+}
+
+Budget::Pass Budget::Wanted() const {
+  if (unfold_wanted_ && (pass_ == Pass::kNone || pass_ == Pass::kSweep)) return Pass::kUnfold;
+  if (pass_ != Pass::kNone) return Pass::kNone;
+  if (clean_columns() == 0 && dirty_ > 0) return Pass::kSweep;
+  return fold_wanted_ ? Pass::kFold : Pass::kNone;
+}
+
+void Budget::PassStarted(Pass pass) {
+  pass_ = pass;
+  dirty_in_pass_ = dirty_;
+  if (pass == Pass::kUnfold) {
+    unfold_wanted_ = false;
+    growth_refused_ = false;
+    Record(AdaptationStep::Kind::kUnfold, "columns would run short before the next expire");
+  }
+  if (pass == Pass::kFold) {
+    fold_wanted_ = false;
+    for (Interval& interval : ring_) {
+      interval.ids_at[static_cast<size_t>(level_) - 1] += interval.ids_at[static_cast<size_t>(level_)];
+      interval.ids_at[static_cast<size_t>(level_)] = 0;
+    }
+    --level_;
+    lines_ /= 2;
+    load_ = Load(At(current_));
+    Record(AdaptationStep::Kind::kFold, "half the lines are enough, with a margin");
+  }
+}
+
+void Budget::PassEnded() {
+  dirty_ -= dirty_in_pass_;
+  const Pass ended = pass_;
+  pass_ = Pass::kNone;
+  if (ended == Pass::kUnfold) {
+    ++level_;
+    lines_ *= 2;
+  }
+  if (ended != Pass::kSweep) {
+    Forecast();
+    fold_wanted_ = ended == Pass::kFold && CanFold();
+  }
+  EndIntervalIfDue();
+  SetNextEvent();
+}
+
+void Budget::UnfoldRefused() {
+  unfold_wanted_ = false;
+  growth_refused_ = true;
+  CountLimitHit(AdaptationStep::Kind::kUnfoldRefused, "the memory limit leaves no room to grow");
+}
+
+int64_t Budget::InsertsPerStep() const {
+  return std::clamp<int64_t>(static_cast<int64_t>(options_.cap * static_cast<double>(lines_) / 64), 1, 16);
+}
+
+int64_t Budget::LinesPerInsert(Pass pass) const {
+  double per_interval = 1.25 / kSpare;  // in time, with a little over
+  if (pass == Pass::kUnfold) per_interval = kUnfoldsPerInterval;
+  if (pass == Pass::kFold) per_interval = kFoldsPerInterval;
+  return static_cast<int64_t>(std::ceil(per_interval / options_.cap));
+}
+
+void Budget::Describe(FilterStatus* status) const {
+  status->past_generations = live_columns() - 2;
+  status->bits_per_generation = lines_ * (512 / options_.columns);
+  status->refreshes = refreshes_;
+  status->limit_hits = limit_hits_;
+  status->ids = 0;
+  for (int64_t i = oldest_; i <= current_; ++i) status->ids += At(i).ids;
+  if (refreshes_ > 0 && now_ms_ != kNoStreamTime) {
+    const Interval& full = At(current_ - 1);
+    status->refresh_period = absl::Milliseconds(full.end_ms - full.start_ms);
+  }
+  // All since the start is covered if nothing was given up.
+  const int64_t since = oldest_ > 1 ? At(oldest_ - 1).end_ms : At(1).start_ms;
+  if (since != kNoStreamTime) status->window = absl::Milliseconds(now_ms_ - since);
+  status->steps.assign(steps_.begin() + static_cast<std::ptrdiff_t>(next_step_), steps_.end());
+  status->steps.insert(status->steps.end(), steps_.begin(),
+                       steps_.begin() + static_cast<std::ptrdiff_t>(next_step_));
+}
+
+std::vector<double> Budget::Loads() const {
+  std::vector<double> loads;
+  TakeLoads(&loads);
+  return loads;
+}
+
+void Budget::TakeLoads(std::vector<double>* loads) const {
+  loads->clear();
+  for (int64_t i = oldest_ - 1; i <= current_; ++i) loads->push_back(Load(At(i)));
+}
+
+double Budget::Load(const Interval& interval) const {
+  double load = 0;
+  for (int level = 0; level <= level_; ++level) {
+    load += static_cast<double>(interval.ids_at[static_cast<size_t>(level)]) / LinesAt(level);
+  }
+  return load;
+}
+
+double Budget::LoadIfFolded(const Interval& interval) const {
+  return Load(interval) + static_cast<double>(interval.ids_at[static_cast<size_t>(level_)]) / LinesAt(level_);
+}
+
+int64_t Budget::ExpiryOf(int64_t sequence) const { return At(sequence).end_ms + options_.horizon_ms; }
+
+void Budget::Expire() {
+  if (now_ms_ == kNoStreamTime) return;
+  bool expired = false;
+  while (oldest_ < current_ && ExpiryOf(oldest_) < now_ms_) {
+    GiveUpOldest();
+    expired = true;
+  }
+  if (expired) fold_wanted_ = !unfold_wanted_ && CanFold();
+}
+
+void Budget::GiveUpOldest() {
+  ++oldest_;
+  ++dirty_;
+}
+
+void Budget::EndIntervalIfDue() {
+  const Interval& interval = At(current_);
+  if (interval.ids == 0) return;
+  const double cap = options_.cap;
+  const bool full = load_ >= (fold_ready_intervals_ ? kFoldReadyLoad * cap : cap);
+  const bool old = interval.start_ms != kNoStreamTime && now_ms_ - interval.start_ms >= longest_interval_ms_;
+  if ((full || old) && clean_columns() > 0) {
+    Refresh(full ? kFull : kOld);
+  } else if (load_ >= (1 - kSpare) * cap && clean_columns() + dirty_ == 0) {
+    AtCapWithoutColumn();
+  }
+}
+
+void Budget::Refresh(absl::string_view reason) {
+  TakeLoads(&loads_at_refresh_);
+  ++current_;
+  At(current_) = Interval{};
+  load_ = 0;
+  limit_hit_in_interval_ = false;
+  ++refreshes_;
+  Record(AdaptationStep::Kind::kRefresh, reason);
+  fold_wanted_ = !unfold_wanted_ && CanFold();
+}
+
+// The interval is full, but for what it takes to sweep a column, and no column is coming.
+void Budget::AtCapWithoutColumn() {
+  if (!growth_refused_) {
+    // More lines thin what is still to come. Before the cap an expiry may yet be in time.
+    if (load_ >= options_.cap && pass_ != Pass::kUnfold) unfold_wanted_ = true;
+    return;
+  }
+  if (options_.at_memory_limit == AtMemoryLimit::kShortenWindow) {
+    if (oldest_ == current_) return;
+    GiveUpOldest();
+    ++limit_hits_;
+    Record(AdaptationStep::Kind::kShortenWindow, "at the memory limit the oldest interval was given up");
+  } else if (load_ >= options_.cap) {
+    CountLimitHit(AdaptationStep::Kind::kExceedFpp, "at the memory limit an interval goes on over its load");
+  }
+}
+
+void Budget::CountLimitHit(AdaptationStep::Kind kind, absl::string_view reason) {
+  if (limit_hit_in_interval_) return;
+  limit_hit_in_interval_ = true;
+  ++limit_hits_;
+  Record(kind, reason);
+}
+
+void Budget::Forecast() {
+  inserts_since_forecast_ = 0;
+  if (pass_ == Pass::kUnfold) return;  // asked again when it has ended
+  const bool is_short = Short(lines_, load_, options_.cap, 1);
+  unfold_wanted_ = is_short && level_ + 1 < kMaxLevels;
+  if (is_short) {
+    fold_wanted_ = false;
+  } else {
+    growth_refused_ = false;
+  }
+  fold_ready_intervals_ =
+      !is_short && level_ > 0 && !Short(lines_, load_, kFoldReadyLoad * options_.cap, kFoldMargin);
+}
+
+// Whether at the k-th expiry from now, and when its column is swept, more columns would have been wanted
+// than the free ones and those that expired before.
+bool Budget::Short(int64_t lines, double load, double cap, double expected_factor) const {
+  const double room = std::max(0.0, cap - load);
+  double columns = clean_columns() + dirty_;
+  for (int64_t i = oldest_; i <= current_; ++i, ++columns) {
+    const int64_t expiry =
+        i < current_ && now_ms_ != kNoStreamTime ? ExpiryOf(i) - now_ms_ : options_.horizon_ms;
+    const double expected =
+        expected_factor * arrivals_.Expected(static_cast<double>(std::max<int64_t>(0, expiry)));
+    const double wanted = (expected / static_cast<double>(lines) - room) / cap + kSpare;
+    if (wanted > columns) return true;
+  }
+  return false;
+}
+
+bool Budget::CanFold() const {
+  if (level_ == 0) return false;
+  for (int64_t i = oldest_ - 1; i <= current_; ++i) {
+    if (LoadIfFolded(At(i)) > kLoadAfterFold * options_.cap) return false;
+  }
+  return !Short(lines_ / 2, LoadIfFolded(At(current_)), options_.cap, kFoldMargin);
+}
+
+void Budget::SetNextEvent() {
+  if (now_ms_ == kNoStreamTime) {
+    next_event_ms_ = kNoStreamTime;
+    return;
+  }
+  next_event_ms_ = oldest_ < current_ ? ExpiryOf(oldest_) + 1 : kNever;
+  if (At(current_).ids > 0 && clean_columns() > 0) {
+    next_event_ms_ = std::min(next_event_ms_, At(current_).start_ms + longest_interval_ms_);
+  }
+}
+
+void Budget::Record(AdaptationStep::Kind kind, absl::string_view reason) {
+  const AdaptationStep step = {kind, now_ms_, lines_ * (512 / options_.columns), reason};
+  if (steps_.size() < kSteps) {
+    steps_.push_back(step);
+  } else {
+    steps_[next_step_] = step;
+    next_step_ = (next_step_ + 1) % kSteps;
+  }
+}
+
+}  // namespace lethe

@@ -1,0 +1,160 @@
+// The `budget` policy: from horizon, target and memory to when an interval ends and how many lines there
+// are. It knows columns and loads, not bits, so that it can be tested by itself.
+#ifndef LETHE_ADAPT_BUDGET_H_
+#define LETHE_ADAPT_BUDGET_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "lethe/filter.h"
+#include "lethe/options.h"
+#include "lethe/status.h"
+#include "src/adapt/arrivals.h"
+
+namespace lethe {
+
+// Decides for a sliced filter.
+//
+// *Intervals.* The load of an interval is the sum over its inserts of 1 / lines. It ends when the load
+// reaches the cap (`cap` comes from the target), or after a quarter of the horizon, and only if a clean
+// column is there for the next.
+//
+// *Columns.* Interval i sets columns i and i + 1 (modulo the number of columns), and is found as long as
+// both are live. Column i may go when more than the horizon has passed since the last insert of interval
+// i. It is then dirty until a pass has cleared it. So the ring of columns is: live, clean, dirty.
+//
+// *Lines.* Doubling the lines gives room in new intervals only; so it must be done before columns run
+// out. With each tenth of a cap it is forecast when columns expire and how many are wanted until then; if
+// they are short at any of those times, lines are doubled, again and again if need be. Lines are halved
+// if every interval then still is below its cap, and the forecast, with a quarter more ids than expected,
+// is not short. When the forecast says that intervals of less than half the cap would do, intervals end
+// early, so that they can be folded a horizon later.
+//
+// *The limit.* A cap that is reached without a clean column, or without the memory that the forecast asked
+// for, is a limit hit: the oldest interval is given up before its time (kShortenWindow), or the present one
+// grows over its cap (kExceedFpp).
+//
+// The owner carries out the passes and tells when they start and end; only one runs at a time.
+// Thread safety: none.
+class Budget {
+ public:
+  struct Options {
+    int64_t horizon_ms = 0;
+    int columns = 16;
+    double cap = 1;
+    AtMemoryLimit at_memory_limit = AtMemoryLimit::kShortenWindow;
+    int64_t lines = 0;  // at first; never fewer
+  };
+  enum class Pass : uint8_t { kNone, kSweep, kUnfold, kFold };
+
+  explicit Budget(const Options& options);
+
+  // What a Budget allocates, all of it when it is made.
+  static int64_t HeapBytes(int columns);
+
+  // Moves stream time, which must not decrease. O(columns).
+  void AdvanceTo(int64_t now_ms);
+  // Nothing happens by time alone before this time.
+  int64_t next_event_ms() const { return next_event_ms_; }
+
+  // `count` ids were inserted since the last call, the last of them now.
+  void AddInserts(int64_t count);
+
+  // The pass to run next; kNone if there is nothing to do. An unfold replaces a running sweep.
+  Pass Wanted() const;
+  // Columns to clear in it are those that are dirty now.
+  void PassStarted(Pass pass);
+  void PassEnded();
+  // The memory for a wanted unfold is not there.
+  void UnfoldRefused();
+
+  // Inserts between two calls of AddInserts that keep the intervals exact enough.
+  int64_t InsertsPerStep() const;
+  // Small lines that a pass of this kind must take per insert to be ready in time.
+  int64_t LinesPerInsert(Pass pass) const;
+
+  int future_column() const { return Column(current_ + 1); }
+  int live_columns() const { return static_cast<int>(current_ - oldest_ + 2); }
+  int dirty_columns() const { return dirty_; }
+  int clean_columns() const { return options_.columns - live_columns() - dirty_; }
+  int64_t lines() const { return lines_; }
+
+  // Fills the shape, the window and the counts of `status`.
+  void Describe(FilterStatus* status) const;
+  // The loads of the live intervals, oldest first, preceded by that of the last one given up.
+  std::vector<double> Loads() const;
+  // The same at the end of the last interval; empty before the first has ended.
+  const std::vector<double>& LoadsAtRefresh() const { return loads_at_refresh_; }
+
+  // The share of an interval in which the next column is swept.
+  static constexpr double kSpare = 1.0 / 16;
+
+ private:
+  static constexpr int kMaxLevels = 40;
+  static constexpr int64_t kNever = INT64_MAX;
+  static constexpr size_t kSteps = 64;
+
+  struct Interval {
+    // Ids by the level at which they went in, or to which they were folded since: copying lines does not
+    // thin what is in them, and folding copies back together adds nothing.
+    std::array<int64_t, kMaxLevels> ids_at{};
+    int64_t ids = 0;
+    int64_t start_ms = kNoStreamTime;
+    int64_t end_ms = kNoStreamTime;  // of the last insert
+  };
+
+  int Column(int64_t sequence) const { return static_cast<int>(sequence % options_.columns); }
+  Interval& At(int64_t sequence) { return ring_[static_cast<size_t>(sequence) % ring_.size()]; }
+  const Interval& At(int64_t sequence) const { return ring_[static_cast<size_t>(sequence) % ring_.size()]; }
+  double LinesAt(int level) const { return static_cast<double>(options_.lines << level); }
+  double Load(const Interval& interval) const;
+  double LoadIfFolded(const Interval& interval) const;
+  void TakeLoads(std::vector<double>* loads) const;
+
+  int64_t ExpiryOf(int64_t sequence) const;
+  void Expire();
+  void GiveUpOldest();
+  void EndIntervalIfDue();
+  void Refresh(absl::string_view reason);
+  void AtCapWithoutColumn();
+  void CountLimitHit(AdaptationStep::Kind kind, absl::string_view reason);
+  void Forecast();
+  bool Short(int64_t lines, double load, double cap, double expected_factor) const;
+  bool CanFold() const;
+  void SetNextEvent();
+  void Record(AdaptationStep::Kind kind, absl::string_view reason);
+
+  const Options options_;
+  const int64_t longest_interval_ms_;
+  std::vector<Interval> ring_;  // by sequence number
+  int64_t oldest_ = 1;          // the oldest live interval
+  int64_t current_ = 1;         // the one that takes inserts
+  std::vector<double> loads_at_refresh_;
+  int dirty_ = 0;
+  int64_t now_ms_ = kNoStreamTime;
+  int64_t next_event_ms_ = kNever;
+
+  int level_ = 0;  // lines_ = options_.lines << level_
+  int64_t lines_;
+  double load_ = 0;  // of the current interval
+  Arrivals arrivals_;
+  int64_t inserts_since_forecast_ = 0;
+  bool unfold_wanted_ = false;
+  bool fold_wanted_ = false;
+  bool fold_ready_intervals_ = false;  // intervals end early, to be folded later
+  bool limit_hit_in_interval_ = false;
+  bool growth_refused_ = false;  // since the last forecast that was not short
+
+  Pass pass_ = Pass::kNone;
+  int dirty_in_pass_ = 0;
+
+  int64_t refreshes_ = 0;
+  int64_t limit_hits_ = 0;
+  std::vector<AdaptationStep> steps_;  // a ring
+  size_t next_step_ = 0;
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_ADAPT_BUDGET_H_

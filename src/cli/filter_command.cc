@@ -1,0 +1,193 @@
+#include "src/cli/filter_command.h"
+
+#include <csignal>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "connectors/lines/line_reader.h"
+#include "connectors/lines/line_writer.h"
+#include "lethe/stage.h"
+
+namespace lethe {
+namespace {
+
+using OnDuplicate = FilterCommandOptions::OnDuplicate;
+
+constexpr absl::string_view kObjectTag = "{\"lethe.verdict\":\"duplicate\"";
+constexpr absl::string_view kTextTag = "lethe.verdict=duplicate\t";
+constexpr absl::string_view kJsonSpace = " \t\r\n";
+
+absl::Status CheckField(absl::string_view option, const Field& field) {
+  if (field.kind == Field::Kind::kValue || field.kind == Field::Kind::kJson) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      option, " '", field.ToString(),
+      "': a line has no key and no headers; say json:/POINTER for a place in its JSON, or value for "
+      "the whole line"));
+}
+
+absl::Status Check(const FilterCommandOptions& options) {
+  if (options.id.fields.empty())
+    return absl::InvalidArgumentError("id: no field is given, for example json:/id");
+  for (const Field& field : options.id.fields) {
+    if (absl::Status status = CheckField("id", field); !status.ok()) return status;
+  }
+  return options.time ? CheckField("time", *options.time) : absl::OkStatus();
+}
+
+// What was seen at one of the exits that an operator should know of, and where first.
+struct Oddities {
+  int64_t count = 0;
+  std::string first;
+
+  void Add(int64_t line, absl::string_view reason) {
+    if (count++ == 0) first = absl::StrCat(", first on line ", line, ": ", reason);
+  }
+};
+
+// The lines of one Read on their way through: judged together, written together.
+class LineFilter {
+ public:
+  LineFilter(const FilterCommandOptions& options, Partition* partition, int out_fd)
+      : reader_({.id = options.id, .time = options.time}),
+        has_time_(options.time.has_value()),
+        on_duplicate_(options.on_duplicate),
+        partition_(partition),
+        out_(out_fd, "standard output") {}
+
+  // Judges the lines and writes what passes. The lines must stay where they are meanwhile.
+  absl::Status Pass(absl::Span<const absl::string_view> lines);
+  void Summarize(absl::Duration elapsed, const MemoryBudget& memory, std::ostream& err) const;
+
+ private:
+  void Take(absl::string_view line, absl::Time now);
+  void Judge();
+  void WriteDuplicate(absl::string_view line);
+
+  RecordReader reader_;
+  const bool has_time_;
+  const OnDuplicate on_duplicate_;
+  Partition* const partition_;
+  lines::LineWriter out_;
+
+  // Lines with an id that are not judged yet, in order.
+  std::vector<Event> events_;
+  std::vector<absl::string_view> event_lines_;
+  std::vector<Verdict> verdicts_;
+
+  int64_t records_ = 0;
+  Oddities missing_;
+  Oddities malformed_;
+};
+
+absl::Status LineFilter::Pass(absl::Span<const absl::string_view> lines) {
+  const absl::Time now = has_time_ ? absl::InfinitePast() : absl::Now();
+  for (absl::string_view line : lines) Take(line, now);
+  Judge();
+  return out_.Flush();
+}
+
+// A line without an id passes, in its place: what is before it is judged first.
+void LineFilter::Take(absl::string_view line, absl::Time now) {
+  ++records_;
+  absl::string_view text = line;
+  if (text.back() == '\n') text.remove_suffix(1);
+  const RecordFields& fields = reader_.Read({.key = std::nullopt, .value = text});
+  const absl::Time time = has_time_ ? fields.time : now;
+  if (fields.id_state == RecordFields::State::kPresent) {
+    events_.push_back({partition_->Hash(fields.id), time});
+    event_lines_.push_back(line);
+    return;
+  }
+  Judge();
+  (fields.id_state == RecordFields::State::kMissing ? missing_ : malformed_).Add(records_, fields.reason);
+  partition_->Observe(time);
+  out_.Append(line);
+}
+
+void LineFilter::Judge() {
+  verdicts_.resize(events_.size());
+  partition_->Judge(events_, absl::MakeSpan(verdicts_));
+  for (size_t i = 0; i < verdicts_.size(); ++i) {
+    if (verdicts_[i] == Verdict::kUnique) {
+      out_.Append(event_lines_[i]);
+    } else if (on_duplicate_ == OnDuplicate::kTag) {
+      WriteDuplicate(event_lines_[i]);
+    }
+  }
+  events_.clear();
+  event_lines_.clear();
+}
+
+void LineFilter::WriteDuplicate(absl::string_view line) {
+  const size_t first = line.find_first_not_of(kJsonSpace);
+  if (first == line.npos || line[first] != '{') {
+    out_.Append(kTextTag);
+    out_.Append(line);
+    return;
+  }
+  absl::string_view members = line.substr(first + 1);
+  out_.Append(line.substr(0, first));
+  out_.Append(kObjectTag);
+  const size_t member = members.find_first_not_of(kJsonSpace);
+  if (member != members.npos && members[member] != '}') out_.Append(",");
+  out_.Append(members);
+}
+
+std::string Size(int64_t bytes) {
+  const double mebibytes = static_cast<double>(bytes) / (1 << 20);
+  return mebibytes < 1024 ? absl::StrFormat("%.1f MiB", mebibytes)
+                          : absl::StrFormat("%.1f GiB", mebibytes / 1024);
+}
+
+void LineFilter::Summarize(absl::Duration elapsed, const MemoryBudget& memory, std::ostream& err) const {
+  const PartitionStatus status = partition_->Status();
+  const double seconds = absl::ToDoubleSeconds(elapsed);
+  const double rate = seconds > 0 ? static_cast<double>(records_) / seconds : 0;
+  err << absl::StreamFormat("lethe filter: %d records in %.2f s (%.0f records/s)\n", records_, seconds, rate)
+      << absl::StreamFormat("  unique      %12d  passed\n", status.unique)
+      << absl::StreamFormat("  duplicates  %12d  %s\n", status.duplicates,
+                            on_duplicate_ == OnDuplicate::kTag ? "passed, tagged" : "dropped")
+      << absl::StreamFormat("  missing id  %12d  passed%s\n", missing_.count, missing_.first)
+      << absl::StreamFormat("  malformed   %12d  passed%s\n", malformed_.count, malformed_.first)
+      << absl::StreamFormat("  false-positive rate %.2g modelled now, target %.2g\n",
+                            status.filter.fpp_modelled, status.filter.fpp_target)
+      << absl::StreamFormat("  memory %s of %s, %d ids, window %s\n", Size(memory.used_bytes()),
+                            Size(memory.limit_bytes()), status.filter.ids,
+                            absl::FormatDuration(absl::Trunc(status.filter.window, absl::Milliseconds(1))));
+  if (status.filter.limit_hits > 0) {
+    err << absl::StreamFormat(
+        "  the memory limit was reached %d times: duplicates may have passed within the horizon; raise it\n",
+        status.filter.limit_hits);
+  }
+  err.flush();
+}
+
+}  // namespace
+
+absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_fd, std::ostream& err) {
+  if (absl::Status status = Check(options); !status.ok()) return status;
+  const absl::StatusOr<std::unique_ptr<DedupStage>> stage = DedupStage::Create(options.stage);
+  if (!stage.ok()) return stage.status();
+  const absl::StatusOr<std::unique_ptr<Partition>> partition = (*stage)->Open("standard input");
+  if (!partition.ok()) return partition.status();
+  std::signal(SIGPIPE, SIG_IGN);
+
+  const absl::Time start = absl::Now();
+  lines::LineReader in(in_fd, "standard input");
+  LineFilter filter(options, partition->get(), out_fd);
+  absl::Status status;
+  while (status.ok()) {
+    const absl::StatusOr<absl::Span<const absl::string_view>> batch = in.Read();
+    if (batch.ok() && batch->empty()) break;
+    status = batch.ok() ? filter.Pass(*batch) : batch.status();
+  }
+  filter.Summarize(absl::Now() - start, (*stage)->memory(), err);
+  return absl::IsCancelled(status) ? absl::OkStatus() : status;
+}
+
+}  // namespace lethe

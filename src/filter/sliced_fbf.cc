@@ -1,0 +1,276 @@
+#include "src/filter/sliced_fbf.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "src/adapt/budget.h"
+#include "src/filter/line_memory.h"
+#include "src/filter/sliced_lines.h"
+#include "src/fpp/sliced_estimate.h"
+#include "src/fpp/sliced_model.h"
+
+namespace lethe {
+namespace {
+
+// The smallest filter has from this many lines to twice as many, so that some number of doublings ends at
+// the memory limit.
+constexpr int64_t kFewestLines = 128;
+// Ids whose lines are on their way from memory while one is worked on.
+constexpr size_t kAhead = 24;
+// Lines looked at for Status.
+constexpr int64_t kStatusLines = 16384;
+// Times beyond these are as good as these, and nothing overflows.
+constexpr int64_t kEarliestMs = -(int64_t{1} << 60);
+constexpr int64_t kLatestMs = int64_t{1} << 60;
+
+// Invariant: every id that was inserted at a time not before now_ minus the horizon is set in two
+// neighbouring live columns of lines_ (unless the budget had to shorten the window). The columns that
+// pairs_, even_ and odd_ name are those of budget_.
+// Thread safety: as Filter's.
+template <typename Cell, int kLinesPerId>
+class SlicedFbf final : public Filter {
+ public:
+  using Lines = SlicedLines<Cell, kLinesPerId>;
+
+  SlicedFbf(const FilterOptions& options, const SlicedShape& shape, const Budget::Options& budget,
+            LineMemory memory)
+      : options_(options),
+        shape_(shape),
+        memory_(std::move(memory)),
+        lines_(memory_.data(), budget.lines),
+        budget_(budget) {
+    TakeColumns();
+    StartStep();
+  }
+
+  ~SlicedFbf() override { options_.memory->Release(OwnBytes()); }
+
+  // Its memory besides the lines.
+  static int64_t OwnBytes() {
+    return static_cast<int64_t>(sizeof(SlicedFbf)) + Budget::HeapBytes(Lines::kColumns);
+  }
+
+  void Contains(absl::Span<const IdHash> ids, absl::Span<Verdict> verdicts) const override {
+    const size_t first = std::min(kAhead, ids.size());
+    for (size_t i = 0; i < first; ++i) lines_.Prefetch(ids[i]);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (i + kAhead < ids.size()) lines_.Prefetch(ids[i + kAhead]);
+      verdicts[i] = IsIn(lines_.Find(ids[i])) ? Verdict::kDuplicate : Verdict::kUnique;
+    }
+  }
+
+  void Insert(absl::Span<const TimedId> ids) override {
+    PrefetchFirst(ids);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (i + kAhead < ids.size()) lines_.Prefetch(ids[i + kAhead].id);
+      if (ids[i].stream_time_ms > now_ms_) AdvanceTo(ids[i].stream_time_ms);
+      Set(lines_.Find(ids[i].id));
+    }
+  }
+
+  void TestAndInsert(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) override {
+    PrefetchFirst(ids);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (i + kAhead < ids.size()) lines_.Prefetch(ids[i + kAhead].id);
+      if (ids[i].stream_time_ms > now_ms_) AdvanceTo(ids[i].stream_time_ms);
+      const typename Lines::Places places = lines_.Find(ids[i].id);
+      if (IsIn(places)) {
+        verdicts[i] = Verdict::kDuplicate;
+      } else {
+        verdicts[i] = Verdict::kUnique;
+        Set(places);
+      }
+    }
+  }
+
+  void AdvanceTo(int64_t stream_time_ms) override {
+    const int64_t time = std::clamp(stream_time_ms, kEarliestMs, kLatestMs);
+    if (time <= now_ms_ || stream_time_ms == kNoStreamTime) return;
+    if (time >= budget_.next_event_ms()) {
+      EndStep();
+      budget_.AdvanceTo(time);
+      TakeColumns();
+    }
+    now_ms_ = time;
+  }
+
+  FilterStatus Status() const override {
+    FilterStatus status;
+    budget_.Describe(&status);
+    status.ids += InsertsInStep();
+    status.bits_per_id = Lines::kBitsPerId;
+    status.fpp_modelled = SlicedFpp(shape_, budget_.Loads());
+    status.fpp_estimated = Estimate();
+    status.fpp_at_interval_end = SlicedFpp(shape_, budget_.LoadsAtRefresh());
+    status.fpp_target = options_.target_fpp;
+    status.memory_bytes = memory_.bytes() + OwnBytes();
+    return status;
+  }
+
+ private:
+  void PrefetchFirst(absl::Span<const TimedId> ids) const {
+    const size_t first = std::min(kAhead, ids.size());
+    for (size_t i = 0; i < first; ++i) lines_.Prefetch(ids[i].id);
+  }
+
+  // The id is in two neighbouring live columns.
+  bool IsIn(const typename Lines::Places& places) const {
+    const Cell columns = Lines::Columns(places);
+    return (columns & std::rotl(columns, 1) & pairs_) != 0;
+  }
+
+  void Set(const typename Lines::Places& places) {
+    Lines::Set(places, even_, odd_);
+    if (--inserts_left_ == 0) EndStep();
+  }
+
+  int64_t InsertsInStep() const { return step_inserts_ - inserts_left_; }
+
+  void StartStep() { inserts_left_ = step_inserts_ = budget_.InsertsPerStep(); }
+
+  // Every few inserts, and when something is due by time: the books, and the pass that runs.
+  void EndStep() {
+    const int64_t inserts = InsertsInStep();
+    budget_.AdvanceTo(now_ms_);
+    budget_.AddInserts(inserts);
+    if (pass_ != Budget::Pass::kNone) AdvancePass(inserts);
+    StartPass();
+    StartStep();
+    TakeColumns();
+  }
+
+  void AdvancePass(int64_t inserts) {
+    const int64_t before = lines_.folded_bytes();
+    if (lines_.Advance(inserts * budget_.LinesPerInsert(pass_))) {
+      if (pass_ == Budget::Pass::kFold) memory_.Shrink(lines_.bytes_needed());
+      pass_ = Budget::Pass::kNone;
+      budget_.PassEnded();
+    } else if (pass_ == Budget::Pass::kFold) {
+      const int64_t half = lines_.bytes_needed() / 2;
+      memory_.Discard(std::max(half, before / LineMemory::kChunkBytes * LineMemory::kChunkBytes),
+                      lines_.folded_bytes());
+    }
+  }
+
+  void StartPass() {
+    const Budget::Pass wanted = budget_.Wanted();
+    if (wanted == Budget::Pass::kNone) return;
+    if (wanted == Budget::Pass::kUnfold && !memory_.Grow(2 * lines_.bytes_needed())) {
+      budget_.UnfoldRefused();
+      return;
+    }
+    if (!lines_.idle()) lines_.AbandonSweep();
+    budget_.PassStarted(wanted);
+    pass_ = wanted;
+    const Cell dirty =
+        ColumnsFrom(budget_.future_column() + budget_.clean_columns() + 1, budget_.dirty_columns());
+    if (wanted == Budget::Pass::kSweep) lines_.BeginSweep(dirty);
+    if (wanted == Budget::Pass::kUnfold) lines_.BeginUnfold(dirty);
+    if (wanted == Budget::Pass::kFold) lines_.BeginFold(dirty);
+  }
+
+  // The bits of `count` columns from `first` on, around the ring.
+  static Cell ColumnsFrom(int first, int count) {
+    if (count == 0) return 0;
+    const Cell low = static_cast<Cell>(static_cast<Cell>(~Cell{0}) >> (Lines::kColumns - count));
+    return std::rotl(low, first % Lines::kColumns);
+  }
+
+  void TakeColumns() {
+    const int future = budget_.future_column();
+    const Cell in_future = ColumnsFrom(future, 1);
+    const Cell in_present = ColumnsFrom(future + Lines::kColumns - 1, 1);
+    even_ = future % 2 == 0 ? in_future : in_present;
+    odd_ = future % 2 == 0 ? in_present : in_future;
+    // Column j's bit stands for the pair (j, j - 1); the oldest live column has no older neighbour.
+    const int pairs = budget_.live_columns() - 1;
+    pairs_ = ColumnsFrom(future + Lines::kColumns - pairs + 1, pairs);
+  }
+
+  double Estimate() const {
+    const int future = budget_.future_column();
+    SlicedEstimate estimate(shape_, future, budget_.live_columns());
+    const int64_t samples = std::min(kStatusLines, lines_.lines());
+    // Even steps through the hash space meet every line of a small filter once.
+    const uint64_t step = ~uint64_t{0} / static_cast<uint64_t>(samples);
+    for (int64_t i = 0; i < samples; ++i) {
+      estimate.AddLine(lines_.OccupancyAt(static_cast<uint64_t>(i) * step + step / 2));
+    }
+    return estimate.Fpp();
+  }
+
+  const FilterOptions options_;
+  const SlicedShape shape_;
+  LineMemory memory_;
+  Lines lines_;
+  Budget budget_;
+  Budget::Pass pass_ = Budget::Pass::kNone;
+  int64_t now_ms_ = kNoStreamTime;
+  Cell pairs_ = 0;  // bit j: columns j and j - 1 are live
+  Cell even_ = 0;   // the even one of future and present
+  Cell odd_ = 0;
+  int64_t inserts_left_ = 0;  // in this step
+  int64_t step_inserts_ = 0;
+};
+
+// The lines to begin with, such that doublings lead to the whole limit.
+int64_t FirstLines(int64_t limit_bytes, int64_t line_bytes) {
+  int64_t lines = limit_bytes / line_bytes;
+  while (lines >= 2 * kFewestLines) lines /= 2;
+  return std::max(lines, kFewestLines);
+}
+
+template <int kLinesPerId>
+absl::StatusOr<std::unique_ptr<Filter>> Make(const FilterOptions& options, const SlicedShape& shape) {
+  using Fbf = SlicedFbf<uint16_t, kLinesPerId>;
+  constexpr int64_t kLineBytes = Fbf::Lines::kLineBytes;
+  const int64_t own_bytes = Fbf::OwnBytes();
+  const int64_t most_bytes = options.memory->limit_bytes() - own_bytes;
+  Budget::Options budget;
+  budget.horizon_ms = absl::ToInt64Milliseconds(options.horizon);
+  budget.columns = shape.columns;
+  budget.cap = SlicedCap(shape, options.target_fpp);
+  budget.at_memory_limit = options.at_memory_limit;
+  budget.lines = FirstLines(most_bytes, kLineBytes);
+  absl::StatusOr<LineMemory> memory =
+      LineMemory::Create(options.memory, budget.lines * kLineBytes, most_bytes);
+  if (!memory.ok()) return memory.status();
+  if (!options.memory->Reserve(own_bytes)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the memory limit of ", options.memory->limit_bytes(),
+                     " bytes leaves no room for a filter: raise it, or open fewer partitions"));
+  }
+  return std::make_unique<Fbf>(options, shape, budget, *std::move(memory));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Filter>> NewSlicedFbf(const FilterOptions& options) {
+  if (options.horizon < absl::Milliseconds(1) || options.horizon > absl::Milliseconds(kLatestMs)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("horizon: ", absl::FormatDuration(options.horizon),
+                     " cannot be kept; the shortest is 1ms, the longest some 36 million years"));
+  }
+  if (!(options.target_fpp >= 1e-12 && options.target_fpp <= 0.1)) {
+    return absl::InvalidArgumentError(absl::StrCat("target_fpp: ", options.target_fpp,
+                                                   " is not between 1e-12 and 0.1; the nearest that "
+                                                   "can be is ",
+                                                   options.target_fpp > 0.1 ? "0.1" : "1e-12"));
+  }
+  const SlicedShape shape = SlicedShapeFor(options.target_fpp);
+  switch (shape.lines_per_id) {
+    case 3:
+      return Make<3>(options, shape);
+    case 4:
+      return Make<4>(options, shape);
+    case 5:
+      return Make<5>(options, shape);
+    default:
+      return Make<6>(options, shape);
+  }
+}
+
+}  // namespace lethe

@@ -1,0 +1,27 @@
+// The sliced forgetful Bloom filter: the default engine.
+#ifndef LETHE_FILTER_SLICED_FBF_H_
+#define LETHE_FILTER_SLICED_FBF_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "lethe/filter.h"
+
+namespace lethe {
+
+// A forgetful Bloom filter (Subramanyam, Gupta, Leslie, Wang: "Idempotent Distributed Counters Using a
+// Forgetful Bloom Filter") with its generations as bits of a cell (sliced_lines.h), which sizes itself
+// (src/adapt/budget.h). It starts with some KiB and grows with its load, in place and without a stall: no
+// insertion does more than a few microseconds of such work, page faults aside.
+//
+// Where it departs from the paper: an id is looked for in pairs of neighbouring generations only, also at
+// both ends (an id of the present interval is in future and present; one that is in the oldest alone is
+// at the end of its time), so every term of the false-positive rate is a product of two.
+//
+// The engine of the options is not looked at. InvalidArgument for a horizon under a millisecond or a target
+// outside of 1e-12 to 0.1; ResourceExhausted if the memory budget has no room for the smallest filter.
+absl::StatusOr<std::unique_ptr<Filter>> NewSlicedFbf(const FilterOptions& options);
+
+}  // namespace lethe
+
+#endif  // LETHE_FILTER_SLICED_FBF_H_

@@ -1,0 +1,223 @@
+// The cells of a sliced forgetful Bloom filter: a list of Bloom filters turned on its side.
+//
+// Memory is an array of lines of 64 bytes, a line an array of cells, a cell a word with one bit for each
+// generation: all the bits at one place of all the Bloom filters lie in one word. So one look at an id's
+// cells answers for every generation at once, what is read is what an insertion writes, and a refresh
+// costs nothing but the clearing of one column of bits, which can be spread out.
+//
+// Even and odd generations (columns) use different cells of the same lines. Neighbours always differ in
+// parity, so an id in two neighbouring generations set two independent sets of bits, and the false
+// positives of the two are independent given the loads. (In the FBF paper all filters use the same hash
+// functions, so neighbours share the bits of a whole interval's ids.)
+//
+// Doubling the lines sends line i to 2i and 2i + 1, since an id's line is the high part of its hash times
+// the number of lines. Copied to both, every id stays where it is looked for (unfold); two neighbours ORed
+// into one undo it (fold). Both run in place, a few lines at a time, while ids go in and are looked up: an
+// id's line is the large one if the pass has it there, else the small one.
+#ifndef LETHE_FILTER_SLICED_LINES_H_
+#define LETHE_FILTER_SLICED_LINES_H_
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+
+#include "lethe/event.h"
+
+namespace lethe {
+
+// Invariant: an id that was set in a column is in it until that column was given to a pass for clearing.
+// At most one pass (sweep, unfold or fold) runs at a time. Memory is the owner's: it must hold
+// bytes_needed() and be zero at first. Thread safety: none; const methods may run together.
+template <typename Cell, int kLinesPerId>
+class SlicedLines {
+ public:
+  static constexpr int kColumns = 8 * sizeof(Cell);
+  static constexpr int64_t kLineBytes = 64;
+  static constexpr int kCells = kLineBytes / sizeof(Cell);
+  // Bits that an id sets in one column.
+  static constexpr int kBitsPerId = 2 * kLinesPerId;
+  // Columns 0, 2, 4, ...
+  static constexpr Cell kEvenColumns = static_cast<Cell>(0x5555555555555555u);
+
+  SlicedLines(void* memory, int64_t lines)
+      : memory_(static_cast<char*>(memory)), large_lines_(static_cast<uint64_t>(lines)) {}
+
+  // Where an id's bits are. Valid until the next step of a pass.
+  struct Places {
+    std::array<Cell*, kBitsPerId> even;
+    std::array<Cell*, kBitsPerId> odd;
+  };
+
+  void Prefetch(IdHash id) const {
+    for (int i = 0; i < kLinesPerId; ++i) __builtin_prefetch(Line(Word(id, i)), 1, 3);
+  }
+
+  Places Find(IdHash id) const {
+    Places places;
+    for (int i = 0; i < kLinesPerId; ++i) {
+      const uint64_t word = Word(id, i);
+      Cell* line = Line(word);
+      // The line took the high bits of the word; the product's high bits depend on all of them.
+      const uint64_t bits = word * 0x9E3779B97F4A7C15u;
+      SetPair(line, bits >> 32, &places.even[2 * i]);
+      SetPair(line, bits >> 48, &places.odd[2 * i]);
+    }
+    return places;
+  }
+
+  // One bit for each column that the id may be in.
+  static Cell Columns(const Places& places) {
+    Cell even = kEvenColumns;
+    Cell odd = static_cast<Cell>(~kEvenColumns);
+    for (int i = 0; i < kBitsPerId; ++i) {
+      even &= *places.even[i];
+      odd &= *places.odd[i];
+    }
+    return even | odd;
+  }
+
+  // Puts the id into an even and an odd column, each given as its bit.
+  static void Set(const Places& places, Cell even_column, Cell odd_column) {
+    for (int i = 0; i < kBitsPerId; ++i) {
+      *places.even[i] |= even_column;
+      *places.odd[i] |= odd_column;
+    }
+  }
+
+  // Each begins a pass in which the columns in `clear` lose all their bits; nothing may be set in them
+  // until it has ended. Unfold needs bytes_needed() x 2 first, fold an even number of lines.
+  void BeginSweep(Cell clear) {
+    keep_ = KeptBits(clear);
+    pass_ = Pass::kSweep;
+    swept_ = 0;
+  }
+  void BeginUnfold(Cell clear) {
+    keep_ = KeptBits(clear);
+    pass_ = Pass::kUnfold;
+    small_ = large_lines_;
+    large_lines_ *= 2;
+    shift_ = 1;
+  }
+  void BeginFold(Cell clear) {
+    keep_ = KeptBits(clear);
+    pass_ = Pass::kFold;
+    small_ = 0;
+    shift_ = 1;
+  }
+
+  // Takes the pass some lines further (small ones, in an unfold or fold). True when it has ended.
+  bool Advance(int64_t lines) {
+    const auto count = static_cast<uint64_t>(lines);
+    bool ended = true;
+    if (pass_ == Pass::kSweep) ended = Sweep(count);
+    if (pass_ == Pass::kUnfold) ended = Unfold(count);
+    if (pass_ == Pass::kFold) ended = Fold(count);
+    if (ended) pass_ = Pass::kNone;
+    return ended;
+  }
+
+  // A sweep that was begun need not be finished: the next pass clears the same columns.
+  void AbandonSweep() { pass_ = Pass::kNone; }
+
+  bool idle() const { return pass_ == Pass::kNone; }
+  // The lines; the larger number during an unfold or fold.
+  int64_t lines() const { return static_cast<int64_t>(large_lines_); }
+  int64_t bytes_needed() const { return lines() * kLineBytes; }
+  // During a fold, what lies from the middle of memory up to here is no longer read.
+  int64_t folded_bytes() const { return static_cast<int64_t>(2 * small_) * kLineBytes; }
+
+  // How many cells have a column's bit set, in the line of a hash word.
+  using Occupancy = std::array<uint8_t, kColumns>;
+  Occupancy OccupancyAt(uint64_t word) const {
+    const Cell* line = Line(word);
+    Occupancy occupancy{};
+    for (int cell = 0; cell < kCells; ++cell) {
+      for (int column = 0; column < kColumns; ++column) {
+        occupancy[column] = static_cast<uint8_t>(occupancy[column] + (line[cell] >> column & 1));
+      }
+    }
+    return occupancy;
+  }
+
+ private:
+  enum class Pass : uint8_t { kNone, kSweep, kUnfold, kFold };
+  using Words = std::array<uint64_t, 8>;
+
+  static uint64_t Word(IdHash id, int i) { return id.a + static_cast<uint64_t>(i) * (id.b | 1); }
+
+  Cell* Line(uint64_t word) const {
+    const auto large = static_cast<uint64_t>((static_cast<unsigned __int128>(word) * large_lines_) >> 64);
+    const uint64_t small = large >> shift_;
+    return reinterpret_cast<Cell*>(memory_ + (small < small_ ? small : large) * kLineBytes);
+  }
+
+  // Two different cells of a line, all pairs being equally likely.
+  static void SetPair(Cell* line, uint64_t bits, Cell** cells) {
+    const auto first = static_cast<uint32_t>(bits) & (kCells - 1);
+    const uint32_t apart = 1 + ((static_cast<uint32_t>(bits >> 5) & 0x7ff) * (kCells - 1) >> 11);
+    cells[0] = line + first;
+    cells[1] = line + (first ^ apart);
+  }
+
+  static uint64_t KeptBits(Cell clear) {
+    uint64_t kept = static_cast<Cell>(~clear);
+    for (int bits = kColumns; bits < 64; bits *= 2) kept |= kept << bits;
+    return kept;
+  }
+
+  char* At(uint64_t line) const { return memory_ + line * kLineBytes; }
+  Words Read(uint64_t line) const {
+    Words words;
+    memcpy(words.data(), At(line), kLineBytes);
+    for (uint64_t& word : words) word &= keep_;
+    return words;
+  }
+  void Write(uint64_t line, const Words& words) { memcpy(At(line), words.data(), kLineBytes); }
+
+  bool Sweep(uint64_t count) {
+    for (; count > 0 && swept_ < large_lines_; --count, ++swept_) Write(swept_, Read(swept_));
+    return swept_ == large_lines_;
+  }
+
+  // From the last line down, so that what is overwritten has been moved.
+  bool Unfold(uint64_t count) {
+    for (; count > 0 && small_ > 0; --count) {
+      --small_;
+      const Words words = Read(small_);
+      Write(2 * small_, words);
+      Write(2 * small_ + 1, words);
+    }
+    if (small_ > 0) return false;
+    shift_ = 0;
+    return true;
+  }
+
+  // From the first line up, for the same reason.
+  bool Fold(uint64_t count) {
+    for (; count > 0 && 2 * small_ < large_lines_; --count, ++small_) {
+      Words words = Read(2 * small_);
+      const Words other = Read(2 * small_ + 1);
+      for (size_t i = 0; i < words.size(); ++i) words[i] |= other[i];
+      Write(small_, words);
+    }
+    if (2 * small_ < large_lines_) return false;
+    large_lines_ /= 2;
+    small_ = 0;
+    shift_ = 0;
+    return true;
+  }
+
+  char* memory_;
+  uint64_t large_lines_;
+  // Ids whose line is below this in the small numbering are found there: all before an unfold, none
+  // before a fold, and none when no pass runs.
+  uint64_t small_ = 0;
+  int shift_ = 0;
+  Pass pass_ = Pass::kNone;
+  uint64_t swept_ = 0;
+  uint64_t keep_ = ~uint64_t{0};
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_FILTER_SLICED_LINES_H_

@@ -1,0 +1,268 @@
+// The filter command between pipes, as a program's user has it.
+#include "src/cli/filter_command.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <random>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/support/seed.h"
+
+namespace lethe {
+namespace {
+
+FilterCommandOptions Options(const std::string& id) {
+  FilterCommandOptions options;
+  options.id = IdSpec::Parse(id).value();
+  options.stage.horizon = absl::Hours(1);
+  options.stage.target_fpp = 1e-9;
+  options.stage.memory_limit_bytes = int64_t{256} << 20;
+  return options;
+}
+
+::testing::AssertionResult Says(absl::string_view text, absl::string_view part) {
+  if (absl::StrContains(text, part)) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "'" << text << "' does not say '" << part << "'";
+}
+
+// A running command with a pipe on either side.
+class Running {
+ public:
+  explicit Running(const FilterCommandOptions& options) {
+    EXPECT_EQ(pipe2(in_, O_CLOEXEC), 0);
+    EXPECT_EQ(pipe2(out_, O_CLOEXEC), 0);
+    thread_ = std::thread([this, options] {
+      status_ = RunFilter(options, in_[0], out_[1], summary_);
+      close(out_[1]);
+    });
+  }
+  ~Running() {
+    End().IgnoreError();
+    close(in_[0]);
+    if (out_[0] >= 0) close(out_[0]);
+  }
+
+  void Write(absl::string_view text) const {
+    for (size_t done = 0; done < text.size();) {
+      const ssize_t written = write(in_[1], text.data() + done, text.size() - done);
+      ASSERT_GT(written, 0);
+      done += static_cast<size_t>(written);
+    }
+  }
+  // Waits for so many bytes of output, or for all there will be.
+  std::string Read(size_t size) const {
+    std::string text(size, '\0');
+    size_t done = 0;
+    for (ssize_t got = 0; done < size && (got = read(out_[0], &text[done], size - done)) > 0;) {
+      done += static_cast<size_t>(got);
+    }
+    text.resize(done);
+    return text;
+  }
+  void CloseOutput() {
+    close(out_[0]);
+    out_[0] = -1;
+  }
+  void CloseInput() {
+    if (in_[1] >= 0) close(in_[1]);
+    in_[1] = -1;
+  }
+  absl::Status End() {
+    CloseInput();
+    if (thread_.joinable()) thread_.join();
+    return status_;
+  }
+  std::string summary() const { return summary_.str(); }
+
+ private:
+  int in_[2] = {-1, -1};
+  int out_[2] = {-1, -1};
+  absl::Status status_;
+  std::ostringstream summary_;
+  std::thread thread_;
+};
+
+struct Outcome {
+  std::string output;
+  std::string summary;
+  absl::Status status;
+};
+
+Outcome Filter(const FilterCommandOptions& options, const std::string& input) {
+  Running command(options);
+  std::thread feeder([&] {
+    command.Write(input);
+    command.CloseInput();
+  });
+  Outcome outcome;
+  outcome.output = command.Read(input.size() * 4 + 1000);  // up to the end
+  feeder.join();
+  outcome.status = command.End();
+  outcome.summary = command.summary();
+  return outcome;
+}
+
+TEST(FilterCommandTest, UniqueLinesPassInOrderAsTheyAre) {
+  const Outcome outcome =
+      Filter(Options("json:/id"),
+             "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\"}\r\n{ \"id\" : \"a\" }\n{\"id\":\"c\"}\n"
+             "{\"id\":\"b\"}\n{\"x\":1}\n\n{\"x\":1}\nnot json\n{\"id\":\"d\"}");
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+  EXPECT_EQ(outcome.output,
+            "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\"}\r\n{\"id\":\"c\"}\n"
+            "{\"x\":1}\n\n{\"x\":1}\nnot json\n{\"id\":\"d\"}");
+  EXPECT_TRUE(Says(outcome.summary, "lethe filter: 10 records in "));
+  EXPECT_TRUE(Says(outcome.summary, "unique                 4  passed"));
+  EXPECT_TRUE(Says(outcome.summary, "duplicates             2  dropped"));
+  EXPECT_TRUE(
+      Says(outcome.summary, "missing id             2  passed, first on line 6: json:/id is not there"));
+  EXPECT_TRUE(
+      Says(outcome.summary, "malformed              2  passed, first on line 7: the value is not JSON"));
+  EXPECT_TRUE(Says(outcome.summary, "target 1e-09"));
+}
+
+TEST(FilterCommandTest, WholeLinesAsIds) {
+  EXPECT_EQ(Filter(Options("value"), "a\nb\na\n\n\nb\r\nb").output, "a\nb\n\n\nb\r\n");
+}
+
+TEST(FilterCommandTest, NothingInNothingOut) {
+  const Outcome outcome = Filter(Options("value"), "");
+  EXPECT_TRUE(outcome.status.ok());
+  EXPECT_EQ(outcome.output, "");
+  EXPECT_TRUE(Says(outcome.summary, "lethe filter: 0 records"));
+}
+
+TEST(FilterCommandTest, TaggedDuplicatesStay) {
+  FilterCommandOptions options = Options("json:/id");
+  options.on_duplicate = FilterCommandOptions::OnDuplicate::kTag;
+  const Outcome outcome = Filter(options, "{\"id\":1}\n \t{ \"id\":1}\r\n{\"id\":1}");
+  EXPECT_EQ(outcome.output,
+            "{\"id\":1}\n \t{\"lethe.verdict\":\"duplicate\", \"id\":1}\r\n"
+            "{\"lethe.verdict\":\"duplicate\",\"id\":1}");
+  EXPECT_TRUE(Says(outcome.summary, "duplicates             2  passed, tagged"));
+  options.id = IdSpec::Parse("value").value();
+  EXPECT_EQ(Filter(options, "a\na\n{}\n{}\n{ }\n{ }\n\n\n \n \n").output,
+            "a\nlethe.verdict=duplicate\ta\n{}\n{\"lethe.verdict\":\"duplicate\"}\n"
+            "{ }\n{\"lethe.verdict\":\"duplicate\" }\n\n\n \nlethe.verdict=duplicate\t \n");
+  options.id = IdSpec::Parse("json:/0").value();
+  EXPECT_EQ(Filter(options, "[1]\n[1,{}]\n").output, "[1]\nlethe.verdict=duplicate\t[1,{}]\n");
+}
+
+// A tagged object is an object still, and says so.
+TEST(FilterCommandTest, TaggedObjectsAreJson) {
+  FilterCommandOptions options = Options("json:/id");
+  options.on_duplicate = FilterCommandOptions::OnDuplicate::kTag;
+  const std::string output = Filter(options, "{\"id\":\"x\",\"n\":[{}]}\n{\"id\":\"x\",\"n\":[{}]}\n").output;
+  RecordReader reader({.id = IdSpec::Parse("json:/lethe.verdict").value()});
+  const std::string second = output.substr(output.find('\n') + 1);
+  EXPECT_EQ(reader.Read({.key = std::nullopt, .value = second}).id, "sduplicate");
+}
+
+// tail -f: what can be told is told at once, though more may come.
+TEST(FilterCommandTest, OutputIsNotWithheldWhileTheInputPauses) {
+  Running command(Options("value"));
+  command.Write("a\n");
+  EXPECT_EQ(command.Read(2), "a\n");
+  command.Write("a\nb\nhalf");
+  EXPECT_EQ(command.Read(2), "b\n");
+  command.Write(" a line\n");
+  EXPECT_EQ(command.Read(12), "half a line\n");
+  EXPECT_TRUE(command.End().ok());
+}
+
+TEST(FilterCommandTest, EndsWellWhenNobodyReadsTheOutput) {
+  Running command(Options("value"));
+  command.Write("a\n");
+  EXPECT_EQ(command.Read(2), "a\n");
+  command.CloseOutput();
+  command.Write("b\n");
+  EXPECT_TRUE(command.End().ok());
+  EXPECT_TRUE(Says(command.summary(), "2 records"));
+}
+
+TEST(FilterCommandTest, AFullDeviceIsAnError) {
+  int in[2];
+  ASSERT_EQ(pipe2(in, O_CLOEXEC), 0);
+  const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  ASSERT_EQ(write(in[1], "a\n", 2), 2);
+  close(in[1]);
+  std::ostringstream summary;
+  const absl::Status status = RunFilter(Options("value"), in[0], full, summary);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_TRUE(Says(summary.str(), "1 records"));
+  close(full);
+  close(in[0]);
+}
+
+TEST(FilterCommandTest, DamagedInputEndsWithTheReasonAndASummary) {
+  const Outcome outcome = Filter(Options("value"), std::string("\x1f\x8b nonsense"));
+  EXPECT_EQ(outcome.status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_TRUE(Says(outcome.status.message(), "reading standard input"));
+  EXPECT_TRUE(Says(outcome.summary, "0 records"));
+}
+
+TEST(FilterCommandTest, RefusesWhatALineDoesNotHave) {
+  std::ostringstream summary;
+  for (const char* id : {"key", "header:id", "json:/a+key"}) {
+    const absl::Status status = RunFilter(Options(id), -1, -1, summary);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_TRUE(Says(status.message(), "a line has no key and no headers"));
+  }
+  FilterCommandOptions options = Options("json:/id");
+  options.time = Field::Parse("header:time").value();
+  EXPECT_TRUE(Says(RunFilter(options, -1, -1, summary).message(), "time 'header:time'"));
+  options = Options("json:/id");
+  options.stage.target_fpp = 2;
+  EXPECT_EQ(RunFilter(options, -1, -1, summary).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(RunFilter(FilterCommandOptions(), -1, -1, summary).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(summary.str(), "");
+}
+
+// With a time in the records, an id is forgotten when the records say so, whatever the clock says; lines
+// without an id move time too.
+TEST(FilterCommandTest, TimeIsTheRecords) {
+  FilterCommandOptions options = Options("json:/id");
+  options.time = Field::Parse("json:/t").value();
+  const auto filler = [](int64_t hour, const char* rest) {
+    std::string lines;
+    for (int i = 0; i < 101; ++i) absl::StrAppend(&lines, "{\"t\":", hour * 3'600'000 + i, rest, "}\n");
+    return lines;
+  };
+  const std::string same = "{\"id\":\"same\"}\n";
+  const std::string early = filler(0, "");
+  const std::string late = filler(100, "");
+  EXPECT_EQ(Filter(options, early + same + same).output, early + same);
+  EXPECT_EQ(Filter(options, early + same + late + same).output, early + same + late + same);
+}
+
+// Against a set that forgets nothing, in pieces of any size.
+TEST(FilterCommandTest, RandomLinesAgreeWithASet) {
+  std::mt19937_64 random(TestSeed());
+  std::string input;
+  std::string expected;
+  std::set<uint64_t> seen;
+  for (int i = 0; i < 100'000; ++i) {
+    const uint64_t id = random() % 60'000;
+    std::string line =
+        absl::StrCat("{\"n\":", i, ",\"id\":", id, ",\"pad\":\"", std::string(random() % 100, 'p'), "\"}\n");
+    if (random() % 50 == 0) line = absl::StrCat("{\"n\":", i, "}\n");
+    const bool has_id = absl::StrContains(line, "\"id\"");
+    input += line;
+    if (!has_id || seen.insert(id).second) expected += line;
+  }
+  const Outcome outcome = Filter(Options("json:/id"), input);
+  EXPECT_TRUE(outcome.status.ok());
+  EXPECT_EQ(outcome.output == expected, true) << outcome.summary;
+}
+
+}  // namespace
+}  // namespace lethe
