@@ -120,8 +120,8 @@ constexpr Setting<RunConfig> kSettings[] = {
      [](absl::string_view text, RunConfig& config) {
        return StoreField(Field::Parse(text), config.daemon.record.counter_delta);
      }},
-    {"counter.output", "TOPIC", "", false, "The compacted topic that the counters are written to",
-     "orders-by-country",
+    {"counter.output", "TOPIC", "", false,
+     "The topic that the counts are written to, one delta for each key in each commit", "orders-by-country",
      [](absl::string_view text, RunConfig& config) {
        return StoreTopic(text, config.daemon.counter_output);
      }},
