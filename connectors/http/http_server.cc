@@ -49,7 +49,7 @@ class Descriptor {
 };
 
 // Waits until `fd` is ready for `events`; false if `stop` or the deadline comes first.
-bool Wait(int fd, short events, int stop, Clock::time_point deadline) {
+bool Wait(int fd, decltype(pollfd::events) events, int stop, Clock::time_point deadline) {
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (left <= 0) return false;

@@ -48,9 +48,9 @@ httplib::Server::HandlerResponse Answer(const HttpRoutes& routes, const httplib:
     response.status = 404;
     response.set_content("There is nothing here.\n", "text/plain");
   } else {
-    HttpResponse answer = route->second();
+    const HttpResponse answer = route->second();
     response.status = answer.status;
-    response.set_content(std::move(answer.body), answer.content_type);
+    response.set_content(answer.body, answer.content_type);
     response.set_header("X-Content-Type-Options", "nosniff");
     response.set_header("Cache-Control", "no-store");
   }
@@ -68,10 +68,11 @@ class Responder::Parser : public httplib::Server {
     set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
       return Answer(routes_, request, response);
     });
-    set_exception_handler([](const httplib::Request&, httplib::Response& response, std::exception_ptr) {
-      response.status = 500;
-      response.set_content("The server failed to answer.\n", "text/plain");
-    });
+    set_exception_handler(
+        [](const httplib::Request&, httplib::Response& response, const std::exception_ptr&) {
+          response.status = 500;
+          response.set_content("The server failed to answer.\n", "text/plain");
+        });
   }
 
   std::string Respond(absl::string_view head) {

@@ -120,8 +120,8 @@ constexpr Setting<RunConfig> kSettings[] = {
      [](absl::string_view text, RunConfig& config) {
        return StoreField(Field::Parse(text), config.daemon.record.counter_delta);
      }},
-    {"counter.output", "TOPIC", "", false, "The compacted topic that the counters are written to",
-     "orders-by-country",
+    {"counter.output", "TOPIC", "", false,
+     "The topic that the counts are written to, one delta for each key in each commit", "orders-by-country",
      [](absl::string_view text, RunConfig& config) {
        return StoreTopic(text, config.daemon.counter_output);
      }},
@@ -241,10 +241,12 @@ absl::Status Assembler::AddFlags(const RunFlags& flags) {
       return absl::InvalidArgumentError("--kafka: expected NAME=VALUE, such as security.protocol=SSL");
     }
     const std::string place = absl::StrCat("--kafka ", name);
-    if (!seen.emplace(name, true).second)
+    if (!seen.emplace(name, true).second) {
       return absl::InvalidArgumentError(absl::StrCat(place, ": given twice"));
-    if (absl::Status status = SetProperty(name, property.substr(equals + 1), place); !status.ok())
+    }
+    if (absl::Status status = SetProperty(name, property.substr(equals + 1), place); !status.ok()) {
       return status;
+    }
   }
   config_.daemon.exit_at_end = flags.exit_at_end;
   return absl::OkStatus();

@@ -73,8 +73,9 @@ std::string WithoutQuotes(const std::string& message) {
            "if "
            "the * belongs to it";
   }
-  if (absl::StartsWith(message, "illegal document indicator in scalar"))
+  if (absl::StartsWith(message, "illegal document indicator in scalar")) {
     return "a quote is opened, and not closed";
+  }
   return absl::StrCat("not YAML: ", message.substr(0, message.find(':')));
 }
 
@@ -111,8 +112,9 @@ std::string ConfigEntry::Path() const { return section.empty() ? key : absl::Str
 
 absl::StatusOr<ConfigText> ReadConfigFile(const std::string& path) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
-  if (file == nullptr)
+  if (file == nullptr) {
     return absl::ErrnoToStatus(errno, absl::StrCat(path, ": the configuration cannot be read"));
+  }
   std::string yaml(kMaxFileBytes + 1, '\0');
   yaml.resize(std::fread(yaml.data(), 1, yaml.size(), file.get()));
   if (std::ferror(file.get()) != 0) {
@@ -152,9 +154,7 @@ absl::StatusOr<std::string> ExpandEnvironment(absl::string_view text) {
     absl::StrAppend(&expanded, text.substr(0, dollar));
     if (dollar == absl::string_view::npos) return expanded;
     text.remove_prefix(dollar + 1);
-    if (absl::ConsumePrefix(&text, "$")) {
-      expanded += '$';
-    } else if (absl::ConsumePrefix(&text, "{")) {
+    if (absl::ConsumePrefix(&text, "{")) {
       const size_t end = text.find('}');
       if (end == absl::string_view::npos) {
         return absl::InvalidArgumentError("a ${ without its }; write $${ if it is meant literally");
@@ -165,6 +165,7 @@ absl::StatusOr<std::string> ExpandEnvironment(absl::string_view text) {
       text.remove_prefix(end + 1);
     } else {
       expanded += '$';
+      absl::ConsumePrefix(&text, "$");
     }
   }
 }

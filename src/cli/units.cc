@@ -46,7 +46,7 @@ absl::string_view TakeWhile(absl::string_view& text, Belongs belongs) {
 }
 
 bool IsDigits(absl::string_view text) {
-  return TakeWhile(text, absl::ascii_isdigit).size() > 0 && text.empty();
+  return !TakeWhile(text, absl::ascii_isdigit).empty() && text.empty();
 }
 
 absl::Status Expected(absl::string_view what) {
@@ -101,8 +101,9 @@ absl::StatusOr<int64_t> ParseBytes(absl::string_view text) {
     return Expected("a size such as 512MiB, 1GiB, 2GB, or a number of bytes");
   }
   int64_t count = 0;
-  if (!absl::SimpleAtoi(digits, &count) || count > kMost / factor)
+  if (!absl::SimpleAtoi(digits, &count) || count > kMost / factor) {
     return Expected("a size of less than 8 EiB");
+  }
   return count * factor;
 }
 

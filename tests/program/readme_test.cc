@@ -1,0 +1,109 @@
+// What the README shows is what there is: its configurations load, and its program compiles and works.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "connectors/kafka/fixed_properties.h"
+#include "src/cli/config.h"
+
+// [example]
+#include <istream>
+#include <ostream>
+#include <string>
+
+#include "lethe/stage.h"
+
+// Copies lines, but none that was there within the last hour.
+absl::Status CopyUnique(std::istream& in, std::ostream& out) {
+  auto stage = lethe::DedupStage::Create({
+      .horizon = absl::Hours(1),
+      .target_fpp = 1e-6,
+      .memory_limit_bytes = 64 << 20,
+  });
+  if (!stage.ok()) return stage.status();
+  auto partition = (*stage)->Open("lines");
+  if (!partition.ok()) return partition.status();
+  for (std::string line; std::getline(in, line);) {
+    if ((*partition)->Judge(line, absl::Now()) == lethe::Verdict::kUnique) out << line << '\n';
+  }
+  return absl::OkStatus();
+}
+// [/example]
+
+namespace lethe {
+namespace {
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path);
+  EXPECT_TRUE(file.good()) << path;
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string Readme() { return ReadFile(LETHE_SOURCE_DIR "/README.md"); }
+
+// The fenced blocks of one language.
+std::vector<std::string> Blocks(const std::string& page, const std::string& language) {
+  std::vector<std::string> blocks;
+  const std::string fence = absl::StrCat("```", language, "\n");
+  for (size_t at = page.find(fence); at != std::string::npos; at = page.find(fence, at)) {
+    at += fence.size();
+    blocks.push_back(page.substr(at, page.find("```", at) - at));
+  }
+  return blocks;
+}
+
+TEST(Readme, ItsConfigurationsLoad) {
+  setenv("KAFKA_PASSWORD", "secret", 1);
+  const std::vector<std::string> blocks = Blocks(Readme(), "yaml");
+  ASSERT_EQ(blocks.size(), 2u);
+  for (const std::string& block : blocks) {
+    EXPECT_TRUE(MakeRunConfig(ConfigText{"README.md", block}, {}).ok())
+        << MakeRunConfig(ConfigText{"README.md", block}, {}).status();
+  }
+}
+
+TEST(Readme, ItsFullConfigurationHasEveryKeyAndTheDefaults) {
+  const std::string full = Blocks(Readme(), "yaml").at(1);
+  const absl::StatusOr<std::vector<ConfigEntry>> entries = ParseConfigText({"README.md", full});
+  ASSERT_TRUE(entries.ok()) << entries.status();
+  for (const Setting<RunConfig>& setting : RunSettings()) {
+    const auto entry = std::find_if(entries->begin(), entries->end(),
+                                    [&](const ConfigEntry& e) { return e.Path() == setting.key; });
+    ASSERT_NE(entry, entries->end()) << setting.key << " is not in the README's full configuration";
+    const bool depends = setting.key == "group" || setting.key == "instance";
+    if (!setting.fallback.empty() && !depends) {
+      EXPECT_EQ(entry->text, setting.fallback) << setting.key;
+    }
+  }
+}
+
+TEST(Readme, ItNamesTheReadersDuty) {
+  EXPECT_TRUE(absl::StrContains(Readme(), "`isolation.level=read_committed`"));
+}
+
+TEST(Readme, ItsProgramIsTheOneThatIsTested) {
+  const std::string source = ReadFile(__FILE__);
+  const std::string begin = "// [example]\n";
+  const size_t first = source.find(begin) + begin.size();
+  const std::string example = source.substr(first, source.find("// [/example]\n") - first);
+  EXPECT_EQ(Blocks(Readme(), "cpp"), std::vector<std::string>{example});
+}
+
+TEST(Readme, ItsProgramWorks) {
+  std::istringstream in("a\nb\na\n\nb\n\nc\n");
+  std::ostringstream out;
+  ASSERT_TRUE(CopyUnique(in, out).ok());
+  EXPECT_EQ(out.str(), "a\nb\n\nc\n");
+}
+
+}  // namespace
+}  // namespace lethe
