@@ -11,7 +11,7 @@
 #include "lethe/event.h"
 #include "lethe/filter.h"
 #include "lethe/status.h"
-#include "src/stage/pending_set.h"
+#include "src/filter/ordered_id_set.h"
 
 namespace lethe {
 
@@ -55,7 +55,7 @@ class Shard {
 
   mutable std::mutex mutex_;  // guards all that follows
   const std::unique_ptr<Filter> filter_;
-  PendingSet pending_;
+  OrderedIdSet<TimedId> pending_;
   std::vector<IdHash> asked_;  // scratch: what the filter is asked in JudgePending
   int64_t unique_ = 0;
   int64_t duplicates_ = 0;
