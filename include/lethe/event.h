@@ -31,9 +31,13 @@ IdHash HashId(absl::string_view id, uint64_t seed);
 
 // One event as the stage sees it. `time` is the record's timestamp; InfinitePast() means that it has
 // none, so that the record does not move stream time.
+//
+// `payload` is what the event says besides its id; default-constructed if there is none to compare. It is
+// read for the few ids that are audited, to find ids that unlike events share, and only during the call.
 struct Event {
   IdHash id;
   absl::Time time = absl::InfinitePast();
+  absl::string_view payload = {};
 };
 
 }  // namespace lethe

@@ -46,6 +46,11 @@ struct StageOptions {
 
   Engine engine = Engine::kSliced;
 
+  // The share of ids whose verdicts are checked by an exact set beside the filter (AuditStatus): 0 for
+  // none, 1 for all. What is outside of [0, 1] counts as its nearer end. An audited id takes up to 112
+  // bytes of the memory limit; if they are not there, the share is halved.
+  double audit_share = 1.0 / 256;
+
   // The seed of the ids' hash; a random one unless set. Set it only in tests: who knows it can aim
   // collisions at other people's ids.
   std::optional<uint64_t> hash_seed = std::nullopt;

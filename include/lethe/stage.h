@@ -89,7 +89,8 @@ class Partition {
   // Judges and remembers in one step, for callers that need no transaction.
   Verdict Judge(absl::string_view id, absl::Time time);
   // The same for a batch: several times faster. Spans of equal size (else the shorter counts). Allocates
-  // nothing outside of transactions; in one, not once it has seen its largest transaction.
+  // nothing outside of transactions; in one, not once it has seen its largest transaction. (Filter and
+  // audit grow with what they hold.)
   void Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts);
 
   // Begins a transaction. FailedPrecondition if one is open.

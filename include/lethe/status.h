@@ -53,6 +53,32 @@ struct FilterStatus {
   std::vector<AdaptationStep> steps;
 };
 
+// What the stage found out about its own verdicts, from the ids that it audits: a share of all ids, chosen by
+// their hash, of which an exact set remembers what was passed. Counts are since the partition was opened,
+// of events that were committed (or judged in one step).
+struct AuditStatus {
+  double share = 0;    // of the ids that are audited now; halved when memory is short
+  int64_t events = 0;  // judged, of audited ids: fresh ones, copies, and some of which nothing is learnt
+
+  int64_t fresh = 0;        // events whose id was not seen for so long that the filter cannot know it
+  int64_t false_drops = 0;  // of these, the ones called duplicates: good events lost
+  int64_t copies = 0;       // events whose id was passed within the horizon
+  int64_t missed = 0;       // of these, the ones called unique: copies that passed
+
+  int64_t compared = 0;            // copies of which both payloads are known
+  int64_t payload_mismatches = 0;  // of these, unlike the first: an id that is none, and events are lost
+
+  // The rate of false positives that this implies for all events: false_drops / fresh, and the interval
+  // that holds the true rate with a confidence of 99 % (Garwood's exact interval for a Poisson count:
+  // Clopper and Pearson's for rare events, and never narrower). [0, 1] before the first fresh event.
+  double fpp_measured = 0;
+  double fpp_low = 0;
+  double fpp_high = 1;
+
+  int64_t ids = 0;  // in the exact set
+  int64_t memory_bytes = 0;
+};
+
 // One partition of a stage. Counts are since it was opened.
 struct PartitionStatus {
   std::string name = "";
@@ -62,6 +88,7 @@ struct PartitionStatus {
   int64_t replayed = 0;    // inserted without a verdict
   int64_t pending = 0;     // passed in the open transaction
   FilterStatus filter;
+  AuditStatus audit;
 };
 
 }  // namespace lethe

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "lethe/event.h"
 #include "lethe/filter.h"
@@ -26,6 +27,15 @@ class RawArray {
   union {
     T values_[kSize];
   };
+};
+
+// The events of one shard in a batch, in their order.
+struct ShardEvents {
+  absl::Span<const TimedId> ids;
+  const Event* batch = nullptr;
+  const uint16_t* origins = nullptr;  // where in the batch each id came from; null: where it is
+
+  absl::string_view Payload(size_t i) const { return batch[origins == nullptr ? i : origins[i]].payload; }
 };
 
 // Groups up to kCapacity events by shard, keeping their order within each, in one pass of counting and one
@@ -67,29 +77,31 @@ class Batch {
     }
   }
 
-  // Calls visit(shard, ids) for each shard that has events.
+  // Calls visit(shard, events) for each shard that has events.
   template <typename Visit>
   void ForEachShard(Visit visit) {
-    ForEachGroup([&](size_t shard, size_t begin, size_t end) { visit(shard, Ids(begin, end)); });
+    ForEachGroup([&](size_t shard, size_t begin, size_t end) { visit(shard, Group(begin, end)); });
   }
 
-  // Calls judge(shard, ids, verdicts) for each shard that has events, and puts the verdicts where the
+  // Calls judge(shard, events, verdicts) for each shard that has events, and puts the verdicts where the
   // events were.
   template <typename Judge>
   void JudgeEachShard(absl::Span<Verdict> verdicts, Judge judge) {
     if (!grouped_) {
-      judge(only_shard_, Ids(0, events_.size()), verdicts);
+      judge(only_shard_, Group(0, events_.size()), verdicts);
       return;
     }
     ForEachGroup([&](size_t shard, size_t begin, size_t end) {
-      judge(shard, Ids(begin, end), absl::MakeSpan(verdicts_.data() + begin, end - begin));
+      judge(shard, Group(begin, end), absl::MakeSpan(verdicts_.data() + begin, end - begin));
     });
     for (size_t place = 0; place < events_.size(); ++place) verdicts[origins_[place]] = verdicts_[place];
   }
 
  private:
-  absl::Span<const TimedId> Ids(size_t begin, size_t end) {
-    return absl::MakeConstSpan(ids_.data() + begin, end - begin);
+  ShardEvents Group(size_t begin, size_t end) {
+    return {.ids = absl::MakeConstSpan(ids_.data() + begin, end - begin),
+            .batch = events_.data(),
+            .origins = grouped_ ? origins_.data() + begin : nullptr};
   }
 
   template <typename Visit>

@@ -38,11 +38,11 @@ void Partition::Impl::Judge(absl::Span<const Event> events, absl::Span<Verdict> 
     Batch batch(events.subspan(first, size), shards.size());
     const bool in_transaction = Stamp(&batch);
     batch.JudgeEachShard(verdicts.subspan(first, size),
-                         [&](size_t shard, absl::Span<const TimedId> ids, absl::Span<Verdict> answers) {
+                         [&](size_t shard, const ShardEvents& group, absl::Span<Verdict> answers) {
                            if (in_transaction) {
-                             shards[shard]->JudgePending(ids, answers);
+                             shards[shard]->JudgePending(group, answers);
                            } else {
-                             shards[shard]->Judge(ids, answers);
+                             shards[shard]->Judge(group, answers);
                            }
                          });
   });
@@ -60,7 +60,7 @@ absl::Status Partition::Impl::Replay(absl::Span<const Event> events) {
   ForEachChunk(events.size(), [&](size_t first, size_t size) {
     Batch batch(events.subspan(first, size), shards.size());
     Stamp(&batch);
-    batch.ForEachShard([&](size_t shard, absl::Span<const TimedId> ids) { shards[shard]->Replay(ids); });
+    batch.ForEachShard([&](size_t shard, const ShardEvents& group) { shards[shard]->Replay(group); });
   });
   return absl::OkStatus();
 }
@@ -128,7 +128,8 @@ PartitionStatus Partition::Impl::Status() const {
           .duplicates = all.duplicates,
           .replayed = all.replayed,
           .pending = all.pending,
-          .filter = all.filter};
+          .filter = all.filter,
+          .audit = all.audit};
 }
 
 absl::Time Partition::Impl::StreamTimeNow() const {

@@ -4,47 +4,65 @@
 
 namespace lethe {
 
-void Shard::Judge(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) {
-  const std::lock_guard lock(mutex_);
-  filter_->TestAndInsert(ids, verdicts);
-  const auto duplicates = std::count(verdicts.begin(), verdicts.end(), Verdict::kDuplicate);
-  duplicates_ += duplicates;
-  unique_ += static_cast<int64_t>(ids.size()) - duplicates;
-}
+Shard::Shard(std::unique_ptr<Filter> filter, const StageOptions& options, MemoryBudget* memory)
+    : filter_(std::move(filter)), audit_(options.audit_share, options.horizon, filter_.get(), memory) {}
 
-void Shard::JudgePending(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) {
+void Shard::Judge(const ShardEvents& events, absl::Span<Verdict> verdicts) {
   const std::lock_guard lock(mutex_);
-  asked_.clear();
-  for (const TimedId& timed : ids) asked_.push_back(timed.id);
-  filter_->Contains(asked_, verdicts);
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (verdicts[i] == Verdict::kUnique && !pending_.Insert(ids[i])) verdicts[i] = Verdict::kDuplicate;
-    if (verdicts[i] == Verdict::kDuplicate) ++pending_duplicates_;
+  filter_->TestAndInsert(events.ids, verdicts);
+  for (size_t i = 0; i < events.ids.size(); ++i) {
+    const TimedId& timed = events.ids[i];
+    ++(verdicts[i] == Verdict::kUnique ? unique_ : duplicates_);
+    audit_.AdvanceTo(timed.stream_time_ms);
+    if (audit_.Audits(timed.id)) audit_.Judged(timed, verdicts[i], events.Payload(i));
   }
 }
 
-void Shard::Replay(absl::Span<const TimedId> ids) {
+void Shard::JudgePending(const ShardEvents& events, absl::Span<Verdict> verdicts) {
   const std::lock_guard lock(mutex_);
-  filter_->Insert(ids);
-  replayed_ += static_cast<int64_t>(ids.size());
+  asked_.clear();
+  for (const TimedId& timed : events.ids) asked_.push_back(timed.id);
+  filter_->Contains(asked_, verdicts);
+  for (size_t i = 0; i < events.ids.size(); ++i) {
+    const TimedId& timed = events.ids[i];
+    if (verdicts[i] == Verdict::kUnique && !pending_.Insert(timed)) verdicts[i] = Verdict::kDuplicate;
+    if (verdicts[i] == Verdict::kDuplicate) ++pending_duplicates_;
+    if (audit_.Audits(timed.id)) audit_.JudgedPending(timed, verdicts[i], events.Payload(i));
+  }
+}
+
+void Shard::Replay(const ShardEvents& events) {
+  const std::lock_guard lock(mutex_);
+  filter_->Insert(events.ids);
+  for (size_t i = 0; i < events.ids.size(); ++i) {
+    const TimedId& timed = events.ids[i];
+    audit_.AdvanceTo(timed.stream_time_ms);
+    if (audit_.Audits(timed.id)) audit_.Replayed(timed, events.Payload(i));
+  }
+  replayed_ += static_cast<int64_t>(events.ids.size());
 }
 
 void Shard::Forget(IdHash id) {
   const std::lock_guard lock(mutex_);
-  pending_.Forget(id);
+  if (pending_.Forget(id)) audit_.Forget(id);
 }
 
 void Shard::Commit(int64_t stream_time_ms) {
   const std::lock_guard lock(mutex_);
-  filter_->Insert(pending_.InOrder());
+  const absl::Span<const TimedId> ids = pending_.InOrder();
+  filter_->Insert(ids);
   filter_->AdvanceTo(stream_time_ms);
-  unique_ += static_cast<int64_t>(pending_.size());
+  for (const TimedId& timed : ids) audit_.AdvanceTo(timed.stream_time_ms);
+  audit_.AdvanceTo(stream_time_ms);
+  audit_.Commit();
+  unique_ += static_cast<int64_t>(ids.size());
   duplicates_ += pending_duplicates_;
   EndTransaction();
 }
 
 void Shard::Abort() {
   const std::lock_guard lock(mutex_);
+  audit_.Abort();
   EndTransaction();
 }
 
@@ -56,6 +74,7 @@ void Shard::EndTransaction() {
 void Shard::AdvanceTo(int64_t stream_time_ms) {
   const std::lock_guard lock(mutex_);
   filter_->AdvanceTo(stream_time_ms);
+  audit_.AdvanceTo(stream_time_ms);
 }
 
 int64_t Shard::pending_bytes() const {
@@ -69,11 +88,13 @@ ShardStatus Shard::Status() const {
           .duplicates = duplicates_,
           .replayed = replayed_,
           .pending = static_cast<int64_t>(pending_.size()),
-          .filter = filter_->Status()};
+          .filter = filter_->Status(),
+          .audit = audit_.Status()};
 }
 
 ShardStatus MergeShards(absl::Span<const ShardStatus> shards) {
   ShardStatus all;
+  std::vector<AuditStatus> audits;
   all.filter.window = absl::InfiniteDuration();
   const double share = 1.0 / static_cast<double>(shards.size());
   for (const ShardStatus& shard : shards) {
@@ -81,6 +102,7 @@ ShardStatus MergeShards(absl::Span<const ShardStatus> shards) {
     all.duplicates += shard.duplicates;
     all.replayed += shard.replayed;
     all.pending += shard.pending;
+    audits.push_back(shard.audit);
     const FilterStatus& one = shard.filter;
     FilterStatus& sum = all.filter;
     sum.past_generations = std::max(sum.past_generations, one.past_generations);
@@ -96,6 +118,7 @@ ShardStatus MergeShards(absl::Span<const ShardStatus> shards) {
     sum.refreshes += one.refreshes;
     sum.limit_hits += one.limit_hits;
   }
+  all.audit = MergeAudits(audits);
   return all;
 }
 

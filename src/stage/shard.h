@@ -1,4 +1,4 @@
-// A part of a partition: a filter, the ids that are pending on top of it, and their lock.
+// A part of a partition: a filter, its audit, the ids that are pending on top of it, and their lock.
 #ifndef LETHE_SRC_STAGE_SHARD_H_
 #define LETHE_SRC_STAGE_SHARD_H_
 
@@ -10,8 +10,12 @@
 #include "absl/types/span.h"
 #include "lethe/event.h"
 #include "lethe/filter.h"
+#include "lethe/memory_budget.h"
+#include "lethe/options.h"
 #include "lethe/status.h"
-#include "src/stage/pending_set.h"
+#include "src/filter/ordered_id_set.h"
+#include "src/fpp/audit.h"
+#include "src/stage/batch.h"
 
 namespace lethe {
 
@@ -22,6 +26,7 @@ struct ShardStatus {
   int64_t replayed = 0;
   int64_t pending = 0;
   FilterStatus filter;
+  AuditStatus audit;
 };
 
 // Invariant: the filter holds ids of committed events only, and its time is not beyond the stream time of
@@ -31,14 +36,14 @@ struct ShardStatus {
 // Thread-safe: each method takes the lock once.
 class Shard {
  public:
-  explicit Shard(std::unique_ptr<Filter> filter) : filter_(std::move(filter)) {}
+  Shard(std::unique_ptr<Filter> filter, const StageOptions& options, MemoryBudget* memory);
 
   // Outside of a transaction: judges and remembers in one step.
-  void Judge(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts);
+  void Judge(const ShardEvents& events, absl::Span<Verdict> verdicts);
   // In a transaction: judges against filter and pending set, and changes the latter only.
-  void JudgePending(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts);
+  void JudgePending(const ShardEvents& events, absl::Span<Verdict> verdicts);
   // Remembers without judging.
-  void Replay(absl::Span<const TimedId> ids);
+  void Replay(const ShardEvents& events);
   // Takes an id out of the pending set, if it is there.
   void Forget(IdHash id);
 
@@ -55,7 +60,8 @@ class Shard {
 
   mutable std::mutex mutex_;  // guards all that follows
   const std::unique_ptr<Filter> filter_;
-  PendingSet pending_;
+  Audit audit_;  // of filter_
+  OrderedIdSet<TimedId> pending_;
   std::vector<IdHash> asked_;  // scratch: what the filter is asked in JudgePending
   int64_t unique_ = 0;
   int64_t duplicates_ = 0;

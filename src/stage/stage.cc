@@ -50,7 +50,7 @@ absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view na
                           absl::StrCat("partition ", name, ", shard ", i + 1, " of ", options_.shards, ": ",
                                        filter.status().message()));
     }
-    shards.push_back(std::make_unique<Shard>(*std::move(filter)));
+    shards.push_back(std::make_unique<Shard>(*std::move(filter), options_, &memory_));
   }
   return std::unique_ptr<Partition>(
       new Partition(std::make_unique<Partition::Impl>(std::string(name), hash_seed_, std::move(shards))));

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <new>
+#include <tuple>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -27,12 +28,16 @@ namespace {
 
 constexpr size_t kBatch = 3000;
 
-class StageAllocationTest : public testing::TestWithParam<int> {};
+// Shards, and the share of ids that are audited.
+class StageAllocationTest : public testing::TestWithParam<std::tuple<int, double>> {};
 
-INSTANTIATE_TEST_SUITE_P(Shards, StageAllocationTest, testing::Values(1, 16));
+INSTANTIATE_TEST_SUITE_P(Shards, StageAllocationTest,
+                         testing::Combine(testing::Values(1, 16), testing::Values(0.0, 1.0)));
 
 TEST_P(StageAllocationTest, NoneOnceTheLargestTransactionWasSeen) {
-  auto stage = *DedupStage::Create({.shards = GetParam()}, ExactFilter::Factory(20 * kBatch));
+  const auto [shards, audit_share] = GetParam();
+  auto stage =
+      *DedupStage::Create({.shards = shards, .audit_share = audit_share}, ExactFilter::Factory(20 * kBatch));
   auto partition = *stage->Open("p");
   std::vector<Event> events(kBatch);
   std::vector<Verdict> verdicts(kBatch);
@@ -61,17 +66,20 @@ TEST_P(StageAllocationTest, NoneOnceTheLargestTransactionWasSeen) {
       transaction.Judge(events, absl::MakeSpan(verdicts));
     }
   }
-  const int64_t before = allocations;
-  for (int i = 0; i < 3; ++i) {
-    fill();
-    transact(false);
-    transact(true);
-    fill();
-    partition->Judge(events, absl::MakeSpan(verdicts));
-    partition->Judge("a single one", absl::FromUnixMillis(1));
+  // The audit grows as a filter does, with what it holds: by doubling, at 2^14 ids and then not before 2^15.
+  for (int i = 0; i < 6; ++i) {
     fill();
     ASSERT_TRUE(partition->Replay(events).ok());
   }
+  const int64_t before = allocations;
+  fill();
+  transact(false);
+  transact(true);
+  fill();
+  partition->Judge(events, absl::MakeSpan(verdicts));
+  partition->Judge("a single one", absl::FromUnixMillis(1));
+  fill();
+  ASSERT_TRUE(partition->Replay(events).ok());
   EXPECT_EQ(allocations, before);
 }
 

@@ -1,4 +1,4 @@
-#include "src/stage/pending_set.h"
+#include "src/filter/ordered_id_set.h"
 
 #include <algorithm>
 #include <random>
@@ -6,16 +6,19 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "lethe/filter.h"
 #include "tests/support/seed.h"
 
 namespace lethe {
 namespace {
 
+using IdSet = OrderedIdSet<TimedId>;
+
 IdHash Id(uint64_t i) { return {i * 0x9e3779b97f4a7c15, (i + 1) * 0xd1342543de82ef95}; }
 
-TEST(PendingSetTest, HoldsIdsInOrderOfInsertion) {
-  PendingSet set;
-  EXPECT_FALSE(set.Contains(Id(1)));
+TEST(OrderedIdSetTest, HoldsIdsInOrderOfInsertion) {
+  IdSet set;
+  EXPECT_FALSE(set.Find(Id(1)));
   for (int i = 0; i < 1000; ++i) EXPECT_TRUE(set.Insert({Id(static_cast<uint64_t>(i)), i}));
   for (uint64_t i = 0; i < 1000; ++i) EXPECT_FALSE(set.Insert({Id(i), 7}));
   ASSERT_EQ(set.InOrder().size(), 1000u);
@@ -25,50 +28,59 @@ TEST(PendingSetTest, HoldsIdsInOrderOfInsertion) {
   }
 }
 
-TEST(PendingSetTest, AForgottenIdComesBackInItsNewPlace) {
-  PendingSet set;
+TEST(OrderedIdSetTest, AForgottenIdComesBackInItsNewPlace) {
+  IdSet set;
   for (uint64_t i = 0; i < 5; ++i) set.Insert({Id(i), 0});
   EXPECT_TRUE(set.Forget(Id(1)));
   EXPECT_FALSE(set.Forget(Id(1)));
   EXPECT_FALSE(set.Forget(Id(99)));
-  EXPECT_FALSE(set.Contains(Id(1)));
+  EXPECT_FALSE(set.Find(Id(1)));
   EXPECT_EQ(set.size(), 4u);
   EXPECT_TRUE(set.Insert({Id(1), 5}));
   EXPECT_TRUE(set.Forget(Id(3)));
   ASSERT_EQ(set.InOrder().size(), 4u);
   EXPECT_EQ(set.InOrder()[3].id, Id(1));
-  EXPECT_TRUE(set.Contains(Id(1)));  // also after the places have shifted
+  EXPECT_TRUE(set.Find(Id(1)));  // also after the places have shifted
   EXPECT_FALSE(set.Insert({Id(4), 6}));
 }
 
-TEST(PendingSetTest, IdsWithEqualTagsAndSlotsAreTold) {
-  PendingSet set;
+TEST(OrderedIdSetTest, IdsWithEqualTagsAndSlotsAreTold) {
+  IdSet set;
   for (uint64_t i = 0; i < 500; ++i) EXPECT_TRUE(set.Insert({{.a = i << 40, .b = 0}, 0}));
-  for (uint64_t i = 0; i < 1000; ++i) EXPECT_EQ(set.Contains({.a = i << 40, .b = 0}), i < 500);
+  for (uint64_t i = 0; i < 1000; ++i) EXPECT_EQ((set.Find({.a = i << 40, .b = 0}) != nullptr), i < 500);
 }
 
-TEST(PendingSetTest, BytesAreThoseOfThePresentContent) {
-  PendingSet set;
+TEST(OrderedIdSetTest, BytesAreThoseOfThePresentContent) {
+  IdSet set;
   for (uint64_t i = 0; i < 100'000; ++i) set.Insert({Id(i), 0});
-  EXPECT_EQ(set.bytes(), 100'000 * PendingSet::kBytesPerId);
+  EXPECT_EQ(set.bytes(), 100'000 * IdSet::kBytesPerId);
   set.Clear();
   EXPECT_EQ(set.bytes(), 0);
   set.Insert({Id(1), 0});
-  EXPECT_EQ(set.bytes(), PendingSet::kBytesPerId);
+  EXPECT_EQ(set.bytes(), IdSet::kBytesPerId);
 }
 
-TEST(PendingSetTest, EpochsThatWrapBringNothingBack) {
-  PendingSet set;
+TEST(OrderedIdSetTest, KeepsWhatIsToBeKept) {
+  IdSet set;
+  for (int i = 0; i < 1000; ++i) set.Insert({Id(static_cast<uint64_t>(i)), i});
+  set.Forget(Id(998));
+  set.KeepIf([](const TimedId& entry) { return entry.stream_time_ms >= 900; });
+  EXPECT_EQ(set.places(), 99u);
+  for (uint64_t i = 0; i < 1000; ++i) EXPECT_EQ(set.Find(Id(i)) != nullptr, i >= 900 && i != 998);
+}
+
+TEST(OrderedIdSetTest, EpochsThatWrapBringNothingBack) {
+  IdSet set;
   set.Insert({Id(0), 0});
   for (int epoch = 0; epoch < 70'000; ++epoch) {
     set.Clear();
-    ASSERT_FALSE(set.Contains(Id(0))) << epoch;
+    ASSERT_FALSE(set.Find(Id(0))) << epoch;
   }
 }
 
-TEST(PendingSetTest, AgreesWithAnExactSet) {
+TEST(OrderedIdSetTest, AgreesWithAnExactSet) {
   std::mt19937_64 random(TestSeed());
-  PendingSet set;
+  IdSet set;
   for (int round = 0; round < 200; ++round) {
     std::vector<uint64_t> order;  // the ids that are in the set
     const auto at = [&](uint64_t id) { return std::find(order.begin(), order.end(), id); };
@@ -76,7 +88,7 @@ TEST(PendingSetTest, AgreesWithAnExactSet) {
     for (int step = 0; step < 400; ++step) {
       const uint64_t id = random() % ids;
       const bool in = at(id) != order.end();
-      ASSERT_EQ(set.Contains(Id(id)), in);
+      ASSERT_EQ((set.Find(Id(id)) != nullptr), in);
       if (random() % 4 == 0) {
         ASSERT_EQ(set.Forget(Id(id)), in);
         if (in) order.erase(at(id));

@@ -1,0 +1,194 @@
+#include "src/fpp/audit.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/fpp/confidence.h"
+#include "xxhash.h"
+
+namespace lethe {
+namespace {
+
+constexpr uint32_t kAllIds = 1 << 16;
+constexpr size_t kFewestPlaces = 64;
+constexpr double kConfidence = 0.99;
+// Keeps twice a window from overflowing.
+constexpr int64_t kLongestWindowMs = int64_t{1} << 60;
+
+uint32_t Threshold(double share) {
+  if (!(share > 0)) return 0;
+  return static_cast<uint32_t>(std::ceil(std::min(share, 1.0) * kAllIds));
+}
+
+uint64_t HashPayload(absl::string_view payload) {
+  if (payload.data() == nullptr) return 0;
+  const uint64_t hash = XXH3_64bits(payload.data(), payload.size());
+  return hash == 0 ? 1 : hash;
+}
+
+void SetRate(AuditStatus* status) {
+  if (status->fresh == 0) return;
+  status->fpp_measured = static_cast<double>(status->false_drops) / static_cast<double>(status->fresh);
+  const Interval interval = RateInterval(status->false_drops, status->fresh, kConfidence);
+  status->fpp_low = interval.low;
+  status->fpp_high = interval.high;
+}
+
+}  // namespace
+
+Audit::Audit(double share, absl::Duration horizon, const Filter* filter, MemoryBudget* memory)
+    : horizon_ms_(absl::ToInt64Milliseconds(horizon)),
+      filter_(filter),
+      memory_(memory),
+      threshold_(Threshold(share)),
+      fades_ms_(2 * horizon_ms_) {}
+
+Audit::~Audit() { memory_->Release(seen_.BytesFor(capacity_)); }
+
+Audit::Seen Audit::See(const TimedId& timed, bool passed, absl::string_view payload) {
+  return {.id = timed.id,
+          .stream_time_ms = timed.stream_time_ms,
+          .payload = HashPayload(payload),
+          .passed = passed};
+}
+
+void Audit::Judged(const TimedId& timed, Verdict verdict, absl::string_view payload) {
+  const Seen event = See(timed, verdict == Verdict::kUnique, payload);
+  if (Count(seen_.Find(timed.id), event, &counts_)) Remember(event);
+}
+
+void Audit::JudgedPending(const TimedId& timed, Verdict verdict, absl::string_view payload) {
+  const Seen event = See(timed, verdict == Verdict::kUnique, payload);
+  const Seen* const pending = pending_.Find(timed.id);
+  if (pending != nullptr) {
+    ++pending_counts_.events;
+    if (pending->passed) CountCopy(*pending, event, &pending_counts_);
+  } else if (Count(seen_.Find(timed.id), event, &pending_counts_)) {
+    pending_.Insert(event);
+  }
+}
+
+void Audit::Replayed(const TimedId& timed, absl::string_view payload) { Remember(See(timed, true, payload)); }
+
+bool Audit::Count(const Seen* before, const Seen& event, Counts* counts) {
+  ++counts->events;
+  if (before != nullptr) {
+    const bool in_horizon = AgeMs(*before, std::max(now_ms_, event.stream_time_ms)) <= horizon_ms_;
+    if (before->passed && in_horizon) {
+      CountCopy(*before, event, counts);
+      return event.passed;
+    }
+    // The filter's window can have become longer since it was last asked. Asking is dear, so only where it
+    // matters.
+    if (AgeMs(*before, now_ms_) > fades_ms_ && !event.passed) MeasureFading();
+    if (AgeMs(*before, now_ms_) <= fades_ms_) return event.passed;
+  }
+  ++counts->fresh;
+  if (!event.passed) ++counts->false_drops;
+  return true;
+}
+
+void Audit::CountCopy(const Seen& first, const Seen& event, Counts* counts) {
+  ++counts->copies;
+  if (event.passed) ++counts->missed;
+  if (first.payload == 0 || event.payload == 0) return;
+  ++counts->compared;
+  if (first.payload != event.payload) ++counts->payload_mismatches;
+}
+
+void Audit::Remember(const Seen& seen) {
+  seen_.Forget(seen.id);  // it comes again, at the end of the order
+  if (MakeRoom() && Audits(seen.id)) seen_.Insert(seen);
+}
+
+bool Audit::MakeRoom() {
+  if (seen_.places() < capacity_) return true;
+  MeasureFading();
+  seen_.KeepIf([this](const Seen& seen) { return AgeMs(seen, now_ms_) <= fades_ms_; });
+  // A set that stays nearly full would be looked through again and again.
+  if (capacity_ > 0 && seen_.size() <= capacity_ / 2) return true;
+  if (Grow()) return true;
+  while (threshold_ > 0 && seen_.size() > capacity_ / 2) HalveShare();
+  if (capacity_ == 0) threshold_ = 0;
+  return threshold_ > 0;
+}
+
+bool Audit::Grow() {
+  const size_t larger = std::max(kFewestPlaces, 2 * capacity_);
+  // Old and new are there together for a moment.
+  if (!memory_->Reserve(seen_.BytesFor(larger))) return false;
+  seen_.Reserve(larger);
+  memory_->Release(seen_.BytesFor(capacity_));
+  capacity_ = larger;
+  return true;
+}
+
+void Audit::HalveShare() {
+  threshold_ /= 2;
+  seen_.KeepIf([this](const Seen& seen) { return Audits(seen.id); });
+}
+
+void Audit::Commit() {
+  for (const Seen& seen : pending_.InOrder()) {
+    if (Audits(seen.id)) Remember(seen);
+  }
+  counts_.events += pending_counts_.events;
+  counts_.fresh += pending_counts_.fresh;
+  counts_.false_drops += pending_counts_.false_drops;
+  counts_.copies += pending_counts_.copies;
+  counts_.missed += pending_counts_.missed;
+  counts_.compared += pending_counts_.compared;
+  counts_.payload_mismatches += pending_counts_.payload_mismatches;
+  Abort();
+}
+
+void Audit::Abort() {
+  pending_.Clear();
+  pending_counts_ = {};
+}
+
+int64_t Audit::AgeMs(const Seen& seen, int64_t now_ms) const {
+  const int64_t seen_ms = seen.stream_time_ms == kNoStreamTime ? first_ms_ : seen.stream_time_ms;
+  if (seen_ms == kNoStreamTime || now_ms == kNoStreamTime) return 0;
+  return std::max<int64_t>(0, now_ms - seen_ms);
+}
+
+void Audit::MeasureFading() {
+  const int64_t window_ms = absl::ToInt64Milliseconds(filter_->Status().window);
+  fades_ms_ = 2 * std::clamp(window_ms, horizon_ms_, kLongestWindowMs);
+}
+
+AuditStatus Audit::Status() const {
+  AuditStatus status{.share = static_cast<double>(threshold_) / kAllIds,
+                     .events = counts_.events,
+                     .fresh = counts_.fresh,
+                     .false_drops = counts_.false_drops,
+                     .copies = counts_.copies,
+                     .missed = counts_.missed,
+                     .compared = counts_.compared,
+                     .payload_mismatches = counts_.payload_mismatches,
+                     .ids = static_cast<int64_t>(seen_.size()),
+                     .memory_bytes = seen_.BytesFor(capacity_)};
+  SetRate(&status);
+  return status;
+}
+
+AuditStatus MergeAudits(absl::Span<const AuditStatus> audits) {
+  AuditStatus all;
+  for (const AuditStatus& audit : audits) {
+    all.share += audit.share / static_cast<double>(audits.size());
+    all.events += audit.events;
+    all.fresh += audit.fresh;
+    all.false_drops += audit.false_drops;
+    all.copies += audit.copies;
+    all.missed += audit.missed;
+    all.compared += audit.compared;
+    all.payload_mismatches += audit.payload_mismatches;
+    all.ids += audit.ids;
+    all.memory_bytes += audit.memory_bytes;
+  }
+  SetRate(&all);
+  return all;
+}
+
+}  // namespace lethe

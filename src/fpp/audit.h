@@ -1,0 +1,112 @@
+// The audit: what the filter's verdicts cost, measured on the real traffic.
+#ifndef LETHE_SRC_FPP_AUDIT_H_
+#define LETHE_SRC_FPP_AUDIT_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "lethe/event.h"
+#include "lethe/filter.h"
+#include "lethe/memory_budget.h"
+#include "lethe/status.h"
+#include "src/filter/ordered_id_set.h"
+
+namespace lethe {
+
+// Follows one filter and remembers exactly which of the audited ids were seen, when, with which payload, and
+// whether they were passed; compares every verdict on such an id with that. It is told of all that happens to
+// the filter and in transactions, in the same order, and never changes a verdict.
+//
+// An event is one of three. A *copy*: its id was passed within the horizon, by the event's stream time; if
+// it is called unique, it was missed. *Fresh*: its id was not seen, or so long ago, by the filter's own
+// time, that the filter must have forgotten it; if it is called a duplicate, a good event is lost. In
+// between, nothing is learnt of it: past the horizon the filter may say either, and a second copy of a good
+// event that was lost gets the answer of the first, so to count it as another would tell a wrong rate. "So
+// long ago" is twice the filter's present window: past its end an id fades for an interval or two.
+//
+// Memory comes from the budget, in steps that double: 56 bytes per place, of which at least half are in
+// use at first. When the set is full, ids that were forgotten are removed; then it grows; where the budget
+// refuses that, the audited share is halved, as often as it takes, and half of the ids leave. A rate is the
+// same for any share, so the counts go on.
+//
+// Invariant: every audited id that was seen within the horizon is in the exact set (or pending).
+// Thread-compatible; the filter and the budget outlive it.
+class Audit {
+ public:
+  Audit(double share, absl::Duration horizon, const Filter* filter, MemoryBudget* memory);
+  ~Audit();
+  Audit(const Audit&) = delete;
+  Audit& operator=(const Audit&) = delete;
+
+  // By bits 9 to 24 of b: not those that choose shards, nor those from which filters take lines.
+  bool Audits(IdHash id) const { return ((id.b >> 9) & 0xffff) < threshold_; }
+
+  // The filter's time has moved.
+  void AdvanceTo(int64_t stream_time_ms) {
+    if (stream_time_ms <= now_ms_) return;
+    if (now_ms_ == kNoStreamTime) first_ms_ = stream_time_ms;
+    now_ms_ = stream_time_ms;
+  }
+
+  // What follows is for ids that it audits. Judged outside of a transaction; the filter is at its time.
+  void Judged(const TimedId& timed, Verdict verdict, absl::string_view payload);
+  // Judged in the open transaction, against the filter and what is pending.
+  void JudgedPending(const TimedId& timed, Verdict verdict, absl::string_view payload);
+  void Replayed(const TimedId& timed, absl::string_view payload);
+  void Forget(IdHash id) { pending_.Forget(id); }
+
+  void Commit();
+  void Abort();
+
+  AuditStatus Status() const;
+
+ private:
+  // The counts of AuditStatus.
+  struct Counts {
+    int64_t events = 0;
+    int64_t fresh = 0;
+    int64_t false_drops = 0;
+    int64_t copies = 0;
+    int64_t missed = 0;
+    int64_t compared = 0;
+    int64_t payload_mismatches = 0;
+  };
+  struct Seen {
+    IdHash id;
+    int64_t stream_time_ms = 0;
+    uint64_t payload = 0;  // a hash of it, or 0 where it is not known
+    bool passed = false;
+  };
+
+  static Seen See(const TimedId& timed, bool passed, absl::string_view payload);
+  // Counts an event by what is known of its id (or null). True if it is to be remembered.
+  bool Count(const Seen* before, const Seen& event, Counts* counts);
+  static void CountCopy(const Seen& first, const Seen& event, Counts* counts);
+  void Remember(const Seen& seen);
+  bool MakeRoom();
+  bool Grow();
+  void HalveShare();
+  int64_t AgeMs(const Seen& seen, int64_t now_ms) const;
+  void MeasureFading();
+
+  const int64_t horizon_ms_;
+  const Filter* const filter_;
+  MemoryBudget* const memory_;
+  uint32_t threshold_;                // in 65,536ths of the ids
+  int64_t fades_ms_;                  // the age from which an id is fresh
+  int64_t now_ms_ = kNoStreamTime;    // the filter's time
+  int64_t first_ms_ = kNoStreamTime;  // its first one, at which all that came before counts as inserted
+  size_t capacity_ = 0;
+  OrderedIdSet<Seen> seen_;     // committed
+  OrderedIdSet<Seen> pending_;  // seen first, or passed, in the open transaction
+  Counts counts_;
+  Counts pending_counts_;
+};
+
+// The audits of a partition's shards as one: sums, the mean share, and the rate and interval of the sums.
+AuditStatus MergeAudits(absl::Span<const AuditStatus> audits);
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_FPP_AUDIT_H_

@@ -1,0 +1,60 @@
+#include "src/fpp/confidence.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lethe {
+namespace {
+
+double PoissonTerm(double count, double mean) {
+  return std::exp(count * std::log(mean) - mean - std::lgamma(count + 1));
+}
+
+// P(X <= count), for a mean above count: the terms fall from `count` down.
+double AtMost(double count, double mean) {
+  double term = PoissonTerm(count, mean);
+  double sum = term;
+  for (double k = count; k > 0 && term > 1e-17 * sum; --k) {
+    term *= k / mean;
+    sum += term;
+  }
+  return sum;
+}
+
+// P(X >= count), for a mean below count: the terms fall from `count` up.
+double AtLeast(double count, double mean) {
+  double term = PoissonTerm(count, mean);
+  double sum = term;
+  for (double k = count + 1; term > 1e-17 * sum; ++k) {
+    term *= mean / k;
+    sum += term;
+  }
+  return sum;
+}
+
+// Where `above(mean)` changes from false to true.
+template <typename Above>
+double Bisect(double low, double high, Above above) {
+  for (int i = 0; i < 100 && high - low > 1e-12 * high; ++i) {
+    const double middle = (low + high) / 2;
+    (above(middle) ? high : low) = middle;
+  }
+  return (low + high) / 2;
+}
+
+}  // namespace
+
+Interval RateInterval(int64_t count, int64_t trials, double confidence) {
+  if (trials <= 0) return {};
+  const double tail = (1 - confidence) / 2;
+  const auto seen = static_cast<double>(count);
+  // Beyond ten standard deviations there is less than any tail that is asked for.
+  const double far = 20 + 10 * std::sqrt(seen);
+  const double high = Bisect(seen, seen + far, [&](double mean) { return AtMost(seen, mean) < tail; });
+  const double low =
+      count == 0 ? 0 : Bisect(0, seen, [&](double mean) { return AtLeast(seen, mean) > tail; });
+  const auto all = static_cast<double>(trials);
+  return {.low = low / all, .high = std::min(1.0, high / all)};
+}
+
+}  // namespace lethe

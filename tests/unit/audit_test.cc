@@ -1,0 +1,319 @@
+// The audit through the stage: around filters that are right, or wrong at known rates.
+#include "src/fpp/audit.h"
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "lethe/stage.h"
+#include "tests/support/exact_filter.h"
+#include "tests/support/faulty_filter.h"
+#include "tests/support/seed.h"
+
+namespace lethe {
+namespace {
+
+constexpr absl::Duration kHorizon = absl::Seconds(1000);
+const absl::Time kStart = absl::FromUnixSeconds(1'700'000'000);
+
+class AuditTest : public testing::TestWithParam<int> {
+ protected:
+  void Open(double share, FaultyRates rates = {}, int64_t memory_limit_bytes = 1 << 30) {
+    partition_.reset();
+    auto stage = DedupStage::Create({.horizon = kHorizon,
+                                     .memory_limit_bytes = memory_limit_bytes,
+                                     .shards = GetParam(),
+                                     .audit_share = share},
+                                    FaultyFilter::Factory(ExactFilter::Factory(), rates));
+    ASSERT_TRUE(stage.ok()) << stage.status();
+    stage_ = *std::move(stage);
+    partition_ = *stage_->Open("p");
+  }
+
+  std::vector<Event> Events(int first, int count, absl::string_view payload = {}) {
+    std::vector<Event> events;
+    for (int i = first; i < first + count; ++i) {
+      events.push_back({.id = partition_->Hash(absl::StrCat(i)), .time = kStart, .payload = payload});
+    }
+    return events;
+  }
+
+  void Judge(const std::vector<Event>& events) {
+    std::vector<Verdict> verdicts(events.size());
+    partition_->Judge(events, absl::MakeSpan(verdicts));
+  }
+
+  void MoveTo(absl::Time time) {
+    for (int i = 0; i < 101; ++i) partition_->Observe(time);
+    Begin().Commit();  // tells every shard
+  }
+
+  Transaction Begin() { return *partition_->Begin(); }
+  AuditStatus Status() { return partition_->Status().audit; }
+
+  std::unique_ptr<DedupStage> stage_;
+  std::unique_ptr<Partition> partition_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Shards, AuditTest, testing::Values(1, 16));
+
+TEST_P(AuditTest, FindsNothingWrongWithAFilterThatIsRight) {
+  Open(1);
+  MoveTo(kStart);
+  Judge(Events(0, 3000));
+  Judge(Events(0, 1000));
+  Transaction transaction = Begin();
+  Judge(Events(2500, 2000));  // 500 copies
+  Judge(Events(4000, 1000));  // 500 copies of what is pending
+  transaction.Commit();
+  const AuditStatus status = Status();
+  EXPECT_EQ(status.share, 1);
+  EXPECT_EQ(status.events, 7000);
+  EXPECT_EQ(status.fresh, 5000);
+  EXPECT_EQ(status.copies, 2000);
+  EXPECT_EQ(status.false_drops, 0);
+  EXPECT_EQ(status.missed, 0);
+  EXPECT_EQ(status.compared, 0);
+  EXPECT_EQ(status.ids, 5000);
+  EXPECT_EQ(status.fpp_measured, 0);
+  EXPECT_EQ(status.fpp_low, 0);
+  EXPECT_NEAR(status.fpp_high, -std::log(0.005) / 5000, 1e-6);
+}
+
+TEST_P(AuditTest, CountsEveryFalseDropAndMiss) {
+  const FaultyRates rates{.false_positives = 0.02, .losses = 0.03};
+  Open(1, rates);
+  int64_t false_drops = 0, missed = 0;
+  for (const Event& event : Events(0, 10'000)) {
+    false_drops += FaultyFilter::IsFalsePositive(event.id, rates);
+    missed += FaultyFilter::IsLost(event.id, rates);
+  }
+  Judge(Events(0, 10'000));
+  EXPECT_EQ(Status().false_drops, false_drops);
+  EXPECT_EQ(Status().missed, 0);
+  Judge(Events(0, 10'000));  // what was lost is no copy, and not lost twice
+  EXPECT_EQ(Status().false_drops, false_drops);
+  EXPECT_EQ(Status().fresh, 10'000);
+  EXPECT_EQ(Status().copies, 10'000 - false_drops);
+  EXPECT_EQ(Status().missed, missed);
+  EXPECT_EQ(Status().events, 20'000);
+}
+
+TEST_P(AuditTest, ASampleTellsTheRateOfAll) {
+  std::mt19937_64 random(TestSeed());
+  const FaultyRates rates{.false_positives = 0.01};
+  Open(1.0 / 16, rates);
+  std::vector<Event> events(200'000);
+  for (Event& event : events) event = {.id = {random(), random()}, .time = kStart};
+  Judge(events);
+  const AuditStatus status = Status();
+  EXPECT_EQ(status.share, 1.0 / 16);
+  // 12,500 +- 5 standard deviations of 108 (once in 1.7 million).
+  EXPECT_NEAR(static_cast<double>(status.events), 12'500, 540);
+  // 125 +- 5 of 11, and a little for the skew.
+  EXPECT_NEAR(static_cast<double>(status.false_drops), 125, 60);
+  EXPECT_DOUBLE_EQ(status.fpp_measured,
+                   static_cast<double>(status.false_drops) / static_cast<double>(status.fresh));
+  EXPECT_LT(status.fpp_low, status.fpp_measured);
+  EXPECT_GT(status.fpp_high, status.fpp_measured);
+  EXPECT_LT(status.fpp_high, 0.02);
+}
+
+TEST_P(AuditTest, AnAbortTakesBackWhatWasCountedAndRemembered) {
+  Open(1, {.false_positives = 0.02});
+  Judge(Events(0, 1000));
+  const AuditStatus before = Status();
+  {
+    Transaction transaction = Begin();
+    Judge(Events(0, 3000, "x"));
+    Judge(Events(0, 3000, "y"));
+  }
+  EXPECT_EQ(Status().events, before.events);
+  EXPECT_EQ(Status().fresh, before.fresh);
+  EXPECT_EQ(Status().false_drops, before.false_drops);
+  EXPECT_EQ(Status().copies, before.copies);
+  EXPECT_EQ(Status().payload_mismatches, 0);
+  EXPECT_EQ(Status().ids, before.ids);
+}
+
+TEST_P(AuditTest, AForgottenEventIsFreshAgain) {
+  Open(1);
+  Transaction transaction = Begin();
+  transaction.Judge("a", kStart);
+  transaction.Forget(partition_->Hash("a"));
+  transaction.Judge("a", kStart);
+  transaction.Forget(partition_->Hash("a"));
+  transaction.Commit();
+  EXPECT_EQ(Status().fresh, 2);
+  EXPECT_EQ(Status().copies, 0);
+  EXPECT_EQ(Status().ids, 0);
+}
+
+TEST_P(AuditTest, ReplayIsRememberedAndNotJudged) {
+  Open(1);
+  ASSERT_TRUE(partition_->Replay(Events(0, 1000, "x")).ok());
+  EXPECT_EQ(Status().events, 0);
+  EXPECT_EQ(Status().ids, 1000);
+  Judge(Events(0, 1000, "y"));
+  EXPECT_EQ(Status().copies, 1000);
+  EXPECT_EQ(Status().missed, 0);
+  EXPECT_EQ(Status().payload_mismatches, 1000);
+}
+
+TEST_P(AuditTest, BetweenHorizonAndFadingNothingIsLearnt) {
+  const FaultyRates all_duplicate{.false_positives = 1};
+  Open(1, all_duplicate);
+  MoveTo(kStart);
+  ASSERT_TRUE(partition_->Replay(Events(0, 100)).ok());
+  const auto judged_after = [&](absl::Duration age) {
+    MoveTo(kStart + age);
+    const AuditStatus before = Status();
+    Judge(Events(0, 100));
+    const AuditStatus after = Status();
+    EXPECT_EQ(after.events - before.events, 100);
+    return std::pair(after.copies - before.copies, after.false_drops - before.false_drops);
+  };
+  EXPECT_EQ(judged_after(kHorizon), std::pair(int64_t{100}, int64_t{0}));
+  EXPECT_EQ(judged_after(kHorizon + absl::Milliseconds(1)), std::pair(int64_t{0}, int64_t{0}));
+  EXPECT_EQ(judged_after(2 * kHorizon), std::pair(int64_t{0}, int64_t{0}));
+  EXPECT_EQ(judged_after(2 * kHorizon + absl::Milliseconds(1)), std::pair(int64_t{0}, int64_t{100}));
+}
+
+TEST_P(AuditTest, AnIdIsOldByTheTimeThatTheFilterHasReached) {
+  // In a transaction the filter stands still, and may still hold what is long over by the event's time.
+  Open(1);
+  MoveTo(kStart);
+  Judge(Events(0, 100));
+  Transaction transaction = Begin();
+  for (int i = 0; i < 101; ++i) transaction.Observe(kStart + 10 * kHorizon);
+  Judge(Events(0, 100));
+  transaction.Commit();
+  EXPECT_EQ(Status().false_drops, 0);
+  EXPECT_EQ(Status().missed, 0);
+  EXPECT_EQ(Status().copies, 0);
+}
+
+TEST_P(AuditTest, ComparesPayloadsOfCopies) {
+  Open(1);
+  Judge(Events(0, 100, "one"));
+  Judge(Events(100, 100));  // without a payload
+  Judge(Events(0, 200, "one"));
+  EXPECT_EQ(Status().compared, 100);
+  EXPECT_EQ(Status().payload_mismatches, 0);
+  Judge(Events(0, 200, "two"));
+  EXPECT_EQ(Status().compared, 200);
+  EXPECT_EQ(Status().payload_mismatches, 100);
+  Judge(Events(0, 100, ""));  // empty, and not absent
+  EXPECT_EQ(Status().payload_mismatches, 200);
+  Transaction transaction = Begin();
+  Judge(Events(500, 50, "one"));
+  Judge(Events(500, 50, "two"));
+  transaction.Commit();
+  EXPECT_EQ(Status().payload_mismatches, 250);
+}
+
+TEST_P(AuditTest, ForgetsWhatTheFilterForgotBeforeItGrows) {
+  Open(1);
+  int64_t most = 0;
+  for (int round = 0; round < 60; ++round) {
+    MoveTo(kStart + round * kHorizon);
+    Judge(Events(1000 * round, 1000));
+    most = std::max(most, Status().ids);
+  }
+  EXPECT_EQ(Status().fresh, 60'000);
+  EXPECT_EQ(Status().missed, 0);
+  EXPECT_LE(most, 20'000);
+  EXPECT_LE(Status().memory_bytes, 56 * 32'768);
+}
+
+TEST_P(AuditTest, HalvesItsShareWhereMemoryIsShort) {
+  const int64_t for_audit = 1 << 20;
+  const FaultyRates rates{.false_positives = 0.02, .losses = 0.02};
+  Open(1, rates, ExactFilter::kBytes * GetParam() + for_audit);
+  int64_t missed_of_all = 0;
+  for (int first = 0; first < 200'000; first += 5000) {
+    const std::vector<Event> events = Events(first, 5000);
+    for (const Event& event : events) missed_of_all += FaultyFilter::IsLost(event.id, rates);
+    Judge(events);
+    Judge(events);
+    ASSERT_LE(stage_->memory().used_bytes(), stage_->memory().limit_bytes());
+  }
+  const AuditStatus status = Status();
+  EXPECT_LT(status.share, 0.2);
+  EXPECT_GT(status.share, 0.01);
+  EXPECT_LE(status.memory_bytes, for_audit);
+  EXPECT_GT(status.missed, 0);
+  EXPECT_LT(status.missed, missed_of_all);
+  // Both rates are still right: 0.02 +- 5 standard deviations and more.
+  EXPECT_NEAR(status.fpp_measured, 0.02, 0.006);
+  EXPECT_NEAR(static_cast<double>(status.missed) / static_cast<double>(status.copies), 0.02, 0.006);
+  partition_.reset();
+  EXPECT_EQ(stage_->memory().used_bytes(), 0);
+}
+
+TEST_P(AuditTest, WithoutAnyMemoryItIsOff) {
+  Open(1, {}, ExactFilter::kBytes * GetParam());
+  Judge(Events(0, 1000));
+  EXPECT_EQ(Status().share, 0);
+  EXPECT_EQ(Status().ids, 0);
+  EXPECT_EQ(Status().memory_bytes, 0);
+}
+
+TEST_P(AuditTest, AShareThatIsNoneIsItsNearerEnd) {
+  const auto share = [&](double wanted) {
+    Open(wanted);
+    return Status().share;
+  };
+  EXPECT_EQ(share(-1), 0);
+  EXPECT_EQ(share(std::numeric_limits<double>::quiet_NaN()), 0);
+  EXPECT_EQ(share(7), 1);
+  EXPECT_EQ(share(1.0 / 256), 1.0 / 256);
+  EXPECT_EQ(share(1e-9), 1.0 / 65'536);
+  Open(0);
+  Judge(Events(0, 1000));
+  EXPECT_EQ(Status().events, 0);
+  EXPECT_EQ(Status().fpp_high, 1);
+}
+
+// Against a filter that is exact, no history of transactions, aborts, replays and times may look wrong.
+TEST_P(AuditTest, IsNeverWrongItself) {
+  std::mt19937_64 random(TestSeed());
+  for (int round = 0; round < 20; ++round) {
+    Open(random() % 2 == 0 ? 1 : 0.25);
+    int64_t clock_ms = absl::ToUnixMillis(kStart);
+    for (int step = 0; step < 60; ++step) {
+      std::vector<Event> events(random() % 200);
+      for (Event& event : events) {
+        clock_ms += static_cast<int64_t>(random() % (step % 10 == 0 ? 100'000 : 200));
+        event = {.id = partition_->Hash(absl::StrCat(random() % 3000)),
+                 .time = absl::FromUnixMillis(clock_ms)};
+      }
+      switch (random() % 4) {
+        case 0:
+          Judge(events);
+          break;
+        case 1:
+          ASSERT_TRUE(partition_->Replay(events).ok());
+          break;
+        default: {
+          Transaction transaction = Begin();
+          Judge(events);
+          if (!events.empty()) transaction.Forget(events[0].id);
+          Judge(events);
+          if (random() % 2 == 0) transaction.Commit();
+        }
+      }
+      ASSERT_EQ(Status().false_drops, 0) << "round " << round << ", step " << step;
+      ASSERT_EQ(Status().missed, 0) << "round " << round << ", step " << step;
+    }
+    EXPECT_GT(Status().copies, 0);
+    EXPECT_GT(Status().fresh, 0);
+  }
+}
+
+}  // namespace
+}  // namespace lethe

@@ -1,0 +1,108 @@
+// The example of include/lethe/README.md: compiled, run, and held against the page, which shows it to the
+// letter.
+#include <fstream>
+#include <sstream>
+
+#include "gtest/gtest.h"
+
+// [example]
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "lethe/stage.h"
+
+struct Payment {
+  std::string id;
+  absl::Time time;
+  int cents;
+};
+
+// A table whose writes can fail; stands for a database with transactions.
+struct Ledger {
+  int cents = 0;
+  bool fails = false;
+  bool Commit(int sum) {
+    if (!fails) cents += sum;
+    return !fails;
+  }
+};
+
+// Books each payment once, however often it is sent. False: nothing was booked, send the batch again.
+bool Book(const std::vector<Payment>& payments, lethe::Partition& partition, Ledger& ledger) {
+  std::vector<lethe::Event> events;
+  for (const Payment& payment : payments) {
+    events.push_back({.id = partition.Hash(payment.id), .time = payment.time});
+  }
+  absl::StatusOr<lethe::Transaction> transaction = partition.Begin();
+  if (!transaction.ok()) return false;
+
+  std::vector<lethe::Verdict> verdicts(events.size());
+  transaction->Judge(events, absl::MakeSpan(verdicts));
+  int sum = 0;
+  for (size_t i = 0; i < payments.size(); ++i) {
+    if (verdicts[i] == lethe::Verdict::kUnique) sum += payments[i].cents;
+  }
+
+  if (!ledger.Commit(sum)) {
+    transaction->Abort();  // as if the batch had never been judged
+    return false;
+  }
+  transaction->Commit();  // from now on these payments are duplicates, for the horizon
+  return true;
+}
+
+int BookPayments() {
+  auto stage = lethe::DedupStage::Create({
+      .horizon = absl::Hours(24),          // how late a retry may come
+      .target_fpp = 1e-6,                  // how many good events it may cost: one in a million
+      .memory_limit_bytes = 64 * 1 << 20,  // for all partitions together
+  });
+  if (!stage.ok()) {
+    std::fprintf(stderr, "%s\n", stage.status().ToString().c_str());
+    return -1;
+  }
+  auto partition = (*stage)->Open("payments-0");
+  if (!partition.ok()) {
+    std::fprintf(stderr, "%s\n", partition.status().ToString().c_str());
+    return -1;
+  }
+
+  Ledger ledger;
+  const absl::Time now = absl::Now();
+  const std::vector<Payment> batch = {{"p1", now, 500}, {"p2", now, 250}, {"p1", now, 500}};
+  ledger.fails = true;
+  Book(batch, **partition, ledger);  // the write fails ...
+  ledger.fails = false;
+  Book(batch, **partition, ledger);  // ... and the retry is booked, p1 once
+  Book(batch, **partition, ledger);  // a copy of the whole batch: nothing
+  return ledger.cents;               // 750
+}
+// [/example]
+
+namespace {
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path);
+  EXPECT_TRUE(file.good()) << path;
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(EmbedExampleTest, BooksEachPaymentOnce) { EXPECT_EQ(BookPayments(), 750); }
+
+TEST(EmbedExampleTest, ThePageShowsIt) {
+  const std::string here = __FILE__;
+  const std::string source = ReadFile(here);
+  const std::string begin = "// [example]\n";
+  const size_t first = source.find(begin) + begin.size();
+  const std::string example = source.substr(first, source.find("// [/example]\n") - first);
+  const std::string root = here.substr(0, here.rfind("tests/unit/"));
+  const std::string page = ReadFile(root + "include/lethe/README.md");
+  EXPECT_NE(page.find("```cpp\n" + example + "```\n"), std::string::npos)
+      << "show this in include/lethe/README.md:\n"
+      << example;
+}
+
+}  // namespace
