@@ -1,27 +1,17 @@
-// What tests of filters share: a seed that can be given again, ids, and one-id calls.
+// What tests of filters share: ids, one-id calls, and bounds of chance.
 #ifndef LETHE_TESTS_SUPPORT_FILTER_TESTING_H_
 #define LETHE_TESTS_SUPPORT_FILTER_TESTING_H_
 
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
-#include <iostream>
-#include <random>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "lethe/event.h"
 #include "lethe/filter.h"
+#include "tests/support/seed.h"
 
 namespace lethe {
-
-// A new seed for each run, printed; the environment variable LETHE_SEED sets it.
-inline uint64_t TestSeed() {
-  const char* given = std::getenv("LETHE_SEED");
-  const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::cout << "LETHE_SEED=" << seed << std::endl;
-  return seed;
-}
 
 // The hash of the number-th id: the same number and seed give the same id.
 inline IdHash NumberedId(uint64_t number, uint64_t seed) {
