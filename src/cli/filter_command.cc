@@ -138,10 +138,16 @@ void LineFilter::WriteDuplicate(absl::string_view line) {
   out_.Append(members);
 }
 
+// "17.3 MiB"
 std::string Size(int64_t bytes) {
-  const double mebibytes = static_cast<double>(bytes) / (1 << 20);
-  return mebibytes < 1024 ? absl::StrFormat("%.1f MiB", mebibytes)
-                          : absl::StrFormat("%.1f GiB", mebibytes / 1024);
+  double size = static_cast<double>(bytes) / 1024;
+  const char* unit = "KiB";
+  for (const char* larger : {"MiB", "GiB", "TiB"}) {
+    if (size < 1024) break;
+    size /= 1024;
+    unit = larger;
+  }
+  return absl::StrFormat("%.1f %s", size, unit);
 }
 
 void LineFilter::Summarize(absl::Duration elapsed, const MemoryBudget& memory, std::ostream& err) const {
@@ -156,9 +162,8 @@ void LineFilter::Summarize(absl::Duration elapsed, const MemoryBudget& memory, s
       << absl::StreamFormat("  malformed   %12d  passed%s\n", malformed_.count, malformed_.first)
       << absl::StreamFormat("  false-positive rate %.2g modelled now, target %.2g\n",
                             status.filter.fpp_modelled, status.filter.fpp_target)
-      << absl::StreamFormat("  memory %s of %s, %d ids, window %s\n", Size(memory.used_bytes()),
-                            Size(memory.limit_bytes()), status.filter.ids,
-                            absl::FormatDuration(absl::Trunc(status.filter.window, absl::Milliseconds(1))));
+      << absl::StreamFormat("  memory %s of %s, %d ids\n", Size(memory.used_bytes()),
+                            Size(memory.limit_bytes()), status.filter.ids);
   if (status.filter.limit_hits > 0) {
     err << absl::StreamFormat(
         "  the memory limit was reached %d times: duplicates may have passed within the horizon; raise it\n",
