@@ -67,6 +67,9 @@ int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   testing::AddGlobalTestEnvironment(new lethe::test::BrokerEnvironment);
   const int result = RUN_ALL_TESTS();
-  if (result == 0 && testing::UnitTest::GetInstance()->skipped_test_count() > 0) return lethe::test::kSkipped;
+  const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+  if (result == 0 && all.skipped_test_count() + all.reportable_disabled_test_count() > 0) {
+    return lethe::test::kSkipped;
+  }
   return result;
 }

@@ -126,13 +126,13 @@ absl::Status Pipeline::RunKilled(int kills, absl::Span<const Record> records, st
     if (!lethe.ok()) return lethe.status();
     absl::Status status = send(500 + below(2000));
     if (status.ok()) status = AwaitNewOutput(*before, **lethe);
-    // The moment: after some more records, and anywhere in a transaction's time.
-    for (uint64_t more = below(10); status.ok() && more > 0; --more) status = send(1 + below(300));
+    // The moment: some records and some transactions later, and anywhere in a transaction's time.
+    for (uint64_t more = below(25); status.ok() && more > 0; --more) status = send(1 + below(200));
     if (!status.ok()) return status;
     if (sent == records.size()) {
       return absl::FailedPreconditionError(absl::StrCat("the stream ended before kill ", kill + 1));
     }
-    absl::SleepFor(absl::Microseconds(below(150'000)));
+    absl::SleepFor(absl::Microseconds(below(300'000)));
     if (absl::Status killed = (*lethe)->Signal(SIGKILL); !killed.ok()) {
       return absl::InternalError(absl::StrCat(killed.message(), "; its last words:\n", LastWords(**lethe)));
     }

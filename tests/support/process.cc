@@ -89,12 +89,16 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const ProcessOptions& op
   int in = -1, out = -1, err = -1;
   if (!options.inherit) {
     in = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    absl::StatusOr<int> out_fd = OpenOutput(options.stdout_file);
-    absl::StatusOr<int> err_fd = OpenOutput(options.stderr_file);
-    if (!out_fd.ok()) return out_fd.status();
-    if (!err_fd.ok()) return err_fd.status();
-    out = *out_fd;
-    err = *err_fd;
+    const absl::StatusOr<int> out_fd = OpenOutput(options.stdout_file);
+    const absl::StatusOr<int> err_fd = OpenOutput(options.stderr_file);
+    out = out_fd.value_or(-1);
+    err = err_fd.value_or(-1);
+    if (!out_fd.ok() || !err_fd.ok()) {
+      for (const int fd : {in, out, err}) {
+        if (fd >= 0) close(fd);
+      }
+      return out_fd.ok() ? err_fd.status() : out_fd.status();
+    }
   }
   std::vector<std::string> args = options.args;
   std::vector<std::string> env = Environment(options.env);
