@@ -33,7 +33,7 @@ constexpr char kFilterFooter[] = R"(Example:
   tail -F events.ndjson | lethe filter --id json:/id --horizon 1h > unique.ndjson)";
 
 constexpr char kDemoFooter[] = R"(Example:
-  lethe demo --events 1000000 --kill 3)";
+  lethe demo --events 1000000)";
 
 constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
     {"id", "FIELD[+FIELD...]", "", true,
@@ -61,7 +61,7 @@ constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
 };
 
 constexpr Setting<DemoOptions> kDemoSettings[] = {
-    {"events", "NUMBER", "1000000", false, "How many events to send", "1000000",
+    {"events", "NUMBER", "100000", false, "How many events to send", "100000",
      [](absl::string_view text, DemoOptions& options) {
        return Store(text, ParseWhole<int64_t>(text, 1, 1'000'000'000'000), options.events);
      }},

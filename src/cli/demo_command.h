@@ -9,7 +9,7 @@
 namespace lethe {
 
 struct DemoOptions {
-  int64_t events = 1'000'000;
+  int64_t events = 100'000;
   int64_t rate = 0;              // events per second; 0: as fast as they go
   std::string input;             // a file of lines; empty: events are made up
   std::string brokers;           // empty: a broker inside the program
