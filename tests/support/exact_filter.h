@@ -66,12 +66,14 @@ class ExactFilter : public Filter {
   }
 
   FilterStatus Status() const override {
-    return {.bits_per_generation = 100,
-            .bits_per_id = 3,
-            .ids = static_cast<int64_t>(times_.size()),
-            .window = options_.horizon,
-            .fpp_target = options_.target_fpp,
-            .memory_bytes = kBytes};
+    FilterStatus status;
+    status.bits_per_generation = 100;
+    status.bits_per_id = 3;
+    status.ids = static_cast<int64_t>(times_.size());
+    status.window = options_.horizon;
+    status.fpp_target = options_.target_fpp;
+    status.memory_bytes = kBytes;
+    return status;
   }
 
  private:
