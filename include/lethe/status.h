@@ -25,7 +25,7 @@ struct AdaptationStep {
   Kind kind = Kind::kRefresh;
   int64_t stream_time_ms = 0;       // kNoStreamTime if time had not begun
   int64_t bits_per_generation = 0;  // m, when the step began
-  absl::string_view reason;         // a constant, for people
+  absl::string_view reason = "";    // a constant, for people
 };
 
 // One filter, or the filters of a partition's shards together.
@@ -50,7 +50,7 @@ struct FilterStatus {
   // Times that the memory limit kept the filter from growing.
   int64_t limit_hits = 0;
   // The latest steps of adaptation, oldest first; at most 64 of a filter.
-  std::vector<AdaptationStep> steps;
+  std::vector<AdaptationStep> steps = {};
 };
 
 // What the stage found out about its own verdicts, from the ids that it audits: a share of all ids, chosen by

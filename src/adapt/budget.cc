@@ -16,12 +16,16 @@ constexpr double kForecastsPerInterval = 10;
 constexpr double kFoldMargin = 1.25;
 // Of the cap: what an interval may have after a fold, so that its pairs keep a third of their share of the
 // target to spare (the FPP goes with the ninth power of the load, or so); and where intervals end that are
-// meant to be folded.
+// meant to be folded, once or several times.
 constexpr double kLoadAfterFold = 0.95;
 constexpr double kFoldReadyLoad = 0.45;
+constexpr int kFoldsAhead = 4;
+// How far over the cap intervals go at the memory limit, if they may, and how finely that is searched.
+constexpr double kMostOverload = 100;
+constexpr double kOverloadStep = 1.05;
 // A doubling must be over soon, since until then ids go in at the old density.
 constexpr double kUnfoldsPerInterval = 32;
-constexpr double kFoldsPerInterval = 16;
+constexpr double kFoldsPerInterval = 32;
 
 constexpr absl::string_view kFull = "the interval has reached its load";
 constexpr absl::string_view kOld = "the interval has lasted a quarter of the horizon";
@@ -33,15 +37,18 @@ Budget::Budget(const Options& options)
       longest_interval_ms_(std::max<int64_t>(1, options.horizon_ms / kFewestIntervals)),
       ring_(static_cast<size_t>(options.columns) + kMoreInRing),
       lines_(options.lines),
-      arrivals_(options.horizon_ms) {
+      arrivals_(options.horizon_ms),
+      interval_cap_(options.cap) {
+  const auto columns = static_cast<size_t>(options.columns);
+  expected_.reserve(columns);
+  loads_at_refresh_.reserve(columns);
   steps_.reserve(kSteps);
-  loads_at_refresh_.reserve(static_cast<size_t>(options.columns) + 1);
   SetNextEvent();
 }
 
 int64_t Budget::HeapBytes(int columns) {
   const auto count = static_cast<size_t>(columns);
-  return static_cast<int64_t>((count + kMoreInRing) * sizeof(Interval) + (count + 1) * sizeof(double) +
+  return static_cast<int64_t>((count + kMoreInRing) * sizeof(Interval) + 2 * count * sizeof(double) +
                               kSteps * sizeof(AdaptationStep));
 }
 
@@ -124,7 +131,17 @@ void Budget::PassEnded() {
 void Budget::UnfoldRefused() {
   unfold_wanted_ = false;
   growth_refused_ = true;
-  CountLimitHit(AdaptationStep::Kind::kUnfoldRefused, "the memory limit leaves no room to grow");
+  if (options_.at_memory_limit == AtMemoryLimit::kShortenWindow) {
+    CountLimitHit(AdaptationStep::Kind::kUnfoldRefused, "the memory limit leaves no room to grow");
+    return;
+  }
+  // Spread evenly, what is too much costs least: a fifth more in every interval is some four times the
+  // target, but all of it in the last one is a filter that takes everything for a duplicate.
+  interval_cap_ = options_.cap;
+  while (interval_cap_ < kMostOverload * options_.cap && Short(lines_, load_, interval_cap_, 1)) {
+    interval_cap_ *= kOverloadStep;
+  }
+  CountLimitHit(AdaptationStep::Kind::kExceedFpp, "at the memory limit intervals take more than their load");
 }
 
 int64_t Budget::InsertsPerStep() const {
@@ -201,7 +218,7 @@ void Budget::EndIntervalIfDue() {
   const Interval& interval = At(current_);
   if (interval.ids == 0) return;
   const double cap = options_.cap;
-  const bool full = load_ >= (fold_ready_intervals_ ? kFoldReadyLoad * cap : cap);
+  const bool full = load_ >= interval_cap_;
   const bool old = interval.start_ms != kNoStreamTime && now_ms_ - interval.start_ms >= longest_interval_ms_;
   if ((full || old) && clean_columns() > 0) {
     Refresh(full ? kFull : kOld);
@@ -233,8 +250,6 @@ void Budget::AtCapWithoutColumn() {
     GiveUpOldest();
     ++limit_hits_;
     Record(AdaptationStep::Kind::kShortenWindow, "at the memory limit the oldest interval was given up");
-  } else if (load_ >= options_.cap) {
-    CountLimitHit(AdaptationStep::Kind::kExceedFpp, "at the memory limit an interval goes on over its load");
   }
 }
 
@@ -248,15 +263,31 @@ void Budget::CountLimitHit(AdaptationStep::Kind kind, absl::string_view reason) 
 void Budget::Forecast() {
   inserts_since_forecast_ = 0;
   if (pass_ == Pass::kUnfold) return;  // asked again when it has ended
+  ExpectAtExpiries();
   const bool is_short = Short(lines_, load_, options_.cap, 1);
   unfold_wanted_ = is_short && level_ + 1 < kMaxLevels;
   if (is_short) {
     fold_wanted_ = false;
-  } else {
-    growth_refused_ = false;
+    // At the limit the overload stays as it was until the growth is refused again.
+    if (!growth_refused_) interval_cap_ = options_.cap;
+    return;
   }
-  fold_ready_intervals_ =
-      !is_short && level_ > 0 && !Short(lines_, load_, kFoldReadyLoad * options_.cap, kFoldMargin);
+  growth_refused_ = false;
+  interval_cap_ = options_.cap;
+  double finer = kFoldReadyLoad * options_.cap;
+  for (int folds = 0; folds < std::min(level_, kFoldsAhead); ++folds, finer /= 2) {
+    if (Short(lines_, load_, finer, kFoldMargin)) break;
+    interval_cap_ = finer;
+  }
+}
+
+void Budget::ExpectAtExpiries() {
+  expected_.clear();
+  for (int64_t i = oldest_; i <= current_; ++i) {
+    const bool is_known = i < current_ && now_ms_ != kNoStreamTime;
+    const int64_t expiry = is_known ? std::max<int64_t>(0, ExpiryOf(i) - now_ms_) : options_.horizon_ms;
+    expected_.push_back(arrivals_.Expected(static_cast<double>(expiry)));
+  }
 }
 
 // Whether at the k-th expiry from now, and when its column is swept, more columns would have been wanted
@@ -264,22 +295,20 @@ void Budget::Forecast() {
 bool Budget::Short(int64_t lines, double load, double cap, double expected_factor) const {
   const double room = std::max(0.0, cap - load);
   double columns = clean_columns() + dirty_;
-  for (int64_t i = oldest_; i <= current_; ++i, ++columns) {
-    const int64_t expiry =
-        i < current_ && now_ms_ != kNoStreamTime ? ExpiryOf(i) - now_ms_ : options_.horizon_ms;
-    const double expected =
-        expected_factor * arrivals_.Expected(static_cast<double>(std::max<int64_t>(0, expiry)));
-    const double wanted = (expected / static_cast<double>(lines) - room) / cap + kSpare;
-    if (wanted > columns) return true;
+  for (const double expected : expected_) {
+    const double inserts = expected_factor * expected / static_cast<double>(lines);
+    if ((inserts - room) / cap + kSpare > columns) return true;
+    ++columns;
   }
   return false;
 }
 
-bool Budget::CanFold() const {
+bool Budget::CanFold() {
   if (level_ == 0) return false;
   for (int64_t i = oldest_ - 1; i <= current_; ++i) {
     if (LoadIfFolded(At(i)) > kLoadAfterFold * options_.cap) return false;
   }
+  ExpectAtExpiries();
   return !Short(lines_ / 2, LoadIfFolded(At(current_)), options_.cap, kFoldMargin);
 }
 

@@ -28,8 +28,8 @@ namespace lethe {
 // out. With each tenth of a cap it is forecast when columns expire and how many are wanted until then; if
 // they are short at any of those times, lines are doubled, again and again if need be. Lines are halved
 // if every interval then still is below its cap, and the forecast, with a quarter more ids than expected,
-// is not short. When the forecast says that intervals of less than half the cap would do, intervals end
-// early, so that they can be folded a horizon later.
+// is not short. Where intervals of half the cap would do, or of a quarter and so on, they end there, so that
+// they can be folded as soon as those of a busier time have expired.
 //
 // *The limit.* A cap that is reached without a clean column, or without the memory that the forecast asked
 // for, is a limit hit: the oldest interval is given up before its time (kShortenWindow), or the present one
@@ -121,7 +121,8 @@ class Budget {
   void CountLimitHit(AdaptationStep::Kind kind, absl::string_view reason);
   void Forecast();
   bool Short(int64_t lines, double load, double cap, double expected_factor) const;
-  bool CanFold() const;
+  bool CanFold();
+  void ExpectAtExpiries();
   void SetNextEvent();
   void Record(AdaptationStep::Kind kind, absl::string_view reason);
 
@@ -139,10 +140,12 @@ class Budget {
   int64_t lines_;
   double load_ = 0;  // of the current interval
   Arrivals arrivals_;
+  std::vector<double> expected_;  // ids until each live interval expires, oldest first
   int64_t inserts_since_forecast_ = 0;
   bool unfold_wanted_ = false;
   bool fold_wanted_ = false;
-  bool fold_ready_intervals_ = false;  // intervals end early, to be folded later
+  // Where intervals end: the cap; less, to be folded later; more, at the limit under kExceedFpp.
+  double interval_cap_;
   bool limit_hit_in_interval_ = false;
   bool growth_refused_ = false;  // since the last forecast that was not short
 

@@ -20,6 +20,8 @@ namespace {
 constexpr int64_t kFewestLines = 128;
 // Ids whose lines are on their way from memory while one is worked on.
 constexpr size_t kAhead = 24;
+// The ids' worth of a pass that a call of AdvanceTo does: some ten microseconds.
+constexpr int64_t kPassIdsPerAdvance = 64;
 // Lines looked at for Status.
 constexpr int64_t kStatusLines = 16384;
 // Times beyond these are as good as these, and nothing overflows.
@@ -66,8 +68,10 @@ class SlicedFbf final : public Filter {
     PrefetchFirst(ids);
     for (size_t i = 0; i < ids.size(); ++i) {
       if (i + kAhead < ids.size()) lines_.Prefetch(ids[i + kAhead].id);
-      if (ids[i].stream_time_ms > now_ms_) AdvanceTo(ids[i].stream_time_ms);
-      Set(lines_.Find(ids[i].id));
+      if (ids[i].stream_time_ms > now_ms_) MoveTo(ids[i].stream_time_ms);
+      Lines::Set(lines_.Find(ids[i].id), even_, odd_);
+      ++inserts_;
+      if (--ids_left_ == 0) EndStep(step_ids_);
     }
   }
 
@@ -75,32 +79,30 @@ class SlicedFbf final : public Filter {
     PrefetchFirst(ids);
     for (size_t i = 0; i < ids.size(); ++i) {
       if (i + kAhead < ids.size()) lines_.Prefetch(ids[i + kAhead].id);
-      if (ids[i].stream_time_ms > now_ms_) AdvanceTo(ids[i].stream_time_ms);
+      if (ids[i].stream_time_ms > now_ms_) MoveTo(ids[i].stream_time_ms);
       const typename Lines::Places places = lines_.Find(ids[i].id);
       if (IsIn(places)) {
         verdicts[i] = Verdict::kDuplicate;
       } else {
         verdicts[i] = Verdict::kUnique;
-        Set(places);
+        Lines::Set(places, even_, odd_);
+        ++inserts_;
       }
+      if (--ids_left_ == 0) EndStep(step_ids_);
     }
   }
 
+  // Passes go on here too: a filter that is full of false positives gets no insertions, and would never
+  // be swept.
   void AdvanceTo(int64_t stream_time_ms) override {
-    const int64_t time = std::clamp(stream_time_ms, kEarliestMs, kLatestMs);
-    if (time <= now_ms_ || stream_time_ms == kNoStreamTime) return;
-    if (time >= budget_.next_event_ms()) {
-      EndStep();
-      budget_.AdvanceTo(time);
-      TakeColumns();
-    }
-    now_ms_ = time;
+    MoveTo(stream_time_ms);
+    if (pass_ != Budget::Pass::kNone) EndStep(kPassIdsPerAdvance);
   }
 
   FilterStatus Status() const override {
     FilterStatus status;
     budget_.Describe(&status);
-    status.ids += InsertsInStep();
+    status.ids += inserts_;
     status.bits_per_id = Lines::kBitsPerId;
     status.fpp_modelled = SlicedFpp(shape_, budget_.Loads());
     status.fpp_estimated = Estimate();
@@ -122,29 +124,36 @@ class SlicedFbf final : public Filter {
     return (columns & std::rotl(columns, 1) & pairs_) != 0;
   }
 
-  void Set(const typename Lines::Places& places) {
-    Lines::Set(places, even_, odd_);
-    if (--inserts_left_ == 0) EndStep();
+  void MoveTo(int64_t stream_time_ms) {
+    const int64_t time = std::clamp(stream_time_ms, kEarliestMs, kLatestMs);
+    if (time <= now_ms_ || stream_time_ms == kNoStreamTime) return;
+    if (time >= budget_.next_event_ms()) {
+      EndStep(step_ids_ - ids_left_);
+      budget_.AdvanceTo(time);
+      TakeColumns();
+    }
+    now_ms_ = time;
   }
 
-  int64_t InsertsInStep() const { return step_inserts_ - inserts_left_; }
-
-  void StartStep() { inserts_left_ = step_inserts_ = budget_.InsertsPerStep(); }
-
-  // Every few inserts, and when something is due by time: the books, and the pass that runs.
-  void EndStep() {
-    const int64_t inserts = InsertsInStep();
+  // Every few ids, and when something is due by time: the books, and the pass that runs, with as much work
+  // as so many ids pay for.
+  void EndStep(int64_t pass_ids) {
     budget_.AdvanceTo(now_ms_);
-    budget_.AddInserts(inserts);
-    if (pass_ != Budget::Pass::kNone) AdvancePass(inserts);
+    budget_.AddInserts(inserts_);
+    if (pass_ != Budget::Pass::kNone) AdvancePass(pass_ids);
     StartPass();
     StartStep();
     TakeColumns();
   }
 
-  void AdvancePass(int64_t inserts) {
+  void StartStep() {
+    inserts_ = 0;
+    ids_left_ = step_ids_ = budget_.InsertsPerStep();
+  }
+
+  void AdvancePass(int64_t ids) {
     const int64_t before = lines_.folded_bytes();
-    if (lines_.Advance(inserts * budget_.LinesPerInsert(pass_))) {
+    if (lines_.Advance(ids * budget_.LinesPerInsert(pass_))) {
       if (pass_ == Budget::Pass::kFold) memory_.Shrink(lines_.bytes_needed());
       pass_ = Budget::Pass::kNone;
       budget_.PassEnded();
@@ -212,8 +221,10 @@ class SlicedFbf final : public Filter {
   Cell pairs_ = 0;  // bit j: columns j and j - 1 are live
   Cell even_ = 0;   // the even one of future and present
   Cell odd_ = 0;
-  int64_t inserts_left_ = 0;  // in this step
-  int64_t step_inserts_ = 0;
+  // The step: some ids, of which some were inserted.
+  int64_t step_ids_ = 0;
+  int64_t ids_left_ = 0;
+  int64_t inserts_ = 0;
 };
 
 // The lines to begin with, such that doublings lead to the whole limit.

@@ -61,6 +61,12 @@ int Positives(const Filter& filter, int probes, uint64_t salt) {
   return positives;
 }
 
+// An id that was inserted, and when.
+struct Known {
+  uint64_t number;
+  int64_t time;
+};
+
 // A filter beside the exact memory of what it must still know.
 class Checked {
  public:
@@ -92,10 +98,6 @@ class Checked {
   int64_t now() const { return now_; }
 
  private:
-  struct Known {
-    uint64_t number;
-    int64_t time;
-  };
   const int64_t horizon_ms_;
   std::unique_ptr<Filter> filter_;
   std::deque<Known> inserted_;
@@ -260,7 +262,7 @@ TEST_P(UnderLoad, KeepsTheTarget) {
       for (; due >= 1; --due) batch.push_back({Id(next++), time});
       verdicts.resize(batch.size());
       filter->TestAndInsert(batch, absl::MakeSpan(verdicts));
-      if (step % 10 != 0) continue;
+      if (step % 20 != 0) continue;
       const FilterStatus status = filter->Status();
       EXPECT_LE(status.fpp_modelled, target);
       EXPECT_LE(status.fpp_estimated, target);
@@ -277,6 +279,197 @@ TEST_P(UnderLoad, KeepsTheTarget) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Targets, UnderLoad, testing::Values(1e-2, 1e-3, 1e-4));
+
+// A steady stream of new ids at `rate` per horizon, from where it stopped last.
+class Stream {
+ public:
+  Stream(Filter* filter, int64_t horizon_ms) : filter_(filter), horizon_ms_(horizon_ms) {}
+
+  void Run(double horizons, double rate) {
+    const auto count = static_cast<int64_t>(horizons * rate);
+    std::vector<TimedId> batch;
+    std::vector<Verdict> verdicts(kBatch);
+    const double start = time_;
+    for (int64_t i = 0; i < count;) {
+      batch.clear();
+      for (; i < count && batch.size() < kBatch; ++i) {
+        time_ = start + static_cast<double>(i) / rate * static_cast<double>(horizon_ms_);
+        batch.push_back({Id(next_ + batch.size()), static_cast<int64_t>(time_)});
+      }
+      filter_->TestAndInsert(batch, absl::MakeSpan(verdicts).first(batch.size()));
+      for (size_t j = 0; j < batch.size(); ++j, ++next_) {
+        if (verdicts[j] == Verdict::kUnique) inserted_.push_back({next_, batch[j].stream_time_ms});
+      }
+    }
+  }
+
+  // The share of the ids of the last `horizons` that the filter still has.
+  double KnownOfLast(double horizons) const {
+    const double since = time_ - horizons * static_cast<double>(horizon_ms_);
+    int64_t known = 0;
+    int64_t all = 0;
+    for (auto i = inserted_.rbegin(); i != inserted_.rend(); ++i, ++all) {
+      if (static_cast<double>(i->time) < since) break;
+      known += Has(*filter_, Id(i->number));
+    }
+    return static_cast<double>(known) / static_cast<double>(all);
+  }
+
+ private:
+  static constexpr size_t kBatch = 200;
+  Filter* const filter_;
+  const int64_t horizon_ms_;
+  double time_ = 0;
+  uint64_t next_ = 0;
+  std::vector<Known> inserted_;
+};
+
+constexpr int64_t kHour = 3'600'000;
+
+// The window that was paid for is there: so many bits for each id of the horizon, all included, and no
+// id lost, at the rate of the target.
+TEST(SlicedFbf, HoldsAHorizonInTheBitsThatTheModelSays) {
+  struct Case {
+    double target;
+    double bits;
+  };
+  for (const Case& given : {Case{1e-4, 31}, Case{1e-6, 44}}) {
+    SCOPED_TRACE(given.target);
+    constexpr double kRate = 1e6;
+    MemoryBudget memory(static_cast<int64_t>(kRate * given.bits / 8));
+    std::unique_ptr<Filter> filter =
+        Make({.horizon = absl::Hours(1), .target_fpp = given.target, .memory = &memory});
+    Stream stream(filter.get(), kHour);
+    stream.Run(3, kRate);
+    const FilterStatus status = filter->Status();
+    EXPECT_GE(status.window, absl::Hours(1));
+    EXPECT_EQ(stream.KnownOfLast(1), 1);
+    EXPECT_LE(status.fpp_at_interval_end, given.target);
+    EXPECT_LE(status.fpp_estimated, given.target);
+    EXPECT_LE(status.memory_bytes, memory.limit_bytes());
+    EXPECT_LE(Positives(*filter, 1'000'000, 5), RarelyAbove(1e6 * given.target));
+  }
+}
+
+TEST(SlicedFbf, AtTheLimitForgetsEarly) {
+  MemoryBudget memory(200'000);
+  std::unique_ptr<Filter> filter = Make({.horizon = absl::Hours(1), .target_fpp = 1e-3, .memory = &memory});
+  Stream stream(filter.get(), kHour);
+  stream.Run(3, 200'000);
+  const FilterStatus status = filter->Status();
+  EXPECT_LE(memory.used_bytes(), memory.limit_bytes());
+  EXPECT_GT(status.limit_hits, 0);
+  EXPECT_LT(status.window, absl::Minutes(30));
+  EXPECT_LE(status.fpp_modelled, 1e-3);
+  EXPECT_LE(status.fpp_estimated, 1e-3);
+  // The window is the truth: what it covers is there, what it does not is gone.
+  const double window = absl::FDivDuration(status.window, absl::Hours(1));
+  EXPECT_EQ(stream.KnownOfLast(window * 0.999), 1);
+  EXPECT_LT(stream.KnownOfLast(1), 0.6);
+}
+
+TEST(SlicedFbf, AtTheLimitForgetsNothingIfToldSo) {
+  MemoryBudget memory(200'000);
+  std::unique_ptr<Filter> filter = Make({.horizon = absl::Hours(1),
+                                         .target_fpp = 1e-3,
+                                         .memory = &memory,
+                                         .at_memory_limit = AtMemoryLimit::kExceedFpp});
+  Stream stream(filter.get(), kHour);
+  stream.Run(3, 130'000);
+  const FilterStatus status = filter->Status();
+  EXPECT_LE(memory.used_bytes(), memory.limit_bytes());
+  EXPECT_GT(status.limit_hits, 0);
+  EXPECT_GE(status.window, absl::Hours(1));
+  EXPECT_GT(status.fpp_modelled, 1e-2);
+  EXPECT_EQ(stream.KnownOfLast(1), 1);
+}
+
+// A filter that takes everything for a duplicate gets nothing to insert; it recovers all the same.
+TEST(SlicedFbf, RecoversWhenItWasFullOfFalsePositives) {
+  for (const bool judge : {true, false}) {
+    MemoryBudget memory(200'000);
+    std::unique_ptr<Filter> filter = Make({.horizon = absl::Hours(1),
+                                           .target_fpp = 1e-3,
+                                           .memory = &memory,
+                                           .at_memory_limit = AtMemoryLimit::kExceedFpp});
+    Stream stream(filter.get(), kHour);
+    stream.Run(0.9, 2'000'000);
+    EXPECT_GT(Positives(*filter, 1000, 1), 900);
+    if (judge) {
+      stream.Run(2, 20'000);
+    } else {
+      for (int64_t i = 0; i < 2000; ++i) filter->AdvanceTo(kHour + i * 3000);
+    }
+    EXPECT_LT(Positives(*filter, 1000, 1), 20);
+  }
+}
+
+// Filters that share a limit never pass it together, and what one gives back another can have.
+TEST(SlicedFbf, FiltersShareALimit) {
+  MemoryBudget memory(1'000'000);
+  std::unique_ptr<Filter> first = Make({.horizon = absl::Hours(1), .target_fpp = 1e-3, .memory = &memory});
+  std::unique_ptr<Filter> second = Make({.horizon = absl::Hours(1), .target_fpp = 1e-3, .memory = &memory});
+  Stream to_first(first.get(), kHour);
+  Stream to_second(second.get(), kHour);
+  to_first.Run(1.5, 300'000);
+  EXPECT_GT(first->Status().memory_bytes, 500'000);
+  to_second.Run(1.5, 300'000);
+  EXPECT_GT(second->Status().limit_hits, 0);
+  EXPECT_LE(memory.used_bytes(), memory.limit_bytes());
+  EXPECT_EQ(memory.used_bytes(), first->Status().memory_bytes + second->Status().memory_bytes);
+  first.reset();
+  to_second.Run(1.5, 300'000);
+  EXPECT_EQ(to_second.KnownOfLast(1), 1);
+}
+
+TEST(SlicedFbf, MemoryFollowsTheLoadDown) {
+  MemoryBudget memory(int64_t{1} << 30);
+  std::unique_ptr<Filter> filter = Make({.horizon = absl::Hours(1), .target_fpp = 1e-4, .memory = &memory});
+  Stream stream(filter.get(), kHour);
+  stream.Run(2, 3e6);
+  const int64_t most = memory.used_bytes();
+  EXPECT_GT(most, 10 << 20);
+  stream.Run(4, 30'000);
+  EXPECT_LE(memory.used_bytes(), most / 32);
+  EXPECT_EQ(stream.KnownOfLast(1), 1);
+}
+
+// The smallest filters, where an id may meet the same line twice.
+TEST(SlicedFbf, SmallFiltersKeepTheTarget) {
+  double positives = 0;
+  constexpr int kFilters = 300;
+  constexpr int kProbes = 20'000;
+  for (uint64_t i = 0; i < kFilters; ++i) {
+    MemoryBudget memory(30'000);
+    std::unique_ptr<Filter> filter = Make({.horizon = absl::Hours(1), .target_fpp = 1e-3, .memory = &memory});
+    for (uint64_t j = 0; j < 10'000; ++j) {
+      const TimedId id = {Id(i << 32 | j), static_cast<int64_t>(j * 1500)};
+      filter->Insert({&id, 1});
+    }
+    positives += Positives(*filter, kProbes, i);
+  }
+  EXPECT_LE(positives, RarelyAbove(1e-3 * kFilters * kProbes)) << positives / kFilters / kProbes;
+}
+
+// What the bits say is what is measured.
+TEST(SlicedFbf, TheEstimateIsTrue) {
+  for (const double target : {1e-2, 1e-3, 1e-4}) {
+    SCOPED_TRACE(target);
+    MemoryBudget memory(int64_t{1} << 30);
+    std::unique_ptr<Filter> filter =
+        Make({.horizon = absl::Hours(1), .target_fpp = target, .memory = &memory});
+    Stream stream(filter.get(), kHour);
+    double expected = 0;
+    double positives = 0;
+    for (uint64_t i = 0; i < 20; ++i) {
+      stream.Run(0.13, 50'000 + 100'000 * static_cast<double>(i % 3));
+      constexpr int kProbes = 200'000;
+      expected += filter->Status().fpp_estimated * kProbes;
+      positives += Positives(*filter, kProbes, i);
+    }
+    EXPECT_NEAR(positives, expected, 0.07 * expected + 5.2 * std::sqrt(expected) + 9);
+  }
+}
 
 }  // namespace
 }  // namespace lethe

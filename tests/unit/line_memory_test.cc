@@ -1,0 +1,78 @@
+#include "src/filter/line_memory.h"
+
+#include <cstring>
+#include <utility>
+
+#include "gtest/gtest.h"
+
+namespace lethe {
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+
+LineMemory Create(MemoryBudget* budget, int64_t bytes, int64_t most) {
+  absl::StatusOr<LineMemory> memory = LineMemory::Create(budget, bytes, most);
+  EXPECT_TRUE(memory.ok()) << memory.status();
+  return *std::move(memory);
+}
+
+TEST(LineMemory, GrowsInPlaceKeepingItsContent) {
+  MemoryBudget budget(100 * kMiB);
+  LineMemory memory = Create(&budget, 4096, 64 * kMiB);
+  auto* bytes = static_cast<unsigned char*>(memory.data());
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(bytes) % 64, 0u);
+  memset(bytes, 7, 4096);
+  for (int64_t size = 8192; size <= 64 * kMiB; size *= 2) {
+    ASSERT_TRUE(memory.Grow(size));
+    EXPECT_EQ(memory.data(), bytes);
+    EXPECT_EQ(memory.bytes(), size);
+    EXPECT_EQ(budget.used_bytes(), size);
+    EXPECT_EQ(bytes[0], 7);
+    EXPECT_EQ(bytes[size / 2], 0);
+    bytes[size - 1] = 9;
+  }
+  EXPECT_FALSE(memory.Grow(65 * kMiB)) << "beyond the room that was asked for";
+  EXPECT_EQ(memory.bytes(), 64 * kMiB);
+}
+
+TEST(LineMemory, ShrinksAndGrowsAgain) {
+  MemoryBudget budget(100 * kMiB);
+  LineMemory memory = Create(&budget, 16 * kMiB, 64 * kMiB);
+  auto* bytes = static_cast<unsigned char*>(memory.data());
+  memset(bytes, 5, 16 * kMiB);
+  memory.Discard(9 * kMiB, 13 * kMiB);
+  EXPECT_EQ(bytes[9 * kMiB], 5) << "not a whole chunk";
+  EXPECT_EQ(bytes[10 * kMiB], 0);
+  EXPECT_EQ(bytes[13 * kMiB], 5);
+  EXPECT_EQ(budget.used_bytes(), 16 * kMiB);
+  memory.Shrink(8 * kMiB);
+  EXPECT_EQ(budget.used_bytes(), 8 * kMiB);
+  ASSERT_TRUE(memory.Grow(16 * kMiB));
+  EXPECT_EQ(bytes[8 * kMiB - 1], 5);
+  EXPECT_EQ(bytes[8 * kMiB], 0);
+  EXPECT_EQ(bytes[13 * kMiB], 0);
+}
+
+TEST(LineMemory, StaysWithinTheBudget) {
+  MemoryBudget budget(10000);
+  {
+    LineMemory memory = Create(&budget, 5000, 1 << 20);
+    EXPECT_EQ(budget.used_bytes(), 8192) << "whole pages";
+    EXPECT_FALSE(memory.Grow(12000));
+    EXPECT_EQ(memory.bytes(), 8192);
+    EXPECT_EQ(LineMemory::Create(&budget, 4096, 4096).status().code(), absl::StatusCode::kResourceExhausted);
+    LineMemory moved = std::move(memory);
+    EXPECT_EQ(budget.used_bytes(), 8192);
+  }
+  EXPECT_EQ(budget.used_bytes(), 0);
+}
+
+// With a limit far beyond the address space, filters can still be made: they get what room there is.
+TEST(LineMemory, MakesDoWithTheAddressSpaceThereIs) {
+  MemoryBudget budget(int64_t{1} << 60);
+  LineMemory memory = Create(&budget, 4096, int64_t{1} << 60);
+  EXPECT_TRUE(memory.Grow(kMiB));
+}
+
+}  // namespace
+}  // namespace lethe

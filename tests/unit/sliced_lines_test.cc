@@ -1,0 +1,135 @@
+#include "src/filter/sliced_lines.h"
+
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace lethe {
+namespace {
+
+constexpr int64_t kMostLines = 4096;
+
+IdHash NewId(std::mt19937_64& random) { return {random(), random()}; }
+
+template <typename Cell>
+Cell Bit(size_t column) {
+  return static_cast<Cell>(Cell{1} << column);
+}
+
+// The ids that must be in a column.
+struct Column {
+  std::vector<IdHash> ids;
+  bool in_clearing = false;
+};
+
+template <typename Cell>
+class SlicedLinesTest : public testing::Test {};
+
+using Cells = testing::Types<uint16_t, uint32_t, uint64_t>;
+TYPED_TEST_SUITE(SlicedLinesTest, Cells);
+
+// Ids go in and are found in the middle of every kind of pass, in whatever order passes come.
+TYPED_TEST(SlicedLinesTest, PassesKeepEveryMembership) {
+  using Lines = SlicedLines<TypeParam, 4>;
+  constexpr size_t kColumns = Lines::kColumns;
+  const char* given = std::getenv("LETHE_SEED");
+  const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  SCOPED_TRACE("LETHE_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  std::vector<uint64_t> memory(static_cast<size_t>(kMostLines * Lines::kLineBytes / 8 + 8));
+  const auto address = (reinterpret_cast<uintptr_t>(memory.data()) + 63) / 64 * 64;
+  const int64_t first_lines = 97;
+  Lines lines(reinterpret_cast<void*>(address), first_lines);
+  std::vector<Column> columns(kColumns);
+  int passes = 0;
+  bool swept = false;
+  while (passes < 150) {
+    for (int i = static_cast<int>(random() % 20); i > 0; --i) {
+      const size_t even = random() % (kColumns / 2) * 2;
+      const size_t odd = random() % (kColumns / 2) * 2 + 1;
+      if (columns[even].in_clearing || columns[odd].in_clearing) continue;
+      const IdHash id = NewId(random);
+      Lines::Set(lines.Find(id), Bit<TypeParam>(even), Bit<TypeParam>(odd));
+      columns[even].ids.push_back(id);
+      columns[odd].ids.push_back(id);
+    }
+    if (lines.idle()) {
+      ++passes;
+      TypeParam clear = 0;
+      for (size_t column = 0; column < kColumns; ++column) {
+        if (random() % 3 != 0) continue;
+        clear |= Bit<TypeParam>(column);
+        columns[column].in_clearing = true;
+        columns[column].ids.clear();
+      }
+      const int64_t now = lines.lines();
+      swept = false;
+      if (random() % 2 == 0 && 2 * now <= kMostLines) {
+        lines.BeginUnfold(clear);
+      } else if (random() % 2 == 0 && now > first_lines) {
+        lines.BeginFold(clear);
+      } else {
+        lines.BeginSweep(clear);
+        swept = true;
+      }
+    } else if (swept && random() % 30 == 0) {
+      lines.AbandonSweep();
+      for (Column& column : columns) column.in_clearing = false;
+      continue;
+    } else if (lines.Advance(static_cast<int64_t>(random() % 200))) {
+      for (int sample = 0; sample < 500; ++sample) {
+        const typename Lines::Occupancy occupied = lines.OccupancyAt(random());
+        for (size_t column = 0; column < kColumns; ++column) {
+          if (!columns[column].in_clearing) continue;
+          ASSERT_EQ(occupied[column], 0) << "column " << column;
+        }
+      }
+      for (Column& column : columns) column.in_clearing = false;
+    }
+    if (random() % 8 != 0) continue;
+    for (size_t column = 0; column < kColumns; ++column) {
+      for (const IdHash id : columns[column].ids) {
+        ASSERT_NE(Lines::Columns(lines.Find(id)) & Bit<TypeParam>(column), 0)
+            << "pass " << passes << " column " << column;
+      }
+    }
+  }
+}
+
+// An id sets two different cells of each parity in each of its lines, and all cells are as likely.
+TYPED_TEST(SlicedLinesTest, SetsTwoCellsOfALineForEachParity) {
+  using Lines = SlicedLines<TypeParam, 4>;
+  std::mt19937_64 random(3);
+  alignas(64) std::array<char, Lines::kLineBytes> memory{};
+  Lines lines(memory.data(), 1);
+  std::array<std::array<int, Lines::kCells>, 2> even{};
+  std::array<std::array<int, Lines::kCells>, 2> odd{};
+  constexpr int kIds = 100'000;
+  auto* first = reinterpret_cast<TypeParam*>(memory.data());
+  for (int i = 0; i < kIds; ++i) {
+    const typename Lines::Places places = lines.Find(NewId(random));
+    for (size_t line = 0; line < 4; ++line) {
+      EXPECT_NE(places.even[2 * line], places.even[2 * line + 1]);
+      EXPECT_NE(places.odd[2 * line], places.odd[2 * line + 1]);
+      for (size_t j = 0; j < 2; ++j) {
+        ++even[j][static_cast<size_t>(places.even[2 * line + j] - first)];
+        ++odd[j][static_cast<size_t>(places.odd[2 * line + j] - first)];
+      }
+    }
+  }
+  const double mean = 4.0 * kIds / Lines::kCells;
+  for (size_t j = 0; j < 2; ++j) {
+    for (size_t cell = 0; cell < Lines::kCells; ++cell) {
+      EXPECT_NEAR(even[j][cell], mean, 6.5 * std::sqrt(mean)) << cell;
+      EXPECT_NEAR(odd[j][cell], mean, 6.5 * std::sqrt(mean)) << cell;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lethe
