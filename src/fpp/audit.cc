@@ -12,8 +12,8 @@ namespace {
 constexpr uint32_t kAllIds = 1 << 16;
 constexpr size_t kFewestPlaces = 64;
 constexpr double kConfidence = 0.99;
-// Keeps twice a window from overflowing.
-constexpr int64_t kLongestWindowMs = int64_t{1} << 60;
+// Keeps the sum of a window and an interval from overflowing.
+constexpr int64_t kLongestMs = int64_t{1} << 60;
 
 uint32_t Threshold(double share) {
   if (!(share > 0)) return 0;
@@ -41,7 +41,7 @@ Audit::Audit(double share, absl::Duration horizon, const Filter* filter, MemoryB
       filter_(filter),
       memory_(memory),
       threshold_(Threshold(share)),
-      fades_ms_(2 * horizon_ms_) {}
+      fades_ms_(horizon_ms_ + horizon_ms_ / 4) {}
 
 Audit::~Audit() { memory_->Release(seen_.BytesFor(capacity_)); }
 
@@ -154,8 +154,11 @@ int64_t Audit::AgeMs(const Seen& seen, int64_t now_ms) const {
 }
 
 void Audit::MeasureFading() {
-  const int64_t window_ms = absl::ToInt64Milliseconds(filter_->Status().window);
-  fades_ms_ = 2 * std::clamp(window_ms, horizon_ms_, kLongestWindowMs);
+  const FilterStatus status = filter_->Status();
+  // Intervals are of unequal length, and at most a fourth of the horizon where they adapt.
+  const int64_t interval_ms = std::max(absl::ToInt64Milliseconds(status.refresh_period), horizon_ms_ / 4);
+  const int64_t window_ms = std::max(absl::ToInt64Milliseconds(status.window), horizon_ms_);
+  fades_ms_ = std::min(window_ms, kLongestMs) + std::min(interval_ms, kLongestMs);
 }
 
 AuditStatus Audit::Status() const {

@@ -23,7 +23,7 @@ namespace lethe {
 // time, that the filter must have forgotten it; if it is called a duplicate, a good event is lost. In
 // between, nothing is learnt of it: past the horizon the filter may say either, and a second copy of a good
 // event that was lost gets the answer of the first, so to count it as another would tell a wrong rate. "So
-// long ago" is twice the filter's present window: past its end an id fades for an interval or two.
+// long ago" is the filter's present window and an interval: past a window's end ids fade for about that long.
 //
 // Memory comes from the budget, in steps that double: 56 bytes per place, of which at least half are in
 // use at first. When the set is full, ids that were forgotten are removed; then it grows; where the budget
