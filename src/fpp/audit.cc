@@ -11,6 +11,7 @@ namespace {
 
 constexpr uint32_t kAllIds = 1 << 16;
 constexpr size_t kFewestPlaces = 64;
+constexpr uint64_t kPayloadBits = ~uint64_t{0} >> 1;
 constexpr double kConfidence = 0.99;
 // Keeps the sum of a window and an interval from overflowing.
 constexpr int64_t kLongestMs = int64_t{1} << 60;
@@ -22,7 +23,7 @@ uint32_t Threshold(double share) {
 
 uint64_t HashPayload(absl::string_view payload) {
   if (payload.data() == nullptr) return 0;
-  const uint64_t hash = XXH3_64bits(payload.data(), payload.size());
+  const uint64_t hash = XXH3_64bits(payload.data(), payload.size()) & kPayloadBits;
   return hash == 0 ? 1 : hash;
 }
 
@@ -48,7 +49,7 @@ Audit::~Audit() { memory_->Release(seen_.BytesFor(capacity_)); }
 Audit::Seen Audit::See(const TimedId& timed, bool passed, absl::string_view payload) {
   return {.id = timed.id,
           .stream_time_ms = timed.stream_time_ms,
-          .payload = HashPayload(payload),
+          .payload = HashPayload(payload) & kPayloadBits,
           .passed = passed};
 }
 
@@ -106,9 +107,9 @@ bool Audit::MakeRoom() {
   MeasureFading();
   seen_.KeepIf([this](const Seen& seen) { return AgeMs(seen, now_ms_) <= fades_ms_; });
   // A set that stays nearly full would be looked through again and again.
-  if (capacity_ > 0 && seen_.size() <= capacity_ / 2) return true;
+  if (capacity_ > 0 && seen_.size() <= capacity_ / 4 * 3) return true;
   if (Grow()) return true;
-  while (threshold_ > 0 && seen_.size() > capacity_ / 2) HalveShare();
+  while (threshold_ > 0 && seen_.size() > capacity_ / 4 * 3) HalveShare();
   if (capacity_ == 0) threshold_ = 0;
   return threshold_ > 0;
 }

@@ -227,7 +227,7 @@ TEST_P(AuditTest, ForgetsWhatTheFilterForgotBeforeItGrows) {
   EXPECT_EQ(Status().fresh, 60'000);
   EXPECT_EQ(Status().missed, 0);
   EXPECT_LE(most, 20'000);
-  EXPECT_LE(Status().memory_bytes, 56 * 32'768);
+  EXPECT_LE(Status().memory_bytes, 48 * 16 * 2048);
 }
 
 TEST_P(AuditTest, HalvesItsShareWhereMemoryIsShort) {
