@@ -47,7 +47,7 @@ struct StageOptions {
   Engine engine = Engine::kSliced;
 
   // The share of ids whose verdicts are checked by an exact set beside the filter (AuditStatus): 0 for
-  // none, 1 for all. What is outside of [0, 1] counts as its nearer end. An audited id takes up to 112
+  // none, 1 for all. What is outside of [0, 1] counts as its nearer end. An audited id takes 64 to 128
   // bytes of the memory limit; if they are not there, the share is halved.
   double audit_share = 1.0 / 256;
 

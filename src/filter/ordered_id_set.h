@@ -25,7 +25,7 @@ class OrderedIdSet {
  public:
   // An upper bound of what an entry takes: itself, in an array that doubles, and four slots in a table
   // that doubles when it is half full.
-  static constexpr int64_t kBytesPerId = 2 * sizeof(Entry) + 4 * 8;
+  static constexpr int64_t kBytesPerId = 2 * sizeof(Entry) + 4 * sizeof(uint64_t);
 
   // False, and no change, if the id is in the set.
   bool Insert(const Entry& entry) {

@@ -11,9 +11,10 @@ namespace {
 
 constexpr uint32_t kAllIds = 1 << 16;
 constexpr size_t kFewestPlaces = 64;
+constexpr uint64_t kPayloadBits = ~uint64_t{0} >> 1;
 constexpr double kConfidence = 0.99;
-// Keeps twice a window from overflowing.
-constexpr int64_t kLongestWindowMs = int64_t{1} << 60;
+// Keeps the sum of a window and an interval from overflowing.
+constexpr int64_t kLongestMs = int64_t{1} << 60;
 
 uint32_t Threshold(double share) {
   if (!(share > 0)) return 0;
@@ -22,7 +23,7 @@ uint32_t Threshold(double share) {
 
 uint64_t HashPayload(absl::string_view payload) {
   if (payload.data() == nullptr) return 0;
-  const uint64_t hash = XXH3_64bits(payload.data(), payload.size());
+  const uint64_t hash = XXH3_64bits(payload.data(), payload.size()) & kPayloadBits;
   return hash == 0 ? 1 : hash;
 }
 
@@ -41,14 +42,14 @@ Audit::Audit(double share, absl::Duration horizon, const Filter* filter, MemoryB
       filter_(filter),
       memory_(memory),
       threshold_(Threshold(share)),
-      fades_ms_(2 * horizon_ms_) {}
+      fades_ms_(horizon_ms_ + horizon_ms_ / 4) {}
 
 Audit::~Audit() { memory_->Release(seen_.BytesFor(capacity_)); }
 
 Audit::Seen Audit::See(const TimedId& timed, bool passed, absl::string_view payload) {
   return {.id = timed.id,
           .stream_time_ms = timed.stream_time_ms,
-          .payload = HashPayload(payload),
+          .payload = HashPayload(payload) & kPayloadBits,
           .passed = passed};
 }
 
@@ -106,9 +107,9 @@ bool Audit::MakeRoom() {
   MeasureFading();
   seen_.KeepIf([this](const Seen& seen) { return AgeMs(seen, now_ms_) <= fades_ms_; });
   // A set that stays nearly full would be looked through again and again.
-  if (capacity_ > 0 && seen_.size() <= capacity_ / 2) return true;
+  if (capacity_ > 0 && seen_.size() <= capacity_ / 4 * 3) return true;
   if (Grow()) return true;
-  while (threshold_ > 0 && seen_.size() > capacity_ / 2) HalveShare();
+  while (threshold_ > 0 && seen_.size() > capacity_ / 4 * 3) HalveShare();
   if (capacity_ == 0) threshold_ = 0;
   return threshold_ > 0;
 }
@@ -154,8 +155,11 @@ int64_t Audit::AgeMs(const Seen& seen, int64_t now_ms) const {
 }
 
 void Audit::MeasureFading() {
-  const int64_t window_ms = absl::ToInt64Milliseconds(filter_->Status().window);
-  fades_ms_ = 2 * std::clamp(window_ms, horizon_ms_, kLongestWindowMs);
+  const FilterStatus status = filter_->Status();
+  // Intervals are of unequal length, and at most a fourth of the horizon where they adapt.
+  const int64_t interval_ms = std::max(absl::ToInt64Milliseconds(status.refresh_period), horizon_ms_ / 4);
+  const int64_t window_ms = std::max(absl::ToInt64Milliseconds(status.window), horizon_ms_);
+  fades_ms_ = std::min(window_ms, kLongestMs) + std::min(interval_ms, kLongestMs);
 }
 
 AuditStatus Audit::Status() const {

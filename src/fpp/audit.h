@@ -23,12 +23,12 @@ namespace lethe {
 // time, that the filter must have forgotten it; if it is called a duplicate, a good event is lost. In
 // between, nothing is learnt of it: past the horizon the filter may say either, and a second copy of a good
 // event that was lost gets the answer of the first, so to count it as another would tell a wrong rate. "So
-// long ago" is twice the filter's present window: past its end an id fades for an interval or two.
+// long ago" is the filter's present window and an interval: past a window's end ids fade for about that long.
 //
-// Memory comes from the budget, in steps that double: 56 bytes per place, of which at least half are in
-// use at first. When the set is full, ids that were forgotten are removed; then it grows; where the budget
-// refuses that, the audited share is halved, as often as it takes, and half of the ids leave. A rate is the
-// same for any share, so the counts go on.
+// Memory comes from the budget, in steps that double: 48 bytes per place, of which 3/8 are in use at least.
+// When the set is full, ids that were forgotten are removed; then it grows; where the budget refuses that,
+// the audited share is halved, as often as it takes, and half of the ids leave. A rate is the same for any
+// share, so the counts go on.
 //
 // Invariant: every audited id that was seen within the horizon is in the exact set (or pending).
 // Thread-compatible; the filter and the budget outlive it.
@@ -75,8 +75,8 @@ class Audit {
   struct Seen {
     IdHash id;
     int64_t stream_time_ms = 0;
-    uint64_t payload = 0;  // a hash of it, or 0 where it is not known
-    bool passed = false;
+    uint64_t payload : 63 = 0;  // a hash of it, or 0 where it is not known
+    bool passed : 1 = false;
   };
 
   static Seen See(const TimedId& timed, bool passed, absl::string_view payload);

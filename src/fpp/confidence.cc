@@ -1,5 +1,7 @@
 #include "src/fpp/confidence.h"
 
+#include <math.h>  // lgamma_r() of POSIX
+
 #include <algorithm>
 #include <cmath>
 
@@ -7,7 +9,8 @@ namespace lethe {
 namespace {
 
 double PoissonTerm(double count, double mean) {
-  return std::exp(count * std::log(mean) - mean - std::lgamma(count + 1));
+  int sign;  // std::lgamma would write it to a global, from every thread
+  return std::exp(count * std::log(mean) - mean - ::lgamma_r(count + 1, &sign));
 }
 
 // P(X <= count), for a mean above count: the terms fall from `count` down.

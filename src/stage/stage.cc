@@ -53,7 +53,7 @@ absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view na
     shards.push_back(std::make_unique<Shard>(*std::move(filter), options_, &memory_));
   }
   return std::unique_ptr<Partition>(
-      new Partition(std::make_unique<Partition::Impl>(std::string(name), hash_seed_, std::move(shards))));
+      new Partition(std::make_unique<Partition::Impl>(std::string{name}, hash_seed_, std::move(shards))));
 }
 
 }  // namespace lethe
