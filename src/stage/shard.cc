@@ -113,11 +113,16 @@ ShardStatus MergeShards(absl::Span<const ShardStatus> shards) {
     sum.window = std::min(sum.window, one.window);
     sum.fpp_modelled += share * one.fpp_modelled;
     sum.fpp_estimated += share * one.fpp_estimated;
+    sum.fpp_at_interval_end += share * one.fpp_at_interval_end;
     sum.fpp_target = one.fpp_target;
     sum.memory_bytes += one.memory_bytes;
     sum.refreshes += one.refreshes;
     sum.limit_hits += one.limit_hits;
+    sum.steps.insert(sum.steps.end(), one.steps.begin(), one.steps.end());
   }
+  std::stable_sort(
+      all.filter.steps.begin(), all.filter.steps.end(),
+      [](const AdaptationStep& a, const AdaptationStep& b) { return a.stream_time_ms < b.stream_time_ms; });
   all.audit = MergeAudits(audits);
   return all;
 }

@@ -71,7 +71,8 @@ class Shard {
 
 // The shards of one partition as one. The status of an event's shard is that of the event, and shards are
 // chosen at random, so rates (FPP) are means; sizes and counts are sums; the window is the shortest, since
-// it is a promise; N and t are the largest; k and the target are the same in all.
+// it is a promise; N and t are the largest; k and the target are the same in all;
+// their steps are all there, in the order of stream time.
 ShardStatus MergeShards(absl::Span<const ShardStatus> shards);
 
 }  // namespace lethe

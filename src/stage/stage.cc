@@ -41,6 +41,7 @@ absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view na
   const FilterOptions filter_options{.horizon = options_.horizon,
                                      .target_fpp = options_.target_fpp,
                                      .memory = &memory_,
+                                     .at_memory_limit = options_.at_memory_limit,
                                      .engine = options_.engine};
   std::vector<std::unique_ptr<Shard>> shards;
   for (int i = 0; i < options_.shards; ++i) {
