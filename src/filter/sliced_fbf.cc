@@ -138,8 +138,7 @@ class SlicedFbf final : public Filter {
   // Every few ids, and when something is due by time: the books, and the pass that runs, with as much work
   // as so many ids pay for.
   void EndStep(int64_t pass_ids) {
-    budget_.AdvanceTo(now_ms_);
-    budget_.AddInserts(inserts_);
+    budget_.AddInserts(inserts_, now_ms_);
     if (pass_ != Budget::Pass::kNone) AdvancePass(pass_ids);
     StartPass();
     StartStep();
