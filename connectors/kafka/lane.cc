@@ -222,7 +222,7 @@ void Lane::Restore(OwnedPartition& owned, MessageRun run) {
     const RecordFields& fields = reader_.Read(view.record());
     if (view.timestamp_ms() >= 0) ++owned.timed_records;
     if (fields.id_state == RecordFields::State::kPresent) {
-      events_.push_back({owned.filter->Hash(fields.id), view.time()});
+      events_.push_back({owned.filter->Hash(fields.id), view.time(), view.payload()});
     } else {
       replay();
       owned.filter->Observe(view.time());
@@ -259,7 +259,7 @@ absl::Status Lane::Judge(OwnedPartition& owned, MessageRun run) {
     if (fields.id_state == RecordFields::State::kPresent &&
         (owned.undeliverable.empty() || !owned.undeliverable.contains(message->offset))) {
       item.id = owned.filter->Hash(fields.id);
-      events_.push_back({item.id, view.time()});
+      events_.push_back({item.id, view.time(), view.payload()});
       event_items_.push_back(items_.size());
     } else {
       judge();  // stream time moves in the order of the log

@@ -23,6 +23,8 @@ class MessageView : public RecordHeaders {
     return {Bytes(message_.key, message_.key_len), Bytes(message_.payload, message_.len), this};
   }
 
+  // The value, empty if it is null: what two copies of an event should have in common.
+  absl::string_view payload() const { return record().value.value_or(""); }
   // InfinitePast() if the record has none.
   absl::Time time() const;
   int64_t timestamp_ms() const;               // -1 if the record has none

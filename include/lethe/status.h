@@ -40,8 +40,9 @@ struct FilterStatus {
   int64_t ids = 0;  // inserted and not yet forgotten
   // What is covered now; at least the horizon, or all since the start.
   absl::Duration window = absl::ZeroDuration();
-  double fpp_modelled = 0;   // from the loads, by the layout's model
-  double fpp_estimated = 0;  // from the bits that are set; modelled where it is not made
+  double fpp_modelled = 0;             // from the loads, by the layout's model
+  double fpp_estimated = 0;            // from the bits that are set; modelled where it is not made
+  double fpp_estimated_deviation = 0;  // standard deviation of the estimate, from sampling
   // Modelled at the end of the last interval, the worst moment of each; 0 before the first has ended.
   double fpp_at_interval_end = 0;
   double fpp_target = 0;

@@ -54,6 +54,26 @@ int64_t Budget::HeapBytes(int columns) {
 
 void Budget::AdvanceTo(int64_t now_ms) {
   if (now_ms <= now_ms_) return;
+  SetTime(now_ms);
+  EndIntervalIfDue();
+  Expire();
+  SetNextEvent();
+}
+
+// Before anything may end: what was inserted lies in the columns of the interval that is current yet.
+void Budget::AddInserts(int64_t count, int64_t now_ms) {
+  if (now_ms > now_ms_) SetTime(now_ms);
+  Count(count);
+  if (static_cast<double>(inserts_since_forecast_) * kForecastsPerInterval >=
+      options_.cap * static_cast<double>(lines_)) {
+    Forecast();
+  }
+  EndIntervalIfDue();
+  Expire();
+  SetNextEvent();
+}
+
+void Budget::SetTime(int64_t now_ms) {
   if (now_ms_ == kNoStreamTime) {
     // What came before time began counts as having come now, which keeps it long enough.
     for (int64_t i = oldest_; i <= current_; ++i) {
@@ -61,12 +81,9 @@ void Budget::AdvanceTo(int64_t now_ms) {
     }
   }
   now_ms_ = now_ms;
-  EndIntervalIfDue();
-  Expire();
-  SetNextEvent();
 }
 
-void Budget::AddInserts(int64_t count) {
+void Budget::Count(int64_t count) {
   if (count == 0) return;
   Interval& interval = At(current_);
   if (interval.ids == 0) interval.start_ms = now_ms_;
@@ -76,12 +93,6 @@ void Budget::AddInserts(int64_t count) {
   load_ += static_cast<double>(count) / static_cast<double>(lines_);
   arrivals_.Add(count, now_ms_);
   inserts_since_forecast_ += count;
-  if (static_cast<double>(inserts_since_forecast_) * kForecastsPerInterval >=
-      options_.cap * static_cast<double>(lines_)) {
-    Forecast();
-  }
-  EndIntervalIfDue();
-  SetNextEvent();
 }
 
 Budget::Pass Budget::Wanted() const {

@@ -58,8 +58,9 @@ class Budget {
   // Nothing happens by time alone before this time.
   int64_t next_event_ms() const { return next_event_ms_; }
 
-  // `count` ids were inserted since the last call, the last of them now.
-  void AddInserts(int64_t count);
+  // `count` ids were inserted since the last call, none of them later than now, into the columns that were
+  // future and present then. Must come before AdvanceTo takes time past next_event_ms().
+  void AddInserts(int64_t count, int64_t now_ms);
 
   // The pass to run next; kNone if there is nothing to do. An unfold replaces a running sweep.
   Pass Wanted() const;
@@ -112,6 +113,8 @@ class Budget {
   double LoadIfFolded(const Interval& interval) const;
   void TakeLoads(std::vector<double>* loads) const;
 
+  void SetTime(int64_t now_ms);
+  void Count(int64_t count);
   int64_t ExpiryOf(int64_t sequence) const;
   void Expire();
   void GiveUpOldest();

@@ -14,12 +14,17 @@
 namespace lethe {
 namespace {
 
-int64_t WholePages(int64_t bytes) {
-  static const int64_t page = sysconf(_SC_PAGESIZE);
-  return (bytes + page - 1) / page * page;
+int64_t PageBytes() {
+  static const int64_t bytes = sysconf(_SC_PAGESIZE);
+  return bytes;
 }
 
+// Rounded up.
+int64_t WholePages(int64_t bytes) { return (bytes + PageBytes() - 1) / PageBytes() * PageBytes(); }
+
 }  // namespace
+
+int64_t LineMemory::WholePagesIn(int64_t bytes) { return bytes / PageBytes() * PageBytes(); }
 
 absl::StatusOr<LineMemory> LineMemory::Create(MemoryBudget* budget, int64_t bytes, int64_t most_bytes) {
   // Address space may be short (RLIMIT_AS, thousands of filters), and then less room to grow must do.

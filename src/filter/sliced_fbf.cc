@@ -56,11 +56,11 @@ class SlicedFbf final : public Filter {
   }
 
   void Contains(absl::Span<const IdHash> ids, absl::Span<Verdict> verdicts) const override {
-    const size_t first = std::min(kAhead, ids.size());
+    const size_t first = ids.size() == 1 ? 0 : std::min(kAhead, ids.size());
     for (size_t i = 0; i < first; ++i) lines_.Prefetch(ids[i]);
     for (size_t i = 0; i < ids.size(); ++i) {
       if (i + kAhead < ids.size()) lines_.Prefetch(ids[i + kAhead]);
-      verdicts[i] = IsIn(lines_.Find(ids[i])) ? Verdict::kDuplicate : Verdict::kUnique;
+      verdicts[i] = IsIn(lines_.Columns(ids[i])) ? Verdict::kDuplicate : Verdict::kUnique;
     }
   }
 
@@ -81,7 +81,7 @@ class SlicedFbf final : public Filter {
       if (i + kAhead < ids.size()) lines_.Prefetch(ids[i + kAhead].id);
       if (ids[i].stream_time_ms > now_ms_) MoveTo(ids[i].stream_time_ms);
       const typename Lines::Places places = lines_.Find(ids[i].id);
-      if (IsIn(places)) {
+      if (IsIn(Lines::Columns(places))) {
         verdicts[i] = Verdict::kDuplicate;
       } else {
         verdicts[i] = Verdict::kUnique;
@@ -105,7 +105,7 @@ class SlicedFbf final : public Filter {
     status.ids += inserts_;
     status.bits_per_id = Lines::kBitsPerId;
     status.fpp_modelled = SlicedFpp(shape_, budget_.Loads());
-    status.fpp_estimated = Estimate();
+    EstimateFpp(&status);
     status.fpp_at_interval_end = SlicedFpp(shape_, budget_.LoadsAtRefresh());
     status.fpp_target = options_.target_fpp;
     status.memory_bytes = memory_.bytes() + OwnBytes();
@@ -114,15 +114,13 @@ class SlicedFbf final : public Filter {
 
  private:
   void PrefetchFirst(absl::Span<const TimedId> ids) const {
+    if (ids.size() == 1) return;  // nothing to do meanwhile
     const size_t first = std::min(kAhead, ids.size());
     for (size_t i = 0; i < first; ++i) lines_.Prefetch(ids[i].id);
   }
 
   // The id is in two neighbouring live columns.
-  bool IsIn(const typename Lines::Places& places) const {
-    const Cell columns = Lines::Columns(places);
-    return (columns & std::rotl(columns, 1) & pairs_) != 0;
-  }
+  bool IsIn(Cell columns) const { return (columns & std::rotl(columns, 1) & pairs_) != 0; }
 
   void MoveTo(int64_t stream_time_ms) {
     const int64_t time = std::clamp(stream_time_ms, kEarliestMs, kLatestMs);
@@ -138,8 +136,7 @@ class SlicedFbf final : public Filter {
   // Every few ids, and when something is due by time: the books, and the pass that runs, with as much work
   // as so many ids pay for.
   void EndStep(int64_t pass_ids) {
-    budget_.AdvanceTo(now_ms_);
-    budget_.AddInserts(inserts_);
+    budget_.AddInserts(inserts_, now_ms_);
     if (pass_ != Budget::Pass::kNone) AdvancePass(pass_ids);
     StartPass();
     StartStep();
@@ -199,7 +196,7 @@ class SlicedFbf final : public Filter {
     pairs_ = ColumnsFrom(future + Lines::kColumns - pairs + 1, pairs);
   }
 
-  double Estimate() const {
+  void EstimateFpp(FilterStatus* status) const {
     const int future = budget_.future_column();
     SlicedEstimate estimate(shape_, future, budget_.live_columns());
     const int64_t samples = std::min(kStatusLines, lines_.lines());
@@ -208,7 +205,8 @@ class SlicedFbf final : public Filter {
     for (int64_t i = 0; i < samples; ++i) {
       estimate.AddLine(lines_.OccupancyAt(static_cast<uint64_t>(i) * step + step / 2));
     }
-    return estimate.Fpp();
+    status->fpp_estimated = estimate.Fpp();
+    status->fpp_estimated_deviation = estimate.Deviation();
   }
 
   const FilterOptions options_;
@@ -239,7 +237,8 @@ absl::StatusOr<std::unique_ptr<Filter>> Make(const FilterOptions& options, const
   using Fbf = SlicedFbf<uint16_t, kLinesPerId>;
   constexpr int64_t kLineBytes = Fbf::Lines::kLineBytes;
   const int64_t own_bytes = Fbf::OwnBytes();
-  const int64_t most_bytes = options.memory->limit_bytes() - own_bytes;
+  // Memory comes in pages, so what is over the last whole one is of no use.
+  const int64_t most_bytes = LineMemory::WholePagesIn(options.memory->limit_bytes() - own_bytes);
   Budget::Options budget;
   budget.horizon_ms = absl::ToInt64Milliseconds(options.horizon);
   budget.columns = shape.columns;

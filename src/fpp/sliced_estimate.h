@@ -3,6 +3,7 @@
 #define LETHE_FPP_SLICED_ESTIMATE_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/types/span.h"
@@ -26,16 +27,25 @@ class SlicedEstimate {
   void AddLine(absl::Span<const uint8_t> occupied);
 
   double Fpp() const;
+  // The standard deviation of Fpp() as an estimate from a sample of lines: by leaving out a part of the lines
+  // after the other (a jackknife). 0 with fewer lines than parts.
+  double Deviation() const;
 
  private:
+  static constexpr size_t kParts = 32;
+  // Sums over lines, of the pair of the i-th newest column and the next older one.
+  using PairSums = std::array<double, 64>;
+
+  PairSums Total() const;
+  double Fpp(const PairSums& sums, int64_t lines) const;
+
   const SlicedShape shape_;
   const int future_;
   const int live_;
   int64_t lines_ = 0;
   // Of occ cells set: the probability that both cells of a probe are.
   std::array<double, 65> both_set_{};
-  // Sums over lines, of the pair of the i-th newest column and the next older one.
-  std::array<double, 64> pair_sums_{};
+  std::array<PairSums, kParts> sums_{};  // line i in part i mod kParts
 };
 
 }  // namespace lethe

@@ -72,7 +72,7 @@ class Simulation {
   void Insert() {
     const int64_t count = std::min(due_, budget_.InsertsPerStep());
     due_ -= count;
-    budget_.AddInserts(count);
+    budget_.AddInserts(count, now_);
     if (pass_ != Budget::Pass::kNone) {
       pass_lines_ -= count * budget_.LinesPerInsert(pass_);
       if (pass_lines_ <= 0) {
@@ -231,8 +231,7 @@ TEST(Budget, NeverRefreshesIntoADirtyColumn) {
   int64_t now = 0;
   for (int i = 0; i < 100000; ++i) {
     now += kHorizon / 1000;
-    budget.AdvanceTo(now);
-    budget.AddInserts(1);
+    budget.AddInserts(1, now);
     ASSERT_GE(budget.clean_columns(), 0);
     // The owner never gets to run a pass.
   }
