@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lethe/filter.h"
+#include "src/filter/fixed_share.h"
 #include "src/filter/published_fbf.h"
 
 namespace lethe {
@@ -9,7 +10,7 @@ namespace lethe {
 int64_t SmallestFilterBytes(Engine engine) {
   switch (engine) {
     case Engine::kPublished:
-      return kSmallestPublishedFbfBytes;
+      return kSmallestShareBytes;
     case Engine::kSliced:
       break;
   }

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "lethe/filter.h"
+#include "src/filter/fixed_share.h"
 #include "src/filter/new_filter.h"
 #include "src/filter/published_fbf.h"
 #include "tests/support/filter_testing.h"
@@ -70,7 +71,7 @@ TEST(NewFilterTest, TakesItsMemoryFromTheBudgetAndGivesItBack) {
 }
 
 TEST(NewFilterTest, WhatValidatePassesFindsRoom) {
-  for (int64_t limit = kSmallestPublishedFbfBytes; limit <= int64_t{1} << 24; limit = limit * 5 / 4) {
+  for (int64_t limit = kSmallestShareBytes; limit <= int64_t{1} << 24; limit = limit * 5 / 4) {
     MemoryBudget memory(limit);
     EXPECT_TRUE(NewFilter({.memory = &memory, .engine = Engine::kPublished}).ok()) << limit;
   }
