@@ -1,0 +1,102 @@
+#include "src/filter/line_memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace lethe {
+namespace {
+
+int64_t WholePages(int64_t bytes) {
+  static const int64_t page = sysconf(_SC_PAGESIZE);
+  return (bytes + page - 1) / page * page;
+}
+
+}  // namespace
+
+absl::StatusOr<LineMemory> LineMemory::Create(MemoryBudget* budget, int64_t bytes, int64_t most_bytes) {
+  // Address space may be short (RLIMIT_AS, thousands of filters), and then less room to grow must do.
+  int64_t most = WholePages(std::max(bytes, most_bytes));
+  void* mapping = MAP_FAILED;
+  size_t mapping_bytes = 0;
+  while (true) {
+    mapping_bytes = static_cast<size_t>(most + kChunkBytes);
+    mapping = mmap(nullptr, mapping_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapping != MAP_FAILED || most <= WholePages(bytes)) break;
+    most = std::max(WholePages(bytes), WholePages(most / 2));
+  }
+  if (mapping == MAP_FAILED) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no address space for a filter of ", bytes, " bytes (", strerror(errno),
+                     "): raise the process's limit of virtual memory (ulimit -v), or open fewer partitions"));
+  }
+  const auto start = reinterpret_cast<uintptr_t>(mapping);
+  const uintptr_t chunk = kChunkBytes;
+  LineMemory memory(budget, mapping, mapping_bytes,
+                    static_cast<char*>(mapping) + ((start + chunk - 1) / chunk * chunk - start));
+  memory.most_bytes_ = most;
+  if (!memory.Grow(bytes)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory for the smallest filter (", bytes,
+                     " bytes): ", budget->limit_bytes() - budget->used_bytes(), " of ", budget->limit_bytes(),
+                     " bytes of the memory limit are left; raise the limit, or open fewer partitions"));
+  }
+  return memory;
+}
+
+LineMemory::LineMemory(MemoryBudget* budget, void* mapping, size_t mapping_bytes, char* data)
+    : budget_(budget), mapping_(mapping), mapping_bytes_(mapping_bytes), data_(data), most_bytes_(0) {}
+
+LineMemory::LineMemory(LineMemory&& other) noexcept
+    : budget_(other.budget_),
+      mapping_(std::exchange(other.mapping_, nullptr)),
+      mapping_bytes_(other.mapping_bytes_),
+      data_(std::exchange(other.data_, nullptr)),
+      most_bytes_(other.most_bytes_),
+      bytes_(std::exchange(other.bytes_, 0)) {}
+
+LineMemory::~LineMemory() {
+  if (mapping_ == nullptr) return;
+  munmap(mapping_, mapping_bytes_);
+  budget_->Release(bytes_);
+}
+
+bool LineMemory::Grow(int64_t bytes) {
+  const int64_t wanted = WholePages(bytes);
+  if (wanted <= bytes_) return true;
+  if (wanted > most_bytes_ || !budget_->Reserve(wanted - bytes_)) return false;
+  const int64_t more = wanted - bytes_;
+  if (mprotect(data_ + bytes_, static_cast<size_t>(more), PROT_READ | PROT_WRITE) != 0) {
+    budget_->Release(more);
+    return false;
+  }
+  // Advice only: without huge pages all is as true, if slower.
+  if (wanted >= kChunkBytes) madvise(data_, static_cast<size_t>(wanted), MADV_HUGEPAGE);
+  bytes_ = wanted;
+  return true;
+}
+
+void LineMemory::Shrink(int64_t bytes) {
+  const int64_t kept = WholePages(bytes);
+  if (kept >= bytes_) return;
+  const auto less = static_cast<size_t>(bytes_ - kept);
+  madvise(data_ + kept, less, MADV_DONTNEED);
+  mprotect(data_ + kept, less, PROT_NONE);
+  budget_->Release(bytes_ - kept);
+  bytes_ = kept;
+}
+
+void LineMemory::Discard(int64_t begin, int64_t end) {
+  const int64_t first = (begin + kChunkBytes - 1) / kChunkBytes * kChunkBytes;
+  const int64_t last = end / kChunkBytes * kChunkBytes;
+  if (first < last) madvise(data_ + first, static_cast<size_t>(last - first), MADV_DONTNEED);
+}
+
+}  // namespace lethe

@@ -1,0 +1,63 @@
+// Memory that grows and shrinks in place, without a copy and without a stall.
+#ifndef LETHE_FILTER_LINE_MEMORY_H_
+#define LETHE_FILTER_LINE_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "lethe/memory_budget.h"
+
+namespace lethe {
+
+// A range of address space of which the first bytes() are usable. Growing only makes more of it
+// accessible: the kernel hands out zeroed pages at the first touch, so the cost falls on the passes that
+// write there, a page at a time. From 2 MiB on the range asks for huge pages, because an id's lines are
+// random and would each miss the TLB.
+//
+// Invariant: what is usable, in whole pages, is reserved in the MemoryBudget, no more and no less.
+// Thread safety: none.
+class LineMemory {
+ public:
+  // Zeroed memory of `bytes`, which may grow up to `most_bytes` as far as the budget has it. The budget
+  // outlives it. ResourceExhausted if the budget or the address space has no room for `bytes`.
+  static absl::StatusOr<LineMemory> Create(MemoryBudget* budget, int64_t bytes, int64_t most_bytes);
+
+  LineMemory(LineMemory&& other) noexcept;
+  LineMemory& operator=(LineMemory&&) = delete;
+  LineMemory(const LineMemory&) = delete;
+  LineMemory& operator=(const LineMemory&) = delete;
+  ~LineMemory();
+
+  // True if the first `bytes` are usable now; else nothing has changed.
+  bool Grow(int64_t bytes);
+
+  // Keeps the first `bytes` and gives the rest back to the system and to the budget.
+  void Shrink(int64_t bytes);
+
+  // Says that the content of [begin, end) is not needed, so that a later Shrink has less to do at once.
+  // The range must not be read before it was written again. Only whole chunks of kChunkBytes count.
+  void Discard(int64_t begin, int64_t end);
+
+  void* data() const { return data_; }
+  // In whole pages.
+  int64_t bytes() const { return bytes_; }
+
+  // What is discarded at a time: a huge page.
+  static constexpr int64_t kChunkBytes = int64_t{2} << 20;
+
+ private:
+  LineMemory(MemoryBudget* budget, void* mapping, size_t mapping_bytes, char* data);
+  bool MakeUsable(int64_t bytes);
+
+  MemoryBudget* budget_;
+  void* mapping_;         // nullptr after a move
+  size_t mapping_bytes_;  // of address space
+  char* data_;            // aligned to kChunkBytes
+  int64_t most_bytes_;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_FILTER_LINE_MEMORY_H_
