@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lethe/filter.h"
+#include "src/filter/new_filter.h"
 #include "tests/support/filter_testing.h"
 
 namespace lethe {
@@ -80,9 +81,9 @@ TEST_P(FilterContractTest, NoFalseNegativeWithinTheHorizon) {
   }
 }
 
-// Old ids go: an hour of 100 ids a second keeps a filter of ten seconds at a little over 1,000. That few
-// give less than one false positive in 10^8 in any of these engines as they are sized here; three in 700,000
-// come about less than once in 10^7 runs.
+// Old ids go: an hour of 100 ids a second keeps a filter of ten seconds at not much over 1,000. At the target
+// of 1e-6 less than one of the 718,000 ids that are asked for here is a false positive on average; thirteen
+// come about less than once in 10^10 runs.
 TEST_P(FilterContractTest, ForgetsWhatIsOlder) {
   const uint64_t seed = TestSeed();
   auto filter = Make(10'000);
@@ -93,13 +94,13 @@ TEST_P(FilterContractTest, ForgetsWhatIsOlder) {
   }
   const FilterStatus status = filter->Status();
   EXPECT_GE(status.ids, 1000);
-  EXPECT_LE(status.ids, 1300);
+  EXPECT_LE(status.ids, 2000);
   EXPECT_GE(status.window, absl::Seconds(10));
-  EXPECT_LE(status.window, absl::Seconds(13));
-  EXPECT_LE(status.fpp_estimated, 1e-8);
+  EXPECT_LE(status.window, absl::Seconds(20));
+  EXPECT_LE(status.fpp_estimated, status.fpp_target);
   EXPECT_GT(status.refreshes, 350);
   for (uint64_t i = 0; i < 358'000; ++i) false_positives += IsContained(*filter, NumberedId(i, seed)) ? 1 : 0;
-  EXPECT_LE(false_positives, 2);
+  EXPECT_LE(false_positives, 12);
 }
 
 TEST_P(FilterContractTest, GapsOfAnyLengthEmptyTheFilterAtOnce) {
@@ -124,11 +125,11 @@ TEST_P(FilterContractTest, AnInsertionRenewsAndADuplicateDoesNot) {
   EXPECT_EQ(TestAndInsertOne(*filter, tested, 9000), Verdict::kDuplicate);
   filter->AdvanceTo(10'000);
   EXPECT_TRUE(IsContained(*filter, tested));
-  filter->AdvanceTo(13'000);
-  EXPECT_FALSE(IsContained(*filter, tested));
   filter->AdvanceTo(19'000);
   EXPECT_TRUE(IsContained(*filter, renewed));
-  filter->AdvanceTo(22'000);
+  filter->AdvanceTo(20'000);
+  EXPECT_FALSE(IsContained(*filter, tested));
+  filter->AdvanceTo(29'000);
   EXPECT_FALSE(IsContained(*filter, renewed));
 }
 
@@ -180,7 +181,7 @@ class GrowingFilterTest : public FilterContractTest {};
 // last is there.
 TEST_P(GrowingFilterTest, NeverTakesMoreThanTheBudget) {
   const uint64_t seed = TestSeed();
-  for (const int64_t limit : {int64_t{16} << 10, int64_t{50'000}, int64_t{1} << 20}) {
+  for (const int64_t limit : {SmallestFilterBytes(GetParam()), int64_t{100'000}, int64_t{1} << 20}) {
     for (const int64_t ids_a_ms : {10, 1'000'000}) {
       MemoryBudget memory(limit);
       auto filter = Make(1'000'000, &memory);
