@@ -28,7 +28,7 @@ inline constexpr int64_t kNoStreamTime = INT64_MIN;
 // Promise: an id that was inserted at stream time s is contained at every stream time up to s + H, as
 // long as the memory limit was not reached (FilterStatus says so). An id that was never inserted is
 // contained with a probability that Status() states. What lies between H and the true window may get
-// either answer.
+// either answer. Three engines are there for comparison and do not keep it: kBloom, kRecycled, kOpposite.
 //
 // The times in one call and from call to call must not decrease; a time below the last one counts as
 // the last one, and kNoStreamTime leaves time where it is.

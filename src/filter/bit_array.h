@@ -36,12 +36,18 @@ class BitArray {
     return true;
   }
 
-  void Insert(IdHash id) {
+  // Returns how many of the bits were not set before.
+  int Insert(IdHash id) {
     BitPositions positions(id, bits_);
+    int fresh = 0;
     for (int i = 0; i < hashes_; ++i) {
       const uint64_t position = positions.Next();
-      words_[position / 64] |= uint64_t{1} << (position % 64);
+      uint64_t& word = words_[position / 64];
+      const uint64_t bit = uint64_t{1} << (position % 64);
+      fresh += (word & bit) == 0 ? 1 : 0;
+      word |= bit;
     }
+    return fresh;
   }
 
   void Clear() { std::memset(words_.get(), 0, static_cast<size_t>(bytes())); }

@@ -2,28 +2,40 @@
 
 #include "absl/strings/str_cat.h"
 #include "lethe/filter.h"
+#include "src/filter/bloom.h"
+#include "src/filter/epoch_table.h"
+#include "src/filter/exact.h"
+#include "src/filter/fixed_share.h"
+#include "src/filter/opposite.h"
 #include "src/filter/published_fbf.h"
 #include "src/filter/sliced_fbf.h"
+#include "src/filter/recycled.h"
 
 namespace lethe {
 
 int64_t SmallestFilterBytes(Engine engine) {
-  switch (engine) {
-    case Engine::kPublished:
-      return kSmallestPublishedFbfBytes;
-    case Engine::kSliced:
-      break;
-  }
-  return int64_t{64} << 10;
+  return engine == Engine::kSliced ? int64_t{64} << 10 : kSmallestShareBytes;
 }
 
 absl::StatusOr<std::unique_ptr<Filter>> NewFilter(const FilterOptions& options) {
   if (absl::Status status = ValidateHorizon(options.horizon); !status.ok()) return status;
-  if (absl::Status status = ValidateTargetFpp(options.target_fpp); !status.ok()) return status;
+  if (absl::Status status = ValidateTargetFpp(options.target_fpp, options.engine); !status.ok()) {
+    return status;
+  }
   if (options.memory == nullptr) return absl::InvalidArgumentError("memory: no budget is given");
   switch (options.engine) {
     case Engine::kPublished:
       return PublishedFbf::Create(PublishedShape(options));
+    case Engine::kExact:
+      return Exact::Create(options);
+    case Engine::kEpochTable:
+      return EpochTable::Create(options);
+    case Engine::kBloom:
+      return Bloom::Create(options);
+    case Engine::kRecycled:
+      return Recycled::Create(options);
+    case Engine::kOpposite:
+      return Opposite::Create(options);
     case Engine::kSliced:
       return NewSlicedFbf(options);
   }

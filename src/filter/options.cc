@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "src/filter/epoch_table.h"
 #include "src/filter/new_filter.h"
 
 namespace lethe {
@@ -38,12 +39,14 @@ absl::Status ValidateHorizon(absl::Duration horizon) {
   return absl::OkStatus();
 }
 
-absl::Status ValidateTargetFpp(double target_fpp) {
+absl::Status ValidateTargetFpp(double target_fpp, Engine engine) {
   if (std::isnan(target_fpp)) {
     return absl::InvalidArgumentError("target_fpp: is not a number; give 1e-6, say");
   }
-  if (target_fpp < kLowestTargetFpp) {
-    return Invalid("target_fpp", absl::StrCat(target_fpp, " is too low"), absl::StrCat(kLowestTargetFpp));
+  const double lowest = engine == Engine::kEpochTable ? EpochTable::kLowestTargetFpp : kLowestTargetFpp;
+  if (target_fpp < lowest) {
+    return Invalid("target_fpp", absl::StrCat(target_fpp, " is too low for the engine ", EngineName(engine)),
+                   absl::StrCat(lowest));
   }
   if (target_fpp > kHighestTargetFpp) {
     return Invalid("target_fpp", absl::StrCat(target_fpp, " is too high"), absl::StrCat(kHighestTargetFpp));
@@ -53,7 +56,9 @@ absl::Status ValidateTargetFpp(double target_fpp) {
 
 absl::Status Validate(const StageOptions& options) {
   if (absl::Status status = ValidateHorizon(options.horizon); !status.ok()) return status;
-  if (absl::Status status = ValidateTargetFpp(options.target_fpp); !status.ok()) return status;
+  if (absl::Status status = ValidateTargetFpp(options.target_fpp, options.engine); !status.ok()) {
+    return status;
+  }
   if (options.shards < 1) return Invalid("shards", absl::StrCat(options.shards, " is too few"), "1");
   if (options.shards > kMostShards) {
     return Invalid("shards", absl::StrCat(options.shards, " is too many"), absl::StrCat(kMostShards));

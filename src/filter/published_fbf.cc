@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "src/filter/fixed_share.h"
 
 namespace lethe {
 namespace {
@@ -63,10 +64,8 @@ absl::StatusOr<std::unique_ptr<PublishedFbf>> PublishedFbf::Create(const Publish
     }
     generations.push_back(*std::move(array));
   }
-  const int64_t refresh_period_ms =
-      absl::ToInt64Milliseconds(absl::Ceil(options.refresh_period, absl::Milliseconds(1)));
-  return std::unique_ptr<PublishedFbf>(
-      new PublishedFbf(options, refresh_period_ms, std::move(memory), std::move(generations)));
+  return std::unique_ptr<PublishedFbf>(new PublishedFbf(options, WholeMilliseconds(options.refresh_period),
+                                                        std::move(memory), std::move(generations)));
 }
 
 PublishedFbf::PublishedFbf(const PublishedFbfOptions& options, int64_t refresh_period_ms, Reservation memory,
@@ -77,7 +76,7 @@ PublishedFbf::PublishedFbf(const PublishedFbfOptions& options, int64_t refresh_p
       interval_ids_(generations_.size(), 0),
       clock_(refresh_period_ms) {}
 
-bool PublishedFbf::Contains(IdHash id) const {
+bool PublishedFbf::ContainsId(IdHash id) const {
   const size_t oldest = generations_.size() - 1;
   if (generations_[future_].Contains(id)) return true;
   bool in_newer = generations_[Slot(1)].Contains(id);
@@ -89,7 +88,7 @@ bool PublishedFbf::Contains(IdHash id) const {
   return false;
 }
 
-void PublishedFbf::Insert(IdHash id) {
+void PublishedFbf::InsertId(IdHash id) {
   generations_[future_].Insert(id);
   generations_[Slot(1)].Insert(id);
   ++interval_ids_[future_];
@@ -100,28 +99,6 @@ void PublishedFbf::Refresh() {
   generations_[future_].Clear();
   interval_ids_[future_] = 0;
   ++refreshes_;
-}
-
-void PublishedFbf::Contains(absl::Span<const IdHash> ids, absl::Span<Verdict> verdicts) const {
-  for (size_t i = 0; i < ids.size(); ++i) {
-    verdicts[i] = Contains(ids[i]) ? Verdict::kDuplicate : Verdict::kUnique;
-  }
-}
-
-void PublishedFbf::Insert(absl::Span<const TimedId> ids) {
-  for (const TimedId& timed : ids) {
-    AdvanceTo(timed.stream_time_ms);
-    Insert(timed.id);
-  }
-}
-
-void PublishedFbf::TestAndInsert(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) {
-  for (size_t i = 0; i < ids.size(); ++i) {
-    AdvanceTo(ids[i].stream_time_ms);
-    const bool contained = Contains(ids[i].id);
-    if (!contained) Insert(ids[i].id);
-    verdicts[i] = contained ? Verdict::kDuplicate : Verdict::kUnique;
-  }
 }
 
 void PublishedFbf::AdvanceTo(int64_t stream_time_ms) {
@@ -185,10 +162,8 @@ FilterStatus PublishedFbf::Status() const {
 }
 
 PublishedFbfOptions PublishedShape(const FilterOptions& options) {
-  constexpr int64_t kMostBytes = int64_t{1} << 30;
   constexpr int64_t kGenerations = kDefaultPastGenerations + 2;
-  const int64_t bytes =
-      std::clamp(options.memory->limit_bytes() / 64, kSmallestPublishedFbfBytes, kMostBytes);
+  const int64_t bytes = FixedShareBytes(*options.memory);
   return {
       .past_generations = kDefaultPastGenerations,
       .bits_per_generation = bytes / (8 * kGenerations) * 64,

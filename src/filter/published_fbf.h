@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "lethe/filter.h"
 #include "src/filter/bit_array.h"
+#include "src/filter/each_id.h"
 #include "src/filter/reservation.h"
 #include "src/filter/stream_clock.h"
 #include "src/fpp/published_model.h"
@@ -37,14 +38,11 @@ struct PublishedFbfOptions {
 //
 // Invariant: the ids of interval i are in generation i, its future, and in generation i - 1, its present;
 // generations[future_ + j] is the j-th newest, in a ring. Thread safety: as Filter.
-class PublishedFbf final : public Filter {
+class PublishedFbf final : public EachIdFilter<PublishedFbf> {
  public:
   // InvalidArgument if a value is out of its range, ResourceExhausted if the memory is not there.
   static absl::StatusOr<std::unique_ptr<PublishedFbf>> Create(const PublishedFbfOptions& options);
 
-  void Contains(absl::Span<const IdHash> ids, absl::Span<Verdict> verdicts) const override;
-  void Insert(absl::Span<const TimedId> ids) override;
-  void TestAndInsert(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) override;
   void AdvanceTo(int64_t stream_time_ms) override;
 
   // The window begins with the oldest interval of which all ids are still contained. fpp_modelled is
@@ -53,12 +51,14 @@ class PublishedFbf final : public Filter {
   FilterStatus Status() const override;
 
  private:
+  friend class EachIdFilter<PublishedFbf>;
+
   PublishedFbf(const PublishedFbfOptions& options, int64_t refresh_period_ms, Reservation memory,
                std::vector<BitArray> generations);
 
   size_t Slot(size_t age) const { return (future_ + age) % generations_.size(); }
-  bool Contains(IdHash id) const;
-  void Insert(IdHash id);
+  bool ContainsId(IdHash id) const;
+  void InsertId(IdHash id);
   void Refresh();
   double ModelledFpp() const;
   RunFills SampledRunFills() const;
@@ -73,14 +73,11 @@ class PublishedFbf final : public Filter {
 };
 
 // The shape that NewFilter gives Engine::kPublished. N = 14, so that the window is at most a fifteenth
-// longer than the horizon, and t = horizon / (N + 1). The size is fixed, since the published filter has
-// no way to grow that keeps its promise: a filter takes a 64th of the memory limit (64 partitions or
-// shards find room), but from 16 KiB to 1 GiB. k is what makes the two checks of one generation alone
-// reach the target at half-full arrays. Status() tells if more ids come than that carries.
+// longer than the horizon, and t = horizon / (N + 1). The size is fixed (FixedShareBytes), since the
+// published filter has no way to grow that keeps its promise. k is what makes the two checks of one
+// generation alone reach the target when arrays are half full. Status() tells if more ids come than that
+// carries.
 PublishedFbfOptions PublishedShape(const FilterOptions& options);
-
-// What the smallest filter of that shape takes from the budget.
-inline constexpr int64_t kSmallestPublishedFbfBytes = int64_t{16} << 10;
 
 }  // namespace lethe
 

@@ -9,6 +9,11 @@
 
 namespace lethe {
 
+// A span of stream time in its unit, rounded up; the longest that there is for what is longer.
+inline int64_t WholeMilliseconds(absl::Duration duration) {
+  return absl::ToInt64Milliseconds(absl::Ceil(duration, absl::Milliseconds(1)));
+}
+
 // Stream time as a filter sees it, cut into intervals of equal length that begin at the multiples of that
 // length: so the bounds depend on stream time alone, and a filter that is rebuilt from the middle of a
 // log refreshes when the first one did. Never goes back. Thread safety: none.
@@ -36,13 +41,23 @@ class StreamClock {
   int64_t now_ms() const { return now_ms_; }
   int64_t interval_ms() const { return interval_ms_; }
 
+  // When the current interval ends, exclusive; the last of all times if that is later.
+  int64_t interval_end_ms() const {
+    const __int128 end = (static_cast<__int128>(interval_) + 1) * interval_ms_;
+    return end > INT64_MAX ? INT64_MAX : static_cast<int64_t>(end);
+  }
+
   // The time since the beginning of the interval that began `intervals` before the current one, but not
   // more than has passed since the first time that was seen.
   absl::Duration Since(int64_t intervals) const {
-    if (!started()) return absl::ZeroDuration();
     const __int128 begin = (static_cast<__int128>(interval_) - intervals) * interval_ms_;
-    const __int128 since = begin > first_ms_ ? begin : first_ms_;
-    const __int128 elapsed = now_ms_ - since;
+    return SinceTime(begin > first_ms_ ? begin : first_ms_);
+  }
+  absl::Duration SinceStart() const { return SinceTime(first_ms_); }
+  // Zero from times to come.
+  absl::Duration SinceTime(__int128 begin_ms) const {
+    const __int128 elapsed = now_ms_ - begin_ms;
+    if (!started() || elapsed < 0) return absl::ZeroDuration();
     return elapsed > INT64_MAX ? absl::InfiniteDuration() : absl::Milliseconds(static_cast<int64_t>(elapsed));
   }
 

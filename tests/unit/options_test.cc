@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "lethe/filter.h"
+#include "src/filter/fixed_share.h"
 #include "src/filter/new_filter.h"
 #include "src/filter/published_fbf.h"
 #include "tests/support/filter_testing.h"
@@ -32,12 +33,45 @@ TEST(OptionsTest, HorizonMustBePositiveAndFinite) {
 }
 
 TEST(OptionsTest, TargetMustBeAProbabilityThatCanBeMet) {
-  EXPECT_EQ(Refusal({.target_fpp = 0}), "target_fpp: 0 is too low; the nearest that can be is 1e-12");
-  EXPECT_EQ(Refusal({.target_fpp = 1e-13}), "target_fpp: 1e-13 is too low; the nearest that can be is 1e-12");
+  EXPECT_EQ(Refusal({.target_fpp = 0}),
+            "target_fpp: 0 is too low for the engine sliced; the nearest that can be is 1e-12");
+  EXPECT_EQ(Refusal({.target_fpp = 1e-13}),
+            "target_fpp: 1e-13 is too low for the engine sliced; the nearest that can be is 1e-12");
   EXPECT_EQ(Refusal({.target_fpp = 1}), "target_fpp: 1 is too high; the nearest that can be is 0.99");
   EXPECT_EQ(Refusal({.target_fpp = std::nan("")}), "target_fpp: is not a number; give 1e-6, say");
   EXPECT_TRUE(Validate({.target_fpp = 1e-12}).ok());
   EXPECT_TRUE(Validate({.target_fpp = 0.99}).ok());
+}
+
+TEST(OptionsTest, TheEpochTableHasALowestTargetOfItsOwn) {
+  EXPECT_EQ(Refusal({.target_fpp = 1e-9, .engine = Engine::kEpochTable}),
+            "target_fpp: 1e-09 is too low for the engine epoch_table; the nearest that can be is 2e-07");
+  EXPECT_TRUE(Validate({.target_fpp = 2e-7, .engine = Engine::kEpochTable}).ok());
+}
+
+TEST(EngineTest, NamesAndEnginesAreEachOthers) {
+  for (const absl::string_view name :
+       {"sliced", "published", "exact", "epoch_table", "bloom", "recycled", "opposite"}) {
+    const absl::StatusOr<Engine> engine = ParseEngine(name);
+    ASSERT_TRUE(engine.ok()) << engine.status();
+    EXPECT_EQ(EngineName(*engine), name);
+  }
+}
+
+TEST(EngineTest, AnUnknownNameIsRefusedWithTheNearest) {
+  const auto refusal = [](absl::string_view name) {
+    return std::string(ParseEngine(name).status().message());
+  };
+  EXPECT_EQ(refusal("epochtable"),
+            "engine: there is no \"epochtable\"; the nearest is epoch_table, of sliced, published, exact, "
+            "epoch_table, bloom, recycled, opposite");
+  EXPECT_NE(refusal("Sliced").find("nearest is sliced,"), std::string::npos);
+  EXPECT_NE(refusal("blom").find("nearest is bloom,"), std::string::npos);
+  EXPECT_NE(refusal("recycle").find("nearest is recycled,"), std::string::npos);
+  EXPECT_NE(refusal("oposite").find("nearest is opposite,"), std::string::npos);
+  EXPECT_NE(refusal("exakt").find("nearest is exact,"), std::string::npos);
+  // Not all of what somebody's file may hold is repeated.
+  EXPECT_LT(refusal(std::string(1'000'000, 'x')).size(), 300u);
 }
 
 TEST(OptionsTest, ShardsMustBeAPowerOfTwo) {
@@ -70,7 +104,7 @@ TEST(NewFilterTest, TakesItsMemoryFromTheBudgetAndGivesItBack) {
 }
 
 TEST(NewFilterTest, WhatValidatePassesFindsRoom) {
-  for (int64_t limit = kSmallestPublishedFbfBytes; limit <= int64_t{1} << 24; limit = limit * 5 / 4) {
+  for (int64_t limit = kSmallestShareBytes; limit <= int64_t{1} << 24; limit = limit * 5 / 4) {
     MemoryBudget memory(limit);
     EXPECT_TRUE(NewFilter({.memory = &memory, .engine = Engine::kPublished}).ok()) << limit;
   }

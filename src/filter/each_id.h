@@ -1,0 +1,71 @@
+// Batches of ids for filters that look at one id at a time.
+#ifndef LETHE_SRC_FILTER_EACH_ID_H_
+#define LETHE_SRC_FILTER_EACH_ID_H_
+
+#include <algorithm>
+#include <cstddef>
+
+#include "lethe/filter.h"
+
+namespace lethe {
+
+// The batch calls of Filter, made of calls for one id that a Derived (which befriends this class) has:
+//   bool ContainsId(IdHash) const;
+//   void InsertId(IdHash);
+// and may have, in place of the ones here:
+//   bool TestAndInsertId(IdHash);     // true if it was contained
+//   void PrefetchId(IdHash) const;    // asks for the memory that the other calls will read
+template <typename Derived>
+class EachIdFilter : public Filter {
+ public:
+  void Contains(absl::Span<const IdHash> ids, absl::Span<Verdict> verdicts) const final {
+    for (size_t begin = 0; begin < ids.size(); begin += kGroup) {
+      const size_t end = std::min(begin + kGroup, ids.size());
+      for (size_t i = begin; i < end; ++i) derived().PrefetchId(ids[i]);
+      for (size_t i = begin; i < end; ++i) verdicts[i] = ToVerdict(derived().ContainsId(ids[i]));
+    }
+  }
+
+  void Insert(absl::Span<const TimedId> ids) final {
+    for (size_t begin = 0; begin < ids.size(); begin += kGroup) {
+      const size_t end = std::min(begin + kGroup, ids.size());
+      for (size_t i = begin; i < end; ++i) derived().PrefetchId(ids[i].id);
+      for (size_t i = begin; i < end; ++i) {
+        derived().AdvanceTo(ids[i].stream_time_ms);
+        derived().InsertId(ids[i].id);
+      }
+    }
+  }
+
+  void TestAndInsert(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) final {
+    for (size_t begin = 0; begin < ids.size(); begin += kGroup) {
+      const size_t end = std::min(begin + kGroup, ids.size());
+      for (size_t i = begin; i < end; ++i) derived().PrefetchId(ids[i].id);
+      for (size_t i = begin; i < end; ++i) {
+        derived().AdvanceTo(ids[i].stream_time_ms);
+        verdicts[i] = ToVerdict(derived().TestAndInsertId(ids[i].id));
+      }
+    }
+  }
+
+ protected:
+  void PrefetchId(IdHash) const {}
+
+  bool TestAndInsertId(IdHash id) {
+    if (derived().ContainsId(id)) return true;
+    derived().InsertId(id);
+    return false;
+  }
+
+ private:
+  // As many cache misses as a core can have under way, and some.
+  static constexpr size_t kGroup = 32;
+
+  static Verdict ToVerdict(bool contained) { return contained ? Verdict::kDuplicate : Verdict::kUnique; }
+  Derived& derived() { return static_cast<Derived&>(*this); }
+  const Derived& derived() const { return static_cast<const Derived&>(*this); }
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_FILTER_EACH_ID_H_

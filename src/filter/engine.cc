@@ -1,0 +1,72 @@
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "lethe/options.h"
+
+namespace lethe {
+namespace {
+
+constexpr std::array<Engine, 7> kEngines = {Engine::kSliced,     Engine::kPublished, Engine::kExact,
+                                            Engine::kEpochTable, Engine::kBloom,     Engine::kRecycled,
+                                            Engine::kOpposite};
+
+// The least number of letters to put in, take out or change to make one name the other (Levenshtein).
+size_t EditDistance(absl::string_view x, absl::string_view y) {
+  std::vector<size_t> above(y.size() + 1);
+  std::iota(above.begin(), above.end(), size_t{0});
+  for (size_t i = 0; i < x.size(); ++i) {
+    std::vector<size_t> row(y.size() + 1, i + 1);
+    for (size_t j = 0; j < y.size(); ++j) {
+      const size_t change = above[j] + (x[i] == y[j] ? 0 : 1);
+      row[j + 1] = std::min({change, above[j + 1] + 1, row[j] + 1});
+    }
+    above = row;
+  }
+  return above.back();
+}
+
+}  // namespace
+
+absl::string_view EngineName(Engine engine) {
+  switch (engine) {
+    case Engine::kSliced:
+      return "sliced";
+    case Engine::kPublished:
+      return "published";
+    case Engine::kExact:
+      return "exact";
+    case Engine::kEpochTable:
+      return "epoch_table";
+    case Engine::kBloom:
+      return "bloom";
+    case Engine::kRecycled:
+      return "recycled";
+    case Engine::kOpposite:
+      return "opposite";
+  }
+  return "unknown";
+}
+
+absl::StatusOr<Engine> ParseEngine(absl::string_view name) {
+  // A configuration may hold anything; what is longer than any name is like none of them.
+  const absl::string_view compared = name.substr(0, 64);
+  Engine nearest = Engine::kSliced;
+  for (const Engine engine : kEngines) {
+    if (EngineName(engine) == name) return engine;
+    if (EditDistance(compared, EngineName(engine)) < EditDistance(compared, EngineName(nearest))) {
+      nearest = engine;
+    }
+  }
+  const auto append_name = [](std::string* out, Engine engine) { absl::StrAppend(out, EngineName(engine)); };
+  return absl::InvalidArgumentError(absl::StrCat("engine: there is no \"", compared, "\"; the nearest is ",
+                                                 EngineName(nearest), ", of ",
+                                                 absl::StrJoin(kEngines, ", ", append_name)));
+}
+
+}  // namespace lethe
