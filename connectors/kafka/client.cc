@@ -55,14 +55,10 @@ absl::StatusOr<ClientPtr> ClientConfig::Make(rd_kafka_type_t type) {
   return ClientPtr(client);
 }
 
-ClientConfig BaseConfig(const DaemonOptions& options) {
+ClientConfig BaseConfig(const DaemonOptions& options, const std::vector<Property>& defaults) {
   ClientConfig config;
-  config
-      .Set("client.id", absl::StrCat("lethe-", options.instance))
-      // A property of the consumer is no fault in a producer, and the other way round: the user states
-      // both in one list.
-      .Set("log.connection.close", "false");
-  config.Set(options.properties);
+  config.Set("client.id", absl::StrCat("lethe-", options.instance)).Set("log.connection.close", "false");
+  config.Set(defaults).Set(options.properties);
   config.Set("bootstrap.servers", options.brokers);
   return config;
 }

@@ -59,7 +59,12 @@ absl::Status Lane::Run() {
 absl::Status Lane::Open() {
   // The producer first: no record may be read before every earlier owner of the transactional id is fenced.
   if (absl::Status opened = output_.Open(topics_.max_message_bytes); !opened.ok()) return opened;
-  ClientConfig config = BaseConfig(options_);
+  ClientConfig config = BaseConfig(options_, {
+                                                 // What is fetched ahead, over all partitions: enough to keep
+                                                 // the lane busy, and little beside the memory limit.
+                                                 {"queued.min.messages", "200000"},
+                                                 {"queued.max.messages.kbytes", "32768"},
+                                             });
   config.Set("group.id", options_.group)
       .Set("isolation.level", "read_committed")
       .Set("enable.auto.commit", "false")

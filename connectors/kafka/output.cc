@@ -58,7 +58,15 @@ void Output::OnDelivery(rd_kafka_t* /*producer*/, const rd_kafka_message_t* mess
 }
 
 absl::Status Output::MakeProducer() {
-  ClientConfig config = BaseConfig(options_);
+  ClientConfig config = BaseConfig(options_, {
+                                                 {"transaction.timeout.ms", "30000"},
+                                                 // Large batches cost less on both sides.
+                                                 {"linger.ms", "5"},
+                                                 {"compression.type", "lz4"},
+                                                 // A stalled output holds at most this much.
+                                                 {"queue.buffering.max.kbytes", "65536"},
+                                                 {"queue.buffering.max.messages", "1000000"},
+                                             });
   config.Set("enable.idempotence", "true")
       .Set("acks", "all")
       .Set("delivery.report.only.error", "true")
