@@ -96,7 +96,7 @@ class SlicedFbf final : public Filter {
 
   FilterStatus Status() const override {
     FilterStatus status;
-    budget_.Describe(&status);
+    budget_.Describe(now_ms_, &status);
     status.ids += InsertsInStep();
     status.bits_per_id = Lines::kBitsPerId;
     status.fpp_modelled = SlicedFpp(shape_, budget_.Loads());
