@@ -75,6 +75,7 @@ void Budget::AddInserts(int64_t count, int64_t now_ms) {
 
 void Budget::SetTime(int64_t now_ms) {
   if (now_ms_ == kNoStreamTime) {
+    first_ms_ = now_ms;
     // What came before time began counts as having come now, which keeps it long enough.
     for (int64_t i = oldest_; i <= current_; ++i) {
       if (At(i).ids > 0) At(i).start_ms = At(i).end_ms = now_ms;
@@ -166,7 +167,7 @@ int64_t Budget::LinesPerInsert(Pass pass) const {
   return static_cast<int64_t>(std::ceil(per_interval / options_.cap));
 }
 
-void Budget::Describe(FilterStatus* status) const {
+void Budget::Describe(int64_t now_ms, FilterStatus* status) const {
   status->past_generations = live_columns() - 2;
   status->bits_per_generation = lines_ * (512 / options_.columns);
   status->refreshes = refreshes_;
@@ -178,8 +179,8 @@ void Budget::Describe(FilterStatus* status) const {
     status->refresh_period = absl::Milliseconds(full.end_ms - full.start_ms);
   }
   // All since the start is covered if nothing was given up.
-  const int64_t since = oldest_ > 1 ? At(oldest_ - 1).end_ms : At(1).start_ms;
-  if (since != kNoStreamTime) status->window = absl::Milliseconds(now_ms_ - since);
+  const int64_t since = oldest_ > 1 ? At(oldest_ - 1).end_ms : first_ms_;
+  if (since != kNoStreamTime) status->window = absl::Milliseconds(now_ms - since);
   status->steps.assign(steps_.begin() + static_cast<std::ptrdiff_t>(next_step_), steps_.end());
   status->steps.insert(status->steps.end(), steps_.begin(),
                        steps_.begin() + static_cast<std::ptrdiff_t>(next_step_));

@@ -81,8 +81,8 @@ class Budget {
   int clean_columns() const { return options_.columns - live_columns() - dirty_; }
   int64_t lines() const { return lines_; }
 
-  // Fills the shape, the window and the counts of `status`.
-  void Describe(FilterStatus* status) const;
+  // Fills the shape, the counts and, as of now, the window of `status`.
+  void Describe(int64_t now_ms, FilterStatus* status) const;
   // The loads of the live intervals, oldest first, preceded by that of the last one given up.
   std::vector<double> Loads() const;
   // The same at the end of the last interval; empty before the first has ended.
@@ -136,6 +136,7 @@ class Budget {
   int64_t current_ = 1;         // the one that takes inserts
   std::vector<double> loads_at_refresh_;
   int dirty_ = 0;
+  int64_t first_ms_ = kNoStreamTime;  // when time began
   int64_t now_ms_ = kNoStreamTime;
   int64_t next_event_ms_ = kNever;
 

@@ -14,6 +14,9 @@
 namespace lethe {
 namespace {
 
+// For one filter: tens of billions of ids. The processor's address space has 2048 times that.
+constexpr int64_t kMostAddressSpace = int64_t{64} << 30;
+
 int64_t PageBytes() {
   static const int64_t bytes = sysconf(_SC_PAGESIZE);
   return bytes;
@@ -27,8 +30,9 @@ int64_t WholePages(int64_t bytes) { return (bytes + PageBytes() - 1) / PageBytes
 int64_t LineMemory::WholePagesIn(int64_t bytes) { return bytes / PageBytes() * PageBytes(); }
 
 absl::StatusOr<LineMemory> LineMemory::Create(MemoryBudget* budget, int64_t bytes, int64_t most_bytes) {
-  // Address space may be short (RLIMIT_AS, thousands of filters), and then less room to grow must do.
-  int64_t most = WholePages(std::max(bytes, most_bytes));
+  // Address space may be short (RLIMIT_AS), and then less room to grow must do. Nor may some thousands of
+  // filters take all of it, since everything else in the process needs some too.
+  int64_t most = WholePages(std::max(bytes, std::min(most_bytes, kMostAddressSpace)));
   void* mapping = MAP_FAILED;
   size_t mapping_bytes = 0;
   while (true) {

@@ -20,8 +20,11 @@ namespace {
 constexpr int64_t kFewestLines = 128;
 // Ids whose lines are on their way from memory while one is worked on.
 constexpr size_t kAhead = 24;
-// The ids' worth of a pass that a call of AdvanceTo does: some ten microseconds.
-constexpr int64_t kPassIdsPerAdvance = 64;
+// Passes are paid for by inserts; but a filter that is full of false positives gets none, and would never
+// be swept, and a quiet one would keep its memory. So time takes them further too: a part of the lines
+// with each part of the horizon, half as long.
+constexpr int64_t kPassPartsByTime = 512;
+constexpr int64_t kPassStepsPerHorizon = 1024;
 // Lines looked at for Status.
 constexpr int64_t kStatusLines = 16384;
 // Times beyond these are as good as these, and nothing overflows.
@@ -43,9 +46,10 @@ class SlicedFbf final : public Filter {
         shape_(shape),
         memory_(std::move(memory)),
         lines_(memory_.data(), budget.lines),
-        budget_(budget) {
-    TakeColumns();
-    StartStep();
+        budget_(budget),
+        pass_step_ms_(std::max<int64_t>(1, budget.horizon_ms / kPassStepsPerHorizon)) {
+    TakeBudget();
+    step_inserts_ = inserts_left_ = budget_.InsertsPerStep();
   }
 
   ~SlicedFbf() override { options_.memory->Release(OwnBytes()); }
@@ -69,9 +73,7 @@ class SlicedFbf final : public Filter {
     for (size_t i = 0; i < ids.size(); ++i) {
       if (i + kAhead < ids.size()) lines_.Prefetch(ids[i + kAhead].id);
       if (ids[i].stream_time_ms > now_ms_) MoveTo(ids[i].stream_time_ms);
-      Lines::Set(lines_.Find(ids[i].id), even_, odd_);
-      ++inserts_;
-      if (--ids_left_ == 0) EndStep(step_ids_);
+      Set(lines_.Find(ids[i].id));
     }
   }
 
@@ -85,24 +87,17 @@ class SlicedFbf final : public Filter {
         verdicts[i] = Verdict::kDuplicate;
       } else {
         verdicts[i] = Verdict::kUnique;
-        Lines::Set(places, even_, odd_);
-        ++inserts_;
+        Set(places);
       }
-      if (--ids_left_ == 0) EndStep(step_ids_);
     }
   }
 
-  // Passes go on here too: a filter that is full of false positives gets no insertions, and would never
-  // be swept.
-  void AdvanceTo(int64_t stream_time_ms) override {
-    MoveTo(stream_time_ms);
-    if (pass_ != Budget::Pass::kNone) EndStep(kPassIdsPerAdvance);
-  }
+  void AdvanceTo(int64_t stream_time_ms) override { MoveTo(stream_time_ms); }
 
   FilterStatus Status() const override {
     FilterStatus status;
-    budget_.Describe(&status);
-    status.ids += inserts_;
+    budget_.Describe(now_ms_, &status);
+    status.ids += InsertsInStep();
     status.bits_per_id = Lines::kBitsPerId;
     status.fpp_modelled = SlicedFpp(shape_, budget_.Loads());
     EstimateFpp(&status);
@@ -122,35 +117,44 @@ class SlicedFbf final : public Filter {
   // The id is in two neighbouring live columns.
   bool IsIn(Cell columns) const { return (columns & std::rotl(columns, 1) & pairs_) != 0; }
 
+  void Set(const typename Lines::Places& places) {
+    Lines::Set(places, even_, odd_);
+    if (--inserts_left_ == 0) EndStep();
+  }
+
+  int64_t InsertsInStep() const { return step_inserts_ - inserts_left_; }
+
   void MoveTo(int64_t stream_time_ms) {
     const int64_t time = std::clamp(stream_time_ms, kEarliestMs, kLatestMs);
     if (time <= now_ms_ || stream_time_ms == kNoStreamTime) return;
-    if (time >= budget_.next_event_ms()) {
-      EndStep(step_ids_ - ids_left_);
-      budget_.AdvanceTo(time);
-      TakeColumns();
+    if (time < next_event_ms_) {
+      now_ms_ = time;
+      return;
     }
+    EndStep();
+    budget_.AdvanceTo(time);
     now_ms_ = time;
+    if (pass_ != Budget::Pass::kNone && time >= next_pass_ms_) {
+      AdvancePass(lines_.lines() / kPassPartsByTime + 1);
+      StartPass();
+    }
+    TakeBudget();
   }
 
-  // Every few ids, and when something is due by time: the books, and the pass that runs, with as much work
-  // as so many ids pay for.
-  void EndStep(int64_t pass_ids) {
-    budget_.AddInserts(inserts_, now_ms_);
-    if (pass_ != Budget::Pass::kNone) AdvancePass(pass_ids);
+  // Every few inserts, and when something is due by time: the books, and the pass that runs.
+  void EndStep() {
+    const int64_t inserts = InsertsInStep();
+    budget_.AddInserts(inserts, now_ms_);
+    if (pass_ != Budget::Pass::kNone) AdvancePass(inserts * budget_.LinesPerInsert(pass_));
     StartPass();
-    StartStep();
-    TakeColumns();
+    step_inserts_ = inserts_left_ = budget_.InsertsPerStep();
+    TakeBudget();
   }
 
-  void StartStep() {
-    inserts_ = 0;
-    ids_left_ = step_ids_ = budget_.InsertsPerStep();
-  }
-
-  void AdvancePass(int64_t ids) {
+  void AdvancePass(int64_t lines) {
+    next_pass_ms_ = now_ms_ == kNoStreamTime ? kNoStreamTime : now_ms_ + pass_step_ms_;
     const int64_t before = lines_.folded_bytes();
-    if (lines_.Advance(ids * budget_.LinesPerInsert(pass_))) {
+    if (lines_.Advance(lines)) {
       if (pass_ == Budget::Pass::kFold) memory_.Shrink(lines_.bytes_needed());
       pass_ = Budget::Pass::kNone;
       budget_.PassEnded();
@@ -185,7 +189,10 @@ class SlicedFbf final : public Filter {
     return std::rotl(low, first % Lines::kColumns);
   }
 
-  void TakeColumns() {
+  // What the budget says, where the inner loops look.
+  void TakeBudget() {
+    next_event_ms_ = budget_.next_event_ms();
+    if (pass_ != Budget::Pass::kNone) next_event_ms_ = std::min(next_event_ms_, next_pass_ms_);
     const int future = budget_.future_column();
     const Cell in_future = ColumnsFrom(future, 1);
     const Cell in_present = ColumnsFrom(future + Lines::kColumns - 1, 1);
@@ -214,15 +221,16 @@ class SlicedFbf final : public Filter {
   LineMemory memory_;
   Lines lines_;
   Budget budget_;
+  const int64_t pass_step_ms_;
   Budget::Pass pass_ = Budget::Pass::kNone;
   int64_t now_ms_ = kNoStreamTime;
   Cell pairs_ = 0;  // bit j: columns j and j - 1 are live
   Cell even_ = 0;   // the even one of future and present
   Cell odd_ = 0;
-  // The step: some ids, of which some were inserted.
-  int64_t step_ids_ = 0;
-  int64_t ids_left_ = 0;
-  int64_t inserts_ = 0;
+  int64_t inserts_left_ = 0;  // in this step
+  int64_t step_inserts_ = 0;
+  int64_t next_event_ms_ = kNoStreamTime;
+  int64_t next_pass_ms_ = kNoStreamTime;  // when time alone takes the pass further
 };
 
 // The lines to begin with, such that doublings lead to the whole limit.
@@ -259,17 +267,6 @@ absl::StatusOr<std::unique_ptr<Filter>> Make(const FilterOptions& options, const
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Filter>> NewSlicedFbf(const FilterOptions& options) {
-  if (options.horizon < absl::Milliseconds(1) || options.horizon > absl::Milliseconds(kLatestMs)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("horizon: ", absl::FormatDuration(options.horizon),
-                     " cannot be kept; the shortest is 1ms, the longest some 36 million years"));
-  }
-  if (!(options.target_fpp >= 1e-12 && options.target_fpp <= 0.1)) {
-    return absl::InvalidArgumentError(absl::StrCat("target_fpp: ", options.target_fpp,
-                                                   " is not between 1e-12 and 0.1; the nearest that "
-                                                   "can be is ",
-                                                   options.target_fpp > 0.1 ? "0.1" : "1e-12"));
-  }
   const SlicedShape shape = SlicedShapeFor(options.target_fpp);
   switch (shape.lines_per_id) {
     case 3:

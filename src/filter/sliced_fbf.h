@@ -18,8 +18,8 @@ namespace lethe {
 // both ends (an id of the present interval is in future and present; one that is in the oldest alone is
 // at the end of its time), so every term of the false-positive rate is a product of two.
 //
-// The engine of the options is not looked at. InvalidArgument for a horizon under a millisecond or a target
-// outside of 1e-12 to 0.1; ResourceExhausted if the memory budget has no room for the smallest filter.
+// Horizon and target have been found valid, and there is a budget; the engine is not looked at.
+// ResourceExhausted if the memory budget has no room for the smallest filter.
 absl::StatusOr<std::unique_ptr<Filter>> NewSlicedFbf(const FilterOptions& options);
 
 }  // namespace lethe

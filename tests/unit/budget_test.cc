@@ -64,7 +64,7 @@ class Simulation {
   double shortest_window() const { return shortest_window_; }
   FilterStatus status() const {
     FilterStatus status;
-    budget_.Describe(&status);
+    budget_.Describe(now_, &status);
     return status;
   }
 
@@ -236,7 +236,7 @@ TEST(Budget, NeverRefreshesIntoADirtyColumn) {
     // The owner never gets to run a pass.
   }
   FilterStatus status;
-  budget.Describe(&status);
+  budget.Describe(now, &status);
   EXPECT_EQ(status.refreshes, 14);
   EXPECT_EQ(budget.Wanted(), Budget::Pass::kSweep);
 }
