@@ -36,8 +36,9 @@ namespace {
 
 // Exact comparisons leave no room for chance: one event in a thousand million may be dropped wrongly.
 constexpr double kTargetFpp = 1e-9;
-constexpr int kServePort = 9464;
-// On the embedded broker: events on their way at a time. It keeps some 4 MB of a partition.
+constexpr uint16_t kServePort = 9464;
+// Events on their way at a time, on the embedded broker, which keeps some 4 MB of a partition; and where the
+// daemon is killed, so that each kill is in the middle of its work.
 constexpr int64_t kMostOnTheWay = 12000;
 constexpr int kSendAtOnce = 500;
 constexpr absl::Duration kPatience = absl::Seconds(60);  // without any progress
@@ -52,16 +53,19 @@ std::string Thousands(int64_t n) {
   return text;
 }
 
-absl::StatusOr<int> FreePort() {
+// `wanted` if it is free, or any that is.
+absl::StatusOr<int> FreePort(uint16_t wanted) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = {};
   address.sin_family = AF_INET;
+  address.sin_port = htons(wanted);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t length = sizeof address;
   const bool ok = fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
                   getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0;
   close(fd);
-  return ok ? absl::StatusOr<int>(ntohs(address.sin_port)) : absl::InternalError("no free port on 127.0.0.1");
+  if (ok) return ntohs(address.sin_port);
+  return wanted == 0 ? absl::StatusOr<int>(absl::InternalError("no free port on 127.0.0.1")) : FreePort(0);
 }
 
 // A bar on a terminal, and nothing elsewhere.
@@ -121,6 +125,7 @@ class Demo {
   void Serve() const;
 
   bool embedded() const { return options_.brokers.empty(); }
+  bool paced() const { return embedded() || options_.kill > 0; }
 
   const DemoOptions options_;
   const uint64_t seed_;
@@ -130,6 +135,7 @@ class Demo {
   int port_ = 0;
   int64_t total_ = 0;  // events, as far as can be foreseen
   int kills_ = 0;
+  int64_t records_at_kill_ = 0;  // what had come out, and what may be on its way out
   std::unique_ptr<kafka::EmbeddedBroker> broker_;
   std::unique_ptr<ChildProcess> daemon_;
   std::optional<DemoSender> sender_;
@@ -179,12 +185,9 @@ absl::Status Demo::Prepare() {
   auto reader = DemoReader::Connect(brokers_, topics_);
   if (!reader.ok()) return reader.status();
   reader_.emplace(*std::move(reader));
-  port_ = kServePort;
-  if (!options_.serve) {
-    const auto port = FreePort();
-    if (!port.ok()) return port.status();
-    port_ = *port;
-  }
+  const auto port = FreePort(options_.serve ? kServePort : 0);
+  if (!port.ok()) return port.status();
+  port_ = *port;
   return StartDaemon();
 }
 
@@ -194,8 +197,7 @@ absl::Status Demo::StartDaemon() {
        topics_.group, "--instance", "demo", "--id", "json:/id", "--horizon", "24h", "--fpp",
        absl::StrCat(kTargetFpp), "--delivery", embedded() ? "at_least_once" : "exactly_once", "--counter-key",
        "json:/channel", "--counter-delta", "json:/delta", "--counter-output", topics_.counters, "--http",
-       absl::StrCat("127.0.0.1:", port_),
-       "--commit-interval", embedded() ? "20ms" : "100ms",
+       absl::StrCat("127.0.0.1:", port_), "--commit-interval", embedded() ? "20ms" : "100ms",
        // After a SIGKILL the group waits this long before it gives the partitions out again.
        "--kafka", "session.timeout.ms=6000"},
       folder_ + "/daemon.log");
@@ -217,13 +219,15 @@ std::string Demo::LastLogLine() const {
 }
 
 absl::Status Demo::Stalled(int64_t committed, int64_t sent) const {
-  return absl::UnavailableError(absl::StrCat("nothing moves any more: ", Thousands(committed), " of ", Thousands(sent),
-                                             " records are committed; the daemon's last words: ", LastLogLine()));
+  return absl::UnavailableError(
+      absl::StrCat("nothing moves any more: ", Thousands(committed), " of ", Thousands(sent),
+                   " records are committed; the daemon's last words: ", LastLogLine()));
 }
 
 absl::Status Demo::KillDaemon() {
   daemon_->Kill();
   ++kills_;
+  records_at_kill_ = reader_->records() + kMostOnTheWay / 4;
   return StartDaemon();
 }
 
@@ -236,7 +240,7 @@ absl::Status Demo::SendAll(RetryingClients& clients) {
     bool room = options_.rate == 0 ||
                 static_cast<double>(sent) <=
                     static_cast<double>(options_.rate) * absl::ToDoubleSeconds(absl::Now() - start);
-    if (embedded()) {
+    if (paced()) {
       const auto now_committed = reader_->CommittedOffsets();
       const auto behind = reader_->Behind();
       if (!now_committed.ok()) return now_committed.status();
@@ -256,8 +260,8 @@ absl::Status Demo::SendAll(RetryingClients& clients) {
     if (absl::Status read = reader_->Poll(); !read.ok()) return read;
     if (absl::Status alive = CheckDaemon(); !alive.ok()) return alive;
     if (absl::Now() - last_progress > kPatience) return Stalled(committed, sent);
-    // Spread over the run, and not before something has come out.
-    if (kills_ < options_.kill && reader_->records() > 0 &&
+    // Spread over the run, and not before something has come out since the last time.
+    if (kills_ < options_.kill && reader_->records() > records_at_kill_ &&
         sent > total_ * (kills_ + 1) / (options_.kill + 1)) {
       if (absl::Status killed = KillDaemon(); !killed.ok()) return killed;
     }

@@ -1,0 +1,122 @@
+// `lethe demo`: what it shows is compared with the truth by the program itself; here its exit code and its
+// words are held to it, on the embedded broker, on a real one, and through kills.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <zlib.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "connectors/http/http_client.h"
+#include "tests/support/kafka_client.h"
+#include "tests/support/process.h"
+#include "tests/support/retrying_clients.h"
+#include "tests/support/shared_broker.h"
+
+namespace lethe::test {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Minutes(3);
+
+Finished Demo(std::vector<std::string> args) {
+  args.insert(args.begin(), {LETHE_PROGRAM, "demo", "--seed", "4711"});
+  ProcessOptions options;
+  options.args = std::move(args);
+  auto finished = RunToEnd(options, kPatience);
+  EXPECT_TRUE(finished.ok()) << finished.status();
+  return finished.ok() ? *finished : Finished{-1, "", ""};
+}
+
+void ExpectExact(const Finished& demo) {
+  EXPECT_EQ(demo.exit_code, 0) << demo.out << demo.err;
+  EXPECT_TRUE(absl::StrContains(demo.out, "Nothing was lost, and no duplicate passed.")) << demo.out;
+}
+
+// Lines as retrying clients send them, in a file that is removed at the end.
+class EventFile {
+ public:
+  explicit EventFile(const std::string& name)
+      : path_(std::filesystem::temp_directory_path() / UniqueName(name)) {}
+  ~EventFile() { std::filesystem::remove(path_); }
+  std::string path() const { return path_.string(); }
+
+  void Write(const std::string& text) { std::ofstream(path_, std::ios::binary) << text; }
+  void WriteGzip(const std::string& text) {
+    gzFile file = gzopen(path_.c_str(), "wb");
+    gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
+    gzclose(file);
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string Lines(size_t count) {
+  std::string lines;
+  for (const Record& record : RetryingClients(17).Take(count)) absl::StrAppend(&lines, *record.value, "\n");
+  return lines;
+}
+
+TEST(DemoTest, IsExactOnTheEmbeddedBroker) {
+  const Finished demo = Demo({"--events", "20000"});
+  ExpectExact(demo);
+  EXPECT_TRUE(absl::StrContains(demo.out, "at least once")) << demo.out;
+  EXPECT_TRUE(absl::StrContains(demo.out, "20,000")) << demo.out;
+}
+
+TEST(DemoTest, TakesAFileOfEventsPlainOrCompressed) {
+  EventFile plain("events.ndjson");
+  plain.Write(Lines(5000));
+  ExpectExact(Demo({"--input", plain.path()}));
+  EventFile compressed("events.ndjson.gz");
+  compressed.WriteGzip(Lines(5000));
+  ExpectExact(Demo({"--input", compressed.path()}));
+}
+
+TEST(DemoTest, NamesTheLineThatIsNoEvent) {
+  EventFile file("broken.ndjson");
+  file.Write("{\"id\":\"a\"}\n{\"id\":\n");
+  const Finished demo = Demo({"--input", file.path()});
+  EXPECT_EQ(demo.exit_code, 2);
+  EXPECT_TRUE(absl::StrContains(demo.err, absl::StrCat(file.path(), ":2"))) << demo.err;
+}
+
+TEST(DemoTest, NamesTheFileThatIsNotThere) {
+  const Finished demo = Demo({"--input", "/nonexistent/events.ndjson"});
+  EXPECT_EQ(demo.exit_code, 1);
+  EXPECT_TRUE(absl::StrContains(demo.err, "/nonexistent/events.ndjson")) << demo.err;
+}
+
+TEST(DemoTest, IsExactOnARealBrokerThroughTwoKills) {
+  const Finished demo = Demo({"--events", "40000", "--brokers", SharedBroker().bootstrap(), "--kill", "2"});
+  ExpectExact(demo);
+  EXPECT_TRUE(absl::StrContains(demo.out, "exactly once")) << demo.out;
+  EXPECT_TRUE(absl::StrContains(demo.out, "killed with SIGKILL       2 times")) << demo.out;
+}
+
+TEST(DemoTest, ServesItsMetricsUntilItIsInterrupted) {
+  ProcessOptions options;
+  options.args = {LETHE_PROGRAM, "demo", "--events", "2000", "--serve"};
+  auto demo = Process::Start(options);
+  ASSERT_TRUE(demo.ok()) << demo.status();
+  const std::string intro = "The metrics are at http://127.0.0.1:";
+  ASSERT_TRUE(WaitUntil([&] { return absl::StrContains((*demo)->Stdout(), intro); }, kPatience))
+      << (*demo)->Stdout() << (*demo)->Stderr();
+  const std::string out = (*demo)->Stdout();
+  const int port = std::stoi(out.substr(out.find(intro) + intro.size()));
+  const auto metrics = http::HttpGet("127.0.0.1", port, "/metrics");
+  ASSERT_TRUE(metrics.ok()) << metrics.status();
+  EXPECT_TRUE(absl::StrContains(*metrics, "lethe_records_total{")) << *metrics;
+  ASSERT_TRUE((*demo)->Signal(SIGINT).ok());
+  const auto code = (*demo)->Wait(absl::Seconds(15));
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 0) << (*demo)->Stderr();
+}
+
+}  // namespace
+}  // namespace lethe::test
