@@ -369,13 +369,13 @@ bool Demo::Report(const DemoTruth& truth, const DaemonFigures& figures, absl::Du
 }
 
 void Demo::Serve() const {
-  absl::PrintF("\nThe metrics are at http://127.0.0.1:%d/metrics until you press Enter or Ctrl-C.\n", port_);
-  std::fflush(stdout);
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
+  absl::PrintF("\nThe metrics are at http://127.0.0.1:%d/metrics until you press Enter or Ctrl-C.\n", port_);
+  std::fflush(stdout);
   const int signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
   pollfd waits[] = {{signal_fd, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
   // Without a terminal nobody presses a key, and a closed stdin is no key either.
