@@ -100,9 +100,18 @@ struct DaemonFigures {
 class Demo {
  public:
   explicit Demo(const DemoOptions& options)
-      : options_(options), seed_(options.seed ? *options.seed : std::random_device()()) {}
+      : options_(options), seed_(options.seed ? *options.seed : std::random_device()()) {
+    // Before the clients' threads begin, so that they inherit it: an interruption is seen by CheckDaemon() and Serve().
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, nullptr);
+    signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC);
+  }
   ~Demo() {
     daemon_.reset();
+    close(signal_fd_);
     std::error_code ignored;
     std::filesystem::remove_all(folder_, ignored);
   }
@@ -116,6 +125,7 @@ class Demo {
   absl::Status StartDaemon();
   absl::Status SendAll(RetryingClients& clients);
   absl::Status AwaitOutput(const DemoTruth& truth);
+  // Whether it still runs, and nobody wants to end the demo.
   absl::Status CheckDaemon();
   std::string LastLogLine() const;
   absl::Status Stalled(int64_t committed, int64_t sent) const;
@@ -129,6 +139,7 @@ class Demo {
 
   const DemoOptions options_;
   const uint64_t seed_;
+  int signal_fd_ = -1;
   std::string folder_;
   std::string brokers_;
   DemoTopics topics_;
@@ -207,6 +218,8 @@ absl::Status Demo::StartDaemon() {
 }
 
 absl::Status Demo::CheckDaemon() {
+  pollfd wait = {signal_fd_, POLLIN, 0};
+  if (poll(&wait, 1, 0) > 0) return absl::CancelledError("interrupted");
   if (daemon_->Running()) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("the daemon has ended: ", LastLogLine()));
 }
@@ -369,18 +382,11 @@ bool Demo::Report(const DemoTruth& truth, const DaemonFigures& figures, absl::Du
 }
 
 void Demo::Serve() const {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  sigprocmask(SIG_BLOCK, &signals, nullptr);
   absl::PrintF("\nThe metrics are at http://127.0.0.1:%d/metrics until you press Enter or Ctrl-C.\n", port_);
   std::fflush(stdout);
-  const int signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
-  pollfd waits[] = {{signal_fd, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
+  pollfd waits[] = {{signal_fd_, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
   // Without a terminal nobody presses a key, and a closed stdin is no key either.
   poll(waits, isatty(STDIN_FILENO) ? 2 : 1, -1);
-  close(signal_fd);
 }
 
 absl::StatusOr<bool> Demo::Run() {
