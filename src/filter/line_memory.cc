@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -42,9 +42,9 @@ absl::StatusOr<LineMemory> LineMemory::Create(MemoryBudget* budget, int64_t byte
     most = std::max(WholePages(bytes), WholePages(most / 2));
   }
   if (mapping == MAP_FAILED) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("no address space for a filter of ", bytes, " bytes (", strerror(errno),
-                     "): raise the process's limit of virtual memory (ulimit -v), or open fewer partitions"));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "no address space for a filter of ", bytes, " bytes (", std::generic_category().message(errno),
+        "): raise the process's limit of virtual memory (ulimit -v), or open fewer partitions"));
   }
   const auto start = reinterpret_cast<uintptr_t>(mapping);
   const uintptr_t chunk = kChunkBytes;

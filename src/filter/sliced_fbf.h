@@ -11,8 +11,9 @@ namespace lethe {
 
 // A forgetful Bloom filter (Subramanyam, Gupta, Leslie, Wang: "Idempotent Distributed Counters Using a
 // Forgetful Bloom Filter") with its generations as bits of a cell (sliced_lines.h), which sizes itself
-// (src/adapt/budget.h). It starts with some KiB and grows with its load, in place and without a stall: no
-// insertion does more than a few microseconds of such work, page faults aside.
+// (src/adapt/budget.h). It starts with some KiB and grows with its load, in place and without a stall: such
+// work is spread over insertions, none of which does more than some ten microseconds of it, page faults
+// aside.
 //
 // Where it departs from the paper: an id is looked for in pairs of neighbouring generations only, also at
 // both ends (an id of the present interval is in future and present; one that is in the oldest alone is

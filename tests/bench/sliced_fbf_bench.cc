@@ -111,7 +111,7 @@ void TestAndInsert(benchmark::State& state) {
   Stream stream(state);
   while (stream.horizons() < 2) stream.TestAndInsert();
   double positives = 0;
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     state.SetIterationTime(stream.TestAndInsert());
     positives += stream.positives();
   }
@@ -122,7 +122,7 @@ void Contains(benchmark::State& state) {
   Stream stream(state);
   while (stream.horizons() < 2) stream.TestAndInsert();
   double positives = 0;
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     state.SetIterationTime(stream.Contains());
     positives += stream.positives();
   }
@@ -132,7 +132,7 @@ void Contains(benchmark::State& state) {
 // The time of all is the first window's, of a filter that begins with some KiB; then the load falls to a
 // twentieth. The slowest iterations of 1,024 ids say what a caller may have to wait for.
 void GrowAndShrink(benchmark::State& state) {
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     Stream stream(state);
     double seconds = 0;
     double slowest_growing = 0;
@@ -158,7 +158,7 @@ void GrowAndShrink(benchmark::State& state) {
 void Status(benchmark::State& state) {
   Stream stream(state);
   while (stream.horizons() < 1) stream.TestAndInsert();
-  for (auto _ : state) benchmark::DoNotOptimize(stream.status().fpp_estimated);
+  while (state.KeepRunning()) benchmark::DoNotOptimize(stream.status().fpp_estimated);
 }
 
 BENCHMARK(TestAndInsert)

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/support/seed.h"
 
 namespace lethe {
 namespace {
@@ -30,11 +29,6 @@ IdHash Id(uint64_t number) {
 
 // Ids that no test inserts.
 IdHash Stranger(uint64_t number) { return Id(number | uint64_t{1} << 63); }
-
-uint64_t SeedFromEnvironment() {
-  const char* seed = std::getenv("LETHE_SEED");
-  return seed != nullptr ? std::strtoull(seed, nullptr, 10) : std::random_device{}();
-}
 
 std::unique_ptr<Filter> Make(FilterOptions options) {
   absl::StatusOr<std::unique_ptr<Filter>> filter = NewSlicedFbf(options);
@@ -160,8 +154,7 @@ TEST(SlicedFbf, BatchesAndSinglesGiveTheSameVerdicts) {
 
 // Random loads, bursts, gaps and repetitions: no id is lost within the horizon, whatever passes run.
 TEST(SlicedFbf, LosesNothingWithinTheHorizon) {
-  const uint64_t seed = SeedFromEnvironment();
-  SCOPED_TRACE("LETHE_SEED=" + std::to_string(seed));
+  const uint64_t seed = TestSeed();
   std::mt19937_64 random(seed);
   int64_t unfolds = 0;
   int64_t folds = 0;
@@ -250,7 +243,9 @@ TEST_P(UnderLoad, KeepsTheTarget) {
       const int64_t time = step * kHorizon / kStepsPerHorizon;
       batch.clear();
       due += load.rate(static_cast<double>(step) / kStepsPerHorizon) / kStepsPerHorizon;
-      for (; due >= 1; --due) batch.push_back({Id(next++), time});
+      const auto count = static_cast<int64_t>(due);
+      due -= static_cast<double>(count);
+      for (int64_t i = 0; i < count; ++i) batch.push_back({Id(next++), time});
       verdicts.resize(batch.size());
       filter->TestAndInsert(batch, absl::MakeSpan(verdicts));
       if (step % 20 != 0) continue;

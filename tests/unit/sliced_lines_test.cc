@@ -2,17 +2,20 @@
 
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/support/seed.h"
 
 namespace lethe {
 namespace {
 
 constexpr int64_t kMostLines = 4096;
+
+struct alignas(64) Line {
+  std::array<char, 64> bytes{};
+};
 
 IdHash NewId(std::mt19937_64& random) { return {random(), random()}; }
 
@@ -37,14 +40,10 @@ TYPED_TEST_SUITE(SlicedLinesTest, Cells);
 TYPED_TEST(SlicedLinesTest, PassesKeepEveryMembership) {
   using Lines = SlicedLines<TypeParam, 4>;
   constexpr size_t kColumns = Lines::kColumns;
-  const char* given = std::getenv("LETHE_SEED");
-  const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  SCOPED_TRACE("LETHE_SEED=" + std::to_string(seed));
-  std::mt19937_64 random(seed);
-  std::vector<uint64_t> memory(static_cast<size_t>(kMostLines * Lines::kLineBytes / 8 + 8));
-  const auto address = (reinterpret_cast<uintptr_t>(memory.data()) + 63) / 64 * 64;
+  std::mt19937_64 random(TestSeed());
+  std::vector<Line> memory(kMostLines);
   const int64_t first_lines = 97;
-  Lines lines(reinterpret_cast<void*>(address), first_lines);
+  Lines lines(memory.data(), first_lines);
   std::vector<Column> columns(kColumns);
   int passes = 0;
   bool swept = false;
@@ -105,12 +104,12 @@ TYPED_TEST(SlicedLinesTest, PassesKeepEveryMembership) {
 TYPED_TEST(SlicedLinesTest, SetsTwoCellsOfALineForEachParity) {
   using Lines = SlicedLines<TypeParam, 4>;
   std::mt19937_64 random(3);
-  alignas(64) std::array<char, Lines::kLineBytes> memory{};
-  Lines lines(memory.data(), 1);
+  Line memory;
+  Lines lines(&memory, 1);
   std::array<std::array<int, Lines::kCells>, 2> even{};
   std::array<std::array<int, Lines::kCells>, 2> odd{};
   constexpr int kIds = 100'000;
-  auto* first = reinterpret_cast<TypeParam*>(memory.data());
+  auto* first = reinterpret_cast<TypeParam*>(&memory);
   for (int i = 0; i < kIds; ++i) {
     const typename Lines::Places places = lines.Find(NewId(random));
     for (size_t line = 0; line < 4; ++line) {

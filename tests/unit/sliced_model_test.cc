@@ -1,5 +1,6 @@
 #include "src/fpp/sliced_model.h"
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <random>
@@ -63,6 +64,10 @@ IdHash ShardId(std::mt19937_64& random) {
   return {a, (random() & ~uint64_t{0x1fe}) | 0x0aa};
 }
 
+struct alignas(64) Line {
+  std::array<char, 64> bytes{};
+};
+
 struct Simulated {
   double measured = 0;
   double estimated = 0;
@@ -75,9 +80,8 @@ template <typename Cell, int kLinesPerId>
 Simulated Simulate(const std::vector<double>& loads, int64_t line_count, int probes, uint64_t seed) {
   using Lines = SlicedLines<Cell, kLinesPerId>;
   std::mt19937_64 random(seed);
-  std::vector<uint64_t> memory(static_cast<size_t>(line_count * 8 + 8));
-  const auto address = (reinterpret_cast<uintptr_t>(memory.data()) + 63) / 64 * 64;
-  Lines lines(reinterpret_cast<void*>(address), line_count);
+  std::vector<Line> memory(static_cast<size_t>(line_count));
+  Lines lines(memory.data(), line_count);
   const auto bit = [](size_t column) { return static_cast<Cell>(Cell{1} << column); };
   for (size_t i = 0; i < loads.size(); ++i) {
     const size_t even = i % 2 == 0 ? i : i + 1;
