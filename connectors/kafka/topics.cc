@@ -69,7 +69,8 @@ absl::StatusOr<TopicConfig> DescribeTopic(rd_kafka_t* client, const std::string&
   if (code == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED ||
       code == RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED) {
     spdlog::warn(
-        "topic {} may not be described (no DescribeConfigs permission): its cleanup policy, retention and size "
+        "topic {} may not be described (no DescribeConfigs permission): its cleanup policy, retention and "
+        "size "
         "limit are not checked",
         name);
     return TopicConfig();
