@@ -115,9 +115,10 @@ void Assigner::Rebuild(OwnedPartition& owned, const CommitMetadata& metadata, co
         absl::FormatDuration(options_.stage.horizon));
   }
   if (log.start > start.offset) {
-    // Some of what is needed is gone. The clock starts where it stood at the commit at the latest.
+    // Some of what is needed is gone. Stream time at the start of the log is not known, and the clock stands
+    // still for a while: with the time of the commit nothing looks older than it is.
     owned.covered_since = metadata.committed_time;
-    start.offset = std::min(log.start, owned.committed);
+    start = {std::min(log.start, owned.committed), metadata.committed_time};
     spdlog::warn(
         "{}-{}: short history: the filter needs the log from offset {}, it starts at {}: retries of "
         "events before that pass until the horizon of {} has gone by; keep the log longer "

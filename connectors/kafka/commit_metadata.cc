@@ -53,8 +53,10 @@ absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
   if (!absl::SimpleAtoi(fields["o"], &m.origin) || !absl::SimpleAtoi(fields["n"], &m.origin_partitions) ||
       !absl::SimpleAtoi(fields["r"], &m.restart) || !ParseTime(fields["rt"], &m.restart_time) ||
       !ParseTime(fields["ct"], &m.committed_time) || !absl::SimpleAtoi(fields["h"], &horizon_ms) ||
-      fields["id"].empty() || m.origin < 0 || m.restart < m.origin || horizon_ms <= 0) {
-    return absl::DataLossError(absl::StrCat("damaged commit metadata: \"", text, "\""));
+      fields["id"].empty() || m.origin < 0 || m.origin_partitions <= 0 || m.restart < m.origin ||
+      horizon_ms <= 0) {
+    return absl::DataLossError(
+        absl::StrCat("damaged commit metadata \"", text, "\": reset the group's offsets to begin anew"));
   }
   m.id_fingerprint = std::string(fields["id"]);
   m.horizon = absl::Milliseconds(horizon_ms);

@@ -1,0 +1,156 @@
+// Where a partition starts, and with which filter, after whatever may have become of its offsets and its log.
+#include "connectors/kafka/assignment.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace lethe::kafka {
+namespace {
+
+constexpr absl::Duration kHorizon = absl::Hours(1);
+constexpr int32_t kPartitions = 4;
+
+absl::Time At(double hours) { return absl::FromUnixMillis(1'700'000'000'000) + hours * kHorizon; }
+
+DaemonOptions Options() {
+  DaemonOptions options;
+  options.input = "orders";
+  options.group = "lethe-orders";
+  options.record.id = *IdSpec::Parse("json:/id");
+  options.stage.horizon = kHorizon;
+  return options;
+}
+
+class AssignmentTest : public testing::Test {
+ protected:
+  AssignmentTest() : stage_(*DedupStage::Create(options_.stage)) {}
+
+  CommitMetadata Story(int64_t origin, int64_t restart, absl::Time restart_time, absl::Time committed_time) {
+    return {origin,  kPartitions, restart, restart_time, committed_time, options_.record.id.Fingerprint(),
+            kHorizon};
+  }
+  absl::StatusOr<std::unique_ptr<OwnedPartition>> Prepare(int64_t offset, const std::string& metadata,
+                                                          GroupState::Log log, bool added = false) {
+    Assigner assigner(options_, kPartitions, *stage_, kept_);
+    return assigner.Prepare(2, {offset, metadata}, log, added);
+  }
+  // A filter that knows the ids of [0, end).
+  std::unique_ptr<OwnedPartition> Kept(int64_t end) {
+    auto owned = *Prepare(-1, "", {0, 1000});
+    owned->next = owned->filter_end = owned->committed = end;
+    owned->mark = owned->committed_mark = {end - 1, 17};
+    return owned;
+  }
+
+  DaemonOptions options_ = Options();
+  std::unique_ptr<DedupStage> stage_;
+  KeptPartitions kept_;
+};
+
+TEST_F(AssignmentTest, WithoutACommitItBeginsWhereTheOptionsSay) {
+  auto owned = Prepare(-1, "", {100, 1000});
+  ASSERT_TRUE(owned.ok()) << owned.status();
+  EXPECT_EQ((*owned)->next, 100);
+  EXPECT_EQ((*owned)->origin, 100);
+  EXPECT_EQ((*owned)->phase, Phase::kActive);
+  EXPECT_TRUE(Assigner::NeedsFirstCommit(**owned, {}));
+
+  options_.start = Start::kLatest;
+  EXPECT_EQ((*Prepare(-1, "", {100, 1000}))->next, 1000);
+  EXPECT_EQ((*Prepare(-1, "", {100, 1000}, /*added=*/true))->next, 100);
+}
+
+TEST_F(AssignmentTest, AStoryIsReadAgainFromItsRestartPoint) {
+  auto owned = Prepare(1000, Story(5, 400, At(2), At(3)).ToString(), {0, 2000});
+  ASSERT_TRUE(owned.ok()) << owned.status();
+  EXPECT_EQ((*owned)->phase, Phase::kRestoring);
+  EXPECT_EQ((*owned)->next, 400);
+  EXPECT_EQ((*owned)->committed, 1000);
+  EXPECT_EQ((*owned)->origin, 5);
+  EXPECT_EQ((*owned)->filter->stream_time(), At(2));
+  EXPECT_FALSE((*owned)->short_history(kHorizon));
+  EXPECT_FALSE(Assigner::NeedsFirstCommit(**owned, {1000, Story(5, 400, At(2), At(3)).ToString()}));
+}
+
+TEST_F(AssignmentTest, APlainCommitIsANewBeginningThere) {
+  for (const char* metadata : {"", "by another program"}) {
+    auto owned = Prepare(400, metadata, {0, 2000});
+    ASSERT_TRUE(owned.ok()) << owned.status();
+    EXPECT_EQ((*owned)->phase, Phase::kActive);
+    EXPECT_EQ((*owned)->origin, 400);
+    EXPECT_EQ((*owned)->next, 400);
+    EXPECT_TRUE(Assigner::NeedsFirstCommit(**owned, {400, metadata}));
+  }
+}
+
+TEST_F(AssignmentTest, WhatCannotBeReadIsRefusedWithTheRemedy) {
+  CommitMetadata other_id = Story(0, 0, At(0), At(1));
+  other_id.id_fingerprint = IdSpec::Parse("key")->Fingerprint();
+  for (const std::string& metadata :
+       {std::string("lethe/2 o=0"), std::string("lethe/1 o=0 r="), other_id.ToString()}) {
+    const absl::Status status = Prepare(400, metadata, {0, 2000}).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), "orders-2")) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), "reset")) << status;
+  }
+}
+
+TEST_F(AssignmentTest, ALogThatDoesNotHoldTheCommittedOffsetFailsThePartition) {
+  const std::string story = Story(0, 0, At(0), At(1)).ToString();
+  for (const GroupState::Log& log : {GroupState::Log{1001, 2000}, GroupState::Log{0, 999}}) {
+    auto owned = Prepare(1000, story, log);
+    ASSERT_TRUE(owned.ok()) << owned.status();
+    EXPECT_EQ((*owned)->phase, Phase::kFailed);
+    EXPECT_TRUE(absl::StrContains((*owned)->problem, "--reset-offsets")) << (*owned)->problem;
+  }
+  EXPECT_NE((*Prepare(1000, story, {1000, 1000}))->phase, Phase::kFailed);
+}
+
+// The clock of a rebuild stands still for its first 101 records. What it reads then must not look older than
+// it is, or it is forgotten before its horizon is over.
+TEST_F(AssignmentTest, WithShortHistoryTheClockStartsWhereItWasAtTheCommit) {
+  auto owned = Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {950, 2000});
+  ASSERT_TRUE(owned.ok()) << owned.status();
+  EXPECT_EQ((*owned)->next, 950);
+  EXPECT_EQ((*owned)->restore_from, 950);
+  EXPECT_EQ((*owned)->filter->stream_time(), At(3));
+  EXPECT_TRUE((*owned)->short_history(kHorizon));
+}
+
+TEST_F(AssignmentTest, AKeptFilterThatIsNotAheadGoesOn) {
+  kept_.Put(Kept(900));
+  auto owned = Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {0, 2000});
+  ASSERT_TRUE(owned.ok()) << owned.status();
+  EXPECT_EQ((*owned)->phase, Phase::kChecking);
+  EXPECT_EQ((*owned)->next, 899);
+  EXPECT_EQ((*owned)->filter_end, 900);
+}
+
+// (A filter of [0, 1000), the group reset to 400: 400 to 999 would look like duplicates.)
+TEST_F(AssignmentTest, AKeptFilterThatIsAheadIsNotUsed) {
+  kept_.Put(Kept(1000));
+  auto owned = Prepare(400, Story(0, 100, At(2), At(3)).ToString(), {0, 2000});
+  ASSERT_TRUE(owned.ok()) << owned.status();
+  EXPECT_EQ((*owned)->phase, Phase::kRestoring);
+  EXPECT_EQ((*owned)->next, 100);
+  kept_.Put(Kept(1000));
+  EXPECT_EQ((*Prepare(400, "", {0, 2000}))->origin, 400);
+}
+
+TEST_F(AssignmentTest, AKeptFilterOfAnotherLifeOrAnotherLogIsNotUsed) {
+  kept_.Put(Kept(900));
+  auto other_life = Prepare(1000, Story(5, 400, At(2), At(3)).ToString(), {0, 2000});
+  EXPECT_EQ((*other_life)->next, 400);
+  kept_.Put(Kept(900));
+  auto cannot_be_checked = Prepare(1000, Story(0, 950, At(2), At(3)).ToString(), {900, 2000});
+  EXPECT_EQ((*cannot_be_checked)->next, 950);
+  EXPECT_EQ((*cannot_be_checked)->phase, Phase::kRestoring);
+}
+
+}  // namespace
+}  // namespace lethe::kafka

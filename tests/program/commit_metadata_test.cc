@@ -1,0 +1,149 @@
+#include "connectors/kafka/commit_metadata.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "tests/support/seed.h"
+
+namespace lethe::kafka {
+namespace {
+
+constexpr size_t kBrokerLimit = 4096;  // offset.metadata.max.bytes by default
+
+CommitMetadata Example() {
+  return {100,
+          4,
+          1200,
+          absl::FromUnixMillis(1'700'000'000'123),
+          absl::FromUnixMillis(1'700'086'400'456),
+          "0123456789abcdef",
+          absl::Hours(24)};
+}
+
+void ExpectSame(const CommitMetadata& a, const CommitMetadata& b) {
+  EXPECT_EQ(a.origin, b.origin);
+  EXPECT_EQ(a.origin_partitions, b.origin_partitions);
+  EXPECT_EQ(a.restart, b.restart);
+  EXPECT_EQ(a.restart_time, b.restart_time);
+  EXPECT_EQ(a.committed_time, b.committed_time);
+  EXPECT_EQ(a.id_fingerprint, b.id_fingerprint);
+  EXPECT_EQ(a.horizon, b.horizon);
+}
+
+// The example with one field replaced.
+std::string With(const std::string& field, const std::string& instead) {
+  const std::string text = Example().ToString();
+  std::string changed = absl::StrReplaceAll(text, {{field, instead}});
+  EXPECT_NE(changed, text) << field;
+  return changed;
+}
+
+TEST(CommitMetadataTest, IsTheTextThatIsDocumented) {
+  EXPECT_EQ(Example().ToString(),
+            "lethe/1 o=100 n=4 r=1200 rt=1700000000123 ct=1700086400456 id=0123456789abcdef h=86400000");
+}
+
+TEST(CommitMetadataTest, RoundTripOfRandomStories) {
+  std::mt19937_64 random(TestSeed());
+  const auto below = [&](uint64_t bound) { return static_cast<int64_t>(random() % bound); };
+  const auto time = [&] {
+    return below(4) == 0 ? absl::InfinitePast()
+                         : absl::FromUnixMillis(below(uint64_t{1} << 62) - (int64_t{1} << 61));
+  };
+  for (int i = 0; i < 10'000; ++i) {
+    CommitMetadata story;
+    story.origin = below(uint64_t{1} << 62);
+    story.origin_partitions = static_cast<int32_t>(1 + below(100'000));
+    story.restart = story.origin + below(uint64_t{1} << 62);
+    story.restart_time = time();
+    story.committed_time = time();
+    story.id_fingerprint = absl::StrCat(absl::Hex(random()));
+    story.horizon = absl::Milliseconds(1 + below(uint64_t{1} << 50));
+    const std::string text = story.ToString();
+    EXPECT_LE(text.size(), kBrokerLimit);
+    const auto parsed = CommitMetadata::Parse(text);
+    ASSERT_TRUE(parsed.ok()) << text << ": " << parsed.status();
+    ExpectSame(*parsed, story);
+  }
+}
+
+TEST(CommitMetadataTest, UnknownFieldsAreLeftToLaterVersions) {
+  const auto parsed = CommitMetadata::Parse(absl::StrCat(Example().ToString(), " s=7f/12 flag"));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  ExpectSame(*parsed, Example());
+}
+
+TEST(CommitMetadataTest, WhatOthersCommitIsNotFound) {
+  for (const char* foreign :
+       {"", "{\"lag\":3}", "lethe", "Lethe/1 o=1", " lethe/1", "\xff\x00", "o=1 n=2 r=3"}) {
+    EXPECT_TRUE(absl::IsNotFound(CommitMetadata::Parse(foreign).status())) << foreign;
+  }
+}
+
+TEST(CommitMetadataTest, AnotherVersionIsRefusedWithTheRemedy) {
+  for (const char* other : {"lethe/2", "lethe/2 o=1", "lethe/10 o=100 n=4 r=1200", "lethe/0", "lethe/"}) {
+    const absl::Status status = CommitMetadata::Parse(other).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << other << ": " << status;
+    EXPECT_NE(status.message().find("reset the group's offsets"), absl::string_view::npos) << status;
+  }
+}
+
+TEST(CommitMetadataTest, DamageIsFound) {
+  const std::string text = Example().ToString();
+  for (const std::string& damaged : {
+           With(" o=100", ""),
+           With(" n=4", ""),
+           With(" r=1200", ""),
+           With(" rt=1700000000123", ""),
+           With(" ct=1700086400456", ""),
+           With(" id=0123456789abcdef", ""),
+           With(" h=86400000", ""),
+           With("o=100", "o=-1"),
+           With("o=100", "o=1e2"),
+           With("o=100", "o="),
+           With("o=100", "o=99999999999999999999"),
+           With("n=4", "n=four"),
+           With("n=4", "n=0"),
+           With("n=4", "n=-4"),
+           With("n=4", "n=4294967300"),
+           With("r=1200", "r=99"),  // before the origin
+           With("rt=1700000000123", "rt=+-"),
+           With("rt=1700000000123", "rt="),
+           With("ct=1700086400456", "ct=soon"),
+           With("id=0123456789abcdef", "id="),
+           With("h=86400000", "h=0"),
+           With("h=86400000", "h=-1"),
+           std::string("lethe/1"),
+           std::string("lethe/1 "),
+       }) {
+    EXPECT_TRUE(absl::IsDataLoss(CommitMetadata::Parse(damaged).status())) << damaged;
+  }
+}
+
+// However it is cut or changed: an answer, and never a story that cannot be.
+TEST(CommitMetadataTest, RandomDamageNeverGivesAnImpossibleStory) {
+  std::mt19937_64 random(TestSeed());
+  for (int i = 0; i < 100'000; ++i) {
+    std::string text = Example().ToString();
+    for (uint64_t changes = 1 + random() % 3; changes > 0; --changes) {
+      text[random() % text.size()] = static_cast<char>(random());
+    }
+    if (random() % 4 == 0) text.resize(random() % text.size());
+    const auto parsed = CommitMetadata::Parse(text);
+    if (!parsed.ok()) continue;
+    EXPECT_GE(parsed->origin, 0) << text;
+    EXPECT_GE(parsed->restart, parsed->origin) << text;
+    EXPECT_GT(parsed->origin_partitions, 0) << text;
+    EXPECT_GT(parsed->horizon, absl::ZeroDuration()) << text;
+    EXPECT_FALSE(parsed->id_fingerprint.empty()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace lethe::kafka

@@ -1,0 +1,64 @@
+#include "src/counters/delta_sums.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <random>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/seed.h"
+
+namespace lethe {
+namespace {
+
+constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+
+TEST(DeltaSumsTest, ASumThatWouldLeave64BitsIsLeftAsItWas) {
+  DeltaSums sums;
+  EXPECT_TRUE(sums.Add("a", kMax));
+  EXPECT_FALSE(sums.Add("a", 1));
+  EXPECT_EQ(sums.sums().at("a"), kMax);
+  EXPECT_TRUE(sums.Add("a", kMin));
+  EXPECT_EQ(sums.sums().at("a"), -1);
+  EXPECT_TRUE(sums.Add("b", kMin));
+  EXPECT_FALSE(sums.Add("b", -1));
+  EXPECT_EQ(sums.sums().at("b"), kMin);
+  EXPECT_EQ(sums.sums().size(), 2u);
+}
+
+TEST(DeltaSumsTest, AfterClearTheRefusedDeltaFits) {
+  DeltaSums sums;
+  EXPECT_TRUE(sums.Add("a", kMin));
+  EXPECT_FALSE(sums.Add("a", kMin));
+  sums.Clear();
+  EXPECT_TRUE(sums.sums().empty());
+  EXPECT_TRUE(sums.Add("a", kMin));
+}
+
+// With random deltas of any size, what is written before each Clear and what is left add up exactly.
+TEST(DeltaSumsTest, WhatIsWrittenAddsUp) {
+  std::mt19937_64 random(TestSeed());
+  DeltaSums sums;
+  std::map<std::string, __int128> expected, written;
+  const auto write = [&] {
+    for (const auto& [key, sum] : sums.sums()) written[key] += sum;
+    sums.Clear();
+  };
+  for (int i = 0; i < 100'000; ++i) {
+    const std::string key = absl::StrCat(random() % 7);
+    const auto delta = static_cast<int64_t>(random() >> random() % 64) * (random() % 2 == 0 ? 1 : -1);
+    expected[key] += delta;
+    if (sums.Add(key, delta)) continue;
+    write();
+    ASSERT_TRUE(sums.Add(key, delta));
+  }
+  write();
+  EXPECT_TRUE(written == expected);
+}
+
+}  // namespace
+}  // namespace lethe
