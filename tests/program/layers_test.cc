@@ -1,0 +1,123 @@
+// Who may include whom: cli -> connectors -> include/lethe <- engine. Nothing points back.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+
+namespace lethe {
+namespace {
+
+// Words that name what only connectors and the command line know.
+constexpr absl::string_view kOutside[] = {"rdkafka", "httplib", "yaml",    "spdlog", "fmt/", "prometheus",
+                                          "CLI/",    "zlib",    "hiredis", "curl",   "gtest"};
+
+bool IsOutside(absl::string_view name) {
+  return absl::c_any_of(kOutside, [&](absl::string_view word) { return absl::StrContains(name, word); });
+}
+
+// Of the system and the standard library: <vector>, <unistd.h>, <sys/mman.h>.
+bool IsSystem(absl::string_view name, bool in_angles) {
+  return in_angles && !IsOutside(name) && (!absl::StrContains(name, '/') || absl::StartsWith(name, "sys/"));
+}
+
+bool StartsWithAny(absl::string_view name, std::vector<std::string> prefixes) {
+  return absl::c_any_of(prefixes, [&](const std::string& prefix) { return absl::StartsWith(name, prefix); });
+}
+
+// Whether a file may include what is called so. `file` is its path from the top of the tree.
+bool IsAllowed(absl::string_view file, absl::string_view name, bool in_angles) {
+  if (absl::StartsWith(file, "src/cli/")) return !StartsWithAny(name, {"tests/"});
+  if (absl::StartsWith(name, "src/cli/")) return false;
+  if (StartsWithAny(name, {"absl/", "lethe/"}) || IsSystem(name, in_angles)) return true;
+  if (absl::StartsWith(file, "include/")) return false;
+  if (absl::StartsWith(name, "src/")) return true;
+  if (absl::StartsWith(file, "src/")) return name == "xxhash.h" || name == "simdjson.h";
+  // A connector includes itself, and the client library that it is there for.
+  const std::vector<std::string> folders = absl::StrSplit(file, '/');
+  if (absl::StartsWith(name, "connectors/")) {
+    return absl::StartsWith(name, absl::StrCat("connectors/", folders.at(1), "/"));
+  }
+  return !absl::StartsWith(name, "tests/");
+}
+
+struct Include {
+  std::string name;
+  bool in_angles = false;
+};
+
+// The include on a line, with an empty name if there is none.
+Include IncludeOn(absl::string_view line) {
+  if (!absl::ConsumePrefix(&line, "#include ")) return {};
+  const bool in_angles = absl::StartsWith(line, "<");
+  line.remove_prefix(1);
+  return {std::string(line.substr(0, line.find_first_of(">\""))), in_angles};
+}
+
+TEST(Layers, ArrowsPointOneWay) {
+  int files = 0;
+  int includes = 0;
+  for (const char* top : {"include", "src", "connectors"}) {
+    const std::filesystem::path root = LETHE_SOURCE_DIR;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root / top)) {
+      if (entry.path().extension() != ".h" && entry.path().extension() != ".cc") continue;
+      ++files;
+      const std::string file = entry.path().lexically_relative(root).string();
+      std::ifstream text(entry.path());
+      for (std::string line; std::getline(text, line);) {
+        const Include include = IncludeOn(line);
+        if (include.name.empty()) continue;
+        ++includes;
+        EXPECT_TRUE(IsAllowed(file, include.name, include.in_angles))
+            << file << " must not include " << include.name;
+      }
+    }
+  }
+  EXPECT_GT(files, 80);
+  EXPECT_GT(includes, 5 * files);
+}
+
+TEST(Layers, TheRulesAreStrict) {
+  const struct {
+    const char* file;
+    const char* line;
+    bool is_allowed;
+  } cases[] = {
+      {"include/lethe/stage.h", "#include <vector>", true},
+      {"include/lethe/stage.h", "#include \"absl/time/time.h\"", true},
+      {"include/lethe/stage.h", "#include \"src/stage/shard.h\"", false},
+      {"include/lethe/stage.h", "#include \"xxhash.h\"", false},
+      {"src/filter/hash.cc", "#include \"xxhash.h\"", true},
+      {"src/filter/line_memory.cc", "#include <sys/mman.h>", true},
+      {"src/stage/stage.cc", "#include <librdkafka/rdkafka.h>", false},
+      {"src/stage/stage.cc", "#include <rdkafka.h>", false},
+      {"src/stage/stage.cc", "#include <httplib.h>", false},
+      {"src/stage/stage.cc", "#include \"yaml-cpp/yaml.h\"", false},
+      {"src/stage/stage.cc", "#include <spdlog/spdlog.h>", false},
+      {"src/stage/stage.cc", "#include \"prometheus/registry.h\"", false},
+      {"src/stage/stage.cc", "#include \"connectors/kafka/lane.h\"", false},
+      {"src/stage/stage.cc", "#include \"src/cli/units.h\"", false},
+      {"connectors/kafka/lane.cc", "#include \"src/record/record.h\"", true},
+      {"connectors/kafka/lane.cc", "#include <librdkafka/rdkafka.h>", true},
+      {"connectors/kafka/lane.cc", "#include \"connectors/kafka/output.h\"", true},
+      {"connectors/kafka/lane.cc", "#include \"connectors/http/http_server.h\"", false},
+      {"connectors/kafka/lane.cc", "#include \"src/cli/config.h\"", false},
+      {"src/cli/main.cc", "#include \"connectors/kafka/daemon.h\"", true},
+      {"src/cli/main.cc", "#include \"tests/support/oracle.h\"", false},
+  };
+  for (const auto& [file, line, is_allowed] : cases) {
+    const Include include = IncludeOn(line);
+    EXPECT_EQ(IsAllowed(file, include.name, include.in_angles), is_allowed) << file << ": " << line;
+  }
+}
+
+}  // namespace
+}  // namespace lethe
