@@ -58,6 +58,15 @@ TEST(EngineTest, NamesAndEnginesAreEachOthers) {
   }
 }
 
+TEST(EngineTest, ThreeBreakThePromise) {
+  for (const Engine engine : {Engine::kSliced, Engine::kPublished, Engine::kExact, Engine::kEpochTable}) {
+    EXPECT_EQ(BrokenPromise(engine), "") << EngineName(engine);
+  }
+  for (const Engine engine : {Engine::kBloom, Engine::kRecycled, Engine::kOpposite}) {
+    EXPECT_NE(BrokenPromise(engine).find("promised"), absl::string_view::npos) << EngineName(engine);
+  }
+}
+
 TEST(EngineTest, AnUnknownNameIsRefusedWithTheNearest) {
   const auto refusal = [](absl::string_view name) {
     return std::string(ParseEngine(name).status().message());
