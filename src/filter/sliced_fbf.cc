@@ -258,13 +258,21 @@ absl::StatusOr<std::unique_ptr<Filter>> Make(const FilterOptions& options, const
 
 }  // namespace
 
+int64_t SmallestSlicedFbfBytes() {
+  using Smallest = SlicedFbf<uint16_t, 6>;
+  const int64_t own_bytes =
+      std::max({SlicedFbf<uint16_t, 3>::OwnBytes(), SlicedFbf<uint16_t, 4>::OwnBytes(),
+                SlicedFbf<uint16_t, 5>::OwnBytes(), SlicedFbf<uint16_t, 6>::OwnBytes()});
+  return LineMemory::WholePagesFor((2 * kFewestLines - 1) * Smallest::Lines::kLineBytes) + own_bytes;
+}
+
 absl::StatusOr<std::unique_ptr<Filter>> NewSlicedFbf(const FilterOptions& options) {
   if (options.horizon < absl::Milliseconds(1) || options.horizon > absl::Milliseconds(kLatestMs)) {
     return absl::InvalidArgumentError(
         absl::StrCat("horizon: ", absl::FormatDuration(options.horizon),
                      " cannot be kept; the shortest is 1ms, the longest some 36 million years"));
   }
-  if (!(options.target_fpp >= 1e-12 && options.target_fpp <= 0.1)) {
+  if (!(options.target_fpp >= kLowestSlicedTarget && options.target_fpp <= kHighestSlicedTarget)) {
     return absl::InvalidArgumentError(absl::StrCat("target_fpp: ", options.target_fpp,
                                                    " is not between 1e-12 and 0.1; the nearest that "
                                                    "can be is ",
