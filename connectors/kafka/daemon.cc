@@ -57,6 +57,10 @@ absl::Status Daemon::LockInstance() {
 
 absl::Status Daemon::Run() {
   if (absl::Status locked = LockInstance(); !locked.ok()) return locked;
+  if (const absl::string_view broken = BrokenPromise(options_.stage.engine); !broken.empty()) {
+    spdlog::warn(absl::StrCat("engine ", EngineName(options_.stage.engine), ": ", broken,
+                              "; what is exactly once is the writing, not the judging"));
+  }
   auto topics = InspectTopics(options_, stop_);
   if (!topics.ok()) {
     return absl::IsCancelled(topics.status()) ? absl::OkStatus() : topics.status();

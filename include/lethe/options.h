@@ -41,6 +41,9 @@ enum class AtMemoryLimit {
 // "recycled", "opposite".
 absl::string_view EngineName(Engine engine);
 
+// What the engine does not promise that Filter does, as a sentence for people; empty for those that keep all.
+absl::string_view BrokenPromise(Engine engine);
+
 // The engine of that name, or InvalidArgument with the nearest name and all others.
 absl::StatusOr<Engine> ParseEngine(absl::string_view name);
 

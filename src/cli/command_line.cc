@@ -47,6 +47,16 @@ constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
      [](absl::string_view text, FilterCommandOptions& options) { return StoreFpp(text, options.stage); }},
     {"memory", "SIZE", "1GiB", false, "The limit for the filter", "1GiB",
      [](absl::string_view text, FilterCommandOptions& options) { return StoreMemory(text, options.stage); }},
+    {"at_memory_limit", "shorten_window|exceed_fpp", "shorten_window", false,
+     "What gives way at the memory limit: late copies pass, or more good lines are dropped", "exceed_fpp",
+     [](absl::string_view text, FilterCommandOptions& options) {
+       return StoreAtMemoryLimit(text, options.stage);
+     }},
+    {"engine", "NAME", "sliced", false,
+     "The filter: sliced, published, exact, epoch_table, or, without the guarantees: bloom, recycled, "
+     "opposite",
+     "exact",
+     [](absl::string_view text, FilterCommandOptions& options) { return StoreEngine(text, options.stage); }},
     {"on_duplicate", "drop|tag", "drop", false, "What becomes of a duplicate: tag keeps it and marks it",
      "tag",
      [](absl::string_view text, FilterCommandOptions& options) {

@@ -78,6 +78,14 @@ constexpr Setting<RunConfig> kSettings[] = {
      [](absl::string_view text, RunConfig& config) { return StoreFpp(text, config.daemon.stage); }},
     {"memory", "SIZE", "1GiB", false, "The limit for all filters together", "1GiB",
      [](absl::string_view text, RunConfig& config) { return StoreMemory(text, config.daemon.stage); }},
+    {"at_memory_limit", "shorten_window|exceed_fpp", "shorten_window", false,
+     "What gives way at the memory limit: late copies pass, or more good events are dropped", "exceed_fpp",
+     [](absl::string_view text, RunConfig& config) { return StoreAtMemoryLimit(text, config.daemon.stage); }},
+    {"engine", "NAME", "sliced", false,
+     "The filter: sliced, published, exact, epoch_table, or, without the guarantees: bloom, recycled, "
+     "opposite",
+     "exact",
+     [](absl::string_view text, RunConfig& config) { return StoreEngine(text, config.daemon.stage); }},
     {"group", "NAME", "lethe-INPUT", false, "The consumer group; its offsets and transactions bear the name",
      "lethe-orders",
      [](absl::string_view text, RunConfig& config) {
@@ -177,6 +185,7 @@ class Assembler {
   absl::Status SetProperty(const std::string& name, const std::string& value, const std::string& place);
   absl::Status CheckMissing() const;
   absl::Status CheckTopics() const;
+  absl::Status CheckStage() const;
 
   const std::string file_name_;  // empty if there is none
   RunConfig config_;
@@ -312,9 +321,20 @@ absl::Status Assembler::CheckTopics() const {
   return absl::OkStatus();
 }
 
+// Each value was good by itself; an engine may have limits of its own.
+absl::Status Assembler::CheckStage() const {
+  const absl::Status status = Validate(config_.daemon.stage);
+  if (status.ok()) return status;
+  const auto engine = places_.find("engine");
+  return engine == places_.end()
+             ? status
+             : absl::InvalidArgumentError(absl::StrCat(engine->second, ": ", status.message()));
+}
+
 absl::StatusOr<RunConfig> Assembler::Finish() && {
   if (absl::Status status = CheckMissing(); !status.ok()) return status;
   if (absl::Status status = CheckTopics(); !status.ok()) return status;
+  if (absl::Status status = CheckStage(); !status.ok()) return status;
   if (config_.daemon.group.empty()) config_.daemon.group = absl::StrCat("lethe-", config_.daemon.input);
   if (config_.daemon.instance.empty()) {
     char name[256] = "";

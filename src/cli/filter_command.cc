@@ -49,6 +49,11 @@ struct Oddities {
   }
 };
 
+// The engines that have a choice at the memory limit.
+bool ExceedsFpp(const StageOptions& stage) {
+  return stage.engine == Engine::kSliced && stage.at_memory_limit == AtMemoryLimit::kExceedFpp;
+}
+
 // The lines of one Read on their way through: judged together, written together.
 class LineFilter {
  public:
@@ -56,6 +61,8 @@ class LineFilter {
       : reader_({.id = options.id, .time = options.time}),
         has_time_(options.time.has_value()),
         on_duplicate_(options.on_duplicate),
+        limit_meaning_(ExceedsFpp(options.stage) ? "more good lines than the target may have been dropped"
+                                                 : "duplicates may have passed within the horizon"),
         partition_(partition),
         out_(out_fd, "standard output") {}
 
@@ -71,6 +78,7 @@ class LineFilter {
   RecordReader reader_;
   const bool has_time_;
   const OnDuplicate on_duplicate_;
+  const absl::string_view limit_meaning_;  // what has given way if the memory limit was reached
   Partition* const partition_;
   lines::LineWriter out_;
 
@@ -165,9 +173,8 @@ void LineFilter::Summarize(absl::Duration elapsed, const MemoryBudget& memory, s
       << absl::StreamFormat("  memory %s of %s, %d ids\n", Size(memory.used_bytes()),
                             Size(memory.limit_bytes()), status.filter.ids);
   if (status.filter.limit_hits > 0) {
-    err << absl::StreamFormat(
-        "  the memory limit was reached %d times: duplicates may have passed within the horizon; raise it\n",
-        status.filter.limit_hits);
+    err << absl::StreamFormat("  the memory limit was reached %d times: %s; raise it\n",
+                              status.filter.limit_hits, limit_meaning_);
   }
   err.flush();
 }
@@ -181,6 +188,9 @@ absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_f
   const absl::StatusOr<std::unique_ptr<Partition>> partition = (*stage)->Open("standard input");
   if (!partition.ok()) return partition.status();
   std::signal(SIGPIPE, SIG_IGN);
+  if (const absl::string_view broken = BrokenPromise(options.stage.engine); !broken.empty()) {
+    err << "lethe filter: engine " << EngineName(options.stage.engine) << ": " << broken << std::endl;
+  }
 
   const absl::Time start = absl::Now();
   lines::LineReader in(in_fd, "standard input");

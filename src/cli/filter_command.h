@@ -35,7 +35,8 @@ struct FilterCommandOptions {
 // any other line comes the text `lethe.verdict=duplicate` and a tab.
 //
 // OK at the end of the input, and when the reader of out_fd has gone away (the process ignores SIGPIPE from
-// here on). InvalidArgument for options that cannot be met; otherwise the error that reading or writing had.
+// here on). An engine that does not keep the promise of include/lethe/filter.h is told in `err` at the start.
+// InvalidArgument for options that cannot be met; otherwise the error that reading or writing had.
 absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_fd, std::ostream& err);
 
 }  // namespace lethe

@@ -1,6 +1,7 @@
 #include "src/cli/setting.h"
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/strip.h"
 #include "src/cli/units.h"
 
 namespace lethe {
@@ -42,6 +43,21 @@ absl::Status StoreFpp(absl::string_view text, StageOptions& stage) {
 
 absl::Status StoreMemory(absl::string_view text, StageOptions& stage) {
   return StoreChecked(text, ParseBytes(text), &StageOptions::memory_limit_bytes, stage);
+}
+
+absl::Status StoreEngine(absl::string_view text, StageOptions& stage) {
+  const absl::StatusOr<Engine> engine = ParseEngine(text);
+  if (!engine.ok()) {  // the place, which the caller says, ends with the key
+    return absl::InvalidArgumentError(absl::StripPrefix(engine.status().message(), "engine: "));
+  }
+  stage.engine = *engine;
+  return absl::OkStatus();
+}
+
+absl::Status StoreAtMemoryLimit(absl::string_view text, StageOptions& stage) {
+  return StoreChoice<AtMemoryLimit>(
+      text, {{{"shorten_window", AtMemoryLimit::kShortenWindow}, {"exceed_fpp", AtMemoryLimit::kExceedFpp}}},
+      stage.at_memory_limit);
 }
 
 }  // namespace lethe

@@ -73,6 +73,8 @@ absl::Status StoreText(absl::string_view text, absl::string_view expected, std::
 absl::Status StoreHorizon(absl::string_view text, StageOptions& stage);
 absl::Status StoreFpp(absl::string_view text, StageOptions& stage);
 absl::Status StoreMemory(absl::string_view text, StageOptions& stage);
+absl::Status StoreEngine(absl::string_view text, StageOptions& stage);
+absl::Status StoreAtMemoryLimit(absl::string_view text, StageOptions& stage);
 
 }  // namespace lethe
 

@@ -53,6 +53,27 @@ absl::string_view EngineName(Engine engine) {
   return "unknown";
 }
 
+absl::string_view BrokenPromise(Engine engine) {
+  switch (engine) {
+    case Engine::kSliced:
+    case Engine::kPublished:
+    case Engine::kExact:
+    case Engine::kEpochTable:
+      return "";
+    case Engine::kBloom:
+      return "no bound on false positives is promised: it never forgets, so more and more good events are "
+             "dropped, in the end all";
+    case Engine::kRecycled:
+      return "no horizon is promised: it forgets all on each multiple of the horizon, and copies of what "
+             "came "
+             "before pass";
+    case Engine::kOpposite:
+      return "no horizon is promised: an id is forgotten when another takes its slot, and its copies pass "
+             "then";
+  }
+  return "";
+}
+
 absl::StatusOr<Engine> ParseEngine(absl::string_view name) {
   // A configuration may hold anything; what is longer than any name is like none of them.
   const absl::string_view compared = name.substr(0, 64);

@@ -22,24 +22,23 @@ int64_t PageBytes() {
   return bytes;
 }
 
-// Rounded up.
-int64_t WholePages(int64_t bytes) { return (bytes + PageBytes() - 1) / PageBytes() * PageBytes(); }
-
 }  // namespace
 
 int64_t LineMemory::WholePagesIn(int64_t bytes) { return bytes / PageBytes() * PageBytes(); }
 
+int64_t LineMemory::WholePagesFor(int64_t bytes) { return WholePagesIn(bytes + PageBytes() - 1); }
+
 absl::StatusOr<LineMemory> LineMemory::Create(MemoryBudget* budget, int64_t bytes, int64_t most_bytes) {
   // Address space may be short (RLIMIT_AS), and then less room to grow must do. Nor may some thousands of
   // filters take all of it, since everything else in the process needs some too.
-  int64_t most = WholePages(std::max(bytes, std::min(most_bytes, kMostAddressSpace)));
+  int64_t most = WholePagesFor(std::max(bytes, std::min(most_bytes, kMostAddressSpace)));
   void* mapping = MAP_FAILED;
   size_t mapping_bytes = 0;
   while (true) {
     mapping_bytes = static_cast<size_t>(most + kChunkBytes);
     mapping = mmap(nullptr, mapping_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapping != MAP_FAILED || most <= WholePages(bytes)) break;
-    most = std::max(WholePages(bytes), WholePages(most / 2));
+    if (mapping != MAP_FAILED || most <= WholePagesFor(bytes)) break;
+    most = std::max(WholePagesFor(bytes), WholePagesFor(most / 2));
   }
   if (mapping == MAP_FAILED) {
     return absl::ResourceExhaustedError(absl::StrCat(
@@ -78,7 +77,7 @@ LineMemory::~LineMemory() {
 }
 
 bool LineMemory::Grow(int64_t bytes) {
-  const int64_t wanted = WholePages(bytes);
+  const int64_t wanted = WholePagesFor(bytes);
   if (wanted <= bytes_) return true;
   if (wanted > most_bytes_ || !budget_->Reserve(wanted - bytes_)) return false;
   const int64_t more = wanted - bytes_;
@@ -93,7 +92,7 @@ bool LineMemory::Grow(int64_t bytes) {
 }
 
 void LineMemory::Shrink(int64_t bytes) {
-  const int64_t kept = WholePages(bytes);
+  const int64_t kept = WholePagesFor(bytes);
   if (kept >= bytes_) return;
   const auto less = static_cast<size_t>(bytes_ - kept);
   madvise(data_ + kept, less, MADV_DONTNEED);

@@ -39,8 +39,9 @@ class LineMemory {
   // The range must not be read before it was written again. Only whole chunks of kChunkBytes count.
   void Discard(int64_t begin, int64_t end);
 
-  // `bytes`, rounded down to pages.
+  // `bytes`, rounded down to pages, and up.
   static int64_t WholePagesIn(int64_t bytes);
+  static int64_t WholePagesFor(int64_t bytes);
 
   void* data() const { return data_; }
   // In whole pages.

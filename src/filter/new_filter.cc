@@ -8,13 +8,13 @@
 #include "src/filter/fixed_share.h"
 #include "src/filter/opposite.h"
 #include "src/filter/published_fbf.h"
-#include "src/filter/sliced_fbf.h"
 #include "src/filter/recycled.h"
+#include "src/filter/sliced_fbf.h"
 
 namespace lethe {
 
 int64_t SmallestFilterBytes(Engine engine) {
-  return engine == Engine::kSliced ? int64_t{64} << 10 : kSmallestShareBytes;
+  return engine == Engine::kSliced ? SmallestSlicedFbfBytes() : kSmallestShareBytes;
 }
 
 absl::StatusOr<std::unique_ptr<Filter>> NewFilter(const FilterOptions& options) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/filter/epoch_table.h"
 #include "src/filter/new_filter.h"
+#include "src/filter/sliced_fbf.h"
 
 namespace lethe {
 namespace {
@@ -48,8 +49,10 @@ absl::Status ValidateTargetFpp(double target_fpp, Engine engine) {
     return Invalid("target_fpp", absl::StrCat(target_fpp, " is too low for the engine ", EngineName(engine)),
                    absl::StrCat(lowest));
   }
-  if (target_fpp > kHighestTargetFpp) {
-    return Invalid("target_fpp", absl::StrCat(target_fpp, " is too high"), absl::StrCat(kHighestTargetFpp));
+  const double highest = engine == Engine::kSliced ? kHighestSlicedTarget : kHighestTargetFpp;
+  if (target_fpp > highest) {
+    return Invalid("target_fpp", absl::StrCat(target_fpp, " is too high for the engine ", EngineName(engine)),
+                   absl::StrCat(highest));
   }
   return absl::OkStatus();
 }

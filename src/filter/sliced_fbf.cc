@@ -266,6 +266,14 @@ absl::StatusOr<std::unique_ptr<Filter>> Make(const FilterOptions& options, const
 
 }  // namespace
 
+int64_t SmallestSlicedFbfBytes() {
+  using Smallest = SlicedFbf<uint16_t, 6>;
+  const int64_t own_bytes =
+      std::max({SlicedFbf<uint16_t, 3>::OwnBytes(), SlicedFbf<uint16_t, 4>::OwnBytes(),
+                SlicedFbf<uint16_t, 5>::OwnBytes(), SlicedFbf<uint16_t, 6>::OwnBytes()});
+  return LineMemory::WholePagesFor((2 * kFewestLines - 1) * Smallest::Lines::kLineBytes) + own_bytes;
+}
+
 absl::StatusOr<std::unique_ptr<Filter>> NewSlicedFbf(const FilterOptions& options) {
   const SlicedShape shape = SlicedShapeFor(options.target_fpp);
   switch (shape.lines_per_id) {

@@ -84,8 +84,9 @@ const BadConfig kBadKeys[] = {
     {"MisspeltSection", "kafak:\n  a: b\n", "5: kafak: unknown key; did you mean kafka?"},
     {"MisspeltInSection", "counter:\n  kye: key\n", "6: counter.kye: unknown key; did you mean counter.key?"},
     {"Unknown", "colour: red\n",
-     "5: colour: unknown key; the keys are brokers, input, output, id, horizon, fpp, memory, group, "
-     "instance, start, "
+     "5: colour: unknown key; the keys are brokers, input, output, id, horizon, fpp, memory, "
+     "at_memory_limit, "
+     "engine, group, instance, start, "
      "delivery, lanes, commit_interval, http, counter, kafka"},
     {"UnknownInSection", "counter:\n  colour: key\n",
      "6: counter.colour: unknown key; the keys are counter.key, counter.delta, counter.output"},
@@ -121,6 +122,13 @@ const BadConfig kBadValues[] = {
     {"Share", "fpp: 1%\n", "5: fpp: \"1%\" is not valid: expected a number between 0 and 1, such as 1e-6"},
     {"Number", "lanes: two\n", "5: lanes: \"two\" is not valid: expected a whole number from 1 to 64"},
     {"NumberTooSmall", "lanes: 0\n", "5: lanes: \"0\" is not valid: expected a whole number from 1 to 64"},
+    {"AtMemoryLimit", "at_memory_limit: crash\n",
+     "5: at_memory_limit: \"crash\" is not valid: expected shorten_window or exceed_fpp"},
+    {"Engine", "engine: slice\n",
+     "5: engine: there is no \"slice\"; the nearest is sliced, of sliced, published, exact, epoch_table, "
+     "bloom, recycled, opposite"},
+    {"EngineAndTarget", "fpp: 1e-9\nengine: epoch_table\n",
+     "6: engine: target_fpp: 1e-09 is too low for the engine epoch_table; the nearest that can be is 2e-07"},
     {"Start", "start: newest\n", "5: start: \"newest\" is not valid: expected earliest or latest"},
     {"Delivery", "delivery: maybe\n",
      "5: delivery: \"maybe\" is not valid: expected exactly_once or at_least_once"},
@@ -205,6 +213,8 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
   EXPECT_EQ(daemon.stage.horizon, absl::Hours(24));
   EXPECT_EQ(daemon.stage.target_fpp, 1e-6);
   EXPECT_EQ(daemon.stage.memory_limit_bytes, int64_t{1} << 30);
+  EXPECT_EQ(daemon.stage.at_memory_limit, AtMemoryLimit::kShortenWindow);
+  EXPECT_EQ(daemon.stage.engine, Engine::kSliced);
   EXPECT_EQ(daemon.counter_output, "");
   EXPECT_FALSE(daemon.record.counter_key.has_value());
   EXPECT_TRUE(daemon.properties.empty());
@@ -227,6 +237,8 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_EQ(daemon.stage.horizon, absl::Hours(7 * 24));
   EXPECT_EQ(daemon.stage.target_fpp, 1e-4);
   EXPECT_EQ(daemon.stage.memory_limit_bytes, 512 << 20);
+  EXPECT_EQ(daemon.stage.at_memory_limit, AtMemoryLimit::kExceedFpp);
+  EXPECT_EQ(daemon.stage.engine, Engine::kEpochTable);
   EXPECT_EQ(daemon.record.counter_key->ToString(), "json:/country");
   EXPECT_EQ(daemon.record.counter_delta->ToString(), "value");
   EXPECT_EQ(daemon.counter_output, "totals");
@@ -250,6 +262,8 @@ commit_interval: 250ms
 horizon: 7d
 fpp: 1e-4
 memory: 512MiB
+at_memory_limit: exceed_fpp
+engine: epoch_table
 counter:
   key: json:/country
   delta: value
@@ -276,6 +290,8 @@ TEST(Config, EveryFlagArrives) {
                           {"horizon", "7d"},
                           {"fpp", "1e-4"},
                           {"memory", "512MiB"},
+                          {"at_memory_limit", "exceed_fpp"},
+                          {"engine", "epoch_table"},
                           {"counter.key", "json:/country"},
                           {"counter.delta", "value"},
                           {"counter.output", "totals"},
@@ -307,6 +323,8 @@ TEST(Config, TheTableOfSettingsTellsTheTruth) {
     EXPECT_EQ(config.daemon.stage.horizon, defaults.daemon.stage.horizon);
     EXPECT_EQ(config.daemon.stage.target_fpp, defaults.daemon.stage.target_fpp);
     EXPECT_EQ(config.daemon.stage.memory_limit_bytes, defaults.daemon.stage.memory_limit_bytes);
+    EXPECT_EQ(config.daemon.stage.at_memory_limit, defaults.daemon.stage.at_memory_limit);
+    EXPECT_EQ(config.daemon.stage.engine, defaults.daemon.stage.engine);
   }
 }
 

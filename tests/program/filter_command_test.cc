@@ -263,5 +263,37 @@ TEST(FilterCommandTest, RandomLinesAgreeWithASet) {
   EXPECT_EQ(outcome.output == expected, true) << outcome.summary;
 }
 
+// Each engine finds the duplicates that follow at once; those that promise less than a filter say so.
+TEST(FilterCommandTest, EveryEngineFiltersAndSaysWhatItDoesNotPromise) {
+  for (const absl::string_view name :
+       {"sliced", "published", "exact", "epoch_table", "bloom", "recycled", "opposite"}) {
+    FilterCommandOptions options = Options("value");
+    options.stage.engine = ParseEngine(name).value();
+    options.stage.target_fpp = 1e-6;
+    options.stage.hash_seed = 1;  // three slots of `opposite`
+    // So long that no multiple of it, on which `recycled` forgets, falls between two lines.
+    options.stage.horizon = absl::Hours(24 * 365 * 50);
+    const Outcome outcome = Filter(options, "a\nb\na\nc\nb\n");
+    EXPECT_TRUE(outcome.status.ok()) << name << ": " << outcome.status;
+    EXPECT_EQ(outcome.output, "a\nb\nc\n") << name;
+    const std::string warning =
+        absl::StrCat("lethe filter: engine ", name, ": ", BrokenPromise(options.stage.engine), "\n");
+    EXPECT_EQ(absl::StrContains(outcome.summary, warning), !BrokenPromise(options.stage.engine).empty());
+  }
+}
+
+TEST(FilterCommandTest, TheSummarySaysWhatGaveWayAtTheMemoryLimit) {
+  std::string lines;
+  for (int i = 0; i < 20'000; ++i) absl::StrAppend(&lines, i, "\n");
+  FilterCommandOptions options = Options("value");
+  options.stage.memory_limit_bytes = 64 << 10;
+  options.stage.audit_share = 0;
+  EXPECT_TRUE(
+      Says(Filter(options, lines).summary, "duplicates may have passed within the horizon; raise it"));
+  options.stage.at_memory_limit = AtMemoryLimit::kExceedFpp;
+  EXPECT_TRUE(Says(Filter(options, lines).summary,
+                   "more good lines than the target may have been dropped; raise it"));
+}
+
 }  // namespace
 }  // namespace lethe

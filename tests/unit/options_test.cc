@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <vector>
 
 #include "lethe/filter.h"
 #include "src/filter/fixed_share.h"
@@ -37,10 +39,14 @@ TEST(OptionsTest, TargetMustBeAProbabilityThatCanBeMet) {
             "target_fpp: 0 is too low for the engine sliced; the nearest that can be is 1e-12");
   EXPECT_EQ(Refusal({.target_fpp = 1e-13}),
             "target_fpp: 1e-13 is too low for the engine sliced; the nearest that can be is 1e-12");
-  EXPECT_EQ(Refusal({.target_fpp = 1}), "target_fpp: 1 is too high; the nearest that can be is 0.99");
+  EXPECT_EQ(Refusal({.target_fpp = 1}),
+            "target_fpp: 1 is too high for the engine sliced; the nearest that can be is 0.1");
+  EXPECT_EQ(Refusal({.target_fpp = 1, .engine = Engine::kExact}),
+            "target_fpp: 1 is too high for the engine exact; the nearest that can be is 0.99");
   EXPECT_EQ(Refusal({.target_fpp = std::nan("")}), "target_fpp: is not a number; give 1e-6, say");
   EXPECT_TRUE(Validate({.target_fpp = 1e-12}).ok());
-  EXPECT_TRUE(Validate({.target_fpp = 0.99}).ok());
+  EXPECT_TRUE(Validate({.target_fpp = 0.1}).ok());
+  EXPECT_TRUE(Validate({.target_fpp = 0.99, .engine = Engine::kExact}).ok());
 }
 
 TEST(OptionsTest, TheEpochTableHasALowestTargetOfItsOwn) {
@@ -55,6 +61,15 @@ TEST(EngineTest, NamesAndEnginesAreEachOthers) {
     const absl::StatusOr<Engine> engine = ParseEngine(name);
     ASSERT_TRUE(engine.ok()) << engine.status();
     EXPECT_EQ(EngineName(*engine), name);
+  }
+}
+
+TEST(EngineTest, ThreeBreakThePromise) {
+  for (const Engine engine : {Engine::kSliced, Engine::kPublished, Engine::kExact, Engine::kEpochTable}) {
+    EXPECT_EQ(BrokenPromise(engine), "") << EngineName(engine);
+  }
+  for (const Engine engine : {Engine::kBloom, Engine::kRecycled, Engine::kOpposite}) {
+    EXPECT_NE(BrokenPromise(engine).find("promised"), absl::string_view::npos) << EngineName(engine);
   }
 }
 
@@ -107,6 +122,28 @@ TEST(NewFilterTest, WhatValidatePassesFindsRoom) {
   for (int64_t limit = kSmallestShareBytes; limit <= int64_t{1} << 24; limit = limit * 5 / 4) {
     MemoryBudget memory(limit);
     EXPECT_TRUE(NewFilter({.memory = &memory, .engine = Engine::kPublished}).ok()) << limit;
+  }
+}
+
+// As many sliced filters as fit by the figure can be made, whatever else the limit has room for; and with
+// half of it there is no filter.
+TEST(NewFilterTest, TheSmallestSlicedFilterIsAsSmallAsIsSaid) {
+  const int64_t smallest = SmallestFilterBytes(Engine::kSliced);
+  EXPECT_LE(smallest, int64_t{32} << 10);
+  for (const double target : {1e-12, 1e-9, 1e-6, 1e-4, 1e-2, 0.1}) {
+    for (int64_t limit = smallest; limit < 70 * smallest; limit = limit * 9 / 8) {
+      MemoryBudget memory(limit);
+      std::vector<std::unique_ptr<Filter>> filters;
+      for (int64_t i = 0; i < limit / smallest; ++i) {
+        auto filter = NewFilter({.target_fpp = target, .memory = &memory});
+        ASSERT_TRUE(filter.ok()) << i << " of " << limit / smallest << ": " << filter.status();
+        filters.push_back(*std::move(filter));
+      }
+      EXPECT_LE(memory.used_bytes(), limit);
+    }
+    MemoryBudget half(smallest / 2);
+    EXPECT_EQ(NewFilter({.target_fpp = target, .memory = &half}).status().code(),
+              absl::StatusCode::kResourceExhausted);
   }
 }
 
