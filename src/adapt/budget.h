@@ -31,9 +31,11 @@ namespace lethe {
 // is not short. Where intervals of half the cap would do, or of a quarter and so on, they end there, so that
 // they can be folded as soon as those of a busier time have expired.
 //
-// *The limit.* A cap that is reached without a clean column, or without the memory that the forecast asked
-// for, is a limit hit: the oldest interval is given up before its time (kShortenWindow), or the present one
-// grows over its cap (kExceedFpp).
+// *The limit.* Where the forecast wants room and the memory is not there, that is a limit hit (once an
+// interval). If then an interval fills up with no clean column and none being cleared, the oldest interval
+// is given up before its time (kShortenWindow); or all intervals take as much over the cap as the forecast
+// says that they must (kExceedFpp). While memory can be had, nothing is given up: an interval without a
+// clean column goes on.
 //
 // The owner carries out the passes and tells when they start and end; only one runs at a time.
 // Thread safety: none.
