@@ -58,7 +58,10 @@ absl::Status Lane::Run() {
 
 absl::Status Lane::Open() {
   // The producer first: no record may be read before every earlier owner of the transactional id is fenced.
-  if (absl::Status opened = output_.Open(topics_.max_message_bytes); !opened.ok()) return opened;
+  const int64_t max_batch_bytes = topics_.counter_max_bytes == 0
+                                      ? topics_.output_max_bytes
+                                      : std::min(topics_.output_max_bytes, topics_.counter_max_bytes);
+  if (absl::Status opened = output_.Open(max_batch_bytes); !opened.ok()) return opened;
   ClientConfig config = BaseConfig(options_, {
                                                  // What is fetched ahead, over all partitions: enough to keep
                                                  // the lane busy, and little beside the memory limit.
@@ -257,14 +260,13 @@ absl::Status Lane::Judge(OwnedPartition& owned, MessageRun run) {
   for (const MessagePtr& message : run) {
     const MessageView view(*message);
     const RecordFields& fields = reader_.Read(view.record());
-    Item item{message.get(),    fields.id_state,      fields.counter_state,      {},
-              Verdict::kUnique, counter_keys_.size(), fields.counter_key.size(), fields.counter_delta};
+    Item item{message.get(),        fields.id_state,           fields.counter_state, Verdict::kUnique,
+              counter_keys_.size(), fields.counter_key.size(), fields.counter_delta};
     if (view.timestamp_ms() >= 0) ++owned.timed_records;
     counter_keys_.append(fields.counter_key.data(), fields.counter_key.size());
     if (fields.id_state == RecordFields::State::kPresent &&
         (owned.undeliverable.empty() || !owned.undeliverable.contains(message->offset))) {
-      item.id = owned.filter->Hash(fields.id);
-      events_.push_back({item.id, view.time(), view.payload()});
+      events_.push_back({owned.filter->Hash(fields.id), view.time(), view.payload()});
       event_items_.push_back(items_.size());
     } else {
       judge();  // stream time moves in the order of the log
@@ -276,13 +278,14 @@ absl::Status Lane::Judge(OwnedPartition& owned, MessageRun run) {
     items_.push_back(item);
   }
   judge();
-  for (const Item& item : items_) {
-    if (absl::Status produced = CarryOut(owned, item); !produced.ok()) return produced;
-  }
+  // Before they are carried out: if that fails on the way, this is what was tried.
   owned.next = run.back()->offset + 1;
   owned.mark = {run.back()->offset, MessageView(*run.back()).Hash()};
   owned.points->Note(owned.next, owned.timed_records, owned.filter->stream_time());
   carried_out_ += run.size();
+  for (const Item& item : items_) {
+    if (absl::Status produced = CarryOut(owned, item); !produced.ok()) return produced;
+  }
   return absl::OkStatus();
 }
 
@@ -302,27 +305,17 @@ absl::Status Lane::CarryOut(OwnedPartition& owned, const Item& item) {
     return absl::OkStatus();
   }
   const rd_kafka_message_t& message = *item.message;
-  std::string refused;
   if (const auto known = owned.undeliverable.find(message.offset); known != owned.undeliverable.end()) {
-    refused = known->second;
-  } else {
-    const MessageView view(message);
-    const absl::Status produced =
-        output_.Produce({output_.output_topic(), owned.id, message.key, message.key_len, message.payload,
-                         message.len, std::max<int64_t>(view.timestamp_ms(), 0), view.headers()});
-    if (absl::IsInvalidArgument(produced)) {
-      refused = std::string(produced.message());
-      if (item.id_state == RecordFields::State::kPresent) owned.transaction->Forget(item.id);
-    } else if (!produced.ok()) {
-      return produced;
-    }
-  }
-  if (!refused.empty()) {
     ++counts.undeliverable;
     spdlog::error("{} offset {}: undeliverable, {} does not take it: {}", Name(owned), message.offset,
-                  options_.output, refused);
+                  options_.output, known->second);
     return absl::OkStatus();
   }
+  const MessageView view(message);
+  const absl::Status produced = output_.Produce(
+      {output_.output_topic(), owned.id, message.key, message.key_len, message.payload, message.len,
+       std::max<int64_t>(view.timestamp_ms(), 0), view.headers(), message.offset});
+  if (!produced.ok()) return produced;
   switch (item.id_state) {
     case RecordFields::State::kPresent:
       ++counts.unique;
@@ -340,7 +333,7 @@ absl::Status Lane::CarryOut(OwnedPartition& owned, const Item& item) {
 absl::Status Lane::AddDelta(OwnedPartition& owned, const Item& item) {
   // A key that the counter topic would refuse can be no counter's.
   const bool too_large =
-      static_cast<int64_t>(item.counter_key_bytes) > topics_.max_message_bytes - kRecordOverhead;
+      static_cast<int64_t>(item.counter_key_bytes) > topics_.counter_max_bytes - kRecordOverhead;
   if (item.counter_state != RecordFields::State::kPresent || too_large) {
     ++owned.open_counts.malformed_delta;
     return absl::OkStatus();
@@ -414,7 +407,11 @@ void Lane::FinishTransaction(bool committed) {
 void Lane::GiveUp(Outcome outcome) {
   const Failure failure = output_.failure();
   const std::string why = output_.last_error();
-  if (outcome != Outcome::kStopped) outcome = Resolve();
+  if (outcome != Outcome::kStopped) {
+    // What was aborted is not committed, even if another instance has come to the same offset meanwhile.
+    const Outcome resolved = Resolve();
+    if (outcome == Outcome::kUnknown || resolved == Outcome::kStopped) outcome = resolved;
+  }
   if (outcome == Outcome::kCommitted) {
     spdlog::info("lane {}: the transaction was committed after all ({})", number_, why);
     return FinishTransaction(/*committed=*/true);
@@ -462,6 +459,10 @@ Outcome Lane::Resolve() {
 }
 
 void Lane::NarrowDown(const std::string& why) {
+  if (const auto refused = output_.refused_record()) {
+    if (OwnedPartition* owned = Find(refused->partition)) owned->undeliverable[refused->input_offset] = why;
+    return;
+  }
   if (carried_out_ > 1) {
     carried_out_limit_ = carried_out_ / 2;
     return;

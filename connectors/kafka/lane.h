@@ -53,7 +53,6 @@ class Lane {
     const rd_kafka_message_t* message;
     RecordFields::State id_state;
     RecordFields::State counter_state;
-    IdHash id;
     Verdict verdict;
     size_t counter_key_at;  // in counter_keys_
     size_t counter_key_bytes;

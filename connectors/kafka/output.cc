@@ -2,8 +2,11 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
@@ -12,6 +15,8 @@ namespace {
 
 // How long one call may block before the stop flag is looked at again.
 constexpr int kCallTimeoutMs = 1000;
+// How long a record may be refused without being noticed.
+constexpr int kFlushTimeoutMs = 20;
 // After stop: how long the open transaction may still take.
 constexpr absl::Duration kStopGrace = absl::Seconds(3);
 
@@ -26,6 +31,16 @@ bool IsRefusal(rd_kafka_resp_err_t code) {
     default:
       return false;
   }
+}
+
+// The client's batch.size: the user's or its default, and no more than the broker takes.
+int64_t BatchSize(const DaemonOptions& options, int64_t max_batch_bytes) {
+  int64_t size = 1000000;
+  for (const auto& [name, value] : options.properties) {
+    int64_t wanted = 0;
+    if (name == "batch.size" && absl::SimpleAtoi(value, &wanted)) size = wanted;
+  }
+  return std::min(size, max_batch_bytes);
 }
 
 std::string Describe(const rd_kafka_error_t* error) {
@@ -47,10 +62,12 @@ Output::~Output() = default;
 void Output::OnDelivery(rd_kafka_t* /*producer*/, const rd_kafka_message_t* message, void* opaque) {
   auto* self = static_cast<Output*>(opaque);
   if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) return;
-  // The first refusal counts: what comes behind it is purged because of it.
-  if (IsRefusal(message->err) && self->failure_ != Failure::kRefused) {
+  // A refusal counts, and not what is purged because of it.
+  if (IsRefusal(message->err)) {
     self->failure_ = Failure::kRefused;
     self->last_error_ = rd_kafka_err2str(message->err);
+    ++self->refused_records_;
+    self->refused_ = {message->partition, reinterpret_cast<intptr_t>(message->_private)};
   } else if (self->failure_ == Failure::kNone) {
     self->failure_ = Failure::kTransient;
     self->last_error_ = rd_kafka_err2str(message->err);
@@ -70,7 +87,10 @@ absl::Status Output::MakeProducer() {
   config.Set("enable.idempotence", "true")
       .Set("acks", "all")
       .Set("delivery.report.only.error", "true")
-      .Set("message.max.bytes", absl::StrCat(max_message_bytes_));
+      // Whether a record is too large is the broker's to say: the client would measure it before it is
+      // compressed. But no record may be refused because of others in its batch.
+      .Set("message.max.bytes", "1000000000")
+      .Set("batch.size", absl::StrCat(BatchSize(options_, max_batch_bytes_)));
   if (transactional_) {
     config.Set("transactional.id", absl::StrCat(options_.group, "/", options_.instance, "/", lane_));
   }
@@ -86,8 +106,8 @@ absl::Status Output::MakeProducer() {
   return absl::OkStatus();
 }
 
-absl::Status Output::Open(int64_t max_message_bytes) {
-  max_message_bytes_ = max_message_bytes;
+absl::Status Output::Open(int64_t max_batch_bytes) {
+  max_batch_bytes_ = max_batch_bytes;
   for (;;) {
     if (absl::Status made = MakeProducer(); !made.ok()) return made;
     if (!transactional_) return absl::OkStatus();
@@ -127,6 +147,7 @@ ErrorPtr Output::Retry(const std::string& doing, const std::function<rd_kafka_er
 
 absl::Status Output::Begin() {
   failure_ = Failure::kNone;
+  refused_records_ = 0;
   if (!transactional_) return absl::OkStatus();
   const ErrorPtr error(rd_kafka_begin_transaction(producer_.get()));
   if (error == nullptr) return absl::OkStatus();
@@ -143,17 +164,15 @@ absl::Status Output::Produce(const ProduceRequest& request) {
         RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),  // the input's buffers go back to the consumer at once
         RD_KAFKA_V_KEY(request.key, request.key_bytes),
         RD_KAFKA_V_VALUE(const_cast<void*>(request.value), request.value_bytes),
-        RD_KAFKA_V_TIMESTAMP(request.timestamp_ms), RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_END);
+        RD_KAFKA_V_TIMESTAMP(request.timestamp_ms), RD_KAFKA_V_HEADERS(headers),
+        RD_KAFKA_V_OPAQUE(reinterpret_cast<void*>(static_cast<intptr_t>(request.input_offset))),
+        RD_KAFKA_V_END);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return absl::OkStatus();  // the client owns the headers now
     if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && !stop_.requested()) {
       rd_kafka_poll(producer_.get(), 10);  // returns when something was delivered
       if (failure_ == Failure::kNone) continue;
     }
     if (headers != nullptr) rd_kafka_headers_destroy(headers);
-    if (code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE) {
-      return absl::InvalidArgumentError(absl::StrCat("larger than the ", max_message_bytes_,
-                                                     " bytes (max.message.bytes) that the topic takes"));
-    }
     if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && stop_.requested()) return absl::CancelledError("stopped");
     if (failure_ == Failure::kNone) {
       failure_ = Failure::kTransient;
@@ -175,6 +194,12 @@ Outcome Output::Commit(const rd_kafka_topic_partition_list_t* offsets,
 
 Outcome Output::CommitTransaction(const rd_kafka_topic_partition_list_t* offsets,
                                   const rd_kafka_consumer_group_metadata_t* group) {
+  // A commit would wait for all records itself, but also for those that are stuck behind a refused one.
+  const absl::Time start_commit = absl::Now() + absl::Milliseconds(kCallTimeoutMs);
+  while (rd_kafka_flush(producer_.get(), kFlushTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR &&
+         failure_ == Failure::kNone && absl::Now() < start_commit) {
+  }
+  if (failure_ != Failure::kNone) return Abort();
   ErrorPtr error = Retry("adding the offsets to the transaction", [&](int timeout_ms) {
     return rd_kafka_send_offsets_to_transaction(producer_.get(), offsets, group, timeout_ms);
   });
@@ -241,7 +266,7 @@ Outcome Output::Remake(const std::string& why) {
   output_topic_.reset();
   counter_topic_.reset();
   producer_.reset();
-  if (absl::Status opened = Open(max_message_bytes_); !opened.ok()) {
+  if (absl::Status opened = Open(max_batch_bytes_); !opened.ok()) {
     last_error_ = std::string(opened.message());
     return Outcome::kStopped;
   }

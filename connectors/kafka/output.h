@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -42,6 +43,7 @@ struct ProduceRequest {
   size_t value_bytes = 0;
   int64_t timestamp_ms = 0;                     // 0: now
   const rd_kafka_headers_t* headers = nullptr;  // copied
+  int64_t input_offset = -1;                    // of the record that is passed on; -1: it is none
 };
 
 // A producer with a transactional id (exactly once), or an idempotent one that delivers before the offsets
@@ -56,8 +58,9 @@ class Output {
   ~Output();
 
   // Makes the producer and fences every earlier one of the same name (init_transactions), waiting for a
-  // broker that is away. Not OK: a property or a permission is wrong, or Cancelled on stop.
-  absl::Status Open(int64_t max_message_bytes);
+  // broker that is away. Batches are kept below `max_batch_bytes`. Not OK: a property or a permission is
+  // wrong, or Cancelled on stop.
+  absl::Status Open(int64_t max_batch_bytes);
 
   // A topic to produce to; lives until Close or the producer is made anew, so ask for each transaction.
   rd_kafka_topic_t* output_topic() { return output_topic_.get(); }
@@ -65,8 +68,7 @@ class Output {
 
   absl::Status Begin();
 
-  // Hands one record over. InvalidArgument: the client refuses this record for good (its size), and the
-  // transaction is not harmed. Waits while the queue is full. Cancelled on stop.
+  // Hands one record over. Waits while the queue is full. Cancelled on stop.
   absl::Status Produce(const ProduceRequest& request);
 
   // Whether something failed that makes a commit pointless. Serves the client's callbacks.
@@ -86,6 +88,15 @@ class Output {
   // What failed in the transaction that was last given up.
   Failure failure() const { return failure_; }
 
+  struct RecordPlace {
+    int32_t partition = 0;
+    int64_t input_offset = 0;
+  };
+  // The record that was refused in it, if that is known: refused are whole batches, and it was alone in one.
+  std::optional<RecordPlace> refused_record() const {
+    return refused_records_ == 1 && refused_.input_offset >= 0 ? std::optional(refused_) : std::nullopt;
+  }
+
   int64_t fences() const { return fences_; }
 
  private:
@@ -103,12 +114,14 @@ class Output {
   const StopFlag& stop_;
   const std::function<void(const std::string&)> waiting_;
   const bool transactional_;
-  int64_t max_message_bytes_ = 0;
+  int64_t max_batch_bytes_ = 0;
 
   ClientPtr producer_;
   TopicPtr output_topic_;
   TopicPtr counter_topic_;
   Failure failure_ = Failure::kNone;
+  int64_t refused_records_ = 0;
+  RecordPlace refused_;  // the last of them
   std::string last_error_;
   rd_kafka_resp_err_t last_error_code_ = RD_KAFKA_RESP_ERR_NO_ERROR;
   int64_t fences_ = 0;

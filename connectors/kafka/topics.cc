@@ -16,7 +16,8 @@
 namespace lethe::kafka {
 namespace {
 
-constexpr int kRequestTimeoutMs = 5000;
+// Short enough for a stop to be seen in time; who waits asks again, over the same connection.
+constexpr int kRequestTimeoutMs = 1500;
 // Kafka's default of max.message.bytes, for brokers that do not answer DescribeConfigs.
 constexpr int64_t kDefaultMaxMessageBytes = 1048588;
 
@@ -117,7 +118,7 @@ absl::Status CheckInput(const DaemonOptions& options, const TopicConfig& config,
 }
 
 absl::Status CheckOutput(const std::string& name, const char* what, int32_t partitions, int32_t needed,
-                         const TopicConfig& config, Topics& topics) {
+                         const TopicConfig& config, Topics& topics, int64_t& max_bytes) {
   if (partitions < needed) {
     return absl::FailedPreconditionError(
         absl::StrCat(what, " topic ", name, " has ", partitions, " partitions, the input has ", needed,
@@ -135,14 +136,12 @@ absl::Status CheckOutput(const std::string& name, const char* what, int32_t part
                                            " has message.timestamp.type=LogAppendTime: the records' own "
                                            "times are lost there; CreateTime keeps them"));
   }
-  topics.max_message_bytes =
-      std::min(topics.max_message_bytes, Number(config, "max.message.bytes", kDefaultMaxMessageBytes));
+  max_bytes = Number(config, "max.message.bytes", kDefaultMaxMessageBytes);
   return absl::OkStatus();
 }
 
 absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* client) {
   Topics topics;
-  topics.max_message_bytes = INT32_MAX;
   struct Role {
     const std::string& name;
     const char* what;
@@ -177,7 +176,9 @@ absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* cli
                        " is compacted: deltas are events, and compaction would keep only the "
                        "last of each key; use a topic with cleanup.policy=delete"));
     }
-    if (absl::Status fits = CheckOutput(role.name, role.what, *partitions, topics.partitions, config, topics);
+    int64_t& max_bytes = &role.name == &options.output ? topics.output_max_bytes : topics.counter_max_bytes;
+    if (absl::Status fits =
+            CheckOutput(role.name, role.what, *partitions, topics.partitions, config, topics, max_bytes);
         !fits.ok()) {
       return fits;
     }

@@ -13,8 +13,10 @@
 namespace lethe::kafka {
 
 struct Topics {
-  int32_t partitions = 0;            // of the input
-  int64_t max_message_bytes = 0;     // that every topic written to takes
+  int32_t partitions = 0;  // of the input
+  // What each topic that is written to takes in one batch (max.message.bytes); 0: it is not written to.
+  int64_t output_max_bytes = 0;
+  int64_t counter_max_bytes = 0;
   std::vector<int64_t> end_offsets;  // of the input, per partition: the last stable offsets
   std::vector<std::string> warnings;
 };

@@ -1,10 +1,7 @@
 #include "tests/support/kafka_broker.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,11 +9,11 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <random>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "tests/support/free_port.h"
 #include "tests/support/kafka_client.h"
 
 namespace lethe::test {
@@ -26,27 +23,6 @@ constexpr int kTries = 5;  // with other ports, when somebody else was quicker t
 constexpr absl::Duration kStartTimeout = absl::Minutes(2);
 constexpr absl::Duration kStopTimeout = absl::Seconds(30);
 constexpr size_t kLogTailBytes = 4000;
-
-bool CanBind(int port) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const bool bound = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
-  close(fd);
-  return bound;
-}
-
-// A port that is free now. Below the range that the kernel takes for outgoing connections: a client that
-// tries to reach a stopped broker there could be given the broker's port as its own and talk to itself.
-int FreePort() {
-  std::random_device random;
-  std::uniform_int_distribution<int> candidates(15'000, 32'000);
-  int port = candidates(random);
-  while (!CanBind(port)) port = candidates(random);
-  return port;
-}
 
 std::vector<std::string> Java(const std::string& heap, const std::string& main_class) {
   // A short life: the cheap compiler and the simple collector start faster and take less of the two cores.

@@ -1,0 +1,186 @@
+#include "tests/support/flow.h"
+
+#include <httplib.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "tests/support/free_port.h"
+#include "tests/support/oracle.h"
+#include "tests/support/pipeline.h"
+#include "tests/support/shared_broker.h"
+
+namespace lethe::test {
+namespace {
+
+constexpr absl::Duration kTimeout = absl::Minutes(1);
+constexpr absl::Duration kStopTimeout = absl::Seconds(5);
+
+void Must(const absl::Status& status) {
+  if (!status.ok()) throw std::runtime_error(status.ToString());
+}
+
+}  // namespace
+
+Daemon::Answer Daemon::Get(const std::string& path) const {
+  httplib::Client client("127.0.0.1", port_);
+  const httplib::Result result = client.Get(path.c_str());
+  return result ? Answer{result->status, result->body} : Answer{};
+}
+
+double Daemon::Metric(absl::string_view name, const std::vector<std::string>& labels) const {
+  const std::string body = Get("/metrics").body;
+  double sum = 0;
+  for (const absl::string_view line : absl::StrSplit(body, '\n')) {
+    const size_t space = line.rfind(' ');
+    if (space == absl::string_view::npos || line.substr(0, line.find_first_of(" {")) != name) continue;
+    const absl::string_view series = line.substr(0, space);
+    const bool all = std::all_of(labels.begin(), labels.end(),
+                                 [&](const std::string& label) { return absl::StrContains(series, label); });
+    double value = 0;
+    if (all && absl::SimpleAtod(line.substr(space + 1), &value)) sum += value;
+  }
+  return sum;
+}
+
+testing::AssertionResult Daemon::Await(const std::function<bool()>& condition) {
+  bool met = false;
+  WaitUntil([&] { return (met = condition()) || !process_->Running(); }, kTimeout);
+  if (met || condition()) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "in vain; lethe says\n" << Log();
+}
+
+testing::AssertionResult Daemon::AwaitLog(absl::string_view text) {
+  return Await([&] { return absl::StrContains(Log(), text); }) << "\nwaited for \"" << text << "\"";
+}
+
+testing::AssertionResult Daemon::AwaitReady() {
+  return Await([&] { return Get("/readyz").status == 200; });
+}
+
+testing::AssertionResult Daemon::Stop() {
+  Must(process_->Signal(SIGTERM));
+  const absl::StatusOr<int> code = process_->Wait(kStopTimeout);
+  if (code.ok() && *code == 0) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << (code.ok() ? absl::StrCat("it ended with ", *code)
+                                                   : code.status().ToString())
+                                     << "\n"
+                                     << Log();
+}
+
+Flow::Flow(FlowOptions options)
+    : options_(std::move(options)),
+      input_(UniqueName("input")),
+      output_(input_ + "-unique"),
+      group_(input_ + "-group") {
+  KafkaClient::Configs keep = {{"retention.ms", "-1"}};
+  const auto configs = [&](const KafkaClient::Configs& more) {
+    KafkaClient::Configs all = keep;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  Must(SharedClient().CreateTopic(input_, options_.partitions, configs(options_.input)));
+  Must(SharedClient().CreateTopic(output_, options_.partitions, configs(options_.output)));
+}
+
+void Flow::Send(absl::Span<const Record> records) { Must(SharedClient().Produce(input_, records)); }
+
+void Flow::SendIds(const std::string& prefix, int first, int last, int32_t partition) {
+  std::vector<Record> records;
+  for (int i = first; i <= last; ++i) records.push_back(WithId(absl::StrCat(prefix, i), partition));
+  Send(records);
+}
+
+ProcessOptions Flow::Program(const Args& args) const {
+  Args all = {"--brokers=" + SharedBroker().bootstrap(),
+              "--input=" + input_,
+              "--output=" + output_,
+              "--group=" + group_,
+              "--instance=test",
+              "--id=json:/id",
+              "--horizon=30d",
+              "--fpp=1e-9",
+              "--http=off",
+              "--kafka=session.timeout.ms=2000",
+              "--kafka=heartbeat.interval.ms=200"};
+  const auto name = [](const std::string& arg) { return arg.substr(0, arg.rfind('=') + 1); };
+  for (const std::string& arg : args) {
+    std::erase_if(all, [&](const std::string& own) { return !name(arg).empty() && name(own) == name(arg); });
+    all.push_back(arg);
+  }
+  ProcessOptions process;
+  process.args = {options_.program, "run"};
+  process.args.insert(process.args.end(), all.begin(), all.end());
+  return process;
+}
+
+std::unique_ptr<Daemon> Flow::Start(const Args& args) {
+  const int port = FreePort();
+  Args with_http = {absl::StrCat("--http=127.0.0.1:", port)};
+  with_http.insert(with_http.end(), args.begin(), args.end());
+  return std::make_unique<Daemon>(Process::Start(Program(with_http)).value(), port);
+}
+
+Finished Flow::RunToEnd(const Args& args) {
+  Args to_end = args;
+  to_end.emplace_back("--exit-at-end");
+  return test::RunToEnd(Program(to_end), kTimeout).value();
+}
+
+std::vector<Record> Flow::Input() { return SharedClient().ReadSettled(input_).value(); }
+std::vector<Record> Flow::Output() { return SharedClient().ReadSettled(output_).value(); }
+
+std::vector<std::string> Flow::OutputIds() {
+  std::vector<std::string> ids;
+  for (const Record& record : Output()) ids.push_back(JsonId(record));
+  return ids;
+}
+
+int64_t Flow::OutputSize() {
+  const std::vector<int64_t> ends = SharedClient().EndOffsets(output_, Isolation::kReadUncommitted).value();
+  return std::accumulate(ends.begin(), ends.end(), int64_t{0});
+}
+
+std::vector<CommittedOffset> Flow::Committed() { return SharedClient().Committed(group_, input_).value(); }
+
+void Flow::ResetGroup(const std::vector<CommittedOffset>& offsets) {
+  const auto operator_of =
+      TransactionalProducer::Start(SharedBroker().bootstrap(), UniqueName("operator")).value();
+  Must(operator_of->Begin());
+  Must(operator_of->SendOffsets(group_, input_, offsets));
+  Must(operator_of->Commit());
+  // The answer to a commit comes before its offsets can be read.
+  const auto done = [&] { return Committed().front().offset == offsets.front().offset; };
+  if (!WaitUntil(done, kTimeout)) throw std::runtime_error("the group's offsets stay as they are");
+}
+
+testing::AssertionResult Flow::ExactlyOnce() {
+  testing::AssertionResult deduplicated = Deduplicated(Input(), Output(), JsonId);
+  if (!deduplicated) return deduplicated;
+  const auto ends = SharedClient().EndOffsets(input_, Isolation::kReadCommitted).value();
+  const std::vector<CommittedOffset> committed = Committed();
+  for (size_t p = 0; p < ends.size(); ++p) {
+    if (committed[p].offset == ends[p]) continue;
+    return testing::AssertionFailure() << "partition " << p << " is committed up to " << committed[p].offset
+                                       << " and ends at " << ends[p];
+  }
+  return testing::AssertionSuccess();
+}
+
+Record WithId(const std::string& id, int32_t partition, int64_t at) {
+  Record record;
+  record.key = "key of " + id;
+  record.value = absl::StrCat(R"({"id":")", id, R"("})");
+  record.partition = partition;
+  record.timestamp_ms = at;
+  return record;
+}
+
+}  // namespace lethe::test

@@ -1,0 +1,104 @@
+// `lethe run` between topics of the shared broker, watched while it runs: its log, its metrics, its exit.
+#ifndef LETHE_TESTS_SUPPORT_FLOW_H_
+#define LETHE_TESTS_SUPPORT_FLOW_H_
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "tests/support/kafka_client.h"
+#include "tests/support/process.h"
+
+namespace lethe::test {
+
+using Args = std::vector<std::string>;
+
+// A running `lethe run` that serves its metrics.
+class Daemon {
+ public:
+  Daemon(std::unique_ptr<Process> process, int port) : process_(std::move(process)), port_(port) {}
+
+  Process& process() { return *process_; }
+  std::string Log() const { return process_->Stderr(); }
+
+  struct Answer {
+    int status = 0;  // 0: there was none
+    std::string body;
+  };
+  Answer Get(const std::string& path) const;
+
+  // The sum of a metric's series that have all of the labels, each as in `verdict="unique"`. 0 if there is
+  // none.
+  double Metric(absl::string_view name, const std::vector<std::string>& labels = {}) const;
+
+  // Whether it came true in time. A daemon that has ended makes nothing come true any more.
+  testing::AssertionResult Await(const std::function<bool()>& condition);
+  testing::AssertionResult AwaitLog(absl::string_view text);
+  testing::AssertionResult AwaitReady();
+
+  // Succeeds if SIGTERM ends it with exit code 0 within 5 seconds, as promised.
+  testing::AssertionResult Stop();
+
+ private:
+  const std::unique_ptr<Process> process_;
+  const int port_;
+};
+
+struct FlowOptions {
+  std::string program;  // the path of lethe
+  int partitions = 1;
+  KafkaClient::Configs input;  // of the topics
+  KafkaClient::Configs output;
+};
+
+// Topics and a group of its own. Records are JSON with their id at /id, unless --id says otherwise. Members
+// throw an exception, which fails the test, where the broker does not do what it is asked.
+class Flow {
+ public:
+  explicit Flow(FlowOptions options);
+
+  const std::string& input() const { return input_; }
+  const std::string& output() const { return output_; }
+  const std::string& group() const { return group_; }
+
+  void Send(absl::Span<const Record> records);
+  // With ids prefix + first ... last.
+  void SendIds(const std::string& prefix, int first, int last, int32_t partition = 0);
+
+  // `args` come behind the flow's own, and replace those of the same name.
+  std::unique_ptr<Daemon> Start(const Args& args = {});
+  Finished RunToEnd(const Args& args = {});
+
+  std::vector<Record> Input();
+  std::vector<Record> Output();
+  // Of the values of Output(), by partition and order.
+  std::vector<std::string> OutputIds();
+  int64_t OutputSize();  // with what is not committed
+  std::vector<CommittedOffset> Committed();
+  // As an operator does: without any story. For all partitions; nobody may be in the group.
+  void ResetGroup(const std::vector<CommittedOffset>& offsets);
+
+  // Succeeds if the output is the input without its copies, and the group has committed all of it.
+  testing::AssertionResult ExactlyOnce();
+
+ private:
+  ProcessOptions Program(const Args& args) const;
+
+  const FlowOptions options_;
+  const std::string input_;
+  const std::string output_;
+  const std::string group_;
+};
+
+// A record with this id; `at` in Unix milliseconds, 0: now.
+Record WithId(const std::string& id, int32_t partition = 0, int64_t at = 0);
+
+}  // namespace lethe::test
+
+#endif  // LETHE_TESTS_SUPPORT_FLOW_H_

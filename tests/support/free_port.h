@@ -1,0 +1,14 @@
+// Ports for the servers of tests.
+#ifndef LETHE_TESTS_SUPPORT_FREE_PORT_H_
+#define LETHE_TESTS_SUPPORT_FREE_PORT_H_
+
+namespace lethe::test {
+
+// A port of 127.0.0.1 that is free now. Below the range that the kernel takes for outgoing connections: a
+// client that tries to reach a stopped server there could be given the server's port as its own and talk to
+// itself.
+int FreePort();
+
+}  // namespace lethe::test
+
+#endif  // LETHE_TESTS_SUPPORT_FREE_PORT_H_
