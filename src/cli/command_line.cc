@@ -35,6 +35,11 @@ constexpr char kFilterFooter[] = R"(Example:
 constexpr char kDemoFooter[] = R"(Example:
   lethe demo --events 1000000)";
 
+constexpr char kPlanFooter[] = R"(Give three of rate, horizon, fpp and memory; the plan finds the fourth.
+
+Example:
+  lethe plan --rate 20000 --horizon 24h --fpp 1e-6)";
+
 constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
     {"id", "FIELD[+FIELD...]", "", true,
      "Where a line's id is: value, json:/pointer, or several joined with +", "json:/id",
@@ -94,6 +99,41 @@ constexpr Setting<DemoOptions> kDemoSettings[] = {
     {"seed", "NUMBER", "a random one", false, "For the same events and kills as before", "42",
      [](absl::string_view text, DemoOptions& options) {
        return Store(text, ParseWhole<uint64_t>(text, 0, std::numeric_limits<uint64_t>::max()), options.seed);
+     }},
+};
+
+// Checked as a stage checks it, and kept apart from what is not given.
+template <class Value>
+absl::Status StoreGiven(absl::string_view text,
+                        absl::Status (*store)(absl::string_view text, StageOptions& stage),
+                        Value StageOptions::*option, std::optional<Value>& target) {
+  StageOptions stage;
+  if (absl::Status status = store(text, stage); !status.ok()) return status;
+  target = stage.*option;
+  return absl::OkStatus();
+}
+
+constexpr Setting<PlanCommandOptions> kPlanSettings[] = {
+    {"rate", "NUMBER", "", false, "Unique events per second, of all partitions", "20000",
+     [](absl::string_view text, PlanCommandOptions& options) {
+       return Store(text, ParseRate(text), options.request.rate);
+     }},
+    {"horizon", "DURATION", "", false, "How late a copy may come after the first", "24h",
+     [](absl::string_view text, PlanCommandOptions& options) {
+       return StoreGiven(text, StoreHorizon, &StageOptions::horizon, options.request.horizon);
+     }},
+    {"fpp", "NUMBER", "", false, "The share of good events that may be dropped", "1e-6",
+     [](absl::string_view text, PlanCommandOptions& options) {
+       return StoreGiven(text, StoreFpp, &StageOptions::target_fpp, options.request.target_fpp);
+     }},
+    {"memory", "SIZE", "", false, "The limit for all filters together", "1GiB",
+     [](absl::string_view text, PlanCommandOptions& options) {
+       return StoreGiven(text, StoreMemory, &StageOptions::memory_limit_bytes, options.request.memory_bytes);
+     }},
+    {"output", "text|json", "text", false, "How the plan is printed", "json",
+     [](absl::string_view text, PlanCommandOptions& options) {
+       using Output = PlanCommandOptions::Output;
+       return StoreChoice<Output>(text, {{{"text", Output::kText}, {"json", Output::kJson}}}, options.output);
      }},
 };
 
@@ -234,6 +274,17 @@ Command AddDemo(CLI::App& program, const std::function<int(const DemoOptions&)>&
           }};
 }
 
+Command AddPlan(CLI::App& program, const std::function<int(const PlanCommandOptions&)>& plan) {
+  CLI::App& app =
+      AddCommand(program, "plan", "Say what memory a stream takes, or what a limit holds", kPlanFooter);
+  const SettingFlags<PlanCommandOptions> flags(app, kPlanSettings);
+  return {&app, [=]() -> absl::StatusOr<int> {
+            const absl::StatusOr<PlanCommandOptions> options = flags.Parse();
+            if (!options.ok()) return options.status();
+            return plan(*options);
+          }};
+}
+
 // What is wrong with arguments that CLI11 could place nowhere. Only the names of flags are shown: anything
 // else may be a secret that missed its flag.
 absl::Status Unplaced(const CLI::App& app, const std::vector<std::string>& unplaced) {
@@ -298,6 +349,7 @@ int RunCommandLine(const std::vector<std::string>& args, const Commands& command
   if (commands.run) all.push_back(AddRun(program, commands.run));
   if (commands.filter) all.push_back(AddFilter(program, commands.filter));
   if (commands.demo) all.push_back(AddDemo(program, commands.demo));
+  if (commands.plan) all.push_back(AddPlan(program, commands.plan));
   try {
     // CLI11 wants them last first.
     program.parse(std::vector<std::string>(args.rbegin(), args.rend()));

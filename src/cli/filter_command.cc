@@ -12,6 +12,7 @@
 #include "connectors/lines/line_reader.h"
 #include "connectors/lines/line_writer.h"
 #include "lethe/stage.h"
+#include "src/cli/units.h"
 
 namespace lethe {
 namespace {
@@ -146,18 +147,6 @@ void LineFilter::WriteDuplicate(absl::string_view line) {
   out_.Append(members);
 }
 
-// "17.3 MiB"
-std::string Size(int64_t bytes) {
-  double size = static_cast<double>(bytes) / 1024;
-  const char* unit = "KiB";
-  for (const char* larger : {"MiB", "GiB", "TiB"}) {
-    if (size < 1024) break;
-    size /= 1024;
-    unit = larger;
-  }
-  return absl::StrFormat("%.1f %s", size, unit);
-}
-
 void LineFilter::Summarize(absl::Duration elapsed, const MemoryBudget& memory, std::ostream& err) const {
   const PartitionStatus status = partition_->Status();
   const double seconds = absl::ToDoubleSeconds(elapsed);
@@ -170,8 +159,8 @@ void LineFilter::Summarize(absl::Duration elapsed, const MemoryBudget& memory, s
       << absl::StreamFormat("  malformed   %12d  passed%s\n", malformed_.count, malformed_.first)
       << absl::StreamFormat("  false-positive rate %.2g modelled now, target %.2g\n",
                             status.filter.fpp_modelled, status.filter.fpp_target)
-      << absl::StreamFormat("  memory %s of %s, %d ids\n", Size(memory.used_bytes()),
-                            Size(memory.limit_bytes()), status.filter.ids);
+      << absl::StreamFormat("  memory %s of %s, %d ids\n", FormatBytes(memory.used_bytes()),
+                            FormatBytes(memory.limit_bytes()), status.filter.ids);
   if (status.filter.limit_hits > 0) {
     err << absl::StreamFormat("  the memory limit was reached %d times: %s; raise it\n",
                               status.filter.limit_hits, limit_meaning_);

@@ -1,5 +1,6 @@
 #include "src/cli/units.h"
 
+#include <cmath>
 #include <limits>
 #include <string>
 
@@ -8,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace lethe {
 namespace {
@@ -131,6 +133,25 @@ absl::StatusOr<double> ParseShare(absl::string_view text) {
     return Expected("a number between 0 and 1, such as 1e-6");
   }
   return share;
+}
+
+absl::StatusOr<double> ParseRate(absl::string_view text) {
+  double rate = 0;
+  if (!absl::SimpleAtod(text, &rate) || !(rate > 0) || std::isinf(rate)) {
+    return Expected("a number above 0, such as 20000");
+  }
+  return rate;
+}
+
+std::string FormatBytes(int64_t bytes) {
+  double size = static_cast<double>(bytes) / 1024;
+  const char* unit = "KiB";
+  for (const char* larger : {"MiB", "GiB", "TiB"}) {
+    if (size < 1024) break;
+    size /= 1024;
+    unit = larger;
+  }
+  return absl::StrFormat("%.1f %s", size, unit);
 }
 
 }  // namespace lethe

@@ -3,6 +3,7 @@
 #define LETHE_SRC_CLI_UNITS_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -25,6 +26,12 @@ absl::StatusOr<Number> ParseWhole(absl::string_view text, Number least, Number m
 
 // A share between 0 and 1, both excluded: 1e-6, 0.001.
 absl::StatusOr<double> ParseShare(absl::string_view text);
+
+// A number above 0: 20000, 2.5e4.
+absl::StatusOr<double> ParseRate(absl::string_view text);
+
+// For people: "17.3 MiB".
+std::string FormatBytes(int64_t bytes);
 
 }  // namespace lethe
 

@@ -24,6 +24,7 @@ class CommandLineTest : public testing::Test {
     run_.reset();
     filter_.reset();
     demo_.reset();
+    plan_.reset();
     return RunCommandLine(args, commands_, out_, err_);
   }
   int RunWith(std::vector<std::string> more) {
@@ -32,16 +33,18 @@ class CommandLineTest : public testing::Test {
     args.insert(args.end(), more.begin(), more.end());
     return Run(args);
   }
-  bool NothingRan() const { return !run_ && !filter_ && !demo_; }
+  bool NothingRan() const { return !run_ && !filter_ && !demo_ && !plan_; }
 
   std::ostringstream out_, err_;
   std::optional<RunConfig> run_;
   std::optional<FilterCommandOptions> filter_;
   std::optional<DemoOptions> demo_;
+  std::optional<PlanCommandOptions> plan_;
   Commands commands_ = {
       [this](const RunConfig& config) { return run_ = config, 17; },
       [this](const FilterCommandOptions& options) { return filter_ = options, 18; },
       [this](const DemoOptions& options) { return demo_ = options, 19; },
+      [this](const PlanCommandOptions& options) { return plan_ = options, 20; },
   };
 };
 
@@ -49,7 +52,7 @@ TEST_F(CommandLineTest, HelpListsCommandsAndExitCodes) {
   EXPECT_EQ(Run({"--help"}), kExitOk);
   EXPECT_EQ(err_.str(), "");
   for (const char* text :
-       {"run ", "filter ", "demo ", "--version", "Exit codes: 0 ", "1 it failed", "2 the command"}) {
+       {"run ", "filter ", "demo ", "plan ", "--version", "Exit codes: 0 ", "1 it failed", "2 the command"}) {
     EXPECT_TRUE(absl::StrContains(out_.str(), text)) << text << " is not in\n" << out_.str();
   }
 }
@@ -62,7 +65,7 @@ TEST_F(CommandLineTest, WhatIsNotThereIsNotListed) {
 }
 
 TEST_F(CommandLineTest, EachCommandHasHelpWithAnExample) {
-  for (const std::string command : {"run", "filter", "demo"}) {
+  for (const std::string command : {"run", "filter", "demo", "plan"}) {
     EXPECT_EQ(Run({command, "--help"}), kExitOk);
     EXPECT_TRUE(absl::StrContains(out_.str(), "Example:")) << out_.str();
     EXPECT_TRUE(absl::StrContains(out_.str(), absl::StrCat("lethe ", command, " --"))) << out_.str();
@@ -117,6 +120,18 @@ TEST_F(CommandLineTest, CommandsGetWhatWasAskedForAndGiveTheExitCode) {
   EXPECT_EQ(demo_->kill, 2);
   EXPECT_EQ(demo_->seed, UINT64_MAX);
   EXPECT_TRUE(demo_->serve);
+
+  EXPECT_EQ(Run({"plan", "--rate", "2.5e4", "--horizon", "1h", "--fpp", "1e-4", "--output", "json"}), 20);
+  ASSERT_TRUE(plan_.has_value());
+  EXPECT_EQ(plan_->request.rate, 25000);
+  EXPECT_EQ(plan_->request.horizon, absl::Hours(1));
+  EXPECT_EQ(plan_->request.target_fpp, 1e-4);
+  EXPECT_EQ(plan_->request.memory_bytes, std::nullopt);
+  EXPECT_EQ(plan_->output, PlanCommandOptions::Output::kJson);
+  EXPECT_EQ(Run({"plan", "--memory", "64MiB"}), 20);
+  EXPECT_EQ(plan_->request.memory_bytes, 64 << 20);
+  EXPECT_EQ(plan_->request.rate, std::nullopt);
+  EXPECT_EQ(plan_->output, PlanCommandOptions::Output::kText);
 }
 
 TEST_F(CommandLineTest, ReadsTheFileAndLetsFlagsWin) {
@@ -157,6 +172,9 @@ TEST_F(CommandLineTest, WrongUseIsSaidAndRunsNothing) {
        "lethe filter: --on-duplicate: \"keep\" is not valid: expected drop or tag"},
       {{"demo", "--events", "0"},
        "lethe demo: --events: \"0\" is not valid: expected a whole number from 1 to 1000000000000"},
+      {{"plan", "--rate", "-1"},
+       "lethe plan: --rate: \"-1\" is not valid: expected a number above 0, such as 20000"},
+      {{"plan", "--output", "xml"}, "lethe plan: --output: \"xml\" is not valid: expected text or json"},
       {{"demo", "--serve=yes"}, "lethe demo: serve was given a disallowed flag override"},
   };
   for (const auto& [args, error] : cases) {

@@ -105,5 +105,21 @@ TEST(ParseShare, LiesBetweenZeroAndOne) {
   }
 }
 
+TEST(Units, Rates) {
+  EXPECT_EQ(*ParseRate("20000"), 20000);
+  EXPECT_EQ(*ParseRate("2.5e-1"), 0.25);
+  for (const char* text : {"", "0", "-1", "inf", "nan", "1e999", "20k", "1 2"}) {
+    EXPECT_EQ(ParseRate(text).status().message(), "expected a number above 0, such as 20000") << text;
+  }
+}
+
+TEST(Units, BytesForPeople) {
+  EXPECT_EQ(FormatBytes(0), "0.0 KiB");
+  EXPECT_EQ(FormatBytes(1536), "1.5 KiB");
+  EXPECT_EQ(FormatBytes(int64_t{1} << 20), "1.0 MiB");
+  EXPECT_EQ(FormatBytes(int64_t{5} << 29), "2.5 GiB");
+  EXPECT_EQ(FormatBytes(int64_t{1} << 50), "1024.0 TiB");
+}
+
 }  // namespace
 }  // namespace lethe

@@ -1,0 +1,197 @@
+#include "src/adapt/plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "src/fpp/sliced_model.h"
+
+namespace lethe {
+namespace {
+
+// More than the model's mean: intervals end at whole steps, arrivals scatter, and the budget looks ahead.
+// With 1/32 a filter at its limit gives up an interval now and then; with 1/16 none did in any run.
+constexpr double kMargin = 1 + 1.0 / 16;
+constexpr double kLimitForFilters = 2;
+constexpr double kLineBytes = 64;
+// What a filter and a stage take beside the lines, at most.
+constexpr int64_t kOwnBytes = 64 << 10;
+// No filter has fewer, nor is the address space of a process good for more.
+constexpr double kFewestLines = 128;
+constexpr int64_t kMostMemoryBytes = int64_t{64} << 40;
+
+constexpr double kLowestTarget = 1e-12;
+constexpr double kHighestTarget = 0.1;
+constexpr double kTargetStep = 1.122;  // 20 in a factor of ten
+constexpr double kHighestRate = 1e12;
+constexpr absl::Duration kShortestHorizon = absl::Milliseconds(1);
+constexpr absl::Duration kLongestHorizon = absl::Hours(24 * 36525);
+// A quarter of the horizon is the longest interval.
+constexpr double kFewestIntervals = 4;
+
+// 9 bytes in a slot, half to three quarters of the slots in use: 96 to 144 bits, measured 97 to 131.
+constexpr double kExactBitsPerId = 120;
+// The table of fingerprints with epochs, when it is full; and what it may be asked for.
+constexpr double kEpochTableBitsPerId = 43;
+constexpr double kEpochTableLowestTarget = 2e-7;
+
+absl::Status Invalid(absl::string_view what, absl::string_view wrong, absl::string_view nearest) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, ": ", wrong, "; the nearest that can be is ", nearest));
+}
+
+// Ids that one line holds over the guaranteed window.
+double IdsPerLine(double target_fpp) {
+  const SlicedShape shape = SlicedShapeFor(target_fpp);
+  return SlicedCap(shape, target_fpp) * SlicedWindowIntervals(shape) / kMargin;
+}
+
+double LinesFor(double ids, double target_fpp) {
+  return std::max(kFewestLines, std::ceil(ids / IdsPerLine(target_fpp)));
+}
+
+double MemoryFor(double ids, double target_fpp) {
+  return std::ceil(kLimitForFilters * kLineBytes * LinesFor(ids, target_fpp)) + kOwnBytes;
+}
+
+double LinesIn(int64_t memory_bytes) {
+  return std::floor(static_cast<double>(memory_bytes - kOwnBytes) / (kLimitForFilters * kLineBytes));
+}
+
+absl::Duration HorizonFor(double ids, double rate) {
+  const double most = absl::ToDoubleSeconds(kLongestHorizon);
+  return absl::Milliseconds(std::floor(std::min(ids / rate, most) * 1000));
+}
+
+absl::Status CheckCount(const PlanRequest& request) {
+  const int given = request.rate.has_value() + request.horizon.has_value() + request.target_fpp.has_value() +
+                    request.memory_bytes.has_value();
+  if (given == 3) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("of rate, horizon, fpp and memory ", given == 4 ? "all" : absl::StrCat(given),
+                   given == 1 ? " is" : " are", " given; give three, and the plan finds the fourth"));
+}
+
+absl::Status CheckRanges(const PlanRequest& request) {
+  if (request.rate && !(*request.rate > 0 && *request.rate <= kHighestRate)) {
+    return Invalid("rate", absl::StrCat(*request.rate, " events a second cannot be"),
+                   *request.rate > 0 ? absl::StrCat(kHighestRate) : "any above 0");
+  }
+  if (request.horizon && !(*request.horizon >= kShortestHorizon && *request.horizon <= kLongestHorizon)) {
+    return Invalid(
+        "horizon", absl::StrCat(absl::FormatDuration(*request.horizon), " cannot be kept"),
+        absl::FormatDuration(*request.horizon < kShortestHorizon ? kShortestHorizon : kLongestHorizon));
+  }
+  if (request.target_fpp &&
+      !(*request.target_fpp >= kLowestTarget && *request.target_fpp <= kHighestTarget)) {
+    return Invalid("fpp", absl::StrCat(*request.target_fpp, " cannot be a target"),
+                   absl::StrCat(*request.target_fpp > kHighestTarget ? kHighestTarget : kLowestTarget));
+  }
+  const auto least = static_cast<int64_t>(MemoryFor(0, kHighestTarget));
+  if (request.memory_bytes && (*request.memory_bytes < least || *request.memory_bytes > kMostMemoryBytes)) {
+    return Invalid("memory", absl::StrCat(*request.memory_bytes, " bytes cannot be the limit"),
+                   absl::StrCat(*request.memory_bytes < least ? least : kMostMemoryBytes, " bytes"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TooMuch(const PlanRequest& request) {
+  const double ids = LinesIn(kMostMemoryBytes) * IdsPerLine(*request.target_fpp);
+  return Invalid("memory",
+                 absl::StrCat("no process can have what ", *request.rate, " events a second over ",
+                              absl::FormatDuration(*request.horizon), " need"),
+                 absl::StrCat("a horizon of ", absl::FormatDuration(HorizonFor(ids, *request.rate))));
+}
+
+absl::Status TooLittle(const PlanRequest& request) {
+  const double lines = LinesIn(*request.memory_bytes);
+  const auto horizon_at = [&](double target) {
+    return absl::FormatDuration(HorizonFor(lines * IdsPerLine(target), *request.rate));
+  };
+  const double ids = *request.rate * absl::ToDoubleSeconds(*request.horizon);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "memory: ", *request.memory_bytes, " bytes hold ", *request.rate, " events a second over ",
+      absl::FormatDuration(*request.horizon), " at no target up to ", kHighestTarget,
+      "; they would hold a horizon of ", horizon_at(kHighestTarget), " at ", kHighestTarget, ", or of ",
+      horizon_at(1e-6), " at 1e-06; for the horizon at ", kHighestTarget, " it takes ",
+      absl::StrCat(static_cast<int64_t>(std::min(MemoryFor(ids, kHighestTarget), 9e18))), " bytes"));
+}
+
+// The lowest target for which the lines are enough; kHighestTarget must be one.
+double LowestTarget(double ids, double lines) {
+  const auto fits = [&](double target) { return LinesFor(ids, target) <= lines; };
+  // From one layout to the next the bits per id do not only rise, so no bisection over all.
+  double high = kLowestTarget;
+  while (high < kHighestTarget && !fits(high)) high = std::min(high * kTargetStep, kHighestTarget);
+  double low = std::max(high / kTargetStep, kLowestTarget);
+  for (int i = 0; i < 10; ++i) {
+    const double middle = std::sqrt(low * high);
+    (fits(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+// Finds the value that is not given.
+absl::Status Solve(const PlanRequest& request, Plan* plan) {
+  plan->rate = request.rate.value_or(0);
+  plan->horizon = request.horizon.value_or(absl::ZeroDuration());
+  plan->target_fpp = request.target_fpp.value_or(0);
+  plan->memory_bytes = request.memory_bytes.value_or(0);
+  const double ids = plan->rate * absl::ToDoubleSeconds(plan->horizon);
+  if (!request.memory_bytes) {
+    const double memory = MemoryFor(ids, plan->target_fpp);
+    if (!(memory <= static_cast<double>(kMostMemoryBytes))) return TooMuch(request);
+    plan->memory_bytes = static_cast<int64_t>(memory);
+    return absl::OkStatus();
+  }
+  const double lines = LinesIn(plan->memory_bytes);
+  if (!request.target_fpp) {
+    if (LinesFor(ids, kHighestTarget) > lines) return TooLittle(request);
+    plan->target_fpp = LowestTarget(ids, lines);
+    return absl::OkStatus();
+  }
+  const double held = lines * IdsPerLine(plan->target_fpp);
+  if (!request.rate) {
+    plan->rate = std::min(held / absl::ToDoubleSeconds(plan->horizon), kHighestRate);
+    return absl::OkStatus();
+  }
+  plan->horizon = HorizonFor(held, plan->rate);
+  if (plan->horizon >= kShortestHorizon) return absl::OkStatus();
+  const double least = MemoryFor(plan->rate * absl::ToDoubleSeconds(kShortestHorizon), plan->target_fpp);
+  return Invalid("memory",
+                 absl::StrCat(plan->memory_bytes, " bytes do not hold a millisecond of these events"),
+                 absl::StrCat(static_cast<int64_t>(least), " bytes"));
+}
+
+}  // namespace
+
+absl::StatusOr<Plan> MakePlan(const PlanRequest& request) {
+  if (absl::Status status = CheckCount(request); !status.ok()) return status;
+  if (absl::Status status = CheckRanges(request); !status.ok()) return status;
+  Plan plan;
+  if (absl::Status status = Solve(request, &plan); !status.ok()) return status;
+
+  const SlicedShape shape = SlicedShapeFor(plan.target_fpp);
+  const double seconds = absl::ToDoubleSeconds(plan.horizon);
+  plan.ids = plan.rate * seconds;
+  const double lines = LinesFor(plan.ids, plan.target_fpp);
+  plan.filter_bytes = static_cast<int64_t>(lines * kLineBytes);
+  const double interval =
+      std::min(SlicedCap(shape, plan.target_fpp) * lines / plan.rate, seconds / kFewestIntervals);
+  plan.refresh_period = absl::Seconds(interval);
+  plan.past_generations = static_cast<int>(std::ceil(seconds / interval));
+  plan.bits_per_generation = static_cast<int64_t>(lines) * shape.cells_per_line();
+  plan.bits_set_per_id = 2 * shape.lines_per_id;
+  plan.bits_per_id = 8 * static_cast<double>(plan.filter_bytes) / plan.ids;
+  plan.false_drops_per_day = plan.rate * 86400 * plan.target_fpp;
+  plan.exact_bits_per_id = kExactBitsPerId;
+  plan.exact_bytes = static_cast<int64_t>(plan.ids * kExactBitsPerId / 8);
+  if (plan.target_fpp >= kEpochTableLowestTarget && plan.bits_per_id > kEpochTableBitsPerId * kMargin) {
+    plan.epoch_table_bits_per_id = kEpochTableBitsPerId;
+  }
+  return plan;
+}
+
+}  // namespace lethe

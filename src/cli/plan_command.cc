@@ -1,0 +1,55 @@
+#include "src/cli/plan_command.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "src/cli/units.h"
+
+namespace lethe {
+namespace {
+
+void WriteText(const Plan& plan, std::ostream& out) {
+  out << absl::StreamFormat("rate         %.6g unique events a second\n", plan.rate)
+      << absl::StreamFormat("horizon      %s, with %.4g ids in it\n", absl::FormatDuration(plan.horizon),
+                            plan.ids)
+      << absl::StreamFormat("target       %.3g: some %.3g good events dropped a day\n", plan.target_fpp,
+                            plan.false_drops_per_day)
+      << absl::StreamFormat(
+             "memory       %s as the limit; the filters need half of it, and grow by doubling\n",
+             FormatBytes(plan.memory_bytes))
+      << absl::StreamFormat("filter       %s, %.1f bits for each id\n", FormatBytes(plan.filter_bytes),
+                            plan.bits_per_id)
+      << absl::StreamFormat("  N = %d past generations, t = %s, m = %d bits in each, k = %d\n",
+                            plan.past_generations,
+                            absl::FormatDuration(absl::Trunc(plan.refresh_period, absl::Milliseconds(1))),
+                            plan.bits_per_generation, plan.bits_set_per_id)
+      << absl::StreamFormat("exact set    %s, some %.0f bits for each id\n", FormatBytes(plan.exact_bytes),
+                            plan.exact_bits_per_id);
+  if (plan.epoch_table_bits_per_id) {
+    out << absl::StreamFormat("The engine epoch_table holds this target in some %.0f bits for each id.\n",
+                              *plan.epoch_table_bits_per_id);
+  }
+}
+
+void WriteJson(const Plan& plan, std::ostream& out) {
+  out << absl::StreamFormat(
+      "{\"rate\":%.17g,\"horizon_ms\":%d,\"target_fpp\":%.17g,\"memory_bytes\":%d,\"filter_bytes\":%d,"
+      "\"past_generations\":%d,\"refresh_period_ms\":%.17g,\"bits_per_generation\":%d,"
+      "\"bits_set_per_id\":%d,\"ids\":%.17g,\"bits_per_id\":%.17g,\"false_drops_per_day\":%.17g,"
+      "\"exact_bytes\":%d,\"exact_bits_per_id\":%.17g,\"epoch_table_bits_per_id\":%s}\n",
+      plan.rate, absl::ToInt64Milliseconds(plan.horizon), plan.target_fpp, plan.memory_bytes,
+      plan.filter_bytes, plan.past_generations, absl::ToDoubleMilliseconds(plan.refresh_period),
+      plan.bits_per_generation, plan.bits_set_per_id, plan.ids, plan.bits_per_id, plan.false_drops_per_day,
+      plan.exact_bytes, plan.exact_bits_per_id,
+      plan.epoch_table_bits_per_id ? absl::StrCat(*plan.epoch_table_bits_per_id) : "null");
+}
+
+}  // namespace
+
+absl::Status RunPlan(const PlanCommandOptions& options, std::ostream& out) {
+  const absl::StatusOr<Plan> plan = MakePlan(options.request);
+  if (!plan.ok()) return plan.status();
+  (options.output == PlanCommandOptions::Output::kJson ? WriteJson : WriteText)(*plan, out);
+  return absl::OkStatus();
+}
+
+}  // namespace lethe
