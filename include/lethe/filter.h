@@ -61,6 +61,7 @@ struct FilterOptions {
   MemoryBudget* memory = nullptr;
   AtMemoryLimit at_memory_limit = AtMemoryLimit::kShortenWindow;
   Engine engine = Engine::kSliced;
+  Adaptation adaptation = Adaptation::kBudget;
 };
 
 // InvalidArgument if the options cannot be met (with the nearest that can be), ResourceExhausted if the

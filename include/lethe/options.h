@@ -28,6 +28,19 @@ enum class Engine {
   kOpposite,  // a bounded array of ids: no false positives; a copy passes once its id was displaced
 };
 
+// How a filter adapts to its load.
+enum class Adaptation {
+  // The engine's own way: kSliced sizes itself by doubling and halving its generations, kExact and
+  // kEpochTable
+  // by what they hold; the others have one size.
+  kBudget,
+  // For kPublished: as its paper has it, corrected so that the horizon holds. The number of filters doubles
+  // and
+  // the refresh period falls when the false-positive rate nears the target; at a tenth of it, both go back by
+  // small steps. The filters' size stays.
+  kPaper,
+};
+
 // What gives way when the filters would need more than the memory limit.
 enum class AtMemoryLimit {
   // Old ids are forgotten before the horizon: late duplicates may pass, but good events are never lost more
@@ -66,6 +79,7 @@ struct StageOptions {
   AtMemoryLimit at_memory_limit = AtMemoryLimit::kShortenWindow;
 
   Engine engine = Engine::kSliced;
+  Adaptation adaptation = Adaptation::kBudget;
 
   // The share of ids whose verdicts are checked by an exact set beside the filter (AuditStatus): 0 for
   // none, 1 for all. What is outside of [0, 1] counts as its nearer end. An audited id takes 64 to 128

@@ -21,6 +21,8 @@ struct AdaptationStep {
     kUnfoldRefused,  // the memory limit kept the filter from growing
     kShortenWindow,  // at the limit: the oldest generation was dropped before the horizon
     kExceedFpp,      // at the limit: an interval takes more ids than the target allows
+    kScaleUp,        // Adaptation::kPaper: twice the filters, and a shorter refresh period
+    kScaleDown,      // Adaptation::kPaper: one filter less, and a longer refresh period
   };
   Kind kind = Kind::kRefresh;
   int64_t stream_time_ms = 0;       // kNoStreamTime if time had not begun

@@ -62,6 +62,11 @@ constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
      "opposite",
      "exact",
      [](absl::string_view text, FilterCommandOptions& options) { return StoreEngine(text, options.stage); }},
+    {"adaptation", "budget|paper", "budget", false,
+     "How the filter adapts to its load: the engine's own way, or, with published, its paper's", "paper",
+     [](absl::string_view text, FilterCommandOptions& options) {
+       return StoreAdaptation(text, options.stage);
+     }},
     {"on_duplicate", "drop|tag", "drop", false, "What becomes of a duplicate: tag keeps it and marks it",
      "tag",
      [](absl::string_view text, FilterCommandOptions& options) {

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "connectors/http/http_server.h"
 #include "connectors/kafka/fixed_properties.h"
 #include "src/cli/suggestion.h"
@@ -86,6 +87,9 @@ constexpr Setting<RunConfig> kSettings[] = {
      "opposite",
      "exact",
      [](absl::string_view text, RunConfig& config) { return StoreEngine(text, config.daemon.stage); }},
+    {"adaptation", "budget|paper", "budget", false,
+     "How the filter adapts to its load: the engine's own way, or, with published, its paper's", "paper",
+     [](absl::string_view text, RunConfig& config) { return StoreAdaptation(text, config.daemon.stage); }},
     {"group", "NAME", "lethe-INPUT", false, "The consumer group; its offsets and transactions bear the name",
      "lethe-orders",
      [](absl::string_view text, RunConfig& config) {
@@ -325,10 +329,11 @@ absl::Status Assembler::CheckTopics() const {
 absl::Status Assembler::CheckStage() const {
   const absl::Status status = Validate(config_.daemon.stage);
   if (status.ok()) return status;
-  const auto engine = places_.find("engine");
-  return engine == places_.end()
-             ? status
-             : absl::InvalidArgumentError(absl::StrCat(engine->second, ": ", status.message()));
+  const bool is_paper = config_.daemon.stage.adaptation == Adaptation::kPaper;
+  const auto place = places_.find(is_paper ? "adaptation" : "engine");
+  if (place == places_.end()) return status;
+  return absl::InvalidArgumentError(
+      absl::StrCat(place->second, ": ", absl::StripPrefix(status.message(), "adaptation: ")));
 }
 
 absl::StatusOr<RunConfig> Assembler::Finish() && {

@@ -52,7 +52,8 @@ struct Oddities {
 
 // The engines that have a choice at the memory limit.
 bool ExceedsFpp(const StageOptions& stage) {
-  return stage.engine == Engine::kSliced && stage.at_memory_limit == AtMemoryLimit::kExceedFpp;
+  return (stage.engine == Engine::kSliced || stage.adaptation == Adaptation::kPaper) &&
+         stage.at_memory_limit == AtMemoryLimit::kExceedFpp;
 }
 
 // The lines of one Read on their way through: judged together, written together.

@@ -54,6 +54,11 @@ absl::Status StoreEngine(absl::string_view text, StageOptions& stage) {
   return absl::OkStatus();
 }
 
+absl::Status StoreAdaptation(absl::string_view text, StageOptions& stage) {
+  return StoreChoice<Adaptation>(text, {{{"budget", Adaptation::kBudget}, {"paper", Adaptation::kPaper}}},
+                                 stage.adaptation);
+}
+
 absl::Status StoreAtMemoryLimit(absl::string_view text, StageOptions& stage) {
   return StoreChoice<AtMemoryLimit>(
       text, {{{"shorten_window", AtMemoryLimit::kShortenWindow}, {"exceed_fpp", AtMemoryLimit::kExceedFpp}}},

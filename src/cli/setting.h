@@ -74,6 +74,7 @@ absl::Status StoreHorizon(absl::string_view text, StageOptions& stage);
 absl::Status StoreFpp(absl::string_view text, StageOptions& stage);
 absl::Status StoreMemory(absl::string_view text, StageOptions& stage);
 absl::Status StoreEngine(absl::string_view text, StageOptions& stage);
+absl::Status StoreAdaptation(absl::string_view text, StageOptions& stage);
 absl::Status StoreAtMemoryLimit(absl::string_view text, StageOptions& stage);
 
 }  // namespace lethe

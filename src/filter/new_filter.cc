@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lethe/filter.h"
+#include "src/filter/adaptive_fbf.h"
 #include "src/filter/bloom.h"
 #include "src/filter/epoch_table.h"
 #include "src/filter/exact.h"
@@ -22,9 +23,13 @@ absl::StatusOr<std::unique_ptr<Filter>> NewFilter(const FilterOptions& options) 
   if (absl::Status status = ValidateTargetFpp(options.target_fpp, options.engine); !status.ok()) {
     return status;
   }
+  if (absl::Status status = ValidateAdaptation(options.adaptation, options.engine); !status.ok()) {
+    return status;
+  }
   if (options.memory == nullptr) return absl::InvalidArgumentError("memory: no budget is given");
   switch (options.engine) {
     case Engine::kPublished:
+      if (options.adaptation == Adaptation::kPaper) return AdaptiveFbf::Create(options);
       return PublishedFbf::Create(PublishedShape(options));
     case Engine::kExact:
       return Exact::Create(options);

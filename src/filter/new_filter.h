@@ -13,6 +13,7 @@ namespace lethe {
 // OK, or InvalidArgument that names the option, what is wrong with it and the nearest that can be.
 absl::Status ValidateHorizon(absl::Duration horizon);
 absl::Status ValidateTargetFpp(double target_fpp, Engine engine);
+absl::Status ValidateAdaptation(Adaptation adaptation, Engine engine);
 
 // The memory without which an engine cannot make one filter, in bytes.
 int64_t SmallestFilterBytes(Engine engine);

@@ -57,9 +57,18 @@ absl::Status ValidateTargetFpp(double target_fpp, Engine engine) {
   return absl::OkStatus();
 }
 
+absl::Status ValidateAdaptation(Adaptation adaptation, Engine engine) {
+  if (adaptation == Adaptation::kBudget || engine == Engine::kPublished) return absl::OkStatus();
+  return Invalid("adaptation", absl::StrCat("paper is for the engine published, not ", EngineName(engine)),
+                 "budget");
+}
+
 absl::Status Validate(const StageOptions& options) {
   if (absl::Status status = ValidateHorizon(options.horizon); !status.ok()) return status;
   if (absl::Status status = ValidateTargetFpp(options.target_fpp, options.engine); !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = ValidateAdaptation(options.adaptation, options.engine); !status.ok()) {
     return status;
   }
   if (options.shards < 1) return Invalid("shards", absl::StrCat(options.shards, " is too few"), "1");

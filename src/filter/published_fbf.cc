@@ -1,7 +1,6 @@
 #include "src/filter/published_fbf.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "src/filter/fixed_share.h"
+#include "src/filter/published_check.h"
 
 namespace lethe {
 namespace {
@@ -17,8 +17,6 @@ constexpr int kMostPastGenerations = 1 << 16;
 constexpr int64_t kMostBitsPerGeneration = int64_t{1} << 45;
 constexpr int kMostHashes = 64;
 constexpr int kDefaultPastGenerations = 14;
-// Of each generation; the estimate then errs by some 0.3 % for each bit that an id sets.
-constexpr size_t kSampledWords = 4096;
 
 absl::Status Check(const PublishedFbfOptions& options) {
   const auto refuse = [](auto&&... what) {
@@ -77,15 +75,8 @@ PublishedFbf::PublishedFbf(const PublishedFbfOptions& options, int64_t refresh_p
       clock_(refresh_period_ms) {}
 
 bool PublishedFbf::ContainsId(IdHash id) const {
-  const size_t oldest = generations_.size() - 1;
-  if (generations_[future_].Contains(id)) return true;
-  bool in_newer = generations_[Slot(1)].Contains(id);
-  for (size_t age = 2; age <= oldest; ++age) {
-    const bool in_this = generations_[Slot(age)].Contains(id);
-    if (in_this && (in_newer || age == oldest)) return true;
-    in_newer = in_this;
-  }
-  return false;
+  return PublishedCheck(generations_.size(),
+                        [&](size_t age) { return generations_[Slot(age)].Contains(id); });
 }
 
 void PublishedFbf::InsertId(IdHash id) {
@@ -117,34 +108,6 @@ double PublishedFbf::ModelledFpp() const {
   return PublishedFpp(fpp);
 }
 
-RunFills PublishedFbf::SampledRunFills() const {
-  const size_t words = generations_[0].words().size();
-  const size_t sampled = std::min(words, kSampledWords);
-  // The last word may have fewer bits; they are counted as they are.
-  int64_t positions = 0;
-  std::vector<size_t> sample(sampled);
-  for (size_t i = 0; i < sampled; ++i) {
-    sample[i] = i * words / sampled;
-    positions += std::min<int64_t>(64, options_.bits_per_generation - static_cast<int64_t>(sample[i]) * 64);
-  }
-  RunFills fills(generations_.size());
-  std::vector<uint64_t> in_all(sampled);
-  for (size_t first = 0; first < generations_.size(); ++first) {
-    std::fill(in_all.begin(), in_all.end(), ~uint64_t{0});
-    for (size_t last = first; last < generations_.size(); ++last) {
-      const absl::Span<const uint64_t> generation = generations_[Slot(last)].words();
-      int64_t set = 0;
-      for (size_t i = 0; i < sampled; ++i) {
-        in_all[i] &= generation[sample[i]];
-        set += std::popcount(in_all[i]);
-      }
-      if (set == 0) break;
-      fills[first].push_back(static_cast<double>(set) / static_cast<double>(positions));
-    }
-  }
-  return fills;
-}
-
 FilterStatus PublishedFbf::Status() const {
   FilterStatus status;
   status.past_generations = options_.past_generations;
@@ -154,7 +117,9 @@ FilterStatus PublishedFbf::Status() const {
   for (const int64_t ids : interval_ids_) status.ids += ids;
   status.window = clock_.Since(options_.past_generations + 1);
   status.fpp_modelled = ModelledFpp();
-  status.fpp_estimated = FppFromRunFills(SampledRunFills(), options_.hashes);
+  std::vector<const BitArray*> newest_first;
+  for (size_t age = 0; age < generations_.size(); ++age) newest_first.push_back(&generations_[Slot(age)]);
+  status.fpp_estimated = FppFromRunFills(SampleRunFills(newest_first), options_.hashes);
   status.fpp_target = options_.target_fpp;
   status.memory_bytes = memory_.bytes();
   status.refreshes = refreshes_;

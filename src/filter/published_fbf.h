@@ -61,7 +61,6 @@ class PublishedFbf final : public EachIdFilter<PublishedFbf> {
   void InsertId(IdHash id);
   void Refresh();
   double ModelledFpp() const;
-  RunFills SampledRunFills() const;
 
   const PublishedFbfOptions options_;
   Reservation memory_;

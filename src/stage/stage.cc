@@ -42,7 +42,8 @@ absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view na
                                      .target_fpp = options_.target_fpp,
                                      .memory = &memory_,
                                      .at_memory_limit = options_.at_memory_limit,
-                                     .engine = options_.engine};
+                                     .engine = options_.engine,
+                                     .adaptation = options_.adaptation};
   std::vector<std::unique_ptr<Shard>> shards;
   for (int i = 0; i < options_.shards; ++i) {
     absl::StatusOr<std::unique_ptr<Filter>> filter = new_filter_(filter_options);

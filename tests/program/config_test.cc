@@ -86,7 +86,7 @@ const BadConfig kBadKeys[] = {
     {"Unknown", "colour: red\n",
      "5: colour: unknown key; the keys are brokers, input, output, id, horizon, fpp, memory, "
      "at_memory_limit, "
-     "engine, group, instance, start, "
+     "engine, adaptation, group, instance, start, "
      "delivery, lanes, commit_interval, http, counter, kafka"},
     {"UnknownInSection", "counter:\n  colour: key\n",
      "6: counter.colour: unknown key; the keys are counter.key, counter.delta, counter.output"},
@@ -127,6 +127,10 @@ const BadConfig kBadValues[] = {
     {"Engine", "engine: slice\n",
      "5: engine: there is no \"slice\"; the nearest is sliced, of sliced, published, exact, epoch_table, "
      "bloom, recycled, opposite"},
+    {"Adaptation", "adaptation: none\n", "5: adaptation: \"none\" is not valid: expected budget or paper"},
+    {"AdaptationOfAnotherEngine", "engine: exact\nadaptation: paper\n",
+     "6: adaptation: paper is for the engine published, not exact; the nearest that can be is "
+     "budget"},
     {"EngineAndTarget", "fpp: 1e-9\nengine: epoch_table\n",
      "6: engine: target_fpp: 1e-09 is too low for the engine epoch_table; the nearest that can be is 2e-07"},
     {"Start", "start: newest\n", "5: start: \"newest\" is not valid: expected earliest or latest"},
@@ -215,6 +219,7 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
   EXPECT_EQ(daemon.stage.memory_limit_bytes, int64_t{1} << 30);
   EXPECT_EQ(daemon.stage.at_memory_limit, AtMemoryLimit::kShortenWindow);
   EXPECT_EQ(daemon.stage.engine, Engine::kSliced);
+  EXPECT_EQ(daemon.stage.adaptation, Adaptation::kBudget);
   EXPECT_EQ(daemon.counter_output, "");
   EXPECT_FALSE(daemon.record.counter_key.has_value());
   EXPECT_TRUE(daemon.properties.empty());
@@ -238,7 +243,8 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_EQ(daemon.stage.target_fpp, 1e-4);
   EXPECT_EQ(daemon.stage.memory_limit_bytes, 512 << 20);
   EXPECT_EQ(daemon.stage.at_memory_limit, AtMemoryLimit::kExceedFpp);
-  EXPECT_EQ(daemon.stage.engine, Engine::kEpochTable);
+  EXPECT_EQ(daemon.stage.engine, Engine::kPublished);
+  EXPECT_EQ(daemon.stage.adaptation, Adaptation::kPaper);
   EXPECT_EQ(daemon.record.counter_key->ToString(), "json:/country");
   EXPECT_EQ(daemon.record.counter_delta->ToString(), "value");
   EXPECT_EQ(daemon.counter_output, "totals");
@@ -263,7 +269,8 @@ horizon: 7d
 fpp: 1e-4
 memory: 512MiB
 at_memory_limit: exceed_fpp
-engine: epoch_table
+engine: published
+adaptation: paper
 counter:
   key: json:/country
   delta: value
@@ -291,7 +298,8 @@ TEST(Config, EveryFlagArrives) {
                           {"fpp", "1e-4"},
                           {"memory", "512MiB"},
                           {"at_memory_limit", "exceed_fpp"},
-                          {"engine", "epoch_table"},
+                          {"engine", "published"},
+                          {"adaptation", "paper"},
                           {"counter.key", "json:/country"},
                           {"counter.delta", "value"},
                           {"counter.output", "totals"},
@@ -325,6 +333,7 @@ TEST(Config, TheTableOfSettingsTellsTheTruth) {
     EXPECT_EQ(config.daemon.stage.memory_limit_bytes, defaults.daemon.stage.memory_limit_bytes);
     EXPECT_EQ(config.daemon.stage.at_memory_limit, defaults.daemon.stage.at_memory_limit);
     EXPECT_EQ(config.daemon.stage.engine, defaults.daemon.stage.engine);
+    EXPECT_EQ(config.daemon.stage.adaptation, defaults.daemon.stage.adaptation);
   }
 }
 

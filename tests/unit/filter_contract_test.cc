@@ -13,11 +13,23 @@
 namespace lethe {
 namespace {
 
-class FilterContractTest : public testing::TestWithParam<Engine> {
+struct Kind {
+  Engine engine;
+  Adaptation adaptation = Adaptation::kBudget;
+};
+
+std::string NameOf(const testing::TestParamInfo<Kind>& of) {
+  return std::string(EngineName(of.param.engine)) +
+         (of.param.adaptation == Adaptation::kPaper ? "_paper" : "");
+}
+
+class FilterContractTest : public testing::TestWithParam<Kind> {
  protected:
   std::unique_ptr<Filter> Make(int64_t horizon_ms, MemoryBudget* memory) {
-    auto filter =
-        NewFilter({.horizon = absl::Milliseconds(horizon_ms), .memory = memory, .engine = GetParam()});
+    auto filter = NewFilter({.horizon = absl::Milliseconds(horizon_ms),
+                             .memory = memory,
+                             .engine = GetParam().engine,
+                             .adaptation = GetParam().adaptation});
     EXPECT_TRUE(filter.ok()) << filter.status();
     return *std::move(filter);
   }
@@ -171,8 +183,10 @@ TEST_P(FilterContractTest, MemoryComesFromTheBudgetAndGoesBack) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, FilterContractTest,
-                         testing::Values(Engine::kPublished, Engine::kExact, Engine::kEpochTable),
-                         [](const auto& of) { return std::string(EngineName(of.param)); });
+                         testing::Values(Kind{Engine::kPublished},
+                                         Kind{Engine::kPublished, Adaptation::kPaper}, Kind{Engine::kExact},
+                                         Kind{Engine::kEpochTable}),
+                         NameOf);
 
 // Those of them that grow with their load.
 class GrowingFilterTest : public FilterContractTest {};
@@ -181,7 +195,7 @@ class GrowingFilterTest : public FilterContractTest {};
 // last is there.
 TEST_P(GrowingFilterTest, NeverTakesMoreThanTheBudget) {
   const uint64_t seed = TestSeed();
-  for (const int64_t limit : {SmallestFilterBytes(GetParam()), int64_t{100'000}, int64_t{1} << 20}) {
+  for (const int64_t limit : {SmallestFilterBytes(GetParam().engine), int64_t{100'000}, int64_t{1} << 20}) {
     for (const int64_t ids_a_ms : {10, 1'000'000}) {
       MemoryBudget memory(limit);
       auto filter = Make(1'000'000, &memory);
@@ -224,8 +238,8 @@ TEST_P(GrowingFilterTest, GivesMemoryBackWhenItsLoadFalls) {
   EXPECT_LE(small_again.memory_bytes, small.memory_bytes * 3);
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, GrowingFilterTest, testing::Values(Engine::kExact, Engine::kEpochTable),
-                         [](const auto& of) { return std::string(EngineName(of.param)); });
+INSTANTIATE_TEST_SUITE_P(Engines, GrowingFilterTest,
+                         testing::Values(Kind{Engine::kExact}, Kind{Engine::kEpochTable}), NameOf);
 
 }  // namespace
 }  // namespace lethe

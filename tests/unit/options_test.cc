@@ -55,6 +55,15 @@ TEST(OptionsTest, TheEpochTableHasALowestTargetOfItsOwn) {
   EXPECT_TRUE(Validate({.target_fpp = 2e-7, .engine = Engine::kEpochTable}).ok());
 }
 
+TEST(OptionsTest, ThePapersAdaptationIsForThePublishedFilter) {
+  EXPECT_TRUE(Validate({.engine = Engine::kPublished, .adaptation = Adaptation::kPaper}).ok());
+  EXPECT_EQ(Refusal({.engine = Engine::kExact, .adaptation = Adaptation::kPaper}),
+            "adaptation: paper is for the engine published, not exact; the nearest that can be is budget");
+  MemoryBudget memory(1 << 20);
+  EXPECT_EQ(NewFilter({.memory = &memory, .adaptation = Adaptation::kPaper}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST(EngineTest, NamesAndEnginesAreEachOthers) {
   for (const absl::string_view name :
        {"sliced", "published", "exact", "epoch_table", "bloom", "recycled", "opposite"}) {

@@ -1,0 +1,227 @@
+#include "src/filter/adaptive_fbf.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "src/filter/published_check.h"
+#include "src/filter/published_fbf.h"
+#include "src/filter/stream_clock.h"
+#include "src/fpp/published_model.h"
+
+namespace lethe {
+namespace {
+
+// Times beyond these are as good as these, and nothing overflows.
+constexpr int64_t kEarliestMs = -(int64_t{1} << 60);
+constexpr int64_t kLatestMs = int64_t{1} << 60;
+constexpr size_t kMostSteps = 64;
+constexpr size_t kMostGenerations = PaperPolicy::kMostPast + 2;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AdaptiveFbf>> AdaptiveFbf::Create(const FilterOptions& options) {
+  const PublishedFbfOptions shape = PublishedShape(options);
+  std::unique_ptr<AdaptiveFbf> filter(new AdaptiveFbf(options, shape.bits_per_generation, shape.hashes));
+  if (!filter->AddGeneration() || !filter->AddGeneration()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("published filter: needs ", 2 * BitArray::BytesFor(shape.bits_per_generation),
+                     " bytes to begin with, and of the limit of ", options.memory->limit_bytes(), " only ",
+                     options.memory->limit_bytes() - options.memory->used_bytes(),
+                     " are left; raise the memory limit or open fewer partitions"));
+  }
+  return filter;
+}
+
+AdaptiveFbf::AdaptiveFbf(const FilterOptions& options, int64_t bits_per_generation, int hashes)
+    : options_(options),
+      horizon_ms_(WholeMilliseconds(options.horizon)),
+      bits_per_generation_(bits_per_generation),
+      hashes_(hashes),
+      memory_(options.memory),
+      policy_(horizon_ms_, options.target_fpp) {}
+
+bool AdaptiveFbf::ContainsId(IdHash id) const {
+  return PublishedCheck(generations_.size(), [&](size_t age) { return generations_[age].bits.Contains(id); });
+}
+
+void AdaptiveFbf::InsertId(IdHash id) {
+  generations_[0].bits.Insert(id);
+  generations_[1].bits.Insert(id);
+  ++generations_[0].ids;
+  generations_[0].last_ms = last_insert_ms_ = now_ms_;
+}
+
+void AdaptiveFbf::AdvanceTo(int64_t stream_time_ms) {
+  const int64_t now_ms = std::clamp(stream_time_ms, kEarliestMs, kLatestMs);
+  if (stream_time_ms == kNoStreamTime || now_ms <= now_ms_) return;
+  if (now_ms_ == kNoStreamTime) Begin(now_ms);
+  now_ms_ = now_ms;
+  if (last_insert_ms_ != kNoStreamTime && last_insert_ms_ + horizon_ms_ < now_ms) {
+    ForgetAll();
+  } else if (now_ms - begin_ms_ >= policy_.refresh_period_ms()) {
+    EndInterval();
+  }
+  if (policy_.IsDue(now_ms)) Adapt();
+}
+
+// What came before time began counts as having come now, which keeps it long enough.
+void AdaptiveFbf::Begin(int64_t now_ms) {
+  first_ms_ = begin_ms_ = now_ms;
+  if (generations_[0].ids > 0) generations_[0].last_ms = last_insert_ms_ = now_ms;
+}
+
+void AdaptiveFbf::Adapt() {
+  switch (policy_.Wanted(GenerationFpp(), now_ms_)) {
+    case PaperPolicy::Step::kNone:
+      return;
+    case PaperPolicy::Step::kUp:
+      return GoUp();
+    case PaperPolicy::Step::kDown:
+      policy_.StepDown();
+      return Record(AdaptationStep::Kind::kScaleDown, "the modelled rate is under a tenth of the target");
+  }
+}
+
+void AdaptiveFbf::GoUp() {
+  const int64_t filters = policy_.PastAfterUp() + 2 - static_cast<int64_t>(generations_.size());
+  const int64_t bytes = std::max<int64_t>(0, filters) * BitArray::BytesFor(bits_per_generation_);
+  const MemoryBudget& memory = memory_.budget();
+  if (!policy_.CanGoUp()) {
+    CountLimitHit(AdaptationStep::Kind::kUnfoldRefused, "there are as many filters as can be");
+  } else if (bytes > memory.limit_bytes() - memory.used_bytes()) {
+    CountLimitHit(AdaptationStep::Kind::kUnfoldRefused, "the memory limit leaves no room for more filters");
+  } else {
+    policy_.StepUp();
+    Record(AdaptationStep::Kind::kScaleUp, "the modelled rate has reached nine tenths of the target");
+    return EndInterval();
+  }
+  if (options_.at_memory_limit == AtMemoryLimit::kShortenWindow) EndInterval();
+}
+
+bool AdaptiveFbf::IsOutdated(const Generation& generation) const {
+  return generation.ids == 0 || generation.last_ms + horizon_ms_ < now_ms_;
+}
+
+void AdaptiveFbf::EndInterval() {
+  const double fpp = PublishedFpp(GenerationFpp());
+  begin_ms_ = now_ms_;  // also if there is no room: it is tried again after a period
+  if (!MakeRoom()) return;
+  fpp_at_interval_end_ = fpp;
+  hits_in_interval_ = 0;
+  ++refreshes_;
+  policy_.IntervalEnded();
+}
+
+// A new future, and the outdated gone. An array that is given up is used again at once, since its memory
+// might be somebody else's by the time that it is asked for.
+bool AdaptiveFbf::MakeRoom() {
+  if (IsOutdated(generations_.back())) {
+    RecycleOldest();
+    while (generations_.size() > 2 && IsOutdated(generations_.back())) DropOldest();
+    return true;
+  }
+  if (AddGeneration()) return true;
+  if (options_.at_memory_limit == AtMemoryLimit::kExceedFpp) {
+    CountLimitHit(AdaptationStep::Kind::kExceedFpp, "at the memory limit the open filters take more ids");
+    return false;
+  }
+  RecycleOldest();
+  ++limit_hits_;
+  Record(AdaptationStep::Kind::kShortenWindow, "at the memory limit the oldest filter was given up");
+  return true;
+}
+
+void AdaptiveFbf::RecycleOldest() {
+  forgotten_until_ms_ = std::max(forgotten_until_ms_, generations_.back().last_ms);
+  Generation future = {.bits = std::move(generations_.back().bits)};
+  generations_.pop_back();
+  future.bits.Clear();
+  generations_.push_front(std::move(future));
+}
+
+bool AdaptiveFbf::AddGeneration() {
+  const int64_t bytes = BitArray::BytesFor(bits_per_generation_);
+  if (generations_.size() == kMostGenerations || !memory_.Grow(bytes)) return false;
+  std::optional<BitArray> array = BitArray::Create(bits_per_generation_, hashes_);
+  if (!array.has_value()) {
+    memory_.Shrink(bytes);
+    return false;
+  }
+  generations_.push_front({.bits = *std::move(array)});
+  return true;
+}
+
+void AdaptiveFbf::DropOldest() {
+  forgotten_until_ms_ = std::max(forgotten_until_ms_, generations_.back().last_ms);
+  generations_.pop_back();
+  memory_.Shrink(BitArray::BytesFor(bits_per_generation_));
+}
+
+// All ids are older than the horizon.
+void AdaptiveFbf::ForgetAll() {
+  while (generations_.size() > 2) DropOldest();
+  for (Generation& generation : generations_) {
+    generation.bits.Clear();
+    generation.ids = 0;
+    generation.last_ms = kNoStreamTime;
+  }
+  forgotten_until_ms_ = last_insert_ms_;
+  last_insert_ms_ = kNoStreamTime;
+  begin_ms_ = now_ms_;
+  hits_in_interval_ = 0;
+  ++refreshes_;
+  policy_.IntervalEnded();
+}
+
+std::vector<double> AdaptiveFbf::GenerationFpp() const {
+  std::vector<double> fpp(generations_.size());
+  int64_t newer = 0;
+  for (size_t age = 0; age < fpp.size(); ++age) {
+    const int64_t own = generations_[age].ids;
+    fpp[age] = BloomFpp(static_cast<double>(own + newer), static_cast<double>(bits_per_generation_), hashes_);
+    newer = own;
+  }
+  return fpp;
+}
+
+FilterStatus AdaptiveFbf::Status() const {
+  FilterStatus status;
+  status.past_generations = policy_.past_generations();
+  status.refresh_period = absl::Milliseconds(policy_.refresh_period_ms());
+  status.bits_per_generation = bits_per_generation_;
+  status.bits_per_id = hashes_;
+  std::vector<const BitArray*> arrays;
+  for (const Generation& generation : generations_) {
+    status.ids += generation.ids;
+    arrays.push_back(&generation.bits);
+  }
+  const int64_t since = forgotten_until_ms_ == kNoStreamTime ? first_ms_ : forgotten_until_ms_;
+  if (since != kNoStreamTime) status.window = absl::Milliseconds(now_ms_ - since);
+  status.fpp_modelled = PublishedFpp(GenerationFpp());
+  status.fpp_estimated = FppFromRunFills(SampleRunFills(arrays), hashes_);
+  status.fpp_at_interval_end = fpp_at_interval_end_;
+  status.fpp_target = options_.target_fpp;
+  status.memory_bytes = memory_.bytes();
+  status.refreshes = refreshes_;
+  status.limit_hits = limit_hits_;
+  status.steps.assign(steps_.begin(), steps_.end());
+  return status;
+}
+
+void AdaptiveFbf::CountLimitHit(AdaptationStep::Kind kind, absl::string_view reason) {
+  const uint32_t bit = uint32_t{1} << static_cast<int>(kind);
+  if ((hits_in_interval_ & bit) != 0) return;
+  hits_in_interval_ |= bit;
+  ++limit_hits_;
+  Record(kind, reason);
+}
+
+void AdaptiveFbf::Record(AdaptationStep::Kind kind, absl::string_view reason) {
+  if (steps_.size() == kMostSteps) steps_.pop_front();
+  steps_.push_back({kind, now_ms_, bits_per_generation_, reason});
+}
+
+}  // namespace lethe

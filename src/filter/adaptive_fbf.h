@@ -1,0 +1,97 @@
+// The published Forgetful Bloom Filter with its paper's adaptation.
+#ifndef LETHE_SRC_FILTER_ADAPTIVE_FBF_H_
+#define LETHE_SRC_FILTER_ADAPTIVE_FBF_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "lethe/filter.h"
+#include "src/adapt/paper.h"
+#include "src/filter/bit_array.h"
+#include "src/filter/each_id.h"
+#include "src/filter/reservation.h"
+
+namespace lethe {
+
+// The N-FBF of Subramanyam, Gupta, Leslie and Wang ("Idempotent Distributed Counters Using a Forgetful Bloom
+// Filter") on separate arrays of m bits, as PublishedFbf, but N and t follow the load (PaperPolicy). m and k
+// stay: they are those of PublishedFbf under the same memory limit. It begins with N = 1.
+//
+// It grows by not dropping: the oldest generation goes when all ids of its own interval are older than the
+// horizon, and not before, whatever N is; the filters become N + 2 as intervals of length t pass. (The paper
+// appends the new filters, empty, behind the oldest. That hides the ids that are in the oldest alone, and
+// their copies pass.) A step up also ends the interval, so that what has become too full takes no more.
+//
+// At the memory limit: under kShortenWindow the oldest generation goes before its time, when a generation
+// would take more than the target allows or its period is over; under kExceedFpp the open generations take
+// more. Both are counted, and are steps.
+//
+// Invariant: generations_[0] is the future, [1] the present; the ids of an interval are in its own
+// generation, which was the future then, and in the next older one, unless that is gone. There are at least
+// two. Thread safety: as Filter.
+class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
+ public:
+  // ResourceExhausted if the memory is not there.
+  static absl::StatusOr<std::unique_ptr<AdaptiveFbf>> Create(const FilterOptions& options);
+
+  void AdvanceTo(int64_t stream_time_ms) override;
+
+  // N and t are what the policy has chosen; the filters that are there are memory_bytes / m. fpp_modelled is
+  // Equation 3; fpp_estimated does not take neighbours for independent.
+  FilterStatus Status() const override;
+
+ private:
+  friend class EachIdFilter<AdaptiveFbf>;
+
+  struct Generation {
+    BitArray bits;
+    int64_t ids = 0;                  // of its own interval
+    int64_t last_ms = kNoStreamTime;  // when the last of them came
+  };
+
+  AdaptiveFbf(const FilterOptions& options, int64_t bits_per_generation, int hashes);
+
+  bool ContainsId(IdHash id) const;
+  void InsertId(IdHash id);
+
+  void Begin(int64_t now_ms);
+  bool IsOutdated(const Generation& generation) const;
+  void Adapt();
+  void GoUp();
+  void EndInterval();
+  bool MakeRoom();
+  bool AddGeneration();
+  void RecycleOldest();
+  void DropOldest();
+  void ForgetAll();
+  // Equation 1 for each generation, newest first.
+  std::vector<double> GenerationFpp() const;
+  void CountLimitHit(AdaptationStep::Kind kind, absl::string_view reason);
+  void Record(AdaptationStep::Kind kind, absl::string_view reason);
+
+  const FilterOptions options_;
+  const int64_t horizon_ms_;
+  const int64_t bits_per_generation_;
+  const int hashes_;
+  Reservation memory_;
+  std::deque<Generation> generations_;
+  PaperPolicy policy_;
+  int64_t now_ms_ = kNoStreamTime;
+  int64_t first_ms_ = kNoStreamTime;            // the first time that was seen
+  int64_t begin_ms_ = kNoStreamTime;            // of the current interval
+  int64_t last_insert_ms_ = kNoStreamTime;      // of all intervals
+  int64_t forgotten_until_ms_ = kNoStreamTime;  // the last time of an id that is forgotten
+  int64_t refreshes_ = 0;
+  int64_t limit_hits_ = 0;
+  uint32_t hits_in_interval_ = 0;  // a bit for each kind of step: each counts once
+  double fpp_at_interval_end_ = 0;
+  std::deque<AdaptationStep> steps_;
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_FILTER_ADAPTIVE_FBF_H_

@@ -1,0 +1,211 @@
+#include "src/filter/adaptive_fbf.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <random>
+#include <set>
+#include <utility>
+
+#include "tests/support/filter_testing.h"
+
+namespace lethe {
+namespace {
+
+using StepKind = AdaptationStep::Kind;
+
+std::unique_ptr<AdaptiveFbf> Make(MemoryBudget* memory, absl::Duration horizon, double target,
+                                  AtMemoryLimit at_limit = AtMemoryLimit::kShortenWindow) {
+  auto filter = AdaptiveFbf::Create({.horizon = horizon,
+                                     .target_fpp = target,
+                                     .memory = memory,
+                                     .at_memory_limit = at_limit,
+                                     .engine = Engine::kPublished,
+                                     .adaptation = Adaptation::kPaper});
+  EXPECT_TRUE(filter.ok()) << filter.status();
+  return *std::move(filter);
+}
+
+// The paper's Figure 13, on a horizon of 10,000 s: the load rises thirtyfold and falls again. The filters
+// double and the period falls as it rises; they become fewer, one by one, when it has fallen; the modelled
+// rate stays under the target.
+TEST(AdaptiveFbfTest, FollowsARisingAndAFallingLoad) {
+  const uint64_t seed = TestSeed();
+  constexpr double kTarget = 2e-3;
+  MemoryBudget memory(int64_t{1} << 20);
+  auto filter = Make(&memory, absl::Seconds(10'000), kTarget);
+  uint64_t number = 0;
+  int64_t now_s = 0;
+  double owed = 0;
+  double worst_modelled = 0;
+  double worst_estimated = 0;
+  const auto run = [&](int64_t seconds, double from, double to) {
+    for (int64_t i = 0; i < seconds; ++i, ++now_s) {
+      filter->AdvanceTo(now_s * 1000);
+      owed += from + (to - from) * static_cast<double>(i) / static_cast<double>(seconds);
+      for (; owed >= 1; --owed) InsertOne(*filter, NumberedId(number++, seed), now_s * 1000);
+      if (i % 50 != 0) continue;
+      const FilterStatus status = filter->Status();
+      worst_modelled = std::max(worst_modelled, status.fpp_modelled);
+      worst_estimated = std::max(worst_estimated, status.fpp_estimated);
+      EXPECT_GE(status.window, std::min(absl::Seconds(10'000), absl::Seconds(now_s)));
+      EXPECT_GE((status.past_generations + 1) * status.refresh_period, absl::Seconds(10'000));
+    }
+    return filter->Status();
+  };
+  const FilterStatus quiet = run(30'000, 0.03, 0.03);
+  EXPECT_EQ(quiet.past_generations, 1);
+  EXPECT_EQ(quiet.refresh_period, absl::Seconds(5000));
+  EXPECT_TRUE(quiet.steps.empty());
+
+  const FilterStatus busy = run(30'000, 0.03, 1);
+  EXPECT_GE(busy.past_generations, 22);
+  EXPECT_LE(busy.refresh_period, absl::Seconds(435));
+  EXPECT_GT(busy.memory_bytes, 4 * quiet.memory_bytes);
+  for (size_t i = 0; i < busy.steps.size(); ++i) EXPECT_EQ(busy.steps[i].kind, StepKind::kScaleUp) << i;
+  EXPECT_GE(busy.steps.size(), 3u);
+  const FilterStatus steady = run(20'000, 1, 1);
+  const double measured = MeasuredFpp(*filter, uint64_t{1} << 40, 200'000, seed);
+  EXPECT_NEAR(measured, steady.fpp_estimated, BinomialBound(steady.fpp_estimated, 200'000));
+
+  const FilterStatus quiet_again = run(90'000, 0.03, 0.03);
+  EXPECT_LE(quiet_again.past_generations, 3);
+  EXPECT_LE(quiet_again.memory_bytes, 3 * quiet.memory_bytes);
+  EXPECT_EQ(quiet_again.steps.back().kind, StepKind::kScaleDown);
+  EXPECT_FALSE(quiet_again.steps.back().reason.empty());
+  EXPECT_EQ(quiet_again.limit_hits, 0);
+
+  EXPECT_LE(worst_modelled, kTarget);
+  EXPECT_GT(worst_modelled, kTarget / 2);
+  // What Equation 3 leaves out: an id sets 10 bits here.
+  EXPECT_LE(worst_estimated, 1.25 * kTarget);
+}
+
+// The oracle: every id with its time. Loads of all sizes, bursts, gaps and small budgets; whenever N has
+// changed, and now and then, each id that is not older than the horizon and the window is contained. Only
+// kShortenWindow at the memory limit makes the window shorter than the horizon.
+TEST(AdaptiveFbfTest, NoCopyPassesWithinTheHorizonAtAnyStep) {
+  const uint64_t seed = TestSeed();
+  std::mt19937_64 random(seed);
+  const auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
+  std::set<StepKind> seen;
+  for (int round = 0; round < 40; ++round) {
+    const int64_t horizon = 1 + below(round % 4 == 0 ? 100 : 1'000'000);
+    const int64_t limit = (int64_t{16} << 10) + below(round % 3 == 0 ? 20'000 : 1'000'000);
+    const AtMemoryLimit at_limit = round % 2 == 0 ? AtMemoryLimit::kExceedFpp : AtMemoryLimit::kShortenWindow;
+    MemoryBudget memory(limit);
+    auto filter = Make(&memory, absl::Milliseconds(horizon), round % 5 == 0 ? 1e-6 : 1e-2, at_limit);
+    std::deque<std::pair<uint64_t, int64_t>> log;
+    uint64_t next = 0;
+    int64_t now = below(1'000'000) - 500'000;
+    int past = 1;
+    int64_t pace = 1;  // ids in a tenth of the horizon
+    int64_t held = 0;  // by others on the same budget
+    for (int step = 0; step < 12'000; ++step) {
+      if (step % 1000 == 0) {
+        pace = int64_t{1} << below(10);
+        memory.Release(held);
+        held = random() % 2 == 0 ? 0 : below(memory.limit_bytes() - memory.used_bytes() + 1);
+        ASSERT_TRUE(memory.Reserve(held));
+      }
+      if (random() % 2000 == 0) now += below(2 * horizon);
+      now += random() % 1000 == 0 ? horizon / 10 : below(horizon / (5 * pace) + 2);
+      const uint64_t number = next++;
+      if (TestAndInsertOne(*filter, NumberedId(number, seed), now) == Verdict::kUnique) {
+        log.emplace_back(number, now);
+      }
+      while (!log.empty() && now - log.front().second > horizon) log.pop_front();
+      ASSERT_LE(memory.used_bytes(), limit);
+      if (step % 100 != 0 && step % 1000 > 30) continue;
+      const FilterStatus status = filter->Status();
+      ASSERT_EQ(status.memory_bytes + held, memory.used_bytes());
+      for (const AdaptationStep& taken : status.steps) seen.insert(taken.kind);
+      const bool is_short = at_limit == AtMemoryLimit::kShortenWindow && status.limit_hits > 0;
+      const int64_t covered = is_short ? absl::ToInt64Milliseconds(status.window) : horizon;
+      if (!is_short) {
+        ASSERT_GE(status.window, absl::Milliseconds(log.empty() ? 0 : now - log.front().second));
+      }
+      if (status.past_generations == past && step % 500 != 0) continue;
+      past = status.past_generations;
+      for (const auto& [id, time] : log) {
+        // An id of the window's very first moment may have gone with the interval before.
+        if (now - time >= covered && is_short) continue;
+        ASSERT_TRUE(IsContained(*filter, NumberedId(id, seed)))
+            << "round " << round << ": horizon " << horizon << ", inserted " << now - time << " ago";
+      }
+    }
+    filter.reset();
+    EXPECT_EQ(memory.used_bytes(), held);
+    memory.Release(held);
+  }
+  EXPECT_TRUE(seen.contains(StepKind::kScaleUp));
+  EXPECT_TRUE(seen.contains(StepKind::kScaleDown));
+}
+
+// A load that no step can meet, within a memory limit of sixteen filters: kShortenWindow holds the modelled
+// rate and shortens the window, kExceedFpp the other way round.
+TEST(AdaptiveFbfTest, AtTheMemoryLimitOneThingGivesWay) {
+  const uint64_t seed = TestSeed();
+  for (const AtMemoryLimit at_limit : {AtMemoryLimit::kShortenWindow, AtMemoryLimit::kExceedFpp}) {
+    MemoryBudget memory(int64_t{16} << 10);
+    auto filter = Make(&memory, absl::Seconds(10'000), 1e-3, at_limit);
+    for (int64_t second = 0; second < 30'000; ++second) {
+      InsertOne(*filter, NumberedId(static_cast<uint64_t>(second), seed), second * 1000);
+      ASSERT_LE(memory.used_bytes(), memory.limit_bytes());
+    }
+    const FilterStatus status = filter->Status();
+    EXPECT_GT(status.limit_hits, 0);
+    EXPECT_TRUE(std::any_of(status.steps.begin(), status.steps.end(), [&](const AdaptationStep& step) {
+      return step.kind == StepKind::kUnfoldRefused;
+    }));
+    if (at_limit == AtMemoryLimit::kShortenWindow) {
+      EXPECT_LE(status.fpp_modelled, 1e-3);
+      EXPECT_LT(status.window, absl::Seconds(10'000));
+      EXPECT_GT(status.window, absl::Seconds(2000));
+    } else {
+      EXPECT_GT(status.fpp_modelled, 1e-3);
+      EXPECT_GE(status.window, absl::Seconds(10'000));
+    }
+  }
+}
+
+// Two filters on one budget, of which the other takes what this one has counted on: two filters must do.
+TEST(AdaptiveFbfTest, AnotherFilterMayTakeTheMemoryFirst) {
+  const uint64_t seed = TestSeed();
+  for (const AtMemoryLimit at_limit : {AtMemoryLimit::kShortenWindow, AtMemoryLimit::kExceedFpp}) {
+    MemoryBudget memory(int64_t{16} << 10);
+    auto filter = Make(&memory, absl::Seconds(100), 1e-3, at_limit);
+    const int64_t rest = memory.limit_bytes() - memory.used_bytes();
+    ASSERT_TRUE(memory.Reserve(rest));
+    for (uint64_t i = 0; i < 5000; ++i) {
+      InsertOne(*filter, NumberedId(i, seed), static_cast<int64_t>(i) * 100);
+      ASSERT_LE(memory.used_bytes(), memory.limit_bytes());
+      // A period of 50 s is 500 ids, of which the shortest window has some, and the horizon's thousand the
+      // longest.
+      const uint64_t covered = at_limit == AtMemoryLimit::kExceedFpp ? 1000 : 1;
+      ASSERT_TRUE(IsContained(*filter, NumberedId(i, seed)));
+      ASSERT_TRUE(IsContained(*filter, NumberedId(i - std::min(i, covered), seed))) << i;
+    }
+    const FilterStatus status = filter->Status();
+    EXPECT_EQ(status.memory_bytes, 2 * 1024);
+    EXPECT_TRUE(std::any_of(status.steps.begin(), status.steps.end(), [&](const AdaptationStep& step) {
+      return step.kind ==
+             (at_limit == AtMemoryLimit::kExceedFpp ? StepKind::kExceedFpp : StepKind::kShortenWindow);
+    }));
+    memory.Release(rest);
+  }
+}
+
+TEST(AdaptiveFbfTest, NeedsRoomForTwoFilters) {
+  MemoryBudget memory(2 * 1024);
+  EXPECT_TRUE(AdaptiveFbf::Create({.memory = &memory}).ok());
+  ASSERT_TRUE(memory.Reserve(1));
+  EXPECT_EQ(AdaptiveFbf::Create({.memory = &memory}).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(memory.used_bytes(), 1);
+  memory.Release(1);
+}
+
+}  // namespace
+}  // namespace lethe
