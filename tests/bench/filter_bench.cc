@@ -80,7 +80,13 @@ absl::Status Run(const Arguments& arguments) {
   if (!arguments.json.empty()) {
     if (absl::Status status = WriteFile(arguments.json, ToJson(all)); !status.ok()) return status;
   }
-  return arguments.readme.empty() ? absl::OkStatus() : ReplaceTables(arguments.readme, text);
+  if (!arguments.readme.empty()) {
+    if (absl::Status status = ReplaceTables(arguments.readme, text); !status.ok()) return status;
+  }
+  for (const Figures& figures : all) {
+    if (!figures.fault.empty()) return absl::InternalError(absl::StrCat(figures.layout, figures.fault));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace

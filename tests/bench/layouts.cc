@@ -66,9 +66,9 @@ struct Sizes {
 
   double For(double target_fpp) const { return IsLow(target_fpp) ? at_1e6 : at_1e4; }
 };
-constexpr Sizes kPlainRingSlicedBits = {.at_1e4 = 33, .at_1e6 = 46.5};
+constexpr Sizes kPlainRingSlicedBits = {.at_1e4 = 33, .at_1e6 = 47};
 constexpr Sizes kPlainRingBits = {.at_1e4 = 26.6, .at_1e6 = 37.3};
-constexpr Sizes kSplitBlockBits = {.at_1e4 = 35.5, .at_1e6 = 60};
+constexpr Sizes kSplitBlockBits = {.at_1e4 = 34.1, .at_1e6 = 55.6};
 
 template <int kLinesPerId>
 absl::StatusOr<Layout> MakePlainRingSliced(const std::string& name, double window, double bits) {

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "tests/bench/clocks.h"
 #include "tests/bench/layouts.h"
 #include "tests/bench/tables.h"
@@ -59,10 +60,15 @@ absl::Status MeasureWindow(double window, Table* table) {
     const FilterStatus before = filter.Status();
     const Latencies latencies = TimeCalls(&traffic, ids, judge);
     const FilterStatus after = filter.Status();
-    table->rows.push_back(Row(window, name, latencies,
-                              absl::StrCat(after.refreshes - before.refreshes, " refreshes, lines x ",
-                                           FigureText(static_cast<double>(after.bits_per_generation) /
-                                                      static_cast<double>(before.bits_per_generation)))));
+    const auto lines = [](const FilterStatus& status) {
+      return static_cast<double>(status.bits_per_generation);
+    };
+    const bool grew = lines(after) >= lines(before);
+    const double factor = grew ? lines(after) / lines(before) : lines(before) / lines(after);
+    table->rows.push_back(
+        Row(window, name, latencies,
+            absl::StrFormat("%d refreshes, lines %s %.0f", after.refreshes - before.refreshes,
+                            grew ? "times" : "by", factor)));
   };
   table->rows.push_back(Row(window, "no call", TimeCalls(&traffic, window / 4, none), "the clock alone"));
   phase("grows from nothing", window);

@@ -135,7 +135,6 @@ Figures MeasureSteady(Filter* filter, double window, const Plan& plan) {
   figures.fpp_modelled = std::max(status.fpp_modelled, status.fpp_at_interval_end);
   figures.window_kept = absl::FDivDuration(status.window, absl::Milliseconds(kHorizonMs));
   figures.missed = run.missed();
-  figures.limit_hits = status.limit_hits;
   return figures;
 }
 

@@ -32,10 +32,10 @@ struct Figures {
   double ns_batch = 0;
   double ns_single = 0;
   double slowest_us = 0;
-  // Faults: what must not be.
+  // What must not be: empty, or what is wrong, for people.
+  std::string fault = "";
   double window_kept = 0;  // horizons; at least 1
   double missed = 0;       // copies called unique though their first was passed
-  int64_t limit_hits = 0;
 };
 
 // All but layout, generations and target. bits_per_id is the most memory that was held, over the ids of a
