@@ -35,7 +35,7 @@ struct Figures {
   // What must not be: empty, or what is wrong, for people.
   std::string fault = "";
   double window_kept = 0;  // horizons; at least 1
-  double missed = 0;       // copies called unique though their first was passed
+  double missed = 0;       // copies called unique, once warm
 };
 
 // All but layout, generations and target. bits_per_id is the most memory that was held, over the ids of a
