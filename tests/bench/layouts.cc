@@ -1,0 +1,198 @@
+#include "tests/bench/layouts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/filter/published_fbf.h"
+#include "src/filter/sliced_fbf.h"
+#include "src/fpp/published_model.h"
+#include "src/fpp/sliced_model.h"
+#include "tests/bench/fixed_sliced.h"
+#include "tests/bench/rivals/apbf.h"
+#include "tests/bench/rivals/hash_set_generations.h"
+#include "tests/bench/rivals/plain_ring.h"
+#include "tests/bench/rivals/plain_ring_sliced.h"
+#include "tests/bench/rivals/split_block.h"
+#include "tests/bench/traffic.h"
+
+namespace lethe::bench {
+namespace {
+
+constexpr int64_t kAmple = int64_t{1} << 36;
+// The sliced engine's memory over what its model asks for: the load of real intervals varies.
+constexpr double kSlicedMargin = 1.01;
+// What it needs besides its lines, in bytes: the books, and a page.
+constexpr double kSlicedOwnBytes = 16 << 10;
+
+double SlicedBits(double window, double target_fpp) {
+  return kSlicedMargin * SlicedBitsPerId(SlicedShapeFor(target_fpp), target_fpp) +
+         8 * kSlicedOwnBytes / window;
+}
+
+// An engine that begins with a 64th of its limit, at most, and grows as it must.
+absl::StatusOr<Layout> FromEngine(const std::string& name, Engine engine, int generations, double window,
+                                  double target_fpp) {
+  constexpr double kMostBitsPerId = 512;
+  Layout layout{.name = name,
+                .generations = generations,
+                .memory = std::make_unique<MemoryBudget>(static_cast<int64_t>(kMostBitsPerId / 8 * window))};
+  absl::StatusOr<std::unique_ptr<Filter>> filter = NewFilter({.horizon = absl::Milliseconds(kHorizonMs),
+                                                              .target_fpp = target_fpp,
+                                                              .memory = layout.memory.get(),
+                                                              .engine = engine});
+  if (!filter.ok()) return filter.status();
+  layout.filter = *std::move(filter);
+  return layout;
+}
+
+// A rival whose memory is `bytes` of lines; `make` gets the memory.
+template <typename Make>
+absl::StatusOr<Layout> OnLines(const std::string& name, int generations, int64_t bytes, Make make) {
+  Layout layout{.name = name, .generations = generations, .memory = std::make_unique<MemoryBudget>(kAmple)};
+  absl::StatusOr<LineMemory> memory = LineMemory::Create(layout.memory.get(), bytes, bytes);
+  if (!memory.ok()) return memory.status();
+  layout.filter = make(*std::move(memory));
+  return layout;
+}
+
+bool IsLow(double target_fpp) { return target_fpp < 1e-5; }
+
+// Sizes: bits per id of the window at which the measured rate meets 1e-4 and 1e-6.
+struct Sizes {
+  double at_1e4;
+  double at_1e6;
+
+  double For(double target_fpp) const { return IsLow(target_fpp) ? at_1e6 : at_1e4; }
+};
+constexpr Sizes kPlainRingSlicedBits = {.at_1e4 = 33, .at_1e6 = 47};
+constexpr Sizes kPlainRingBits = {.at_1e4 = 26.6, .at_1e6 = 37.3};
+constexpr Sizes kSplitBlockBits = {.at_1e4 = 34.1, .at_1e6 = 55.6};
+
+template <int kLinesPerId>
+absl::StatusOr<Layout> MakePlainRingSliced(const std::string& name, double window, double bits) {
+  const auto lines = static_cast<int64_t>(bits * window / 512);
+  return OnLines(name, 16, lines * 64, [&](LineMemory memory) {
+    return std::make_unique<PlainRingSliced<kLinesPerId>>(std::move(memory), lines, kHorizonMs, window);
+  });
+}
+
+absl::StatusOr<Layout> MakePlainRing(const std::string& name, double window, double target_fpp) {
+  const auto bits = static_cast<int64_t>(kPlainRingBits.For(target_fpp) * window / 16) / 64 * 64;
+  return OnLines(name, 16, bits * 16 / 8, [&](LineMemory memory) {
+    return std::make_unique<PlainRing>(std::move(memory), bits, IsLow(target_fpp) ? 24 : 17, kHorizonMs);
+  });
+}
+
+absl::StatusOr<Layout> MakeSplitBlock(const std::string& name, double window, double target_fpp) {
+  const auto buckets =
+      static_cast<int64_t>(kSplitBlockBits.For(target_fpp) * window / (256 * kSplitGenerations));
+  return OnLines(name, kSplitGenerations, buckets * kSplitGenerations * 32, [&](LineMemory memory) {
+    return std::make_unique<SplitBlockFbf>(std::move(memory), buckets, kHorizonMs);
+  });
+}
+
+// The k and l of the fewest bits among those with l up to 64, by the paper's recursion for the rate.
+absl::StatusOr<Layout> MakeApbf(const std::string& name, double window, double target_fpp) {
+  const int k = IsLow(target_fpp) ? 25 : 18;
+  const int l = IsLow(target_fpp) ? 63 : 61;
+  // Half full after the ids of k intervals.
+  const auto slice = static_cast<int64_t>(k * window / l / std::log(2) / 64 + 1) * 64;
+  return OnLines(name, k + l, (k + l) * slice / 8, [&](LineMemory memory) {
+    return std::make_unique<Apbf>(std::move(memory), k, l, slice, kHorizonMs);
+  });
+}
+
+// The fewest hashes with a rate within a tenth of the lowest that the size allows.
+int PublishedHashes(double bits_per_id) {
+  const std::vector<double> interval(16, 1.0 / 15);
+  std::vector<double> fpp;
+  for (int k = 1; k <= 30; ++k) fpp.push_back(FppWithSharedIntervals(interval, bits_per_id / 16, k));
+  const double lowest = *std::min_element(fpp.begin(), fpp.end());
+  const auto enough = [&](double value) { return value <= 1.1 * lowest; };
+  return static_cast<int>(std::find_if(fpp.begin(), fpp.end(), enough) - fpp.begin()) + 1;
+}
+
+absl::StatusOr<Layout> MakeHashSets(const std::string& name, double window) {
+  Layout layout{.name = name, .generations = static_cast<int>(HashSetGenerations::kGenerations)};
+  layout.filter = std::make_unique<HashSetGenerations>(window, kHorizonMs);
+  return layout;
+}
+
+template <typename Cell>
+absl::StatusOr<Layout> FixedOf(double window, double bits_per_id) {
+  constexpr int kColumns = 8 * sizeof(Cell);
+  const auto lines = static_cast<int64_t>(bits_per_id * window / 512);
+  return OnLines("sliced", kColumns, lines * 64, [&](LineMemory memory) {
+    return std::make_unique<FixedSliced<Cell, 4>>(std::move(memory), lines, kHorizonMs);
+  });
+}
+
+}  // namespace
+
+const std::vector<std::string>& LayoutNames() {
+  static const auto& names = *new std::vector<std::string>{"sliced",     "published",   "plain-ring-sliced",
+                                                           "plain-ring", "split-block", "epoch-table",
+                                                           "apbf",       "exact",       "exact-engine"};
+  return names;
+}
+
+absl::StatusOr<Layout> MakeSliced(double window, double target_fpp, double bits_per_id) {
+  Layout layout{.name = "sliced", .generations = SlicedShapeFor(target_fpp).columns};
+  layout.memory = std::make_unique<MemoryBudget>(static_cast<int64_t>(bits_per_id * window / 8));
+  absl::StatusOr<std::unique_ptr<Filter>> filter = NewSlicedFbf(
+      {.horizon = absl::Milliseconds(kHorizonMs), .target_fpp = target_fpp, .memory = layout.memory.get()});
+  if (!filter.ok()) return filter.status();
+  layout.filter = *std::move(filter);
+  return layout;
+}
+
+absl::StatusOr<Layout> MakePublished(int generations, double window, double bits_per_id, int hashes) {
+  Layout layout{
+      .name = "published", .generations = generations, .memory = std::make_unique<MemoryBudget>(kAmple)};
+  absl::StatusOr<std::unique_ptr<Filter>> filter =
+      PublishedFbf::Create({.past_generations = generations - 2,
+                            .bits_per_generation = static_cast<int64_t>(bits_per_id * window / generations),
+                            .hashes = hashes,
+                            .refresh_period = absl::Milliseconds(kHorizonMs / (generations - 1) + 1),
+                            .memory = layout.memory.get()});
+  if (!filter.ok()) return filter.status();
+  layout.filter = *std::move(filter);
+  return layout;
+}
+
+absl::StatusOr<Layout> MakeFixedSliced(int generations, double window, double bits_per_id) {
+  switch (generations) {
+    case 8:
+      return FixedOf<uint8_t>(window, bits_per_id);
+    case 16:
+      return FixedOf<uint16_t>(window, bits_per_id);
+    case 32:
+      return FixedOf<uint32_t>(window, bits_per_id);
+    default:
+      return absl::InvalidArgumentError(absl::StrCat("no cell has ", generations, " bits; give 8, 16 or 32"));
+  }
+}
+
+absl::StatusOr<Layout> MakeLayout(const std::string& name, double window, double target_fpp) {
+  const double sliced_bits = SlicedBits(window, target_fpp);
+  if (name == "sliced") return MakeSliced(window, target_fpp, sliced_bits);
+  if (name == "published") {
+    return MakePublished(16, window, sliced_bits, PublishedHashes(sliced_bits));
+  }
+  if (name == "plain-ring-sliced") {
+    const double bits = kPlainRingSlicedBits.For(target_fpp);
+    return IsLow(target_fpp) ? MakePlainRingSliced<5>(name, window, bits)
+                             : MakePlainRingSliced<4>(name, window, bits);
+  }
+  if (name == "plain-ring") return MakePlainRing(name, window, target_fpp);
+  if (name == "split-block") return MakeSplitBlock(name, window, target_fpp);
+  if (name == "apbf") return MakeApbf(name, window, target_fpp);
+  if (name == "epoch-table") return FromEngine(name, Engine::kEpochTable, 15, window, target_fpp);
+  if (name == "exact-engine") return FromEngine(name, Engine::kExact, 62, window, target_fpp);
+  if (name == "exact") return MakeHashSets(name, window);
+  return absl::InvalidArgumentError(absl::StrCat("there is no layout ", name));
+}
+
+}  // namespace lethe::bench

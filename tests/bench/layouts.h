@@ -1,0 +1,43 @@
+// The layouts that are compared: lethe's own and their rivals, each at a size that meets a target.
+#ifndef LETHE_TESTS_BENCH_LAYOUTS_H_
+#define LETHE_TESTS_BENCH_LAYOUTS_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lethe/filter.h"
+
+namespace lethe::bench {
+
+// A filter with the memory that it takes from.
+struct Layout {
+  std::string name = "";
+  int generations = 0;
+  std::unique_ptr<MemoryBudget> memory = nullptr;  // outlives the filter
+  std::unique_ptr<Filter> filter = nullptr;
+};
+
+// "sliced", "published", "plain-ring-sliced", "plain-ring", "split-block", "exact", "apbf", "epoch-table",
+// and "exact-engine", lethe's own exact engine.
+const std::vector<std::string>& LayoutNames();
+
+// Of which no false positive can be met.
+inline bool IsExact(const std::string& name) { return name == "exact" || name == "exact-engine"; }
+
+// A layout for so many ids in the horizon (kHorizonMs). The published one gets as many bits as the sliced
+// one has for the target; it would need half as many again to meet it.
+absl::StatusOr<Layout> MakeLayout(const std::string& name, double window, double target_fpp);
+
+// lethe's sliced engine with a memory limit of that many bits per id of the window.
+absl::StatusOr<Layout> MakeSliced(double window, double target_fpp, double bits_per_id);
+
+// The sliced layout by itself with 8, 16 or 32 generations.
+absl::StatusOr<Layout> MakeFixedSliced(int generations, double window, double bits_per_id);
+// The published filter of any number of generations.
+absl::StatusOr<Layout> MakePublished(int generations, double window, double bits_per_id, int hashes);
+
+}  // namespace lethe::bench
+
+#endif  // LETHE_TESTS_BENCH_LAYOUTS_H_

@@ -1,0 +1,153 @@
+#include "tests/bench/report.h"
+
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace lethe::bench {
+namespace {
+
+constexpr absl::string_view kBegin = "<!-- tables -->\n";
+constexpr absl::string_view kEnd = "<!-- end of tables -->\n";
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (!in) return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
+  return text.str();
+}
+
+// The value of the first line of /proc/cpuinfo with that name.
+std::string ProcessorField(absl::string_view name) {
+  const absl::StatusOr<std::string> text = ReadFile("/proc/cpuinfo");
+  if (!text.ok()) return "unknown";
+  for (const absl::string_view line : absl::StrSplit(*text, '\n')) {
+    const std::pair<absl::string_view, absl::string_view> field =
+        absl::StrSplit(line, absl::MaxSplits(':', 1));
+    if (absl::StripAsciiWhitespace(field.first) == name) {
+      return std::string(absl::StripAsciiWhitespace(field.second));
+    }
+  }
+  return "unknown";
+}
+
+std::string HugePages() {
+  const absl::StatusOr<std::string> text = ReadFile("/sys/kernel/mm/transparent_hugepage/enabled");
+  if (!text.ok()) return "unknown";
+  const size_t begin = text->find('[');
+  const size_t end = text->find(']');
+  if (begin == std::string::npos || end == std::string::npos) return "unknown";
+  return text->substr(begin + 1, end - begin - 1);
+}
+
+std::string KiBText(int name) { return absl::StrCat(sysconf(name) >> 10, " KiB"); }
+
+}  // namespace
+
+std::string Table::Markdown() const {
+  std::string out = absl::StrCat("### ", heading, "\n\n", text, text.empty() ? "" : "\n\n");
+  absl::StrAppend(&out, "| ", absl::StrJoin(columns, " | "), " |\n|");
+  for (size_t i = 0; i < columns.size(); ++i) absl::StrAppend(&out, " --- |");
+  absl::StrAppend(&out, "\n");
+  for (const std::vector<std::string>& row : rows) {
+    absl::StrAppend(&out, "| ", absl::StrJoin(row, " | "), " |\n");
+  }
+  return out;
+}
+
+std::string IdsText(double ids) {
+  const double exponent = std::log10(ids);
+  if (exponent == std::round(exponent)) return absl::StrFormat("10^%.0f", exponent);
+  return absl::StrFormat("%.1e", ids);
+}
+
+std::string FigureText(double value) {
+  if (value == 0) return "0";
+  if (value < 0.05) return absl::StrFormat("%.2g", value);
+  return absl::StrFormat(value < 100 ? "%.1f" : "%.0f", value);
+}
+
+std::string FppText(const Figures& figures) {
+  if (figures.false_hits >= 10) return absl::StrFormat("%.2g", figures.fpp);
+  if (figures.fpp_modelled > 0) return absl::StrFormat("%.2g by the model", figures.fpp_modelled);
+  return "0";
+}
+
+std::string MachineText() {
+  struct sysinfo info {};
+  sysinfo(&info);
+  const double gib = static_cast<double>(info.totalram) * info.mem_unit / (1 << 30);
+  return absl::StrFormat(
+      "Machine: %s (family %s, model %s), %u processors, L2 %s, L3 %s, %.0f GiB of memory, transparent huge "
+      "pages: %s. Compiler: %s %s, %s.",
+      ProcessorField("model name"), ProcessorField("cpu family"), ProcessorField("model"),
+      std::thread::hardware_concurrency(), KiBText(_SC_LEVEL2_CACHE_SIZE), KiBText(_SC_LEVEL3_CACHE_SIZE),
+      gib, HugePages(),
+#ifdef __clang__
+      "clang",
+#else
+      "GCC",
+#endif
+      __VERSION__, absl::StripAsciiWhitespace(LETHE_BUILD));
+}
+
+void ShowProgress(absl::string_view what) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  std::fprintf(stderr, "\r\033[K%.*s", static_cast<int>(what.size()), what.data());
+}
+
+void ClearProgress() {
+  if (isatty(STDERR_FILENO) != 0) std::fputs("\r\033[K", stderr);
+}
+
+std::string ToJson(const std::vector<Figures>& all) {
+  std::vector<std::string> objects;
+  for (const Figures& f : all) {
+    if (f.layout == "exact-engine") continue;  // stands beside "exact" for readers only
+    objects.push_back(
+        absl::StrFormat("  {\"layout\": \"%s\", \"window\": %.0f, \"generations\": %d, \"target_fpp\": %g, "
+                        "\"bits_per_id\": %.2f, \"fpp\": %.4g, \"ns_batch\": %.2f, \"ns_single\": %.2f, "
+                        "\"slowest_us\": %.2f}",
+                        f.layout, f.window, f.generations, f.target_fpp, f.bits_per_id, f.fpp, f.ns_batch,
+                        f.ns_single, f.slowest_us));
+  }
+  return absl::StrCat("[\n", absl::StrJoin(objects, ",\n"), "\n]\n");
+}
+
+absl::Status WriteFile(const std::string& path, absl::string_view text) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code error;
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  out.close();
+  if (!out) return absl::UnavailableError(absl::StrCat(path, ": cannot be written"));
+  return absl::OkStatus();
+}
+
+absl::Status ReplaceTables(const std::string& path, absl::string_view text) {
+  const absl::StatusOr<std::string> before = ReadFile(path);
+  if (!before.ok()) return before.status();
+  const size_t begin = before->find(kBegin.data());
+  const size_t end = before->find(kEnd.data());
+  if (begin == std::string::npos || end == std::string::npos || end < begin) {
+    return absl::FailedPreconditionError(absl::StrCat(path, ": has no lines ", kBegin, " and ", kEnd));
+  }
+  return WriteFile(
+      path, absl::StrCat(before->substr(0, begin + kBegin.size()), "\n", text, "\n", before->substr(end)));
+}
+
+}  // namespace lethe::bench

@@ -1,0 +1,36 @@
+// The tables of the benchmark, each measured when it is asked for.
+#ifndef LETHE_TESTS_BENCH_TABLES_H_
+#define LETHE_TESTS_BENCH_TABLES_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tests/bench/report.h"
+#include "tests/bench/steady.h"
+
+namespace lethe::bench {
+
+struct Extent {
+  double largest_window = 1e8;
+  bool quick = false;  // fewer probes
+};
+
+// All layouts, for so many ids and a target of 1e-4 or 1e-6; and the sliced one at targets from 1e-2 to 1e-9.
+// What was measured is added to `all`.
+absl::StatusOr<Table> CompareLayouts(const Extent& extent, double window, double target_fpp,
+                                     std::vector<Figures>* all);
+absl::StatusOr<Table> CompareTargets(const Extent& extent, std::vector<Figures>* all);
+
+// What more generations cost: the sliced layout and the published one with N = 6, 14 and 30.
+absl::StatusOr<Table> CompareGenerations(const Extent& extent);
+
+// Single calls of the sliced filter while it grows from nothing, holds its size, and shrinks.
+absl::StatusOr<Table> MeasureStalls(const Extent& extent);
+
+// What the stage adds to the filter, and what threads and shards make of it.
+absl::StatusOr<Table> MeasureStage(const Extent& extent);
+absl::StatusOr<Table> MeasureThreads(const Extent& extent);
+
+}  // namespace lethe::bench
+
+#endif  // LETHE_TESTS_BENCH_TABLES_H_
