@@ -34,6 +34,8 @@ class StreamClock {
 
   bool started() const { return now_ms_ != kNoStreamTime; }
   int64_t now_ms() const { return now_ms_; }
+  // The first time that was seen; kNoStreamTime if none was.
+  int64_t first_ms() const { return first_ms_; }
   int64_t interval_ms() const { return interval_ms_; }
 
   // The time since the beginning of the interval that began `intervals` before the current one, but not

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "lethe/event.h"
 #include "lethe/filter.h"
@@ -13,6 +14,11 @@
 #include "src/filter/ordered_id_set.h"
 
 namespace lethe {
+
+class FieldReader;
+class FieldWriter;
+class SnapshotReader;
+class SnapshotWriter;
 
 // Follows one filter and remembers exactly which of the audited ids were seen, when, with which payload, and
 // whether they were passed; compares every verdict on such an id with that. It is told of all that happens to
@@ -61,6 +67,14 @@ class Audit {
 
   AuditStatus Status() const;
 
+  // For a snapshot: what it knows besides the ids, and then the ids, in so many places. Only a new audit can
+  // be restored. Where the budget has no room for the ids, the share is halved. False, or DataLoss, if that
+  // is not what an audit has saved.
+  void Save(FieldWriter* fields) const;
+  bool Restore(FieldReader* fields, int64_t* places);
+  absl::Status SaveIds(SnapshotWriter* writer) const;
+  absl::Status RestoreIds(int64_t places, SnapshotReader* reader);
+
  private:
   // The counts of AuditStatus.
   struct Counts {
@@ -79,6 +93,9 @@ class Audit {
     bool passed = false;
   };
 
+  template <typename Self, typename Fields>
+  static void Transfer(Self& self, int64_t& places, Fields& fields);
+  bool RestoreId(const Seen& seen, bool forgotten);
   static Seen See(const TimedId& timed, bool passed, absl::string_view payload);
   // Counts an event by what is known of its id (or null). True if it is to be remembered.
   bool Count(const Seen* before, const Seen& event, Counts* counts);
