@@ -267,6 +267,8 @@ class SlicedFbf final : public Filter {
 
   void DescribeGenerations(FilterStatus* status) const {
     status->generations = budget_.Generations();
+    // What is not in the books yet is in future and present.
+    for (size_t newest = 0; newest < 2; ++newest) status->generations[newest].ids += inserts_;
     const int64_t samples = std::min(kFillLines, lines_.lines());
     const uint64_t step = ~uint64_t{0} / static_cast<uint64_t>(samples);
     std::array<int64_t, Lines::kColumns> occupied{};

@@ -67,13 +67,17 @@ class Audit {
 
   AuditStatus Status() const;
 
-  // For a snapshot: what it knows besides the ids, and then the ids, in so many places. Only a new audit can
-  // be restored. Where the budget has no room for the ids, the share is halved. False, or DataLoss, if that
-  // is not what an audit has saved.
+  // For a snapshot: what it knows besides the ids, and then the ids. Only a new audit can be restored. Memory
+  // is taken with the ids, which come after the filter has its own; where the budget has no room for them,
+  // the share is halved. False, or DataLoss, if that is not what an audit has saved.
+  struct SavedIds {
+    int64_t places = 0;
+    int64_t capacity = 0;
+  };
   void Save(FieldWriter* fields) const;
-  bool Restore(FieldReader* fields, int64_t* places);
+  bool Restore(FieldReader* fields, SavedIds* ids);
   absl::Status SaveIds(SnapshotWriter* writer) const;
-  absl::Status RestoreIds(int64_t places, SnapshotReader* reader);
+  absl::Status RestoreIds(const SavedIds& ids, SnapshotReader* reader);
 
  private:
   // The counts of AuditStatus.
@@ -94,7 +98,8 @@ class Audit {
   };
 
   template <typename Self, typename Fields>
-  static void Transfer(Self& self, int64_t& places, Fields& fields);
+  static void Transfer(Self& self, SavedIds& ids, Fields& fields);
+  void TakeAsMuchAs(int64_t capacity);
   bool RestoreId(const Seen& seen, bool forgotten);
   static Seen See(const TimedId& timed, bool passed, absl::string_view payload);
   // Counts an event by what is known of its id (or null). True if it is to be remembered.

@@ -16,18 +16,20 @@ namespace {
 constexpr uint32_t kAllIds = 1 << 16;
 constexpr int64_t kPlacesPerPiece = 4096;
 constexpr int64_t kPlaceBytes = 5 * 8;
+// More are not in any table.
+constexpr int64_t kMostPlaces = int64_t{1} << 31;
 constexpr int64_t kForgottenMs = INT64_MAX;
 
 }  // namespace
 
 template <typename Self, typename Fields>
-void Audit::Transfer(Self& self, int64_t& places, Fields& fields) {
+void Audit::Transfer(Self& self, SavedIds& ids, Fields& fields) {
   fields.Int(self.threshold_, 0, kAllIds);
   fields.Int(self.fades_ms_, 0, 2 * kFarthestSnapshotMs);
   fields.Time(self.now_ms_);
   fields.Time(self.first_ms_);
-  fields.Count(self.capacity_);
-  fields.Count(places);
+  fields.Count(ids.capacity);
+  fields.Count(ids.places);
   fields.Count(self.counts_.events);
   fields.Count(self.counts_.fresh);
   fields.Count(self.counts_.false_drops);
@@ -38,26 +40,25 @@ void Audit::Transfer(Self& self, int64_t& places, Fields& fields) {
 }
 
 void Audit::Save(FieldWriter* fields) const {
-  auto places = static_cast<int64_t>(seen_.places());
-  Transfer(*this, places, *fields);
+  SavedIds ids = {static_cast<int64_t>(seen_.places()), static_cast<int64_t>(capacity_)};
+  Transfer(*this, ids, *fields);
 }
 
-bool Audit::Restore(FieldReader* fields, int64_t* places) {
+bool Audit::Restore(FieldReader* fields, SavedIds* ids) {
   const uint32_t wanted = threshold_;
-  Transfer(*this, *places, *fields);
+  Transfer(*this, *ids, *fields);
   threshold_ = std::min(threshold_, wanted);
-  // Nothing is reserved yet for what it says.
-  const size_t capacity = std::exchange(capacity_, 0);
-  const bool sound =
-      *places <= static_cast<int64_t>(capacity) && (capacity == 0 || std::has_single_bit(capacity));
-  if (!fields->ok() || !sound) return false;
-  // As much as it had, if there is room; else it grows as it is filled.
-  if (threshold_ > 0 && capacity > 0 && capacity < (size_t{1} << 31) &&
-      memory_->Reserve(seen_.BytesFor(capacity))) {
-    seen_.Reserve(capacity);
-    capacity_ = capacity;
-  }
-  return true;
+  return fields->ok() && ids->places <= ids->capacity &&
+         (ids->capacity == 0 || std::has_single_bit(static_cast<uint64_t>(ids->capacity)));
+}
+
+// As much as it had, if there is room; else it grows as it is filled.
+void Audit::TakeAsMuchAs(int64_t capacity) {
+  if (threshold_ == 0 || capacity == 0 || capacity > kMostPlaces) return;
+  const auto places = static_cast<size_t>(capacity);
+  if (!memory_->Reserve(seen_.BytesFor(places))) return;
+  seen_.Reserve(places);
+  capacity_ = places;
 }
 
 absl::Status Audit::SaveIds(SnapshotWriter* writer) const {
@@ -76,15 +77,16 @@ absl::Status Audit::SaveIds(SnapshotWriter* writer) const {
   return absl::OkStatus();
 }
 
-absl::Status Audit::RestoreIds(int64_t places, SnapshotReader* reader) {
+absl::Status Audit::RestoreIds(const SavedIds& ids, SnapshotReader* reader) {
   // As many bits of a payload's hash as an entry keeps.
   constexpr uint64_t kPayloadBits = [] {
     Seen all;
     --all.payload;
     return uint64_t{all.payload};
   }();
+  TakeAsMuchAs(ids.capacity);
   std::string piece;
-  for (int64_t left = places; left > 0; left -= kPlacesPerPiece) {
+  for (int64_t left = ids.places; left > 0; left -= kPlacesPerPiece) {
     piece.resize(static_cast<size_t>(std::min(left, kPlacesPerPiece) * kPlaceBytes));
     if (absl::Status status = reader->ReadPiece(absl::MakeSpan(piece), "ids of the audit"); !status.ok()) {
       return status;

@@ -65,7 +65,7 @@ absl::Status Shard::Restore(int index, SnapshotReader* reader) {
   if (absl::Status status = reader->ReadPiece(absl::MakeSpan(piece), where); !status.ok()) return status;
   FieldReader fields(piece);
   Sizes sizes;
-  int64_t audited = 0;
+  Audit::SavedIds audited;
   TransferSizes(sizes, index, fields);
   TransferCounts(*this, fields);
   if (!audit_.Restore(&fields, &audited) || !fields.Ended()) {
