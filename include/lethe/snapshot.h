@@ -17,7 +17,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "lethe/options.h"
 #include "lethe/status.h"
 
 namespace lethe {
@@ -48,7 +47,7 @@ struct SnapshotReport {
   int64_t file_bytes = 0;
   SnapshotOrigin origin = {};
   SnapshotPoint point = {};
-  Engine engine = Engine::kSliced;
+  std::string engine = "";  // "sliced" or "published"
   absl::Duration horizon = absl::ZeroDuration();
   double target_fpp = 0;
   PartitionStatus partition = {};         // as it was when the snapshot was made

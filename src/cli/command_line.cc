@@ -87,6 +87,19 @@ constexpr Setting<DemoOptions> kDemoSettings[] = {
      }},
 };
 
+constexpr char kInspectFooter[] = R"(It needs as much memory as the filter had.
+
+Example:
+  lethe inspect --output json orders-0.snapshot)";
+
+constexpr Setting<InspectCommandOptions> kInspectSettings[] = {
+    {"output", "text|json", "text", false, "How it is printed", "json",
+     [](absl::string_view text, InspectCommandOptions& options) {
+       using Output = InspectCommandOptions::Output;
+       return StoreChoice<Output>(text, {{{"text", Output::kText}, {"json", Output::kJson}}}, options.output);
+     }},
+};
+
 // Everything is taken as text, however often it is given: what it means is not CLI11's to know.
 CLI::Option* AddFlag(CLI::App& command, const std::string& name, absl::string_view type,
                      const std::string& description) {
@@ -224,6 +237,23 @@ Command AddDemo(CLI::App& program, const std::function<int(const DemoOptions&)>&
           }};
 }
 
+Command AddInspect(CLI::App& program, const std::function<int(const InspectCommandOptions&)>& inspect) {
+  CLI::App& app = AddCommand(program, "inspect", "Say what is in a snapshot", kInspectFooter);
+  const SettingFlags<InspectCommandOptions> flags(app, kInspectSettings);
+  CLI::Option* snapshot = AddFlag(app, "SNAPSHOT", "FILE", "The snapshot (required)");
+  return {&app, [=]() -> absl::StatusOr<int> {
+            absl::StatusOr<InspectCommandOptions> options = flags.Parse();
+            if (!options.ok()) return options.status();
+            const absl::StatusOr<std::optional<std::string>> path = Text(*snapshot);
+            if (!path.ok()) return path.status();
+            if (!*path || (*path)->empty()) {
+              return absl::InvalidArgumentError("missing SNAPSHOT, for example orders-0.snapshot");
+            }
+            options->path = **path;
+            return inspect(*options);
+          }};
+}
+
 // What is wrong with arguments that CLI11 could place nowhere. Only the names of flags are shown: anything
 // else may be a secret that missed its flag.
 absl::Status Unplaced(const CLI::App& app, const std::vector<std::string>& unplaced) {
@@ -288,6 +318,7 @@ int RunCommandLine(const std::vector<std::string>& args, const Commands& command
   if (commands.run) all.push_back(AddRun(program, commands.run));
   if (commands.filter) all.push_back(AddFilter(program, commands.filter));
   if (commands.demo) all.push_back(AddDemo(program, commands.demo));
+  if (commands.inspect) all.push_back(AddInspect(program, commands.inspect));
   try {
     // CLI11 wants them last first.
     program.parse(std::vector<std::string>(args.rbegin(), args.rend()));

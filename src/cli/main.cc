@@ -7,6 +7,7 @@
 #include "src/cli/command_line.h"
 #include "src/cli/demo_command.h"
 #include "src/cli/filter_command.h"
+#include "src/cli/inspect_command.h"
 #include "src/cli/run_command.h"
 
 int main(int argc, char** argv) {
@@ -18,6 +19,11 @@ int main(int argc, char** argv) {
             return status.ok() ? lethe::kExitOk : lethe::ReportError(status, std::cerr);
           },
       .demo = lethe::DemoCommand,
+      .inspect =
+          [](const lethe::InspectCommandOptions& options) {
+            const absl::Status status = lethe::RunInspect(options, std::cout);
+            return status.ok() ? lethe::kExitOk : lethe::ReportError(status, std::cerr);
+          },
   };
   return lethe::RunCommandLine(std::vector<std::string>(argv + 1, argv + argc), commands, std::cout,
                                std::cerr);

@@ -1,6 +1,7 @@
 // What of the public API writes and reads snapshots.
 #include "lethe/snapshot.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -31,8 +32,9 @@ absl::Status CheckOrigin(const SnapshotReader& reader, const SnapshotOrigin& sav
 
 absl::Status CheckOptions(const SnapshotReader& reader, const SnapshotHeader& saved,
                           const StageOptions& wanted) {
-  if (saved.engine != wanted.engine) {
-    return Other(reader, "engine", static_cast<int>(saved.engine), static_cast<int>(wanted.engine));
+  if (SavedEngine(saved.engine) != wanted.engine) {
+    const std::string name = SavedEngineName(wanted.engine);
+    return Other(reader, "engine", saved.engine, name.empty() ? "one that has no snapshots" : name);
   }
   if (saved.horizon != wanted.horizon) {
     return Other(reader, "horizon", absl::FormatDuration(saved.horizon),
@@ -45,13 +47,13 @@ absl::Status CheckOptions(const SnapshotReader& reader, const SnapshotHeader& sa
 }
 
 // Options under which what is in a file can be had, whatever it is.
-StageOptions OptionsOf(const SnapshotHeader& header, int64_t file_bytes) {
+StageOptions OptionsOf(const SnapshotHeader& header, Engine engine, int64_t file_bytes) {
   constexpr int64_t kMoreBytes = int64_t{64} << 20;
   return {.horizon = header.horizon,
           .target_fpp = header.target_fpp,
           .memory_limit_bytes = 8 * file_bytes + header.shards * kMoreBytes,
           .shards = header.shards,
-          .engine = header.engine,
+          .engine = engine,
           .audit_share = 1};
 }
 
@@ -59,10 +61,15 @@ StageOptions OptionsOf(const SnapshotHeader& header, int64_t file_bytes) {
 
 absl::Status Partition::Save(const std::string& path, const SnapshotOrigin& origin,
                              const SnapshotPoint& point) const {
+  const std::string engine = SavedEngineName(impl_->engine);
+  if (engine.empty()) {
+    return absl::UnimplementedError(absl::StrCat(
+        "partition ", impl_->name, ": its engine has no snapshots; let the filter be rebuilt from its log"));
+  }
   SnapshotHeader header = {.name = impl_->name,
                            .origin = origin,
                            .point = point,
-                           .engine = impl_->engine,
+                           .engine = engine,
                            .shards = static_cast<int>(impl_->shards.size()),
                            .horizon = impl_->horizon,
                            .target_fpp = impl_->target_fpp,
@@ -114,8 +121,10 @@ absl::StatusOr<SnapshotReport> InspectSnapshot(const std::string& path) {
   if (!reader.ok()) return reader.status();
   const absl::StatusOr<SnapshotHeader> header = SnapshotHeader::Read(&*reader);
   if (!header.ok()) return header.status();
+  const std::optional<Engine> engine = SavedEngine(header->engine);
+  if (!engine) return reader->Damaged(absl::StrCat("is of an engine that there is not, ", header->engine));
   const absl::StatusOr<std::unique_ptr<DedupStage>> stage =
-      DedupStage::Create(OptionsOf(*header, reader->file_bytes()));
+      DedupStage::Create(OptionsOf(*header, *engine, reader->file_bytes()));
   if (!stage.ok()) return reader->Damaged(stage.status().message());
   const absl::StatusOr<RestoredPartition> restored = (*stage)->Restore(header->name, path, header->origin);
   if (!restored.ok()) return restored.status();

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "src/snapshot/fields.h"
@@ -14,7 +15,10 @@ constexpr absl::string_view kEndMagic = "LETHEEND";
 constexpr size_t kMostText = size_t{1} << 16;
 constexpr uint32_t kMostHeaderBytes = 1 << 20;
 constexpr int kMostShards = 256;
-constexpr int kMostEngines = 255;
+constexpr size_t kMostName = 64;
+
+constexpr std::pair<Engine, absl::string_view> kEngines[] = {{Engine::kSliced, "sliced"},
+                                                             {Engine::kPublished, "published"}};
 
 // The preamble and the end: eight letters, eight bytes.
 using Marker = std::array<char, 16>;
@@ -32,6 +36,20 @@ absl::string_view LettersOf(const Marker& marker) { return {marker.data(), 8}; }
 
 }  // namespace
 
+std::string SavedEngineName(Engine engine) {
+  for (const auto& [each, name] : kEngines) {
+    if (each == engine) return std::string(name);
+  }
+  return "";
+}
+
+std::optional<Engine> SavedEngine(absl::string_view name) {
+  for (const auto& [engine, each] : kEngines) {
+    if (each == name) return engine;
+  }
+  return std::nullopt;
+}
+
 template <typename Self, typename Fields>
 void SnapshotHeader::Transfer(Self& self, Fields& fields) {
   fields.Text(self.name, kMostText);
@@ -41,7 +59,7 @@ void SnapshotHeader::Transfer(Self& self, Fields& fields) {
   fields.Int(self.point.offset, INT64_MIN, INT64_MAX);
   fields.Int(self.point.end_offset, INT64_MIN, INT64_MAX);
   fields.Word(self.point.record_before);
-  fields.Int(self.engine, 0, kMostEngines);  // in the order of the enum
+  fields.Text(self.engine, kMostName);
   fields.Int(self.shards, 1, kMostShards);
   int64_t horizon_ns = absl::ToInt64Nanoseconds(self.horizon);
   fields.Int(horizon_ns, 1, INT64_MAX);

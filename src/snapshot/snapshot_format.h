@@ -23,10 +23,12 @@
 #define LETHE_SRC_SNAPSHOT_SNAPSHOT_FORMAT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "lethe/options.h"
 #include "lethe/snapshot.h"
 #include "src/adapt/stream_time.h"
@@ -36,12 +38,16 @@ namespace lethe {
 
 inline constexpr uint32_t kSnapshotVersion = 1;
 
+// The engines that have snapshots, by the names that stand in files: empty, or nullopt, for others.
+std::string SavedEngineName(Engine engine);
+std::optional<Engine> SavedEngine(absl::string_view name);
+
 struct SnapshotHeader {
   uint32_t version = kSnapshotVersion;
   std::string name = "";  // the partition's
   SnapshotOrigin origin = {};
   SnapshotPoint point = {};
-  Engine engine = Engine::kSliced;
+  std::string engine = "";  // its name
   int shards = 1;
   absl::Duration horizon = absl::ZeroDuration();
   double target_fpp = 0;

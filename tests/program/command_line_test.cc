@@ -24,6 +24,7 @@ class CommandLineTest : public testing::Test {
     run_.reset();
     filter_.reset();
     demo_.reset();
+    inspect_.reset();
     return RunCommandLine(args, commands_, out_, err_);
   }
   int RunWith(std::vector<std::string> more) {
@@ -32,24 +33,26 @@ class CommandLineTest : public testing::Test {
     args.insert(args.end(), more.begin(), more.end());
     return Run(args);
   }
-  bool NothingRan() const { return !run_ && !filter_ && !demo_; }
+  bool NothingRan() const { return !run_ && !filter_ && !demo_ && !inspect_; }
 
   std::ostringstream out_, err_;
   std::optional<RunConfig> run_;
   std::optional<FilterCommandOptions> filter_;
   std::optional<DemoOptions> demo_;
+  std::optional<InspectCommandOptions> inspect_;
   Commands commands_ = {
       [this](const RunConfig& config) { return run_ = config, 17; },
       [this](const FilterCommandOptions& options) { return filter_ = options, 18; },
       [this](const DemoOptions& options) { return demo_ = options, 19; },
+      [this](const InspectCommandOptions& options) { return inspect_ = options, 21; },
   };
 };
 
 TEST_F(CommandLineTest, HelpListsCommandsAndExitCodes) {
   EXPECT_EQ(Run({"--help"}), kExitOk);
   EXPECT_EQ(err_.str(), "");
-  for (const char* text :
-       {"run ", "filter ", "demo ", "--version", "Exit codes: 0 ", "1 it failed", "2 the command"}) {
+  for (const char* text : {"run ", "filter ", "demo ", "inspect ", "--version", "Exit codes: 0 ",
+                           "1 it failed", "2 the command"}) {
     EXPECT_TRUE(absl::StrContains(out_.str(), text)) << text << " is not in\n" << out_.str();
   }
 }
@@ -62,7 +65,7 @@ TEST_F(CommandLineTest, WhatIsNotThereIsNotListed) {
 }
 
 TEST_F(CommandLineTest, EachCommandHasHelpWithAnExample) {
-  for (const std::string command : {"run", "filter", "demo"}) {
+  for (const std::string command : {"run", "filter", "demo", "inspect"}) {
     EXPECT_EQ(Run({command, "--help"}), kExitOk);
     EXPECT_TRUE(absl::StrContains(out_.str(), "Example:")) << out_.str();
     EXPECT_TRUE(absl::StrContains(out_.str(), absl::StrCat("lethe ", command, " --"))) << out_.str();
@@ -117,6 +120,13 @@ TEST_F(CommandLineTest, CommandsGetWhatWasAskedForAndGiveTheExitCode) {
   EXPECT_EQ(demo_->kill, 2);
   EXPECT_EQ(demo_->seed, UINT64_MAX);
   EXPECT_TRUE(demo_->serve);
+
+  EXPECT_EQ(Run({"inspect", "--output", "json", "a.snapshot"}), 21);
+  ASSERT_TRUE(inspect_.has_value());
+  EXPECT_EQ(inspect_->path, "a.snapshot");
+  EXPECT_EQ(inspect_->output, InspectCommandOptions::Output::kJson);
+  EXPECT_EQ(Run({"inspect", "b.snapshot"}), 21);
+  EXPECT_EQ(inspect_->output, InspectCommandOptions::Output::kText);
 }
 
 TEST_F(CommandLineTest, ReadsTheFileAndLetsFlagsWin) {
@@ -157,6 +167,12 @@ TEST_F(CommandLineTest, WrongUseIsSaidAndRunsNothing) {
        "lethe filter: --on-duplicate: \"keep\" is not valid: expected drop or tag"},
       {{"demo", "--events", "0"},
        "lethe demo: --events: \"0\" is not valid: expected a whole number from 1 to 1000000000000"},
+      {{"inspect"}, "lethe inspect: missing SNAPSHOT, for example orders-0.snapshot"},
+      {{"inspect", "a", "b"},
+       "lethe inspect: an argument belongs to no flag; a value follows its flag, and one with spaces needs "
+       "quotes"},
+      {{"inspect", "--output", "xml", "a"},
+       "lethe inspect: --output: \"xml\" is not valid: expected text or json"},
       {{"demo", "--serve=yes"}, "lethe demo: serve was given a disallowed flag override"},
   };
   for (const auto& [args, error] : cases) {
