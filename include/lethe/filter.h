@@ -4,8 +4,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "lethe/event.h"
@@ -22,6 +25,14 @@ struct TimedId {
   int64_t stream_time_ms = 0;
 };
 inline constexpr int64_t kNoStreamTime = INT64_MIN;
+
+// All that a filter is, for a snapshot.
+struct FilterImage {
+  std::string books;                           // what it knows besides the bits; at most kMostBytesOfBooks
+  std::vector<absl::Span<const char>> memory;  // the bits, where they are
+
+  static constexpr int64_t kMostBytesOfBooks = int64_t{1} << 20;
+};
 
 // A set of ids that forgets those older than a horizon H, in bounded memory.
 //
@@ -52,6 +63,17 @@ class Filter {
   virtual void AdvanceTo(int64_t stream_time_ms) = 0;
 
   virtual FilterStatus Status() const = 0;
+
+  // The filter as it is; the spans are valid until it changes. Unimplemented unless an engine overrides both
+  // of these.
+  virtual absl::StatusOr<FilterImage> Image() const;
+
+  // Makes a new filter, with the same horizon and target, what `books` say, and returns where the bits are
+  // to be put: spans of the same sizes, `bytes` together, in their order. Takes the memory from the budget
+  // before it is allocated. The books may be anyone's: DataLoss if they are not those of such a filter, or
+  // not of so many bytes, ResourceExhausted if there is not the memory. After an error, or if the bits are
+  // not put there, the filter is good for nothing but its destruction.
+  virtual absl::StatusOr<std::vector<absl::Span<char>>> Restore(absl::string_view books, int64_t bytes);
 };
 
 struct FilterOptions {

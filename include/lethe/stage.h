@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -29,12 +30,14 @@
 #include "lethe/filter.h"
 #include "lethe/memory_budget.h"
 #include "lethe/options.h"
+#include "lethe/snapshot.h"
 #include "lethe/status.h"
 
 namespace lethe {
 
 class Partition;
 class Transaction;
+struct RestoredPartition;
 
 // Makes the filter of one shard.
 using FilterFactory = std::function<absl::StatusOr<std::unique_ptr<Filter>>(const FilterOptions&)>;
@@ -55,11 +58,26 @@ class DedupStage {
   // memory limit leaves no room for the smallest filter. Thread-safe if the factory is.
   absl::StatusOr<std::unique_ptr<Partition>> Open(absl::string_view name);
 
+  // A partition as Partition::Save has left it: it judges what comes as the saved one would have. Its ids are
+  // hashed with the saved one's seed, whatever the stage's; its audit goes on with the smaller of both
+  // shares.
+  //   NotFound            there is no such file
+  //   DataLoss            it is damaged or cut (where, is in the message), or no snapshot at all
+  //   FailedPrecondition  it is of another origin, engine, horizon, target or number of shards, or has a
+  //                       format newer than this
+  //   ResourceExhausted   the memory limit has no room for it
+  //   Unimplemented       the stage's engine has no snapshots
+  // After an error nothing is left behind, and the log is to be read as if there were no snapshot. Nothing
+  // in a file, be it made to do harm, does more than that. Thread-safe as Open.
+  absl::StatusOr<RestoredPartition> Restore(absl::string_view name, const std::string& path,
+                                            const SnapshotOrigin& origin);
+
   const StageOptions& options() const { return options_; }
   const MemoryBudget& memory() const { return memory_; }
 
  private:
   DedupStage(const StageOptions& options, uint64_t hash_seed, FilterFactory new_filter);
+  absl::StatusOr<std::unique_ptr<Partition>> Open(absl::string_view name, uint64_t hash_seed);
 
   const StageOptions options_;
   const uint64_t hash_seed_;
@@ -111,15 +129,31 @@ class Partition {
   // InfinitePast() until stream time has started to move.
   absl::Time stream_time() const;
 
+  // Writes all that the partition remembers to a file that only its owner can read (it holds the seed of the
+  // hash), by way of PATH.new. On an error, such as a full disk, what was at `path` stays.
+  // FailedPrecondition if a transaction is open; none may begin meanwhile. Unimplemented if the engine cannot
+  // be saved.
+  //
+  // Takes each shard's lock in turn, for as long as it takes to write that shard: what is judged in it
+  // meanwhile waits, some half a second per GiB, and longer if the disk does not keep up. So the snapshot is
+  // of one moment only if nothing is judged; else what is judged meanwhile must be replayed after a restore.
+  absl::Status Save(const std::string& path, const SnapshotOrigin& origin, const SnapshotPoint& point) const;
+
   // Takes each shard's lock for a moment: every shard's figures are of one instant, not all together.
   PartitionStatus Status() const;
 
  private:
   friend class DedupStage;
   friend class Transaction;
+  friend absl::StatusOr<SnapshotReport> InspectSnapshot(const std::string& path);
   struct Impl;
   explicit Partition(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
+};
+
+struct RestoredPartition {
+  std::unique_ptr<Partition> partition;
+  SnapshotPoint point;
 };
 
 // The events that were judged since Begin(). Until the commit the filter knows nothing of them: ids that

@@ -30,6 +30,15 @@ struct AdaptationStep {
   absl::string_view reason = "";    // a constant, for people
 };
 
+// One generation of a forgetful filter: what it holds, and how full it is.
+struct GenerationStatus {
+  int64_t ids = 0;
+  // How long ago, in stream time, the first and the last of them were inserted.
+  absl::Duration oldest = absl::ZeroDuration();
+  absl::Duration newest = absl::ZeroDuration();
+  double fill = 0;  // of its bits are set, by a sample
+};
+
 // One filter, or the filters of a partition's shards together.
 struct FilterStatus {
   // The shape, in the paper's letters. k is the bits set per id in one generation, m the bits of one
@@ -54,6 +63,8 @@ struct FilterStatus {
   int64_t limit_hits = 0;
   // The latest steps of adaptation, oldest first; at most 64 of a filter.
   std::vector<AdaptationStep> steps = {};
+  // The future first, the oldest last. Of a single filter; shards refresh each in their own time.
+  std::vector<GenerationStatus> generations = {};
 };
 
 // What the stage found out about its own verdicts, from the ids that it audits: a share of all ids, chosen by

@@ -37,7 +37,19 @@ class Arrivals {
   // over soon doubled them for nothing.
   static constexpr double kForesight = 16;
 
+  // What a snapshot holds of it: `self` is written to, or read from, `fields`.
+  template <typename Self, typename Fields>
+  static void Transfer(Self& self, Fields& fields) {
+    fields.Time(self.start_ms_);
+    fields.Int(self.now_ms_, 0, 2 * kFarthestMs);
+    fields.Int(self.step_ms_, 0, 2 * kFarthestMs);
+    fields.Count(self.total_);
+    for (auto& slot : self.slots_) fields.Float(slot, 0, 1e18);
+  }
+
  private:
+  // Times lie within this on either side of 1970.
+  static constexpr int64_t kFarthestMs = int64_t{1} << 60;
   // The slots reach a little further than the longest look back, which is horizon / kForesight.
   static constexpr int64_t kSlots = 128;
   static constexpr int64_t kSlotsPerHorizon = 120 * static_cast<int64_t>(kForesight);

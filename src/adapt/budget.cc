@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/adapt/step_reasons.h"
+
 namespace lethe {
 namespace {
 
@@ -26,9 +28,6 @@ constexpr double kOverloadStep = 1.05;
 // A doubling must be over soon, since until then ids go in at the old density.
 constexpr double kUnfoldsPerInterval = 32;
 constexpr double kFoldsPerInterval = 32;
-
-constexpr absl::string_view kFull = "the interval has reached its load";
-constexpr absl::string_view kOld = "the interval has lasted a quarter of the horizon";
 
 }  // namespace
 
@@ -109,7 +108,7 @@ void Budget::PassStarted(Pass pass) {
   if (pass == Pass::kUnfold) {
     unfold_wanted_ = false;
     growth_refused_ = false;
-    Record(AdaptationStep::Kind::kUnfold, "columns would run short before the next expire");
+    Record(AdaptationStep::Kind::kUnfold, kShortOfColumns);
   }
   if (pass == Pass::kFold) {
     fold_wanted_ = false;
@@ -120,7 +119,7 @@ void Budget::PassStarted(Pass pass) {
     --level_;
     lines_ /= 2;
     load_ = Load(At(current_));
-    Record(AdaptationStep::Kind::kFold, "half the lines are enough, with a margin");
+    Record(AdaptationStep::Kind::kFold, kHalfIsEnough);
   }
 }
 
@@ -144,7 +143,7 @@ void Budget::UnfoldRefused() {
   unfold_wanted_ = false;
   growth_refused_ = true;
   if (options_.at_memory_limit == AtMemoryLimit::kShortenWindow) {
-    CountLimitHit(AdaptationStep::Kind::kUnfoldRefused, "the memory limit leaves no room to grow");
+    CountLimitHit(AdaptationStep::Kind::kUnfoldRefused, kNoRoomToGrow);
     return;
   }
   // Spread evenly, what is too much costs least: a fifth more in every interval is some four times the
@@ -153,7 +152,7 @@ void Budget::UnfoldRefused() {
   while (interval_cap_ < kMostOverload * options_.cap && Short(lines_, load_, interval_cap_, 1)) {
     interval_cap_ *= kOverloadStep;
   }
-  CountLimitHit(AdaptationStep::Kind::kExceedFpp, "at the memory limit intervals take more than their load");
+  CountLimitHit(AdaptationStep::Kind::kExceedFpp, kOverloaded);
 }
 
 int64_t Budget::InsertsPerStep() const {
@@ -184,6 +183,22 @@ void Budget::Describe(int64_t now_ms, FilterStatus* status) const {
   status->steps.assign(steps_.begin() + static_cast<std::ptrdiff_t>(next_step_), steps_.end());
   status->steps.insert(status->steps.end(), steps_.begin(),
                        steps_.begin() + static_cast<std::ptrdiff_t>(next_step_));
+}
+
+std::vector<GenerationStatus> Budget::Generations(int64_t now_ms) const {
+  const auto age = [now_ms](int64_t time_ms) {
+    return time_ms == kNoStreamTime ? absl::ZeroDuration() : absl::Milliseconds(now_ms - time_ms);
+  };
+  std::vector<GenerationStatus> generations;
+  // Column i holds interval i - 1, whose future it was, and interval i.
+  for (int64_t i = current_ + 1; i >= oldest_; --i) {
+    const Interval& older = At(i - 1);
+    const Interval& newer = i <= current_ && At(i).ids > 0 ? At(i) : older;
+    const int64_t ids = older.ids + (&newer == &older ? 0 : newer.ids);
+    const Interval& first = older.ids > 0 ? older : newer;
+    generations.push_back({.ids = ids, .oldest = age(first.start_ms), .newest = age(newer.end_ms)});
+  }
+  return generations;
 }
 
 std::vector<double> Budget::Loads() const {
@@ -261,7 +276,7 @@ void Budget::AtCapWithoutColumn() {
     if (oldest_ == current_) return;
     GiveUpOldest();
     ++limit_hits_;
-    Record(AdaptationStep::Kind::kShortenWindow, "at the memory limit the oldest interval was given up");
+    Record(AdaptationStep::Kind::kShortenWindow, kGivenUp);
   }
 }
 

@@ -14,6 +14,9 @@
 
 namespace lethe {
 
+class FieldReader;
+class FieldWriter;
+
 // Decides for a sliced filter.
 //
 // *Intervals.* The load of an interval is the sum over its inserts of 1 / lines. It ends when the load
@@ -90,6 +93,15 @@ class Budget {
   // The same at the end of the last interval; empty before the first has ended.
   const std::vector<double>& LoadsAtRefresh() const { return loads_at_refresh_; }
 
+  // The generations that the columns are, as of now, newest first, but for their fill.
+  std::vector<GenerationStatus> Generations(int64_t now_ms) const;
+
+  // For a snapshot. Restore, into a new one of the same options (but for the lines), is false if that is not
+  // what one has saved whose owner's time was `now_ms`.
+  void Save(FieldWriter* fields) const;
+  bool Restore(int64_t now_ms, FieldReader* fields);
+  Pass running_pass() const { return pass_; }
+
   // The share of an interval in which the next column is swept.
   static constexpr double kSpare = 1.0 / 16;
 
@@ -115,6 +127,10 @@ class Budget {
   double LoadIfFolded(const Interval& interval) const;
   void TakeLoads(std::vector<double>* loads) const;
 
+  template <typename Self, typename Fields>
+  static void Transfer(Self& self, Fields& fields);
+  bool IsSound() const;
+
   void SetTime(int64_t now_ms);
   void Count(int64_t count);
   int64_t ExpiryOf(int64_t sequence) const;
@@ -131,7 +147,7 @@ class Budget {
   void SetNextEvent();
   void Record(AdaptationStep::Kind kind, absl::string_view reason);
 
-  const Options options_;
+  Options options_;  // constant but for a restore
   const int64_t longest_interval_ms_;
   std::vector<Interval> ring_;  // by sequence number
   int64_t oldest_ = 1;          // the oldest live interval

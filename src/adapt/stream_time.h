@@ -10,6 +10,9 @@
 
 namespace lethe {
 
+class FieldReader;
+class FieldWriter;
+
 // The running maximum of the median of the last 101 timestamps; it does not move until 101 were seen. So
 // up to 50 wild timestamps in any 101 records change nothing, also at the very start, and it is a function
 // of the records alone: reading them again gives the same times. It lags by some 50 records, which only
@@ -34,7 +37,13 @@ class StreamTime {
   // kNoStreamTime until it has started to move.
   int64_t now_ms() const { return now_ms_; }
 
+  // For a snapshot. False if that is not what one has saved.
+  void Save(FieldWriter* fields) const;
+  bool Restore(FieldReader* fields);
+
  private:
+  template <typename Self, typename Fields>
+  static void Transfer(Self& self, Fields& fields);
   void Replace(int64_t oldest, int64_t newest);
 
   std::array<int64_t, kWindow> ring_{};

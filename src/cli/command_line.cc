@@ -40,6 +40,11 @@ constexpr char kPlanFooter[] = R"(Give three of rate, horizon, fpp and memory; t
 Example:
   lethe plan --rate 20000 --horizon 24h --fpp 1e-6)";
 
+constexpr char kInspectFooter[] = R"(It needs as much memory as the filter had.
+
+Example:
+  lethe inspect --output json orders-0.snapshot)";
+
 constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
     {"id", "FIELD[+FIELD...]", "", true,
      "Where a line's id is: value, json:/pointer, or several joined with +", "json:/id",
@@ -138,6 +143,14 @@ constexpr Setting<PlanCommandOptions> kPlanSettings[] = {
     {"output", "text|json", "text", false, "How the plan is printed", "json",
      [](absl::string_view text, PlanCommandOptions& options) {
        using Output = PlanCommandOptions::Output;
+       return StoreChoice<Output>(text, {{{"text", Output::kText}, {"json", Output::kJson}}}, options.output);
+     }},
+};
+
+constexpr Setting<InspectCommandOptions> kInspectSettings[] = {
+    {"output", "text|json", "text", false, "How it is printed", "json",
+     [](absl::string_view text, InspectCommandOptions& options) {
+       using Output = InspectCommandOptions::Output;
        return StoreChoice<Output>(text, {{{"text", Output::kText}, {"json", Output::kJson}}}, options.output);
      }},
 };
@@ -290,6 +303,23 @@ Command AddPlan(CLI::App& program, const std::function<int(const PlanCommandOpti
           }};
 }
 
+Command AddInspect(CLI::App& program, const std::function<int(const InspectCommandOptions&)>& inspect) {
+  CLI::App& app = AddCommand(program, "inspect", "Say what is in a snapshot", kInspectFooter);
+  const SettingFlags<InspectCommandOptions> flags(app, kInspectSettings);
+  CLI::Option* snapshot = AddFlag(app, "SNAPSHOT", "FILE", "The snapshot (required)");
+  return {&app, [=]() -> absl::StatusOr<int> {
+            absl::StatusOr<InspectCommandOptions> options = flags.Parse();
+            if (!options.ok()) return options.status();
+            const absl::StatusOr<std::optional<std::string>> path = Text(*snapshot);
+            if (!path.ok()) return path.status();
+            if (!*path || (*path)->empty()) {
+              return absl::InvalidArgumentError("missing SNAPSHOT, for example orders-0.snapshot");
+            }
+            options->path = **path;
+            return inspect(*options);
+          }};
+}
+
 // What is wrong with arguments that CLI11 could place nowhere. Only the names of flags are shown: anything
 // else may be a secret that missed its flag.
 absl::Status Unplaced(const CLI::App& app, const std::vector<std::string>& unplaced) {
@@ -355,6 +385,7 @@ int RunCommandLine(const std::vector<std::string>& args, const Commands& command
   if (commands.filter) all.push_back(AddFilter(program, commands.filter));
   if (commands.demo) all.push_back(AddDemo(program, commands.demo));
   if (commands.plan) all.push_back(AddPlan(program, commands.plan));
+  if (commands.inspect) all.push_back(AddInspect(program, commands.inspect));
   try {
     // CLI11 wants them last first.
     program.parse(std::vector<std::string>(args.rbegin(), args.rend()));

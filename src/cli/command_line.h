@@ -11,6 +11,7 @@
 #include "src/cli/config.h"
 #include "src/cli/demo_command.h"
 #include "src/cli/filter_command.h"
+#include "src/cli/inspect_command.h"
 #include "src/cli/plan_command.h"
 
 namespace lethe {
@@ -25,6 +26,7 @@ struct Commands {
   std::function<int(const FilterCommandOptions&)> filter;
   std::function<int(const DemoOptions&)> demo;
   std::function<int(const PlanCommandOptions&)> plan;
+  std::function<int(const InspectCommandOptions&)> inspect;
 };
 
 // Runs what `args` (without the program's name) ask for. Help goes to `out`, errors to `err`; no error shows

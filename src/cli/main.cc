@@ -7,6 +7,7 @@
 #include "src/cli/command_line.h"
 #include "src/cli/demo_command.h"
 #include "src/cli/filter_command.h"
+#include "src/cli/inspect_command.h"
 #include "src/cli/plan_command.h"
 #include "src/cli/run_command.h"
 
@@ -22,6 +23,11 @@ int main(int argc, char** argv) {
       .plan =
           [](const lethe::PlanCommandOptions& options) {
             const absl::Status status = lethe::RunPlan(options, std::cout);
+            return status.ok() ? lethe::kExitOk : lethe::ReportError(status, std::cerr);
+          },
+      .inspect =
+          [](const lethe::InspectCommandOptions& options) {
+            const absl::Status status = lethe::RunInspect(options, std::cout);
             return status.ok() ? lethe::kExitOk : lethe::ReportError(status, std::cerr);
           },
   };

@@ -55,6 +55,10 @@ class BitArray {
   int64_t bits() const { return static_cast<int64_t>(bits_); }
   int64_t bytes() const { return BytesFor(bits()); }
   int hashes() const { return hashes_; }
+  absl::Span<char> memory() { return {reinterpret_cast<char*>(words_.get()), static_cast<size_t>(bytes())}; }
+  absl::Span<const char> memory() const {
+    return {reinterpret_cast<const char*>(words_.get()), static_cast<size_t>(bytes())};
+  }
   // The bits in their order; those behind the last one are 0.
   absl::Span<const uint64_t> words() const { return {words_.get(), static_cast<size_t>(bytes() / 8)}; }
 

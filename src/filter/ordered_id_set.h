@@ -77,6 +77,10 @@ class OrderedIdSet {
     return entries_;
   }
 
+  // All places in their order; what IsForgotten() is to be passed over.
+  absl::Span<const Entry> places_in_order() const { return entries_; }
+  static bool IsForgotten(const Entry& entry) { return entry.stream_time_ms == kForgotten; }
+
   size_t size() const { return entries_.size() - forgotten_; }
   // Entries and the places of forgotten ones: what counts towards capacity.
   size_t places() const { return entries_.size(); }
@@ -105,7 +109,6 @@ class OrderedIdSet {
   static_assert(sizeof(Slot) == 8);
 
   static uint16_t Tag(IdHash id) { return static_cast<uint16_t>(id.b >> 48); }
-  static bool IsForgotten(const Entry& entry) { return entry.stream_time_ms == kForgotten; }
   bool InUse(const Slot& slot) const { return slot.epoch == epoch_; }
   Slot SlotFor(IdHash id, size_t index) const {
     return {.epoch = epoch_, .tag = Tag(id), .index = static_cast<uint32_t>(index)};

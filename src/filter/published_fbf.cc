@@ -123,6 +123,7 @@ FilterStatus PublishedFbf::Status() const {
   status.fpp_target = options_.target_fpp;
   status.memory_bytes = memory_.bytes();
   status.refreshes = refreshes_;
+  DescribeGenerations(&status);
   return status;
 }
 

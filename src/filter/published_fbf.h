@@ -50,9 +50,16 @@ class PublishedFbf final : public EachIdFilter<PublishedFbf> {
   // imply, from some 260,000 positions of each: the model's independence of neighbours is not assumed.
   FilterStatus Status() const override;
 
+  absl::StatusOr<FilterImage> Image() const override;
+  // Takes the sizes of the saved one, which may be of another memory limit.
+  absl::StatusOr<std::vector<absl::Span<char>>> Restore(absl::string_view books, int64_t bytes) override;
+
  private:
   friend class EachIdFilter<PublishedFbf>;
 
+  template <typename Self, typename Fields>
+  static void Transfer(Self& self, int64_t& first_ms, int64_t& now_ms, Fields& fields);
+  void DescribeGenerations(FilterStatus* status) const;
   PublishedFbf(const PublishedFbfOptions& options, int64_t refresh_period_ms, Reservation memory,
                std::vector<BitArray> generations);
 
@@ -62,7 +69,7 @@ class PublishedFbf final : public EachIdFilter<PublishedFbf> {
   void Refresh();
   double ModelledFpp() const;
 
-  const PublishedFbfOptions options_;
+  PublishedFbfOptions options_;  // constant but for a restore
   Reservation memory_;
   std::vector<BitArray> generations_;
   std::vector<int64_t> interval_ids_;  // by slot: inserted while that generation was the future

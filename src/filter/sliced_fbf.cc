@@ -1,6 +1,7 @@
 #include "src/filter/sliced_fbf.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "src/filter/sliced_lines.h"
 #include "src/fpp/sliced_estimate.h"
 #include "src/fpp/sliced_model.h"
+#include "src/snapshot/fields.h"
 
 namespace lethe {
 namespace {
@@ -27,6 +29,10 @@ constexpr int64_t kPassPartsByTime = 512;
 constexpr int64_t kPassStepsPerHorizon = 1024;
 // Lines looked at for Status.
 constexpr int64_t kStatusLines = 16384;
+// Lines looked at for the fill of generations, which is no promise.
+constexpr int64_t kFillLines = 1024;
+// No step has more inserts.
+constexpr int64_t kMostStepInserts = 1024;
 // Times beyond these are as good as these, and nothing overflows.
 constexpr int64_t kEarliestMs = -(int64_t{1} << 60);
 constexpr int64_t kLatestMs = int64_t{1} << 60;
@@ -104,7 +110,52 @@ class SlicedFbf final : public Filter {
     status.fpp_at_interval_end = SlicedFpp(shape_, budget_.LoadsAtRefresh());
     status.fpp_target = options_.target_fpp;
     status.memory_bytes = memory_.bytes() + OwnBytes();
+    DescribeGenerations(&status);
     return status;
+  }
+
+  absl::StatusOr<FilterImage> Image() const override {
+    FieldWriter fields;
+    int64_t position = lines_.idle() ? 0 : lines_.position();
+    Cell clearing = lines_.idle() ? Cell{0} : lines_.clearing();
+    Transfer(*this, position, clearing, fields);
+    budget_.Save(&fields);
+    if (!fields.ok()) return absl::InternalError("sliced filter: its books hold what they must not");
+    return FilterImage{
+        fields.bytes(),
+        {{static_cast<const char*>(memory_.data()), static_cast<size_t>(lines_.bytes_needed())}}};
+  }
+
+  absl::StatusOr<std::vector<absl::Span<char>>> Restore(absl::string_view books, int64_t bytes) override {
+    FieldReader fields(books);
+    int64_t position = 0;
+    Cell clearing = 0;
+    Transfer(*this, position, clearing, fields);
+    const bool sound = budget_.Restore(now_ms_, &fields) && fields.Ended();
+    // A pass that folds goes from twice the lines, one that unfolds to twice the lines.
+    const Budget::Pass pass = budget_.running_pass();
+    const bool twice = pass == Budget::Pass::kFold || pass == Budget::Pass::kUnfold;
+    const int64_t lines = budget_.lines() * (twice ? 2 : 1);
+    if (!sound || bytes != lines * Lines::kLineBytes) {
+      return absl::DataLossError("the books of a sliced filter do not hold together");
+    }
+    if (!memory_.Grow(bytes)) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "the filter needs ", bytes, " bytes, and of the memory limit of ", options_.memory->limit_bytes(),
+          " only ", options_.memory->limit_bytes() - options_.memory->used_bytes(),
+          " are left: raise it, or open fewer partitions"));
+    }
+    memory_.Shrink(bytes);
+    lines_ = Lines(memory_.data(), pass == Budget::Pass::kUnfold ? lines / 2 : lines);
+    if (pass == Budget::Pass::kSweep) lines_.BeginSweep(clearing);
+    if (pass == Budget::Pass::kUnfold) lines_.BeginUnfold(clearing);
+    if (pass == Budget::Pass::kFold) lines_.BeginFold(clearing);
+    if (!lines_.SkipTo(position)) {
+      return absl::DataLossError("the books of a sliced filter put a pass where no lines are");
+    }
+    pass_ = pass;
+    TakeBudget();
+    return std::vector<absl::Span<char>>{{static_cast<char*>(memory_.data()), static_cast<size_t>(bytes)}};
   }
 
  private:
@@ -112,6 +163,22 @@ class SlicedFbf final : public Filter {
     if (ids.size() == 1) return;  // nothing to do meanwhile
     const size_t first = std::min(kAhead, ids.size());
     for (size_t i = 0; i < first; ++i) lines_.Prefetch(ids[i].id);
+  }
+
+  // The books, field by field; those of the budget follow.
+  template <typename Self, typename Fields>
+  static void Transfer(Self& self, int64_t& position, Cell& clearing, Fields& fields) {
+    int64_t columns = Lines::kColumns;
+    int64_t lines_per_id = kLinesPerId;
+    fields.Int(columns, Lines::kColumns, Lines::kColumns);
+    fields.Int(lines_per_id, kLinesPerId, kLinesPerId);
+    fields.Time(self.now_ms_);
+    fields.Int(self.step_inserts_, 1, kMostStepInserts);
+    fields.Int(self.inserts_left_, 1, self.step_inserts_);
+    // Kept also when no pass runs: the next one goes by it.
+    fields.Time(self.next_pass_ms_);
+    fields.Count(position);
+    fields.Int(clearing, 0, static_cast<Cell>(~Cell{0}));
   }
 
   // The id is in two neighbouring live columns.
@@ -201,6 +268,24 @@ class SlicedFbf final : public Filter {
     // Column j's bit stands for the pair (j, j - 1); the oldest live column has no older neighbour.
     const int pairs = budget_.live_columns() - 1;
     pairs_ = ColumnsFrom(future + Lines::kColumns - pairs + 1, pairs);
+  }
+
+  void DescribeGenerations(FilterStatus* status) const {
+    status->generations = budget_.Generations(now_ms_);
+    // What is not in the books yet is in future and present.
+    for (size_t newest = 0; newest < 2; ++newest) status->generations[newest].ids += InsertsInStep();
+    const int64_t samples = std::min(kFillLines, lines_.lines());
+    const uint64_t step = ~uint64_t{0} / static_cast<uint64_t>(samples);
+    std::array<int64_t, Lines::kColumns> occupied{};
+    for (int64_t i = 0; i < samples; ++i) {
+      const auto line = lines_.OccupancyAt(static_cast<uint64_t>(i) * step + step / 2);
+      for (size_t column = 0; column < line.size(); ++column) occupied[column] += line[column];
+    }
+    auto column = static_cast<size_t>(budget_.future_column());
+    for (GenerationStatus& generation : status->generations) {
+      generation.fill = static_cast<double>(occupied[column]) / static_cast<double>(samples * Lines::kCells);
+      column = (column + Lines::kColumns - 1) % Lines::kColumns;
+    }
   }
 
   void EstimateFpp(FilterStatus* status) const {

@@ -120,6 +120,18 @@ class SlicedLines {
     return ended;
   }
 
+  // For a snapshot: how far the pass has come, and a pass that was just begun taken as far as another had
+  // come (false if there is no such place).
+  int64_t position() const { return static_cast<int64_t>(pass_ == Pass::kSweep ? swept_ : small_); }
+  bool SkipTo(int64_t position) {
+    const auto to = static_cast<uint64_t>(position);
+    if (to > (pass_ == Pass::kSweep ? large_lines_ : large_lines_ / 2)) return false;
+    (pass_ == Pass::kSweep ? swept_ : small_) = to;
+    return true;
+  }
+  // The columns that it clears.
+  Cell clearing() const { return static_cast<Cell>(~keep_); }
+
   // A sweep that was begun need not be finished: the next pass clears the same columns.
   void AbandonSweep() { pass_ = Pass::kNone; }
 

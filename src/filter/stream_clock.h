@@ -39,6 +39,8 @@ class StreamClock {
 
   bool started() const { return now_ms_ != kNoStreamTime; }
   int64_t now_ms() const { return now_ms_; }
+  // The first time that was seen; kNoStreamTime if none was.
+  int64_t first_ms() const { return first_ms_; }
   int64_t interval_ms() const { return interval_ms_; }
 
   // When the current interval ends, exclusive; the last of all times if that is later.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "lethe/event.h"
 #include "lethe/filter.h"
@@ -13,6 +14,11 @@
 #include "src/filter/ordered_id_set.h"
 
 namespace lethe {
+
+class FieldReader;
+class FieldWriter;
+class SnapshotReader;
+class SnapshotWriter;
 
 // Follows one filter and remembers exactly which of the audited ids were seen, when, with which payload, and
 // whether they were passed; compares every verdict on such an id with that. It is told of all that happens to
@@ -61,6 +67,18 @@ class Audit {
 
   AuditStatus Status() const;
 
+  // For a snapshot: what it knows besides the ids, and then the ids. Only a new audit can be restored. Memory
+  // is taken with the ids, which come after the filter has its own; where the budget has no room for them,
+  // the share is halved. False, or DataLoss, if that is not what an audit has saved.
+  struct SavedIds {
+    int64_t places = 0;
+    int64_t capacity = 0;
+  };
+  void Save(FieldWriter* fields) const;
+  bool Restore(FieldReader* fields, SavedIds* ids);
+  absl::Status SaveIds(SnapshotWriter* writer) const;
+  absl::Status RestoreIds(const SavedIds& ids, SnapshotReader* reader);
+
  private:
   // The counts of AuditStatus.
   struct Counts {
@@ -79,6 +97,10 @@ class Audit {
     bool passed : 1 = false;
   };
 
+  template <typename Self, typename Fields>
+  static void Transfer(Self& self, SavedIds& ids, Fields& fields);
+  void TakeAsMuchAs(int64_t capacity);
+  bool RestoreId(const Seen& seen, bool forgotten);
   static Seen See(const TimedId& timed, bool passed, absl::string_view payload);
   // Counts an event by what is known of its id (or null). True if it is to be remembered.
   bool Count(const Seen* before, const Seen& event, Counts* counts);

@@ -23,8 +23,15 @@ void ForEachChunk(size_t events, Visit visit) {
 
 }  // namespace
 
-Partition::Impl::Impl(std::string name_of, uint64_t seed, std::vector<std::unique_ptr<Shard>> parts)
-    : name(std::move(name_of)), hash_seed(seed), shards(std::move(parts)) {}
+Partition::Impl::Impl(std::string name_of, uint64_t seed, const StageOptions& options,
+                      std::vector<std::unique_ptr<Shard>> parts)
+    : name(std::move(name_of)),
+      hash_seed(seed),
+      engine(options.engine),
+      adaptation(options.adaptation),
+      horizon(options.horizon),
+      target_fpp(options.target_fpp),
+      shards(std::move(parts)) {}
 
 bool Partition::Impl::Stamp(Batch* batch) {
   const std::lock_guard lock(clock_mutex);

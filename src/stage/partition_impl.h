@@ -27,7 +27,8 @@ class Batch;
 // Invariant: pending sets are empty while no transaction is open.
 struct Partition::Impl {
   // Shards are a power of two, at most 256.
-  Impl(std::string name_of, uint64_t seed, std::vector<std::unique_ptr<Shard>> parts);
+  Impl(std::string name_of, uint64_t seed, const StageOptions& options,
+       std::vector<std::unique_ptr<Shard>> parts);
 
   void Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts);
   absl::Status Replay(absl::Span<const Event> events);
@@ -45,6 +46,11 @@ struct Partition::Impl {
 
   const std::string name;
   const uint64_t hash_seed;
+  // What a snapshot must agree in.
+  const Engine engine;
+  const Adaptation adaptation;
+  const absl::Duration horizon;
+  const double target_fpp;
   const std::vector<std::unique_ptr<Shard>> shards;
 
   mutable std::mutex clock_mutex;  // guards what follows

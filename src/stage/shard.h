@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "lethe/event.h"
 #include "lethe/filter.h"
@@ -18,6 +19,9 @@
 #include "src/stage/batch.h"
 
 namespace lethe {
+
+class SnapshotReader;
+class SnapshotWriter;
 
 // What one shard says of itself; in the words of PartitionStatus.
 struct ShardStatus {
@@ -52,10 +56,16 @@ class Shard {
   void Abort();
   void AdvanceTo(int64_t stream_time_ms);
 
+  // Its section of a snapshot (src/snapshot/snapshot_format.h); Restore into a new shard only.
+  absl::Status Save(int index, SnapshotWriter* writer) const;
+  absl::Status Restore(int index, SnapshotReader* reader);
+
   int64_t pending_bytes() const;
   ShardStatus Status() const;
 
  private:
+  template <typename Self, typename Fields>
+  static void TransferCounts(Self& self, Fields& fields);
   void EndTransaction();
 
   mutable std::mutex mutex_;  // guards all that follows

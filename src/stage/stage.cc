@@ -38,6 +38,10 @@ DedupStage::DedupStage(const StageOptions& options, uint64_t hash_seed, FilterFa
 DedupStage::~DedupStage() = default;
 
 absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view name) {
+  return Open(name, hash_seed_);
+}
+
+absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view name, uint64_t hash_seed) {
   const FilterOptions filter_options{.horizon = options_.horizon,
                                      .target_fpp = options_.target_fpp,
                                      .memory = &memory_,
@@ -54,8 +58,8 @@ absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view na
     }
     shards.push_back(std::make_unique<Shard>(*std::move(filter), options_, &memory_));
   }
-  return std::unique_ptr<Partition>(
-      new Partition(std::make_unique<Partition::Impl>(std::string{name}, hash_seed_, std::move(shards))));
+  return std::unique_ptr<Partition>(new Partition(
+      std::make_unique<Partition::Impl>(std::string{name}, hash_seed, options_, std::move(shards))));
 }
 
 }  // namespace lethe

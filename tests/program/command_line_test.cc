@@ -25,6 +25,7 @@ class CommandLineTest : public testing::Test {
     filter_.reset();
     demo_.reset();
     plan_.reset();
+    inspect_.reset();
     return RunCommandLine(args, commands_, out_, err_);
   }
   int RunWith(std::vector<std::string> more) {
@@ -33,26 +34,28 @@ class CommandLineTest : public testing::Test {
     args.insert(args.end(), more.begin(), more.end());
     return Run(args);
   }
-  bool NothingRan() const { return !run_ && !filter_ && !demo_ && !plan_; }
+  bool NothingRan() const { return !run_ && !filter_ && !demo_ && !plan_ && !inspect_; }
 
   std::ostringstream out_, err_;
   std::optional<RunConfig> run_;
   std::optional<FilterCommandOptions> filter_;
   std::optional<DemoOptions> demo_;
   std::optional<PlanCommandOptions> plan_;
+  std::optional<InspectCommandOptions> inspect_;
   Commands commands_ = {
       [this](const RunConfig& config) { return run_ = config, 17; },
       [this](const FilterCommandOptions& options) { return filter_ = options, 18; },
       [this](const DemoOptions& options) { return demo_ = options, 19; },
       [this](const PlanCommandOptions& options) { return plan_ = options, 20; },
+      [this](const InspectCommandOptions& options) { return inspect_ = options, 21; },
   };
 };
 
 TEST_F(CommandLineTest, HelpListsCommandsAndExitCodes) {
   EXPECT_EQ(Run({"--help"}), kExitOk);
   EXPECT_EQ(err_.str(), "");
-  for (const char* text :
-       {"run ", "filter ", "demo ", "plan ", "--version", "Exit codes: 0 ", "1 it failed", "2 the command"}) {
+  for (const char* text : {"run ", "filter ", "demo ", "plan ", "inspect ", "--version", "Exit codes: 0 ",
+                           "1 it failed", "2 the command"}) {
     EXPECT_TRUE(absl::StrContains(out_.str(), text)) << text << " is not in\n" << out_.str();
   }
 }
@@ -65,7 +68,7 @@ TEST_F(CommandLineTest, WhatIsNotThereIsNotListed) {
 }
 
 TEST_F(CommandLineTest, EachCommandHasHelpWithAnExample) {
-  for (const std::string command : {"run", "filter", "demo", "plan"}) {
+  for (const std::string command : {"run", "filter", "demo", "plan", "inspect"}) {
     EXPECT_EQ(Run({command, "--help"}), kExitOk);
     EXPECT_TRUE(absl::StrContains(out_.str(), "Example:")) << out_.str();
     EXPECT_TRUE(absl::StrContains(out_.str(), absl::StrCat("lethe ", command, " --"))) << out_.str();
@@ -132,6 +135,12 @@ TEST_F(CommandLineTest, CommandsGetWhatWasAskedForAndGiveTheExitCode) {
   EXPECT_EQ(plan_->request.memory_bytes, 64 << 20);
   EXPECT_EQ(plan_->request.rate, std::nullopt);
   EXPECT_EQ(plan_->output, PlanCommandOptions::Output::kText);
+  EXPECT_EQ(Run({"inspect", "--output", "json", "a.snapshot"}), 21);
+  ASSERT_TRUE(inspect_.has_value());
+  EXPECT_EQ(inspect_->path, "a.snapshot");
+  EXPECT_EQ(inspect_->output, InspectCommandOptions::Output::kJson);
+  EXPECT_EQ(Run({"inspect", "b.snapshot"}), 21);
+  EXPECT_EQ(inspect_->output, InspectCommandOptions::Output::kText);
 }
 
 TEST_F(CommandLineTest, ReadsTheFileAndLetsFlagsWin) {
@@ -175,6 +184,12 @@ TEST_F(CommandLineTest, WrongUseIsSaidAndRunsNothing) {
       {{"plan", "--rate", "-1"},
        "lethe plan: --rate: \"-1\" is not valid: expected a number above 0, such as 20000"},
       {{"plan", "--output", "xml"}, "lethe plan: --output: \"xml\" is not valid: expected text or json"},
+      {{"inspect"}, "lethe inspect: missing SNAPSHOT, for example orders-0.snapshot"},
+      {{"inspect", "a", "b"},
+       "lethe inspect: an argument belongs to no flag; a value follows its flag, and one with spaces needs "
+       "quotes"},
+      {{"inspect", "--output", "xml", "a"},
+       "lethe inspect: --output: \"xml\" is not valid: expected text or json"},
       {{"demo", "--serve=yes"}, "lethe demo: serve was given a disallowed flag override"},
   };
   for (const auto& [args, error] : cases) {

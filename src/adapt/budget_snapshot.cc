@@ -1,0 +1,105 @@
+// The budget in a snapshot. The field list below is the format.
+#include <algorithm>
+#include <iterator>
+
+#include "src/adapt/budget.h"
+#include "src/adapt/step_reasons.h"
+#include "src/snapshot/fields.h"
+
+namespace lethe {
+namespace {
+
+constexpr int64_t kMostLines = int64_t{1} << 40;
+constexpr double kMostLoad = 1e12;
+constexpr int kKinds = static_cast<int>(AdaptationStep::Kind::kExceedFpp);
+
+// A list that may not be longer than what was reserved for it: its length, then its elements.
+template <typename List, typename Fields, typename Element>
+void TransferList(List& list, size_t most, Fields& fields, Element element) {
+  size_t size = list.size();
+  fields.Int(size, 0, static_cast<int64_t>(most));
+  if constexpr (!std::is_const_v<List>) list.resize(fields.ok() ? size : 0);
+  for (auto& each : list) element(each);
+}
+
+template <typename Step, typename Fields>
+void TransferStep(Step& step, Fields& fields) {
+  fields.Int(step.kind, 0, kKinds);
+  fields.Time(step.stream_time_ms);
+  fields.Count(step.bits_per_generation);
+  auto reason = std::find(std::begin(kStepReasons), std::end(kStepReasons), step.reason) - kStepReasons;
+  if (reason == std::ssize(kStepReasons)) reason = 0;
+  fields.Int(reason, 0, std::ssize(kStepReasons) - 1);
+  if constexpr (!std::is_const_v<Step>) step.reason = kStepReasons[reason];
+}
+
+}  // namespace
+
+template <typename Self, typename Fields>
+void Budget::Transfer(Self& self, Fields& fields) {
+  fields.Int(self.options_.lines, 1, kMostLines);
+  fields.Int(self.level_, 0, kMaxLevels - 1);
+  for (auto& interval : self.ring_) {
+    for (auto& ids : interval.ids_at) fields.Count(ids);
+    fields.Count(interval.ids);
+    fields.Time(interval.start_ms);
+    fields.Time(interval.end_ms);
+  }
+  fields.Int(self.oldest_, 1, kMostSnapshotCount);
+  fields.Int(self.current_, 1, kMostSnapshotCount);
+  const auto columns = static_cast<size_t>(self.options_.columns);
+  TransferList(self.loads_at_refresh_, columns, fields,
+               [&](auto& load) { fields.Float(load, 0, kMostLoad); });
+  fields.Int(self.dirty_, 0, self.options_.columns);
+  fields.Time(self.first_ms_);
+  fields.Time(self.now_ms_);
+  fields.Float(self.load_, 0, kMostLoad);
+  Arrivals::Transfer(self.arrivals_, fields);
+  TransferList(self.expected_, columns, fields, [&](auto& ids) { fields.Float(ids, 0, 1e30); });
+  fields.Count(self.inserts_since_forecast_);
+  fields.Int(self.unfold_wanted_, 0, 1);
+  fields.Int(self.fold_wanted_, 0, 1);
+  fields.Float(self.interval_cap_, 0, kMostLoad);
+  fields.Int(self.limit_hit_in_interval_, 0, 1);
+  fields.Int(self.growth_refused_, 0, 1);
+  fields.Int(self.pass_, 0, static_cast<int>(Pass::kFold));
+  fields.Int(self.dirty_in_pass_, 0, self.options_.columns);
+  fields.Count(self.refreshes_);
+  fields.Count(self.limit_hits_);
+  TransferList(self.steps_, kSteps, fields, [&](auto& step) { TransferStep(step, fields); });
+  fields.Int(self.next_step_, 0, kSteps - 1);
+}
+
+void Budget::Save(FieldWriter* fields) const { Transfer(*this, *fields); }
+
+bool Budget::Restore(int64_t now_ms, FieldReader* fields) {
+  Transfer(*this, *fields);
+  if (!fields->ok() || !IsSound() || now_ms_ > now_ms) return false;
+  lines_ = options_.lines << level_;
+  SetNextEvent();
+  return true;
+}
+
+// What the rest relies on, however the books came about.
+bool Budget::IsSound() const {
+  // Time has begun, or it has not; kNoStreamTime is the lowest of all times.
+  if ((first_ms_ == kNoStreamTime) != (now_ms_ == kNoStreamTime) || first_ms_ > now_ms_) return false;
+  const auto is_timed = [](const Interval& interval) { return interval.start_ms != kNoStreamTime; };
+  for (const Interval& interval : ring_) {
+    if (is_timed(interval) != (interval.end_ms != kNoStreamTime)) return false;
+    if (interval.start_ms > interval.end_ms || interval.end_ms > now_ms_) return false;
+  }
+  if (oldest_ > current_ || current_ - oldest_ > options_.columns) return false;
+  for (int64_t i = oldest_; i <= current_; ++i) {
+    const bool must_be = now_ms_ != kNoStreamTime && (i < current_ || At(i).ids > 0);
+    if (must_be && !is_timed(At(i))) return false;
+  }
+  if (clean_columns() < 0 || options_.lines > kMostLines >> level_) return false;
+  if (pass_ != Pass::kNone && dirty_in_pass_ > dirty_) return false;
+  const bool unfolds = pass_ == Pass::kUnfold || unfold_wanted_;
+  if (unfolds && level_ + 1 >= kMaxLevels) return false;
+  if (fold_wanted_ && level_ == 0) return false;
+  return next_step_ < std::max<size_t>(1, steps_.size());
+}
+
+}  // namespace lethe

@@ -1,0 +1,23 @@
+// Why a filter adapts itself: the texts of AdaptationStep::reason, for people.
+#ifndef LETHE_SRC_ADAPT_STEP_REASONS_H_
+#define LETHE_SRC_ADAPT_STEP_REASONS_H_
+
+#include "absl/strings/string_view.h"
+
+namespace lethe {
+
+inline constexpr absl::string_view kFull = "the interval has reached its load";
+inline constexpr absl::string_view kOld = "the interval has lasted a quarter of the horizon";
+inline constexpr absl::string_view kShortOfColumns = "columns would run short before the next expire";
+inline constexpr absl::string_view kHalfIsEnough = "half the lines are enough, with a margin";
+inline constexpr absl::string_view kNoRoomToGrow = "the memory limit leaves no room to grow";
+inline constexpr absl::string_view kOverloaded = "at the memory limit intervals take more than their load";
+inline constexpr absl::string_view kGivenUp = "at the memory limit the oldest interval was given up";
+
+// A snapshot holds a reason's place in this list: append to it only.
+inline constexpr absl::string_view kStepReasons[] = {
+    kFull, kOld, kShortOfColumns, kHalfIsEnough, kNoRoomToGrow, kOverloaded, kGivenUp};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_ADAPT_STEP_REASONS_H_

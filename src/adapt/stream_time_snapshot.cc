@@ -1,0 +1,28 @@
+// Stream time in a snapshot: 1 + 101 + 2 fields.
+#include <algorithm>
+
+#include "src/adapt/stream_time.h"
+#include "src/snapshot/fields.h"
+
+namespace lethe {
+
+template <typename Self, typename Fields>
+void StreamTime::Transfer(Self& self, Fields& fields) {
+  fields.Time(self.now_ms_);
+  for (auto& timestamp : self.ring_) fields.Time(timestamp);
+  fields.Int(self.next_, 0, kWindow - 1);
+  fields.Int(self.full_, 0, 1);
+}
+
+void StreamTime::Save(FieldWriter* fields) const { Transfer(*this, *fields); }
+
+bool StreamTime::Restore(FieldReader* fields) {
+  Transfer(*this, *fields);
+  if (full_) {
+    sorted_ = ring_;
+    std::sort(sorted_.begin(), sorted_.end());
+  }
+  return fields->ok();
+}
+
+}  // namespace lethe

@@ -1,0 +1,23 @@
+// What a filter says of snapshots unless it overrides it.
+#include "absl/status/status.h"
+#include "lethe/filter.h"
+
+namespace lethe {
+namespace {
+
+absl::Status NotForThisEngine() {
+  return absl::UnimplementedError(
+      "this engine has no snapshots; `sliced` has, and `published` of a fixed size. Let the filter be "
+      "rebuilt "
+      "from its log");
+}
+
+}  // namespace
+
+absl::StatusOr<FilterImage> Filter::Image() const { return NotForThisEngine(); }
+
+absl::StatusOr<std::vector<absl::Span<char>>> Filter::Restore(absl::string_view, int64_t) {
+  return NotForThisEngine();
+}
+
+}  // namespace lethe

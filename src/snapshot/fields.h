@@ -1,0 +1,129 @@
+// The books of a snapshot: a sequence of fields of eight bytes, little-endian.
+#ifndef LETHE_SRC_SNAPSHOT_FIELDS_H_
+#define LETHE_SRC_SNAPSHOT_FIELDS_H_
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "lethe/filter.h"
+
+namespace lethe {
+
+static_assert(std::endian::native == std::endian::little, "snapshots hold memory as it is, little-endian");
+
+// Stream times that a snapshot may hold lie within this on either side of 1970; or there is none.
+inline constexpr int64_t kFarthestSnapshotMs = int64_t{1} << 61;
+// No count comes near this, and sums of a few thousand of them do not overflow.
+inline constexpr int64_t kMostSnapshotCount = int64_t{1} << 48;
+
+// What is written and read is told once, by a function that takes either of these two and calls the same
+// methods of it in the same order. A field is
+//   Int     an integer, enum or bool, two's complement, within bounds
+//   Count   an integer from 0 to kMostSnapshotCount
+//   Time    a stream time in milliseconds since 1970, or kNoStreamTime
+//   Float   an IEEE double, within bounds
+//   Word    any 64 bits
+//   Text    its length, then its bytes, filled up with zeros to a multiple of eight
+// A value out of its bounds makes ok() false for good, on writing too: a snapshot that could not be read
+// again must not replace one that can. Thread safety: none.
+class FieldWriter {
+ public:
+  template <typename T>
+  void Int(const T& field, int64_t least, int64_t most) {
+    const auto value = static_cast<int64_t>(field);
+    ok_ = ok_ && value >= least && value <= most;
+    Put(&value);
+  }
+  template <typename T>
+  void Count(const T& field) {
+    Int(field, 0, kMostSnapshotCount);
+  }
+  void Time(const int64_t& field) {
+    Int(field, field == kNoStreamTime ? kNoStreamTime : -kFarthestSnapshotMs, kFarthestSnapshotMs);
+  }
+  void Float(const double& field, double least, double most) {
+    ok_ = ok_ && field >= least && field <= most;
+    Put(&field);
+  }
+  void Word(const uint64_t& field) { Put(&field); }
+  void Text(const std::string& field, size_t most) {
+    Int(field.size(), 0, static_cast<int64_t>(most));
+    bytes_ += field;
+    bytes_.append((8 - field.size() % 8) % 8, '\0');
+  }
+
+  bool ok() const { return ok_; }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  void Put(const void* eight) { bytes_.append(static_cast<const char*>(eight), 8); }
+
+  std::string bytes_;
+  bool ok_ = true;
+};
+
+// Fields that are out of bounds, or behind the end, are left as they were.
+class FieldReader {
+ public:
+  explicit FieldReader(absl::string_view bytes) : bytes_(bytes) {}
+
+  template <typename T>
+  void Int(T& field, int64_t least, int64_t most) {
+    int64_t value = 0;
+    Get(&value);
+    ok_ = ok_ && value >= least && value <= most;
+    if (ok_) field = static_cast<T>(value);
+  }
+  template <typename T>
+  void Count(T& field) {
+    Int(field, 0, kMostSnapshotCount);
+  }
+  void Time(int64_t& field) {
+    int64_t value = 0;
+    Get(&value);
+    ok_ = ok_ && (value == kNoStreamTime || (value >= -kFarthestSnapshotMs && value <= kFarthestSnapshotMs));
+    if (ok_) field = value;
+  }
+  void Float(double& field, double least, double most) {
+    double value = 0;
+    Get(&value);
+    ok_ = ok_ && value >= least && value <= most;  // not a number is neither
+    if (ok_) field = value;
+  }
+  void Word(uint64_t& field) {
+    uint64_t value = 0;
+    Get(&value);
+    if (ok_) field = value;
+  }
+  void Text(std::string& field, size_t most) {
+    size_t size = 0;
+    Int(size, 0, static_cast<int64_t>(most));
+    const size_t padded = (size + 7) / 8 * 8;
+    ok_ = ok_ && padded <= bytes_.size();
+    if (!ok_) return;
+    field = std::string(bytes_.substr(0, size));
+    bytes_.remove_prefix(padded);
+  }
+
+  bool ok() const { return ok_; }
+  // All was read, and nothing is left.
+  bool Ended() const { return ok_ && bytes_.empty(); }
+
+ private:
+  void Get(void* eight) {
+    ok_ = ok_ && bytes_.size() >= 8;
+    if (!ok_) return;
+    std::memcpy(eight, bytes_.data(), 8);
+    bytes_.remove_prefix(8);
+  }
+
+  absl::string_view bytes_;
+  bool ok_ = true;
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_SNAPSHOT_FIELDS_H_

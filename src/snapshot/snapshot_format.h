@@ -1,0 +1,75 @@
+// The format of a snapshot, version 1.
+//
+// A file is a sequence of pieces, each followed by its checksum (snapshot_file.h). A piece of books is a
+// sequence of fields of eight bytes (fields.h). In their order:
+//
+//   preamble    16 bytes. 0: "LETHESNP"; 8: the version, 4 bytes; 12: the header's bytes, 4 bytes. All
+//   little-
+//               endian. It is the same in every version, so that each can tell a later one from damage.
+//   header      books: SnapshotHeader::Transfer, then StreamTime (src/adapt/stream_time_snapshot.cc)
+//   for each shard
+//     shard     books, kShardBytes: its number, the bytes of what follows, its counts, and its audit
+//               (src/stage/shard_snapshot.cc, src/fpp/audit_snapshot.cc)
+//     books     of its filter (for `sliced` SlicedFbf::Transfer and src/adapt/budget_snapshot.cc, for
+//               `published` PublishedFbf::Transfer)
+//     memory    of its filter, in pieces of kPieceBytes: for `sliced` the lines as they are in memory (64
+//               bytes each, cells of 2 bytes); for `published` the generations' bits, by slot
+//     audit     its ids (src/fpp/audit_snapshot.cc)
+//   end         16 bytes: "LETHEEND"; the file's bytes, 8 bytes
+//
+// What is in memory is a function of the hash (HashId) and of the places that a layout gives an id: a change
+// of either, or of any of the field lists, needs another version.
+#ifndef LETHE_SRC_SNAPSHOT_SNAPSHOT_FORMAT_H_
+#define LETHE_SRC_SNAPSHOT_SNAPSHOT_FORMAT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "lethe/options.h"
+#include "lethe/snapshot.h"
+#include "src/adapt/stream_time.h"
+#include "src/snapshot/snapshot_file.h"
+
+namespace lethe {
+
+inline constexpr uint32_t kSnapshotVersion = 1;
+
+// The engines that have snapshots, by the names that stand in files: empty, or nullopt, for others. With its
+// paper's adaptation the published one has none.
+std::string SavedEngineName(Engine engine, Adaptation adaptation);
+std::optional<Engine> SavedEngine(absl::string_view name);
+
+struct SnapshotHeader {
+  uint32_t version = kSnapshotVersion;
+  std::string name = "";  // the partition's
+  SnapshotOrigin origin = {};
+  SnapshotPoint point = {};
+  std::string engine = "";  // its name
+  int shards = 1;
+  absl::Duration horizon = absl::ZeroDuration();
+  double target_fpp = 0;
+  uint64_t hash_seed = 0;
+  bool started = false;  // an event was seen, or the time set
+  StreamTime clock = {};
+
+  // InvalidArgument if a text is too long.
+  absl::Status Write(SnapshotWriter* writer) const;
+  // DataLoss, or FailedPrecondition for a later version.
+  static absl::StatusOr<SnapshotHeader> Read(SnapshotReader* reader);
+
+ private:
+  template <typename Self, typename Fields>
+  static void Transfer(Self& self, Fields& fields);
+};
+
+// The file's last piece, and nothing behind it.
+absl::Status WriteSnapshotEnd(SnapshotWriter* writer);
+absl::Status ReadSnapshotEnd(SnapshotReader* reader);
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_SNAPSHOT_SNAPSHOT_FORMAT_H_

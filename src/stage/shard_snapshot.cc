@@ -1,0 +1,91 @@
+// A shard in a snapshot: the field list below, those of its audit, and then what
+// src/snapshot/snapshot_format.h says.
+#include "absl/strings/str_cat.h"
+#include "src/snapshot/fields.h"
+#include "src/snapshot/snapshot_file.h"
+#include "src/stage/shard.h"
+
+namespace lethe {
+namespace {
+
+// Of the first piece; all of its fields are there always.
+constexpr size_t kShardBytes = (6 + 13) * 8;
+
+struct Sizes {
+  int index = 0;
+  int64_t books = 0;
+  int64_t memory = 0;
+};
+
+template <typename SizesLike, typename Fields>
+void TransferSizes(SizesLike& sizes, int shard, Fields& fields) {
+  fields.Int(sizes.index, shard, shard);
+  fields.Int(sizes.books, 0, FilterImage::kMostBytesOfBooks);
+  fields.Count(sizes.memory);
+}
+
+template <typename Spans>
+int64_t BytesOf(const Spans& memory) {
+  size_t bytes = 0;
+  for (const auto& span : memory) bytes += span.size();
+  return static_cast<int64_t>(bytes);
+}
+
+}  // namespace
+
+template <typename Self, typename Fields>
+void Shard::TransferCounts(Self& self, Fields& fields) {
+  fields.Count(self.unique_);
+  fields.Count(self.duplicates_);
+  fields.Count(self.replayed_);
+}
+
+absl::Status Shard::Save(int index, SnapshotWriter* writer) const {
+  const std::lock_guard lock(mutex_);
+  const absl::StatusOr<FilterImage> image = filter_->Image();
+  if (!image.ok()) return image.status();
+  const Sizes sizes = {index, static_cast<int64_t>(image->books.size()), BytesOf(image->memory)};
+  FieldWriter fields;
+  TransferSizes(sizes, index, fields);
+  TransferCounts(*this, fields);
+  audit_.Save(&fields);
+  if (!fields.ok()) return absl::InternalError(absl::StrCat("shard ", index, ": counts beyond all bounds"));
+  if (absl::Status status = writer->WritePiece(fields.bytes()); !status.ok()) return status;
+  if (absl::Status status = writer->WritePiece(image->books); !status.ok()) return status;
+  for (const absl::Span<const char> span : image->memory) {
+    if (absl::Status status = writer->WriteMemory(span); !status.ok()) return status;
+  }
+  return audit_.SaveIds(writer);
+}
+
+absl::Status Shard::Restore(int index, SnapshotReader* reader) {
+  const std::lock_guard lock(mutex_);
+  std::string piece(kShardBytes, '\0');
+  const std::string where = absl::StrCat("shard ", index);
+  if (absl::Status status = reader->ReadPiece(absl::MakeSpan(piece), where); !status.ok()) return status;
+  FieldReader fields(piece);
+  Sizes sizes;
+  Audit::SavedIds audited;
+  TransferSizes(sizes, index, fields);
+  TransferCounts(*this, fields);
+  if (!audit_.Restore(&fields, &audited) || !fields.Ended()) {
+    return reader->Damaged(absl::StrCat("says what cannot be of ", where));
+  }
+  if (sizes.books + sizes.memory > reader->remaining()) {
+    return reader->Damaged(absl::StrCat("is cut: it ends at byte ", reader->file_bytes(), ", in ", where));
+  }
+  std::string books(static_cast<size_t>(sizes.books), '\0');
+  const std::string in_books = absl::StrCat("books of ", where);
+  if (absl::Status status = reader->ReadPiece(absl::MakeSpan(books), in_books); !status.ok()) return status;
+  const absl::StatusOr<std::vector<absl::Span<char>>> memory = filter_->Restore(books, sizes.memory);
+  if (absl::IsDataLoss(memory.status())) return reader->Damaged(memory.status().message());
+  if (!memory.ok()) return reader->Annotate(memory.status());
+  if (BytesOf(*memory) != sizes.memory) return reader->Damaged("has another filter's memory");
+  const std::string in_memory = absl::StrCat("memory of ", where);
+  for (const absl::Span<char> span : *memory) {
+    if (absl::Status status = reader->ReadMemory(span, in_memory); !status.ok()) return status;
+  }
+  return audit_.RestoreIds(audited, reader);
+}
+
+}  // namespace lethe

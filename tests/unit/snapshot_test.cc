@@ -1,0 +1,624 @@
+// Snapshots: what is restored is what was saved, and nothing else is ever taken for it.
+#include "lethe/snapshot.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "lethe/stage.h"
+#include "tests/support/exact_filter.h"
+#include "tests/support/seed.h"
+#include "tests/support/snapshot_pieces.h"
+
+// A disk that fails to sync.
+static std::atomic<bool> sync_fails{false};
+extern "C" int fsync(int fd) {
+  if (sync_fails) {
+    errno = EIO;
+    return -1;
+  }
+  return static_cast<int>(syscall(SYS_fsync, fd));
+}
+
+namespace lethe {
+namespace {
+
+constexpr int64_t kStartMs = 1'700'000'000'000;
+const SnapshotOrigin kOrigin = {.topic = "orders", .partition = 3, .id_fingerprint = "f00"};
+
+std::string Text(const FilterStatus& s) {
+  std::string text = absl::StrCat(s.past_generations, " ", absl::FormatDuration(s.refresh_period), " ",
+                                  s.bits_per_generation, " ", s.bits_per_id, " ", s.ids, " ",
+                                  absl::FormatDuration(s.window), " ", s.fpp_modelled);
+  absl::StrAppend(&text, " ", s.fpp_estimated, " ", s.fpp_at_interval_end, " ", s.fpp_target, " ",
+                  s.memory_bytes, " ", s.refreshes, " ", s.limit_hits, "\n");
+  for (const AdaptationStep& step : s.steps) {
+    absl::StrAppend(&text, static_cast<int>(step.kind), " ", step.stream_time_ms, " ",
+                    step.bits_per_generation, " ", step.reason, "\n");
+  }
+  for (const GenerationStatus& g : s.generations) {
+    absl::StrAppend(&text, g.ids, " ", absl::FormatDuration(g.oldest), " ", absl::FormatDuration(g.newest),
+                    " ", g.fill, "\n");
+  }
+  return text;
+}
+
+std::string Text(const PartitionStatus& s) {
+  const AuditStatus& a = s.audit;
+  return absl::StrCat(
+      absl::FormatTime(s.stream_time), " ", s.unique, " ", s.duplicates, " ", s.replayed, " ", s.pending,
+      "\n", Text(s.filter), "\n", a.share, " ", a.events, " ", a.fresh, " ", a.false_drops, " ", a.copies,
+      " ",
+      absl::StrCat(a.missed, " ", a.compared, " ", a.payload_mismatches, " ", a.ids, " ", a.memory_bytes));
+}
+
+std::string Contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+void Put(const std::string& path, const std::string& contents) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << contents;
+}
+
+// A file without a disk, for tests that change it thousands of times.
+class MemoryFile {
+ public:
+  explicit MemoryFile(const std::string& contents) : fd_(memfd_create("snapshot", MFD_CLOEXEC)) {
+    EXPECT_GE(fd_, 0);
+    Put(contents);
+  }
+  ~MemoryFile() { close(fd_); }
+  std::string path() const { return absl::StrCat("/proc/self/fd/", fd_); }
+  void Put(const std::string& contents) const {
+    Cut(contents.size());
+    Change(0, contents);
+  }
+  void Cut(size_t size) const { EXPECT_EQ(ftruncate(fd_, static_cast<off_t>(size)), 0); }
+  void Change(size_t at, const std::string& bytes) const {
+    EXPECT_EQ(pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(at)),
+              static_cast<ssize_t>(bytes.size()));
+  }
+
+ private:
+  const int fd_;
+};
+
+std::unique_ptr<DedupStage> NewStage(const StageOptions& options) {
+  auto stage = DedupStage::Create(options);
+  EXPECT_TRUE(stage.ok()) << stage.status();
+  return *std::move(stage);
+}
+
+class SnapshotTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = std::filesystem::temp_directory_path() / "lethe-snapshot-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    path_ = folder_ + "/p.snapshot";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // A partition that has seen some events, saved to path_.
+  void SaveSmall() {
+    stage_ = NewStage(options_);
+    partition_ = *stage_->Open("orders-3");
+    for (int i = 0; i < 400; ++i) {
+      partition_->Judge(absl::StrCat("id", i % 300), absl::FromUnixMillis(kStartMs + i * 10));
+    }
+    ASSERT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
+  }
+
+  absl::Status Restored(const SnapshotOrigin& origin = kOrigin) { return Restored(options_, origin); }
+  absl::Status Restored(const StageOptions& options, const SnapshotOrigin& origin = kOrigin) {
+    const auto stage = NewStage(options);
+    const absl::Status status = stage->Restore("p", path_, origin).status();
+    EXPECT_EQ(stage->memory().used_bytes(), 0);
+    return status;
+  }
+
+  std::string folder_;
+  std::string path_;
+  StageOptions options_ = {.horizon = absl::Seconds(10),
+                           .target_fpp = 1e-3,
+                           .memory_limit_bytes = 1 << 20,
+                           .audit_share = 0.25,
+                           .hash_seed = 7};
+  const SnapshotPoint point_ = {.offset = 400, .end_offset = 401, .record_before = 0xfedcba9876543210};
+  std::unique_ptr<DedupStage> stage_;
+  std::unique_ptr<Partition> partition_;
+};
+
+struct Shape {
+  Engine engine;
+  int shards;
+  double target_fpp;
+  int64_t memory_limit_bytes;
+};
+
+class SnapshotTwinTest : public SnapshotTest, public testing::WithParamInterface<Shape> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, SnapshotTwinTest,
+    testing::Values(Shape{Engine::kSliced, 1, 1e-2, 64 << 20}, Shape{Engine::kSliced, 1, 1e-4, 64 << 20},
+                    Shape{Engine::kSliced, 4, 1e-6, 64 << 20}, Shape{Engine::kSliced, 1, 1e-8, 64 << 20},
+                    // At its limit.
+                    Shape{Engine::kSliced, 2, 1e-4, 192 << 10}, Shape{Engine::kPublished, 1, 1e-2, 8 << 20},
+                    Shape{Engine::kPublished, 4, 1e-3, 8 << 20}));
+
+// A stream whose rate goes up and down, so that filters grow, shrink and sweep. Every now and then one of two
+// partitions is replaced by what is restored from its snapshot, in another stage; nothing tells them apart.
+TEST_P(SnapshotTwinTest, NothingTellsTheRestoredFromTheSaved) {
+  std::mt19937_64 random(TestSeed());
+  options_.engine = GetParam().engine;
+  options_.shards = GetParam().shards;
+  options_.target_fpp = GetParam().target_fpp;
+  options_.memory_limit_bytes = GetParam().memory_limit_bytes;
+  const auto never_saved_in = NewStage(options_);
+  const auto never_saved = *never_saved_in->Open("twin");
+  std::vector<std::unique_ptr<DedupStage>> stages;
+  stages.push_back(NewStage(options_));
+  auto twin = *stages.back()->Open("twin");
+
+  int64_t now_us = kStartMs * 1000;
+  uint64_t next_id = 0;
+  std::vector<Event> events;
+  std::vector<Verdict> expected, got;
+  const std::string payloads[] = {"a", "b"};
+  for (int batch = 0; batch < 600; ++batch) {
+    const int phase = batch / 60 % 4;
+    const int64_t step_us = phase == 0 ? 2000 : phase == 1 ? 50 : phase == 2 ? 400 : 20000;
+    events.clear();
+    const size_t size = 1 + random() % 400;
+    for (size_t i = 0; i < size; ++i) {
+      now_us += static_cast<int64_t>(random() % static_cast<uint64_t>(2 * step_us));
+      const uint64_t id =
+          random() % 4 == 0 ? next_id - random() % std::min<uint64_t>(next_id + 1, 20000) : next_id++;
+      events.push_back({.id = never_saved->Hash(absl::StrCat(id)),
+                        .time = absl::FromUnixMicros(now_us),
+                        .payload = payloads[random() % 50 == 0]});
+    }
+    expected.assign(size, Verdict::kUnique);
+    got.assign(size, Verdict::kUnique);
+    never_saved->Judge(events, absl::MakeSpan(expected));
+    twin->Judge(events, absl::MakeSpan(got));
+    ASSERT_EQ(expected, got) << "batch " << batch;
+    if (random() % 4 != 0) continue;
+    ASSERT_TRUE(twin->Save(path_, kOrigin, point_).ok());
+    ASSERT_EQ(Text(twin->Status()), Text(never_saved->Status())) << "batch " << batch;
+    auto stage = NewStage(options_);
+    auto restored = stage->Restore("twin", path_, kOrigin);
+    ASSERT_TRUE(restored.ok()) << restored.status();
+    ASSERT_EQ(Text(restored->partition->Status()), Text(never_saved->Status())) << "batch " << batch;
+    ASSERT_EQ(stage->memory().used_bytes(), stages.back()->memory().used_bytes());
+    twin = std::move(restored->partition);
+    stages.back() = std::move(stage);
+  }
+  std::cout << "refreshes " << never_saved->Status().filter.refreshes << ", steps in the list "
+            << never_saved->Status().filter.steps.size() << ", bytes " << std::filesystem::file_size(path_)
+            << "\n";
+}
+
+// Before time begins, and with nothing in it.
+TEST_F(SnapshotTest, AnEmptyPartition) {
+  for (const Engine engine : {Engine::kSliced, Engine::kPublished}) {
+    options_.engine = engine;
+    stage_ = NewStage(options_);
+    partition_ = *stage_->Open("p");
+    ASSERT_TRUE(partition_->Save(path_, {}, {}).ok());
+    auto restored = stage_->Restore("q", path_, {});
+    ASSERT_TRUE(restored.ok()) << restored.status();
+    EXPECT_EQ(restored->partition->Status().name, "q");
+    EXPECT_EQ(restored->partition->stream_time(), absl::InfinitePast());
+    // As new: time may be set still.
+    EXPECT_TRUE(restored->partition->StartAt(absl::FromUnixMillis(kStartMs)).ok());
+    EXPECT_EQ(restored->partition->Judge("a", absl::InfinitePast()), Verdict::kUnique);
+    EXPECT_EQ(restored->partition->Judge("a", absl::InfinitePast()), Verdict::kDuplicate);
+    ASSERT_TRUE(restored->partition->Save(path_, {}, {}).ok());
+    auto again = stage_->Restore("r", path_, {});
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(again->partition->StartAt(absl::Now()).code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(again->partition->Judge("a", absl::InfinitePast()), Verdict::kDuplicate);
+    EXPECT_EQ(again->partition->Judge("b", absl::InfinitePast()), Verdict::kUnique);
+    partition_.reset();
+  }
+}
+
+TEST_F(SnapshotTest, TheSeedAndThePointComeBack) {
+  SaveSmall();
+  options_.hash_seed = 8;
+  const auto other = NewStage(options_);
+  const auto restored = other->Restore("p", path_, kOrigin);
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  EXPECT_EQ(restored->partition->Hash("x"), partition_->Hash("x"));
+  EXPECT_EQ(restored->partition->Judge("id7", absl::InfinitePast()), Verdict::kDuplicate);
+  EXPECT_EQ(restored->point.offset, 400);
+  EXPECT_EQ(restored->point.end_offset, 401);
+  EXPECT_EQ(restored->point.record_before, 0xfedcba9876543210);
+}
+
+TEST_F(SnapshotTest, OnlyItsOwnerCanReadIt) {
+  SaveSmall();
+  struct stat about;
+  ASSERT_EQ(stat(path_.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 07777, 0600u);
+}
+
+TEST_F(SnapshotTest, EveryFlippedBitIsFound) {
+  SaveSmall();
+  const std::string good = Contents(path_);
+  ASSERT_LT(good.size(), 64u << 10);
+  const MemoryFile file(good);
+  const auto stage = NewStage(options_);
+  for (size_t i = 0; i < good.size(); ++i) {
+    // All bits of what says where things are; of the rest, where nothing else tells bits apart, one.
+    const bool all = i < 400 || i + 48 > good.size();
+    for (size_t bit = all ? 0 : i % 8; bit < (all ? 8 : i % 8 + 1); ++bit) {
+      file.Change(i, {static_cast<char>(good[i] ^ (1 << bit))});
+      const absl::Status status = stage->Restore("p", file.path(), kOrigin).status();
+      ASSERT_EQ(status.code(), absl::StatusCode::kDataLoss) << "byte " << i << ": " << status;
+      ASSERT_TRUE(absl::StrContains(status.message(), file.path())) << status;
+      ASSERT_TRUE(absl::StrContains(status.message(), "is damaged in the ") ||
+                  absl::StrContains(status.message(), "is cut: "))
+          << status;
+    }
+    file.Change(i, {good[i]});
+  }
+  EXPECT_EQ(stage->memory().used_bytes(), 0);
+  EXPECT_TRUE(stage->Restore("p", file.path(), kOrigin).ok());
+}
+
+TEST_F(SnapshotTest, EveryCutIsFound) {
+  SaveSmall();
+  const std::string good = Contents(path_);
+  const MemoryFile file(good);
+  const auto stage = NewStage(options_);
+  for (size_t size = good.size(); size-- > 0;) {
+    file.Cut(size);
+    const absl::Status status = stage->Restore("p", file.path(), kOrigin).status();
+    ASSERT_EQ(status.code(), absl::StatusCode::kDataLoss) << size;
+    ASSERT_TRUE(absl::StrContains(status.message(), absl::StrCat("is cut: it ends at byte ", size)))
+        << status;
+  }
+}
+
+TEST_F(SnapshotTest, WhatIsTooMuchIsFound) {
+  SaveSmall();
+  const std::string good = Contents(path_);
+  Put(path_, good + '\0');
+  EXPECT_EQ(Restored().code(), absl::StatusCode::kDataLoss);
+  Put(path_, good + good);
+  EXPECT_EQ(Restored().code(), absl::StatusCode::kDataLoss);
+}
+
+// Two pieces of the same size, each whole, in each other's place.
+TEST_F(SnapshotTest, ExchangedPiecesAreFound) {
+  options_.memory_limit_bytes = 16 << 20;
+  stage_ = NewStage(options_);
+  partition_ = *stage_->Open("p");
+  for (int i = 0; i < 300'000; ++i)
+    partition_->Judge(absl::StrCat(i), absl::FromUnixMillis(kStartMs + i / 100));
+  ASSERT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
+  ASSERT_TRUE(Restored().ok());
+  std::string bad = Contents(path_);
+  const std::vector<std::string> pieces = PiecesOf(bad);
+  ASSERT_EQ(pieces[4].size(), kPieceBytes);
+  ASSERT_EQ(pieces[5].size(), kPieceBytes);
+  const auto first = static_cast<std::ptrdiff_t>(bad.find(pieces[4]));
+  const auto size = static_cast<std::ptrdiff_t>(kPieceBytes + kChecksumBytes);
+  std::swap_ranges(bad.begin() + first, bad.begin() + first + size, bad.begin() + first + size);
+  Put(path_, bad);
+  EXPECT_EQ(Restored().code(), absl::StatusCode::kDataLoss);
+}
+
+// Numbers that are not true, under checksums that are.
+TEST_F(SnapshotTest, LiesAreNotBelieved) {
+  SaveSmall();
+  const std::vector<std::string> good = PiecesOf(Contents(path_));
+  ASSERT_EQ(Sealed(good), Contents(path_));
+  const int64_t lies[] = {-1,        0,        1, 2, 3, 255, 1 << 20, int64_t{1} << 40, int64_t{1} << 61,
+                          INT64_MAX, INT64_MIN};
+  const MemoryFile file("");
+  const auto stage = NewStage(options_);
+  int accepted = 0;
+  for (size_t piece = 0; piece < good.size(); ++piece) {
+    if (piece == 4) continue;  // bits, of which any may be
+    for (size_t at = 0; at + 8 <= good[piece].size(); at += 8) {
+      for (const int64_t lie : lies) {
+        std::vector<std::string> bad = good;
+        std::memcpy(&bad[piece][at], &lie, 8);
+        file.Put(Sealed(bad));
+        absl::StatusOr<RestoredPartition> restored = stage->Restore("p", file.path(), kOrigin);
+        if (!restored.ok()) continue;
+        ++accepted;
+        // What it says may be wrong, but it works.
+        for (int i = 0; i < 300; ++i) {
+          restored->partition->Judge(absl::StrCat(i), absl::FromUnixMillis(kStartMs + i * 100));
+        }
+        restored->partition->Status();
+      }
+    }
+  }
+  EXPECT_GT(accepted, 0);
+  EXPECT_EQ(stage->memory().used_bytes(), 0);
+}
+
+TEST_F(SnapshotTest, OfAnotherConfiguration) {
+  SaveSmall();
+  const auto refused = [&](const absl::Status& status, absl::string_view what) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), what)) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), path_)) << status;
+  };
+  SnapshotOrigin origin = kOrigin;
+  origin.topic = "payments";
+  refused(Restored(origin), "its topic is orders, and not payments");
+  origin = kOrigin;
+  origin.partition = 4;
+  refused(Restored(origin), "its partition is 3, and not 4");
+  origin = kOrigin;
+  origin.id_fingerprint = "f01";
+  refused(Restored(origin), "its id configuration's fingerprint is f00, and not f01");
+  StageOptions options = options_;
+  options.horizon = absl::Seconds(11);
+  refused(Restored(options), "its horizon is 10s, and not 11s");
+  options = options_;
+  options.target_fpp = 1e-4;
+  refused(Restored(options), "its target is 0.001, and not 0.0001");
+  options = options_;
+  options.shards = 2;
+  refused(Restored(options), "its number of shards is 1, and not 2");
+  options = options_;
+  options.engine = Engine::kPublished;
+  refused(Restored(options), "its engine is sliced, and not published");
+}
+
+TEST_F(SnapshotTest, OfALaterVersion) {
+  SaveSmall();
+  std::vector<std::string> pieces = PiecesOf(Contents(path_));
+  pieces[0][8] = 2;
+  Put(path_, Sealed(pieces));
+  const absl::Status status = Restored();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(absl::StrContains(status.message(), "has the format version 2")) << status;
+}
+
+TEST_F(SnapshotTest, OfNoSnapshot) {
+  EXPECT_EQ(Restored().code(), absl::StatusCode::kNotFound);
+  Put(path_, "");
+  EXPECT_EQ(Restored().code(), absl::StatusCode::kDataLoss);
+  Put(path_, std::string(1000, 'x'));
+  EXPECT_EQ(Restored().code(), absl::StatusCode::kDataLoss);
+  Put(path_, Sealed({std::string(16, 'x')}));
+  EXPECT_TRUE(absl::StrContains(Restored().message(), "is no snapshot of lethe's")) << Restored();
+  path_ = folder_;
+  EXPECT_EQ(Restored().code(), absl::StatusCode::kInvalidArgument);
+  path_ = folder_ + "/pipe";
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_EQ(Restored().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// A filter grew to what another limit has no room for.
+TEST_F(SnapshotTest, MemoryIsTakenFromTheBudgetFirst) {
+  for (const Engine engine : {Engine::kSliced, Engine::kPublished}) {
+    options_.engine = engine;
+    options_.memory_limit_bytes = 64 << 20;
+    stage_ = NewStage(options_);
+    partition_ = *stage_->Open("p");
+    for (int i = 0; i < 300'000; ++i) {
+      partition_->Judge(absl::StrCat(i), absl::FromUnixMillis(kStartMs + i / 100));
+    }
+    ASSERT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
+    options_.memory_limit_bytes = 512 << 10;
+    const absl::Status status = Restored();
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), path_)) << status;
+    partition_.reset();
+  }
+}
+
+// The audit is not worth a restore: what it has no room for is no longer audited.
+TEST_F(SnapshotTest, AnAuditThatDoesNotFitIsHalved) {
+  options_.audit_share = 1;
+  options_.memory_limit_bytes = 8 << 20;
+  SaveSmall();
+  for (int i = 0; i < 20'000; ++i) partition_->Judge(absl::StrCat(i), absl::FromUnixMillis(kStartMs));
+  ASSERT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
+  const PartitionStatus saved = partition_->Status();
+  EXPECT_EQ(saved.audit.share, 1);
+  options_.memory_limit_bytes = saved.filter.memory_bytes + (1 << 19);
+  const auto stage = NewStage(options_);
+  const auto restored = stage->Restore("p", path_, kOrigin);
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  const PartitionStatus status = restored->partition->Status();
+  EXPECT_LT(status.audit.share, 1);
+  EXPECT_GT(status.audit.ids, 0);
+  EXPECT_EQ(status.audit.fresh, saved.audit.fresh);
+  EXPECT_EQ(Text(status.filter), Text(saved.filter));
+}
+
+TEST_F(SnapshotTest, TheSmallerShareIsAudited) {
+  SaveSmall();
+  const AuditStatus saved = partition_->Status().audit;
+  ASSERT_GT(saved.ids, 0);
+  for (const double share : {0.0, 0.125, 0.25, 1.0}) {
+    options_.audit_share = share;
+    const auto stage = NewStage(options_);
+    const auto restored = stage->Restore("p", path_, kOrigin);
+    ASSERT_TRUE(restored.ok());
+    EXPECT_EQ(restored->partition->Status().audit.share, std::min(share, 0.25));
+    for (int i = 0; i < 300; ++i) restored->partition->Judge(absl::StrCat("id", i), absl::InfinitePast());
+    EXPECT_EQ(restored->partition->Status().audit.false_drops, 0);
+  }
+}
+
+TEST_F(SnapshotTest, NoTransactionMayBeOpen) {
+  SaveSmall();
+  const std::string before = Contents(path_);
+  {
+    const auto transaction = partition_->Begin();
+    ASSERT_TRUE(transaction.ok());
+    const absl::Status status = partition_->Save(path_, kOrigin, point_);
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_TRUE(absl::StrContains(status.message(), "orders-3")) << status;
+  }
+  EXPECT_EQ(Contents(path_), before);
+  EXPECT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
+  EXPECT_EQ(Contents(path_), before);
+}
+
+TEST_F(SnapshotTest, OtherEnginesSayThatTheyCannot) {
+  SaveSmall();
+  std::filesystem::rename(path_, path_ + ".sliced");
+  const auto stage = *DedupStage::Create(options_, ExactFilter::Factory());
+  auto partition = *stage->Open("p");
+  EXPECT_EQ(partition->Save(path_, kOrigin, point_).code(), absl::StatusCode::kUnimplemented);
+  EXPECT_FALSE(std::filesystem::exists(path_) || std::filesystem::exists(path_ + ".new"));
+  partition.reset();
+  EXPECT_EQ(stage->Restore("p", path_ + ".sliced", kOrigin).status().code(),
+            absl::StatusCode::kUnimplemented);
+}
+
+TEST_F(SnapshotTest, ThePapersAdaptationSaysThatItCannot) {
+  options_.engine = Engine::kPublished;
+  SaveSmall();
+  const std::string fixed = Contents(path_);
+  options_.adaptation = Adaptation::kPaper;
+  const auto stage = NewStage(options_);
+  const auto partition = *stage->Open("p");
+  partition->Judge("a", absl::FromUnixMillis(kStartMs));
+  for (const absl::Status& status :
+       {partition->Save(path_, kOrigin, point_), stage->Restore("q", path_, kOrigin).status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), "with the adaptation `paper`")) << status;
+  }
+  EXPECT_EQ(Contents(path_), fixed);
+}
+
+// Whatever fails, the old snapshot is there, and nothing else.
+class SnapshotFaultTest : public SnapshotTest {
+ protected:
+  void SetUp() override {
+    SnapshotTest::SetUp();
+    SaveSmall();
+    old_ = Contents(path_);
+    partition_->Judge("one more", absl::InfinitePast());
+  }
+  void ExpectOld() {
+    EXPECT_EQ(Contents(path_), old_);
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+    EXPECT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
+    EXPECT_NE(Contents(path_), old_);
+    EXPECT_TRUE(Restored().ok());
+  }
+  std::string old_;
+};
+
+TEST_F(SnapshotFaultTest, NoRoomAtAnyByte) {
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  for (rlim_t limit = 0; limit < old_.size(); limit += 1 + limit / 7) {
+    const rlimit small = {limit, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+    const absl::Status status = partition_->Save(path_, kOrigin, point_);
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+    ASSERT_FALSE(status.ok()) << limit;
+    ASSERT_TRUE(absl::StrContains(status.message(), absl::StrCat("writing at byte ", limit))) << status;
+  }
+  ExpectOld();
+}
+
+TEST_F(SnapshotFaultTest, ADiskThatDoesNotSync) {
+  sync_fails = true;
+  const absl::Status status = partition_->Save(path_, kOrigin, point_);
+  sync_fails = false;
+  EXPECT_TRUE(absl::StrContains(status.message(), "syncing it")) << status;
+  ExpectOld();
+}
+
+TEST_F(SnapshotFaultTest, WhatACrashLeftIsReplaced) {
+  Put(path_ + ".new", "half a snapshot");
+  ASSERT_EQ(chmod((path_ + ".new").c_str(), 0666), 0);
+  EXPECT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
+  EXPECT_TRUE(Restored().ok());
+  EXPECT_EQ(std::filesystem::status(path_).permissions(), std::filesystem::perms(0600));
+  EXPECT_FALSE(std::filesystem::exists(path_ + ".new"));
+}
+
+TEST_F(SnapshotFaultTest, NoPlaceForIt) {
+  EXPECT_EQ(partition_->Save(folder_ + "/no/p", kOrigin, point_).code(), absl::StatusCode::kNotFound);
+  std::filesystem::create_directory(folder_ + "/taken");
+  EXPECT_FALSE(partition_->Save(folder_ + "/taken", kOrigin, point_).ok());
+  std::filesystem::remove(folder_ + "/taken");
+  ExpectOld();
+}
+
+TEST_F(SnapshotFaultTest, TextsHaveAnEnd) {
+  SnapshotOrigin origin = kOrigin;
+  origin.topic = std::string(65'537, 'x');
+  EXPECT_EQ(partition_->Save(path_, origin, point_).code(), absl::StatusCode::kInvalidArgument);
+  ExpectOld();
+}
+
+TEST_F(SnapshotTest, InspectSaysWhatIsInIt) {
+  for (const Engine engine : {Engine::kSliced, Engine::kPublished}) {
+    options_.engine = engine;
+    options_.shards = 2;
+    options_.audit_share = 1;
+    SaveSmall();
+    const absl::StatusOr<SnapshotReport> report = InspectSnapshot(path_);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->format_version, 1);
+    EXPECT_EQ(report->file_bytes, static_cast<int64_t>(std::filesystem::file_size(path_)));
+    EXPECT_EQ(report->origin.topic, "orders");
+    EXPECT_EQ(report->point.offset, 400);
+    EXPECT_EQ(report->engine, engine == Engine::kSliced ? "sliced" : "published");
+    EXPECT_EQ(report->horizon, options_.horizon);
+    EXPECT_EQ(report->target_fpp, options_.target_fpp);
+    EXPECT_EQ(report->partition.name, "orders-3");
+    EXPECT_EQ(Text(report->partition), Text(partition_->Status()));
+    ASSERT_EQ(report->shards.size(), 2u);
+    for (const FilterStatus& shard : report->shards) {
+      ASSERT_EQ(static_cast<int>(shard.generations.size()), shard.past_generations + 2);
+      // The last tenth of events were copies; the generations that took the others hold each in two.
+      int64_t ids = 0;
+      for (const GenerationStatus& generation : shard.generations) {
+        ids += generation.ids;
+        EXPECT_EQ(generation.fill > 0, generation.ids > 0);
+        EXPECT_GE(generation.oldest, generation.newest);
+        EXPECT_LE(generation.oldest, absl::Seconds(4));
+      }
+      EXPECT_EQ(ids, 2 * shard.ids);
+    }
+    partition_.reset();
+    std::string bad = Contents(path_);
+    bad[bad.size() / 2] ^= 1;
+    Put(path_, bad);
+    EXPECT_EQ(InspectSnapshot(path_).status().code(), absl::StatusCode::kDataLoss);
+  }
+  EXPECT_EQ(InspectSnapshot(folder_ + "/none").status().code(), absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace lethe
