@@ -18,6 +18,7 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -485,6 +486,45 @@ TEST_F(SnapshotTest, NoTransactionMayBeOpen) {
   EXPECT_EQ(Contents(path_), before);
   EXPECT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
   EXPECT_EQ(Contents(path_), before);
+}
+
+// What was judged while the snapshot was written is replayed: from the offset at its start on.
+TEST_F(SnapshotTest, EventsMayBeJudgedMeanwhile) {
+  constexpr int kEvents = 60'000;
+  options_.shards = 4;
+  options_.target_fpp = 1e-9;
+  options_.memory_limit_bytes = 64 << 20;
+  stage_ = NewStage(options_);
+  partition_ = *stage_->Open("p");
+  const auto event = [&](int i) {
+    return Event{.id = partition_->Hash(absl::StrCat(i)), .time = absl::FromUnixMillis(kStartMs + i / 100)};
+  };
+  std::atomic<int> judged{0};
+  std::thread judge([&] {
+    for (int i = 0; i < kEvents; ++i) {
+      const Event each = event(i);
+      Verdict verdict;
+      partition_->Judge({&each, 1}, {&verdict, 1});
+      ASSERT_EQ(verdict, Verdict::kUnique);
+      judged = i + 1;
+    }
+  });
+  for (bool more = true; more;) {
+    const int start = judged;
+    more = start < kEvents;
+    ASSERT_TRUE(partition_->Save(path_, kOrigin, {.offset = start, .end_offset = judged}).ok());
+    const auto stage = NewStage(options_);
+    const auto restored = stage->Restore("p", path_, kOrigin);
+    ASSERT_TRUE(restored.ok()) << restored.status();
+    for (auto i = static_cast<int>(restored->point.offset); i < restored->point.end_offset; ++i) {
+      const Event each = event(i);
+      ASSERT_TRUE(restored->partition->Replay({&each, 1}).ok());
+    }
+    for (int i = 0; i < restored->point.end_offset; ++i) {
+      ASSERT_EQ(restored->partition->Judge(absl::StrCat(i), absl::InfinitePast()), Verdict::kDuplicate) << i;
+    }
+  }
+  judge.join();
 }
 
 TEST_F(SnapshotTest, OtherEnginesSayThatTheyCannot) {

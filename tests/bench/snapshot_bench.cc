@@ -1,0 +1,78 @@
+// How fast a partition goes to a file and back: the file is in the page cache after the first pass, so the
+// restore is at memory's speed; a save waits for the disk. Items are ids.
+#include <benchmark/benchmark.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "lethe/stage.h"
+
+namespace lethe {
+namespace {
+
+constexpr int64_t kIds = 10'000'000;
+constexpr int64_t kStartMs = 1'700'000'000'000;
+
+struct Filled {
+  std::unique_ptr<DedupStage> stage;
+  std::unique_ptr<Partition> partition;
+  std::string path;
+
+  ~Filled() { std::filesystem::remove(path); }
+};
+
+StageOptions Options(int shards) {
+  return {.horizon = absl::Hours(24),
+          .target_fpp = 1e-6,
+          .memory_limit_bytes = int64_t{1} << 30,
+          .shards = shards};
+}
+
+std::unique_ptr<Filled> Fill(int shards) {
+  auto filled = std::make_unique<Filled>();
+  filled->stage = *DedupStage::Create(Options(shards));
+  filled->partition = *filled->stage->Open("p");
+  filled->path = std::filesystem::temp_directory_path() / absl::StrCat("lethe-snapshot-bench-", getpid());
+  std::vector<Event> events;
+  std::vector<Verdict> verdicts(1000);
+  for (int64_t i = 0; i < kIds; ++i) {
+    events.push_back(
+        {.id = filled->partition->Hash(absl::StrCat(i)), .time = absl::FromUnixMillis(kStartMs + i * 8)});
+    if (events.size() < verdicts.size()) continue;
+    filled->partition->Judge(events, absl::MakeSpan(verdicts));
+    events.clear();
+  }
+  return filled;
+}
+
+void SetRates(benchmark::State& state, const Filled& filled) {
+  state.SetItemsProcessed(state.iterations() * filled.partition->Status().filter.ids);
+  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(std::filesystem::file_size(filled.path)));
+}
+
+void BM_Save(benchmark::State& state) {
+  const auto filled = Fill(static_cast<int>(state.range(0)));
+  for (auto _ : state) {
+    if (!filled->partition->Save(filled->path, {}, {}).ok()) state.SkipWithError("cannot save");
+  }
+  SetRates(state, *filled);
+}
+BENCHMARK(BM_Save)->Arg(1)->Arg(4)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+void BM_Restore(benchmark::State& state) {
+  const auto filled = Fill(static_cast<int>(state.range(0)));
+  if (!filled->partition->Save(filled->path, {}, {}).ok()) state.SkipWithError("cannot save");
+  const auto stage = *DedupStage::Create(Options(static_cast<int>(state.range(0))));
+  for (auto _ : state) {
+    if (!stage->Restore("p", filled->path, {}).ok()) state.SkipWithError("cannot restore");
+  }
+  SetRates(state, *filled);
+}
+BENCHMARK(BM_Restore)->Arg(1)->Arg(4)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace lethe
