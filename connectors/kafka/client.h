@@ -53,7 +53,8 @@ class ClientConfig {
   absl::Status status_;
 };
 
-// The configuration of one of the daemon's clients: `defaults`, then what the user passes through, which wins.
+// The configuration of one of the daemon's clients: `defaults`, then what the user passes through, which
+// wins.
 ClientConfig BaseConfig(const DaemonOptions& options, const std::vector<Property>& defaults = {});
 
 absl::Status ErrorStatus(rd_kafka_resp_err_t code, absl::string_view doing);

@@ -125,7 +125,8 @@ DaemonReport Daemon::Report() const {
     report.lanes.push_back(lane->Report());
     const LaneReport& last = report.lanes.back();
     if (!last.joined)
-      report.not_ready.push_back(absl::StrCat("lane ", last.lane, " has not joined the group yet"));
+      report.not_ready.push_back(
+          absl::StrCat("lane ", last.lane, " waits for the group to assign partitions"));
     if (!last.waiting.empty())
       report.not_ready.push_back(absl::StrCat("lane ", last.lane, ": ", last.waiting));
     for (const PartitionReport& partition : last.partitions) {

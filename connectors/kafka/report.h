@@ -58,7 +58,7 @@ struct PartitionReport {
 
 struct LaneReport {
   int lane = 0;
-  bool joined = false;  // has had an assignment
+  bool joined = false;  // has an assignment, be it of no partition
   bool at_end = false;  // every partition has reached the end that was read at the start
   std::string waiting;  // what it waits for; empty: nothing
   int64_t commits = 0;

@@ -11,12 +11,14 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "connectors/kafka/client.h"
 
 namespace lethe::kafka {
 namespace {
 
 // Short enough for a stop to be seen in time; who waits asks again, over the same connection.
+constexpr absl::Duration kNewTopicPatience = absl::Seconds(3);
 constexpr int kRequestTimeoutMs = 1500;
 // Kafka's default of max.message.bytes, for brokers that do not answer DescribeConfigs.
 constexpr int64_t kDefaultMaxMessageBytes = 1048588;
@@ -211,9 +213,15 @@ absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFla
   auto client = config.MakeConsumer();
   if (!client.ok()) return client.status();
   bool said = false;
+  absl::Time missing_since = absl::InfiniteFuture();
   for (;;) {
     auto topics = InspectOnce(options, client->get());
-    if (!absl::IsUnavailable(topics.status())) return topics;
+    // A topic that was made a moment ago is not known to every broker yet.
+    const bool missing = absl::IsNotFound(topics.status());
+    missing_since = missing ? std::min(missing_since, absl::Now()) : absl::InfiniteFuture();
+    const bool wait =
+        missing ? absl::Now() - missing_since < kNewTopicPatience : absl::IsUnavailable(topics.status());
+    if (!wait) return topics;
     if (!said) spdlog::warn("waiting for {}: {}", options.brokers, topics.status().ToString());
     said = true;
     if (stop.WaitFor(absl::Milliseconds(250))) {

@@ -101,7 +101,8 @@ class Demo {
  public:
   explicit Demo(const DemoOptions& options)
       : options_(options), seed_(options.seed ? *options.seed : std::random_device()()) {
-    // Before the clients' threads begin, so that they inherit it: an interruption is seen by CheckDaemon() and Serve().
+    // Before the clients' threads begin, so that they inherit it: an interruption is seen by CheckDaemon()
+    // and Serve().
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);

@@ -28,13 +28,18 @@ absl::Status CreateDemoTopics(const std::string& brokers, const DemoTopics& topi
   if (!client.ok()) return client.status();
   const std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>> queue(
       rd_kafka_queue_new(client->get()));
+  const std::unique_ptr<rd_kafka_AdminOptions_t, Destroyer<rd_kafka_AdminOptions_destroy>> options(
+      rd_kafka_AdminOptions_new(client->get(), RD_KAFKA_ADMIN_OP_CREATETOPICS));
+  char ignored[128];
+  // Answered when the brokers know the topic.
+  rd_kafka_AdminOptions_set_operation_timeout(options.get(), kRequestTimeoutMs, ignored, sizeof ignored);
   for (const std::string& name : {topics.input, topics.output, topics.counters}) {
     char reason[256];
     const NewTopicPtr topic(
         rd_kafka_NewTopic_new(name.c_str(), topics.partitions, /*replication=*/-1, reason, sizeof reason));
     if (topic == nullptr) return absl::InvalidArgumentError(reason);
     rd_kafka_NewTopic_t* list[] = {topic.get()};
-    rd_kafka_CreateTopics(client->get(), list, 1, nullptr, queue.get());
+    rd_kafka_CreateTopics(client->get(), list, 1, options.get(), queue.get());
     const std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>> event(
         rd_kafka_queue_poll(queue.get(), 6 * kRequestTimeoutMs));
     if (event == nullptr) return absl::UnavailableError(absl::StrCat("creating topic ", name, ": no answer"));

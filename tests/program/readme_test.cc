@@ -91,7 +91,7 @@ TEST(Readme, ItNamesTheReadersDuty) {
 }
 
 TEST(Readme, ItsProgramIsTheOneThatIsTested) {
-  const std::string source = ReadFile(__FILE__);
+  const std::string source = ReadFile(LETHE_SOURCE_DIR "/tests/program/readme_test.cc");
   const std::string begin = "// [example]\n";
   const size_t first = source.find(begin) + begin.size();
   const std::string example = source.substr(first, source.find("// [/example]\n") - first);

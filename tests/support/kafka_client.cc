@@ -224,7 +224,10 @@ absl::Status KafkaClient::Admin(rd_kafka_admin_op_t op, const std::function<void
   if (const rd_kafka_resp_err_t error = rd_kafka_event_error(event.get()); error != 0) {
     return KafkaError("admin request", error, rd_kafka_event_error_string(event.get()));
   }
-  // All three requests that are made here answer with one result per topic, of which there is one.
+  if (const auto* records = rd_kafka_event_DeleteRecords_result(event.get()); records != nullptr) {
+    return KafkaError("delete records", rd_kafka_DeleteRecords_result_offsets(records)->elems[0].err);
+  }
+  // The other three requests that are made here answer with one result per topic, of which there is one.
   size_t count = 0;
   const rd_kafka_topic_result_t** results = nullptr;
   if (const auto* created = rd_kafka_event_CreateTopics_result(event.get()); created != nullptr) {
@@ -278,6 +281,17 @@ absl::Status KafkaClient::AddPartitions(const std::string& topic, int total) {
     rd_kafka_CreatePartitions(call.handle, &request, 1, call.options, call.queue);
   });
   return status.ok() ? AwaitPartitions(topic, total) : status;
+}
+
+absl::Status KafkaClient::DeleteRecords(const std::string& topic, int32_t partition, int64_t before) {
+  const PartitionList list(rd_kafka_topic_partition_list_new(1), &rd_kafka_topic_partition_list_destroy);
+  rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset = before;
+  rd_kafka_DeleteRecords_t* request = rd_kafka_DeleteRecords_new(list.get());
+  const std::unique_ptr<rd_kafka_DeleteRecords_t, decltype(&rd_kafka_DeleteRecords_destroy)> owned(
+      request, &rd_kafka_DeleteRecords_destroy);
+  return Admin(RD_KAFKA_ADMIN_OP_DELETERECORDS, [&](const AdminCall& call) {
+    rd_kafka_DeleteRecords(call.handle, &request, 1, call.options, call.queue);
+  });
 }
 
 absl::StatusOr<std::optional<int>> KafkaClient::PartitionCount(const std::string& topic) {

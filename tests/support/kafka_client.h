@@ -61,6 +61,8 @@ class KafkaClient {
   absl::Status CreateTopic(const std::string& topic, int partitions, const Configs& configs = {});
   absl::Status DeleteTopic(const std::string& topic);
   absl::Status AddPartitions(const std::string& topic, int total);
+  // Deletes the records of a partition below an offset; the log starts there then.
+  absl::Status DeleteRecords(const std::string& topic, int32_t partition, int64_t before);
 
   // Idempotent, so the order of the records of one partition is kept.
   absl::Status Produce(const std::string& topic, absl::Span<const Record> records);

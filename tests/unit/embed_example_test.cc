@@ -93,12 +93,11 @@ std::string ReadFile(const std::string& path) {
 TEST(EmbedExampleTest, BooksEachPaymentOnce) { EXPECT_EQ(BookPayments(), 750); }
 
 TEST(EmbedExampleTest, ThePageShowsIt) {
-  const std::string here = __FILE__;
-  const std::string source = ReadFile(here);
+  const std::string root = LETHE_SOURCE_DIR "/";
+  const std::string source = ReadFile(root + "tests/unit/embed_example_test.cc");
   const std::string begin = "// [example]\n";
   const size_t first = source.find(begin) + begin.size();
   const std::string example = source.substr(first, source.find("// [/example]\n") - first);
-  const std::string root = here.substr(0, here.rfind("tests/unit/"));
   const std::string page = ReadFile(root + "include/lethe/README.md");
   EXPECT_NE(page.find("```cpp\n" + example + "```\n"), std::string::npos)
       << "show this in include/lethe/README.md:\n"

@@ -1,0 +1,356 @@
+// The rules that keep lethe from losing an event or passing one twice, each played as the schedule that
+// breaks it otherwise.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "tests/support/flow.h"
+#include "tests/support/oracle.h"
+#include "tests/support/pipeline.h"
+#include "tests/support/retrying_clients.h"
+#include "tests/support/seed.h"
+#include "tests/support/shared_broker.h"
+
+namespace lethe::test {
+namespace {
+
+FlowOptions Options(int partitions = 1) { return {LETHE_PROGRAM, partitions, {}, {}}; }
+
+// A field of the story that a commit carries, such as "r".
+int64_t StoryField(const CommittedOffset& committed, const std::string& name) {
+  int64_t value = -1;
+  for (absl::string_view word : absl::StrSplit(committed.metadata, ' ')) {
+    if (absl::ConsumePrefix(&word, name + "=") && absl::SimpleAtoi(word, &value)) return value;
+  }
+  return -1;
+}
+
+testing::AssertionResult EndsWell(const Finished& finished) {
+  if (finished.exit_code == 0) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "ended with " << finished.exit_code << ":\n" << finished.err;
+}
+
+testing::AssertionResult IsRefused(const Finished& finished, const std::string& remedy) {
+  if (finished.exit_code == 1 && absl::StrContains(finished.err, remedy)) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "ended with " << finished.exit_code << ", no \"" << remedy
+                                     << "\" in\n"
+                                     << finished.err;
+}
+
+// The stream goes on until the condition is met.
+testing::AssertionResult SendUntil(Flow& flow, RetryingClients& clients, const std::function<bool()>& met) {
+  const absl::Time deadline = absl::Now() + absl::Minutes(1);
+  while (!met()) {
+    if (absl::Now() >= deadline) return testing::AssertionFailure() << "not within a minute of the stream";
+    flow.Send(clients.Take(300));
+  }
+  return testing::AssertionSuccess();
+}
+
+// (A filter of [0, 1000), the group reset to 400: 400 to 999 would look like duplicates.)
+TEST(RulesTest, Rule2And6AnOperatorsResetIsANewBeginning) {
+  Flow flow(Options());
+  flow.SendIds("a", 1, 1000);
+  flow.SendIds("a", 500, 600);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  ASSERT_TRUE(flow.ExactlyOnce());
+  flow.ResetGroup({{400, ""}});
+  const Finished again = flow.RunToEnd();
+  ASSERT_TRUE(EndsWell(again));
+  EXPECT_TRUE(absl::StrContains(again.err, "a new beginning there, with an empty filter")) << again.err;
+  std::vector<std::string> expected;
+  for (int i = 1; i <= 1000; ++i) expected.push_back(absl::StrCat("a", i));
+  for (int i = 401; i <= 1000; ++i) expected.push_back(absl::StrCat("a", i));
+  EXPECT_EQ(flow.OutputIds(), expected);
+  EXPECT_EQ(StoryField(flow.Committed()[0], "o"), 400);
+  // The new life is restored from its own beginning.
+  flow.SendIds("a", 1, 1000);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  for (int i = 1; i <= 400; ++i) expected.push_back(absl::StrCat("a", i));
+  EXPECT_EQ(flow.OutputIds(), expected);
+}
+
+TEST(RulesTest, Rule3ATopicThatWasMadeAnewIsReadFromItsStart) {
+  Flow flow(Options());
+  flow.SendIds("a", 1, 300);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  ASSERT_TRUE(SharedClient().DeleteTopic(flow.input()).ok());
+  ASSERT_TRUE(SharedClient().CreateTopic(flow.input(), 1).ok());
+  flow.SendIds("b", 1, 200);
+  flow.SendIds("a", 1, 300);
+  // Kafka deletes the group's offsets with the topic, so this is a group without any.
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  EXPECT_EQ(flow.OutputIds().size(), 800u);
+  EXPECT_EQ(flow.Committed()[0].offset, 500);
+}
+
+TEST(RulesTest, Rule5TheStartIsCommittedBeforeTheFirstVerdict) {
+  Flow flow(Options(2));
+  flow.SendIds("old", 1, 100, 0);
+  {
+    const auto daemon = flow.Start({"--start=latest"});
+    ASSERT_TRUE(daemon->AwaitReady());
+    const std::vector<CommittedOffset> committed = flow.Committed();
+    EXPECT_EQ(committed[0].offset, 100);
+    EXPECT_EQ(StoryField(committed[0], "o"), 100);
+    EXPECT_EQ(committed[1].offset, 0);
+  }  // killed
+  flow.SendIds("new", 1, 100, 0);
+  flow.SendIds("old", 1, 100, 0);  // never judged, so no duplicates
+  ASSERT_TRUE(EndsWell(flow.RunToEnd({"--start=latest"})));
+  std::vector<std::string> expected;
+  for (const char* prefix : {"new", "old"}) {
+    for (int i = 1; i <= 100; ++i) expected.push_back(absl::StrCat(prefix, i));
+  }
+  EXPECT_EQ(flow.OutputIds(), expected);
+}
+
+TEST(RulesTest, Rule6AStoryThatDoesNotFitIsRefusedWithTheRemedy) {
+  Flow flow(Options());
+  flow.SendIds("a", 1, 10);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  const CommittedOffset before = flow.Committed()[0];
+  EXPECT_TRUE(IsRefused(flow.RunToEnd({"--id=key"}), "use another group, or reset"));
+  EXPECT_EQ(flow.Committed()[0].metadata, before.metadata);
+  flow.ResetGroup({{10, "lethe/2 o=0"}});
+  EXPECT_TRUE(IsRefused(flow.RunToEnd(), "run the version that wrote it, or reset"));
+  flow.ResetGroup({{9, "lethe/1 o=7"}});
+  EXPECT_TRUE(IsRefused(flow.RunToEnd(), "damaged"));
+  EXPECT_EQ(flow.Committed()[0].offset, 9);
+  EXPECT_EQ(flow.OutputIds().size(), 10u);
+}
+
+TEST(RulesTest, Rule9ASecondProcessOfTheSameInstanceIsRefused) {
+  Flow flow(Options());
+  const auto daemon = flow.Start();
+  ASSERT_TRUE(daemon->AwaitReady());
+  EXPECT_TRUE(IsRefused(flow.RunToEnd(), "give each its own --instance"));
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(EndsWell(flow.RunToEnd()));
+}
+
+// Two instances, one of two lanes: one leaves and comes back while the stream flows.
+TEST(RulesTest, Rules11And12InstancesJoinAndLeave) {
+  RetryingClients clients(TestSeed());
+  Flow flow(Options(5));
+  auto one = flow.Start({"--instance=one", "--lanes=2"});
+  ASSERT_TRUE(SendUntil(flow, clients, [&] { return one->Metric("lethe_records_total") > 0; }));
+  const auto two = flow.Start({"--instance=two"});
+  for (int round = 0; round < 2; ++round) {
+    const double before = two->Metric("lethe_records_total");
+    ASSERT_TRUE(SendUntil(flow, clients, [&] { return two->Metric("lethe_records_total") > before; }));
+    EXPECT_TRUE(one->Stop());
+    const double alone = two->Metric("lethe_records_total");
+    ASSERT_TRUE(SendUntil(flow, clients, [&] { return two->Metric("lethe_records_total") > alone; }));
+    one = flow.Start({"--instance=one", "--lanes=2"});
+    ASSERT_TRUE(SendUntil(flow, clients, [&] { return one->Metric("lethe_records_total") > 0; }));
+  }
+  EXPECT_TRUE(two->Stop());
+  EXPECT_TRUE(one->Stop());
+  ASSERT_TRUE(EndsWell(flow.RunToEnd({"--lanes=3"})));
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// An instance stands still for so long that the group goes on without it, with a transaction open.
+void StandStill(const Args& args) {
+  RetryingClients clients(TestSeed());
+  Flow flow(Options(4));
+  const auto with = [&](const std::string& instance) {
+    Args all = args;
+    all.push_back("--instance=" + instance);
+    return all;
+  };
+  const auto stalled = flow.Start(with("stalled"));
+  const auto judged = [](Daemon& daemon) { return daemon.Metric("lethe_records_total"); };
+  ASSERT_TRUE(SendUntil(flow, clients, [&] { return judged(*stalled) > 0; }));
+  ASSERT_TRUE(stalled->process().Signal(SIGSTOP).ok());
+  const auto other = flow.Start(with("other"));
+  // All partitions, also those of which the stalled one has an open transaction.
+  ASSERT_TRUE(SendUntil(flow, clients, [&] {
+    const std::vector<CommittedOffset> committed = flow.Committed();
+    return judged(*other) > 5000 && other->Get("/readyz").status == 200;
+  }));
+  ASSERT_TRUE(stalled->process().Signal(SIGCONT).ok());
+  const double before = judged(*stalled);
+  ASSERT_TRUE(SendUntil(flow, clients, [&] { return judged(*stalled) > before; }));
+  EXPECT_TRUE(other->Stop());
+  EXPECT_TRUE(stalled->Stop());
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+TEST(RulesTest, Rule10AZombieCanWriteButNotCommit) {
+  StandStill({"--kafka=transaction.timeout.ms=10000", "--commit-interval=2s"});
+}
+
+// The broker has ended its transaction, and lets nothing in under its old epoch.
+TEST(RulesTest, Rules7And9AProducerThatWasFencedIsMadeAnew) {
+  StandStill({"--kafka=transaction.timeout.ms=1000", "--commit-interval=900ms"});
+}
+
+// Stream time is made of the records' own: some days of it, with a horizon of an hour.
+TEST(RulesTest, Rule13ARestartKnowsWhatIsOut) {
+  Flow flow(Options());
+  const int64_t day = 24 * 3'600'000;
+  const int64_t begin = absl::ToUnixMillis(absl::Now()) - 3 * day;
+  const int64_t step = 20'000;
+  std::vector<Record> records;
+  for (int i = 0; i < 5000; ++i) records.push_back(WithId(absl::StrCat("a", i), 0, begin + i * step));
+  flow.Send(records);
+  {
+    const auto daemon = flow.Start({"--horizon=1h"});
+    ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") >= 5000; }));
+  }  // killed
+  const CommittedOffset committed = flow.Committed()[0];
+  EXPECT_EQ(committed.offset, 5000);
+  EXPECT_GT(StoryField(committed, "r"), 4000);  // what is older than the horizon is not read again
+  std::vector<Record> retries;
+  for (const int old : {4999, 4900, 4850, 10}) {
+    retries.push_back(WithId(absl::StrCat("a", old), 0, begin + 5000 * step));
+  }
+  flow.Send(retries);
+  const auto daemon = flow.Start({"--horizon=1h"});
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") >= 4; }));
+  EXPECT_EQ(daemon->Metric("lethe_records_total", {"verdict=\"duplicate\""}), 3);
+  EXPECT_GT(daemon->Metric("lethe_suppressed_records_total"), 180);
+  EXPECT_TRUE(daemon->Stop());
+  const std::vector<std::string> ids = flow.OutputIds();
+  EXPECT_EQ(ids.size(), 5001u);
+  EXPECT_EQ(ids.back(), "a10");  // a day old
+}
+
+// (Started at `latest`, x before it was never output: a restore that read it would drop its retry.)
+TEST(RulesTest, Rule13ARestoreNeverReadsBelowTheOrigin) {
+  Flow flow(Options());
+  flow.SendIds("x", 1, 200);
+  {
+    const auto daemon = flow.Start({"--start=latest"});
+    ASSERT_TRUE(daemon->AwaitReady());
+    flow.SendIds("y", 1, 200);
+    ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") >= 200; }));
+  }
+  flow.SendIds("y", 1, 200);
+  flow.SendIds("x", 1, 200);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  const std::vector<std::string> ids = flow.OutputIds();
+  EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), 400u);
+  EXPECT_EQ(ids.size(), 400u);
+}
+
+TEST(RulesTest, Rule13ALogThatStartsTooLateIsReported) {
+  Flow flow(Options());
+  flow.SendIds("a", 1, 1000);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 900).ok());
+  flow.SendIds("a", 901, 1100);
+  auto daemon = flow.Start();
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") >= 200; }));
+  EXPECT_EQ(daemon->Metric("lethe_short_history"), 1);
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "short history")) << daemon->Log();
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "retention.ms")) << daemon->Log();
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_EQ(flow.OutputIds().size(), 1100u);  // what is left of the log was known
+
+  // Above the committed offset: records were deleted unread.
+  flow.SendIds("a", 1101, 1200);
+  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 1250).ok());
+  EXPECT_TRUE(IsRefused(flow.RunToEnd(), "records 1200 to 1249 were deleted before they were read"));
+  daemon = flow.Start();
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_partition_failed") == 1; }));
+  EXPECT_EQ(daemon->Get("/readyz").status, 503);
+  EXPECT_TRUE(absl::StrContains(daemon->Get("/readyz").body, "--reset-offsets"));
+  EXPECT_TRUE(daemon->Stop());
+  flow.ResetGroup({{1250, ""}});  // the remedy
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  EXPECT_EQ(flow.OutputIds().size(), 1150u);
+}
+
+TEST(RulesTest, Rule18EndsWhereTheInputEndedAtTheStart) {
+  Flow flow(Options(2));
+  flow.SendIds("a", 1, 100, 0);
+  // An open transaction: it is not to be waited for, and not to be passed.
+  const auto producer =
+      TransactionalProducer::Start(SharedBroker().bootstrap(), UniqueName("producer")).value();
+  ASSERT_TRUE(producer->Begin().ok());
+  const Record open = WithId("open", 1);
+  ASSERT_TRUE(producer->Produce(flow.input(), {&open, 1}).ok());
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  EXPECT_EQ(flow.OutputIds().size(), 100u);
+  ASSERT_TRUE(producer->Abort().ok());
+  flow.SendIds("b", 1, 100, 1);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  EXPECT_EQ(flow.OutputIds().size(), 200u);
+}
+
+// While the group hands partitions over an instance has none, which is not to be at their end.
+TEST(RulesTest, Rule18ARebalanceIsNotTheEnd) {
+  Flow flow(Options(4));
+  RetryingClients clients(TestSeed());
+  for (int batch = 0; batch < 4; ++batch) flow.Send(clients.Take(500));
+  // It reads a batch at a time, with pauses, and so is in the middle of its input for seconds.
+  const auto slow = flow.Start({"--instance=slow", "--exit-at-end", "--kafka=queued.min.messages=1",
+                                "--kafka=max.partition.fetch.bytes=1"});
+  ASSERT_TRUE(slow->AwaitReady());
+  const auto passing = flow.Start({"--instance=passing"});
+  ASSERT_TRUE(passing->AwaitReady());
+  EXPECT_TRUE(passing->Stop());
+  const absl::StatusOr<int> code = slow->process().Wait(absl::Seconds(60));
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 0) << slow->Log();
+  EXPECT_TRUE(flow.ExactlyOnce()) << slow->Log();
+}
+
+TEST(RulesTest, SigtermUnderLoad) {
+  RetryingClients clients(TestSeed());
+  Flow flow(Options(4));
+  for (int round = 0; round < 3; ++round) {
+    const auto daemon = flow.Start();
+    ASSERT_TRUE(SendUntil(flow, clients, [&] { return daemon->Metric("lethe_records_total") > 0; }));
+    flow.Send(clients.Take(5000));
+    EXPECT_TRUE(daemon->Stop());
+    // What is out and what is committed agree, however much of the input is left.
+
+    std::vector<Record> input;
+    const std::vector<CommittedOffset> committed = flow.Committed();
+    for (Record& record : flow.Input()) {
+      if (record.offset < committed[static_cast<size_t>(record.partition)].offset) {
+        input.push_back(std::move(record));
+      }
+    }
+    EXPECT_TRUE(Deduplicated(input, flow.Output(), JsonId));
+  }
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+TEST(RulesTest, AtLeastOnceLosesNothing) {
+  RetryingClients clients(TestSeed());
+  Flow flow(Options(4));
+  const Args args = {"--delivery=at_least_once"};
+  for (int round = 0; round < 3; ++round) {
+    const auto daemon = flow.Start(args);
+    ASSERT_TRUE(SendUntil(flow, clients, [&] { return daemon->Metric("lethe_records_total") > 0; }));
+    flow.Send(clients.Take(3000));
+  }  // killed
+  ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
+  std::set<std::string> out;
+  for (std::string& id : flow.OutputIds()) out.insert(std::move(id));
+  for (const Record& record : flow.Input()) EXPECT_TRUE(out.contains(JsonId(record))) << JsonId(record);
+}
+
+}  // namespace
+}  // namespace lethe::test
