@@ -9,6 +9,9 @@ Shard::Shard(std::unique_ptr<Filter> filter, const StageOptions& options, Memory
 
 void Shard::Judge(const ShardEvents& events, absl::Span<Verdict> verdicts) {
   const std::lock_guard lock(mutex_);
+  // A transaction began after the caller had seen none, and has passed ids that the filter does not know:
+  // these events are part of it, then.
+  if (pending_.size() > 0) return JudgeInTransaction(events, verdicts);
   filter_->TestAndInsert(events.ids, verdicts);
   for (size_t i = 0; i < events.ids.size(); ++i) {
     const TimedId& timed = events.ids[i];
@@ -20,6 +23,10 @@ void Shard::Judge(const ShardEvents& events, absl::Span<Verdict> verdicts) {
 
 void Shard::JudgePending(const ShardEvents& events, absl::Span<Verdict> verdicts) {
   const std::lock_guard lock(mutex_);
+  JudgeInTransaction(events, verdicts);
+}
+
+void Shard::JudgeInTransaction(const ShardEvents& events, absl::Span<Verdict> verdicts) {
   asked_.clear();
   for (const TimedId& timed : events.ids) asked_.push_back(timed.id);
   filter_->Contains(asked_, verdicts);

@@ -66,6 +66,8 @@ class Shard {
  private:
   template <typename Self, typename Fields>
   static void TransferCounts(Self& self, Fields& fields);
+  // With the lock held.
+  void JudgeInTransaction(const ShardEvents& events, absl::Span<Verdict> verdicts);
   void EndTransaction();
 
   mutable std::mutex mutex_;  // guards all that follows
