@@ -4,11 +4,13 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
 build_packages := g++ cmake ninja-build pkg-config librdkafka-dev libabsl-dev prometheus-cpp-dev \
-  libsimdjson-dev libyaml-cpp-dev libcli11-dev libspdlog-dev libxxhash-dev libcpp-httplib-dev zlib1g-dev
+  libsimdjson-dev libyaml-cpp-dev libcli11-dev libspdlog-dev libxxhash-dev libcpp-httplib-dev nlohmann-json3-dev zlib1g-dev
 # Maven, which brings a Java, fetches the Kafka broker of the tests.
 broker_packages := libgtest-dev maven
 bench_packages := libgtest-dev libbenchmark-dev
-test_packages := $(broker_packages) $(bench_packages) python3
+# The page is tried in a real browser.
+browser_packages := chromium chromium-driver
+test_packages := $(broker_packages) $(bench_packages) $(browser_packages) python3
 format_packages := clang-format
 sources := find include src connectors tests -name '*.cc' -o -name '*.h'
 

@@ -27,9 +27,13 @@ struct HttpResponse {
   std::string body;
 };
 
+// What stands behind the path: {"partition", "3"} of /status?partition=3. Of a name that is given twice, the
+// first counts.
+using HttpQuery = std::map<std::string, std::string>;
+
 // By path, such as "/metrics". Called from several threads at once; should answer within a second or so, as
 // a handler that hangs holds one of few threads, and the server's end waits for it.
-using HttpRoutes = std::map<std::string, std::function<HttpResponse()>>;
+using HttpRoutes = std::map<std::string, std::function<HttpResponse(const HttpQuery&)>>;
 
 // Answers GET on its routes from the moment that Start() returns until it is destroyed, with one request per
 // connection. What strangers may cost is bounded: kMaxConnections are served at a time and a few more wait

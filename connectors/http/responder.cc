@@ -48,7 +48,9 @@ httplib::Server::HandlerResponse Answer(const HttpRoutes& routes, const httplib:
     response.status = 404;
     response.set_content("There is nothing here.\n", "text/plain");
   } else {
-    const HttpResponse answer = route->second();
+    HttpQuery query;
+    for (const auto& [name, value] : request.params) query.emplace(name, value);
+    const HttpResponse answer = route->second(query);
     response.status = answer.status;
     response.set_content(answer.body, answer.content_type);
     response.set_header("X-Content-Type-Options", "nosniff");

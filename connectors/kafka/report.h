@@ -2,6 +2,7 @@
 #ifndef LETHE_CONNECTORS_KAFKA_REPORT_H_
 #define LETHE_CONNECTORS_KAFKA_REPORT_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -56,6 +57,13 @@ struct PartitionReport {
   PartitionStatus filter;
 };
 
+// Records of the input that are not committed yet. A position at the end of the log counts as all: the last
+// offsets may be control records.
+inline int64_t Lag(const PartitionReport& partition) {
+  if (partition.position >= partition.high_watermark) return 0;
+  return std::max<int64_t>(partition.high_watermark - partition.committed, 0);
+}
+
 struct LaneReport {
   int lane = 0;
   bool joined = false;  // has an assignment, be it of no partition
@@ -69,6 +77,11 @@ struct LaneReport {
 
 struct DaemonReport {
   std::string input;
+  std::string output;
+  std::string group;
+  std::string instance;
+  absl::Duration horizon = absl::ZeroDuration();
+  double fpp_target = 0;
   int64_t memory_used_bytes = 0;
   int64_t memory_limit_bytes = 0;
   std::vector<LaneReport> lanes;

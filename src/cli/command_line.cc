@@ -40,6 +40,11 @@ constexpr char kPlanFooter[] = R"(Give three of rate, horizon, fpp and memory; t
 Example:
   lethe plan --rate 20000 --horizon 24h --fpp 1e-6)";
 
+constexpr char kTopFooter[] = R"(q ends it. Where the output is no terminal, it prints the figures once.
+
+Example:
+  lethe top --http 127.0.0.1:9464)";
+
 constexpr char kInspectFooter[] = R"(It needs as much memory as the filter had.
 
 Example:
@@ -144,6 +149,13 @@ constexpr Setting<PlanCommandOptions> kPlanSettings[] = {
      [](absl::string_view text, PlanCommandOptions& options) {
        using Output = PlanCommandOptions::Output;
        return StoreChoice<Output>(text, {{{"text", Output::kText}, {"json", Output::kJson}}}, options.output);
+     }},
+};
+
+constexpr Setting<TopCommandOptions> kTopSettings[] = {
+    {"http", "HOST:PORT", "127.0.0.1:9464", false, "Where the daemon answers", "127.0.0.1:9464",
+     [](absl::string_view text, TopCommandOptions& options) {
+       return Store(text, http::HttpAddress::Parse(text), options.http);
      }},
 };
 
@@ -320,6 +332,18 @@ Command AddInspect(CLI::App& program, const std::function<int(const InspectComma
           }};
 }
 
+Command AddTop(CLI::App& program, const std::function<int(const TopCommandOptions&)>& top) {
+  CLI::App& app = AddCommand(program, "top", "Watch a running daemon in the terminal", kTopFooter);
+  const SettingFlags<TopCommandOptions> flags(app, kTopSettings);
+  CLI::Option* once = AddSwitch(app, "--once", "Print the figures once and exit");
+  return {&app, [=]() -> absl::StatusOr<int> {
+            absl::StatusOr<TopCommandOptions> options = flags.Parse();
+            if (!options.ok()) return options.status();
+            options->once = once->count() > 0;
+            return top(*options);
+          }};
+}
+
 // What is wrong with arguments that CLI11 could place nowhere. Only the names of flags are shown: anything
 // else may be a secret that missed its flag.
 absl::Status Unplaced(const CLI::App& app, const std::vector<std::string>& unplaced) {
@@ -385,6 +409,7 @@ int RunCommandLine(const std::vector<std::string>& args, const Commands& command
   if (commands.filter) all.push_back(AddFilter(program, commands.filter));
   if (commands.demo) all.push_back(AddDemo(program, commands.demo));
   if (commands.plan) all.push_back(AddPlan(program, commands.plan));
+  if (commands.top) all.push_back(AddTop(program, commands.top));
   if (commands.inspect) all.push_back(AddInspect(program, commands.inspect));
   try {
     // CLI11 wants them last first.

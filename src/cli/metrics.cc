@@ -60,11 +60,7 @@ constexpr PartitionMetric kPartitionMetrics[] = {
     {"lethe_committed_offset", "The next offset of the input to process, as committed.", kGauge,
      [](const PartitionReport& p) { return static_cast<double>(p.committed); }},
     {"lethe_lag_records", "Records of the input that are not committed yet.", kGauge,
-     [](const PartitionReport& p) {
-       // A position at the end of the log counts as all: the last offsets may be control records.
-       const bool at_end = p.position >= p.high_watermark;
-       return at_end ? 0.0 : static_cast<double>(std::max<int64_t>(p.high_watermark - p.committed, 0));
-     }},
+     [](const PartitionReport& p) { return static_cast<double>(Lag(p)); }},
     {"lethe_restoring", "1 while the filter is rebuilt from the log.", kGauge,
      [](const PartitionReport& p) {
        return p.phase == Phase::kRestoring || p.phase == Phase::kChecking ? 1.0 : 0.0;

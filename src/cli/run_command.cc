@@ -8,16 +8,20 @@
 
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "connectors/http/http_server.h"
 #include "connectors/http/metrics_text.h"
+#include "connectors/http/page.h"
 #include "connectors/kafka/daemon.h"
 #include "src/cli/command_line.h"
 #include "src/cli/metrics.h"
+#include "src/cli/status_json.h"
 
 namespace lethe {
 namespace {
@@ -63,12 +67,26 @@ class SignalThread {
   std::thread thread_;
 };
 
+// The partition of /status?partition=N.
+std::optional<int32_t> Detailed(const http::HttpQuery& query) {
+  const auto text = query.find("partition");
+  int32_t partition = 0;
+  if (text == query.end() || !absl::SimpleAtoi(text->second, &partition)) return std::nullopt;
+  return partition;
+}
+
 http::HttpRoutes Routes(const kafka::Daemon& daemon) {
   return {
-      {"/metrics", [&daemon] { return http::MetricsText(Metrics(daemon.Report())); }},
-      {"/healthz", [] { return http::HttpResponse{.body = "ok\n"}; }},
+      {"/", [](const http::HttpQuery&) { return http::Page(); }},
+      {"/metrics", [&daemon](const http::HttpQuery&) { return http::MetricsText(Metrics(daemon.Report())); }},
+      {"/status",
+       [&daemon](const http::HttpQuery& query) {
+         return http::HttpResponse{.content_type = "application/json",
+                                   .body = StatusJson(daemon.Report(), Detailed(query))};
+       }},
+      {"/healthz", [](const http::HttpQuery&) { return http::HttpResponse{.body = "ok\n"}; }},
       {"/readyz",
-       [&daemon] {
+       [&daemon](const http::HttpQuery&) {
          const kafka::DaemonReport report = daemon.Report();
          if (report.not_ready.empty()) return http::HttpResponse{.body = "ready\n"};
          return http::HttpResponse{.status = 503,
@@ -93,7 +111,7 @@ int RunCommand(const RunConfig& config) {
       auto started = http::HttpServer::Start(config.http, Routes(**daemon));
       if (!started.ok()) return ReportError(started.status(), std::cerr);
       server = *std::move(started);
-      spdlog::info("metrics at http://{}/metrics", config.http);
+      spdlog::info("status page at http://{0}/, metrics at http://{0}/metrics", config.http);
     }
     status = (*daemon)->Run();
   }

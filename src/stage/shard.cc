@@ -127,6 +127,7 @@ ShardStatus MergeShards(absl::Span<const ShardStatus> shards) {
     sum.limit_hits += one.limit_hits;
     sum.steps.insert(sum.steps.end(), one.steps.begin(), one.steps.end());
   }
+  if (shards.size() == 1) all.filter.generations = shards.front().filter.generations;
   std::stable_sort(
       all.filter.steps.begin(), all.filter.steps.end(),
       [](const AdaptationStep& a, const AdaptationStep& b) { return a.stream_time_ms < b.stream_time_ms; });

@@ -30,14 +30,14 @@ using std::chrono::steady_clock;
 
 HttpRoutes Hello() {
   return {{"/hello",
-           [] {
+           [](const HttpQuery&) {
              return HttpResponse{200, "text/plain; charset=utf-8", "hello\n"};
            }},
           {"/ready",
-           [] {
+           [](const HttpQuery&) {
              return HttpResponse{503, "application/json", "{\"ready\":false}"};
            }},
-          {"/throws", []() -> HttpResponse { throw std::runtime_error("a secret"); }}};
+          {"/throws", [](const HttpQuery&) -> HttpResponse { throw std::runtime_error("a secret"); }}};
 }
 
 std::unique_ptr<HttpServer> StartOn(const std::string& address, HttpRoutes routes) {
@@ -221,7 +221,7 @@ TEST(HttpServer, StopsAtOnceWithSilentClients) {
 TEST(HttpServer, WaitsForAHandlerThatRuns) {
   std::promise<void> entered, leave;
   std::atomic<bool> is_done = false;
-  auto server = StartOn("127.0.0.1:0", {{"/slow", [&] {
+  auto server = StartOn("127.0.0.1:0", {{"/slow", [&](const HttpQuery&) {
                                            entered.set_value();
                                            leave.get_future().wait();
                                            is_done = true;
@@ -239,7 +239,7 @@ TEST(HttpServer, WaitsForAHandlerThatRuns) {
 TEST(HttpServer, ServesManyAtOnce) {
   std::atomic<int> calls = 0;
   const auto server =
-      StartOn("127.0.0.1:0", {{"/count", [&] {
+      StartOn("127.0.0.1:0", {{"/count", [&](const HttpQuery&) {
                                  return HttpResponse{200, "text/plain", absl::StrCat(++calls)};
                                }}});
   std::vector<std::thread> threads;
@@ -259,7 +259,7 @@ TEST(HttpServer, ServesManyAtOnce) {
 
 TEST(HttpServer, SendsALargeBodyWhole) {
   const std::string body(8 << 20, 'x');
-  const auto server = StartOn("127.0.0.1:0", {{"/large", [&] {
+  const auto server = StartOn("127.0.0.1:0", {{"/large", [&](const HttpQuery&) {
                                                  return HttpResponse{200, "application/octet-stream", body};
                                                }}});
   const httplib::Result result = httplib::Client("127.0.0.1", server->port()).Get("/large");

@@ -25,6 +25,7 @@ class Daemon {
   Daemon(std::unique_ptr<Process> process, int port) : process_(std::move(process)), port_(port) {}
 
   Process& process() { return *process_; }
+  int port() const { return port_; }
   std::string Log() const { return process_->Stderr(); }
 
   struct Answer {

@@ -1,0 +1,181 @@
+#include "src/cli/status_json.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/string_view.h"
+#include "lethe/filter.h"
+
+namespace lethe {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using kafka::LaneReport;
+using kafka::PartitionReport;
+using kafka::Phase;
+
+const char* PhaseName(Phase phase) {
+  switch (phase) {
+    case Phase::kChecking:
+      return "checking";
+    case Phase::kRestoring:
+      return "restoring";
+    case Phase::kActive:
+      return "active";
+    case Phase::kFailed:
+      return "failed";
+  }
+  return "";
+}
+
+const char* KindName(AdaptationStep::Kind kind) {
+  switch (kind) {
+    case AdaptationStep::Kind::kRefresh:
+      return "refresh";
+    case AdaptationStep::Kind::kUnfold:
+      return "unfold";
+    case AdaptationStep::Kind::kFold:
+      return "fold";
+    case AdaptationStep::Kind::kUnfoldRefused:
+      return "unfold_refused";
+    case AdaptationStep::Kind::kShortenWindow:
+      return "shorten_window";
+    case AdaptationStep::Kind::kExceedFpp:
+      return "exceed_fpp";
+    case AdaptationStep::Kind::kScaleUp:
+      return "scale_up";
+    case AdaptationStep::Kind::kScaleDown:
+      return "scale_down";
+  }
+  return "";
+}
+
+// JSON knows no infinity: null is "without end", or "all since the start".
+Json Seconds(absl::Duration duration) {
+  if (duration == absl::InfiniteDuration()) return nullptr;
+  return absl::ToDoubleSeconds(duration);
+}
+
+Json UnixSeconds(absl::Time time) {
+  if (time == absl::InfinitePast()) return nullptr;
+  return absl::ToDoubleSeconds(time - absl::UnixEpoch());
+}
+
+Json Generations(const FilterStatus& filter) {
+  Json generations = Json::array();
+  for (const GenerationStatus& generation : filter.generations) {
+    generations.push_back({{"ids", generation.ids},
+                           {"oldest_seconds", Seconds(generation.oldest)},
+                           {"newest_seconds", Seconds(generation.newest)},
+                           {"fill", generation.fill}});
+  }
+  return generations;
+}
+
+Json Steps(const FilterStatus& filter) {
+  Json steps = Json::array();
+  for (const AdaptationStep& step : filter.steps) {
+    const bool timed = step.stream_time_ms != kNoStreamTime;
+    steps.push_back({{"kind", KindName(step.kind)},
+                     {"reason", std::string(step.reason)},
+                     {"stream_time", timed ? Json(static_cast<double>(step.stream_time_ms) / 1000) : Json()},
+                     {"generation_bits", step.bits_per_generation}});
+  }
+  return steps;
+}
+
+Json FilterJson(const FilterStatus& filter, bool detailed) {
+  Json json = {{"past_generations", filter.past_generations},
+               {"refresh_period_seconds", Seconds(filter.refresh_period)},
+               {"generation_bits", filter.bits_per_generation},
+               {"id_bits", filter.bits_per_id},
+               {"ids", filter.ids},
+               {"window_seconds", Seconds(filter.window)},
+               {"fpp_target", filter.fpp_target},
+               {"fpp_modelled", filter.fpp_modelled},
+               {"fpp_estimated", filter.fpp_estimated},
+               {"memory_bytes", filter.memory_bytes},
+               {"refreshes", filter.refreshes},
+               {"memory_limit_hits", filter.limit_hits}};
+  if (detailed) {
+    json["generations"] = Generations(filter);
+    json["steps"] = Steps(filter);
+  }
+  return json;
+}
+
+Json AuditJson(const AuditStatus& audit) {
+  return {{"share", audit.share},
+          {"fresh", audit.fresh},
+          {"false_drops", audit.false_drops},
+          {"copies", audit.copies},
+          {"missed", audit.missed},
+          {"compared", audit.compared},
+          {"payload_mismatches", audit.payload_mismatches},
+          {"fpp_measured", audit.fpp_measured},
+          {"fpp_low", audit.fpp_low},
+          {"fpp_high", audit.fpp_high}};
+}
+
+Json PartitionJson(const PartitionReport& partition, int lane, bool detailed) {
+  return {{"partition", partition.partition},
+          {"lane", lane},
+          {"phase", PhaseName(partition.phase)},
+          {"problem", partition.problem},
+          {"short_history", partition.short_history},
+          {"committed_offset", partition.committed},
+          {"lag_records", Lag(partition)},
+          {"restore",
+           {{"from_offset", partition.restore_from},
+            {"to_offset", partition.restore_to},
+            {"at_offset", partition.position}}},
+          {"stream_time", UnixSeconds(partition.filter.stream_time)},
+          {"records",
+           {{"unique", partition.counts.unique},
+            {"duplicate", partition.counts.duplicate},
+            {"missing_id", partition.counts.missing_id},
+            {"malformed", partition.counts.malformed},
+            {"undeliverable", partition.counts.undeliverable}}},
+          {"suppressed_records", partition.counts.suppressed},
+          {"malformed_deltas", partition.counts.malformed_delta},
+          {"filter", FilterJson(partition.filter.filter, detailed)},
+          {"audit", AuditJson(partition.filter.audit)}};
+}
+
+}  // namespace
+
+std::string StatusJson(const kafka::DaemonReport& report, std::optional<int32_t> detailed) {
+  Json lanes = Json::array();
+  std::vector<std::pair<int32_t, Json>> partitions;
+  for (const LaneReport& lane : report.lanes) {
+    lanes.push_back({{"lane", lane.lane},
+                     {"joined", lane.joined},
+                     {"waiting", lane.waiting},
+                     {"transactions_committed", lane.commits},
+                     {"transactions_aborted", lane.aborts},
+                     {"fences", lane.fences}});
+    for (const PartitionReport& partition : lane.partitions) {
+      partitions.emplace_back(partition.partition,
+                              PartitionJson(partition, lane.lane, partition.partition == detailed));
+    }
+  }
+  std::sort(partitions.begin(), partitions.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  Json sorted = Json::array();
+  for (auto& [id, json] : partitions) sorted.push_back(std::move(json));
+  const Json json = {{"version", LETHE_VERSION},
+                     {"input", report.input},
+                     {"output", report.output},
+                     {"group", report.group},
+                     {"instance", report.instance},
+                     {"horizon_seconds", Seconds(report.horizon)},
+                     {"fpp_target", report.fpp_target},
+                     {"memory_used_bytes", report.memory_used_bytes},
+                     {"memory_limit_bytes", report.memory_limit_bytes},
+                     {"not_ready", report.not_ready},
+                     {"lanes", std::move(lanes)},
+                     {"partitions", std::move(sorted)}};
+  return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace lethe

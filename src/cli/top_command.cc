@@ -1,0 +1,120 @@
+#include "src/cli/top_command.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "connectors/http/http_client.h"
+#include "src/cli/top_screen.h"
+
+namespace lethe {
+namespace {
+
+constexpr absl::Duration kEvery = absl::Seconds(1);
+
+void Write(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+TopScreenOptions Terminal() {
+  TopScreenOptions options;
+  winsize size = {};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    options.width = size.ws_col;
+    options.height = size.ws_row - 1;  // the cursor's own line
+  }
+  const char* no_color = std::getenv("NO_COLOR");
+  options.colors = no_color == nullptr || *no_color == '\0';
+  return options;
+}
+
+// The terminal's second screen, keys that come one by one, and signals that are waited for; all as it was
+// at the end.
+class FullScreen {
+ public:
+  FullScreen() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, nullptr);
+    signals_ = signalfd(-1, &signals, SFD_CLOEXEC);
+    has_keys_ = tcgetattr(STDIN_FILENO, &before_) == 0;
+    if (has_keys_) {
+      termios keys = before_;
+      keys.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+      tcsetattr(STDIN_FILENO, TCSANOW, &keys);
+    }
+    Write("\033[?1049h\033[?25l");
+  }
+  ~FullScreen() {
+    Write("\033[?25h\033[?1049l");
+    if (has_keys_) tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+    close(signals_);
+  }
+
+  // False if the user wants to end.
+  bool WaitUntil(absl::Time next) const {
+    while (true) {
+      const int64_t left = absl::ToInt64Milliseconds(next - absl::Now());
+      if (left <= 0) return true;
+      pollfd fds[] = {{signals_, POLLIN, 0}, {has_keys_ ? STDIN_FILENO : -1, POLLIN, 0}};
+      if (poll(fds, 2, static_cast<int>(left) + 1) <= 0) continue;
+      if (fds[0].revents != 0) return false;
+      char key = 0;
+      if (read(STDIN_FILENO, &key, 1) != 1 || key == 'q' || key == 'Q') return false;
+    }
+  }
+
+ private:
+  int signals_ = -1;
+  bool has_keys_ = false;
+  termios before_ = {};
+};
+
+}  // namespace
+
+absl::Status RunTop(const TopCommandOptions& options) {
+  TopScreen screen;
+  const auto ask = [&]() -> absl::StatusOr<std::string> {
+    return http::HttpGet(options.http.host, options.http.port, "/status");
+  };
+  absl::StatusOr<std::string> answer = ask();
+  if (!answer.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat(answer.status().message(), "; --http says where the daemon answers, as its own --http"));
+  }
+  if (options.once || !isatty(STDOUT_FILENO)) {
+    const absl::StatusOr<std::string> text =
+        screen.Draw(*answer, absl::Now(), {.width = 200, .height = 1 << 20, .colors = false});
+    if (!text.ok()) return text.status();
+    Write(*text);
+    return absl::OkStatus();
+  }
+  const FullScreen full_screen;
+  absl::Time next = absl::Now();
+  do {
+    if (answer.ok()) {
+      const absl::StatusOr<std::string> text = screen.Draw(*answer, absl::Now(), Terminal());
+      if (!text.ok()) return text.status();
+      Write(absl::StrCat("\033[H\033[J", *text));
+    } else {
+      Write(absl::StrCat("\033[H\033[K", answer.status().message(), "\n"));
+    }
+    next = std::max(next + kEvery, absl::Now());
+    if (!full_screen.WaitUntil(next)) break;
+    answer = ask();
+  } while (true);
+  return absl::OkStatus();
+}
+
+}  // namespace lethe

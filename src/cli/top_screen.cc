@@ -1,0 +1,204 @@
+#include "src/cli/top_screen.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace lethe {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kBarWidth = 10;
+
+enum class Color { kNone, kGood, kWarn, kBad, kSoft };
+
+// One line, cut at the terminal's width; colours take no place.
+class Line {
+ public:
+  explicit Line(const TopScreenOptions& options) : options_(options) {}
+
+  Line& Add(absl::string_view text, Color color = Color::kNone) {
+    std::string kept;
+    for (const char c : text) {
+      const bool continues = (static_cast<unsigned char>(c) & 0xC0) == 0x80;  // of a UTF-8 character
+      if (!continues && columns_ == options_.width) break;
+      if (!continues) ++columns_;
+      // What a topic's or a lane's text may hold must not reach the terminal's controls.
+      kept += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+    }
+    static constexpr absl::string_view kCodes[] = {"", "\033[32m", "\033[33m", "\033[31m", "\033[2m"};
+    if (options_.colors && color != Color::kNone && !kept.empty()) {
+      absl::StrAppend(&text_, kCodes[static_cast<size_t>(color)], kept, "\033[0m");
+    } else {
+      text_ += kept;
+    }
+    return *this;
+  }
+  std::string End() const { return text_ + "\n"; }
+
+ private:
+  const TopScreenOptions& options_;
+  std::string text_;
+  int columns_ = 0;
+};
+
+std::string Short(double n) {
+  static constexpr const char* kUnits[] = {"", "k", "M", "G", "T"};
+  size_t unit = 0;
+  while (n >= 9999.5 && unit + 1 < std::size(kUnits)) {
+    n /= 1000;
+    ++unit;
+  }
+  return absl::StrFormat(unit > 0 && n < 100 ? "%.1f%s" : "%.0f%s", n, kUnits[unit]);
+}
+
+std::string Bytes(double n) {
+  static constexpr const char* kUnits[] = {"B", "K", "M", "G", "T"};
+  size_t unit = 0;
+  while (n >= 1024 && unit + 1 < std::size(kUnits)) {
+    n /= 1024;
+    ++unit;
+  }
+  return absl::StrFormat(unit > 0 && n < 100 ? "%.1f%s" : "%.0f%s", n, kUnits[unit]);
+}
+
+// Null, which stands for "without end", is "all".
+std::string Period(const json& seconds) {
+  if (!seconds.is_number()) return "all";
+  const double s = seconds.get<double>();
+  if (s >= 2 * 86400) return absl::StrFormat("%.1fd", s / 86400);
+  if (s >= 2 * 3600) return absl::StrFormat("%.1fh", s / 3600);
+  if (s >= 120) return absl::StrFormat("%.1fm", s / 60);
+  return absl::StrFormat("%.1fs", s);
+}
+
+std::string Probability(double p) { return p == 0 ? "0" : absl::StrFormat("%.1e", p); }
+
+std::string Bar(double share) {
+  const int full = static_cast<int>(std::lround(kBarWidth * std::clamp(share, 0.0, 1.0)));
+  return absl::StrCat("[", std::string(static_cast<size_t>(full), '#'),
+                      std::string(static_cast<size_t>(kBarWidth - full), '.'), "]");
+}
+
+Color PhaseColor(const std::string& phase) {
+  return phase == "active" ? Color::kGood : phase == "failed" ? Color::kBad : Color::kWarn;
+}
+
+std::string Rate(std::optional<double> rate) { return rate ? Short(*rate) : "-"; }
+
+struct Rates {
+  std::optional<double> unique;
+  std::optional<double> duplicate;
+};
+
+std::string PartitionLine(const json& partition, const Rates& rates, const TopScreenOptions& options) {
+  const json& filter = partition.at("filter");
+  const double fpp = filter.at("fpp_estimated").get<double>();
+  const double target = filter.at("fpp_target").get<double>();
+  const double share = target > 0 ? fpp / target : 0;
+  const std::string phase = partition.at("phase").get<std::string>();
+  return Line(options)
+      .Add(absl::StrFormat("%9d ", partition.at("partition").get<int32_t>()))
+      .Add(absl::StrFormat("%-9s ", phase), PhaseColor(phase))
+      .Add(absl::StrFormat("%7s %7s %6s ", Rate(rates.unique), Rate(rates.duplicate),
+                           Short(partition.at("lag_records").get<double>())))
+      .Add(absl::StrFormat("%7s %s", Probability(fpp), Bar(share)), share > 1 ? Color::kBad : Color::kNone)
+      .Add(absl::StrFormat(" %3d %7s %7s %7s %7s", filter.at("past_generations").get<int>(),
+                           Period(filter.at("refresh_period_seconds")), Period(filter.at("window_seconds")),
+                           Short(filter.at("ids").get<double>()),
+                           Bytes(filter.at("memory_bytes").get<double>())))
+      .End();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> TopScreen::Draw(absl::string_view text, absl::Time now,
+                                            const TopScreenOptions& options) {
+  const json status = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!status.is_object()) return absl::InvalidArgumentError("the answer is no status of lethe's");
+  try {
+    const double seconds = absl::ToDoubleSeconds(now - last_);
+    const bool first = last_ == absl::InfinitePast() || seconds <= 0;
+    Rates all;
+    std::map<int32_t, Counts> counts;
+    std::vector<std::pair<const json*, Rates>> partitions;
+    for (const json& partition : status.at("partitions")) {
+      const json& records = partition.at("records");
+      const int32_t id = partition.at("partition").get<int32_t>();
+      const Counts count = {records.at("unique").get<int64_t>(), records.at("duplicate").get<int64_t>()};
+      Rates rates;
+      // Counts that fall are of a daemon that was started anew.
+      if (const auto before = counts_.find(id); !first && before != counts_.end() &&
+                                                count.unique >= before->second.unique &&
+                                                count.duplicate >= before->second.duplicate) {
+        rates.unique = static_cast<double>(count.unique - before->second.unique) / seconds;
+        rates.duplicate = static_cast<double>(count.duplicate - before->second.duplicate) / seconds;
+        all.unique = all.unique.value_or(0) + *rates.unique;
+        all.duplicate = all.duplicate.value_or(0) + *rates.duplicate;
+      }
+      counts[id] = count;
+      partitions.emplace_back(&partition, rates);
+    }
+
+    std::vector<std::string> lines;
+    const json& not_ready = status.at("not_ready");
+    lines.push_back(
+        Line(options)
+            .Add(absl::StrCat("lethe ", status.at("version").get<std::string>(), "  ",
+                              status.at("input").get<std::string>(), " -> ",
+                              status.at("output").get<std::string>(), "  group ",
+                              status.at("group").get<std::string>(), "  "))
+            .Add(not_ready.empty() ? "ready" : "not ready", not_ready.empty() ? Color::kGood : Color::kWarn)
+            .End());
+    lines.push_back(
+        Line(options)
+            .Add(absl::StrFormat(
+                "%s unique/s, %s duplicates/s; filters %s of %s; horizon %s, target %s", Rate(all.unique),
+                Rate(all.duplicate), Bytes(status.at("memory_used_bytes").get<double>()),
+                Bytes(status.at("memory_limit_bytes").get<double>()), Period(status.at("horizon_seconds")),
+                Probability(status.at("fpp_target").get<double>())))
+            .End());
+    for (const json& reason : not_ready) {
+      if (lines.size() >= 5) break;
+      lines.push_back(Line(options).Add("! ").Add(reason.get<std::string>(), Color::kWarn).End());
+    }
+    lines.push_back("\n");
+    lines.push_back(Line(options)
+                        .Add(absl::StrFormat("%9s %-9s %7s %7s %6s %7s %-12s %3s %7s %7s %7s %7s",
+                                             "PARTITION", "STATE", "UNIQ/S", "DUP/S", "LAG", "FPP",
+                                             "of target", "N", "t", "WINDOW", "IDS", "MEMORY"),
+                             Color::kSoft)
+                        .End());
+    const size_t room =
+        static_cast<size_t>(std::max<int>(options.height - static_cast<int>(lines.size()), 1));
+    const bool all_fit = partitions.size() <= room;
+    const size_t shown = all_fit ? partitions.size() : room - 1;
+    for (size_t i = 0; i < shown; ++i) {
+      lines.push_back(PartitionLine(*partitions[i].first, partitions[i].second, options));
+    }
+    if (!all_fit) {
+      lines.push_back(
+          Line(options)
+              .Add(absl::StrCat("... and ", partitions.size() - shown, " more partitions"), Color::kSoft)
+              .End());
+    }
+    last_ = now;
+    counts_ = std::move(counts);
+    std::string screen;
+    for (const std::string& line : lines) screen += line;
+    return screen;
+  } catch (
+      const json::exception& error) {  // the library's way to say that a key is missing or of another type
+    return absl::InvalidArgumentError(
+        absl::StrCat("the answer is no status of this version's: ", error.what()));
+  }
+}
+
+}  // namespace lethe

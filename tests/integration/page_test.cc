@@ -1,0 +1,224 @@
+// The status page in a real browser, and `lethe top`, on a daemon that works: they say what /metrics says.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "tests/support/browser.h"
+#include "tests/support/flow.h"
+#include "tests/support/process.h"
+
+namespace lethe::test {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kPartitions = 3;
+constexpr int kIds = 3000;  // of each partition; a third comes twice
+constexpr int64_t kStart = 1'700'000'000'000;
+
+// Records whose time runs through two horizons of an hour, so that the filter refreshes.
+std::vector<Record> Records() {
+  std::vector<Record> records;
+  for (int32_t partition = 0; partition < kPartitions; ++partition) {
+    for (int i = 0; i < kIds; ++i) {
+      const Record record =
+          WithId(absl::StrCat("p", partition, "-", i), partition, kStart + int64_t{i} * 7'200'000 / kIds);
+      records.push_back(record);
+      if (i % 3 == 0) records.push_back(record);
+    }
+  }
+  return records;
+}
+
+// The texts of the table's row of a partition, by the names of their cells.
+std::string CellsScript(int partition) {
+  return absl::StrCat("const cells = {}; for (const cell of document.querySelectorAll('tr[data-partition=\"",
+                      partition, "\"] td')) cells[cell.dataset.cell] = cell.textContent; return cells;");
+}
+
+double Number(const json& text) {
+  double number = -1;
+  EXPECT_TRUE(absl::SimpleAtod(absl::StrReplaceAll(text.get<std::string>(), {{",", ""}}), &number)) << text;
+  return number;
+}
+
+// Every text that can be seen, with the contrast to what is behind it (WCAG 2.1, relative luminance).
+constexpr char kContrastScript[] = R"(
+  const channels = color => color.match(/[\d.]+/g).map(Number);
+  const luminance = color => channels(color).slice(0, 3).map(v => v / 255)
+      .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+      .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = element => {
+    for (let e = element; e; e = e.parentElement) {
+      const color = getComputedStyle(e).backgroundColor;
+      const parts = channels(color);
+      if (parts.length < 4 || parts[3] === 1) return color;
+    }
+    return 'rgb(255, 255, 255)';
+  };
+  const low = [];
+  let texts = 0;
+  for (const element of document.querySelectorAll('body *')) {
+    if (['SCRIPT', 'STYLE'].includes(element.tagName)) continue;
+    const own = [...element.childNodes].some(n => n.nodeType === 3 && n.textContent.trim() !== '');
+    if (!own || element.getClientRects().length === 0) continue;
+    ++texts;
+    const style = getComputedStyle(element);
+    const front = luminance(element instanceof SVGElement ? style.fill : style.color);
+    const back = luminance(behind(element));
+    const contrast = (Math.max(front, back) + 0.05) / (Math.min(front, back) + 0.05);
+    if (contrast < 4.5) low.push(element.textContent + ': ' + contrast.toFixed(2));
+  }
+  return {texts, low};)";
+
+class PageTest : public testing::Test {
+ protected:
+  PageTest() : flow_({.program = LETHE_PROGRAM, .partitions = kPartitions, .input = {}, .output = {}}) {}
+
+  void SetUp() override {
+    auto browser = Browser::Start();
+    ASSERT_TRUE(browser.ok()) << browser.status();
+    browser_ = *std::move(browser);
+    const std::vector<Record> records = Records();
+    flow_.Send(records);
+    daemon_ = flow_.Start({"--horizon=1h", "--commit-interval=20ms"});
+    ASSERT_TRUE(daemon_->Await([&] {
+      return daemon_->Metric("lethe_records_total") == static_cast<double>(records.size()) &&
+             daemon_->Metric("lethe_lag_records") == 0;
+    }));
+    ASSERT_TRUE(browser_->Resize(1280, 900).ok());
+    ASSERT_TRUE(browser_->Open(Url()).ok());
+    ASSERT_TRUE(
+        browser_
+            ->Await(absl::StrCat("document.querySelectorAll('#partitions tr').length === ", kPartitions,
+                                 " && document.querySelectorAll('#steps li').length > 0"))
+            .ok());
+  }
+
+  std::string Url() const { return absl::StrCat("http://127.0.0.1:", daemon_->port(), "/"); }
+
+  Flow flow_;
+  std::unique_ptr<Daemon> daemon_;
+  std::unique_ptr<Browser> browser_;
+};
+
+TEST_F(PageTest, SaysWhatTheMetricsSay) {
+  for (int partition = 0; partition < kPartitions; ++partition) {
+    const auto cells = browser_->Run(CellsScript(partition));
+    ASSERT_TRUE(cells.ok()) << cells.status();
+    const std::string label = absl::StrCat("partition=\"", partition, "\"");
+    const auto metric = [&](absl::string_view name) { return daemon_->Metric(name, {label}); };
+    EXPECT_EQ(cells->at("state"), "active");
+    EXPECT_EQ(Number(cells->at("ids")), metric("lethe_filter_ids"));
+    EXPECT_EQ(Number(cells->at("N")), metric("lethe_filter_past_generations"));
+    EXPECT_EQ(Number(cells->at("lag")), 0);
+    EXPECT_GT(metric("lethe_filter_refreshes_total"), 0);
+  }
+  // The first partition is looked at, unless another is chosen.
+  ASSERT_TRUE(browser_->Run("document.querySelector('tr[data-partition=\"1\"] button').click();").ok());
+  const std::string name = absl::StrCat(flow_.input(), "-1");
+  ASSERT_TRUE(
+      browser_->Await(absl::StrCat("document.getElementById('detail-name').textContent === '", name, "'"))
+          .ok());
+  const auto facts = browser_->Run("return document.getElementById('facts').textContent;");
+  ASSERT_TRUE(facts.ok()) << facts.status();
+  const std::string text = absl::StrReplaceAll(facts->get<std::string>(), {{",", ""}});
+  for (const std::string verdict : {"unique", "duplicate", "missing_id", "malformed", "undeliverable"}) {
+    const double count = daemon_->Metric("lethe_records_total",
+                                         {"partition=\"1\"", absl::StrCat("verdict=\"", verdict, "\"")});
+    EXPECT_TRUE(absl::StrContains(text, absl::StrCat(count, " ", absl::StrReplaceAll(verdict, {{"_", " "}}))))
+        << verdict << " " << count << ": " << text;
+  }
+  // All generations are drawn: future, present and N past ones.
+  const auto drawn = browser_->Run("return document.querySelectorAll('#filter .generation').length;");
+  ASSERT_TRUE(drawn.ok()) << drawn.status();
+  EXPECT_EQ(drawn->get<int>(), 2 + daemon_->Metric("lethe_filter_past_generations", {"partition=\"1\""}));
+}
+
+TEST_F(PageTest, AsksNobodyButTheDaemonAndHasNoErrors) {
+  // Some polls, and curves.
+  ASSERT_TRUE(browser_
+                  ->Await("document.querySelector('#chart-fpp path') && "
+                          "(history.get(0) || []).length >= 3")
+                  .ok());
+  const auto problems = browser_->ConsoleProblems();
+  ASSERT_TRUE(problems.ok()) << problems.status();
+  EXPECT_EQ(*problems, std::vector<std::string>());
+  const auto requests = browser_->Requests();
+  ASSERT_TRUE(requests.ok()) << requests.status();
+  EXPECT_GE(requests->size(), 4);
+  for (const std::string& url : *requests) {
+    EXPECT_TRUE(absl::StartsWith(url, Url()) || absl::StartsWith(url, "data:")) << url;
+  }
+}
+
+TEST_F(PageTest, IsReadableInLightAndDarkOnADeskAndOnAPhone) {
+  ASSERT_TRUE(browser_->Await("document.querySelector('#chart-fpp path')").ok());
+  std::filesystem::create_directories("page");
+  for (const bool dark : {false, true}) {
+    for (const int width : {1280, 390}) {
+      ASSERT_TRUE(browser_->PreferDark(dark).ok());
+      ASSERT_TRUE(browser_->Resize(width, 900).ok());
+      const std::string name = absl::StrCat(dark ? "dark" : "light", "-", width);
+      const auto contrast = browser_->Run(kContrastScript);
+      ASSERT_TRUE(contrast.ok()) << contrast.status();
+      EXPECT_GT(contrast->at("texts").get<int>(), 60);
+      EXPECT_EQ(contrast->at("low"), json::array()) << name;
+      const auto wide = browser_->Run(
+          "return document.documentElement.scrollWidth > document.documentElement.clientWidth;");
+      ASSERT_TRUE(wide.ok()) << wide.status();
+      EXPECT_FALSE(wide->get<bool>()) << name << ": must be scrolled sideways";
+      EXPECT_TRUE(browser_->Screenshot(absl::StrCat("page/", name, ".png")).ok());
+    }
+  }
+}
+
+TEST_F(PageTest, MovesAtARefreshAndSaysWhenTheDaemonIsGone) {
+  const auto refreshes = [&] { return daemon_->Metric("lethe_filter_refreshes_total", {"partition=\"0\""}); };
+  const double before = refreshes();
+  const auto steps = browser_->Run("return document.querySelector('#steps').textContent;");
+  std::vector<Record> later;
+  for (int i = 0; i < 500; ++i) {
+    later.push_back(WithId(absl::StrCat("later-", i), 0, kStart + 7'200'000 + int64_t{i} * 7'200));
+  }
+  flow_.Send(later);
+  ASSERT_TRUE(daemon_->Await([&] { return refreshes() > before; }));
+  EXPECT_TRUE(browser_->Await(absl::StrCat("drawnRefreshes > ", before)).ok());
+  EXPECT_TRUE(
+      browser_->Await(absl::StrCat("document.querySelector('#steps').textContent !== ", steps->dump())).ok());
+
+  ASSERT_TRUE(daemon_->Stop());
+  EXPECT_TRUE(browser_->Await("document.getElementById('state').textContent.startsWith('no answer')").ok());
+}
+
+TEST_F(PageTest, TopSaysTheSame) {
+  ProcessOptions command;
+  command.args = {LETHE_PROGRAM, "top", "--http", absl::StrCat("127.0.0.1:", daemon_->port())};
+  const auto top = RunToEnd(command, absl::Minutes(1));
+  ASSERT_TRUE(top.ok()) << top.status();
+  EXPECT_EQ(top->exit_code, 0) << top->err;
+  int partitions = 0;
+  for (const absl::string_view line : absl::StrSplit(top->out, '\n')) {
+    const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    int partition = 0;
+    if (words.size() < 5 || !absl::SimpleAtoi(words[0], &partition)) continue;
+    ++partitions;
+    EXPECT_EQ(words[1], "active");
+    EXPECT_EQ(words[7], absl::StrCat(daemon_->Metric("lethe_filter_past_generations",
+                                                     {absl::StrCat("partition=\"", partition, "\"")})));
+  }
+  EXPECT_EQ(partitions, kPartitions) << top->out;
+}
+
+}  // namespace
+}  // namespace lethe::test

@@ -1,0 +1,108 @@
+#include "src/cli/top_screen.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "lethe/filter.h"
+#include "src/cli/status_json.h"
+
+namespace lethe {
+namespace {
+
+kafka::DaemonReport Report(int partitions, int64_t unique) {
+  kafka::DaemonReport report;
+  report.input = "orders";
+  report.output = "orders-unique";
+  report.group = "lethe";
+  report.horizon = absl::Hours(24);
+  report.fpp_target = 1e-6;
+  report.lanes.resize(1);
+  for (int i = 0; i < partitions; ++i) {
+    kafka::PartitionReport partition;
+    partition.partition = i;
+    partition.phase = kafka::Phase::kActive;
+    partition.counts.unique = unique;
+    partition.counts.duplicate = unique / 10;
+    partition.filter.filter.fpp_target = 1e-6;
+    partition.filter.filter.fpp_estimated = 5e-7;
+    partition.filter.filter.past_generations = 14;
+    partition.filter.filter.window = absl::InfiniteDuration();
+    report.lanes[0].partitions.push_back(partition);
+  }
+  return report;
+}
+
+const absl::Time kNow = absl::FromUnixSeconds(1'700'000'000);
+
+TEST(TopScreen, RatesAreThoseSinceTheLastAnswer) {
+  TopScreen screen;
+  const auto first = screen.Draw(StatusJson(Report(2, 1000), std::nullopt), kNow, {});
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_TRUE(absl::StrContains(*first, "- unique/s, - duplicates/s")) << *first;
+  EXPECT_TRUE(absl::StrContains(*first, "orders -> orders-unique")) << *first;
+  EXPECT_TRUE(absl::StrContains(*first, "5.0e-07 [#####.....]")) << *first;
+  const auto second = screen.Draw(StatusJson(Report(2, 1500), std::nullopt), kNow + absl::Seconds(2), {});
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_TRUE(absl::StrContains(*second, "500 unique/s, 50 duplicates/s")) << *second;
+  // Started anew: no rate, rather than a negative one.
+  const auto third = screen.Draw(StatusJson(Report(2, 10), std::nullopt), kNow + absl::Seconds(3), {});
+  ASSERT_TRUE(third.ok()) << third.status();
+  EXPECT_TRUE(absl::StrContains(*third, "- unique/s")) << *third;
+}
+
+TEST(TopScreen, FitsTheTerminal) {
+  kafka::DaemonReport report = Report(100, 1000);
+  report.group = std::string(200, 'g');
+  report.not_ready = std::vector<std::string>(20, "a reason that is longer than the terminal is wide");
+  TopScreen screen;
+  const auto text = screen.Draw(StatusJson(report, std::nullopt), kNow, {.width = 40, .height = 20});
+  ASSERT_TRUE(text.ok()) << text.status();
+  const std::vector<std::string> lines = absl::StrSplit(*text, '\n');
+  EXPECT_EQ(lines.size(), 20 + 1);  // nothing behind the last newline
+  for (const std::string& line : lines) EXPECT_LE(line.size(), 40) << line;
+  EXPECT_TRUE(absl::StrContains(lines[19], "more partitions")) << lines[19];
+}
+
+TEST(TopScreen, ControlsOfTheTerminalStayOut) {
+  kafka::DaemonReport report = Report(1, 1);
+  report.not_ready = {"\033[2Jgone"};
+  const auto text = TopScreen().Draw(StatusJson(report, std::nullopt), kNow, {});
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_FALSE(absl::StrContains(*text, "\033")) << *text;
+  EXPECT_TRUE(absl::StrContains(*text, "?[2Jgone")) << *text;
+  const auto colored = TopScreen().Draw(StatusJson(report, std::nullopt), kNow, {.colors = true});
+  ASSERT_TRUE(colored.ok()) << colored.status();
+  EXPECT_TRUE(absl::StrContains(*colored, "\033[32mactive")) << *colored;
+}
+
+TEST(TopScreen, WhatIsNoStatusIsAnError) {
+  for (const std::string text : {"", "no JSON", "[]", "{}", "{\"partitions\":[{}]}", "{\"partitions\":7}"}) {
+    const auto drawn = TopScreen().Draw(text, kNow, {});
+    EXPECT_EQ(drawn.status().code(), absl::StatusCode::kInvalidArgument) << text;
+  }
+}
+
+TEST(StatusJson, HoldsGenerationsAndStepsOfThePartitionThatWasAskedFor) {
+  kafka::DaemonReport report = Report(2, 1);
+  report.lanes[0].partitions[1].problem = "bad \xff bytes";
+  for (kafka::PartitionReport& partition : report.lanes[0].partitions) {
+    partition.filter.filter.generations.resize(3);
+    partition.filter.filter.steps.push_back({AdaptationStep::Kind::kUnfold, kNoStreamTime, 64, "because"});
+  }
+  const std::string plain = StatusJson(report, std::nullopt);
+  EXPECT_FALSE(absl::StrContains(plain, "generations\":[")) << plain;
+  const std::string detailed = StatusJson(report, 1);
+  EXPECT_EQ(std::vector<std::string>(absl::StrSplit(detailed, "\"generations\":[")).size(), 2) << detailed;
+  EXPECT_TRUE(absl::StrContains(
+      detailed, "{\"kind\":\"unfold\",\"reason\":\"because\",\"stream_time\":null,\"generation_bits\":64}"))
+      << detailed;
+  EXPECT_TRUE(absl::StrContains(detailed, "bad \xef\xbf\xbd bytes")) << detailed;
+}
+
+}  // namespace
+}  // namespace lethe
