@@ -26,6 +26,7 @@ class CommandLineTest : public testing::Test {
     demo_.reset();
     plan_.reset();
     inspect_.reset();
+    top_.reset();
     return RunCommandLine(args, commands_, out_, err_);
   }
   int RunWith(std::vector<std::string> more) {
@@ -34,7 +35,7 @@ class CommandLineTest : public testing::Test {
     args.insert(args.end(), more.begin(), more.end());
     return Run(args);
   }
-  bool NothingRan() const { return !run_ && !filter_ && !demo_ && !plan_ && !inspect_; }
+  bool NothingRan() const { return !run_ && !filter_ && !demo_ && !plan_ && !inspect_ && !top_; }
 
   std::ostringstream out_, err_;
   std::optional<RunConfig> run_;
@@ -42,19 +43,21 @@ class CommandLineTest : public testing::Test {
   std::optional<DemoOptions> demo_;
   std::optional<PlanCommandOptions> plan_;
   std::optional<InspectCommandOptions> inspect_;
+  std::optional<TopCommandOptions> top_;
   Commands commands_ = {
       [this](const RunConfig& config) { return run_ = config, 17; },
       [this](const FilterCommandOptions& options) { return filter_ = options, 18; },
       [this](const DemoOptions& options) { return demo_ = options, 19; },
       [this](const PlanCommandOptions& options) { return plan_ = options, 20; },
       [this](const InspectCommandOptions& options) { return inspect_ = options, 21; },
+      [this](const TopCommandOptions& options) { return top_ = options, 22; },
   };
 };
 
 TEST_F(CommandLineTest, HelpListsCommandsAndExitCodes) {
   EXPECT_EQ(Run({"--help"}), kExitOk);
   EXPECT_EQ(err_.str(), "");
-  for (const char* text : {"run ", "filter ", "demo ", "plan ", "inspect ", "--version", "Exit codes: 0 ",
+  for (const char* text : {"run ", "filter ", "demo ", "plan ", "inspect ", "top ", "--version", "Exit codes: 0 ",
                            "1 it failed", "2 the command"}) {
     EXPECT_TRUE(absl::StrContains(out_.str(), text)) << text << " is not in\n" << out_.str();
   }
@@ -68,7 +71,7 @@ TEST_F(CommandLineTest, WhatIsNotThereIsNotListed) {
 }
 
 TEST_F(CommandLineTest, EachCommandHasHelpWithAnExample) {
-  for (const std::string command : {"run", "filter", "demo", "plan", "inspect"}) {
+  for (const std::string command : {"run", "filter", "demo", "plan", "inspect", "top"}) {
     EXPECT_EQ(Run({command, "--help"}), kExitOk);
     EXPECT_TRUE(absl::StrContains(out_.str(), "Example:")) << out_.str();
     EXPECT_TRUE(absl::StrContains(out_.str(), absl::StrCat("lethe ", command, " --"))) << out_.str();
@@ -141,6 +144,19 @@ TEST_F(CommandLineTest, CommandsGetWhatWasAskedForAndGiveTheExitCode) {
   EXPECT_EQ(inspect_->output, InspectCommandOptions::Output::kJson);
   EXPECT_EQ(Run({"inspect", "b.snapshot"}), 21);
   EXPECT_EQ(inspect_->output, InspectCommandOptions::Output::kText);
+}
+
+TEST_F(CommandLineTest, TopTakesTheAddressOfADaemon) {
+  EXPECT_EQ(Run({"top"}), 22);
+  ASSERT_TRUE(top_.has_value());
+  EXPECT_EQ(top_->http.port, 9464);
+  EXPECT_FALSE(top_->once);
+  EXPECT_EQ(Run({"top", "--http", "[::1]:8080", "--once"}), 22);
+  EXPECT_EQ(top_->http.host, "::1");
+  EXPECT_EQ(top_->http.port, 8080);
+  EXPECT_TRUE(top_->once);
+  EXPECT_EQ(Run({"top", "--http", "nowhere"}), kExitUsage);
+  EXPECT_TRUE(absl::StrContains(err_.str(), "--http")) << err_.str();
 }
 
 TEST_F(CommandLineTest, ReadsTheFileAndLetsFlagsWin) {
