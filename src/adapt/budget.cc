@@ -63,8 +63,7 @@ void Budget::AdvanceTo(int64_t now_ms) {
 void Budget::AddInserts(int64_t count, int64_t now_ms) {
   if (now_ms > now_ms_) SetTime(now_ms);
   Count(count);
-  if (static_cast<double>(inserts_since_forecast_) * kForecastsPerInterval >=
-      options_.cap * static_cast<double>(lines_)) {
+  if (static_cast<double>(inserts_since_forecast_) * kForecastsPerInterval >= InsertsPerInterval()) {
     Forecast();
   }
   EndIntervalIfDue();
@@ -156,7 +155,7 @@ void Budget::UnfoldRefused() {
 }
 
 int64_t Budget::InsertsPerStep() const {
-  return std::clamp<int64_t>(static_cast<int64_t>(options_.cap * static_cast<double>(lines_) / 64), 1, 16);
+  return std::clamp<int64_t>(static_cast<int64_t>(InsertsPerInterval() / 64), 1, 16);
 }
 
 int64_t Budget::LinesPerInsert(Pass pass) const {

@@ -75,6 +75,8 @@ class Budget {
   // The memory for a wanted unfold is not there.
   void UnfoldRefused();
 
+  // Inserts in a full interval.
+  double InsertsPerInterval() const { return options_.cap * static_cast<double>(lines_); }
   // Inserts between two calls of AddInserts that keep the intervals exact enough.
   int64_t InsertsPerStep() const;
   // Small lines that a pass of this kind must take per insert to be ready in time.

@@ -18,8 +18,11 @@ class FieldWriter;
 // of the records alone: reading them again gives the same times. It lags by some 50 records, which only
 // makes ids be remembered longer.
 //
-// Invariant: once ring_ is full, sorted_ holds its values, ascending; now_ms_ never decreases.
-// Does not allocate; a copy (1.6 KB) is a saved state. Thread-compatible.
+// Records come nearly in order, so the oldest timestamp is near the lowest and the newest near the highest:
+// an observation costs a few nanoseconds then, and some forty in a random order.
+//
+// Invariant: once ring_ is full, the kWindow values of sorted_ from lowest_ on are its values, ascending;
+// now_ms_ never decreases. Does not allocate; a copy (2.1 KB) is a saved state. Thread-compatible.
 class StreamTime {
  public:
   static constexpr size_t kWindow = 101;
@@ -44,10 +47,16 @@ class StreamTime {
  private:
   template <typename Self, typename Fields>
   static void Transfer(Self& self, Fields& fields);
+  void SortRing();
   void Replace(int64_t oldest, int64_t newest);
+  void Exchange(size_t from, size_t to, int64_t newest);
+
+  // The sorted values move up by one place with nearly every record, and back when they are at the end.
+  static constexpr size_t kPlaces = kWindow + 59;
 
   std::array<int64_t, kWindow> ring_{};
-  std::array<int64_t, kWindow> sorted_{};
+  std::array<int64_t, kPlaces> sorted_{};
+  size_t lowest_ = 0;
   size_t next_ = 0;  // where in ring_ the next timestamp goes: over the oldest one, if it is full
   bool full_ = false;
   int64_t now_ms_ = kNoStreamTime;

@@ -1,6 +1,4 @@
 // Stream time in a snapshot: 1 + 101 + 2 fields.
-#include <algorithm>
-
 #include "src/adapt/stream_time.h"
 #include "src/snapshot/fields.h"
 
@@ -18,10 +16,7 @@ void StreamTime::Save(FieldWriter* fields) const { Transfer(*this, *fields); }
 
 bool StreamTime::Restore(FieldReader* fields) {
   Transfer(*this, *fields);
-  if (full_) {
-    sorted_ = ring_;
-    std::sort(sorted_.begin(), sorted_.end());
-  }
+  if (full_) SortRing();
   return fields->ok();
 }
 

@@ -68,10 +68,12 @@ LineMemory::LineMemory(LineMemory&& other) noexcept
       mapping_bytes_(other.mapping_bytes_),
       data_(std::exchange(other.data_, nullptr)),
       most_bytes_(other.most_bytes_),
-      bytes_(std::exchange(other.bytes_, 0)) {}
+      bytes_(std::exchange(other.bytes_, 0)),
+      prefault_(std::move(other.prefault_)) {}
 
 LineMemory::~LineMemory() {
   if (mapping_ == nullptr) return;
+  prefault_.reset();
   munmap(mapping_, mapping_bytes_);
   budget_->Release(bytes_);
 }
@@ -91,9 +93,20 @@ bool LineMemory::Grow(int64_t bytes) {
   return true;
 }
 
+void LineMemory::Prepare(int64_t begin) {
+  prefault_.reset();
+  if (bytes_ - begin < kChunkBytes) return;
+  prefault_ = std::make_unique<Prefault>(data_ + WholePagesIn(begin), data_ + bytes_);
+}
+
+int64_t LineMemory::present_from() const {
+  return prefault_ == nullptr ? 0 : prefault_->present_from() - data_;
+}
+
 void LineMemory::Shrink(int64_t bytes) {
   const int64_t kept = WholePagesFor(bytes);
   if (kept >= bytes_) return;
+  prefault_.reset();
   const auto less = static_cast<size_t>(bytes_ - kept);
   madvise(data_ + kept, less, MADV_DONTNEED);
   mprotect(data_ + kept, less, PROT_NONE);

@@ -4,16 +4,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/statusor.h"
 #include "lethe/memory_budget.h"
+#include "src/filter/prefault.h"
 
 namespace lethe {
 
 // A range of address space of which the first bytes() are usable. Growing only makes more of it
-// accessible: the kernel hands out zeroed pages at the first touch, so the cost falls on the passes that
-// write there, a page at a time. From 2 MiB on the range asks for huge pages, because an id's lines are
-// random and would each miss the TLB.
+// accessible: the kernel hands out zeroed pages at the first touch. From 2 MiB on the range asks for huge
+// pages, because an id's lines are random and would each miss the TLB; and since the first touch of one takes
+// long, Prepare() has it done beforehand.
 //
 // Invariant: what is usable, in whole pages, is reserved in the MemoryBudget, no more and no less.
 // Thread safety: none.
@@ -32,6 +34,11 @@ class LineMemory {
   // True if the first `bytes` are usable now; else nothing has changed.
   bool Grow(int64_t bytes);
 
+  // Begins to make the pages from `begin` to the end present, from the last one down, if they are huge: what
+  // lies from present_from() on can be touched without a wait. Both are offsets.
+  void Prepare(int64_t begin);
+  int64_t present_from() const;
+
   // Keeps the first `bytes` and gives the rest back to the system and to the budget.
   void Shrink(int64_t bytes);
 
@@ -48,7 +55,7 @@ class LineMemory {
   int64_t bytes() const { return bytes_; }
 
   // What is discarded at a time: a huge page.
-  static constexpr int64_t kChunkBytes = int64_t{2} << 20;
+  static constexpr int64_t kChunkBytes = Prefault::kChunkBytes;
 
  private:
   LineMemory(MemoryBudget* budget, void* mapping, size_t mapping_bytes, char* data);
@@ -60,6 +67,7 @@ class LineMemory {
   char* data_;            // aligned to kChunkBytes
   int64_t most_bytes_;
   int64_t bytes_ = 0;
+  std::unique_ptr<Prefault> prefault_ = nullptr;  // of the last Prepare()
 };
 
 }  // namespace lethe

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -27,12 +28,19 @@ constexpr size_t kAhead = 24;
 // with each part of the horizon, half as long.
 constexpr int64_t kPassPartsByTime = 512;
 constexpr int64_t kPassStepsPerHorizon = 1024;
+// Where calls come often, each does no more lines of it than these, some ten microseconds' worth.
+constexpr int64_t kLinesByTime = 256;
 // Lines looked at for Status.
 constexpr int64_t kStatusLines = 16384;
 // Lines looked at for the fill of generations, which is no promise.
 constexpr int64_t kFillLines = 1024;
 // No step has more inserts.
 constexpr int64_t kMostStepInserts = 1024;
+// While lines are copied, steps are shorter, so that each remains some microseconds.
+constexpr int64_t kStepPartInCopies = 4;
+// An unfold waits for the pages that it copies to, so that no call does; but not longer than this part of a
+// full interval's inserts, since until it ends ids go in at the old density.
+constexpr double kPatience = 1.0 / 8;
 // Times beyond these are as good as these, and nothing overflows.
 constexpr int64_t kEarliestMs = -(int64_t{1} << 60);
 constexpr int64_t kLatestMs = int64_t{1} << 60;
@@ -202,7 +210,7 @@ class SlicedFbf final : public Filter {
     budget_.AdvanceTo(time);
     now_ms_ = time;
     if (pass_ != Budget::Pass::kNone && time >= next_pass_ms_) {
-      AdvancePass(lines_.lines() / kPassPartsByTime + 1);
+      AdvancePass(LinesDueByTime());
       StartPass();
     }
     TakeBudget();
@@ -212,14 +220,42 @@ class SlicedFbf final : public Filter {
   void EndStep() {
     const int64_t inserts = InsertsInStep();
     budget_.AddInserts(inserts, now_ms_);
+    patience_ -= inserts;
     if (pass_ != Budget::Pass::kNone) AdvancePass(inserts * budget_.LinesPerInsert(pass_));
     StartPass();
     step_inserts_ = inserts_left_ = budget_.InsertsPerStep();
+    if (pass_ == Budget::Pass::kUnfold || pass_ == Budget::Pass::kFold) {
+      step_inserts_ = inserts_left_ = std::max<int64_t>(1, step_inserts_ / kStepPartInCopies);
+    }
     TakeBudget();
   }
 
+  // Of `lines`, those that an unfold can copy to pages that are present; all, once its patience is at an end.
+  int64_t ReadyLines(int64_t lines) const {
+    if (pass_ != Budget::Pass::kUnfold || patience_ <= 0) return lines;
+    constexpr int64_t kTwoLines = 2 * Lines::kLineBytes;
+    const int64_t first_ready = (memory_.present_from() + kTwoLines - 1) / kTwoLines;
+    return std::clamp<int64_t>(lines_.position() - first_ready, 0, lines);
+  }
+
+  // What a pass step by time has, and how long that takes to be due in parts of kLinesByTime.
+  int64_t LinesInTimeStep() const { return lines_.lines() / kPassPartsByTime + 1; }
+  int64_t PassWaitMs() const {
+    const int64_t lines = LinesInTimeStep();
+    return std::max<int64_t>(1, pass_step_ms_ / ((lines + kLinesByTime - 1) / kLinesByTime));
+  }
+  // By the time since the pass was last taken further; one step's at most, which is as after a pause.
+  int64_t LinesDueByTime() const {
+    const int64_t lines = LinesInTimeStep();
+    if (next_pass_ms_ == kNoStreamTime) return lines;
+    const double elapsed = static_cast<double>(now_ms_ - next_pass_ms_) + static_cast<double>(PassWaitMs());
+    const double due = std::ceil(static_cast<double>(lines) * elapsed / static_cast<double>(pass_step_ms_));
+    return due < static_cast<double>(lines) ? static_cast<int64_t>(due) : lines;
+  }
+
   void AdvancePass(int64_t lines) {
-    next_pass_ms_ = now_ms_ == kNoStreamTime ? kNoStreamTime : now_ms_ + pass_step_ms_;
+    lines = ReadyLines(lines);
+    next_pass_ms_ = now_ms_ == kNoStreamTime ? kNoStreamTime : now_ms_ + PassWaitMs();
     const int64_t before = lines_.folded_bytes();
     if (lines_.Advance(lines)) {
       if (pass_ == Budget::Pass::kFold) memory_.Shrink(lines_.bytes_needed());
@@ -235,9 +271,13 @@ class SlicedFbf final : public Filter {
   void StartPass() {
     const Budget::Pass wanted = budget_.Wanted();
     if (wanted == Budget::Pass::kNone) return;
-    if (wanted == Budget::Pass::kUnfold && !memory_.Grow(2 * lines_.bytes_needed())) {
-      budget_.UnfoldRefused();
-      return;
+    if (wanted == Budget::Pass::kUnfold) {
+      if (!memory_.Grow(2 * lines_.bytes_needed())) {
+        budget_.UnfoldRefused();
+        return;
+      }
+      memory_.Prepare(lines_.bytes_needed());
+      patience_ = static_cast<int64_t>(kPatience * budget_.InsertsPerInterval());
     }
     if (!lines_.idle()) lines_.AbandonSweep();
     budget_.PassStarted(wanted);
@@ -314,6 +354,7 @@ class SlicedFbf final : public Filter {
   Cell odd_ = 0;
   int64_t inserts_left_ = 0;  // in this step
   int64_t step_inserts_ = 0;
+  int64_t patience_ = 0;  // inserts that an unfold may yet wait for
   int64_t next_event_ms_ = kNoStreamTime;
   int64_t next_pass_ms_ = kNoStreamTime;  // when time alone takes the pass further
 };

@@ -36,6 +36,22 @@ class Latencies {
     most_ = std::max(most_, value);
   }
 
+  void Add(const Latencies& other) {
+    for (size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
+    total_ += other.total_;
+    most_ = std::max(most_, other.most_);
+  }
+
+  double total() const { return static_cast<double>(total_); }
+  // Of all durations, the share that is above, but for a 32nd of its size.
+  double ShareAbove(int64_t nanos) const {
+    double above = 0;
+    for (size_t i = BucketOf(static_cast<uint64_t>(nanos)) + 1; i < counts_.size(); ++i) {
+      above += static_cast<double>(counts_[i]);
+    }
+    return total_ == 0 ? 0 : above / static_cast<double>(total_);
+  }
+
   // In nanoseconds: at least that share of the durations is not above it, but for a 32nd of its size.
   double Percentile(double share) const {
     const double wanted = share * static_cast<double>(total_);

@@ -1,6 +1,7 @@
 #include "src/filter/line_memory.h"
 
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "gtest/gtest.h"
@@ -51,6 +52,25 @@ TEST(LineMemory, ShrinksAndGrowsAgain) {
   EXPECT_EQ(bytes[8 * kMiB - 1], 5);
   EXPECT_EQ(bytes[8 * kMiB], 0);
   EXPECT_EQ(bytes[13 * kMiB], 0);
+}
+
+TEST(LineMemory, PreparesHugePagesAndNoOthers) {
+  MemoryBudget budget(100 * kMiB);
+  LineMemory memory = Create(&budget, 4096, 64 * kMiB);
+  EXPECT_EQ(memory.present_from(), 0);
+  ASSERT_TRUE(memory.Grow(kMiB));
+  memory.Prepare(4096);
+  EXPECT_EQ(memory.present_from(), 0) << "too little to wait for";
+  ASSERT_TRUE(memory.Grow(32 * kMiB));
+  memory.Prepare(kMiB);
+  LineMemory moved = std::move(memory);
+  while (moved.present_from() > kMiB) std::this_thread::yield();
+  EXPECT_EQ(moved.present_from(), kMiB);
+  EXPECT_EQ(static_cast<char*>(moved.data())[20 * kMiB], 0);
+  ASSERT_TRUE(moved.Grow(64 * kMiB));
+  moved.Prepare(32 * kMiB);
+  moved.Shrink(kMiB);  // whatever was under way
+  EXPECT_EQ(moved.present_from(), 0);
 }
 
 TEST(LineMemory, StaysWithinTheBudget) {

@@ -109,5 +109,21 @@ TEST(StreamTimeTest, AgreesWithTheDefinition) {
   }
 }
 
+// What nearly all streams are: in order, but for neighbours, a late record and a wild one now and then; for
+// long enough that the sorted values have come around many times.
+TEST(StreamTimeTest, AgreesWithTheDefinitionWhereRecordsAreNearlyInOrder) {
+  std::mt19937_64 random(TestSeed());
+  for (const uint64_t jitter : {1, 2, 5, 20, 80, 300}) {
+    StreamTime time;
+    NaiveStreamTime naive;
+    for (int i = 0; i < 5000; ++i) {
+      int64_t timestamp = kStart + i * (i / 1000 % 2) - static_cast<int64_t>(random() % jitter);
+      if (random() % 300 == 0) timestamp -= static_cast<int64_t>(random() % 3000);
+      if (random() % 300 == 0) timestamp = static_cast<int64_t>(random());
+      ASSERT_EQ(time.Observe(timestamp), naive.Observe(timestamp)) << "jitter " << jitter << ", record " << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lethe

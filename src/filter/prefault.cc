@@ -1,0 +1,35 @@
+#include "src/filter/prefault.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <system_error>
+
+namespace lethe {
+
+Prefault::Prefault(char* begin, char* end) : begin_(begin), end_(end), present_from_(end) {
+  try {
+    thread_ = std::thread([this] { Run(); });
+  } catch (const std::system_error&) {
+    present_from_ = begin_;  // no thread: whoever touches a page first waits for it, as everywhere
+  }
+}
+
+Prefault::~Prefault() {
+  stop_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+void Prefault::Run() {
+  for (char* last = end_; last > begin_ && !stop_;) {
+    const uintptr_t into_chunk = (reinterpret_cast<uintptr_t>(last) - 1) % kChunkBytes + 1;
+    const auto size = std::min(static_cast<size_t>(into_chunk), static_cast<size_t>(last - begin_));
+    // As a write would, but for the write: the range's owner may be at work in it.
+    const bool present = madvise(last - size, size, MADV_POPULATE_WRITE) == 0;
+    last = present ? last - size : begin_;
+    present_from_.store(last, std::memory_order_release);
+  }
+}
+
+}  // namespace lethe

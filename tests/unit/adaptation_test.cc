@@ -1,0 +1,150 @@
+// The sliced filter under loads that change, with its policy `budget`: the promises hold all along. The
+// checks of each step are in tests/support/simulated_load.h; here are the loads, and what each must end in.
+#include <cmath>
+#include <numbers>
+
+#include "gtest/gtest.h"
+#include "tests/support/simulated_load.h"
+
+namespace lethe {
+namespace {
+
+using Kind = AdaptationStep::Kind;
+
+LoadAt Steady(double rate) {
+  return [rate](double) { return rate; };
+}
+
+// Over all refreshes together the bound is much closer than for each of them.
+void ExpectTarget(const SimulatedLoad& load, double target) {
+  EXPECT_FALSE(IsTooMany(load.probed().hits, target * load.probed().probes, 1e-8)) << load.Where();
+  EXPECT_GT(load.probed().probes, 0);
+}
+
+void ExpectNoLimit(const SimulatedLoad& load) {
+  EXPECT_EQ(load.status().limit_hits, 0) << load.Where();
+  EXPECT_LE(load.status().fpp_at_interval_end, load.status().fpp_target) << load.Where();
+}
+
+class AdaptationTest : public testing::Test {
+ protected:
+  const uint64_t seed_ = TestSeed();
+};
+
+TEST_F(AdaptationTest, AHundredTimesTheLoadAndBack) {
+  SimulatedLoad load({.seed = seed_});
+  load.Run(2.3, Steady(4000));
+  const double before = load.bytes();
+  EXPECT_LE(before, load.MostBytesFor(4000));
+  load.Run(2.5, Steady(400'000));
+  EXPECT_LE(load.bytes(), 128 * before);
+  EXPECT_LE(load.bytes(), load.MostBytesFor(400'000));
+  EXPECT_GE(load.bytes(), load.LeastBytesFor(400'000));
+  load.ExpectAllOfLast(SimulatedLoad::kHorizonMs);
+  load.Run(3.5, Steady(4000));
+  EXPECT_LE(load.bytes(), load.MostBytesFor(4000));
+  load.ExpectAllOfLast(SimulatedLoad::kHorizonMs);
+  EXPECT_GE(load.Steps(Kind::kUnfold), 6);
+  EXPECT_GE(load.Steps(Kind::kFold), 6);
+  ExpectTarget(load, 1e-3);
+  ExpectNoLimit(load);
+}
+
+// The horizon is a day, so it always holds as many ids; but no filter can know at noon that a night follows,
+// and that what comes now will not come all day.
+TEST_F(AdaptationTest, DaysAndNightsOfAMonth) {
+  SimulatedLoad load({.seed = seed_, .probes_per_refresh = 100'000});
+  const LoadAt days = [](double t) { return 15'000 * (1 - 0.9 * std::cos(2 * std::numbers::pi * t)); };
+  load.Run(3, days);
+  const double settled = load.bytes();
+  EXPECT_LE(settled, load.MostBytesFor(1.9 * 15'000));
+  for (int day = 3; day < 30; ++day) {
+    load.Run(1, days);
+    EXPECT_LE(load.bytes(), load.MostBytesFor(1.9 * 15'000)) << "day " << day;
+  }
+  load.ExpectAllOfLast(SimulatedLoad::kHorizonMs);
+  ExpectTarget(load, 1e-3);
+  ExpectNoLimit(load);
+}
+
+TEST_F(AdaptationTest, Bursts) {
+  SimulatedLoad load({.target_fpp = 1e-4, .seed = seed_});
+  const auto burst = [](double t) { return std::fmod(t, 1.3) < 0.01 ? 1'000'000.0 : 10'000.0; };
+  load.Run(6, burst);
+  load.ExpectAllOfLast(SimulatedLoad::kHorizonMs);
+  load.Run(2.5, Steady(10'000));
+  EXPECT_LE(load.bytes(), load.MostBytesFor(10'000));
+  ExpectTarget(load, 1e-4);
+  ExpectNoLimit(load);
+}
+
+TEST_F(AdaptationTest, AStopOfHours) {
+  for (const bool told : {false, true}) {
+    SimulatedLoad load({.seed = seed_});
+    load.Run(1.7, Steady(20'000));
+    for (const double hours : {0.5, 3.0, 11.0, 23.9, 24.1, 70.0}) {
+      SCOPED_TRACE(hours);
+      load.Stop(hours / 24, told);
+      load.Run(0.3, Steady(20'000));
+      load.ExpectAllOfLast(SimulatedLoad::kHorizonMs);
+    }
+    ExpectTarget(load, 1e-3);
+    ExpectNoLimit(load);
+  }
+}
+
+// A backfill whose records carry the time of their arrival: half a horizon of a hundred times the load.
+TEST_F(AdaptationTest, ABackfillStampedOnArrival) {
+  SimulatedLoad load({.seed = seed_});
+  load.Run(1.5, Steady(4000));
+  load.Run(0.5, Steady(400'000));
+  load.ExpectAllOfLast(SimulatedLoad::kHorizonMs);
+  load.Run(3.5, Steady(4000));
+  EXPECT_LE(load.bytes(), load.MostBytesFor(4000));
+  ExpectTarget(load, 1e-3);
+  ExpectNoLimit(load);
+}
+
+// Twice as much as fits, then half of it. The window is what gives way: the target holds at each refresh,
+// each generation that is given up is recorded and counted, and with less load the whole horizon is back.
+TEST_F(AdaptationTest, AtTheLimitTheWindowIsShortened) {
+  SimulatedLoad load({.limit_bytes = 200'000, .seed = seed_, .ample = false});
+  load.Run(3, Steady(90'000));
+  EXPECT_GT(load.Steps(Kind::kUnfoldRefused), 0);
+  EXPECT_GT(load.Steps(Kind::kShortenWindow), 10);
+  EXPECT_EQ(load.Steps(Kind::kExceedFpp), 0);
+  EXPECT_LT(load.status().window, absl::Milliseconds(0.8 * SimulatedLoad::kHorizonMs)) << load.Where();
+  EXPECT_GT(load.status().window, absl::Milliseconds(0.3 * SimulatedLoad::kHorizonMs)) << load.Where();
+  // What it says that it has given up is gone.
+  const int64_t window_ms = absl::ToInt64Milliseconds(load.status().window);
+  EXPECT_LT(load.ShareKnown(2 * window_ms, window_ms + SimulatedLoad::kHorizonMs / 5), 0.05) << load.Where();
+  load.Run(2.5, Steady(20'000));
+  const int64_t hits = load.status().limit_hits;
+  EXPECT_GE(load.status().window, absl::Milliseconds(SimulatedLoad::kHorizonMs));
+  load.ExpectAllOfLast(SimulatedLoad::kHorizonMs);
+  load.Run(1, Steady(20'000));
+  EXPECT_EQ(load.status().limit_hits, hits);
+  ExpectTarget(load, 1e-3);
+}
+
+// The same load; here the target is what gives way, and no id is lost.
+TEST_F(AdaptationTest, AtTheLimitTheTargetIsExceeded) {
+  SimulatedLoad load(
+      {.limit_bytes = 200'000, .at_memory_limit = AtMemoryLimit::kExceedFpp, .seed = seed_, .ample = false});
+  load.Run(3, Steady(90'000));
+  EXPECT_GT(load.Steps(Kind::kExceedFpp), 3);
+  EXPECT_EQ(load.Steps(Kind::kShortenWindow), 0);
+  EXPECT_GT(load.status().limit_hits, 0);
+  load.ExpectAllOfLast(SimulatedLoad::kHorizonMs);
+  // What is measured is over the target by far, and the filter says how much.
+  EXPECT_GT(load.probed().rate(), 3e-3) << load.Where();
+  EXPECT_GT(load.status().fpp_at_interval_end, 1e-2) << load.Where();
+  EXPECT_NEAR(load.probed().hits / load.probed().expected, 1, 0.1) << load.Where();
+  load.Run(3, Steady(20'000));
+  const Probed probed = load.Probe(1'000'000);
+  EXPECT_FALSE(IsTooMany(probed.hits, 1e3, 1e-9)) << load.Where();
+  EXPECT_LE(load.status().fpp_at_interval_end, 1e-3) << load.Where();
+}
+
+}  // namespace
+}  // namespace lethe

@@ -1,0 +1,76 @@
+#include "src/filter/prefault.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <cstring>
+#include <thread>
+
+#include "gtest/gtest.h"
+
+namespace lethe {
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+
+// Memory as LineMemory has it: whole chunks, aligned, and huge pages asked for.
+class Range {
+ public:
+  explicit Range(int64_t bytes)
+      : bytes_(static_cast<size_t>(bytes + Prefault::kChunkBytes)),
+        mapping_(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    const auto start = reinterpret_cast<uintptr_t>(mapping_);
+    const uintptr_t chunk = Prefault::kChunkBytes;
+    data_ = static_cast<char*>(mapping_) + ((start + chunk - 1) / chunk * chunk - start);
+    madvise(data_, static_cast<size_t>(bytes), MADV_HUGEPAGE);
+  }
+  ~Range() { munmap(mapping_, bytes_); }
+  char* data() const { return data_; }
+
+ private:
+  size_t bytes_;
+  void* mapping_;
+  char* data_;
+};
+
+int64_t FaultsOfThisThread() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_minflt;
+}
+
+void Await(const Prefault& prefault, const char* position) {
+  while (prefault.present_from() > position) std::this_thread::yield();
+}
+
+TEST(Prefault, WhatIsPresentIsTouchedWithoutAFault) {
+  Range range(17 * kMiB);
+  char* const begin = range.data() + 4096;  // within a chunk, at both ends
+  char* const end = range.data() + 16 * kMiB + 8192;
+  Prefault prefault(begin, end);
+  Await(prefault, begin);
+  EXPECT_EQ(prefault.present_from(), begin);
+  const int64_t before = FaultsOfThisThread();
+  for (char* byte = begin; byte < end; byte += 4096) *byte = 1;
+  EXPECT_EQ(FaultsOfThisThread(), before);
+}
+
+TEST(Prefault, LeavesWhatIsThere) {
+  Range range(8 * kMiB);
+  std::memset(range.data(), 7, 4 * kMiB);
+  Prefault prefault(range.data(), range.data() + 8 * kMiB);
+  // At work in it at the same time.
+  std::memset(range.data() + 6 * kMiB, 9, kMiB);
+  Await(prefault, range.data());
+  EXPECT_EQ(range.data()[kMiB], 7);
+  EXPECT_EQ(range.data()[5 * kMiB], 0);
+  EXPECT_EQ(range.data()[6 * kMiB], 9);
+}
+
+TEST(Prefault, EndsWhenItIsNoLongerWanted) {
+  Range range(256 * kMiB);
+  for (int i = 0; i < 20; ++i) Prefault prefault(range.data(), range.data() + 256 * kMiB);
+}
+
+}  // namespace
+}  // namespace lethe

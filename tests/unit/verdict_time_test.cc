@@ -1,0 +1,154 @@
+// Verdicts follow the events' own times: how fast they are read, and in what batches, changes none; nor do a
+// few records whose times are weeks off.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "lethe/stage.h"
+#include "src/record/record_reader.h"
+#include "tests/support/seed.h"
+
+namespace lethe {
+namespace {
+
+// An event, and whether it is left out of the stream in the comparison.
+struct Timed {
+  std::string id;
+  absl::Time time;
+  bool wild = false;
+};
+
+std::vector<Verdict> Judge(const std::vector<Timed>& stream, size_t per_call, absl::Duration horizon) {
+  const auto stage = DedupStage::Create({.horizon = horizon, .target_fpp = 1e-9, .hash_seed = 7});
+  EXPECT_TRUE(stage.ok()) << stage.status();
+  const auto partition = (*stage)->Open("p");
+  EXPECT_TRUE(partition.ok()) << partition.status();
+  std::vector<Event> events;
+  for (const Timed& timed : stream) {
+    events.push_back({.id = (*partition)->Hash(timed.id), .time = timed.time});
+  }
+  std::vector<Verdict> verdicts(events.size());
+  const absl::Span<const Event> all = events;
+  for (size_t i = 0; i < all.size(); i += per_call) {
+    const size_t count = std::min(per_call, all.size() - i);
+    (*partition)->Judge(all.subspan(i, count), absl::MakeSpan(verdicts).subspan(i, count));
+  }
+  return verdicts;
+}
+
+// A hundred times as fast and more: three days with bursts, a stop, and retries of all ages, read as they
+// came, and again in one go.
+TEST(VerdictTime, ABackfillGivesTheVerdictsOfTheDay) {
+  std::mt19937_64 random(TestSeed());
+  std::vector<Timed> live;
+  absl::Time now = absl::FromUnixSeconds(1'700'000'000);
+  for (int i = 0; i < 150'000; ++i) {
+    now += absl::Milliseconds(i % 50'000 < 5000 ? 20 : static_cast<int64_t>(random() % 3500));
+    if (i == 70'000) now += absl::Hours(9);
+    const bool again = i > 0 && random() % 10 == 0;
+    const uint64_t back = uint64_t{1} << (random() % 17);
+    live.push_back({again ? live[live.size() - 1 - random() % std::min<size_t>(back, live.size())].id
+                          : absl::StrCat("event ", i),
+                    now - absl::Milliseconds(static_cast<int64_t>(random() % 3000))});
+  }
+  const absl::Duration horizon = absl::Hours(6);
+  const std::vector<Verdict> one_by_one = Judge(live, 1, horizon);
+  EXPECT_GT(std::count(one_by_one.begin(), one_by_one.end(), Verdict::kDuplicate), 5000);
+  for (const size_t per_call : {size_t{37}, size_t{100'000}}) {
+    EXPECT_TRUE(Judge(live, per_call, horizon) == one_by_one) << "in calls of " << per_call;
+  }
+}
+
+// What was written beside the records of a day: ../shared beside the project unless told.
+std::string EventsFile() {
+  const char* given = std::getenv("LETHE_REAL_EVENTS");  // NOLINT(concurrency-mt-unsafe): before threads
+  return given != nullptr ? given : LETHE_SOURCE_DIR "/../shared/data/wiki-edits-2015-09-12.ndjson.gz";
+}
+
+std::vector<Timed> ReadEvents(const std::string& path) {
+  std::string lines;
+  FILE* pipe = popen(absl::StrCat("gzip -dc '", path, "'").c_str(), "r");
+  EXPECT_NE(pipe, nullptr);
+  std::vector<char> buffer(1 << 16);
+  for (size_t size; (size = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
+    lines.append(buffer.data(), size);
+  }
+  EXPECT_EQ(pclose(pipe), 0);
+  RecordReader reader({.id = *IdSpec::Parse("value"), .time = *Field::Parse("json:/time")});
+  const absl::Time day = absl::FromUnixSeconds(1'442'016'000);  // 2015-09-12
+  std::vector<Timed> events;
+  for (size_t begin = 0, end; (end = lines.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    const RecordFields& fields = reader.Read({.value = lines.substr(begin, end - begin)});
+    const bool wild = fields.time < day || fields.time >= day + absl::Hours(24);
+    events.push_back({absl::StrCat(events.size()), fields.time, wild});
+  }
+  return events;
+}
+
+// With retries: soon after the event, and several horizons after it.
+std::vector<Timed> WithRetries(const std::vector<Timed>& events, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<std::vector<size_t>> due(events.size());
+  std::vector<Timed> stream;
+  for (size_t i = 0; i < events.size(); ++i) {
+    stream.push_back(events[i]);
+    for (const size_t again : due[i]) {
+      // A retry has the time at which it is sent.
+      stream.push_back({events[again].id, events[i].time, events[again].wild || events[i].wild});
+    }
+    if (random() % 8 != 0) continue;
+    const size_t later = i + 1 + (random() % 4 == 0 ? 10'000 + random() % 5000 : random() % 500);
+    if (later < events.size()) due[later].push_back(i);
+  }
+  return stream;
+}
+
+// The day's first records, 45 of them, have times that are days or weeks off, in the past and in the future.
+// None of them makes the others' verdicts other than they would be without.
+TEST(VerdictTime, WildRecordsChangeNoVerdict) {
+  struct stat file {};
+  if (stat(EventsFile().c_str(), &file) != 0) {
+    GTEST_SKIP() << "skipped: real events: " << EventsFile()
+                 << " is missing (LETHE_REAL_EVENTS names another file)";
+  }
+  const uint64_t seed = TestSeed();
+  std::vector<Timed> events = ReadEvents(EventsFile());
+  ASSERT_GT(events.size(), 30'000u);
+  ASSERT_EQ(std::count_if(events.begin(), events.end(), [](const Timed& e) { return e.wild; }), 45);
+  for (const bool scattered : {false, true}) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed << (scattered ? ", scattered" : ", as they came"));
+    if (scattered) {
+      // The same records at other places of the stream.
+      std::mt19937_64 random(seed);
+      for (size_t i = 0; i < 45; ++i) std::swap(events[i], events[random() % events.size()]);
+    }
+    const std::vector<Timed> with = WithRetries(events, seed);
+    std::vector<Timed> without;
+    std::copy_if(with.begin(), with.end(), std::back_inserter(without),
+                 [](const Timed& e) { return !e.wild; });
+    const absl::Duration horizon = absl::Hours(1);
+    const std::vector<Verdict> of_with = Judge(with, 500, horizon);
+    const std::vector<Verdict> of_without = Judge(without, 500, horizon);
+    size_t at = 0;
+    int64_t duplicates = 0;
+    for (size_t i = 0; i < with.size(); ++i) {
+      if (with[i].wild) continue;
+      ASSERT_EQ(of_with[i], of_without[at++]) << "record " << i;
+      duplicates += of_with[i] == Verdict::kDuplicate ? 1 : 0;
+    }
+    // Those that came soon are known; those that came hours later are not.
+    EXPECT_GT(duplicates, 3000);
+    EXPECT_LT(duplicates, 4500);
+  }
+}
+
+}  // namespace
+}  // namespace lethe
