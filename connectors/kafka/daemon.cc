@@ -116,6 +116,11 @@ bool Daemon::AllAtEnd(std::vector<std::string>& problems) const {
 DaemonReport Daemon::Report() const {
   DaemonReport report;
   report.input = options_.input;
+  report.output = options_.output;
+  report.group = options_.group;
+  report.instance = options_.instance;
+  report.engine = EngineName(options_.stage.engine);
+  report.horizon = options_.stage.horizon;
   report.memory_used_bytes = stage_->memory().used_bytes();
   report.memory_limit_bytes = stage_->memory().limit_bytes();
   const std::lock_guard<std::mutex> lock(mutex_);

@@ -63,9 +63,9 @@ class SignalThread {
   std::thread thread_;
 };
 
-http::HttpRoutes Routes(const kafka::Daemon& daemon) {
+http::HttpRoutes Routes(const kafka::Daemon& daemon, const MetricsOptions& metrics) {
   return {
-      {"/metrics", [&daemon] { return http::MetricsText(Metrics(daemon.Report())); }},
+      {"/metrics", [&daemon, metrics] { return http::MetricsText(Metrics(daemon.Report(), metrics)); }},
       {"/healthz", [] { return http::HttpResponse{.body = "ok\n"}; }},
       {"/readyz",
        [&daemon] {
@@ -90,7 +90,8 @@ int RunCommand(const RunConfig& config) {
     const SignalThread signals(**daemon);
     std::unique_ptr<http::HttpServer> server;
     if (config.http != "off") {
-      auto started = http::HttpServer::Start(config.http, Routes(**daemon));
+      const MetricsOptions metrics = {config.metrics_per_partition, config.fingerprint};
+      auto started = http::HttpServer::Start(config.http, Routes(**daemon, metrics));
       if (!started.ok()) return ReportError(started.status(), std::cerr);
       server = *std::move(started);
       spdlog::info("metrics at http://{}/metrics", config.http);
