@@ -119,6 +119,7 @@ DaemonReport Daemon::Report() const {
   report.output = options_.output;
   report.group = options_.group;
   report.instance = options_.instance;
+  report.engine = EngineName(options_.stage.engine);
   report.horizon = options_.stage.horizon;
   report.fpp_target = options_.stage.target_fpp;
   report.memory_used_bytes = stage_->memory().used_bytes();

@@ -1,5 +1,7 @@
 #include "connectors/kafka/fixed_properties.h"
 
+#include "absl/strings/match.h"
+
 namespace lethe::kafka {
 namespace {
 
@@ -40,6 +42,13 @@ std::optional<absl::string_view> WhyFixed(absl::string_view property) {
     if (fixed.name == property) return fixed.reason;
   }
   return std::nullopt;
+}
+
+bool MayBeSecret(absl::string_view property) {
+  for (const absl::string_view part : {"password", "secret", "key", "jaas"}) {
+    if (absl::StrContains(property, part)) return true;
+  }
+  return false;
 }
 
 }  // namespace lethe::kafka

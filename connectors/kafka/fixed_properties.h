@@ -1,4 +1,5 @@
-// The librdkafka properties that a user may not set, since lethe's promise rests on their values.
+// What lethe knows of librdkafka's properties: those that a user may not set, since lethe's promise rests on
+// their values, and those whose values are not to be shown.
 #ifndef LETHE_CONNECTORS_KAFKA_FIXED_PROPERTIES_H_
 #define LETHE_CONNECTORS_KAFKA_FIXED_PROPERTIES_H_
 
@@ -18,6 +19,9 @@ absl::Span<const FixedProperty> FixedProperties();
 
 // Why the property is fixed; nullopt if it is the user's to set.
 std::optional<absl::string_view> WhyFixed(absl::string_view property);
+
+// By its name: a password, a key, or where one is told.
+bool MayBeSecret(absl::string_view property);
 
 }  // namespace lethe::kafka
 

@@ -40,7 +40,9 @@ Lane::Lane(const DaemonOptions& options, int number, const Topics& topics, Dedup
       reader_(options.record),
       output_(options, number, stop, [this](const std::string& why) { SetWaiting(why); }),
       carried_out_limit_(kMaxRecords) {
-  report_.lane = number;
+  LaneReport report;
+  report.lane = number;
+  report_ = std::make_shared<const LaneReport>(std::move(report));
   batch_.reserve(kBatch);
 }
 
@@ -67,6 +69,7 @@ absl::Status Lane::Open() {
                                                  // the lane busy, and little beside the memory limit.
                                                  {"queued.min.messages", "200000"},
                                                  {"queued.max.messages.kbytes", "32768"},
+                                                 ClientStatistics::Interval(),
                                              });
   config.Set("group.id", options_.group)
       .Set("isolation.level", "read_committed")
@@ -76,6 +79,9 @@ absl::Status Lane::Open() {
       .Set("enable.partition.eof", "true");
   rd_kafka_conf_set_opaque(config.raw(), this);
   rd_kafka_conf_set_rebalance_cb(config.raw(), OnRebalance);
+  rd_kafka_conf_set_stats_cb(config.raw(), [](rd_kafka_t*, char* json, size_t, void* opaque) {
+    return static_cast<Lane*>(opaque)->statistics_.Take(json);
+  });
   auto consumer = config.MakeConsumer();
   if (!consumer.ok()) return consumer.status();
   consumer_ = *std::move(consumer);
@@ -124,6 +130,7 @@ void Lane::Poll(absl::Duration timeout, size_t limit) {
 }
 
 absl::Status Lane::Process() {
+  figures_.BatchRead(batch_.size());
   const absl::Cleanup clear = [this] { batch_.clear(); };
   for (size_t begin = 0; begin < batch_.size();) {
     if (batch_[begin]->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -257,12 +264,15 @@ absl::Status Lane::Judge(OwnedPartition& owned, MessageRun run) {
     events_.clear();
     event_items_.clear();
   };
+  int64_t oldest_ms = INT64_MAX;
   for (const MessagePtr& message : run) {
     const MessageView view(*message);
     const RecordFields& fields = reader_.Read(view.record());
     Item item{message.get(),        fields.id_state,           fields.counter_state, Verdict::kUnique,
               counter_keys_.size(), fields.counter_key.size(), fields.counter_delta};
-    if (view.timestamp_ms() >= 0) ++owned.timed_records;
+    const int64_t timestamp_ms = view.timestamp_ms();
+    if (timestamp_ms >= 0) ++owned.timed_records;
+    oldest_ms = std::min(oldest_ms, timestamp_ms);
     counter_keys_.append(fields.counter_key.data(), fields.counter_key.size());
     if (fields.id_state == RecordFields::State::kPresent &&
         (owned.undeliverable.empty() || !owned.undeliverable.contains(message->offset))) {
@@ -283,6 +293,7 @@ absl::Status Lane::Judge(OwnedPartition& owned, MessageRun run) {
   owned.mark = {run.back()->offset, MessageView(*run.back()).Hash()};
   owned.points->Note(owned.next, owned.timed_records, owned.filter->stream_time());
   carried_out_ += run.size();
+  figures_.RunJudged(oldest_ms, run.size());
   for (const Item& item : items_) {
     if (absl::Status produced = CarryOut(owned, item); !produced.ok()) return produced;
   }
@@ -364,7 +375,9 @@ absl::Status Lane::EnsureOpen(OwnedPartition& owned) {
       return begun;
     }
     open_ = true;
-    deadline_ = absl::Now() + options_.commit_interval;
+    const absl::Time now = absl::Now();
+    deadline_ = now + options_.commit_interval;
+    figures_.TransactionBegun(now);
   }
   if (owned.in_transaction()) return absl::OkStatus();
   auto begun = owned.filter->Begin();
@@ -377,6 +390,7 @@ absl::Status Lane::EnsureOpen(OwnedPartition& owned) {
 }
 
 void Lane::Commit() {
+  figures_.CommitBegins(absl::Now());
   const std::vector<OwnedPartition*> partitions = InTransaction();
   for (OwnedPartition* owned : partitions) {
     if (!ProduceSums(*owned).ok()) return GiveUp(output_.Abort());
@@ -395,6 +409,11 @@ void Lane::FinishTransaction(bool committed) {
     }
   }
   ++(committed ? commits_ : aborts_);
+  if (committed) {
+    figures_.Committed(absl::Now());
+  } else {
+    figures_.RolledBack();
+  }
   if (committed) {
     carried_out_limit_ = std::min(kMaxRecords, carried_out_limit_ * 2);
     failures_in_a_row_ = 0;

@@ -16,6 +16,8 @@
 #include "absl/types/span.h"
 #include "connectors/kafka/assignment.h"
 #include "connectors/kafka/client.h"
+#include "connectors/kafka/client_statistics.h"
+#include "connectors/kafka/lane_figures.h"
 #include "connectors/kafka/options.h"
 #include "connectors/kafka/output.h"
 #include "connectors/kafka/owned_partition.h"
@@ -111,6 +113,7 @@ class Lane {
   void SetWaiting(const std::string& why);
   bool AtEnd() const;
   void Publish();
+  void RenewFilterStatus();
 
   const DaemonOptions& options_;
   const int number_;
@@ -120,6 +123,7 @@ class Lane {
   KeptPartitions& kept_;
   Assigner assigner_;
   RecordReader reader_;
+  ClientStatistics statistics_;  // the consumer's
   Output output_;
 
   ClientPtr consumer_;
@@ -136,6 +140,7 @@ class Lane {
   int64_t commits_ = 0;
   int64_t aborts_ = 0;
   int failures_in_a_row_ = 0;
+  LaneFigures figures_;
   int64_t complaints_ = 0;
   absl::Time next_complaint_ = absl::InfinitePast();
 
@@ -149,8 +154,10 @@ class Lane {
   std::string counter_keys_;
 
   mutable std::mutex report_mutex_;
-  LaneReport report_;  // guarded by report_mutex_
+  std::shared_ptr<const LaneReport> report_;  // guarded by report_mutex_
+  std::string waiting_;                       // likewise
   absl::Time next_publish_ = absl::InfinitePast();
+  int32_t next_renewed_ = 0;  // the partition whose filter is asked next
   bool published_at_end_ = false;
 };
 

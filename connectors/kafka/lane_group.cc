@@ -13,6 +13,9 @@ namespace {
 
 constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(100);
 constexpr absl::Duration kPublishEvery = absl::Milliseconds(250);
+// What asking filters for their figures may take of the lane's time at once. One takes up to 2 ms, for its
+// estimate looks at its lines.
+constexpr absl::Duration kRenewFor = absl::Milliseconds(5);
 
 // What the broker says to a member that is no longer one, or not of this generation.
 bool IsGroupMovedOn(rd_kafka_resp_err_t code) {
@@ -238,7 +241,7 @@ std::vector<OwnedPartition*> Lane::InTransaction() {
 
 void Lane::SetWaiting(const std::string& why) {
   const std::lock_guard<std::mutex> lock(report_mutex_);
-  report_.waiting = why;
+  waiting_ = why;
 }
 
 bool Lane::AtEnd() const {
@@ -254,6 +257,19 @@ bool Lane::AtEnd() const {
   return true;
 }
 
+// The filters in turn, so that a lane of many does not stall. Those that were never asked are new, and small.
+void Lane::RenewFilterStatus() {
+  const absl::Time end = absl::Now() + kRenewFor;
+  auto next = owned_.lower_bound(next_renewed_);
+  for (size_t i = 0; i < owned_.size(); ++i, ++next) {
+    if (next == owned_.end()) next = owned_.begin();
+    OwnedPartition& owned = *next->second;
+    if (owned.filter == nullptr || (absl::Now() >= end && !owned.status.name.empty())) continue;
+    owned.status = owned.filter->Status();
+    next_renewed_ = next->first + 1;
+  }
+}
+
 void Lane::Publish() {
   next_publish_ = absl::Now() + kPublishEvery;
   LaneReport report;
@@ -263,6 +279,8 @@ void Lane::Publish() {
   report.commits = commits_;
   report.aborts = aborts_;
   report.fences = output_.fences();
+  report.histograms = figures_.histograms();
+  RenewFilterStatus();
   for (const auto& [id, owned] : owned_) {
     PartitionReport partition;
     partition.partition = id;
@@ -277,17 +295,30 @@ void Lane::Publish() {
     partition.restore_from = owned->restore_from;
     partition.restore_to = owned->restore_to;
     partition.short_history = owned->short_history(options_.stage.horizon);
-    if (owned->filter != nullptr) partition.filter = owned->filter->Status();
+    partition.filter = owned->status;
     report.partitions.push_back(std::move(partition));
   }
+  auto published = std::make_shared<const LaneReport>(std::move(report));
   const std::lock_guard<std::mutex> lock(report_mutex_);
-  report.waiting = std::move(report_.waiting);
-  report_ = std::move(report);
+  report_.swap(published);
 }
 
 LaneReport Lane::Report() const {
-  const std::lock_guard<std::mutex> lock(report_mutex_);
-  return report_;
+  const ClientReport consumer = statistics_.Report();
+  const ClientReport producer = output_.statistics().Report();
+  std::shared_ptr<const LaneReport> published;
+  std::string waiting;
+  {
+    // The lane waits for this lock: the copy, of a thousand partitions perhaps, is made outside.
+    const std::lock_guard<std::mutex> lock(report_mutex_);
+    published = report_;
+    waiting = waiting_;
+  }
+  LaneReport report = *published;
+  report.waiting = std::move(waiting);
+  report.consumer = consumer;
+  report.producer = producer;
+  return report;
 }
 
 }  // namespace lethe::kafka

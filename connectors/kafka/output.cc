@@ -83,6 +83,7 @@ absl::Status Output::MakeProducer() {
                                                  // A stalled output holds at most this much.
                                                  {"queue.buffering.max.kbytes", "65536"},
                                                  {"queue.buffering.max.messages", "1000000"},
+                                                 ClientStatistics::Interval(),
                                              });
   config.Set("enable.idempotence", "true")
       .Set("acks", "all")
@@ -96,6 +97,9 @@ absl::Status Output::MakeProducer() {
   }
   rd_kafka_conf_set_opaque(config.raw(), this);
   rd_kafka_conf_set_dr_msg_cb(config.raw(), OnDelivery);
+  rd_kafka_conf_set_stats_cb(config.raw(), [](rd_kafka_t*, char* json, size_t, void* opaque) {
+    return static_cast<Output*>(opaque)->statistics_.Take(json);
+  });
   auto producer = config.MakeProducer();
   if (!producer.ok()) return producer.status();
   producer_ = *std::move(producer);

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "connectors/kafka/client.h"
+#include "connectors/kafka/client_statistics.h"
 #include "connectors/kafka/options.h"
 #include "connectors/kafka/stop_flag.h"
 
@@ -99,6 +100,9 @@ class Output {
 
   int64_t fences() const { return fences_; }
 
+  // The producer's. Thread-safe.
+  const ClientStatistics& statistics() const { return statistics_; }
+
  private:
   absl::Status MakeProducer();
   Outcome Remake(const std::string& why);
@@ -125,6 +129,7 @@ class Output {
   std::string last_error_;
   rd_kafka_resp_err_t last_error_code_ = RD_KAFKA_RESP_ERR_NO_ERROR;
   int64_t fences_ = 0;
+  ClientStatistics statistics_;  // of this producer, or the one before it
 };
 
 }  // namespace lethe::kafka

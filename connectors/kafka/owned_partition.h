@@ -59,6 +59,8 @@ struct OwnedPartition {
   // The number of the lane's batch in which the partition was sought: what is left of that batch is stale.
   int64_t sought_in_batch = -1;
 
+  PartitionStatus status;  // of the filter, when it was last asked; without a name: never
+
   DeltaSums sums;
   RecordCounts open_counts;  // of the open transaction
   RecordCounts counts;       // committed

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "connectors/kafka/histogram.h"
 #include "lethe/status.h"
 
 namespace lethe::kafka {
@@ -54,15 +55,33 @@ struct PartitionReport {
   int64_t restore_from = 0;    // of the last rebuild: reads [restore_from, restore_to)
   int64_t restore_to = 0;
   bool short_history = false;  // the log did not reach back to the horizon: duplicates may pass
+  // When it was last asked: up to a quarter of a second ago, or longer where a lane has many partitions.
   PartitionStatus filter;
+
+  // Records that are not committed yet. A position at the end of the log counts as all: the last offsets may
+  // be control records.
+  int64_t lag() const {
+    return position >= high_watermark ? 0 : std::max<int64_t>(high_watermark - committed, 0);
+  }
 };
 
-// Records of the input that are not committed yet. A position at the end of the log counts as all: the last
-// offsets may be control records.
-inline int64_t Lag(const PartitionReport& partition) {
-  if (partition.position >= partition.high_watermark) return 0;
-  return std::max<int64_t>(partition.high_watermark - partition.committed, 0);
-}
+struct LaneHistograms {
+  Histogram batch_records;        // polled at once
+  Histogram transaction_seconds;  // from its first record to the end of its commit
+  Histogram commit_seconds;       // the commit alone
+  Histogram latency_seconds;      // of records: from their timestamp to the end of the commit
+};
+
+// Of a consumer or a producer, by librdkafka.
+struct ClientReport {
+  bool known = false;                                // it has told its figures
+  absl::Duration round_trip = absl::ZeroDuration();  // the mean of the slowest broker
+  int64_t queued_messages = 0;                       // fetched ahead, or to be sent
+  int64_t queued_bytes = 0;
+  int64_t received_bytes = 0;
+  int64_t sent_bytes = 0;
+  int64_t request_timeouts = 0;
+};
 
 struct LaneReport {
   int lane = 0;
@@ -72,6 +91,9 @@ struct LaneReport {
   int64_t commits = 0;
   int64_t aborts = 0;
   int64_t fences = 0;
+  LaneHistograms histograms;
+  ClientReport consumer;
+  ClientReport producer;
   std::vector<PartitionReport> partitions;
 };
 
@@ -80,6 +102,7 @@ struct DaemonReport {
   std::string output;
   std::string group;
   std::string instance;
+  absl::string_view engine = "";
   absl::Duration horizon = absl::ZeroDuration();
   double fpp_target = 0;
   int64_t memory_used_bytes = 0;

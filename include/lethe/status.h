@@ -30,6 +30,13 @@ struct AdaptationStep {
   absl::string_view reason = "";    // a constant, for people
 };
 
+// How often a filter has taken steps of one kind for one reason, since it was made or restored.
+struct StepCount {
+  AdaptationStep::Kind kind = AdaptationStep::Kind::kRefresh;
+  absl::string_view reason = "";  // as in AdaptationStep
+  int64_t count = 0;
+};
+
 // One generation of a forgetful filter: what it holds, and how full it is.
 struct GenerationStatus {
   int64_t ids = 0;
@@ -47,8 +54,13 @@ struct FilterStatus {
   absl::Duration refresh_period = absl::ZeroDuration();  // t
   int64_t bits_per_generation = 0;                       // m
   int bits_per_id = 0;                                   // k
+  // What an adaptive filter doubles and halves: the lines of the sliced layout. 0 where there are none.
+  int64_t lines = 0;
 
   int64_t ids = 0;  // inserted and not yet forgotten
+  // Of the generation that is the present: the share of its bits that are set, by a sample. 0 in engines
+  // without generations.
+  double present_fill = 0;
   // What is covered now; at least the horizon, or all since the start.
   absl::Duration window = absl::ZeroDuration();
   double fpp_modelled = 0;             // from the loads, by the layout's model
@@ -63,6 +75,8 @@ struct FilterStatus {
   int64_t limit_hits = 0;
   // The latest steps of adaptation, oldest first; at most 64 of a filter.
   std::vector<AdaptationStep> steps = {};
+  // Every kind and reason that this filter may have, also those that have not come yet.
+  std::vector<StepCount> step_counts = {};
   // The future first, the oldest last. Of a single filter; shards refresh each in their own time.
   std::vector<GenerationStatus> generations = {};
 };

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
+#include "src/adapt/step_counts.h"
 #include "src/adapt/step_reasons.h"
 
 namespace lethe {
@@ -25,6 +27,16 @@ constexpr int kFoldsAhead = 4;
 // How far over the cap intervals go at the memory limit, if they may, and how finely that is searched.
 constexpr double kMostOverload = 100;
 constexpr double kOverloadStep = 1.05;
+// What is counted from zero on, so that the first of a kind is seen as an increase.
+constexpr StepCount kCountedSteps[] = {
+    {AdaptationStep::Kind::kRefresh, kFull},
+    {AdaptationStep::Kind::kRefresh, kOld},
+    {AdaptationStep::Kind::kUnfold, kShortOfColumns},
+    {AdaptationStep::Kind::kFold, kHalfIsEnough},
+    {AdaptationStep::Kind::kUnfoldRefused, kNoRoomToGrow},
+    {AdaptationStep::Kind::kExceedFpp, kOverloaded},
+    {AdaptationStep::Kind::kShortenWindow, kGivenUp},
+};
 // A doubling must be over soon, since until then ids go in at the old density.
 constexpr double kUnfoldsPerInterval = 32;
 constexpr double kFoldsPerInterval = 32;
@@ -42,13 +54,14 @@ Budget::Budget(const Options& options)
   expected_.reserve(columns);
   loads_at_refresh_.reserve(columns);
   steps_.reserve(kSteps);
+  step_counts_.assign(std::begin(kCountedSteps), std::end(kCountedSteps));
   SetNextEvent();
 }
 
 int64_t Budget::HeapBytes(int columns) {
   const auto count = static_cast<size_t>(columns);
   return static_cast<int64_t>((count + kMoreInRing) * sizeof(Interval) + 2 * count * sizeof(double) +
-                              kSteps * sizeof(AdaptationStep));
+                              kSteps * sizeof(AdaptationStep) + std::size(kCountedSteps) * sizeof(StepCount));
 }
 
 void Budget::AdvanceTo(int64_t now_ms) {
@@ -168,6 +181,7 @@ int64_t Budget::LinesPerInsert(Pass pass) const {
 void Budget::Describe(int64_t now_ms, FilterStatus* status) const {
   status->past_generations = live_columns() - 2;
   status->bits_per_generation = lines_ * (512 / options_.columns);
+  status->lines = lines_;
   status->refreshes = refreshes_;
   status->limit_hits = limit_hits_;
   status->ids = 0;
@@ -182,6 +196,7 @@ void Budget::Describe(int64_t now_ms, FilterStatus* status) const {
   status->steps.assign(steps_.begin() + static_cast<std::ptrdiff_t>(next_step_), steps_.end());
   status->steps.insert(status->steps.end(), steps_.begin(),
                        steps_.begin() + static_cast<std::ptrdiff_t>(next_step_));
+  status->step_counts = step_counts_;
 }
 
 std::vector<GenerationStatus> Budget::Generations(int64_t now_ms) const {
@@ -351,6 +366,7 @@ void Budget::SetNextEvent() {
 
 void Budget::Record(AdaptationStep::Kind kind, absl::string_view reason) {
   const AdaptationStep step = {kind, now_ms_, lines_ * (512 / options_.columns), reason};
+  CountSteps({kind, reason, 1}, &step_counts_);
   if (steps_.size() < kSteps) {
     steps_.push_back(step);
   } else {

@@ -180,6 +180,7 @@ class Budget {
   int64_t limit_hits_ = 0;
   std::vector<AdaptationStep> steps_;  // a ring
   size_t next_step_ = 0;
+  std::vector<StepCount> step_counts_;  // of this process: no part of a snapshot
 };
 
 }  // namespace lethe

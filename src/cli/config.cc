@@ -12,6 +12,7 @@
 #include "absl/strings/strip.h"
 #include "connectors/http/http_server.h"
 #include "connectors/kafka/fixed_properties.h"
+#include "lethe/event.h"
 #include "src/cli/suggestion.h"
 #include "src/cli/units.h"
 
@@ -140,6 +141,12 @@ constexpr Setting<RunConfig> kSettings[] = {
     {"http", "HOST:PORT|off", "127.0.0.1:9464", false, "Where metrics and health are served",
      "127.0.0.1:9464",
      [](absl::string_view text, RunConfig& config) { return StoreHttp(text, config.http); }},
+    {"metrics", "partition|topic", "partition", false,
+     "Metrics of each partition, or one figure for all that the process has of the topic", "topic",
+     [](absl::string_view text, RunConfig& config) {
+       return StoreChoice<bool>(text, {{{"partition", true}, {"topic", false}}},
+                                config.metrics_per_partition);
+     }},
 };
 
 const Setting<RunConfig>* FindSetting(absl::string_view key) {
@@ -190,10 +197,12 @@ class Assembler {
   absl::Status CheckMissing() const;
   absl::Status CheckTopics() const;
   absl::Status CheckStage() const;
+  std::string Fingerprint() const;
 
   const std::string file_name_;  // empty if there is none
   RunConfig config_;
   std::map<std::string, std::string, std::less<>> places_;  // by key
+  std::map<std::string, std::string, std::less<>> texts_;   // likewise: the values as they were written
 };
 
 absl::Status UnknownKey(const ConfigEntry& entry, const std::string& place) {
@@ -271,6 +280,7 @@ absl::Status Assembler::Set(const Setting<RunConfig>& setting, absl::string_view
     return absl::InvalidArgumentError(absl::StrCat(place, ": ", status.message()));
   }
   places_[std::string(setting.key)] = place;
+  texts_[std::string(setting.key)] = std::string(text);
   return absl::OkStatus();
 }
 
@@ -336,10 +346,28 @@ absl::Status Assembler::CheckStage() const {
       absl::StrCat(place->second, ": ", absl::StripPrefix(status.message(), "adaptation: ")));
 }
 
+// 64 bits are plenty to tell a handful of configurations apart, and too few of a hash to learn one from.
+std::string Assembler::Fingerprint() const {
+  std::string effective;
+  for (const Setting<RunConfig>& setting : kSettings) {
+    if (setting.key == "instance" || setting.key == "http") continue;
+    const auto text = texts_.find(setting.key);
+    absl::StrAppend(&effective, setting.key, "=", text == texts_.end() ? setting.fallback : text->second,
+                    "\n");
+  }
+  std::vector<kafka::Property> properties = config_.daemon.properties;
+  std::sort(properties.begin(), properties.end());
+  for (const auto& [name, value] : properties) {
+    absl::StrAppend(&effective, name, "=", kafka::MayBeSecret(name) ? "" : value, "\n");
+  }
+  return absl::StrCat(absl::Hex(HashId(effective, 0).a, absl::kZeroPad16));
+}
+
 absl::StatusOr<RunConfig> Assembler::Finish() && {
   if (absl::Status status = CheckMissing(); !status.ok()) return status;
   if (absl::Status status = CheckTopics(); !status.ok()) return status;
   if (absl::Status status = CheckStage(); !status.ok()) return status;
+  config_.fingerprint = Fingerprint();
   if (config_.daemon.group.empty()) config_.daemon.group = absl::StrCat("lethe-", config_.daemon.input);
   if (config_.daemon.instance.empty()) {
     char name[256] = "";

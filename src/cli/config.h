@@ -19,6 +19,11 @@ struct RunConfig {
   kafka::DaemonOptions daemon;
   // Where metrics and health are served: host:port, or "off".
   std::string http = "127.0.0.1:9464";
+  // Metrics of each partition; otherwise of the topic.
+  bool metrics_per_partition = true;
+  // Of the effective configuration, to see whether two instances were told the same: without their name and
+  // address, and without the values of librdkafka's properties that may be secret.
+  std::string fingerprint;
 };
 
 // Every key that takes one value; `kafka`, a section of any number of them, is apart.

@@ -316,7 +316,7 @@ absl::StatusOr<DaemonFigures> Demo::Figures() const {
     if (space == absl::string_view::npos || !absl::SimpleAtod(line.substr(space + 1), &value)) continue;
     if (absl::StartsWith(line, "lethe_filter_fpp_modelled_ratio{")) {
       figures.fpp_modelled = std::max(figures.fpp_modelled, value);
-    } else if (absl::StartsWith(line, "lethe_memory_used_bytes ")) {
+    } else if (absl::StartsWith(line, "lethe_memory_used_bytes{")) {
       figures.filter_bytes = static_cast<int64_t>(value);
     } else if (absl::StartsWith(line, "lethe_records_total{") && absl::StrContains(line, "\"duplicate\"")) {
       figures.duplicates += static_cast<int64_t>(value);

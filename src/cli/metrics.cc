@@ -1,187 +1,222 @@
 #include "src/cli/metrics.h"
 
-#include <prometheus/client_metric.h>
-#include <prometheus/metric_type.h>
-
-#include <algorithm>
-#include <functional>
-#include <string>
+#include <cstdint>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/cli/partition_metrics.h"
+#include "src/cli/process_metrics.h"
 
 namespace lethe {
 namespace {
 
+using kafka::ClientReport;
+using kafka::DaemonReport;
+using kafka::Histogram;
+using kafka::LaneHistograms;
 using kafka::LaneReport;
 using kafka::PartitionReport;
-using kafka::Phase;
-using kafka::RecordCounts;
-using prometheus::ClientMetric;
 using prometheus::MetricFamily;
-using prometheus::MetricType;
-using Labels = std::vector<ClientMetric::Label>;
 
-MetricFamily Family(std::string name, std::string help, MetricType type) {
-  MetricFamily family;
-  family.name = std::move(name);
-  family.help = std::move(help);
-  family.type = type;
-  return family;
-}
+constexpr MetricDefinition kBuildInfo = {"lethe_build_info",
+                                         kGauge,
+                                         "version",
+                                         "1",
+                                         "Always 1; the version is a label.",
+                                         "Two versions for long: a rollout has stopped half way."};
+constexpr MetricDefinition kInfo = {
+    "lethe_info",
+    kGauge,
+    "group, input, output, member, engine, configuration",
+    "1",
+    "Always 1; what the process does, and a fingerprint of its configuration (but for its name and address, "
+    "and without secrets), are labels.",
+    "Two fingerprints in a group: its instances were told different things."};
 
-void Add(MetricFamily& family, double value, Labels labels) {
-  ClientMetric metric;
-  metric.label = std::move(labels);
-  if (family.type == MetricType::Counter) {
-    metric.counter.value = value;
-  } else {
-    metric.gauge.value = value;
-  }
-  family.metric.push_back(std::move(metric));
-}
-
-struct PartitionMetric {
-  const char* name;
-  const char* help;
-  MetricType type;
-  double (*value)(const PartitionReport&);
+struct DaemonMetric {
+  MetricDefinition definition;
+  double (*value)(const DaemonReport&);
 };
-
-constexpr MetricType kCounter = MetricType::Counter;
-constexpr MetricType kGauge = MetricType::Gauge;
-
-constexpr PartitionMetric kPartitionMetrics[] = {
-    {"lethe_suppressed_records_total",
-     "Records read again to rebuild the filter; their results were out already.", kCounter,
-     [](const PartitionReport& p) { return static_cast<double>(p.counts.suppressed); }},
-    {"lethe_malformed_deltas_total", "Passed records whose counter key or delta could not be read.", kCounter,
-     [](const PartitionReport& p) { return static_cast<double>(p.counts.malformed_delta); }},
-    {"lethe_committed_offset", "The next offset of the input to process, as committed.", kGauge,
-     [](const PartitionReport& p) { return static_cast<double>(p.committed); }},
-    {"lethe_lag_records", "Records of the input that are not committed yet.", kGauge,
-     [](const PartitionReport& p) { return static_cast<double>(Lag(p)); }},
-    {"lethe_restoring", "1 while the filter is rebuilt from the log.", kGauge,
-     [](const PartitionReport& p) {
-       return p.phase == Phase::kRestoring || p.phase == Phase::kChecking ? 1.0 : 0.0;
-     }},
-    {"lethe_partition_failed", "1 if the partition is not read; the log and /readyz say why.", kGauge,
-     [](const PartitionReport& p) { return p.phase == Phase::kFailed ? 1.0 : 0.0; }},
-    {"lethe_short_history",
-     "1 while the filter does not know all ids of the horizon, since the log did not reach back.", kGauge,
-     [](const PartitionReport& p) { return p.short_history ? 1.0 : 0.0; }},
-    {"lethe_filter_fpp_target_ratio", "The false-positive probability that the user allows.", kGauge,
-     [](const PartitionReport& p) { return p.filter.filter.fpp_target; }},
-    {"lethe_filter_fpp_modelled_ratio",
-     "The probability that an id never seen is called a duplicate, by the layout's model from the loads.",
-     kGauge, [](const PartitionReport& p) { return p.filter.filter.fpp_modelled; }},
-    {"lethe_filter_fpp_estimated_ratio",
-     "The probability that an id never seen is called a duplicate, from the bits that are set.", kGauge,
-     [](const PartitionReport& p) { return p.filter.filter.fpp_estimated; }},
-    {"lethe_audit_share_ratio", "The share of the ids that is audited: judged by an exact set, too.", kGauge,
-     [](const PartitionReport& p) { return p.filter.audit.share; }},
-    {"lethe_audit_fresh_events_total", "Audited events whose id cannot be in the filter.", kCounter,
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.fresh); }},
-    {"lethe_audit_false_drops_total", "Of these, the ones that were called duplicates: good events lost.",
-     kCounter, [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.false_drops); }},
-    {"lethe_audit_copies_total", "Audited events whose id was passed within the horizon.", kCounter,
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.copies); }},
-    {"lethe_audit_missed_copies_total", "Of these, the ones that were called unique: duplicates that passed.",
-     kCounter, [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.missed); }},
-    {"lethe_audit_payload_mismatches_total",
-     "Audited copies whose value differs from the first's: the id does not identify the event.", kCounter,
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.payload_mismatches); }},
-    {"lethe_audit_fpp_measured_ratio", "The rate of false positives that the audit found.", kGauge,
-     [](const PartitionReport& p) { return p.filter.audit.fpp_measured; }},
-    {"lethe_audit_fpp_low_ratio", "Low end of the audit's 99 % confidence interval.", kGauge,
-     [](const PartitionReport& p) { return p.filter.audit.fpp_low; }},
-    {"lethe_audit_fpp_high_ratio", "High end of the audit's 99 % confidence interval.", kGauge,
-     [](const PartitionReport& p) { return p.filter.audit.fpp_high; }},
-    {"lethe_filter_past_generations", "N: past generations of the filter.", kGauge,
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.past_generations); }},
-    {"lethe_filter_refresh_period_seconds", "t: stream time between the last two refreshes.", kGauge,
-     [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.filter.filter.refresh_period); }},
-    {"lethe_filter_generation_bits", "m: bits of one generation.", kGauge,
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.bits_per_generation); }},
-    {"lethe_filter_id_bits", "k: bits set for an id in one generation.", kGauge,
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.bits_per_id); }},
-    {"lethe_filter_ids", "Ids in the filter.", kGauge,
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.ids); }},
-    {"lethe_filter_window_seconds", "Stream time that the filter covers now.", kGauge,
-     [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.filter.filter.window); }},
-    {"lethe_filter_memory_bytes", "Memory of the filter.", kGauge,
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.memory_bytes); }},
-    {"lethe_filter_refreshes_total", "Refreshes of the filter since it was made.", kCounter,
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.refreshes); }},
-    {"lethe_filter_memory_limit_hits_total", "Times that the memory limit kept the filter from growing.",
-     kCounter, [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.limit_hits); }},
-};
-
-struct Verdict {
-  const char* label;
-  int64_t RecordCounts::*count;
-};
-constexpr Verdict kVerdicts[] = {
-    {"unique", &RecordCounts::unique},
-    {"duplicate", &RecordCounts::duplicate},
-    {"missing_id", &RecordCounts::missing_id},
-    {"malformed", &RecordCounts::malformed},
-    {"undeliverable", &RecordCounts::undeliverable},
+constexpr DaemonMetric kDaemonMetrics[] = {
+    {{"lethe_ready", kGauge, "group", "1 or 0",
+      "1 if every lane is in the group, waits for nothing, and its partitions are active.",
+      "/readyz says in words what is waited for."},
+     [](const DaemonReport& r) { return r.not_ready.empty() ? 1.0 : 0.0; }},
+    {{"lethe_memory_used_bytes", kGauge, "group", "bytes", "Memory of all filters of the process.",
+      "Near the limit: raise `memory` before it is reached."},
+     [](const DaemonReport& r) { return static_cast<double>(r.memory_used_bytes); }},
+    {{"lethe_memory_limit_bytes", kGauge, "group", "bytes", "What the filters may take together.",
+      "It is what `memory` says."},
+     [](const DaemonReport& r) { return static_cast<double>(r.memory_limit_bytes); }},
+    {{"lethe_filter_horizon_seconds", kGauge, "group", "seconds", "H: how late a copy may come.",
+      "It is what `horizon` says."},
+     [](const DaemonReport& r) { return absl::ToDoubleSeconds(r.horizon); }},
 };
 
 struct LaneMetric {
-  const char* name;
-  const char* help;
-  int64_t LaneReport::*value;
+  MetricDefinition definition;
+  double (*value)(const LaneReport&);
 };
 constexpr LaneMetric kLaneMetrics[] = {
-    {"lethe_transactions_committed_total", "Transactions committed.", &LaneReport::commits},
-    {"lethe_transactions_aborted_total", "Transactions aborted; their records were judged again.",
-     &LaneReport::aborts},
-    {"lethe_fences_total", "Producers that were lost (fenced, say) and made anew.", &LaneReport::fences},
+    {{"lethe_transactions_committed_total", kCounter, "group, lane", "transactions",
+      "Transactions committed.", "None while there is lag: /readyz says what is waited for."},
+     [](const LaneReport& l) { return static_cast<double>(l.commits); }},
+    {{"lethe_transactions_aborted_total", kCounter, "group, lane", "transactions",
+      "Transactions aborted; their records were judged again.",
+      "Again and again: the log names the error. Nothing is lost or doubled, but time."},
+     [](const LaneReport& l) { return static_cast<double>(l.aborts); }},
+    {{"lethe_fences_total", kCounter, "group, lane", "times",
+      "Producers that were lost (fenced, say) and made anew.",
+      "Again and again: two processes bear the same `instance` name."},
+     [](const LaneReport& l) { return static_cast<double>(l.fences); }},
+    {{"lethe_lane_waiting", kGauge, "group, lane", "1 or 0", "1 while the lane waits for the broker.",
+      "/readyz says what for."},
+     [](const LaneReport& l) { return l.waiting.empty() ? 0.0 : 1.0; }},
+    {{"lethe_lane_partitions", kGauge, "group, lane", "partitions", "Partitions that the lane owns.",
+      "None for long: there are more lanes in the group than partitions."},
+     [](const LaneReport& l) { return static_cast<double>(l.partitions.size()); }},
+    {{"lethe_lane_lag_records", kGauge, "group, lane", "records",
+      "Records that are not committed yet, of all partitions of the lane.",
+      "One lane behind the others: its partitions have more traffic."},
+     [](const LaneReport& l) {
+       int64_t lag = 0;
+       for (const PartitionReport& partition : l.partitions) lag += partition.lag();
+       return static_cast<double>(lag);
+     }},
 };
+
+struct LaneHistogram {
+  MetricDefinition definition;
+  Histogram LaneHistograms::*value;
+};
+constexpr LaneHistogram kLaneHistograms[] = {
+    {{"lethe_batch_records", kHistogram, "group, lane", "records",
+      "Records that were polled and judged together.",
+      "512 is the most: the lane is busy all the time. A few: it waits for records."},
+     &LaneHistograms::batch_records},
+    {{"lethe_transaction_duration_seconds", kHistogram, "group, lane", "seconds",
+      "From the first record of a transaction to the end of its commit.",
+      "Far over `commit_interval`: the broker is slow to commit, or the output to take."},
+     &LaneHistograms::transaction_seconds},
+    {{"lethe_commit_duration_seconds", kHistogram, "group, lane", "seconds",
+      "The commit alone: delivering what is queued, the offsets, the transaction's end.",
+      "Slow: look at the brokers' disks and network; a longer `commit_interval` makes commits rarer."},
+     &LaneHistograms::commit_seconds},
+    {{"lethe_end_to_end_latency_seconds", kHistogram, "group, lane", "seconds",
+      "From a record's timestamp to the commit that let it out. Records that were polled together from one "
+      "partition count as their oldest.",
+      "Near `commit_interval` when all is well. More: see lag, then the commit's time. Wrong timestamps of "
+      "the senders show here, too."},
+     &LaneHistograms::latency_seconds},
+};
+
+struct ClientMetric {
+  MetricDefinition definition;
+  double (*value)(const ClientReport&);
+};
+constexpr const char* kClientLabels = "group, lane, client";
+constexpr ClientMetric kClientMetrics[] = {
+    {{"lethe_client_round_trip_seconds", kGauge, kClientLabels, "seconds",
+      "Mean time of a request to the slowest broker, as librdkafka saw it (each five seconds). A consumer's "
+      "includes its waiting for records: up to half a second.",
+      "A producer's of more than some milliseconds: the network or the brokers are slow."},
+     [](const ClientReport& c) { return absl::ToDoubleSeconds(c.round_trip); }},
+    {{"lethe_client_queued_records", kGauge, kClientLabels, "records",
+      "Records that librdkafka holds: a consumer's were fetched ahead, a producer's are to be sent.",
+      "A consumer's is none while there is lag: fetching is slow. A producer's grows: the output is slow."},
+     [](const ClientReport& c) { return static_cast<double>(c.queued_messages); }},
+    {{"lethe_client_queued_bytes", kGauge, kClientLabels, "bytes", "The same in bytes.",
+      "It is bounded by `queued.max.messages.kbytes` and `queue.buffering.max.kbytes`."},
+     [](const ClientReport& c) { return static_cast<double>(c.queued_bytes); }},
+    {{"lethe_client_received_bytes_total", kCounter, kClientLabels, "bytes",
+      "Bytes received from brokers, as they are on the wire.", "None while there is lag: no broker answers."},
+     [](const ClientReport& c) { return static_cast<double>(c.received_bytes); }},
+    {{"lethe_client_sent_bytes_total", kCounter, kClientLabels, "bytes",
+      "Bytes sent to brokers, as they are on the wire.", "Compare with what was received: the share passed."},
+     [](const ClientReport& c) { return static_cast<double>(c.sent_bytes); }},
+    {{"lethe_client_request_timeouts_total", kCounter, kClientLabels, "requests",
+      "Requests that a broker did not answer in time.", "It rises: a broker is overloaded or was away."},
+     [](const ClientReport& c) { return static_cast<double>(c.request_timeouts); }},
+};
+
+Labels LaneLabels(const DaemonReport& report, const LaneReport& lane) {
+  return {{"group", report.group}, {"lane", absl::StrCat(lane.lane)}};
+}
+
+MetricFamily ClientFamily(const DaemonReport& report, const ClientMetric& metric) {
+  MetricFamily family = NewFamily(metric.definition);
+  for (const LaneReport& lane : report.lanes) {
+    for (const auto& [name, client] : {std::pair("consumer", &lane.consumer), {"producer", &lane.producer}}) {
+      if (!client->known) continue;
+      Labels labels = LaneLabels(report, lane);
+      labels.push_back({"client", name});
+      AddSample(metric.value(*client), std::move(labels), &family);
+    }
+  }
+  return family;
+}
+
+void AddProcess(const DaemonReport& report, const MetricsOptions& options,
+                std::vector<MetricFamily>* families) {
+  families->push_back(NewFamily(kBuildInfo));
+  AddSample(1, {{"version", LETHE_VERSION}}, &families->back());
+  families->push_back(NewFamily(kInfo));
+  AddSample(1,
+            {{"group", report.group},
+             {"input", report.input},
+             {"output", report.output},
+             {"member", report.instance},
+             {"engine", std::string(report.engine)},
+             {"configuration", options.configuration}},
+            &families->back());
+  for (const DaemonMetric& metric : kDaemonMetrics) {
+    families->push_back(NewFamily(metric.definition));
+    AddSample(metric.value(report), {{"group", report.group}}, &families->back());
+  }
+}
+
+void AddLanes(const DaemonReport& report, std::vector<MetricFamily>* families) {
+  for (const LaneMetric& metric : kLaneMetrics) {
+    families->push_back(NewFamily(metric.definition));
+    for (const LaneReport& lane : report.lanes) {
+      AddSample(metric.value(lane), LaneLabels(report, lane), &families->back());
+    }
+  }
+  for (const LaneHistogram& metric : kLaneHistograms) {
+    families->push_back(NewFamily(metric.definition));
+    for (const LaneReport& lane : report.lanes) {
+      AddSample(lane.histograms.*metric.value, LaneLabels(report, lane), &families->back());
+    }
+  }
+  for (const ClientMetric& metric : kClientMetrics) families->push_back(ClientFamily(report, metric));
+}
+
+template <typename Families>
+void Move(Families from, Families* to) {
+  to->insert(to->end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
 
 }  // namespace
 
-std::vector<MetricFamily> Metrics(const kafka::DaemonReport& report) {
-  const auto labels = [&](const PartitionReport& partition) {
-    return Labels{{"topic", report.input}, {"partition", absl::StrCat(partition.partition)}};
-  };
+std::vector<MetricFamily> Metrics(const DaemonReport& report, const MetricsOptions& options) {
   std::vector<MetricFamily> families;
-  families.push_back(Family("lethe_build_info", "Always 1; the version is a label.", kGauge));
-  Add(families.back(), 1, {{"version", LETHE_VERSION}});
-  families.push_back(Family("lethe_memory_used_bytes", "Memory of all filters of the process.", kGauge));
-  Add(families.back(), static_cast<double>(report.memory_used_bytes), {});
-  families.push_back(Family("lethe_memory_limit_bytes", "What the filters may take together.", kGauge));
-  Add(families.back(), static_cast<double>(report.memory_limit_bytes), {});
-  for (const LaneMetric& metric : kLaneMetrics) {
-    families.push_back(Family(metric.name, metric.help, kCounter));
-    for (const LaneReport& lane : report.lanes) {
-      Add(families.back(), static_cast<double>(lane.*metric.value), {{"lane", absl::StrCat(lane.lane)}});
-    }
-  }
-  families.push_back(Family("lethe_records_total",
-                            "Records of the input by what became of them: unique, missing_id and malformed "
-                            "were passed, duplicate and undeliverable were dropped.",
-                            kCounter));
-  for (const LaneReport& lane : report.lanes) {
-    for (const PartitionReport& partition : lane.partitions) {
-      for (const Verdict& verdict : kVerdicts) {
-        Labels all = labels(partition);
-        all.push_back({"verdict", verdict.label});
-        Add(families.back(), static_cast<double>(partition.counts.*verdict.count), std::move(all));
-      }
-    }
-  }
-  for (const PartitionMetric& metric : kPartitionMetrics) {
-    families.push_back(Family(metric.name, metric.help, metric.type));
-    for (const LaneReport& lane : report.lanes) {
-      for (const PartitionReport& partition : lane.partitions) {
-        Add(families.back(), metric.value(partition), labels(partition));
-      }
-    }
-  }
+  AddProcess(report, options, &families);
+  Move(PartitionMetrics(report, options.per_partition), &families);
+  AddLanes(report, &families);
+  Move(ProcessMetrics(), &families);
   return families;
+}
+
+std::vector<MetricDefinition> MetricDefinitions() {
+  std::vector<MetricDefinition> all = {kBuildInfo, kInfo};
+  for (const DaemonMetric& metric : kDaemonMetrics) all.push_back(metric.definition);
+  Move(PartitionDefinitions(), &all);
+  for (const LaneMetric& metric : kLaneMetrics) all.push_back(metric.definition);
+  for (const LaneHistogram& metric : kLaneHistograms) all.push_back(metric.definition);
+  for (const ClientMetric& metric : kClientMetrics) all.push_back(metric.definition);
+  all.insert(all.end(), ProcessDefinitions().begin(), ProcessDefinitions().end());
+  return all;
 }
 
 }  // namespace lethe

@@ -75,10 +75,13 @@ std::optional<int32_t> Detailed(const http::HttpQuery& query) {
   return partition;
 }
 
-http::HttpRoutes Routes(const kafka::Daemon& daemon) {
+http::HttpRoutes Routes(const kafka::Daemon& daemon, const MetricsOptions& metrics) {
   return {
       {"/", [](const http::HttpQuery&) { return http::Page(); }},
-      {"/metrics", [&daemon](const http::HttpQuery&) { return http::MetricsText(Metrics(daemon.Report())); }},
+      {"/metrics",
+       [&daemon, metrics](const http::HttpQuery&) {
+         return http::MetricsText(Metrics(daemon.Report(), metrics));
+       }},
       {"/status",
        [&daemon](const http::HttpQuery& query) {
          return http::HttpResponse{.content_type = "application/json",
@@ -108,7 +111,8 @@ int RunCommand(const RunConfig& config) {
     const SignalThread signals(**daemon);
     std::unique_ptr<http::HttpServer> server;
     if (config.http != "off") {
-      auto started = http::HttpServer::Start(config.http, Routes(**daemon));
+      const MetricsOptions metrics = {config.metrics_per_partition, config.fingerprint};
+      auto started = http::HttpServer::Start(config.http, Routes(**daemon, metrics));
       if (!started.ok()) return ReportError(started.status(), std::cerr);
       server = *std::move(started);
       spdlog::info("status page at http://{0}/, metrics at http://{0}/metrics", config.http);

@@ -124,7 +124,7 @@ Json PartitionJson(const PartitionReport& partition, int lane, bool detailed) {
           {"problem", partition.problem},
           {"short_history", partition.short_history},
           {"committed_offset", partition.committed},
-          {"lag_records", Lag(partition)},
+          {"lag_records", partition.lag()},
           {"restore",
            {{"from_offset", partition.restore_from},
             {"to_offset", partition.restore_to},

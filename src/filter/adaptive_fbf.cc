@@ -1,11 +1,13 @@
 #include "src/filter/adaptive_fbf.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "src/adapt/step_counts.h"
 #include "src/filter/published_check.h"
 #include "src/filter/published_fbf.h"
 #include "src/filter/stream_clock.h"
@@ -19,6 +21,23 @@ constexpr int64_t kEarliestMs = -(int64_t{1} << 60);
 constexpr int64_t kLatestMs = int64_t{1} << 60;
 constexpr size_t kMostSteps = 64;
 constexpr size_t kMostGenerations = PaperPolicy::kMostPast + 2;
+
+// Why it adapts: AdaptationStep::reason, for people.
+constexpr absl::string_view kNearTarget = "the modelled rate has reached nine tenths of the target";
+constexpr absl::string_view kTooGood = "the modelled rate is under a tenth of the target";
+constexpr absl::string_view kMostFilters = "there are as many filters as can be";
+constexpr absl::string_view kNoRoomForFilters = "the memory limit leaves no room for more filters";
+constexpr absl::string_view kOpenTakeMore = "at the memory limit the open filters take more ids";
+constexpr absl::string_view kOldestGivenUp = "at the memory limit the oldest filter was given up";
+// What is counted from zero on, so that the first of a kind is seen as an increase.
+constexpr StepCount kCountedSteps[] = {
+    {AdaptationStep::Kind::kScaleUp, kNearTarget},
+    {AdaptationStep::Kind::kScaleDown, kTooGood},
+    {AdaptationStep::Kind::kUnfoldRefused, kMostFilters},
+    {AdaptationStep::Kind::kUnfoldRefused, kNoRoomForFilters},
+    {AdaptationStep::Kind::kExceedFpp, kOpenTakeMore},
+    {AdaptationStep::Kind::kShortenWindow, kOldestGivenUp},
+};
 
 }  // namespace
 
@@ -41,7 +60,8 @@ AdaptiveFbf::AdaptiveFbf(const FilterOptions& options, int64_t bits_per_generati
       bits_per_generation_(bits_per_generation),
       hashes_(hashes),
       memory_(options.memory),
-      policy_(horizon_ms_, options.target_fpp) {}
+      policy_(horizon_ms_, options.target_fpp),
+      step_counts_(std::begin(kCountedSteps), std::end(kCountedSteps)) {}
 
 bool AdaptiveFbf::ContainsId(IdHash id) const {
   return PublishedCheck(generations_.size(), [&](size_t age) { return generations_[age].bits.Contains(id); });
@@ -81,7 +101,7 @@ void AdaptiveFbf::Adapt() {
       return GoUp();
     case PaperPolicy::Step::kDown:
       policy_.StepDown();
-      return Record(AdaptationStep::Kind::kScaleDown, "the modelled rate is under a tenth of the target");
+      return Record(AdaptationStep::Kind::kScaleDown, kTooGood);
   }
 }
 
@@ -90,12 +110,12 @@ void AdaptiveFbf::GoUp() {
   const int64_t bytes = std::max<int64_t>(0, filters) * BitArray::BytesFor(bits_per_generation_);
   const MemoryBudget& memory = memory_.budget();
   if (!policy_.CanGoUp()) {
-    CountLimitHit(AdaptationStep::Kind::kUnfoldRefused, "there are as many filters as can be");
+    CountLimitHit(AdaptationStep::Kind::kUnfoldRefused, kMostFilters);
   } else if (bytes > memory.limit_bytes() - memory.used_bytes()) {
-    CountLimitHit(AdaptationStep::Kind::kUnfoldRefused, "the memory limit leaves no room for more filters");
+    CountLimitHit(AdaptationStep::Kind::kUnfoldRefused, kNoRoomForFilters);
   } else {
     policy_.StepUp();
-    Record(AdaptationStep::Kind::kScaleUp, "the modelled rate has reached nine tenths of the target");
+    Record(AdaptationStep::Kind::kScaleUp, kNearTarget);
     return EndInterval();
   }
   if (options_.at_memory_limit == AtMemoryLimit::kShortenWindow) EndInterval();
@@ -125,12 +145,12 @@ bool AdaptiveFbf::MakeRoom() {
   }
   if (AddGeneration()) return true;
   if (options_.at_memory_limit == AtMemoryLimit::kExceedFpp) {
-    CountLimitHit(AdaptationStep::Kind::kExceedFpp, "at the memory limit the open filters take more ids");
+    CountLimitHit(AdaptationStep::Kind::kExceedFpp, kOpenTakeMore);
     return false;
   }
   RecycleOldest();
   ++limit_hits_;
-  Record(AdaptationStep::Kind::kShortenWindow, "at the memory limit the oldest filter was given up");
+  Record(AdaptationStep::Kind::kShortenWindow, kOldestGivenUp);
   return true;
 }
 
@@ -201,13 +221,16 @@ FilterStatus AdaptiveFbf::Status() const {
   const int64_t since = forgotten_until_ms_ == kNoStreamTime ? first_ms_ : forgotten_until_ms_;
   if (since != kNoStreamTime) status.window = absl::Milliseconds(now_ms_ - since);
   status.fpp_modelled = PublishedFpp(GenerationFpp());
-  status.fpp_estimated = FppFromRunFills(SampleRunFills(arrays), hashes_);
+  const RunFills fills = SampleRunFills(arrays);
+  status.present_fill = FillOf(fills, 1);
+  status.fpp_estimated = FppFromRunFills(fills, hashes_);
   status.fpp_at_interval_end = fpp_at_interval_end_;
   status.fpp_target = options_.target_fpp;
   status.memory_bytes = memory_.bytes();
   status.refreshes = refreshes_;
   status.limit_hits = limit_hits_;
   status.steps.assign(steps_.begin(), steps_.end());
+  status.step_counts = step_counts_;
   return status;
 }
 
@@ -220,6 +243,7 @@ void AdaptiveFbf::CountLimitHit(AdaptationStep::Kind kind, absl::string_view rea
 }
 
 void AdaptiveFbf::Record(AdaptationStep::Kind kind, absl::string_view reason) {
+  CountSteps({kind, reason, 1}, &step_counts_);
   if (steps_.size() == kMostSteps) steps_.pop_front();
   steps_.push_back({kind, now_ms_, bits_per_generation_, reason});
 }

@@ -90,6 +90,7 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
   uint32_t hits_in_interval_ = 0;  // a bit for each kind of step: each counts once
   double fpp_at_interval_end_ = 0;
   std::deque<AdaptationStep> steps_;
+  std::vector<StepCount> step_counts_;
 };
 
 }  // namespace lethe

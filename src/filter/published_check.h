@@ -29,6 +29,11 @@ bool PublishedCheck(size_t generations, const In& in) {
 // How full the runs of generations (newest first, of one size) are, from some 260,000 positions of each.
 RunFills SampleRunFills(absl::Span<const BitArray* const> generations);
 
+// The share of a generation's own bits that are set.
+inline double FillOf(const RunFills& fills, size_t generation) {
+  return fills[generation].empty() ? 0 : fills[generation].front();
+}
+
 }  // namespace lethe
 
 #endif  // LETHE_SRC_FILTER_PUBLISHED_CHECK_H_

@@ -119,7 +119,9 @@ FilterStatus PublishedFbf::Status() const {
   status.fpp_modelled = ModelledFpp();
   std::vector<const BitArray*> newest_first;
   for (size_t age = 0; age < generations_.size(); ++age) newest_first.push_back(&generations_[Slot(age)]);
-  status.fpp_estimated = FppFromRunFills(SampleRunFills(newest_first), options_.hashes);
+  const RunFills fills = SampleRunFills(newest_first);
+  status.present_fill = FillOf(fills, 1);
+  status.fpp_estimated = FppFromRunFills(fills, options_.hashes);
   status.fpp_target = options_.target_fpp;
   status.memory_bytes = memory_.bytes();
   status.refreshes = refreshes_;

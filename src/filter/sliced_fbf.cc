@@ -326,6 +326,7 @@ class SlicedFbf final : public Filter {
       generation.fill = static_cast<double>(occupied[column]) / static_cast<double>(samples * Lines::kCells);
       column = (column + Lines::kColumns - 1) % Lines::kColumns;
     }
+    status->present_fill = status->generations[1].fill;
   }
 
   void EstimateFpp(FilterStatus* status) const {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "src/adapt/step_counts.h"
+
 namespace lethe {
 
 Shard::Shard(std::unique_ptr<Filter> filter, const StageOptions& options, MemoryBudget* memory)
@@ -115,8 +117,10 @@ ShardStatus MergeShards(absl::Span<const ShardStatus> shards) {
     sum.past_generations = std::max(sum.past_generations, one.past_generations);
     sum.refresh_period = std::max(sum.refresh_period, one.refresh_period);
     sum.bits_per_generation += one.bits_per_generation;
+    sum.lines += one.lines;
     sum.bits_per_id = std::max(sum.bits_per_id, one.bits_per_id);
     sum.ids += one.ids;
+    sum.present_fill = std::max(sum.present_fill, one.present_fill);
     sum.window = std::min(sum.window, one.window);
     sum.fpp_modelled += share * one.fpp_modelled;
     sum.fpp_estimated += share * one.fpp_estimated;
@@ -125,6 +129,7 @@ ShardStatus MergeShards(absl::Span<const ShardStatus> shards) {
     sum.memory_bytes += one.memory_bytes;
     sum.refreshes += one.refreshes;
     sum.limit_hits += one.limit_hits;
+    for (const StepCount& steps : one.step_counts) CountSteps(steps, &sum.step_counts);
     sum.steps.insert(sum.steps.end(), one.steps.begin(), one.steps.end());
   }
   if (shards.size() == 1) all.filter.generations = shards.front().filter.generations;

@@ -87,7 +87,7 @@ const BadConfig kBadKeys[] = {
      "5: colour: unknown key; the keys are brokers, input, output, id, horizon, fpp, memory, "
      "at_memory_limit, "
      "engine, adaptation, group, instance, start, "
-     "delivery, lanes, commit_interval, http, counter, kafka"},
+     "delivery, lanes, commit_interval, http, metrics, counter, kafka"},
     {"UnknownInSection", "counter:\n  colour: key\n",
      "6: counter.colour: unknown key; the keys are counter.key, counter.delta, counter.output"},
     {"PropertyAtTopLevel", "linger.ms: 5\n",
@@ -249,6 +249,7 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_EQ(daemon.record.counter_delta->ToString(), "value");
   EXPECT_EQ(daemon.counter_output, "totals");
   EXPECT_EQ(config->http, "[::1]:0");
+  EXPECT_FALSE(config->metrics_per_partition);
   EXPECT_EQ(daemon.properties, (std::vector<kafka::Property>{
                                    {"security.protocol", "SSL"}, {"linger.ms", "5"}, {"client.rack", ""}}));
 }
@@ -276,6 +277,7 @@ counter:
   delta: value
   output: totals
 http: '[::1]:0'
+metrics: topic
 kafka:
   security.protocol: SSL
   linger.ms: 5
@@ -303,13 +305,32 @@ TEST(Config, EveryFlagArrives) {
                           {"counter.key", "json:/country"},
                           {"counter.delta", "value"},
                           {"counter.output", "totals"},
-                          {"http", "[::1]:0"}},
+                          {"http", "[::1]:0"},
+                          {"metrics", "topic"}},
                          {"security.protocol=SSL", "linger.ms=5", "client.rack="});
   EXPECT_EQ(flags.values.size(), RunSettings().size()) << "a setting is not tested";
   flags.exit_at_end = true;
   const absl::StatusOr<RunConfig> config = MakeRunConfig(std::nullopt, flags);
   ExpectEverySetting(config);
   EXPECT_TRUE(config->daemon.exit_at_end);
+}
+
+TEST(Config, TheFingerprintIsThatOfWhatHolds) {
+  const auto fingerprint = [](const std::string& more) {
+    const absl::StatusOr<RunConfig> config = FromFile(absl::StrCat(kRequired, more));
+    EXPECT_TRUE(config.ok()) << config.status();
+    return config.ok() ? config->fingerprint : "";
+  };
+  const std::string plain = fingerprint("");
+  EXPECT_EQ(plain.size(), 16u);
+  // A default that is written, a name of one's own, another secret.
+  for (const char* same : {"horizon: 24h\n", "instance: a\n", "http: 127.0.0.1:1\n"}) {
+    EXPECT_EQ(fingerprint(same), plain) << same;
+  }
+  EXPECT_EQ(fingerprint("kafka:\n  sasl.password: a\n"), fingerprint("kafka:\n  sasl.password: b\n"));
+  for (const char* other : {"horizon: 25h\n", "lanes: 2\n", "kafka:\n  linger.ms: 1\n"}) {
+    EXPECT_NE(fingerprint(other), plain) << other;
+  }
 }
 
 TEST(Config, TheTableOfSettingsTellsTheTruth) {
@@ -324,6 +345,7 @@ TEST(Config, TheTableOfSettingsTellsTheTruth) {
     config = RunConfig();
     EXPECT_TRUE(setting.set(setting.fallback, config).ok());
     EXPECT_EQ(config.http, defaults.http);
+    EXPECT_EQ(config.metrics_per_partition, defaults.metrics_per_partition);
     EXPECT_EQ(config.daemon.start, defaults.daemon.start);
     EXPECT_EQ(config.daemon.delivery, defaults.daemon.delivery);
     EXPECT_EQ(config.daemon.lanes, defaults.daemon.lanes);

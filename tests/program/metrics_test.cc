@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
@@ -11,7 +13,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "connectors/http/metrics_text.h"
+#include "connectors/kafka/lane_figures.h"
 
 namespace lethe {
 namespace {
@@ -19,12 +22,26 @@ namespace {
 kafka::DaemonReport TwoPartitions() {
   kafka::DaemonReport report;
   report.input = "orders";
+  report.output = "orders-unique";
+  report.group = "shop";
+  report.instance = "lethe-0";
+  report.engine = "sliced";
+  report.horizon = absl::Hours(1);
   report.memory_used_bytes = 1000;
   report.memory_limit_bytes = 2000;
   report.lanes.resize(1);
   report.lanes[0].commits = 7;
+  report.lanes[0].histograms = kafka::LaneFigures().histograms();
+  for (const double seconds : {0.004, 0.07, 0.07, 1e9}) {
+    report.lanes[0].histograms.latency_seconds.Add(seconds);
+  }
+  report.lanes[0].consumer = {.known = true, .round_trip = absl::Milliseconds(3), .queued_bytes = 11};
+  report.lanes[0].producer = {.known = true, .sent_bytes = 12};
   report.lanes[0].partitions.resize(2);
   report.lanes[0].partitions[1].partition = 1;
+  report.lanes[0].partitions[0].filter.filter = {
+      .past_generations = 4, .window = absl::Minutes(50), .fpp_modelled = 3e-7};
+  report.lanes[0].partitions[0].filter.audit = {.share = 0.5, .fresh = 1000, .false_drops = 1};
   kafka::PartitionReport& partition = report.lanes[0].partitions[1];
   partition.phase = kafka::Phase::kActive;
   partition.counts = {.unique = 10,
@@ -37,19 +54,31 @@ kafka::DaemonReport TwoPartitions() {
   partition.committed = 90;
   partition.position = 95;
   partition.high_watermark = 100;
+  partition.filter.filter = {.past_generations = 6,
+                             .lines = 512,
+                             .window = absl::Minutes(70),
+                             .fpp_modelled = 2e-7,
+                             .step_counts = {{AdaptationStep::Kind::kRefresh, "full", 8},
+                                             {AdaptationStep::Kind::kUnfold, "\"short\"", 2}}};
+  partition.filter.audit = {.share = 0.5, .fresh = 3000, .false_drops = 3};
   return report;
 }
 
-// "name{label=value,...}" to value, over all families.
-std::map<std::string, double> Values(const kafka::DaemonReport& report) {
+const MetricsOptions kFolded = {.per_partition = false, .configuration = "f00d"};
+const MetricsOptions kEach = {.per_partition = true, .configuration = "f00d"};
+
+// "name,label=value,..." to value, over all families.
+std::map<std::string, double> Values(const kafka::DaemonReport& report,
+                                     const MetricsOptions& options = kEach) {
   std::map<std::string, double> values;
-  for (const prometheus::MetricFamily& family : Metrics(report)) {
+  for (const prometheus::MetricFamily& family : Metrics(report, options)) {
     for (const prometheus::ClientMetric& metric : family.metric) {
       std::string name = family.name;
       for (const auto& label : metric.label) absl::StrAppend(&name, ",", label.name, "=", label.value);
       EXPECT_TRUE(values
-                      .emplace(name, family.type == prometheus::MetricType::Counter ? metric.counter.value
-                                                                                    : metric.gauge.value)
+                      .emplace(name, family.type == kCounter     ? metric.counter.value
+                                     : family.type == kHistogram ? metric.histogram.sample_sum
+                                                                 : metric.gauge.value)
                       .second)
           << name << " is there twice";
     }
@@ -59,46 +88,177 @@ std::map<std::string, double> Values(const kafka::DaemonReport& report) {
 
 TEST(MetricsTest, SayWhatTheReportSays) {
   auto values = Values(TwoPartitions());
-  EXPECT_EQ(values["lethe_memory_used_bytes"], 1000);
-  EXPECT_EQ(values["lethe_memory_limit_bytes"], 2000);
-  EXPECT_EQ(values["lethe_transactions_committed_total,lane=0"], 7);
-  const std::string where = ",topic=orders,partition=1";
+  EXPECT_EQ(values["lethe_memory_used_bytes,group=shop"], 1000);
+  EXPECT_EQ(values["lethe_memory_limit_bytes,group=shop"], 2000);
+  EXPECT_EQ(values["lethe_filter_horizon_seconds,group=shop"], 3600);
+  EXPECT_EQ(values["lethe_ready,group=shop"], 1);
+  EXPECT_EQ(values["lethe_info,group=shop,input=orders,output=orders-unique,member=lethe-0,engine=sliced,"
+                   "configuration=f00d"],
+            1);
+  EXPECT_EQ(values["lethe_transactions_committed_total,group=shop,lane=0"], 7);
+  EXPECT_EQ(values["lethe_lane_lag_records,group=shop,lane=0"], 10);
+  EXPECT_EQ(values["lethe_client_round_trip_seconds,group=shop,lane=0,client=consumer"], 0.003);
+  EXPECT_EQ(values["lethe_client_sent_bytes_total,group=shop,lane=0,client=producer"], 12);
+  const std::string where = ",group=shop,topic=orders,partition=1";
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=unique")], 10);
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=duplicate")], 3);
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=missing_id")], 2);
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=malformed")], 1);
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=undeliverable")], 4);
+  EXPECT_EQ(values[absl::StrCat("lethe_adaptation_steps_total", where, ",kind=refresh,reason=full")], 8);
   EXPECT_EQ(values[absl::StrCat("lethe_suppressed_records_total", where)], 6);
   EXPECT_EQ(values[absl::StrCat("lethe_malformed_deltas_total", where)], 5);
   EXPECT_EQ(values[absl::StrCat("lethe_lag_records", where)], 10);
+  EXPECT_EQ(values[absl::StrCat("lethe_filter_lines", where)], 512);
   EXPECT_EQ(values[absl::StrCat("lethe_restoring", where)], 0);
-  EXPECT_EQ(values["lethe_restoring,topic=orders,partition=0"], 1);
+  EXPECT_EQ(values["lethe_restoring,group=shop,topic=orders,partition=0"], 1);
+}
+
+TEST(MetricsTest, FoldPartitionsIntoTheirTopic) {
+  auto values = Values(TwoPartitions(), kFolded);
+  const std::string where = ",group=shop,topic=orders";
+  EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=unique")], 10);
+  EXPECT_EQ(values[absl::StrCat("lethe_adaptation_steps_total", where, ",kind=unfold,reason=\"short\"")], 2);
+  EXPECT_EQ(values[absl::StrCat("lethe_lag_records", where)], 10);
+  EXPECT_EQ(values[absl::StrCat("lethe_restoring", where)], 1);
+  EXPECT_EQ(values[absl::StrCat("lethe_filter_fpp_modelled_ratio", where)], 3e-7);
+  EXPECT_EQ(values[absl::StrCat("lethe_filter_past_generations", where)], 6);
+  EXPECT_EQ(values[absl::StrCat("lethe_filter_window_seconds", where)], 3000);
+  // One audit of 4,000 events with 4 false drops, and not the mean of two.
+  EXPECT_EQ(values[absl::StrCat("lethe_audit_fpp_measured_ratio", where)], 1e-3);
+  EXPECT_GT(values[absl::StrCat("lethe_audit_fpp_low_ratio", where)], 1e-4);
+  EXPECT_LT(values[absl::StrCat("lethe_audit_fpp_high_ratio", where)], 1e-2);
+  for (const auto& [name, value] : values) {
+    EXPECT_FALSE(absl::StrContains(name, "partition=")) << name;
+    EXPECT_FALSE(absl::StartsWith(name, "lethe_committed_offset")) << name;
+  }
+}
+
+TEST(MetricsTest, ThePartitionsOfATopicMayBeNone) {
+  kafka::DaemonReport report = TwoPartitions();
+  report.lanes[0].partitions.clear();
+  EXPECT_TRUE(Values(report, kFolded).contains("lethe_lane_lag_records,group=shop,lane=0"));
+  EXPECT_FALSE(Values(report, kFolded).contains("lethe_lag_records,group=shop,topic=orders"));
 }
 
 TEST(MetricsTest, LagIsNoneAtTheEndOfALogOfControlRecords) {
   kafka::DaemonReport report = TwoPartitions();
   report.lanes[0].partitions[1].position = 100;
-  EXPECT_EQ(Values(report)["lethe_lag_records,topic=orders,partition=1"], 0);
+  EXPECT_EQ(Values(report)["lethe_lag_records,group=shop,topic=orders,partition=1"], 0);
 }
 
-// The table of dashboards/README.md has each metric once, with its type and help, and no other.
-TEST(MetricsTest, TheReadmeHasThemAll) {
-  std::set<std::string> documented;
-  std::ifstream file(absl::StrCat(LETHE_SOURCE_DIR, "/dashboards/README.md"));
-  for (std::string line; std::getline(file, line);) {
-    if (!absl::StartsWith(line, "| `lethe_")) continue;
-    const std::vector<std::string> cells = absl::StrSplit(line, " | ");
-    ASSERT_EQ(cells.size(), 4u) << line;
-    documented.insert(absl::StrCat(cells[0].substr(3, cells[0].size() - 4), " ", cells[1], " ",
-                                   cells[3].substr(0, cells[3].size() - 2)));
+TEST(MetricsTest, HistogramsAreCumulative) {
+  for (const prometheus::MetricFamily& family : Metrics(TwoPartitions(), kEach)) {
+    if (family.name != "lethe_end_to_end_latency_seconds") continue;
+    ASSERT_EQ(family.metric.size(), 1u);
+    const auto& histogram = family.metric[0].histogram;
+    EXPECT_EQ(histogram.sample_count, 4u);
+    EXPECT_EQ(histogram.bucket.front().cumulative_count, 1u);
+    EXPECT_EQ(histogram.bucket.back().cumulative_count, 4u);
+    EXPECT_EQ((histogram.bucket.end() - 2)->cumulative_count, 3u);
+    for (const auto& bucket : histogram.bucket) {
+      if (bucket.upper_bound == 0.1) {
+        EXPECT_EQ(bucket.cumulative_count, 3u);
+      }
+    }
+    return;
   }
-  std::set<std::string> exported;
-  for (const prometheus::MetricFamily& family : Metrics(TwoPartitions())) {
-    exported.insert(absl::StrCat(family.name, " ",
-                                 family.type == prometheus::MetricType::Counter ? "counter" : "gauge", " ",
-                                 family.help));
+  FAIL() << "there is no such family";
+}
+
+TEST(MetricsTest, TellOfTheProcess) {
+  auto values = Values(TwoPartitions());
+  EXPECT_GT(values["process_resident_memory_bytes"], 1 << 20);
+  EXPECT_GE(values["process_virtual_memory_bytes"], values["process_resident_memory_bytes"]);
+  EXPECT_GE(values["process_cpu_seconds_total"], 0);
+  EXPECT_NEAR(values["process_start_time_seconds"], static_cast<double>(time(nullptr)), 600);
+  EXPECT_GE(values["process_open_fds"], 3);
+  EXPECT_GT(values["process_max_fds"], values["process_open_fds"]);
+}
+
+TEST(MetricsTest, AreDefinedInTheOrderInWhichTheyCome) {
+  const std::vector<MetricDefinition> definitions = MetricDefinitions();
+  const std::vector<prometheus::MetricFamily> families = Metrics(TwoPartitions(), kEach);
+  ASSERT_EQ(definitions.size(), families.size());
+  for (size_t i = 0; i < families.size(); ++i) {
+    SCOPED_TRACE(families[i].name);
+    EXPECT_EQ(definitions[i].name, families[i].name);
+    EXPECT_FALSE(families[i].metric.empty());
+    for (const prometheus::ClientMetric& metric : families[i].metric) {
+      std::string labels;
+      for (const auto& label : metric.label) absl::StrAppend(&labels, labels.empty() ? "" : ", ", label.name);
+      EXPECT_EQ(labels, definitions[i].labels);
+    }
   }
-  EXPECT_EQ(documented, exported);
+}
+
+// What Prometheus' own tool says of names, units, types and help.
+TEST(MetricsTest, PromtoolHasNoComplaint) {
+  const std::string file = testing::TempDir() + "metrics_test.prom";
+  for (const MetricsOptions& options : {kEach, kFolded}) {
+    std::ofstream(file) << http::MetricsText(Metrics(TwoPartitions(), options)).body;
+    const std::string command = absl::StrCat("promtool check metrics < ", file, " 2>&1");
+    FILE* promtool = popen(command.c_str(), "r");
+    ASSERT_NE(promtool, nullptr);
+    std::string said;
+    for (int c = 0; (c = fgetc(promtool)) != EOF;) said += static_cast<char>(c);
+    EXPECT_EQ(pclose(promtool), 0) << "promtool comes with Debian's package prometheus";
+    EXPECT_EQ(said, "");
+  }
+  std::filesystem::remove(file);
+}
+
+const char* TypeName(prometheus::MetricType type) {
+  return type == kCounter ? "counter" : type == kHistogram ? "histogram" : "gauge";
+}
+
+const char* FoldName(Fold fold) {
+  switch (fold) {
+    case Fold::kNone:
+      return "";
+    case Fold::kSum:
+      return "sum";
+    case Fold::kMax:
+      return "highest";
+    case Fold::kMin:
+      return "lowest";
+    case Fold::kOneAudit:
+      return "as one audit";
+    case Fold::kLeftOut:
+      return "left out";
+  }
+  return "";
+}
+
+std::string Table() {
+  std::string table =
+      "| metric | type | labels | unit | meaning | what to do when it looks wrong | folded |\n"
+      "| --- | --- | --- | --- | --- | --- | --- |\n";
+  for (const MetricDefinition& metric : MetricDefinitions()) {
+    absl::StrAppend(&table, "| `", metric.name, "` | ", TypeName(metric.type), " | ", metric.labels, " | ",
+                    metric.unit, " | ", metric.meaning, " | ", metric.remedy, " | ", FoldName(metric.fold),
+                    " |\n");
+  }
+  return table;
+}
+
+// The table is made of the definitions: with LETHE_WRITE=1 in the environment it is written anew.
+TEST(MetricsTest, TheReadmeHasTheTable) {
+  const std::string path = absl::StrCat(LETHE_SOURCE_DIR, "/dashboards/README.md");
+  std::stringstream page;
+  page << std::ifstream(path).rdbuf();
+  const std::string text = page.str();
+  const std::string begin = "<!-- metrics -->\n";
+  const size_t from = text.find(begin) + begin.size();
+  const size_t to = text.find("<!-- end of metrics -->");
+  ASSERT_LE(from, to);
+  ASSERT_NE(to, std::string::npos);
+  if (std::getenv("LETHE_WRITE") != nullptr) {
+    std::ofstream(path) << text.substr(0, from) << Table() << text.substr(to);
+    return;
+  }
+  EXPECT_EQ(text.substr(from, to - from), Table())
+      << "write it anew: LETHE_WRITE=1 build/tests/program/metrics_test";
 }
 
 }  // namespace

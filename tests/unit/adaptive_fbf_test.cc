@@ -76,6 +76,13 @@ TEST(AdaptiveFbfTest, FollowsARisingAndAFallingLoad) {
   EXPECT_EQ(quiet_again.steps.back().kind, StepKind::kScaleDown);
   EXPECT_FALSE(quiet_again.steps.back().reason.empty());
   EXPECT_EQ(quiet_again.limit_hits, 0);
+  EXPECT_EQ(quiet_again.step_counts.size(), 6u) << "a step of a kind or reason not counted from zero on";
+  for (const StepCount& steps : quiet_again.step_counts) {
+    const bool expected = steps.kind == StepKind::kScaleUp || steps.kind == StepKind::kScaleDown;
+    EXPECT_EQ(steps.count > 0, expected) << steps.reason;
+  }
+  EXPECT_GT(steady.present_fill, 0);
+  EXPECT_LT(steady.present_fill, 0.9);
 
   EXPECT_LE(worst_modelled, kTarget);
   EXPECT_GT(worst_modelled, kTarget / 2);

@@ -255,6 +255,25 @@ TEST(Budget, RecordsItsLatestSteps) {
   for (const AdaptationStep& step : status.steps) EXPECT_FALSE(step.reason.empty());
 }
 
+TEST(Budget, CountsStepsThatItsListHasForgotten) {
+  Simulation simulation;
+  simulation.Run(12, [](double t) { return t < 11.9 ? 1000.0 : 100000.0; });
+  const FilterStatus status = simulation.status();
+  int64_t refreshes = 0;
+  int64_t unfolds = 0;
+  int64_t all = 0;
+  for (const StepCount& steps : status.step_counts) {
+    EXPECT_FALSE(steps.reason.empty());
+    if (steps.kind == AdaptationStep::Kind::kRefresh) refreshes += steps.count;
+    if (steps.kind == AdaptationStep::Kind::kUnfold) unfolds += steps.count;
+    all += steps.count;
+  }
+  EXPECT_EQ(refreshes, status.refreshes);
+  EXPECT_GT(unfolds, 0);
+  EXPECT_GT(all, 64);
+  EXPECT_EQ(status.step_counts.size(), 7u) << "a step of a kind or reason that is not counted from zero on";
+}
+
 TEST(Arrivals, ExpectWhatCameLately) {
   Arrivals arrivals(kHorizon);
   for (int64_t t = 0; t < kHorizon; t += 100) arrivals.Add(1, t);  // 864,000 in a horizon

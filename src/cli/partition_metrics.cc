@@ -1,0 +1,321 @@
+#include "src/cli/partition_metrics.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "src/adapt/step_counts.h"
+#include "src/fpp/audit.h"
+
+namespace lethe {
+namespace {
+
+using kafka::DaemonReport;
+using kafka::LaneReport;
+using kafka::PartitionReport;
+using kafka::Phase;
+using kafka::RecordCounts;
+using prometheus::MetricFamily;
+using Partitions = std::vector<const PartitionReport*>;
+
+constexpr const char* kLabels = "group, topic, partition";
+
+constexpr MetricDefinition kRecords = {
+    "lethe_records_total",
+    kCounter,
+    "group, topic, partition, verdict",
+    "records",
+    "Records of the input by what became of them: unique, missing_id and malformed were passed, duplicate "
+    "and "
+    "undeliverable were dropped.",
+    "Many `missing_id` or `malformed`: `id` names another field than the events have. `undeliverable`: the "
+    "output topic refuses records; the log says which and why.",
+    Fold::kSum};
+
+struct Verdict {
+  const char* label;
+  int64_t RecordCounts::*count;
+};
+constexpr Verdict kVerdicts[] = {
+    {"unique", &RecordCounts::unique},
+    {"duplicate", &RecordCounts::duplicate},
+    {"missing_id", &RecordCounts::missing_id},
+    {"malformed", &RecordCounts::malformed},
+    {"undeliverable", &RecordCounts::undeliverable},
+};
+
+constexpr MetricDefinition kSteps = {
+    "lethe_adaptation_steps_total",
+    kCounter,
+    "group, topic, partition, kind, reason",
+    "steps",
+    "Steps by which the filter adapted itself, since the process began: refresh, unfold, fold, "
+    "unfold_refused, shorten_window, exceed_fpp, scale_up, scale_down.",
+    "`unfold_refused`, `shorten_window` or `exceed_fpp`: the memory limit is reached; raise `memory`, or "
+    "state "
+    "a shorter `horizon` or a higher `fpp`.",
+    Fold::kSum};
+
+const char* KindLabel(AdaptationStep::Kind kind) {
+  switch (kind) {
+    case AdaptationStep::Kind::kRefresh:
+      return "refresh";
+    case AdaptationStep::Kind::kUnfold:
+      return "unfold";
+    case AdaptationStep::Kind::kFold:
+      return "fold";
+    case AdaptationStep::Kind::kUnfoldRefused:
+      return "unfold_refused";
+    case AdaptationStep::Kind::kShortenWindow:
+      return "shorten_window";
+    case AdaptationStep::Kind::kExceedFpp:
+      return "exceed_fpp";
+    case AdaptationStep::Kind::kScaleUp:
+      return "scale_up";
+    case AdaptationStep::Kind::kScaleDown:
+      return "scale_down";
+  }
+  return "unknown";
+}
+
+struct PartitionMetric {
+  MetricDefinition definition;
+  double (*value)(const PartitionReport&);
+};
+
+constexpr PartitionMetric kMetrics[] = {
+    {{"lethe_suppressed_records_total", kCounter, kLabels, "records",
+      "Records read again to rebuild the filter; their results were out already.",
+      "It should rise while `lethe_restoring` is 1: see the runbook on restores.", Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.counts.suppressed); }},
+    {{"lethe_malformed_deltas_total", kCounter, kLabels, "records",
+      "Passed records whose counter key or delta could not be read.",
+      "`counter.key` or `counter.delta` names another field than the events have.", Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.counts.malformed_delta); }},
+    {{"lethe_committed_offset", kGauge, kLabels, "offset",
+      "The next offset of the input to process, as committed.",
+      "It stands still while `lethe_lag_records` grows: /readyz says what is waited for.", Fold::kLeftOut},
+     [](const PartitionReport& p) { return static_cast<double>(p.committed); }},
+    {{"lethe_lag_records", kGauge, kLabels, "records", "Records of the input that are not committed yet.",
+      "It grows: more arrives than one lane takes; add lanes or instances, up to the number of partitions.",
+      Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.lag()); }},
+    {{"lethe_restoring", kGauge, kLabels, "1 or 0; folded: partitions",
+      "1 while the filter is rebuilt from the log.",
+      "For long: a long horizon means much to read again; `lethe_suppressed_records_total` says how fast.",
+      Fold::kSum},
+     [](const PartitionReport& p) {
+       return p.phase == Phase::kRestoring || p.phase == Phase::kChecking ? 1.0 : 0.0;
+     }},
+    {{"lethe_partition_failed", kGauge, kLabels, "1 or 0; folded: partitions",
+      "1 if the partition is not read; the log and /readyz say why.", "Do what /readyz says.", Fold::kSum},
+     [](const PartitionReport& p) { return p.phase == Phase::kFailed ? 1.0 : 0.0; }},
+    {{"lethe_short_history", kGauge, kLabels, "1 or 0; folded: partitions",
+      "1 while the filter does not know all ids of the horizon, since the log did not reach back.",
+      "The input's retention is shorter than the horizon and the time that a restart may come later: raise "
+      "`retention.ms`.",
+      Fold::kSum},
+     [](const PartitionReport& p) { return p.short_history ? 1.0 : 0.0; }},
+    {{"lethe_filter_fpp_target_ratio", kGauge, kLabels, "probability",
+      "The false-positive probability that the user allows.", "It is what `fpp` says.", Fold::kMax},
+     [](const PartitionReport& p) { return p.filter.filter.fpp_target; }},
+    {{"lethe_filter_fpp_modelled_ratio", kGauge, kLabels, "probability",
+      "The probability that an id never seen is called a duplicate, by the layout's model from the loads.",
+      "Over the target: the memory limit is reached under `at_memory_limit: exceed_fpp`; raise `memory`.",
+      Fold::kMax},
+     [](const PartitionReport& p) { return p.filter.filter.fpp_modelled; }},
+    {{"lethe_filter_fpp_estimated_ratio", kGauge, kLabels, "probability",
+      "The probability that an id never seen is called a duplicate, from the bits that are set.",
+      "Far from the modelled one: report it, with the log.", Fold::kMax},
+     [](const PartitionReport& p) { return p.filter.filter.fpp_estimated; }},
+    {{"lethe_filter_fpp_interval_end_ratio", kGauge, kLabels, "probability",
+      "The modelled probability at the end of the last interval, the worst moment of each.",
+      "As for the modelled one.", Fold::kMax},
+     [](const PartitionReport& p) { return p.filter.filter.fpp_at_interval_end; }},
+    {{"lethe_audit_share_ratio", kGauge, kLabels, "share",
+      "The share of the ids that is audited: judged by an exact set, too.",
+      "It was halved: the memory limit leaves the audit no room.", Fold::kOneAudit},
+     [](const PartitionReport& p) { return p.filter.audit.share; }},
+    {{"lethe_audit_fresh_events_total", kCounter, kLabels, "events",
+      "Audited events whose id cannot be in the filter.", "Few: the audit's interval is wide; it needs time.",
+      Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.fresh); }},
+    {{"lethe_audit_false_drops_total", kCounter, kLabels, "events",
+      "Of the fresh audited events, the ones that were called duplicates: good events lost.",
+      "The loss of all traffic is this over the audited share: compare the measured FPP with the target.",
+      Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.false_drops); }},
+    {{"lethe_audit_copies_total", kCounter, kLabels, "events",
+      "Audited events whose id was passed within the horizon.", "It is the duplicates that there really are.",
+      Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.copies); }},
+    {{"lethe_audit_missed_copies_total", kCounter, kLabels, "events",
+      "Of the audited copies, the ones that were called unique: duplicates that passed.",
+      "More than none: the window was short (see `lethe_filter_window_seconds`), or the first copy was "
+      "itself "
+      "taken for a duplicate.",
+      Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.missed); }},
+    {{"lethe_audit_payload_mismatches_total", kCounter, kLabels, "events",
+      "Audited copies whose value differs from the first's: the id does not identify the event.",
+      "Good events are dropped: choose an `id` that tells them apart.", Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.payload_mismatches); }},
+    {{"lethe_audit_fpp_measured_ratio", kGauge, kLabels, "probability",
+      "The rate of false positives that the audit found.", "Read it with its interval.", Fold::kOneAudit},
+     [](const PartitionReport& p) { return p.filter.audit.fpp_measured; }},
+    {{"lethe_audit_fpp_low_ratio", kGauge, kLabels, "probability",
+      "Low end of the audit's 99 % confidence interval.",
+      "Over the target or the estimate: more is lost than promised; see the runbook.", Fold::kOneAudit},
+     [](const PartitionReport& p) { return p.filter.audit.fpp_low; }},
+    {{"lethe_audit_fpp_high_ratio", kGauge, kLabels, "probability",
+      "High end of the audit's 99 % confidence interval.",
+      "Far over the target: too few events were audited yet to say more.", Fold::kOneAudit},
+     [](const PartitionReport& p) { return p.filter.audit.fpp_high; }},
+    {{"lethe_filter_past_generations", kGauge, kLabels, "generations", "N: past generations of the filter.",
+      "It follows the load; nothing to do.", Fold::kMax},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.past_generations); }},
+    {{"lethe_filter_refresh_period_seconds", kGauge, kLabels, "seconds",
+      "t: stream time between the last two refreshes.", "It follows the load; nothing to do.", Fold::kMax},
+     [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.filter.filter.refresh_period); }},
+    {{"lethe_filter_generation_bytes", kGauge, kLabels, "bytes", "m, in bytes: the size of one generation.",
+      "It doubles and halves with the load; nothing to do.", Fold::kMax},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.bits_per_generation) / 8; }},
+    {{"lethe_filter_hashes", kGauge, kLabels, "bits", "k: bits set for an id in one generation.",
+      "It is fixed by the layout.", Fold::kMax},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.bits_per_id); }},
+    {{"lethe_filter_lines", kGauge, kLabels, "lines",
+      "Lines of the sliced layout, which adaptation doubles and halves; 0 in other layouts.",
+      "It follows the load; nothing to do.", Fold::kMax},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.lines); }},
+    {{"lethe_filter_ids", kGauge, kLabels, "ids", "Ids in the filter.",
+      "More than rate times horizon: ids of before are on their way out.", Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.ids); }},
+    {{"lethe_filter_present_fill_ratio", kGauge, kLabels, "share of bits",
+      "How full the present generation is: the share of its bits that are set.",
+      "It rises through an interval and falls with a refresh. It stays high: the memory limit is reached.",
+      Fold::kMax},
+     [](const PartitionReport& p) { return p.filter.filter.present_fill; }},
+    {{"lethe_filter_window_seconds", kGauge, kLabels, "seconds",
+      "Stream time that the filter covers now: at least the horizon, or all since the start.",
+      "Under `lethe_filter_horizon_seconds` after steps of kind shorten_window: late copies may pass; raise "
+      "`memory`.",
+      Fold::kMin},
+     [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.filter.filter.window); }},
+    {{"lethe_filter_memory_bytes", kGauge, kLabels, "bytes", "Memory of the filter.",
+      "The limit is one for all filters: `lethe_memory_limit_bytes`.", Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.memory_bytes); }},
+    {{"lethe_audit_memory_bytes", kGauge, kLabels, "bytes", "Memory of the audit's exact set.",
+      "It counts against the limit, too.", Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.memory_bytes); }},
+    {{"lethe_filter_refreshes_total", kCounter, kLabels, "refreshes",
+      "Refreshes of the filter since it was made, also in a process before this one.",
+      "None while ids come in: a quarter of the horizon has not passed yet.", Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.refreshes); }},
+    {{"lethe_filter_memory_limit_hits_total", kCounter, kLabels, "times",
+      "Times that the memory limit kept the filter from growing.", "It rises: raise `memory`.", Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.limit_hits); }},
+};
+
+double Folded(const PartitionMetric& metric, const Partitions& partitions, const PartitionReport& one_audit) {
+  if (metric.definition.fold == Fold::kOneAudit) return metric.value(one_audit);
+  double folded = metric.value(*partitions.front());
+  for (const PartitionReport* partition : absl::MakeSpan(partitions).subspan(1)) {
+    const double value = metric.value(*partition);
+    switch (metric.definition.fold) {
+      case Fold::kMax:
+        folded = std::max(folded, value);
+        break;
+      case Fold::kMin:
+        folded = std::min(folded, value);
+        break;
+      default:
+        folded += value;
+    }
+  }
+  return folded;
+}
+
+// What cannot be had from the partitions' values by a sum or a maximum.
+PartitionReport FoldedReport(const Partitions& partitions) {
+  PartitionReport all;
+  std::vector<AuditStatus> audits;
+  for (const PartitionReport* partition : partitions) {
+    all.counts += partition->counts;
+    audits.push_back(partition->filter.audit);
+    for (const StepCount& steps : partition->filter.filter.step_counts) {
+      CountSteps(steps, &all.filter.filter.step_counts);
+    }
+  }
+  all.filter.audit = MergeAudits(audits);
+  return all;
+}
+
+void AddRecords(const PartitionReport& partition, const Labels& labels, MetricFamily* family) {
+  for (const Verdict& verdict : kVerdicts) {
+    Labels all = labels;
+    all.push_back({"verdict", verdict.label});
+    AddSample(static_cast<double>(partition.counts.*verdict.count), std::move(all), family);
+  }
+}
+
+void AddSteps(const PartitionReport& partition, const Labels& labels, MetricFamily* family) {
+  for (const StepCount& steps : partition.filter.filter.step_counts) {
+    Labels all = labels;
+    all.push_back({"kind", KindLabel(steps.kind)});
+    all.push_back({"reason", std::string(steps.reason)});
+    AddSample(static_cast<double>(steps.count), std::move(all), family);
+  }
+}
+
+void AddFolded(const Partitions& partitions, const Labels& labels, std::vector<MetricFamily>* families) {
+  const PartitionReport folded = FoldedReport(partitions);
+  auto family = families->begin();
+  AddRecords(folded, labels, &*family++);
+  AddSteps(folded, labels, &*family++);
+  for (const PartitionMetric& metric : kMetrics) {
+    if (metric.definition.fold != Fold::kLeftOut) {
+      AddSample(Folded(metric, partitions, folded), labels, &*family);
+    }
+    ++family;
+  }
+}
+
+void AddEach(const Partitions& partitions, const Labels& labels, std::vector<MetricFamily>* families) {
+  for (const PartitionReport* partition : partitions) {
+    Labels own = labels;
+    own.push_back({"partition", absl::StrCat(partition->partition)});
+    auto family = families->begin();
+    AddRecords(*partition, own, &*family++);
+    AddSteps(*partition, own, &*family++);
+    for (const PartitionMetric& metric : kMetrics) AddSample(metric.value(*partition), own, &*family++);
+  }
+}
+
+}  // namespace
+
+std::vector<MetricDefinition> PartitionDefinitions() {
+  std::vector<MetricDefinition> definitions = {kRecords, kSteps};
+  for (const PartitionMetric& metric : kMetrics) definitions.push_back(metric.definition);
+  return definitions;
+}
+
+std::vector<MetricFamily> PartitionMetrics(const DaemonReport& report, bool per_partition) {
+  std::vector<MetricFamily> families;
+  for (const MetricDefinition& definition : PartitionDefinitions()) families.push_back(NewFamily(definition));
+  Partitions partitions;
+  for (const LaneReport& lane : report.lanes) {
+    for (const PartitionReport& partition : lane.partitions) partitions.push_back(&partition);
+  }
+  const Labels labels = {{"group", report.group}, {"topic", report.input}};
+  if (per_partition) {
+    AddEach(partitions, labels, &families);
+  } else if (!partitions.empty()) {
+    AddFolded(partitions, labels, &families);
+  }
+  return families;
+}
+
+}  // namespace lethe

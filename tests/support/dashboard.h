@@ -1,0 +1,73 @@
+// A Grafana dashboard's model, as far as tests look at it.
+#ifndef LETHE_TESTS_SUPPORT_DASHBOARD_H_
+#define LETHE_TESTS_SUPPORT_DASHBOARD_H_
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace lethe::test {
+
+struct PanelQuery {
+  std::string id;  // refId
+  std::string expression;
+  std::string legend;
+  std::string datasource;
+  bool instant = false;
+};
+
+// What an override says of the series of one name.
+struct SeriesStyle {
+  std::string unit;  // empty: the panel's
+  std::string color;
+  bool right_axis = false;
+  bool dashed = false;
+};
+
+struct Panel {
+  int id = 0;
+  std::string type;
+  std::string title;
+  std::string description;
+  std::string datasource;
+  int x = 0, y = 0, w = 0, h = 0;
+  std::string unit;
+  std::vector<PanelQuery> queries;
+  std::vector<std::pair<double, std::string>> thresholds;  // from a value on, this colour
+  std::vector<std::string> links;                          // their addresses
+  std::map<std::string, SeriesStyle> styles;
+  std::map<std::string, std::string> value_texts;  // shown instead of a value
+  bool logarithmic = false;
+  bool stacked = false;
+  bool bars = false;
+  bool from_zero = false;
+};
+
+struct Annotation {
+  std::string name;
+  std::string expression;
+  std::string color;
+};
+
+struct Dashboard {
+  std::string uid;
+  std::string title;
+  std::string description;
+  std::vector<std::string> variables;
+  std::vector<Annotation> annotations;
+  std::vector<std::string> links;
+  std::vector<Panel> panels;  // with its rows, of type "row"
+};
+
+// Throws simdjson's errors where the model is not what Grafana expects.
+Dashboard ReadDashboard(const std::string& path);
+
+// The expression with its variables replaced, longer names first.
+std::string Filled(std::string expression, const std::map<std::string, std::string>& variables);
+
+}  // namespace lethe::test
+
+#endif  // LETHE_TESTS_SUPPORT_DASHBOARD_H_
