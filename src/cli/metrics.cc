@@ -69,6 +69,18 @@ constexpr PartitionMetric kPartitionMetrics[] = {
      [](const PartitionReport& p) {
        return p.phase == Phase::kRestoring || p.phase == Phase::kChecking ? 1.0 : 0.0;
      }},
+    {"lethe_restore_remaining_offsets", "Offsets of the log that the filter's rebuild has still to read.",
+     kGauge, [](const PartitionReport& p) { return static_cast<double>(p.restore_left); }},
+    {"lethe_restore_remaining_seconds",
+     "Time that the filter's rebuild will take yet, at the rate of the last seconds; +Inf while there is "
+     "none.",
+     kGauge, [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.restore_time_left); }},
+    {"lethe_snapshot_offset",
+     "The offset from which a restore with the snapshot that counts reads on; -1: none.", kGauge,
+     [](const PartitionReport& p) { return static_cast<double>(p.snapshot_offset); }},
+    {"lethe_unread_deleted_offsets_total",
+     "Offsets passed over, since their records were deleted before they were read (on_unread_deleted).",
+     kCounter, [](const PartitionReport& p) { return static_cast<double>(p.unread_deleted); }},
     {"lethe_partition_failed", "1 if the partition is not read; the log and /readyz say why.", kGauge,
      [](const PartitionReport& p) { return p.phase == Phase::kFailed ? 1.0 : 0.0; }},
     {"lethe_short_history",
@@ -158,6 +170,14 @@ std::vector<MetricFamily> Metrics(const kafka::DaemonReport& report) {
   Add(families.back(), static_cast<double>(report.memory_used_bytes), {});
   families.push_back(Family("lethe_memory_limit_bytes", "What the filters may take together.", kGauge));
   Add(families.back(), static_cast<double>(report.memory_limit_bytes), {});
+  families.push_back(Family("lethe_snapshots_total", "Snapshots taken by the process.", kCounter));
+  Add(families.back(), static_cast<double>(report.snapshots.taken), {});
+  families.push_back(Family("lethe_snapshot_errors_total",
+                            "Snapshots that could not be written; the stream went on.", kCounter));
+  Add(families.back(), static_cast<double>(report.snapshots.errors), {});
+  families.push_back(
+      Family("lethe_snapshot_last_seconds", "Time that it took to write the last snapshot.", kGauge));
+  Add(families.back(), report.snapshots.last_seconds, {});
   for (const LaneMetric& metric : kLaneMetrics) {
     families.push_back(Family(metric.name, metric.help, kCounter));
     for (const LaneReport& lane : report.lanes) {

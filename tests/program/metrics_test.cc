@@ -37,6 +37,11 @@ kafka::DaemonReport TwoPartitions() {
   partition.committed = 90;
   partition.position = 95;
   partition.high_watermark = 100;
+  partition.snapshot_offset = 40;
+  partition.unread_deleted = 12;
+  report.lanes[0].partitions[0].restore_left = 33;
+  report.lanes[0].partitions[0].restore_time_left = absl::Milliseconds(1500);
+  report.snapshots = {.taken = 8, .errors = 9, .last_seconds = 0.25};
   return report;
 }
 
@@ -73,6 +78,15 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   EXPECT_EQ(values[absl::StrCat("lethe_lag_records", where)], 10);
   EXPECT_EQ(values[absl::StrCat("lethe_restoring", where)], 0);
   EXPECT_EQ(values["lethe_restoring,topic=orders,partition=0"], 1);
+  EXPECT_EQ(values["lethe_restore_remaining_offsets,topic=orders,partition=0"], 33);
+  EXPECT_EQ(values["lethe_restore_remaining_seconds,topic=orders,partition=0"], 1.5);
+  EXPECT_EQ(values[absl::StrCat("lethe_restore_remaining_seconds", where)], 0);
+  EXPECT_EQ(values[absl::StrCat("lethe_snapshot_offset", where)], 40);
+  EXPECT_EQ(values["lethe_snapshot_offset,topic=orders,partition=0"], -1);
+  EXPECT_EQ(values[absl::StrCat("lethe_unread_deleted_offsets_total", where)], 12);
+  EXPECT_EQ(values["lethe_snapshots_total"], 8);
+  EXPECT_EQ(values["lethe_snapshot_errors_total"], 9);
+  EXPECT_EQ(values["lethe_snapshot_last_seconds"], 0.25);
 }
 
 TEST(MetricsTest, LagIsNoneAtTheEndOfALogOfControlRecords) {
