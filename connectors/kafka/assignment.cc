@@ -46,11 +46,13 @@ absl::StatusOr<GroupState::Log> GroupState::LogOf(int32_t partition) const {
   return log;
 }
 
-Assigner::Assigner(const DaemonOptions& options, int32_t partitions, DedupStage& stage, KeptPartitions& kept)
+Assigner::Assigner(const DaemonOptions& options, int32_t partitions, DedupStage& stage, KeptPartitions& kept,
+                   Snapshots* snapshots)
     : options_(options),
       partitions_(partitions),
       stage_(stage),
       kept_(kept),
+      snapshots_(snapshots),
       id_fingerprint_(options.record.id.Fingerprint()) {}
 
 bool Assigner::WasAdded(int32_t partition, const std::vector<CommittedOffset>& committed) {
@@ -114,6 +116,17 @@ void Assigner::Rebuild(OwnedPartition& owned, const CommitMetadata& metadata, co
         options_.input, owned.id, absl::FormatDuration(metadata.horizon),
         absl::FormatDuration(options_.stage.horizon));
   }
+  if (log.start > start.offset && options_.on_short_history == OnShortHistory::kFail) {
+    owned.phase = Phase::kFailed;
+    owned.problem =
+        absl::StrCat(options_.input, "-", owned.id, ": short history: the filter needs the log from offset ",
+                     start.offset, ", it starts at ", log.start,
+                     ": retries of events before that would pass; keep the log longer (retention.ms, "
+                     "retention.bytes), and "
+                     "to go on all the same set on_short_history to continue");
+    spdlog::error("{}", owned.problem);
+    return;
+  }
   if (log.start > start.offset) {
     // Some of what is needed is gone. Stream time at the start of the log is not known, and the clock stands
     // still for a while: with the time of the commit nothing looks older than it is.
@@ -125,10 +138,68 @@ void Assigner::Rebuild(OwnedPartition& owned, const CommitMetadata& metadata, co
         "(retention.ms, retention.bytes)",
         options_.input, owned.id, metadata.restart, log.start, absl::FormatDuration(options_.stage.horizon));
   }
-  owned.restore_from = start.offset;
-  owned.restore_to = owned.committed;
+  owned.restore = RestoreProgress(start.offset, owned.committed);
   if (!OpenFilter(owned, start)) return;
   if (start.offset >= owned.committed) owned.phase = Phase::kActive;
+}
+
+absl::Status Assigner::CheckSnapshot(const SnapshotPoint& point, SnapshotId id,
+                                     const CommitMetadata& metadata, const GroupState::Log& log) const {
+  const std::optional<SnapshotNotes> notes = SnapshotNotes::Parse(point.notes);
+  if (!notes || point.offset != id.offset || !RestartPoints::Parse(options_.stage.horizon, notes->points)) {
+    return absl::DataLossError("it does not say from where to go on");
+  }
+  if (notes->origin != metadata.origin) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("it begins at offset ", notes->origin, ", and the group at ", metadata.origin));
+  }
+  if (notes->mark_offset < log.start) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the log starts at ", log.start,
+                     ", so whether it is the same as the snapshot's cannot be "
+                     "seen at offset ",
+                     notes->mark_offset));
+  }
+  return absl::OkStatus();
+}
+
+bool Assigner::FromSnapshot(OwnedPartition& owned, const CommitMetadata& metadata,
+                            const GroupState::Log& log) {
+  const std::optional<SnapshotId> id = SnapshotId::Parse(metadata.snapshot);
+  if (snapshots_ == nullptr || !id || refused_.contains(metadata.snapshot)) return false;
+  absl::StatusOr<RestoredPartition> restored;
+  do {
+    restored = snapshots_->store().Restore(owned.id, *id, stage_);
+  } while (absl::IsResourceExhausted(restored.status()) && kept_.DropOne());
+  absl::Status usable = restored.status();
+  if (usable.ok()) usable = CheckSnapshot(restored->point, *id, metadata, log);
+  // The commit that names it came after it, unless somebody has set the group's offsets by hand.
+  if (usable.ok() && std::max(restored->point.offset, restored->point.end_offset) > owned.committed) {
+    usable =
+        absl::FailedPreconditionError(absl::StrCat("it holds what comes after offset ", owned.committed));
+  }
+  if (!usable.ok()) {
+    spdlog::warn("{}-{}: snapshot {} is not used: {}; the filter is rebuilt from the log", options_.input,
+                 owned.id, metadata.snapshot, std::string(usable.message()));
+    return false;
+  }
+  const SnapshotNotes notes = *SnapshotNotes::Parse(restored->point.notes);
+  owned.filter = std::move(restored->partition);
+  owned.points = RestartPoints::Parse(options_.stage.horizon, notes.points);
+  owned.snapshot = id;
+  owned.origin = metadata.origin;
+  owned.origin_partitions = metadata.origin_partitions;
+  owned.covered_since = notes.covered_since;
+  owned.timed_records = owned.committed_timed_records = notes.timed_records;
+  owned.mark = owned.committed_mark = {notes.mark_offset, restored->point.record_before};
+  owned.filter_end = restored->point.offset;
+  owned.restore = RestoreProgress(owned.filter_end, owned.committed);
+  // As with a filter that was kept, the record before F says whether this is the same log.
+  owned.next = notes.mark_offset;
+  owned.phase = Phase::kChecking;
+  spdlog::info("{}-{}: snapshot {} is loaded, with {} ids; {} offsets are to be read again", options_.input,
+               owned.id, metadata.snapshot, owned.filter->Status().filter.ids, owned.restore.left());
+  return true;
 }
 
 absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::Prepare(int32_t partition,
@@ -153,10 +224,18 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::Prepare(int32_t partit
     return std::move(owned);
   };
   if (log.start > committed.offset) {
-    return fail(absl::StrCat(name, ": records ", committed.offset, " to ", log.start - 1,
-                             " were deleted before they were read (the log starts at ", log.start,
-                             "): to go on without them, reset the group to ", log.start,
-                             " with kafka-consumer-groups.sh --reset-offsets"));
+    const std::string unread =
+        absl::StrCat(name, ": records ", committed.offset, " to ", log.start - 1,
+                     " were deleted before they were read (the log starts at ", log.start, ")");
+    if (options_.on_unread_deleted == OnUnreadDeleted::kFail) {
+      return fail(absl::StrCat(unread,
+                               ": to go on without them, set on_unread_deleted to continue, or reset "
+                               "the group to ",
+                               log.start, " with kafka-consumer-groups.sh --reset-offsets"));
+    }
+    spdlog::warn("{}: going on without them", unread);
+    owned->unread_deleted = log.start - committed.offset;
+    owned->committed = log.start;
   }
   if (log.end < committed.offset) {
     return fail(absl::StrCat(name, ": the group has committed offset ", committed.offset,
@@ -169,7 +248,7 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::Prepare(int32_t partit
     spdlog::warn(
         "{}: offset {} was committed by another program: a new beginning there, with an empty filter", name,
         committed.offset);
-    StartEmpty(*owned, committed.offset);
+    StartEmpty(*owned, owned->committed);
     return owned;
   }
   if (!metadata.ok()) {
@@ -184,10 +263,10 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::Prepare(int32_t partit
                      "the group's offsets with kafka-consumer-groups.sh --reset-offsets to begin anew"));
   }
   if (kept != nullptr && kept->origin == metadata->origin && kept->filter_end <= committed.offset &&
-      (kept->mark.offset < 0 || kept->mark.offset >= log.start)) {
+      (kept->mark.offset < 0 ? kept->filter_end : kept->mark.offset) >= log.start) {
     kept->committed = committed.offset;
-    kept->restore_from = kept->filter_end;
-    kept->restore_to = committed.offset;
+    kept->restore = RestoreProgress(kept->filter_end, committed.offset);
+    kept->snapshot = SnapshotId::Parse(metadata->snapshot);
     kept->phase = kept->mark.offset < 0 ? Phase::kRestoring : Phase::kChecking;
     // The record before F is read once more, to see that this is still the same log.
     kept->next = kept->mark.offset < 0 ? kept->filter_end : kept->mark.offset;
@@ -195,6 +274,7 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::Prepare(int32_t partit
     return kept;
   }
   kept.reset();  // its memory goes back before the new filter asks for some
+  if (FromSnapshot(*owned, *metadata, log)) return owned;
   Rebuild(*owned, *metadata, log);
   return owned;
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,7 +46,9 @@ class GroupState {
 // Decides, for one partition at a time, where reading starts and which filter it has.
 class Assigner {
  public:
-  Assigner(const DaemonOptions& options, int32_t partitions, DedupStage& stage, KeptPartitions& kept);
+  // `snapshots` is null where none are taken.
+  Assigner(const DaemonOptions& options, int32_t partitions, DedupStage& stage, KeptPartitions& kept,
+           Snapshots* snapshots);
 
   // The partition, ready to be read from its `next`. `added`: it was added to the topic after the group
   // began to read it, so all of its records count, whatever --start says. A partition that must not be read
@@ -61,10 +64,17 @@ class Assigner {
   // be committed with it before the first verdict.
   static bool NeedsFirstCommit(const OwnedPartition& owned, const CommittedOffset& committed);
 
-  // Gives the partition an empty filter that is to be rebuilt from R, as `metadata` and the log say.
-  void Rebuild(OwnedPartition& owned, const CommitMetadata& metadata, const GroupState::Log& log);
+  // The log is not the one that the snapshot is of: it is not to be used again.
+  void Refuse(SnapshotId snapshot) { refused_.insert(snapshot.ToString()); }
 
  private:
+  // Gives the partition the filter of the snapshot that the commit names. False, with a line in the log that
+  // says why, if there is none that is of use; the partition is as it was then.
+  bool FromSnapshot(OwnedPartition& owned, const CommitMetadata& metadata, const GroupState::Log& log);
+  absl::Status CheckSnapshot(const SnapshotPoint& point, SnapshotId id, const CommitMetadata& metadata,
+                             const GroupState::Log& log) const;
+  // Gives it an empty filter that is to be rebuilt from R, as `metadata` and the log say.
+  void Rebuild(OwnedPartition& owned, const CommitMetadata& metadata, const GroupState::Log& log);
   void StartEmpty(OwnedPartition& owned, int64_t origin);
   bool OpenFilter(OwnedPartition& owned, RestartPoint start);
 
@@ -72,7 +82,9 @@ class Assigner {
   const int32_t partitions_;
   DedupStage& stage_;
   KeptPartitions& kept_;
+  Snapshots* const snapshots_;
   const std::string id_fingerprint_;
+  std::set<std::string> refused_;
 };
 
 }  // namespace lethe::kafka

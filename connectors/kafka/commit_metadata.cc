@@ -9,7 +9,6 @@
 #include "absl/strings/str_split.h"
 
 namespace lethe::kafka {
-namespace {
 
 std::string TimeText(absl::Time time) {
   return time == absl::InfinitePast() ? "-" : absl::StrCat(absl::ToUnixMillis(time));
@@ -26,12 +25,11 @@ bool ParseTime(absl::string_view text, absl::Time* time) {
   return true;
 }
 
-}  // namespace
-
 std::string CommitMetadata::ToString() const {
   return absl::StrCat("lethe/1 o=", origin, " n=", origin_partitions, " r=", restart,
                       " rt=", TimeText(restart_time), " ct=", TimeText(committed_time),
-                      " id=", id_fingerprint, " h=", absl::ToInt64Milliseconds(horizon));
+                      " id=", id_fingerprint, " h=", absl::ToInt64Milliseconds(horizon),
+                      snapshot.empty() ? "" : " s=", snapshot);
 }
 
 absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
@@ -60,6 +58,7 @@ absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
   }
   m.id_fingerprint = std::string(fields["id"]);
   m.horizon = absl::Milliseconds(horizon_ms);
+  m.snapshot = std::string(fields["s"]);
   return m;
 }
 

@@ -3,11 +3,12 @@
 //
 // Text, within offset.metadata.max.bytes (4,096 by default), fields in this order, separated by one space:
 //
-//   lethe/1 o=ORIGIN n=PARTITIONS r=RESTART rt=TIME ct=TIME id=FINGERPRINT h=HORIZON_MS
+//   lethe/1 o=ORIGIN n=PARTITIONS r=RESTART rt=TIME ct=TIME id=FINGERPRINT h=HORIZON_MS [s=SNAPSHOT]
 //
 // ORIGIN and RESTART are offsets, times are stream time in Unix milliseconds or '-' where stream time has
-// not started to move. Unknown fields behind these are ignored, so that a later 1.x may add some; another
-// number behind "lethe/" is another format.
+// not started to move. SNAPSHOT is the id of the snapshot that counts (snapshot_notes.h), left out where
+// there is none. Unknown fields behind these are ignored, so that a later 1.x may add some; another number
+// behind "lethe/" is another format.
 #ifndef LETHE_CONNECTORS_KAFKA_COMMIT_METADATA_H_
 #define LETHE_CONNECTORS_KAFKA_COMMIT_METADATA_H_
 
@@ -28,6 +29,7 @@ struct CommitMetadata {
   absl::Time committed_time = absl::InfinitePast();  // stream time at the committed offset
   std::string id_fingerprint;
   absl::Duration horizon;
+  std::string snapshot = "";  // the id of the one that counts, as it stands there
 
   std::string ToString() const;
 
@@ -36,6 +38,10 @@ struct CommitMetadata {
   // DataLoss: lethe's, but damaged.
   static absl::StatusOr<CommitMetadata> Parse(absl::string_view text);
 };
+
+// Stream times in such texts: Unix milliseconds, or '-' for the infinite past. False if it is neither.
+std::string TimeText(absl::Time time);
+bool ParseTime(absl::string_view text, absl::Time* time);
 
 }  // namespace lethe::kafka
 

@@ -71,6 +71,12 @@ absl::Status Daemon::Run() {
                options_.input, topics_.partitions, options_.output, options_.group,
                options_.record.id.ToString(), absl::FormatDuration(options_.stage.horizon),
                options_.stage.target_fpp);
+  auto store = OpenSnapshotStore(options_);
+  if (!store.ok()) return store.status();
+  if (*store != nullptr) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    snapshots_ = std::make_unique<Snapshots>(*std::move(store), options_.snapshots.every);
+  }
   return RunLanes();
 }
 
@@ -78,7 +84,7 @@ absl::Status Daemon::RunLanes() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (int i = 0; i < options_.lanes; ++i) {
-      lanes_.push_back(std::make_unique<Lane>(options_, i, topics_, *stage_, kept_, stop_));
+      lanes_.push_back(std::make_unique<Lane>(options_, i, topics_, *stage_, kept_, snapshots_.get(), stop_));
     }
   }
   std::vector<std::thread> threads;
@@ -125,6 +131,7 @@ DaemonReport Daemon::Report() const {
   report.memory_used_bytes = stage_->memory().used_bytes();
   report.memory_limit_bytes = stage_->memory().limit_bytes();
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (snapshots_ != nullptr) report.snapshots = snapshots_->counts();
   if (lanes_.empty())
     report.not_ready.push_back(absl::StrCat("waiting for the brokers at ", options_.brokers));
   for (const std::unique_ptr<Lane>& lane : lanes_) {
@@ -139,9 +146,14 @@ DaemonReport Daemon::Report() const {
       if (partition.phase == Phase::kFailed) {
         report.not_ready.push_back(partition.problem);
       } else if (partition.phase != Phase::kActive) {
-        report.not_ready.push_back(absl::StrCat(options_.input, "-", partition.partition,
-                                                " is restoring: offset ", partition.position, " of ",
-                                                partition.restore_to));
+        std::string text =
+            absl::StrCat(options_.input, "-", partition.partition, " is restoring: ", partition.restore_left,
+                         " offsets to go, up to ", partition.restore_to);
+        if (partition.restore_time_left < absl::InfiniteDuration()) {
+          absl::StrAppend(&text, ", in some ",
+                          absl::FormatDuration(absl::Ceil(partition.restore_time_left, absl::Seconds(1))));
+        }
+        report.not_ready.push_back(std::move(text));
       }
     }
   }

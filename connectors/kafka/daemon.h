@@ -47,7 +47,8 @@ class Daemon {
   StopFlag stop_;
   int instance_lock_ = -1;
   std::unique_ptr<DedupStage> stage_;
-  KeptPartitions kept_;  // their filters end before the stage
+  std::unique_ptr<Snapshots> snapshots_;  // null: none are taken
+  KeptPartitions kept_;                   // their filters end before the stage, and before snapshots of them
 
   mutable std::mutex mutex_;
   Topics topics_;

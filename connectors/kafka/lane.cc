@@ -29,14 +29,15 @@ constexpr absl::Duration kMaxBackoff = absl::Seconds(1);
 }  // namespace
 
 Lane::Lane(const DaemonOptions& options, int number, const Topics& topics, DedupStage& stage,
-           KeptPartitions& kept, const StopFlag& stop)
+           KeptPartitions& kept, Snapshots* snapshots, const StopFlag& stop)
     : options_(options),
       number_(number),
       topics_(topics),
       stop_(stop),
       id_fingerprint_(options.record.id.Fingerprint()),
       kept_(kept),
-      assigner_(options, topics.partitions, stage, kept),
+      snapshots_(snapshots),
+      assigner_(options, topics.partitions, stage, kept, snapshots),
       reader_(options.record),
       output_(options, number, stop, [this](const std::string& why) { SetWaiting(why); }),
       carried_out_limit_(kMaxRecords) {
@@ -165,15 +166,7 @@ void Lane::HandleEvent(const rd_kafka_message_t& event) {
   const std::string why =
       absl::StrCat(options_.input, event.partition >= 0 ? absl::StrCat("-", event.partition) : "", ": ",
                    rd_kafka_message_errstr(&event));
-  if (event.err == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET && owned != nullptr) {
-    owned->phase = Phase::kFailed;
-    owned->problem =
-        absl::StrCat(why, ": offset ", owned->next,
-                     " is not in the log any more: records were deleted unread, or the topic was "
-                     "made anew; restart to see which, or reset the group's offsets");
-    spdlog::error("{}", owned->problem);
-    return;
-  }
+  if (event.err == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET && owned != nullptr) return LoseUnread(*owned, why);
   if (event.err == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED || event.err == RD_KAFKA_RESP_ERR__FATAL ||
       event.err == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) {
     fatal_ = ErrorStatus(event.err, why);
@@ -222,7 +215,8 @@ void Lane::Activate(OwnedPartition& owned) {
   owned.committed_mark = owned.mark;
   owned.committed_timed_records = owned.timed_records;
   spdlog::info("{}: ready at offset {}, {} offsets were read again", Name(owned), owned.committed,
-               owned.restore_to - owned.restore_from);
+               owned.restore.to() - owned.restore.from());
+  owned.restore.At(owned.restore.to(), absl::Now());
 }
 
 void Lane::Restore(OwnedPartition& owned, MessageRun run) {
@@ -249,6 +243,9 @@ void Lane::Restore(OwnedPartition& owned, MessageRun run) {
   owned.committed_timed_records = owned.timed_records;
   owned.counts.suppressed += static_cast<int64_t>(run.size());
   owned.points->Note(owned.next, owned.timed_records, owned.filter->stream_time());
+  if (owned.restore.At(owned.next, absl::Now())) {
+    spdlog::info("{}: restoring: {}", Name(owned), owned.restore.ToString());
+  }
 }
 
 absl::Status Lane::Judge(OwnedPartition& owned, MessageRun run) {
@@ -395,6 +392,7 @@ void Lane::Commit() {
   for (OwnedPartition* owned : partitions) {
     if (!ProduceSums(*owned).ok()) return GiveUp(output_.Abort());
   }
+  NameSnapshots(partitions);
   const Outcome outcome = output_.Commit(Offsets(partitions).get(), group_metadata_.get(), consumer_.get());
   if (outcome != Outcome::kCommitted) return GiveUp(outcome);
   FinishTransaction(/*committed=*/true);
@@ -421,6 +419,7 @@ void Lane::FinishTransaction(bool committed) {
   open_ = false;
   deadline_ = absl::InfiniteFuture();
   carried_out_ = 0;
+  if (committed) TakeSnapshots();
 }
 
 void Lane::GiveUp(Outcome outcome) {

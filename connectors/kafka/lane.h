@@ -28,7 +28,7 @@
 
 namespace lethe::kafka {
 
-// One consumer and one producer, in one thread.
+// One consumer and one producer, in one thread. `snapshots` is null where none are taken.
 //
 // Invariant: between transactions every owned partition's filter is a function of the log up to its
 // committed offset (but while it is being restored), and nothing is out beyond it. One transaction is open
@@ -38,7 +38,7 @@ namespace lethe::kafka {
 class Lane {
  public:
   Lane(const DaemonOptions& options, int number, const Topics& topics, DedupStage& stage,
-       KeptPartitions& kept, const StopFlag& stop);
+       KeptPartitions& kept, Snapshots* snapshots, const StopFlag& stop);
   ~Lane();
 
   // Until the stop is requested. Not OK: what makes it impossible to go on, in words for the operator.
@@ -74,6 +74,10 @@ class Lane {
   // Whether the message is the one that the kept filter remembers; otherwise the filter is rebuilt.
   bool Check(OwnedPartition& owned, const rd_kafka_message_t& message);
   void Recheck(OwnedPartition& owned);
+  // The log has no record at `next` any more.
+  void LoseUnread(OwnedPartition& owned, const std::string& why);
+  // Asks where the partition starts, as if it had just been assigned.
+  void PrepareAnew(OwnedPartition& owned);
   void Activate(OwnedPartition& owned);
   void Restore(OwnedPartition& owned, MessageRun run);
   absl::Status Judge(OwnedPartition& owned, MessageRun run);
@@ -106,6 +110,11 @@ class Lane {
   absl::Status Await(const std::function<absl::Status()>& ask);
   void Seek(OwnedPartition& owned);
 
+  void NameSnapshots(const std::vector<OwnedPartition*>& partitions);
+  // After a commit: sees what became of those that were begun, and begins those that are due.
+  void TakeSnapshots();
+  void BeginSnapshot(OwnedPartition& owned);
+
   OwnedPartition* Find(int32_t partition);
   std::string Name(const OwnedPartition& owned) const;
   PartitionListPtr Offsets(const std::vector<OwnedPartition*>& partitions) const;
@@ -121,6 +130,7 @@ class Lane {
   const StopFlag& stop_;
   const std::string id_fingerprint_;
   KeptPartitions& kept_;
+  Snapshots* const snapshots_;
   Assigner assigner_;
   RecordReader reader_;
   ClientStatistics statistics_;  // the consumer's

@@ -138,6 +138,7 @@ void Lane::Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost) 
   for (int i = 0; i < partitions->cnt; ++i) {
     const auto found = owned_.find(partitions->elems[i].partition);
     if (found == owned_.end()) continue;
+    found->second->DropTaking();
     if (found->second->phase != Phase::kFailed) kept_.Put(std::move(found->second));
     owned_.erase(found);
   }
@@ -161,8 +162,29 @@ void Lane::Recheck(OwnedPartition& owned) {
       "{}: the log differs from the one that the filter was made of (truncated, or made anew): the "
       "filter is rebuilt",
       Name(owned));
+  if (owned.snapshot) assigner_.Refuse(*owned.snapshot);
+  PrepareAnew(owned);
+}
+
+void Lane::LoseUnread(OwnedPartition& owned, const std::string& why) {
+  if (options_.on_unread_deleted == OnUnreadDeleted::kContinue) {
+    spdlog::warn("{}: offset {} is not in the log any more; going on where the log starts", why, owned.next);
+    if (open_) Commit();  // what was carried out before is to be out before the partition begins anew
+    if (OwnedPartition* still = Find(owned.id); still != nullptr) PrepareAnew(*still);
+    return;
+  }
+  owned.phase = Phase::kFailed;
+  owned.problem = absl::StrCat(why, ": offset ", owned.next,
+                               " is not in the log any more: records were deleted unread, or the topic was "
+                               "made anew; restart to see which, reset the group's offsets, or set "
+                               "on_unread_deleted to continue");
+  spdlog::error("{}", owned.problem);
+}
+
+void Lane::PrepareAnew(OwnedPartition& owned) {
   const GroupState group(consumer_.get(), options_.input);
   std::unique_ptr<OwnedPartition> rebuilt;
+  owned.DropTaking();
   const absl::Status asked = Await([&] {
     auto committed = group.Committed(owned.id + 1);
     if (!committed.ok()) return committed.status();
@@ -179,6 +201,7 @@ void Lane::Recheck(OwnedPartition& owned) {
     return;
   }
   rebuilt->counts = owned.counts;
+  rebuilt->unread_deleted += owned.unread_deleted;
   owned = std::move(*rebuilt);
   if (owned.phase != Phase::kFailed) Seek(owned);
 }
@@ -292,8 +315,14 @@ void Lane::Publish() {
     int64_t low = 0;
     rd_kafka_get_watermark_offsets(consumer_.get(), options_.input.c_str(), id, &low,
                                    &partition.high_watermark);
-    partition.restore_from = owned->restore_from;
-    partition.restore_to = owned->restore_to;
+    partition.restore_from = owned->restore.from();
+    partition.restore_to = owned->restore.to();
+    const bool is_restoring = owned->phase == Phase::kRestoring || owned->phase == Phase::kChecking;
+    partition.restore_left = is_restoring ? owned->restore.left() : 0;
+    partition.restore_time_left =
+        is_restoring ? owned->restore.time_left().value_or(absl::InfiniteDuration()) : absl::ZeroDuration();
+    if (owned->snapshot) partition.snapshot_offset = owned->snapshot->offset;
+    partition.unread_deleted = owned->unread_deleted;
     partition.short_history = owned->short_history(options_.stage.horizon);
     partition.filter = owned->status;
     report.partitions.push_back(std::move(partition));

@@ -17,6 +17,18 @@ namespace lethe::kafka {
 enum class Start { kEarliest, kLatest };
 enum class Delivery { kExactlyOnce, kAtLeastOnce };
 
+// What is done where the log does not reach back to what the filter must know.
+enum class OnShortHistory { kContinue, kFail };
+// What is done where records were deleted before they were read.
+enum class OnUnreadDeleted { kFail, kContinue };
+
+// Where snapshots go: to a folder, to a topic, or (both empty) nowhere.
+struct SnapshotOptions {
+  std::string folder;
+  std::string topic;
+  absl::Duration every = absl::Minutes(5);
+};
+
 // A librdkafka property, passed through.
 using Property = std::pair<std::string, std::string>;
 
@@ -36,6 +48,9 @@ struct DaemonOptions {
   RecordSpec record;
   std::string counter_output;  // empty: no counters
   StageOptions stage;
+  SnapshotOptions snapshots;
+  OnShortHistory on_short_history = OnShortHistory::kContinue;
+  OnUnreadDeleted on_unread_deleted = OnUnreadDeleted::kFail;
 
   std::vector<Property> properties;
 };

@@ -5,12 +5,33 @@ namespace lethe::kafka {
 CommitMetadata OwnedPartition::Metadata(const std::string& id_fingerprint, absl::Duration horizon) const {
   const absl::Time now = filter->stream_time();
   const RestartPoint restart = points->For(now);
-  return {origin, origin_partitions, restart.offset, restart.stream_time, now, id_fingerprint, horizon};
+  const std::optional<SnapshotId>& named = naming ? naming : snapshot;
+  // From one that is older than R more would be read again than without it.
+  const bool is_of_use = named && named->offset >= restart.offset;
+  return {origin, origin_partitions, restart.offset, restart.stream_time,
+          now,    id_fingerprint,    horizon,        is_of_use ? named->ToString() : ""};
+}
+
+SnapshotPoint OwnedPartition::PointOf(SnapshotId taken) const {
+  const SnapshotNotes notes = {origin, committed_mark.offset, committed_timed_records, covered_since,
+                               points->ToString()};
+  return {.offset = taken.offset,
+          .end_offset = taken.offset,
+          .record_before = committed_mark.hash,
+          .notes = notes.ToString()};
+}
+
+void OwnedPartition::DropTaking() {
+  if (taking != nullptr) taking->dropped = true;
+  taking.reset();
+  naming.reset();
 }
 
 void OwnedPartition::Committed() {
+  if (taking != nullptr) taking->image->NoteEnd(next);
   if (transaction) transaction->Commit();
   transaction.reset();
+  if (naming) snapshot = naming;  // which the lane sees, and tells where snapshots are kept
   committed = filter_end = next;
   committed_mark = mark;
   committed_timed_records = timed_records;
@@ -24,6 +45,7 @@ void OwnedPartition::Committed() {
 void OwnedPartition::RolledBack() {
   if (transaction) transaction->Abort();
   transaction.reset();
+  naming.reset();
   next = committed;
   mark = committed_mark;
   timed_records = committed_timed_records;

@@ -14,6 +14,8 @@
 #include "connectors/kafka/commit_metadata.h"
 #include "connectors/kafka/report.h"
 #include "connectors/kafka/restart_points.h"
+#include "connectors/kafka/restore_progress.h"
+#include "connectors/kafka/snapshots.h"
 #include "lethe/stage.h"
 #include "src/counters/delta_sums.h"
 
@@ -52,9 +54,16 @@ struct OwnedPartition {
   LogMark mark;            // of the record before `next`
   LogMark committed_mark;  // of the record before `filter_end`
 
-  int64_t restore_from = 0;
-  int64_t restore_to = 0;
+  RestoreProgress restore;
   absl::Time covered_since = absl::InfinitePast();  // stream time from which on the filter knows all ids
+
+  // The snapshot that the last commit named, the one that is being taken, and the one that the commit under
+  // way names.
+  std::optional<SnapshotId> snapshot;
+  std::shared_ptr<SnapshotTaking> taking;
+  std::optional<SnapshotId> naming;
+  absl::Time next_snapshot = absl::InfinitePast();
+  int64_t unread_deleted = 0;
 
   // The number of the lane's batch in which the partition was sought: what is left of that batch is stale.
   int64_t sought_in_batch = -1;
@@ -72,6 +81,10 @@ struct OwnedPartition {
   bool in_transaction() const { return transaction.has_value(); }
   // What the offset `next` is committed with.
   CommitMetadata Metadata(const std::string& id_fingerprint, absl::Duration horizon) const;
+  // What a snapshot taken now is to say, between transactions; its id is `taken`.
+  SnapshotPoint PointOf(SnapshotId taken) const;
+  // No commit of this owner will name what is being taken.
+  void DropTaking();
   // The transaction with everything up to `next` has been committed.
   void Committed();
   // It has not: everything from C on will be read again.

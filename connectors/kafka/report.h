@@ -37,6 +37,13 @@ struct RecordCounts {
   }
 };
 
+// Of the process.
+struct SnapshotCounts {
+  int64_t taken = 0;
+  int64_t errors = 0;       // could not be written: a full disk, say
+  double last_seconds = 0;  // that the last one took
+};
+
 enum class Phase {
   kChecking,   // the filter that was kept is compared with the log
   kRestoring,  // the filter is rebuilt from the log
@@ -54,6 +61,10 @@ struct PartitionReport {
   int64_t high_watermark = 0;  // the end of the log, as last fetched; 0 if not known
   int64_t restore_from = 0;    // of the last rebuild: reads [restore_from, restore_to)
   int64_t restore_to = 0;
+  int64_t restore_left = 0;          // offsets to go
+  absl::Duration restore_time_left;  // infinite while it is not known
+  int64_t snapshot_offset = -1;      // of the snapshot that the commits name; -1: none
+  int64_t unread_deleted = 0;  // offsets that were passed over, since the log does not have them any more
   bool short_history = false;  // the log did not reach back to the horizon: duplicates may pass
   // When it was last asked: up to a quarter of a second ago, or longer where a lane has many partitions.
   PartitionStatus filter;
@@ -107,6 +118,7 @@ struct DaemonReport {
   double fpp_target = 0;
   int64_t memory_used_bytes = 0;
   int64_t memory_limit_bytes = 0;
+  SnapshotCounts snapshots;
   std::vector<LaneReport> lanes;
   // Empty if the daemon is ready: every lane has joined, waits for nothing, and its partitions are active.
   std::vector<std::string> not_ready;

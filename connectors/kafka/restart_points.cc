@@ -1,5 +1,13 @@
 #include "connectors/kafka/restart_points.h"
 
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "connectors/kafka/commit_metadata.h"
+
 namespace lethe::kafka {
 
 RestartPoints::RestartPoints(absl::Duration horizon, RestartPoint start) : horizon_(horizon) {
@@ -31,6 +39,32 @@ RestartPoint RestartPoints::For(absl::Time stream_time) const {
 
 void RestartPoints::Drop(const RestartPoint& before) {
   while (points_.size() > 1 && points_[1].at.offset <= before.offset) points_.pop_front();
+}
+
+std::string RestartPoints::ToString() const {
+  return absl::StrJoin(points_, ",", [](std::string* out, const Point& point) {
+    absl::StrAppend(out, point.at.offset, ":", TimeText(point.at.stream_time), ":", point.records);
+  });
+}
+
+std::optional<RestartPoints> RestartPoints::Parse(absl::Duration horizon, absl::string_view text) {
+  RestartPoints points(horizon, {});
+  points.points_.clear();
+  for (const absl::string_view word : absl::StrSplit(text, ',')) {
+    const std::vector<absl::string_view> numbers = absl::StrSplit(word, ':');
+    Point point;
+    if (numbers.size() != 3 || !absl::SimpleAtoi(numbers[0], &point.at.offset) ||
+        !ParseTime(numbers[1], &point.at.stream_time) || !absl::SimpleAtoi(numbers[2], &point.records)) {
+      return std::nullopt;
+    }
+    if (!points.points_.empty()) {
+      const Point& last = points.points_.back();
+      if (point.at.offset <= last.at.offset || point.at.stream_time < last.at.stream_time)
+        return std::nullopt;
+    }
+    points.points_.push_back(point);
+  }
+  return points;
 }
 
 }  // namespace lethe::kafka

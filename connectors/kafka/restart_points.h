@@ -5,7 +5,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
+#include <string>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace lethe::kafka {
@@ -44,10 +47,14 @@ class RestartPoints {
   RestartPoint For(absl::Time stream_time) const;
   void Drop(const RestartPoint& before);
 
+  // "OFFSET:TIME:RECORDS,..." with times as in the commit metadata. nullopt if it is no such text.
+  std::string ToString() const;
+  static std::optional<RestartPoints> Parse(absl::Duration horizon, absl::string_view text);
+
  private:
   struct Point {
     RestartPoint at;
-    int64_t records;
+    int64_t records = 0;
   };
   absl::Duration horizon_;
   std::deque<Point> points_;

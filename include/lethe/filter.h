@@ -30,6 +30,7 @@ inline constexpr int64_t kNoStreamTime = INT64_MIN;
 struct FilterImage {
   std::string books;                           // what it knows besides the bits; at most kMostBytesOfBooks
   std::vector<absl::Span<const char>> memory;  // the bits, where they are
+  int64_t epoch = 0;                           // Filter::ImageEpoch()
 
   static constexpr int64_t kMostBytesOfBooks = int64_t{1} << 20;
 };
@@ -67,6 +68,12 @@ class Filter {
   // The filter as it is; the spans are valid until it changes. Unimplemented unless an engine overrides both
   // of these.
   virtual absl::StatusOr<FilterImage> Image() const;
+
+  // While this is the same as in an image, the image's memory is where it was, and may be copied piece by
+  // piece with insertions in between: together with the image's books it is a filter that holds all that was
+  // inserted before the image, some of what was inserted since, and nothing else. (So it changes when time
+  // takes a generation away or begins one, and when bits are moved.)
+  virtual int64_t ImageEpoch() const { return 0; }
 
   // Makes a new filter, with the same horizon and target, what `books` say, and returns where the bits are
   // to be put: spans of the same sizes, `bytes` together, in their order. Takes the memory from the budget

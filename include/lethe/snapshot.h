@@ -6,7 +6,8 @@
 //   auto restored = stage->Restore("orders-0", "orders-0.snapshot", {.topic = "orders", .id_fingerprint =
 //   "..."}); if (restored.ok()) ReadFrom(restored->point.offset, *restored->partition);
 //
-// Partition::Save and DedupStage::Restore (stage.h) write and read them. The engine `sliced` can be saved,
+// Partition::Save and DedupStage::Restore (stage.h) write and read them; Partition::BeginSnapshot writes one
+// while the stream goes on. The engine `sliced` can be saved,
 // and `published` without its paper's adaptation; others answer Unimplemented.
 #ifndef LETHE_SNAPSHOT_H_
 #define LETHE_SNAPSHOT_H_
@@ -39,6 +40,8 @@ struct SnapshotPoint {
   int64_t end_offset = 0;
   // A hash of the record before `offset`, by which to know that the log is still the same one.
   uint64_t record_before = 0;
+  // Whatever else the caller must know to go on from there; at most 64 KiB.
+  std::string notes = "";
 };
 
 // What is in a snapshot. The hash's seed is too, and is not shown: it is a secret.

@@ -35,6 +35,7 @@
 
 namespace lethe {
 
+class LiveSnapshot;
 class Partition;
 class Transaction;
 struct RestoredPartition;
@@ -139,11 +140,18 @@ class Partition {
   // of one moment only if nothing is judged; else what is judged meanwhile must be replayed after a restore.
   absl::Status Save(const std::string& path, const SnapshotOrigin& origin, const SnapshotPoint& point) const;
 
+  // Begins a snapshot that is written while events are judged, without holding them up. FailedPrecondition if
+  // a transaction is open now; one may begin at once. Costs what it takes to copy the audit's ids, 32 bytes
+  // for each. Errors else as Save.
+  absl::StatusOr<std::unique_ptr<LiveSnapshot>> BeginSnapshot(const SnapshotOrigin& origin,
+                                                              const SnapshotPoint& point) const;
+
   // Takes each shard's lock for a moment: every shard's figures are of one instant, not all together.
   PartitionStatus Status() const;
 
  private:
   friend class DedupStage;
+  friend class LiveSnapshot;
   friend class Transaction;
   friend absl::StatusOr<SnapshotReport> InspectSnapshot(const std::string& path);
   struct Impl;
@@ -154,6 +162,37 @@ class Partition {
 struct RestoredPartition {
   std::unique_ptr<Partition> partition;
   SnapshotPoint point;
+};
+
+// A snapshot that is being taken while its partition goes on. It holds all that was remembered when it was
+// begun, and some of what came since: after a restore everything from its point's `offset` on is to be
+// replayed, and it is of use only to who has come to `end_offset`.
+//
+// The partition may be destroyed meanwhile, which ends it. Thread safety: Write once, from any thread;
+// NoteEnd from any.
+class LiveSnapshot {
+ public:
+  ~LiveSnapshot();
+  LiveSnapshot(const LiveSnapshot&) = delete;
+  LiveSnapshot& operator=(const LiveSnapshot&) = delete;
+
+  // The log has come to this offset, and the filter is about to know what lies before it. Say so before it
+  // does.
+  void NoteEnd(int64_t end_offset);
+
+  // Writes the file as Partition::Save does. Holds a shard's lock while it copies 256 KiB, some 50 us, again
+  // and again.
+  //   Aborted    the filter has changed its shape in between (a refresh, or a change of size): begin anew
+  //   Cancelled  the partition is gone
+  absl::Status Write(const std::string& path);
+  // The same to a file that is open for writing, empty, and stays the caller's. Is not synced.
+  absl::Status Write(int descriptor);
+
+ private:
+  friend class Partition;
+  struct Impl;
+  explicit LiveSnapshot(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
 };
 
 // The events that were judged since Begin(). Until the commit the filter knows nothing of them: ids that

@@ -103,6 +103,8 @@ class Budget {
   void Save(FieldWriter* fields) const;
   bool Restore(int64_t now_ms, FieldReader* fields);
   Pass running_pass() const { return pass_; }
+  // Grows with each interval that begins and each column that is given up.
+  int64_t turns() const { return refreshes_ + oldest_; }
 
   // The share of an interval in which the next column is swept.
   static constexpr double kSpare = 1.0 / 16;

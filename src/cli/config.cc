@@ -21,6 +21,8 @@ namespace {
 
 constexpr absl::string_view kKafka = "kafka";
 constexpr absl::string_view kCounter = "counter";
+// Sections of settings, each of whose keys is SECTION.KEY.
+constexpr absl::string_view kSections[] = {"snapshots", kCounter};
 constexpr absl::string_view kCounterKeys[] = {"counter.key", "counter.delta", "counter.output"};
 
 // A transaction must be over well before the broker's own limit for it, which is 30 s.
@@ -42,6 +44,13 @@ absl::Status StoreHttp(absl::string_view text, std::string& target) {
   return absl::OkStatus();
 }
 
+// Written more often than that, one snapshot would follow the other.
+absl::Status StoreSnapshotInterval(absl::string_view text, absl::Duration& target) {
+  absl::StatusOr<absl::Duration> interval = ParseDuration(text);
+  if (interval.ok() && *interval < absl::Seconds(1)) return BadValue(text, "expected a duration from 1s up");
+  return Store(text, std::move(interval), target);
+}
+
 // Kafka's own rule for the names of topics.
 absl::Status StoreTopic(absl::string_view text, std::string& target) {
   const bool is_legal = std::all_of(text.begin(), text.end(), [](char c) {
@@ -55,7 +64,20 @@ absl::Status StoreTopic(absl::string_view text, std::string& target) {
   return absl::OkStatus();
 }
 
+absl::Status StoreSnapshotPlace(absl::string_view text, kafka::SnapshotOptions& target) {
+  target.folder.clear();
+  if (text == "off") return absl::OkStatus();
+  absl::string_view place = text;
+  if (!absl::ConsumePrefix(&place, "folder:") || place.empty()) {
+    return BadValue(text, "expected folder:PATH, such as folder:/var/lib/lethe, or off");
+  }
+  target.folder = std::string(place);
+  return absl::OkStatus();
+}
+
 using kafka::Delivery;
+using kafka::OnShortHistory;
+using kafka::OnUnreadDeleted;
 using kafka::Start;
 
 constexpr Setting<RunConfig> kSettings[] = {
@@ -125,6 +147,29 @@ constexpr Setting<RunConfig> kSettings[] = {
      [](absl::string_view text, RunConfig& config) {
        return StoreCommitInterval(text, config.daemon.commit_interval);
      }},
+    {"on_short_history", "continue|fail", "continue", false,
+     "Where the log does not reach back to the horizon: let the copies of what is gone pass, or stop", "fail",
+     [](absl::string_view text, RunConfig& config) {
+       return StoreChoice<OnShortHistory>(
+           text, {{{"continue", OnShortHistory::kContinue}, {"fail", OnShortHistory::kFail}}},
+           config.daemon.on_short_history);
+     }},
+    {"on_unread_deleted", "fail|continue", "fail", false,
+     "Where records were deleted before they were read: stop, or go on without them", "continue",
+     [](absl::string_view text, RunConfig& config) {
+       return StoreChoice<OnUnreadDeleted>(
+           text, {{{"fail", OnUnreadDeleted::kFail}, {"continue", OnUnreadDeleted::kContinue}}},
+           config.daemon.on_unread_deleted);
+     }},
+    {"snapshots.to", "folder:PATH|off", "off", false,
+     "Where the filters are saved, so that a restart reads less again", "folder:/var/lib/lethe",
+     [](absl::string_view text, RunConfig& config) {
+       return StoreSnapshotPlace(text, config.daemon.snapshots);
+     }},
+    {"snapshots.every", "DURATION", "5m", false, "How often each partition's filter is saved", "5m",
+     [](absl::string_view text, RunConfig& config) {
+       return StoreSnapshotInterval(text, config.daemon.snapshots.every);
+     }},
     {"counter.key", "FIELD", "", false, "What a unique event counts for", "json:/country",
      [](absl::string_view text, RunConfig& config) {
        return StoreField(Field::Parse(text), config.daemon.record.counter_key);
@@ -156,14 +201,25 @@ const Setting<RunConfig>* FindSetting(absl::string_view key) {
   return nullptr;
 }
 
+// The section of a setting's key; empty at the top level.
+absl::string_view SectionOf(absl::string_view key) {
+  return key.substr(0, absl::StrContains(key, '.') ? key.find('.') : 0);
+}
+
 std::vector<std::string> KeysOf(absl::string_view section) {
   std::vector<std::string> keys;
   for (const Setting<RunConfig>& setting : kSettings) {
-    const bool is_counter = absl::StartsWith(setting.key, "counter.");
-    if (is_counter == (section == kCounter)) keys.emplace_back(setting.key);
+    if (SectionOf(setting.key) == section) keys.emplace_back(setting.key);
   }
-  if (section.empty()) keys.insert(keys.end(), {std::string(kCounter), std::string(kKafka)});
+  if (section.empty()) {
+    for (const absl::string_view each : kSections) keys.emplace_back(each);
+    keys.emplace_back(kKafka);
+  }
   return keys;
+}
+
+bool IsSection(absl::string_view key) {
+  return key == kKafka || std::find(std::begin(kSections), std::end(kSections), key) != std::end(kSections);
 }
 
 absl::string_view Found(ConfigEntry::Shape shape) {
@@ -211,7 +267,8 @@ absl::Status UnknownKey(const ConfigEntry& entry, const std::string& place) {
   if (std::optional<std::string> nearest = Nearest(entry.Path(), keys)) {
     hint = absl::StrCat("did you mean ", *nearest, "?");
   } else if (entry.section.empty() && FindSetting(entry.key) != nullptr) {
-    hint = absl::StrCat("write ", entry.key.substr(entry.key.find('.') + 1), " under 'counter:'");
+    hint = absl::StrCat("write ", entry.key.substr(entry.key.find('.') + 1), " under '", SectionOf(entry.key),
+                        ":'");
   } else if (entry.section.empty() && absl::StrContains(entry.key, '.')) {
     hint = "a property of librdkafka goes under 'kafka:'";
   } else {
@@ -231,7 +288,7 @@ absl::Status Assembler::AddFile(const ConfigText& file) {
 }
 
 absl::Status Assembler::AddEntry(const ConfigEntry& entry, const std::string& place) {
-  const bool is_section = entry.section.empty() && (entry.key == kCounter || entry.key == kKafka);
+  const bool is_section = entry.section.empty() && IsSection(entry.key);
   const bool is_property = entry.section == kKafka;
   const Setting<RunConfig>* setting = nullptr;
   if (!is_section && !is_property) {

@@ -104,6 +104,7 @@ int RunCommand(const RunConfig& config) {
   // The log goes to stderr: stdout is for what a program reads.
   spdlog::set_default_logger(spdlog::stderr_color_mt("lethe"));
   spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
+  signal(SIGXFSZ, SIG_IGN);  // a snapshot that the limit of a file's size stops is an error, and no end
   auto daemon = kafka::Daemon::Create(config.daemon);
   if (!daemon.ok()) return ReportError(daemon.status(), std::cerr);
   absl::Status status;

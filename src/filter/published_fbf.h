@@ -53,6 +53,8 @@ class PublishedFbf final : public EachIdFilter<PublishedFbf> {
   absl::StatusOr<FilterImage> Image() const override;
   // Takes the sizes of the saved one, which may be of another memory limit.
   absl::StatusOr<std::vector<absl::Span<char>>> Restore(absl::string_view books, int64_t bytes) override;
+  // A refresh clears a generation.
+  int64_t ImageEpoch() const override { return refreshes_; }
 
  private:
   friend class EachIdFilter<PublishedFbf>;

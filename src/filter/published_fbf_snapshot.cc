@@ -49,7 +49,7 @@ absl::StatusOr<FilterImage> PublishedFbf::Image() const {
   FieldWriter fields;
   Transfer(*this, first_ms, now_ms, fields);
   if (!fields.ok()) return absl::InternalError("published filter: its books hold what they must not");
-  FilterImage image{fields.bytes(), {}};
+  FilterImage image{fields.bytes(), {}, ImageEpoch()};
   for (const BitArray& generation : generations_) image.memory.push_back(generation.memory());
   return image;
 }

@@ -131,8 +131,14 @@ class SlicedFbf final : public Filter {
     if (!fields.ok()) return absl::InternalError("sliced filter: its books hold what they must not");
     return FilterImage{
         fields.bytes(),
-        {{static_cast<const char*>(memory_.data()), static_cast<size_t>(lines_.bytes_needed())}}};
+        {{static_cast<const char*>(memory_.data()), static_cast<size_t>(lines_.bytes_needed())}},
+        ImageEpoch()};
   }
+
+  // Insertions only set bits, in columns that the books of an image say are open. A sweep clears columns that
+  // are dirty by the same books, so that a restored filter clears them again, and nothing is lost. What the
+  // books cannot know is a column that is opened or given up, and where an unfold or fold has moved lines to.
+  int64_t ImageEpoch() const override { return budget_.turns() + moves_; }
 
   absl::StatusOr<std::vector<absl::Span<char>>> Restore(absl::string_view books, int64_t bytes) override {
     FieldReader fields(books);
@@ -256,6 +262,7 @@ class SlicedFbf final : public Filter {
   void AdvancePass(int64_t lines) {
     lines = ReadyLines(lines);
     next_pass_ms_ = now_ms_ == kNoStreamTime ? kNoStreamTime : now_ms_ + PassWaitMs();
+    if (pass_ != Budget::Pass::kSweep) ++moves_;
     const int64_t before = lines_.folded_bytes();
     if (lines_.Advance(lines)) {
       if (pass_ == Budget::Pass::kFold) memory_.Shrink(lines_.bytes_needed());
@@ -282,6 +289,7 @@ class SlicedFbf final : public Filter {
     if (!lines_.idle()) lines_.AbandonSweep();
     budget_.PassStarted(wanted);
     pass_ = wanted;
+    if (wanted != Budget::Pass::kSweep) ++moves_;
     const Cell dirty =
         ColumnsFrom(budget_.future_column() + budget_.clean_columns() + 1, budget_.dirty_columns());
     if (wanted == Budget::Pass::kSweep) lines_.BeginSweep(dirty);
@@ -358,6 +366,7 @@ class SlicedFbf final : public Filter {
   int64_t patience_ = 0;  // inserts that an unfold may yet wait for
   int64_t next_event_ms_ = kNoStreamTime;
   int64_t next_pass_ms_ = kNoStreamTime;  // when time alone takes the pass further
+  int64_t moves_ = 0;                     // steps of passes that move lines
 };
 
 // The lines to begin with, such that doublings lead to the whole limit.

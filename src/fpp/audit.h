@@ -74,9 +74,16 @@ class Audit {
     int64_t places = 0;
     int64_t capacity = 0;
   };
+  struct Seen {
+    IdHash id;
+    int64_t stream_time_ms = 0;
+    uint64_t payload : 63 = 0;  // a hash of it, or 0 where it is not known
+    bool passed : 1 = false;
+  };
   void Save(FieldWriter* fields) const;
   bool Restore(FieldReader* fields, SavedIds* ids);
-  absl::Status SaveIds(SnapshotWriter* writer) const;
+  absl::Span<const Seen> ids() const { return seen_.places_in_order(); }
+  static absl::Status SaveIds(absl::Span<const Seen> ids, SnapshotWriter* writer);
   absl::Status RestoreIds(const SavedIds& ids, SnapshotReader* reader);
 
  private:
@@ -89,12 +96,6 @@ class Audit {
     int64_t missed = 0;
     int64_t compared = 0;
     int64_t payload_mismatches = 0;
-  };
-  struct Seen {
-    IdHash id;
-    int64_t stream_time_ms = 0;
-    uint64_t payload : 63 = 0;  // a hash of it, or 0 where it is not known
-    bool passed : 1 = false;
   };
 
   template <typename Self, typename Fields>

@@ -61,11 +61,10 @@ void Audit::TakeAsMuchAs(int64_t capacity) {
   capacity_ = places;
 }
 
-absl::Status Audit::SaveIds(SnapshotWriter* writer) const {
-  const absl::Span<const Seen> places = seen_.places_in_order();
-  for (size_t done = 0; done < places.size(); done += kPlacesPerPiece) {
+absl::Status Audit::SaveIds(absl::Span<const Seen> ids, SnapshotWriter* writer) {
+  for (size_t done = 0; done < ids.size(); done += kPlacesPerPiece) {
     FieldWriter fields;
-    for (const Seen& seen : places.subspan(done, kPlacesPerPiece)) {
+    for (const Seen& seen : ids.subspan(done, kPlacesPerPiece)) {
       fields.Word(seen.id.a);
       fields.Word(seen.id.b);
       fields.Int(seen.stream_time_ms, INT64_MIN, INT64_MAX);

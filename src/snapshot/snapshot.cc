@@ -64,32 +64,37 @@ StageOptions OptionsOf(const SnapshotHeader& header, Engine engine, int64_t file
 
 }  // namespace
 
-absl::Status Partition::Save(const std::string& path, const SnapshotOrigin& origin,
-                             const SnapshotPoint& point) const {
-  const std::string engine = SavedEngineName(impl_->engine, impl_->adaptation);
-  if (engine.empty()) return NoSnapshots(impl_->name, impl_->adaptation);
-  SnapshotHeader header = {.name = impl_->name,
+absl::StatusOr<SnapshotHeader> Partition::Impl::Header(const SnapshotOrigin& origin,
+                                                       const SnapshotPoint& point) const {
+  const std::string engine_name = SavedEngineName(engine, adaptation);
+  if (engine_name.empty()) return NoSnapshots(name, adaptation);
+  SnapshotHeader header = {.name = name,
                            .origin = origin,
                            .point = point,
-                           .engine = engine,
-                           .shards = static_cast<int>(impl_->shards.size()),
-                           .horizon = impl_->horizon,
-                           .target_fpp = impl_->target_fpp,
-                           .hash_seed = impl_->hash_seed};
-  {
-    const std::lock_guard lock(impl_->clock_mutex);
-    if (impl_->transaction_open) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("partition ", impl_->name,
-                       ": a snapshot while a transaction is open; commit or abort the transaction first"));
-    }
-    header.started = impl_->started;
-    header.clock = impl_->clock;
+                           .engine = engine_name,
+                           .shards = static_cast<int>(shards.size()),
+                           .horizon = horizon,
+                           .target_fpp = target_fpp,
+                           .hash_seed = hash_seed};
+  const std::lock_guard lock(clock_mutex);
+  if (transaction_open) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("partition ", name,
+                     ": a snapshot while a transaction is open; commit or abort the transaction first"));
   }
+  header.started = started;
+  header.clock = clock;
+  return header;
+}
+
+absl::Status Partition::Save(const std::string& path, const SnapshotOrigin& origin,
+                             const SnapshotPoint& point) const {
+  const absl::StatusOr<SnapshotHeader> header = impl_->Header(origin, point);
+  if (!header.ok()) return header.status();
   absl::StatusOr<SnapshotWriter> writer = SnapshotWriter::Create(path);
   if (!writer.ok()) return writer.status();
-  if (absl::Status status = header.Write(&*writer); !status.ok()) return status;
-  for (int i = 0; i < header.shards; ++i) {
+  if (absl::Status status = header->Write(&*writer); !status.ok()) return status;
+  for (int i = 0; i < header->shards; ++i) {
     if (absl::Status status = impl_->shards[static_cast<size_t>(i)]->Save(i, &*writer); !status.ok())
       return status;
   }

@@ -54,8 +54,10 @@ SnapshotWriter::SnapshotWriter(SnapshotWriter&& other) noexcept
       fd_(std::exchange(other.fd_, -1)),
       offset_(other.offset_) {}
 
+SnapshotWriter SnapshotWriter::Onto(int descriptor) { return SnapshotWriter("", "in memory", descriptor); }
+
 SnapshotWriter::~SnapshotWriter() {
-  if (fd_ < 0) return;
+  if (fd_ < 0 || path_.empty()) return;
   close(fd_);
   unlink(temporary_.c_str());
 }
@@ -79,6 +81,17 @@ absl::Status SnapshotWriter::WritePiece(absl::string_view content) {
   return Write(&checksum, sizeof(checksum));
 }
 
+absl::Status SnapshotWriter::RewritePiece(int64_t offset, absl::string_view content) {
+  const uint64_t checksum = Checksum(content.data(), content.size(), offset);
+  const int64_t end = std::exchange(offset_, offset);
+  if (lseek(fd_, offset, SEEK_SET) < 0) return Failed("going back in it", temporary_);
+  absl::Status status = Write(content.data(), content.size());
+  if (status.ok()) status = Write(&checksum, sizeof(checksum));
+  if (status.ok() && lseek(fd_, end, SEEK_SET) < 0) status = Failed("going on in it", temporary_);
+  offset_ = end;
+  return status;
+}
+
 absl::Status SnapshotWriter::WriteMemory(absl::Span<const char> memory) {
   for (size_t done = 0; done < memory.size(); done += kPieceBytes) {
     const absl::Span<const char> piece = memory.subspan(done, kPieceBytes);
@@ -88,6 +101,10 @@ absl::Status SnapshotWriter::WriteMemory(absl::Span<const char> memory) {
 }
 
 absl::Status SnapshotWriter::Finish() {
+  if (path_.empty()) {
+    fd_ = -1;
+    return absl::OkStatus();
+  }
   if (fsync(fd_) != 0) return Failed("syncing it", temporary_);
   // Some file systems tell only here that a write has failed.
   if (close(std::exchange(fd_, -1)) != 0 || rename(temporary_.c_str(), path_.c_str()) != 0) {

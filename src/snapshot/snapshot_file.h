@@ -37,7 +37,12 @@ class SnapshotWriter {
   SnapshotWriter& operator=(SnapshotWriter&&) = delete;
   ~SnapshotWriter();
 
+  // To a file that is open, empty, and the caller's: Finish() neither syncs nor renames it.
+  static SnapshotWriter Onto(int descriptor);
+
   absl::Status WritePiece(absl::string_view content);
+  // In the place of a piece of the same size that was written at this offset.
+  absl::Status RewritePiece(int64_t offset, absl::string_view content);
   absl::Status WriteMemory(absl::Span<const char> memory);
 
   // The file's bytes so far.
@@ -50,9 +55,9 @@ class SnapshotWriter {
   SnapshotWriter(std::string path, std::string temporary, int fd);
   absl::Status Write(const void* bytes, size_t size);
 
-  std::string path_;
-  std::string temporary_;
-  int fd_;  // -1 after a move or Finish()
+  std::string path_;       // empty if the file is the caller's
+  std::string temporary_;  // what it is called in errors, too
+  int fd_;                 // -1 after a move or Finish()
   int64_t offset_ = 0;
 };
 

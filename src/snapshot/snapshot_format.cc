@@ -68,21 +68,32 @@ void SnapshotHeader::Transfer(Self& self, Fields& fields) {
   fields.Float(self.target_fpp, 0, 1);
   fields.Word(self.hash_seed);
   fields.Int(self.started, 0, 1);
+  if (self.version >= 2) fields.Text(self.point.notes, kMostText);
 }
 
-absl::Status SnapshotHeader::Write(SnapshotWriter* writer) const {
+absl::StatusOr<std::string> SnapshotHeader::Books() const {
   FieldWriter fields;
   Transfer(*this, fields);
   clock.Save(&fields);
-  if (!fields.ok()) {
-    return absl::InvalidArgumentError(
-        "a snapshot's name, topic and fingerprint have at most 64 KiB each; shorten them");
-  }
-  const uint32_t numbers[] = {version, static_cast<uint32_t>(fields.bytes().size())};
+  if (fields.ok()) return fields.bytes();
+  return absl::InvalidArgumentError(
+      "a snapshot's name, topic, fingerprint and notes have at most 64 KiB each; shorten them");
+}
+
+absl::Status SnapshotHeader::Write(SnapshotWriter* writer) const {
+  const absl::StatusOr<std::string> books = Books();
+  if (!books.ok()) return books.status();
+  const uint32_t numbers[] = {version, static_cast<uint32_t>(books->size())};
   const Marker preamble = MarkerOf(kMagic, numbers);
   if (absl::Status status = writer->WritePiece({preamble.data(), preamble.size()}); !status.ok())
     return status;
-  return writer->WritePiece(fields.bytes());
+  return writer->WritePiece(*books);
+}
+
+absl::Status SnapshotHeader::Rewrite(SnapshotWriter* writer) const {
+  const absl::StatusOr<std::string> books = Books();
+  if (!books.ok()) return books.status();
+  return writer->RewritePiece(sizeof(Marker) + kChecksumBytes, *books);
 }
 
 absl::StatusOr<SnapshotHeader> SnapshotHeader::Read(SnapshotReader* reader) {

@@ -1,4 +1,4 @@
-// The format of a snapshot, version 1.
+// The format of a snapshot, version 2.
 //
 // A file is a sequence of pieces, each followed by its checksum (snapshot_file.h). A piece of books is a
 // sequence of fields of eight bytes (fields.h). In their order:
@@ -16,6 +16,8 @@
 //               bytes each, cells of 2 bytes); for `published` the generations' bits, by slot
 //     audit     its ids (src/fpp/audit_snapshot.cc)
 //   end         16 bytes: "LETHEEND"; the file's bytes, 8 bytes
+//
+// Version 1 has no notes in its header, and is read as one whose notes are empty.
 //
 // What is in memory is a function of the hash (HashId) and of the places that a layout gives an id: a change
 // of either, or of any of the field lists, needs another version.
@@ -36,7 +38,7 @@
 
 namespace lethe {
 
-inline constexpr uint32_t kSnapshotVersion = 1;
+inline constexpr uint32_t kSnapshotVersion = 2;
 
 // The engines that have snapshots, by the names that stand in files: empty, or nullopt, for others. With its
 // paper's adaptation the published one has none.
@@ -58,12 +60,15 @@ struct SnapshotHeader {
 
   // InvalidArgument if a text is too long.
   absl::Status Write(SnapshotWriter* writer) const;
+  // Puts it in the place of the one that was written, which was of the same size.
+  absl::Status Rewrite(SnapshotWriter* writer) const;
   // DataLoss, or FailedPrecondition for a later version.
   static absl::StatusOr<SnapshotHeader> Read(SnapshotReader* reader);
 
  private:
   template <typename Self, typename Fields>
   static void Transfer(Self& self, Fields& fields);
+  absl::StatusOr<std::string> Books() const;
 };
 
 // The file's last piece, and nothing behind it.

@@ -31,7 +31,15 @@ Partition::Impl::Impl(std::string name_of, uint64_t seed, const StageOptions& op
       adaptation(options.adaptation),
       horizon(options.horizon),
       target_fpp(options.target_fpp),
-      shards(std::move(parts)) {}
+      shards(std::move(parts)),
+      link(std::make_shared<Link>()) {
+  link->impl = this;
+}
+
+Partition::Impl::~Impl() {
+  const std::lock_guard lock(link->mutex);
+  link->impl = nullptr;
+}
 
 bool Partition::Impl::Stamp(Batch* batch) {
   const std::lock_guard lock(clock_mutex);

@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "lethe/stage.h"
 #include "src/adapt/stream_time.h"
+#include "src/snapshot/snapshot_format.h"
 #include "src/stage/shard.h"
 
 namespace lethe {
@@ -29,6 +31,8 @@ struct Partition::Impl {
   // Shards are a power of two, at most 256.
   Impl(std::string name_of, uint64_t seed, const StageOptions& options,
        std::vector<std::unique_ptr<Shard>> parts);
+  // Waits for a piece of a snapshot that is just being copied.
+  ~Impl();
 
   void Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts);
   absl::Status Replay(absl::Span<const Event> events);
@@ -40,6 +44,9 @@ struct Partition::Impl {
 
   PartitionStatus Status() const;
   absl::Time StreamTimeNow() const;
+
+  // Fills in what a snapshot says first. FailedPrecondition if a transaction is open, Unimplemented.
+  absl::StatusOr<SnapshotHeader> Header(const SnapshotOrigin& origin, const SnapshotPoint& point) const;
 
   // Gives the batch its stream times; true if they are of a transaction.
   bool Stamp(Batch* batch);
@@ -58,6 +65,13 @@ struct Partition::Impl {
   StreamTime clock_at_begin;  // of the open transaction
   bool transaction_open = false;
   bool started = false;  // an event was seen, or the time set
+
+  // How snapshots that are being taken find the shards, as long as those are there.
+  struct Link {
+    std::mutex mutex;
+    const Impl* impl;  // guarded by mutex; null when it is gone
+  };
+  const std::shared_ptr<Link> link;
 };
 
 }  // namespace lethe

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "lethe/event.h"
 #include "lethe/filter.h"
@@ -58,6 +60,18 @@ class Shard {
 
   // Its section of a snapshot (src/snapshot/snapshot_format.h); Restore into a new shard only.
   absl::Status Save(int index, SnapshotWriter* writer) const;
+
+  // The same bit by bit, while events are judged: what it knows now, with the filter's memory to be copied
+  // later. Copy, of a part of that memory, is Aborted once the filter has changed its shape.
+  struct Image {
+    std::string pieces[2];  // all that comes before the memory
+    std::vector<absl::Span<const char>> memory;
+    int64_t epoch = 0;
+    std::vector<Audit::Seen> audited;
+  };
+  absl::StatusOr<Image> BeginImage(int index) const;
+  absl::Status Copy(const Image& image, absl::Span<const char> memory, char* to) const;
+
   absl::Status Restore(int index, SnapshotReader* reader);
 
   int64_t pending_bytes() const;
@@ -67,6 +81,7 @@ class Shard {
   template <typename Self, typename Fields>
   static void TransferCounts(Self& self, Fields& fields);
   // With the lock held.
+  absl::StatusOr<Image> Describe(int index) const;
   void JudgeInTransaction(const ShardEvents& events, absl::Span<Verdict> verdicts);
   void EndTransaction();
 

@@ -1,5 +1,8 @@
 // A shard in a snapshot: the field list below, those of its audit, and then what
 // src/snapshot/snapshot_format.h says.
+#include <cstring>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "src/snapshot/fields.h"
 #include "src/snapshot/snapshot_file.h"
@@ -40,9 +43,9 @@ void Shard::TransferCounts(Self& self, Fields& fields) {
   fields.Count(self.replayed_);
 }
 
-absl::Status Shard::Save(int index, SnapshotWriter* writer) const {
-  const std::lock_guard lock(mutex_);
-  const absl::StatusOr<FilterImage> image = filter_->Image();
+// But for the ids of the audit.
+absl::StatusOr<Shard::Image> Shard::Describe(int index) const {
+  absl::StatusOr<FilterImage> image = filter_->Image();
   if (!image.ok()) return image.status();
   const Sizes sizes = {index, static_cast<int64_t>(image->books.size()), BytesOf(image->memory)};
   FieldWriter fields;
@@ -50,12 +53,36 @@ absl::Status Shard::Save(int index, SnapshotWriter* writer) const {
   TransferCounts(*this, fields);
   audit_.Save(&fields);
   if (!fields.ok()) return absl::InternalError(absl::StrCat("shard ", index, ": counts beyond all bounds"));
-  if (absl::Status status = writer->WritePiece(fields.bytes()); !status.ok()) return status;
-  if (absl::Status status = writer->WritePiece(image->books); !status.ok()) return status;
+  return Image{{fields.bytes(), std::move(image->books)}, std::move(image->memory), image->epoch, {}};
+}
+
+absl::Status Shard::Save(int index, SnapshotWriter* writer) const {
+  const std::lock_guard lock(mutex_);
+  const absl::StatusOr<Image> image = Describe(index);
+  if (!image.ok()) return image.status();
+  for (const std::string& piece : image->pieces) {
+    if (absl::Status status = writer->WritePiece(piece); !status.ok()) return status;
+  }
   for (const absl::Span<const char> span : image->memory) {
     if (absl::Status status = writer->WriteMemory(span); !status.ok()) return status;
   }
-  return audit_.SaveIds(writer);
+  return Audit::SaveIds(audit_.ids(), writer);
+}
+
+absl::StatusOr<Shard::Image> Shard::BeginImage(int index) const {
+  const std::lock_guard lock(mutex_);
+  absl::StatusOr<Image> image = Describe(index);
+  if (image.ok()) image->audited.assign(audit_.ids().begin(), audit_.ids().end());
+  return image;
+}
+
+absl::Status Shard::Copy(const Image& image, absl::Span<const char> memory, char* to) const {
+  const std::lock_guard lock(mutex_);
+  if (filter_->ImageEpoch() != image.epoch) {
+    return absl::AbortedError("the filter has changed its shape meanwhile; begin the snapshot anew");
+  }
+  std::memcpy(to, memory.data(), memory.size());
+  return absl::OkStatus();
 }
 
 absl::Status Shard::Restore(int index, SnapshotReader* reader) {

@@ -31,12 +31,12 @@ class AssignmentTest : public testing::Test {
   AssignmentTest() : stage_(*DedupStage::Create(options_.stage)) {}
 
   CommitMetadata Story(int64_t origin, int64_t restart, absl::Time restart_time, absl::Time committed_time) {
-    return {origin,  kPartitions, restart, restart_time, committed_time, options_.record.id.Fingerprint(),
-            kHorizon};
+    return {origin,   kPartitions, restart, restart_time, committed_time, options_.record.id.Fingerprint(),
+            kHorizon, ""};
   }
   absl::StatusOr<std::unique_ptr<OwnedPartition>> Prepare(int64_t offset, const std::string& metadata,
                                                           GroupState::Log log, bool added = false) {
-    Assigner assigner(options_, kPartitions, *stage_, kept_);
+    Assigner assigner(options_, kPartitions, *stage_, kept_, /*snapshots=*/nullptr);
     return assigner.Prepare(2, {offset, metadata}, log, added);
   }
   // A filter that knows the ids of [0, end).
@@ -117,7 +117,7 @@ TEST_F(AssignmentTest, WithShortHistoryTheClockStartsWhereItWasAtTheCommit) {
   auto owned = Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {950, 2000});
   ASSERT_TRUE(owned.ok()) << owned.status();
   EXPECT_EQ((*owned)->next, 950);
-  EXPECT_EQ((*owned)->restore_from, 950);
+  EXPECT_EQ((*owned)->restore.from(), 950);
   EXPECT_EQ((*owned)->filter->stream_time(), At(3));
   EXPECT_TRUE((*owned)->short_history(kHorizon));
 }

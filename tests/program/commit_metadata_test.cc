@@ -23,7 +23,8 @@ CommitMetadata Example() {
           absl::FromUnixMillis(1'700'000'000'123),
           absl::FromUnixMillis(1'700'086'400'456),
           "0123456789abcdef",
-          absl::Hours(24)};
+          absl::Hours(24),
+          ""};
 }
 
 void ExpectSame(const CommitMetadata& a, const CommitMetadata& b) {
@@ -34,6 +35,7 @@ void ExpectSame(const CommitMetadata& a, const CommitMetadata& b) {
   EXPECT_EQ(a.committed_time, b.committed_time);
   EXPECT_EQ(a.id_fingerprint, b.id_fingerprint);
   EXPECT_EQ(a.horizon, b.horizon);
+  EXPECT_EQ(a.snapshot, b.snapshot);
 }
 
 // The example with one field replaced.
@@ -65,6 +67,8 @@ TEST(CommitMetadataTest, RoundTripOfRandomStories) {
     story.committed_time = time();
     story.id_fingerprint = absl::StrCat(absl::Hex(random()));
     story.horizon = absl::Milliseconds(1 + below(uint64_t{1} << 50));
+    if (below(2) == 0)
+      story.snapshot = absl::StrCat(below(uint64_t{1} << 62), "-", absl::Hex(random(), absl::kZeroPad16));
     const std::string text = story.ToString();
     EXPECT_LE(text.size(), kBrokerLimit);
     const auto parsed = CommitMetadata::Parse(text);
@@ -74,9 +78,19 @@ TEST(CommitMetadataTest, RoundTripOfRandomStories) {
 }
 
 TEST(CommitMetadataTest, UnknownFieldsAreLeftToLaterVersions) {
-  const auto parsed = CommitMetadata::Parse(absl::StrCat(Example().ToString(), " s=7f/12 flag"));
+  const auto parsed = CommitMetadata::Parse(absl::StrCat(Example().ToString(), " z=7f/12 flag"));
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   ExpectSame(*parsed, Example());
+}
+
+// What the version before snapshots wrote, and reads.
+TEST(CommitMetadataTest, TheSnapshotStandsBehindWhatEarlierVersionsKnow) {
+  CommitMetadata story = Example();
+  const std::string without = story.ToString();
+  story.snapshot = "1100-00000000deadbeef";
+  EXPECT_EQ(story.ToString(), without + " s=1100-00000000deadbeef");
+  EXPECT_EQ(CommitMetadata::Parse(without)->snapshot, "");
+  EXPECT_EQ(CommitMetadata::Parse(story.ToString())->snapshot, "1100-00000000deadbeef");
 }
 
 TEST(CommitMetadataTest, WhatOthersCommitIsNotFound) {

@@ -87,11 +87,16 @@ const BadConfig kBadKeys[] = {
      "5: colour: unknown key; the keys are brokers, input, output, id, horizon, fpp, memory, "
      "at_memory_limit, "
      "engine, adaptation, group, instance, start, "
-     "delivery, lanes, commit_interval, http, metrics, counter, kafka"},
+     "delivery, lanes, commit_interval, on_short_history, on_unread_deleted, http, metrics, snapshots, counter, "
+     "kafka"},
     {"UnknownInSection", "counter:\n  colour: key\n",
      "6: counter.colour: unknown key; the keys are counter.key, counter.delta, counter.output"},
     {"PropertyAtTopLevel", "linger.ms: 5\n",
      "5: linger.ms: unknown key; a property of librdkafka goes under 'kafka:'"},
+    {"SnapshotsAtTopLevel", "snapshots.to: off\n",
+     "5: snapshots.to: unknown key; did you mean snapshots?"},
+    {"UnknownInSnapshots", "snapshots: {evry: 5m}\n",
+     "5: snapshots.evry: unknown key; did you mean snapshots.every?"},
     {"CounterAtTopLevel", "counter.key: key\n", "5: counter.key: unknown key; write key under 'counter:'"},
     {"SectionIsAText", "counter: key\n", "5: counter: expected a section of keys, found a single value"},
     {"SectionIsEmpty", "kafka:\n", "5: kafka: expected a section of keys, found nothing"},
@@ -136,6 +141,15 @@ const BadConfig kBadValues[] = {
     {"Start", "start: newest\n", "5: start: \"newest\" is not valid: expected earliest or latest"},
     {"Delivery", "delivery: maybe\n",
      "5: delivery: \"maybe\" is not valid: expected exactly_once or at_least_once"},
+    {"OnShortHistory", "on_short_history: warn\n",
+     "5: on_short_history: \"warn\" is not valid: expected continue or fail"},
+    {"OnUnreadDeleted", "on_unread_deleted: drop\n",
+     "5: on_unread_deleted: \"drop\" is not valid: expected fail or continue"},
+    {"SnapshotsNowhere", "snapshots: {to: 'folder:'}\n",
+     "5: snapshots.to: \"folder:\" is not valid: expected folder:PATH, such as folder:/var/lib/lethe, or "
+     "off"},
+    {"SnapshotsTooOften", "snapshots: {every: 10ms}\n",
+     "5: snapshots.every: \"10ms\" is not valid: expected a duration from 1s up"},
     {"HttpPortAlone", "http: 9464\n", absl::StrCat("5: http: \"9464\" is not valid: ", kHttp)},
     {"HttpNoHost", "http: :9464\n", absl::StrCat("5: http: \":9464\" is not valid: ", kHttp)},
     {"HttpNoBrackets", "http: ::1:9464\n", absl::StrCat("5: http: \"::1:9464\" is not valid: ", kHttp)},
@@ -220,6 +234,10 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
   EXPECT_EQ(daemon.stage.at_memory_limit, AtMemoryLimit::kShortenWindow);
   EXPECT_EQ(daemon.stage.engine, Engine::kSliced);
   EXPECT_EQ(daemon.stage.adaptation, Adaptation::kBudget);
+  EXPECT_EQ(daemon.on_short_history, kafka::OnShortHistory::kContinue);
+  EXPECT_EQ(daemon.on_unread_deleted, kafka::OnUnreadDeleted::kFail);
+  EXPECT_EQ(daemon.snapshots.folder, "");
+  EXPECT_EQ(daemon.snapshots.every, absl::Minutes(5));
   EXPECT_EQ(daemon.counter_output, "");
   EXPECT_FALSE(daemon.record.counter_key.has_value());
   EXPECT_TRUE(daemon.properties.empty());
@@ -247,6 +265,10 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_EQ(daemon.stage.adaptation, Adaptation::kPaper);
   EXPECT_EQ(daemon.record.counter_key->ToString(), "json:/country");
   EXPECT_EQ(daemon.record.counter_delta->ToString(), "value");
+  EXPECT_EQ(daemon.on_short_history, kafka::OnShortHistory::kFail);
+  EXPECT_EQ(daemon.on_unread_deleted, kafka::OnUnreadDeleted::kContinue);
+  EXPECT_EQ(daemon.snapshots.folder, "/var/lib/lethe");
+  EXPECT_EQ(daemon.snapshots.every, absl::Minutes(10));
   EXPECT_EQ(daemon.counter_output, "totals");
   EXPECT_EQ(config->http, "[::1]:0");
   EXPECT_FALSE(config->metrics_per_partition);
@@ -272,6 +294,11 @@ memory: 512MiB
 at_memory_limit: exceed_fpp
 engine: published
 adaptation: paper
+on_short_history: fail
+on_unread_deleted: continue
+snapshots:
+  to: folder:/var/lib/lethe
+  every: 10m
 counter:
   key: json:/country
   delta: value
@@ -302,6 +329,10 @@ TEST(Config, EveryFlagArrives) {
                           {"at_memory_limit", "exceed_fpp"},
                           {"engine", "published"},
                           {"adaptation", "paper"},
+                          {"on_short_history", "fail"},
+                          {"on_unread_deleted", "continue"},
+                          {"snapshots.to", "folder:/var/lib/lethe"},
+                          {"snapshots.every", "10m"},
                           {"counter.key", "json:/country"},
                           {"counter.delta", "value"},
                           {"counter.output", "totals"},
@@ -356,6 +387,10 @@ TEST(Config, TheTableOfSettingsTellsTheTruth) {
     EXPECT_EQ(config.daemon.stage.at_memory_limit, defaults.daemon.stage.at_memory_limit);
     EXPECT_EQ(config.daemon.stage.engine, defaults.daemon.stage.engine);
     EXPECT_EQ(config.daemon.stage.adaptation, defaults.daemon.stage.adaptation);
+    EXPECT_EQ(config.daemon.on_short_history, defaults.daemon.on_short_history);
+    EXPECT_EQ(config.daemon.on_unread_deleted, defaults.daemon.on_unread_deleted);
+    EXPECT_EQ(config.daemon.snapshots.folder, defaults.daemon.snapshots.folder);
+    EXPECT_EQ(config.daemon.snapshots.every, defaults.daemon.snapshots.every);
   }
 }
 

@@ -42,6 +42,9 @@ kafka::DaemonReport TwoPartitions() {
   report.lanes[0].partitions[0].filter.filter = {
       .past_generations = 4, .window = absl::Minutes(50), .fpp_modelled = 3e-7};
   report.lanes[0].partitions[0].filter.audit = {.share = 0.5, .fresh = 1000, .false_drops = 1};
+  report.lanes[0].partitions[0].restore_left = 33;
+  report.lanes[0].partitions[0].restore_time_left = absl::Milliseconds(1500);
+  report.snapshots = {.taken = 8, .errors = 9, .last_seconds = 0.25};
   kafka::PartitionReport& partition = report.lanes[0].partitions[1];
   partition.phase = kafka::Phase::kActive;
   partition.counts = {.unique = 10,
@@ -53,6 +56,8 @@ kafka::DaemonReport TwoPartitions() {
                       .malformed_delta = 5};
   partition.committed = 90;
   partition.position = 95;
+  partition.snapshot_offset = 40;
+  partition.unread_deleted = 12;
   partition.high_watermark = 100;
   partition.filter.filter = {.past_generations = 6,
                              .lines = 512,
@@ -111,6 +116,16 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   EXPECT_EQ(values[absl::StrCat("lethe_lag_records", where)], 10);
   EXPECT_EQ(values[absl::StrCat("lethe_filter_lines", where)], 512);
   EXPECT_EQ(values[absl::StrCat("lethe_restoring", where)], 0);
+  const std::string restoring = ",group=shop,topic=orders,partition=0";
+  EXPECT_EQ(values[absl::StrCat("lethe_restore_remaining_offsets", restoring)], 33);
+  EXPECT_EQ(values[absl::StrCat("lethe_restore_remaining_seconds", restoring)], 1.5);
+  EXPECT_EQ(values[absl::StrCat("lethe_restore_remaining_seconds", where)], 0);
+  EXPECT_EQ(values[absl::StrCat("lethe_snapshot_offset", where)], 40);
+  EXPECT_EQ(values[absl::StrCat("lethe_snapshot_offset", restoring)], -1);
+  EXPECT_EQ(values[absl::StrCat("lethe_unread_deleted_offsets_total", where)], 12);
+  EXPECT_EQ(values["lethe_snapshots_total,group=shop"], 8);
+  EXPECT_EQ(values["lethe_snapshot_errors_total,group=shop"], 9);
+  EXPECT_EQ(values["lethe_snapshot_last_seconds,group=shop"], 0.25);
   EXPECT_EQ(values["lethe_restoring,group=shop,topic=orders,partition=0"], 1);
 }
 

@@ -201,5 +201,34 @@ TEST(RestartPointsTest, TruncateForgetsWhatWasAborted) {
   EXPECT_EQ(points.For(AsTime(kEpoch + 20 * kHorizonMs)).offset, 4000);
 }
 
+TEST(RestartPointsTest, GoIntoASnapshotAndComeBack) {
+  std::mt19937_64 random(TestSeed());
+  const Log log = MakeLog({"", 200, 0.1, 0.01, 0.01, 0.005}, 4000, random);
+  RestartPoints points(kHorizon, {0, absl::InfinitePast()});
+  for (int64_t offset = 0; offset < 4000; ++offset) {
+    points.Note(offset + 1, offset + 1, AsTime(log.stream_times[static_cast<size_t>(offset)]));
+    if (offset % 100 != 0) continue;
+    const absl::Time now = AsTime(log.stream_times[static_cast<size_t>(offset)]);
+    points.Drop(points.For(now));
+    auto restored = RestartPoints::Parse(kHorizon, points.ToString());
+    ASSERT_TRUE(restored.has_value()) << points.ToString();
+    EXPECT_LT(points.ToString().size(), 10'000u);
+    EXPECT_EQ(restored->ToString(), points.ToString());
+    // Both go on alike.
+    points.Note(offset + 2, offset + 2, now + kHorizon / 32);
+    restored->Note(offset + 2, offset + 2, now + kHorizon / 32);
+    EXPECT_EQ(restored->For(now + 2 * kHorizon).offset, points.For(now + 2 * kHorizon).offset);
+    points.Truncate(offset + 1);
+  }
+}
+
+TEST(RestartPointsTest, NoOtherTextIsTaken) {
+  for (const char* text :
+       {"", "1", "1:2", "1:2:x", "1:2:3,", "5:-:1,4:10:2", "5:10:1,6:9:2", "a:-:0", "1:-:2:3"}) {
+    EXPECT_FALSE(RestartPoints::Parse(kHorizon, text).has_value()) << text;
+  }
+  EXPECT_TRUE(RestartPoints::Parse(kHorizon, "7:-:0,9:1700000000000:2").has_value());
+}
+
 }  // namespace
 }  // namespace lethe::kafka

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -24,6 +25,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "lethe/stage.h"
+#include "src/snapshot/snapshot_format.h"
 #include "tests/support/exact_filter.h"
 #include "tests/support/seed.h"
 #include "tests/support/snapshot_pieces.h"
@@ -145,7 +147,8 @@ class SnapshotTest : public testing::Test {
                            .memory_limit_bytes = 1 << 20,
                            .audit_share = 0.25,
                            .hash_seed = 7};
-  const SnapshotPoint point_ = {.offset = 400, .end_offset = 401, .record_before = 0xfedcba9876543210};
+  const SnapshotPoint point_ = {
+      .offset = 400, .end_offset = 401, .record_before = 0xfedcba9876543210, .notes = ""};
   std::unique_ptr<DedupStage> stage_;
   std::unique_ptr<Partition> partition_;
 };
@@ -397,11 +400,40 @@ TEST_F(SnapshotTest, OfAnotherConfiguration) {
 TEST_F(SnapshotTest, OfALaterVersion) {
   SaveSmall();
   std::vector<std::string> pieces = PiecesOf(Contents(path_));
-  pieces[0][8] = 2;
+  pieces[0][8] = 3;
   Put(path_, Sealed(pieces));
   const absl::Status status = Restored();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_TRUE(absl::StrContains(status.message(), "has the format version 2")) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "has the format version 3")) << status;
+}
+
+// It had no notes.
+TEST_F(SnapshotTest, OfTheFirstVersion) {
+  SaveSmall();
+  std::vector<std::string> pieces = PiecesOf(Contents(path_));
+  auto reader = SnapshotReader::Open(path_);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  auto header = SnapshotHeader::Read(&*reader);
+  ASSERT_TRUE(header.ok()) << header.status();
+  header->version = 1;
+  {
+    auto writer = SnapshotWriter::Create(path_);
+    ASSERT_TRUE(writer.ok() && header->Write(&*writer).ok() && writer->Finish().ok());
+  }
+  const std::string old = Contents(path_);
+  pieces[0] = old.substr(0, 16);
+  pieces[1] = old.substr(24, old.size() - 32);
+  EXPECT_EQ(old.size(), 24 + pieces[1].size() + 8);
+  // The end says how long the file is.
+  const uint64_t bytes = Sealed(pieces).size();
+  std::memcpy(pieces.back().data() + 8, &bytes, 8);
+  Put(path_, Sealed(pieces));
+  const auto stage = NewStage(options_);
+  const auto restored = stage->Restore("p", path_, kOrigin);
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  EXPECT_EQ(restored->point.offset, point_.offset);
+  EXPECT_EQ(restored->point.notes, "");
+  EXPECT_EQ(restored->partition->Status().unique, 300);
 }
 
 TEST_F(SnapshotTest, OfNoSnapshot) {
@@ -629,7 +661,7 @@ TEST_F(SnapshotTest, InspectSaysWhatIsInIt) {
     SaveSmall();
     const absl::StatusOr<SnapshotReport> report = InspectSnapshot(path_);
     ASSERT_TRUE(report.ok()) << report.status();
-    EXPECT_EQ(report->format_version, 1);
+    EXPECT_EQ(report->format_version, 2);
     EXPECT_EQ(report->file_bytes, static_cast<int64_t>(std::filesystem::file_size(path_)));
     EXPECT_EQ(report->origin.topic, "orders");
     EXPECT_EQ(report->point.offset, 400);

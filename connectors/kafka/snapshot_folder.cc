@@ -1,0 +1,104 @@
+// Snapshots in a folder: one file for each, of which only one of a partition counts.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "connectors/kafka/snapshots.h"
+#include "lethe/event.h"
+
+namespace lethe::kafka {
+namespace {
+
+constexpr absl::string_view kSuffix = ".snapshot";
+constexpr absl::string_view kUnfinished = ".snapshot.new";
+// Names of files have at most 255 bytes, those of topics 249.
+constexpr size_t kShownOfTopic = 150;
+
+// TOPIC-PARTITION.GROUP.ID.snapshot, GROUP being a hash of group and topic: several groups may share a
+// folder.
+class SnapshotFolder final : public SnapshotStore {
+ public:
+  explicit SnapshotFolder(const DaemonOptions& options)
+      : folder_(options.snapshots.folder),
+        topic_(options.input),
+        id_fingerprint_(options.record.id.Fingerprint()),
+        group_(absl::StrCat(
+            absl::Hex(HashId(absl::StrCat(options.group, "/", options.input), 0).a, absl::kZeroPad16))) {}
+
+  absl::Status Write(int32_t partition, SnapshotId id, LiveSnapshot& image) override {
+    return image.Write(Path(partition, id));
+  }
+
+  absl::StatusOr<RestoredPartition> Restore(int32_t partition, SnapshotId id, DedupStage& stage) override {
+    return stage.Restore(absl::StrCat(topic_, "-", partition), Path(partition, id),
+                         {.topic = topic_, .partition = partition, .id_fingerprint = id_fingerprint_});
+  }
+
+  absl::Status Remove(int32_t partition, SnapshotId id) override {
+    const std::string path = Path(partition, id);
+    if (unlink(path.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();
+    return absl::ErrnoToStatus(errno, absl::StrCat("removing ", path));
+  }
+
+  absl::Status KeepOnly(int32_t partition, SnapshotId id) override {
+    const std::string prefix = Prefix(partition);
+    const std::string kept = absl::StrCat(prefix, id.ToString(), kSuffix);
+    std::error_code error;
+    absl::Status status;
+    for (std::filesystem::directory_iterator it(folder_, error), end; !error && it != end;
+         it.increment(error)) {
+      const std::string name = it->path().filename().string();
+      if (!absl::StartsWith(name, prefix) || name == kept) continue;
+      if (!absl::EndsWith(name, kSuffix) && !absl::EndsWith(name, kUnfinished)) continue;
+      const std::string path = it->path().string();
+      if (unlink(path.c_str()) != 0 && errno != ENOENT) {
+        status.Update(absl::ErrnoToStatus(errno, absl::StrCat("removing ", path)));
+      }
+    }
+    if (error) return absl::InternalError(absl::StrCat("looking into ", folder_, ": ", error.message()));
+    return status;
+  }
+
+ private:
+  std::string Prefix(int32_t partition) const {
+    return absl::StrCat(topic_.substr(0, kShownOfTopic), "-", partition, ".", group_, ".");
+  }
+  std::string Path(int32_t partition, SnapshotId id) const {
+    return absl::StrCat(folder_, "/", Prefix(partition), id.ToString(), kSuffix);
+  }
+
+  const std::string folder_;
+  const std::string topic_;
+  const std::string id_fingerprint_;
+  const std::string group_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotFolder(const DaemonOptions& options) {
+  const std::string& folder = options.snapshots.folder;
+  std::error_code error;
+  const std::filesystem::path path(folder);
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
+  // Snapshots hold the secret seed of the ids' hash.
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the folder for snapshots, ", folder, ", cannot be made: ", std::generic_category().message(errno),
+        "; make it, or set snapshots.to to another"));
+  }
+  if (!std::filesystem::is_directory(path, error) || access(folder.c_str(), R_OK | W_OK | X_OK) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("snapshots cannot be written to ", folder, ": ",
+                     error ? error.message() : "it is no folder, or not this user's to write in",
+                     "; give this user the right to, or set snapshots.to to another"));
+  }
+  return std::make_unique<SnapshotFolder>(options);
+}
+
+}  // namespace lethe::kafka

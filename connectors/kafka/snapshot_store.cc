@@ -1,0 +1,10 @@
+#include "connectors/kafka/snapshots.h"
+
+namespace lethe::kafka {
+
+absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotStore(const DaemonOptions& options) {
+  if (!options.snapshots.folder.empty()) return OpenSnapshotFolder(options);
+  return nullptr;
+}
+
+}  // namespace lethe::kafka

@@ -1,0 +1,96 @@
+// The snapshots of the partitions: taken in the background, counted when a commit names them.
+#ifndef LETHE_CONNECTORS_KAFKA_SNAPSHOTS_H_
+#define LETHE_CONNECTORS_KAFKA_SNAPSHOTS_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "connectors/kafka/options.h"
+#include "connectors/kafka/report.h"
+#include "connectors/kafka/snapshot_notes.h"
+#include "lethe/stage.h"
+
+namespace lethe::kafka {
+
+// Where snapshots are. Write, Remove and KeepOnly come from one thread, Restore from any.
+class SnapshotStore {
+ public:
+  virtual ~SnapshotStore() = default;
+
+  // Returns when the snapshot would survive a power cut. After an error nothing of it is left. Aborted and
+  // Cancelled as LiveSnapshot.
+  virtual absl::Status Write(int32_t partition, SnapshotId id, LiveSnapshot& image) = 0;
+  // Errors as DedupStage::Restore; NotFound: it is not here.
+  virtual absl::StatusOr<RestoredPartition> Restore(int32_t partition, SnapshotId id, DedupStage& stage) = 0;
+  virtual absl::Status Remove(int32_t partition, SnapshotId id) = 0;
+  // A commit names this one: all others of the partition go.
+  virtual absl::Status KeepOnly(int32_t partition, SnapshotId id) = 0;
+};
+
+// The store that the options ask for. FailedPrecondition, with the remedy, if it cannot be used.
+absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotStore(const DaemonOptions& options);
+absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotFolder(const DaemonOptions& options);
+
+// One that is being taken, or was. Shared by the lane, which begins it and drops it, and the thread that
+// writes it.
+struct SnapshotTaking {
+  enum class State { kRunning, kDone, kShapeChanged, kFailed };
+
+  int32_t partition = 0;
+  SnapshotId id;
+  std::unique_ptr<LiveSnapshot> image;
+  std::atomic<State> state = State::kRunning;
+  std::atomic<bool> dropped = false;  // no commit will name it
+};
+
+// A thread that writes one snapshot at a time. Thread-safe. Partitions whose snapshot is being taken are
+// destroyed before it is.
+class Snapshots {
+ public:
+  Snapshots(std::unique_ptr<SnapshotStore> store, absl::Duration every);
+  // What is being written is given up.
+  ~Snapshots();
+
+  SnapshotStore& store() { return *store_; }
+  absl::Duration every() const { return every_; }
+
+  // Whether nothing is being written. An image that had to wait would grow stale.
+  bool idle() const;
+  void Take(std::shared_ptr<SnapshotTaking> taking);
+  // One could not even begin.
+  void Failed(int32_t partition, const absl::Status& why);
+  // A commit has named it.
+  void Named(int32_t partition, SnapshotId id);
+
+  SnapshotCounts counts() const;
+
+ private:
+  void Run();
+  void Do(std::function<void()> task);
+  void Write(SnapshotTaking& taking);
+
+  const std::unique_ptr<SnapshotStore> store_;
+  const absl::Duration every_;
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> tasks_;
+  bool busy_ = false;
+  bool stop_ = false;
+  SnapshotCounts counts_;
+  std::thread thread_;
+};
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_SNAPSHOTS_H_

@@ -1,0 +1,104 @@
+// A snapshot of a partition that goes on.
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <utility>
+
+#include "lethe/stage.h"
+#include "src/snapshot/snapshot_file.h"
+#include "src/snapshot/snapshot_format.h"
+#include "src/stage/partition_impl.h"
+
+namespace lethe {
+namespace {
+
+// Copied with a shard's lock held: what is judged in it meanwhile waits for so long.
+constexpr size_t kSliceBytes = size_t{256} << 10;
+
+}  // namespace
+
+// Books and audits are those of the beginning, all taken before it is handed out; the memory is copied later,
+// in slices. Filter::ImageEpoch says why that is one picture.
+struct LiveSnapshot::Impl {
+  absl::Status Write(SnapshotWriter* writer);
+  absl::Status WriteMemory(size_t shard, SnapshotWriter* writer);
+  absl::Status Copy(size_t shard, absl::Span<const char> memory, char* to) const;
+
+  SnapshotHeader header;
+  std::shared_ptr<Partition::Impl::Link> link;
+  std::vector<Shard::Image> shards;
+  std::atomic<int64_t> end_offset = 0;
+};
+
+LiveSnapshot::LiveSnapshot(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+LiveSnapshot::~LiveSnapshot() = default;
+
+absl::StatusOr<std::unique_ptr<LiveSnapshot>> Partition::BeginSnapshot(const SnapshotOrigin& origin,
+                                                                       const SnapshotPoint& point) const {
+  auto live = std::make_unique<LiveSnapshot::Impl>();
+  absl::StatusOr<SnapshotHeader> header = impl_->Header(origin, point);
+  if (!header.ok()) return header.status();
+  live->header = *std::move(header);
+  live->link = impl_->link;
+  live->end_offset = std::max(point.offset, point.end_offset);
+  for (int i = 0; i < live->header.shards; ++i) {
+    absl::StatusOr<Shard::Image> image = impl_->shards[static_cast<size_t>(i)]->BeginImage(i);
+    if (!image.ok()) return image.status();
+    live->shards.push_back(*std::move(image));
+  }
+  return std::unique_ptr<LiveSnapshot>(new LiveSnapshot(std::move(live)));
+}
+
+void LiveSnapshot::NoteEnd(int64_t end_offset) { impl_->end_offset = end_offset; }
+
+absl::Status LiveSnapshot::Write(const std::string& path) {
+  absl::StatusOr<SnapshotWriter> writer = SnapshotWriter::Create(path);
+  return writer.ok() ? impl_->Write(&*writer) : writer.status();
+}
+
+absl::Status LiveSnapshot::Write(int descriptor) {
+  SnapshotWriter writer = SnapshotWriter::Onto(descriptor);
+  return impl_->Write(&writer);
+}
+
+absl::Status LiveSnapshot::Impl::Write(SnapshotWriter* writer) {
+  if (absl::Status status = header.Write(writer); !status.ok()) return status;
+  for (size_t i = 0; i < shards.size(); ++i) {
+    for (const std::string& piece : shards[i].pieces) {
+      if (absl::Status status = writer->WritePiece(piece); !status.ok()) return status;
+    }
+    if (absl::Status status = WriteMemory(i, writer); !status.ok()) return status;
+    if (absl::Status status = Audit::SaveIds(shards[i].audited, writer); !status.ok()) return status;
+  }
+  if (absl::Status status = WriteSnapshotEnd(writer); !status.ok()) return status;
+  // Only now is it known how far the log has come at most in what was copied.
+  header.point.end_offset = end_offset;
+  if (absl::Status status = header.Rewrite(writer); !status.ok()) return status;
+  return writer->Finish();
+}
+
+absl::Status LiveSnapshot::Impl::WriteMemory(size_t shard, SnapshotWriter* writer) {
+  std::string piece;
+  for (const absl::Span<const char> memory : shards[shard].memory) {
+    for (size_t done = 0; done < memory.size(); done += kPieceBytes) {
+      const absl::Span<const char> part = memory.subspan(done, kPieceBytes);
+      piece.resize(part.size());
+      for (size_t at = 0; at < part.size(); at += kSliceBytes) {
+        if (absl::Status status = Copy(shard, part.subspan(at, kSliceBytes), piece.data() + at); !status.ok())
+          return status;
+        // A mutex is not fair: whoever waits for it goes first now.
+        std::this_thread::yield();
+      }
+      if (absl::Status status = writer->WritePiece(piece); !status.ok()) return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LiveSnapshot::Impl::Copy(size_t shard, absl::Span<const char> memory, char* to) const {
+  const std::lock_guard lock(link->mutex);
+  if (link->impl == nullptr) return absl::CancelledError("the partition is gone");
+  return link->impl->shards[shard]->Copy(shards[shard], memory, to);
+}
+
+}  // namespace lethe

@@ -1,0 +1,379 @@
+// Restore with snapshots: the rules, each played as the schedule that breaks it otherwise.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "tests/support/flow.h"
+#include "tests/support/kafka_client.h"
+#include "tests/support/retrying_clients.h"
+#include "tests/support/seed.h"
+#include "tests/support/shared_broker.h"
+
+namespace lethe::test {
+namespace {
+
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = std::filesystem::temp_directory_path() / "lethe-snapshots-XXXXXX";
+    top_ = mkdtemp(pattern.data());
+  }
+  ~Folder() { std::filesystem::remove_all(top_); }
+
+  // Made by lethe.
+  std::string path() const { return top_ + "/snapshots"; }
+  std::vector<std::string> files() const {
+    std::vector<std::string> files;
+    if (!std::filesystem::exists(path())) return files;
+    for (const auto& entry : std::filesystem::directory_iterator(path())) files.push_back(entry.path());
+    return files;
+  }
+  Args args() const { return {"--snapshots-to=folder:" + path(), "--snapshots-every=1s"}; }
+
+ private:
+  std::string top_;
+};
+
+Args operator+(Args args, const Args& more) {
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+std::string StoryField(const CommittedOffset& committed, const std::string& name) {
+  for (absl::string_view word : absl::StrSplit(committed.metadata, ' ')) {
+    if (absl::ConsumePrefix(&word, name + "=")) return std::string(word);
+  }
+  return "";
+}
+
+// Ids that were never sent, some at a time, until all partitions' commits name a snapshot other than before.
+class Sender {
+ public:
+  Sender(Flow& flow, int partitions) : flow_(flow), partitions_(partitions) {}
+
+  void Send(int per_partition) {
+    std::vector<Record> records;
+    for (int i = 0; i < per_partition; ++i) {
+      for (int32_t p = 0; p < partitions_; ++p) records.push_back(WithId(absl::StrCat("n", sent_++), p));
+    }
+    flow_.Send(records);
+  }
+  testing::AssertionResult AwaitSnapshots(Daemon& daemon) {
+    std::vector<std::string> before;
+    for (const CommittedOffset& committed : flow_.Committed()) before.push_back(StoryField(committed, "s"));
+    return daemon.Await([&] {
+      Send(20);
+      const std::vector<CommittedOffset> committed = flow_.Committed();
+      for (size_t p = 0; p < before.size(); ++p) {
+        const std::string now = StoryField(committed[p], "s");
+        if (now.empty() || now == before[p]) return false;
+      }
+      return true;
+    });
+  }
+  int64_t sent() const { return sent_; }
+
+ private:
+  Flow& flow_;
+  const int partitions_;
+  int64_t sent_ = 0;
+};
+
+testing::AssertionResult EndsWell(const Finished& finished) {
+  if (finished.exit_code == 0) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "ended with " << finished.exit_code << ":\n" << finished.err;
+}
+
+// Sends all that was sent again: nothing of it may come out a second time.
+void SendAllAgain(Flow& flow) {
+  std::vector<Record> again = flow.Input();
+  for (Record& record : again) record.offset = -1;
+  flow.Send(again);
+}
+
+TEST(SnapshotsTest, Rule13ARestoreBeginsAtTheSnapshotThatTheCommitNames) {
+  Flow flow({LETHE_PROGRAM, 2, {}, {}});
+  const Folder folder;
+  Sender sender(flow, 2);
+  sender.Send(3000);
+  {
+    const auto daemon = flow.Start(folder.args());
+    ASSERT_TRUE(sender.AwaitSnapshots(*daemon));
+    EXPECT_GE(daemon->Metric("lethe_snapshots_total"), 2);
+    EXPECT_GT(daemon->Metric("lethe_snapshot_offset"), 0);
+    sender.Send(500);
+    ASSERT_TRUE(daemon->Await(
+        [&] { return daemon->Metric("lethe_records_total") >= static_cast<double>(sender.sent()); }));
+  }  // killed
+  struct stat about = {};
+  ASSERT_EQ(stat(folder.path().c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0700u);
+  for (const std::string& file : folder.files()) {
+    ASSERT_EQ(stat(file.c_str(), &about), 0);
+    EXPECT_EQ(about.st_mode & 0777, 0600u) << file;
+  }
+  SendAllAgain(flow);
+  const Finished finished = flow.RunToEnd(folder.args());
+  ASSERT_TRUE(EndsWell(finished));
+  EXPECT_TRUE(flow.ExactlyOnce());
+  for (const int partition : {0, 1}) {
+    EXPECT_TRUE(absl::StrContains(finished.err, absl::StrCat("-", partition, ": snapshot "))) << finished.err;
+  }
+  EXPECT_FALSE(absl::StrContains(finished.err, "is not used")) << finished.err;
+  // 6,000 records and more were not read again.
+  EXPECT_FALSE(
+      absl::StrContains(finished.err, absl::StrCat(" ", sender.sent() / 2, " offsets were read again")))
+      << finished.err;
+}
+
+TEST(SnapshotsTest, Rule15OnlyTheSnapshotThatCountsStays) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  const Folder folder;
+  Sender sender(flow, 1);
+  const auto daemon = flow.Start(folder.args());
+  for (int round = 0; round < 3; ++round) ASSERT_TRUE(sender.AwaitSnapshots(*daemon));
+  ASSERT_TRUE(daemon->Stop());
+  const std::string named = StoryField(flow.Committed()[0], "s");
+  // The one that was named last, and perhaps one that no commit came to name.
+  const std::vector<std::string> files = folder.files();
+  EXPECT_LE(files.size(), 2u);
+  int found = 0;
+  for (const std::string& file : files) found += absl::StrContains(file, named) ? 1 : 0;
+  EXPECT_EQ(found, 1) << named;
+}
+
+// Whatever the snapshot is like, what was passed is known.
+class UnusableSnapshotTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    sender_.Send(500);
+    {
+      const auto daemon = flow_.Start(folder_.args());
+      ASSERT_TRUE(sender_.AwaitSnapshots(*daemon));
+      sender_.Send(100);
+      ASSERT_TRUE(daemon->Await(
+          [&] { return daemon->Metric("lethe_records_total") >= static_cast<double>(sender_.sent()); }));
+    }
+    const std::string named = StoryField(flow_.Committed()[0], "s");
+    for (const std::string& file : folder_.files()) {
+      if (absl::StrContains(file, named)) snapshot_ = file;
+    }
+    ASSERT_NE(snapshot_, "");
+  }
+  void ExpectLogIsRead(const std::string& why, const Args& args = {}) {
+    SendAllAgain(flow_);
+    const Finished finished = flow_.RunToEnd(folder_.args() + args);
+    ASSERT_TRUE(EndsWell(finished));
+    EXPECT_TRUE(absl::StrContains(finished.err, why)) << finished.err;
+    EXPECT_TRUE(flow_.ExactlyOnce()) << finished.err;
+  }
+
+  Flow flow_{{LETHE_PROGRAM, 1, {}, {}}};
+  Folder folder_;
+  Sender sender_{flow_, 1};
+  std::string snapshot_;
+};
+
+TEST_F(UnusableSnapshotTest, Rule15ADamagedOneIsReportedAndTheLogIsRead) {
+  std::fstream file(snapshot_, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(5000);
+  file.put('x').put('y').put('z');
+  file.close();
+  ExpectLogIsRead("the filter is rebuilt from the log");
+}
+
+TEST_F(UnusableSnapshotTest, Rule15OneThatIsCutIsReportedAndTheLogIsRead) {
+  std::filesystem::resize_file(snapshot_, std::filesystem::file_size(snapshot_) / 2);
+  ExpectLogIsRead("is cut");
+}
+
+TEST_F(UnusableSnapshotTest, Rule15OneThatIsGoneIsReportedAndTheLogIsRead) {
+  std::filesystem::remove(snapshot_);
+  ExpectLogIsRead("the filter is rebuilt from the log");
+}
+
+TEST_F(UnusableSnapshotTest, Rule15OneOfAnotherConfigurationIsReportedAndTheLogIsRead) {
+  ExpectLogIsRead("its target is 1e-09, and not 1e-08", {"--fpp=1e-8"});
+}
+
+// Another log under the same name: the snapshot's record before F is not the one that is there.
+TEST_F(UnusableSnapshotTest, Rule3And15ALogThatWasMadeAnewIsSeen) {
+  const std::vector<CommittedOffset> committed = flow_.Committed();
+  ASSERT_TRUE(SharedClient().DeleteTopic(flow_.input()).ok());
+  ASSERT_TRUE(SharedClient().CreateTopic(flow_.input(), 1).ok());
+  flow_.SendIds("other", 1, static_cast<int>(committed[0].offset) + 100);
+  flow_.ResetGroup(committed);  // with its story, as a tool that copies groups would
+  const Finished finished = flow_.RunToEnd(folder_.args());
+  ASSERT_TRUE(EndsWell(finished));
+  EXPECT_TRUE(absl::StrContains(finished.err, "the log differs")) << finished.err;
+  // The filter is that of the new log, up to C: what comes again of it is known.
+  const size_t before = flow_.OutputIds().size();
+  flow_.SendIds("other", 1, 500);
+  ASSERT_TRUE(EndsWell(flow_.RunToEnd(folder_.args())));
+  EXPECT_EQ(flow_.OutputIds().size(), before);
+}
+
+// An older version does not know of snapshots, and commits without naming one.
+TEST_F(UnusableSnapshotTest, Rule6ACommitThatNamesNoneIsRestoredFromTheLog) {
+  CommittedOffset committed = flow_.Committed()[0];
+  committed.metadata = committed.metadata.substr(0, committed.metadata.find(" s="));
+  flow_.ResetGroup({committed});
+  SendAllAgain(flow_);
+  const Finished finished = flow_.RunToEnd(folder_.args());
+  ASSERT_TRUE(EndsWell(finished));
+  EXPECT_FALSE(absl::StrContains(finished.err, "is loaded")) << finished.err;
+  EXPECT_TRUE(flow_.ExactlyOnce());
+}
+
+// A disk that takes no more: the stream goes on, and so does what the last commit named.
+TEST(SnapshotsTest, Rule15AFullDiskIsReportedAndTheStreamGoesOn) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  const Folder folder;
+  Sender sender(flow, 1);
+  {
+    const auto daemon = flow.Start(folder.args());
+    ASSERT_TRUE(sender.AwaitSnapshots(*daemon));
+    // No file of the process may grow beyond this from now on.
+    const rlimit small = {1000, RLIM_INFINITY};
+    ASSERT_EQ(prlimit(daemon->process().pid(), RLIMIT_FSIZE, &small, nullptr), 0);
+    ASSERT_TRUE(daemon->Await([&] {
+      sender.Send(20);
+      return daemon->Metric("lethe_snapshot_errors_total") >= 2;
+    }));
+    EXPECT_TRUE(absl::StrContains(daemon->Log(), "File too large")) << daemon->Log();
+    ASSERT_TRUE(daemon->Await(
+        [&] { return daemon->Metric("lethe_records_total") >= static_cast<double>(sender.sent()); }));
+    EXPECT_EQ(daemon->Get("/readyz").status, 200);
+  }  // killed
+  SendAllAgain(flow);
+  const Finished finished = flow.RunToEnd(folder.args());
+  ASSERT_TRUE(EndsWell(finished));
+  EXPECT_TRUE(absl::StrContains(finished.err, "is loaded")) << finished.err;
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+TEST(SnapshotsTest, AFolderThatCannotBeIsRefusedWithTheRemedy) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  const Finished finished = flow.RunToEnd({"--snapshots-to=folder:/proc/nothing/here"});
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_TRUE(absl::StrContains(finished.err, "set snapshots.to to another")) << finished.err;
+}
+
+// Kills and comings and goings while snapshots are taken all the time.
+TEST(SnapshotsTest, Rules12And13And15UnderKillsWithTwoInstances) {
+  RetryingClients clients(TestSeed());
+  Flow flow({LETHE_PROGRAM, 4, {}, {}});
+  const Folder one_folder, two_folder;
+  const auto seen = [](Daemon& daemon) { return daemon.Metric("lethe_records_total"); };
+  const auto flow_until = [&](Daemon& daemon, const std::function<bool()>& met) {
+    return daemon.Await([&] {
+      flow.Send(clients.Take(300));
+      return met();
+    });
+  };
+  const auto two = flow.Start(two_folder.args() + Args{"--instance=two"});
+  for (int round = 0; round < 3; ++round) {
+    const auto one = flow.Start(one_folder.args() + Args{"--instance=one", "--lanes=2"});
+    ASSERT_TRUE(
+        flow_until(*one, [&] { return seen(*one) > 0 && one->Metric("lethe_snapshots_total") >= 2; }));
+    if (round == 1) {
+      EXPECT_TRUE(one->Stop());
+    }  // else killed
+  }
+  const double before = seen(*two);
+  ASSERT_TRUE(flow_until(*two, [&] { return seen(*two) > before + 1000; }));
+  EXPECT_TRUE(two->Stop());
+  ASSERT_TRUE(EndsWell(flow.RunToEnd(one_folder.args())));
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+TEST(RestoreTest, Rule13ShortHistoryFailsWhereTheUserSaysSo) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  flow.SendIds("a", 1, 1000);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 900).ok());
+  const Finished finished = flow.RunToEnd({"--on-short-history=fail"});
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_TRUE(absl::StrContains(finished.err, "set on_short_history to continue")) << finished.err;
+  EXPECT_TRUE(EndsWell(flow.RunToEnd({"--on-short-history=continue"})));
+}
+
+// With a snapshot the log need only reach back to that.
+TEST(RestoreTest, Rule13ASnapshotNeedsNoHistory) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  const Folder folder;
+  Sender sender(flow, 1);
+  sender.Send(1000);
+  {
+    const auto daemon = flow.Start(folder.args());
+    ASSERT_TRUE(sender.AwaitSnapshots(*daemon));
+  }
+  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 900).ok());
+  flow.SendIds("n", 0, 999);
+  const Finished finished = flow.RunToEnd(folder.args() + Args{"--on-short-history=fail"});
+  EXPECT_TRUE(EndsWell(finished));
+  std::vector<std::string> ids = flow.OutputIds();
+  EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), ids.size());
+}
+
+TEST(RestoreTest, Rule13UnreadDeletedRecordsAreLeftOutWhereTheUserSaysSo) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  flow.SendIds("a", 1, 200);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  flow.SendIds("b", 1, 100);
+  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 250).ok());
+  const Finished refused = flow.RunToEnd();
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_TRUE(absl::StrContains(refused.err, "set on_unread_deleted to continue")) << refused.err;
+  const auto daemon = flow.Start({"--on-unread-deleted=continue"});
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") >= 50; }));
+  EXPECT_EQ(daemon->Metric("lethe_unread_deleted_offsets_total"), 50);
+  EXPECT_EQ(daemon->Metric("lethe_short_history"), 1);
+  // It stands still while the log goes away under it.
+  ASSERT_TRUE(daemon->process().Signal(SIGSTOP).ok());
+  flow.SendIds("c", 1, 100);
+  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 390).ok());
+  ASSERT_TRUE(daemon->process().Signal(SIGCONT).ok());
+  ASSERT_TRUE(daemon->Await([&] {
+    flow.SendIds("d", 1, 10);
+    return flow.Committed()[0].offset >= 400;
+  }));
+  EXPECT_TRUE(daemon->Stop());
+  std::vector<std::string> ids = flow.OutputIds();
+  EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).count("b51"), 1u);
+  EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), ids.size());
+}
+
+// A restore that takes its time says how much of it is left.
+TEST(RestoreTest, ProgressIsInTheMetricsAndAtReadyz) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  Sender sender(flow, 1);
+  for (int i = 0; i < 10; ++i) sender.Send(3000);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  const auto slow = flow.Start({"--kafka=queued.min.messages=1", "--kafka=fetch.message.max.bytes=3000"});
+  ASSERT_TRUE(slow->Await([&] {
+    const double left = slow->Metric("lethe_restore_remaining_offsets");
+    const double seconds = slow->Metric("lethe_restore_remaining_seconds");
+    return left > 0 && left < 30'000 && seconds > 0 && seconds < 3600;
+  }));
+  EXPECT_TRUE(absl::StrContains(slow->Get("/readyz").body, "offsets to go")) << slow->Get("/readyz").body;
+}
+
+}  // namespace
+}  // namespace lethe::test

@@ -1,0 +1,49 @@
+#include "connectors/kafka/snapshot_notes.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace lethe::kafka {
+namespace {
+
+TEST(SnapshotIdTest, IsTheNameThatIsDocumented) {
+  const SnapshotId id = {184467, 0x5f0c3a9be1d200a1};
+  EXPECT_EQ(id.ToString(), "184467-5f0c3a9be1d200a1");
+  EXPECT_EQ(SnapshotId::Parse(id.ToString()), id);
+}
+
+TEST(SnapshotIdTest, NoTwoAreTheSame) {
+  std::set<std::string> ids;
+  for (int i = 0; i < 1000; ++i) {
+    const SnapshotId id = SnapshotId::New(7);
+    EXPECT_EQ(SnapshotId::Parse(id.ToString()), id);
+    EXPECT_TRUE(ids.insert(id.ToString()).second);
+  }
+}
+
+// It comes from a commit that anybody may have written, and becomes a part of a path.
+TEST(SnapshotIdTest, NothingElseIsTaken) {
+  for (const char* text :
+       {"", "-", "7", "7-", "-5f0c3a9be1d200a1", "7-5f0c", "7-5F0C3A9BE1D200A1", "+7-5f0c3a9be1d200a1",
+        " 7-5f0c3a9be1d200a1", "07-5f0c3a9be1d200a1", "-7-5f0c3a9be1d200a1", "7-0x5f0c3a9be1d200",
+        "7-5f0c3a9be1d200a1/..", "../7-5f0c3a9be1d200a1", "7--f0c3a9be1d200a1",
+        "99999999999999999999-5f0c3a9be1d200a1"}) {
+    EXPECT_FALSE(SnapshotId::Parse(text).has_value()) << text;
+  }
+}
+
+TEST(SnapshotNotesTest, ComeBack) {
+  const SnapshotNotes notes = {5, 1199, 1100, absl::FromUnixMillis(1'700'000'000'123), "5:-:0,9:1:2"};
+  EXPECT_EQ(notes.ToString(), "o=5 m=1199 n=1100 c=1700000000123 p=5:-:0,9:1:2");
+  const auto parsed = SnapshotNotes::Parse(notes.ToString() + " later=1");
+  ASSERT_TRUE(parsed.has_value());
+  EXPECT_EQ(parsed->ToString(), notes.ToString());
+  for (const char* text : {"", "o=5", "o=5 m=1199 n=1100 c= p=", "o=x m=1 n=1 c=- p="}) {
+    EXPECT_FALSE(SnapshotNotes::Parse(text).has_value()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace lethe::kafka
