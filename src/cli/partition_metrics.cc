@@ -115,7 +115,8 @@ constexpr PartitionMetric kMetrics[] = {
       "It does not fall: the log and /readyz say what is waited for.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.restore_left); }},
     {{"lethe_restore_remaining_seconds", kGauge, kLabels, "seconds",
-      "Time that the filter's rebuild will take yet, at the rate of the last seconds; +Inf while there is none.",
+      "Time that the filter's rebuild will take yet, at the rate of the last seconds; +Inf while there is "
+      "none.",
       "Longer than you can wait: `snapshots` make restores short.", Fold::kMax},
      [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.restore_time_left); }},
     {{"lethe_snapshot_offset", kGauge, kLabels, "offset",

@@ -27,7 +27,7 @@ class Daemon {
   Process& process() { return *process_; }
   int port() const { return port_; }
   std::string Log() const { return process_->Stderr(); }
-  int port() const { return port_; }  // of its HTTP server
+ // of its HTTP server
 
   struct Answer {
     int status = 0;  // 0: there was none
