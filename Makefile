@@ -61,10 +61,12 @@ test:  ## all tests
 	cmake --build build -j $(JOBS)
 	ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
 
-bench:  ## the benchmarks
-	$(call install,$(build_packages) $(bench_packages))
+bench:  ## the benchmarks, in half an hour; their tables go into tests/bench/README.md
+	$(call install,$(build_packages) $(broker_packages))
 	$(configure_tests)
-	cmake --build build --target bench -j $(JOBS)
+	cmake --build build --target filter_bench pipeline_bench -j $(JOBS)
+	cmake --build build --target bench
+	build/tests/pipeline_bench --readme tests/bench/README.md
 
 install: build  ## to PREFIX (/usr/local)
 	cmake --install build --prefix $(PREFIX)

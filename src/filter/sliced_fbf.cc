@@ -40,7 +40,7 @@ constexpr int64_t kMostStepInserts = 1024;
 constexpr int64_t kStepPartInCopies = 4;
 // An unfold waits for the pages that it copies to, so that no call does; but not longer than this part of a
 // full interval's inserts, since until it ends ids go in at the old density.
-constexpr double kPatience = 1.0 / 8;
+constexpr double kPatience = 1.0 / 4;
 // Times beyond these are as good as these, and nothing overflows.
 constexpr int64_t kEarliestMs = -(int64_t{1} << 60);
 constexpr int64_t kLatestMs = int64_t{1} << 60;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -12,23 +13,55 @@ namespace {
 // What a plan runs through, at most.
 constexpr double kMostHorizons = 7;
 
-// Fewer rounds where each is long.
-Plan PlanFor(const Extent& extent, double window, double target_fpp, bool exact) {
+// Those that take a cache miss or more for each bit.
+bool IsSlow(const std::string& name) { return name == "published" || name == "plain-ring" || name == "apbf"; }
+
+// Fewer rounds where each is long. After a warm-up each generation has been filled once, and in the apbf each
+// id has gone through all slices.
+Plan PlanFor(const Extent& extent, const std::string& name, double window, double target_fpp) {
   Plan plan;
   if (window > 5e6) plan = {.warm = 1.5, .batched = 1, .single = 0.5, .each_timed = 0.5};
   if (window > 5e7) plan = {.warm = 1.25, .batched = 0.5, .single = 0.25, .each_timed = 0.25};
-  if (extent.quick) plan.false_hits = 100;
+  if (window > 5e7 && IsSlow(name)) {
+    plan = {.warm = 1.1, .warm_by_insert = true, .batched = 0.05, .single = 0.02, .each_timed = 0.02};
+    if (name == "apbf") plan.warm = 1.4;
+  }
+  if (extent.quick || (window > 5e6 && IsSlow(name))) plan.false_hits = 100;
   plan.most_probes = std::min(extent.quick ? 2e7 : 6e8, 2 * plan.false_hits / target_fpp);
-  if (exact) plan.most_probes = 1e6;
+  if (window > 5e6 && IsSlow(name)) plan.most_probes = std::min(plan.most_probes, 5e7);
+  if (IsExact(name)) plan.most_probes = 1e6;
   return plan;
 }
 
-absl::StatusOr<Figures> Measure(const Extent& extent, absl::StatusOr<Layout> layout, double window,
+// For the progress: what it takes on a machine with two processors and 32 MiB of last-level cache, roughly.
+double ExpectedSeconds(const std::string& name, double window, double target_fpp, const Plan& plan) {
+  double nanos = 100;
+  if (name == "sliced" || name == "plain-ring-sliced") nanos = 50;
+  if (name == "exact" || name == "exact-engine") nanos = 230;
+  if (IsSlow(name)) nanos = 900;
+  nanos *= window > 5e7 ? 1 : window > 5e6 ? 0.4 : 0.15;
+  const double calls = plan.warm + plan.batched + 1.5 * plan.single + 2 * plan.each_timed + 0.15;
+  const double probes = std::min(plan.most_probes, plan.false_hits / target_fpp);
+  return (calls * window + 0.7 * probes) * (nanos + 12) * 1e-9;
+}
+
+// A layout by name, made when its turn comes.
+struct Contender {
+  std::string name;
+  std::function<absl::StatusOr<Layout>()> make;
+};
+
+absl::StatusOr<Figures> Measure(const Extent& extent, const Contender& contender, double window,
                                 double target_fpp) {
+  const Plan plan = PlanFor(extent, contender.name, window, target_fpp);
+  if (!extent.progress->Begin(
+          absl::StrCat(contender.name, ", ", IdsText(window), " ids, target ", target_fpp),
+          ExpectedSeconds(contender.name, window, target_fpp, plan))) {
+    return Figures{};
+  }
+  const absl::StatusOr<Layout> layout = contender.make();
   if (!layout.ok()) return layout.status();
-  ShowProgress(absl::StrCat(layout->name, ", ", IdsText(window), " ids, target ", target_fpp));
-  Figures figures =
-      MeasureSteady(layout->filter.get(), window, PlanFor(extent, window, target_fpp, IsExact(layout->name)));
+  Figures figures = MeasureSteady(layout->filter.get(), window, plan);
   figures.layout = layout->name;
   figures.generations = layout->generations;
   figures.target_fpp = target_fpp;
@@ -60,7 +93,7 @@ absl::StatusOr<Table> CompareLayouts(const Extent& extent, double window, double
   Figures sliced;
   for (const std::string& name : LayoutNames()) {
     absl::StatusOr<Figures> figures =
-        Measure(extent, MakeLayout(name, window, target_fpp), window, target_fpp);
+        Measure(extent, {name, [&] { return MakeLayout(name, window, target_fpp); }}, window, target_fpp);
     if (!figures.ok()) return figures.status();
     if (name == "sliced") sliced = *figures;
     table.rows.push_back(Row(*figures, sliced));
@@ -76,8 +109,8 @@ absl::StatusOr<Table> CompareTargets(const Extent& extent, std::vector<Figures>*
               .columns = {"target", "bits per id", "FPP measured", "FPP modelled", "ns per id, batched",
                           "ns, single"}};
   for (const double target_fpp : {1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9}) {
-    absl::StatusOr<Figures> figures =
-        Measure(extent, MakeLayout("sliced", kWindow, target_fpp), kWindow, target_fpp);
+    absl::StatusOr<Figures> figures = Measure(
+        extent, {"sliced", [&] { return MakeLayout("sliced", kWindow, target_fpp); }}, kWindow, target_fpp);
     if (!figures.ok()) return figures.status();
     table.rows.push_back({absl::StrFormat("%g", target_fpp), FigureText(figures->bits_per_id),
                           FppText(*figures), FigureText(figures->fpp_modelled), FigureText(figures->ns_batch),
@@ -102,8 +135,11 @@ absl::StatusOr<Table> CompareGenerations(const Extent& extent) {
       for (const int generations : {8, 16, 32}) {
         const absl::StatusOr<Figures> figures =
             Measure(extent,
-                    sliced ? MakeFixedSliced(generations, window, kBitsPerId)
-                           : MakePublished(generations, window, kBitsPerId, 7),
+                    {sliced ? "sliced" : "published",
+                     [&] {
+                       return sliced ? MakeFixedSliced(generations, window, kBitsPerId)
+                                     : MakePublished(generations, window, kBitsPerId, 7);
+                     }},
                     window, kTarget);
         if (!figures.ok()) return figures.status();
         if (first_ns == 0) first_ns = figures->ns_batch;

@@ -48,8 +48,7 @@ absl::StatusOr<Arguments> Parse(int argc, char** argv) {
 
 // Prints a table as soon as it is there, and keeps it.
 absl::Status Take(absl::StatusOr<Table> table, std::string* text) {
-  ClearProgress();
-  if (!table.ok()) return table.status();
+  if (!table.ok() || text == nullptr) return table.status();
   const std::string markdown = table->Markdown();
   std::printf("%s\n", markdown.c_str());
   std::fflush(stdout);
@@ -57,6 +56,7 @@ absl::Status Take(absl::StatusOr<Table> table, std::string* text) {
   return absl::OkStatus();
 }
 
+// All tables; without `text`, for the progress to plan.
 absl::Status Measure(const Extent& extent, std::vector<Figures>* all, std::string* text) {
   for (const double window : {1e5, 1e6, 1e7, 1e8}) {
     if (window > extent.largest_window) break;
@@ -69,6 +69,7 @@ absl::Status Measure(const Extent& extent, std::vector<Figures>* all, std::strin
   if (absl::Status status = Take(CompareGenerations(extent), text); !status.ok()) return status;
   if (absl::Status status = Take(MeasureStage(extent), text); !status.ok()) return status;
   if (absl::Status status = Take(MeasureThreads(extent), text); !status.ok()) return status;
+  if (absl::Status status = Take(MeasureSnapshots(extent), text); !status.ok()) return status;
   return Take(MeasureStalls(extent), text);
 }
 
@@ -76,12 +77,18 @@ absl::Status Run(const Arguments& arguments) {
   std::vector<Figures> all;
   std::string text = MachineText() + "\n";
   std::printf("%s\n", text.c_str());
-  if (absl::Status status = Measure(arguments.extent, &all, &text); !status.ok()) return status;
+  Progress progress;
+  Extent extent = arguments.extent;
+  extent.progress = &progress;
+  if (absl::Status status = Measure(extent, &all, nullptr); !status.ok()) return status;
+  progress.EndPlan();
+  all.clear();
+  if (absl::Status status = Measure(extent, &all, &text); !status.ok()) return status;
   if (!arguments.json.empty()) {
     if (absl::Status status = WriteFile(arguments.json, ToJson(all)); !status.ok()) return status;
   }
   if (!arguments.readme.empty()) {
-    if (absl::Status status = ReplaceTables(arguments.readme, text); !status.ok()) return status;
+    if (absl::Status status = ReplaceTables(arguments.readme, "tables", text); !status.ok()) return status;
   }
   for (const Figures& figures : all) {
     if (!figures.fault.empty()) return absl::InternalError(absl::StrCat(figures.layout, figures.fault));

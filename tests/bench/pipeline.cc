@@ -1,7 +1,7 @@
 // The daemon beside a bare copy loop, on a real broker on the same machine: events per second from start to
 // drained, CPU and memory of the process.
 //
-//   pipeline_bench [--events N] [--rounds N]
+//   pipeline_bench [--events N] [--rounds N] [--readme FILE]
 #include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -19,6 +19,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "tests/bench/report.h"
 #include "tests/support/kafka_broker.h"
 #include "tests/support/kafka_client.h"
 
@@ -94,19 +95,19 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void Row(const char* name, int64_t events, const std::vector<Run>& runs) {
+std::string Row(const char* name, int64_t events, const std::vector<Run>& runs) {
   std::vector<double> rates, cpu, memory;
   for (const Run& run : runs) {
     rates.push_back(static_cast<double>(events) / run.seconds);
     cpu.push_back(run.cpu_seconds);
     memory.push_back(run.peak_mib);
   }
-  absl::PrintF("| %s | %.0f | %.0f to %.0f | %.2f | %.0f |\n", name, Median(rates),
-               *std::min_element(rates.begin(), rates.end()), *std::max_element(rates.begin(), rates.end()),
-               Median(cpu), Median(memory));
+  return absl::StrFormat("| %s | %.0f | %.0f to %.0f | %.2f | %.0f |\n", name, Median(rates),
+                         *std::min_element(rates.begin(), rates.end()),
+                         *std::max_element(rates.begin(), rates.end()), Median(cpu), Median(memory));
 }
 
-int Main(int64_t events, int rounds) {
+int Main(int64_t events, int rounds, const std::string& readme) {
   auto broker = KafkaBroker::Start({{}, "1g"});
   Require(broker.status());
   auto client = KafkaClient::Connect((*broker)->bootstrap());
@@ -139,16 +140,18 @@ int Main(int64_t events, int rounds) {
     lethe_run("lethe", "exactly_once", lethe);
     lethe_run("lethe-alo", "at_least_once", at_least_once);
   }
-  absl::PrintF(
+  std::string text = absl::StrFormat(
       "%d events of 214 bytes in %d partitions, 5 %% duplicates, broker on the same machine, %d rounds in "
       "turn, medians, from the start of the process to its end with all committed\n\n"
       "| contender | events/s | range | CPU of the process, s | peak memory, MiB |\n| --- | --- | --- | --- "
       "| --- "
       "|\n",
       events, kPartitions, rounds);
-  Row("bare transactional copy loop", events, bare);
-  Row("lethe run, exactly once, 1 lane", events, lethe);
-  Row("lethe run, at least once, 1 lane", events, at_least_once);
+  text += Row("bare transactional copy loop", events, bare);
+  text += Row("lethe run, exactly once, 1 lane", events, lethe);
+  text += Row("lethe run, at least once, 1 lane", events, at_least_once);
+  std::printf("%s", text.c_str());
+  if (!readme.empty()) Require(bench::ReplaceTables(readme, "pipeline", absl::StrCat("\n", text)));
   return 0;
 }
 
@@ -158,12 +161,17 @@ int Main(int64_t events, int rounds) {
 int main(int argc, char** argv) {
   int64_t events = 2000000;
   int rounds = 3;
+  std::string readme;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string flag = argv[i];
     if (flag == "--events" && absl::SimpleAtoi(argv[i + 1], &events)) continue;
     if (flag == "--rounds" && absl::SimpleAtoi(argv[i + 1], &rounds)) continue;
-    std::fprintf(stderr, "usage: pipeline_bench [--events N] [--rounds N]\n");
+    if (flag == "--readme") {
+      readme = argv[i + 1];
+      continue;
+    }
+    std::fprintf(stderr, "usage: pipeline_bench [--events N] [--rounds N] [--readme FILE]\n");
     return 2;
   }
-  return lethe::test::Main(events, rounds);
+  return lethe::test::Main(events, rounds, readme);
 }

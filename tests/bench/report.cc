@@ -9,18 +9,17 @@
 #include <fstream>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "tests/bench/clocks.h"
 
 namespace lethe::bench {
 namespace {
-
-constexpr absl::string_view kBegin = "<!-- tables -->\n";
-constexpr absl::string_view kEnd = "<!-- end of tables -->\n";
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::ifstream in(path);
@@ -104,13 +103,25 @@ std::string MachineText() {
       __VERSION__, absl::StripAsciiWhitespace(LETHE_BUILD));
 }
 
-void ShowProgress(absl::string_view what) {
-  if (isatty(STDERR_FILENO) == 0) return;
-  std::fprintf(stderr, "\r\033[K%.*s", static_cast<int>(what.size()), what.data());
+bool Progress::Begin(absl::string_view what, double seconds) {
+  if (planning_) {
+    planned_seconds_ += seconds;
+    return false;
+  }
+  done_seconds_ += std::exchange(current_seconds_, seconds);
+  const double elapsed = static_cast<double>(WallNanos() - start_nanos_) * 1e-9;
+  // As fast as it has been; at first, as the plan has it.
+  const double speed = done_seconds_ < 5 ? 1 : elapsed / done_seconds_;
+  const double left = (planned_seconds_ - done_seconds_) * speed;
+  std::fprintf(stderr, "%3.0f %%, %.0f:%02d left: %.*s\n", 100 * done_seconds_ / planned_seconds_,
+               std::floor(left / 60), static_cast<int>(std::fmod(left, 60)), static_cast<int>(what.size()),
+               what.data());
+  return true;
 }
 
-void ClearProgress() {
-  if (isatty(STDERR_FILENO) != 0) std::fputs("\r\033[K", stderr);
+void Progress::EndPlan() {
+  planning_ = false;
+  start_nanos_ = WallNanos();
 }
 
 std::string ToJson(const std::vector<Figures>& all) {
@@ -138,16 +149,19 @@ absl::Status WriteFile(const std::string& path, absl::string_view text) {
   return absl::OkStatus();
 }
 
-absl::Status ReplaceTables(const std::string& path, absl::string_view text) {
+absl::Status ReplaceTables(const std::string& path, absl::string_view name, absl::string_view text) {
+  const std::string begin_mark = absl::StrCat("<!-- ", name, " -->\n");
+  const std::string end_mark = absl::StrCat("<!-- end of ", name, " -->\n");
   const absl::StatusOr<std::string> before = ReadFile(path);
   if (!before.ok()) return before.status();
-  const size_t begin = before->find(kBegin.data());
-  const size_t end = before->find(kEnd.data());
+  const size_t begin = before->find(begin_mark);
+  const size_t end = before->find(end_mark);
   if (begin == std::string::npos || end == std::string::npos || end < begin) {
-    return absl::FailedPreconditionError(absl::StrCat(path, ": has no lines ", kBegin, " and ", kEnd));
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": has no lines ", begin_mark, " and ", end_mark));
   }
-  return WriteFile(
-      path, absl::StrCat(before->substr(0, begin + kBegin.size()), "\n", text, "\n", before->substr(end)));
+  return WriteFile(path, absl::StrCat(before->substr(0, begin + begin_mark.size()), "\n", text, "\n",
+                                      before->substr(end)));
 }
 
 }  // namespace lethe::bench

@@ -2,6 +2,7 @@
 #ifndef LETHE_TESTS_BENCH_REPORT_H_
 #define LETHE_TESTS_BENCH_REPORT_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -31,15 +32,28 @@ std::string FppText(const Figures& figures);
 // The processor, its caches, the kernel's huge pages, the compiler and its flags, in a sentence.
 std::string MachineText();
 
-// On a terminal, a line that says what is being done; the next one replaces it.
-void ShowProgress(absl::string_view what);
-void ClearProgress();
+// Says on standard error what is being done, and how long the rest will take. All steps are announced twice:
+// first to plan, when nothing is measured, then as they begin.
+class Progress {
+ public:
+  // Whether the step, which took so many seconds on the machine where this was written, is to be carried out.
+  bool Begin(absl::string_view what, double seconds);
+  // All steps have been announced.
+  void EndPlan();
+
+ private:
+  bool planning_ = true;
+  double planned_seconds_ = 0;
+  double done_seconds_ = 0;     // by the plan
+  double current_seconds_ = 0;  // of the step that is under way
+  int64_t start_nanos_ = 0;
+};
 
 std::string ToJson(const std::vector<Figures>& all);
 
 absl::Status WriteFile(const std::string& path, absl::string_view text);
-// Puts `text` between the lines <!-- tables --> and <!-- end of tables --> of a file.
-absl::Status ReplaceTables(const std::string& path, absl::string_view text);
+// Puts `text` between the lines <!-- NAME --> and <!-- end of NAME --> of a file.
+absl::Status ReplaceTables(const std::string& path, absl::string_view name, absl::string_view text);
 
 }  // namespace lethe::bench
 

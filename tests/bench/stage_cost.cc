@@ -165,11 +165,11 @@ double IdsPerSecond(Partition* partition, int threads) {
 
 }  // namespace
 
-absl::StatusOr<Table> MeasureStage(const Extent&) {
+absl::StatusOr<Table> MeasureStage(const Extent& extent) {
   Table table{.heading = "Stage: what it adds to the filter (10^6 ids, target 1e-06, one shard)",
               .text = "",
               .columns = {"what", "ns per id, batched", "over the filter", "ns, single", "over the filter"}};
-  ShowProgress("stage");
+  if (!extent.progress->Begin("stage", 4)) return table;
   const absl::StatusOr<double> filter_batched = FilterNanos(kBlock);
   if (!filter_batched.ok()) return filter_batched.status();
   const absl::StatusOr<double> filter_single = FilterNanos(1);
@@ -197,7 +197,8 @@ absl::StatusOr<Table> MeasureStage(const Extent&) {
   return table;
 }
 
-absl::StatusOr<Table> MeasureThreads(const Extent&) {
+absl::StatusOr<Table> MeasureThreads(const Extent& extent) {
+  if (!extent.progress->Begin("threads", 12)) return Table{};
   const double lock_nanos = LockNanos();
   Table table{
       .heading = "Threads: ids per second on one partition, blocks of 512",
@@ -210,7 +211,6 @@ absl::StatusOr<Table> MeasureThreads(const Extent&) {
     std::vector<std::string> row = {absl::StrCat(shards)};
     double one_thread = 0;
     for (const int threads : {1, 2, 4, 8}) {
-      ShowProgress(absl::StrCat(threads, " threads, ", shards, " shards"));
       absl::StatusOr<OnePartition> open = Open(shards, 1.0 / 256);
       if (!open.ok()) return open.status();
       const double rate = IdsPerSecond(open->partition.get(), threads);

@@ -109,7 +109,6 @@ class Stalls {
 };
 
 absl::Status MeasureWindow(double window, Table* table) {
-  ShowProgress(absl::StrCat("stalls, ", IdsText(window), " ids"));
   // Twice as much as is needed, so that the limit is not met.
   absl::StatusOr<Layout> layout = MakeSliced(window, kTarget, 100);
   if (!layout.ok()) return layout.status();
@@ -132,6 +131,7 @@ absl::StatusOr<Table> MeasureStalls(const Extent& extent) {
                   "over 10 us, per million", "over 50 us", "over 1 ms", "slowest, us"}};
   for (const double window : {1e6, 1e7, 1e8}) {
     if (window > extent.largest_window) break;
+    if (!extent.progress->Begin(absl::StrCat("stalls, ", IdsText(window), " ids"), window * 6e-7)) continue;
     if (absl::Status status = MeasureWindow(window, &table); !status.ok()) return status;
   }
   return table;

@@ -34,6 +34,20 @@ class Run {
     return seconds / done * 1e9;
   }
 
+  void Fill(double horizons) {
+    const double ids = horizons * traffic_.window() / (1 - kDuplicates);
+    std::vector<TimedId> fresh;
+    for (double done = 0; done < ids; done += static_cast<double>(kChunk)) {
+      Make(kChunk);
+      fresh.clear();
+      for (size_t i = 0; i < kChunk; ++i) {
+        if (!is_copy_[i]) fresh.push_back(ids_[i]);
+      }
+      filter_->Insert(fresh);
+    }
+    NoteMemory();
+  }
+
   Latencies TimeEach(double horizons) {
     Latencies latencies;
     const double ids = horizons * traffic_.window() / (1 - kDuplicates);
@@ -123,7 +137,11 @@ class Run {
 Figures MeasureSteady(Filter* filter, double window, const Plan& plan) {
   Figures figures;
   Run run(filter, window);
-  run.Judge(plan.warm, kBlock);
+  if (plan.warm_by_insert) {
+    run.Fill(plan.warm);
+  } else {
+    run.Judge(plan.warm, kBlock);
+  }
   // While a filter grows at its memory limit it may have to shorten its window; here only what follows
   // counts.
   const double missed_before = run.missed();

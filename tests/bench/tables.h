@@ -13,7 +13,10 @@ namespace lethe::bench {
 struct Extent {
   double largest_window = 1e8;
   bool quick = false;  // fewer probes
+  Progress* progress = nullptr;
 };
+
+// While the progress plans, each announces its steps and measures nothing.
 
 // All layouts, for so many ids and a target of 1e-4 or 1e-6; and the sliced one at targets from 1e-2 to 1e-9.
 // What was measured is added to `all`.
@@ -26,6 +29,9 @@ absl::StatusOr<Table> CompareGenerations(const Extent& extent);
 
 // Single calls of the sliced filter while it grows from nothing, holds its size, and shrinks.
 absl::StatusOr<Table> MeasureStalls(const Extent& extent);
+
+// Partitions saved to a file and loaded from it.
+absl::StatusOr<Table> MeasureSnapshots(const Extent& extent);
 
 // What the stage adds to the filter, and what threads and shards make of it.
 absl::StatusOr<Table> MeasureStage(const Extent& extent);

@@ -43,6 +43,9 @@ class Simulation {
   explicit Simulation(Budget::Options options = Options(), int64_t most_lines = INT64_MAX)
       : budget_(options), most_lines_(most_lines) {}
 
+  // Each unfold waits for its memory until so many intervals' worth of ids have come.
+  void DelayUnfolds(double intervals) { delay_ = intervals; }
+
   // `rate` in ids per horizon, at a time in horizons; from the present time on.
   void Run(double horizons, const std::function<double(double)>& rate) {
     constexpr int64_t kStep = 1000;
@@ -74,7 +77,11 @@ class Simulation {
     due_ -= count;
     budget_.AddInserts(count, now_);
     if (pass_ != Budget::Pass::kNone) {
-      pass_lines_ -= count * budget_.LinesPerInsert(pass_);
+      if (waiting_ > 0) {
+        waiting_ -= count;
+      } else {
+        pass_lines_ -= count * budget_.LinesPerInsert(pass_);
+      }
       if (pass_lines_ <= 0) {
         pass_ = Budget::Pass::kNone;
         budget_.PassEnded();
@@ -87,6 +94,10 @@ class Simulation {
       pass_ = wanted;
       pass_lines_ = wanted == Budget::Pass::kFold ? budget_.lines() / 2 : budget_.lines();
       budget_.PassStarted(wanted);
+      waiting_ = 0;
+      if (wanted == Budget::Pass::kUnfold) {
+        waiting_ = static_cast<int64_t>(delay_ * budget_.InsertsPerInterval());
+      }
     }
     lines_at_most_ = std::max(lines_at_most_, budget_.lines());
     columns_at_most_ = std::max(columns_at_most_,
@@ -112,6 +123,8 @@ class Simulation {
   int64_t due_ = 0;
   Budget::Pass pass_ = Budget::Pass::kNone;
   int64_t pass_lines_ = 0;
+  double delay_ = 0;
+  int64_t waiting_ = 0;
   int64_t refreshes_ = 0;
   double worst_fpp_ = 0;
   int64_t lines_at_most_ = 0;
@@ -136,6 +149,20 @@ TEST(Budget, MakesRoomBeforeItIsShort) {
         EXPECT_EQ(simulation.status().limit_hits, 0);
       }
     }
+  }
+}
+
+// Also if the pages of the new lines come late, each time.
+TEST(Budget, MakesRoomInTimeWhenMemoryIsSlow) {
+  for (const double jump : {1.5, 5.0, 30.0, 100.0}) {
+    SCOPED_TRACE(testing::Message() << "jump " << jump);
+    Simulation simulation;
+    simulation.DelayUnfolds(0.25);
+    simulation.Run(3.6, [&](double t) { return t < 2.33 ? 20000.0 : 20000.0 * jump; });
+    EXPECT_LE(simulation.worst_fpp(), 0.95);
+    EXPECT_LE(static_cast<double>(simulation.lines_at_most()), 2.3 * LinesFor(20000.0 * jump));
+    EXPECT_GE(simulation.shortest_window(), 1.0);
+    EXPECT_EQ(simulation.status().limit_hits, 0);
   }
 }
 
