@@ -311,6 +311,8 @@ std::vector<MetricFamily> PartitionMetrics(const DaemonReport& report, bool per_
   }
   const Labels labels = {{"group", report.group}, {"topic", report.input}};
   if (per_partition) {
+    // Samples are large: moving them as their vectors grow would be a good part of a scrape's time.
+    for (MetricFamily& family : families) family.metric.reserve(partitions.size());
     AddEach(partitions, labels, &families);
   } else if (!partitions.empty()) {
     AddFolded(partitions, labels, &families);
