@@ -122,7 +122,6 @@ class Lane {
   void SetWaiting(const std::string& why);
   bool AtEnd() const;
   void Publish();
-  void RenewFilterStatus();
 
   const DaemonOptions& options_;
   const int number_;

@@ -13,8 +13,7 @@ namespace {
 
 constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(100);
 constexpr absl::Duration kPublishEvery = absl::Milliseconds(250);
-// What asking filters for their figures may take of the lane's time at once. One takes up to 2 ms, for its
-// estimate looks at its lines.
+// What asking filters for their figures may take of the lane's time at once.
 constexpr absl::Duration kRenewFor = absl::Milliseconds(5);
 
 // What the broker says to a member that is no longer one, or not of this generation.
@@ -280,19 +279,6 @@ bool Lane::AtEnd() const {
   return true;
 }
 
-// The filters in turn, so that a lane of many does not stall. Those that were never asked are new, and small.
-void Lane::RenewFilterStatus() {
-  const absl::Time end = absl::Now() + kRenewFor;
-  auto next = owned_.lower_bound(next_renewed_);
-  for (size_t i = 0; i < owned_.size(); ++i, ++next) {
-    if (next == owned_.end()) next = owned_.begin();
-    OwnedPartition& owned = *next->second;
-    if (owned.filter == nullptr || (absl::Now() >= end && !owned.status.name.empty())) continue;
-    owned.status = owned.filter->Status();
-    next_renewed_ = next->first + 1;
-  }
-}
-
 void Lane::Publish() {
   next_publish_ = absl::Now() + kPublishEvery;
   LaneReport report;
@@ -303,7 +289,7 @@ void Lane::Publish() {
   report.aborts = aborts_;
   report.fences = output_.fences();
   report.histograms = figures_.histograms();
-  RenewFilterStatus();
+  RenewStatus(owned_, kRenewFor, &next_renewed_);
   for (const auto& [id, owned] : owned_) {
     PartitionReport partition;
     partition.partition = id;

@@ -1,5 +1,7 @@
 #include "connectors/kafka/owned_partition.h"
 
+#include "absl/time/clock.h"
+
 namespace lethe::kafka {
 
 CommitMetadata OwnedPartition::Metadata(const std::string& id_fingerprint, absl::Duration horizon) const {
@@ -57,6 +59,22 @@ void OwnedPartition::RolledBack() {
 bool OwnedPartition::short_history(absl::Duration horizon) const {
   return covered_since != absl::InfinitePast() && filter != nullptr &&
          filter->stream_time() - horizon < covered_since;
+}
+
+void RenewStatus(const std::map<int32_t, std::unique_ptr<OwnedPartition>>& owned, absl::Duration budget,
+                 int32_t* next) {
+  const absl::Time end = absl::Now() + budget;
+  bool in_time = true;
+  auto turn = owned.lower_bound(*next);
+  for (size_t i = 0; i < owned.size(); ++i, ++turn) {
+    if (turn == owned.end()) turn = owned.begin();
+    OwnedPartition& partition = *turn->second;
+    const bool is_new = partition.status.name.empty();
+    if (partition.filter == nullptr || (!in_time && !is_new)) continue;
+    partition.status = partition.filter->Status();
+    if (in_time) *next = turn->first + 1;
+    in_time = in_time && absl::Now() < end;
+  }
 }
 
 void KeptPartitions::Put(std::unique_ptr<OwnedPartition> partition) {

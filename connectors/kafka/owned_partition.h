@@ -92,6 +92,12 @@ struct OwnedPartition {
   bool short_history(absl::Duration horizon) const;
 };
 
+// Asks filters for their status, which takes up to 2 ms of each, since its estimate looks at its lines. So
+// they take turns: from partition `*next` on, until `budget` is used up, but one at least. Those that were
+// never asked are new and small, and do not wait.
+void RenewStatus(const std::map<int32_t, std::unique_ptr<OwnedPartition>>& owned, absl::Duration budget,
+                 int32_t* next);
+
 // The partitions of the process that no lane owns, with their filters, in case they come back. Thread-safe.
 class KeptPartitions {
  public:

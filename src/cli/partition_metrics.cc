@@ -217,7 +217,7 @@ constexpr PartitionMetric kMetrics[] = {
      [](const PartitionReport& p) { return p.filter.filter.present_fill; }},
     {{"lethe_filter_window_seconds", kGauge, kLabels, "seconds",
       "Stream time that the filter covers now: at least the horizon, or all since the start.",
-      "Under `lethe_filter_horizon_seconds` after steps of kind shorten_window: late copies may pass; raise "
+      "Under `lethe_filter_horizon_seconds` after the memory limit was reached: late copies may pass; raise "
       "`memory`.",
       Fold::kMin},
      [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.filter.filter.window); }},
@@ -328,6 +328,8 @@ std::vector<MetricFamily> PartitionMetrics(const DaemonReport& report, bool per_
   }
   const Labels labels = {{"group", report.group}, {"topic", report.input}};
   if (per_partition) {
+    // Samples are large: moving them as their vectors grow would be a good part of a scrape's time.
+    for (MetricFamily& family : families) family.metric.reserve(partitions.size());
     AddEach(partitions, labels, &families);
   } else if (!partitions.empty()) {
     AddFolded(partitions, labels, &families);

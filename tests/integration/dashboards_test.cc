@@ -61,8 +61,9 @@ TEST(DashboardsTest, AreWhole) {
     const Dashboard dashboard = Read(name);
     EXPECT_TRUE(uids.insert(dashboard.uid).second);
     EXPECT_FALSE(dashboard.description.empty());
-    EXPECT_EQ(dashboard.variables,
-              (std::vector<std::string>{"datasource", "job", "group", "topic", "partition"}));
+    std::vector<std::string> variables;
+    for (const DashboardVariable& variable : dashboard.variables) variables.push_back(variable.name);
+    EXPECT_EQ(variables, (std::vector<std::string>{"datasource", "job", "group", "topic", "partition"}));
     EXPECT_EQ(dashboard.links.size(), 2u);
     linked.insert(dashboard.links.begin(), dashboard.links.end());
     std::set<int> ids;
@@ -185,6 +186,23 @@ std::vector<NamedSeries> Ask(const WatchedFlow& flow, const Panel& panel) {
   return all;
 }
 
+// The choices that a user has: of each variable there is at least one.
+void CheckVariables(const WatchedFlow& flow, const Dashboard& dashboard) {
+  constexpr absl::string_view kBegin = "label_values(";
+  for (const DashboardVariable& variable : dashboard.variables) {
+    if (variable.definition.empty()) continue;
+    const size_t comma = variable.definition.rfind(", ");
+    ASSERT_TRUE(absl::StartsWith(variable.definition, kBegin) && comma != std::string::npos) << variable.name;
+    const std::string selector = variable.definition.substr(kBegin.size(), comma - kBegin.size());
+    const std::string label = variable.definition.substr(comma + 2, variable.definition.size() - comma - 3);
+    EXPECT_EQ(label, variable.name);
+    const auto series = flow.prometheus().Query(Filled(selector, flow.variables()), flow.to());
+    ASSERT_TRUE(series.ok()) << series.status();
+    ASSERT_FALSE(series->empty()) << variable.definition;
+    for (const Series& one : *series) EXPECT_TRUE(one.labels.contains(label)) << variable.definition;
+  }
+}
+
 // When steps were seen first; a query that looks back for some seconds shows each for as long.
 void AddAnnotations(const WatchedFlow& flow, const Dashboard& dashboard, DashboardAnswers* answers) {
   for (const Annotation& annotation : dashboard.annotations) {
@@ -271,6 +289,7 @@ TEST(DashboardsTest, EveryQueryHasAnAnswerAndAdaptationIsVisible) {
     for (const Panel& panel : dashboard.panels) {
       if (panel.type != "row") answers.panels[panel.id] = Ask(flow, panel);
     }
+    CheckVariables(flow, dashboard);
     AddAnnotations(flow, dashboard, &answers);
     Draw(name, dashboard, answers);
   }

@@ -106,8 +106,9 @@ Dashboard ReadDashboard(const std::string& path) {
   dashboard.uid = Text(root, "uid");
   dashboard.title = Text(root, "title");
   dashboard.description = Text(root, "description");
-  ForEach(root["templating"]["list"],
-          [&](const element& variable) { dashboard.variables.push_back(Text(variable, "name")); });
+  ForEach(root["templating"]["list"], [&](const element& variable) {
+    dashboard.variables.push_back({Text(variable, "name"), Text(variable, "definition")});
+  });
   ForEach(root["annotations"]["list"], [&](const element& annotation) {
     dashboard.annotations.push_back(
         {Text(annotation, "name"), Text(annotation, "expr"), Text(annotation, "iconColor")});

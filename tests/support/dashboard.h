@@ -52,11 +52,16 @@ struct Annotation {
   std::string color;
 };
 
+struct DashboardVariable {
+  std::string name;
+  std::string definition;  // label_values(SELECTOR, LABEL); empty if it is no query
+};
+
 struct Dashboard {
   std::string uid;
   std::string title;
   std::string description;
-  std::vector<std::string> variables;
+  std::vector<DashboardVariable> variables;
   std::vector<Annotation> annotations;
   std::vector<std::string> links;
   std::vector<Panel> panels;  // with its rows, of type "row"

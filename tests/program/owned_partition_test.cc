@@ -1,0 +1,75 @@
+// The partitions of a lane: whose filter is asked for its figures, and when.
+#include "connectors/kafka/owned_partition.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace lethe::kafka {
+namespace {
+
+using Owned = std::map<int32_t, std::unique_ptr<OwnedPartition>>;
+
+class RenewStatusTest : public testing::Test {
+ protected:
+  void Add(int32_t id) {
+    auto partition = std::make_unique<OwnedPartition>();
+    partition->id = id;
+    partition->filter = *stage_->Open(absl::StrCat("p", id));
+    owned_[id] = std::move(partition);
+  }
+
+  // Every filter has seen one event more; the partitions whose status knows that after a call.
+  std::vector<int32_t> Renewed(absl::Duration budget) {
+    ++events_;
+    for (auto& [id, partition] : owned_) partition->filter->Judge(absl::StrCat(events_), absl::Now());
+    RenewStatus(owned_, budget, &next_);
+    std::vector<int32_t> renewed;
+    for (auto& [id, partition] : owned_) {
+      if (partition->status.unique == partition->filter->Status().unique) renewed.push_back(id);
+    }
+    return renewed;
+  }
+
+  std::unique_ptr<DedupStage> stage_ = *DedupStage::Create({.memory_limit_bytes = int64_t{64} << 20});
+  Owned owned_;
+  int32_t next_ = 0;
+  int events_ = 0;
+};
+
+using Ids = std::vector<int32_t>;
+
+TEST_F(RenewStatusTest, AllWhereThereIsTime) {
+  for (const int32_t id : {3, 5, 9}) Add(id);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Renewed(absl::InfiniteDuration()), (Ids{3, 5, 9}));
+}
+
+TEST_F(RenewStatusTest, OneAfterTheOtherWhereThereIsNone) {
+  for (const int32_t id : {3, 5, 9}) Add(id);
+  EXPECT_EQ(Renewed(absl::ZeroDuration()), (Ids{3, 5, 9})) << "new ones do not wait";
+  EXPECT_EQ(Renewed(absl::ZeroDuration()), Ids{5});
+  EXPECT_EQ(Renewed(absl::ZeroDuration()), Ids{9});
+  EXPECT_EQ(Renewed(absl::ZeroDuration()), Ids{3});
+  Add(4);
+  EXPECT_EQ(Renewed(absl::ZeroDuration()), (Ids{4}));
+  EXPECT_EQ(Renewed(absl::ZeroDuration()), (Ids{5}));
+  owned_.erase(9);
+  EXPECT_EQ(Renewed(absl::ZeroDuration()), (Ids{3}));
+}
+
+TEST_F(RenewStatusTest, NoPartitionOrNoFilterIsNoMatter) {
+  EXPECT_EQ(Renewed(absl::ZeroDuration()), Ids{});
+  Add(1);
+  auto failed = std::make_unique<OwnedPartition>();
+  RenewStatus(owned_, absl::ZeroDuration(), &next_);
+  owned_[2] = std::move(failed);
+  RenewStatus(owned_, absl::ZeroDuration(), &next_);
+  EXPECT_TRUE(owned_[2]->status.name.empty());
+  EXPECT_EQ(owned_[1]->status.name, "p1");
+}
+
+}  // namespace
+}  // namespace lethe::kafka
