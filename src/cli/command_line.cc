@@ -21,7 +21,8 @@ constexpr char kProgramFooter[] =
 
 constexpr char kRunFooter[] =
     R"(In the file the keys are the flags' names with _ for -; counter and kafka are sections. ${NAME} stands for an
-environment variable, ${NAME:-default} gives a default. A flag wins over the file.
+environment variable, ${NAME:-default} gives a default, ${file:PATH} is what is in a file. A flag wins over the
+file.
 
 Example:
   lethe run --brokers localhost:9092 --input orders --output orders-unique --id json:/order/id

@@ -237,7 +237,7 @@ absl::Status Assembler::AddEntry(const ConfigEntry& entry, const std::string& pl
         absl::StrCat(place, ": expected ", Found(wanted), ", found ", Found(entry.shape)));
   }
   if (is_section) return absl::OkStatus();
-  absl::StatusOr<std::string> text = ExpandEnvironment(entry.text);
+  absl::StatusOr<std::string> text = ExpandReferences(entry.text);
   if (!text.ok()) return absl::InvalidArgumentError(absl::StrCat(place, ": ", text.status().message()));
   return is_property ? SetProperty(entry.key, *text, place) : Set(*setting, *text, place);
 }

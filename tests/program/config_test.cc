@@ -172,9 +172,9 @@ const BadConfig kBadVariables[] = {
      "5: group: the environment variable LETHE_TEST_UNSET is not set; set it, or write "
      "${LETHE_TEST_UNSET:-default}"},
     {"BadName", "group: ${LETHE TEST}\n",
-     "5: group: expected ${NAME} or ${NAME:-default} after a $; write $$ for a single $"},
+     "5: group: expected ${NAME}, ${NAME:-default} or ${file:PATH} after a $; write $$ for a single $"},
     {"NoName", "group: ${}\n",
-     "5: group: expected ${NAME} or ${NAME:-default} after a $; write $$ for a single $"},
+     "5: group: expected ${NAME}, ${NAME:-default} or ${file:PATH} after a $; write $$ for a single $"},
     {"Open", "group: ${LETHE\n", "5: group: a ${ without its }; write $${ if it is meant literally"},
 };
 
@@ -462,6 +462,31 @@ TEST(Config, SecretsArriveAsTheyAre) {
       FromFile(absl::StrCat(kRequired, "kafka:\n  sasl.password: ${LETHE_TEST_SECRET}\n"));
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->daemon.properties, (std::vector<kafka::Property>{{"sasl.password", "p$a${b}: #'\""}}));
+}
+
+TEST(Config, ValuesComeFromFiles) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / absl::StrCat("lethe-value-test-", getpid());
+  std::filesystem::create_directory(folder);
+  const std::string path = folder / "password";
+  const auto config = [&] {
+    return FromFile(absl::StrCat(kRequired, "kafka:\n  sasl.password: ${file:", path, "}\n"));
+  };
+  const std::string place = "lethe.yaml:6: kafka.sasl.password: ";
+  EXPECT_EQ(config().status().message(),
+            absl::StrCat(place, path, ": the value cannot be read: No such file or directory"));
+  for (const auto& [content, value] : std::vector<std::pair<std::string, std::string>>{
+           {"hunter2", "hunter2"}, {"hunter2\n", "hunter2"}, {"hunter2\r\n", "hunter2"}, {"a\n\n", "a\n"}}) {
+    std::ofstream(path) << content;
+    ASSERT_TRUE(config().ok()) << config().status();
+    EXPECT_EQ(config()->daemon.properties, (std::vector<kafka::Property>{{"sasl.password", value}}));
+  }
+  std::ofstream(path) << "\n";
+  EXPECT_EQ(config().status().message(), absl::StrCat(place, path, ": the file is empty"));
+  std::ofstream(path) << std::string((1 << 16) + 1, 'x');
+  EXPECT_EQ(config().status().message(),
+            absl::StrCat(place, path, ": larger than 64 KiB, which no value is"));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Config, AnyEndOfTheFileIsFine) {
