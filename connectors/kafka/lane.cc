@@ -22,8 +22,6 @@ constexpr int64_t kMaxPendingBytes = int64_t{64} << 20;
 // What a batch of one record has beside its key and value, generously.
 constexpr int64_t kRecordOverhead = 1024;
 constexpr absl::Duration kIdleWait = absl::Milliseconds(100);
-// Records without an id are counted one by one, and told of now and then.
-constexpr absl::Duration kComplainEvery = absl::Seconds(5);
 constexpr absl::Duration kMaxBackoff = absl::Seconds(1);
 
 }  // namespace
@@ -290,12 +288,10 @@ absl::Status Lane::Judge(OwnedPartition& owned, MessageRun run) {
 }
 
 void Lane::Complain(const OwnedPartition& owned, int64_t offset, absl::string_view reason) {
-  ++complaints_;
-  const absl::Time now = absl::Now();
-  if (now < next_complaint_) return;
-  next_complaint_ = now + kComplainEvery;
-  spdlog::warn("{} offset {}: passed without a verdict: {} ({} such records so far)", Name(owned), offset,
-               std::string(reason), complaints_);
+  const auto like_it = complaints_.Next();
+  if (!like_it) return;
+  spdlog::warn("{} offset {}: passed without a verdict: {}{}", Name(owned), offset, std::string(reason),
+               *like_it);
 }
 
 absl::Status Lane::CarryOut(OwnedPartition& owned, const Item& item) {
@@ -419,8 +415,10 @@ void Lane::GiveUp(Outcome outcome) {
   if (outcome == Outcome::kStopped && !stop_.requested() && fatal_.ok()) {
     fatal_ = absl::UnavailableError(absl::StrCat("lane ", number_, ": the producer cannot go on: ", why));
   }
-  spdlog::warn("lane {}: transaction of {} records aborted, to be judged again: {}", number_, carried_out_,
-               why);
+  if (const auto like_it = aborted_.Next()) {
+    spdlog::warn("lane {}: transaction of {} records aborted, to be judged again: {}{}", number_,
+                 carried_out_, why, *like_it);
+  }
   if (failure == Failure::kRefused) NarrowDown(why);
   FinishTransaction(/*committed=*/false);
   // The rest of the batch is dropped with it: everything is read again from where it is needed.

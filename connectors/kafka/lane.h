@@ -19,6 +19,7 @@
 #include "connectors/kafka/options.h"
 #include "connectors/kafka/output.h"
 #include "connectors/kafka/owned_partition.h"
+#include "connectors/kafka/repeats.h"
 #include "connectors/kafka/report.h"
 #include "connectors/kafka/stop_flag.h"
 #include "connectors/kafka/topics.h"
@@ -136,8 +137,9 @@ class Lane {
   int64_t commits_ = 0;
   int64_t aborts_ = 0;
   int failures_in_a_row_ = 0;
-  int64_t complaints_ = 0;
-  absl::Time next_complaint_ = absl::InfinitePast();
+  Repeats complaints_;
+  Repeats aborted_;
+  Repeats refused_starts_;
 
   // Scratch of one batch, kept so that nothing is allocated once it is warm.
   Messages batch_;

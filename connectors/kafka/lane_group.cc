@@ -116,7 +116,10 @@ absl::Status Lane::CommitStart(const std::vector<OwnedPartition*>& fresh) {
         break;
     }
     if (IsGroupMovedOn(output_.last_error_code()) || rd_kafka_assignment_lost(consumer_.get()) != 0) break;
-    spdlog::warn("lane {}: committing where partitions start: {}", number_, output_.last_error());
+    if (const auto like_it = refused_starts_.Next()) {
+      spdlog::warn("lane {}: committing where partitions start: {}{}", number_, output_.last_error(),
+                   *like_it);
+    }
     if (stop_.WaitFor(kAskAgainAfter)) break;
   }
   for (const OwnedPartition* owned : fresh) owned_.erase(owned->id);

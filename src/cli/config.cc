@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -20,6 +21,8 @@ namespace {
 
 constexpr absl::string_view kKafka = "kafka";
 constexpr absl::string_view kCounter = "counter";
+// The sections whose keys are settings.
+constexpr absl::string_view kSections[] = {kCounter, "log"};
 constexpr absl::string_view kCounterKeys[] = {"counter.key", "counter.delta", "counter.output"};
 
 // A transaction must be over well before the broker's own limit for it, which is 30 s.
@@ -140,6 +143,14 @@ constexpr Setting<RunConfig> kSettings[] = {
     {"http", "HOST:PORT|off", "127.0.0.1:9464", false, "Where metrics and health are served",
      "127.0.0.1:9464",
      [](absl::string_view text, RunConfig& config) { return StoreHttp(text, config.http); }},
+    {"log.level", "debug|info|warning|error", "info", false, "The least that is logged", "warning",
+     [](absl::string_view text, RunConfig& config) { return StoreLogLevel(text, config.log.level); }},
+    {"log.format", "text|json", "text", false, "How the log is written: for people, or an object per line",
+     "json",
+     [](absl::string_view text, RunConfig& config) {
+       return StoreChoice<LogFormat>(text, {{{"text", LogFormat::kText}, {"json", LogFormat::kJson}}},
+                                     config.log.format);
+     }},
 };
 
 const Setting<RunConfig>* FindSetting(absl::string_view key) {
@@ -149,13 +160,22 @@ const Setting<RunConfig>* FindSetting(absl::string_view key) {
   return nullptr;
 }
 
+// The section that a key belongs to; empty at the top level.
+absl::string_view SectionOf(absl::string_view key) {
+  const size_t dot = key.find('.');
+  return dot == absl::string_view::npos ? "" : key.substr(0, dot);
+}
+
+bool IsSection(absl::string_view key) { return key == kKafka || absl::c_linear_search(kSections, key); }
+
 std::vector<std::string> KeysOf(absl::string_view section) {
   std::vector<std::string> keys;
   for (const Setting<RunConfig>& setting : kSettings) {
-    const bool is_counter = absl::StartsWith(setting.key, "counter.");
-    if (is_counter == (section == kCounter)) keys.emplace_back(setting.key);
+    if (SectionOf(setting.key) == section) keys.emplace_back(setting.key);
   }
-  if (section.empty()) keys.insert(keys.end(), {std::string(kCounter), std::string(kKafka)});
+  if (!section.empty()) return keys;
+  for (const absl::string_view name : kSections) keys.emplace_back(name);
+  keys.emplace_back(kKafka);
   return keys;
 }
 
@@ -202,7 +222,8 @@ absl::Status UnknownKey(const ConfigEntry& entry, const std::string& place) {
   if (std::optional<std::string> nearest = Nearest(entry.Path(), keys)) {
     hint = absl::StrCat("did you mean ", *nearest, "?");
   } else if (entry.section.empty() && FindSetting(entry.key) != nullptr) {
-    hint = absl::StrCat("write ", entry.key.substr(entry.key.find('.') + 1), " under 'counter:'");
+    hint = absl::StrCat("write ", entry.key.substr(entry.key.find('.') + 1), " under '", SectionOf(entry.key),
+                        ":'");
   } else if (entry.section.empty() && absl::StrContains(entry.key, '.')) {
     hint = "a property of librdkafka goes under 'kafka:'";
   } else {
@@ -222,7 +243,7 @@ absl::Status Assembler::AddFile(const ConfigText& file) {
 }
 
 absl::Status Assembler::AddEntry(const ConfigEntry& entry, const std::string& place) {
-  const bool is_section = entry.section.empty() && (entry.key == kCounter || entry.key == kKafka);
+  const bool is_section = entry.section.empty() && IsSection(entry.key);
   const bool is_property = entry.section == kKafka;
   const Setting<RunConfig>* setting = nullptr;
   if (!is_section && !is_property) {

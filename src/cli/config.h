@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "connectors/kafka/options.h"
 #include "src/cli/config_file.h"
+#include "src/cli/log.h"
 #include "src/cli/setting.h"
 
 namespace lethe {
@@ -19,6 +20,7 @@ struct RunConfig {
   kafka::DaemonOptions daemon;
   // Where metrics and health are served: host:port, or "off".
   std::string http = "127.0.0.1:9464";
+  LogOptions log;
 };
 
 // Every key that takes one value; `kafka`, a section of any number of them, is apart.

@@ -1,13 +1,13 @@
 #include "src/cli/run_command.h"
 
 #include <signal.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <iostream>
 #include <memory>
+#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -77,27 +77,37 @@ http::HttpRoutes Routes(const kafka::Daemon& daemon) {
   };
 }
 
+// The last line, in the form of the others.
+int Fail(const absl::Status& status, const RunConfig& config) {
+  std::ostringstream text;
+  const int code = ReportError(status, text);
+  if (config.log.format == LogFormat::kText) {
+    std::cerr << text.str();
+  } else {
+    spdlog::critical("{}", std::string(status.message()));
+  }
+  return code;
+}
+
 }  // namespace
 
 int RunCommand(const RunConfig& config) {
-  // The log goes to stderr: stdout is for what a program reads.
-  spdlog::set_default_logger(spdlog::stderr_color_mt("lethe"));
-  spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
+  StartLog(config.log);
   auto daemon = kafka::Daemon::Create(config.daemon);
-  if (!daemon.ok()) return ReportError(daemon.status(), std::cerr);
+  if (!daemon.ok()) return Fail(daemon.status(), config);
   absl::Status status;
   {
     const SignalThread signals(**daemon);
     std::unique_ptr<http::HttpServer> server;
     if (config.http != "off") {
       auto started = http::HttpServer::Start(config.http, Routes(**daemon));
-      if (!started.ok()) return ReportError(started.status(), std::cerr);
+      if (!started.ok()) return Fail(started.status(), config);
       server = *std::move(started);
       spdlog::info("metrics at http://{}/metrics", config.http);
     }
     status = (*daemon)->Run();
   }
-  if (!status.ok()) return ReportError(status, std::cerr);
+  if (!status.ok()) return Fail(status, config);
   spdlog::info("all committed, the group is left");
   return kExitOk;
 }

@@ -87,7 +87,7 @@ const BadConfig kBadKeys[] = {
      "5: colour: unknown key; the keys are brokers, input, output, id, horizon, fpp, memory, "
      "at_memory_limit, "
      "engine, adaptation, group, instance, start, "
-     "delivery, lanes, commit_interval, http, counter, kafka"},
+     "delivery, lanes, commit_interval, http, counter, log, kafka"},
     {"UnknownInSection", "counter:\n  colour: key\n",
      "6: counter.colour: unknown key; the keys are counter.key, counter.delta, counter.output"},
     {"PropertyAtTopLevel", "linger.ms: 5\n",
@@ -249,6 +249,8 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_EQ(daemon.record.counter_delta->ToString(), "value");
   EXPECT_EQ(daemon.counter_output, "totals");
   EXPECT_EQ(config->http, "[::1]:0");
+  EXPECT_EQ(config->log.level, LogLevel::kWarning);
+  EXPECT_EQ(config->log.format, LogFormat::kJson);
   EXPECT_EQ(daemon.properties, (std::vector<kafka::Property>{
                                    {"security.protocol", "SSL"}, {"linger.ms", "5"}, {"client.rack", ""}}));
 }
@@ -276,6 +278,9 @@ counter:
   delta: value
   output: totals
 http: '[::1]:0'
+log:
+  level: warning
+  format: json
 kafka:
   security.protocol: SSL
   linger.ms: 5
@@ -303,7 +308,9 @@ TEST(Config, EveryFlagArrives) {
                           {"counter.key", "json:/country"},
                           {"counter.delta", "value"},
                           {"counter.output", "totals"},
-                          {"http", "[::1]:0"}},
+                          {"http", "[::1]:0"},
+                          {"log.level", "warning"},
+                          {"log.format", "json"}},
                          {"security.protocol=SSL", "linger.ms=5", "client.rack="});
   EXPECT_EQ(flags.values.size(), RunSettings().size()) << "a setting is not tested";
   flags.exit_at_end = true;
@@ -324,6 +331,8 @@ TEST(Config, TheTableOfSettingsTellsTheTruth) {
     config = RunConfig();
     EXPECT_TRUE(setting.set(setting.fallback, config).ok());
     EXPECT_EQ(config.http, defaults.http);
+    EXPECT_EQ(config.log.level, defaults.log.level);
+    EXPECT_EQ(config.log.format, defaults.log.format);
     EXPECT_EQ(config.daemon.start, defaults.daemon.start);
     EXPECT_EQ(config.daemon.delivery, defaults.daemon.delivery);
     EXPECT_EQ(config.daemon.lanes, defaults.daemon.lanes);
