@@ -17,8 +17,10 @@ void ForwardLog(const rd_kafka_t* /*client*/, int level, const char* facility, c
   const std::string harmless = WithoutSecrets(text);
   if (level <= 2) {
     spdlog::error("librdkafka {}: {}", facility, harmless);
+  } else if (level <= 6) {
+    spdlog::info("librdkafka {}: {}", facility, harmless);
   } else {
-    spdlog::info("librdkafka {}: {}", facility, harmless);  // level 7 comes only to who asked for `debug`
+    spdlog::debug("librdkafka {}: {}", facility, harmless);  // comes only to who asked for `debug`
   }
 }
 
@@ -75,6 +77,26 @@ std::string WithoutSecrets(absl::string_view text) {
     }
   }
   return std::string(text);
+}
+
+void ClientErrors::Watch(ClientConfig& config) {
+  rd_kafka_conf_set_opaque(config.raw(), this);
+  rd_kafka_conf_set_error_cb(config.raw(), [](rd_kafka_t*, int code, const char* reason, void* opaque) {
+    absl::Status& last = static_cast<ClientErrors*>(opaque)->last_;
+    if (absl::IsPermissionDenied(last)) return;  // that all are down then is a consequence
+    if (code == RD_KAFKA_RESP_ERR__AUTHENTICATION) {
+      last = absl::PermissionDeniedError(
+          absl::StrCat("the brokers do not let this user in: ", WithoutSecrets(reason),
+                       ": see to sasl.* and ssl.* of kafka"));
+    } else if (code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || last.ok()) {
+      last = absl::UnavailableError(WithoutSecrets(reason));
+    }
+  });
+}
+
+absl::Status ClientErrors::Last(rd_kafka_t* client) {
+  rd_kafka_poll(client, 0);  // serves the callback
+  return last_;
 }
 
 ClientConfig BaseConfig(const DaemonOptions& options, const std::vector<Property>& defaults) {

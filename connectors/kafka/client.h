@@ -55,6 +55,20 @@ class ClientConfig {
   absl::Status status_;
 };
 
+// What a client meets by itself while it connects: brokers that are away or do not let it in. Outlives the
+// client. Thread safety: none; the client is polled by one thread.
+class ClientErrors {
+ public:
+  // Before the client is made; takes the configuration's opaque pointer.
+  void Watch(ClientConfig& config);
+  // The last that it has met; OK if there was none. PermissionDenied: it was let in by none, since its
+  // credentials are wrong.
+  absl::Status Last(rd_kafka_t* client);
+
+ private:
+  absl::Status last_;
+};
+
 // The configuration of one of the daemon's clients: `defaults`, then what the user passes through, which
 // wins.
 ClientConfig BaseConfig(const DaemonOptions& options, const std::vector<Property>& defaults = {});

@@ -32,11 +32,13 @@ Lane::Lane(const DaemonOptions& options, int number, const Topics& topics, Dedup
       number_(number),
       topics_(topics),
       stop_(stop),
+      commit_interval_(absl::ToChronoNanoseconds(options.commit_interval)),
       id_fingerprint_(options.record.id.Fingerprint()),
       kept_(kept),
       assigner_(options, topics.partitions, stage, kept),
       reader_(options.record),
-      output_(options, number, stop, [this](const std::string& why) { SetWaiting(why); }),
+      output_(options, number, stop, heartbeat_, [this](const std::string& why) { SetWaiting(why); }),
+      output_partitions_(topics.output_partitions),
       carried_out_limit_(kMaxRecords) {
   report_.lane = number;
   batch_.reserve(kBatch);
@@ -45,6 +47,9 @@ Lane::Lane(const DaemonOptions& options, int number, const Topics& topics, Dedup
 Lane::~Lane() = default;
 
 absl::Status Lane::Run() {
+  heartbeat_.Beat();
+  running_ = true;
+  const absl::Cleanup ended = [this] { running_ = false; };
   if (absl::Status opened = Open(); !opened.ok()) {
     return absl::IsCancelled(opened) ? absl::OkStatus() : opened;
   }
@@ -85,7 +90,9 @@ absl::Status Lane::Open() {
 }
 
 void Lane::Step() {
+  heartbeat_.Beat();
   const absl::Time now = absl::Now();
+  if (now >= next_output_look_) ReleaseHeldBack();
   Poll(open_ ? std::max(deadline_ - now, absl::ZeroDuration()) : kIdleWait,
        std::min(kBatch, carried_out_limit_ - std::min(carried_out_, carried_out_limit_ - 1)));
   const bool processed = Process().ok();
@@ -134,7 +141,8 @@ absl::Status Lane::Process() {
       ++end;
     }
     OwnedPartition* owned = Find(batch_[begin]->partition);
-    if (owned != nullptr && owned->phase != Phase::kFailed && owned->sought_in_batch != batch_number_) {
+    if (owned != nullptr && owned->phase != Phase::kFailed && owned->held_back.empty() &&
+        owned->sought_in_batch != batch_number_) {
       if (absl::Status done = Advance(*owned, absl::MakeConstSpan(&batch_[begin], end - begin)); !done.ok()) {
         return done;
       }
@@ -360,7 +368,7 @@ absl::Status Lane::EnsureOpen(OwnedPartition& owned) {
       return begun;
     }
     open_ = true;
-    deadline_ = absl::Now() + options_.commit_interval;
+    deadline_ = absl::Now() + absl::FromChrono(commit_interval_.load());
   }
   if (owned.in_transaction()) return absl::OkStatus();
   auto begun = owned.filter->Begin();

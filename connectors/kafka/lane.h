@@ -4,6 +4,8 @@
 
 #include <librdkafka/rdkafka.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -16,6 +18,7 @@
 #include "absl/types/span.h"
 #include "connectors/kafka/assignment.h"
 #include "connectors/kafka/client.h"
+#include "connectors/kafka/heartbeat.h"
 #include "connectors/kafka/options.h"
 #include "connectors/kafka/output.h"
 #include "connectors/kafka/owned_partition.h"
@@ -44,6 +47,10 @@ class Lane {
   absl::Status Run();
 
   LaneReport Report() const;
+  // How long nothing has been heard of its thread; zero if it is not running. From any thread.
+  absl::Duration SilentFor() const { return running_ ? heartbeat_.SinceLast() : absl::ZeroDuration(); }
+  // From the next transaction on. From any thread.
+  void SetCommitInterval(absl::Duration interval) { commit_interval_ = absl::ToChronoNanoseconds(interval); }
 
  private:
   using Messages = std::vector<MessagePtr>;
@@ -104,6 +111,10 @@ class Lane {
   // Asks until there is an answer, a refusal, or the stop.
   absl::Status Await(const std::function<absl::Status()>& ask);
   void Seek(OwnedPartition& owned);
+  // Records keep their partition: after an expansion of the input, partitions that the output does not have
+  // yet are paused, and go on when it has them.
+  void HoldBackWithoutOutput();
+  void ReleaseHeldBack();
 
   OwnedPartition* Find(int32_t partition);
   std::string Name(const OwnedPartition& owned) const;
@@ -117,6 +128,9 @@ class Lane {
   const int number_;
   const Topics& topics_;
   const StopFlag& stop_;
+  std::atomic<std::chrono::nanoseconds> commit_interval_;
+  std::atomic<bool> running_{false};
+  Heartbeat heartbeat_;
   const std::string id_fingerprint_;
   KeptPartitions& kept_;
   Assigner assigner_;
@@ -128,6 +142,8 @@ class Lane {
   std::map<int32_t, std::unique_ptr<OwnedPartition>> owned_;
   absl::Status fatal_;
   bool joined_ = false;
+  int32_t output_partitions_;                             // as last heard
+  absl::Time next_output_look_ = absl::InfiniteFuture();  // while something is held back
 
   // The open transaction.
   bool open_ = false;

@@ -13,6 +13,7 @@ namespace {
 
 constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(100);
 constexpr absl::Duration kPublishEvery = absl::Milliseconds(250);
+constexpr absl::Duration kLookForOutputEvery = absl::Seconds(2);
 
 // What the broker says to a member that is no longer one, or not of this generation.
 bool IsGroupMovedOn(rd_kafka_resp_err_t code) {
@@ -64,6 +65,7 @@ void Lane::Assign(const rd_kafka_topic_partition_list_t* partitions) {
       spdlog::error("lane {}: assigning: {}", number_, rd_kafka_err2str(code));
     }
   }
+  HoldBackWithoutOutput();
   if (!prepared.ok()) {
     spdlog::warn("lane {}: {}", number_, std::string(prepared.message()));
     if (!absl::IsAborted(prepared) && !absl::IsCancelled(prepared)) fatal_ = prepared;
@@ -138,6 +140,7 @@ void Lane::Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost) 
   for (int i = 0; i < partitions->cnt; ++i) {
     const auto found = owned_.find(partitions->elems[i].partition);
     if (found == owned_.end()) continue;
+    found->second->held_back.clear();
     if (found->second->phase != Phase::kFailed) kept_.Put(std::move(found->second));
     owned_.erase(found);
   }
@@ -186,6 +189,7 @@ void Lane::Recheck(OwnedPartition& owned) {
 absl::Status Lane::Await(const std::function<absl::Status()>& ask) {
   bool said = false;
   for (;;) {
+    heartbeat_.Beat();
     absl::Status status = ask();
     if (!absl::IsUnavailable(status)) {
       if (said) SetWaiting("");
@@ -206,6 +210,49 @@ void Lane::Seek(OwnedPartition& owned) {
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
     spdlog::warn("{}: seeking offset {}: {}", Name(owned), owned.next, rd_kafka_err2str(code));
   }
+}
+
+void Lane::HoldBackWithoutOutput() {
+  next_output_look_ = absl::InfiniteFuture();
+  if (owned_.empty() || owned_.rbegin()->first < output_partitions_) return;
+  // It may have been expanded together with the input.
+  if (const auto count = output_.CountPartitions(); count.ok()) output_partitions_ = *count;
+  const PartitionListPtr paused(rd_kafka_topic_partition_list_new(1));
+  for (auto& [id, owned] : owned_) {
+    if (id < output_partitions_ || owned->phase == Phase::kFailed) continue;
+    owned->held_back = absl::StrCat(
+        Name(*owned), " is not read: records keep their partition, and ", options_.output,
+        options_.counter_output.empty() ? "" : absl::StrCat(" or ", options_.counter_output), " has only ",
+        output_partitions_, ": kafka-topics.sh --alter --partitions ", owned_.rbegin()->first + 1);
+    spdlog::error("{}", owned->held_back);
+    rd_kafka_topic_partition_list_add(paused.get(), options_.input.c_str(), id);
+  }
+  if (paused->cnt == 0) return;
+  rd_kafka_pause_partitions(consumer_.get(), paused.get());
+  next_output_look_ = absl::Now() + kLookForOutputEvery;
+}
+
+void Lane::ReleaseHeldBack() {
+  next_output_look_ = absl::Now() + kLookForOutputEvery;
+  const auto count = output_.CountPartitions();
+  if (!count.ok()) return;
+  output_partitions_ = *count;
+  bool some_left = false;
+  for (auto& [id, owned] : owned_) {
+    if (owned->held_back.empty()) continue;
+    if (id >= output_partitions_) {
+      some_left = true;
+      continue;
+    }
+    owned->held_back.clear();
+    spdlog::info("{}: the output has a partition for it now", Name(*owned));
+    const PartitionListPtr resumed(rd_kafka_topic_partition_list_new(1));
+    rd_kafka_topic_partition_list_add(resumed.get(), options_.input.c_str(), id);
+    rd_kafka_resume_partitions(consumer_.get(), resumed.get());
+    // What was fetched before the pause was dropped.
+    Seek(*owned);
+  }
+  if (!some_left) next_output_look_ = absl::InfiniteFuture();
 }
 
 OwnedPartition* Lane::Find(int32_t partition) {
@@ -247,7 +294,8 @@ void Lane::SetWaiting(const std::string& why) {
 bool Lane::AtEnd() const {
   if (!joined_ || open_) return false;
   for (const auto& [id, owned] : owned_) {
-    if (owned->phase == Phase::kFailed) continue;  // the daemon says so when it ends
+    // The daemon says so when it ends.
+    if (owned->phase == Phase::kFailed || !owned->held_back.empty()) continue;
     if (owned->phase != Phase::kActive) return false;
     const auto index = static_cast<size_t>(id);
     if (index >= topics_.end_offsets.size()) continue;
@@ -269,8 +317,8 @@ void Lane::Publish() {
   for (const auto& [id, owned] : owned_) {
     PartitionReport partition;
     partition.partition = id;
-    partition.phase = owned->phase;
-    partition.problem = owned->problem;
+    partition.phase = owned->held_back.empty() ? owned->phase : Phase::kFailed;
+    partition.problem = owned->held_back.empty() ? owned->problem : owned->held_back;
     partition.counts = owned->counts;
     partition.committed = owned->committed;
     partition.position = std::max(owned->next, owned->end_of_log);
