@@ -292,6 +292,7 @@ absl::Status Assembler::Set(const Setting<RunConfig>& setting, absl::string_view
     return absl::InvalidArgumentError(absl::StrCat(place, ": ", status.message()));
   }
   places_[std::string(setting.key)] = place;
+  config_.texts[std::string(setting.key)] = std::string(text);
   return absl::OkStatus();
 }
 

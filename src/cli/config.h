@@ -2,6 +2,8 @@
 #ifndef LETHE_SRC_CLI_CONFIG_H_
 #define LETHE_SRC_CLI_CONFIG_H_
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,7 +23,11 @@ struct RunConfig {
   // Where metrics and health are served: host:port, or "off".
   std::string http = "127.0.0.1:9464";
   LogOptions log;
+  // What was set, as text, by key: to see what has changed when it is read again.
+  std::map<std::string, std::string, std::less<>> texts;
 };
+
+using ReloadConfig = std::function<absl::StatusOr<RunConfig>()>;
 
 // Every key that takes one value; `kafka`, a section of any number of them, is apart.
 absl::Span<const Setting<RunConfig>> RunSettings();

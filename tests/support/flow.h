@@ -74,6 +74,9 @@ class Flow {
   // `args` come behind the flow's own, and replace those of the same name.
   std::unique_ptr<Daemon> Start(const Args& args = {});
   Finished RunToEnd(const Args& args = {});
+  // Another command with the same flags: check.
+  std::unique_ptr<Process> StartCommand(const std::string& command, const Args& args = {});
+  Finished RunCommand(const std::string& command, const Args& args = {});
 
   std::vector<Record> Input();
   std::vector<Record> Output();
@@ -88,7 +91,7 @@ class Flow {
   testing::AssertionResult ExactlyOnce();
 
  private:
-  ProcessOptions Program(const Args& args) const;
+  ProcessOptions Program(const Args& args, const std::string& command = "run") const;
 
   const FlowOptions options_;
   const std::string input_;
