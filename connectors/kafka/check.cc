@@ -133,8 +133,8 @@ class Checker {
   void TryTransaction() {
     const std::string id = absl::StrCat(options_.group, "/", options_.instance, "/check");
     const std::string where = absl::StrCat("transactional id ", id);
-    ClientConfig config = BaseConfig(options_);
-    config.Set("transactional.id", id).Set("transaction.timeout.ms", "10000");
+    ClientConfig config = BaseConfig(options_, {{"transaction.timeout.ms", "30000"}});
+    config.Set("transactional.id", id);
     ClientErrors errors;
     errors.Watch(config);
     auto producer = config.MakeProducer();

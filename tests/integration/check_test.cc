@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <simdjson.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -11,6 +14,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "tests/support/flow.h"
 #include "tests/support/free_port.h"
@@ -127,6 +131,47 @@ TEST(ReloadTest, WhatCanBeChangedIsAndTheRestIsTold) {
   EXPECT_TRUE(daemon->Stop());
   EXPECT_TRUE(flow.ExactlyOnce());
   std::filesystem::remove(file);
+}
+
+// The daemon as systemd starts it, with a log for programs.
+TEST(ServiceTest, TellsTheServiceManagerHowItIsAndLogsLinesOfJson) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / absl::StrCat("lethe-notify-", getpid())).string();
+  const int manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(bind(manager, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  std::string heard;
+  const auto hears = [&](const std::string& text) {
+    char datagram[512];
+    ssize_t size = 0;
+    while ((size = recv(manager, datagram, sizeof datagram, MSG_DONTWAIT)) > 0) {
+      absl::StrAppend(&heard, absl::string_view(datagram, static_cast<size_t>(size)), "\n");
+    }
+    return absl::StrContains(heard, text);
+  };
+  Flow flow({LETHE_PROGRAM, 2, {}, {}});
+  setenv("NOTIFY_SOCKET", path.c_str(), 1);
+  setenv("WATCHDOG_USEC", "20000000", 1);
+  const auto daemon = flow.Start({"--log-format=json", "--id=json:/a\n\"b\""});
+  unsetenv("NOTIFY_SOCKET");
+  unsetenv("WATCHDOG_USEC");
+  EXPECT_TRUE(daemon->Await([&] { return hears("STATUS=judging 2 partitions of " + flow.input() + "\n"); }))
+      << heard;
+  EXPECT_EQ(heard.find("READY=1\n"), 0u) << heard;
+  EXPECT_TRUE(daemon->Await([&] { return hears("WATCHDOG=1\n"); })) << heard;
+  flow.SendIds("a", 1, 10);
+  EXPECT_TRUE(daemon->AwaitLog("passed without a verdict"));
+  EXPECT_FALSE(hears("STOPPING=1"));
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(hears("STOPPING=1\n")) << heard;
+  simdjson::dom::parser parser;
+  for (const absl::string_view line : absl::StrSplit(daemon->Log(), '\n', absl::SkipEmpty())) {
+    EXPECT_EQ(parser.parse(std::string(line))["message"].error(), simdjson::SUCCESS) << line;
+  }
+  close(manager);
+  std::filesystem::remove(path);
 }
 
 TEST(ExpansionTest, PartitionsThatTheOutputDoesNotHaveYetWait) {

@@ -1,7 +1,5 @@
 // The rules of `lethe check`, without a broker: what is found in descriptions and samples, and how it is
 // told.
-#include "connectors/kafka/check.h"
-
 #include <gtest/gtest.h>
 #include <simdjson.h>
 
@@ -11,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "connectors/kafka/check.h"
 #include "connectors/kafka/topic_rules.h"
 #include "src/cli/check_command.h"
 
