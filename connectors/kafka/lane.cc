@@ -173,8 +173,18 @@ void Lane::HandleEvent(const rd_kafka_message_t& event) {
     spdlog::error("{}", owned->problem);
     return;
   }
-  if (event.err == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED || event.err == RD_KAFKA_RESP_ERR__FATAL ||
-      event.err == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) {
+  if (event.err == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED) {
+    fatal_ = absl::PermissionDeniedError(absl::StrCat("group ", options_.group, ": ",
+                                                      rd_kafka_message_errstr(&event),
+                                                      ": grant this user Read on group ", options_.group));
+    return;
+  }
+  if (event.err == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) {
+    fatal_ =
+        absl::PermissionDeniedError(absl::StrCat(why, ": grant this user Read on topic ", options_.input));
+    return;
+  }
+  if (event.err == RD_KAFKA_RESP_ERR__FATAL) {
     fatal_ = ErrorStatus(event.err, why);
     return;
   }

@@ -120,7 +120,12 @@ absl::Status Output::Open(int64_t max_batch_bytes) {
     if (stop_.requested()) return absl::CancelledError("stopped while the transactional producer started");
     const rd_kafka_resp_err_t code = rd_kafka_error_code(error.get());
     absl::Status status = ErrorStatus(code, "starting the transactional producer");
-    if (absl::IsPermissionDenied(status) || !rd_kafka_error_is_fatal(error.get())) return status;
+    if (absl::IsPermissionDenied(status)) {
+      return absl::PermissionDeniedError(
+          absl::StrCat(status.message(), ": grant this user Write on transactional ids with the prefix ",
+                       options_.group, "/"));
+    }
+    if (!rd_kafka_error_is_fatal(error.get())) return status;
     // Fatal for this client only: another instance of the same name took over in between, say.
     ++fences_;
     spdlog::warn("lane {}: {}; making the producer anew", lane_, Describe(error.get()));
