@@ -9,8 +9,8 @@ build_packages := g++ cmake ninja-build pkg-config librdkafka-dev libabsl-dev pr
 broker_packages := libgtest-dev maven
 bench_packages := libgtest-dev libbenchmark-dev
 # The page is tried in a real browser. Prometheus brings promtool; rsvg-convert and pngquant draw dashboards.
-test_packages := $(broker_packages) $(bench_packages) python3 chromium chromium-driver prometheus librsvg2-bin \
-  pngquant fonts-dejavu-core
+test_packages := $(broker_packages) $(bench_packages) python3 openssl chromium chromium-driver prometheus \
+  librsvg2-bin pngquant fonts-dejavu-core
 format_packages := clang-format
 sources := find include src connectors tests -name '*.cc' -o -name '*.h'
 

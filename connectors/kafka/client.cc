@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/fixed_properties.h"
 
@@ -14,10 +15,13 @@ namespace {
 // and the daemon says by itself what it waits for: so its lines are one level lower here.
 void ForwardLog(const rd_kafka_t* /*client*/, int level, const char* facility, const char* text) {
   if (absl::string_view(facility) == "CONFWARN") return;  // a consumer's property in a producer, say
+  const std::string harmless = WithoutSecrets(text);
   if (level <= 2) {
-    spdlog::error("librdkafka {}: {}", facility, text);
+    spdlog::error("librdkafka {}: {}", facility, harmless);
+  } else if (level <= 6) {
+    spdlog::info("librdkafka {}: {}", facility, harmless);
   } else {
-    spdlog::info("librdkafka {}: {}", facility, text);  // level 7 comes only to who asked for `debug`
+    spdlog::debug("librdkafka {}: {}", facility, harmless);  // comes only to who asked for `debug`
   }
 }
 
@@ -30,12 +34,23 @@ ClientConfig::ClientConfig() : conf_(rd_kafka_conf_new()) {
 ClientConfig& ClientConfig::Set(const std::string& name, const std::string& value) {
   if (!status_.ok()) return *this;
   char reason[512];
-  if (rd_kafka_conf_set(conf_.get(), name.c_str(), value.c_str(), reason, sizeof reason) !=
-      RD_KAFKA_CONF_OK) {
-    // librdkafka's reason repeats the value, which may be a secret: the name has to do for those.
-    status_ = absl::InvalidArgumentError(absl::StrCat(
-        "librdkafka property ", name, ": ", MayBeSecret(name) ? "the value is not accepted" : reason));
+  const rd_kafka_conf_res_t result =
+      rd_kafka_conf_set(conf_.get(), name.c_str(), value.c_str(), reason, sizeof reason);
+  if (result == RD_KAFKA_CONF_OK) return *this;
+  if (result == RD_KAFKA_CONF_UNKNOWN) {
+    status_ = absl::InvalidArgumentError(absl::StrCat("librdkafka property ", name, ": there is none"));
+    return *this;
   }
+  // The value may be a secret, also under a name that does not look like it, and librdkafka's reason repeats
+  // it. Of the reason only the range is shown, which stands behind the value.
+  constexpr absl::string_view kRange = "outside allowed range ";
+  const absl::string_view text(reason);
+  const size_t range = text.rfind(kRange);
+  status_ = absl::InvalidArgumentError(absl::StrCat(
+      "librdkafka property ", name, ": the value is not accepted",
+      range == absl::string_view::npos
+          ? "; librdkafka's CONFIGURATION.md says what is"
+          : absl::StrCat("; allowed is ", absl::StripAsciiWhitespace(text.substr(range + kRange.size())))));
   return *this;
 }
 
@@ -48,9 +63,41 @@ absl::StatusOr<ClientPtr> ClientConfig::Make(rd_kafka_type_t type) {
   if (!status_.ok()) return status_;
   char reason[512];
   rd_kafka_t* client = rd_kafka_new(type, conf_.get(), reason, sizeof reason);
-  if (client == nullptr) return absl::InvalidArgumentError(absl::StrCat("librdkafka: ", reason));
+  if (client == nullptr)
+    return absl::InvalidArgumentError(absl::StrCat("librdkafka: ", WithoutSecrets(reason)));
   conf_.release();  // the client owns it now
   return ClientPtr(client);
+}
+
+std::string WithoutSecrets(absl::string_view text) {
+  // Of all properties librdkafka quotes only this one's parts in what it says.
+  for (const absl::string_view name : {"sasl.oauthbearer.config", "SASL/OAUTHBEARER extension"}) {
+    const size_t at = text.find(name);
+    if (at != absl::string_view::npos) {
+      return absl::StrCat(text.substr(0, at + name.size()), ": the value is not accepted");
+    }
+  }
+  return std::string(text);
+}
+
+void ClientErrors::Watch(ClientConfig& config) {
+  rd_kafka_conf_set_opaque(config.raw(), this);
+  rd_kafka_conf_set_error_cb(config.raw(), [](rd_kafka_t*, int code, const char* reason, void* opaque) {
+    absl::Status& last = static_cast<ClientErrors*>(opaque)->last_;
+    if (absl::IsPermissionDenied(last)) return;  // that all are down then is a consequence
+    if (code == RD_KAFKA_RESP_ERR__AUTHENTICATION) {
+      last = absl::PermissionDeniedError(
+          absl::StrCat("the brokers do not let this user in: ", WithoutSecrets(reason),
+                       ": see to sasl.* and ssl.* of kafka"));
+    } else if (code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || last.ok()) {
+      last = absl::UnavailableError(WithoutSecrets(reason));
+    }
+  });
+}
+
+absl::Status ClientErrors::Last(rd_kafka_t* client) {
+  rd_kafka_poll(client, 0);  // serves the callback
+  return last_;
 }
 
 ClientConfig BaseConfig(const DaemonOptions& options, const std::vector<Property>& defaults) {

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "connectors/kafka/options.h"
 
 namespace lethe::kafka {
@@ -32,7 +33,8 @@ using GroupMetadataPtr =
 // An error of a transactional call; null is success.
 using ErrorPtr = std::unique_ptr<rd_kafka_error_t, Destroyer<rd_kafka_error_destroy>>;
 
-// Collects properties for one client. The first that librdkafka refuses is what Error() says.
+// Collects properties for one client. The first that librdkafka refuses is what Make... says: its name, never
+// its value.
 class ClientConfig {
  public:
   ClientConfig();
@@ -53,9 +55,26 @@ class ClientConfig {
   absl::Status status_;
 };
 
+// What a client meets by itself while it connects: brokers that are away or do not let it in. Outlives the
+// client. Thread safety: none; the client is polled by one thread.
+class ClientErrors {
+ public:
+  // Before the client is made; takes the configuration's opaque pointer.
+  void Watch(ClientConfig& config);
+  // The last that it has met; OK if there was none. PermissionDenied: it was let in by none, since its
+  // credentials are wrong.
+  absl::Status Last(rd_kafka_t* client);
+
+ private:
+  absl::Status last_;
+};
+
 // The configuration of one of the daemon's clients: `defaults`, then what the user passes through, which
 // wins.
 ClientConfig BaseConfig(const DaemonOptions& options, const std::vector<Property>& defaults = {});
+
+// What librdkafka says, without what it may quote of a secret.
+std::string WithoutSecrets(absl::string_view text);
 
 absl::Status ErrorStatus(rd_kafka_resp_err_t code, absl::string_view doing);
 

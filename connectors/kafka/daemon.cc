@@ -85,6 +85,7 @@ absl::Status Daemon::RunLanes() {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (int i = 0; i < options_.lanes; ++i) {
       lanes_.push_back(std::make_unique<Lane>(options_, i, topics_, *stage_, kept_, snapshots_.get(), stop_));
+      lanes_.back()->SetCommitInterval(commit_interval_);
     }
   }
   std::vector<std::thread> threads;
@@ -117,6 +118,19 @@ bool Daemon::AllAtEnd(std::vector<std::string>& problems) const {
     }
   }
   return true;
+}
+
+absl::Duration Daemon::SilentFor() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  absl::Duration longest = absl::ZeroDuration();
+  for (const std::unique_ptr<Lane>& lane : lanes_) longest = std::max(longest, lane->SilentFor());
+  return longest;
+}
+
+void Daemon::SetCommitInterval(absl::Duration interval) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  commit_interval_ = interval;
+  for (const std::unique_ptr<Lane>& lane : lanes_) lane->SetCommitInterval(interval);
 }
 
 DaemonReport Daemon::Report() const {

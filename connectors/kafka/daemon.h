@@ -36,6 +36,12 @@ class Daemon {
 
   DaemonReport Report() const;
 
+  // How long nothing has been heard of the lane that was last heard of: one that only waits is not silent.
+  absl::Duration SilentFor() const;
+
+  // How long transactions stay open from now on. From any thread.
+  void SetCommitInterval(absl::Duration interval);
+
  private:
   explicit Daemon(DaemonOptions options) : options_(std::move(options)) {}
   absl::Status LockInstance();
@@ -52,7 +58,8 @@ class Daemon {
 
   mutable std::mutex mutex_;
   Topics topics_;
-  std::vector<std::unique_ptr<Lane>> lanes_;  // guarded by mutex_ while Run starts or ends
+  absl::Duration commit_interval_ = options_.commit_interval;  // guarded by mutex_
+  std::vector<std::unique_ptr<Lane>> lanes_;                   // guarded by mutex_ while Run starts or ends
   absl::Status first_error_;
 };
 

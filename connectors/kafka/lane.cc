@@ -22,8 +22,6 @@ constexpr int64_t kMaxPendingBytes = int64_t{64} << 20;
 // What a batch of one record has beside its key and value, generously.
 constexpr int64_t kRecordOverhead = 1024;
 constexpr absl::Duration kIdleWait = absl::Milliseconds(100);
-// Records without an id are counted one by one, and told of now and then.
-constexpr absl::Duration kComplainEvery = absl::Seconds(5);
 constexpr absl::Duration kMaxBackoff = absl::Seconds(1);
 
 }  // namespace
@@ -34,12 +32,14 @@ Lane::Lane(const DaemonOptions& options, int number, const Topics& topics, Dedup
       number_(number),
       topics_(topics),
       stop_(stop),
+      commit_interval_(absl::ToChronoNanoseconds(options.commit_interval)),
       id_fingerprint_(options.record.id.Fingerprint()),
       kept_(kept),
       snapshots_(snapshots),
       assigner_(options, topics.partitions, stage, kept, snapshots),
       reader_(options.record),
-      output_(options, number, stop, [this](const std::string& why) { SetWaiting(why); }),
+      output_(options, number, stop, heartbeat_, [this](const std::string& why) { SetWaiting(why); }),
+      output_partitions_(topics.output_partitions),
       carried_out_limit_(kMaxRecords) {
   LaneReport report;
   report.lane = number;
@@ -50,6 +50,9 @@ Lane::Lane(const DaemonOptions& options, int number, const Topics& topics, Dedup
 Lane::~Lane() = default;
 
 absl::Status Lane::Run() {
+  heartbeat_.Beat();
+  running_ = true;
+  const absl::Cleanup ended = [this] { running_ = false; };
   if (absl::Status opened = Open(); !opened.ok()) {
     return absl::IsCancelled(opened) ? absl::OkStatus() : opened;
   }
@@ -94,7 +97,9 @@ absl::Status Lane::Open() {
 }
 
 void Lane::Step() {
+  heartbeat_.Beat();
   const absl::Time now = absl::Now();
+  if (now >= next_output_look_) ReleaseHeldBack();
   Poll(open_ ? std::max(deadline_ - now, absl::ZeroDuration()) : kIdleWait,
        std::min(kBatch, carried_out_limit_ - std::min(carried_out_, carried_out_limit_ - 1)));
   const bool processed = Process().ok();
@@ -144,7 +149,8 @@ absl::Status Lane::Process() {
       ++end;
     }
     OwnedPartition* owned = Find(batch_[begin]->partition);
-    if (owned != nullptr && owned->phase != Phase::kFailed && owned->sought_in_batch != batch_number_) {
+    if (owned != nullptr && owned->phase != Phase::kFailed && owned->held_back.empty() &&
+        owned->sought_in_batch != batch_number_) {
       if (absl::Status done = Advance(*owned, absl::MakeConstSpan(&batch_[begin], end - begin)); !done.ok()) {
         return done;
       }
@@ -167,8 +173,18 @@ void Lane::HandleEvent(const rd_kafka_message_t& event) {
       absl::StrCat(options_.input, event.partition >= 0 ? absl::StrCat("-", event.partition) : "", ": ",
                    rd_kafka_message_errstr(&event));
   if (event.err == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET && owned != nullptr) return LoseUnread(*owned, why);
-  if (event.err == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED || event.err == RD_KAFKA_RESP_ERR__FATAL ||
-      event.err == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) {
+  if (event.err == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED) {
+    fatal_ = absl::PermissionDeniedError(absl::StrCat("group ", options_.group, ": ",
+                                                      rd_kafka_message_errstr(&event),
+                                                      ": grant this user Read on group ", options_.group));
+    return;
+  }
+  if (event.err == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) {
+    fatal_ =
+        absl::PermissionDeniedError(absl::StrCat(why, ": grant this user Read on topic ", options_.input));
+    return;
+  }
+  if (event.err == RD_KAFKA_RESP_ERR__FATAL) {
     fatal_ = ErrorStatus(event.err, why);
     return;
   }
@@ -298,12 +314,10 @@ absl::Status Lane::Judge(OwnedPartition& owned, MessageRun run) {
 }
 
 void Lane::Complain(const OwnedPartition& owned, int64_t offset, absl::string_view reason) {
-  ++complaints_;
-  const absl::Time now = absl::Now();
-  if (now < next_complaint_) return;
-  next_complaint_ = now + kComplainEvery;
-  spdlog::warn("{} offset {}: passed without a verdict: {} ({} such records so far)", Name(owned), offset,
-               std::string(reason), complaints_);
+  const auto like_it = complaints_.Next();
+  if (!like_it) return;
+  spdlog::warn("{} offset {}: passed without a verdict: {}{}", Name(owned), offset, std::string(reason),
+               *like_it);
 }
 
 absl::Status Lane::CarryOut(OwnedPartition& owned, const Item& item) {
@@ -373,7 +387,7 @@ absl::Status Lane::EnsureOpen(OwnedPartition& owned) {
     }
     open_ = true;
     const absl::Time now = absl::Now();
-    deadline_ = now + options_.commit_interval;
+    deadline_ = now + absl::FromChrono(commit_interval_.load());
     figures_.TransactionBegun(now);
   }
   if (owned.in_transaction()) return absl::OkStatus();
@@ -437,8 +451,10 @@ void Lane::GiveUp(Outcome outcome) {
   if (outcome == Outcome::kStopped && !stop_.requested() && fatal_.ok()) {
     fatal_ = absl::UnavailableError(absl::StrCat("lane ", number_, ": the producer cannot go on: ", why));
   }
-  spdlog::warn("lane {}: transaction of {} records aborted, to be judged again: {}", number_, carried_out_,
-               why);
+  if (const auto like_it = aborted_.Next()) {
+    spdlog::warn("lane {}: transaction of {} records aborted, to be judged again: {}{}", number_,
+                 carried_out_, why, *like_it);
+  }
   if (failure == Failure::kRefused) NarrowDown(why);
   FinishTransaction(/*committed=*/false);
   // The rest of the batch is dropped with it: everything is read again from where it is needed.

@@ -4,6 +4,8 @@
 
 #include <librdkafka/rdkafka.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -17,10 +19,12 @@
 #include "connectors/kafka/assignment.h"
 #include "connectors/kafka/client.h"
 #include "connectors/kafka/client_statistics.h"
+#include "connectors/kafka/heartbeat.h"
 #include "connectors/kafka/lane_figures.h"
 #include "connectors/kafka/options.h"
 #include "connectors/kafka/output.h"
 #include "connectors/kafka/owned_partition.h"
+#include "connectors/kafka/repeats.h"
 #include "connectors/kafka/report.h"
 #include "connectors/kafka/stop_flag.h"
 #include "connectors/kafka/topics.h"
@@ -45,6 +49,10 @@ class Lane {
   absl::Status Run();
 
   LaneReport Report() const;
+  // How long nothing has been heard of its thread; zero if it is not running. From any thread.
+  absl::Duration SilentFor() const { return running_ ? heartbeat_.SinceLast() : absl::ZeroDuration(); }
+  // From the next transaction on. From any thread.
+  void SetCommitInterval(absl::Duration interval) { commit_interval_ = absl::ToChronoNanoseconds(interval); }
 
  private:
   using Messages = std::vector<MessagePtr>;
@@ -109,6 +117,10 @@ class Lane {
   // Asks until there is an answer, a refusal, or the stop.
   absl::Status Await(const std::function<absl::Status()>& ask);
   void Seek(OwnedPartition& owned);
+  // Records keep their partition: after an expansion of the input, partitions that the output does not have
+  // yet are paused, and go on when it has them.
+  void HoldBackWithoutOutput();
+  void ReleaseHeldBack();
 
   void NameSnapshots(const std::vector<OwnedPartition*>& partitions);
   // After a commit: sees what became of those that were begun, and begins those that are due.
@@ -127,6 +139,9 @@ class Lane {
   const int number_;
   const Topics& topics_;
   const StopFlag& stop_;
+  std::atomic<std::chrono::nanoseconds> commit_interval_;
+  std::atomic<bool> running_{false};
+  Heartbeat heartbeat_;
   const std::string id_fingerprint_;
   KeptPartitions& kept_;
   Snapshots* const snapshots_;
@@ -140,6 +155,8 @@ class Lane {
   std::map<int32_t, std::unique_ptr<OwnedPartition>> owned_;
   absl::Status fatal_;
   bool joined_ = false;
+  int32_t output_partitions_;                             // as last heard
+  absl::Time next_output_look_ = absl::InfiniteFuture();  // while something is held back
 
   // The open transaction.
   bool open_ = false;
@@ -150,8 +167,9 @@ class Lane {
   int64_t aborts_ = 0;
   int failures_in_a_row_ = 0;
   LaneFigures figures_;
-  int64_t complaints_ = 0;
-  absl::Time next_complaint_ = absl::InfinitePast();
+  Repeats complaints_;
+  Repeats aborted_;
+  Repeats refused_starts_;
 
   // Scratch of one batch, kept so that nothing is allocated once it is warm.
   Messages batch_;

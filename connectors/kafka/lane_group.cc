@@ -15,6 +15,7 @@ constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(100);
 constexpr absl::Duration kPublishEvery = absl::Milliseconds(250);
 // What asking filters for their figures may take of the lane's time at once.
 constexpr absl::Duration kRenewFor = absl::Milliseconds(5);
+constexpr absl::Duration kLookForOutputEvery = absl::Seconds(2);
 
 // What the broker says to a member that is no longer one, or not of this generation.
 bool IsGroupMovedOn(rd_kafka_resp_err_t code) {
@@ -66,6 +67,7 @@ void Lane::Assign(const rd_kafka_topic_partition_list_t* partitions) {
       spdlog::error("lane {}: assigning: {}", number_, rd_kafka_err2str(code));
     }
   }
+  HoldBackWithoutOutput();
   if (!prepared.ok()) {
     spdlog::warn("lane {}: {}", number_, std::string(prepared.message()));
     if (!absl::IsAborted(prepared) && !absl::IsCancelled(prepared)) fatal_ = prepared;
@@ -118,7 +120,10 @@ absl::Status Lane::CommitStart(const std::vector<OwnedPartition*>& fresh) {
         break;
     }
     if (IsGroupMovedOn(output_.last_error_code()) || rd_kafka_assignment_lost(consumer_.get()) != 0) break;
-    spdlog::warn("lane {}: committing where partitions start: {}", number_, output_.last_error());
+    if (const auto like_it = refused_starts_.Next()) {
+      spdlog::warn("lane {}: committing where partitions start: {}{}", number_, output_.last_error(),
+                   *like_it);
+    }
     if (stop_.WaitFor(kAskAgainAfter)) break;
   }
   for (const OwnedPartition* owned : fresh) owned_.erase(owned->id);
@@ -138,6 +143,7 @@ void Lane::Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost) 
     const auto found = owned_.find(partitions->elems[i].partition);
     if (found == owned_.end()) continue;
     found->second->DropTaking();
+    found->second->held_back.clear();
     if (found->second->phase != Phase::kFailed) kept_.Put(std::move(found->second));
     owned_.erase(found);
   }
@@ -208,6 +214,7 @@ void Lane::PrepareAnew(OwnedPartition& owned) {
 absl::Status Lane::Await(const std::function<absl::Status()>& ask) {
   bool said = false;
   for (;;) {
+    heartbeat_.Beat();
     absl::Status status = ask();
     if (!absl::IsUnavailable(status)) {
       if (said) SetWaiting("");
@@ -228,6 +235,49 @@ void Lane::Seek(OwnedPartition& owned) {
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
     spdlog::warn("{}: seeking offset {}: {}", Name(owned), owned.next, rd_kafka_err2str(code));
   }
+}
+
+void Lane::HoldBackWithoutOutput() {
+  next_output_look_ = absl::InfiniteFuture();
+  if (owned_.empty() || owned_.rbegin()->first < output_partitions_) return;
+  // It may have been expanded together with the input.
+  if (const auto count = output_.CountPartitions(); count.ok()) output_partitions_ = *count;
+  const PartitionListPtr paused(rd_kafka_topic_partition_list_new(1));
+  for (auto& [id, owned] : owned_) {
+    if (id < output_partitions_ || owned->phase == Phase::kFailed) continue;
+    owned->held_back = absl::StrCat(
+        Name(*owned), " is not read: records keep their partition, and ", options_.output,
+        options_.counter_output.empty() ? "" : absl::StrCat(" or ", options_.counter_output), " has only ",
+        output_partitions_, ": kafka-topics.sh --alter --partitions ", owned_.rbegin()->first + 1);
+    spdlog::error("{}", owned->held_back);
+    rd_kafka_topic_partition_list_add(paused.get(), options_.input.c_str(), id);
+  }
+  if (paused->cnt == 0) return;
+  rd_kafka_pause_partitions(consumer_.get(), paused.get());
+  next_output_look_ = absl::Now() + kLookForOutputEvery;
+}
+
+void Lane::ReleaseHeldBack() {
+  next_output_look_ = absl::Now() + kLookForOutputEvery;
+  const auto count = output_.CountPartitions();
+  if (!count.ok()) return;
+  output_partitions_ = *count;
+  bool some_left = false;
+  for (auto& [id, owned] : owned_) {
+    if (owned->held_back.empty()) continue;
+    if (id >= output_partitions_) {
+      some_left = true;
+      continue;
+    }
+    owned->held_back.clear();
+    spdlog::info("{}: the output has a partition for it now", Name(*owned));
+    const PartitionListPtr resumed(rd_kafka_topic_partition_list_new(1));
+    rd_kafka_topic_partition_list_add(resumed.get(), options_.input.c_str(), id);
+    rd_kafka_resume_partitions(consumer_.get(), resumed.get());
+    // What was fetched before the pause was dropped.
+    Seek(*owned);
+  }
+  if (!some_left) next_output_look_ = absl::InfiniteFuture();
 }
 
 OwnedPartition* Lane::Find(int32_t partition) {
@@ -269,7 +319,8 @@ void Lane::SetWaiting(const std::string& why) {
 bool Lane::AtEnd() const {
   if (!joined_ || open_) return false;
   for (const auto& [id, owned] : owned_) {
-    if (owned->phase == Phase::kFailed) continue;  // the daemon says so when it ends
+    // The daemon says so when it ends.
+    if (owned->phase == Phase::kFailed || !owned->held_back.empty()) continue;
     if (owned->phase != Phase::kActive) return false;
     const auto index = static_cast<size_t>(id);
     if (index >= topics_.end_offsets.size()) continue;
@@ -293,8 +344,8 @@ void Lane::Publish() {
   for (const auto& [id, owned] : owned_) {
     PartitionReport partition;
     partition.partition = id;
-    partition.phase = owned->phase;
-    partition.problem = owned->problem;
+    partition.phase = owned->held_back.empty() ? owned->phase : Phase::kFailed;
+    partition.problem = owned->held_back.empty() ? owned->problem : owned->held_back;
     partition.counts = owned->counts;
     partition.committed = owned->committed;
     partition.position = std::max(owned->next, owned->end_of_log);

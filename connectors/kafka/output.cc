@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "connectors/kafka/topics.h"
 
 namespace lethe::kafka {
 namespace {
@@ -49,11 +50,12 @@ std::string Describe(const rd_kafka_error_t* error) {
 
 }  // namespace
 
-Output::Output(const DaemonOptions& options, int lane, const StopFlag& stop,
+Output::Output(const DaemonOptions& options, int lane, const StopFlag& stop, Heartbeat& heartbeat,
                std::function<void(const std::string&)> waiting)
     : options_(options),
       lane_(lane),
       stop_(stop),
+      heartbeat_(heartbeat),
       waiting_(std::move(waiting)),
       transactional_(options.delivery == Delivery::kExactlyOnce) {}
 
@@ -122,7 +124,12 @@ absl::Status Output::Open(int64_t max_batch_bytes) {
     if (stop_.requested()) return absl::CancelledError("stopped while the transactional producer started");
     const rd_kafka_resp_err_t code = rd_kafka_error_code(error.get());
     absl::Status status = ErrorStatus(code, "starting the transactional producer");
-    if (absl::IsPermissionDenied(status) || !rd_kafka_error_is_fatal(error.get())) return status;
+    if (absl::IsPermissionDenied(status)) {
+      return absl::PermissionDeniedError(
+          absl::StrCat(status.message(), ": grant this user Write on transactional ids with the prefix ",
+                       options_.group, "/"));
+    }
+    if (!rd_kafka_error_is_fatal(error.get())) return status;
     // Fatal for this client only: another instance of the same name took over in between, say.
     ++fences_;
     spdlog::warn("lane {}: {}; making the producer anew", lane_, Describe(error.get()));
@@ -136,6 +143,7 @@ ErrorPtr Output::Retry(const std::string& doing, const std::function<rd_kafka_er
   absl::Time give_up = absl::InfiniteFuture();
   bool said = false;
   for (;;) {
+    heartbeat_.Beat();
     if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = absl::Now() + kStopGrace;
     ErrorPtr error(call(kCallTimeoutMs));
     if (error == nullptr || !rd_kafka_error_is_retriable(error.get()) || absl::Now() >= give_up) {
@@ -147,6 +155,14 @@ ErrorPtr Output::Retry(const std::string& doing, const std::function<rd_kafka_er
     if (!said) spdlog::warn("lane {}: waiting: {}", lane_, why);
     said = true;
   }
+}
+
+absl::StatusOr<int32_t> Output::CountPartitions() {
+  auto partitions = kafka::CountPartitions(producer_.get(), options_.output);
+  if (!partitions.ok() || options_.counter_output.empty()) return partitions;
+  const auto counters = kafka::CountPartitions(producer_.get(), options_.counter_output);
+  if (!counters.ok()) return counters;
+  return std::min(*partitions, *counters);
 }
 
 absl::Status Output::Begin() {
@@ -173,6 +189,7 @@ absl::Status Output::Produce(const ProduceRequest& request) {
         RD_KAFKA_V_END);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return absl::OkStatus();  // the client owns the headers now
     if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && !stop_.requested()) {
+      heartbeat_.Beat();
       rd_kafka_poll(producer_.get(), 10);  // returns when something was delivered
       if (failure_ == Failure::kNone) continue;
     }
@@ -202,6 +219,7 @@ Outcome Output::CommitTransaction(const rd_kafka_topic_partition_list_t* offsets
   const absl::Time start_commit = absl::Now() + absl::Milliseconds(kCallTimeoutMs);
   while (rd_kafka_flush(producer_.get(), kFlushTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR &&
          failure_ == Failure::kNone && absl::Now() < start_commit) {
+    heartbeat_.Beat();
   }
   if (failure_ != Failure::kNone) return Abort();
   ErrorPtr error = Retry("adding the offsets to the transaction", [&](int timeout_ms) {
@@ -229,6 +247,7 @@ Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets, 
   while (rd_kafka_flush(producer_.get(), kCallTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR) {
     if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = absl::Now() + kStopGrace;
     if (absl::Now() >= give_up) return Outcome::kStopped;
+    heartbeat_.Beat();
     waiting_("delivering records: the broker does not answer");
   }
   waiting_("");
@@ -245,6 +264,7 @@ Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets, 
     if (!IsTransient(code) || code == RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS) return Outcome::kUnknown;
     if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = absl::Now() + kStopGrace;
     if (absl::Now() >= give_up) return Outcome::kStopped;
+    heartbeat_.Beat();
     waiting_(absl::StrCat("committing offsets: ", last_error_));
   }
 }

@@ -11,10 +11,12 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "connectors/kafka/client.h"
 #include "connectors/kafka/client_statistics.h"
+#include "connectors/kafka/heartbeat.h"
 #include "connectors/kafka/options.h"
 #include "connectors/kafka/stop_flag.h"
 
@@ -53,8 +55,9 @@ struct ProduceRequest {
 // Thread safety: none; one lane, one thread. `stop` may be set from any thread, and ends every wait.
 class Output {
  public:
-  // `waiting` is told what the lane waits for, in words, and the empty string when it goes on.
-  Output(const DaemonOptions& options, int lane, const StopFlag& stop,
+  // `waiting` is told what the lane waits for, in words, and the empty string when it goes on; `heartbeat`
+  // beats meanwhile.
+  Output(const DaemonOptions& options, int lane, const StopFlag& stop, Heartbeat& heartbeat,
          std::function<void(const std::string&)> waiting);
   ~Output();
 
@@ -66,6 +69,10 @@ class Output {
   // A topic to produce to; lives until Close or the producer is made anew, so ask for each transaction.
   rd_kafka_topic_t* output_topic() { return output_topic_.get(); }
   rd_kafka_topic_t* counter_topic() { return counter_topic_.get(); }
+
+  // How many partitions there are to produce to, as the brokers say now; the producer knows them from then
+  // on.
+  absl::StatusOr<int32_t> CountPartitions();
 
   absl::Status Begin();
 
@@ -116,6 +123,7 @@ class Output {
   const DaemonOptions& options_;
   const int lane_;
   const StopFlag& stop_;
+  Heartbeat& heartbeat_;
   const std::function<void(const std::string&)> waiting_;
   const bool transactional_;
   int64_t max_batch_bytes_ = 0;

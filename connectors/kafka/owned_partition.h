@@ -35,6 +35,8 @@ struct OwnedPartition {
   int32_t id = 0;
   Phase phase = Phase::kRestoring;
   std::string problem;  // if kFailed
+  // Why it is not read for now, if the output has no partition for it yet; it goes on when there is one.
+  std::string held_back;
 
   std::unique_ptr<Partition> filter;
   std::optional<Transaction> transaction;

@@ -3,16 +3,12 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/client.h"
 
 namespace lethe::kafka {
 namespace {
@@ -20,28 +16,11 @@ namespace {
 // Short enough for a stop to be seen in time; who waits asks again, over the same connection.
 constexpr absl::Duration kNewTopicPatience = absl::Seconds(3);
 constexpr int kRequestTimeoutMs = 1500;
-// Kafka's default of max.message.bytes, for brokers that do not answer DescribeConfigs.
-constexpr int64_t kDefaultMaxMessageBytes = 1048588;
 
 using TopicConfig = std::map<std::string, std::string>;
 
-absl::StatusOr<int32_t> CountPartitions(rd_kafka_t* client, const std::string& name) {
-  const TopicPtr topic(rd_kafka_topic_new(client, name.c_str(), nullptr));
-  if (topic == nullptr)
-    return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no name of a topic"));
-  const rd_kafka_metadata_t* raw = nullptr;
-  const rd_kafka_resp_err_t code = rd_kafka_metadata(client, 0, topic.get(), &raw, kRequestTimeoutMs);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for topic metadata");
-  const std::unique_ptr<const rd_kafka_metadata_t, Destroyer<rd_kafka_metadata_destroy>> metadata(raw);
-  if (metadata->topic_cnt != 1) return absl::UnavailableError("the broker gave no metadata of the topic");
-  if (metadata->topics[0].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return ErrorStatus(metadata->topics[0].err, absl::StrCat("topic ", name));
-  }
-  return metadata->topics[0].partition_cnt;
-}
-
-// The configuration of a topic; empty if the broker does not want to answer: the checks are left out then.
-absl::StatusOr<TopicConfig> DescribeTopic(rd_kafka_t* client, const std::string& name) {
+// PermissionDenied if the user lacks the permission.
+absl::StatusOr<TopicConfig> DescribeConfig(rd_kafka_t* client, const std::string& name) {
   using ResourcePtr = std::unique_ptr<rd_kafka_ConfigResource_t, Destroyer<rd_kafka_ConfigResource_destroy>>;
   using QueuePtr = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
   using EventPtr = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>>;
@@ -69,28 +48,8 @@ absl::StatusOr<TopicConfig> DescribeTopic(rd_kafka_t* client, const std::string&
       config[rd_kafka_ConfigEntry_name(entries[i])] = value == nullptr ? "" : value;
     }
   }
-  if (code == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED ||
-      code == RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED) {
-    spdlog::warn(
-        "topic {} may not be described (no DescribeConfigs permission): its cleanup policy, retention and "
-        "size "
-        "limit are not checked",
-        name);
-    return TopicConfig();
-  }
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, absl::StrCat("describing topic ", name));
   return config;
-}
-
-int64_t Number(const TopicConfig& config, const std::string& name, int64_t fallback) {
-  const auto found = config.find(name);
-  int64_t value = 0;
-  return found != config.end() && absl::SimpleAtoi(found->second, &value) ? value : fallback;
-}
-
-bool Compacts(const TopicConfig& config) {
-  const auto found = config.find("cleanup.policy");
-  return found != config.end() && absl::StrContains(found->second, "compact");
 }
 
 // The embedded broker never answers a request to describe a topic.
@@ -101,104 +60,124 @@ bool CanDescribeTopics(rd_kafka_t* client) {
   return !embedded;
 }
 
-absl::Status CheckInput(const DaemonOptions& options, const TopicConfig& config, Topics& topics) {
-  if (Compacts(config)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "input topic ", options.input, " is compacted (cleanup.policy=", config.at("cleanup.policy"),
-        "): compaction may keep the retry and remove the first; use a topic with cleanup.policy=delete"));
+absl::StatusOr<std::vector<int64_t>> EndOffsets(rd_kafka_t* client, const std::string& topic,
+                                                int32_t partitions) {
+  std::vector<int64_t> ends;
+  for (int32_t partition = 0; partition < partitions; ++partition) {
+    int64_t low = 0;
+    int64_t end = 0;  // the last stable offset, since the client reads committed records only
+    const rd_kafka_resp_err_t code =
+        rd_kafka_query_watermark_offsets(client, topic.c_str(), partition, &low, &end, kRequestTimeoutMs);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      return ErrorStatus(code, absl::StrCat("asking for the end of ", topic, "-", partition));
+    }
+    ends.push_back(end);
   }
-  const int64_t retention_ms = Number(config, "retention.ms", -1);
-  const int64_t horizon_ms = absl::ToInt64Milliseconds(options.stage.horizon);
-  if (retention_ms >= 0 && retention_ms < horizon_ms) {
-    topics.warnings.push_back(absl::StrFormat(
-        "input topic %s keeps records for %s (retention.ms=%d), less than the horizon of %s: after a restart "
-        "older ids are not known, and their retries pass; raise retention.ms",
-        options.input, absl::FormatDuration(absl::Milliseconds(retention_ms)), retention_ms,
-        absl::FormatDuration(options.stage.horizon)));
-  }
-  return absl::OkStatus();
+  return ends;
 }
 
-absl::Status CheckOutput(const std::string& name, const char* what, int32_t partitions, int32_t needed,
-                         const TopicConfig& config, Topics& topics, int64_t& max_bytes) {
-  if (partitions < needed) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(what, " topic ", name, " has ", partitions, " partitions, the input has ", needed,
-                     ": records keep their partition, so it needs as many; kafka-topics.sh --alter --topic ",
-                     name, " --partitions ", needed));
+absl::Status AboutTopic(const DaemonOptions& options, const char* role, const std::string& name,
+                        const absl::Status& status, int32_t partitions) {
+  if (absl::IsNotFound(status)) {
+    return absl::NotFoundError(
+        absl::StrCat(role, " topic ", name,
+                     " does not exist: create it, for example with kafka-topics.sh --bootstrap-server ",
+                     options.brokers, " --create --topic ", name, " --partitions ", std::max(partitions, 1)));
   }
-  if (partitions > needed) {
-    topics.warnings.push_back(absl::StrCat(what, " topic ", name, " has ", partitions,
-                                           " partitions, the input has ", needed,
-                                           ": records keep their partition, the others stay empty"));
+  if (absl::IsPermissionDenied(status)) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(role, " ", status.message(), ": grant this user Describe and ",
+                     role == absl::string_view("input") ? "Read" : "Write", " on topic ", name));
   }
-  const auto type = config.find("message.timestamp.type");
-  if (type != config.end() && type->second == "LogAppendTime") {
-    topics.warnings.push_back(absl::StrCat(what, " topic ", name,
-                                           " has message.timestamp.type=LogAppendTime: the records' own "
-                                           "times are lost there; CreateTime keeps them"));
-  }
-  max_bytes = Number(config, "max.message.bytes", kDefaultMaxMessageBytes);
-  return absl::OkStatus();
+  return status;
 }
 
 absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* client) {
+  const auto described = DescribeTopics(options, client);
+  if (!described.ok()) return described.status();
   Topics topics;
-  struct Role {
-    const std::string& name;
-    const char* what;
-  };
-  for (const Role& role : {Role{options.input, "input"}, Role{options.output, "output"},
-                           Role{options.counter_output, "counter"}}) {
-    if (role.name.empty()) continue;
-    const auto partitions = CountPartitions(client, role.name);
-    if (absl::IsNotFound(partitions.status())) {
-      const int32_t wanted = topics.partitions == 0 ? 1 : topics.partitions;
-      return absl::NotFoundError(absl::StrCat(role.what, " topic ", role.name,
-                                              " does not exist: create it, for example with kafka-topics.sh "
-                                              "--bootstrap-server ",
-                                              options.brokers, " --create --topic ", role.name,
-                                              " --partitions ", wanted));
-    }
-    if (!partitions.ok()) return partitions.status();
-    TopicConfig config;
-    if (CanDescribeTopics(client)) {
-      auto described = DescribeTopic(client, role.name);
-      if (!described.ok()) return described.status();
-      config = *std::move(described);
-    }
-    if (&role.name == &options.input) {
-      topics.partitions = *partitions;
-      if (absl::Status fits = CheckInput(options, config, topics); !fits.ok()) return fits;
-      continue;
-    }
-    if (&role.name == &options.counter_output && Compacts(config)) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("counter topic ", role.name,
-                       " is compacted: deltas are events, and compaction would keep only the "
-                       "last of each key; use a topic with cleanup.policy=delete"));
-    }
-    int64_t& max_bytes = &role.name == &options.output ? topics.output_max_bytes : topics.counter_max_bytes;
-    if (absl::Status fits =
-            CheckOutput(role.name, role.what, *partitions, topics.partitions, config, topics, max_bytes);
-        !fits.ok()) {
-      return fits;
-    }
+  topics.partitions = described->input.partitions;
+  topics.output_partitions = described->output.partitions;
+  topics.output_max_bytes = described->output.max_message_bytes();
+  const TopicFacts* counter = described->counter ? &*described->counter : nullptr;
+  if (counter != nullptr) {
+    topics.output_partitions = std::min(topics.output_partitions, counter->partitions);
+    topics.counter_max_bytes = counter->max_message_bytes();
   }
-  for (int32_t partition = 0; partition < topics.partitions; ++partition) {
-    int64_t low = 0;
-    int64_t end = 0;  // the last stable offset, since the client reads committed records only
-    const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
-        client, options.input.c_str(), partition, &low, &end, kRequestTimeoutMs);
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-      return ErrorStatus(code, absl::StrCat("asking for the end of ", options.input, "-", partition));
-    }
-    topics.end_offsets.push_back(end);
+  for (const Finding& finding : ApplyTopicRules(options, described->input, described->output, counter)) {
+    if (finding.severity == Finding::Severity::kError) return absl::FailedPreconditionError(finding.Text());
+    if (finding.severity == Finding::Severity::kWarning) topics.warnings.push_back(finding.Text());
   }
+  auto ends = EndOffsets(client, options.input, topics.partitions);
+  if (!ends.ok()) return ends.status();
+  topics.end_offsets = *std::move(ends);
   return topics;
 }
 
 }  // namespace
+
+absl::StatusOr<int32_t> CountPartitions(rd_kafka_t* client, const std::string& name) {
+  const TopicPtr topic(rd_kafka_topic_new(client, name.c_str(), nullptr));
+  if (topic == nullptr)
+    return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no name of a topic"));
+  const rd_kafka_metadata_t* raw = nullptr;
+  const rd_kafka_resp_err_t code = rd_kafka_metadata(client, 0, topic.get(), &raw, kRequestTimeoutMs);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for topic metadata");
+  const std::unique_ptr<const rd_kafka_metadata_t, Destroyer<rd_kafka_metadata_destroy>> metadata(raw);
+  if (metadata->topic_cnt != 1) return absl::UnavailableError("the broker gave no metadata of the topic");
+  if (metadata->topics[0].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return ErrorStatus(metadata->topics[0].err, absl::StrCat("topic ", name));
+  }
+  return metadata->topics[0].partition_cnt;
+}
+
+absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& name) {
+  TopicFacts topic;
+  topic.name = name;
+  const auto partitions = CountPartitions(client, name);
+  if (!partitions.ok()) return partitions.status();
+  topic.partitions = *partitions;
+  if (!CanDescribeTopics(client)) return topic;
+  auto config = DescribeConfig(client, name);
+  topic.may_be_described = !absl::IsPermissionDenied(config.status());
+  if (!topic.may_be_described) return topic;
+  if (!config.ok()) return config.status();
+  topic.config = *std::move(config);
+  return topic;
+}
+
+absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, rd_kafka_t* client) {
+  AllTopics topics;
+  auto input = DescribeTopic(client, options.input);
+  if (!input.ok()) return AboutTopic(options, "input", options.input, input.status(), 1);
+  topics.input = *std::move(input);
+  auto output = DescribeTopic(client, options.output);
+  if (!output.ok()) {
+    return AboutTopic(options, "output", options.output, output.status(), topics.input.partitions);
+  }
+  topics.output = *std::move(output);
+  if (options.counter_output.empty()) return topics;
+  auto counter = DescribeTopic(client, options.counter_output);
+  if (!counter.ok()) {
+    return AboutTopic(options, "counter", options.counter_output, counter.status(), topics.input.partitions);
+  }
+  topics.counter = *std::move(counter);
+  return topics;
+}
+
+absl::StatusOr<ClientPtr> MakeAskingClient(const DaemonOptions& options, ClientErrors& errors) {
+  ClientConfig config = BaseConfig(options);
+  // Its group is never joined, and nothing is committed: it is there to be asked about.
+  config.Set("group.id", options.group)
+      .Set("isolation.level", "read_committed")
+      .Set("enable.auto.commit", "false")
+      .Set("enable.auto.offset.store", "false")
+      .Set("auto.offset.reset", "error")
+      .Set("enable.partition.eof", "true");
+  errors.Watch(config);
+  // A consumer, since asking as a producer would create missing topics where brokers allow it.
+  return config.MakeConsumer();
+}
 
 absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFlag& stop) {
   for (const std::string* other : {&options.output, &options.counter_output}) {
@@ -207,12 +186,10 @@ absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFla
           absl::StrCat("topic ", options.input, " is input and output at once: it would feed itself"));
     }
   }
-  ClientConfig config = BaseConfig(options);
-  config.Set("isolation.level", "read_committed");
-  // A consumer, since asking as a producer would create missing topics where brokers allow it.
-  auto client = config.MakeConsumer();
+  ClientErrors errors;
+  auto client = MakeAskingClient(options, errors);
   if (!client.ok()) return client.status();
-  bool said = false;
+  std::string said;
   absl::Time missing_since = absl::InfiniteFuture();
   for (;;) {
     auto topics = InspectOnce(options, client->get());
@@ -222,11 +199,13 @@ absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFla
     const bool wait =
         missing ? absl::Now() - missing_since < kNewTopicPatience : absl::IsUnavailable(topics.status());
     if (!wait) return topics;
-    if (!said) spdlog::warn("waiting for {}: {}", options.brokers, topics.status().ToString());
-    said = true;
+    const absl::Status met = errors.Last(client->get());
+    if (absl::IsPermissionDenied(met)) return met;
+    const std::string why(met.ok() ? topics.status().message() : met.message());
+    if (said != why) spdlog::warn("waiting for {}: {}", options.brokers, why);
+    said = why;
     if (stop.WaitFor(absl::Milliseconds(250))) {
-      return absl::CancelledError(
-          absl::StrCat("stopped while waiting for ", options.brokers, ": ", topics.status().message()));
+      return absl::CancelledError(absl::StrCat("stopped while waiting for ", options.brokers, ": ", why));
     }
   }
 }

@@ -3,17 +3,21 @@
 #define LETHE_CONNECTORS_KAFKA_TOPICS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "connectors/kafka/client.h"
 #include "connectors/kafka/options.h"
 #include "connectors/kafka/stop_flag.h"
+#include "connectors/kafka/topic_rules.h"
 
 namespace lethe::kafka {
 
 struct Topics {
-  int32_t partitions = 0;  // of the input
+  int32_t partitions = 0;         // of the input
+  int32_t output_partitions = 0;  // of the output, or of the counter topic if that has fewer
   // What each topic that is written to takes in one batch (max.message.bytes); 0: it is not written to.
   int64_t output_max_bytes = 0;
   int64_t counter_max_bytes = 0;
@@ -22,9 +26,26 @@ struct Topics {
 };
 
 // Asks the cluster, waiting for a broker that is away (Cancelled on stop).
-// NotFound: a topic is missing. FailedPrecondition: the topics do not fit: fewer output partitions than
-// input partitions, a compacted input, a compacted topic of deltas. Each error says what to do.
+// NotFound: a topic is missing. FailedPrecondition: the topics do not fit, by topic_rules.h.
+// PermissionDenied: the brokers do not let this user in, or a topic may not be seen. Each error says what to
+// do.
 absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFlag& stop);
+
+// A client that asks and reads, and is no member of a group. What it meets by itself is `errors`' to keep.
+absl::StatusOr<ClientPtr> MakeAskingClient(const DaemonOptions& options, ClientErrors& errors);
+
+// Asks once; for a few seconds at most. Unavailable: ask again. NotFound: there is no such topic (yet).
+absl::StatusOr<int32_t> CountPartitions(rd_kafka_t* client, const std::string& name);
+absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& name);
+
+// The same of all topics of the options, waiting a moment for one that was just made. The errors name the
+// topic's role, and say what to do.
+struct AllTopics {
+  TopicFacts input;
+  TopicFacts output;
+  std::optional<TopicFacts> counter;
+};
+absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, rd_kafka_t* client);
 
 }  // namespace lethe::kafka
 

@@ -1,11 +1,14 @@
 #include "src/cli/child_process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -47,10 +50,20 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const std::vec
     _exit(127);
   }
   close(out);
-  return std::unique_ptr<ChildProcess>(new ChildProcess(pid));
+  const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  if (pidfd < 0) {
+    const int error = errno;
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    return absl::InternalError(absl::StrCat("pidfd_open: ", std::strerror(error)));
+  }
+  return std::unique_ptr<ChildProcess>(new ChildProcess(pid, pidfd));
 }
 
-ChildProcess::~ChildProcess() { Kill(); }
+ChildProcess::~ChildProcess() {
+  Kill();
+  close(pidfd_);
+}
 
 void ChildProcess::Kill() {
   if (ended_) return;
@@ -74,7 +87,12 @@ int ChildProcess::Terminate(absl::Duration patience) {
   if (!Running()) return exit_code_;
   kill(pid_, SIGTERM);
   const absl::Time deadline = absl::Now() + patience;
-  while (Running() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(5));
+  while (Running()) {
+    const absl::Duration left = std::min(deadline - absl::Now(), absl::Minutes(1));
+    if (left <= absl::ZeroDuration()) break;
+    pollfd ended = {pidfd_, POLLIN, 0};
+    poll(&ended, 1, static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1)))));
+  }
   Kill();
   return exit_code_;
 }

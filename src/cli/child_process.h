@@ -30,9 +30,10 @@ class ChildProcess {
   int64_t PeakMemoryBytes() const;
 
  private:
-  explicit ChildProcess(pid_t pid) : pid_(pid) {}
+  ChildProcess(pid_t pid, int pidfd) : pid_(pid), pidfd_(pidfd) {}
 
-  pid_t pid_;
+  const pid_t pid_;
+  const int pidfd_;  // readable once it has ended
   bool ended_ = false;
   int exit_code_ = 0;
 };

@@ -21,7 +21,8 @@ constexpr char kProgramFooter[] =
 
 constexpr char kRunFooter[] =
     R"(In the file the keys are the flags' names with _ for -; counter and kafka are sections. ${NAME} stands for an
-environment variable, ${NAME:-default} gives a default. A flag wins over the file.
+environment variable, ${NAME:-default} gives a default, ${file:PATH} is what is in a file. A flag wins over the
+file.
 
 Example:
   lethe run --brokers localhost:9092 --input orders --output orders-unique --id json:/order/id
@@ -49,6 +50,23 @@ constexpr char kInspectFooter[] = R"(It needs as much memory as the filter had.
 
 Example:
   lethe inspect --output json orders-0.snapshot)";
+
+constexpr char kCheckFooter[] =
+    R"(It takes what run takes, writes nothing, joins no group, and may look on while lethe runs. A line for each
+finding: ok, warning or error, what was looked at, where, and what to do.
+
+Exit codes: 0 all is well; 1 there are warnings; 2 something is wrong that lethe does not run with.
+
+Example:
+  lethe check --config lethe.yaml)";
+
+constexpr Setting<CheckCommandOptions> kCheckSettings[] = {
+    {"format", "text|json", "text", false, "How the findings are printed", "json",
+     [](absl::string_view text, CheckCommandOptions& options) {
+       using Format = CheckCommandOptions::Format;
+       return StoreChoice<Format>(text, {{{"text", Format::kText}, {"json", Format::kJson}}}, options.format);
+     }},
+};
 
 constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
     {"id", "FIELD[+FIELD...]", "", true,
@@ -262,23 +280,56 @@ absl::StatusOr<std::optional<ConfigText>> ReadConfig(const CLI::Option& flag) {
   return *std::move(text);
 }
 
-Command AddRun(CLI::App& program, const std::function<int(const RunConfig&)>& run) {
+// The flags that `run` and `check` have in common, and the configuration that they make.
+class RunArguments {
+ public:
+  explicit RunArguments(CLI::App& app)
+      : file_(AddFlag(app, "--config", "FILE", "A YAML file with the same settings")),
+        flags_(app, RunSettings()),
+        properties_(
+            AddFlag(app, "--kafka", "NAME=VALUE", "A property of librdkafka; may be given several times")) {}
+
+  absl::StatusOr<RunConfig> Make(bool exit_at_end) const {
+    const absl::StatusOr<std::optional<ConfigText>> file = ReadConfig(*file_);
+    if (!file.ok()) return file.status();
+    absl::StatusOr<std::vector<std::pair<std::string, std::string>>> given = flags_.Given();
+    if (!given.ok()) return given.status();
+    return MakeRunConfig(*file, {*std::move(given), properties_->results(), exit_at_end});
+  }
+
+  bool has_file() const { return file_->count() > 0; }
+
+ private:
+  CLI::Option* file_;
+  SettingFlags<RunConfig> flags_;
+  CLI::Option* properties_;
+};
+
+Command AddRun(CLI::App& program,
+               const std::function<int(const RunConfig&, const ReloadConfig& reload)>& run) {
   CLI::App& app =
       AddCommand(program, "run", "Deduplicate a Kafka topic into another, until stopped", kRunFooter);
-  CLI::Option* config = AddFlag(app, "--config", "FILE", "A YAML file with the same settings");
-  const SettingFlags<RunConfig> flags(app, RunSettings());
-  CLI::Option* properties =
-      AddFlag(app, "--kafka", "NAME=VALUE", "A property of librdkafka; may be given several times");
+  const RunArguments arguments(app);
   CLI::Option* exit_at_end = AddSwitch(app, "--exit-at-end", "End where the input ended at the start");
   return {&app, [=]() -> absl::StatusOr<int> {
-            const absl::StatusOr<std::optional<ConfigText>> file = ReadConfig(*config);
-            if (!file.ok()) return file.status();
-            absl::StatusOr<std::vector<std::pair<std::string, std::string>>> given = flags.Given();
-            if (!given.ok()) return given.status();
-            const absl::StatusOr<RunConfig> made =
-                MakeRunConfig(*file, {*std::move(given), properties->results(), exit_at_end->count() > 0});
+            const ReloadConfig make = [=] { return arguments.Make(exit_at_end->count() > 0); };
+            const absl::StatusOr<RunConfig> made = make();
             if (!made.ok()) return made.status();
-            return run(*made);
+            return run(*made, arguments.has_file() ? make : nullptr);
+          }};
+}
+
+Command AddCheck(
+    CLI::App& program,
+    const std::function<int(const absl::StatusOr<RunConfig>&, const CheckCommandOptions&)>& check) {
+  CLI::App& app =
+      AddCommand(program, "check", "Look whether run would work with the same configuration", kCheckFooter);
+  const RunArguments arguments(app);
+  const SettingFlags<CheckCommandOptions> flags(app, kCheckSettings);
+  return {&app, [=]() -> absl::StatusOr<int> {
+            const absl::StatusOr<CheckCommandOptions> options = flags.Parse();
+            if (!options.ok()) return options.status();
+            return check(arguments.Make(/*exit_at_end=*/false), *options);
           }};
 }
 
@@ -411,6 +462,7 @@ int RunCommandLine(const std::vector<std::string>& args, const Commands& command
   if (commands.plan) all.push_back(AddPlan(program, commands.plan));
   if (commands.top) all.push_back(AddTop(program, commands.top));
   if (commands.inspect) all.push_back(AddInspect(program, commands.inspect));
+  if (commands.check) all.push_back(AddCheck(program, commands.check));
   try {
     // CLI11 wants them last first.
     program.parse(std::vector<std::string>(args.rbegin(), args.rend()));

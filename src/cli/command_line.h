@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "src/cli/check_command.h"
 #include "src/cli/config.h"
 #include "src/cli/demo_command.h"
 #include "src/cli/filter_command.h"
@@ -23,12 +24,15 @@ inline constexpr int kExitUsage = 2;   // the command line or the configuration 
 
 // What the commands do; each returns the exit code. One that is empty is not listed.
 struct Commands {
-  std::function<int(const RunConfig&)> run;
+  // `reload` makes the configuration anew from the same file and flags; null if there is no file. It lives
+  // until `run` returns.
+  std::function<int(const RunConfig&, const ReloadConfig& reload)> run;
   std::function<int(const FilterCommandOptions&)> filter;
   std::function<int(const DemoOptions&)> demo;
   std::function<int(const PlanCommandOptions&)> plan;
   std::function<int(const InspectCommandOptions&)> inspect;
   std::function<int(const TopCommandOptions&)> top;
+  std::function<int(const absl::StatusOr<RunConfig>&, const CheckCommandOptions&)> check;
 };
 
 // Runs what `args` (without the program's name) ask for. Help goes to `out`, errors to `err`; no error shows

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -21,8 +22,8 @@ namespace {
 
 constexpr absl::string_view kKafka = "kafka";
 constexpr absl::string_view kCounter = "counter";
-// Sections of settings, each of whose keys is SECTION.KEY.
-constexpr absl::string_view kSections[] = {"snapshots", kCounter};
+// The sections whose keys are settings.
+constexpr absl::string_view kSections[] = {"snapshots", kCounter, "log"};
 constexpr absl::string_view kCounterKeys[] = {"counter.key", "counter.delta", "counter.output"};
 
 // A transaction must be over well before the broker's own limit for it, which is 30 s.
@@ -192,6 +193,14 @@ constexpr Setting<RunConfig> kSettings[] = {
        return StoreChoice<bool>(text, {{{"partition", true}, {"topic", false}}},
                                 config.metrics_per_partition);
      }},
+    {"log.level", "debug|info|warning|error", "info", false, "The least that is logged", "warning",
+     [](absl::string_view text, RunConfig& config) { return StoreLogLevel(text, config.log.level); }},
+    {"log.format", "text|json", "text", false, "How the log is written: for people, or an object per line",
+     "json",
+     [](absl::string_view text, RunConfig& config) {
+       return StoreChoice<LogFormat>(text, {{{"text", LogFormat::kText}, {"json", LogFormat::kJson}}},
+                                     config.log.format);
+     }},
 };
 
 const Setting<RunConfig>* FindSetting(absl::string_view key) {
@@ -201,25 +210,23 @@ const Setting<RunConfig>* FindSetting(absl::string_view key) {
   return nullptr;
 }
 
-// The section of a setting's key; empty at the top level.
+// The section that a key belongs to; empty at the top level.
 absl::string_view SectionOf(absl::string_view key) {
-  return key.substr(0, absl::StrContains(key, '.') ? key.find('.') : 0);
+  const size_t dot = key.find('.');
+  return dot == absl::string_view::npos ? "" : key.substr(0, dot);
 }
+
+bool IsSection(absl::string_view key) { return key == kKafka || absl::c_linear_search(kSections, key); }
 
 std::vector<std::string> KeysOf(absl::string_view section) {
   std::vector<std::string> keys;
   for (const Setting<RunConfig>& setting : kSettings) {
     if (SectionOf(setting.key) == section) keys.emplace_back(setting.key);
   }
-  if (section.empty()) {
-    for (const absl::string_view each : kSections) keys.emplace_back(each);
-    keys.emplace_back(kKafka);
-  }
+  if (!section.empty()) return keys;
+  for (const absl::string_view name : kSections) keys.emplace_back(name);
+  keys.emplace_back(kKafka);
   return keys;
-}
-
-bool IsSection(absl::string_view key) {
-  return key == kKafka || std::find(std::begin(kSections), std::end(kSections), key) != std::end(kSections);
 }
 
 absl::string_view Found(ConfigEntry::Shape shape) {
@@ -258,7 +265,6 @@ class Assembler {
   const std::string file_name_;  // empty if there is none
   RunConfig config_;
   std::map<std::string, std::string, std::less<>> places_;  // by key
-  std::map<std::string, std::string, std::less<>> texts_;   // likewise: the values as they were written
 };
 
 absl::Status UnknownKey(const ConfigEntry& entry, const std::string& place) {
@@ -303,7 +309,7 @@ absl::Status Assembler::AddEntry(const ConfigEntry& entry, const std::string& pl
         absl::StrCat(place, ": expected ", Found(wanted), ", found ", Found(entry.shape)));
   }
   if (is_section) return absl::OkStatus();
-  absl::StatusOr<std::string> text = ExpandEnvironment(entry.text);
+  absl::StatusOr<std::string> text = ExpandReferences(entry.text);
   if (!text.ok()) return absl::InvalidArgumentError(absl::StrCat(place, ": ", text.status().message()));
   return is_property ? SetProperty(entry.key, *text, place) : Set(*setting, *text, place);
 }
@@ -337,7 +343,7 @@ absl::Status Assembler::Set(const Setting<RunConfig>& setting, absl::string_view
     return absl::InvalidArgumentError(absl::StrCat(place, ": ", status.message()));
   }
   places_[std::string(setting.key)] = place;
-  texts_[std::string(setting.key)] = std::string(text);
+  config_.texts[std::string(setting.key)] = std::string(text);
   return absl::OkStatus();
 }
 
@@ -408,9 +414,9 @@ std::string Assembler::Fingerprint() const {
   std::string effective;
   for (const Setting<RunConfig>& setting : kSettings) {
     if (setting.key == "instance" || setting.key == "http") continue;
-    const auto text = texts_.find(setting.key);
-    absl::StrAppend(&effective, setting.key, "=", text == texts_.end() ? setting.fallback : text->second,
-                    "\n");
+    const auto text = config_.texts.find(setting.key);
+    absl::StrAppend(&effective, setting.key, "=",
+                    text == config_.texts.end() ? setting.fallback : text->second, "\n");
   }
   std::vector<kafka::Property> properties = config_.daemon.properties;
   std::sort(properties.begin(), properties.end());

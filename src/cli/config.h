@@ -2,6 +2,8 @@
 #ifndef LETHE_SRC_CLI_CONFIG_H_
 #define LETHE_SRC_CLI_CONFIG_H_
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "absl/types/span.h"
 #include "connectors/kafka/options.h"
 #include "src/cli/config_file.h"
+#include "src/cli/log.h"
 #include "src/cli/setting.h"
 
 namespace lethe {
@@ -24,7 +27,12 @@ struct RunConfig {
   // Of the effective configuration, to see whether two instances were told the same: without their name and
   // address, and without the values of librdkafka's properties that may be secret.
   std::string fingerprint;
+  LogOptions log;
+  // What was set, as text, by key: to see what has changed when it is read again.
+  std::map<std::string, std::string, std::less<>> texts;
 };
+
+using ReloadConfig = std::function<absl::StatusOr<RunConfig>()>;
 
 // Every key that takes one value; `kafka`, a section of any number of them, is apart.
 absl::Span<const Setting<RunConfig>> RunSettings();

@@ -19,6 +19,7 @@ namespace lethe {
 namespace {
 
 constexpr size_t kMaxFileBytes = size_t{1} << 20;
+constexpr size_t kMaxValueFileBytes = size_t{1} << 16;
 
 absl::Status ErrorAt(absl::string_view name, int line, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(name, ":", line, ": ", what));
@@ -87,13 +88,41 @@ bool IsVariableName(absl::string_view name) {
   return true;
 }
 
+// At most one byte more than `most_bytes`, of the file's beginning.
+absl::StatusOr<std::string> ReadBeginning(const std::string& path, absl::string_view what,
+                                          size_t most_bytes) {
+  const auto cannot = [&] {
+    return absl::ErrnoToStatus(errno, absl::StrCat(path, ": the ", what, " cannot be read"));
+  };
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  if (file == nullptr) return cannot();
+  std::string text(most_bytes + 1, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  if (std::ferror(file.get()) != 0) return cannot();
+  return text;
+}
+
+// The content of a file without its last end of line, which editors and `echo` add.
+absl::StatusOr<std::string> ValueFile(const std::string& path) {
+  absl::StatusOr<std::string> value = ReadBeginning(path, "value", kMaxValueFileBytes);
+  if (!value.ok()) return value;
+  if (value->size() > kMaxValueFileBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": larger than 64 KiB, which no value is"));
+  }
+  if (absl::EndsWith(*value, "\n")) value->pop_back();
+  if (absl::EndsWith(*value, "\r")) value->pop_back();
+  if (value->empty()) return absl::InvalidArgumentError(absl::StrCat(path, ": the file is empty"));
+  return value;
+}
+
 // `inside` is what stands between ${ and }.
 absl::StatusOr<std::string> Variable(absl::string_view inside) {
+  if (absl::ConsumePrefix(&inside, "file:")) return ValueFile(std::string(inside));
   const size_t split = inside.find(":-");
   const std::string name(inside.substr(0, split));
   if (!IsVariableName(name)) {
     return absl::InvalidArgumentError(
-        "expected ${NAME} or ${NAME:-default} after a $; write $$ for a single $");
+        "expected ${NAME}, ${NAME:-default} or ${file:PATH} after a $; write $$ for a single $");
   }
   const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nobody calls setenv
   if (split != absl::string_view::npos) {
@@ -111,19 +140,12 @@ absl::StatusOr<std::string> Variable(absl::string_view inside) {
 std::string ConfigEntry::Path() const { return section.empty() ? key : absl::StrCat(section, ".", key); }
 
 absl::StatusOr<ConfigText> ReadConfigFile(const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
-  if (file == nullptr) {
-    return absl::ErrnoToStatus(errno, absl::StrCat(path, ": the configuration cannot be read"));
-  }
-  std::string yaml(kMaxFileBytes + 1, '\0');
-  yaml.resize(std::fread(yaml.data(), 1, yaml.size(), file.get()));
-  if (std::ferror(file.get()) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat(path, ": the configuration cannot be read"));
-  }
-  if (yaml.size() > kMaxFileBytes) {
+  absl::StatusOr<std::string> yaml = ReadBeginning(path, "configuration", kMaxFileBytes);
+  if (!yaml.ok()) return yaml.status();
+  if (yaml->size() > kMaxFileBytes) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": larger than 1 MiB, which no configuration is"));
   }
-  return ConfigText{path, std::move(yaml)};
+  return ConfigText{path, *std::move(yaml)};
 }
 
 absl::StatusOr<std::vector<ConfigEntry>> ParseConfigText(const ConfigText& text) {
@@ -147,7 +169,7 @@ absl::StatusOr<std::vector<ConfigEntry>> ParseConfigText(const ConfigText& text)
   return entries;
 }
 
-absl::StatusOr<std::string> ExpandEnvironment(absl::string_view text) {
+absl::StatusOr<std::string> ExpandReferences(absl::string_view text) {
   std::string expanded;
   while (true) {
     const size_t dollar = text.find('$');

@@ -37,9 +37,10 @@ struct ConfigEntry {
 // several documents, or a key twice in one map. No error shows a value.
 absl::StatusOr<std::vector<ConfigEntry>> ParseConfigText(const ConfigText& text);
 
-// ${NAME} becomes the environment variable NAME, ${NAME:-default} the default if it is unset or empty, $$ a
-// single $; any other $ stays. InvalidArgument names the variable that is not set, never a value.
-absl::StatusOr<std::string> ExpandEnvironment(absl::string_view text);
+// ${NAME} becomes the environment variable NAME, ${NAME:-default} the default if it is unset or empty,
+// ${file:PATH} what is in the file, less the end of its last line, $$ a single $; any other $ stays.
+// InvalidArgument names the variable that is not set, or the file, never a value.
+absl::StatusOr<std::string> ExpandReferences(absl::string_view text);
 
 }  // namespace lethe
 

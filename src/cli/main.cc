@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "src/cli/check_command.h"
 #include "src/cli/command_line.h"
 #include "src/cli/demo_command.h"
 #include "src/cli/filter_command.h"
@@ -35,6 +36,10 @@ int main(int argc, char** argv) {
           [](const lethe::TopCommandOptions& options) {
             const absl::Status status = lethe::RunTop(options);
             return status.ok() ? lethe::kExitOk : lethe::ReportError(status, std::cerr);
+          },
+      .check =
+          [](const absl::StatusOr<lethe::RunConfig>& config, const lethe::CheckCommandOptions& options) {
+            return lethe::RunCheck(config, options, std::cout);
           },
   };
   return lethe::RunCommandLine(std::vector<std::string>(argv + 1, argv + argc), commands, std::cout,

@@ -1,43 +1,52 @@
 #include "src/cli/run_command.h"
 
 #include <signal.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "connectors/http/http_server.h"
 #include "connectors/http/metrics_text.h"
 #include "connectors/http/page.h"
 #include "connectors/kafka/daemon.h"
 #include "src/cli/command_line.h"
 #include "src/cli/metrics.h"
+#include "src/cli/reload.h"
+#include "src/cli/service_manager.h"
 #include "src/cli/status_json.h"
 
 namespace lethe {
 namespace {
 
+// A lane of which nothing was heard for so long hangs.
+constexpr absl::Duration kLongestSilence = absl::Seconds(30);
 // What the contract of SIGTERM gives us, less a moment to end in.
-constexpr time_t kStopSeconds = 4;
+constexpr absl::Duration kStopPatience = absl::Seconds(4);
 
-// Waits for SIGTERM or SIGINT in a thread of its own, and stops the daemon. Signals that end it must be
-// blocked in all threads: make it first.
+// Waits for signals in a thread of its own: SIGTERM and SIGINT stop the daemon, SIGHUP calls `reload`.
+// Signals must be blocked in all threads: make it first.
 class SignalThread {
  public:
-  explicit SignalThread(kafka::Daemon& daemon) {
+  SignalThread(kafka::Daemon& daemon, const ServiceManager& manager, std::function<void()> reload)
+      : daemon_(daemon), manager_(manager), reload_(std::move(reload)) {
     sigemptyset(&signals_);
-    for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&signals_, signal);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) sigaddset(&signals_, signal);
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
-    thread_ = std::thread([this, &daemon] { Wait(daemon); });
+    thread_ = std::thread([this] { Wait(); });
   }
 
   // SIGUSR1 to the thread itself says that nothing is to be waited for any more.
@@ -47,15 +56,21 @@ class SignalThread {
   }
 
  private:
-  void Wait(kafka::Daemon& daemon) {
+  void Wait() {
     int signal = 0;
-    sigwait(&signals_, &signal);
+    for (sigwait(&signals_, &signal); signal == SIGHUP; sigwait(&signals_, &signal)) reload_();
     if (signal == SIGUSR1) return;
     spdlog::info("{}: finishing the open transaction and leaving the group",
                  signal == SIGTERM ? "SIGTERM" : "SIGINT");
-    daemon.Stop();
-    const timespec deadline = {kStopSeconds, 0};
-    if (sigtimedwait(&signals_, nullptr, &deadline) == SIGUSR1) return;
+    manager_.Say("STOPPING=1");
+    daemon_.Stop();
+    const absl::Time deadline = absl::Now() + kStopPatience;
+    for (absl::Duration left = kStopPatience; left > absl::ZeroDuration(); left = deadline - absl::Now()) {
+      const timespec timeout = absl::ToTimespec(left);
+      const int next = sigtimedwait(&signals_, nullptr, &timeout);
+      if (next == SIGUSR1) return;
+      if (next == SIGTERM || next == SIGINT) break;  // somebody is in a hurry
+    }
     spdlog::critical(
         "the broker did not answer in time: ending without having left the group; what was not "
         "committed will be read again");
@@ -63,9 +78,54 @@ class SignalThread {
     _exit(kExitFailed);
   }
 
+  kafka::Daemon& daemon_;
+  const ServiceManager& manager_;
+  const std::function<void()> reload_;
   sigset_t signals_;
   std::thread thread_;
 };
+
+// Reads the configuration again, and applies what can be.
+void Reload(const ReloadConfig& reload, RunConfig& running, kafka::Daemon& daemon) {
+  if (reload == nullptr) {
+    spdlog::warn("SIGHUP: there is no configuration file to read again (--config)");
+    return;
+  }
+  const absl::StatusOr<RunConfig> read = reload();
+  if (!read.ok()) {
+    spdlog::error("SIGHUP: the configuration is wrong, and nothing is changed: {}",
+                  std::string(read.status().message()));
+    return;
+  }
+  const std::vector<ConfigChange> changes = Changes(running, *read);
+  TakeOver(*read, running);
+  SetLogLevel(running.log.level);
+  daemon.SetCommitInterval(running.daemon.commit_interval);
+  if (changes.empty()) spdlog::info("SIGHUP: the configuration has not changed");
+  for (const ConfigChange& change : changes) {
+    if (change.live) {
+      spdlog::info("SIGHUP: {} is now {} (was {})", change.key, change.after, change.before);
+    } else {
+      spdlog::warn("SIGHUP: {} has changed, and takes effect after a restart", change.key);
+    }
+  }
+}
+
+ServiceState StateOf(const kafka::Daemon& daemon, absl::Duration patience) {
+  const kafka::DaemonReport report = daemon.Report();
+  size_t partitions = 0;
+  for (const kafka::LaneReport& lane : report.lanes) partitions += lane.partitions.size();
+  ServiceState state;
+  state.alive = daemon.SilentFor() < patience;
+  if (report.not_ready.empty()) {
+    state.status = absl::StrCat("judging ", partitions, " partitions of ", report.input);
+  } else {
+    const size_t more = report.not_ready.size() - 1;
+    state.status =
+        absl::StrCat(report.not_ready.front(), more == 0 ? "" : absl::StrCat(" (and ", more, " more)"));
+  }
+  return state;
+}
 
 // The partition of /status?partition=N.
 std::optional<int32_t> Detailed(const http::HttpQuery& query) {
@@ -98,29 +158,43 @@ http::HttpRoutes Routes(const kafka::Daemon& daemon, const MetricsOptions& metri
   };
 }
 
+// The last line, in the form of the others.
+int Fail(const absl::Status& status, const RunConfig& config) {
+  std::ostringstream text;
+  const int code = ReportError(status, text);
+  if (config.log.format == LogFormat::kText) {
+    std::cerr << text.str();
+  } else {
+    spdlog::critical("{}", std::string(status.message()));
+  }
+  return code;
+}
+
 }  // namespace
 
-int RunCommand(const RunConfig& config) {
-  // The log goes to stderr: stdout is for what a program reads.
-  spdlog::set_default_logger(spdlog::stderr_color_mt("lethe"));
-  spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
+int RunCommand(const RunConfig& config, const ReloadConfig& reload) {
+  StartLog(config.log);
   signal(SIGXFSZ, SIG_IGN);  // a snapshot that the limit of a file's size stops is an error, and no end
   auto daemon = kafka::Daemon::Create(config.daemon);
-  if (!daemon.ok()) return ReportError(daemon.status(), std::cerr);
+  if (!daemon.ok()) return Fail(daemon.status(), config);
   absl::Status status;
+  RunConfig running = config;  // the signal thread's
+  const ServiceManager manager;
   {
-    const SignalThread signals(**daemon);
+    const SignalThread signals(**daemon, manager, [&] { Reload(reload, running, **daemon); });
     std::unique_ptr<http::HttpServer> server;
     if (config.http != "off") {
       const MetricsOptions metrics = {config.metrics_per_partition, config.fingerprint};
       auto started = http::HttpServer::Start(config.http, Routes(**daemon, metrics));
-      if (!started.ok()) return ReportError(started.status(), std::cerr);
+      if (!started.ok()) return Fail(started.status(), config);
       server = *std::move(started);
       spdlog::info("status page at http://{0}/, metrics at http://{0}/metrics", config.http);
     }
+    const ServiceReports reports(
+        manager, [&] { return StateOf(**daemon, std::min(manager.watchdog() / 2, kLongestSilence)); });
     status = (*daemon)->Run();
   }
-  if (!status.ok()) return ReportError(status, std::cerr);
+  if (!status.ok()) return Fail(status, config);
   spdlog::info("all committed, the group is left");
   return kExitOk;
 }

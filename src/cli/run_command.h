@@ -9,7 +9,10 @@ namespace lethe {
 // The exit code. SIGTERM and SIGINT end it: the open transaction is finished and the group is left, or,
 // if that takes longer than five seconds (a broker that does not answer), the process ends at once; what
 // was not committed is then read again by the next owner.
-int RunCommand(const RunConfig& config);
+//
+// SIGHUP reads the configuration again, and applies what can be changed while running (reload.h); for the
+// rest it logs that a restart is needed. One that is wrong is logged, and changes nothing.
+int RunCommand(const RunConfig& config, const ReloadConfig& reload);
 
 }  // namespace lethe
 

@@ -42,6 +42,13 @@ if(EXISTS ${BUILD}/lethe)
   if(NOT out STREQUAL "lethe ${VERSION}\n")
     message(FATAL_ERROR "the installed program says: ${out}")
   endif()
+  file(READ ${prefix}/lib/systemd/system/lethe.service unit)
+  foreach(line "ExecStart=${prefix}/bin/lethe run --config /etc/lethe/lethe.yaml" "Type=notify" "DynamicUser=yes"
+      "ProtectSystem=strict" "NoNewPrivileges=yes" "Restart=on-failure" "WatchdogSec=60" "SystemCallFilter=@system-service")
+    if(NOT "\n${unit}" MATCHES "\n${line}\n")
+      message(FATAL_ERROR "the unit has no line ${line}:\n${unit}")
+    endif()
+  endforeach()
 endif()
 
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/by-cmake -DCMAKE_PREFIX_PATH=${prefix}

@@ -27,6 +27,8 @@ class CommandLineTest : public testing::Test {
     plan_.reset();
     inspect_.reset();
     top_.reset();
+    check_.reset();
+    checked_.reset();
     return RunCommandLine(args, commands_, out_, err_);
   }
   int RunWith(std::vector<std::string> more) {
@@ -35,7 +37,7 @@ class CommandLineTest : public testing::Test {
     args.insert(args.end(), more.begin(), more.end());
     return Run(args);
   }
-  bool NothingRan() const { return !run_ && !filter_ && !demo_ && !plan_ && !inspect_ && !top_; }
+  bool NothingRan() const { return !run_ && !filter_ && !demo_ && !plan_ && !inspect_ && !top_ && !check_; }
 
   std::ostringstream out_, err_;
   std::optional<RunConfig> run_;
@@ -44,21 +46,28 @@ class CommandLineTest : public testing::Test {
   std::optional<PlanCommandOptions> plan_;
   std::optional<InspectCommandOptions> inspect_;
   std::optional<TopCommandOptions> top_;
+  std::optional<absl::StatusOr<RunConfig>> checked_;
+  std::optional<CheckCommandOptions> check_;
   Commands commands_ = {
-      [this](const RunConfig& config) { return run_ = config, 17; },
+      [this](const RunConfig& config, const ReloadConfig&) { return run_ = config, 17; },
       [this](const FilterCommandOptions& options) { return filter_ = options, 18; },
       [this](const DemoOptions& options) { return demo_ = options, 19; },
       [this](const PlanCommandOptions& options) { return plan_ = options, 20; },
       [this](const InspectCommandOptions& options) { return inspect_ = options, 21; },
       [this](const TopCommandOptions& options) { return top_ = options, 22; },
+      [this](const absl::StatusOr<RunConfig>& config, const CheckCommandOptions& options) {
+        checked_ = config;
+        check_ = options;
+        return 23;
+      },
   };
 };
 
 TEST_F(CommandLineTest, HelpListsCommandsAndExitCodes) {
   EXPECT_EQ(Run({"--help"}), kExitOk);
   EXPECT_EQ(err_.str(), "");
-  for (const char* text : {"run ", "filter ", "demo ", "plan ", "inspect ", "top ", "--version", "Exit codes: 0 ",
-                           "1 it failed", "2 the command"}) {
+  for (const char* text : {"run ", "filter ", "demo ", "plan ", "inspect ", "top ", "check ", "--version",
+                           "Exit codes: 0 ", "1 it failed", "2 the command"}) {
     EXPECT_TRUE(absl::StrContains(out_.str(), text)) << text << " is not in\n" << out_.str();
   }
 }
@@ -71,7 +80,7 @@ TEST_F(CommandLineTest, WhatIsNotThereIsNotListed) {
 }
 
 TEST_F(CommandLineTest, EachCommandHasHelpWithAnExample) {
-  for (const std::string command : {"run", "filter", "demo", "plan", "inspect", "top"}) {
+  for (const std::string command : {"run", "filter", "demo", "plan", "inspect", "top", "check"}) {
     EXPECT_EQ(Run({command, "--help"}), kExitOk);
     EXPECT_TRUE(absl::StrContains(out_.str(), "Example:")) << out_.str();
     EXPECT_TRUE(absl::StrContains(out_.str(), absl::StrCat("lethe ", command, " --"))) << out_.str();
@@ -170,6 +179,39 @@ TEST_F(CommandLineTest, ReadsTheFileAndLetsFlagsWin) {
   std::filesystem::remove(path);
   EXPECT_EQ(Run({"run", "--config", path}), kExitUsage);
   EXPECT_TRUE(NothingRan());
+}
+
+TEST_F(CommandLineTest, ReadsTheFileAnewWithTheSameFlags) {
+  const std::string path =
+      std::filesystem::temp_directory_path() / absl::StrCat("lethe-reload-test-", getpid(), ".yaml");
+  std::ofstream(path) << "brokers: b\ninput: in\noutput: out\nid: key\n";
+  commands_.run = [&](const RunConfig& config, const ReloadConfig& reload) {
+    EXPECT_EQ(config.daemon.stage.horizon, absl::Hours(24));
+    std::ofstream(path) << "brokers: b\ninput: in\noutput: out\nid: key\nlanes: 2\nhorizon: 2h\n";
+    const absl::StatusOr<RunConfig> again = reload();
+    EXPECT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(again->daemon.lanes, 3);
+    EXPECT_EQ(again->daemon.stage.horizon, absl::Hours(2));
+    std::ofstream(path) << "brokers: b\n";
+    EXPECT_FALSE(reload().ok());
+    return 17;
+  };
+  EXPECT_EQ(Run({"run", "--config", path, "--lanes", "3"}), 17);
+  std::filesystem::remove(path);
+  commands_.run = [](const RunConfig&, const ReloadConfig& reload) { return reload == nullptr ? 17 : 0; };
+  EXPECT_EQ(RunWith({}), 17);
+}
+
+TEST_F(CommandLineTest, CheckTakesWhatRunTakesAndHearsOfAWrongConfiguration) {
+  EXPECT_EQ(Run({"check", "--brokers", "b", "--input", "in", "--output", "out", "--id", "key", "--kafka",
+                 "a=1", "--format", "json"}),
+            23);
+  ASSERT_TRUE(checked_.has_value() && checked_->ok());
+  EXPECT_EQ((*checked_)->daemon.properties, (std::vector<kafka::Property>{{"a", "1"}}));
+  EXPECT_EQ(check_->format, CheckCommandOptions::Format::kJson);
+  EXPECT_EQ(Run({"check", "--brokers", "b"}), 23);
+  EXPECT_FALSE(checked_->ok());
+  EXPECT_EQ(Run({"check", "--format", "xml"}), kExitUsage);
 }
 
 TEST_F(CommandLineTest, WrongUseIsSaidAndRunsNothing) {

@@ -87,14 +87,14 @@ const BadConfig kBadKeys[] = {
      "5: colour: unknown key; the keys are brokers, input, output, id, horizon, fpp, memory, "
      "at_memory_limit, "
      "engine, adaptation, group, instance, start, "
-     "delivery, lanes, commit_interval, on_short_history, on_unread_deleted, http, metrics, snapshots, counter, "
-     "kafka"},
+     "delivery, lanes, commit_interval, on_short_history, on_unread_deleted, http, metrics, snapshots, "
+     "counter, "
+     "log, kafka"},
     {"UnknownInSection", "counter:\n  colour: key\n",
      "6: counter.colour: unknown key; the keys are counter.key, counter.delta, counter.output"},
     {"PropertyAtTopLevel", "linger.ms: 5\n",
      "5: linger.ms: unknown key; a property of librdkafka goes under 'kafka:'"},
-    {"SnapshotsAtTopLevel", "snapshots.to: off\n",
-     "5: snapshots.to: unknown key; did you mean snapshots?"},
+    {"SnapshotsAtTopLevel", "snapshots.to: off\n", "5: snapshots.to: unknown key; did you mean snapshots?"},
     {"UnknownInSnapshots", "snapshots: {evry: 5m}\n",
      "5: snapshots.evry: unknown key; did you mean snapshots.every?"},
     {"CounterAtTopLevel", "counter.key: key\n", "5: counter.key: unknown key; write key under 'counter:'"},
@@ -186,9 +186,9 @@ const BadConfig kBadVariables[] = {
      "5: group: the environment variable LETHE_TEST_UNSET is not set; set it, or write "
      "${LETHE_TEST_UNSET:-default}"},
     {"BadName", "group: ${LETHE TEST}\n",
-     "5: group: expected ${NAME} or ${NAME:-default} after a $; write $$ for a single $"},
+     "5: group: expected ${NAME}, ${NAME:-default} or ${file:PATH} after a $; write $$ for a single $"},
     {"NoName", "group: ${}\n",
-     "5: group: expected ${NAME} or ${NAME:-default} after a $; write $$ for a single $"},
+     "5: group: expected ${NAME}, ${NAME:-default} or ${file:PATH} after a $; write $$ for a single $"},
     {"Open", "group: ${LETHE\n", "5: group: a ${ without its }; write $${ if it is meant literally"},
 };
 
@@ -272,6 +272,8 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_EQ(daemon.counter_output, "totals");
   EXPECT_EQ(config->http, "[::1]:0");
   EXPECT_FALSE(config->metrics_per_partition);
+  EXPECT_EQ(config->log.level, LogLevel::kWarning);
+  EXPECT_EQ(config->log.format, LogFormat::kJson);
   EXPECT_EQ(daemon.properties, (std::vector<kafka::Property>{
                                    {"security.protocol", "SSL"}, {"linger.ms", "5"}, {"client.rack", ""}}));
 }
@@ -305,6 +307,9 @@ counter:
   output: totals
 http: '[::1]:0'
 metrics: topic
+log:
+  level: warning
+  format: json
 kafka:
   security.protocol: SSL
   linger.ms: 5
@@ -337,7 +342,9 @@ TEST(Config, EveryFlagArrives) {
                           {"counter.delta", "value"},
                           {"counter.output", "totals"},
                           {"http", "[::1]:0"},
-                          {"metrics", "topic"}},
+                          {"metrics", "topic"},
+                          {"log.level", "warning"},
+                          {"log.format", "json"}},
                          {"security.protocol=SSL", "linger.ms=5", "client.rack="});
   EXPECT_EQ(flags.values.size(), RunSettings().size()) << "a setting is not tested";
   flags.exit_at_end = true;
@@ -377,6 +384,8 @@ TEST(Config, TheTableOfSettingsTellsTheTruth) {
     EXPECT_TRUE(setting.set(setting.fallback, config).ok());
     EXPECT_EQ(config.http, defaults.http);
     EXPECT_EQ(config.metrics_per_partition, defaults.metrics_per_partition);
+    EXPECT_EQ(config.log.level, defaults.log.level);
+    EXPECT_EQ(config.log.format, defaults.log.format);
     EXPECT_EQ(config.daemon.start, defaults.daemon.start);
     EXPECT_EQ(config.daemon.delivery, defaults.daemon.delivery);
     EXPECT_EQ(config.daemon.lanes, defaults.daemon.lanes);
@@ -519,6 +528,31 @@ TEST(Config, SecretsArriveAsTheyAre) {
       FromFile(absl::StrCat(kRequired, "kafka:\n  sasl.password: ${LETHE_TEST_SECRET}\n"));
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->daemon.properties, (std::vector<kafka::Property>{{"sasl.password", "p$a${b}: #'\""}}));
+}
+
+TEST(Config, ValuesComeFromFiles) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / absl::StrCat("lethe-value-test-", getpid());
+  std::filesystem::create_directory(folder);
+  const std::string path = folder / "password";
+  const auto config = [&] {
+    return FromFile(absl::StrCat(kRequired, "kafka:\n  sasl.password: ${file:", path, "}\n"));
+  };
+  const std::string place = "lethe.yaml:6: kafka.sasl.password: ";
+  EXPECT_EQ(config().status().message(),
+            absl::StrCat(place, path, ": the value cannot be read: No such file or directory"));
+  for (const auto& [content, value] : std::vector<std::pair<std::string, std::string>>{
+           {"hunter2", "hunter2"}, {"hunter2\n", "hunter2"}, {"hunter2\r\n", "hunter2"}, {"a\n\n", "a\n"}}) {
+    std::ofstream(path) << content;
+    ASSERT_TRUE(config().ok()) << config().status();
+    EXPECT_EQ(config()->daemon.properties, (std::vector<kafka::Property>{{"sasl.password", value}}));
+  }
+  std::ofstream(path) << "\n";
+  EXPECT_EQ(config().status().message(), absl::StrCat(place, path, ": the file is empty"));
+  std::ofstream(path) << std::string((1 << 16) + 1, 'x');
+  EXPECT_EQ(config().status().message(),
+            absl::StrCat(place, path, ": larger than 64 KiB, which no value is"));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Config, AnyEndOfTheFileIsFine) {

@@ -98,7 +98,7 @@ void Flow::SendIds(const std::string& prefix, int first, int last, int32_t parti
   Send(records);
 }
 
-ProcessOptions Flow::Program(const Args& args) const {
+ProcessOptions Flow::Program(const Args& args, const std::string& command) const {
   Args all = {"--brokers=" + SharedBroker().bootstrap(),
               "--input=" + input_,
               "--output=" + output_,
@@ -116,7 +116,7 @@ ProcessOptions Flow::Program(const Args& args) const {
     all.push_back(arg);
   }
   ProcessOptions process;
-  process.args = {options_.program, "run"};
+  process.args = {options_.program, command};
   process.args.insert(process.args.end(), all.begin(), all.end());
   return process;
 }
@@ -132,6 +132,14 @@ Finished Flow::RunToEnd(const Args& args) {
   Args to_end = args;
   to_end.emplace_back("--exit-at-end");
   return test::RunToEnd(Program(to_end), kTimeout).value();
+}
+
+std::unique_ptr<Process> Flow::StartCommand(const std::string& command, const Args& args) {
+  return Process::Start(Program(args, command)).value();
+}
+
+Finished Flow::RunCommand(const std::string& command, const Args& args) {
+  return test::RunToEnd(Program(args, command), kTimeout).value();
 }
 
 std::vector<Record> Flow::Input() { return SharedClient().ReadSettled(input_).value(); }

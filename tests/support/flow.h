@@ -27,7 +27,7 @@ class Daemon {
   Process& process() { return *process_; }
   int port() const { return port_; }
   std::string Log() const { return process_->Stderr(); }
- // of its HTTP server
+  // of its HTTP server
 
   struct Answer {
     int status = 0;  // 0: there was none
@@ -76,6 +76,9 @@ class Flow {
   // `args` come behind the flow's own, and replace those of the same name.
   std::unique_ptr<Daemon> Start(const Args& args = {});
   Finished RunToEnd(const Args& args = {});
+  // Another command with the same flags: check.
+  std::unique_ptr<Process> StartCommand(const std::string& command, const Args& args = {});
+  Finished RunCommand(const std::string& command, const Args& args = {});
 
   std::vector<Record> Input();
   std::vector<Record> Output();
@@ -90,7 +93,7 @@ class Flow {
   testing::AssertionResult ExactlyOnce();
 
  private:
-  ProcessOptions Program(const Args& args) const;
+  ProcessOptions Program(const Args& args, const std::string& command = "run") const;
 
   const FlowOptions options_;
   const std::string input_;

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "tests/support/shared_broker.h"
@@ -16,6 +17,7 @@ namespace {
 constexpr int kSkipped = 77;
 
 struct Shared {
+  KafkaBrokerOptions options;
   std::unique_ptr<KafkaBroker> broker;
   std::unique_ptr<KafkaClient> client;
 };
@@ -46,9 +48,11 @@ class BrokerEnvironment : public testing::Environment {
 
 KafkaBroker& SharedBroker() {
   Shared& shared = Instance();
-  if (shared.broker == nullptr) shared.broker = OrExit(KafkaBroker::Start());
+  if (shared.broker == nullptr) shared.broker = OrExit(KafkaBroker::Start(shared.options));
   return *shared.broker;
 }
+
+void SetSharedBrokerOptions(KafkaBrokerOptions options) { Instance().options = std::move(options); }
 
 KafkaClient& SharedClient() {
   Shared& shared = Instance();

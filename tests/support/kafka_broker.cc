@@ -112,6 +112,7 @@ absl::Status KafkaBroker::Format() {
 
   std::map<std::string, std::string> properties = Properties(broker_port, controller_port, folder_);
   for (const auto& [name, value] : options_.properties) properties[name] = value;
+  if (options_.adapt) options_.adapt(properties);
   const std::string file = folder_ + "/server.properties";
   {
     std::ofstream out(file);
@@ -124,6 +125,7 @@ absl::Status KafkaBroker::Format() {
     format.args.emplace_back(arg);
   }
   format.args.push_back(file);
+  format.args.insert(format.args.end(), options_.format_args.begin(), options_.format_args.end());
   const absl::StatusOr<Finished> formatted = RunToEnd(format, kStartTimeout);
   if (!formatted.ok()) return formatted.status();
   if (formatted->exit_code != 0) {

@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,6 +20,10 @@ namespace lethe::test {
 struct KafkaBrokerOptions {
   std::vector<std::pair<std::string, std::string>> properties;  // in addition to our own, or instead of them
   std::string heap = "384m";
+  // Has the last word on the properties, each time before the broker is formatted: for listeners of its own,
+  // say, whose ports must be chosen anew when one was taken.
+  std::function<void(std::map<std::string, std::string>& properties)> adapt;
+  std::vector<std::string> format_args;  // for the tool that formats the storage: --add-scram ...
 };
 
 // One KRaft node, broker and controller in one, on 127.0.0.1, with its data in a temporary folder.

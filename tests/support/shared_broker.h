@@ -12,6 +12,8 @@ namespace lethe::test {
 // Started at the first call, ended after the last test; the program ends if it cannot be started. To be
 // called from the program's main thread.
 KafkaBroker& SharedBroker();
+// What it is started with; before the first call of SharedBroker.
+void SetSharedBrokerOptions(KafkaBrokerOptions options);
 KafkaClient& SharedClient();
 
 // A name for a topic or a group that no other test uses.

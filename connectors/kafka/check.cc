@@ -1,0 +1,250 @@
+#include "connectors/kafka/check.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "connectors/kafka/assignment.h"
+#include "connectors/kafka/client.h"
+#include "connectors/kafka/topics.h"
+
+namespace lethe::kafka {
+namespace {
+
+using Severity = Finding::Severity;
+
+constexpr absl::Duration kPatience = absl::Seconds(8);
+constexpr int kRequestTimeoutMs = 8000;
+// A record of this size is sent to see whether it is refused; larger ones are not worth it.
+constexpr int64_t kLargestProbe = int64_t{16} << 20;
+
+// Asks until there is an answer that is not "ask again", or the time is over.
+template <class Answer>
+absl::StatusOr<Answer> Patiently(const std::function<absl::StatusOr<Answer>()>& ask) {
+  const absl::Time deadline = absl::Now() + kPatience;
+  for (;;) {
+    absl::StatusOr<Answer> answer = ask();
+    if (!absl::IsUnavailable(answer.status()) || absl::Now() > deadline) return answer;
+    absl::SleepFor(absl::Milliseconds(100));
+  }
+}
+
+class Checker {
+ public:
+  explicit Checker(const DaemonOptions& options) : options_(options) {}
+
+  std::vector<Finding> Run() && {
+    if (MeetBrokers() && LookAtTopics()) {
+      LookAtGroup();
+      if (options_.delivery == Delivery::kExactlyOnce) TryTransaction();
+      TryWriting("output", topics_.output);
+      if (topics_.counter) TryWriting("counter", *topics_.counter);
+      LookAtLog();
+    }
+    return std::move(findings_);
+  }
+
+ private:
+  void Add(Severity severity, const char* check, std::string where, std::string what,
+           std::string remedy = "") {
+    findings_.push_back({severity, check, std::move(where), std::move(what), std::move(remedy)});
+  }
+
+  bool MeetBrokers() {
+    const std::string where = absl::StrCat("brokers ", options_.brokers);
+    auto client = MakeAskingClient(options_, errors_);
+    if (!client.ok()) {
+      Add(Severity::kError, "configuration", "kafka",
+          absl::StrCat("is not accepted: ", client.status().message()), "see the properties under kafka");
+      return false;
+    }
+    client_ = *std::move(client);
+    absl::Status met;
+    const absl::StatusOr<int> count = Patiently<int>([&]() -> absl::StatusOr<int> {
+      const rd_kafka_metadata_t* metadata = nullptr;
+      const auto code = rd_kafka_metadata(client_.get(), 0, nullptr, &metadata, 1500);
+      met = errors_.Last(client_.get());
+      if (absl::IsPermissionDenied(met)) return met;
+      if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for metadata");
+      const int brokers = metadata->broker_cnt;
+      rd_kafka_metadata_destroy(metadata);
+      return brokers;
+    });
+    if (count.ok()) {
+      Add(Severity::kOk, "brokers", where, absl::StrCat("answer, ", *count, " of them"));
+      return true;
+    }
+    const absl::Status& why = met.ok() ? count.status() : met;
+    Add(Severity::kError, "brokers", where, absl::StrCat("do not answer: ", why.message()),
+        absl::IsPermissionDenied(why) ? "correct the credentials"
+                                      : "see the address, the network and security.protocol");
+    return false;
+  }
+
+  bool LookAtTopics() {
+    auto topics = Patiently<AllTopics>([&] { return DescribeTopics(options_, client_.get()); });
+    if (!topics.ok()) {
+      Add(Severity::kError, "topics", "topics", absl::StrCat("cannot be used: ", topics.status().message()),
+          "see to it, and check again");
+      return false;
+    }
+    topics_ = *std::move(topics);
+    for (Finding& finding : ApplyTopicRules(options_, topics_.input, topics_.output,
+                                            topics_.counter ? &*topics_.counter : nullptr)) {
+      findings_.push_back(std::move(finding));
+    }
+    return true;
+  }
+
+  void LookAtGroup() {
+    const std::string where = absl::StrCat("group ", options_.group);
+    const GroupState group(client_.get(), options_.input);
+    const auto committed =
+        Patiently<std::vector<CommittedOffset>>([&] { return group.Committed(topics_.input.partitions); });
+    if (!committed.ok()) {
+      Add(Severity::kError, "group", where, absl::StrCat("cannot be used: ", committed.status().message()),
+          GrantGroup());
+      return;
+    }
+    first_committed_ = committed->front();
+    int with = 0;
+    for (const CommittedOffset& offset : *committed) with += offset.offset >= 0 ? 1 : 0;
+    const std::string fingerprint = options_.record.id.Fingerprint();
+    for (const CommittedOffset& offset : *committed) {
+      const auto story = CommitMetadata::Parse(offset.metadata);
+      if (!story.ok() || story->id_fingerprint == fingerprint) continue;
+      Add(Severity::kError, "group", where,
+          absl::StrCat("has so far judged by another id than ", options_.record.id.ToString()),
+          "use another group, or reset the group's offsets with kafka-consumer-groups.sh --reset-offsets");
+      return;
+    }
+    Add(Severity::kOk, "group", where,
+        absl::StrCat("has committed offsets for ", with, " of ", committed->size(), " partitions"));
+  }
+
+  std::string GrantGroup() const { return absl::StrCat("grant this user Read on group ", options_.group); }
+
+  // What only a transaction tells: whether its id may be used, and the group be committed to. The offset that
+  // is sent is the one that is committed, and it is aborted.
+  void TryTransaction() {
+    const std::string id = absl::StrCat(options_.group, "/", options_.instance, "/check");
+    const std::string where = absl::StrCat("transactional id ", id);
+    ClientConfig config = BaseConfig(options_, {{"transaction.timeout.ms", "30000"}});
+    config.Set("transactional.id", id);
+    ClientErrors errors;
+    errors.Watch(config);
+    auto producer = config.MakeProducer();
+    if (!producer.ok()) {
+      Add(Severity::kError, "transactions", where, std::string(producer.status().message()), "see kafka");
+      return;
+    }
+    rd_kafka_t* client = producer->get();
+    if (const ErrorPtr error{rd_kafka_init_transactions(client, kRequestTimeoutMs)}; error != nullptr) {
+      Add(Severity::kError, "transactions", where,
+          absl::StrCat("cannot be used: ", rd_kafka_error_string(error.get())),
+          absl::StrCat("grant this user Write on transactional ids with the prefix ", options_.group, "/"));
+      return;
+    }
+    Add(Severity::kOk, "transactions", where,
+        "can be used, as those of the lanes if they have the same prefix");
+    if (const ErrorPtr error{rd_kafka_begin_transaction(client)}; error != nullptr) return;
+    const PartitionListPtr offsets(rd_kafka_topic_partition_list_new(1));
+    rd_kafka_topic_partition_t* element =
+        rd_kafka_topic_partition_list_add(offsets.get(), options_.input.c_str(), 0);
+    element->offset = std::max<int64_t>(first_committed_.offset, 0);
+    const GroupMetadataPtr group(rd_kafka_consumer_group_metadata_new(options_.group.c_str()));
+    const ErrorPtr refused(
+        rd_kafka_send_offsets_to_transaction(client, offsets.get(), group.get(), kRequestTimeoutMs));
+    const ErrorPtr aborted(rd_kafka_abort_transaction(client, kRequestTimeoutMs));
+    const std::string group_name = absl::StrCat("group ", options_.group);
+    if (refused == nullptr) {
+      Add(Severity::kOk, "commits", group_name, "takes offsets from this user (the attempt was aborted)");
+    } else {
+      Add(Severity::kError, "commits", group_name,
+          absl::StrCat("takes no offsets from this user: ", rd_kafka_error_string(refused.get())),
+          GrantGroup());
+    }
+  }
+
+  // A record that is larger than the topic takes is refused in any case: by the permission first, or by its
+  // size. So nothing is written.
+  void TryWriting(const char* role, const TopicFacts& topic) {
+    const std::string where = absl::StrCat(role, " topic ", topic.name);
+    const int64_t limit = topic.max_message_bytes();
+    if (topic.config.empty() || limit > kLargestProbe) {
+      Add(Severity::kWarning, "write", where, "was not tried: its size limit is not known, or is very large",
+          absl::StrCat("see whether this user has Write on topic ", topic.name));
+      return;
+    }
+    rd_kafka_resp_err_t result = RD_KAFKA_RESP_ERR__TIMED_OUT;
+    ClientConfig config = BaseConfig(options_);
+    config.Set("message.max.bytes", "1000000000")
+        .Set("compression.type", "none")
+        .Set("enable.idempotence", "false");
+    config.Set("message.timeout.ms", absl::StrCat(kRequestTimeoutMs)).Set("linger.ms", "0");
+    rd_kafka_conf_set_opaque(config.raw(), &result);
+    rd_kafka_conf_set_dr_msg_cb(config.raw(),
+                                [](rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
+                                  *static_cast<rd_kafka_resp_err_t*>(opaque) = message->err;
+                                });
+    auto producer = config.MakeProducer();
+    if (!producer.ok()) {
+      Add(Severity::kError, "write", where, std::string(producer.status().message()), "see kafka");
+      return;
+    }
+    const std::string value(static_cast<size_t>(limit) + 1, '\0');
+    const rd_kafka_resp_err_t queued =
+        rd_kafka_producev(producer->get(), RD_KAFKA_V_TOPIC(topic.name.c_str()), RD_KAFKA_V_PARTITION(0),
+                          RD_KAFKA_V_VALUE(const_cast<char*>(value.data()), value.size()),
+                          RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END);
+    if (queued == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      rd_kafka_flush(producer->get(), kRequestTimeoutMs + 1000);
+    } else {
+      result = queued;
+    }
+    if (result == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE) {
+      Add(Severity::kOk, "write", where, "may be written to");
+    } else if (absl::IsPermissionDenied(ErrorStatus(result, ""))) {
+      Add(Severity::kError, "write", where, absl::StrCat("may not be written to: ", rd_kafka_err2str(result)),
+          absl::StrCat("grant this user Write on topic ", topic.name));
+    } else {
+      Add(Severity::kWarning, "write", where,
+          absl::StrCat("did not say whether it may be written to: ", rd_kafka_err2str(result)),
+          absl::StrCat("see whether this user has Write on topic ", topic.name));
+    }
+  }
+
+  void LookAtLog() {
+    const std::string where = absl::StrCat("input topic ", options_.input);
+    const auto sample =
+        Patiently<LogSample>([&] { return SampleLog(options_, client_.get(), topics_.input.partitions); });
+    if (!sample.ok()) {
+      const bool denied = absl::IsPermissionDenied(sample.status());
+      Add(denied ? Severity::kError : Severity::kWarning, "read", where,
+          absl::StrCat("cannot be read: ", sample.status().message()),
+          denied ? absl::StrCat("grant this user Read on topic ", options_.input) : "check again");
+      return;
+    }
+    Add(Severity::kOk, "read", where, "may be read");
+    for (Finding& finding : ApplyLogRules(options_, topics_.input, *sample)) {
+      findings_.push_back(std::move(finding));
+    }
+  }
+
+  const DaemonOptions& options_;
+  std::vector<Finding> findings_;
+  ClientErrors errors_;
+  ClientPtr client_;
+  AllTopics topics_;
+  CommittedOffset first_committed_;
+};
+
+}  // namespace
+
+std::vector<Finding> Check(const DaemonOptions& options) { return Checker(options).Run(); }
+
+}  // namespace lethe::kafka

@@ -1,0 +1,25 @@
+// Looks whether lethe can run with these options, and whether it would keep what is promised.
+#ifndef LETHE_CONNECTORS_KAFKA_CHECK_H_
+#define LETHE_CONNECTORS_KAFKA_CHECK_H_
+
+#include <vector>
+
+#include "connectors/kafka/finding.h"
+#include "connectors/kafka/log_sample.h"
+#include "connectors/kafka/options.h"
+
+namespace lethe::kafka {
+
+// Asks the brokers, for half a minute at most, and reads the newest records of the input. It writes no
+// record, joins no group and fences nobody; what it tries of transactions it does under a transactional id
+// of its own, GROUP/INSTANCE/check.
+std::vector<Finding> Check(const DaemonOptions& options);
+
+// The part that looks at what was read.
+struct TopicFacts;
+std::vector<Finding> ApplyLogRules(const DaemonOptions& options, const TopicFacts& input,
+                                   const LogSample& sample);
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_CHECK_H_

@@ -1,0 +1,195 @@
+// What the newest records say about whether duplicates are found, and for how long.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "connectors/kafka/check.h"
+#include "connectors/kafka/topic_rules.h"
+#include "src/adapt/plan.h"
+
+namespace lethe::kafka {
+namespace {
+
+using Severity = Finding::Severity;
+
+// Fewer in an hour say nothing about the load to plan for.
+constexpr double kLeastRate = 0.1;
+// What clocks that are kept by NTP do not come to.
+constexpr absl::Duration kMostAhead = absl::Seconds(5);
+
+constexpr char kKeyRemedy[] =
+    "have the producers key each record by its id, or by something that the id always comes with";
+
+std::string Short(absl::Duration duration) {
+  return absl::FormatDuration(
+      absl::Trunc(duration, duration < absl::Minutes(1) ? absl::Milliseconds(1) : absl::Seconds(1)));
+}
+
+class LogRules {
+ public:
+  LogRules(const DaemonOptions& options, const TopicFacts& input, const LogSample& sample)
+      : options_(options), input_(input), sample_(sample) {
+    for (const LogSample::Partition& partition : sample.partitions) rate_ += partition.rate;
+  }
+
+  std::vector<Finding> Apply() && {
+    if (sample_.records == 0) {
+      Add(Severity::kOk, "sample", "has no records yet: keys, ids, rate and clock cannot be looked at", "");
+      return std::move(findings_);
+    }
+    Ids();
+    Keys();
+    Clock();
+    Reach();
+    RetentionBytes();
+    Memory();
+    return std::move(findings_);
+  }
+
+ private:
+  void Add(Severity severity, const char* check, std::string what, std::string remedy) {
+    findings_.push_back(
+        {severity, check, absl::StrCat("input topic ", input_.name), std::move(what), std::move(remedy)});
+  }
+
+  void Ids() {
+    if (sample_.without_id == 0) {
+      return Add(Severity::kOk, "ids",
+                 absl::StrCat("has an id at ", options_.record.id.ToString(), " in all of ", sample_.records,
+                              " of its newest records"),
+                 "");
+    }
+    Add(Severity::kWarning, "ids",
+        absl::StrCat("has no usable id at ", options_.record.id.ToString(), " in ", sample_.without_id,
+                     " of ", sample_.records, " of its newest records: such records pass without a verdict"),
+        "see whether the id is there under another name");
+  }
+
+  void Keys() {
+    if (input_.partitions < 2) {
+      return Add(Severity::kOk, "keys", "has one partition: copies meet in it whatever their keys", "");
+    }
+    if (sample_.copies_elsewhere > 0) {
+      return Add(Severity::kWarning, "keys",
+                 absl::StrCat("has copies in different partitions (", sample_.copies_elsewhere, " of ",
+                              sample_.records, " of its newest records; ", sample_.example,
+                              "), and such are not found"),
+                 kKeyRemedy);
+    }
+    if (sample_.copies_with_another_key > 0) {
+      return Add(Severity::kWarning, "keys",
+                 absl::StrCat("has copies of an id with different keys (", sample_.copies_with_another_key,
+                              " of ", sample_.records, " of its newest records; ", sample_.example,
+                              "), which met in one partition by chance"),
+                 kKeyRemedy);
+    }
+    if (sample_.without_key > 0) {
+      return Add(
+          Severity::kWarning, "keys",
+          absl::StrCat("has no key in ", sample_.without_key, " of ", sample_.records,
+                       " of its newest records: their copies may land in different partitions, and are "
+                       "not found there"),
+          kKeyRemedy);
+    }
+    Add(Severity::kOk, "keys",
+        absl::StrCat("has a key in all of ", sample_.records,
+                     " of its newest records, and no id with two of them"),
+        "");
+  }
+
+  // Only what is ahead can be told from here: a record that is behind may just be old.
+  void Clock() {
+    const absl::Duration ahead = sample_.newest - absl::Now();
+    if (ahead <= kMostAhead) {
+      return Add(Severity::kOk, "clock", "has no record of the future", "");
+    }
+    const bool by_broker = input_.config.contains("message.timestamp.type") &&
+                           input_.config.at("message.timestamp.type") == "LogAppendTime";
+    Add(Severity::kWarning, "clock",
+        absl::StrCat("has a record that is ", Short(ahead),
+                     " ahead of this machine's clock, by the clock of ",
+                     by_broker ? "the broker" : "its producer"),
+        "set the clocks by NTP; many such records end the horizon of others early");
+  }
+
+  // Whether what is needed after a restart is still there, whatever has deleted it.
+  void Reach() {
+    const absl::Time needed = absl::Now() - options_.stage.horizon;
+    for (const LogSample::Partition& partition : sample_.partitions) {
+      if (partition.start == 0 || partition.first_record <= needed) continue;
+      return Add(Severity::kWarning, "reach",
+                 absl::StrCat("begins at offset ", partition.start, " in partition ", partition.partition,
+                              ", which is ", Short(absl::Now() - partition.first_record),
+                              " ago and less than the horizon of ", Short(options_.stage.horizon),
+                              ": after a restart older ids are not known, and their retries pass"),
+                 "raise retention.ms and retention.bytes");
+    }
+    Add(Severity::kOk, "reach", "holds what a restart would read again, or all there ever was", "");
+  }
+
+  void RetentionBytes() {
+    const int64_t limit = input_.Number("retention.bytes", -1);
+    if (limit < 0) {
+      if (!input_.config.empty()) Add(Severity::kOk, "retention.bytes", "has no limit by size", "");
+      return;
+    }
+    const double record = static_cast<double>(sample_.bytes) / static_cast<double>(sample_.records);
+    double busiest = 0;  // the limit is one of each partition
+    for (const LogSample::Partition& partition : sample_.partitions) {
+      busiest = std::max(busiest, partition.rate);
+    }
+    if (busiest * record <= 0) return;
+    const absl::Duration kept = absl::Seconds(static_cast<double>(limit) / (busiest * record));
+    const std::string what = absl::StrFormat(
+        "keeps %d bytes of a partition (retention.bytes), some %s of it at the present rate (more, "
+        "if it is compressed)",
+        limit, Short(kept));
+    if (kept >= options_.stage.horizon) return Add(Severity::kOk, "retention.bytes", what, "");
+    Add(Severity::kWarning, "retention.bytes",
+        absl::StrCat(what, ", less than the horizon of ", Short(options_.stage.horizon)),
+        absl::StrFormat("raise retention.bytes to %.0f",
+                        1.5 * busiest * record * absl::ToDoubleSeconds(options_.stage.horizon)));
+  }
+
+  void Memory() {
+    if (options_.stage.engine != Engine::kSliced) return;  // the plan is of that one
+    if (rate_ < kLeastRate) {
+      return Add(Severity::kOk, "memory",
+                 "has too few records in the last hour, or only begun in it, to plan memory for", "");
+    }
+    PlanRequest request;
+    request.rate = rate_;
+    request.horizon = options_.stage.horizon;
+    request.target_fpp = options_.stage.target_fpp;
+    const auto plan = MakePlan(request);
+    const std::string load =
+        absl::StrFormat("has %.4g records a second in the last hour, for which the plan is ", rate_);
+    if (!plan.ok()) {
+      return Add(Severity::kWarning, "memory", absl::StrCat(load, "none: ", plan.status().message()),
+                 "see lethe plan");
+    }
+    const int64_t limit = options_.stage.memory_limit_bytes;
+    const std::string what =
+        absl::StrCat(load, "a limit of ", plan->memory_bytes, " bytes; memory is ", limit);
+    if (limit >= plan->memory_bytes) return Add(Severity::kOk, "memory", what, "");
+    Add(Severity::kWarning, "memory", what,
+        absl::StrCat("set memory to ", plan->memory_bytes, ", or see lethe plan"));
+  }
+
+  const DaemonOptions& options_;
+  const TopicFacts& input_;
+  const LogSample& sample_;
+  double rate_ = 0;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace
+
+std::vector<Finding> ApplyLogRules(const DaemonOptions& options, const TopicFacts& input,
+                                   const LogSample& sample) {
+  return LogRules(options, input, sample).Apply();
+}
+
+}  // namespace lethe::kafka

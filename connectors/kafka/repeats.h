@@ -1,0 +1,44 @@
+// Messages that may come very often, said now and then.
+#ifndef LETHE_CONNECTORS_KAFKA_REPEATS_H_
+#define LETHE_CONNECTORS_KAFKA_REPEATS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+namespace lethe::kafka {
+
+// One kind of message: the first is to be logged, and after that at most one every five seconds, which says
+// how many like it were left out since.
+//
+//   if (const auto like_it = refusals_.Next()) spdlog::warn("refused: {}{}", why, *like_it);
+//
+// Thread safety: none.
+class Repeats {
+ public:
+  // What to put behind the message, if it is to be logged.
+  std::optional<std::string> Next(absl::Time now = absl::Now()) {
+    if (now < next_) {
+      ++left_out_;
+      return std::nullopt;
+    }
+    const std::string like_it =
+        left_out_ == 0 ? "" : absl::StrCat(" (", left_out_, " like it since the last were left out)");
+    next_ = now + kEvery;
+    left_out_ = 0;
+    return like_it;
+  }
+
+ private:
+  static constexpr absl::Duration kEvery = absl::Seconds(5);
+  int64_t left_out_ = 0;
+  absl::Time next_ = absl::InfinitePast();
+};
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_REPEATS_H_

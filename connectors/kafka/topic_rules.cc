@@ -1,0 +1,155 @@
+#include "connectors/kafka/topic_rules.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+
+namespace lethe::kafka {
+namespace {
+
+using Severity = Finding::Severity;
+
+// Kafka's default of max.message.bytes, for brokers that do not describe topics.
+constexpr int64_t kDefaultMaxMessageBytes = 1048588;
+
+std::string Value(const TopicFacts& topic, const std::string& property) {
+  const auto found = topic.config.find(property);
+  return found == topic.config.end() ? "" : found->second;
+}
+
+// Findings of one topic, by its role.
+class Rules {
+ public:
+  Rules(const char* role, const TopicFacts& topic, std::vector<Finding>& findings)
+      : topic_(topic), where_(absl::StrCat(role, " topic ", topic.name)), findings_(findings) {}
+
+  // False if nothing is known but the partitions.
+  bool IsDescribed() {
+    if (!topic_.may_be_described) {
+      Add(Severity::kWarning, "description",
+          "may not be described by this user: its cleanup policy, retention and size limit are not checked",
+          absl::StrCat("grant DescribeConfigs on topic ", topic_.name));
+    }
+    return !topic_.config.empty();
+  }
+
+  void IsNotCompacted(absl::string_view why) {
+    const std::string policy = Value(topic_, "cleanup.policy");
+    if (!absl::StrContains(policy, "compact")) {
+      Add(Severity::kOk, "cleanup.policy", absl::StrCat("has cleanup.policy=", policy), "");
+      return;
+    }
+    Add(Severity::kError, "cleanup.policy",
+        absl::StrCat("is compacted (cleanup.policy=", policy, "), and ", why),
+        "use a topic with cleanup.policy=delete");
+  }
+
+  void IsKeptFor(absl::Duration horizon) {
+    const int64_t retention_ms = topic_.Number("retention.ms", -1);
+    const std::string kept =
+        retention_ms < 0 ? "for ever" : absl::FormatDuration(absl::Milliseconds(retention_ms));
+    const bool reaches = retention_ms < 0 || absl::Milliseconds(retention_ms) >= horizon;
+    const std::string what =
+        absl::StrCat("keeps records ", retention_ms < 0 ? "" : "for ", kept, " (retention.ms=", retention_ms,
+                     "), ", reaches ? "and" : "less than", " the horizon ", reaches ? "is " : "of ",
+                     absl::FormatDuration(horizon));
+    if (reaches) {
+      Add(Severity::kOk, "retention", what, "");
+    } else {
+      Add(Severity::kWarning, "retention",
+          absl::StrCat(what, ": after a restart older ids are not known, and their retries pass"),
+          "raise retention.ms");
+    }
+  }
+
+  void HasPartitionsFor(int32_t needed) {
+    const std::string what = absl::StrCat("has ", topic_.partitions, " partitions, the input has ", needed);
+    if (topic_.partitions == needed) {
+      Add(Severity::kOk, "partitions", what, "");
+    } else if (topic_.partitions > needed) {
+      Add(Severity::kWarning, "partitions",
+          absl::StrCat(what, ": records keep their partition, the others stay empty"),
+          "make a topic with as many, if readers rely on the number");
+    } else {
+      Add(Severity::kError, "partitions",
+          absl::StrCat(what, ": records keep their partition, so it needs as many"),
+          absl::StrCat("kafka-topics.sh --alter --topic ", topic_.name, " --partitions ", needed));
+    }
+  }
+
+  void KeepsTimes() {
+    const bool is_lost = Value(topic_, "message.timestamp.type") == "LogAppendTime";
+    if (!is_lost) {
+      Add(Severity::kOk, "timestamps", "keeps the records' own times", "");
+      return;
+    }
+    Add(Severity::kWarning, "timestamps",
+        "has message.timestamp.type=LogAppendTime: the records' own times are lost there",
+        "message.timestamp.type=CreateTime keeps them");
+  }
+
+  void TakesRecordsOf(const TopicFacts& input) {
+    const int64_t limit = topic_.max_message_bytes();
+    const int64_t sent = input.max_message_bytes();
+    const std::string what =
+        absl::StrCat("takes up to ", limit, " bytes at once (max.message.bytes), the input ", sent);
+    if (limit >= sent) {
+      Add(Severity::kOk, "size", what, "");
+      return;
+    }
+    Add(Severity::kWarning, "size",
+        absl::StrCat(what, ": larger records cannot be delivered, and are counted as undeliverable"),
+        absl::StrCat("kafka-configs.sh --alter --entity-type topics --entity-name ", topic_.name,
+                     " --add-config max.message.bytes=", sent));
+  }
+
+  void Add(Severity severity, std::string check, std::string what, std::string remedy) {
+    findings_.push_back({severity, std::move(check), where_, std::move(what), std::move(remedy)});
+  }
+
+ private:
+  const TopicFacts& topic_;
+  const std::string where_;
+  std::vector<Finding>& findings_;
+};
+
+}  // namespace
+
+int64_t TopicFacts::Number(const std::string& property, int64_t fallback) const {
+  const auto found = config.find(property);
+  int64_t value = 0;
+  return found != config.end() && absl::SimpleAtoi(found->second, &value) ? value : fallback;
+}
+
+int64_t TopicFacts::max_message_bytes() const { return Number("max.message.bytes", kDefaultMaxMessageBytes); }
+
+std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const TopicFacts& input,
+                                     const TopicFacts& output, const TopicFacts* counter) {
+  std::vector<Finding> findings;
+  Rules input_rules("input", input, findings);
+  input_rules.Add(Severity::kOk, "partitions", absl::StrCat("has ", input.partitions, " partitions"), "");
+  if (input_rules.IsDescribed()) {
+    input_rules.IsNotCompacted("compaction may keep the retry and remove the first");
+    input_rules.IsKeptFor(options.stage.horizon);
+  }
+  Rules output_rules("output", output, findings);
+  output_rules.HasPartitionsFor(input.partitions);
+  if (output_rules.IsDescribed()) {
+    output_rules.KeepsTimes();
+    if (!input.config.empty()) output_rules.TakesRecordsOf(input);
+  }
+  if (counter != nullptr) {
+    Rules counter_rules("counter", *counter, findings);
+    counter_rules.HasPartitionsFor(input.partitions);
+    if (counter_rules.IsDescribed()) {
+      counter_rules.IsNotCompacted(
+          "deltas are events, of which compaction would keep only the last of each key");
+    }
+  }
+  return findings;
+}
+
+}  // namespace lethe::kafka

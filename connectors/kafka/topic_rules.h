@@ -1,0 +1,35 @@
+// Whether topics fit each other and what is asked of lethe, as far as their descriptions tell.
+#ifndef LETHE_CONNECTORS_KAFKA_TOPIC_RULES_H_
+#define LETHE_CONNECTORS_KAFKA_TOPIC_RULES_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "connectors/kafka/finding.h"
+#include "connectors/kafka/options.h"
+
+namespace lethe::kafka {
+
+// A topic as the cluster describes it.
+struct TopicFacts {
+  std::string name;
+  int32_t partitions = 0;
+  std::map<std::string, std::string> config;  // empty if it is not known
+  bool may_be_described = true;               // false: the user lacks the permission
+
+  int64_t Number(const std::string& property, int64_t fallback) const;
+  // max.message.bytes, or Kafka's default of it.
+  int64_t max_message_bytes() const;
+};
+
+// All that can be said without reading a record. `counter` is null if nothing is counted. An error is
+// something that lethe must not run with.
+std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const TopicFacts& input,
+                                     const TopicFacts& output, const TopicFacts* counter);
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_TOPIC_RULES_H_

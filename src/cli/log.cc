@@ -1,0 +1,107 @@
+#include "src/cli/log.h"
+
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "src/cli/json_text.h"
+#include "src/cli/setting.h"
+
+namespace lethe {
+namespace {
+
+constexpr std::pair<absl::string_view, LogLevel> kLevels[] = {
+    {"debug", LogLevel::kDebug},
+    {"info", LogLevel::kInfo},
+    {"warning", LogLevel::kWarning},
+    {"error", LogLevel::kError},
+};
+
+spdlog::level::level_enum SpdlogLevel(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+absl::string_view View(spdlog::string_view_t text) { return {text.data(), text.size()}; }
+
+void Append(absl::string_view text, spdlog::memory_buf_t& line) {
+  line.append(text.data(), text.data() + text.size());
+}
+
+class JsonLines : public spdlog::formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& line) override {
+    Append(absl::StrCat(
+               "{\"time\":\"",
+               absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::FromChrono(message.time), absl::UTCTimeZone()),
+               "\",\"level\":\"", View(spdlog::level::to_string_view(message.level)),
+               "\",\"message\":", JsonString(View(message.payload)), "}\n"),
+           line);
+  }
+  std::unique_ptr<spdlog::formatter> clone() const override { return std::make_unique<JsonLines>(); }
+};
+
+// What is in a message may come from a record, and must not make up lines of its own.
+class OneLine : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& line) override {
+    for (const char c : View(message.payload)) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (c == '\n') {
+        Append("\\n", line);
+      } else if (byte < 0x20 || byte == 0x7F) {
+        Append(absl::StrFormat("\\x%02x", byte), line);
+      } else {
+        line.push_back(c);
+      }
+    }
+  }
+  std::unique_ptr<spdlog::custom_flag_formatter> clone() const override {
+    return std::make_unique<OneLine>();
+  }
+};
+
+}  // namespace
+
+absl::Status StoreLogLevel(absl::string_view text, LogLevel& target) {
+  for (const auto& [name, level] : kLevels) {
+    if (text != name) continue;
+    target = level;
+    return absl::OkStatus();
+  }
+  return BadValue(text, "expected debug, info, warning or error");
+}
+
+std::unique_ptr<spdlog::formatter> NewLogFormatter(LogFormat format) {
+  if (format == LogFormat::kJson) return std::make_unique<JsonLines>();
+  auto text = std::make_unique<spdlog::pattern_formatter>();
+  text->add_flag<OneLine>('*').set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %*");
+  return text;
+}
+
+void StartLog(const LogOptions& options) {
+  auto logger =
+      std::make_shared<spdlog::logger>("lethe", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+  logger->set_formatter(NewLogFormatter(options.format));
+  logger->set_level(SpdlogLevel(options.level));
+  spdlog::set_default_logger(std::move(logger));
+}
+
+void SetLogLevel(LogLevel level) { spdlog::default_logger_raw()->set_level(SpdlogLevel(level)); }
+
+}  // namespace lethe

@@ -1,0 +1,39 @@
+// The daemon's log: lines on stderr, for people or for programs.
+#ifndef LETHE_SRC_CLI_LOG_H_
+#define LETHE_SRC_CLI_LOG_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace spdlog {
+class formatter;
+}
+
+namespace lethe {
+
+enum class LogFormat { kText, kJson };
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+
+struct LogOptions {
+  LogFormat format = LogFormat::kText;
+  LogLevel level = LogLevel::kInfo;
+};
+
+// InvalidArgument names the text and what is expected.
+absl::Status StoreLogLevel(absl::string_view text, LogLevel& target);
+
+// From now on everything is logged to stderr: stdout is for what a program reads.
+void StartLog(const LogOptions& options);
+
+// Thread-safe.
+void SetLogLevel(LogLevel level);
+
+// Each message is one line, whatever is in it: in JSON an object of time (RFC 3339, UTC), level and message;
+// in text, control characters are written as \n or \x1b.
+std::unique_ptr<spdlog::formatter> NewLogFormatter(LogFormat format);
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_CLI_LOG_H_

@@ -1,0 +1,199 @@
+// `lethe check` against a real broker, and what a running `lethe run` hears of its configuration and topics.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <simdjson.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "tests/support/flow.h"
+#include "tests/support/free_port.h"
+#include "tests/support/shared_broker.h"
+
+namespace lethe::test {
+namespace {
+
+testing::AssertionResult Says(const Finished& finished, const std::string& line) {
+  if (absl::StrContains(finished.out, line)) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "no \"" << line << "\" in\n" << finished.out << finished.err;
+}
+
+TEST(CheckTest, AllIsWellAndNothingIsTouched) {
+  Flow flow({LETHE_PROGRAM, 2, {}, {}});
+  for (int p = 0; p < 2; ++p) flow.SendIds(absl::StrCat("p", p, "-"), 1, 500, p);
+  const auto daemon = flow.Start();
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 1000; }));
+  ASSERT_TRUE(daemon->AwaitReady());
+  const std::vector<CommittedOffset> before = flow.Committed();
+  const int64_t written = flow.OutputSize();
+  const Finished check = flow.RunCommand("check");
+  EXPECT_EQ(check.exit_code, 0) << check.out << check.err;
+  for (const std::string line :
+       {"ok       brokers ", "ok       partitions ", "ok       cleanup.policy ", "ok       group ",
+        "ok       transactions ", "ok       commits ", "ok       write ", "ok       read ", "ok       ids ",
+        "ok       keys ", "ok       clock ", "ok       memory ", " 0 warnings, 0 errors\n"}) {
+    EXPECT_TRUE(Says(check, line));
+  }
+  // While lethe runs: it is neither fenced nor rebalanced, and nothing is written.
+  EXPECT_EQ(flow.OutputSize(), written);
+  EXPECT_EQ(flow.Committed()[0].offset, before[0].offset);
+  EXPECT_EQ(flow.Committed()[0].metadata, before[0].metadata);
+  flow.SendIds("p0-", 400, 600);
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 1201; }));
+  EXPECT_EQ(daemon->Metric("lethe_fences_total"), 0);
+  EXPECT_EQ(daemon->Metric("lethe_transactions_aborted_total"), 0);
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+TEST(CheckTest, WhatFitsBadlyIsAWarningWithARemedy) {
+  Flow flow({LETHE_PROGRAM,
+             2,
+             {{"retention.ms", "86400000"}, {"retention.bytes", "1000"}},
+             {{"max.message.bytes", "2000"}, {"message.timestamp.type", "LogAppendTime"}}});
+  // A log of half an hour, of which a rate can be told.
+  const int64_t begin = absl::ToUnixMillis(absl::Now() - absl::Minutes(30));
+  std::vector<Record> records;
+  for (int i = 0; i < 1000; ++i) {
+    records.push_back(WithId(absl::StrCat(i % 900), i % 2 == 0 ? 0 : 1, begin + i * 1000));
+    if (i % 3 == 0) records.back().key.reset();
+  }
+  records.push_back(WithId("a copy", 0));
+  records.push_back(WithId("a copy", 1));
+  records.push_back(WithId("none", 0));
+  records.back().value = "{}";
+  flow.Send(records);
+  const Finished check = flow.RunCommand("check");
+  EXPECT_EQ(check.exit_code, 1) << check.out << check.err;
+  for (const std::string line : {"warning  retention ", "warning  retention.bytes ", "warning  size ",
+                                 "warning  timestamps ", "warning  ids ", "warning  keys ", " 0 errors\n"}) {
+    EXPECT_TRUE(Says(check, line));
+  }
+  EXPECT_TRUE(Says(check, "copies in different partitions"));
+  // The daemon says at its start what it can know without reading.
+  const Finished run = flow.RunToEnd();
+  EXPECT_TRUE(absl::StrContains(run.err, "max.message.bytes")) << run.err;
+  EXPECT_TRUE(absl::StrContains(run.err, "raise retention.ms")) << run.err;
+}
+
+TEST(CheckTest, WhatCannotRunIsAnError) {
+  Flow flow({LETHE_PROGRAM, 2, {}, {}});
+  const std::string narrow = UniqueName("narrow");
+  ASSERT_TRUE(SharedClient().CreateTopic(narrow, 1).ok());
+  const std::pair<Args, std::string> cases[] = {
+      {{"--input=nowhere"}, "input topic nowhere does not exist: create it"},
+      {{"--output=" + narrow}, "has 1 partitions, the input has 2"},
+      {{absl::StrCat("--brokers=127.0.0.1:", FreePort())}, "error    brokers "},
+      {{"--horizon=soon"}, "error    configuration   configuration is wrong: --horizon"},
+      {{"--kafka=session.timeout.ms=soon"}, "error    configuration "},
+  };
+  for (const auto& [args, line] : cases) {
+    const Finished check = flow.RunCommand("check", args);
+    EXPECT_EQ(check.exit_code, 2) << check.out << check.err;
+    EXPECT_TRUE(Says(check, line));
+  }
+  Args json = {"--input=nowhere", "--format=json"};
+  const Finished check = flow.RunCommand("check", json);
+  simdjson::dom::parser parser;
+  const simdjson::dom::element all = parser.parse(check.out);
+  EXPECT_EQ(all["errors"].get_int64().value(), 1);
+}
+
+TEST(ReloadTest, WhatCanBeChangedIsAndTheRestIsTold) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  const std::string file =
+      (std::filesystem::temp_directory_path() / absl::StrCat("lethe-reload-", getpid(), ".yaml")).string();
+  std::ofstream(file) << "commit_interval: 100ms\nmemory: 64MiB\n";
+  const auto daemon = flow.Start({"--config=" + file});
+  ASSERT_TRUE(daemon->AwaitReady());
+  std::ofstream(file)
+      << "commit_interval: 7ms\nmemory: 128MiB\nlog:\n  level: debug\nkafka:\n  linger.ms: 7\n";
+  ASSERT_TRUE(daemon->process().Signal(SIGHUP).ok());
+  EXPECT_TRUE(daemon->AwaitLog("commit_interval is now 7ms (was 100ms)"));
+  EXPECT_TRUE(daemon->AwaitLog("log.level is now debug (was info)"));
+  EXPECT_TRUE(daemon->AwaitLog("memory has changed, and takes effect after a restart"));
+  EXPECT_TRUE(daemon->AwaitLog("kafka.linger.ms has changed, and takes effect after a restart"));
+  std::ofstream(file) << "commit_interval: 7ms\n  broken\n";
+  ASSERT_TRUE(daemon->process().Signal(SIGHUP).ok());
+  EXPECT_TRUE(daemon->AwaitLog("the configuration is wrong, and nothing is changed: " + file + ":"));
+  flow.SendIds("a", 1, 100);
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 100; }));
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(flow.ExactlyOnce());
+  std::filesystem::remove(file);
+}
+
+// The daemon as systemd starts it, with a log for programs.
+TEST(ServiceTest, TellsTheServiceManagerHowItIsAndLogsLinesOfJson) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / absl::StrCat("lethe-notify-", getpid())).string();
+  const int manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(bind(manager, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  std::string heard;
+  const auto hears = [&](const std::string& text) {
+    char datagram[512];
+    ssize_t size = 0;
+    while ((size = recv(manager, datagram, sizeof datagram, MSG_DONTWAIT)) > 0) {
+      absl::StrAppend(&heard, absl::string_view(datagram, static_cast<size_t>(size)), "\n");
+    }
+    return absl::StrContains(heard, text);
+  };
+  Flow flow({LETHE_PROGRAM, 2, {}, {}});
+  setenv("NOTIFY_SOCKET", path.c_str(), 1);
+  setenv("WATCHDOG_USEC", "20000000", 1);
+  const auto daemon = flow.Start({"--log-format=json", "--id=json:/a\n\"b\""});
+  unsetenv("NOTIFY_SOCKET");
+  unsetenv("WATCHDOG_USEC");
+  EXPECT_TRUE(daemon->Await([&] { return hears("STATUS=judging 2 partitions of " + flow.input() + "\n"); }))
+      << heard;
+  EXPECT_EQ(heard.find("READY=1\n"), 0u) << heard;
+  EXPECT_TRUE(daemon->Await([&] { return hears("WATCHDOG=1\n"); })) << heard;
+  flow.SendIds("a", 1, 10);
+  EXPECT_TRUE(daemon->AwaitLog("passed without a verdict"));
+  EXPECT_FALSE(hears("STOPPING=1"));
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(hears("STOPPING=1\n")) << heard;
+  simdjson::dom::parser parser;
+  for (const absl::string_view line : absl::StrSplit(daemon->Log(), '\n', absl::SkipEmpty())) {
+    EXPECT_EQ(parser.parse(std::string(line))["message"].error(), simdjson::SUCCESS) << line;
+  }
+  close(manager);
+  std::filesystem::remove(path);
+}
+
+TEST(ExpansionTest, PartitionsThatTheOutputDoesNotHaveYetWait) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  const auto daemon = flow.Start({"--kafka=topic.metadata.refresh.interval.ms=500"});
+  flow.SendIds("a", 1, 100);
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 100; }));
+  ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 3).ok());
+  for (int p = 1; p < 3; ++p) flow.SendIds(absl::StrCat("p", p, "-"), 1, 100, p);
+  ASSERT_TRUE(daemon->AwaitLog(flow.input() + "-2 is not read: records keep their partition"));
+  EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_partition_failed") == 2; }));
+  EXPECT_TRUE(absl::StrContains(daemon->Get("/readyz").body, "--alter --partitions 3"));
+  // The others go on, and nothing is tried again and again.
+  flow.SendIds("a", 51, 150);
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 200; }));
+  EXPECT_EQ(daemon->Metric("lethe_transactions_aborted_total"), 0);
+  ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 3).ok());
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 400; }));
+  EXPECT_TRUE(daemon->AwaitReady());
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+}  // namespace
+}  // namespace lethe::test

@@ -1,0 +1,316 @@
+// `lethe run` and `lethe check` against a broker that asks who they are, over TLS, and lets them do only what
+// its ACLs say. No secret may be seen anywhere, whatever goes wrong.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tests/support/acls.h"
+#include "tests/support/flow.h"
+#include "tests/support/free_port.h"
+#include "tests/support/pipeline.h"
+#include "tests/support/shared_broker.h"
+
+namespace lethe::test {
+namespace {
+
+constexpr char kPassword[] = "hunter2-of-the-user";
+constexpr char kWrongPassword[] = "hunter3-which-is-wrong";
+constexpr char kKeyPassword[] = "hunter4-of-the-key";
+const std::vector<std::string> kSecrets = {kPassword, kWrongPassword, kKeyPassword, "PRIVATE KEY"};
+
+void Must(const std::vector<std::string>& args) {
+  ProcessOptions options;
+  options.args = args;
+  const Finished finished = RunToEnd(options, absl::Minutes(1)).value();
+  if (finished.exit_code != 0)
+    throw std::runtime_error(absl::StrCat(args[0], " ", args[1], ": ", finished.err));
+}
+
+// An authority, and what it has signed, made with openssl for the time of the tests.
+class Certificates {
+ public:
+  Certificates() : folder_(std::filesystem::temp_directory_path() / absl::StrCat("lethe-tls-", getpid())) {
+    std::filesystem::create_directories(folder_);
+    Must({"openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
+          "/CN=test authority", "-keyout", Path("ca.key"), "-out", Path("ca.pem")});
+    Sign("broker", {});
+    Sign("lethe", {"-aes256", "-pass", absl::StrCat("pass:", kKeyPassword)});
+    // Kafka takes a key and its certificates from one file.
+    std::ofstream(Path("broker.both")) << Read("broker.key") << Read("broker.pem") << Read("ca.pem");
+  }
+  ~Certificates() { std::filesystem::remove_all(folder_); }
+
+  std::string Path(const std::string& name) const { return (folder_ / name).string(); }
+
+ private:
+  std::string Read(const std::string& name) const {
+    std::ifstream file(Path(name));
+    return std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
+
+  void Sign(const std::string& name, const std::vector<std::string>& key_options) {
+    std::vector<std::string> key = {"openssl", "genpkey",          "-algorithm",
+                                    "RSA",     "-pkeyopt",         "rsa_keygen_bits:2048",
+                                    "-out",    Path(name + ".key")};
+    key.insert(key.end(), key_options.begin(), key_options.end());
+    Must(key);
+    std::ofstream(Path(name + ".names")) << "subjectAltName=IP:127.0.0.1\n";
+    Must({"openssl", "req", "-new", "-key", Path(name + ".key"), "-passin",
+          absl::StrCat("pass:", kKeyPassword), "-subj", "/CN=" + name, "-out", Path(name + ".request")});
+    Must({"openssl", "x509", "-req", "-in", Path(name + ".request"), "-CA", Path("ca.pem"), "-CAkey",
+          Path("ca.key"), "-CAcreateserial", "-days", "2", "-extfile", Path(name + ".names"), "-out",
+          Path(name + ".pem")});
+  }
+
+  const std::filesystem::path folder_;
+};
+
+std::string& ScramAddress() {
+  static std::string address;
+  return address;
+}
+std::string& MutualAddress() {
+  static std::string address;
+  return address;
+}
+
+// Beside the listeners that the tests administer by: one for SCRAM over TLS, and one for certificates.
+KafkaBrokerOptions Secured(const Certificates& certificates) {
+  KafkaBrokerOptions options;
+  options.adapt = [&certificates](std::map<std::string, std::string>& properties) {
+    const int scram = FreePort();
+    int mutual = FreePort();
+    while (mutual == scram) mutual = FreePort();
+    ScramAddress() = absl::StrCat("127.0.0.1:", scram);
+    MutualAddress() = absl::StrCat("127.0.0.1:", mutual);
+    const std::string more = absl::StrCat(",SCRAM://", ScramAddress(), ",MUTUAL://", MutualAddress());
+    properties["listeners"] += more;
+    properties["advertised.listeners"] += more;
+    properties["listener.security.protocol.map"] += ",SCRAM:SASL_SSL,MUTUAL:SSL";
+    properties["listener.name.scram.sasl.enabled.mechanisms"] = "SCRAM-SHA-256,SCRAM-SHA-512";
+    for (const char* mechanism : {"256", "512"}) {
+      properties[absl::StrCat("listener.name.scram.scram-sha-", mechanism, ".sasl.jaas.config")] =
+          "org.apache.kafka.common.security.scram.ScramLoginModule required;";
+    }
+    properties["listener.name.mutual.ssl.client.auth"] = "required";
+    properties["ssl.keystore.type"] = properties["ssl.truststore.type"] = "PEM";
+    properties["ssl.keystore.location"] = certificates.Path("broker.both");
+    properties["ssl.truststore.location"] = certificates.Path("ca.pem");
+    properties["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer";
+    properties["super.users"] = "User:ANONYMOUS";  // who comes by the plain listener, which is the tests' own
+  };
+  for (const char* mechanism : {"SCRAM-SHA-256", "SCRAM-SHA-512"}) {
+    options.format_args.emplace_back("--add-scram");
+    options.format_args.push_back(absl::StrCat(mechanism, "=[name=lethe,password=", kPassword, "]"));
+  }
+  return options;
+}
+
+class SecurityTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    certificates_ = new Certificates();
+    SetSharedBrokerOptions(Secured(*certificates_));
+    acls_ = new Acls(SharedBroker().bootstrap());
+  }
+  static void TearDownTestSuite() {
+    delete acls_;
+    delete certificates_;
+    acls_ = nullptr;
+    certificates_ = nullptr;
+  }
+
+  static Args Scram(const std::string& mechanism, const std::string& password = kPassword) {
+    return {
+        "--brokers=" + ScramAddress(),         "--kafka=security.protocol=SASL_SSL",
+        "--kafka=sasl.mechanism=" + mechanism, "--kafka=sasl.username=lethe",
+        "--kafka=sasl.password=" + password,   "--kafka=ssl.ca.location=" + certificates_->Path("ca.pem")};
+  }
+  static Args Mutual() {
+    return {"--brokers=" + MutualAddress(),
+            "--kafka=security.protocol=SSL",
+            "--kafka=ssl.ca.location=" + certificates_->Path("ca.pem"),
+            "--kafka=ssl.certificate.location=" + certificates_->Path("lethe.pem"),
+            "--kafka=ssl.key.location=" + certificates_->Path("lethe.key"),
+            absl::StrCat("--kafka=ssl.key.password=", kKeyPassword)};
+  }
+
+  // What lethe needs, as its README has it.
+  static std::vector<Acl> Needed(const Flow& flow, const std::string& principal) {
+    using Resource = Acl::Resource;
+    return {{principal, Resource::kTransactionalIdPrefix, flow.group() + "/", RD_KAFKA_ACL_OPERATION_WRITE},
+            {principal, Resource::kTopic, flow.input(), RD_KAFKA_ACL_OPERATION_READ},
+            {principal, Resource::kTopic, flow.output(), RD_KAFKA_ACL_OPERATION_WRITE},
+            {principal, Resource::kGroup, flow.group(), RD_KAFKA_ACL_OPERATION_READ},
+            {principal, Resource::kTopic, flow.input(), RD_KAFKA_ACL_OPERATION_DESCRIBE_CONFIGS},
+            {principal, Resource::kTopic, flow.output(), RD_KAFKA_ACL_OPERATION_DESCRIBE_CONFIGS}};
+  }
+  static void Grant(const std::vector<Acl>& acls) {
+    for (const Acl& acl : acls) ASSERT_TRUE(acls_->Grant(acl).ok());
+  }
+
+  static testing::AssertionResult NoSecretIn(const std::string& text) {
+    for (const std::string& secret : kSecrets) {
+      if (absl::StrContains(text, secret)) return testing::AssertionFailure() << secret << " is in\n" << text;
+    }
+    return testing::AssertionSuccess();
+  }
+
+  static const Certificates* certificates_;
+  static Acls* acls_;
+};
+const Certificates* SecurityTest::certificates_ = nullptr;
+Acls* SecurityTest::acls_ = nullptr;
+
+TEST_F(SecurityTest, ScramOverTlsAndMutualTlsWithTheNeededAclsAlone) {
+  const std::pair<std::string, Args> ways[] = {{"User:lethe", Scram("SCRAM-SHA-256")},
+                                               {"User:lethe", Scram("SCRAM-SHA-512")},
+                                               {"User:CN=lethe", Mutual()}};
+  for (const auto& [principal, args] : ways) {
+    Flow flow({LETHE_PROGRAM, 2, {}, {}});
+    Grant(Needed(flow, principal));
+    flow.SendIds("a", 1, 200);
+    flow.SendIds("a", 101, 300);
+    flow.SendIds("b", 1, 50, 1);
+    const auto daemon = flow.Start(args);
+    ASSERT_TRUE(daemon->AwaitReady());
+    ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 450; }));
+    EXPECT_TRUE(NoSecretIn(daemon->Get("/metrics").body));
+    const Finished check = flow.RunCommand("check", args);
+    EXPECT_LE(check.exit_code, 1) << check.out << check.err;
+    EXPECT_TRUE(NoSecretIn(check.out + check.err));
+    EXPECT_TRUE(daemon->Stop());
+    EXPECT_TRUE(NoSecretIn(daemon->Log() + daemon->process().Stdout()));
+    EXPECT_TRUE(flow.ExactlyOnce());
+  }
+}
+
+// A topic that is denied is told with its name, nothing is lost, the offsets stay, and once it is granted all
+// goes on.
+TEST_F(SecurityTest, WhatIsDeniedIsToldAndLosesNothing) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  const std::vector<Acl> needed = Needed(flow, "User:lethe");
+  const Args args = Scram("SCRAM-SHA-512");
+  flow.SendIds("a", 1, 100);
+  const struct {
+    size_t left_out;  // of `needed`
+    std::string said;
+  } cases[] = {{0, "ransactional"}, {1, flow.input()}, {2, flow.output()}, {3, flow.group()}};
+  for (const auto& [left_out, said] : cases) {
+    ASSERT_TRUE(acls_->Revoke(needed[left_out]).ok());
+    for (size_t i = 0; i < needed.size(); ++i) {
+      if (i == left_out || (i == 0 && left_out > 1)) continue;  // the first is granted by then
+      ASSERT_TRUE(acls_->Grant(needed[i]).ok());
+    }
+    const Finished finished = flow.RunToEnd(args);
+    EXPECT_EQ(finished.exit_code, 1) << said << "\n" << finished.err;
+    EXPECT_TRUE(absl::StrContains(finished.err, said)) << finished.err;
+    EXPECT_TRUE(absl::StrContains(finished.err, "uthoriz")) << finished.err;
+    EXPECT_TRUE(absl::StrContains(finished.err, "grant this user")) << finished.err;
+    EXPECT_TRUE(NoSecretIn(finished.err));
+    EXPECT_EQ(flow.OutputSize(), 0);
+    EXPECT_LE(flow.Committed()[0].offset, 0);
+    const Finished check = flow.RunCommand("check", args);
+    EXPECT_EQ(check.exit_code, 2) << check.out << check.err;
+    EXPECT_TRUE(absl::StrContains(check.out, "grant this user")) << check.out;
+    EXPECT_TRUE(NoSecretIn(check.out + check.err));
+    EXPECT_EQ(flow.OutputSize(), 0);
+    EXPECT_LE(flow.Committed()[0].offset, 0);
+  }
+  Grant(needed);
+  EXPECT_EQ(flow.RunToEnd(args).exit_code, 0);
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// The permission to write goes while it runs, and comes back.
+TEST_F(SecurityTest, WhatIsTakenAwayWhileItRunsIsWaitedFor) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  const std::vector<Acl> needed = Needed(flow, "User:lethe");
+  Args args = Scram("SCRAM-SHA-256");
+  args.emplace_back("--kafka=topic.metadata.refresh.interval.ms=1000");
+  Grant(needed);
+  flow.SendIds("a", 1, 100);
+  const auto daemon = flow.Start(args);
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 100; }));
+  ASSERT_TRUE(acls_->Revoke(needed[2]).ok());
+  flow.SendIds("a", 51, 200);
+  ASSERT_TRUE(daemon->AwaitLog("uthoriz"));
+  EXPECT_TRUE(NoSecretIn(daemon->Log() + daemon->Get("/readyz").body));
+  EXPECT_EQ(flow.Committed()[0].offset, 100);
+  EXPECT_EQ(flow.Output().size(), 100u);
+  Grant(needed);
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 250; }));
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+TEST_F(SecurityTest, AWrongPasswordEndsItWithTheReason) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  for (const char* format : {"text", "json"}) {
+    Args args = Scram("SCRAM-SHA-256", kWrongPassword);
+    args.push_back(absl::StrCat("--log-format=", format));
+    const Finished finished = flow.RunToEnd(args);
+    EXPECT_EQ(finished.exit_code, 1) << finished.err;
+    EXPECT_TRUE(absl::StrContains(finished.err, "the brokers do not let this user in")) << finished.err;
+    EXPECT_TRUE(NoSecretIn(finished.out + finished.err));
+  }
+  const Finished check = flow.RunCommand("check", Scram("SCRAM-SHA-256", kWrongPassword));
+  EXPECT_EQ(check.exit_code, 2);
+  EXPECT_TRUE(absl::StrContains(check.out, "the brokers do not let this user in")) << check.out;
+  EXPECT_TRUE(NoSecretIn(check.out + check.err));
+}
+
+TEST_F(SecurityTest, NoWayToGoWrongShowsASecret) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  const std::string file = certificates_->Path("password");
+  std::ofstream(file) << kPassword << "\n";
+  const std::string all = certificates_->Path("lethe.yaml");
+  const auto config = [&](const std::string& properties) {
+    std::ofstream(all) << "kafka:\n  security.protocol: SASL_SSL\n  sasl.mechanism: SCRAM-SHA-256\n"
+                       << "  sasl.username: lethe\n  sasl.password: ${file:" << file << "}\n"
+                       << properties;
+  };
+  const std::string secret = kPassword;
+  const std::pair<std::string, Args> cases[] = {
+      {"", {"--kafka=ssl.key.password=" + secret}},
+      {"", {"--kafka=ssl.key.pem=" + secret}},
+      {"", {"--kafka=linger.ms=" + secret}},
+      {"", {"--kafka=sasl.pasword=" + secret}},
+      {"", {"--kafka=group.id=" + secret}},
+      {"", {"--kafka=debug=conf,security,broker", "--log-level=debug"}},
+      {"",
+       {"--kafka=sasl.mechanism=OAUTHBEARER", "--kafka=enable.sasl.oauthbearer.unsecure.jwt=true",
+        "--kafka=sasl.oauthbearer.config=" + secret}},
+      {"  ssl.keystore.location: /nowhere\n  ssl.keystore.password: " + secret + "\n", {}},
+      {"  ssl.key.location: /nowhere\n  ssl.key.password: " + secret + "\n", {}},
+      {"  linger.ms: ${file:" + file + "}\n", {}},
+      {"  sasl.passwort: ${file:" + file + "}\n", {}},
+      {"  sasl.oauthbearer.method: ${file:" + file + "}\n", {}},
+  };
+  for (const auto& [properties, more] : cases) {
+    config(properties);
+    Args args = {"--config=" + all, "--brokers=" + ScramAddress()};
+    args.insert(args.end(), more.begin(), more.end());
+    for (const char* command : {"check", "run"}) {
+      Args with = args;
+      if (command == std::string("run")) with.emplace_back("--exit-at-end");
+      const auto process = flow.StartCommand(command, with);
+      // Some wait for a broker that lets them in.
+      process->Wait(absl::Seconds(4)).IgnoreError();
+      EXPECT_TRUE(NoSecretIn(process->Stdout() + process->Stderr()))
+          << properties << (more.empty() ? "" : more[0]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lethe::test

@@ -1,0 +1,194 @@
+// The rules of `lethe check`, without a broker: what is found in descriptions and samples, and how it is
+// told.
+#include <gtest/gtest.h>
+#include <simdjson.h>
+
+#include <sstream>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "connectors/kafka/check.h"
+#include "connectors/kafka/topic_rules.h"
+#include "src/cli/check_command.h"
+
+namespace lethe::kafka {
+namespace {
+
+using Severity = Finding::Severity;
+
+DaemonOptions Options() {
+  DaemonOptions options;
+  options.brokers = "b:9092";
+  options.input = "in";
+  options.output = "out";
+  options.record.id = *IdSpec::Parse("json:/id");
+  options.stage.horizon = absl::Hours(24);
+  return options;
+}
+
+TopicFacts Topic(const std::string& name, std::map<std::string, std::string> config = {}) {
+  config.try_emplace("cleanup.policy", "delete");
+  config.try_emplace("retention.ms", "604800000");
+  config.try_emplace("retention.bytes", "-1");
+  config.try_emplace("max.message.bytes", "1048588");
+  config.try_emplace("message.timestamp.type", "CreateTime");
+  return {name, 4, std::move(config), true};
+}
+
+// What is not fine, as "warning retention;error partitions;".
+std::string Wrong(const std::vector<Finding>& findings) {
+  std::string wrong;
+  for (const Finding& finding : findings) {
+    if (finding.severity == Severity::kOk) {
+      EXPECT_EQ(finding.remedy, "") << finding.Text();
+      continue;
+    }
+    EXPECT_NE(finding.remedy, "") << finding.Text();
+    absl::StrAppend(&wrong, finding.severity == Severity::kError ? "error " : "warning ", finding.check, ";");
+  }
+  return wrong;
+}
+
+std::string WrongTopics(const TopicFacts& input, const TopicFacts& output,
+                        const TopicFacts* counter = nullptr) {
+  return Wrong(ApplyTopicRules(Options(), input, output, counter));
+}
+
+TEST(TopicRules, WhatFitsIsFine) {
+  const TopicFacts counter = Topic("counts");
+  EXPECT_EQ(WrongTopics(Topic("in"), Topic("out"), &counter), "");
+  EXPECT_EQ(WrongTopics(Topic("in", {{"retention.ms", "-1"}}), Topic("out")), "");
+  EXPECT_EQ(WrongTopics(Topic("in", {{"retention.ms", "86400000"}}), Topic("out")), "");
+  EXPECT_EQ(WrongTopics(Topic("in"), Topic("out", {{"cleanup.policy", "compact"}})), "");
+}
+
+TEST(TopicRules, WhatDoesNotFitIsFound) {
+  EXPECT_EQ(WrongTopics(Topic("in", {{"retention.ms", "86399999"}}), Topic("out")), "warning retention;");
+  EXPECT_EQ(WrongTopics(Topic("in", {{"cleanup.policy", "compact,delete"}}), Topic("out")),
+            "error cleanup.policy;");
+  EXPECT_EQ(WrongTopics(Topic("in"), Topic("out", {{"message.timestamp.type", "LogAppendTime"}})),
+            "warning timestamps;");
+  EXPECT_EQ(WrongTopics(Topic("in"), Topic("out", {{"max.message.bytes", "1048587"}})), "warning size;");
+  TopicFacts narrow = Topic("out");
+  narrow.partitions = 3;
+  EXPECT_EQ(WrongTopics(Topic("in"), narrow), "error partitions;");
+  EXPECT_EQ(WrongTopics(Topic("in"), Topic("out"), &narrow), "error partitions;");
+  TopicFacts wide = Topic("out");
+  wide.partitions = 5;
+  EXPECT_EQ(WrongTopics(Topic("in"), wide), "warning partitions;");
+  const TopicFacts compacted = Topic("counts", {{"cleanup.policy", "compact"}});
+  EXPECT_EQ(WrongTopics(Topic("in"), Topic("out"), &compacted), "error cleanup.policy;");
+}
+
+TEST(TopicRules, WhatIsNotKnownIsNotJudged) {
+  const TopicFacts silent_in{"in", 4, {}, true}, silent_out{"out", 4, {}, true};
+  EXPECT_EQ(WrongTopics(silent_in, silent_out), "");
+  const TopicFacts denied{"in", 4, {}, false};
+  EXPECT_EQ(WrongTopics(denied, Topic("out", {{"max.message.bytes", "1"}})), "warning description;");
+}
+
+LogSample Sample() {
+  LogSample sample;
+  sample.records = 1000;
+  sample.bytes = 100'000;
+  sample.newest = absl::Now() - absl::Seconds(1);
+  for (int32_t i = 0; i < 4; ++i) {
+    sample.partitions.push_back({i, 0, 1'000'000, absl::Now() - absl::Hours(48), 1.0});
+  }
+  return sample;
+}
+
+std::string WrongLog(const LogSample& sample, std::map<std::string, std::string> config = {},
+                     const DaemonOptions& options = Options()) {
+  return Wrong(ApplyLogRules(options, Topic("in", std::move(config)), sample));
+}
+
+TEST(LogRules, AGoodLogIsFine) {
+  EXPECT_EQ(WrongLog(Sample()), "");
+  EXPECT_EQ(WrongLog(LogSample()), "");
+}
+
+TEST(LogRules, IdsAndKeys) {
+  LogSample sample = Sample();
+  sample.without_id = 1;
+  EXPECT_EQ(WrongLog(sample), "warning ids;");
+  sample = Sample();
+  sample.without_key = 1;
+  EXPECT_EQ(WrongLog(sample), "warning keys;");
+  sample = Sample();
+  sample.copies_with_another_key = 1;
+  EXPECT_EQ(WrongLog(sample), "warning keys;");
+  sample = Sample();
+  sample.copies_elsewhere = 1;
+  EXPECT_EQ(WrongLog(sample), "warning keys;");
+  // In one partition they meet whatever their keys.
+  TopicFacts single = Topic("in");
+  single.partitions = 1;
+  sample.without_key = sample.copies_elsewhere = 1;
+  EXPECT_EQ(Wrong(ApplyLogRules(Options(), single, sample)), "");
+}
+
+TEST(LogRules, ClockReachAndSize) {
+  LogSample sample = Sample();
+  sample.newest = absl::Now() + absl::Minutes(10);
+  EXPECT_EQ(WrongLog(sample), "warning clock;");
+  sample = Sample();
+  sample.partitions[2].start = 17;  // something was deleted, and what is left is two days old
+  EXPECT_EQ(WrongLog(sample), "");
+  sample.partitions[2].first_record = absl::Now() - absl::Hours(3);
+  EXPECT_EQ(WrongLog(sample), "warning reach;");
+  // 100 bytes a second are 8.64 MB in the horizon.
+  EXPECT_EQ(WrongLog(Sample(), {{"retention.bytes", "9000000"}}), "");
+  EXPECT_EQ(WrongLog(Sample(), {{"retention.bytes", "8000000"}}), "warning retention.bytes;");
+}
+
+TEST(LogRules, MemoryIsThatOfThePlan) {
+  DaemonOptions options = Options();
+  LogSample sample = Sample();
+  for (auto& partition : sample.partitions) partition.rate = 500;  // 2,000 in all: 1.8 GiB
+  options.stage.memory_limit_bytes = int64_t{2} << 30;
+  EXPECT_EQ(WrongLog(sample, {}, options), "");
+  options.stage.memory_limit_bytes = int64_t{1} << 30;
+  EXPECT_EQ(WrongLog(sample, {}, options), "warning memory;");
+  options.stage.engine = Engine::kExact;
+  EXPECT_EQ(WrongLog(sample, {}, options), "");
+}
+
+TEST(Findings, AreWrittenAndCounted) {
+  const Finding fine{Severity::kOk, "a", "topic x", "is fine", ""};
+  const Finding warning{Severity::kWarning, "b", "topic \"y\"", "is\nso", "do"};
+  const Finding error{Severity::kError, "c", "z", "is wrong", "mend it"};
+  const auto write = [](const std::vector<Finding>& findings, CheckCommandOptions::Format format) {
+    std::ostringstream out;
+    const int code = WriteFindings(findings, {format}, out);
+    return std::make_pair(code, out.str());
+  };
+  using Format = CheckCommandOptions::Format;
+  EXPECT_EQ(write({fine}, Format::kText).first, 0);
+  EXPECT_EQ(write({fine, warning, fine}, Format::kText).first, 1);
+  EXPECT_EQ(write({error, warning}, Format::kText),
+            std::make_pair(2, std::string("error    c               z is wrong: mend it\n"
+                                          "warning  b               topic \"y\" is so: do\n"
+                                          "0 ok, 1 warnings, 1 errors\n")));
+  const auto [code, json] = write({fine, warning, error}, Format::kJson);
+  EXPECT_EQ(code, 2);
+  simdjson::dom::parser parser;
+  const simdjson::dom::element all = parser.parse(json);
+  EXPECT_EQ(all["findings"].get_array().size(), 3u);
+  EXPECT_EQ(all["findings"].at(1)["what"].get_string().value(), "is\nso");
+  EXPECT_EQ(all["findings"].at(1)["severity"].get_string().value(), "warning");
+  EXPECT_EQ(all["errors"].get_int64().value(), 1);
+}
+
+TEST(Findings, AWrongConfigurationIsOne) {
+  std::ostringstream out;
+  EXPECT_EQ(RunCheck(absl::InvalidArgumentError("lethe.yaml:3: horizon: x"), {}, out), 2);
+  EXPECT_TRUE(
+      absl::StrContains(out.str(), "error    configuration   configuration is wrong: lethe.yaml:3: horizon"))
+      << out.str();
+}
+
+}  // namespace
+}  // namespace lethe::kafka
