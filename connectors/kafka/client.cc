@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "connectors/kafka/fixed_properties.h"
 
 namespace lethe::kafka {
 namespace {
@@ -32,11 +33,8 @@ ClientConfig& ClientConfig::Set(const std::string& name, const std::string& valu
   if (rd_kafka_conf_set(conf_.get(), name.c_str(), value.c_str(), reason, sizeof reason) !=
       RD_KAFKA_CONF_OK) {
     // librdkafka's reason repeats the value, which may be a secret: the name has to do for those.
-    const bool secret = name.find("password") != std::string::npos ||
-                        name.find("secret") != std::string::npos || name.find("key") != std::string::npos ||
-                        name.find("jaas") != std::string::npos;
     status_ = absl::InvalidArgumentError(
-        absl::StrCat("librdkafka property ", name, ": ", secret ? "the value is not accepted" : reason));
+        absl::StrCat("librdkafka property ", name, ": ", IsSecret(name) ? "the value is not accepted" : reason));
   }
   return *this;
 }

@@ -1,5 +1,7 @@
 #include "connectors/kafka/fixed_properties.h"
 
+#include "absl/strings/match.h"
+
 namespace lethe::kafka {
 namespace {
 
@@ -40,6 +42,13 @@ std::optional<absl::string_view> WhyFixed(absl::string_view property) {
     if (fixed.name == property) return fixed.reason;
   }
   return std::nullopt;
+}
+
+bool IsSecret(absl::string_view property) {
+  for (absl::string_view word : {"password", "secret", "key", "jaas", "token", "oauthbearer.config"}) {
+    if (absl::StrContains(property, word)) return true;
+  }
+  return false;
 }
 
 }  // namespace lethe::kafka

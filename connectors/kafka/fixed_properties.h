@@ -19,6 +19,9 @@ absl::Span<const FixedProperty> FixedProperties();
 // Why the property is fixed; nullopt if it is the user's to set.
 std::optional<absl::string_view> WhyFixed(absl::string_view property);
 
+// Whether the value of a property is nobody's business: passwords, keys, tokens.
+bool IsSecret(absl::string_view property);
+
 }  // namespace lethe::kafka
 
 #endif  // LETHE_CONNECTORS_KAFKA_FIXED_PROPERTIES_H_

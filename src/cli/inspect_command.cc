@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "lethe/snapshot.h"
+#include "src/cli/json_text.h"
 
 namespace lethe {
 namespace {
@@ -52,21 +53,6 @@ void WriteText(const SnapshotReport& report, std::ostream& out) {
   }
 }
 
-// A string of JSON; bytes that are no UTF-8 stay what they are.
-std::string Quoted(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      absl::StrAppend(&quoted, "\\", std::string(1, c));
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      absl::StrAppend(&quoted, absl::StrFormat("\\u%04x", c));
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "\"";
-}
-
 // JSON has no infinity: null.
 std::string Milliseconds(absl::Duration duration) {
   if (duration == absl::InfiniteDuration()) return "null";
@@ -94,14 +80,15 @@ void WriteJson(const SnapshotReport& report, std::ostream& out) {
   out << absl::StreamFormat(
              "{\"format_version\":%d,\"file_bytes\":%d,\"name\":%s,\"topic\":%s,\"partition\":%d,"
              "\"id_fingerprint\":%s,\"offset\":%d,\"end_offset\":%d,\"record_before\":\"%016x\",",
-             report.format_version, report.file_bytes, Quoted(partition.name), Quoted(report.origin.topic),
-             report.origin.partition, Quoted(report.origin.id_fingerprint), report.point.offset,
-             report.point.end_offset, report.point.record_before)
+             report.format_version, report.file_bytes, JsonString(partition.name),
+             JsonString(report.origin.topic), report.origin.partition,
+             JsonString(report.origin.id_fingerprint), report.point.offset, report.point.end_offset,
+             report.point.record_before)
       << absl::StreamFormat(
              "\"engine\":%s,\"horizon_ms\":%s,\"target_fpp\":%.17g,\"stream_time_ms\":%s,\"window_ms\":%s,"
              "\"ids\":%d,\"memory_bytes\":%d,\"fpp_modelled\":%.17g,\"fpp_estimated\":%.17g,\"limit_hits\":%"
              "d,",
-             Quoted(report.engine), Milliseconds(report.horizon), report.target_fpp,
+             JsonString(report.engine), Milliseconds(report.horizon), report.target_fpp,
              timed ? absl::StrCat(absl::ToUnixMillis(partition.stream_time)) : "null",
              Milliseconds(partition.filter.window), partition.filter.ids, partition.filter.memory_bytes,
              partition.filter.fpp_modelled, partition.filter.fpp_estimated, partition.filter.limit_hits)
