@@ -8,7 +8,7 @@ build_packages := g++ cmake ninja-build pkg-config librdkafka-dev libabsl-dev pr
 # Maven, which brings a Java, fetches the Kafka broker of the tests.
 broker_packages := libgtest-dev maven
 bench_packages := libgtest-dev libbenchmark-dev
-test_packages := $(broker_packages) $(bench_packages) python3
+test_packages := $(broker_packages) $(bench_packages) python3 python3-jsonschema python3-yaml mandoc zsh fish
 format_packages := clang-format
 sources := find include src connectors tests -name '*.cc' -o -name '*.h'
 

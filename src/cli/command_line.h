@@ -13,6 +13,7 @@
 #include "src/cli/filter_command.h"
 #include "src/cli/inspect_command.h"
 #include "src/cli/plan_command.h"
+#include "src/cli/survey_command.h"
 
 namespace lethe {
 
@@ -27,6 +28,7 @@ struct Commands {
   std::function<int(const DemoOptions&)> demo;
   std::function<int(const PlanCommandOptions&)> plan;
   std::function<int(const InspectCommandOptions&)> inspect;
+  std::function<int(const SurveyCommandOptions&)> survey;
 };
 
 // Runs what `args` (without the program's name) ask for. Help goes to `out`, errors to `err`; no error shows

@@ -10,6 +10,7 @@
 #include "src/cli/inspect_command.h"
 #include "src/cli/plan_command.h"
 #include "src/cli/run_command.h"
+#include "src/cli/survey_command.h"
 
 int main(int argc, char** argv) {
   const lethe::Commands commands = {
@@ -28,6 +29,11 @@ int main(int argc, char** argv) {
       .inspect =
           [](const lethe::InspectCommandOptions& options) {
             const absl::Status status = lethe::RunInspect(options, std::cout);
+            return status.ok() ? lethe::kExitOk : lethe::ReportError(status, std::cerr);
+          },
+      .survey =
+          [](const lethe::SurveyCommandOptions& options) {
+            const absl::Status status = lethe::RunSurvey(options, std::cout);
             return status.ok() ? lethe::kExitOk : lethe::ReportError(status, std::cerr);
           },
   };

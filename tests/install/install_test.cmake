@@ -42,6 +42,12 @@ if(EXISTS ${BUILD}/lethe)
   if(NOT out STREQUAL "lethe ${VERSION}\n")
     message(FATAL_ERROR "the installed program says: ${out}")
   endif()
+  foreach(name man/man1/lethe.1 man/man1/lethe-survey.1 bash-completion/completions/lethe
+      zsh/site-functions/_lethe fish/vendor_completions.d/lethe.fish lethe/lethe.schema.json)
+    if(NOT EXISTS ${prefix}/share/${name})
+      message(FATAL_ERROR "share/${name} was not installed; there are: ${found}")
+    endif()
+  endforeach()
 endif()
 
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/by-cmake -DCMAKE_PREFIX_PATH=${prefix}

@@ -26,6 +26,7 @@ class CommandLineTest : public testing::Test {
     demo_.reset();
     plan_.reset();
     inspect_.reset();
+    survey_.reset();
     return RunCommandLine(args, commands_, out_, err_);
   }
   int RunWith(std::vector<std::string> more) {
@@ -34,7 +35,7 @@ class CommandLineTest : public testing::Test {
     args.insert(args.end(), more.begin(), more.end());
     return Run(args);
   }
-  bool NothingRan() const { return !run_ && !filter_ && !demo_ && !plan_ && !inspect_; }
+  bool NothingRan() const { return !run_ && !filter_ && !demo_ && !plan_ && !inspect_ && !survey_; }
 
   std::ostringstream out_, err_;
   std::optional<RunConfig> run_;
@@ -42,12 +43,14 @@ class CommandLineTest : public testing::Test {
   std::optional<DemoOptions> demo_;
   std::optional<PlanCommandOptions> plan_;
   std::optional<InspectCommandOptions> inspect_;
+  std::optional<SurveyCommandOptions> survey_;
   Commands commands_ = {
       [this](const RunConfig& config) { return run_ = config, 17; },
       [this](const FilterCommandOptions& options) { return filter_ = options, 18; },
       [this](const DemoOptions& options) { return demo_ = options, 19; },
       [this](const PlanCommandOptions& options) { return plan_ = options, 20; },
       [this](const InspectCommandOptions& options) { return inspect_ = options, 21; },
+      [this](const SurveyCommandOptions& options) { return survey_ = options, 22; },
   };
 };
 
@@ -68,7 +71,7 @@ TEST_F(CommandLineTest, WhatIsNotThereIsNotListed) {
 }
 
 TEST_F(CommandLineTest, EachCommandHasHelpWithAnExample) {
-  for (const std::string command : {"run", "filter", "demo", "plan", "inspect"}) {
+  for (const std::string command : {"survey", "run", "filter", "demo", "plan", "inspect"}) {
     EXPECT_EQ(Run({command, "--help"}), kExitOk);
     EXPECT_TRUE(absl::StrContains(out_.str(), "Example:")) << out_.str();
     EXPECT_TRUE(absl::StrContains(out_.str(), absl::StrCat("lethe ", command, " --"))) << out_.str();
@@ -143,6 +146,24 @@ TEST_F(CommandLineTest, CommandsGetWhatWasAskedForAndGiveTheExitCode) {
   EXPECT_EQ(inspect_->output, InspectCommandOptions::Output::kText);
 }
 
+TEST_F(CommandLineTest, SurveyTakesItsFlags) {
+  EXPECT_EQ(Run({"survey", "--brokers", "b:1", "--input", "in"}), 22);
+  ASSERT_TRUE(survey_.has_value());
+  EXPECT_FALSE(survey_->id || survey_->records || survey_->last || survey_->all_records);
+  EXPECT_EQ(survey_->memory_bytes, 256 << 20);
+  EXPECT_EQ(Run({"survey", "--brokers", "b:1", "--input", "in", "--id", "key", "--records", "5000", "--last",
+                 "2h", "--memory", "32MiB", "--output", "json", "--kafka", "a=b"}),
+            22);
+  EXPECT_EQ(survey_->id->ToString(), "key");
+  EXPECT_EQ(survey_->records, 5000);
+  EXPECT_EQ(survey_->last, absl::Hours(2));
+  EXPECT_EQ(survey_->memory_bytes, 32 << 20);
+  EXPECT_EQ(survey_->output, SurveyCommandOptions::Output::kJson);
+  EXPECT_EQ(survey_->properties, (std::vector<kafka::Property>{{"a", "b"}}));
+  EXPECT_EQ(Run({"survey", "--brokers", "b:1", "--input", "in", "--records", "all"}), 22);
+  EXPECT_TRUE(survey_->all_records);
+}
+
 TEST_F(CommandLineTest, ReadsTheFileAndLetsFlagsWin) {
   const std::string path =
       std::filesystem::temp_directory_path() / absl::StrCat("lethe-cli-test-", getpid(), ".yaml");
@@ -190,6 +211,10 @@ TEST_F(CommandLineTest, WrongUseIsSaidAndRunsNothing) {
        "quotes"},
       {{"inspect", "--output", "xml", "a"},
        "lethe inspect: --output: \"xml\" is not valid: expected text or json"},
+      {{"survey", "--brokers", "b:1", "--input", "in", "--records", "0"},
+       "lethe survey: --records: \"0\" is not valid: expected a whole number of at least 1, or all"},
+      {{"survey", "--brokers", "b:1", "--input", "in", "--memory", "1MiB"},
+       "lethe survey: --memory: \"1MiB\" is not valid: expected at least 16MiB"},
       {{"demo", "--serve=yes"}, "lethe demo: serve was given a disallowed flag override"},
   };
   for (const auto& [args, error] : cases) {
