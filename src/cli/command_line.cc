@@ -109,6 +109,12 @@ constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
      [](absl::string_view text, FilterCommandOptions& options) {
        return StoreField(Field::Parse(text), options.time);
      }},
+    {"summary", "text|json", "text", false, "How the summary is written, to stderr", "json",
+     [](absl::string_view text, FilterCommandOptions& options) {
+       using Summary = FilterCommandOptions::Summary;
+       return StoreChoice<Summary>(text, {{{"text", Summary::kText}, {"json", Summary::kJson}}},
+                                   options.summary);
+     }},
 };
 
 constexpr Setting<DemoOptions> kDemoSettings[] = {

@@ -105,7 +105,7 @@ TEST_F(CommandLineTest, CommandsGetWhatWasAskedForAndGiveTheExitCode) {
   EXPECT_TRUE(run_->daemon.exit_at_end);
 
   EXPECT_EQ(Run({"filter", "--id", "json:/id", "--horizon", "1h", "--fpp", "1e-4", "--memory", "64MiB",
-                 "--on-duplicate", "tag", "--time", "json:/at"}),
+                 "--on-duplicate", "tag", "--time", "json:/at", "--summary", "json"}),
             18);
   ASSERT_TRUE(filter_.has_value());
   EXPECT_EQ(filter_->id.ToString(), "json:/id");
@@ -114,6 +114,7 @@ TEST_F(CommandLineTest, CommandsGetWhatWasAskedForAndGiveTheExitCode) {
   EXPECT_EQ(filter_->stage.target_fpp, 1e-4);
   EXPECT_EQ(filter_->stage.memory_limit_bytes, 64 << 20);
   EXPECT_EQ(filter_->on_duplicate, FilterCommandOptions::OnDuplicate::kTag);
+  EXPECT_EQ(filter_->summary, FilterCommandOptions::Summary::kJson);
 
   EXPECT_EQ(Run({"demo", "--events", "5", "--rate", "10", "--input", "f", "--brokers", "b", "--kill", "2",
                  "--seed", "18446744073709551615", "--serve"}),
@@ -175,6 +176,14 @@ TEST_F(CommandLineTest, ReadsTheFileAndLetsFlagsWin) {
   std::filesystem::remove(path);
   EXPECT_EQ(Run({"run", "--config", path}), kExitUsage);
   EXPECT_TRUE(NothingRan());
+}
+
+TEST_F(CommandLineTest, PrintsTheConfigurationInsteadOfRunning) {
+  EXPECT_EQ(RunWith({"--print-config", "--horizon", "2h", "--kafka", "sasl.password=hunter2"}), kExitOk);
+  EXPECT_TRUE(NothingRan());
+  EXPECT_TRUE(absl::StrContains(out_.str(), "horizon: 2h  # --horizon\n")) << out_.str();
+  EXPECT_FALSE(absl::StrContains(out_.str(), "hunter2")) << out_.str();
+  EXPECT_EQ(Run({"run", "--print-config"}), kExitUsage);
 }
 
 TEST_F(CommandLineTest, WrongUseIsSaidAndRunsNothing) {
