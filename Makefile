@@ -8,9 +8,10 @@ build_packages := g++ cmake ninja-build pkg-config librdkafka-dev libabsl-dev pr
 # Maven, which brings a Java, fetches the Kafka broker of the tests.
 broker_packages := libgtest-dev maven
 bench_packages := libgtest-dev libbenchmark-dev
-# The page is tried in a real browser. Prometheus brings promtool; rsvg-convert and pngquant draw dashboards.
-test_packages := $(broker_packages) $(bench_packages) python3 openssl chromium chromium-driver prometheus \
-  librsvg2-bin pngquant fonts-dejavu-core
+# The page is tried in a real browser. Prometheus brings promtool; rsvg-convert and pngquant draw dashboards;
+# mandoc reads the manual, and shells their completions.
+test_packages := $(broker_packages) $(bench_packages) python3 python3-jsonschema python3-yaml openssl chromium \
+  chromium-driver prometheus librsvg2-bin pngquant fonts-dejavu-core mandoc zsh fish
 format_packages := clang-format
 sources := find include src connectors tests -name '*.cc' -o -name '*.h'
 

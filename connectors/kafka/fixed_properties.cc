@@ -44,9 +44,9 @@ std::optional<absl::string_view> WhyFixed(absl::string_view property) {
   return std::nullopt;
 }
 
-bool MayBeSecret(absl::string_view property) {
-  for (const absl::string_view part : {"password", "secret", "key", "jaas"}) {
-    if (absl::StrContains(property, part)) return true;
+bool IsSecret(absl::string_view property) {
+  for (absl::string_view word : {"password", "secret", "key", "jaas", "token", "oauthbearer.config"}) {
+    if (absl::StrContains(property, word)) return true;
   }
   return false;
 }

@@ -20,8 +20,8 @@ absl::Span<const FixedProperty> FixedProperties();
 // Why the property is fixed; nullopt if it is the user's to set.
 std::optional<absl::string_view> WhyFixed(absl::string_view property);
 
-// By its name: a password, a key, or where one is told.
-bool MayBeSecret(absl::string_view property);
+// Whether the value of a property is nobody's business: passwords, keys, tokens.
+bool IsSecret(absl::string_view property);
 
 }  // namespace lethe::kafka
 

@@ -9,6 +9,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "src/cli/manual.h"
+#include "src/cli/reference.h"
 #include "src/cli/setting.h"
 #include "src/cli/suggestion.h"
 #include "src/cli/units.h"
@@ -17,18 +20,19 @@ namespace lethe {
 namespace {
 
 constexpr char kProgramFooter[] =
-    R"(Exit codes: 0 all is well; 1 it failed at run time; 2 the command line or the configuration is wrong.)";
+    R"(Exit codes: 0 all is well; 1 it failed at run time; 2 the command line or the
+configuration is wrong (lethe help exit-codes).)";
 
 constexpr char kRunFooter[] =
     R"(In the file the keys are the flags' names with _ for -; counter and kafka are sections. ${NAME} stands for an
 environment variable, ${NAME:-default} gives a default, ${file:PATH} is what is in a file. A flag wins over the
 file.
 
-Example:
-  lethe run --brokers localhost:9092 --input orders --output orders-unique --id json:/order/id
-  lethe run --config lethe.yaml --horizon 7d --kafka security.protocol=SSL
+Whoever reads the output must read with isolation.level=read_committed.
 
-Whoever reads the output must read with isolation.level=read_committed.)";
+Example:
+  lethe run --config lethe.yaml --horizon 7d --kafka security.protocol=SSL
+  lethe run --brokers localhost:9092 --input orders --output orders-unique --id json:/order/id)";
 
 constexpr char kFilterFooter[] = R"(Example:
   tail -F events.ndjson | lethe filter --id json:/id --horizon 1h > unique.ndjson)";
@@ -67,6 +71,27 @@ constexpr Setting<CheckCommandOptions> kCheckSettings[] = {
        return StoreChoice<Format>(text, {{{"text", Format::kText}, {"json", Format::kJson}}}, options.format);
      }},
 };
+constexpr char kSurveyFooter[] =
+    R"(It reads without a trace: it joins no group, commits nothing, writes nothing. Ctrl-C prints what was found so
+far.
+
+Example:
+  lethe survey --brokers localhost:9092 --input orders
+  lethe survey --brokers localhost:9092 --input orders --id json:/order/id --last 24h)";
+
+constexpr char kHelpFooter[] = R"(Example:
+  lethe help exit-codes
+  lethe help configuration)";
+
+constexpr char kCompletionFooter[] = R"(make install puts the scripts where shells look for them.
+
+Example:
+  source <(lethe completion bash))";
+
+constexpr char kManualFooter[] = R"(For packagers; make install does it.
+
+Example:
+  lethe manual /usr/local/share)";
 
 constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
     {"id", "FIELD[+FIELD...]", "", true,
@@ -105,6 +130,12 @@ constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
     {"time", "FIELD", "the time of reading", false, "Where a line's time is", "json:/time",
      [](absl::string_view text, FilterCommandOptions& options) {
        return StoreField(Field::Parse(text), options.time);
+     }},
+    {"summary", "text|json", "text", false, "How the summary is written, to stderr", "json",
+     [](absl::string_view text, FilterCommandOptions& options) {
+       using Summary = FilterCommandOptions::Summary;
+       return StoreChoice<Summary>(text, {{{"text", Summary::kText}, {"json", Summary::kJson}}},
+                                   options.summary);
      }},
 };
 
@@ -258,6 +289,20 @@ class SettingFlags {
   std::vector<std::pair<const Setting<Options>*, CLI::Option*>> flags_;
 };
 
+// By what they are for.
+std::string GroupOf(const std::string& command) {
+  for (const char* name : {"survey", "plan", "demo", "check"}) {
+    if (command == name) return "Before the first run";
+  }
+  for (const char* name : {"run", "filter"}) {
+    if (command == name) return "Deduplicate";
+  }
+  for (const char* name : {"help", "completion", "manual"}) {
+    if (command == name) return "About lethe";
+  }
+  return "Look into what runs";
+}
+
 // A command of the program: its flags, and what it does with them once they are parsed.
 struct Command {
   CLI::App* app = nullptr;
@@ -268,6 +313,7 @@ CLI::App& AddCommand(CLI::App& program, const std::string& name, const std::stri
                      const char* footer) {
   CLI::App* command = program.add_subcommand(name, meaning);
   command->footer(footer);
+  command->group(GroupOf(name));
   return *command;
 }
 
@@ -289,12 +335,12 @@ class RunArguments {
         properties_(
             AddFlag(app, "--kafka", "NAME=VALUE", "A property of librdkafka; may be given several times")) {}
 
-  absl::StatusOr<RunConfig> Make(bool exit_at_end) const {
+  absl::StatusOr<RunConfig> Make(bool exit_at_end, std::vector<EffectiveValue>* effective = nullptr) const {
     const absl::StatusOr<std::optional<ConfigText>> file = ReadConfig(*file_);
     if (!file.ok()) return file.status();
     absl::StatusOr<std::vector<std::pair<std::string, std::string>>> given = flags_.Given();
     if (!given.ok()) return given.status();
-    return MakeRunConfig(*file, {*std::move(given), properties_->results(), exit_at_end});
+    return MakeRunConfig(*file, {*std::move(given), properties_->results(), exit_at_end}, effective);
   }
 
   bool has_file() const { return file_->count() > 0; }
@@ -305,13 +351,22 @@ class RunArguments {
   CLI::Option* properties_;
 };
 
-Command AddRun(CLI::App& program,
-               const std::function<int(const RunConfig&, const ReloadConfig& reload)>& run) {
+Command AddRun(CLI::App& program, const std::function<int(const RunConfig&, const ReloadConfig& reload)>& run,
+               std::ostream& out) {
   CLI::App& app =
       AddCommand(program, "run", "Deduplicate a Kafka topic into another, until stopped", kRunFooter);
   const RunArguments arguments(app);
   CLI::Option* exit_at_end = AddSwitch(app, "--exit-at-end", "End where the input ended at the start");
-  return {&app, [=]() -> absl::StatusOr<int> {
+  CLI::Option* print = AddSwitch(app, "--print-config",
+                                 "Print what holds, and where each value came from, instead of running");
+  return {&app, [=, &out]() -> absl::StatusOr<int> {
+            if (print->count() > 0) {
+              std::vector<EffectiveValue> effective;
+              const absl::StatusOr<RunConfig> printed = arguments.Make(exit_at_end->count() > 0, &effective);
+              if (!printed.ok()) return printed.status();
+              out << EffectiveYaml(effective);
+              return kExitOk;
+            }
             const ReloadConfig make = [=] { return arguments.Make(exit_at_end->count() > 0); };
             const absl::StatusOr<RunConfig> made = make();
             if (!made.ok()) return made.status();
@@ -395,6 +450,77 @@ Command AddTop(CLI::App& program, const std::function<int(const TopCommandOption
           }};
 }
 
+Command AddSurvey(CLI::App& program, const std::function<int(const SurveyCommandOptions&)>& survey) {
+  CLI::App& app = AddCommand(program, "survey", "Look at a topic: its duplicates, how late they come, its id",
+                             kSurveyFooter);
+  const SettingFlags<SurveyCommandOptions> flags(app, SurveySettings());
+  CLI::Option* properties =
+      AddFlag(app, "--kafka", "NAME=VALUE", "A property of librdkafka; may be given several times");
+  return {&app, [=]() -> absl::StatusOr<int> {
+            absl::StatusOr<SurveyCommandOptions> options = flags.Parse();
+            if (!options.ok()) return options.status();
+            absl::StatusOr<std::vector<kafka::Property>> given = ParseProperties(properties->results());
+            if (!given.ok()) return given.status();
+            options->properties = *std::move(given);
+            return survey(*options);
+          }};
+}
+
+absl::StatusOr<std::string> HelpOn(const std::string& topic, CLI::App& program) {
+  if (topic == "exit-codes") return ExitCodes();
+  if (topic == "configuration") return ConfigurationPage();
+  if (topic == "schema") return ConfigurationSchema();
+  std::vector<std::string> topics = {"exit-codes", "configuration", "schema"};
+  for (CLI::App* command : program.get_subcommands({})) {
+    topics.push_back(command->get_name());
+  }
+  const std::optional<std::string> nearest = Nearest(topic, topics);
+  return absl::InvalidArgumentError(
+      absl::StrCat("there is no help on ", topic,
+                   nearest ? absl::StrCat("; did you mean ", *nearest, "?")
+                           : absl::StrCat("; there is on ", absl::StrJoin(topics, ", "))));
+}
+
+Command AddHelp(CLI::App& program, std::ostream& out) {
+  CLI::App& app = AddCommand(program, "help", "Explain a command, or something of all", kHelpFooter);
+  CLI::Option* topic = AddFlag(app, "TOPIC", "COMMAND|exit-codes|configuration|schema", "What to explain");
+  return {&app, [=, &program, &out]() -> absl::StatusOr<int> {
+            const absl::StatusOr<std::optional<std::string>> name = Text(*topic);
+            if (!name.ok()) return name.status();
+            const absl::StatusOr<std::string> help = *name ? HelpOn(**name, program) : ProgramHelp(program);
+            if (!help.ok()) return help.status();
+            out << *help;
+            return kExitOk;
+          }};
+}
+
+Command AddCompletion(CLI::App& program, std::ostream& out) {
+  CLI::App& app = AddCommand(program, "completion", "Print a script that completes commands and flags",
+                             kCompletionFooter);
+  CLI::Option* shell = AddFlag(app, "SHELL", "bash|zsh|fish", "The shell (required)");
+  return {&app, [=, &program, &out]() -> absl::StatusOr<int> {
+            const absl::StatusOr<std::optional<std::string>> name = Text(*shell);
+            if (!name.ok()) return name.status();
+            const absl::StatusOr<std::string> script = Completion(program, name->value_or(""));
+            if (!script.ok())
+              return absl::InvalidArgumentError(absl::StrCat("SHELL: ", script.status().message()));
+            out << *script;
+            return kExitOk;
+          }};
+}
+
+Command AddManual(CLI::App& program, std::ostream& err) {
+  CLI::App& app = AddCommand(program, "manual", "Write man pages, completions and the schema", kManualFooter);
+  CLI::Option* folder = AddFlag(app, "FOLDER", "FOLDER", "Where to, as a prefix's share has them (required)");
+  return {&app, [=, &program, &err]() -> absl::StatusOr<int> {
+            const absl::StatusOr<std::optional<std::string>> name = Text(*folder);
+            if (!name.ok()) return name.status();
+            if (!*name) return absl::InvalidArgumentError("missing FOLDER, for example /usr/local/share");
+            const absl::Status status = WriteManual(program, **name);
+            return status.ok() ? kExitOk : ReportError(status, err);
+          }};
+}
+
 // What is wrong with arguments that CLI11 could place nowhere. Only the names of flags are shown: anything
 // else may be a secret that missed its flag.
 absl::Status Unplaced(const CLI::App& app, const std::vector<std::string>& unplaced) {
@@ -426,7 +552,7 @@ std::string Where(const CLI::App& program) {
 int NoCommand(const CLI::App& program, std::ostream& err) {
   const std::vector<std::string> unplaced = program.remaining();
   if (unplaced.empty()) {
-    err << program.help();
+    err << ProgramHelp(program);
     return kExitUsage;
   }
   if (absl::StartsWith(unplaced.front(), "-")) {
@@ -450,23 +576,38 @@ int ReportError(const absl::Status& status, std::ostream& err) {
 
 int RunCommandLine(const std::vector<std::string>& args, const Commands& commands, std::ostream& out,
                    std::ostream& err) {
-  CLI::App program("Deduplicates event streams within a horizon, in bounded memory.", "lethe");
+  CLI::App program("Deduplicates event streams within a horizon, in bounded memory", "lethe");
   program.footer(kProgramFooter);
   program.set_version_flag("--version", "lethe " LETHE_VERSION, "Print the version and exit");
   program.allow_extras();
   program.get_formatter()->column_width(44);
   std::vector<Command> all;
-  if (commands.run) all.push_back(AddRun(program, commands.run));
-  if (commands.filter) all.push_back(AddFilter(program, commands.filter));
-  if (commands.demo) all.push_back(AddDemo(program, commands.demo));
+  if (commands.survey) all.push_back(AddSurvey(program, commands.survey));
   if (commands.plan) all.push_back(AddPlan(program, commands.plan));
+  if (commands.demo) all.push_back(AddDemo(program, commands.demo));
+  if (commands.check) all.push_back(AddCheck(program, commands.check));
+  if (commands.run) all.push_back(AddRun(program, commands.run, out));
+  if (commands.filter) all.push_back(AddFilter(program, commands.filter));
   if (commands.top) all.push_back(AddTop(program, commands.top));
   if (commands.inspect) all.push_back(AddInspect(program, commands.inspect));
-  if (commands.check) all.push_back(AddCheck(program, commands.check));
+  all.push_back(AddHelp(program, out));
+  all.push_back(AddCompletion(program, out));
+  all.push_back(AddManual(program, err));
   try {
     // CLI11 wants them last first.
-    program.parse(std::vector<std::string>(args.rbegin(), args.rend()));
+    std::vector<std::string> reversed(args.rbegin(), args.rend());
+    const bool explains_command = args.size() == 2 && args[0] == "help" &&
+                                  std::any_of(all.begin(), all.end(), [&](const Command& command) {
+                                    return command.app->get_name() == args[1];
+                                  });
+    // Two commands to CLI11.
+    if (explains_command) reversed = {"--help", args[1]};
+    program.parse(reversed);
   } catch (const CLI::Success& asked) {
+    if (dynamic_cast<const CLI::CallForHelp*>(&asked) != nullptr && program.get_subcommands().empty()) {
+      out << ProgramHelp(program);
+      return kExitOk;
+    }
     return program.exit(asked, out, err);
   } catch (const CLI::ParseError& error) {
     return UsageError(Where(program), error.what(), err);

@@ -24,6 +24,7 @@ constexpr absl::string_view kKafka = "kafka";
 constexpr absl::string_view kCounter = "counter";
 // The sections whose keys are settings.
 constexpr absl::string_view kSections[] = {"snapshots", kCounter, "log"};
+constexpr absl::string_view kFromEnvironment = ", from the environment";
 constexpr absl::string_view kCounterKeys[] = {"counter.key", "counter.delta", "counter.output"};
 
 // A transaction must be over well before the broker's own limit for it, which is 30 s.
@@ -50,19 +51,6 @@ absl::Status StoreSnapshotInterval(absl::string_view text, absl::Duration& targe
   absl::StatusOr<absl::Duration> interval = ParseDuration(text);
   if (interval.ok() && *interval < absl::Seconds(1)) return BadValue(text, "expected a duration from 1s up");
   return Store(text, std::move(interval), target);
-}
-
-// Kafka's own rule for the names of topics.
-absl::Status StoreTopic(absl::string_view text, std::string& target) {
-  const bool is_legal = std::all_of(text.begin(), text.end(), [](char c) {
-    return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
-  });
-  if (!is_legal || text.empty() || text.size() > 249 || text == "." || text == "..") {
-    return BadValue(text, "expected the name of one topic: at most 249 letters, digits, '.', '_' or '-'");
-  }
-  target = std::string(text);
-  return absl::OkStatus();
 }
 
 absl::Status StoreSnapshotPlace(absl::string_view text, kafka::SnapshotOptions& target) {
@@ -98,11 +86,14 @@ constexpr Setting<RunConfig> kSettings[] = {
        return StoreField(IdSpec::Parse(text), config.daemon.record.id);
      }},
     {"horizon", "DURATION", "24h", false, "How late a copy may come after the first", "24h",
-     [](absl::string_view text, RunConfig& config) { return StoreHorizon(text, config.daemon.stage); }},
+     [](absl::string_view text, RunConfig& config) { return StoreHorizon(text, config.daemon.stage); },
+     "1ms to 36525d"},
     {"fpp", "NUMBER", "1e-6", false, "The share of good events that may be taken for duplicates", "1e-6",
-     [](absl::string_view text, RunConfig& config) { return StoreFpp(text, config.daemon.stage); }},
+     [](absl::string_view text, RunConfig& config) { return StoreFpp(text, config.daemon.stage); },
+     "1e-12 to 0.1"},
     {"memory", "SIZE", "1GiB", false, "The limit for all filters together", "1GiB",
-     [](absl::string_view text, RunConfig& config) { return StoreMemory(text, config.daemon.stage); }},
+     [](absl::string_view text, RunConfig& config) { return StoreMemory(text, config.daemon.stage); },
+     "64KiB or more"},
     {"at_memory_limit", "shorten_window|exceed_fpp", "shorten_window", false,
      "What gives way at the memory limit: late copies pass, or more good events are dropped", "exceed_fpp",
      [](absl::string_view text, RunConfig& config) { return StoreAtMemoryLimit(text, config.daemon.stage); }},
@@ -142,12 +133,14 @@ constexpr Setting<RunConfig> kSettings[] = {
      "2",
      [](absl::string_view text, RunConfig& config) {
        return Store(text, ParseWhole<int>(text, 1, 64), config.daemon.lanes);
-     }},
+     },
+     "1 to 64"},
     {"commit_interval", "DURATION", "100ms", false, "How long a transaction stays open: delay against cost",
      "100ms",
      [](absl::string_view text, RunConfig& config) {
        return StoreCommitInterval(text, config.daemon.commit_interval);
-     }},
+     },
+     "1ms to 10s"},
     {"on_short_history", "continue|fail", "continue", false,
      "Where the log does not reach back to the horizon: let the copies of what is gone pass, or stop", "fail",
      [](absl::string_view text, RunConfig& config) {
@@ -170,7 +163,8 @@ constexpr Setting<RunConfig> kSettings[] = {
     {"snapshots.every", "DURATION", "5m", false, "How often each partition's filter is saved", "5m",
      [](absl::string_view text, RunConfig& config) {
        return StoreSnapshotInterval(text, config.daemon.snapshots.every);
-     }},
+     },
+     "1s or more"},
     {"counter.key", "FIELD", "", false, "What a unique event counts for", "json:/country",
      [](absl::string_view text, RunConfig& config) {
        return StoreField(Field::Parse(text), config.daemon.record.counter_key);
@@ -229,6 +223,12 @@ std::vector<std::string> KeysOf(absl::string_view section) {
   return keys;
 }
 
+absl::Status CheckProperty(const std::string& name, const std::string& place) {
+  const std::optional<absl::string_view> reason = kafka::WhyFixed(name);
+  if (!reason) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(place, ": this property cannot be set: ", *reason));
+}
+
 absl::string_view Found(ConfigEntry::Shape shape) {
   switch (shape) {
     case ConfigEntry::Shape::kText:
@@ -251,12 +251,16 @@ class Assembler {
 
   absl::Status AddFile(const ConfigText& file);
   absl::Status AddFlags(const RunFlags& flags);
-  absl::StatusOr<RunConfig> Finish() &&;
+  absl::StatusOr<RunConfig> Finish();
+  // Once Finish has said that it is right.
+  std::vector<EffectiveValue> Effective() const;
 
  private:
   absl::Status AddEntry(const ConfigEntry& entry, const std::string& place);
-  absl::Status Set(const Setting<RunConfig>& setting, absl::string_view text, const std::string& place);
-  absl::Status SetProperty(const std::string& name, const std::string& value, const std::string& place);
+  absl::Status Set(const Setting<RunConfig>& setting, absl::string_view text, const std::string& place,
+                   const std::string& origin);
+  void SetProperty(const std::string& name, const std::string& value, const std::string& origin);
+  EffectiveValue EffectiveProperty(const kafka::Property& property) const;
   absl::Status CheckMissing() const;
   absl::Status CheckTopics() const;
   absl::Status CheckStage() const;
@@ -264,7 +268,8 @@ class Assembler {
 
   const std::string file_name_;  // empty if there is none
   RunConfig config_;
-  std::map<std::string, std::string, std::less<>> places_;  // by key
+  std::map<std::string, std::string, std::less<>> places_;    // by key
+  std::map<std::string, EffectiveValue, std::less<>> given_;  // by key; those of `kafka` by "kafka.NAME"
 };
 
 absl::Status UnknownKey(const ConfigEntry& entry, const std::string& place) {
@@ -311,47 +316,41 @@ absl::Status Assembler::AddEntry(const ConfigEntry& entry, const std::string& pl
   if (is_section) return absl::OkStatus();
   absl::StatusOr<std::string> text = ExpandReferences(entry.text);
   if (!text.ok()) return absl::InvalidArgumentError(absl::StrCat(place, ": ", text.status().message()));
-  return is_property ? SetProperty(entry.key, *text, place) : Set(*setting, *text, place);
+  const bool is_expanded = *text != entry.text && absl::StrContains(entry.text, "${");
+  const std::string origin =
+      absl::StrCat(file_name_, ":", entry.line, is_expanded ? kFromEnvironment : absl::string_view());
+  if (!is_property) return Set(*setting, *text, place, origin);
+  if (absl::Status status = CheckProperty(entry.key, place); !status.ok()) return status;
+  SetProperty(entry.key, *text, origin);
+  return absl::OkStatus();
 }
 
 absl::Status Assembler::AddFlags(const RunFlags& flags) {
   for (const auto& [key, text] : flags.values) {
-    if (absl::Status status = Set(*FindSetting(key), text, FlagOf(key)); !status.ok()) return status;
-  }
-  std::map<std::string, bool> seen;
-  for (const std::string& property : flags.kafka) {
-    const size_t equals = property.find('=');
-    const std::string name = property.substr(0, equals);
-    if (equals == std::string::npos || name.empty()) {
-      return absl::InvalidArgumentError("--kafka: expected NAME=VALUE, such as security.protocol=SSL");
-    }
-    const std::string place = absl::StrCat("--kafka ", name);
-    if (!seen.emplace(name, true).second) {
-      return absl::InvalidArgumentError(absl::StrCat(place, ": given twice"));
-    }
-    if (absl::Status status = SetProperty(name, property.substr(equals + 1), place); !status.ok()) {
+    if (absl::Status status = Set(*FindSetting(key), text, FlagOf(key), FlagOf(key)); !status.ok())
       return status;
-    }
   }
+  const absl::StatusOr<std::vector<kafka::Property>> properties = ParseProperties(flags.kafka);
+  if (!properties.ok()) return properties.status();
+  for (const auto& [name, value] : *properties) SetProperty(name, value, "--kafka");
   config_.daemon.exit_at_end = flags.exit_at_end;
   return absl::OkStatus();
 }
 
 absl::Status Assembler::Set(const Setting<RunConfig>& setting, absl::string_view text,
-                            const std::string& place) {
+                            const std::string& place, const std::string& origin) {
   if (absl::Status status = setting.set(text, config_); !status.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(place, ": ", status.message()));
   }
   places_[std::string(setting.key)] = place;
   config_.texts[std::string(setting.key)] = std::string(text);
+  given_[std::string(setting.key)] = {std::string(setting.key), std::string(text), origin};
   return absl::OkStatus();
 }
 
-absl::Status Assembler::SetProperty(const std::string& name, const std::string& value,
-                                    const std::string& place) {
-  if (std::optional<absl::string_view> reason = kafka::WhyFixed(name)) {
-    return absl::InvalidArgumentError(absl::StrCat(place, ": this property cannot be set: ", *reason));
-  }
+void Assembler::SetProperty(const std::string& name, const std::string& value, const std::string& origin) {
+  const std::string key = absl::StrCat(kKafka, ".", name);
+  given_[key] = {key, value, origin};
   std::vector<kafka::Property>& properties = config_.daemon.properties;
   const auto same = std::find_if(properties.begin(), properties.end(),
                                  [&](const kafka::Property& property) { return property.first == name; });
@@ -360,7 +359,6 @@ absl::Status Assembler::SetProperty(const std::string& name, const std::string& 
   } else {
     same->second = value;
   }
-  return absl::OkStatus();
 }
 
 absl::Status Assembler::CheckMissing() const {
@@ -421,12 +419,12 @@ std::string Assembler::Fingerprint() const {
   std::vector<kafka::Property> properties = config_.daemon.properties;
   std::sort(properties.begin(), properties.end());
   for (const auto& [name, value] : properties) {
-    absl::StrAppend(&effective, name, "=", kafka::MayBeSecret(name) ? "" : value, "\n");
+    absl::StrAppend(&effective, name, "=", kafka::IsSecret(name) ? "" : value, "\n");
   }
   return absl::StrCat(absl::Hex(HashId(effective, 0).a, absl::kZeroPad16));
 }
 
-absl::StatusOr<RunConfig> Assembler::Finish() && {
+absl::StatusOr<RunConfig> Assembler::Finish() {
   if (absl::Status status = CheckMissing(); !status.ok()) return status;
   if (absl::Status status = CheckTopics(); !status.ok()) return status;
   if (absl::Status status = CheckStage(); !status.ok()) return status;
@@ -439,20 +437,72 @@ absl::StatusOr<RunConfig> Assembler::Finish() && {
     }
     config_.daemon.instance = name;
   }
-  return std::move(config_);
+  return config_;
+}
+
+EffectiveValue Assembler::EffectiveProperty(const kafka::Property& property) const {
+  EffectiveValue value = given_.at(absl::StrCat(kKafka, ".", property.first));
+  // What comes from the environment does so because it is nobody's business.
+  value.is_secret = kafka::IsSecret(property.first) || absl::EndsWith(value.origin, kFromEnvironment);
+  if (value.is_secret) value.text.clear();
+  return value;
+}
+
+std::vector<EffectiveValue> Assembler::Effective() const {
+  std::vector<EffectiveValue> values;
+  for (const Setting<RunConfig>& setting : kSettings) {
+    const auto given = given_.find(setting.key);
+    if (given != given_.end()) {
+      values.push_back(given->second);
+    } else if (!setting.fallback.empty()) {
+      const absl::string_view key = setting.key;
+      const std::string text = key == "group"      ? config_.daemon.group
+                               : key == "instance" ? config_.daemon.instance
+                                                   : std::string(setting.fallback);
+      values.push_back({std::string(setting.key), text, "default"});
+    }
+  }
+  // Sections come last, each in one piece.
+  std::stable_partition(values.begin(), values.end(),
+                        [](const EffectiveValue& value) { return !absl::StrContains(value.key, '.'); });
+  for (const kafka::Property& property : config_.daemon.properties) {
+    values.push_back(EffectiveProperty(property));
+  }
+  return values;
 }
 
 }  // namespace
 
 absl::Span<const Setting<RunConfig>> RunSettings() { return kSettings; }
 
-absl::StatusOr<RunConfig> MakeRunConfig(const std::optional<ConfigText>& file, const RunFlags& flags) {
+absl::StatusOr<std::vector<kafka::Property>> ParseProperties(const std::vector<std::string>& given) {
+  std::vector<kafka::Property> properties;
+  for (const std::string& property : given) {
+    const size_t equals = property.find('=');
+    const std::string name = property.substr(0, equals);
+    if (equals == std::string::npos || name.empty()) {
+      return absl::InvalidArgumentError("--kafka: expected NAME=VALUE, such as security.protocol=SSL");
+    }
+    const std::string place = absl::StrCat("--kafka ", name);
+    for (const auto& [earlier, value] : properties) {
+      if (earlier == name) return absl::InvalidArgumentError(absl::StrCat(place, ": given twice"));
+    }
+    if (absl::Status status = CheckProperty(name, place); !status.ok()) return status;
+    properties.emplace_back(name, property.substr(equals + 1));
+  }
+  return properties;
+}
+
+absl::StatusOr<RunConfig> MakeRunConfig(const std::optional<ConfigText>& file, const RunFlags& flags,
+                                        std::vector<EffectiveValue>* effective) {
   Assembler assembler(file ? file->name : "");
   if (file) {
     if (absl::Status status = assembler.AddFile(*file); !status.ok()) return status;
   }
   if (absl::Status status = assembler.AddFlags(flags); !status.ok()) return status;
-  return std::move(assembler).Finish();
+  absl::StatusOr<RunConfig> config = assembler.Finish();
+  if (config.ok() && effective != nullptr) *effective = assembler.Effective();
+  return config;
 }
 
 }  // namespace lethe

@@ -44,10 +44,23 @@ struct RunFlags {
   bool exit_at_end = false;
 };
 
+// What --kafka was given: NAME=VALUE each. InvalidArgument names the property, never its value.
+absl::StatusOr<std::vector<kafka::Property>> ParseProperties(const std::vector<std::string>& given);
+
+// What holds, and where it came from.
+struct EffectiveValue {
+  std::string key;     // as that of a setting; "kafka.NAME" is a property of librdkafka
+  std::string text;    // empty if it is a secret
+  std::string origin;  // "default", "lethe.yaml:3", "lethe.yaml:3, from the environment", "--horizon"
+  bool is_secret = false;
+};
+
 // The file, if there is one, with the flags on top: a flag wins. The file must be right also where a flag
 // wins. InvalidArgument names the file and line, or the flag, the value (never one of `kafka`, which may be
-// a secret) and what is expected.
-absl::StatusOr<RunConfig> MakeRunConfig(const std::optional<ConfigText>& file, const RunFlags& flags);
+// a secret) and what is expected. `effective`, if given, gets every value that holds: those of the top level,
+// then the sections.
+absl::StatusOr<RunConfig> MakeRunConfig(const std::optional<ConfigText>& file, const RunFlags& flags,
+                                        std::vector<EffectiveValue>* effective = nullptr);
 
 }  // namespace lethe
 

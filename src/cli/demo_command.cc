@@ -30,6 +30,7 @@
 #include "src/cli/command_line.h"
 #include "src/cli/demo_events.h"
 #include "src/cli/demo_traffic.h"
+#include "src/cli/units.h"
 
 namespace lethe {
 namespace {
@@ -42,16 +43,6 @@ constexpr uint16_t kServePort = 9464;
 constexpr int64_t kMostOnTheWay = 12000;
 constexpr int kSendAtOnce = 500;
 constexpr absl::Duration kPatience = absl::Seconds(60);  // without any progress
-
-std::string Thousands(int64_t n) {
-  const std::string digits = absl::StrCat(n < 0 ? -n : n);
-  std::string text = n < 0 ? "-" : "";
-  for (size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
-    text += digits[i];
-  }
-  return text;
-}
 
 // `wanted` if it is free, or any that is.
 absl::StatusOr<int> FreePort(uint16_t wanted) {
@@ -78,7 +69,7 @@ class Progress {
     const int done = static_cast<int>(std::min<int64_t>(kWidth, kWidth * sent / std::max<int64_t>(total, 1)));
     absl::FPrintF(
         stderr, "\r[%s%s] %s sent, %s came out %s\033[K", std::string(static_cast<size_t>(done), '#'),
-        std::string(static_cast<size_t>(kWidth - done), '.'), Thousands(sent), Thousands(out), note);
+        std::string(static_cast<size_t>(kWidth - done), '.'), FormatCount(sent), FormatCount(out), note);
     shown_ = true;
   }
   ~Progress() {
@@ -234,7 +225,7 @@ std::string Demo::LastLogLine() const {
 
 absl::Status Demo::Stalled(int64_t committed, int64_t sent) const {
   return absl::UnavailableError(
-      absl::StrCat("nothing moves any more: ", Thousands(committed), " of ", Thousands(sent),
+      absl::StrCat("nothing moves any more: ", FormatCount(committed), " of ", FormatCount(sent),
                    " records are committed; the daemon's last words: ", LastLogLine()));
 }
 
@@ -350,28 +341,29 @@ bool Demo::Report(const DemoTruth& truth, const DaemonFigures& figures, absl::Du
   const double seconds = absl::ToDoubleSeconds(took);
   absl::PrintF("\n");
   row("", "without lethe", "with lethe", "truth");
-  row("events", Thousands(truth.sent), Thousands(reader_->records()), Thousands(unique));
-  row("duplicates passed", Thousands(truth.sent - unique), Thousands(twice), "0");
-  row("events lost", "0", Thousands(lost), "0");
+  row("events", FormatCount(truth.sent), FormatCount(reader_->records()), FormatCount(unique));
+  row("duplicates passed", FormatCount(truth.sent - unique), FormatCount(twice), "0");
+  row("events lost", "0", FormatCount(lost), "0");
   if (!truth.totals.empty()) {
     const auto found = reader_->counters().find(largest);
     row(absl::StrCat("counters wrong, of ", truth.totals.size()), absl::StrCat(wrong_without),
         absl::StrCat(wrong), "0");
-    row(absl::StrCat("counter ", largest), Thousands(truth.totals_without_dedup.at(largest)),
-        Thousands(found == reader_->counters().end() ? 0 : found->second),
-        Thousands(truth.totals.at(largest)));
+    row(absl::StrCat("counter ", largest), FormatCount(truth.totals_without_dedup.at(largest)),
+        FormatCount(found == reader_->counters().end() ? 0 : found->second),
+        FormatCount(truth.totals.at(largest)));
   }
   absl::PrintF("\n");
-  absl::PrintF(
-      "  duplicates dropped        %s%s\n", Thousands(truth.sent - reader_->records()),
-      kills_ > 0 ? absl::StrFormat(" (%s of them since the last start)", Thousands(figures.duplicates)) : "");
+  absl::PrintF("  duplicates dropped        %s%s\n", FormatCount(truth.sent - reader_->records()),
+               kills_ > 0
+                   ? absl::StrFormat(" (%s of them since the last start)", FormatCount(figures.duplicates))
+                   : "");
   absl::PrintF("  false positives           target %.0e, modelled %.1e, measured %d in %s\n", kTargetFpp,
-               figures.fpp_modelled, lost, Thousands(unique));
+               figures.fpp_modelled, lost, FormatCount(unique));
   absl::PrintF("  memory                    filters %.1f MiB, process at most %.0f MiB\n",
                static_cast<double>(figures.filter_bytes) / (1 << 20),
                static_cast<double>(figures.process_bytes) / (1 << 20));
   absl::PrintF("  time                      %.1f s, %s events/s%s\n", seconds,
-               Thousands(static_cast<int64_t>(static_cast<double>(truth.sent) / seconds)),
+               FormatCount(static_cast<int64_t>(static_cast<double>(truth.sent) / seconds)),
                embedded() ? " (the embedded broker sets the pace)" : "");
   absl::PrintF("  delivery                  %s\n",
                embedded() ? "at least once: the embedded broker has no transactions" : "exactly once");

@@ -71,6 +71,7 @@ class LineFilter {
   // Judges the lines and writes what passes. The lines must stay where they are meanwhile.
   absl::Status Pass(absl::Span<const absl::string_view> lines);
   void Summarize(absl::Duration elapsed, const MemoryBudget& memory, std::ostream& err) const;
+  void SummarizeJson(absl::Duration elapsed, const MemoryBudget& memory, std::ostream& err) const;
 
  private:
   void Take(absl::string_view line, absl::Time now);
@@ -169,6 +170,18 @@ void LineFilter::Summarize(absl::Duration elapsed, const MemoryBudget& memory, s
   err.flush();
 }
 
+void LineFilter::SummarizeJson(absl::Duration elapsed, const MemoryBudget& memory, std::ostream& err) const {
+  const PartitionStatus status = partition_->Status();
+  err << absl::StreamFormat(
+             "{\"records\":%d,\"unique\":%d,\"duplicates\":%d,\"missing_id\":%d,\"malformed\":%d,"
+             "\"seconds\":%.6f,\"fpp_modelled\":%.17g,\"fpp_target\":%.17g,\"memory_bytes\":%d,"
+             "\"memory_limit_bytes\":%d,\"ids\":%d,\"memory_limit_hits\":%d}\n",
+             records_, status.unique, status.duplicates, missing_.count, malformed_.count,
+             absl::ToDoubleSeconds(elapsed), status.filter.fpp_modelled, status.filter.fpp_target,
+             memory.used_bytes(), memory.limit_bytes(), status.filter.ids, status.filter.limit_hits)
+      << std::flush;
+}
+
 }  // namespace
 
 absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_fd, std::ostream& err) {
@@ -191,7 +204,12 @@ absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_f
     if (batch.ok() && batch->empty()) break;
     status = batch.ok() ? filter.Pass(*batch) : batch.status();
   }
-  filter.Summarize(absl::Now() - start, (*stage)->memory(), err);
+  const absl::Duration elapsed = absl::Now() - start;
+  if (options.summary == FilterCommandOptions::Summary::kJson) {
+    filter.SummarizeJson(elapsed, (*stage)->memory(), err);
+  } else {
+    filter.Summarize(elapsed, (*stage)->memory(), err);
+  }
   return absl::IsCancelled(status) ? absl::OkStatus() : status;
 }
 

@@ -11,6 +11,7 @@
 #include "src/cli/inspect_command.h"
 #include "src/cli/plan_command.h"
 #include "src/cli/run_command.h"
+#include "src/cli/survey_command.h"
 #include "src/cli/top_command.h"
 
 int main(int argc, char** argv) {
@@ -40,6 +41,11 @@ int main(int argc, char** argv) {
       .check =
           [](const absl::StatusOr<lethe::RunConfig>& config, const lethe::CheckCommandOptions& options) {
             return lethe::RunCheck(config, options, std::cout);
+          },
+      .survey =
+          [](const lethe::SurveyCommandOptions& options) {
+            const absl::Status status = lethe::RunSurvey(options, std::cout);
+            return status.ok() ? lethe::kExitOk : lethe::ReportError(status, std::cerr);
           },
   };
   return lethe::RunCommandLine(std::vector<std::string>(argv + 1, argv + argc), commands, std::cout,

@@ -1,5 +1,7 @@
 #include "src/cli/setting.h"
 
+#include <algorithm>
+
 #include "absl/strings/escaping.h"
 #include "absl/strings/strip.h"
 #include "src/cli/units.h"
@@ -29,6 +31,18 @@ absl::Status BadValue(absl::string_view value, absl::string_view expected) {
 
 absl::Status StoreText(absl::string_view text, absl::string_view expected, std::string& target) {
   if (text.empty()) return BadValue(text, expected);
+  target = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status StoreTopic(absl::string_view text, std::string& target) {
+  const bool is_legal = std::all_of(text.begin(), text.end(), [](char c) {
+    return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+  });
+  if (!is_legal || text.empty() || text.size() > 249 || text == "." || text == "..") {
+    return BadValue(text, "expected the name of one topic: at most 249 letters, digits, '.', '_' or '-'");
+  }
   target = std::string(text);
   return absl::OkStatus();
 }

@@ -27,6 +27,8 @@ struct Setting {
   absl::string_view example;
   // InvalidArgument names the value and says what is expected; the caller knows the place.
   absl::Status (*set)(absl::string_view text, Options& options);
+  // The values that are taken, where `type` does not say it: "1 to 64", "1ms to 10s".
+  absl::string_view range = {};
 };
 
 // --commit-interval for commit_interval, --counter-key for counter.key.
@@ -68,6 +70,9 @@ absl::Status StoreChoice(absl::string_view text, std::array<std::pair<absl::stri
 
 // Text that is not empty.
 absl::Status StoreText(absl::string_view text, absl::string_view expected, std::string& target);
+
+// The name of a topic, by Kafka's own rule.
+absl::Status StoreTopic(absl::string_view text, std::string& target);
 
 // What several commands share. The stage's own limits are checked here, where the place is known.
 absl::Status StoreHorizon(absl::string_view text, StageOptions& stage);

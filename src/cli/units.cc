@@ -154,4 +154,14 @@ std::string FormatBytes(int64_t bytes) {
   return absl::StrFormat("%.1f %s", size, unit);
 }
 
+std::string FormatCount(int64_t count) {
+  const std::string digits = absl::StrCat(count < 0 ? -count : count);
+  std::string text = count < 0 ? "-" : "";
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
 }  // namespace lethe

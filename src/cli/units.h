@@ -33,6 +33,9 @@ absl::StatusOr<double> ParseRate(absl::string_view text);
 // For people: "17.3 MiB".
 std::string FormatBytes(int64_t bytes);
 
+// For people: "1,234,567".
+std::string FormatCount(int64_t count);
+
 }  // namespace lethe
 
 #endif  // LETHE_SRC_CLI_UNITS_H_

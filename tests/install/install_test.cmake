@@ -49,6 +49,12 @@ if(EXISTS ${BUILD}/lethe)
       message(FATAL_ERROR "the unit has no line ${line}:\n${unit}")
     endif()
   endforeach()
+  foreach(name man/man1/lethe.1 man/man1/lethe-survey.1 bash-completion/completions/lethe
+      zsh/site-functions/_lethe fish/vendor_completions.d/lethe.fish lethe/lethe.schema.json)
+    if(NOT EXISTS ${prefix}/share/${name})
+      message(FATAL_ERROR "share/${name} was not installed; there are: ${found}")
+    endif()
+  endforeach()
 endif()
 
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/by-cmake -DCMAKE_PREFIX_PATH=${prefix}

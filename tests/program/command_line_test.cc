@@ -29,6 +29,7 @@ class CommandLineTest : public testing::Test {
     top_.reset();
     check_.reset();
     checked_.reset();
+    survey_.reset();
     return RunCommandLine(args, commands_, out_, err_);
   }
   int RunWith(std::vector<std::string> more) {
@@ -37,7 +38,9 @@ class CommandLineTest : public testing::Test {
     args.insert(args.end(), more.begin(), more.end());
     return Run(args);
   }
-  bool NothingRan() const { return !run_ && !filter_ && !demo_ && !plan_ && !inspect_ && !top_ && !check_; }
+  bool NothingRan() const {
+    return !run_ && !filter_ && !demo_ && !plan_ && !inspect_ && !top_ && !check_ && !survey_;
+  }
 
   std::ostringstream out_, err_;
   std::optional<RunConfig> run_;
@@ -48,6 +51,7 @@ class CommandLineTest : public testing::Test {
   std::optional<TopCommandOptions> top_;
   std::optional<absl::StatusOr<RunConfig>> checked_;
   std::optional<CheckCommandOptions> check_;
+  std::optional<SurveyCommandOptions> survey_;
   Commands commands_ = {
       [this](const RunConfig& config, const ReloadConfig&) { return run_ = config, 17; },
       [this](const FilterCommandOptions& options) { return filter_ = options, 18; },
@@ -60,6 +64,7 @@ class CommandLineTest : public testing::Test {
         check_ = options;
         return 23;
       },
+      [this](const SurveyCommandOptions& options) { return survey_ = options, 24; },
   };
 };
 
@@ -80,7 +85,7 @@ TEST_F(CommandLineTest, WhatIsNotThereIsNotListed) {
 }
 
 TEST_F(CommandLineTest, EachCommandHasHelpWithAnExample) {
-  for (const std::string command : {"run", "filter", "demo", "plan", "inspect", "top", "check"}) {
+  for (const std::string command : {"survey", "run", "filter", "demo", "plan", "inspect", "top", "check"}) {
     EXPECT_EQ(Run({command, "--help"}), kExitOk);
     EXPECT_TRUE(absl::StrContains(out_.str(), "Example:")) << out_.str();
     EXPECT_TRUE(absl::StrContains(out_.str(), absl::StrCat("lethe ", command, " --"))) << out_.str();
@@ -114,7 +119,7 @@ TEST_F(CommandLineTest, CommandsGetWhatWasAskedForAndGiveTheExitCode) {
   EXPECT_TRUE(run_->daemon.exit_at_end);
 
   EXPECT_EQ(Run({"filter", "--id", "json:/id", "--horizon", "1h", "--fpp", "1e-4", "--memory", "64MiB",
-                 "--on-duplicate", "tag", "--time", "json:/at"}),
+                 "--on-duplicate", "tag", "--time", "json:/at", "--summary", "json"}),
             18);
   ASSERT_TRUE(filter_.has_value());
   EXPECT_EQ(filter_->id.ToString(), "json:/id");
@@ -123,6 +128,7 @@ TEST_F(CommandLineTest, CommandsGetWhatWasAskedForAndGiveTheExitCode) {
   EXPECT_EQ(filter_->stage.target_fpp, 1e-4);
   EXPECT_EQ(filter_->stage.memory_limit_bytes, 64 << 20);
   EXPECT_EQ(filter_->on_duplicate, FilterCommandOptions::OnDuplicate::kTag);
+  EXPECT_EQ(filter_->summary, FilterCommandOptions::Summary::kJson);
 
   EXPECT_EQ(Run({"demo", "--events", "5", "--rate", "10", "--input", "f", "--brokers", "b", "--kill", "2",
                  "--seed", "18446744073709551615", "--serve"}),
@@ -166,6 +172,24 @@ TEST_F(CommandLineTest, TopTakesTheAddressOfADaemon) {
   EXPECT_TRUE(top_->once);
   EXPECT_EQ(Run({"top", "--http", "nowhere"}), kExitUsage);
   EXPECT_TRUE(absl::StrContains(err_.str(), "--http")) << err_.str();
+}
+
+TEST_F(CommandLineTest, SurveyTakesItsFlags) {
+  EXPECT_EQ(Run({"survey", "--brokers", "b:1", "--input", "in"}), 24);
+  ASSERT_TRUE(survey_.has_value());
+  EXPECT_FALSE(survey_->id || survey_->records || survey_->last || survey_->all_records);
+  EXPECT_EQ(survey_->memory_bytes, 256 << 20);
+  EXPECT_EQ(Run({"survey", "--brokers", "b:1", "--input", "in", "--id", "key", "--records", "5000", "--last",
+                 "2h", "--memory", "32MiB", "--output", "json", "--kafka", "a=b"}),
+            24);
+  EXPECT_EQ(survey_->id->ToString(), "key");
+  EXPECT_EQ(survey_->records, 5000);
+  EXPECT_EQ(survey_->last, absl::Hours(2));
+  EXPECT_EQ(survey_->memory_bytes, 32 << 20);
+  EXPECT_EQ(survey_->output, SurveyCommandOptions::Output::kJson);
+  EXPECT_EQ(survey_->properties, (std::vector<kafka::Property>{{"a", "b"}}));
+  EXPECT_EQ(Run({"survey", "--brokers", "b:1", "--input", "in", "--records", "all"}), 24);
+  EXPECT_TRUE(survey_->all_records);
 }
 
 TEST_F(CommandLineTest, ReadsTheFileAndLetsFlagsWin) {
@@ -214,6 +238,14 @@ TEST_F(CommandLineTest, CheckTakesWhatRunTakesAndHearsOfAWrongConfiguration) {
   EXPECT_EQ(Run({"check", "--format", "xml"}), kExitUsage);
 }
 
+TEST_F(CommandLineTest, PrintsTheConfigurationInsteadOfRunning) {
+  EXPECT_EQ(RunWith({"--print-config", "--horizon", "2h", "--kafka", "sasl.password=hunter2"}), kExitOk);
+  EXPECT_TRUE(NothingRan());
+  EXPECT_TRUE(absl::StrContains(out_.str(), "horizon: 2h  # --horizon\n")) << out_.str();
+  EXPECT_FALSE(absl::StrContains(out_.str(), "hunter2")) << out_.str();
+  EXPECT_EQ(Run({"run", "--print-config"}), kExitUsage);
+}
+
 TEST_F(CommandLineTest, WrongUseIsSaidAndRunsNothing) {
   const struct {
     std::vector<std::string> args;
@@ -248,6 +280,10 @@ TEST_F(CommandLineTest, WrongUseIsSaidAndRunsNothing) {
        "quotes"},
       {{"inspect", "--output", "xml", "a"},
        "lethe inspect: --output: \"xml\" is not valid: expected text or json"},
+      {{"survey", "--brokers", "b:1", "--input", "in", "--records", "0"},
+       "lethe survey: --records: \"0\" is not valid: expected a whole number of at least 1, or all"},
+      {{"survey", "--brokers", "b:1", "--input", "in", "--memory", "1MiB"},
+       "lethe survey: --memory: \"1MiB\" is not valid: expected at least 16MiB"},
       {{"demo", "--serve=yes"}, "lethe demo: serve was given a disallowed flag override"},
   };
   for (const auto& [args, error] : cases) {

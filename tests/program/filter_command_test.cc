@@ -130,6 +130,15 @@ TEST(FilterCommandTest, UniqueLinesPassInOrderAsTheyAre) {
   EXPECT_TRUE(Says(outcome.summary, "target 1e-09"));
 }
 
+TEST(FilterCommandTest, TheSummaryCanBeJson) {
+  FilterCommandOptions options = Options("json:/id");
+  options.summary = FilterCommandOptions::Summary::kJson;
+  const std::string summary = Filter(options, "{\"id\":1}\n{\"id\":1}\n{\"id\":2}\n{}\nx\n").summary;
+  EXPECT_TRUE(Says(
+      summary, "{\"records\":5,\"unique\":2,\"duplicates\":1,\"missing_id\":1,\"malformed\":1,\"seconds\":"));
+  EXPECT_EQ(summary.find('\n'), summary.size() - 1);
+}
+
 TEST(FilterCommandTest, WholeLinesAsIds) {
   EXPECT_EQ(Filter(Options("value"), "a\nb\na\n\n\nb\r\nb").output, "a\nb\n\n\nb\r\n");
 }

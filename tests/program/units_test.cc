@@ -119,6 +119,9 @@ TEST(Units, BytesForPeople) {
   EXPECT_EQ(FormatBytes(int64_t{1} << 20), "1.0 MiB");
   EXPECT_EQ(FormatBytes(int64_t{5} << 29), "2.5 GiB");
   EXPECT_EQ(FormatBytes(int64_t{1} << 50), "1024.0 TiB");
+  EXPECT_EQ(FormatCount(0), "0");
+  EXPECT_EQ(FormatCount(999), "999");
+  EXPECT_EQ(FormatCount(-1234567), "-1,234,567");
 }
 
 }  // namespace

@@ -418,6 +418,18 @@ absl::StatusOr<std::vector<Record>> KafkaClient::ReadSettled(const std::string& 
   return ReadAll(topic, Isolation::kReadCommitted);
 }
 
+absl::StatusOr<std::vector<std::string>> KafkaClient::Groups() {
+  const struct rd_kafka_group_list* list = nullptr;
+  if (const rd_kafka_resp_err_t error = rd_kafka_list_groups(producer_.get(), nullptr, &list, kTimeoutMs);
+      error != 0) {
+    return KafkaError("listing groups", error);
+  }
+  std::vector<std::string> names;
+  for (int i = 0; i < list->group_cnt; ++i) names.emplace_back(list->groups[i].group);
+  rd_kafka_group_list_destroy(list);
+  return names;
+}
+
 absl::StatusOr<std::vector<CommittedOffset>> KafkaClient::Committed(const std::string& group,
                                                                     const std::string& topic) {
   const absl::StatusOr<std::optional<int>> partitions = PartitionCount(topic);

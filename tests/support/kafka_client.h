@@ -76,6 +76,9 @@ class KafkaClient {
   // The same once no transaction is open: the answer to a commit comes before its records can be seen.
   absl::StatusOr<std::vector<Record>> ReadSettled(const std::string& topic);
 
+  // Every group that the cluster knows.
+  absl::StatusOr<std::vector<std::string>> Groups();
+
   // What a group has committed, by partition.
   absl::StatusOr<std::vector<CommittedOffset>> Committed(const std::string& group, const std::string& topic);
 

@@ -1,0 +1,201 @@
+#include "src/cli/reference.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "connectors/kafka/fixed_properties.h"
+#include "src/cli/json_text.h"
+
+namespace lethe {
+namespace {
+
+constexpr char kPageHead[] = R"(# Configuration of `lethe run`
+
+<!-- Written by `lethe help configuration`; change src/cli/config.cc, then run it again. -->
+
+Every key can stand in the file that `--config` names, or be given as a flag; a flag wins. `counter` and `kafka` are sections of the file. `${NAME}` in a value stands for an environment variable, `${NAME:-default}` gives a default, `$$` is a plain `$`. `lethe run --print-config` prints what holds, and where each value came from.
+
+Editors that know JSON schemas check the file while it is written with [lethe.schema.json](lethe.schema.json), which `make install` puts into `share/lethe`. For those with the YAML language server the first line of the file is
+
+```yaml
+# yaml-language-server: $schema=/usr/local/share/lethe/lethe.schema.json
+```
+
+)";
+
+constexpr char kTypes[] = R"(
+## Types
+
+| type | is written as |
+| --- | --- |
+| DURATION | whole numbers with units, the largest first: `100ms`, `30s`, `24h`, `7d`, `1h30m` |
+| SIZE | bytes, or a whole number with a unit: `512MiB`, `1GiB` (powers of 1024), `2GB` (of 1000) |
+| NUMBER | `3`, `0.001`, `1e-6` |
+| FIELD | a place in a record: `key`, `value`, `header:NAME` or `json:/pointer` (RFC 6901) |
+| TOPIC | a name as Kafka takes it: at most 249 letters, digits, `.`, `_` or `-` |
+| `a\|b` | one of these words |
+
+)";
+
+constexpr char kKafkaText[] = R"(## kafka
+
+Any property of librdkafka, in the file under `kafka:`, on the command line as `--kafka NAME=VALUE`. Secrets belong into the environment: `sasl.password: ${KAFKA_PASSWORD}`. These cannot be set:
+
+| property | because |
+| --- | --- |
+)";
+
+// A cell of a Markdown table.
+std::string Cell(absl::string_view text) { return absl::StrReplaceAll(text, {{"|", "\\|"}}); }
+
+std::string Code(absl::string_view text) { return text.empty() ? "" : absl::StrCat("`", Cell(text), "`"); }
+
+bool IsChoice(absl::string_view type) {
+  return absl::StrContains(type, '|') && std::none_of(type.begin(), type.end(), [](char c) {
+           return absl::ascii_isupper(static_cast<unsigned char>(c));
+         });
+}
+
+// Defaults that are words of explanation are not code.
+std::string Default(const Setting<RunConfig>& setting) {
+  if (setting.required) return "must be set";
+  if (setting.fallback.empty()) return "none";
+  return absl::StrContains(setting.fallback, ' ') ? std::string(setting.fallback) : Code(setting.fallback);
+}
+
+// "1 to 64" as numbers.
+std::optional<std::pair<double, double>> Bounds(absl::string_view range) {
+  const std::vector<absl::string_view> ends = absl::StrSplit(range, " to ");
+  double least = 0, most = 0;
+  if (ends.size() != 2 || !absl::SimpleAtod(ends[0], &least) || !absl::SimpleAtod(ends[1], &most)) {
+    return std::nullopt;
+  }
+  return std::make_pair(least, most);
+}
+
+constexpr absl::string_view kVariable = R"({"type":"string","pattern":"\\$\\{"})";
+
+// What a value of this type may be; a text with a variable in it may be any.
+std::string SchemaOf(const Setting<RunConfig>& setting) {
+  if (IsChoice(setting.type)) {
+    const std::string words =
+        absl::StrJoin(absl::StrSplit(setting.type, '|'), ",",
+                      [](std::string* out, absl::string_view word) { *out += JsonString(word); });
+    return absl::StrCat("\"anyOf\":[{\"enum\":[", words, "]},", kVariable, "]");
+  }
+  if (setting.type == "NUMBER") {
+    const auto bounds = Bounds(setting.range);
+    // YAML 1.1 takes 1e-6 for a string.
+    return absl::StrCat(
+        "\"anyOf\":[{\"type\":\"number\"",
+        bounds ? absl::StrCat(",\"minimum\":", bounds->first, ",\"maximum\":", bounds->second) : "",
+        R"(},{"type":"string","pattern":"^[0-9.]+([eE][-+]?[0-9]+)?$"},)", kVariable, "]");
+  }
+  if (setting.type == "DURATION") {
+    return absl::StrCat(R"("anyOf":[{"type":"string","pattern":"^([0-9]+(d|h|ms|m|s))+$"},)", kVariable, "]");
+  }
+  if (setting.type == "SIZE") {
+    return absl::StrCat(
+        R"("anyOf":[{"type":"integer","minimum":1},{"type":"string","pattern":"^[0-9]+([KMGT]iB|[kKMGT]?B)?$"},)",
+        kVariable, "]");
+  }
+  // YAML 1.1 takes off for false.
+  if (absl::EndsWith(setting.type, "|off")) return R"("type":["string","boolean"])";
+  return R"("type":"string","minLength":1)";
+}
+
+std::string SchemaEntry(absl::string_view name, const Setting<RunConfig>& setting) {
+  std::string meaning(setting.meaning);
+  if (setting.required) meaning += " (required, here or as a flag)";
+  if (!setting.fallback.empty()) absl::StrAppend(&meaning, " [", setting.fallback, "]");
+  return absl::StrCat(JsonString(name), ": {", "\"description\":", JsonString(meaning), ",\"examples\":[",
+                      JsonString(setting.example), "],", SchemaOf(setting), "}");
+}
+
+// For YAML: plain where that is no other type and no other meaning, else in double quotes. A $ is doubled,
+// so that the file says the same when it is read.
+std::string YamlValue(const std::string& text) {
+  const std::string escaped = absl::StrReplaceAll(text, {{"$", "$$"}});
+  const bool is_plain = !escaped.empty() && absl::ascii_isalnum(static_cast<unsigned char>(escaped[0])) &&
+                        std::all_of(escaped.begin(), escaped.end(),
+                                    [](char c) {
+                                      return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+                                             absl::string_view("_-./+,:$").find(c) != absl::string_view::npos;
+                                    }) &&
+                        escaped.back() != ':';
+  return is_plain ? escaped : JsonString(escaped);
+}
+
+}  // namespace
+
+std::string ConfigurationPage() {
+  std::string page = kPageHead;
+  absl::StrAppend(&page, "| key | flag | type | default | range | meaning | example |\n",
+                  "| --- | --- | --- | --- | --- | --- | --- |\n");
+  for (const Setting<RunConfig>& setting : RunSettings()) {
+    absl::StrAppend(&page, "| `", setting.key, "` | `", FlagOf(setting.key), "` | ", Code(setting.type),
+                    " | ", Cell(Default(setting)), " | ", Cell(setting.range), " | ", Cell(setting.meaning),
+                    " | ", Code(setting.example), " |\n");
+  }
+  absl::StrAppend(&page, kTypes, kKafkaText);
+  for (const kafka::FixedProperty& fixed : kafka::FixedProperties()) {
+    absl::StrAppend(&page, "| `", fixed.name, "` | ", Cell(fixed.reason), " |\n");
+  }
+  return page;
+}
+
+std::string ConfigurationSchema() {
+  std::vector<std::string> entries;
+  std::map<std::string, std::vector<std::string>> sections;
+  for (const Setting<RunConfig>& setting : RunSettings()) {
+    const std::vector<std::string> path = absl::StrSplit(setting.key, '.');
+    if (path.size() == 1) {
+      entries.push_back(SchemaEntry(setting.key, setting));
+    } else {
+      sections[path[0]].push_back(SchemaEntry(path[1], setting));
+    }
+  }
+  for (const auto& [name, inside] : sections) {
+    entries.push_back(absl::StrCat(
+        JsonString(name), ": {\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\n    ",
+        absl::StrJoin(inside, ",\n    "), "}}"));
+  }
+  std::vector<std::string> fixed;
+  for (const kafka::FixedProperty& property : kafka::FixedProperties()) {
+    fixed.push_back(absl::StrCat(JsonString(property.name), ": false"));
+  }
+  entries.push_back(absl::StrCat(
+      "\"kafka\": {\"description\":\"Properties of librdkafka\",\"type\":\"object\",\"additionalProperties\":"
+      "{\"type\":[\"string\",\"number\",\"boolean\"]},\"properties\":{\n    ",
+      absl::StrJoin(fixed, ",\n    "), "}}"));
+  return absl::StrCat(
+      "{\"$schema\": \"http://json-schema.org/draft-07/schema#\",\n",
+      "\"$comment\": \"Written by `lethe help schema`; change src/cli/config.cc, then run it again.\",\n",
+      "\"title\": \"Configuration of lethe run\",\n\"type\": \"object\",\n\"additionalProperties\": false,\n",
+      "\"properties\": {\n  ", absl::StrJoin(entries, ",\n  "), "\n}}\n");
+}
+
+std::string EffectiveYaml(const std::vector<EffectiveValue>& values) {
+  std::string yaml;
+  std::string open;
+  for (const EffectiveValue& value : values) {
+    const size_t dot = value.key.find('.');
+    const std::string section = dot == std::string::npos ? "" : value.key.substr(0, dot);
+    const std::string name = dot == std::string::npos ? value.key : value.key.substr(dot + 1);
+    if (section != open && !section.empty()) absl::StrAppend(&yaml, section, ":\n");
+    open = section;
+    absl::StrAppend(&yaml, section.empty() ? "" : "  ", name, ": ",
+                    value.is_secret ? "\"(hidden)\"" : YamlValue(value.text), "  # ", value.origin, "\n");
+  }
+  return yaml;
+}
+
+}  // namespace lethe

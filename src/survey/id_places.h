@@ -1,0 +1,41 @@
+// The places of a record where an id could be.
+#ifndef LETHE_SURVEY_ID_PLACES_H_
+#define LETHE_SURVEY_ID_PLACES_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "src/record/record_reader.h"
+
+namespace lethe {
+
+// Counts in how many records each place has a string or a number. JSON is looked into four objects deep,
+// never into arrays, whose elements have no names. At most 512 places are counted: the first that are met.
+// Names that no id can have (with a + in them, by which ids are joined) are left out. Thread-compatible.
+class IdPlaces {
+ public:
+  IdPlaces();
+  ~IdPlaces();
+
+  void AddHeader(absl::string_view name);
+  void AddJson(absl::string_view text);
+
+  // Those that are in at least `least` records, the most frequent first, at most `most`.
+  std::vector<Field> AtLeast(int64_t least, size_t most) const;
+
+ private:
+  struct Parser;
+
+  void Count(Field::Kind kind, absl::string_view name);
+
+  absl::flat_hash_map<std::string, int64_t> records_;  // by Field::ToString()
+  std::unique_ptr<Parser> parser_;
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SURVEY_ID_PLACES_H_

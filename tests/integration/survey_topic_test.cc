@@ -1,0 +1,246 @@
+// `lethe survey` on topics whose truth is known: its figures, and that it leaves no trace.
+#include <gtest/gtest.h>
+#include <simdjson.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "tests/support/flow.h"
+#include "tests/support/process.h"
+#include "tests/support/real_events.h"
+#include "tests/support/retrying_clients.h"
+#include "tests/support/seed.h"
+#include "tests/support/shared_broker.h"
+
+namespace lethe::test {
+namespace {
+
+using Json = simdjson::dom::element;
+
+constexpr int kPartitions = 4;
+
+// What an oracle that knows each record says.
+struct Truth {
+  int64_t copies = 0;
+  int64_t elsewhere = 0;
+  std::map<int64_t, int64_t> caught;  // by the horizon in milliseconds
+};
+
+class SurveyTopicTest : public testing::Test {
+ protected:
+  // The records in a topic of its own, each a little after the one before; where an odd number asks for it,
+  // in other partitions than their keys say.
+  void Send(std::vector<Record> records, bool keyed = true) {
+    topic_ = UniqueName("survey");
+    ASSERT_TRUE(SharedClient().CreateTopic(topic_, kPartitions).ok());
+    const int64_t begin = absl::ToUnixMillis(absl::Now()) - 50 * static_cast<int64_t>(records.size());
+    for (size_t i = 0; i < records.size(); ++i) {
+      records[i].timestamp_ms = begin + 50 * static_cast<int64_t>(i);
+      if (!keyed) records[i].partition = static_cast<int32_t>(i % kPartitions);
+    }
+    ASSERT_TRUE(SharedClient().Produce(topic_, records).ok());
+  }
+
+  Finished Survey(const Args& args, const std::string& topic) {
+    ProcessOptions options;
+    options.args = {LETHE_PROGRAM, "survey", "--brokers", SharedBroker().bootstrap(), "--input", topic};
+    options.args.insert(options.args.end(), args.begin(), args.end());
+    options.env = {{"LANG", "C.UTF-8"}};
+    const absl::StatusOr<Finished> finished = RunToEnd(options, absl::Minutes(1));
+    EXPECT_TRUE(finished.ok()) << finished.status();
+    return finished.ok() ? *finished : Finished{-1, "", ""};
+  }
+
+  Json SurveyJson(Args args) {
+    args.insert(args.end(), {"--output", "json"});
+    const Finished finished = Survey(args, topic_);
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    EXPECT_EQ(finished.err, "");
+    json_ = finished.out;
+    Json json;
+    EXPECT_EQ(parser_.parse(json_).get(json), simdjson::SUCCESS) << json_;
+    return json;
+  }
+
+  Truth TruthOf(const std::string& id_at) {
+    std::vector<Record> all = *SharedClient().ReadSettled(topic_);
+    std::sort(all.begin(), all.end(), [](const Record& x, const Record& y) {
+      return std::tie(x.timestamp_ms, x.partition, x.offset) <
+             std::tie(y.timestamp_ms, y.partition, y.offset);
+    });
+    Truth truth;
+    std::map<std::string, Record*> firsts;
+    simdjson::dom::parser parser;
+    for (Record& record : all) {
+      const std::string id(parser.parse(*record.value)[id_at].get_string().value());
+      const auto [first, is_new] = firsts.emplace(id, &record);
+      if (is_new) continue;
+      ++truth.copies;
+      truth.elsewhere += first->second->partition != record.partition;
+      for (const int64_t horizon_ms : {1000, 10'000, 60'000, 600'000}) {
+        truth.caught[horizon_ms] += record.timestamp_ms - first->second->timestamp_ms <= horizon_ms;
+      }
+    }
+    return truth;
+  }
+
+  // 5.5 standard deviations, where the survey states a margin of 1.96: missed less than once in ten million.
+  static void ExpectNear(Json estimate, int64_t truth) {
+    const double margin = estimate["margin"].get_double().value() * 5.5 / 1.96;
+    EXPECT_LE(std::abs(estimate["value"].get_double().value() - static_cast<double>(truth)), margin + 1e-6)
+        << simdjson::minify(estimate) << ", truly " << truth;
+  }
+
+  static void ExpectTrue(Json id, const Truth& truth) {
+    ExpectNear(id["copies"], truth.copies);
+    ExpectNear(id["elsewhere"], truth.elsewhere);
+    ExpectNear(id["changed"], 0);
+    for (Json horizon : id["caught"]) {
+      const auto known = truth.caught.find(horizon["horizon_ms"].get_int64().value());
+      if (known != truth.caught.end()) ExpectNear(horizon["copies"], known->second);
+    }
+  }
+
+  std::string topic_;
+
+ private:
+  simdjson::dom::parser parser_;
+  std::string json_;
+};
+
+class RealSurveyTest : public SurveyTopicTest {
+ protected:
+  void SetUp() override {
+    source_ = RealEvents::Find(LETHE_SOURCE_DIR);
+    if (!source_) GTEST_SKIP() << "no real events: neither ../shared nor LETHE_REAL_EVENTS has them";
+  }
+
+  absl::StatusOr<RealStream> Stream(int repeat) { return MakeRealStream(*source_, TestSeed(), repeat); }
+
+  std::optional<RealEvents> source_;
+};
+
+TEST_F(RealSurveyTest, FindsTheIdAndEveryCopy) {
+  const absl::StatusOr<RealStream> stream = Stream(1);
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  Send(stream->records);
+  const Json json = SurveyJson({});
+  EXPECT_EQ(json["records"].get_uint64().value(), stream->records.size());
+  EXPECT_EQ(json["partitions"].get_int64().value(), kPartitions);
+  EXPECT_NEAR(json["rate"].get_double().value(), 20, 0.5);
+  const Json best = json["ids"].at(0);
+  EXPECT_EQ(best["id"].get_string().value(), "json:/id");
+  EXPECT_EQ(best["quality"].get_string().value(), "good");
+  EXPECT_EQ(best["sampled_share"].get_double().value(), 1);
+  EXPECT_EQ(best["copies"]["value"].get_double().value(),
+            static_cast<double>(stream->records.size() - stream->unique));
+  EXPECT_EQ(best["copies"]["margin"].get_double().value(), 0);
+  ExpectTrue(best, TruthOf("id"));
+  EXPECT_EQ(best["elsewhere"]["value"].get_double().value(), 0);
+  for (Json id : json["ids"]) {
+    if (id["id"].get_string().value() == "key") {
+      EXPECT_EQ(id["quality"].get_string().value(), "poor");
+    }
+  }
+}
+
+TEST_F(RealSurveyTest, CountsCopiesInOtherPartitions) {
+  const absl::StatusOr<RealStream> stream = Stream(1);
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  Send(stream->records, /*keyed=*/false);
+  const Truth truth = TruthOf("id");
+  EXPECT_GT(truth.elsewhere, truth.copies / 2);
+  ExpectTrue(SurveyJson({"--id", "json:/id"})["ids"].at(0), truth);
+}
+
+TEST_F(RealSurveyTest, IsWithinItsMarginsWhereMemoryIsShort) {
+  const absl::StatusOr<RealStream> stream = Stream(4);
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  Send(stream->records, /*keyed=*/false);
+  const Json best = SurveyJson({"--memory", "16MiB"})["ids"].at(0);
+  EXPECT_EQ(best["id"].get_string().value(), "json:/id");
+  EXPECT_LT(best["sampled_share"].get_double().value(), 1);
+  const Truth truth = TruthOf("id");
+  EXPECT_LT(best["copies"]["margin"].get_double().value(), 0.05 * static_cast<double>(truth.copies));
+  ExpectTrue(best, truth);
+}
+
+TEST_F(SurveyTopicTest, ReadsNoMoreThanItIsAskedTo) {
+  Send(RetryingClients(TestSeed()).Take(20000));
+  EXPECT_EQ(SurveyJson({"--records", "all"})["records"].get_uint64().value(), 20000u);
+  const Json some = SurveyJson({"--records", "5000", "--id", "json:/id"});
+  EXPECT_NEAR(static_cast<double>(some["records"].get_uint64().value()), 5000, kPartitions);
+  EXPECT_EQ(some["in_topic"].get_uint64().value(), 20000u);
+  // One record in 50 ms: the last 100 s have some 2,000 of them, and some have passed since.
+  const uint64_t last = SurveyJson({"--last", "100s", "--id", "json:/id"})["records"].get_uint64().value();
+  EXPECT_LE(last, 2000u);
+  EXPECT_GE(last, 200u);
+}
+
+TEST_F(SurveyTopicTest, SeesCommittedRecordsOnly) {
+  Send({WithId("a"), WithId("b")});
+  const auto producer = TransactionalProducer::Start(SharedBroker().bootstrap(), UniqueName("survey-tx"));
+  ASSERT_TRUE(producer.ok()) << producer.status();
+  for (const bool commits : {false, true}) {
+    ASSERT_TRUE((*producer)->Begin().ok());
+    const std::vector<Record> records(3, WithId("a"));
+    ASSERT_TRUE((*producer)->Produce(topic_, records).ok());
+    ASSERT_TRUE((commits ? (*producer)->Commit() : (*producer)->Abort()).ok());
+  }
+  ASSERT_EQ(SharedClient().ReadSettled(topic_)->size(), 5u);
+  const Json json = SurveyJson({"--id", "json:/id"});
+  EXPECT_EQ(json["records"].get_uint64().value(), 5u);
+  EXPECT_EQ(json["ids"].at(0)["copies"]["value"].get_double().value(), 3);
+}
+
+TEST_F(SurveyTopicTest, LeavesNoTrace) {
+  Send(RetryingClients(TestSeed()).Take(1000));
+  const auto before = SharedClient().EndOffsets(topic_, Isolation::kReadUncommitted);
+  SurveyJson({});
+  EXPECT_EQ(*SharedClient().EndOffsets(topic_, Isolation::kReadUncommitted), *before);
+  const auto groups = SharedClient().Groups();
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  for (const std::string& group : *groups) EXPECT_FALSE(absl::StartsWith(group, "lethe-survey")) << group;
+}
+
+TEST_F(SurveyTopicTest, SaysInPlainTextWhatToDoNext) {
+  Send(RetryingClients(TestSeed()).Take(5000));
+  const Finished finished = Survey({}, topic_);
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(finished.err, "");  // no bar where there is no terminal
+  EXPECT_FALSE(absl::StrContains(finished.out, "\033"));
+  for (const std::string& text :
+       {std::string("Where the id is"), std::string("How late the copies come"),
+        absl::StrCat("lethe run --brokers ", SharedBroker().bootstrap(), " --input ", topic_),
+        std::string("--id json:/id --horizon 1h"), std::string("lethe plan --rate ")}) {
+    EXPECT_TRUE(absl::StrContains(finished.out, text)) << text << " is not in\n" << finished.out;
+  }
+}
+
+TEST_F(SurveyTopicTest, AnEmptyTopicIsSaidToBeSo) {
+  Send({});
+  const Finished finished = Survey({}, topic_);
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_TRUE(absl::StrContains(finished.out, "The topic is empty")) << finished.out;
+}
+
+TEST_F(SurveyTopicTest, ErrorsSayWhatToDo) {
+  const Finished missing = Survey({}, UniqueName("nowhere"));
+  EXPECT_EQ(missing.exit_code, 1);
+  EXPECT_TRUE(absl::StrContains(missing.err, "does not exist")) << missing.err;
+  ProcessOptions options;
+  options.args = {LETHE_PROGRAM, "survey", "--brokers", "127.0.0.1:1", "--input", "x"};
+  const absl::StatusOr<Finished> nobody = RunToEnd(options, absl::Minutes(1));
+  ASSERT_TRUE(nobody.ok()) << nobody.status();
+  EXPECT_EQ(nobody->exit_code, 1);
+  EXPECT_TRUE(absl::StrContains(nobody->err, "no broker answers at 127.0.0.1:1")) << nobody->err;
+}
+
+}  // namespace
+}  // namespace lethe::test

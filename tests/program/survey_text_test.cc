@@ -1,0 +1,110 @@
+// The report of a survey: what it says, and that it fits a terminal.
+#include "src/cli/survey_text.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace lethe {
+namespace {
+
+constexpr TextStyle kPlain = {};
+
+// A survey with some of everything.
+SurveyText Rich(int64_t memory_bytes = 64 << 20) {
+  Survey survey({.id = *IdSpec::Parse("key"), .memory_bytes = memory_bytes});
+  for (int i = 0; i < 60000; ++i) {
+    const std::string key = i % 50 == 0 ? "unknown" : absl::StrCat("k", i % 97 == 0 ? i - 90 : i);
+    SurveyRecord record;
+    if (i % 1000 != 1) record.record.key = key;
+    const std::string value = absl::StrCat(i);
+    record.record.value = i % 3 == 0 ? absl::string_view("same") : absl::string_view(value);
+    record.partition = i % 3;
+    record.offset = i;
+    record.time_ms = 1'700'000'000'000 + 700 * int64_t{i};
+    survey.Add(record);
+  }
+  return {.brokers = "localhost:9092",
+          .input = "orders",
+          .id_was_given = true,
+          .partitions = 3,
+          .in_topic = 1'000'000,
+          .to_read = 60000,
+          .report = survey.Report()};
+}
+
+std::string Written(const SurveyText& text, const TextStyle& style = kPlain) {
+  std::ostringstream out;
+  WriteSurvey(text, style, out);
+  return out.str();
+}
+
+// Columns of UTF-8 text.
+size_t Columns(absl::string_view line) {
+  size_t columns = 0;
+  for (const char c : line) columns += (c & 0xC0) != 0x80;
+  return columns;
+}
+
+TEST(SurveyText, FitsATerminal) {
+  for (const int64_t memory : {int64_t{64} << 20, int64_t{1} << 20}) {
+    for (const bool blocks : {false, true}) {
+      const std::string text = Written(Rich(memory), {.colour = false, .blocks = blocks});
+      for (absl::string_view line : absl::StrSplit(text, '\n')) EXPECT_LE(Columns(line), 80u) << line;
+    }
+  }
+}
+
+TEST(SurveyText, SaysWhatWasFoundAndWhatToDo) {
+  const std::string text = Written(Rich());
+  for (const char* part :
+       {"3 partitions, 1,000,000 records; the newest 60,000 were read", "records without a usable id",
+        "partition 1 offset 1: key is null", "whose payload differs", "How late the copies come",
+        "One id is in 1,200 records", "The id is doubtful: "}) {
+    EXPECT_TRUE(absl::StrContains(text, part)) << part << "\n" << text;
+  }
+  EXPECT_FALSE(absl::StrContains(text, "\033"));
+  EXPECT_TRUE(absl::StrContains(Written(Rich(), {.colour = true, .blocks = true}), "\033[1m"));
+}
+
+TEST(SurveyText, QuotesWhatAShellWouldTakeApart) {
+  Survey survey({.id = *IdSpec::Parse("json:/order id")});
+  const std::string value = R"({"order id":"1"})";
+  SurveyRecord record;
+  record.record.value = value;
+  record.time_ms = 1;
+  survey.Add(record);
+  const SurveyText text = {.brokers = "b:1",
+                           .input = "orders",
+                           .id_was_given = true,
+                           .in_topic = 1,
+                           .to_read = 1,
+                           .report = survey.Report()};
+  EXPECT_TRUE(absl::StrContains(Written(text), "--id 'json:/order id' --horizon 24h")) << Written(text);
+}
+
+TEST(SurveyText, AnEarlyEndIsSaid) {
+  SurveyText text = Rich();
+  text.is_whole = false;
+  text.to_read = 90000;
+  EXPECT_TRUE(absl::StrContains(Written(text), "ended early: 60,000 of the newest 90,000")) << Written(text);
+}
+
+TEST(SurveyText, ProposesAHorizonOneStepLongerThanNeeded) {
+  IdFigures figures;
+  EXPECT_EQ(ProposedHorizon(figures), std::nullopt);
+  figures.copies.value = 1;
+  for (size_t needed = 0; needed <= kHorizons.size(); ++needed) {
+    for (size_t i = 0; i < kHorizons.size(); ++i) figures.caught_share[i].value = i < needed ? 0.9 : 1;
+    const size_t next = std::min(needed + 1, kHorizons.size() - 1);
+    EXPECT_EQ(ProposedHorizon(figures), std::max(kHorizons[next], absl::Minutes(10))) << needed;
+  }
+}
+
+}  // namespace
+}  // namespace lethe

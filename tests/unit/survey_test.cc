@@ -1,0 +1,225 @@
+// Streams whose truth is known: where the id is, what comes twice, what has none.
+#include "src/survey/survey.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tests/support/seed.h"
+
+namespace lethe {
+namespace {
+
+constexpr int64_t kStart = 1'700'000'000'000;
+
+using Headers = std::vector<std::pair<absl::string_view, std::optional<absl::string_view>>>;
+
+class FakeHeaders : public RecordHeaders {
+ public:
+  explicit FakeHeaders(Headers headers) : headers_(std::move(headers)) {}
+  std::optional<absl::string_view> Last(const std::string& name) const override {
+    std::optional<absl::string_view> last;
+    for (const auto& [other, value] : headers_) {
+      if (other == name) last = value;
+    }
+    return last;
+  }
+  const Headers& all() const { return headers_; }
+
+ private:
+  Headers headers_;
+};
+
+class SurveyTest : public testing::Test {
+ protected:
+  void Look(absl::string_view id) { Make(*IdSpec::Parse(id)); }
+  void LookForId() { Make(std::nullopt); }
+
+  void Add(std::optional<std::string> key, std::optional<std::string> value, Headers headers = {}) {
+    const FakeHeaders fake(std::move(headers));
+    SurveyRecord record;
+    record.record.key = key;
+    record.record.value = value;
+    record.record.headers = &fake;
+    record.headers = fake.all();
+    record.partition = static_cast<int32_t>(sent_ % 4);
+    record.offset = sent_ / 4;
+    record.time_ms = kStart + sent_ * 20;
+    ++sent_;
+    survey_->Add(record);
+  }
+
+  std::string Best() { return survey_->Report().candidates.at(0).id.ToString(); }
+
+  // Each event a number, a tenth of them sent again a little later.
+  template <class Send>
+  int64_t WithRetries(int events, const Send& send) {
+    std::vector<std::pair<int, int>> due;
+    int64_t copies = 0;
+    for (int i = 0; i < events; ++i) {
+      send(i);
+      if (random_() % 10 == 0) due.emplace_back(i + 1 + static_cast<int>(random_() % 50), i);
+      while (!due.empty() && (due.front().first <= i || i + 1 == events)) {
+        send(due.front().second);
+        ++copies;
+        due.erase(due.begin());
+      }
+    }
+    return copies;
+  }
+
+  std::mt19937_64 random_{TestSeed()};
+  std::unique_ptr<Survey> survey_;
+  int64_t sent_ = 0;
+
+ private:
+  void Make(std::optional<IdSpec> id) {
+    survey_ = std::make_unique<Survey>(SurveyOptions{.id = std::move(id), .memory_bytes = 64 << 20});
+  }
+};
+
+std::string Order(int i) {
+  // The customer is one of 300, the time is rounded, the id is nested.
+  return absl::StrFormat(R"({"customer":"c%d","order":{"id":"o-%d","lines":[1,2]},"at":%d,"country":"is"})",
+                         i % 300, i, i / 10);
+}
+
+TEST_F(SurveyTest, CountsWhatComesTwice) {
+  Look("json:/order/id");
+  const int64_t copies = WithRetries(20000, [&](int i) { Add("k", Order(i)); });
+  const SurveyReport report = survey_->Report();
+  ASSERT_EQ(report.candidates.size(), 1u);
+  const IdFigures& figures = report.candidates[0].figures;
+  EXPECT_EQ(report.records, sent_);
+  EXPECT_EQ(figures.records, sent_);
+  EXPECT_EQ(figures.copies.value, copies);
+  EXPECT_EQ(figures.changed.value, 0);
+  EXPECT_EQ(figures.caught[3].value, copies);  // within a minute
+  EXPECT_EQ(report.candidates[0].quality, IdQuality::kGood);
+  EXPECT_NEAR(report.rate, 50, 0.5);
+}
+
+TEST_F(SurveyTest, NamesRecordsWithoutAnId) {
+  Look("json:/id");
+  Add("a", R"({"id":1})");
+  Add("a", R"({"id":null})");
+  Add("a", R"({"name":2})");
+  Add("a", R"({"id":)");
+  Add("a", std::nullopt);
+  const IdCandidate candidate = survey_->Report().candidates.at(0);
+  EXPECT_EQ(candidate.missing, 3);
+  EXPECT_EQ(candidate.malformed, 1);
+  ASSERT_EQ(candidate.unusable.size(), 3u);
+  EXPECT_EQ(candidate.unusable[0].partition, 1);
+  EXPECT_EQ(candidate.unusable[0].offset, 0);
+  EXPECT_EQ(candidate.unusable[0].reason, "json:/id is neither a string nor a number");
+  EXPECT_EQ(candidate.figures.records, 1);
+}
+
+TEST_F(SurveyTest, FindsANestedId) {
+  LookForId();
+  const int64_t copies = WithRetries(10000, [&](int i) {
+    Add(absl::StrCat("c", i % 300), Order(i), {{"source", "web"}});
+  });
+  const SurveyReport report = survey_->Report();
+  const IdCandidate& best = report.candidates.at(0);
+  EXPECT_EQ(best.id.ToString(), "json:/order/id");
+  EXPECT_EQ(best.quality, IdQuality::kGood);
+  EXPECT_EQ(best.figures.copies.value, copies);
+  EXPECT_EQ(best.remark, "in every record; copies are equal byte for byte");
+  for (const IdCandidate& other : report.candidates) {
+    if (other.id.ToString() == "key" || other.id.ToString() == "json:/customer") {
+      EXPECT_EQ(other.quality, IdQuality::kPoor) << other.id.ToString();
+    }
+  }
+}
+
+TEST_F(SurveyTest, FindsTheIdInTheKey) {
+  LookForId();
+  WithRetries(10000, [&](int i) { Add(absl::StrCat("id-", i), absl::StrCat("text ", i % 700)); });
+  EXPECT_EQ(Best(), "key");
+}
+
+TEST_F(SurveyTest, FindsTheIdInAHeader) {
+  LookForId();
+  WithRetries(10000, [&](int i) {
+    const std::string id = absl::StrCat("e", i);
+    Add("k", absl::StrCat("text ", i), {{"event-id", absl::string_view(id)}, {"type", "text"}});
+  });
+  EXPECT_EQ(Best(), "header:event-id");
+}
+
+TEST_F(SurveyTest, WhatIsNewAtEachSendingIsNoId) {
+  LookForId();
+  WithRetries(10000, [&](int i) {
+    const std::string trace = absl::StrCat("trace-", sent_);
+    Add("k", Order(i), {{"trace-id", absl::string_view(trace)}});
+  });
+  const SurveyReport report = survey_->Report();
+  EXPECT_EQ(report.candidates.at(0).id.ToString(), "json:/order/id");
+  for (const IdCandidate& candidate : report.candidates) {
+    if (candidate.id.ToString() != "header:trace-id") continue;
+    EXPECT_EQ(candidate.quality, IdQuality::kDoubtful);
+    EXPECT_EQ(candidate.remark.substr(0, 24), "never twice the same, th");
+  }
+}
+
+TEST_F(SurveyTest, JoinsTwoWhereNoSingleOneWillDo) {
+  LookForId();
+  const int64_t copies = WithRetries(20000, [&](int i) {
+    Add("k", absl::StrFormat(R"({"client":%d,"seq":%d,"amount":%d})", i % 200, i / 200, i % 7));
+  });
+  const IdCandidate best = survey_->Report().candidates.at(0);
+  EXPECT_EQ(best.id.fields.size(), 2u);
+  EXPECT_TRUE(best.id.ToString() == "json:/client+json:/seq" ||
+              best.id.ToString() == "json:/seq+json:/client")
+      << best.id.ToString();
+  EXPECT_EQ(best.figures.copies.value, copies);
+}
+
+TEST_F(SurveyTest, FallsBackOnTheWholeValue) {
+  LookForId();
+  WithRetries(10000, [&](int i) { Add(std::nullopt, absl::StrCat("line ", i)); });
+  EXPECT_EQ(Best(), "value");
+  EXPECT_EQ(survey_->Report().candidates.at(0).quality, IdQuality::kDoubtful);
+}
+
+TEST_F(SurveyTest, NumbersBeyond64BitsAndOddNamesCanBeIds) {
+  LookForId();
+  WithRetries(6000, [&](int i) {
+    Add("k", absl::StrFormat(R"({"a/b~":{"id":900000000000000000000000000%d},"a+b":%d})", i, i));
+  });
+  EXPECT_EQ(Best(), "json:/a~1b~0/id");
+}
+
+TEST_F(SurveyTest, AFewRecordsAreEnoughToAnswer) {
+  LookForId();
+  const SurveyReport nothing = survey_->Report();
+  EXPECT_EQ(nothing.records, 0);
+  EXPECT_EQ(nothing.begin, absl::InfinitePast());
+  LookForId();
+  for (int i = 0; i < 3; ++i) Add("k", Order(i));
+  EXPECT_EQ(Best(), "json:/order/id");
+}
+
+TEST_F(SurveyTest, WildTimesDoNotStretchTheSpan) {
+  Look("key");
+  for (int i = 0; i < 10000; ++i) Add(absl::StrCat(i), "x");
+  SurveyRecord wild;
+  wild.record.key = "wild";
+  wild.time_ms = kStart * 2;
+  survey_->Add(wild);
+  wild.time_ms = -1;
+  survey_->Add(wild);
+  const SurveyReport report = survey_->Report();
+  EXPECT_EQ(report.without_time, 1);
+  EXPECT_NEAR(report.rate, 50, 0.5);
+  EXPECT_LE(report.end, absl::FromUnixMillis(kStart + 10000 * 20));
+}
+
+}  // namespace
+}  // namespace lethe
