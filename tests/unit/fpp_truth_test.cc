@@ -112,7 +112,7 @@ TEST_P(FppTruth, IsInTheIntervalOfTheEstimate) {
 INSTANTIATE_TEST_SUITE_P(Engines, FppTruth,
                          testing::Combine(testing::Values(Engine::kSliced, Engine::kPublished),
                                           testing::Values(Target{1e-3, 30'000, 8e6},
-                                                          Target{1e-4, 30'000, 4e7},
+                                                          Target{1e-4, 30'000, 1.5e7},
                                                           Target{1e-6, 20'000, 1.2e8})),
                          [](const auto& given) {
                            return absl::StrCat(
