@@ -169,9 +169,9 @@ void Lane::HandleEvent(const rd_kafka_message_t& event) {
     if (owned->phase == Phase::kRestoring && event.offset >= owned->committed) Activate(*owned);
     return;
   }
-  const std::string why =
-      absl::StrCat(options_.input, event.partition >= 0 ? absl::StrCat("-", event.partition) : "", ": ",
-                   rd_kafka_message_errstr(&event));
+  const std::string why = absl::StrCat(
+      options_.input, event.rkt != nullptr && event.partition >= 0 ? absl::StrCat("-", event.partition) : "",
+      ": ", rd_kafka_message_errstr(&event));
   if (event.err == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET && owned != nullptr) return LoseUnread(*owned, why);
   if (event.err == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED) {
     fatal_ = absl::PermissionDeniedError(absl::StrCat("group ", options_.group, ": ",

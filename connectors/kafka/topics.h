@@ -38,8 +38,7 @@ absl::StatusOr<ClientPtr> MakeAskingClient(const DaemonOptions& options, ClientE
 absl::StatusOr<int32_t> CountPartitions(rd_kafka_t* client, const std::string& name);
 absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& name);
 
-// The same of all topics of the options, waiting a moment for one that was just made. The errors name the
-// topic's role, and say what to do.
+// The same of all topics of the options. The errors name the topic's role, and say what to do.
 struct AllTopics {
   TopicFacts input;
   TopicFacts output;
