@@ -20,6 +20,10 @@ constexpr FixedProperty kFixed[] = {
     {"transactional.id",
      "it is made of group, instance and lane, so that a restarted instance fences its "
      "former self and nobody else; set 'instance' instead"},
+    {"partition.assignment.strategy", "set 'assignment' to eager or cooperative instead"},
+    {"group.instance.id",
+     "each lane is a member of the group, and two with one name would throw each other out; set "
+     "'static_membership' instead, which names them by instance and lane"},
     {"isolation.level",
      "the input is read with read_committed: only then does an offset fetch wait for "
      "transactions that are still being committed"},

@@ -81,6 +81,12 @@ absl::Status Lane::Open() {
       .Set("enable.auto.offset.store", "false")
       .Set("auto.offset.reset", "error")
       .Set("enable.partition.eof", "true");
+  const bool cooperative = options_.assignment == Assignment::kCooperative;
+  config.Set("partition.assignment.strategy", cooperative ? "cooperative-sticky" : "range,roundrobin");
+  // Each lane is a member, and two of one name would throw each other out.
+  if (options_.static_membership) {
+    config.Set("group.instance.id", absl::StrCat(options_.instance, "-", number_));
+  }
   rd_kafka_conf_set_opaque(config.raw(), this);
   rd_kafka_conf_set_rebalance_cb(config.raw(), OnRebalance);
   rd_kafka_conf_set_stats_cb(config.raw(), [](rd_kafka_t*, char* json, size_t, void* opaque) {

@@ -84,6 +84,9 @@ class Lane {
   void Recheck(OwnedPartition& owned);
   // The log has no record at `next` any more.
   void LoseUnread(OwnedPartition& owned, const std::string& why);
+  // After an offset that is not in the log the client fetches nothing more of the partition, and a seek may
+  // come too early for it.
+  void AssignAnew(const OwnedPartition& owned);
   // Asks where the partition starts, as if it had just been assigned.
   void PrepareAnew(OwnedPartition& owned);
   void Activate(OwnedPartition& owned);

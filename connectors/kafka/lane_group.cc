@@ -132,6 +132,10 @@ absl::Status Lane::CommitStart(const std::vector<OwnedPartition*>& fresh) {
 
 void Lane::Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost) {
   rd_kafka_t* consumer = consumer_.get();
+  const bool cooperative = std::string(rd_kafka_rebalance_protocol(consumer)) == "COOPERATIVE";
+  // The group is in its next generation already, and nobody else has any of the partitions until we say that
+  // we let them go: what was judged is still ours to commit. (Lost is what the group took away unasked.)
+  if (cooperative && !lost) group_metadata_.reset(rd_kafka_consumer_group_metadata(consumer));
   if (open_) {
     if (lost) {
       GiveUp(output_.Abort());
@@ -151,7 +155,7 @@ void Lane::Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost) 
   std::erase_if(batch_, [this](const MessagePtr& message) {
     return message->rkt != nullptr && Find(message->partition) == nullptr;
   });
-  if (std::string(rd_kafka_rebalance_protocol(consumer)) == "COOPERATIVE") {
+  if (cooperative) {
     const ErrorPtr error(rd_kafka_incremental_unassign(consumer, partitions));
     if (error != nullptr)
       spdlog::warn("lane {}: unassigning: {}", number_, rd_kafka_error_string(error.get()));
@@ -172,10 +176,13 @@ void Lane::Recheck(OwnedPartition& owned) {
 }
 
 void Lane::LoseUnread(OwnedPartition& owned, const std::string& why) {
-  if (options_.on_unread_deleted == OnUnreadDeleted::kContinue) {
+  // Below the committed offset it is history that is short, and nothing was unread.
+  const bool is_history = owned.phase == Phase::kChecking || owned.phase == Phase::kRestoring;
+  if (is_history || options_.on_unread_deleted == OnUnreadDeleted::kContinue) {
     spdlog::warn("{}: offset {} is not in the log any more; going on where the log starts", why, owned.next);
     if (open_) Commit();  // what was carried out before is to be out before the partition begins anew
-    if (OwnedPartition* still = Find(owned.id); still != nullptr) PrepareAnew(*still);
+    PrepareAnew(owned);
+    if (owned.phase != Phase::kFailed) AssignAnew(owned);
     return;
   }
   owned.phase = Phase::kFailed;
@@ -184,6 +191,28 @@ void Lane::LoseUnread(OwnedPartition& owned, const std::string& why) {
                                "made anew; restart to see which, reset the group's offsets, or set "
                                "on_unread_deleted to continue");
   spdlog::error("{}", owned.problem);
+}
+
+void Lane::AssignAnew(const OwnedPartition& owned) {
+  rd_kafka_t* consumer = consumer_.get();
+  const PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(owned_.size())));
+  const auto add = [&](const OwnedPartition& each) {
+    rd_kafka_topic_partition_list_add(list.get(), options_.input.c_str(), each.id)->offset = each.next;
+  };
+  if (std::string(rd_kafka_rebalance_protocol(consumer)) == "COOPERATIVE") {
+    add(owned);
+    ErrorPtr error(rd_kafka_incremental_unassign(consumer, list.get()));
+    if (error == nullptr) error.reset(rd_kafka_incremental_assign(consumer, list.get()));
+    if (error != nullptr) spdlog::error("{}: assigning: {}", Name(owned), rd_kafka_error_string(error.get()));
+    return;
+  }
+  // What is fetched of the others is fetched again, and ignored where it was judged meanwhile.
+  for (const auto& [id, each] : owned_) {
+    if (each->phase != Phase::kFailed) add(*each);
+  }
+  const rd_kafka_resp_err_t code = rd_kafka_assign(consumer, list.get());
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+    spdlog::error("{}: assigning: {}", Name(owned), rd_kafka_err2str(code));
 }
 
 void Lane::PrepareAnew(OwnedPartition& owned) {

@@ -1,4 +1,6 @@
 // The lane's part in snapshots: when one begins, and which one a commit names.
+#include <utility>
+
 #include "absl/time/clock.h"
 #include "connectors/kafka/lane.h"
 
@@ -24,7 +26,7 @@ void Lane::TakeSnapshots() {
   const absl::Time now = absl::Now();
   for (auto& [id, owned] : owned_) {
     if (owned->naming) {
-      snapshots_->Named(id, *owned->naming);
+      snapshots_->Named(id, *owned->naming, std::exchange(owned->snapshot, owned->naming));
       owned->naming.reset();
       owned->taking.reset();
     } else if (owned->taking != nullptr) {
@@ -46,7 +48,7 @@ void Lane::BeginSnapshot(OwnedPartition& owned) {
   owned.next_snapshot = absl::Now() + snapshots_->every();
   auto taking = std::make_shared<SnapshotTaking>();
   taking->partition = owned.id;
-  taking->id = SnapshotId::New(owned.committed);
+  taking->id = SnapshotId::New(owned.committed, absl::Now());
   auto image = owned.filter->BeginSnapshot(
       {.topic = options_.input, .partition = owned.id, .id_fingerprint = id_fingerprint_},
       owned.PointOf(taking->id));

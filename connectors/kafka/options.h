@@ -22,6 +22,9 @@ enum class OnShortHistory { kContinue, kFail };
 // What is done where records were deleted before they were read.
 enum class OnUnreadDeleted { kFail, kContinue };
 
+// How the group moves partitions: all of them stop when one moves, or only that one does.
+enum class Assignment { kEager, kCooperative };
+
 // Where snapshots go: to a folder, to a topic, or (both empty) nowhere.
 struct SnapshotOptions {
   std::string folder;
@@ -42,6 +45,8 @@ struct DaemonOptions {
   Start start = Start::kEarliest;  // for a group that has committed nothing
   Delivery delivery = Delivery::kExactlyOnce;
   int lanes = 1;
+  Assignment assignment = Assignment::kEager;
+  bool static_membership = false;  // a restart within session.timeout.ms moves no partition
   absl::Duration commit_interval = absl::Milliseconds(100);
   bool exit_at_end = false;
 

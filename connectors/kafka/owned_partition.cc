@@ -33,7 +33,6 @@ void OwnedPartition::Committed() {
   if (taking != nullptr) taking->image->NoteEnd(next);
   if (transaction) transaction->Commit();
   transaction.reset();
-  if (naming) snapshot = naming;  // which the lane sees, and tells where snapshots are kept
   committed = filter_end = next;
   committed_mark = mark;
   committed_timed_records = timed_records;

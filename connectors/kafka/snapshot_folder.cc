@@ -46,7 +46,7 @@ class SnapshotFolder final : public SnapshotStore {
     return absl::ErrnoToStatus(errno, absl::StrCat("removing ", path));
   }
 
-  absl::Status KeepOnly(int32_t partition, SnapshotId id) override {
+  absl::Status KeepOnly(int32_t partition, SnapshotId id, std::optional<SnapshotId> /*before*/) override {
     const std::string prefix = Prefix(partition);
     const std::string kept = absl::StrCat(prefix, id.ToString(), kSuffix);
     std::error_code error;

@@ -11,9 +11,9 @@
 
 namespace lethe::kafka {
 
-SnapshotId SnapshotId::New(int64_t offset) {
+SnapshotId SnapshotId::New(int64_t offset, absl::Time now) {
   std::random_device random;
-  return {offset, uint64_t{random()} << 32 | random()};
+  return {offset, static_cast<uint64_t>(absl::ToUnixMillis(now)) << 22 | random() >> 10};
 }
 
 std::string SnapshotId::ToString() const {

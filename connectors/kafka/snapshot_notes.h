@@ -12,12 +12,14 @@
 
 namespace lethe::kafka {
 
-// The name of a snapshot: the offset from which it is to be read on, and what no other snapshot has.
+// The name of a snapshot: the offset from which it is to be read on, and what no other snapshot has: the time
+// at which it was begun (its milliseconds, 42 bits) and 22 random bits.
 struct SnapshotId {
   int64_t offset = -1;
   uint64_t token = 0;
 
-  static SnapshotId New(int64_t offset);
+  static SnapshotId New(int64_t offset, absl::Time now);
+  absl::Time time() const { return absl::FromUnixMillis(static_cast<int64_t>(token >> 22)); }
   // "184467-5f0c3a9be1d200a1". Parse takes nothing else, since it comes from a commit and becomes part of the
   // name of a file.
   std::string ToString() const;

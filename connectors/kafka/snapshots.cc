@@ -17,6 +17,7 @@ Snapshots::~Snapshots() {
     stop_ = true;
     tasks_.clear();
   }
+  store_->Stop();
   changed_.notify_all();
   thread_.join();
 }
@@ -37,9 +38,9 @@ void Snapshots::Failed(int32_t partition, const absl::Status& why) {
   ++counts_.errors;
 }
 
-void Snapshots::Named(int32_t partition, SnapshotId id) {
-  Do([this, partition, id] {
-    if (absl::Status kept = store_->KeepOnly(partition, id); !kept.ok()) {
+void Snapshots::Named(int32_t partition, SnapshotId id, std::optional<SnapshotId> before) {
+  Do([this, partition, id, before] {
+    if (absl::Status kept = store_->KeepOnly(partition, id, before); !kept.ok()) {
       spdlog::warn("an old snapshot of partition {} stays: {}", partition, std::string(kept.message()));
     }
   });

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -33,13 +34,24 @@ class SnapshotStore {
   // Errors as DedupStage::Restore; NotFound: it is not here.
   virtual absl::StatusOr<RestoredPartition> Restore(int32_t partition, SnapshotId id, DedupStage& stage) = 0;
   virtual absl::Status Remove(int32_t partition, SnapshotId id) = 0;
-  // A commit names this one: all others of the partition go.
-  virtual absl::Status KeepOnly(int32_t partition, SnapshotId id) = 0;
+  // A commit names this one: all others of the partition go. `before` is the one that the commit before
+  // named.
+  virtual absl::Status KeepOnly(int32_t partition, SnapshotId id, std::optional<SnapshotId> before) = 0;
+
+  // The program ends: what waits for a broker is to wait no longer. From any thread.
+  void Stop() { stopped_ = true; }
+
+ protected:
+  bool stopped() const { return stopped_; }
+
+ private:
+  std::atomic<bool> stopped_ = false;
 };
 
 // The store that the options ask for. FailedPrecondition, with the remedy, if it cannot be used.
 absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotStore(const DaemonOptions& options);
 absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotFolder(const DaemonOptions& options);
+absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotTopic(const DaemonOptions& options);
 
 // One that is being taken, or was. Shared by the lane, which begins it and drops it, and the thread that
 // writes it.
@@ -70,7 +82,7 @@ class Snapshots {
   // One could not even begin.
   void Failed(int32_t partition, const absl::Status& why);
   // A commit has named it.
-  void Named(int32_t partition, SnapshotId id);
+  void Named(int32_t partition, SnapshotId id, std::optional<SnapshotId> before);
 
   SnapshotCounts counts() const;
 

@@ -55,15 +55,18 @@ absl::Status StoreSnapshotInterval(absl::string_view text, absl::Duration& targe
 
 absl::Status StoreSnapshotPlace(absl::string_view text, kafka::SnapshotOptions& target) {
   target.folder.clear();
+  target.topic.clear();
   if (text == "off") return absl::OkStatus();
   absl::string_view place = text;
+  if (absl::ConsumePrefix(&place, "topic:")) return StoreTopic(place, target.topic);
   if (!absl::ConsumePrefix(&place, "folder:") || place.empty()) {
-    return BadValue(text, "expected folder:PATH, such as folder:/var/lib/lethe, or off");
+    return BadValue(text, "expected folder:PATH, such as folder:/var/lib/lethe, or topic:NAME, or off");
   }
   target.folder = std::string(place);
   return absl::OkStatus();
 }
 
+using kafka::Assignment;
 using kafka::Delivery;
 using kafka::OnShortHistory;
 using kafka::OnUnreadDeleted;
@@ -135,6 +138,18 @@ constexpr Setting<RunConfig> kSettings[] = {
        return Store(text, ParseWhole<int>(text, 1, 64), config.daemon.lanes);
      },
      "1 to 64"},
+    {"assignment", "eager|cooperative", "eager", false,
+     "Whether all partitions stop when one moves to another instance, or that one alone", "cooperative",
+     [](absl::string_view text, RunConfig& config) {
+       return StoreChoice<Assignment>(
+           text, {{{"eager", Assignment::kEager}, {"cooperative", Assignment::kCooperative}}},
+           config.daemon.assignment);
+     }},
+    {"static_membership", "true|false", "false", false,
+     "Whether a restart within the group's session timeout keeps its partitions", "true",
+     [](absl::string_view text, RunConfig& config) {
+       return StoreChoice<bool>(text, {{{"true", true}, {"false", false}}}, config.daemon.static_membership);
+     }},
     {"commit_interval", "DURATION", "100ms", false, "How long a transaction stays open: delay against cost",
      "100ms",
      [](absl::string_view text, RunConfig& config) {
@@ -155,7 +170,7 @@ constexpr Setting<RunConfig> kSettings[] = {
            text, {{{"fail", OnUnreadDeleted::kFail}, {"continue", OnUnreadDeleted::kContinue}}},
            config.daemon.on_unread_deleted);
      }},
-    {"snapshots.to", "folder:PATH|off", "off", false,
+    {"snapshots.to", "folder:PATH|topic:NAME|off", "off", false,
      "Where the filters are saved, so that a restart reads less again", "folder:/var/lib/lethe",
      [](absl::string_view text, RunConfig& config) {
        return StoreSnapshotPlace(text, config.daemon.snapshots);
@@ -383,10 +398,13 @@ absl::Status Assembler::CheckMissing() const {
 absl::Status Assembler::CheckTopics() const {
   const kafka::DaemonOptions& daemon = config_.daemon;
   const std::pair<absl::string_view, const std::string*> topics[] = {
-      {"input", &daemon.input}, {"output", &daemon.output}, {"counter.output", &daemon.counter_output}};
+      {"input", &daemon.input},
+      {"output", &daemon.output},
+      {"counter.output", &daemon.counter_output},
+      {"snapshots.to", &daemon.snapshots.topic}};
   for (size_t later = 1; later < std::size(topics); ++later) {
     for (size_t earlier = 0; earlier < later; ++earlier) {
-      if (*topics[earlier].second == *topics[later].second) {
+      if (!topics[later].second->empty() && *topics[earlier].second == *topics[later].second) {
         return absl::InvalidArgumentError(absl::StrCat(places_.find(topics[later].first)->second, ": \"",
                                                        *topics[later].second, "\" is also the ",
                                                        topics[earlier].first, "; expected another topic"));

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -300,6 +301,132 @@ TEST(SnapshotsTest, Rules12And13And15UnderKillsWithTwoInstances) {
   ASSERT_TRUE(flow_until(*two, [&] { return seen(*two) > before + 1000; }));
   EXPECT_TRUE(two->Stop());
   ASSERT_TRUE(EndsWell(flow.RunToEnd(one_folder.args())));
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// An instance that has no disk, and never had the partition, takes it from the topic.
+TEST(SnapshotTopicTest, Rule15And17APartitionMovesToAnInstanceThatNeverHadIt) {
+  Flow flow({LETHE_PROGRAM, 2, {}, {}});
+  const std::string topic = flow.input() + "-snapshots";
+  const Args args = {"--snapshots-to=topic:" + topic, "--snapshots-every=1s"};
+  Sender sender(flow, 2);
+  sender.Send(3000);
+  {
+    const auto daemon = flow.Start(args + Args{"--instance=one"});
+    // The second one makes the first a thing of the past.
+    ASSERT_TRUE(sender.AwaitSnapshots(*daemon));
+    ASSERT_TRUE(sender.AwaitSnapshots(*daemon));
+    EXPECT_EQ(daemon->Metric("lethe_snapshot_errors_total"), 0) << daemon->Log();
+    ASSERT_TRUE(daemon->Await(
+        [&] { return daemon->Metric("lethe_records_total") >= static_cast<double>(sender.sent()); }));
+  }  // killed
+  SendAllAgain(flow);
+  const Finished finished = flow.RunToEnd(args + Args{"--instance=two"});
+  ASSERT_TRUE(EndsWell(finished));
+  for (const int partition : {0, 1}) {
+    EXPECT_TRUE(absl::StrContains(finished.err, absl::StrCat("-", partition, ": snapshot "))) << finished.err;
+  }
+  EXPECT_FALSE(absl::StrContains(finished.err, "is not used")) << finished.err;
+  EXPECT_TRUE(flow.ExactlyOnce());
+
+  // By the manifests: those that a commit named are there, and what came before them is marked as deleted.
+  EXPECT_EQ(SharedClient().EndOffsets(topic, Isolation::kReadUncommitted)->size(), 2u);
+  std::map<std::string, bool> manifests;
+  const auto records = SharedClient().ReadAll(topic, Isolation::kReadUncommitted);
+  ASSERT_TRUE(records.ok()) << records.status();
+  for (const Record& record : *records) {
+    if (absl::EndsWith(*record.key, "/manifest")) manifests[*record.key] = record.value.has_value();
+  }
+  int64_t there = 0, deleted = 0;
+  for (const auto& [key, is_there] : manifests) ++(is_there ? there : deleted);
+  EXPECT_GE(deleted, 2);
+  EXPECT_LE(there, 4);  // one that counts, and perhaps one that no commit came to name, of each partition
+}
+
+TEST(SnapshotTopicTest, Rule15OneThatIsGoneIsReportedAndTheLogIsRead) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  const std::string topic = flow.input() + "-snapshots";
+  const Args args = {"--snapshots-to=topic:" + topic, "--snapshots-every=1s"};
+  // Not compacted, so that records can be deleted as retention would do it.
+  ASSERT_TRUE(SharedClient().CreateTopic(topic, 1).ok());
+  Sender sender(flow, 1);
+  sender.Send(500);
+  {
+    const auto daemon = flow.Start(args);
+    ASSERT_TRUE(sender.AwaitSnapshots(*daemon));
+    ASSERT_TRUE(daemon->Await(
+        [&] { return daemon->Metric("lethe_records_total") >= static_cast<double>(sender.sent()); }));
+  }
+  const std::vector<int64_t> ends = *SharedClient().EndOffsets(topic, Isolation::kReadUncommitted);
+  ASSERT_TRUE(SharedClient().DeleteRecords(topic, 0, ends[0]).ok());
+  SendAllAgain(flow);
+  const Finished finished = flow.RunToEnd(args);
+  ASSERT_TRUE(EndsWell(finished));
+  EXPECT_TRUE(absl::StrContains(finished.err, "the filter is rebuilt from the log")) << finished.err;
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// What stays is not interrupted when another instance comes or goes, and nothing is judged twice.
+TEST(MembershipTest, Rule11CooperativePartitionsThatStayGoOn) {
+  RetryingClients clients(TestSeed());
+  Flow flow({LETHE_PROGRAM, 4, {}, {}});
+  const Args args = {"--assignment=cooperative"};
+  const auto seen = [](Daemon& daemon) { return daemon.Metric("lethe_records_total"); };
+  const auto flow_until = [&](Daemon& daemon, const std::function<bool()>& met) {
+    return daemon.Await([&] {
+      flow.Send(clients.Take(300));
+      return met();
+    });
+  };
+  const auto one = flow.Start(args + Args{"--instance=one"});
+  ASSERT_TRUE(flow_until(*one, [&] { return seen(*one) > 0; }));
+  const auto two = flow.Start(args + Args{"--instance=two"});
+  ASSERT_TRUE(flow_until(*two, [&] { return seen(*two) > 1000; }));
+  EXPECT_EQ(one->Metric("lethe_transactions_aborted_total"), 0) << one->Log();
+  EXPECT_EQ(two->Metric("lethe_transactions_aborted_total"), 0) << two->Log();
+  const double before = seen(*one);
+  EXPECT_TRUE(two->Stop());
+  ASSERT_TRUE(flow_until(*one, [&] { return seen(*one) > before + 2000; }));
+  EXPECT_EQ(one->Metric("lethe_transactions_aborted_total"), 0) << one->Log();
+  // Each partition became ready once in the beginning, and two of them again when they came back: with eager
+  // assignments all four would, twice.
+  int ready = 0;
+  for (const absl::string_view line : absl::StrSplit(one->Log(), '\n')) {
+    ready += absl::StrContains(line, ": ready at offset") ? 1 : 0;
+  }
+  EXPECT_LE(ready, 2) << one->Log();
+  EXPECT_TRUE(one->Stop());
+  ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// A restart is quicker than the group's patience: the other instance never sees the partitions move.
+TEST(MembershipTest, ARestartOfAStaticMemberMovesNoPartition) {
+  RetryingClients clients(TestSeed());
+  Flow flow({LETHE_PROGRAM, 4, {}, {}});
+  const Args args = {"--static-membership=true", "--kafka=session.timeout.ms=30000"};
+  const auto seen = [](Daemon& daemon) { return daemon.Metric("lethe_records_total"); };
+  const auto flow_until = [&](Daemon& daemon, const std::function<bool()>& met) {
+    return daemon.Await([&] {
+      flow.Send(clients.Take(300));
+      return met();
+    });
+  };
+  auto one = flow.Start(args + Args{"--instance=one", "--lanes=2"});
+  const auto two = flow.Start(args + Args{"--instance=two"});
+  ASSERT_TRUE(flow_until(*two, [&] { return seen(*one) > 0 && seen(*two) > 0; }));
+  const auto ready_lines = [](const Daemon& daemon) {
+    return std::vector<std::string>(absl::StrSplit(daemon.Log(), ": ready at offset")).size();
+  };
+  const size_t before = ready_lines(*two);
+  one.reset();  // killed
+  one = flow.Start(args + Args{"--instance=one", "--lanes=2"});
+  ASSERT_TRUE(flow_until(*one, [&] { return seen(*one) > 0; }));
+  EXPECT_EQ(ready_lines(*two), before) << two->Log();
+  // Static members stay in the group when they have gone, so nobody else could finish this.
+  EXPECT_TRUE(one->Await([&] { return static_cast<bool>(flow.ExactlyOnce()); }));
+  EXPECT_TRUE(one->Stop());
+  EXPECT_TRUE(two->Stop());
   EXPECT_TRUE(flow.ExactlyOnce());
 }
 

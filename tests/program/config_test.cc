@@ -87,8 +87,8 @@ const BadConfig kBadKeys[] = {
      "5: colour: unknown key; the keys are brokers, input, output, id, horizon, fpp, memory, "
      "at_memory_limit, "
      "engine, adaptation, group, instance, start, "
-     "delivery, lanes, commit_interval, on_short_history, on_unread_deleted, http, metrics, snapshots, "
-     "counter, "
+     "delivery, lanes, assignment, static_membership, commit_interval, on_short_history, on_unread_deleted, "
+     "http, metrics, snapshots, counter, "
      "log, kafka"},
     {"UnknownInSection", "counter:\n  colour: key\n",
      "6: counter.colour: unknown key; the keys are counter.key, counter.delta, counter.output"},
@@ -141,13 +141,19 @@ const BadConfig kBadValues[] = {
     {"Start", "start: newest\n", "5: start: \"newest\" is not valid: expected earliest or latest"},
     {"Delivery", "delivery: maybe\n",
      "5: delivery: \"maybe\" is not valid: expected exactly_once or at_least_once"},
+    {"Assignment", "assignment: sticky\n",
+     "5: assignment: \"sticky\" is not valid: expected eager or cooperative"},
+    {"StaticMembership", "static_membership: yes\n",
+     "5: static_membership: \"yes\" is not valid: expected true or false"},
     {"OnShortHistory", "on_short_history: warn\n",
      "5: on_short_history: \"warn\" is not valid: expected continue or fail"},
     {"OnUnreadDeleted", "on_unread_deleted: drop\n",
      "5: on_unread_deleted: \"drop\" is not valid: expected fail or continue"},
     {"SnapshotsNowhere", "snapshots: {to: 'folder:'}\n",
      "5: snapshots.to: \"folder:\" is not valid: expected folder:PATH, such as folder:/var/lib/lethe, or "
-     "off"},
+     "topic:NAME, or off"},
+    {"SnapshotsIntoOutput", "snapshots: {to: 'topic:out'}\n",
+     "5: snapshots.to: \"out\" is also the output; expected another topic"},
     {"SnapshotsTooOften", "snapshots: {every: 10ms}\n",
      "5: snapshots.every: \"10ms\" is not valid: expected a duration from 1s up"},
     {"HttpPortAlone", "http: 9464\n", absl::StrCat("5: http: \"9464\" is not valid: ", kHttp)},
@@ -234,6 +240,8 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
   EXPECT_EQ(daemon.stage.at_memory_limit, AtMemoryLimit::kShortenWindow);
   EXPECT_EQ(daemon.stage.engine, Engine::kSliced);
   EXPECT_EQ(daemon.stage.adaptation, Adaptation::kBudget);
+  EXPECT_EQ(daemon.assignment, kafka::Assignment::kEager);
+  EXPECT_FALSE(daemon.static_membership);
   EXPECT_EQ(daemon.on_short_history, kafka::OnShortHistory::kContinue);
   EXPECT_EQ(daemon.on_unread_deleted, kafka::OnUnreadDeleted::kFail);
   EXPECT_EQ(daemon.snapshots.folder, "");
@@ -265,6 +273,8 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_EQ(daemon.stage.adaptation, Adaptation::kPaper);
   EXPECT_EQ(daemon.record.counter_key->ToString(), "json:/country");
   EXPECT_EQ(daemon.record.counter_delta->ToString(), "value");
+  EXPECT_EQ(daemon.assignment, kafka::Assignment::kCooperative);
+  EXPECT_TRUE(daemon.static_membership);
   EXPECT_EQ(daemon.on_short_history, kafka::OnShortHistory::kFail);
   EXPECT_EQ(daemon.on_unread_deleted, kafka::OnUnreadDeleted::kContinue);
   EXPECT_EQ(daemon.snapshots.folder, "/var/lib/lethe");
@@ -296,6 +306,8 @@ memory: 512MiB
 at_memory_limit: exceed_fpp
 engine: published
 adaptation: paper
+assignment: cooperative
+static_membership: true
 on_short_history: fail
 on_unread_deleted: continue
 snapshots:
@@ -334,6 +346,8 @@ TEST(Config, EveryFlagArrives) {
                           {"at_memory_limit", "exceed_fpp"},
                           {"engine", "published"},
                           {"adaptation", "paper"},
+                          {"assignment", "cooperative"},
+                          {"static_membership", "true"},
                           {"on_short_history", "fail"},
                           {"on_unread_deleted", "continue"},
                           {"snapshots.to", "folder:/var/lib/lethe"},
@@ -396,6 +410,8 @@ TEST(Config, TheTableOfSettingsTellsTheTruth) {
     EXPECT_EQ(config.daemon.stage.at_memory_limit, defaults.daemon.stage.at_memory_limit);
     EXPECT_EQ(config.daemon.stage.engine, defaults.daemon.stage.engine);
     EXPECT_EQ(config.daemon.stage.adaptation, defaults.daemon.stage.adaptation);
+    EXPECT_EQ(config.daemon.assignment, defaults.daemon.assignment);
+    EXPECT_EQ(config.daemon.static_membership, defaults.daemon.static_membership);
     EXPECT_EQ(config.daemon.on_short_history, defaults.daemon.on_short_history);
     EXPECT_EQ(config.daemon.on_unread_deleted, defaults.daemon.on_unread_deleted);
     EXPECT_EQ(config.daemon.snapshots.folder, defaults.daemon.snapshots.folder);
@@ -449,7 +465,8 @@ TEST(Config, FixedPropertiesAreRefusedWithTheReason) {
   }
   for (const char* name :
        {"isolation.level", "enable.auto.commit", "enable.auto.offset.store", "auto.offset.reset", "group.id",
-        "transactional.id", "enable.idempotence", "acks", "enable.partition.eof", "bootstrap.servers"}) {
+        "transactional.id", "enable.idempotence", "acks", "enable.partition.eof", "bootstrap.servers",
+        "partition.assignment.strategy", "group.instance.id"}) {
     EXPECT_TRUE(kafka::WhyFixed(name).has_value()) << name;
   }
   EXPECT_FALSE(kafka::WhyFixed("sasl.password").has_value());

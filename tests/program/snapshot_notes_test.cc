@@ -17,7 +17,8 @@ TEST(SnapshotIdTest, IsTheNameThatIsDocumented) {
 TEST(SnapshotIdTest, NoTwoAreTheSame) {
   std::set<std::string> ids;
   for (int i = 0; i < 1000; ++i) {
-    const SnapshotId id = SnapshotId::New(7);
+    const SnapshotId id = SnapshotId::New(7, absl::FromUnixMillis(1'700'000'000'000 + i));
+    EXPECT_EQ(id.time(), absl::FromUnixMillis(1'700'000'000'000 + i));
     EXPECT_EQ(SnapshotId::Parse(id.ToString()), id);
     EXPECT_TRUE(ids.insert(id.ToString()).second);
   }

@@ -1,0 +1,407 @@
+// Snapshots in a compacted topic, for instances that have no disk of their own.
+//
+// Snapshots of input partition p are in partition p of the topic (modulo its partitions). A snapshot is a row
+// of chunks, and a manifest behind them. All bear the time that is in the snapshot's id, by which they are
+// found. Keys are text:
+//
+//   GROUP/INPUT/PARTITION/ID/INDEX       a chunk: bytes [INDEX x kChunkBytes, ...) of the file
+//   GROUP/INPUT/PARTITION/ID/manifest    "lethe-snapshot/1 chunks=COUNT bytes=BYTES"
+//
+// A snapshot without its manifest does not exist. What the bytes are worth, the file's own checksums say.
+#include <librdkafka/rdkafka.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <mutex>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "connectors/kafka/client.h"
+#include "connectors/kafka/snapshots.h"
+
+namespace lethe::kafka {
+namespace {
+
+// Well below the megabyte that topics take by default.
+constexpr int64_t kChunkBytes = 512 << 10;
+constexpr int kRequestTimeoutMs = 2000;
+constexpr absl::Duration kPatience = absl::Seconds(30);
+constexpr absl::string_view kManifest = "manifest";
+constexpr absl::string_view kFormat = "lethe-snapshot/1";
+
+// A file in memory, which takes as much of it as the snapshot has bytes.
+class MemoryFile {
+ public:
+  MemoryFile() : descriptor_(memfd_create("lethe-snapshot", MFD_CLOEXEC)) {}
+  ~MemoryFile() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+
+  absl::Status status() const {
+    return descriptor_ >= 0 ? absl::OkStatus() : absl::ErrnoToStatus(errno, "no memory for a snapshot");
+  }
+  int descriptor() const { return descriptor_; }
+  std::string path() const { return absl::StrCat("/proc/self/fd/", descriptor_); }
+  int64_t size() const { return lseek(descriptor_, 0, SEEK_END); }
+  // Whether all of it was read.
+  bool Read(int64_t offset, std::string& to) const {
+    return pread(descriptor_, to.data(), to.size(), offset) == static_cast<ssize_t>(to.size());
+  }
+  bool Write(int64_t offset, absl::string_view bytes) const {
+    return pwrite(descriptor_, bytes.data(), bytes.size(), offset) == static_cast<ssize_t>(bytes.size());
+  }
+
+ private:
+  const int descriptor_;
+};
+
+struct Manifest {
+  int64_t chunks = 0;
+  int64_t bytes = 0;
+
+  std::string ToString() const { return absl::StrCat(kFormat, " chunks=", chunks, " bytes=", bytes); }
+  static std::optional<Manifest> Parse(absl::string_view text) {
+    const std::vector<absl::string_view> words = absl::StrSplit(text, ' ');
+    Manifest manifest;
+    if (words.size() < 3 || words[0] != kFormat) return std::nullopt;
+    absl::string_view chunks = words[1], bytes = words[2];
+    if (!absl::ConsumePrefix(&chunks, "chunks=") || !absl::SimpleAtoi(chunks, &manifest.chunks) ||
+        !absl::ConsumePrefix(&bytes, "bytes=") || !absl::SimpleAtoi(bytes, &manifest.bytes)) {
+      return std::nullopt;
+    }
+    const bool agrees = manifest.bytes > 0 && manifest.chunks == (manifest.bytes - 1) / kChunkBytes + 1;
+    return agrees ? std::optional(manifest) : std::nullopt;
+  }
+};
+
+class SnapshotTopic final : public SnapshotStore {
+ public:
+  SnapshotTopic(const DaemonOptions& options, ClientPtr producer, int32_t partitions)
+      : options_(options),
+        id_fingerprint_(options.record.id.Fingerprint()),
+        topic_(options.snapshots.topic),
+        partitions_(partitions),
+        producer_(std::move(producer)) {}
+
+  absl::Status Write(int32_t partition, SnapshotId id, LiveSnapshot& image) override;
+  absl::StatusOr<RestoredPartition> Restore(int32_t partition, SnapshotId id, DedupStage& stage) override;
+  absl::Status Remove(int32_t partition, SnapshotId id) override { return Bury(partition, {id}); }
+  absl::Status KeepOnly(int32_t partition, SnapshotId id, std::optional<SnapshotId> before) override;
+
+  static void OnDelivery(rd_kafka_t*, const rd_kafka_message_t* message, void* /*opaque*/) {
+    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) return;
+    *static_cast<rd_kafka_resp_err_t*>(message->_private) = message->err;
+  }
+
+ private:
+  std::string Prefix(int32_t partition, SnapshotId id) const {
+    return absl::StrCat(options_.group, "/", options_.input, "/", partition, "/", id.ToString(), "/");
+  }
+  int32_t Place(int32_t partition) const { return partition % partitions_; }
+
+  // Hands a record over; a null value is a tombstone. Waits while the queue is full. `failed` is set when it
+  // was not delivered, and outlives the next Flush.
+  absl::Status Send(int32_t partition, SnapshotId id, const std::string& key, const std::string* value,
+                    rd_kafka_resp_err_t* failed);
+  absl::Status Flush(const rd_kafka_resp_err_t& failed);
+  absl::Status WriteChunks(int32_t partition, SnapshotId id, const MemoryFile& file);
+  // Reads the snapshot's chunks into the file (null: reads on to the manifest only).
+  absl::StatusOr<Manifest> Read(int32_t partition, SnapshotId id, const MemoryFile* file) const;
+  absl::Status Bury(int32_t partition, std::vector<SnapshotId> ids);
+
+  const DaemonOptions& options_;
+  const std::string id_fingerprint_;
+  const std::string topic_;
+  const int32_t partitions_;
+  const ClientPtr producer_;
+
+  std::mutex mutex_;
+  std::map<std::pair<int32_t, std::string>, int64_t>
+      chunks_;  // of snapshots that are there; guarded by mutex_
+};
+
+absl::Status SnapshotTopic::Send(int32_t partition, SnapshotId id, const std::string& key,
+                                 const std::string* value, rd_kafka_resp_err_t* failed) {
+  const absl::string_view bytes = value == nullptr ? absl::string_view() : *value;  // null, not empty
+  const absl::Time deadline = absl::Now() + kPatience;
+  for (;;) {
+    const rd_kafka_resp_err_t code = rd_kafka_producev(
+        producer_.get(), RD_KAFKA_V_TOPIC(topic_.c_str()), RD_KAFKA_V_PARTITION(Place(partition)),
+        RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY(key.data(), key.size()),
+        RD_KAFKA_V_VALUE(const_cast<char*>(bytes.data()), bytes.size()),
+        RD_KAFKA_V_TIMESTAMP(absl::ToUnixMillis(id.time())), RD_KAFKA_V_OPAQUE(failed), RD_KAFKA_V_END);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return absl::OkStatus();
+    if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL || stopped() || absl::Now() >= deadline) {
+      return ErrorStatus(code, absl::StrCat("writing to ", topic_));
+    }
+    rd_kafka_poll(producer_.get(), 20);
+  }
+}
+
+absl::Status SnapshotTopic::Flush(const rd_kafka_resp_err_t& failed) {
+  const absl::Time deadline = absl::Now() + kPatience;
+  rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
+  do {
+    code = rd_kafka_flush(producer_.get(), 100);
+  } while (code != RD_KAFKA_RESP_ERR_NO_ERROR && !stopped() && absl::Now() < deadline);
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(failed, absl::StrCat("writing to ", topic_));
+  // Nothing may be delivered later than we say, nor report to a place that is gone.
+  rd_kafka_purge(producer_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+  rd_kafka_flush(producer_.get(), -1);
+  return ErrorStatus(code, absl::StrCat("writing to ", topic_));
+}
+
+absl::Status SnapshotTopic::Write(int32_t partition, SnapshotId id, LiveSnapshot& image) {
+  const MemoryFile file;
+  if (absl::Status status = file.status(); !status.ok()) return status;
+  if (absl::Status status = image.Write(file.descriptor()); !status.ok()) return status;
+  const Manifest manifest = {(file.size() - 1) / kChunkBytes + 1, file.size()};
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    chunks_[{partition, id.ToString()}] = manifest.chunks;
+  }
+  absl::Status written = WriteChunks(partition, id, file);
+  if (written.ok()) {
+    const std::string text = manifest.ToString();
+    rd_kafka_resp_err_t failed = RD_KAFKA_RESP_ERR_NO_ERROR;
+    written = Send(partition, id, absl::StrCat(Prefix(partition, id), kManifest), &text, &failed);
+    const absl::Status flushed = Flush(failed);
+    if (written.ok()) written = flushed;
+  }
+  // If that fails too, it is tried again when another snapshot counts.
+  if (!written.ok()) Bury(partition, {id}).IgnoreError();
+  return written;
+}
+
+absl::Status SnapshotTopic::WriteChunks(int32_t partition, SnapshotId id, const MemoryFile& file) {
+  rd_kafka_resp_err_t failed = RD_KAFKA_RESP_ERR_NO_ERROR;
+  absl::Status status;
+  for (int64_t at = 0, index = 0; at < file.size() && status.ok(); at += kChunkBytes, ++index) {
+    std::string chunk(static_cast<size_t>(std::min(kChunkBytes, file.size() - at)), '\0');
+    if (!file.Read(at, chunk)) status = absl::InternalError("a snapshot in memory cannot be read");
+    if (status.ok()) {
+      status = Send(partition, id, absl::StrCat(Prefix(partition, id), index), &chunk, &failed);
+    }
+  }
+  const absl::Status flushed = Flush(failed);
+  return status.ok() ? flushed : status;
+}
+
+absl::StatusOr<Manifest> SnapshotTopic::Read(int32_t partition, SnapshotId id, const MemoryFile* file) const {
+  // Up to the high watermark: all that was there when the commit that names it was read.
+  ClientConfig config = BaseConfig(options_, {{"fetch.message.max.bytes", "8388608"}});
+  config.Set("group.id", options_.group)
+      .Set("isolation.level", "read_uncommitted")
+      .Set("enable.auto.commit", "false")
+      .Set("enable.partition.eof", "false")
+      .Set("auto.offset.reset", "earliest");
+  auto consumer = config.MakeConsumer();
+  if (!consumer.ok()) return consumer.status();
+  rd_kafka_t* const client = consumer->get();
+  int64_t low = 0;
+  int64_t high = 0;
+  const int32_t place = Place(partition);
+  rd_kafka_resp_err_t code =
+      rd_kafka_query_watermark_offsets(client, topic_.c_str(), place, &low, &high, kRequestTimeoutMs);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return ErrorStatus(code, absl::StrCat("asking for the end of ", topic_));
+  const PartitionListPtr list(rd_kafka_topic_partition_list_new(1));
+  rd_kafka_topic_partition_t* const element =
+      rd_kafka_topic_partition_list_add(list.get(), topic_.c_str(), place);
+  element->offset = absl::ToUnixMillis(id.time());
+  code = rd_kafka_offsets_for_times(client, list.get(), kRequestTimeoutMs);
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) code = element->err;
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return ErrorStatus(code, absl::StrCat("looking for a time in ", topic_));
+  const absl::Status missing =
+      absl::NotFoundError(absl::StrCat("it is not, or not whole, in topic ", topic_));
+  int64_t next = element->offset;
+  if (next < 0 || next >= high) return missing;
+  code = rd_kafka_assign(client, list.get());
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, absl::StrCat("reading ", topic_));
+
+  const std::string prefix = Prefix(partition, id);
+  std::set<int64_t> found;
+  absl::Time deadline = absl::Now() + kPatience;
+  while (next < high) {
+    const MessagePtr message(rd_kafka_consumer_poll(client, 100));
+    if (message == nullptr || message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      if (absl::Now() < deadline) continue;
+      return absl::UnavailableError(absl::StrCat("reading ", topic_, " stands still at offset ", next));
+    }
+    deadline = absl::Now() + kPatience;
+    next = message->offset + 1;
+    absl::string_view key(static_cast<const char*>(message->key), message->key_len);
+    if (!absl::ConsumePrefix(&key, prefix) || message->payload == nullptr) continue;
+    const absl::string_view value(static_cast<const char*>(message->payload), message->len);
+    int64_t index = 0;
+    if (key == kManifest) {
+      const std::optional<Manifest> manifest = Manifest::Parse(value);
+      if (!manifest) return absl::DataLossError(absl::StrCat("its manifest in ", topic_, " is none"));
+      if (file != nullptr && static_cast<int64_t>(found.size()) != manifest->chunks) return missing;
+      return *manifest;
+    }
+    if (file == nullptr || !absl::SimpleAtoi(key, &index) || index < 0) continue;
+    if (!file->Write(index * kChunkBytes, value))
+      return absl::ResourceExhaustedError("no memory for a snapshot");
+    found.insert(index);
+  }
+  return missing;
+}
+
+absl::StatusOr<RestoredPartition> SnapshotTopic::Restore(int32_t partition, SnapshotId id,
+                                                         DedupStage& stage) {
+  const MemoryFile file;
+  if (absl::Status status = file.status(); !status.ok()) return status;
+  const absl::StatusOr<Manifest> manifest = Read(partition, id, &file);
+  if (!manifest.ok()) return manifest.status();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    chunks_[{partition, id.ToString()}] = manifest->chunks;
+  }
+  return stage.Restore(absl::StrCat(options_.input, "-", partition), file.path(),
+                       {.topic = options_.input, .partition = partition, .id_fingerprint = id_fingerprint_});
+}
+
+absl::Status SnapshotTopic::KeepOnly(int32_t partition, SnapshotId id, std::optional<SnapshotId> before) {
+  std::vector<SnapshotId> others;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [key, chunks] : chunks_) {
+      if (key.first == partition && key.second != id.ToString())
+        others.push_back(*SnapshotId::Parse(key.second));
+    }
+  }
+  // One of another instance, which was not needed here since the filter was kept.
+  if (before && *before != id && std::find(others.begin(), others.end(), *before) == others.end()) {
+    if (const auto manifest = Read(partition, *before, nullptr); manifest.ok()) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      chunks_[{partition, before->ToString()}] = manifest->chunks;
+      others.push_back(*before);
+    }
+  }
+  return Bury(partition, others);
+}
+
+absl::Status SnapshotTopic::Bury(int32_t partition, std::vector<SnapshotId> ids) {
+  rd_kafka_resp_err_t failed = RD_KAFKA_RESP_ERR_NO_ERROR;
+  absl::Status status;
+  for (const SnapshotId& id : ids) {
+    int64_t chunks = 0;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      chunks = chunks_[{partition, id.ToString()}];
+    }
+    const std::string prefix = Prefix(partition, id);
+    // The manifest first: without it the rest is nothing.
+    status.Update(Send(partition, id, absl::StrCat(prefix, kManifest), nullptr, &failed));
+    for (int64_t index = 0; index < chunks; ++index) {
+      status.Update(Send(partition, id, absl::StrCat(prefix, index), nullptr, &failed));
+    }
+  }
+  status.Update(Flush(failed));
+  if (!status.ok()) return status;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const SnapshotId& id : ids) chunks_.erase({partition, id.ToString()});
+  return absl::OkStatus();
+}
+
+// Partitions and replicas of a topic; nullopt if there is none of the name.
+struct TopicShape {
+  int32_t partitions = 0;
+  int replicas = 0;
+};
+absl::StatusOr<std::optional<TopicShape>> ShapeOf(rd_kafka_t* client, const std::string& name) {
+  const TopicPtr topic(rd_kafka_topic_new(client, name.c_str(), nullptr));
+  const rd_kafka_metadata_t* raw = nullptr;
+  const rd_kafka_resp_err_t code = rd_kafka_metadata(client, 0, topic.get(), &raw, kRequestTimeoutMs);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, absl::StrCat("asking for topic ", name));
+  const std::unique_ptr<const rd_kafka_metadata_t, Destroyer<rd_kafka_metadata_destroy>> metadata(raw);
+  const rd_kafka_metadata_topic_t& found = metadata->topics[0];
+  if (absl::IsNotFound(ErrorStatus(found.err, ""))) return std::nullopt;
+  if (found.err != RD_KAFKA_RESP_ERR_NO_ERROR || found.partition_cnt == 0) {
+    return absl::UnavailableError(absl::StrCat("topic ", name, ": ", rd_kafka_err2str(found.err)));
+  }
+  return TopicShape{found.partition_cnt, found.partitions[0].replica_cnt};
+}
+
+absl::Status CreateCompacted(rd_kafka_t* client, const std::string& name, const TopicShape& shape) {
+  using NewTopicPtr = std::unique_ptr<rd_kafka_NewTopic_t, Destroyer<rd_kafka_NewTopic_destroy>>;
+  using QueuePtr = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
+  using EventPtr = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>>;
+  char reason[256];
+  const NewTopicPtr topic(
+      rd_kafka_NewTopic_new(name.c_str(), shape.partitions, shape.replicas, reason, sizeof reason));
+  if (topic == nullptr) return absl::InvalidArgumentError(reason);
+  rd_kafka_NewTopic_set_config(topic.get(), "cleanup.policy", "compact");
+  // A snapshot that does not count any more is gone soon.
+  rd_kafka_NewTopic_set_config(topic.get(), "segment.ms", "600000");
+  rd_kafka_NewTopic_set_config(topic.get(), "delete.retention.ms", "600000");
+  const QueuePtr queue(rd_kafka_queue_new(client));
+  rd_kafka_NewTopic_t* topics[] = {topic.get()};
+  rd_kafka_CreateTopics(client, topics, 1, nullptr, queue.get());
+  const EventPtr event(rd_kafka_queue_poll(queue.get(), 10'000));
+  if (event == nullptr) return absl::UnavailableError(absl::StrCat("creating topic ", name, " timed out"));
+  if (const rd_kafka_resp_err_t code = rd_kafka_event_error(event.get());
+      code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return ErrorStatus(code, absl::StrCat("creating topic ", name));
+  }
+  size_t count = 0;
+  const rd_kafka_topic_result_t** results =
+      rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event.get()), &count);
+  const rd_kafka_resp_err_t code = rd_kafka_topic_result_error(results[0]);
+  if (code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) return absl::OkStatus();  // by another instance
+  return ErrorStatus(code, absl::StrCat("creating topic ", name));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotTopic(const DaemonOptions& options) {
+  ClientConfig config = BaseConfig(options, {{"linger.ms", "5"}, {"compression.type", "lz4"}});
+  config.Set("enable.idempotence", "true").Set("acks", "all").Set("delivery.report.only.error", "true");
+  // What waits to be sent is in memory twice.
+  config.Set("queue.buffering.max.kbytes", "16384").Set("message.max.bytes", "1000000");
+  rd_kafka_conf_set_dr_msg_cb(config.raw(), SnapshotTopic::OnDelivery);
+  auto producer = config.MakeProducer();
+  if (!producer.ok()) return producer.status();
+  const std::string& name = options.snapshots.topic;
+  const absl::Time deadline = absl::Now() + kPatience;
+  bool created = false;
+  for (;;) {
+    absl::StatusOr<std::optional<TopicShape>> shape = ShapeOf(producer->get(), name);
+    if (shape.ok() && shape->has_value()) {
+      return std::make_unique<SnapshotTopic>(options, *std::move(producer), (**shape).partitions);
+    }
+    absl::Status status = shape.status();
+    if (status.ok() && !created) {
+      const absl::StatusOr<std::optional<TopicShape>> input = ShapeOf(producer->get(), options.input);
+      status = input.status();
+      if (input.ok() && input->has_value()) {
+        status = CreateCompacted(producer->get(), name, **input);
+        created = status.ok();
+      }
+    }
+    if (!status.ok() && (!absl::IsUnavailable(status) || absl::Now() >= deadline)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("snapshots cannot go to topic ", name, ": ", status.message(),
+                       "; create it, with cleanup.policy=compact, or set snapshots.to to a folder, or off"));
+    }
+    if (absl::Now() >= deadline)
+      return absl::UnavailableError(absl::StrCat("topic ", name, " does not appear"));
+    rd_kafka_poll(producer->get(), 100);
+  }
+}
+
+}  // namespace lethe::kafka
