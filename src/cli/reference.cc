@@ -85,6 +85,10 @@ constexpr absl::string_view kVariable = R"({"type":"string","pattern":"\\$\\{"})
 
 // What a value of this type may be; a text with a variable in it may be any.
 std::string SchemaOf(const Setting<RunConfig>& setting) {
+  // YAML takes the words for what they say.
+  if (setting.type == "true|false") {
+    return absl::StrCat(R"("anyOf":[{"type":"boolean"},)", kVariable, "]");
+  }
   if (IsChoice(setting.type)) {
     const std::string words =
         absl::StrJoin(absl::StrSplit(setting.type, '|'), ",",
