@@ -128,6 +128,7 @@ class Output {
   const bool transactional_;
   int64_t max_batch_bytes_ = 0;
 
+  ClientStatistics statistics_;  // of this producer, or the one before it
   ClientPtr producer_;
   TopicPtr output_topic_;
   TopicPtr counter_topic_;
@@ -137,7 +138,6 @@ class Output {
   std::string last_error_;
   rd_kafka_resp_err_t last_error_code_ = RD_KAFKA_RESP_ERR_NO_ERROR;
   int64_t fences_ = 0;
-  ClientStatistics statistics_;  // of this producer, or the one before it
 };
 
 }  // namespace lethe::kafka
