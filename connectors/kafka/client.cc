@@ -33,8 +33,8 @@ ClientConfig& ClientConfig::Set(const std::string& name, const std::string& valu
   if (rd_kafka_conf_set(conf_.get(), name.c_str(), value.c_str(), reason, sizeof reason) !=
       RD_KAFKA_CONF_OK) {
     // librdkafka's reason repeats the value, which may be a secret: the name has to do for those.
-    status_ = absl::InvalidArgumentError(
-        absl::StrCat("librdkafka property ", name, ": ", IsSecret(name) ? "the value is not accepted" : reason));
+    status_ = absl::InvalidArgumentError(absl::StrCat("librdkafka property ", name, ": ",
+                                                      IsSecret(name) ? "the value is not accepted" : reason));
   }
   return *this;
 }
