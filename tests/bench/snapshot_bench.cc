@@ -3,9 +3,13 @@
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -73,6 +77,45 @@ void BM_Restore(benchmark::State& state) {
   SetRates(state, *filled);
 }
 BENCHMARK(BM_Restore)->Arg(1)->Arg(4)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+// What a transaction of 500 new ids takes, alone (0) and while the partition is saved in another thread, over
+// and over (1): its mean, and the slowest one, in which whatever else the machine did is counted too.
+void BM_JudgeWhileSaved(benchmark::State& state) {
+  const auto filled = Fill(1);
+  std::atomic<bool> stop = false;
+  std::atomic<int64_t> saved = 0;
+  std::thread saver([&] {
+    while (state.range(0) == 1 && !stop) {
+      auto live = filled->partition->BeginSnapshot({}, {});
+      // A transaction is open, or the filter was refreshed meanwhile.
+      if (live.ok() && (*live)->Write(filled->path).ok()) ++saved;
+    }
+  });
+  std::vector<Event> events(500);
+  std::vector<Verdict> verdicts(events.size());
+  int64_t next = kIds;
+  double slowest = 0;
+  for (auto _ : state) {
+    state.PauseTiming();
+    for (Event& event : events) {
+      event = {.id = filled->partition->Hash(absl::StrCat(next)),
+               .time = absl::FromUnixMillis(kStartMs + next * 8)};
+      ++next;
+    }
+    state.ResumeTiming();
+    const auto start = std::chrono::steady_clock::now();
+    auto transaction = filled->partition->Begin();
+    transaction->Judge(events, absl::MakeSpan(verdicts));
+    transaction->Commit();
+    slowest =
+        std::max(slowest, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  stop = true;
+  saver.join();
+  state.counters["slowest_ms"] = slowest * 1e3;
+  state.counters["saved"] = static_cast<double>(saved);
+}
+BENCHMARK(BM_JudgeWhileSaved)->Arg(0)->Arg(1)->Iterations(4000)->UseRealTime()->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace lethe
