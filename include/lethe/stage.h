@@ -180,8 +180,8 @@ class LiveSnapshot {
   // does.
   void NoteEnd(int64_t end_offset);
 
-  // Writes the file as Partition::Save does. Holds a shard's lock while it copies 256 KiB, some 50 us, again
-  // and again.
+  // Writes the file as Partition::Save does. Holds a shard's lock while it copies 256 KiB, some tens of
+  // microseconds, again and again.
   //   Aborted    the filter has changed its shape in between (a refresh, or a change of size): begin anew
   //   Cancelled  the partition is gone
   absl::Status Write(const std::string& path);

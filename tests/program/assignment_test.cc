@@ -2,9 +2,13 @@
 #include "connectors/kafka/assignment.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -36,7 +40,7 @@ class AssignmentTest : public testing::Test {
   }
   absl::StatusOr<std::unique_ptr<OwnedPartition>> Prepare(int64_t offset, const std::string& metadata,
                                                           GroupState::Log log, bool added = false) {
-    Assigner assigner(options_, kPartitions, *stage_, kept_, /*snapshots=*/nullptr);
+    Assigner assigner(options_, kPartitions, *stage_, kept_, snapshots_.get());
     return assigner.Prepare(2, {offset, metadata}, log, added);
   }
   // A filter that knows the ids of [0, end).
@@ -49,6 +53,7 @@ class AssignmentTest : public testing::Test {
 
   DaemonOptions options_ = Options();
   std::unique_ptr<DedupStage> stage_;
+  std::unique_ptr<Snapshots> snapshots_;
   KeptPartitions kept_;
 };
 
@@ -150,6 +155,122 @@ TEST_F(AssignmentTest, AKeptFilterOfAnotherLifeOrAnotherLogIsNotUsed) {
   auto cannot_be_checked = Prepare(1000, Story(0, 950, At(2), At(3)).ToString(), {900, 2000});
   EXPECT_EQ((*cannot_be_checked)->next, 950);
   EXPECT_EQ((*cannot_be_checked)->phase, Phase::kRestoring);
+}
+
+// A folder with a snapshot of a filter that knows the ids of [0, 900).
+class SnapshotAssignmentTest : public AssignmentTest {
+ protected:
+  void SetUp() override {
+    std::string pattern = std::filesystem::temp_directory_path() / "lethe-assignment-XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+    options_.snapshots.folder = folder_;
+    auto store = OpenSnapshotFolder(options_);
+    ASSERT_TRUE(store.ok()) << store.status();
+    snapshots_ = std::make_unique<Snapshots>(*std::move(store), absl::Minutes(5));
+    auto owned = Kept(900);
+    owned->timed_records = owned->committed_timed_records = 890;
+    id_ = SnapshotId::New(900, At(1));
+    auto image = owned->filter->BeginSnapshot(
+        {.topic = "orders", .partition = 2, .id_fingerprint = options_.record.id.Fingerprint()},
+        owned->PointOf(id_));
+    ASSERT_TRUE(image.ok()) << image.status();
+    (*image)->NoteEnd(950);
+    ASSERT_TRUE(snapshots_->store().Write(2, id_, **image).ok());
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  CommitMetadata Naming(int64_t origin, int64_t restart) {
+    CommitMetadata story = Story(origin, restart, At(2), At(3));
+    story.snapshot = id_.ToString();
+    return story;
+  }
+
+  std::string folder_;
+  SnapshotId id_;
+};
+
+TEST_F(SnapshotAssignmentTest, TheNamedOneIsUsedAndTheLogComparedWithIt) {
+  auto owned = Prepare(1000, Naming(0, 400).ToString(), {0, 2000});
+  ASSERT_TRUE(owned.ok()) << owned.status();
+  EXPECT_EQ((*owned)->phase, Phase::kChecking);
+  EXPECT_EQ((*owned)->next, 899);
+  EXPECT_EQ((*owned)->mark.hash, 17u);
+  EXPECT_EQ((*owned)->filter_end, 900);
+  EXPECT_EQ((*owned)->timed_records, 890);
+  EXPECT_EQ((*owned)->restore.left(), 100);
+  // It goes on being named.
+  EXPECT_EQ((*owned)->snapshot, id_);
+}
+
+// (A snapshot of [0, 950), the group reset to 920 with its story: 920 to 949 would look like duplicates.)
+TEST_F(SnapshotAssignmentTest, OneThatReachesBeyondTheCommittedOffsetIsNotUsed) {
+  EXPECT_EQ((*Prepare(949, Naming(0, 400).ToString(), {0, 2000}))->next, 400);
+  EXPECT_EQ((*Prepare(950, Naming(0, 400).ToString(), {0, 2000}))->next, 899);
+}
+
+TEST_F(SnapshotAssignmentTest, OneThatIsNotOfThisLifeOrCannotBeCheckedOrIsNotNamedIsNotUsed) {
+  EXPECT_EQ((*Prepare(1000, Naming(5, 400).ToString(), {0, 2000}))->next, 400);
+  EXPECT_EQ((*Prepare(1000, Naming(0, 950).ToString(), {900, 2000}))->next, 950);
+  EXPECT_EQ((*Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {0, 2000}))->next, 400);
+  CommitMetadata other = Naming(0, 400);
+  other.snapshot = SnapshotId::New(900, At(1)).ToString();
+  EXPECT_EQ((*Prepare(1000, other.ToString(), {0, 2000}))->next, 400);
+  other.snapshot = "a later version's";
+  EXPECT_EQ((*Prepare(1000, other.ToString(), {0, 2000}))->next, 400);
+}
+
+// With R beyond it, the log is read from there: it is less.
+TEST_F(SnapshotAssignmentTest, OneThatIsOlderThanTheRestartPointIsNamedNoMore) {
+  auto owned = *Prepare(1000, Naming(0, 400).ToString(), {0, 2000});
+  EXPECT_EQ(owned->Metadata("f", kHorizon).snapshot, id_.ToString());
+  owned->points.emplace(kHorizon, RestartPoint{901, At(2)});
+  EXPECT_EQ(owned->Metadata("f", kHorizon).snapshot, "");
+}
+
+TEST_F(SnapshotAssignmentTest, OneWhoseLogWasAnotherIsNotTriedAgain) {
+  Assigner assigner(options_, kPartitions, *stage_, kept_, snapshots_.get());
+  const CommittedOffset there = {1000, Naming(0, 400).ToString()};
+  EXPECT_EQ((*assigner.Prepare(2, there, {0, 2000}, false))->next, 899);
+  assigner.Refuse(id_);
+  EXPECT_EQ((*assigner.Prepare(2, there, {0, 2000}, false))->next, 400);
+}
+
+TEST_F(SnapshotAssignmentTest, WhatCountsStaysAlone) {
+  auto owned = Kept(900);
+  const SnapshotId newer = SnapshotId::New(900, At(2));
+  auto image = owned->filter->BeginSnapshot({.topic = "orders", .partition = 2}, owned->PointOf(newer));
+  ASSERT_TRUE(snapshots_->store().Write(2, newer, **image).ok());
+  std::ofstream(folder_ + "/somebody else's") << "x";
+  ASSERT_TRUE(snapshots_->store().KeepOnly(2, newer, id_).ok());
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_))
+    names.push_back(entry.path().filename());
+  ASSERT_EQ(names.size(), 2u);
+  EXPECT_TRUE(absl::StrContains(names[0] + names[1], newer.ToString()));
+  EXPECT_EQ(snapshots_->store().Restore(2, id_, *stage_).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(AssignmentTest, ShortHistoryFailsThePartitionWhereTheUserSaysSo) {
+  options_.on_short_history = OnShortHistory::kFail;
+  auto owned = Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {401, 2000});
+  EXPECT_EQ((*owned)->phase, Phase::kFailed);
+  EXPECT_TRUE(absl::StrContains((*owned)->problem, "on_short_history")) << (*owned)->problem;
+  EXPECT_NE((*Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {400, 2000}))->phase, Phase::kFailed);
+}
+
+TEST_F(AssignmentTest, UnreadDeletedRecordsArePassedOverWhereTheUserSaysSo) {
+  options_.on_unread_deleted = OnUnreadDeleted::kContinue;
+  const std::string story = Story(0, 400, At(2), At(3)).ToString();
+  for (const bool kept : {false, true}) {
+    if (kept) kept_.Put(Kept(900));
+    auto owned = Prepare(1000, story, {1100, 2000});
+    EXPECT_EQ((*owned)->phase, Phase::kActive);
+    EXPECT_EQ((*owned)->next, 1100);
+    EXPECT_EQ((*owned)->committed, 1100);
+    EXPECT_EQ((*owned)->unread_deleted, 100);
+    EXPECT_TRUE((*owned)->short_history(kHorizon));
+  }
+  EXPECT_EQ((*Prepare(1000, "", {1100, 2000}))->origin, 1100);
 }
 
 }  // namespace
