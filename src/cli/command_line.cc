@@ -72,6 +72,18 @@ constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
      [](absl::string_view text, FilterCommandOptions& options) {
        return StoreAdaptation(text, options.stage);
      }},
+    {"second_opinion", "none|opposite", "none", false,
+     "Who is asked again about what the filter calls a duplicate: an array of ids, as many as fit; what it "
+     "does not confirm is a suspect",
+     "opposite",
+     [](absl::string_view text, FilterCommandOptions& options) {
+       return StoreSecondOpinion(text, options.stage);
+     }},
+    {"on_suspect", "pass|drop", "pass", false,
+     "What becomes of a suspect: a good line, or a copy that was forgotten", "drop",
+     [](absl::string_view text, FilterCommandOptions& options) {
+       return StoreOnSuspect(text, options.stage);
+     }},
     {"on_duplicate", "drop|tag", "drop", false, "What becomes of a duplicate: tag keeps it and marks it",
      "tag",
      [](absl::string_view text, FilterCommandOptions& options) {

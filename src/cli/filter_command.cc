@@ -63,6 +63,8 @@ class LineFilter {
       : reader_({.id = options.id, .time = options.time}),
         has_time_(options.time.has_value()),
         on_duplicate_(options.on_duplicate),
+        second_opinion_(options.stage.second_opinion),
+        pass_suspects_(options.stage.pass_suspects),
         limit_meaning_(ExceedsFpp(options.stage) ? "more good lines than the target may have been dropped"
                                                  : "duplicates may have passed within the horizon"),
         partition_(partition),
@@ -80,6 +82,8 @@ class LineFilter {
   RecordReader reader_;
   const bool has_time_;
   const OnDuplicate on_duplicate_;
+  const SecondOpinion second_opinion_;
+  const bool pass_suspects_;
   const absl::string_view limit_meaning_;  // what has given way if the memory limit was reached
   Partition* const partition_;
   lines::LineWriter out_;
@@ -123,10 +127,16 @@ void LineFilter::Judge() {
   verdicts_.resize(events_.size());
   partition_->Judge(events_, absl::MakeSpan(verdicts_));
   for (size_t i = 0; i < verdicts_.size(); ++i) {
-    if (verdicts_[i] == Verdict::kUnique) {
-      out_.Append(event_lines_[i]);
-    } else if (on_duplicate_ == OnDuplicate::kTag) {
-      WriteDuplicate(event_lines_[i]);
+    switch (verdicts_[i]) {
+      case Verdict::kUnique:
+        out_.Append(event_lines_[i]);
+        break;
+      case Verdict::kDuplicate:
+        if (on_duplicate_ == OnDuplicate::kTag) WriteDuplicate(event_lines_[i]);
+        break;
+      case Verdict::kSuspect:
+        if (pass_suspects_) out_.Append(event_lines_[i]);
+        break;
     }
   }
   events_.clear();
@@ -155,8 +165,12 @@ void LineFilter::Summarize(absl::Duration elapsed, const MemoryBudget& memory, s
   err << absl::StreamFormat("lethe filter: %d records in %.2f s (%.0f records/s)\n", records_, seconds, rate)
       << absl::StreamFormat("  unique      %12d  passed\n", status.unique)
       << absl::StreamFormat("  duplicates  %12d  %s\n", status.duplicates,
-                            on_duplicate_ == OnDuplicate::kTag ? "passed, tagged" : "dropped")
-      << absl::StreamFormat("  missing id  %12d  passed%s\n", missing_.count, missing_.first)
+                            on_duplicate_ == OnDuplicate::kTag ? "passed, tagged" : "dropped");
+  if (second_opinion_ != SecondOpinion::kNone) {
+    err << absl::StreamFormat("  suspects    %12d  %s\n", status.suspects,
+                              pass_suspects_ ? "passed" : "dropped");
+  }
+  err << absl::StreamFormat("  missing id  %12d  passed%s\n", missing_.count, missing_.first)
       << absl::StreamFormat("  malformed   %12d  passed%s\n", malformed_.count, malformed_.first)
       << absl::StreamFormat("  false-positive rate %.2g modelled now, target %.2g\n",
                             status.filter.fpp_modelled, status.filter.fpp_target)

@@ -29,7 +29,8 @@ struct FilterCommandOptions {
 // Reads lines from in_fd (plain, or gzip, which is seen by its first bytes) up to its end, and writes those
 // that are unique to out_fd, in order and as they are. A line with no usable id, or a malformed one, passes.
 // What was read is written before the next read that would wait. At the end, also after an error, `err` gets
-// a summary: what was read, unique, duplicate, without an id, malformed; the modelled FPP, memory, time.
+// a summary: what was read, unique, duplicate, suspect (with a second opinion), without an id, malformed; the
+// modelled FPP, memory, time.
 //
 // With kTag a duplicate stays. A JSON object gets a first member, {"lethe.verdict":"duplicate",...; before
 // any other line comes the text `lethe.verdict=duplicate` and a tab.

@@ -86,12 +86,12 @@ constexpr PartitionMetric kPartitionMetrics[] = {
      [](const PartitionReport& p) { return p.filter.audit.share; }},
     {"lethe_audit_fresh_events_total", "Audited events whose id cannot be in the filter.", kCounter,
      [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.fresh); }},
-    {"lethe_audit_false_drops_total", "Of these, the ones that were called duplicates: good events lost.",
-     kCounter, [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.false_drops); }},
+    {"lethe_audit_false_drops_total", "Of these, the ones that were not passed: good events lost.", kCounter,
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.false_drops); }},
     {"lethe_audit_copies_total", "Audited events whose id was passed within the horizon.", kCounter,
      [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.copies); }},
-    {"lethe_audit_missed_copies_total", "Of these, the ones that were called unique: duplicates that passed.",
-     kCounter, [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.missed); }},
+    {"lethe_audit_missed_copies_total", "Of these, the ones that passed.", kCounter,
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.missed); }},
     {"lethe_audit_payload_mismatches_total",
      "Audited copies whose value differs from the first's: the id does not identify the event.", kCounter,
      [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.payload_mismatches); }},
@@ -101,6 +101,12 @@ constexpr PartitionMetric kPartitionMetrics[] = {
      [](const PartitionReport& p) { return p.filter.audit.fpp_low; }},
     {"lethe_audit_fpp_high_ratio", "High end of the audit's 99 % confidence interval.", kGauge,
      [](const PartitionReport& p) { return p.filter.audit.fpp_high; }},
+    {"lethe_second_opinion_ids", "Ids that the second opinion knows.", kGauge,
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.second_opinion.ids); }},
+    {"lethe_second_opinion_displaced_total",
+     "Ids within the horizon for which the second opinion had no more room: their copies are suspects.",
+     kCounter,
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.second_opinion.displaced); }},
     {"lethe_filter_past_generations", "N: past generations of the filter.", kGauge,
      [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.past_generations); }},
     {"lethe_filter_refresh_period_seconds", "t: stream time between the last two refreshes.", kGauge,
@@ -126,11 +132,9 @@ struct Verdict {
   int64_t RecordCounts::*count;
 };
 constexpr Verdict kVerdicts[] = {
-    {"unique", &RecordCounts::unique},
-    {"duplicate", &RecordCounts::duplicate},
-    {"missing_id", &RecordCounts::missing_id},
-    {"malformed", &RecordCounts::malformed},
-    {"undeliverable", &RecordCounts::undeliverable},
+    {"unique", &RecordCounts::unique},       {"duplicate", &RecordCounts::duplicate},
+    {"suspect", &RecordCounts::suspect},     {"missing_id", &RecordCounts::missing_id},
+    {"malformed", &RecordCounts::malformed}, {"undeliverable", &RecordCounts::undeliverable},
 };
 
 struct LaneMetric {
@@ -164,10 +168,11 @@ std::vector<MetricFamily> Metrics(const kafka::DaemonReport& report) {
       Add(families.back(), static_cast<double>(lane.*metric.value), {{"lane", absl::StrCat(lane.lane)}});
     }
   }
-  families.push_back(Family("lethe_records_total",
-                            "Records of the input by what became of them: unique, missing_id and malformed "
-                            "were passed, duplicate and undeliverable were dropped.",
-                            kCounter));
+  families.push_back(
+      Family("lethe_records_total",
+             "Records of the input by what became of them: unique, missing_id and malformed "
+             "were passed, duplicate and undeliverable were dropped, suspect as on_suspect says.",
+             kCounter));
   for (const LaneReport& lane : report.lanes) {
     for (const PartitionReport& partition : lane.partitions) {
       for (const Verdict& verdict : kVerdicts) {

@@ -15,6 +15,7 @@ constexpr absl::string_view kEndMagic = "LETHEEND";
 constexpr size_t kMostText = size_t{1} << 16;
 constexpr uint32_t kMostHeaderBytes = 1 << 20;
 constexpr int kMostShards = 256;
+constexpr auto kLastSecondOpinion = static_cast<int64_t>(SecondOpinion::kOpposite);
 constexpr size_t kMostName = 64;
 
 constexpr std::pair<Engine, absl::string_view> kEngines[] = {{Engine::kSliced, "sliced"},
@@ -74,6 +75,7 @@ absl::Status SnapshotHeader::Write(SnapshotWriter* writer) const {
   FieldWriter fields;
   Transfer(*this, fields);
   clock.Save(&fields);
+  fields.Int(second_opinion, 0, kLastSecondOpinion);
   if (!fields.ok()) {
     return absl::InvalidArgumentError(
         "a snapshot's name, topic and fingerprint have at most 64 KiB each; shorten them");
@@ -104,7 +106,9 @@ absl::StatusOr<SnapshotHeader> SnapshotHeader::Read(SnapshotReader* reader) {
   header.version = numbers[0];
   FieldReader fields(books);
   Transfer(header, fields);
-  if (!header.clock.Restore(&fields) || !fields.Ended()) return reader->Damaged("has an impossible header");
+  const bool has_clock = header.clock.Restore(&fields);
+  if (header.version >= 2) fields.Int(header.second_opinion, 0, kLastSecondOpinion);
+  if (!has_clock || !fields.Ended()) return reader->Damaged("has an impossible header");
   return header;
 }
 

@@ -1,4 +1,4 @@
-// The format of a snapshot, version 1.
+// The format of a snapshot, version 2.
 //
 // A file is a sequence of pieces, each followed by its checksum (snapshot_file.h). A piece of books is a
 // sequence of fields of eight bytes (fields.h). In their order:
@@ -15,10 +15,14 @@
 //     memory    of its filter, in pieces of kPieceBytes: for `sliced` the lines as they are in memory (64
 //               bytes each, cells of 2 bytes); for `published` the generations' bits, by slot
 //     audit     its ids (src/fpp/audit_snapshot.cc)
+//     with a second opinion (the header says so)
+//       books   the bytes of what follows, its counts, PassedIds::Transfer (src/stage/shard_snapshot.cc)
+//       memory  its lines as they are in memory
 //   end         16 bytes: "LETHEEND"; the file's bytes, 8 bytes
 //
 // What is in memory is a function of the hash (HashId) and of the places that a layout gives an id: a change
-// of either, or of any of the field lists, needs another version.
+// of either, or of any of the field lists, needs another version. Version 1 had no second opinions, and no
+// field for them at the header's end; it can be read.
 #ifndef LETHE_SRC_SNAPSHOT_SNAPSHOT_FORMAT_H_
 #define LETHE_SRC_SNAPSHOT_SNAPSHOT_FORMAT_H_
 
@@ -36,7 +40,7 @@
 
 namespace lethe {
 
-inline constexpr uint32_t kSnapshotVersion = 1;
+inline constexpr uint32_t kSnapshotVersion = 2;
 
 // The engines that have snapshots, by the names that stand in files: empty, or nullopt, for others. With its
 // paper's adaptation the published one has none.
@@ -53,6 +57,7 @@ struct SnapshotHeader {
   absl::Duration horizon = absl::ZeroDuration();
   double target_fpp = 0;
   uint64_t hash_seed = 0;
+  SecondOpinion second_opinion = SecondOpinion::kNone;
   bool started = false;  // an event was seen, or the time set
   StreamTime clock = {};
 

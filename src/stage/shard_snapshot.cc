@@ -10,6 +10,7 @@ namespace {
 
 // Of the first piece; all of its fields are there always.
 constexpr size_t kShardBytes = (6 + 13) * 8;
+constexpr size_t kSecondOpinionBytes = (2 + 4) * 8;
 
 struct Sizes {
   int index = 0;
@@ -55,7 +56,18 @@ absl::Status Shard::Save(int index, SnapshotWriter* writer) const {
   for (const absl::Span<const char> span : image->memory) {
     if (absl::Status status = writer->WriteMemory(span); !status.ok()) return status;
   }
-  return audit_.SaveIds(writer);
+  if (absl::Status status = audit_.SaveIds(writer); !status.ok()) return status;
+  return second_opinion_ ? SaveSecondOpinion(writer) : absl::OkStatus();
+}
+
+absl::Status Shard::SaveSecondOpinion(SnapshotWriter* writer) const {
+  FieldWriter fields;
+  fields.Count(second_opinion_->memory().size());
+  fields.Count(suspects_);
+  second_opinion_->Transfer(fields);
+  if (!fields.ok()) return absl::InternalError("second opinion: counts beyond all bounds");
+  if (absl::Status status = writer->WritePiece(fields.bytes()); !status.ok()) return status;
+  return writer->WriteMemory(second_opinion_->memory());
 }
 
 absl::Status Shard::Restore(int index, SnapshotReader* reader) {
@@ -85,7 +97,29 @@ absl::Status Shard::Restore(int index, SnapshotReader* reader) {
   for (const absl::Span<char> span : *memory) {
     if (absl::Status status = reader->ReadMemory(span, in_memory); !status.ok()) return status;
   }
-  return audit_.RestoreIds(audited, reader);
+  if (absl::Status status = audit_.RestoreIds(audited, reader); !status.ok()) return status;
+  return second_opinion_ ? RestoreSecondOpinion(where, reader) : absl::OkStatus();
+}
+
+absl::Status Shard::RestoreSecondOpinion(absl::string_view where, SnapshotReader* reader) {
+  const std::string what = absl::StrCat("second opinion of ", where);
+  std::string piece(kSecondOpinionBytes, '\0');
+  if (absl::Status status = reader->ReadPiece(absl::MakeSpan(piece), what); !status.ok()) return status;
+  FieldReader fields(piece);
+  int64_t bytes = 0;
+  fields.Count(bytes);
+  fields.Count(suspects_);
+  second_opinion_->Transfer(fields);
+  if (!fields.Ended()) return reader->Damaged(absl::StrCat("says what cannot be of the ", what));
+  if (bytes > reader->remaining()) {
+    return reader->Damaged(absl::StrCat("is cut: it ends at byte ", reader->file_bytes(), ", in the ", what));
+  }
+  const absl::StatusOr<absl::Span<char>> memory = second_opinion_->MakeRoom(bytes);
+  if (absl::IsDataLoss(memory.status())) return reader->Damaged(memory.status().message());
+  if (!memory.ok()) return reader->Annotate(memory.status());
+  if (absl::Status status = reader->ReadMemory(*memory, what); !status.ok()) return status;
+  return second_opinion_->Restored() ? absl::OkStatus()
+                                     : reader->Damaged(absl::StrCat("holds impossible times in the ", what));
 }
 
 }  // namespace lethe

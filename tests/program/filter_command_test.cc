@@ -157,6 +157,27 @@ TEST(FilterCommandTest, TaggedDuplicatesStay) {
   EXPECT_EQ(Filter(options, "[1]\n[1,{}]\n").output, "[1]\nlethe.verdict=duplicate\t[1,{}]\n");
 }
 
+// A filter of a 64th of so little memory takes many good lines for duplicates; the second opinion finds them.
+TEST(FilterCommandTest, SuspectsPassOrAreDropped) {
+  FilterCommandOptions options = Options("value");
+  options.stage.memory_limit_bytes = int64_t{8} << 20;
+  options.stage.engine = Engine::kBloom;
+  std::string input;
+  constexpr int kLines = 100'000;
+  for (int i = 0; i < kLines; ++i) absl::StrAppend(&input, i, "\n", i, "\n");
+  options.stage.second_opinion = SecondOpinion::kOpposite;
+  std::string once;
+  for (int i = 0; i < kLines; ++i) absl::StrAppend(&once, i, "\n");
+  Outcome outcome = Filter(options, input);
+  EXPECT_TRUE(outcome.output == once) << "of " << once.size() << " bytes, " << outcome.output.size();
+  EXPECT_TRUE(Says(outcome.summary, "duplicates        100000  dropped"));
+  EXPECT_TRUE(Says(outcome.summary, "  passed\n  missing id"));
+  options.stage.pass_suspects = false;
+  outcome = Filter(options, input);
+  EXPECT_LT(outcome.output.size(), once.size());
+  EXPECT_TRUE(Says(outcome.summary, "  dropped\n  missing id"));
+}
+
 // A tagged object is an object still, and says so.
 TEST(FilterCommandTest, TaggedObjectsAreJson) {
   FilterCommandOptions options = Options("json:/id");

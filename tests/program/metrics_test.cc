@@ -29,6 +29,7 @@ kafka::DaemonReport TwoPartitions() {
   partition.phase = kafka::Phase::kActive;
   partition.counts = {.unique = 10,
                       .duplicate = 3,
+                      .suspect = 8,
                       .missing_id = 2,
                       .malformed = 1,
                       .undeliverable = 4,
@@ -65,6 +66,7 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   const std::string where = ",topic=orders,partition=1";
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=unique")], 10);
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=duplicate")], 3);
+  EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=suspect")], 8);
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=missing_id")], 2);
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=malformed")], 1);
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=undeliverable")], 4);

@@ -104,9 +104,9 @@ TEST(Plan, RefusesWithTheNearestThatCanBe) {
       {{.rate = 1, .horizon = day, .memory_bytes = 0}, "memory: 0 bytes cannot be the limit"},
       {{.rate = 1e12, .target_fpp = 1e-9, .memory_bytes = 1 << 20}, "do not hold a millisecond"},
       {{.rate = 1e9, .horizon = 365 * day, .target_fpp = 1e-6},
-       "the nearest that can be is a horizon of 1h4"},
+       "the nearest that can be is a horizon of 1h31m8.338s"},
       {{.rate = 20000, .horizon = day, .memory_bytes = int64_t{4} << 30},
-       "they would hold a horizon of 17h5m23.547s at 0.1, or of 5h17m51.758s at 1e-06"},
+       "they would hold a horizon of 14h57m13.104s at 0.1, or of 4h38m7.788s at 1e-06"},
   };
   for (const auto& [request, what] : cases) {
     EXPECT_TRUE(absl::StrContains(Refusal(request), what)) << Refusal(request) << "\nlacks: " << what;
@@ -115,9 +115,9 @@ TEST(Plan, RefusesWithTheNearestThatCanBe) {
 
 // What a refusal offers is accepted.
 TEST(Plan, WhatItOffersItHolds) {
-  EXPECT_LE(Make({.rate = 20000, .horizon = absl::Hours(17), .memory_bytes = int64_t{4} << 30}).target_fpp,
+  EXPECT_LE(Make({.rate = 20000, .horizon = absl::Hours(14), .memory_bytes = int64_t{4} << 30}).target_fpp,
             0.1);
-  EXPECT_LE(Make({.rate = 20000, .horizon = absl::Hours(5), .memory_bytes = int64_t{4} << 30}).target_fpp,
+  EXPECT_LE(Make({.rate = 20000, .horizon = absl::Hours(4), .memory_bytes = int64_t{4} << 30}).target_fpp,
             1e-6);
 }
 
