@@ -1,6 +1,7 @@
 #include "src/stage/shard.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace lethe {
 
@@ -147,6 +148,7 @@ ShardStatus MergeShards(absl::Span<const ShardStatus> shards) {
   std::vector<AuditStatus> audits;
   all.filter.window = absl::InfiniteDuration();
   const double share = 1.0 / static_cast<double>(shards.size());
+  double variance = 0;
   for (const ShardStatus& shard : shards) {
     all.unique += shard.unique;
     all.duplicates += shard.duplicates;
@@ -167,6 +169,8 @@ ShardStatus MergeShards(absl::Span<const ShardStatus> shards) {
     sum.window = std::min(sum.window, one.window);
     sum.fpp_modelled += share * one.fpp_modelled;
     sum.fpp_estimated += share * one.fpp_estimated;
+    // The shards' samples are independent.
+    variance += share * one.fpp_estimated_deviation * share * one.fpp_estimated_deviation;
     sum.fpp_at_interval_end += share * one.fpp_at_interval_end;
     sum.fpp_target = one.fpp_target;
     sum.memory_bytes += one.memory_bytes;
@@ -174,6 +178,7 @@ ShardStatus MergeShards(absl::Span<const ShardStatus> shards) {
     sum.limit_hits += one.limit_hits;
     sum.steps.insert(sum.steps.end(), one.steps.begin(), one.steps.end());
   }
+  all.filter.fpp_estimated_deviation = std::sqrt(variance);
   std::stable_sort(
       all.filter.steps.begin(), all.filter.steps.end(),
       [](const AdaptationStep& a, const AdaptationStep& b) { return a.stream_time_ms < b.stream_time_ms; });
