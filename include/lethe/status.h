@@ -59,7 +59,7 @@ struct FilterStatus {
   double fpp_target = 0;
   int64_t memory_bytes = 0;
   int64_t refreshes = 0;
-  // Times that the memory limit kept the filter from growing.
+  // Times that the memory limit shortened the window, or let an interval exceed the target.
   int64_t limit_hits = 0;
   // The latest steps of adaptation, oldest first; at most 64 of a filter.
   std::vector<AdaptationStep> steps = {};

@@ -123,8 +123,9 @@ constexpr PartitionMetric kPartitionMetrics[] = {
      [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.memory_bytes); }},
     {"lethe_filter_refreshes_total", "Refreshes of the filter since it was made.", kCounter,
      [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.refreshes); }},
-    {"lethe_filter_memory_limit_hits_total", "Times that the memory limit kept the filter from growing.",
-     kCounter, [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.limit_hits); }},
+    {"lethe_filter_memory_limit_hits_total",
+     "Times that the memory limit shortened the window, or let an interval exceed the target.", kCounter,
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.limit_hits); }},
 };
 
 struct Verdict {

@@ -90,15 +90,18 @@ void AdaptiveFbf::GoUp() {
   const int64_t bytes = std::max<int64_t>(0, filters) * BitArray::BytesFor(bits_per_generation_);
   const MemoryBudget& memory = memory_.budget();
   if (!policy_.CanGoUp()) {
-    CountLimitHit(AdaptationStep::Kind::kUnfoldRefused, "there are as many filters as can be");
+    RecordOnce(AdaptationStep::Kind::kUnfoldRefused, "there are as many filters as can be");
   } else if (bytes > memory.limit_bytes() - memory.used_bytes()) {
-    CountLimitHit(AdaptationStep::Kind::kUnfoldRefused, "the memory limit leaves no room for more filters");
+    RecordOnce(AdaptationStep::Kind::kUnfoldRefused, "the memory limit leaves no room for more filters");
   } else {
     policy_.StepUp();
     Record(AdaptationStep::Kind::kScaleUp, "the modelled rate has reached nine tenths of the target");
     return EndInterval();
   }
-  if (options_.at_memory_limit == AtMemoryLimit::kShortenWindow) EndInterval();
+  if (options_.at_memory_limit == AtMemoryLimit::kShortenWindow) return EndInterval();
+  if (PublishedFpp(GenerationFpp()) > options_.target_fpp) {
+    RecordOnce(AdaptationStep::Kind::kExceedFpp, "at the memory limit the modelled rate is over the target");
+  }
 }
 
 bool AdaptiveFbf::IsOutdated(const Generation& generation) const {
@@ -125,7 +128,7 @@ bool AdaptiveFbf::MakeRoom() {
   }
   if (AddGeneration()) return true;
   if (options_.at_memory_limit == AtMemoryLimit::kExceedFpp) {
-    CountLimitHit(AdaptationStep::Kind::kExceedFpp, "at the memory limit the open filters take more ids");
+    RecordOnce(AdaptationStep::Kind::kExceedFpp, "at the memory limit the open filters take more ids");
     return false;
   }
   RecycleOldest();
@@ -211,11 +214,12 @@ FilterStatus AdaptiveFbf::Status() const {
   return status;
 }
 
-void AdaptiveFbf::CountLimitHit(AdaptationStep::Kind kind, absl::string_view reason) {
+void AdaptiveFbf::RecordOnce(AdaptationStep::Kind kind, absl::string_view reason) {
   const uint32_t bit = uint32_t{1} << static_cast<int>(kind);
   if ((hits_in_interval_ & bit) != 0) return;
   hits_in_interval_ |= bit;
-  ++limit_hits_;
+  // A growth that was refused costs nothing by itself.
+  if (kind != AdaptationStep::Kind::kUnfoldRefused) ++limit_hits_;
   Record(kind, reason);
 }
 
