@@ -1,6 +1,9 @@
 #include "src/cli/filter_command.h"
 
+#include <unistd.h>
+
 #include <csignal>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,6 +15,8 @@
 #include "connectors/lines/line_reader.h"
 #include "connectors/lines/line_writer.h"
 #include "lethe/stage.h"
+#include "src/cli/command_line.h"
+#include "src/cli/interrupt.h"
 #include "src/cli/units.h"
 
 namespace lethe {
@@ -185,7 +190,8 @@ void LineFilter::Summarize(absl::Duration elapsed, const MemoryBudget& memory, s
 
 }  // namespace
 
-absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_fd, std::ostream& err) {
+absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_fd, std::ostream& err,
+                       int stop_fd) {
   if (absl::Status status = Check(options); !status.ok()) return status;
   const absl::StatusOr<std::unique_ptr<DedupStage>> stage = DedupStage::Create(options.stage);
   if (!stage.ok()) return stage.status();
@@ -197,7 +203,7 @@ absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_f
   }
 
   const absl::Time start = absl::Now();
-  lines::LineReader in(in_fd, "standard input");
+  lines::LineReader in(in_fd, "standard input", lines::LineReader::kDefaultMaxLineBytes, stop_fd);
   LineFilter filter(options, partition->get(), out_fd);
   absl::Status status;
   while (status.ok()) {
@@ -207,6 +213,13 @@ absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_f
   }
   filter.Summarize(absl::Now() - start, (*stage)->memory(), err);
   return absl::IsCancelled(status) ? absl::OkStatus() : status;
+}
+
+int FilterCommand(const FilterCommandOptions& options) {
+  const Interrupt interrupt;
+  const absl::Status status = RunFilter(options, STDIN_FILENO, STDOUT_FILENO, std::cerr, interrupt.fd());
+  if (!status.ok()) return ReportError(status, std::cerr);
+  return interrupt.requested() ? kExitInterrupted : kExitOk;
 }
 
 }  // namespace lethe
