@@ -137,12 +137,15 @@ TEST(PassedIdsTest, ACopyMadeBitByBitMissesNothing) {
     int64_t confirmed = 0;
     for (uint64_t number = 0; number < next; ++number) {
       const bool known = live->Confirms(Timed(number, now_ms));
-      if (live->Status().displaced == 0)
+      if (live->Status().displaced == 0) {
         ASSERT_EQ(restored->Confirms(Timed(number, now_ms)), known) << number;
+      }
       confirmed += restored->Confirms(Timed(number, now_ms)) ? 1 : 0;
     }
     EXPECT_LE(confirmed, restored->Status().ids);
-    if (live->Status().displaced == 0) EXPECT_EQ(restored->Status().displaced, 0);
+    if (live->Status().displaced == 0) {
+      EXPECT_EQ(restored->Status().displaced, 0);
+    }
   }
   EXPECT_GT(moves, 0);
 }
