@@ -332,6 +332,10 @@ absl::Status Lane::CarryOut(OwnedPartition& owned, const Item& item) {
     ++counts.duplicate;
     return absl::OkStatus();
   }
+  if (item.verdict == Verdict::kSuspect && !options_.stage.pass_suspects) {
+    ++counts.suspect;
+    return absl::OkStatus();
+  }
   const rd_kafka_message_t& message = *item.message;
   if (const auto known = owned.undeliverable.find(message.offset); known != owned.undeliverable.end()) {
     ++counts.undeliverable;
@@ -346,7 +350,7 @@ absl::Status Lane::CarryOut(OwnedPartition& owned, const Item& item) {
   if (!produced.ok()) return produced;
   switch (item.id_state) {
     case RecordFields::State::kPresent:
-      ++counts.unique;
+      ++(item.verdict == Verdict::kSuspect ? counts.suspect : counts.unique);
       break;
     case RecordFields::State::kMissing:
       ++counts.missing_id;

@@ -13,11 +13,12 @@
 
 namespace lethe::kafka {
 
-// Every input record ends under exactly one of the first six. Counted when the transaction that carried it
+// Every input record ends under exactly one of the first seven. Counted when the transaction that carried it
 // out has committed, so a record that was judged twice because of an abort counts once.
 struct RecordCounts {
   int64_t unique = 0;         // passed
   int64_t duplicate = 0;      // dropped
+  int64_t suspect = 0;        // passed or dropped, as StageOptions::pass_suspects says
   int64_t missing_id = 0;     // passed, without a verdict
   int64_t malformed = 0;      // passed, without a verdict
   int64_t undeliverable = 0;  // dropped: the output topic refuses it for good
@@ -28,6 +29,7 @@ struct RecordCounts {
   RecordCounts& operator+=(const RecordCounts& other) {
     unique += other.unique;
     duplicate += other.duplicate;
+    suspect += other.suspect;
     missing_id += other.missing_id;
     malformed += other.malformed;
     undeliverable += other.undeliverable;

@@ -33,10 +33,11 @@ struct LineReader::Inflater {
   ~Inflater() { inflateEnd(&stream); }
 };
 
-LineReader::LineReader(int fd, absl::string_view name, size_t max_line_bytes)
+LineReader::LineReader(int fd, absl::string_view name, size_t max_line_bytes, int stop_fd)
     : fd_(fd),
       name_(name),
       max_line_bytes_(max_line_bytes),
+      stop_fd_(stop_fd),
       buffer_(std::make_unique<char[]>(kFirstCapacity)),
       capacity_(kFirstCapacity) {}
 
@@ -135,12 +136,15 @@ absl::Status LineReader::DetectGzip() {
 }
 
 absl::StatusOr<size_t> LineReader::ReadDescriptor(char* to, size_t size) {
+  pollfd wait[] = {{fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
   while (true) {
+    // A blocking read would not see the stop, which may come just before it.
+    if (stop_fd_ >= 0) poll(wait, 2, -1);
+    if (wait[1].revents != 0) return absl::CancelledError(absl::StrCat("reading ", name_, ": stopped"));
     const ssize_t got = read(fd_, to, size);
     if (got >= 0) return static_cast<size_t>(got);
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      pollfd wait = {fd_, POLLIN, 0};
-      poll(&wait, 1, -1);
+      poll(wait, 2, -1);
     } else if (errno != EINTR) {
       return absl::ErrnoToStatus(errno, absl::StrCat("reading ", name_, ", after line ", lines_given_));
     }

@@ -27,8 +27,8 @@ class LineReader {
   static constexpr size_t kDefaultMaxLineBytes = size_t{64} << 20;
 
   // `name` is for messages ("standard input"). max_line_bytes is without the newline; the buffer grows to
-  // four times the longest line, at most.
-  LineReader(int fd, absl::string_view name, size_t max_line_bytes = kDefaultMaxLineBytes);
+  // four times the longest line, at most. Once `stop_fd` is readable (-1: never) nothing more is read.
+  LineReader(int fd, absl::string_view name, size_t max_line_bytes = kDefaultMaxLineBytes, int stop_fd = -1);
   ~LineReader();
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
@@ -39,7 +39,8 @@ class LineReader {
   // Valid until the next Read().
   //
   // ResourceExhausted for a line that is too long, DataLoss for compressed data that is damaged or cut
-  // off, else what reading said. Whole lines before the place come first; half a line never comes.
+  // off, Cancelled once it was stopped, else what reading said. Whole lines before the place come first; half
+  // a line never comes.
   absl::StatusOr<absl::Span<const absl::string_view>> Read();
 
  private:
@@ -57,6 +58,7 @@ class LineReader {
   const int fd_;
   const std::string name_;
   const size_t max_line_bytes_;
+  const int stop_fd_;
 
   // buffer_[begin_, end_) was read and not yet given out; what is before begin_ may still be viewed.
   std::unique_ptr<char[]> buffer_;

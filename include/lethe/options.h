@@ -50,6 +50,15 @@ enum class AtMemoryLimit {
   kExceedFpp,
 };
 
+// Who is asked again when the filter says duplicate, which it may say of an event that is none.
+enum class SecondOpinion {
+  kNone,
+  // An array that keeps the ids that were passed, each exactly, as many as it has room for, and the latest
+  // ones ("The Opposite of a Bloom Filter", Jeff Hodges). What it holds is a duplicate for sure; what it does
+  // not hold is a suspect: a false positive, or a copy of an id that it had no more room for.
+  kOpposite,
+};
+
 // The engine's name, as in a configuration: "sliced", "published", "exact", "epoch_table", "bloom",
 // "recycled", "opposite".
 absl::string_view EngineName(Engine engine);
@@ -69,7 +78,9 @@ struct StageOptions {
   // ten costs some 7 bits per id in the window.
   double target_fpp = 1e-6;
 
-  // For all filters of the stage together, in bytes.
+  // For all filters of the stage together, their audits and second opinions, in bytes. An audit may take up
+  // to an eighth of it, second opinions up to a quarter; the rest is for the filters. Parts that are not
+  // needed (no audit, no second opinion) are the filters' too.
   int64_t memory_limit_bytes = int64_t{1} << 30;
 
   // Parts of one partition's filter, each with a lock of its own (a stripe): a power of two from 1 to
@@ -81,9 +92,18 @@ struct StageOptions {
   Engine engine = Engine::kSliced;
   Adaptation adaptation = Adaptation::kBudget;
 
+  // Not for kExact and kOpposite, which have no false positives to find.
+  SecondOpinion second_opinion = SecondOpinion::kNone;
+
+  // Whether the caller carries a suspect out, as it does a unique event. A suspect that is passed is
+  // remembered; one that is not leaves no trace, and its next copy is a suspect again. With true no good
+  // event is lost, but copies whose ids the second opinion has lost pass; with false neither is changed by a
+  // second opinion, and suspects are only told apart.
+  bool pass_suspects = true;
+
   // The share of ids whose verdicts are checked by an exact set beside the filter (AuditStatus): 0 for
   // none, 1 for all. What is outside of [0, 1] counts as its nearer end. An audited id takes 64 to 128
-  // bytes of the memory limit; if they are not there, the share is halved.
+  // bytes; if they are not in the audit's part of the memory limit, the share is halved.
   double audit_share = 1.0 / 256;
 
   // The seed of the ids' hash; a random one unless set. Set it only in tests: who knows it can aim

@@ -64,8 +64,8 @@ class DedupStage {
   // shares.
   //   NotFound            there is no such file
   //   DataLoss            it is damaged or cut (where, is in the message), or no snapshot at all
-  //   FailedPrecondition  it is of another origin, engine, horizon, target or number of shards, or has a
-  //                       format newer than this
+  //   FailedPrecondition  it is of another origin, engine, horizon, target, number of shards or second
+  //                       opinion, or has a format newer than this
   //   ResourceExhausted   the memory limit has no room for it
   //   Unimplemented       the stage's engine has no snapshots
   // After an error nothing is left behind, and the log is to be read as if there were no snapshot. Nothing
@@ -83,7 +83,11 @@ class DedupStage {
   const StageOptions options_;
   const uint64_t hash_seed_;
   const FilterFactory new_filter_;
+  // The parts of the limit are apart, so that none starves another.
   MemoryBudget memory_;
+  MemoryBudget filter_memory_;
+  MemoryBudget audit_memory_;
+  MemoryBudget second_opinion_memory_;
 };
 
 // A stream of events in which ids are unique: one filter, in shards with a lock each, and one stream time.
@@ -142,7 +146,8 @@ class Partition {
 
   // Begins a snapshot that is written while events are judged, without holding them up. FailedPrecondition if
   // a transaction is open now; one may begin at once. Costs what it takes to copy the audit's ids, 32 bytes
-  // for each. Errors else as Save.
+  // for each. (A second opinion is copied by Write, a shard of it at a time, beside the memory limit.) Errors
+  // else as Save.
   absl::StatusOr<std::unique_ptr<LiveSnapshot>> BeginSnapshot(const SnapshotOrigin& origin,
                                                               const SnapshotPoint& point) const;
 
@@ -182,7 +187,9 @@ class LiveSnapshot {
 
   // Writes the file as Partition::Save does. Holds a shard's lock while it copies 256 KiB, some tens of
   // microseconds, again and again.
-  //   Aborted    the filter has changed its shape in between (a refresh, or a change of size): begin anew
+  //   Aborted    the filter has changed its shape in between (a refresh, or a change of size), or too many
+  //   ids
+  //              have moved within the second opinion between two copies: begin anew
   //   Cancelled  the partition is gone
   absl::Status Write(const std::string& path);
   // The same to a file that is open for writing, empty, and stays the caller's. Is not synced.
@@ -216,8 +223,9 @@ class Transaction {
   // As Partition::Observe, undone by an abort.
   void Observe(absl::Time time);
 
-  // Takes back one `unique` verdict of this transaction: the event was not carried out after all (it
-  // cannot be written, say), so that a later copy is judged anew. No effect on an id that is not pending.
+  // Takes back one `unique` verdict of this transaction, or that of a suspect that was passed: the event was
+  // not carried out after all (it cannot be written, say), so that a later copy is judged anew. No effect on
+  // an id that is not pending.
   void Forget(IdHash id);
 
   // The pending ids go into the filter, in the order in which they were judged (per shard), at the stream
@@ -227,8 +235,8 @@ class Transaction {
   void Abort();
 
   bool open() const { return partition_ != nullptr; }
-  // Bytes that the pending ids need, at most: 80 each. Not taken from the memory limit; a caller who
-  // commits in time keeps it small.
+  // Bytes that the pending ids need, at most: 80 each, and twice that for suspects that were passed. Not
+  // taken from the memory limit; a caller who commits in time keeps it small.
   int64_t pending_bytes() const;
 
  private:

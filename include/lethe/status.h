@@ -71,7 +71,7 @@ struct FilterStatus {
   double fpp_target = 0;
   int64_t memory_bytes = 0;
   int64_t refreshes = 0;
-  // Times that the memory limit kept the filter from growing.
+  // Times that the memory limit shortened the window, or let an interval exceed the target.
   int64_t limit_hits = 0;
   // The latest steps of adaptation, oldest first; at most 64 of a filter.
   std::vector<AdaptationStep> steps = {};
@@ -81,17 +81,25 @@ struct FilterStatus {
   std::vector<GenerationStatus> generations = {};
 };
 
+// The second opinion, where there is one: ids that were passed, each exactly.
+struct SecondOpinionStatus {
+  int64_t ids = 0;        // that it holds
+  int64_t displaced = 0;  // ids within the horizon that had no more room: copies of these are suspects
+  int64_t memory_bytes = 0;
+};
+
 // What the stage found out about its own verdicts, from the ids that it audits: a share of all ids, chosen by
-// their hash, of which an exact set remembers what was passed. Counts are since the partition was opened,
-// of events that were committed (or judged in one step).
+// their hash, of which an exact set remembers what was passed. What counts is what became of an event: a
+// suspect that was passed is as one that was called unique, one that was not as a duplicate. Counts are since
+// the partition was opened, of events that were committed (or judged in one step).
 struct AuditStatus {
   double share = 0;    // of the ids that are audited now; halved when memory is short
   int64_t events = 0;  // judged, of audited ids: fresh ones, copies, and some of which nothing is learnt
 
   int64_t fresh = 0;        // events whose id was not seen for so long that the filter cannot know it
-  int64_t false_drops = 0;  // of these, the ones called duplicates: good events lost
+  int64_t false_drops = 0;  // of these, the ones that were not passed: good events lost
   int64_t copies = 0;       // events whose id was passed within the horizon
-  int64_t missed = 0;       // of these, the ones called unique: copies that passed
+  int64_t missed = 0;       // of these, the ones that passed
 
   int64_t compared = 0;            // copies of which both payloads are known
   int64_t payload_mismatches = 0;  // of these, unlike the first: an id that is none, and events are lost
@@ -113,10 +121,12 @@ struct PartitionStatus {
   absl::Time stream_time = absl::InfinitePast();
   int64_t unique = 0;      // judged unique (and not taken back by an abort)
   int64_t duplicates = 0;  // judged duplicate (likewise)
+  int64_t suspects = 0;    // judged suspect (likewise)
   int64_t replayed = 0;    // inserted without a verdict
   int64_t pending = 0;     // passed in the open transaction
   FilterStatus filter;
   AuditStatus audit;
+  SecondOpinionStatus second_opinion = {};
 };
 
 }  // namespace lethe

@@ -37,7 +37,11 @@ void Arrivals::MoveTo(int64_t count, int64_t now_ms) {
 double Arrivals::Expected(double ahead_ms) const {
   if (start_ms_ == kNoStreamTime) return static_cast<double>(total_);
   const auto slot_ms = static_cast<double>(slot_ms_);
-  const double look_back = std::max({ahead_ms / kForesight, slot_ms, 2 * static_cast<double>(step_ms_)});
+  // What came in less than that at the beginning was all there was: to take it for what comes in all of that
+  // time would let a new filter grow too late, and waste its columns on a few ids each.
+  const double since_start = static_cast<double>(now_ms_);
+  const double look_back =
+      std::max({std::min(ahead_ms / kForesight, since_start), slot_ms, 2 * static_cast<double>(step_ms_)});
   const int64_t last = now_ms_ / slot_ms_;
   double seen = SlotAt(last);
   double left = look_back - static_cast<double>(now_ms_ - last * slot_ms_);

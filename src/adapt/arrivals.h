@@ -12,7 +12,8 @@ namespace lethe {
 
 // Counts of the recent past in slots of stream time, from which the near future is guessed: what will come
 // in the next d is kForesight times what came in the last d / kForesight. So a forecast for soon looks at
-// the last moments, and one for a horizon ahead is not made from a burst of a second.
+// the last moments, and one for a horizon ahead is not made from a burst of a second; but at the beginning,
+// when there is no more to look at than what has come so far, from all of that.
 //
 // Stream time may be coarse (timestamps in whole seconds), and then all of a second's ids come at once. So
 // nothing is concluded from less than the recent steps of time.

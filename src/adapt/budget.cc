@@ -102,7 +102,14 @@ void Budget::Count(int64_t count) {
   interval.ids += count;
   interval.ids_at[static_cast<size_t>(level_)] += count;
   interval.end_ms = now_ms_;
+  const double over = kOverloadStep * options_.cap;
+  const bool was_over = load_ >= over;
   load_ += static_cast<double>(count) / static_cast<double>(lines_);
+  if (!was_over && load_ >= over && growth_refused_ &&
+      options_.at_memory_limit == AtMemoryLimit::kExceedFpp) {
+    ++limit_hits_;
+    Record(AdaptationStep::Kind::kExceedFpp, kOverloaded);
+  }
   arrivals_.Add(count, now_ms_);
   inserts_since_forecast_ += count;
 }
@@ -154,17 +161,15 @@ void Budget::PassEnded() {
 void Budget::UnfoldRefused() {
   unfold_wanted_ = false;
   growth_refused_ = true;
-  if (options_.at_memory_limit == AtMemoryLimit::kShortenWindow) {
-    CountLimitHit(AdaptationStep::Kind::kUnfoldRefused, kNoRoomToGrow);
-    return;
-  }
+  if (!refused_in_interval_) Record(AdaptationStep::Kind::kUnfoldRefused, kNoRoomToGrow);
+  refused_in_interval_ = true;
+  if (options_.at_memory_limit == AtMemoryLimit::kShortenWindow) return;
   // Spread evenly, what is too much costs least: a fifth more in every interval is some four times the
   // target, but all of it in the last one is a filter that takes everything for a duplicate.
   interval_cap_ = options_.cap;
   while (interval_cap_ < kMostOverload * options_.cap && Short(lines_, load_, interval_cap_, 1)) {
     interval_cap_ *= kOverloadStep;
   }
-  CountLimitHit(AdaptationStep::Kind::kExceedFpp, kOverloaded);
 }
 
 int64_t Budget::InsertsPerStep() const {
@@ -273,7 +278,7 @@ void Budget::Refresh(absl::string_view reason) {
   ++current_;
   At(current_) = Interval{};
   load_ = 0;
-  limit_hit_in_interval_ = false;
+  refused_in_interval_ = false;
   ++refreshes_;
   Record(AdaptationStep::Kind::kRefresh, reason);
   fold_wanted_ = !unfold_wanted_ && CanFold();
@@ -292,13 +297,6 @@ void Budget::AtCapWithoutColumn() {
     ++limit_hits_;
     Record(AdaptationStep::Kind::kShortenWindow, kGivenUp);
   }
-}
-
-void Budget::CountLimitHit(AdaptationStep::Kind kind, absl::string_view reason) {
-  if (limit_hit_in_interval_) return;
-  limit_hit_in_interval_ = true;
-  ++limit_hits_;
-  Record(kind, reason);
 }
 
 void Budget::Forecast() {

@@ -34,11 +34,11 @@ class FieldWriter;
 // is not short. Where intervals of half the cap would do, or of a quarter and so on, they end there, so that
 // they can be folded as soon as those of a busier time have expired.
 //
-// *The limit.* Where the forecast wants room and the memory is not there, that is a limit hit (once an
-// interval). If then an interval fills up with no clean column and none being cleared, the oldest interval
-// is given up before its time (kShortenWindow); or all intervals take as much over the cap as the forecast
-// says that they must (kExceedFpp). While memory can be had, nothing is given up: an interval without a
-// clean column goes on.
+// *The limit.* Where the forecast wants room and the memory is not there, that is a step of its own (once an
+// interval), and costs nothing yet. If then an interval fills up with no clean column and none being cleared,
+// the oldest interval is given up before its time (kShortenWindow); or all intervals take as much over the
+// cap as the forecast says that they must (kExceedFpp). Either is a limit hit. While memory can be had,
+// nothing is given up: an interval without a clean column goes on.
 //
 // The owner carries out the passes and tells when they start and end; only one runs at a time.
 // Thread safety: none.
@@ -143,7 +143,6 @@ class Budget {
   void EndIntervalIfDue();
   void Refresh(absl::string_view reason);
   void AtCapWithoutColumn();
-  void CountLimitHit(AdaptationStep::Kind kind, absl::string_view reason);
   void Forecast();
   bool Short(int64_t lines, double load, double cap, double expected_factor) const;
   bool CanFold();
@@ -172,8 +171,8 @@ class Budget {
   bool fold_wanted_ = false;
   // Where intervals end: the cap; less, to be folded later; more, at the limit under kExceedFpp.
   double interval_cap_;
-  bool limit_hit_in_interval_ = false;
-  bool growth_refused_ = false;  // since the last forecast that was not short
+  bool refused_in_interval_ = false;  // told once an interval
+  bool growth_refused_ = false;       // since the last forecast that was not short
 
   Pass pass_ = Pass::kNone;
   int dirty_in_pass_ = 0;

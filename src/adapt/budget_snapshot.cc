@@ -60,7 +60,7 @@ void Budget::Transfer(Self& self, Fields& fields) {
   fields.Int(self.unfold_wanted_, 0, 1);
   fields.Int(self.fold_wanted_, 0, 1);
   fields.Float(self.interval_cap_, 0, kMostLoad);
-  fields.Int(self.limit_hit_in_interval_, 0, 1);
+  fields.Int(self.refused_in_interval_, 0, 1);
   fields.Int(self.growth_refused_, 0, 1);
   fields.Int(self.pass_, 0, static_cast<int>(Pass::kFold));
   fields.Int(self.dirty_in_pass_, 0, self.options_.columns);

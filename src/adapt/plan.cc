@@ -14,7 +14,8 @@ namespace {
 // More than the model's mean: intervals end at whole steps, arrivals scatter, and the budget looks ahead.
 // With 1/32 a filter at its limit gives up an interval now and then; with 1/16 none did in any run.
 constexpr double kMargin = 1 + 1.0 / 16;
-constexpr double kLimitForFilters = 2;
+// The filters' part of the limit is seven eighths (MemoryParts), and twice what they need.
+constexpr double kLimitForFilters = 2 * 8.0 / 7;
 constexpr double kLineBytes = 64;
 // What a filter and a stage take beside the lines, at most.
 constexpr int64_t kOwnBytes = 64 << 10;

@@ -23,8 +23,9 @@ struct Plan {
   double rate = 0;
   absl::Duration horizon;
   double target_fpp = 0;
-  // The limit to state: twice what the filters need. They grow by doubling, and first come is first served:
-  // with that much each partition of even load finds its room, whatever their number, and the audit too.
+  // The limit to state: twice what the filters need, and the audit's eighth. Filters grow by doubling, and
+  // first come is first served: with that much each partition of even load finds its room, whatever their
+  // number.
   int64_t memory_bytes = 0;
 
   // What the filters need at least, as one filter in a budget of its own, with all intervals full.

@@ -21,7 +21,7 @@ namespace {
 
 constexpr char kProgramFooter[] =
     R"(Exit codes: 0 all is well; 1 it failed at run time; 2 the command line or the
-configuration is wrong (lethe help exit-codes).)";
+configuration is wrong; 130 lethe filter was interrupted (lethe help exit-codes).)";
 
 constexpr char kRunFooter[] =
     R"(In the file the keys are the flags' names with _ for -; counter and kafka are sections. ${NAME} stands for an
@@ -119,6 +119,18 @@ constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
      "How the filter adapts to its load: the engine's own way, or, with published, its paper's", "paper",
      [](absl::string_view text, FilterCommandOptions& options) {
        return StoreAdaptation(text, options.stage);
+     }},
+    {"second_opinion", "none|opposite", "none", false,
+     "Who is asked again about what the filter calls a duplicate: an array of ids, as many as fit; what it "
+     "does not confirm is a suspect",
+     "opposite",
+     [](absl::string_view text, FilterCommandOptions& options) {
+       return StoreSecondOpinion(text, options.stage);
+     }},
+    {"on_suspect", "pass|drop", "pass", false,
+     "What becomes of a suspect: a good line, or a copy that was forgotten", "drop",
+     [](absl::string_view text, FilterCommandOptions& options) {
+       return StoreOnSuspect(text, options.stage);
      }},
     {"on_duplicate", "drop|tag", "drop", false, "What becomes of a duplicate: tag keeps it and marks it",
      "tag",

@@ -20,8 +20,9 @@
 namespace lethe {
 
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitFailed = 1;  // at run time
-inline constexpr int kExitUsage = 2;   // the command line or the configuration is wrong
+inline constexpr int kExitFailed = 1;         // at run time
+inline constexpr int kExitUsage = 2;          // the command line or the configuration is wrong
+inline constexpr int kExitInterrupted = 130;  // by Ctrl-C, as shells say it: 128 and the signal's number
 
 // What the commands do; each returns the exit code. One that is empty is not listed.
 struct Commands {

@@ -108,6 +108,14 @@ constexpr Setting<RunConfig> kSettings[] = {
     {"adaptation", "budget|paper", "budget", false,
      "How the filter adapts to its load: the engine's own way, or, with published, its paper's", "paper",
      [](absl::string_view text, RunConfig& config) { return StoreAdaptation(text, config.daemon.stage); }},
+    {"second_opinion", "none|opposite", "none", false,
+     "Who is asked again about what the filter calls a duplicate: an array of ids, as many as fit; what it "
+     "does not confirm is a suspect",
+     "opposite",
+     [](absl::string_view text, RunConfig& config) { return StoreSecondOpinion(text, config.daemon.stage); }},
+    {"on_suspect", "pass|drop", "pass", false,
+     "What becomes of a suspect: a good event, or a copy that was forgotten", "drop",
+     [](absl::string_view text, RunConfig& config) { return StoreOnSuspect(text, config.daemon.stage); }},
     {"group", "NAME", "lethe-INPUT", false, "The consumer group; its offsets and transactions bear the name",
      "lethe-orders",
      [](absl::string_view text, RunConfig& config) {
@@ -418,11 +426,19 @@ absl::Status Assembler::CheckTopics() const {
 absl::Status Assembler::CheckStage() const {
   const absl::Status status = Validate(config_.daemon.stage);
   if (status.ok()) return status;
-  const bool is_paper = config_.daemon.stage.adaptation == Adaptation::kPaper;
-  const auto place = places_.find(is_paper ? "adaptation" : "engine");
+  // What the stage complains of, and the key to blame for it.
+  constexpr std::pair<absl::string_view, absl::string_view> kBlamed[] = {
+      {"adaptation: ", "adaptation"},
+      {"second_opinion: ", "second_opinion"},
+      {"pass_suspects: ", "on_suspect"}};
+  absl::string_view message = status.message();
+  absl::string_view key = "engine";
+  for (const auto& [complaint, blamed] : kBlamed) {
+    if (absl::ConsumePrefix(&message, complaint)) key = blamed;
+  }
+  const auto place = places_.find(key);
   if (place == places_.end()) return status;
-  return absl::InvalidArgumentError(
-      absl::StrCat(place->second, ": ", absl::StripPrefix(status.message(), "adaptation: ")));
+  return absl::InvalidArgumentError(absl::StrCat(place->second, ": ", message));
 }
 
 // 64 bits are plenty to tell a handful of configurations apart, and too few of a hash to learn one from.

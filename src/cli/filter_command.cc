@@ -1,6 +1,9 @@
 #include "src/cli/filter_command.h"
 
+#include <unistd.h>
+
 #include <csignal>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,6 +15,8 @@
 #include "connectors/lines/line_reader.h"
 #include "connectors/lines/line_writer.h"
 #include "lethe/stage.h"
+#include "src/cli/command_line.h"
+#include "src/cli/interrupt.h"
 #include "src/cli/units.h"
 
 namespace lethe {
@@ -63,6 +68,8 @@ class LineFilter {
       : reader_({.id = options.id, .time = options.time}),
         has_time_(options.time.has_value()),
         on_duplicate_(options.on_duplicate),
+        second_opinion_(options.stage.second_opinion),
+        pass_suspects_(options.stage.pass_suspects),
         limit_meaning_(ExceedsFpp(options.stage) ? "more good lines than the target may have been dropped"
                                                  : "duplicates may have passed within the horizon"),
         partition_(partition),
@@ -81,6 +88,8 @@ class LineFilter {
   RecordReader reader_;
   const bool has_time_;
   const OnDuplicate on_duplicate_;
+  const SecondOpinion second_opinion_;
+  const bool pass_suspects_;
   const absl::string_view limit_meaning_;  // what has given way if the memory limit was reached
   Partition* const partition_;
   lines::LineWriter out_;
@@ -124,10 +133,16 @@ void LineFilter::Judge() {
   verdicts_.resize(events_.size());
   partition_->Judge(events_, absl::MakeSpan(verdicts_));
   for (size_t i = 0; i < verdicts_.size(); ++i) {
-    if (verdicts_[i] == Verdict::kUnique) {
-      out_.Append(event_lines_[i]);
-    } else if (on_duplicate_ == OnDuplicate::kTag) {
-      WriteDuplicate(event_lines_[i]);
+    switch (verdicts_[i]) {
+      case Verdict::kUnique:
+        out_.Append(event_lines_[i]);
+        break;
+      case Verdict::kDuplicate:
+        if (on_duplicate_ == OnDuplicate::kTag) WriteDuplicate(event_lines_[i]);
+        break;
+      case Verdict::kSuspect:
+        if (pass_suspects_) out_.Append(event_lines_[i]);
+        break;
     }
   }
   events_.clear();
@@ -156,8 +171,12 @@ void LineFilter::Summarize(absl::Duration elapsed, const MemoryBudget& memory, s
   err << absl::StreamFormat("lethe filter: %d records in %.2f s (%.0f records/s)\n", records_, seconds, rate)
       << absl::StreamFormat("  unique      %12d  passed\n", status.unique)
       << absl::StreamFormat("  duplicates  %12d  %s\n", status.duplicates,
-                            on_duplicate_ == OnDuplicate::kTag ? "passed, tagged" : "dropped")
-      << absl::StreamFormat("  missing id  %12d  passed%s\n", missing_.count, missing_.first)
+                            on_duplicate_ == OnDuplicate::kTag ? "passed, tagged" : "dropped");
+  if (second_opinion_ != SecondOpinion::kNone) {
+    err << absl::StreamFormat("  suspects    %12d  %s\n", status.suspects,
+                              pass_suspects_ ? "passed" : "dropped");
+  }
+  err << absl::StreamFormat("  missing id  %12d  passed%s\n", missing_.count, missing_.first)
       << absl::StreamFormat("  malformed   %12d  passed%s\n", malformed_.count, malformed_.first)
       << absl::StreamFormat("  false-positive rate %.2g modelled now, target %.2g\n",
                             status.filter.fpp_modelled, status.filter.fpp_target)
@@ -173,10 +192,11 @@ void LineFilter::Summarize(absl::Duration elapsed, const MemoryBudget& memory, s
 void LineFilter::SummarizeJson(absl::Duration elapsed, const MemoryBudget& memory, std::ostream& err) const {
   const PartitionStatus status = partition_->Status();
   err << absl::StreamFormat(
-             "{\"records\":%d,\"unique\":%d,\"duplicates\":%d,\"missing_id\":%d,\"malformed\":%d,"
+             "{\"records\":%d,\"unique\":%d,\"duplicates\":%d,\"suspects\":%d,\"missing_id\":%d,"
+             "\"malformed\":%d,"
              "\"seconds\":%.6f,\"fpp_modelled\":%.17g,\"fpp_target\":%.17g,\"memory_bytes\":%d,"
              "\"memory_limit_bytes\":%d,\"ids\":%d,\"memory_limit_hits\":%d}\n",
-             records_, status.unique, status.duplicates, missing_.count, malformed_.count,
+             records_, status.unique, status.duplicates, status.suspects, missing_.count, malformed_.count,
              absl::ToDoubleSeconds(elapsed), status.filter.fpp_modelled, status.filter.fpp_target,
              memory.used_bytes(), memory.limit_bytes(), status.filter.ids, status.filter.limit_hits)
       << std::flush;
@@ -184,7 +204,8 @@ void LineFilter::SummarizeJson(absl::Duration elapsed, const MemoryBudget& memor
 
 }  // namespace
 
-absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_fd, std::ostream& err) {
+absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_fd, std::ostream& err,
+                       int stop_fd) {
   if (absl::Status status = Check(options); !status.ok()) return status;
   const absl::StatusOr<std::unique_ptr<DedupStage>> stage = DedupStage::Create(options.stage);
   if (!stage.ok()) return stage.status();
@@ -196,7 +217,7 @@ absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_f
   }
 
   const absl::Time start = absl::Now();
-  lines::LineReader in(in_fd, "standard input");
+  lines::LineReader in(in_fd, "standard input", lines::LineReader::kDefaultMaxLineBytes, stop_fd);
   LineFilter filter(options, partition->get(), out_fd);
   absl::Status status;
   while (status.ok()) {
@@ -211,6 +232,13 @@ absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_f
     filter.Summarize(elapsed, (*stage)->memory(), err);
   }
   return absl::IsCancelled(status) ? absl::OkStatus() : status;
+}
+
+int FilterCommand(const FilterCommandOptions& options) {
+  const Interrupt interrupt;
+  const absl::Status status = RunFilter(options, STDIN_FILENO, STDOUT_FILENO, std::cerr, interrupt.fd());
+  if (!status.ok()) return ReportError(status, std::cerr);
+  return interrupt.requested() ? kExitInterrupted : kExitOk;
 }
 
 }  // namespace lethe

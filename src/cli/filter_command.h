@@ -32,16 +32,22 @@ struct FilterCommandOptions {
 // Reads lines from in_fd (plain, or gzip, which is seen by its first bytes) up to its end, and writes those
 // that are unique to out_fd, in order and as they are. A line with no usable id, or a malformed one, passes.
 // What was read is written before the next read that would wait. At the end, also after an error, `err` gets
-// a summary, as text or as one JSON object: what was read, unique, duplicate, without an id, malformed; the
-// modelled FPP, memory, time.
+// a summary, as text or as one JSON object: what was read, unique, duplicate, suspect (with a second
+// opinion), without an id, malformed; the modelled FPP, memory, time.
 //
 // With kTag a duplicate stays. A JSON object gets a first member, {"lethe.verdict":"duplicate",...; before
 // any other line comes the text `lethe.verdict=duplicate` and a tab.
 //
-// OK at the end of the input, and when the reader of out_fd has gone away (the process ignores SIGPIPE from
-// here on). An engine that does not keep the promise of include/lethe/filter.h is told in `err` at the start.
-// InvalidArgument for options that cannot be met; otherwise the error that reading or writing had.
-absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_fd, std::ostream& err);
+// OK at the end of the input, once `stop_fd` is readable (-1: never), and when the reader of out_fd has gone
+// away (the process ignores SIGPIPE from here on). An engine that does not keep the promise of
+// include/lethe/filter.h is told in `err` at the start. InvalidArgument for options that cannot be met;
+// otherwise the error that reading or writing had.
+absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_fd, std::ostream& err,
+                       int stop_fd = -1);
+
+// RunFilter from standard input to standard output, with the summary on standard error; the exit code. The
+// first Ctrl-C ends the input; what was read is judged, written and told.
+int FilterCommand(const FilterCommandOptions& options);
 
 }  // namespace lethe
 

@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <iostream>
 #include <string>
 #include <vector>
@@ -17,11 +15,7 @@
 int main(int argc, char** argv) {
   const lethe::Commands commands = {
       .run = lethe::RunCommand,
-      .filter =
-          [](const lethe::FilterCommandOptions& options) {
-            const absl::Status status = lethe::RunFilter(options, STDIN_FILENO, STDOUT_FILENO, std::cerr);
-            return status.ok() ? lethe::kExitOk : lethe::ReportError(status, std::cerr);
-          },
+      .filter = lethe::FilterCommand,
       .demo = lethe::DemoCommand,
       .plan =
           [](const lethe::PlanCommandOptions& options) {

@@ -97,6 +97,7 @@ std::string ExitCodes() {
    lethe demo: what came out is not what should have. lethe check: there are warnings.
 2  The command line or the configuration is wrong: nothing was read or written. The message names the flag,
    or the file and line. lethe check: something is wrong that lethe does not run with.
+130  lethe filter was interrupted (Ctrl-C): what it had read is written, and its summary told.
 128 + N  It was killed by signal N, as shells say it.
 )";
 }

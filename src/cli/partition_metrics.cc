@@ -29,8 +29,7 @@ constexpr MetricDefinition kRecords = {
     "group, topic, partition, verdict",
     "records",
     "Records of the input by what became of them: unique, missing_id and malformed were passed, duplicate "
-    "and "
-    "undeliverable were dropped.",
+    "and undeliverable were dropped, suspect as on_suspect says.",
     "Many `missing_id` or `malformed`: `id` names another field than the events have. `undeliverable`: the "
     "output topic refuses records; the log says which and why.",
     Fold::kSum};
@@ -40,11 +39,9 @@ struct Verdict {
   int64_t RecordCounts::*count;
 };
 constexpr Verdict kVerdicts[] = {
-    {"unique", &RecordCounts::unique},
-    {"duplicate", &RecordCounts::duplicate},
-    {"missing_id", &RecordCounts::missing_id},
-    {"malformed", &RecordCounts::malformed},
-    {"undeliverable", &RecordCounts::undeliverable},
+    {"unique", &RecordCounts::unique},       {"duplicate", &RecordCounts::duplicate},
+    {"suspect", &RecordCounts::suspect},     {"missing_id", &RecordCounts::missing_id},
+    {"malformed", &RecordCounts::malformed}, {"undeliverable", &RecordCounts::undeliverable},
 };
 
 constexpr MetricDefinition kSteps = {
@@ -161,7 +158,7 @@ constexpr PartitionMetric kMetrics[] = {
       Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.fresh); }},
     {{"lethe_audit_false_drops_total", kCounter, kLabels, "events",
-      "Of the fresh audited events, the ones that were called duplicates: good events lost.",
+      "Of the fresh audited events, the ones that were not passed: good events lost.",
       "The loss of all traffic is this over the audited share: compare the measured FPP with the target.",
       Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.false_drops); }},
@@ -170,7 +167,7 @@ constexpr PartitionMetric kMetrics[] = {
       Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.copies); }},
     {{"lethe_audit_missed_copies_total", kCounter, kLabels, "events",
-      "Of the audited copies, the ones that were called unique: duplicates that passed.",
+      "Of the audited copies, the ones that passed.",
       "More than none: the window was short (see `lethe_filter_window_seconds`), or the first copy was "
       "itself "
       "taken for a duplicate.",
@@ -191,6 +188,15 @@ constexpr PartitionMetric kMetrics[] = {
       "High end of the audit's 99 % confidence interval.",
       "Far over the target: too few events were audited yet to say more.", Fold::kOneAudit},
      [](const PartitionReport& p) { return p.filter.audit.fpp_high; }},
+    {{"lethe_second_opinion_ids", kGauge, kLabels, "ids", "Ids that the second opinion knows.",
+      "None although `second_opinion` is asked for: nothing was passed yet, or nothing within the horizon.",
+      Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.second_opinion.ids); }},
+    {{"lethe_second_opinion_displaced_total", kCounter, kLabels, "ids",
+      "Ids within the horizon for which the second opinion had no more room: their copies are suspects.",
+      "It rises: a quarter of the memory limit does not hold the ids of a horizon; raise `memory`.",
+      Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.second_opinion.displaced); }},
     {{"lethe_filter_past_generations", kGauge, kLabels, "generations", "N: past generations of the filter.",
       "It follows the load; nothing to do.", Fold::kMax},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.past_generations); }},
@@ -232,7 +238,8 @@ constexpr PartitionMetric kMetrics[] = {
       "None while ids come in: a quarter of the horizon has not passed yet.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.refreshes); }},
     {{"lethe_filter_memory_limit_hits_total", kCounter, kLabels, "times",
-      "Times that the memory limit kept the filter from growing.", "It rises: raise `memory`.", Fold::kSum},
+      "Times that the memory limit shortened the window, or let an interval exceed the target.",
+      "It rises: raise `memory`.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.limit_hits); }},
 };
 

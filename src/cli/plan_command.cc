@@ -14,7 +14,8 @@ void WriteText(const Plan& plan, std::ostream& out) {
       << absl::StreamFormat("target       %.3g: some %.3g good events dropped a day\n", plan.target_fpp,
                             plan.false_drops_per_day)
       << absl::StreamFormat(
-             "memory       %s as the limit; the filters need half of it, and grow by doubling\n",
+             "memory       %s as the limit; an eighth for the audit; filters, which grow by doubling, need "
+             "half of the rest\n",
              FormatBytes(plan.memory_bytes))
       << absl::StreamFormat("filter       %s, %.1f bits for each id\n", FormatBytes(plan.filter_bytes),
                             plan.bits_per_id)

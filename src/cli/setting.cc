@@ -79,4 +79,13 @@ absl::Status StoreAtMemoryLimit(absl::string_view text, StageOptions& stage) {
       stage.at_memory_limit);
 }
 
+absl::Status StoreSecondOpinion(absl::string_view text, StageOptions& stage) {
+  return StoreChoice<SecondOpinion>(
+      text, {{{"none", SecondOpinion::kNone}, {"opposite", SecondOpinion::kOpposite}}}, stage.second_opinion);
+}
+
+absl::Status StoreOnSuspect(absl::string_view text, StageOptions& stage) {
+  return StoreChoice<bool>(text, {{{"pass", true}, {"drop", false}}}, stage.pass_suspects);
+}
+
 }  // namespace lethe

@@ -81,6 +81,8 @@ absl::Status StoreMemory(absl::string_view text, StageOptions& stage);
 absl::Status StoreEngine(absl::string_view text, StageOptions& stage);
 absl::Status StoreAdaptation(absl::string_view text, StageOptions& stage);
 absl::Status StoreAtMemoryLimit(absl::string_view text, StageOptions& stage);
+absl::Status StoreSecondOpinion(absl::string_view text, StageOptions& stage);
+absl::Status StoreOnSuspect(absl::string_view text, StageOptions& stage);
 
 }  // namespace lethe
 

@@ -117,6 +117,10 @@ Json AuditJson(const AuditStatus& audit) {
           {"fpp_high", audit.fpp_high}};
 }
 
+Json SecondOpinionJson(const SecondOpinionStatus& opinion) {
+  return {{"ids", opinion.ids}, {"displaced", opinion.displaced}, {"memory_bytes", opinion.memory_bytes}};
+}
+
 Json PartitionJson(const PartitionReport& partition, int lane, bool detailed) {
   return {{"partition", partition.partition},
           {"lane", lane},
@@ -133,13 +137,15 @@ Json PartitionJson(const PartitionReport& partition, int lane, bool detailed) {
           {"records",
            {{"unique", partition.counts.unique},
             {"duplicate", partition.counts.duplicate},
+            {"suspect", partition.counts.suspect},
             {"missing_id", partition.counts.missing_id},
             {"malformed", partition.counts.malformed},
             {"undeliverable", partition.counts.undeliverable}}},
           {"suppressed_records", partition.counts.suppressed},
           {"malformed_deltas", partition.counts.malformed_delta},
           {"filter", FilterJson(partition.filter.filter, detailed)},
-          {"audit", AuditJson(partition.filter.audit)}};
+          {"audit", AuditJson(partition.filter.audit)},
+          {"second_opinion", SecondOpinionJson(partition.filter.second_opinion)}};
 }
 
 }  // namespace

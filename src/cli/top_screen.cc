@@ -127,11 +127,13 @@ absl::StatusOr<std::string> TopScreen::Draw(absl::string_view text, absl::Time n
     const double seconds = absl::ToDoubleSeconds(now - last_);
     const bool first = last_ == absl::InfinitePast() || seconds <= 0;
     Rates all;
+    int64_t suspects = 0;
     std::map<int32_t, Counts> counts;
     std::vector<std::pair<const json*, Rates>> partitions;
     for (const json& partition : status.at("partitions")) {
       const json& records = partition.at("records");
       const int32_t id = partition.at("partition").get<int32_t>();
+      suspects += records.at("suspect").get<int64_t>();
       const Counts count = {records.at("unique").get<int64_t>(), records.at("duplicate").get<int64_t>()};
       Rates rates;
       // Counts that fall are of a daemon that was started anew.
@@ -160,8 +162,11 @@ absl::StatusOr<std::string> TopScreen::Draw(absl::string_view text, absl::Time n
     lines.push_back(
         Line(options)
             .Add(absl::StrFormat(
-                "%s unique/s, %s duplicates/s; filters %s of %s; horizon %s, target %s", Rate(all.unique),
-                Rate(all.duplicate), Bytes(status.at("memory_used_bytes").get<double>()),
+                "%s unique/s, %s duplicates/s%s; filters %s of %s; horizon %s, target %s", Rate(all.unique),
+                Rate(all.duplicate),
+                suspects > 0 ? absl::StrCat(", ", Short(static_cast<double>(suspects)), " suspects so far")
+                             : "",
+                Bytes(status.at("memory_used_bytes").get<double>()),
                 Bytes(status.at("memory_limit_bytes").get<double>()), Period(status.at("horizon_seconds")),
                 Probability(status.at("fpp_target").get<double>())))
             .End());

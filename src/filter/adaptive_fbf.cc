@@ -27,6 +27,7 @@ constexpr absl::string_view kNearTarget = "the modelled rate has reached nine te
 constexpr absl::string_view kTooGood = "the modelled rate is under a tenth of the target";
 constexpr absl::string_view kMostFilters = "there are as many filters as can be";
 constexpr absl::string_view kNoRoomForFilters = "the memory limit leaves no room for more filters";
+constexpr absl::string_view kOverTarget = "at the memory limit the modelled rate is over the target";
 constexpr absl::string_view kOpenTakeMore = "at the memory limit the open filters take more ids";
 constexpr absl::string_view kOldestGivenUp = "at the memory limit the oldest filter was given up";
 // What is counted from zero on, so that the first of a kind is seen as an increase.
@@ -35,6 +36,7 @@ constexpr StepCount kCountedSteps[] = {
     {AdaptationStep::Kind::kScaleDown, kTooGood},
     {AdaptationStep::Kind::kUnfoldRefused, kMostFilters},
     {AdaptationStep::Kind::kUnfoldRefused, kNoRoomForFilters},
+    {AdaptationStep::Kind::kExceedFpp, kOverTarget},
     {AdaptationStep::Kind::kExceedFpp, kOpenTakeMore},
     {AdaptationStep::Kind::kShortenWindow, kOldestGivenUp},
 };
@@ -110,15 +112,18 @@ void AdaptiveFbf::GoUp() {
   const int64_t bytes = std::max<int64_t>(0, filters) * BitArray::BytesFor(bits_per_generation_);
   const MemoryBudget& memory = memory_.budget();
   if (!policy_.CanGoUp()) {
-    CountLimitHit(AdaptationStep::Kind::kUnfoldRefused, kMostFilters);
+    RecordOnce(AdaptationStep::Kind::kUnfoldRefused, kMostFilters);
   } else if (bytes > memory.limit_bytes() - memory.used_bytes()) {
-    CountLimitHit(AdaptationStep::Kind::kUnfoldRefused, kNoRoomForFilters);
+    RecordOnce(AdaptationStep::Kind::kUnfoldRefused, kNoRoomForFilters);
   } else {
     policy_.StepUp();
     Record(AdaptationStep::Kind::kScaleUp, kNearTarget);
     return EndInterval();
   }
-  if (options_.at_memory_limit == AtMemoryLimit::kShortenWindow) EndInterval();
+  if (options_.at_memory_limit == AtMemoryLimit::kShortenWindow) return EndInterval();
+  if (PublishedFpp(GenerationFpp()) > options_.target_fpp) {
+    RecordOnce(AdaptationStep::Kind::kExceedFpp, kOverTarget);
+  }
 }
 
 bool AdaptiveFbf::IsOutdated(const Generation& generation) const {
@@ -145,7 +150,7 @@ bool AdaptiveFbf::MakeRoom() {
   }
   if (AddGeneration()) return true;
   if (options_.at_memory_limit == AtMemoryLimit::kExceedFpp) {
-    CountLimitHit(AdaptationStep::Kind::kExceedFpp, kOpenTakeMore);
+    RecordOnce(AdaptationStep::Kind::kExceedFpp, kOpenTakeMore);
     return false;
   }
   RecycleOldest();
@@ -234,11 +239,12 @@ FilterStatus AdaptiveFbf::Status() const {
   return status;
 }
 
-void AdaptiveFbf::CountLimitHit(AdaptationStep::Kind kind, absl::string_view reason) {
+void AdaptiveFbf::RecordOnce(AdaptationStep::Kind kind, absl::string_view reason) {
   const uint32_t bit = uint32_t{1} << static_cast<int>(kind);
   if ((hits_in_interval_ & bit) != 0) return;
   hits_in_interval_ |= bit;
-  ++limit_hits_;
+  // A growth that was refused costs nothing by itself.
+  if (kind != AdaptationStep::Kind::kUnfoldRefused) ++limit_hits_;
   Record(kind, reason);
 }
 

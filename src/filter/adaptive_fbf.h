@@ -70,7 +70,7 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
   void ForgetAll();
   // Equation 1 for each generation, newest first.
   std::vector<double> GenerationFpp() const;
-  void CountLimitHit(AdaptationStep::Kind kind, absl::string_view reason);
+  void RecordOnce(AdaptationStep::Kind kind, absl::string_view reason);
   void Record(AdaptationStep::Kind kind, absl::string_view reason);
 
   const FilterOptions options_;

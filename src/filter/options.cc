@@ -5,7 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/filter/epoch_table.h"
+#include "src/filter/memory_parts.h"
 #include "src/filter/new_filter.h"
+#include "src/filter/passed_ids.h"
 #include "src/filter/sliced_fbf.h"
 
 namespace lethe {
@@ -25,6 +27,40 @@ constexpr int kMostShards = 256;
 absl::Status Invalid(absl::string_view option, absl::string_view wrong, absl::string_view nearest) {
   return absl::InvalidArgumentError(
       absl::StrCat(option, ": ", wrong, "; the nearest that can be is ", nearest));
+}
+
+// A second opinion must have something to say, and somebody who listens.
+absl::Status ValidateSecondOpinion(const StageOptions& options) {
+  if (options.second_opinion == SecondOpinion::kNone) {
+    return options.pass_suspects
+               ? absl::OkStatus()
+               : Invalid("pass_suspects", "without a second opinion there are no suspects to hold back",
+                         "to pass them");
+  }
+  if (options.engine != Engine::kExact && options.engine != Engine::kOpposite) return absl::OkStatus();
+  return Invalid("second_opinion",
+                 absl::StrCat("the engine ", EngineName(options.engine), " has no false positives to find"),
+                 "none");
+}
+
+bool HasRoom(const StageOptions& options, int64_t limit_bytes) {
+  StageOptions limited = options;
+  limited.memory_limit_bytes = limit_bytes;
+  const MemoryParts parts = PartsOf(limited);
+  return parts.filters >= options.shards * SmallestFilterBytes(options.engine) &&
+         (options.second_opinion == SecondOpinion::kNone ||
+          parts.second_opinion >= options.shards * PassedIds::kFewestBytes);
+}
+
+// The smallest limit with room for the first filter of each shard and what belongs to it.
+int64_t SmallestLimitBytes(const StageOptions& options) {
+  int64_t too_small = 0;
+  int64_t enough = 8 * options.shards * (SmallestFilterBytes(options.engine) + PassedIds::kFewestBytes);
+  while (enough - too_small > 1) {
+    const int64_t middle = too_small + (enough - too_small) / 2;
+    (HasRoom(options, middle) ? enough : too_small) = middle;
+  }
+  return enough;
 }
 
 }  // namespace
@@ -82,12 +118,12 @@ absl::Status Validate(const StageOptions& options) {
     return Invalid("shards", absl::StrCat(options.shards, " is not a power of two"),
                    absl::StrCat(shards - below < above - shards ? below : above));
   }
-  const int64_t least = options.shards * SmallestFilterBytes(options.engine);
-  if (options.memory_limit_bytes < least) {
+  if (absl::Status status = ValidateSecondOpinion(options); !status.ok()) return status;
+  if (!HasRoom(options, options.memory_limit_bytes)) {
     return Invalid("memory_limit_bytes",
                    absl::StrCat(options.memory_limit_bytes, " has no room for one partition's filter in ",
                                 options.shards, options.shards == 1 ? " shard" : " shards"),
-                   absl::StrCat(least));
+                   absl::StrCat(SmallestLimitBytes(options)));
   }
   return absl::OkStatus();
 }

@@ -30,6 +30,9 @@ constexpr int64_t kPassPartsByTime = 512;
 constexpr int64_t kPassStepsPerHorizon = 1024;
 // Where calls come often, each does no more lines of it than these, some ten microseconds' worth.
 constexpr int64_t kLinesByTime = 256;
+// Inserts of a step go into the books at its end, with the time of that. So that a few ids of a quiet stream
+// are not taken for much younger than they are, a step ends at such parts of the horizon at the latest.
+constexpr int64_t kStepsPerHorizon = 64;
 // Lines looked at for Status.
 constexpr int64_t kStatusLines = 16384;
 // Lines looked at for the fill of generations, which is no promise.
@@ -61,7 +64,8 @@ class SlicedFbf final : public Filter {
         memory_(std::move(memory)),
         lines_(memory_.data(), budget.lines),
         budget_(budget),
-        pass_step_ms_(std::max<int64_t>(1, budget.horizon_ms / kPassStepsPerHorizon)) {
+        pass_step_ms_(std::max<int64_t>(1, budget.horizon_ms / kPassStepsPerHorizon)),
+        longest_step_ms_(std::max<int64_t>(1, budget.horizon_ms / kStepsPerHorizon)) {
     TakeBudget();
     step_inserts_ = inserts_left_ = budget_.InsertsPerStep();
   }
@@ -304,10 +308,17 @@ class SlicedFbf final : public Filter {
     return std::rotl(low, first % Lines::kColumns);
   }
 
+  // At the multiples of its longest: a function of the time alone.
+  int64_t EndOfStepBy(int64_t now_ms) const {
+    const int64_t passed = now_ms % longest_step_ms_;
+    return now_ms - passed + (passed < 0 ? 0 : longest_step_ms_);
+  }
+
   // What the budget says, where the inner loops look.
   void TakeBudget() {
     next_event_ms_ = budget_.next_event_ms();
     if (pass_ != Budget::Pass::kNone) next_event_ms_ = std::min(next_event_ms_, next_pass_ms_);
+    if (now_ms_ != kNoStreamTime) next_event_ms_ = std::min(next_event_ms_, EndOfStepBy(now_ms_));
     const int future = budget_.future_column();
     const Cell in_future = ColumnsFrom(future, 1);
     const Cell in_present = ColumnsFrom(future + Lines::kColumns - 1, 1);
@@ -356,6 +367,7 @@ class SlicedFbf final : public Filter {
   Lines lines_;
   Budget budget_;
   const int64_t pass_step_ms_;
+  const int64_t longest_step_ms_;
   Budget::Pass pass_ = Budget::Pass::kNone;
   int64_t now_ms_ = kNoStreamTime;
   Cell pairs_ = 0;  // bit j: columns j and j - 1 are live

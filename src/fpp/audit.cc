@@ -53,13 +53,13 @@ Audit::Seen Audit::See(const TimedId& timed, bool passed, absl::string_view payl
           .passed = passed};
 }
 
-void Audit::Judged(const TimedId& timed, Verdict verdict, absl::string_view payload) {
-  const Seen event = See(timed, verdict == Verdict::kUnique, payload);
+void Audit::Judged(const TimedId& timed, bool passed, absl::string_view payload) {
+  const Seen event = See(timed, passed, payload);
   if (Count(seen_.Find(timed.id), event, &counts_)) Remember(event);
 }
 
-void Audit::JudgedPending(const TimedId& timed, Verdict verdict, absl::string_view payload) {
-  const Seen event = See(timed, verdict == Verdict::kUnique, payload);
+void Audit::JudgedPending(const TimedId& timed, bool passed, absl::string_view payload) {
+  const Seen event = See(timed, passed, payload);
   const Seen* const pending = pending_.Find(timed.id);
   if (pending != nullptr) {
     ++pending_counts_.events;

@@ -25,8 +25,8 @@ class SnapshotWriter;
 // the filter and in transactions, in the same order, and never changes a verdict.
 //
 // An event is one of three. A *copy*: its id was passed within the horizon, by the event's stream time; if
-// it is called unique, it was missed. *Fresh*: its id was not seen, or so long ago, by the filter's own
-// time, that the filter must have forgotten it; if it is called a duplicate, a good event is lost. In
+// it is passed, it was missed. *Fresh*: its id was not seen, or so long ago, by the filter's own time, that
+// the filter must have forgotten it; if it is not passed, a good event is lost. In
 // between, nothing is learnt of it: past the horizon the filter may say either, and a second copy of a good
 // event that was lost gets the answer of the first, so to count it as another would tell a wrong rate. "So
 // long ago" is the filter's present window and an interval: past a window's end ids fade for about that long.
@@ -56,9 +56,9 @@ class Audit {
   }
 
   // What follows is for ids that it audits. Judged outside of a transaction; the filter is at its time.
-  void Judged(const TimedId& timed, Verdict verdict, absl::string_view payload);
+  void Judged(const TimedId& timed, bool passed, absl::string_view payload);
   // Judged in the open transaction, against the filter and what is pending.
-  void JudgedPending(const TimedId& timed, Verdict verdict, absl::string_view payload);
+  void JudgedPending(const TimedId& timed, bool passed, absl::string_view payload);
   void Replayed(const TimedId& timed, absl::string_view payload);
   void Forget(IdHash id) { pending_.Forget(id); }
 

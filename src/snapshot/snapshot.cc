@@ -47,6 +47,12 @@ absl::Status CheckOptions(const SnapshotReader& reader, const SnapshotHeader& sa
   }
   if (saved.target_fpp != wanted.target_fpp)
     return Other(reader, "target", saved.target_fpp, wanted.target_fpp);
+  if (saved.second_opinion != wanted.second_opinion) {
+    const auto name = [](SecondOpinion opinion) {
+      return opinion == SecondOpinion::kNone ? "none" : "opposite";
+    };
+    return Other(reader, "second opinion", name(saved.second_opinion), name(wanted.second_opinion));
+  }
   if (saved.shards != wanted.shards) return Other(reader, "number of shards", saved.shards, wanted.shards);
   return absl::OkStatus();
 }
@@ -56,9 +62,10 @@ StageOptions OptionsOf(const SnapshotHeader& header, Engine engine, int64_t file
   constexpr int64_t kMoreBytes = int64_t{64} << 20;
   return {.horizon = header.horizon,
           .target_fpp = header.target_fpp,
-          .memory_limit_bytes = 8 * file_bytes + header.shards * kMoreBytes,
+          .memory_limit_bytes = 32 * file_bytes + header.shards * kMoreBytes,
           .shards = header.shards,
           .engine = engine,
+          .second_opinion = header.second_opinion,
           .audit_share = 1};
 }
 
@@ -75,7 +82,8 @@ absl::StatusOr<SnapshotHeader> Partition::Impl::Header(const SnapshotOrigin& ori
                            .shards = static_cast<int>(shards.size()),
                            .horizon = horizon,
                            .target_fpp = target_fpp,
-                           .hash_seed = hash_seed};
+                           .hash_seed = hash_seed,
+                           .second_opinion = second_opinion};
   const std::lock_guard lock(clock_mutex);
   if (transaction_open) {
     return absl::FailedPreconditionError(

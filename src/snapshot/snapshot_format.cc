@@ -15,6 +15,7 @@ constexpr absl::string_view kEndMagic = "LETHEEND";
 constexpr size_t kMostText = size_t{1} << 16;
 constexpr uint32_t kMostHeaderBytes = 1 << 20;
 constexpr int kMostShards = 256;
+constexpr auto kLastSecondOpinion = static_cast<int64_t>(SecondOpinion::kOpposite);
 constexpr size_t kMostName = 64;
 
 constexpr std::pair<Engine, absl::string_view> kEngines[] = {{Engine::kSliced, "sliced"},
@@ -68,7 +69,9 @@ void SnapshotHeader::Transfer(Self& self, Fields& fields) {
   fields.Float(self.target_fpp, 0, 1);
   fields.Word(self.hash_seed);
   fields.Int(self.started, 0, 1);
-  if (self.version >= 2) fields.Text(self.point.notes, kMostText);
+  if (self.version < 2) return;
+  fields.Text(self.point.notes, kMostText);
+  fields.Int(self.second_opinion, 0, kLastSecondOpinion);
 }
 
 absl::StatusOr<std::string> SnapshotHeader::Books() const {
@@ -115,7 +118,8 @@ absl::StatusOr<SnapshotHeader> SnapshotHeader::Read(SnapshotReader* reader) {
   header.version = numbers[0];
   FieldReader fields(books);
   Transfer(header, fields);
-  if (!header.clock.Restore(&fields) || !fields.Ended()) return reader->Damaged("has an impossible header");
+  const bool has_clock = header.clock.Restore(&fields);
+  if (!has_clock || !fields.Ended()) return reader->Damaged("has an impossible header");
   return header;
 }
 

@@ -15,12 +15,14 @@
 //     memory    of its filter, in pieces of kPieceBytes: for `sliced` the lines as they are in memory (64
 //               bytes each, cells of 2 bytes); for `published` the generations' bits, by slot
 //     audit     its ids (src/fpp/audit_snapshot.cc)
+//     with a second opinion (the header says so)
+//       books   the bytes of what follows, its counts, PassedIds::Transfer (src/stage/shard_snapshot.cc)
+//       memory  its lines as they are in memory
 //   end         16 bytes: "LETHEEND"; the file's bytes, 8 bytes
 //
-// Version 1 has no notes in its header, and is read as one whose notes are empty.
-//
 // What is in memory is a function of the hash (HashId) and of the places that a layout gives an id: a change
-// of either, or of any of the field lists, needs another version.
+// of either, or of any of the field lists, needs another version. Version 1 had no notes and no second
+// opinions, and no fields for them in its header; it is read as one with neither.
 #ifndef LETHE_SRC_SNAPSHOT_SNAPSHOT_FORMAT_H_
 #define LETHE_SRC_SNAPSHOT_SNAPSHOT_FORMAT_H_
 
@@ -55,6 +57,7 @@ struct SnapshotHeader {
   absl::Duration horizon = absl::ZeroDuration();
   double target_fpp = 0;
   uint64_t hash_seed = 0;
+  SecondOpinion second_opinion = SecondOpinion::kNone;
   bool started = false;  // an event was seen, or the time set
   StreamTime clock = {};
 

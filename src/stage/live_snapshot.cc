@@ -1,6 +1,8 @@
 // A snapshot of a partition that goes on.
 #include <algorithm>
 #include <atomic>
+#include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -18,11 +20,14 @@ constexpr size_t kSliceBytes = size_t{256} << 10;
 }  // namespace
 
 // Books and audits are those of the beginning, all taken before it is handed out; the memory is copied later,
-// in slices. Filter::ImageEpoch says why that is one picture.
+// in slices. Filter::ImageEpoch says why that is one picture, and PassedIds::Copy why nothing that was passed
+// before the beginning is missing in a second opinion.
 struct LiveSnapshot::Impl {
   absl::Status Write(SnapshotWriter* writer);
   absl::Status WriteMemory(size_t shard, SnapshotWriter* writer);
   absl::Status Copy(size_t shard, absl::Span<const char> memory, char* to) const;
+  absl::Status WriteSecondOpinion(size_t shard, SnapshotWriter* writer);
+  absl::StatusOr<bool> CopySecondOpinion(size_t shard);
 
   SnapshotHeader header;
   std::shared_ptr<Partition::Impl::Link> link;
@@ -69,6 +74,7 @@ absl::Status LiveSnapshot::Impl::Write(SnapshotWriter* writer) {
     }
     if (absl::Status status = WriteMemory(i, writer); !status.ok()) return status;
     if (absl::Status status = Audit::SaveIds(shards[i].audited, writer); !status.ok()) return status;
+    if (absl::Status status = WriteSecondOpinion(i, writer); !status.ok()) return status;
   }
   if (absl::Status status = WriteSnapshotEnd(writer); !status.ok()) return status;
   // Only now is it known how far the log has come at most in what was copied.
@@ -99,6 +105,28 @@ absl::Status LiveSnapshot::Impl::Copy(size_t shard, absl::Span<const char> memor
   const std::lock_guard lock(link->mutex);
   if (link->impl == nullptr) return absl::CancelledError("the partition is gone");
   return link->impl->shards[shard]->Copy(shards[shard], memory, to);
+}
+
+// All of a shard's is copied before it is written: how much there is is known at the end only, and stands
+// first.
+absl::Status LiveSnapshot::Impl::WriteSecondOpinion(size_t shard, SnapshotWriter* writer) {
+  std::optional<Shard::SecondOpinionImage>& image = shards[shard].second_opinion;
+  if (!image) return absl::OkStatus();
+  for (bool whole = false; !whole;) {
+    const absl::StatusOr<bool> copied = CopySecondOpinion(shard);
+    if (!copied.ok()) return copied.status();
+    whole = *copied;
+    std::this_thread::yield();
+  }
+  if (absl::Status status = Shard::Write(*image, writer); !status.ok()) return status;
+  image.reset();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> LiveSnapshot::Impl::CopySecondOpinion(size_t shard) {
+  const std::lock_guard lock(link->mutex);
+  if (link->impl == nullptr) return absl::CancelledError("the partition is gone");
+  return link->impl->shards[shard]->CopySecondOpinion(kSliceBytes, &*shards[shard].second_opinion);
 }
 
 }  // namespace lethe

@@ -31,6 +31,7 @@ Partition::Impl::Impl(std::string name_of, uint64_t seed, const StageOptions& op
       adaptation(options.adaptation),
       horizon(options.horizon),
       target_fpp(options.target_fpp),
+      second_opinion(options.second_opinion),
       shards(std::move(parts)),
       link(std::make_shared<Link>()) {
   link->impl = this;
@@ -141,10 +142,12 @@ PartitionStatus Partition::Impl::Status() const {
           .stream_time = StreamTimeNow(),
           .unique = all.unique,
           .duplicates = all.duplicates,
+          .suspects = all.suspects,
           .replayed = all.replayed,
           .pending = all.pending,
           .filter = all.filter,
-          .audit = all.audit};
+          .audit = all.audit,
+          .second_opinion = all.second_opinion};
 }
 
 absl::Time Partition::Impl::StreamTimeNow() const {

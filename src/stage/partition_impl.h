@@ -58,6 +58,7 @@ struct Partition::Impl {
   const Adaptation adaptation;
   const absl::Duration horizon;
   const double target_fpp;
+  const SecondOpinion second_opinion;
   const std::vector<std::unique_ptr<Shard>> shards;
 
   mutable std::mutex clock_mutex;  // guards what follows

@@ -1,13 +1,18 @@
 #include "src/stage/shard.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "src/adapt/step_counts.h"
 
 namespace lethe {
 
-Shard::Shard(std::unique_ptr<Filter> filter, const StageOptions& options, MemoryBudget* memory)
-    : filter_(std::move(filter)), audit_(options.audit_share, options.horizon, filter_.get(), memory) {}
+Shard::Shard(std::unique_ptr<Filter> filter, std::optional<PassedIds> second_opinion,
+             const StageOptions& options, MemoryBudget* audit_memory)
+    : filter_(std::move(filter)),
+      second_opinion_(std::move(second_opinion)),
+      pass_suspects_(options.pass_suspects),
+      audit_(options.audit_share, options.horizon, filter_.get(), audit_memory) {}
 
 void Shard::Judge(const ShardEvents& events, absl::Span<Verdict> verdicts) {
   const std::lock_guard lock(mutex_);
@@ -15,11 +20,28 @@ void Shard::Judge(const ShardEvents& events, absl::Span<Verdict> verdicts) {
   // these events are part of it, then.
   if (pending_.size() > 0) return JudgeInTransaction(events, verdicts);
   filter_->TestAndInsert(events.ids, verdicts);
+  if (second_opinion_) AskSecondOpinion(events.ids, verdicts);
   for (size_t i = 0; i < events.ids.size(); ++i) {
     const TimedId& timed = events.ids[i];
-    ++(verdicts[i] == Verdict::kUnique ? unique_ : duplicates_);
+    ++(verdicts[i] == Verdict::kUnique    ? unique_
+       : verdicts[i] == Verdict::kSuspect ? suspects_
+                                          : duplicates_);
     audit_.AdvanceTo(timed.stream_time_ms);
-    if (audit_.Audits(timed.id)) audit_.Judged(timed, verdicts[i], events.Payload(i));
+    if (audit_.Audits(timed.id)) audit_.Judged(timed, Passes(verdicts[i]), events.Payload(i));
+  }
+}
+
+// After the filter has judged, and remembered what is unique.
+void Shard::AskSecondOpinion(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) {
+  for (const TimedId& timed : ids) second_opinion_->Prefetch(timed.id);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const TimedId& timed = ids[i];
+    if (verdicts[i] == Verdict::kDuplicate && !second_opinion_->Confirms(timed)) {
+      verdicts[i] = Verdict::kSuspect;
+      // The filter is at the time of the batch's end by now, so it keeps the id for a little longer.
+      if (pass_suspects_) filter_->Insert({&timed, 1});
+    }
+    if (Passes(verdicts[i])) second_opinion_->Remember(timed);
   }
 }
 
@@ -34,15 +56,23 @@ void Shard::JudgeInTransaction(const ShardEvents& events, absl::Span<Verdict> ve
   filter_->Contains(asked_, verdicts);
   for (size_t i = 0; i < events.ids.size(); ++i) {
     const TimedId& timed = events.ids[i];
-    if (verdicts[i] == Verdict::kUnique && !pending_.Insert(timed)) verdicts[i] = Verdict::kDuplicate;
+    if (verdicts[i] == Verdict::kDuplicate && second_opinion_ && pending_.Find(timed.id) == nullptr &&
+        !second_opinion_->Confirms(timed)) {
+      verdicts[i] = Verdict::kSuspect;
+    }
+    const bool passes = Passes(verdicts[i]);
+    if (passes && !pending_.Insert(timed)) verdicts[i] = Verdict::kDuplicate;
     if (verdicts[i] == Verdict::kDuplicate) ++pending_duplicates_;
-    if (audit_.Audits(timed.id)) audit_.JudgedPending(timed, verdicts[i], events.Payload(i));
+    if (verdicts[i] == Verdict::kSuspect && passes) pending_suspects_.Insert(timed);
+    if (verdicts[i] == Verdict::kSuspect && !passes) ++pending_held_back_;
+    if (audit_.Audits(timed.id)) audit_.JudgedPending(timed, Passes(verdicts[i]), events.Payload(i));
   }
 }
 
 void Shard::Replay(const ShardEvents& events) {
   const std::lock_guard lock(mutex_);
   filter_->Insert(events.ids);
+  RememberPassed(events.ids);
   for (size_t i = 0; i < events.ids.size(); ++i) {
     const TimedId& timed = events.ids[i];
     audit_.AdvanceTo(timed.stream_time_ms);
@@ -51,9 +81,16 @@ void Shard::Replay(const ShardEvents& events) {
   replayed_ += static_cast<int64_t>(events.ids.size());
 }
 
+void Shard::RememberPassed(absl::Span<const TimedId> ids) {
+  if (!second_opinion_) return;
+  for (const TimedId& timed : ids) second_opinion_->Remember(timed);
+}
+
 void Shard::Forget(IdHash id) {
   const std::lock_guard lock(mutex_);
-  if (pending_.Forget(id)) audit_.Forget(id);
+  if (!pending_.Forget(id)) return;
+  pending_suspects_.Forget(id);
+  audit_.Forget(id);
 }
 
 void Shard::Commit(int64_t stream_time_ms) {
@@ -61,10 +98,13 @@ void Shard::Commit(int64_t stream_time_ms) {
   const absl::Span<const TimedId> ids = pending_.InOrder();
   filter_->Insert(ids);
   filter_->AdvanceTo(stream_time_ms);
+  RememberPassed(ids);
   for (const TimedId& timed : ids) audit_.AdvanceTo(timed.stream_time_ms);
   audit_.AdvanceTo(stream_time_ms);
   audit_.Commit();
-  unique_ += static_cast<int64_t>(ids.size());
+  const auto passed_suspects = static_cast<int64_t>(pending_suspects_.size());
+  unique_ += static_cast<int64_t>(ids.size()) - passed_suspects;
+  suspects_ += passed_suspects + pending_held_back_;
   duplicates_ += pending_duplicates_;
   EndTransaction();
 }
@@ -77,7 +117,9 @@ void Shard::Abort() {
 
 void Shard::EndTransaction() {
   pending_.Clear();
+  pending_suspects_.Clear();
   pending_duplicates_ = 0;
+  pending_held_back_ = 0;
 }
 
 void Shard::AdvanceTo(int64_t stream_time_ms) {
@@ -88,17 +130,19 @@ void Shard::AdvanceTo(int64_t stream_time_ms) {
 
 int64_t Shard::pending_bytes() const {
   const std::lock_guard lock(mutex_);
-  return pending_.bytes();
+  return pending_.bytes() + pending_suspects_.bytes();
 }
 
 ShardStatus Shard::Status() const {
   const std::lock_guard lock(mutex_);
   return {.unique = unique_,
           .duplicates = duplicates_,
+          .suspects = suspects_,
           .replayed = replayed_,
           .pending = static_cast<int64_t>(pending_.size()),
           .filter = filter_->Status(),
-          .audit = audit_.Status()};
+          .audit = audit_.Status(),
+          .second_opinion = second_opinion_ ? second_opinion_->Status() : SecondOpinionStatus()};
 }
 
 ShardStatus MergeShards(absl::Span<const ShardStatus> shards) {
@@ -106,11 +150,16 @@ ShardStatus MergeShards(absl::Span<const ShardStatus> shards) {
   std::vector<AuditStatus> audits;
   all.filter.window = absl::InfiniteDuration();
   const double share = 1.0 / static_cast<double>(shards.size());
+  double variance = 0;
   for (const ShardStatus& shard : shards) {
     all.unique += shard.unique;
     all.duplicates += shard.duplicates;
+    all.suspects += shard.suspects;
     all.replayed += shard.replayed;
     all.pending += shard.pending;
+    all.second_opinion.ids += shard.second_opinion.ids;
+    all.second_opinion.displaced += shard.second_opinion.displaced;
+    all.second_opinion.memory_bytes += shard.second_opinion.memory_bytes;
     audits.push_back(shard.audit);
     const FilterStatus& one = shard.filter;
     FilterStatus& sum = all.filter;
@@ -124,6 +173,8 @@ ShardStatus MergeShards(absl::Span<const ShardStatus> shards) {
     sum.window = std::min(sum.window, one.window);
     sum.fpp_modelled += share * one.fpp_modelled;
     sum.fpp_estimated += share * one.fpp_estimated;
+    // The shards' samples are independent.
+    variance += share * one.fpp_estimated_deviation * share * one.fpp_estimated_deviation;
     sum.fpp_at_interval_end += share * one.fpp_at_interval_end;
     sum.fpp_target = one.fpp_target;
     sum.memory_bytes += one.memory_bytes;
@@ -133,6 +184,7 @@ ShardStatus MergeShards(absl::Span<const ShardStatus> shards) {
     sum.steps.insert(sum.steps.end(), one.steps.begin(), one.steps.end());
   }
   if (shards.size() == 1) all.filter.generations = shards.front().filter.generations;
+  all.filter.fpp_estimated_deviation = std::sqrt(variance);
   std::stable_sort(
       all.filter.steps.begin(), all.filter.steps.end(),
       [](const AdaptationStep& a, const AdaptationStep& b) { return a.stream_time_ms < b.stream_time_ms; });

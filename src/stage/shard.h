@@ -1,10 +1,12 @@
-// A part of a partition: a filter, its audit, the ids that are pending on top of it, and their lock.
+// A part of a partition: a filter, its second opinion, its audit, the ids that are pending on top of it, and
+// their lock.
 #ifndef LETHE_SRC_STAGE_SHARD_H_
 #define LETHE_SRC_STAGE_SHARD_H_
 
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,7 @@
 #include "lethe/options.h"
 #include "lethe/status.h"
 #include "src/filter/ordered_id_set.h"
+#include "src/filter/passed_ids.h"
 #include "src/fpp/audit.h"
 #include "src/stage/batch.h"
 
@@ -29,20 +32,23 @@ class SnapshotWriter;
 struct ShardStatus {
   int64_t unique = 0;
   int64_t duplicates = 0;
+  int64_t suspects = 0;
   int64_t replayed = 0;
   int64_t pending = 0;
   FilterStatus filter;
   AuditStatus audit;
+  SecondOpinionStatus second_opinion = {};
 };
 
-// Invariant: the filter holds ids of committed events only, and its time is not beyond the stream time of
-// the last commit (or of the last event outside of a transaction); what the open transaction passed is in
-// the pending set alone.
+// Invariant: filter and second opinion hold ids of committed events only, and their time is not beyond the
+// stream time of the last commit (or of the last event outside of a transaction); what the open transaction
+// passed is in the pending set alone.
 //
 // Thread-safe: each method takes the lock once.
 class Shard {
  public:
-  Shard(std::unique_ptr<Filter> filter, const StageOptions& options, MemoryBudget* memory);
+  Shard(std::unique_ptr<Filter> filter, std::optional<PassedIds> second_opinion, const StageOptions& options,
+        MemoryBudget* audit_memory);
 
   // Outside of a transaction: judges and remembers in one step.
   void Judge(const ShardEvents& events, absl::Span<Verdict> verdicts);
@@ -61,6 +67,12 @@ class Shard {
   // Its section of a snapshot (src/snapshot/snapshot_format.h); Restore into a new shard only.
   absl::Status Save(int index, SnapshotWriter* writer) const;
 
+  // A second opinion as it is copied: its books are of the beginning, its lines as PassedIds::Copy says.
+  struct SecondOpinionImage {
+    std::string books;
+    PassedIds::Copy lines;
+  };
+
   // The same bit by bit, while events are judged: what it knows now, with the filter's memory to be copied
   // later. Copy, of a part of that memory, is Aborted once the filter has changed its shape.
   struct Image {
@@ -68,9 +80,13 @@ class Shard {
     std::vector<absl::Span<const char>> memory;
     int64_t epoch = 0;
     std::vector<Audit::Seen> audited;
+    std::optional<SecondOpinionImage> second_opinion;
   };
   absl::StatusOr<Image> BeginImage(int index) const;
   absl::Status Copy(const Image& image, absl::Span<const char> memory, char* to) const;
+  // Goes on by so many bytes; true if it is whole. Aborted as Copy.
+  absl::StatusOr<bool> CopySecondOpinion(int64_t most_bytes, SecondOpinionImage* image) const;
+  static absl::Status Write(const SecondOpinionImage& image, SnapshotWriter* writer);
 
   absl::Status Restore(int index, SnapshotReader* reader);
 
@@ -80,20 +96,32 @@ class Shard {
  private:
   template <typename Self, typename Fields>
   static void TransferCounts(Self& self, Fields& fields);
+  absl::Status RestoreSecondOpinion(absl::string_view where, SnapshotReader* reader);
+  bool Passes(Verdict verdict) const {
+    return verdict == Verdict::kUnique || (verdict == Verdict::kSuspect && pass_suspects_);
+  }
   // With the lock held.
   absl::StatusOr<Image> Describe(int index) const;
+  absl::StatusOr<std::string> DescribeSecondOpinion() const;
+  void AskSecondOpinion(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts);
+  void RememberPassed(absl::Span<const TimedId> ids);
   void JudgeInTransaction(const ShardEvents& events, absl::Span<Verdict> verdicts);
   void EndTransaction();
 
   mutable std::mutex mutex_;  // guards all that follows
   const std::unique_ptr<Filter> filter_;
+  std::optional<PassedIds> second_opinion_;
+  const bool pass_suspects_;
   Audit audit_;  // of filter_
   OrderedIdSet<TimedId> pending_;
-  std::vector<IdHash> asked_;  // scratch: what the filter is asked in JudgePending
+  OrderedIdSet<TimedId> pending_suspects_;  // of these, the ones that were suspects
+  std::vector<IdHash> asked_;               // scratch: what the filter is asked in JudgePending
   int64_t unique_ = 0;
   int64_t duplicates_ = 0;
+  int64_t suspects_ = 0;
   int64_t replayed_ = 0;
   int64_t pending_duplicates_ = 0;  // judged in the open transaction
+  int64_t pending_held_back_ = 0;   // likewise: suspects that were not passed
 };
 
 // The shards of one partition as one. The status of an event's shard is that of the event, and shards are

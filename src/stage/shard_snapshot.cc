@@ -13,6 +13,7 @@ namespace {
 
 // Of the first piece; all of its fields are there always.
 constexpr size_t kShardBytes = (6 + 13) * 8;
+constexpr size_t kSecondOpinionBytes = (2 + 4) * 8;
 
 struct Sizes {
   int index = 0;
@@ -34,6 +35,14 @@ int64_t BytesOf(const Spans& memory) {
   return static_cast<int64_t>(bytes);
 }
 
+static_assert(PassedIds::kCopyPieceBytes == kPieceBytes);  // so that its pieces are those of WriteMemory
+
+absl::Status WriteSizeAndBooks(int64_t bytes, absl::string_view books, SnapshotWriter* writer) {
+  FieldWriter size;
+  size.Count(bytes);
+  return writer->WritePiece(absl::StrCat(size.bytes(), books));
+}
+
 }  // namespace
 
 template <typename Self, typename Fields>
@@ -53,7 +62,7 @@ absl::StatusOr<Shard::Image> Shard::Describe(int index) const {
   TransferCounts(*this, fields);
   audit_.Save(&fields);
   if (!fields.ok()) return absl::InternalError(absl::StrCat("shard ", index, ": counts beyond all bounds"));
-  return Image{{fields.bytes(), std::move(image->books)}, std::move(image->memory), image->epoch, {}};
+  return Image{{fields.bytes(), std::move(image->books)}, std::move(image->memory), image->epoch, {}, {}};
 }
 
 absl::Status Shard::Save(int index, SnapshotWriter* writer) const {
@@ -66,13 +75,35 @@ absl::Status Shard::Save(int index, SnapshotWriter* writer) const {
   for (const absl::Span<const char> span : image->memory) {
     if (absl::Status status = writer->WriteMemory(span); !status.ok()) return status;
   }
-  return Audit::SaveIds(audit_.ids(), writer);
+  if (absl::Status status = Audit::SaveIds(audit_.ids(), writer); !status.ok()) return status;
+  if (!second_opinion_) return absl::OkStatus();
+  const absl::StatusOr<std::string> books = DescribeSecondOpinion();
+  if (!books.ok()) return books.status();
+  const absl::Span<const char> lines = second_opinion_->memory();
+  if (absl::Status status = WriteSizeAndBooks(static_cast<int64_t>(lines.size()), *books, writer);
+      !status.ok())
+    return status;
+  return writer->WriteMemory(lines);
+}
+
+// But for the bytes of its lines, which come first.
+absl::StatusOr<std::string> Shard::DescribeSecondOpinion() const {
+  FieldWriter fields;
+  fields.Count(suspects_);
+  second_opinion_->Transfer(fields);
+  if (!fields.ok()) return absl::InternalError("second opinion: counts beyond all bounds");
+  return fields.bytes();
 }
 
 absl::StatusOr<Shard::Image> Shard::BeginImage(int index) const {
   const std::lock_guard lock(mutex_);
   absl::StatusOr<Image> image = Describe(index);
-  if (image.ok()) image->audited.assign(audit_.ids().begin(), audit_.ids().end());
+  if (!image.ok()) return image.status();
+  image->audited.assign(audit_.ids().begin(), audit_.ids().end());
+  if (!second_opinion_) return image;
+  absl::StatusOr<std::string> books = DescribeSecondOpinion();
+  if (!books.ok()) return books.status();
+  image->second_opinion = {*std::move(books), {}};
   return image;
 }
 
@@ -82,6 +113,28 @@ absl::Status Shard::Copy(const Image& image, absl::Span<const char> memory, char
     return absl::AbortedError("the filter has changed its shape meanwhile; begin the snapshot anew");
   }
   std::memcpy(to, memory.data(), memory.size());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Shard::CopySecondOpinion(int64_t most_bytes, SecondOpinionImage* image) const {
+  const std::lock_guard lock(mutex_);
+  switch (second_opinion_->GoOn(&image->lines, most_bytes)) {
+    case PassedIds::CopyState::kGoesOn:
+      return false;
+    case PassedIds::CopyState::kWhole:
+      return true;
+    case PassedIds::CopyState::kBroken:
+      break;
+  }
+  return absl::AbortedError("the second opinion has moved too many ids meanwhile; begin the snapshot anew");
+}
+
+absl::Status Shard::Write(const SecondOpinionImage& image, SnapshotWriter* writer) {
+  if (absl::Status status = WriteSizeAndBooks(image.lines.bytes, image.books, writer); !status.ok())
+    return status;
+  for (const std::string& piece : image.lines.pieces) {
+    if (absl::Status status = writer->WritePiece(piece); !status.ok()) return status;
+  }
   return absl::OkStatus();
 }
 
@@ -112,7 +165,29 @@ absl::Status Shard::Restore(int index, SnapshotReader* reader) {
   for (const absl::Span<char> span : *memory) {
     if (absl::Status status = reader->ReadMemory(span, in_memory); !status.ok()) return status;
   }
-  return audit_.RestoreIds(audited, reader);
+  if (absl::Status status = audit_.RestoreIds(audited, reader); !status.ok()) return status;
+  return second_opinion_ ? RestoreSecondOpinion(where, reader) : absl::OkStatus();
+}
+
+absl::Status Shard::RestoreSecondOpinion(absl::string_view where, SnapshotReader* reader) {
+  const std::string what = absl::StrCat("second opinion of ", where);
+  std::string piece(kSecondOpinionBytes, '\0');
+  if (absl::Status status = reader->ReadPiece(absl::MakeSpan(piece), what); !status.ok()) return status;
+  FieldReader fields(piece);
+  int64_t bytes = 0;
+  fields.Count(bytes);
+  fields.Count(suspects_);
+  second_opinion_->Transfer(fields);
+  if (!fields.Ended()) return reader->Damaged(absl::StrCat("says what cannot be of the ", what));
+  if (bytes > reader->remaining()) {
+    return reader->Damaged(absl::StrCat("is cut: it ends at byte ", reader->file_bytes(), ", in the ", what));
+  }
+  const absl::StatusOr<absl::Span<char>> memory = second_opinion_->MakeRoom(bytes);
+  if (absl::IsDataLoss(memory.status())) return reader->Damaged(memory.status().message());
+  if (!memory.ok()) return reader->Annotate(memory.status());
+  if (absl::Status status = reader->ReadMemory(*memory, what); !status.ok()) return status;
+  return second_opinion_->Restored() ? absl::OkStatus()
+                                     : reader->Damaged(absl::StrCat("holds impossible times in the ", what));
 }
 
 }  // namespace lethe

@@ -86,7 +86,7 @@ const BadConfig kBadKeys[] = {
     {"Unknown", "colour: red\n",
      "5: colour: unknown key; the keys are brokers, input, output, id, horizon, fpp, memory, "
      "at_memory_limit, "
-     "engine, adaptation, group, instance, start, "
+     "engine, adaptation, second_opinion, on_suspect, group, instance, start, "
      "delivery, lanes, assignment, static_membership, commit_interval, on_short_history, on_unread_deleted, "
      "http, metrics, snapshots, counter, "
      "log, kafka"},
@@ -136,6 +136,14 @@ const BadConfig kBadValues[] = {
     {"AdaptationOfAnotherEngine", "engine: exact\nadaptation: paper\n",
      "6: adaptation: paper is for the engine published, not exact; the nearest that can be is "
      "budget"},
+    {"SecondOpinion", "second_opinion: bloom\n",
+     "5: second_opinion: \"bloom\" is not valid: expected none or opposite"},
+    {"OnSuspect", "on_suspect: fail\n", "5: on_suspect: \"fail\" is not valid: expected pass or drop"},
+    {"SecondOpinionOnWhatIsExact", "engine: exact\nsecond_opinion: opposite\n",
+     "6: second_opinion: the engine exact has no false positives to find; the nearest that can be is none"},
+    {"SuspectsOfNobody", "on_suspect: drop\n",
+     "5: on_suspect: without a second opinion there are no suspects to hold back; the nearest that can be is "
+     "to pass them"},
     {"EngineAndTarget", "fpp: 1e-9\nengine: epoch_table\n",
      "6: engine: target_fpp: 1e-09 is too low for the engine epoch_table; the nearest that can be is 2e-07"},
     {"Start", "start: newest\n", "5: start: \"newest\" is not valid: expected earliest or latest"},
@@ -270,6 +278,8 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_EQ(daemon.stage.memory_limit_bytes, 512 << 20);
   EXPECT_EQ(daemon.stage.at_memory_limit, AtMemoryLimit::kExceedFpp);
   EXPECT_EQ(daemon.stage.engine, Engine::kPublished);
+  EXPECT_EQ(daemon.stage.second_opinion, SecondOpinion::kOpposite);
+  EXPECT_FALSE(daemon.stage.pass_suspects);
   EXPECT_EQ(daemon.stage.adaptation, Adaptation::kPaper);
   EXPECT_EQ(daemon.record.counter_key->ToString(), "json:/country");
   EXPECT_EQ(daemon.record.counter_delta->ToString(), "value");
@@ -306,6 +316,8 @@ memory: 512MiB
 at_memory_limit: exceed_fpp
 engine: published
 adaptation: paper
+second_opinion: opposite
+on_suspect: drop
 assignment: cooperative
 static_membership: true
 on_short_history: fail
@@ -346,6 +358,8 @@ TEST(Config, EveryFlagArrives) {
                           {"at_memory_limit", "exceed_fpp"},
                           {"engine", "published"},
                           {"adaptation", "paper"},
+                          {"second_opinion", "opposite"},
+                          {"on_suspect", "drop"},
                           {"assignment", "cooperative"},
                           {"static_membership", "true"},
                           {"on_short_history", "fail"},

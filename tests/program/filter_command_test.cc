@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <random>
@@ -134,8 +135,9 @@ TEST(FilterCommandTest, TheSummaryCanBeJson) {
   FilterCommandOptions options = Options("json:/id");
   options.summary = FilterCommandOptions::Summary::kJson;
   const std::string summary = Filter(options, "{\"id\":1}\n{\"id\":1}\n{\"id\":2}\n{}\nx\n").summary;
-  EXPECT_TRUE(Says(
-      summary, "{\"records\":5,\"unique\":2,\"duplicates\":1,\"missing_id\":1,\"malformed\":1,\"seconds\":"));
+  EXPECT_TRUE(Says(summary,
+                   "{\"records\":5,\"unique\":2,\"duplicates\":1,\"suspects\":0,\"missing_id\":1,"
+                   "\"malformed\":1,\"seconds\":"));
   EXPECT_EQ(summary.find('\n'), summary.size() - 1);
 }
 
@@ -164,6 +166,27 @@ TEST(FilterCommandTest, TaggedDuplicatesStay) {
             "{ }\n{\"lethe.verdict\":\"duplicate\" }\n\n\n \nlethe.verdict=duplicate\t \n");
   options.id = IdSpec::Parse("json:/0").value();
   EXPECT_EQ(Filter(options, "[1]\n[1,{}]\n").output, "[1]\nlethe.verdict=duplicate\t[1,{}]\n");
+}
+
+// A filter of a 64th of so little memory takes many good lines for duplicates; the second opinion finds them.
+TEST(FilterCommandTest, SuspectsPassOrAreDropped) {
+  FilterCommandOptions options = Options("value");
+  options.stage.memory_limit_bytes = int64_t{8} << 20;
+  options.stage.engine = Engine::kBloom;
+  std::string input;
+  constexpr int kLines = 100'000;
+  for (int i = 0; i < kLines; ++i) absl::StrAppend(&input, i, "\n", i, "\n");
+  options.stage.second_opinion = SecondOpinion::kOpposite;
+  std::string once;
+  for (int i = 0; i < kLines; ++i) absl::StrAppend(&once, i, "\n");
+  Outcome outcome = Filter(options, input);
+  EXPECT_TRUE(outcome.output == once) << "of " << once.size() << " bytes, " << outcome.output.size();
+  EXPECT_TRUE(Says(outcome.summary, "duplicates        100000  dropped"));
+  EXPECT_TRUE(Says(outcome.summary, "  passed\n  missing id"));
+  options.stage.pass_suspects = false;
+  outcome = Filter(options, input);
+  EXPECT_LT(outcome.output.size(), once.size());
+  EXPECT_TRUE(Says(outcome.summary, "  dropped\n  missing id"));
 }
 
 // A tagged object is an object still, and says so.
@@ -243,13 +266,84 @@ TEST(FilterCommandTest, TimeIsTheRecords) {
   options.time = Field::Parse("json:/t").value();
   std::string early;
   std::string late;
+  // Lines without an id, which move time and nothing else.
   for (int i = 0; i < 200; ++i) {
-    absl::StrAppend(&early, "{\"t\":", i, ",\"id\":", i, "}\n");
+    absl::StrAppend(&early, "{\"t\":", i, "}\n");
     absl::StrAppend(&late, "{\"t\":\"1970-01-05T00:00:00.", 100 + i, "Z\"}\n");
   }
   const std::string same = "{\"id\":\"same\"}\n";
-  EXPECT_EQ(Filter(options, early + same + same).output, early + same);
-  EXPECT_EQ(Filter(options, early + same + late + same).output, early + same + late + same);
+  for (const Engine engine :
+       {Engine::kSliced, Engine::kPublished, Engine::kExact, Engine::kEpochTable, Engine::kRecycled}) {
+    options.stage.engine = engine;
+    options.stage.target_fpp = 1e-6;
+    EXPECT_EQ(Filter(options, early + same + same).output, early + same) << EngineName(engine);
+    EXPECT_EQ(Filter(options, early + same + late + same).output, early + same + late + same)
+        << EngineName(engine);
+  }
+}
+
+// FilterCommand in a process of its own, with a pipe on either side.
+class Child {
+ public:
+  explicit Child(const FilterCommandOptions& options) {
+    EXPECT_EQ(pipe2(in_, O_CLOEXEC), 0);
+    EXPECT_EQ(pipe2(out_, O_CLOEXEC), 0);
+    EXPECT_EQ(pipe2(err_, O_CLOEXEC), 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(in_[0], STDIN_FILENO);
+      dup2(out_[1], STDOUT_FILENO);
+      dup2(err_[1], STDERR_FILENO);
+      _exit(FilterCommand(options));
+    }
+    close(in_[0]);
+    close(out_[1]);
+    close(err_[1]);
+  }
+  ~Child() {
+    for (const int fd : {in_[1], out_[0], err_[0]}) close(fd);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  void Write(absl::string_view text) const {
+    EXPECT_EQ(write(in_[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+  // So many bytes of its output, or all that comes.
+  std::string Output(size_t bytes) const { return ReadFrom(out_[0], bytes); }
+  std::string Errors() const { return ReadFrom(err_[0], SIZE_MAX); }
+  void Interrupt() const { EXPECT_EQ(kill(pid_, SIGINT), 0); }
+  int ExitCode() const {
+    int state = 0;
+    EXPECT_EQ(waitpid(pid_, &state, 0), pid_);
+    return WIFEXITED(state) ? WEXITSTATUS(state) : -WTERMSIG(state);
+  }
+
+ private:
+  static std::string ReadFrom(int fd, size_t bytes) {
+    std::string text;
+    char c;
+    while (text.size() < bytes && read(fd, &c, 1) == 1) text += c;
+    return text;
+  }
+
+  int in_[2];
+  int out_[2];
+  int err_[2];
+  pid_t pid_;
+};
+
+// What was read is out, half a line is not, and the summary is there.
+TEST(FilterCommandTest, CtrlCEndsInOrder) {
+  const Child child(Options("value"));
+  child.Write("a\nb\na\nhalf");
+  EXPECT_EQ(child.Output(4), "a\nb\n");
+  child.Interrupt();
+  EXPECT_EQ(child.ExitCode(), 130);
+  EXPECT_EQ(child.Output(SIZE_MAX), "");
+  const std::string summary = child.Errors();
+  EXPECT_TRUE(Says(summary, "lethe filter: 3 records in "));
+  EXPECT_TRUE(Says(summary, "duplicates             1  dropped"));
 }
 
 // Against a set that forgets nothing, in pieces of any size.

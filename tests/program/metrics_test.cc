@@ -49,6 +49,7 @@ kafka::DaemonReport TwoPartitions() {
   partition.phase = kafka::Phase::kActive;
   partition.counts = {.unique = 10,
                       .duplicate = 3,
+                      .suspect = 8,
                       .missing_id = 2,
                       .malformed = 1,
                       .undeliverable = 4,
@@ -66,6 +67,7 @@ kafka::DaemonReport TwoPartitions() {
                              .step_counts = {{AdaptationStep::Kind::kRefresh, "full", 8},
                                              {AdaptationStep::Kind::kUnfold, "\"short\"", 2}}};
   partition.filter.audit = {.share = 0.5, .fresh = 3000, .false_drops = 3};
+  partition.filter.second_opinion = {.ids = 70, .displaced = 6};
   return report;
 }
 
@@ -107,6 +109,7 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   const std::string where = ",group=shop,topic=orders,partition=1";
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=unique")], 10);
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=duplicate")], 3);
+  EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=suspect")], 8);
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=missing_id")], 2);
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=malformed")], 1);
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=undeliverable")], 4);
@@ -115,6 +118,8 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   EXPECT_EQ(values[absl::StrCat("lethe_malformed_deltas_total", where)], 5);
   EXPECT_EQ(values[absl::StrCat("lethe_lag_records", where)], 10);
   EXPECT_EQ(values[absl::StrCat("lethe_filter_lines", where)], 512);
+  EXPECT_EQ(values[absl::StrCat("lethe_second_opinion_ids", where)], 70);
+  EXPECT_EQ(values[absl::StrCat("lethe_second_opinion_displaced_total", where)], 6);
   EXPECT_EQ(values[absl::StrCat("lethe_restoring", where)], 0);
   const std::string restoring = ",group=shop,topic=orders,partition=0";
   EXPECT_EQ(values[absl::StrCat("lethe_restore_remaining_offsets", restoring)], 33);

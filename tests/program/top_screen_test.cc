@@ -49,10 +49,21 @@ TEST(TopScreen, RatesAreThoseSinceTheLastAnswer) {
   const auto second = screen.Draw(StatusJson(Report(2, 1500), std::nullopt), kNow + absl::Seconds(2), {});
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_TRUE(absl::StrContains(*second, "500 unique/s, 50 duplicates/s")) << *second;
+  EXPECT_FALSE(absl::StrContains(*second, "suspects")) << *second;
   // Started anew: no rate, rather than a negative one.
   const auto third = screen.Draw(StatusJson(Report(2, 10), std::nullopt), kNow + absl::Seconds(3), {});
   ASSERT_TRUE(third.ok()) << third.status();
   EXPECT_TRUE(absl::StrContains(*third, "- unique/s")) << *third;
+}
+
+TEST(TopScreen, TellsOfSuspects) {
+  kafka::DaemonReport report = Report(2, 1000);
+  report.lanes[0].partitions[0].counts.suspect = 4;
+  report.lanes[0].partitions[1].counts.suspect = 3;
+  TopScreen screen;
+  const auto text = screen.Draw(StatusJson(report, std::nullopt), kNow, {});
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_TRUE(absl::StrContains(*text, "duplicates/s, 7 suspects so far; filters")) << *text;
 }
 
 TEST(TopScreen, FitsTheTerminal) {

@@ -145,6 +145,25 @@ TEST_P(FilterContractTest, AnInsertionRenewsAndADuplicateDoesNot) {
   EXPECT_FALSE(IsContained(*filter, renewed));
 }
 
+// A single id, and a step of time: nothing else comes that would move the filter on.
+TEST_P(FilterContractTest, AStreamOfOneIdIsJudgedByTimeAlone) {
+  const uint64_t seed = TestSeed();
+  for (const int64_t start : {kNoStreamTime, int64_t{0}, int64_t{1'700'000'000'000}}) {
+    for (const int64_t horizon : {1, 1000, 86'400'000}) {
+      // Beyond the horizon an engine may remember for some steps of time more.
+      for (const int64_t step : {int64_t{0}, horizon / 2, horizon, 20 * horizon, 1000 * horizon}) {
+        auto filter = Make(horizon);
+        const IdHash id = NumberedId(1, seed);
+        ASSERT_EQ(TestAndInsertOne(*filter, id, start), Verdict::kUnique);
+        const int64_t now = start == kNoStreamTime ? step : start + step;
+        const bool known = step <= horizon || start == kNoStreamTime;
+        EXPECT_EQ(TestAndInsertOne(*filter, id, now), known ? Verdict::kDuplicate : Verdict::kUnique)
+            << "horizon " << horizon << ", from " << start << " by " << step;
+      }
+    }
+  }
+}
+
 TEST_P(FilterContractTest, BatchesAreTheSameAsSingleCalls) {
   const uint64_t seed = TestSeed();
   std::mt19937_64 random(seed);
@@ -183,7 +202,7 @@ TEST_P(FilterContractTest, MemoryComesFromTheBudgetAndGoesBack) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, FilterContractTest,
-                         testing::Values(Kind{Engine::kPublished},
+                         testing::Values(Kind{Engine::kSliced}, Kind{Engine::kPublished},
                                          Kind{Engine::kPublished, Adaptation::kPaper}, Kind{Engine::kExact},
                                          Kind{Engine::kEpochTable}),
                          NameOf);
@@ -239,7 +258,9 @@ TEST_P(GrowingFilterTest, GivesMemoryBackWhenItsLoadFalls) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, GrowingFilterTest,
-                         testing::Values(Kind{Engine::kExact}, Kind{Engine::kEpochTable}), NameOf);
+                         testing::Values(Kind{Engine::kSliced}, Kind{Engine::kExact},
+                                         Kind{Engine::kEpochTable}),
+                         NameOf);
 
 }  // namespace
 }  // namespace lethe

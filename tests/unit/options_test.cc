@@ -64,6 +64,24 @@ TEST(OptionsTest, ThePapersAdaptationIsForThePublishedFilter) {
             absl::StatusCode::kInvalidArgument);
 }
 
+TEST(OptionsTest, ASecondOpinionNeedsFalsePositivesToFind) {
+  for (const Engine engine :
+       {Engine::kSliced, Engine::kPublished, Engine::kEpochTable, Engine::kBloom, Engine::kRecycled}) {
+    const StageOptions options = {.engine = engine, .second_opinion = SecondOpinion::kOpposite};
+    EXPECT_TRUE(Validate(options).ok()) << Validate(options);
+  }
+  EXPECT_EQ(
+      Refusal({.engine = Engine::kExact, .second_opinion = SecondOpinion::kOpposite}),
+      "second_opinion: the engine exact has no false positives to find; the nearest that can be is none");
+  EXPECT_EQ(Refusal({.engine = Engine::kOpposite, .second_opinion = SecondOpinion::kOpposite}),
+            "second_opinion: the engine opposite has no false positives to find; the nearest that can be is "
+            "none");
+  EXPECT_EQ(
+      Refusal({.pass_suspects = false}),
+      "pass_suspects: without a second opinion there are no suspects to hold back; the nearest that can be "
+      "is to pass them");
+}
+
 TEST(EngineTest, NamesAndEnginesAreEachOthers) {
   for (const absl::string_view name :
        {"sliced", "published", "exact", "epoch_table", "bloom", "recycled", "opposite"}) {
@@ -109,11 +127,20 @@ TEST(OptionsTest, ShardsMustBeAPowerOfTwo) {
 TEST(OptionsTest, MemoryMustHoldTheSmallestFilterOfEveryShard) {
   EXPECT_EQ(Refusal({.memory_limit_bytes = 16383, .engine = Engine::kPublished}),
             "memory_limit_bytes: 16383 has no room for one partition's filter in 1 shard; "
+            "the nearest that can be is 18724");  // of which an eighth is the audit's
+  EXPECT_EQ(Refusal({.memory_limit_bytes = 16383, .engine = Engine::kPublished, .audit_share = 0}),
+            "memory_limit_bytes: 16383 has no room for one partition's filter in 1 shard; "
             "the nearest that can be is 16384");
   EXPECT_EQ(Refusal({.memory_limit_bytes = -1, .shards = 2, .engine = Engine::kPublished}),
             "memory_limit_bytes: -1 has no room for one partition's filter in 2 shards; "
-            "the nearest that can be is 32768");
-  EXPECT_TRUE(Validate({.memory_limit_bytes = 32768, .shards = 2, .engine = Engine::kPublished}).ok());
+            "the nearest that can be is 37449");
+  EXPECT_TRUE(Validate({.memory_limit_bytes = 37449, .shards = 2, .engine = Engine::kPublished}).ok());
+  // A quarter is for the second opinion.
+  EXPECT_EQ(Refusal({.memory_limit_bytes = 0,
+                     .engine = Engine::kPublished,
+                     .second_opinion = SecondOpinion::kOpposite}),
+            "memory_limit_bytes: 0 has no room for one partition's filter in 1 shard; "
+            "the nearest that can be is 65536");
 }
 
 TEST(NewFilterTest, TakesItsMemoryFromTheBudgetAndGivesItBack) {

@@ -104,9 +104,9 @@ TEST(Plan, RefusesWithTheNearestThatCanBe) {
       {{.rate = 1, .horizon = day, .memory_bytes = 0}, "memory: 0 bytes cannot be the limit"},
       {{.rate = 1e12, .target_fpp = 1e-9, .memory_bytes = 1 << 20}, "do not hold a millisecond"},
       {{.rate = 1e9, .horizon = 365 * day, .target_fpp = 1e-6},
-       "the nearest that can be is a horizon of 1h4"},
+       "the nearest that can be is a horizon of 1h31m8.338s"},
       {{.rate = 20000, .horizon = day, .memory_bytes = int64_t{4} << 30},
-       "they would hold a horizon of 17h5m23.547s at 0.1, or of 5h17m51.758s at 1e-06"},
+       "they would hold a horizon of 14h57m13.104s at 0.1, or of 4h38m7.788s at 1e-06"},
   };
   for (const auto& [request, what] : cases) {
     EXPECT_TRUE(absl::StrContains(Refusal(request), what)) << Refusal(request) << "\nlacks: " << what;
@@ -115,9 +115,9 @@ TEST(Plan, RefusesWithTheNearestThatCanBe) {
 
 // What a refusal offers is accepted.
 TEST(Plan, WhatItOffersItHolds) {
-  EXPECT_LE(Make({.rate = 20000, .horizon = absl::Hours(17), .memory_bytes = int64_t{4} << 30}).target_fpp,
+  EXPECT_LE(Make({.rate = 20000, .horizon = absl::Hours(14), .memory_bytes = int64_t{4} << 30}).target_fpp,
             0.1);
-  EXPECT_LE(Make({.rate = 20000, .horizon = absl::Hours(5), .memory_bytes = int64_t{4} << 30}).target_fpp,
+  EXPECT_LE(Make({.rate = 20000, .horizon = absl::Hours(4), .memory_bytes = int64_t{4} << 30}).target_fpp,
             1e-6);
 }
 
@@ -149,7 +149,6 @@ TEST(Plan, AFilterTakesWhatIsPlanned) {
     ASSERT_TRUE(filter.ok()) << filter.status();
     Arriving arriving(plan, seed);
     const auto ids = static_cast<int64_t>(plan.ids);
-    int64_t hits_at_first = 0;
     uint64_t positives = 0;
     uint64_t probes = 0;
     for (int64_t i = 0; i < 5 * ids; ++i) {
@@ -157,7 +156,6 @@ TEST(Plan, AFilterTakesWhatIsPlanned) {
       TestAndInsertOne(**filter, id.id, id.stream_time_ms);
       if (i < 2 * ids || i % (ids / 50) != 0) continue;
       const FilterStatus status = (*filter)->Status();
-      if (probes == 0) hits_at_first = status.limit_hits;
       EXPECT_GE(status.window, plan.horizon);
       EXPECT_NEAR(static_cast<double>(status.memory_bytes) / static_cast<double>(plan.filter_bytes), 1, 0.05);
       EXPECT_NEAR(
@@ -171,7 +169,7 @@ TEST(Plan, AFilterTakesWhatIsPlanned) {
           static_cast<uint64_t>(std::lround(MeasuredFpp(**filter, probes, kProbes, seed ^ 0x5eed) * kProbes));
       probes += kProbes;
     }
-    EXPECT_EQ((*filter)->Status().limit_hits, hits_at_first) << "under a steady load the limit is not felt";
+    EXPECT_EQ((*filter)->Status().limit_hits, 0);
     const auto n = static_cast<double>(probes);
     EXPECT_LE(static_cast<double>(positives) / n, target + BinomialBound(target, n));
     if (target > 1e-5) {
@@ -180,10 +178,68 @@ TEST(Plan, AFilterTakesWhatIsPlanned) {
   }
 }
 
+// From nothing, too: no column is wasted on the few ids of the beginning, and no refusal is taken for harm.
+TEST(Plan, AFilterInThePlannedMemoryNeverShortensItsWindow) {
+  const uint64_t seed = TestSeed();
+  for (const double target : {1e-1, 1e-3, 1e-6, 1e-9}) {
+    for (const double rate : {20.0, 97.0, 400.0, 1500.0}) {
+      SCOPED_TRACE(testing::Message() << "target " << target << ", rate " << rate);
+      const Plan plan = Make({.rate = rate, .horizon = absl::Minutes(10), .target_fpp = target});
+      MemoryBudget memory(plan.filter_bytes + (16 << 10));
+      const auto filter = NewFilter({.horizon = plan.horizon, .target_fpp = target, .memory = &memory});
+      ASSERT_TRUE(filter.ok()) << filter.status();
+      Arriving arriving(plan, seed);
+      const auto ids = static_cast<int64_t>(plan.ids);
+      for (int64_t i = 0; i < 2 * ids; ++i) {
+        const TimedId id = arriving.Next();
+        TestAndInsertOne(**filter, id.id, id.stream_time_ms);
+      }
+      const FilterStatus status = (*filter)->Status();
+      EXPECT_EQ(status.limit_hits, 0);
+      EXPECT_GE(status.window, plan.horizon);
+      for (const AdaptationStep& step : status.steps) {
+        EXPECT_NE(step.kind, AdaptationStep::Kind::kShortenWindow) << step.stream_time_ms;
+      }
+    }
+  }
+}
+
+// The audit of all ids wants more than the filter. It does with its own part, and takes nothing of the
+// filter's.
+TEST(Plan, AnAuditOfAllIdsDoesNotStarveTheFilter) {
+  const uint64_t seed = TestSeed();
+  const Plan plan = Make({.rate = 600, .horizon = absl::Minutes(15), .target_fpp = 1e-4});
+  const auto stage = DedupStage::Create({.horizon = plan.horizon,
+                                         .target_fpp = plan.target_fpp,
+                                         .memory_limit_bytes = plan.memory_bytes,
+                                         .audit_share = 1,
+                                         .hash_seed = seed});
+  ASSERT_TRUE(stage.ok()) << stage.status();
+  const auto partition = *(*stage)->Open("p");
+  Arriving arriving(plan, seed);
+  const auto ids = static_cast<int64_t>(plan.ids);
+  for (int64_t i = 0; i < 3 * ids; ++i) {
+    const TimedId id = arriving.Next();
+    const Event event{.id = id.id, .time = absl::FromUnixMillis(id.stream_time_ms)};
+    Verdict verdict;
+    partition->Judge({&event, 1}, {&verdict, 1});
+    if (i % (ids / 10) != 0) continue;
+    ASSERT_LE((*stage)->memory().used_bytes(), plan.memory_bytes);
+    ASSERT_LE(partition->Status().audit.memory_bytes, plan.memory_bytes / 8);
+  }
+  const PartitionStatus status = partition->Status();
+  EXPECT_LE(status.audit.share, 0.5);
+  EXPECT_GT(status.audit.share, 0);
+  EXPECT_EQ(status.filter.limit_hits, 0);
+  EXPECT_GE(status.filter.window, plan.horizon);
+  EXPECT_LE(status.filter.fpp_at_interval_end, plan.target_fpp);
+  EXPECT_LE(status.audit.fpp_low, plan.target_fpp);
+}
+
 // A stage with the planned limit, whatever the number of its partitions, and with its audit.
 TEST(Plan, AStageKeepsItsWindowInThePlannedLimit) {
   const uint64_t seed = TestSeed();
-  for (const int partitions : {1, 2, 3, 5, 8}) {
+  for (const int partitions : {1, 2, 3, 5, 9}) {
     SCOPED_TRACE(partitions);
     const Plan plan = Make({.rate = 600, .horizon = absl::Minutes(15), .target_fpp = 1e-6});
     const auto stage = DedupStage::Create({.horizon = plan.horizon,

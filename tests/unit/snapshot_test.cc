@@ -66,10 +66,13 @@ std::string Text(const FilterStatus& s) {
 std::string Text(const PartitionStatus& s) {
   const AuditStatus& a = s.audit;
   return absl::StrCat(
-      absl::FormatTime(s.stream_time), " ", s.unique, " ", s.duplicates, " ", s.replayed, " ", s.pending,
-      "\n", Text(s.filter), "\n", a.share, " ", a.events, " ", a.fresh, " ", a.false_drops, " ", a.copies,
+      absl::FormatTime(s.stream_time), " ", s.unique, " ", s.duplicates, " ", s.suspects, " ", s.replayed,
+      " ", s.pending, "\n", Text(s.filter), "\n", a.share, " ", a.events, " ", a.fresh, " ", a.false_drops,
+      " ", a.copies, " ",
+      absl::StrCat(a.missed, " ", a.compared, " ", a.payload_mismatches, " ", a.ids, " ", a.memory_bytes),
       " ",
-      absl::StrCat(a.missed, " ", a.compared, " ", a.payload_mismatches, " ", a.ids, " ", a.memory_bytes));
+      absl::StrCat(s.second_opinion.ids, " ", s.second_opinion.displaced, " ",
+                   s.second_opinion.memory_bytes));
 }
 
 std::string Contents(const std::string& path) {
@@ -158,6 +161,7 @@ struct Shape {
   int shards;
   double target_fpp;
   int64_t memory_limit_bytes;
+  SecondOpinion second_opinion = SecondOpinion::kNone;
 };
 
 class SnapshotTwinTest : public SnapshotTest, public testing::WithParamInterface<Shape> {};
@@ -168,7 +172,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{Engine::kSliced, 4, 1e-6, 64 << 20}, Shape{Engine::kSliced, 1, 1e-8, 64 << 20},
                     // At its limit.
                     Shape{Engine::kSliced, 2, 1e-4, 192 << 10}, Shape{Engine::kPublished, 1, 1e-2, 8 << 20},
-                    Shape{Engine::kPublished, 4, 1e-3, 8 << 20}));
+                    Shape{Engine::kPublished, 4, 1e-3, 8 << 20},
+                    Shape{Engine::kSliced, 2, 1e-1, 64 << 20, SecondOpinion::kOpposite},
+                    Shape{Engine::kPublished, 1, 1e-2, 1 << 20, SecondOpinion::kOpposite}));
 
 // A stream whose rate goes up and down, so that filters grow, shrink and sweep. Every now and then one of two
 // partitions is replaced by what is restored from its snapshot, in another stage; nothing tells them apart.
@@ -178,6 +184,7 @@ TEST_P(SnapshotTwinTest, NothingTellsTheRestoredFromTheSaved) {
   options_.shards = GetParam().shards;
   options_.target_fpp = GetParam().target_fpp;
   options_.memory_limit_bytes = GetParam().memory_limit_bytes;
+  options_.second_opinion = GetParam().second_opinion;
   const auto never_saved_in = NewStage(options_);
   const auto never_saved = *never_saved_in->Open("twin");
   std::vector<std::unique_ptr<DedupStage>> stages;
@@ -436,6 +443,21 @@ TEST_F(SnapshotTest, OfTheFirstVersion) {
   EXPECT_EQ(restored->partition->Status().unique, 300);
 }
 
+TEST_F(SnapshotTest, OfAnotherSecondOpinion) {
+  options_.second_opinion = SecondOpinion::kOpposite;
+  SaveSmall();
+  EXPECT_TRUE(Restored().ok()) << Restored();
+  const std::string good = Contents(path_);
+  for (size_t size = good.size() - 1; size > good.size() - 20'000; size -= 997) {
+    Put(path_, good.substr(0, size));
+    EXPECT_EQ(Restored().code(), absl::StatusCode::kDataLoss) << size;
+  }
+  Put(path_, good);
+  options_.second_opinion = SecondOpinion::kNone;
+  EXPECT_TRUE(absl::StrContains(Restored().message(), "second opinion is opposite, and not none"))
+      << Restored();
+}
+
 TEST_F(SnapshotTest, OfNoSnapshot) {
   EXPECT_EQ(Restored().code(), absl::StatusCode::kNotFound);
   Put(path_, "");
@@ -473,13 +495,13 @@ TEST_F(SnapshotTest, MemoryIsTakenFromTheBudgetFirst) {
 // The audit is not worth a restore: what it has no room for is no longer audited.
 TEST_F(SnapshotTest, AnAuditThatDoesNotFitIsHalved) {
   options_.audit_share = 1;
-  options_.memory_limit_bytes = 8 << 20;
+  options_.memory_limit_bytes = 32 << 20;
   SaveSmall();
   for (int i = 0; i < 20'000; ++i) partition_->Judge(absl::StrCat(i), absl::FromUnixMillis(kStartMs));
   ASSERT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
   const PartitionStatus saved = partition_->Status();
   EXPECT_EQ(saved.audit.share, 1);
-  options_.memory_limit_bytes = saved.filter.memory_bytes + (1 << 19);
+  options_.memory_limit_bytes = (saved.filter.memory_bytes + (64 << 10)) * 8 / 7;
   const auto stage = NewStage(options_);
   const auto restored = stage->Restore("p", path_, kOrigin);
   ASSERT_TRUE(restored.ok()) << restored.status();
@@ -562,6 +584,7 @@ TEST_F(SnapshotTest, EventsMayBeJudgedMeanwhile) {
 TEST_F(SnapshotTest, OtherEnginesSayThatTheyCannot) {
   SaveSmall();
   std::filesystem::rename(path_, path_ + ".sliced");
+  options_.memory_limit_bytes = 2 * ExactFilter::kBytes;
   const auto stage = *DedupStage::Create(options_, ExactFilter::Factory());
   auto partition = *stage->Open("p");
   EXPECT_EQ(partition->Save(path_, kOrigin, point_).code(), absl::StatusCode::kUnimplemented);
