@@ -76,7 +76,7 @@ TEST(AdaptiveFbfTest, FollowsARisingAndAFallingLoad) {
   EXPECT_EQ(quiet_again.steps.back().kind, StepKind::kScaleDown);
   EXPECT_FALSE(quiet_again.steps.back().reason.empty());
   EXPECT_EQ(quiet_again.limit_hits, 0);
-  EXPECT_EQ(quiet_again.step_counts.size(), 6u) << "a step of a kind or reason not counted from zero on";
+  EXPECT_EQ(quiet_again.step_counts.size(), 7u) << "a step of a kind or reason not counted from zero on";
   for (const StepCount& steps : quiet_again.step_counts) {
     const bool expected = steps.kind == StepKind::kScaleUp || steps.kind == StepKind::kScaleDown;
     EXPECT_EQ(steps.count > 0, expected) << steps.reason;
