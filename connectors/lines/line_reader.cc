@@ -138,8 +138,9 @@ absl::Status LineReader::DetectGzip() {
 absl::StatusOr<size_t> LineReader::ReadDescriptor(char* to, size_t size) {
   pollfd wait[] = {{fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
   while (true) {
-    // A blocking read would not see the stop, which may come just before it.
-    if (stop_fd_ >= 0) poll(wait, 2, -1);
+    // A blocking read would not see the stop, which may come just before it. A wait that a signal ends has
+    // found out nothing.
+    if (stop_fd_ >= 0 && poll(wait, 2, -1) < 0) continue;
     if (wait[1].revents != 0) return absl::CancelledError(absl::StrCat("reading ", name_, ": stopped"));
     const ssize_t got = read(fd_, to, size);
     if (got >= 0) return static_cast<size_t>(got);

@@ -147,8 +147,8 @@ TEST(LogRules, ClockReachAndSize) {
 TEST(LogRules, MemoryIsThatOfThePlan) {
   DaemonOptions options = Options();
   LogSample sample = Sample();
-  for (auto& partition : sample.partitions) partition.rate = 500;  // 2,000 in all: 1.8 GiB
-  options.stage.memory_limit_bytes = int64_t{2} << 30;
+  for (auto& partition : sample.partitions) partition.rate = 500;  // 2,000 in all: 2.1 GiB
+  options.stage.memory_limit_bytes = int64_t{3} << 30;
   EXPECT_EQ(WrongLog(sample, {}, options), "");
   options.stage.memory_limit_bytes = int64_t{1} << 30;
   EXPECT_EQ(WrongLog(sample, {}, options), "warning memory;");

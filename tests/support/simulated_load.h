@@ -264,8 +264,7 @@ class SimulatedLoad {
     for (size_t i = old_steps.size() - gone; i < now.steps.size(); ++i) CheckStep(now.steps[i]);
     status_ = std::move(now);
     EXPECT_EQ(Steps(AdaptationStep::Kind::kRefresh), status_.refreshes) << Where();
-    EXPECT_EQ(Steps(AdaptationStep::Kind::kUnfoldRefused) + Steps(AdaptationStep::Kind::kShortenWindow) +
-                  Steps(AdaptationStep::Kind::kExceedFpp),
+    EXPECT_EQ(Steps(AdaptationStep::Kind::kShortenWindow) + Steps(AdaptationStep::Kind::kExceedFpp),
               status_.limit_hits)
         << Where();
     if (first_bits_ > 0) {
