@@ -92,8 +92,8 @@ TEST(PassedIdsTest, TimeMayBeginLate) {
   EXPECT_TRUE(passed->Confirms(Timed(2, kNoStreamTime)));
 }
 
-// A copy that is gone on with while ids are remembered, at many fills: with a replay of what came meanwhile it
-// confirms what the array itself confirms, and each id once.
+// A copy that is gone on with while ids are remembered, at many fills: with a replay of what came meanwhile
+// it confirms what the array itself confirms, and each id once.
 TEST(PassedIdsTest, ACopyMadeBitByBitMissesNothing) {
   std::mt19937_64 random(TestSeed());
   for (int round = 0; round < 60; ++round) {
