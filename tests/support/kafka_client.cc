@@ -247,7 +247,7 @@ absl::Status KafkaClient::Admin(rd_kafka_admin_op_t op, const std::function<void
 absl::Status KafkaClient::CreateTopic(const std::string& topic, int partitions, const Configs& configs) {
   std::array<char, 512> text;
   rd_kafka_NewTopic_t* request =
-      rd_kafka_NewTopic_new(topic.c_str(), partitions, /*replication_factor=*/1, text.data(), text.size());
+      rd_kafka_NewTopic_new(topic.c_str(), partitions, /*replication_factor=*/-1, text.data(), text.size());
   if (request == nullptr) return absl::InvalidArgumentError(text.data());
   const std::unique_ptr<rd_kafka_NewTopic_t, decltype(&rd_kafka_NewTopic_destroy)> owned(
       request, &rd_kafka_NewTopic_destroy);
@@ -309,6 +309,23 @@ absl::StatusOr<std::optional<int>> KafkaClient::PartitionCount(const std::string
   }
   rd_kafka_metadata_destroy(metadata);
   return count;
+}
+
+absl::StatusOr<std::vector<int32_t>> KafkaClient::Leaders(const std::string& topic) {
+  const rd_kafka_metadata_t* metadata = nullptr;
+  const rd_kafka_resp_err_t error = rd_kafka_metadata(producer_.get(), 1, nullptr, &metadata, kTimeoutMs);
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return KafkaError("metadata", error);
+  std::vector<int32_t> leaders;
+  for (int t = 0; t < metadata->topic_cnt; ++t) {
+    const rd_kafka_metadata_topic_t& found = metadata->topics[t];
+    if (topic != found.topic) continue;
+    leaders.assign(static_cast<size_t>(found.partition_cnt), -1);
+    for (int p = 0; p < found.partition_cnt; ++p) {
+      leaders[static_cast<size_t>(found.partitions[p].id)] = found.partitions[p].leader;
+    }
+  }
+  rd_kafka_metadata_destroy(metadata);
+  return leaders;
 }
 
 absl::Status KafkaClient::AwaitPartitions(const std::string& topic, std::optional<int> count) {
