@@ -28,7 +28,6 @@ constexpr int kTries = 5;  // with other ports, when somebody else was quicker t
 constexpr absl::Duration kStartTimeout = absl::Minutes(2);
 constexpr absl::Duration kStopTimeout = absl::Seconds(30);
 constexpr size_t kLogTailBytes = 4000;
-constexpr int kInternalPartitions = 4;  // of the offsets' and the transactions' topics
 
 std::vector<std::string> Java(const std::string& heap, const std::string& folder,
                               const std::string& main_class) {

@@ -16,6 +16,8 @@
 
 namespace lethe::test {
 
+inline constexpr int kInternalPartitions = 4;  // of the topic of offsets, and of that of transactions
+
 struct KafkaBrokerOptions {
   std::vector<std::pair<std::string, std::string>> properties;  // in addition to our own, or instead of them
   std::string heap = "384m";

@@ -82,27 +82,6 @@ absl::StatusOr<Handle> NewProducer(const std::string& bootstrap, const std::stri
   return NewHandle(RD_KAFKA_PRODUCER, properties);
 }
 
-// Takes nothing: librdkafka copies the key and the value, and owns the headers once it has accepted them.
-rd_kafka_resp_err_t Enqueue(rd_kafka_t* producer, const std::string& topic, const Record& record,
-                            Delivery* delivery) {
-  rd_kafka_headers_t* headers = rd_kafka_headers_new(record.headers.size());
-  for (const auto& [name, value] : record.headers) {
-    rd_kafka_header_add(headers, name.data(), static_cast<ssize_t>(name.size()),
-                        value ? value->data() : nullptr, value ? static_cast<ssize_t>(value->size()) : 0);
-  }
-  const auto data = [](const std::optional<std::string>& s) {
-    return s ? const_cast<char*>(s->data()) : nullptr;
-  };
-  const auto size = [](const std::optional<std::string>& s) { return s ? s->size() : size_t{0}; };
-  const rd_kafka_resp_err_t error = rd_kafka_producev(
-      producer, RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_PARTITION(record.partition),
-      RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY(data(record.key), size(record.key)),
-      RD_KAFKA_V_VALUE(data(record.value), size(record.value)), RD_KAFKA_V_TIMESTAMP(record.timestamp_ms),
-      RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE(delivery), RD_KAFKA_V_END);
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) rd_kafka_headers_destroy(headers);
-  return error;
-}
-
 absl::Status ProduceAll(rd_kafka_t* producer, const std::string& topic, absl::Span<const Record> records) {
   Delivery delivery;
   rd_kafka_resp_err_t error = RD_KAFKA_RESP_ERR_NO_ERROR;
@@ -180,6 +159,27 @@ bool WaitUntil(const std::function<bool()>& condition, absl::Duration timeout) {
     absl::SleepFor(absl::Milliseconds(5));
   }
   return true;
+}
+
+rd_kafka_resp_err_t Enqueue(rd_kafka_t* producer, const std::string& topic, const Record& record,
+                            void* opaque) {
+  rd_kafka_headers_t* headers = rd_kafka_headers_new(record.headers.size());
+  for (const auto& [name, value] : record.headers) {
+    rd_kafka_header_add(headers, name.data(), static_cast<ssize_t>(name.size()),
+                        value ? value->data() : nullptr, value ? static_cast<ssize_t>(value->size()) : 0);
+  }
+  const auto data = [](const std::optional<std::string>& s) {
+    return s ? const_cast<char*>(s->data()) : nullptr;
+  };
+  const auto size = [](const std::optional<std::string>& s) { return s ? s->size() : size_t{0}; };
+  const rd_kafka_resp_err_t error = rd_kafka_producev(
+      producer, RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_PARTITION(record.partition),
+      RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY(data(record.key), size(record.key)),
+      RD_KAFKA_V_VALUE(data(record.value), size(record.value)), RD_KAFKA_V_TIMESTAMP(record.timestamp_ms),
+      RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE(opaque), RD_KAFKA_V_END);
+  // It owns the headers once it has accepted them.
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) rd_kafka_headers_destroy(headers);
+  return error;
 }
 
 void HandleDeleter::operator()(rd_kafka_t* handle) const { rd_kafka_destroy(handle); }

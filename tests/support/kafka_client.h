@@ -32,6 +32,10 @@ struct Record {
   int64_t offset = -1;       // set by the broker
 };
 
+// Hands a record to a producer of librdkafka's, which copies it.
+rd_kafka_resp_err_t Enqueue(rd_kafka_t* producer, const std::string& topic, const Record& record,
+                            void* opaque);
+
 enum class Isolation { kReadCommitted, kReadUncommitted };
 
 struct CommittedOffset {
