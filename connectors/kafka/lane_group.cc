@@ -12,6 +12,8 @@ namespace lethe::kafka {
 namespace {
 
 constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(100);
+// How long a partition that was assigned may be unknown: who assigns it may hear first of one that was added.
+constexpr absl::Duration kNewPartitionPatience = absl::Seconds(30);
 constexpr absl::Duration kPublishEvery = absl::Milliseconds(250);
 
 // What the broker says to a member that is no longer one, or not of this generation.
@@ -87,10 +89,12 @@ absl::Status Lane::PrepareAssigned(const rd_kafka_topic_partition_list_t* partit
   for (int i = 0; i < partitions->cnt; ++i) {
     const int32_t partition = partitions->elems[i].partition;
     GroupState::Log log;
+    const absl::Time give_up = absl::Now() + kNewPartitionPatience;
     asked = Await([&] {
       auto answer = group.LogOf(partition);
       if (answer.ok()) log = *answer;
-      return answer.status();
+      const bool wait = absl::IsNotFound(answer.status()) && absl::Now() < give_up;
+      return wait ? absl::UnavailableError(answer.status().message()) : answer.status();
     });
     if (!asked.ok()) return asked;
     const CommittedOffset& there = committed[static_cast<size_t>(partition)];

@@ -25,21 +25,6 @@ constexpr int64_t kDefaultMaxMessageBytes = 1048588;
 
 using TopicConfig = std::map<std::string, std::string>;
 
-absl::StatusOr<int32_t> CountPartitions(rd_kafka_t* client, const std::string& name) {
-  const TopicPtr topic(rd_kafka_topic_new(client, name.c_str(), nullptr));
-  if (topic == nullptr)
-    return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no name of a topic"));
-  const rd_kafka_metadata_t* raw = nullptr;
-  const rd_kafka_resp_err_t code = rd_kafka_metadata(client, 0, topic.get(), &raw, kRequestTimeoutMs);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for topic metadata");
-  const std::unique_ptr<const rd_kafka_metadata_t, Destroyer<rd_kafka_metadata_destroy>> metadata(raw);
-  if (metadata->topic_cnt != 1) return absl::UnavailableError("the broker gave no metadata of the topic");
-  if (metadata->topics[0].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return ErrorStatus(metadata->topics[0].err, absl::StrCat("topic ", name));
-  }
-  return metadata->topics[0].partition_cnt;
-}
-
 // The configuration of a topic; empty if the broker does not want to answer: the checks are left out then.
 absl::StatusOr<TopicConfig> DescribeTopic(rd_kafka_t* client, const std::string& name) {
   using ResourcePtr = std::unique_ptr<rd_kafka_ConfigResource_t, Destroyer<rd_kafka_ConfigResource_destroy>>;
@@ -151,7 +136,7 @@ absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* cli
   for (const Role& role : {Role{options.input, "input"}, Role{options.output, "output"},
                            Role{options.counter_output, "counter"}}) {
     if (role.name.empty()) continue;
-    const auto partitions = CountPartitions(client, role.name);
+    const auto partitions = CountPartitions(client, role.name, kRequestTimeoutMs);
     if (absl::IsNotFound(partitions.status())) {
       const int32_t wanted = topics.partitions == 0 ? 1 : topics.partitions;
       return absl::NotFoundError(absl::StrCat(role.what, " topic ", role.name,
