@@ -175,7 +175,7 @@ absl::string_view FaultName(FaultKind kind) { return Of(kind).name; }
 int ThemeCount() { return static_cast<int>(Themes().size()); }
 
 bool Schedule::countable() const {
-  return instances == 1 && std::none_of(faults.begin(), faults.end(), [](const Fault& fault) {
+  return instances == 1 && lanes == 1 && std::none_of(faults.begin(), faults.end(), [](const Fault& fault) {
            using enum FaultKind;
            return fault.kind == kKill || fault.kind == kEnd || fault.kind == kLeave || fault.kind == kJoin;
          });

@@ -69,7 +69,8 @@ struct Schedule {
   absl::Duration lasts;
   std::vector<Fault> faults;  // by time
 
-  // No process of lethe's is ended on the way, so what they count can be added up.
+  // What the processes count can be added up: there is one, with one lane, which is not ended on the way.
+  // (Who takes a partition over from another counts from 0 again, as a counter may.)
   bool countable() const;
   // For people: all of it.
   std::string Outline() const;
