@@ -130,7 +130,7 @@ DaemonReport Daemon::Report() const {
     if (!last.waiting.empty())
       report.not_ready.push_back(absl::StrCat("lane ", last.lane, ": ", last.waiting));
     for (const PartitionReport& partition : last.partitions) {
-      if (partition.phase == Phase::kFailed) {
+      if (partition.phase == Phase::kFailed || partition.phase == Phase::kHeld) {
         report.not_ready.push_back(partition.problem);
       } else if (partition.phase != Phase::kActive) {
         report.not_ready.push_back(absl::StrCat(options_.input, "-", partition.partition,

@@ -39,6 +39,7 @@ Lane::Lane(const DaemonOptions& options, int number, const Topics& topics, Dedup
       assigner_(options, topics.partitions, stage, kept),
       reader_(options.record),
       output_(options, number, stop, [this](const std::string& why) { SetWaiting(why); }),
+      output_partitions_(topics.partitions),
       carried_out_limit_(kMaxRecords) {
   report_.lane = number;
   batch_.reserve(kBatch);
@@ -101,6 +102,8 @@ void Lane::Step() {
       Commit();
     }
   }
+  LookAtHeld();
+  LookForInput();
   if (absl::Now() >= next_publish_ || (options_.exit_at_end && AtEnd() != published_at_end_)) Publish();
 }
 
@@ -180,6 +183,8 @@ absl::Status Lane::Advance(OwnedPartition& owned, MessageRun run) {
     // The client may repeat messages after a seek.
     if (run.front()->offset < owned.next) {
       run.remove_prefix(1);
+    } else if (owned.phase == Phase::kHeld) {
+      return absl::OkStatus();  // polled before it was
     } else if (owned.phase == Phase::kChecking) {
       if (!Check(owned, *run.front())) return absl::OkStatus();
       run.remove_prefix(1);
@@ -245,6 +250,7 @@ void Lane::Restore(OwnedPartition& owned, MessageRun run) {
 }
 
 absl::Status Lane::Judge(OwnedPartition& owned, MessageRun run) {
+  if (!HasOutput(owned)) return absl::OkStatus();
   if (absl::Status begun = EnsureOpen(owned); !begun.ok()) return begun;
   items_.clear();
   events_.clear();
@@ -419,6 +425,7 @@ void Lane::GiveUp(Outcome outcome) {
   if (outcome == Outcome::kStopped && !stop_.requested() && fatal_.ok()) {
     fatal_ = absl::UnavailableError(absl::StrCat("lane ", number_, ": the producer cannot go on: ", why));
   }
+  output_partitions_ = 0;
   spdlog::warn("lane {}: transaction of {} records aborted, to be judged again: {}", number_, carried_out_,
                why);
   if (failure == Failure::kRefused) NarrowDown(why);

@@ -104,6 +104,14 @@ class Lane {
   absl::Status Await(const std::function<absl::Status()>& ask);
   void Seek(OwnedPartition& owned);
 
+  // Whether the output has such a partition. One that it has not is held, so that it stops no other.
+  bool HasOutput(OwnedPartition& owned);
+  // Those that are held go on where the output has got their partitions.
+  void LookAtHeld();
+  // A lane that is given nothing says so where the reason is that there is no input topic any more.
+  void LookForInput();
+  void SetPaused(const OwnedPartition& owned, bool paused);
+
   OwnedPartition* Find(int32_t partition);
   std::string Name(const OwnedPartition& owned) const;
   PartitionListPtr Offsets(const std::vector<OwnedPartition*>& partitions) const;
@@ -127,6 +135,11 @@ class Lane {
   std::map<int32_t, std::unique_ptr<OwnedPartition>> owned_;
   absl::Status fatal_;
   bool joined_ = false;
+  // That the output is known to have; after a failure nothing is known.
+  int32_t output_partitions_;
+  absl::Time next_look_for_input_ = absl::InfinitePast();
+  bool input_is_gone_ = false;
+  absl::Time next_look_at_held_ = absl::InfinitePast();
 
   // The open transaction.
   bool open_ = false;

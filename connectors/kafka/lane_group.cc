@@ -14,6 +14,10 @@ namespace {
 constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(100);
 // How long a partition that was assigned may be unknown: who assigns it may hear first of one that was added.
 constexpr absl::Duration kNewPartitionPatience = absl::Seconds(30);
+// What a lane asks about while it has nothing to do.
+constexpr absl::Duration kLookForInputEvery = absl::Seconds(5);
+constexpr int kLookTimeoutMs = 500;
+constexpr absl::Duration kLookAtHeldEvery = absl::Seconds(1);
 constexpr absl::Duration kPublishEvery = absl::Milliseconds(250);
 
 // What the broker says to a member that is no longer one, or not of this generation.
@@ -139,6 +143,10 @@ void Lane::Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost) 
   for (int i = 0; i < partitions->cnt; ++i) {
     const auto found = owned_.find(partitions->elems[i].partition);
     if (found == owned_.end()) continue;
+    if (found->second->phase == Phase::kHeld) {
+      SetPaused(*found->second, false);
+      found->second->problem.clear();
+    }
     if (found->second->phase != Phase::kFailed) kept_.Put(std::move(found->second));
     owned_.erase(found);
   }
@@ -209,6 +217,75 @@ void Lane::Seek(OwnedPartition& owned) {
   }
 }
 
+bool Lane::HasOutput(OwnedPartition& owned) {
+  if (owned.id < output_partitions_) return true;
+  const auto count = output_.CountPartitions();
+  // If the broker does not say, the transaction will find out.
+  if (!count.ok() && !absl::IsNotFound(count.status())) return true;
+  output_partitions_ = count.value_or(0);
+  if (owned.id < output_partitions_) return true;
+  owned.phase = Phase::kHeld;
+  owned.problem = absl::StrCat(
+      Name(owned), " is held at offset ", owned.next, ": ",
+      count.ok() ? absl::StrCat("records keep their partition, and the topics that are written to have only ",
+                                output_partitions_, "; add partitions there, and it goes on")
+                 : absl::StrCat(count.status().message(), "; create it, and it goes on"));
+  spdlog::error("{}", owned.problem);
+  SetPaused(owned, true);
+  next_look_at_held_ = absl::Now() + kLookAtHeldEvery;
+  return false;
+}
+
+void Lane::LookAtHeld() {
+  if (absl::Now() < next_look_at_held_) return;
+  next_look_at_held_ = absl::InfiniteFuture();
+  absl::StatusOr<int32_t> count = absl::UnknownError("not asked yet");
+  for (auto& [id, owned] : owned_) {
+    if (owned->phase != Phase::kHeld) continue;
+    if (absl::IsUnknown(count.status())) count = output_.CountPartitions();
+    if (!count.ok() || id >= *count) {
+      next_look_at_held_ = absl::Now() + kLookAtHeldEvery;
+      continue;
+    }
+    output_partitions_ = *count;
+    owned->phase = Phase::kActive;
+    owned->problem.clear();
+    spdlog::info("{}: goes on at offset {}: the output has its partition", Name(*owned), owned->next);
+    SetPaused(*owned, false);
+    Seek(*owned);
+  }
+}
+
+void Lane::LookForInput() {
+  const absl::Time now = absl::Now();
+  if (!owned_.empty() || now < next_look_for_input_) {
+    if (!owned_.empty()) next_look_for_input_ = now + kLookForInputEvery;
+    return;
+  }
+  next_look_for_input_ = now + kLookForInputEvery;
+  const bool gone =
+      absl::IsNotFound(kafka::CountPartitions(consumer_.get(), options_.input, kLookTimeoutMs).status());
+  if (gone == input_is_gone_) return;
+  input_is_gone_ = gone;
+  if (!gone) return SetWaiting("");
+  const std::string why =
+      absl::StrCat("input topic ", options_.input,
+                   " is not there any more: what was read of it is out and stays; create it "
+                   "anew and it is read from its start, or stop");
+  spdlog::error("lane {}: {}", number_, why);
+  SetWaiting(why);
+}
+
+void Lane::SetPaused(const OwnedPartition& owned, bool paused) {
+  const PartitionListPtr list(rd_kafka_topic_partition_list_new(1));
+  rd_kafka_topic_partition_list_add(list.get(), options_.input.c_str(), owned.id);
+  const rd_kafka_resp_err_t code = paused ? rd_kafka_pause_partitions(consumer_.get(), list.get())
+                                          : rd_kafka_resume_partitions(consumer_.get(), list.get());
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    spdlog::warn("{}: {}: {}", Name(owned), paused ? "pausing" : "resuming", rd_kafka_err2str(code));
+  }
+}
+
 OwnedPartition* Lane::Find(int32_t partition) {
   const auto found = owned_.find(partition);
   return found == owned_.end() ? nullptr : found->second.get();
@@ -248,7 +325,8 @@ void Lane::SetWaiting(const std::string& why) {
 bool Lane::AtEnd() const {
   if (!joined_ || open_) return false;
   for (const auto& [id, owned] : owned_) {
-    if (owned->phase == Phase::kFailed) continue;  // the daemon says so when it ends
+    // The daemon says so when it ends.
+    if (owned->phase == Phase::kFailed || owned->phase == Phase::kHeld) continue;
     if (owned->phase != Phase::kActive) return false;
     const auto index = static_cast<size_t>(id);
     if (index >= topics_.end_offsets.size()) continue;

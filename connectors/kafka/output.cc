@@ -182,6 +182,17 @@ absl::Status Output::Produce(const ProduceRequest& request) {
   }
 }
 
+absl::StatusOr<int32_t> Output::CountPartitions() {
+  int32_t least = INT32_MAX;
+  for (const std::string* topic : {&options_.output, &options_.counter_output}) {
+    if (topic->empty()) continue;
+    const auto count = kafka::CountPartitions(producer_.get(), *topic, kCallTimeoutMs);
+    if (!count.ok()) return count;
+    least = std::min(least, *count);
+  }
+  return least;
+}
+
 Failure Output::Poll() {
   rd_kafka_poll(producer_.get(), 0);
   return failure_;

@@ -71,6 +71,10 @@ class Output {
   // Hands one record over. Waits while the queue is full. Cancelled on stop.
   absl::Status Produce(const ProduceRequest& request);
 
+  // The partitions that both topics have, as the broker says now; the producer knows of them from then on.
+  // NotFound: a topic is not there.
+  absl::StatusOr<int32_t> CountPartitions();
+
   // Whether something failed that makes a commit pointless. Serves the client's callbacks.
   Failure Poll();
 

@@ -32,7 +32,7 @@ struct LogMark {
 struct OwnedPartition {
   int32_t id = 0;
   Phase phase = Phase::kRestoring;
-  std::string problem;  // if kFailed
+  std::string problem;  // if kFailed or kHeld
 
   std::unique_ptr<Partition> filter;
   std::optional<Transaction> transaction;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/tcp_proxy.h"
 
 namespace lethe::test {
 namespace {
@@ -16,6 +17,8 @@ namespace {
 constexpr int kSkipped = 77;
 
 struct Shared {
+  std::unique_ptr<TcpProxy> proxy;
+  int proxy_port = 0;
   std::unique_ptr<KafkaBroker> broker;
   std::unique_ptr<KafkaClient> client;
 };
@@ -38,7 +41,9 @@ class BrokerEnvironment : public testing::Environment {
     if (shared.broker != nullptr && testing::UnitTest::GetInstance()->Failed()) {
       std::fprintf(stderr, "The end of the shared broker's log:\n%s\n", shared.broker->LogTail().c_str());
     }
-    shared = {};
+    shared.client.reset();
+    shared.broker.reset();
+    shared.proxy.reset();
   }
 };
 
@@ -46,8 +51,20 @@ class BrokerEnvironment : public testing::Environment {
 
 KafkaBroker& SharedBroker() {
   Shared& shared = Instance();
-  if (shared.broker == nullptr) shared.broker = OrExit(KafkaBroker::Start());
+  if (shared.broker == nullptr) {
+    shared.proxy = OrExit(TcpProxy::Start());
+    shared.proxy_port = OrExit(shared.proxy->Listen());
+    KafkaBrokerOptions options;
+    options.proxied = {{"WIRE", shared.proxy_port}};
+    shared.broker = OrExit(KafkaBroker::Start(options));
+    shared.proxy->Forward(shared.proxy_port, shared.broker->port("WIRE"));
+  }
   return *shared.broker;
+}
+
+SharedWireToBroker SharedWire() {
+  SharedBroker();
+  return {*Instance().proxy, absl::StrCat("127.0.0.1:", Instance().proxy_port)};
 }
 
 KafkaClient& SharedClient() {

@@ -137,7 +137,9 @@ absl::StatusOr<std::vector<int64_t>> QueryEnds(rd_kafka_t* consumer, const std::
     WaitUntil(
         [&] {
           error = rd_kafka_query_watermark_offsets(consumer, topic.c_str(), p, &low, &high, kTimeoutMs);
+          if (error == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION) rd_kafka_poll(consumer, 10);
           return error != RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION &&
+                 error != RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION &&
                  error != RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE &&
                  error != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
         },

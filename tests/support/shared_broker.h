@@ -6,6 +6,7 @@
 
 #include "tests/support/kafka_broker.h"
 #include "tests/support/kafka_client.h"
+#include "tests/support/tcp_proxy.h"
 
 namespace lethe::test {
 
@@ -13,6 +14,13 @@ namespace lethe::test {
 // called from the program's main thread.
 KafkaBroker& SharedBroker();
 KafkaClient& SharedClient();
+
+// Another way to it, for one whose connections are to fail.
+struct SharedWireToBroker {
+  TcpProxy& proxy;
+  std::string bootstrap;
+};
+SharedWireToBroker SharedWire();
 
 // A name for a topic or a group that no other test uses.
 std::string UniqueName(const std::string& stem);
