@@ -97,9 +97,13 @@ int RunCommand(const RunConfig& config) {
     }
     status = (*daemon)->Run();
   }
-  if (!status.ok()) return ReportError(status, std::cerr);
-  spdlog::info("all committed, the group is left");
-  return kExitOk;
+  const int code = status.ok() ? kExitOk : ReportError(status, std::cerr);
+  if (status.ok()) spdlog::info("all committed, the group is left");
+  spdlog::default_logger()->flush();
+  std::cerr.flush();
+  // Only the clients are left to be destroyed, and librdkafka 2.0.2 may wait for ever there if their topic was
+  // deleted. They are closed, so nothing depends on it.
+  _exit(code);
 }
 
 }  // namespace lethe
