@@ -14,7 +14,7 @@ namespace {
 constexpr absl::Duration kTick = absl::Milliseconds(10);
 constexpr int kFlushTimeoutMs = 120'000;
 constexpr std::array<const char*, 5> kCountries = {"at", "de", "is", "jp", "uy"};
-constexpr int64_t kWildTimes[] = {0, 631'152'000'000, 4'102'444'800'000};  // 1970, 1990, 2100
+constexpr int64_t kWildTimes[] = {1, 631'152'000'000, 4'102'444'800'000};  // 1970, 1990, 2100
 
 // The same for the same number, whatever else was drawn.
 uint64_t Scatter(uint64_t x) {
