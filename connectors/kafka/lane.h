@@ -103,6 +103,8 @@ class Lane {
   // Asks until there is an answer, a refusal, or the stop.
   absl::Status Await(const std::function<absl::Status()>& ask);
   void Seek(OwnedPartition& owned);
+  // After a cooperative rebalance: all but what was just assigned.
+  void SeekKept(const rd_kafka_topic_partition_list_t* assigned);
 
   // Whether the output has such a partition. One that it has not is held, so that it stops no other.
   bool HasOutput(OwnedPartition& owned);
