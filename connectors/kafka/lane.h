@@ -120,6 +120,9 @@ class Lane {
   // Asks until there is an answer, a refusal, or the stop.
   absl::Status Await(const std::function<absl::Status()>& ask);
   void Seek(OwnedPartition& owned);
+  // After a cooperative rebalance: all but what was just assigned.
+  void SeekKept(const rd_kafka_topic_partition_list_t* assigned);
+
   void NameSnapshots(const std::vector<OwnedPartition*>& partitions);
   // After a commit: sees what became of those that were begun, and begins those that are due.
   void TakeSnapshots();
@@ -185,6 +188,7 @@ class Lane {
   // Scratch of one batch, kept so that nothing is allocated once it is warm.
   Messages batch_;
   int64_t batch_number_ = 0;
+  bool polling_ = false;  // the batch is being filled
   std::vector<Item> items_;
   std::vector<Event> events_;
   std::vector<size_t> event_items_;

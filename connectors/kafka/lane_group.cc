@@ -66,6 +66,7 @@ void Lane::Assign(const rd_kafka_topic_partition_list_t* partitions) {
     const ErrorPtr error(rd_kafka_incremental_assign(consumer, assigned.get()));
     if (error != nullptr)
       spdlog::error("lane {}: assigning: {}", number_, rd_kafka_error_string(error.get()));
+    SeekKept(partitions);
   } else {
     const rd_kafka_resp_err_t code = rd_kafka_assign(consumer, assigned.get());
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -165,6 +166,7 @@ void Lane::Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost) 
     const ErrorPtr error(rd_kafka_incremental_unassign(consumer, partitions));
     if (error != nullptr)
       spdlog::warn("lane {}: unassigning: {}", number_, rd_kafka_error_string(error.get()));
+    SeekKept(partitions);
   } else {
     joined_ = false;  // without partitions until the next assignment, which is not to be at their end
     rd_kafka_assign(consumer, nullptr);
@@ -264,7 +266,14 @@ absl::Status Lane::Await(const std::function<absl::Status()>& ask) {
 }
 
 void Lane::Seek(OwnedPartition& owned) {
-  owned.sought_in_batch = batch_number_;
+  if (polling_) {
+    // In a rebalance: what has been polled is stale, and what will be polled is not.
+    std::erase_if(batch_, [&](const MessagePtr& message) {
+      return message->rkt != nullptr && message->partition == owned.id;
+    });
+  } else {
+    owned.sought_in_batch = batch_number_;
+  }
   const TopicPtr topic(rd_kafka_topic_new(consumer_.get(), options_.input.c_str(), nullptr));
   // Without waiting: messages fetched before are outdated from the call on, and dropped by the client.
   const rd_kafka_resp_err_t code = rd_kafka_seek(topic.get(), owned.id, owned.next, 0);
@@ -347,6 +356,18 @@ void Lane::SetPaused(const OwnedPartition& owned, bool paused) {
                                           : rd_kafka_resume_partitions(consumer_.get(), list.get());
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
     spdlog::warn("{}: {}: {}", Name(owned), paused ? "pausing" : "resuming", rd_kafka_err2str(code));
+  }
+}
+
+void Lane::SeekKept(const rd_kafka_topic_partition_list_t* assigned) {
+  // The client pauses what is kept while the group hands over the rest, and then goes on behind the last
+  // message that it has given out. If the transaction with that message was aborted meanwhile, what was
+  // sought is forgotten, and everything from the committed offset on would be skipped.
+  for (auto& [id, owned] : owned_) {
+    const bool fresh =
+        rd_kafka_topic_partition_list_find(const_cast<rd_kafka_topic_partition_list_t*>(assigned),
+                                           options_.input.c_str(), id) != nullptr;
+    if (!fresh && owned->phase != Phase::kFailed) Seek(*owned);
   }
 }
 

@@ -3,7 +3,9 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -150,10 +152,15 @@ absl::Status Run::StartInstance(int i) {
   milliseconds("socket.timeout.ms", schedule_.socket_timeout);
   milliseconds("topic.metadata.refresh.interval.ms", absl::Milliseconds(500));
   milliseconds("reconnect.backoff.max.ms", absl::Milliseconds(500));
+  options.args.push_back("--kafka=partition.assignment.strategy=" + schedule_.assignment);
   options.stderr_file = instance.log;
+  std::error_code none_yet;
+  const auto size = std::filesystem::file_size(instance.log, none_yet);
+  const size_t said_before = none_yet ? 0 : static_cast<size_t>(size);
   auto process = Process::Start(options);
   if (!process.ok()) return process.status();
   instance.process = *std::move(process);
+  instance.said_before = said_before;
   instance.ending = instance.frozen = false;
   Say(absl::StrCat("lethe ", i, " starts, pid ", instance.process->pid()));
   return absl::OkStatus();
@@ -270,7 +277,7 @@ absl::Status Run::Finish(const Fault& fault, const Hit& hit) {
     case FaultKind::kEnd:
     case FaultKind::kLeave:
       if (instance == nullptr || instance->process.get() != hit.process) return absl::OkStatus();
-      if (absl::Status ended = AwaitEnd(hit.instance, /*in_peace=*/false); !ended.ok()) return ended;
+      AwaitEnd(hit.instance);
       return instance->wanted ? StartInstance(hit.instance) : absl::OkStatus();
     case FaultKind::kFreeze:
       if (instance == nullptr || instance->process == nullptr || instance->process.get() != hit.process) {
@@ -355,7 +362,7 @@ absl::Status Run::Terminate(Instance& instance) {
   return asked;
 }
 
-absl::Status Run::AwaitEnd(int i, bool in_peace) {
+void Run::AwaitEnd(int i) {
   Instance& instance = instances_[static_cast<size_t>(i)];
   const absl::Time begin = absl::Now();
   const absl::StatusOr<int> code = instance.process->Wait(kEnd);
@@ -364,14 +371,16 @@ absl::Status Run::AwaitEnd(int i, bool in_peace) {
   } else {
     Say(absl::StrFormat("lethe %d has ended with %d, %s later", i, *code,
                         absl::FormatDuration(absl::Now() - begin)));
-    // While brokers and wires are broken it may have to give up.
+    // While brokers and wires are broken, or others keep the cores, it may have to give up: nothing is lost
+    // by that.
     const bool gave_up =
         *code == 1 && absl::StrContains(instance.process->Stderr(), "the broker did not answer in time");
-    if (*code != 0 && (in_peace || !gave_up))
+    const bool not_begun =
+        *code == 128 + SIGTERM && instance.process->Stderr().size() == instance.said_before;
+    if (*code != 0 && !gave_up && !not_begun)
       Problem(absl::StrCat("lethe ", i, " ended with ", *code, " when asked to"));
   }
   instance.process.reset();
-  return absl::OkStatus();
 }
 
 void Run::LookForDeaths() {
@@ -391,9 +400,7 @@ absl::Status Run::Drain() {
     if (instance.process != nullptr && std::exchange(instance.frozen, false)) {
       if (absl::Status went_on = instance.process->Signal(SIGCONT); !went_on.ok()) return went_on;
     }
-    if (instance.process != nullptr && instance.ending) {
-      if (absl::Status ended = AwaitEnd(i, /*in_peace=*/false); !ended.ok()) return ended;
-    }
+    if (instance.process != nullptr && instance.ending) AwaitEnd(i);
   }
   if (absl::Status healed = site_.Heal(); !healed.ok()) return healed;
   for (int i = 0; i < kMaxInstances; ++i) {
@@ -429,7 +436,7 @@ absl::Status Run::Drain() {
   }
   for (int i = 0; i < kMaxInstances; ++i) {
     if (instances_[static_cast<size_t>(i)].process == nullptr) continue;
-    if (absl::Status ended = AwaitEnd(i, /*in_peace=*/true); !ended.ok()) return ended;
+    AwaitEnd(i);
   }
 
   auto output = ReadSettled(output_);
@@ -471,7 +478,7 @@ absl::Status Run::AwaitCommitted(const std::vector<int64_t>& ends) {
     committed.clear();
     for (const CommittedOffset& offset : *answer) committed.push_back(offset.offset);
     for (size_t p = 0; p < ends.size(); ++p) {
-      if (committed[p] < ends[p]) return Running() == 0;
+      if (ends[p] > 0 && committed[p] < ends[p]) return Running() == 0;
     }
     return true;
   };
@@ -483,7 +490,8 @@ absl::Status Run::AwaitCommitted(const std::vector<int64_t>& ends) {
   } else {
     std::string where;
     for (size_t p = 0; p < ends.size(); ++p) {
-      if (committed[p] < ends[p]) absl::StrAppend(&where, " ", p, ": ", committed[p], " of ", ends[p]);
+      if (ends[p] > 0 && committed[p] < ends[p])
+        absl::StrAppend(&where, " ", p, ": ", committed[p], " of ", ends[p]);
     }
     Problem(
         absl::StrCat("lethe is STUCK: not committed after ", absl::FormatDuration(kCommitted), ":", where));

@@ -38,6 +38,7 @@ class Run {
     bool frozen = false;
     int http_port = 0;
     std::string log;
+    size_t said_before = 0;  // bytes of the log when it started
   };
   // What a fault has hit.
   struct Hit {
@@ -60,7 +61,7 @@ class Run {
   int Running() const;
   absl::Status Terminate(Instance& instance);
   // It was asked to end: waits until it has, and sees that it ended well.
-  absl::Status AwaitEnd(int i, bool in_peace);
+  void AwaitEnd(int i);
   void LookForDeaths();
   absl::Status Drain();
   // Returns when the group has committed all; a problem if it does not.

@@ -213,6 +213,7 @@ Schedule MakeSchedule(uint64_t seed) {
     schedule.step = absl::Milliseconds(1);
   }
   AddFaults(dice, theme, schedule);
+  schedule.assignment = dice.Choose({"range,roundrobin", "roundrobin", "cooperative-sticky"});
   return schedule;
 }
 
@@ -220,13 +221,14 @@ std::string Schedule::Outline() const {
   std::string text = absl::StrFormat(
       "%s: %d broker%s, %d partition%s, %d instance%s of %d lane%s, engine %s, horizon %s, %d events/s a "
       "step of %s "
-      "apart (%d per mille wild), commits every %s, timeouts: session %s, transaction %s, socket %s; %s for "
-      "%s\n",
+      "apart (%d per mille wild), commits every %s, timeouts: session %s, transaction %s, socket %s; "
+      "assignment %s; "
+      "%s for %s\n",
       theme, brokers, brokers == 1 ? "" : "s", partitions, partitions == 1 ? "" : "s", instances,
       instances == 1 ? "" : "s", lanes, lanes == 1 ? "" : "s", engine, absl::FormatDuration(horizon),
       per_second, absl::FormatDuration(step), wild_per_mille, absl::FormatDuration(commit_interval),
       absl::FormatDuration(session_timeout), absl::FormatDuration(transaction_timeout),
-      absl::FormatDuration(socket_timeout), from_the_start ? "from the start" : "once it flows",
+      absl::FormatDuration(socket_timeout), assignment, from_the_start ? "from the start" : "once it flows",
       absl::FormatDuration(lasts));
   for (const Fault& fault : faults) {
     absl::StrAppendFormat(
