@@ -40,7 +40,7 @@ endef
 configure_program = @test -f build/build.ninja || cmake --preset release -DLETHE_TESTS=OFF
 configure_tests = @cmake --preset release -DLETHE_TESTS=ON > /dev/null
 
-.PHONY: build demo demo-kafka test bench install format format-check packages clean
+.PHONY: build demo demo-kafka test chaos bench install format format-check packages clean
 
 build:  ## the program, build/lethe
 	$(call install,$(build_packages))
@@ -61,6 +61,12 @@ test:  ## all tests
 	$(configure_tests)
 	cmake --build build -j $(JOBS)
 	ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
+
+chaos:  ## random schedules of faults: SCHEDULES=200 SEED=n, both optional
+	$(call install,$(build_packages) $(broker_packages))
+	$(configure_tests)
+	cmake --build build --target chaos -j $(JOBS)
+	build/tests/chaos $(if $(SCHEDULES),--schedules $(SCHEDULES)) $(if $(SEED),--seed $(SEED))
 
 bench:  ## the benchmarks, in half an hour; their tables go into tests/bench/README.md
 	$(call install,$(build_packages) $(broker_packages))

@@ -40,10 +40,10 @@ absl::StatusOr<GroupState::Log> GroupState::LogOf(int32_t partition) const {
   Log log;
   const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(consumer_, topic_.c_str(), partition,
                                                                     &log.start, &log.end, kRequestTimeoutMs);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return ErrorStatus(code, absl::StrCat("asking for the bounds of ", topic_, "-", partition));
-  }
-  return log;
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return log;
+  absl::Status status = ErrorStatus(code, absl::StrCat("asking for the bounds of ", topic_, "-", partition));
+  if (absl::IsNotFound(status)) CountPartitions(consumer_, topic_, kRequestTimeoutMs).status().IgnoreError();
+  return status;
 }
 
 Assigner::Assigner(const DaemonOptions& options, int32_t partitions, DedupStage& stage, KeptPartitions& kept,

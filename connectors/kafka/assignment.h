@@ -36,6 +36,7 @@ class GroupState {
     int64_t start = 0;  // the first offset that is there
     int64_t end = 0;    // the last stable offset
   };
+  // NotFound: this client knows of no such partition yet, but has asked for news of the topic.
   absl::StatusOr<Log> LogOf(int32_t partition) const;
 
  private:

@@ -78,6 +78,10 @@ std::string WithoutSecrets(absl::string_view text);
 
 absl::Status ErrorStatus(rd_kafka_resp_err_t code, absl::string_view doing);
 
+// How many partitions a topic has, as a broker says now; from then on the client knows them all. NotFound:
+// there is no such topic.
+absl::StatusOr<int32_t> CountPartitions(rd_kafka_t* client, const std::string& topic, int timeout_ms);
+
 // Whether waiting and asking again may help: the broker is away, or is not ready yet.
 bool IsTransient(rd_kafka_resp_err_t code);
 

@@ -102,6 +102,7 @@ absl::Status Daemon::RunLanes() {
     if (options_.exit_at_end && AllAtEnd(problems)) stop_.Request();
   }
   for (std::thread& thread : threads) thread.join();
+  if (snapshots_ != nullptr) snapshots_->Stop();
   const std::lock_guard<std::mutex> lock(mutex_);
   if (first_error_.ok() && !problems.empty())
     return absl::FailedPreconditionError(absl::StrJoin(problems, "; "));
@@ -157,7 +158,7 @@ DaemonReport Daemon::Report() const {
     if (!last.waiting.empty())
       report.not_ready.push_back(absl::StrCat("lane ", last.lane, ": ", last.waiting));
     for (const PartitionReport& partition : last.partitions) {
-      if (partition.phase == Phase::kFailed) {
+      if (partition.phase == Phase::kFailed || partition.phase == Phase::kHeld) {
         report.not_ready.push_back(partition.problem);
       } else if (partition.phase != Phase::kActive) {
         std::string text =

@@ -105,7 +105,6 @@ absl::Status Lane::Open() {
 void Lane::Step() {
   heartbeat_.Beat();
   const absl::Time now = absl::Now();
-  if (now >= next_output_look_) ReleaseHeldBack();
   Poll(open_ ? std::max(deadline_ - now, absl::ZeroDuration()) : kIdleWait,
        std::min(kBatch, carried_out_limit_ - std::min(carried_out_, carried_out_limit_ - 1)));
   const bool processed = Process().ok();
@@ -119,6 +118,8 @@ void Lane::Step() {
       Commit();
     }
   }
+  LookAtHeld();
+  LookForInput();
   if (absl::Now() >= next_publish_ || (options_.exit_at_end && AtEnd() != published_at_end_)) Publish();
 }
 
@@ -131,6 +132,8 @@ void Lane::Close() {
 void Lane::Poll(absl::Duration timeout, size_t limit) {
   batch_.clear();
   ++batch_number_;
+  polling_ = true;
+  const absl::Cleanup polled = [this] { polling_ = false; };
   int timeout_ms = static_cast<int>(absl::ToInt64Milliseconds(timeout));
   while (batch_.size() < limit) {
     // Singly: librdkafka's batch consumption may skip or repeat messages after a seek.
@@ -155,8 +158,7 @@ absl::Status Lane::Process() {
       ++end;
     }
     OwnedPartition* owned = Find(batch_[begin]->partition);
-    if (owned != nullptr && owned->phase != Phase::kFailed && owned->held_back.empty() &&
-        owned->sought_in_batch != batch_number_) {
+    if (owned != nullptr && owned->phase != Phase::kFailed && owned->sought_in_batch != batch_number_) {
       if (absl::Status done = Advance(*owned, absl::MakeConstSpan(&batch_[begin], end - begin)); !done.ok()) {
         return done;
       }
@@ -202,6 +204,8 @@ absl::Status Lane::Advance(OwnedPartition& owned, MessageRun run) {
     // The client may repeat messages after a seek.
     if (run.front()->offset < owned.next) {
       run.remove_prefix(1);
+    } else if (owned.phase == Phase::kHeld) {
+      return absl::OkStatus();  // polled before it was
     } else if (owned.phase == Phase::kChecking) {
       if (!Check(owned, *run.front())) return absl::OkStatus();
       run.remove_prefix(1);
@@ -271,6 +275,7 @@ void Lane::Restore(OwnedPartition& owned, MessageRun run) {
 }
 
 absl::Status Lane::Judge(OwnedPartition& owned, MessageRun run) {
+  if (!HasOutput(owned)) return absl::OkStatus();
   if (absl::Status begun = EnsureOpen(owned); !begun.ok()) return begun;
   items_.clear();
   events_.clear();
@@ -461,6 +466,7 @@ void Lane::GiveUp(Outcome outcome) {
   if (outcome == Outcome::kStopped && !stop_.requested() && fatal_.ok()) {
     fatal_ = absl::UnavailableError(absl::StrCat("lane ", number_, ": the producer cannot go on: ", why));
   }
+  output_partitions_ = 0;
   if (const auto like_it = aborted_.Next()) {
     spdlog::warn("lane {}: transaction of {} records aborted, to be judged again: {}{}", number_,
                  carried_out_, why, *like_it);
@@ -493,6 +499,7 @@ Outcome Lane::Resolve() {
     if (offset == owned->next && owned->next != owned->committed) outcome = Outcome::kCommitted;
     if (offset != owned->next && offset != owned->committed) {
       owned->RolledBack();
+      Unhold(*owned);
       owned->phase = Phase::kFailed;
       owned->problem = absl::StrCat(Name(*owned), ": the group is at offset ", offset, ", not at ",
                                     owned->committed, ": another instance has it now; waiting for the group");

@@ -120,15 +120,23 @@ class Lane {
   // Asks until there is an answer, a refusal, or the stop.
   absl::Status Await(const std::function<absl::Status()>& ask);
   void Seek(OwnedPartition& owned);
-  // Records keep their partition: after an expansion of the input, partitions that the output does not have
-  // yet are paused, and go on when it has them.
-  void HoldBackWithoutOutput();
-  void ReleaseHeldBack();
+  // After a cooperative rebalance: all but what was just assigned.
+  void SeekKept(const rd_kafka_topic_partition_list_t* assigned);
 
   void NameSnapshots(const std::vector<OwnedPartition*>& partitions);
   // After a commit: sees what became of those that were begun, and begins those that are due.
   void TakeSnapshots();
   void BeginSnapshot(OwnedPartition& owned);
+
+  // Whether the output has such a partition. One that it has not is held, so that it stops no other.
+  bool HasOutput(OwnedPartition& owned);
+  // Those that are held go on where the output has got their partitions.
+  void LookAtHeld();
+  // It is as any other again: what the client is told not to fetch, it would not fetch for a later owner.
+  void Unhold(OwnedPartition& owned);
+  // A lane that is given nothing says so where the reason is that there is no input topic any more.
+  void LookForInput();
+  void SetPaused(const OwnedPartition& owned, bool paused);
 
   OwnedPartition* Find(int32_t partition);
   std::string Name(const OwnedPartition& owned) const;
@@ -158,8 +166,11 @@ class Lane {
   std::map<int32_t, std::unique_ptr<OwnedPartition>> owned_;
   absl::Status fatal_;
   bool joined_ = false;
-  int32_t output_partitions_;                             // as last heard
-  absl::Time next_output_look_ = absl::InfiniteFuture();  // while something is held back
+  // That the output is known to have; after a failure nothing is known.
+  int32_t output_partitions_;
+  absl::Time next_look_for_input_ = absl::InfinitePast();
+  bool input_is_gone_ = false;
+  absl::Time next_look_at_held_ = absl::InfinitePast();
 
   // The open transaction.
   bool open_ = false;
@@ -177,6 +188,7 @@ class Lane {
   // Scratch of one batch, kept so that nothing is allocated once it is warm.
   Messages batch_;
   int64_t batch_number_ = 0;
+  bool polling_ = false;  // the batch is being filled
   std::vector<Item> items_;
   std::vector<Event> events_;
   std::vector<size_t> event_items_;

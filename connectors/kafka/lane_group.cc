@@ -12,10 +12,15 @@ namespace lethe::kafka {
 namespace {
 
 constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(100);
+// How long a partition that was assigned may be unknown: who assigns it may hear first of one that was added.
+constexpr absl::Duration kNewPartitionPatience = absl::Seconds(30);
+// What a lane asks about while it has nothing to do.
+constexpr absl::Duration kLookForInputEvery = absl::Seconds(5);
+constexpr int kLookTimeoutMs = 500;
+constexpr absl::Duration kLookAtHeldEvery = absl::Seconds(1);
 constexpr absl::Duration kPublishEvery = absl::Milliseconds(250);
 // What asking filters for their figures may take of the lane's time at once.
 constexpr absl::Duration kRenewFor = absl::Milliseconds(5);
-constexpr absl::Duration kLookForOutputEvery = absl::Seconds(2);
 
 // What the broker says to a member that is no longer one, or not of this generation.
 bool IsGroupMovedOn(rd_kafka_resp_err_t code) {
@@ -61,13 +66,13 @@ void Lane::Assign(const rd_kafka_topic_partition_list_t* partitions) {
     const ErrorPtr error(rd_kafka_incremental_assign(consumer, assigned.get()));
     if (error != nullptr)
       spdlog::error("lane {}: assigning: {}", number_, rd_kafka_error_string(error.get()));
+    SeekKept(partitions);
   } else {
     const rd_kafka_resp_err_t code = rd_kafka_assign(consumer, assigned.get());
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
       spdlog::error("lane {}: assigning: {}", number_, rd_kafka_err2str(code));
     }
   }
-  HoldBackWithoutOutput();
   if (!prepared.ok()) {
     spdlog::warn("lane {}: {}", number_, std::string(prepared.message()));
     if (!absl::IsAborted(prepared) && !absl::IsCancelled(prepared)) fatal_ = prepared;
@@ -91,10 +96,12 @@ absl::Status Lane::PrepareAssigned(const rd_kafka_topic_partition_list_t* partit
   for (int i = 0; i < partitions->cnt; ++i) {
     const int32_t partition = partitions->elems[i].partition;
     GroupState::Log log;
+    const absl::Time give_up = absl::Now() + kNewPartitionPatience;
     asked = Await([&] {
       auto answer = group.LogOf(partition);
       if (answer.ok()) log = *answer;
-      return answer.status();
+      const bool wait = absl::IsNotFound(answer.status()) && absl::Now() < give_up;
+      return wait ? absl::UnavailableError(answer.status().message()) : answer.status();
     });
     if (!asked.ok()) return asked;
     const CommittedOffset& there = committed[static_cast<size_t>(partition)];
@@ -147,7 +154,7 @@ void Lane::Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost) 
     const auto found = owned_.find(partitions->elems[i].partition);
     if (found == owned_.end()) continue;
     found->second->DropTaking();
-    found->second->held_back.clear();
+    Unhold(*found->second);
     if (found->second->phase != Phase::kFailed) kept_.Put(std::move(found->second));
     owned_.erase(found);
   }
@@ -159,6 +166,7 @@ void Lane::Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost) 
     const ErrorPtr error(rd_kafka_incremental_unassign(consumer, partitions));
     if (error != nullptr)
       spdlog::warn("lane {}: unassigning: {}", number_, rd_kafka_error_string(error.get()));
+    SeekKept(partitions);
   } else {
     joined_ = false;  // without partitions until the next assignment, which is not to be at their end
     rd_kafka_assign(consumer, nullptr);
@@ -176,6 +184,7 @@ void Lane::Recheck(OwnedPartition& owned) {
 }
 
 void Lane::LoseUnread(OwnedPartition& owned, const std::string& why) {
+  Unhold(owned);
   // Below the committed offset it is history that is short, and nothing was unread.
   const bool is_history = owned.phase == Phase::kChecking || owned.phase == Phase::kRestoring;
   if (is_history || options_.on_unread_deleted == OnUnreadDeleted::kContinue) {
@@ -257,7 +266,14 @@ absl::Status Lane::Await(const std::function<absl::Status()>& ask) {
 }
 
 void Lane::Seek(OwnedPartition& owned) {
-  owned.sought_in_batch = batch_number_;
+  if (polling_) {
+    // In a rebalance: what has been polled is stale, and what will be polled is not.
+    std::erase_if(batch_, [&](const MessagePtr& message) {
+      return message->rkt != nullptr && message->partition == owned.id;
+    });
+  } else {
+    owned.sought_in_batch = batch_number_;
+  }
   const TopicPtr topic(rd_kafka_topic_new(consumer_.get(), options_.input.c_str(), nullptr));
   // Without waiting: messages fetched before are outdated from the call on, and dropped by the client.
   const rd_kafka_resp_err_t code = rd_kafka_seek(topic.get(), owned.id, owned.next, 0);
@@ -266,47 +282,93 @@ void Lane::Seek(OwnedPartition& owned) {
   }
 }
 
-void Lane::HoldBackWithoutOutput() {
-  next_output_look_ = absl::InfiniteFuture();
-  if (owned_.empty() || owned_.rbegin()->first < output_partitions_) return;
-  // It may have been expanded together with the input.
-  if (const auto count = output_.CountPartitions(); count.ok()) output_partitions_ = *count;
-  const PartitionListPtr paused(rd_kafka_topic_partition_list_new(1));
-  for (auto& [id, owned] : owned_) {
-    if (id < output_partitions_ || owned->phase == Phase::kFailed) continue;
-    owned->held_back = absl::StrCat(
-        Name(*owned), " is not read: records keep their partition, and ", options_.output,
-        options_.counter_output.empty() ? "" : absl::StrCat(" or ", options_.counter_output), " has only ",
-        output_partitions_, ": kafka-topics.sh --alter --partitions ", owned_.rbegin()->first + 1);
-    spdlog::error("{}", owned->held_back);
-    rd_kafka_topic_partition_list_add(paused.get(), options_.input.c_str(), id);
-  }
-  if (paused->cnt == 0) return;
-  rd_kafka_pause_partitions(consumer_.get(), paused.get());
-  next_output_look_ = absl::Now() + kLookForOutputEvery;
+bool Lane::HasOutput(OwnedPartition& owned) {
+  if (owned.id < output_partitions_) return true;
+  const auto count = output_.CountPartitions();
+  // If the broker does not say, the transaction will find out.
+  if (!count.ok() && !absl::IsNotFound(count.status())) return true;
+  output_partitions_ = count.value_or(0);
+  if (owned.id < output_partitions_) return true;
+  owned.phase = Phase::kHeld;
+  owned.problem = absl::StrCat(
+      Name(owned), " is held at offset ", owned.next, ": ",
+      count.ok() ? absl::StrCat("records keep their partition, and the topics that are written to have only ",
+                                output_partitions_,
+                                "; add partitions there, and it goes on (kafka-topics.sh "
+                                "--alter --partitions ",
+                                owned.id + 1, ")")
+                 : absl::StrCat(count.status().message(), "; create it, and it goes on"));
+  spdlog::error("{}", owned.problem);
+  SetPaused(owned, true);
+  next_look_at_held_ = absl::Now() + kLookAtHeldEvery;
+  return false;
 }
 
-void Lane::ReleaseHeldBack() {
-  next_output_look_ = absl::Now() + kLookForOutputEvery;
-  const auto count = output_.CountPartitions();
-  if (!count.ok()) return;
-  output_partitions_ = *count;
-  bool some_left = false;
+void Lane::LookAtHeld() {
+  if (absl::Now() < next_look_at_held_) return;
+  next_look_at_held_ = absl::InfiniteFuture();
+  absl::StatusOr<int32_t> count = absl::UnknownError("not asked yet");
   for (auto& [id, owned] : owned_) {
-    if (owned->held_back.empty()) continue;
-    if (id >= output_partitions_) {
-      some_left = true;
+    if (owned->phase != Phase::kHeld) continue;
+    if (absl::IsUnknown(count.status())) count = output_.CountPartitions();
+    if (!count.ok() || id >= *count) {
+      next_look_at_held_ = absl::Now() + kLookAtHeldEvery;
       continue;
     }
-    owned->held_back.clear();
-    spdlog::info("{}: the output has a partition for it now", Name(*owned));
-    const PartitionListPtr resumed(rd_kafka_topic_partition_list_new(1));
-    rd_kafka_topic_partition_list_add(resumed.get(), options_.input.c_str(), id);
-    rd_kafka_resume_partitions(consumer_.get(), resumed.get());
-    // What was fetched before the pause was dropped.
+    output_partitions_ = *count;
+    spdlog::info("{}: goes on at offset {}: the output has its partition", Name(*owned), owned->next);
+    Unhold(*owned);
     Seek(*owned);
   }
-  if (!some_left) next_output_look_ = absl::InfiniteFuture();
+}
+
+void Lane::Unhold(OwnedPartition& owned) {
+  if (owned.phase != Phase::kHeld) return;
+  owned.phase = Phase::kActive;
+  owned.problem.clear();
+  SetPaused(owned, false);
+}
+
+void Lane::LookForInput() {
+  const absl::Time now = absl::Now();
+  if (!owned_.empty() || now < next_look_for_input_) {
+    if (!owned_.empty()) next_look_for_input_ = now + kLookForInputEvery;
+    return;
+  }
+  next_look_for_input_ = now + kLookForInputEvery;
+  const bool gone =
+      absl::IsNotFound(kafka::CountPartitions(consumer_.get(), options_.input, kLookTimeoutMs).status());
+  if (gone == input_is_gone_) return;
+  input_is_gone_ = gone;
+  if (!gone) return SetWaiting("");
+  const std::string why =
+      absl::StrCat("input topic ", options_.input,
+                   " is not there any more: what was read of it is out and stays; create it "
+                   "anew and it is read from its start, or stop");
+  spdlog::error("lane {}: {}", number_, why);
+  SetWaiting(why);
+}
+
+void Lane::SetPaused(const OwnedPartition& owned, bool paused) {
+  const PartitionListPtr list(rd_kafka_topic_partition_list_new(1));
+  rd_kafka_topic_partition_list_add(list.get(), options_.input.c_str(), owned.id);
+  const rd_kafka_resp_err_t code = paused ? rd_kafka_pause_partitions(consumer_.get(), list.get())
+                                          : rd_kafka_resume_partitions(consumer_.get(), list.get());
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    spdlog::warn("{}: {}: {}", Name(owned), paused ? "pausing" : "resuming", rd_kafka_err2str(code));
+  }
+}
+
+void Lane::SeekKept(const rd_kafka_topic_partition_list_t* assigned) {
+  // The client pauses what is kept while the group hands over the rest, and then goes on behind the last
+  // message that it has given out. If the transaction with that message was aborted meanwhile, what was
+  // sought is forgotten, and everything from the committed offset on would be skipped.
+  for (auto& [id, owned] : owned_) {
+    const bool fresh =
+        rd_kafka_topic_partition_list_find(const_cast<rd_kafka_topic_partition_list_t*>(assigned),
+                                           options_.input.c_str(), id) != nullptr;
+    if (!fresh && owned->phase != Phase::kFailed) Seek(*owned);
+  }
 }
 
 OwnedPartition* Lane::Find(int32_t partition) {
@@ -349,7 +411,7 @@ bool Lane::AtEnd() const {
   if (!joined_ || open_) return false;
   for (const auto& [id, owned] : owned_) {
     // The daemon says so when it ends.
-    if (owned->phase == Phase::kFailed || !owned->held_back.empty()) continue;
+    if (owned->phase == Phase::kFailed || owned->phase == Phase::kHeld) continue;
     if (owned->phase != Phase::kActive) return false;
     const auto index = static_cast<size_t>(id);
     if (index >= topics_.end_offsets.size()) continue;
@@ -373,8 +435,8 @@ void Lane::Publish() {
   for (const auto& [id, owned] : owned_) {
     PartitionReport partition;
     partition.partition = id;
-    partition.phase = owned->held_back.empty() ? owned->phase : Phase::kFailed;
-    partition.problem = owned->held_back.empty() ? owned->problem : owned->held_back;
+    partition.phase = owned->phase;
+    partition.problem = owned->problem;
     partition.counts = owned->counts;
     partition.committed = owned->committed;
     partition.position = std::max(owned->next, owned->end_of_log);

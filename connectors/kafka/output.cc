@@ -157,14 +157,6 @@ ErrorPtr Output::Retry(const std::string& doing, const std::function<rd_kafka_er
   }
 }
 
-absl::StatusOr<int32_t> Output::CountPartitions() {
-  auto partitions = kafka::CountPartitions(producer_.get(), options_.output);
-  if (!partitions.ok() || options_.counter_output.empty()) return partitions;
-  const auto counters = kafka::CountPartitions(producer_.get(), options_.counter_output);
-  if (!counters.ok()) return counters;
-  return std::min(*partitions, *counters);
-}
-
 absl::Status Output::Begin() {
   failure_ = Failure::kNone;
   refused_records_ = 0;
@@ -201,6 +193,17 @@ absl::Status Output::Produce(const ProduceRequest& request) {
     }
     return ErrorStatus(code, "producing");
   }
+}
+
+absl::StatusOr<int32_t> Output::CountPartitions() {
+  int32_t least = INT32_MAX;
+  for (const std::string* topic : {&options_.output, &options_.counter_output}) {
+    if (topic->empty()) continue;
+    const auto count = kafka::CountPartitions(producer_.get(), *topic, kCallTimeoutMs);
+    if (!count.ok()) return count;
+    least = std::min(least, *count);
+  }
+  return least;
 }
 
 Failure Output::Poll() {

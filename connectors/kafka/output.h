@@ -70,14 +70,14 @@ class Output {
   rd_kafka_topic_t* output_topic() { return output_topic_.get(); }
   rd_kafka_topic_t* counter_topic() { return counter_topic_.get(); }
 
-  // How many partitions there are to produce to, as the brokers say now; the producer knows them from then
-  // on.
-  absl::StatusOr<int32_t> CountPartitions();
-
   absl::Status Begin();
 
   // Hands one record over. Waits while the queue is full. Cancelled on stop.
   absl::Status Produce(const ProduceRequest& request);
+
+  // The partitions that both topics have, as the broker says now; the producer knows of them from then on.
+  // NotFound: a topic is not there.
+  absl::StatusOr<int32_t> CountPartitions();
 
   // Whether something failed that makes a commit pointless. Serves the client's callbacks.
   Failure Poll();

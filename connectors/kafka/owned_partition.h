@@ -28,15 +28,13 @@ struct LogMark {
 };
 
 // Invariant, between transactions: the filter holds exactly the ids of [restart or origin, filter_end) that
-// were passed, and nothing from filter_end on; filter_end <= committed, with equality when kActive.
+// were passed, and nothing from filter_end on; filter_end <= committed, with equality when kActive or kHeld.
 //
 // Not thread-safe: it belongs to one lane at a time, and moves through KeptPartitions.
 struct OwnedPartition {
   int32_t id = 0;
   Phase phase = Phase::kRestoring;
-  std::string problem;  // if kFailed
-  // Why it is not read for now, if the output has no partition for it yet; it goes on when there is one.
-  std::string held_back;
+  std::string problem;  // if kFailed or kHeld
 
   std::unique_ptr<Partition> filter;
   std::optional<Transaction> transaction;

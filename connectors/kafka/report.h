@@ -50,6 +50,7 @@ enum class Phase {
   kChecking,   // the filter that was kept is compared with the log
   kRestoring,  // the filter is rebuilt from the log
   kActive,     // events are judged
+  kHeld,       // nothing is read until the output has such a partition; `problem` says so
   kFailed,     // nothing is read; `problem` says why and what to do
 };
 

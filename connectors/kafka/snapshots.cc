@@ -11,7 +11,8 @@ namespace lethe::kafka {
 Snapshots::Snapshots(std::unique_ptr<SnapshotStore> store, absl::Duration every)
     : store_(std::move(store)), every_(every), thread_([this] { Run(); }) {}
 
-Snapshots::~Snapshots() {
+void Snapshots::Stop() {
+  if (!thread_.joinable()) return;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stop_ = true;

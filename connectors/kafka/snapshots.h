@@ -70,8 +70,10 @@ struct SnapshotTaking {
 class Snapshots {
  public:
   Snapshots(std::unique_ptr<SnapshotStore> store, absl::Duration every);
-  // What is being written is given up.
-  ~Snapshots();
+  ~Snapshots() { Stop(); }
+
+  // What is being written is given up, and nothing is done from now on. From one thread.
+  void Stop();
 
   SnapshotStore& store() { return *store_; }
   absl::Duration every() const { return every_; }

@@ -33,21 +33,11 @@ void ListHeaders(const rd_kafka_headers_t* from, std::vector<Header>& headers) {
 }
 
 // Asks until a broker answers, for a while.
-absl::StatusOr<int32_t> CountPartitions(rd_kafka_t* client, const std::string& name) {
-  const TopicPtr topic(rd_kafka_topic_new(client, name.c_str(), nullptr));
-  if (topic == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no name of a topic"));
-  }
+absl::StatusOr<int32_t> AwaitPartitionCount(rd_kafka_t* client, const std::string& name) {
   const absl::Time deadline = absl::Now() + kConnectPatience;
   for (;;) {
-    const rd_kafka_metadata_t* raw = nullptr;
-    rd_kafka_resp_err_t code = rd_kafka_metadata(client, 0, topic.get(), &raw, kRequestTimeoutMs);
-    const std::unique_ptr<const rd_kafka_metadata_t, Destroyer<rd_kafka_metadata_destroy>> metadata(raw);
-    if (code == RD_KAFKA_RESP_ERR_NO_ERROR && metadata->topic_cnt == 1) {
-      code = metadata->topics[0].err;
-      if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return metadata->topics[0].partition_cnt;
-    }
-    if (!IsTransient(code) || absl::Now() > deadline) return ErrorStatus(code, absl::StrCat("topic ", name));
+    absl::StatusOr<int32_t> count = CountPartitions(client, name, kRequestTimeoutMs);
+    if (!absl::IsUnavailable(count.status()) || absl::Now() > deadline) return count;
   }
 }
 
@@ -73,7 +63,7 @@ absl::StatusOr<std::unique_ptr<TopicReader>> TopicReader::Open(ReadOptions optio
 }
 
 absl::Status TopicReader::FindBounds() {
-  const absl::StatusOr<int32_t> partitions = CountPartitions(consumer_.get(), options_.topic);
+  const absl::StatusOr<int32_t> partitions = AwaitPartitionCount(consumer_.get(), options_.topic);
   if (absl::IsNotFound(partitions.status())) {
     return absl::NotFoundError(absl::StrCat("topic ", options_.topic, " does not exist at ", options_.brokers,
                                             "; kafka-topics.sh --bootstrap-server ", options_.brokers,

@@ -116,25 +116,10 @@ absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* cli
 
 }  // namespace
 
-absl::StatusOr<int32_t> CountPartitions(rd_kafka_t* client, const std::string& name) {
-  const TopicPtr topic(rd_kafka_topic_new(client, name.c_str(), nullptr));
-  if (topic == nullptr)
-    return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no name of a topic"));
-  const rd_kafka_metadata_t* raw = nullptr;
-  const rd_kafka_resp_err_t code = rd_kafka_metadata(client, 0, topic.get(), &raw, kRequestTimeoutMs);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for topic metadata");
-  const std::unique_ptr<const rd_kafka_metadata_t, Destroyer<rd_kafka_metadata_destroy>> metadata(raw);
-  if (metadata->topic_cnt != 1) return absl::UnavailableError("the broker gave no metadata of the topic");
-  if (metadata->topics[0].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return ErrorStatus(metadata->topics[0].err, absl::StrCat("topic ", name));
-  }
-  return metadata->topics[0].partition_cnt;
-}
-
 absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& name) {
   TopicFacts topic;
   topic.name = name;
-  const auto partitions = CountPartitions(client, name);
+  const auto partitions = CountPartitions(client, name, kRequestTimeoutMs);
   if (!partitions.ok()) return partitions.status();
   topic.partitions = *partitions;
   if (!CanDescribeTopics(client)) return topic;

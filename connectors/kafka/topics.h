@@ -35,7 +35,6 @@ absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFla
 absl::StatusOr<ClientPtr> MakeAskingClient(const DaemonOptions& options, ClientErrors& errors);
 
 // Asks once; for a few seconds at most. Unavailable: ask again. NotFound: there is no such topic (yet).
-absl::StatusOr<int32_t> CountPartitions(rd_kafka_t* client, const std::string& name);
 absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& name);
 
 // The same of all topics of the options. The errors name the topic's role, and say what to do.

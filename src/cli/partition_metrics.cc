@@ -125,8 +125,11 @@ constexpr PartitionMetric kMetrics[] = {
       "Events were lost before lethe saw them: raise the input's retention, or catch up sooner.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.unread_deleted); }},
     {{"lethe_partition_failed", kGauge, kLabels, "1 or 0; folded: partitions",
-      "1 if the partition is not read; the log and /readyz say why.", "Do what /readyz says.", Fold::kSum},
-     [](const PartitionReport& p) { return p.phase == Phase::kFailed ? 1.0 : 0.0; }},
+      "1 if the partition is not read, since it failed or is held; the log and /readyz say why.",
+      "Do what /readyz says.", Fold::kSum},
+     [](const PartitionReport& p) {
+       return p.phase == Phase::kFailed || p.phase == Phase::kHeld ? 1.0 : 0.0;
+     }},
     {{"lethe_short_history", kGauge, kLabels, "1 or 0; folded: partitions",
       "1 while the filter does not know all ids of the horizon, since the log did not reach back.",
       "The input's retention is shorter than the horizon and the time that a restart may come later: raise "

@@ -194,9 +194,13 @@ int RunCommand(const RunConfig& config, const ReloadConfig& reload) {
         manager, [&] { return StateOf(**daemon, std::min(manager.watchdog() / 2, kLongestSilence)); });
     status = (*daemon)->Run();
   }
-  if (!status.ok()) return Fail(status, config);
-  spdlog::info("all committed, the group is left");
-  return kExitOk;
+  const int code = status.ok() ? kExitOk : Fail(status, config);
+  if (status.ok()) spdlog::info("all committed, the group is left");
+  spdlog::shutdown();
+  std::cerr.flush();
+  // Only the clients are left to be destroyed, and librdkafka 2.0.2 may wait for ever there if their topic
+  // was deleted. They are closed, so nothing depends on it.
+  _exit(code);
 }
 
 }  // namespace lethe

@@ -22,6 +22,8 @@ const char* PhaseName(Phase phase) {
       return "restoring";
     case Phase::kActive:
       return "active";
+    case Phase::kHeld:
+      return "held";
     case Phase::kFailed:
       return "failed";
   }

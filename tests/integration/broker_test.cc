@@ -4,13 +4,16 @@
 
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "tests/support/kafka_broker.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/tcp_proxy.h"
 
 namespace lethe::test {
 namespace {
@@ -224,6 +227,72 @@ TEST(KafkaBrokerTest, SaysWhyItDoesNotStart) {
   const auto broker = KafkaBroker::Start(options);
   ASSERT_FALSE(broker.ok());
   EXPECT_TRUE(absl::StrContains(broker.status().message(), "num.io.threads")) << broker.status();
+}
+
+// Each fault of the wire, as a client sees it whose every connection goes through it.
+TEST(TcpProxyTest, EachFaultIsSeenAndEnds) {
+  const auto proxy = TcpProxy::Start();
+  ASSERT_TRUE(proxy.ok()) << proxy.status();
+  const int port = (*proxy)->Listen().value();
+  KafkaBrokerOptions options;
+  options.proxied = {{"CLIENT", port}};
+  const auto broker = KafkaBroker::Start(options);
+  ASSERT_TRUE(broker.ok()) << broker.status();
+  (*proxy)->Forward(port, (*broker)->port("CLIENT"));
+  const auto direct = KafkaClient::Connect((*broker)->bootstrap()).value();
+  const auto proxied = KafkaClient::Connect(absl::StrCat("127.0.0.1:", port)).value();
+  ASSERT_TRUE(direct->CreateTopic("t", 1).ok());
+  const auto sent = [&](const std::string& key) { return proxied->Produce("t", Numbered(1, key)); };
+  const auto size = [&] { return direct->EndOffsets("t", Isolation::kReadUncommitted).value()[0]; };
+  EXPECT_TRUE(sent("plain").ok());
+  EXPECT_EQ(size(), 1);
+
+  (*proxy)->Cut();
+  EXPECT_TRUE(sent("cut").ok());
+
+  (*proxy)->SetDelay(absl::Milliseconds(150));
+  const absl::Time begin = absl::Now();
+  EXPECT_TRUE(sent("late").ok());
+  EXPECT_GE(absl::Now() - begin, absl::Milliseconds(300));  // there and back
+  (*proxy)->SetDelay(absl::ZeroDuration());
+
+  (*proxy)->SetStalled(true);
+  std::thread stalled([&] { EXPECT_TRUE(sent("stalled").ok()); });
+  absl::SleepFor(absl::Milliseconds(200));
+  EXPECT_EQ(size(), 3);
+  (*proxy)->SetStalled(false);
+  stalled.join();
+  EXPECT_EQ(size(), 4);
+
+  // The record arrives, and the client does not know.
+  (*proxy)->SetLosingReplies(true);
+  std::thread lost([&] { EXPECT_TRUE(sent("lost").ok()); });
+  EXPECT_TRUE(WaitUntil([&] { return size() == 5 && (*proxy)->lost_bytes() > 0; }, absl::Minutes(1)));
+  (*proxy)->SetLosingReplies(false);
+  lost.join();
+  EXPECT_EQ(Keys(*direct->ReadAll("t", Isolation::kReadCommitted)),
+            (Strings{"plain0", "cut0", "late0", "stalled0", "lost0"}));
+}
+
+TEST(KafkaBrokerTest, ThreeGoOnWithoutOne) {
+  KafkaBrokerOptions options;
+  options.heap = "256m";
+  auto brokers = KafkaBroker::StartCluster({options, options, options});
+  ASSERT_TRUE(brokers.ok()) << brokers.status();
+  const std::string bootstrap = absl::StrCat((*brokers)[0]->bootstrap(), ",", (*brokers)[1]->bootstrap(), ",",
+                                             (*brokers)[2]->bootstrap());
+  const auto client = KafkaClient::Connect(bootstrap).value();
+  ASSERT_TRUE(client->CreateTopic("t", 3).ok());
+  ASSERT_TRUE(client->Produce("t", Numbered(30, "a")).ok());
+  const int32_t leader = client->Leaders("t").value()[0];
+  KafkaBroker& killed = *(*brokers)[static_cast<size_t>(leader - 1)];
+  EXPECT_EQ(killed.id(), leader);
+  ASSERT_TRUE(killed.Kill().ok());
+  ASSERT_TRUE(client->Produce("t", Numbered(30, "b")).ok());
+  EXPECT_NE(client->Leaders("t").value()[0], leader);
+  EXPECT_EQ(client->ReadAll("t", Isolation::kReadCommitted)->size(), 60u);
+  ASSERT_TRUE(killed.Restart().ok());
+  EXPECT_EQ(client->BrokerCount(absl::Seconds(10)).value(), 3);
 }
 
 }  // namespace

@@ -181,9 +181,12 @@ TEST(ExpansionTest, PartitionsThatTheOutputDoesNotHaveYetWait) {
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 100; }));
   ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 3).ok());
   for (int p = 1; p < 3; ++p) flow.SendIds(absl::StrCat("p", p, "-"), 1, 100, p);
-  ASSERT_TRUE(daemon->AwaitLog(flow.input() + "-2 is not read: records keep their partition"));
+  ASSERT_TRUE(daemon->AwaitLog(flow.input() + "-2 is held at offset 0: records keep their partition"));
   EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_partition_failed") == 2; }));
   EXPECT_TRUE(absl::StrContains(daemon->Get("/readyz").body, "--alter --partitions 3"));
+  simdjson::dom::parser parser;
+  const simdjson::padded_string status(daemon->Get("/status").body);
+  EXPECT_EQ(std::string(parser.parse(status)["partitions"].at(2)["phase"].get_string().value()), "held");
   // The others go on, and nothing is tried again and again.
   flow.SendIds("a", 51, 150);
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 200; }));

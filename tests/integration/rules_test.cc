@@ -1,11 +1,12 @@
 // The rules that keep lethe from losing an event or passing one twice, each played as the schedule that
 // breaks it otherwise.
+#include "tests/integration/rules.h"
+
 #include <gtest/gtest.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -13,53 +14,16 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "tests/support/flow.h"
 #include "tests/support/oracle.h"
 #include "tests/support/pipeline.h"
-#include "tests/support/retrying_clients.h"
 #include "tests/support/seed.h"
 #include "tests/support/shared_broker.h"
 
 namespace lethe::test {
 namespace {
-
-FlowOptions Options(int partitions = 1) { return {LETHE_PROGRAM, partitions, {}, {}}; }
-
-// A field of the story that a commit carries, such as "r".
-int64_t StoryField(const CommittedOffset& committed, const std::string& name) {
-  int64_t value = -1;
-  for (absl::string_view word : absl::StrSplit(committed.metadata, ' ')) {
-    if (absl::ConsumePrefix(&word, name + "=") && absl::SimpleAtoi(word, &value)) return value;
-  }
-  return -1;
-}
-
-testing::AssertionResult EndsWell(const Finished& finished) {
-  if (finished.exit_code == 0) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "ended with " << finished.exit_code << ":\n" << finished.err;
-}
-
-testing::AssertionResult IsRefused(const Finished& finished, const std::string& remedy) {
-  if (finished.exit_code == 1 && absl::StrContains(finished.err, remedy)) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "ended with " << finished.exit_code << ", no \"" << remedy
-                                     << "\" in\n"
-                                     << finished.err;
-}
-
-// The stream goes on until the condition is met.
-testing::AssertionResult SendUntil(Flow& flow, RetryingClients& clients, const std::function<bool()>& met) {
-  const absl::Time deadline = absl::Now() + absl::Minutes(1);
-  while (!met()) {
-    if (absl::Now() >= deadline) return testing::AssertionFailure() << "not within a minute of the stream";
-    flow.Send(clients.Take(300));
-  }
-  return testing::AssertionSuccess();
-}
 
 // (A filter of [0, 1000), the group reset to 400: 400 to 999 would look like duplicates.)
 TEST(RulesTest, Rule2And6AnOperatorsResetIsANewBeginning) {

@@ -1,17 +1,10 @@
 #include "tests/support/flow.h"
 
-#include <httplib.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
 #include "tests/support/free_port.h"
 #include "tests/support/oracle.h"
 #include "tests/support/pipeline.h"
@@ -21,59 +14,12 @@ namespace lethe::test {
 namespace {
 
 constexpr absl::Duration kTimeout = absl::Minutes(1);
-constexpr absl::Duration kStopTimeout = absl::Seconds(5);
 
 void Must(const absl::Status& status) {
   if (!status.ok()) throw std::runtime_error(status.ToString());
 }
 
 }  // namespace
-
-Daemon::Answer Daemon::Get(const std::string& path) const {
-  httplib::Client client("127.0.0.1", port_);
-  const httplib::Result result = client.Get(path.c_str());
-  return result ? Answer{result->status, result->body} : Answer{};
-}
-
-double Daemon::Metric(absl::string_view name, const std::vector<std::string>& labels) const {
-  const std::string body = Get("/metrics").body;
-  double sum = 0;
-  for (const absl::string_view line : absl::StrSplit(body, '\n')) {
-    const size_t space = line.rfind(' ');
-    if (space == absl::string_view::npos || line.substr(0, line.find_first_of(" {")) != name) continue;
-    const absl::string_view series = line.substr(0, space);
-    const bool all = std::all_of(labels.begin(), labels.end(),
-                                 [&](const std::string& label) { return absl::StrContains(series, label); });
-    double value = 0;
-    if (all && absl::SimpleAtod(line.substr(space + 1), &value)) sum += value;
-  }
-  return sum;
-}
-
-testing::AssertionResult Daemon::Await(const std::function<bool()>& condition) {
-  bool met = false;
-  WaitUntil([&] { return (met = condition()) || !process_->Running(); }, kTimeout);
-  if (met || condition()) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "in vain; lethe says\n" << Log();
-}
-
-testing::AssertionResult Daemon::AwaitLog(absl::string_view text) {
-  return Await([&] { return absl::StrContains(Log(), text); }) << "\nwaited for \"" << text << "\"";
-}
-
-testing::AssertionResult Daemon::AwaitReady() {
-  return Await([&] { return Get("/readyz").status == 200; });
-}
-
-testing::AssertionResult Daemon::Stop() {
-  Must(process_->Signal(SIGTERM));
-  const absl::StatusOr<int> code = process_->Wait(kStopTimeout);
-  if (code.ok() && *code == 0) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << (code.ok() ? absl::StrCat("it ended with ", *code)
-                                                   : code.status().ToString())
-                                     << "\n"
-                                     << Log();
-}
 
 Flow::Flow(FlowOptions options)
     : options_(std::move(options)),

@@ -5,52 +5,19 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "tests/support/daemon.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/process.h"
 
 namespace lethe::test {
 
 using Args = std::vector<std::string>;
-
-// A running `lethe run` that serves its metrics.
-class Daemon {
- public:
-  Daemon(std::unique_ptr<Process> process, int port) : process_(std::move(process)), port_(port) {}
-
-  Process& process() { return *process_; }
-  int port() const { return port_; }
-  std::string Log() const { return process_->Stderr(); }
-  // of its HTTP server
-
-  struct Answer {
-    int status = 0;  // 0: there was none
-    std::string body;
-  };
-  Answer Get(const std::string& path) const;
-
-  // The sum of a metric's series that have all of the labels, each as in `verdict="unique"`. 0 if there is
-  // none.
-  double Metric(absl::string_view name, const std::vector<std::string>& labels = {}) const;
-
-  // Whether it came true in time. A daemon that has ended makes nothing come true any more.
-  testing::AssertionResult Await(const std::function<bool()>& condition);
-  testing::AssertionResult AwaitLog(absl::string_view text);
-  testing::AssertionResult AwaitReady();
-
-  // Succeeds if SIGTERM ends it with exit code 0 within 5 seconds, as promised.
-  testing::AssertionResult Stop();
-
- private:
-  const std::unique_ptr<Process> process_;
-  const int port_;
-};
 
 struct FlowOptions {
   std::string program;  // the path of lethe

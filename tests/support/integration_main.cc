@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/tcp_proxy.h"
 
 namespace lethe::test {
 namespace {
@@ -18,6 +19,8 @@ constexpr int kSkipped = 77;
 
 struct Shared {
   KafkaBrokerOptions options;
+  std::unique_ptr<TcpProxy> proxy;
+  int proxy_port = 0;
   std::unique_ptr<KafkaBroker> broker;
   std::unique_ptr<KafkaClient> client;
 };
@@ -40,7 +43,9 @@ class BrokerEnvironment : public testing::Environment {
     if (shared.broker != nullptr && testing::UnitTest::GetInstance()->Failed()) {
       std::fprintf(stderr, "The end of the shared broker's log:\n%s\n", shared.broker->LogTail().c_str());
     }
-    shared = {};
+    shared.client.reset();
+    shared.broker.reset();
+    shared.proxy.reset();
   }
 };
 
@@ -48,11 +53,23 @@ class BrokerEnvironment : public testing::Environment {
 
 KafkaBroker& SharedBroker() {
   Shared& shared = Instance();
-  if (shared.broker == nullptr) shared.broker = OrExit(KafkaBroker::Start(shared.options));
+  if (shared.broker == nullptr) {
+    shared.proxy = OrExit(TcpProxy::Start());
+    shared.proxy_port = OrExit(shared.proxy->Listen());
+    KafkaBrokerOptions options = shared.options;
+    options.proxied.emplace_back("WIRE", shared.proxy_port);
+    shared.broker = OrExit(KafkaBroker::Start(std::move(options)));
+    shared.proxy->Forward(shared.proxy_port, shared.broker->port("WIRE"));
+  }
   return *shared.broker;
 }
 
 void SetSharedBrokerOptions(KafkaBrokerOptions options) { Instance().options = std::move(options); }
+
+SharedWireToBroker SharedWire() {
+  SharedBroker();
+  return {*Instance().proxy, absl::StrCat("127.0.0.1:", Instance().proxy_port)};
+}
 
 KafkaClient& SharedClient() {
   Shared& shared = Instance();

@@ -4,14 +4,19 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "tests/support/free_port.h"
 #include "tests/support/kafka_client.h"
@@ -24,41 +29,53 @@ constexpr absl::Duration kStartTimeout = absl::Minutes(2);
 constexpr absl::Duration kStopTimeout = absl::Seconds(30);
 constexpr size_t kLogTailBytes = 4000;
 
-std::vector<std::string> Java(const std::string& heap, const std::string& main_class) {
+std::vector<std::string> Java(const std::string& heap, const std::string& folder,
+                              const std::string& main_class) {
   // A short life: the cheap compiler and the simple collector start faster and take less of the two cores.
-  return {"java",
-          absl::StrCat("-Xmx", heap),
-          "-XX:TieredStopAtLevel=1",
-          "-XX:+UseSerialGC",
+  return {"java", absl::StrCat("-Xmx", heap), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
           "-Djava.awt.headless=true",
-          "-Dorg.slf4j.simpleLogger.showDateTime=true",
+          // One that is killed leaves unpacked libraries there.
+          absl::StrCat("-Djava.io.tmpdir=", folder), "-Dorg.slf4j.simpleLogger.showDateTime=true",
           "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
           "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaConfig=warn",  // all its defaults
-          "-cp",
-          absl::StrCat(LETHE_KAFKA_LIBS, "/*"),
-          main_class};
+          "-cp", absl::StrCat(LETHE_KAFKA_LIBS, "/*"), main_class};
 }
 
-std::map<std::string, std::string> Properties(int broker_port, int controller_port,
+std::map<std::string, std::string> Properties(int id, int cluster_size,
+                                              const std::map<std::string, int>& ports,
+                                              const KafkaBrokerOptions& options, const std::string& voters,
                                               const std::string& folder) {
-  const std::string broker = absl::StrCat("BROKER://127.0.0.1:", broker_port);
-  const std::string controller = absl::StrCat("127.0.0.1:", controller_port);
-  return {
+  std::string listeners;
+  std::string advertised;
+  std::string protocols;
+  for (const auto& [name, port] : ports) {
+    const char* comma = listeners.empty() ? "" : ",";
+    absl::StrAppend(&listeners, comma, name, "://127.0.0.1:", port);
+    absl::StrAppend(&protocols, comma, name, ":PLAINTEXT");
+  }
+  absl::StrAppend(&advertised, "BROKER://127.0.0.1:", ports.at("BROKER"));
+  for (const auto& [name, port] : options.proxied)
+    absl::StrAppend(&advertised, ",", name, "://127.0.0.1:", port);
+  const std::string replicas = absl::StrCat(std::min(cluster_size, 3));
+  const std::string in_sync = cluster_size < 3 ? "1" : "2";
+  std::map<std::string, std::string> properties = {
       {"process.roles", "broker,controller"},
-      {"node.id", "1"},
-      {"controller.quorum.voters", absl::StrCat("1@", controller)},
-      {"listeners", absl::StrCat(broker, ",CONTROLLER://", controller)},
-      {"advertised.listeners", broker},
-      {"listener.security.protocol.map", "BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT"},
+      {"node.id", absl::StrCat(id)},
+      {"controller.quorum.voters", voters},
+      {"listeners", listeners},
+      {"advertised.listeners", advertised},
+      {"listener.security.protocol.map", protocols},
       {"inter.broker.listener.name", "BROKER"},
       {"controller.listener.names", "CONTROLLER"},
       {"log.dirs", folder + "/data"},
       {"auto.create.topics.enable", "false"},  // a topic's misspelt name must not go unseen
-      {"offsets.topic.replication.factor", "1"},
-      {"offsets.topic.num.partitions", "4"},
-      {"transaction.state.log.replication.factor", "1"},
-      {"transaction.state.log.min.isr", "1"},
-      {"transaction.state.log.num.partitions", "4"},
+      {"default.replication.factor", replicas},
+      {"min.insync.replicas", in_sync},
+      {"offsets.topic.replication.factor", replicas},
+      {"offsets.topic.num.partitions", absl::StrCat(kInternalPartitions)},
+      {"transaction.state.log.replication.factor", replicas},
+      {"transaction.state.log.min.isr", in_sync},
+      {"transaction.state.log.num.partitions", absl::StrCat(kInternalPartitions)},
       {"broker.session.timeout.ms", "2000"},  // one that was killed is let in again after so long
       {"broker.heartbeat.interval.ms", "500"},
       {"log.cleaner.dedupe.buffer.size", "8388608"},
@@ -66,6 +83,9 @@ std::map<std::string, std::string> Properties(int broker_port, int controller_po
       {"group.min.session.timeout.ms", "1000"},  // a killed member is missed for so long at least
       {"transaction.abort.timed.out.transaction.cleanup.interval.ms", "1000"},
   };
+  for (const auto& [name, value] : options.properties) properties[name] = value;
+  if (options.adapt) options.adapt(properties);
+  return properties;
 }
 
 std::string ReadFile(const std::string& path) {
@@ -75,21 +95,50 @@ std::string ReadFile(const std::string& path) {
 
 }  // namespace
 
-KafkaBroker::KafkaBroker(KafkaBrokerOptions options, std::string folder)
-    : options_(std::move(options)), folder_(std::move(folder)) {}
+KafkaBroker::KafkaBroker(KafkaBrokerOptions options, std::string folder, int id, int cluster_size)
+    : options_(std::move(options)), folder_(std::move(folder)), id_(id), cluster_size_(cluster_size) {}
 
-absl::StatusOr<std::unique_ptr<KafkaBroker>> KafkaBroker::Start(KafkaBrokerOptions options) {
+absl::StatusOr<std::unique_ptr<KafkaBroker>> KafkaBroker::Make(KafkaBrokerOptions options, int id,
+                                                               int cluster_size) {
   std::string folder = (std::filesystem::temp_directory_path() / "lethe-kafka-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot make a folder like ", folder));
   }
-  std::unique_ptr<KafkaBroker> broker(new KafkaBroker(std::move(options), folder));
+  return std::unique_ptr<KafkaBroker>(new KafkaBroker(std::move(options), folder, id, cluster_size));
+}
+
+absl::StatusOr<std::unique_ptr<KafkaBroker>> KafkaBroker::Start(KafkaBrokerOptions options) {
+  auto cluster = StartCluster({std::move(options)});
+  if (!cluster.ok()) return cluster.status();
+  return std::move(cluster->front());
+}
+
+absl::StatusOr<std::vector<std::unique_ptr<KafkaBroker>>> KafkaBroker::StartCluster(
+    std::vector<KafkaBrokerOptions> nodes) {
+  std::vector<std::unique_ptr<KafkaBroker>> brokers;
+  const int size = static_cast<int>(nodes.size());
+  for (int i = 0; i < size; ++i) {
+    auto broker = Make(std::move(nodes[static_cast<size_t>(i)]), i + 1, size);
+    if (!broker.ok()) return broker.status();
+    brokers.push_back(*std::move(broker));
+  }
   absl::Status status;
+  const auto each = [&](const std::function<absl::Status(KafkaBroker&)>& step) {
+    for (auto broker = brokers.begin(); status.ok() && broker != brokers.end(); ++broker)
+      status = step(**broker);
+  };
   for (int tries = 0; tries < kTries; ++tries) {
-    status = broker->Format();
-    if (status.ok()) status = broker->Launch();
-    if (status.ok()) status = broker->AwaitReady();
-    if (status.ok()) return broker;
+    std::vector<std::string> voters;
+    for (const auto& broker : brokers) {
+      broker->process_.reset();
+      broker->ChoosePorts();
+      voters.push_back(absl::StrCat(broker->id_, "@127.0.0.1:", broker->ports_.at("CONTROLLER")));
+    }
+    status = absl::OkStatus();
+    each([&](KafkaBroker& broker) { return broker.Format(absl::StrJoin(voters, ",")); });
+    each([](KafkaBroker& broker) { return broker.Launch(); });
+    each([](KafkaBroker& broker) { return broker.AwaitReady(); });
+    if (status.ok()) return brokers;
     if (!absl::IsAborted(status)) break;
   }
   return status;
@@ -104,15 +153,21 @@ KafkaBroker::~KafkaBroker() {
 
 pid_t KafkaBroker::pid() const { return process_ == nullptr ? 0 : process_->pid(); }
 
-absl::Status KafkaBroker::Format() {
-  const int broker_port = FreePort();
-  int controller_port = FreePort();
-  while (controller_port == broker_port) controller_port = FreePort();
-  bootstrap_ = absl::StrCat("127.0.0.1:", broker_port);
+void KafkaBroker::ChoosePorts() {
+  std::vector<std::string> names = {"BROKER", "CONTROLLER"};
+  for (const auto& [name, advertised] : options_.proxied) names.push_back(name);
+  std::set<int> taken;
+  for (const std::string& name : names) {
+    int port = FreePort();
+    while (!taken.insert(port).second) port = FreePort();
+    ports_[name] = port;
+  }
+  bootstrap_ = absl::StrCat("127.0.0.1:", ports_.at("BROKER"));
+}
 
-  std::map<std::string, std::string> properties = Properties(broker_port, controller_port, folder_);
-  for (const auto& [name, value] : options_.properties) properties[name] = value;
-  if (options_.adapt) options_.adapt(properties);
+absl::Status KafkaBroker::Format(const std::string& voters) {
+  const std::map<std::string, std::string> properties =
+      Properties(id_, cluster_size_, ports_, options_, voters, folder_);
   const std::string file = folder_ + "/server.properties";
   {
     std::ofstream out(file);
@@ -120,7 +175,7 @@ absl::Status KafkaBroker::Format() {
     if (!out.flush()) return absl::InternalError(absl::StrCat("cannot write ", file));
   }
   ProcessOptions format;
-  format.args = Java(options_.heap, "kafka.tools.StorageTool");
+  format.args = Java(options_.heap, folder_, "kafka.tools.StorageTool");
   for (const char* arg : {"format", "--ignore-formatted", "-t", "AAAAAAAAAAAAAAAAAAAAAQ", "-c"}) {
     format.args.emplace_back(arg);
   }
@@ -141,7 +196,7 @@ absl::Status KafkaBroker::Launch() {
   std::error_code ignored;
   std::filesystem::rename(LogFile(), LogFile() + ".before", ignored);
   ProcessOptions server;
-  server.args = Java(options_.heap, "kafka.Kafka");
+  server.args = Java(options_.heap, folder_, "kafka.Kafka");
   server.args.push_back(folder_ + "/server.properties");
   server.stdout_file = server.stderr_file = LogFile();
   absl::StatusOr<std::unique_ptr<Process>> process = Process::Start(server);
@@ -160,9 +215,9 @@ absl::Status KafkaBroker::AwaitReady() {
       return absl::Status(port_taken ? absl::StatusCode::kAborted : absl::StatusCode::kInternal,
                           absl::StrCat("the Kafka broker ended while starting:\n", LogTail()));
     }
-    // Without a broker in it the answer is one of a broker that has not been let into the cluster yet.
+    // One that has not been let into the cluster yet does not count itself.
     const absl::StatusOr<int> brokers = (*client)->BrokerCount(absl::Milliseconds(200));
-    if (brokers.ok() && *brokers > 0) return absl::OkStatus();
+    if (brokers.ok() && *brokers >= cluster_size_) return absl::OkStatus();
   }
   return absl::DeadlineExceededError(absl::StrCat("the Kafka broker does not answer on ", bootstrap_,
                                                   " after ", absl::FormatDuration(kStartTimeout), ":\n",

@@ -82,27 +82,6 @@ absl::StatusOr<Handle> NewProducer(const std::string& bootstrap, const std::stri
   return NewHandle(RD_KAFKA_PRODUCER, properties);
 }
 
-// Takes nothing: librdkafka copies the key and the value, and owns the headers once it has accepted them.
-rd_kafka_resp_err_t Enqueue(rd_kafka_t* producer, const std::string& topic, const Record& record,
-                            Delivery* delivery) {
-  rd_kafka_headers_t* headers = rd_kafka_headers_new(record.headers.size());
-  for (const auto& [name, value] : record.headers) {
-    rd_kafka_header_add(headers, name.data(), static_cast<ssize_t>(name.size()),
-                        value ? value->data() : nullptr, value ? static_cast<ssize_t>(value->size()) : 0);
-  }
-  const auto data = [](const std::optional<std::string>& s) {
-    return s ? const_cast<char*>(s->data()) : nullptr;
-  };
-  const auto size = [](const std::optional<std::string>& s) { return s ? s->size() : size_t{0}; };
-  const rd_kafka_resp_err_t error = rd_kafka_producev(
-      producer, RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_PARTITION(record.partition),
-      RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY(data(record.key), size(record.key)),
-      RD_KAFKA_V_VALUE(data(record.value), size(record.value)), RD_KAFKA_V_TIMESTAMP(record.timestamp_ms),
-      RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE(delivery), RD_KAFKA_V_END);
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) rd_kafka_headers_destroy(headers);
-  return error;
-}
-
 absl::Status ProduceAll(rd_kafka_t* producer, const std::string& topic, absl::Span<const Record> records) {
   Delivery delivery;
   rd_kafka_resp_err_t error = RD_KAFKA_RESP_ERR_NO_ERROR;
@@ -158,7 +137,9 @@ absl::StatusOr<std::vector<int64_t>> QueryEnds(rd_kafka_t* consumer, const std::
     WaitUntil(
         [&] {
           error = rd_kafka_query_watermark_offsets(consumer, topic.c_str(), p, &low, &high, kTimeoutMs);
+          if (error == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION) rd_kafka_poll(consumer, 10);
           return error != RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION &&
+                 error != RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION &&
                  error != RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE &&
                  error != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
         },
@@ -180,6 +161,27 @@ bool WaitUntil(const std::function<bool()>& condition, absl::Duration timeout) {
     absl::SleepFor(absl::Milliseconds(5));
   }
   return true;
+}
+
+rd_kafka_resp_err_t Enqueue(rd_kafka_t* producer, const std::string& topic, const Record& record,
+                            void* opaque) {
+  rd_kafka_headers_t* headers = rd_kafka_headers_new(record.headers.size());
+  for (const auto& [name, value] : record.headers) {
+    rd_kafka_header_add(headers, name.data(), static_cast<ssize_t>(name.size()),
+                        value ? value->data() : nullptr, value ? static_cast<ssize_t>(value->size()) : 0);
+  }
+  const auto data = [](const std::optional<std::string>& s) {
+    return s ? const_cast<char*>(s->data()) : nullptr;
+  };
+  const auto size = [](const std::optional<std::string>& s) { return s ? s->size() : size_t{0}; };
+  const rd_kafka_resp_err_t error = rd_kafka_producev(
+      producer, RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_PARTITION(record.partition),
+      RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY(data(record.key), size(record.key)),
+      RD_KAFKA_V_VALUE(data(record.value), size(record.value)), RD_KAFKA_V_TIMESTAMP(record.timestamp_ms),
+      RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE(opaque), RD_KAFKA_V_END);
+  // It owns the headers once it has accepted them.
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) rd_kafka_headers_destroy(headers);
+  return error;
 }
 
 void HandleDeleter::operator()(rd_kafka_t* handle) const { rd_kafka_destroy(handle); }
@@ -247,7 +249,7 @@ absl::Status KafkaClient::Admin(rd_kafka_admin_op_t op, const std::function<void
 absl::Status KafkaClient::CreateTopic(const std::string& topic, int partitions, const Configs& configs) {
   std::array<char, 512> text;
   rd_kafka_NewTopic_t* request =
-      rd_kafka_NewTopic_new(topic.c_str(), partitions, /*replication_factor=*/1, text.data(), text.size());
+      rd_kafka_NewTopic_new(topic.c_str(), partitions, /*replication_factor=*/-1, text.data(), text.size());
   if (request == nullptr) return absl::InvalidArgumentError(text.data());
   const std::unique_ptr<rd_kafka_NewTopic_t, decltype(&rd_kafka_NewTopic_destroy)> owned(
       request, &rd_kafka_NewTopic_destroy);
@@ -309,6 +311,23 @@ absl::StatusOr<std::optional<int>> KafkaClient::PartitionCount(const std::string
   }
   rd_kafka_metadata_destroy(metadata);
   return count;
+}
+
+absl::StatusOr<std::vector<int32_t>> KafkaClient::Leaders(const std::string& topic) {
+  const rd_kafka_metadata_t* metadata = nullptr;
+  const rd_kafka_resp_err_t error = rd_kafka_metadata(producer_.get(), 1, nullptr, &metadata, kTimeoutMs);
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return KafkaError("metadata", error);
+  std::vector<int32_t> leaders;
+  for (int t = 0; t < metadata->topic_cnt; ++t) {
+    const rd_kafka_metadata_topic_t& found = metadata->topics[t];
+    if (topic != found.topic) continue;
+    leaders.assign(static_cast<size_t>(found.partition_cnt), -1);
+    for (int p = 0; p < found.partition_cnt; ++p) {
+      leaders[static_cast<size_t>(found.partitions[p].id)] = found.partitions[p].leader;
+    }
+  }
+  rd_kafka_metadata_destroy(metadata);
+  return leaders;
 }
 
 absl::Status KafkaClient::AwaitPartitions(const std::string& topic, std::optional<int> count) {

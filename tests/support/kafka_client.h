@@ -32,6 +32,10 @@ struct Record {
   int64_t offset = -1;       // set by the broker
 };
 
+// Hands a record to a producer of librdkafka's, which copies it.
+rd_kafka_resp_err_t Enqueue(rd_kafka_t* producer, const std::string& topic, const Record& record,
+                            void* opaque);
+
 enum class Isolation { kReadCommitted, kReadUncommitted };
 
 struct CommittedOffset {
@@ -57,12 +61,16 @@ class KafkaClient {
   // Brokers that the cluster says it has; an error if none answers within `timeout`.
   absl::StatusOr<int> BrokerCount(absl::Duration timeout);
 
-  // Return when the brokers' metadata shows the change. The topic has one replica.
+  // Return when the brokers' metadata shows the change. The topic has as many replicas as is the brokers'
+  // default.
   absl::Status CreateTopic(const std::string& topic, int partitions, const Configs& configs = {});
   absl::Status DeleteTopic(const std::string& topic);
   absl::Status AddPartitions(const std::string& topic, int total);
   // Deletes the records of a partition below an offset; the log starts there then.
   absl::Status DeleteRecords(const std::string& topic, int32_t partition, int64_t before);
+
+  // The broker that leads each partition; -1: none does.
+  absl::StatusOr<std::vector<int32_t>> Leaders(const std::string& topic);
 
   // Idempotent, so the order of the records of one partition is kept.
   absl::Status Produce(const std::string& topic, absl::Span<const Record> records);

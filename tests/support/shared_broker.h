@@ -6,6 +6,7 @@
 
 #include "tests/support/kafka_broker.h"
 #include "tests/support/kafka_client.h"
+#include "tests/support/tcp_proxy.h"
 
 namespace lethe::test {
 
@@ -15,6 +16,13 @@ KafkaBroker& SharedBroker();
 // What it is started with; before the first call of SharedBroker.
 void SetSharedBrokerOptions(KafkaBrokerOptions options);
 KafkaClient& SharedClient();
+
+// Another way to it, for one whose connections are to fail.
+struct SharedWireToBroker {
+  TcpProxy& proxy;
+  std::string bootstrap;
+};
+SharedWireToBroker SharedWire();
 
 // A name for a topic or a group that no other test uses.
 std::string UniqueName(const std::string& stem);

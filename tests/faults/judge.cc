@@ -1,0 +1,319 @@
+#include "tests/faults/judge.h"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "tests/support/oracle.h"
+
+namespace lethe::test {
+namespace {
+
+constexpr size_t kExamples = 5;  // of each kind of problem
+constexpr size_t kMedianOf = 101;
+
+// Problems of one kind.
+class Kind {
+ public:
+  explicit Kind(std::string name) : name_(std::move(name)) {}
+  void Add(const std::string& example) {
+    if (count_++ < kExamples) absl::StrAppend(&examples_, "\n      ", example);
+  }
+  void Report(std::vector<std::string>& problems) const {
+    if (count_ > 0) problems.push_back(absl::StrCat(count_, " ", name_, ", for example:", examples_));
+  }
+
+ private:
+  const std::string name_;
+  size_t count_ = 0;
+  std::string examples_;
+};
+
+struct Kinds {
+  Kind lost{"records are LOST: dropped, and no copy of them had been passed"};
+  Kind repeated{"records are REPEATED: passed within the horizon of a copy"};
+  Kind twice{"records are out TWICE: one input record, several output records"};
+  Kind foreign{"records of the output are FOREIGN: the partition's input has no such record"};
+  Kind reordered{"records are REORDERED: out after one that follows them in the input"};
+  Kind changed{"records are CHANGED on their way"};
+  Kind counters{"counters are WRONG"};
+  Kind open{"partitions have a transaction OPEN"};
+  Kind uncommitted{"partitions are NOT COMMITTED to their end"};
+};
+
+// Stream time by its definition, slowly.
+class NaiveStreamTime {
+ public:
+  std::optional<int64_t> Observe(int64_t timestamp_ms) {
+    last_.push_back(timestamp_ms);
+    if (last_.size() > kMedianOf) last_.pop_front();
+    if (last_.size() < kMedianOf) return now_;
+    std::vector<int64_t> sorted(last_.begin(), last_.end());
+    std::nth_element(sorted.begin(), sorted.begin() + kMedianOf / 2, sorted.end());
+    now_ = std::max(now_.value_or(INT64_MIN), sorted[kMedianOf / 2]);
+    return now_;
+  }
+
+ private:
+  std::deque<int64_t> last_;
+  std::optional<int64_t> now_;
+};
+
+// One input record.
+struct Entry {
+  const Record* record = nullptr;
+  FaultyEvent event;
+  int64_t stream_time_ms = 0;
+  bool passed = false;
+};
+
+bool Same(const Record& a, const Record& b) {
+  return a.key == b.key && a.value == b.value && a.headers == b.headers && a.timestamp_ms == b.timestamp_ms;
+}
+
+std::string Place(const Entry& entry) {
+  return absl::StrCat("id \"", entry.event.id, "\" (sending ", entry.event.send, ") at offset ",
+                      entry.record->offset, " of input partition ", entry.record->partition, ", stream time ",
+                      absl::FormatTime(absl::FromUnixMillis(entry.stream_time_ms), absl::UTCTimeZone()));
+}
+
+class PartitionJudge {
+ public:
+  PartitionJudge(absl::Duration horizon, Kinds& kinds, Judgement& sums)
+      : horizon_ms_(absl::ToInt64Milliseconds(horizon)), kinds_(kinds), sums_(sums) {}
+
+  void AddInput(const Record& record) {
+    Entry entry;
+    entry.record = &record;
+    if (!FaultyEvent::Parse(record.value.value_or(""), &entry.event)) {
+      kinds_.foreign.Add(absl::StrCat("the input itself, at ", record.partition, "/", record.offset));
+      return;
+    }
+    const std::optional<int64_t> now = stream_time_.Observe(record.timestamp_ms);
+    entry.stream_time_ms = now.value_or(0);
+    std::vector<size_t>& sendings = by_send_[entry.event.send];
+    if (!sendings.empty()) ++sums_.client_copies;
+    sendings.push_back(entries_.size());
+    if (now && unmoved_ == SIZE_MAX) unmoved_ = entries_.size();
+    entries_.push_back(std::move(entry));
+  }
+
+  void Match(const std::vector<const Record*>& output) {
+    // What came before stream time moved is as old as its first value.
+    for (size_t i = 0; i < std::min(unmoved_, entries_.size()); ++i) {
+      entries_[i].stream_time_ms = unmoved_ == SIZE_MAX ? 0 : entries_[unmoved_].stream_time_ms;
+    }
+    size_t next = 0;  // entries before it have been passed over
+    for (const Record* record : output) {
+      const size_t found = Find(*record, next);
+      if (found == SIZE_MAX) continue;
+      Entry& entry = entries_[found];
+      entry.passed = true;
+      next = std::max(next, found + 1);
+      if (entry.event.id.empty()) continue;
+      if (!MayPass(entry)) {
+        kinds_.repeated.Add(absl::StrCat(Place(entry), ", passed before at ",
+                                         Place(entries_[last_pass_.at(entry.event.id)])));
+      }
+      late_passed_ += last_pass_.contains(entry.event.id) ? 1 : 0;
+      last_pass_[entry.event.id] = found;
+    }
+  }
+
+  void JudgeDrops(Totals& totals) {
+    std::unordered_map<std::string, size_t> last_pass;
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      const Entry& entry = entries_[i];
+      ++sums_.records;
+      if (entry.passed) {
+        ++sums_.passed;
+        totals[entry.event.country] += entry.event.amount;
+        last_pass[entry.event.id] = i;
+        continue;
+      }
+      ++sums_.dropped;
+      const auto before = last_pass.find(entry.event.id);
+      if (entry.event.id.empty() || before == last_pass.end()) {
+        kinds_.lost.Add(Place(entry));
+      } else if (entry.stream_time_ms - entries_[before->second].stream_time_ms > horizon_ms_) {
+        ++sums_.late_dropped;
+      }
+    }
+    sums_.late_passed += late_passed_;
+  }
+
+  int64_t passed_without_id() const {
+    return std::count_if(entries_.begin(), entries_.end(),
+                         [](const Entry& entry) { return entry.passed && entry.event.id.empty(); });
+  }
+
+  int64_t end() const { return entries_.empty() ? 0 : entries_.back().record->offset + 1; }
+
+ private:
+  bool MayPass(const Entry& entry) const {
+    const auto before = last_pass_.find(entry.event.id);
+    return entry.event.id.empty() || before == last_pass_.end() ||
+           entry.stream_time_ms - entries_[before->second].stream_time_ms > horizon_ms_;
+  }
+
+  // The input record that the output record is: of several equal ones the first that can be it.
+  size_t Find(const Record& record, size_t next) {
+    FaultyEvent event;
+    const std::string place = absl::StrCat("at ", record.partition, "/", record.offset, " of the output");
+    const auto sendings =
+        FaultyEvent::Parse(record.value.value_or(""), &event) ? by_send_.find(event.send) : by_send_.end();
+    if (sendings == by_send_.end()) {
+      kinds_.foreign.Add(absl::StrCat(place, ": ", record.value.value_or("(null)")));
+      return SIZE_MAX;
+    }
+    size_t best = SIZE_MAX;
+    size_t unused = SIZE_MAX;
+    bool equal = false;
+    for (const size_t i : sendings->second) {
+      const Entry& entry = entries_[i];
+      if (!Same(*entry.record, record)) continue;
+      equal = true;
+      if (entry.passed) continue;
+      if (unused == SIZE_MAX) unused = i;
+      if (i < next) continue;
+      if (best == SIZE_MAX || (!MayPass(entries_[best]) && MayPass(entry))) best = i;
+    }
+    const std::string original = Place(entries_[sendings->second.front()]);
+    if (!equal) {
+      kinds_.changed.Add(absl::StrCat(place, ": ", original));
+      return sendings->second.front();
+    }
+    if (unused == SIZE_MAX) {
+      kinds_.twice.Add(absl::StrCat(place, ": ", original));
+      return SIZE_MAX;
+    }
+    if (best == SIZE_MAX) {
+      kinds_.reordered.Add(absl::StrCat(place, ": ", original));
+      return unused;
+    }
+    return best;
+  }
+
+  const int64_t horizon_ms_;
+  Kinds& kinds_;
+  Judgement& sums_;
+  NaiveStreamTime stream_time_;
+  std::vector<Entry> entries_;
+  size_t unmoved_ = SIZE_MAX;  // the first entry for which stream time had moved
+  std::unordered_map<int64_t, std::vector<size_t>> by_send_;
+  std::unordered_map<std::string, size_t> last_pass_;
+  int64_t late_passed_ = 0;
+};
+
+std::map<int32_t, std::vector<const Record*>> ByPartition(const std::vector<Record>& records) {
+  std::map<int32_t, std::vector<const Record*>> result;
+  for (const Record& record : records) result[record.partition].push_back(&record);
+  return result;
+}
+
+void CheckCounters(const std::map<int32_t, Totals>& expected, const std::vector<Record>& deltas,
+                   Kinds& kinds) {
+  std::map<int32_t, Totals> actual;
+  for (const Record& record : deltas) {
+    int64_t delta = 0;
+    if (!record.key || !record.value || !absl::SimpleAtoi(*record.value, &delta)) {
+      kinds.counters.Add(absl::StrCat("no delta at ", record.partition, "/", record.offset));
+      continue;
+    }
+    actual[record.partition][*record.key] += delta;
+  }
+  std::map<int32_t, Totals> all = expected;
+  for (const auto& [partition, totals] : actual) {
+    for (const auto& [key, total] : totals) all[partition].try_emplace(key, 0);
+  }
+  for (const auto& [partition, totals] : all) {
+    for (const auto& [key, want] : totals) {
+      const int64_t got = actual[partition][key];
+      if (got != want) {
+        kinds.counters.Add(
+            absl::StrCat("\"", key, "\" of partition ", partition, " is ", got, ", not ", want));
+      }
+    }
+  }
+}
+
+void CheckEnds(const char* topic, const TopicEnds& ends, Kinds& kinds) {
+  for (size_t p = 0; p < ends.end.size(); ++p) {
+    if (ends.stable[p] == ends.end[p]) continue;
+    kinds.open.Add(absl::StrCat(topic, "-", p, ": stable up to ", ends.stable[p], ", ends at ", ends.end[p]));
+  }
+}
+
+}  // namespace
+
+std::string FaultyEvent::ToJson() const {
+  return absl::StrCat("{\"send\":", send, id.empty() ? "" : absl::StrCat(",\"id\":\"", id, "\""),
+                      ",\"country\":\"", country, "\",\"amount\":", amount, "}");
+}
+
+bool FaultyEvent::Parse(const std::string& json, FaultyEvent* event) {
+  static thread_local simdjson::dom::parser parser;
+  simdjson::dom::element parsed;
+  std::string_view country;
+  if (parser.parse(json).get(parsed) || parsed["send"].get(event->send) || parsed["country"].get(country) ||
+      parsed["amount"].get(event->amount)) {
+    return false;
+  }
+  event->country = std::string(country);
+  std::string_view id;
+  event->id = parsed["id"].get(id) ? "" : std::string(id);
+  return true;
+}
+
+Judgement Judge(const Evidence& evidence) {
+  Judgement judgement;
+  Kinds kinds;
+  std::map<int32_t, Totals> totals;
+  const auto inputs = ByPartition(evidence.input);
+  auto outputs = ByPartition(evidence.output);
+  CountedVerdicts seen;
+  for (size_t p = 0; p < evidence.committed.size(); ++p) {
+    const auto partition = static_cast<int32_t>(p);
+    PartitionJudge judge(evidence.horizon, kinds, judgement);
+    if (const auto found = inputs.find(partition); found != inputs.end()) {
+      for (const Record* record : found->second) judge.AddInput(*record);
+    }
+    judge.Match(outputs[partition]);
+    outputs.erase(partition);
+    judge.JudgeDrops(totals[partition]);
+    seen.missing_id += judge.passed_without_id();
+    if (judge.end() > 0 && evidence.committed[p] != judge.end()) {
+      kinds.uncommitted.Add(absl::StrCat("partition ", p, " is committed up to ", evidence.committed[p],
+                                         ", its records end at ", judge.end()));
+    }
+  }
+  for (const auto& [partition, records] : outputs) {
+    kinds.foreign.Add(absl::StrCat(records.size(), " records in partition ", partition));
+  }
+  CheckCounters(totals, evidence.deltas, kinds);
+  CheckEnds("output", evidence.output_ends, kinds);
+  CheckEnds("counters", evidence.delta_ends, kinds);
+  for (const Kind* kind : {&kinds.lost, &kinds.repeated, &kinds.twice, &kinds.foreign, &kinds.reordered,
+                           &kinds.changed, &kinds.counters, &kinds.open, &kinds.uncommitted}) {
+    kind->Report(judgement.problems);
+  }
+  seen.unique = judgement.passed - seen.missing_id;
+  seen.duplicate = judgement.dropped;
+  if (const auto& counted = evidence.counted;
+      counted && (counted->unique != seen.unique || counted->duplicate != seen.duplicate ||
+                  counted->missing_id != seen.missing_id)) {
+    judgement.problems.push_back(absl::StrCat("records are MISCOUNTED: unique ", counted->unique,
+                                              ", duplicate ", counted->duplicate, ", without id ",
+                                              counted->missing_id, " by the metrics; ", seen.unique, ", ",
+                                              seen.duplicate, ", ", seen.missing_id, " by the log"));
+  }
+  return judgement;
+}
+
+}  // namespace lethe::test

@@ -1,0 +1,87 @@
+// The oracle: what a run has left behind, judged by the log alone.
+//
+// It knows nothing of filters. It reads the input and the output, finds for each output record the input
+// record that it was, and so has each input record's verdict: passed or dropped. Then it holds the verdicts
+// against the promise, partition by partition and in the order of the log:
+//
+//   - What is out is in the input, unchanged (key, value, headers, timestamp), in the input's order, once.
+//   - An id's first record is passed. A record without an id is passed.
+//   - A copy is dropped as long as stream time is at most a horizon beyond that of the pass before it.
+//   - After the horizon either verdict is right: a window is never exactly the horizon, and what a rebuild
+//   has
+//     read again is remembered from there. Both are counted.
+//   - The counters' deltas are, per partition and key, the sum of what was passed.
+//   - No transaction is open in what was written, and the group has committed one past the last record.
+//   - The verdicts that the processes counted, where none was killed, are these verdicts.
+//
+// Stream time is the running maximum of the median of the last 101 timestamps. Until 101 were seen everything
+// is within the horizon.
+//
+// A filter may also take a new id for one that it knows (a false positive), and the oracle calls that a loss:
+// its target is to be set so low that none is to be expected in all schedules together.
+#ifndef LETHE_TESTS_FAULTS_JUDGE_H_
+#define LETHE_TESTS_FAULTS_JUDGE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "tests/support/kafka_client.h"
+
+namespace lethe::test {
+
+// An event of the faulty stream: {"send":7,"id":"a-3","country":"is","amount":-3}. `send` is another for each
+// time that the application sends, so the copies that a client makes on its own have the same; an event may
+// have no id.
+struct FaultyEvent {
+  int64_t send = -1;
+  std::string id;
+  std::string country;
+  int64_t amount = 0;
+
+  std::string ToJson() const;
+  // False if it is none.
+  static bool Parse(const std::string& json, FaultyEvent* event);
+};
+
+struct TopicEnds {
+  std::vector<int64_t> stable;  // the last stable offset
+  std::vector<int64_t> end;     // the high watermark
+};
+
+struct CountedVerdicts {
+  int64_t unique = 0;
+  int64_t duplicate = 0;
+  int64_t missing_id = 0;
+};
+
+// Records as KafkaClient::ReadAll returns them, with read_committed.
+struct Evidence {
+  absl::Duration horizon;
+  std::vector<Record> input;
+  std::vector<Record> output;
+  std::vector<Record> deltas;
+  TopicEnds output_ends;
+  TopicEnds delta_ends;
+  std::vector<int64_t> committed;  // by partition of the input
+  std::optional<CountedVerdicts> counted;
+};
+
+struct Judgement {
+  std::vector<std::string> problems;  // in words; none: all is as promised
+  int64_t records = 0;
+  int64_t passed = 0;
+  int64_t dropped = 0;
+  // Of both: copies from after the horizon.
+  int64_t late_passed = 0;
+  int64_t late_dropped = 0;
+  int64_t client_copies = 0;  // records of one and the same sending, but for the first
+};
+
+Judgement Judge(const Evidence& evidence);
+
+}  // namespace lethe::test
+
+#endif  // LETHE_TESTS_FAULTS_JUDGE_H_

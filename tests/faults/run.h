@@ -1,0 +1,89 @@
+// Plays a schedule, and judges what it leaves behind.
+#ifndef LETHE_TESTS_FAULTS_RUN_H_
+#define LETHE_TESTS_FAULTS_RUN_H_
+
+#include <array>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "tests/faults/judge.h"
+#include "tests/faults/schedule.h"
+#include "tests/faults/site.h"
+#include "tests/faults/traffic.h"
+#include "tests/support/process.h"
+
+namespace lethe::test {
+
+// One schedule, once. What happens is written to `folder`: events.log, the logs of the processes, and, if
+// something is wrong, the topics and the brokers' logs. Thread-compatible.
+class Run {
+ public:
+  Run(const Schedule& schedule, Site& site, std::string program, std::string folder);
+
+  // What is wrong, in words, is in the judgement; an error is a fault of the harness itself.
+  absl::StatusOr<Judgement> Play();
+
+ private:
+  struct Instance {
+    std::unique_ptr<Process> process;
+    bool wanted = false;  // it is to run when no fault keeps it from that
+    bool ending = false;  // it was asked to end
+    bool frozen = false;
+    int http_port = 0;
+    std::string log;
+    size_t said_before = 0;  // bytes of the log when it started
+  };
+  // What a fault has hit.
+  struct Hit {
+    int instance = -1;
+    Process* process = nullptr;  // to compare only
+  };
+
+  void Say(const std::string& what);
+  void Problem(const std::string& what);
+  absl::Status Prepare();
+  absl::Status StartInstance(int i);
+  absl::Status PlayFaults();
+  absl::Status Begin(const Fault& fault, Hit& hit);
+  absl::Status BeginOfBroker(const Fault& fault);
+  absl::Status AddPartition();
+  absl::Status AbortInput();
+  absl::Status Finish(const Fault& fault, const Hit& hit);
+  // The first instance from `from` on that runs, or that does not. -1: there is none.
+  int Choose(int from, bool running) const;
+  int Running() const;
+  absl::Status Terminate(Instance& instance);
+  // It was asked to end: waits until it has, and sees that it ended well.
+  void AwaitEnd(int i);
+  void LookForDeaths();
+  absl::Status Drain();
+  // Returns when the group has committed all; a problem if it does not.
+  absl::Status AwaitCommitted(const std::vector<int64_t>& ends);
+  absl::StatusOr<std::vector<Record>> ReadSettled(const std::string& topic);
+  CountedVerdicts Counted() const;
+  void KeepTopics() const;
+
+  const Schedule& schedule_;
+  Site& site_;
+  const std::string program_;
+  const std::string folder_;
+  const std::string input_, output_, counters_, group_;
+  std::ofstream events_;
+  absl::Time begin_;
+  int partitions_;
+  std::array<Instance, kMaxInstances> instances_;
+  std::unique_ptr<Traffic> traffic_;
+  std::vector<std::string> problems_;
+  Evidence evidence_;
+};
+
+}  // namespace lethe::test
+
+#endif  // LETHE_TESTS_FAULTS_RUN_H_

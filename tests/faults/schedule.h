@@ -1,0 +1,88 @@
+// What goes wrong when: a schedule of faults, made of one seed.
+#ifndef LETHE_TESTS_FAULTS_SCHEDULE_H_
+#define LETHE_TESTS_FAULTS_SCHEDULE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace lethe::test {
+
+inline constexpr int kMaxInstances = 3;
+
+// To add a kind: name it in kKinds (schedule.cc), give it to a theme, and say in run.cc how it begins and
+// ends.
+enum class FaultKind {
+  // Of a lethe process.
+  kKill,    // SIGKILL; a new one when the fault ends
+  kEnd,     // SIGTERM; likewise
+  kFreeze,  // SIGSTOP until it ends
+  kJoin,    // one more, for good
+  kLeave,   // SIGTERM, for good
+  // Of its connections.
+  kCut,
+  kDelay,
+  kStall,
+  kLoseReplies,
+  // Of a broker, which is started again when the fault ends.
+  kKillBroker,
+  kStopBroker,
+  // Of the input.
+  kLoseAcks,       // the client writes batches again
+  kAbortedInput,   // a transaction in it is aborted
+  kAddPartitions,  // to output, counters and input
+};
+
+// Which broker, when there are several.
+enum class BrokerRole { kAny, kLeader, kGroupCoordinator, kTransactionCoordinator };
+
+struct Fault {
+  FaultKind kind = FaultKind::kKill;
+  absl::Duration at;
+  absl::Duration lasts;
+  int target = 0;  // an instance, a partition, or any number to choose by
+  BrokerRole role = BrokerRole::kAny;
+};
+
+struct Schedule {
+  uint64_t seed = 0;
+  std::string theme;
+
+  int brokers = 1;
+  int partitions = 3;
+  int instances = 1;  // at the start
+  int lanes = 1;
+  std::string engine;
+  absl::Duration horizon;
+  absl::Duration step;  // of the events' times
+  int wild_per_mille = 0;
+  int copies_within = 1000;
+  int per_second = 1000;
+  absl::Duration commit_interval;
+  absl::Duration session_timeout;
+  absl::Duration transaction_timeout;
+  absl::Duration socket_timeout;
+  std::string assignment;       // partition.assignment.strategy
+  bool from_the_start = false;  // faults begin before the first output is seen
+  absl::Duration lasts;
+  std::vector<Fault> faults;  // by time
+
+  // What the processes count can be added up: there is one, with one lane, which is not ended on the way.
+  // (Who takes a partition over from another counts from 0 again, as a counter may.)
+  bool countable() const;
+  // For people: all of it.
+  std::string Outline() const;
+};
+
+// The same seed gives the same schedule. Twelve seeds in a row have twelve themes.
+Schedule MakeSchedule(uint64_t seed);
+int ThemeCount();
+
+absl::string_view FaultName(FaultKind kind);
+
+}  // namespace lethe::test
+
+#endif  // LETHE_TESTS_FAULTS_SCHEDULE_H_

@@ -1,0 +1,261 @@
+// The rules again, where something breaks under a lethe that runs: its producer is fenced, its wire is cut,
+// its topics change.
+#include <gtest/gtest.h>
+#include <simdjson.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "tests/integration/rules.h"
+#include "tests/support/flow.h"
+#include "tests/support/oracle.h"
+#include "tests/support/pipeline.h"
+#include "tests/support/retrying_clients.h"
+#include "tests/support/seed.h"
+#include "tests/support/shared_broker.h"
+
+namespace lethe::test {
+namespace {
+
+// Ends the open transaction of a flow's lethe: the broker aborts it, and takes nothing more of its
+// producer's.
+void Fence(const Flow& flow) {
+  const auto fenced =
+      TransactionalProducer::Start(SharedBroker().bootstrap(), absl::StrCat(flow.group(), "/test/0"));
+  ASSERT_TRUE(fenced.ok()) << fenced.status();
+}
+
+// (Inserted at once, a write fails, the batch is read again: everything looks like a duplicate and is lost.)
+TEST(RulesTest, Rule1WhatWasAbortedIsJudgedAgainByAFilterThatDoesNotKnowIt) {
+  Flow flow(Options());
+  const auto daemon = flow.Start({"--commit-interval=2s"});
+  flow.SendIds("a", 1, 500);
+  flow.SendIds("a", 1, 100);
+  ASSERT_TRUE(daemon->Await([&] { return flow.OutputSize() >= 500; }));  // and none of it is committed
+  Fence(flow);
+  flow.SendIds("b", 1, 1);
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") >= 601; }));
+  EXPECT_EQ(daemon->Metric("lethe_records_total", {"verdict=\"unique\""}), 501);
+  EXPECT_EQ(daemon->Metric("lethe_records_total", {"verdict=\"duplicate\""}), 100);
+  EXPECT_GE(daemon->Metric("lethe_transactions_aborted_total"), 1);
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// Every abort sets the consumer back, with messages fetched ahead.
+TEST(RulesTest, Rule21NothingIsSkippedOrRepeatedWhereReadingGoesBack) {
+  RetryingClients clients(TestSeed());
+  Flow flow(Options(4));
+  const auto daemon = flow.Start();
+  for (int round = 1; round <= 5; ++round) {
+    const double before = daemon->Metric("lethe_records_total");
+    ASSERT_TRUE(
+        SendUntil(flow, clients, [&] { return daemon->Metric("lethe_records_total") > before + 500; }));
+    Fence(flow);
+    ASSERT_TRUE(SendUntil(flow, clients,
+                          [&] { return daemon->Metric("lethe_transactions_aborted_total") >= round; }));
+  }
+  EXPECT_TRUE(daemon->Stop());
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// With fewer records than have been read: the rest is told apart by that.
+TEST(RulesTest, Rule3ATopicThatIsMadeAnewUnderItIsNotReadOnFromTheMiddle) {
+  Flow flow(Options());
+  flow.SendIds("a", 1, 300);
+  const auto daemon = flow.Start({"--kafka=topic.metadata.refresh.interval.ms=500"});
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") >= 300; }));
+  ASSERT_TRUE(SharedClient().DeleteTopic(flow.input()).ok());
+  ASSERT_TRUE(SharedClient().CreateTopic(flow.input(), 1, {{"retention.ms", "-1"}}).ok());
+  flow.SendIds("b", 1, 200);
+  // Which of the two it is depends on what it hears first: that the topic was away, or that the offset is not
+  // there.
+  const auto reads_it_anew = [&] { return flow.OutputIds().size() == 500; };
+  const auto refuses = [&] { return absl::StrContains(daemon->Log(), "made anew"); };
+  ASSERT_TRUE(daemon->Await([&] { return reads_it_anew() || refuses(); }));
+  EXPECT_TRUE(daemon->Stop());
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  EXPECT_EQ(flow.OutputIds().size(), 500u);
+}
+
+// With the input gone there is nothing to do but to say so; what is out stays.
+TEST(RulesTest, Rule3AnInputTopicThatIsDeletedUnderItIsSaid) {
+  Flow flow(Options());
+  Flow other(Options());
+  flow.SendIds("a", 1, 300);
+  const auto daemon = flow.Start({"--kafka=topic.metadata.refresh.interval.ms=500"});
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") >= 300; }));
+  const auto elsewhere = other.Start();
+  other.SendIds("c", 1, 100);
+  ASSERT_TRUE(SharedClient().DeleteTopic(flow.input()).ok());
+  EXPECT_TRUE(daemon->Await([&] { return daemon->Get("/readyz").status == 503; }));
+  EXPECT_TRUE(daemon->AwaitLog(absl::StrCat("input topic ", flow.input(), " is not there any more")));
+  EXPECT_TRUE(
+      daemon->Await([&] { return absl::StrContains(daemon->Get("/readyz").body, "create it anew"); }));
+  EXPECT_EQ(flow.OutputIds().size(), 300u);
+  EXPECT_TRUE(daemon->Stop());
+  other.SendIds("c", 50, 200);
+  EXPECT_TRUE(elsewhere->Await([&] { return elsewhere->Metric("lethe_records_total") >= 251; }));
+  EXPECT_TRUE(elsewhere->Stop());
+  EXPECT_TRUE(other.ExactlyOnce());
+}
+
+// What is in the input and not out yet is not lost: it waits for the topic.
+TEST(RulesTest, Rule5AnOutputTopicThatIsDeletedUnderItCommitsNothing) {
+  Flow flow(Options());
+  flow.SendIds("a", 1, 300);
+  const auto daemon = flow.Start({"--kafka=topic.metadata.refresh.interval.ms=500"});
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") >= 300; }));
+  ASSERT_TRUE(SharedClient().DeleteTopic(flow.output()).ok());
+  flow.SendIds("b", 1, 300);
+  EXPECT_TRUE(daemon->AwaitLog("create it, and it goes on"));
+  EXPECT_TRUE(absl::StrContains(daemon->Get("/readyz").body, flow.output())) << daemon->Get("/readyz").body;
+  EXPECT_EQ(flow.Committed()[0].offset, 300);
+  ASSERT_TRUE(SharedClient().CreateTopic(flow.output(), 1, {{"retention.ms", "-1"}}).ok());
+  EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") >= 600; }));
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_EQ(flow.OutputIds().size(), 300u);
+}
+
+// (A partition that is restoring, at 500 with C = 1000, must not be committed at 500 by the transaction of
+// another.)
+TEST(RulesTest, Rule5ATransactionCommitsWhatItCarriedOutAndNothingElse) {
+  Flow flow(Options(2));
+  for (int i = 0; i < 8; ++i) flow.SendIds("old", 100 * i + 1, 100 * i + 100, 1);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  // Read a batch at a time, with pauses: the restore takes seconds.
+  const auto daemon = flow.Start({"--kafka=queued.min.messages=1", "--kafka=max.partition.fetch.bytes=1",
+                                  "--kafka=fetch.max.bytes=1000", "--kafka=message.max.bytes=1000"});
+  ASSERT_TRUE(
+      daemon->Await([&] { return absl::StrContains(daemon->Get("/readyz").body, "-1 is restoring"); }));
+  flow.SendIds("new", 1, 10, 0);
+  ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 10; }));
+  EXPECT_TRUE(absl::StrContains(daemon->Get("/readyz").body, "-1 is restoring"))
+      << "it was too quick for this test";
+  EXPECT_EQ(flow.Committed()[1].offset, 800);
+  EXPECT_TRUE(daemon->AwaitReady());
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// The broker is not to be heard for longer than one call, and one request, may take.
+TEST(RulesTest, Rule7ACommitWithoutAnAnswerIsTriedAgainAndNotAborted) {
+  RetryingClients clients(TestSeed());
+  Flow flow(Options(2));
+  const auto [proxy, bootstrap] = SharedWire();
+  const auto daemon = flow.Start(
+      {"--brokers=" + bootstrap, "--kafka=session.timeout.ms=60000", "--kafka=socket.timeout.ms=2000"});
+  ASSERT_TRUE(SendUntil(flow, clients, [&] { return daemon->Metric("lethe_records_total") > 0; }));
+  flow.Send(clients.Take(1000));
+  proxy.SetStalled(true);
+  const bool waits =
+      WaitUntil([&] { return absl::StrContains(daemon->Log(), "lane 0: waiting: "); }, absl::Minutes(1));
+  proxy.SetStalled(false);
+  ASSERT_TRUE(waits) << daemon->Log();
+  const double before = daemon->Metric("lethe_records_total");
+  ASSERT_TRUE(SendUntil(flow, clients, [&] { return daemon->Metric("lethe_records_total") > before; }));
+  EXPECT_EQ(daemon->Metric("lethe_transactions_aborted_total"), 0) << daemon->Log();
+  EXPECT_TRUE(daemon->Stop());
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// The first 45 records are of the year 2100: if they moved stream time, nothing of today would be within the
+// horizon.
+TEST(RulesTest, Rule14AMinorityOfWildTimestampsChangesNothing) {
+  Flow flow(Options());
+  const int64_t now = absl::ToUnixMillis(absl::Now());
+  std::vector<Record> records;
+  for (int i = 0; i < 45; ++i) records.push_back(WithId(absl::StrCat("wild", i), 0, 4'102'444'800'000));
+  for (int i = 0; i < 1000; ++i) records.push_back(WithId(absl::StrCat("a", i), 0, now + i));
+  for (int i = 0; i < 1000; ++i) records.push_back(WithId(absl::StrCat("a", i), 0, now + 1000 + i));
+  flow.Send(records);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd({"--horizon=1h"})));
+  EXPECT_EQ(flow.OutputIds().size(), 1045u);
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// (Partitions 3 and 5 both count "en": keyed by "en" alone one of them would hide the other.)
+TEST(RulesTest, Rules16And17DeltasArePerInputPartitionAndExactThroughKills) {
+  RetryingClients clients(TestSeed());
+  Flow flow(Options(3));
+  const std::string counters = UniqueName("counters");
+  ASSERT_TRUE(SharedClient().CreateTopic(counters, 3, {{"retention.ms", "-1"}}).ok());
+  const Args args = {"--counter-key=json:/country", "--counter-delta=json:/amount",
+                     "--counter-output=" + counters};
+  for (int round = 0; round < 3; ++round) {
+    const auto daemon = flow.Start(args);
+    ASSERT_TRUE(SendUntil(flow, clients, [&] { return daemon->Metric("lethe_records_total") > 0; }));
+    flow.Send(clients.Take(2000));
+  }  // killed
+  ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
+  EXPECT_TRUE(flow.ExactlyOnce());
+  Totals expected;
+  Totals actual;
+  const auto key = [](const Record& record, const std::string& country) {
+    return absl::StrCat(record.partition, "/", country);
+  };
+  simdjson::dom::parser parser;
+  for (const Record& record : flow.Output()) {
+    const simdjson::dom::element order = parser.parse(*record.value).value();
+    expected[key(record, std::string(order["country"].get_string().value()))] +=
+        order["amount"].get_int64().value();
+  }
+  const auto deltas = SharedClient().ReadSettled(counters);
+  ASSERT_TRUE(deltas.ok()) << deltas.status();
+  for (const Record& record : *deltas) {
+    int64_t delta = 0;
+    ASSERT_TRUE(absl::SimpleAtoi(record.value.value_or(""), &delta));
+    actual[key(record, record.key.value_or(""))] += delta;
+  }
+  EXPECT_TRUE(SameTotals(expected, actual));
+}
+
+// One instance hears of the new partition at once and hands it to the other, which would hear of it in five
+// minutes.
+TEST(RulesTest, Rule19ANewPartitionIsReadFromItsStartByWhoHasNotHeardOfIt) {
+  Flow flow(Options());
+  ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 2).ok());
+  const auto first =
+      flow.Start({"--instance=1", "--start=latest", "--kafka=topic.metadata.refresh.interval.ms=500"});
+  ASSERT_TRUE(first->AwaitReady());
+  const auto second = flow.Start({"--instance=2", "--start=latest"});
+  ASSERT_TRUE(second->AwaitReady());
+  flow.SendIds("a", 1, 100, 0);
+  ASSERT_TRUE(first->Await(
+      [&] { return first->Metric("lethe_records_total") + second->Metric("lethe_records_total") >= 100; }));
+  ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 2).ok());
+  flow.SendIds("b", 1, 100, 1);
+  EXPECT_TRUE(second->Await([&] { return flow.OutputIds().size() == 200; })) << first->Log();
+  EXPECT_TRUE(first->Stop());
+  EXPECT_TRUE(second->Stop());
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+TEST(RulesTest, Rule19APartitionThatHasNowhereToGoIsHeldAndNoOther) {
+  Flow flow(Options());
+  flow.SendIds("a", 1, 100);
+  const auto daemon = flow.Start({"--kafka=topic.metadata.refresh.interval.ms=500"});
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") >= 100; }));
+  ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 2).ok());
+  flow.SendIds("b", 1, 100, 1);
+  ASSERT_TRUE(daemon->AwaitLog("-1 is held at offset 0: "));
+  flow.SendIds("a", 51, 200);
+  EXPECT_TRUE(daemon->Await([&] { return flow.OutputIds().size() == 200; }));
+  EXPECT_EQ(daemon->Get("/readyz").status, 503);
+  EXPECT_TRUE(absl::StrContains(daemon->Get("/readyz").body, "add partitions there, and it goes on"));
+  EXPECT_EQ(daemon->Metric("lethe_partition_failed"), 1);
+  ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 2).ok());
+  EXPECT_TRUE(daemon->Await([&] { return flow.OutputIds().size() == 300; }));
+  EXPECT_TRUE(daemon->AwaitReady());
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+}  // namespace
+}  // namespace lethe::test
