@@ -116,6 +116,8 @@ void Lane::Close() {
 void Lane::Poll(absl::Duration timeout, size_t limit) {
   batch_.clear();
   ++batch_number_;
+  polling_ = true;
+  const absl::Cleanup polled = [this] { polling_ = false; };
   int timeout_ms = static_cast<int>(absl::ToInt64Milliseconds(timeout));
   while (batch_.size() < limit) {
     // Singly: librdkafka's batch consumption may skip or repeat messages after a seek.

@@ -155,6 +155,7 @@ class Lane {
   // Scratch of one batch, kept so that nothing is allocated once it is warm.
   Messages batch_;
   int64_t batch_number_ = 0;
+  bool polling_ = false;  // the batch is being filled
   std::vector<Item> items_;
   std::vector<Event> events_;
   std::vector<size_t> event_items_;

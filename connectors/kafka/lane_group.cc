@@ -208,7 +208,14 @@ absl::Status Lane::Await(const std::function<absl::Status()>& ask) {
 }
 
 void Lane::Seek(OwnedPartition& owned) {
-  owned.sought_in_batch = batch_number_;
+  if (polling_) {
+    // In a rebalance: what has been polled is stale, and what will be polled is not.
+    std::erase_if(batch_, [&](const MessagePtr& message) {
+      return message->rkt != nullptr && message->partition == owned.id;
+    });
+  } else {
+    owned.sought_in_batch = batch_number_;
+  }
   const TopicPtr topic(rd_kafka_topic_new(consumer_.get(), options_.input.c_str(), nullptr));
   // Without waiting: messages fetched before are outdated from the call on, and dropped by the client.
   const rd_kafka_resp_err_t code = rd_kafka_seek(topic.get(), owned.id, owned.next, 0);
