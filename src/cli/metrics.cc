@@ -70,7 +70,9 @@ constexpr PartitionMetric kPartitionMetrics[] = {
        return p.phase == Phase::kRestoring || p.phase == Phase::kChecking ? 1.0 : 0.0;
      }},
     {"lethe_partition_failed", "1 if the partition is not read; the log and /readyz say why.", kGauge,
-     [](const PartitionReport& p) { return p.phase == Phase::kFailed || p.phase == Phase::kHeld ? 1.0 : 0.0; }},
+     [](const PartitionReport& p) {
+       return p.phase == Phase::kFailed || p.phase == Phase::kHeld ? 1.0 : 0.0;
+     }},
     {"lethe_short_history",
      "1 while the filter does not know all ids of the horizon, since the log did not reach back.", kGauge,
      [](const PartitionReport& p) { return p.short_history ? 1.0 : 0.0; }},
