@@ -120,8 +120,6 @@ class Lane {
   // Asks until there is an answer, a refusal, or the stop.
   absl::Status Await(const std::function<absl::Status()>& ask);
   void Seek(OwnedPartition& owned);
-  // After a cooperative rebalance: all but what was just assigned.
-  void SeekKept(const rd_kafka_topic_partition_list_t* assigned);
 
   void NameSnapshots(const std::vector<OwnedPartition*>& partitions);
   // After a commit: sees what became of those that were begun, and begins those that are due.

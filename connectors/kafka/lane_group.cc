@@ -66,7 +66,6 @@ void Lane::Assign(const rd_kafka_topic_partition_list_t* partitions) {
     const ErrorPtr error(rd_kafka_incremental_assign(consumer, assigned.get()));
     if (error != nullptr)
       spdlog::error("lane {}: assigning: {}", number_, rd_kafka_error_string(error.get()));
-    SeekKept(partitions);
   } else {
     const rd_kafka_resp_err_t code = rd_kafka_assign(consumer, assigned.get());
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -166,7 +165,6 @@ void Lane::Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost) 
     const ErrorPtr error(rd_kafka_incremental_unassign(consumer, partitions));
     if (error != nullptr)
       spdlog::warn("lane {}: unassigning: {}", number_, rd_kafka_error_string(error.get()));
-    SeekKept(partitions);
   } else {
     joined_ = false;  // without partitions until the next assignment, which is not to be at their end
     rd_kafka_assign(consumer, nullptr);
@@ -356,18 +354,6 @@ void Lane::SetPaused(const OwnedPartition& owned, bool paused) {
                                           : rd_kafka_resume_partitions(consumer_.get(), list.get());
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
     spdlog::warn("{}: {}: {}", Name(owned), paused ? "pausing" : "resuming", rd_kafka_err2str(code));
-  }
-}
-
-void Lane::SeekKept(const rd_kafka_topic_partition_list_t* assigned) {
-  // The client pauses what is kept while the group hands over the rest, and then goes on behind the last
-  // message that it has given out. If the transaction with that message was aborted meanwhile, what was
-  // sought is forgotten, and everything from the committed offset on would be skipped.
-  for (auto& [id, owned] : owned_) {
-    const bool fresh =
-        rd_kafka_topic_partition_list_find(const_cast<rd_kafka_topic_partition_list_t*>(assigned),
-                                           options_.input.c_str(), id) != nullptr;
-    if (!fresh && owned->phase != Phase::kFailed) Seek(*owned);
   }
 }
 

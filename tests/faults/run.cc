@@ -152,7 +152,7 @@ absl::Status Run::StartInstance(int i) {
   milliseconds("socket.timeout.ms", schedule_.socket_timeout);
   milliseconds("topic.metadata.refresh.interval.ms", absl::Milliseconds(500));
   milliseconds("reconnect.backoff.max.ms", absl::Milliseconds(500));
-  options.args.push_back("--kafka=partition.assignment.strategy=" + schedule_.assignment);
+  options.args.push_back("--assignment=" + schedule_.assignment);
   options.stderr_file = instance.log;
   std::error_code none_yet;
   const auto size = std::filesystem::file_size(instance.log, none_yet);

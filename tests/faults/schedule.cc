@@ -213,7 +213,7 @@ Schedule MakeSchedule(uint64_t seed) {
     schedule.step = absl::Milliseconds(1);
   }
   AddFaults(dice, theme, schedule);
-  schedule.assignment = dice.Choose({"range,roundrobin", "roundrobin", "cooperative-sticky"});
+  schedule.assignment = dice.Choose({"eager", "eager", "cooperative"});
   return schedule;
 }
 

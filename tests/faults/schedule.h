@@ -65,7 +65,7 @@ struct Schedule {
   absl::Duration session_timeout;
   absl::Duration transaction_timeout;
   absl::Duration socket_timeout;
-  std::string assignment;       // partition.assignment.strategy
+  std::string assignment;       // eager or cooperative
   bool from_the_start = false;  // faults begin before the first output is seen
   absl::Duration lasts;
   std::vector<Fault> faults;  // by time
