@@ -29,6 +29,7 @@ using PartitionListPtr =
     std::unique_ptr<rd_kafka_topic_partition_list_t, Destroyer<rd_kafka_topic_partition_list_destroy>>;
 using GroupMetadataPtr =
     std::unique_ptr<rd_kafka_consumer_group_metadata_t, Destroyer<rd_kafka_consumer_group_metadata_destroy>>;
+using HeadersPtr = std::unique_ptr<rd_kafka_headers_t, Destroyer<rd_kafka_headers_destroy>>;
 // An error of a transactional call; null is success.
 using ErrorPtr = std::unique_ptr<rd_kafka_error_t, Destroyer<rd_kafka_error_destroy>>;
 

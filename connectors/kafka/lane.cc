@@ -19,8 +19,6 @@ constexpr size_t kBatch = 512;
 // long its interval: what it holds in memory is bounded.
 constexpr size_t kMaxRecords = 100000;
 constexpr int64_t kMaxPendingBytes = int64_t{64} << 20;
-// What a batch of one record has beside its key and value, generously.
-constexpr int64_t kRecordOverhead = 1024;
 constexpr absl::Duration kIdleWait = absl::Milliseconds(100);
 // Records without an id are counted one by one, and told of now and then.
 constexpr absl::Duration kComplainEvery = absl::Seconds(5);
@@ -39,6 +37,7 @@ Lane::Lane(const DaemonOptions& options, int number, const Topics& topics, Dedup
       assigner_(options, topics.partitions, stage, kept),
       reader_(options.record),
       output_(options, number, stop, [this](const std::string& why) { SetWaiting(why); }),
+      writer_(options, topics, output_),
       carried_out_limit_(kMaxRecords) {
   report_.lane = number;
   batch_.reserve(kBatch);
@@ -58,10 +57,7 @@ absl::Status Lane::Run() {
 
 absl::Status Lane::Open() {
   // The producer first: no record may be read before every earlier owner of the transactional id is fenced.
-  const int64_t max_batch_bytes = topics_.counter_max_bytes == 0
-                                      ? topics_.output_max_bytes
-                                      : std::min(topics_.output_max_bytes, topics_.counter_max_bytes);
-  if (absl::Status opened = output_.Open(max_batch_bytes); !opened.ok()) return opened;
+  if (absl::Status opened = output_.Open(topics_.max_batch_bytes()); !opened.ok()) return opened;
   ClientConfig config = BaseConfig(options_, {
                                                  // What is fetched ahead, over all partitions: enough to keep
                                                  // the lane busy, and little beside the memory limit.
@@ -245,25 +241,44 @@ void Lane::Restore(OwnedPartition& owned, MessageRun run) {
 }
 
 absl::Status Lane::Judge(OwnedPartition& owned, MessageRun run) {
+  if (!owned.stop_before_next.empty()) return absl::OkStatus();
   if (absl::Status begun = EnsureOpen(owned); !begun.ok()) return begun;
+  run = FillItems(owned, run);
+  if (run.empty()) return absl::OkStatus();
+  // Before they are carried out: if that fails on the way, this is what was tried.
+  owned.next = run.back()->offset + 1;
+  owned.mark = {run.back()->offset, MessageView(*run.back()).Hash()};
+  owned.points->Note(owned.next, owned.timed_records, owned.filter->stream_time());
+  carried_out_ += run.size();
+  for (Item& item : items_) {
+    item.record.counter_key = absl::string_view(texts_).substr(item.counter_key_at, item.counter_key_bytes);
+    item.record.reason = absl::string_view(texts_).substr(item.reason_at, item.reason_bytes);
+    if (absl::Status produced = writer_.CarryOut(owned, item.record); !produced.ok()) return produced;
+  }
+  return absl::OkStatus();
+}
+
+Lane::MessageRun Lane::FillItems(OwnedPartition& owned, MessageRun run) {
   items_.clear();
   events_.clear();
   event_items_.clear();
-  counter_keys_.clear();
+  texts_.clear();
   const auto judge = [&] {
     verdicts_.resize(events_.size());
     owned.transaction->Judge(events_, absl::MakeSpan(verdicts_));
-    for (size_t i = 0; i < events_.size(); ++i) items_[event_items_[i]].verdict = verdicts_[i];
+    for (size_t i = 0; i < events_.size(); ++i) items_[event_items_[i]].record.verdict = verdicts_[i];
     events_.clear();
     event_items_.clear();
   };
   for (const MessagePtr& message : run) {
     const MessageView view(*message);
     const RecordFields& fields = reader_.Read(view.record());
-    Item item{message.get(),        fields.id_state,           fields.counter_state, Verdict::kUnique,
-              counter_keys_.size(), fields.counter_key.size(), fields.counter_delta};
+    if (auto why = writer_.WhyStop(owned, message->offset, fields)) {
+      owned.stop_before_next = *std::move(why);
+      run = run.first(items_.size());
+      break;
+    }
     if (view.timestamp_ms() >= 0) ++owned.timed_records;
-    counter_keys_.append(fields.counter_key.data(), fields.counter_key.size());
     if (fields.id_state == RecordFields::State::kPresent &&
         (owned.undeliverable.empty() || !owned.undeliverable.contains(message->offset))) {
       events_.push_back({owned.filter->Hash(fields.id), view.time(), view.payload()});
@@ -271,90 +286,35 @@ absl::Status Lane::Judge(OwnedPartition& owned, MessageRun run) {
     } else {
       judge();  // stream time moves in the order of the log
       owned.transaction->Observe(view.time());
-      if (fields.id_state != RecordFields::State::kPresent) {
-        Complain(owned, message->offset, fields.reason);
-      }
+      if (fields.id_state != RecordFields::State::kPresent) Complain(owned, message->offset, fields);
     }
-    items_.push_back(item);
+    items_.push_back(MakeItem(*message, fields));
   }
   judge();
-  // Before they are carried out: if that fails on the way, this is what was tried.
-  owned.next = run.back()->offset + 1;
-  owned.mark = {run.back()->offset, MessageView(*run.back()).Hash()};
-  owned.points->Note(owned.next, owned.timed_records, owned.filter->stream_time());
-  carried_out_ += run.size();
-  for (const Item& item : items_) {
-    if (absl::Status produced = CarryOut(owned, item); !produced.ok()) return produced;
-  }
-  return absl::OkStatus();
+  return run;
 }
 
-void Lane::Complain(const OwnedPartition& owned, int64_t offset, absl::string_view reason) {
+Lane::Item Lane::MakeItem(const rd_kafka_message_t& message, const RecordFields& fields) {
+  const size_t at = texts_.size();
+  absl::StrAppend(&texts_, fields.counter_key, fields.reason);
+  return {{&message, fields.id_state, Verdict::kUnique, "", fields.counter_state, "", fields.counter_delta},
+          at,
+          fields.counter_key.size(),
+          at + fields.counter_key.size(),
+          fields.reason.size()};
+}
+
+void Lane::Complain(const OwnedPartition& owned, int64_t offset, const RecordFields& fields) {
   ++complaints_;
   const absl::Time now = absl::Now();
   if (now < next_complaint_) return;
   next_complaint_ = now + kComplainEvery;
-  spdlog::warn("{} offset {}: passed without a verdict: {} ({} such records so far)", Name(owned), offset,
-               std::string(reason), complaints_);
-}
-
-absl::Status Lane::CarryOut(OwnedPartition& owned, const Item& item) {
-  RecordCounts& counts = owned.open_counts;
-  if (item.verdict == Verdict::kDuplicate) {
-    ++counts.duplicate;
-    return absl::OkStatus();
-  }
-  const rd_kafka_message_t& message = *item.message;
-  if (const auto known = owned.undeliverable.find(message.offset); known != owned.undeliverable.end()) {
-    ++counts.undeliverable;
-    spdlog::error("{} offset {}: undeliverable, {} does not take it: {}", Name(owned), message.offset,
-                  options_.output, known->second);
-    return absl::OkStatus();
-  }
-  const MessageView view(message);
-  const absl::Status produced = output_.Produce(
-      {output_.output_topic(), owned.id, message.key, message.key_len, message.payload, message.len,
-       std::max<int64_t>(view.timestamp_ms(), 0), view.headers(), message.offset});
-  if (!produced.ok()) return produced;
-  switch (item.id_state) {
-    case RecordFields::State::kPresent:
-      ++counts.unique;
-      break;
-    case RecordFields::State::kMissing:
-      ++counts.missing_id;
-      break;
-    case RecordFields::State::kMalformed:
-      ++counts.malformed;
-      break;
-  }
-  return options_.counter_output.empty() ? absl::OkStatus() : AddDelta(owned, item);
-}
-
-absl::Status Lane::AddDelta(OwnedPartition& owned, const Item& item) {
-  // A key that the counter topic would refuse can be no counter's.
-  const bool too_large =
-      static_cast<int64_t>(item.counter_key_bytes) > topics_.counter_max_bytes - kRecordOverhead;
-  if (item.counter_state != RecordFields::State::kPresent || too_large) {
-    ++owned.open_counts.malformed_delta;
-    return absl::OkStatus();
-  }
-  const absl::string_view key(counter_keys_.data() + item.counter_key_at, item.counter_key_bytes);
-  if (owned.sums.Add(key, item.counter_delta)) return absl::OkStatus();
-  // The sum would leave 64 bits: what there is goes out now, as a record of its own.
-  if (absl::Status produced = ProduceSums(owned); !produced.ok()) return produced;
-  owned.sums.Add(key, item.counter_delta);
-  return absl::OkStatus();
-}
-
-absl::Status Lane::ProduceSums(OwnedPartition& owned) {
-  for (const auto& [key, sum] : owned.sums.sums()) {
-    const std::string text = absl::StrCat(sum);
-    absl::Status produced = output_.Produce(
-        {output_.counter_topic(), owned.id, key.data(), key.size(), text.data(), text.size()});
-    if (!produced.ok()) return produced;
-  }
-  owned.sums.Clear();
-  return absl::OkStatus();
+  const Action action = writer_.ActionWithoutId(fields.id_state);
+  spdlog::warn("{} offset {}: {} without a verdict: {} ({} such records so far)", Name(owned), offset,
+               action == Action::kPass   ? "passed"
+               : action == Action::kDrop ? "dropped"
+                                         : "diverted",
+               std::string(fields.reason), complaints_);
 }
 
 absl::Status Lane::EnsureOpen(OwnedPartition& owned) {
@@ -379,7 +339,7 @@ absl::Status Lane::EnsureOpen(OwnedPartition& owned) {
 void Lane::Commit() {
   const std::vector<OwnedPartition*> partitions = InTransaction();
   for (OwnedPartition* owned : partitions) {
-    if (!ProduceSums(*owned).ok()) return GiveUp(output_.Abort());
+    if (!writer_.ProduceSums(*owned).ok()) return GiveUp(output_.Abort());
   }
   const Outcome outcome = output_.Commit(Offsets(partitions).get(), group_metadata_.get(), consumer_.get());
   if (outcome != Outcome::kCommitted) return GiveUp(outcome);
@@ -390,6 +350,7 @@ void Lane::FinishTransaction(bool committed) {
   for (OwnedPartition* owned : InTransaction()) {
     if (committed) {
       owned->Committed();
+      if (owned->phase == Phase::kFailed) spdlog::error("{}", owned->problem);
     } else {
       owned->RolledBack();
     }
@@ -460,14 +421,20 @@ Outcome Lane::Resolve() {
 
 void Lane::NarrowDown(const std::string& why) {
   if (const auto refused = output_.refused_record()) {
-    if (OwnedPartition* owned = Find(refused->partition)) owned->undeliverable[refused->input_offset] = why;
+    if (OwnedPartition* owned = Find(refused->partition)) {
+      owned->undeliverable[refused->offset] = {why, refused->diverted};
+    }
     return;
   }
   if (carried_out_ > 1) {
     carried_out_limit_ = carried_out_ / 2;
     return;
   }
-  for (OwnedPartition* owned : InTransaction()) owned->undeliverable[owned->mark.offset] = why;
+  for (OwnedPartition* owned : InTransaction()) {
+    // Refused for the second time is what there was left to write: the diverted record.
+    const auto [known, is_new] = owned->undeliverable.try_emplace(owned->mark.offset, Undeliverable{why});
+    known->second.divert_refused = !is_new;
+  }
 }
 
 }  // namespace lethe::kafka

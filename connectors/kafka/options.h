@@ -17,6 +17,28 @@ namespace lethe::kafka {
 enum class Start { kEarliest, kLatest };
 enum class Delivery { kExactlyOnce, kAtLeastOnce };
 
+// What is done with a record.
+enum class Action {
+  kPass,    // written to the output as it is
+  kDrop,    // not written
+  kTag,     // written to the output, with a header that says why
+  kDivert,  // written to a topic of its own, with headers that say why and where it was
+  kFail,    // not read: its partition stops in front of it
+};
+
+// What is done with what is no unique event.
+struct Policies {
+  Action on_duplicate = Action::kDrop;      // kDrop, kTag or kDivert
+  Action on_missing_id = Action::kPass;     // kPass, kDrop, kDivert or kFail
+  Action on_malformed = Action::kPass;      // the same
+  Action on_undeliverable = Action::kDrop;  // kDrop, kDivert or kFail
+
+  bool diverts() const {
+    return on_duplicate == Action::kDivert || on_missing_id == Action::kDivert ||
+           on_malformed == Action::kDivert || on_undeliverable == Action::kDivert;
+  }
+};
+
 // A librdkafka property, passed through.
 using Property = std::pair<std::string, std::string>;
 
@@ -34,6 +56,8 @@ struct DaemonOptions {
   bool exit_at_end = false;
 
   RecordSpec record;
+  Policies policies;
+  std::string divert;          // the topic for what is diverted; empty unless policies.diverts()
   std::string counter_output;  // empty: no counters
   StageOptions stage;
 

@@ -14,12 +14,17 @@ namespace lethe::kafka {
 // Every input record ends under exactly one of the first six. Counted when the transaction that carried it
 // out has committed, so a record that was judged twice because of an abort counts once.
 struct RecordCounts {
-  int64_t unique = 0;         // passed
-  int64_t duplicate = 0;      // dropped
-  int64_t missing_id = 0;     // passed, without a verdict
-  int64_t malformed = 0;      // passed, without a verdict
-  int64_t undeliverable = 0;  // dropped: the output topic refuses it for good
+  int64_t unique = 0;
+  int64_t duplicate = 0;
+  int64_t missing_id = 0;     // without a verdict
+  int64_t malformed = 0;      // without a verdict
+  int64_t undeliverable = 0;  // the topic that it was for refuses it for good
   int64_t suppressed = 0;     // read again to rebuild the filter; its result is already out
+  // What was done with the first five: the policies' part. Every one of them is in exactly one of these.
+  int64_t passed = 0;
+  int64_t tagged = 0;
+  int64_t diverted = 0;
+  int64_t dropped = 0;
   // Beside those: passed records whose delta could not be counted.
   int64_t malformed_delta = 0;
 
@@ -30,6 +35,10 @@ struct RecordCounts {
     malformed += other.malformed;
     undeliverable += other.undeliverable;
     suppressed += other.suppressed;
+    passed += other.passed;
+    tagged += other.tagged;
+    diverted += other.diverted;
+    dropped += other.dropped;
     malformed_delta += other.malformed_delta;
     return *this;
   }

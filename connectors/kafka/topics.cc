@@ -142,14 +142,27 @@ absl::Status CheckOutput(const std::string& name, const char* what, int32_t part
   return absl::OkStatus();
 }
 
+// Compaction would keep only the last record of each key.
+absl::Status CheckIsALog(const std::string& name, const char* what, const TopicConfig& config) {
+  if (!Compacts(config)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(what, " topic ", name,
+                   " is compacted: what is written there are events, and compaction would keep only the last "
+                   "of each key; use a topic with cleanup.policy=delete"));
+}
+
 absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* client) {
   Topics topics;
   struct Role {
     const std::string& name;
     const char* what;
+    int64_t Topics::*max_bytes;
+    bool is_log;
   };
-  for (const Role& role : {Role{options.input, "input"}, Role{options.output, "output"},
-                           Role{options.counter_output, "counter"}}) {
+  for (const Role& role : {Role{options.input, "input", nullptr, false},
+                           Role{options.output, "output", &Topics::output_max_bytes, false},
+                           Role{options.counter_output, "counter", &Topics::counter_max_bytes, true},
+                           Role{options.divert, "divert", &Topics::divert_max_bytes, true}}) {
     if (role.name.empty()) continue;
     const auto partitions = CountPartitions(client, role.name);
     if (absl::IsNotFound(partitions.status())) {
@@ -172,15 +185,11 @@ absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* cli
       if (absl::Status fits = CheckInput(options, config, topics); !fits.ok()) return fits;
       continue;
     }
-    if (&role.name == &options.counter_output && Compacts(config)) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("counter topic ", role.name,
-                       " is compacted: deltas are events, and compaction would keep only the "
-                       "last of each key; use a topic with cleanup.policy=delete"));
+    if (role.is_log) {
+      if (absl::Status is_log = CheckIsALog(role.name, role.what, config); !is_log.ok()) return is_log;
     }
-    int64_t& max_bytes = &role.name == &options.output ? topics.output_max_bytes : topics.counter_max_bytes;
-    if (absl::Status fits =
-            CheckOutput(role.name, role.what, *partitions, topics.partitions, config, topics, max_bytes);
+    if (absl::Status fits = CheckOutput(role.name, role.what, *partitions, topics.partitions, config, topics,
+                                        topics.*role.max_bytes);
         !fits.ok()) {
       return fits;
     }
@@ -200,8 +209,16 @@ absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* cli
 
 }  // namespace
 
+int64_t Topics::max_batch_bytes() const {
+  int64_t bytes = output_max_bytes;
+  for (const int64_t limit : {counter_max_bytes, divert_max_bytes}) {
+    if (limit > 0) bytes = std::min(bytes, limit);
+  }
+  return bytes;
+}
+
 absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFlag& stop) {
-  for (const std::string* other : {&options.output, &options.counter_output}) {
+  for (const std::string* other : {&options.output, &options.counter_output, &options.divert}) {
     if (*other == options.input) {
       return absl::InvalidArgumentError(
           absl::StrCat("topic ", options.input, " is input and output at once: it would feed itself"));

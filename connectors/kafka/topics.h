@@ -17,13 +17,18 @@ struct Topics {
   // What each topic that is written to takes in one batch (max.message.bytes); 0: it is not written to.
   int64_t output_max_bytes = 0;
   int64_t counter_max_bytes = 0;
+  int64_t divert_max_bytes = 0;
   std::vector<int64_t> end_offsets;  // of the input, per partition: the last stable offsets
   std::vector<std::string> warnings;
+
+  // A batch that every one of them takes.
+  int64_t max_batch_bytes() const;
 };
 
 // Asks the cluster, waiting for a broker that is away (Cancelled on stop).
 // NotFound: a topic is missing. FailedPrecondition: the topics do not fit: fewer output partitions than
-// input partitions, a compacted input, a compacted topic of deltas. Each error says what to do.
+// input partitions, a compacted input, a compacted topic of deltas or of what is diverted. Each error says
+// what to do.
 absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFlag& stop);
 
 }  // namespace lethe::kafka

@@ -54,8 +54,19 @@ absl::Status StoreTopic(absl::string_view text, std::string& target) {
   return absl::OkStatus();
 }
 
+using kafka::Action;
 using kafka::Delivery;
 using kafka::Start;
+
+// What can be done with a record that has no usable id.
+absl::Status StoreActionWithoutId(absl::string_view text, Action& target) {
+  return StoreChoice<Action, 4>(text,
+                                {{{"pass", Action::kPass},
+                                  {"drop", Action::kDrop},
+                                  {"divert", Action::kDivert},
+                                  {"fail", Action::kFail}}},
+                                target);
+}
 
 constexpr Setting<RunConfig> kSettings[] = {
     {"brokers", "HOST:PORT,...", "", true, "The Kafka cluster: one or more of its brokers", "localhost:9092",
@@ -90,6 +101,33 @@ constexpr Setting<RunConfig> kSettings[] = {
     {"adaptation", "budget|paper", "budget", false,
      "How the filter adapts to its load: the engine's own way, or, with published, its paper's", "paper",
      [](absl::string_view text, RunConfig& config) { return StoreAdaptation(text, config.daemon.stage); }},
+    {"on_duplicate", "drop|tag|divert", "drop", false,
+     "What becomes of a duplicate: tag passes it with a header that says so", "tag",
+     [](absl::string_view text, RunConfig& config) {
+       return StoreChoice<Action, 3>(
+           text, {{{"drop", Action::kDrop}, {"tag", Action::kTag}, {"divert", Action::kDivert}}},
+           config.daemon.policies.on_duplicate);
+     }},
+    {"on_missing_id", "pass|drop|divert|fail", "pass", false,
+     "What becomes of a record without a usable id: fail stops its partition", "divert",
+     [](absl::string_view text, RunConfig& config) {
+       return StoreActionWithoutId(text, config.daemon.policies.on_missing_id);
+     }},
+    {"on_malformed", "pass|drop|divert|fail", "pass", false,
+     "What becomes of a record whose JSON is broken, if the id is in it", "divert",
+     [](absl::string_view text, RunConfig& config) {
+       return StoreActionWithoutId(text, config.daemon.policies.on_malformed);
+     }},
+    {"on_undeliverable", "drop|divert|fail", "drop", false,
+     "What becomes of a record that the output refuses for good, such as one that is too large", "divert",
+     [](absl::string_view text, RunConfig& config) {
+       return StoreChoice<Action, 3>(
+           text, {{{"drop", Action::kDrop}, {"divert", Action::kDivert}, {"fail", Action::kFail}}},
+           config.daemon.policies.on_undeliverable);
+     }},
+    {"divert", "TOPIC", "", false,
+     "The topic for what is diverted; it must exist, with as many partitions as the input", "orders-diverted",
+     [](absl::string_view text, RunConfig& config) { return StoreTopic(text, config.daemon.divert); }},
     {"group", "NAME", "lethe-INPUT", false, "The consumer group; its offsets and transactions bear the name",
      "lethe-orders",
      [](absl::string_view text, RunConfig& config) {
@@ -189,6 +227,7 @@ class Assembler {
   absl::Status SetProperty(const std::string& name, const std::string& value, const std::string& place);
   absl::Status CheckMissing() const;
   absl::Status CheckTopics() const;
+  absl::Status CheckDivert() const;
   absl::Status CheckStage() const;
 
   const std::string file_name_;  // empty if there is none
@@ -312,15 +351,33 @@ absl::Status Assembler::CheckMissing() const {
 absl::Status Assembler::CheckTopics() const {
   const kafka::DaemonOptions& daemon = config_.daemon;
   const std::pair<absl::string_view, const std::string*> topics[] = {
-      {"input", &daemon.input}, {"output", &daemon.output}, {"counter.output", &daemon.counter_output}};
+      {"input", &daemon.input},
+      {"output", &daemon.output},
+      {"counter.output", &daemon.counter_output},
+      {"divert", &daemon.divert}};
   for (size_t later = 1; later < std::size(topics); ++later) {
     for (size_t earlier = 0; earlier < later; ++earlier) {
-      if (*topics[earlier].second == *topics[later].second) {
+      if (!topics[later].second->empty() && *topics[earlier].second == *topics[later].second) {
         return absl::InvalidArgumentError(absl::StrCat(places_.find(topics[later].first)->second, ": \"",
                                                        *topics[later].second, "\" is also the ",
                                                        topics[earlier].first, "; expected another topic"));
       }
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Assembler::CheckDivert() const {
+  const kafka::Policies& policies = config_.daemon.policies;
+  if (!policies.diverts() || !config_.daemon.divert.empty()) return absl::OkStatus();
+  for (const auto& [key, action] : {std::pair("on_duplicate", policies.on_duplicate),
+                                    {"on_missing_id", policies.on_missing_id},
+                                    {"on_malformed", policies.on_malformed},
+                                    {"on_undeliverable", policies.on_undeliverable}}) {
+    if (action != Action::kDivert) continue;
+    return absl::InvalidArgumentError(absl::StrCat(places_.find(key)->second,
+                                                   ": divert needs a topic: set divert (or --divert), for "
+                                                   "example orders-diverted"));
   }
   return absl::OkStatus();
 }
@@ -339,6 +396,8 @@ absl::Status Assembler::CheckStage() const {
 absl::StatusOr<RunConfig> Assembler::Finish() && {
   if (absl::Status status = CheckMissing(); !status.ok()) return status;
   if (absl::Status status = CheckTopics(); !status.ok()) return status;
+  if (absl::Status status = CheckDivert(); !status.ok()) return status;
+  if (!config_.daemon.policies.diverts()) config_.daemon.divert.clear();  // nothing would be written to it
   if (absl::Status status = CheckStage(); !status.ok()) return status;
   if (config_.daemon.group.empty()) config_.daemon.group = absl::StrCat("lethe-", config_.daemon.input);
   if (config_.daemon.instance.empty()) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 
 namespace lethe {
 namespace {
@@ -121,17 +122,41 @@ constexpr PartitionMetric kPartitionMetrics[] = {
      kCounter, [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.limit_hits); }},
 };
 
-struct Verdict {
+// A kind of record, and where it is counted.
+struct Counted {
   const char* label;
   int64_t RecordCounts::*count;
 };
-constexpr Verdict kVerdicts[] = {
+constexpr Counted kVerdicts[] = {
     {"unique", &RecordCounts::unique},
     {"duplicate", &RecordCounts::duplicate},
     {"missing_id", &RecordCounts::missing_id},
     {"malformed", &RecordCounts::malformed},
     {"undeliverable", &RecordCounts::undeliverable},
 };
+constexpr Counted kActions[] = {
+    {"passed", &RecordCounts::passed},
+    {"tagged", &RecordCounts::tagged},
+    {"diverted", &RecordCounts::diverted},
+    {"dropped", &RecordCounts::dropped},
+};
+
+// Counts of records, each kind a series of its own.
+MetricFamily CountsFamily(const char* name, const char* help, const char* label,
+                          absl::Span<const Counted> kinds, const kafka::DaemonReport& report,
+                          const std::function<Labels(const PartitionReport&)>& labels) {
+  MetricFamily family = Family(name, help, kCounter);
+  for (const LaneReport& lane : report.lanes) {
+    for (const PartitionReport& partition : lane.partitions) {
+      for (const Counted& kind : kinds) {
+        Labels all = labels(partition);
+        all.push_back({label, kind.label});
+        Add(family, static_cast<double>(partition.counts.*kind.count), std::move(all));
+      }
+    }
+  }
+  return family;
+}
 
 struct LaneMetric {
   const char* name;
@@ -164,19 +189,14 @@ std::vector<MetricFamily> Metrics(const kafka::DaemonReport& report) {
       Add(families.back(), static_cast<double>(lane.*metric.value), {{"lane", absl::StrCat(lane.lane)}});
     }
   }
-  families.push_back(Family("lethe_records_total",
-                            "Records of the input by what became of them: unique, missing_id and malformed "
-                            "were passed, duplicate and undeliverable were dropped.",
-                            kCounter));
-  for (const LaneReport& lane : report.lanes) {
-    for (const PartitionReport& partition : lane.partitions) {
-      for (const Verdict& verdict : kVerdicts) {
-        Labels all = labels(partition);
-        all.push_back({"verdict", verdict.label});
-        Add(families.back(), static_cast<double>(partition.counts.*verdict.count), std::move(all));
-      }
-    }
-  }
+  families.push_back(CountsFamily(
+      "lethe_records_total",
+      "Records of the input by what they are: unique, duplicate, missing_id, malformed or undeliverable.",
+      "verdict", kVerdicts, report, labels));
+  families.push_back(
+      CountsFamily("lethe_record_actions_total",
+                   "The same records by what was done with them: passed, tagged, diverted or dropped.",
+                   "action", kActions, report, labels));
   for (const PartitionMetric& metric : kPartitionMetrics) {
     families.push_back(Family(metric.name, metric.help, metric.type));
     for (const LaneReport& lane : report.lanes) {

@@ -86,7 +86,8 @@ const BadConfig kBadKeys[] = {
     {"Unknown", "colour: red\n",
      "5: colour: unknown key; the keys are brokers, input, output, id, horizon, fpp, memory, "
      "at_memory_limit, "
-     "engine, adaptation, group, instance, start, "
+     "engine, adaptation, on_duplicate, on_missing_id, on_malformed, on_undeliverable, divert, group, "
+     "instance, start, "
      "delivery, lanes, commit_interval, http, counter, kafka"},
     {"UnknownInSection", "counter:\n  colour: key\n",
      "6: counter.colour: unknown key; the keys are counter.key, counter.delta, counter.output"},
@@ -133,6 +134,16 @@ const BadConfig kBadValues[] = {
      "budget"},
     {"EngineAndTarget", "fpp: 1e-9\nengine: epoch_table\n",
      "6: engine: target_fpp: 1e-09 is too low for the engine epoch_table; the nearest that can be is 2e-07"},
+    {"OnDuplicate", "on_duplicate: pass\n",
+     "5: on_duplicate: \"pass\" is not valid: expected drop, tag or divert"},
+    {"OnMissingId", "on_missing_id: tag\n",
+     "5: on_missing_id: \"tag\" is not valid: expected pass, drop, divert or fail"},
+    {"OnUndeliverable", "on_undeliverable: pass\n",
+     "5: on_undeliverable: \"pass\" is not valid: expected drop, divert or fail"},
+    {"DivertToNowhere", "on_malformed: divert\n",
+     "5: on_malformed: divert needs a topic: set divert (or --divert), for example orders-diverted"},
+    {"DivertIntoOutput", "on_malformed: divert\ndivert: out\n",
+     "6: divert: \"out\" is also the output; expected another topic"},
     {"Start", "start: newest\n", "5: start: \"newest\" is not valid: expected earliest or latest"},
     {"Delivery", "delivery: maybe\n",
      "5: delivery: \"maybe\" is not valid: expected exactly_once or at_least_once"},
@@ -220,6 +231,11 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
   EXPECT_EQ(daemon.stage.at_memory_limit, AtMemoryLimit::kShortenWindow);
   EXPECT_EQ(daemon.stage.engine, Engine::kSliced);
   EXPECT_EQ(daemon.stage.adaptation, Adaptation::kBudget);
+  EXPECT_EQ(daemon.policies.on_duplicate, kafka::Action::kDrop);
+  EXPECT_EQ(daemon.policies.on_missing_id, kafka::Action::kPass);
+  EXPECT_EQ(daemon.policies.on_malformed, kafka::Action::kPass);
+  EXPECT_EQ(daemon.policies.on_undeliverable, kafka::Action::kDrop);
+  EXPECT_EQ(daemon.divert, "");
   EXPECT_EQ(daemon.counter_output, "");
   EXPECT_FALSE(daemon.record.counter_key.has_value());
   EXPECT_TRUE(daemon.properties.empty());
@@ -245,6 +261,11 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_EQ(daemon.stage.at_memory_limit, AtMemoryLimit::kExceedFpp);
   EXPECT_EQ(daemon.stage.engine, Engine::kPublished);
   EXPECT_EQ(daemon.stage.adaptation, Adaptation::kPaper);
+  EXPECT_EQ(daemon.policies.on_duplicate, kafka::Action::kTag);
+  EXPECT_EQ(daemon.policies.on_missing_id, kafka::Action::kDrop);
+  EXPECT_EQ(daemon.policies.on_malformed, kafka::Action::kFail);
+  EXPECT_EQ(daemon.policies.on_undeliverable, kafka::Action::kDivert);
+  EXPECT_EQ(daemon.divert, "diverted");
   EXPECT_EQ(daemon.record.counter_key->ToString(), "json:/country");
   EXPECT_EQ(daemon.record.counter_delta->ToString(), "value");
   EXPECT_EQ(daemon.counter_output, "totals");
@@ -271,6 +292,11 @@ memory: 512MiB
 at_memory_limit: exceed_fpp
 engine: published
 adaptation: paper
+on_duplicate: tag
+on_missing_id: drop
+on_malformed: fail
+on_undeliverable: divert
+divert: diverted
 counter:
   key: json:/country
   delta: value
@@ -300,6 +326,11 @@ TEST(Config, EveryFlagArrives) {
                           {"at_memory_limit", "exceed_fpp"},
                           {"engine", "published"},
                           {"adaptation", "paper"},
+                          {"on_duplicate", "tag"},
+                          {"on_missing_id", "drop"},
+                          {"on_malformed", "fail"},
+                          {"on_undeliverable", "divert"},
+                          {"divert", "diverted"},
                           {"counter.key", "json:/country"},
                           {"counter.delta", "value"},
                           {"counter.output", "totals"},
@@ -327,6 +358,10 @@ TEST(Config, TheTableOfSettingsTellsTheTruth) {
     EXPECT_EQ(config.daemon.start, defaults.daemon.start);
     EXPECT_EQ(config.daemon.delivery, defaults.daemon.delivery);
     EXPECT_EQ(config.daemon.lanes, defaults.daemon.lanes);
+    EXPECT_EQ(config.daemon.policies.on_duplicate, defaults.daemon.policies.on_duplicate);
+    EXPECT_EQ(config.daemon.policies.on_missing_id, defaults.daemon.policies.on_missing_id);
+    EXPECT_EQ(config.daemon.policies.on_malformed, defaults.daemon.policies.on_malformed);
+    EXPECT_EQ(config.daemon.policies.on_undeliverable, defaults.daemon.policies.on_undeliverable);
     EXPECT_EQ(config.daemon.commit_interval, defaults.daemon.commit_interval);
     EXPECT_EQ(config.daemon.stage.horizon, defaults.daemon.stage.horizon);
     EXPECT_EQ(config.daemon.stage.target_fpp, defaults.daemon.stage.target_fpp);

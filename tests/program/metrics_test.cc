@@ -33,6 +33,10 @@ kafka::DaemonReport TwoPartitions() {
                       .malformed = 1,
                       .undeliverable = 4,
                       .suppressed = 6,
+                      .passed = 12,
+                      .tagged = 3,
+                      .diverted = 1,
+                      .dropped = 7,
                       .malformed_delta = 5};
   partition.committed = 90;
   partition.position = 95;
@@ -68,6 +72,10 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=missing_id")], 2);
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=malformed")], 1);
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=undeliverable")], 4);
+  EXPECT_EQ(values[absl::StrCat("lethe_record_actions_total", where, ",action=passed")], 12);
+  EXPECT_EQ(values[absl::StrCat("lethe_record_actions_total", where, ",action=tagged")], 3);
+  EXPECT_EQ(values[absl::StrCat("lethe_record_actions_total", where, ",action=diverted")], 1);
+  EXPECT_EQ(values[absl::StrCat("lethe_record_actions_total", where, ",action=dropped")], 7);
   EXPECT_EQ(values[absl::StrCat("lethe_suppressed_records_total", where)], 6);
   EXPECT_EQ(values[absl::StrCat("lethe_malformed_deltas_total", where)], 5);
   EXPECT_EQ(values[absl::StrCat("lethe_lag_records", where)], 10);

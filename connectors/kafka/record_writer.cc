@@ -1,0 +1,187 @@
+#include "connectors/kafka/record_writer.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "connectors/kafka/message_view.h"
+
+namespace lethe::kafka {
+namespace {
+
+// What a batch of one record has beside its key and value, generously.
+constexpr int64_t kRecordOverhead = 1024;
+
+constexpr absl::string_view kUndeliverable = "undeliverable";
+constexpr absl::string_view kSameId = "a record before it has the same id";
+
+// How records of one kind are called, and where they are counted.
+struct Kind {
+  absl::string_view name;
+  int64_t RecordCounts::*count;
+};
+
+Kind KindOf(const JudgedRecord& record) {
+  switch (record.id_state) {
+    case RecordFields::State::kMissing:
+      return {"missing_id", &RecordCounts::missing_id};
+    case RecordFields::State::kMalformed:
+      return {"malformed", &RecordCounts::malformed};
+    case RecordFields::State::kPresent:
+      break;
+  }
+  return record.verdict == Verdict::kDuplicate ? Kind{"duplicate", &RecordCounts::duplicate}
+                                               : Kind{"unique", &RecordCounts::unique};
+}
+
+// A copy with the record's own headers, in their order; null if it has none.
+HeadersPtr OwnHeaders(const rd_kafka_message_t& message) {
+  const rd_kafka_headers_t* headers = MessageView(message).headers();
+  return HeadersPtr(headers == nullptr ? nullptr : rd_kafka_headers_copy(headers));
+}
+
+void AddHeader(HeadersPtr& headers, absl::string_view name, absl::string_view value) {
+  if (headers == nullptr) headers.reset(rd_kafka_headers_new(5));
+  rd_kafka_header_add(headers.get(), name.data(), static_cast<ssize_t>(name.size()), value.data(),
+                      static_cast<ssize_t>(value.size()));
+}
+
+}  // namespace
+
+Action RecordWriter::ActionWithoutId(RecordFields::State id_state) const {
+  return id_state == RecordFields::State::kMalformed ? options_.policies.on_malformed
+                                                     : options_.policies.on_missing_id;
+}
+
+std::optional<std::string> RecordWriter::WhyStop(const OwnedPartition& owned, int64_t offset,
+                                                 const RecordFields& fields) const {
+  constexpr absl::string_view kStopped = " is fail: the partition is committed up to there, and stands still";
+  const auto known = owned.undeliverable.find(offset);
+  if (known != owned.undeliverable.end()) {
+    if (options_.policies.on_undeliverable != Action::kFail) return std::nullopt;
+    return absl::StrCat(
+        Name(owned, offset), ": topic ", known->second.divert_refused ? options_.divert : options_.output,
+        " does not take the record: ", known->second.why, "; on_undeliverable", kStopped,
+        "; let the topic take it (max.message.bytes, say), or set on_undeliverable to drop or "
+        "divert, and start again");
+  }
+  if (fields.id_state == RecordFields::State::kPresent) return std::nullopt;
+  if (ActionWithoutId(fields.id_state) != Action::kFail) return std::nullopt;
+  const absl::string_view policy =
+      fields.id_state == RecordFields::State::kMalformed ? "on_malformed" : "on_missing_id";
+  return absl::StrCat(Name(owned, offset), ": ", fields.reason, "; ", policy, kStopped, "; set ", policy,
+                      " to pass, drop or divert, and start again");
+}
+
+absl::Status RecordWriter::CarryOut(OwnedPartition& owned, const JudgedRecord& record) {
+  RecordCounts& counts = owned.open_counts;
+  if (!owned.undeliverable.empty()) {
+    const auto known = owned.undeliverable.find(record.message->offset);
+    if (known != owned.undeliverable.end()) return CarryOutUndeliverable(owned, record, known->second);
+  }
+  const Kind kind = KindOf(record);
+  const bool duplicate =
+      record.id_state == RecordFields::State::kPresent && record.verdict == Verdict::kDuplicate;
+  const Action action = duplicate                                          ? options_.policies.on_duplicate
+                        : record.id_state == RecordFields::State::kPresent ? Action::kPass
+                                                                           : ActionWithoutId(record.id_state);
+  ++(counts.*kind.count);
+  switch (action) {
+    case Action::kPass:
+      ++counts.passed;
+      if (absl::Status passed = Pass(owned, record, OwnHeaders(*record.message)); !passed.ok()) return passed;
+      return options_.counter_output.empty() ? absl::OkStatus() : AddDelta(owned, record);
+    case Action::kTag: {
+      ++counts.tagged;
+      HeadersPtr headers = OwnHeaders(*record.message);
+      AddHeader(headers, "lethe.verdict", kind.name);
+      return Pass(owned, record, std::move(headers));
+    }
+    case Action::kDivert:
+      ++counts.diverted;
+      return Divert(owned, record, kind.name, duplicate ? kSameId : record.reason);
+    case Action::kDrop:
+    case Action::kFail:  // the partition stopped in front of it
+      break;
+  }
+  ++counts.dropped;
+  return absl::OkStatus();
+}
+
+absl::Status RecordWriter::CarryOutUndeliverable(OwnedPartition& owned, const JudgedRecord& record,
+                                                 const Undeliverable& known) {
+  ++owned.open_counts.undeliverable;
+  const bool divert = options_.policies.on_undeliverable == Action::kDivert && !known.divert_refused;
+  spdlog::error("{}: undeliverable, {} does not take it: {}; {}", Name(owned, record.message->offset),
+                known.divert_refused ? options_.divert : options_.output, known.why,
+                divert ? "diverted" : "dropped");
+  ++(divert ? owned.open_counts.diverted : owned.open_counts.dropped);
+  return divert ? Divert(owned, record, kUndeliverable, known.why) : absl::OkStatus();
+}
+
+absl::Status RecordWriter::Pass(const OwnedPartition& owned, const JudgedRecord& record, HeadersPtr headers) {
+  const rd_kafka_message_t& message = *record.message;
+  return output_.Produce({output_.output_topic(),
+                          owned.id,
+                          message.key,
+                          message.key_len,
+                          message.payload,
+                          message.len,
+                          std::max<int64_t>(MessageView(message).timestamp_ms(), 0),
+                          std::move(headers),
+                          {owned.id, message.offset}});
+}
+
+absl::Status RecordWriter::Divert(const OwnedPartition& owned, const JudgedRecord& record,
+                                  absl::string_view verdict, absl::string_view reason) {
+  const rd_kafka_message_t& message = *record.message;
+  HeadersPtr headers = OwnHeaders(message);
+  AddHeader(headers, "lethe.verdict", verdict);
+  AddHeader(headers, "lethe.reason", reason);
+  AddHeader(headers, "lethe.topic", options_.input);
+  AddHeader(headers, "lethe.partition", absl::StrCat(owned.id));
+  AddHeader(headers, "lethe.offset", absl::StrCat(message.offset));
+  return output_.Produce({output_.divert_topic(),
+                          owned.id,
+                          message.key,
+                          message.key_len,
+                          message.payload,
+                          message.len,
+                          std::max<int64_t>(MessageView(message).timestamp_ms(), 0),
+                          std::move(headers),
+                          {owned.id, message.offset, /*diverted=*/true}});
+}
+
+absl::Status RecordWriter::AddDelta(OwnedPartition& owned, const JudgedRecord& record) {
+  // A key that the counter topic would refuse can be no counter's.
+  const bool too_large =
+      static_cast<int64_t>(record.counter_key.size()) > topics_.counter_max_bytes - kRecordOverhead;
+  if (record.counter_state != RecordFields::State::kPresent || too_large) {
+    ++owned.open_counts.malformed_delta;
+    return absl::OkStatus();
+  }
+  if (owned.sums.Add(record.counter_key, record.counter_delta)) return absl::OkStatus();
+  // The sum would leave 64 bits: what there is goes out now, as a record of its own.
+  if (absl::Status produced = ProduceSums(owned); !produced.ok()) return produced;
+  owned.sums.Add(record.counter_key, record.counter_delta);
+  return absl::OkStatus();
+}
+
+absl::Status RecordWriter::ProduceSums(OwnedPartition& owned) {
+  for (const auto& [key, sum] : owned.sums.sums()) {
+    const std::string text = absl::StrCat(sum);
+    absl::Status produced = output_.Produce(
+        {output_.counter_topic(), owned.id, key.data(), key.size(), text.data(), text.size()});
+    if (!produced.ok()) return produced;
+  }
+  owned.sums.Clear();
+  return absl::OkStatus();
+}
+
+std::string RecordWriter::Name(const OwnedPartition& owned, int64_t offset) const {
+  return absl::StrCat(options_.input, "-", owned.id, " offset ", offset);
+}
+
+}  // namespace lethe::kafka
