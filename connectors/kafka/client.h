@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "connectors/kafka/options.h"
 
 namespace lethe::kafka {
@@ -57,6 +58,9 @@ class ClientConfig {
 // The configuration of one of the daemon's clients: `defaults`, then what the user passes through, which
 // wins.
 ClientConfig BaseConfig(const DaemonOptions& options, const std::vector<Property>& defaults = {});
+
+// Adds a header, making the headers if there are none yet.
+void AddHeader(HeadersPtr& headers, absl::string_view name, absl::string_view value);
 
 absl::Status ErrorStatus(rd_kafka_resp_err_t code, absl::string_view doing);
 

@@ -22,6 +22,8 @@ constexpr int64_t kMaxPendingBytes = int64_t{64} << 20;
 constexpr absl::Duration kIdleWait = absl::Milliseconds(100);
 // Records without an id are counted one by one, and told of now and then.
 constexpr absl::Duration kComplainEvery = absl::Seconds(5);
+// Enough to tell what a topic is like.
+constexpr int64_t kSeenUnkeyed = 1000;
 constexpr absl::Duration kMaxBackoff = absl::Seconds(1);
 
 }  // namespace
@@ -32,9 +34,9 @@ Lane::Lane(const DaemonOptions& options, int number, const Topics& topics, Dedup
       number_(number),
       topics_(topics),
       stop_(stop),
-      id_fingerprint_(options.record.id.Fingerprint()),
+      id_fingerprint_(IdFingerprint(options, topics.output_partitions)),
       kept_(kept),
-      assigner_(options, topics.partitions, stage, kept),
+      assigner_(options, topics.partitions, id_fingerprint_, stage, kept),
       reader_(options.record),
       output_(options, number, stop, [this](const std::string& why) { SetWaiting(why); }),
       writer_(options, topics, output_),
@@ -273,20 +275,22 @@ Lane::MessageRun Lane::FillItems(OwnedPartition& owned, MessageRun run) {
   for (const MessagePtr& message : run) {
     const MessageView view(*message);
     const RecordFields& fields = reader_.Read(view.record());
-    if (auto why = writer_.WhyStop(owned, message->offset, fields)) {
+    if (auto why = writer_.WhyStop(owned, *message, fields)) {
       owned.stop_before_next = *std::move(why);
       run = run.first(items_.size());
       break;
     }
     if (view.timestamp_ms() >= 0) ++owned.timed_records;
-    if (fields.id_state == RecordFields::State::kPresent &&
+    if (message->key == nullptr) ++owned.open_counts.unkeyed;
+    if (fields.id_state == RecordFields::State::kPresent && !options_.routes &&
         (owned.undeliverable.empty() || !owned.undeliverable.contains(message->offset))) {
       events_.push_back({owned.filter->Hash(fields.id), view.time(), view.payload()});
       event_items_.push_back(items_.size());
     } else {
       judge();  // stream time moves in the order of the log
       owned.transaction->Observe(view.time());
-      if (fields.id_state != RecordFields::State::kPresent) Complain(owned, message->offset, fields);
+      if (fields.id_state != RecordFields::State::kPresent && !options_.routes)
+        Complain(owned, message->offset, fields);
     }
     items_.push_back(MakeItem(*message, fields));
   }
@@ -297,7 +301,8 @@ Lane::MessageRun Lane::FillItems(OwnedPartition& owned, MessageRun run) {
 Lane::Item Lane::MakeItem(const rd_kafka_message_t& message, const RecordFields& fields) {
   const size_t at = texts_.size();
   absl::StrAppend(&texts_, fields.counter_key, fields.reason);
-  return {{&message, fields.id_state, Verdict::kUnique, "", fields.counter_state, "", fields.counter_delta},
+  return {{&message, fields.id_state, Verdict::kUnique, "", fields.counter_state, "", fields.counter_delta,
+           options_.routes ? Route(fields, message, topics_.output_partitions) : 0},
           at,
           fields.counter_key.size(),
           at + fields.counter_key.size(),
@@ -357,12 +362,30 @@ void Lane::FinishTransaction(bool committed) {
   }
   ++(committed ? commits_ : aborts_);
   if (committed) {
+    WarnIfUnkeyed();
     carried_out_limit_ = std::min(kMaxRecords, carried_out_limit_ * 2);
     failures_in_a_row_ = 0;
   }
   open_ = false;
   deadline_ = absl::InfiniteFuture();
   carried_out_ = 0;
+}
+
+void Lane::WarnIfUnkeyed() {
+  if (warned_unkeyed_ || options_.scope == Scope::kTopic || topics_.partitions == 1) return;
+  int64_t records = 0;
+  int64_t unkeyed = 0;
+  for (const auto& [id, owned] : owned_) {
+    const RecordCounts& counts = owned->counts;
+    records += counts.passed + counts.tagged + counts.diverted + counts.dropped;
+    unkeyed += counts.unkeyed;
+  }
+  if (records < kSeenUnkeyed || 2 * unkeyed <= records) return;
+  warned_unkeyed_ = true;
+  spdlog::warn(
+      "{}: {} of {} records have no key: their producer spreads them over the partitions, and copies in "
+      "different partitions are not found; set scope to topic, or key the records",
+      options_.input, unkeyed, records);
 }
 
 void Lane::GiveUp(Outcome outcome) {

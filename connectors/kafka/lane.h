@@ -89,6 +89,8 @@ class Lane {
   // Unknown only if the program is to stop.
   Outcome Resolve();
   void FinishTransaction(bool committed);
+  // Once, if most of what was read has no key although ids are to be unique by partition.
+  void WarnIfUnkeyed();
   // After a refusal the transaction is halved until the record that is refused stands alone.
   void NarrowDown(const std::string& why);
 
@@ -138,6 +140,7 @@ class Lane {
   int failures_in_a_row_ = 0;
   int64_t complaints_ = 0;
   absl::Time next_complaint_ = absl::InfinitePast();
+  bool warned_unkeyed_ = false;
 
   // Scratch of one batch, kept so that nothing is allocated once it is warm.
   Messages batch_;

@@ -276,6 +276,7 @@ void Lane::Publish() {
                                    &partition.high_watermark);
     partition.restore_from = owned->restore_from;
     partition.restore_to = owned->restore_to;
+    if (owned->points) partition.restart = owned->points->oldest().offset;
     partition.short_history = owned->short_history(options_.stage.horizon);
     if (owned->filter != nullptr) partition.filter = owned->filter->Status();
     report.partitions.push_back(std::move(partition));

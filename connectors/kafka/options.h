@@ -15,6 +15,8 @@
 namespace lethe::kafka {
 
 enum class Start { kEarliest, kLatest };
+// Where ids are unique: in each partition of the input, or in all of them.
+enum class Scope { kPartition, kTopic };
 enum class Delivery { kExactlyOnce, kAtLeastOnce };
 
 // What is done with a record.
@@ -49,6 +51,7 @@ struct DaemonOptions {
   std::string group;
   std::string instance;  // stable, and unique in the group
 
+  Scope scope = Scope::kPartition;
   Start start = Start::kEarliest;  // for a group that has committed nothing
   Delivery delivery = Delivery::kExactlyOnce;
   int lanes = 1;
@@ -62,6 +65,10 @@ struct DaemonOptions {
   StageOptions stage;
 
   std::vector<Property> properties;
+
+  // Of the lanes of one of the two stages of Scope::kTopic (repartition.h); the user does not set them.
+  bool routes = false;      // copies the input to the output by id, and judges nothing
+  std::string routed_from;  // the topic from which the input was routed; empty if it was not
 };
 
 }  // namespace lethe::kafka

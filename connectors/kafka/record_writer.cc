@@ -36,18 +36,6 @@ Kind KindOf(const JudgedRecord& record) {
                                                : Kind{"unique", &RecordCounts::unique};
 }
 
-// A copy with the record's own headers, in their order; null if it has none.
-HeadersPtr OwnHeaders(const rd_kafka_message_t& message) {
-  const rd_kafka_headers_t* headers = MessageView(message).headers();
-  return HeadersPtr(headers == nullptr ? nullptr : rd_kafka_headers_copy(headers));
-}
-
-void AddHeader(HeadersPtr& headers, absl::string_view name, absl::string_view value) {
-  if (headers == nullptr) headers.reset(rd_kafka_headers_new(5));
-  rd_kafka_header_add(headers.get(), name.data(), static_cast<ssize_t>(name.size()), value.data(),
-                      static_cast<ssize_t>(value.size()));
-}
-
 }  // namespace
 
 Action RecordWriter::ActionWithoutId(RecordFields::State id_state) const {
@@ -55,23 +43,24 @@ Action RecordWriter::ActionWithoutId(RecordFields::State id_state) const {
                                                      : options_.policies.on_missing_id;
 }
 
-std::optional<std::string> RecordWriter::WhyStop(const OwnedPartition& owned, int64_t offset,
+std::optional<std::string> RecordWriter::WhyStop(const OwnedPartition& owned,
+                                                 const rd_kafka_message_t& message,
                                                  const RecordFields& fields) const {
   constexpr absl::string_view kStopped = " is fail: the partition is committed up to there, and stands still";
-  const auto known = owned.undeliverable.find(offset);
+  const auto known = owned.undeliverable.find(message.offset);
   if (known != owned.undeliverable.end()) {
     if (options_.policies.on_undeliverable != Action::kFail) return std::nullopt;
     return absl::StrCat(
-        Name(owned, offset), ": topic ", known->second.divert_refused ? options_.divert : options_.output,
+        Name(owned, message), ": topic ", known->second.divert_refused ? options_.divert : options_.output,
         " does not take the record: ", known->second.why, "; on_undeliverable", kStopped,
         "; let the topic take it (max.message.bytes, say), or set on_undeliverable to drop or "
         "divert, and start again");
   }
-  if (fields.id_state == RecordFields::State::kPresent) return std::nullopt;
+  if (options_.routes || fields.id_state == RecordFields::State::kPresent) return std::nullopt;
   if (ActionWithoutId(fields.id_state) != Action::kFail) return std::nullopt;
   const absl::string_view policy =
       fields.id_state == RecordFields::State::kMalformed ? "on_malformed" : "on_missing_id";
-  return absl::StrCat(Name(owned, offset), ": ", fields.reason, "; ", policy, kStopped, "; set ", policy,
+  return absl::StrCat(Name(owned, message), ": ", fields.reason, "; ", policy, kStopped, "; set ", policy,
                       " to pass, drop or divert, and start again");
 }
 
@@ -81,6 +70,7 @@ absl::Status RecordWriter::CarryOut(OwnedPartition& owned, const JudgedRecord& r
     const auto known = owned.undeliverable.find(record.message->offset);
     if (known != owned.undeliverable.end()) return CarryOutUndeliverable(owned, record, known->second);
   }
+  if (options_.routes) return Send(owned, record);
   const Kind kind = KindOf(record);
   const bool duplicate =
       record.id_state == RecordFields::State::kPresent && record.verdict == Verdict::kDuplicate;
@@ -91,14 +81,11 @@ absl::Status RecordWriter::CarryOut(OwnedPartition& owned, const JudgedRecord& r
   switch (action) {
     case Action::kPass:
       ++counts.passed;
-      if (absl::Status passed = Pass(owned, record, OwnHeaders(*record.message)); !passed.ok()) return passed;
+      if (absl::Status passed = Pass(owned, record); !passed.ok()) return passed;
       return options_.counter_output.empty() ? absl::OkStatus() : AddDelta(owned, record);
-    case Action::kTag: {
+    case Action::kTag:
       ++counts.tagged;
-      HeadersPtr headers = OwnHeaders(*record.message);
-      AddHeader(headers, "lethe.verdict", kind.name);
-      return Pass(owned, record, std::move(headers));
-    }
+      return Pass(owned, record, kind.name);
     case Action::kDivert:
       ++counts.diverted;
       return Divert(owned, record, kind.name, duplicate ? kSameId : record.reason);
@@ -114,17 +101,34 @@ absl::Status RecordWriter::CarryOutUndeliverable(OwnedPartition& owned, const Ju
                                                  const Undeliverable& known) {
   ++owned.open_counts.undeliverable;
   const bool divert = options_.policies.on_undeliverable == Action::kDivert && !known.divert_refused;
-  spdlog::error("{}: undeliverable, {} does not take it: {}; {}", Name(owned, record.message->offset),
+  spdlog::error("{}: undeliverable, {} does not take it: {}; {}", Name(owned, *record.message),
                 known.divert_refused ? options_.divert : options_.output, known.why,
                 divert ? "diverted" : "dropped");
   ++(divert ? owned.open_counts.diverted : owned.open_counts.dropped);
   return divert ? Divert(owned, record, kUndeliverable, known.why) : absl::OkStatus();
 }
 
-absl::Status RecordWriter::Pass(const OwnedPartition& owned, const JudgedRecord& record, HeadersPtr headers) {
+RecordWriter::Original RecordWriter::OriginalOf(const OwnedPartition& owned,
+                                                const rd_kafka_message_t& message) const {
+  const rd_kafka_headers_t* headers = MessageView(message).headers();
+  if (!options_.routed_from.empty()) {
+    if (const auto from = ReadRoutedFrom(headers)) {
+      return {options_.routed_from, *from, WithoutRoutedFrom(headers)};
+    }
+  }
+  return {options_.input,
+          {owned.id, message.offset},
+          HeadersPtr(headers == nullptr ? nullptr : rd_kafka_headers_copy(headers))};
+}
+
+absl::Status RecordWriter::Send(OwnedPartition& owned, const JudgedRecord& record) {
   const rd_kafka_message_t& message = *record.message;
+  ++owned.open_counts.unique;
+  ++owned.open_counts.passed;
+  HeadersPtr headers = OriginalOf(owned, message).headers;
+  AddRoutedFrom(headers, {owned.id, message.offset});
   return output_.Produce({output_.output_topic(),
-                          owned.id,
+                          record.route,
                           message.key,
                           message.key_len,
                           message.payload,
@@ -134,17 +138,34 @@ absl::Status RecordWriter::Pass(const OwnedPartition& owned, const JudgedRecord&
                           {owned.id, message.offset}});
 }
 
+absl::Status RecordWriter::Pass(const OwnedPartition& owned, const JudgedRecord& record,
+                                absl::string_view tag) {
+  const rd_kafka_message_t& message = *record.message;
+  Original original = OriginalOf(owned, message);
+  if (!tag.empty()) AddHeader(original.headers, "lethe.verdict", tag);
+  return output_.Produce({output_.output_topic(),
+                          original.place.partition,
+                          message.key,
+                          message.key_len,
+                          message.payload,
+                          message.len,
+                          std::max<int64_t>(MessageView(message).timestamp_ms(), 0),
+                          std::move(original.headers),
+                          {owned.id, message.offset}});
+}
+
 absl::Status RecordWriter::Divert(const OwnedPartition& owned, const JudgedRecord& record,
                                   absl::string_view verdict, absl::string_view reason) {
   const rd_kafka_message_t& message = *record.message;
-  HeadersPtr headers = OwnHeaders(message);
+  Original original = OriginalOf(owned, message);
+  HeadersPtr& headers = original.headers;
   AddHeader(headers, "lethe.verdict", verdict);
   AddHeader(headers, "lethe.reason", reason);
-  AddHeader(headers, "lethe.topic", options_.input);
-  AddHeader(headers, "lethe.partition", absl::StrCat(owned.id));
-  AddHeader(headers, "lethe.offset", absl::StrCat(message.offset));
+  AddHeader(headers, "lethe.topic", original.topic);
+  AddHeader(headers, "lethe.partition", absl::StrCat(original.place.partition));
+  AddHeader(headers, "lethe.offset", absl::StrCat(original.place.offset));
   return output_.Produce({output_.divert_topic(),
-                          owned.id,
+                          original.place.partition,
                           message.key,
                           message.key_len,
                           message.payload,
@@ -180,8 +201,12 @@ absl::Status RecordWriter::ProduceSums(OwnedPartition& owned) {
   return absl::OkStatus();
 }
 
-std::string RecordWriter::Name(const OwnedPartition& owned, int64_t offset) const {
-  return absl::StrCat(options_.input, "-", owned.id, " offset ", offset);
+std::string RecordWriter::Name(const OwnedPartition& owned, const rd_kafka_message_t& message) const {
+  const std::string here = absl::StrCat(options_.input, "-", owned.id, " offset ", message.offset);
+  const Original original = OriginalOf(owned, message);
+  if (original.topic == options_.input) return here;
+  return absl::StrCat(original.topic, "-", original.place.partition, " offset ", original.place.offset, " (",
+                      here, ")");
 }
 
 }  // namespace lethe::kafka

@@ -13,6 +13,7 @@
 #include "connectors/kafka/options.h"
 #include "connectors/kafka/output.h"
 #include "connectors/kafka/owned_partition.h"
+#include "connectors/kafka/repartition.h"
 #include "connectors/kafka/topics.h"
 #include "src/record/record_reader.h"
 
@@ -27,6 +28,7 @@ struct JudgedRecord {
   RecordFields::State counter_state = RecordFields::State::kMissing;
   absl::string_view counter_key;
   int64_t counter_delta = 0;
+  int32_t route = 0;  // the partition that it is routed to, if that is all that is done
 };
 
 // Writes, tags, diverts and drops records as the policies say, counts what it did in the partition's open
@@ -42,7 +44,7 @@ class RecordWriter {
   Action ActionWithoutId(RecordFields::State id_state) const;
 
   // Why the partition must stop in front of this record, with what to do; nullopt if it need not.
-  std::optional<std::string> WhyStop(const OwnedPartition& owned, int64_t offset,
+  std::optional<std::string> WhyStop(const OwnedPartition& owned, const rd_kafka_message_t& message,
                                      const RecordFields& fields) const;
 
   // Not OK: the transaction is to be given up.
@@ -54,11 +56,20 @@ class RecordWriter {
  private:
   absl::Status CarryOutUndeliverable(OwnedPartition& owned, const JudgedRecord& record,
                                      const Undeliverable& known);
-  absl::Status Pass(const OwnedPartition& owned, const JudgedRecord& record, HeadersPtr headers);
+  absl::Status Send(OwnedPartition& owned, const JudgedRecord& record);
+  absl::Status Pass(const OwnedPartition& owned, const JudgedRecord& record, absl::string_view tag = "");
   absl::Status Divert(const OwnedPartition& owned, const JudgedRecord& record, absl::string_view verdict,
                       absl::string_view reason);
   absl::Status AddDelta(OwnedPartition& owned, const JudgedRecord& record);
-  std::string Name(const OwnedPartition& owned, int64_t offset) const;
+  // Where it was first, with its own headers: in the input, or in the topic that this was routed from.
+  struct Original {
+    absl::string_view topic;
+    RoutedFrom place;
+    HeadersPtr headers;
+  };
+  Original OriginalOf(const OwnedPartition& owned, const rd_kafka_message_t& message) const;
+  // The record in words, with its original.
+  std::string Name(const OwnedPartition& owned, const rd_kafka_message_t& message) const;
 
   const DaemonOptions& options_;
   const Topics& topics_;

@@ -25,8 +25,9 @@ struct RecordCounts {
   int64_t tagged = 0;
   int64_t diverted = 0;
   int64_t dropped = 0;
-  // Beside those: passed records whose delta could not be counted.
+  // Beside those: passed records whose delta could not be counted, and records without a key.
   int64_t malformed_delta = 0;
+  int64_t unkeyed = 0;
 
   RecordCounts& operator+=(const RecordCounts& other) {
     unique += other.unique;
@@ -40,6 +41,7 @@ struct RecordCounts {
     diverted += other.diverted;
     dropped += other.dropped;
     malformed_delta += other.malformed_delta;
+    unkeyed += other.unkeyed;
     return *this;
   }
 };
@@ -61,6 +63,7 @@ struct PartitionReport {
   int64_t high_watermark = 0;  // the end of the log, as last fetched; 0 if not known
   int64_t restore_from = 0;    // of the last rebuild: reads [restore_from, restore_to)
   int64_t restore_to = 0;
+  int64_t restart = 0;         // R, as committed: no rebuild needs what is before it; 0 if not known
   bool short_history = false;  // the log did not reach back to the horizon: duplicates may pass
   PartitionStatus filter;
 };
@@ -81,6 +84,9 @@ struct DaemonReport {
   int64_t memory_used_bytes = 0;
   int64_t memory_limit_bytes = 0;
   std::vector<LaneReport> lanes;
+  // The first stage of Scope::kTopic: what it reads, and its lanes. Their `unique` is what was routed.
+  std::string routing_input;
+  std::vector<LaneReport> routing_lanes;
   // Empty if the daemon is ready: every lane has joined, waits for nothing, and its partitions are active.
   std::vector<std::string> not_ready;
 };

@@ -44,6 +44,9 @@ class RestartPoints {
   RestartPoint For(absl::Time stream_time) const;
   void Drop(const RestartPoint& before);
 
+  // The oldest that is left: once For() what is committed was dropped to, the point from which to rebuild.
+  const RestartPoint& oldest() const { return points_.front().at; }
+
  private:
   struct Point {
     RestartPoint at;

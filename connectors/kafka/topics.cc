@@ -25,21 +25,6 @@ constexpr int64_t kDefaultMaxMessageBytes = 1048588;
 
 using TopicConfig = std::map<std::string, std::string>;
 
-absl::StatusOr<int32_t> CountPartitions(rd_kafka_t* client, const std::string& name) {
-  const TopicPtr topic(rd_kafka_topic_new(client, name.c_str(), nullptr));
-  if (topic == nullptr)
-    return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no name of a topic"));
-  const rd_kafka_metadata_t* raw = nullptr;
-  const rd_kafka_resp_err_t code = rd_kafka_metadata(client, 0, topic.get(), &raw, kRequestTimeoutMs);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for topic metadata");
-  const std::unique_ptr<const rd_kafka_metadata_t, Destroyer<rd_kafka_metadata_destroy>> metadata(raw);
-  if (metadata->topic_cnt != 1) return absl::UnavailableError("the broker gave no metadata of the topic");
-  if (metadata->topics[0].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return ErrorStatus(metadata->topics[0].err, absl::StrCat("topic ", name));
-  }
-  return metadata->topics[0].partition_cnt;
-}
-
 // The configuration of a topic; empty if the broker does not want to answer: the checks are left out then.
 absl::StatusOr<TopicConfig> DescribeTopic(rd_kafka_t* client, const std::string& name) {
   using ResourcePtr = std::unique_ptr<rd_kafka_ConfigResource_t, Destroyer<rd_kafka_ConfigResource_destroy>>;
@@ -101,12 +86,17 @@ bool CanDescribeTopics(rd_kafka_t* client) {
   return !embedded;
 }
 
+absl::StatusOr<TopicConfig> DescribeIfPossible(rd_kafka_t* client, const std::string& name) {
+  return CanDescribeTopics(client) ? DescribeTopic(client, name) : TopicConfig();
+}
+
 absl::Status CheckInput(const DaemonOptions& options, const TopicConfig& config, Topics& topics) {
   if (Compacts(config)) {
     return absl::FailedPreconditionError(absl::StrCat(
         "input topic ", options.input, " is compacted (cleanup.policy=", config.at("cleanup.policy"),
         "): compaction may keep the retry and remove the first; use a topic with cleanup.policy=delete"));
   }
+  if (options.routes) return absl::OkStatus();  // what a restart needs is in the topic that it is copied to
   const int64_t retention_ms = Number(config, "retention.ms", -1);
   const int64_t horizon_ms = absl::ToInt64Milliseconds(options.stage.horizon);
   if (retention_ms >= 0 && retention_ms < horizon_ms) {
@@ -153,6 +143,7 @@ absl::Status CheckIsALog(const std::string& name, const char* what, const TopicC
 
 absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* client) {
   Topics topics;
+  int32_t needed = 0;  // partitions of what records keep their partition in
   struct Role {
     const std::string& name;
     const char* what;
@@ -174,29 +165,36 @@ absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* cli
                                               " --partitions ", wanted));
     }
     if (!partitions.ok()) return partitions.status();
-    TopicConfig config;
-    if (CanDescribeTopics(client)) {
-      auto described = DescribeTopic(client, role.name);
-      if (!described.ok()) return described.status();
-      config = *std::move(described);
-    }
+    const auto described = DescribeIfPossible(client, role.name);
+    if (!described.ok()) return described.status();
+    const TopicConfig& config = *described;
     if (&role.name == &options.input) {
-      topics.partitions = *partitions;
+      topics.partitions = needed = *partitions;
       if (absl::Status fits = CheckInput(options, config, topics); !fits.ok()) return fits;
+      if (options.routed_from.empty()) continue;
+      const auto original = CountPartitions(client, options.routed_from);
+      if (!original.ok()) return original.status();
+      needed = *original;
       continue;
     }
+    if (&role.name == &options.output) topics.output_partitions = *partitions;
     if (role.is_log) {
       if (absl::Status is_log = CheckIsALog(role.name, role.what, config); !is_log.ok()) return is_log;
     }
-    if (absl::Status fits = CheckOutput(role.name, role.what, *partitions, topics.partitions, config, topics,
-                                        topics.*role.max_bytes);
+    // Counters are written to the partition that is judged, and what is routed goes where there is one.
+    const bool routed = options.routes && &role.name == &options.output;
+    const int32_t wanted = routed                                  ? *partitions
+                           : &role.name == &options.counter_output ? topics.partitions
+                                                                   : needed;
+    if (absl::Status fits =
+            CheckOutput(role.name, role.what, *partitions, wanted, config, topics, topics.*role.max_bytes);
         !fits.ok()) {
       return fits;
     }
   }
   for (int32_t partition = 0; partition < topics.partitions; ++partition) {
     int64_t low = 0;
-    int64_t end = 0;  // the last stable offset, since the client reads committed records only
+    int64_t end = 0;  // by the client's isolation level
     const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
         client, options.input.c_str(), partition, &low, &end, kRequestTimeoutMs);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -208,6 +206,29 @@ absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* cli
 }
 
 }  // namespace
+
+absl::StatusOr<int32_t> CountPartitions(rd_kafka_t* client, const std::string& name) {
+  const TopicPtr topic(rd_kafka_topic_new(client, name.c_str(), nullptr));
+  if (topic == nullptr)
+    return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no name of a topic"));
+  const rd_kafka_metadata_t* raw = nullptr;
+  const rd_kafka_resp_err_t code = rd_kafka_metadata(client, 0, topic.get(), &raw, kRequestTimeoutMs);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for topic metadata");
+  const std::unique_ptr<const rd_kafka_metadata_t, Destroyer<rd_kafka_metadata_destroy>> metadata(raw);
+  if (metadata->topic_cnt != 1) return absl::UnavailableError("the broker gave no metadata of the topic");
+  if (metadata->topics[0].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return ErrorStatus(metadata->topics[0].err, absl::StrCat("topic ", name));
+  }
+  return metadata->topics[0].partition_cnt;
+}
+
+absl::StatusOr<TopicShape> ShapeOfTopic(rd_kafka_t* client, const std::string& topic) {
+  const auto partitions = CountPartitions(client, topic);
+  if (!partitions.ok()) return partitions.status();
+  const auto config = DescribeIfPossible(client, topic);
+  if (!config.ok()) return config.status();
+  return TopicShape{*partitions, Number(*config, "max.message.bytes", kDefaultMaxMessageBytes)};
+}
 
 int64_t Topics::max_batch_bytes() const {
   int64_t bytes = output_max_bytes;
@@ -225,25 +246,36 @@ absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFla
     }
   }
   ClientConfig config = BaseConfig(options);
-  config.Set("isolation.level", "read_committed");
+  config.Set("isolation.level", options.routed_from.empty() ? "read_committed" : "read_uncommitted");
   // A consumer, since asking as a producer would create missing topics where brokers allow it.
   auto client = config.MakeConsumer();
   if (!client.ok()) return client.status();
+  Topics topics;
+  absl::Status asked = AwaitTopics(options, stop, [&] {
+    auto answer = InspectOnce(options, client->get());
+    if (answer.ok()) topics = *std::move(answer);
+    return answer.status();
+  });
+  if (!asked.ok()) return asked;
+  return topics;
+}
+
+absl::Status AwaitTopics(const DaemonOptions& options, const StopFlag& stop,
+                         const std::function<absl::Status()>& ask) {
   bool said = false;
   absl::Time missing_since = absl::InfiniteFuture();
   for (;;) {
-    auto topics = InspectOnce(options, client->get());
+    absl::Status answer = ask();
     // A topic that was made a moment ago is not known to every broker yet.
-    const bool missing = absl::IsNotFound(topics.status());
+    const bool missing = absl::IsNotFound(answer);
     missing_since = missing ? std::min(missing_since, absl::Now()) : absl::InfiniteFuture();
-    const bool wait =
-        missing ? absl::Now() - missing_since < kNewTopicPatience : absl::IsUnavailable(topics.status());
-    if (!wait) return topics;
-    if (!said) spdlog::warn("waiting for {}: {}", options.brokers, topics.status().ToString());
+    const bool wait = missing ? absl::Now() - missing_since < kNewTopicPatience : absl::IsUnavailable(answer);
+    if (!wait) return answer;
+    if (!said) spdlog::warn("waiting for {}: {}", options.brokers, answer.ToString());
     said = true;
     if (stop.WaitFor(absl::Milliseconds(250))) {
       return absl::CancelledError(
-          absl::StrCat("stopped while waiting for ", options.brokers, ": ", topics.status().message()));
+          absl::StrCat("stopped while waiting for ", options.brokers, ": ", answer.message()));
     }
   }
 }

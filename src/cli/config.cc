@@ -12,6 +12,7 @@
 #include "absl/strings/strip.h"
 #include "connectors/http/http_server.h"
 #include "connectors/kafka/fixed_properties.h"
+#include "connectors/kafka/repartition.h"
 #include "src/cli/suggestion.h"
 #include "src/cli/units.h"
 
@@ -42,12 +43,16 @@ absl::Status StoreHttp(absl::string_view text, std::string& target) {
 }
 
 // Kafka's own rule for the names of topics.
-absl::Status StoreTopic(absl::string_view text, std::string& target) {
+bool IsTopicName(absl::string_view text) {
   const bool is_legal = std::all_of(text.begin(), text.end(), [](char c) {
     return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') || c == '.' ||
            c == '_' || c == '-';
   });
-  if (!is_legal || text.empty() || text.size() > 249 || text == "." || text == "..") {
+  return is_legal && !text.empty() && text.size() <= 249 && text != "." && text != "..";
+}
+
+absl::Status StoreTopic(absl::string_view text, std::string& target) {
+  if (!IsTopicName(text)) {
     return BadValue(text, "expected the name of one topic: at most 249 letters, digits, '.', '_' or '-'");
   }
   target = std::string(text);
@@ -56,6 +61,7 @@ absl::Status StoreTopic(absl::string_view text, std::string& target) {
 
 using kafka::Action;
 using kafka::Delivery;
+using kafka::Scope;
 using kafka::Start;
 
 // What can be done with a record that has no usable id.
@@ -83,6 +89,12 @@ constexpr Setting<RunConfig> kSettings[] = {
      "json:/order/id",
      [](absl::string_view text, RunConfig& config) {
        return StoreField(IdSpec::Parse(text), config.daemon.record.id);
+     }},
+    {"scope", "partition|topic", "partition", false,
+     "Where copies are looked for: in the partition, for keyed records, or in the whole topic", "topic",
+     [](absl::string_view text, RunConfig& config) {
+       return StoreChoice<Scope>(text, {{{"partition", Scope::kPartition}, {"topic", Scope::kTopic}}},
+                                 config.daemon.scope);
      }},
     {"horizon", "DURATION", "24h", false, "How late a copy may come after the first", "24h",
      [](absl::string_view text, RunConfig& config) { return StoreHorizon(text, config.daemon.stage); }},
@@ -228,6 +240,7 @@ class Assembler {
   absl::Status CheckMissing() const;
   absl::Status CheckTopics() const;
   absl::Status CheckDivert() const;
+  absl::Status CheckScope() const;
   absl::Status CheckStage() const;
 
   const std::string file_name_;  // empty if there is none
@@ -382,6 +395,17 @@ absl::Status Assembler::CheckDivert() const {
   return absl::OkStatus();
 }
 
+// The group's name is part of the name of a topic then.
+absl::Status Assembler::CheckScope() const {
+  if (config_.daemon.scope != Scope::kTopic || IsTopicName(kafka::RepartitionTopic(config_.daemon))) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(places_.find("scope")->second, ": topic needs a topic of its own, and \"",
+                   kafka::RepartitionTopic(config_.daemon),
+                   "\" is no name of one; choose a shorter group, of letters, digits, '.', '_' and '-'"));
+}
+
 // Each value was good by itself; an engine may have limits of its own.
 absl::Status Assembler::CheckStage() const {
   const absl::Status status = Validate(config_.daemon.stage);
@@ -400,6 +424,7 @@ absl::StatusOr<RunConfig> Assembler::Finish() && {
   if (!config_.daemon.policies.diverts()) config_.daemon.divert.clear();  // nothing would be written to it
   if (absl::Status status = CheckStage(); !status.ok()) return status;
   if (config_.daemon.group.empty()) config_.daemon.group = absl::StrCat("lethe-", config_.daemon.input);
+  if (absl::Status status = CheckScope(); !status.ok()) return status;
   if (config_.daemon.instance.empty()) {
     char name[256] = "";
     if (gethostname(name, sizeof(name) - 1) != 0 || name[0] == '\0') {

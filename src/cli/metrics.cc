@@ -47,10 +47,13 @@ struct PartitionMetric {
   const char* help;
   MetricType type;
   double (*value)(const PartitionReport&);
+  bool of_routing = false;  // also of the first stage, which routes
 };
 
 constexpr MetricType kCounter = MetricType::Counter;
 constexpr MetricType kGauge = MetricType::Gauge;
+
+constexpr bool kOfRouting = true;
 
 constexpr PartitionMetric kPartitionMetrics[] = {
     {"lethe_suppressed_records_total",
@@ -58,20 +61,24 @@ constexpr PartitionMetric kPartitionMetrics[] = {
      [](const PartitionReport& p) { return static_cast<double>(p.counts.suppressed); }},
     {"lethe_malformed_deltas_total", "Passed records whose counter key or delta could not be read.", kCounter,
      [](const PartitionReport& p) { return static_cast<double>(p.counts.malformed_delta); }},
+    {"lethe_unkeyed_records_total",
+     "Records of the input without a key: their copies may be in other partitions.", kCounter,
+     [](const PartitionReport& p) { return static_cast<double>(p.counts.unkeyed); }},
     {"lethe_committed_offset", "The next offset of the input to process, as committed.", kGauge,
-     [](const PartitionReport& p) { return static_cast<double>(p.committed); }},
+     [](const PartitionReport& p) { return static_cast<double>(p.committed); }, kOfRouting},
     {"lethe_lag_records", "Records of the input that are not committed yet.", kGauge,
      [](const PartitionReport& p) {
        // A position at the end of the log counts as all: the last offsets may be control records.
        const bool at_end = p.position >= p.high_watermark;
        return at_end ? 0.0 : static_cast<double>(std::max<int64_t>(p.high_watermark - p.committed, 0));
-     }},
+     },
+     kOfRouting},
     {"lethe_restoring", "1 while the filter is rebuilt from the log.", kGauge,
      [](const PartitionReport& p) {
        return p.phase == Phase::kRestoring || p.phase == Phase::kChecking ? 1.0 : 0.0;
      }},
     {"lethe_partition_failed", "1 if the partition is not read; the log and /readyz say why.", kGauge,
-     [](const PartitionReport& p) { return p.phase == Phase::kFailed ? 1.0 : 0.0; }},
+     [](const PartitionReport& p) { return p.phase == Phase::kFailed ? 1.0 : 0.0; }, kOfRouting},
     {"lethe_short_history",
      "1 while the filter does not know all ids of the horizon, since the log did not reach back.", kGauge,
      [](const PartitionReport& p) { return p.short_history ? 1.0 : 0.0; }},
@@ -134,6 +141,12 @@ constexpr Counted kVerdicts[] = {
     {"malformed", &RecordCounts::malformed},
     {"undeliverable", &RecordCounts::undeliverable},
 };
+// What the first stage counts does not come to the second.
+constexpr Counted kRoutingVerdicts[] = {{"undeliverable", &RecordCounts::undeliverable}};
+constexpr Counted kRoutingActions[] = {
+    {"diverted", &RecordCounts::diverted},
+    {"dropped", &RecordCounts::dropped},
+};
 constexpr Counted kActions[] = {
     {"passed", &RecordCounts::passed},
     {"tagged", &RecordCounts::tagged},
@@ -141,21 +154,22 @@ constexpr Counted kActions[] = {
     {"dropped", &RecordCounts::dropped},
 };
 
+Labels PartitionLabels(const std::string& topic, const PartitionReport& partition) {
+  return {{"topic", topic}, {"partition", absl::StrCat(partition.partition)}};
+}
+
 // Counts of records, each kind a series of its own.
-MetricFamily CountsFamily(const char* name, const char* help, const char* label,
-                          absl::Span<const Counted> kinds, const kafka::DaemonReport& report,
-                          const std::function<Labels(const PartitionReport&)>& labels) {
-  MetricFamily family = Family(name, help, kCounter);
-  for (const LaneReport& lane : report.lanes) {
+void AddCounts(MetricFamily& family, const char* label, absl::Span<const Counted> kinds,
+               const std::string& topic, const std::vector<LaneReport>& lanes) {
+  for (const LaneReport& lane : lanes) {
     for (const PartitionReport& partition : lane.partitions) {
       for (const Counted& kind : kinds) {
-        Labels all = labels(partition);
+        Labels all = PartitionLabels(topic, partition);
         all.push_back({label, kind.label});
         Add(family, static_cast<double>(partition.counts.*kind.count), std::move(all));
       }
     }
   }
-  return family;
 }
 
 struct LaneMetric {
@@ -173,9 +187,6 @@ constexpr LaneMetric kLaneMetrics[] = {
 }  // namespace
 
 std::vector<MetricFamily> Metrics(const kafka::DaemonReport& report) {
-  const auto labels = [&](const PartitionReport& partition) {
-    return Labels{{"topic", report.input}, {"partition", absl::StrCat(partition.partition)}};
-  };
   std::vector<MetricFamily> families;
   families.push_back(Family("lethe_build_info", "Always 1; the version is a label.", kGauge));
   Add(families.back(), 1, {{"version", LETHE_VERSION}});
@@ -188,20 +199,42 @@ std::vector<MetricFamily> Metrics(const kafka::DaemonReport& report) {
     for (const LaneReport& lane : report.lanes) {
       Add(families.back(), static_cast<double>(lane.*metric.value), {{"lane", absl::StrCat(lane.lane)}});
     }
+    for (const LaneReport& lane : report.routing_lanes) {
+      Add(families.back(), static_cast<double>(lane.*metric.value),
+          {{"lane", absl::StrCat("routing-", lane.lane)}});
+    }
   }
-  families.push_back(CountsFamily(
+  families.push_back(Family(
       "lethe_records_total",
       "Records of the input by what they are: unique, duplicate, missing_id, malformed or undeliverable.",
-      "verdict", kVerdicts, report, labels));
+      kCounter));
+  AddCounts(families.back(), "verdict", kVerdicts, report.input, report.lanes);
+  AddCounts(families.back(), "verdict", kRoutingVerdicts, report.routing_input, report.routing_lanes);
   families.push_back(
-      CountsFamily("lethe_record_actions_total",
-                   "The same records by what was done with them: passed, tagged, diverted or dropped.",
-                   "action", kActions, report, labels));
+      Family("lethe_record_actions_total",
+             "The same records by what was done with them: passed, tagged, diverted or dropped.", kCounter));
+  AddCounts(families.back(), "action", kActions, report.input, report.lanes);
+  AddCounts(families.back(), "action", kRoutingActions, report.routing_input, report.routing_lanes);
+  families.push_back(Family("lethe_routed_records_total",
+                            "With scope: topic, records of the input that were copied to be judged.",
+                            kCounter));
+  for (const LaneReport& lane : report.routing_lanes) {
+    for (const PartitionReport& partition : lane.partitions) {
+      Add(families.back(), static_cast<double>(partition.counts.unique),
+          PartitionLabels(report.routing_input, partition));
+    }
+  }
   for (const PartitionMetric& metric : kPartitionMetrics) {
     families.push_back(Family(metric.name, metric.help, metric.type));
     for (const LaneReport& lane : report.lanes) {
       for (const PartitionReport& partition : lane.partitions) {
-        Add(families.back(), metric.value(partition), labels(partition));
+        Add(families.back(), metric.value(partition), PartitionLabels(report.input, partition));
+      }
+    }
+    if (!metric.of_routing) continue;
+    for (const LaneReport& lane : report.routing_lanes) {
+      for (const PartitionReport& partition : lane.partitions) {
+        Add(families.back(), metric.value(partition), PartitionLabels(report.routing_input, partition));
       }
     }
   }

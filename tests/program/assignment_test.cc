@@ -36,7 +36,7 @@ class AssignmentTest : public testing::Test {
   }
   absl::StatusOr<std::unique_ptr<OwnedPartition>> Prepare(int64_t offset, const std::string& metadata,
                                                           GroupState::Log log, bool added = false) {
-    Assigner assigner(options_, kPartitions, *stage_, kept_);
+    Assigner assigner(options_, kPartitions, IdFingerprint(options_, kPartitions), *stage_, kept_);
     return assigner.Prepare(2, {offset, metadata}, log, added);
   }
   // A filter that knows the ids of [0, end).

@@ -84,7 +84,7 @@ const BadConfig kBadKeys[] = {
     {"MisspeltSection", "kafak:\n  a: b\n", "5: kafak: unknown key; did you mean kafka?"},
     {"MisspeltInSection", "counter:\n  kye: key\n", "6: counter.kye: unknown key; did you mean counter.key?"},
     {"Unknown", "colour: red\n",
-     "5: colour: unknown key; the keys are brokers, input, output, id, horizon, fpp, memory, "
+     "5: colour: unknown key; the keys are brokers, input, output, id, scope, horizon, fpp, memory, "
      "at_memory_limit, "
      "engine, adaptation, on_duplicate, on_missing_id, on_malformed, on_undeliverable, divert, group, "
      "instance, start, "
@@ -140,6 +140,11 @@ const BadConfig kBadValues[] = {
      "5: on_missing_id: \"tag\" is not valid: expected pass, drop, divert or fail"},
     {"OnUndeliverable", "on_undeliverable: pass\n",
      "5: on_undeliverable: \"pass\" is not valid: expected drop, divert or fail"},
+    {"Scope", "scope: all\n", "5: scope: \"all\" is not valid: expected partition or topic"},
+    {"ScopeOfAGroupThatIsNoTopic", "group: a b\nscope: topic\n",
+     "6: scope: topic needs a topic of its own, and \"a b-in-repartition\" is no name of one; choose a "
+     "shorter "
+     "group, of letters, digits, '.', '_' and '-'"},
     {"DivertToNowhere", "on_malformed: divert\n",
      "5: on_malformed: divert needs a topic: set divert (or --divert), for example orders-diverted"},
     {"DivertIntoOutput", "on_malformed: divert\ndivert: out\n",
@@ -236,6 +241,7 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
   EXPECT_EQ(daemon.policies.on_malformed, kafka::Action::kPass);
   EXPECT_EQ(daemon.policies.on_undeliverable, kafka::Action::kDrop);
   EXPECT_EQ(daemon.divert, "");
+  EXPECT_EQ(daemon.scope, kafka::Scope::kPartition);
   EXPECT_EQ(daemon.counter_output, "");
   EXPECT_FALSE(daemon.record.counter_key.has_value());
   EXPECT_TRUE(daemon.properties.empty());
@@ -266,6 +272,7 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_EQ(daemon.policies.on_malformed, kafka::Action::kFail);
   EXPECT_EQ(daemon.policies.on_undeliverable, kafka::Action::kDivert);
   EXPECT_EQ(daemon.divert, "diverted");
+  EXPECT_EQ(daemon.scope, kafka::Scope::kTopic);
   EXPECT_EQ(daemon.record.counter_key->ToString(), "json:/country");
   EXPECT_EQ(daemon.record.counter_delta->ToString(), "value");
   EXPECT_EQ(daemon.counter_output, "totals");
@@ -297,6 +304,7 @@ on_missing_id: drop
 on_malformed: fail
 on_undeliverable: divert
 divert: diverted
+scope: topic
 counter:
   key: json:/country
   delta: value
@@ -331,6 +339,7 @@ TEST(Config, EveryFlagArrives) {
                           {"on_malformed", "fail"},
                           {"on_undeliverable", "divert"},
                           {"divert", "diverted"},
+                          {"scope", "topic"},
                           {"counter.key", "json:/country"},
                           {"counter.delta", "value"},
                           {"counter.output", "totals"},
@@ -358,6 +367,7 @@ TEST(Config, TheTableOfSettingsTellsTheTruth) {
     EXPECT_EQ(config.daemon.start, defaults.daemon.start);
     EXPECT_EQ(config.daemon.delivery, defaults.daemon.delivery);
     EXPECT_EQ(config.daemon.lanes, defaults.daemon.lanes);
+    EXPECT_EQ(config.daemon.scope, defaults.daemon.scope);
     EXPECT_EQ(config.daemon.policies.on_duplicate, defaults.daemon.policies.on_duplicate);
     EXPECT_EQ(config.daemon.policies.on_missing_id, defaults.daemon.policies.on_missing_id);
     EXPECT_EQ(config.daemon.policies.on_malformed, defaults.daemon.policies.on_malformed);

@@ -37,7 +37,8 @@ kafka::DaemonReport TwoPartitions() {
                       .tagged = 3,
                       .diverted = 1,
                       .dropped = 7,
-                      .malformed_delta = 5};
+                      .malformed_delta = 5,
+                      .unkeyed = 8};
   partition.committed = 90;
   partition.position = 95;
   partition.high_watermark = 100;
@@ -78,9 +79,32 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   EXPECT_EQ(values[absl::StrCat("lethe_record_actions_total", where, ",action=dropped")], 7);
   EXPECT_EQ(values[absl::StrCat("lethe_suppressed_records_total", where)], 6);
   EXPECT_EQ(values[absl::StrCat("lethe_malformed_deltas_total", where)], 5);
+  EXPECT_EQ(values[absl::StrCat("lethe_unkeyed_records_total", where)], 8);
   EXPECT_EQ(values[absl::StrCat("lethe_lag_records", where)], 10);
   EXPECT_EQ(values[absl::StrCat("lethe_restoring", where)], 0);
   EXPECT_EQ(values["lethe_restoring,topic=orders,partition=0"], 1);
+}
+
+// What is routed is judged in the second stage, and counted there; what is not, in the first.
+TEST(MetricsTest, ThoseOfTheFirstStageAreApart) {
+  kafka::DaemonReport report = TwoPartitions();
+  report.routing_input = "web-orders";
+  report.routing_lanes.resize(1);
+  report.routing_lanes[0].commits = 3;
+  report.routing_lanes[0].partitions.resize(1);
+  report.routing_lanes[0].partitions[0].counts = {
+      .unique = 16, .undeliverable = 1, .passed = 16, .dropped = 1};
+  report.routing_lanes[0].partitions[0].committed = 17;
+  auto values = Values(report);
+  const std::string where = ",topic=web-orders,partition=0";
+  EXPECT_EQ(values["lethe_transactions_committed_total,lane=routing-0"], 3);
+  EXPECT_EQ(values[absl::StrCat("lethe_routed_records_total", where)], 16);
+  EXPECT_EQ(values[absl::StrCat("lethe_committed_offset", where)], 17);
+  EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=undeliverable")], 1);
+  EXPECT_EQ(values[absl::StrCat("lethe_record_actions_total", where, ",action=dropped")], 1);
+  EXPECT_FALSE(values.contains(absl::StrCat("lethe_records_total", where, ",verdict=unique")));
+  EXPECT_FALSE(values.contains(absl::StrCat("lethe_record_actions_total", where, ",action=passed")));
+  EXPECT_FALSE(values.contains(absl::StrCat("lethe_filter_ids", where)));
 }
 
 TEST(MetricsTest, LagIsNoneAtTheEndOfALogOfControlRecords) {
