@@ -15,10 +15,9 @@ namespace {
 
 // Messages that are judged together: enough to hide the latency of memory, and to take each lock rarely.
 constexpr size_t kBatch = 512;
-// A transaction is committed at this many records, or when it has this many bytes of pending ids, however
-// long its interval: what it holds in memory is bounded.
+// A transaction is committed at this many records, however long its interval: what it holds in memory is
+// bounded (80 bytes at most for each pending id, and what the client queues).
 constexpr size_t kMaxRecords = 100000;
-constexpr int64_t kMaxPendingBytes = int64_t{64} << 20;
 constexpr absl::Duration kIdleWait = absl::Milliseconds(100);
 // Records without an id are counted one by one, and told of now and then.
 constexpr absl::Duration kComplainEvery = absl::Seconds(5);
@@ -92,12 +91,8 @@ void Lane::Step() {
   const bool failed = output_.Poll() != Failure::kNone;
   if (open_ && (failed || !processed)) {
     GiveUp(output_.Abort());  // a batch that was carried out in part must not be committed
-  } else if (open_) {
-    int64_t pending_bytes = 0;
-    for (const OwnedPartition* owned : InTransaction()) pending_bytes += owned->transaction->pending_bytes();
-    if (carried_out_ >= carried_out_limit_ || pending_bytes >= kMaxPendingBytes || absl::Now() >= deadline_) {
-      Commit();
-    }
+  } else if (open_ && (carried_out_ >= carried_out_limit_ || absl::Now() >= deadline_)) {
+    Commit();
   }
   if (absl::Now() >= next_publish_ || (options_.exit_at_end && AtEnd() != published_at_end_)) Publish();
 }

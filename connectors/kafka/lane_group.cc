@@ -278,7 +278,11 @@ void Lane::Publish() {
     partition.restore_to = owned->restore_to;
     if (owned->points) partition.restart = owned->points->oldest().offset;
     partition.short_history = owned->short_history(options_.stage.horizon);
-    if (owned->filter != nullptr) partition.filter = owned->filter->Status();
+    const std::pair now(owned->next, owned->committed);
+    if (owned->filter != nullptr && std::exchange(owned->status_at, now) != now) {
+      owned->status = owned->filter->Status();
+    }
+    partition.filter = owned->status;
     report.partitions.push_back(std::move(partition));
   }
   const std::lock_guard<std::mutex> lock(report_mutex_);

@@ -17,6 +17,8 @@ namespace {
 constexpr int kCallTimeoutMs = 1000;
 // How long a record may be refused without being noticed.
 constexpr int kFlushTimeoutMs = 20;
+// A call that asks for a retry may do so at once.
+constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(20);
 // After stop: how long the open transaction may still take.
 constexpr absl::Duration kStopGrace = absl::Seconds(3);
 
@@ -151,6 +153,7 @@ ErrorPtr Output::Retry(const std::string& doing, const std::function<rd_kafka_er
     waiting_(why);
     if (!said) spdlog::warn("lane {}: waiting: {}", lane_, why);
     said = true;
+    absl::SleepFor(kAskAgainAfter);
   }
 }
 
@@ -254,6 +257,7 @@ Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets, 
     if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = absl::Now() + kStopGrace;
     if (absl::Now() >= give_up) return Outcome::kStopped;
     waiting_(absl::StrCat("committing offsets: ", last_error_));
+    absl::SleepFor(kAskAgainAfter);
   }
 }
 

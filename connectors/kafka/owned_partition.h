@@ -77,6 +77,11 @@ struct OwnedPartition {
   // everything before it is committed.
   std::string stop_before_next;
 
+  // The filter's figures, and the offsets at which they were taken: to make them costs more than to keep
+  // them.
+  PartitionStatus status;
+  std::pair<int64_t, int64_t> status_at = {-1, -1};  // next and committed
+
   bool in_transaction() const { return transaction.has_value(); }
   // What the offset `next` is committed with.
   CommitMetadata Metadata(const std::string& id_fingerprint, absl::Duration horizon) const;
