@@ -268,6 +268,8 @@ void Lane::Seek(OwnedPartition& owned) {
 
 void Lane::HoldBackWithoutOutput() {
   next_output_look_ = absl::InfiniteFuture();
+  if (options_.routes || !options_.routed_from.empty())
+    return;  // records are on their way to other partitions
   if (owned_.empty() || owned_.rbegin()->first < output_partitions_) return;
   // It may have been expanded together with the input.
   if (const auto count = output_.CountPartitions(); count.ok()) output_partitions_ = *count;
@@ -276,7 +278,8 @@ void Lane::HoldBackWithoutOutput() {
     if (id < output_partitions_ || owned->phase == Phase::kFailed) continue;
     owned->held_back = absl::StrCat(
         Name(*owned), " is not read: records keep their partition, and ", options_.output,
-        options_.counter_output.empty() ? "" : absl::StrCat(" or ", options_.counter_output), " has only ",
+        options_.counter_output.empty() ? "" : absl::StrCat(" or ", options_.counter_output),
+        options_.divert.empty() ? "" : absl::StrCat(" or ", options_.divert), " has only ",
         output_partitions_, ": kafka-topics.sh --alter --partitions ", owned_.rbegin()->first + 1);
     spdlog::error("{}", owned->held_back);
     rd_kafka_topic_partition_list_add(paused.get(), options_.input.c_str(), id);
@@ -390,6 +393,7 @@ void Lane::Publish() {
     if (owned->snapshot) partition.snapshot_offset = owned->snapshot->offset;
     partition.unread_deleted = owned->unread_deleted;
     partition.short_history = owned->short_history(options_.stage.horizon);
+    if (owned->points) partition.restart = owned->points->oldest().offset;
     partition.filter = owned->status;
     report.partitions.push_back(std::move(partition));
   }
