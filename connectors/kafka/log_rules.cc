@@ -43,8 +43,10 @@ class LogRules {
     Ids();
     Keys();
     Clock();
-    Reach();
-    RetentionBytes();
+    if (options_.scope == Scope::kPartition) {  // otherwise filters are rebuilt from a copy of the log
+      Reach();
+      RetentionBytes();
+    }
     Memory();
     return std::move(findings_);
   }

@@ -153,6 +153,12 @@ TEST(LogRules, IdsAndKeys) {
   single.partitions = 1;
   sample.without_key = sample.copies_elsewhere = 1;
   EXPECT_EQ(Wrong(ApplyLogRules(Options(), single, sample)), "");
+  // Or if the whole topic is looked at, of which the log is a copy then.
+  DaemonOptions options = Options();
+  options.scope = Scope::kTopic;
+  sample.partitions[2].start = 17;
+  sample.partitions[2].first_record = absl::Now() - absl::Hours(3);
+  EXPECT_EQ(WrongLog(sample, {{"retention.bytes", "8000000"}}, options), "");
 }
 
 TEST(LogRules, ClockReachAndSize) {

@@ -139,7 +139,7 @@ const BadConfig kBadValues[] = {
      "budget"},
     {"SecondOpinion", "second_opinion: bloom\n",
      "5: second_opinion: \"bloom\" is not valid: expected none or opposite"},
-    {"OnSuspect", "on_suspect: fail\n", "5: on_suspect: \"fail\" is not valid: expected pass or drop"},
+    {"OnSuspect", "on_suspect: fail\n", "5: on_suspect: \"fail\" is not valid: expected pass, drop, tag or divert"},
     {"SecondOpinionOnWhatIsExact", "engine: exact\nsecond_opinion: opposite\n",
      "6: second_opinion: the engine exact has no false positives to find; the nearest that can be is none"},
     {"SuspectsOfNobody", "on_suspect: drop\n",

@@ -171,8 +171,7 @@ TEST(MetricsTest, ThePartitionsOfATopicMayBeNone) {
   EXPECT_FALSE(Values(report, kFolded).contains("lethe_lag_records,group=shop,topic=orders"));
 }
 
-// What is routed is judged in the second stage, and counted there; what is not, in the first.
-TEST(MetricsTest, ThoseOfTheFirstStageAreApart) {
+kafka::DaemonReport TwoStages() {
   kafka::DaemonReport report = TwoPartitions();
   report.routing_input = "web-orders";
   report.routing_lanes.resize(1);
@@ -181,6 +180,13 @@ TEST(MetricsTest, ThoseOfTheFirstStageAreApart) {
   report.routing_lanes[0].partitions[0].counts = {
       .unique = 16, .undeliverable = 1, .passed = 16, .dropped = 1};
   report.routing_lanes[0].partitions[0].committed = 17;
+  return report;
+}
+
+// What is routed is judged in the second stage, and counted there; what is not, in the first.
+TEST(MetricsTest, ThoseOfTheFirstStageAreApart) {
+  EXPECT_EQ(Values(TwoStages(), kFolded)["lethe_routed_records_total,group=shop,topic=web-orders"], 16);
+  const kafka::DaemonReport report = TwoStages();
   auto values = Values(report);
   const std::string where = ",group=shop,topic=web-orders,partition=0";
   EXPECT_EQ(values["lethe_transactions_committed_total,group=shop,lane=routing-0"], 3);
@@ -230,7 +236,7 @@ TEST(MetricsTest, TellOfTheProcess) {
 
 TEST(MetricsTest, AreDefinedInTheOrderInWhichTheyCome) {
   const std::vector<MetricDefinition> definitions = MetricDefinitions();
-  const std::vector<prometheus::MetricFamily> families = Metrics(TwoPartitions(), kEach);
+  const std::vector<prometheus::MetricFamily> families = Metrics(TwoStages(), kEach);
   ASSERT_EQ(definitions.size(), families.size());
   for (size_t i = 0; i < families.size(); ++i) {
     SCOPED_TRACE(families[i].name);
