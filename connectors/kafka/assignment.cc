@@ -46,14 +46,19 @@ absl::StatusOr<GroupState::Log> GroupState::LogOf(int32_t partition) const {
   return status;
 }
 
-Assigner::Assigner(const DaemonOptions& options, int32_t partitions, DedupStage& stage, KeptPartitions& kept,
-                   Snapshots* snapshots)
+std::string IdFingerprint(const DaemonOptions& options, int32_t output_partitions) {
+  const std::string fingerprint = options.record.id.Fingerprint();
+  return options.routes ? absl::StrCat(fingerprint, "/", output_partitions) : fingerprint;
+}
+
+Assigner::Assigner(const DaemonOptions& options, int32_t partitions, std::string id_fingerprint,
+                   DedupStage& stage, KeptPartitions& kept, Snapshots* snapshots)
     : options_(options),
       partitions_(partitions),
       stage_(stage),
       kept_(kept),
       snapshots_(snapshots),
-      id_fingerprint_(options.record.id.Fingerprint()) {}
+      id_fingerprint_(std::move(id_fingerprint)) {}
 
 bool Assigner::WasAdded(int32_t partition, const std::vector<CommittedOffset>& committed) {
   for (const CommittedOffset& other : committed) {
@@ -116,7 +121,7 @@ void Assigner::Rebuild(OwnedPartition& owned, const CommitMetadata& metadata, co
         options_.input, owned.id, absl::FormatDuration(metadata.horizon),
         absl::FormatDuration(options_.stage.horizon));
   }
-  if (log.start > start.offset && options_.on_short_history == OnShortHistory::kFail) {
+  if (log.start > start.offset && !options_.routes && options_.on_short_history == OnShortHistory::kFail) {
     owned.phase = Phase::kFailed;
     owned.problem =
         absl::StrCat(options_.input, "-", owned.id, ": short history: the filter needs the log from offset ",
@@ -127,7 +132,9 @@ void Assigner::Rebuild(OwnedPartition& owned, const CommitMetadata& metadata, co
     spdlog::error("{}", owned.problem);
     return;
   }
-  if (log.start > start.offset) {
+  if (log.start > start.offset && options_.routes) {
+    start = {std::min(log.start, owned.committed), metadata.committed_time};  // there is nothing to be known
+  } else if (log.start > start.offset) {
     // Some of what is needed is gone. Stream time at the start of the log is not known, and the clock stands
     // still for a while: with the time of the commit nothing looks older than it is.
     owned.covered_since = metadata.committed_time;
@@ -254,6 +261,12 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::Prepare(int32_t partit
   if (!metadata.ok()) {
     return absl::FailedPreconditionError(
         absl::StrCat(name, " at offset ", committed.offset, ": ", metadata.status().message()));
+  }
+  if (metadata->id_fingerprint != id_fingerprint_ && options_.routes) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(name, ": group ", options_.group, " has so far routed by another id than ",
+                     options_.record.id.ToString(), ", or ", options_.output,
+                     " has other partitions than it had: copies would no longer meet; use another group"));
   }
   if (metadata->id_fingerprint != id_fingerprint_) {
     return absl::FailedPreconditionError(

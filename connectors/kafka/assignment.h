@@ -44,12 +44,16 @@ class GroupState {
   const std::string topic_;
 };
 
+// What must not change from one run of a group to the next. Where records are routed, that is also to how
+// many partitions.
+std::string IdFingerprint(const DaemonOptions& options, int32_t output_partitions);
+
 // Decides, for one partition at a time, where reading starts and which filter it has.
 class Assigner {
  public:
-  // `snapshots` is null where none are taken.
-  Assigner(const DaemonOptions& options, int32_t partitions, DedupStage& stage, KeptPartitions& kept,
-           Snapshots* snapshots);
+  // `partitions` are those of the input; `snapshots` is null where none are taken.
+  Assigner(const DaemonOptions& options, int32_t partitions, std::string id_fingerprint, DedupStage& stage,
+           KeptPartitions& kept, Snapshots* snapshots);
 
   // The partition, ready to be read from its `next`. `added`: it was added to the topic after the group
   // began to read it, so all of its records count, whatever --start says. A partition that must not be read

@@ -43,6 +43,7 @@ class Checker {
       if (options_.delivery == Delivery::kExactlyOnce) TryTransaction();
       TryWriting("output", topics_.output);
       if (topics_.counter) TryWriting("counter", *topics_.counter);
+      if (topics_.divert) TryWriting("divert", *topics_.divert);
       LookAtLog();
     }
     return std::move(findings_);
@@ -93,8 +94,7 @@ class Checker {
       return false;
     }
     topics_ = *std::move(topics);
-    for (Finding& finding : ApplyTopicRules(options_, topics_.input, topics_.output,
-                                            topics_.counter ? &*topics_.counter : nullptr)) {
+    for (Finding& finding : ApplyTopicRules(options_, topics_)) {
       findings_.push_back(std::move(finding));
     }
     return true;

@@ -108,6 +108,13 @@ ClientConfig BaseConfig(const DaemonOptions& options, const std::vector<Property
   return config;
 }
 
+void AddHeader(HeadersPtr& headers, absl::string_view name, absl::string_view value) {
+  constexpr size_t kMost = 5;  // that lethe adds at once
+  if (headers == nullptr) headers.reset(rd_kafka_headers_new(kMost));
+  rd_kafka_header_add(headers.get(), name.data(), static_cast<ssize_t>(name.size()), value.data(),
+                      static_cast<ssize_t>(value.size()));
+}
+
 absl::Status ErrorStatus(rd_kafka_resp_err_t code, absl::string_view doing) {
   const std::string message =
       absl::StrCat(doing, ": ", rd_kafka_err2str(code), " (", rd_kafka_err2name(code), ")");

@@ -30,6 +30,7 @@ using PartitionListPtr =
     std::unique_ptr<rd_kafka_topic_partition_list_t, Destroyer<rd_kafka_topic_partition_list_destroy>>;
 using GroupMetadataPtr =
     std::unique_ptr<rd_kafka_consumer_group_metadata_t, Destroyer<rd_kafka_consumer_group_metadata_destroy>>;
+using HeadersPtr = std::unique_ptr<rd_kafka_headers_t, Destroyer<rd_kafka_headers_destroy>>;
 // An error of a transactional call; null is success.
 using ErrorPtr = std::unique_ptr<rd_kafka_error_t, Destroyer<rd_kafka_error_destroy>>;
 
@@ -75,6 +76,9 @@ ClientConfig BaseConfig(const DaemonOptions& options, const std::vector<Property
 
 // What librdkafka says, without what it may quote of a secret.
 std::string WithoutSecrets(absl::string_view text);
+
+// Adds a header, making the headers if there are none yet.
+void AddHeader(HeadersPtr& headers, absl::string_view name, absl::string_view value);
 
 absl::Status ErrorStatus(rd_kafka_resp_err_t code, absl::string_view doing);
 

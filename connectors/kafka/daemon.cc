@@ -18,14 +18,30 @@ namespace lethe::kafka {
 namespace {
 
 constexpr absl::Duration kLookAtLanesEvery = absl::Milliseconds(20);
+constexpr absl::Duration kTrimEvery = absl::Seconds(10);
+
+// Whether all have come to their end; `problems` are those of partitions that could not be read.
+bool AllAtEnd(const std::vector<LaneReport>& lanes, std::vector<std::string>& problems) {
+  for (const LaneReport& lane : lanes) {
+    if (!lane.at_end) return false;
+    for (const PartitionReport& partition : lane.partitions) {
+      if (!partition.problem.empty()) problems.push_back(partition.problem);
+    }
+  }
+  return true;
+}
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(DaemonOptions options) {
   std::unique_ptr<Daemon> daemon(new Daemon(std::move(options)));
-  auto stage = DedupStage::Create(daemon->options_.stage);
-  if (!stage.ok()) return stage.status();
-  daemon->stage_ = *std::move(stage);
+  const DaemonOptions& own = daemon->options_;
+  if (own.scope == Scope::kTopic) daemon->routing_.emplace(RoutingOptions(own));
+  for (Stage* stage : daemon->Stages()) {
+    auto dedup = DedupStage::Create(stage->options.stage);
+    if (!dedup.ok()) return dedup.status();
+    stage->dedup = *std::move(dedup);
+  }
   return daemon;
 }
 
@@ -61,118 +77,190 @@ absl::Status Daemon::Run() {
     spdlog::warn(absl::StrCat("engine ", EngineName(options_.stage.engine), ": ", broken,
                               "; what is exactly once is the writing, not the judging"));
   }
-  auto topics = InspectTopics(options_, stop_);
-  if (!topics.ok()) {
-    return absl::IsCancelled(topics.status()) ? absl::OkStatus() : topics.status();
+  if (absl::Status inspected = Inspect(); !inspected.ok()) {
+    return absl::IsCancelled(inspected) ? absl::OkStatus() : inspected;
   }
-  topics_ = *std::move(topics);
-  for (const std::string& warning : topics_.warnings) spdlog::warn("{}", warning);
   spdlog::info("{} ({} partitions) -> {}, group {}, id {}, horizon {}, false-positive target {}",
-               options_.input, topics_.partitions, options_.output, options_.group,
+               judging_.options.input, judging_.topics.partitions, options_.output, options_.group,
                options_.record.id.ToString(), absl::FormatDuration(options_.stage.horizon),
                options_.stage.target_fpp);
-  auto store = OpenSnapshotStore(options_);
-  if (!store.ok()) return store.status();
-  if (*store != nullptr) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    snapshots_ = std::make_unique<Snapshots>(*std::move(store), options_.snapshots.every);
+  if (absl::Status opened = OpenSnapshots(); !opened.ok()) return opened;
+  absl::Status status = RunToStop();
+  if (!status.ok()) stop_.Request();
+  for (Stage* stage : Stages()) {
+    for (std::thread& thread : stage->threads) thread.join();
   }
-  return RunLanes();
+  if (judging_.snapshots != nullptr) judging_.snapshots->Stop();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return first_error_.ok() ? status : first_error_;
 }
 
-absl::Status Daemon::RunLanes() {
+absl::Status Daemon::OpenSnapshots() {
+  auto store = OpenSnapshotStore(judging_.options);
+  if (!store.ok()) return store.status();
+  if (*store == nullptr) return absl::OkStatus();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  judging_.snapshots = std::make_unique<Snapshots>(*std::move(store), options_.snapshots.every);
+  return absl::OkStatus();
+}
+
+std::vector<const Daemon::Stage*> Daemon::Stages() const {
+  std::vector<const Stage*> stages = {&judging_};
+  if (routing_) stages.push_back(&*routing_);
+  return stages;
+}
+
+std::vector<Daemon::Stage*> Daemon::Stages() {
+  std::vector<Stage*> stages = {&judging_};
+  if (routing_) stages.push_back(&*routing_);
+  return stages;
+}
+
+absl::Status Daemon::Inspect() {
+  if (routing_) {
+    if (absl::Status made = EnsureRepartitionTopic(options_, stop_); !made.ok()) return made;
+    if (absl::Status inspected = Inspect(*routing_); !inspected.ok()) return inspected;
+    auto trimmer = LogTrimmer::Create(judging_.options);
+    if (!trimmer.ok()) return trimmer.status();
+    trimmer_ = *std::move(trimmer);
+  }
+  if (absl::Status inspected = Inspect(judging_); !inspected.ok()) return inspected;
+  for (const std::string& warning : judging_.topics.warnings) spdlog::warn("{}", warning);
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::Inspect(Stage& stage) {
+  auto topics = InspectTopics(stage.options, stop_);
+  if (topics.ok()) stage.topics = *std::move(topics);
+  return topics.status();
+}
+
+void Daemon::Start(Stage& stage) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (int i = 0; i < options_.lanes; ++i) {
-      lanes_.push_back(std::make_unique<Lane>(options_, i, topics_, *stage_, kept_, snapshots_.get(), stop_));
-      lanes_.back()->SetCommitInterval(commit_interval_);
+      stage.lanes.push_back(std::make_unique<Lane>(stage.options, i, stage.topics, *stage.dedup, stage.kept,
+                                                   stage.snapshots.get(), stop_));
+      stage.lanes.back()->SetCommitInterval(commit_interval_);
     }
   }
-  std::vector<std::thread> threads;
-  for (const std::unique_ptr<Lane>& lane : lanes_) {
-    threads.emplace_back([this, &lane] {
+  for (const std::unique_ptr<Lane>& lane : stage.lanes) {
+    stage.threads.emplace_back([this, &lane] {
       const absl::Status status = lane->Run();
       const std::lock_guard<std::mutex> lock(mutex_);
       if (first_error_.ok()) first_error_ = status;
       if (!status.ok()) stop_.Request();
     });
   }
-  std::vector<std::string> problems;
-  while (!stop_.WaitFor(kLookAtLanesEvery)) {
-    if (options_.exit_at_end && AllAtEnd(problems)) stop_.Request();
-  }
-  for (std::thread& thread : threads) thread.join();
-  if (snapshots_ != nullptr) snapshots_->Stop();
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (first_error_.ok() && !problems.empty())
-    return absl::FailedPreconditionError(absl::StrJoin(problems, "; "));
-  return first_error_;
 }
 
-bool Daemon::AllAtEnd(std::vector<std::string>& problems) const {
-  problems.clear();
-  for (const std::unique_ptr<Lane>& lane : lanes_) {
-    const LaneReport report = lane->Report();
-    if (!report.at_end) return false;
-    for (const PartitionReport& partition : report.partitions) {
-      if (!partition.problem.empty()) problems.push_back(partition.problem);
+absl::Status Daemon::RunToStop() {
+  std::vector<std::string> problems;
+  if (routing_) Start(*routing_);
+  if (routing_ && options_.exit_at_end) {
+    AwaitEnd(*routing_, problems);
+    // The end of the second stage is where the first has come to.
+    if (absl::Status inspected = Inspect(judging_); !inspected.ok()) {
+      return absl::IsCancelled(inspected) ? absl::OkStatus() : inspected;
     }
   }
-  return true;
+  Start(judging_);
+  if (options_.exit_at_end) {
+    AwaitEnd(judging_, problems);
+    if (trimmer_) trimmer_->Trim(judging_.Reports());
+    stop_.Request();
+  }
+  while (!stop_.WaitFor(kTrimEvery)) {
+    if (trimmer_) trimmer_->Trim(judging_.Reports());
+  }
+  return problems.empty() ? absl::OkStatus() : absl::FailedPreconditionError(absl::StrJoin(problems, "; "));
+}
+
+void Daemon::AwaitEnd(const Stage& stage, std::vector<std::string>& problems) {
+  std::vector<std::string> found;
+  while (!stop_.WaitFor(kLookAtLanesEvery)) {
+    found.clear();
+    if (AllAtEnd(stage.Reports(), found)) {
+      problems.insert(problems.end(), found.begin(), found.end());
+      return;
+    }
+  }
+}
+
+std::vector<LaneReport> Daemon::Stage::Reports() const {
+  std::vector<LaneReport> reports;
+  for (const std::unique_ptr<Lane>& lane : lanes) reports.push_back(lane->Report());
+  return reports;
 }
 
 absl::Duration Daemon::SilentFor() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   absl::Duration longest = absl::ZeroDuration();
-  for (const std::unique_ptr<Lane>& lane : lanes_) longest = std::max(longest, lane->SilentFor());
+  for (const Stage* stage : Stages()) {
+    for (const std::unique_ptr<Lane>& lane : stage->lanes) longest = std::max(longest, lane->SilentFor());
+  }
   return longest;
 }
 
 void Daemon::SetCommitInterval(absl::Duration interval) {
   const std::lock_guard<std::mutex> lock(mutex_);
   commit_interval_ = interval;
-  for (const std::unique_ptr<Lane>& lane : lanes_) lane->SetCommitInterval(interval);
+  for (const Stage* stage : Stages()) {
+    for (const std::unique_ptr<Lane>& lane : stage->lanes) lane->SetCommitInterval(interval);
+  }
 }
 
 DaemonReport Daemon::Report() const {
   DaemonReport report;
-  report.input = options_.input;
+  report.input = judging_.options.input;
   report.output = options_.output;
   report.group = options_.group;
   report.instance = options_.instance;
   report.engine = EngineName(options_.stage.engine);
   report.horizon = options_.stage.horizon;
   report.fpp_target = options_.stage.target_fpp;
-  report.memory_used_bytes = stage_->memory().used_bytes();
-  report.memory_limit_bytes = stage_->memory().limit_bytes();
+  report.memory_used_bytes = judging_.dedup->memory().used_bytes();
+  report.memory_limit_bytes = judging_.dedup->memory().limit_bytes();
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (snapshots_ != nullptr) report.snapshots = snapshots_->counts();
-  if (lanes_.empty())
-    report.not_ready.push_back(absl::StrCat("waiting for the brokers at ", options_.brokers));
-  for (const std::unique_ptr<Lane>& lane : lanes_) {
-    report.lanes.push_back(lane->Report());
-    const LaneReport& last = report.lanes.back();
-    if (!last.joined)
-      report.not_ready.push_back(
-          absl::StrCat("lane ", last.lane, " waits for the group to assign partitions"));
-    if (!last.waiting.empty())
-      report.not_ready.push_back(absl::StrCat("lane ", last.lane, ": ", last.waiting));
-    for (const PartitionReport& partition : last.partitions) {
+  if (judging_.snapshots != nullptr) report.snapshots = judging_.snapshots->counts();
+  report.lanes = judging_.Reports();
+  if (routing_) {
+    report.routing_input = options_.input;
+    report.routing_lanes = routing_->Reports();
+    AddReasons(*routing_, report.routing_lanes, report.not_ready);
+  }
+  if (report.lanes.empty()) {
+    report.not_ready.push_back(report.routing_lanes.empty()
+                                   ? absl::StrCat("waiting for the brokers at ", options_.brokers)
+                                   : absl::StrCat(options_.input, " is routed to its end first"));
+  }
+  AddReasons(judging_, report.lanes, report.not_ready);
+  return report;
+}
+
+void Daemon::AddReasons(const Stage& stage, const std::vector<LaneReport>& lanes,
+                        std::vector<std::string>& reasons) {
+  const char* what = stage.options.routes ? "routing lane " : "lane ";
+  for (const LaneReport& lane : lanes) {
+    if (!lane.joined) {
+      reasons.push_back(absl::StrCat(what, lane.lane, " waits for the group to assign partitions"));
+    }
+    if (!lane.waiting.empty()) reasons.push_back(absl::StrCat(what, lane.lane, ": ", lane.waiting));
+    for (const PartitionReport& partition : lane.partitions) {
       if (partition.phase == Phase::kFailed || partition.phase == Phase::kHeld) {
-        report.not_ready.push_back(partition.problem);
+        reasons.push_back(partition.problem);
       } else if (partition.phase != Phase::kActive) {
-        std::string text =
-            absl::StrCat(options_.input, "-", partition.partition, " is restoring: ", partition.restore_left,
-                         " offsets to go, up to ", partition.restore_to);
+        std::string text = absl::StrCat(stage.options.input, "-", partition.partition,
+                                        " is restoring: ", partition.restore_left, " offsets to go, up to ",
+                                        partition.restore_to);
         if (partition.restore_time_left < absl::InfiniteDuration()) {
           absl::StrAppend(&text, ", in some ",
                           absl::FormatDuration(absl::Ceil(partition.restore_time_left, absl::Seconds(1))));
         }
-        report.not_ready.push_back(std::move(text));
+        reasons.push_back(std::move(text));
       }
     }
   }
-  return report;
 }
 
 }  // namespace lethe::kafka

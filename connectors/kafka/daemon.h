@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "connectors/kafka/lane.h"
 #include "connectors/kafka/options.h"
 #include "connectors/kafka/owned_partition.h"
+#include "connectors/kafka/repartition.h"
 #include "connectors/kafka/report.h"
 #include "connectors/kafka/stop_flag.h"
 #include "connectors/kafka/topics.h"
@@ -43,24 +45,48 @@ class Daemon {
   void SetCommitInterval(absl::Duration interval);
 
  private:
-  explicit Daemon(DaemonOptions options) : options_(std::move(options)) {}
+  // Lanes that do the same: they judge, or route. Options and topics do not change once there are lanes.
+  struct Stage {
+    explicit Stage(DaemonOptions of_it) : options(std::move(of_it)) {}
+    DaemonOptions options;
+    std::unique_ptr<DedupStage> dedup;
+    std::unique_ptr<Snapshots> snapshots;  // null: none are taken; guarded by mutex_
+    KeptPartitions kept;                   // their filters end before `dedup`, and before snapshots of them
+    Topics topics;
+    std::vector<std::unique_ptr<Lane>> lanes;  // guarded by mutex_
+    std::vector<std::thread> threads;
+
+    std::vector<LaneReport> Reports() const;
+  };
+
+  explicit Daemon(DaemonOptions options)
+      : options_(std::move(options)),
+        judging_(options_.scope == Scope::kTopic ? JudgingOptions(options_) : options_) {}
   absl::Status LockInstance();
-  absl::Status RunLanes();
-  // Whether every lane has reached the end; `problems` are those of partitions that could not be read.
-  bool AllAtEnd(std::vector<std::string>& problems) const;
+  absl::Status Inspect();
+  absl::Status Inspect(Stage& stage);
+  absl::Status OpenSnapshots();
+  std::vector<const Stage*> Stages() const;
+  std::vector<Stage*> Stages();
+  void Start(Stage& stage);
+  // Starts the lanes, the routing ones first, and returns when they are to stop.
+  absl::Status RunToStop();
+  // Waits until every lane of the stage has reached the end, or the stop is requested.
+  void AwaitEnd(const Stage& stage, std::vector<std::string>& problems);
+  // Why it is not ready, in words.
+  static void AddReasons(const Stage& stage, const std::vector<LaneReport>& lanes,
+                         std::vector<std::string>& reasons);
 
   const DaemonOptions options_;
   StopFlag stop_;
   int instance_lock_ = -1;
-  std::unique_ptr<DedupStage> stage_;
-  std::unique_ptr<Snapshots> snapshots_;  // null: none are taken
-  KeptPartitions kept_;                   // their filters end before the stage, and before snapshots of them
+  Stage judging_;
+  std::optional<Stage> routing_;  // the first of two, if ids are to be unique in the topic
+  std::optional<LogTrimmer> trimmer_;
 
   mutable std::mutex mutex_;
-  Topics topics_;
   absl::Duration commit_interval_ = options_.commit_interval;  // guarded by mutex_
-  std::vector<std::unique_ptr<Lane>> lanes_;                   // guarded by mutex_ while Run starts or ends
-  absl::Status first_error_;
+  absl::Status first_error_;                                   // likewise
 };
 
 }  // namespace lethe::kafka

@@ -15,13 +15,12 @@ namespace {
 
 // Messages that are judged together: enough to hide the latency of memory, and to take each lock rarely.
 constexpr size_t kBatch = 512;
-// A transaction is committed at this many records, or when it has this many bytes of pending ids, however
-// long its interval: what it holds in memory is bounded.
+// A transaction is committed at this many records, however long its interval: what it holds in memory is
+// bounded (80 bytes at most for each pending id, and what the client queues).
 constexpr size_t kMaxRecords = 100000;
-constexpr int64_t kMaxPendingBytes = int64_t{64} << 20;
-// What a batch of one record has beside its key and value, generously.
-constexpr int64_t kRecordOverhead = 1024;
 constexpr absl::Duration kIdleWait = absl::Milliseconds(100);
+// Enough to tell what a topic is like.
+constexpr int64_t kSeenUnkeyed = 1000;
 constexpr absl::Duration kMaxBackoff = absl::Seconds(1);
 
 }  // namespace
@@ -33,13 +32,14 @@ Lane::Lane(const DaemonOptions& options, int number, const Topics& topics, Dedup
       topics_(topics),
       stop_(stop),
       commit_interval_(absl::ToChronoNanoseconds(options.commit_interval)),
-      id_fingerprint_(options.record.id.Fingerprint()),
+      id_fingerprint_(IdFingerprint(options, topics.output_partitions)),
       kept_(kept),
       snapshots_(snapshots),
-      assigner_(options, topics.partitions, stage, kept, snapshots),
+      assigner_(options, topics.partitions, id_fingerprint_, stage, kept, snapshots),
       reader_(options.record),
       output_(options, number, stop, heartbeat_, [this](const std::string& why) { SetWaiting(why); }),
-      output_partitions_(topics.output_partitions),
+      writer_(options, topics, output_),
+      output_partitions_(topics.least_partitions),
       carried_out_limit_(kMaxRecords) {
   LaneReport report;
   report.lane = number;
@@ -64,10 +64,7 @@ absl::Status Lane::Run() {
 
 absl::Status Lane::Open() {
   // The producer first: no record may be read before every earlier owner of the transactional id is fenced.
-  const int64_t max_batch_bytes = topics_.counter_max_bytes == 0
-                                      ? topics_.output_max_bytes
-                                      : std::min(topics_.output_max_bytes, topics_.counter_max_bytes);
-  if (absl::Status opened = output_.Open(max_batch_bytes); !opened.ok()) return opened;
+  if (absl::Status opened = output_.Open(topics_.max_batch_bytes()); !opened.ok()) return opened;
   ClientConfig config = BaseConfig(options_, {
                                                  // What is fetched ahead, over all partitions: enough to keep
                                                  // the lane busy, and little beside the memory limit.
@@ -111,12 +108,8 @@ void Lane::Step() {
   const bool failed = output_.Poll() != Failure::kNone;
   if (open_ && (failed || !processed)) {
     GiveUp(output_.Abort());  // a batch that was carried out in part must not be committed
-  } else if (open_) {
-    int64_t pending_bytes = 0;
-    for (const OwnedPartition* owned : InTransaction()) pending_bytes += owned->transaction->pending_bytes();
-    if (carried_out_ >= carried_out_limit_ || pending_bytes >= kMaxPendingBytes || absl::Now() >= deadline_) {
-      Commit();
-    }
+  } else if (open_ && (carried_out_ >= carried_out_limit_ || absl::Now() >= deadline_)) {
+    Commit();
   }
   LookAtHeld();
   LookForInput();
@@ -276,15 +269,32 @@ void Lane::Restore(OwnedPartition& owned, MessageRun run) {
 
 absl::Status Lane::Judge(OwnedPartition& owned, MessageRun run) {
   if (!HasOutput(owned)) return absl::OkStatus();
+  if (!owned.stop_before_next.empty()) return absl::OkStatus();
   if (absl::Status begun = EnsureOpen(owned); !begun.ok()) return begun;
+  run = FillItems(owned, run);
+  if (run.empty()) return absl::OkStatus();
+  // Before they are carried out: if that fails on the way, this is what was tried.
+  owned.next = run.back()->offset + 1;
+  owned.mark = {run.back()->offset, MessageView(*run.back()).Hash()};
+  owned.points->Note(owned.next, owned.timed_records, owned.filter->stream_time());
+  carried_out_ += run.size();
+  for (Item& item : items_) {
+    item.record.counter_key = absl::string_view(texts_).substr(item.counter_key_at, item.counter_key_bytes);
+    item.record.reason = absl::string_view(texts_).substr(item.reason_at, item.reason_bytes);
+    if (absl::Status produced = writer_.CarryOut(owned, item.record); !produced.ok()) return produced;
+  }
+  return absl::OkStatus();
+}
+
+Lane::MessageRun Lane::FillItems(OwnedPartition& owned, MessageRun run) {
   items_.clear();
   events_.clear();
   event_items_.clear();
-  counter_keys_.clear();
+  texts_.clear();
   const auto judge = [&] {
     verdicts_.resize(events_.size());
     owned.transaction->Judge(events_, absl::MakeSpan(verdicts_));
-    for (size_t i = 0; i < events_.size(); ++i) items_[event_items_[i]].verdict = verdicts_[i];
+    for (size_t i = 0; i < events_.size(); ++i) items_[event_items_[i]].record.verdict = verdicts_[i];
     events_.clear();
     event_items_.clear();
   };
@@ -292,106 +302,52 @@ absl::Status Lane::Judge(OwnedPartition& owned, MessageRun run) {
   for (const MessagePtr& message : run) {
     const MessageView view(*message);
     const RecordFields& fields = reader_.Read(view.record());
-    Item item{message.get(),        fields.id_state,           fields.counter_state, Verdict::kUnique,
-              counter_keys_.size(), fields.counter_key.size(), fields.counter_delta};
+    if (auto why = writer_.WhyStop(owned, *message, fields)) {
+      owned.stop_before_next = *std::move(why);
+      run = run.first(items_.size());
+      break;
+    }
     const int64_t timestamp_ms = view.timestamp_ms();
     if (timestamp_ms >= 0) ++owned.timed_records;
     oldest_ms = std::min(oldest_ms, timestamp_ms);
-    counter_keys_.append(fields.counter_key.data(), fields.counter_key.size());
-    if (fields.id_state == RecordFields::State::kPresent &&
+    if (message->key == nullptr) ++owned.open_counts.unkeyed;
+    if (fields.id_state == RecordFields::State::kPresent && !options_.routes &&
         (owned.undeliverable.empty() || !owned.undeliverable.contains(message->offset))) {
       events_.push_back({owned.filter->Hash(fields.id), view.time(), view.payload()});
       event_items_.push_back(items_.size());
     } else {
       judge();  // stream time moves in the order of the log
       owned.transaction->Observe(view.time());
-      if (fields.id_state != RecordFields::State::kPresent) {
-        Complain(owned, message->offset, fields.reason);
-      }
+      if (fields.id_state != RecordFields::State::kPresent && !options_.routes)
+        Complain(owned, message->offset, fields);
     }
-    items_.push_back(item);
+    items_.push_back(MakeItem(*message, fields));
   }
   judge();
-  // Before they are carried out: if that fails on the way, this is what was tried.
-  owned.next = run.back()->offset + 1;
-  owned.mark = {run.back()->offset, MessageView(*run.back()).Hash()};
-  owned.points->Note(owned.next, owned.timed_records, owned.filter->stream_time());
-  carried_out_ += run.size();
-  figures_.RunJudged(oldest_ms, run.size());
-  for (const Item& item : items_) {
-    if (absl::Status produced = CarryOut(owned, item); !produced.ok()) return produced;
-  }
-  return absl::OkStatus();
+  if (!run.empty()) figures_.RunJudged(oldest_ms, run.size());
+  return run;
 }
 
-void Lane::Complain(const OwnedPartition& owned, int64_t offset, absl::string_view reason) {
+Lane::Item Lane::MakeItem(const rd_kafka_message_t& message, const RecordFields& fields) {
+  const size_t at = texts_.size();
+  absl::StrAppend(&texts_, fields.counter_key, fields.reason);
+  return {{&message, fields.id_state, Verdict::kUnique, "", fields.counter_state, "", fields.counter_delta,
+           options_.routes ? Route(fields, message, topics_.output_partitions) : 0},
+          at,
+          fields.counter_key.size(),
+          at + fields.counter_key.size(),
+          fields.reason.size()};
+}
+
+void Lane::Complain(const OwnedPartition& owned, int64_t offset, const RecordFields& fields) {
   const auto like_it = complaints_.Next();
   if (!like_it) return;
-  spdlog::warn("{} offset {}: passed without a verdict: {}{}", Name(owned), offset, std::string(reason),
-               *like_it);
-}
-
-absl::Status Lane::CarryOut(OwnedPartition& owned, const Item& item) {
-  RecordCounts& counts = owned.open_counts;
-  if (item.verdict == Verdict::kDuplicate) {
-    ++counts.duplicate;
-    return absl::OkStatus();
-  }
-  if (item.verdict == Verdict::kSuspect && !options_.stage.pass_suspects) {
-    ++counts.suspect;
-    return absl::OkStatus();
-  }
-  const rd_kafka_message_t& message = *item.message;
-  if (const auto known = owned.undeliverable.find(message.offset); known != owned.undeliverable.end()) {
-    ++counts.undeliverable;
-    spdlog::error("{} offset {}: undeliverable, {} does not take it: {}", Name(owned), message.offset,
-                  options_.output, known->second);
-    return absl::OkStatus();
-  }
-  const MessageView view(message);
-  const absl::Status produced = output_.Produce(
-      {output_.output_topic(), owned.id, message.key, message.key_len, message.payload, message.len,
-       std::max<int64_t>(view.timestamp_ms(), 0), view.headers(), message.offset});
-  if (!produced.ok()) return produced;
-  switch (item.id_state) {
-    case RecordFields::State::kPresent:
-      ++(item.verdict == Verdict::kSuspect ? counts.suspect : counts.unique);
-      break;
-    case RecordFields::State::kMissing:
-      ++counts.missing_id;
-      break;
-    case RecordFields::State::kMalformed:
-      ++counts.malformed;
-      break;
-  }
-  return options_.counter_output.empty() ? absl::OkStatus() : AddDelta(owned, item);
-}
-
-absl::Status Lane::AddDelta(OwnedPartition& owned, const Item& item) {
-  // A key that the counter topic would refuse can be no counter's.
-  const bool too_large =
-      static_cast<int64_t>(item.counter_key_bytes) > topics_.counter_max_bytes - kRecordOverhead;
-  if (item.counter_state != RecordFields::State::kPresent || too_large) {
-    ++owned.open_counts.malformed_delta;
-    return absl::OkStatus();
-  }
-  const absl::string_view key(counter_keys_.data() + item.counter_key_at, item.counter_key_bytes);
-  if (owned.sums.Add(key, item.counter_delta)) return absl::OkStatus();
-  // The sum would leave 64 bits: what there is goes out now, as a record of its own.
-  if (absl::Status produced = ProduceSums(owned); !produced.ok()) return produced;
-  owned.sums.Add(key, item.counter_delta);
-  return absl::OkStatus();
-}
-
-absl::Status Lane::ProduceSums(OwnedPartition& owned) {
-  for (const auto& [key, sum] : owned.sums.sums()) {
-    const std::string text = absl::StrCat(sum);
-    absl::Status produced = output_.Produce(
-        {output_.counter_topic(), owned.id, key.data(), key.size(), text.data(), text.size()});
-    if (!produced.ok()) return produced;
-  }
-  owned.sums.Clear();
-  return absl::OkStatus();
+  const Action action = writer_.ActionWithoutId(fields.id_state);
+  spdlog::warn("{} offset {}: {} without a verdict: {}{}", Name(owned), offset,
+               action == Action::kPass   ? "passed"
+               : action == Action::kDrop ? "dropped"
+                                         : "diverted",
+               std::string(fields.reason), *like_it);
 }
 
 absl::Status Lane::EnsureOpen(OwnedPartition& owned) {
@@ -419,7 +375,7 @@ void Lane::Commit() {
   figures_.CommitBegins(absl::Now());
   const std::vector<OwnedPartition*> partitions = InTransaction();
   for (OwnedPartition* owned : partitions) {
-    if (!ProduceSums(*owned).ok()) return GiveUp(output_.Abort());
+    if (!writer_.ProduceSums(*owned).ok()) return GiveUp(output_.Abort());
   }
   NameSnapshots(partitions);
   const Outcome outcome = output_.Commit(Offsets(partitions).get(), group_metadata_.get(), consumer_.get());
@@ -431,6 +387,7 @@ void Lane::FinishTransaction(bool committed) {
   for (OwnedPartition* owned : InTransaction()) {
     if (committed) {
       owned->Committed();
+      if (owned->phase == Phase::kFailed) spdlog::error("{}", owned->problem);
     } else {
       owned->RolledBack();
     }
@@ -438,17 +395,33 @@ void Lane::FinishTransaction(bool committed) {
   ++(committed ? commits_ : aborts_);
   if (committed) {
     figures_.Committed(absl::Now());
-  } else {
-    figures_.RolledBack();
-  }
-  if (committed) {
+    WarnIfUnkeyed();
     carried_out_limit_ = std::min(kMaxRecords, carried_out_limit_ * 2);
     failures_in_a_row_ = 0;
+  } else {
+    figures_.RolledBack();
   }
   open_ = false;
   deadline_ = absl::InfiniteFuture();
   carried_out_ = 0;
   if (committed) TakeSnapshots();
+}
+
+void Lane::WarnIfUnkeyed() {
+  if (warned_unkeyed_ || options_.scope == Scope::kTopic || topics_.partitions == 1) return;
+  int64_t records = 0;
+  int64_t unkeyed = 0;
+  for (const auto& [id, owned] : owned_) {
+    const RecordCounts& counts = owned->counts;
+    records += counts.passed + counts.tagged + counts.diverted + counts.dropped;
+    unkeyed += counts.unkeyed;
+  }
+  if (records < kSeenUnkeyed || 2 * unkeyed <= records) return;
+  warned_unkeyed_ = true;
+  spdlog::warn(
+      "{}: {} of {} records have no key: their producer spreads them over the partitions, and copies in "
+      "different partitions are not found; set scope to topic, or key the records",
+      options_.input, unkeyed, records);
 }
 
 void Lane::GiveUp(Outcome outcome) {
@@ -511,14 +484,20 @@ Outcome Lane::Resolve() {
 
 void Lane::NarrowDown(const std::string& why) {
   if (const auto refused = output_.refused_record()) {
-    if (OwnedPartition* owned = Find(refused->partition)) owned->undeliverable[refused->input_offset] = why;
+    if (OwnedPartition* owned = Find(refused->partition)) {
+      owned->undeliverable[refused->offset] = {why, refused->diverted};
+    }
     return;
   }
   if (carried_out_ > 1) {
     carried_out_limit_ = carried_out_ / 2;
     return;
   }
-  for (OwnedPartition* owned : InTransaction()) owned->undeliverable[owned->mark.offset] = why;
+  for (OwnedPartition* owned : InTransaction()) {
+    // Refused for the second time is what there was left to write: the diverted record.
+    const auto [known, is_new] = owned->undeliverable.try_emplace(owned->mark.offset, Undeliverable{why});
+    known->second.divert_refused = !is_new;
+  }
 }
 
 }  // namespace lethe::kafka

@@ -24,6 +24,7 @@
 #include "connectors/kafka/options.h"
 #include "connectors/kafka/output.h"
 #include "connectors/kafka/owned_partition.h"
+#include "connectors/kafka/record_writer.h"
 #include "connectors/kafka/repeats.h"
 #include "connectors/kafka/report.h"
 #include "connectors/kafka/stop_flag.h"
@@ -58,15 +59,13 @@ class Lane {
   using Messages = std::vector<MessagePtr>;
   // A run is a stretch of a batch that belongs to one partition.
   using MessageRun = absl::Span<const MessagePtr>;
-  // A message of the run that is being judged.
+  // A message of the run that is being judged. Its views are set when texts_ is complete.
   struct Item {
-    const rd_kafka_message_t* message;
-    RecordFields::State id_state;
-    RecordFields::State counter_state;
-    Verdict verdict;
-    size_t counter_key_at;  // in counter_keys_
+    JudgedRecord record;
+    size_t counter_key_at;  // in texts_
     size_t counter_key_bytes;
-    int64_t counter_delta;
+    size_t reason_at;
+    size_t reason_bytes;
   };
 
   absl::Status Open();
@@ -92,11 +91,11 @@ class Lane {
   void Activate(OwnedPartition& owned);
   void Restore(OwnedPartition& owned, MessageRun run);
   absl::Status Judge(OwnedPartition& owned, MessageRun run);
+  // Items with verdicts; of a shorter run, if the partition must stop within it.
+  MessageRun FillItems(OwnedPartition& owned, MessageRun run);
+  Item MakeItem(const rd_kafka_message_t& message, const RecordFields& fields);
   // Says now and then which record has no usable id.
-  void Complain(const OwnedPartition& owned, int64_t offset, absl::string_view reason);
-  absl::Status CarryOut(OwnedPartition& owned, const Item& item);
-  absl::Status AddDelta(OwnedPartition& owned, const Item& item);
-  absl::Status ProduceSums(OwnedPartition& owned);
+  void Complain(const OwnedPartition& owned, int64_t offset, const RecordFields& fields);
 
   absl::Status EnsureOpen(OwnedPartition& owned);
   void Commit();
@@ -107,6 +106,8 @@ class Lane {
   // Unknown only if the program is to stop.
   Outcome Resolve();
   void FinishTransaction(bool committed);
+  // Once, if most of what was read has no key although ids are to be unique by partition.
+  void WarnIfUnkeyed();
   // After a refusal the transaction is halved until the record that is refused stands alone.
   void NarrowDown(const std::string& why);
 
@@ -158,6 +159,7 @@ class Lane {
   RecordReader reader_;
   ClientStatistics statistics_;  // the consumer's
   Output output_;
+  RecordWriter writer_;
 
   ClientPtr consumer_;
   GroupMetadataPtr group_metadata_;  // as of the present assignment
@@ -182,6 +184,7 @@ class Lane {
   Repeats complaints_;
   Repeats aborted_;
   Repeats refused_starts_;
+  bool warned_unkeyed_ = false;
 
   // Scratch of one batch, kept so that nothing is allocated once it is warm.
   Messages batch_;
@@ -191,7 +194,7 @@ class Lane {
   std::vector<Event> events_;
   std::vector<size_t> event_items_;
   std::vector<Verdict> verdicts_;
-  std::string counter_keys_;
+  std::string texts_;
 
   mutable std::mutex report_mutex_;
   std::shared_ptr<const LaneReport> report_;  // guarded by report_mutex_

@@ -281,6 +281,8 @@ void Lane::Seek(OwnedPartition& owned) {
 }
 
 bool Lane::HasOutput(OwnedPartition& owned) {
+  // On their way to other partitions, or from them, records do not keep theirs.
+  if (options_.routes || !options_.routed_from.empty()) return true;
   if (owned.id < output_partitions_) return true;
   const auto count = output_.CountPartitions();
   // If the broker does not say, the transaction will find out.
@@ -438,6 +440,7 @@ void Lane::Publish() {
     if (owned->snapshot) partition.snapshot_offset = owned->snapshot->offset;
     partition.unread_deleted = owned->unread_deleted;
     partition.short_history = owned->short_history(options_.stage.horizon);
+    if (owned->points) partition.restart = owned->points->oldest().offset;
     partition.filter = owned->status;
     report.partitions.push_back(std::move(partition));
   }

@@ -20,7 +20,8 @@ constexpr double kLeastRate = 0.1;
 constexpr absl::Duration kMostAhead = absl::Seconds(5);
 
 constexpr char kKeyRemedy[] =
-    "have the producers key each record by its id, or by something that the id always comes with";
+    "have the producers key each record by its id, or by something that the id always comes with, or set "
+    "scope: topic";
 
 std::string Short(absl::Duration duration) {
   return absl::FormatDuration(
@@ -42,8 +43,10 @@ class LogRules {
     Ids();
     Keys();
     Clock();
-    Reach();
-    RetentionBytes();
+    if (options_.scope == Scope::kPartition) {  // otherwise filters are rebuilt from a copy of the log
+      Reach();
+      RetentionBytes();
+    }
     Memory();
     return std::move(findings_);
   }
@@ -70,6 +73,10 @@ class LogRules {
   void Keys() {
     if (input_.partitions < 2) {
       return Add(Severity::kOk, "keys", "has one partition: copies meet in it whatever their keys", "");
+    }
+    if (options_.scope == Scope::kTopic) {
+      return Add(Severity::kOk, "keys", "may have any keys: with scope: topic copies meet whatever they are",
+                 "");
     }
     if (sample_.copies_elsewhere > 0) {
       return Add(Severity::kWarning, "keys",

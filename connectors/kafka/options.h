@@ -15,6 +15,8 @@
 namespace lethe::kafka {
 
 enum class Start { kEarliest, kLatest };
+// Where ids are unique: in each partition of the input, or in all of them.
+enum class Scope { kPartition, kTopic };
 enum class Delivery { kExactlyOnce, kAtLeastOnce };
 
 // What is done where the log does not reach back to what the filter must know.
@@ -32,6 +34,30 @@ struct SnapshotOptions {
   absl::Duration every = absl::Minutes(5);
 };
 
+// What is done with a record.
+enum class Action {
+  kPass,    // written to the output as it is
+  kDrop,    // not written
+  kTag,     // written to the output, with a header that says why
+  kDivert,  // written to a topic of its own, with headers that say why and where it was
+  kFail,    // not read: its partition stops in front of it
+};
+
+// What is done with what is no unique event.
+struct Policies {
+  Action on_duplicate = Action::kDrop;      // kDrop, kTag or kDivert
+  Action on_suspect = Action::kPass;        // kPass, kDrop, kTag or kDivert; see StageOptions::pass_suspects
+  Action on_missing_id = Action::kPass;     // kPass, kDrop, kDivert or kFail
+  Action on_malformed = Action::kPass;      // the same
+  Action on_undeliverable = Action::kDrop;  // kDrop, kDivert or kFail
+
+  bool diverts() const {
+    return on_duplicate == Action::kDivert || on_suspect == Action::kDivert ||
+           on_missing_id == Action::kDivert || on_malformed == Action::kDivert ||
+           on_undeliverable == Action::kDivert;
+  }
+};
+
 // A librdkafka property, passed through.
 using Property = std::pair<std::string, std::string>;
 
@@ -42,6 +68,7 @@ struct DaemonOptions {
   std::string group;
   std::string instance;  // stable, and unique in the group
 
+  Scope scope = Scope::kPartition;
   Start start = Start::kEarliest;  // for a group that has committed nothing
   Delivery delivery = Delivery::kExactlyOnce;
   int lanes = 1;
@@ -51,6 +78,8 @@ struct DaemonOptions {
   bool exit_at_end = false;
 
   RecordSpec record;
+  Policies policies;
+  std::string divert;          // the topic for what is diverted; empty unless policies.diverts()
   std::string counter_output;  // empty: no counters
   StageOptions stage;
   SnapshotOptions snapshots;
@@ -58,6 +87,10 @@ struct DaemonOptions {
   OnUnreadDeleted on_unread_deleted = OnUnreadDeleted::kFail;
 
   std::vector<Property> properties;
+
+  // Of the lanes of one of the two stages of Scope::kTopic (repartition.h); the user does not set them.
+  bool routes = false;      // copies the input to the output by id, and judges nothing
+  std::string routed_from;  // the topic from which the input was routed; empty if it was not
 };
 
 }  // namespace lethe::kafka

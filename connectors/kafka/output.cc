@@ -18,6 +18,8 @@ namespace {
 constexpr int kCallTimeoutMs = 1000;
 // How long a record may be refused without being noticed.
 constexpr int kFlushTimeoutMs = 20;
+// A call that asks for a retry may do so at once.
+constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(20);
 // After stop: how long the open transaction may still take.
 constexpr absl::Duration kStopGrace = absl::Seconds(3);
 
@@ -69,7 +71,8 @@ void Output::OnDelivery(rd_kafka_t* /*producer*/, const rd_kafka_message_t* mess
     self->failure_ = Failure::kRefused;
     self->last_error_ = rd_kafka_err2str(message->err);
     ++self->refused_records_;
-    self->refused_ = {message->partition, reinterpret_cast<intptr_t>(message->_private)};
+    const auto number = static_cast<size_t>(reinterpret_cast<uintptr_t>(message->_private));
+    self->refused_ = number < self->places_.size() ? self->places_[number] : RecordPlace();
   } else if (self->failure_ == Failure::kNone) {
     self->failure_ = Failure::kTransient;
     self->last_error_ = rd_kafka_err2str(message->err);
@@ -109,7 +112,17 @@ absl::Status Output::MakeProducer() {
   if (!options_.counter_output.empty()) {
     counter_topic_.reset(rd_kafka_topic_new(producer_.get(), options_.counter_output.c_str(), nullptr));
   }
+  if (!options_.divert.empty()) {
+    divert_topic_.reset(rd_kafka_topic_new(producer_.get(), options_.divert.c_str(), nullptr));
+  }
   return absl::OkStatus();
+}
+
+void Output::DropProducer() {
+  output_topic_.reset();
+  counter_topic_.reset();
+  divert_topic_.reset();
+  producer_.reset();
 }
 
 absl::Status Output::Open(int64_t max_batch_bytes) {
@@ -133,9 +146,7 @@ absl::Status Output::Open(int64_t max_batch_bytes) {
     // Fatal for this client only: another instance of the same name took over in between, say.
     ++fences_;
     spdlog::warn("lane {}: {}; making the producer anew", lane_, Describe(error.get()));
-    output_topic_.reset();
-    counter_topic_.reset();
-    producer_.reset();
+    DropProducer();
   }
 }
 
@@ -154,12 +165,14 @@ ErrorPtr Output::Retry(const std::string& doing, const std::function<rd_kafka_er
     waiting_(why);
     if (!said) spdlog::warn("lane {}: waiting: {}", lane_, why);
     said = true;
+    absl::SleepFor(kAskAgainAfter);
   }
 }
 
 absl::Status Output::Begin() {
   failure_ = Failure::kNone;
   refused_records_ = 0;
+  places_.clear();
   if (!transactional_) return absl::OkStatus();
   const ErrorPtr error(rd_kafka_begin_transaction(producer_.get()));
   if (error == nullptr) return absl::OkStatus();
@@ -167,8 +180,9 @@ absl::Status Output::Begin() {
   return ErrorStatus(rd_kafka_error_code(error.get()), "beginning a transaction");
 }
 
-absl::Status Output::Produce(const ProduceRequest& request) {
-  rd_kafka_headers_t* headers = request.headers == nullptr ? nullptr : rd_kafka_headers_copy(request.headers);
+absl::Status Output::Produce(ProduceRequest request) {
+  places_.push_back(request.of);
+  const auto number = static_cast<uintptr_t>(places_.size() - 1);
   for (;;) {
     // A headers argument of null would end the list of arguments' meaning: V_HEADERS(NULL) is no headers.
     const rd_kafka_resp_err_t code = rd_kafka_producev(
@@ -176,16 +190,17 @@ absl::Status Output::Produce(const ProduceRequest& request) {
         RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),  // the input's buffers go back to the consumer at once
         RD_KAFKA_V_KEY(request.key, request.key_bytes),
         RD_KAFKA_V_VALUE(const_cast<void*>(request.value), request.value_bytes),
-        RD_KAFKA_V_TIMESTAMP(request.timestamp_ms), RD_KAFKA_V_HEADERS(headers),
-        RD_KAFKA_V_OPAQUE(reinterpret_cast<void*>(static_cast<intptr_t>(request.input_offset))),
-        RD_KAFKA_V_END);
-    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return absl::OkStatus();  // the client owns the headers now
+        RD_KAFKA_V_TIMESTAMP(request.timestamp_ms), RD_KAFKA_V_HEADERS(request.headers.get()),
+        RD_KAFKA_V_OPAQUE(reinterpret_cast<void*>(number)), RD_KAFKA_V_END);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      request.headers.release();  // the client owns them now
+      return absl::OkStatus();
+    }
     if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && !stop_.requested()) {
       heartbeat_.Beat();
       rd_kafka_poll(producer_.get(), 10);  // returns when something was delivered
       if (failure_ == Failure::kNone) continue;
     }
-    if (headers != nullptr) rd_kafka_headers_destroy(headers);
     if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && stop_.requested()) return absl::CancelledError("stopped");
     if (failure_ == Failure::kNone) {
       failure_ = Failure::kTransient;
@@ -197,7 +212,7 @@ absl::Status Output::Produce(const ProduceRequest& request) {
 
 absl::StatusOr<int32_t> Output::CountPartitions() {
   int32_t least = INT32_MAX;
-  for (const std::string* topic : {&options_.output, &options_.counter_output}) {
+  for (const std::string* topic : {&options_.output, &options_.counter_output, &options_.divert}) {
     if (topic->empty()) continue;
     const auto count = kafka::CountPartitions(producer_.get(), *topic, kCallTimeoutMs);
     if (!count.ok()) return count;
@@ -269,6 +284,7 @@ Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets, 
     if (absl::Now() >= give_up) return Outcome::kStopped;
     heartbeat_.Beat();
     waiting_(absl::StrCat("committing offsets: ", last_error_));
+    absl::SleepFor(kAskAgainAfter);
   }
 }
 
@@ -290,9 +306,7 @@ Outcome Output::Remake(const std::string& why) {
   ++fences_;
   spdlog::warn("lane {}: the producer is lost: {}; making it anew", lane_, why);
   const Failure failure = failure_;
-  output_topic_.reset();
-  counter_topic_.reset();
-  producer_.reset();
+  DropProducer();
   if (absl::Status opened = Open(max_batch_bytes_); !opened.ok()) {
     last_error_ = std::string(opened.message());
     return Outcome::kStopped;

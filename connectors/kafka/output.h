@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -37,6 +38,13 @@ enum class Failure {
   kTransient,  // anything else: the broker was away for too long, or the group has moved on
 };
 
+// The record of the input of which something is written.
+struct RecordPlace {
+  int32_t partition = 0;
+  int64_t offset = -1;    // -1: it is none
+  bool diverted = false;  // written to the topic for what is diverted
+};
+
 struct ProduceRequest {
   rd_kafka_topic_t* topic = nullptr;
   int32_t partition = 0;
@@ -44,9 +52,9 @@ struct ProduceRequest {
   size_t key_bytes = 0;
   const void* value = nullptr;  // null: a null value
   size_t value_bytes = 0;
-  int64_t timestamp_ms = 0;                     // 0: now
-  const rd_kafka_headers_t* headers = nullptr;  // copied
-  int64_t input_offset = -1;                    // of the record that is passed on; -1: it is none
+  int64_t timestamp_ms = 0;  // 0: now
+  HeadersPtr headers = nullptr;
+  RecordPlace of = {};
 };
 
 // A producer with a transactional id (exactly once), or an idempotent one that delivers before the offsets
@@ -69,11 +77,12 @@ class Output {
   // A topic to produce to; lives until Close or the producer is made anew, so ask for each transaction.
   rd_kafka_topic_t* output_topic() { return output_topic_.get(); }
   rd_kafka_topic_t* counter_topic() { return counter_topic_.get(); }
+  rd_kafka_topic_t* divert_topic() { return divert_topic_.get(); }
 
   absl::Status Begin();
 
   // Hands one record over. Waits while the queue is full. Cancelled on stop.
-  absl::Status Produce(const ProduceRequest& request);
+  absl::Status Produce(ProduceRequest request);
 
   // The partitions that both topics have, as the broker says now; the producer knows of them from then on.
   // NotFound: a topic is not there.
@@ -96,13 +105,9 @@ class Output {
   // What failed in the transaction that was last given up.
   Failure failure() const { return failure_; }
 
-  struct RecordPlace {
-    int32_t partition = 0;
-    int64_t input_offset = 0;
-  };
   // The record that was refused in it, if that is known: refused are whole batches, and it was alone in one.
   std::optional<RecordPlace> refused_record() const {
-    return refused_records_ == 1 && refused_.input_offset >= 0 ? std::optional(refused_) : std::nullopt;
+    return refused_records_ == 1 && refused_.offset >= 0 ? std::optional(refused_) : std::nullopt;
   }
 
   int64_t fences() const { return fences_; }
@@ -112,6 +117,7 @@ class Output {
 
  private:
   absl::Status MakeProducer();
+  void DropProducer();
   Outcome Remake(const std::string& why);
   Outcome CommitTransaction(const rd_kafka_topic_partition_list_t* offsets,
                             const rd_kafka_consumer_group_metadata_t* group);
@@ -132,6 +138,8 @@ class Output {
   ClientPtr producer_;
   TopicPtr output_topic_;
   TopicPtr counter_topic_;
+  TopicPtr divert_topic_;
+  std::vector<RecordPlace> places_;  // of what was produced in the transaction
   Failure failure_ = Failure::kNone;
   int64_t refused_records_ = 0;
   RecordPlace refused_;  // the last of them

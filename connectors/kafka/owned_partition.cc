@@ -1,5 +1,7 @@
 #include "connectors/kafka/owned_partition.h"
 
+#include <utility>
+
 #include "absl/time/clock.h"
 
 namespace lethe::kafka {
@@ -41,6 +43,10 @@ void OwnedPartition::Committed() {
   sums.Clear();
   points->Drop(points->For(filter->stream_time()));
   undeliverable.erase(undeliverable.begin(), undeliverable.lower_bound(committed));
+  if (!stop_before_next.empty()) {
+    phase = Phase::kFailed;
+    problem = std::move(stop_before_next);
+  }
 }
 
 void OwnedPartition::RolledBack() {
@@ -53,6 +59,7 @@ void OwnedPartition::RolledBack() {
   open_counts = {};
   sums.Clear();
   points->Truncate(committed);
+  stop_before_next.clear();
 }
 
 bool OwnedPartition::short_history(absl::Duration horizon) const {

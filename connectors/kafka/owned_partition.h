@@ -27,6 +27,12 @@ struct LogMark {
   uint64_t hash = 0;    // of key and value
 };
 
+// A record that a topic refuses for good.
+struct Undeliverable {
+  std::string why;
+  bool divert_refused = false;  // so does the topic for what is diverted: there is nowhere left to put it
+};
+
 // Invariant, between transactions: the filter holds exactly the ids of [restart or origin, filter_end) that
 // were passed, and nothing from filter_end on; filter_end <= committed, with equality when kActive or kHeld.
 //
@@ -74,9 +80,12 @@ struct OwnedPartition {
   RecordCounts open_counts;  // of the open transaction
   RecordCounts counts;       // committed
 
-  // Offsets of records that the output refuses for good, with the reason; found one by one, forgotten when
-  // they have been passed over.
-  std::map<int64_t, std::string> undeliverable;
+  // By offset; found one by one, forgotten when they have been passed over.
+  std::map<int64_t, Undeliverable> undeliverable;
+
+  // Not empty: the record at `next` must not be read, by policy. It becomes the partition's problem when
+  // everything before it is committed.
+  std::string stop_before_next;
 
   bool in_transaction() const { return transaction.has_value(); }
   // What the offset `next` is committed with.

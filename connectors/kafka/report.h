@@ -16,15 +16,21 @@ namespace lethe::kafka {
 // Every input record ends under exactly one of the first seven. Counted when the transaction that carried it
 // out has committed, so a record that was judged twice because of an abort counts once.
 struct RecordCounts {
-  int64_t unique = 0;         // passed
-  int64_t duplicate = 0;      // dropped
-  int64_t suspect = 0;        // passed or dropped, as StageOptions::pass_suspects says
-  int64_t missing_id = 0;     // passed, without a verdict
-  int64_t malformed = 0;      // passed, without a verdict
-  int64_t undeliverable = 0;  // dropped: the output topic refuses it for good
+  int64_t unique = 0;
+  int64_t duplicate = 0;
+  int64_t suspect = 0;        // a duplicate to the filter, but not to the second opinion
+  int64_t missing_id = 0;     // without a verdict
+  int64_t malformed = 0;      // without a verdict
+  int64_t undeliverable = 0;  // the topic that it was for refuses it for good
   int64_t suppressed = 0;     // read again to rebuild the filter; its result is already out
-  // Beside those: passed records whose delta could not be counted.
+  // What was done with the first six: the policies' part. Every one of them is in exactly one of these.
+  int64_t passed = 0;
+  int64_t tagged = 0;
+  int64_t diverted = 0;
+  int64_t dropped = 0;
+  // Beside those: passed records whose delta could not be counted, and records without a key.
   int64_t malformed_delta = 0;
+  int64_t unkeyed = 0;
 
   RecordCounts& operator+=(const RecordCounts& other) {
     unique += other.unique;
@@ -34,7 +40,12 @@ struct RecordCounts {
     malformed += other.malformed;
     undeliverable += other.undeliverable;
     suppressed += other.suppressed;
+    passed += other.passed;
+    tagged += other.tagged;
+    diverted += other.diverted;
+    dropped += other.dropped;
     malformed_delta += other.malformed_delta;
+    unkeyed += other.unkeyed;
     return *this;
   }
 };
@@ -68,6 +79,7 @@ struct PartitionReport {
   absl::Duration restore_time_left;  // infinite while it is not known
   int64_t snapshot_offset = -1;      // of the snapshot that the commits name; -1: none
   int64_t unread_deleted = 0;  // offsets that were passed over, since the log does not have them any more
+  int64_t restart = 0;         // R, as committed: no rebuild needs what is before it; 0 if not known
   bool short_history = false;  // the log did not reach back to the horizon: duplicates may pass
   // When it was last asked: up to a quarter of a second ago, or longer where a lane has many partitions.
   PartitionStatus filter;
@@ -123,6 +135,9 @@ struct DaemonReport {
   int64_t memory_limit_bytes = 0;
   SnapshotCounts snapshots;
   std::vector<LaneReport> lanes;
+  // The first stage of Scope::kTopic: what it reads, and its lanes. Their `unique` is what was routed.
+  std::string routing_input;
+  std::vector<LaneReport> routing_lanes;
   // Empty if the daemon is ready: every lane has joined, waits for nothing, and its partitions are active.
   std::vector<std::string> not_ready;
 };

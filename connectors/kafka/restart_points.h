@@ -47,6 +47,9 @@ class RestartPoints {
   RestartPoint For(absl::Time stream_time) const;
   void Drop(const RestartPoint& before);
 
+  // The oldest that is left: once For() what is committed was dropped to, the point from which to rebuild.
+  const RestartPoint& oldest() const { return points_.front().at; }
+
   // "OFFSET:TIME:RECORDS,..." with times as in the commit metadata. nullopt if it is no such text.
   std::string ToString() const;
   static std::optional<RestartPoints> Parse(absl::Duration horizon, absl::string_view text);

@@ -126,27 +126,39 @@ int64_t TopicFacts::Number(const std::string& property, int64_t fallback) const 
 
 int64_t TopicFacts::max_message_bytes() const { return Number("max.message.bytes", kDefaultMaxMessageBytes); }
 
-std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const TopicFacts& input,
-                                     const TopicFacts& output, const TopicFacts* counter) {
+std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopics& topics) {
   std::vector<Finding> findings;
+  const TopicFacts& input = topics.input;
+  const TopicFacts& origin = topics.with_places();
   Rules input_rules("input", input, findings);
   input_rules.Add(Severity::kOk, "partitions", absl::StrCat("has ", input.partitions, " partitions"), "");
   if (input_rules.IsDescribed()) {
     input_rules.IsNotCompacted("compaction may keep the retry and remove the first");
-    input_rules.IsKeptFor(options.stage.horizon);
+    // Filters are rebuilt from the topic that is judged.
+    const bool is_judged = options.scope == Scope::kPartition || !options.routed_from.empty();
+    if (is_judged) input_rules.IsKeptFor(options.stage.horizon);
   }
-  Rules output_rules("output", output, findings);
-  output_rules.HasPartitionsFor(input.partitions);
+  Rules output_rules("output", topics.output, findings);
+  if (!options.routes)
+    output_rules.HasPartitionsFor(origin.partitions);  // what is routed goes where there is one
   if (output_rules.IsDescribed()) {
     output_rules.KeepsTimes();
-    if (!input.config.empty()) output_rules.TakesRecordsOf(input);
+    if (!origin.config.empty()) output_rules.TakesRecordsOf(origin);
   }
-  if (counter != nullptr) {
-    Rules counter_rules("counter", *counter, findings);
+  if (topics.counter) {
+    Rules counter_rules("counter", *topics.counter, findings);
     counter_rules.HasPartitionsFor(input.partitions);
     if (counter_rules.IsDescribed()) {
       counter_rules.IsNotCompacted(
           "deltas are events, of which compaction would keep only the last of each key");
+    }
+  }
+  if (topics.divert) {
+    Rules divert_rules("divert", *topics.divert, findings);
+    divert_rules.HasPartitionsFor(origin.partitions);
+    if (divert_rules.IsDescribed()) {
+      divert_rules.IsNotCompacted(
+          "what is diverted are events, of which compaction would keep only the last of each key");
     }
   }
   return findings;

@@ -25,10 +25,20 @@ struct TopicFacts {
   int64_t max_message_bytes() const;
 };
 
-// All that can be said without reading a record. `counter` is null if nothing is counted. An error is
-// something that lethe must not run with.
-std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const TopicFacts& input,
-                                     const TopicFacts& output, const TopicFacts* counter);
+// All topics of the options.
+struct AllTopics {
+  TopicFacts input;
+  TopicFacts output;
+  std::optional<TopicFacts> counter = {};  // if something is counted
+  std::optional<TopicFacts> divert = {};   // if something may be diverted
+  std::optional<TopicFacts> origin = {};   // from which the input was routed, if it was
+
+  // The one whose partitions records keep in the output.
+  const TopicFacts& with_places() const { return origin ? *origin : input; }
+};
+
+// All that can be said without reading a record. An error is something that lethe must not run with.
+std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopics& topics);
 
 }  // namespace lethe::kafka
 

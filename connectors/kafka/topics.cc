@@ -65,7 +65,7 @@ absl::StatusOr<std::vector<int64_t>> EndOffsets(rd_kafka_t* client, const std::s
   std::vector<int64_t> ends;
   for (int32_t partition = 0; partition < partitions; ++partition) {
     int64_t low = 0;
-    int64_t end = 0;  // the last stable offset, since the client reads committed records only
+    int64_t end = 0;  // by the client's isolation level
     const rd_kafka_resp_err_t code =
         rd_kafka_query_watermark_offsets(client, topic.c_str(), partition, &low, &end, kRequestTimeoutMs);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -92,19 +92,27 @@ absl::Status AboutTopic(const DaemonOptions& options, const char* role, const st
   return status;
 }
 
+absl::StatusOr<TopicFacts> DescribeAs(const DaemonOptions& options, const char* role, const std::string& name,
+                                      int32_t partitions, rd_kafka_t* client) {
+  auto topic = DescribeTopic(client, name);
+  if (!topic.ok()) return AboutTopic(options, role, name, topic.status(), partitions);
+  return topic;
+}
+
 absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* client) {
   const auto described = DescribeTopics(options, client);
   if (!described.ok()) return described.status();
   Topics topics;
   topics.partitions = described->input.partitions;
-  topics.output_partitions = described->output.partitions;
+  topics.output_partitions = topics.least_partitions = described->output.partitions;
   topics.output_max_bytes = described->output.max_message_bytes();
-  const TopicFacts* counter = described->counter ? &*described->counter : nullptr;
-  if (counter != nullptr) {
-    topics.output_partitions = std::min(topics.output_partitions, counter->partitions);
-    topics.counter_max_bytes = counter->max_message_bytes();
+  for (const auto& [other, max_bytes] : {std::pair(&described->counter, &topics.counter_max_bytes),
+                                         {&described->divert, &topics.divert_max_bytes}}) {
+    if (!*other) continue;
+    topics.least_partitions = std::min(topics.least_partitions, (*other)->partitions);
+    *max_bytes = (*other)->max_message_bytes();
   }
-  for (const Finding& finding : ApplyTopicRules(options, described->input, described->output, counter)) {
+  for (const Finding& finding : ApplyTopicRules(options, *described)) {
     if (finding.severity == Finding::Severity::kError) return absl::FailedPreconditionError(finding.Text());
     if (finding.severity == Finding::Severity::kWarning) topics.warnings.push_back(finding.Text());
   }
@@ -131,22 +139,34 @@ absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& 
   return topic;
 }
 
+absl::StatusOr<TopicFacts> DescribeInput(const DaemonOptions& options, rd_kafka_t* client) {
+  return DescribeAs(options, "input", options.input, 1, client);
+}
+
 absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, rd_kafka_t* client) {
   AllTopics topics;
-  auto input = DescribeTopic(client, options.input);
-  if (!input.ok()) return AboutTopic(options, "input", options.input, input.status(), 1);
+  auto input = DescribeInput(options, client);
+  if (!input.ok()) return input.status();
   topics.input = *std::move(input);
-  auto output = DescribeTopic(client, options.output);
-  if (!output.ok()) {
-    return AboutTopic(options, "output", options.output, output.status(), topics.input.partitions);
+  if (!options.routed_from.empty()) {
+    auto origin = DescribeAs(options, "input", options.routed_from, 1, client);
+    if (!origin.ok()) return origin.status();
+    topics.origin = *std::move(origin);
   }
+  const int32_t partitions = topics.with_places().partitions;
+  auto output = DescribeAs(options, "output", options.output, partitions, client);
+  if (!output.ok()) return output.status();
   topics.output = *std::move(output);
-  if (options.counter_output.empty()) return topics;
-  auto counter = DescribeTopic(client, options.counter_output);
-  if (!counter.ok()) {
-    return AboutTopic(options, "counter", options.counter_output, counter.status(), topics.input.partitions);
+  if (!options.counter_output.empty()) {
+    auto counter = DescribeAs(options, "counter", options.counter_output, topics.input.partitions, client);
+    if (!counter.ok()) return counter.status();
+    topics.counter = *std::move(counter);
   }
-  topics.counter = *std::move(counter);
+  if (!options.divert.empty()) {
+    auto divert = DescribeAs(options, "divert", options.divert, partitions, client);
+    if (!divert.ok()) return divert.status();
+    topics.divert = *std::move(divert);
+  }
   return topics;
 }
 
@@ -154,7 +174,7 @@ absl::StatusOr<ClientPtr> MakeAskingClient(const DaemonOptions& options, ClientE
   ClientConfig config = BaseConfig(options);
   // Its group is never joined, and nothing is committed: it is there to be asked about.
   config.Set("group.id", options.group)
-      .Set("isolation.level", "read_committed")
+      .Set("isolation.level", options.routed_from.empty() ? "read_committed" : "read_uncommitted")
       .Set("enable.auto.commit", "false")
       .Set("enable.auto.offset.store", "false")
       .Set("auto.offset.reset", "error")
@@ -164,29 +184,48 @@ absl::StatusOr<ClientPtr> MakeAskingClient(const DaemonOptions& options, ClientE
   return config.MakeConsumer();
 }
 
+int64_t Topics::max_batch_bytes() const {
+  int64_t bytes = output_max_bytes;
+  for (const int64_t limit : {counter_max_bytes, divert_max_bytes}) {
+    if (limit > 0) bytes = std::min(bytes, limit);
+  }
+  return bytes;
+}
+
 absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFlag& stop) {
-  for (const std::string* other : {&options.output, &options.counter_output}) {
+  for (const std::string* other : {&options.output, &options.counter_output, &options.divert}) {
     if (*other == options.input) {
       return absl::InvalidArgumentError(
           absl::StrCat("topic ", options.input, " is input and output at once: it would feed itself"));
     }
   }
+  Topics topics;
+  absl::Status asked = AwaitTopics(options, stop, [&](rd_kafka_t* client) {
+    auto answer = InspectOnce(options, client);
+    if (answer.ok()) topics = *std::move(answer);
+    return answer.status();
+  });
+  if (!asked.ok()) return asked;
+  return topics;
+}
+
+absl::Status AwaitTopics(const DaemonOptions& options, const StopFlag& stop,
+                         const std::function<absl::Status(rd_kafka_t*)>& ask) {
   ClientErrors errors;
   auto client = MakeAskingClient(options, errors);
   if (!client.ok()) return client.status();
   std::string said;
   absl::Time missing_since = absl::InfiniteFuture();
   for (;;) {
-    auto topics = InspectOnce(options, client->get());
+    absl::Status answer = ask(client->get());
     // A topic that was made a moment ago is not known to every broker yet.
-    const bool missing = absl::IsNotFound(topics.status());
+    const bool missing = absl::IsNotFound(answer);
     missing_since = missing ? std::min(missing_since, absl::Now()) : absl::InfiniteFuture();
-    const bool wait =
-        missing ? absl::Now() - missing_since < kNewTopicPatience : absl::IsUnavailable(topics.status());
-    if (!wait) return topics;
+    const bool wait = missing ? absl::Now() - missing_since < kNewTopicPatience : absl::IsUnavailable(answer);
+    if (!wait) return answer;
     const absl::Status met = errors.Last(client->get());
     if (absl::IsPermissionDenied(met)) return met;
-    const std::string why(met.ok() ? topics.status().message() : met.message());
+    const std::string why(met.ok() ? answer.message() : met.message());
     if (said != why) spdlog::warn("waiting for {}: {}", options.brokers, why);
     said = why;
     if (stop.WaitFor(absl::Milliseconds(250))) {

@@ -2,11 +2,14 @@
 #ifndef LETHE_CONNECTORS_KAFKA_TOPICS_H_
 #define LETHE_CONNECTORS_KAFKA_TOPICS_H_
 
+#include <librdkafka/rdkafka.h>
+
 #include <cstdint>
-#include <optional>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "connectors/kafka/client.h"
 #include "connectors/kafka/options.h"
@@ -17,12 +20,19 @@ namespace lethe::kafka {
 
 struct Topics {
   int32_t partitions = 0;         // of the input
-  int32_t output_partitions = 0;  // of the output, or of the counter topic if that has fewer
+  int32_t output_partitions = 0;  // of the output
+  int32_t least_partitions = 0;   // of the topic that has the fewest of those that are written to
   // What each topic that is written to takes in one batch (max.message.bytes); 0: it is not written to.
   int64_t output_max_bytes = 0;
   int64_t counter_max_bytes = 0;
-  std::vector<int64_t> end_offsets;  // of the input, per partition: the last stable offsets
+  int64_t divert_max_bytes = 0;
+  // Of the input, per partition: the last stable offsets; the high watermarks of one that lethe itself has
+  // written to, since the answer to a commit comes before its records are stable.
+  std::vector<int64_t> end_offsets;
   std::vector<std::string> warnings;
+
+  // A batch that every one of them takes.
+  int64_t max_batch_bytes() const;
 };
 
 // Asks the cluster, waiting for a broker that is away (Cancelled on stop).
@@ -31,18 +41,19 @@ struct Topics {
 // do.
 absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFlag& stop);
 
+// Asks with a client of its own, and again while the broker is away, or a topic is missing that may have been
+// made a moment ago. Errors as InspectTopics.
+absl::Status AwaitTopics(const DaemonOptions& options, const StopFlag& stop,
+                         const std::function<absl::Status(rd_kafka_t* client)>& ask);
+
 // A client that asks and reads, and is no member of a group. What it meets by itself is `errors`' to keep.
 absl::StatusOr<ClientPtr> MakeAskingClient(const DaemonOptions& options, ClientErrors& errors);
 
 // Asks once; for a few seconds at most. Unavailable: ask again. NotFound: there is no such topic (yet).
 absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& name);
 
-// The same of all topics of the options. The errors name the topic's role, and say what to do.
-struct AllTopics {
-  TopicFacts input;
-  TopicFacts output;
-  std::optional<TopicFacts> counter;
-};
+// The same. The errors name the topic's role, and say what to do.
+absl::StatusOr<TopicFacts> DescribeInput(const DaemonOptions& options, rd_kafka_t* client);
 absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, rd_kafka_t* client);
 
 }  // namespace lethe::kafka

@@ -21,8 +21,8 @@ namespace {
 
 constexpr char kProgramFooter[] =
     R"(Exit codes: 0 all is well; 1 it failed at run time; 2 the command line or the
-configuration is wrong; 130 lethe filter was interrupted (lethe help
-exit-codes).)";
+configuration is wrong; 130 lethe filter was interrupted
+(lethe help exit-codes).)";
 
 constexpr char kRunFooter[] =
     R"(In the file the keys are the flags' names with _ for -; counter and kafka are sections. ${NAME} stands for an

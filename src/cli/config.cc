@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "connectors/http/http_server.h"
 #include "connectors/kafka/fixed_properties.h"
+#include "connectors/kafka/repartition.h"
 #include "lethe/event.h"
 #include "src/cli/suggestion.h"
 #include "src/cli/units.h"
@@ -66,11 +67,36 @@ absl::Status StoreSnapshotPlace(absl::string_view text, kafka::SnapshotOptions& 
   return absl::OkStatus();
 }
 
+using kafka::Action;
 using kafka::Assignment;
 using kafka::Delivery;
 using kafka::OnShortHistory;
 using kafka::OnUnreadDeleted;
+using kafka::Scope;
 using kafka::Start;
+
+// What can be done with a record that has no usable id.
+absl::Status StoreActionWithoutId(absl::string_view text, Action& target) {
+  return StoreChoice<Action, 4>(text,
+                                {{{"pass", Action::kPass},
+                                  {"drop", Action::kDrop},
+                                  {"divert", Action::kDivert},
+                                  {"fail", Action::kFail}}},
+                                target);
+}
+
+// What is written to the output is known to the second opinion from then on.
+absl::Status StoreActionOnSuspect(absl::string_view text, kafka::DaemonOptions& target) {
+  Action& action = target.policies.on_suspect;
+  const absl::Status stored = StoreChoice<Action, 4>(text,
+                                                     {{{"pass", Action::kPass},
+                                                       {"drop", Action::kDrop},
+                                                       {"tag", Action::kTag},
+                                                       {"divert", Action::kDivert}}},
+                                                     action);
+  target.stage.pass_suspects = action == Action::kPass || action == Action::kTag;
+  return stored;
+}
 
 constexpr Setting<RunConfig> kSettings[] = {
     {"brokers", "HOST:PORT,...", "", true, "The Kafka cluster: one or more of its brokers", "localhost:9092",
@@ -87,6 +113,12 @@ constexpr Setting<RunConfig> kSettings[] = {
      "json:/order/id",
      [](absl::string_view text, RunConfig& config) {
        return StoreField(IdSpec::Parse(text), config.daemon.record.id);
+     }},
+    {"scope", "partition|topic", "partition", false,
+     "Where copies are looked for: in the partition, for keyed records, or in the whole topic", "topic",
+     [](absl::string_view text, RunConfig& config) {
+       return StoreChoice<Scope>(text, {{{"partition", Scope::kPartition}, {"topic", Scope::kTopic}}},
+                                 config.daemon.scope);
      }},
     {"horizon", "DURATION", "24h", false, "How late a copy may come after the first", "24h",
      [](absl::string_view text, RunConfig& config) { return StoreHorizon(text, config.daemon.stage); },
@@ -113,9 +145,36 @@ constexpr Setting<RunConfig> kSettings[] = {
      "does not confirm is a suspect",
      "opposite",
      [](absl::string_view text, RunConfig& config) { return StoreSecondOpinion(text, config.daemon.stage); }},
-    {"on_suspect", "pass|drop", "pass", false,
-     "What becomes of a suspect: a good event, or a copy that was forgotten", "drop",
-     [](absl::string_view text, RunConfig& config) { return StoreOnSuspect(text, config.daemon.stage); }},
+    {"on_duplicate", "drop|tag|divert", "drop", false,
+     "What becomes of a duplicate: tag passes it with a header that says so", "tag",
+     [](absl::string_view text, RunConfig& config) {
+       return StoreChoice<Action, 3>(
+           text, {{{"drop", Action::kDrop}, {"tag", Action::kTag}, {"divert", Action::kDivert}}},
+           config.daemon.policies.on_duplicate);
+     }},
+    {"on_suspect", "pass|drop|tag|divert", "pass", false,
+     "What becomes of a suspect: a good event, or a copy that was forgotten", "tag",
+     [](absl::string_view text, RunConfig& config) { return StoreActionOnSuspect(text, config.daemon); }},
+    {"on_missing_id", "pass|drop|divert|fail", "pass", false,
+     "What becomes of a record without a usable id: fail stops its partition", "divert",
+     [](absl::string_view text, RunConfig& config) {
+       return StoreActionWithoutId(text, config.daemon.policies.on_missing_id);
+     }},
+    {"on_malformed", "pass|drop|divert|fail", "pass", false,
+     "What becomes of a record whose JSON is broken, if the id is in it", "divert",
+     [](absl::string_view text, RunConfig& config) {
+       return StoreActionWithoutId(text, config.daemon.policies.on_malformed);
+     }},
+    {"on_undeliverable", "drop|divert|fail", "drop", false,
+     "What becomes of a record that the output refuses for good, such as one that is too large", "divert",
+     [](absl::string_view text, RunConfig& config) {
+       return StoreChoice<Action, 3>(
+           text, {{{"drop", Action::kDrop}, {"divert", Action::kDivert}, {"fail", Action::kFail}}},
+           config.daemon.policies.on_undeliverable);
+     }},
+    {"divert", "TOPIC", "", false,
+     "The topic for what is diverted; it must exist, with as many partitions as the input", "orders-diverted",
+     [](absl::string_view text, RunConfig& config) { return StoreTopic(text, config.daemon.divert); }},
     {"group", "NAME", "lethe-INPUT", false, "The consumer group; its offsets and transactions bear the name",
      "lethe-orders",
      [](absl::string_view text, RunConfig& config) {
@@ -286,6 +345,8 @@ class Assembler {
   EffectiveValue EffectiveProperty(const kafka::Property& property) const;
   absl::Status CheckMissing() const;
   absl::Status CheckTopics() const;
+  absl::Status CheckDivert() const;
+  absl::Status CheckScope() const;
   absl::Status CheckStage() const;
   std::string Fingerprint() const;
 
@@ -409,6 +470,7 @@ absl::Status Assembler::CheckTopics() const {
       {"input", &daemon.input},
       {"output", &daemon.output},
       {"counter.output", &daemon.counter_output},
+      {"divert", &daemon.divert},
       {"snapshots.to", &daemon.snapshots.topic}};
   for (size_t later = 1; later < std::size(topics); ++later) {
     for (size_t earlier = 0; earlier < later; ++earlier) {
@@ -420,6 +482,33 @@ absl::Status Assembler::CheckTopics() const {
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status Assembler::CheckDivert() const {
+  const kafka::Policies& policies = config_.daemon.policies;
+  if (!policies.diverts() || !config_.daemon.divert.empty()) return absl::OkStatus();
+  for (const auto& [key, action] : {std::pair("on_duplicate", policies.on_duplicate),
+                                    {"on_suspect", policies.on_suspect},
+                                    {"on_missing_id", policies.on_missing_id},
+                                    {"on_malformed", policies.on_malformed},
+                                    {"on_undeliverable", policies.on_undeliverable}}) {
+    if (action != Action::kDivert) continue;
+    return absl::InvalidArgumentError(absl::StrCat(places_.find(key)->second,
+                                                   ": divert needs a topic: set divert (or --divert), for "
+                                                   "example orders-diverted"));
+  }
+  return absl::OkStatus();
+}
+
+// The group's name is part of the name of a topic then.
+absl::Status Assembler::CheckScope() const {
+  if (config_.daemon.scope != Scope::kTopic || IsTopicName(kafka::RepartitionTopic(config_.daemon))) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(places_.find("scope")->second, ": topic needs a topic of its own, and \"",
+                   kafka::RepartitionTopic(config_.daemon),
+                   "\" is no name of one; choose a shorter group, of letters, digits, '.', '_' and '-'"));
 }
 
 // Each value was good by itself; an engine may have limits of its own.
@@ -461,9 +550,12 @@ std::string Assembler::Fingerprint() const {
 absl::StatusOr<RunConfig> Assembler::Finish() {
   if (absl::Status status = CheckMissing(); !status.ok()) return status;
   if (absl::Status status = CheckTopics(); !status.ok()) return status;
+  if (absl::Status status = CheckDivert(); !status.ok()) return status;
+  if (!config_.daemon.policies.diverts()) config_.daemon.divert.clear();  // nothing would be written to it
   if (absl::Status status = CheckStage(); !status.ok()) return status;
   config_.fingerprint = Fingerprint();
   if (config_.daemon.group.empty()) config_.daemon.group = absl::StrCat("lethe-", config_.daemon.input);
+  if (absl::Status status = CheckScope(); !status.ok()) return status;
   if (config_.daemon.instance.empty()) {
     char name[256] = "";
     if (gethostname(name, sizeof(name) - 1) != 0 || name[0] == '\0') {

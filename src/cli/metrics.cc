@@ -151,16 +151,27 @@ constexpr ClientMetric kClientMetrics[] = {
      [](const ClientReport& c) { return static_cast<double>(c.request_timeouts); }},
 };
 
-Labels LaneLabels(const DaemonReport& report, const LaneReport& lane) {
-  return {{"group", report.group}, {"lane", absl::StrCat(lane.lane)}};
+// All lanes with their names: those that judge, and those that route.
+std::vector<std::pair<std::string, const LaneReport*>> AllLanes(const DaemonReport& report) {
+  std::vector<std::pair<std::string, const LaneReport*>> lanes;
+  for (const LaneReport& lane : report.lanes) lanes.emplace_back(absl::StrCat(lane.lane), &lane);
+  for (const LaneReport& lane : report.routing_lanes) {
+    lanes.emplace_back(absl::StrCat("routing-", lane.lane), &lane);
+  }
+  return lanes;
+}
+
+Labels LaneLabels(const DaemonReport& report, const std::string& lane) {
+  return {{"group", report.group}, {"lane", lane}};
 }
 
 MetricFamily ClientFamily(const DaemonReport& report, const ClientMetric& metric) {
   MetricFamily family = NewFamily(metric.definition);
-  for (const LaneReport& lane : report.lanes) {
-    for (const auto& [name, client] : {std::pair("consumer", &lane.consumer), {"producer", &lane.producer}}) {
+  for (const auto& [lane_name, lane] : AllLanes(report)) {
+    for (const auto& [name, client] :
+         {std::pair("consumer", &lane->consumer), {"producer", &lane->producer}}) {
       if (!client->known) continue;
-      Labels labels = LaneLabels(report, lane);
+      Labels labels = LaneLabels(report, lane_name);
       labels.push_back({"client", name});
       AddSample(metric.value(*client), std::move(labels), &family);
     }
@@ -175,7 +186,7 @@ void AddProcess(const DaemonReport& report, const MetricsOptions& options,
   families->push_back(NewFamily(kInfo));
   AddSample(1,
             {{"group", report.group},
-             {"input", report.input},
+             {"input", report.routing_input.empty() ? report.input : report.routing_input},
              {"output", report.output},
              {"member", report.instance},
              {"engine", std::string(report.engine)},
@@ -190,14 +201,14 @@ void AddProcess(const DaemonReport& report, const MetricsOptions& options,
 void AddLanes(const DaemonReport& report, std::vector<MetricFamily>* families) {
   for (const LaneMetric& metric : kLaneMetrics) {
     families->push_back(NewFamily(metric.definition));
-    for (const LaneReport& lane : report.lanes) {
-      AddSample(metric.value(lane), LaneLabels(report, lane), &families->back());
+    for (const auto& [name, lane] : AllLanes(report)) {
+      AddSample(metric.value(*lane), LaneLabels(report, name), &families->back());
     }
   }
   for (const LaneHistogram& metric : kLaneHistograms) {
     families->push_back(NewFamily(metric.definition));
-    for (const LaneReport& lane : report.lanes) {
-      AddSample(lane.histograms.*metric.value, LaneLabels(report, lane), &families->back());
+    for (const auto& [name, lane] : AllLanes(report)) {
+      AddSample(lane->histograms.*metric.value, LaneLabels(report, name), &families->back());
     }
   }
   for (const ClientMetric& metric : kClientMetrics) families->push_back(ClientFamily(report, metric));

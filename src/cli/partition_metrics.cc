@@ -28,20 +28,52 @@ constexpr MetricDefinition kRecords = {
     kCounter,
     "group, topic, partition, verdict",
     "records",
-    "Records of the input by what became of them: unique, missing_id and malformed were passed, duplicate "
-    "and undeliverable were dropped, suspect as on_suspect says.",
+    "Records of the input by what they are: unique, duplicate, suspect, missing_id, malformed or "
+    "undeliverable.",
     "Many `missing_id` or `malformed`: `id` names another field than the events have. `undeliverable`: the "
     "output topic refuses records; the log says which and why.",
     Fold::kSum};
 
-struct Verdict {
+constexpr MetricDefinition kActions = {
+    "lethe_record_actions_total",
+    kCounter,
+    "group, topic, partition, action",
+    "records",
+    "The same records by what was done with them: passed, tagged, diverted or dropped.",
+    "Many `dropped` that are no duplicates: compare with `lethe_records_total`; `on_missing_id` and its like "
+    "say what is done.",
+    Fold::kSum};
+
+constexpr MetricDefinition kRouted = {
+    "lethe_routed_records_total",
+    kCounter,
+    kLabels,
+    "records",
+    "With scope: topic, records of the input that were copied to be judged.",
+    "It stands still while `lethe_lag_records` of the input grows: /readyz says what is waited for.",
+    Fold::kSum};
+
+// A kind of record, and where it is counted.
+struct Counted {
   const char* label;
   int64_t RecordCounts::*count;
 };
-constexpr Verdict kVerdicts[] = {
+constexpr Counted kVerdictKinds[] = {
     {"unique", &RecordCounts::unique},       {"duplicate", &RecordCounts::duplicate},
     {"suspect", &RecordCounts::suspect},     {"missing_id", &RecordCounts::missing_id},
     {"malformed", &RecordCounts::malformed}, {"undeliverable", &RecordCounts::undeliverable},
+};
+constexpr Counted kActionKinds[] = {
+    {"passed", &RecordCounts::passed},
+    {"tagged", &RecordCounts::tagged},
+    {"diverted", &RecordCounts::diverted},
+    {"dropped", &RecordCounts::dropped},
+};
+// What the first stage of scope: topic counts does not come to the second.
+constexpr Counted kRoutingVerdictKinds[] = {{"undeliverable", &RecordCounts::undeliverable}};
+constexpr Counted kRoutingActionKinds[] = {
+    {"diverted", &RecordCounts::diverted},
+    {"dropped", &RecordCounts::dropped},
 };
 
 constexpr MetricDefinition kSteps = {
@@ -81,7 +113,9 @@ const char* KindLabel(AdaptationStep::Kind kind) {
 struct PartitionMetric {
   MetricDefinition definition;
   double (*value)(const PartitionReport&);
+  bool of_routing = false;  // also of the first stage of scope: topic
 };
+constexpr bool kOfRouting = true;
 
 constexpr PartitionMetric kMetrics[] = {
     {{"lethe_suppressed_records_total", kCounter, kLabels, "records",
@@ -92,14 +126,20 @@ constexpr PartitionMetric kMetrics[] = {
       "Passed records whose counter key or delta could not be read.",
       "`counter.key` or `counter.delta` names another field than the events have.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.counts.malformed_delta); }},
+    {{"lethe_unkeyed_records_total", kCounter, kLabels, "records",
+      "Records of the input without a key: their copies may be in other partitions.",
+      "Most of them: set `scope: topic`, or have the producers key records by the id.", Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.counts.unkeyed); }},
     {{"lethe_committed_offset", kGauge, kLabels, "offset",
       "The next offset of the input to process, as committed.",
       "It stands still while `lethe_lag_records` grows: /readyz says what is waited for.", Fold::kLeftOut},
-     [](const PartitionReport& p) { return static_cast<double>(p.committed); }},
+     [](const PartitionReport& p) { return static_cast<double>(p.committed); },
+     kOfRouting},
     {{"lethe_lag_records", kGauge, kLabels, "records", "Records of the input that are not committed yet.",
       "It grows: more arrives than one lane takes; add lanes or instances, up to the number of partitions.",
       Fold::kSum},
-     [](const PartitionReport& p) { return static_cast<double>(p.lag()); }},
+     [](const PartitionReport& p) { return static_cast<double>(p.lag()); },
+     kOfRouting},
     {{"lethe_restoring", kGauge, kLabels, "1 or 0; folded: partitions",
       "1 while the filter is rebuilt from the log.",
       "For long: a long horizon means much to read again; `lethe_suppressed_records_total` says how fast.",
@@ -123,13 +163,15 @@ constexpr PartitionMetric kMetrics[] = {
     {{"lethe_unread_deleted_offsets_total", kCounter, kLabels, "offsets",
       "Offsets passed over, since their records were deleted before they were read (on_unread_deleted).",
       "Events were lost before lethe saw them: raise the input's retention, or catch up sooner.", Fold::kSum},
-     [](const PartitionReport& p) { return static_cast<double>(p.unread_deleted); }},
+     [](const PartitionReport& p) { return static_cast<double>(p.unread_deleted); },
+     kOfRouting},
     {{"lethe_partition_failed", kGauge, kLabels, "1 or 0; folded: partitions",
       "1 if the partition is not read, since it failed or is held; the log and /readyz say why.",
       "Do what /readyz says.", Fold::kSum},
      [](const PartitionReport& p) {
        return p.phase == Phase::kFailed || p.phase == Phase::kHeld ? 1.0 : 0.0;
-     }},
+     },
+     kOfRouting},
     {{"lethe_short_history", kGauge, kLabels, "1 or 0; folded: partitions",
       "1 while the filter does not know all ids of the horizon, since the log did not reach back.",
       "The input's retention is shorter than the horizon and the time that a restart may come later: raise "
@@ -280,11 +322,13 @@ PartitionReport FoldedReport(const Partitions& partitions) {
   return all;
 }
 
-void AddRecords(const PartitionReport& partition, const Labels& labels, MetricFamily* family) {
-  for (const Verdict& verdict : kVerdicts) {
+// Counts of records, each kind a series of its own.
+void AddCounts(const PartitionReport& partition, const char* label, absl::Span<const Counted> kinds,
+               const Labels& labels, MetricFamily* family) {
+  for (const Counted& kind : kinds) {
     Labels all = labels;
-    all.push_back({"verdict", verdict.label});
-    AddSample(static_cast<double>(partition.counts.*verdict.count), std::move(all), family);
+    all.push_back({label, kind.label});
+    AddSample(static_cast<double>(partition.counts.*kind.count), std::move(all), family);
   }
 }
 
@@ -297,34 +341,66 @@ void AddSteps(const PartitionReport& partition, const Labels& labels, MetricFami
   }
 }
 
-void AddFolded(const Partitions& partitions, const Labels& labels, std::vector<MetricFamily>* families) {
-  const PartitionReport folded = FoldedReport(partitions);
+// What is counted by kinds of records and steps, in the order of the definitions. Returns the next family.
+std::vector<MetricFamily>::iterator AddKinds(const PartitionReport& partition, bool is_routing,
+                                             const Labels& labels, std::vector<MetricFamily>* families) {
   auto family = families->begin();
-  AddRecords(folded, labels, &*family++);
-  AddSteps(folded, labels, &*family++);
+  AddCounts(partition, "verdict",
+            is_routing ? absl::MakeConstSpan(kRoutingVerdictKinds) : absl::MakeConstSpan(kVerdictKinds),
+            labels, &*family++);
+  AddCounts(partition, "action",
+            is_routing ? absl::MakeConstSpan(kRoutingActionKinds) : absl::MakeConstSpan(kActionKinds), labels,
+            &*family++);
+  if (is_routing) AddSample(static_cast<double>(partition.counts.unique), labels, &*family);
+  ++family;
+  if (!is_routing) AddSteps(partition, labels, &*family);
+  return ++family;
+}
+
+void AddFolded(const Partitions& partitions, bool is_routing, const Labels& labels,
+               std::vector<MetricFamily>* families) {
+  const PartitionReport folded = FoldedReport(partitions);
+  auto family = AddKinds(folded, is_routing, labels, families);
   for (const PartitionMetric& metric : kMetrics) {
-    if (metric.definition.fold != Fold::kLeftOut) {
+    if (metric.definition.fold != Fold::kLeftOut && (!is_routing || metric.of_routing)) {
       AddSample(Folded(metric, partitions, folded), labels, &*family);
     }
     ++family;
   }
 }
 
-void AddEach(const Partitions& partitions, const Labels& labels, std::vector<MetricFamily>* families) {
+void AddEach(const Partitions& partitions, bool is_routing, const Labels& labels,
+             std::vector<MetricFamily>* families) {
   for (const PartitionReport* partition : partitions) {
     Labels own = labels;
     own.push_back({"partition", absl::StrCat(partition->partition)});
-    auto family = families->begin();
-    AddRecords(*partition, own, &*family++);
-    AddSteps(*partition, own, &*family++);
-    for (const PartitionMetric& metric : kMetrics) AddSample(metric.value(*partition), own, &*family++);
+    auto family = AddKinds(*partition, is_routing, own, families);
+    for (const PartitionMetric& metric : kMetrics) {
+      if (!is_routing || metric.of_routing) AddSample(metric.value(*partition), own, &*family);
+      ++family;
+    }
+  }
+}
+
+void AddStage(const std::vector<LaneReport>& lanes, bool is_routing, bool per_partition, const Labels& labels,
+              std::vector<MetricFamily>* families) {
+  Partitions partitions;
+  for (const LaneReport& lane : lanes) {
+    for (const PartitionReport& partition : lane.partitions) partitions.push_back(&partition);
+  }
+  if (per_partition) {
+    // Samples are large: moving them as their vectors grow would be a good part of a scrape's time.
+    for (MetricFamily& family : *families) family.metric.reserve(family.metric.size() + partitions.size());
+    AddEach(partitions, is_routing, labels, families);
+  } else if (!partitions.empty()) {
+    AddFolded(partitions, is_routing, labels, families);
   }
 }
 
 }  // namespace
 
 std::vector<MetricDefinition> PartitionDefinitions() {
-  std::vector<MetricDefinition> definitions = {kRecords, kSteps};
+  std::vector<MetricDefinition> definitions = {kRecords, kActions, kRouted, kSteps};
   for (const PartitionMetric& metric : kMetrics) definitions.push_back(metric.definition);
   return definitions;
 }
@@ -332,18 +408,10 @@ std::vector<MetricDefinition> PartitionDefinitions() {
 std::vector<MetricFamily> PartitionMetrics(const DaemonReport& report, bool per_partition) {
   std::vector<MetricFamily> families;
   for (const MetricDefinition& definition : PartitionDefinitions()) families.push_back(NewFamily(definition));
-  Partitions partitions;
-  for (const LaneReport& lane : report.lanes) {
-    for (const PartitionReport& partition : lane.partitions) partitions.push_back(&partition);
-  }
-  const Labels labels = {{"group", report.group}, {"topic", report.input}};
-  if (per_partition) {
-    // Samples are large: moving them as their vectors grow would be a good part of a scrape's time.
-    for (MetricFamily& family : families) family.metric.reserve(partitions.size());
-    AddEach(partitions, labels, &families);
-  } else if (!partitions.empty()) {
-    AddFolded(partitions, labels, &families);
-  }
+  AddStage(report.lanes, /*is_routing=*/false, per_partition,
+           {{"group", report.group}, {"topic", report.input}}, &families);
+  AddStage(report.routing_lanes, /*is_routing=*/true, per_partition,
+           {{"group", report.group}, {"topic", report.routing_input}}, &families);
   return families;
 }
 

@@ -35,12 +35,16 @@ absl::Status StoreText(absl::string_view text, absl::string_view expected, std::
   return absl::OkStatus();
 }
 
-absl::Status StoreTopic(absl::string_view text, std::string& target) {
+bool IsTopicName(absl::string_view text) {
   const bool is_legal = std::all_of(text.begin(), text.end(), [](char c) {
     return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') || c == '.' ||
            c == '_' || c == '-';
   });
-  if (!is_legal || text.empty() || text.size() > 249 || text == "." || text == "..") {
+  return is_legal && !text.empty() && text.size() <= 249 && text != "." && text != "..";
+}
+
+absl::Status StoreTopic(absl::string_view text, std::string& target) {
+  if (!IsTopicName(text)) {
     return BadValue(text, "expected the name of one topic: at most 249 letters, digits, '.', '_' or '-'");
   }
   target = std::string(text);

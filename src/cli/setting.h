@@ -55,23 +55,26 @@ absl::Status StoreField(absl::StatusOr<Value> value, Target& target) {
   return absl::OkStatus();
 }
 
-// One of two words.
-template <class Value>
-absl::Status StoreChoice(absl::string_view text, std::array<std::pair<absl::string_view, Value>, 2> choices,
-                         Value& target) {
-  for (const auto& [name, value] : choices) {
-    if (text == name) {
-      target = value;
+// One of a few words: two, if it is not said how many.
+template <class Value, size_t kCount = 2>
+absl::Status StoreChoice(absl::string_view text,
+                         std::array<std::pair<absl::string_view, Value>, kCount> choices, Value& target) {
+  std::string expected = "expected ";
+  for (size_t i = 0; i < kCount; ++i) {
+    if (text == choices[i].first) {
+      target = choices[i].second;
       return absl::OkStatus();
     }
+    absl::StrAppend(&expected, i == 0 ? "" : i + 1 < kCount ? ", " : " or ", choices[i].first);
   }
-  return BadValue(text, absl::StrCat("expected ", choices[0].first, " or ", choices[1].first));
+  return BadValue(text, expected);
 }
 
 // Text that is not empty.
 absl::Status StoreText(absl::string_view text, absl::string_view expected, std::string& target);
 
-// The name of a topic, by Kafka's own rule.
+// Kafka's own rule for the names of topics.
+bool IsTopicName(absl::string_view text);
 absl::Status StoreTopic(absl::string_view text, std::string& target);
 
 // What several commands share. The stage's own limits are checked here, where the place is known.

@@ -143,11 +143,58 @@ Json PartitionJson(const PartitionReport& partition, int lane, bool detailed) {
             {"missing_id", partition.counts.missing_id},
             {"malformed", partition.counts.malformed},
             {"undeliverable", partition.counts.undeliverable}}},
+          {"actions",
+           {{"passed", partition.counts.passed},
+            {"tagged", partition.counts.tagged},
+            {"diverted", partition.counts.diverted},
+            {"dropped", partition.counts.dropped}}},
+          {"unkeyed_records", partition.counts.unkeyed},
           {"suppressed_records", partition.counts.suppressed},
           {"malformed_deltas", partition.counts.malformed_delta},
           {"filter", FilterJson(partition.filter.filter, detailed)},
           {"audit", AuditJson(partition.filter.audit)},
           {"second_opinion", SecondOpinionJson(partition.filter.second_opinion)}};
+}
+
+Json LaneJson(const LaneReport& lane) {
+  return {{"lane", lane.lane},
+          {"joined", lane.joined},
+          {"waiting", lane.waiting},
+          {"transactions_committed", lane.commits},
+          {"transactions_aborted", lane.aborts},
+          {"fences", lane.fences}};
+}
+
+// Of the first stage of scope: topic. What it counts does not come to the second, but for what is routed.
+Json RoutingPartitionJson(const PartitionReport& partition, int lane) {
+  return {
+      {"partition", partition.partition},          {"lane", lane},
+      {"phase", PhaseName(partition.phase)},       {"problem", partition.problem},
+      {"committed_offset", partition.committed},   {"lag_records", partition.lag()},
+      {"routed_records", partition.counts.unique}, {"undeliverable_records", partition.counts.undeliverable}};
+}
+
+Json Sorted(std::vector<std::pair<int32_t, Json>> partitions) {
+  std::sort(partitions.begin(), partitions.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  Json sorted = Json::array();
+  for (auto& [id, json] : partitions) sorted.push_back(std::move(json));
+  return sorted;
+}
+
+void AddRouting(const kafka::DaemonReport& report, Json* json) {
+  if (report.routing_input.empty()) return;
+  Json lanes = Json::array();
+  std::vector<std::pair<int32_t, Json>> partitions;
+  for (const LaneReport& lane : report.routing_lanes) {
+    lanes.push_back(LaneJson(lane));
+    for (const PartitionReport& partition : lane.partitions) {
+      partitions.emplace_back(partition.partition, RoutingPartitionJson(partition, lane.lane));
+    }
+  }
+  (*json)["routing_input"] = report.routing_input;
+  (*json)["routing_lanes"] = std::move(lanes);
+  (*json)["routing_partitions"] = Sorted(std::move(partitions));
 }
 
 }  // namespace
@@ -156,33 +203,25 @@ std::string StatusJson(const kafka::DaemonReport& report, std::optional<int32_t>
   Json lanes = Json::array();
   std::vector<std::pair<int32_t, Json>> partitions;
   for (const LaneReport& lane : report.lanes) {
-    lanes.push_back({{"lane", lane.lane},
-                     {"joined", lane.joined},
-                     {"waiting", lane.waiting},
-                     {"transactions_committed", lane.commits},
-                     {"transactions_aborted", lane.aborts},
-                     {"fences", lane.fences}});
+    lanes.push_back(LaneJson(lane));
     for (const PartitionReport& partition : lane.partitions) {
       partitions.emplace_back(partition.partition,
                               PartitionJson(partition, lane.lane, partition.partition == detailed));
     }
   }
-  std::sort(partitions.begin(), partitions.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
-  Json sorted = Json::array();
-  for (auto& [id, json] : partitions) sorted.push_back(std::move(json));
-  const Json json = {{"version", LETHE_VERSION},
-                     {"input", report.input},
-                     {"output", report.output},
-                     {"group", report.group},
-                     {"instance", report.instance},
-                     {"horizon_seconds", Seconds(report.horizon)},
-                     {"fpp_target", report.fpp_target},
-                     {"memory_used_bytes", report.memory_used_bytes},
-                     {"memory_limit_bytes", report.memory_limit_bytes},
-                     {"not_ready", report.not_ready},
-                     {"lanes", std::move(lanes)},
-                     {"partitions", std::move(sorted)}};
+  Json json = {{"version", LETHE_VERSION},
+               {"input", report.input},
+               {"output", report.output},
+               {"group", report.group},
+               {"instance", report.instance},
+               {"horizon_seconds", Seconds(report.horizon)},
+               {"fpp_target", report.fpp_target},
+               {"memory_used_bytes", report.memory_used_bytes},
+               {"memory_limit_bytes", report.memory_limit_bytes},
+               {"not_ready", report.not_ready},
+               {"lanes", std::move(lanes)},
+               {"partitions", Sorted(std::move(partitions))}};
+  AddRouting(report, &json);
   return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
 }
 

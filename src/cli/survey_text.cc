@@ -303,7 +303,7 @@ void Writer::WriteNotes(const IdCandidate& candidate) {
         absl::StrCat("A copy is found in the partition of its first only, and some are elsewhere (",
                      Place(example.first), " and ", Place(example.copy),
                      "): let the producer key its records by the id, or by what an id always "
-                     "comes with."));
+                     "comes with, or set scope: topic."));
   }
   if (figures.most > 10 && ShareOf(static_cast<double>(figures.most), report_.records) > kHeavy) {
     notes.push_back(absl::StrCat("One id is in ", FormatCount(figures.most), " records, first at ",

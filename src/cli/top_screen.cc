@@ -154,7 +154,7 @@ absl::StatusOr<std::string> TopScreen::Draw(absl::string_view text, absl::Time n
     lines.push_back(
         Line(options)
             .Add(absl::StrCat("lethe ", status.at("version").get<std::string>(), "  ",
-                              status.at("input").get<std::string>(), " -> ",
+                              status.value("routing_input", status.at("input").get<std::string>()), " -> ",
                               status.at("output").get<std::string>(), "  group ",
                               status.at("group").get<std::string>(), "  "))
             .Add(not_ready.empty() ? "ready" : "not ready", not_ready.empty() ? Color::kGood : Color::kWarn)

@@ -93,6 +93,9 @@ TEST(CheckTest, WhatCannotRunIsAnError) {
   const std::pair<Args, std::string> cases[] = {
       {{"--input=nowhere"}, "input topic nowhere does not exist: create it"},
       {{"--output=" + narrow}, "has 1 partitions, the input has 2"},
+      {{"--on-duplicate=divert", "--divert=nowhere"}, "divert topic nowhere does not exist: create it"},
+      {{"--on-suspect=divert", "--second-opinion=opposite", "--divert=" + narrow},
+       "has 1 partitions, the input has 2"},
       {{absl::StrCat("--brokers=127.0.0.1:", FreePort())}, "error    brokers "},
       {{"--horizon=soon"}, "error    configuration   configuration is wrong: --horizon"},
       {{"--kafka=session.timeout.ms=soon"}, "error    configuration "},

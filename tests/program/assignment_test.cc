@@ -40,7 +40,8 @@ class AssignmentTest : public testing::Test {
   }
   absl::StatusOr<std::unique_ptr<OwnedPartition>> Prepare(int64_t offset, const std::string& metadata,
                                                           GroupState::Log log, bool added = false) {
-    Assigner assigner(options_, kPartitions, *stage_, kept_, snapshots_.get());
+    Assigner assigner(options_, kPartitions, IdFingerprint(options_, kPartitions), *stage_, kept_,
+                      snapshots_.get());
     return assigner.Prepare(2, {offset, metadata}, log, added);
   }
   // A filter that knows the ids of [0, end).
@@ -228,7 +229,8 @@ TEST_F(SnapshotAssignmentTest, OneThatIsOlderThanTheRestartPointIsNamedNoMore) {
 }
 
 TEST_F(SnapshotAssignmentTest, OneWhoseLogWasAnotherIsNotTriedAgain) {
-  Assigner assigner(options_, kPartitions, *stage_, kept_, snapshots_.get());
+  Assigner assigner(options_, kPartitions, IdFingerprint(options_, kPartitions), *stage_, kept_,
+                    snapshots_.get());
   const CommittedOffset there = {1000, Naming(0, 400).ToString()};
   EXPECT_EQ((*assigner.Prepare(2, there, {0, 2000}, false))->next, 899);
   assigner.Refuse(id_);

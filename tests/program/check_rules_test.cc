@@ -53,7 +53,9 @@ std::string Wrong(const std::vector<Finding>& findings) {
 
 std::string WrongTopics(const TopicFacts& input, const TopicFacts& output,
                         const TopicFacts* counter = nullptr) {
-  return Wrong(ApplyTopicRules(Options(), input, output, counter));
+  AllTopics topics = {input, output};
+  if (counter != nullptr) topics.counter = *counter;
+  return Wrong(ApplyTopicRules(Options(), topics));
 }
 
 TEST(TopicRules, WhatFitsIsFine) {
@@ -62,6 +64,29 @@ TEST(TopicRules, WhatFitsIsFine) {
   EXPECT_EQ(WrongTopics(Topic("in", {{"retention.ms", "-1"}}), Topic("out")), "");
   EXPECT_EQ(WrongTopics(Topic("in", {{"retention.ms", "86400000"}}), Topic("out")), "");
   EXPECT_EQ(WrongTopics(Topic("in"), Topic("out", {{"cleanup.policy", "compact"}})), "");
+}
+
+TEST(TopicRules, WhatIsDivertedKeepsItsPartition) {
+  AllTopics topics = {Topic("in"), Topic("out")};
+  topics.divert = Topic("diverted");
+  EXPECT_EQ(Wrong(ApplyTopicRules(Options(), topics)), "");
+  topics.divert->partitions = 3;
+  EXPECT_EQ(Wrong(ApplyTopicRules(Options(), topics)), "error partitions;");
+  topics.divert = Topic("diverted", {{"cleanup.policy", "compact"}});
+  EXPECT_EQ(Wrong(ApplyTopicRules(Options(), topics)), "error cleanup.policy;");
+}
+
+// What is read to rebuild filters is the copy, and what places records have is the input's to say.
+TEST(TopicRules, ACopiedInputNeedNotBeKept) {
+  DaemonOptions options = Options();
+  options.scope = Scope::kTopic;
+  AllTopics topics = {Topic("in", {{"retention.ms", "1000"}}), Topic("out")};
+  EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "");
+  options.routed_from = "in";
+  topics.origin = topics.input;
+  topics.input = Topic("copy", {{"retention.ms", "-1"}, {"max.message.bytes", "1048844"}});
+  topics.input.partitions = 8;
+  EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "");
 }
 
 TEST(TopicRules, WhatDoesNotFitIsFound) {
@@ -128,6 +153,12 @@ TEST(LogRules, IdsAndKeys) {
   single.partitions = 1;
   sample.without_key = sample.copies_elsewhere = 1;
   EXPECT_EQ(Wrong(ApplyLogRules(Options(), single, sample)), "");
+  // Or if the whole topic is looked at, of which the log is a copy then.
+  DaemonOptions options = Options();
+  options.scope = Scope::kTopic;
+  sample.partitions[2].start = 17;
+  sample.partitions[2].first_record = absl::Now() - absl::Hours(3);
+  EXPECT_EQ(WrongLog(sample, {{"retention.bytes", "8000000"}}, options), "");
 }
 
 TEST(LogRules, ClockReachAndSize) {

@@ -84,9 +84,10 @@ const BadConfig kBadKeys[] = {
     {"MisspeltSection", "kafak:\n  a: b\n", "5: kafak: unknown key; did you mean kafka?"},
     {"MisspeltInSection", "counter:\n  kye: key\n", "6: counter.kye: unknown key; did you mean counter.key?"},
     {"Unknown", "colour: red\n",
-     "5: colour: unknown key; the keys are brokers, input, output, id, horizon, fpp, memory, "
+     "5: colour: unknown key; the keys are brokers, input, output, id, scope, horizon, fpp, memory, "
      "at_memory_limit, "
-     "engine, adaptation, second_opinion, on_suspect, group, instance, start, "
+     "engine, adaptation, second_opinion, on_duplicate, on_suspect, on_missing_id, on_malformed, "
+     "on_undeliverable, divert, group, instance, start, "
      "delivery, lanes, assignment, static_membership, commit_interval, on_short_history, on_unread_deleted, "
      "http, metrics, snapshots, counter, "
      "log, kafka"},
@@ -138,7 +139,8 @@ const BadConfig kBadValues[] = {
      "budget"},
     {"SecondOpinion", "second_opinion: bloom\n",
      "5: second_opinion: \"bloom\" is not valid: expected none or opposite"},
-    {"OnSuspect", "on_suspect: fail\n", "5: on_suspect: \"fail\" is not valid: expected pass or drop"},
+    {"OnSuspect", "on_suspect: fail\n",
+     "5: on_suspect: \"fail\" is not valid: expected pass, drop, tag or divert"},
     {"SecondOpinionOnWhatIsExact", "engine: exact\nsecond_opinion: opposite\n",
      "6: second_opinion: the engine exact has no false positives to find; the nearest that can be is none"},
     {"SuspectsOfNobody", "on_suspect: drop\n",
@@ -146,6 +148,21 @@ const BadConfig kBadValues[] = {
      "to pass them"},
     {"EngineAndTarget", "fpp: 1e-9\nengine: epoch_table\n",
      "6: engine: target_fpp: 1e-09 is too low for the engine epoch_table; the nearest that can be is 2e-07"},
+    {"OnDuplicate", "on_duplicate: pass\n",
+     "5: on_duplicate: \"pass\" is not valid: expected drop, tag or divert"},
+    {"OnMissingId", "on_missing_id: tag\n",
+     "5: on_missing_id: \"tag\" is not valid: expected pass, drop, divert or fail"},
+    {"OnUndeliverable", "on_undeliverable: pass\n",
+     "5: on_undeliverable: \"pass\" is not valid: expected drop, divert or fail"},
+    {"Scope", "scope: all\n", "5: scope: \"all\" is not valid: expected partition or topic"},
+    {"ScopeOfAGroupThatIsNoTopic", "group: a b\nscope: topic\n",
+     "6: scope: topic needs a topic of its own, and \"a b-in-repartition\" is no name of one; choose a "
+     "shorter "
+     "group, of letters, digits, '.', '_' and '-'"},
+    {"DivertToNowhere", "on_malformed: divert\n",
+     "5: on_malformed: divert needs a topic: set divert (or --divert), for example orders-diverted"},
+    {"DivertIntoOutput", "on_malformed: divert\ndivert: out\n",
+     "6: divert: \"out\" is also the output; expected another topic"},
     {"Start", "start: newest\n", "5: start: \"newest\" is not valid: expected earliest or latest"},
     {"Delivery", "delivery: maybe\n",
      "5: delivery: \"maybe\" is not valid: expected exactly_once or at_least_once"},
@@ -254,6 +271,13 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
   EXPECT_EQ(daemon.on_unread_deleted, kafka::OnUnreadDeleted::kFail);
   EXPECT_EQ(daemon.snapshots.folder, "");
   EXPECT_EQ(daemon.snapshots.every, absl::Minutes(5));
+  EXPECT_EQ(daemon.policies.on_duplicate, kafka::Action::kDrop);
+  EXPECT_EQ(daemon.policies.on_suspect, kafka::Action::kPass);
+  EXPECT_EQ(daemon.policies.on_missing_id, kafka::Action::kPass);
+  EXPECT_EQ(daemon.policies.on_malformed, kafka::Action::kPass);
+  EXPECT_EQ(daemon.policies.on_undeliverable, kafka::Action::kDrop);
+  EXPECT_EQ(daemon.divert, "");
+  EXPECT_EQ(daemon.scope, kafka::Scope::kPartition);
   EXPECT_EQ(daemon.counter_output, "");
   EXPECT_FALSE(daemon.record.counter_key.has_value());
   EXPECT_TRUE(daemon.properties.empty());
@@ -281,6 +305,13 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_EQ(daemon.stage.second_opinion, SecondOpinion::kOpposite);
   EXPECT_FALSE(daemon.stage.pass_suspects);
   EXPECT_EQ(daemon.stage.adaptation, Adaptation::kPaper);
+  EXPECT_EQ(daemon.policies.on_duplicate, kafka::Action::kTag);
+  EXPECT_EQ(daemon.policies.on_suspect, kafka::Action::kDivert);
+  EXPECT_EQ(daemon.policies.on_missing_id, kafka::Action::kDrop);
+  EXPECT_EQ(daemon.policies.on_malformed, kafka::Action::kFail);
+  EXPECT_EQ(daemon.policies.on_undeliverable, kafka::Action::kDivert);
+  EXPECT_EQ(daemon.divert, "diverted");
+  EXPECT_EQ(daemon.scope, kafka::Scope::kTopic);
   EXPECT_EQ(daemon.record.counter_key->ToString(), "json:/country");
   EXPECT_EQ(daemon.record.counter_delta->ToString(), "value");
   EXPECT_EQ(daemon.assignment, kafka::Assignment::kCooperative);
@@ -317,11 +348,17 @@ at_memory_limit: exceed_fpp
 engine: published
 adaptation: paper
 second_opinion: opposite
-on_suspect: drop
+on_suspect: divert
 assignment: cooperative
 static_membership: true
 on_short_history: fail
 on_unread_deleted: continue
+on_duplicate: tag
+on_missing_id: drop
+on_malformed: fail
+on_undeliverable: divert
+divert: diverted
+scope: topic
 snapshots:
   to: folder:/var/lib/lethe
   every: 10m
@@ -359,13 +396,19 @@ TEST(Config, EveryFlagArrives) {
                           {"engine", "published"},
                           {"adaptation", "paper"},
                           {"second_opinion", "opposite"},
-                          {"on_suspect", "drop"},
+                          {"on_suspect", "divert"},
                           {"assignment", "cooperative"},
                           {"static_membership", "true"},
                           {"on_short_history", "fail"},
                           {"on_unread_deleted", "continue"},
                           {"snapshots.to", "folder:/var/lib/lethe"},
                           {"snapshots.every", "10m"},
+                          {"on_duplicate", "tag"},
+                          {"on_missing_id", "drop"},
+                          {"on_malformed", "fail"},
+                          {"on_undeliverable", "divert"},
+                          {"divert", "diverted"},
+                          {"scope", "topic"},
                           {"counter.key", "json:/country"},
                           {"counter.delta", "value"},
                           {"counter.output", "totals"},
@@ -417,6 +460,11 @@ TEST(Config, TheTableOfSettingsTellsTheTruth) {
     EXPECT_EQ(config.daemon.start, defaults.daemon.start);
     EXPECT_EQ(config.daemon.delivery, defaults.daemon.delivery);
     EXPECT_EQ(config.daemon.lanes, defaults.daemon.lanes);
+    EXPECT_EQ(config.daemon.scope, defaults.daemon.scope);
+    EXPECT_EQ(config.daemon.policies.on_duplicate, defaults.daemon.policies.on_duplicate);
+    EXPECT_EQ(config.daemon.policies.on_missing_id, defaults.daemon.policies.on_missing_id);
+    EXPECT_EQ(config.daemon.policies.on_malformed, defaults.daemon.policies.on_malformed);
+    EXPECT_EQ(config.daemon.policies.on_undeliverable, defaults.daemon.policies.on_undeliverable);
     EXPECT_EQ(config.daemon.commit_interval, defaults.daemon.commit_interval);
     EXPECT_EQ(config.daemon.stage.horizon, defaults.daemon.stage.horizon);
     EXPECT_EQ(config.daemon.stage.target_fpp, defaults.daemon.stage.target_fpp);

@@ -54,7 +54,12 @@ kafka::DaemonReport TwoPartitions() {
                       .malformed = 1,
                       .undeliverable = 4,
                       .suppressed = 6,
-                      .malformed_delta = 5};
+                      .passed = 12,
+                      .tagged = 3,
+                      .diverted = 1,
+                      .dropped = 7,
+                      .malformed_delta = 5,
+                      .unkeyed = 8};
   partition.committed = 90;
   partition.position = 95;
   partition.snapshot_offset = 40;
@@ -114,8 +119,13 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=malformed")], 1);
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=undeliverable")], 4);
   EXPECT_EQ(values[absl::StrCat("lethe_adaptation_steps_total", where, ",kind=refresh,reason=full")], 8);
+  EXPECT_EQ(values[absl::StrCat("lethe_record_actions_total", where, ",action=passed")], 12);
+  EXPECT_EQ(values[absl::StrCat("lethe_record_actions_total", where, ",action=tagged")], 3);
+  EXPECT_EQ(values[absl::StrCat("lethe_record_actions_total", where, ",action=diverted")], 1);
+  EXPECT_EQ(values[absl::StrCat("lethe_record_actions_total", where, ",action=dropped")], 7);
   EXPECT_EQ(values[absl::StrCat("lethe_suppressed_records_total", where)], 6);
   EXPECT_EQ(values[absl::StrCat("lethe_malformed_deltas_total", where)], 5);
+  EXPECT_EQ(values[absl::StrCat("lethe_unkeyed_records_total", where)], 8);
   EXPECT_EQ(values[absl::StrCat("lethe_lag_records", where)], 10);
   EXPECT_EQ(values[absl::StrCat("lethe_filter_lines", where)], 512);
   EXPECT_EQ(values[absl::StrCat("lethe_second_opinion_ids", where)], 70);
@@ -161,6 +171,34 @@ TEST(MetricsTest, ThePartitionsOfATopicMayBeNone) {
   EXPECT_FALSE(Values(report, kFolded).contains("lethe_lag_records,group=shop,topic=orders"));
 }
 
+kafka::DaemonReport TwoStages() {
+  kafka::DaemonReport report = TwoPartitions();
+  report.routing_input = "web-orders";
+  report.routing_lanes.resize(1);
+  report.routing_lanes[0].commits = 3;
+  report.routing_lanes[0].partitions.resize(1);
+  report.routing_lanes[0].partitions[0].counts = {
+      .unique = 16, .undeliverable = 1, .passed = 16, .dropped = 1};
+  report.routing_lanes[0].partitions[0].committed = 17;
+  return report;
+}
+
+// What is routed is judged in the second stage, and counted there; what is not, in the first.
+TEST(MetricsTest, ThoseOfTheFirstStageAreApart) {
+  EXPECT_EQ(Values(TwoStages(), kFolded)["lethe_routed_records_total,group=shop,topic=web-orders"], 16);
+  const kafka::DaemonReport report = TwoStages();
+  auto values = Values(report);
+  const std::string where = ",group=shop,topic=web-orders,partition=0";
+  EXPECT_EQ(values["lethe_transactions_committed_total,group=shop,lane=routing-0"], 3);
+  EXPECT_EQ(values[absl::StrCat("lethe_routed_records_total", where)], 16);
+  EXPECT_EQ(values[absl::StrCat("lethe_committed_offset", where)], 17);
+  EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=undeliverable")], 1);
+  EXPECT_EQ(values[absl::StrCat("lethe_record_actions_total", where, ",action=dropped")], 1);
+  EXPECT_FALSE(values.contains(absl::StrCat("lethe_records_total", where, ",verdict=unique")));
+  EXPECT_FALSE(values.contains(absl::StrCat("lethe_record_actions_total", where, ",action=passed")));
+  EXPECT_FALSE(values.contains(absl::StrCat("lethe_filter_ids", where)));
+}
+
 TEST(MetricsTest, LagIsNoneAtTheEndOfALogOfControlRecords) {
   kafka::DaemonReport report = TwoPartitions();
   report.lanes[0].partitions[1].position = 100;
@@ -198,7 +236,7 @@ TEST(MetricsTest, TellOfTheProcess) {
 
 TEST(MetricsTest, AreDefinedInTheOrderInWhichTheyCome) {
   const std::vector<MetricDefinition> definitions = MetricDefinitions();
-  const std::vector<prometheus::MetricFamily> families = Metrics(TwoPartitions(), kEach);
+  const std::vector<prometheus::MetricFamily> families = Metrics(TwoStages(), kEach);
   ASSERT_EQ(definitions.size(), families.size());
   for (size_t i = 0; i < families.size(); ++i) {
     SCOPED_TRACE(families[i].name);

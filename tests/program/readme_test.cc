@@ -7,8 +7,10 @@
 #include <sstream>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/fixed_properties.h"
 #include "src/cli/config.h"
@@ -103,6 +105,29 @@ TEST(Readme, ItsProgramWorks) {
   std::ostringstream out;
   ASSERT_TRUE(CopyUnique(in, out).ok());
   EXPECT_EQ(out.str(), "a\nb\n\nc\n");
+}
+
+// The page of the guarantees names tests, so that they can be found: each is there.
+TEST(Readme, TheTestsThatShowTheGuaranteesExist) {
+  const std::string page = ReadFile(LETHE_SOURCE_DIR "/connectors/README.md");
+  std::string program;
+  int named = 0;
+  for (const absl::string_view line : absl::StrSplit(page, '\n')) {
+    if (!absl::StartsWith(line, "| ")) continue;
+    const std::vector<absl::string_view> cells = absl::StrSplit(line, " | ");
+    if (cells.size() != 3) continue;
+    for (const absl::string_view word : absl::StrSplit(cells[2], absl::ByAnyChar(" ,|"), absl::SkipEmpty())) {
+      if (absl::StartsWith(word, "`") && absl::EndsWith(word, "_test`")) {
+        program = ReadFile(
+            absl::StrCat(LETHE_SOURCE_DIR "/tests/integration/", word.substr(1, word.size() - 2), ".cc"));
+        EXPECT_FALSE(program.empty()) << word;
+      } else if (word.size() > 10 && absl::ascii_isupper(static_cast<unsigned char>(word[0]))) {
+        EXPECT_TRUE(absl::StrContains(program, absl::StrCat(", ", word, ")"))) << word;
+        ++named;
+      }
+    }
+  }
+  EXPECT_GT(named, 25);
 }
 
 }  // namespace

@@ -115,5 +115,22 @@ TEST(StatusJson, HoldsGenerationsAndStepsOfThePartitionThatWasAskedFor) {
   EXPECT_TRUE(absl::StrContains(detailed, "bad \xef\xbf\xbd bytes")) << detailed;
 }
 
+TEST(StatusJson, HoldsTheFirstStageIfThereIsOne) {
+  kafka::DaemonReport report = Report(1, 1);
+  EXPECT_FALSE(absl::StrContains(StatusJson(report, std::nullopt), "routing"));
+  report.lanes[0].partitions[0].counts.tagged = 5;
+  report.routing_input = "web-orders";
+  report.routing_lanes.resize(1);
+  report.routing_lanes[0].partitions.resize(1);
+  report.routing_lanes[0].partitions[0].counts.unique = 7;
+  const std::string text = StatusJson(report, std::nullopt);
+  EXPECT_TRUE(absl::StrContains(text, R"("routing_input":"web-orders")")) << text;
+  EXPECT_TRUE(absl::StrContains(text, R"("routed_records":7,"undeliverable_records":0)")) << text;
+  EXPECT_TRUE(absl::StrContains(text, R"("tagged":5)")) << text;
+  const auto screen = TopScreen().Draw(text, kNow, {});
+  ASSERT_TRUE(screen.ok()) << screen.status();
+  EXPECT_TRUE(absl::StrContains(*screen, "web-orders -> orders-unique")) << *screen;
+}
+
 }  // namespace
 }  // namespace lethe

@@ -1,0 +1,239 @@
+#include "connectors/kafka/record_writer.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "connectors/kafka/message_view.h"
+
+namespace lethe::kafka {
+namespace {
+
+// What a batch of one record has beside its key and value, generously.
+constexpr int64_t kRecordOverhead = 1024;
+
+constexpr absl::string_view kUndeliverable = "undeliverable";
+constexpr absl::string_view kSameId = "a record before it has the same id";
+constexpr absl::string_view kUnconfirmed =
+    "the filter takes it for a duplicate, and the second opinion does not confirm it";
+
+// How records of one kind are called, and where they are counted.
+struct Kind {
+  absl::string_view name;
+  int64_t RecordCounts::*count;
+};
+
+Kind KindOf(const JudgedRecord& record) {
+  switch (record.id_state) {
+    case RecordFields::State::kMissing:
+      return {"missing_id", &RecordCounts::missing_id};
+    case RecordFields::State::kMalformed:
+      return {"malformed", &RecordCounts::malformed};
+    case RecordFields::State::kPresent:
+      break;
+  }
+  switch (record.verdict) {
+    case Verdict::kDuplicate:
+      return {"duplicate", &RecordCounts::duplicate};
+    case Verdict::kSuspect:
+      return {"suspect", &RecordCounts::suspect};
+    case Verdict::kUnique:
+      break;
+  }
+  return {"unique", &RecordCounts::unique};
+}
+
+// Why it is no event that is known to be unique.
+absl::string_view ReasonOf(const JudgedRecord& record) {
+  if (record.id_state != RecordFields::State::kPresent) return record.reason;
+  return record.verdict == Verdict::kSuspect ? kUnconfirmed : kSameId;
+}
+
+}  // namespace
+
+Action RecordWriter::ActionFor(const JudgedRecord& record) const {
+  if (record.id_state != RecordFields::State::kPresent) return ActionWithoutId(record.id_state);
+  switch (record.verdict) {
+    case Verdict::kDuplicate:
+      return options_.policies.on_duplicate;
+    case Verdict::kSuspect:
+      return options_.policies.on_suspect;
+    case Verdict::kUnique:
+      break;
+  }
+  return Action::kPass;
+}
+
+Action RecordWriter::ActionWithoutId(RecordFields::State id_state) const {
+  return id_state == RecordFields::State::kMalformed ? options_.policies.on_malformed
+                                                     : options_.policies.on_missing_id;
+}
+
+std::optional<std::string> RecordWriter::WhyStop(const OwnedPartition& owned,
+                                                 const rd_kafka_message_t& message,
+                                                 const RecordFields& fields) const {
+  constexpr absl::string_view kStopped = " is fail: the partition is committed up to there, and stands still";
+  const auto known = owned.undeliverable.find(message.offset);
+  if (known != owned.undeliverable.end()) {
+    if (options_.policies.on_undeliverable != Action::kFail) return std::nullopt;
+    return absl::StrCat(
+        Name(owned, message), ": topic ", known->second.divert_refused ? options_.divert : options_.output,
+        " does not take the record: ", known->second.why, "; on_undeliverable", kStopped,
+        "; let the topic take it (max.message.bytes, say), or set on_undeliverable to drop or "
+        "divert, and start again");
+  }
+  if (options_.routes || fields.id_state == RecordFields::State::kPresent) return std::nullopt;
+  if (ActionWithoutId(fields.id_state) != Action::kFail) return std::nullopt;
+  const absl::string_view policy =
+      fields.id_state == RecordFields::State::kMalformed ? "on_malformed" : "on_missing_id";
+  return absl::StrCat(Name(owned, message), ": ", fields.reason, "; ", policy, kStopped, "; set ", policy,
+                      " to pass, drop or divert, and start again");
+}
+
+absl::Status RecordWriter::CarryOut(OwnedPartition& owned, const JudgedRecord& record) {
+  RecordCounts& counts = owned.open_counts;
+  if (!owned.undeliverable.empty()) {
+    const auto known = owned.undeliverable.find(record.message->offset);
+    if (known != owned.undeliverable.end()) return CarryOutUndeliverable(owned, record, known->second);
+  }
+  if (options_.routes) return Send(owned, record);
+  const Kind kind = KindOf(record);
+  const Action action = ActionFor(record);
+  ++(counts.*kind.count);
+  switch (action) {
+    case Action::kPass:
+      ++counts.passed;
+      if (absl::Status passed = Pass(owned, record); !passed.ok()) return passed;
+      return Count(owned, record);
+    case Action::kTag:
+      ++counts.tagged;
+      if (absl::Status passed = Pass(owned, record, kind.name); !passed.ok()) return passed;
+      // A suspect that goes out is an event; a duplicate is none, whatever is done with it.
+      return record.verdict == Verdict::kSuspect ? Count(owned, record) : absl::OkStatus();
+    case Action::kDivert:
+      ++counts.diverted;
+      return Divert(owned, record, kind.name, ReasonOf(record));
+    case Action::kDrop:
+    case Action::kFail:  // the partition stopped in front of it
+      break;
+  }
+  ++counts.dropped;
+  return absl::OkStatus();
+}
+
+absl::Status RecordWriter::CarryOutUndeliverable(OwnedPartition& owned, const JudgedRecord& record,
+                                                 const Undeliverable& known) {
+  ++owned.open_counts.undeliverable;
+  const bool divert = options_.policies.on_undeliverable == Action::kDivert && !known.divert_refused;
+  spdlog::error("{}: undeliverable, {} does not take it: {}; {}", Name(owned, *record.message),
+                known.divert_refused ? options_.divert : options_.output, known.why,
+                divert ? "diverted" : "dropped");
+  ++(divert ? owned.open_counts.diverted : owned.open_counts.dropped);
+  return divert ? Divert(owned, record, kUndeliverable, known.why) : absl::OkStatus();
+}
+
+RecordWriter::Original RecordWriter::OriginalOf(const OwnedPartition& owned,
+                                                const rd_kafka_message_t& message) const {
+  const rd_kafka_headers_t* headers = MessageView(message).headers();
+  if (!options_.routed_from.empty()) {
+    if (const auto from = ReadRoutedFrom(headers)) {
+      return {options_.routed_from, *from, WithoutRoutedFrom(headers)};
+    }
+  }
+  return {options_.input,
+          {owned.id, message.offset},
+          HeadersPtr(headers == nullptr ? nullptr : rd_kafka_headers_copy(headers))};
+}
+
+absl::Status RecordWriter::Send(OwnedPartition& owned, const JudgedRecord& record) {
+  const rd_kafka_message_t& message = *record.message;
+  ++owned.open_counts.unique;
+  ++owned.open_counts.passed;
+  HeadersPtr headers = OriginalOf(owned, message).headers;
+  AddRoutedFrom(headers, {owned.id, message.offset});
+  return output_.Produce({output_.output_topic(),
+                          record.route,
+                          message.key,
+                          message.key_len,
+                          message.payload,
+                          message.len,
+                          std::max<int64_t>(MessageView(message).timestamp_ms(), 0),
+                          std::move(headers),
+                          {owned.id, message.offset}});
+}
+
+absl::Status RecordWriter::Pass(const OwnedPartition& owned, const JudgedRecord& record,
+                                absl::string_view tag) {
+  const rd_kafka_message_t& message = *record.message;
+  Original original = OriginalOf(owned, message);
+  if (!tag.empty()) AddHeader(original.headers, "lethe.verdict", tag);
+  return output_.Produce({output_.output_topic(),
+                          original.place.partition,
+                          message.key,
+                          message.key_len,
+                          message.payload,
+                          message.len,
+                          std::max<int64_t>(MessageView(message).timestamp_ms(), 0),
+                          std::move(original.headers),
+                          {owned.id, message.offset}});
+}
+
+absl::Status RecordWriter::Divert(const OwnedPartition& owned, const JudgedRecord& record,
+                                  absl::string_view verdict, absl::string_view reason) {
+  const rd_kafka_message_t& message = *record.message;
+  Original original = OriginalOf(owned, message);
+  HeadersPtr& headers = original.headers;
+  AddHeader(headers, "lethe.verdict", verdict);
+  AddHeader(headers, "lethe.reason", reason);
+  AddHeader(headers, "lethe.topic", original.topic);
+  AddHeader(headers, "lethe.partition", absl::StrCat(original.place.partition));
+  AddHeader(headers, "lethe.offset", absl::StrCat(original.place.offset));
+  return output_.Produce({output_.divert_topic(),
+                          original.place.partition,
+                          message.key,
+                          message.key_len,
+                          message.payload,
+                          message.len,
+                          std::max<int64_t>(MessageView(message).timestamp_ms(), 0),
+                          std::move(headers),
+                          {owned.id, message.offset, /*diverted=*/true}});
+}
+
+absl::Status RecordWriter::Count(OwnedPartition& owned, const JudgedRecord& record) {
+  if (options_.counter_output.empty()) return absl::OkStatus();
+  // A key that the counter topic would refuse can be no counter's.
+  const bool too_large =
+      static_cast<int64_t>(record.counter_key.size()) > topics_.counter_max_bytes - kRecordOverhead;
+  if (record.counter_state != RecordFields::State::kPresent || too_large) {
+    ++owned.open_counts.malformed_delta;
+    return absl::OkStatus();
+  }
+  if (owned.sums.Add(record.counter_key, record.counter_delta)) return absl::OkStatus();
+  // The sum would leave 64 bits: what there is goes out now, as a record of its own.
+  if (absl::Status produced = ProduceSums(owned); !produced.ok()) return produced;
+  owned.sums.Add(record.counter_key, record.counter_delta);
+  return absl::OkStatus();
+}
+
+absl::Status RecordWriter::ProduceSums(OwnedPartition& owned) {
+  for (const auto& [key, sum] : owned.sums.sums()) {
+    const std::string text = absl::StrCat(sum);
+    absl::Status produced = output_.Produce(
+        {output_.counter_topic(), owned.id, key.data(), key.size(), text.data(), text.size()});
+    if (!produced.ok()) return produced;
+  }
+  owned.sums.Clear();
+  return absl::OkStatus();
+}
+
+std::string RecordWriter::Name(const OwnedPartition& owned, const rd_kafka_message_t& message) const {
+  const std::string here = absl::StrCat(options_.input, "-", owned.id, " offset ", message.offset);
+  const Original original = OriginalOf(owned, message);
+  if (original.topic == options_.input) return here;
+  return absl::StrCat(original.topic, "-", original.place.partition, " offset ", original.place.offset, " (",
+                      here, ")");
+}
+
+}  // namespace lethe::kafka

@@ -1,0 +1,83 @@
+// What becomes of a record once it is judged.
+#ifndef LETHE_CONNECTORS_KAFKA_RECORD_WRITER_H_
+#define LETHE_CONNECTORS_KAFKA_RECORD_WRITER_H_
+
+#include <librdkafka/rdkafka.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "connectors/kafka/options.h"
+#include "connectors/kafka/output.h"
+#include "connectors/kafka/owned_partition.h"
+#include "connectors/kafka/repartition.h"
+#include "connectors/kafka/topics.h"
+#include "src/record/record_reader.h"
+
+namespace lethe::kafka {
+
+// A record of the input, and what is known of it.
+struct JudgedRecord {
+  const rd_kafka_message_t* message = nullptr;
+  RecordFields::State id_state = RecordFields::State::kPresent;
+  Verdict verdict = Verdict::kUnique;  // also if there is no usable id
+  absl::string_view reason;            // why there is none
+  RecordFields::State counter_state = RecordFields::State::kMissing;
+  absl::string_view counter_key;
+  int64_t counter_delta = 0;
+  int32_t route = 0;  // the partition that it is routed to, if that is all that is done
+};
+
+// Writes, tags, diverts and drops records as the policies say, counts what it did in the partition's open
+// counts, and sums up the counters. All of it belongs to the output's open transaction.
+//
+// Thread safety: that of the output, which it shares with its lane.
+class RecordWriter {
+ public:
+  RecordWriter(const DaemonOptions& options, const Topics& topics, Output& output)
+      : options_(options), topics_(topics), output_(output) {}
+
+  // What the policy says of records without a usable id.
+  Action ActionWithoutId(RecordFields::State id_state) const;
+
+  // Why the partition must stop in front of this record, with what to do; nullopt if it need not.
+  std::optional<std::string> WhyStop(const OwnedPartition& owned, const rd_kafka_message_t& message,
+                                     const RecordFields& fields) const;
+
+  // Not OK: the transaction is to be given up.
+  absl::Status CarryOut(OwnedPartition& owned, const JudgedRecord& record);
+
+  // Writes what the counters of the partition have come to since the last call.
+  absl::Status ProduceSums(OwnedPartition& owned);
+
+ private:
+  Action ActionFor(const JudgedRecord& record) const;
+  absl::Status CarryOutUndeliverable(OwnedPartition& owned, const JudgedRecord& record,
+                                     const Undeliverable& known);
+  absl::Status Send(OwnedPartition& owned, const JudgedRecord& record);
+  absl::Status Pass(const OwnedPartition& owned, const JudgedRecord& record, absl::string_view tag = "");
+  absl::Status Divert(const OwnedPartition& owned, const JudgedRecord& record, absl::string_view verdict,
+                      absl::string_view reason);
+  // Adds what it counts, if anything is counted.
+  absl::Status Count(OwnedPartition& owned, const JudgedRecord& record);
+  // Where it was first, with its own headers: in the input, or in the topic that this was routed from.
+  struct Original {
+    absl::string_view topic;
+    RoutedFrom place;
+    HeadersPtr headers;
+  };
+  Original OriginalOf(const OwnedPartition& owned, const rd_kafka_message_t& message) const;
+  // The record in words, with its original.
+  std::string Name(const OwnedPartition& owned, const rd_kafka_message_t& message) const;
+
+  const DaemonOptions& options_;
+  const Topics& topics_;
+  Output& output_;
+};
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_RECORD_WRITER_H_

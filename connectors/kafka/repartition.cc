@@ -1,0 +1,198 @@
+#include "connectors/kafka/repartition.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "connectors/kafka/message_view.h"
+#include "connectors/kafka/topics.h"
+#include "lethe/event.h"
+
+namespace lethe::kafka {
+namespace {
+
+constexpr char kPartitionHeader[] = "lethe.routed.partition";
+constexpr char kOffsetHeader[] = "lethe.routed.offset";
+// What the two headers add to a record, generously: what the input took must fit.
+constexpr int64_t kHeaderBytes = 256;
+// Records that are no longer needed go soon, and not only when a gigabyte of them has come together.
+constexpr char kSegmentBytes[] = "52428800";
+constexpr int kCreateTimeoutMs = 5000;
+constexpr int kTrimTimeoutMs = 2000;
+
+using QueuePtr = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
+using EventPtr = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>>;
+using NewTopicPtr = std::unique_ptr<rd_kafka_NewTopic_t, Destroyer<rd_kafka_NewTopic_destroy>>;
+using DeleteRecordsPtr = std::unique_ptr<rd_kafka_DeleteRecords_t, Destroyer<rd_kafka_DeleteRecords_destroy>>;
+
+absl::Status CreateTopic(rd_kafka_t* client, const std::string& name, const TopicFacts& like) {
+  char reason[256];
+  const NewTopicPtr topic(rd_kafka_NewTopic_new(
+      name.c_str(), like.partitions, /*replication_factor: the broker's*/ -1, reason, sizeof reason));
+  if (topic == nullptr) return absl::InvalidArgumentError(absl::StrCat("topic ", name, ": ", reason));
+  const std::pair<const char*, std::string> configs[] = {
+      {"cleanup.policy", "delete"},
+      {"retention.ms", "-1"},
+      {"retention.bytes", "-1"},
+      {"segment.bytes", kSegmentBytes},
+      {"message.timestamp.type", "CreateTime"},
+      {"max.message.bytes",
+       absl::StrCat(std::min<int64_t>(like.max_message_bytes() + kHeaderBytes, INT32_MAX))}};
+  for (const auto& [key, value] : configs) rd_kafka_NewTopic_set_config(topic.get(), key, value.c_str());
+  rd_kafka_NewTopic_t* topics[] = {topic.get()};
+  const QueuePtr queue(rd_kafka_queue_new(client));
+  rd_kafka_CreateTopics(client, topics, 1, nullptr, queue.get());
+  const EventPtr event(rd_kafka_queue_poll(queue.get(), kCreateTimeoutMs));
+  if (event == nullptr) return absl::UnavailableError(absl::StrCat("creating topic ", name, " timed out"));
+  rd_kafka_resp_err_t code = rd_kafka_event_error(event.get());
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    size_t count = 0;
+    const rd_kafka_topic_result_t** results =
+        rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event.get()), &count);
+    code = count == 1 ? rd_kafka_topic_result_error(results[0]) : RD_KAFKA_RESP_ERR_UNKNOWN;
+  }
+  if (code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) return absl::OkStatus();  // another instance's
+  return ErrorStatus(code, absl::StrCat("creating topic ", name));
+}
+
+absl::Status EnsureOnce(const DaemonOptions& options, rd_kafka_t* client) {
+  const std::string name = RepartitionTopic(options);
+  const absl::Status exists = CountPartitions(client, name, kCreateTimeoutMs).status();
+  if (!absl::IsNotFound(exists)) return exists;
+  const auto input = DescribeInput(options, client);
+  if (!input.ok()) return input.status();
+  if (absl::Status created = CreateTopic(client, name, *input); !created.ok()) return created;
+  spdlog::info("topic {} was made, with {} partitions", name, input->partitions);
+  return absl::OkStatus();
+}
+
+std::optional<int64_t> NumberAt(const rd_kafka_headers_t* headers, size_t index, absl::string_view wanted) {
+  const char* name = nullptr;
+  const void* value = nullptr;
+  size_t size = 0;
+  if (rd_kafka_header_get_all(headers, index, &name, &value, &size) != RD_KAFKA_RESP_ERR_NO_ERROR ||
+      name != wanted || value == nullptr) {
+    return std::nullopt;
+  }
+  int64_t number = 0;
+  if (!absl::SimpleAtoi(absl::string_view(static_cast<const char*>(value), size), &number) || number < 0) {
+    return std::nullopt;
+  }
+  return number;
+}
+
+}  // namespace
+
+std::string RepartitionTopic(const DaemonOptions& options) {
+  return absl::StrCat(options.group, "-", options.input, "-repartition");
+}
+
+DaemonOptions RoutingOptions(const DaemonOptions& options) {
+  DaemonOptions routing = options;
+  routing.group = absl::StrCat(options.group, "-repartition");
+  routing.output = RepartitionTopic(options);
+  routing.routes = true;
+  routing.counter_output.clear();
+  routing.record.counter_key = routing.record.counter_delta = std::nullopt;
+  routing.policies = {.on_undeliverable = options.policies.on_undeliverable};
+  if (!routing.policies.diverts()) routing.divert.clear();
+  // Nothing is judged, so nothing is to be remembered: a restart reads a second of the log again.
+  routing.stage = {.horizon = absl::Seconds(1), .engine = Engine::kExact, .audit_share = 0};
+  return routing;
+}
+
+DaemonOptions JudgingOptions(const DaemonOptions& options) {
+  DaemonOptions judging = options;
+  judging.input = RepartitionTopic(options);
+  judging.routed_from = options.input;
+  judging.start = Start::kEarliest;  // where the input is begun was the first stage's to say
+  return judging;
+}
+
+absl::Status EnsureRepartitionTopic(const DaemonOptions& options, const StopFlag& stop) {
+  return AwaitTopics(options, stop, [&](rd_kafka_t* client) { return EnsureOnce(options, client); });
+}
+
+int32_t Route(const RecordFields& fields, const rd_kafka_message_t& message, int32_t partitions) {
+  const auto hashed = [&](absl::string_view bytes) {
+    return static_cast<int32_t>(HashId(bytes, 0).a % static_cast<uint64_t>(partitions));
+  };
+  if (fields.id_state == RecordFields::State::kPresent) return hashed(fields.id);
+  const RecordView view = MessageView(message).record();
+  return view.key ? hashed(*view.key) : message.partition % partitions;
+}
+
+void AddRoutedFrom(HeadersPtr& headers, const RoutedFrom& from) {
+  AddHeader(headers, kPartitionHeader, absl::StrCat(from.partition));
+  AddHeader(headers, kOffsetHeader, absl::StrCat(from.offset));
+}
+
+std::optional<RoutedFrom> ReadRoutedFrom(const rd_kafka_headers_t* headers) {
+  const size_t count = headers == nullptr ? 0 : rd_kafka_header_cnt(headers);
+  if (count < 2) return std::nullopt;
+  const auto partition = NumberAt(headers, count - 2, kPartitionHeader);
+  const auto offset = NumberAt(headers, count - 1, kOffsetHeader);
+  if (!partition || *partition > INT32_MAX || !offset) return std::nullopt;
+  return RoutedFrom{static_cast<int32_t>(*partition), *offset};
+}
+
+HeadersPtr WithoutRoutedFrom(const rd_kafka_headers_t* headers) {
+  HeadersPtr rest;
+  const size_t count = rd_kafka_header_cnt(headers) - 2;
+  for (size_t i = 0; i < count; ++i) {
+    const char* name = nullptr;
+    const void* value = nullptr;
+    size_t size = 0;
+    rd_kafka_header_get_all(headers, i, &name, &value, &size);
+    if (rest == nullptr) rest.reset(rd_kafka_headers_new(count));
+    rd_kafka_header_add(rest.get(), name, -1, value, static_cast<ssize_t>(size));
+  }
+  return rest;
+}
+
+absl::StatusOr<LogTrimmer> LogTrimmer::Create(const DaemonOptions& judging) {
+  auto client = BaseConfig(judging).MakeProducer();
+  if (!client.ok()) return client.status();
+  return LogTrimmer(judging.input, *std::move(client));
+}
+
+void LogTrimmer::Trim(const std::vector<LaneReport>& lanes) {
+  const PartitionListPtr list(rd_kafka_topic_partition_list_new(1));
+  for (const LaneReport& lane : lanes) {
+    for (const PartitionReport& partition : lane.partitions) {
+      const int64_t offset = partition.restart;
+      if (offset <= 0 || offset <= trimmed_[partition.partition]) continue;
+      rd_kafka_topic_partition_list_add(list.get(), topic_.c_str(), partition.partition)->offset = offset;
+    }
+  }
+  if (list->cnt == 0) return;
+  const DeleteRecordsPtr deletion(rd_kafka_DeleteRecords_new(list.get()));
+  rd_kafka_DeleteRecords_t* deletions[] = {deletion.get()};
+  const QueuePtr queue(rd_kafka_queue_new(client_.get()));
+  rd_kafka_DeleteRecords(client_.get(), deletions, 1, nullptr, queue.get());
+  const EventPtr event(rd_kafka_queue_poll(queue.get(), kTrimTimeoutMs));
+  if (event == nullptr) return;  // done or not: it is asked again
+  rd_kafka_resp_err_t code = rd_kafka_event_error(event.get());
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    const rd_kafka_topic_partition_list_t* done =
+        rd_kafka_DeleteRecords_result_offsets(rd_kafka_event_DeleteRecords_result(event.get()));
+    for (int i = 0; i < done->cnt; ++i) {
+      const rd_kafka_topic_partition_t& element = done->elems[i];
+      if (element.err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+        code = element.err;
+      } else {
+        trimmed_[element.partition] = std::max(trimmed_[element.partition], element.offset);
+      }
+    }
+  }
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR || std::exchange(complained_, true)) return;
+  spdlog::warn("{}: records that are no longer needed cannot be deleted, and the topic grows: {}", topic_,
+               rd_kafka_err2str(code));
+}
+
+}  // namespace lethe::kafka

@@ -1,0 +1,186 @@
+// Memory and CPU stay bounded: when the output stalls, under load, with many partitions, and when idle.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "tests/support/flow.h"
+#include "tests/support/shared_broker.h"
+
+namespace lethe::test {
+namespace {
+
+// What a daemon of one lane may take in all, with --memory=64MiB: the filters, 32 MiB that are fetched ahead
+// and what is on its way, 64 MiB of records that the output has not taken yet and the client's books of them,
+// and some 30 MiB for the program itself.
+constexpr int64_t kMostBytes = int64_t{256} << 20;
+const Args kMemory = {"--memory=64MiB"};
+
+std::string ReadFile(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// The most memory that it ever had.
+int64_t PeakBytes(Daemon& daemon) {
+  const std::string status = ReadFile(absl::StrCat("/proc/", daemon.process().pid(), "/status"));
+  for (const absl::string_view line : absl::StrSplit(status, '\n')) {
+    if (!absl::StartsWith(line, "VmHWM:")) continue;
+    const std::vector<absl::string_view> words =
+        absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+    int64_t kilobytes = 0;
+    EXPECT_TRUE(absl::SimpleAtoi(words[1], &kilobytes));
+    return kilobytes << 10;
+  }
+  ADD_FAILURE() << "no VmHWM in\n" << status;
+  return 0;
+}
+
+// CPU time in user and system mode, from a file as /proc/PID/stat: fields 14 and 15 of proc(5), behind the
+// name, which is in brackets.
+absl::Duration CpuTimeIn(const std::string& stat) {
+  const std::vector<std::string> fields = absl::StrSplit(stat.substr(stat.rfind(')') + 2), ' ');
+  int64_t user = 0, system = 0;
+  EXPECT_TRUE(fields.size() > 12 && absl::SimpleAtoi(fields[11], &user) &&
+              absl::SimpleAtoi(fields[12], &system));
+  return absl::Seconds(static_cast<double>(user + system) / static_cast<double>(sysconf(_SC_CLK_TCK)));
+}
+
+absl::Duration CpuTime(Daemon& daemon) {
+  return CpuTimeIn(ReadFile(absl::StrCat("/proc/", daemon.process().pid(), "/stat")));
+}
+
+// Of lethe's own threads, without those of librdkafka.
+absl::Duration CpuTimeOfOwnThreads(Daemon& daemon) {
+  absl::Duration sum;
+  const std::string tasks = absl::StrCat("/proc/", daemon.process().pid(), "/task");
+  for (const auto& task : std::filesystem::directory_iterator(tasks)) {
+    const std::string stat = ReadFile(task.path() / "stat");
+    if (absl::StrContains(stat, "(lethe)")) sum += CpuTimeIn(stat);
+  }
+  return sum;
+}
+
+// Sends records of a kilobyte, with ids prefix + 0 ... count - 1, evenly to the partitions. What they say
+// does not compress.
+void SendKilobytes(Flow& flow, const std::string& prefix, int count, int partitions) {
+  uint64_t noise = 1;
+  for (int begin = 0; begin < count; begin += 20'000) {
+    std::vector<Record> records;
+    for (int i = begin; i < std::min(count, begin + 20'000); ++i) {
+      std::string text;
+      while (text.size() < 950) {
+        noise = noise * 6364136223846793005 + 1442695040888963407;
+        absl::StrAppend(&text, absl::Hex(noise));
+      }
+      records.push_back(WithId(absl::StrCat(prefix, i), i % partitions));
+      records.back().value = absl::StrCat(R"({"id":")", prefix, i, R"(","text":")", text, R"("})");
+    }
+    flow.Send(records);
+  }
+}
+
+testing::AssertionResult StaysBounded(Daemon& daemon) {
+  const int64_t peak = PeakBytes(daemon);
+  std::cout << "peak memory " << (peak >> 20) << " MiB\n";
+  if (peak > 0 && peak < kMostBytes) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << peak << " bytes, the bound is " << kMostBytes;
+}
+
+testing::AssertionResult AwaitJudged(Daemon& daemon, int records) {
+  return daemon.Await([&] { return daemon.Metric("lethe_records_total") >= records; });
+}
+
+// 280 MB at full speed.
+TEST(LimitsTest, MemoryIsBoundedUnderLoad) {
+  Flow flow({LETHE_PROGRAM, 4, {}, {}});
+  SendKilobytes(flow, "a", 280'000, 4);
+  const absl::Time begin = absl::Now();
+  const auto daemon = flow.Start(kMemory);
+  ASSERT_TRUE(AwaitJudged(*daemon, 280'000));
+  std::cout << 280 / absl::ToDoubleSeconds(absl::Now() - begin) << " MB/s with the start\n";
+  EXPECT_TRUE(StaysBounded(*daemon));
+  EXPECT_TRUE(daemon->Stop());
+}
+
+TEST(LimitsTest, MemoryIsBoundedWithManyPartitions) {
+  Flow flow({LETHE_PROGRAM, 64, {}, {}});
+  SendKilobytes(flow, "a", 100'000, 64);
+  const auto daemon = flow.Start(kMemory);
+  ASSERT_TRUE(AwaitJudged(*daemon, 100'000));
+  EXPECT_TRUE(StaysBounded(*daemon));
+  EXPECT_LE(daemon->Metric("lethe_memory_used_bytes"), 64 << 20);
+  EXPECT_TRUE(daemon->Stop());
+}
+
+// However long its interval, a transaction has at most 100,000 records.
+TEST(LimitsTest, ATransactionThatNothingEndsIsCommitted) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  flow.SendIds("a", 1, 250'000);
+  const auto daemon = flow.Start({"--commit-interval=10s"});
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 200'000; }));
+  EXPECT_EQ(daemon->Metric("lethe_transactions_committed_total"), 2);
+  EXPECT_EQ(flow.Committed()[0].offset, 200'000);
+  EXPECT_TRUE(daemon->Stop());
+}
+
+// Less than 1 % of a core over five seconds.
+void IdleWith(int partitions, const Args& args) {
+  Flow flow({LETHE_PROGRAM, partitions, {}, {}});
+  const auto daemon = flow.Start(args);
+  ASSERT_TRUE(daemon->AwaitReady());
+  flow.SendIds("a", 1, 100);
+  ASSERT_TRUE(AwaitJudged(*daemon, 100));
+  absl::SleepFor(absl::Seconds(1));  // what the last record left to do
+  const absl::Duration before = CpuTime(*daemon);
+  absl::SleepFor(absl::Seconds(5));
+  const absl::Duration used = CpuTime(*daemon) - before;
+  std::cout << absl::FormatDuration(used) << " of CPU in 5 s\n";
+  EXPECT_LT(used, absl::Milliseconds(50)) << absl::StrJoin(args, " ");
+  EXPECT_TRUE(daemon->Stop());
+}
+
+TEST(LimitsTest, AnIdleDaemonUsesHardlyAnyCpu) { IdleWith(1, {}); }
+TEST(LimitsTest, AnIdleDaemonOfManyPartitionsUsesHardlyAnyCpu) { IdleWith(64, {}); }
+TEST(LimitsTest, AnIdleDaemonOfTwoStagesUsesHardlyAnyCpu) { IdleWith(4, {"--scope=topic"}); }
+
+// The last, since all others share this broker: it stands still in the middle of the stream.
+TEST(LimitsTest, MemoryIsBoundedWhenTheBrokerStandsStill) {
+  Flow flow({LETHE_PROGRAM, 4, {}, {}});
+  SendKilobytes(flow, "a", 100'000, 4);
+  const auto daemon = flow.Start(kMemory);
+  ASSERT_TRUE(AwaitJudged(*daemon, 1));
+  ASSERT_EQ(kill(SharedBroker().pid(), SIGSTOP), 0);
+  absl::SleepFor(absl::Seconds(3));
+  // A thread of librdkafka's producer wakes up every millisecond while what it has sent is not answered.
+  const absl::Duration before = CpuTimeOfOwnThreads(*daemon);
+  absl::SleepFor(absl::Seconds(2));
+  const absl::Duration used = CpuTimeOfOwnThreads(*daemon) - before;
+  EXPECT_TRUE(StaysBounded(*daemon));
+  ASSERT_EQ(kill(SharedBroker().pid(), SIGCONT), 0);
+  EXPECT_LT(used, absl::Milliseconds(50)) << "it spins while it waits";
+  ASSERT_TRUE(AwaitJudged(*daemon, 100'000));
+  EXPECT_TRUE(StaysBounded(*daemon));
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+}  // namespace
+}  // namespace lethe::test

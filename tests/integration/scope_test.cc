@@ -1,0 +1,215 @@
+// Copies in different partitions: found with `scope: topic`, warned of without.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "tests/support/flow.h"
+#include "tests/support/pipeline.h"
+#include "tests/support/retrying_clients.h"
+#include "tests/support/seed.h"
+#include "tests/support/shared_broker.h"
+
+namespace lethe::test {
+namespace {
+
+FlowOptions Options(int partitions) { return {LETHE_PROGRAM, partitions, {}, {}}; }
+
+std::string RepartitionTopic(const Flow& flow) {
+  return absl::StrCat(flow.group(), "-", flow.input(), "-repartition");
+}
+
+// As a producer without keys sends them, but that the partitions are chosen at random.
+std::vector<Record> Unkeyed(std::vector<Record> records, int partitions, std::mt19937_64& random) {
+  for (Record& record : records) {
+    record.key = std::nullopt;
+    record.partition = static_cast<int32_t>(random() % static_cast<uint64_t>(partitions));
+  }
+  return records;
+}
+
+testing::AssertionResult EndsWell(const Finished& finished) {
+  if (finished.exit_code == 0) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "ended with " << finished.exit_code << ":\n" << finished.err;
+}
+
+// Succeeds if each id of the input is in the output once, in the partition where one of its copies is, with
+// that one's headers and timestamp.
+testing::AssertionResult OncePerTopic(Flow& flow) {
+  const std::vector<Record> input = flow.Input();
+  std::multimap<std::string, const Record*> copies;
+  std::set<std::string> ids;
+  for (const Record& record : input) {
+    copies.emplace(JsonId(record), &record);
+    ids.insert(JsonId(record));
+  }
+  const std::vector<Record> output = flow.Output();
+  std::set<std::string> seen;
+  for (const Record& record : output) {
+    const std::string id = JsonId(record);
+    if (!seen.insert(id).second) return testing::AssertionFailure() << id << " is there twice";
+    const auto [begin, end] = copies.equal_range(id);
+    const bool is_a_copy = std::any_of(begin, end, [&](const auto& copy) {
+      return copy.second->key == record.key && copy.second->value == record.value &&
+             copy.second->headers == record.headers && copy.second->timestamp_ms == record.timestamp_ms &&
+             copy.second->partition == record.partition;
+    });
+    if (!is_a_copy) return testing::AssertionFailure() << id << " is like none of its copies";
+  }
+  if (seen != ids) return testing::AssertionFailure() << seen.size() << " ids, not " << ids.size();
+  return testing::AssertionSuccess();
+}
+
+TEST(ScopeTest, CopiesInDifferentPartitionsMeet) {
+  Flow flow(Options(3));
+  std::vector<Record> records;
+  for (int i = 0; i < 900; ++i) {
+    records.push_back(WithId(absl::StrCat(i % 300), (i + i / 300) % 3));
+    records.back().key = std::nullopt;
+    if (i % 2 == 0) records.back().headers = {{"own", absl::StrCat(i)}, {"null", std::nullopt}, {"own", ""}};
+  }
+  flow.Send(records);
+  const Finished finished = flow.RunToEnd({"--scope=topic", "--lanes=2"});
+  ASSERT_TRUE(EndsWell(finished));
+  EXPECT_TRUE(OncePerTopic(flow));
+  EXPECT_EQ(flow.Output().size(), 300u);
+  const std::vector<Record> routed = SharedClient().ReadSettled(RepartitionTopic(flow)).value();
+  EXPECT_EQ(routed.size(), 900u);
+  EXPECT_EQ(SharedClient().EndOffsets(RepartitionTopic(flow), Isolation::kReadCommitted)->size(), 3u);
+  // What comes later meets what came before it.
+  flow.SendIds("", 200, 399, 2);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd({"--scope=topic"})));
+  EXPECT_TRUE(OncePerTopic(flow));
+  EXPECT_EQ(flow.Output().size(), 400u);
+}
+
+TEST(ScopeTest, ExactlyOncePerTopicThroughKills) {
+  const uint64_t seed = TestSeed();
+  std::mt19937_64 random(seed);
+  RetryingClients clients(seed);
+  Flow flow(Options(4));
+  const Args args = {"--scope=topic"};
+  for (int round = 0; round < 4; ++round) {
+    const auto daemon = flow.Start(args);
+    ASSERT_TRUE(daemon->AwaitReady());
+    const int64_t before = flow.OutputSize();
+    flow.Send(Unkeyed(clients.Take(4000), 4, random));
+    ASSERT_TRUE(daemon->Await([&] { return flow.OutputSize() > before; }));
+  }  // killed
+  ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
+  EXPECT_TRUE(OncePerTopic(flow));
+}
+
+// In the second stage, with the place that the record had in the input.
+TEST(ScopeTest, PoliciesAreThoseOfTheInput) {
+  Flow flow(Options(2));
+  const std::string diverted_topic = flow.input() + "-diverted";
+  ASSERT_TRUE(SharedClient().CreateTopic(diverted_topic, 2).ok());
+  std::vector<Record> records = {WithId("a", 0), WithId("a", 1), WithId("b", 1)};
+  records[2].value = "{";
+  for (Record& record : records) record.key = std::nullopt;
+  flow.Send(records);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd(
+      {"--scope=topic", "--on-duplicate=tag", "--on-malformed=divert", "--divert=" + diverted_topic})));
+  const std::vector<Record> output = flow.Output();
+  ASSERT_EQ(output.size(), 2u);
+  // Which of the two came first is not said.
+  EXPECT_EQ(output[0].headers.size() + output[1].headers.size(), 1u);
+  const std::vector<Record> diverted = SharedClient().ReadSettled(diverted_topic).value();
+  ASSERT_EQ(diverted.size(), 1u);
+  EXPECT_EQ(diverted[0].partition, 1);
+  std::map<std::string, std::string> headers;
+  for (const auto& [name, value] : diverted[0].headers) headers[name] = *value;
+  EXPECT_EQ(headers.size(), 5u);
+  EXPECT_EQ(headers["lethe.verdict"], "malformed");
+  EXPECT_EQ(headers["lethe.topic"], flow.input());
+  EXPECT_EQ(headers["lethe.partition"], "1");
+  EXPECT_EQ(headers["lethe.offset"], "1");
+
+  flow.Send({&records[2], 1});
+  const Finished failed = flow.RunToEnd({"--scope=topic", "--on-malformed=fail"});
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_TRUE(absl::StrContains(failed.err, absl::StrCat(flow.input(), "-1 offset 2 ("))) << failed.err;
+}
+
+// The topic that the records are copied to is lethe's own: it deletes what no restart needs.
+TEST(ScopeTest, WhatNoRestartNeedsIsDeleted) {
+  Flow flow(Options(1));
+  const int64_t step = 20'000;
+  const int64_t begin = absl::ToUnixMillis(absl::Now()) - 3 * 24 * 3'600'000;
+  std::vector<Record> records;
+  for (int i = 0; i < 5000; ++i) records.push_back(WithId(absl::StrCat("a", i), 0, begin + i * step));
+  flow.Send(records);
+  const Args args = {"--scope=topic", "--horizon=1h"};
+  ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
+  const auto kept = [&] {
+    return static_cast<int64_t>(
+        SharedClient().ReadAll(RepartitionTopic(flow), Isolation::kReadCommitted)->size());
+  };
+  EXPECT_LT(kept(), 1000);
+  EXPECT_GT(kept(), 180);  // an hour of them
+  std::vector<Record> retries;
+  for (const int old : {4999, 4900, 4850}) {
+    retries.push_back(WithId(absl::StrCat("a", old), 0, begin + 5000 * step));
+  }
+  flow.Send(retries);
+  const Finished again = flow.RunToEnd(args);
+  ASSERT_TRUE(EndsWell(again));
+  EXPECT_FALSE(absl::StrContains(again.err, "short history")) << again.err;
+  EXPECT_EQ(flow.Output().size(), 5000u);
+}
+
+TEST(ScopeTest, TheWayOfAnIdMustNotChange) {
+  Flow flow(Options(2));
+  flow.SendIds("a", 1, 10, 0);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd({"--scope=topic"})));
+  const Finished other_id = flow.RunToEnd({"--scope=topic", "--id=key"});
+  EXPECT_EQ(other_id.exit_code, 1);
+  EXPECT_TRUE(absl::StrContains(other_id.err, "has so far routed by another id")) << other_id.err;
+  ASSERT_TRUE(SharedClient().AddPartitions(RepartitionTopic(flow), 3).ok());
+  const Finished wider = flow.RunToEnd({"--scope=topic"});
+  EXPECT_EQ(wider.exit_code, 1);
+  EXPECT_TRUE(absl::StrContains(wider.err, "has other partitions than it had")) << wider.err;
+}
+
+// More partitions of the input do not change the way of an id.
+TEST(ScopeTest, TheInputMayGrow) {
+  Flow flow(Options(2));
+  flow.SendIds("a", 1, 100, 0);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd({"--scope=topic"})));
+  ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 4).ok());
+  ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 4).ok());
+  flow.SendIds("a", 51, 150, 3);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd({"--scope=topic"})));
+  EXPECT_TRUE(OncePerTopic(flow));
+  EXPECT_EQ(flow.Output().size(), 150u);
+}
+
+TEST(ScopeTest, AnInputThatLooksUnkeyedIsWarnedOf) {
+  std::mt19937_64 random(TestSeed());
+  RetryingClients clients(TestSeed());
+  Flow flow(Options(2));
+  flow.Send(Unkeyed(clients.Take(3000), 2, random));
+  const auto daemon = flow.Start();
+  ASSERT_TRUE(daemon->AwaitLog("records have no key"));
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "set scope to topic, or key the records")) << daemon->Log();
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_unkeyed_records_total") == 3000; }));
+  EXPECT_TRUE(daemon->Stop());
+
+  Flow keyed(Options(2));
+  keyed.Send(clients.Take(3000));
+  const Finished finished = keyed.RunToEnd();
+  ASSERT_TRUE(EndsWell(finished));
+  EXPECT_FALSE(absl::StrContains(finished.err, "have no key")) << finished.err;
+}
+
+}  // namespace
+}  // namespace lethe::test
