@@ -38,8 +38,9 @@ double Arrivals::Expected(double ahead_ms) const {
   if (start_ms_ == kNoStreamTime) return static_cast<double>(total_);
   const auto slot_ms = static_cast<double>(slot_ms_);
   // What came in less than that at the beginning was all there was: to take it for what comes in all of that
-  // time would let a new filter grow too late, and waste its columns on a few ids each.
-  const double since_start = static_cast<double>(now_ms_);
+  // time would let a new filter grow too late, and waste its columns on a few ids each. But the first moments
+  // of a stream say nothing of a month.
+  const double since_start = std::max(static_cast<double>(now_ms_), ahead_ms / kForesight / kFirstMoments);
   const double look_back =
       std::max({std::min(ahead_ms / kForesight, since_start), slot_ms, 2 * static_cast<double>(step_ms_)});
   const int64_t last = now_ms_ / slot_ms_;

@@ -37,6 +37,10 @@ class Arrivals {
   // doubled once more than with 16 after a jump, since it was noticed late; with 32 and 64, bursts that were
   // over soon doubled them for nothing.
   static constexpr double kForesight = 16;
+  // A stream that is younger than this part of the look back is taken to be so old. With 2, filters in the
+  // planned memory had to give up ids at the end of their first horizon; with 8 and more, a minute at the
+  // beginning was taken for a month, and memory for it.
+  static constexpr double kFirstMoments = 4;
 
   // What a snapshot holds of it: `self` is written to, or read from, `fields`.
   template <typename Self, typename Fields>

@@ -366,7 +366,7 @@ TEST(SnapshotTopicTest, Rule15OneThatIsGoneIsReportedAndTheLogIsRead) {
   EXPECT_TRUE(flow.ExactlyOnce());
 }
 
-// What stays is not interrupted when another instance comes or goes, and nothing is judged twice.
+// What stays is not restored anew when another instance comes or goes.
 TEST(MembershipTest, Rule11CooperativePartitionsThatStayGoOn) {
   RetryingClients clients(TestSeed());
   Flow flow({LETHE_PROGRAM, 4, {}, {}});
@@ -382,12 +382,14 @@ TEST(MembershipTest, Rule11CooperativePartitionsThatStayGoOn) {
   ASSERT_TRUE(flow_until(*one, [&] { return seen(*one) > 0; }));
   const auto two = flow.Start(args + Args{"--instance=two"});
   ASSERT_TRUE(flow_until(*two, [&] { return seen(*two) > 1000; }));
-  EXPECT_EQ(one->Metric("lethe_transactions_aborted_total"), 0) << one->Log();
-  EXPECT_EQ(two->Metric("lethe_transactions_aborted_total"), 0) << two->Log();
+  // A commit that falls between the member's rejoining and the news of it is refused (another generation),
+  // once for each rebalance at most.
+  EXPECT_LE(one->Metric("lethe_transactions_aborted_total"), 1) << one->Log();
+  EXPECT_LE(two->Metric("lethe_transactions_aborted_total"), 1) << two->Log();
   const double before = seen(*one);
   EXPECT_TRUE(two->Stop());
   ASSERT_TRUE(flow_until(*one, [&] { return seen(*one) > before + 2000; }));
-  EXPECT_EQ(one->Metric("lethe_transactions_aborted_total"), 0) << one->Log();
+  EXPECT_LE(one->Metric("lethe_transactions_aborted_total"), 2) << one->Log();
   // Each partition became ready once in the beginning, and two of them again when they came back: with eager
   // assignments all four would, twice.
   int ready = 0;
