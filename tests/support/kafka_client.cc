@@ -12,6 +12,8 @@ namespace {
 
 constexpr absl::Duration kTimeout = absl::Minutes(1);
 constexpr int kTimeoutMs = 60'000;
+// For a topic that some broker has not heard of yet, or whose partitions choose leaders.
+constexpr absl::Duration kKnownTimeout = absl::Seconds(15);
 
 using PartitionList =
     std::unique_ptr<rd_kafka_topic_partition_list_t, decltype(&rd_kafka_topic_partition_list_destroy)>;
@@ -313,6 +315,14 @@ absl::StatusOr<std::optional<int>> KafkaClient::PartitionCount(const std::string
   return count;
 }
 
+absl::StatusOr<int> KafkaClient::KnownPartitions(const std::string& topic) {
+  absl::StatusOr<std::optional<int>> found;
+  WaitUntil([&] { return (found = PartitionCount(topic)).ok() && found->has_value(); }, kKnownTimeout);
+  if (!found.ok()) return found.status();
+  if (!found->has_value()) return absl::NotFoundError(absl::StrCat("no topic ", topic));
+  return **found;
+}
+
 absl::StatusOr<std::vector<int32_t>> KafkaClient::Leaders(const std::string& topic) {
   const rd_kafka_metadata_t* metadata = nullptr;
   const rd_kafka_resp_err_t error = rd_kafka_metadata(producer_.get(), 1, nullptr, &metadata, kTimeoutMs);
@@ -363,12 +373,11 @@ absl::StatusOr<Handle> KafkaClient::NewConsumer(const std::string& group, Isolat
 }
 
 absl::StatusOr<std::vector<int64_t>> KafkaClient::EndOffsets(const std::string& topic, Isolation isolation) {
-  const absl::StatusOr<std::optional<int>> partitions = PartitionCount(topic);
+  const absl::StatusOr<int> partitions = KnownPartitions(topic);
   if (!partitions.ok()) return partitions.status();
-  if (!partitions->has_value()) return absl::NotFoundError(absl::StrCat("no topic ", topic));
   const absl::StatusOr<rd_kafka_t*> consumer = WatermarkConsumer(isolation);
   if (!consumer.ok()) return consumer.status();
-  return QueryEnds(*consumer, topic, **partitions);
+  return QueryEnds(*consumer, topic, *partitions);
 }
 
 absl::StatusOr<rd_kafka_t*> KafkaClient::WatermarkConsumer(Isolation isolation) {
@@ -451,20 +460,19 @@ absl::StatusOr<std::vector<std::string>> KafkaClient::Groups() {
 
 absl::StatusOr<std::vector<CommittedOffset>> KafkaClient::Committed(const std::string& group,
                                                                     const std::string& topic) {
-  const absl::StatusOr<std::optional<int>> partitions = PartitionCount(topic);
+  const absl::StatusOr<int> partitions = KnownPartitions(topic);
   if (!partitions.ok()) return partitions.status();
-  if (!partitions->has_value()) return absl::NotFoundError(absl::StrCat("no topic ", topic));
   const absl::StatusOr<Handle> consumer = NewConsumer(group, Isolation::kReadCommitted);
   if (!consumer.ok()) return consumer.status();
-  const PartitionList list(rd_kafka_topic_partition_list_new(**partitions),
+  const PartitionList list(rd_kafka_topic_partition_list_new(*partitions),
                            &rd_kafka_topic_partition_list_destroy);
-  for (int p = 0; p < **partitions; ++p) rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), p);
+  for (int p = 0; p < *partitions; ++p) rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), p);
   if (const rd_kafka_resp_err_t error = rd_kafka_committed(consumer->get(), list.get(), kTimeoutMs);
       error != 0) {
     return KafkaError(absl::StrCat("committed offsets of ", group), error);
   }
   std::vector<CommittedOffset> offsets;
-  for (int p = 0; p < **partitions; ++p) {
+  for (int p = 0; p < *partitions; ++p) {
     const rd_kafka_topic_partition_t& found = list->elems[p];
     if (found.err != RD_KAFKA_RESP_ERR_NO_ERROR) {
       return KafkaError(absl::StrCat("committed offset of ", group, " in ", topic, "-", p), found.err);
