@@ -88,28 +88,6 @@ constexpr MetricDefinition kSteps = {
     "a shorter `horizon` or a higher `fpp`.",
     Fold::kSum};
 
-const char* KindLabel(AdaptationStep::Kind kind) {
-  switch (kind) {
-    case AdaptationStep::Kind::kRefresh:
-      return "refresh";
-    case AdaptationStep::Kind::kUnfold:
-      return "unfold";
-    case AdaptationStep::Kind::kFold:
-      return "fold";
-    case AdaptationStep::Kind::kUnfoldRefused:
-      return "unfold_refused";
-    case AdaptationStep::Kind::kShortenWindow:
-      return "shorten_window";
-    case AdaptationStep::Kind::kExceedFpp:
-      return "exceed_fpp";
-    case AdaptationStep::Kind::kScaleUp:
-      return "scale_up";
-    case AdaptationStep::Kind::kScaleDown:
-      return "scale_down";
-  }
-  return "unknown";
-}
-
 struct PartitionMetric {
   MetricDefinition definition;
   double (*value)(const PartitionReport&);
@@ -335,7 +313,7 @@ void AddCounts(const PartitionReport& partition, const char* label, absl::Span<c
 void AddSteps(const PartitionReport& partition, const Labels& labels, MetricFamily* family) {
   for (const StepCount& steps : partition.filter.filter.step_counts) {
     Labels all = labels;
-    all.push_back({"kind", KindLabel(steps.kind)});
+    all.push_back({"kind", StepKindName(steps.kind)});
     all.push_back({"reason", std::string(steps.reason)});
     AddSample(static_cast<double>(steps.count), std::move(all), family);
   }
@@ -398,6 +376,28 @@ void AddStage(const std::vector<LaneReport>& lanes, bool is_routing, bool per_pa
 }
 
 }  // namespace
+
+const char* StepKindName(AdaptationStep::Kind kind) {
+  switch (kind) {
+    case AdaptationStep::Kind::kRefresh:
+      return "refresh";
+    case AdaptationStep::Kind::kUnfold:
+      return "unfold";
+    case AdaptationStep::Kind::kFold:
+      return "fold";
+    case AdaptationStep::Kind::kUnfoldRefused:
+      return "unfold_refused";
+    case AdaptationStep::Kind::kShortenWindow:
+      return "shorten_window";
+    case AdaptationStep::Kind::kExceedFpp:
+      return "exceed_fpp";
+    case AdaptationStep::Kind::kScaleUp:
+      return "scale_up";
+    case AdaptationStep::Kind::kScaleDown:
+      return "scale_down";
+  }
+  return "unknown";
+}
 
 std::vector<MetricDefinition> PartitionDefinitions() {
   std::vector<MetricDefinition> definitions = {kRecords, kActions, kRouted, kSteps};

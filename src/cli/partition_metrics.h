@@ -7,9 +7,13 @@
 #include <vector>
 
 #include "connectors/kafka/report.h"
+#include "lethe/status.h"
 #include "src/cli/metric_family.h"
 
 namespace lethe {
+
+// As the label `kind` says it, and /status.
+const char* StepKindName(AdaptationStep::Kind kind);
 
 std::vector<MetricDefinition> PartitionDefinitions();
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/string_view.h"
 #include "lethe/filter.h"
+#include "src/cli/partition_metrics.h"
 
 namespace lethe {
 namespace {
@@ -26,28 +27,6 @@ const char* PhaseName(Phase phase) {
       return "held";
     case Phase::kFailed:
       return "failed";
-  }
-  return "";
-}
-
-const char* KindName(AdaptationStep::Kind kind) {
-  switch (kind) {
-    case AdaptationStep::Kind::kRefresh:
-      return "refresh";
-    case AdaptationStep::Kind::kUnfold:
-      return "unfold";
-    case AdaptationStep::Kind::kFold:
-      return "fold";
-    case AdaptationStep::Kind::kUnfoldRefused:
-      return "unfold_refused";
-    case AdaptationStep::Kind::kShortenWindow:
-      return "shorten_window";
-    case AdaptationStep::Kind::kExceedFpp:
-      return "exceed_fpp";
-    case AdaptationStep::Kind::kScaleUp:
-      return "scale_up";
-    case AdaptationStep::Kind::kScaleDown:
-      return "scale_down";
   }
   return "";
 }
@@ -78,7 +57,7 @@ Json Steps(const FilterStatus& filter) {
   Json steps = Json::array();
   for (const AdaptationStep& step : filter.steps) {
     const bool timed = step.stream_time_ms != kNoStreamTime;
-    steps.push_back({{"kind", KindName(step.kind)},
+    steps.push_back({{"kind", StepKindName(step.kind)},
                      {"reason", std::string(step.reason)},
                      {"stream_time", timed ? Json(static_cast<double>(step.stream_time_ms) / 1000) : Json()},
                      {"generation_bits", step.bits_per_generation}});
