@@ -283,8 +283,9 @@ absl::Status Run::Finish(const Fault& fault, const Hit& hit) {
       if (instance == nullptr || instance->process == nullptr || instance->process.get() != hit.process) {
         return absl::OkStatus();
       }
+      // One that was asked to end meanwhile goes on already, or has ended.
+      if (!std::exchange(instance->frozen, false)) return absl::OkStatus();
       Say(absl::StrCat("lethe ", hit.instance, " goes on"));
-      instance->frozen = false;
       return instance->process->Signal(SIGCONT);
     case FaultKind::kDelay:
       if (wire != nullptr) wire->SetDelay(absl::ZeroDuration());
