@@ -32,8 +32,10 @@ bool IsUtf8() {
 
 }  // namespace
 
-TextStyle TextStyle::Of(int fd) {
-  const bool colour = isatty(fd) != 0 && Environment("NO_COLOR").empty() && Environment("TERM") != "dumb";
+TextStyle TextStyle::Of(int fd) { return For(isatty(fd) != 0); }
+
+TextStyle TextStyle::For(bool is_terminal) {
+  const bool colour = is_terminal && Environment("NO_COLOR").empty() && Environment("TERM") != "dumb";
   return {.colour = colour, .blocks = IsUtf8()};
 }
 

@@ -18,6 +18,7 @@ struct TextStyle {
   // Colour if the file is a terminal that is not dumb, and NO_COLOR (no-color.org) is not set; blocks if the
   // locale is a UTF-8 one.
   static TextStyle Of(int fd);
+  static TextStyle For(bool is_terminal);
 
   std::string Bold(absl::string_view text) const { return Paint("1", text); }
   std::string Dim(absl::string_view text) const { return Paint("2", text); }
