@@ -147,8 +147,8 @@ absl::StatusOr<std::vector<std::string>> Browser::Requests() {
     const json event = json::parse(line.at("message").get<std::string>()).at("message");
     if (event.at("method") != "Network.requestWillBeSent") continue;
     std::string url = event.at("params").at("request").at("url").get<std::string>();
-    // The browser's own pages: it shows one before it is told what to open.
-    if (!absl::StartsWith(url, "chrome://")) urls.push_back(std::move(url));
+    // The browser's own pages (chrome:, chrome-untrusted:): it shows one before it is told what to open.
+    if (!absl::StartsWith(url, "chrome")) urls.push_back(std::move(url));
   }
   return urls;
 }
