@@ -108,7 +108,9 @@ std::string Row(const char* name, int64_t events, const std::vector<Run>& runs) 
 }
 
 int Main(int64_t events, int rounds, const std::string& readme) {
-  auto broker = KafkaBroker::Start({{}, "1g"});
+  KafkaBrokerOptions broker_options;
+  broker_options.heap = "1g";
+  auto broker = KafkaBroker::Start(broker_options);
   Require(broker.status());
   auto client = KafkaClient::Connect((*broker)->bootstrap());
   Require(client.status());

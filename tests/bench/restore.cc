@@ -109,7 +109,9 @@ Restore Measure(KafkaClient& client, const std::string& brokers, const std::stri
 }
 
 int Main(int64_t ids) {
-  const auto broker = OrExit(KafkaBroker::Start({{}, "1g"}));
+  KafkaBrokerOptions broker_options;
+  broker_options.heap = "1g";
+  const auto broker = OrExit(KafkaBroker::Start(broker_options));
   const auto client = OrExit(KafkaClient::Connect(broker->bootstrap()));
   OrExit(client->CreateTopic("input", 1));
   std::fprintf(stderr, "filling the input with %lld ids ...\n", static_cast<long long>(ids));
