@@ -102,7 +102,8 @@ absl::Status Lane::Open() {
 void Lane::Step() {
   heartbeat_.Beat();
   const absl::Time now = absl::Now();
-  Poll(open_ ? std::max(deadline_ - now, absl::ZeroDuration()) : kIdleWait,
+  // Never longer than kIdleWait, so that a request to stop is seen also while a long interval's transaction is open.
+  Poll(open_ ? std::clamp(deadline_ - now, absl::ZeroDuration(), kIdleWait) : kIdleWait,
        std::min(kBatch, carried_out_limit_ - std::min(carried_out_, carried_out_limit_ - 1)));
   const bool processed = Process().ok();
   const bool failed = output_.Poll() != Failure::kNone;

@@ -141,6 +141,18 @@ TEST(LimitsTest, ATransactionThatNothingEndsIsCommitted) {
   EXPECT_TRUE(daemon->Stop());
 }
 
+// Nor does a request to stop wait for the end of a long interval, when nothing more comes in.
+TEST(LimitsTest, AStopIsSeenInTheMiddleOfALongInterval) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  const auto daemon = flow.Start({"--commit-interval=10s"});
+  ASSERT_TRUE(daemon->AwaitReady());
+  flow.SendIds("a", 1, 10);
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_batch_records_sum") == 10; }));
+  EXPECT_EQ(daemon->Metric("lethe_transactions_committed_total"), 0);
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_EQ(flow.Committed()[0].offset, 10);
+}
+
 // Less than 1 % of a core over five seconds.
 void IdleWith(int partitions, const Args& args) {
   Flow flow({LETHE_PROGRAM, partitions, {}, {}});
