@@ -4,7 +4,9 @@
 #include <array>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 
 namespace lethe::test {
@@ -261,7 +263,16 @@ absl::Status KafkaClient::CreateTopic(const std::string& topic, int partitions, 
   const absl::Status status = Admin(RD_KAFKA_ADMIN_OP_CREATETOPICS, [&](const AdminCall& call) {
     rd_kafka_CreateTopics(call.handle, &request, 1, call.options, call.queue);
   });
-  return status.ok() ? AwaitPartitions(topic, partitions) : status;
+  if (!status.ok()) return status;
+  if (!absl::StrContains(bootstrap_, ',')) return AwaitPartitions(producer_.get(), topic, partitions);
+  // What one broker knows another may not know yet, and it may be the one that is asked next. A new handle
+  // asks the broker that it was given.
+  for (const absl::string_view server : absl::StrSplit(bootstrap_, ',')) {
+    const absl::StatusOr<Handle> asking = NewProducer(std::string(server), "");
+    if (!asking.ok()) return asking.status();
+    if (absl::Status known = AwaitPartitions(asking->get(), topic, partitions); !known.ok()) return known;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status KafkaClient::DeleteTopic(const std::string& topic) {
@@ -271,7 +282,7 @@ absl::Status KafkaClient::DeleteTopic(const std::string& topic) {
   const absl::Status status = Admin(RD_KAFKA_ADMIN_OP_DELETETOPICS, [&](const AdminCall& call) {
     rd_kafka_DeleteTopics(call.handle, &request, 1, call.options, call.queue);
   });
-  return status.ok() ? AwaitPartitions(topic, std::nullopt) : status;
+  return status.ok() ? AwaitPartitions(producer_.get(), topic, std::nullopt) : status;
 }
 
 absl::Status KafkaClient::AddPartitions(const std::string& topic, int total) {
@@ -284,7 +295,7 @@ absl::Status KafkaClient::AddPartitions(const std::string& topic, int total) {
   const absl::Status status = Admin(RD_KAFKA_ADMIN_OP_CREATEPARTITIONS, [&](const AdminCall& call) {
     rd_kafka_CreatePartitions(call.handle, &request, 1, call.options, call.queue);
   });
-  return status.ok() ? AwaitPartitions(topic, total) : status;
+  return status.ok() ? AwaitPartitions(producer_.get(), topic, total) : status;
 }
 
 absl::Status KafkaClient::DeleteRecords(const std::string& topic, int32_t partition, int64_t before) {
@@ -298,10 +309,10 @@ absl::Status KafkaClient::DeleteRecords(const std::string& topic, int32_t partit
   });
 }
 
-absl::StatusOr<std::optional<int>> KafkaClient::PartitionCount(const std::string& topic) {
+absl::StatusOr<std::optional<int>> KafkaClient::PartitionCount(rd_kafka_t* asking, const std::string& topic) {
   // All topics are asked for: to ask for one by its name may create it.
   const rd_kafka_metadata_t* metadata = nullptr;
-  const rd_kafka_resp_err_t error = rd_kafka_metadata(producer_.get(), 1, nullptr, &metadata, kTimeoutMs);
+  const rd_kafka_resp_err_t error = rd_kafka_metadata(asking, 1, nullptr, &metadata, kTimeoutMs);
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return KafkaError("metadata", error);
   std::optional<int> count;
   for (int t = 0; t < metadata->topic_cnt; ++t) {
@@ -317,7 +328,8 @@ absl::StatusOr<std::optional<int>> KafkaClient::PartitionCount(const std::string
 
 absl::StatusOr<int> KafkaClient::KnownPartitions(const std::string& topic) {
   absl::StatusOr<std::optional<int>> found;
-  WaitUntil([&] { return (found = PartitionCount(topic)).ok() && found->has_value(); }, kKnownTimeout);
+  WaitUntil([&] { return (found = PartitionCount(producer_.get(), topic)).ok() && found->has_value(); },
+            kKnownTimeout);
   if (!found.ok()) return found.status();
   if (!found->has_value()) return absl::NotFoundError(absl::StrCat("no topic ", topic));
   return **found;
@@ -340,11 +352,12 @@ absl::StatusOr<std::vector<int32_t>> KafkaClient::Leaders(const std::string& top
   return leaders;
 }
 
-absl::Status KafkaClient::AwaitPartitions(const std::string& topic, std::optional<int> count) {
+absl::Status KafkaClient::AwaitPartitions(rd_kafka_t* asking, const std::string& topic,
+                                          std::optional<int> count) {
   absl::StatusOr<std::optional<int>> found;
   const bool shown = WaitUntil(
       [&] {
-        found = PartitionCount(topic);
+        found = PartitionCount(asking, topic);
         return !found.ok() || *found == count;
       },
       kTimeout);

@@ -98,10 +98,10 @@ class KafkaClient {
   absl::StatusOr<rd_kafka_t*> WatermarkConsumer(Isolation isolation);
   absl::StatusOr<Handle> NewConsumer(const std::string& group, Isolation isolation) const;
   // nullopt if the topic does not exist or a partition has no leader yet.
-  absl::StatusOr<std::optional<int>> PartitionCount(const std::string& topic);
+  static absl::StatusOr<std::optional<int>> PartitionCount(rd_kafka_t* asking, const std::string& topic);
   // Waits for the broker that is asked to know the topic, and all of its leaders.
   absl::StatusOr<int> KnownPartitions(const std::string& topic);
-  absl::Status AwaitPartitions(const std::string& topic, std::optional<int> count);
+  static absl::Status AwaitPartitions(rd_kafka_t* asking, const std::string& topic, std::optional<int> count);
 
   const std::string bootstrap_;
   const Handle producer_;  // also for metadata and administration
