@@ -326,6 +326,21 @@ TEST(Arrivals, BearACoarseClock) {
   EXPECT_LE(most, 2100);  // 1000 come in a second
 }
 
+// Once it is over, a burst at the beginning counts no more than what came after it.
+TEST(Arrivals, ForgetABurstAtTheBeginning) {
+  constexpr int64_t kMinute = 60'000;
+  Arrivals arrivals(kHorizon);
+  for (int64_t t = 0; t < 2 * kMinute; t += 100) arrivals.Add(1000, t);  // 864 million in a horizon
+  EXPECT_TRUE(arrivals.IsBeginning(kHorizon));
+  EXPECT_NEAR(arrivals.ExpectedByAll(kHorizon), 864e6, 1e6);
+  EXPECT_LT(arrivals.Expected(kHorizon), 100e6) << "two minutes say little of a day";
+  for (int64_t t = 2 * kMinute; t < 6 * kMinute; t += 100) arrivals.Add(1, t);
+  EXPECT_LE(arrivals.Expected(kHorizon), 2.1 * 864'000);
+  for (int64_t t = 6 * kMinute; t < 30 * kMinute; t += 100) arrivals.Add(1, t);
+  EXPECT_FALSE(arrivals.IsBeginning(kHorizon));
+  EXPECT_LE(arrivals.Expected(kHorizon), 2.1 * 864'000);
+}
+
 TEST(Arrivals, BeforeTimeHasBegunExpectAsManyAgain) {
   Arrivals arrivals(kHorizon);
   arrivals.Add(50, kNoStreamTime);
