@@ -16,13 +16,12 @@ constexpr int64_t kFewestIntervals = 4;
 constexpr size_t kMoreInRing = 2;
 // Forecasts in an interval.
 constexpr double kForecastsPerInterval = 10;
-// Ids that a halved filter must have room for, over those that are expected.
-constexpr double kFoldMargin = 1.25;
-// Of the cap: what an interval may have after a fold, so that its pairs keep a third of their share of the
-// target to spare (the FPP goes with the ninth power of the load, or so); and where intervals end that are
-// meant to be folded, once or several times.
-constexpr double kLoadAfterFold = 0.95;
-constexpr double kFoldReadyLoad = 0.45;
+// Ids that a halved filter must have room for, over those that are expected. Each part more is memory that is
+// kept over twice what is needed; with a 50th, a steady load between two sizes was folded and unfolded once
+// in four horizons at most, and with none three times.
+constexpr double kFoldMargin = 1.02;
+// Of the cap: where intervals end that are meant to be folded, once or several times.
+constexpr double kFoldReadyLoad = 0.49;
 constexpr int kFoldsAhead = 4;
 // How far over the cap intervals go at the memory limit, if they may, and how finely that is searched.
 constexpr double kMostOverload = 100;
@@ -369,7 +368,7 @@ bool Budget::Short(int64_t lines, double load, double cap, double expected_facto
 bool Budget::CanFold() {
   if (level_ == 0) return false;
   for (int64_t i = oldest_ - 1; i <= current_; ++i) {
-    if (LoadIfFolded(At(i)) > kLoadAfterFold * options_.cap) return false;
+    if (LoadIfFolded(At(i)) > options_.cap) return false;
   }
   ExpectAtExpiries();
   return !Short(lines_ / 2, LoadIfFolded(At(current_)), options_.cap, kFoldMargin);

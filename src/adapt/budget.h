@@ -30,7 +30,7 @@ class FieldWriter;
 // *Lines.* Doubling the lines gives room in new intervals only; so it must be done before columns run
 // out. With each tenth of a cap it is forecast when columns expire and how many are wanted until then; if
 // they are short at any of those times, lines are doubled, again and again if need be. Lines are halved
-// if every interval then still is below its cap, and the forecast, with a quarter more ids than expected,
+// if every interval then still is below its cap, and the forecast, with a few more ids than expected,
 // is not short. Where intervals of half the cap would do, or of a quarter and so on, they end there, so that
 // they can be folded as soon as those of a busier time have expired.
 //

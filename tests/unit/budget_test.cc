@@ -70,6 +70,11 @@ class Simulation {
     budget_.Describe(now_, &status);
     return status;
   }
+  int64_t Steps(AdaptationStep::Kind kind) const {
+    int64_t steps = 0;
+    for (const StepCount& counted : status().step_counts) steps += counted.kind == kind ? counted.count : 0;
+    return steps;
+  }
 
  private:
   void Insert() {
@@ -166,14 +171,20 @@ TEST(Budget, MakesRoomInTimeWhenMemoryIsSlow) {
   }
 }
 
+// Down to twice what the plan has for what is left, wherever that is between two sizes, and no more often
+// than it must.
 TEST(Budget, GivesLinesBackWhenTheLoadFalls) {
-  for (const double fall : {0.3, 0.1, 0.01}) {
+  for (const double fall : {0.5, 0.33, 0.3, 0.28, 0.26, 0.24, 0.1, 0.01}) {
     SCOPED_TRACE(testing::Message() << "to " << fall);
-    constexpr double kBase = 100000;
+    constexpr double kBase = 500000;
+    constexpr double kMargin = 1.0625;
     Simulation simulation;
     simulation.Run(6, [&](double t) { return t < 2.3 ? kBase : fall * kBase; });
     EXPECT_GE(static_cast<double>(simulation.lines_at_most()), LinesFor(kBase));
-    EXPECT_LE(static_cast<double>(simulation.budget().lines()), std::max(128.0, 3 * LinesFor(fall * kBase)));
+    EXPECT_LE(static_cast<double>(simulation.budget().lines()), 2 * kMargin * LinesFor(fall * kBase));
+    const int64_t folds = simulation.Steps(AdaptationStep::Kind::kFold);
+    EXPECT_LE(folds, 1 + std::log2(1 / fall));
+    EXPECT_LE(simulation.Steps(AdaptationStep::Kind::kUnfold), 10);
     EXPECT_LE(simulation.worst_fpp(), 0.95);
     EXPECT_GE(simulation.shortest_window(), 1.0);
   }
