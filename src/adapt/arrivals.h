@@ -13,7 +13,8 @@ namespace lethe {
 // Counts of the recent past in slots of stream time, from which the near future is guessed: what will come
 // in the next d is kForesight times what came in the last d / kForesight. So a forecast for soon looks at
 // the last moments, and one for a horizon ahead is not made from a burst of a second; but at the beginning,
-// when there is no more to look at than what has come so far, from all of that.
+// when there is no more to look at than what has come so far, from all of that, unless it was a burst that is
+// over.
 //
 // Stream time may be coarse (timestamps in whole seconds), and then all of a second's ids come at once. So
 // nothing is concluded from less than the recent steps of time.
@@ -30,6 +31,19 @@ class Arrivals {
   // came so far.
   double Expected(double ahead_ms) const;
 
+  // The same, if all since the beginning goes on as it was; the more so, the younger the stream is.
+  double ExpectedByAll(double ahead_ms) const;
+
+  // How many such steps as the largest recent one have made the time since the beginning, at least.
+  double StepsOfTime() const {
+    return 1 + (step_ms_ > 0 ? static_cast<double>(now_ms_) / static_cast<double>(step_ms_) : 0);
+  }
+
+  // Whether less than the first moments of a look `ahead_ms` have passed.
+  bool IsBeginning(double ahead_ms) const {
+    return static_cast<double>(now_ms_) < ahead_ms / kForesight / kFirstMoments;
+  }
+
   // All ids so far.
   int64_t total() const { return total_; }
 
@@ -41,6 +55,12 @@ class Arrivals {
   // planned memory had to give up ids at the end of their first horizon; with 8 and more, a minute at the
   // beginning was taken for a month, and memory for it.
   static constexpr double kFirstMoments = 4;
+
+  // While all of a stream is looked at, its later half must have had at least one in so many of the ids that
+  // it would have at the rate of all.
+  static constexpr double kUnrest = 2;
+  // No rate is told from less.
+  static constexpr int64_t kShortestPastMs = 1000;
 
   // What a snapshot holds of it: `self` is written to, or read from, `fields`.
   template <typename Self, typename Fields>
@@ -64,6 +84,8 @@ class Arrivals {
   double& SlotAt(int64_t index) { return slots_[static_cast<size_t>(index % kSlots)]; }
   double SlotAt(int64_t index) const { return slots_[static_cast<size_t>(index % kSlots)]; }
   void MoveTo(int64_t count, int64_t now_ms);
+  // Ids in a millisecond, in the last `look_back_ms`.
+  double Rate(double look_back_ms) const;
 
   const int64_t slot_ms_;
   const int64_t largest_step_ms_;

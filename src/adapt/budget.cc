@@ -16,17 +16,25 @@ constexpr int64_t kFewestIntervals = 4;
 constexpr size_t kMoreInRing = 2;
 // Forecasts in an interval.
 constexpr double kForecastsPerInterval = 10;
-// Ids that a halved filter must have room for, over those that are expected.
-constexpr double kFoldMargin = 1.25;
-// Of the cap: what an interval may have after a fold, so that its pairs keep a third of their share of the
-// target to spare (the FPP goes with the ninth power of the load, or so); and where intervals end that are
-// meant to be folded, once or several times.
-constexpr double kLoadAfterFold = 0.95;
-constexpr double kFoldReadyLoad = 0.45;
+// Ids that a halved filter must have room for, over those that are expected. Each part more is memory that is
+// kept over twice what is needed; with a 50th, a steady load between two sizes was folded and unfolded once
+// in four horizons at most, and with none three times.
+constexpr double kFoldMargin = 1.02;
+// Of the cap: where intervals end that are meant to be folded, once or several times.
+constexpr double kFoldReadyLoad = 0.49;
 constexpr int kFoldsAhead = 4;
 // How far over the cap intervals go at the memory limit, if they may, and how finely that is searched.
 constexpr double kMostOverload = 100;
 constexpr double kOverloadStep = 1.05;
+// Of a stream that has just begun: how far what it would bring may be over what the memory limit holds for it
+// to be taken at its word, and how much more after one step of time, half of that after two; how many times
+// what has come is expected if it is not; and the share of the limit that there may be at once. Simulated
+// with bursts of 8 s at a horizon of a day: with 2 times, or a smaller share, they took as much memory and
+// left fewer columns; with more of either, more memory.
+constexpr double kCredible = 1.25;
+constexpr double kDoubt = 16;
+constexpr double kBurstGrowth = 4;
+constexpr double kFirstShare = 1.0 / 1024;
 // What is counted from zero on, so that the first of a kind is seen as an increase.
 constexpr StepCount kCountedSteps[] = {
     {AdaptationStep::Kind::kRefresh, kFull},
@@ -320,12 +328,27 @@ void Budget::Forecast() {
   }
 }
 
+// Where a new stream is so fast that no memory would do for a horizon of it, either it will not go on like
+// that, or the limit will be met in any case. It is taken for a burst, and there is room for some times what
+// has come. Growing by small steps costs columns, since what is copied is not thinned; so the first steps,
+// which are a small share of the limit together, are one.
+double Budget::MostExpected() const {
+  const auto horizon_ms = static_cast<double>(options_.horizon_ms);
+  if (!arrivals_.IsBeginning(horizon_ms)) return HUGE_VAL;
+  const auto came = static_cast<double>(arrivals_.total());
+  const double most = static_cast<double>(options_.most_lines) * options_.cap * (options_.columns - 2);
+  const double credible = kCredible + kDoubt / arrivals_.StepsOfTime();
+  if (arrivals_.ExpectedByAll(horizon_ms) <= credible * most) return HUGE_VAL;
+  return std::max(kBurstGrowth * came, kFirstShare * most);
+}
+
 void Budget::ExpectAtExpiries() {
   expected_.clear();
+  const double most = MostExpected();
   for (int64_t i = oldest_; i <= current_; ++i) {
     const bool is_known = i < current_ && now_ms_ != kNoStreamTime;
     const int64_t expiry = is_known ? std::max<int64_t>(0, ExpiryOf(i) - now_ms_) : options_.horizon_ms;
-    expected_.push_back(arrivals_.Expected(static_cast<double>(expiry)));
+    expected_.push_back(std::min(most, arrivals_.Expected(static_cast<double>(expiry))));
   }
 }
 
@@ -345,7 +368,7 @@ bool Budget::Short(int64_t lines, double load, double cap, double expected_facto
 bool Budget::CanFold() {
   if (level_ == 0) return false;
   for (int64_t i = oldest_ - 1; i <= current_; ++i) {
-    if (LoadIfFolded(At(i)) > kLoadAfterFold * options_.cap) return false;
+    if (LoadIfFolded(At(i)) > options_.cap) return false;
   }
   ExpectAtExpiries();
   return !Short(lines_ / 2, LoadIfFolded(At(current_)), options_.cap, kFoldMargin);

@@ -30,9 +30,14 @@ class FieldWriter;
 // *Lines.* Doubling the lines gives room in new intervals only; so it must be done before columns run
 // out. With each tenth of a cap it is forecast when columns expire and how many are wanted until then; if
 // they are short at any of those times, lines are doubled, again and again if need be. Lines are halved
-// if every interval then still is below its cap, and the forecast, with a quarter more ids than expected,
+// if every interval then still is below its cap, and the forecast, with a few more ids than expected,
 // is not short. Where intervals of half the cap would do, or of a quarter and so on, they end there, so that
 // they can be folded as soon as those of a busier time have expired.
+//
+// *The beginning.* A new filter must soon be as large as it will have to be, since each doubling on the way
+// there costs a part of a column until the horizon has passed. So what came in the first moments is taken for
+// the whole horizon's, unless the memory limit would not do for it by far: then it is a burst, and provided
+// for is some times of what has come.
 //
 // *The limit.* Where the forecast wants room and the memory is not there, that is a step of its own (once an
 // interval), and costs nothing yet. If then an interval fills up with no clean column and none being cleared,
@@ -49,7 +54,8 @@ class Budget {
     int columns = 16;
     double cap = 1;
     AtMemoryLimit at_memory_limit = AtMemoryLimit::kShortenWindow;
-    int64_t lines = 0;  // at first; never fewer
+    int64_t lines = 0;               // at first; never fewer
+    int64_t most_lines = INT64_MAX;  // that the memory limit could have
   };
   enum class Pass : uint8_t { kNone, kSweep, kUnfold, kFold };
 
@@ -146,6 +152,7 @@ class Budget {
   void Forecast();
   bool Short(int64_t lines, double load, double cap, double expected_factor) const;
   bool CanFold();
+  double MostExpected() const;
   void ExpectAtExpiries();
   void SetNextEvent();
   void Record(AdaptationStep::Kind kind, absl::string_view reason);

@@ -401,6 +401,7 @@ absl::StatusOr<std::unique_ptr<Filter>> Make(const FilterOptions& options, const
   budget.cap = SlicedCap(shape, options.target_fpp);
   budget.at_memory_limit = options.at_memory_limit;
   budget.lines = FirstLines(most_bytes, kLineBytes);
+  budget.most_lines = most_bytes / kLineBytes;
   absl::StatusOr<LineMemory> memory =
       LineMemory::Create(options.memory, budget.lines * kLineBytes, most_bytes);
   if (!memory.ok()) return memory.status();

@@ -139,9 +139,9 @@ class SimulatedLoad {
   }
 
   // What so many ids in a horizon need at least, by the plan; and what a filter takes for them at most. Lines
-  // are doubled and halved, and halved only if that is not to be undone soon: up to a fifth more ids.
+  // are doubled and halved.
   double LeastBytesFor(double ids) const { return PlannedBytes(ids) / 1.0625; }
-  double MostBytesFor(double ids) const { return 2 * PlannedBytes(1.2 * ids) + kOwnBytes; }
+  double MostBytesFor(double ids) const { return 2 * PlannedBytes(ids) + kOwnBytes; }
 
   const FilterStatus& status() const { return status_; }
   double bytes() const { return static_cast<double>(memory_.used_bytes()); }

@@ -70,6 +70,11 @@ class Simulation {
     budget_.Describe(now_, &status);
     return status;
   }
+  int64_t Steps(AdaptationStep::Kind kind) const {
+    int64_t steps = 0;
+    for (const StepCount& counted : status().step_counts) steps += counted.kind == kind ? counted.count : 0;
+    return steps;
+  }
 
  private:
   void Insert() {
@@ -166,14 +171,20 @@ TEST(Budget, MakesRoomInTimeWhenMemoryIsSlow) {
   }
 }
 
+// Down to twice what the plan has for what is left, wherever that is between two sizes, and no more often
+// than it must.
 TEST(Budget, GivesLinesBackWhenTheLoadFalls) {
-  for (const double fall : {0.3, 0.1, 0.01}) {
+  for (const double fall : {0.5, 0.33, 0.3, 0.28, 0.26, 0.24, 0.1, 0.01}) {
     SCOPED_TRACE(testing::Message() << "to " << fall);
-    constexpr double kBase = 100000;
+    constexpr double kBase = 500000;
+    constexpr double kMargin = 1.0625;
     Simulation simulation;
     simulation.Run(6, [&](double t) { return t < 2.3 ? kBase : fall * kBase; });
     EXPECT_GE(static_cast<double>(simulation.lines_at_most()), LinesFor(kBase));
-    EXPECT_LE(static_cast<double>(simulation.budget().lines()), std::max(128.0, 3 * LinesFor(fall * kBase)));
+    EXPECT_LE(static_cast<double>(simulation.budget().lines()), 2 * kMargin * LinesFor(fall * kBase));
+    const int64_t folds = simulation.Steps(AdaptationStep::Kind::kFold);
+    EXPECT_LE(folds, 1 + std::log2(1 / fall));
+    EXPECT_LE(simulation.Steps(AdaptationStep::Kind::kUnfold), 10);
     EXPECT_LE(simulation.worst_fpp(), 0.95);
     EXPECT_GE(simulation.shortest_window(), 1.0);
   }
@@ -324,6 +335,21 @@ TEST(Arrivals, BearACoarseClock) {
     }
   }
   EXPECT_LE(most, 2100);  // 1000 come in a second
+}
+
+// Once it is over, a burst at the beginning counts no more than what came after it.
+TEST(Arrivals, ForgetABurstAtTheBeginning) {
+  constexpr int64_t kMinute = 60'000;
+  Arrivals arrivals(kHorizon);
+  for (int64_t t = 0; t < 2 * kMinute; t += 100) arrivals.Add(1000, t);  // 864 million in a horizon
+  EXPECT_TRUE(arrivals.IsBeginning(kHorizon));
+  EXPECT_NEAR(arrivals.ExpectedByAll(kHorizon), 864e6, 1e6);
+  EXPECT_LT(arrivals.Expected(kHorizon), 100e6) << "two minutes say little of a day";
+  for (int64_t t = 2 * kMinute; t < 6 * kMinute; t += 100) arrivals.Add(1, t);
+  EXPECT_LE(arrivals.Expected(kHorizon), 2.1 * 864'000);
+  for (int64_t t = 6 * kMinute; t < 30 * kMinute; t += 100) arrivals.Add(1, t);
+  EXPECT_FALSE(arrivals.IsBeginning(kHorizon));
+  EXPECT_LE(arrivals.Expected(kHorizon), 2.1 * 864'000);
 }
 
 TEST(Arrivals, BeforeTimeHasBegunExpectAsManyAgain) {
