@@ -1,4 +1,4 @@
-// chaos [--seed N] [--schedules N] [--schedule SEED]
+// chaos [--seed N] [--schedules N] [--schedule SEED] [--lethe PROGRAM]
 //
 // Plays random schedules of faults against `lethe run`, and has each judged by the log alone. Every schedule
 // has a seed of its own, which is printed before it begins, with what will happen; --schedule plays that one
@@ -46,7 +46,8 @@ class Chaos {
     if (mkdtemp(folder.data()) == nullptr)
       return Fail(seed, {absl::StrCat("cannot make a folder like ", folder)}, "");
     const absl::Time begin = absl::Now();
-    const absl::StatusOr<Judgement> judgement = Run(schedule, *site, program_, folder).Play();
+    Run run(schedule, *site, program_, folder);
+    const absl::StatusOr<Judgement> judgement = run.Play();
     if (!judgement.ok()) {
       site.reset();  // whatever is wrong with it, the next begins anew
       return Fail(seed, {absl::StrCat("the harness: ", judgement.status().ToString())}, folder);
@@ -54,11 +55,15 @@ class Chaos {
     std::cout << absl::StrFormat(
         "  %d records, %d of them copies that the client made; %d passed, %d dropped; after the horizon %d "
         "passed "
-        "again, %d were dropped still; %.1f s\n",
+        "again, %d were dropped still; %d filters from snapshots, %d snapshots refused, %d not written; %.1f "
+        "s\n",
         judgement->records, judgement->client_copies, judgement->passed, judgement->dropped,
-        judgement->late_passed, judgement->late_dropped, absl::ToDoubleSeconds(absl::Now() - begin));
+        judgement->late_passed, judgement->late_dropped, run.snapshot_news().restored,
+        run.snapshot_news().refused, run.snapshot_news().unwritten,
+        absl::ToDoubleSeconds(absl::Now() - begin));
     records_ += judgement->records;
     client_copies_ += judgement->client_copies;
+    snapshot_news_ += run.snapshot_news();
     if (!judgement->problems.empty()) return Fail(seed, judgement->problems, folder);
     std::error_code ignored;
     std::filesystem::remove_all(folder, ignored);
@@ -67,6 +72,7 @@ class Chaos {
 
   int64_t records() const { return records_; }
   int64_t client_copies() const { return client_copies_; }
+  const SnapshotNews& snapshot_news() const { return snapshot_news_; }
 
  private:
   static bool Fail(uint64_t seed, const std::vector<std::string>& problems, const std::string& folder) {
@@ -79,10 +85,11 @@ class Chaos {
   std::map<int, std::unique_ptr<Site>> sites_;  // by brokers
   int64_t records_ = 0;
   int64_t client_copies_ = 0;
+  SnapshotNews snapshot_news_;
 };
 
-int Main(uint64_t first, int schedules) {
-  Chaos chaos(LETHE_PROGRAM);
+int Main(const std::string& program, uint64_t first, int schedules) {
+  Chaos chaos(program);
   std::vector<uint64_t> failed;
   const absl::Time begin = absl::Now();
   for (int i = 0; i < schedules; ++i) {
@@ -96,7 +103,9 @@ int Main(uint64_t first, int schedules) {
     if (!chaos.Play(seed)) failed.push_back(seed);
   }
   std::cout << schedules << " schedules, " << chaos.records() << " records, " << chaos.client_copies()
-            << " of them copies that the client made, "
+            << " of them copies that the client made, " << chaos.snapshot_news().restored
+            << " filters from snapshots, " << chaos.snapshot_news().refused << " snapshots refused, "
+            << chaos.snapshot_news().unwritten << " not written, "
             << absl::FormatDuration(absl::Trunc(absl::Now() - begin, absl::Seconds(1))) << ": "
             << (failed.empty() ? "all well"
                                : absl::StrCat(failed.size(), " FAILED: ", absl::StrJoin(failed, ", ")))
@@ -112,10 +121,12 @@ int main(int argc, char** argv) {
   std::optional<uint64_t> seed;
   std::optional<uint64_t> schedule;
   int schedules = 24;
+  std::string program = LETHE_PROGRAM;
   app.add_option("--seed", seed, "Of the first schedule; the next has the next number [random]");
   app.add_option("--schedules", schedules, "How many")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--schedule", schedule, "Play the one of this seed again");
+  app.add_option("--lethe", program, "The program")->check(CLI::ExistingFile)->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  if (schedule) return lethe::test::Main(*schedule, 1);
-  return lethe::test::Main(seed.value_or(std::random_device()() % 1'000'000'000), schedules);
+  if (schedule) return lethe::test::Main(program, *schedule, 1);
+  return lethe::test::Main(program, seed.value_or(std::random_device()() % 1'000'000'000), schedules);
 }
