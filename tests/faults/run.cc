@@ -228,11 +228,11 @@ absl::Status Run::Begin(const Fault& fault, Hit& hit) {
     hit.instance = -1;
     if (fault.kind <= FaultKind::kLoseReplies) return absl::OkStatus();
   }
+  if (OfSnapshots(fault.kind)) return BeginOfSnapshots(fault, hit);
   if (fault.kind <= FaultKind::kLoseReplies) Say(absl::StrCat(FaultName(fault.kind), " ", hit.instance));
   Instance* instance = hit.instance < 0 ? nullptr : &instances_[static_cast<size_t>(hit.instance)];
   if (instance != nullptr) hit.process = instance->process.get();
   TcpProxy* wire = hit.instance < 0 ? nullptr : site_.wire(hit.instance).proxy.get();
-  if (OfSnapshots(fault.kind)) return BeginOfSnapshots(fault, hit);
   switch (fault.kind) {
     case FaultKind::kKill:
       return Kill(*instance);

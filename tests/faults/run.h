@@ -84,8 +84,8 @@ class Run {
   absl::Status FinishOfSnapshots(const Fault& fault, const Hit& hit);
   absl::Status Kill(Instance& instance);
   absl::Status StartIfWanted(int i);
-  // So that there is something to be harmed.
-  void AwaitSnapshots(Instance& instance);
+  // The first instance from `from` on that has a snapshot which counts, so that something is harmed.
+  int AwaitSnapshots(int from);
   absl::Status HarmSnapshots(const Fault& fault, const Hit& hit);
   // The first instance from `from` on that runs, or that does not. -1: there is none.
   int Choose(int from, bool running) const;

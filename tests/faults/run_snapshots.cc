@@ -13,11 +13,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tests/faults/run.h"
+#include "tests/support/daemon.h"
 
 namespace lethe::test {
 namespace {
 
-// For the first snapshot of a process; it is taken after a second.
+// For the first snapshot that counts; one is taken each second.
 constexpr absl::Duration kFirstSnapshot = absl::Seconds(5);
 constexpr absl::Duration kLook = absl::Milliseconds(100);
 // What a process may still say when its disk is full.
@@ -52,23 +53,30 @@ std::string Run::SnapshotsOf(int i) const {
   return absl::StrCat("folder:", folder_, "/snapshots", shared ? "" : absl::StrCat("-", i));
 }
 
-void Run::AwaitSnapshots(Instance& instance) {
+int Run::AwaitSnapshots(int from) {
   const absl::Time patience = absl::Now() + kFirstSnapshot;
   while (absl::Now() < patience) {
-    const auto there = instance.shelf->Load();
-    if (there.ok() && !there->empty()) return;
+    for (int n = 0; n < kMaxInstances; ++n) {
+      const int i = (from + n) % kMaxInstances;
+      const Instance& instance = instances_[static_cast<size_t>(i)];
+      if (instance.process == nullptr || instance.ending || instance.frozen) continue;
+      if (MetricSum(HttpGet(instance.http_port, "/metrics").body, "lethe_snapshot_offset", {}) > 0) return i;
+    }
     absl::SleepFor(kLook);
   }
-  Say("there is no snapshot yet");
+  Say("no commit has named a snapshot yet");
+  return from;
 }
 
 absl::Status Run::BeginOfSnapshots(const Fault& fault, Hit& hit) {
   if (hit.instance < 0) return absl::OkStatus();
-  Instance& instance = instances_[static_cast<size_t>(hit.instance)];
   if (schedule_.snapshots == SnapshotPlace::kTopic) {
     if (absl::Status settled = site_.Settle(); !settled.ok()) return settled;
   }
-  AwaitSnapshots(instance);
+  hit.instance = AwaitSnapshots(hit.instance);
+  Instance& instance = instances_[static_cast<size_t>(hit.instance)];
+  hit.process = instance.process.get();
+  Say(absl::StrCat(FaultName(fault.kind), " ", hit.instance));
   switch (fault.kind) {
     case FaultKind::kDamageSnapshots:
     case FaultKind::kForeignSnapshots:

@@ -32,9 +32,8 @@ const std::array<Kind, 19>& Kinds() {
        absl::Seconds(3)},
       {FaultKind::kForeignSnapshots, "kill, and put foreign snapshots in the place of those of, lethe",
        absl::ZeroDuration(), absl::Seconds(2)},
-      {FaultKind::kFullDisk, "fill the disk of lethe", absl::Milliseconds(1200), absl::Seconds(3)},
-      {FaultKind::kBrokenDisk, "kill, and start on a broken disk, lethe", absl::Milliseconds(1200),
-       absl::Seconds(3)},
+      {FaultKind::kFullDisk, "fill the disk of lethe", absl::Milliseconds(1500), absl::Seconds(3)},
+      {FaultKind::kBrokenDisk, "kill, and start on a broken disk, lethe", absl::Seconds(2), absl::Seconds(4)},
       {FaultKind::kCut, "cut connections of lethe", absl::ZeroDuration(), absl::ZeroDuration()},
       {FaultKind::kDelay, "delay connections of lethe", absl::Milliseconds(200), absl::Seconds(3)},
       {FaultKind::kStall, "stall connections of lethe", absl::Milliseconds(200), absl::Seconds(4)},
@@ -157,7 +156,8 @@ void AddFaults(Dice& dice, const Theme& theme, Schedule& schedule) {
 // By dice of their own: all else in a schedule is as it would be without.
 void AddSnapshots(Schedule& schedule) {
   using enum FaultKind;
-  Dice dice(schedule.seed ^ 0x5eed0f5a9e5);
+  // Any other number would do, but with this one the dozen of `make test` has each kind.
+  Dice dice(schedule.seed ^ 22000066);
   if (schedule.engine != "sliced" || dice.OneIn(2)) return;
   schedule.snapshots =
       dice.Choose({SnapshotPlace::kFolderOfEach, SnapshotPlace::kFolderOfAll, SnapshotPlace::kTopic});
