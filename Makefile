@@ -66,7 +66,7 @@ chaos:  ## random schedules of faults: SCHEDULES=200 SEED=n, both optional
 	$(call install,$(build_packages) $(broker_packages))
 	$(configure_tests)
 	cmake --build build --target chaos -j $(JOBS)
-	build/tests/chaos $(if $(SCHEDULES),--schedules $(SCHEDULES)) $(if $(SEED),--seed $(SEED))
+	build/tests/chaos $(if $(SCHEDULES),--schedules $(SCHEDULES)) $(if $(SEED),--seed $(SEED)) --jobs $(JOBS)
 
 bench:  ## the benchmarks, in about half an hour; their tables go into tests/bench/README.md
 	$(call install,$(build_packages) $(broker_packages))

@@ -40,6 +40,7 @@ Lane::Lane(const DaemonOptions& options, int number, const Topics& topics, Dedup
       output_(options, number, stop, heartbeat_, [this](const std::string& why) { SetWaiting(why); }),
       writer_(options, topics, output_),
       output_partitions_(topics.least_partitions),
+      given_partitions_(topics.partitions),
       carried_out_limit_(kMaxRecords) {
   LaneReport report;
   report.lane = number;
@@ -93,6 +94,10 @@ absl::Status Lane::Open() {
   if (!consumer.ok()) return consumer.status();
   consumer_ = *std::move(consumer);
   rd_kafka_poll_set_consumer(consumer_.get());
+  return Subscribe();
+}
+
+absl::Status Lane::Subscribe() {
   const PartitionListPtr topics(rd_kafka_topic_partition_list_new(1));
   rd_kafka_topic_partition_list_add(topics.get(), options_.input.c_str(), RD_KAFKA_PARTITION_UA);
   return ErrorStatus(rd_kafka_subscribe(consumer_.get(), topics.get()),
@@ -102,7 +107,8 @@ absl::Status Lane::Open() {
 void Lane::Step() {
   heartbeat_.Beat();
   const absl::Time now = absl::Now();
-  // Never longer than kIdleWait, so that a request to stop is seen also while a long interval's transaction is open.
+  // Never longer than kIdleWait, so that a request to stop is seen also while a long interval's transaction
+  // is open.
   Poll(open_ ? std::clamp(deadline_ - now, absl::ZeroDuration(), kIdleWait) : kIdleWait,
        std::min(kBatch, carried_out_limit_ - std::min(carried_out_, carried_out_limit_ - 1)));
   const bool processed = Process().ok();
@@ -114,6 +120,7 @@ void Lane::Step() {
   }
   LookAtHeld();
   LookForInput();
+  LookForForgotten();
   if (absl::Now() >= next_publish_ || (options_.exit_at_end && AtEnd() != published_at_end_)) Publish();
 }
 

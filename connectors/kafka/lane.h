@@ -69,6 +69,7 @@ class Lane {
   };
 
   absl::Status Open();
+  absl::Status Subscribe();
   void Step();
   void Close();
 
@@ -135,6 +136,8 @@ class Lane {
   void Unhold(OwnedPartition& owned);
   // A lane that is given nothing says so where the reason is that there is no input topic any more.
   void LookForInput();
+  // What was added to the input and is given to nobody makes it leave and join again.
+  void LookForForgotten();
   void SetPaused(const OwnedPartition& owned, bool paused);
 
   OwnedPartition* Find(int32_t partition);
@@ -170,6 +173,10 @@ class Lane {
   int32_t output_partitions_;
   absl::Time next_look_for_input_ = absl::InfinitePast();
   bool input_is_gone_ = false;
+  int32_t given_partitions_;  // of the input: all below were given to somebody
+  absl::Time next_look_for_forgotten_ = absl::InfinitePast();
+  absl::Time forgotten_since_ = absl::InfiniteFuture();
+  absl::Duration forgotten_patience_ = absl::ZeroDuration();  // zero: the first is still to come
   absl::Time next_look_at_held_ = absl::InfinitePast();
 
   // The open transaction.

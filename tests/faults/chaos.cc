@@ -1,4 +1,4 @@
-// chaos [--seed N] [--schedules N] [--schedule SEED]
+// chaos [--seed N] [--schedules N] [--schedule SEED] [--jobs N] [--lethe PROGRAM]
 //
 // Plays random schedules of faults against `lethe run`, and has each judged by the log alone. Every schedule
 // has a seed of its own, which is printed before it begins, with what will happen; --schedule plays that one
@@ -6,14 +6,18 @@
 #include <stdlib.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <iostream>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -27,82 +31,119 @@
 namespace lethe::test {
 namespace {
 
+std::string Rounded(absl::Duration duration) {
+  return absl::FormatDuration(absl::Trunc(duration, absl::Seconds(1)));
+}
+
+// Schedules from a seed on, played by several threads, each on brokers of its own. Thread-compatible.
 class Chaos {
  public:
-  explicit Chaos(std::string program) : program_(std::move(program)) {}
+  Chaos(std::string program, uint64_t first, int schedules)
+      : program_(std::move(program)), first_(first), schedules_(schedules) {}
 
   // Whether all was well.
-  bool Play(uint64_t seed) {
-    const Schedule schedule = MakeSchedule(seed);
-    std::cout << "seed " << seed << ": " << schedule.Outline() << std::flush;
-    std::unique_ptr<Site>& site = sites_[schedule.brokers];
+  bool Play(int jobs) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < jobs; ++i) threads.emplace_back([this] { Work(); });
+    for (std::thread& thread : threads) thread.join();
+    std::sort(failed_.begin(), failed_.end());
+    std::cout << schedules_ << " schedules with " << faults_ << " faults, " << records_ << " records, "
+              << client_copies_ << " of them copies that the client made; " << snapshots_.restored
+              << " filters from snapshots, " << snapshots_.refused << " snapshots refused, "
+              << snapshots_.unwritten << " not written; " << Rounded(absl::Now() - begin_) << ": "
+              << (failed_.empty() ? "all well"
+                                  : absl::StrCat(failed_.size(), " FAILED: ", absl::StrJoin(failed_, ", ")))
+              << std::endl;
+    return failed_.empty();
+  }
+
+ private:
+  using Sites = std::map<int, std::unique_ptr<Site>>;  // by brokers
+
+  void Work() {
+    Sites sites;
+    while (const std::optional<Schedule> schedule = Next()) PlayOne(*schedule, sites);
+  }
+
+  std::optional<Schedule> Next() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (next_ == schedules_) return std::nullopt;
+    const Schedule schedule = MakeSchedule(first_ + static_cast<uint64_t>(next_));
+    std::cout << "[" << ++next_ << "/" << schedules_;
+    if (done_ > 0) {
+      std::cout << ", " << Rounded((absl::Now() - begin_) / done_ * (schedules_ - done_)) << " left";
+    }
+    std::cout << "] seed " << schedule.seed << ": " << schedule.Outline() << std::flush;
+    faults_ += schedule.faults.size();
+    return schedule;
+  }
+
+  void PlayOne(const Schedule& schedule, Sites& sites) {
+    std::unique_ptr<Site>& site = sites[schedule.brokers];
     if (site == nullptr) {
       auto started = Site::Start(schedule.brokers);
-      if (!started.ok()) return Fail(seed, {started.status().ToString()}, "");
+      if (!started.ok()) return Fail(schedule.seed, {started.status().ToString()}, "");
       site = *std::move(started);
     }
     std::string folder =
-        (std::filesystem::temp_directory_path() / absl::StrCat("lethe-chaos-", seed, "-XXXXXX")).string();
-    if (mkdtemp(folder.data()) == nullptr)
-      return Fail(seed, {absl::StrCat("cannot make a folder like ", folder)}, "");
+        (std::filesystem::temp_directory_path() / absl::StrCat("lethe-chaos-", schedule.seed, "-XXXXXX"))
+            .string();
+    if (mkdtemp(folder.data()) == nullptr) {
+      return Fail(schedule.seed, {absl::StrCat("cannot make a folder like ", folder)}, "");
+    }
     const absl::Time begin = absl::Now();
-    const absl::StatusOr<Judgement> judgement = Run(schedule, *site, program_, folder).Play();
+    Run run(schedule, *site, program_, folder);
+    const absl::StatusOr<Judgement> judgement = run.Play();
     if (!judgement.ok()) {
       site.reset();  // whatever is wrong with it, the next begins anew
-      return Fail(seed, {absl::StrCat("the harness: ", judgement.status().ToString())}, folder);
+      return Fail(schedule.seed, {absl::StrCat("the harness: ", judgement.status().ToString())}, folder);
     }
-    std::cout << absl::StrFormat(
-        "  %d records, %d of them copies that the client made; %d passed, %d dropped; after the horizon %d "
-        "passed "
-        "again, %d were dropped still; %.1f s\n",
-        judgement->records, judgement->client_copies, judgement->passed, judgement->dropped,
-        judgement->late_passed, judgement->late_dropped, absl::ToDoubleSeconds(absl::Now() - begin));
-    records_ += judgement->records;
-    client_copies_ += judgement->client_copies;
-    if (!judgement->problems.empty()) return Fail(seed, judgement->problems, folder);
+    Sum(schedule.seed, *judgement, run.snapshot_news(), absl::Now() - begin);
+    if (!judgement->problems.empty()) return Fail(schedule.seed, judgement->problems, folder);
     std::error_code ignored;
     std::filesystem::remove_all(folder, ignored);
-    return true;
   }
 
-  int64_t records() const { return records_; }
-  int64_t client_copies() const { return client_copies_; }
+  void Sum(uint64_t seed, const Judgement& judgement, const SnapshotNews& snapshots, absl::Duration took) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++done_;
+    records_ += judgement.records;
+    client_copies_ += judgement.client_copies;
+    snapshots_ += snapshots;
+    std::cout << absl::StrFormat(
+        "  seed %d: %d records, %d of them copies that the client made; %d passed, %d dropped; after the "
+        "horizon %d passed again, %d were dropped still",
+        seed, judgement.records, judgement.client_copies, judgement.passed, judgement.dropped,
+        judgement.late_passed, judgement.late_dropped);
+    if (snapshots.restored + snapshots.refused + snapshots.unwritten > 0) {
+      std::cout << absl::StrFormat("; %d filters from snapshots, %d snapshots refused, %d not written",
+                                   snapshots.restored, snapshots.refused, snapshots.unwritten);
+    }
+    std::cout << absl::StrFormat("; %.1f s\n", absl::ToDoubleSeconds(took)) << std::flush;
+  }
 
- private:
-  static bool Fail(uint64_t seed, const std::vector<std::string>& problems, const std::string& folder) {
-    std::cout << "  FAILED; again: chaos --schedule " << seed << "\n    " << absl::StrJoin(problems, "\n    ")
-              << (folder.empty() ? "" : "\n  logs are in " + folder) << std::endl;
-    return false;
+  void Fail(uint64_t seed, const std::vector<std::string>& problems, const std::string& folder) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    failed_.push_back(seed);
+    std::cout << "  seed " << seed << " FAILED; again: chaos --schedule " << seed << "\n    "
+              << absl::StrJoin(problems, "\n    ") << (folder.empty() ? "" : "\n  logs are in " + folder)
+              << std::endl;
   }
 
   const std::string program_;
-  std::map<int, std::unique_ptr<Site>> sites_;  // by brokers
+  const uint64_t first_;
+  const int schedules_;
+  const absl::Time begin_ = absl::Now();
+
+  std::mutex mutex_;  // guards what follows, and what is printed
+  int next_ = 0;
+  int done_ = 0;
+  size_t faults_ = 0;
   int64_t records_ = 0;
   int64_t client_copies_ = 0;
+  SnapshotNews snapshots_;
+  std::vector<uint64_t> failed_;
 };
-
-int Main(uint64_t first, int schedules) {
-  Chaos chaos(LETHE_PROGRAM);
-  std::vector<uint64_t> failed;
-  const absl::Time begin = absl::Now();
-  for (int i = 0; i < schedules; ++i) {
-    const uint64_t seed = first + static_cast<uint64_t>(i);
-    std::cout << "[" << i + 1 << "/" << schedules;
-    if (i > 0) {
-      const absl::Duration left = (absl::Now() - begin) / i * (schedules - i);
-      std::cout << ", " << absl::FormatDuration(absl::Trunc(left, absl::Seconds(1))) << " left";
-    }
-    std::cout << "] ";
-    if (!chaos.Play(seed)) failed.push_back(seed);
-  }
-  std::cout << schedules << " schedules, " << chaos.records() << " records, " << chaos.client_copies()
-            << " of them copies that the client made, "
-            << absl::FormatDuration(absl::Trunc(absl::Now() - begin, absl::Seconds(1))) << ": "
-            << (failed.empty() ? "all well"
-                               : absl::StrCat(failed.size(), " FAILED: ", absl::StrJoin(failed, ", ")))
-            << std::endl;
-  return failed.empty() ? 0 : 1;
-}
 
 }  // namespace
 }  // namespace lethe::test
@@ -112,10 +153,16 @@ int main(int argc, char** argv) {
   std::optional<uint64_t> seed;
   std::optional<uint64_t> schedule;
   int schedules = 24;
+  int jobs = 1;
+  std::string program = LETHE_PROGRAM;
   app.add_option("--seed", seed, "Of the first schedule; the next has the next number [random]");
   app.add_option("--schedules", schedules, "How many")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--schedule", schedule, "Play the one of this seed again");
+  app.add_option("--lethe", program, "The program")->check(CLI::ExistingFile)->capture_default_str();
+  app.add_option("--jobs", jobs, "So many at a time, each on brokers of its own")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  if (schedule) return lethe::test::Main(*schedule, 1);
-  return lethe::test::Main(seed.value_or(std::random_device()() % 1'000'000'000), schedules);
+  const uint64_t first = schedule ? *schedule : seed.value_or(std::random_device()() % 1'000'000'000);
+  return lethe::test::Chaos(program, first, schedule ? 1 : schedules).Play(schedule ? 1 : jobs) ? 0 : 1;
 }

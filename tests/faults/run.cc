@@ -41,6 +41,7 @@ Run::Run(const Schedule& schedule, Site& site, std::string program, std::string 
       input_(absl::StrCat("input-", schedule.seed, "-", absl::ToUnixMillis(absl::Now()))),
       output_(input_ + "-unique"),
       counters_(input_ + "-counters"),
+      snapshots_(input_ + "-snapshots"),
       group_(input_ + "-group"),
       events_(folder_ + "/events.log"),
       begin_(absl::Now()),
@@ -74,8 +75,11 @@ absl::StatusOr<Judgement> Run::Play() {
   }
   for (Instance& instance : instances_) instance.process.reset();
   traffic_.reset();
+  CountSnapshotNews();
+  std::vector<std::string> topics = {input_, output_, counters_};
+  if (schedule_.snapshots == SnapshotPlace::kTopic) topics.push_back(snapshots_);
   // The brokers' folders stay small, however many schedules there are.
-  for (const std::string& topic : {input_, output_, counters_}) {
+  for (const std::string& topic : topics) {
     const absl::Status deleted = site_.client().DeleteTopic(topic);
     if (status.ok()) status = deleted;
   }
@@ -89,6 +93,7 @@ absl::Status Run::Prepare() {
     const absl::Status created = site_.client().CreateTopic(topic, partitions_, {{"retention.ms", "-1"}});
     if (!created.ok()) return created;
   }
+  if (absl::Status prepared = PrepareSnapshots(); !prepared.ok()) return prepared;
   TrafficOptions options;
   options.bootstrap = site_.producer_wire().bootstrap;
   options.topic = input_;
@@ -153,6 +158,11 @@ absl::Status Run::StartInstance(int i) {
   milliseconds("topic.metadata.refresh.interval.ms", absl::Milliseconds(500));
   milliseconds("reconnect.backoff.max.ms", absl::Milliseconds(500));
   options.args.push_back("--assignment=" + schedule_.assignment);
+  if (schedule_.snapshots != SnapshotPlace::kNowhere) {
+    options.args.push_back("--snapshots-to=" + SnapshotsOf(i));
+    options.args.push_back("--snapshots-every=1s");
+  }
+  options.failing_call = instance.broken_disk;
   options.stderr_file = instance.log;
   std::error_code none_yet;
   const auto size = std::filesystem::file_size(instance.log, none_yet);
@@ -218,16 +228,14 @@ absl::Status Run::Begin(const Fault& fault, Hit& hit) {
     hit.instance = -1;
     if (fault.kind <= FaultKind::kLoseReplies) return absl::OkStatus();
   }
+  if (OfSnapshots(fault.kind)) return BeginOfSnapshots(fault, hit);
   if (fault.kind <= FaultKind::kLoseReplies) Say(absl::StrCat(FaultName(fault.kind), " ", hit.instance));
   Instance* instance = hit.instance < 0 ? nullptr : &instances_[static_cast<size_t>(hit.instance)];
   if (instance != nullptr) hit.process = instance->process.get();
   TcpProxy* wire = hit.instance < 0 ? nullptr : site_.wire(hit.instance).proxy.get();
   switch (fault.kind) {
-    case FaultKind::kKill: {
-      const absl::Status killed = instance->process->Signal(SIGKILL);
-      instance->process.reset();
-      return killed;
-    }
+    case FaultKind::kKill:
+      return Kill(*instance);
     case FaultKind::kLeave:
       instance->wanted = false;
       return Terminate(*instance);
@@ -262,18 +270,18 @@ absl::Status Run::Begin(const Fault& fault, Hit& hit) {
       return AbortInput();
     case FaultKind::kAddPartitions:
       return AddPartition();
+    default:
+      return absl::OkStatus();
   }
-  return absl::OkStatus();
 }
 
 absl::Status Run::Finish(const Fault& fault, const Hit& hit) {
   Instance* instance = hit.instance < 0 ? nullptr : &instances_[static_cast<size_t>(hit.instance)];
   TcpProxy* wire = hit.instance < 0 ? nullptr : site_.wire(hit.instance).proxy.get();
+  if (OfSnapshots(fault.kind)) return FinishOfSnapshots(fault, hit);
   switch (fault.kind) {
     case FaultKind::kKill:
-      return instance == nullptr || !instance->wanted || instance->process != nullptr
-                 ? absl::OkStatus()
-                 : StartInstance(hit.instance);
+      return instance == nullptr ? absl::OkStatus() : StartIfWanted(hit.instance);
     case FaultKind::kEnd:
     case FaultKind::kLeave:
       if (instance == nullptr || instance->process.get() != hit.process) return absl::OkStatus();
@@ -303,13 +311,20 @@ absl::Status Run::Finish(const Fault& fault, const Hit& hit) {
     case FaultKind::kStopBroker:
       Say("the broker starts again");
       return site_.Relaunch();
-    case FaultKind::kJoin:
-    case FaultKind::kCut:
-    case FaultKind::kAbortedInput:
-    case FaultKind::kAddPartitions:
+    default:
       return absl::OkStatus();
   }
-  return absl::OkStatus();
+}
+
+absl::Status Run::Kill(Instance& instance) {
+  const absl::Status killed = instance.process->Signal(SIGKILL);
+  instance.process.reset();
+  return killed;
+}
+
+absl::Status Run::StartIfWanted(int i) {
+  const Instance& instance = instances_[static_cast<size_t>(i)];
+  return instance.wanted && instance.process == nullptr ? StartInstance(i) : absl::OkStatus();
 }
 
 absl::Status Run::BeginOfBroker(const Fault& fault) {
@@ -405,9 +420,7 @@ absl::Status Run::Drain() {
   }
   if (absl::Status healed = site_.Heal(); !healed.ok()) return healed;
   for (int i = 0; i < kMaxInstances; ++i) {
-    const Instance& instance = instances_[static_cast<size_t>(i)];
-    if (!instance.wanted || instance.process != nullptr) continue;
-    if (absl::Status started = StartInstance(i); !started.ok()) return started;
+    if (absl::Status started = StartIfWanted(i); !started.ok()) return started;
   }
   if (absl::Status stopped = traffic_->Stop(); !stopped.ok()) return stopped;
   Say(absl::StrCat("the input ends: ", traffic_->sent(), " records sent, ", traffic_->given_up(),

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,25 @@
 #include "tests/faults/judge.h"
 #include "tests/faults/schedule.h"
 #include "tests/faults/site.h"
+#include "tests/faults/snapshots.h"
 #include "tests/faults/traffic.h"
 #include "tests/support/process.h"
 
 namespace lethe::test {
+
+// What the processes said of their snapshots.
+struct SnapshotNews {
+  int64_t restored = 0;   // partitions that began with one
+  int64_t refused = 0;    // that met one that could not be used
+  int64_t unwritten = 0;  // snapshots that could not be written
+
+  SnapshotNews& operator+=(const SnapshotNews& more) {
+    restored += more.restored;
+    refused += more.refused;
+    unwritten += more.unwritten;
+    return *this;
+  }
+};
 
 // One schedule, once. What happens is written to `folder`: events.log, the logs of the processes, and, if
 // something is wrong, the topics and the brokers' logs. Thread-compatible.
@@ -30,6 +46,8 @@ class Run {
   // What is wrong, in words, is in the judgement; an error is a fault of the harness itself.
   absl::StatusOr<Judgement> Play();
 
+  const SnapshotNews& snapshot_news() const { return snapshot_news_; }
+
  private:
   struct Instance {
     std::unique_ptr<Process> process;
@@ -39,23 +57,36 @@ class Run {
     int http_port = 0;
     std::string log;
     size_t said_before = 0;  // bytes of the log when it started
+    std::unique_ptr<SnapshotShelf> shelf;
+    std::optional<FailingCall> broken_disk;
   };
   // What a fault has hit.
   struct Hit {
     int instance = -1;
-    Process* process = nullptr;  // to compare only
+    Process* process = nullptr;             // to compare only
+    std::vector<StoredSnapshot> snapshots;  // that were kept aside
   };
 
   void Say(const std::string& what);
   void Problem(const std::string& what);
   absl::Status Prepare();
+  absl::Status PrepareSnapshots();
   absl::Status StartInstance(int i);
+  // Where it saves its filters.
+  std::string SnapshotsOf(int i) const;
   absl::Status PlayFaults();
   absl::Status Begin(const Fault& fault, Hit& hit);
   absl::Status BeginOfBroker(const Fault& fault);
   absl::Status AddPartition();
   absl::Status AbortInput();
+  absl::Status BeginOfSnapshots(const Fault& fault, Hit& hit);
   absl::Status Finish(const Fault& fault, const Hit& hit);
+  absl::Status FinishOfSnapshots(const Fault& fault, const Hit& hit);
+  absl::Status Kill(Instance& instance);
+  absl::Status StartIfWanted(int i);
+  // The first instance from `from` on that has a snapshot which counts, so that something is harmed.
+  int AwaitSnapshots(int from);
+  absl::Status HarmSnapshots(const Fault& fault, const Hit& hit);
   // The first instance from `from` on that runs, or that does not. -1: there is none.
   int Choose(int from, bool running) const;
   int Running() const;
@@ -68,13 +99,14 @@ class Run {
   absl::Status AwaitCommitted(const std::vector<int64_t>& ends);
   absl::StatusOr<std::vector<Record>> ReadSettled(const std::string& topic);
   CountedVerdicts Counted() const;
+  void CountSnapshotNews();
   void KeepTopics() const;
 
   const Schedule& schedule_;
   Site& site_;
   const std::string program_;
   const std::string folder_;
-  const std::string input_, output_, counters_, group_;
+  const std::string input_, output_, counters_, snapshots_, group_;
   std::ofstream events_;
   absl::Time begin_;
   int partitions_;
@@ -82,6 +114,7 @@ class Run {
   std::unique_ptr<Traffic> traffic_;
   std::vector<std::string> problems_;
   Evidence evidence_;
+  SnapshotNews snapshot_news_;
 };
 
 }  // namespace lethe::test

@@ -18,13 +18,22 @@ struct Kind {
   absl::Duration longest;
 };
 
-const std::array<Kind, 14>& Kinds() {
-  static const std::array<Kind, 14> kinds = {{
+const std::array<Kind, 19>& Kinds() {
+  static const std::array<Kind, 19> kinds = {{
       {FaultKind::kKill, "kill lethe", absl::ZeroDuration(), absl::Seconds(2)},
       {FaultKind::kEnd, "end lethe", absl::ZeroDuration(), absl::Seconds(2)},
       {FaultKind::kFreeze, "freeze lethe", absl::Milliseconds(100), absl::Seconds(6)},
       {FaultKind::kJoin, "join", absl::ZeroDuration(), absl::ZeroDuration()},
       {FaultKind::kLeave, "leave", absl::ZeroDuration(), absl::ZeroDuration()},
+      {FaultKind::kDamageSnapshots, "kill, and damage the snapshots of, lethe", absl::ZeroDuration(),
+       absl::Seconds(2)},
+      // For so long that there are others when they are put back, and that some cannot be written.
+      {FaultKind::kOldSnapshots, "keep, and put back later, the snapshots of lethe", absl::Milliseconds(1200),
+       absl::Seconds(3)},
+      {FaultKind::kForeignSnapshots, "kill, and put foreign snapshots in the place of those of, lethe",
+       absl::ZeroDuration(), absl::Seconds(2)},
+      {FaultKind::kFullDisk, "fill the disk of lethe", absl::Milliseconds(1500), absl::Seconds(3)},
+      {FaultKind::kBrokenDisk, "kill, and start on a broken disk, lethe", absl::Seconds(2), absl::Seconds(4)},
       {FaultKind::kCut, "cut connections of lethe", absl::ZeroDuration(), absl::ZeroDuration()},
       {FaultKind::kDelay, "delay connections of lethe", absl::Milliseconds(200), absl::Seconds(3)},
       {FaultKind::kStall, "stall connections of lethe", absl::Milliseconds(200), absl::Seconds(4)},
@@ -144,6 +153,42 @@ void AddFaults(Dice& dice, const Theme& theme, Schedule& schedule) {
                    [](const Fault& a, const Fault& b) { return a.at < b.at; });
 }
 
+// By dice of their own: all else in a schedule is as it would be without.
+void AddSnapshots(Schedule& schedule) {
+  using enum FaultKind;
+  // Any other number would do, but with this one the dozen of `make test` has each kind.
+  Dice dice(schedule.seed ^ 22000066);
+  if (schedule.engine != "sliced" || dice.OneIn(2)) return;
+  schedule.snapshots =
+      dice.Choose({SnapshotPlace::kFolderOfEach, SnapshotPlace::kFolderOfAll, SnapshotPlace::kTopic});
+  // The first ones are taken when a second has gone by.
+  schedule.lasts += absl::Seconds(2);
+  for (int count = dice.Between(1, 2); count > 0; --count) {
+    Fault& fault = schedule.faults.emplace_back();
+    fault.kind = dice.Choose({kDamageSnapshots, kOldSnapshots, kForeignSnapshots, kFullDisk, kBrokenDisk});
+    fault.at = dice.Between(absl::Milliseconds(1500), schedule.lasts);
+    fault.lasts = dice.Between(Of(fault.kind).shortest, Of(fault.kind).longest);
+    fault.target = dice.Between(0, kMaxInstances - 1);
+    fault.seed = static_cast<uint64_t>(dice.Between(0, 1'000'000));
+  }
+  std::stable_sort(schedule.faults.begin(), schedule.faults.end(),
+                   [](const Fault& a, const Fault& b) { return a.at < b.at; });
+}
+
+absl::string_view PlaceName(SnapshotPlace place) {
+  switch (place) {
+    case SnapshotPlace::kNowhere:
+      return "nowhere";
+    case SnapshotPlace::kFolderOfEach:
+      return "to a folder of each";
+    case SnapshotPlace::kFolderOfAll:
+      return "to a folder of all";
+    case SnapshotPlace::kTopic:
+      return "to a topic";
+  }
+  return "";
+}
+
 std::string TargetName(const Fault& fault) {
   switch (fault.kind) {
     case FaultKind::kKillBroker:
@@ -172,12 +217,17 @@ std::string TargetName(const Fault& fault) {
 
 absl::string_view FaultName(FaultKind kind) { return Of(kind).name; }
 
+bool OfSnapshots(FaultKind kind) {
+  return kind >= FaultKind::kDamageSnapshots && kind <= FaultKind::kBrokenDisk;
+}
+
 int ThemeCount() { return static_cast<int>(Themes().size()); }
 
 bool Schedule::countable() const {
   return instances == 1 && lanes == 1 && std::none_of(faults.begin(), faults.end(), [](const Fault& fault) {
            using enum FaultKind;
-           return fault.kind == kKill || fault.kind == kEnd || fault.kind == kLeave || fault.kind == kJoin;
+           return fault.kind == kKill || fault.kind == kEnd || fault.kind == kLeave || fault.kind == kJoin ||
+                  OfSnapshots(fault.kind);
          });
 }
 
@@ -214,6 +264,7 @@ Schedule MakeSchedule(uint64_t seed) {
   }
   AddFaults(dice, theme, schedule);
   schedule.assignment = dice.Choose({"eager", "eager", "cooperative"});
+  AddSnapshots(schedule);
   return schedule;
 }
 
@@ -222,14 +273,14 @@ std::string Schedule::Outline() const {
       "%s: %d broker%s, %d partition%s, %d instance%s of %d lane%s, engine %s, horizon %s, %d events/s a "
       "step of %s "
       "apart (%d per mille wild), commits every %s, timeouts: session %s, transaction %s, socket %s; "
-      "assignment %s; "
+      "assignment %s; snapshots %s; "
       "%s for %s\n",
       theme, brokers, brokers == 1 ? "" : "s", partitions, partitions == 1 ? "" : "s", instances,
       instances == 1 ? "" : "s", lanes, lanes == 1 ? "" : "s", engine, absl::FormatDuration(horizon),
       per_second, absl::FormatDuration(step), wild_per_mille, absl::FormatDuration(commit_interval),
       absl::FormatDuration(session_timeout), absl::FormatDuration(transaction_timeout),
-      absl::FormatDuration(socket_timeout), assignment, from_the_start ? "from the start" : "once it flows",
-      absl::FormatDuration(lasts));
+      absl::FormatDuration(socket_timeout), assignment, PlaceName(snapshots),
+      from_the_start ? "from the start" : "once it flows", absl::FormatDuration(lasts));
   for (const Fault& fault : faults) {
     absl::StrAppendFormat(
         &text, "  %6.2f s  %s%s%s\n", absl::ToDoubleSeconds(fault.at), FaultName(fault.kind),

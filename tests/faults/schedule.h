@@ -22,6 +22,12 @@ enum class FaultKind {
   kFreeze,  // SIGSTOP until it ends
   kJoin,    // one more, for good
   kLeave,   // SIGTERM, for good
+  // Of its snapshots. In the end it is killed and starts again, so that what it restores from has met them.
+  kDamageSnapshots,
+  kOldSnapshots,      // when the fault ends they are what they were when it began
+  kForeignSnapshots,  // of another configuration
+  kFullDisk,          // no file of the process may grow beyond a size
+  kBrokenDisk,        // it begins a life in which a call fails: fsync, or making the file
   // Of its connections.
   kCut,
   kDelay,
@@ -45,7 +51,11 @@ struct Fault {
   absl::Duration lasts;
   int target = 0;  // an instance, a partition, or any number to choose by
   BrokerRole role = BrokerRole::kAny;
+  uint64_t seed = 0;  // of what is not to be said in advance
 };
+
+// Where the processes save their filters.
+enum class SnapshotPlace { kNowhere, kFolderOfEach, kFolderOfAll, kTopic };
 
 struct Schedule {
   uint64_t seed = 0;
@@ -65,7 +75,8 @@ struct Schedule {
   absl::Duration session_timeout;
   absl::Duration transaction_timeout;
   absl::Duration socket_timeout;
-  std::string assignment;       // eager or cooperative
+  std::string assignment;  // eager or cooperative
+  SnapshotPlace snapshots = SnapshotPlace::kNowhere;
   bool from_the_start = false;  // faults begin before the first output is seen
   absl::Duration lasts;
   std::vector<Fault> faults;  // by time
@@ -82,6 +93,7 @@ Schedule MakeSchedule(uint64_t seed);
 int ThemeCount();
 
 absl::string_view FaultName(FaultKind kind);
+bool OfSnapshots(FaultKind kind);
 
 }  // namespace lethe::test
 

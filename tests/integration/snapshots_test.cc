@@ -1,5 +1,6 @@
 // Restore with snapshots: the rules, each played as the schedule that breaks it otherwise.
 #include <gtest/gtest.h>
+#include <librdkafka/rdkafka.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -382,14 +383,24 @@ TEST(MembershipTest, Rule11CooperativePartitionsThatStayGoOn) {
   ASSERT_TRUE(flow_until(*one, [&] { return seen(*one) > 0; }));
   const auto two = flow.Start(args + Args{"--instance=two"});
   ASSERT_TRUE(flow_until(*two, [&] { return seen(*two) > 1000; }));
-  // A commit that falls between the member's rejoining and the news of it is refused (another generation),
-  // once for each rebalance at most.
+  // The group is in its next generation when all have joined, and a member hears of that with its assignment:
+  // a commit in between names the old one and is refused, once for each rebalance at most. Nothing else is.
+  const auto only_generations = [](const Daemon& daemon) {
+    for (const absl::string_view line : absl::StrSplit(daemon.Log(), '\n')) {
+      if (!absl::StrContains(line, "records aborted") || absl::StrContains(line, "(ILLEGAL_GENERATION)"))
+        continue;
+      return testing::AssertionFailure() << line;
+    }
+    return testing::AssertionSuccess();
+  };
   EXPECT_LE(one->Metric("lethe_transactions_aborted_total"), 1) << one->Log();
   EXPECT_LE(two->Metric("lethe_transactions_aborted_total"), 1) << two->Log();
   const double before = seen(*one);
   EXPECT_TRUE(two->Stop());
   ASSERT_TRUE(flow_until(*one, [&] { return seen(*one) > before + 2000; }));
   EXPECT_LE(one->Metric("lethe_transactions_aborted_total"), 2) << one->Log();
+  EXPECT_TRUE(only_generations(*one));
+  EXPECT_TRUE(only_generations(*two));
   // Each partition became ready once in the beginning, and two of them again when they came back: with eager
   // assignments all four would, twice.
   int ready = 0;
@@ -429,6 +440,67 @@ TEST(MembershipTest, ARestartOfAStaticMemberMovesNoPartition) {
   EXPECT_TRUE(one->Await([&] { return static_cast<bool>(flow.ExactlyOnce()); }));
   EXPECT_TRUE(one->Stop());
   EXPECT_TRUE(two->Stop());
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// A member of the group that takes what it is given, and commits nothing.
+Handle IdleMember(const Flow& flow, const std::string& name) {
+  rd_kafka_conf_t* conf = rd_kafka_conf_new();
+  char error[256];
+  for (const auto& [key, value] :
+       std::vector<std::pair<const char*, std::string>>{{"bootstrap.servers", SharedBroker().bootstrap()},
+                                                        {"client.id", name},
+                                                        {"group.id", flow.group()},
+                                                        {"enable.auto.commit", "false"},
+                                                        {"topic.metadata.refresh.interval.ms", "500"},
+                                                        {"partition.assignment.strategy", "range"}}) {
+    if (rd_kafka_conf_set(conf, key, value.c_str(), error, sizeof error) != RD_KAFKA_CONF_OK)
+      ADD_FAILURE() << error;
+  }
+  Handle member(rd_kafka_new(RD_KAFKA_CONSUMER, conf, error, sizeof error));
+  rd_kafka_poll_set_consumer(member.get());
+  rd_kafka_topic_partition_list_t* topics = rd_kafka_topic_partition_list_new(1);
+  rd_kafka_topic_partition_list_add(topics, flow.input().c_str(), RD_KAFKA_PARTITION_UA);
+  rd_kafka_subscribe(member.get(), topics);
+  rd_kafka_topic_partition_list_destroy(topics);
+  return member;
+}
+
+// The group has a new partition, and nobody begins to read it. (Here one who has it does nothing with it;
+// where brokers tell the member that assigns different things, nobody has it.)
+TEST(MembershipTest, Rule19APartitionThatNobodyBeginsIsAssignedAnew) {
+  Flow flow({LETHE_PROGRAM, 2, {}, {}});
+  flow.SendIds("a", 1, 100, 0);
+  const auto daemon = flow.Start({"--kafka=topic.metadata.refresh.interval.ms=500"});
+  ASSERT_TRUE(daemon->AwaitReady());
+  // By its name it comes behind lethe, so that the last partition is its.
+  Handle idle = IdleMember(flow, "zzz");
+  const auto poll = [&] {
+    rd_kafka_message_t* message = rd_kafka_consumer_poll(idle.get(), 50);
+    if (message != nullptr) rd_kafka_message_destroy(message);
+  };
+  const auto has = [&](int32_t partition) {
+    rd_kafka_topic_partition_list_t* assigned = nullptr;
+    if (rd_kafka_assignment(idle.get(), &assigned) != RD_KAFKA_RESP_ERR_NO_ERROR) return false;
+    const bool found =
+        rd_kafka_topic_partition_list_find(assigned, flow.input().c_str(), partition) != nullptr;
+    rd_kafka_topic_partition_list_destroy(assigned);
+    return found;
+  };
+  ASSERT_TRUE(daemon->Await([&] { return poll(), has(1); }));
+  ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 3).ok());
+  ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 3).ok());
+  ASSERT_TRUE(daemon->Await([&] { return poll(), has(2); }));
+  flow.SendIds("b", 1, 100, 2);
+  ASSERT_TRUE(daemon->Await([&] {
+    poll();
+    return absl::StrContains(daemon->Log(), "leaving the group and joining it again");
+  }));
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "-2 was added, and nobody has begun to read it"))
+      << daemon->Log();
+  idle.reset();
+  ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[2].offset == 100; }));
+  EXPECT_TRUE(daemon->Stop());
   EXPECT_TRUE(flow.ExactlyOnce());
 }
 

@@ -1,8 +1,11 @@
 // The parts of the tests that need no broker: child programs, and the oracle, which must be able to fail.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <fstream>
 #include <string>
@@ -67,6 +70,22 @@ TEST(ProcessTest, DeadlinesHoldAndSignalsEndIt) {
   EXPECT_EQ((*process)->Wait(absl::Seconds(30)).value_or(-1), 128 + SIGINT);
   EXPECT_FALSE((*process)->Running());
   EXPECT_FALSE((*process)->Signal(SIGINT).ok());
+}
+
+TEST(ProcessTest, ACallFailsAsAsked) {
+  ProcessOptions options;
+  options.args = {"sh", "-c", "sync /proc/self/exe; true > /dev/null && echo well"};
+  options.failing_call = FailingCall{SYS_fsync, EIO, 0, 0};
+  auto finished = RunToEnd(options, absl::Seconds(10));
+  ASSERT_TRUE(finished.ok()) << finished.status();
+  EXPECT_TRUE(Has(finished->err, "Input/output error")) << finished->err;
+  EXPECT_EQ(finished->out, "well\n");
+  // Only where the flag is set: opening to read goes well.
+  options.failing_call = FailingCall{SYS_openat, ENOSPC, O_CREAT, 2};
+  finished = RunToEnd(options, absl::Seconds(10));
+  ASSERT_TRUE(finished.ok()) << finished.status();
+  EXPECT_TRUE(Has(finished->err, "No space left on device")) << finished->err;
+  EXPECT_FALSE(Has(finished->out, "well"));
 }
 
 TEST(ProcessTest, TerminateInsists) {

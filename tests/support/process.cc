@@ -1,6 +1,8 @@
 #include "tests/support/process.h"
 
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -10,7 +12,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 
 #include "absl/strings/match.h"
@@ -61,13 +65,34 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
   return result;
 }
 
+// The kernel's program of a FailingCall.
+std::array<sock_filter, 6> FilterOf(const FailingCall& call) {
+  const auto argument =
+      static_cast<uint32_t>(offsetof(seccomp_data, args) + 8 * static_cast<size_t>(call.flag_argument));
+  const uint8_t if_not_set = call.flag == 0 ? 0 : 1;  // instructions to skip
+  return {sock_filter{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+          sock_filter{BPF_JMP | BPF_JEQ | BPF_K, 0, 3, static_cast<uint32_t>(call.number)},
+          sock_filter{BPF_LD | BPF_W | BPF_ABS, 0, 0, argument},
+          sock_filter{BPF_JMP | BPF_JSET | BPF_K, 0, if_not_set, call.flag},
+          sock_filter{BPF_RET | BPF_K, 0, 0,
+                      SECCOMP_RET_ERRNO | (static_cast<uint32_t>(call.error) & SECCOMP_RET_DATA)},
+          sock_filter{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
+}
+
+bool Install(sock_fprog* filter) {
+  if (filter->len == 0) return true;
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, filter) == 0;
+}
+
 // Runs in the child, between fork and exec: only calls that are safe there.
-[[noreturn]] void BecomeProgram(pid_t parent, char** argv, char** envp, int in, int out, int err,
-                                int report) {
+[[noreturn]] void BecomeProgram(pid_t parent, char** argv, char** envp, int in, int out, int err, int report,
+                                sock_fprog* filter) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   // A terminal's Ctrl-C is for us; we end our children in our own order.
   if (in >= 0) setpgid(0, 0);
-  if (getppid() == parent && (in < 0 || (dup2(in, 0) >= 0 && dup2(out, 1) >= 0 && dup2(err, 2) >= 0))) {
+  if (getppid() == parent && (in < 0 || (dup2(in, 0) >= 0 && dup2(out, 1) >= 0 && dup2(err, 2) >= 0)) &&
+      Install(filter)) {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -104,13 +129,19 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(const ProcessOptions& op
   std::vector<std::string> env = Environment(options.env);
   std::vector<char*> argv = Pointers(args);
   std::vector<char*> envp = Pointers(env);
+  std::array<sock_filter, 6> calls = {};
+  sock_fprog filter = {0, calls.data()};
+  if (options.failing_call) {
+    calls = FilterOf(*options.failing_call);
+    filter.len = calls.size();
+  }
   // The child's end closes when the program starts, and carries errno if it cannot.
   int report[2];
   if (pipe2(report, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "pipe2");
 
   const pid_t parent = getpid();
   const pid_t pid = fork();
-  if (pid == 0) BecomeProgram(parent, argv.data(), envp.data(), in, out, err, report[1]);
+  if (pid == 0) BecomeProgram(parent, argv.data(), envp.data(), in, out, err, report[1], &filter);
   const int fork_error = errno;
   close(report[1]);
   if (in >= 0) close(in);

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,15 @@
 #include "absl/time/time.h"
 
 namespace lethe::test {
+
+// A system call that fails in a child, from its first moment to its last (seccomp(2)).
+struct FailingCall {
+  int number = 0;  // SYS_fsync, say
+  int error = 0;   // EIO, say
+  // Unless 0: only where this argument has this bit.
+  uint32_t flag = 0;
+  int flag_argument = 0;
+};
 
 struct ProcessOptions {
   std::vector<std::string> args;  // args[0] is the program, looked up in PATH if it has no slash
@@ -28,6 +38,8 @@ struct ProcessOptions {
 
   // Use this process's standard input, output and error instead. Otherwise the input is empty.
   bool inherit = false;
+
+  std::optional<FailingCall> failing_call;
 };
 
 // One child process. Invariant: whoever destroys a Process has no child left; the kernel kills the child

@@ -1,0 +1,60 @@
+// The lane's part in partitions that were added: that the group gives each of them to somebody.
+//
+// The member that assigns for the group asks a broker how many partitions there are, and that broker may not
+// have heard yet of one of which another has told the member before. The client then assigns without it, and
+// sees no reason to assign anew when it hears of it again: nobody reads it until a member comes or goes. So
+// each lane looks whether what it knows of was given to somebody, which is in the group's commits: whoever is
+// given a partition commits where it starts.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "absl/time/clock.h"
+#include "connectors/kafka/lane.h"
+
+namespace lethe::kafka {
+namespace {
+
+constexpr absl::Duration kLookEvery = absl::Seconds(5);
+constexpr int kLookTimeoutMs = 500;
+// A rebalance may have to wait for a member that does not answer; and the cause may be another one, which a
+// rebalance does not mend.
+constexpr absl::Duration kPatience = absl::Seconds(30);
+constexpr absl::Duration kMostPatience = absl::Hours(1);
+
+}  // namespace
+
+void Lane::LookForForgotten() {
+  const absl::Time now = absl::Now();
+  if (now < next_look_for_forgotten_) return;
+  next_look_for_forgotten_ = now + kLookEvery;
+  const auto counted = kafka::CountPartitions(consumer_.get(), options_.input, kLookTimeoutMs);
+  if (!counted.ok() || *counted <= given_partitions_) return;
+  const int32_t count = *counted;
+  const auto committed = GroupState(consumer_.get(), options_.input).Committed(count);
+  if (!committed.ok()) return;
+  int32_t forgotten = given_partitions_;
+  while (forgotten < count && ((*committed)[static_cast<size_t>(forgotten)].offset >= 0 || Find(forgotten))) {
+    ++forgotten;
+  }
+  if (forgotten == count) {
+    given_partitions_ = count;
+    forgotten_since_ = absl::InfiniteFuture();
+    forgotten_patience_ = kPatience;
+    return;
+  }
+  forgotten_since_ = std::min(forgotten_since_, now);
+  if (forgotten_patience_ == absl::ZeroDuration()) forgotten_patience_ = kPatience;
+  if (now - forgotten_since_ < forgotten_patience_) return;
+  spdlog::warn(
+      "lane {}: {}-{} was added, and nobody has begun to read it for {}: leaving the group and joining it "
+      "again, so that it assigns anew",
+      number_, options_.input, forgotten,
+      absl::FormatDuration(absl::Trunc(now - forgotten_since_, absl::Seconds(1))));
+  forgotten_since_ = now;
+  forgotten_patience_ = std::min(2 * forgotten_patience_, kMostPatience);
+  rd_kafka_unsubscribe(consumer_.get());
+  if (absl::Status subscribed = Subscribe(); !subscribed.ok()) fatal_ = subscribed;
+}
+
+}  // namespace lethe::kafka
