@@ -26,6 +26,7 @@
 #include "src/cli/command_line.h"
 #include "src/cli/metrics.h"
 #include "src/cli/reload.h"
+#include "src/cli/restore_line.h"
 #include "src/cli/service_manager.h"
 #include "src/cli/status_json.h"
 
@@ -74,6 +75,7 @@ class SignalThread {
     spdlog::critical(
         "the broker did not answer in time: ending without having left the group; what was not "
         "committed will be read again");
+    SetLogFooter("");
     spdlog::shutdown();
     _exit(kExitFailed);
   }
@@ -192,6 +194,7 @@ int RunCommand(const RunConfig& config, const ReloadConfig& reload) {
     }
     const ServiceReports reports(
         manager, [&] { return StateOf(**daemon, std::min(manager.watchdog() / 2, kLongestSilence)); });
+    const RestoreLine restore_line([&] { return (*daemon)->Report(); });
     status = (*daemon)->Run();
   }
   const int code = status.ok() ? kExitOk : Fail(status, config);
