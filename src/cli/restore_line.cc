@@ -37,7 +37,7 @@ std::string RestoreText::Draw(const kafka::DaemonReport& report, absl::Time now,
   if (total == 0) return "";  // what is to be read is not known yet
   return DrawProgress({.done = total - left,
                        .total = total,
-                       .unit = "offsets read again",
+                       .unit = "restored",
                        .elapsed = now - begin_,
                        .note = absl::StrCat(partitions, " of ", offsets_.size(), " partitions to go")},
                       style, width);

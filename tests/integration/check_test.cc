@@ -105,6 +105,9 @@ TEST(CheckTest, WhatCannotRunIsAnError) {
     EXPECT_EQ(check.exit_code, 2) << check.out << check.err;
     EXPECT_TRUE(Says(check, line));
   }
+  // The command can be copied to the end of its line.
+  EXPECT_TRUE(
+      Says(flow.RunCommand("check", {"--input=nowhere"}), "--create --topic nowhere --partitions 1\n"));
   Args json = {"--input=nowhere", "--format=json"};
   const Finished check = flow.RunCommand("check", json);
   simdjson::dom::parser parser;

@@ -54,15 +54,15 @@ TEST(RestoreText, IsThatOfAllRebuildsAtATime) {
   EXPECT_EQ(Drawn(text, {{Phase::kActive, 0, 5000, 0}, {Phase::kRestoring, 0, 0, 0}}, 0), "");
   const std::vector<Rebuild> begin = {
       {Phase::kActive, 0, 5000, 0}, {Phase::kRestoring, 100, 1100, 1000}, {Phase::kRestoring, 0, 3000, 3000}};
-  EXPECT_EQ(Drawn(text, begin, 1), "0 %, 0 of 4,000 offsets read again, 2 of 2 partitions to go");
+  EXPECT_EQ(Drawn(text, begin, 1), "0 %, 0 of 4,000 restored, 2 of 2 partitions to go");
   const std::vector<Rebuild> middle = {
       {Phase::kActive, 0, 5000, 0}, {Phase::kActive, 100, 1100, 0}, {Phase::kRestoring, 0, 3000, 2000}};
   EXPECT_EQ(Drawn(text, middle, 10),
-            "50 %, 2,000 of 4,000 offsets read again, 10s left, 1 of 2 partitions to go");
+            "50 %, 2,000 of 4,000 restored, 10s left, 1 of 2 partitions to go");
   EXPECT_EQ(Drawn(text, {{Phase::kActive}, {Phase::kActive}, {Phase::kActive}}, 20), "");
   // The next begins anew.
   EXPECT_EQ(Drawn(text, {{Phase::kRestoring, 0, 100, 75}}, 60),
-            "25 %, 25 of 100 offsets read again, 1 of 1 partitions to go");
+            "25 %, 25 of 100 restored, 1 of 1 partitions to go");
 }
 
 class RestoreLineTest : public testing::Test {
@@ -80,7 +80,7 @@ TEST_F(RestoreLineTest, StaysBeneathTheLogAndGoesWhenAllIsRestored) {
   const RestoreLine line([&] {
     return Report({{restored ? Phase::kActive : Phase::kRestoring, 0, 1000, restored ? 0 : 500}});
   });
-  const std::string drawn = " 50 %, 500 of 1,000 offsets read again, 1 of 1 partitions to go";
+  const std::string drawn = " 50 %, 500 of 1,000 restored, 1 of 1 partitions to go";
   ASSERT_TRUE(terminal.Await(drawn)) << terminal.Text();
   spdlog::info("a line of the log");
   ASSERT_TRUE(terminal.Await("a line of the log\r\n")) << terminal.Text();
@@ -89,7 +89,7 @@ TEST_F(RestoreLineTest, StaysBeneathTheLogAndGoesWhenAllIsRestored) {
   const size_t cleared = terminal.Text().rfind("\r\033[K", logged);
   ASSERT_NE(cleared, std::string::npos) << terminal.Text();
   EXPECT_FALSE(absl::StrContains(terminal.Text().substr(cleared, logged - cleared), "%")) << terminal.Text();
-  EXPECT_TRUE(terminal.Await("500 of 1,000 offsets read again, 1s left")) << terminal.Text();
+  EXPECT_TRUE(terminal.Await("500 of 1,000 restored, 1s left")) << terminal.Text();
   restored = true;
   for (int i = 0; i < 100 && !absl::EndsWith(terminal.Text(100), "\r\033[K"); ++i) {
   }
