@@ -28,6 +28,7 @@
 #include "src/cli/reload.h"
 #include "src/cli/restore_line.h"
 #include "src/cli/service_manager.h"
+#include "src/cli/status_history.h"
 #include "src/cli/status_json.h"
 
 namespace lethe {
@@ -129,15 +130,20 @@ ServiceState StateOf(const kafka::Daemon& daemon, absl::Duration patience) {
   return state;
 }
 
-// The partition of /status?partition=N.
-std::optional<int32_t> Detailed(const http::HttpQuery& query) {
+// What /status?partition=N asks for, with history=1 or without.
+std::optional<StatusDetail> Detail(const http::HttpQuery& query, const StatusHistory& history) {
   const auto text = query.find("partition");
-  int32_t partition = 0;
-  if (text == query.end() || !absl::SimpleAtoi(text->second, &partition)) return std::nullopt;
-  return partition;
+  StatusDetail detail;
+  if (text == query.end() || !absl::SimpleAtoi(text->second, &detail.partition)) return std::nullopt;
+  if (const auto wanted = query.find("history"); wanted != query.end() && wanted->second == "1") {
+    detail.history = history.Of(detail.partition);
+    detail.now = absl::Now();
+  }
+  return detail;
 }
 
-http::HttpRoutes Routes(const kafka::Daemon& daemon, const MetricsOptions& metrics) {
+http::HttpRoutes Routes(const kafka::Daemon& daemon, const StatusHistory& history,
+                        const MetricsOptions& metrics) {
   return {
       {"/", [](const http::HttpQuery&) { return http::Page(); }},
       {"/metrics",
@@ -145,9 +151,9 @@ http::HttpRoutes Routes(const kafka::Daemon& daemon, const MetricsOptions& metri
          return http::MetricsText(Metrics(daemon.Report(), metrics));
        }},
       {"/status",
-       [&daemon](const http::HttpQuery& query) {
+       [&daemon, &history](const http::HttpQuery& query) {
          return http::HttpResponse{.content_type = "application/json",
-                                   .body = StatusJson(daemon.Report(), Detailed(query))};
+                                   .body = StatusJson(daemon.Report(), Detail(query, history))};
        }},
       {"/healthz", [](const http::HttpQuery&) { return http::HttpResponse{.body = "ok\n"}; }},
       {"/readyz",
@@ -184,11 +190,14 @@ int RunCommand(const RunConfig& config, const ReloadConfig& reload) {
   const ServiceManager manager;
   {
     const SignalThread signals(**daemon, manager, [&] { Reload(reload, running, **daemon); });
+    StatusHistory history;
+    std::optional<StatusSampler> sampler;
     std::unique_ptr<http::HttpServer> server;
     if (config.http != "off") {
       const MetricsOptions metrics = {config.metrics_per_partition, config.fingerprint};
-      auto started = http::HttpServer::Start(config.http, Routes(**daemon, metrics));
+      auto started = http::HttpServer::Start(config.http, Routes(**daemon, history, metrics));
       if (!started.ok()) return Fail(started.status(), config);
+      sampler.emplace(history, [&] { return (*daemon)->Report(); });
       server = *std::move(started);
       spdlog::info("status page at http://{0}/, metrics at http://{0}/metrics", config.http);
     }
