@@ -39,7 +39,8 @@ constexpr absl::Duration kLongestSilence = absl::Seconds(30);
 // What the contract of SIGTERM gives us, less a moment to end in.
 constexpr absl::Duration kStopPatience = absl::Seconds(4);
 
-// Waits for signals in a thread of its own: SIGTERM and SIGINT stop the daemon, SIGHUP calls `reload`.
+// Waits for signals in a thread of its own: SIGTERM, SIGINT and the end of its terminal stop the daemon,
+// SIGHUP calls `reload`.
 // Signals must be blocked in all threads: make it first.
 class SignalThread {
  public:
@@ -59,11 +60,19 @@ class SignalThread {
 
  private:
   void Wait() {
-    int signal = 0;
-    for (sigwait(&signals_, &signal); signal == SIGHUP; sigwait(&signals_, &signal)) reload_();
+    // The kernel sends a SIGHUP of its own when the terminal is closed in which lethe runs: nobody could end
+    // it there any more.
+    siginfo_t info = {};
+    int signal = sigwaitinfo(&signals_, &info);
+    for (; signal < 0 || (signal == SIGHUP && info.si_code != SI_KERNEL);
+         signal = sigwaitinfo(&signals_, &info)) {
+      if (signal == SIGHUP) reload_();
+    }
     if (signal == SIGUSR1) return;
-    spdlog::info("{}: finishing the open transaction and leaving the group",
-                 signal == SIGTERM ? "SIGTERM" : "SIGINT");
+    spdlog::info("{}: finishing the open transaction and leaving the group", signal == SIGTERM ? "SIGTERM"
+                                                                             : signal == SIGINT
+                                                                                 ? "SIGINT"
+                                                                                 : "the terminal was closed");
     manager_.Say("STOPPING=1");
     daemon_.Stop();
     const absl::Time deadline = absl::Now() + kStopPatience;
