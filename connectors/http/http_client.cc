@@ -5,6 +5,22 @@
 #include "absl/strings/str_cat.h"
 
 namespace lethe::http {
+namespace {
+
+// The library's own words are the names of its enumerators.
+std::string Text(httplib::Error error) {
+  switch (error) {
+    case httplib::Error::Connection:
+    case httplib::Error::ConnectionTimeout:
+      return "nobody can be reached there";
+    case httplib::Error::Read:
+      return "no answer came";
+    default:
+      return httplib::to_string(error);
+  }
+}
+
+}  // namespace
 
 absl::StatusOr<std::string> HttpGet(const std::string& host, int port, const std::string& path) {
   httplib::Client client(host, port);
@@ -14,7 +30,7 @@ absl::StatusOr<std::string> HttpGet(const std::string& host, int port, const std
   if (!result || result->status != 200) {
     return absl::UnavailableError(
         absl::StrCat("http://", host, ":", port, path, ": ",
-                     result ? absl::StrCat("status ", result->status) : httplib::to_string(result.error())));
+                     result ? absl::StrCat("status ", result->status) : Text(result.error())));
   }
   return result->body;
 }

@@ -89,8 +89,9 @@ class Checker {
   bool LookAtTopics() {
     auto topics = Patiently<AllTopics>([&] { return DescribeTopics(options_, client_.get()); });
     if (!topics.ok()) {
+      // The message ends with its remedy: a command that is to be copied, say.
       Add(Severity::kError, "topics", "topics", absl::StrCat("cannot be used: ", topics.status().message()),
-          "see to it, and check again");
+          "");
       return false;
     }
     topics_ = *std::move(topics);

@@ -53,7 +53,8 @@ int WriteFindings(const std::vector<Finding>& findings, const CheckCommandOption
     }
   }
   if (options.format == CheckCommandOptions::Format::kText) {
-    out << absl::StreamFormat("%d ok, %d warnings, %d errors\n", counts[0], counts[1], counts[2]);
+    out << absl::StreamFormat("%d ok, %d warning%s, %d error%s\n", counts[0], counts[1],
+                              counts[1] == 1 ? "" : "s", counts[2], counts[2] == 1 ? "" : "s");
   } else {
     out << "{\"findings\":[" << list << "],\"ok\":" << counts[0] << ",\"warnings\":" << counts[1]
         << ",\"errors\":" << counts[2] << "}\n";

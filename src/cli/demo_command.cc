@@ -30,6 +30,7 @@
 #include "src/cli/command_line.h"
 #include "src/cli/demo_events.h"
 #include "src/cli/demo_traffic.h"
+#include "src/cli/terminal.h"
 #include "src/cli/units.h"
 
 namespace lethe {
@@ -58,28 +59,6 @@ absl::StatusOr<int> FreePort(uint16_t wanted) {
   if (ok) return ntohs(address.sin_port);
   return wanted == 0 ? absl::StatusOr<int>(absl::InternalError("no free port on 127.0.0.1")) : FreePort(0);
 }
-
-// A bar on a terminal, and nothing elsewhere.
-class Progress {
- public:
-  void Show(int64_t sent, int64_t total, int64_t out, absl::string_view note) {
-    if (!isatty(STDERR_FILENO) || absl::Now() < next_) return;
-    next_ = absl::Now() + absl::Milliseconds(100);
-    constexpr int kWidth = 30;
-    const int done = static_cast<int>(std::min<int64_t>(kWidth, kWidth * sent / std::max<int64_t>(total, 1)));
-    absl::FPrintF(
-        stderr, "\r[%s%s] %s sent, %s came out %s\033[K", std::string(static_cast<size_t>(done), '#'),
-        std::string(static_cast<size_t>(kWidth - done), '.'), FormatCount(sent), FormatCount(out), note);
-    shown_ = true;
-  }
-  ~Progress() {
-    if (shown_) absl::FPrintF(stderr, "\r\033[K");
-  }
-
- private:
-  absl::Time next_ = absl::InfinitePast();
-  bool shown_ = false;
-};
 
 struct DaemonFigures {
   double fpp_modelled = 0;
@@ -122,6 +101,7 @@ class Demo {
   std::string LastLogLine() const;
   absl::Status Stalled(int64_t committed, int64_t sent) const;
   absl::Status KillDaemon();
+  std::string ProgressNote() const;
   absl::StatusOr<DaemonFigures> Figures() const;
   bool Report(const DemoTruth& truth, const DaemonFigures& figures, absl::Duration took) const;
   void Serve() const;
@@ -143,7 +123,7 @@ class Demo {
   std::unique_ptr<ChildProcess> daemon_;
   std::optional<DemoSender> sender_;
   std::optional<DemoReader> reader_;
-  Progress progress_;
+  std::optional<ProgressLine> progress_;
 };
 
 absl::StatusOr<DemoEvents> Demo::Events() const {
@@ -236,6 +216,11 @@ absl::Status Demo::KillDaemon() {
   return StartDaemon();
 }
 
+std::string Demo::ProgressNote() const {
+  const std::string out = absl::StrCat(FormatCount(reader_->records()), " came out");
+  return kills_ == 0 ? out : absl::StrCat(out, ", killed ", kills_, "x");
+}
+
 absl::Status Demo::SendAll(RetryingClients& clients) {
   const absl::Time start = absl::Now();
   absl::Time last_progress = start;
@@ -270,8 +255,7 @@ absl::Status Demo::SendAll(RetryingClients& clients) {
         sent > total_ * (kills_ + 1) / (options_.kill + 1)) {
       if (absl::Status killed = KillDaemon(); !killed.ok()) return killed;
     }
-    progress_.Show(sent, total_ + total_ / 10, reader_->records(),
-                   kills_ > 0 ? absl::StrCat("(killed ", kills_, " times)") : "");
+    progress_->Show(sent, total_ + total_ / 10, ProgressNote());
   }
   return sender_->Flush();
 }
@@ -292,7 +276,7 @@ absl::Status Demo::AwaitOutput(const DemoTruth& truth) {
     if (absl::Now() - last_progress > kPatience) {
       return Stalled(*committed, truth.sent);
     }
-    progress_.Show(truth.sent, truth.sent, reader_->records(), "");
+    progress_->Show(truth.sent, truth.sent, ProgressNote());
   }
 }
 
@@ -336,7 +320,7 @@ bool Demo::Report(const DemoTruth& truth, const DaemonFigures& figures, absl::Du
     }
   }
   const auto row = [](absl::string_view name, absl::string_view a, absl::string_view b, absl::string_view c) {
-    absl::PrintF("  %-34s %14s %14s %14s\n", name, a, b, c);
+    absl::PrintF("  %-32s %14s %14s %14s\n", name, a, b, c);
   };
   const double seconds = absl::ToDoubleSeconds(took);
   absl::PrintF("\n");
@@ -353,21 +337,21 @@ bool Demo::Report(const DemoTruth& truth, const DaemonFigures& figures, absl::Du
         FormatCount(truth.totals.at(largest)));
   }
   absl::PrintF("\n");
-  absl::PrintF("  duplicates dropped        %s%s\n", FormatCount(truth.sent - reader_->records()),
+  absl::PrintF("  duplicates dropped    %s%s\n", FormatCount(truth.sent - reader_->records()),
                kills_ > 0
                    ? absl::StrFormat(" (%s of them since the last start)", FormatCount(figures.duplicates))
                    : "");
-  absl::PrintF("  false positives           target %.0e, modelled %.1e, measured %d in %s\n", kTargetFpp,
+  absl::PrintF("  false positives       target %.0e, modelled %.1e, measured %d in %s\n", kTargetFpp,
                figures.fpp_modelled, lost, FormatCount(unique));
-  absl::PrintF("  memory                    filters %.1f MiB, process at most %.0f MiB\n",
+  absl::PrintF("  memory                filters %.1f MiB, process at most %.0f MiB\n",
                static_cast<double>(figures.filter_bytes) / (1 << 20),
                static_cast<double>(figures.process_bytes) / (1 << 20));
-  absl::PrintF("  time                      %.1f s, %s events/s%s\n", seconds,
+  absl::PrintF("  time                  %.1f s, %s events/s%s\n", seconds,
                FormatCount(static_cast<int64_t>(static_cast<double>(truth.sent) / seconds)),
                embedded() ? " (the embedded broker sets the pace)" : "");
-  absl::PrintF("  delivery                  %s\n",
+  absl::PrintF("  delivery              %s\n",
                embedded() ? "at least once: the embedded broker has no transactions" : "exactly once");
-  if (kills_ > 0) absl::PrintF("  killed with SIGKILL       %d times, and started again\n", kills_);
+  if (kills_ > 0) absl::PrintF("  killed with SIGKILL   %d times, and started again\n", kills_);
   const bool right = lost == 0 && twice == 0 && wrong == 0;
   absl::PrintF("\n%s\n", right ? "Nothing was lost, and no duplicate passed."
                                : "WRONG: this must not happen. Please report it with the lines above.");
@@ -383,18 +367,20 @@ void Demo::Serve() const {
 }
 
 absl::StatusOr<bool> Demo::Run() {
-  absl::PrintF("lethe demo: clients send page edits, lose acknowledgements, and send again (seed %d)\n",
+  absl::PrintF("lethe demo: clients lose acknowledgements, and send again (seed %d)\n",
                static_cast<int64_t>(seed_));
   if (absl::Status prepared = Prepare(); !prepared.ok()) return prepared;
   absl::PrintF("%s -> lethe -> %s, on %s\n", topics_.input, topics_.output,
-               embedded() ? "a broker embedded in this program" : brokers_);
+               embedded() ? "an embedded broker" : brokers_);
   std::fflush(stdout);
   auto events = Events();
   if (!events.ok()) return events.status();
   RetryingClients clients(*std::move(events), seed_);
   const absl::Time start = absl::Now();
+  progress_.emplace("events sent");
   if (absl::Status sent = SendAll(clients); !sent.ok()) return sent;
   if (absl::Status out = AwaitOutput(clients.truth()); !out.ok()) return out;
+  progress_.reset();
   const absl::Duration took = absl::Now() - start;
   const auto figures = Figures();
   if (!figures.ok()) return figures.status();

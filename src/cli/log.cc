@@ -3,7 +3,10 @@
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -12,6 +15,7 @@
 #include "absl/time/time.h"
 #include "src/cli/json_text.h"
 #include "src/cli/setting.h"
+#include "src/cli/terminal.h"
 
 namespace lethe {
 namespace {
@@ -76,6 +80,46 @@ class OneLine : public spdlog::custom_flag_formatter {
   }
 };
 
+// Lines on stderr, and the footer beneath them.
+class LogSink : public spdlog::sinks::stderr_color_sink_mt {
+ public:
+  explicit LogSink(LogFormat format) : has_footer_(format == LogFormat::kText && CanRedraw(STDERR_FILENO)) {
+    // What asks for no colour is known to us, and not to spdlog.
+    if (!TextStyle::Of(STDERR_FILENO).colour) set_color_mode(spdlog::color_mode::never);
+  }
+
+  void log(const spdlog::details::log_msg& message) override {
+    const std::lock_guard<std::mutex> lock(footer_mutex_);
+    if (!footer_.empty()) Write("\r\033[K");
+    spdlog::sinks::stderr_color_sink_mt::log(message);
+    if (!footer_.empty()) Write(footer_);
+  }
+
+  void SetFooter(absl::string_view line) {
+    const std::lock_guard<std::mutex> lock(footer_mutex_);
+    if (!has_footer_ || line == footer_) return;
+    footer_ = std::string(line);
+    Write(absl::StrCat("\r", footer_, "\033[K"));
+  }
+
+  bool has_footer() const { return has_footer_; }
+
+ private:
+  static void Write(absl::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    std::fflush(stderr);
+  }
+
+  const bool has_footer_;
+  std::mutex footer_mutex_;
+  std::string footer_;  // guarded by footer_mutex_
+};
+
+std::shared_ptr<LogSink>& Sink() {
+  static auto* const sink = new std::shared_ptr<LogSink>();
+  return *sink;
+}
+
 }  // namespace
 
 absl::Status StoreLogLevel(absl::string_view text, LogLevel& target) {
@@ -95,13 +139,17 @@ std::unique_ptr<spdlog::formatter> NewLogFormatter(LogFormat format) {
 }
 
 void StartLog(const LogOptions& options) {
-  auto logger =
-      std::make_shared<spdlog::logger>("lethe", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+  Sink() = std::make_shared<LogSink>(options.format);
+  auto logger = std::make_shared<spdlog::logger>("lethe", Sink());
   logger->set_formatter(NewLogFormatter(options.format));
   logger->set_level(SpdlogLevel(options.level));
   spdlog::set_default_logger(std::move(logger));
 }
 
 void SetLogLevel(LogLevel level) { spdlog::default_logger_raw()->set_level(SpdlogLevel(level)); }
+
+void SetLogFooter(absl::string_view line) { Sink()->SetFooter(line); }
+
+bool LogHasFooter() { return Sink()->has_footer(); }
 
 }  // namespace lethe

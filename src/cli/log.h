@@ -30,6 +30,12 @@ void StartLog(const LogOptions& options);
 // Thread-safe.
 void SetLogLevel(LogLevel level);
 
+// A line beneath the log, which stays below what is logged; empty: none. Nothing where stderr is no terminal,
+// or the log is for programs. Thread-safe, after StartLog.
+void SetLogFooter(absl::string_view line);
+// Whether one would be seen.
+bool LogHasFooter();
+
 // Each message is one line, whatever is in it: in JSON an object of time (RFC 3339, UTC), level and message;
 // in text, control characters are written as \n or \x1b.
 std::unique_ptr<spdlog::formatter> NewLogFormatter(LogFormat format);

@@ -26,7 +26,9 @@
 #include "src/cli/command_line.h"
 #include "src/cli/metrics.h"
 #include "src/cli/reload.h"
+#include "src/cli/restore_line.h"
 #include "src/cli/service_manager.h"
+#include "src/cli/status_history.h"
 #include "src/cli/status_json.h"
 
 namespace lethe {
@@ -37,7 +39,8 @@ constexpr absl::Duration kLongestSilence = absl::Seconds(30);
 // What the contract of SIGTERM gives us, less a moment to end in.
 constexpr absl::Duration kStopPatience = absl::Seconds(4);
 
-// Waits for signals in a thread of its own: SIGTERM and SIGINT stop the daemon, SIGHUP calls `reload`.
+// Waits for signals in a thread of its own: SIGTERM, SIGINT and the end of its terminal stop the daemon,
+// SIGHUP calls `reload`.
 // Signals must be blocked in all threads: make it first.
 class SignalThread {
  public:
@@ -57,11 +60,19 @@ class SignalThread {
 
  private:
   void Wait() {
-    int signal = 0;
-    for (sigwait(&signals_, &signal); signal == SIGHUP; sigwait(&signals_, &signal)) reload_();
+    // The kernel sends a SIGHUP of its own when the terminal is closed in which lethe runs: nobody could end
+    // it there any more.
+    siginfo_t info = {};
+    int signal = sigwaitinfo(&signals_, &info);
+    for (; signal < 0 || (signal == SIGHUP && info.si_code != SI_KERNEL);
+         signal = sigwaitinfo(&signals_, &info)) {
+      if (signal == SIGHUP) reload_();
+    }
     if (signal == SIGUSR1) return;
-    spdlog::info("{}: finishing the open transaction and leaving the group",
-                 signal == SIGTERM ? "SIGTERM" : "SIGINT");
+    spdlog::info("{}: finishing the open transaction and leaving the group", signal == SIGTERM ? "SIGTERM"
+                                                                             : signal == SIGINT
+                                                                                 ? "SIGINT"
+                                                                                 : "the terminal was closed");
     manager_.Say("STOPPING=1");
     daemon_.Stop();
     const absl::Time deadline = absl::Now() + kStopPatience;
@@ -74,6 +85,7 @@ class SignalThread {
     spdlog::critical(
         "the broker did not answer in time: ending without having left the group; what was not "
         "committed will be read again");
+    SetLogFooter("");
     spdlog::shutdown();
     _exit(kExitFailed);
   }
@@ -127,15 +139,20 @@ ServiceState StateOf(const kafka::Daemon& daemon, absl::Duration patience) {
   return state;
 }
 
-// The partition of /status?partition=N.
-std::optional<int32_t> Detailed(const http::HttpQuery& query) {
+// What /status?partition=N asks for, with history=1 or without.
+std::optional<StatusDetail> Detail(const http::HttpQuery& query, const StatusHistory& history) {
   const auto text = query.find("partition");
-  int32_t partition = 0;
-  if (text == query.end() || !absl::SimpleAtoi(text->second, &partition)) return std::nullopt;
-  return partition;
+  StatusDetail detail;
+  if (text == query.end() || !absl::SimpleAtoi(text->second, &detail.partition)) return std::nullopt;
+  if (const auto wanted = query.find("history"); wanted != query.end() && wanted->second == "1") {
+    detail.history = history.Of(detail.partition);
+    detail.now = absl::Now();
+  }
+  return detail;
 }
 
-http::HttpRoutes Routes(const kafka::Daemon& daemon, const MetricsOptions& metrics) {
+http::HttpRoutes Routes(const kafka::Daemon& daemon, const StatusHistory& history,
+                        const MetricsOptions& metrics) {
   return {
       {"/", [](const http::HttpQuery&) { return http::Page(); }},
       {"/metrics",
@@ -143,9 +160,9 @@ http::HttpRoutes Routes(const kafka::Daemon& daemon, const MetricsOptions& metri
          return http::MetricsText(Metrics(daemon.Report(), metrics));
        }},
       {"/status",
-       [&daemon](const http::HttpQuery& query) {
+       [&daemon, &history](const http::HttpQuery& query) {
          return http::HttpResponse{.content_type = "application/json",
-                                   .body = StatusJson(daemon.Report(), Detailed(query))};
+                                   .body = StatusJson(daemon.Report(), Detail(query, history))};
        }},
       {"/healthz", [](const http::HttpQuery&) { return http::HttpResponse{.body = "ok\n"}; }},
       {"/readyz",
@@ -182,16 +199,20 @@ int RunCommand(const RunConfig& config, const ReloadConfig& reload) {
   const ServiceManager manager;
   {
     const SignalThread signals(**daemon, manager, [&] { Reload(reload, running, **daemon); });
+    StatusHistory history;
+    std::optional<StatusSampler> sampler;
     std::unique_ptr<http::HttpServer> server;
     if (config.http != "off") {
       const MetricsOptions metrics = {config.metrics_per_partition, config.fingerprint};
-      auto started = http::HttpServer::Start(config.http, Routes(**daemon, metrics));
+      auto started = http::HttpServer::Start(config.http, Routes(**daemon, history, metrics));
       if (!started.ok()) return Fail(started.status(), config);
+      sampler.emplace(history, [&] { return (*daemon)->Report(); });
       server = *std::move(started);
       spdlog::info("status page at http://{0}/, metrics at http://{0}/metrics", config.http);
     }
     const ServiceReports reports(
         manager, [&] { return StateOf(**daemon, std::min(manager.watchdog() / 2, kLongestSilence)); });
+    const RestoreLine restore_line([&] { return (*daemon)->Report(); });
     status = (*daemon)->Run();
   }
   const int code = status.ok() ? kExitOk : Fail(status, config);

@@ -98,6 +98,26 @@ Json AuditJson(const AuditStatus& audit) {
           {"fpp_high", audit.fpp_high}};
 }
 
+// Columns, since the names would be most of it.
+Json HistoryJson(const std::vector<StatusSample>& history, absl::Time now) {
+  Json ages = Json::array(), unique = Json::array(), duplicate = Json::array(), fpp = Json::array(),
+       past_generations = Json::array(), refresh_periods = Json::array();
+  for (const StatusSample& sample : history) {
+    ages.push_back(absl::ToDoubleSeconds(now - sample.time));
+    unique.push_back(sample.unique);
+    duplicate.push_back(sample.duplicate);
+    fpp.push_back(sample.fpp_estimated);
+    past_generations.push_back(sample.past_generations);
+    refresh_periods.push_back(Seconds(sample.refresh_period));
+  }
+  return {{"seconds_ago", std::move(ages)},
+          {"unique", std::move(unique)},
+          {"duplicate", std::move(duplicate)},
+          {"fpp_estimated", std::move(fpp)},
+          {"past_generations", std::move(past_generations)},
+          {"refresh_period_seconds", std::move(refresh_periods)}};
+}
+
 Json SecondOpinionJson(const SecondOpinionStatus& opinion) {
   return {{"ids", opinion.ids}, {"displaced", opinion.displaced}, {"memory_bytes", opinion.memory_bytes}};
 }
@@ -178,14 +198,16 @@ void AddRouting(const kafka::DaemonReport& report, Json* json) {
 
 }  // namespace
 
-std::string StatusJson(const kafka::DaemonReport& report, std::optional<int32_t> detailed) {
+std::string StatusJson(const kafka::DaemonReport& report, const std::optional<StatusDetail>& detail) {
   Json lanes = Json::array();
   std::vector<std::pair<int32_t, Json>> partitions;
   for (const LaneReport& lane : report.lanes) {
     lanes.push_back(LaneJson(lane));
     for (const PartitionReport& partition : lane.partitions) {
-      partitions.emplace_back(partition.partition,
-                              PartitionJson(partition, lane.lane, partition.partition == detailed));
+      const bool is_detailed = detail && detail->partition == partition.partition;
+      Json json = PartitionJson(partition, lane.lane, is_detailed);
+      if (is_detailed && detail->history) json["history"] = HistoryJson(*detail->history, detail->now);
+      partitions.emplace_back(partition.partition, std::move(json));
     }
   }
   Json json = {{"version", LETHE_VERSION},

@@ -7,14 +7,24 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "absl/time/time.h"
 #include "connectors/kafka/report.h"
+#include "src/cli/status_history.h"
 
 namespace lethe {
 
-// One object. The filter's generations and its latest steps are there for `detailed` only, a partition of the
-// input: with 1,000 partitions they would be megabytes. Strings that are no UTF-8 are repaired.
-std::string StatusJson(const kafka::DaemonReport& report, std::optional<int32_t> detailed);
+// What is told of one partition of the input alone: with 1,000 partitions it would be megabytes.
+struct StatusDetail {
+  int32_t partition = 0;
+  std::optional<std::vector<StatusSample>> history = std::nullopt;  // with its ages at `now`
+  absl::Time now = absl::InfinitePast();
+};
+
+// One object. The filter's generations, its latest steps and its history are there for `detail` only. Strings
+// that are no UTF-8 are repaired.
+std::string StatusJson(const kafka::DaemonReport& report, const std::optional<StatusDetail>& detail);
 
 }  // namespace lethe
 

@@ -346,9 +346,11 @@ void Writer::WriteNext(const IdCandidate& candidate) {
     Command({"lethe plan", absl::StrFormat("--rate %.*f", unique < 10 ? 2 : 0, unique),
              absl::StrCat("--horizon ", flag), "--fpp 1e-6"});
   }
+  const std::string output = Quoted(absl::StrCat(text_.input, "-unique"));
+  Command({"kafka-topics.sh", absl::StrCat("--bootstrap-server ", Quoted(text_.brokers)), "--create",
+           absl::StrCat("--topic ", output), absl::StrCat("--partitions ", text_.partitions)});
   Command({"lethe run", absl::StrCat("--brokers ", Quoted(text_.brokers)),
-           absl::StrCat("--input ", Quoted(text_.input)),
-           absl::StrCat("--output ", Quoted(absl::StrCat(text_.input, "-unique"))),
+           absl::StrCat("--input ", Quoted(text_.input)), absl::StrCat("--output ", output),
            absl::StrCat("--id ", Quoted(candidate.id.ToString())), absl::StrCat("--horizon ", flag)});
 }
 

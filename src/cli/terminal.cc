@@ -1,5 +1,6 @@
 #include "src/cli/terminal.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -53,32 +54,70 @@ std::string TextStyle::Bar(double share, int width) const {
   return bar + kParts[drawn % 8];
 }
 
+double Progress::Share() const {
+  return total <= 0 ? 1 : std::clamp(static_cast<double>(done) / static_cast<double>(total), 0.0, 1.0);
+}
+
+bool CanRedraw(int fd) { return isatty(fd) != 0 && Environment("TERM") != "dumb"; }
+
+int TerminalWidth(int fd) {
+  winsize size = {};
+  return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+std::string ProgressFigures(const Progress& progress) {
+  const double share = progress.Share();
+  std::string text = absl::StrFormat("%3.0f %%", std::floor(100 * share));
+  if (!progress.unit.empty()) {
+    absl::StrAppend(&text, ", ", FormatCount(progress.done), " of ", FormatCount(progress.total), " ",
+                    progress.unit);
+  }
+  // At the very first there is no rate that would mean something.
+  if (share > 0 && share < 1 && progress.elapsed >= absl::Milliseconds(250)) {
+    const absl::Duration left = progress.elapsed * ((1 - share) / share);
+    absl::StrAppend(&text, ", ", absl::FormatDuration(absl::Ceil(left, absl::Seconds(1))), " left");
+  }
+  if (!progress.note.empty()) absl::StrAppend(&text, ", ", progress.note);
+  return text;
+}
+
+std::string DrawProgress(const Progress& progress, const TextStyle& style, int width) {
+  constexpr int kBar = 24;
+  const std::string bar = style.Bar(progress.Share(), kBar);
+  // A block is three bytes and one column.
+  const auto columns = static_cast<size_t>(std::count_if(
+      bar.begin(), bar.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  std::string text = absl::StrCat(std::string(kBar - columns, ' '), " ", ProgressFigures(progress));
+  text.resize(std::min(text.size(), static_cast<size_t>(std::max(width, kBar)) - columns));
+  return absl::StrCat(style.Cyan(bar), text);
+}
+
 ProgressLine::ProgressLine(absl::string_view unit)
     : unit_(unit),
-      shows_(isatty(STDERR_FILENO) != 0),
+      shows_(CanRedraw(STDERR_FILENO)),
       style_(TextStyle::Of(STDERR_FILENO)),
       begin_(absl::Now()),
       next_(begin_ + absl::Milliseconds(300)) {}
 
-ProgressLine::~ProgressLine() {
-  if (shows_) absl::FPrintF(stderr, "\r\033[K");
+void ProgressLine::Clear() {
+  if (!is_drawn_) return;
+  absl::FPrintF(stderr, "\r\033[K");
+  std::fflush(stderr);
+  is_drawn_ = false;
 }
 
-void ProgressLine::Show(int64_t done, int64_t total) {
+void ProgressLine::Show(int64_t done, int64_t total, absl::string_view note) {
   const absl::Time now = absl::Now();
   if (!shows_ || now < next_) return;
   next_ = now + absl::Milliseconds(100);
-  constexpr int kWidth = 24;
-  const double share = total <= 0 ? 1 : static_cast<double>(done) / static_cast<double>(total);
-  const std::string bar = style_.Bar(share, kWidth);
-  // A block is three bytes and one column.
-  const int columns = static_cast<int>(std::ceil(std::max(share * kWidth * 8, share > 0 ? 1.0 : 0.0) / 8));
-  const double rate = static_cast<double>(done) / std::max(0.001, absl::ToDoubleSeconds(now - begin_));
-  const double left = rate <= 0 ? 0 : static_cast<double>(total - done) / rate;
-  absl::FPrintF(stderr, "\r%s%s %3.0f %%  %s of %s %s, %.0f s left\033[K", style_.Cyan(bar),
-                std::string(static_cast<size_t>(std::max(0, kWidth - columns)), ' '), std::floor(100 * share),
-                FormatCount(done), FormatCount(total), unit_, std::ceil(left));
+  // The last column stays free: some terminals go to the next line when it is written.
+  absl::FPrintF(
+      stderr, "\r%s\033[K",
+      DrawProgress(
+          {.done = done, .total = total, .unit = unit_, .elapsed = now - begin_, .note = std::string(note)},
+          style_, TerminalWidth(STDERR_FILENO) - 1));
   std::fflush(stderr);
+  is_drawn_ = true;
 }
 
 }  // namespace lethe

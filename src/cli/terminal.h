@@ -34,17 +34,44 @@ struct TextStyle {
   std::string Paint(absl::string_view code, absl::string_view text) const;
 };
 
-// Long work on stderr, if that is a terminal: a line that is drawn over again, and gone at the end.
+// Whether a line can be drawn over again there: a terminal that is not dumb.
+bool CanRedraw(int fd);
+
+// Columns of the terminal; 80 if it does not say.
+int TerminalWidth(int fd);
+
+// How far a long work is.
+struct Progress {
+  int64_t done = 0;
+  int64_t total = 0;
+  absl::string_view unit = "";  // what is counted, in the plural; empty: only the share is told
+  absl::Duration elapsed = absl::ZeroDuration();  // since it began with none done
+  std::string note = "";                          // what else there is to say
+
+  double Share() const;  // 1 if there is nothing to do
+};
+
+// The share, how many of how many, the time left and the note.
+std::string ProgressFigures(const Progress& progress);
+
+// The same behind a bar: a line without its end, which is cut at `width` columns. Unit and note are ASCII.
+std::string DrawProgress(const Progress& progress, const TextStyle& style, int width);
+
+// Long work on stderr, if that is a terminal: a line that is drawn over again, and gone at the end. Not
+// thread-safe.
 class ProgressLine {
  public:
   // `unit` is what is counted, in the plural.
   explicit ProgressLine(absl::string_view unit);
-  ~ProgressLine();
+  ~ProgressLine() { Clear(); }
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // Drawn ten times a second at most.
-  void Show(int64_t done, int64_t total);
+  // Drawn ten times a second at most, and not for work that is done at once.
+  void Show(int64_t done, int64_t total, absl::string_view note = "");
+
+  // Before something else is written.
+  void Clear();
 
  private:
   const std::string unit_;
@@ -52,6 +79,7 @@ class ProgressLine {
   const TextStyle style_;
   const absl::Time begin_;
   absl::Time next_;
+  bool is_drawn_ = false;
 };
 
 }  // namespace lethe

@@ -102,13 +102,19 @@ absl::Status RunTop(const TopCommandOptions& options) {
   }
   const FullScreen full_screen;
   absl::Time next = absl::Now();
+  absl::Time answered = next;
   do {
     if (answer.ok()) {
-      const absl::StatusOr<std::string> text = screen.Draw(*answer, absl::Now(), Terminal());
+      answered = absl::Now();
+      const absl::StatusOr<std::string> text = screen.Draw(*answer, answered, Terminal());
       if (!text.ok()) return text.status();
       Write(absl::StrCat("\033[H\033[J", *text));
     } else {
-      Write(absl::StrCat("\033[H\033[K", answer.status().message(), "\n"));
+      // In the place of the state: what is below it was true when the last answer came.
+      const std::string gone =
+          absl::StrCat("no answer since ", absl::FormatTime("%H:%M:%S", answered, absl::LocalTimeZone()),
+                       ", ", answer.status().message());
+      Write(absl::StrCat("\033[H\033[K", gone.substr(0, static_cast<size_t>(Terminal().width)), "\n"));
     }
     next = std::max(next + kEvery, absl::Now());
     if (!full_screen.WaitUntil(next)) break;

@@ -16,6 +16,8 @@ namespace {
 using nlohmann::json;
 
 constexpr int kBarWidth = 10;
+// Narrower terminals do without the bars.
+constexpr int kWidthWithBars = 90;
 
 enum class Color { kNone, kGood, kWarn, kBad, kSoft };
 
@@ -105,12 +107,14 @@ std::string PartitionLine(const json& partition, const Rates& rates, const TopSc
   const double share = target > 0 ? fpp / target : 0;
   const std::string phase = partition.at("phase").get<std::string>();
   return Line(options)
-      .Add(absl::StrFormat("%9d ", partition.at("partition").get<int32_t>()))
+      .Add(absl::StrFormat("%4d ", partition.at("partition").get<int32_t>()))
       .Add(absl::StrFormat("%-9s ", phase), PhaseColor(phase))
       .Add(absl::StrFormat("%7s %7s %6s ", Rate(rates.unique), Rate(rates.duplicate),
                            Short(partition.at("lag_records").get<double>())))
-      .Add(absl::StrFormat("%7s %s", Probability(fpp), Bar(share)), share > 1 ? Color::kBad : Color::kNone)
-      .Add(absl::StrFormat(" %3d %7s %7s %7s %7s", filter.at("past_generations").get<int>(),
+      .Add(absl::StrFormat("%7s", Probability(fpp)), share > 1 ? Color::kBad : Color::kNone)
+      .Add(options.width < kWidthWithBars ? "" : absl::StrCat(" ", Bar(share)),
+           share > 1 ? Color::kBad : Color::kNone)
+      .Add(absl::StrFormat(" %3d %6s %6s %6s %6s", filter.at("past_generations").get<int>(),
                            Period(filter.at("refresh_period_seconds")), Period(filter.at("window_seconds")),
                            Short(filter.at("ids").get<double>()),
                            Bytes(filter.at("memory_bytes").get<double>())))
@@ -153,34 +157,38 @@ absl::StatusOr<std::string> TopScreen::Draw(absl::string_view text, absl::Time n
     const json& not_ready = status.at("not_ready");
     lines.push_back(
         Line(options)
-            .Add(absl::StrCat("lethe ", status.at("version").get<std::string>(), "  ",
-                              status.value("routing_input", status.at("input").get<std::string>()), " -> ",
-                              status.at("output").get<std::string>(), "  group ",
-                              status.at("group").get<std::string>(), "  "))
+            .Add(absl::StrCat("lethe ", status.at("version").get<std::string>(), "  "))
             .Add(not_ready.empty() ? "ready" : "not ready", not_ready.empty() ? Color::kGood : Color::kWarn)
+            .Add(absl::StrCat("  ", status.value("routing_input", status.at("input").get<std::string>()),
+                              " -> ", status.at("output").get<std::string>(), "  group ",
+                              status.at("group").get<std::string>()))
             .End());
-    lines.push_back(
-        Line(options)
-            .Add(absl::StrFormat(
-                "%s unique/s, %s duplicates/s%s; filters %s of %s; horizon %s, target %s", Rate(all.unique),
-                Rate(all.duplicate),
-                suspects > 0 ? absl::StrCat(", ", Short(static_cast<double>(suspects)), " suspects so far")
-                             : "",
-                Bytes(status.at("memory_used_bytes").get<double>()),
-                Bytes(status.at("memory_limit_bytes").get<double>()), Period(status.at("horizon_seconds")),
-                Probability(status.at("fpp_target").get<double>())))
-            .End());
+    const std::string figures = absl::StrFormat(
+        "%s unique/s, %s duplicates/s%s; filters %s of %s", Rate(all.unique), Rate(all.duplicate),
+        suspects > 0 ? absl::StrCat(", ", Short(static_cast<double>(suspects)), " suspects so far") : "",
+        Bytes(status.at("memory_used_bytes").get<double>()),
+        Bytes(status.at("memory_limit_bytes").get<double>()));
+    const std::string wanted = absl::StrFormat("horizon %s, target %s", Period(status.at("horizon_seconds")),
+                                               Probability(status.at("fpp_target").get<double>()));
+    if (figures.size() + 2 + wanted.size() <= static_cast<size_t>(options.width)) {
+      lines.push_back(Line(options).Add(absl::StrCat(figures, "; ", wanted)).End());
+    } else {
+      lines.push_back(Line(options).Add(figures).End());
+      lines.push_back(Line(options).Add(wanted).End());
+    }
     for (const json& reason : not_ready) {
       if (lines.size() >= 5) break;
       lines.push_back(Line(options).Add("! ").Add(reason.get<std::string>(), Color::kWarn).End());
     }
     lines.push_back("\n");
-    lines.push_back(Line(options)
-                        .Add(absl::StrFormat("%9s %-9s %7s %7s %6s %7s %-12s %3s %7s %7s %7s %7s",
-                                             "PARTITION", "STATE", "UNIQ/S", "DUP/S", "LAG", "FPP",
-                                             "of target", "N", "t", "WINDOW", "IDS", "MEMORY"),
-                             Color::kSoft)
-                        .End());
+    lines.push_back(
+        Line(options)
+            .Add(
+                absl::StrFormat("%4s %-9s %7s %7s %6s %7s", "PART", "STATE", "UNIQ/S", "DUP/S", "LAG", "FPP"),
+                Color::kSoft)
+            .Add(options.width < kWidthWithBars ? "" : " of target   ", Color::kSoft)
+            .Add(absl::StrFormat(" %3s %6s %6s %6s %6s", "N", "t", "WINDOW", "IDS", "MEMORY"), Color::kSoft)
+            .End());
     const size_t room =
         static_cast<size_t>(std::max<int>(options.height - static_cast<int>(lines.size()), 1));
     const bool all_fit = partitions.size() <= room;

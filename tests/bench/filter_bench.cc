@@ -47,8 +47,9 @@ absl::StatusOr<Arguments> Parse(int argc, char** argv) {
 }
 
 // Prints a table as soon as it is there, and keeps it.
-absl::Status Take(absl::StatusOr<Table> table, std::string* text) {
+absl::Status Take(absl::StatusOr<Table> table, const Extent& extent, std::string* text) {
   if (!table.ok() || text == nullptr) return table.status();
+  extent.progress->Clear();
   const std::string markdown = table->Markdown();
   std::printf("%s\n", markdown.c_str());
   std::fflush(stdout);
@@ -62,22 +63,22 @@ absl::Status Measure(const Extent& extent, std::vector<Figures>* all, std::strin
     if (window > extent.largest_window) break;
     for (const double target_fpp : {1e-4, 1e-6}) {
       absl::StatusOr<Table> table = CompareLayouts(extent, window, target_fpp, all);
-      if (absl::Status status = Take(std::move(table), text); !status.ok()) return status;
+      if (absl::Status status = Take(std::move(table), extent, text); !status.ok()) return status;
     }
   }
-  if (absl::Status status = Take(CompareTargets(extent, all), text); !status.ok()) return status;
-  if (absl::Status status = Take(CompareGenerations(extent), text); !status.ok()) return status;
-  if (absl::Status status = Take(MeasureStage(extent), text); !status.ok()) return status;
-  if (absl::Status status = Take(MeasureThreads(extent), text); !status.ok()) return status;
-  if (absl::Status status = Take(MeasureSnapshots(extent), text); !status.ok()) return status;
-  return Take(MeasureStalls(extent), text);
+  if (absl::Status status = Take(CompareTargets(extent, all), extent, text); !status.ok()) return status;
+  if (absl::Status status = Take(CompareGenerations(extent), extent, text); !status.ok()) return status;
+  if (absl::Status status = Take(MeasureStage(extent), extent, text); !status.ok()) return status;
+  if (absl::Status status = Take(MeasureThreads(extent), extent, text); !status.ok()) return status;
+  if (absl::Status status = Take(MeasureSnapshots(extent), extent, text); !status.ok()) return status;
+  return Take(MeasureStalls(extent), extent, text);
 }
 
 absl::Status Run(const Arguments& arguments) {
   std::vector<Figures> all;
   std::string text = MachineText() + "\n";
   std::printf("%s\n", text.c_str());
-  Progress progress;
+  BenchProgress progress;
   Extent extent = arguments.extent;
   extent.progress = &progress;
   if (absl::Status status = Measure(extent, &all, nullptr); !status.ok()) return status;

@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "src/cli/terminal.h"
 #include "tests/bench/clocks.h"
 
 namespace lethe::bench {
@@ -103,25 +104,37 @@ std::string MachineText() {
       __VERSION__, absl::StripAsciiWhitespace(LETHE_BUILD));
 }
 
-bool Progress::Begin(absl::string_view what, double seconds) {
+bool BenchProgress::Begin(absl::string_view what, double seconds) {
   if (planning_) {
     planned_seconds_ += seconds;
+    ++planned_steps_;
     return false;
   }
   done_seconds_ += std::exchange(current_seconds_, seconds);
-  const double elapsed = static_cast<double>(WallNanos() - start_nanos_) * 1e-9;
   // As fast as it has been; at first, as the plan has it.
-  const double speed = done_seconds_ < 5 ? 1 : elapsed / done_seconds_;
-  const double left = (planned_seconds_ - done_seconds_) * speed;
-  std::fprintf(stderr, "%3.0f %%, %.0f:%02d left: %.*s\n", 100 * done_seconds_ / planned_seconds_,
-               std::floor(left / 60), static_cast<int>(std::fmod(left, 60)), static_cast<int>(what.size()),
-               what.data());
+  const double elapsed =
+      done_seconds_ < 5 ? done_seconds_ : static_cast<double>(WallNanos() - start_nanos_) * 1e-9;
+  const Progress progress = {.done = std::llround(1000 * done_seconds_),
+                             .total = std::llround(1000 * planned_seconds_),
+                             .unit = "",
+                             .elapsed = absl::Seconds(elapsed),
+                             .note = absl::StrCat(++step_, " of ", planned_steps_, ": ", what)};
+  if (CanRedraw(STDERR_FILENO)) {
+    absl::FPrintF(stderr, "\r%s\033[K",
+                  DrawProgress(progress, TextStyle::Of(STDERR_FILENO), TerminalWidth(STDERR_FILENO) - 1));
+  } else {
+    absl::FPrintF(stderr, "%s\n", ProgressFigures(progress));
+  }
   return true;
 }
 
-void Progress::EndPlan() {
+void BenchProgress::EndPlan() {
   planning_ = false;
   start_nanos_ = WallNanos();
+}
+
+void BenchProgress::Clear() const {
+  if (!planning_ && CanRedraw(STDERR_FILENO)) absl::FPrintF(stderr, "\r\033[K");
 }
 
 std::string ToJson(const std::vector<Figures>& all) {

@@ -32,17 +32,22 @@ std::string FppText(const Figures& figures);
 // The processor, its caches, the kernel's huge pages, the compiler and its flags, in a sentence.
 std::string MachineText();
 
-// Says on standard error what is being done, and how long the rest will take. All steps are announced twice:
-// first to plan, when nothing is measured, then as they begin.
-class Progress {
+// Says on standard error what is being done, and how long the rest will take: on a terminal in a line with a
+// bar, elsewhere in a line for each step. All steps are announced twice: first to plan, when nothing is
+// measured, then as they begin.
+class BenchProgress {
  public:
   // Whether the step, which took so many seconds on the machine where this was written, is to be carried out.
   bool Begin(absl::string_view what, double seconds);
   // All steps have been announced.
   void EndPlan();
+  // Before a table is written.
+  void Clear() const;
 
  private:
   bool planning_ = true;
+  int planned_steps_ = 0;
+  int step_ = 0;  // that is under way, from 1
   double planned_seconds_ = 0;
   double done_seconds_ = 0;     // by the plan
   double current_seconds_ = 0;  // of the step that is under way

@@ -13,7 +13,7 @@ namespace lethe::bench {
 struct Extent {
   double largest_window = 1e8;
   bool quick = false;  // fewer probes
-  Progress* progress = nullptr;
+  BenchProgress* progress = nullptr;
 };
 
 // While the progress plans, each announces its steps and measures nothing.

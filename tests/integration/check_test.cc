@@ -1,10 +1,12 @@
 // `lethe check` against a real broker, and what a running `lethe run` hears of its configuration and topics.
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <signal.h>
 #include <simdjson.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -105,11 +107,46 @@ TEST(CheckTest, WhatCannotRunIsAnError) {
     EXPECT_EQ(check.exit_code, 2) << check.out << check.err;
     EXPECT_TRUE(Says(check, line));
   }
+  // The command can be copied to the end of its line.
+  EXPECT_TRUE(
+      Says(flow.RunCommand("check", {"--input=nowhere"}), "--create --topic nowhere --partitions 1\n"));
   Args json = {"--input=nowhere", "--format=json"};
   const Finished check = flow.RunCommand("check", json);
   simdjson::dom::parser parser;
   const simdjson::dom::element all = parser.parse(check.out);
   EXPECT_EQ(all["errors"].get_int64().value(), 1);
+}
+
+// A daemon that nobody can end with Ctrl-C any more would keep its partitions.
+TEST(ReloadTest, NotWhenItsTerminalIsClosed) {
+  const std::string http = absl::StrCat("127.0.0.1:", FreePort());
+  const std::string brokers = absl::StrCat("127.0.0.1:", FreePort());
+  int terminal = -1;
+  const pid_t pid = forkpty(&terminal, nullptr, nullptr, nullptr);
+  ASSERT_GE(pid, 0);
+  if (pid == 0) {
+    execl(LETHE_PROGRAM, LETHE_PROGRAM, "run", "--brokers", brokers.c_str(), "--input", "a", "--output", "b",
+          "--id", "key", "--http", http.c_str(), nullptr);
+    _exit(127);
+  }
+  // Its log has begun, so that it waits for signals.
+  std::string log;
+  char buffer[1024];
+  while (!absl::StrContains(log, "status page")) {
+    const ssize_t size = read(terminal, buffer, sizeof buffer);
+    if (size <= 0) break;
+    log.append(buffer, static_cast<size_t>(size));
+  }
+  EXPECT_TRUE(absl::StrContains(log, "status page")) << log;
+  close(terminal);
+  int status = -1;
+  const bool ended = WaitUntil([&] { return waitpid(pid, &status, WNOHANG) == pid; }, absl::Seconds(20));
+  EXPECT_TRUE(ended);
+  if (!ended) {
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+  }
+  EXPECT_EQ(status, 0);
 }
 
 TEST(ReloadTest, WhatCanBeChangedIsAndTheRestIsTold) {

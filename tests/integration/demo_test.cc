@@ -96,7 +96,7 @@ TEST(DemoTest, IsExactOnARealBrokerThroughTwoKills) {
   const Finished demo = Demo({"--events", "40000", "--brokers", SharedBroker().bootstrap(), "--kill", "2"});
   ExpectExact(demo);
   EXPECT_TRUE(absl::StrContains(demo.out, "exactly once")) << demo.out;
-  EXPECT_TRUE(absl::StrContains(demo.out, "killed with SIGKILL       2 times")) << demo.out;
+  EXPECT_TRUE(absl::StrContains(demo.out, "killed with SIGKILL   2 times")) << demo.out;
 }
 
 TEST(DemoTest, ServesItsMetricsUntilItIsInterrupted) {

@@ -145,6 +145,28 @@ TEST_F(PageTest, SaysWhatTheMetricsSay) {
   EXPECT_EQ(drawn->get<int>(), 2 + daemon_->Metric("lethe_filter_past_generations", {"partition=\"1\""}));
 }
 
+TEST_F(PageTest, OpensWithTheCurvesOfBefore) {
+  // A second sample of the daemon's own, beside that of its start.
+  ASSERT_TRUE(daemon_->Await([&] {
+    const json status = json::parse(daemon_->Get("/status?partition=1&history=1").body, nullptr, false);
+    return status.is_object() && status.at("partitions").at(1).at("history").at("seconds_ago").size() >= 2;
+  }));
+  ASSERT_TRUE(browser_->Open(Url()).ok());
+  const std::string early = "(history.get(0) || []).some(s => s.time < performance.timeOrigin - 3000)";
+  EXPECT_TRUE(browser_->Await(early).ok());
+  // Of each partition when it is looked at; what was read before its first sample makes no rate.
+  ASSERT_TRUE(browser_->Run("document.querySelector('tr[data-partition=\"1\"] button').click();").ok());
+  EXPECT_TRUE(
+      browser_->Await("(history.get(1) || []).some(s => s.time < performance.timeOrigin - 3000)").ok());
+  const auto ordered = browser_->Run(
+      "return history.get(1).every((s, i, all) => i === 0 ? s.unique === null : s.time > all[i - 1].time);");
+  ASSERT_TRUE(ordered.ok()) << ordered.status();
+  EXPECT_TRUE(ordered->get<bool>());
+  const auto problems = browser_->ConsoleProblems();
+  ASSERT_TRUE(problems.ok()) << problems.status();
+  EXPECT_EQ(*problems, std::vector<std::string>());
+}
+
 TEST_F(PageTest, AsksNobodyButTheDaemonAndHasNoErrors) {
   // Some polls, and curves.
   ASSERT_TRUE(browser_

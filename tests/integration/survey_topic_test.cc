@@ -218,6 +218,7 @@ TEST_F(SurveyTopicTest, SaysInPlainTextWhatToDoNext) {
   for (const std::string& text :
        {std::string("Where the id is"), std::string("How late the copies come"),
         absl::StrCat("lethe run --brokers ", SharedBroker().bootstrap(), " --input ", topic_),
+        absl::StrCat("kafka-topics.sh --bootstrap-server ", SharedBroker().bootstrap(), " --create"),
         std::string("--id json:/id --horizon 1h"), std::string("lethe plan --rate ")}) {
     EXPECT_TRUE(absl::StrContains(finished.out, text)) << text << " is not in\n" << finished.out;
   }

@@ -202,7 +202,7 @@ TEST(Findings, AreWrittenAndCounted) {
   EXPECT_EQ(write({error, warning}, Format::kText),
             std::make_pair(2, std::string("error    c               z is wrong: mend it\n"
                                           "warning  b               topic \"y\" is so: do\n"
-                                          "0 ok, 1 warnings, 1 errors\n")));
+                                          "0 ok, 1 warning, 1 error\n")));
   const auto [code, json] = write({fine, warning, error}, Format::kJson);
   EXPECT_EQ(code, 2);
   simdjson::dom::parser parser;

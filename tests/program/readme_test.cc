@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -105,6 +106,40 @@ TEST(Readme, ItsProgramWorks) {
   std::ostringstream out;
   ASSERT_TRUE(CopyUnique(in, out).ok());
   EXPECT_EQ(out.str(), "a\nb\n\nc\n");
+}
+
+// Each `](path)` of a page that is no address of the network.
+std::vector<std::string> LocalLinks(const std::string& page) {
+  std::vector<std::string> links;
+  for (size_t at = page.find("]("); at != std::string::npos; at = page.find("](", at)) {
+    at += 2;
+    const std::string link = page.substr(at, page.find_first_of(")#", at) - at);
+    if (!link.empty() && !absl::StrContains(link, "://")) links.push_back(link);
+  }
+  return links;
+}
+
+TEST(Readme, WhatThePagesLinkToIsThere) {
+  int links = 0;
+  for (const std::string folder : {"", "connectors/", "dashboards/", "include/lethe/", "tests/"}) {
+    for (const std::string& link :
+         LocalLinks(ReadFile(absl::StrCat(LETHE_SOURCE_DIR "/", folder, "README.md")))) {
+      EXPECT_TRUE(std::filesystem::exists(absl::StrCat(LETHE_SOURCE_DIR "/", folder, link)))
+          << folder << link;
+      ++links;
+    }
+  }
+  EXPECT_GT(links, 10);
+}
+
+// Where pages are shown, pictures run nothing and fetch nothing.
+TEST(Readme, ItsPictureStandsForItself) {
+  const std::string picture = ReadFile(LETHE_SOURCE_DIR "/dashboards/how.svg");
+  for (const std::string part : {"<script", "href", "@import", "<foreignObject", "url(http"}) {
+    EXPECT_FALSE(absl::StrContains(picture, part)) << part;
+  }
+  EXPECT_TRUE(absl::StrContains(picture, "<title")) << "for who does not see it";
+  EXPECT_TRUE(absl::StrContains(picture, "prefers-color-scheme: dark"));
 }
 
 // The page of the guarantees names tests, so that they can be found: each is there.

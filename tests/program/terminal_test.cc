@@ -4,6 +4,11 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/time/clock.h"
+#include "tests/support/pseudo_terminal.h"
 
 namespace lethe {
 namespace {
@@ -57,6 +62,63 @@ TEST(TextStyle, BarsAreAsLongAsTheirShare) {
   EXPECT_EQ(plain.Bar(0, 4), "");
   EXPECT_EQ(plain.Bar(1e-9, 4), "#");
   EXPECT_EQ(plain.Bar(0.5, 4), "##");
+}
+
+TEST(Progress, SaysHowFarAndHowLong) {
+  Progress progress = {.done = 0, .total = 4000, .unit = "records", .elapsed = absl::Seconds(30), .note = ""};
+  EXPECT_EQ(ProgressFigures(progress), "  0 %, 0 of 4,000 records");
+  progress.done = 1000;
+  EXPECT_EQ(ProgressFigures(progress), " 25 %, 1,000 of 4,000 records, 1m30s left");
+  progress.elapsed = absl::Milliseconds(1);  // too early to tell
+  EXPECT_EQ(ProgressFigures(progress), " 25 %, 1,000 of 4,000 records");
+  progress.done = 4001;
+  progress.note = "so be it";
+  EXPECT_EQ(ProgressFigures(progress), "100 %, 4,001 of 4,000 records, so be it");
+  progress = {.note = "nothing to do"};
+  EXPECT_EQ(ProgressFigures(progress), "100 %, nothing to do");
+}
+
+TEST(Progress, EachShareFillsTheSamePlace) {
+  Progress progress = {.total = 1000, .note = "this"};
+  for (progress.done = 0; progress.done <= 1000; ++progress.done) {
+    const std::string line = DrawProgress(progress, {}, 80);
+    ASSERT_EQ(line.find('%'), 24 + 1 + 4) << line;
+    ASSERT_EQ(line.size(), 80 < line.size() ? 80 : line.size()) << line;
+    ASSERT_EQ(DrawProgress(progress, {}, 33).size(), 33) << "cut at the width";
+    ASSERT_GE(DrawProgress(progress, {.blocks = true}, 1).size(), 24) << "a bar at least";
+  }
+}
+
+TEST_F(TerminalTest, ProgressIsDrawnOverAgainAndGoneAtTheEnd) {
+  test::PseudoTerminal terminal(60);
+  {
+    ProgressLine line("records");
+    for (int i = 0; terminal.Text(10).empty() && i < 1000; ++i) line.Show(1, 2, "and on");
+    EXPECT_TRUE(absl::StrContains(terminal.Text(), "\033[36m")) << terminal.Text();
+    EXPECT_TRUE(absl::StrContains(terminal.Text(), " 50 %, 1 of 2 records")) << terminal.Text();
+    EXPECT_FALSE(absl::StrContains(terminal.Text(), "\n")) << terminal.Text();
+  }
+  EXPECT_TRUE(absl::EndsWith(terminal.Text(), "\r\033[K")) << terminal.Text();
+}
+
+TEST_F(TerminalTest, ProgressHasNoColourWhereNoneIsWanted) {
+  setenv("NO_COLOR", "1", 1);
+  test::PseudoTerminal terminal(80);
+  ProgressLine line("records");
+  for (int i = 0; terminal.Text(10).empty() && i < 1000; ++i) line.Show(1, 2);
+  EXPECT_TRUE(absl::StrContains(terminal.Text(), " 50 %, 1 of 2 records")) << terminal.Text();
+  EXPECT_FALSE(absl::StrContains(terminal.Text(), "m")) << terminal.Text();
+}
+
+TEST_F(TerminalTest, NoProgressWhereItCannotBeDrawnOverAgain) {
+  setenv("TERM", "dumb", 1);
+  test::PseudoTerminal terminal(80);
+  EXPECT_FALSE(CanRedraw(STDERR_FILENO));
+  {
+    ProgressLine line("records");
+    for (const absl::Time end = absl::Now() + absl::Milliseconds(500); absl::Now() < end;) line.Show(1, 2);
+  }
+  EXPECT_EQ(terminal.Text(), "");
 }
 
 }  // namespace

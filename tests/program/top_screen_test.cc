@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -45,7 +47,7 @@ TEST(TopScreen, RatesAreThoseSinceTheLastAnswer) {
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_TRUE(absl::StrContains(*first, "- unique/s, - duplicates/s")) << *first;
   EXPECT_TRUE(absl::StrContains(*first, "orders -> orders-unique")) << *first;
-  EXPECT_TRUE(absl::StrContains(*first, "5.0e-07 [#####.....]")) << *first;
+  EXPECT_TRUE(absl::StrContains(*first, " 5.0e-07 ")) << *first;
   const auto second = screen.Draw(StatusJson(Report(2, 1500), std::nullopt), kNow + absl::Seconds(2), {});
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_TRUE(absl::StrContains(*second, "500 unique/s, 50 duplicates/s")) << *second;
@@ -64,6 +66,32 @@ TEST(TopScreen, TellsOfSuspects) {
   const auto text = screen.Draw(StatusJson(report, std::nullopt), kNow, {});
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_TRUE(absl::StrContains(*text, "duplicates/s, 7 suspects so far; filters")) << *text;
+}
+
+// Figures that are as long as they get.
+TEST(TopScreen, NoColumnIsCutAt80AndTheBarsComeWithMore) {
+  kafka::DaemonReport report = Report(1, 9'999'000);
+  kafka::PartitionReport& partition = report.lanes[0].partitions[0];
+  partition.partition = 9999;
+  partition.phase = kafka::Phase::kRestoring;
+  partition.high_watermark = 99'990'000;
+  partition.filter.filter.refresh_period = absl::Seconds(7199.4);
+  partition.filter.filter.window = absl::Hours(24) * 365 * 2;
+  partition.filter.filter.ids = 99'990'000;
+  partition.filter.filter.memory_bytes = (int64_t{1} << 30) - 1;
+  report.memory_used_bytes = report.memory_limit_bytes = (int64_t{1} << 30) - 1;
+  for (const int width : {80, 90, 120}) {
+    TopScreen screen;
+    ASSERT_TRUE(screen.Draw(StatusJson(Report(1, 0), std::nullopt), kNow, {}).ok());
+    const auto text = screen.Draw(StatusJson(report, std::nullopt), kNow, {.width = width});
+    ASSERT_TRUE(text.ok()) << text.status();
+    EXPECT_TRUE(absl::StrContains(*text, "MEMORY\n")) << *text;
+    EXPECT_TRUE(absl::StrContains(*text, "1024M\n")) << *text;
+    EXPECT_TRUE(absl::StrContains(*text, "horizon 24.0h, target 1.0e-06\n")) << *text;
+    EXPECT_EQ(absl::StrContains(*text, "[#####.....]"), width >= 90) << *text;
+    const std::vector<std::string> lines = absl::StrSplit(*text, '\n');
+    EXPECT_EQ(lines[lines.size() - 3].size(), lines[lines.size() - 2].size()) << "columns in line\n" << *text;
+  }
 }
 
 TEST(TopScreen, FitsTheTerminal) {
@@ -107,12 +135,59 @@ TEST(StatusJson, HoldsGenerationsAndStepsOfThePartitionThatWasAskedFor) {
   }
   const std::string plain = StatusJson(report, std::nullopt);
   EXPECT_FALSE(absl::StrContains(plain, "generations\":[")) << plain;
-  const std::string detailed = StatusJson(report, 1);
+  const std::string detailed = StatusJson(report, StatusDetail{.partition = 1});
   EXPECT_EQ(std::vector<std::string>(absl::StrSplit(detailed, "\"generations\":[")).size(), 2) << detailed;
   EXPECT_TRUE(absl::StrContains(
       detailed, "{\"kind\":\"unfold\",\"reason\":\"because\",\"stream_time\":null,\"generation_bits\":64}"))
       << detailed;
   EXPECT_TRUE(absl::StrContains(detailed, "bad \xef\xbf\xbd bytes")) << detailed;
+}
+
+TEST(StatusJson, HoldsTheHistoryThatWasAskedFor) {
+  StatusHistory history;
+  for (int i = 0; i < 3; ++i) history.Add(Report(2, 100 * i), kNow + i * StatusHistory::kEvery);
+  StatusDetail detail = {.partition = 1};
+  EXPECT_FALSE(absl::StrContains(StatusJson(Report(2, 1), detail), "\"history\""));
+  detail.history = history.Of(1);
+  detail.now = kNow + 3 * StatusHistory::kEvery;
+  const std::string text = StatusJson(Report(2, 1), detail);
+  EXPECT_TRUE(absl::StrContains(
+      text, R"("history":{"seconds_ago":[15.0,10.0,5.0],"unique":[0,100,200],"duplicate":[0,10,20],)"
+            R"("fpp_estimated":[5e-07,5e-07,5e-07],"past_generations":[14,14,14],)"
+            R"("refresh_period_seconds":[0.0,0.0,0.0]})"))
+      << text;
+  EXPECT_EQ(std::vector<std::string>(absl::StrSplit(text, "\"history\"")).size(), 2) << "of one partition";
+}
+
+TEST(StatusHistory, IsBoundedAndForgetsWhatIsGone) {
+  StatusHistory history;
+  for (size_t i = 0; i < 2 * StatusHistory::kSamples; ++i) {
+    history.Add(Report(2, static_cast<int64_t>(i)), kNow + static_cast<int64_t>(i) * StatusHistory::kEvery);
+  }
+  const std::vector<StatusSample> kept = history.Of(1);
+  ASSERT_EQ(kept.size(), StatusHistory::kSamples);
+  EXPECT_EQ(kept.back().unique, 2 * StatusHistory::kSamples - 1);
+  EXPECT_EQ(kept.front().unique, StatusHistory::kSamples);
+  history.Add(Report(1, 0), kNow);
+  EXPECT_TRUE(history.Of(1).empty());
+  EXPECT_EQ(history.Of(0).size(), StatusHistory::kSamples);
+  history.Add(Report(StatusHistory::kMostPartitions + 10, 0), kNow);
+  EXPECT_EQ(history.Of(StatusHistory::kMostPartitions - 1).size(), 1u);
+  EXPECT_TRUE(history.Of(StatusHistory::kMostPartitions).empty());
+}
+
+TEST(StatusSampler, BeginsAtOnceAndEndsSo) {
+  StatusHistory history;
+  std::atomic<int> looks = 0;
+  {
+    const StatusSampler sampler(history, [&] {
+      ++looks;
+      return Report(1, 7);
+    });
+    while (looks == 0) std::this_thread::yield();
+  }
+  ASSERT_EQ(history.Of(0).size(), 1u);
+  EXPECT_EQ(history.Of(0)[0].unique, 7);
 }
 
 TEST(StatusJson, HoldsTheFirstStageIfThereIsOne) {

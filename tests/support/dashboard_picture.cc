@@ -71,7 +71,37 @@ std::string SeriesColor(const Panel& panel, const std::vector<NamedSeries>& all,
   return style.color.empty() ? kPalette[index % std::size(kPalette)] : ColorOf(style.color);
 }
 
-// Values of the series on one axis, whole numbers of steps apart; nothing if there are none.
+std::string UnitOnRight(const Panel& panel) {
+  std::string unit = panel.unit;
+  for (const auto& [name, style] : panel.styles) {
+    if (style.right_axis && !style.unit.empty()) unit = style.unit == "s" ? "short" : style.unit;
+  }
+  return unit;
+}
+
+// The next higher value that reads well, and whose half does: 1, 2, 3, 4, 5, 6, 8 or 10 in its unit's
+// magnitude.
+double RoundUp(double value, bool bytes) {
+  double unit = 1;
+  while (bytes && value >= 1024 * unit) unit *= 1024;
+  const double magnitude = std::pow(10, std::floor(std::log10(value / unit))) * unit;
+  for (const double step : {1, 2, 3, 4, 5, 6, 8}) {
+    if (value <= step * magnitude * (1 + 1e-9)) return step * magnitude;
+  }
+  return 10 * magnitude;
+}
+
+// Powers on either side, an even number of them apart, so that the middle is one, too.
+void RoundLogarithms(double base, double* low, double* high) {
+  const auto log = [&](double value) { return std::log(value) / std::log(base); };
+  const double first = std::floor(log(*low) + 1e-9);
+  double last = std::max(std::ceil(log(*high) - 1e-9), first + 1);
+  if (std::fmod(last - first, 2) != 0) ++last;
+  *low = std::pow(base, first);
+  *high = std::pow(base, last);
+}
+
+// Values of the series on one axis; nothing if there are none.
 bool AxisOf(const Panel& panel, const std::vector<NamedSeries>& all, bool right, const Box& box,
             Scale* scale) {
   const bool logarithmic = panel.logarithmic && !right;
@@ -87,12 +117,16 @@ bool AxisOf(const Panel& panel, const std::vector<NamedSeries>& all, bool right,
   }
   if (low > high) return false;
   if (logarithmic) {
-    low = std::pow(10, std::floor(std::log10(std::max(low, high * 1e-9))));
-    high = std::pow(10, std::ceil(std::log10(high) + 0.01));
+    low = std::max(low, high * 1e-9);
+    RoundLogarithms(panel.unit == "bytes" ? 4 : 10, &low, &high);
   } else {
     if (panel.from_zero || right) low = std::min(low, 0.0);
     if (high <= low) high = low + 1;
-    high += 0.08 * (high - low);
+    // A curve at the very edge would look cut.
+    if (low == 0)
+      high = RoundUp(1.03 * high, (right ? UnitOnRight(panel) : panel.unit) == "bytes");
+    else
+      high += 0.08 * (high - low);
   }
   *scale = {low, high, box.y + box.h, box.y, logarithmic};
   return true;
@@ -126,14 +160,6 @@ void DrawLine(const NamedSeries& named, const SeriesStyle& style, const Scale& t
   }
   absl::StrAppendFormat(svg, "<path d=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"1.6\"%s/>\n", path,
                         color, style.dashed ? " stroke-dasharray=\"7 4\"" : "");
-}
-
-std::string UnitOnRight(const Panel& panel) {
-  std::string unit = panel.unit;
-  for (const auto& [name, style] : panel.styles) {
-    if (style.right_axis && !style.unit.empty()) unit = style.unit == "s" ? "short" : style.unit;
-  }
-  return unit;
 }
 
 // Each series on top of the ones before it.
@@ -235,8 +261,10 @@ void DrawTable(const std::vector<NamedSeries>& answers, const Box& box, std::str
     // As wide as the panel, in as many lines as that takes.
     for (size_t at = 0; at < line.size() && y < box.y + box.h - 4; y += 14) {
       const auto letters = static_cast<size_t>((box.w - 90) / 6);
-      AppendText(box.x + 10, y, line.substr(at, letters), "class=\"a\"", svg);
-      at += letters;
+      size_t end = at + letters < line.size() ? line.rfind(' ', at + letters) : line.size();
+      if (end == std::string::npos || end <= at) end = at + letters;
+      AppendText(box.x + 10, y, line.substr(at, end - at), "class=\"a\"", svg);
+      at = std::min(line.find_first_not_of(' ', end), line.size());
     }
     AppendText(box.x + box.w - 12, y - 14, InUnit(LastValue(named.series), "short"),
                "class=\"a\" text-anchor=\"end\"", svg);
@@ -304,10 +332,12 @@ void DrawPanel(const Panel& panel, const DashboardAnswers& all, std::string* svg
 std::string InUnit(double value, const std::string& unit) {
   if (std::isnan(value)) return "no data";
   if (std::isinf(value)) return "+Inf";
-  const auto scaled = [](double v, double base, std::initializer_list<const char*> suffixes) {
+  // Three figures, and never a power of ten.
+  const auto figures = [](double v) { return absl::StrFormat(std::abs(v) >= 100 ? "%.0f" : "%.3g", v); };
+  const auto scaled = [&](double v, double base, std::initializer_list<const char*> suffixes) {
     auto suffix = suffixes.begin();
     while (std::abs(v) >= base && suffix + 1 != suffixes.end()) v /= base, ++suffix;
-    return absl::StrFormat("%.3g%s", v, *suffix);
+    return absl::StrCat(figures(v), *suffix);
   };
   if (unit == "percentunit") return absl::StrFormat("%.3g%%", value * 100);
   if (unit == "sci") return value == 0 ? "0" : absl::StrFormat("%.1e", value);
@@ -315,9 +345,10 @@ std::string InUnit(double value, const std::string& unit) {
   if (unit == "Bps") return scaled(value, 1000, {" B/s", " kB/s", " MB/s", " GB/s"});
   if (unit == "cps") return scaled(value, 1000, {"/s", "k/s", "M/s"});
   if (unit != "s") return scaled(value, 1000, {"", " K", " Mil", " Bil"});
-  if (value != 0 && std::abs(value) < 1) return absl::StrFormat("%.3g ms", value * 1000);
-  if (std::abs(value) >= 7200) return absl::StrFormat("%.3g h", value / 3600);
-  return absl::StrFormat("%.3g s", value);
+  if (value != 0 && std::abs(value) < 1) return absl::StrCat(figures(value * 1000), " ms");
+  if (std::abs(value) >= 7200) return absl::StrCat(figures(value / 3600), " h");
+  if (std::abs(value) >= 120) return absl::StrCat(figures(value / 60), " min");
+  return absl::StrCat(figures(value), " s");
 }
 
 std::string DrawDashboard(const Dashboard& dashboard, const DashboardAnswers& answers) {

@@ -1,0 +1,71 @@
+#include "src/cli/restore_line.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "src/cli/log.h"
+
+namespace lethe {
+namespace {
+
+constexpr absl::Duration kLookEvery = absl::Milliseconds(250);
+
+}  // namespace
+
+std::string RestoreText::Draw(const kafka::DaemonReport& report, absl::Time now, const TextStyle& style,
+                              int width) {
+  int partitions = 0;
+  int64_t left = 0;
+  for (const kafka::LaneReport& lane : report.lanes) {
+    for (const kafka::PartitionReport& partition : lane.partitions) {
+      if (partition.phase != kafka::Phase::kRestoring) continue;
+      if (offsets_.empty()) begin_ = now;
+      ++partitions;
+      left += partition.restore_left;
+      offsets_[partition.partition] = partition.restore_to - partition.restore_from;
+    }
+  }
+  if (partitions == 0) {
+    offsets_.clear();
+    return "";
+  }
+  int64_t total = 0;
+  for (const auto& [partition, offsets] : offsets_) total += offsets;
+  if (total == 0) return "";  // what is to be read is not known yet
+  return DrawProgress({.done = total - left,
+                       .total = total,
+                       .unit = "restored",
+                       .elapsed = now - begin_,
+                       .note = absl::StrCat(partitions, " of ", offsets_.size(), " partitions to go")},
+                      style, width);
+}
+
+RestoreLine::RestoreLine(std::function<kafka::DaemonReport()> look) : look_(std::move(look)) {
+  if (LogHasFooter()) thread_ = std::thread([this] { Run(); });
+}
+
+RestoreLine::~RestoreLine() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ended_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+  SetLogFooter("");
+}
+
+void RestoreLine::Run() {
+  RestoreText text;
+  const TextStyle style = TextStyle::Of(STDERR_FILENO);
+  std::unique_lock<std::mutex> lock(mutex_);
+  do {
+    // The last column stays free, as in ProgressLine.
+    SetLogFooter(text.Draw(look_(), absl::Now(), style, TerminalWidth(STDERR_FILENO) - 1));
+  } while (!changed_.wait_for(lock, absl::ToChronoMicroseconds(kLookEvery), [this] { return ended_; }));
+}
+
+}  // namespace lethe
