@@ -142,6 +142,7 @@ void Daemon::Start(Stage& stage) {
       stage.lanes.push_back(std::make_unique<Lane>(stage.options, i, stage.topics, *stage.dedup, stage.kept,
                                                    stage.snapshots.get(), stop_));
       stage.lanes.back()->SetCommitInterval(commit_interval_);
+      stage.lanes.back()->Tune(TuningFor(stage));
     }
   }
   for (const std::unique_ptr<Lane>& lane : stage.lanes) {
@@ -210,6 +211,36 @@ void Daemon::SetCommitInterval(absl::Duration interval) {
   }
 }
 
+LaneTuning Daemon::TuningFor(const Stage& stage) const {
+  if (!stage.options.routes) return tuning_;
+  return {RoutingPolicies(tuning_.policies), stage.options.stage.target_fpp};
+}
+
+absl::Status Daemon::SetPolicies(const Policies& policies) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const Stage* stage : Stages()) {
+    const bool diverts = stage->options.routes ? RoutingPolicies(policies).diverts() : policies.diverts();
+    if (!diverts || !stage->options.divert.empty()) continue;
+    return absl::FailedPreconditionError(
+        "the topic for what is diverted is opened at the start, and nothing was diverted to it then");
+  }
+  tuning_.policies = policies;
+  for (const Stage* stage : Stages()) {
+    for (const std::unique_ptr<Lane>& lane : stage->lanes) lane->Tune(TuningFor(*stage));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::SetTargetFpp(double target_fpp) {
+  if (absl::Status set = judging_.dedup->SetTargetFpp(target_fpp); !set.ok()) return set;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  tuning_.target_fpp = target_fpp;
+  for (const std::unique_ptr<Lane>& lane : judging_.lanes) lane->Tune(tuning_);
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::SetMemoryLimit(int64_t bytes) { return judging_.dedup->SetMemoryLimit(bytes); }
+
 DaemonReport Daemon::Report() const {
   DaemonReport report;
   report.input = judging_.options.input;
@@ -218,10 +249,10 @@ DaemonReport Daemon::Report() const {
   report.instance = options_.instance;
   report.engine = EngineName(options_.stage.engine);
   report.horizon = options_.stage.horizon;
-  report.fpp_target = options_.stage.target_fpp;
   report.memory_used_bytes = judging_.dedup->memory().used_bytes();
   report.memory_limit_bytes = judging_.dedup->memory().limit_bytes();
   const std::lock_guard<std::mutex> lock(mutex_);
+  report.fpp_target = tuning_.target_fpp;
   if (judging_.snapshots != nullptr) report.snapshots = judging_.snapshots->counts();
   report.lanes = judging_.Reports();
   if (routing_) {

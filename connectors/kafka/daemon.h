@@ -43,6 +43,13 @@ class Daemon {
 
   // How long transactions stay open from now on. From any thread.
   void SetCommitInterval(absl::Duration interval);
+  // What becomes of records from the next transactions on. FailedPrecondition if something is diverted: the
+  // topic for it is opened at the start, and only if it is needed then. From any thread.
+  absl::Status SetPolicies(const Policies& policies);
+  // As DedupStage::SetTargetFpp; partitions follow with their next transactions. From any thread.
+  absl::Status SetTargetFpp(double target_fpp);
+  // As DedupStage::SetMemoryLimit, at once.
+  absl::Status SetMemoryLimit(int64_t bytes);
 
  private:
   // Lanes that do the same: they judge, or route. Options and topics do not change once there are lanes.
@@ -69,6 +76,8 @@ class Daemon {
   std::vector<const Stage*> Stages() const;
   std::vector<Stage*> Stages();
   void Start(Stage& stage);
+  // What holds for the lanes of a stage.
+  LaneTuning TuningFor(const Stage& stage) const;
   // Starts the lanes, the routing ones first, and returns when they are to stop.
   absl::Status RunToStop();
   // Waits until every lane of the stage has reached the end, or the stop is requested.
@@ -85,8 +94,9 @@ class Daemon {
   std::optional<LogTrimmer> trimmer_;
 
   mutable std::mutex mutex_;
-  absl::Duration commit_interval_ = options_.commit_interval;  // guarded by mutex_
-  absl::Status first_error_;                                   // likewise
+  absl::Duration commit_interval_ = options_.commit_interval;        // guarded by mutex_
+  LaneTuning tuning_{options_.policies, options_.stage.target_fpp};  // likewise
+  absl::Status first_error_;                                         // likewise
 };
 
 }  // namespace lethe::kafka

@@ -39,6 +39,7 @@ Lane::Lane(const DaemonOptions& options, int number, const Topics& topics, Dedup
       reader_(options.record),
       output_(options, number, stop, heartbeat_, [this](const std::string& why) { SetWaiting(why); }),
       writer_(options, topics, output_),
+      tuning_{options.policies, options.stage.target_fpp},
       output_partitions_(topics.least_partitions),
       given_partitions_(topics.partitions),
       carried_out_limit_(kMaxRecords) {
@@ -106,6 +107,7 @@ absl::Status Lane::Subscribe() {
 
 void Lane::Step() {
   heartbeat_.Beat();
+  if (!open_) TakeTuning();
   const absl::Time now = absl::Now();
   // Never longer than kIdleWait, so that a request to stop is seen also while a long interval's transaction
   // is open.
@@ -358,6 +360,29 @@ void Lane::Complain(const OwnedPartition& owned, int64_t offset, const RecordFie
                std::string(fields.reason), *like_it);
 }
 
+void Lane::Tune(const LaneTuning& tuning) {
+  const std::lock_guard<std::mutex> lock(wanted_tuning_mutex_);
+  wanted_tuning_ = tuning;
+  is_tuned_anew_ = true;
+}
+
+void Lane::TakeTuning() {
+  if (!is_tuned_anew_.exchange(false)) return;
+  {
+    const std::lock_guard<std::mutex> lock(wanted_tuning_mutex_);
+    tuning_ = *wanted_tuning_;
+  }
+  writer_.SetPolicies(tuning_.policies);
+  // Those that stand in front of a record by policy ask the new one.
+  for (auto& [id, owned] : owned_) {
+    if (!std::exchange(owned->stopped_by_policy, false)) continue;
+    owned->phase = Phase::kActive;
+    owned->problem.clear();
+    spdlog::info("{}: goes on at offset {}, by the policies as they are now", Name(*owned), owned->next);
+    Seek(*owned);
+  }
+}
+
 absl::Status Lane::EnsureOpen(OwnedPartition& owned) {
   if (!open_) {
     if (absl::Status begun = output_.Begin(); !begun.ok()) {
@@ -370,13 +395,15 @@ absl::Status Lane::EnsureOpen(OwnedPartition& owned) {
     figures_.TransactionBegun(now);
   }
   if (owned.in_transaction()) return absl::OkStatus();
-  auto begun = owned.filter->Begin();
-  if (begun.ok()) {
-    owned.transaction.emplace(*std::move(begun));
-  } else {
-    fatal_ = begun.status();
+  absl::Status status = owned.filter->SetTargetFpp(tuning_.target_fpp);
+  if (status.ok()) status = owned.filter->SetPassSuspects(tuning_.policies.passes_suspects());
+  if (status.ok()) {
+    auto begun = owned.filter->Begin();
+    if (begun.ok()) owned.transaction.emplace(*std::move(begun));
+    status = begun.status();
   }
-  return begun.status();
+  if (!status.ok()) fatal_ = status;
+  return status;
 }
 
 void Lane::Commit() {

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,13 @@
 
 namespace lethe::kafka {
 
+// What may be changed while a lane runs. The rest of its options is built into its clients, the filters and
+// what has been promised.
+struct LaneTuning {
+  Policies policies;
+  double target_fpp = 0;
+};
+
 // One consumer and one producer, in one thread. `snapshots` is null where none are taken.
 //
 // Invariant: between transactions every owned partition's filter is a function of the log up to its
@@ -52,8 +60,9 @@ class Lane {
   LaneReport Report() const;
   // How long nothing has been heard of its thread; zero if it is not running. From any thread.
   absl::Duration SilentFor() const { return running_ ? heartbeat_.SinceLast() : absl::ZeroDuration(); }
-  // From the next transaction on. From any thread.
+  // From the next transaction on. From any thread. What the policies divert needs a topic in the options.
   void SetCommitInterval(absl::Duration interval) { commit_interval_ = absl::ToChronoNanoseconds(interval); }
+  void Tune(const LaneTuning& tuning);
 
  private:
   using Messages = std::vector<MessagePtr>;
@@ -98,6 +107,8 @@ class Lane {
   // Says now and then which record has no usable id.
   void Complain(const OwnedPartition& owned, int64_t offset, const RecordFields& fields);
 
+  // Between two transactions: takes over what Tune() was last given.
+  void TakeTuning();
   absl::Status EnsureOpen(OwnedPartition& owned);
   void Commit();
   // The transaction failed: rolls back to the committed offsets and reads from there again, unless it turns
@@ -163,6 +174,7 @@ class Lane {
   ClientStatistics statistics_;  // the consumer's
   Output output_;
   RecordWriter writer_;
+  LaneTuning tuning_;
 
   ClientPtr consumer_;
   GroupMetadataPtr group_metadata_;  // as of the present assignment
@@ -202,6 +214,10 @@ class Lane {
   std::vector<size_t> event_items_;
   std::vector<Verdict> verdicts_;
   std::string texts_;
+
+  std::mutex wanted_tuning_mutex_;
+  std::optional<LaneTuning> wanted_tuning_;  // guarded by wanted_tuning_mutex_
+  std::atomic<bool> is_tuned_anew_{false};
 
   mutable std::mutex report_mutex_;
   std::shared_ptr<const LaneReport> report_;  // guarded by report_mutex_

@@ -56,6 +56,8 @@ struct Policies {
            on_missing_id == Action::kDivert || on_malformed == Action::kDivert ||
            on_undeliverable == Action::kDivert;
   }
+  // Whether a suspect goes out, so that the second opinion is to remember it.
+  bool passes_suspects() const { return on_suspect == Action::kPass || on_suspect == Action::kTag; }
 };
 
 // A librdkafka property, passed through.

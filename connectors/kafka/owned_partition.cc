@@ -45,7 +45,9 @@ void OwnedPartition::Committed() {
   undeliverable.erase(undeliverable.begin(), undeliverable.lower_bound(committed));
   if (!stop_before_next.empty()) {
     phase = Phase::kFailed;
+    stopped_by_policy = true;
     problem = std::move(stop_before_next);
+    stop_before_next.clear();
   }
 }
 

@@ -86,6 +86,7 @@ struct OwnedPartition {
   // Not empty: the record at `next` must not be read, by policy. It becomes the partition's problem when
   // everything before it is committed.
   std::string stop_before_next;
+  bool stopped_by_policy = false;  // it has become that; another policy may let the record by
 
   bool in_transaction() const { return transaction.has_value(); }
   // What the offset `next` is committed with.

@@ -57,9 +57,9 @@ Action RecordWriter::ActionFor(const JudgedRecord& record) const {
   if (record.id_state != RecordFields::State::kPresent) return ActionWithoutId(record.id_state);
   switch (record.verdict) {
     case Verdict::kDuplicate:
-      return options_.policies.on_duplicate;
+      return policies_.on_duplicate;
     case Verdict::kSuspect:
-      return options_.policies.on_suspect;
+      return policies_.on_suspect;
     case Verdict::kUnique:
       break;
   }
@@ -67,8 +67,7 @@ Action RecordWriter::ActionFor(const JudgedRecord& record) const {
 }
 
 Action RecordWriter::ActionWithoutId(RecordFields::State id_state) const {
-  return id_state == RecordFields::State::kMalformed ? options_.policies.on_malformed
-                                                     : options_.policies.on_missing_id;
+  return id_state == RecordFields::State::kMalformed ? policies_.on_malformed : policies_.on_missing_id;
 }
 
 std::optional<std::string> RecordWriter::WhyStop(const OwnedPartition& owned,
@@ -77,19 +76,19 @@ std::optional<std::string> RecordWriter::WhyStop(const OwnedPartition& owned,
   constexpr absl::string_view kStopped = " is fail: the partition is committed up to there, and stands still";
   const auto known = owned.undeliverable.find(message.offset);
   if (known != owned.undeliverable.end()) {
-    if (options_.policies.on_undeliverable != Action::kFail) return std::nullopt;
+    if (policies_.on_undeliverable != Action::kFail) return std::nullopt;
     return absl::StrCat(
         Name(owned, message), ": topic ", known->second.divert_refused ? options_.divert : options_.output,
         " does not take the record: ", known->second.why, "; on_undeliverable", kStopped,
         "; let the topic take it (max.message.bytes, say), or set on_undeliverable to drop or "
-        "divert, and start again");
+        "divert, then reload the configuration (SIGHUP) or start again");
   }
   if (options_.routes || fields.id_state == RecordFields::State::kPresent) return std::nullopt;
   if (ActionWithoutId(fields.id_state) != Action::kFail) return std::nullopt;
   const absl::string_view policy =
       fields.id_state == RecordFields::State::kMalformed ? "on_malformed" : "on_missing_id";
   return absl::StrCat(Name(owned, message), ": ", fields.reason, "; ", policy, kStopped, "; set ", policy,
-                      " to pass, drop or divert, and start again");
+                      " to pass, drop or divert, then reload the configuration (SIGHUP) or start again");
 }
 
 absl::Status RecordWriter::CarryOut(OwnedPartition& owned, const JudgedRecord& record) {
@@ -126,7 +125,7 @@ absl::Status RecordWriter::CarryOut(OwnedPartition& owned, const JudgedRecord& r
 absl::Status RecordWriter::CarryOutUndeliverable(OwnedPartition& owned, const JudgedRecord& record,
                                                  const Undeliverable& known) {
   ++owned.open_counts.undeliverable;
-  const bool divert = options_.policies.on_undeliverable == Action::kDivert && !known.divert_refused;
+  const bool divert = policies_.on_undeliverable == Action::kDivert && !known.divert_refused;
   spdlog::error("{}: undeliverable, {} does not take it: {}; {}", Name(owned, *record.message),
                 known.divert_refused ? options_.divert : options_.output, known.why,
                 divert ? "diverted" : "dropped");

@@ -38,7 +38,10 @@ struct JudgedRecord {
 class RecordWriter {
  public:
   RecordWriter(const DaemonOptions& options, const Topics& topics, Output& output)
-      : options_(options), topics_(topics), output_(output) {}
+      : options_(options), topics_(topics), output_(output), policies_(options.policies) {}
+
+  // Others, between two transactions.
+  void SetPolicies(const Policies& policies) { policies_ = policies; }
 
   // What the policy says of records without a usable id.
   Action ActionWithoutId(RecordFields::State id_state) const;
@@ -76,6 +79,7 @@ class RecordWriter {
   const DaemonOptions& options_;
   const Topics& topics_;
   Output& output_;
+  Policies policies_;
 };
 
 }  // namespace lethe::kafka

@@ -99,12 +99,14 @@ DaemonOptions RoutingOptions(const DaemonOptions& options) {
   routing.routes = true;
   routing.counter_output.clear();
   routing.record.counter_key = routing.record.counter_delta = std::nullopt;
-  routing.policies = {.on_undeliverable = options.policies.on_undeliverable};
+  routing.policies = RoutingPolicies(options.policies);
   if (!routing.policies.diverts()) routing.divert.clear();
   // Nothing is judged, so nothing is to be remembered: a restart reads a second of the log again.
   routing.stage = {.horizon = absl::Seconds(1), .engine = Engine::kExact, .audit_share = 0};
   return routing;
 }
+
+Policies RoutingPolicies(const Policies& policies) { return {.on_undeliverable = policies.on_undeliverable}; }
 
 DaemonOptions JudgingOptions(const DaemonOptions& options) {
   DaemonOptions judging = options;

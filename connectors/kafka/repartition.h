@@ -33,6 +33,8 @@ std::string RepartitionTopic(const DaemonOptions& options);
 // (GROUP-repartition), and of those that judge the repartition topic.
 DaemonOptions RoutingOptions(const DaemonOptions& options);
 DaemonOptions JudgingOptions(const DaemonOptions& options);
+// What of the policies is for those that copy.
+Policies RoutingPolicies(const Policies& policies);
 
 // Creates the repartition topic if it is missing, with as many partitions as the input: they stay as many,
 // since the way of an id must not change. Waits for a broker that is away (Cancelled on stop). NotFound: the

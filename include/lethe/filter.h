@@ -65,6 +65,11 @@ class Filter {
 
   virtual FilterStatus Status() const = 0;
 
+  // Another target from now on; what is in the filter keeps its rate until it is forgotten. False, and
+  // nothing is changed, if ids that are in it could not be found any more, or if it takes its form from the
+  // target it was made for.
+  virtual bool SetTargetFpp(double /*target_fpp*/) { return false; }
+
   // The filter as it is; the spans are valid until it changes. Unimplemented unless an engine overrides both
   // of these.
   virtual absl::StatusOr<FilterImage> Image() const;

@@ -2,45 +2,69 @@
 #ifndef LETHE_MEMORY_BUDGET_H_
 #define LETHE_MEMORY_BUDGET_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
 namespace lethe {
 
 // Invariant: 0 <= used_bytes() <= limit_bytes(), whatever threads do; what a part has used, its whole has
-// used. Thread-safe and lock-free.
+// used. Thread-safe and lock-free, but for SetLimit, which only one thread may call at a time.
+//
+// It is counted what is free, not what is used: so a lower limit is taken from it as any other bytes are, and
+// no thread can reserve what it is taking.
 class MemoryBudget {
  public:
-  explicit MemoryBudget(int64_t limit_bytes) : limit_bytes_(limit_bytes) {}
+  explicit MemoryBudget(int64_t limit_bytes) : limit_bytes_(limit_bytes), free_bytes_(limit_bytes) {}
   // A part of `whole`, which outlives it: what is taken from the part is taken from both.
-  MemoryBudget(int64_t limit_bytes, MemoryBudget* whole) : limit_bytes_(limit_bytes), whole_(whole) {}
+  MemoryBudget(int64_t limit_bytes, MemoryBudget* whole)
+      : whole_(whole), limit_bytes_(limit_bytes), free_bytes_(limit_bytes) {}
   MemoryBudget(const MemoryBudget&) = delete;
   MemoryBudget& operator=(const MemoryBudget&) = delete;
 
   // Takes `bytes` from the budget, or takes nothing and returns false if they are not there.
   bool Reserve(int64_t bytes) {
-    int64_t used = used_bytes_.load(std::memory_order_relaxed);
-    do {
-      if (bytes > limit_bytes_ - used) return false;
-    } while (!used_bytes_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+    if (!Take(bytes)) return false;
     if (whole_ == nullptr || whole_->Reserve(bytes)) return true;
-    used_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+    free_bytes_ += bytes;
     return false;
   }
 
   // Gives back what Reserve took.
   void Release(int64_t bytes) {
     if (whole_ != nullptr) whole_->Release(bytes);
-    used_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+    free_bytes_ += bytes;
   }
 
-  int64_t used_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
+  // Another limit, at once. False, and nothing is changed, if more than that is used. A part's and its
+  // whole's are set each by itself.
+  bool SetLimit(int64_t limit_bytes) {
+    const int64_t more = limit_bytes - limit_bytes_;
+    if (more < 0 && !Take(-more)) return false;
+    limit_bytes_ = limit_bytes;
+    if (more > 0) free_bytes_ += more;
+    return true;
+  }
+
+  // While the limit is being changed, not more than there was under either.
+  int64_t used_bytes() const {
+    const int64_t free = free_bytes_;
+    return std::max<int64_t>(0, limit_bytes_ - free);
+  }
   int64_t limit_bytes() const { return limit_bytes_; }
 
  private:
-  const int64_t limit_bytes_;
+  bool Take(int64_t bytes) {
+    int64_t free = free_bytes_;
+    do {
+      if (bytes > free) return false;
+    } while (!free_bytes_.compare_exchange_weak(free, free - bytes));
+    return true;
+  }
+
   MemoryBudget* const whole_ = nullptr;
-  std::atomic<int64_t> used_bytes_{0};
+  std::atomic<int64_t> limit_bytes_;
+  std::atomic<int64_t> free_bytes_;
 };
 
 }  // namespace lethe

@@ -16,6 +16,7 @@
 #ifndef LETHE_STAGE_H_
 #define LETHE_STAGE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -64,8 +65,9 @@ class DedupStage {
   // shares.
   //   NotFound            there is no such file
   //   DataLoss            it is damaged or cut (where, is in the message), or no snapshot at all
-  //   FailedPrecondition  it is of another origin, engine, horizon, target, number of shards or second
-  //                       opinion, or has a format newer than this
+  //   FailedPrecondition  it is of another origin, engine, horizon, number of shards or second opinion, or of
+  //                       a target that SetTargetFpp could not lead from to the stage's, or has a format
+  //                       newer than this
   //   ResourceExhausted   the memory limit has no room for it
   //   Unimplemented       the stage's engine has no snapshots
   // After an error nothing is left behind, and the log is to be read as if there were no snapshot. Nothing
@@ -73,14 +75,31 @@ class DedupStage {
   absl::StatusOr<RestoredPartition> Restore(absl::string_view name, const std::string& path,
                                             const SnapshotOrigin& origin);
 
+  // Another StageOptions::memory_limit_bytes for all partitions at once. A higher one is there for whoever
+  // grows next: engines of one size (kPublished, kBloom, kRecycled, kOpposite) take it for new partitions
+  // only, and no filter grows beyond four times the limit under which it was made. A lower one takes back
+  // what is free; filters that use less than that of it go on, and shrink when their load does.
+  //   InvalidArgument     no partition would have room under it
+  //   FailedPrecondition  more is used now; the message says what could be
+  // One thread at a time, whatever others do.
+  absl::Status SetMemoryLimit(int64_t bytes);
+
+  // Another StageOptions::target_fpp for the partitions that are opened from now on; those that are open are
+  // told by Partition::SetTargetFpp. InvalidArgument if it is no target. FailedPrecondition, with the reason,
+  // if open ones could not follow: their filters would have to be made anew from their log. Thread-safe.
+  absl::Status SetTargetFpp(double target_fpp);
+
+  // As it was made.
   const StageOptions& options() const { return options_; }
   const MemoryBudget& memory() const { return memory_; }
 
  private:
   DedupStage(const StageOptions& options, uint64_t hash_seed, FilterFactory new_filter);
-  absl::StatusOr<std::unique_ptr<Partition>> Open(absl::string_view name, uint64_t hash_seed);
+  absl::StatusOr<std::unique_ptr<Partition>> Open(absl::string_view name, uint64_t hash_seed,
+                                                  double target_fpp);
 
   const StageOptions options_;
+  std::atomic<double> target_fpp_;
   const uint64_t hash_seed_;
   const FilterFactory new_filter_;
   // The parts of the limit are apart, so that none starves another.
@@ -130,6 +149,13 @@ class Partition {
   // Where a rebuild starts in the middle of a log, with the stream time of that point: stream time is at
   // least that from now on. InfinitePast() says that it had none. FailedPrecondition after the first event.
   absl::Status StartAt(absl::Time stream_time);
+
+  // StageOptions::target_fpp and pass_suspects, from the next event on. FailedPrecondition, and nothing is
+  // changed, if a transaction is open, or if the filter cannot follow the target (DedupStage::SetTargetFpp).
+  // What the filter holds keeps its rate of false positives until it is forgotten: a lower target is kept
+  // once the horizon has passed. What was a suspect and was not passed is a suspect again.
+  absl::Status SetTargetFpp(double target_fpp);
+  absl::Status SetPassSuspects(bool pass_suspects);
 
   // InfinitePast() until stream time has started to move.
   absl::Time stream_time() const;

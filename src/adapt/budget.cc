@@ -72,6 +72,15 @@ int64_t Budget::HeapBytes(int columns) {
                               kSteps * sizeof(AdaptationStep) + std::size(kCountedSteps) * sizeof(StepCount));
 }
 
+void Budget::SetCap(double cap) {
+  interval_cap_ *= cap / options_.cap;  // as far under or over it as before, until the next forecast
+  options_.cap = cap;
+  Forecast();
+  fold_wanted_ = fold_wanted_ && CanFold();
+  EndIntervalIfDue();
+  SetNextEvent();
+}
+
 void Budget::AdvanceTo(int64_t now_ms) {
   if (now_ms <= now_ms_) return;
   SetTime(now_ms);

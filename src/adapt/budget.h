@@ -61,6 +61,10 @@ class Budget {
 
   explicit Budget(const Options& options);
 
+  // Another target, and so another load at which an interval is full. Intervals that have ended stay as full
+  // as they are.
+  void SetCap(double cap);
+
   // What a Budget allocates, all of it when it is made.
   static int64_t HeapBytes(int columns);
 
@@ -157,7 +161,7 @@ class Budget {
   void SetNextEvent();
   void Record(AdaptationStep::Kind kind, absl::string_view reason);
 
-  Options options_;  // constant but for a restore
+  Options options_;  // constant but for the cap, and for a restore
   const int64_t longest_interval_ms_;
   std::vector<Interval> ring_;  // by sequence number
   int64_t oldest_ = 1;          // the oldest live interval

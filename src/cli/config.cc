@@ -94,7 +94,7 @@ absl::Status StoreActionOnSuspect(absl::string_view text, kafka::DaemonOptions& 
                                                        {"tag", Action::kTag},
                                                        {"divert", Action::kDivert}}},
                                                      action);
-  target.stage.pass_suspects = action == Action::kPass || action == Action::kTag;
+  target.stage.pass_suspects = target.policies.passes_suspects();
   return stored;
 }
 
@@ -348,7 +348,6 @@ class Assembler {
   absl::Status CheckDivert() const;
   absl::Status CheckScope() const;
   absl::Status CheckStage() const;
-  std::string Fingerprint() const;
 
   const std::string file_name_;  // empty if there is none
   RunConfig config_;
@@ -530,30 +529,13 @@ absl::Status Assembler::CheckStage() const {
   return absl::InvalidArgumentError(absl::StrCat(place->second, ": ", message));
 }
 
-// 64 bits are plenty to tell a handful of configurations apart, and too few of a hash to learn one from.
-std::string Assembler::Fingerprint() const {
-  std::string effective;
-  for (const Setting<RunConfig>& setting : kSettings) {
-    if (setting.key == "instance" || setting.key == "http") continue;
-    const auto text = config_.texts.find(setting.key);
-    absl::StrAppend(&effective, setting.key, "=",
-                    text == config_.texts.end() ? setting.fallback : text->second, "\n");
-  }
-  std::vector<kafka::Property> properties = config_.daemon.properties;
-  std::sort(properties.begin(), properties.end());
-  for (const auto& [name, value] : properties) {
-    absl::StrAppend(&effective, name, "=", kafka::IsSecret(name) ? "" : value, "\n");
-  }
-  return absl::StrCat(absl::Hex(HashId(effective, 0).a, absl::kZeroPad16));
-}
-
 absl::StatusOr<RunConfig> Assembler::Finish() {
   if (absl::Status status = CheckMissing(); !status.ok()) return status;
   if (absl::Status status = CheckTopics(); !status.ok()) return status;
   if (absl::Status status = CheckDivert(); !status.ok()) return status;
   if (!config_.daemon.policies.diverts()) config_.daemon.divert.clear();  // nothing would be written to it
   if (absl::Status status = CheckStage(); !status.ok()) return status;
-  config_.fingerprint = Fingerprint();
+  config_.fingerprint = FingerprintOf(config_);
   if (config_.daemon.group.empty()) config_.daemon.group = absl::StrCat("lethe-", config_.daemon.input);
   if (absl::Status status = CheckScope(); !status.ok()) return status;
   if (config_.daemon.instance.empty()) {
@@ -600,6 +582,26 @@ std::vector<EffectiveValue> Assembler::Effective() const {
 }  // namespace
 
 absl::Span<const Setting<RunConfig>> RunSettings() { return kSettings; }
+
+std::string TextOf(const RunConfig& config, const Setting<RunConfig>& setting) {
+  const auto found = config.texts.find(setting.key);
+  return found == config.texts.end() ? std::string(setting.fallback) : found->second;
+}
+
+// 64 bits are plenty to tell a handful of configurations apart, and too few of a hash to learn one from.
+std::string FingerprintOf(const RunConfig& config) {
+  std::string effective;
+  for (const Setting<RunConfig>& setting : kSettings) {
+    if (setting.key == "instance" || setting.key == "http") continue;
+    absl::StrAppend(&effective, setting.key, "=", TextOf(config, setting), "\n");
+  }
+  std::vector<kafka::Property> properties = config.daemon.properties;
+  std::sort(properties.begin(), properties.end());
+  for (const auto& [name, value] : properties) {
+    absl::StrAppend(&effective, name, "=", kafka::IsSecret(name) ? "" : value, "\n");
+  }
+  return absl::StrCat(absl::Hex(HashId(effective, 0).a, absl::kZeroPad16));
+}
 
 absl::StatusOr<std::vector<kafka::Property>> ParseProperties(const std::vector<std::string>& given) {
   std::vector<kafka::Property> properties;

@@ -24,9 +24,7 @@ struct RunConfig {
   std::string http = "127.0.0.1:9464";
   // Metrics of each partition; otherwise of the topic.
   bool metrics_per_partition = true;
-  // Of the effective configuration, to see whether two instances were told the same: without their name and
-  // address, and without the values of librdkafka's properties that may be secret.
-  std::string fingerprint;
+  std::string fingerprint;  // FingerprintOf() it
   LogOptions log;
   // What was set, as text, by key: to see what has changed when it is read again.
   std::map<std::string, std::string, std::less<>> texts;
@@ -36,6 +34,13 @@ using ReloadConfig = std::function<absl::StatusOr<RunConfig>()>;
 
 // Every key that takes one value; `kafka`, a section of any number of them, is apart.
 absl::Span<const Setting<RunConfig>> RunSettings();
+
+// The value of a setting that holds, as text.
+std::string TextOf(const RunConfig& config, const Setting<RunConfig>& setting);
+
+// Of the effective configuration, to see whether two instances were told the same: without their name and
+// address, and without the values of librdkafka's properties that may be secret.
+std::string FingerprintOf(const RunConfig& config);
 
 // What the command line says, as text.
 struct RunFlags {

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "connectors/kafka/fixed_properties.h"
 #include "src/cli/json_text.h"
+#include "src/cli/reload.h"
 
 namespace lethe {
 namespace {
@@ -29,6 +30,15 @@ Editors that know JSON schemas check the file while it is written with [lethe.sc
 # yaml-language-server: $schema=/usr/local/share/lethe/lethe.schema.json
 ```
 
+)";
+
+constexpr char kReload[] = R"(
+## Reload
+
+On SIGHUP the file is read again (`systemctl reload lethe`; flags keep what they say). These keys take effect while lethe runs. The log says so of each, or why it is not now; what else has changed it names, and that a restart is needed. A file that is wrong changes nothing. `lethe_info` shows the fingerprint of what runs.
+
+| key | takes effect |
+| --- | --- |
 )";
 
 constexpr char kTypes[] = R"(
@@ -142,12 +152,18 @@ std::string YamlValue(const std::string& text) {
 
 std::string ConfigurationPage() {
   std::string page = kPageHead;
-  absl::StrAppend(&page, "| key | flag | type | default | range | meaning | example |\n",
-                  "| --- | --- | --- | --- | --- | --- | --- |\n");
+  absl::StrAppend(&page, "| key | flag | type | default | range | SIGHUP | meaning | example |\n",
+                  "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
   for (const Setting<RunConfig>& setting : RunSettings()) {
     absl::StrAppend(&page, "| `", setting.key, "` | `", FlagOf(setting.key), "` | ", Code(setting.type),
-                    " | ", Cell(Default(setting)), " | ", Cell(setting.range), " | ", Cell(setting.meaning),
-                    " | ", Code(setting.example), " |\n");
+                    " | ", Cell(Default(setting)), " | ", Cell(setting.range), " | ",
+                    HowReloaded(setting.key).empty() ? "" : "yes", " | ", Cell(setting.meaning), " | ",
+                    Code(setting.example), " |\n");
+  }
+  absl::StrAppend(&page, kReload);
+  for (const Setting<RunConfig>& setting : RunSettings()) {
+    const absl::string_view how = HowReloaded(setting.key);
+    if (!how.empty()) absl::StrAppend(&page, "| `", setting.key, "` | ", Cell(how), " |\n");
   }
   absl::StrAppend(&page, kTypes, kKafkaText);
   for (const kafka::FixedProperty& fixed : kafka::FixedProperties()) {

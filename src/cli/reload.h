@@ -5,24 +5,31 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+#include "connectors/kafka/daemon.h"
 #include "src/cli/config.h"
 
 namespace lethe {
 
+// A key whose value is another than that which runs.
 struct ConfigChange {
-  std::string key;    // "commit_interval", "kafka.linger.ms"
-  bool live = false;  // it can be applied while running
-  // As text, for people; empty for what is not live: it may be a secret.
+  std::string key;          // "commit_interval", "kafka.linger.ms"
+  bool is_applied = false;  // it runs with the new value
+  // As text, for people, if the key can be changed while running; empty if not: it may be a secret.
   std::string before;
   std::string after;
+  // Why it could not be applied now, if the key can be changed at all.
+  std::string why_not;
 };
 
-// What differs, in the order of the settings, then the properties. Live are log.level and commit_interval:
-// everything else is built into consumers, producers, filters or the promise itself.
-std::vector<ConfigChange> Changes(const RunConfig& running, const RunConfig& read);
+// How a key is changed while the daemon runs, for the reference; empty for those that cannot be: they are
+// built into clients, filters, or what has been promised.
+absl::string_view HowReloaded(absl::string_view key);
 
-// Takes over what is live, so that the next comparison is with what runs.
-void TakeOver(const RunConfig& read, RunConfig& running);
+// Applies what can be of `read` to the daemon and to `running`, the configuration that it runs with, and says
+// what differs: in the order of the settings, then the properties. The next call compares with what runs
+// then.
+std::vector<ConfigChange> Reload(const RunConfig& read, RunConfig& running, kafka::Daemon& daemon);
 
 }  // namespace lethe
 

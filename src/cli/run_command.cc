@@ -9,8 +9,10 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <sstream>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -97,8 +99,27 @@ class SignalThread {
   std::thread thread_;
 };
 
+// A text that one thread changes and others read.
+class SharedText {
+ public:
+  explicit SharedText(std::string text) : text_(std::move(text)) {}
+  void Set(const std::string& text) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    text_ = text;
+  }
+  std::string Get() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return text_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string text_;  // guarded by mutex_
+};
+
 // Reads the configuration again, and applies what can be.
-void Reload(const ReloadConfig& reload, RunConfig& running, kafka::Daemon& daemon) {
+void ReloadFile(const ReloadConfig& reload, RunConfig& running, kafka::Daemon& daemon,
+                SharedText& fingerprint) {
   if (reload == nullptr) {
     spdlog::warn("SIGHUP: there is no configuration file to read again (--config)");
     return;
@@ -109,14 +130,15 @@ void Reload(const ReloadConfig& reload, RunConfig& running, kafka::Daemon& daemo
                   std::string(read.status().message()));
     return;
   }
-  const std::vector<ConfigChange> changes = Changes(running, *read);
-  TakeOver(*read, running);
-  SetLogLevel(running.log.level);
-  daemon.SetCommitInterval(running.daemon.commit_interval);
+  const std::vector<ConfigChange> changes = Reload(*read, running, daemon);
+  fingerprint.Set(running.fingerprint);
   if (changes.empty()) spdlog::info("SIGHUP: the configuration has not changed");
   for (const ConfigChange& change : changes) {
-    if (change.live) {
+    if (change.is_applied) {
       spdlog::info("SIGHUP: {} is now {} (was {})", change.key, change.after, change.before);
+    } else if (!change.why_not.empty()) {
+      spdlog::warn("SIGHUP: {} stays {}, and is not {} before a restart: {}", change.key, change.before,
+                   change.after, change.why_not);
     } else {
       spdlog::warn("SIGHUP: {} has changed, and takes effect after a restart", change.key);
     }
@@ -151,13 +173,13 @@ std::optional<StatusDetail> Detail(const http::HttpQuery& query, const StatusHis
   return detail;
 }
 
-http::HttpRoutes Routes(const kafka::Daemon& daemon, const StatusHistory& history,
-                        const MetricsOptions& metrics) {
+http::HttpRoutes Routes(const kafka::Daemon& daemon, const StatusHistory& history, bool per_partition,
+                        const SharedText& fingerprint) {
   return {
       {"/", [](const http::HttpQuery&) { return http::Page(); }},
       {"/metrics",
-       [&daemon, metrics](const http::HttpQuery&) {
-         return http::MetricsText(Metrics(daemon.Report(), metrics));
+       [&daemon, &fingerprint, per_partition](const http::HttpQuery&) {
+         return http::MetricsText(Metrics(daemon.Report(), {per_partition, fingerprint.Get()}));
        }},
       {"/status",
        [&daemon, &history](const http::HttpQuery& query) {
@@ -196,15 +218,17 @@ int RunCommand(const RunConfig& config, const ReloadConfig& reload) {
   if (!daemon.ok()) return Fail(daemon.status(), config);
   absl::Status status;
   RunConfig running = config;  // the signal thread's
+  SharedText fingerprint(config.fingerprint);
   const ServiceManager manager;
   {
-    const SignalThread signals(**daemon, manager, [&] { Reload(reload, running, **daemon); });
+    const SignalThread signals(**daemon, manager,
+                               [&] { ReloadFile(reload, running, **daemon, fingerprint); });
     StatusHistory history;
     std::optional<StatusSampler> sampler;
     std::unique_ptr<http::HttpServer> server;
     if (config.http != "off") {
-      const MetricsOptions metrics = {config.metrics_per_partition, config.fingerprint};
-      auto started = http::HttpServer::Start(config.http, Routes(**daemon, history, metrics));
+      auto started = http::HttpServer::Start(
+          config.http, Routes(**daemon, history, config.metrics_per_partition, fingerprint));
       if (!started.ok()) return Fail(started.status(), config);
       sampler.emplace(history, [&] { return (*daemon)->Report(); });
       server = *std::move(started);

@@ -47,7 +47,7 @@ absl::StatusOr<std::unique_ptr<EpochTable>> EpochTable::Create(const FilterOptio
   const int level = std::countr_zero(std::bit_floor(share));
   absl::StatusOr<LineMemory> memory =
       LineMemory::Create(options.memory, kChunkBytes << level,
-                         std::min(options.memory->limit_bytes(), kChunkBytes << kMostLevel));
+                         std::min(LineMemory::RoomUnder(*options.memory), kChunkBytes << kMostLevel));
   if (!memory.ok()) return memory.status();
   return std::unique_ptr<EpochTable>(new EpochTable(options, operations, level, *std::move(memory)));
 }

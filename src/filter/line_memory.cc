@@ -1,6 +1,7 @@
 #include "src/filter/line_memory.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,8 @@ namespace {
 
 // For one filter: tens of billions of ids. The processor's address space has 2048 times that.
 constexpr int64_t kMostAddressSpace = int64_t{64} << 30;
+// How many times its first limit a filter can grow to.
+constexpr int64_t kRoomForHigherLimits = 4;
 
 int64_t PageBytes() {
   static const int64_t bytes = sysconf(_SC_PAGESIZE);
@@ -27,6 +30,14 @@ int64_t PageBytes() {
 int64_t LineMemory::WholePagesIn(int64_t bytes) { return bytes / PageBytes() * PageBytes(); }
 
 int64_t LineMemory::WholePagesFor(int64_t bytes) { return WholePagesIn(bytes + PageBytes() - 1); }
+
+int64_t LineMemory::RoomUnder(const MemoryBudget& budget) {
+  rlimit address_space = {};
+  const bool is_limited =
+      getrlimit(RLIMIT_AS, &address_space) != 0 || address_space.rlim_cur != RLIM_INFINITY;
+  if (is_limited) return budget.limit_bytes();
+  return kRoomForHigherLimits * std::min(budget.limit_bytes(), kMostAddressSpace);
+}
 
 absl::StatusOr<LineMemory> LineMemory::Create(MemoryBudget* budget, int64_t bytes, int64_t most_bytes) {
   // Address space may be short (RLIMIT_AS), and then less room to grow must do. Nor may some thousands of

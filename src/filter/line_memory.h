@@ -46,6 +46,10 @@ class LineMemory {
   // The range must not be read before it was written again. Only whole chunks of kChunkBytes count.
   void Discard(int64_t begin, int64_t end);
 
+  // How far a filter may come to grow under this budget: to its limit, and to four times that where address
+  // space is no matter, since a limit can be raised.
+  static int64_t RoomUnder(const MemoryBudget& budget);
+
   // `bytes`, rounded down to pages, and up.
   static int64_t WholePagesIn(int64_t bytes);
   static int64_t WholePagesFor(int64_t bytes);

@@ -13,6 +13,8 @@ namespace lethe {
 // OK, or InvalidArgument that names the option, what is wrong with it and the nearest that can be.
 absl::Status ValidateHorizon(absl::Duration horizon);
 absl::Status ValidateTargetFpp(double target_fpp, Engine engine);
+// Whether filters that were made for one target can go on with another; if not, FailedPrecondition says why.
+absl::Status CanFollowTarget(Engine engine, double from, double to);
 absl::Status ValidateAdaptation(Adaptation adaptation, Engine engine);
 
 // The memory without which an engine cannot make one filter, in bytes.

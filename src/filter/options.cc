@@ -9,6 +9,7 @@
 #include "src/filter/new_filter.h"
 #include "src/filter/passed_ids.h"
 #include "src/filter/sliced_fbf.h"
+#include "src/fpp/sliced_model.h"
 
 namespace lethe {
 namespace {
@@ -91,6 +92,22 @@ absl::Status ValidateTargetFpp(double target_fpp, Engine engine) {
                    absl::StrCat(highest));
   }
   return absl::OkStatus();
+}
+
+absl::Status CanFollowTarget(Engine engine, double from, double to) {
+  if (from == to) return absl::OkStatus();
+  if (engine != Engine::kSliced) {
+    return absl::FailedPreconditionError(absl::StrCat("target_fpp: a filter of the engine ",
+                                                      EngineName(engine),
+                                                      " takes its form from the target when it is "
+                                                      "made, and is made anew from its log for another"));
+  }
+  const int lines = SlicedShapeFor(from).lines_per_id;
+  const int other_lines = SlicedShapeFor(to).lines_per_id;
+  if (lines == other_lines) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "target_fpp: a filter for ", from, " keeps an id in ", lines, " lines, one for ", to, " in ",
+      other_lines, ": the ids that are in it would not be found, so it is made anew from its log"));
 }
 
 absl::Status ValidateAdaptation(Adaptation adaptation, Engine engine) {

@@ -9,7 +9,7 @@
 namespace lethe {
 
 absl::StatusOr<PassedIds> PassedIds::Create(absl::Duration horizon, MemoryBudget* memory) {
-  absl::StatusOr<LineMemory> lines = LineMemory::Create(memory, kFewestBytes, memory->limit_bytes());
+  absl::StatusOr<LineMemory> lines = LineMemory::Create(memory, kFewestBytes, LineMemory::RoomUnder(*memory));
   if (!lines.ok()) return lines.status();
   return PassedIds(horizon, *std::move(lines));
 }

@@ -61,6 +61,7 @@ class SlicedFbf final : public Filter {
             LineMemory memory)
       : options_(options),
         shape_(shape),
+        target_fpp_(options.target_fpp),
         memory_(std::move(memory)),
         lines_(memory_.data(), budget.lines),
         budget_(budget),
@@ -120,10 +121,19 @@ class SlicedFbf final : public Filter {
     status.fpp_modelled = SlicedFpp(shape_, budget_.Loads());
     EstimateFpp(&status);
     status.fpp_at_interval_end = SlicedFpp(shape_, budget_.LoadsAtRefresh());
-    status.fpp_target = options_.target_fpp;
+    status.fpp_target = target_fpp_;
     status.memory_bytes = memory_.bytes() + OwnBytes();
     DescribeGenerations(&status);
     return status;
+  }
+
+  bool SetTargetFpp(double target_fpp) override {
+    if (SlicedShapeFor(target_fpp).lines_per_id != kLinesPerId) return false;
+    EndStep();
+    budget_.SetCap(SlicedCap(shape_, target_fpp));
+    target_fpp_ = target_fpp;
+    EndStep();  // a step under the new cap
+    return true;
   }
 
   absl::StatusOr<FilterImage> Image() const override {
@@ -363,6 +373,7 @@ class SlicedFbf final : public Filter {
 
   const FilterOptions options_;
   const SlicedShape shape_;
+  double target_fpp_;
   LineMemory memory_;
   Lines lines_;
   Budget budget_;
@@ -403,7 +414,7 @@ absl::StatusOr<std::unique_ptr<Filter>> Make(const FilterOptions& options, const
   budget.lines = FirstLines(most_bytes, kLineBytes);
   budget.most_lines = most_bytes / kLineBytes;
   absl::StatusOr<LineMemory> memory =
-      LineMemory::Create(options.memory, budget.lines * kLineBytes, most_bytes);
+      LineMemory::Create(options.memory, budget.lines * kLineBytes, LineMemory::RoomUnder(*options.memory));
   if (!memory.ok()) return memory.status();
   if (!options.memory->Reserve(own_bytes)) {
     return absl::ResourceExhaustedError(

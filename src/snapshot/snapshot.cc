@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lethe/stage.h"
+#include "src/filter/new_filter.h"
 #include "src/snapshot/snapshot_file.h"
 #include "src/snapshot/snapshot_format.h"
 #include "src/stage/partition_impl.h"
@@ -38,15 +39,16 @@ absl::Status NoSnapshots(absl::string_view partition, Adaptation adaptation) {
 }
 
 absl::Status CheckOptions(const SnapshotReader& reader, const SnapshotHeader& saved,
-                          const StageOptions& wanted) {
+                          const StageOptions& wanted, double target_fpp) {
   const std::string engine = SavedEngineName(wanted.engine, wanted.adaptation);
   if (saved.engine != engine) return Other(reader, "engine", saved.engine, engine);
   if (saved.horizon != wanted.horizon) {
     return Other(reader, "horizon", absl::FormatDuration(saved.horizon),
                  absl::FormatDuration(wanted.horizon));
   }
-  if (saved.target_fpp != wanted.target_fpp)
-    return Other(reader, "target", saved.target_fpp, wanted.target_fpp);
+  if (!CanFollowTarget(wanted.engine, saved.target_fpp, target_fpp).ok()) {
+    return Other(reader, "target", saved.target_fpp, target_fpp);
+  }
   if (saved.second_opinion != wanted.second_opinion) {
     const auto name = [](SecondOpinion opinion) {
       return opinion == SecondOpinion::kNone ? "none" : "opposite";
@@ -81,15 +83,11 @@ absl::StatusOr<SnapshotHeader> Partition::Impl::Header(const SnapshotOrigin& ori
                            .engine = engine_name,
                            .shards = static_cast<int>(shards.size()),
                            .horizon = horizon,
-                           .target_fpp = target_fpp,
                            .hash_seed = hash_seed,
                            .second_opinion = second_opinion};
   const std::lock_guard lock(clock_mutex);
-  if (transaction_open) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("partition ", name,
-                     ": a snapshot while a transaction is open; commit or abort the transaction first"));
-  }
+  if (absl::Status status = CheckNoTransaction("a snapshot"); !status.ok()) return status;
+  header.target_fpp = target_fpp;
   header.started = started;
   header.clock = clock;
   return header;
@@ -120,8 +118,9 @@ absl::StatusOr<RestoredPartition> DedupStage::Restore(absl::string_view name, co
   absl::StatusOr<SnapshotHeader> header = SnapshotHeader::Read(&*reader);
   if (!header.ok()) return header.status();
   if (absl::Status status = CheckOrigin(*reader, header->origin, origin); !status.ok()) return status;
-  if (absl::Status status = CheckOptions(*reader, *header, options_); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<Partition>> partition = Open(name, header->hash_seed);
+  if (absl::Status status = CheckOptions(*reader, *header, options_, target_fpp_); !status.ok())
+    return status;
+  absl::StatusOr<std::unique_ptr<Partition>> partition = Open(name, header->hash_seed, header->target_fpp);
   if (!partition.ok()) return partition.status();
   Partition::Impl& impl = *(*partition)->impl_;
   impl.clock = header->clock;
@@ -131,6 +130,7 @@ absl::StatusOr<RestoredPartition> DedupStage::Restore(absl::string_view name, co
     if (!status.ok()) return status;
   }
   if (absl::Status status = ReadSnapshotEnd(&*reader); !status.ok()) return status;
+  if (absl::Status status = impl.SetTargetFpp(target_fpp_); !status.ok()) return status;
   return RestoredPartition{*std::move(partition), header->point};
 }
 

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lethe/stage.h"
+#include "src/filter/new_filter.h"
 #include "src/stage/batch.h"
 #include "src/stage/partition_impl.h"
 
@@ -23,16 +24,16 @@ void ForEachChunk(size_t events, Visit visit) {
 
 }  // namespace
 
-Partition::Impl::Impl(std::string name_of, uint64_t seed, const StageOptions& options,
+Partition::Impl::Impl(std::string name_of, uint64_t seed, double target, const StageOptions& options,
                       std::vector<std::unique_ptr<Shard>> parts)
     : name(std::move(name_of)),
       hash_seed(seed),
       engine(options.engine),
       adaptation(options.adaptation),
       horizon(options.horizon),
-      target_fpp(options.target_fpp),
       second_opinion(options.second_opinion),
       shards(std::move(parts)),
+      target_fpp(target),
       link(std::make_shared<Link>()) {
   link->impl = this;
 }
@@ -67,11 +68,7 @@ void Partition::Impl::Judge(absl::Span<const Event> events, absl::Span<Verdict> 
 absl::Status Partition::Impl::Replay(absl::Span<const Event> events) {
   {
     const std::lock_guard lock(clock_mutex);
-    if (transaction_open) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("partition ", name,
-                       ": a replay while a transaction is open; commit or abort the transaction first"));
-    }
+    if (absl::Status status = CheckNoTransaction("a replay"); !status.ok()) return status;
   }
   ForEachChunk(events.size(), [&](size_t first, size_t size) {
     Batch batch(events.subspan(first, size), shards.size());
@@ -101,6 +98,40 @@ absl::Status Partition::Impl::StartAt(absl::Time time) {
     start_ms = clock.now_ms();
   }
   for (const auto& shard : shards) shard->AdvanceTo(start_ms);
+  return absl::OkStatus();
+}
+
+absl::Status Partition::Impl::CheckNoTransaction(absl::string_view what) const {
+  if (!transaction_open) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "partition ", name, ": ", what, " while a transaction is open; commit or abort the transaction first"));
+}
+
+absl::Status Partition::Impl::SetTargetFpp(double target) {
+  {
+    const std::lock_guard lock(clock_mutex);
+    if (absl::Status status = CheckNoTransaction("another target"); !status.ok()) return status;
+    if (target == target_fpp) return absl::OkStatus();
+    // Of filters of one kind either all can, or none.
+    if (absl::Status status = CanFollowTarget(engine, target_fpp, target); !status.ok()) return status;
+  }
+  for (const auto& shard : shards) {
+    if (!shard->SetTargetFpp(target)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("partition ", name, ": its filter cannot follow another target"));
+    }
+  }
+  const std::lock_guard lock(clock_mutex);
+  target_fpp = target;
+  return absl::OkStatus();
+}
+
+absl::Status Partition::Impl::SetPassSuspects(bool pass_suspects) {
+  {
+    const std::lock_guard lock(clock_mutex);
+    if (absl::Status status = CheckNoTransaction("another policy for suspects"); !status.ok()) return status;
+  }
+  for (const auto& shard : shards) shard->SetPassSuspects(pass_suspects);
   return absl::OkStatus();
 }
 
@@ -180,6 +211,8 @@ absl::StatusOr<Transaction> Partition::Begin() {
 absl::Status Partition::Replay(absl::Span<const Event> events) { return impl_->Replay(events); }
 void Partition::Observe(absl::Time time) { impl_->Observe(time); }
 absl::Status Partition::StartAt(absl::Time stream_time) { return impl_->StartAt(stream_time); }
+absl::Status Partition::SetTargetFpp(double target_fpp) { return impl_->SetTargetFpp(target_fpp); }
+absl::Status Partition::SetPassSuspects(bool pass_suspects) { return impl_->SetPassSuspects(pass_suspects); }
 absl::Time Partition::stream_time() const { return impl_->StreamTimeNow(); }
 PartitionStatus Partition::Status() const { return impl_->Status(); }
 

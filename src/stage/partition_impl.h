@@ -29,7 +29,7 @@ class Batch;
 // Invariant: pending sets are empty while no transaction is open.
 struct Partition::Impl {
   // Shards are a power of two, at most 256.
-  Impl(std::string name_of, uint64_t seed, const StageOptions& options,
+  Impl(std::string name_of, uint64_t seed, double target, const StageOptions& options,
        std::vector<std::unique_ptr<Shard>> parts);
   // Waits for a piece of a snapshot that is just being copied.
   ~Impl();
@@ -38,6 +38,8 @@ struct Partition::Impl {
   absl::Status Replay(absl::Span<const Event> events);
   void Observe(absl::Time time);
   absl::Status StartAt(absl::Time time);
+  absl::Status SetTargetFpp(double target);
+  absl::Status SetPassSuspects(bool pass_suspects);
   absl::Status Begin();
   void Commit();
   void Abort();
@@ -48,6 +50,9 @@ struct Partition::Impl {
   // Fills in what a snapshot says first. FailedPrecondition if a transaction is open, Unimplemented.
   absl::StatusOr<SnapshotHeader> Header(const SnapshotOrigin& origin, const SnapshotPoint& point) const;
 
+  // FailedPrecondition if a transaction is open, in which `what` must not be. With the clock's lock held.
+  absl::Status CheckNoTransaction(absl::string_view what) const;
+
   // Gives the batch its stream times; true if they are of a transaction.
   bool Stamp(Batch* batch);
 
@@ -57,13 +62,13 @@ struct Partition::Impl {
   const Engine engine;
   const Adaptation adaptation;
   const absl::Duration horizon;
-  const double target_fpp;
   const SecondOpinion second_opinion;
   const std::vector<std::unique_ptr<Shard>> shards;
 
   mutable std::mutex clock_mutex;  // guards what follows
   StreamTime clock;
   StreamTime clock_at_begin;  // of the open transaction
+  double target_fpp;          // what a snapshot must agree in, too
   bool transaction_open = false;
   bool started = false;  // an event was seen, or the time set
 

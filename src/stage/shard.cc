@@ -122,6 +122,16 @@ void Shard::EndTransaction() {
   pending_held_back_ = 0;
 }
 
+bool Shard::SetTargetFpp(double target_fpp) {
+  const std::lock_guard lock(mutex_);
+  return filter_->SetTargetFpp(target_fpp);
+}
+
+void Shard::SetPassSuspects(bool pass_suspects) {
+  const std::lock_guard lock(mutex_);
+  pass_suspects_ = pass_suspects;
+}
+
 void Shard::AdvanceTo(int64_t stream_time_ms) {
   const std::lock_guard lock(mutex_);
   filter_->AdvanceTo(stream_time_ms);

@@ -64,6 +64,10 @@ class Shard {
   void Abort();
   void AdvanceTo(int64_t stream_time_ms);
 
+  // Outside of a transaction. The first is false if the filter cannot follow.
+  bool SetTargetFpp(double target_fpp);
+  void SetPassSuspects(bool pass_suspects);
+
   // Its section of a snapshot (src/snapshot/snapshot_format.h); Restore into a new shard only.
   absl::Status Save(int index, SnapshotWriter* writer) const;
 
@@ -111,7 +115,7 @@ class Shard {
   mutable std::mutex mutex_;  // guards all that follows
   const std::unique_ptr<Filter> filter_;
   std::optional<PassedIds> second_opinion_;
-  const bool pass_suspects_;
+  bool pass_suspects_;
   Audit audit_;  // of filter_
   OrderedIdSet<TimedId> pending_;
   OrderedIdSet<TimedId> pending_suspects_;  // of these, the ones that were suspects

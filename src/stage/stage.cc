@@ -3,16 +3,22 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cmath>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "src/filter/memory_parts.h"
+#include "src/filter/new_filter.h"
 #include "src/filter/passed_ids.h"
 #include "src/stage/partition_impl.h"
 
 namespace lethe {
 namespace {
+
+// What a limit that could be is rounded up to, and a little over what is used now.
+constexpr int64_t kRounding = 1024;
 
 absl::StatusOr<uint64_t> RandomSeed() {
   uint64_t seed;
@@ -34,6 +40,7 @@ absl::StatusOr<std::unique_ptr<DedupStage>> DedupStage::Create(const StageOption
 
 DedupStage::DedupStage(const StageOptions& options, uint64_t hash_seed, FilterFactory new_filter)
     : options_(options),
+      target_fpp_(options.target_fpp),
       hash_seed_(hash_seed),
       new_filter_(std::move(new_filter)),
       memory_(options.memory_limit_bytes),
@@ -44,12 +51,50 @@ DedupStage::DedupStage(const StageOptions& options, uint64_t hash_seed, FilterFa
 DedupStage::~DedupStage() = default;
 
 absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view name) {
-  return Open(name, hash_seed_);
+  return Open(name, hash_seed_, target_fpp_);
 }
 
-absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view name, uint64_t hash_seed) {
+absl::Status DedupStage::SetTargetFpp(double target_fpp) {
+  if (absl::Status status = ValidateTargetFpp(target_fpp, options_.engine); !status.ok()) return status;
+  if (absl::Status status = CanFollowTarget(options_.engine, target_fpp_, target_fpp); !status.ok()) {
+    return status;
+  }
+  target_fpp_ = target_fpp;
+  return absl::OkStatus();
+}
+
+absl::Status DedupStage::SetMemoryLimit(int64_t bytes) {
+  StageOptions wanted = options_;
+  wanted.memory_limit_bytes = bytes;
+  if (absl::Status status = Validate(wanted); !status.ok()) return status;
+  const MemoryParts to = PartsOf(wanted);
+  const std::pair<MemoryBudget*, int64_t> parts[] = {{&filter_memory_, to.filters},
+                                                     {&audit_memory_, to.audit},
+                                                     {&second_opinion_memory_, to.second_opinion}};
+  const bool is_raised = bytes > memory_.limit_bytes();
+  if (is_raised) memory_.SetLimit(bytes);
+  // Each part is as before, or has its share: a whole that is lowered behind its parts has what they use.
+  std::vector<std::pair<MemoryBudget*, int64_t>> before;
+  for (const auto& [part, limit_bytes] : parts) {
+    before.emplace_back(part, part->limit_bytes());
+    if (part->SetLimit(limit_bytes)) continue;
+    const double share = static_cast<double>(limit_bytes) / static_cast<double>(bytes);
+    const double needed = std::ceil(static_cast<double>(part->used_bytes()) / share);
+    for (const auto& [changed, limit_before] : before) changed->SetLimit(limit_before);
+    return absl::FailedPreconditionError(
+        absl::StrCat("memory_limit_bytes: ", memory_.used_bytes(), " bytes are used now, which ", bytes,
+                     " have no room for; the nearest that can be is ",
+                     (static_cast<int64_t>(needed) / kRounding + 2) * kRounding,
+                     ", or less when the filters have shrunk, which they do with their load"));
+  }
+  if (!is_raised) memory_.SetLimit(bytes);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view name, uint64_t hash_seed,
+                                                            double target_fpp) {
   const FilterOptions filter_options{.horizon = options_.horizon,
-                                     .target_fpp = options_.target_fpp,
+                                     .target_fpp = target_fpp,
                                      .memory = &filter_memory_,
                                      .at_memory_limit = options_.at_memory_limit,
                                      .engine = options_.engine,
@@ -71,8 +116,8 @@ absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view na
     shards.push_back(
         std::make_unique<Shard>(*std::move(filter), std::move(second_opinion), options_, &audit_memory_));
   }
-  return std::unique_ptr<Partition>(new Partition(
-      std::make_unique<Partition::Impl>(std::string{name}, hash_seed, options_, std::move(shards))));
+  return std::unique_ptr<Partition>(new Partition(std::make_unique<Partition::Impl>(
+      std::string{name}, hash_seed, target_fpp, options_, std::move(shards))));
 }
 
 }  // namespace lethe

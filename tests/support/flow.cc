@@ -59,7 +59,7 @@ ProcessOptions Flow::Program(const Args& args, const std::string& command) const
   const auto name = [](const std::string& arg) { return arg.substr(0, arg.rfind('=') + 1); };
   for (const std::string& arg : args) {
     std::erase_if(all, [&](const std::string& own) { return !name(arg).empty() && name(own) == name(arg); });
-    all.push_back(arg);
+    if (arg != name(arg)) all.push_back(arg);
   }
   ProcessOptions process;
   process.args = {options_.program, command};

@@ -40,7 +40,8 @@ class Flow {
   // With ids prefix + first ... last.
   void SendIds(const std::string& prefix, int first, int last, int32_t partition = 0);
 
-  // `args` come behind the flow's own, and replace those of the same name.
+  // `args` come behind the flow's own, and replace those of the same name; one without a value only takes the
+  // flow's own away ("--fpp=").
   std::unique_ptr<Daemon> Start(const Args& args = {});
   Finished RunToEnd(const Args& args = {});
   // Another command with the same flags: check.

@@ -74,6 +74,15 @@ TEST_P(SecondOpinionTest, ASuspectIsRememberedIfItIsPassed) {
   EXPECT_EQ(partition_->Status().second_opinion.ids, passes() ? 1 : 0);
 }
 
+TEST_P(SecondOpinionTest, ThePolicyMayChange) {
+  const uint64_t number = FalsePositive();
+  EXPECT_EQ(Judge(number), Verdict::kSuspect);
+  ASSERT_TRUE(partition_->SetPassSuspects(!passes()).ok());
+  const Verdict then = passes() ? Verdict::kDuplicate : Verdict::kSuspect;  // it was passed before, or is now
+  EXPECT_EQ(Judge(number), then);
+  EXPECT_EQ(Judge(number), Verdict::kDuplicate);
+}
+
 // A batch that holds a suspect twice.
 TEST_P(SecondOpinionTest, InABatch) {
   const uint64_t number = FalsePositive();

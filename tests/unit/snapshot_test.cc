@@ -396,6 +396,9 @@ TEST_F(SnapshotTest, OfAnotherConfiguration) {
   options = options_;
   options.target_fpp = 1e-4;
   refused(Restored(options), "its target is 0.001, and not 0.0001");
+  // To where a live filter can follow, a saved one can, too.
+  options.target_fpp = 2e-3;
+  EXPECT_TRUE(Restored(options).ok()) << Restored(options);
   options = options_;
   options.shards = 2;
   refused(Restored(options), "its number of shards is 1, and not 2");

@@ -1,0 +1,245 @@
+// What of a stage's options can be changed while its partitions live, and that nothing is forgotten over it.
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "lethe/stage.h"
+#include "tests/support/filter_testing.h"
+#include "tests/support/seed.h"
+
+namespace lethe {
+namespace {
+
+TEST(MemoryBudgetTest, ALowerLimitIsTakenFromWhatIsFree) {
+  MemoryBudget whole(1000);
+  MemoryBudget part(800, &whole);
+  ASSERT_TRUE(part.Reserve(300));
+  EXPECT_FALSE(part.SetLimit(299));
+  EXPECT_EQ(part.limit_bytes(), 800);
+  EXPECT_TRUE(part.SetLimit(300));
+  EXPECT_FALSE(part.Reserve(1));
+  EXPECT_TRUE(part.SetLimit(2000));
+  EXPECT_FALSE(part.Reserve(701)) << "the whole has no more";
+  EXPECT_TRUE(whole.SetLimit(2000));
+  EXPECT_TRUE(part.Reserve(1700));
+  EXPECT_EQ(part.used_bytes(), 2000);
+  EXPECT_EQ(whole.used_bytes(), 2000);
+  part.Release(2000);
+  EXPECT_EQ(whole.used_bytes(), 0);
+}
+
+// Whoever reserves while the limit changes: what is held stays within the limit that was set.
+TEST(MemoryBudgetTest, NobodyReservesWhatALowerLimitIsTaking) {
+  MemoryBudget budget(1000);
+  std::atomic<bool> ended = false;
+  std::atomic<int64_t> held = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&, bytes = 90 + i] {
+      while (!ended) {
+        if (!budget.Reserve(bytes)) continue;
+        held += bytes;
+        held -= bytes;
+        budget.Release(bytes);
+      }
+    });
+  }
+  for (int round = 0; round < 20'000; ++round) {
+    const int64_t limit = round % 2 == 0 ? 100 : 300;
+    if (budget.SetLimit(limit)) {
+      EXPECT_LE(held, limit);
+    }
+    EXPECT_LE(budget.used_bytes(), 1000);
+  }
+  ended = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(budget.used_bytes(), 0);
+  EXPECT_TRUE(budget.SetLimit(0));
+}
+
+constexpr int64_t kHorizonMs = 3'600'000;
+
+// One partition under a steady load of numbered ids.
+class LiveOptionsTest : public testing::Test {
+ protected:
+  void Open(StageOptions options) {
+    options.horizon = absl::Milliseconds(kHorizonMs);
+    options.hash_seed = seed_;
+    partition_.reset();
+    auto stage = DedupStage::Create(options);
+    ASSERT_TRUE(stage.ok()) << stage.status();
+    stage_ = *std::move(stage);
+    auto partition = stage_->Open("p");
+    ASSERT_TRUE(partition.ok()) << partition.status();
+    partition_ = *std::move(partition);
+  }
+
+  absl::Time Now() const { return absl::FromUnixMillis(kStartMs + now_ms_); }
+  Event Numbered(uint64_t number) const { return {.id = NumberedId(number, seed_), .time = Now()}; }
+
+  // For so many horizons, with so many new ids in each.
+  void Run(double horizons, double rate) {
+    std::vector<Event> events(100);
+    for (int64_t n = 0; n < static_cast<int64_t>(horizons * rate / 100); ++n) {
+      now_ms_ += static_cast<int64_t>(kHorizonMs * 100 / rate);
+      for (Event& event : events) event = Numbered(next_++);
+      EXPECT_TRUE(partition_->Replay(events).ok());
+    }
+  }
+
+  // All but the oldest tenth of the horizon's ids.
+  void ExpectAllKnown(double rate) {
+    const auto known = static_cast<uint64_t>(0.9 * rate);
+    const uint64_t first = next_ < known ? 0 : next_ - known;
+    for (uint64_t number = first; number < next_; number += 7) {
+      ASSERT_TRUE(IsKnown(number)) << number << " of " << next_;
+    }
+  }
+
+  // Asks without leaving a trace.
+  bool IsKnown(uint64_t number) {
+    auto transaction = partition_->Begin();
+    const Event event = Numbered(number);
+    Verdict verdict = Verdict::kUnique;
+    transaction->Judge({&event, 1}, {&verdict, 1});
+    return verdict == Verdict::kDuplicate;
+  }
+
+  // The rate with ids that were never there, over half a horizon.
+  double Measured(double rate) {
+    int64_t hits = 0;
+    int64_t asked = 0;
+    std::vector<Verdict> verdicts(2000);
+    std::vector<Event> events(2000);
+    for (int i = 0; i < 100; ++i) {
+      Run(0.005, rate);
+      for (Event& event : events) event = Numbered(strangers_++);
+      auto transaction = partition_->Begin();
+      transaction->Judge(events, absl::MakeSpan(verdicts));
+      for (const Verdict verdict : verdicts) hits += verdict == Verdict::kDuplicate ? 1 : 0;
+      asked += 2000;
+    }
+    return static_cast<double>(hits) / static_cast<double>(asked);
+  }
+
+  static constexpr int64_t kStartMs = 1'700'000'000'000;
+  const uint64_t seed_ = TestSeed();
+  int64_t now_ms_ = 0;
+  uint64_t next_ = 0;
+  uint64_t strangers_ = uint64_t{1} << 40;
+  std::unique_ptr<DedupStage> stage_;
+  std::unique_ptr<Partition> partition_;
+};
+
+TEST_F(LiveOptionsTest, AFilterAtItsLimitTakesTheRoomOfAHigherOne) {
+  constexpr double kRate = 200'000;
+  Open({.target_fpp = 1e-3, .memory_limit_bytes = 256 << 10});
+  Run(2, kRate);
+  ASSERT_GT(partition_->Status().filter.limit_hits, 0) << "the limit is too high to tell anything";
+  ASSERT_TRUE(stage_->SetMemoryLimit(1 << 20).ok());
+  EXPECT_EQ(stage_->memory().limit_bytes(), 1 << 20);
+  Run(1, kRate);  // until what was full already has expired
+  const int64_t hits = partition_->Status().filter.limit_hits;
+  Run(1.5, kRate);
+  const PartitionStatus status = partition_->Status();
+  EXPECT_EQ(status.filter.limit_hits, hits);
+  EXPECT_GE(status.filter.window, absl::Milliseconds(kHorizonMs));
+  EXPECT_GT(stage_->memory().used_bytes(), 256 << 10);
+  EXPECT_LE(stage_->memory().used_bytes(), 1 << 20);
+  ExpectAllKnown(kRate);
+}
+
+TEST_F(LiveOptionsTest, ALowerLimitHoldsForWhatIsYetToBeTaken) {
+  Open({.target_fpp = 1e-3, .memory_limit_bytes = 8 << 20});
+  Run(1, 100'000);
+  const int64_t used = stage_->memory().used_bytes();
+  ASSERT_TRUE(stage_->SetMemoryLimit(used * 3 / 2).ok());
+  Run(2, 1'000'000);
+  EXPECT_GT(partition_->Status().filter.limit_hits, 0);
+  EXPECT_LE(stage_->memory().used_bytes(), used * 3 / 2);
+}
+
+TEST_F(LiveOptionsTest, ALimitUnderWhatIsUsedIsRefusedWithTheNearest) {
+  Open({.target_fpp = 1e-3, .memory_limit_bytes = 8 << 20});
+  Run(1, 200'000);
+  const absl::Status refused = stage_->SetMemoryLimit(128 << 10);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition) << refused;
+  EXPECT_EQ(stage_->memory().limit_bytes(), 8 << 20);
+  const std::string before = "the nearest that can be is ";
+  const std::string message(refused.message());
+  ASSERT_TRUE(absl::StrContains(message, before)) << message;
+  const int64_t nearest = std::stoll(message.substr(message.find(before) + before.size()));
+  EXPECT_TRUE(stage_->SetMemoryLimit(nearest).ok());
+  EXPECT_FALSE(stage_->SetMemoryLimit(nearest - 4096).ok());
+  EXPECT_EQ(stage_->SetMemoryLimit(1000).code(), absl::StatusCode::kInvalidArgument);
+}
+
+// The rate of a Bloom filter of full intervals is some half of its target or more on the average.
+TEST_F(LiveOptionsTest, ALowerTargetIsKeptOnceTheHorizonHasPassed) {
+  constexpr double kRate = 100'000;
+  Open({.target_fpp = 2e-2, .memory_limit_bytes = 64 << 20});
+  Run(2, kRate);
+  const double before = Measured(kRate);
+  EXPECT_GT(before, 5e-3);
+  const int64_t used = stage_->memory().used_bytes();
+  ASSERT_TRUE(stage_->SetTargetFpp(2e-3).ok());
+  ASSERT_TRUE(partition_->SetTargetFpp(2e-3).ok());
+  EXPECT_EQ(partition_->Status().filter.fpp_target, 2e-3);
+  for (int i = 0; i < 12; ++i) {
+    Run(0.1, kRate);
+    ExpectAllKnown(kRate);
+  }
+  const double after = Measured(kRate);
+  EXPECT_LE(after, 2e-3 + BinomialBound(2e-3, 200'000));
+  EXPECT_LE(partition_->Status().filter.fpp_at_interval_end, 2e-3);
+  EXPECT_GT(stage_->memory().used_bytes(), used);
+  EXPECT_EQ(partition_->Status().filter.limit_hits, 0);
+}
+
+TEST_F(LiveOptionsTest, AHigherTargetNeedsLess) {
+  constexpr double kRate = 100'000;
+  Open({.target_fpp = 1e-3, .memory_limit_bytes = 64 << 20});
+  Run(2, kRate);
+  const int64_t used = stage_->memory().used_bytes();
+  ASSERT_TRUE(stage_->SetTargetFpp(1e-1).ok());
+  ASSERT_TRUE(partition_->SetTargetFpp(1e-1).ok());
+  for (int i = 0; i < 25; ++i) {
+    Run(0.1, kRate);
+    ExpectAllKnown(kRate);
+  }
+  EXPECT_LT(stage_->memory().used_bytes(), used);
+  EXPECT_LE(Measured(kRate), 1e-1 + BinomialBound(1e-1, 200'000));
+}
+
+TEST_F(LiveOptionsTest, WhatFiltersCannotFollowIsRefusedWithTheReason) {
+  Open({.target_fpp = 1e-6});
+  EXPECT_EQ(stage_->SetTargetFpp(0.5).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(
+      absl::StrContains(stage_->SetTargetFpp(1e-4).message(), "keeps an id in 5 lines, one for 0.0001 in 4"));
+  EXPECT_EQ(partition_->SetTargetFpp(1e-8).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(partition_->Status().filter.fpp_target, 1e-6);
+  for (const Engine engine : {Engine::kPublished, Engine::kExact, Engine::kEpochTable, Engine::kBloom}) {
+    Open({.target_fpp = 1e-3, .engine = engine});
+    EXPECT_TRUE(stage_->SetTargetFpp(1e-3).ok());
+    EXPECT_TRUE(absl::StrContains(stage_->SetTargetFpp(2e-3).message(), EngineName(engine)));
+  }
+}
+
+TEST_F(LiveOptionsTest, NothingChangesWithinATransaction) {
+  Open({.target_fpp = 1e-6, .second_opinion = SecondOpinion::kOpposite});
+  {
+    auto transaction = partition_->Begin();
+    EXPECT_EQ(partition_->SetTargetFpp(2e-6).code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(partition_->SetPassSuspects(false).code(), absl::StatusCode::kFailedPrecondition);
+  }
+  EXPECT_TRUE(partition_->SetTargetFpp(2e-6).ok());
+  EXPECT_TRUE(partition_->SetPassSuspects(false).ok());
+}
+
+}  // namespace
+}  // namespace lethe
