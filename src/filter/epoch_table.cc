@@ -285,7 +285,7 @@ void EpochTable::DropOldest() {
 
 void EpochTable::NoteDeaths() {
   swept_lines_ = 0;
-  overflow_.KeepOnly(epochs_.live());
+  overflow_.KeepOnly(IdTable::TagSet(epochs_.live()));
   offsets_[0] = offset_[static_cast<size_t>(epochs_.current())];
   offset_count_ = 1;
   for (int tag = 1; tag <= kSlices + 2; ++tag) {

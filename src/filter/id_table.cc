@@ -20,10 +20,7 @@ void IdTable::Prefetch(uint64_t key) const {
 }
 
 bool IdTable::Insert(uint64_t key, uint8_t tag) {
-  if (4 * static_cast<uint64_t>(size_ + 1) > 3 * slots_ &&
-      !Resize(std::max(kFewestSlots, slots_ + slots_ / 2))) {
-    return false;
-  }
+  if (IsFull() && !Resize(std::max(kFewestSlots, slots_ + slots_ / 2))) return false;
   Place(key, tag);
   ++size_;
   return true;
@@ -52,11 +49,17 @@ void IdTable::Remove(uint64_t slot) {
   --size_;
 }
 
-void IdTable::KeepOnly(uint64_t tags) {
-  const uint64_t kept = tags | 1;  // empty slots stay
+bool IdTable::Reserve(int64_t keys) {
+  const uint64_t wanted = static_cast<uint64_t>(keys) * 4 / 3 + 2;
+  return wanted <= slots_ || Resize(std::max(kFewestSlots, wanted));
+}
+
+void IdTable::KeepOnly(const TagSet& tags) {
+  TagSet kept = tags;
+  kept.set(0);  // empty slots stay
   for (uint64_t slot = 0; slot < slots_; ++slot) {
     // What moves up to the slot is looked at in its turn.
-    while ((kept >> tags_[slot] & 1) == 0) Remove(slot);
+    while (!kept[tags_[slot]]) Remove(slot);
   }
   if (size_ == 0 && slots_ > 0) {
     memory_.Shrink(memory_.bytes());

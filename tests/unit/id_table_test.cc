@@ -35,7 +35,7 @@ TEST(IdTableTest, DoesWhatAMapDoes) {
       map[k] = tag;
       if (random() % 500 == 0) {
         const uint64_t kept = random() & random();
-        table.KeepOnly(kept);
+        table.KeepOnly(IdTable::TagSet(kept));
         std::erase_if(map, [&](const auto& entry) { return (kept >> entry.second & 1) == 0; });
       }
       ASSERT_EQ(table.size(), static_cast<int64_t>(map.size()));
@@ -45,7 +45,7 @@ TEST(IdTableTest, DoesWhatAMapDoes) {
       ASSERT_NE(table.Find(k), nullptr);
       EXPECT_EQ(*table.Find(k), tag);
     }
-    table.KeepOnly(0);
+    table.KeepOnly({});
     EXPECT_EQ(table.size(), 0);
     EXPECT_EQ(memory.used_bytes(), 0);
   }
@@ -63,7 +63,7 @@ TEST(IdTableTest, StopsAtTheBudgetAndShrinksAgain) {
   for (uint64_t i = 0; i < inserted; ++i) ASSERT_NE(table.Find(i << 50), nullptr);
   const int64_t most = table.memory_bytes();
   for (uint64_t i = 2; i < inserted; ++i) *table.Find(i << 50) = 3;
-  table.KeepOnly(uint64_t{1} << 1 | uint64_t{1} << 2);
+  table.KeepOnly(IdTable::TagSet(0b110));
   EXPECT_EQ(table.size(), 2);
   EXPECT_LT(table.memory_bytes(), most);
   EXPECT_NE(table.Find(0), nullptr);
