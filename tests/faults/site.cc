@@ -10,6 +10,8 @@
 namespace lethe::test {
 namespace {
 
+constexpr absl::Duration kTakenOver = absl::Minutes(1);
+
 // As Java hashes strings, and as Kafka finds the partition of a group or a transactional id by it.
 size_t InternalPartition(const std::string& name, size_t partitions) {
   uint32_t hash = 0;
@@ -39,7 +41,7 @@ absl::StatusOr<std::unique_ptr<Site>> Site::Start(int brokers) {
   }
   for (KafkaBrokerOptions& node : nodes) {
     node.heap = brokers == 1 ? "384m" : "256m";
-    node.properties = {{"group.min.session.timeout.ms", "500"}, {"broker.session.timeout.ms", "3000"}};
+    node.properties = {{"group.min.session.timeout.ms", "500"}};
   }
   auto started = KafkaBroker::StartCluster(std::move(nodes));
   if (!started.ok()) return started.status();
@@ -83,12 +85,23 @@ absl::Status Site::TakeDown(int id, bool kill) {
   if (absl::Status settled = Settle(); !settled.ok()) return settled;
   settled_ = false;
   down_ = id;
+  killed_ = kill;
   return kill ? broker(id).Kill() : broker(id).Stop();
 }
 
 absl::Status Site::Relaunch() {
   if (down_ == 0) return absl::OkStatus();
   const int id = std::exchange(down_, 0);
+  if (std::exchange(killed_, false) && brokers_.size() > 1) {
+    const auto is_out = [&] {
+      const absl::StatusOr<int> in = client_->BrokerCount(absl::Seconds(1));
+      return in.ok() && *in < static_cast<int>(brokers_.size());
+    };
+    if (!WaitUntil(is_out, kTakenOver)) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("nobody takes over from broker ", id, ", which was killed"));
+    }
+  }
   return broker(id).Launch();
 }
 

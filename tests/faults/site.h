@@ -40,7 +40,10 @@ class Site {
   // 0: none is. One at a time is: a second would be a cluster's end, and prove nothing.
   int down() const { return down_; }
   absl::Status TakeDown(int broker, bool kill);
-  // Starts the one that is down, and does not wait for it.
+  // Starts the one that is down, and does not wait for it. One of several that was killed starts when the
+  // others have taken over what it led: Kafka 3.9.1 still leads in its first seconds what it led in its life
+  // before, and sends the markers of a transaction whose end it alone has in its log. The next coordinator
+  // has not, and aborts: half of the transaction is committed, whatever the client does.
   absl::Status Relaunch();
   // Returns when all brokers are in.
   absl::Status Settle();
@@ -59,6 +62,7 @@ class Site {
   std::string bootstrap_;
   std::unique_ptr<KafkaClient> client_;
   int down_ = 0;
+  bool killed_ = false;  // it was, and not asked to stop
   bool settled_ = true;  // nobody was launched since all were in
 };
 
