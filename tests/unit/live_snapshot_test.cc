@@ -146,8 +146,9 @@ TEST_P(LiveSnapshotTest, NothingIsMissing) {
       status = (*live)->Write(path);
       ended = true;
     });
-    // A round more with each: at a slow writer the filter may refresh in the meantime, each time.
-    for (int i = 0; i < round && !ended; ++i) {
+    // Something in each round, whether the writer has ended or not, and more from one to the next; but little
+    // again and again, since beside a slow writer the filter refreshes in the meantime where much comes.
+    for (int i = 0; i == 0 || (i <= round % 10 && !ended); ++i) {
       Write(500);
       Advance(live->get());
     }
@@ -161,7 +162,7 @@ TEST_P(LiveSnapshotTest, NothingIsMissing) {
     ExpectWhole(path);
     if (HasFatalFailure()) return;
   }
-  EXPECT_GT(whole, 0);
+  EXPECT_GT(whole, 1);
 }
 
 // The books of before with the memory of after would be no filter at all.

@@ -2,6 +2,7 @@
 #include "src/filter/passed_ids.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <random>
 #include <string>
@@ -144,6 +145,98 @@ TEST(PassedIdsTest, ACopyMadeBitByBitMissesNothing) {
     if (live->Status().displaced == 0) {
       EXPECT_EQ(restored->Status().displaced, 0);
     }
+  }
+}
+
+// An array as large as at first, in which ids are put where they are wanted: by the halves of their hash.
+class MovingIds {
+ public:
+  static constexpr int64_t kLines = 128;
+  static constexpr int64_t kLineBytes = PassedIds::kFewestBytes / kLines;
+
+  explicit MovingIds(PassedIds* passed) : passed_(passed) {}
+
+  TimedId New(int64_t first_line, int64_t second_line) {
+    const uint64_t number = ++numbers_;
+    const auto half = [number](int64_t line) { return number << 8 | static_cast<uint64_t>(line); };
+    return {.id = {half(second_line) << 32 | half(first_line), 1}, .stream_time_ms = now_ms_};
+  }
+  // Puts an id into line `from`, fills that and line `full`, and then remembers one more of these two: the
+  // first can go to `to` alone, and must. All that was there before is past the horizon by then.
+  TimedId Move(int64_t from, int64_t to, int64_t full, PassedIds::Copy* copy, int64_t copied_lines) {
+    now_ms_ += kHorizonMs + 1;
+    const TimedId moving = New(from, to);
+    passed_->Remember(moving);
+    for (int i = 0; i < 15; ++i) passed_->Remember(New(from, full));
+    EXPECT_EQ(LineOf(moving.id), from);
+    if (copy != nullptr) {
+      EXPECT_EQ(passed_->GoOn(copy, copied_lines * kLineBytes), PassedIds::CopyState::kGoesOn);
+    }
+    passed_->Remember(New(from, full));
+    EXPECT_EQ(LineOf(moving.id), to);
+    return moving;
+  }
+  // The line in which it is, in so many; -1 if it is in none, -2 if it is in more than one.
+  int64_t LineOf(IdHash id) const { return LineIn(passed_->memory(), id); }
+  static int64_t LineIn(absl::Span<const char> memory, IdHash id) {
+    int64_t line = -1;
+    for (size_t at = 0; at < memory.size(); at += 16) {
+      uint64_t key = 0;
+      std::memcpy(&key, memory.data() + at, sizeof key);
+      if (key == id.a) line = line == -1 ? static_cast<int64_t>(at) / kLineBytes : -2;
+    }
+    return line;
+  }
+
+ private:
+  PassedIds* passed_;
+  int64_t now_ms_ = 1'000'000;
+  uint64_t numbers_ = 0;
+};
+
+// An id moves to a line that was copied, from one that was not, or the other way round: it is in what is made
+// of the copy, once.
+TEST(PassedIdsTest, AnIdThatMovesDuringACopyIsInItOnce) {
+  for (const auto& [from, to] : {std::pair<int64_t, int64_t>{100, 20}, {20, 100}, {63, 64}, {64, 63}}) {
+    SCOPED_TRACE(testing::Message() << "from line " << from << " to " << to);
+    MemoryBudget budget(int64_t{1} << 20);
+    absl::StatusOr<PassedIds> live = PassedIds::Create(kHorizon, &budget);
+    absl::StatusOr<PassedIds> restored = PassedIds::Create(kHorizon, &budget);
+    ASSERT_TRUE(live.ok() && restored.ok());
+    MovingIds ids(&*live);
+    PassedIds::Copy copy;
+    const TimedId moved = ids.Move(from, to, 5, &copy, 64);
+    const size_t before = copy.pieces.front().size();
+    EXPECT_EQ(MovingIds::LineIn(copy.pieces.front(), moved.id), from < 64 ? from : -1);
+    ASSERT_EQ(live->GoOn(&copy, PassedIds::kFewestBytes), PassedIds::CopyState::kWhole);
+    EXPECT_GT(copy.pieces.front().size(), before);
+    // In what was copied first, or then, or both.
+    EXPECT_EQ(MovingIds::LineIn(copy.pieces.front(), moved.id), from < 64 ? -2 : to);
+    const auto memory = restored->MakeRoom(copy.bytes);
+    ASSERT_TRUE(memory.ok()) << memory.status();
+    std::copy(copy.pieces.front().begin(), copy.pieces.front().end(), memory->data());
+    ASSERT_TRUE(restored->Restored());
+    EXPECT_TRUE(restored->Confirms(moved));
+    EXPECT_GE(MovingIds::LineIn(restored->memory(), moved.id), 0) << "not once";
+    EXPECT_EQ(live->Status().displaced, 0);
+    // All but the last one, which came later than the copy was begun, and may be there.
+    EXPECT_GE(restored->Status().ids, live->Status().ids - 1);
+    EXPECT_LE(restored->Status().ids, live->Status().ids);
+  }
+}
+
+// It is told that more have moved than are remembered.
+TEST(PassedIdsTest, ACopyThatWasLeftTooLongIsBroken) {
+  for (const int moves : {4096, 4097}) {
+    MemoryBudget budget(int64_t{1} << 20);
+    absl::StatusOr<PassedIds> live = PassedIds::Create(kHorizon, &budget);
+    ASSERT_TRUE(live.ok());
+    MovingIds ids(&*live);
+    PassedIds::Copy copy;
+    ASSERT_EQ(live->GoOn(&copy, MovingIds::kLineBytes), PassedIds::CopyState::kGoesOn);
+    for (int i = 0; i < moves; ++i) ids.Move(100, 20, 5, nullptr, 0);
+    EXPECT_EQ(live->GoOn(&copy, MovingIds::kLineBytes),
+              moves > 4096 ? PassedIds::CopyState::kBroken : PassedIds::CopyState::kGoesOn);
   }
 }
 
