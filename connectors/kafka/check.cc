@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "connectors/kafka/assignment.h"
 #include "connectors/kafka/client.h"
+#include "connectors/kafka/repartition.h"
 #include "connectors/kafka/topics.h"
 
 namespace lethe::kafka {
@@ -39,8 +40,11 @@ class Checker {
 
   std::vector<Finding> Run() && {
     if (MeetBrokers() && LookAtTopics()) {
-      LookAtGroup();
-      if (options_.delivery == Delivery::kExactlyOnce) TryTransaction();
+      if (options_.scope == Scope::kTopic) {
+        LookAtBothStages();
+      } else {
+        LookAtStage(options_, topics_.input.partitions, topics_.output.partitions);
+      }
       TryWriting("output", topics_.output);
       if (topics_.counter) TryWriting("counter", *topics_.counter);
       if (topics_.divert) TryWriting("divert", *topics_.divert);
@@ -101,38 +105,99 @@ class Checker {
     return true;
   }
 
-  void LookAtGroup() {
-    const std::string where = absl::StrCat("group ", options_.group);
-    const GroupState group(client_.get(), options_.input);
-    const auto committed =
-        Patiently<std::vector<CommittedOffset>>([&] { return group.Committed(topics_.input.partitions); });
-    if (!committed.ok()) {
-      Add(Severity::kError, "group", where, absl::StrCat("cannot be used: ", committed.status().message()),
-          GrantGroup());
+  // Those that copy the input have a group of their own, and the others read what they have written.
+  void LookAtBothStages() {
+    const int32_t input_partitions = topics_.input.partitions;
+    if (topics_.repartition) {
+      const int32_t partitions = topics_.repartition->partitions;
+      LookAtStage(RoutingOptions(options_), input_partitions, partitions);
+      LookAtStage(JudgingOptions(options_), partitions, topics_.output.partitions);
+      TryWriting("repartition", *topics_.repartition);
       return;
     }
-    first_committed_ = committed->front();
+    const std::string topic = RepartitionTopic(options_);
+    const auto may = Patiently<bool>([&]() -> absl::StatusOr<bool> {
+      if (absl::Status status = MayCreateRepartitionTopic(options_, client_.get(), topics_.input);
+          !status.ok())
+        return status;
+      return true;
+    });
+    const std::string where = absl::StrCat("repartition topic ", topic);
+    if (may.ok()) {
+      Add(Severity::kOk, "create", where,
+          absl::StrCat("is made at the start, with ", input_partitions, " partitions; this user may"));
+    } else {
+      Add(Severity::kError, "create", where, absl::StrCat("cannot be made: ", may.status().message()),
+          absl::StrCat("grant this user Create on topic ", topic,
+                       ", or make it: kafka-topics.sh --create --topic ", topic, " --partitions ",
+                       input_partitions, " --config cleanup.policy=delete --config retention.ms=-1"));
+    }
+    LookAtStage(RoutingOptions(options_), input_partitions, input_partitions);
+    // The other group has its offsets in a topic that is not there yet.
+    const absl::Status group = AskCommitted(options_, input_partitions).status();
+    AddGroup(options_, group, "can be used");
+  }
+
+  // Lanes that read `stage.input`.
+  void LookAtStage(const DaemonOptions& stage, int32_t partitions, int32_t output_partitions) {
+    const CommittedOffset first = LookAtGroup(stage, partitions, IdFingerprint(stage, output_partitions));
+    if (options_.delivery == Delivery::kExactlyOnce) TryTransaction(stage, first);
+  }
+
+  absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(const DaemonOptions& stage, int32_t partitions) {
+    ClientErrors errors;
+    ClientPtr own;  // a client is of one group
+    if (stage.group != options_.group) {
+      auto client = MakeAskingClient(stage, errors);
+      if (!client.ok()) return client.status();
+      own = *std::move(client);
+    }
+    const GroupState group(own == nullptr ? client_.get() : own.get(), stage.input);
+    return Patiently<std::vector<CommittedOffset>>([&] { return group.Committed(partitions); });
+  }
+
+  void AddGroup(const DaemonOptions& stage, const absl::Status& asked, const std::string& what) {
+    const std::string where = absl::StrCat("group ", stage.group);
+    if (asked.ok()) return Add(Severity::kOk, "group", where, what);
+    Add(Severity::kError, "group", where, absl::StrCat("cannot be used: ", asked.message()),
+        GrantGroup(stage));
+  }
+
+  // What it has committed for the first partition.
+  CommittedOffset LookAtGroup(const DaemonOptions& stage, int32_t partitions,
+                              const std::string& fingerprint) {
+    const auto committed = AskCommitted(stage, partitions);
+    if (!committed.ok()) {
+      AddGroup(stage, committed.status(), "");
+      return {};
+    }
+    const CommittedOffset first = committed->front();
+    const std::string where = absl::StrCat("group ", stage.group);
     int with = 0;
     for (const CommittedOffset& offset : *committed) with += offset.offset >= 0 ? 1 : 0;
-    const std::string fingerprint = options_.record.id.Fingerprint();
     for (const CommittedOffset& offset : *committed) {
       const auto story = CommitMetadata::Parse(offset.metadata);
       if (!story.ok() || story->id_fingerprint == fingerprint) continue;
       Add(Severity::kError, "group", where,
-          absl::StrCat("has so far judged by another id than ", options_.record.id.ToString()),
+          stage.routes ? absl::StrCat("has so far routed by another id than ", options_.record.id.ToString(),
+                                      ", or to another number of partitions")
+                       : absl::StrCat("has so far judged by another id than ", options_.record.id.ToString()),
           "use another group, or reset the group's offsets with kafka-consumer-groups.sh --reset-offsets");
-      return;
+      return first;
     }
-    Add(Severity::kOk, "group", where,
-        absl::StrCat("has committed offsets for ", with, " of ", committed->size(), " partitions"));
+    AddGroup(stage, absl::OkStatus(),
+             absl::StrCat("has committed offsets for ", with, " of ", committed->size(), " partitions"));
+    return first;
   }
 
-  std::string GrantGroup() const { return absl::StrCat("grant this user Read on group ", options_.group); }
+  static std::string GrantGroup(const DaemonOptions& stage) {
+    return absl::StrCat("grant this user Read on group ", stage.group);
+  }
 
   // What only a transaction tells: whether its id may be used, and the group be committed to. The offset that
   // is sent is the one that is committed, and it is aborted.
-  void TryTransaction() {
-    const std::string id = absl::StrCat(options_.group, "/", options_.instance, "/check");
+  void TryTransaction(const DaemonOptions& stage, const CommittedOffset& first) {
+    const std::string id = absl::StrCat(stage.group, "/", options_.instance, "/check");
     const std::string where = absl::StrCat("transactional id ", id);
     ClientConfig config = BaseConfig(options_, {{"transaction.timeout.ms", "30000"}});
     config.Set("transactional.id", id);
@@ -147,7 +212,7 @@ class Checker {
     if (const ErrorPtr error{rd_kafka_init_transactions(client, kRequestTimeoutMs)}; error != nullptr) {
       Add(Severity::kError, "transactions", where,
           absl::StrCat("cannot be used: ", rd_kafka_error_string(error.get())),
-          absl::StrCat("grant this user Write on transactional ids with the prefix ", options_.group, "/"));
+          absl::StrCat("grant this user Write on transactional ids with the prefix ", stage.group, "/"));
       return;
     }
     Add(Severity::kOk, "transactions", where,
@@ -155,19 +220,19 @@ class Checker {
     if (const ErrorPtr error{rd_kafka_begin_transaction(client)}; error != nullptr) return;
     const PartitionListPtr offsets(rd_kafka_topic_partition_list_new(1));
     rd_kafka_topic_partition_t* element =
-        rd_kafka_topic_partition_list_add(offsets.get(), options_.input.c_str(), 0);
-    element->offset = std::max<int64_t>(first_committed_.offset, 0);
-    const GroupMetadataPtr group(rd_kafka_consumer_group_metadata_new(options_.group.c_str()));
+        rd_kafka_topic_partition_list_add(offsets.get(), stage.input.c_str(), 0);
+    element->offset = std::max<int64_t>(first.offset, 0);
+    const GroupMetadataPtr group(rd_kafka_consumer_group_metadata_new(stage.group.c_str()));
     const ErrorPtr refused(
         rd_kafka_send_offsets_to_transaction(client, offsets.get(), group.get(), kRequestTimeoutMs));
     const ErrorPtr aborted(rd_kafka_abort_transaction(client, kRequestTimeoutMs));
-    const std::string group_name = absl::StrCat("group ", options_.group);
+    const std::string group_name = absl::StrCat("group ", stage.group);
     if (refused == nullptr) {
       Add(Severity::kOk, "commits", group_name, "takes offsets from this user (the attempt was aborted)");
     } else {
       Add(Severity::kError, "commits", group_name,
           absl::StrCat("takes no offsets from this user: ", rd_kafka_error_string(refused.get())),
-          GrantGroup());
+          GrantGroup(stage));
     }
   }
 
@@ -241,7 +306,6 @@ class Checker {
   ClientErrors errors_;
   ClientPtr client_;
   AllTopics topics_;
-  CommittedOffset first_committed_;
 };
 
 }  // namespace

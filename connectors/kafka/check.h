@@ -12,7 +12,8 @@ namespace lethe::kafka {
 
 // Asks the brokers, for half a minute at most, and reads the newest records of the input. It writes no
 // record, joins no group and fences nobody; what it tries of transactions it does under a transactional id
-// of its own, GROUP/INSTANCE/check.
+// of its own, GROUP/INSTANCE/check. With Scope::kTopic it looks at both stages: both groups, and the topic
+// between them or the right to make it.
 std::vector<Finding> Check(const DaemonOptions& options);
 
 // The part that looks at what was read.

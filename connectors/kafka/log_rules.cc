@@ -58,16 +58,39 @@ class LogRules {
   }
 
   void Ids() {
-    if (sample_.without_id == 0) {
+    if (sample_.without_id == 0 && sample_.malformed == 0) {
       return Add(Severity::kOk, "ids",
                  absl::StrCat("has an id at ", options_.record.id.ToString(), " in all of ", sample_.records,
                               " of its newest records"),
                  "");
     }
-    Add(Severity::kWarning, "ids",
-        absl::StrCat("has no usable id at ", options_.record.id.ToString(), " in ", sample_.without_id,
-                     " of ", sample_.records, " of its newest records: such records pass without a verdict"),
+    const auto add = [&](int64_t records, const char* what, const char* policy, Action action,
+                         const char* remedy) {
+      if (records == 0) return;
+      Add(Severity::kWarning, "ids",
+          absl::StrCat("has ", what, " at ", options_.record.id.ToString(), " in ", records, " of ",
+                       sample_.records, " of its newest records: ", Fate(action), " (", policy, ")"),
+          remedy);
+    };
+    add(sample_.without_id, "no id", "on_missing_id", options_.policies.on_missing_id,
         "see whether the id is there under another name");
+    add(sample_.malformed, "broken JSON instead of an id", "on_malformed", options_.policies.on_malformed,
+        "see what writes such records");
+  }
+
+  std::string Fate(Action action) const {
+    switch (action) {
+      case Action::kDrop:
+        return "such records are dropped";
+      case Action::kDivert:
+        return absl::StrCat("such records go to topic ", options_.divert);
+      case Action::kFail:
+        return "the first of them to be read stops its partition";
+      case Action::kPass:
+      case Action::kTag:  // not for them
+        break;
+    }
+    return "such records pass without a verdict, their copies too";
   }
 
   void Keys() {

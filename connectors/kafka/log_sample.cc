@@ -122,7 +122,7 @@ class Looker {
     if (!record.key) ++sample_.without_key;
     const RecordFields& fields = reader_.Read(record);
     if (fields.id_state != RecordFields::State::kPresent) {
-      ++sample_.without_id;
+      ++(fields.id_state == RecordFields::State::kMalformed ? sample_.malformed : sample_.without_id);
       return;
     }
     Place place{message.partition, message.offset, std::nullopt};

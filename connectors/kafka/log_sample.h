@@ -19,7 +19,8 @@ struct LogSample {
   int64_t records = 0;
   int64_t bytes = 0;  // of keys and values
   int64_t without_key = 0;
-  int64_t without_id = 0;               // missing or malformed
+  int64_t without_id = 0;               // missing
+  int64_t malformed = 0;                // the JSON that it would be in
   int64_t copies_elsewhere = 0;         // records whose id was also seen in another partition
   int64_t copies_with_another_key = 0;  // in the same partition, but with a key that might have led elsewhere
   std::string example;                  // where one of those is: orders-3 offset 17 and orders-5 offset 4

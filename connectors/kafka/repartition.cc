@@ -28,9 +28,12 @@ constexpr int kTrimTimeoutMs = 2000;
 using QueuePtr = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
 using EventPtr = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>>;
 using NewTopicPtr = std::unique_ptr<rd_kafka_NewTopic_t, Destroyer<rd_kafka_NewTopic_destroy>>;
+using AdminOptionsPtr = std::unique_ptr<rd_kafka_AdminOptions_t, Destroyer<rd_kafka_AdminOptions_destroy>>;
 using DeleteRecordsPtr = std::unique_ptr<rd_kafka_DeleteRecords_t, Destroyer<rd_kafka_DeleteRecords_destroy>>;
 
-absl::Status CreateTopic(rd_kafka_t* client, const std::string& name, const TopicFacts& like) {
+// Or asks the broker only whether it would.
+absl::Status CreateTopic(rd_kafka_t* client, const std::string& name, const TopicFacts& like,
+                         bool validate_only) {
   char reason[256];
   const NewTopicPtr topic(rd_kafka_NewTopic_new(
       name.c_str(), like.partitions, /*replication_factor: the broker's*/ -1, reason, sizeof reason));
@@ -46,7 +49,9 @@ absl::Status CreateTopic(rd_kafka_t* client, const std::string& name, const Topi
   for (const auto& [key, value] : configs) rd_kafka_NewTopic_set_config(topic.get(), key, value.c_str());
   rd_kafka_NewTopic_t* topics[] = {topic.get()};
   const QueuePtr queue(rd_kafka_queue_new(client));
-  rd_kafka_CreateTopics(client, topics, 1, nullptr, queue.get());
+  const AdminOptionsPtr options(rd_kafka_AdminOptions_new(client, RD_KAFKA_ADMIN_OP_CREATETOPICS));
+  rd_kafka_AdminOptions_set_validate_only(options.get(), validate_only ? 1 : 0, reason, sizeof reason);
+  rd_kafka_CreateTopics(client, topics, 1, options.get(), queue.get());
   const EventPtr event(rd_kafka_queue_poll(queue.get(), kCreateTimeoutMs));
   if (event == nullptr) return absl::UnavailableError(absl::StrCat("creating topic ", name, " timed out"));
   rd_kafka_resp_err_t code = rd_kafka_event_error(event.get());
@@ -66,7 +71,8 @@ absl::Status EnsureOnce(const DaemonOptions& options, rd_kafka_t* client) {
   if (!absl::IsNotFound(exists)) return exists;
   const auto input = DescribeInput(options, client);
   if (!input.ok()) return input.status();
-  if (absl::Status created = CreateTopic(client, name, *input); !created.ok()) return created;
+  if (absl::Status created = CreateTopic(client, name, *input, /*validate_only=*/false); !created.ok())
+    return created;
   spdlog::info("topic {} was made, with {} partitions", name, input->partitions);
   return absl::OkStatus();
 }
@@ -118,6 +124,11 @@ DaemonOptions JudgingOptions(const DaemonOptions& options) {
 
 absl::Status EnsureRepartitionTopic(const DaemonOptions& options, const StopFlag& stop) {
   return AwaitTopics(options, stop, [&](rd_kafka_t* client) { return EnsureOnce(options, client); });
+}
+
+absl::Status MayCreateRepartitionTopic(const DaemonOptions& options, rd_kafka_t* client,
+                                       const TopicFacts& input) {
+  return CreateTopic(client, RepartitionTopic(options), input, /*validate_only=*/true);
 }
 
 int32_t Route(const RecordFields& fields, const rd_kafka_message_t& message, int32_t partitions) {

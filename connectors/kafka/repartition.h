@@ -22,6 +22,7 @@
 #include "connectors/kafka/options.h"
 #include "connectors/kafka/report.h"
 #include "connectors/kafka/stop_flag.h"
+#include "connectors/kafka/topic_rules.h"
 #include "src/record/record_reader.h"
 
 namespace lethe::kafka {
@@ -40,6 +41,10 @@ Policies RoutingPolicies(const Policies& policies);
 // since the way of an id must not change. Waits for a broker that is away (Cancelled on stop). NotFound: the
 // input does not exist.
 absl::Status EnsureRepartitionTopic(const DaemonOptions& options, const StopFlag& stop);
+
+// Whether this user may create it, for a repartition topic that is missing; nothing is created.
+absl::Status MayCreateRepartitionTopic(const DaemonOptions& options, rd_kafka_t* client,
+                                       const TopicFacts& input);
 
 // Where a record is routed to: by its id; without a usable one by its key, without a key by its partition,
 // so that it comes to its policy in the second stage. A fixed function: another one would be a change that

@@ -47,6 +47,35 @@ class Rules {
         "use a topic with cleanup.policy=delete");
   }
 
+  void IsCompacted() {
+    const std::string policy = Value(topic_, "cleanup.policy");
+    if (policy == "compact") {
+      Add(Severity::kOk, "cleanup.policy", "has cleanup.policy=compact", "");
+      return;
+    }
+    Add(Severity::kWarning, "cleanup.policy",
+        absl::StrCat(
+            "has cleanup.policy=", policy, ": ",
+            absl::StrContains(policy, "compact")
+                ? "snapshots that count are deleted with the others when they are old"
+                : "no snapshot is deleted when another has replaced it, and all are when they are old",
+            ", and the filters are then rebuilt from the input"),
+        absl::StrCat("kafka-configs.sh --alter --entity-type topics --entity-name ", topic_.name,
+                     " --add-config cleanup.policy=compact"));
+  }
+
+  // Made with as many partitions as the input, and not changed with it: the way of an id must not change.
+  void RoutesTo(int32_t input_partitions) {
+    const std::string what =
+        absl::StrCat("has ", topic_.partitions, " partitions, the input has ", input_partitions);
+    if (topic_.partitions == input_partitions) {
+      Add(Severity::kOk, "partitions", what, "");
+      return;
+    }
+    Add(Severity::kWarning, "partitions", absl::StrCat(what, ": that is right only if the input had as many"),
+        "leave it as it is once ids were routed to it; if none were, delete it, and lethe makes it anew");
+  }
+
   void IsKeptFor(absl::Duration horizon) {
     const int64_t retention_ms = topic_.Number("retention.ms", -1);
     const std::string kept =
@@ -144,6 +173,20 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
   if (output_rules.IsDescribed()) {
     output_rules.KeepsTimes();
     if (!origin.config.empty()) output_rules.TakesRecordsOf(origin);
+  }
+  if (topics.repartition) {
+    Rules repartition_rules("repartition", *topics.repartition, findings);
+    repartition_rules.RoutesTo(input.partitions);
+    if (repartition_rules.IsDescribed()) {
+      repartition_rules.IsNotCompacted("compaction may keep the retry and remove the first");
+      repartition_rules.IsKeptFor(options.stage.horizon);
+      repartition_rules.KeepsTimes();
+      if (!input.config.empty()) repartition_rules.TakesRecordsOf(input);
+    }
+  }
+  if (topics.snapshots) {
+    Rules snapshot_rules("snapshot", *topics.snapshots, findings);
+    if (snapshot_rules.IsDescribed()) snapshot_rules.IsCompacted();
   }
   if (topics.counter) {
     Rules counter_rules("counter", *topics.counter, findings);

@@ -32,6 +32,9 @@ struct AllTopics {
   std::optional<TopicFacts> counter = {};  // if something is counted
   std::optional<TopicFacts> divert = {};   // if something may be diverted
   std::optional<TopicFacts> origin = {};   // from which the input was routed, if it was
+  // That are there already: lethe makes them itself.
+  std::optional<TopicFacts> snapshots = {};
+  std::optional<TopicFacts> repartition = {};  // of Scope::kTopic, when both of its stages are looked at
 
   // The one whose partitions records keep in the output.
   const TopicFacts& with_places() const { return origin ? *origin : input; }

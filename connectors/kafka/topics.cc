@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "connectors/kafka/repartition.h"
 
 namespace lethe::kafka {
 namespace {
@@ -99,6 +100,14 @@ absl::StatusOr<TopicFacts> DescribeAs(const DaemonOptions& options, const char* 
   return topic;
 }
 
+// Of a topic that lethe makes if it is missing.
+absl::Status DescribeIfThere(const DaemonOptions& options, const char* role, const std::string& name,
+                             rd_kafka_t* client, std::optional<TopicFacts>& topic) {
+  auto described = DescribeAs(options, role, name, 1, client);
+  if (described.ok()) topic = *std::move(described);
+  return absl::IsNotFound(described.status()) ? absl::OkStatus() : described.status();
+}
+
 absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* client) {
   const auto described = DescribeTopics(options, client);
   if (!described.ok()) return described.status();
@@ -166,6 +175,16 @@ absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, rd_kafka_
     auto divert = DescribeAs(options, "divert", options.divert, partitions, client);
     if (!divert.ok()) return divert.status();
     topics.divert = *std::move(divert);
+  }
+  if (!options.snapshots.topic.empty() && !options.routes) {
+    const absl::Status asked =
+        DescribeIfThere(options, "snapshot", options.snapshots.topic, client, topics.snapshots);
+    if (!asked.ok()) return asked;
+  }
+  if (options.scope == Scope::kTopic && !options.routes && options.routed_from.empty()) {
+    const absl::Status asked =
+        DescribeIfThere(options, "repartition", RepartitionTopic(options), client, topics.repartition);
+    if (!asked.ok()) return asked;
   }
   return topics;
 }

@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -10,11 +9,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "src/cli/command_settings.h"
 #include "src/cli/manual.h"
 #include "src/cli/reference.h"
 #include "src/cli/setting.h"
 #include "src/cli/suggestion.h"
-#include "src/cli/units.h"
 
 namespace lethe {
 namespace {
@@ -65,13 +64,6 @@ Exit codes: 0 all is well; 1 there are warnings; 2 something is wrong that lethe
 Example:
   lethe check --config lethe.yaml)";
 
-constexpr Setting<CheckCommandOptions> kCheckSettings[] = {
-    {"format", "text|json", "text", false, "How the findings are printed", "json",
-     [](absl::string_view text, CheckCommandOptions& options) {
-       using Format = CheckCommandOptions::Format;
-       return StoreChoice<Format>(text, {{{"text", Format::kText}, {"json", Format::kJson}}}, options.format);
-     }},
-};
 constexpr char kSurveyFooter[] =
     R"(It reads without a trace: it joins no group, commits nothing, writes nothing. Ctrl-C prints what was found so
 far.
@@ -93,141 +85,6 @@ constexpr char kManualFooter[] = R"(For packagers; make install does it.
 
 Example:
   lethe manual /usr/local/share)";
-
-constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
-    {"id", "FIELD[+FIELD...]", "", true,
-     "Where a line's id is: value, json:/pointer, or several joined with +", "json:/id",
-     [](absl::string_view text, FilterCommandOptions& options) {
-       return StoreField(IdSpec::Parse(text), options.id);
-     }},
-    {"horizon", "DURATION", "24h", false, "How late a copy may come after the first", "1h",
-     [](absl::string_view text, FilterCommandOptions& options) { return StoreHorizon(text, options.stage); }},
-    {"fpp", "NUMBER", "1e-6", false, "The share of good lines that may be taken for duplicates", "1e-6",
-     [](absl::string_view text, FilterCommandOptions& options) { return StoreFpp(text, options.stage); }},
-    {"memory", "SIZE", "1GiB", false, "The limit for the filter", "1GiB",
-     [](absl::string_view text, FilterCommandOptions& options) { return StoreMemory(text, options.stage); }},
-    {"at_memory_limit", "shorten_window|exceed_fpp", "shorten_window", false,
-     "What gives way at the memory limit: late copies pass, or more good lines are dropped", "exceed_fpp",
-     [](absl::string_view text, FilterCommandOptions& options) {
-       return StoreAtMemoryLimit(text, options.stage);
-     }},
-    {"engine", "NAME", "sliced", false,
-     "The filter: sliced, published, exact, epoch_table, or, without the guarantees: bloom, recycled, "
-     "opposite",
-     "exact",
-     [](absl::string_view text, FilterCommandOptions& options) { return StoreEngine(text, options.stage); }},
-    {"adaptation", "budget|paper", "budget", false,
-     "How the filter adapts to its load: the engine's own way, or, with published, its paper's", "paper",
-     [](absl::string_view text, FilterCommandOptions& options) {
-       return StoreAdaptation(text, options.stage);
-     }},
-    {"second_opinion", "none|opposite", "none", false,
-     "Who is asked again about what the filter calls a duplicate: an array of ids, as many as fit; what it "
-     "does not confirm is a suspect",
-     "opposite",
-     [](absl::string_view text, FilterCommandOptions& options) {
-       return StoreSecondOpinion(text, options.stage);
-     }},
-    {"on_suspect", "pass|drop", "pass", false,
-     "What becomes of a suspect: a good line, or a copy that was forgotten", "drop",
-     [](absl::string_view text, FilterCommandOptions& options) {
-       return StoreOnSuspect(text, options.stage);
-     }},
-    {"on_duplicate", "drop|tag", "drop", false, "What becomes of a duplicate: tag keeps it and marks it",
-     "tag",
-     [](absl::string_view text, FilterCommandOptions& options) {
-       using OnDuplicate = FilterCommandOptions::OnDuplicate;
-       return StoreChoice<OnDuplicate>(text, {{{"drop", OnDuplicate::kDrop}, {"tag", OnDuplicate::kTag}}},
-                                       options.on_duplicate);
-     }},
-    {"time", "FIELD", "the time of reading", false, "Where a line's time is", "json:/time",
-     [](absl::string_view text, FilterCommandOptions& options) {
-       return StoreField(Field::Parse(text), options.time);
-     }},
-    {"summary", "text|json", "text", false, "How the summary is written, to stderr", "json",
-     [](absl::string_view text, FilterCommandOptions& options) {
-       using Summary = FilterCommandOptions::Summary;
-       return StoreChoice<Summary>(text, {{{"text", Summary::kText}, {"json", Summary::kJson}}},
-                                   options.summary);
-     }},
-};
-
-constexpr Setting<DemoOptions> kDemoSettings[] = {
-    {"events", "NUMBER", "100000", false, "How many events to send", "100000",
-     [](absl::string_view text, DemoOptions& options) {
-       return Store(text, ParseWhole<int64_t>(text, 1, 1'000'000'000'000), options.events);
-     }},
-    {"rate", "NUMBER", "0", false, "Events per second; 0 is as fast as they go", "1000",
-     [](absl::string_view text, DemoOptions& options) {
-       return Store(text, ParseWhole<int64_t>(text, 0, 1'000'000'000), options.rate);
-     }},
-    {"input", "FILE", "events that are made up", false, "The events, one per line", "events.ndjson.gz",
-     [](absl::string_view text, DemoOptions& options) {
-       return StoreText(text, "expected the name of a file", options.input);
-     }},
-    {"brokers", "HOST:PORT,...", "a broker in the program", false, "The Kafka cluster", "localhost:9092",
-     [](absl::string_view text, DemoOptions& options) {
-       return StoreText(text, "expected one or more brokers, such as localhost:9092", options.brokers);
-     }},
-    {"kill", "NUMBER", "0", false, "How often the daemon is killed on the way", "3",
-     [](absl::string_view text, DemoOptions& options) {
-       return Store(text, ParseWhole<int>(text, 0, 1000), options.kill);
-     }},
-    {"seed", "NUMBER", "a random one", false, "For the same events and kills as before", "42",
-     [](absl::string_view text, DemoOptions& options) {
-       return Store(text, ParseWhole<uint64_t>(text, 0, std::numeric_limits<uint64_t>::max()), options.seed);
-     }},
-};
-
-// Checked as a stage checks it, and kept apart from what is not given.
-template <class Value>
-absl::Status StoreGiven(absl::string_view text,
-                        absl::Status (*store)(absl::string_view text, StageOptions& stage),
-                        Value StageOptions::*option, std::optional<Value>& target) {
-  StageOptions stage;
-  if (absl::Status status = store(text, stage); !status.ok()) return status;
-  target = stage.*option;
-  return absl::OkStatus();
-}
-
-constexpr Setting<PlanCommandOptions> kPlanSettings[] = {
-    {"rate", "NUMBER", "", false, "Unique events per second, of all partitions", "20000",
-     [](absl::string_view text, PlanCommandOptions& options) {
-       return Store(text, ParseRate(text), options.request.rate);
-     }},
-    {"horizon", "DURATION", "", false, "How late a copy may come after the first", "24h",
-     [](absl::string_view text, PlanCommandOptions& options) {
-       return StoreGiven(text, StoreHorizon, &StageOptions::horizon, options.request.horizon);
-     }},
-    {"fpp", "NUMBER", "", false, "The share of good events that may be dropped", "1e-6",
-     [](absl::string_view text, PlanCommandOptions& options) {
-       return StoreGiven(text, StoreFpp, &StageOptions::target_fpp, options.request.target_fpp);
-     }},
-    {"memory", "SIZE", "", false, "The limit for all filters together", "1GiB",
-     [](absl::string_view text, PlanCommandOptions& options) {
-       return StoreGiven(text, StoreMemory, &StageOptions::memory_limit_bytes, options.request.memory_bytes);
-     }},
-    {"output", "text|json", "text", false, "How the plan is printed", "json",
-     [](absl::string_view text, PlanCommandOptions& options) {
-       using Output = PlanCommandOptions::Output;
-       return StoreChoice<Output>(text, {{{"text", Output::kText}, {"json", Output::kJson}}}, options.output);
-     }},
-};
-
-constexpr Setting<TopCommandOptions> kTopSettings[] = {
-    {"http", "HOST:PORT", "127.0.0.1:9464", false, "Where the daemon answers", "127.0.0.1:9464",
-     [](absl::string_view text, TopCommandOptions& options) {
-       return Store(text, http::HttpAddress::Parse(text), options.http);
-     }},
-};
-
-constexpr Setting<InspectCommandOptions> kInspectSettings[] = {
-    {"output", "text|json", "text", false, "How it is printed", "json",
-     [](absl::string_view text, InspectCommandOptions& options) {
-       using Output = InspectCommandOptions::Output;
-       return StoreChoice<Output>(text, {{{"text", Output::kText}, {"json", Output::kJson}}}, options.output);
-     }},
-};
 
 // Everything is taken as text, however often it is given: what it means is not CLI11's to know.
 CLI::Option* AddFlag(CLI::App& command, const std::string& name, absl::string_view type,
@@ -393,7 +250,7 @@ Command AddCheck(
   CLI::App& app =
       AddCommand(program, "check", "Look whether run would work with the same configuration", kCheckFooter);
   const RunArguments arguments(app);
-  const SettingFlags<CheckCommandOptions> flags(app, kCheckSettings);
+  const SettingFlags<CheckCommandOptions> flags(app, CheckSettings());
   return {&app, [=]() -> absl::StatusOr<int> {
             const absl::StatusOr<CheckCommandOptions> options = flags.Parse();
             if (!options.ok()) return options.status();
@@ -403,7 +260,7 @@ Command AddCheck(
 
 Command AddFilter(CLI::App& program, const std::function<int(const FilterCommandOptions&)>& filter) {
   CLI::App& app = AddCommand(program, "filter", "Deduplicate the lines of a pipe", kFilterFooter);
-  const SettingFlags<FilterCommandOptions> flags(app, kFilterSettings);
+  const SettingFlags<FilterCommandOptions> flags(app, FilterSettings());
   return {&app, [=]() -> absl::StatusOr<int> {
             const absl::StatusOr<FilterCommandOptions> options = flags.Parse();
             if (!options.ok()) return options.status();
@@ -413,7 +270,7 @@ Command AddFilter(CLI::App& program, const std::function<int(const FilterCommand
 
 Command AddDemo(CLI::App& program, const std::function<int(const DemoOptions&)>& demo) {
   CLI::App& app = AddCommand(program, "demo", "Send events twice, deduplicate them, and count", kDemoFooter);
-  const SettingFlags<DemoOptions> flags(app, kDemoSettings);
+  const SettingFlags<DemoOptions> flags(app, DemoSettings());
   CLI::Option* serve = AddSwitch(app, "--serve", "Go on serving the status page at the end");
   return {&app, [=]() -> absl::StatusOr<int> {
             absl::StatusOr<DemoOptions> options = flags.Parse();
@@ -426,7 +283,7 @@ Command AddDemo(CLI::App& program, const std::function<int(const DemoOptions&)>&
 Command AddPlan(CLI::App& program, const std::function<int(const PlanCommandOptions&)>& plan) {
   CLI::App& app =
       AddCommand(program, "plan", "Say what memory a stream takes, or what a limit holds", kPlanFooter);
-  const SettingFlags<PlanCommandOptions> flags(app, kPlanSettings);
+  const SettingFlags<PlanCommandOptions> flags(app, PlanSettings());
   return {&app, [=]() -> absl::StatusOr<int> {
             const absl::StatusOr<PlanCommandOptions> options = flags.Parse();
             if (!options.ok()) return options.status();
@@ -436,7 +293,7 @@ Command AddPlan(CLI::App& program, const std::function<int(const PlanCommandOpti
 
 Command AddInspect(CLI::App& program, const std::function<int(const InspectCommandOptions&)>& inspect) {
   CLI::App& app = AddCommand(program, "inspect", "Say what is in a snapshot", kInspectFooter);
-  const SettingFlags<InspectCommandOptions> flags(app, kInspectSettings);
+  const SettingFlags<InspectCommandOptions> flags(app, InspectSettings());
   CLI::Option* snapshot = AddFlag(app, "SNAPSHOT", "FILE", "The snapshot (required)");
   return {&app, [=]() -> absl::StatusOr<int> {
             absl::StatusOr<InspectCommandOptions> options = flags.Parse();
@@ -453,7 +310,7 @@ Command AddInspect(CLI::App& program, const std::function<int(const InspectComma
 
 Command AddTop(CLI::App& program, const std::function<int(const TopCommandOptions&)>& top) {
   CLI::App& app = AddCommand(program, "top", "Watch a running daemon in the terminal", kTopFooter);
-  const SettingFlags<TopCommandOptions> flags(app, kTopSettings);
+  const SettingFlags<TopCommandOptions> flags(app, TopSettings());
   CLI::Option* once = AddSwitch(app, "--once", "Print the figures once and exit");
   return {&app, [=]() -> absl::StatusOr<int> {
             absl::StatusOr<TopCommandOptions> options = flags.Parse();

@@ -11,12 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "connectors/http/http_server.h"
 #include "connectors/kafka/fixed_properties.h"
 #include "connectors/kafka/repartition.h"
 #include "lethe/event.h"
 #include "src/cli/suggestion.h"
-#include "src/cli/units.h"
 
 namespace lethe {
 namespace {
@@ -28,259 +26,11 @@ constexpr absl::string_view kSections[] = {"snapshots", kCounter, "log"};
 constexpr absl::string_view kFromEnvironment = ", from the environment";
 constexpr absl::string_view kCounterKeys[] = {"counter.key", "counter.delta", "counter.output"};
 
-// A transaction must be over well before the broker's own limit for it, which is 30 s.
-absl::Status StoreCommitInterval(absl::string_view text, absl::Duration& target) {
-  absl::StatusOr<absl::Duration> interval = ParseDuration(text);
-  if (interval.ok() && (*interval < absl::Milliseconds(1) || *interval > absl::Seconds(10))) {
-    return BadValue(text, "expected a duration from 1ms to 10s");
-  }
-  return Store(text, std::move(interval), target);
-}
-
-absl::Status StoreHttp(absl::string_view text, std::string& target) {
-  if (text != "off") {
-    if (absl::Status status = http::HttpAddress::Parse(text).status(); !status.ok()) {
-      return BadValue(text, absl::StrCat(status.message(), ", or off"));
-    }
-  }
-  target = std::string(text);
-  return absl::OkStatus();
-}
-
-// Written more often than that, one snapshot would follow the other.
-absl::Status StoreSnapshotInterval(absl::string_view text, absl::Duration& target) {
-  absl::StatusOr<absl::Duration> interval = ParseDuration(text);
-  if (interval.ok() && *interval < absl::Seconds(1)) return BadValue(text, "expected a duration from 1s up");
-  return Store(text, std::move(interval), target);
-}
-
-absl::Status StoreSnapshotPlace(absl::string_view text, kafka::SnapshotOptions& target) {
-  target.folder.clear();
-  target.topic.clear();
-  if (text == "off") return absl::OkStatus();
-  absl::string_view place = text;
-  if (absl::ConsumePrefix(&place, "topic:")) return StoreTopic(place, target.topic);
-  if (!absl::ConsumePrefix(&place, "folder:") || place.empty()) {
-    return BadValue(text, "expected folder:PATH, such as folder:/var/lib/lethe, or topic:NAME, or off");
-  }
-  target.folder = std::string(place);
-  return absl::OkStatus();
-}
-
 using kafka::Action;
-using kafka::Assignment;
-using kafka::Delivery;
-using kafka::OnShortHistory;
-using kafka::OnUnreadDeleted;
 using kafka::Scope;
-using kafka::Start;
-
-// What can be done with a record that has no usable id.
-absl::Status StoreActionWithoutId(absl::string_view text, Action& target) {
-  return StoreChoice<Action, 4>(text,
-                                {{{"pass", Action::kPass},
-                                  {"drop", Action::kDrop},
-                                  {"divert", Action::kDivert},
-                                  {"fail", Action::kFail}}},
-                                target);
-}
-
-// What is written to the output is known to the second opinion from then on.
-absl::Status StoreActionOnSuspect(absl::string_view text, kafka::DaemonOptions& target) {
-  Action& action = target.policies.on_suspect;
-  const absl::Status stored = StoreChoice<Action, 4>(text,
-                                                     {{{"pass", Action::kPass},
-                                                       {"drop", Action::kDrop},
-                                                       {"tag", Action::kTag},
-                                                       {"divert", Action::kDivert}}},
-                                                     action);
-  target.stage.pass_suspects = target.policies.passes_suspects();
-  return stored;
-}
-
-constexpr Setting<RunConfig> kSettings[] = {
-    {"brokers", "HOST:PORT,...", "", true, "The Kafka cluster: one or more of its brokers", "localhost:9092",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreText(text, "expected one or more brokers, such as localhost:9092", config.daemon.brokers);
-     }},
-    {"input", "TOPIC", "", true, "The topic that is read", "orders",
-     [](absl::string_view text, RunConfig& config) { return StoreTopic(text, config.daemon.input); }},
-    {"output", "TOPIC", "", true, "The topic that what is no duplicate is written to; it must exist",
-     "orders-unique",
-     [](absl::string_view text, RunConfig& config) { return StoreTopic(text, config.daemon.output); }},
-    {"id", "FIELD[+FIELD...]", "", true,
-     "Where a record's id is: key, value, header:NAME, json:/pointer, or several joined with +",
-     "json:/order/id",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreField(IdSpec::Parse(text), config.daemon.record.id);
-     }},
-    {"scope", "partition|topic", "partition", false,
-     "Where copies are looked for: in the partition, for keyed records, or in the whole topic", "topic",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<Scope>(text, {{{"partition", Scope::kPartition}, {"topic", Scope::kTopic}}},
-                                 config.daemon.scope);
-     }},
-    {"horizon", "DURATION", "24h", false, "How late a copy may come after the first", "24h",
-     [](absl::string_view text, RunConfig& config) { return StoreHorizon(text, config.daemon.stage); },
-     "1ms to 36525d"},
-    {"fpp", "NUMBER", "1e-6", false, "The share of good events that may be taken for duplicates", "1e-6",
-     [](absl::string_view text, RunConfig& config) { return StoreFpp(text, config.daemon.stage); },
-     "1e-12 to 0.1"},
-    {"memory", "SIZE", "1GiB", false, "The limit for all filters together", "1GiB",
-     [](absl::string_view text, RunConfig& config) { return StoreMemory(text, config.daemon.stage); },
-     "64KiB or more"},
-    {"at_memory_limit", "shorten_window|exceed_fpp", "shorten_window", false,
-     "What gives way at the memory limit: late copies pass, or more good events are dropped", "exceed_fpp",
-     [](absl::string_view text, RunConfig& config) { return StoreAtMemoryLimit(text, config.daemon.stage); }},
-    {"engine", "NAME", "sliced", false,
-     "The filter: sliced, published, exact, epoch_table, or, without the guarantees: bloom, recycled, "
-     "opposite",
-     "exact",
-     [](absl::string_view text, RunConfig& config) { return StoreEngine(text, config.daemon.stage); }},
-    {"adaptation", "budget|paper", "budget", false,
-     "How the filter adapts to its load: the engine's own way, or, with published, its paper's", "paper",
-     [](absl::string_view text, RunConfig& config) { return StoreAdaptation(text, config.daemon.stage); }},
-    {"second_opinion", "none|opposite", "none", false,
-     "Who is asked again about what the filter calls a duplicate: an array of ids, as many as fit; what it "
-     "does not confirm is a suspect",
-     "opposite",
-     [](absl::string_view text, RunConfig& config) { return StoreSecondOpinion(text, config.daemon.stage); }},
-    {"on_duplicate", "drop|tag|divert", "drop", false,
-     "What becomes of a duplicate: tag passes it with a header that says so", "tag",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<Action, 3>(
-           text, {{{"drop", Action::kDrop}, {"tag", Action::kTag}, {"divert", Action::kDivert}}},
-           config.daemon.policies.on_duplicate);
-     }},
-    {"on_suspect", "pass|drop|tag|divert", "pass", false,
-     "What becomes of a suspect: a good event, or a copy that was forgotten", "tag",
-     [](absl::string_view text, RunConfig& config) { return StoreActionOnSuspect(text, config.daemon); }},
-    {"on_missing_id", "pass|drop|divert|fail", "pass", false,
-     "What becomes of a record without a usable id: fail stops its partition", "divert",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreActionWithoutId(text, config.daemon.policies.on_missing_id);
-     }},
-    {"on_malformed", "pass|drop|divert|fail", "pass", false,
-     "What becomes of a record whose JSON is broken, if the id is in it", "divert",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreActionWithoutId(text, config.daemon.policies.on_malformed);
-     }},
-    {"on_undeliverable", "drop|divert|fail", "drop", false,
-     "What becomes of a record that the output refuses for good, such as one that is too large", "divert",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<Action, 3>(
-           text, {{{"drop", Action::kDrop}, {"divert", Action::kDivert}, {"fail", Action::kFail}}},
-           config.daemon.policies.on_undeliverable);
-     }},
-    {"divert", "TOPIC", "", false,
-     "The topic for what is diverted; it must exist, with as many partitions as the input", "orders-diverted",
-     [](absl::string_view text, RunConfig& config) { return StoreTopic(text, config.daemon.divert); }},
-    {"group", "NAME", "lethe-INPUT", false, "The consumer group; its offsets and transactions bear the name",
-     "lethe-orders",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreText(text, "expected the name of a consumer group", config.daemon.group);
-     }},
-    {"instance", "NAME", "the host's name", false, "This process's name: stable, and unique in the group",
-     "lethe-0",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreText(text, "expected a name that is stable and unique in the group",
-                        config.daemon.instance);
-     }},
-    {"start", "earliest|latest", "earliest", false, "Where to start if the group has committed nothing",
-     "latest",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<Start>(text, {{{"earliest", Start::kEarliest}, {"latest", Start::kLatest}}},
-                                 config.daemon.start);
-     }},
-    {"delivery", "exactly_once|at_least_once", "exactly_once", false,
-     "Whether a crash may repeat what was on its way", "at_least_once",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<Delivery>(
-           text, {{{"exactly_once", Delivery::kExactlyOnce}, {"at_least_once", Delivery::kAtLeastOnce}}},
-           config.daemon.delivery);
-     }},
-    {"lanes", "NUMBER", "1", false, "Pipelines in this process, each a consumer and a producer with a thread",
-     "2",
-     [](absl::string_view text, RunConfig& config) {
-       return Store(text, ParseWhole<int>(text, 1, 64), config.daemon.lanes);
-     },
-     "1 to 64"},
-    {"assignment", "eager|cooperative", "eager", false,
-     "Whether all partitions stop when one moves to another instance, or that one alone", "cooperative",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<Assignment>(
-           text, {{{"eager", Assignment::kEager}, {"cooperative", Assignment::kCooperative}}},
-           config.daemon.assignment);
-     }},
-    {"static_membership", "true|false", "false", false,
-     "Whether a restart within the group's session timeout keeps its partitions", "true",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<bool>(text, {{{"true", true}, {"false", false}}}, config.daemon.static_membership);
-     }},
-    {"commit_interval", "DURATION", "100ms", false, "How long a transaction stays open: delay against cost",
-     "100ms",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreCommitInterval(text, config.daemon.commit_interval);
-     },
-     "1ms to 10s"},
-    {"on_short_history", "continue|fail", "continue", false,
-     "Where the log does not reach back to the horizon: let the copies of what is gone pass, or stop", "fail",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<OnShortHistory>(
-           text, {{{"continue", OnShortHistory::kContinue}, {"fail", OnShortHistory::kFail}}},
-           config.daemon.on_short_history);
-     }},
-    {"on_unread_deleted", "fail|continue", "fail", false,
-     "Where records were deleted before they were read: stop, or go on without them", "continue",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<OnUnreadDeleted>(
-           text, {{{"fail", OnUnreadDeleted::kFail}, {"continue", OnUnreadDeleted::kContinue}}},
-           config.daemon.on_unread_deleted);
-     }},
-    {"snapshots.to", "folder:PATH|topic:NAME|off", "off", false,
-     "Where the filters are saved, so that a restart reads less again", "folder:/var/lib/lethe",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreSnapshotPlace(text, config.daemon.snapshots);
-     }},
-    {"snapshots.every", "DURATION", "5m", false, "How often each partition's filter is saved", "5m",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreSnapshotInterval(text, config.daemon.snapshots.every);
-     },
-     "1s or more"},
-    {"counter.key", "FIELD", "", false, "What a unique event counts for", "json:/country",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreField(Field::Parse(text), config.daemon.record.counter_key);
-     }},
-    {"counter.delta", "FIELD", "", false, "The whole number that it counts", "json:/amount",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreField(Field::Parse(text), config.daemon.record.counter_delta);
-     }},
-    {"counter.output", "TOPIC", "", false,
-     "The topic that the counts are written to, one delta for each key in each commit", "orders-by-country",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreTopic(text, config.daemon.counter_output);
-     }},
-    {"http", "HOST:PORT|off", "127.0.0.1:9464", false, "Where metrics and health are served",
-     "127.0.0.1:9464",
-     [](absl::string_view text, RunConfig& config) { return StoreHttp(text, config.http); }},
-    {"metrics", "partition|topic", "partition", false,
-     "Metrics of each partition, or one figure for all that the process has of the topic", "topic",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<bool>(text, {{{"partition", true}, {"topic", false}}},
-                                config.metrics_per_partition);
-     }},
-    {"log.level", "debug|info|warning|error", "info", false, "The least that is logged", "warning",
-     [](absl::string_view text, RunConfig& config) { return StoreLogLevel(text, config.log.level); }},
-    {"log.format", "text|json", "text", false, "How the log is written: for people, or an object per line",
-     "json",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<LogFormat>(text, {{{"text", LogFormat::kText}, {"json", LogFormat::kJson}}},
-                                     config.log.format);
-     }},
-};
 
 const Setting<RunConfig>* FindSetting(absl::string_view key) {
-  for (const Setting<RunConfig>& setting : kSettings) {
+  for (const Setting<RunConfig>& setting : RunSettings()) {
     if (setting.key == key) return &setting;
   }
   return nullptr;
@@ -296,7 +46,7 @@ bool IsSection(absl::string_view key) { return key == kKafka || absl::c_linear_s
 
 std::vector<std::string> KeysOf(absl::string_view section) {
   std::vector<std::string> keys;
-  for (const Setting<RunConfig>& setting : kSettings) {
+  for (const Setting<RunConfig>& setting : RunSettings()) {
     if (SectionOf(setting.key) == section) keys.emplace_back(setting.key);
   }
   if (!section.empty()) return keys;
@@ -448,7 +198,7 @@ absl::Status Assembler::CheckMissing() const {
   const bool counts = std::any_of(std::begin(kCounterKeys), std::end(kCounterKeys),
                                   [&](absl::string_view key) { return places_.contains(key); });
   std::vector<std::string> missing;
-  for (const Setting<RunConfig>& setting : kSettings) {
+  for (const Setting<RunConfig>& setting : RunSettings()) {
     const bool needed = setting.required || (counts && absl::StartsWith(setting.key, "counter."));
     if (needed && !places_.contains(setting.key)) {
       const std::string name = file_name_.empty()
@@ -558,7 +308,7 @@ EffectiveValue Assembler::EffectiveProperty(const kafka::Property& property) con
 
 std::vector<EffectiveValue> Assembler::Effective() const {
   std::vector<EffectiveValue> values;
-  for (const Setting<RunConfig>& setting : kSettings) {
+  for (const Setting<RunConfig>& setting : RunSettings()) {
     const auto given = given_.find(setting.key);
     if (given != given_.end()) {
       values.push_back(given->second);
@@ -581,8 +331,6 @@ std::vector<EffectiveValue> Assembler::Effective() const {
 
 }  // namespace
 
-absl::Span<const Setting<RunConfig>> RunSettings() { return kSettings; }
-
 std::string TextOf(const RunConfig& config, const Setting<RunConfig>& setting) {
   const auto found = config.texts.find(setting.key);
   return found == config.texts.end() ? std::string(setting.fallback) : found->second;
@@ -591,7 +339,7 @@ std::string TextOf(const RunConfig& config, const Setting<RunConfig>& setting) {
 // 64 bits are plenty to tell a handful of configurations apart, and too few of a hash to learn one from.
 std::string FingerprintOf(const RunConfig& config) {
   std::string effective;
-  for (const Setting<RunConfig>& setting : kSettings) {
+  for (const Setting<RunConfig>& setting : RunSettings()) {
     if (setting.key == "instance" || setting.key == "http") continue;
     absl::StrAppend(&effective, setting.key, "=", TextOf(config, setting), "\n");
   }

@@ -20,7 +20,7 @@ namespace {
 
 constexpr char kPageHead[] = R"(# Configuration of `lethe run`
 
-<!-- Written by `lethe help configuration`; change src/cli/config.cc, then run it again. -->
+<!-- Written by `lethe help configuration`; change src/cli/run_settings.cc, then run it again. -->
 
 Every key can stand in the file that `--config` names, or be given as a flag; a flag wins. `counter` and `kafka` are sections of the file. `${NAME}` in a value stands for an environment variable, `${NAME:-default}` gives a default, `$$` is a plain `$`. `lethe run --print-config` prints what holds, and where each value came from.
 
@@ -198,7 +198,8 @@ std::string ConfigurationSchema() {
       absl::StrJoin(fixed, ",\n    "), "}}"));
   return absl::StrCat(
       "{\"$schema\": \"http://json-schema.org/draft-07/schema#\",\n",
-      "\"$comment\": \"Written by `lethe help schema`; change src/cli/config.cc, then run it again.\",\n",
+      "\"$comment\": \"Written by `lethe help schema`; change src/cli/run_settings.cc, then run it "
+      "again.\",\n",
       "\"title\": \"Configuration of lethe run\",\n\"type\": \"object\",\n\"additionalProperties\": false,\n",
       "\"properties\": {\n  ", absl::StrJoin(entries, ",\n  "), "\n}}\n");
 }

@@ -88,6 +88,49 @@ TEST(CheckTest, WhatFitsBadlyIsAWarningWithARemedy) {
   EXPECT_TRUE(absl::StrContains(run.err, "raise retention.ms")) << run.err;
 }
 
+TEST(CheckTest, TheTopicThatSnapshotsGoToMustBeCompacted) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  const std::string topic = UniqueName("snapshots");
+  const Args args = {"--snapshots-to=topic:" + topic};
+  EXPECT_FALSE(Says(flow.RunCommand("check", args), topic)) << "it is made at the start";
+  ASSERT_TRUE(SharedClient().CreateTopic(topic, 1, {{"cleanup.policy", "delete"}}).ok());
+  const std::string finding = absl::StrCat("snapshot topic ", topic, " has cleanup.policy=delete");
+  const Finished check = flow.RunCommand("check", args);
+  EXPECT_EQ(check.exit_code, 1) << check.out << check.err;
+  EXPECT_TRUE(Says(check, "warning  cleanup.policy  " + finding));
+  EXPECT_TRUE(Says(check, "--add-config cleanup.policy=compact"));
+  const Finished run = flow.RunToEnd(args);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(absl::StrContains(run.err, finding)) << run.err;
+}
+
+TEST(CheckTest, BothStagesOfTheScopeOfATopic) {
+  Flow flow({LETHE_PROGRAM, 2, {}, {}});
+  flow.SendIds("a", 1, 100);
+  const Args args = {"--scope=topic", "--horizon=1h"};
+  const std::string topic = absl::StrCat(flow.group(), "-", flow.input(), "-repartition");
+  const Finished before = flow.RunCommand("check", args);
+  EXPECT_EQ(before.exit_code, 0) << before.out << before.err;
+  EXPECT_TRUE(
+      Says(before, absl::StrCat("repartition topic ", topic, " is made at the start, with 2 partitions")));
+  EXPECT_FALSE(SharedClient().EndOffsets(topic, Isolation::kReadUncommitted).ok())
+      << "nothing is made by a check";
+  ASSERT_EQ(flow.RunToEnd(args).exit_code, 0);
+  const Finished after = flow.RunCommand("check", args);
+  EXPECT_EQ(after.exit_code, 0) << after.out << after.err;
+  for (const std::string& group : {flow.group(), flow.group() + "-repartition"}) {
+    EXPECT_TRUE(Says(after, absl::StrCat("group ", group, " has committed offsets for 2 of 2 partitions")));
+    EXPECT_TRUE(Says(after, absl::StrCat("group ", group, " takes offsets from this user")));
+  }
+  EXPECT_TRUE(Says(after, absl::StrCat("repartition topic ", topic, " has 2 partitions, the input has 2")));
+  EXPECT_TRUE(Says(after, absl::StrCat("repartition topic ", topic, " may be written to")));
+  ASSERT_TRUE(SharedClient().AddPartitions(topic, 3).ok());
+  Finished wider = flow.RunCommand("check", args);
+  EXPECT_EQ(wider.exit_code, 2) << wider.out << wider.err;
+  EXPECT_TRUE(
+      Says(wider, "has so far routed by another id than json:/id, or to another number of partitions"));
+}
+
 TEST(CheckTest, WhatCannotRunIsAnError) {
   Flow flow({LETHE_PROGRAM, 2, {}, {}});
   const std::string narrow = UniqueName("narrow");

@@ -89,6 +89,27 @@ TEST(TopicRules, ACopiedInputNeedNotBeKept) {
   EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "");
 }
 
+// Topics that lethe makes itself may have been made by somebody else before.
+TEST(TopicRules, WhatLetheMakesItselfMustBeAsItWouldMakeIt) {
+  AllTopics topics = {Topic("in"), Topic("out")};
+  topics.snapshots = Topic("snapshots", {{"cleanup.policy", "compact"}});
+  EXPECT_EQ(Wrong(ApplyTopicRules(Options(), topics)), "");
+  for (const std::string policy : {"delete", "compact,delete"}) {
+    topics.snapshots = Topic("snapshots", {{"cleanup.policy", policy}});
+    EXPECT_EQ(Wrong(ApplyTopicRules(Options(), topics)), "warning cleanup.policy;") << policy;
+  }
+  topics.snapshots.reset();
+  DaemonOptions options = Options();
+  options.scope = Scope::kTopic;
+  const TopicFacts made = Topic("r", {{"retention.ms", "-1"}, {"max.message.bytes", "1048844"}});
+  topics.repartition = made;
+  EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "");
+  topics.repartition->partitions = 5;
+  EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "warning partitions;");
+  topics.repartition = Topic("r", {{"cleanup.policy", "compact"}, {"retention.ms", "1000"}});
+  EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "error cleanup.policy;warning retention;");
+}
+
 TEST(TopicRules, WhatDoesNotFitIsFound) {
   EXPECT_EQ(WrongTopics(Topic("in", {{"retention.ms", "86399999"}}), Topic("out")), "warning retention;");
   EXPECT_EQ(WrongTopics(Topic("in", {{"cleanup.policy", "compact,delete"}}), Topic("out")),
@@ -139,6 +160,8 @@ TEST(LogRules, IdsAndKeys) {
   LogSample sample = Sample();
   sample.without_id = 1;
   EXPECT_EQ(WrongLog(sample), "warning ids;");
+  sample.malformed = 1;
+  EXPECT_EQ(WrongLog(sample), "warning ids;warning ids;");
   sample = Sample();
   sample.without_key = 1;
   EXPECT_EQ(WrongLog(sample), "warning keys;");
@@ -159,6 +182,25 @@ TEST(LogRules, IdsAndKeys) {
   sample.partitions[2].start = 17;
   sample.partitions[2].first_record = absl::Now() - absl::Hours(3);
   EXPECT_EQ(WrongLog(sample, {{"retention.bytes", "8000000"}}, options), "");
+}
+
+TEST(LogRules, WhatBecomesOfRecordsWithoutAnIdIsSaidByThePolicies) {
+  const auto said = [](Action action) {
+    DaemonOptions options = Options();
+    options.policies.on_missing_id = action;
+    options.divert = "elsewhere";
+    LogSample sample = Sample();
+    sample.without_id = 3;
+    return ApplyLogRules(options, Topic("in"), sample)[0].what;
+  };
+  EXPECT_EQ(said(Action::kPass),
+            "has no id at json:/id in 3 of 1000 of its newest records: such records pass without a verdict, "
+            "their copies too (on_missing_id)");
+  EXPECT_TRUE(absl::EndsWith(said(Action::kDrop), ": such records are dropped (on_missing_id)"));
+  EXPECT_TRUE(absl::EndsWith(said(Action::kDivert), ": such records go to topic elsewhere (on_missing_id)"));
+  EXPECT_TRUE(absl::EndsWith(said(Action::kFail),
+                             ": the first of them to be read stops its partition "
+                             "(on_missing_id)"));
 }
 
 TEST(LogRules, ClockReachAndSize) {
