@@ -166,7 +166,7 @@ class Partition {
   // be saved.
   //
   // Takes each shard's lock in turn, for as long as it takes to write that shard: what is judged in it
-  // meanwhile waits, some half a second per GiB, and longer if the disk does not keep up. So the snapshot is
+  // meanwhile waits, about a second per GiB, and longer if the disk does not keep up. So the snapshot is
   // of one moment only if nothing is judged; else what is judged meanwhile must be replayed after a restore.
   absl::Status Save(const std::string& path, const SnapshotOrigin& origin, const SnapshotPoint& point) const;
 
@@ -211,11 +211,10 @@ class LiveSnapshot {
   // does.
   void NoteEnd(int64_t end_offset);
 
-  // Writes the file as Partition::Save does. Holds a shard's lock while it copies 256 KiB, some tens of
-  // microseconds, again and again.
+  // Writes the file as Partition::Save does. Holds a shard's lock while it copies 256 KiB, 23 us at the
+  // median, again and again.
   //   Aborted    the filter has changed its shape in between (a refresh, or a change of size), or too many
-  //   ids
-  //              have moved within the second opinion between two copies: begin anew
+  //              ids have moved within the second opinion between two copies: begin anew
   //   Cancelled  the partition is gone
   absl::Status Write(const std::string& path);
   // The same to a file that is open for writing, empty, and stays the caller's. Is not synced.

@@ -397,7 +397,8 @@ absl::Status Unplaced(const CLI::App& app, const std::vector<std::string>& unpla
   const std::string& first = unplaced.front();
   if (!absl::StartsWith(first, "-")) {
     return absl::InvalidArgumentError(
-        "an argument belongs to no flag; a value follows its flag, and one with spaces needs quotes");
+        "an argument is one too many: it belongs to no flag; a value follows its flag, and one with spaces "
+        "needs quotes");
   }
   const std::string name = first.substr(0, first.find('='));
   std::vector<std::string> names;

@@ -264,7 +264,8 @@ TEST_F(CommandLineTest, WrongUseIsSaidAndRunsNothing) {
        "example json:/order/id"},
       {{"run", "filter"}, "lethe run: one command at a time"},
       {{"run", "lethe.yaml"},
-       "lethe run: an argument belongs to no flag; a value follows its flag, and one with spaces needs "
+       "lethe run: an argument is one too many: it belongs to no flag; a value follows its flag, and one "
+       "with spaces needs "
        "quotes"},
       {{"filter"}, "lethe filter: missing --id, for example json:/id"},
       {{"filter", "--id", "value", "--on-duplicate", "keep"},
@@ -276,7 +277,8 @@ TEST_F(CommandLineTest, WrongUseIsSaidAndRunsNothing) {
       {{"plan", "--output", "xml"}, "lethe plan: --output: \"xml\" is not valid: expected text or json"},
       {{"inspect"}, "lethe inspect: missing SNAPSHOT, for example orders-0.snapshot"},
       {{"inspect", "a", "b"},
-       "lethe inspect: an argument belongs to no flag; a value follows its flag, and one with spaces needs "
+       "lethe inspect: an argument is one too many: it belongs to no flag; a value follows its flag, and one "
+       "with spaces needs "
        "quotes"},
       {{"inspect", "--output", "xml", "a"},
        "lethe inspect: --output: \"xml\" is not valid: expected text or json"},
