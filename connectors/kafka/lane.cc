@@ -29,6 +29,7 @@ Lane::Lane(const DaemonOptions& options, int number, const Topics& topics, Dedup
            KeptPartitions& kept, Snapshots* snapshots, const StopFlag& stop)
     : options_(options),
       number_(number),
+      cooperative_(options.assignment == Assignment::kCooperative),
       topics_(topics),
       stop_(stop),
       commit_interval_(absl::ToChronoNanoseconds(options.commit_interval)),
@@ -80,8 +81,7 @@ absl::Status Lane::Open() {
       .Set("enable.auto.offset.store", "false")
       .Set("auto.offset.reset", "error")
       .Set("enable.partition.eof", "true");
-  const bool cooperative = options_.assignment == Assignment::kCooperative;
-  config.Set("partition.assignment.strategy", cooperative ? "cooperative-sticky" : "range,roundrobin");
+  config.Set("partition.assignment.strategy", cooperative_ ? "cooperative-sticky" : "range,roundrobin");
   // Each lane is a member, and two of one name would throw each other out.
   if (options_.static_membership) {
     config.Set("group.instance.id", absl::StrCat(options_.instance, "-", number_));

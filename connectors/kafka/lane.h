@@ -161,6 +161,8 @@ class Lane {
 
   const DaemonOptions& options_;
   const int number_;
+  // The client tells its protocol, too, but no more once it ends.
+  const bool cooperative_;
   const Topics& topics_;
   const StopFlag& stop_;
   std::atomic<std::chrono::nanoseconds> commit_interval_;

@@ -62,7 +62,7 @@ void Lane::Assign(const rd_kafka_topic_partition_list_t* partitions) {
     rd_kafka_topic_partition_list_add(assigned.get(), options_.input.c_str(), owned->id)->offset =
         owned->next;
   }
-  if (std::string(rd_kafka_rebalance_protocol(consumer)) == "COOPERATIVE") {
+  if (cooperative_) {
     const ErrorPtr error(rd_kafka_incremental_assign(consumer, assigned.get()));
     if (error != nullptr)
       spdlog::error("lane {}: assigning: {}", number_, rd_kafka_error_string(error.get()));
@@ -138,10 +138,9 @@ absl::Status Lane::CommitStart(const std::vector<OwnedPartition*>& fresh) {
 
 void Lane::Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost) {
   rd_kafka_t* consumer = consumer_.get();
-  const bool cooperative = std::string(rd_kafka_rebalance_protocol(consumer)) == "COOPERATIVE";
   // The group is in its next generation already, and nobody else has any of the partitions until we say that
   // we let them go: what was judged is still ours to commit. (Lost is what the group took away unasked.)
-  if (cooperative && !lost) group_metadata_.reset(rd_kafka_consumer_group_metadata(consumer));
+  if (cooperative_ && !lost) group_metadata_.reset(rd_kafka_consumer_group_metadata(consumer));
   if (open_) {
     if (lost) {
       GiveUp(output_.Abort());
@@ -161,7 +160,7 @@ void Lane::Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost) 
   std::erase_if(batch_, [this](const MessagePtr& message) {
     return message->rkt != nullptr && Find(message->partition) == nullptr;
   });
-  if (cooperative) {
+  if (cooperative_) {
     const ErrorPtr error(rd_kafka_incremental_unassign(consumer, partitions));
     if (error != nullptr)
       spdlog::warn("lane {}: unassigning: {}", number_, rd_kafka_error_string(error.get()));
@@ -206,7 +205,7 @@ void Lane::AssignAnew(const OwnedPartition& owned) {
   const auto add = [&](const OwnedPartition& each) {
     rd_kafka_topic_partition_list_add(list.get(), options_.input.c_str(), each.id)->offset = each.next;
   };
-  if (std::string(rd_kafka_rebalance_protocol(consumer)) == "COOPERATIVE") {
+  if (cooperative_) {
     add(owned);
     ErrorPtr error(rd_kafka_incremental_unassign(consumer, list.get()));
     if (error == nullptr) error.reset(rd_kafka_incremental_assign(consumer, list.get()));
