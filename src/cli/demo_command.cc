@@ -348,7 +348,7 @@ bool Demo::Report(const DemoTruth& truth, const DaemonFigures& figures, absl::Du
                static_cast<double>(figures.process_bytes) / (1 << 20));
   absl::PrintF("  time                  %.1f s, %s events/s%s\n", seconds,
                FormatCount(static_cast<int64_t>(static_cast<double>(truth.sent) / seconds)),
-               embedded() ? " (the embedded broker sets the pace)" : "");
+               embedded() ? " (the embedded broker's pace)" : "");
   absl::PrintF("  delivery              %s\n",
                embedded() ? "at least once: the embedded broker has no transactions" : "exactly once");
   if (kills_ > 0) absl::PrintF("  killed with SIGKILL   %d times, and started again\n", kills_);
@@ -377,7 +377,7 @@ absl::StatusOr<bool> Demo::Run() {
   if (!events.ok()) return events.status();
   RetryingClients clients(*std::move(events), seed_);
   const absl::Time start = absl::Now();
-  progress_.emplace("events sent");
+  progress_.emplace("sent");
   if (absl::Status sent = SendAll(clients); !sent.ok()) return sent;
   if (absl::Status out = AwaitOutput(clients.truth()); !out.ok()) return out;
   progress_.reset();

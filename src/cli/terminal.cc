@@ -82,7 +82,7 @@ std::string ProgressFigures(const Progress& progress) {
 }
 
 std::string DrawProgress(const Progress& progress, const TextStyle& style, int width) {
-  constexpr int kBar = 24;
+  constexpr int kBar = 20;
   const std::string bar = style.Bar(progress.Share(), kBar);
   // A block is three bytes and one column.
   const auto columns = static_cast<size_t>(std::count_if(
