@@ -81,6 +81,8 @@ class Run {
   absl::Status AbortInput();
   absl::Status BeginOfSnapshots(const Fault& fault, Hit& hit);
   absl::Status Finish(const Fault& fault, const Hit& hit);
+  // A fault that began late, or whose victim had first to join, lasts until it has had an effect.
+  void AwaitBite(const Fault& fault, const Hit& hit);
   absl::Status FinishOfSnapshots(const Fault& fault, const Hit& hit);
   absl::Status Kill(Instance& instance);
   absl::Status StartIfWanted(int i);

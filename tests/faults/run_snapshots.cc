@@ -20,6 +20,10 @@ namespace {
 
 // For the first snapshot that counts; one is taken each second.
 constexpr absl::Duration kFirstSnapshot = absl::Seconds(5);
+// Until something is not written, or other snapshots are there than those that were kept. Who has no
+// partition writes none.
+constexpr absl::Duration kBite = absl::Seconds(3);
+constexpr char kUnwritten[] = "no snapshot of partition ";
 constexpr absl::Duration kLook = absl::Milliseconds(100);
 // What a process may still say when its disk is full.
 constexpr size_t kLogBytes = 16 << 10;
@@ -96,10 +100,30 @@ absl::Status Run::BeginOfSnapshots(const Fault& fault, Hit& hit) {
     case FaultKind::kBrokenDisk:
       if (absl::Status killed = Kill(instance); !killed.ok()) return killed;
       instance.broken_disk = BrokenDisk(schedule_.snapshots, fault.seed);
-      return StartInstance(hit.instance);
+      if (absl::Status started = StartInstance(hit.instance); !started.ok()) return started;
+      hit.process = instance.process.get();
+      return absl::OkStatus();
     default:
       return absl::OkStatus();
   }
+}
+
+void Run::AwaitBite(const Fault& fault, const Hit& hit) {
+  const Instance& instance = instances_[static_cast<size_t>(hit.instance)];
+  if (instance.process == nullptr || instance.process.get() != hit.process || instance.frozen) return;
+  const auto bites = [&] {
+    absl::SleepFor(kLook);
+    if (fault.kind != FaultKind::kOldSnapshots) {
+      return absl::StrContains(instance.process->Stderr().substr(instance.said_before), kUnwritten);
+    }
+    const auto now = instance.shelf->Load();
+    return !now.ok() || std::any_of(now->begin(), now->end(), [&](const StoredSnapshot& snapshot) {
+      return std::none_of(hit.snapshots.begin(), hit.snapshots.end(), [&](const StoredSnapshot& kept) {
+        return kept.series == snapshot.series && kept.id == snapshot.id;
+      });
+    });
+  };
+  if (!WaitUntil(bites, kBite)) Say("in vain");
 }
 
 absl::Status Run::FinishOfSnapshots(const Fault& fault, const Hit& hit) {
@@ -108,6 +132,7 @@ absl::Status Run::FinishOfSnapshots(const Fault& fault, const Hit& hit) {
   instance.broken_disk.reset();
   const bool harm_comes_first =
       fault.kind == FaultKind::kDamageSnapshots || fault.kind == FaultKind::kForeignSnapshots;
+  if (!harm_comes_first) AwaitBite(fault, hit);
   if (!harm_comes_first && instance.process != nullptr && !instance.ending) {
     Say(absl::StrCat("kill lethe ", hit.instance));
     if (absl::Status killed = Kill(instance); !killed.ok()) return killed;
@@ -143,7 +168,7 @@ void Run::CountSnapshotNews() {
     for (std::string line; std::getline(log, line);) {
       if (absl::StrContains(line, " is loaded, with ")) ++snapshot_news_.restored;
       if (absl::StrContains(line, " is not used: ")) ++snapshot_news_.refused;
-      if (absl::StrContains(line, "no snapshot of partition ")) ++snapshot_news_.unwritten;
+      if (absl::StrContains(line, kUnwritten)) ++snapshot_news_.unwritten;
     }
   }
 }
