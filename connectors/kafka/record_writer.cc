@@ -146,21 +146,27 @@ RecordWriter::Original RecordWriter::OriginalOf(const OwnedPartition& owned,
           HeadersPtr(headers == nullptr ? nullptr : rd_kafka_headers_copy(headers))};
 }
 
-absl::Status RecordWriter::Send(OwnedPartition& owned, const JudgedRecord& record) {
-  const rd_kafka_message_t& message = *record.message;
-  ++owned.open_counts.unique;
-  ++owned.open_counts.passed;
-  HeadersPtr headers = OriginalOf(owned, message).headers;
-  AddRoutedFrom(headers, {owned.id, message.offset});
-  return output_.Produce({output_.output_topic(),
-                          record.route,
+absl::Status RecordWriter::Produce(const OwnedPartition& owned, const rd_kafka_message_t& message,
+                                   rd_kafka_topic_t* topic, int32_t partition, HeadersPtr headers,
+                                   bool diverted) {
+  return output_.Produce({topic,
+                          partition,
                           message.key,
                           message.key_len,
                           message.payload,
                           message.len,
                           std::max<int64_t>(MessageView(message).timestamp_ms(), 0),
                           std::move(headers),
-                          {owned.id, message.offset}});
+                          {owned.id, message.offset, diverted}});
+}
+
+absl::Status RecordWriter::Send(OwnedPartition& owned, const JudgedRecord& record) {
+  const rd_kafka_message_t& message = *record.message;
+  ++owned.open_counts.unique;
+  ++owned.open_counts.passed;
+  HeadersPtr headers = OriginalOf(owned, message).headers;
+  AddRoutedFrom(headers, {owned.id, message.offset});
+  return Produce(owned, message, output_.output_topic(), record.route, std::move(headers));
 }
 
 absl::Status RecordWriter::Pass(const OwnedPartition& owned, const JudgedRecord& record,
@@ -168,15 +174,8 @@ absl::Status RecordWriter::Pass(const OwnedPartition& owned, const JudgedRecord&
   const rd_kafka_message_t& message = *record.message;
   Original original = OriginalOf(owned, message);
   if (!tag.empty()) AddHeader(original.headers, "lethe.verdict", tag);
-  return output_.Produce({output_.output_topic(),
-                          original.place.partition,
-                          message.key,
-                          message.key_len,
-                          message.payload,
-                          message.len,
-                          std::max<int64_t>(MessageView(message).timestamp_ms(), 0),
-                          std::move(original.headers),
-                          {owned.id, message.offset}});
+  return Produce(owned, message, output_.output_topic(), original.place.partition,
+                 std::move(original.headers));
 }
 
 absl::Status RecordWriter::Divert(const OwnedPartition& owned, const JudgedRecord& record,
@@ -189,15 +188,8 @@ absl::Status RecordWriter::Divert(const OwnedPartition& owned, const JudgedRecor
   AddHeader(headers, "lethe.topic", original.topic);
   AddHeader(headers, "lethe.partition", absl::StrCat(original.place.partition));
   AddHeader(headers, "lethe.offset", absl::StrCat(original.place.offset));
-  return output_.Produce({output_.divert_topic(),
-                          original.place.partition,
-                          message.key,
-                          message.key_len,
-                          message.payload,
-                          message.len,
-                          std::max<int64_t>(MessageView(message).timestamp_ms(), 0),
-                          std::move(headers),
-                          {owned.id, message.offset, /*diverted=*/true}});
+  return Produce(owned, message, output_.divert_topic(), original.place.partition, std::move(headers),
+                 /*diverted=*/true);
 }
 
 absl::Status RecordWriter::Count(OwnedPartition& owned, const JudgedRecord& record) {

@@ -64,6 +64,9 @@ class RecordWriter {
   absl::Status Pass(const OwnedPartition& owned, const JudgedRecord& record, absl::string_view tag = "");
   absl::Status Divert(const OwnedPartition& owned, const JudgedRecord& record, absl::string_view verdict,
                       absl::string_view reason);
+  // The message as it came, but for its headers.
+  absl::Status Produce(const OwnedPartition& owned, const rd_kafka_message_t& message,
+                       rd_kafka_topic_t* topic, int32_t partition, HeadersPtr headers, bool diverted = false);
   // Adds what it counts, if anything is counted.
   absl::Status Count(OwnedPartition& owned, const JudgedRecord& record);
   // Where it was first, with its own headers: in the input, or in the topic that this was routed from.
