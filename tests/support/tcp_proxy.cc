@@ -109,6 +109,12 @@ void TcpProxy::SetStalled(bool stalled) {
   Wake();
 }
 
+void TcpProxy::SetStallingProducers(bool stalling) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  stalling_producers_ = stalling;
+  Wake();
+}
+
 void TcpProxy::SetLosingReplies(bool losing) {
   const std::lock_guard<std::mutex> lock(mutex_);
   losing_ = losing;
@@ -151,6 +157,26 @@ void TcpProxy::Accept(const Route& route) {
   connections_.push_back(std::move(connection));
 }
 
+// A request is its size in four bytes, then the number of the API in two: Produce is 0.
+void TcpProxy::FollowRequests(Connection& connection, const std::vector<char>& bytes) {
+  for (size_t at = 0; at < bytes.size();) {
+    if (connection.request_left > 0) {
+      const size_t passed = std::min(connection.request_left, bytes.size() - at);
+      connection.request_left -= passed;
+      at += passed;
+      continue;
+    }
+    std::vector<unsigned char>& header = connection.header;
+    header.push_back(static_cast<unsigned char>(bytes[at++]));
+    if (header.size() < 6) continue;
+    const size_t size =
+        size_t{header[0]} << 24 | size_t{header[1]} << 16 | size_t{header[2]} << 8 | size_t{header[3]};
+    connection.produces = connection.produces || (header[4] == 0 && header[5] == 0);
+    connection.request_left = size - 2;
+    header.clear();
+  }
+}
+
 bool TcpProxy::Read(Connection& connection, bool from_client) {
   Flow& flow = from_client ? connection.up : connection.down;
   std::vector<char> bytes(kReadBytes);
@@ -167,6 +193,7 @@ bool TcpProxy::Read(Connection& connection, bool from_client) {
     return true;
   }
   bytes.resize(static_cast<size_t>(count));
+  if (from_client) FollowRequests(connection, bytes);
   flow.bytes += bytes.size();
   flow.chunks.push_back({absl::Now() + delay_, std::move(bytes)});
   return true;
@@ -208,7 +235,7 @@ bool TcpProxy::Serve(Connection& connection, bool client_ready, bool server_read
     return false;
   }
   const absl::Time now = absl::Now();
-  if (stalled_) return true;
+  if (IsStalled(connection)) return true;
   // What follows a lost reply makes no sense to the client.
   const bool up = Write(connection.up, connection.server, now);
   const bool down = connection.lost || Write(connection.down, connection.client, now);
@@ -228,9 +255,9 @@ void TcpProxy::Run() {
     }
     const absl::Time now = absl::Now();
     absl::Time next = absl::InfiniteFuture();
-    const auto events = [&](const Flow& in, const Flow& out) {
+    const auto events = [&](const Connection& connection, const Flow& in, const Flow& out) {
       int wanted = !in.read_closed && in.bytes < kMaxBuffered ? POLLIN : 0;
-      if (!stalled_ && !out.chunks.empty()) {
+      if (!IsStalled(connection) && !out.chunks.empty()) {
         if (out.chunks.front().due <= now) wanted |= POLLOUT;
         next = std::min(next, std::max(out.chunks.front().due, now));
       }
@@ -240,8 +267,8 @@ void TcpProxy::Run() {
     for (const Connection& connection : connections_) {
       const bool connecting = connection.connecting;
       // A descriptor from which nothing is wanted is left out: its hang-up would be told for ever.
-      const short client = connecting ? short{0} : events(connection.up, connection.down);
-      const short server = connecting ? short{POLLOUT} : events(connection.down, connection.up);
+      const short client = connecting ? short{0} : events(connection, connection.up, connection.down);
+      const short server = connecting ? short{POLLOUT} : events(connection, connection.down, connection.up);
       fds.push_back({client == 0 ? -1 : connection.client, client, 0});
       fds.push_back({server == 0 ? -1 : connection.server, server, 0});
     }

@@ -36,6 +36,8 @@ class TcpProxy {
   void SetDelay(absl::Duration delay);
   // Nothing is passed on, in either direction, and nothing is lost: it comes when the stall ends.
   void SetStalled(bool stalled);
+  // The same for the connections of Kafka's producers only: those on which a Produce request was sent.
+  void SetStallingProducers(bool stalling);
   // What the servers answer is thrown away: requests arrive, and the client does not learn of it. Connections
   // that lost something are reset when that ends, at the latest.
   void SetLosingReplies(bool losing);
@@ -60,7 +62,10 @@ class TcpProxy {
     int server = -1;
     bool connecting = true;
     bool lost = false;  // a reply was thrown away
-    Flow up;            // from the client
+    bool produces = false;
+    std::vector<unsigned char> header;  // of the request that is being read, as far as it is needed
+    size_t request_left = 0;            // of what follows the header
+    Flow up;                            // from the client
     Flow down;
   };
   struct Route {
@@ -76,6 +81,10 @@ class TcpProxy {
   bool Serve(Connection& connection, bool client_ready, bool server_ready);
   bool Read(Connection& connection, bool from_client);
   bool Write(Flow& flow, int to, absl::Time now) const;
+  bool IsStalled(const Connection& connection) const {
+    return stalled_ || (stalling_producers_ && connection.produces);
+  }
+  static void FollowRequests(Connection& connection, const std::vector<char>& bytes);
   static void Close(Connection& connection, bool reset);
 
   const int wake_;
@@ -86,6 +95,7 @@ class TcpProxy {
   std::list<Connection> connections_;
   absl::Duration delay_ = absl::ZeroDuration();
   bool stalled_ = false;
+  bool stalling_producers_ = false;
   bool losing_ = false;
   int64_t lost_bytes_ = 0;
   std::thread thread_;
