@@ -66,6 +66,7 @@ Output::~Output() = default;
 void Output::OnDelivery(rd_kafka_t* /*producer*/, const rd_kafka_message_t* message, void* opaque) {
   auto* self = static_cast<Output*>(opaque);
   if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) return;
+  if (rd_kafka_message_status(message) == RD_KAFKA_MSG_STATUS_POSSIBLY_PERSISTED) self->unsure_ = true;
   // A refusal counts, and not what is purged because of it.
   if (IsRefusal(message->err)) {
     self->failure_ = Failure::kRefused;
@@ -171,6 +172,7 @@ ErrorPtr Output::Retry(const std::string& doing, const std::function<rd_kafka_er
 
 absl::Status Output::Begin() {
   failure_ = Failure::kNone;
+  unsure_ = false;
   refused_records_ = 0;
   places_.clear();
   if (!transactional_) return absl::OkStatus();
@@ -294,10 +296,20 @@ Outcome Output::Abort() {
     rd_kafka_flush(producer_.get(), kCallTimeoutMs);
     return Outcome::kAborted;
   }
+  // What was sent and not answered for may be in the broker's log. If it waited to be sent again, the client
+  // purges it when it aborts, and gives its sequence numbers to what comes next: the broker takes that for
+  // copies, acknowledges it, and throws it away (librdkafka 2.0.2, and the same code is in its releases of
+  // 2026). A new producer has an epoch of its own. After a refusal the client says what it is unsure of:
+  // there are many aborts until the refused record is found, and others are unlikely to hang just then.
+  if (failure_ != Failure::kRefused && rd_kafka_outq_len(producer_.get()) > 0) unsure_ = true;
   const ErrorPtr error = Retry("aborting a transaction", [this](int timeout_ms) {
     return rd_kafka_abort_transaction(producer_.get(), timeout_ms);
   });
-  if (error == nullptr) return Outcome::kAborted;
+  if (error == nullptr) {
+    while (rd_kafka_poll(producer_.get(), 0) > 0) continue;  // what became of the last records
+    if (!unsure_) return Outcome::kAborted;
+    return MakeAnew() ? Outcome::kAborted : Outcome::kStopped;
+  }
   if (rd_kafka_error_is_retriable(error.get())) return Outcome::kStopped;
   return Remake(Describe(error.get()));
 }
@@ -305,14 +317,18 @@ Outcome Output::Abort() {
 Outcome Output::Remake(const std::string& why) {
   ++fences_;
   spdlog::warn("lane {}: the producer is lost: {}; making it anew", lane_, why);
+  return MakeAnew() ? Outcome::kUnknown : Outcome::kStopped;
+}
+
+bool Output::MakeAnew() {
   const Failure failure = failure_;
   DropProducer();
   if (absl::Status opened = Open(max_batch_bytes_); !opened.ok()) {
     last_error_ = std::string(opened.message());
-    return Outcome::kStopped;
+    return false;
   }
   failure_ = failure;
-  return Outcome::kUnknown;
+  return true;
 }
 
 }  // namespace lethe::kafka

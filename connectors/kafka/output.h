@@ -119,6 +119,8 @@ class Output {
   absl::Status MakeProducer();
   void DropProducer();
   Outcome Remake(const std::string& why);
+  // Another producer in its place, and the failure as it was; false: last_error() says why not.
+  bool MakeAnew();
   Outcome CommitTransaction(const rd_kafka_topic_partition_list_t* offsets,
                             const rd_kafka_consumer_group_metadata_t* group);
   Outcome CommitDelivered(const rd_kafka_topic_partition_list_t* offsets, rd_kafka_t* consumer);
@@ -141,6 +143,7 @@ class Output {
   TopicPtr divert_topic_;
   std::vector<RecordPlace> places_;  // of what was produced in the transaction
   Failure failure_ = Failure::kNone;
+  bool unsure_ = false;  // whether something of the transaction was sent, and nobody knows what became of it
   int64_t refused_records_ = 0;
   RecordPlace refused_;  // the last of them
   std::string last_error_;

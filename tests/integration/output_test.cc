@@ -1,0 +1,99 @@
+// The producer of a lane against a real broker.
+#include "connectors/kafka/output.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "tests/support/shared_broker.h"
+
+namespace lethe::kafka {
+namespace {
+
+using test::Isolation;
+using test::SharedClient;
+
+class OutputTest : public testing::Test {
+ protected:
+  OutputTest() {
+    options_.brokers = wire_.bootstrap;
+    options_.output = test::UniqueName("output");
+    options_.group = options_.output + "-group";
+    options_.instance = "test";
+    group_.reset(rd_kafka_consumer_group_metadata_new(options_.group.c_str()));
+  }
+
+  absl::Status Produce(const std::string& value) {
+    ProduceRequest request;
+    request.topic = output_.output_topic();
+    request.value = value.data();
+    request.value_bytes = value.size();
+    return output_.Produce(std::move(request));
+  }
+
+  Outcome Commit() {
+    const PartitionListPtr none(rd_kafka_topic_partition_list_new(0));
+    return output_.Commit(none.get(), group_.get(), nullptr);
+  }
+
+  int64_t Size() {
+    return SharedClient().EndOffsets(options_.output, Isolation::kReadUncommitted).value()[0];
+  }
+
+  std::vector<std::string> Values() {
+    std::vector<std::string> values;
+    const auto records = SharedClient().ReadSettled(options_.output);
+    EXPECT_TRUE(records.ok()) << records.status();
+    for (const test::Record& record : *records) values.push_back(*record.value);
+    return values;
+  }
+
+  const test::SharedWireToBroker wire_ = test::SharedWire();
+  DaemonOptions options_;
+  StopFlag stop_;
+  Heartbeat heartbeat_;
+  GroupMetadataPtr group_;
+  Output output_{options_, 0, stop_, heartbeat_, [](const std::string&) {}};
+};
+
+// What a broker has, and has not acknowledged when its transaction is aborted, must not make it take the next
+// transaction's records for copies: the client gives them the same sequence numbers.
+TEST_F(OutputTest, AnAbortOfWhatIsNotAcknowledgedLosesNothingOfTheNextTransaction) {
+  ASSERT_TRUE(SharedClient().CreateTopic(options_.output, 1).ok());
+  ASSERT_TRUE(output_.Open(1'000'000).ok());
+  ASSERT_TRUE(output_.CountPartitions().ok());
+  ASSERT_TRUE(output_.Begin().ok());
+  ASSERT_TRUE(Produce("first").ok());
+  ASSERT_EQ(Commit(), Outcome::kCommitted);
+  // With the marker, which comes after the commit has been answered.
+  ASSERT_TRUE(test::WaitUntil([&] { return Size() == 2; }, absl::Minutes(1)));
+
+  ASSERT_TRUE(output_.Begin().ok());
+  ASSERT_TRUE(Produce("aborted, and acknowledged").ok());
+  ASSERT_TRUE(
+      test::WaitUntil([&] { return output_.Poll() == Failure::kNone && Size() == 3; }, absl::Minutes(1)));
+  wire_.proxy.SetLosingReplies(true);
+  ASSERT_TRUE(Produce("aborted").ok());
+  ASSERT_TRUE(test::WaitUntil([&] { return Size() == 4; }, absl::Minutes(1)));
+  // The client learns that the connection is gone, not what became of the record, and cannot ask.
+  wire_.proxy.SetStalled(true);
+  wire_.proxy.SetLosingReplies(false);
+  wire_.proxy.Cut();
+  std::thread heals([this] {
+    absl::SleepFor(absl::Milliseconds(1500));  // longer than the first try to abort
+    wire_.proxy.SetStalled(false);
+  });
+  EXPECT_EQ(output_.Abort(), Outcome::kAborted);
+  heals.join();
+
+  ASSERT_TRUE(output_.Begin().ok());
+  ASSERT_TRUE(Produce("second").ok());
+  ASSERT_EQ(Commit(), Outcome::kCommitted);
+  EXPECT_EQ(Values(), (std::vector<std::string>{"first", "second"}));
+}
+
+}  // namespace
+}  // namespace lethe::kafka
