@@ -174,7 +174,8 @@ absl::Status Lane::Process() {
 void Lane::HandleEvent(const rd_kafka_message_t& event) {
   OwnedPartition* owned = event.rkt == nullptr ? nullptr : Find(event.partition);
   if (event.err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
-    if (owned == nullptr) return;
+    // As stale as the batch's records.
+    if (owned == nullptr || owned->sought_in_batch == batch_number_) return;
     owned->end_of_log = std::max(owned->end_of_log, event.offset);
     if (owned->phase == Phase::kChecking && event.offset <= owned->mark.offset) Recheck(*owned);
     if (owned->phase == Phase::kRestoring && event.offset >= owned->committed) Activate(*owned);
@@ -395,6 +396,7 @@ absl::Status Lane::EnsureOpen(OwnedPartition& owned) {
     figures_.TransactionBegun(now);
   }
   if (owned.in_transaction()) return absl::OkStatus();
+  owned.status_at = {-1, -1};
   absl::Status status = owned.filter->SetTargetFpp(tuning_.target_fpp);
   if (status.ok()) status = owned.filter->SetPassSuspects(tuning_.policies.passes_suspects());
   if (status.ok()) {

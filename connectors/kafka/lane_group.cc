@@ -263,6 +263,7 @@ absl::Status Lane::Await(const std::function<absl::Status()>& ask) {
 }
 
 void Lane::Seek(OwnedPartition& owned) {
+  owned.end_of_log = 0;  // it is not there any more, and will be told again
   if (polling_) {
     // In a rebalance: what has been polled is stale, and what will be polled is not.
     std::erase_if(batch_, [&](const MessagePtr& message) {

@@ -79,7 +79,10 @@ void RenewStatus(const std::map<int32_t, std::unique_ptr<OwnedPartition>>& owned
     OwnedPartition& partition = *turn->second;
     const bool is_new = partition.status.name.empty();
     if (partition.filter == nullptr || (!in_time && !is_new)) continue;
+    const std::pair at(partition.next, partition.committed);
+    if (!is_new && partition.status_at == at) continue;
     partition.status = partition.filter->Status();
+    partition.status_at = at;
     if (in_time) *next = turn->first + 1;
     in_time = in_time && absl::Now() < end;
   }

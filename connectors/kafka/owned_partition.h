@@ -75,6 +75,9 @@ struct OwnedPartition {
   int64_t sought_in_batch = -1;
 
   PartitionStatus status;  // of the filter, when it was last asked; without a name: never
+  // What `next` and `committed` were then: while nothing is read or committed, nothing changes. -1: ask in
+  // any case.
+  std::pair<int64_t, int64_t> status_at = {-1, -1};
 
   DeltaSums sums;
   RecordCounts open_counts;  // of the open transaction
@@ -104,7 +107,7 @@ struct OwnedPartition {
 
 // Asks filters for their status, which takes up to 2 ms of each, since its estimate looks at its lines. So
 // they take turns: from partition `*next` on, until `budget` is used up, but one at least. Those that were
-// never asked are new and small, and do not wait.
+// never asked are new and small, and do not wait; those of which nothing was read since are not asked.
 void RenewStatus(const std::map<int32_t, std::unique_ptr<OwnedPartition>>& owned, absl::Duration budget,
                  int32_t* next);
 

@@ -264,7 +264,7 @@ void FailsAt(PolicyFlow& flow, const std::string& policy, const std::string& bec
   // The remedy.
   const Finished after = flow.RunToEnd({absl::StrCat("--", policy, "=drop"), args.back()});
   EXPECT_EQ(after.exit_code, 0) << after.err;
-  EXPECT_EQ(flow.Committed()[1].offset, 101);
+  EXPECT_EQ(flow.Committed()[1].offset, 101) << after.err;
   EXPECT_EQ(flow.Output().size(), 120u);
 }
 

@@ -211,7 +211,7 @@ TEST_F(UnusableSnapshotTest, Rule15OneThatIsGoneIsReportedAndTheLogIsRead) {
 }
 
 TEST_F(UnusableSnapshotTest, Rule15OneOfAnotherConfigurationIsReportedAndTheLogIsRead) {
-  ExpectLogIsRead("its target is 1e-09, and not 1e-08", {"--fpp=1e-8"});
+  ExpectLogIsRead("its horizon is 720h, and not 721h", {"--horizon=721h"});
 }
 
 // Another log under the same name: the snapshot's record before F is not the one that is there.

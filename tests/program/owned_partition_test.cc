@@ -25,7 +25,10 @@ class RenewStatusTest : public testing::Test {
   // Every filter has seen one event more; the partitions whose status knows that after a call.
   std::vector<int32_t> Renewed(absl::Duration budget) {
     ++events_;
-    for (auto& [id, partition] : owned_) partition->filter->Judge(absl::StrCat(events_), absl::Now());
+    for (auto& [id, partition] : owned_) {
+      partition->filter->Judge(absl::StrCat(events_), absl::Now());
+      ++partition->next;
+    }
     RenewStatus(owned_, budget, &next_);
     std::vector<int32_t> renewed;
     for (auto& [id, partition] : owned_) {
@@ -58,6 +61,16 @@ TEST_F(RenewStatusTest, OneAfterTheOtherWhereThereIsNone) {
   EXPECT_EQ(Renewed(absl::ZeroDuration()), (Ids{5}));
   owned_.erase(9);
   EXPECT_EQ(Renewed(absl::ZeroDuration()), (Ids{3}));
+}
+
+TEST_F(RenewStatusTest, NotWhereNothingWasRead) {
+  for (const int32_t id : {3, 5}) Add(id);
+  EXPECT_EQ(Renewed(absl::InfiniteDuration()), (Ids{3, 5}));
+  for (auto& [id, partition] : owned_) partition->filter->Judge("unread", absl::Now());
+  owned_[5]->status_at = {-1, -1};
+  RenewStatus(owned_, absl::InfiniteDuration(), &next_);
+  EXPECT_EQ(owned_[3]->status.unique, 1);
+  EXPECT_EQ(owned_[5]->status.unique, 2);
 }
 
 TEST_F(RenewStatusTest, NoPartitionOrNoFilterIsNoMatter) {
