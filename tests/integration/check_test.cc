@@ -1,6 +1,5 @@
 // `lethe check` against a real broker, and what a running `lethe run` hears of its configuration and topics.
 #include <gtest/gtest.h>
-#include <pty.h>
 #include <signal.h>
 #include <simdjson.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utmp.h>
 
 #include <filesystem>
 #include <fstream>
@@ -20,6 +20,7 @@
 #include "absl/time/clock.h"
 #include "tests/support/flow.h"
 #include "tests/support/free_port.h"
+#include "tests/support/pseudo_terminal.h"
 #include "tests/support/shared_broker.h"
 
 namespace lethe::test {
@@ -164,14 +165,16 @@ TEST(CheckTest, WhatCannotRunIsAnError) {
 TEST(ReloadTest, NotWhenItsTerminalIsClosed) {
   const std::string http = absl::StrCat("127.0.0.1:", FreePort());
   const std::string brokers = absl::StrCat("127.0.0.1:", FreePort());
-  int terminal = -1;
-  const pid_t pid = forkpty(&terminal, nullptr, nullptr, nullptr);
+  const auto [terminal, inside] = OpenTerminal();
+  const pid_t pid = fork();
   ASSERT_GE(pid, 0);
   if (pid == 0) {
+    login_tty(inside);
     execl(LETHE_PROGRAM, LETHE_PROGRAM, "run", "--brokers", brokers.c_str(), "--input", "a", "--output", "b",
           "--id", "key", "--http", http.c_str(), nullptr);
     _exit(127);
   }
+  close(inside);
   // Its log has begun, so that it waits for signals.
   std::string log;
   char buffer[1024];

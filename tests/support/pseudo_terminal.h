@@ -7,22 +7,52 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <string>
 
 namespace lethe::test {
 
+struct TerminalEnds {
+  int reader = -1;
+  int writer = -1;  // the terminal
+};
+
+// Both close on exec. A root folder may have been given a /dev without its pts: then a file system of its own
+// is mounted for so long as it takes to open them, which needs root's rights.
+inline TerminalEnds OpenTerminal() {
+  constexpr int kMode = O_RDWR | O_NOCTTY | O_CLOEXEC;
+  TerminalEnds ends = {posix_openpt(kMode)};
+  std::string folder;
+  if (ends.reader < 0) {
+    folder = testing::TempDir() + "lethe-pts-XXXXXX";
+    EXPECT_NE(mkdtemp(folder.data()), nullptr);
+    EXPECT_EQ(mount("devpts", folder.c_str(), "devpts", 0, "newinstance,ptmxmode=0666"), 0)
+        << strerror(errno);
+    ends.reader = open((folder + "/ptmx").c_str(), kMode);
+  }
+  EXPECT_GE(ends.reader, 0) << strerror(errno);
+  EXPECT_EQ(unlockpt(ends.reader), 0);
+  ends.writer = ioctl(ends.reader, TIOCGPTPEER, kMode);
+  EXPECT_GE(ends.writer, 0) << strerror(errno);
+  if (!folder.empty()) {
+    umount2(folder.c_str(), MNT_DETACH);
+    rmdir(folder.c_str());
+  }
+  return ends;
+}
+
 // What is written to stderr while it lives can be read from it. Not thread-safe, but for those who write.
 class PseudoTerminal {
  public:
-  explicit PseudoTerminal(int columns) : reader_(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
-    EXPECT_GE(reader_, 0);
-    EXPECT_EQ(grantpt(reader_), 0);
-    EXPECT_EQ(unlockpt(reader_), 0);
-    const int writer = open(ptsname(reader_), O_RDWR | O_NOCTTY | O_CLOEXEC);
-    EXPECT_GE(writer, 0);
+  explicit PseudoTerminal(int columns) {
+    const TerminalEnds ends = OpenTerminal();
+    reader_ = ends.reader;
+    const int writer = ends.writer;
     winsize size = {};
     size.ws_col = static_cast<unsigned short>(columns);
     size.ws_row = 24;
@@ -63,7 +93,7 @@ class PseudoTerminal {
   }
 
  private:
-  const int reader_;
+  int reader_ = -1;
   int before_ = -1;
   std::string text_;
 };
