@@ -68,7 +68,7 @@ chaos:  ## random schedules of faults: SCHEDULES=200 SEED=n, both optional
 	cmake --build build --target chaos -j $(JOBS)
 	build/tests/chaos $(if $(SCHEDULES),--schedules $(SCHEDULES)) $(if $(SEED),--seed $(SEED)) --jobs $(JOBS)
 
-bench:  ## the benchmarks, in about half an hour; their tables go into tests/bench/README.md
+bench:  ## the benchmarks, in some 40 minutes; their tables go into tests/bench/README.md
 	$(call install,$(build_packages) $(broker_packages))
 	$(configure_tests)
 	cmake --build build --target filter_bench pipeline_bench -j $(JOBS)
