@@ -83,7 +83,8 @@ TEST_F(ExactTest, ForgetsAllInTimeAndNothingBefore) {
     }
     known.erase(known.begin(), known.begin() + static_cast<std::ptrdiff_t>(past));
     const FilterStatus status = filter->Status();
-    EXPECT_LE(status.memory_bytes, 36 * status.ids + 400'000) << phase;
+    // At the end of a burst it is 10 MB. After a leap in time tables are swept one by one, with the calls.
+    EXPECT_LE(status.memory_bytes, 36 * status.ids + 1'500'000) << phase;
     EXPECT_EQ(status.memory_bytes, memory_.used_bytes());
   }
 }
