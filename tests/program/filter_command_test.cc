@@ -289,6 +289,7 @@ class Child {
     EXPECT_EQ(pipe2(in_, O_CLOEXEC), 0);
     EXPECT_EQ(pipe2(out_, O_CLOEXEC), 0);
     EXPECT_EQ(pipe2(err_, O_CLOEXEC), 0);
+    std::fflush(nullptr);  // what the child would say again
     pid_ = fork();
     if (pid_ == 0) {
       dup2(in_[0], STDIN_FILENO);
