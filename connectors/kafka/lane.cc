@@ -396,7 +396,6 @@ absl::Status Lane::EnsureOpen(OwnedPartition& owned) {
     figures_.TransactionBegun(now);
   }
   if (owned.in_transaction()) return absl::OkStatus();
-  owned.status_at = {-1, -1};
   absl::Status status = owned.filter->SetTargetFpp(tuning_.target_fpp);
   if (status.ok()) status = owned.filter->SetPassSuspects(tuning_.policies.passes_suspects());
   if (status.ok()) {

@@ -190,7 +190,7 @@ class Lane {
   int32_t given_partitions_;  // of the input: all below were given to somebody
   absl::Time next_look_for_forgotten_ = absl::InfinitePast();
   absl::Time forgotten_since_ = absl::InfiniteFuture();
-  absl::Duration forgotten_patience_ = absl::ZeroDuration();  // zero: the first is still to come
+  int rejoined_for_forgotten_ = 0;  // in a row
   absl::Time next_look_at_held_ = absl::InfinitePast();
 
   // The open transaction.

@@ -20,7 +20,7 @@ constexpr int kLookTimeoutMs = 500;
 // A rebalance may have to wait for a member that does not answer; and the cause may be another one, which a
 // rebalance does not mend.
 constexpr absl::Duration kPatience = absl::Seconds(30);
-constexpr absl::Duration kMostPatience = absl::Hours(1);
+constexpr int kMostDoublings = 7;  // an hour
 
 }  // namespace
 
@@ -40,19 +40,18 @@ void Lane::LookForForgotten() {
   if (forgotten == count) {
     given_partitions_ = count;
     forgotten_since_ = absl::InfiniteFuture();
-    forgotten_patience_ = kPatience;
+    rejoined_for_forgotten_ = 0;
     return;
   }
   forgotten_since_ = std::min(forgotten_since_, now);
-  if (forgotten_patience_ == absl::ZeroDuration()) forgotten_patience_ = kPatience;
-  if (now - forgotten_since_ < forgotten_patience_) return;
+  if (now - forgotten_since_ < kPatience * (1 << std::min(rejoined_for_forgotten_, kMostDoublings))) return;
   spdlog::warn(
       "lane {}: {}-{} was added, and nobody has begun to read it for {}: leaving the group and joining it "
       "again, so that it assigns anew",
       number_, options_.input, forgotten,
       absl::FormatDuration(absl::Trunc(now - forgotten_since_, absl::Seconds(1))));
   forgotten_since_ = now;
-  forgotten_patience_ = std::min(2 * forgotten_patience_, kMostPatience);
+  ++rejoined_for_forgotten_;
   rd_kafka_unsubscribe(consumer_.get());
   if (absl::Status subscribed = Subscribe(); !subscribed.ok()) fatal_ = subscribed;
 }

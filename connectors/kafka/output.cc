@@ -298,9 +298,11 @@ Outcome Output::Abort() {
   }
   // What was sent and not answered for may be in the broker's log. If it waited to be sent again, the client
   // purges it when it aborts, and gives its sequence numbers to what comes next: the broker takes that for
-  // copies, acknowledges it, and throws it away (librdkafka 2.0.2, and the same code is in its releases of
-  // 2026). A new producer has an epoch of its own. After a refusal the client says what it is unsure of:
-  // there are many aborts until the refused record is found, and others are unlikely to hang just then.
+  // copies, acknowledges it, and throws it away (librdkafka 2.0.2, and its sources of July 2026). A new
+  // producer has an epoch of its own. OnDelivery is told which records may be there, but by the last attempt
+  // to send them only, so whatever is unanswered counts. After a refusal something always is, and each of the
+  // aborts until the refused record is found would take half a second more: then what OnDelivery is told must
+  // do.
   if (failure_ != Failure::kRefused && rd_kafka_outq_len(producer_.get()) > 0) unsure_ = true;
   const ErrorPtr error = Retry("aborting a transaction", [this](int timeout_ms) {
     return rd_kafka_abort_transaction(producer_.get(), timeout_ms);

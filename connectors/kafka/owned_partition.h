@@ -75,9 +75,8 @@ struct OwnedPartition {
   int64_t sought_in_batch = -1;
 
   PartitionStatus status;  // of the filter, when it was last asked; without a name: never
-  // What `next` and `committed` were then: while nothing is read or committed, nothing changes. -1: ask in
-  // any case.
-  std::pair<int64_t, int64_t> status_at = {-1, -1};
+  // What `next` and `committed` were then: while nothing is read or committed, nothing changes.
+  std::pair<int64_t, int64_t> status_at;
 
   DeltaSums sums;
   RecordCounts open_counts;  // of the open transaction

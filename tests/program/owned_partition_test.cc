@@ -67,7 +67,7 @@ TEST_F(RenewStatusTest, NotWhereNothingWasRead) {
   for (const int32_t id : {3, 5}) Add(id);
   EXPECT_EQ(Renewed(absl::InfiniteDuration()), (Ids{3, 5}));
   for (auto& [id, partition] : owned_) partition->filter->Judge("unread", absl::Now());
-  owned_[5]->status_at = {-1, -1};
+  ++owned_[5]->committed;
   RenewStatus(owned_, absl::InfiniteDuration(), &next_);
   EXPECT_EQ(owned_[3]->status.unique, 1);
   EXPECT_EQ(owned_[5]->status.unique, 2);
