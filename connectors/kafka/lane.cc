@@ -83,9 +83,7 @@ absl::Status Lane::Open() {
       .Set("enable.partition.eof", "true");
   config.Set("partition.assignment.strategy", cooperative_ ? "cooperative-sticky" : "range,roundrobin");
   // Each lane is a member, and two of one name would throw each other out.
-  if (options_.static_membership) {
-    config.Set("group.instance.id", absl::StrCat(options_.instance, "-", number_));
-  }
+  if (options_.static_membership) config.Set("group.instance.id", InstanceName());
   rd_kafka_conf_set_opaque(config.raw(), this);
   rd_kafka_conf_set_rebalance_cb(config.raw(), OnRebalance);
   rd_kafka_conf_set_stats_cb(config.raw(), [](rd_kafka_t*, char* json, size_t, void* opaque) {
@@ -120,6 +118,7 @@ void Lane::Step() {
   } else if (open_ && (carried_out_ >= carried_out_limit_ || absl::Now() >= deadline_)) {
     Commit();
   }
+  if (std::exchange(wants_to_rejoin_, false)) Rejoin();
   LookAtHeld();
   LookForInput();
   LookForForgotten();
@@ -197,7 +196,15 @@ void Lane::HandleEvent(const rd_kafka_message_t& event) {
     return;
   }
   if (event.err == RD_KAFKA_RESP_ERR__FATAL) {
-    fatal_ = ErrorStatus(event.err, why);
+    char reason[256];
+    const rd_kafka_resp_err_t code = rd_kafka_fatal_error(consumer_.get(), reason, sizeof reason);
+    fatal_ = code == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID
+                 ? absl::AlreadyExistsError(absl::StrCat(
+                       why, ": another has joined group ", options_.group, " as ", InstanceName(),
+                       ", which is this lane's name by static_membership: give each process its own "
+                       "--instance; if there is no other, a request of an earlier process came late, and a "
+                       "start is all it takes"))
+                 : ErrorStatus(event.err, why);
     return;
   }
   spdlog::warn("lane {}: {}", number_, why);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "connectors/kafka/assignment.h"
 #include "connectors/kafka/client.h"
@@ -128,6 +129,12 @@ class Lane {
   void Assign(const rd_kafka_topic_partition_list_t* partitions);
   void Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost);
   absl::Status PrepareAssigned(const rd_kafka_topic_partition_list_t* partitions);
+  // Takes the group's metadata of this moment. False: the group counts this lane out already.
+  bool TakeGroupMetadata();
+  // Those of them that the client was given, and has not let go.
+  PartitionListPtr Assigned(const rd_kafka_topic_partition_list_t* partitions) const;
+  // Leaves the group and joins it again.
+  void Rejoin();
   // Commits where the partitions start, with their stories. Not OK: this assignment is over.
   absl::Status CommitStart(const std::vector<OwnedPartition*>& fresh);
   // Asks until there is an answer, a refusal, or the stop.
@@ -151,6 +158,8 @@ class Lane {
   void LookForForgotten();
   void SetPaused(const OwnedPartition& owned, bool paused);
 
+  // In the group, where it is to keep its partitions through a restart.
+  std::string InstanceName() const { return absl::StrCat(options_.instance, "-", number_); }
   OwnedPartition* Find(int32_t partition);
   std::string Name(const OwnedPartition& owned) const;
   PartitionListPtr Offsets(const std::vector<OwnedPartition*>& partitions) const;
@@ -183,6 +192,7 @@ class Lane {
   std::map<int32_t, std::unique_ptr<OwnedPartition>> owned_;
   absl::Status fatal_;
   bool joined_ = false;
+  bool wants_to_rejoin_ = false;
   // That the output is known to have; after a failure nothing is known.
   int32_t output_partitions_;
   absl::Time next_look_for_input_ = absl::InfinitePast();

@@ -52,8 +52,7 @@ void Lane::LookForForgotten() {
       absl::FormatDuration(absl::Trunc(now - forgotten_since_, absl::Seconds(1))));
   forgotten_since_ = now;
   ++rejoined_for_forgotten_;
-  rd_kafka_unsubscribe(consumer_.get());
-  if (absl::Status subscribed = Subscribe(); !subscribed.ok()) fatal_ = subscribed;
+  Rejoin();
 }
 
 }  // namespace lethe::kafka

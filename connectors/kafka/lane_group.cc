@@ -47,14 +47,51 @@ void Lane::OnRebalance(rd_kafka_t* /*consumer*/, rd_kafka_resp_err_t code,
   }
 }
 
+bool Lane::TakeGroupMetadata() {
+  group_metadata_.reset(rd_kafka_consumer_group_metadata(consumer_.get()));
+  // Without a member's name the broker takes a commit for an operator's, and asks for no generation.
+  char* member = rd_kafka_memberid(consumer_.get());
+  const bool is_member = member != nullptr && *member != '\0';
+  rd_kafka_mem_free(consumer_.get(), member);
+  return is_member;
+}
+
+PartitionListPtr Lane::Assigned(const rd_kafka_topic_partition_list_t* partitions) const {
+  rd_kafka_topic_partition_list_t* all = nullptr;
+  rd_kafka_assignment(consumer_.get(), &all);
+  const PartitionListPtr owned(all);
+  PartitionListPtr assigned(rd_kafka_topic_partition_list_new(partitions->cnt));
+  for (int i = 0; all != nullptr && i < partitions->cnt; ++i) {
+    const rd_kafka_topic_partition_t& each = partitions->elems[i];
+    if (rd_kafka_topic_partition_list_find(all, each.topic, each.partition) == nullptr) continue;
+    rd_kafka_topic_partition_list_add(assigned.get(), each.topic, each.partition);
+  }
+  return assigned;
+}
+
+void Lane::Rejoin() {
+  rd_kafka_unsubscribe(consumer_.get());
+  if (absl::Status subscribed = Subscribe(); !subscribed.ok()) fatal_ = subscribed;
+}
+
 void Lane::Assign(const rd_kafka_topic_partition_list_t* partitions) {
   rd_kafka_t* consumer = consumer_.get();
   // As of this assignment, not of a later one: a lane that stalls over a rebalance must not be able to
   // commit, with the new generation, what it judged in the old one.
-  group_metadata_.reset(rd_kafka_consumer_group_metadata(consumer));
-  if (open_) Commit();  // cooperative: what was kept goes on under the new generation
+  const bool is_member = TakeGroupMetadata();
+  if (open_) {
+    // Cooperative: what was kept goes on under the new generation.
+    if (is_member) {
+      Commit();
+    } else {
+      GiveUp(output_.Abort());
+    }
+  }
   joined_ = true;
-  absl::Status prepared = PrepareAssigned(partitions);
+  absl::Status prepared = is_member ? PrepareAssigned(partitions)
+                                    : absl::AbortedError("the group has moved on before the assignment came");
+  // A cooperative client takes these for given from now on, and would not offer them again.
+  if (cooperative_ && absl::IsAborted(prepared)) wants_to_rejoin_ = true;
   const PartitionListPtr assigned(rd_kafka_topic_partition_list_new(partitions->cnt));
   for (int i = 0; prepared.ok() && i < partitions->cnt; ++i) {
     const OwnedPartition* owned = Find(partitions->elems[i].partition);
@@ -140,7 +177,7 @@ void Lane::Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost) 
   rd_kafka_t* consumer = consumer_.get();
   // The group is in its next generation already, and nobody else has any of the partitions until we say that
   // we let them go: what was judged is still ours to commit. (Lost is what the group took away unasked.)
-  if (cooperative_ && !lost) group_metadata_.reset(rd_kafka_consumer_group_metadata(consumer));
+  if (cooperative_ && !lost) lost = !TakeGroupMetadata();
   if (open_) {
     if (lost) {
       GiveUp(output_.Abort());
@@ -161,7 +198,8 @@ void Lane::Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost) 
     return message->rkt != nullptr && Find(message->partition) == nullptr;
   });
   if (cooperative_) {
-    const ErrorPtr error(rd_kafka_incremental_unassign(consumer, partitions));
+    // The client refuses all of them, and goes on waiting, if one was never assigned: what must not be read.
+    const ErrorPtr error(rd_kafka_incremental_unassign(consumer, Assigned(partitions).get()));
     if (error != nullptr)
       spdlog::warn("lane {}: unassigning: {}", number_, rd_kafka_error_string(error.get()));
   } else {
@@ -281,8 +319,6 @@ void Lane::Seek(OwnedPartition& owned) {
 }
 
 bool Lane::HasOutput(OwnedPartition& owned) {
-  // On their way to other partitions, or from them, records do not keep theirs.
-  if (options_.routes || !options_.routed_from.empty()) return true;
   if (owned.id < output_partitions_) return true;
   const auto count = output_.CountPartitions();
   // If the broker does not say, the transaction will find out.

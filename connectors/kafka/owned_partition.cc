@@ -89,6 +89,9 @@ void RenewStatus(const std::map<int32_t, std::unique_ptr<OwnedPartition>>& owned
 }
 
 void KeptPartitions::Put(std::unique_ptr<OwnedPartition> partition) {
+  // Of the lane that had it, and of what its client has said: another lane counts its batches otherwise.
+  partition->sought_in_batch = -1;
+  partition->end_of_log = 0;
   const std::lock_guard<std::mutex> lock(mutex_);
   const int32_t id = partition->id;
   partitions_[id] = std::move(partition);

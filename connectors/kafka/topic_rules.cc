@@ -69,10 +69,11 @@ class Rules {
     const std::string what =
         absl::StrCat("has ", topic_.partitions, " partitions, the input has ", input_partitions);
     if (topic_.partitions == input_partitions) {
-      Add(Severity::kOk, "partitions", what, "");
+      Add(Severity::kOk, kPartitionsCheck, what, "");
       return;
     }
-    Add(Severity::kWarning, "partitions", absl::StrCat(what, ": that is right only if the input had as many"),
+    Add(Severity::kWarning, kPartitionsCheck,
+        absl::StrCat(what, ": that is right only if the input had as many"),
         "leave it as it is once ids were routed to it; if none were, delete it, and lethe makes it anew");
   }
 
@@ -97,7 +98,7 @@ class Rules {
   void HasPartitionsFor(int32_t needed) {
     const std::string what = absl::StrCat("has ", topic_.partitions, " partitions, the input has ", needed);
     if (topic_.partitions == needed) {
-      Add(Severity::kOk, "partitions", what, "");
+      Add(Severity::kOk, kPartitionsCheck, what, "");
     } else if (topic_.partitions > needed) {
       Add(Severity::kWarning, "partitions",
           absl::StrCat(what, ": records keep their partition, the others stay empty"),
@@ -160,7 +161,7 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
   const TopicFacts& input = topics.input;
   const TopicFacts& origin = topics.with_places();
   Rules input_rules("input", input, findings);
-  input_rules.Add(Severity::kOk, "partitions", absl::StrCat("has ", input.partitions, " partitions"), "");
+  input_rules.Add(Severity::kOk, kPartitionsCheck, absl::StrCat("has ", input.partitions, " partitions"), "");
   if (input_rules.IsDescribed()) {
     input_rules.IsNotCompacted("compaction may keep the retry and remove the first");
     // Filters are rebuilt from the topic that is judged.

@@ -40,6 +40,9 @@ struct AllTopics {
   const TopicFacts& with_places() const { return origin ? *origin : input; }
 };
 
+// The check that finds an error where a topic has fewer partitions than are to be written.
+inline constexpr char kPartitionsCheck[] = "partitions";
+
 // All that can be said without reading a record. An error is something that lethe must not run with.
 std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopics& topics);
 

@@ -271,6 +271,17 @@ bool FaultyEvent::Parse(const std::string& json, FaultyEvent* event) {
   return true;
 }
 
+Judgement& Judgement::operator+=(const Judgement& more) {
+  problems.insert(problems.end(), more.problems.begin(), more.problems.end());
+  records += more.records;
+  passed += more.passed;
+  dropped += more.dropped;
+  late_passed += more.late_passed;
+  late_dropped += more.late_dropped;
+  client_copies += more.client_copies;
+  return *this;
+}
+
 Judgement Judge(const Evidence& evidence) {
   Judgement judgement;
   Kinds kinds;

@@ -78,6 +78,8 @@ struct Judgement {
   int64_t late_passed = 0;
   int64_t late_dropped = 0;
   int64_t client_copies = 0;  // records of one and the same sending, but for the first
+
+  Judgement& operator+=(const Judgement& more);
 };
 
 Judgement Judge(const Evidence& evidence);

@@ -175,6 +175,13 @@ void AddSnapshots(Schedule& schedule) {
                    [](const Fault& a, const Fault& b) { return a.at < b.at; });
 }
 
+// Likewise, and for the same reason.
+void AddTheRest(Schedule& schedule) {
+  Dice dice(schedule.seed ^ 41000088);
+  schedule.static_members = dice.OneIn(4);
+  schedule.deletes_input = dice.OneIn(6);
+}
+
 absl::string_view PlaceName(SnapshotPlace place) {
   switch (place) {
     case SnapshotPlace::kNowhere:
@@ -265,6 +272,7 @@ Schedule MakeSchedule(uint64_t seed) {
   AddFaults(dice, theme, schedule);
   schedule.assignment = dice.Choose({"eager", "eager", "cooperative"});
   AddSnapshots(schedule);
+  AddTheRest(schedule);
   return schedule;
 }
 
@@ -273,14 +281,15 @@ std::string Schedule::Outline() const {
       "%s: %d broker%s, %d partition%s, %d instance%s of %d lane%s, engine %s, horizon %s, %d events/s a "
       "step of %s "
       "apart (%d per mille wild), commits every %s, timeouts: session %s, transaction %s, socket %s; "
-      "assignment %s; snapshots %s; "
-      "%s for %s\n",
+      "assignment %s%s; snapshots %s; "
+      "%s for %s%s\n",
       theme, brokers, brokers == 1 ? "" : "s", partitions, partitions == 1 ? "" : "s", instances,
       instances == 1 ? "" : "s", lanes, lanes == 1 ? "" : "s", engine, absl::FormatDuration(horizon),
       per_second, absl::FormatDuration(step), wild_per_mille, absl::FormatDuration(commit_interval),
       absl::FormatDuration(session_timeout), absl::FormatDuration(transaction_timeout),
-      absl::FormatDuration(socket_timeout), assignment, PlaceName(snapshots),
-      from_the_start ? "from the start" : "once it flows", absl::FormatDuration(lasts));
+      absl::FormatDuration(socket_timeout), assignment, static_members ? ", static members" : "",
+      PlaceName(snapshots), from_the_start ? "from the start" : "once it flows", absl::FormatDuration(lasts),
+      deletes_input ? "; then the input is deleted, and made anew" : "");
   for (const Fault& fault : faults) {
     absl::StrAppendFormat(
         &text, "  %6.2f s  %s%s%s\n", absl::ToDoubleSeconds(fault.at), FaultName(fault.kind),

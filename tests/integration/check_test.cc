@@ -328,10 +328,17 @@ TEST(ExpansionTest, PartitionsThatTheOutputDoesNotHaveYetWait) {
   flow.SendIds("a", 51, 150);
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 200; }));
   EXPECT_EQ(daemon->Metric("lethe_transactions_aborted_total"), 0);
-  ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 3).ok());
-  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 400; }));
-  EXPECT_TRUE(daemon->AwaitReady());
   EXPECT_TRUE(daemon->Stop());
+  // Nor does a new process refuse to go on with what has somewhere to go.
+  const auto second = flow.Start({"--kafka=topic.metadata.refresh.interval.ms=500"});
+  ASSERT_TRUE(second->AwaitLog("has 1 partitions, the input has 3"));
+  ASSERT_TRUE(second->Await([&] { return second->Metric("lethe_partition_failed") == 2; }));
+  flow.SendIds("a", 101, 200);
+  ASSERT_TRUE(second->Await([&] { return second->Metric("lethe_records_total") == 100; }));
+  ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 3).ok());
+  ASSERT_TRUE(second->Await([&] { return second->Metric("lethe_records_total") == 300; }));
+  EXPECT_TRUE(second->AwaitReady());
+  EXPECT_TRUE(second->Stop());
   EXPECT_TRUE(flow.ExactlyOnce());
 }
 

@@ -108,6 +108,27 @@ TEST(ScopeTest, ExactlyOncePerTopicThroughKills) {
   EXPECT_TRUE(OncePerTopic(flow));
 }
 
+// It is not copied, so that the second stage never stands in front of a record that has nowhere to go.
+TEST(ScopeTest, WhatTheOutputHasNoPartitionForIsHeldAndNothingElse) {
+  Flow flow(Options(1));
+  const auto daemon = flow.Start({"--scope=topic", "--kafka=topic.metadata.refresh.interval.ms=500"});
+  flow.SendIds("a", 1, 100);
+  ASSERT_TRUE(daemon->Await([&] { return flow.OutputIds().size() == 100; }));
+  ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 2).ok());
+  flow.SendIds("b", 1, 100, 1);
+  ASSERT_TRUE(daemon->AwaitLog(flow.input() + "-1 is held at offset 0: "));
+  flow.SendIds("a", 51, 200);
+  EXPECT_TRUE(daemon->Await([&] { return flow.OutputIds().size() == 200; })) << daemon->Log();
+  EXPECT_TRUE(daemon->Await([&] { return daemon->Get("/readyz").status == 503; }));
+  EXPECT_TRUE(absl::StrContains(daemon->Get("/readyz").body, "--alter --partitions 2"));
+  EXPECT_EQ(daemon->Metric("lethe_transactions_aborted_total"), 0);
+  ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 2).ok());
+  EXPECT_TRUE(daemon->Await([&] { return flow.OutputIds().size() == 300; })) << daemon->Log();
+  EXPECT_TRUE(daemon->AwaitReady());
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(OncePerTopic(flow));
+}
+
 // In the second stage, with the place that the record had in the input.
 TEST(ScopeTest, PoliciesAreThoseOfTheInput) {
   Flow flow(Options(2));

@@ -413,6 +413,30 @@ TEST(MembershipTest, Rule11CooperativePartitionsThatStayGoOn) {
   EXPECT_TRUE(flow.ExactlyOnce());
 }
 
+// The client is never given what must not be read, and refuses to let go of what it was not given.
+TEST(MembershipTest, Rule11CooperativePartitionsThatMustNotBeReadMoveToo) {
+  Flow flow({LETHE_PROGRAM, 4, {}, {}});
+  for (int p = 0; p < 4; ++p) flow.SendIds(absl::StrCat("p", p, "-"), 1, 1000, p);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  for (int p = 0; p < 3; ++p) ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), p, 900).ok());
+  const Args args = {"--assignment=cooperative", "--on-short-history=fail"};
+  const auto has = [](const Daemon& daemon) {
+    return std::vector<std::string>(absl::StrSplit(daemon.Get("/metrics").body, "\nlethe_partition_failed{"))
+               .size() -
+           1;
+  };
+  const auto one = flow.Start(args + Args{"--instance=one"});
+  ASSERT_TRUE(one->Await([&] { return has(*one) == 4; }));
+  const auto two = flow.Start(args + Args{"--instance=two"});
+  ASSERT_TRUE(two->Await([&] { return has(*one) == 2 && has(*two) == 2; })) << one->Log();
+  flow.SendIds("new-", 1, 100, 3);
+  EXPECT_TRUE(two->Await([&] { return flow.Committed()[3].offset == 1100; }));
+  EXPECT_TRUE(one->Stop());
+  EXPECT_TRUE(two->Await([&] { return has(*two) == 4; })) << two->Log();
+  EXPECT_TRUE(two->Stop());
+  EXPECT_EQ(flow.OutputIds().size(), 4100u);
+}
+
 // A restart is quicker than the group's patience: the other instance never sees the partitions move.
 TEST(MembershipTest, ARestartOfAStaticMemberMovesNoPartition) {
   RetryingClients clients(TestSeed());
@@ -444,16 +468,18 @@ TEST(MembershipTest, ARestartOfAStaticMemberMovesNoPartition) {
 }
 
 // A member of the group that takes what it is given, and commits nothing.
-Handle IdleMember(const Flow& flow, const std::string& name) {
+Handle IdleMember(const Flow& flow, const std::string& name, const std::string& static_name = "") {
   rd_kafka_conf_t* conf = rd_kafka_conf_new();
   char error[256];
   for (const auto& [key, value] :
        std::vector<std::pair<const char*, std::string>>{{"bootstrap.servers", SharedBroker().bootstrap()},
                                                         {"client.id", name},
                                                         {"group.id", flow.group()},
+                                                        {"group.instance.id", static_name},
                                                         {"enable.auto.commit", "false"},
                                                         {"topic.metadata.refresh.interval.ms", "500"},
                                                         {"partition.assignment.strategy", "range"}}) {
+    if (value.empty()) continue;
     if (rd_kafka_conf_set(conf, key, value.c_str(), error, sizeof error) != RD_KAFKA_CONF_OK)
       ADD_FAILURE() << error;
   }
@@ -464,6 +490,25 @@ Handle IdleMember(const Flow& flow, const std::string& name) {
   rd_kafka_subscribe(member.get(), topics);
   rd_kafka_topic_partition_list_destroy(topics);
   return member;
+}
+
+// Two that would throw each other out for ever: the one that came first ends, and says what to do.
+TEST(MembershipTest, AStaticMemberWhoseNameIsTakenEndsAndSaysWhy) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  flow.SendIds("a", 1, 100);
+  const auto daemon = flow.Start({"--static-membership=true"});
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 100; }));
+  Handle other = IdleMember(flow, "other", "test-0");
+  EXPECT_TRUE(daemon->Await([&] {
+    rd_kafka_message_t* message = rd_kafka_consumer_poll(other.get(), 50);
+    if (message != nullptr) rd_kafka_message_destroy(message);
+    return absl::StrContains(daemon->Log(),
+                             absl::StrCat("another has joined group ", flow.group(), " as test-0"));
+  })) << daemon->Log();
+  EXPECT_EQ(daemon->process().Wait(absl::Seconds(20)).value_or(-1), 1);
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "give each process its own --instance")) << daemon->Log();
+  other.reset();
+  EXPECT_TRUE(flow.ExactlyOnce());
 }
 
 // The group has a new partition, and nobody begins to read it. (Here one who has it does nothing with it;

@@ -137,6 +137,20 @@ TEST_F(AssignmentTest, AKeptFilterThatIsNotAheadGoesOn) {
   EXPECT_EQ((*owned)->filter_end, 900);
 }
 
+// (Sought in batch 7 of one lane, it comes to another that is at batch 6: the next batch would be taken for
+// stale, and its records would be passed over.)
+TEST_F(AssignmentTest, AKeptPartitionKnowsNothingOfTheLaneThatHadIt) {
+  auto kept = Kept(900);
+  kept->sought_in_batch = 7;
+  kept->end_of_log = 2000;
+  kept_.Put(std::move(kept));
+  auto owned = Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {0, 2000});
+  ASSERT_TRUE(owned.ok()) << owned.status();
+  EXPECT_EQ((*owned)->filter_end, 900);
+  EXPECT_EQ((*owned)->sought_in_batch, -1);
+  EXPECT_EQ((*owned)->end_of_log, 0);
+}
+
 // (A filter of [0, 1000), the group reset to 400: 400 to 999 would look like duplicates.)
 TEST_F(AssignmentTest, AKeptFilterThatIsAheadIsNotUsed) {
   kept_.Put(Kept(1000));
