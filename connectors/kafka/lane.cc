@@ -68,6 +68,10 @@ absl::Status Lane::Run() {
 absl::Status Lane::Open() {
   // The producer first: no record may be read before every earlier owner of the transactional id is fenced.
   if (absl::Status opened = output_.Open(topics_.max_batch_bytes()); !opened.ok()) return opened;
+  return OpenConsumer();
+}
+
+absl::Status Lane::OpenConsumer() {
   ClientConfig config = BaseConfig(options_, {
                                                  // What is fetched ahead, over all partitions: enough to keep
                                                  // the lane busy, and little beside the memory limit.
@@ -118,6 +122,7 @@ void Lane::Step() {
   } else if (open_ && (carried_out_ >= carried_out_limit_ || absl::Now() >= deadline_)) {
     Commit();
   }
+  if (std::exchange(wants_new_consumer_, false)) RemakeConsumer();
   if (std::exchange(wants_to_rejoin_, false)) Rejoin();
   LookAtHeld();
   LookForInput();
@@ -198,13 +203,8 @@ void Lane::HandleEvent(const rd_kafka_message_t& event) {
   if (event.err == RD_KAFKA_RESP_ERR__FATAL) {
     char reason[256];
     const rd_kafka_resp_err_t code = rd_kafka_fatal_error(consumer_.get(), reason, sizeof reason);
-    fatal_ = code == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID
-                 ? absl::AlreadyExistsError(absl::StrCat(
-                       why, ": another has joined group ", options_.group, " as ", InstanceName(),
-                       ", which is this lane's name by static_membership: give each process its own "
-                       "--instance; if there is no other, a request of an earlier process came late, and a "
-                       "start is all it takes"))
-                 : ErrorStatus(event.err, why);
+    if (code == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID) return MeetNamesake(why);
+    fatal_ = ErrorStatus(event.err, why);
     return;
   }
   spdlog::warn("lane {}: {}", number_, why);

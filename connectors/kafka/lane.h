@@ -79,6 +79,7 @@ class Lane {
   };
 
   absl::Status Open();
+  absl::Status OpenConsumer();
   absl::Status Subscribe();
   void Step();
   void Close();
@@ -135,6 +136,10 @@ class Lane {
   PartitionListPtr Assigned(const rd_kafka_topic_partition_list_t* partitions) const;
   // Leaves the group and joins it again.
   void Rejoin();
+  // The group has another member of this lane's name, which is a static member's. It makes the consumer anew,
+  // which throws the other out; if that comes back again and again, it is the lane that ends.
+  void MeetNamesake(const std::string& why);
+  void RemakeConsumer();
   // Commits where the partitions start, with their stories. Not OK: this assignment is over.
   absl::Status CommitStart(const std::vector<OwnedPartition*>& fresh);
   // Asks until there is an answer, a refusal, or the stop.
@@ -193,6 +198,9 @@ class Lane {
   absl::Status fatal_;
   bool joined_ = false;
   bool wants_to_rejoin_ = false;
+  bool wants_new_consumer_ = false;
+  int met_namesakes_ = 0;  // in a row
+  absl::Time last_namesake_ = absl::InfinitePast();
   // That the output is known to have; after a failure nothing is known.
   int32_t output_partitions_;
   absl::Time next_look_for_input_ = absl::InfinitePast();

@@ -1,4 +1,5 @@
-// The lane's part in partitions that were added: that the group gives each of them to somebody.
+// The lane's part in partitions that were added, also with a topic that was made anew: that the group gives
+// each of them to somebody.
 //
 // The member that assigns for the group asks a broker how many partitions there are, and that broker may not
 // have heard yet of one of which another has told the member before. The client then assigns without it, and
@@ -28,6 +29,8 @@ void Lane::LookForForgotten() {
   const absl::Time now = absl::Now();
   if (now < next_look_for_forgotten_) return;
   next_look_for_forgotten_ = now + kLookEvery;
+  // The topic may have been away meanwhile, and its commits with it.
+  if (owned_.empty()) given_partitions_ = 0;
   const auto counted = kafka::CountPartitions(consumer_.get(), options_.input, kLookTimeoutMs);
   if (!counted.ok() || *counted <= given_partitions_) return;
   const int32_t count = *counted;
@@ -46,7 +49,7 @@ void Lane::LookForForgotten() {
   forgotten_since_ = std::min(forgotten_since_, now);
   if (now - forgotten_since_ < kPatience * (1 << std::min(rejoined_for_forgotten_, kMostDoublings))) return;
   spdlog::warn(
-      "lane {}: {}-{} was added, and nobody has begun to read it for {}: leaving the group and joining it "
+      "lane {}: {}-{} is there, and nobody has begun to read it for {}: leaving the group and joining it "
       "again, so that it assigns anew",
       number_, options_.input, forgotten,
       absl::FormatDuration(absl::Trunc(now - forgotten_since_, absl::Seconds(1))));

@@ -18,6 +18,9 @@ constexpr absl::Duration kNewPartitionPatience = absl::Seconds(30);
 constexpr absl::Duration kLookForInputEvery = absl::Seconds(5);
 constexpr int kLookTimeoutMs = 500;
 constexpr absl::Duration kLookAtHeldEvery = absl::Seconds(1);
+// So many, each so soon after the one before, are no accident.
+constexpr int kMostNamesakes = 3;
+constexpr absl::Duration kNamesakesInARow = absl::Minutes(5);
 constexpr absl::Duration kPublishEvery = absl::Milliseconds(250);
 // What asking filters for their figures may take of the lane's time at once.
 constexpr absl::Duration kRenewFor = absl::Milliseconds(5);
@@ -67,6 +70,32 @@ PartitionListPtr Lane::Assigned(const rd_kafka_topic_partition_list_t* partition
     rd_kafka_topic_partition_list_add(assigned.get(), each.topic, each.partition);
   }
   return assigned;
+}
+
+// librdkafka 2.0.2 is its own namesake: when the session has timed out, it may send a heartbeat without its
+// member's name, which a broker answers as if another had come.
+void Lane::MeetNamesake(const std::string& why) {
+  const absl::Time now = absl::Now();
+  met_namesakes_ = now - std::exchange(last_namesake_, now) < kNamesakesInARow ? met_namesakes_ + 1 : 1;
+  if (met_namesakes_ <= kMostNamesakes) {
+    spdlog::warn("lane {}: {}; making the consumer anew", number_, why);
+    wants_new_consumer_ = true;
+    return;
+  }
+  fatal_ = absl::AlreadyExistsError(absl::StrCat(
+      why, ": another joins group ", options_.group, " as ", InstanceName(),
+      ", which is this lane's name by static_membership, again and again: give each process its own "
+      "--instance"));
+}
+
+void Lane::RemakeConsumer() {
+  if (open_) {
+    output_.Abort();
+    FinishTransaction(/*committed=*/false);
+  }
+  rd_kafka_consumer_close(consumer_.get());  // which revokes what is left
+  consumer_.reset();
+  if (absl::Status opened = OpenConsumer(); !opened.ok()) fatal_ = opened;
 }
 
 void Lane::Rejoin() {

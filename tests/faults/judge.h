@@ -60,6 +60,8 @@ struct CountedVerdicts {
 // Records as KafkaClient::ReadAll returns them, with read_committed.
 struct Evidence {
   absl::Duration horizon;
+  // Ids are unique in the topic. Then order is kept for each id, and counters are sums over all partitions.
+  bool topic_scope = false;
   std::vector<Record> input;
   std::vector<Record> output;
   std::vector<Record> deltas;

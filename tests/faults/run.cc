@@ -63,6 +63,7 @@ Run::Run(const Schedule& schedule, Site& site, std::string program, std::string 
       counters_(input_ + "-counters"),
       snapshots_(input_ + "-snapshots"),
       group_(input_ + "-group"),
+      routed_(absl::StrCat(group_, "-", input_, "-repartition")),
       events_(folder_ + "/events.log"),
       begin_(absl::Now()),
       partitions_(schedule.partitions) {
@@ -99,6 +100,7 @@ absl::StatusOr<Judgement> Run::Play() {
   CountNews();
   std::vector<std::string> topics = {input_, output_, counters_};
   if (schedule_.snapshots == SnapshotPlace::kTopic) topics.push_back(snapshots_);
+  if (schedule_.topic_scope) topics.push_back(routed_);
   // The brokers' folders stay small, however many schedules there are.
   for (const std::string& topic : topics) {
     const absl::Status deleted = site_.client().DeleteTopic(topic);
@@ -184,6 +186,7 @@ absl::Status Run::StartInstance(int i) {
   milliseconds("reconnect.backoff.max.ms", absl::Milliseconds(500));
   options.args.push_back("--assignment=" + schedule_.assignment);
   if (schedule_.static_members) options.args.push_back("--static-membership=true");
+  if (schedule_.topic_scope) options.args.push_back("--scope=topic");
   if (schedule_.snapshots != SnapshotPlace::kNowhere) {
     options.args.push_back("--snapshots-to=" + SnapshotsOf(i));
     options.args.push_back("--snapshots-every=1s");
@@ -429,12 +432,13 @@ void Run::LookForDeaths() {
     Instance& instance = instances_[static_cast<size_t>(i)];
     if (instance.process == nullptr || instance.ending || instance.process->Running()) continue;
     const int code = instance.process->Wait(kEnd).value_or(-1);
-    // A request of an earlier life that was held up on the wire: who starts processes starts this one again.
+    // Requests of an earlier life that were held up on the wire: who starts processes starts this one again.
     const bool fenced = schedule_.static_members && code == 1 &&
                         absl::StrContains(instance.process->Stderr().substr(instance.said_before), kFenced);
     instance.process.reset();
     if (fenced) {
-      Say(absl::StrCat("lethe ", i, " was fenced by another of its name, and ended"));
+      Say(absl::StrCat("lethe ", i, " was fenced by others of its name, and ended"));
+      was_restarted_ = true;
       if (absl::Status started = StartInstance(i); started.ok()) continue;
     }
     Problem(absl::StrCat("lethe ", i, " ended of its own, with ", code));
@@ -457,7 +461,7 @@ absl::Status Run::Drain() {
     if (absl::Status started = StartIfWanted(i); !started.ok()) return started;
   }
   if (absl::Status ended = EndInput(); !ended.ok()) return ended;
-  if (schedule_.countable() && problems_.empty()) {
+  if (schedule_.countable() && !was_restarted_ && problems_.empty()) {
     const auto all = static_cast<int64_t>(evidence_.input.size());
     WaitUntil(
         [&] {
@@ -489,11 +493,18 @@ absl::Status Run::EndInput() {
   auto input = ReadSettled(input_);
   if (!input.ok()) return input.status();
   evidence_.horizon = schedule_.horizon;
+  evidence_.topic_scope = schedule_.topic_scope;
   evidence_.input = *std::move(input);
-  std::vector<int64_t> ends(static_cast<size_t>(partitions_), 0);
-  for (const Record& record : evidence_.input)
-    ends[static_cast<size_t>(record.partition)] = record.offset + 1;
-  return AwaitCommitted(ends);
+  if (!schedule_.topic_scope) return AwaitCommitted(group_, input_, evidence_.input);
+  if (absl::Status done = AwaitCommitted(group_ + "-repartition", input_, evidence_.input); !done.ok()) {
+    return done;
+  }
+  const std::vector<int64_t> committed = evidence_.committed;
+  const auto routed = ReadSettled(routed_);
+  if (!routed.ok()) return routed.status();
+  const absl::Status done = AwaitCommitted(group_, routed_, *routed);
+  evidence_.committed = committed;
+  return done;
 }
 
 absl::Status Run::ReadOutput() {
@@ -564,13 +575,16 @@ absl::StatusOr<std::vector<Record>> Run::ReadSettled(const std::string& topic) {
   return records;
 }
 
-absl::Status Run::AwaitCommitted(const std::vector<int64_t>& ends) {
+absl::Status Run::AwaitCommitted(const std::string& group, const std::string& topic,
+                                 const std::vector<Record>& records) {
+  std::vector<int64_t> ends(static_cast<size_t>(partitions_), 0);
+  for (const Record& record : records) ends[static_cast<size_t>(record.partition)] = record.offset + 1;
   absl::Status asked;
   std::vector<int64_t> committed;
   const auto done = [&] {
     absl::SleepFor(kLook);  // each look is a new member of the broker's
     LookForDeaths();
-    const auto answer = site_.client().Committed(group_, input_);
+    const auto answer = site_.client().Committed(group, topic);
     asked = answer.status();
     if (!asked.ok()) return true;
     committed.clear();
@@ -591,8 +605,8 @@ absl::Status Run::AwaitCommitted(const std::vector<int64_t>& ends) {
       if (ends[p] > 0 && committed[p] < ends[p])
         absl::StrAppend(&where, " ", p, ": ", committed[p], " of ", ends[p]);
     }
-    Problem(
-        absl::StrCat("lethe is STUCK: not committed after ", absl::FormatDuration(kCommitted), ":", where));
+    Problem(absl::StrCat("lethe is STUCK: of ", topic, " not committed after ",
+                         absl::FormatDuration(kCommitted), ":", where));
   }
   return absl::OkStatus();
 }

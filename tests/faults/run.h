@@ -101,7 +101,8 @@ class Run {
   absl::Status StartTraffic();
   // Ends the traffic, and returns when the group has committed all of it; a problem if it does not.
   absl::Status EndInput();
-  absl::Status AwaitCommitted(const std::vector<int64_t>& ends);
+  absl::Status AwaitCommitted(const std::string& group, const std::string& topic,
+                              const std::vector<Record>& records);
   // Reads what is out since the last life.
   absl::Status ReadOutput();
   // Deletes the input when nothing is left to be read of it, and makes it anew: what comes then is a life of
@@ -119,12 +120,14 @@ class Run {
   const std::string program_;
   const std::string folder_;
   const std::string input_, output_, counters_, snapshots_, group_;
+  const std::string routed_;  // the repartition topic, of Scope::kTopic
   std::ofstream events_;
   absl::Time begin_;
   int partitions_;
   std::array<Instance, kMaxInstances> instances_;
   std::unique_ptr<Traffic> traffic_;
-  bool healed_ = false;  // brokers and wires, for good
+  bool healed_ = false;         // brokers and wires, for good
+  bool was_restarted_ = false;  // one that ended of its own, as it may
   std::vector<std::string> problems_;
   Evidence evidence_;  // of the present life of the input
   std::vector<Evidence> past_lives_;

@@ -77,6 +77,7 @@ struct Schedule {
   absl::Duration socket_timeout;
   std::string assignment;  // eager or cooperative
   bool static_members = false;
+  bool topic_scope = false;  // --scope=topic
   SnapshotPlace snapshots = SnapshotPlace::kNowhere;
   bool from_the_start = false;  // faults begin before the first output is seen
   absl::Duration lasts;
