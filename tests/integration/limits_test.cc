@@ -153,6 +153,26 @@ TEST(LimitsTest, MemoryIsBoundedWhenTheOutputStandsStill) {
   EXPECT_TRUE(flow.ExactlyOnce());
 }
 
+// While it waits for the output, a lane does not poll: the client gives its partitions back in the end. When
+// the output goes on, what was under way is aborted, and the lane joins again.
+TEST(LimitsTest, AnOutputThatStandsStillBeyondThePollIntervalLosesNothing) {
+  const SharedWireToBroker wire = SharedWire();
+  Flow flow({LETHE_PROGRAM, 2, {}, {}});
+  const auto daemon = flow.Start({"--brokers=" + wire.bootstrap, "--kafka=session.timeout.ms=3000",
+                                  "--kafka=max.poll.interval.ms=3000"});
+  flow.SendIds("a", 1, 1000, 0);
+  ASSERT_TRUE(AwaitJudged(*daemon, 1000));
+  wire.proxy.SetStallingProducers(true);
+  flow.SendIds("b", 1, 1000, 1);
+  ASSERT_TRUE(daemon->AwaitLog("maximum poll interval (3000ms) exceeded"));
+  wire.proxy.SetStallingProducers(false);
+  ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[1].offset == 1000; })) << daemon->Log();
+  flow.SendIds("b", 500, 1500, 1);
+  ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[1].offset == 2001; })) << daemon->Log();
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
 // However long its interval, a transaction has at most 100,000 records.
 TEST(LimitsTest, ATransactionThatNothingEndsIsCommitted) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
