@@ -122,5 +122,34 @@ TEST_F(OutputTest, ARefusalBesideWhatIsNotAcknowledgedLosesNothingOfTheNextTrans
   CommitsTheNext();
 }
 
+// Without transactions what was given up may be there: it is written again, and nothing is lost for it.
+TEST_F(OutputTest, AtLeastOnceGivingUpWhatIsNotAcknowledgedLosesNothingThatComesThen) {
+  options_.delivery = Delivery::kAtLeastOnce;
+  Output output(options_, 0, stop_, heartbeat_, [](const std::string&) {});
+  ASSERT_TRUE(SharedClient().CreateTopic(options_.output, 1).ok());
+  ASSERT_TRUE(output.Open(1'000'000).ok());
+  ASSERT_TRUE(output.CountPartitions().ok());
+  const auto produce = [&](const std::string& value) {
+    return output.Produce({.topic = output.output_topic(), .value = value.data(), .value_bytes = value.size()});
+  };
+  ASSERT_TRUE(output.Begin().ok());
+  ASSERT_TRUE(produce("first").ok());
+  ASSERT_TRUE(
+      test::WaitUntil([&] { return output.Poll() == Failure::kNone && Size() == 1; }, absl::Minutes(1)));
+  wire_.proxy.SetLosingReplies(true);
+  ASSERT_TRUE(produce("given up").ok());
+  ASSERT_TRUE(test::WaitUntil([&] { return Size() == 2; }, absl::Minutes(1)));
+  wire_.proxy.SetStalled(true);
+  wire_.proxy.SetLosingReplies(false);
+  wire_.proxy.Cut();
+  EXPECT_EQ(output.Abort(), Outcome::kAborted);
+  wire_.proxy.SetStalled(false);
+  ASSERT_TRUE(output.Begin().ok());
+  ASSERT_TRUE(produce("second").ok());
+  ASSERT_TRUE(
+      test::WaitUntil([&] { return output.Poll() == Failure::kNone && Size() == 3; }, absl::Minutes(1)));
+  EXPECT_EQ(Values(), (std::vector<std::string>{"first", "given up", "second"}));
+}
+
 }  // namespace
 }  // namespace lethe::kafka
