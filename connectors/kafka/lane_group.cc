@@ -232,9 +232,10 @@ void Lane::Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost) 
     if (error != nullptr)
       spdlog::warn("lane {}: unassigning: {}", number_, rd_kafka_error_string(error.get()));
   } else {
-    joined_ = false;  // without partitions until the next assignment, which is not to be at their end
     rd_kafka_assign(consumer, nullptr);
   }
+  // To be without partitions until the next assignment is not to be at their end.
+  if (owned_.empty()) joined_ = false;
   Publish();
 }
 

@@ -27,6 +27,7 @@
 #include "connectors/kafka/daemon.h"
 #include "src/cli/command_line.h"
 #include "src/cli/metrics.h"
+#include "src/cli/periodic.h"
 #include "src/cli/reload.h"
 #include "src/cli/restore_line.h"
 #include "src/cli/service_manager.h"
@@ -224,13 +225,13 @@ int RunCommand(const RunConfig& config, const ReloadConfig& reload) {
     const SignalThread signals(**daemon, manager,
                                [&] { ReloadFile(reload, running, **daemon, fingerprint); });
     StatusHistory history;
-    std::optional<StatusSampler> sampler;
+    std::optional<Periodic> sampler;
     std::unique_ptr<http::HttpServer> server;
     if (config.http != "off") {
       auto started = http::HttpServer::Start(
           config.http, Routes(**daemon, history, config.metrics_per_partition, fingerprint));
       if (!started.ok()) return Fail(started.status(), config);
-      sampler.emplace(history, [&] { return (*daemon)->Report(); });
+      sampler.emplace(StatusHistory::kEvery, [&] { history.Add((*daemon)->Report(), absl::Now()); });
       server = *std::move(started);
       spdlog::info("status page at http://{0}/, metrics at http://{0}/metrics", config.http);
     }

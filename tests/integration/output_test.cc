@@ -130,7 +130,8 @@ TEST_F(OutputTest, AtLeastOnceGivingUpWhatIsNotAcknowledgedLosesNothingThatComes
   ASSERT_TRUE(output.Open(1'000'000).ok());
   ASSERT_TRUE(output.CountPartitions().ok());
   const auto produce = [&](const std::string& value) {
-    return output.Produce({.topic = output.output_topic(), .value = value.data(), .value_bytes = value.size()});
+    return output.Produce(
+        {.topic = output.output_topic(), .value = value.data(), .value_bytes = value.size()});
   };
   ASSERT_TRUE(output.Begin().ok());
   ASSERT_TRUE(produce("first").ok());

@@ -2,9 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -174,20 +172,6 @@ TEST(StatusHistory, IsBoundedAndForgetsWhatIsGone) {
   history.Add(Report(StatusHistory::kMostPartitions + 10, 0), kNow);
   EXPECT_EQ(history.Of(StatusHistory::kMostPartitions - 1).size(), 1u);
   EXPECT_TRUE(history.Of(StatusHistory::kMostPartitions).empty());
-}
-
-TEST(StatusSampler, BeginsAtOnceAndEndsSo) {
-  StatusHistory history;
-  std::atomic<int> looks = 0;
-  {
-    const StatusSampler sampler(history, [&] {
-      ++looks;
-      return Report(1, 7);
-    });
-    while (looks == 0) std::this_thread::yield();
-  }
-  ASSERT_EQ(history.Of(0).size(), 1u);
-  EXPECT_EQ(history.Of(0)[0].unique, 7);
 }
 
 TEST(StatusJson, HoldsTheFirstStageIfThereIsOne) {
