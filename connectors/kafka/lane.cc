@@ -131,8 +131,16 @@ void Lane::Step() {
 }
 
 void Lane::Close() {
-  // Closing revokes what is assigned, which commits the open transaction; a lane that failed aborts it.
-  if (!fatal_.ok() && open_) GiveUp(output_.Abort());
+  if (open_ && fatal_.ok()) {
+    // Not in the revocation that closing brings: in the middle of a rebalance that may take long.
+    const int64_t before = commits_;
+    Commit();
+    all_is_out_ = commits_ > before;
+  } else if (open_) {
+    GiveUp(output_.Abort());
+  } else {
+    all_is_out_ = fatal_.ok();
+  }
   rd_kafka_consumer_close(consumer_.get());
 }
 

@@ -61,6 +61,8 @@ class Lane {
   LaneReport Report() const;
   // How long nothing has been heard of its thread; zero if it is not running. From any thread.
   absl::Duration SilentFor() const { return running_ ? heartbeat_.SinceLast() : absl::ZeroDuration(); }
+  // It was stopped, has committed what it had carried out, and only leaves the group. From any thread.
+  bool OnlyLeaves() const { return all_is_out_; }
   // From the next transaction on. From any thread. What the policies divert needs a topic in the options.
   void SetCommitInterval(absl::Duration interval) { commit_interval_ = absl::ToChronoNanoseconds(interval); }
   void Tune(const LaneTuning& tuning);
@@ -181,6 +183,7 @@ class Lane {
   const StopFlag& stop_;
   std::atomic<std::chrono::nanoseconds> commit_interval_;
   std::atomic<bool> running_{false};
+  std::atomic<bool> all_is_out_{false};
   Heartbeat heartbeat_;
   const std::string id_fingerprint_;
   KeptPartitions& kept_;

@@ -85,12 +85,19 @@ class SignalThread {
       if (next == SIGUSR1) return;
       if (next == SIGTERM || next == SIGINT) break;  // somebody is in a hurry
     }
-    spdlog::critical(
-        "the broker did not answer in time: ending without having left the group; what was not "
-        "committed will be read again");
+    const bool all_is_out = daemon_.OnlyLeaves();
+    if (all_is_out) {
+      spdlog::info(
+          "all committed; the group is in the middle of a rebalance: ending without having left it, which it "
+          "notices after session.timeout.ms");
+    } else {
+      spdlog::critical(
+          "the broker did not answer in time: ending without having left the group; what was not "
+          "committed will be read again");
+    }
     SetLogFooter("");
     spdlog::shutdown();
-    _exit(kExitFailed);
+    _exit(all_is_out ? kExitOk : kExitFailed);
   }
 
   kafka::Daemon& daemon_;

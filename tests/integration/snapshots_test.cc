@@ -467,7 +467,13 @@ TEST(MembershipTest, ARestartOfAStaticMemberMovesNoPartition) {
   EXPECT_TRUE(flow.ExactlyOnce());
 }
 
-// A member of the group that takes what it is given, and commits nothing.
+void AssignAsTold(rd_kafka_t* member, rd_kafka_resp_err_t code, rd_kafka_topic_partition_list_t* partitions,
+                  void*) {
+  rd_kafka_assign(member, code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS ? partitions : nullptr);
+}
+
+// A member of the group that takes what it is given, and commits nothing. It follows a rebalance when it is
+// polled.
 Handle IdleMember(const Flow& flow, const std::string& name, const std::string& static_name = "") {
   rd_kafka_conf_t* conf = rd_kafka_conf_new();
   char error[256];
@@ -483,6 +489,7 @@ Handle IdleMember(const Flow& flow, const std::string& name, const std::string& 
     if (rd_kafka_conf_set(conf, key, value.c_str(), error, sizeof error) != RD_KAFKA_CONF_OK)
       ADD_FAILURE() << error;
   }
+  rd_kafka_conf_set_rebalance_cb(conf, AssignAsTold);
   Handle member(rd_kafka_new(RD_KAFKA_CONSUMER, conf, error, sizeof error));
   rd_kafka_poll_set_consumer(member.get());
   rd_kafka_topic_partition_list_t* topics = rd_kafka_topic_partition_list_new(1);
@@ -530,6 +537,25 @@ TEST(MembershipTest, AStaticMemberWhoseNameIsTakenAgainAndAgainEndsAndSaysWhy) {
   EXPECT_EQ(daemon->process().Wait(absl::Seconds(20)).value_or(-1), 1) << daemon->Log();
   EXPECT_TRUE(absl::StrContains(daemon->Log(), "give each process its own --instance")) << daemon->Log();
   EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// A rebalance ends when the last member has joined again. Who has asked to join is not heard before that, nor
+// when it would leave.
+TEST(MembershipTest, AStopInTheMiddleOfARebalanceEndsWell) {
+  Flow flow({LETHE_PROGRAM, 2, {}, {}});
+  const auto one = flow.Start({"--instance=one"});
+  for (int p = 0; p < 2; ++p) flow.SendIds(absl::StrCat("p", p, "-"), 1, 100, p);
+  ASSERT_TRUE(one->Await([&] { return one->Metric("lethe_records_total") == 200; }));
+  const Handle idle = IdleMember(flow, "zzz");
+  ASSERT_TRUE(WaitUntil([&] { return Poll(idle), IsGiven(idle, flow.input(), 1); }, absl::Minutes(1)));
+  ASSERT_TRUE(one->AwaitReady());
+  flow.SendIds("more-", 1, 100, 0);
+  ASSERT_TRUE(one->Await([&] { return flow.Committed()[0].offset == 200; }));
+  const auto two = flow.Start({"--instance=two"});  // and the idle one does not hear of it
+  ASSERT_TRUE(one->Await([&] { return absl::StrContains(one->Get("/readyz").body, "waits for the group"); }));
+  EXPECT_TRUE(one->Stop());
+  EXPECT_TRUE(absl::StrContains(one->Log(), "all committed")) << one->Log();
+  EXPECT_TRUE(two->Stop());
 }
 
 // The group has a new partition, and nobody begins to read it. (Here one who has it does nothing with it;
