@@ -123,7 +123,6 @@ absl::Status MeasureWindow(double window, Table* table) {
 
 absl::StatusOr<Table> MeasureStalls(const Extent& extent) {
   Table table{
-      .heading = "Stalls: single calls of the sliced filter, target 1e-06",
       .text =
           "By what happened in a batch of calls (a 256th of a window). The clock alone, in the "
           "same minutes, is what the machine adds: interrupts, and other programs.",

@@ -2,6 +2,8 @@
 #ifndef LETHE_TESTS_BENCH_TABLES_H_
 #define LETHE_TESTS_BENCH_TABLES_H_
 
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -16,10 +18,18 @@ struct Extent {
   BenchProgress* progress = nullptr;
 };
 
-// While the progress plans, each announces its steps and measures nothing.
+// A table as it is known before it is measured. While the progress plans, `measure` announces its steps and
+// measures nothing; later it adds to `all` what belongs into the file of figures. The heading is put over the
+// table by the caller.
+struct PlannedTable {
+  std::string heading;
+  std::function<absl::StatusOr<Table>(const Extent& extent, std::vector<Figures>* all)> measure;
+};
+
+// All tables, in their order.
+std::vector<PlannedTable> AllTables(const Extent& extent);
 
 // All layouts, for so many ids and a target of 1e-4 or 1e-6; and the sliced one at targets from 1e-2 to 1e-9.
-// What was measured is added to `all`.
 absl::StatusOr<Table> CompareLayouts(const Extent& extent, double window, double target_fpp,
                                      std::vector<Figures>* all);
 absl::StatusOr<Table> CompareTargets(const Extent& extent, std::vector<Figures>* all);
