@@ -10,6 +10,7 @@
 #include "src/filter/line_memory.h"
 #include "src/filter/sliced_lines.h"
 #include "src/filter/stream_clock.h"
+#include "tests/bench/ring_status.h"
 
 namespace lethe::bench {
 
@@ -40,14 +41,7 @@ class FixedSliced final : public EachIdFilter<FixedSliced<Cell, kLinesPerId>> {
   }
 
   FilterStatus Status() const override {
-    FilterStatus status;
-    status.past_generations = Lines::kColumns - 2;
-    status.refresh_period = absl::Milliseconds(clock_.interval_ms());
-    status.bits_per_id = Lines::kBitsPerId;
-    status.memory_bytes = memory_.bytes();
-    status.window = clock_.Since(Lines::kColumns - 2);
-    status.refreshes = refreshes_;
-    return status;
+    return RingStatus(clock_, Lines::kColumns - 2, refreshes_, memory_.bytes());
   }
 
  private:
