@@ -115,8 +115,9 @@ int PublishedHashes(double bits_per_id) {
 }
 
 absl::StatusOr<Layout> MakeHashSets(const std::string& name, double window) {
-  Layout layout{.name = name, .generations = static_cast<int>(HashSetGenerations::kGenerations)};
-  layout.filter = std::make_unique<HashSetGenerations>(window, kHorizonMs);
+  const int generations = HashSetGenerations::SmallestFor(window);
+  Layout layout{.name = name, .generations = generations};
+  layout.filter = std::make_unique<HashSetGenerations>(generations, window, kHorizonMs);
   return layout;
 }
 
