@@ -199,11 +199,13 @@ absl::StatusOr<Table> MeasureThreads(const Extent& extent) {
   if (!extent.progress->Begin("threads", 12)) return Table{};
   const double lock_nanos = LockNanos();
   Table table{
-      .text = absl::StrFormat("A lock that nobody else wants takes %.1f ns. A block takes the clock's "
-                              "lock once, and each shard's lock once.",
-                              lock_nanos),
+      .text = absl::StrFormat(
+          "A lock that nobody else wants takes %.1f ns: taken in a loop, and nothing else. A block takes the "
+          "clock's lock once, and each shard's lock once. The locks' share is computed from these, over the "
+          "measured time of a block; the stage has no form without its locks that could be measured.",
+          lock_nanos),
       .columns = {"shards", "1 thread", "2 threads", "4 threads", "8 threads",
-                  "locks' share of 1 thread's time"}};
+                  "locks' share of 1 thread's time, computed"}};
   for (const int shards : {1, 4, 16}) {
     std::vector<std::string> row = {absl::StrCat(shards)};
     double one_thread = 0;
