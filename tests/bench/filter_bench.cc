@@ -41,7 +41,7 @@ absl::StatusOr<Arguments> Parse(int argc, char** argv) {
     } else if (absl::ConsumePrefix(&argument, "--largest-window=")) {
       if (!absl::SimpleAtod(argument, &arguments.extent.largest_window) ||
           !(arguments.extent.largest_window >= 1e5)) {
-        return absl::InvalidArgumentError("--largest-window: give 1e5 to 1e8");
+        return absl::InvalidArgumentError("--largest-window: give 1e5 to 1e9");
       }
     } else if (absl::ConsumePrefix(&argument, "--only=")) {
       arguments.only = std::string(argument);

@@ -26,11 +26,6 @@ constexpr double kSlicedMargin = 1.01;
 // What it needs besides its lines, in bytes: the books, and a page.
 constexpr double kSlicedOwnBytes = 16 << 10;
 
-double SlicedBits(double window, double target_fpp) {
-  return kSlicedMargin * SlicedBitsPerId(SlicedShapeFor(target_fpp), target_fpp) +
-         8 * kSlicedOwnBytes / window;
-}
-
 // An engine that begins with a 64th of its limit, at most, and grows as it must.
 absl::StatusOr<Layout> FromEngine(const std::string& name, Engine engine, int generations, double window,
                                   double target_fpp) {
@@ -139,6 +134,11 @@ const std::vector<std::string>& LayoutNames() {
   return names;
 }
 
+double BitsPerIdOfSliced(double window, double target_fpp) {
+  return kSlicedMargin * SlicedBitsPerId(SlicedShapeFor(target_fpp), target_fpp) +
+         8 * kSlicedOwnBytes / window;
+}
+
 absl::StatusOr<Layout> MakeSliced(double window, double target_fpp, double bits_per_id) {
   Layout layout{.name = "sliced", .generations = SlicedShapeFor(target_fpp).columns};
   layout.memory = std::make_unique<MemoryBudget>(static_cast<int64_t>(bits_per_id * window / 8));
@@ -177,7 +177,7 @@ absl::StatusOr<Layout> MakeFixedSliced(int generations, double window, double bi
 }
 
 absl::StatusOr<Layout> MakeLayout(const std::string& name, double window, double target_fpp) {
-  const double sliced_bits = SlicedBits(window, target_fpp);
+  const double sliced_bits = BitsPerIdOfSliced(window, target_fpp);
   if (name == "sliced") return MakeSliced(window, target_fpp, sliced_bits);
   if (name == "published") {
     return MakePublished(16, window, sliced_bits, PublishedHashes(sliced_bits));

@@ -30,6 +30,8 @@ inline bool IsExact(const std::string& name) { return name == "exact" || name ==
 // one has for the target; it would need half as many again to meet it.
 absl::StatusOr<Layout> MakeLayout(const std::string& name, double window, double target_fpp);
 
+// What the sliced engine gets for that: what its model asks for, and a little.
+double BitsPerIdOfSliced(double window, double target_fpp);
 // lethe's sliced engine with a memory limit of that many bits per id of the window.
 absl::StatusOr<Layout> MakeSliced(double window, double target_fpp, double bits_per_id);
 

@@ -19,6 +19,7 @@ std::vector<PlannedTable> AllTables(const Extent& extent) {
   const auto alone = [](absl::StatusOr<Table> (*measure)(const Extent&)) {
     return [measure](const Extent& e, std::vector<Figures>*) { return measure(e); };
   };
+  tables.push_back({"The largest window", MeasureLargestWindow});
   tables.push_back({"Targets: the sliced filter, 10^6 ids", CompareTargets});
   tables.push_back({"Generations: N = 6, 14 and 30 at 32 bits per id", alone(CompareGenerations)});
   tables.push_back(

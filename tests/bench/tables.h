@@ -13,7 +13,7 @@
 namespace lethe::bench {
 
 struct Extent {
-  double largest_window = 1e8;
+  double largest_window = 1e9;
   bool quick = false;  // fewer probes
   BenchProgress* progress = nullptr;
 };
@@ -29,9 +29,11 @@ struct PlannedTable {
 // All tables, in their order.
 std::vector<PlannedTable> AllTables(const Extent& extent);
 
-// All layouts, for so many ids and a target of 1e-4 or 1e-6; and the sliced one at targets from 1e-2 to 1e-9.
+// All layouts, for so many ids and a target of 1e-4 or 1e-6; the sliced one alone for as many ids as memory
+// has room for; and at targets from 1e-2 to 1e-9.
 absl::StatusOr<Table> CompareLayouts(const Extent& extent, double window, double target_fpp,
                                      std::vector<Figures>* all);
+absl::StatusOr<Table> MeasureLargestWindow(const Extent& extent, std::vector<Figures>* all);
 absl::StatusOr<Table> CompareTargets(const Extent& extent, std::vector<Figures>* all);
 
 // What more generations cost: the sliced layout and the published one with N = 6, 14 and 30.
