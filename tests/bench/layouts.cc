@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/filter/published_fbf.h"
 #include "src/filter/sliced_fbf.h"
+#include "src/filter/sliced_lines.h"
 #include "src/fpp/published_model.h"
 #include "src/fpp/sliced_model.h"
 #include "tests/bench/fixed_sliced.h"
@@ -20,7 +21,6 @@
 namespace lethe::bench {
 namespace {
 
-constexpr int64_t kAmple = int64_t{1} << 36;
 // The sliced engine's memory over what its model asks for: the load of real intervals varies.
 constexpr double kSlicedMargin = 1.01;
 // What it needs besides its lines, in bytes: the books, and a page.
@@ -39,16 +39,6 @@ absl::StatusOr<Layout> FromEngine(const std::string& name, Engine engine, int ge
                                                               .engine = engine});
   if (!filter.ok()) return filter.status();
   layout.filter = *std::move(filter);
-  return layout;
-}
-
-// A rival whose memory is `bytes` of lines; `make` gets the memory.
-template <typename Make>
-absl::StatusOr<Layout> OnLines(const std::string& name, int generations, int64_t bytes, Make make) {
-  Layout layout{.name = name, .generations = generations, .memory = std::make_unique<MemoryBudget>(kAmple)};
-  absl::StatusOr<LineMemory> memory = LineMemory::Create(layout.memory.get(), bytes, bytes);
-  if (!memory.ok()) return memory.status();
-  layout.filter = make(*std::move(memory));
   return layout;
 }
 
@@ -121,7 +111,7 @@ absl::StatusOr<Layout> FixedOf(double window, double bits_per_id) {
   constexpr int kColumns = 8 * sizeof(Cell);
   const auto lines = static_cast<int64_t>(bits_per_id * window / 512);
   return OnLines("sliced", kColumns, lines * 64, [&](LineMemory memory) {
-    return std::make_unique<FixedSliced<Cell, 4>>(std::move(memory), lines, kHorizonMs);
+    return std::make_unique<FixedSliced<SlicedLines<Cell, 4>>>(std::move(memory), lines, kHorizonMs);
   });
 }
 
@@ -151,7 +141,7 @@ absl::StatusOr<Layout> MakeSliced(double window, double target_fpp, double bits_
 
 absl::StatusOr<Layout> MakePublished(int generations, double window, double bits_per_id, int hashes) {
   Layout layout{
-      .name = "published", .generations = generations, .memory = std::make_unique<MemoryBudget>(kAmple)};
+      .name = "published", .generations = generations, .memory = std::make_unique<MemoryBudget>(kAmpleBytes)};
   absl::StatusOr<std::unique_ptr<Filter>> filter =
       PublishedFbf::Create({.past_generations = generations - 2,
                             .bits_per_generation = static_cast<int64_t>(bits_per_id * window / generations),

@@ -39,6 +39,9 @@ absl::StatusOr<Table> CompareTargets(const Extent& extent, std::vector<Figures>*
 // What more generations cost: the sliced layout and the published one with N = 6, 14 and 30.
 absl::StatusOr<Table> CompareGenerations(const Extent& extent);
 
+// Widths of cells, lines and cells of an id: what the shapes that the model finds small take in time.
+absl::StatusOr<Table> CompareShapes(const Extent& extent);
+
 // Single calls of the sliced filter while it grows from nothing, holds its size, and shrinks.
 absl::StatusOr<Table> MeasureStalls(const Extent& extent);
 
