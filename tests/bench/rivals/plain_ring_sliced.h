@@ -11,6 +11,7 @@
 #include "src/filter/each_id.h"
 #include "src/filter/line_memory.h"
 #include "src/filter/stream_clock.h"
+#include "tests/bench/ring_status.h"
 
 namespace lethe::bench {
 
@@ -54,14 +55,7 @@ class PlainRingSliced final : public EachIdFilter<PlainRingSliced<kLinesPerId>> 
   }
 
   FilterStatus Status() const override {
-    FilterStatus status;
-    status.past_generations = kGenerations - 2;
-    status.refresh_period = absl::Milliseconds(clock_.interval_ms());
-    status.bits_per_id = 4 * kLinesPerId;
-    status.memory_bytes = memory_.bytes();
-    status.window = clock_.Since(kGenerations - 2);
-    status.refreshes = refreshes_;
-    return status;
+    return RingStatus(clock_, kGenerations - 2, refreshes_, memory_.bytes());
   }
 
  private:
