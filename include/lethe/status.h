@@ -37,6 +37,14 @@ struct StepCount {
   int64_t count = 0;
 };
 
+// Work on a filter's memory that is spread over calls, each doing a little of it.
+enum class FilterPass : uint8_t {
+  kNone,
+  kSweep,   // what is forgotten is cleared
+  kUnfold,  // the lines are being doubled: their number grows when it has ended
+  kFold,    // the lines are being halved: their number has fallen when it began
+};
+
 // One generation of a forgetful filter: what it holds, and how full it is.
 struct GenerationStatus {
   int64_t ids = 0;
@@ -56,6 +64,8 @@ struct FilterStatus {
   int bits_per_id = 0;                                   // k
   // What an adaptive filter doubles and halves: the lines of the sliced layout. 0 where there are none.
   int64_t lines = 0;
+  // What is under way; of several filters, the last of its kinds that any of them is at.
+  FilterPass pass = FilterPass::kNone;
 
   int64_t ids = 0;  // inserted and not yet forgotten
   // Of the generation that is the present: the share of its bits that are set, by a sample. 0 in engines

@@ -204,6 +204,7 @@ void Budget::Describe(int64_t now_ms, FilterStatus* status) const {
   status->past_generations = live_columns() - 2;
   status->bits_per_generation = lines_ * (512 / options_.columns);
   status->lines = lines_;
+  status->pass = pass_;
   status->refreshes = refreshes_;
   status->limit_hits = limit_hits_;
   status->ids = 0;

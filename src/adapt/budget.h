@@ -57,7 +57,7 @@ class Budget {
     int64_t lines = 0;               // at first; never fewer
     int64_t most_lines = INT64_MAX;  // that the memory limit could have
   };
-  enum class Pass : uint8_t { kNone, kSweep, kUnfold, kFold };
+  using Pass = FilterPass;
 
   explicit Budget(const Options& options);
 
@@ -98,7 +98,7 @@ class Budget {
   int clean_columns() const { return options_.columns - live_columns() - dirty_; }
   int64_t lines() const { return lines_; }
 
-  // Fills the shape, the counts and, as of now, the window of `status`.
+  // Fills the shape, the pass, the counts and, as of now, the window of `status`.
   void Describe(int64_t now_ms, FilterStatus* status) const;
   // The loads of the live intervals, oldest first, preceded by that of the last one given up.
   std::vector<double> Loads() const;

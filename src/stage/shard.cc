@@ -177,6 +177,7 @@ ShardStatus MergeShards(absl::Span<const ShardStatus> shards) {
     sum.refresh_period = std::max(sum.refresh_period, one.refresh_period);
     sum.bits_per_generation += one.bits_per_generation;
     sum.lines += one.lines;
+    sum.pass = std::max(sum.pass, one.pass);
     sum.bits_per_id = std::max(sum.bits_per_id, one.bits_per_id);
     sum.ids += one.ids;
     sum.present_fill = std::max(sum.present_fill, one.present_fill);

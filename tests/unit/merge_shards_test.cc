@@ -33,12 +33,15 @@ TEST(MergeShardsTest, CountsAreSumsAndTheWindowIsTheShortest) {
   shards[1].second_opinion = {.ids = 10, .displaced = 20, .memory_bytes = 30};
   shards[0].filter.window = absl::Seconds(5);
   shards[1].filter.window = absl::Seconds(4);
+  shards[0].filter.pass = FilterPass::kUnfold;
+  shards[1].filter.pass = FilterPass::kSweep;
   const ShardStatus all = MergeShards(shards);
   EXPECT_EQ(all.suspects, 7);
   EXPECT_EQ(all.second_opinion.ids, 11);
   EXPECT_EQ(all.second_opinion.displaced, 22);
   EXPECT_EQ(all.second_opinion.memory_bytes, 33);
   EXPECT_EQ(all.filter.window, absl::Seconds(4));
+  EXPECT_EQ(all.filter.pass, FilterPass::kUnfold);
 }
 
 }  // namespace

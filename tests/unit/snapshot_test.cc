@@ -48,8 +48,8 @@ const SnapshotOrigin kOrigin = {.topic = "orders", .partition = 3, .id_fingerpri
 
 std::string Text(const FilterStatus& s) {
   std::string text = absl::StrCat(s.past_generations, " ", absl::FormatDuration(s.refresh_period), " ",
-                                  s.bits_per_generation, " ", s.bits_per_id, " ", s.ids, " ",
-                                  absl::FormatDuration(s.window), " ", s.fpp_modelled);
+                                  s.bits_per_generation, " ", static_cast<int>(s.pass), " ", s.bits_per_id,
+                                  " ", s.ids, " ", absl::FormatDuration(s.window), " ", s.fpp_modelled);
   absl::StrAppend(&text, " ", s.fpp_estimated, " ", s.fpp_at_interval_end, " ", s.fpp_target, " ",
                   s.memory_bytes, " ", s.refreshes, " ", s.limit_hits, "\n");
   for (const AdaptationStep& step : s.steps) {
