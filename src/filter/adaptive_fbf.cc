@@ -226,9 +226,10 @@ FilterStatus AdaptiveFbf::Status() const {
   const int64_t since = forgotten_until_ms_ == kNoStreamTime ? first_ms_ : forgotten_until_ms_;
   if (since != kNoStreamTime) status.window = absl::Milliseconds(now_ms_ - since);
   status.fpp_modelled = PublishedFpp(GenerationFpp());
-  const RunFills fills = SampleRunFills(arrays);
-  status.present_fill = FillOf(fills, 1);
-  status.fpp_estimated = FppFromRunFills(fills, hashes_);
+  const PublishedEstimate estimate = EstimatePublished(arrays);
+  status.present_fill = estimate.present_fill;
+  status.fpp_estimated = estimate.fpp;
+  status.fpp_estimated_deviation = estimate.deviation;
   status.fpp_at_interval_end = fpp_at_interval_end_;
   status.fpp_target = options_.target_fpp;
   status.memory_bytes = memory_.bytes();
