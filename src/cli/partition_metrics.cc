@@ -168,6 +168,12 @@ constexpr PartitionMetric kMetrics[] = {
       "The probability that an id never seen is called a duplicate, from the bits that are set.",
       "Far from the modelled one: report it, with the log.", Fold::kMax},
      [](const PartitionReport& p) { return p.filter.filter.fpp_estimated; }},
+    {{"lethe_filter_fpp_estimated_deviation_ratio", kGauge, kLabels, "probability",
+      "Standard deviation of the estimated probability, which is made from a sample of the bits.",
+      "The estimate, and three of these to either side, hold what all bits imply. 0: all were looked at, or "
+      "the engine takes no sample.",
+      Fold::kMax},
+     [](const PartitionReport& p) { return p.filter.filter.fpp_estimated_deviation; }},
     {{"lethe_filter_fpp_interval_end_ratio", kGauge, kLabels, "probability",
       "The modelled probability at the end of the last interval, the worst moment of each.",
       "As for the modelled one.", Fold::kMax},

@@ -75,6 +75,7 @@ Json FilterJson(const FilterStatus& filter, bool detailed) {
                {"fpp_target", filter.fpp_target},
                {"fpp_modelled", filter.fpp_modelled},
                {"fpp_estimated", filter.fpp_estimated},
+               {"fpp_estimated_deviation", filter.fpp_estimated_deviation},
                {"memory_bytes", filter.memory_bytes},
                {"refreshes", filter.refreshes},
                {"memory_limit_hits", filter.limit_hits}};

@@ -30,6 +30,7 @@ kafka::DaemonReport Report(int partitions, int64_t unique) {
     partition.counts.duplicate = unique / 10;
     partition.filter.filter.fpp_target = 1e-6;
     partition.filter.filter.fpp_estimated = 5e-7;
+    partition.filter.filter.fpp_estimated_deviation = 4e-9;
     partition.filter.filter.past_generations = 14;
     partition.filter.filter.window = absl::InfiniteDuration();
     report.lanes[0].partitions.push_back(partition);
@@ -139,6 +140,8 @@ TEST(StatusJson, HoldsGenerationsAndStepsOfThePartitionThatWasAskedFor) {
       detailed, "{\"kind\":\"unfold\",\"reason\":\"because\",\"stream_time\":null,\"generation_bits\":64}"))
       << detailed;
   EXPECT_TRUE(absl::StrContains(detailed, "bad \xef\xbf\xbd bytes")) << detailed;
+  EXPECT_TRUE(absl::StrContains(detailed, "\"fpp_estimated\":5e-07,\"fpp_estimated_deviation\":4e-09"))
+      << detailed;
 }
 
 TEST(StatusJson, HoldsTheHistoryThatWasAskedFor) {

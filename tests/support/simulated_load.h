@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "lethe/filter.h"
+#include "src/adapt/paper.h"
 #include "src/adapt/plan.h"
 #include "src/fpp/sliced_model.h"
 #include "tests/support/filter_testing.h"
@@ -42,11 +43,14 @@ struct Probed {
   double rate() const { return probes > 0 ? hits / probes : 0; }
 };
 
-// Feeds a sliced filter in steps of a quarter of a full interval, and after each compares it with what
-// it must be: every id that it took within the horizon is there (by samples of all ages, the oldest among
-// them; all of them when asked), its window is the horizon at least, its memory is within the limit and the
-// budget has it, its steps are whole and give their reason. After each refresh, when all live columns are as
-// full as they get, strangers are asked for. Failures are gtest's.
+// Feeds a filter that adapts in steps of a quarter of a full interval (kPaper: a half), and after each
+// compares it with what it must be: every id that it took within the horizon is there (by samples of all
+// ages, the oldest among them; all of them when asked), its window is the horizon at least, its memory is
+// within the limit and the budget has it, its steps are whole and give their reason. After each refresh, when
+// all live columns are as full as they get, strangers are asked for. Failures are gtest's.
+//
+// With Adaptation::kBudget it is the sliced filter. With kPaper it is the published one, of which also what
+// its bits imply is compared with the target, at each step; its N must be what its steps have made of it.
 class SimulatedLoad {
  public:
   struct Options {
@@ -57,6 +61,7 @@ class SimulatedLoad {
     int probes_per_refresh = 200'000;
     // Whether the limit is not to be met, and so the promise to be kept.
     bool ample = true;
+    Adaptation adaptation = Adaptation::kBudget;
   };
   static constexpr int64_t kHorizonMs = 24 * 3'600'000;
   static constexpr double kStepsPerHorizon = 2000;
@@ -64,10 +69,13 @@ class SimulatedLoad {
   static constexpr double kChance = 1e-11;
 
   explicit SimulatedLoad(const Options& options) : options_(options), memory_(options.limit_bytes) {
-    absl::StatusOr<std::unique_ptr<Filter>> filter = NewFilter({.horizon = absl::Milliseconds(kHorizonMs),
-                                                                .target_fpp = options.target_fpp,
-                                                                .memory = &memory_,
-                                                                .at_memory_limit = options.at_memory_limit});
+    absl::StatusOr<std::unique_ptr<Filter>> filter =
+        NewFilter({.horizon = absl::Milliseconds(kHorizonMs),
+                   .target_fpp = options.target_fpp,
+                   .memory = &memory_,
+                   .at_memory_limit = options.at_memory_limit,
+                   .engine = IsPaper() ? Engine::kPublished : Engine::kSliced,
+                   .adaptation = options.adaptation});
     EXPECT_TRUE(filter.ok()) << filter.status();
     filter_ = *std::move(filter);
     TakeStatus();
@@ -147,6 +155,8 @@ class SimulatedLoad {
   double bytes() const { return static_cast<double>(memory_.used_bytes()); }
   // Of all refreshes.
   const Probed& probed() const { return probed_; }
+  // With kPaper: of all steps.
+  double worst_estimate() const { return worst_estimate_; }
   int64_t taken() const { return taken_; }
   int64_t refused() const { return refused_; }
   int64_t Steps(AdaptationStep::Kind kind) const { return steps_[static_cast<size_t>(kind)]; }
@@ -176,10 +186,17 @@ class SimulatedLoad {
     return static_cast<double>(plan->filter_bytes);
   }
 
+  bool IsPaper() const { return options_.adaptation == Adaptation::kPaper; }
+
   int64_t NowMs() const { return kStartMs + static_cast<int64_t>(time_ * kHorizonMs); }
 
   // A quarter of a full interval.
   size_t BatchSize() const {
+    if (IsPaper()) {
+      const PaperPolicy policy(kHorizonMs, options_.target_fpp, status_.bits_per_generation,
+                               status_.bits_per_id);
+      return static_cast<size_t>(std::max<int64_t>(policy.most_ids() / 2, 1));
+    }
     const double lines = static_cast<double>(status_.bits_per_generation) / shape_.cells_per_line();
     return static_cast<size_t>(std::max(cap_ * lines / 4, 1.0));
   }
@@ -218,6 +235,11 @@ class SimulatedLoad {
     // some may be gone.
     CheckSamples(keeps_horizon ? kHorizonMs
                                : std::min(kHorizonMs, absl::ToInt64Milliseconds(status_.window) - 1));
+    const bool keeps_target = options_.ample || options_.at_memory_limit == AtMemoryLimit::kShortenWindow;
+    if (IsPaper() && keeps_target) {
+      worst_estimate_ = std::max(worst_estimate_, status_.fpp_estimated);
+      EXPECT_LE(status_.fpp_estimated, options_.target_fpp) << Where();
+    }
     if (status_.refreshes != refreshes) CheckRate();
   }
 
@@ -263,11 +285,15 @@ class SimulatedLoad {
     }
     for (size_t i = old_steps.size() - gone; i < now.steps.size(); ++i) CheckStep(now.steps[i]);
     status_ = std::move(now);
-    EXPECT_EQ(Steps(AdaptationStep::Kind::kRefresh), status_.refreshes) << Where();
+    if (IsPaper()) {
+      EXPECT_EQ(status_.past_generations, past_generations_) << Where();
+    } else {
+      EXPECT_EQ(Steps(AdaptationStep::Kind::kRefresh), status_.refreshes) << Where();
+    }
     EXPECT_EQ(Steps(AdaptationStep::Kind::kShortenWindow) + Steps(AdaptationStep::Kind::kExceedFpp),
               status_.limit_hits)
         << Where();
-    if (first_bits_ > 0) {
+    if (first_bits_ > 0 && !IsPaper()) {
       const double doublings =
           std::log2(static_cast<double>(status_.bits_per_generation) / static_cast<double>(first_bits_));
       // An unfold that runs is recorded, and counts when it has ended.
@@ -284,6 +310,10 @@ class SimulatedLoad {
     EXPECT_GT(step.bits_per_generation, 0) << Where();
     EXPECT_GE(step.stream_time_ms, last_step_ms_) << Where();
     last_step_ms_ = step.stream_time_ms;
+    if (step.kind == AdaptationStep::Kind::kScaleUp) {
+      past_generations_ = std::min(2 * past_generations_ + 2, PaperPolicy::kMostPast);
+    }
+    if (step.kind == AdaptationStep::Kind::kScaleDown) --past_generations_;
   }
 
   const Options options_;
@@ -308,6 +338,8 @@ class SimulatedLoad {
   std::array<int64_t, 16> steps_{};
   int64_t last_step_ms_ = std::numeric_limits<int64_t>::min();
   int64_t first_bits_ = 0;
+  int past_generations_ = 1;  // by the steps up and down
+  double worst_estimate_ = 0;
 };
 
 }  // namespace lethe
