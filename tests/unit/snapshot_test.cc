@@ -30,18 +30,33 @@
 #include "tests/support/seed.h"
 #include "tests/support/snapshot_pieces.h"
 
-// A disk that fails to sync.
-static std::atomic<bool> sync_fails{false};
+// What is done to make a file last, in its order, and a disk of which one sync fails: the first is 1, none 0.
+// Of one thread.
+static int failing_sync = 0;
+static std::vector<std::string> disk_calls;
 extern "C" int fsync(int fd) {
-  if (sync_fails) {
+  struct stat about = {};
+  fstat(fd, &about);
+  disk_calls.push_back(absl::StrCat("sync inode ", about.st_ino, " of ", about.st_size, " bytes"));
+  if (failing_sync > 0 && --failing_sync == 0) {
     errno = EIO;
     return -1;
   }
   return static_cast<int>(syscall(SYS_fsync, fd));
 }
+extern "C" int rename(const char* from, const char* to) noexcept {
+  disk_calls.push_back(absl::StrCat("rename ", from, " to ", to));
+  return static_cast<int>(syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
+}
 
 namespace lethe {
 namespace {
+
+std::string SyncOf(const std::string& path) {
+  struct stat about = {};
+  EXPECT_EQ(stat(path.c_str(), &about), 0) << path;
+  return absl::StrCat("sync inode ", about.st_ino, " of ", about.st_size, " bytes");
+}
 
 constexpr int64_t kStartMs = 1'700'000'000'000;
 const SnapshotOrigin kOrigin = {.topic = "orders", .partition = 3, .id_fingerprint = "f00"};
@@ -647,12 +662,33 @@ TEST_F(SnapshotFaultTest, NoRoomAtAnyByte) {
   ExpectOld();
 }
 
-TEST_F(SnapshotFaultTest, ADiskThatDoesNotSync) {
-  sync_fails = true;
+// The whole file, then its name, then the folder that has the name: in any other order a power cut can leave
+// a name without a content, or the old name after all.
+TEST_F(SnapshotFaultTest, LastsWhenItIsSaved) {
+  disk_calls.clear();
+  ASSERT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
+  EXPECT_EQ(disk_calls,
+            (std::vector<std::string>{SyncOf(path_), absl::StrCat("rename ", path_, ".new to ", path_),
+                                      SyncOf(folder_)}));
+}
+
+TEST_F(SnapshotFaultTest, AFileThatIsNotSynced) {
+  failing_sync = 1;
   const absl::Status status = partition_->Save(path_, kOrigin, point_);
-  sync_fails = false;
-  EXPECT_TRUE(absl::StrContains(status.message(), "syncing it")) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), absl::StrCat(path_, ".new: syncing it"))) << status;
+  EXPECT_EQ(failing_sync, 0);
   ExpectOld();
+}
+
+// It has its name already, and is whole; that it would survive a power cut is not said.
+TEST_F(SnapshotFaultTest, AFolderThatIsNotSynced) {
+  failing_sync = 2;
+  const absl::Status status = partition_->Save(path_, kOrigin, point_);
+  EXPECT_TRUE(absl::StrContains(status.message(), absl::StrCat(path_, ": syncing its folder"))) << status;
+  EXPECT_EQ(failing_sync, 0);
+  EXPECT_NE(Contents(path_), old_);
+  EXPECT_TRUE(Restored().ok()) << Restored();
+  EXPECT_FALSE(std::filesystem::exists(path_ + ".new"));
 }
 
 TEST_F(SnapshotFaultTest, WhatACrashLeftIsReplaced) {
