@@ -149,6 +149,8 @@ class Lane {
   void LookForInput();
   // What was added to the input and is given to nobody makes it leave and join again.
   void LookForForgotten();
+  // What it owns hears how many partitions the input has.
+  void NoteGrowth(int32_t partitions);
   void SetPaused(const OwnedPartition& owned, bool paused);
 
   OwnedPartition* Find(int32_t partition);
