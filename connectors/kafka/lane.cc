@@ -48,6 +48,7 @@ Lane::Lane(const DaemonOptions& options, int number, const Topics& topics, Dedup
   report.lane = number;
   report_ = std::make_shared<const LaneReport>(std::move(report));
   batch_.reserve(kBatch);
+  if (options.scope == Scope::kPartition && topics.partitions > 1) key_watch_.emplace();
 }
 
 Lane::~Lane() = default;
@@ -320,7 +321,13 @@ Lane::MessageRun Lane::FillItems(OwnedPartition& owned, MessageRun run) {
   const auto judge = [&] {
     verdicts_.resize(events_.size());
     owned.transaction->Judge(events_, absl::MakeSpan(verdicts_));
-    for (size_t i = 0; i < events_.size(); ++i) items_[event_items_[i]].record.verdict = verdicts_[i];
+    for (size_t i = 0; i < events_.size(); ++i) {
+      JudgedRecord& record = items_[event_items_[i]].record;
+      record.verdict = verdicts_[i];
+      if (key_watch_ && KeyWatch::IsSampled(events_[i].id)) {
+        key_watch_->See(owned.id, events_[i].id, record.verdict, MessageView(*record.message).record().key);
+      }
+    }
     events_.clear();
     event_items_.clear();
   };
@@ -447,6 +454,7 @@ void Lane::FinishTransaction(bool committed) {
   if (committed) {
     figures_.Committed(absl::Now());
     WarnIfUnkeyed();
+    WarnIfKeysDiffer();
     carried_out_limit_ = std::min(kMaxRecords, carried_out_limit_ * 2);
     failures_in_a_row_ = 0;
   } else {
@@ -473,6 +481,16 @@ void Lane::WarnIfUnkeyed() {
       "{}: {} of {} records have no key: their producer spreads them over the partitions, and copies in "
       "different partitions are not found; set scope to topic, or key the records",
       options_.input, unkeyed, records);
+}
+
+void Lane::WarnIfKeysDiffer() {
+  const auto found = key_watch_ ? key_watch_->Take(absl::Now()) : std::nullopt;
+  if (!found) return;
+  spdlog::warn(
+      "{}: {} of {} copies that were compared with the first of their id have another key: they met in one "
+      "partition by chance, and others are to be expected in different partitions, where they are not found; "
+      "set scope to topic, or key the records by the id",
+      options_.input, found->differing, found->compared);
 }
 
 void Lane::GiveUp(Outcome outcome) {

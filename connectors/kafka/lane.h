@@ -22,6 +22,7 @@
 #include "connectors/kafka/client.h"
 #include "connectors/kafka/client_statistics.h"
 #include "connectors/kafka/heartbeat.h"
+#include "connectors/kafka/key_watch.h"
 #include "connectors/kafka/lane_figures.h"
 #include "connectors/kafka/options.h"
 #include "connectors/kafka/output.h"
@@ -124,6 +125,8 @@ class Lane {
   void FinishTransaction(bool committed);
   // Once, if most of what was read has no key although ids are to be unique by partition.
   void WarnIfUnkeyed();
+  // Now and then, if copies have other keys than the first of their id.
+  void WarnIfKeysDiffer();
   // After a refusal the transaction is halved until the record that is refused stands alone.
   void NarrowDown(const std::string& why);
 
@@ -163,6 +166,8 @@ class Lane {
   void LookForInput();
   // What was added to the input and is given to nobody makes it leave and join again.
   void LookForForgotten();
+  // What it owns hears how many partitions the input has.
+  void NoteGrowth(int32_t partitions);
   void SetPaused(const OwnedPartition& owned, bool paused);
 
   // In the group, where it is to keep its partitions through a restart.
@@ -227,6 +232,7 @@ class Lane {
   Repeats aborted_;
   Repeats refused_starts_;
   bool warned_unkeyed_ = false;
+  std::optional<KeyWatch> key_watch_;  // if copies with different keys would not meet
 
   // Scratch of one batch, kept so that nothing is allocated once it is warm.
   Messages batch_;

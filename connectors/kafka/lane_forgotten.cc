@@ -25,6 +25,16 @@ constexpr int kMostDoublings = 7;  // an hour
 
 }  // namespace
 
+void Lane::NoteGrowth(int32_t partitions) {
+  assigner_.SetPartitions(partitions);
+  for (auto& [id, owned] : owned_) {
+    if (!assigner_.HasGrownFor(*owned)) continue;
+    const auto log = GroupState(consumer_.get(), options_.input).LogOf(id);
+    if (!log.ok()) return;  // at the next look
+    assigner_.NoteGrowth(*owned, log->end);
+  }
+}
+
 void Lane::LookForForgotten() {
   const absl::Time now = absl::Now();
   if (now < next_look_for_forgotten_) return;
@@ -32,7 +42,9 @@ void Lane::LookForForgotten() {
   // The topic may have been away meanwhile, and its commits with it.
   if (owned_.empty()) given_partitions_ = 0;
   const auto counted = kafka::CountPartitions(consumer_.get(), options_.input, kLookTimeoutMs);
-  if (!counted.ok() || *counted <= given_partitions_) return;
+  if (!counted.ok()) return;
+  NoteGrowth(*counted);
+  if (*counted <= given_partitions_) return;
   const int32_t count = *counted;
   const auto committed = GroupState(consumer_.get(), options_.input).Committed(count);
   if (!committed.ok()) return;

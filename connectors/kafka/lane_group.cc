@@ -149,6 +149,7 @@ absl::Status Lane::PrepareAssigned(const rd_kafka_topic_partition_list_t* partit
   const GroupState group(consumer_.get(), options_.input);
   int32_t count = topics_.partitions;
   for (int i = 0; i < partitions->cnt; ++i) count = std::max(count, partitions->elems[i].partition + 1);
+  assigner_.SetPartitions(count);
   std::vector<CommittedOffset> committed;
   absl::Status asked = Await([&] {
     auto answer = group.Committed(count);
@@ -506,6 +507,7 @@ void Lane::Publish() {
     if (owned->snapshot) partition.snapshot_offset = owned->snapshot->offset;
     partition.unread_deleted = owned->unread_deleted;
     partition.short_history = owned->short_history(options_.stage.horizon);
+    partition.keys_moved = owned->keys_moved(options_.stage.horizon);
     if (owned->points) partition.restart = owned->points->oldest().offset;
     partition.filter = owned->status;
     report.partitions.push_back(std::move(partition));

@@ -19,7 +19,7 @@ enum class Start { kEarliest, kLatest };
 enum class Scope { kPartition, kTopic };
 enum class Delivery { kExactlyOnce, kAtLeastOnce };
 
-// What is done where the log does not reach back to what the filter must know.
+// What is done where the filter cannot know all that it must: a log that is too short, a raised horizon.
 enum class OnShortHistory { kContinue, kFail };
 // What is done where records were deleted before they were read.
 enum class OnUnreadDeleted { kFail, kContinue };

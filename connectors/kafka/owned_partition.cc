@@ -12,8 +12,19 @@ CommitMetadata OwnedPartition::Metadata(const std::string& id_fingerprint, absl:
   const std::optional<SnapshotId>& named = naming ? naming : snapshot;
   // From one that is older than R more would be read again than without it.
   const bool is_of_use = named && named->offset >= restart.offset;
-  return {origin, origin_partitions, restart.offset, restart.stream_time,
-          now,    id_fingerprint,    horizon,        is_of_use ? named->ToString() : ""};
+  Growth grown = growth;
+  grown.Reach(next, now);
+  if (!grown.IsRecent(now, horizon)) grown = {grown.partitions};
+  return {origin,
+          origin_partitions,
+          restart.offset,
+          restart.stream_time,
+          now,
+          id_fingerprint,
+          horizon,
+          is_of_use ? named->ToString() : "",
+          short_history(horizon) ? covered_since : absl::InfinitePast(),
+          grown};
 }
 
 SnapshotPoint OwnedPartition::PointOf(SnapshotId taken) const {
@@ -38,6 +49,7 @@ void OwnedPartition::Committed() {
   committed = filter_end = next;
   committed_mark = mark;
   committed_timed_records = timed_records;
+  growth.Reach(committed, filter->stream_time());
   counts += open_counts;
   open_counts = {};
   sums.Clear();
@@ -67,6 +79,10 @@ void OwnedPartition::RolledBack() {
 bool OwnedPartition::short_history(absl::Duration horizon) const {
   return covered_since != absl::InfinitePast() && filter != nullptr &&
          filter->stream_time() - horizon < covered_since;
+}
+
+bool OwnedPartition::keys_moved(absl::Duration horizon) const {
+  return filter != nullptr && growth.IsRecent(filter->stream_time(), horizon);
 }
 
 void RenewStatus(const std::map<int32_t, std::unique_ptr<OwnedPartition>>& owned, absl::Duration budget,

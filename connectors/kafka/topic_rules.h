@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "connectors/kafka/finding.h"
 #include "connectors/kafka/options.h"
 
@@ -35,6 +36,9 @@ struct AllTopics {
   // That are there already: lethe makes them itself.
   std::optional<TopicFacts> snapshots = {};
   std::optional<TopicFacts> repartition = {};  // of Scope::kTopic, when both of its stages are looked at
+
+  // How long ago the records were sent that the group has to judge next; zero if that is not known.
+  absl::Duration lag = absl::ZeroDuration();
 
   // The one whose partitions records keep in the output.
   const TopicFacts& with_places() const { return origin ? *origin : input; }

@@ -151,11 +151,18 @@ constexpr PartitionMetric kMetrics[] = {
      },
      kOfRouting},
     {{"lethe_short_history", kGauge, kLabels, "1 or 0; folded: partitions",
-      "1 while the filter does not know all ids of the horizon, since the log did not reach back.",
-      "The input's retention is shorter than the horizon and the time that a restart may come later: raise "
-      "`retention.ms`.",
+      "1 while the filter does not know all ids of the horizon, since the log did not reach back, or the "
+      "horizon was raised.",
+      "Unless the horizon was raised: the input's retention is shorter than the horizon and the time that a "
+      "restart may come later; raise `retention.ms`.",
       Fold::kSum},
      [](const PartitionReport& p) { return p.short_history ? 1.0 : 0.0; }},
+    {{"lethe_keys_moved", kGauge, kLabels, "1 or 0; folded: partitions",
+      "1 while the horizon has not gone by since the input was given more partitions: copies of what was "
+      "sent "
+      "before may be in other ones, where they are not found.",
+      "It ends by itself, in stream time. Must no copy pass when a topic grows: `scope: topic`.", Fold::kSum},
+     [](const PartitionReport& p) { return p.keys_moved ? 1.0 : 0.0; }},
     {{"lethe_filter_fpp_target_ratio", kGauge, kLabels, "probability",
       "The false-positive probability that the user allows.", "It is what `fpp` says.", Fold::kMax},
      [](const PartitionReport& p) { return p.filter.filter.fpp_target; }},

@@ -129,6 +129,7 @@ Json PartitionJson(const PartitionReport& partition, int lane, bool detailed) {
           {"phase", PhaseName(partition.phase)},
           {"problem", partition.problem},
           {"short_history", partition.short_history},
+          {"keys_moved", partition.keys_moved},
           {"committed_offset", partition.committed},
           {"lag_records", partition.lag()},
           {"restore",

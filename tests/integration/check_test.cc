@@ -89,6 +89,25 @@ TEST(CheckTest, WhatFitsBadlyIsAWarningWithARemedy) {
   EXPECT_TRUE(absl::StrContains(run.err, "raise retention.ms")) << run.err;
 }
 
+// What the group has still to read is needed, too, and the horizon before it.
+TEST(CheckTest, TheInputMustBeKeptForTheLagToo) {
+  Flow flow({LETHE_PROGRAM, 2, {{"retention.ms", "5400000"}}, {}});
+  const int64_t now = absl::ToUnixMillis(absl::Now());
+  std::vector<Record> records;
+  for (int i = 0; i < 200; ++i) records.push_back(WithId(absl::StrCat("a", i), i % 2, now - 45 * 60'000));
+  flow.Send(records);
+  const Args args = {"--horizon=1h"};
+  ASSERT_EQ(flow.RunToEnd(args).exit_code, 0);
+  const Finished before = flow.RunCommand("check", args);
+  EXPECT_EQ(before.exit_code, 0) << before.out << before.err;
+  EXPECT_TRUE(Says(before, "(retention.ms=5400000), and the horizon is 1h\n"));
+  records = {WithId("b", 1, now - 40 * 60'000)};
+  flow.Send(records);
+  const Finished check = flow.RunCommand("check", args);
+  EXPECT_EQ(check.exit_code, 1) << check.out << check.err;
+  EXPECT_TRUE(Says(check, "less than the horizon of 1h and the lag of the group of 40m"));
+}
+
 TEST(CheckTest, TheTopicThatSnapshotsGoToMustBeCompacted) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   const std::string topic = UniqueName("snapshots");

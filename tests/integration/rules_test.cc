@@ -243,6 +243,74 @@ TEST(RulesTest, Rule13ALogThatStartsTooLateIsReported) {
   EXPECT_EQ(flow.OutputIds().size(), 1150u);
 }
 
+// Some days of records, and a horizon that is raised from one hour to ten: it is not known what came before
+// the hour, until ten have passed.
+TEST(RulesTest, Rule13ARaisedHorizonIsShortUntilItHasPassed) {
+  Flow flow(Options());
+  const int64_t step = 30'000;
+  const int64_t begin = absl::ToUnixMillis(absl::Now()) - 3 * 24 * 3'600'000;
+  int sent = 0;
+  const auto send = [&](int count) {
+    std::vector<Record> records;
+    for (int i = 0; i < count; ++i, ++sent) {
+      records.push_back(WithId(absl::StrCat("a", sent), 0, begin + sent * step));
+    }
+    flow.Send(records);
+  };
+  const auto await_all = [&](Daemon& daemon) {
+    return daemon.Await([&] { return flow.Committed()[0].offset == sent; });
+  };
+  send(5000);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd({"--horizon=1h"})));
+  EXPECT_EQ(StoryField(flow.Committed()[0], "cs"), -1);
+  const Finished refused = flow.RunToEnd({"--horizon=10h", "--on-short-history=fail"});
+  EXPECT_TRUE(IsRefused(refused, "the horizon was raised from 1h to 10h"));
+  EXPECT_TRUE(IsRefused(refused, "go back to the former horizon"));
+  EXPECT_TRUE(IsRefused(refused, "set on_short_history to continue"));
+  // What is refused has changed nothing.
+  send(10);
+  EXPECT_TRUE(EndsWell(flow.RunToEnd({"--horizon=1h", "--on-short-history=fail"})));
+
+  for (int restart = 0; restart < 3; ++restart) {
+    const auto daemon = flow.Start({"--horizon=10h"});
+    send(10);  // the commit of which has the new horizon
+    ASSERT_TRUE(await_all(*daemon));
+    EXPECT_EQ(daemon->Metric("lethe_short_history"), 1) << restart;
+    EXPECT_TRUE(absl::StrContains(daemon->Log(), "short history: ")) << daemon->Log();
+    EXPECT_TRUE(daemon->Stop());
+    EXPECT_GT(StoryField(flow.Committed()[0], "cs"), 0);
+  }
+  EXPECT_TRUE(IsRefused(flow.RunToEnd({"--horizon=10h", "--on-short-history=fail"}),
+                        "set on_short_history to continue until the horizon has gone by"));
+  const auto daemon = flow.Start({"--horizon=10h"});
+  send(1300);
+  ASSERT_TRUE(await_all(*daemon));
+  EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_short_history") == 0; }));
+  EXPECT_TRUE(daemon->Stop());
+  send(10);
+  const Finished over = flow.RunToEnd({"--horizon=10h", "--on-short-history=fail"});
+  EXPECT_TRUE(EndsWell(over));
+  EXPECT_FALSE(absl::StrContains(over.err, "short history")) << over.err;
+  EXPECT_EQ(StoryField(flow.Committed()[0], "cs"), -1);
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// What of a log that was too short is not known is not known to the next owner either.
+TEST(RulesTest, Rule13ShortHistoryIsToldAgainAfterARestart) {
+  Flow flow(Options());
+  flow.SendIds("a", 1, 1000);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 900).ok());
+  for (int restart = 0; restart < 3; ++restart) {
+    flow.SendIds(absl::StrCat("r", restart, "-"), 1, 100);
+    const auto daemon = flow.Start();
+    ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 100; }));
+    EXPECT_EQ(daemon->Metric("lethe_short_history"), 1) << restart;
+    EXPECT_TRUE(absl::StrContains(daemon->Log(), "short history: ")) << daemon->Log();
+    EXPECT_TRUE(daemon->Stop());
+  }
+}
+
 TEST(RulesTest, Rule18EndsWhereTheInputEndedAtTheStart) {
   Flow flow(Options(2));
   flow.SendIds("a", 1, 100, 0);
@@ -276,6 +344,85 @@ TEST(RulesTest, Rule18ARebalanceIsNotTheEnd) {
   ASSERT_TRUE(code.ok()) << code.status();
   EXPECT_EQ(*code, 0) << slow->Log();
   EXPECT_TRUE(flow.ExactlyOnce()) << slow->Log();
+}
+
+// For a horizon after it copies may be in other partitions, also after a restart.
+TEST(RulesTest, Rule19KeysMayHaveMovedForAHorizonAfterAnExpansion) {
+  Flow flow(Options(2));
+  const int64_t step = 10'000;
+  const int64_t begin = absl::ToUnixMillis(absl::Now()) - 24 * 3'600'000;
+  int at = 0;
+  const auto send = [&](int count, int partitions) {
+    std::vector<Record> records;
+    for (int i = 0; i < count; ++i, ++at) {
+      for (int p = 0; p < partitions; ++p) {
+        records.push_back(WithId(absl::StrCat("p", p, "-", at), p, begin + at * step));
+      }
+    }
+    flow.Send(records);
+  };
+  const auto moved = [&](Daemon& daemon, int32_t partition) {
+    return daemon.Metric("lethe_keys_moved", {absl::StrCat("partition=\"", partition, "\"")});
+  };
+  const auto all_done = [&](Daemon& daemon) {
+    return daemon.Await([&] {
+      const auto ends = SharedClient().EndOffsets(flow.input(), Isolation::kReadCommitted).value();
+      const std::vector<CommittedOffset> committed = flow.Committed();
+      for (size_t p = 0; p < ends.size(); ++p) {
+        if (committed[p].offset != ends[p]) return false;
+      }
+      return true;
+    });
+  };
+  const Args args = {"--horizon=1h", "--kafka=topic.metadata.refresh.interval.ms=500"};
+  send(200, 2);
+  {
+    const auto daemon = flow.Start(args);
+    ASSERT_TRUE(all_done(*daemon));
+    EXPECT_EQ(daemon->Metric("lethe_keys_moved"), 0);
+    ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 3).ok());
+    ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 3).ok());
+    ASSERT_TRUE(daemon->AwaitLog(flow.input() + "-2 was added to the topic"));
+    ASSERT_TRUE(daemon->AwaitLog("it was given more partitions, and has 3 now: a key may be in another one"));
+    EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_keys_moved") == 3; }));
+    EXPECT_TRUE(absl::StrContains(daemon->Get("/status").body, R"("keys_moved":true)"));
+    send(200, 3);
+    ASSERT_TRUE(all_done(*daemon));
+    EXPECT_TRUE(daemon->Stop());
+  }
+  const auto daemon = flow.Start(args);
+  EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_keys_moved") == 3; }));
+  EXPECT_TRUE(daemon->AwaitLog("a key may be in another one"));
+  // An hour and more, in the partition where it passes.
+  std::vector<Record> later;
+  for (int i = 0; i < 600; ++i) {
+    later.push_back(WithId(absl::StrCat("later", i), 1, begin + (at + i) * step));
+  }
+  flow.Send(later);
+  ASSERT_TRUE(all_done(*daemon));
+  EXPECT_TRUE(daemon->Await([&] { return moved(*daemon, 1) == 0; }));
+  EXPECT_EQ(moved(*daemon, 0), 1);
+  EXPECT_EQ(moved(*daemon, 2), 1);
+  EXPECT_TRUE(daemon->Stop());
+  // It is not taken for new.
+  const auto again = flow.Start(args);
+  ASSERT_TRUE(again->AwaitReady());
+  EXPECT_TRUE(again->Await([&] { return moved(*again, 0) == 1 && moved(*again, 2) == 1; }));
+  EXPECT_EQ(moved(*again, 1), 0);
+  EXPECT_TRUE(again->Stop());
+}
+
+// While nobody of the group was there.
+TEST(RulesTest, Rule19AnExpansionBetweenTwoRunsIsSeen) {
+  Flow flow(Options(1));
+  flow.SendIds("a", 1, 200);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 2).ok());
+  ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 2).ok());
+  const auto daemon = flow.Start();
+  EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_keys_moved") == 2; }));
+  EXPECT_TRUE(daemon->AwaitLog("a key may be in another one"));
+  EXPECT_TRUE(daemon->Stop());
 }
 
 TEST(RulesTest, SigtermUnderLoad) {

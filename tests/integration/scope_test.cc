@@ -214,6 +214,27 @@ TEST(ScopeTest, TheInputMayGrow) {
   EXPECT_EQ(flow.Output().size(), 150u);
 }
 
+// A copy whose key is another has come to the partition of the first by chance.
+TEST(ScopeTest, CopiesWithOtherKeysAreWarnedOf) {
+  for (const bool differ : {true, false}) {
+    Flow flow(Options(2));
+    std::vector<Record> records;
+    for (int i = 0; i < 8000; ++i) {
+      records.push_back(WithId(absl::StrCat(i % 4000), i % 2));
+      records.back().key = absl::StrCat(i % 2, differ && i >= 4000 ? "-again" : "", "-", i % 4000);
+    }
+    flow.Send(records);
+    const Finished finished = flow.RunToEnd();
+    ASSERT_TRUE(EndsWell(finished));
+    EXPECT_EQ(flow.Output().size(), 4000u);
+    EXPECT_EQ(absl::StrContains(finished.err, "have another key: they met in one partition by chance"),
+              differ)
+        << finished.err;
+    EXPECT_EQ(absl::StrContains(finished.err, "set scope to topic, or key the records by the id"), differ);
+    EXPECT_FALSE(absl::StrContains(finished.err, "have no key")) << finished.err;
+  }
+}
+
 TEST(ScopeTest, AnInputThatLooksUnkeyedIsWarnedOf) {
   std::mt19937_64 random(TestSeed());
   RetryingClients clients(TestSeed());

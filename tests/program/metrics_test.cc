@@ -67,6 +67,8 @@ kafka::DaemonReport TwoPartitions() {
   partition.position = 95;
   partition.snapshot_offset = 40;
   partition.unread_deleted = 12;
+  partition.short_history = true;
+  partition.keys_moved = true;
   partition.high_watermark = 100;
   partition.filter.filter = {.past_generations = 6,
                              .lines = 512,
@@ -145,6 +147,10 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   EXPECT_EQ(values[absl::StrCat("lethe_snapshot_offset", where)], 40);
   EXPECT_EQ(values[absl::StrCat("lethe_snapshot_offset", restoring)], -1);
   EXPECT_EQ(values[absl::StrCat("lethe_unread_deleted_offsets_total", where)], 12);
+  EXPECT_EQ(values[absl::StrCat("lethe_short_history", where)], 1);
+  EXPECT_EQ(values[absl::StrCat("lethe_short_history", restoring)], 0);
+  EXPECT_EQ(values[absl::StrCat("lethe_keys_moved", where)], 1);
+  EXPECT_EQ(values[absl::StrCat("lethe_keys_moved", restoring)], 0);
   EXPECT_EQ(values["lethe_snapshots_total,group=shop"], 8);
   EXPECT_EQ(values["lethe_snapshot_errors_total,group=shop"], 9);
   EXPECT_EQ(values["lethe_snapshot_last_seconds,group=shop"], 0.25);
