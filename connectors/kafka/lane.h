@@ -82,7 +82,8 @@ class Lane {
   void Step();
   void Close();
 
-  // Reads what is there, at most `limit` messages, waiting at most `timeout` for the first.
+  // Reads what is there, at most `limit` messages or a few megabytes, waiting at most `timeout` for the
+  // first.
   void Poll(absl::Duration timeout, size_t limit);
   // Not OK: the transaction was given up, and the rest of the batch will be read again.
   absl::Status Process();
