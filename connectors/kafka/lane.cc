@@ -213,7 +213,7 @@ void Lane::HandleEvent(const rd_kafka_message_t& event) {
     fatal_ = ErrorStatus(event.err, why);
     return;
   }
-  spdlog::warn("lane {}: {}", number_, why);
+  if (const auto like_it = errors_.Next()) spdlog::warn("lane {}: {}{}", number_, why, *like_it);
 }
 
 absl::Status Lane::Advance(OwnedPartition& owned, MessageRun run) {

@@ -204,6 +204,7 @@ class Lane {
   int failures_in_a_row_ = 0;
   LaneFigures figures_;
   Repeats complaints_;
+  Repeats errors_;  // the consumer's
   Repeats aborted_;
   Repeats refused_starts_;
   bool warned_unkeyed_ = false;
