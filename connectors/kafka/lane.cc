@@ -18,10 +18,20 @@ constexpr size_t kBatch = 512;
 // A transaction is committed at this many records, however long its interval: what it holds in memory is
 // bounded (80 bytes at most for each pending id, and what the client queues).
 constexpr size_t kMaxRecords = 100000;
+// Also when the sums of its counters take this much: their keys may be as large as records are.
+constexpr int64_t kMaxSumsBytes = int64_t{16} << 20;
+// No batch takes much more: while it is judged there are copies of what it counts.
+constexpr size_t kBatchBytes = size_t{4} << 20;
 constexpr absl::Duration kIdleWait = absl::Milliseconds(100);
 // Enough to tell what a topic is like.
 constexpr int64_t kSeenUnkeyed = 1000;
 constexpr absl::Duration kMaxBackoff = absl::Seconds(1);
+
+int64_t SumsBytes(const std::map<int32_t, std::unique_ptr<OwnedPartition>>& owned) {
+  int64_t bytes = 0;
+  for (const auto& [id, partition] : owned) bytes += partition->sums.bytes();
+  return bytes;
+}
 
 }  // namespace
 
@@ -120,7 +130,8 @@ void Lane::Step() {
   const bool failed = output_.Poll() != Failure::kNone;
   if (open_ && (failed || !processed)) {
     GiveUp(output_.Abort());  // a batch that was carried out in part must not be committed
-  } else if (open_ && (carried_out_ >= carried_out_limit_ || absl::Now() >= deadline_)) {
+  } else if (open_ && (carried_out_ >= carried_out_limit_ || SumsBytes(owned_) >= kMaxSumsBytes ||
+                       absl::Now() >= deadline_)) {
     Commit();
   }
   if (std::exchange(wants_new_consumer_, false)) RemakeConsumer();
@@ -151,11 +162,13 @@ void Lane::Poll(absl::Duration timeout, size_t limit) {
   polling_ = true;
   const absl::Cleanup polled = [this] { polling_ = false; };
   int timeout_ms = static_cast<int>(absl::ToInt64Milliseconds(timeout));
-  while (batch_.size() < limit) {
+  size_t bytes = 0;
+  while (batch_.size() < limit && bytes < kBatchBytes) {
     // Singly: librdkafka's batch consumption may skip or repeat messages after a seek.
     rd_kafka_message_t* message = rd_kafka_consumer_poll(consumer_.get(), timeout_ms);
     if (message == nullptr) return;
     batch_.emplace_back(message);
+    bytes += message->len + message->key_len;
     timeout_ms = 0;
   }
 }
@@ -216,7 +229,7 @@ void Lane::HandleEvent(const rd_kafka_message_t& event) {
     fatal_ = ErrorStatus(event.err, why);
     return;
   }
-  spdlog::warn("lane {}: {}", number_, why);
+  if (const auto like_it = errors_.Next()) spdlog::warn("lane {}: {}{}", number_, why, *like_it);
 }
 
 absl::Status Lane::Advance(OwnedPartition& owned, MessageRun run) {

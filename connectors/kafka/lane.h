@@ -87,7 +87,8 @@ class Lane {
   void Step();
   void Close();
 
-  // Reads what is there, at most `limit` messages, waiting at most `timeout` for the first.
+  // Reads what is there, at most `limit` messages or a few megabytes, waiting at most `timeout` for the
+  // first.
   void Poll(absl::Duration timeout, size_t limit);
   // Not OK: the transaction was given up, and the rest of the batch will be read again.
   absl::Status Process();
@@ -229,6 +230,7 @@ class Lane {
   int failures_in_a_row_ = 0;
   LaneFigures figures_;
   Repeats complaints_;
+  Repeats errors_;  // the consumer's
   Repeats aborted_;
   Repeats refused_starts_;
   bool warned_unkeyed_ = false;

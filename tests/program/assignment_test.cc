@@ -251,13 +251,34 @@ TEST_F(SnapshotAssignmentTest, OneWhoseLogWasAnotherIsNotTriedAgain) {
   EXPECT_EQ((*assigner.Prepare(2, there, {0, 2000}, false))->next, 400);
 }
 
+// It is called in the background: the partition may have a new owner by then, which shares the folder.
+TEST_F(SnapshotAssignmentTest, WhatALaterOwnerWritesStays) {
+  const std::string prefix = std::filesystem::directory_iterator(folder_)->path().string();
+  const auto path_of = [&](SnapshotId id, const std::string& suffix) {
+    return prefix.substr(0, prefix.find(id_.ToString())) + id.ToString() + suffix;
+  };
+  const std::string named = path_of(SnapshotId::New(1000, At(3)), ".snapshot");
+  const std::string under_way = path_of(SnapshotId::New(1100, At(4)), ".snapshot.new");
+  const std::string of_a_life_that_was_reset = path_of(SnapshotId::New(200, At(3)), ".snapshot");
+  const std::string left_by_a_crash = path_of(SnapshotId::New(850, At(0)), ".snapshot.new");
+  for (const std::string& path : {named, under_way, of_a_life_that_was_reset, left_by_a_crash}) {
+    std::ofstream(path) << "x";
+  }
+  ASSERT_TRUE(snapshots_->store().DropOlder(2, SnapshotId::New(900, At(2)), std::nullopt).ok());
+  EXPECT_TRUE(std::filesystem::exists(named));
+  EXPECT_TRUE(std::filesystem::exists(under_way));
+  EXPECT_TRUE(std::filesystem::exists(of_a_life_that_was_reset));
+  EXPECT_FALSE(std::filesystem::exists(left_by_a_crash));
+  EXPECT_FALSE(std::filesystem::exists(path_of(id_, ".snapshot")));
+}
+
 TEST_F(SnapshotAssignmentTest, WhatCountsStaysAlone) {
   auto owned = Kept(900);
   const SnapshotId newer = SnapshotId::New(900, At(2));
   auto image = owned->filter->BeginSnapshot({.topic = "orders", .partition = 2}, owned->PointOf(newer));
   ASSERT_TRUE(snapshots_->store().Write(2, newer, **image).ok());
   std::ofstream(folder_ + "/somebody else's") << "x";
-  ASSERT_TRUE(snapshots_->store().KeepOnly(2, newer, id_).ok());
+  ASSERT_TRUE(snapshots_->store().DropOlder(2, newer, id_).ok());
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder_))
     names.push_back(entry.path().filename());
