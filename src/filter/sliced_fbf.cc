@@ -18,9 +18,6 @@
 namespace lethe {
 namespace {
 
-// The smallest filter has from this many lines to twice as many, so that some number of doublings ends at
-// the memory limit.
-constexpr int64_t kFewestLines = 128;
 // Ids whose lines are on their way from memory while one is worked on.
 constexpr size_t kAhead = 24;
 // Passes are paid for by inserts; but a filter that is full of false positives gets none, and would never
@@ -368,7 +365,7 @@ class SlicedFbf final : public Filter {
       estimate.AddLine(lines_.OccupancyAt(static_cast<uint64_t>(i) * step + step / 2));
     }
     status->fpp_estimated = estimate.Fpp();
-    status->fpp_estimated_deviation = estimate.Deviation();
+    status->fpp_estimated_deviation = estimate.Deviation(lines_.lines());
   }
 
   const FilterOptions options_;
@@ -392,11 +389,11 @@ class SlicedFbf final : public Filter {
   int64_t moves_ = 0;                     // steps of passes that move lines
 };
 
-// The lines to begin with, such that doublings lead to the whole limit.
+// The lines to begin with: from the fewest to twice as many, such that doublings lead to the whole limit.
 int64_t FirstLines(int64_t limit_bytes, int64_t line_bytes) {
   int64_t lines = limit_bytes / line_bytes;
-  while (lines >= 2 * kFewestLines) lines /= 2;
-  return std::max(lines, kFewestLines);
+  while (lines >= 2 * kFewestSlicedLines) lines /= 2;
+  return std::max(lines, kFewestSlicedLines);
 }
 
 template <int kLinesPerId>
@@ -431,7 +428,7 @@ int64_t SmallestSlicedFbfBytes() {
   const int64_t own_bytes =
       std::max({SlicedFbf<uint16_t, 3>::OwnBytes(), SlicedFbf<uint16_t, 4>::OwnBytes(),
                 SlicedFbf<uint16_t, 5>::OwnBytes(), SlicedFbf<uint16_t, 6>::OwnBytes()});
-  return LineMemory::WholePagesFor((2 * kFewestLines - 1) * Smallest::Lines::kLineBytes) + own_bytes;
+  return LineMemory::WholePagesFor((2 * kFewestSlicedLines - 1) * Smallest::Lines::kLineBytes) + own_bytes;
 }
 
 absl::StatusOr<std::unique_ptr<Filter>> NewSlicedFbf(const FilterOptions& options) {

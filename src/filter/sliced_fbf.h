@@ -23,9 +23,6 @@ namespace lethe {
 // ResourceExhausted if the memory budget has no room for the smallest filter.
 absl::StatusOr<std::unique_ptr<Filter>> NewSlicedFbf(const FilterOptions& options);
 
-// The targets that it can be made for.
-inline constexpr double kHighestSlicedTarget = 0.1;
-
 // What one takes to begin with, at most, whatever the budget and the target: with n times as much n of them
 // can be made.
 int64_t SmallestSlicedFbfBytes();

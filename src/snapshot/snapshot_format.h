@@ -1,4 +1,4 @@
-// The format of a snapshot, version 2.
+// The format of a snapshot, version 3.
 //
 // A file is a sequence of pieces, each followed by its checksum (snapshot_file.h). A piece of books is a
 // sequence of fields of eight bytes (fields.h). In their order:
@@ -21,8 +21,9 @@
 //   end         16 bytes: "LETHEEND"; the file's bytes, 8 bytes
 //
 // What is in memory is a function of the hash (HashId) and of the places that a layout gives an id: a change
-// of either, or of any of the field lists, needs another version. Version 1 had no notes and no second
-// opinions, and no fields for them in its header; it is read as one with neither.
+// of either, or of any of the field lists, needs another version. What has another one is not read: its ids
+// would not be found, and a filter can always be rebuilt from its log. Version 2 had an id's lines elsewhere,
+// version 1 also no notes and no second opinions.
 #ifndef LETHE_SRC_SNAPSHOT_SNAPSHOT_FORMAT_H_
 #define LETHE_SRC_SNAPSHOT_SNAPSHOT_FORMAT_H_
 
@@ -40,7 +41,7 @@
 
 namespace lethe {
 
-inline constexpr uint32_t kSnapshotVersion = 2;
+inline constexpr uint32_t kSnapshotVersion = 3;
 
 // The engines that have snapshots, by the names that stand in files: empty, or nullopt, for others. With its
 // paper's adaptation the published one has none.
@@ -65,7 +66,7 @@ struct SnapshotHeader {
   absl::Status Write(SnapshotWriter* writer) const;
   // Puts it in the place of the one that was written, which was of the same size.
   absl::Status Rewrite(SnapshotWriter* writer) const;
-  // DataLoss, or FailedPrecondition for a later version.
+  // DataLoss, or FailedPrecondition for another version.
   static absl::StatusOr<SnapshotHeader> Read(SnapshotReader* reader);
 
  private:

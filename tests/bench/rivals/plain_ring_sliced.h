@@ -65,7 +65,7 @@ class PlainRingSliced final : public EachIdFilter<PlainRingSliced<kLinesPerId>> 
   uint16_t* Line(uint64_t word) const {
     return static_cast<uint16_t*>(memory_.data()) + ScaleDown(word, lines_) * 32;
   }
-  static uint64_t Word(IdHash id, int i) { return id.a + static_cast<uint64_t>(i) * (id.b | 1); }
+  static uint64_t Word(IdHash id, int i) { return id.a + std::rotl(id.b, 11 * i); }
 
   void PrefetchId(IdHash id) const {
     for (int i = 0; i < kLinesPerId; ++i) __builtin_prefetch(Line(Word(id, i)), 1, 3);
