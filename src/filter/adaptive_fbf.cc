@@ -1,7 +1,9 @@
 #include "src/filter/adaptive_fbf.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -63,7 +65,9 @@ AdaptiveFbf::AdaptiveFbf(const FilterOptions& options, int64_t bits_per_generati
       hashes_(hashes),
       memory_(options.memory),
       policy_(horizon_ms_, options.target_fpp),
-      step_counts_(std::begin(kCountedSteps), std::end(kCountedSteps)) {}
+      step_counts_(std::begin(kCountedSteps), std::end(kCountedSteps)) {
+  steps_.reserve(kMostSteps);
+}
 
 bool AdaptiveFbf::ContainsId(IdHash id) const {
   return PublishedCheck(generations_.size(), [&](size_t age) { return generations_[age].bits.Contains(id); });
@@ -162,20 +166,32 @@ bool AdaptiveFbf::MakeRoom() {
 void AdaptiveFbf::RecycleOldest() {
   forgotten_until_ms_ = std::max(forgotten_until_ms_, generations_.back().last_ms);
   Generation future = {.bits = std::move(generations_.back().bits)};
-  generations_.pop_back();
   future.bits.Clear();
-  generations_.push_front(std::move(future));
+  std::move_backward(generations_.begin(), generations_.end() - 1, generations_.end());
+  generations_.front() = std::move(future);
 }
 
 bool AdaptiveFbf::AddGeneration() {
   const int64_t bytes = BitArray::BytesFor(bits_per_generation_);
-  if (generations_.size() == kMostGenerations || !memory_.Grow(bytes)) return false;
+  if (generations_.size() == kMostGenerations || !HasPlaceForOne() || !memory_.Grow(bytes)) return false;
   std::optional<BitArray> array = BitArray::Create(bits_per_generation_, hashes_);
   if (!array.has_value()) {
     memory_.Shrink(bytes);
     return false;
   }
-  generations_.push_front({.bits = *std::move(array)});
+  generations_.insert(generations_.begin(), Generation{.bits = *std::move(array)});
+  return true;
+}
+
+bool AdaptiveFbf::HasPlaceForOne() {
+  if (generations_.size() < std::min(generations_.capacity(), fpp_.capacity())) return true;
+  const size_t places = std::bit_ceil(generations_.size() + 1);
+  try {
+    generations_.reserve(places);
+    fpp_.reserve(places);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
   return true;
 }
 
@@ -201,15 +217,19 @@ void AdaptiveFbf::ForgetAll() {
   policy_.IntervalEnded();
 }
 
-std::vector<double> AdaptiveFbf::GenerationFpp() const {
-  std::vector<double> fpp(generations_.size());
+absl::Span<const double> AdaptiveFbf::GenerationFpp() {
+  TakeGenerationFpp(&fpp_);
+  return fpp_;
+}
+
+void AdaptiveFbf::TakeGenerationFpp(std::vector<double>* fpp) const {
+  fpp->clear();
   int64_t newer = 0;
-  for (size_t age = 0; age < fpp.size(); ++age) {
-    const int64_t own = generations_[age].ids;
-    fpp[age] = BloomFpp(static_cast<double>(own + newer), static_cast<double>(bits_per_generation_), hashes_);
-    newer = own;
+  for (const Generation& generation : generations_) {
+    const auto ids = static_cast<double>(generation.ids + newer);
+    fpp->push_back(BloomFpp(ids, static_cast<double>(bits_per_generation_), hashes_));
+    newer = generation.ids;
   }
-  return fpp;
 }
 
 FilterStatus AdaptiveFbf::Status() const {
@@ -225,7 +245,9 @@ FilterStatus AdaptiveFbf::Status() const {
   }
   const int64_t since = forgotten_until_ms_ == kNoStreamTime ? first_ms_ : forgotten_until_ms_;
   if (since != kNoStreamTime) status.window = absl::Milliseconds(now_ms_ - since);
-  status.fpp_modelled = PublishedFpp(GenerationFpp());
+  std::vector<double> fpp;
+  TakeGenerationFpp(&fpp);
+  status.fpp_modelled = PublishedFpp(fpp);
   const RunFills fills = SampleRunFills(arrays);
   status.present_fill = FillOf(fills, 1);
   status.fpp_estimated = FppFromRunFills(fills, hashes_);
@@ -250,7 +272,7 @@ void AdaptiveFbf::RecordOnce(AdaptationStep::Kind kind, absl::string_view reason
 
 void AdaptiveFbf::Record(AdaptationStep::Kind kind, absl::string_view reason) {
   CountSteps({kind, reason, 1}, &step_counts_);
-  if (steps_.size() == kMostSteps) steps_.pop_front();
+  if (steps_.size() == kMostSteps) steps_.erase(steps_.begin());
   steps_.push_back({kind, now_ms_, bits_per_generation_, reason});
 }
 

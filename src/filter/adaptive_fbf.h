@@ -3,12 +3,12 @@
 #define LETHE_SRC_FILTER_ADAPTIVE_FBF_H_
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "lethe/filter.h"
 #include "src/adapt/paper.h"
 #include "src/filter/bit_array.h"
@@ -26,9 +26,9 @@ namespace lethe {
 // appends the new filters, empty, behind the oldest. That hides the ids that are in the oldest alone, and
 // their copies pass.) A step up also ends the interval, so that what has become too full takes no more.
 //
-// At the memory limit: under kShortenWindow the oldest generation goes before its time, when a generation
-// would take more than the target allows or its period is over; under kExceedFpp the open generations take
-// more. Both are counted, and are steps.
+// At the memory limit, and where the system has no memory: under kShortenWindow the oldest generation goes
+// before its time, when a generation would take more than the target allows or its period is over; under
+// kExceedFpp the open generations take more. Both are counted, and are steps.
 //
 // Invariant: generations_[0] is the future, [1] the present; the ids of an interval are in its own
 // generation, which was the future then, and in the next older one, unless that is gone. There are at least
@@ -65,11 +65,13 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
   void EndInterval();
   bool MakeRoom();
   bool AddGeneration();
+  bool HasPlaceForOne();
   void RecycleOldest();
   void DropOldest();
   void ForgetAll();
-  // Equation 1 for each generation, newest first.
-  std::vector<double> GenerationFpp() const;
+  // Equation 1 for each generation, newest first. The first one's is in fpp_, until it is called again.
+  absl::Span<const double> GenerationFpp();
+  void TakeGenerationFpp(std::vector<double>* fpp) const;
   void RecordOnce(AdaptationStep::Kind kind, absl::string_view reason);
   void Record(AdaptationStep::Kind kind, absl::string_view reason);
 
@@ -78,7 +80,8 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
   const int64_t bits_per_generation_;
   const int hashes_;
   Reservation memory_;
-  std::deque<Generation> generations_;
+  std::vector<Generation> generations_;
+  std::vector<double> fpp_;  // has room for one of each generation
   PaperPolicy policy_;
   int64_t now_ms_ = kNoStreamTime;
   int64_t first_ms_ = kNoStreamTime;            // the first time that was seen
@@ -89,7 +92,7 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
   int64_t limit_hits_ = 0;
   uint32_t hits_in_interval_ = 0;  // a bit for each kind of step: each counts once
   double fpp_at_interval_end_ = 0;
-  std::deque<AdaptationStep> steps_;
+  std::vector<AdaptationStep> steps_;  // has room for all that are kept
   std::vector<StepCount> step_counts_;
 };
 
