@@ -312,6 +312,12 @@ absl::Status Lane::Judge(OwnedPartition& owned, MessageRun run) {
   if (!owned.stop_before_next.empty()) return absl::OkStatus();
   if (absl::Status begun = EnsureOpen(owned); !begun.ok()) return begun;
   run = FillItems(owned, run);
+  // What was passed may not be remembered, so nothing of it may go out. Whoever is started next has all that
+  // is committed from the log.
+  if (absl::Status known = owned.transaction->status(); !known.ok()) {
+    fatal_ = absl::Status(known.code(), absl::StrCat(Name(owned), ": ", known.message()));
+    return fatal_;
+  }
   if (run.empty()) return absl::OkStatus();
   // Before they are carried out: if that fails on the way, this is what was tried.
   owned.next = run.back()->offset + 1;

@@ -190,7 +190,8 @@ void Budget::UnfoldRefused() {
 }
 
 int64_t Budget::InsertsPerStep() const {
-  return std::clamp<int64_t>(static_cast<int64_t>(InsertsPerInterval() / 64), 1, 16);
+  const double inserts = std::min(interval_cap_, options_.cap) * static_cast<double>(lines_);
+  return std::clamp<int64_t>(static_cast<int64_t>(inserts / 64), 1, 16);
 }
 
 int64_t Budget::LinesPerInsert(Pass pass) const {

@@ -1,7 +1,9 @@
 #include "src/filter/adaptive_fbf.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -62,7 +64,9 @@ AdaptiveFbf::AdaptiveFbf(const FilterOptions& options, int64_t bits_per_generati
       hashes_(hashes),
       memory_(options.memory),
       policy_(horizon_ms_, options.target_fpp, bits_per_generation, hashes),
-      step_counts_(std::begin(kCountedSteps), std::end(kCountedSteps)) {}
+      step_counts_(std::begin(kCountedSteps), std::end(kCountedSteps)) {
+  steps_.reserve(kMostSteps);
+}
 
 bool AdaptiveFbf::ContainsId(IdHash id) const {
   return PublishedCheck(generations_.size(), [&](size_t age) { return generations_[age].bits.Contains(id); });
@@ -141,7 +145,7 @@ bool AdaptiveFbf::IsOutdated(const Generation& generation) const {
 }
 
 void AdaptiveFbf::EndInterval() {
-  const double fpp = ModelledFpp();
+  const double fpp = ModelledFpp(&interval_ids_);
   generations_[0].is_full = IsFull();
   begin_ms_ = now_ms_;  // also if there is no room: it is tried again after a period
   if (!MakeRoom()) return;
@@ -173,20 +177,32 @@ bool AdaptiveFbf::MakeRoom() {
 void AdaptiveFbf::RecycleOldest() {
   forgotten_until_ms_ = std::max(forgotten_until_ms_, generations_.back().last_ms);
   Generation future = {.bits = std::move(generations_.back().bits)};
-  generations_.pop_back();
   future.bits.Clear();
-  generations_.push_front(std::move(future));
+  std::move_backward(generations_.begin(), generations_.end() - 1, generations_.end());
+  generations_.front() = std::move(future);
 }
 
 bool AdaptiveFbf::AddGeneration() {
   const int64_t bytes = BitArray::BytesFor(bits_per_generation_);
-  if (generations_.size() == kMostGenerations || !memory_.Grow(bytes)) return false;
+  if (generations_.size() == kMostGenerations || !HasPlaceForOne() || !memory_.Grow(bytes)) return false;
   std::optional<BitArray> array = BitArray::Create(bits_per_generation_, hashes_);
   if (!array.has_value()) {
     memory_.Shrink(bytes);
     return false;
   }
-  generations_.push_front({.bits = *std::move(array)});
+  generations_.insert(generations_.begin(), Generation{.bits = *std::move(array)});
+  return true;
+}
+
+bool AdaptiveFbf::HasPlaceForOne() {
+  if (generations_.size() < std::min(generations_.capacity(), interval_ids_.capacity())) return true;
+  const size_t places = std::bit_ceil(generations_.size() + 1);
+  try {
+    generations_.reserve(places);
+    interval_ids_.reserve(places);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
   return true;
 }
 
@@ -213,13 +229,12 @@ void AdaptiveFbf::ForgetAll() {
   policy_.IntervalEnded();
 }
 
-double AdaptiveFbf::ModelledFpp() const {
-  std::vector<double> interval_ids;
-  interval_ids.reserve(generations_.size());
+double AdaptiveFbf::ModelledFpp(std::vector<double>* interval_ids) const {
+  interval_ids->clear();
   for (const Generation& generation : generations_) {
-    interval_ids.push_back(static_cast<double>(generation.ids));
+    interval_ids->push_back(static_cast<double>(generation.ids));
   }
-  return FppWithSharedIntervals(interval_ids, static_cast<double>(bits_per_generation_), hashes_);
+  return FppWithSharedIntervals(*interval_ids, static_cast<double>(bits_per_generation_), hashes_);
 }
 
 FilterStatus AdaptiveFbf::Status() const {
@@ -235,7 +250,8 @@ FilterStatus AdaptiveFbf::Status() const {
   }
   const int64_t since = forgotten_until_ms_ == kNoStreamTime ? first_ms_ : forgotten_until_ms_;
   if (since != kNoStreamTime) status.window = absl::Milliseconds(now_ms_ - since);
-  status.fpp_modelled = ModelledFpp();
+  std::vector<double> interval_ids;
+  status.fpp_modelled = ModelledFpp(&interval_ids);
   const PublishedEstimate estimate = EstimatePublished(arrays);
   status.present_fill = estimate.present_fill;
   status.fpp_estimated = estimate.fpp;
@@ -261,7 +277,7 @@ void AdaptiveFbf::RecordOnce(AdaptationStep::Kind kind, absl::string_view reason
 
 void AdaptiveFbf::Record(AdaptationStep::Kind kind, absl::string_view reason) {
   CountSteps({kind, reason, 1}, &step_counts_);
-  if (steps_.size() == kMostSteps) steps_.pop_front();
+  if (steps_.size() == kMostSteps) steps_.erase(steps_.begin());
   steps_.push_back({kind, now_ms_, bits_per_generation_, reason});
 }
 

@@ -3,12 +3,12 @@
 #define LETHE_SRC_FILTER_ADAPTIVE_FBF_H_
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "lethe/filter.h"
 #include "src/adapt/paper.h"
 #include "src/filter/bit_array.h"
@@ -27,9 +27,10 @@ namespace lethe {
 // their copies pass.) An interval that has as many ids as the policy allows ends with the very id that is the
 // last of them. So the target holds at each moment; PaperPolicy says how far.
 //
-// At the memory limit, where there is none for one more filter: under kShortenWindow the oldest generation
-// goes before its time, when a generation would take more than the target allows or its period is over; under
-// kExceedFpp the open generations take more. Both are counted, and are steps.
+// At the memory limit, where there is none for one more filter, and where the system has no memory: under
+// kShortenWindow the oldest generation goes before its time, when a generation would take more than the target
+// allows or its period is over; under kExceedFpp the open generations take more. Both are counted, and are
+// steps.
 //
 // Invariant: generations_[0] is the future, [1] the present; the ids of an interval are in its own
 // generation, which was the future then, and in the next older one, unless that is gone. There are at least
@@ -68,10 +69,11 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
   void EndInterval();
   bool MakeRoom();
   bool AddGeneration();
+  bool HasPlaceForOne();
   void RecycleOldest();
   void DropOldest();
   void ForgetAll();
-  double ModelledFpp() const;
+  double ModelledFpp(std::vector<double>* interval_ids) const;
   void RecordOnce(AdaptationStep::Kind kind, absl::string_view reason);
   void Record(AdaptationStep::Kind kind, absl::string_view reason);
 
@@ -80,7 +82,8 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
   const int64_t bits_per_generation_;
   const int hashes_;
   Reservation memory_;
-  std::deque<Generation> generations_;
+  std::vector<Generation> generations_;
+  std::vector<double> interval_ids_;  // scratch; has room for one of each generation
   PaperPolicy policy_;
   int64_t now_ms_ = kNoStreamTime;
   int64_t first_ms_ = kNoStreamTime;            // the first time that was seen
@@ -91,7 +94,7 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
   int64_t limit_hits_ = 0;
   uint32_t hits_in_interval_ = 0;  // a bit for each kind of step: each counts once
   double fpp_at_interval_end_ = 0;
-  std::deque<AdaptationStep> steps_;
+  std::vector<AdaptationStep> steps_;  // has room for all that are kept
   std::vector<StepCount> step_counts_;
 };
 

@@ -4,15 +4,16 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <system_error>
+#include <exception>
 
 namespace lethe {
 
 Prefault::Prefault(char* begin, char* end) : begin_(begin), end_(end), present_from_(end) {
   try {
     thread_ = std::thread([this] { Run(); });
-  } catch (const std::system_error&) {
-    present_from_ = begin_;  // no thread: whoever touches a page first waits for it, as everywhere
+  } catch (const std::exception&) {
+    // No thread, or no memory for one: whoever touches a page first waits for it, as everywhere.
+    present_from_ = begin_;
   }
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/adapt/budget.h"
 #include "src/filter/line_memory.h"
+#include "src/filter/reservation.h"
 #include "src/filter/sliced_lines.h"
 #include "src/fpp/sliced_estimate.h"
 #include "src/fpp/sliced_model.h"
@@ -55,11 +56,12 @@ class SlicedFbf final : public Filter {
   using Lines = SlicedLines<Cell, kLinesPerId>;
 
   SlicedFbf(const FilterOptions& options, const SlicedShape& shape, const Budget::Options& budget,
-            LineMemory memory)
+            LineMemory memory, Reservation own)
       : options_(options),
         shape_(shape),
         target_fpp_(options.target_fpp),
         memory_(std::move(memory)),
+        own_(std::move(own)),
         lines_(memory_.data(), budget.lines),
         budget_(budget),
         pass_step_ms_(std::max<int64_t>(1, budget.horizon_ms / kPassStepsPerHorizon)),
@@ -67,8 +69,6 @@ class SlicedFbf final : public Filter {
     TakeBudget();
     step_inserts_ = inserts_left_ = budget_.InsertsPerStep();
   }
-
-  ~SlicedFbf() override { options_.memory->Release(OwnBytes()); }
 
   // Its memory besides the lines.
   static int64_t OwnBytes() {
@@ -126,8 +126,9 @@ class SlicedFbf final : public Filter {
 
   bool SetTargetFpp(double target_fpp) override {
     if (SlicedShapeFor(target_fpp).lines_per_id != kLinesPerId) return false;
+    const double cap = SlicedCap(shape_, target_fpp);
     EndStep();
-    budget_.SetCap(SlicedCap(shape_, target_fpp));
+    budget_.SetCap(cap);
     target_fpp_ = target_fpp;
     EndStep();  // a step under the new cap
     return true;
@@ -372,6 +373,7 @@ class SlicedFbf final : public Filter {
   const SlicedShape shape_;
   double target_fpp_;
   LineMemory memory_;
+  const Reservation own_;  // of OwnBytes()
   Lines lines_;
   Budget budget_;
   const int64_t pass_step_ms_;
@@ -413,12 +415,13 @@ absl::StatusOr<std::unique_ptr<Filter>> Make(const FilterOptions& options, const
   absl::StatusOr<LineMemory> memory =
       LineMemory::Create(options.memory, budget.lines * kLineBytes, LineMemory::RoomUnder(*options.memory));
   if (!memory.ok()) return memory.status();
-  if (!options.memory->Reserve(own_bytes)) {
+  Reservation own(options.memory);
+  if (!own.Grow(own_bytes)) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the memory limit of ", options.memory->limit_bytes(),
                      " bytes leaves no room for a filter: raise it, or open fewer partitions"));
   }
-  return std::make_unique<Fbf>(options, shape, budget, *std::move(memory));
+  return std::make_unique<Fbf>(options, shape, budget, *std::move(memory), std::move(own));
 }
 
 }  // namespace

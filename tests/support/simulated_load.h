@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -80,6 +81,7 @@ class SimulatedLoad {
     filter_ = *std::move(filter);
     TakeStatus();
     first_bits_ = status_.bits_per_generation;
+    own_bytes_ = bytes() - 64 * static_cast<double>(status_.lines);
   }
 
   // Goes on for so many horizons.
@@ -146,13 +148,15 @@ class SimulatedLoad {
     return probed;
   }
 
-  // What so many ids in a horizon need at least, by the plan; and what a filter takes for them at most. Lines
-  // are doubled and halved.
+  // What so many ids in a horizon need at least: the plan without its margin. And what a filter takes for
+  // them at most, as src/adapt/budget.h has it: twice the plan, and what it has besides its lines.
   double LeastBytesFor(double ids) const { return PlannedBytes(ids) / 1.0625; }
-  double MostBytesFor(double ids) const { return 2 * PlannedBytes(ids) + kOwnBytes; }
+  double MostBytesFor(double ids) const { return 2 * PlannedBytes(ids) + own_bytes_; }
 
   const FilterStatus& status() const { return status_; }
   double bytes() const { return static_cast<double>(memory_.used_bytes()); }
+  // At any time since this was last asked.
+  double TakeMostBytes() { return static_cast<double>(std::exchange(most_bytes_, memory_.used_bytes())); }
   // Of all refreshes.
   const Probed& probed() const { return probed_; }
   // With kPaper: of all steps.
@@ -176,7 +180,6 @@ class SimulatedLoad {
   static constexpr int64_t kStartMs = 1'700'000'000'000;
   static constexpr size_t kSamples = 64;
   static constexpr int64_t kCheckSteps = 50;
-  static constexpr double kOwnBytes = 20'000;  // of a filter, besides its lines
 
   double PlannedBytes(double ids) const {
     const auto plan = MakePlan({.rate = ids / (kHorizonMs / 1000),
@@ -206,6 +209,7 @@ class SimulatedLoad {
     verdicts_.resize(count);
     for (size_t i = 0; i < count; ++i) batch_.push_back({NumberedId(next_ + i, options_.seed), NowMs()});
     filter_->TestAndInsert(batch_, absl::MakeSpan(verdicts_));
+    most_bytes_ = std::max(most_bytes_, memory_.used_bytes());
     now_ms_ = NowMs();
     first_ms_ = std::min(first_ms_, now_ms_);
     for (size_t i = 0; i < count; ++i, ++next_) {
@@ -340,6 +344,8 @@ class SimulatedLoad {
   int64_t first_bits_ = 0;
   int past_generations_ = 1;  // by the steps up and down
   double worst_estimate_ = 0;
+  double own_bytes_ = 0;  // of the filter, besides its lines: its books, and what pages are rounded up by
+  int64_t most_bytes_ = 0;
 };
 
 }  // namespace lethe
