@@ -1,5 +1,7 @@
 // Several threads on one partition: of all copies of an id exactly one is passed.
+#include <algorithm>
 #include <atomic>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <thread>
@@ -15,15 +17,12 @@ namespace lethe {
 namespace {
 
 constexpr int kThreads = 4;
-constexpr size_t kIds = 5000;
 const absl::Time kStart = absl::FromUnixSeconds(1'700'000'000);
 
-class StageThreadsTest : public testing::TestWithParam<int> {
+class Threads : public testing::Test {
  protected:
-  void SetUp() override {
-    stage_ = *DedupStage::Create({.shards = GetParam()}, ExactFilter::Factory());
-    partition_ = *stage_->Open("p");
-  }
+  Threads(std::unique_ptr<DedupStage> stage, size_t ids)
+      : stage_(std::move(stage)), partition_(*stage_->Open("p")), passes_(ids) {}
 
   // Each thread judges every id once, in an order and in batches of its own.
   template <typename Judge>
@@ -32,11 +31,11 @@ class StageThreadsTest : public testing::TestWithParam<int> {
     for (const uint64_t seed : seeds) {
       threads.emplace_back([this, seed, judge] {
         std::mt19937_64 random(seed);
-        std::vector<size_t> order(kIds);
+        std::vector<size_t> order(passes_.size());
         std::iota(order.begin(), order.end(), size_t{0});
         std::shuffle(order.begin(), order.end(), random);
-        for (size_t first = 0; first < kIds;) {
-          const size_t size = std::min(kIds - first, 1 + random() % 50);
+        for (size_t first = 0; first < order.size();) {
+          const size_t size = std::min(order.size() - first, 1 + random() % 50);
           std::vector<Event> events;
           for (size_t i = first; i < first + size; ++i) {
             const absl::Time time = kStart + absl::Milliseconds(i);
@@ -59,9 +58,16 @@ class StageThreadsTest : public testing::TestWithParam<int> {
     return seeds;
   }
 
-  std::unique_ptr<DedupStage> stage_;
-  std::unique_ptr<Partition> partition_;
-  std::vector<std::atomic<int>> passes_ = std::vector<std::atomic<int>>(kIds);
+  const std::unique_ptr<DedupStage> stage_;
+  const std::unique_ptr<Partition> partition_;
+  std::vector<std::atomic<int>> passes_;
+};
+
+constexpr size_t kIds = 5000;
+
+class StageThreadsTest : public Threads, public testing::WithParamInterface<int> {
+ protected:
+  StageThreadsTest() : Threads(*DedupStage::Create({.shards = GetParam()}, ExactFilter::Factory()), kIds) {}
 };
 
 INSTANTIATE_TEST_SUITE_P(Shards, StageThreadsTest, testing::Values(1, 8));
@@ -112,6 +118,51 @@ TEST_P(StageThreadsTest, ATransactionBeginsWhileOthersJudge) {
   judge.join();
   transaction.back().Commit();
   for (const auto& passes : passes_) EXPECT_EQ(passes, 1);
+}
+
+// The sliced filters of four shards, which at once grow to more than the limit has for all of them: what is
+// given to one is missing to another, and the pages that each grows into are made present by a thread more.
+// An hour of these ids would be 3.6 million, ten MiB for each shard; but only these come, so that those that
+// may not grow have room for them all the same.
+class SlicedThreadsTest : public Threads {
+ protected:
+  static constexpr size_t kSlicedIds = 60'000;
+  static constexpr StageOptions kOptions = {.horizon = absl::Hours(1),
+                                            .target_fpp = 1e-12,
+                                            .memory_limit_bytes = int64_t{24} << 20,
+                                            .shards = 4,
+                                            .engine = Engine::kSliced,
+                                            .audit_share = 0};
+  SlicedThreadsTest() : Threads(*DedupStage::Create(kOptions), kSlicedIds) {}
+};
+
+TEST_F(SlicedThreadsTest, ShardsThatUnfoldAtOnceShareALimit) {
+  std::atomic<bool> done = false;
+  std::thread watcher([&] {
+    while (!done) {
+      const int64_t used = stage_->memory().used_bytes();
+      EXPECT_LE(used, kOptions.memory_limit_bytes);
+      EXPECT_LE(partition_->Status().unique, static_cast<int64_t>(kSlicedIds));
+      std::this_thread::yield();
+    }
+  });
+  JudgeInAllThreads(Seeds(), [this](const std::vector<Event>& events, absl::Span<Verdict> verdicts) {
+    partition_->Judge(events, verdicts);
+  });
+  done = true;
+  watcher.join();
+  for (const auto& passes : passes_) EXPECT_EQ(passes, 1);
+  const FilterStatus filter = partition_->Status().filter;
+  const auto steps = [&](AdaptationStep::Kind kind) {
+    int64_t count = 0;
+    for (const StepCount& one : filter.step_counts) count += one.kind == kind ? one.count : 0;
+    return count;
+  };
+  // Some have grown from 3 MiB to 6, for which pages are prepared.
+  EXPECT_GT(filter.memory_bytes, int64_t{4 * 3 + 1} << 20);
+  EXPECT_GT(steps(AdaptationStep::Kind::kUnfold), 4 * 7);
+  EXPECT_GT(steps(AdaptationStep::Kind::kUnfoldRefused), 0);
+  EXPECT_EQ(filter.limit_hits, 0);
 }
 
 }  // namespace
