@@ -1,4 +1,5 @@
 // Restore with snapshots: the rules, each played as the schedule that breaks it otherwise.
+#include "connectors/kafka/snapshots.h"
 
 #include <gtest/gtest.h>
 #include <librdkafka/rdkafka.h>
@@ -23,6 +24,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "connectors/kafka/options.h"
+#include "lethe/stage.h"
 #include "tests/support/flow.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/retrying_clients.h"
@@ -423,6 +426,54 @@ TEST(SnapshotTopicTest, Rule17ASnapshotBehindAnOpenTransactionIsRead) {
       << finished.err;
   EXPECT_TRUE(somebody->Abort().ok());
   EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// What a former owner is late to tidy up is what is older than its own, and not what the partition's next
+// owner has named, even if it has come to know of that.
+TEST(SnapshotTopicTest, Rule15WhatALaterOwnerWritesStays) {
+  kafka::DaemonOptions options;
+  options.brokers = SharedBroker().bootstrap();
+  options.input = UniqueName("input");
+  options.group = options.input + "-group";
+  options.record.id = *IdSpec::Parse("json:/id");
+  options.stage.horizon = absl::Hours(1);
+  options.snapshots.topic = options.input + "-snapshots";
+  ASSERT_TRUE(SharedClient().CreateTopic(options.snapshots.topic, 1, {{"cleanup.policy", "compact"}}).ok());
+  const auto stage = DedupStage::Create(options.stage).value();
+  const auto filter = stage->Open("orders-0").value();
+  const auto former = kafka::OpenSnapshotTopic(options).value();
+  const auto later = kafka::OpenSnapshotTopic(options).value();
+  const absl::Time now = absl::Now();
+  const auto write = [&](kafka::SnapshotStore& store, int64_t offset, absl::Time at) {
+    const kafka::SnapshotId id = kafka::SnapshotId::New(offset, at);
+    const auto image = filter->BeginSnapshot(
+        {.topic = options.input, .partition = 0, .id_fingerprint = options.record.id.Fingerprint()},
+        {.offset = offset, .end_offset = offset});
+    EXPECT_TRUE(image.ok() && store.Write(0, id, **image).ok());
+    return id;
+  };
+  // Of what is deleted the log has the mark, and for a while the rest as well.
+  const auto is_there = [&](kafka::SnapshotId id) {
+    const std::string manifest = absl::StrCat("/", id.ToString(), "/manifest");
+    const std::vector<Record> records =
+        SharedClient().ReadAll(options.snapshots.topic, Isolation::kReadUncommitted).value();
+    bool there = false;
+    for (const Record& record : records) {
+      if (absl::EndsWith(*record.key, manifest)) there = record.value.has_value();
+    }
+    return there;
+  };
+  const kafka::SnapshotId oldest = write(*former, 100, now);
+  const kafka::SnapshotId own = write(*former, 200, now + absl::Seconds(1));
+  const kafka::SnapshotId named = write(*later, 300, now + absl::Seconds(2));
+  ASSERT_TRUE(former->Restore(0, named, *stage).ok());
+  ASSERT_TRUE(former->DropOlder(0, own, oldest).ok());
+  EXPECT_FALSE(is_there(oldest));
+  EXPECT_TRUE(is_there(own));
+  EXPECT_TRUE(is_there(named));
+  ASSERT_TRUE(later->DropOlder(0, named, own).ok());
+  EXPECT_FALSE(is_there(own));
+  EXPECT_TRUE(is_there(named));
 }
 
 // What stays is not restored anew when another instance comes or goes.
