@@ -145,7 +145,12 @@ bool AdaptiveFbf::IsOutdated(const Generation& generation) const {
 }
 
 void AdaptiveFbf::EndInterval() {
-  const double fpp = ModelledFpp(&interval_ids_);
+  double fpp = fpp_at_interval_end_;
+  try {
+    fpp = ModelledFpp();
+  } catch (const std::bad_alloc&) {
+    // A figure to be shown: where there is no memory to work it out, the one before stays.
+  }
   generations_[0].is_full = IsFull();
   begin_ms_ = now_ms_;  // also if there is no room: it is tried again after a period
   if (!MakeRoom()) return;
@@ -195,11 +200,10 @@ bool AdaptiveFbf::AddGeneration() {
 }
 
 bool AdaptiveFbf::HasPlaceForOne() {
-  if (generations_.size() < std::min(generations_.capacity(), interval_ids_.capacity())) return true;
+  if (generations_.size() < generations_.capacity()) return true;
   const size_t places = std::bit_ceil(generations_.size() + 1);
   try {
     generations_.reserve(places);
-    interval_ids_.reserve(places);
   } catch (const std::bad_alloc&) {
     return false;
   }
@@ -229,12 +233,13 @@ void AdaptiveFbf::ForgetAll() {
   policy_.IntervalEnded();
 }
 
-double AdaptiveFbf::ModelledFpp(std::vector<double>* interval_ids) const {
-  interval_ids->clear();
+double AdaptiveFbf::ModelledFpp() const {
+  std::vector<double> interval_ids;
+  interval_ids.reserve(generations_.size());
   for (const Generation& generation : generations_) {
-    interval_ids->push_back(static_cast<double>(generation.ids));
+    interval_ids.push_back(static_cast<double>(generation.ids));
   }
-  return FppWithSharedIntervals(*interval_ids, static_cast<double>(bits_per_generation_), hashes_);
+  return FppWithSharedIntervals(interval_ids, static_cast<double>(bits_per_generation_), hashes_);
 }
 
 FilterStatus AdaptiveFbf::Status() const {
@@ -250,8 +255,7 @@ FilterStatus AdaptiveFbf::Status() const {
   }
   const int64_t since = forgotten_until_ms_ == kNoStreamTime ? first_ms_ : forgotten_until_ms_;
   if (since != kNoStreamTime) status.window = absl::Milliseconds(now_ms_ - since);
-  std::vector<double> interval_ids;
-  status.fpp_modelled = ModelledFpp(&interval_ids);
+  status.fpp_modelled = ModelledFpp();
   const PublishedEstimate estimate = EstimatePublished(arrays);
   status.present_fill = estimate.present_fill;
   status.fpp_estimated = estimate.fpp;

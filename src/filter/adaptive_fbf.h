@@ -28,9 +28,9 @@ namespace lethe {
 // last of them. So the target holds at each moment; PaperPolicy says how far.
 //
 // At the memory limit, where there is none for one more filter, and where the system has no memory: under
-// kShortenWindow the oldest generation goes before its time, when a generation would take more than the target
-// allows or its period is over; under kExceedFpp the open generations take more. Both are counted, and are
-// steps.
+// kShortenWindow the oldest generation goes before its time, when a generation would take more than the
+// target allows or its period is over; under kExceedFpp the open generations take more. Both are counted, and
+// are steps.
 //
 // Invariant: generations_[0] is the future, [1] the present; the ids of an interval are in its own
 // generation, which was the future then, and in the next older one, unless that is gone. There are at least
@@ -73,7 +73,7 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
   void RecycleOldest();
   void DropOldest();
   void ForgetAll();
-  double ModelledFpp(std::vector<double>* interval_ids) const;
+  double ModelledFpp() const;
   void RecordOnce(AdaptationStep::Kind kind, absl::string_view reason);
   void Record(AdaptationStep::Kind kind, absl::string_view reason);
 
@@ -83,7 +83,6 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
   const int hashes_;
   Reservation memory_;
   std::vector<Generation> generations_;
-  std::vector<double> interval_ids_;  // scratch; has room for one of each generation
   PaperPolicy policy_;
   int64_t now_ms_ = kNoStreamTime;
   int64_t first_ms_ = kNoStreamTime;            // the first time that was seen

@@ -472,8 +472,7 @@ TEST_P(Small, FiltersKeepTheTarget) {
   std::cout << "highest mean estimate / target " << highest / given.target << ", root mean square "
             << std::sqrt(squares) / given.target << std::endl;
   EXPECT_GT(highest, 0.5 * given.target) << "the filters were not full";
-  // At 1e-12 an interval has 50 ids, and the one that fills it is a fifth more false positives.
-  EXPECT_LE(highest, given.target * (given.target < 1e-11 ? 1.2 : 1));
+  EXPECT_LE(highest, given.target);
   if (given.hits > 0) {
     EXPECT_GT(truth.expected, 0.4 * WantedHits(given.hits));
     ExpectTruth(truth, absl::StrCat("smallest filters at ", given.target));
