@@ -32,8 +32,7 @@ namespace lethe {
 //   steps down can undo it, until there are as many as can be.
 // - A step down waits until an interval has ended since the last step, for its effect must have shown.
 // - What is closed now stays for a horizon, beside what follows a step up. So the nine tenths are parted:
-// three
-//   for the generations that are checked alone, whatever N is, and six for the pairs of 3.5 times the
+//   three for the generations that are checked alone, whatever N is, and six for the pairs of 3.5 times the
 //   filters. Of these 3.5, the N + 1 full periods of a horizon bring less than 1, and the full intervals,
 //   with those after them, less than 2.5: the most where a load climbs from three filters to a thousand at
 //   once, 2 / 3 at N = 1, 1 / 3 and 1 / 4 at the next two, and less at each further one.

@@ -551,7 +551,6 @@ absl::Status Run::BeginAnotherLife() {
   // the old one, which is said where guarantees are.
   const bool noticed = WaitUntil(
       [&] {
-        absl::SleepFor(kLook);
         LookForDeaths();
         return !problems_.empty() || Owned() == 0;
       },

@@ -184,15 +184,19 @@ class SnapshotAssignmentTest : public AssignmentTest {
     snapshots_ = std::make_unique<Snapshots>(*std::move(store), absl::Minutes(5));
     auto owned = Kept(900);
     owned->timed_records = owned->committed_timed_records = 890;
-    id_ = SnapshotId::New(900, At(1));
-    auto image = owned->filter->BeginSnapshot(
+    Save(*owned, At(1));
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void Save(OwnedPartition& owned, absl::Time at) {
+    id_ = SnapshotId::New(900, at);
+    auto image = owned.filter->BeginSnapshot(
         {.topic = "orders", .partition = 2, .id_fingerprint = options_.record.id.Fingerprint()},
-        owned->PointOf(id_));
+        owned.PointOf(id_));
     ASSERT_TRUE(image.ok()) << image.status();
     (*image)->NoteEnd(950);
     ASSERT_TRUE(snapshots_->store().Write(2, id_, **image).ok());
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   CommitMetadata Naming(int64_t origin, int64_t restart) {
     CommitMetadata story = Story(origin, restart, At(2), At(3));
@@ -367,13 +371,7 @@ TEST_F(AssignmentTest, RoutingNeedsNoHistory) {
 TEST_F(SnapshotAssignmentTest, OneOfAShortHistoryIsUsedUnlessTheUserSaysNo) {
   auto owned = Kept(900);
   owned->covered_since = At(2.5);
-  id_ = SnapshotId::New(900, At(2));
-  auto image = owned->filter->BeginSnapshot(
-      {.topic = "orders", .partition = 2, .id_fingerprint = options_.record.id.Fingerprint()},
-      owned->PointOf(id_));
-  ASSERT_TRUE(image.ok()) << image.status();
-  (*image)->NoteEnd(950);
-  ASSERT_TRUE(snapshots_->store().Write(2, id_, **image).ok());
+  Save(*owned, At(2));
   const std::string story = Naming(0, 400).ToString();
   EXPECT_EQ((*Prepare(1000, story, {0, 2000}))->covered_since, At(2.5));
   EXPECT_EQ((*Prepare(1000, story, {0, 2000}))->phase, Phase::kChecking);
