@@ -90,6 +90,7 @@ absl::Status Lane::OpenConsumer() {
                                                  {"queued.max.messages.kbytes", "32768"},
                                                  ClientStatistics::Interval(),
                                              });
+  FetchOn::Configure(config);
   config.Set("group.id", options_.group)
       .Set("isolation.level", "read_committed")
       .Set("enable.auto.commit", "false")
@@ -107,6 +108,7 @@ absl::Status Lane::OpenConsumer() {
   auto consumer = config.MakeConsumer();
   if (!consumer.ok()) return consumer.status();
   consumer_ = *std::move(consumer);
+  fetch_on_.emplace(consumer_.get());
   rd_kafka_poll_set_consumer(consumer_.get());
   return Subscribe();
 }
@@ -126,6 +128,7 @@ void Lane::Step() {
   // is open.
   Poll(open_ ? std::clamp(deadline_ - now, absl::ZeroDuration(), kIdleWait) : kIdleWait,
        std::min(kBatch, carried_out_limit_ - std::min(carried_out_, carried_out_limit_ - 1)));
+  if (!batch_.empty()) fetch_on_->MessagesCame(now);
   const bool processed = Process().ok();
   const bool failed = output_.Poll() != Failure::kNone;
   if (open_ && (failed || !processed)) {

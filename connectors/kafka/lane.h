@@ -202,6 +202,7 @@ class Lane {
   LaneTuning tuning_;
 
   ClientPtr consumer_;
+  std::optional<FetchOn> fetch_on_;  // of the consumer
   GroupMetadataPtr group_metadata_;  // as of the present assignment
   std::map<int32_t, std::unique_ptr<OwnedPartition>> owned_;
   absl::Status fatal_;

@@ -49,8 +49,8 @@ class FieldWriter;
 // intervals full, and a sixteenth. Lines come in doublings, so a steady load takes up to twice that, also
 // after a jump, and on the way there, and again when a horizon has passed since it fell. A load that goes up
 // and down within a horizon takes up to twice what its highest rate would need all along, since nobody can
-// know that it falls again. Where the pages of new lines come late each time, by a quarter of an interval, a
-// jump takes up to 2.11 times what it needs: what comes meanwhile goes in at the old density.
+// know that it falls again. Where the pages of new lines come late each time, by up to an eleventh of an
+// interval, a jump takes up to 2.11 times what it needs: what comes meanwhile goes in at the old density.
 //
 // The owner carries out the passes and tells when they start and end; only one runs at a time.
 // Thread safety: none.

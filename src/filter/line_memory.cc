@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -119,6 +120,14 @@ void LineMemory::Prepare(int64_t begin) {
 
 int64_t LineMemory::present_from() const {
   return prefault_ == nullptr ? 0 : prefault_->present_from() - data_;
+}
+
+// It is not slept: a moment is shorter than what a sleep takes, and the thread that is waited for keeps off
+// this processor.
+void LineMemory::Await(int64_t offset, int64_t most_nanos) const {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(most_nanos);
+  while (present_from() > offset && std::chrono::steady_clock::now() < until) {
+  }
 }
 
 void LineMemory::Shrink(int64_t bytes) {

@@ -39,9 +39,15 @@ constexpr int64_t kFillLines = 1024;
 constexpr int64_t kMostStepInserts = 1024;
 // While lines are copied, steps are shorter, so that each remains some microseconds.
 constexpr int64_t kStepPartInCopies = 4;
-// An unfold waits for the pages that it copies to, so that no call does; but not longer than this part of a
-// full interval's inserts, since until it ends ids go in at the old density.
-constexpr double kPatience = 1.0 / 4;
+// An unfold waits for the pages that it copies to, so that no call does. Until it ends ids go in at the old
+// density, so the first part of a full interval's inserts comes as if nothing were; then each waits for a
+// moment, so that few come while the pages do; and once as many have come as the second
+// part, the rest of the pages is touched whatever that takes. Simulated, each of the seven doublings after a
+// jump to a hundred times the load may take an eleventh, and the target holds in twice the planned memory;
+// not so with an eighth.
+constexpr double kUnhindered = 1.0 / 32;
+constexpr double kPatience = 1.0 / 12;
+constexpr int64_t kMomentNanos = 10'000;
 // Times beyond these are as good as these, and nothing overflows.
 constexpr int64_t kEarliestMs = -(int64_t{1} << 60);
 constexpr int64_t kLatestMs = int64_t{1} << 60;
@@ -172,6 +178,8 @@ class SlicedFbf final : public Filter {
           " are left: raise it, or open fewer partitions"));
     }
     memory_.Shrink(bytes);
+    // It is read from the first byte on, and meets the pages that come from the last one down.
+    memory_.Prepare(0);
     lines_ = Lines(memory_.data(), pass == Budget::Pass::kUnfold ? lines / 2 : lines);
     if (pass == Budget::Pass::kSweep) lines_.BeginSweep(clearing);
     if (pass == Budget::Pass::kUnfold) lines_.BeginUnfold(clearing);
@@ -243,15 +251,24 @@ class SlicedFbf final : public Filter {
     StartPass();
     step_inserts_ = inserts_left_ = budget_.InsertsPerStep();
     if (pass_ == Budget::Pass::kUnfold || pass_ == Budget::Pass::kFold) {
-      step_inserts_ = inserts_left_ = std::max<int64_t>(1, step_inserts_ / kStepPartInCopies);
+      step_inserts_ = inserts_left_ =
+          Hindered() ? 1 : std::max<int64_t>(1, step_inserts_ / kStepPartInCopies);
     }
     TakeBudget();
+  }
+
+  // Whether ids wait with the unfold for its pages.
+  bool Hindered() const {
+    return pass_ == Budget::Pass::kUnfold && patience_ > 0 && patience_ <= hindered_ &&
+           memory_.present_from() > 0;
   }
 
   // Of `lines`, those that an unfold can copy to pages that are present; all, once its patience is at an end.
   int64_t ReadyLines(int64_t lines) const {
     if (pass_ != Budget::Pass::kUnfold || patience_ <= 0) return lines;
     constexpr int64_t kTwoLines = 2 * Lines::kLineBytes;
+    const int64_t wanted = std::max<int64_t>(0, lines_.position() - lines);
+    if (Hindered()) memory_.Await(wanted * kTwoLines, kMomentNanos);
     const int64_t first_ready = (memory_.present_from() + kTwoLines - 1) / kTwoLines;
     return std::clamp<int64_t>(lines_.position() - first_ready, 0, lines);
   }
@@ -297,6 +314,7 @@ class SlicedFbf final : public Filter {
       }
       memory_.Prepare(lines_.bytes_needed());
       patience_ = static_cast<int64_t>(kPatience * budget_.InsertsPerInterval());
+      hindered_ = patience_ - static_cast<int64_t>(kUnhindered * budget_.InsertsPerInterval());
     }
     if (!lines_.idle()) lines_.AbandonSweep();
     budget_.PassStarted(wanted);
@@ -385,7 +403,8 @@ class SlicedFbf final : public Filter {
   Cell odd_ = 0;
   int64_t inserts_left_ = 0;  // in this step
   int64_t step_inserts_ = 0;
-  int64_t patience_ = 0;  // inserts that an unfold may yet wait for
+  int64_t patience_ = 0;  // inserts that may yet come while an unfold waits for pages
+  int64_t hindered_ = 0;  // the last so many of them wait with it
   int64_t next_event_ms_ = kNoStreamTime;
   int64_t next_pass_ms_ = kNoStreamTime;  // when time alone takes the pass further
   int64_t moves_ = 0;                     // steps of passes that move lines
