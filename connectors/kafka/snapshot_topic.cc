@@ -207,9 +207,11 @@ absl::StatusOr<Manifest> SnapshotTopic::Read(int32_t partition, SnapshotId id, c
       .Set("enable.auto.commit", "false")
       .Set("enable.partition.eof", "false")
       .Set("auto.offset.reset", "earliest");
+  FetchOn::Configure(config);
   auto consumer = config.MakeConsumer();
   if (!consumer.ok()) return consumer.status();
   rd_kafka_t* const client = consumer->get();
+  FetchOn fetch_on(client);
   int64_t low = 0;
   int64_t high = 0;
   const int32_t place = Place(partition);
@@ -241,7 +243,9 @@ absl::StatusOr<Manifest> SnapshotTopic::Read(int32_t partition, SnapshotId id, c
       if (absl::Now() < deadline) continue;
       return absl::UnavailableError(absl::StrCat("reading ", topic_, " stands still at offset ", next));
     }
-    deadline = absl::Now() + kPatience;
+    const absl::Time now = absl::Now();
+    fetch_on.MessagesCame(now);
+    deadline = now + kPatience;
     next = message->offset + 1;
     absl::string_view key(static_cast<const char*>(message->key), message->key_len);
     if (!absl::ConsumePrefix(&key, prefix) || message->payload == nullptr) continue;
