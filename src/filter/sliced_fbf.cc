@@ -146,6 +146,7 @@ class SlicedFbf final : public Filter {
     Cell clearing = lines_.idle() ? Cell{0} : lines_.clearing();
     Transfer(*this, position, clearing, fields);
     budget_.Save(&fields);
+    memory_.AwaitDiscarded();  // it is not to change while it is written
     if (!fields.ok()) return absl::InternalError("sliced filter: its books hold what they must not");
     return FilterImage{
         fields.bytes(),
@@ -264,7 +265,10 @@ class SlicedFbf final : public Filter {
   }
 
   // Of `lines`, those that an unfold can copy to pages that are present; all, once its patience is at an end.
+  // A fold is not in a hurry: it goes on when most of what it has left behind is given back, so that little
+  // is left for its end.
   int64_t ReadyLines(int64_t lines) const {
+    if (pass_ == Budget::Pass::kFold && memory_.bytes_to_discard() > LineMemory::kChunkBytes) return 0;
     if (pass_ != Budget::Pass::kUnfold || patience_ <= 0) return lines;
     constexpr int64_t kTwoLines = 2 * Lines::kLineBytes;
     const int64_t wanted = std::max<int64_t>(0, lines_.position() - lines);
@@ -292,15 +296,12 @@ class SlicedFbf final : public Filter {
     lines = ReadyLines(lines);
     next_pass_ms_ = now_ms_ == kNoStreamTime ? kNoStreamTime : now_ms_ + PassWaitMs();
     if (pass_ != Budget::Pass::kSweep) ++moves_;
-    const int64_t before = lines_.folded_bytes();
     if (lines_.Advance(lines)) {
       if (pass_ == Budget::Pass::kFold) memory_.Shrink(lines_.bytes_needed());
       pass_ = Budget::Pass::kNone;
       budget_.PassEnded();
     } else if (pass_ == Budget::Pass::kFold) {
-      const int64_t half = lines_.bytes_needed() / 2;
-      memory_.Discard(std::max(half, before / LineMemory::kChunkBytes * LineMemory::kChunkBytes),
-                      lines_.folded_bytes());
+      memory_.Discard(lines_.bytes_needed() / 2, lines_.folded_bytes());
     }
   }
 
