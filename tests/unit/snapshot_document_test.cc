@@ -249,7 +249,10 @@ TEST_P(SnapshotDocument, ReadsAFileToItsEnd) {
       EXPECT_EQ(shard.number("memory_bytes"), books.number("smallest_lines") * 64 << books.number("level"));
       in_filter += books.number("arrivals_total");
     }
-    file.TakeAll(shard.number("memory_bytes"), 1 << 20);
+    const int64_t parts = kind.engine == Engine::kSliced ? 1 : books.number("past") + 2;
+    for (int64_t part = 0; part < parts; ++part) {
+      file.TakeAll(shard.number("memory_bytes") / parts, 1 << 20);
+    }
     int64_t audited = shard.number("audited_places");
     int64_t timed = 0;
     for (; audited > 0; audited -= 4096) {
@@ -266,6 +269,7 @@ TEST_P(SnapshotDocument, ReadsAFileToItsEnd) {
     Piece second(file.Take(48));
     second.Take(tables.at("Second opinion"));
     EXPECT_TRUE(second.at_end());
+    events += second.number("suspects");
     file.TakeAll(second.number("second_opinion_bytes"), 1 << 20);
   }
   EXPECT_EQ(events, kEvents);
