@@ -40,11 +40,10 @@ constexpr int64_t kMostStepInserts = 1024;
 // While lines are copied, steps are shorter, so that each remains some microseconds.
 constexpr int64_t kStepPartInCopies = 4;
 // An unfold waits for the pages that it copies to, so that no call does. Until it ends ids go in at the old
-// density, so the first part of a full interval's inserts comes as if nothing were; then each waits for a
-// moment, so that few come while the pages do; and once as many have come as the second
-// part, the rest of the pages is touched whatever that takes. Simulated, each of the seven doublings after a
-// jump to a hundred times the load may take an eleventh, and the target holds in twice the planned memory;
-// not so with an eighth.
+// density. So of a full interval's inserts the first part comes as if nothing were; then each waits for a
+// moment, so that few come while the pages do; and after the second part the rest of the pages is touched,
+// whatever that takes. Simulated, each of the seven doublings after a jump to a hundred times the load may
+// take an eleventh of an interval, and the target holds in twice the planned memory; not so with an eighth.
 constexpr double kUnhindered = 1.0 / 32;
 constexpr double kPatience = 1.0 / 12;
 constexpr int64_t kMomentNanos = 10'000;
