@@ -68,11 +68,11 @@ absl::Status CreateTopic(rd_kafka_t* client, const std::string& name, const Topi
 absl::Status EnsureOnce(const DaemonOptions& options, rd_kafka_t* client) {
   const std::string name = RepartitionTopic(options);
   const absl::Status exists = CountPartitions(client, name, kCreateTimeoutMs).status();
-  if (!absl::IsNotFound(exists)) return exists;
+  if (!absl::IsNotFound(exists)) return WithGrant("repartition", name, exists);
   const auto input = DescribeInput(options, client);
   if (!input.ok()) return input.status();
   if (absl::Status created = CreateTopic(client, name, *input, /*validate_only=*/false); !created.ok())
-    return created;
+    return WithGrant("repartition", name, created);
   spdlog::info("topic {} was made, with {} partitions", name, input->partitions);
   return absl::OkStatus();
 }

@@ -28,6 +28,7 @@
 #include "absl/time/clock.h"
 #include "connectors/kafka/client.h"
 #include "connectors/kafka/snapshots.h"
+#include "connectors/kafka/topics.h"
 
 namespace lethe::kafka {
 namespace {
@@ -398,9 +399,10 @@ absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotTopic(const DaemonOpt
       }
     }
     if (!status.ok() && (!absl::IsUnavailable(status) || absl::Now() >= deadline)) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("snapshots cannot go to topic ", name, ": ", status.message(),
-                       "; create it, with cleanup.policy=compact, or set snapshots.to to a folder, or off"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          "snapshots cannot go to topic ", name, ": ", WithGrant("snapshot", name, status).message(),
+          absl::IsPermissionDenied(status) ? "; or create it" : "; create it",
+          ", with cleanup.policy=compact, or set snapshots.to to a folder, or off"));
     }
     if (absl::Now() >= deadline)
       return absl::UnavailableError(absl::StrCat("topic ", name, " does not appear"));

@@ -86,12 +86,8 @@ absl::Status AboutTopic(const DaemonOptions& options, const char* role, const st
                      " does not exist: create it, for example with kafka-topics.sh --bootstrap-server ",
                      options.brokers, " --create --topic ", name, " --partitions ", std::max(partitions, 1)));
   }
-  if (absl::IsPermissionDenied(status)) {
-    return absl::PermissionDeniedError(
-        absl::StrCat(role, " ", status.message(), ": grant this user Describe and ",
-                     role == absl::string_view("input") ? "Read" : "Write", " on topic ", name));
-  }
-  return status;
+  if (!absl::IsPermissionDenied(status)) return status;
+  return WithGrant(role, name, absl::PermissionDeniedError(absl::StrCat(role, " ", status.message())));
 }
 
 absl::StatusOr<TopicFacts> DescribeAs(const DaemonOptions& options, const char* role, const std::string& name,
@@ -163,6 +159,16 @@ absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& 
   if (!config.ok()) return config.status();
   topic.config = *std::move(config);
   return topic;
+}
+
+absl::Status WithGrant(absl::string_view role, const std::string& topic, const absl::Status& status) {
+  if (!absl::IsPermissionDenied(status)) return status;
+  absl::string_view what = "Describe and Write";
+  if (role == "input") what = "Describe and Read";
+  if (role == "snapshot") what = "Read, Write and, to make it, Create";
+  if (role == "repartition") what = "Read, Write, Delete and, to make it, Create";
+  return absl::PermissionDeniedError(
+      absl::StrCat(status.message(), ": grant this user ", what, " on topic ", topic));
 }
 
 absl::StatusOr<TopicFacts> DescribeInput(const DaemonOptions& options, rd_kafka_t* client) {

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "connectors/kafka/client.h"
 #include "connectors/kafka/options.h"
 #include "connectors/kafka/stop_flag.h"
@@ -52,7 +53,10 @@ absl::StatusOr<ClientPtr> MakeAskingClient(const DaemonOptions& options, ClientE
 // Asks once; for a few seconds at most. Unavailable: ask again. NotFound: there is no such topic (yet).
 absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& name);
 
-// The same. The errors name the topic's role, and say what to do.
+// A denial, with what this user must be granted on the topic, by its role; any other status as it is.
+absl::Status WithGrant(absl::string_view role, const std::string& topic, const absl::Status& status);
+
+// As DescribeTopic. The errors name the topic's role, and say what to do.
 absl::StatusOr<TopicFacts> DescribeInput(const DaemonOptions& options, rd_kafka_t* client);
 absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, rd_kafka_t* client);
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,27 @@ constexpr char kPassword[] = "hunter2-of-the-user";
 constexpr char kWrongPassword[] = "hunter3-which-is-wrong";
 constexpr char kKeyPassword[] = "hunter4-of-the-key";
 const std::vector<std::string> kSecrets = {kPassword, kWrongPassword, kKeyPassword, "PRIVATE KEY"};
+
+constexpr auto kRead = RD_KAFKA_ACL_OPERATION_READ;
+constexpr auto kWrite = RD_KAFKA_ACL_OPERATION_WRITE;
+constexpr auto kCreate = RD_KAFKA_ACL_OPERATION_CREATE;
+const Args kCounting = {"--counter-key=key", "--counter-delta=json:/n"};
+
+// Events that count 1 each.
+std::vector<Record> Countable(int first, int last) {
+  std::vector<Record> records;
+  for (int i = first; i <= last; ++i) {
+    records.push_back(WithId(absl::StrCat("a", i)));
+    records.back().value = absl::StrCat(R"({"id":"a)", i, R"(","n":1})");
+  }
+  return records;
+}
+int64_t Counted(const std::string& topic) {
+  int64_t sum = 0;
+  const std::vector<Record> deltas = SharedClient().ReadSettled(topic).value();
+  for (const Record& delta : deltas) sum += std::stoll(*delta.value);
+  return sum;
+}
 
 void Must(const std::vector<std::string>& args) {
   ProcessOptions options;
@@ -156,6 +178,12 @@ class SecurityTest : public testing::Test {
             {principal, Resource::kTopic, flow.input(), RD_KAFKA_ACL_OPERATION_DESCRIBE_CONFIGS},
             {principal, Resource::kTopic, flow.output(), RD_KAFKA_ACL_OPERATION_DESCRIBE_CONFIGS}};
   }
+  static std::vector<Acl> On(const std::string& topic, const std::vector<rd_kafka_AclOperation_t>& what) {
+    std::vector<Acl> acls;
+    for (const rd_kafka_AclOperation_t operation : what)
+      acls.push_back({"User:lethe", Acl::Resource::kTopic, topic, operation});
+    return acls;
+  }
   static void Grant(const std::vector<Acl>& acls) {
     for (const Acl& acl : acls) ASSERT_TRUE(acls_->Grant(acl).ok());
   }
@@ -232,6 +260,115 @@ TEST_F(SecurityTest, WhatIsDeniedIsToldAndLosesNothing) {
   Grant(needed);
   EXPECT_EQ(flow.RunToEnd(args).exit_code, 0);
   EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// The other topics that it may be told to write to: what is denied at the start is told with the topic's
+// name, nothing is out, and all goes on when it is granted.
+TEST_F(SecurityTest, EachTopicBesideTheOutputIsToldWhereItIsDenied) {
+  const struct {
+    std::string name;
+    std::string option;  // ends where the topic's name is to stand; or scope: topic
+    Args more;
+    std::string remedy;
+    bool made;  // by lethe, if it may
+  } cases[] = {
+      {"counters", "--counter-output=", kCounting, "Describe and Write", false},
+      {"diverted", "--divert=", {"--on-duplicate=divert"}, "Describe and Write", false},
+      {"snapshots", "--snapshots-to=topic:", {}, "Read, Write and, to make it, Create", true},
+      {"repartition", "--scope=topic", {}, "Read, Write, Delete and, to make it, Create", true},
+  };
+  for (const auto& [name, option, more, remedy, made] : cases) {
+    SCOPED_TRACE(name);
+    Flow flow({LETHE_PROGRAM, 1, {}, {}});
+    const bool repartition = name == "repartition";
+    const std::string topic = absl::StrCat(repartition ? flow.group() + "-" : "", flow.input(), "-", name);
+    Grant(Needed(flow, "User:lethe"));
+    if (repartition) {
+      Grant({{"User:lethe", Acl::Resource::kTransactionalIdPrefix, flow.group() + "-repartition/", kWrite},
+             {"User:lethe", Acl::Resource::kGroup, flow.group() + "-repartition", kRead}});
+    }
+    if (!made) {
+      ASSERT_TRUE(SharedClient().CreateTopic(topic, 1).ok());
+    }
+    Args args = Scram("SCRAM-SHA-256");
+    args.push_back(repartition ? option : option + topic);
+    args.insert(args.end(), more.begin(), more.end());
+    flow.Send(Countable(1, 100));
+    flow.Send(Countable(51, 150));
+    const auto expect_denied = [&] {
+      const Finished denied = flow.RunToEnd(args);
+      EXPECT_EQ(denied.exit_code, 1) << denied.err;
+      EXPECT_TRUE(absl::StrContains(denied.err, "uthoriz")) << denied.err;
+      const std::string grant = absl::StrCat("grant this user ", remedy, " on topic ", topic);
+      EXPECT_TRUE(absl::StrContains(denied.err, grant)) << denied.err;
+      EXPECT_TRUE(NoSecretIn(denied.out + denied.err));
+      EXPECT_EQ(flow.OutputSize(), 0);
+      EXPECT_LE(flow.Committed()[0].offset, 0);
+    };
+    expect_denied();
+    const Finished check = flow.RunCommand("check", args);
+    EXPECT_EQ(check.exit_code, 2) << check.out << check.err;
+    EXPECT_TRUE(absl::StrContains(check.out, topic)) << check.out;
+    EXPECT_TRUE(absl::StrContains(check.out, "grant this user")) << check.out;
+    Grant(On(topic, {kWrite}));
+    if (made) {
+      Grant(On(topic, {kRead}));
+      expect_denied();
+      Grant(On(topic, {kCreate, RD_KAFKA_ACL_OPERATION_DELETE}));
+    }
+    const Finished finished = flow.RunToEnd(args);
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    const std::vector<std::string> ids = flow.OutputIds();
+    EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), 150u);
+    EXPECT_EQ(ids.size(), 150u);
+    if (name == "counters") {
+      EXPECT_EQ(Counted(topic), 150);
+    }
+    if (name == "diverted") {
+      EXPECT_EQ(SharedClient().ReadSettled(topic).value().size(), 50u);
+    }
+    if (!repartition) {
+      EXPECT_TRUE(flow.ExactlyOnce());
+    }
+  }
+}
+
+// What may be seen, and so lets it start, but not be written to: the log names it, and it waits until it is
+// granted.
+TEST_F(SecurityTest, WhatMayBeSeenButNotWrittenToIsToldWhileItRuns) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  const std::string counters = flow.input() + "-counters", diverted = flow.input() + "-diverted";
+  Grant(Needed(flow, "User:lethe"));
+  for (const std::string& topic : {counters, diverted}) {
+    ASSERT_TRUE(SharedClient().CreateTopic(topic, 1).ok());
+    Grant(On(topic, {RD_KAFKA_ACL_OPERATION_DESCRIBE}));
+  }
+  Args args = Scram("SCRAM-SHA-256");
+  args.insert(args.end(), kCounting.begin(), kCounting.end());
+  for (const std::string& arg :
+       {"--counter-output=" + counters, "--divert=" + diverted, std::string("--on-duplicate=divert"),
+        std::string("--kafka=topic.metadata.refresh.interval.ms=1000")}) {
+    args.push_back(arg);
+  }
+  flow.Send(Countable(1, 100));
+  flow.Send(Countable(51, 150));
+  const auto daemon = flow.Start(args);
+  // What is diverted is written first, and counters when all of a transaction is judged.
+  for (const std::string& topic : {diverted, counters}) {
+    ASSERT_TRUE(daemon->AwaitLog(
+        absl::StrCat("\"", topic, "\" [0] to transaction: Broker: Topic authorization failed")));
+    EXPECT_TRUE(flow.Output().empty());
+    EXPECT_LE(flow.Committed()[0].offset, 0);
+    Grant(On(topic, {kWrite}));
+  }
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 200; }));
+  flow.Send(Countable(101, 200));
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 300; }));
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(NoSecretIn(daemon->Log() + daemon->process().Stdout()));
+  EXPECT_TRUE(flow.ExactlyOnce());
+  EXPECT_EQ(Counted(counters), 200);
+  EXPECT_EQ(SharedClient().ReadSettled(diverted).value().size(), 100u);
 }
 
 // The permission to write goes while it runs, and comes back.
