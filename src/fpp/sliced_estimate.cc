@@ -14,7 +14,7 @@ SlicedEstimate::SlicedEstimate(const SlicedShape& shape, int future, int live)
 
 void SlicedEstimate::AddLine(absl::Span<const uint8_t> occupied) {
   PairSums& sums = sums_[static_cast<size_t>(lines_++) % kParts];
-  const auto columns = static_cast<size_t>(shape_.columns);
+  const auto columns = static_cast<size_t>(shape_.cell_columns());
   auto column = static_cast<size_t>(future_);
   double newer = both_set_[occupied[column]];
   for (size_t pair = 0; pair + 1 < static_cast<size_t>(live_); ++pair) {

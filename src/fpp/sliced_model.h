@@ -18,12 +18,14 @@
 
 namespace lethe {
 
-// What the model needs to know of a layout. Every line has 64 bytes, thus 512 / columns cells.
+// What the model needs to know of a layout. Every line has 64 bytes.
 struct SlicedShape {
-  int columns = 16;      // generations, one bit of a cell each
+  int columns = 16;      // generations, N + 2, one bit of a cell each
   int lines_per_id = 4;  // L
 
-  int cells_per_line() const { return 512 / columns; }
+  // The bits of a cell: as few as there are words for.
+  int cell_columns() const { return columns <= 16 ? 16 : columns <= 32 ? 32 : 64; }
+  int cells_per_line() const { return 512 / cell_columns(); }
 };
 
 // The layout for a target.

@@ -13,7 +13,8 @@
 //     books     of its filter (for `sliced` SlicedFbf::Transfer and src/adapt/budget_snapshot.cc, for
 //               `published` PublishedFbf::Transfer)
 //     memory    of its filter, in pieces of kPieceBytes: for `sliced` the lines as they are in memory (64
-//               bytes each, cells of 2 bytes); for `published` the generations' bits, by slot
+//               bytes each; cells of 2 bytes for up to 16 columns, 4 for up to 32, or 8; the books begin
+//               with the number of columns); for `published` the generations' bits, by slot
 //     audit     its ids (src/fpp/audit_snapshot.cc)
 //     with a second opinion (the header says so)
 //       books   the bytes of what follows, its counts, PassedIds::Transfer (src/stage/shard_snapshot.cc)

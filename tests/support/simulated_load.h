@@ -3,6 +3,7 @@
 #define LETHE_TESTS_SUPPORT_SIMULATED_LOAD_H_
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <deque>
@@ -15,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "lethe/filter.h"
 #include "src/adapt/plan.h"
+#include "src/filter/sliced_fbf.h"
 #include "src/fpp/sliced_model.h"
 #include "tests/support/filter_testing.h"
 
@@ -55,6 +57,7 @@ class SimulatedLoad {
     AtMemoryLimit at_memory_limit = AtMemoryLimit::kShortenWindow;
     uint64_t seed = 0;
     int probes_per_refresh = 200'000;
+    int past_generations = kDefaultPastGenerations;  // at most
     // Whether the limit is not to be met, and so the promise to be kept.
     bool ample = true;
   };
@@ -64,10 +67,12 @@ class SimulatedLoad {
   static constexpr double kChance = 1e-11;
 
   explicit SimulatedLoad(const Options& options) : options_(options), memory_(options.limit_bytes) {
-    absl::StatusOr<std::unique_ptr<Filter>> filter = NewFilter({.horizon = absl::Milliseconds(kHorizonMs),
-                                                                .target_fpp = options.target_fpp,
-                                                                .memory = &memory_,
-                                                                .at_memory_limit = options.at_memory_limit});
+    absl::StatusOr<std::unique_ptr<Filter>> filter =
+        NewSlicedFbf({.horizon = absl::Milliseconds(kHorizonMs),
+                      .target_fpp = options.target_fpp,
+                      .memory = &memory_,
+                      .at_memory_limit = options.at_memory_limit},
+                     options.past_generations);
     EXPECT_TRUE(filter.ok()) << filter.status();
     filter_ = *std::move(filter);
     TakeStatus();
@@ -138,10 +143,11 @@ class SimulatedLoad {
     return probed;
   }
 
-  // What so many ids in a horizon need at least, by the plan; and what a filter takes for them at most. Lines
+  // What so many ids in a horizon need at least, by the plan (which has fewer bits per id than it takes with
+  // other numbers of generations than users get); and what a filter takes for them at most. Lines
   // are doubled and halved.
   double LeastBytesFor(double ids) const { return PlannedBytes(ids) / 1.0625; }
-  double MostBytesFor(double ids) const { return 2 * PlannedBytes(ids) + kOwnBytes; }
+  double MostBytesFor(double ids) const { return 2 * PlannedBytes(ids) + OwnBytes(); }
 
   const FilterStatus& status() const { return status_; }
   double bytes() const { return static_cast<double>(memory_.used_bytes()); }
@@ -151,10 +157,10 @@ class SimulatedLoad {
   int64_t refused() const { return refused_; }
   int64_t Steps(AdaptationStep::Kind kind) const { return steps_[static_cast<size_t>(kind)]; }
   std::string Where() const {
-    return absl::StrCat("LETHE_SEED=", options_.seed, ", at ", time_, " horizons, target ",
-                        options_.target_fpp, ", measured ", probed_.rate(), " in ", probed_.probes,
-                        " probes, estimated ", status_.fpp_estimated, ", modelled ", status_.fpp_modelled,
-                        ", bytes ", memory_.used_bytes());
+    return absl::StrCat("LETHE_SEED=", options_.seed, ", N=", options_.past_generations, ", at ", time_,
+                        " horizons, target ", options_.target_fpp, ", measured ", probed_.rate(), " in ",
+                        probed_.probes, " probes, estimated ", status_.fpp_estimated, ", modelled ",
+                        status_.fpp_modelled, ", bytes ", memory_.used_bytes());
   }
 
  private:
@@ -166,14 +172,16 @@ class SimulatedLoad {
   static constexpr int64_t kStartMs = 1'700'000'000'000;
   static constexpr size_t kSamples = 64;
   static constexpr int64_t kCheckSteps = 50;
-  static constexpr double kOwnBytes = 20'000;  // of a filter, besides its lines
 
+  // Of a filter, besides its lines.
+  double OwnBytes() const { return 20'000 + 400.0 * std::max(0, shape_.columns - SlicedShape{}.columns); }
   double PlannedBytes(double ids) const {
     const auto plan = MakePlan({.rate = ids / (kHorizonMs / 1000),
                                 .horizon = absl::Milliseconds(kHorizonMs),
                                 .target_fpp = options_.target_fpp});
     EXPECT_TRUE(plan.ok()) << plan.status();
-    return static_cast<double>(plan->filter_bytes);
+    return static_cast<double>(plan->filter_bytes) * SlicedBitsPerId(shape_, options_.target_fpp) /
+           SlicedBitsPerId(SlicedShapeFor(options_.target_fpp), options_.target_fpp);
   }
 
   int64_t NowMs() const { return kStartMs + static_cast<int64_t>(time_ * kHorizonMs); }
@@ -287,7 +295,8 @@ class SimulatedLoad {
   }
 
   const Options options_;
-  const SlicedShape shape_ = SlicedShapeFor(options_.target_fpp);
+  const SlicedShape shape_ = {.columns = options_.past_generations + 2,
+                              .lines_per_id = SlicedShapeFor(options_.target_fpp).lines_per_id};
   const double cap_ = SlicedCap(shape_, options_.target_fpp);
   MemoryBudget memory_;
   std::unique_ptr<Filter> filter_;
