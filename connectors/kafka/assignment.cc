@@ -13,6 +13,14 @@ namespace lethe::kafka {
 namespace {
 
 constexpr int kRequestTimeoutMs = 2000;
+constexpr char kKeepLog[] = "keep the log longer (retention.ms, retention.bytes)";
+
+// What a story or a snapshot says that does not know why.
+std::string MissingSince(absl::Time covered_since) {
+  return absl::StrCat(
+      "the log did not reach back, or the horizon was raised, and the filter knows ids since ",
+      absl::FormatTime("%Y-%m-%d %H:%M:%S", covered_since, absl::UTCTimeZone()), " UTC of stream time");
+}
 
 }  // namespace
 
@@ -106,45 +114,60 @@ void Assigner::StartEmpty(OwnedPartition& owned, int64_t origin) {
   OpenFilter(owned, {origin, absl::InfinitePast()});
 }
 
+bool Assigner::IsShort(absl::Time covered_since, const CommitMetadata& metadata) const {
+  return covered_since != absl::InfinitePast() &&
+         metadata.committed_time - options_.stage.horizon < covered_since;
+}
+
+bool Assigner::AcceptShortHistory(OwnedPartition& owned, const std::string& missing,
+                                  const std::string& remedy) const {
+  const std::string what = absl::StrCat(options_.input, "-", owned.id, ": short history: ", missing,
+                                        ": retries of events before that");
+  if (options_.on_short_history == OnShortHistory::kContinue) {
+    spdlog::warn("{} pass until the horizon of {} has gone by; {}", what,
+                 absl::FormatDuration(options_.stage.horizon), remedy);
+    return true;
+  }
+  owned.phase = Phase::kFailed;
+  owned.problem = absl::StrCat(what, " would pass; ", remedy,
+                               "; to go on all the same set on_short_history to continue until the "
+                               "horizon has gone by (lethe_short_history is 0 then)");
+  spdlog::error("{}", owned.problem);
+  return false;
+}
+
 void Assigner::Rebuild(OwnedPartition& owned, const CommitMetadata& metadata, const GroupState::Log& log) {
   owned.origin = metadata.origin;
   owned.origin_partitions = metadata.origin_partitions;
   owned.phase = Phase::kRestoring;
+  owned.covered_since = metadata.covered_since;
   RestartPoint start{metadata.restart, metadata.restart_time};
-  owned.covered_since = absl::InfinitePast();
-  // A larger horizon than that of the commit needs ids from before R, and those are not known.
-  if (metadata.horizon < options_.stage.horizon && metadata.restart > metadata.origin) {
-    owned.covered_since = metadata.restart_time;
-    spdlog::warn(
-        "{}-{}: the horizon was raised from {} to {}: retries of events older than the former pass "
-        "until the new one has gone by",
-        options_.input, owned.id, absl::FormatDuration(metadata.horizon),
-        absl::FormatDuration(options_.stage.horizon));
-  }
-  if (log.start > start.offset && !options_.routes && options_.on_short_history == OnShortHistory::kFail) {
-    owned.phase = Phase::kFailed;
-    owned.problem =
-        absl::StrCat(options_.input, "-", owned.id, ": short history: the filter needs the log from offset ",
-                     start.offset, ", it starts at ", log.start,
-                     ": retries of events before that would pass; keep the log longer (retention.ms, "
-                     "retention.bytes), and "
-                     "to go on all the same set on_short_history to continue");
-    spdlog::error("{}", owned.problem);
-    return;
-  }
-  if (log.start > start.offset && options_.routes) {
-    start = {std::min(log.start, owned.committed), metadata.committed_time};  // there is nothing to be known
-  } else if (log.start > start.offset) {
+  bool accepted = true;
+  if (log.start > start.offset) {
     // Some of what is needed is gone. Stream time at the start of the log is not known, and the clock stands
     // still for a while: with the time of the commit nothing looks older than it is.
-    owned.covered_since = metadata.committed_time;
     start = {std::min(log.start, owned.committed), metadata.committed_time};
-    spdlog::warn(
-        "{}-{}: short history: the filter needs the log from offset {}, it starts at {}: retries of "
-        "events before that pass until the horizon of {} has gone by; keep the log longer "
-        "(retention.ms, retention.bytes)",
-        options_.input, owned.id, metadata.restart, log.start, absl::FormatDuration(options_.stage.horizon));
+    if (!options_.routes) {  // there, nothing is to be known
+      owned.covered_since = metadata.committed_time;
+      accepted = AcceptShortHistory(owned,
+                                    absl::StrCat("the filter needs the log from offset ", metadata.restart,
+                                                 ", it starts at ", log.start),
+                                    kKeepLog);
+    }
+  } else if (!options_.routes && metadata.horizon < options_.stage.horizon &&
+             metadata.restart > metadata.origin) {
+    // A larger horizon than that of the commit needs ids from before R, and those are not known.
+    owned.covered_since = std::max(owned.covered_since, metadata.restart_time);
+    accepted = AcceptShortHistory(
+        owned,
+        absl::StrCat("the horizon was raised from ", absl::FormatDuration(metadata.horizon), " to ",
+                     absl::FormatDuration(options_.stage.horizon), ", and the filter knows ids from offset ",
+                     metadata.restart, " on"),
+        "if that must not be, go back to the former horizon");
+  } else if (IsShort(owned.covered_since, metadata)) {
+    accepted = AcceptShortHistory(owned, MissingSince(owned.covered_since), kKeepLog);
   }
+  if (!accepted) return;
   owned.restore = RestoreProgress(start.offset, owned.committed);
   if (!OpenFilter(owned, start)) return;
   if (start.offset >= owned.committed) owned.phase = Phase::kActive;
@@ -191,6 +214,10 @@ bool Assigner::FromSnapshot(OwnedPartition& owned, const CommitMetadata& metadat
     return false;
   }
   const SnapshotNotes notes = *SnapshotNotes::Parse(restored->point.notes);
+  if (IsShort(notes.covered_since, metadata) &&
+      !AcceptShortHistory(owned, MissingSince(notes.covered_since), kKeepLog)) {
+    return true;
+  }
   owned.filter = std::move(restored->partition);
   owned.points = RestartPoints::Parse(options_.stage.horizon, notes.points);
   owned.snapshot = id;
@@ -209,9 +236,52 @@ bool Assigner::FromSnapshot(OwnedPartition& owned, const CommitMetadata& metadat
   return true;
 }
 
+bool Assigner::HasGrownFor(const OwnedPartition& owned) const {
+  return options_.scope == Scope::kPartition && owned.phase != Phase::kFailed &&
+         std::max(owned.origin_partitions, owned.growth.partitions) < partitions_;
+}
+
+void Assigner::NoteGrowth(OwnedPartition& owned, int64_t end) {
+  owned.growth = {partitions_, end, absl::InfinitePast()};
+  WarnOfGrowth(owned);
+}
+
+void Assigner::WarnOfGrowth(const OwnedPartition& owned) {
+  if (owned.growth.offset < 0 || owned.growth.partitions <= warned_of_partitions_) return;
+  warned_of_partitions_ = owned.growth.partitions;
+  spdlog::warn(
+      "{}: it was given more partitions, and has {} now: a key may be in another one than before, where "
+      "copies "
+      "of what was sent before are not found, until the horizon of {} has gone by (lethe_keys_moved); with "
+      "scope: topic they are found",
+      options_.input, owned.growth.partitions, absl::FormatDuration(options_.stage.horizon));
+}
+
 absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::Prepare(int32_t partition,
                                                                   const CommittedOffset& committed,
                                                                   const GroupState::Log& log, bool added) {
+  auto owned = PrepareFilter(partition, committed, log, added);
+  if (!owned.ok() || (*owned)->phase == Phase::kFailed || options_.scope == Scope::kTopic) return owned;
+  if (committed.offset < 0 && added) {
+    // All of its records were sent after it was added.
+    (*owned)->growth = {partitions_, (*owned)->origin, absl::InfinitePast()};
+    spdlog::warn("{}-{} was added to the topic after the group had begun to read it", options_.input,
+                 partition);
+  } else if (const auto metadata = CommitMetadata::Parse(committed.metadata); metadata.ok()) {
+    (*owned)->growth = metadata->growth;
+  }
+  if (HasGrownFor(**owned)) {
+    NoteGrowth(**owned, log.end);
+  } else {
+    WarnOfGrowth(**owned);
+  }
+  return owned;
+}
+
+absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t partition,
+                                                                        const CommittedOffset& committed,
+                                                                        const GroupState::Log& log,
+                                                                        bool added) {
   std::unique_ptr<OwnedPartition> kept = kept_.Take(partition);
   auto owned = std::make_unique<OwnedPartition>();
   owned->id = partition;

@@ -4,6 +4,7 @@
 
 #include <librdkafka/rdkafka.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -62,6 +63,14 @@ class Assigner {
   absl::StatusOr<std::unique_ptr<OwnedPartition>> Prepare(int32_t partition, const CommittedOffset& committed,
                                                           const GroupState::Log& log, bool added);
 
+  // The topic has so many partitions, or more: they do not become fewer.
+  void SetPartitions(int32_t partitions) { partitions_ = std::max(partitions_, partitions); }
+  // Whether it had fewer when the partition last heard of it, and that matters: with Scope::kTopic it does
+  // not, since copies meet in a topic that does not grow.
+  bool HasGrownFor(const OwnedPartition& owned) const;
+  // That is so, and the log of the partition ends at `end`.
+  void NoteGrowth(OwnedPartition& owned, int64_t end);
+
   // Whether a partition for which nothing is committed was added since the group began.
   static bool WasAdded(int32_t partition, const std::vector<CommittedOffset>& committed);
 
@@ -73,6 +82,12 @@ class Assigner {
   void Refuse(SnapshotId snapshot) { refused_.insert(snapshot.ToString()); }
 
  private:
+  // Once for each number of partitions, if keys may have moved.
+  void WarnOfGrowth(const OwnedPartition& owned);
+  // As Prepare, but that nothing is known of the topic's growth.
+  absl::StatusOr<std::unique_ptr<OwnedPartition>> PrepareFilter(int32_t partition,
+                                                                const CommittedOffset& committed,
+                                                                const GroupState::Log& log, bool added);
   // Gives the partition the filter of the snapshot that the commit names. False, with a line in the log that
   // says why, if there is none that is of use; the partition is as it was then.
   bool FromSnapshot(OwnedPartition& owned, const CommitMetadata& metadata, const GroupState::Log& log);
@@ -80,11 +95,17 @@ class Assigner {
                              const GroupState::Log& log) const;
   // Gives it an empty filter that is to be rebuilt from R, as `metadata` and the log say.
   void Rebuild(OwnedPartition& owned, const CommitMetadata& metadata, const GroupState::Log& log);
+  // The filter will not know all ids of the horizon, because of what is `missing`: says so, and what to do
+  // about it. False: by policy the partition is not to be read.
+  bool AcceptShortHistory(OwnedPartition& owned, const std::string& missing, const std::string& remedy) const;
+  // Whether ids that are known since then are not all of the horizon before the committed offset.
+  bool IsShort(absl::Time covered_since, const CommitMetadata& metadata) const;
   void StartEmpty(OwnedPartition& owned, int64_t origin);
   bool OpenFilter(OwnedPartition& owned, RestartPoint start);
 
   const DaemonOptions& options_;
-  const int32_t partitions_;
+  int32_t partitions_;
+  int32_t warned_of_partitions_ = 0;  // as many as they were when it was last said that keys may have moved
   DedupStage& stage_;
   KeptPartitions& kept_;
   Snapshots* const snapshots_;

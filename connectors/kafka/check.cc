@@ -99,10 +99,26 @@ class Checker {
       return false;
     }
     topics_ = *std::move(topics);
+    LookAtLag();
     for (Finding& finding : ApplyTopicRules(options_, topics_)) {
       findings_.push_back(std::move(finding));
     }
     return true;
+  }
+
+  // Of the group that judges, in the topic that it judges. What cannot be asked is told by what follows.
+  void LookAtLag() {
+    if (options_.scope == Scope::kTopic && !topics_.repartition) return;
+    const DaemonOptions stage = options_.scope == Scope::kTopic ? JudgingOptions(options_) : options_;
+    const TopicFacts& judged = topics_.repartition ? *topics_.repartition : topics_.input;
+    const auto committed = AskCommitted(stage, judged.partitions);
+    if (!committed.ok()) return;
+    std::vector<int64_t> next;
+    for (const CommittedOffset& offset : *committed) next.push_back(offset.offset);
+    auto lags = AskLag(client_.get(), stage.input, next);
+    if (!lags.ok()) return;
+    lags_ = *std::move(lags);
+    topics_.lag = *std::max_element(lags_.begin(), lags_.end());
   }
 
   // Those that copy the input have a group of their own, and the others read what they have written.
@@ -286,7 +302,7 @@ class Checker {
 
   void LookAtLog() {
     const std::string where = absl::StrCat("input topic ", options_.input);
-    const auto sample =
+    auto sample =
         Patiently<LogSample>([&] { return SampleLog(options_, client_.get(), topics_.input.partitions); });
     if (!sample.ok()) {
       const bool denied = absl::IsPermissionDenied(sample.status());
@@ -296,6 +312,11 @@ class Checker {
       return;
     }
     Add(Severity::kOk, "read", where, "may be read");
+    if (options_.scope == Scope::kPartition) {
+      for (size_t i = 0; i < std::min(lags_.size(), sample->partitions.size()); ++i) {
+        sample->partitions[i].lag = lags_[i];
+      }
+    }
     for (Finding& finding : ApplyLogRules(options_, topics_.input, *sample)) {
       findings_.push_back(std::move(finding));
     }
@@ -306,6 +327,7 @@ class Checker {
   ClientErrors errors_;
   ClientPtr client_;
   AllTopics topics_;
+  std::vector<absl::Duration> lags_;  // by partition of the topic that is judged; empty if they are not known
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "connectors/kafka/options.h"
 
 namespace lethe::kafka {
@@ -68,6 +69,31 @@ class ClientErrors {
 
  private:
   absl::Status last_;
+};
+
+// Has a consumer fetch on while it is read from. Once its queue has been full (queued.min.messages,
+// queued.max.messages.kbytes), librdkafka looks again after a second, whenever there is room: a reader that
+// empties the queue sooner waits for the rest of that second, and reads a queue a second at most. Since 2.2 a
+// property says when it looks again; before, the one public call that has its threads look, and changes
+// nothing, is to give the credentials that it has once more. Thread safety: that of the consumer's reader.
+class FetchOn {
+ public:
+  // Before the consumer is made.
+  static void Configure(ClientConfig& config);
+
+  explicit FetchOn(rd_kafka_t* consumer);
+  // Messages have come; to be called often.
+  void MessagesCame(absl::Time now) {
+    if (now >= next_) Wake(now);
+  }
+
+ private:
+  void Wake(absl::Time now);
+
+  rd_kafka_t* consumer_;
+  std::string username_;
+  std::string password_;
+  absl::Time next_ = absl::InfinitePast();
 };
 
 // The configuration of one of the daemon's clients: `defaults`, then what the user passes through, which

@@ -9,6 +9,22 @@
 #include "absl/strings/str_split.h"
 
 namespace lethe::kafka {
+namespace {
+
+std::string GrowthText(const Growth& growth) {
+  if (growth.offset < 0) return absl::StrCat(growth.partitions);
+  return absl::StrCat(growth.partitions, ":", growth.offset, ":", TimeText(growth.time));
+}
+
+bool ParseGrowth(absl::string_view text, Growth* growth) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
+  if (!absl::SimpleAtoi(parts[0], &growth->partitions) || growth->partitions <= 0) return false;
+  if (parts.size() == 1) return true;
+  return parts.size() == 3 && absl::SimpleAtoi(parts[1], &growth->offset) && growth->offset >= 0 &&
+         ParseTime(parts[2], &growth->time);
+}
+
+}  // namespace
 
 std::string TimeText(absl::Time time) {
   return time == absl::InfinitePast() ? "-" : absl::StrCat(absl::ToUnixMillis(time));
@@ -29,7 +45,9 @@ std::string CommitMetadata::ToString() const {
   return absl::StrCat("lethe/1 o=", origin, " n=", origin_partitions, " r=", restart,
                       " rt=", TimeText(restart_time), " ct=", TimeText(committed_time),
                       " id=", id_fingerprint, " h=", absl::ToInt64Milliseconds(horizon),
-                      snapshot.empty() ? "" : " s=", snapshot);
+                      snapshot.empty() ? "" : " s=", snapshot,
+                      covered_since == absl::InfinitePast() ? "" : " cs=" + TimeText(covered_since),
+                      growth.partitions == 0 ? "" : " g=" + GrowthText(growth));
 }
 
 absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
@@ -52,7 +70,8 @@ absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
       !absl::SimpleAtoi(fields["r"], &m.restart) || !ParseTime(fields["rt"], &m.restart_time) ||
       !ParseTime(fields["ct"], &m.committed_time) || !absl::SimpleAtoi(fields["h"], &horizon_ms) ||
       fields["id"].empty() || m.origin < 0 || m.origin_partitions <= 0 || m.restart < m.origin ||
-      horizon_ms <= 0) {
+      horizon_ms <= 0 || (fields.contains("cs") && !ParseTime(fields["cs"], &m.covered_since)) ||
+      (fields.contains("g") && !ParseGrowth(fields["g"], &m.growth))) {
     return absl::DataLossError(
         absl::StrCat("damaged commit metadata \"", text, "\": reset the group's offsets to begin anew"));
   }

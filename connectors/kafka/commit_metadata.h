@@ -4,11 +4,17 @@
 // Text, within offset.metadata.max.bytes (4,096 by default), fields in this order, separated by one space:
 //
 //   lethe/1 o=ORIGIN n=PARTITIONS r=RESTART rt=TIME ct=TIME id=FINGERPRINT h=HORIZON_MS [s=SNAPSHOT]
+//       [cs=TIME] [g=PARTITIONS[:OFFSET:TIME]]
 //
 // ORIGIN and RESTART are offsets, times are stream time in Unix milliseconds or '-' where stream time has
-// not started to move. SNAPSHOT is the id of the snapshot that counts (snapshot_notes.h), left out where
-// there is none. Unknown fields behind these are ignored, so that a later 1.x may add some; another number
-// behind "lethe/" is another format.
+// not started to move. The fields in brackets are left out where they have nothing to say: SNAPSHOT is the id
+// of the snapshot that counts (snapshot_notes.h), cs the stream time since which all ids are known while that
+// is less than the horizon ago, and g that the topic has grown (see Growth; OFFSET and TIME are left out when
+// the horizon has gone by, and TIME is '-' until OFFSET is reached). Unknown fields behind these are ignored,
+// so that a later 1.x may add some; another number behind "lethe/" is another format.
+//
+// A version that does not know one of the fields in brackets does not write it: after its commits a short
+// history is not told any more, and growth is taken for new.
 #ifndef LETHE_CONNECTORS_KAFKA_COMMIT_METADATA_H_
 #define LETHE_CONNECTORS_KAFKA_COMMIT_METADATA_H_
 
@@ -21,6 +27,24 @@
 
 namespace lethe::kafka {
 
+// That the topic was given more partitions than it had at the partition's origin: since then the records of a
+// key may go to another partition than before.
+struct Growth {
+  int32_t partitions = 0;  // that it has; 0: as many as at the origin
+  // The records from here on were sent after it; -1: that is more than the horizon ago.
+  int64_t offset = -1;
+  absl::Time time = absl::InfinitePast();  // stream time at `offset`; InfinitePast(): it is not reached yet
+
+  // Everything before `next` was read, and stream time is `now`.
+  void Reach(int64_t next, absl::Time now) {
+    if (offset >= 0 && next >= offset && time == absl::InfinitePast()) time = now;
+  }
+  // Whether copies of what was sent before it may still come, within the horizon.
+  bool IsRecent(absl::Time now, absl::Duration horizon) const {
+    return offset >= 0 && (time == absl::InfinitePast() || now - horizon < time);
+  }
+};
+
 struct CommitMetadata {
   int64_t origin = 0;             // O: the first offset that this group ever judged in its present life
   int32_t origin_partitions = 0;  // how many partitions the topic had when the partition began at O
@@ -30,6 +54,9 @@ struct CommitMetadata {
   std::string id_fingerprint;
   absl::Duration horizon;
   std::string snapshot = "";  // the id of the one that counts, as it stands there
+  // Stream time since which all ids are known; InfinitePast(): all of the horizon are.
+  absl::Time covered_since = absl::InfinitePast();
+  Growth growth = {};
 
   std::string ToString() const;
 

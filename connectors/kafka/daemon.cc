@@ -203,6 +203,16 @@ absl::Duration Daemon::SilentFor() const {
   return longest;
 }
 
+bool Daemon::OnlyLeaves() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  bool only_leaves = true;
+  for (const Stage* stage : Stages()) {
+    only_leaves = only_leaves && !stage->lanes.empty();
+    for (const std::unique_ptr<Lane>& lane : stage->lanes) only_leaves = only_leaves && lane->OnlyLeaves();
+  }
+  return only_leaves;
+}
+
 void Daemon::SetCommitInterval(absl::Duration interval) {
   const std::lock_guard<std::mutex> lock(mutex_);
   commit_interval_ = interval;

@@ -38,6 +38,9 @@ class Daemon {
 
   DaemonReport Report() const;
 
+  // After Stop(): nothing is left to be committed, and the group alone is waited for.
+  bool OnlyLeaves() const;
+
   // How long nothing has been heard of the lane that was last heard of: one that only waits is not silent.
   absl::Duration SilentFor() const;
 

@@ -18,10 +18,20 @@ constexpr size_t kBatch = 512;
 // A transaction is committed at this many records, however long its interval: what it holds in memory is
 // bounded (80 bytes at most for each pending id, and what the client queues).
 constexpr size_t kMaxRecords = 100000;
+// Also when the sums of its counters take this much: their keys may be as large as records are.
+constexpr int64_t kMaxSumsBytes = int64_t{16} << 20;
+// No batch takes much more: while it is judged there are copies of what it counts.
+constexpr size_t kBatchBytes = size_t{4} << 20;
 constexpr absl::Duration kIdleWait = absl::Milliseconds(100);
 // Enough to tell what a topic is like.
 constexpr int64_t kSeenUnkeyed = 1000;
 constexpr absl::Duration kMaxBackoff = absl::Seconds(1);
+
+int64_t SumsBytes(const std::map<int32_t, std::unique_ptr<OwnedPartition>>& owned) {
+  int64_t bytes = 0;
+  for (const auto& [id, partition] : owned) bytes += partition->sums.bytes();
+  return bytes;
+}
 
 }  // namespace
 
@@ -48,6 +58,7 @@ Lane::Lane(const DaemonOptions& options, int number, const Topics& topics, Dedup
   report.lane = number;
   report_ = std::make_shared<const LaneReport>(std::move(report));
   batch_.reserve(kBatch);
+  if (options.scope == Scope::kPartition && topics.partitions > 1) key_watch_.emplace();
 }
 
 Lane::~Lane() = default;
@@ -68,6 +79,10 @@ absl::Status Lane::Run() {
 absl::Status Lane::Open() {
   // The producer first: no record may be read before every earlier owner of the transactional id is fenced.
   if (absl::Status opened = output_.Open(topics_.max_batch_bytes()); !opened.ok()) return opened;
+  return OpenConsumer();
+}
+
+absl::Status Lane::OpenConsumer() {
   ClientConfig config = BaseConfig(options_, {
                                                  // What is fetched ahead, over all partitions: enough to keep
                                                  // the lane busy, and little beside the memory limit.
@@ -75,6 +90,7 @@ absl::Status Lane::Open() {
                                                  {"queued.max.messages.kbytes", "32768"},
                                                  ClientStatistics::Interval(),
                                              });
+  FetchOn::Configure(config);
   config.Set("group.id", options_.group)
       .Set("isolation.level", "read_committed")
       .Set("enable.auto.commit", "false")
@@ -83,9 +99,7 @@ absl::Status Lane::Open() {
       .Set("enable.partition.eof", "true");
   config.Set("partition.assignment.strategy", cooperative_ ? "cooperative-sticky" : "range,roundrobin");
   // Each lane is a member, and two of one name would throw each other out.
-  if (options_.static_membership) {
-    config.Set("group.instance.id", absl::StrCat(options_.instance, "-", number_));
-  }
+  if (options_.static_membership) config.Set("group.instance.id", InstanceName());
   rd_kafka_conf_set_opaque(config.raw(), this);
   rd_kafka_conf_set_rebalance_cb(config.raw(), OnRebalance);
   rd_kafka_conf_set_stats_cb(config.raw(), [](rd_kafka_t*, char* json, size_t, void* opaque) {
@@ -94,6 +108,7 @@ absl::Status Lane::Open() {
   auto consumer = config.MakeConsumer();
   if (!consumer.ok()) return consumer.status();
   consumer_ = *std::move(consumer);
+  fetch_on_.emplace(consumer_.get());
   rd_kafka_poll_set_consumer(consumer_.get());
   return Subscribe();
 }
@@ -113,13 +128,17 @@ void Lane::Step() {
   // is open.
   Poll(open_ ? std::clamp(deadline_ - now, absl::ZeroDuration(), kIdleWait) : kIdleWait,
        std::min(kBatch, carried_out_limit_ - std::min(carried_out_, carried_out_limit_ - 1)));
+  if (!batch_.empty()) fetch_on_->MessagesCame(now);
   const bool processed = Process().ok();
   const bool failed = output_.Poll() != Failure::kNone;
   if (open_ && (failed || !processed)) {
     GiveUp(output_.Abort());  // a batch that was carried out in part must not be committed
-  } else if (open_ && (carried_out_ >= carried_out_limit_ || absl::Now() >= deadline_)) {
+  } else if (open_ && (carried_out_ >= carried_out_limit_ || SumsBytes(owned_) >= kMaxSumsBytes ||
+                       absl::Now() >= deadline_)) {
     Commit();
   }
+  if (std::exchange(wants_new_consumer_, false)) RemakeConsumer();
+  if (std::exchange(wants_to_rejoin_, false)) Rejoin();
   LookAtHeld();
   LookForInput();
   LookForForgotten();
@@ -127,8 +146,16 @@ void Lane::Step() {
 }
 
 void Lane::Close() {
-  // Closing revokes what is assigned, which commits the open transaction; a lane that failed aborts it.
-  if (!fatal_.ok() && open_) GiveUp(output_.Abort());
+  if (open_ && fatal_.ok()) {
+    // Not in the revocation that closing brings: in the middle of a rebalance that may take long.
+    const int64_t before = commits_;
+    Commit();
+    all_is_out_ = commits_ > before;
+  } else if (open_) {
+    GiveUp(output_.Abort());
+  } else {
+    all_is_out_ = fatal_.ok();
+  }
   rd_kafka_consumer_close(consumer_.get());
 }
 
@@ -138,11 +165,13 @@ void Lane::Poll(absl::Duration timeout, size_t limit) {
   polling_ = true;
   const absl::Cleanup polled = [this] { polling_ = false; };
   int timeout_ms = static_cast<int>(absl::ToInt64Milliseconds(timeout));
-  while (batch_.size() < limit) {
+  size_t bytes = 0;
+  while (batch_.size() < limit && bytes < kBatchBytes) {
     // Singly: librdkafka's batch consumption may skip or repeat messages after a seek.
     rd_kafka_message_t* message = rd_kafka_consumer_poll(consumer_.get(), timeout_ms);
     if (message == nullptr) return;
     batch_.emplace_back(message);
+    bytes += message->len + message->key_len;
     timeout_ms = 0;
   }
 }
@@ -197,10 +226,13 @@ void Lane::HandleEvent(const rd_kafka_message_t& event) {
     return;
   }
   if (event.err == RD_KAFKA_RESP_ERR__FATAL) {
+    char reason[256];
+    const rd_kafka_resp_err_t code = rd_kafka_fatal_error(consumer_.get(), reason, sizeof reason);
+    if (code == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID) return MeetNamesake(why);
     fatal_ = ErrorStatus(event.err, why);
     return;
   }
-  spdlog::warn("lane {}: {}", number_, why);
+  if (const auto like_it = errors_.Next()) spdlog::warn("lane {}: {}{}", number_, why, *like_it);
 }
 
 absl::Status Lane::Advance(OwnedPartition& owned, MessageRun run) {
@@ -283,6 +315,12 @@ absl::Status Lane::Judge(OwnedPartition& owned, MessageRun run) {
   if (!owned.stop_before_next.empty()) return absl::OkStatus();
   if (absl::Status begun = EnsureOpen(owned); !begun.ok()) return begun;
   run = FillItems(owned, run);
+  // What was passed may not be remembered, so nothing of it may go out. Whoever is started next has all that
+  // is committed from the log.
+  if (absl::Status known = owned.transaction->status(); !known.ok()) {
+    fatal_ = absl::Status(known.code(), absl::StrCat(Name(owned), ": ", known.message()));
+    return fatal_;
+  }
   if (run.empty()) return absl::OkStatus();
   // Before they are carried out: if that fails on the way, this is what was tried.
   owned.next = run.back()->offset + 1;
@@ -305,7 +343,13 @@ Lane::MessageRun Lane::FillItems(OwnedPartition& owned, MessageRun run) {
   const auto judge = [&] {
     verdicts_.resize(events_.size());
     owned.transaction->Judge(events_, absl::MakeSpan(verdicts_));
-    for (size_t i = 0; i < events_.size(); ++i) items_[event_items_[i]].record.verdict = verdicts_[i];
+    for (size_t i = 0; i < events_.size(); ++i) {
+      JudgedRecord& record = items_[event_items_[i]].record;
+      record.verdict = verdicts_[i];
+      if (key_watch_ && KeyWatch::IsSampled(events_[i].id)) {
+        key_watch_->See(owned.id, events_[i].id, record.verdict, MessageView(*record.message).record().key);
+      }
+    }
     events_.clear();
     event_items_.clear();
   };
@@ -432,6 +476,7 @@ void Lane::FinishTransaction(bool committed) {
   if (committed) {
     figures_.Committed(absl::Now());
     WarnIfUnkeyed();
+    WarnIfKeysDiffer();
     carried_out_limit_ = std::min(kMaxRecords, carried_out_limit_ * 2);
     failures_in_a_row_ = 0;
   } else {
@@ -458,6 +503,16 @@ void Lane::WarnIfUnkeyed() {
       "{}: {} of {} records have no key: their producer spreads them over the partitions, and copies in "
       "different partitions are not found; set scope to topic, or key the records",
       options_.input, unkeyed, records);
+}
+
+void Lane::WarnIfKeysDiffer() {
+  const auto found = key_watch_ ? key_watch_->Take(absl::Now()) : std::nullopt;
+  if (!found) return;
+  spdlog::warn(
+      "{}: {} of {} copies that were compared with the first of their id have another key: they met in one "
+      "partition by chance, and others are to be expected in different partitions, where they are not found; "
+      "set scope to topic, or key the records by the id",
+      options_.input, found->differing, found->compared);
 }
 
 void Lane::GiveUp(Outcome outcome) {

@@ -16,11 +16,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "connectors/kafka/assignment.h"
 #include "connectors/kafka/client.h"
 #include "connectors/kafka/client_statistics.h"
 #include "connectors/kafka/heartbeat.h"
+#include "connectors/kafka/key_watch.h"
 #include "connectors/kafka/lane_figures.h"
 #include "connectors/kafka/options.h"
 #include "connectors/kafka/output.h"
@@ -60,6 +62,8 @@ class Lane {
   LaneReport Report() const;
   // How long nothing has been heard of its thread; zero if it is not running. From any thread.
   absl::Duration SilentFor() const { return running_ ? heartbeat_.SinceLast() : absl::ZeroDuration(); }
+  // It was stopped, has committed what it had carried out, and only leaves the group. From any thread.
+  bool OnlyLeaves() const { return all_is_out_; }
   // From the next transaction on. From any thread. What the policies divert needs a topic in the options.
   void SetCommitInterval(absl::Duration interval) { commit_interval_ = absl::ToChronoNanoseconds(interval); }
   void Tune(const LaneTuning& tuning);
@@ -78,11 +82,13 @@ class Lane {
   };
 
   absl::Status Open();
+  absl::Status OpenConsumer();
   absl::Status Subscribe();
   void Step();
   void Close();
 
-  // Reads what is there, at most `limit` messages, waiting at most `timeout` for the first.
+  // Reads what is there, at most `limit` messages or a few megabytes, waiting at most `timeout` for the
+  // first.
   void Poll(absl::Duration timeout, size_t limit);
   // Not OK: the transaction was given up, and the rest of the batch will be read again.
   absl::Status Process();
@@ -120,6 +126,8 @@ class Lane {
   void FinishTransaction(bool committed);
   // Once, if most of what was read has no key although ids are to be unique by partition.
   void WarnIfUnkeyed();
+  // Now and then, if copies have other keys than the first of their id.
+  void WarnIfKeysDiffer();
   // After a refusal the transaction is halved until the record that is refused stands alone.
   void NarrowDown(const std::string& why);
 
@@ -128,6 +136,16 @@ class Lane {
   void Assign(const rd_kafka_topic_partition_list_t* partitions);
   void Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost);
   absl::Status PrepareAssigned(const rd_kafka_topic_partition_list_t* partitions);
+  // Takes the group's metadata of this moment. False: the group counts this lane out already.
+  bool TakeGroupMetadata();
+  // Those of them that the client was given, and has not let go.
+  PartitionListPtr Assigned(const rd_kafka_topic_partition_list_t* partitions) const;
+  // Leaves the group and joins it again.
+  void Rejoin();
+  // The group has another member of this lane's name, which is a static member's. It makes the consumer anew,
+  // which throws the other out; if that comes back again and again, it is the lane that ends.
+  void MeetNamesake(const std::string& why);
+  void RemakeConsumer();
   // Commits where the partitions start, with their stories. Not OK: this assignment is over.
   absl::Status CommitStart(const std::vector<OwnedPartition*>& fresh);
   // Asks until there is an answer, a refusal, or the stop.
@@ -149,8 +167,12 @@ class Lane {
   void LookForInput();
   // What was added to the input and is given to nobody makes it leave and join again.
   void LookForForgotten();
+  // What it owns hears how many partitions the input has.
+  void NoteGrowth(int32_t partitions);
   void SetPaused(const OwnedPartition& owned, bool paused);
 
+  // In the group, where it is to keep its partitions through a restart.
+  std::string InstanceName() const { return absl::StrCat(options_.instance, "-", number_); }
   OwnedPartition* Find(int32_t partition);
   std::string Name(const OwnedPartition& owned) const;
   PartitionListPtr Offsets(const std::vector<OwnedPartition*>& partitions) const;
@@ -167,6 +189,7 @@ class Lane {
   const StopFlag& stop_;
   std::atomic<std::chrono::nanoseconds> commit_interval_;
   std::atomic<bool> running_{false};
+  std::atomic<bool> all_is_out_{false};
   Heartbeat heartbeat_;
   const std::string id_fingerprint_;
   KeptPartitions& kept_;
@@ -179,10 +202,15 @@ class Lane {
   LaneTuning tuning_;
 
   ClientPtr consumer_;
+  std::optional<FetchOn> fetch_on_;  // of the consumer
   GroupMetadataPtr group_metadata_;  // as of the present assignment
   std::map<int32_t, std::unique_ptr<OwnedPartition>> owned_;
   absl::Status fatal_;
   bool joined_ = false;
+  bool wants_to_rejoin_ = false;
+  bool wants_new_consumer_ = false;
+  int met_namesakes_ = 0;  // in a row
+  absl::Time last_namesake_ = absl::InfinitePast();
   // That the output is known to have; after a failure nothing is known.
   int32_t output_partitions_;
   absl::Time next_look_for_input_ = absl::InfinitePast();
@@ -203,9 +231,11 @@ class Lane {
   int failures_in_a_row_ = 0;
   LaneFigures figures_;
   Repeats complaints_;
+  Repeats errors_;  // the consumer's
   Repeats aborted_;
   Repeats refused_starts_;
   bool warned_unkeyed_ = false;
+  std::optional<KeyWatch> key_watch_;  // if copies with different keys would not meet
 
   // Scratch of one batch, kept so that nothing is allocated once it is warm.
   Messages batch_;

@@ -1,4 +1,5 @@
-// The lane's part in partitions that were added: that the group gives each of them to somebody.
+// The lane's part in partitions that were added, also with a topic that was made anew: that the group gives
+// each of them to somebody.
 //
 // The member that assigns for the group asks a broker how many partitions there are, and that broker may not
 // have heard yet of one of which another has told the member before. The client then assigns without it, and
@@ -24,12 +25,26 @@ constexpr int kMostDoublings = 7;  // an hour
 
 }  // namespace
 
+void Lane::NoteGrowth(int32_t partitions) {
+  assigner_.SetPartitions(partitions);
+  for (auto& [id, owned] : owned_) {
+    if (!assigner_.HasGrownFor(*owned)) continue;
+    const auto log = GroupState(consumer_.get(), options_.input).LogOf(id);
+    if (!log.ok()) return;  // at the next look
+    assigner_.NoteGrowth(*owned, log->end);
+  }
+}
+
 void Lane::LookForForgotten() {
   const absl::Time now = absl::Now();
   if (now < next_look_for_forgotten_) return;
   next_look_for_forgotten_ = now + kLookEvery;
+  // The topic may have been away meanwhile, and its commits with it.
+  if (owned_.empty()) given_partitions_ = 0;
   const auto counted = kafka::CountPartitions(consumer_.get(), options_.input, kLookTimeoutMs);
-  if (!counted.ok() || *counted <= given_partitions_) return;
+  if (!counted.ok()) return;
+  NoteGrowth(*counted);
+  if (*counted <= given_partitions_) return;
   const int32_t count = *counted;
   const auto committed = GroupState(consumer_.get(), options_.input).Committed(count);
   if (!committed.ok()) return;
@@ -46,14 +61,13 @@ void Lane::LookForForgotten() {
   forgotten_since_ = std::min(forgotten_since_, now);
   if (now - forgotten_since_ < kPatience * (1 << std::min(rejoined_for_forgotten_, kMostDoublings))) return;
   spdlog::warn(
-      "lane {}: {}-{} was added, and nobody has begun to read it for {}: leaving the group and joining it "
+      "lane {}: {}-{} is there, and nobody has begun to read it for {}: leaving the group and joining it "
       "again, so that it assigns anew",
       number_, options_.input, forgotten,
       absl::FormatDuration(absl::Trunc(now - forgotten_since_, absl::Seconds(1))));
   forgotten_since_ = now;
   ++rejoined_for_forgotten_;
-  rd_kafka_unsubscribe(consumer_.get());
-  if (absl::Status subscribed = Subscribe(); !subscribed.ok()) fatal_ = subscribed;
+  Rejoin();
 }
 
 }  // namespace lethe::kafka

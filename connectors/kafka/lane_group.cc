@@ -18,6 +18,9 @@ constexpr absl::Duration kNewPartitionPatience = absl::Seconds(30);
 constexpr absl::Duration kLookForInputEvery = absl::Seconds(5);
 constexpr int kLookTimeoutMs = 500;
 constexpr absl::Duration kLookAtHeldEvery = absl::Seconds(1);
+// So many, each so soon after the one before, are no accident.
+constexpr int kMostNamesakes = 3;
+constexpr absl::Duration kNamesakesInARow = absl::Minutes(5);
 constexpr absl::Duration kPublishEvery = absl::Milliseconds(250);
 // What asking filters for their figures may take of the lane's time at once.
 constexpr absl::Duration kRenewFor = absl::Milliseconds(5);
@@ -47,14 +50,77 @@ void Lane::OnRebalance(rd_kafka_t* /*consumer*/, rd_kafka_resp_err_t code,
   }
 }
 
+bool Lane::TakeGroupMetadata() {
+  group_metadata_.reset(rd_kafka_consumer_group_metadata(consumer_.get()));
+  // Without a member's name the broker takes a commit for an operator's, and asks for no generation.
+  char* member = rd_kafka_memberid(consumer_.get());
+  const bool is_member = member != nullptr && *member != '\0';
+  rd_kafka_mem_free(consumer_.get(), member);
+  return is_member;
+}
+
+PartitionListPtr Lane::Assigned(const rd_kafka_topic_partition_list_t* partitions) const {
+  rd_kafka_topic_partition_list_t* all = nullptr;
+  rd_kafka_assignment(consumer_.get(), &all);
+  const PartitionListPtr owned(all);
+  PartitionListPtr assigned(rd_kafka_topic_partition_list_new(partitions->cnt));
+  for (int i = 0; all != nullptr && i < partitions->cnt; ++i) {
+    const rd_kafka_topic_partition_t& each = partitions->elems[i];
+    if (rd_kafka_topic_partition_list_find(all, each.topic, each.partition) == nullptr) continue;
+    rd_kafka_topic_partition_list_add(assigned.get(), each.topic, each.partition);
+  }
+  return assigned;
+}
+
+// librdkafka 2.0.2 is its own namesake: when the session has timed out, it may send a heartbeat without its
+// member's name, which a broker answers as if another had come.
+void Lane::MeetNamesake(const std::string& why) {
+  const absl::Time now = absl::Now();
+  met_namesakes_ = now - std::exchange(last_namesake_, now) < kNamesakesInARow ? met_namesakes_ + 1 : 1;
+  if (met_namesakes_ <= kMostNamesakes) {
+    spdlog::warn("lane {}: {}; making the consumer anew", number_, why);
+    wants_new_consumer_ = true;
+    return;
+  }
+  fatal_ = absl::AlreadyExistsError(absl::StrCat(
+      why, ": another joins group ", options_.group, " as ", InstanceName(),
+      ", which is this lane's name by static_membership, again and again: give each process its own "
+      "--instance"));
+}
+
+void Lane::RemakeConsumer() {
+  if (open_) {
+    output_.Abort();
+    FinishTransaction(/*committed=*/false);
+  }
+  rd_kafka_consumer_close(consumer_.get());  // which revokes what is left
+  consumer_.reset();
+  if (absl::Status opened = OpenConsumer(); !opened.ok()) fatal_ = opened;
+}
+
+void Lane::Rejoin() {
+  rd_kafka_unsubscribe(consumer_.get());
+  if (absl::Status subscribed = Subscribe(); !subscribed.ok()) fatal_ = subscribed;
+}
+
 void Lane::Assign(const rd_kafka_topic_partition_list_t* partitions) {
   rd_kafka_t* consumer = consumer_.get();
   // As of this assignment, not of a later one: a lane that stalls over a rebalance must not be able to
   // commit, with the new generation, what it judged in the old one.
-  group_metadata_.reset(rd_kafka_consumer_group_metadata(consumer));
-  if (open_) Commit();  // cooperative: what was kept goes on under the new generation
+  const bool is_member = TakeGroupMetadata();
+  if (open_) {
+    // Cooperative: what was kept goes on under the new generation.
+    if (is_member) {
+      Commit();
+    } else {
+      GiveUp(output_.Abort());
+    }
+  }
   joined_ = true;
-  absl::Status prepared = PrepareAssigned(partitions);
+  absl::Status prepared = is_member ? PrepareAssigned(partitions)
+                                    : absl::AbortedError("the group has moved on before the assignment came");
+  // A cooperative client takes these for given from now on, and would not offer them again.
+  if (cooperative_ && absl::IsAborted(prepared)) wants_to_rejoin_ = true;
   const PartitionListPtr assigned(rd_kafka_topic_partition_list_new(partitions->cnt));
   for (int i = 0; prepared.ok() && i < partitions->cnt; ++i) {
     const OwnedPartition* owned = Find(partitions->elems[i].partition);
@@ -83,6 +149,7 @@ absl::Status Lane::PrepareAssigned(const rd_kafka_topic_partition_list_t* partit
   const GroupState group(consumer_.get(), options_.input);
   int32_t count = topics_.partitions;
   for (int i = 0; i < partitions->cnt; ++i) count = std::max(count, partitions->elems[i].partition + 1);
+  assigner_.SetPartitions(count);
   std::vector<CommittedOffset> committed;
   absl::Status asked = Await([&] {
     auto answer = group.Committed(count);
@@ -140,7 +207,7 @@ void Lane::Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost) 
   rd_kafka_t* consumer = consumer_.get();
   // The group is in its next generation already, and nobody else has any of the partitions until we say that
   // we let them go: what was judged is still ours to commit. (Lost is what the group took away unasked.)
-  if (cooperative_ && !lost) group_metadata_.reset(rd_kafka_consumer_group_metadata(consumer));
+  if (cooperative_ && !lost) lost = !TakeGroupMetadata();
   if (open_) {
     if (lost) {
       GiveUp(output_.Abort());
@@ -161,13 +228,15 @@ void Lane::Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost) 
     return message->rkt != nullptr && Find(message->partition) == nullptr;
   });
   if (cooperative_) {
-    const ErrorPtr error(rd_kafka_incremental_unassign(consumer, partitions));
+    // The client refuses all of them, and goes on waiting, if one was never assigned: what must not be read.
+    const ErrorPtr error(rd_kafka_incremental_unassign(consumer, Assigned(partitions).get()));
     if (error != nullptr)
       spdlog::warn("lane {}: unassigning: {}", number_, rd_kafka_error_string(error.get()));
   } else {
-    joined_ = false;  // without partitions until the next assignment, which is not to be at their end
     rd_kafka_assign(consumer, nullptr);
   }
+  // To be without partitions until the next assignment is not to be at their end.
+  if (owned_.empty()) joined_ = false;
   Publish();
 }
 
@@ -281,8 +350,6 @@ void Lane::Seek(OwnedPartition& owned) {
 }
 
 bool Lane::HasOutput(OwnedPartition& owned) {
-  // On their way to other partitions, or from them, records do not keep theirs.
-  if (options_.routes || !options_.routed_from.empty()) return true;
   if (owned.id < output_partitions_) return true;
   const auto count = output_.CountPartitions();
   // If the broker does not say, the transaction will find out.
@@ -440,6 +507,7 @@ void Lane::Publish() {
     if (owned->snapshot) partition.snapshot_offset = owned->snapshot->offset;
     partition.unread_deleted = owned->unread_deleted;
     partition.short_history = owned->short_history(options_.stage.horizon);
+    partition.keys_moved = owned->keys_moved(options_.stage.horizon);
     if (owned->points) partition.restart = owned->points->oldest().offset;
     partition.filter = owned->status;
     report.partitions.push_back(std::move(partition));

@@ -129,14 +129,18 @@ class LogRules {
         "");
   }
 
-  // Only what is ahead can be told from here: a record that is behind may just be old.
+  // Only what is ahead can be told from here: a record that is behind may just be old. A broker tells its
+  // clock by nothing but the times that it gives to records (LogAppendTime): no answer of Kafka's bears one.
   void Clock() {
-    const absl::Duration ahead = sample_.newest - absl::Now();
-    if (ahead <= kMostAhead) {
-      return Add(Severity::kOk, "clock", "has no record of the future", "");
-    }
     const bool by_broker = input_.config.contains("message.timestamp.type") &&
                            input_.config.at("message.timestamp.type") == "LogAppendTime";
+    const absl::Duration ahead = sample_.newest - absl::Now();
+    if (ahead <= kMostAhead) {
+      return Add(Severity::kOk, "clock",
+                 absl::StrCat("has no record of the future, by this machine's clock and ",
+                              by_broker ? "the broker's" : "the producers' (the brokers tell no time)"),
+                 "");
+    }
     Add(Severity::kWarning, "clock",
         absl::StrCat("has a record that is ", Short(ahead),
                      " ahead of this machine's clock, by the clock of ",
@@ -146,13 +150,15 @@ class LogRules {
 
   // Whether what is needed after a restart is still there, whatever has deleted it.
   void Reach() {
-    const absl::Time needed = absl::Now() - options_.stage.horizon;
+    const absl::Time now = absl::Now();
     for (const LogSample::Partition& partition : sample_.partitions) {
-      if (partition.start == 0 || partition.first_record <= needed) continue;
+      // What a restart reads begins the horizon before the record that is to be judged next.
+      const absl::Duration needed = options_.stage.horizon + partition.lag;
+      if (partition.start == 0 || partition.first_record <= now - needed) continue;
       return Add(Severity::kWarning, "reach",
                  absl::StrCat("begins at offset ", partition.start, " in partition ", partition.partition,
-                              ", which is ", Short(absl::Now() - partition.first_record),
-                              " ago and less than the horizon of ", Short(options_.stage.horizon),
+                              ", which is ", Short(now - partition.first_record), " ago and less than ",
+                              Needed(partition.lag),
                               ": after a restart older ids are not known, and their retries pass"),
                  "raise retention.ms and retention.bytes");
     }
@@ -167,8 +173,10 @@ class LogRules {
     }
     const double record = static_cast<double>(sample_.bytes) / static_cast<double>(sample_.records);
     double busiest = 0;  // the limit is one of each partition
+    absl::Duration lag;
     for (const LogSample::Partition& partition : sample_.partitions) {
       busiest = std::max(busiest, partition.rate);
+      lag = std::max(lag, partition.lag);
     }
     if (busiest * record <= 0) return;
     const absl::Duration kept = absl::Seconds(static_cast<double>(limit) / (busiest * record));
@@ -176,11 +184,18 @@ class LogRules {
         "keeps %d bytes of a partition (retention.bytes), some %s of it at the present rate (more, "
         "if it is compressed)",
         limit, Short(kept));
-    if (kept >= options_.stage.horizon) return Add(Severity::kOk, "retention.bytes", what, "");
-    Add(Severity::kWarning, "retention.bytes",
-        absl::StrCat(what, ", less than the horizon of ", Short(options_.stage.horizon)),
+    const absl::Duration needed = options_.stage.horizon + lag;
+    if (kept >= needed) return Add(Severity::kOk, "retention.bytes", what, "");
+    Add(Severity::kWarning, "retention.bytes", absl::StrCat(what, ", less than ", Needed(lag)),
         absl::StrFormat("raise retention.bytes to %.0f",
-                        1.5 * busiest * record * absl::ToDoubleSeconds(options_.stage.horizon)));
+                        1.5 * busiest * record * absl::ToDoubleSeconds(needed)));
+  }
+
+  // How far back the log must reach.
+  std::string Needed(absl::Duration lag) const {
+    const std::string horizon = absl::StrCat("the horizon of ", Short(options_.stage.horizon));
+    if (lag == absl::ZeroDuration()) return horizon;
+    return absl::StrCat(horizon, " and the lag of the group of ", Short(lag));
   }
 
   void Memory() {

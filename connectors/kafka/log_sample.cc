@@ -24,6 +24,9 @@ constexpr absl::Duration kRateOver = absl::Hours(1);
 // What came in less says nothing about a day.
 constexpr absl::Duration kYoungestLog = absl::Minutes(5);
 
+// Whether more of a stretch is to be read.
+enum class Wanted { kMore, kNoMore };
+
 // A stretch of one partition's log.
 struct Stretch {
   int32_t partition = 0;
@@ -31,10 +34,10 @@ struct Stretch {
   int64_t end = 0;
 };
 
-// Reads stretches, all at once, until they are through or the time is.
+// Reads stretches, all at once, until they are through, `see` has seen enough of them, or the time is over.
 absl::Status ReadStretches(rd_kafka_t* client, const std::string& topic,
                            const std::vector<Stretch>& stretches,
-                           const std::function<void(const rd_kafka_message_t&)>& see) {
+                           const std::function<Wanted(const rd_kafka_message_t&)>& see) {
   const PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(stretches.size())));
   std::unordered_map<int32_t, int64_t> ends;
   for (const Stretch& stretch : stretches) {
@@ -54,8 +57,8 @@ absl::Status ReadStretches(rd_kafka_t* client, const std::string& topic,
     const auto end = ends.find(message->partition);
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
       if (end == ends.end()) continue;
-      if (message->offset < end->second) see(*message);
-      if (message->offset + 1 >= end->second) ends.erase(end);
+      const Wanted wanted = message->offset < end->second ? see(*message) : Wanted::kNoMore;
+      if (wanted == Wanted::kNoMore || message->offset + 1 >= end->second) ends.erase(end);
     } else if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
       // The last offsets may be control records, which no one sees.
       if (end != ends.end()) ends.erase(end);
@@ -157,19 +160,46 @@ absl::StatusOr<LogSample> SampleLog(const DaemonOptions& options, rd_kafka_t* cl
   std::vector<Stretch> newest;
   const int64_t most = std::clamp<int64_t>(kMostRecords / std::max(partitions, 1), 1, kMostOfPartition);
   for (const LogSample::Partition& partition : sample.partitions) {
-    firsts.push_back({partition.partition, partition.start, std::min(partition.start + 1, partition.end)});
+    firsts.push_back({partition.partition, partition.start, partition.end});
     newest.push_back({partition.partition, std::max(partition.start, partition.end - most), partition.end});
   }
   absl::Status read = ReadStretches(client, options.input, firsts, [&](const rd_kafka_message_t& message) {
     sample.partitions[static_cast<size_t>(message.partition)].first_record = MessageView(message).time();
+    return Wanted::kNoMore;
   });
   if (!read.ok()) return read;
   Looker looker(options, sample);
-  read = ReadStretches(client, options.input, newest,
-                       [&](const rd_kafka_message_t& message) { looker.See(message); });
+  read = ReadStretches(client, options.input, newest, [&](const rd_kafka_message_t& message) {
+    looker.See(message);
+    return Wanted::kMore;
+  });
   if (!read.ok()) return read;
   if (absl::Status asked = AskRate(client, options.input, sample); !asked.ok()) return asked;
   return sample;
+}
+
+absl::StatusOr<std::vector<absl::Duration>> AskLag(rd_kafka_t* client, const std::string& topic,
+                                                   const std::vector<int64_t>& next) {
+  LogSample bounds;
+  for (size_t i = 0; i < next.size(); ++i) {
+    if (next[i] >= 0) bounds.partitions.push_back({.partition = static_cast<int32_t>(i)});
+  }
+  rd_kafka_poll_set_consumer(client);
+  if (absl::Status asked = AskOffsets(client, topic, bounds); !asked.ok()) return asked;
+  std::vector<Stretch> unread;
+  for (const LogSample::Partition& partition : bounds.partitions) {
+    const int64_t begin = std::max(partition.start, next[static_cast<size_t>(partition.partition)]);
+    unread.push_back({partition.partition, begin, partition.end});
+  }
+  std::vector<absl::Duration> lags(next.size(), absl::ZeroDuration());
+  const absl::Status read = ReadStretches(client, topic, unread, [&](const rd_kafka_message_t& message) {
+    // Without a timestamp it may be of any time.
+    const absl::Time sent = std::min(MessageView(message).time(), absl::Now());
+    if (sent != absl::InfinitePast()) lags[static_cast<size_t>(message.partition)] = absl::Now() - sent;
+    return Wanted::kNoMore;
+  });
+  if (!read.ok()) return read;
+  return lags;
 }
 
 }  // namespace lethe::kafka

@@ -32,6 +32,9 @@ struct LogSample {
     int64_t end = 0;                                 // the last stable offset
     absl::Time first_record = absl::InfinitePast();  // its time; InfinitePast(): not known
     double rate = 0;  // records a second, over the last hour; 0 if the log is too young to tell
+    // How long ago the record was sent that the group has to judge next; zero if there is none, or the group
+    // is not known.
+    absl::Duration lag = absl::ZeroDuration();
   };
   std::vector<Partition> partitions;
 };
@@ -39,6 +42,11 @@ struct LogSample {
 // Reads at most some 20,000 records, for at most ten seconds, with `client` (MakeAskingClient's). Joins no
 // group, writes nothing. PermissionDenied: the user may not read.
 absl::StatusOr<LogSample> SampleLog(const DaemonOptions& options, rd_kafka_t* client, int32_t partitions);
+
+// How long ago the first record of each partition was sent that is not before its offset of `next`; zero
+// where there is none, or where that is negative. Takes at most ten seconds; errors as SampleLog.
+absl::StatusOr<std::vector<absl::Duration>> AskLag(rd_kafka_t* client, const std::string& topic,
+                                                   const std::vector<int64_t>& next);
 
 }  // namespace lethe::kafka
 

@@ -19,7 +19,7 @@ enum class Start { kEarliest, kLatest };
 enum class Scope { kPartition, kTopic };
 enum class Delivery { kExactlyOnce, kAtLeastOnce };
 
-// What is done where the log does not reach back to what the filter must know.
+// What is done where the filter cannot know all that it must: a log that is too short, a raised horizon.
 enum class OnShortHistory { kContinue, kFail };
 // What is done where records were deleted before they were read.
 enum class OnUnreadDeleted { kFail, kContinue };
@@ -91,8 +91,9 @@ struct DaemonOptions {
   std::vector<Property> properties;
 
   // Of the lanes of one of the two stages of Scope::kTopic (repartition.h); the user does not set them.
-  bool routes = false;      // copies the input to the output by id, and judges nothing
-  std::string routed_from;  // the topic from which the input was routed; empty if it was not
+  bool routes = false;                 // copies the input to the output by id, and judges nothing
+  std::string routed_from;             // the topic from which the input was routed; empty if it was not
+  std::vector<std::string> routed_to;  // of those that copy: where the records get their partition back
 };
 
 }  // namespace lethe::kafka

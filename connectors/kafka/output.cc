@@ -1,6 +1,7 @@
 #include "connectors/kafka/output.h"
 
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "connectors/kafka/repartition.h"
 #include "connectors/kafka/topics.h"
 
 namespace lethe::kafka {
@@ -80,6 +82,11 @@ void Output::OnDelivery(rd_kafka_t* /*producer*/, const rd_kafka_message_t* mess
   }
 }
 
+int Output::CloseSocket(int socket, void* opaque) {
+  ++static_cast<Output*>(opaque)->closed_sockets_;
+  return close(socket);
+}
+
 absl::Status Output::MakeProducer() {
   ClientConfig config = BaseConfig(options_, {
                                                  {"transaction.timeout.ms", "30000"},
@@ -103,6 +110,7 @@ absl::Status Output::MakeProducer() {
   }
   rd_kafka_conf_set_opaque(config.raw(), this);
   rd_kafka_conf_set_dr_msg_cb(config.raw(), OnDelivery);
+  rd_kafka_conf_set_closesocket_cb(config.raw(), CloseSocket);
   rd_kafka_conf_set_stats_cb(config.raw(), [](rd_kafka_t*, char* json, size_t, void* opaque) {
     return static_cast<Output*>(opaque)->statistics_.Take(json);
   });
@@ -175,11 +183,15 @@ absl::Status Output::Begin() {
   unsure_ = false;
   refused_records_ = 0;
   places_.clear();
+  closed_before_ = closed_sockets_;
   if (!transactional_) return absl::OkStatus();
-  const ErrorPtr error(rd_kafka_begin_transaction(producer_.get()));
-  if (error == nullptr) return absl::OkStatus();
-  last_error_ = Describe(error.get());
-  return ErrorStatus(rd_kafka_error_code(error.get()), "beginning a transaction");
+  for (;;) {
+    const ErrorPtr error(rd_kafka_begin_transaction(producer_.get()));
+    if (error == nullptr) return absl::OkStatus();
+    last_error_ = Describe(error.get());
+    if (rd_kafka_error_is_fatal(error.get()) && Remake(last_error_) != Outcome::kStopped) continue;
+    return ErrorStatus(rd_kafka_error_code(error.get()), "beginning a transaction");
+  }
 }
 
 absl::Status Output::Produce(ProduceRequest request) {
@@ -214,9 +226,8 @@ absl::Status Output::Produce(ProduceRequest request) {
 
 absl::StatusOr<int32_t> Output::CountPartitions() {
   int32_t least = INT32_MAX;
-  for (const std::string* topic : {&options_.output, &options_.counter_output, &options_.divert}) {
-    if (topic->empty()) continue;
-    const auto count = kafka::CountPartitions(producer_.get(), *topic, kCallTimeoutMs);
+  for (const std::string& topic : TopicsOfSamePartition(options_)) {
+    const auto count = kafka::CountPartitions(producer_.get(), topic, kCallTimeoutMs);
     if (!count.ok()) return count;
     least = std::min(least, *count);
   }
@@ -290,26 +301,28 @@ Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets, 
   }
 }
 
+// What was sent and not answered for may be in the broker's log. If it waited to be sent again, the client
+// purges it when it aborts, and gives its sequence numbers to what comes next: the broker takes that for
+// copies, acknowledges it, and throws it away (librdkafka 2.0.2, and its sources of July 2026). A new
+// producer has an epoch of its own. OnDelivery is told which records may be there, but by the last attempt to
+// send them only, so whatever is unanswered counts.
 Outcome Output::Abort() {
+  const bool is_unanswered = rd_kafka_outq_len(producer_.get()) > 0;
   if (!transactional_) {
     rd_kafka_purge(producer_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
     rd_kafka_flush(producer_.get(), kCallTimeoutMs);
-    return Outcome::kAborted;
+    return !is_unanswered || MakeAnew() ? Outcome::kAborted : Outcome::kStopped;
   }
-  // What was sent and not answered for may be in the broker's log. If it waited to be sent again, the client
-  // purges it when it aborts, and gives its sequence numbers to what comes next: the broker takes that for
-  // copies, acknowledges it, and throws it away (librdkafka 2.0.2, and its sources of July 2026). A new
-  // producer has an epoch of its own. OnDelivery is told which records may be there, but by the last attempt
-  // to send them only, so whatever is unanswered counts. After a refusal something always is, and each of the
-  // aborts until the refused record is found would take half a second more: then what OnDelivery is told must
-  // do.
-  if (failure_ != Failure::kRefused && rd_kafka_outq_len(producer_.get()) > 0) unsure_ = true;
   const ErrorPtr error = Retry("aborting a transaction", [this](int timeout_ms) {
     return rd_kafka_abort_transaction(producer_.get(), timeout_ms);
   });
   if (error == nullptr) {
     while (rd_kafka_poll(producer_.get(), 0) > 0) continue;  // what became of the last records
-    if (!unsure_) return Outcome::kAborted;
+    // After a refusal something always is unanswered, and each of the aborts until the refused record is
+    // found would take half a second more: there it counts if a connection was closed, without which nothing
+    // waits to be sent again.
+    const bool counts = failure_ != Failure::kRefused || closed_sockets_ != closed_before_;
+    if (!unsure_ && !(is_unanswered && counts)) return Outcome::kAborted;
     return MakeAnew() ? Outcome::kAborted : Outcome::kStopped;
   }
   if (rd_kafka_error_is_retriable(error.get())) return Outcome::kStopped;

@@ -5,6 +5,7 @@
 
 #include <librdkafka/rdkafka.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -84,7 +85,8 @@ class Output {
   // Hands one record over. Waits while the queue is full. Cancelled on stop.
   absl::Status Produce(ProduceRequest request);
 
-  // The partitions that both topics have, as the broker says now; the producer knows of them from then on.
+  // The partitions that all TopicsOfSamePartition() have, as the broker says now; the producer knows of them
+  // from then on.
   // NotFound: a topic is not there.
   absl::StatusOr<int32_t> CountPartitions();
 
@@ -127,6 +129,7 @@ class Output {
   // Calls until it neither asks for a retry nor times out. Null is success.
   ErrorPtr Retry(const std::string& doing, const std::function<rd_kafka_error_t*(int timeout_ms)>& call);
   static void OnDelivery(rd_kafka_t*, const rd_kafka_message_t* message, void* opaque);
+  static int CloseSocket(int socket, void* opaque);  // in the client's threads
 
   const DaemonOptions& options_;
   const int lane_;
@@ -137,6 +140,8 @@ class Output {
   int64_t max_batch_bytes_ = 0;
 
   ClientStatistics statistics_;  // of this producer, or the one before it
+  std::atomic<int64_t> closed_sockets_{0};
+  int64_t closed_before_ = 0;  // when the transaction began
   ClientPtr producer_;
   TopicPtr output_topic_;
   TopicPtr counter_topic_;

@@ -12,8 +12,19 @@ CommitMetadata OwnedPartition::Metadata(const std::string& id_fingerprint, absl:
   const std::optional<SnapshotId>& named = naming ? naming : snapshot;
   // From one that is older than R more would be read again than without it.
   const bool is_of_use = named && named->offset >= restart.offset;
-  return {origin, origin_partitions, restart.offset, restart.stream_time,
-          now,    id_fingerprint,    horizon,        is_of_use ? named->ToString() : ""};
+  Growth grown = growth;
+  grown.Reach(next, now);
+  if (!grown.IsRecent(now, horizon)) grown = {grown.partitions};
+  return {origin,
+          origin_partitions,
+          restart.offset,
+          restart.stream_time,
+          now,
+          id_fingerprint,
+          horizon,
+          is_of_use ? named->ToString() : "",
+          short_history(horizon) ? covered_since : absl::InfinitePast(),
+          grown};
 }
 
 SnapshotPoint OwnedPartition::PointOf(SnapshotId taken) const {
@@ -38,6 +49,7 @@ void OwnedPartition::Committed() {
   committed = filter_end = next;
   committed_mark = mark;
   committed_timed_records = timed_records;
+  growth.Reach(committed, filter->stream_time());
   counts += open_counts;
   open_counts = {};
   sums.Clear();
@@ -69,6 +81,10 @@ bool OwnedPartition::short_history(absl::Duration horizon) const {
          filter->stream_time() - horizon < covered_since;
 }
 
+bool OwnedPartition::keys_moved(absl::Duration horizon) const {
+  return filter != nullptr && growth.IsRecent(filter->stream_time(), horizon);
+}
+
 void RenewStatus(const std::map<int32_t, std::unique_ptr<OwnedPartition>>& owned, absl::Duration budget,
                  int32_t* next) {
   const absl::Time end = absl::Now() + budget;
@@ -89,6 +105,9 @@ void RenewStatus(const std::map<int32_t, std::unique_ptr<OwnedPartition>>& owned
 }
 
 void KeptPartitions::Put(std::unique_ptr<OwnedPartition> partition) {
+  // Of the lane that had it, and of what its client has said: another lane counts its batches otherwise.
+  partition->sought_in_batch = -1;
+  partition->end_of_log = 0;
   const std::lock_guard<std::mutex> lock(mutex_);
   const int32_t id = partition->id;
   partitions_[id] = std::move(partition);

@@ -62,6 +62,7 @@ struct OwnedPartition {
 
   RestoreProgress restore;
   absl::Time covered_since = absl::InfinitePast();  // stream time from which on the filter knows all ids
+  Growth growth;                                    // of the topic
 
   // The snapshot that the last commit named, the one that is being taken, and the one that the commit under
   // way names.
@@ -102,6 +103,8 @@ struct OwnedPartition {
   // It has not: everything from C on will be read again.
   void RolledBack();
   bool short_history(absl::Duration horizon) const;
+  // Whether copies of what was sent before the topic grew may come, and be in other partitions than that.
+  bool keys_moved(absl::Duration horizon) const;
 };
 
 // Asks filters for their status, which takes up to 2 ms of each, since its estimate looks at its lines. So

@@ -126,9 +126,12 @@ absl::Status RecordWriter::CarryOutUndeliverable(OwnedPartition& owned, const Ju
                                                  const Undeliverable& known) {
   ++owned.open_counts.undeliverable;
   const bool divert = policies_.on_undeliverable == Action::kDivert && !known.divert_refused;
-  spdlog::error("{}: undeliverable, {} does not take it: {}; {}", Name(owned, *record.message),
-                known.divert_refused ? options_.divert : options_.output, known.why,
-                divert ? "diverted" : "dropped");
+  // Of many in a row each would be told again after each abort that the next one costs.
+  if (const auto like_it = undeliverable_.Next()) {
+    spdlog::error("{}: undeliverable, {} does not take it: {}; {}{}", Name(owned, *record.message),
+                  known.divert_refused ? options_.divert : options_.output, known.why,
+                  divert ? "diverted" : "dropped", *like_it);
+  }
   ++(divert ? owned.open_counts.diverted : owned.open_counts.dropped);
   return divert ? Divert(owned, record, kUndeliverable, known.why) : absl::OkStatus();
 }

@@ -14,6 +14,7 @@
 #include "connectors/kafka/output.h"
 #include "connectors/kafka/owned_partition.h"
 #include "connectors/kafka/repartition.h"
+#include "connectors/kafka/repeats.h"
 #include "connectors/kafka/topics.h"
 #include "src/record/record_reader.h"
 
@@ -83,6 +84,7 @@ class RecordWriter {
   const Topics& topics_;
   Output& output_;
   Policies policies_;
+  Repeats undeliverable_;
 };
 
 }  // namespace lethe::kafka

@@ -103,6 +103,7 @@ DaemonOptions RoutingOptions(const DaemonOptions& options) {
   routing.group = absl::StrCat(options.group, "-repartition");
   routing.output = RepartitionTopic(options);
   routing.routes = true;
+  routing.routed_to = {options.output, options.divert};
   routing.counter_output.clear();
   routing.record.counter_key = routing.record.counter_delta = std::nullopt;
   routing.policies = RoutingPolicies(options.policies);
@@ -120,6 +121,17 @@ DaemonOptions JudgingOptions(const DaemonOptions& options) {
   judging.routed_from = options.input;
   judging.start = Start::kEarliest;  // where the input is begun was the first stage's to say
   return judging;
+}
+
+std::vector<std::string> TopicsOfSamePartition(const DaemonOptions& options) {
+  std::vector<std::string> topics = options.routed_to;
+  if (!options.routes) topics.push_back(options.counter_output);
+  if (!options.routes && options.routed_from.empty()) {
+    topics.push_back(options.output);
+    topics.push_back(options.divert);
+  }
+  std::erase(topics, "");
+  return topics;
 }
 
 absl::Status EnsureRepartitionTopic(const DaemonOptions& options, const StopFlag& stop) {

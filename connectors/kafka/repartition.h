@@ -37,6 +37,10 @@ DaemonOptions JudgingOptions(const DaemonOptions& options);
 // What of the policies is for those that copy.
 Policies RoutingPolicies(const Policies& policies);
 
+// The topics to which a lane's records, or those of the next stage, go in the partition that they are read
+// from. One that they do not have has nowhere to go.
+std::vector<std::string> TopicsOfSamePartition(const DaemonOptions& options);
+
 // Creates the repartition topic if it is missing, with as many partitions as the input: they stay as many,
 // since the way of an id must not change. Waits for a broker that is away (Cancelled on stop). NotFound: the
 // input does not exist.

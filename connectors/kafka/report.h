@@ -80,7 +80,8 @@ struct PartitionReport {
   int64_t snapshot_offset = -1;      // of the snapshot that the commits name; -1: none
   int64_t unread_deleted = 0;  // offsets that were passed over, since the log does not have them any more
   int64_t restart = 0;         // R, as committed: no rebuild needs what is before it; 0 if not known
-  bool short_history = false;  // the log did not reach back to the horizon: duplicates may pass
+  bool short_history = false;  // the filter does not know all ids of the horizon: duplicates may pass
+  bool keys_moved = false;     // the topic grew within the horizon: copies may be in different partitions
   // When it was last asked: up to a quarter of a second ago, or longer where a lane has many partitions.
   PartitionStatus filter;
 

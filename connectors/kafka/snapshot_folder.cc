@@ -1,4 +1,7 @@
 // Snapshots in a folder: one file for each, of which only one of a partition counts.
+//
+// Instances may share the folder. What one of them drops is older than what it has named, so never what a
+// later owner of the partition writes.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -7,8 +10,9 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "connectors/kafka/snapshots.h"
 #include "lethe/event.h"
 
@@ -46,16 +50,18 @@ class SnapshotFolder final : public SnapshotStore {
     return absl::ErrnoToStatus(errno, absl::StrCat("removing ", path));
   }
 
-  absl::Status KeepOnly(int32_t partition, SnapshotId id, std::optional<SnapshotId> /*before*/) override {
+  absl::Status DropOlder(int32_t partition, SnapshotId id, std::optional<SnapshotId> /*before*/) override {
     const std::string prefix = Prefix(partition);
-    const std::string kept = absl::StrCat(prefix, id.ToString(), kSuffix);
     std::error_code error;
     absl::Status status;
     for (std::filesystem::directory_iterator it(folder_, error), end; !error && it != end;
          it.increment(error)) {
-      const std::string name = it->path().filename().string();
-      if (!absl::StartsWith(name, prefix) || name == kept) continue;
-      if (!absl::EndsWith(name, kSuffix) && !absl::EndsWith(name, kUnfinished)) continue;
+      const std::string file = it->path().filename().string();
+      absl::string_view name = file;
+      if (!absl::ConsumePrefix(&name, prefix)) continue;
+      if (!absl::ConsumeSuffix(&name, kSuffix) && !absl::ConsumeSuffix(&name, kUnfinished)) continue;
+      const std::optional<SnapshotId> found = SnapshotId::Parse(name);
+      if (!found || !found->IsOlderThan(id)) continue;
       const std::string path = it->path().string();
       if (unlink(path.c_str()) != 0 && errno != ENOENT) {
         status.Update(absl::ErrnoToStatus(errno, absl::StrCat("removing ", path)));

@@ -26,6 +26,11 @@ struct SnapshotId {
   static std::optional<SnapshotId> Parse(absl::string_view text);
 
   bool operator==(const SnapshotId&) const = default;
+
+  // By the log and by the clock: who comes next in a group goes on behind what was committed, and later.
+  // After an operator's reset offsets are lower and the clock is not, so neither is older than the other
+  // then.
+  bool IsOlderThan(const SnapshotId& other) const { return offset <= other.offset && token < other.token; }
 };
 
 // Text in the snapshot (SnapshotPoint::notes):

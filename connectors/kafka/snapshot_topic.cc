@@ -98,7 +98,7 @@ class SnapshotTopic final : public SnapshotStore {
   absl::Status Write(int32_t partition, SnapshotId id, LiveSnapshot& image) override;
   absl::StatusOr<RestoredPartition> Restore(int32_t partition, SnapshotId id, DedupStage& stage) override;
   absl::Status Remove(int32_t partition, SnapshotId id) override { return Bury(partition, {id}); }
-  absl::Status KeepOnly(int32_t partition, SnapshotId id, std::optional<SnapshotId> before) override;
+  absl::Status DropOlder(int32_t partition, SnapshotId id, std::optional<SnapshotId> before) override;
 
   static void OnDelivery(rd_kafka_t*, const rd_kafka_message_t* message, void* /*opaque*/) {
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) return;
@@ -207,9 +207,11 @@ absl::StatusOr<Manifest> SnapshotTopic::Read(int32_t partition, SnapshotId id, c
       .Set("enable.auto.commit", "false")
       .Set("enable.partition.eof", "false")
       .Set("auto.offset.reset", "earliest");
+  FetchOn::Configure(config);
   auto consumer = config.MakeConsumer();
   if (!consumer.ok()) return consumer.status();
   rd_kafka_t* const client = consumer->get();
+  FetchOn fetch_on(client);
   int64_t low = 0;
   int64_t high = 0;
   const int32_t place = Place(partition);
@@ -241,7 +243,9 @@ absl::StatusOr<Manifest> SnapshotTopic::Read(int32_t partition, SnapshotId id, c
       if (absl::Now() < deadline) continue;
       return absl::UnavailableError(absl::StrCat("reading ", topic_, " stands still at offset ", next));
     }
-    deadline = absl::Now() + kPatience;
+    const absl::Time now = absl::Now();
+    fetch_on.MessagesCame(now);
+    deadline = now + kPatience;
     next = message->offset + 1;
     absl::string_view key(static_cast<const char*>(message->key), message->key_len);
     if (!absl::ConsumePrefix(&key, prefix) || message->payload == nullptr) continue;
@@ -275,24 +279,24 @@ absl::StatusOr<RestoredPartition> SnapshotTopic::Restore(int32_t partition, Snap
                        {.topic = options_.input, .partition = partition, .id_fingerprint = id_fingerprint_});
 }
 
-absl::Status SnapshotTopic::KeepOnly(int32_t partition, SnapshotId id, std::optional<SnapshotId> before) {
-  std::vector<SnapshotId> others;
+absl::Status SnapshotTopic::DropOlder(int32_t partition, SnapshotId id, std::optional<SnapshotId> before) {
+  std::vector<SnapshotId> older;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (const auto& [key, chunks] : chunks_) {
-      if (key.first == partition && key.second != id.ToString())
-        others.push_back(*SnapshotId::Parse(key.second));
+      const SnapshotId other = *SnapshotId::Parse(key.second);
+      if (key.first == partition && other.IsOlderThan(id)) older.push_back(other);
     }
   }
   // One of another instance, which was not needed here since the filter was kept.
-  if (before && *before != id && std::find(others.begin(), others.end(), *before) == others.end()) {
+  if (before && before->IsOlderThan(id) && std::find(older.begin(), older.end(), *before) == older.end()) {
     if (const auto manifest = Read(partition, *before, nullptr); manifest.ok()) {
       const std::lock_guard<std::mutex> lock(mutex_);
       chunks_[{partition, before->ToString()}] = manifest->chunks;
-      others.push_back(*before);
+      older.push_back(*before);
     }
   }
-  return Bury(partition, others);
+  return Bury(partition, older);
 }
 
 absl::Status SnapshotTopic::Bury(int32_t partition, std::vector<SnapshotId> ids) {

@@ -41,8 +41,8 @@ void Snapshots::Failed(int32_t partition, const absl::Status& why) {
 
 void Snapshots::Named(int32_t partition, SnapshotId id, std::optional<SnapshotId> before) {
   Do([this, partition, id, before] {
-    if (absl::Status kept = store_->KeepOnly(partition, id, before); !kept.ok()) {
-      spdlog::warn("an old snapshot of partition {} stays: {}", partition, std::string(kept.message()));
+    if (absl::Status dropped = store_->DropOlder(partition, id, before); !dropped.ok()) {
+      spdlog::warn("an old snapshot of partition {} stays: {}", partition, std::string(dropped.message()));
     }
   });
 }

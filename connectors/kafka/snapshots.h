@@ -23,7 +23,7 @@
 
 namespace lethe::kafka {
 
-// Where snapshots are. Write, Remove and KeepOnly come from one thread, Restore from any.
+// Where snapshots are. Write, Remove and DropOlder come from one thread, Restore from any.
 class SnapshotStore {
  public:
   virtual ~SnapshotStore() = default;
@@ -34,9 +34,10 @@ class SnapshotStore {
   // Errors as DedupStage::Restore; NotFound: it is not here.
   virtual absl::StatusOr<RestoredPartition> Restore(int32_t partition, SnapshotId id, DedupStage& stage) = 0;
   virtual absl::Status Remove(int32_t partition, SnapshotId id) = 0;
-  // A commit names this one: all others of the partition go. `before` is the one that the commit before
-  // named.
-  virtual absl::Status KeepOnly(int32_t partition, SnapshotId id, std::optional<SnapshotId> before) = 0;
+  // A commit names this one: all that are older go, of this partition. Not those that are newer: when this is
+  // done the partition may have another owner, who writes its own and names it. `before` is the one that the
+  // commit before named.
+  virtual absl::Status DropOlder(int32_t partition, SnapshotId id, std::optional<SnapshotId> before) = 0;
 
   // The program ends: what waits for a broker is to wait no longer. From any thread.
   void Stop() { stopped_ = true; }

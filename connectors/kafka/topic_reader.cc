@@ -54,6 +54,7 @@ absl::StatusOr<std::unique_ptr<TopicReader>> TopicReader::Open(ReadOptions optio
   config.Set("enable.auto.commit", "false").Set("enable.auto.offset.store", "false");
   config.Set("isolation.level", "read_committed").Set("enable.partition.eof", "true");
   config.Set("auto.offset.reset", "earliest").Set("allow.auto.create.topics", "false");
+  FetchOn::Configure(config);
   absl::StatusOr<ClientPtr> consumer = config.MakeConsumer();
   if (!consumer.ok()) return consumer.status();
   rd_kafka_poll_set_consumer(consumer->get());
@@ -155,11 +156,13 @@ absl::Status TopicReader::Read(const std::function<void(const SurveyRecord&)>& t
   if (absl::Status status = Assign(); !status.ok()) return status;
   std::vector<Header> headers;
   absl::Time silent_since = absl::InfiniteFuture();
+  FetchOn fetch_on(consumer_.get());
   for (int unchecked = 0; left_ > 0;) {
     const MessagePtr message(rd_kafka_consumer_poll(consumer_.get(), kPollMs));
     if (message != nullptr) silent_since = absl::InfiniteFuture();
     if (message == nullptr || ++unchecked >= kRecordsBetweenChecks) {
       unchecked = 0;
+      fetch_on.MessagesCame(absl::Now());
       if (!go_on(to_read_ - left_)) return absl::OkStatus();
     }
     if (message == nullptr) {

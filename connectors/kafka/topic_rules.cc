@@ -69,35 +69,41 @@ class Rules {
     const std::string what =
         absl::StrCat("has ", topic_.partitions, " partitions, the input has ", input_partitions);
     if (topic_.partitions == input_partitions) {
-      Add(Severity::kOk, "partitions", what, "");
+      Add(Severity::kOk, kPartitionsCheck, what, "");
       return;
     }
-    Add(Severity::kWarning, "partitions", absl::StrCat(what, ": that is right only if the input had as many"),
+    Add(Severity::kWarning, kPartitionsCheck,
+        absl::StrCat(what, ": that is right only if the input had as many"),
         "leave it as it is once ids were routed to it; if none were, delete it, and lethe makes it anew");
   }
 
-  void IsKeptFor(absl::Duration horizon) {
+  // A restart reads the horizon before the record that is to be judged next.
+  void IsKeptFor(absl::Duration horizon, absl::Duration lag) {
     const int64_t retention_ms = topic_.Number("retention.ms", -1);
     const std::string kept =
         retention_ms < 0 ? "for ever" : absl::FormatDuration(absl::Milliseconds(retention_ms));
-    const bool reaches = retention_ms < 0 || absl::Milliseconds(retention_ms) >= horizon;
+    const bool reaches = retention_ms < 0 || absl::Milliseconds(retention_ms) >= horizon + lag;
     const std::string what =
         absl::StrCat("keeps records ", retention_ms < 0 ? "" : "for ", kept, " (retention.ms=", retention_ms,
                      "), ", reaches ? "and" : "less than", " the horizon ", reaches ? "is " : "of ",
-                     absl::FormatDuration(horizon));
+                     absl::FormatDuration(horizon),
+                     lag == absl::ZeroDuration()
+                         ? ""
+                         : absl::StrCat(reaches ? ", the lag of the group " : " and the lag of the group of ",
+                                        absl::FormatDuration(absl::Trunc(lag, absl::Seconds(1)))));
     if (reaches) {
       Add(Severity::kOk, "retention", what, "");
     } else {
       Add(Severity::kWarning, "retention",
           absl::StrCat(what, ": after a restart older ids are not known, and their retries pass"),
-          "raise retention.ms");
+          lag == absl::ZeroDuration() ? "raise retention.ms" : "raise retention.ms, or catch up");
     }
   }
 
   void HasPartitionsFor(int32_t needed) {
     const std::string what = absl::StrCat("has ", topic_.partitions, " partitions, the input has ", needed);
     if (topic_.partitions == needed) {
-      Add(Severity::kOk, "partitions", what, "");
+      Add(Severity::kOk, kPartitionsCheck, what, "");
     } else if (topic_.partitions > needed) {
       Add(Severity::kWarning, "partitions",
           absl::StrCat(what, ": records keep their partition, the others stay empty"),
@@ -160,12 +166,12 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
   const TopicFacts& input = topics.input;
   const TopicFacts& origin = topics.with_places();
   Rules input_rules("input", input, findings);
-  input_rules.Add(Severity::kOk, "partitions", absl::StrCat("has ", input.partitions, " partitions"), "");
+  input_rules.Add(Severity::kOk, kPartitionsCheck, absl::StrCat("has ", input.partitions, " partitions"), "");
   if (input_rules.IsDescribed()) {
     input_rules.IsNotCompacted("compaction may keep the retry and remove the first");
     // Filters are rebuilt from the topic that is judged.
     const bool is_judged = options.scope == Scope::kPartition || !options.routed_from.empty();
-    if (is_judged) input_rules.IsKeptFor(options.stage.horizon);
+    if (is_judged) input_rules.IsKeptFor(options.stage.horizon, topics.lag);
   }
   Rules output_rules("output", topics.output, findings);
   if (!options.routes)
@@ -179,7 +185,7 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
     repartition_rules.RoutesTo(input.partitions);
     if (repartition_rules.IsDescribed()) {
       repartition_rules.IsNotCompacted("compaction may keep the retry and remove the first");
-      repartition_rules.IsKeptFor(options.stage.horizon);
+      repartition_rules.IsKeptFor(options.stage.horizon, topics.lag);
       repartition_rules.KeepsTimes();
       if (!input.config.empty()) repartition_rules.TakesRecordsOf(input);
     }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "connectors/kafka/finding.h"
 #include "connectors/kafka/options.h"
 
@@ -36,9 +37,15 @@ struct AllTopics {
   std::optional<TopicFacts> snapshots = {};
   std::optional<TopicFacts> repartition = {};  // of Scope::kTopic, when both of its stages are looked at
 
+  // How long ago the records were sent that the group has to judge next; zero if that is not known.
+  absl::Duration lag = absl::ZeroDuration();
+
   // The one whose partitions records keep in the output.
   const TopicFacts& with_places() const { return origin ? *origin : input; }
 };
+
+// The check that finds an error where a topic has fewer partitions than are to be written.
+inline constexpr char kPartitionsCheck[] = "partitions";
 
 // All that can be said without reading a record. An error is something that lethe must not run with.
 std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopics& topics);

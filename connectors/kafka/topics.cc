@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "connectors/kafka/assignment.h"
 #include "connectors/kafka/repartition.h"
 
 namespace lethe::kafka {
@@ -108,22 +109,38 @@ absl::Status DescribeIfThere(const DaemonOptions& options, const char* role, con
   return absl::IsNotFound(described.status()) ? absl::OkStatus() : described.status();
 }
 
+// Whether the group has committed anything of the input.
+absl::StatusOr<bool> HasBegun(const DaemonOptions& options, int32_t partitions, rd_kafka_t* client) {
+  const auto committed = GroupState(client, options.input).Committed(partitions);
+  if (!committed.ok()) return committed.status();
+  return std::any_of(committed->begin(), committed->end(),
+                     [](const CommittedOffset& each) { return each.offset >= 0; });
+}
+
 absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* client) {
   const auto described = DescribeTopics(options, client);
   if (!described.ok()) return described.status();
   Topics topics;
   topics.partitions = described->input.partitions;
-  topics.output_partitions = topics.least_partitions = described->output.partitions;
+  topics.output_partitions = described->output.partitions;
   topics.output_max_bytes = described->output.max_message_bytes();
-  for (const auto& [other, max_bytes] : {std::pair(&described->counter, &topics.counter_max_bytes),
-                                         {&described->divert, &topics.divert_max_bytes}}) {
-    if (!*other) continue;
-    topics.least_partitions = std::min(topics.least_partitions, (*other)->partitions);
-    *max_bytes = (*other)->max_message_bytes();
+  if (described->counter) topics.counter_max_bytes = described->counter->max_message_bytes();
+  if (described->divert) topics.divert_max_bytes = described->divert->max_message_bytes();
+  topics.least_partitions = INT32_MAX;
+  for (const std::string& topic : TopicsOfSamePartition(options)) {
+    const auto count = CountPartitions(client, topic, kRequestTimeoutMs);
+    topics.least_partitions = std::min(topics.least_partitions, count.value_or(0));
   }
   for (const Finding& finding : ApplyTopicRules(options, *described)) {
-    if (finding.severity == Finding::Severity::kError) return absl::FailedPreconditionError(finding.Text());
-    if (finding.severity == Finding::Severity::kWarning) topics.warnings.push_back(finding.Text());
+    if (finding.severity == Finding::Severity::kOk) continue;
+    if (finding.severity == Finding::Severity::kError) {
+      // Where the input has grown under a group at work, what has nowhere to go is held, and no more.
+      const auto has_begun =
+          finding.check == kPartitionsCheck ? HasBegun(options, topics.partitions, client) : false;
+      if (!has_begun.ok()) return has_begun.status();
+      if (!*has_begun) return absl::FailedPreconditionError(finding.Text());
+    }
+    topics.warnings.push_back(finding.Text());
   }
   auto ends = EndOffsets(client, options.input, topics.partitions);
   if (!ends.ok()) return ends.status();

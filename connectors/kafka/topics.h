@@ -21,7 +21,7 @@ namespace lethe::kafka {
 struct Topics {
   int32_t partitions = 0;         // of the input
   int32_t output_partitions = 0;  // of the output
-  int32_t least_partitions = 0;   // of the topic that has the fewest of those that are written to
+  int32_t least_partitions = 0;   // that TopicsOfSamePartition() have; 0: not known
   // What each topic that is written to takes in one batch (max.message.bytes); 0: it is not written to.
   int64_t output_max_bytes = 0;
   int64_t counter_max_bytes = 0;

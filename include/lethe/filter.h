@@ -45,6 +45,10 @@ struct FilterImage {
 // The times in one call and from call to call must not decrease; a time below the last one counts as
 // the last one, and kNoStreamTime leaves time where it is.
 //
+// Insert, TestAndInsert and AdvanceTo do not throw: what the system has no memory for is as what the budget
+// has none for, and the filter does as at the limit. The others may throw std::bad_alloc, and change nothing
+// then.
+//
 // Thread safety: none. The stage gives every shard a filter and a lock. Const methods may run together.
 class Filter {
  public:
@@ -99,7 +103,8 @@ struct FilterOptions {
 };
 
 // InvalidArgument if the options cannot be met (with the nearest that can be), ResourceExhausted if the
-// memory for the smallest such filter is not there.
+// memory for the smallest such filter is not there. May throw std::bad_alloc, as a FilterFactory may:
+// DedupStage::Open makes a status of it.
 absl::StatusOr<std::unique_ptr<Filter>> NewFilter(const FilterOptions& options);
 
 }  // namespace lethe

@@ -17,7 +17,10 @@ namespace lethe {
 enum class Engine {
   kSliced,     // forgetful Bloom filter, generations as bits of a cell; the default
   kPublished,  // the N-FBF as published, on separate arrays of a fixed size; the reference
-  kExact,      // a hash set with expiry: no false positives, several times the memory
+  // A hash set with expiry: several times the memory, and no false positives but for ids whose hashes agree
+  // in 64 bits, which is once in 2^64 for a pair. With 10^8 ids in the horizon that is one new event in 180
+  // billion.
+  kExact,
   // Fingerprints with epochs in a hash table: less memory than a Bloom filter at targets under 1e-6, and
   // faster. Not under 2e-7.
   kEpochTable,
@@ -92,7 +95,7 @@ struct StageOptions {
   Engine engine = Engine::kSliced;
   Adaptation adaptation = Adaptation::kBudget;
 
-  // Not for kExact and kOpposite, which have no false positives to find.
+  // Not for kExact and kOpposite, which have no false positives to find (but for equal hashes).
   SecondOpinion second_opinion = SecondOpinion::kNone;
 
   // Whether the caller carries a suspect out, as it does a unique event. A suspect that is passed is

@@ -7,8 +7,8 @@
 //   "..."}); if (restored.ok()) ReadFrom(restored->point.offset, *restored->partition);
 //
 // Partition::Save and DedupStage::Restore (stage.h) write and read them; Partition::BeginSnapshot writes one
-// while the stream goes on. The engine `sliced` can be saved,
-// and `published` without its paper's adaptation; others answer Unimplemented.
+// while the stream goes on. `sliced` can be saved, and `published` but with the adaptation `paper`; all
+// others cannot (Unimplemented), and are rebuilt from the log.
 #ifndef LETHE_SNAPSHOT_H_
 #define LETHE_SNAPSHOT_H_
 

@@ -10,7 +10,13 @@
 //
 //   absl::StatusOr<lethe::Transaction> transaction = (*orders)->Begin();
 //   ... transaction->Judge(...); write what is unique ...
-//   if (database.Commit().ok()) transaction->Commit(); else transaction->Abort();
+//   if (transaction->status().ok() && database.Commit().ok()) transaction->Commit(); else
+//   transaction->Abort();
+//
+// Where the system has no memory, what returns a status says ResourceExhausted, and Transaction::status()
+// does; Judge outside of transactions, Replay, Commit and Abort need none that they cannot do without: a
+// filter that finds none does as at the memory limit, and an audit halves its share. Only Partition::Status,
+// which returns figures alone, throws std::bad_alloc then, and changes nothing.
 //
 // README.md beside this file is the tutorial, and states the guarantees.
 #ifndef LETHE_STAGE_H_
@@ -57,7 +63,7 @@ class DedupStage {
 
   // A new partition with an empty filter, which judges its events apart from all others. The name is
   // for people ("orders-0"). Destroying the partition gives its memory back. ResourceExhausted if the
-  // memory limit leaves no room for the smallest filter. Thread-safe if the factory is.
+  // memory limit, or the system, leaves no room for the smallest filter. Thread-safe if the factory is.
   absl::StatusOr<std::unique_ptr<Partition>> Open(absl::string_view name);
 
   // A partition as Partition::Save has left it: it judges what comes as the saved one would have. Its ids are
@@ -68,7 +74,7 @@ class DedupStage {
   //   FailedPrecondition  it is of another origin, engine, horizon, number of shards or second opinion, or of
   //                       a target that SetTargetFpp could not lead from to the stage's, or has a format
   //                       newer than this
-  //   ResourceExhausted   the memory limit has no room for it
+  //   ResourceExhausted   the memory limit, or the system, has no room for it
   //   Unimplemented       the stage's engine has no snapshots
   // After an error nothing is left behind, and the log is to be read as if there were no snapshot. Nothing
   // in a file, be it made to do harm, does more than that. Thread-safe as Open.
@@ -97,6 +103,9 @@ class DedupStage {
   DedupStage(const StageOptions& options, uint64_t hash_seed, FilterFactory new_filter);
   absl::StatusOr<std::unique_ptr<Partition>> Open(absl::string_view name, uint64_t hash_seed,
                                                   double target_fpp);
+  absl::StatusOr<RestoredPartition> Read(absl::string_view name, const std::string& path,
+                                         const SnapshotOrigin& origin);
+  absl::Status SetLimits(int64_t bytes);
 
   const StageOptions options_;
   std::atomic<double> target_fpp_;
@@ -161,7 +170,8 @@ class Partition {
   absl::Time stream_time() const;
 
   // Writes all that the partition remembers to a file that only its owner can read (it holds the seed of the
-  // hash), by way of PATH.new. On an error, such as a full disk, what was at `path` stays.
+  // hash), by way of PATH.new. On an error, such as a full disk, what was at `path` stays; only if it cannot
+  // be told that the new one would survive a power cut (its folder is not synced), that is there, and whole.
   // FailedPrecondition if a transaction is open; none may begin meanwhile. Unimplemented if the engine cannot
   // be saved.
   //
@@ -177,7 +187,8 @@ class Partition {
   absl::StatusOr<std::unique_ptr<LiveSnapshot>> BeginSnapshot(const SnapshotOrigin& origin,
                                                               const SnapshotPoint& point) const;
 
-  // Takes each shard's lock for a moment: every shard's figures are of one instant, not all together.
+  // Takes each shard's lock for a moment: every shard's figures are of one instant, not all together. Throws
+  // std::bad_alloc if the system has no memory for them.
   PartitionStatus Status() const;
 
  private:
@@ -187,6 +198,8 @@ class Partition {
   friend absl::StatusOr<SnapshotReport> InspectSnapshot(const std::string& path);
   struct Impl;
   explicit Partition(std::unique_ptr<Impl> impl);
+  absl::StatusOr<std::unique_ptr<LiveSnapshot>> Describe(const SnapshotOrigin& origin,
+                                                         const SnapshotPoint& point) const;
   std::unique_ptr<Impl> impl_;
 };
 
@@ -233,6 +246,10 @@ class LiveSnapshot {
 // the same verdicts. The filter's time stands still too: what it forgets while the transaction is open, it
 // forgets at the commit.
 //
+// What passes takes memory. Where the system has none, status() says so from then on, and what is judged may
+// be passed and not remembered: no event is lost by that, but copies may pass. So ask before what was passed
+// is made to stand, and abort; the partition is then as at Begin(), and may go on.
+//
 // Move-only; one that is destroyed open is aborted. Judge, Observe and Forget are safe from several
 // threads; Commit and Abort must not run together with anything else. One that has ended, or was moved
 // from, passes every event as unique and remembers none: calling it is a mistake that loses no event.
@@ -245,6 +262,10 @@ class Transaction {
 
   Verdict Judge(absl::string_view id, absl::Time time);
   void Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts);
+  // OK, or ResourceExhausted if not all that was passed since Begin() is remembered: abort. OK of one that
+  // has ended.
+  absl::Status status() const;
+
   // As Partition::Observe, undone by an abort.
   void Observe(absl::Time time);
 
@@ -254,9 +275,11 @@ class Transaction {
   void Forget(IdHash id);
 
   // The pending ids go into the filter, in the order in which they were judged (per shard), at the stream
-  // times of their judgement.
+  // times of their judgement. Cannot fail: what is to be remembered was pending, and no memory is taken for
+  // it but what filter, second opinion and audit take by themselves. (What was passed and is not pending,
+  // where status() is not OK, is not remembered.)
   void Commit();
-  // The pending ids are forgotten, and stream time is where it was at Begin().
+  // The pending ids are forgotten, and stream time is where it was at Begin(). Cannot fail.
   void Abort();
 
   bool open() const { return partition_ != nullptr; }

@@ -135,7 +135,9 @@ void Budget::Count(int64_t count) {
 Budget::Pass Budget::Wanted() const {
   if (unfold_wanted_ && (pass_ == Pass::kNone || pass_ == Pass::kSweep)) return Pass::kUnfold;
   if (pass_ != Pass::kNone) return Pass::kNone;
-  if (clean_columns() == 0 && dirty_ > 0) return Pass::kSweep;
+  // Not for want of a column that may be live, which a sweep does not bring: a quiet filter would do nothing
+  // but sweep, and never be folded.
+  if (unused_columns() == 0 && dirty_ > 0) return Pass::kSweep;
   return fold_wanted_ ? Pass::kFold : Pass::kNone;
 }
 
@@ -191,7 +193,8 @@ void Budget::UnfoldRefused() {
 }
 
 int64_t Budget::InsertsPerStep() const {
-  return std::clamp<int64_t>(static_cast<int64_t>(InsertsPerInterval() / 64), 1, 16);
+  const double inserts = std::min(interval_cap_, options_.cap) * static_cast<double>(lines_);
+  return std::clamp<int64_t>(static_cast<int64_t>(inserts / 64), 1, 16);
 }
 
 int64_t Budget::LinesPerInsert(Pass pass) const {
@@ -283,7 +286,9 @@ void Budget::EndIntervalIfDue() {
   const Interval& interval = At(current_);
   if (interval.ids == 0) return;
   const double cap = options_.cap;
-  const bool full = load_ >= interval_cap_;
+  // Before it is over its cap, not behind it: of the smallest filters an id more is a fiftieth of an
+  // interval, which at 1e-12 is half as much again of false positives.
+  const bool full = load_ + 1 / static_cast<double>(lines_) > interval_cap_;
   const bool old = interval.start_ms != kNoStreamTime && now_ms_ - interval.start_ms >= longest_interval_ms_;
   if ((full || old) && clean_columns() > 0) {
     Refresh(full ? kFull : kOld);

@@ -47,6 +47,13 @@ class FieldWriter;
 // cap as the forecast says that they must (kExceedFpp). Either is a limit hit. While memory can be had,
 // nothing is given up: an interval without a clean column goes on.
 //
+// *How much memory.* What a load needs is what the plan has for it (src/adapt/plan.h): the lines with all
+// intervals full, and a sixteenth. Lines come in doublings, so a steady load takes up to twice that, also
+// after a jump, and on the way there, and again when a horizon has passed since it fell. A load that goes up
+// and down within a horizon takes up to twice what its highest rate would need all along, since nobody can
+// know that it falls again. Where the pages of new lines come late each time, by up to an eleventh of an
+// interval, a jump takes up to 2.11 times what it needs: what comes meanwhile goes in at the old density.
+//
 // The owner carries out the passes and tells when they start and end; only one runs at a time.
 // Thread safety: none.
 class Budget {
@@ -92,7 +99,8 @@ class Budget {
 
   // Inserts in a full interval.
   double InsertsPerInterval() const { return options_.cap * static_cast<double>(lines_); }
-  // Inserts between two calls of AddInserts that keep the intervals exact enough.
+  // Inserts between two calls of AddInserts that keep the intervals exact enough: a 64th of where they end,
+  // so that one that is to be folded has not outgrown that when its end is seen.
   int64_t InsertsPerStep() const;
   // Small lines that a pass of this kind must take per insert to be ready in time.
   int64_t LinesPerInsert(Pass pass) const;
@@ -102,9 +110,9 @@ class Budget {
   int dirty_columns() const { return dirty_; }
   // Columns that may be live yet; and those of them that can be at once.
   int free_columns() const { return options_.columns - live_columns(); }
-  int clean_columns() const {
-    return std::min(free_columns(), options_.cell_columns - live_columns() - dirty_);
-  }
+  int clean_columns() const { return std::min(free_columns(), unused_columns()); }
+  // Those that are neither live nor dirty.
+  int unused_columns() const { return options_.cell_columns - live_columns() - dirty_; }
   // The dirty ones end before the oldest live one.
   int first_dirty_column() const { return Column(oldest_ - dirty_ + options_.cell_columns); }
   int64_t lines() const { return lines_; }

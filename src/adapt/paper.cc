@@ -3,42 +3,70 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/fpp/published_model.h"
+
 namespace lethe {
 namespace {
 
 constexpr int64_t kSecondMs = 1000;
 constexpr int64_t kAsksPerPeriod = 10;
-constexpr double kUpFrom = 0.9;    // of the target
-constexpr double kDownFrom = 0.1;  // likewise
+// Of the target.
+constexpr double kAloneShare = 0.3;
+constexpr double kPairsShare = 0.6;
+constexpr double kDownFrom = 0.1;
+// Times the filters, by what their pairs may add up to in a horizon of steps up.
+constexpr double kPairsFor = 3.5;
+constexpr int64_t kFullPerFilters = 4;  // one full interval to so many filters calls for no step up
 
-// Equation 3 for a future and N + 1 other generations that are equally full.
-double EvenFpp(double future, double other, int past) {
-  return -std::expm1(std::log1p(-future) + past * std::log1p(-other * other) + std::log1p(-other));
+// What the checks of a filter add up to that has so many ids in each interval.
+struct EvenFpp {
+  double alone;  // the future, with one interval's ids, and the oldest generation, with two's
+  double pairs;  // of kPairsFor times the filters
+};
+
+EvenFpp Even(double ids, int past, int64_t bits, int hashes) {
+  const auto m = static_cast<double>(bits);
+  // A position is set in both of a pair by the interval that they share, or by each one's own.
+  const double touched = -std::expm1(-hashes * ids / m);
+  const double pair = std::pow(touched + (1 - touched) * touched * touched, hashes);
+  return {.alone = BloomFpp(ids, m, hashes) + BloomFpp(2 * ids, m, hashes),
+          .pairs = kPairsFor * (past + 2) * pair};
 }
 
 }  // namespace
 
-PaperPolicy::PaperPolicy(int64_t horizon_ms, double target_fpp)
-    : horizon_ms_(horizon_ms), target_fpp_(target_fpp) {}
+PaperPolicy::PaperPolicy(int64_t horizon_ms, double target_fpp, int64_t bits, int hashes)
+    : horizon_ms_(horizon_ms), target_fpp_(target_fpp), bits_(bits), hashes_(hashes) {
+  SetPast(past_);
+}
 
-PaperPolicy::Step PaperPolicy::Wanted(absl::Span<const double> generation_fpp, int64_t now_ms) {
+PaperPolicy::Step PaperPolicy::Wanted(const Intervals& intervals, int64_t now_ms) {
   next_ms_ = now_ms + std::clamp<int64_t>(refresh_period_ms() / kAsksPerPeriod, 1, kSecondMs);
-  if (EvenFpp(generation_fpp[0], generation_fpp[1], past_) >= kUpFrom * target_fpp_) return Step::kUp;
-  const double fullest = *std::max_element(generation_fpp.begin() + 1, generation_fpp.end());
-  const bool is_low = EvenFpp(generation_fpp[0], fullest, past_) <= kDownFrom * target_fpp_;
-  return is_low && shown_ && past_ > 1 ? Step::kDown : Step::kNone;
+  if (kFullPerFilters * intervals.full > past_ + 2) return Step::kUp;
+  if (!shown_ || past_ == 1 || kFullPerFilters * intervals.full > past_ + 1) return Step::kNone;
+  const double ids_after = static_cast<double>(intervals.most_ids) * (past_ + 1) / past_;
+  const EvenFpp after = Even(ids_after, past_ - 1, bits_, hashes_);
+  return after.alone + after.pairs <= kDownFrom * target_fpp_ ? Step::kDown : Step::kNone;
 }
 
 int PaperPolicy::PastAfterUp() const { return std::min(2 * (past_ + 2) - 2, kMostPast); }
 
-void PaperPolicy::StepUp() {
-  past_ = PastAfterUp();
-  shown_ = false;
-}
+void PaperPolicy::StepUp() { SetPast(PastAfterUp()); }
 
-void PaperPolicy::StepDown() {
-  --past_;
+void PaperPolicy::StepDown() { SetPast(past_ - 1); }
+
+void PaperPolicy::SetPast(int past) {
+  past_ = past;
   shown_ = false;
+  int64_t few = 1;
+  int64_t many = bits_ + 1;  // that many set nearly all
+  while (many - few > 1) {
+    const int64_t ids = few + (many - few) / 2;
+    const EvenFpp even = Even(static_cast<double>(ids), past_, bits_, hashes_);
+    const bool is_too_full = even.alone > kAloneShare * target_fpp_ || even.pairs > kPairsShare * target_fpp_;
+    (is_too_full ? many : few) = ids;
+  }
+  most_ids_ = few;
 }
 
 }  // namespace lethe

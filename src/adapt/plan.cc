@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "src/fpp/sliced_model.h"
+#include "src/fpp/target_range.h"
 
 namespace lethe {
 namespace {
@@ -19,12 +20,11 @@ constexpr double kLimitForFilters = 2 * 8.0 / 7;
 constexpr double kLineBytes = 64;
 // What a filter and a stage take beside the lines, at most.
 constexpr int64_t kOwnBytes = 64 << 10;
-// No filter has fewer, nor is the address space of a process good for more.
-constexpr double kFewestLines = 128;
+// The address space of a process is good for no more.
 constexpr int64_t kMostMemoryBytes = int64_t{64} << 40;
 
-constexpr double kLowestTarget = 1e-12;
-constexpr double kHighestTarget = 0.1;
+constexpr double kLowestTarget = kLowestTargetFpp;
+constexpr double kHighestTarget = kHighestSlicedTarget;
 constexpr double kTargetStep = 1.122;  // 20 in a factor of ten
 constexpr double kHighestRate = 1e12;
 constexpr absl::Duration kShortestHorizon = absl::Milliseconds(1);
@@ -50,7 +50,7 @@ double IdsPerLine(double target_fpp) {
 }
 
 double LinesFor(double ids, double target_fpp) {
-  return std::max(kFewestLines, std::ceil(ids / IdsPerLine(target_fpp)));
+  return std::max<double>(kFewestSlicedLines, std::ceil(ids / IdsPerLine(target_fpp)));
 }
 
 double MemoryFor(double ids, double target_fpp) {

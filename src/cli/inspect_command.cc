@@ -31,8 +31,8 @@ void WriteText(const SnapshotReport& report, std::ostream& out) {
       << absl::StreamFormat("stream time  %s, window %s\n", TimeText(partition.stream_time),
                             absl::FormatDuration(filter.window))
       << absl::StreamFormat("holds        %d ids in %s\n", filter.ids, Mib(filter.memory_bytes))
-      << absl::StreamFormat("FPP          %.3g modelled, %.3g estimated\n", filter.fpp_modelled,
-                            filter.fpp_estimated)
+      << absl::StreamFormat("FPP          %.3g modelled, %.3g estimated, standard deviation %.2g\n",
+                            filter.fpp_modelled, filter.fpp_estimated, filter.fpp_estimated_deviation)
       << absl::StreamFormat("limit hits   %d\n", filter.limit_hits)
       << absl::StreamFormat("judged       %d unique, %d duplicates, %d suspects; %d replayed\n",
                             partition.unique, partition.duplicates, partition.suspects, partition.replayed)
@@ -62,9 +62,10 @@ std::string Milliseconds(absl::Duration duration) {
 void WriteShardJson(const FilterStatus& shard, std::ostream& out) {
   out << absl::StreamFormat(
       "{\"ids\":%d,\"past_generations\":%d,\"bits_per_generation\":%d,\"memory_bytes\":%d,\"window_ms\":%s,"
-      "\"fpp_modelled\":%.17g,\"fpp_estimated\":%.17g,\"generations\":[",
+      "\"fpp_modelled\":%.17g,\"fpp_estimated\":%.17g,\"fpp_estimated_deviation\":%.17g,"
+      "\"generations\":[",
       shard.ids, shard.past_generations, shard.bits_per_generation, shard.memory_bytes,
-      Milliseconds(shard.window), shard.fpp_modelled, shard.fpp_estimated);
+      Milliseconds(shard.window), shard.fpp_modelled, shard.fpp_estimated, shard.fpp_estimated_deviation);
   for (const GenerationStatus& generation : shard.generations) {
     out << absl::StreamFormat("%s{\"ids\":%d,\"oldest_ms\":%s,\"newest_ms\":%s,\"fill\":%.17g}",
                               &generation == shard.generations.data() ? "" : ",", generation.ids,
@@ -86,12 +87,13 @@ void WriteJson(const SnapshotReport& report, std::ostream& out) {
              report.point.record_before)
       << absl::StreamFormat(
              "\"engine\":%s,\"horizon_ms\":%s,\"target_fpp\":%.17g,\"stream_time_ms\":%s,\"window_ms\":%s,"
-             "\"ids\":%d,\"memory_bytes\":%d,\"fpp_modelled\":%.17g,\"fpp_estimated\":%.17g,\"limit_hits\":%"
-             "d,",
+             "\"ids\":%d,\"memory_bytes\":%d,\"fpp_modelled\":%.17g,\"fpp_estimated\":%.17g,"
+             "\"fpp_estimated_deviation\":%.17g,\"limit_hits\":%d,",
              JsonString(report.engine), Milliseconds(report.horizon), report.target_fpp,
              timed ? absl::StrCat(absl::ToUnixMillis(partition.stream_time)) : "null",
              Milliseconds(partition.filter.window), partition.filter.ids, partition.filter.memory_bytes,
-             partition.filter.fpp_modelled, partition.filter.fpp_estimated, partition.filter.limit_hits)
+             partition.filter.fpp_modelled, partition.filter.fpp_estimated,
+             partition.filter.fpp_estimated_deviation, partition.filter.limit_hits)
       << absl::StreamFormat(
              "\"unique\":%d,\"duplicates\":%d,\"suspects\":%d,\"replayed\":%d,\"audit\":{\"fresh\":%d,"
              "\"false_drops\":%d,"

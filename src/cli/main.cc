@@ -7,12 +7,14 @@
 #include "src/cli/demo_command.h"
 #include "src/cli/filter_command.h"
 #include "src/cli/inspect_command.h"
+#include "src/cli/last_words.h"
 #include "src/cli/plan_command.h"
 #include "src/cli/run_command.h"
 #include "src/cli/survey_command.h"
 #include "src/cli/top_command.h"
 
 int main(int argc, char** argv) {
+  lethe::EndWithLastWords();
   const lethe::Commands commands = {
       .run = lethe::RunCommand,
       .filter = lethe::FilterCommand,

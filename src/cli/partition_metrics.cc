@@ -151,11 +151,18 @@ constexpr PartitionMetric kMetrics[] = {
      },
      kOfRouting},
     {{"lethe_short_history", kGauge, kLabels, "1 or 0; folded: partitions",
-      "1 while the filter does not know all ids of the horizon, since the log did not reach back.",
-      "The input's retention is shorter than the horizon and the time that a restart may come later: raise "
-      "`retention.ms`.",
+      "1 while the filter does not know all ids of the horizon, since the log did not reach back, or the "
+      "horizon was raised.",
+      "Unless the horizon was raised: the input's retention is shorter than the horizon and the time that a "
+      "restart may come later; raise `retention.ms`.",
       Fold::kSum},
      [](const PartitionReport& p) { return p.short_history ? 1.0 : 0.0; }},
+    {{"lethe_keys_moved", kGauge, kLabels, "1 or 0; folded: partitions",
+      "1 while the horizon has not gone by since the input was given more partitions: copies of what was "
+      "sent "
+      "before may be in other ones, where they are not found.",
+      "It ends by itself, in stream time. Must no copy pass when a topic grows: `scope: topic`.", Fold::kSum},
+     [](const PartitionReport& p) { return p.keys_moved ? 1.0 : 0.0; }},
     {{"lethe_filter_fpp_target_ratio", kGauge, kLabels, "probability",
       "The false-positive probability that the user allows.", "It is what `fpp` says.", Fold::kMax},
      [](const PartitionReport& p) { return p.filter.filter.fpp_target; }},
@@ -168,6 +175,12 @@ constexpr PartitionMetric kMetrics[] = {
       "The probability that an id never seen is called a duplicate, from the bits that are set.",
       "Far from the modelled one: report it, with the log.", Fold::kMax},
      [](const PartitionReport& p) { return p.filter.filter.fpp_estimated; }},
+    {{"lethe_filter_fpp_estimated_deviation_ratio", kGauge, kLabels, "probability",
+      "Standard deviation of the estimated probability, which is made from a sample of the bits.",
+      "The estimate, and three of these to either side, hold what all bits imply. 0: all were looked at, or "
+      "the engine takes no sample.",
+      Fold::kMax},
+     [](const PartitionReport& p) { return p.filter.filter.fpp_estimated_deviation; }},
     {{"lethe_filter_fpp_interval_end_ratio", kGauge, kLabels, "probability",
       "The modelled probability at the end of the last interval, the worst moment of each.",
       "As for the modelled one.", Fold::kMax},

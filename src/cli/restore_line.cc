@@ -43,29 +43,18 @@ std::string RestoreText::Draw(const kafka::DaemonReport& report, absl::Time now,
                       style, width);
 }
 
-RestoreLine::RestoreLine(std::function<kafka::DaemonReport()> look) : look_(std::move(look)) {
-  if (LogHasFooter()) thread_ = std::thread([this] { Run(); });
+RestoreLine::RestoreLine(std::function<kafka::DaemonReport()> look) {
+  if (!LogHasFooter()) return;
+  drawing_.emplace(kLookEvery, [this, look = std::move(look), style = TextStyle::Of(STDERR_FILENO)] {
+    // The last column stays free, as in ProgressLine.
+    SetLogFooter(text_.Draw(look(), absl::Now(), style, TerminalWidth(STDERR_FILENO) - 1));
+  });
 }
 
 RestoreLine::~RestoreLine() {
-  if (!thread_.joinable()) return;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    ended_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
+  if (!drawing_) return;
+  drawing_.reset();
   SetLogFooter("");
-}
-
-void RestoreLine::Run() {
-  RestoreText text;
-  const TextStyle style = TextStyle::Of(STDERR_FILENO);
-  std::unique_lock<std::mutex> lock(mutex_);
-  do {
-    // The last column stays free, as in ProgressLine.
-    SetLogFooter(text.Draw(look_(), absl::Now(), style, TerminalWidth(STDERR_FILENO) - 1));
-  } while (!changed_.wait_for(lock, absl::ToChronoMicroseconds(kLookEvery), [this] { return ended_; }));
 }
 
 }  // namespace lethe

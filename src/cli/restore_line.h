@@ -2,16 +2,15 @@
 #ifndef LETHE_SRC_CLI_RESTORE_LINE_H_
 #define LETHE_SRC_CLI_RESTORE_LINE_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
+#include <optional>
 #include <string>
-#include <thread>
 
 #include "absl/time/time.h"
 #include "connectors/kafka/report.h"
+#include "src/cli/periodic.h"
 #include "src/cli/terminal.h"
 
 namespace lethe {
@@ -35,13 +34,8 @@ class RestoreLine {
   ~RestoreLine();
 
  private:
-  void Run();
-
-  const std::function<kafka::DaemonReport()> look_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ended_ = false;  // guarded by mutex_
-  std::thread thread_;
+  RestoreText text_;  // the thread's
+  std::optional<Periodic> drawing_;
 };
 
 }  // namespace lethe

@@ -27,6 +27,7 @@
 #include "connectors/kafka/daemon.h"
 #include "src/cli/command_line.h"
 #include "src/cli/metrics.h"
+#include "src/cli/periodic.h"
 #include "src/cli/reload.h"
 #include "src/cli/restore_line.h"
 #include "src/cli/service_manager.h"
@@ -84,12 +85,19 @@ class SignalThread {
       if (next == SIGUSR1) return;
       if (next == SIGTERM || next == SIGINT) break;  // somebody is in a hurry
     }
-    spdlog::critical(
-        "the broker did not answer in time: ending without having left the group; what was not "
-        "committed will be read again");
+    const bool all_is_out = daemon_.OnlyLeaves();
+    if (all_is_out) {
+      spdlog::info(
+          "all committed; the group is in the middle of a rebalance: ending without having left it, which it "
+          "notices after session.timeout.ms");
+    } else {
+      spdlog::critical(
+          "the broker did not answer in time: ending without having left the group; what was not "
+          "committed will be read again");
+    }
     SetLogFooter("");
     spdlog::shutdown();
-    _exit(kExitFailed);
+    _exit(all_is_out ? kExitOk : kExitFailed);
   }
 
   kafka::Daemon& daemon_;
@@ -224,13 +232,13 @@ int RunCommand(const RunConfig& config, const ReloadConfig& reload) {
     const SignalThread signals(**daemon, manager,
                                [&] { ReloadFile(reload, running, **daemon, fingerprint); });
     StatusHistory history;
-    std::optional<StatusSampler> sampler;
+    std::optional<Periodic> sampler;
     std::unique_ptr<http::HttpServer> server;
     if (config.http != "off") {
       auto started = http::HttpServer::Start(
           config.http, Routes(**daemon, history, config.metrics_per_partition, fingerprint));
       if (!started.ok()) return Fail(started.status(), config);
-      sampler.emplace(history, [&] { return (*daemon)->Report(); });
+      sampler.emplace(StatusHistory::kEvery, [&] { history.Add((*daemon)->Report(), absl::Now()); });
       server = *std::move(started);
       spdlog::info("status page at http://{0}/, metrics at http://{0}/metrics", config.http);
     }

@@ -207,7 +207,9 @@ constexpr Setting<RunConfig> kSettings[] = {
      },
      "1ms to 10s"},
     {"on_short_history", "continue|fail", "continue", false,
-     "Where the log does not reach back to the horizon: let the copies of what is gone pass, or stop", "fail",
+     "Where the log does not reach back to the horizon, or that was raised: let the copies of what is not "
+     "known pass, or stop",
+     "fail",
      [](absl::string_view text, RunConfig& config) {
        return StoreChoice<OnShortHistory>(
            text, {{{"continue", OnShortHistory::kContinue}, {"fail", OnShortHistory::kFail}}},

@@ -63,32 +63,22 @@ ServiceReports::ServiceReports(const ServiceManager& manager, std::function<Serv
     : manager_(manager), look_(std::move(look)) {
   if (!manager_.listens()) return;
   manager_.Say("READY=1");
-  thread_ = std::thread([this] { Run(); });
+  saying_.emplace(std::min(kLookEvery, manager_.watchdog() / 4), [this] { SayState(); });
 }
 
 ServiceReports::~ServiceReports() {
-  if (!thread_.joinable()) return;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    ended_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
+  if (!saying_) return;
+  saying_.reset();
   manager_.Say("STOPPING=1");
 }
 
-void ServiceReports::Run() {
-  const absl::Duration every = std::min(kLookEvery, manager_.watchdog() / 4);
-  std::string said;
-  std::unique_lock<std::mutex> lock(mutex_);
-  do {
-    const ServiceState state = look_();
-    // A line break would begin another assignment.
-    const std::string status = absl::StrReplaceAll(state.status, {{"\n", " "}});
-    if (status != said) manager_.Say(absl::StrCat("STATUS=", status));
-    said = status;
-    if (state.alive && manager_.watchdog() != absl::InfiniteDuration()) manager_.Say("WATCHDOG=1");
-  } while (!changed_.wait_for(lock, absl::ToChronoMicroseconds(every), [this] { return ended_; }));
+void ServiceReports::SayState() {
+  const ServiceState state = look_();
+  // A line break would begin another assignment.
+  const std::string status = absl::StrReplaceAll(state.status, {{"\n", " "}});
+  if (status != said_) manager_.Say(absl::StrCat("STATUS=", status));
+  said_ = status;
+  if (state.alive && manager_.watchdog() != absl::InfiniteDuration()) manager_.Say("WATCHDOG=1");
 }
 
 }  // namespace lethe

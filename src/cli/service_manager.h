@@ -2,14 +2,13 @@
 #ifndef LETHE_SRC_CLI_SERVICE_MANAGER_H_
 #define LETHE_SRC_CLI_SERVICE_MANAGER_H_
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
+#include <optional>
 #include <string>
-#include <thread>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "src/cli/periodic.h"
 
 namespace lethe {
 
@@ -50,14 +49,12 @@ class ServiceReports {
   ~ServiceReports();
 
  private:
-  void Run();
+  void SayState();
 
   const ServiceManager& manager_;
   const std::function<ServiceState()> look_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ended_ = false;  // guarded by mutex_
-  std::thread thread_;
+  std::string said_;  // the thread's
+  std::optional<Periodic> saying_;
 };
 
 }  // namespace lethe

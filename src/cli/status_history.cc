@@ -1,9 +1,6 @@
 #include "src/cli/status_history.h"
 
 #include <iterator>
-#include <utility>
-
-#include "absl/time/clock.h"
 
 namespace lethe {
 
@@ -35,26 +32,6 @@ std::vector<StatusSample> StatusHistory::Of(int32_t partition) const {
   const auto kept = samples_.find(partition);
   if (kept == samples_.end()) return {};
   return {kept->second.begin(), kept->second.end()};
-}
-
-StatusSampler::StatusSampler(StatusHistory& history, std::function<kafka::DaemonReport()> look)
-    : history_(history), look_(std::move(look)), thread_([this] { Run(); }) {}
-
-StatusSampler::~StatusSampler() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    ended_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
-}
-
-void StatusSampler::Run() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  do {
-    history_.Add(look_(), absl::Now());
-  } while (
-      !changed_.wait_for(lock, absl::ToChronoMicroseconds(StatusHistory::kEvery), [this] { return ended_; }));
 }
 
 }  // namespace lethe

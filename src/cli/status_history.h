@@ -2,13 +2,10 @@
 #ifndef LETHE_SRC_CLI_STATUS_HISTORY_H_
 #define LETHE_SRC_CLI_STATUS_HISTORY_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -43,23 +40,6 @@ class StatusHistory {
  private:
   mutable std::mutex mutex_;
   std::map<int32_t, std::deque<StatusSample>> samples_;  // by partition; guarded by mutex_
-};
-
-// Fills a history from a thread of its own.
-class StatusSampler {
- public:
-  StatusSampler(StatusHistory& history, std::function<kafka::DaemonReport()> look);
-  ~StatusSampler();
-
- private:
-  void Run();
-
-  StatusHistory& history_;
-  const std::function<kafka::DaemonReport()> look_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ended_ = false;  // guarded by mutex_
-  std::thread thread_;
 };
 
 }  // namespace lethe

@@ -75,6 +75,7 @@ Json FilterJson(const FilterStatus& filter, bool detailed) {
                {"fpp_target", filter.fpp_target},
                {"fpp_modelled", filter.fpp_modelled},
                {"fpp_estimated", filter.fpp_estimated},
+               {"fpp_estimated_deviation", filter.fpp_estimated_deviation},
                {"memory_bytes", filter.memory_bytes},
                {"refreshes", filter.refreshes},
                {"memory_limit_hits", filter.limit_hits}};
@@ -128,6 +129,7 @@ Json PartitionJson(const PartitionReport& partition, int lane, bool detailed) {
           {"phase", PhaseName(partition.phase)},
           {"problem", partition.problem},
           {"short_history", partition.short_history},
+          {"keys_moved", partition.keys_moved},
           {"committed_offset", partition.committed},
           {"lag_records", partition.lag()},
           {"restore",

@@ -18,11 +18,20 @@ class DeltaSums {
   bool Add(absl::string_view key, int64_t delta);
 
   const absl::flat_hash_map<std::string, int64_t>& sums() const { return sums_; }
-  void Clear() { sums_.clear(); }
+  // What they take in memory, roughly: keys may be as large as records are, and each another.
+  int64_t bytes() const { return bytes_; }
+  void Clear() {
+    sums_.clear();
+    bytes_ = 0;
+  }
 
  private:
+  // A slot of the table, as empty as it may be, and what an allocation costs.
+  static constexpr int64_t kBytesBesideKey = 112;
+
   // Allocates for each key that is new in a commit: keys are few beside records.
   absl::flat_hash_map<std::string, int64_t> sums_;
+  int64_t bytes_ = 0;
 };
 
 }  // namespace lethe

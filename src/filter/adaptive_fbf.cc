@@ -1,7 +1,9 @@
 #include "src/filter/adaptive_fbf.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -20,14 +22,14 @@ namespace {
 constexpr int64_t kEarliestMs = -(int64_t{1} << 60);
 constexpr int64_t kLatestMs = int64_t{1} << 60;
 constexpr size_t kMostSteps = 64;
-constexpr size_t kMostGenerations = PaperPolicy::kMostPast + 2;
+// As many as N and t need at most, and a quarter more for intervals that were full before their time.
+constexpr size_t kMostGenerations = (PaperPolicy::kMostPast + 2) * 5 / 4;
 
 // Why it adapts: AdaptationStep::reason, for people.
-constexpr absl::string_view kNearTarget = "the modelled rate has reached nine tenths of the target";
-constexpr absl::string_view kTooGood = "the modelled rate is under a tenth of the target";
+constexpr absl::string_view kNearTarget = "at this load the modelled rate reaches nine tenths of the target";
+constexpr absl::string_view kTooGood = "at this load the modelled rate is under a tenth of the target";
 constexpr absl::string_view kMostFilters = "there are as many filters as can be";
 constexpr absl::string_view kNoRoomForFilters = "the memory limit leaves no room for more filters";
-constexpr absl::string_view kOverTarget = "at the memory limit the modelled rate is over the target";
 constexpr absl::string_view kOpenTakeMore = "at the memory limit the open filters take more ids";
 constexpr absl::string_view kOldestGivenUp = "at the memory limit the oldest filter was given up";
 // What is counted from zero on, so that the first of a kind is seen as an increase.
@@ -36,7 +38,6 @@ constexpr StepCount kCountedSteps[] = {
     {AdaptationStep::Kind::kScaleDown, kTooGood},
     {AdaptationStep::Kind::kUnfoldRefused, kMostFilters},
     {AdaptationStep::Kind::kUnfoldRefused, kNoRoomForFilters},
-    {AdaptationStep::Kind::kExceedFpp, kOverTarget},
     {AdaptationStep::Kind::kExceedFpp, kOpenTakeMore},
     {AdaptationStep::Kind::kShortenWindow, kOldestGivenUp},
 };
@@ -62,8 +63,10 @@ AdaptiveFbf::AdaptiveFbf(const FilterOptions& options, int64_t bits_per_generati
       bits_per_generation_(bits_per_generation),
       hashes_(hashes),
       memory_(options.memory),
-      policy_(horizon_ms_, options.target_fpp),
-      step_counts_(std::begin(kCountedSteps), std::end(kCountedSteps)) {}
+      policy_(horizon_ms_, options.target_fpp, bits_per_generation, hashes),
+      step_counts_(std::begin(kCountedSteps), std::end(kCountedSteps)) {
+  steps_.reserve(kMostSteps);
+}
 
 bool AdaptiveFbf::ContainsId(IdHash id) const {
   return PublishedCheck(generations_.size(), [&](size_t age) { return generations_[age].bits.Contains(id); });
@@ -74,6 +77,7 @@ void AdaptiveFbf::InsertId(IdHash id) {
   generations_[1].bits.Insert(id);
   ++generations_[0].ids;
   generations_[0].last_ms = last_insert_ms_ = now_ms_;
+  if (generations_[0].ids == policy_.most_ids()) Adapt();
 }
 
 void AdaptiveFbf::AdvanceTo(int64_t stream_time_ms) {
@@ -92,11 +96,25 @@ void AdaptiveFbf::AdvanceTo(int64_t stream_time_ms) {
 // What came before time began counts as having come now, which keeps it long enough.
 void AdaptiveFbf::Begin(int64_t now_ms) {
   first_ms_ = begin_ms_ = now_ms;
-  if (generations_[0].ids > 0) generations_[0].last_ms = last_insert_ms_ = now_ms;
+  for (Generation& generation : generations_) {
+    if (generation.ids > 0) generation.last_ms = last_insert_ms_ = now_ms;
+  }
+  if (options_.at_memory_limit == AtMemoryLimit::kShortenWindow && limit_hits_ > 0) {
+    forgotten_until_ms_ = now_ms;
+  }
 }
 
 void AdaptiveFbf::Adapt() {
-  switch (policy_.Wanted(GenerationFpp(), now_ms_)) {
+  if (IsFull()) EndInterval();
+  PaperPolicy::Intervals intervals;
+  for (const Generation& generation : generations_) {
+    if (generation.is_full) {
+      ++intervals.full;
+    } else {
+      intervals.most_ids = std::max(intervals.most_ids, generation.ids);
+    }
+  }
+  switch (policy_.Wanted(intervals, now_ms_)) {
     case PaperPolicy::Step::kNone:
       return;
     case PaperPolicy::Step::kUp:
@@ -118,11 +136,7 @@ void AdaptiveFbf::GoUp() {
   } else {
     policy_.StepUp();
     Record(AdaptationStep::Kind::kScaleUp, kNearTarget);
-    return EndInterval();
-  }
-  if (options_.at_memory_limit == AtMemoryLimit::kShortenWindow) return EndInterval();
-  if (PublishedFpp(GenerationFpp()) > options_.target_fpp) {
-    RecordOnce(AdaptationStep::Kind::kExceedFpp, kOverTarget);
+    if (IsFull()) EndInterval();  // it was refused before, and an interval takes less now
   }
 }
 
@@ -131,7 +145,13 @@ bool AdaptiveFbf::IsOutdated(const Generation& generation) const {
 }
 
 void AdaptiveFbf::EndInterval() {
-  const double fpp = PublishedFpp(GenerationFpp());
+  double fpp = fpp_at_interval_end_;
+  try {
+    fpp = ModelledFpp();
+  } catch (const std::bad_alloc&) {
+    // A figure to be shown: where there is no memory to work it out, the one before stays.
+  }
+  generations_[0].is_full = IsFull();
   begin_ms_ = now_ms_;  // also if there is no room: it is tried again after a period
   if (!MakeRoom()) return;
   fpp_at_interval_end_ = fpp;
@@ -162,20 +182,31 @@ bool AdaptiveFbf::MakeRoom() {
 void AdaptiveFbf::RecycleOldest() {
   forgotten_until_ms_ = std::max(forgotten_until_ms_, generations_.back().last_ms);
   Generation future = {.bits = std::move(generations_.back().bits)};
-  generations_.pop_back();
   future.bits.Clear();
-  generations_.push_front(std::move(future));
+  std::move_backward(generations_.begin(), generations_.end() - 1, generations_.end());
+  generations_.front() = std::move(future);
 }
 
 bool AdaptiveFbf::AddGeneration() {
   const int64_t bytes = BitArray::BytesFor(bits_per_generation_);
-  if (generations_.size() == kMostGenerations || !memory_.Grow(bytes)) return false;
+  if (generations_.size() == kMostGenerations || !HasPlaceForOne() || !memory_.Grow(bytes)) return false;
   std::optional<BitArray> array = BitArray::Create(bits_per_generation_, hashes_);
   if (!array.has_value()) {
     memory_.Shrink(bytes);
     return false;
   }
-  generations_.push_front({.bits = *std::move(array)});
+  generations_.insert(generations_.begin(), Generation{.bits = *std::move(array)});
+  return true;
+}
+
+bool AdaptiveFbf::HasPlaceForOne() {
+  if (generations_.size() < generations_.capacity()) return true;
+  const size_t places = std::bit_ceil(generations_.size() + 1);
+  try {
+    generations_.reserve(places);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
   return true;
 }
 
@@ -191,6 +222,7 @@ void AdaptiveFbf::ForgetAll() {
   for (Generation& generation : generations_) {
     generation.bits.Clear();
     generation.ids = 0;
+    generation.is_full = false;
     generation.last_ms = kNoStreamTime;
   }
   forgotten_until_ms_ = last_insert_ms_;
@@ -201,15 +233,13 @@ void AdaptiveFbf::ForgetAll() {
   policy_.IntervalEnded();
 }
 
-std::vector<double> AdaptiveFbf::GenerationFpp() const {
-  std::vector<double> fpp(generations_.size());
-  int64_t newer = 0;
-  for (size_t age = 0; age < fpp.size(); ++age) {
-    const int64_t own = generations_[age].ids;
-    fpp[age] = BloomFpp(static_cast<double>(own + newer), static_cast<double>(bits_per_generation_), hashes_);
-    newer = own;
+double AdaptiveFbf::ModelledFpp() const {
+  std::vector<double> interval_ids;
+  interval_ids.reserve(generations_.size());
+  for (const Generation& generation : generations_) {
+    interval_ids.push_back(static_cast<double>(generation.ids));
   }
-  return fpp;
+  return FppWithSharedIntervals(interval_ids, static_cast<double>(bits_per_generation_), hashes_);
 }
 
 FilterStatus AdaptiveFbf::Status() const {
@@ -225,10 +255,11 @@ FilterStatus AdaptiveFbf::Status() const {
   }
   const int64_t since = forgotten_until_ms_ == kNoStreamTime ? first_ms_ : forgotten_until_ms_;
   if (since != kNoStreamTime) status.window = absl::Milliseconds(now_ms_ - since);
-  status.fpp_modelled = PublishedFpp(GenerationFpp());
-  const RunFills fills = SampleRunFills(arrays);
-  status.present_fill = FillOf(fills, 1);
-  status.fpp_estimated = FppFromRunFills(fills, hashes_);
+  status.fpp_modelled = ModelledFpp();
+  const PublishedEstimate estimate = EstimatePublished(arrays);
+  status.present_fill = estimate.present_fill;
+  status.fpp_estimated = estimate.fpp;
+  status.fpp_estimated_deviation = estimate.deviation;
   status.fpp_at_interval_end = fpp_at_interval_end_;
   status.fpp_target = options_.target_fpp;
   status.memory_bytes = memory_.bytes();
@@ -250,7 +281,7 @@ void AdaptiveFbf::RecordOnce(AdaptationStep::Kind kind, absl::string_view reason
 
 void AdaptiveFbf::Record(AdaptationStep::Kind kind, absl::string_view reason) {
   CountSteps({kind, reason, 1}, &step_counts_);
-  if (steps_.size() == kMostSteps) steps_.pop_front();
+  if (steps_.size() == kMostSteps) steps_.erase(steps_.begin());
   steps_.push_back({kind, now_ms_, bits_per_generation_, reason});
 }
 

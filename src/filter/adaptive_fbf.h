@@ -3,12 +3,12 @@
 #define LETHE_SRC_FILTER_ADAPTIVE_FBF_H_
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "lethe/filter.h"
 #include "src/adapt/paper.h"
 #include "src/filter/bit_array.h"
@@ -24,11 +24,13 @@ namespace lethe {
 // It grows by not dropping: the oldest generation goes when all ids of its own interval are older than the
 // horizon, and not before, whatever N is; the filters become N + 2 as intervals of length t pass. (The paper
 // appends the new filters, empty, behind the oldest. That hides the ids that are in the oldest alone, and
-// their copies pass.) A step up also ends the interval, so that what has become too full takes no more.
+// their copies pass.) An interval that has as many ids as the policy allows ends with the very id that is the
+// last of them. So the target holds at each moment; PaperPolicy says how far.
 //
-// At the memory limit: under kShortenWindow the oldest generation goes before its time, when a generation
-// would take more than the target allows or its period is over; under kExceedFpp the open generations take
-// more. Both are counted, and are steps.
+// At the memory limit, where there is none for one more filter, and where the system has no memory: under
+// kShortenWindow the oldest generation goes before its time, when a generation would take more than the
+// target allows or its period is over; under kExceedFpp the open generations take more. Both are counted, and
+// are steps.
 //
 // Invariant: generations_[0] is the future, [1] the present; the ids of an interval are in its own
 // generation, which was the future then, and in the next older one, unless that is gone. There are at least
@@ -40,8 +42,8 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
 
   void AdvanceTo(int64_t stream_time_ms) override;
 
-  // N and t are what the policy has chosen; the filters that are there are memory_bytes / m. fpp_modelled is
-  // Equation 3; fpp_estimated does not take neighbours for independent.
+  // N and t are what the policy has chosen; the filters that are there are memory_bytes / m. The figures of
+  // the false positives are as PublishedFbf's.
   FilterStatus Status() const override;
 
  private:
@@ -51,6 +53,7 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
     BitArray bits;
     int64_t ids = 0;                  // of its own interval
     int64_t last_ms = kNoStreamTime;  // when the last of them came
+    bool is_full = false;             // they ended their interval
   };
 
   AdaptiveFbf(const FilterOptions& options, int64_t bits_per_generation, int hashes);
@@ -59,17 +62,18 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
   void InsertId(IdHash id);
 
   void Begin(int64_t now_ms);
+  bool IsFull() const { return generations_[0].ids >= policy_.most_ids(); }
   bool IsOutdated(const Generation& generation) const;
   void Adapt();
   void GoUp();
   void EndInterval();
   bool MakeRoom();
   bool AddGeneration();
+  bool HasPlaceForOne();
   void RecycleOldest();
   void DropOldest();
   void ForgetAll();
-  // Equation 1 for each generation, newest first.
-  std::vector<double> GenerationFpp() const;
+  double ModelledFpp() const;
   void RecordOnce(AdaptationStep::Kind kind, absl::string_view reason);
   void Record(AdaptationStep::Kind kind, absl::string_view reason);
 
@@ -78,7 +82,7 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
   const int64_t bits_per_generation_;
   const int hashes_;
   Reservation memory_;
-  std::deque<Generation> generations_;
+  std::vector<Generation> generations_;
   PaperPolicy policy_;
   int64_t now_ms_ = kNoStreamTime;
   int64_t first_ms_ = kNoStreamTime;            // the first time that was seen
@@ -89,7 +93,7 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
   int64_t limit_hits_ = 0;
   uint32_t hits_in_interval_ = 0;  // a bit for each kind of step: each counts once
   double fpp_at_interval_end_ = 0;
-  std::deque<AdaptationStep> steps_;
+  std::vector<AdaptationStep> steps_;  // has room for all that are kept
   std::vector<StepCount> step_counts_;
 };
 

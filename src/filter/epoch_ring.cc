@@ -51,6 +51,11 @@ bool EpochRing::DropOldest() {
   return true;
 }
 
+void EpochRing::NoteLost() {
+  if (!clock_.started() || clock_.now_ms() == INT64_MAX) return;
+  covered_since_ms_ = std::max(covered_since_ms_, clock_.now_ms() + 1);
+}
+
 bool EpochRing::IsPastHorizon(const Epoch& epoch) const {
   return clock_.started() && clock_.now_ms() - static_cast<__int128>(epoch.end_ms) >= horizon_ms_;
 }

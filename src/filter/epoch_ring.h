@@ -35,6 +35,9 @@ class EpochRing {
   // Lets the oldest epoch die before its time. False, if only the current one is live.
   bool DropOldest();
 
+  // An id of the present is not kept: nothing up to now is all in live epochs.
+  void NoteLost();
+
   // Adds to the ids of a live epoch.
   void Count(int tag, int64_t ids) {
     epochs_[static_cast<size_t>(tag)].ids += ids;

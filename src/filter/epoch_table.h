@@ -27,6 +27,11 @@ namespace lethe {
 // again. Each split takes a bit from the fingerprints of older epochs, as their entries become half as
 // dense: the rate stays. Ids of the epoch in which the table grew m-fold have a rate up to m times as high.
 //
+// Insertions sweep what is forgotten, fast enough at a steady rate. What is left when an epoch begins is
+// swept at once, since its tag must be nobody's: all of the table, where the rate has fallen by more than
+// half or time has leapt. Whoever comes then waits 11 ms for each 100 MB: 6 to 11 ms with ten million ids, 60
+// to 110 with a hundred million.
+//
 // Keeps Filter's promise; ids are forgotten a 13th of the horizon late at most. At the memory limit, where
 // no chunk can be split, the oldest epochs are forgotten before the horizon (limit_hits counts the times).
 //

@@ -71,7 +71,10 @@ void Exact::Add(uint64_t key) {
     ++limit_hits_;
     // From now on epochs are small parts of what the memory holds, so that one can go at a time.
     short_epoch_ids_ = epochs_.ids() / kEpochsAtLimit + 1;
-    if (epochs_.ids() == 0) return;  // others have used up the limit: this id is not kept
+    if (epochs_.ids() == 0) {
+      epochs_.NoteLost();  // others have used up the limit: this id is not kept
+      return;
+    }
     DropOldest();
   }
   epochs_.Count(epochs_.current(), 1);

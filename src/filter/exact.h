@@ -15,8 +15,8 @@
 namespace lethe {
 
 // A hash table of the ids of the horizon: what an FBF saves memory against. Exact to 64 bits of the hash,
-// so one new id in 2^64 / ids is called contained. 12 to 18 bytes an id while the load rises or stays, up to
-// 36 after it fell.
+// so one new id in 2^64 / ids is called contained: with 10^8 ids one in 180 billion. 12 to 18 bytes an id
+// while the load rises or stays, up to 36 after it fell.
 //
 // Keeps Filter's promise; ids are forgotten a 61st of the horizon late at most. What is forgotten is not
 // found any more, and is taken out of the tables one table at a time, in the next slices of time: no call

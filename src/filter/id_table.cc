@@ -1,6 +1,7 @@
 #include "src/filter/id_table.h"
 
 #include <algorithm>
+#include <new>
 
 namespace lethe {
 
@@ -74,8 +75,8 @@ void IdTable::KeepOnly(const TagSet& tags) {
 bool IdTable::Resize(uint64_t slots) {
   const auto bytes = static_cast<int64_t>(slots) * kBytesPerSlot;
   if (!memory_.Grow(bytes)) return false;
-  Array<uint64_t> keys(static_cast<uint64_t*>(std::malloc(slots * sizeof(uint64_t))));
-  Array<uint8_t> tags(static_cast<uint8_t*>(std::calloc(slots, 1)));
+  std::unique_ptr<uint64_t[]> keys(new (std::nothrow) uint64_t[slots]);
+  std::unique_ptr<uint8_t[]> tags(new (std::nothrow) uint8_t[slots]());
   if (keys == nullptr || tags == nullptr) {
     memory_.Shrink(bytes);
     return false;

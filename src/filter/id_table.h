@@ -5,7 +5,6 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <utility>
 
@@ -59,12 +58,6 @@ class IdTable {
   int64_t memory_bytes() const { return memory_.bytes(); }
 
  private:
-  struct Free {
-    void operator()(void* memory) const { std::free(memory); }
-  };
-  template <typename T>
-  using Array = std::unique_ptr<T[], Free>;
-
   static constexpr int64_t kBytesPerSlot = sizeof(uint64_t) + sizeof(uint8_t);
   static constexpr uint64_t kFewestSlots = 64;
 
@@ -77,8 +70,8 @@ class IdTable {
   Reservation memory_;
   uint64_t slots_ = 0;
   int64_t size_ = 0;
-  Array<uint64_t> keys_;
-  Array<uint8_t> tags_;  // 0: the slot is empty
+  std::unique_ptr<uint64_t[]> keys_;
+  std::unique_ptr<uint8_t[]> tags_;  // 0: the slot is empty
 };
 
 }  // namespace lethe

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 #include <utility>
 
 namespace lethe {
@@ -31,7 +32,12 @@ bool IdTables::HasRoomForOne(int depth) {
   const size_t tables = std::max(tables_.capacity(), std::bit_ceil(tables_.size() + 1));
   const size_t places = std::max(directory_.size(), size_t{1} << depth);
   if (!own_.Grow(bytes(tables, places) - own_.bytes())) return false;
-  tables_.reserve(tables);
+  try {
+    tables_.reserve(tables);
+    directory_.reserve(places);
+  } catch (const std::bad_alloc&) {
+    return false;  // what was taken from the budget is for the next try
+  }
   while (!directory_.empty() && directory_.size() < places) {
     const size_t half = directory_.size();
     directory_.resize(2 * half);

@@ -26,7 +26,8 @@ class IdTables {
   // The budget outlives it. Takes no memory before the first insertion.
   explicit IdTables(MemoryBudget* budget) : budget_(budget), own_(budget) {}
 
-  // As IdTable's. A false Insert may be for want of room in one table, where others have some.
+  // As IdTable's. A false Insert may be for want of room in one table, where others have some. What the
+  // system has no memory for is as what the budget has none for.
   uint8_t* Find(uint64_t key) { return tables_.empty() ? nullptr : Of(key).Find(key); }
   const uint8_t* Find(uint64_t key) const { return tables_.empty() ? nullptr : Of(key).Find(key); }
   void Prefetch(uint64_t key) const {

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -62,6 +64,12 @@ absl::StatusOr<LineMemory> LineMemory::Create(MemoryBudget* budget, int64_t byte
                     static_cast<char*>(mapping) + ((start + chunk - 1) / chunk * chunk - start));
   memory.most_bytes_ = most;
   if (!memory.Grow(bytes)) {
+    if (WholePagesFor(bytes) <= budget->limit_bytes() - budget->used_bytes()) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the system refused ", bytes,
+                       " bytes for a filter, which the memory limit allows: raise "
+                       "the process's limits, or lower the memory limit"));
+    }
     return absl::ResourceExhaustedError(
         absl::StrCat("no memory for the smallest filter (", bytes,
                      " bytes): ", budget->limit_bytes() - budget->used_bytes(), " of ", budget->limit_bytes(),
@@ -107,11 +115,19 @@ bool LineMemory::Grow(int64_t bytes) {
 void LineMemory::Prepare(int64_t begin) {
   prefault_.reset();
   if (bytes_ - begin < kChunkBytes) return;
-  prefault_ = std::make_unique<Prefault>(data_ + WholePagesIn(begin), data_ + bytes_);
+  prefault_.reset(new (std::nothrow) Prefault(data_ + WholePagesIn(begin), data_ + bytes_));
 }
 
 int64_t LineMemory::present_from() const {
   return prefault_ == nullptr ? 0 : prefault_->present_from() - data_;
+}
+
+// It is not slept: a moment is shorter than what a sleep takes, and the thread that is waited for keeps off
+// this processor.
+void LineMemory::Await(int64_t offset, int64_t most_nanos) const {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(most_nanos);
+  while (present_from() > offset && std::chrono::steady_clock::now() < until) {
+  }
 }
 
 void LineMemory::Shrink(int64_t bytes) {

@@ -38,6 +38,8 @@ class LineMemory {
   // lies from present_from() on can be touched without a wait. Both are offsets.
   void Prepare(int64_t begin);
   int64_t present_from() const;
+  // Until present_from() is at `offset`, or for so long.
+  void Await(int64_t offset, int64_t most_nanos) const;
 
   // Keeps the first `bytes` and gives the rest back to the system and to the budget.
   void Shrink(int64_t bytes);

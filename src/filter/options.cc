@@ -10,6 +10,7 @@
 #include "src/filter/passed_ids.h"
 #include "src/filter/sliced_fbf.h"
 #include "src/fpp/sliced_model.h"
+#include "src/fpp/target_range.h"
 
 namespace lethe {
 namespace {
@@ -18,10 +19,6 @@ namespace {
 // times far from their limits.
 constexpr absl::Duration kShortestHorizon = absl::Milliseconds(1);
 constexpr absl::Duration kLongestHorizon = absl::Hours(24 * 36525);
-
-// Under 1e-12 the rates are no longer told from the hash's own by any test that a user could make.
-constexpr double kLowestTargetFpp = 1e-12;
-constexpr double kHighestTargetFpp = 0.99;
 
 constexpr int kMostShards = 256;
 

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -18,6 +19,9 @@ namespace lethe {
 // finds them. A slot belongs to the present content if it bears the present epoch, so Clear() does not
 // touch the table; memory is kept, and once the set has been at its largest it does not allocate.
 //
+// Insert and Reserve throw std::bad_alloc where the system has no memory, and have changed nothing then. All
+// else takes none.
+//
 // Invariant: every entry that was not forgotten is found by exactly one slot of the present epoch, and the
 // table is at most half full. Thread-compatible.
 template <typename Entry>
@@ -29,12 +33,12 @@ class OrderedIdSet {
 
   // False, and no change, if the id is in the set.
   bool Insert(const Entry& entry) {
-    if (2 * (entries_.size() + 1) > slots_.size()) Rehash(2 * slots_.size());
+    if (2 * (entries_.size() + 1) > slots_.size()) MoveTo(Slots(SlotsFor(2 * slots_.size())));
     Slot& slot = slots_[SlotOf(entry.id)];
     if (InUse(slot) && !IsForgotten(entries_[slot.index])) return false;
-    // A forgotten id that comes again is a new one, in its new place in the order.
-    slot = SlotFor(entry.id, entries_.size());
     entries_.push_back(entry);
+    // A forgotten id that comes again is a new one, in its new place in the order.
+    slot = SlotFor(entry.id, entries_.size() - 1);
     return true;
   }
 
@@ -90,8 +94,9 @@ class OrderedIdSet {
 
   // Room for `capacity` places, a power of two, in BytesFor(capacity), without allocation up to there.
   void Reserve(size_t capacity) {
+    Slots slots(SlotsFor(2 * capacity));
     entries_.reserve(capacity);
-    Rehash(2 * capacity);
+    MoveTo(std::move(slots));
   }
   static int64_t BytesFor(size_t capacity) {
     return static_cast<int64_t>(capacity * (sizeof(Entry) + 2 * sizeof(Slot)));
@@ -107,6 +112,7 @@ class OrderedIdSet {
     uint32_t index = 0;  // into entries_; more would be 96 GB of ids
   };
   static_assert(sizeof(Slot) == 8);
+  using Slots = std::vector<Slot>;
 
   static uint16_t Tag(IdHash id) { return static_cast<uint16_t>(id.b >> 48); }
   bool InUse(const Slot& slot) const { return slot.epoch == epoch_; }
@@ -123,10 +129,13 @@ class OrderedIdSet {
     }
   }
 
-  void Rehash(size_t slots) {
-    const std::vector<Slot> old = std::move(slots_);
-    slots_.assign(std::max({kFewestSlots, old.size(), std::bit_ceil(slots)}), Slot{});
-    for (const Slot& slot : old) {
+  size_t SlotsFor(size_t slots) const {
+    return std::max({kFewestSlots, slots_.size(), std::bit_ceil(slots)});
+  }
+
+  void MoveTo(Slots empty) {
+    slots_.swap(empty);
+    for (const Slot& slot : empty) {
       if (InUse(slot)) slots_[SlotOf(entries_[slot.index].id)] = slot;
     }
   }
@@ -139,7 +148,7 @@ class OrderedIdSet {
   }
 
   std::vector<Entry> entries_;  // forgotten ones are removed by KeepIf()
-  std::vector<Slot> slots_;     // a power of two of them, or none yet
+  Slots slots_;                 // a power of two of them, or none yet
   size_t forgotten_ = 0;
   uint16_t epoch_ = 1;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <new>
 
 #include "src/snapshot/fields.h"
 
@@ -82,7 +83,11 @@ void PassedIds::MoveOne(int64_t from) {
 }
 
 void PassedIds::NoteMove(int64_t to) {
-  if (moved_to_.empty()) moved_to_.resize(kMovesKept);
+  if (moved_to_ == nullptr) moved_to_.reset(new (std::nothrow) int64_t[kMovesKept]);
+  if (moved_to_ == nullptr) {
+    moves_ += kMovesKept + 1;  // no memory: whoever copies now has missed too many of them
+    return;
+  }
   moved_to_[static_cast<size_t>(moves_++ % kMovesKept)] = to;
 }
 

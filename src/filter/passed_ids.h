@@ -126,9 +126,9 @@ class PassedIds {
   int64_t swept_ = 0;             // the next line to look through
   int64_t ids_ = 0;               // places that are not free
   int64_t displaced_ = 0;         // ids that were to be kept and are not
-  std::vector<int64_t>
-      moved_to_;       // the lines of the last kMovesKept moves, in a ring; empty before the first
-  int64_t moves_ = 0;  // made in all
+  // The lines of the last kMovesKept moves, in a ring; null before the first.
+  std::unique_ptr<int64_t[]> moved_to_;
+  int64_t moves_ = 0;                 // made in all
   int64_t now_ms_ = kNoStreamTime;    // the last time remembered
   int64_t first_ms_ = kNoStreamTime;  // the first one, at which all that came before counts as passed
 };

@@ -6,7 +6,6 @@
 
 #include "absl/types/span.h"
 #include "src/filter/bit_array.h"
-#include "src/fpp/published_model.h"
 
 namespace lethe {
 
@@ -26,13 +25,18 @@ bool PublishedCheck(size_t generations, const In& in) {
   return false;
 }
 
-// How full the runs of generations (newest first, of one size) are, from some 260,000 positions of each.
-RunFills SampleRunFills(absl::Span<const BitArray* const> generations);
+// What the set bits of generations (newest first, at least two, of one size) imply.
+struct PublishedEstimate {
+  double fpp = 0;
+  // The standard deviation of `fpp` as an estimate from a sample of words: by leaving out a 32nd of the
+  // sample after the other (a jackknife), and less as the sample comes nearer to all words. 0 if it is all
+  // words.
+  double deviation = 0;
+  double present_fill = 0;  // the share of the present's bits that are set
+};
 
-// The share of a generation's own bits that are set.
-inline double FillOf(const RunFills& fills, size_t generation) {
-  return fills[generation].empty() ? 0 : fills[generation].front();
-}
+// From 4096 words of each generation, the same in all, or from all words if there are fewer.
+PublishedEstimate EstimatePublished(absl::Span<const BitArray* const> generations);
 
 }  // namespace lethe
 

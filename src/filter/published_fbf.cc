@@ -99,13 +99,12 @@ void PublishedFbf::AdvanceTo(int64_t stream_time_ms) {
 }
 
 double PublishedFbf::ModelledFpp() const {
-  std::vector<double> fpp(generations_.size());
-  for (size_t age = 0; age < fpp.size(); ++age) {
-    const int64_t as_present = age == 0 ? 0 : interval_ids_[Slot(age - 1)];
-    fpp[age] = BloomFpp(static_cast<double>(interval_ids_[Slot(age)] + as_present),
-                        static_cast<double>(options_.bits_per_generation), options_.hashes);
+  std::vector<double> newest_first(generations_.size());
+  for (size_t age = 0; age < newest_first.size(); ++age) {
+    newest_first[age] = static_cast<double>(interval_ids_[Slot(age)]);
   }
-  return PublishedFpp(fpp);
+  return FppWithSharedIntervals(newest_first, static_cast<double>(options_.bits_per_generation),
+                                options_.hashes);
 }
 
 FilterStatus PublishedFbf::Status() const {
@@ -119,9 +118,10 @@ FilterStatus PublishedFbf::Status() const {
   status.fpp_modelled = ModelledFpp();
   std::vector<const BitArray*> newest_first;
   for (size_t age = 0; age < generations_.size(); ++age) newest_first.push_back(&generations_[Slot(age)]);
-  const RunFills fills = SampleRunFills(newest_first);
-  status.present_fill = FillOf(fills, 1);
-  status.fpp_estimated = FppFromRunFills(fills, options_.hashes);
+  const PublishedEstimate estimate = EstimatePublished(newest_first);
+  status.present_fill = estimate.present_fill;
+  status.fpp_estimated = estimate.fpp;
+  status.fpp_estimated_deviation = estimate.deviation;
   status.fpp_target = options_.target_fpp;
   status.memory_bytes = memory_.bytes();
   status.refreshes = refreshes_;

@@ -45,9 +45,10 @@ class PublishedFbf final : public EachIdFilter<PublishedFbf> {
 
   void AdvanceTo(int64_t stream_time_ms) override;
 
-  // The window begins with the oldest interval of which all ids are still contained. fpp_modelled is
-  // Equation 3 over the ids inserted. fpp_estimated is what the set bits of neighbouring generations
-  // imply, from some 260,000 positions of each: the model's independence of neighbours is not assumed.
+  // The window begins with the oldest interval of which all ids are still contained. fpp_modelled is the
+  // model with the ids that neighbours share (FppWithSharedIntervals), of the ids inserted in each interval;
+  // Equation 3 would be up to a half too low. fpp_estimated is what the set bits of neighbouring generations
+  // imply, from some 260,000 positions of each; its deviation is what another choice of these would change.
   FilterStatus Status() const override;
 
   absl::StatusOr<FilterImage> Image() const override;

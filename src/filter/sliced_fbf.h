@@ -25,15 +25,15 @@ inline constexpr int kMostPastGenerations = 61;
 //
 // Horizon and target have been found valid, and there is a budget; the engine is not looked at.
 // `past_generations` is the most that there are (N), from 1 to kMostPastGenerations; N and t follow the load
-// under it. Cells have 16, 32 or 64 bits, the fewest that hold N + 2. The default takes the least memory
+// under it. Cells have 8, 16, 32 or 64 bits, the fewest that hold N + 2. The default takes the least memory
 // (sliced_model.h) and is what users get. More generations cut the horizon more finely, for more bits per id;
-// with one or two a rising load takes far more memory than it needs, for some horizons, since no column is to
-// spare while lines are doubled. ResourceExhausted if the memory budget has no room for the smallest filter.
+// with fewer than five, a load that rises a hundredfold just before an interval ends has no column to spare
+// while lines are doubled, so that it was seen to take up to 6.5 times what it needs, instead of up to 2.1,
+// and with one or two what a load needs is some five or three times as much, and memory is kept for two or
+// three horizons more when it falls. ResourceExhausted if the memory budget has no room for the smallest
+// filter.
 absl::StatusOr<std::unique_ptr<Filter>> NewSlicedFbf(const FilterOptions& options,
                                                      int past_generations = kDefaultPastGenerations);
-
-// The targets that it can be made for.
-inline constexpr double kHighestSlicedTarget = 0.1;
 
 // What one takes to begin with, at most, whatever the budget and the target: with n times as much n of them
 // can be made.

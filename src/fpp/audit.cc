@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 #include "src/fpp/confidence.h"
 #include "xxhash.h"
@@ -65,7 +66,7 @@ void Audit::JudgedPending(const TimedId& timed, bool passed, absl::string_view p
     ++pending_counts_.events;
     if (pending->passed) CountCopy(*pending, event, &pending_counts_);
   } else if (Count(seen_.Find(timed.id), event, &pending_counts_)) {
-    pending_.Insert(event);
+    RememberPending(event);
   }
 }
 
@@ -81,7 +82,8 @@ bool Audit::Count(const Seen* before, const Seen& event, Counts* counts) {
     }
     // The filter's window can have become longer since it was last asked. Asking is dear, so only where it
     // matters.
-    if (AgeMs(*before, now_ms_) > fades_ms_ && !event.passed) MeasureFading();
+    const bool may_be_fresh = AgeMs(*before, now_ms_) > fades_ms_;
+    if (may_be_fresh && !event.passed && !MeasureFading()) return false;
     if (AgeMs(*before, now_ms_) <= fades_ms_) return event.passed;
   }
   ++counts->fresh;
@@ -102,10 +104,22 @@ void Audit::Remember(const Seen& seen) {
   if (MakeRoom() && Audits(seen.id)) seen_.Insert(seen);
 }
 
+void Audit::RememberPending(const Seen& seen) {
+  while (Audits(seen.id)) {
+    try {
+      pending_.Insert(seen);
+      return;
+    } catch (const std::bad_alloc&) {
+      HalveShare();
+      pending_.KeepIf([this](const Seen& each) { return Audits(each.id); });
+    }
+  }
+}
+
 bool Audit::MakeRoom() {
   if (seen_.places() < capacity_) return true;
-  MeasureFading();
-  seen_.KeepIf([this](const Seen& seen) { return AgeMs(seen, now_ms_) <= fades_ms_; });
+  const bool is_measured = MeasureFading();
+  seen_.KeepIf([&](const Seen& seen) { return !is_measured || AgeMs(seen, now_ms_) <= fades_ms_; });
   // A set that stays nearly full would be looked through again and again.
   if (capacity_ > 0 && seen_.size() <= capacity_ / 4 * 3) return true;
   if (Grow()) return true;
@@ -118,10 +132,19 @@ bool Audit::Grow() {
   const size_t larger = std::max(kFewestPlaces, 2 * capacity_);
   // Old and new are there together for a moment.
   if (!memory_->Reserve(seen_.BytesFor(larger))) return false;
-  seen_.Reserve(larger);
-  memory_->Release(seen_.BytesFor(capacity_));
-  capacity_ = larger;
-  return true;
+  const bool has_grown = TakePlaces(larger);
+  memory_->Release(seen_.BytesFor(has_grown ? capacity_ : larger));
+  if (has_grown) capacity_ = larger;
+  return has_grown;
+}
+
+bool Audit::TakePlaces(size_t places) {
+  try {
+    seen_.Reserve(places);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 void Audit::HalveShare() {
@@ -154,12 +177,15 @@ int64_t Audit::AgeMs(const Seen& seen, int64_t now_ms) const {
   return std::max<int64_t>(0, now_ms - seen_ms);
 }
 
-void Audit::MeasureFading() {
+bool Audit::MeasureFading() try {
   const FilterStatus status = filter_->Status();
   // Intervals are of unequal length, and at most a fourth of the horizon where they adapt.
   const int64_t interval_ms = std::max(absl::ToInt64Milliseconds(status.refresh_period), horizon_ms_ / 4);
   const int64_t window_ms = std::max(absl::ToInt64Milliseconds(status.window), horizon_ms_);
   fades_ms_ = std::min(window_ms, kLongestMs) + std::min(interval_ms, kLongestMs);
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 AuditStatus Audit::Status() const {

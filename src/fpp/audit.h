@@ -32,9 +32,10 @@ class SnapshotWriter;
 // long ago" is the filter's present window and an interval: past a window's end ids fade for about that long.
 //
 // Memory comes from the budget, in steps that double: 48 bytes per place, of which 3/8 are in use at least.
-// When the set is full, ids that were forgotten are removed; then it grows; where the budget refuses that,
-// the audited share is halved, as often as it takes, and half of the ids leave. A rate is the same for any
-// share, so the counts go on.
+// When the set is full, ids that were forgotten are removed; then it grows; where the budget refuses that, or
+// the system has no memory, the audited share is halved, as often as it takes, and half of the ids leave. A
+// rate is the same for any share, so the counts go on. Of an event whose id cannot be known to be fresh,
+// since there is no memory to ask the filter, nothing is learnt. So nothing that it is told can fail.
 //
 // Invariant: every audited id that was seen within the horizon is in the exact set (or pending).
 // Thread-compatible; the filter and the budget outlive it.
@@ -107,11 +108,14 @@ class Audit {
   bool Count(const Seen* before, const Seen& event, Counts* counts);
   static void CountCopy(const Seen& first, const Seen& event, Counts* counts);
   void Remember(const Seen& seen);
+  void RememberPending(const Seen& seen);
   bool MakeRoom();
   bool Grow();
+  bool TakePlaces(size_t places);
   void HalveShare();
   int64_t AgeMs(const Seen& seen, int64_t now_ms) const;
-  void MeasureFading();
+  // False if there is no memory to ask the filter.
+  bool MeasureFading();
 
   const int64_t horizon_ms_;
   const Filter* const filter_;

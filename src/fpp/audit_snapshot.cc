@@ -57,8 +57,11 @@ void Audit::TakeAsMuchAs(int64_t capacity) {
   if (threshold_ == 0 || capacity == 0 || capacity > kMostPlaces) return;
   const auto places = static_cast<size_t>(capacity);
   if (!memory_->Reserve(seen_.BytesFor(places))) return;
-  seen_.Reserve(places);
-  capacity_ = places;
+  if (TakePlaces(places)) {
+    capacity_ = places;
+  } else {
+    memory_->Release(seen_.BytesFor(places));
+  }
 }
 
 absl::Status Audit::SaveIds(absl::Span<const Seen> ids, SnapshotWriter* writer) {

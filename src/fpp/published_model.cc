@@ -92,6 +92,8 @@ double PublishedFpp(absl::Span<const double> generation_fpp) {
   return -std::expm1(log_none);
 }
 
+bool IsNegligibleRun(double set_in_all, int hashes) { return std::pow(set_in_all, hashes) < 1e-30; }
+
 double FppFromRunFills(const RunFills& set_in_all, int hashes) {
   // Inclusion and exclusion over the checks. A union of checks is a set of runs of generations with gaps
   // between; its probability is the product over its runs, so the sum can be built from left to right:
@@ -122,6 +124,7 @@ double FppWithSharedIntervals(absl::Span<const double> interval_ids, double bits
     fills[first].push_back(fill.Share());
     for (size_t last = first + 1; last < generations; ++last) {
       fill.Extend();
+      if (IsNegligibleRun(fill.Share(), hashes)) break;
       fills[first].push_back(fill.Share());
     }
   }

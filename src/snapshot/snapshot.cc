@@ -9,6 +9,7 @@
 #include "src/filter/new_filter.h"
 #include "src/snapshot/snapshot_file.h"
 #include "src/snapshot/snapshot_format.h"
+#include "src/stage/no_memory.h"
 #include "src/stage/partition_impl.h"
 
 namespace lethe {
@@ -95,14 +96,18 @@ absl::StatusOr<SnapshotHeader> Partition::Impl::Header(const SnapshotOrigin& ori
 
 absl::Status Partition::Save(const std::string& path, const SnapshotOrigin& origin,
                              const SnapshotPoint& point) const {
-  const absl::StatusOr<SnapshotHeader> header = impl_->Header(origin, point);
+  return OrNoMemory([&] { return impl_->Save(path, origin, point); });
+}
+
+absl::Status Partition::Impl::Save(const std::string& path, const SnapshotOrigin& origin,
+                                   const SnapshotPoint& point) const {
+  const absl::StatusOr<SnapshotHeader> header = Header(origin, point);
   if (!header.ok()) return header.status();
   absl::StatusOr<SnapshotWriter> writer = SnapshotWriter::Create(path);
   if (!writer.ok()) return writer.status();
   if (absl::Status status = header->Write(&*writer); !status.ok()) return status;
   for (int i = 0; i < header->shards; ++i) {
-    if (absl::Status status = impl_->shards[static_cast<size_t>(i)]->Save(i, &*writer); !status.ok())
-      return status;
+    if (absl::Status status = shards[static_cast<size_t>(i)]->Save(i, &*writer); !status.ok()) return status;
   }
   if (absl::Status status = WriteSnapshotEnd(&*writer); !status.ok()) return status;
   return writer->Finish();
@@ -110,6 +115,11 @@ absl::Status Partition::Save(const std::string& path, const SnapshotOrigin& orig
 
 absl::StatusOr<RestoredPartition> DedupStage::Restore(absl::string_view name, const std::string& path,
                                                       const SnapshotOrigin& origin) {
+  return OrNoMemory([&] { return Read(name, path, origin); });
+}
+
+absl::StatusOr<RestoredPartition> DedupStage::Read(absl::string_view name, const std::string& path,
+                                                   const SnapshotOrigin& origin) {
   if (SavedEngineName(options_.engine, options_.adaptation).empty()) {
     return NoSnapshots(name, options_.adaptation);
   }
@@ -135,6 +145,10 @@ absl::StatusOr<RestoredPartition> DedupStage::Restore(absl::string_view name, co
 }
 
 absl::StatusOr<SnapshotReport> InspectSnapshot(const std::string& path) {
+  return OrNoMemory([&] { return Partition::Impl::Inspect(path); });
+}
+
+absl::StatusOr<SnapshotReport> Partition::Impl::Inspect(const std::string& path) {
   absl::StatusOr<SnapshotReader> reader = SnapshotReader::Open(path);
   if (!reader.ok()) return reader.status();
   const absl::StatusOr<SnapshotHeader> header = SnapshotHeader::Read(&*reader);
@@ -143,6 +157,7 @@ absl::StatusOr<SnapshotReport> InspectSnapshot(const std::string& path) {
   if (!engine) return reader->Damaged(absl::StrCat("is of an engine that there is not, ", header->engine));
   const absl::StatusOr<std::unique_ptr<DedupStage>> stage =
       DedupStage::Create(OptionsOf(*header, *engine, reader->file_bytes()));
+  if (absl::IsResourceExhausted(stage.status())) return reader->Annotate(stage.status());
   if (!stage.ok()) return reader->Damaged(stage.status().message());
   const absl::StatusOr<RestoredPartition> restored = (*stage)->Restore(header->name, path, header->origin);
   if (!restored.ok()) return restored.status();

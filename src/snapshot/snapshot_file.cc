@@ -29,9 +29,10 @@ absl::Status SyncFolderOf(const std::string& path) {
   const std::string folder = slash == path.npos ? "." : path.substr(0, slash + 1);
   const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return Failed("opening its folder", path);
-  const absl::Status status = fsync(fd) == 0 ? absl::OkStatus() : Failed("syncing its folder", path);
+  const int error = fsync(fd) == 0 ? 0 : errno;
   close(fd);
-  return status;
+  errno = error;
+  return error == 0 ? absl::OkStatus() : Failed("syncing its folder", path);
 }
 
 }  // namespace
@@ -40,9 +41,10 @@ absl::StatusOr<SnapshotWriter> SnapshotWriter::Create(const std::string& path) {
   const std::string temporary = absl::StrCat(path, ".new");
   // What a crash may have left.
   if (unlink(temporary.c_str()) != 0 && errno != ENOENT) return Failed("removing an old one", temporary);
-  const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) return Failed("creating it", temporary);
-  return SnapshotWriter(path, temporary, fd);
+  SnapshotWriter writer(path, temporary, -1);  // before there is a file to be left behind
+  writer.fd_ = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (writer.fd_ < 0) return Failed("creating it", temporary);
+  return writer;
 }
 
 SnapshotWriter::SnapshotWriter(std::string path, std::string temporary, int fd)
@@ -108,25 +110,26 @@ absl::Status SnapshotWriter::Finish() {
   if (fsync(fd_) != 0) return Failed("syncing it", temporary_);
   // Some file systems tell only here that a write has failed.
   if (close(std::exchange(fd_, -1)) != 0 || rename(temporary_.c_str(), path_.c_str()) != 0) {
-    const absl::Status status = Failed("putting it in its place", path_);
+    const int error = errno;
     unlink(temporary_.c_str());
-    return status;
+    errno = error;
+    return Failed("putting it in its place", path_);
   }
   return SyncFolderOf(path_);
 }
 
 absl::StatusOr<SnapshotReader> SnapshotReader::Open(const std::string& path) {
   // A pipe without a writer must not make us wait.
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return Failed("opening it", path);
+  SnapshotReader reader(path, -1, 0);
+  reader.fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (reader.fd_ < 0) return Failed("opening it", path);
   struct stat about = {};
-  SnapshotReader reader(path, fd, 0);
-  if (fstat(fd, &about) != 0) return Failed("looking at it", path);
+  if (fstat(reader.fd_, &about) != 0) return Failed("looking at it", path);
   if (!S_ISREG(about.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat("snapshot ", path, ": is not a file"));
   }
   reader.bytes_ = about.st_size;
-  posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+  posix_fadvise(reader.fd_, 0, 0, POSIX_FADV_SEQUENTIAL);
   return reader;
 }
 

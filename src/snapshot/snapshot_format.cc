@@ -69,7 +69,6 @@ void SnapshotHeader::Transfer(Self& self, Fields& fields) {
   fields.Float(self.target_fpp, 0, 1);
   fields.Word(self.hash_seed);
   fields.Int(self.started, 0, 1);
-  if (self.version < 2) return;
   fields.Text(self.point.notes, kMostText);
   fields.Int(self.second_opinion, 0, kLastSecondOpinion);
 }
@@ -106,12 +105,12 @@ absl::StatusOr<SnapshotHeader> SnapshotHeader::Read(SnapshotReader* reader) {
   if (LettersOf(preamble) != kMagic) return reader->Damaged("is no snapshot of lethe's");
   uint32_t numbers[2];
   std::memcpy(numbers, preamble.data() + 8, 8);
-  if (numbers[0] > kSnapshotVersion) {
-    return reader->Annotate(absl::FailedPreconditionError(
-        absl::StrCat("has the format version ", numbers[0], ", and this program knows versions up to ",
-                     kSnapshotVersion, ": read it with the program that wrote it, or a later one")));
-  }
   if (numbers[0] == 0 || numbers[1] > kMostHeaderBytes) return reader->Damaged("has an impossible preamble");
+  if (numbers[0] != kSnapshotVersion) {
+    return reader->Annotate(absl::FailedPreconditionError(absl::StrCat(
+        "has the format version ", numbers[0], ", and this program knows version ", kSnapshotVersion,
+        ": read it with the program that wrote it, or let the filter be rebuilt from its log")));
+  }
   std::string books(numbers[1], '\0');
   if (absl::Status status = reader->ReadPiece(absl::MakeSpan(books), "header"); !status.ok()) return status;
   SnapshotHeader header;

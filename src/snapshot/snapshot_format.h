@@ -1,4 +1,4 @@
-// The format of a snapshot, version 2.
+// The format of a snapshot, version 3.
 //
 // A file is a sequence of pieces, each followed by its checksum (snapshot_file.h). A piece of books is a
 // sequence of fields of eight bytes (fields.h). In their order:
@@ -13,8 +13,8 @@
 //     books     of its filter (for `sliced` SlicedFbf::Transfer and src/adapt/budget_snapshot.cc, for
 //               `published` PublishedFbf::Transfer)
 //     memory    of its filter, in pieces of kPieceBytes: for `sliced` the lines as they are in memory (64
-//               bytes each; cells of 2 bytes for up to 16 columns, 4 for up to 32, or 8; the books begin
-//               with the number of columns); for `published` the generations' bits, by slot
+//               bytes each; cells of one byte for up to 8 columns, 2 for up to 16, 4 for up to 32,
+//               or 8; the books begin with the number of columns); for `published` the generations' bits, by slot
 //     audit     its ids (src/fpp/audit_snapshot.cc)
 //     with a second opinion (the header says so)
 //       books   the bytes of what follows, its counts, PassedIds::Transfer (src/stage/shard_snapshot.cc)
@@ -22,8 +22,9 @@
 //   end         16 bytes: "LETHEEND"; the file's bytes, 8 bytes
 //
 // What is in memory is a function of the hash (HashId) and of the places that a layout gives an id: a change
-// of either, or of any of the field lists, needs another version. Version 1 had no notes and no second
-// opinions, and no fields for them in its header; it is read as one with neither.
+// of either, or of any of the field lists, needs another version. What has another one is not read: its ids
+// would not be found, and a filter can always be rebuilt from its log. Version 2 had an id's lines elsewhere,
+// version 1 also no notes and no second opinions.
 #ifndef LETHE_SRC_SNAPSHOT_SNAPSHOT_FORMAT_H_
 #define LETHE_SRC_SNAPSHOT_SNAPSHOT_FORMAT_H_
 
@@ -41,7 +42,7 @@
 
 namespace lethe {
 
-inline constexpr uint32_t kSnapshotVersion = 2;
+inline constexpr uint32_t kSnapshotVersion = 3;
 
 // The engines that have snapshots, by the names that stand in files: empty, or nullopt, for others. With its
 // paper's adaptation the published one has none.
@@ -66,7 +67,7 @@ struct SnapshotHeader {
   absl::Status Write(SnapshotWriter* writer) const;
   // Puts it in the place of the one that was written, which was of the same size.
   absl::Status Rewrite(SnapshotWriter* writer) const;
-  // DataLoss, or FailedPrecondition for a later version.
+  // DataLoss, or FailedPrecondition for another version.
   static absl::StatusOr<SnapshotHeader> Read(SnapshotReader* reader);
 
  private:

@@ -9,6 +9,7 @@
 #include "lethe/stage.h"
 #include "src/snapshot/snapshot_file.h"
 #include "src/snapshot/snapshot_format.h"
+#include "src/stage/no_memory.h"
 #include "src/stage/partition_impl.h"
 
 namespace lethe {
@@ -40,6 +41,11 @@ LiveSnapshot::~LiveSnapshot() = default;
 
 absl::StatusOr<std::unique_ptr<LiveSnapshot>> Partition::BeginSnapshot(const SnapshotOrigin& origin,
                                                                        const SnapshotPoint& point) const {
+  return OrNoMemory([&] { return Describe(origin, point); });
+}
+
+absl::StatusOr<std::unique_ptr<LiveSnapshot>> Partition::Describe(const SnapshotOrigin& origin,
+                                                                  const SnapshotPoint& point) const {
   auto live = std::make_unique<LiveSnapshot::Impl>();
   absl::StatusOr<SnapshotHeader> header = impl_->Header(origin, point);
   if (!header.ok()) return header.status();
@@ -57,13 +63,17 @@ absl::StatusOr<std::unique_ptr<LiveSnapshot>> Partition::BeginSnapshot(const Sna
 void LiveSnapshot::NoteEnd(int64_t end_offset) { impl_->end_offset = end_offset; }
 
 absl::Status LiveSnapshot::Write(const std::string& path) {
-  absl::StatusOr<SnapshotWriter> writer = SnapshotWriter::Create(path);
-  return writer.ok() ? impl_->Write(&*writer) : writer.status();
+  return OrNoMemory([&] {
+    absl::StatusOr<SnapshotWriter> writer = SnapshotWriter::Create(path);
+    return writer.ok() ? impl_->Write(&*writer) : writer.status();
+  });
 }
 
 absl::Status LiveSnapshot::Write(int descriptor) {
-  SnapshotWriter writer = SnapshotWriter::Onto(descriptor);
-  return impl_->Write(&writer);
+  return OrNoMemory([&] {
+    SnapshotWriter writer = SnapshotWriter::Onto(descriptor);
+    return impl_->Write(&writer);
+  });
 }
 
 absl::Status LiveSnapshot::Impl::Write(SnapshotWriter* writer) {

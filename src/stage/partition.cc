@@ -5,6 +5,7 @@
 #include "lethe/stage.h"
 #include "src/filter/new_filter.h"
 #include "src/stage/batch.h"
+#include "src/stage/no_memory.h"
 #include "src/stage/partition_impl.h"
 
 namespace lethe {
@@ -56,11 +57,9 @@ void Partition::Impl::Judge(absl::Span<const Event> events, absl::Span<Verdict> 
     const bool in_transaction = Stamp(&batch);
     batch.JudgeEachShard(verdicts.subspan(first, size),
                          [&](size_t shard, const ShardEvents& group, absl::Span<Verdict> answers) {
-                           if (in_transaction) {
-                             shards[shard]->JudgePending(group, answers);
-                           } else {
-                             shards[shard]->Judge(group, answers);
-                           }
+                           const bool all_known = in_transaction ? shards[shard]->JudgePending(group, answers)
+                                                                 : shards[shard]->Judge(group, answers);
+                           if (!all_known) lacks_pending = true;
                          });
   });
 }
@@ -142,11 +141,12 @@ absl::Status Partition::Impl::Begin() {
         absl::StrCat("partition ", name, ": a transaction is open; commit or abort it before the next"));
   }
   transaction_open = true;
+  lacks_pending = false;
   clock_at_begin = clock;
   return absl::OkStatus();
 }
 
-void Partition::Impl::Commit() {
+void Partition::Impl::Commit() noexcept {
   int64_t now_ms;
   {
     const std::lock_guard lock(clock_mutex);
@@ -157,7 +157,7 @@ void Partition::Impl::Commit() {
   transaction_open = false;
 }
 
-void Partition::Impl::Abort() {
+void Partition::Impl::Abort() noexcept {
   for (const auto& shard : shards) shard->Abort();
   const std::lock_guard lock(clock_mutex);
   clock = clock_at_begin;
@@ -204,15 +204,24 @@ void Partition::Judge(absl::Span<const Event> events, absl::Span<Verdict> verdic
 }
 
 absl::StatusOr<Transaction> Partition::Begin() {
-  if (absl::Status status = impl_->Begin(); !status.ok()) return status;
+  absl::Status status = OrNoMemory([&] { return impl_->Begin(); });
+  if (!status.ok()) return status;
   return Transaction(this);
 }
 
-absl::Status Partition::Replay(absl::Span<const Event> events) { return impl_->Replay(events); }
+absl::Status Partition::Replay(absl::Span<const Event> events) {
+  return OrNoMemory([&] { return impl_->Replay(events); });
+}
 void Partition::Observe(absl::Time time) { impl_->Observe(time); }
-absl::Status Partition::StartAt(absl::Time stream_time) { return impl_->StartAt(stream_time); }
-absl::Status Partition::SetTargetFpp(double target_fpp) { return impl_->SetTargetFpp(target_fpp); }
-absl::Status Partition::SetPassSuspects(bool pass_suspects) { return impl_->SetPassSuspects(pass_suspects); }
+absl::Status Partition::StartAt(absl::Time stream_time) {
+  return OrNoMemory([&] { return impl_->StartAt(stream_time); });
+}
+absl::Status Partition::SetTargetFpp(double target_fpp) {
+  return OrNoMemory([&] { return impl_->SetTargetFpp(target_fpp); });
+}
+absl::Status Partition::SetPassSuspects(bool pass_suspects) {
+  return OrNoMemory([&] { return impl_->SetPassSuspects(pass_suspects); });
+}
 absl::Time Partition::stream_time() const { return impl_->StreamTimeNow(); }
 PartitionStatus Partition::Status() const { return impl_->Status(); }
 

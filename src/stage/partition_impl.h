@@ -2,6 +2,7 @@
 #ifndef LETHE_SRC_STAGE_PARTITION_IMPL_H_
 #define LETHE_SRC_STAGE_PARTITION_IMPL_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -41,14 +42,17 @@ struct Partition::Impl {
   absl::Status SetTargetFpp(double target);
   absl::Status SetPassSuspects(bool pass_suspects);
   absl::Status Begin();
-  void Commit();
-  void Abort();
+  void Commit() noexcept;
+  void Abort() noexcept;
 
   PartitionStatus Status() const;
   absl::Time StreamTimeNow() const;
 
   // Fills in what a snapshot says first. FailedPrecondition if a transaction is open, Unimplemented.
   absl::StatusOr<SnapshotHeader> Header(const SnapshotOrigin& origin, const SnapshotPoint& point) const;
+
+  absl::Status Save(const std::string& path, const SnapshotOrigin& origin, const SnapshotPoint& point) const;
+  static absl::StatusOr<SnapshotReport> Inspect(const std::string& path);
 
   // FailedPrecondition if a transaction is open, in which `what` must not be. With the clock's lock held.
   absl::Status CheckNoTransaction(absl::string_view what) const;
@@ -71,6 +75,9 @@ struct Partition::Impl {
   double target_fpp;          // what a snapshot must agree in, too
   bool transaction_open = false;
   bool started = false;  // an event was seen, or the time set
+
+  // What was judged since Begin() is not all pending.
+  std::atomic<bool> lacks_pending = false;
 
   // How snapshots that are being taken find the shards, as long as those are there.
   struct Link {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 #include "src/adapt/step_counts.h"
 
@@ -14,11 +15,11 @@ Shard::Shard(std::unique_ptr<Filter> filter, std::optional<PassedIds> second_opi
       pass_suspects_(options.pass_suspects),
       audit_(options.audit_share, options.horizon, filter_.get(), audit_memory) {}
 
-void Shard::Judge(const ShardEvents& events, absl::Span<Verdict> verdicts) {
+bool Shard::Judge(const ShardEvents& events, absl::Span<Verdict> verdicts) {
   const std::lock_guard lock(mutex_);
   // A transaction began after the caller had seen none, and has passed ids that the filter does not know:
   // these events are part of it, then.
-  if (pending_.size() > 0) return JudgeInTransaction(events, verdicts);
+  if (pending_.size() > 0) return TryInTransaction(events, verdicts);
   filter_->TestAndInsert(events.ids, verdicts);
   if (second_opinion_) AskSecondOpinion(events.ids, verdicts);
   for (size_t i = 0; i < events.ids.size(); ++i) {
@@ -29,25 +30,40 @@ void Shard::Judge(const ShardEvents& events, absl::Span<Verdict> verdicts) {
     audit_.AdvanceTo(timed.stream_time_ms);
     if (audit_.Audits(timed.id)) audit_.Judged(timed, Passes(verdicts[i]), events.Payload(i));
   }
+  return true;
 }
 
 // After the filter has judged, and remembered what is unique.
 void Shard::AskSecondOpinion(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) {
   for (const TimedId& timed : ids) second_opinion_->Prefetch(timed.id);
+  bool has_passed_suspects = false;
   for (size_t i = 0; i < ids.size(); ++i) {
     const TimedId& timed = ids[i];
     if (verdicts[i] == Verdict::kDuplicate && !second_opinion_->Confirms(timed)) {
       verdicts[i] = Verdict::kSuspect;
       // The filter is at the time of the batch's end by now, so it keeps the id for a little longer.
       if (pass_suspects_) filter_->Insert({&timed, 1});
+      has_passed_suspects = pass_suspects_;
+    } else if (verdicts[i] == Verdict::kUnique && has_passed_suspects && second_opinion_->Confirms(timed)) {
+      // Within the batch the filter has forgotten an id of which it had called a copy a duplicate; the second
+      // opinion did not know it, and so that copy has been passed.
+      verdicts[i] = Verdict::kDuplicate;
     }
     if (Passes(verdicts[i])) second_opinion_->Remember(timed);
   }
 }
 
-void Shard::JudgePending(const ShardEvents& events, absl::Span<Verdict> verdicts) {
+bool Shard::JudgePending(const ShardEvents& events, absl::Span<Verdict> verdicts) {
   const std::lock_guard lock(mutex_);
+  return TryInTransaction(events, verdicts);
+}
+
+bool Shard::TryInTransaction(const ShardEvents& events, absl::Span<Verdict> verdicts) try {
   JudgeInTransaction(events, verdicts);
+  return true;
+} catch (const std::bad_alloc&) {
+  std::fill(verdicts.begin(), verdicts.end(), Verdict::kUnique);
+  return false;
 }
 
 void Shard::JudgeInTransaction(const ShardEvents& events, absl::Span<Verdict> verdicts) {
@@ -93,7 +109,7 @@ void Shard::Forget(IdHash id) {
   audit_.Forget(id);
 }
 
-void Shard::Commit(int64_t stream_time_ms) {
+void Shard::Commit(int64_t stream_time_ms) noexcept {
   const std::lock_guard lock(mutex_);
   const absl::Span<const TimedId> ids = pending_.InOrder();
   filter_->Insert(ids);
@@ -109,7 +125,7 @@ void Shard::Commit(int64_t stream_time_ms) {
   EndTransaction();
 }
 
-void Shard::Abort() {
+void Shard::Abort() noexcept {
   const std::lock_guard lock(mutex_);
   audit_.Abort();
   EndTransaction();

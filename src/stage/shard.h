@@ -50,18 +50,21 @@ class Shard {
   Shard(std::unique_ptr<Filter> filter, std::optional<PassedIds> second_opinion, const StageOptions& options,
         MemoryBudget* audit_memory);
 
-  // Outside of a transaction: judges and remembers in one step.
-  void Judge(const ShardEvents& events, absl::Span<Verdict> verdicts);
-  // In a transaction: judges against filter and pending set, and changes the latter only.
-  void JudgePending(const ShardEvents& events, absl::Span<Verdict> verdicts);
+  // Outside of a transaction: judges and remembers in one step. Fails only if a transaction has begun.
+  bool Judge(const ShardEvents& events, absl::Span<Verdict> verdicts);
+  // In a transaction: judges against filter and pending set, and changes the latter only. False if the system
+  // has no memory to remember all that pass: then all verdicts are kUnique, and any part of the events is
+  // pending.
+  bool JudgePending(const ShardEvents& events, absl::Span<Verdict> verdicts);
   // Remembers without judging.
   void Replay(const ShardEvents& events);
   // Takes an id out of the pending set, if it is there.
   void Forget(IdHash id);
 
-  // The pending ids go into the filter, which then moves to `stream_time_ms`.
-  void Commit(int64_t stream_time_ms);
-  void Abort();
+  // The pending ids go into the filter, which then moves to `stream_time_ms`. Neither this nor Abort needs
+  // any memory that it cannot do without: filter, second opinion and audit do with what they have.
+  void Commit(int64_t stream_time_ms) noexcept;
+  void Abort() noexcept;
   void AdvanceTo(int64_t stream_time_ms);
 
   // Outside of a transaction. The first is false if the filter cannot follow.
@@ -109,6 +112,7 @@ class Shard {
   absl::StatusOr<std::string> DescribeSecondOpinion() const;
   void AskSecondOpinion(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts);
   void RememberPassed(absl::Span<const TimedId> ids);
+  bool TryInTransaction(const ShardEvents& events, absl::Span<Verdict> verdicts);
   void JudgeInTransaction(const ShardEvents& events, absl::Span<Verdict> verdicts);
   void EndTransaction();
 

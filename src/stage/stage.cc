@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "src/filter/memory_parts.h"
 #include "src/filter/new_filter.h"
 #include "src/filter/passed_ids.h"
+#include "src/stage/no_memory.h"
 #include "src/stage/partition_impl.h"
 
 namespace lethe {
@@ -32,10 +35,13 @@ absl::StatusOr<uint64_t> RandomSeed() {
 
 absl::StatusOr<std::unique_ptr<DedupStage>> DedupStage::Create(const StageOptions& options,
                                                                FilterFactory new_filter) {
-  if (absl::Status status = Validate(options); !status.ok()) return status;
-  absl::StatusOr<uint64_t> seed = options.hash_seed.has_value() ? *options.hash_seed : RandomSeed();
-  if (!seed.ok()) return seed.status();
-  return std::unique_ptr<DedupStage>(new DedupStage(options, *seed, std::move(new_filter)));
+  return OrNoMemory([&]() -> absl::StatusOr<std::unique_ptr<DedupStage>> {
+    (void)NoMemory();  // as long as there is some
+    if (absl::Status status = Validate(options); !status.ok()) return status;
+    absl::StatusOr<uint64_t> seed = options.hash_seed.has_value() ? *options.hash_seed : RandomSeed();
+    if (!seed.ok()) return seed.status();
+    return std::unique_ptr<DedupStage>(new DedupStage(options, *seed, std::move(new_filter)));
+  });
 }
 
 DedupStage::DedupStage(const StageOptions& options, uint64_t hash_seed, FilterFactory new_filter)
@@ -51,19 +57,25 @@ DedupStage::DedupStage(const StageOptions& options, uint64_t hash_seed, FilterFa
 DedupStage::~DedupStage() = default;
 
 absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view name) {
-  return Open(name, hash_seed_, target_fpp_);
+  return OrNoMemory([&] { return Open(name, hash_seed_, target_fpp_); });
 }
 
 absl::Status DedupStage::SetTargetFpp(double target_fpp) {
-  if (absl::Status status = ValidateTargetFpp(target_fpp, options_.engine); !status.ok()) return status;
-  if (absl::Status status = CanFollowTarget(options_.engine, target_fpp_, target_fpp); !status.ok()) {
-    return status;
-  }
-  target_fpp_ = target_fpp;
-  return absl::OkStatus();
+  return OrNoMemory([&] {
+    if (absl::Status status = ValidateTargetFpp(target_fpp, options_.engine); !status.ok()) return status;
+    if (absl::Status status = CanFollowTarget(options_.engine, target_fpp_, target_fpp); !status.ok()) {
+      return status;
+    }
+    target_fpp_ = target_fpp;
+    return absl::OkStatus();
+  });
 }
 
 absl::Status DedupStage::SetMemoryLimit(int64_t bytes) {
+  return OrNoMemory([&] { return SetLimits(bytes); });
+}
+
+absl::Status DedupStage::SetLimits(int64_t bytes) {
   StageOptions wanted = options_;
   wanted.memory_limit_bytes = bytes;
   if (absl::Status status = Validate(wanted); !status.ok()) return status;
@@ -74,13 +86,14 @@ absl::Status DedupStage::SetMemoryLimit(int64_t bytes) {
   const bool is_raised = bytes > memory_.limit_bytes();
   if (is_raised) memory_.SetLimit(bytes);
   // Each part is as before, or has its share: a whole that is lowered behind its parts has what they use.
-  std::vector<std::pair<MemoryBudget*, int64_t>> before;
-  for (const auto& [part, limit_bytes] : parts) {
-    before.emplace_back(part, part->limit_bytes());
+  std::array<int64_t, std::size(parts)> before;
+  for (size_t i = 0; i < before.size(); ++i) {
+    const auto& [part, limit_bytes] = parts[i];
+    before[i] = part->limit_bytes();
     if (part->SetLimit(limit_bytes)) continue;
     const double share = static_cast<double>(limit_bytes) / static_cast<double>(bytes);
     const double needed = std::ceil(static_cast<double>(part->used_bytes()) / share);
-    for (const auto& [changed, limit_before] : before) changed->SetLimit(limit_before);
+    for (size_t changed = 0; changed < i; ++changed) parts[changed].first->SetLimit(before[changed]);
     return absl::FailedPreconditionError(
         absl::StrCat("memory_limit_bytes: ", memory_.used_bytes(), " bytes are used now, which ", bytes,
                      " have no room for; the nearest that can be is ",

@@ -3,6 +3,7 @@
 
 #include "lethe/stage.h"
 #include "src/stage/batch.h"
+#include "src/stage/no_memory.h"
 #include "src/stage/partition_impl.h"
 
 namespace lethe {
@@ -30,6 +31,10 @@ void Transaction::Judge(absl::Span<const Event> events, absl::Span<Verdict> verd
   } else {
     std::fill(verdicts.begin(), verdicts.end(), Verdict::kUnique);
   }
+}
+
+absl::Status Transaction::status() const {
+  return open() && partition_->impl_->lacks_pending ? NoMemory() : absl::OkStatus();
 }
 
 void Transaction::Observe(absl::Time time) {

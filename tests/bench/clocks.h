@@ -12,12 +12,16 @@
 
 namespace lethe::bench {
 
-// The processor's time of this thread: what others do on the machine shows in the caches only.
-inline double ThreadSeconds() {
+inline double SecondsBy(clockid_t clock) {
   timespec time;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  clock_gettime(clock, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
+
+// The processor's time of this thread: what others do on the machine shows in the caches only.
+inline double ThreadSeconds() { return SecondsBy(CLOCK_THREAD_CPUTIME_ID); }
+// That of all threads of this process.
+inline double ProcessSeconds() { return SecondsBy(CLOCK_PROCESS_CPUTIME_ID); }
 
 // Time as it passes, in nanoseconds.
 inline int64_t WallNanos() {

@@ -47,7 +47,10 @@ int main(int argc, char** argv) {
                                                        {"compression.type", "lz4"},
                                                        {"queue.buffering.max.messages", "1000000"}});
   Check(rd_kafka_init_transactions(producer, 60000), "init_transactions");
+  // It fetches as much ahead as it likes: at the limit it would wait for librdkafka to look again.
   rd_kafka_t* consumer = NewClient(RD_KAFKA_CONSUMER, {{"bootstrap.servers", argv[1]},
+                                                       {"queued.min.messages", "10000000"},
+                                                       {"queued.max.messages.kbytes", "1048576"},
                                                        {"group.id", argv[4]},
                                                        {"isolation.level", "read_committed"},
                                                        {"enable.auto.commit", "false"},

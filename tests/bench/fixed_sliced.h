@@ -1,26 +1,29 @@
-// The sliced layout by itself, of a size that is given: for other numbers of generations than lethe uses.
+// The sliced layout by itself, of a size that is given: for other numbers of generations and other shapes
+// than lethe uses.
 #ifndef LETHE_TESTS_BENCH_FIXED_SLICED_H_
 #define LETHE_TESTS_BENCH_FIXED_SLICED_H_
 
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "src/filter/each_id.h"
 #include "src/filter/line_memory.h"
-#include "src/filter/sliced_lines.h"
 #include "src/filter/stream_clock.h"
+#include "tests/bench/ring_status.h"
 
 namespace lethe::bench {
 
-// A forgetful Bloom filter with strict pairs on SlicedLines, with one generation per bit of Cell. The horizon
-// is G - 2 intervals; a refresh sweeps the oldest column at once (which is not timed apart).
+// A forgetful Bloom filter with strict pairs on SlicedLines or ShapedLines, with one generation per bit of a
+// cell. The horizon is G - 2 intervals; a refresh sweeps the oldest column at once (which is not timed
+// apart).
 //
 // Thread safety: as Filter.
-template <typename Cell, int kLinesPerId>
-class FixedSliced final : public EachIdFilter<FixedSliced<Cell, kLinesPerId>> {
+template <typename Lines>
+class FixedSliced final : public EachIdFilter<FixedSliced<Lines>> {
  public:
-  using Lines = SlicedLines<Cell, kLinesPerId>;
+  using Cell = std::remove_const_t<decltype(Lines::kEvenColumns)>;
 
   FixedSliced(LineMemory memory, int64_t lines, int64_t horizon_ms)
       : memory_(std::move(memory)),
@@ -40,14 +43,7 @@ class FixedSliced final : public EachIdFilter<FixedSliced<Cell, kLinesPerId>> {
   }
 
   FilterStatus Status() const override {
-    FilterStatus status;
-    status.past_generations = Lines::kColumns - 2;
-    status.refresh_period = absl::Milliseconds(clock_.interval_ms());
-    status.bits_per_id = Lines::kBitsPerId;
-    status.memory_bytes = memory_.bytes();
-    status.window = clock_.Since(Lines::kColumns - 2);
-    status.refreshes = refreshes_;
-    return status;
+    return RingStatus(clock_, Lines::kColumns - 2, refreshes_, memory_.bytes());
   }
 
  private:

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/filter/published_fbf.h"
 #include "src/filter/sliced_fbf.h"
+#include "src/filter/sliced_lines.h"
 #include "src/fpp/published_model.h"
 #include "src/fpp/sliced_model.h"
 #include "tests/bench/fixed_sliced.h"
@@ -20,16 +21,10 @@
 namespace lethe::bench {
 namespace {
 
-constexpr int64_t kAmple = int64_t{1} << 36;
 // The sliced engine's memory over what its model asks for: the load of real intervals varies.
 constexpr double kSlicedMargin = 1.01;
 // What it needs besides its lines, in bytes: the books, and a page.
 constexpr double kSlicedOwnBytes = 16 << 10;
-
-double SlicedBits(double window, double target_fpp) {
-  return kSlicedMargin * SlicedBitsPerId(SlicedShapeFor(target_fpp), target_fpp) +
-         8 * kSlicedOwnBytes / window;
-}
 
 // An engine that begins with a 64th of its limit, at most, and grows as it must.
 absl::StatusOr<Layout> FromEngine(const std::string& name, Engine engine, int generations, double window,
@@ -44,16 +39,6 @@ absl::StatusOr<Layout> FromEngine(const std::string& name, Engine engine, int ge
                                                               .engine = engine});
   if (!filter.ok()) return filter.status();
   layout.filter = *std::move(filter);
-  return layout;
-}
-
-// A rival whose memory is `bytes` of lines; `make` gets the memory.
-template <typename Make>
-absl::StatusOr<Layout> OnLines(const std::string& name, int generations, int64_t bytes, Make make) {
-  Layout layout{.name = name, .generations = generations, .memory = std::make_unique<MemoryBudget>(kAmple)};
-  absl::StatusOr<LineMemory> memory = LineMemory::Create(layout.memory.get(), bytes, bytes);
-  if (!memory.ok()) return memory.status();
-  layout.filter = make(*std::move(memory));
   return layout;
 }
 
@@ -115,8 +100,9 @@ int PublishedHashes(double bits_per_id) {
 }
 
 absl::StatusOr<Layout> MakeHashSets(const std::string& name, double window) {
-  Layout layout{.name = name, .generations = static_cast<int>(HashSetGenerations::kGenerations)};
-  layout.filter = std::make_unique<HashSetGenerations>(window, kHorizonMs);
+  const int generations = HashSetGenerations::SmallestFor(window);
+  Layout layout{.name = name, .generations = generations};
+  layout.filter = std::make_unique<HashSetGenerations>(generations, window, kHorizonMs);
   return layout;
 }
 
@@ -125,7 +111,7 @@ absl::StatusOr<Layout> FixedOf(double window, double bits_per_id) {
   constexpr int kColumns = 8 * sizeof(Cell);
   const auto lines = static_cast<int64_t>(bits_per_id * window / 512);
   return OnLines("sliced", kColumns, lines * 64, [&](LineMemory memory) {
-    return std::make_unique<FixedSliced<Cell, 4>>(std::move(memory), lines, kHorizonMs);
+    return std::make_unique<FixedSliced<SlicedLines<Cell, 4>>>(std::move(memory), lines, kHorizonMs);
   });
 }
 
@@ -136,6 +122,11 @@ const std::vector<std::string>& LayoutNames() {
                                                            "plain-ring", "split-block", "epoch-table",
                                                            "apbf",       "exact",       "exact-engine"};
   return names;
+}
+
+double BitsPerIdOfSliced(double window, double target_fpp) {
+  return kSlicedMargin * SlicedBitsPerId(SlicedShapeFor(target_fpp), target_fpp) +
+         8 * kSlicedOwnBytes / window;
 }
 
 absl::StatusOr<Layout> MakeSliced(double window, double target_fpp, double bits_per_id) {
@@ -150,7 +141,7 @@ absl::StatusOr<Layout> MakeSliced(double window, double target_fpp, double bits_
 
 absl::StatusOr<Layout> MakePublished(int generations, double window, double bits_per_id, int hashes) {
   Layout layout{
-      .name = "published", .generations = generations, .memory = std::make_unique<MemoryBudget>(kAmple)};
+      .name = "published", .generations = generations, .memory = std::make_unique<MemoryBudget>(kAmpleBytes)};
   absl::StatusOr<std::unique_ptr<Filter>> filter =
       PublishedFbf::Create({.past_generations = generations - 2,
                             .bits_per_generation = static_cast<int64_t>(bits_per_id * window / generations),
@@ -176,7 +167,7 @@ absl::StatusOr<Layout> MakeFixedSliced(int generations, double window, double bi
 }
 
 absl::StatusOr<Layout> MakeLayout(const std::string& name, double window, double target_fpp) {
-  const double sliced_bits = SlicedBits(window, target_fpp);
+  const double sliced_bits = BitsPerIdOfSliced(window, target_fpp);
   if (name == "sliced") return MakeSliced(window, target_fpp, sliced_bits);
   if (name == "published") {
     return MakePublished(16, window, sliced_bits, PublishedHashes(sliced_bits));

@@ -2,12 +2,15 @@
 #ifndef LETHE_TESTS_BENCH_LAYOUTS_H_
 #define LETHE_TESTS_BENCH_LAYOUTS_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "lethe/filter.h"
+#include "src/filter/line_memory.h"
 
 namespace lethe::bench {
 
@@ -30,8 +33,22 @@ inline bool IsExact(const std::string& name) { return name == "exact" || name ==
 // one has for the target; it would need half as many again to meet it.
 absl::StatusOr<Layout> MakeLayout(const std::string& name, double window, double target_fpp);
 
+// What the sliced engine gets for that: what its model asks for, and a little.
+double BitsPerIdOfSliced(double window, double target_fpp);
 // lethe's sliced engine with a memory limit of that many bits per id of the window.
 absl::StatusOr<Layout> MakeSliced(double window, double target_fpp, double bits_per_id);
+
+// A layout whose memory is `bytes` of lines; `make` gets the memory.
+inline constexpr int64_t kAmpleBytes = int64_t{1} << 36;
+template <typename Make>
+absl::StatusOr<Layout> OnLines(const std::string& name, int generations, int64_t bytes, Make make) {
+  Layout layout{
+      .name = name, .generations = generations, .memory = std::make_unique<MemoryBudget>(kAmpleBytes)};
+  absl::StatusOr<LineMemory> memory = LineMemory::Create(layout.memory.get(), bytes, bytes);
+  if (!memory.ok()) return memory.status();
+  layout.filter = make(*std::move(memory));
+  return layout;
+}
 
 // The sliced layout by itself with 8, 16 or 32 generations.
 absl::StatusOr<Layout> MakeFixedSliced(int generations, double window, double bits_per_id);

@@ -22,12 +22,21 @@
 namespace lethe::bench {
 namespace {
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
-  return text.str();
+// Where a file has tables of that name: behind the line that begins them, and before the one that ends them.
+struct Marks {
+  size_t begin;
+  size_t end;
+};
+absl::StatusOr<Marks> FindMarks(const std::string& path, absl::string_view name, absl::string_view text) {
+  const std::string begin_mark = absl::StrCat("<!-- ", name, " -->\n");
+  const std::string end_mark = absl::StrCat("<!-- end of ", name, " -->\n");
+  const size_t begin = text.find(begin_mark);
+  const size_t end = text.find(end_mark);
+  if (begin == absl::string_view::npos || end == absl::string_view::npos || end < begin) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": has no lines ", begin_mark, " and ", end_mark));
+  }
+  return Marks{begin + begin_mark.size(), end};
 }
 
 // The value of the first line of /proc/cpuinfo with that name.
@@ -137,18 +146,26 @@ void BenchProgress::Clear() const {
   if (!planning_ && CanRedraw(STDERR_FILENO)) absl::FPrintF(stderr, "\r\033[K");
 }
 
-std::string ToJson(const std::vector<Figures>& all) {
+std::vector<std::string> JsonObjects(const std::vector<Figures>& all) {
   std::vector<std::string> objects;
   for (const Figures& f : all) {
     if (f.layout == "exact-engine") continue;  // stands beside "exact" for readers only
     objects.push_back(
-        absl::StrFormat("  {\"layout\": \"%s\", \"window\": %.0f, \"generations\": %d, \"target_fpp\": %g, "
+        absl::StrFormat("{\"layout\": \"%s\", \"window\": %.0f, \"generations\": %d, \"target_fpp\": %g, "
                         "\"bits_per_id\": %.2f, \"fpp\": %.4g, \"ns_batch\": %.2f, \"ns_single\": %.2f, "
                         "\"slowest_us\": %.2f}",
                         f.layout, f.window, f.generations, f.target_fpp, f.bits_per_id, f.fpp, f.ns_batch,
                         f.ns_single, f.slowest_us));
   }
-  return absl::StrCat("[\n", absl::StrJoin(objects, ",\n"), "\n]\n");
+  return objects;
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (!in) return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
+  return text.str();
 }
 
 absl::Status WriteFile(const std::string& path, absl::string_view text) {
@@ -162,19 +179,21 @@ absl::Status WriteFile(const std::string& path, absl::string_view text) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::string> ReadTables(const std::string& path, absl::string_view name) {
+  const absl::StatusOr<std::string> text = ReadFile(path);
+  if (!text.ok()) return text.status();
+  const absl::StatusOr<Marks> marks = FindMarks(path, name, *text);
+  if (!marks.ok()) return marks.status();
+  return text->substr(marks->begin, marks->end - marks->begin);
+}
+
 absl::Status ReplaceTables(const std::string& path, absl::string_view name, absl::string_view text) {
-  const std::string begin_mark = absl::StrCat("<!-- ", name, " -->\n");
-  const std::string end_mark = absl::StrCat("<!-- end of ", name, " -->\n");
   const absl::StatusOr<std::string> before = ReadFile(path);
   if (!before.ok()) return before.status();
-  const size_t begin = before->find(begin_mark);
-  const size_t end = before->find(end_mark);
-  if (begin == std::string::npos || end == std::string::npos || end < begin) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, ": has no lines ", begin_mark, " and ", end_mark));
-  }
-  return WriteFile(path, absl::StrCat(before->substr(0, begin + begin_mark.size()), "\n", text, "\n",
-                                      before->substr(end)));
+  const absl::StatusOr<Marks> marks = FindMarks(path, name, *before);
+  if (!marks.ok()) return marks.status();
+  return WriteFile(
+      path, absl::StrCat(before->substr(0, marks->begin), "\n", text, "\n", before->substr(marks->end)));
 }
 
 }  // namespace lethe::bench

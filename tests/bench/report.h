@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "tests/bench/steady.h"
 
@@ -14,10 +15,12 @@ namespace lethe::bench {
 
 // A Markdown table under a heading, with a line of text before it.
 struct Table {
-  std::string heading;
-  std::string text;
-  std::vector<std::string> columns;
+  std::string heading = "";
+  std::string text = "";
+  std::vector<std::string> columns = {};
   std::vector<std::vector<std::string>> rows = {};
+  // What must not be in it, for people; it is marked in its row too.
+  std::vector<std::string> faults = {};
 
   std::string Markdown() const;
 };
@@ -54,10 +57,13 @@ class BenchProgress {
   int64_t start_nanos_ = 0;
 };
 
-std::string ToJson(const std::vector<Figures>& all);
+// An object for each of those that belong into the file of figures.
+std::vector<std::string> JsonObjects(const std::vector<Figures>& all);
 
+absl::StatusOr<std::string> ReadFile(const std::string& path);
 absl::Status WriteFile(const std::string& path, absl::string_view text);
-// Puts `text` between the lines <!-- NAME --> and <!-- end of NAME --> of a file.
+// What is between the lines <!-- NAME --> and <!-- end of NAME --> of a file, and `text` put there.
+absl::StatusOr<std::string> ReadTables(const std::string& path, absl::string_view name);
 absl::Status ReplaceTables(const std::string& path, absl::string_view name, absl::string_view text);
 
 }  // namespace lethe::bench

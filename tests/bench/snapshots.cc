@@ -76,8 +76,7 @@ absl::Status Measure(double ids, int shards, const std::string& path, Table* tab
 }  // namespace
 
 absl::StatusOr<Table> MeasureSnapshots(const Extent& extent) {
-  Table table{.heading = "Snapshots: a partition to a file and back, target 1e-06",
-              .text =
+  Table table{.text =
                   "The fastest of five. The file is in the page cache when it is loaded; a save waits for "
                   "the disk.",
               .columns = {"ids", "shards", "file, MiB", "saved, ids/s", "loaded, ids/s", "saved, GB/s",

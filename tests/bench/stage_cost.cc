@@ -166,9 +166,7 @@ double IdsPerSecond(Partition* partition, int threads) {
 }  // namespace
 
 absl::StatusOr<Table> MeasureStage(const Extent& extent) {
-  Table table{.heading = "Stage: what it adds to the filter (10^6 ids, target 1e-06, one shard)",
-              .text = "",
-              .columns = {"what", "ns per id, batched", "over the filter", "ns, single", "over the filter"}};
+  Table table{.columns = {"what", "ns per id, batched", "over the filter", "ns, single", "over the filter"}};
   if (!extent.progress->Begin("stage", 4)) return table;
   const absl::StatusOr<double> filter_batched = FilterNanos(kBlock);
   if (!filter_batched.ok()) return filter_batched.status();
@@ -201,12 +199,13 @@ absl::StatusOr<Table> MeasureThreads(const Extent& extent) {
   if (!extent.progress->Begin("threads", 12)) return Table{};
   const double lock_nanos = LockNanos();
   Table table{
-      .heading = "Threads: ids per second on one partition, blocks of 512",
-      .text = absl::StrFormat("A lock that nobody else wants takes %.1f ns. A block takes the clock's "
-                              "lock once, and each shard's lock once.",
-                              lock_nanos),
+      .text = absl::StrFormat(
+          "A lock that nobody else wants takes %.1f ns: taken in a loop, and nothing else. A block takes the "
+          "clock's lock once, and each shard's lock once. The locks' share is computed from these, over the "
+          "measured time of a block; the stage has no form without its locks that could be measured.",
+          lock_nanos),
       .columns = {"shards", "1 thread", "2 threads", "4 threads", "8 threads",
-                  "locks' share of 1 thread's time"}};
+                  "locks' share of 1 thread's time, computed"}};
   for (const int shards : {1, 4, 16}) {
     std::vector<std::string> row = {absl::StrCat(shards)};
     double one_thread = 0;

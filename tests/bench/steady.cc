@@ -31,7 +31,7 @@ class Run {
       done += static_cast<double>(ids_.size());
     }
     NoteMemory();
-    return seconds / done * 1e9;
+    return done == 0 ? 0 : seconds / done * 1e9;
   }
 
   void Fill(double horizons) {
@@ -137,11 +137,14 @@ class Run {
 Figures MeasureSteady(Filter* filter, double window, const Plan& plan) {
   Figures figures;
   Run run(filter, window);
+  const double helper_before = ProcessSeconds() - ThreadSeconds();
   if (plan.warm_by_insert) {
     run.Fill(plan.warm);
   } else {
     run.Judge(plan.warm, kBlock);
   }
+  const double helper_seconds = std::max(ProcessSeconds() - ThreadSeconds() - helper_before, 0.0);
+  figures.helper_ns = helper_seconds / (plan.warm * window / (1 - kDuplicates)) * 1e9;
   // While a filter grows at its memory limit it may have to shorten its window; here only what follows
   // counts.
   const double missed_before = run.missed();

@@ -34,6 +34,7 @@ struct Figures {
   double ns_batch = 0;
   double ns_single = 0;
   double slowest_us = 0;
+  double helper_ns = 0;  // per id while it was filled: other threads' time, which makes pages present
   // What must not be: empty, or what is wrong, for people.
   std::string fault = "";
   double window_kept = 0;  // horizons; at least 1

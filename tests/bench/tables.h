@@ -2,6 +2,8 @@
 #ifndef LETHE_TESTS_BENCH_TABLES_H_
 #define LETHE_TESTS_BENCH_TABLES_H_
 
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -11,21 +13,34 @@
 namespace lethe::bench {
 
 struct Extent {
-  double largest_window = 1e8;
+  double largest_window = 1e9;
   bool quick = false;  // fewer probes
   BenchProgress* progress = nullptr;
 };
 
-// While the progress plans, each announces its steps and measures nothing.
+// A table as it is known before it is measured. While the progress plans, `measure` announces its steps and
+// measures nothing; later it adds to `all` what belongs into the file of figures. The heading is put over the
+// table by the caller.
+struct PlannedTable {
+  std::string heading;
+  std::function<absl::StatusOr<Table>(const Extent& extent, std::vector<Figures>* all)> measure;
+};
 
-// All layouts, for so many ids and a target of 1e-4 or 1e-6; and the sliced one at targets from 1e-2 to 1e-9.
-// What was measured is added to `all`.
+// All tables, in their order.
+std::vector<PlannedTable> AllTables(const Extent& extent);
+
+// All layouts, for so many ids and a target of 1e-4 or 1e-6; the sliced one alone for as many ids as memory
+// has room for; and at targets from 1e-2 to 1e-9.
 absl::StatusOr<Table> CompareLayouts(const Extent& extent, double window, double target_fpp,
                                      std::vector<Figures>* all);
+absl::StatusOr<Table> MeasureLargestWindow(const Extent& extent, std::vector<Figures>* all);
 absl::StatusOr<Table> CompareTargets(const Extent& extent, std::vector<Figures>* all);
 
 // What more generations cost: the sliced layout and the published one with N = 6, 14 and 30.
 absl::StatusOr<Table> CompareGenerations(const Extent& extent);
+
+// Widths of cells, lines and cells of an id: what the shapes that the model finds small take in time.
+absl::StatusOr<Table> CompareShapes(const Extent& extent);
 
 // Single calls of the sliced filter while it grows from nothing, holds its size, and shrinks.
 absl::StatusOr<Table> MeasureStalls(const Extent& extent);

@@ -85,8 +85,11 @@ std::string Place(const Entry& entry) {
 
 class PartitionJudge {
  public:
-  PartitionJudge(absl::Duration horizon, Kinds& kinds, Judgement& sums)
-      : horizon_ms_(absl::ToInt64Milliseconds(horizon)), kinds_(kinds), sums_(sums) {}
+  PartitionJudge(const Evidence& evidence, Kinds& kinds, Judgement& sums)
+      : horizon_ms_(absl::ToInt64Milliseconds(evidence.horizon)),
+        keeps_order_(!evidence.topic_scope),
+        kinds_(kinds),
+        sums_(sums) {}
 
   void AddInput(const Record& record) {
     Entry entry;
@@ -115,7 +118,7 @@ class PartitionJudge {
       if (found == SIZE_MAX) continue;
       Entry& entry = entries_[found];
       entry.passed = true;
-      next = std::max(next, found + 1);
+      if (keeps_order_) next = std::max(next, found + 1);
       if (entry.event.id.empty()) continue;
       if (!MayPass(entry)) {
         kinds_.repeated.Add(absl::StrCat(Place(entry), ", passed before at ",
@@ -201,6 +204,7 @@ class PartitionJudge {
   }
 
   const int64_t horizon_ms_;
+  const bool keeps_order_;
   Kinds& kinds_;
   Judgement& sums_;
   NaiveStreamTime stream_time_;
@@ -218,7 +222,7 @@ std::map<int32_t, std::vector<const Record*>> ByPartition(const std::vector<Reco
 }
 
 void CheckCounters(const std::map<int32_t, Totals>& expected, const std::vector<Record>& deltas,
-                   Kinds& kinds) {
+                   bool topic_scope, Kinds& kinds) {
   std::map<int32_t, Totals> actual;
   for (const Record& record : deltas) {
     int64_t delta = 0;
@@ -226,7 +230,7 @@ void CheckCounters(const std::map<int32_t, Totals>& expected, const std::vector<
       kinds.counters.Add(absl::StrCat("no delta at ", record.partition, "/", record.offset));
       continue;
     }
-    actual[record.partition][*record.key] += delta;
+    actual[topic_scope ? 0 : record.partition][*record.key] += delta;
   }
   std::map<int32_t, Totals> all = expected;
   for (const auto& [partition, totals] : actual) {
@@ -271,6 +275,17 @@ bool FaultyEvent::Parse(const std::string& json, FaultyEvent* event) {
   return true;
 }
 
+Judgement& Judgement::operator+=(const Judgement& more) {
+  problems.insert(problems.end(), more.problems.begin(), more.problems.end());
+  records += more.records;
+  passed += more.passed;
+  dropped += more.dropped;
+  late_passed += more.late_passed;
+  late_dropped += more.late_dropped;
+  client_copies += more.client_copies;
+  return *this;
+}
+
 Judgement Judge(const Evidence& evidence) {
   Judgement judgement;
   Kinds kinds;
@@ -280,13 +295,13 @@ Judgement Judge(const Evidence& evidence) {
   CountedVerdicts seen;
   for (size_t p = 0; p < evidence.committed.size(); ++p) {
     const auto partition = static_cast<int32_t>(p);
-    PartitionJudge judge(evidence.horizon, kinds, judgement);
+    PartitionJudge judge(evidence, kinds, judgement);
     if (const auto found = inputs.find(partition); found != inputs.end()) {
       for (const Record* record : found->second) judge.AddInput(*record);
     }
     judge.Match(outputs[partition]);
     outputs.erase(partition);
-    judge.JudgeDrops(totals[partition]);
+    judge.JudgeDrops(totals[evidence.topic_scope ? 0 : partition]);
     seen.missing_id += judge.passed_without_id();
     if (judge.end() > 0 && evidence.committed[p] != judge.end()) {
       kinds.uncommitted.Add(absl::StrCat("partition ", p, " is committed up to ", evidence.committed[p],
@@ -296,7 +311,7 @@ Judgement Judge(const Evidence& evidence) {
   for (const auto& [partition, records] : outputs) {
     kinds.foreign.Add(absl::StrCat(records.size(), " records in partition ", partition));
   }
-  CheckCounters(totals, evidence.deltas, kinds);
+  CheckCounters(totals, evidence.deltas, evidence.topic_scope, kinds);
   CheckEnds("output", evidence.output_ends, kinds);
   CheckEnds("counters", evidence.delta_ends, kinds);
   for (const Kind* kind : {&kinds.lost, &kinds.repeated, &kinds.twice, &kinds.foreign, &kinds.reordered,

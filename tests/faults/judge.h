@@ -60,6 +60,8 @@ struct CountedVerdicts {
 // Records as KafkaClient::ReadAll returns them, with read_committed.
 struct Evidence {
   absl::Duration horizon;
+  // Ids are unique in the topic. Then order is kept for each id, and counters are sums over all partitions.
+  bool topic_scope = false;
   std::vector<Record> input;
   std::vector<Record> output;
   std::vector<Record> deltas;
@@ -78,6 +80,8 @@ struct Judgement {
   int64_t late_passed = 0;
   int64_t late_dropped = 0;
   int64_t client_copies = 0;  // records of one and the same sending, but for the first
+
+  Judgement& operator+=(const Judgement& more);
 };
 
 Judgement Judge(const Evidence& evidence);

@@ -6,11 +6,13 @@
 #include <filesystem>
 #include <numeric>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "tests/support/daemon.h"
 #include "tests/support/free_port.h"
@@ -25,6 +27,7 @@ constexpr absl::Duration kCommitted = absl::Minutes(3);
 constexpr absl::Duration kLook = absl::Milliseconds(100);
 constexpr absl::Duration kWireDelay = absl::Milliseconds(150);
 constexpr int kAbortedRecords = 30;
+constexpr char kFenced[] = "by static_membership";
 
 std::string Line(const Record& record) {
   return absl::StrFormat("%d\t%d\t%d\t%s\t%s\n", record.partition, record.offset, record.timestamp_ms,
@@ -32,6 +35,23 @@ std::string Line(const Record& record) {
 }
 
 }  // namespace
+
+News& News::operator+=(const News& more) {
+  aborted += more.aborted;
+  fenced += more.fenced;
+  restored += more.restored;
+  refused += more.refused;
+  unwritten += more.unwritten;
+  return *this;
+}
+
+std::string News::ToString() const {
+  return absl::StrFormat(
+      "%d transactions aborted, %d producers made anew, %d filters from snapshots, %d snapshots refused, %d "
+      "not "
+      "written",
+      aborted, fenced, restored, refused, unwritten);
+}
 
 Run::Run(const Schedule& schedule, Site& site, std::string program, std::string folder)
     : schedule_(schedule),
@@ -43,6 +63,7 @@ Run::Run(const Schedule& schedule, Site& site, std::string program, std::string 
       counters_(input_ + "-counters"),
       snapshots_(input_ + "-snapshots"),
       group_(input_ + "-group"),
+      routed_(absl::StrCat(group_, "-", input_, "-repartition")),
       events_(folder_ + "/events.log"),
       begin_(absl::Now()),
       partitions_(schedule.partitions) {
@@ -66,6 +87,7 @@ absl::StatusOr<Judgement> Run::Play() {
   const bool played = status.ok();
   Judgement judgement;
   if (played) judgement = Judge(evidence_);
+  for (const Evidence& past : past_lives_) judgement += Judge(past);
   judgement.problems.insert(judgement.problems.begin(), problems_.begin(), problems_.end());
   for (const std::string& problem : judgement.problems) Say(problem);
   if (!played) Say(status.ToString());
@@ -75,9 +97,10 @@ absl::StatusOr<Judgement> Run::Play() {
   }
   for (Instance& instance : instances_) instance.process.reset();
   traffic_.reset();
-  CountSnapshotNews();
+  CountNews();
   std::vector<std::string> topics = {input_, output_, counters_};
   if (schedule_.snapshots == SnapshotPlace::kTopic) topics.push_back(snapshots_);
+  if (schedule_.topic_scope) topics.push_back(routed_);
   // The brokers' folders stay small, however many schedules there are.
   for (const std::string& topic : topics) {
     const absl::Status deleted = site_.client().DeleteTopic(topic);
@@ -94,18 +117,7 @@ absl::Status Run::Prepare() {
     if (!created.ok()) return created;
   }
   if (absl::Status prepared = PrepareSnapshots(); !prepared.ok()) return prepared;
-  TrafficOptions options;
-  options.bootstrap = site_.producer_wire().bootstrap;
-  options.topic = input_;
-  options.partitions = partitions_;
-  options.seed = schedule_.seed;
-  options.per_second = schedule_.per_second;
-  options.step = schedule_.step;
-  options.wild_per_mille = schedule_.wild_per_mille;
-  options.copies_within = schedule_.copies_within;
-  auto traffic = Traffic::Start(options);
-  if (!traffic.ok()) return traffic.status();
-  traffic_ = *std::move(traffic);
+  if (absl::Status started = StartTraffic(); !started.ok()) return started;
   for (int i = 0; i < schedule_.instances; ++i) {
     instances_[static_cast<size_t>(i)].wanted = true;
     if (absl::Status started = StartInstance(i); !started.ok()) return started;
@@ -124,6 +136,21 @@ absl::Status Run::Prepare() {
   if (asked.ok() && !flows) Problem("no output, before anything went wrong");
   Say("it flows");
   return asked;
+}
+
+absl::Status Run::StartTraffic() {
+  TrafficOptions options;
+  options.bootstrap = site_.producer_wire().bootstrap;
+  options.topic = input_;
+  options.partitions = partitions_;
+  options.seed = schedule_.seed;
+  options.per_second = schedule_.per_second;
+  options.step = schedule_.step;
+  options.wild_per_mille = schedule_.wild_per_mille;
+  options.copies_within = schedule_.copies_within;
+  auto traffic = Traffic::Start(options);
+  if (traffic.ok()) traffic_ = *std::move(traffic);
+  return traffic.status();
 }
 
 absl::Status Run::StartInstance(int i) {
@@ -158,6 +185,8 @@ absl::Status Run::StartInstance(int i) {
   milliseconds("topic.metadata.refresh.interval.ms", absl::Milliseconds(500));
   milliseconds("reconnect.backoff.max.ms", absl::Milliseconds(500));
   options.args.push_back("--assignment=" + schedule_.assignment);
+  if (schedule_.static_members) options.args.push_back("--static-membership=true");
+  if (schedule_.topic_scope) options.args.push_back("--scope=topic");
   if (schedule_.snapshots != SnapshotPlace::kNowhere) {
     options.args.push_back("--snapshots-to=" + SnapshotsOf(i));
     options.args.push_back("--snapshots-every=1s");
@@ -387,10 +416,9 @@ void Run::AwaitEnd(int i) {
   } else {
     Say(absl::StrFormat("lethe %d has ended with %d, %s later", i, *code,
                         absl::FormatDuration(absl::Now() - begin)));
-    // While brokers and wires are broken, or others keep the cores, it may have to give up: nothing is lost
-    // by that.
-    const bool gave_up =
-        *code == 1 && absl::StrContains(instance.process->Stderr(), "the broker did not answer in time");
+    // While brokers and wires are broken it may have to give up: nothing is lost by that.
+    const bool gave_up = !healed_ && *code == 1 &&
+                         absl::StrContains(instance.process->Stderr(), "the broker did not answer in time");
     const bool not_begun =
         *code == 128 + SIGTERM && instance.process->Stderr().size() == instance.said_before;
     if (*code != 0 && !gave_up && !not_begun)
@@ -403,8 +431,17 @@ void Run::LookForDeaths() {
   for (int i = 0; i < kMaxInstances; ++i) {
     Instance& instance = instances_[static_cast<size_t>(i)];
     if (instance.process == nullptr || instance.ending || instance.process->Running()) continue;
-    Problem(absl::StrCat("lethe ", i, " ended of its own, with ", instance.process->Wait(kEnd).value_or(-1)));
+    const int code = instance.process->Wait(kEnd).value_or(-1);
+    // Requests of an earlier life that were held up on the wire: who starts processes starts this one again.
+    const bool fenced = schedule_.static_members && code == 1 &&
+                        absl::StrContains(instance.process->Stderr().substr(instance.said_before), kFenced);
     instance.process.reset();
+    if (fenced) {
+      Say(absl::StrCat("lethe ", i, " was fenced by others of its name, and ended"));
+      was_restarted_ = true;
+      if (absl::Status started = StartInstance(i); started.ok()) continue;
+    }
+    Problem(absl::StrCat("lethe ", i, " ended of its own, with ", code));
     instance.wanted = false;
   }
 }
@@ -419,22 +456,12 @@ absl::Status Run::Drain() {
     if (instance.process != nullptr && instance.ending) AwaitEnd(i);
   }
   if (absl::Status healed = site_.Heal(); !healed.ok()) return healed;
+  healed_ = true;
   for (int i = 0; i < kMaxInstances; ++i) {
     if (absl::Status started = StartIfWanted(i); !started.ok()) return started;
   }
-  if (absl::Status stopped = traffic_->Stop(); !stopped.ok()) return stopped;
-  Say(absl::StrCat("the input ends: ", traffic_->sent(), " records sent, ", traffic_->given_up(),
-                   " given up"));
-
-  auto input = ReadSettled(input_);
-  if (!input.ok()) return input.status();
-  evidence_.horizon = schedule_.horizon;
-  evidence_.input = *std::move(input);
-  std::vector<int64_t> ends(static_cast<size_t>(partitions_), 0);
-  for (const Record& record : evidence_.input)
-    ends[static_cast<size_t>(record.partition)] = record.offset + 1;
-  if (absl::Status waited = AwaitCommitted(ends); !waited.ok()) return waited;
-  if (schedule_.countable() && problems_.empty()) {
+  if (absl::Status ended = EndInput(); !ended.ok()) return ended;
+  if (schedule_.countable() && !was_restarted_ && problems_.empty()) {
     const auto all = static_cast<int64_t>(evidence_.input.size());
     WaitUntil(
         [&] {
@@ -444,6 +471,10 @@ absl::Status Run::Drain() {
         },
         absl::Seconds(10));
   }
+  if (schedule_.deletes_input && problems_.empty()) {
+    if (absl::Status begun = BeginAnotherLife(); !begun.ok()) return begun;
+    if (absl::Status ended = EndInput(); !ended.ok()) return ended;
+  }
   for (Instance& instance : instances_) {
     if (instance.process == nullptr) continue;
     if (absl::Status asked = Terminate(instance); !asked.ok()) return asked;
@@ -452,21 +483,84 @@ absl::Status Run::Drain() {
     if (instances_[static_cast<size_t>(i)].process == nullptr) continue;
     AwaitEnd(i);
   }
+  return ReadOutput();
+}
 
-  auto output = ReadSettled(output_);
-  if (!output.ok()) return output.status();
-  auto deltas = ReadSettled(counters_);
-  if (!deltas.ok()) return deltas.status();
-  evidence_.output = *std::move(output);
-  evidence_.deltas = *std::move(deltas);
-  for (const auto& [topic, to] :
-       {std::pair{output_, &evidence_.output_ends}, {counters_, &evidence_.delta_ends}}) {
+absl::Status Run::EndInput() {
+  if (absl::Status stopped = traffic_->Stop(); !stopped.ok()) return stopped;
+  Say(absl::StrCat("the input ends: ", traffic_->sent(), " records sent, ", traffic_->given_up(),
+                   " given up"));
+  auto input = ReadSettled(input_);
+  if (!input.ok()) return input.status();
+  evidence_.horizon = schedule_.horizon;
+  evidence_.topic_scope = schedule_.topic_scope;
+  evidence_.input = *std::move(input);
+  if (!schedule_.topic_scope) return AwaitCommitted(group_, input_, evidence_.input);
+  if (absl::Status done = AwaitCommitted(group_ + "-repartition", input_, evidence_.input); !done.ok()) {
+    return done;
+  }
+  const std::vector<int64_t> committed = evidence_.committed;
+  const auto routed = ReadSettled(routed_);
+  if (!routed.ok()) return routed.status();
+  const absl::Status done = AwaitCommitted(group_, routed_, *routed);
+  evidence_.committed = committed;
+  return done;
+}
+
+absl::Status Run::ReadOutput() {
+  for (const auto& [topic, records, ends] : {std::tuple{output_, &evidence_.output, &evidence_.output_ends},
+                                             {counters_, &evidence_.deltas, &evidence_.delta_ends}}) {
+    auto all = ReadSettled(topic);
+    if (!all.ok()) return all.status();
     const auto stable = site_.client().EndOffsets(topic, Isolation::kReadCommitted);
     const auto end = site_.client().EndOffsets(topic, Isolation::kReadUncommitted);
     if (!stable.ok()) return stable.status();
     if (!end.ok()) return end.status();
-    *to = {*stable, *end};
+    *ends = {*stable, *end};
+    *records = *std::move(all);
   }
+  if (past_lives_.empty()) return absl::OkStatus();
+  const auto is_past = [](const TopicEnds& past) {
+    return [&past](const Record& record) {
+      return record.offset < past.end[static_cast<size_t>(record.partition)];
+    };
+  };
+  std::erase_if(evidence_.output, is_past(past_lives_.back().output_ends));
+  std::erase_if(evidence_.deltas, is_past(past_lives_.back().delta_ends));
+  return absl::OkStatus();
+}
+
+int Run::Owned() const {
+  int owned = 0;
+  for (const Instance& instance : instances_) {
+    if (instance.process == nullptr) continue;
+    const std::string metrics = HttpGet(instance.http_port, "/metrics").body;
+    for (const absl::string_view line : absl::StrSplit(metrics, '\n')) {
+      if (absl::StartsWith(line, "lethe_partition_failed{")) ++owned;
+    }
+  }
+  return owned;
+}
+
+absl::Status Run::BeginAnotherLife() {
+  if (absl::Status read = ReadOutput(); !read.ok()) return read;
+  past_lives_.push_back(std::exchange(evidence_, {}));
+  Say("the input is deleted");
+  if (absl::Status deleted = site_.client().DeleteTopic(input_); !deleted.ok()) return deleted;
+  // A topic that has grown beyond the old offsets before anybody saw that it is another cannot be told from
+  // the old one, which is said where guarantees are.
+  const bool noticed = WaitUntil(
+      [&] {
+        LookForDeaths();
+        return !problems_.empty() || Owned() == 0;
+      },
+      kCommitted);
+  if (!noticed) Problem("that the input is gone is not noticed");
+  Say("the input is made anew");
+  const absl::Status made = site_.client().CreateTopic(input_, partitions_, {{"retention.ms", "-1"}});
+  if (!made.ok()) return made;
+  if (absl::Status started = StartTraffic(); !started.ok()) return started;
+  WaitUntil([&] { return traffic_->sent() >= schedule_.per_second; }, kEnd);
   return absl::OkStatus();
 }
 
@@ -480,13 +574,16 @@ absl::StatusOr<std::vector<Record>> Run::ReadSettled(const std::string& topic) {
   return records;
 }
 
-absl::Status Run::AwaitCommitted(const std::vector<int64_t>& ends) {
+absl::Status Run::AwaitCommitted(const std::string& group, const std::string& topic,
+                                 const std::vector<Record>& records) {
+  std::vector<int64_t> ends(static_cast<size_t>(partitions_), 0);
+  for (const Record& record : records) ends[static_cast<size_t>(record.partition)] = record.offset + 1;
   absl::Status asked;
   std::vector<int64_t> committed;
   const auto done = [&] {
     absl::SleepFor(kLook);  // each look is a new member of the broker's
     LookForDeaths();
-    const auto answer = site_.client().Committed(group_, input_);
+    const auto answer = site_.client().Committed(group, topic);
     asked = answer.status();
     if (!asked.ok()) return true;
     committed.clear();
@@ -507,10 +604,24 @@ absl::Status Run::AwaitCommitted(const std::vector<int64_t>& ends) {
       if (ends[p] > 0 && committed[p] < ends[p])
         absl::StrAppend(&where, " ", p, ": ", committed[p], " of ", ends[p]);
     }
-    Problem(
-        absl::StrCat("lethe is STUCK: not committed after ", absl::FormatDuration(kCommitted), ":", where));
+    Problem(absl::StrCat("lethe is STUCK: of ", topic, " not committed after ",
+                         absl::FormatDuration(kCommitted), ":", where));
   }
   return absl::OkStatus();
+}
+
+void Run::CountNews() {
+  for (int i = 0; i < kMaxInstances; ++i) {
+    std::ifstream log(absl::StrCat(folder_, "/lethe-", i, ".log"));
+    for (std::string line; std::getline(log, line);) {
+      const auto says = [&](absl::string_view text) { return absl::StrContains(line, text) ? 1 : 0; };
+      news_.aborted += says(" records aborted, to be judged again");
+      news_.fenced += says("the producer is lost: ");
+      news_.restored += says(" is loaded, with ");
+      news_.refused += says(" is not used: ");
+      news_.unwritten += says(kUnwritten);
+    }
+  }
 }
 
 CountedVerdicts Run::Counted() const {

@@ -23,18 +23,19 @@
 
 namespace lethe::test {
 
-// What the processes said of their snapshots.
-struct SnapshotNews {
-  int64_t restored = 0;   // partitions that began with one
+// A process says this of a snapshot that it could not write.
+inline constexpr char kUnwritten[] = "no snapshot of partition ";
+
+// What the processes said of what befell them: that the faults have had an effect.
+struct News {
+  int64_t aborted = 0;    // transactions, so that their records were judged again
+  int64_t fenced = 0;     // producers that were made anew
+  int64_t restored = 0;   // partitions that began with a snapshot
   int64_t refused = 0;    // that met one that could not be used
   int64_t unwritten = 0;  // snapshots that could not be written
 
-  SnapshotNews& operator+=(const SnapshotNews& more) {
-    restored += more.restored;
-    refused += more.refused;
-    unwritten += more.unwritten;
-    return *this;
-  }
+  News& operator+=(const News& more);
+  std::string ToString() const;
 };
 
 // One schedule, once. What happens is written to `folder`: events.log, the logs of the processes, and, if
@@ -46,7 +47,7 @@ class Run {
   // What is wrong, in words, is in the judgement; an error is a fault of the harness itself.
   absl::StatusOr<Judgement> Play();
 
-  const SnapshotNews& snapshot_news() const { return snapshot_news_; }
+  const News& news() const { return news_; }
 
  private:
   struct Instance {
@@ -97,11 +98,21 @@ class Run {
   void AwaitEnd(int i);
   void LookForDeaths();
   absl::Status Drain();
-  // Returns when the group has committed all; a problem if it does not.
-  absl::Status AwaitCommitted(const std::vector<int64_t>& ends);
+  absl::Status StartTraffic();
+  // Ends the traffic, and returns when the group has committed all of it; a problem if it does not.
+  absl::Status EndInput();
+  absl::Status AwaitCommitted(const std::string& group, const std::string& topic,
+                              const std::vector<Record>& records);
+  // Reads what is out since the last life.
+  absl::Status ReadOutput();
+  // Deletes the input when nothing is left to be read of it, and makes it anew: what comes then is a life of
+  // its own, with ids of the last one, which are new again.
+  absl::Status BeginAnotherLife();
+  // So many partitions are somebody's.
+  int Owned() const;
   absl::StatusOr<std::vector<Record>> ReadSettled(const std::string& topic);
   CountedVerdicts Counted() const;
-  void CountSnapshotNews();
+  void CountNews();
   void KeepTopics() const;
 
   const Schedule& schedule_;
@@ -109,14 +120,18 @@ class Run {
   const std::string program_;
   const std::string folder_;
   const std::string input_, output_, counters_, snapshots_, group_;
+  const std::string routed_;  // the repartition topic, of Scope::kTopic
   std::ofstream events_;
   absl::Time begin_;
   int partitions_;
   std::array<Instance, kMaxInstances> instances_;
   std::unique_ptr<Traffic> traffic_;
+  bool healed_ = false;         // brokers and wires, for good
+  bool was_restarted_ = false;  // one that ended of its own, as it may
   std::vector<std::string> problems_;
-  Evidence evidence_;
-  SnapshotNews snapshot_news_;
+  Evidence evidence_;  // of the present life of the input
+  std::vector<Evidence> past_lives_;
+  News news_;
 };
 
 }  // namespace lethe::test

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -23,7 +22,6 @@ constexpr absl::Duration kFirstSnapshot = absl::Seconds(5);
 // Until something is not written, or other snapshots are there than those that were kept. Who has no
 // partition writes none.
 constexpr absl::Duration kBite = absl::Seconds(3);
-constexpr char kUnwritten[] = "no snapshot of partition ";
 constexpr absl::Duration kLook = absl::Milliseconds(100);
 // What a process may still say when its disk is full.
 constexpr size_t kLogBytes = 16 << 10;
@@ -160,17 +158,6 @@ absl::Status Run::HarmSnapshots(const Fault& fault, const Hit& hit) {
     if (absl::Status made = harm.MakeForeign(*snapshots); !made.ok()) return made;
   }
   return shelf.Store(*snapshots);
-}
-
-void Run::CountSnapshotNews() {
-  for (int i = 0; i < kMaxInstances; ++i) {
-    std::ifstream log(absl::StrCat(folder_, "/lethe-", i, ".log"));
-    for (std::string line; std::getline(log, line);) {
-      if (absl::StrContains(line, " is loaded, with ")) ++snapshot_news_.restored;
-      if (absl::StrContains(line, " is not used: ")) ++snapshot_news_.refused;
-      if (absl::StrContains(line, kUnwritten)) ++snapshot_news_.unwritten;
-    }
-  }
 }
 
 }  // namespace lethe::test

@@ -175,6 +175,17 @@ void AddSnapshots(Schedule& schedule) {
                    [](const Fault& a, const Fault& b) { return a.at < b.at; });
 }
 
+// Likewise, and for the same reason.
+void AddTheRest(Schedule& schedule) {
+  Dice dice(schedule.seed ^ 41000088);
+  schedule.static_members = dice.OneIn(4);
+  schedule.deletes_input = dice.OneIn(6);
+  // Where nothing expires: time goes by in the repartition topic.
+  schedule.topic_scope = dice.OneIn(5) && schedule.horizon > absl::Hours(1);
+  // There a first life goes on.
+  if (schedule.topic_scope) schedule.deletes_input = false;
+}
+
 absl::string_view PlaceName(SnapshotPlace place) {
   switch (place) {
     case SnapshotPlace::kNowhere:
@@ -224,7 +235,8 @@ bool OfSnapshots(FaultKind kind) {
 int ThemeCount() { return static_cast<int>(Themes().size()); }
 
 bool Schedule::countable() const {
-  return instances == 1 && lanes == 1 && std::none_of(faults.begin(), faults.end(), [](const Fault& fault) {
+  return instances == 1 && lanes == 1 && !topic_scope &&
+         std::none_of(faults.begin(), faults.end(), [](const Fault& fault) {
            using enum FaultKind;
            return fault.kind == kKill || fault.kind == kEnd || fault.kind == kLeave || fault.kind == kJoin ||
                   OfSnapshots(fault.kind);
@@ -265,6 +277,7 @@ Schedule MakeSchedule(uint64_t seed) {
   AddFaults(dice, theme, schedule);
   schedule.assignment = dice.Choose({"eager", "eager", "cooperative"});
   AddSnapshots(schedule);
+  AddTheRest(schedule);
   return schedule;
 }
 
@@ -273,14 +286,16 @@ std::string Schedule::Outline() const {
       "%s: %d broker%s, %d partition%s, %d instance%s of %d lane%s, engine %s, horizon %s, %d events/s a "
       "step of %s "
       "apart (%d per mille wild), commits every %s, timeouts: session %s, transaction %s, socket %s; "
-      "assignment %s; snapshots %s; "
-      "%s for %s\n",
+      "assignment %s%s%s; snapshots %s; "
+      "%s for %s%s\n",
       theme, brokers, brokers == 1 ? "" : "s", partitions, partitions == 1 ? "" : "s", instances,
       instances == 1 ? "" : "s", lanes, lanes == 1 ? "" : "s", engine, absl::FormatDuration(horizon),
       per_second, absl::FormatDuration(step), wild_per_mille, absl::FormatDuration(commit_interval),
       absl::FormatDuration(session_timeout), absl::FormatDuration(transaction_timeout),
-      absl::FormatDuration(socket_timeout), assignment, PlaceName(snapshots),
-      from_the_start ? "from the start" : "once it flows", absl::FormatDuration(lasts));
+      absl::FormatDuration(socket_timeout), assignment, static_members ? ", static members" : "",
+      topic_scope ? ", scope topic" : "", PlaceName(snapshots),
+      from_the_start ? "from the start" : "once it flows", absl::FormatDuration(lasts),
+      deletes_input ? "; then the input is deleted, and made anew" : "");
   for (const Fault& fault : faults) {
     absl::StrAppendFormat(
         &text, "  %6.2f s  %s%s%s\n", absl::ToDoubleSeconds(fault.at), FaultName(fault.kind),

@@ -76,10 +76,14 @@ struct Schedule {
   absl::Duration transaction_timeout;
   absl::Duration socket_timeout;
   std::string assignment;  // eager or cooperative
+  bool static_members = false;
+  bool topic_scope = false;  // --scope=topic
   SnapshotPlace snapshots = SnapshotPlace::kNowhere;
   bool from_the_start = false;  // faults begin before the first output is seen
   absl::Duration lasts;
   std::vector<Fault> faults;  // by time
+  // When all this is over: the input, under the processes, and it is made anew with other events.
+  bool deletes_input = false;
 
   // What the processes count can be added up: there is one, with one lane, which is not ended on the way.
   // (Who takes a partition over from another counts from 0 again, as a counter may.)

@@ -19,14 +19,19 @@ TEST(ScheduleTest, ADozenHasEachThemeAndAllThatBefallsSnapshots) {
   std::set<std::string> themes;
   std::set<FaultKind> kinds;
   std::set<SnapshotPlace> places;
+  int with_static_members = 0, with_a_second_life = 0;
   for (uint64_t seed = kFirst; seed < kFirst + kCount; ++seed) {
     const Schedule schedule = MakeSchedule(seed);
+    with_static_members += schedule.static_members ? 1 : 0;
+    with_a_second_life += schedule.deletes_input ? 1 : 0;
     themes.insert(schedule.theme);
     places.insert(schedule.snapshots);
     for (const Fault& fault : schedule.faults) kinds.insert(fault.kind);
   }
   EXPECT_EQ(themes.size(), static_cast<size_t>(ThemeCount()));
   EXPECT_EQ(places.size(), 4u);
+  EXPECT_GE(with_static_members, 2);
+  EXPECT_GE(with_a_second_life, 2);
   EXPECT_EQ(std::count_if(kinds.begin(), kinds.end(), OfSnapshots), 5);
 }
 

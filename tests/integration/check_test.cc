@@ -89,6 +89,25 @@ TEST(CheckTest, WhatFitsBadlyIsAWarningWithARemedy) {
   EXPECT_TRUE(absl::StrContains(run.err, "raise retention.ms")) << run.err;
 }
 
+// What the group has still to read is needed, too, and the horizon before it.
+TEST(CheckTest, TheInputMustBeKeptForTheLagToo) {
+  Flow flow({LETHE_PROGRAM, 2, {{"retention.ms", "5400000"}}, {}});
+  const int64_t now = absl::ToUnixMillis(absl::Now());
+  std::vector<Record> records;
+  for (int i = 0; i < 200; ++i) records.push_back(WithId(absl::StrCat("a", i), i % 2, now - 45 * 60'000));
+  flow.Send(records);
+  const Args args = {"--horizon=1h"};
+  ASSERT_EQ(flow.RunToEnd(args).exit_code, 0);
+  const Finished before = flow.RunCommand("check", args);
+  EXPECT_EQ(before.exit_code, 0) << before.out << before.err;
+  EXPECT_TRUE(Says(before, "(retention.ms=5400000), and the horizon is 1h\n"));
+  records = {WithId("b", 1, now - 40 * 60'000)};
+  flow.Send(records);
+  const Finished check = flow.RunCommand("check", args);
+  EXPECT_EQ(check.exit_code, 1) << check.out << check.err;
+  EXPECT_TRUE(Says(check, "less than the horizon of 1h and the lag of the group of 40m"));
+}
+
 TEST(CheckTest, TheTopicThatSnapshotsGoToMustBeCompacted) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   const std::string topic = UniqueName("snapshots");
@@ -328,10 +347,17 @@ TEST(ExpansionTest, PartitionsThatTheOutputDoesNotHaveYetWait) {
   flow.SendIds("a", 51, 150);
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 200; }));
   EXPECT_EQ(daemon->Metric("lethe_transactions_aborted_total"), 0);
-  ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 3).ok());
-  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 400; }));
-  EXPECT_TRUE(daemon->AwaitReady());
   EXPECT_TRUE(daemon->Stop());
+  // Nor does a new process refuse to go on with what has somewhere to go.
+  const auto second = flow.Start({"--kafka=topic.metadata.refresh.interval.ms=500"});
+  ASSERT_TRUE(second->AwaitLog("has 1 partitions, the input has 3"));
+  ASSERT_TRUE(second->Await([&] { return second->Metric("lethe_partition_failed") == 2; }));
+  flow.SendIds("a", 101, 200);
+  ASSERT_TRUE(second->Await([&] { return second->Metric("lethe_records_total") == 100; }));
+  ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 3).ok());
+  ASSERT_TRUE(second->Await([&] { return second->Metric("lethe_records_total") == 300; }));
+  EXPECT_TRUE(second->AwaitReady());
+  EXPECT_TRUE(second->Stop());
   EXPECT_TRUE(flow.ExactlyOnce());
 }
 

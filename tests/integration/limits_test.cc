@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "tests/support/flow.h"
+#include "tests/support/kafka_client.h"
 #include "tests/support/shared_broker.h"
 
 namespace lethe::test {
@@ -132,6 +134,34 @@ TEST(LimitsTest, MemoryIsBoundedWithManyPartitions) {
   EXPECT_TRUE(daemon->Stop());
 }
 
+// 256 MiB of keys, each of them another, within the interval of one transaction.
+TEST(LimitsTest, MemoryIsBoundedWithLargeCounterKeys) {
+  constexpr int kRecords = 4096;
+  constexpr size_t kKeyBytes = size_t{64} << 10;
+  Flow flow({LETHE_PROGRAM, 4, {}, {}});
+  const std::string counters = flow.input() + "-counters";
+  ASSERT_TRUE(SharedClient().CreateTopic(counters, 4, {{"retention.ms", "-1"}}).ok());
+  for (int begin = 0; begin < kRecords; begin += 256) {
+    std::vector<Record> records;
+    for (int i = begin; i < begin + 256; ++i) {
+      records.push_back(WithId(absl::StrCat(i), i % 4));
+      records.back().value =
+          absl::StrCat(R"({"id":")", i, R"(","n":1,"page":")", i, "-", std::string(kKeyBytes, 'p'), R"("})");
+    }
+    flow.Send(records);
+  }
+  const auto daemon = flow.Start({"--memory=64MiB", "--commit-interval=10s", "--counter-key=json:/page",
+                                  "--counter-delta=json:/n", "--counter-output=" + counters});
+  ASSERT_TRUE(AwaitJudged(*daemon, kRecords));
+  EXPECT_TRUE(StaysBounded(*daemon));
+  // 16 MiB, and what a batch may add to them.
+  EXPECT_GE(daemon->Metric("lethe_transactions_committed_total"), 256 / (16 + 5));
+  EXPECT_EQ(daemon->Metric("lethe_transactions_aborted_total"), 0) << daemon->Log();
+  EXPECT_TRUE(daemon->Stop());
+  const std::vector<int64_t> ends = SharedClient().EndOffsets(counters, Isolation::kReadCommitted).value();
+  EXPECT_GE(std::accumulate(ends.begin(), ends.end(), int64_t{0}), kRecords);
+}
+
 // Only what goes to the output is stuck; the input flows on, and lethe goes on fetching it.
 TEST(LimitsTest, MemoryIsBoundedWhenTheOutputStandsStill) {
   const SharedWireToBroker wire = SharedWire();
@@ -149,6 +179,26 @@ TEST(LimitsTest, MemoryIsBoundedWhenTheOutputStandsStill) {
   wire.proxy.SetStallingProducers(false);
   ASSERT_TRUE(AwaitJudged(*daemon, 200'000));
   EXPECT_TRUE(StaysBounded(*daemon));
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// While it waits for the output, a lane does not poll: the client gives its partitions back in the end. When
+// the output goes on, what was under way is aborted, and the lane joins again.
+TEST(LimitsTest, AnOutputThatStandsStillBeyondThePollIntervalLosesNothing) {
+  const SharedWireToBroker wire = SharedWire();
+  Flow flow({LETHE_PROGRAM, 2, {}, {}});
+  const auto daemon = flow.Start({"--brokers=" + wire.bootstrap, "--kafka=session.timeout.ms=3000",
+                                  "--kafka=max.poll.interval.ms=3000"});
+  flow.SendIds("a", 1, 1000, 0);
+  ASSERT_TRUE(AwaitJudged(*daemon, 1000));
+  wire.proxy.SetStallingProducers(true);
+  flow.SendIds("b", 1, 1000, 1);
+  ASSERT_TRUE(daemon->AwaitLog("maximum poll interval (3000ms) exceeded"));
+  wire.proxy.SetStallingProducers(false);
+  ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[1].offset == 1000; })) << daemon->Log();
+  flow.SendIds("b", 500, 1500, 1);
+  ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[1].offset == 2001; })) << daemon->Log();
   EXPECT_TRUE(daemon->Stop());
   EXPECT_TRUE(flow.ExactlyOnce());
 }

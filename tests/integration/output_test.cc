@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "tests/support/shared_broker.h"
 
 namespace lethe::kafka {
@@ -24,9 +27,11 @@ class OutputTest : public testing::Test {
     group_.reset(rd_kafka_consumer_group_metadata_new(options_.group.c_str()));
   }
 
-  absl::Status Produce(const std::string& value) {
+  absl::Status Produce(const std::string& value, int32_t partition = 0, int64_t timestamp_ms = 0) {
     ProduceRequest request;
     request.topic = output_.output_topic();
+    request.partition = partition;
+    request.timestamp_ms = timestamp_ms;
     request.value = value.data();
     request.value_bytes = value.size();
     return output_.Produce(std::move(request));
@@ -37,8 +42,35 @@ class OutputTest : public testing::Test {
     return output_.Commit(none.get(), group_.get(), nullptr);
   }
 
+  // Of partition 0.
   int64_t Size() {
     return SharedClient().EndOffsets(options_.output, Isolation::kReadUncommitted).value()[0];
+  }
+
+  // A transaction is committed; in the next the broker has a record of partition 0, and the client does not
+  // know that.
+  void BeginWithALostReply() {
+    ASSERT_TRUE(output_.Open(1'000'000).ok());
+    ASSERT_TRUE(output_.CountPartitions().ok());
+    ASSERT_TRUE(output_.Begin().ok());
+    ASSERT_TRUE(Produce("first").ok());
+    ASSERT_EQ(Commit(), Outcome::kCommitted);
+    // With the marker, which comes after the commit has been answered.
+    ASSERT_TRUE(test::WaitUntil([&] { return Size() == 2; }, absl::Minutes(1)));
+    ASSERT_TRUE(output_.Begin().ok());
+    ASSERT_TRUE(Produce("aborted, and acknowledged").ok());
+    ASSERT_TRUE(
+        test::WaitUntil([&] { return output_.Poll() == Failure::kNone && Size() == 3; }, absl::Minutes(1)));
+    wire_.proxy.SetLosingReplies(true);
+    ASSERT_TRUE(Produce("aborted").ok());
+    ASSERT_TRUE(test::WaitUntil([&] { return Size() == 4; }, absl::Minutes(1)));
+  }
+
+  void CommitsTheNext() {
+    ASSERT_TRUE(output_.Begin().ok());
+    ASSERT_TRUE(Produce("second").ok());
+    ASSERT_EQ(Commit(), Outcome::kCommitted);
+    EXPECT_EQ(Values(), (std::vector<std::string>{"first", "second"}));
   }
 
   std::vector<std::string> Values() {
@@ -64,31 +96,60 @@ class OutputTest : public testing::Test {
 // transaction's records for copies: the client gives them the same sequence numbers.
 TEST_F(OutputTest, AnAbortOfWhatIsNotAcknowledgedLosesNothingOfTheNextTransaction) {
   ASSERT_TRUE(SharedClient().CreateTopic(options_.output, 1).ok());
-  ASSERT_TRUE(output_.Open(1'000'000).ok());
-  ASSERT_TRUE(output_.CountPartitions().ok());
-  ASSERT_TRUE(output_.Begin().ok());
-  ASSERT_TRUE(Produce("first").ok());
-  ASSERT_EQ(Commit(), Outcome::kCommitted);
-  // With the marker, which comes after the commit has been answered.
-  ASSERT_TRUE(test::WaitUntil([&] { return Size() == 2; }, absl::Minutes(1)));
-
-  ASSERT_TRUE(output_.Begin().ok());
-  ASSERT_TRUE(Produce("aborted, and acknowledged").ok());
-  ASSERT_TRUE(
-      test::WaitUntil([&] { return output_.Poll() == Failure::kNone && Size() == 3; }, absl::Minutes(1)));
-  wire_.proxy.SetLosingReplies(true);
-  ASSERT_TRUE(Produce("aborted").ok());
-  ASSERT_TRUE(test::WaitUntil([&] { return Size() == 4; }, absl::Minutes(1)));
+  BeginWithALostReply();
   // The client learns that the connection is gone, not what became of the record, and cannot ask.
   wire_.proxy.SetStalled(true);
   wire_.proxy.SetLosingReplies(false);
   wire_.proxy.Cut();
   EXPECT_EQ(output_.Abort(), Outcome::kAborted);
+  CommitsTheNext();
+}
 
-  ASSERT_TRUE(output_.Begin().ok());
-  ASSERT_TRUE(Produce("second").ok());
-  ASSERT_EQ(Commit(), Outcome::kCommitted);
-  EXPECT_EQ(Values(), (std::vector<std::string>{"first", "second"}));
+// The same where it is aborted since another record of it was refused, which is no reason for another
+// producer.
+TEST_F(OutputTest, ARefusalBesideWhatIsNotAcknowledgedLosesNothingOfTheNextTransaction) {
+  ASSERT_TRUE(SharedClient()
+                  .CreateTopic(options_.output, 2, {{"message.timestamp.difference.max.ms", "3600000"}})
+                  .ok());
+  // So that the client does not send it again before the abort.
+  options_.properties = {{"retry.backoff.ms", "5000"}};
+  BeginWithALostReply();
+  wire_.proxy.SetLosingReplies(false);
+  wire_.proxy.Cut();
+  ASSERT_TRUE(Produce("refused", 1, absl::ToUnixMillis(absl::Now() - absl::Hours(24))).ok());
+  ASSERT_TRUE(test::WaitUntil([&] { return output_.Poll() == Failure::kRefused; }, absl::Minutes(1)));
+  EXPECT_EQ(output_.Abort(), Outcome::kAborted);
+  CommitsTheNext();
+}
+
+// Without transactions what was given up may be there: it is written again, and nothing is lost for it.
+TEST_F(OutputTest, AtLeastOnceGivingUpWhatIsNotAcknowledgedLosesNothingThatComesThen) {
+  options_.delivery = Delivery::kAtLeastOnce;
+  Output output(options_, 0, stop_, heartbeat_, [](const std::string&) {});
+  ASSERT_TRUE(SharedClient().CreateTopic(options_.output, 1).ok());
+  ASSERT_TRUE(output.Open(1'000'000).ok());
+  ASSERT_TRUE(output.CountPartitions().ok());
+  const auto produce = [&](const std::string& value) {
+    return output.Produce(
+        {.topic = output.output_topic(), .value = value.data(), .value_bytes = value.size()});
+  };
+  ASSERT_TRUE(output.Begin().ok());
+  ASSERT_TRUE(produce("first").ok());
+  ASSERT_TRUE(
+      test::WaitUntil([&] { return output.Poll() == Failure::kNone && Size() == 1; }, absl::Minutes(1)));
+  wire_.proxy.SetLosingReplies(true);
+  ASSERT_TRUE(produce("given up").ok());
+  ASSERT_TRUE(test::WaitUntil([&] { return Size() == 2; }, absl::Minutes(1)));
+  wire_.proxy.SetStalled(true);
+  wire_.proxy.SetLosingReplies(false);
+  wire_.proxy.Cut();
+  EXPECT_EQ(output.Abort(), Outcome::kAborted);
+  wire_.proxy.SetStalled(false);
+  ASSERT_TRUE(output.Begin().ok());
+  ASSERT_TRUE(produce("second").ok());
+  ASSERT_TRUE(
+      test::WaitUntil([&] { return output.Poll() == Failure::kNone && Size() == 3; }, absl::Minutes(1)));
+  EXPECT_EQ(Values(), (std::vector<std::string>{"first", "given up", "second"}));
 }
 
 }  // namespace

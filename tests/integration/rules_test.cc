@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "tests/support/flow.h"
 #include "tests/support/oracle.h"
@@ -129,41 +131,196 @@ TEST(RulesTest, Rules11And12InstancesJoinAndLeave) {
   EXPECT_TRUE(flow.ExactlyOnce());
 }
 
+// How much of a log was read again, and up to where, each time that a partition became ready.
+std::vector<std::pair<int64_t, int64_t>> Restores(const Daemon& daemon, int partition) {
+  std::vector<std::pair<int64_t, int64_t>> restores;
+  const std::string ready = absl::StrCat("-", partition, ": ready at offset ");
+  for (const absl::string_view line : absl::StrSplit(daemon.Log(), '\n')) {
+    const size_t at = line.find(ready);
+    if (at == absl::string_view::npos) continue;
+    const std::pair<absl::string_view, absl::string_view> words =
+        absl::StrSplit(line.substr(at + ready.size()), absl::MaxSplits(", ", 1));
+    int64_t committed = 0, again = 0;
+    EXPECT_TRUE(absl::SimpleAtoi(words.first, &committed)) << line;
+    EXPECT_TRUE(absl::SimpleAtoi(words.second.substr(0, words.second.find(' ')), &again)) << line;
+    restores.emplace_back(again, committed);
+  }
+  return restores;
+}
+
+// By its name the second instance comes behind the first, so that the last partition goes to it, and comes
+// back when it leaves.
+TEST(RulesTest, Rule12APartitionThatComesBackIsReadFromWhereItsFilterEnds) {
+  Flow flow(Options(2));
+  flow.SendIds("a", 1, 1000, 1);
+  const std::string patient = "--kafka=session.timeout.ms=30000";  // nobody is thrown out for being slow
+  const auto first = flow.Start({"--instance=a", patient});
+  ASSERT_TRUE(first->Await([&] { return flow.Committed()[1].offset == 1000; }));
+  {
+    const auto second = flow.Start({"--instance=z", patient});
+    ASSERT_TRUE(second->Await([&] { return !Restores(*second, 1).empty(); }));
+    EXPECT_EQ(Restores(*second, 1), (std::vector<std::pair<int64_t, int64_t>>{{1000, 1000}}));
+    flow.SendIds("b", 1, 100, 1);
+    flow.SendIds("a", 501, 600, 1);
+    ASSERT_TRUE(second->Await([&] { return flow.Committed()[1].offset == 1200; }));
+    EXPECT_TRUE(second->Stop());
+  }
+  ASSERT_TRUE(first->Await([&] { return !Restores(*first, 1).empty(); }));
+  EXPECT_EQ(Restores(*first, 1), (std::vector<std::pair<int64_t, int64_t>>{{200, 1200}})) << first->Log();
+  // It knows what the other one has passed.
+  flow.SendIds("b", 1, 100, 1);
+  flow.SendIds("c", 1, 10, 1);
+  ASSERT_TRUE(first->Await([&] { return flow.Committed()[1].offset == 1310; }));
+  EXPECT_TRUE(first->Stop());
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// An instance that stands still is out of the group, and has its filter of [0, 1000) when it comes back.
+TEST(RulesTest, Rule2AFilterThatIsAheadOfTheGroupIsNotUsed) {
+  for (const bool with_story : {false, true}) {
+    SCOPED_TRACE(with_story ? "as a tool that copies groups does it" : "as an operator does it");
+    Flow flow(Options());
+    flow.SendIds("a", 1, 400);
+    const auto daemon = flow.Start();
+    ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 400; }));
+    const std::string story = flow.Committed()[0].metadata;
+    flow.SendIds("a", 401, 1000);
+    ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 1000; }));
+    ASSERT_TRUE(daemon->process().Signal(SIGSTOP).ok());
+    const auto other = flow.Start({"--instance=other"});
+    ASSERT_TRUE(other->AwaitReady());  // it has the partition, so the first one is out
+    ASSERT_TRUE(other->Stop());
+    flow.ResetGroup({{400, with_story ? story : ""}});
+    ASSERT_TRUE(daemon->process().Signal(SIGCONT).ok());
+    ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 1000; }));
+    std::vector<std::string> expected;
+    for (int i = 1; i <= 1000; ++i) expected.push_back(absl::StrCat("a", i));
+    for (int i = 401; i <= 1000; ++i) expected.push_back(absl::StrCat("a", i));
+    EXPECT_EQ(flow.OutputIds(), expected);
+    // What came before the reset is of another life, unless its story says otherwise.
+    flow.SendIds("a", 1, 1000);
+    ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 2000; }));
+    for (int i = 1; i <= 400 && !with_story; ++i) expected.push_back(absl::StrCat("a", i));
+    EXPECT_EQ(flow.OutputIds(), expected);
+    EXPECT_TRUE(daemon->Stop());
+  }
+}
+
+// What is in the output's log of an open transaction, by partition: offsets [begin, end).
+struct OpenTransaction {
+  std::vector<int64_t> begin;
+  std::vector<int64_t> end;
+
+  bool is_there() const { return begin != end; }
+  int64_t Count(const std::vector<Record>& records) const {
+    return std::count_if(records.begin(), records.end(), [&](const Record& record) {
+      const auto p = static_cast<size_t>(record.partition);
+      return begin[p] <= record.offset && record.offset < end[p];
+    });
+  }
+};
+
+// While one producer writes.
+OpenTransaction OpenIn(const Flow& flow) {
+  OpenTransaction open;
+  open.begin = SharedClient().EndOffsets(flow.output(), Isolation::kReadCommitted).value();
+  open.end = SharedClient().EndOffsets(flow.output(), Isolation::kReadUncommitted).value();
+  return open;
+}
+
+// Lets the process stand still in the middle of a transaction, some of which is in the log.
+testing::AssertionResult StopInTransaction(Flow& flow, RetryingClients& clients, Daemon& daemon,
+                                           OpenTransaction& open) {
+  const absl::Time deadline = absl::Now() + absl::Minutes(1);
+  while (absl::Now() < deadline) {
+    // Soon after a commit, so that the next one is far.
+    const double commits = daemon.Metric("lethe_transactions_committed_total");
+    testing::AssertionResult sent = SendUntil(
+        flow, clients, [&] { return daemon.Metric("lethe_transactions_committed_total") > commits; });
+    if (sent) sent = SendUntil(flow, clients, [&] { return OpenIn(flow).is_there(); });
+    if (!sent) return sent;
+    if (!daemon.process().Signal(SIGSTOP).ok()) return testing::AssertionFailure() << "it has ended";
+    // A commit that was on its way is in the log a moment later.
+    const auto has_ended = [&] {
+      open = OpenIn(flow);
+      return !open.is_there();
+    };
+    if (!WaitUntil(has_ended, absl::Milliseconds(700))) return testing::AssertionSuccess();
+    if (!daemon.process().Signal(SIGCONT).ok()) return testing::AssertionFailure() << "it has ended";
+  }
+  return testing::AssertionFailure() << "it is always between two transactions";
+}
+
+enum class WhenItWakes { kItsTransactionIsOpen, kItIsFenced };
+
 // An instance stands still for so long that the group goes on without it, with a transaction open.
-void StandStill(const Args& args) {
+void StandStill(WhenItWakes when, Args args) {
   RetryingClients clients(TestSeed());
   Flow flow(Options(4));
+  args.emplace_back("--commit-interval=2s");
+  args.push_back(when == WhenItWakes::kItIsFenced ? "--kafka=transaction.timeout.ms=4000"
+                                                  : "--kafka=transaction.timeout.ms=120000");
   const auto with = [&](const std::string& instance) {
     Args all = args;
     all.push_back("--instance=" + instance);
     return all;
   };
   const auto stalled = flow.Start(with("stalled"));
-  const auto judged = [](Daemon& daemon) { return daemon.Metric("lethe_records_total"); };
-  ASSERT_TRUE(SendUntil(flow, clients, [&] { return judged(*stalled) > 0; }));
-  ASSERT_TRUE(stalled->process().Signal(SIGSTOP).ok());
+  OpenTransaction open;
+  ASSERT_TRUE(StopInTransaction(flow, clients, *stalled, open));
+  const std::vector<CommittedOffset> before = flow.Committed();
   const auto other = flow.Start(with("other"));
-  // All partitions, also those of which the stalled one has an open transaction.
+  // The log's first open record: the broker ends a transaction whose producer is silent for too long.
+  const auto stable = [&] {
+    return SharedClient().EndOffsets(flow.output(), Isolation::kReadCommitted).value();
+  };
   ASSERT_TRUE(SendUntil(flow, clients, [&] {
     const std::vector<CommittedOffset> committed = flow.Committed();
-    return judged(*other) > 5000 && other->Get("/readyz").status == 200;
-  }));
+    const std::vector<int64_t> stable_ends = stable();
+    for (size_t p = 0; p < committed.size(); ++p) {
+      // All partitions, also those of which the stalled one has an open transaction.
+      if (committed[p].offset <= before[p].offset) return false;
+      if (when == WhenItWakes::kItIsFenced && stable_ends[p] < open.end[p]) return false;
+    }
+    return other->Get("/readyz").status == 200;
+  })) << other->Log();
+  if (when == WhenItWakes::kItsTransactionIsOpen) {
+    const std::vector<int64_t> stable_ends = stable();
+    for (size_t p = 0; p < stable_ends.size(); ++p) {
+      if (open.begin[p] == open.end[p]) continue;
+      EXPECT_EQ(stable_ends[p], open.begin[p]) << "it was ended by the broker";
+    }
+  }
   ASSERT_TRUE(stalled->process().Signal(SIGCONT).ok());
-  const double before = judged(*stalled);
-  ASSERT_TRUE(SendUntil(flow, clients, [&] { return judged(*stalled) > before; }));
+  ASSERT_TRUE(stalled->Await([&] { return stalled->Metric("lethe_transactions_aborted_total") >= 1; }));
+  if (when == WhenItWakes::kItIsFenced) {
+    EXPECT_GE(stalled->Metric("lethe_fences_total"), 1) << stalled->Log();
+  }
+  const double commits = stalled->Metric("lethe_transactions_committed_total");
+  ASSERT_TRUE(SendUntil(flow, clients, [&] {
+    return stalled->Metric("lethe_transactions_committed_total") > commits;
+  })) << stalled->Log();
   EXPECT_TRUE(other->Stop());
   EXPECT_TRUE(stalled->Stop());
-  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
   EXPECT_TRUE(flow.ExactlyOnce());
+  // What it had written is in the log, and out to nobody who reads what is committed.
+  EXPECT_GT(open.Count(SharedClient().ReadAll(flow.output(), Isolation::kReadUncommitted).value()), 0);
+  EXPECT_EQ(open.Count(flow.Output()), 0);
 }
 
-TEST(RulesTest, Rule10AZombieCanWriteButNotCommit) {
-  StandStill({"--kafka=transaction.timeout.ms=10000", "--commit-interval=2s"});
+TEST(RulesTest, Rule10AZombieCanWriteButNotCommit) { StandStill(WhenItWakes::kItsTransactionIsOpen, {}); }
+
+// With assignments that leave alone what stays, the generation is asked for anew while partitions are kept.
+TEST(RulesTest, Rule10ACooperativeZombieCanWriteButNotCommit) {
+  StandStill(WhenItWakes::kItsTransactionIsOpen, {"--assignment=cooperative"});
 }
 
 // The broker has ended its transaction, and lets nothing in under its old epoch.
-TEST(RulesTest, Rules7And9AProducerThatWasFencedIsMadeAnew) {
-  StandStill({"--kafka=transaction.timeout.ms=1000", "--commit-interval=900ms"});
+TEST(RulesTest, Rules7And9AProducerThatWasFencedIsMadeAnew) { StandStill(WhenItWakes::kItIsFenced, {}); }
+
+TEST(RulesTest, Rules7And9ACooperativeProducerThatWasFencedIsMadeAnew) {
+  StandStill(WhenItWakes::kItIsFenced, {"--assignment=cooperative"});
 }
 
 // Stream time is made of the records' own: some days of it, with a horizon of an hour.
@@ -243,6 +400,74 @@ TEST(RulesTest, Rule13ALogThatStartsTooLateIsReported) {
   EXPECT_EQ(flow.OutputIds().size(), 1150u);
 }
 
+// Some days of records, and a horizon that is raised from one hour to ten: it is not known what came before
+// the hour, until ten have passed.
+TEST(RulesTest, Rule13ARaisedHorizonIsShortUntilItHasPassed) {
+  Flow flow(Options());
+  const int64_t step = 30'000;
+  const int64_t begin = absl::ToUnixMillis(absl::Now()) - 3 * 24 * 3'600'000;
+  int sent = 0;
+  const auto send = [&](int count) {
+    std::vector<Record> records;
+    for (int i = 0; i < count; ++i, ++sent) {
+      records.push_back(WithId(absl::StrCat("a", sent), 0, begin + sent * step));
+    }
+    flow.Send(records);
+  };
+  const auto await_all = [&](Daemon& daemon) {
+    return daemon.Await([&] { return flow.Committed()[0].offset == sent; });
+  };
+  send(5000);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd({"--horizon=1h"})));
+  EXPECT_EQ(StoryField(flow.Committed()[0], "cs"), -1);
+  const Finished refused = flow.RunToEnd({"--horizon=10h", "--on-short-history=fail"});
+  EXPECT_TRUE(IsRefused(refused, "the horizon was raised from 1h to 10h"));
+  EXPECT_TRUE(IsRefused(refused, "go back to the former horizon"));
+  EXPECT_TRUE(IsRefused(refused, "set on_short_history to continue"));
+  // What is refused has changed nothing.
+  send(10);
+  EXPECT_TRUE(EndsWell(flow.RunToEnd({"--horizon=1h", "--on-short-history=fail"})));
+
+  for (int restart = 0; restart < 3; ++restart) {
+    const auto daemon = flow.Start({"--horizon=10h"});
+    send(10);  // the commit of which has the new horizon
+    ASSERT_TRUE(await_all(*daemon));
+    EXPECT_EQ(daemon->Metric("lethe_short_history"), 1) << restart;
+    EXPECT_TRUE(absl::StrContains(daemon->Log(), "short history: ")) << daemon->Log();
+    EXPECT_TRUE(daemon->Stop());
+    EXPECT_GT(StoryField(flow.Committed()[0], "cs"), 0);
+  }
+  EXPECT_TRUE(IsRefused(flow.RunToEnd({"--horizon=10h", "--on-short-history=fail"}),
+                        "set on_short_history to continue until the horizon has gone by"));
+  const auto daemon = flow.Start({"--horizon=10h"});
+  send(1300);
+  ASSERT_TRUE(await_all(*daemon));
+  EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_short_history") == 0; }));
+  EXPECT_TRUE(daemon->Stop());
+  send(10);
+  const Finished over = flow.RunToEnd({"--horizon=10h", "--on-short-history=fail"});
+  EXPECT_TRUE(EndsWell(over));
+  EXPECT_FALSE(absl::StrContains(over.err, "short history")) << over.err;
+  EXPECT_EQ(StoryField(flow.Committed()[0], "cs"), -1);
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// What of a log that was too short is not known is not known to the next owner either.
+TEST(RulesTest, Rule13ShortHistoryIsToldAgainAfterARestart) {
+  Flow flow(Options());
+  flow.SendIds("a", 1, 1000);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 900).ok());
+  for (int restart = 0; restart < 3; ++restart) {
+    flow.SendIds(absl::StrCat("r", restart, "-"), 1, 100);
+    const auto daemon = flow.Start();
+    ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 100; }));
+    EXPECT_EQ(daemon->Metric("lethe_short_history"), 1) << restart;
+    EXPECT_TRUE(absl::StrContains(daemon->Log(), "short history: ")) << daemon->Log();
+    EXPECT_TRUE(daemon->Stop());
+  }
+}
+
 TEST(RulesTest, Rule18EndsWhereTheInputEndedAtTheStart) {
   Flow flow(Options(2));
   flow.SendIds("a", 1, 100, 0);
@@ -276,6 +501,85 @@ TEST(RulesTest, Rule18ARebalanceIsNotTheEnd) {
   ASSERT_TRUE(code.ok()) << code.status();
   EXPECT_EQ(*code, 0) << slow->Log();
   EXPECT_TRUE(flow.ExactlyOnce()) << slow->Log();
+}
+
+// For a horizon after it copies may be in other partitions, also after a restart.
+TEST(RulesTest, Rule19KeysMayHaveMovedForAHorizonAfterAnExpansion) {
+  Flow flow(Options(2));
+  const int64_t step = 10'000;
+  const int64_t begin = absl::ToUnixMillis(absl::Now()) - 24 * 3'600'000;
+  int at = 0;
+  const auto send = [&](int count, int partitions) {
+    std::vector<Record> records;
+    for (int i = 0; i < count; ++i, ++at) {
+      for (int p = 0; p < partitions; ++p) {
+        records.push_back(WithId(absl::StrCat("p", p, "-", at), p, begin + at * step));
+      }
+    }
+    flow.Send(records);
+  };
+  const auto moved = [&](Daemon& daemon, int32_t partition) {
+    return daemon.Metric("lethe_keys_moved", {absl::StrCat("partition=\"", partition, "\"")});
+  };
+  const auto all_done = [&](Daemon& daemon) {
+    return daemon.Await([&] {
+      const auto ends = SharedClient().EndOffsets(flow.input(), Isolation::kReadCommitted).value();
+      const std::vector<CommittedOffset> committed = flow.Committed();
+      for (size_t p = 0; p < ends.size(); ++p) {
+        if (committed[p].offset != ends[p]) return false;
+      }
+      return true;
+    });
+  };
+  const Args args = {"--horizon=1h", "--kafka=topic.metadata.refresh.interval.ms=500"};
+  send(200, 2);
+  {
+    const auto daemon = flow.Start(args);
+    ASSERT_TRUE(all_done(*daemon));
+    EXPECT_EQ(daemon->Metric("lethe_keys_moved"), 0);
+    ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 3).ok());
+    ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 3).ok());
+    ASSERT_TRUE(daemon->AwaitLog(flow.input() + "-2 was added to the topic"));
+    ASSERT_TRUE(daemon->AwaitLog("it was given more partitions, and has 3 now: a key may be in another one"));
+    EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_keys_moved") == 3; }));
+    EXPECT_TRUE(absl::StrContains(daemon->Get("/status").body, R"("keys_moved":true)"));
+    send(200, 3);
+    ASSERT_TRUE(all_done(*daemon));
+    EXPECT_TRUE(daemon->Stop());
+  }
+  const auto daemon = flow.Start(args);
+  EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_keys_moved") == 3; }));
+  EXPECT_TRUE(daemon->AwaitLog("a key may be in another one"));
+  // An hour and more, in the partition where it passes.
+  std::vector<Record> later;
+  for (int i = 0; i < 600; ++i) {
+    later.push_back(WithId(absl::StrCat("later", i), 1, begin + (at + i) * step));
+  }
+  flow.Send(later);
+  ASSERT_TRUE(all_done(*daemon));
+  EXPECT_TRUE(daemon->Await([&] { return moved(*daemon, 1) == 0; }));
+  EXPECT_EQ(moved(*daemon, 0), 1);
+  EXPECT_EQ(moved(*daemon, 2), 1);
+  EXPECT_TRUE(daemon->Stop());
+  // It is not taken for new.
+  const auto again = flow.Start(args);
+  ASSERT_TRUE(again->AwaitReady());
+  EXPECT_TRUE(again->Await([&] { return moved(*again, 0) == 1 && moved(*again, 2) == 1; }));
+  EXPECT_EQ(moved(*again, 1), 0);
+  EXPECT_TRUE(again->Stop());
+}
+
+// While nobody of the group was there.
+TEST(RulesTest, Rule19AnExpansionBetweenTwoRunsIsSeen) {
+  Flow flow(Options(1));
+  flow.SendIds("a", 1, 200);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 2).ok());
+  ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 2).ok());
+  const auto daemon = flow.Start();
+  EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_keys_moved") == 2; }));
+  EXPECT_TRUE(daemon->AwaitLog("a key may be in another one"));
+  EXPECT_TRUE(daemon->Stop());
 }
 
 TEST(RulesTest, SigtermUnderLoad) {

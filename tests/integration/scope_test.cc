@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "absl/types/span.h"
 #include "tests/support/flow.h"
 #include "tests/support/pipeline.h"
 #include "tests/support/retrying_clients.h"
@@ -108,6 +109,27 @@ TEST(ScopeTest, ExactlyOncePerTopicThroughKills) {
   EXPECT_TRUE(OncePerTopic(flow));
 }
 
+// It is not copied, so that the second stage never stands in front of a record that has nowhere to go.
+TEST(ScopeTest, WhatTheOutputHasNoPartitionForIsHeldAndNothingElse) {
+  Flow flow(Options(1));
+  const auto daemon = flow.Start({"--scope=topic", "--kafka=topic.metadata.refresh.interval.ms=500"});
+  flow.SendIds("a", 1, 100);
+  ASSERT_TRUE(daemon->Await([&] { return flow.OutputIds().size() == 100; }));
+  ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 2).ok());
+  flow.SendIds("b", 1, 100, 1);
+  ASSERT_TRUE(daemon->AwaitLog(flow.input() + "-1 is held at offset 0: "));
+  flow.SendIds("a", 51, 200);
+  EXPECT_TRUE(daemon->Await([&] { return flow.OutputIds().size() == 200; })) << daemon->Log();
+  EXPECT_TRUE(daemon->Await([&] { return daemon->Get("/readyz").status == 503; }));
+  EXPECT_TRUE(absl::StrContains(daemon->Get("/readyz").body, "--alter --partitions 2"));
+  EXPECT_EQ(daemon->Metric("lethe_transactions_aborted_total"), 0);
+  ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 2).ok());
+  EXPECT_TRUE(daemon->Await([&] { return flow.OutputIds().size() == 300; })) << daemon->Log();
+  EXPECT_TRUE(daemon->AwaitReady());
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(OncePerTopic(flow));
+}
+
 // In the second stage, with the place that the record had in the input.
 TEST(ScopeTest, PoliciesAreThoseOfTheInput) {
   Flow flow(Options(2));
@@ -191,6 +213,76 @@ TEST(ScopeTest, TheInputMayGrow) {
   ASSERT_TRUE(EndsWell(flow.RunToEnd({"--scope=topic"})));
   EXPECT_TRUE(OncePerTopic(flow));
   EXPECT_EQ(flow.Output().size(), 150u);
+}
+
+// A copy whose key is another has come to the partition of the first by chance.
+TEST(ScopeTest, CopiesWithOtherKeysAreWarnedOf) {
+  for (const bool differ : {true, false}) {
+    Flow flow(Options(2));
+    std::vector<Record> records;
+    for (int i = 0; i < 8000; ++i) {
+      records.push_back(WithId(absl::StrCat(i % 4000), i % 2));
+      records.back().key = absl::StrCat(i % 2, differ && i >= 4000 ? "-again" : "", "-", i % 4000);
+    }
+    flow.Send(records);
+    const Finished finished = flow.RunToEnd();
+    ASSERT_TRUE(EndsWell(finished));
+    EXPECT_EQ(flow.Output().size(), 4000u);
+    EXPECT_EQ(absl::StrContains(finished.err, "have another key: they met in one partition by chance"),
+              differ)
+        << finished.err;
+    EXPECT_EQ(absl::StrContains(finished.err, "set scope to topic, or key the records by the id"), differ);
+    EXPECT_FALSE(absl::StrContains(finished.err, "have no key")) << finished.err;
+  }
+}
+
+// Where it is routed to is the id's to say, in every run; the record stays as it was, behind what came before
+// it in its partition, and says where that was.
+TEST(ScopeTest, Rule20RoutedRecordsAreTheInputsById) {
+  Flow flow(Options(3));
+  const int64_t begin = absl::ToUnixMillis(absl::Now()) - 10 * 24 * 3'600'000;  // older than topics keep
+  std::map<std::string, std::set<int32_t>> ways;
+  for (int run = 0; run < 2; ++run) {
+    std::vector<Record> records;
+    for (int i = 0; i < 300; ++i) {
+      records.push_back(WithId(absl::StrCat(i % 100), (i + run) % 3, begin + run * 1000 + i));
+      if (i % 2 == 0) records.back().key = std::nullopt;
+      records.back().headers = {{"own", absl::StrCat(i)}, {"lethe.routed.offset", "its own"}};
+    }
+    flow.Send(records);
+    ASSERT_TRUE(EndsWell(flow.RunToEnd({"--scope=topic"})));
+  }
+  std::map<std::pair<int32_t, int64_t>, Record> input;
+  for (Record& record : flow.Input()) input[{record.partition, record.offset}] = std::move(record);
+  const std::vector<Record> routed = SharedClient().ReadSettled(RepartitionTopic(flow)).value();
+  ASSERT_EQ(routed.size(), 600u);
+  std::map<std::pair<int32_t, int32_t>, int64_t> last;  // by where to and where from
+  for (const Record& record : routed) {
+    ASSERT_EQ(record.headers.size(), 4u);
+    EXPECT_EQ(record.headers[2].first, "lethe.routed.partition");
+    EXPECT_EQ(record.headers[3].first, "lethe.routed.offset");
+    const auto from = static_cast<int32_t>(std::stol(*record.headers[2].second));
+    const int64_t offset = std::stoll(*record.headers[3].second);
+    const auto original = input.extract({from, offset});
+    ASSERT_FALSE(original.empty()) << "it is not there, or was routed before: " << from << "/" << offset;
+    EXPECT_EQ(record.key, original.mapped().key);
+    EXPECT_EQ(record.value, original.mapped().value);
+    EXPECT_EQ(record.timestamp_ms, original.mapped().timestamp_ms);
+    const auto own = absl::MakeConstSpan(record.headers).first(2);
+    EXPECT_TRUE(std::equal(own.begin(), own.end(), original.mapped().headers.begin()));
+    const auto [before, is_first] = last.try_emplace({record.partition, from}, offset);
+    EXPECT_TRUE(is_first || before->second < offset) << "the order is another";
+    before->second = offset;
+    ways[JsonId(record)].insert(record.partition);
+  }
+  EXPECT_TRUE(input.empty());
+  std::set<int32_t> used;
+  for (const auto& [id, partitions] : ways) {
+    EXPECT_EQ(partitions.size(), 1u) << id;
+    used.insert(partitions.begin(), partitions.end());
+  }
+  EXPECT_EQ(used.size(), 3u);
+  EXPECT_EQ(flow.Output().size(), 100u);
 }
 
 TEST(ScopeTest, AnInputThatLooksUnkeyedIsWarnedOf) {

@@ -2,6 +2,7 @@
 // its ACLs say. No secret may be seen anywhere, whatever goes wrong.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -13,6 +14,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "tests/support/acls.h"
 #include "tests/support/flow.h"
 #include "tests/support/free_port.h"
@@ -184,7 +186,8 @@ TEST_F(SecurityTest, ScramOverTlsAndMutualTlsWithTheNeededAclsAlone) {
     const auto daemon = flow.Start(args);
     ASSERT_TRUE(daemon->AwaitReady());
     ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 450; }));
-    EXPECT_TRUE(NoSecretIn(daemon->Get("/metrics").body));
+    for (const char* path : {"/", "/status", "/metrics"})
+      EXPECT_TRUE(NoSecretIn(daemon->Get(path).body)) << path;
     const Finished check = flow.RunCommand("check", args);
     EXPECT_LE(check.exit_code, 1) << check.out << check.err;
     EXPECT_TRUE(NoSecretIn(check.out + check.err));
@@ -250,6 +253,60 @@ TEST_F(SecurityTest, WhatIsTakenAwayWhileItRunsIsWaitedFor) {
   Grant(needed);
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 250; }));
   EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// From the environment, from a file and as it stands there; at the start, and whenever the file is read
+// again.
+TEST_F(SecurityTest, NoSecretIsServedOrToldWhileItRunsAndIsReloaded) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  Grant(Needed(flow, "User:lethe"));
+  flow.SendIds("a", 1, 100);
+  const std::string config = certificates_->Path("running.yaml");
+  const std::string file = certificates_->Path("wrong");
+  std::ofstream(file) << kWrongPassword << "\n";
+  const auto write = [&](const std::string& password, const std::string& more = "") {
+    std::ofstream(config) << "kafka:\n  security.protocol: SASL_SSL\n  sasl.mechanism: SCRAM-SHA-256\n"
+                          << "  sasl.username: lethe\n  ssl.ca.location: " << certificates_->Path("ca.pem")
+                          << "\n  sasl.password: " << password << "\n"
+                          << more;
+  };
+  setenv("LETHE_TEST_PASSWORD", kPassword, 1);  // NOLINT(concurrency-mt-unsafe): before the child starts
+  write("${LETHE_TEST_PASSWORD}");
+  const auto daemon = flow.Start({"--config=" + config, "--brokers=" + ScramAddress()});
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 100; }));
+  const auto nothing_is_shown = [&] {
+    for (const char* path : {"/", "/status", "/status?partition=0&history=1", "/metrics", "/readyz"}) {
+      const HttpAnswer answer = daemon->Get(path);
+      EXPECT_EQ(answer.status, 200) << path;
+      EXPECT_TRUE(NoSecretIn(answer.body)) << path;
+    }
+    EXPECT_TRUE(NoSecretIn(daemon->Log() + daemon->process().Stdout()));
+  };
+  nothing_is_shown();
+  const std::string secret = kPassword;
+  const std::pair<std::string, std::string> changes[] = {
+      {secret, ""},                              // the same, from elsewhere
+      {"${file:" + file + "}", ""},              // another
+      {secret, "  linger.ms: " + secret},        // in a wrong place
+      {secret, "  ssl.key.pasword: " + secret},  // under a name that is none
+      {secret + "\n: '" + secret, ""},           // no YAML
+      {"${LETHE_TEST_NO_PASSWORD}", ""},
+  };
+  size_t told = 0;
+  for (const auto& [password, more] : changes) {
+    write(password, more);
+    ASSERT_TRUE(daemon->process().Signal(SIGHUP).ok());
+    ++told;
+    ASSERT_TRUE(daemon->Await(
+        [&] { return std::vector<std::string>(absl::StrSplit(daemon->Log(), "SIGHUP: ")).size() > told; }));
+    nothing_is_shown();
+  }
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "takes effect after a restart")) << daemon->Log();
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "the configuration is wrong")) << daemon->Log();
+  EXPECT_TRUE(daemon->Stop());
+  unsetenv("LETHE_TEST_PASSWORD");  // NOLINT(concurrency-mt-unsafe): nor are there children now
+  EXPECT_TRUE(NoSecretIn(daemon->Log() + daemon->process().Stdout()));
   EXPECT_TRUE(flow.ExactlyOnce());
 }
 

@@ -1,4 +1,6 @@
 // Restore with snapshots: the rules, each played as the schedule that breaks it otherwise.
+#include "connectors/kafka/snapshots.h"
+
 #include <gtest/gtest.h>
 #include <librdkafka/rdkafka.h>
 #include <signal.h>
@@ -12,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,6 +24,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "connectors/kafka/options.h"
+#include "lethe/stage.h"
 #include "tests/support/flow.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/retrying_clients.h"
@@ -142,6 +147,30 @@ TEST(SnapshotsTest, Rule13ARestoreBeginsAtTheSnapshotThatTheCommitNames) {
   EXPECT_FALSE(
       absl::StrContains(finished.err, absl::StrCat(" ", sender.sent() / 2, " offsets were read again")))
       << finished.err;
+}
+
+// Instances that share a folder: what one of them has saved is another's.
+TEST(SnapshotsTest, Rule15APartitionMovesToAnInstanceThatSharesTheFolder) {
+  Flow flow({LETHE_PROGRAM, 2, {}, {}});
+  const Folder folder;
+  Sender sender(flow, 2);
+  sender.Send(3000);
+  {
+    const auto daemon = flow.Start(folder.args() + Args{"--instance=one"});
+    ASSERT_TRUE(sender.AwaitSnapshots(*daemon));
+    ASSERT_TRUE(daemon->Await(
+        [&] { return daemon->Metric("lethe_records_total") >= static_cast<double>(sender.sent()); }));
+  }  // killed
+  std::vector<std::string> named;
+  for (const CommittedOffset& committed : flow.Committed()) named.push_back(StoryField(committed, "s"));
+  SendAllAgain(flow);
+  const Finished finished = flow.RunToEnd(folder.args() + Args{"--instance=two"});
+  ASSERT_TRUE(EndsWell(finished));
+  for (const size_t p : {0u, 1u}) {
+    const std::string loaded = absl::StrCat(flow.input(), "-", p, ": snapshot ", named[p], " is loaded");
+    EXPECT_TRUE(absl::StrContains(finished.err, loaded)) << loaded << "\n" << finished.err;
+  }
+  EXPECT_TRUE(flow.ExactlyOnce());
 }
 
 TEST(SnapshotsTest, Rule15OnlyTheSnapshotThatCountsStays) {
@@ -367,6 +396,86 @@ TEST(SnapshotTopicTest, Rule15OneThatIsGoneIsReportedAndTheLogIsRead) {
   EXPECT_TRUE(flow.ExactlyOnce());
 }
 
+// (The end of a transaction may have come to the group's offsets, and not yet to other topics: who read on
+// only up to the last stable offset would not see what is there.)
+TEST(SnapshotTopicTest, Rule17ASnapshotBehindAnOpenTransactionIsRead) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  const std::string topic = flow.input() + "-snapshots";
+  const Args args = {"--snapshots-to=topic:" + topic, "--snapshots-every=1s"};
+  ASSERT_TRUE(SharedClient().CreateTopic(topic, 1, {{"cleanup.policy", "compact"}}).ok());
+  const auto somebody =
+      TransactionalProducer::Start(SharedBroker().bootstrap(), UniqueName("somebody")).value();
+  ASSERT_TRUE(somebody->Begin().ok());
+  const Record open = WithId("open", 0);
+  ASSERT_TRUE(somebody->Produce(topic, {&open, 1}).ok());
+  Sender sender(flow, 1);
+  sender.Send(3000);
+  {
+    const auto daemon = flow.Start(args);
+    ASSERT_TRUE(sender.AwaitSnapshots(*daemon));
+    ASSERT_TRUE(daemon->Await(
+        [&] { return daemon->Metric("lethe_records_total") >= static_cast<double>(sender.sent()); }));
+  }  // killed
+  const std::string named = StoryField(flow.Committed()[0], "s");
+  SendAllAgain(flow);
+  const Finished finished = flow.RunToEnd(args);
+  ASSERT_TRUE(EndsWell(finished));
+  EXPECT_EQ(SharedClient().EndOffsets(topic, Isolation::kReadCommitted).value()[0], 0)
+      << "the transaction has ended too early for this test";
+  EXPECT_TRUE(absl::StrContains(finished.err, absl::StrCat("snapshot ", named, " is loaded")))
+      << finished.err;
+  EXPECT_TRUE(somebody->Abort().ok());
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// What a former owner is late to tidy up is what is older than its own, and not what the partition's next
+// owner has named, even if it has come to know of that.
+TEST(SnapshotTopicTest, Rule15WhatALaterOwnerWritesStays) {
+  kafka::DaemonOptions options;
+  options.brokers = SharedBroker().bootstrap();
+  options.input = UniqueName("input");
+  options.group = options.input + "-group";
+  options.record.id = *IdSpec::Parse("json:/id");
+  options.stage.horizon = absl::Hours(1);
+  options.snapshots.topic = options.input + "-snapshots";
+  ASSERT_TRUE(SharedClient().CreateTopic(options.snapshots.topic, 1, {{"cleanup.policy", "compact"}}).ok());
+  const auto stage = DedupStage::Create(options.stage).value();
+  const auto filter = stage->Open("orders-0").value();
+  const auto former = kafka::OpenSnapshotTopic(options).value();
+  const auto later = kafka::OpenSnapshotTopic(options).value();
+  const absl::Time now = absl::Now();
+  const auto write = [&](kafka::SnapshotStore& store, int64_t offset, absl::Time at) {
+    const kafka::SnapshotId id = kafka::SnapshotId::New(offset, at);
+    const auto image = filter->BeginSnapshot(
+        {.topic = options.input, .partition = 0, .id_fingerprint = options.record.id.Fingerprint()},
+        {.offset = offset, .end_offset = offset});
+    EXPECT_TRUE(image.ok() && store.Write(0, id, **image).ok());
+    return id;
+  };
+  // Of what is deleted the log has the mark, and for a while the rest as well.
+  const auto is_there = [&](kafka::SnapshotId id) {
+    const std::string manifest = absl::StrCat("/", id.ToString(), "/manifest");
+    const std::vector<Record> records =
+        SharedClient().ReadAll(options.snapshots.topic, Isolation::kReadUncommitted).value();
+    bool there = false;
+    for (const Record& record : records) {
+      if (absl::EndsWith(*record.key, manifest)) there = record.value.has_value();
+    }
+    return there;
+  };
+  const kafka::SnapshotId oldest = write(*former, 100, now);
+  const kafka::SnapshotId own = write(*former, 200, now + absl::Seconds(1));
+  const kafka::SnapshotId named = write(*later, 300, now + absl::Seconds(2));
+  ASSERT_TRUE(former->Restore(0, named, *stage).ok());
+  ASSERT_TRUE(former->DropOlder(0, own, oldest).ok());
+  EXPECT_FALSE(is_there(oldest));
+  EXPECT_TRUE(is_there(own));
+  EXPECT_TRUE(is_there(named));
+  ASSERT_TRUE(later->DropOlder(0, named, own).ok());
+  EXPECT_FALSE(is_there(own));
+  EXPECT_TRUE(is_there(named));
+}
+
 // What stays is not restored anew when another instance comes or goes.
 TEST(MembershipTest, Rule11CooperativePartitionsThatStayGoOn) {
   RetryingClients clients(TestSeed());
@@ -413,6 +522,30 @@ TEST(MembershipTest, Rule11CooperativePartitionsThatStayGoOn) {
   EXPECT_TRUE(flow.ExactlyOnce());
 }
 
+// The client is never given what must not be read, and refuses to let go of what it was not given.
+TEST(MembershipTest, Rule11CooperativePartitionsThatMustNotBeReadMoveToo) {
+  Flow flow({LETHE_PROGRAM, 4, {}, {}});
+  for (int p = 0; p < 4; ++p) flow.SendIds(absl::StrCat("p", p, "-"), 1, 1000, p);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  for (int p = 0; p < 3; ++p) ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), p, 900).ok());
+  const Args args = {"--assignment=cooperative", "--on-short-history=fail"};
+  const auto has = [](const Daemon& daemon) {
+    return std::vector<std::string>(absl::StrSplit(daemon.Get("/metrics").body, "\nlethe_partition_failed{"))
+               .size() -
+           1;
+  };
+  const auto one = flow.Start(args + Args{"--instance=one"});
+  ASSERT_TRUE(one->Await([&] { return has(*one) == 4; }));
+  const auto two = flow.Start(args + Args{"--instance=two"});
+  ASSERT_TRUE(two->Await([&] { return has(*one) == 2 && has(*two) == 2; })) << one->Log();
+  flow.SendIds("new-", 1, 100, 3);
+  EXPECT_TRUE(two->Await([&] { return flow.Committed()[3].offset == 1100; }));
+  EXPECT_TRUE(one->Stop());
+  EXPECT_TRUE(two->Await([&] { return has(*two) == 4; })) << two->Log();
+  EXPECT_TRUE(two->Stop());
+  EXPECT_EQ(flow.OutputIds().size(), 4100u);
+}
+
 // A restart is quicker than the group's patience: the other instance never sees the partitions move.
 TEST(MembershipTest, ARestartOfAStaticMemberMovesNoPartition) {
   RetryingClients clients(TestSeed());
@@ -443,20 +576,29 @@ TEST(MembershipTest, ARestartOfAStaticMemberMovesNoPartition) {
   EXPECT_TRUE(flow.ExactlyOnce());
 }
 
-// A member of the group that takes what it is given, and commits nothing.
-Handle IdleMember(const Flow& flow, const std::string& name) {
+void AssignAsTold(rd_kafka_t* member, rd_kafka_resp_err_t code, rd_kafka_topic_partition_list_t* partitions,
+                  void*) {
+  rd_kafka_assign(member, code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS ? partitions : nullptr);
+}
+
+// A member of the group that takes what it is given, and commits nothing. It follows a rebalance when it is
+// polled.
+Handle IdleMember(const Flow& flow, const std::string& name, const std::string& static_name = "") {
   rd_kafka_conf_t* conf = rd_kafka_conf_new();
   char error[256];
   for (const auto& [key, value] :
        std::vector<std::pair<const char*, std::string>>{{"bootstrap.servers", SharedBroker().bootstrap()},
                                                         {"client.id", name},
                                                         {"group.id", flow.group()},
+                                                        {"group.instance.id", static_name},
                                                         {"enable.auto.commit", "false"},
                                                         {"topic.metadata.refresh.interval.ms", "500"},
                                                         {"partition.assignment.strategy", "range"}}) {
+    if (value.empty()) continue;
     if (rd_kafka_conf_set(conf, key, value.c_str(), error, sizeof error) != RD_KAFKA_CONF_OK)
       ADD_FAILURE() << error;
   }
+  rd_kafka_conf_set_rebalance_cb(conf, AssignAsTold);
   Handle member(rd_kafka_new(RD_KAFKA_CONSUMER, conf, error, sizeof error));
   rd_kafka_poll_set_consumer(member.get());
   rd_kafka_topic_partition_list_t* topics = rd_kafka_topic_partition_list_new(1);
@@ -464,6 +606,65 @@ Handle IdleMember(const Flow& flow, const std::string& name) {
   rd_kafka_subscribe(member.get(), topics);
   rd_kafka_topic_partition_list_destroy(topics);
   return member;
+}
+
+void Poll(const Handle& member) {
+  rd_kafka_message_t* message = rd_kafka_consumer_poll(member.get(), 50);
+  if (message != nullptr) rd_kafka_message_destroy(message);
+}
+
+bool IsGiven(const Handle& member, const std::string& topic, int32_t partition) {
+  rd_kafka_topic_partition_list_t* assigned = nullptr;
+  if (rd_kafka_assignment(member.get(), &assigned) != RD_KAFKA_RESP_ERR_NO_ERROR) return false;
+  const bool found = rd_kafka_topic_partition_list_find(assigned, topic.c_str(), partition) != nullptr;
+  rd_kafka_topic_partition_list_destroy(assigned);
+  return found;
+}
+
+// Once, it throws the other out in its turn: the client may have taken itself for another. Two that would do
+// that for ever end, and say what to do.
+TEST(MembershipTest, AStaticMemberWhoseNameIsTakenAgainAndAgainEndsAndSaysWhy) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  const auto daemon = flow.Start({"--static-membership=true", "--kafka=heartbeat.interval.ms=200"});
+  const auto is_taken = [&](int times) {
+    const Handle other = IdleMember(flow, "other", "test-0");
+    return daemon->Await([&] {
+      Poll(other);
+      return std::vector<std::string>(absl::StrSplit(daemon->Log(), "Static consumer fenced")).size() >
+             static_cast<size_t>(times);
+    });
+  };
+  for (int round = 1; round <= 3; ++round) {
+    flow.SendIds("a", round * 100, round * 100 + 99);
+    ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset >= 100 * round; })) << daemon->Log();
+    // librdkafka's own line is one, and lethe's the other.
+    ASSERT_TRUE(is_taken(round)) << daemon->Log();
+  }
+  flow.SendIds("a", 400, 499);
+  ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset >= 400; })) << daemon->Log();
+  ASSERT_TRUE(is_taken(4)) << daemon->Log();
+  EXPECT_EQ(daemon->process().Wait(absl::Seconds(20)).value_or(-1), 1) << daemon->Log();
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "give each process its own --instance")) << daemon->Log();
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// A rebalance ends when the last member has joined again. Who has asked to join is not heard before that, nor
+// when it would leave.
+TEST(MembershipTest, AStopInTheMiddleOfARebalanceEndsWell) {
+  Flow flow({LETHE_PROGRAM, 2, {}, {}});
+  const auto one = flow.Start({"--instance=one"});
+  for (int p = 0; p < 2; ++p) flow.SendIds(absl::StrCat("p", p, "-"), 1, 100, p);
+  ASSERT_TRUE(one->Await([&] { return one->Metric("lethe_records_total") == 200; }));
+  const Handle idle = IdleMember(flow, "zzz");
+  ASSERT_TRUE(WaitUntil([&] { return Poll(idle), IsGiven(idle, flow.input(), 1); }, absl::Minutes(1)));
+  ASSERT_TRUE(one->AwaitReady());
+  flow.SendIds("more-", 1, 100, 0);
+  ASSERT_TRUE(one->Await([&] { return flow.Committed()[0].offset == 200; }));
+  const auto two = flow.Start({"--instance=two"});  // and the idle one does not hear of it
+  ASSERT_TRUE(one->Await([&] { return absl::StrContains(one->Get("/readyz").body, "waits for the group"); }));
+  EXPECT_TRUE(one->Stop());
+  EXPECT_TRUE(absl::StrContains(one->Log(), "all committed")) << one->Log();
+  EXPECT_TRUE(two->Stop());
 }
 
 // The group has a new partition, and nobody begins to read it. (Here one who has it does nothing with it;
@@ -475,18 +676,8 @@ TEST(MembershipTest, Rule19APartitionThatNobodyBeginsIsAssignedAnew) {
   ASSERT_TRUE(daemon->AwaitReady());
   // By its name it comes behind lethe, so that the last partition is its.
   Handle idle = IdleMember(flow, "zzz");
-  const auto poll = [&] {
-    rd_kafka_message_t* message = rd_kafka_consumer_poll(idle.get(), 50);
-    if (message != nullptr) rd_kafka_message_destroy(message);
-  };
-  const auto has = [&](int32_t partition) {
-    rd_kafka_topic_partition_list_t* assigned = nullptr;
-    if (rd_kafka_assignment(idle.get(), &assigned) != RD_KAFKA_RESP_ERR_NO_ERROR) return false;
-    const bool found =
-        rd_kafka_topic_partition_list_find(assigned, flow.input().c_str(), partition) != nullptr;
-    rd_kafka_topic_partition_list_destroy(assigned);
-    return found;
-  };
+  const auto poll = [&] { Poll(idle); };
+  const auto has = [&](int32_t partition) { return IsGiven(idle, flow.input(), partition); };
   ASSERT_TRUE(daemon->Await([&] { return poll(), has(1); }));
   ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 3).ok());
   ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 3).ok());
@@ -496,10 +687,28 @@ TEST(MembershipTest, Rule19APartitionThatNobodyBeginsIsAssignedAnew) {
     poll();
     return absl::StrContains(daemon->Log(), "leaving the group and joining it again");
   }));
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), "-2 was added, and nobody has begun to read it"))
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "-2 is there, and nobody has begun to read it"))
       << daemon->Log();
   idle.reset();
   ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[2].offset == 100; }));
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// Nor does one who has nothing at all take that for good: so it is where a topic was made anew, and the
+// member that assigns was told that it is still away.
+TEST(MembershipTest, Rule19AnInputThatNobodyBeginsIsAssignedAnew) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  flow.SendIds("a", 1, 100);
+  Handle idle = IdleMember(flow, "aaa");
+  ASSERT_TRUE(WaitUntil([&] { return Poll(idle), IsGiven(idle, flow.input(), 0); }, absl::Minutes(1)));
+  const auto daemon = flow.Start();
+  ASSERT_TRUE(daemon->Await([&] {
+    Poll(idle);
+    return absl::StrContains(daemon->Log(), "-0 is there, and nobody has begun to read it");
+  })) << daemon->Log();
+  idle.reset();
+  ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 100; }));
   EXPECT_TRUE(daemon->Stop());
   EXPECT_TRUE(flow.ExactlyOnce());
 }
@@ -562,10 +771,10 @@ TEST(RestoreTest, Rule13UnreadDeletedRecordsAreLeftOutWhereTheUserSaysSo) {
 }
 
 // A restore that takes its time says how much of it is left.
-TEST(RestoreTest, ProgressIsInTheMetricsAndAtReadyz) {
+TEST(RestoreTest, ProgressIsToldEverywhere) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   Sender sender(flow, 1);
-  for (int i = 0; i < 10; ++i) sender.Send(3000);
+  for (int i = 0; i < 30; ++i) sender.Send(1000);
   ASSERT_TRUE(EndsWell(flow.RunToEnd()));
   const auto slow = flow.Start({"--kafka=queued.min.messages=1", "--kafka=fetch.message.max.bytes=3000"});
   ASSERT_TRUE(slow->Await([&] {
@@ -574,6 +783,17 @@ TEST(RestoreTest, ProgressIsInTheMetricsAndAtReadyz) {
     return left > 0 && left < 30'000 && seconds > 0 && seconds < 3600;
   }));
   EXPECT_TRUE(absl::StrContains(slow->Get("/readyz").body, "offsets to go")) << slow->Get("/readyz").body;
+  const std::string status = slow->Get("/status").body;
+  const nlohmann::json partition = nlohmann::json::parse(status)["partitions"][0];
+  EXPECT_EQ(partition["phase"], "restoring") << status;
+  EXPECT_EQ(partition["restore"]["from_offset"], 0);
+  EXPECT_EQ(partition["restore"]["to_offset"], 30'000);
+  EXPECT_GT(partition["restore"]["at_offset"], 0);
+  EXPECT_LT(partition["restore"]["at_offset"], 30'000);
+  // Every five seconds.
+  EXPECT_TRUE(slow->AwaitLog(absl::StrCat(flow.input(), "-0: restoring: offset ")));
+  EXPECT_TRUE(absl::StrContains(slow->Log(), " of 30000, ")) << slow->Log();
+  EXPECT_TRUE(absl::StrContains(slow->Log(), " left")) << slow->Log();
 }
 
 }  // namespace

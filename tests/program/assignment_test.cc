@@ -137,6 +137,20 @@ TEST_F(AssignmentTest, AKeptFilterThatIsNotAheadGoesOn) {
   EXPECT_EQ((*owned)->filter_end, 900);
 }
 
+// (Sought in batch 7 of one lane, it comes to another that is at batch 6: the next batch would be taken for
+// stale, and its records would be passed over.)
+TEST_F(AssignmentTest, AKeptPartitionKnowsNothingOfTheLaneThatHadIt) {
+  auto kept = Kept(900);
+  kept->sought_in_batch = 7;
+  kept->end_of_log = 2000;
+  kept_.Put(std::move(kept));
+  auto owned = Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {0, 2000});
+  ASSERT_TRUE(owned.ok()) << owned.status();
+  EXPECT_EQ((*owned)->filter_end, 900);
+  EXPECT_EQ((*owned)->sought_in_batch, -1);
+  EXPECT_EQ((*owned)->end_of_log, 0);
+}
+
 // (A filter of [0, 1000), the group reset to 400: 400 to 999 would look like duplicates.)
 TEST_F(AssignmentTest, AKeptFilterThatIsAheadIsNotUsed) {
   kept_.Put(Kept(1000));
@@ -170,15 +184,19 @@ class SnapshotAssignmentTest : public AssignmentTest {
     snapshots_ = std::make_unique<Snapshots>(*std::move(store), absl::Minutes(5));
     auto owned = Kept(900);
     owned->timed_records = owned->committed_timed_records = 890;
-    id_ = SnapshotId::New(900, At(1));
-    auto image = owned->filter->BeginSnapshot(
+    Save(*owned, At(1));
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void Save(OwnedPartition& owned, absl::Time at) {
+    id_ = SnapshotId::New(900, at);
+    auto image = owned.filter->BeginSnapshot(
         {.topic = "orders", .partition = 2, .id_fingerprint = options_.record.id.Fingerprint()},
-        owned->PointOf(id_));
+        owned.PointOf(id_));
     ASSERT_TRUE(image.ok()) << image.status();
     (*image)->NoteEnd(950);
     ASSERT_TRUE(snapshots_->store().Write(2, id_, **image).ok());
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   CommitMetadata Naming(int64_t origin, int64_t restart) {
     CommitMetadata story = Story(origin, restart, At(2), At(3));
@@ -237,13 +255,34 @@ TEST_F(SnapshotAssignmentTest, OneWhoseLogWasAnotherIsNotTriedAgain) {
   EXPECT_EQ((*assigner.Prepare(2, there, {0, 2000}, false))->next, 400);
 }
 
+// It is called in the background: the partition may have a new owner by then, which shares the folder.
+TEST_F(SnapshotAssignmentTest, WhatALaterOwnerWritesStays) {
+  const std::string prefix = std::filesystem::directory_iterator(folder_)->path().string();
+  const auto path_of = [&](SnapshotId id, const std::string& suffix) {
+    return prefix.substr(0, prefix.find(id_.ToString())) + id.ToString() + suffix;
+  };
+  const std::string named = path_of(SnapshotId::New(1000, At(3)), ".snapshot");
+  const std::string under_way = path_of(SnapshotId::New(1100, At(4)), ".snapshot.new");
+  const std::string of_a_life_that_was_reset = path_of(SnapshotId::New(200, At(3)), ".snapshot");
+  const std::string left_by_a_crash = path_of(SnapshotId::New(850, At(0)), ".snapshot.new");
+  for (const std::string& path : {named, under_way, of_a_life_that_was_reset, left_by_a_crash}) {
+    std::ofstream(path) << "x";
+  }
+  ASSERT_TRUE(snapshots_->store().DropOlder(2, SnapshotId::New(900, At(2)), std::nullopt).ok());
+  EXPECT_TRUE(std::filesystem::exists(named));
+  EXPECT_TRUE(std::filesystem::exists(under_way));
+  EXPECT_TRUE(std::filesystem::exists(of_a_life_that_was_reset));
+  EXPECT_FALSE(std::filesystem::exists(left_by_a_crash));
+  EXPECT_FALSE(std::filesystem::exists(path_of(id_, ".snapshot")));
+}
+
 TEST_F(SnapshotAssignmentTest, WhatCountsStaysAlone) {
   auto owned = Kept(900);
   const SnapshotId newer = SnapshotId::New(900, At(2));
   auto image = owned->filter->BeginSnapshot({.topic = "orders", .partition = 2}, owned->PointOf(newer));
   ASSERT_TRUE(snapshots_->store().Write(2, newer, **image).ok());
   std::ofstream(folder_ + "/somebody else's") << "x";
-  ASSERT_TRUE(snapshots_->store().KeepOnly(2, newer, id_).ok());
+  ASSERT_TRUE(snapshots_->store().DropOlder(2, newer, id_).ok());
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder_))
     names.push_back(entry.path().filename());
@@ -258,6 +297,141 @@ TEST_F(AssignmentTest, ShortHistoryFailsThePartitionWhereTheUserSaysSo) {
   EXPECT_EQ((*owned)->phase, Phase::kFailed);
   EXPECT_TRUE(absl::StrContains((*owned)->problem, "on_short_history")) << (*owned)->problem;
   EXPECT_NE((*Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {400, 2000}))->phase, Phase::kFailed);
+}
+
+// What the next owner is told by the commits of this one.
+TEST_F(AssignmentTest, AHorizonThatWasRaisedIsShortUntilItHasPassedWhateverIsRestarted) {
+  options_.stage.horizon = 3 * kHorizon;
+  stage_ = *DedupStage::Create(options_.stage);
+  auto owned = *Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {0, 2000});
+  EXPECT_EQ(owned->phase, Phase::kRestoring);
+  EXPECT_TRUE(owned->short_history(options_.stage.horizon));
+  for (int restart = 0; restart < 3; ++restart) {
+    const CommitMetadata story = owned->Metadata(options_.record.id.Fingerprint(), options_.stage.horizon);
+    EXPECT_EQ(story.horizon, options_.stage.horizon);
+    EXPECT_EQ(story.covered_since, At(2));
+    owned = *Prepare(1000, story.ToString(), {0, 2000});
+    EXPECT_TRUE(owned->short_history(options_.stage.horizon)) << restart;
+  }
+  // A second raise does not know more.
+  CommitMetadata story = Story(0, 400, At(1.5), At(3));
+  story.covered_since = At(2);
+  EXPECT_EQ((*Prepare(1000, story.ToString(), {0, 2000}))->covered_since, At(2));
+  // The horizon has gone by since.
+  for (int i = 0; i < 101; ++i) owned->filter->Observe(At(5));
+  EXPECT_FALSE(owned->short_history(options_.stage.horizon));
+  story = owned->Metadata("f", options_.stage.horizon);
+  EXPECT_EQ(story.covered_since, absl::InfinitePast());
+  // From the group's beginning on everything is known.
+  EXPECT_EQ((*Prepare(1000, Story(400, 400, At(2), At(3)).ToString(), {0, 2000}))->covered_since,
+            absl::InfinitePast());
+}
+
+TEST_F(AssignmentTest, ShortHistoryFailsWhateverItCameFromWhereTheUserSaysSo) {
+  const CommitMetadata lower = Story(0, 400, At(2), At(3));
+  CommitMetadata carried = Story(0, 400, At(2), At(3));
+  carried.covered_since = At(2.5);
+  CommitMetadata past = carried;
+  past.covered_since = At(2);
+  for (const OnShortHistory policy : {OnShortHistory::kContinue, OnShortHistory::kFail}) {
+    options_.on_short_history = policy;
+    const Phase phase = policy == OnShortHistory::kFail ? Phase::kFailed : Phase::kRestoring;
+    options_.stage.horizon = kHorizon;
+    const auto told = *Prepare(1000, carried.ToString(), {0, 2000});
+    EXPECT_EQ(told->phase, phase);
+    EXPECT_EQ((*Prepare(1000, past.ToString(), {0, 2000}))->phase, Phase::kRestoring);
+    options_.stage.horizon = 2 * kHorizon;
+    const auto raised = *Prepare(1000, lower.ToString(), {0, 2000});
+    EXPECT_EQ(raised->phase, phase);
+    if (policy == OnShortHistory::kContinue) continue;
+    EXPECT_TRUE(absl::StrContains(raised->problem, "the horizon was raised from 1h to 2h"))
+        << raised->problem;
+    EXPECT_TRUE(absl::StrContains(raised->problem, "go back to the former horizon")) << raised->problem;
+    EXPECT_TRUE(absl::StrContains(raised->problem, "set on_short_history to continue")) << raised->problem;
+    EXPECT_TRUE(absl::StrContains(told->problem, "2023-11-15 00:43:20 UTC")) << told->problem;
+  }
+}
+
+// What is only copied to be judged is not remembered.
+TEST_F(AssignmentTest, RoutingNeedsNoHistory) {
+  options_.routes = true;
+  options_.scope = Scope::kTopic;
+  options_.on_short_history = OnShortHistory::kFail;
+  CommitMetadata story = Story(0, 400, At(2), At(3));
+  story.id_fingerprint = IdFingerprint(options_, kPartitions);
+  auto owned = *Prepare(1000, story.ToString(), {401, 2000});
+  EXPECT_EQ(owned->phase, Phase::kRestoring);
+  EXPECT_EQ(owned->next, 401);
+  options_.stage.horizon = 2 * kHorizon;
+  owned = *Prepare(1000, story.ToString(), {0, 2000});
+  EXPECT_EQ(owned->phase, Phase::kRestoring);
+  EXPECT_FALSE(owned->short_history(options_.stage.horizon));
+}
+
+TEST_F(SnapshotAssignmentTest, OneOfAShortHistoryIsUsedUnlessTheUserSaysNo) {
+  auto owned = Kept(900);
+  owned->covered_since = At(2.5);
+  Save(*owned, At(2));
+  const std::string story = Naming(0, 400).ToString();
+  EXPECT_EQ((*Prepare(1000, story, {0, 2000}))->covered_since, At(2.5));
+  EXPECT_EQ((*Prepare(1000, story, {0, 2000}))->phase, Phase::kChecking);
+  options_.on_short_history = OnShortHistory::kFail;
+  EXPECT_EQ((*Prepare(1000, story, {0, 2000}))->phase, Phase::kFailed);
+}
+
+// The topic has kPartitions now.
+TEST_F(AssignmentTest, AStoryOfFewerPartitionsIsOfATopicThatHasGrown) {
+  CommitMetadata story = Story(0, 400, At(2), At(3));
+  EXPECT_FALSE((*Prepare(1000, story.ToString(), {0, 2000}))->keys_moved(kHorizon));
+  story.origin_partitions = 2;
+  auto owned = *Prepare(1000, story.ToString(), {0, 2000});
+  EXPECT_TRUE(owned->keys_moved(kHorizon));
+  EXPECT_EQ(owned->growth.partitions, kPartitions);
+  EXPECT_EQ(owned->growth.offset, 2000) << "what is in the log may have been sent before";
+  // A restart knows of it, and does not take it for new.
+  story = owned->Metadata(options_.record.id.Fingerprint(), kHorizon);
+  EXPECT_EQ(story.origin_partitions, 2) << "by which partitions are known that were added";
+  owned = *Prepare(1000, story.ToString(), {0, 3000});
+  EXPECT_EQ(owned->growth.offset, 2000);
+  owned->next = owned->committed = 2000;
+  for (int i = 0; i < 101; ++i) owned->filter->Observe(At(4));
+  story = owned->Metadata(options_.record.id.Fingerprint(), kHorizon);
+  EXPECT_EQ(story.growth.time, At(4));
+  owned = *Prepare(2000, story.ToString(), {0, 3000});
+  EXPECT_TRUE(owned->keys_moved(kHorizon));
+  for (int i = 0; i < 101; ++i) owned->filter->Observe(At(5));
+  EXPECT_FALSE(owned->keys_moved(kHorizon));
+  story = owned->Metadata(options_.record.id.Fingerprint(), kHorizon);
+  EXPECT_EQ(story.growth.offset, -1);
+  EXPECT_EQ(story.growth.partitions, kPartitions);
+  EXPECT_FALSE((*Prepare(2500, story.ToString(), {0, 3000}))->keys_moved(kHorizon));
+  // With scope: topic copies meet elsewhere.
+  options_.scope = Scope::kTopic;
+  story.growth = {};
+  EXPECT_FALSE((*Prepare(2500, story.ToString(), {0, 3000}))->keys_moved(kHorizon));
+}
+
+TEST_F(AssignmentTest, APartitionThatWasAddedMayHaveTheKeysOfOthers) {
+  EXPECT_FALSE((*Prepare(-1, "", {0, 1000}))->keys_moved(kHorizon));
+  auto owned = *Prepare(-1, "", {0, 1000}, /*added=*/true);
+  EXPECT_TRUE(owned->keys_moved(kHorizon));
+  EXPECT_EQ(owned->growth.offset, 0);
+  EXPECT_EQ(owned->Metadata("f", kHorizon).growth.partitions, kPartitions);
+}
+
+// A lane that stays as it is, while others are given what is new.
+TEST_F(AssignmentTest, GrowthIsNotedWhileAPartitionIsOwned) {
+  Assigner assigner(options_, kPartitions, IdFingerprint(options_, kPartitions), *stage_, kept_, nullptr);
+  auto owned = *assigner.Prepare(2, {1000, Story(0, 400, At(2), At(3)).ToString()}, {0, 2000}, false);
+  EXPECT_FALSE(assigner.HasGrownFor(*owned));
+  assigner.SetPartitions(kPartitions - 1);  // by a broker that has not heard of all of them
+  EXPECT_FALSE(assigner.HasGrownFor(*owned));
+  assigner.SetPartitions(kPartitions + 1);
+  EXPECT_TRUE(assigner.HasGrownFor(*owned));
+  assigner.NoteGrowth(*owned, 2100);
+  EXPECT_FALSE(assigner.HasGrownFor(*owned));
+  EXPECT_TRUE(owned->keys_moved(kHorizon));
+  EXPECT_EQ(owned->growth.offset, 2100);
 }
 
 TEST_F(AssignmentTest, UnreadDeletedRecordsArePassedOverWhereTheUserSaysSo) {

@@ -128,6 +128,21 @@ TEST(TopicRules, WhatDoesNotFitIsFound) {
   EXPECT_EQ(WrongTopics(Topic("in"), Topic("out"), &compacted), "error cleanup.policy;");
 }
 
+// A restart reads the horizon before what is to be judged next.
+TEST(TopicRules, TheInputMustBeKeptForTheLagToo) {
+  AllTopics topics = {Topic("in", {{"retention.ms", "90000000"}}), Topic("out")};  // 25 h
+  topics.lag = absl::Minutes(59) + absl::Milliseconds(3);
+  EXPECT_EQ(Wrong(ApplyTopicRules(Options(), topics)), "");
+  topics.lag = absl::Minutes(61) + absl::Milliseconds(3);
+  const std::vector<Finding> findings = ApplyTopicRules(Options(), topics);
+  EXPECT_EQ(Wrong(findings), "warning retention;");
+  EXPECT_TRUE(
+      absl::StrContains(findings[2].what, "less than the horizon of 24h and the lag of the group of 1h1m:"))
+      << findings[2].Text();
+  topics.input.config["retention.ms"] = "-1";
+  EXPECT_EQ(Wrong(ApplyTopicRules(Options(), topics)), "");
+}
+
 TEST(TopicRules, WhatIsNotKnownIsNotJudged) {
   const TopicFacts silent_in{"in", 4, {}, true}, silent_out{"out", 4, {}, true};
   EXPECT_EQ(WrongTopics(silent_in, silent_out), "");
@@ -215,6 +230,27 @@ TEST(LogRules, ClockReachAndSize) {
   // 100 bytes a second are 8.64 MB in the horizon.
   EXPECT_EQ(WrongLog(Sample(), {{"retention.bytes", "9000000"}}), "");
   EXPECT_EQ(WrongLog(Sample(), {{"retention.bytes", "8000000"}}), "warning retention.bytes;");
+}
+
+TEST(LogRules, ReachAndSizeCountTheLag) {
+  LogSample sample = Sample();
+  sample.partitions[2].start = 17;
+  sample.partitions[2].first_record = absl::Now() - absl::Hours(30);
+  sample.partitions[1].lag = absl::Hours(20);  // of another partition
+  EXPECT_EQ(WrongLog(sample), "");
+  sample.partitions[2].lag = absl::Hours(7);
+  EXPECT_EQ(WrongLog(sample), "warning reach;");
+  for (const Finding& finding : ApplyLogRules(Options(), Topic("in"), sample)) {
+    if (finding.check != "reach") continue;
+    EXPECT_TRUE(
+        absl::StrContains(finding.what, "less than the horizon of 24h and the lag of the group of 7h:"))
+        << finding.what;
+  }
+  // 100 bytes a second are 12.24 MB in 34 hours.
+  sample = Sample();
+  sample.partitions[3].lag = absl::Hours(10);
+  EXPECT_EQ(WrongLog(sample, {{"retention.bytes", "12500000"}}), "");
+  EXPECT_EQ(WrongLog(sample, {{"retention.bytes", "12000000"}}), "warning retention.bytes;");
 }
 
 TEST(LogRules, MemoryIsThatOfThePlan) {

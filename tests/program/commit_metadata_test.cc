@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "tests/support/seed.h"
@@ -36,6 +37,10 @@ void ExpectSame(const CommitMetadata& a, const CommitMetadata& b) {
   EXPECT_EQ(a.id_fingerprint, b.id_fingerprint);
   EXPECT_EQ(a.horizon, b.horizon);
   EXPECT_EQ(a.snapshot, b.snapshot);
+  EXPECT_EQ(a.covered_since, b.covered_since);
+  EXPECT_EQ(a.growth.partitions, b.growth.partitions);
+  EXPECT_EQ(a.growth.offset, b.growth.offset);
+  EXPECT_EQ(a.growth.time, b.growth.time);
 }
 
 // The example with one field replaced.
@@ -69,6 +74,11 @@ TEST(CommitMetadataTest, RoundTripOfRandomStories) {
     story.horizon = absl::Milliseconds(1 + below(uint64_t{1} << 50));
     if (below(2) == 0)
       story.snapshot = absl::StrCat(below(uint64_t{1} << 62), "-", absl::Hex(random(), absl::kZeroPad16));
+    story.covered_since = time();
+    if (below(2) == 0) {
+      story.growth.partitions = static_cast<int32_t>(1 + below(100'000));
+      if (below(2) == 0) story.growth = {story.growth.partitions, below(uint64_t{1} << 62), time()};
+    }
     const std::string text = story.ToString();
     EXPECT_LE(text.size(), kBrokerLimit);
     const auto parsed = CommitMetadata::Parse(text);
@@ -91,6 +101,44 @@ TEST(CommitMetadataTest, TheSnapshotStandsBehindWhatEarlierVersionsKnow) {
   EXPECT_EQ(story.ToString(), without + " s=1100-00000000deadbeef");
   EXPECT_EQ(CommitMetadata::Parse(without)->snapshot, "");
   EXPECT_EQ(CommitMetadata::Parse(story.ToString())->snapshot, "1100-00000000deadbeef");
+}
+
+// The same of what the filter does not know, and of growth.
+TEST(CommitMetadataTest, ShortHistoryAndGrowthStandBehindThat) {
+  CommitMetadata story = Example();
+  const std::string without = story.ToString();
+  story.snapshot = "1100-00000000deadbeef";
+  story.covered_since = absl::FromUnixMillis(1'700'000'000'123);
+  story.growth = {6, 1300, absl::InfinitePast()};
+  EXPECT_EQ(story.ToString(), without + " s=1100-00000000deadbeef cs=1700000000123 g=6:1300:-");
+  ExpectSame(*CommitMetadata::Parse(story.ToString()), story);
+  story.growth.time = absl::FromUnixMillis(1'700'086'400'456);
+  EXPECT_TRUE(absl::EndsWith(story.ToString(), " g=6:1300:1700086400456"));
+  story.growth = {6};
+  EXPECT_TRUE(absl::EndsWith(story.ToString(), " g=6"));
+  ExpectSame(*CommitMetadata::Parse(without), Example());
+  for (const char* damaged : {" cs=", " cs=soon", " g=", " g=0", " g=-1", " g=x", " g=6:1", " g=6:-1:-",
+                              " g=6:1:", " g=6:1:2:3", " g=6:x:-"}) {
+    EXPECT_TRUE(absl::IsDataLoss(CommitMetadata::Parse(without + damaged).status())) << damaged;
+  }
+}
+
+TEST(GrowthTest, IsRecentUntilTheHorizonHasGoneByBehindIt) {
+  const absl::Time at = absl::FromUnixMillis(1'700'000'000'123);
+  EXPECT_FALSE(Growth().IsRecent(at, absl::Hours(1)));
+  EXPECT_FALSE(Growth{6}.IsRecent(at, absl::Hours(1)));
+  Growth growth = {6, 1300, absl::InfinitePast()};
+  EXPECT_TRUE(growth.IsRecent(at + absl::Hours(100), absl::Hours(1)));
+  growth.Reach(1299, at);
+  EXPECT_EQ(growth.time, absl::InfinitePast());
+  growth.Reach(1300, at);
+  growth.Reach(1400, at + absl::Minutes(1));
+  EXPECT_EQ(growth.time, at);
+  EXPECT_TRUE(growth.IsRecent(at + absl::Minutes(59), absl::Hours(1)));
+  EXPECT_FALSE(growth.IsRecent(at + absl::Hours(1), absl::Hours(1)));
+  Growth none;
+  none.Reach(0, at);
+  EXPECT_EQ(none.time, absl::InfinitePast());
 }
 
 TEST(CommitMetadataTest, WhatOthersCommitIsNotFound) {

@@ -39,6 +39,24 @@ TEST(DeltaSumsTest, AfterClearTheRefusedDeltaFits) {
   EXPECT_TRUE(sums.Add("a", kMin));
 }
 
+// Whoever holds them can say when they are too many.
+TEST(DeltaSumsTest, TheirBytesAreThoseOfDifferentKeys) {
+  DeltaSums sums;
+  EXPECT_EQ(sums.bytes(), 0);
+  const std::string large(1 << 20, 'x');
+  ASSERT_TRUE(sums.Add(large, 1));
+  const int64_t one = sums.bytes();
+  EXPECT_GE(one, 1 << 20);
+  EXPECT_LT(one, (1 << 20) + 1000);
+  ASSERT_TRUE(sums.Add(large, kMax - 1));
+  EXPECT_FALSE(sums.Add(large, 1));
+  EXPECT_EQ(sums.bytes(), one);
+  ASSERT_TRUE(sums.Add(large + "y", 1));
+  EXPECT_GE(sums.bytes(), 2 * one);
+  sums.Clear();
+  EXPECT_EQ(sums.bytes(), 0);
+}
+
 // With random deltas of any size, what is written before each Clear and what is left add up exactly.
 TEST(DeltaSumsTest, WhatIsWrittenAddsUp) {
   std::mt19937_64 random(TestSeed());

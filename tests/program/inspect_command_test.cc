@@ -47,11 +47,12 @@ class InspectCommandTest : public testing::Test {
 TEST_F(InspectCommandTest, TextForPeople) {
   const std::string text = Inspect(Output::kText);
   for (const char* part :
-       {"snapshot     format 2, ", "partition    orders \"7\", of topic orders, partition 7\n",
+       {"snapshot     format 3, ", "partition    orders \"7\", of topic orders, partition 7\n",
         "configuration f00\n",
         "offset       1000, when it was done 1003; hash of the record before 0000000000000abc\n",
         "filter       sliced, horizon 1h, target 0.0001, in 2 shards\n",
-        "stream time  2023-11-14T22:29:09+00:00, ", "holds        800 ids in ",
+        "stream time  2023-11-14T22:29:09+00:00, ", "holds        800 ids in ", " modelled, ",
+        " estimated, standard deviation ",
         "judged       800 unique, 200 duplicates, 0 suspects; 0 replayed\n",
         "\nshard 0: ", "\nshard 1: ", "  future ", "  present "}) {
     EXPECT_TRUE(absl::StrContains(text, part)) << part << " is not in\n" << text;
@@ -70,8 +71,11 @@ TEST_F(InspectCommandTest, JsonForPrograms) {
   EXPECT_EQ(int64_t(all["stream_time_ms"]), 1'700'000'949'000);
   EXPECT_EQ(int64_t(all["unique"]), 800);
   EXPECT_EQ(int64_t(all["file_bytes"]), static_cast<int64_t>(std::filesystem::file_size(path_)));
+  // All lines of so small a filter are looked at.
+  EXPECT_EQ(double(all["fpp_estimated_deviation"]), 0);
   int64_t ids = 0;
   for (const simdjson::dom::element shard : all["shards"]) {
+    EXPECT_EQ(double(shard["fpp_estimated_deviation"]), 0);
     ids += int64_t(shard["ids"]);
     EXPECT_GT(double(shard["generations"].at(0)["fill"]), 0);
   }

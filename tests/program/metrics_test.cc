@@ -39,8 +39,11 @@ kafka::DaemonReport TwoPartitions() {
   report.lanes[0].producer = {.known = true, .sent_bytes = 12};
   report.lanes[0].partitions.resize(2);
   report.lanes[0].partitions[1].partition = 1;
-  report.lanes[0].partitions[0].filter.filter = {
-      .past_generations = 4, .window = absl::Minutes(50), .fpp_modelled = 3e-7};
+  report.lanes[0].partitions[0].filter.filter = {.past_generations = 4,
+                                                 .window = absl::Minutes(50),
+                                                 .fpp_modelled = 3e-7,
+                                                 .fpp_estimated = 5e-7,
+                                                 .fpp_estimated_deviation = 4e-9};
   report.lanes[0].partitions[0].filter.audit = {.share = 0.5, .fresh = 1000, .false_drops = 1};
   report.lanes[0].partitions[0].restore_left = 33;
   report.lanes[0].partitions[0].restore_time_left = absl::Milliseconds(1500);
@@ -64,11 +67,15 @@ kafka::DaemonReport TwoPartitions() {
   partition.position = 95;
   partition.snapshot_offset = 40;
   partition.unread_deleted = 12;
+  partition.short_history = true;
+  partition.keys_moved = true;
   partition.high_watermark = 100;
   partition.filter.filter = {.past_generations = 6,
                              .lines = 512,
                              .window = absl::Minutes(70),
                              .fpp_modelled = 2e-7,
+                             .fpp_estimated = 1e-7,
+                             .fpp_estimated_deviation = 3e-9,
                              .step_counts = {{AdaptationStep::Kind::kRefresh, "full", 8},
                                              {AdaptationStep::Kind::kUnfold, "\"short\"", 2}}};
   partition.filter.audit = {.share = 0.5, .fresh = 3000, .false_drops = 3};
@@ -128,6 +135,8 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   EXPECT_EQ(values[absl::StrCat("lethe_unkeyed_records_total", where)], 8);
   EXPECT_EQ(values[absl::StrCat("lethe_lag_records", where)], 10);
   EXPECT_EQ(values[absl::StrCat("lethe_filter_lines", where)], 512);
+  EXPECT_EQ(values[absl::StrCat("lethe_filter_fpp_estimated_ratio", where)], 1e-7);
+  EXPECT_EQ(values[absl::StrCat("lethe_filter_fpp_estimated_deviation_ratio", where)], 3e-9);
   EXPECT_EQ(values[absl::StrCat("lethe_second_opinion_ids", where)], 70);
   EXPECT_EQ(values[absl::StrCat("lethe_second_opinion_displaced_total", where)], 6);
   EXPECT_EQ(values[absl::StrCat("lethe_restoring", where)], 0);
@@ -138,6 +147,10 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   EXPECT_EQ(values[absl::StrCat("lethe_snapshot_offset", where)], 40);
   EXPECT_EQ(values[absl::StrCat("lethe_snapshot_offset", restoring)], -1);
   EXPECT_EQ(values[absl::StrCat("lethe_unread_deleted_offsets_total", where)], 12);
+  EXPECT_EQ(values[absl::StrCat("lethe_short_history", where)], 1);
+  EXPECT_EQ(values[absl::StrCat("lethe_short_history", restoring)], 0);
+  EXPECT_EQ(values[absl::StrCat("lethe_keys_moved", where)], 1);
+  EXPECT_EQ(values[absl::StrCat("lethe_keys_moved", restoring)], 0);
   EXPECT_EQ(values["lethe_snapshots_total,group=shop"], 8);
   EXPECT_EQ(values["lethe_snapshot_errors_total,group=shop"], 9);
   EXPECT_EQ(values["lethe_snapshot_last_seconds,group=shop"], 0.25);
@@ -152,6 +165,7 @@ TEST(MetricsTest, FoldPartitionsIntoTheirTopic) {
   EXPECT_EQ(values[absl::StrCat("lethe_lag_records", where)], 10);
   EXPECT_EQ(values[absl::StrCat("lethe_restoring", where)], 1);
   EXPECT_EQ(values[absl::StrCat("lethe_filter_fpp_modelled_ratio", where)], 3e-7);
+  EXPECT_EQ(values[absl::StrCat("lethe_filter_fpp_estimated_deviation_ratio", where)], 4e-9);
   EXPECT_EQ(values[absl::StrCat("lethe_filter_past_generations", where)], 6);
   EXPECT_EQ(values[absl::StrCat("lethe_filter_window_seconds", where)], 3000);
   // One audit of 4,000 events with 4 false drops, and not the mean of two.

@@ -1,17 +1,23 @@
 // What the README shows is what there is: its configurations load, and its program compiles and works.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/fixed_properties.h"
 #include "src/cli/config.h"
@@ -164,6 +170,72 @@ TEST(Readme, TheTestsThatShowTheGuaranteesExist) {
     }
   }
   EXPECT_GT(named, 25);
+}
+
+// All tests of the project: "Suite, Name".
+std::string TestNames() {
+  std::string names;
+  for (const char* folder : {"unit", "program", "integration"}) {
+    for (const auto& entry :
+         std::filesystem::directory_iterator(absl::StrCat(LETHE_SOURCE_DIR "/tests/", folder))) {
+      for (const absl::string_view line : absl::StrSplit(ReadFile(entry.path().string()), '\n')) {
+        if (absl::StartsWith(line, "TEST")) absl::StrAppend(&names, line.substr(line.find('(') + 1), "\n");
+      }
+    }
+  }
+  return names;
+}
+
+// Whether a test is named by a rule, as Rule1..., Rules3And15... are.
+bool IsOfRule(absl::string_view name, int rule) {
+  if (!absl::ConsumePrefix(&name, "Rules") && !absl::ConsumePrefix(&name, "Rule")) return false;
+  for (const absl::string_view word : absl::StrSplit(name, "And")) {
+    int number = 0;
+    if (absl::SimpleAtoi(word.substr(0, word.find_first_not_of("0123456789")), &number) && number == rule) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The table of the rules has each of them, and each test that it names is there, as often as it says.
+TEST(Readme, TheTestsThatHoldTheRulesExist) {
+  const std::vector<std::string> numbers = {"", "one", "two", "three", "four", "five"};
+  const std::vector<std::string> tests = absl::StrSplit(TestNames(), '\n');
+  int rules = 0;
+  for (const absl::string_view line : absl::StrSplit(ReadFile(LETHE_SOURCE_DIR "/tests/README.md"), '\n')) {
+    const std::vector<std::string> cells = absl::StrSplit(line, " | ");
+    int rule = 0;
+    if (cells.size() != 2 || !absl::StartsWith(line, "| ") ||
+        !absl::SimpleAtoi(cells[0].substr(2, cells[0].find(' ', 2) - 2), &rule)) {
+      continue;
+    }
+    EXPECT_EQ(rule, ++rules);
+    bool is_named = false;
+    const std::vector<std::string> parts = absl::StrSplit(cells[1], '`');
+    for (size_t i = 1; i < parts.size(); i += 2) {  // what is between `
+      if (parts[i] == "chaos") continue;
+      const std::pair<std::string, std::string> name = absl::StrSplit(parts[i], absl::MaxSplits('.', 1));
+      is_named = is_named || IsOfRule(name.second, rule);
+      const bool is_prefix = absl::EndsWith(name.second, "...");
+      const std::string wanted =
+          absl::StrCat(name.first, ", ", name.second.substr(0, name.second.find("...")),
+                       is_prefix || name.second.empty() ? "" : ")");
+      const auto count = std::count_if(tests.begin(), tests.end(), [&](const std::string& test) {
+        const bool has = absl::StartsWith(test, wanted);
+        // Rule1 is not Rule10.
+        return has && (!is_prefix || !absl::ascii_isdigit(static_cast<unsigned char>(test[wanted.size()])));
+      });
+      EXPECT_GE(count, 1) << parts[i];
+      for (size_t n = 2; n < numbers.size(); ++n) {
+        if (absl::StartsWith(parts[i + 1], " (" + numbers[n])) {
+          EXPECT_EQ(count, static_cast<int64_t>(n)) << parts[i];
+        }
+      }
+    }
+    EXPECT_TRUE(is_named) << "no test has the name of rule " << rule;
+  }
+  EXPECT_EQ(rules, 21);
 }
 
 }  // namespace

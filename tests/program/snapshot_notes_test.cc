@@ -35,6 +35,19 @@ TEST(SnapshotIdTest, NothingElseIsTaken) {
   }
 }
 
+TEST(SnapshotIdTest, OlderIsWhatIsBeforeByTheLogAndByTheClock) {
+  const auto at = [](int64_t offset, int64_t ms) {
+    return SnapshotId::New(offset, absl::FromUnixMillis(ms));
+  };
+  const SnapshotId id = at(1000, 5000);
+  EXPECT_TRUE(at(900, 4000).IsOlderThan(id));
+  EXPECT_TRUE(at(1000, 4000).IsOlderThan(id));
+  EXPECT_FALSE(id.IsOlderThan(id));
+  EXPECT_FALSE(at(1100, 6000).IsOlderThan(id));
+  EXPECT_FALSE(at(900, 6000).IsOlderThan(id));
+  EXPECT_FALSE(at(1100, 4000).IsOlderThan(id));
+}
+
 TEST(SnapshotNotesTest, ComeBack) {
   const SnapshotNotes notes = {5, 1199, 1100, absl::FromUnixMillis(1'700'000'000'123), "5:-:0,9:1:2"};
   EXPECT_EQ(notes.ToString(), "o=5 m=1199 n=1100 c=1700000000123 p=5:-:0,9:1:2");

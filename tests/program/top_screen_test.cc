@@ -2,9 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -32,6 +30,7 @@ kafka::DaemonReport Report(int partitions, int64_t unique) {
     partition.counts.duplicate = unique / 10;
     partition.filter.filter.fpp_target = 1e-6;
     partition.filter.filter.fpp_estimated = 5e-7;
+    partition.filter.filter.fpp_estimated_deviation = 4e-9;
     partition.filter.filter.past_generations = 14;
     partition.filter.filter.window = absl::InfiniteDuration();
     report.lanes[0].partitions.push_back(partition);
@@ -141,6 +140,8 @@ TEST(StatusJson, HoldsGenerationsAndStepsOfThePartitionThatWasAskedFor) {
       detailed, "{\"kind\":\"unfold\",\"reason\":\"because\",\"stream_time\":null,\"generation_bits\":64}"))
       << detailed;
   EXPECT_TRUE(absl::StrContains(detailed, "bad \xef\xbf\xbd bytes")) << detailed;
+  EXPECT_TRUE(absl::StrContains(detailed, "\"fpp_estimated\":5e-07,\"fpp_estimated_deviation\":4e-09"))
+      << detailed;
 }
 
 TEST(StatusJson, HoldsTheHistoryThatWasAskedFor) {
@@ -174,20 +175,6 @@ TEST(StatusHistory, IsBoundedAndForgetsWhatIsGone) {
   history.Add(Report(StatusHistory::kMostPartitions + 10, 0), kNow);
   EXPECT_EQ(history.Of(StatusHistory::kMostPartitions - 1).size(), 1u);
   EXPECT_TRUE(history.Of(StatusHistory::kMostPartitions).empty());
-}
-
-TEST(StatusSampler, BeginsAtOnceAndEndsSo) {
-  StatusHistory history;
-  std::atomic<int> looks = 0;
-  {
-    const StatusSampler sampler(history, [&] {
-      ++looks;
-      return Report(1, 7);
-    });
-    while (looks == 0) std::this_thread::yield();
-  }
-  ASSERT_EQ(history.Of(0).size(), 1u);
-  EXPECT_EQ(history.Of(0)[0].unique, 7);
 }
 
 TEST(StatusJson, HoldsTheFirstStageIfThereIsOne) {

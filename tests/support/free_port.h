@@ -4,9 +4,9 @@
 
 namespace lethe::test {
 
-// A port of 127.0.0.1 that is free now. Below the range that the kernel takes for outgoing connections: a
-// client that tries to reach a stopped server there could be given the server's port as its own and talk to
-// itself.
+// A port of 127.0.0.1 that is free now, and is given to no other test while this process lives. Below the
+// range that the kernel takes for outgoing connections: a client that tries to reach a stopped server there
+// could be given the server's port as its own and talk to itself.
 int FreePort();
 
 }  // namespace lethe::test

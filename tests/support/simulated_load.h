@@ -10,11 +10,13 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "lethe/filter.h"
+#include "src/adapt/paper.h"
 #include "src/adapt/plan.h"
 #include "src/filter/sliced_fbf.h"
 #include "src/fpp/sliced_model.h"
@@ -44,11 +46,15 @@ struct Probed {
   double rate() const { return probes > 0 ? hits / probes : 0; }
 };
 
-// Feeds a sliced filter in steps of a quarter of a full interval, and after each compares it with what
-// it must be: every id that it took within the horizon is there (by samples of all ages, the oldest among
-// them; all of them when asked), its window is the horizon at least, its memory is within the limit and the
-// budget has it, its steps are whole and give their reason. After each refresh, when all live columns are as
-// full as they get, strangers are asked for. Failures are gtest's.
+// Feeds a filter that adapts in steps of a quarter of a full interval (kPaper: a half; with more past
+// generations than users get, as many longer), and after each compares it with what it must be: every id that
+// it took within the horizon is there (by samples of all ages, the oldest among them; all of them when
+// asked), its window is the horizon at least, its memory is within the limit and the budget has it, its steps
+// are whole and give their reason. After each refresh, when all live columns are as full as they get,
+// strangers are asked for. Failures are gtest's.
+//
+// With Adaptation::kBudget it is the sliced filter. With kPaper it is the published one, of which also what
+// its bits imply is compared with the target, at each step; its N must be what its steps have made of it.
 class SimulatedLoad {
  public:
   struct Options {
@@ -57,9 +63,10 @@ class SimulatedLoad {
     AtMemoryLimit at_memory_limit = AtMemoryLimit::kShortenWindow;
     uint64_t seed = 0;
     int probes_per_refresh = 200'000;
-    int past_generations = kDefaultPastGenerations;  // at most
+    int past_generations = kDefaultPastGenerations;  // at most, with kBudget
     // Whether the limit is not to be met, and so the promise to be kept.
     bool ample = true;
+    Adaptation adaptation = Adaptation::kBudget;
   };
   static constexpr int64_t kHorizonMs = 24 * 3'600'000;
   static constexpr double kStepsPerHorizon = 2000;
@@ -67,16 +74,19 @@ class SimulatedLoad {
   static constexpr double kChance = 1e-11;
 
   explicit SimulatedLoad(const Options& options) : options_(options), memory_(options.limit_bytes) {
+    const FilterOptions of = {.horizon = absl::Milliseconds(kHorizonMs),
+                              .target_fpp = options.target_fpp,
+                              .memory = &memory_,
+                              .at_memory_limit = options.at_memory_limit,
+                              .engine = IsPaper() ? Engine::kPublished : Engine::kSliced,
+                              .adaptation = options.adaptation};
     absl::StatusOr<std::unique_ptr<Filter>> filter =
-        NewSlicedFbf({.horizon = absl::Milliseconds(kHorizonMs),
-                      .target_fpp = options.target_fpp,
-                      .memory = &memory_,
-                      .at_memory_limit = options.at_memory_limit},
-                     options.past_generations);
+        IsPaper() ? NewFilter(of) : NewSlicedFbf(of, options.past_generations);
     EXPECT_TRUE(filter.ok()) << filter.status();
     filter_ = *std::move(filter);
     TakeStatus();
     first_bits_ = status_.bits_per_generation;
+    own_bytes_ = bytes() - 64 * static_cast<double>(status_.lines);
   }
 
   // Goes on for so many horizons.
@@ -143,16 +153,23 @@ class SimulatedLoad {
     return probed;
   }
 
-  // What so many ids in a horizon need at least, by the plan (which has fewer bits per id than it takes with
-  // other numbers of generations than users get); and what a filter takes for them at most. Lines
-  // are doubled and halved.
+  // What so many ids in a horizon need at least: the plan without its margin. And what a filter takes for
+  // them at most, as src/adapt/budget.h has it: twice the plan, and what it has besides its lines. The plan
+  // is for the number of generations that users get; with another one an id takes as many more bits.
   double LeastBytesFor(double ids) const { return PlannedBytes(ids) / 1.0625; }
-  double MostBytesFor(double ids) const { return 2 * PlannedBytes(ids) + OwnBytes(); }
+  double MostBytesFor(double ids) const {
+    return 2 * std::max(PlannedBytes(ids), 64.0 * static_cast<double>(FewestSlicedLines(shape_))) +
+           own_bytes_;
+  }
 
   const FilterStatus& status() const { return status_; }
   double bytes() const { return static_cast<double>(memory_.used_bytes()); }
+  // At any time since this was last asked.
+  double TakeMostBytes() { return static_cast<double>(std::exchange(most_bytes_, memory_.used_bytes())); }
   // Of all refreshes.
   const Probed& probed() const { return probed_; }
+  // With kPaper: of all steps.
+  double worst_estimate() const { return worst_estimate_; }
   int64_t taken() const { return taken_; }
   int64_t refused() const { return refused_; }
   int64_t Steps(AdaptationStep::Kind kind) const { return steps_[static_cast<size_t>(kind)]; }
@@ -173,8 +190,6 @@ class SimulatedLoad {
   static constexpr size_t kSamples = 64;
   static constexpr int64_t kCheckSteps = 50;
 
-  // Of a filter, besides its lines.
-  double OwnBytes() const { return 20'000 + 400.0 * std::max(0, shape_.columns - SlicedShape{}.columns); }
   double PlannedBytes(double ids) const {
     const auto plan = MakePlan({.rate = ids / (kHorizonMs / 1000),
                                 .horizon = absl::Milliseconds(kHorizonMs),
@@ -184,12 +199,25 @@ class SimulatedLoad {
            SlicedBitsPerId(SlicedShapeFor(options_.target_fpp), options_.target_fpp);
   }
 
+  bool IsPaper() const { return options_.adaptation == Adaptation::kPaper; }
+
   int64_t NowMs() const { return kStartMs + static_cast<int64_t>(time_ * kHorizonMs); }
+
+  // Where intervals are short, checks are not more frequent than with the number of generations that users
+  // get.
+  double IntervalsPerCheck() const {
+    return std::max(1.0, static_cast<double>(options_.past_generations) / kDefaultPastGenerations);
+  }
 
   // A quarter of a full interval.
   size_t BatchSize() const {
+    if (IsPaper()) {
+      const PaperPolicy policy(kHorizonMs, options_.target_fpp, status_.bits_per_generation,
+                               status_.bits_per_id);
+      return static_cast<size_t>(std::max<int64_t>(policy.most_ids() / 2, 1));
+    }
     const double lines = static_cast<double>(status_.bits_per_generation) / shape_.cells_per_line();
-    return static_cast<size_t>(std::max(cap_ * lines / 4, 1.0));
+    return static_cast<size_t>(std::max(cap_ * lines * IntervalsPerCheck() / 4, 1.0));
   }
 
   void Insert(size_t count) {
@@ -197,6 +225,7 @@ class SimulatedLoad {
     verdicts_.resize(count);
     for (size_t i = 0; i < count; ++i) batch_.push_back({NumberedId(next_ + i, options_.seed), NowMs()});
     filter_->TestAndInsert(batch_, absl::MakeSpan(verdicts_));
+    most_bytes_ = std::max(most_bytes_, memory_.used_bytes());
     now_ms_ = NowMs();
     first_ms_ = std::min(first_ms_, now_ms_);
     for (size_t i = 0; i < count; ++i, ++next_) {
@@ -226,6 +255,11 @@ class SimulatedLoad {
     // some may be gone.
     CheckSamples(keeps_horizon ? kHorizonMs
                                : std::min(kHorizonMs, absl::ToInt64Milliseconds(status_.window) - 1));
+    const bool keeps_target = options_.ample || options_.at_memory_limit == AtMemoryLimit::kShortenWindow;
+    if (IsPaper() && keeps_target) {
+      worst_estimate_ = std::max(worst_estimate_, status_.fpp_estimated);
+      EXPECT_LE(status_.fpp_estimated, options_.target_fpp) << Where();
+    }
     if (status_.refreshes != refreshes) CheckRate();
   }
 
@@ -271,11 +305,15 @@ class SimulatedLoad {
     }
     for (size_t i = old_steps.size() - gone; i < now.steps.size(); ++i) CheckStep(now.steps[i]);
     status_ = std::move(now);
-    EXPECT_EQ(Steps(AdaptationStep::Kind::kRefresh), status_.refreshes) << Where();
+    if (IsPaper()) {
+      EXPECT_EQ(status_.past_generations, past_generations_) << Where();
+    } else {
+      EXPECT_EQ(Steps(AdaptationStep::Kind::kRefresh), status_.refreshes) << Where();
+    }
     EXPECT_EQ(Steps(AdaptationStep::Kind::kShortenWindow) + Steps(AdaptationStep::Kind::kExceedFpp),
               status_.limit_hits)
         << Where();
-    if (first_bits_ > 0) {
+    if (first_bits_ > 0 && !IsPaper()) {
       const double doublings =
           std::log2(static_cast<double>(status_.bits_per_generation) / static_cast<double>(first_bits_));
       // An unfold that runs is recorded, and counts when it has ended.
@@ -292,6 +330,10 @@ class SimulatedLoad {
     EXPECT_GT(step.bits_per_generation, 0) << Where();
     EXPECT_GE(step.stream_time_ms, last_step_ms_) << Where();
     last_step_ms_ = step.stream_time_ms;
+    if (step.kind == AdaptationStep::Kind::kScaleUp) {
+      past_generations_ = std::min(2 * past_generations_ + 2, PaperPolicy::kMostPast);
+    }
+    if (step.kind == AdaptationStep::Kind::kScaleDown) --past_generations_;
   }
 
   const Options options_;
@@ -317,6 +359,10 @@ class SimulatedLoad {
   std::array<int64_t, 16> steps_{};
   int64_t last_step_ms_ = std::numeric_limits<int64_t>::min();
   int64_t first_bits_ = 0;
+  int past_generations_ = 1;  // by the steps up and down
+  double worst_estimate_ = 0;
+  double own_bytes_ = 0;  // of the filter, besides its lines: its books, and what pages are rounded up by
+  int64_t most_bytes_ = 0;
 };
 
 }  // namespace lethe

@@ -118,12 +118,18 @@ void TcpProxy::SetStallingProducers(bool stalling) {
 void TcpProxy::SetLosingReplies(bool losing) {
   const std::lock_guard<std::mutex> lock(mutex_);
   losing_ = losing;
+  lose_from_.reset();
   if (losing) return;
   connections_.remove_if([](Connection& connection) {
     if (connection.lost) Close(connection, /*reset=*/true);
     return connection.lost;
   });
   Wake();
+}
+
+void TcpProxy::LoseRepliesFrom(int request) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  lose_from_ = request;
 }
 
 int64_t TcpProxy::lost_bytes() const {
@@ -171,7 +177,9 @@ void TcpProxy::FollowRequests(Connection& connection, const std::vector<char>& b
     if (header.size() < 6) continue;
     const size_t size =
         size_t{header[0]} << 24 | size_t{header[1]} << 16 | size_t{header[2]} << 8 | size_t{header[3]};
-    connection.produces = connection.produces || (header[4] == 0 && header[5] == 0);
+    const int request = header[4] << 8 | header[5];
+    connection.produces = connection.produces || request == 0;
+    if (request == lose_from_) losing_ = true;
     connection.request_left = size - 2;
     header.clear();
   }

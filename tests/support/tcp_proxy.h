@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -41,6 +42,11 @@ class TcpProxy {
   // What the servers answer is thrown away: requests arrive, and the client does not learn of it. Connections
   // that lost something are reset when that ends, at the latest.
   void SetLosingReplies(bool losing);
+  // The same from the next request of this kind on, whose answer is the first to be lost. Kinds are those of
+  // Kafka's protocol.
+  static constexpr int kAddOffsetsToTransaction = 25;
+  static constexpr int kEndTransaction = 26;
+  void LoseRepliesFrom(int request);
 
   int64_t lost_bytes() const;  // of replies
 
@@ -84,7 +90,7 @@ class TcpProxy {
   bool IsStalled(const Connection& connection) const {
     return stalled_ || (stalling_producers_ && connection.produces);
   }
-  static void FollowRequests(Connection& connection, const std::vector<char>& bytes);
+  void FollowRequests(Connection& connection, const std::vector<char>& bytes);
   static void Close(Connection& connection, bool reset);
 
   const int wake_;
@@ -97,6 +103,7 @@ class TcpProxy {
   bool stalled_ = false;
   bool stalling_producers_ = false;
   bool losing_ = false;
+  std::optional<int> lose_from_;
   int64_t lost_bytes_ = 0;
   std::thread thread_;
 };

@@ -29,8 +29,8 @@ std::unique_ptr<AdaptiveFbf> Make(MemoryBudget* memory, absl::Duration horizon, 
 }
 
 // The paper's Figure 13, on a horizon of 10,000 s: the load rises thirtyfold and falls again. The filters
-// double and the period falls as it rises; they become fewer, one by one, when it has fallen; the modelled
-// rate stays under the target.
+// double and the period falls as it rises; they become fewer, one by one, when it has fallen; the rate stays
+// under the target, by the model and by the bits that are set.
 TEST(AdaptiveFbfTest, FollowsARisingAndAFallingLoad) {
   const uint64_t seed = TestSeed();
   constexpr double kTarget = 2e-3;
@@ -64,8 +64,12 @@ TEST(AdaptiveFbfTest, FollowsARisingAndAFallingLoad) {
   EXPECT_GE(busy.past_generations, 22);
   EXPECT_LE(busy.refresh_period, absl::Seconds(435));
   EXPECT_GT(busy.memory_bytes, 4 * quiet.memory_bytes);
-  for (size_t i = 0; i < busy.steps.size(); ++i) EXPECT_EQ(busy.steps[i].kind, StepKind::kScaleUp) << i;
-  EXPECT_GE(busy.steps.size(), 3u);
+  const auto ups = std::count_if(busy.steps.begin(), busy.steps.end(),
+                                 [](const AdaptationStep& step) { return step.kind == StepKind::kScaleUp; });
+  EXPECT_GE(ups, 3);
+  // A doubling may be more than is needed for the time being.
+  EXPECT_GT(2 * ups, static_cast<std::ptrdiff_t>(busy.steps.size()));
+  EXPECT_EQ(busy.steps.back().kind, StepKind::kScaleUp);
   const FilterStatus steady = run(20'000, 1, 1);
   const double measured = MeasuredFpp(*filter, uint64_t{1} << 40, 200'000, seed);
   EXPECT_NEAR(measured, steady.fpp_estimated, BinomialBound(steady.fpp_estimated, 200'000));
@@ -76,7 +80,7 @@ TEST(AdaptiveFbfTest, FollowsARisingAndAFallingLoad) {
   EXPECT_EQ(quiet_again.steps.back().kind, StepKind::kScaleDown);
   EXPECT_FALSE(quiet_again.steps.back().reason.empty());
   EXPECT_EQ(quiet_again.limit_hits, 0);
-  EXPECT_EQ(quiet_again.step_counts.size(), 7u) << "a step of a kind or reason not counted from zero on";
+  EXPECT_EQ(quiet_again.step_counts.size(), 6u) << "a step of a kind or reason not counted from zero on";
   for (const StepCount& steps : quiet_again.step_counts) {
     const bool expected = steps.kind == StepKind::kScaleUp || steps.kind == StepKind::kScaleDown;
     EXPECT_EQ(steps.count > 0, expected) << steps.reason;
@@ -84,10 +88,33 @@ TEST(AdaptiveFbfTest, FollowsARisingAndAFallingLoad) {
   EXPECT_GT(steady.present_fill, 0);
   EXPECT_LT(steady.present_fill, 0.9);
 
-  EXPECT_LE(worst_modelled, kTarget);
-  EXPECT_GT(worst_modelled, kTarget / 2);
-  // What Equation 3 leaves out: an id sets 10 bits here.
-  EXPECT_LE(worst_estimated, 1.25 * kTarget);
+  EXPECT_LE(worst_modelled, 0.9 * kTarget);
+  EXPECT_GT(worst_modelled, kTarget / 4);
+  EXPECT_LE(worst_estimated, kTarget);
+}
+
+// A burst at a moment at which no time has passed, and even before time has begun: the interval that is full
+// ends with the id that fills it.
+TEST(AdaptiveFbfTest, ABurstBeforeTimeBeginsKeepsTheTargetToo) {
+  const uint64_t seed = TestSeed();
+  for (const int64_t now : {kNoStreamTime, int64_t{5000}}) {
+    MemoryBudget memory(int64_t{8} << 20);
+    auto filter = Make(&memory, absl::Seconds(10), 1e-3);
+    for (uint64_t i = 0; i < 20'000; ++i) {
+      InsertOne(*filter, NumberedId(i, seed), now);
+      if (i % 100 != 0) continue;
+      ASSERT_LE(filter->Status().fpp_estimated, 1e-3) << i;
+    }
+    const FilterStatus burst = filter->Status();
+    EXPECT_GT(burst.steps.size(), 4u);
+    EXPECT_EQ(burst.limit_hits, 0);
+    EXPECT_LE(burst.fpp_modelled, 0.9e-3);
+    filter->AdvanceTo(6000);
+    filter->AdvanceTo(15'000);
+    for (uint64_t i = 0; i < 20'000; ++i) ASSERT_TRUE(IsContained(*filter, NumberedId(i, seed))) << i;
+    filter->AdvanceTo(30'000);
+    EXPECT_EQ(filter->Status().ids, 0);
+  }
 }
 
 // The oracle: every id with its time. Loads of all sizes, bursts, gaps and small budgets; whenever N has

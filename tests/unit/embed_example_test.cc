@@ -44,7 +44,8 @@ bool Book(const std::vector<Payment>& payments, lethe::Partition& partition, Led
     if (verdicts[i] == lethe::Verdict::kUnique) sum += payments[i].cents;
   }
 
-  if (!ledger.Commit(sum)) {
+  // What the system had no memory to remember must not stand, as what the ledger refuses.
+  if (!transaction->status().ok() || !ledger.Commit(sum)) {
     transaction->Abort();  // as if the batch had never been judged
     return false;
   }

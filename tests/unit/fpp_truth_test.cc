@@ -1,8 +1,9 @@
-// The estimate of the false-positive rate is the truth: what is measured with ids that were never inserted
-// lies in its interval, whatever the load does, at targets down to 1e-6.
+// The estimate of the false-positive rate is the truth: what is counted with ids that were never inserted
+// lies in its interval, whatever the load does, while the filter is as full as its target lets it be.
+#include "tests/support/fpp_truth.h"
+
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -10,16 +11,27 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "src/filter/published_fbf.h"
+#include "src/filter/sliced_fbf.h"
+#include "src/fpp/published_model.h"
+#include "src/fpp/sliced_model.h"
 #include "tests/support/filter_testing.h"
 
 namespace lethe {
 namespace {
 
 constexpr int64_t kHorizonMs = 3'600'000;
+constexpr int kStepsPerHorizon = 1000;
+constexpr int kSteps = 2400;
+// Looks begin when a whole horizon has passed. They meet intervals at all their ages.
+constexpr int kFirstLook = kStepsPerHorizon;
+constexpr int kStepsPerLook = 7;
+constexpr size_t kMoments = 12;
+constexpr size_t kFewestMoments = 4;
 
-// Ids per horizon, as a share of the most that comes, at a time in horizons.
+// How much comes at a time in horizons.
 struct Load {
-  std::string name;
+  const char* name;
   double (*rate)(double);
 };
 const Load kLoads[] = {
@@ -29,95 +41,205 @@ const Load kLoads[] = {
     {"bursting", [](double t) { return std::fmod(t, 0.4) < 0.1 ? 2.0 : 0.7; }},
 };
 
-struct Target {
-  double fpp;
-  double ids;     // in a horizon
-  double probes;  // all together
+struct Case {
+  Engine engine;
+  double target;
+  double ids;                // the most that come in a horizon
+  double hits;               // false positives to be expected of a load's probes
+  int64_t fewest_lines = 0;  // of a filter that is looked at
+  int past = 14;             // generations of the sliced filter at most
 };
 
-class FppTruth : public testing::TestWithParam<std::tuple<Engine, Target>> {};
-
-// Ids whose hash is a bijection of a number: as good as seeded, and cheap enough for 10^8 of them.
-IdHash MixedId(uint64_t number) {
-  const auto mix = [](uint64_t x) {
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-  };
-  const uint64_t a = mix(number);
-  return {a, mix(a ^ 0x1234567)};
-}
-
-double Hits(const Filter& filter, double probes, uint64_t* next) {
-  std::vector<IdHash> ids(8000);
-  std::vector<Verdict> verdicts(ids.size());
-  int64_t hits = 0;
-  for (double done = 0; done < probes; done += static_cast<double>(ids.size())) {
-    for (IdHash& id : ids) id = MixedId((*next)++);
-    filter.Contains(ids, absl::MakeSpan(verdicts));
-    hits += std::count(verdicts.begin(), verdicts.end(), Verdict::kDuplicate);
+// The most that comes of a load in a horizon, in its own unit.
+double Peak(const Load& load) {
+  double in_horizon = 0;
+  double most = 0;
+  for (int step = 1; step <= kSteps; ++step) {
+    in_horizon += load.rate(step / double{kStepsPerHorizon}) / kStepsPerHorizon;
+    if (step > kStepsPerHorizon)
+      in_horizon -= load.rate(step / double{kStepsPerHorizon} - 1) / kStepsPerHorizon;
+    most = std::max(most, in_horizon);
   }
-  return static_cast<double>(hits);
+  return most;
 }
+
+// The ids of each step, from the first on.
+std::vector<double> IdsBySteps(const Case& given, const Load& load) {
+  const double of_each = given.ids / Peak(load) / kStepsPerHorizon;
+  std::vector<double> ids;
+  for (int step = 1; step <= kSteps; ++step) {
+    ids.push_back(of_each * load.rate(step / double{kStepsPerHorizon}));
+  }
+  return ids;
+}
+
+// A limit that the sliced filter reaches by doublings, and that has little more room than it needs: so it is
+// near its target under every load.
+int64_t LimitBytes(const Case& given) {
+  constexpr double kMargin = 1.2;
+  constexpr int64_t kOwnBytes = 16 << 10;
+  SlicedShape shape = SlicedShapeFor(given.target);
+  shape.columns = given.past + 2;
+  const double bits = SlicedBitsPerId(shape, given.target);
+  return static_cast<int64_t>(kMargin * given.ids * bits / 8) + kOwnBytes;
+}
+
+constexpr int kPast = 14;
+constexpr int kIntervalsPerHorizon = kPast + 1;
+
+// The bits of a generation with which the published filter's rate, by its model, comes up to four fifths of
+// the target in the worst moment of this load that is looked at.
+int64_t PublishedBits(const Case& given, const Load& load, int hashes) {
+  std::vector<double> ids(kSteps * kIntervalsPerHorizon / kStepsPerHorizon + 1, 0.0);
+  int step = 0;
+  for (const double in_step : IdsBySteps(given, load)) {
+    ids[static_cast<size_t>(++step * kIntervalsPerHorizon / kStepsPerHorizon)] += in_step;
+  }
+  const auto worst = [&](double bits) {
+    double fpp = 0;
+    for (size_t now = kIntervalsPerHorizon; now < ids.size(); ++now) {
+      std::vector<double> newest_first(kPast + 2, 0.0);
+      for (size_t age = 0; age < newest_first.size() && age <= now; ++age) newest_first[age] = ids[now - age];
+      fpp = std::max(fpp, FppWithSharedIntervals(newest_first, bits, hashes));
+    }
+    return fpp;
+  };
+  double low = given.ids / 100;
+  double high = given.ids * 100;
+  for (int i = 0; i < 30; ++i) {
+    const double middle = std::sqrt(low * high);
+    (worst(middle) > 0.8 * given.target ? low : high) = middle;
+  }
+  return static_cast<int64_t>(high);
+}
+
+std::unique_ptr<Filter> Make(const Case& given, const Load& load, MemoryBudget* memory) {
+  const FilterOptions options = {.horizon = absl::Milliseconds(kHorizonMs),
+                                 .target_fpp = given.target,
+                                 .memory = memory,
+                                 .engine = given.engine};
+  if (given.engine == Engine::kPublished) {
+    PublishedFbfOptions sized = PublishedShape(options);
+    EXPECT_EQ(sized.past_generations, kPast);
+    EXPECT_EQ(sized.refresh_period * kIntervalsPerHorizon, options.horizon);
+    sized.bits_per_generation = PublishedBits(given, load, sized.hashes);
+    auto filter = PublishedFbf::Create(sized);
+    EXPECT_TRUE(filter.ok()) << filter.status();
+    return *std::move(filter);
+  }
+  auto filter = NewSlicedFbf(options, given.past);
+  EXPECT_TRUE(filter.ok()) << filter.status();
+  return *std::move(filter);
+}
+
+// Gives the filter the load, always the same ids, and calls look(step, filter) after steps.
+template <typename Look>
+void UnderLoad(const Case& given, const Load& load, uint64_t first_id, const Look& look) {
+  MemoryBudget memory(given.engine == Engine::kPublished ? int64_t{1} << 30 : LimitBytes(given));
+  const std::unique_ptr<Filter> filter = Make(given, load, &memory);
+  uint64_t next = first_id;
+  double due = 0;
+  std::vector<TimedId> batch;
+  int step = 0;
+  for (const double in_step : IdsBySteps(given, load)) {
+    ++step;
+    due += in_step;
+    for (batch.clear(); due >= 1; --due) {
+      batch.push_back({MixedId(next++), step * kHorizonMs / kStepsPerHorizon});
+    }
+    filter->Insert(batch);
+    look(step, *filter);
+  }
+}
+
+struct Moment {
+  int step;
+  double estimate;
+};
+
+// The moments in which the filter is near its target, in time's order. It is never far above it. (In another
+// run of a large filter they may be off by a little: its doublings wait for pages that the system provides.)
+std::vector<Moment> MomentsNearTheTarget(const Case& given, const Load& load, uint64_t first_id) {
+  std::vector<Moment> near;
+  UnderLoad(given, load, first_id, [&](int step, const Filter& filter) {
+    if (step < kFirstLook || step % kStepsPerLook != 0) return;
+    const FilterStatus status = filter.Status();
+    EXPECT_LE(status.fpp_estimated, 2 * given.target) << "at step " << step;
+    if (status.fpp_estimated < given.target / 3 || status.lines < given.fewest_lines) return;
+    near.push_back({step, status.fpp_estimated});
+  });
+  return near;
+}
+
+class FppTruth : public testing::TestWithParam<std::tuple<Case, Load>> {};
 
 TEST_P(FppTruth, IsInTheIntervalOfTheEstimate) {
-  const auto [engine, target] = GetParam();
+  const auto& [given, load] = GetParam();
   const uint64_t seed = TestSeed();
-  constexpr int kMoments = 10;
-  // The published layout takes ten times as long for each.
-  const double all_probes = engine == Engine::kPublished ? target.probes / 4 : target.probes;
-  double expected_in_all = 0;
-  for (const Load& load : kLoads) {
-    MemoryBudget memory(static_cast<int64_t>(target.ids * 16) + 65536);
-    const auto filter = NewFilter({.horizon = absl::Milliseconds(kHorizonMs),
-                                   .target_fpp = target.fpp,
-                                   .memory = &memory,
-                                   .engine = engine});
-    ASSERT_TRUE(filter.ok()) << filter.status();
-    uint64_t next = (seed & 0x3fffffff) << 32;
-    uint64_t next_stranger = next | uint64_t{1} << 63;
-    double due = 0;
-    double hits = 0;
-    double expected = 0;
-    double variance = 0;
-    std::string moments;
-    constexpr int kSteps = 2400;  // to 2.4 horizons
-    std::vector<TimedId> batch;
-    for (int step = 1; step <= kSteps; ++step) {
-      due += load.rate(step / 1000.0) * target.ids / 1000;
-      for (batch.clear(); due >= 1; --due) {
-        batch.push_back({MixedId(next++), step * kHorizonMs / 1000});
-      }
-      (*filter)->Insert(batch);
-      // From when the first columns have expired; the moments meet intervals at all their ages.
-      if (step < 1200 || step % (1200 / kMoments) != 7) continue;
-      const double probes = std::round(all_probes / std::size(kLoads) / kMoments / 8000) * 8000;
-      const FilterStatus status = (*filter)->Status();
-      const double hits_now = Hits(**filter, probes, &next_stranger);
-      hits += hits_now;
-      expected += status.fpp_estimated * probes;
-      variance += std::pow(status.fpp_estimated_deviation * probes, 2) + status.fpp_estimated * probes;
-      absl::StrAppend(&moments, "\n  at ", step / 1000.0, " horizons: measured ", hits_now / probes,
-                      ", estimated ", status.fpp_estimated, " +- ", status.fpp_estimated_deviation);
-    }
-    // Of a Poisson count and a nearly normal estimate: left less than once in ten million times.
-    EXPECT_NEAR(hits, expected, 5.4 * std::sqrt(variance) + 9)
-        << load.name << ", LETHE_SEED=" << seed << ", target " << target.fpp << moments;
-    expected_in_all += expected;
+  const uint64_t first_id = (seed & 0x3fffffff) << 32;
+  const std::vector<Moment> near = MomentsNearTheTarget(given, load, first_id);
+  ASSERT_GE(near.size(), kFewestMoments) << "the filter was hardly ever near its target";
+  std::vector<Moment> moments;
+  double estimates = 0;
+  for (size_t i = 0; i < std::min(kMoments, near.size()); ++i) {
+    moments.push_back(near[i * near.size() / std::min(kMoments, near.size())]);
+    estimates += moments.back().estimate;
   }
-  EXPECT_GT(expected_in_all, 10) << "nothing was learnt";
+  // As many in each moment.
+  const auto probes = static_cast<int64_t>(std::ceil(WantedHits(given.hits) / estimates));
+
+  Truth truth;
+  uint64_t next_stranger = first_id | uint64_t{1} << 63;
+  auto moment = moments.begin();
+  UnderLoad(given, load, first_id, [&](int step, const Filter& filter) {
+    if (moment == moments.end() || step != moment->step) return;
+    ++moment;
+    const FilterStatus status = filter.Status();
+    EXPECT_GE(status.fpp_estimated, given.target / 10);
+    EXPECT_LE(status.fpp_estimated, 2 * given.target);
+    // All lines of small filters are counted, and then there is nothing to be unsure of.
+    if (given.fewest_lines == 0) {
+      EXPECT_EQ(status.fpp_estimated_deviation, 0);
+    } else {
+      EXPECT_GT(status.fpp_estimated_deviation, 0);
+    }
+    truth.Add(CountHits(filter, probes, &next_stranger), static_cast<double>(probes), status.fpp_estimated,
+              status.fpp_estimated_deviation);
+  });
+  EXPECT_EQ(moment, moments.end());
+  EXPECT_GE(truth.expected, 0.95 * WantedHits(given.hits)) << "too little was learnt";
+  EXPECT_LT(truth.deviation, 0.05 * truth.expected);
+  ExpectTruth(truth, absl::StrCat(EngineName(given.engine), " at ", given.target, ", ", load.name, ", ",
+                                  moments.size(), " moments of ", probes, " probes"));
 }
 
+// Status samples lines from 16,384 on: the last case has four times as many at least.
 INSTANTIATE_TEST_SUITE_P(Engines, FppTruth,
-                         testing::Combine(testing::Values(Engine::kSliced, Engine::kPublished),
-                                          testing::Values(Target{1e-3, 30'000, 8e6},
-                                                          Target{1e-4, 30'000, 1.5e7},
-                                                          Target{1e-6, 20'000, 1.2e8})),
+                         testing::Combine(testing::Values(Case{Engine::kSliced, 1e-2, 30'000, 1000},
+                                                          Case{Engine::kSliced, 1e-3, 30'000, 1000},
+                                                          Case{Engine::kSliced, 1e-4, 30'000, 400},
+                                                          Case{Engine::kSliced, 1e-6, 20'000, 108},
+                                                          Case{Engine::kSliced, 1e-4, 1'200'000, 400, 65'536},
+                                                          Case{Engine::kPublished, 1e-3, 30'000, 1000},
+                                                          Case{Engine::kPublished, 1e-4, 30'000, 400},
+                                                          Case{Engine::kPublished, 1e-5, 20'000, 60}),
+                                          testing::ValuesIn(kLoads)),
                          [](const auto& given) {
-                           return absl::StrCat(
-                               EngineName(std::get<0>(given.param)), "_at_1e",
-                               static_cast<int>(-std::log10(std::get<1>(given.param).fpp) + 0.5));
+                           const Case& one = std::get<0>(given.param);
+                           return absl::StrCat(EngineName(one.engine), "_at_1e",
+                                               static_cast<int>(-std::log10(one.target) + 0.5),
+                                               one.fewest_lines > 0 ? "_sampled_" : "_",
+                                               std::get<1>(given.param).name);
+                         });
+// With one or two, filters are never near their target.
+INSTANTIATE_TEST_SUITE_P(Generations, FppTruth,
+                         testing::Combine(testing::Values(Case{Engine::kSliced, 1e-3, 30'000, 300, 0, 6},
+                                                          Case{Engine::kSliced, 1e-3, 30'000, 300, 0, 30},
+                                                          Case{Engine::kSliced, 1e-3, 30'000, 300, 0, 61}),
+                                          testing::Values(kLoads[0], kLoads[1])),
+                         [](const auto& given) {
+                           return absl::StrCat("N_", std::get<0>(given.param).past, "_",
+                                               std::get<1>(given.param).name);
                          });
 
 }  // namespace

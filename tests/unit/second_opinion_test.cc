@@ -238,5 +238,31 @@ TEST(SecondOpinionOfTheFbfTest, NoGoodEventIsLostAndNoCopyPasses) {
   }
 }
 
+// An id past the horizon, of which the filter knows yet and the second opinion not, comes twice in a batch:
+// once before the filter forgets it, and once after.
+TEST(SecondOpinionOfTheFbfTest, ASuspectThatWasPassedIsKnownToTheEndOfItsBatch) {
+  auto stage = DedupStage::Create({.horizon = kHorizon, .second_opinion = SecondOpinion::kOpposite});
+  ASSERT_TRUE(stage.ok()) << stage.status();
+  auto partition = *(*stage)->Open("p");
+  const auto move_to = [&](absl::Time time) {
+    for (int i = 0; i < 101; ++i) partition->Observe(time);
+  };
+  move_to(kStart);
+  ASSERT_EQ(partition->Judge("a", kStart), Verdict::kUnique);
+  move_to(kStart + kHorizon / 8);
+  ASSERT_EQ(partition->Judge("of the same interval", kStart + kHorizon / 8), Verdict::kUnique);
+  const absl::Time past = kStart + kHorizon + kHorizon / 16;
+  move_to(past);
+  std::vector<Event> events = {{.id = partition->Hash("a"), .time = past}};
+  for (int i = 0; i < 101; ++i) {
+    events.push_back({.id = partition->Hash(absl::StrCat(i)), .time = kStart + 2 * kHorizon});
+  }
+  events.push_back({.id = partition->Hash("a"), .time = kStart + 2 * kHorizon});
+  std::vector<Verdict> verdicts(events.size());
+  partition->Judge(events, absl::MakeSpan(verdicts));
+  EXPECT_EQ(verdicts.front(), Verdict::kSuspect);
+  EXPECT_EQ(verdicts.back(), Verdict::kDuplicate);
+}
+
 }  // namespace
 }  // namespace lethe

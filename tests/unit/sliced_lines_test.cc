@@ -1,11 +1,13 @@
 #include "src/filter/sliced_lines.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <random>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "src/fpp/confidence.h"
 #include "tests/support/seed.h"
 
 namespace lethe {
@@ -97,6 +99,62 @@ TYPED_TEST(SlicedLinesTest, PassesKeepEveryMembership) {
             << "pass " << passes << " column " << column;
       }
     }
+  }
+}
+
+// How many different lines the ids of a shard have, by that number. Shards fix bits 1 to 8 of b.
+template <int kLinesPerId>
+std::array<int64_t, kLinesPerId + 1> CountDifferentLines(int64_t lines, int64_t ids,
+                                                         std::mt19937_64& random) {
+  using Lines = SlicedLines<uint16_t, kLinesPerId>;
+  static std::vector<Line> memory(kMostLines);
+  const Lines cells(memory.data(), lines);
+  std::array<int64_t, kLinesPerId + 1> counts{};
+  for (int64_t i = 0; i < ids; ++i) {
+    const IdHash id = {random(), (random() & ~uint64_t{0x1fe}) | 0x0aa};
+    const typename Lines::Places places = cells.Find(id);
+    std::array<int64_t, kLinesPerId> met{};
+    for (size_t j = 0; j < kLinesPerId; ++j) {
+      met[j] = (reinterpret_cast<const char*>(places.even[2 * j]) - memory.front().bytes.data()) / 64;
+    }
+    std::sort(met.begin(), met.end());
+    ++counts[static_cast<size_t>(std::unique(met.begin(), met.end()) - met.begin())];
+  }
+  return counts;
+}
+
+// Of independent lines d are different with the probability S(L, d) lines! / (lines - d)! / lines^L, S being
+// Stirling's number of the second kind. With the step from line to line constant some fifty times as many ids
+// of a small filter would have all lines in one place or two.
+template <int kLinesPerId>
+void ExpectIndependentLines(int64_t lines, std::mt19937_64& random) {
+  constexpr int64_t kIds = 200'000;
+  const auto counts = CountDifferentLines<kLinesPerId>(lines, kIds, random);
+  // By the number of lines taken so far: how many are different.
+  std::array<double, kLinesPerId + 2> probability{};
+  probability[0] = 1;
+  for (int taken = 0; taken < kLinesPerId; ++taken) {
+    for (auto different = static_cast<size_t>(taken) + 1; different > 0; --different) {
+      const auto met = static_cast<double>(different) / static_cast<double>(lines);
+      const auto others = 1 - static_cast<double>(different - 1) / static_cast<double>(lines);
+      probability[different] = probability[different] * met + probability[different - 1] * others;
+    }
+    probability[0] = 0;
+  }
+  for (size_t different = 1; different <= kLinesPerId; ++different) {
+    const Interval rate = RateInterval(counts[different], kIds, 1 - 1e-9);
+    EXPECT_LE(rate.low, probability[different]) << different << " of " << lines << " lines";
+    EXPECT_GE(rate.high, probability[different]) << different << " of " << lines << " lines";
+  }
+}
+
+TEST(SlicedLinesOfAnId, AreIndependent) {
+  std::mt19937_64 random(TestSeed());
+  for (const int64_t lines : {16, 128, 1000, 4096}) {
+    ExpectIndependentLines<3>(lines, random);
+    ExpectIndependentLines<4>(lines, random);
+    ExpectIndependentLines<5>(lines, random);
+    ExpectIndependentLines<6>(lines, random);
   }
 }
 

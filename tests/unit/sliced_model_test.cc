@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "src/filter/sliced_lines.h"
 #include "src/fpp/sliced_estimate.h"
+#include "tests/support/seed.h"
 
 namespace lethe {
 namespace {
@@ -120,6 +121,45 @@ void ExpectAgreement(const std::vector<double>& loads) {
   EXPECT_NEAR(simulated.estimated, modelled, 0.1 * modelled);
   EXPECT_NEAR(simulated.measured, simulated.estimated * simulated.probes,
               0.07 * expected + 5.5 * std::sqrt(expected));
+}
+
+// A sample's deviation is that of samples from all lines, of which each is here in one of sixteen.
+TEST(SlicedEstimate, KnowsTheDeviationOfASample) {
+  using Lines = SlicedLines<uint16_t, 4>;
+  constexpr int64_t kLines = 65'536;
+  constexpr uint64_t kSamples = 16;
+  constexpr int kColumns = 3;
+  std::mt19937_64 random(TestSeed());
+  std::vector<Line> memory(kLines);
+  Lines lines(memory.data(), kLines);
+  for (int column = 0; column + 1 < kColumns; ++column) {
+    const auto older = static_cast<uint16_t>(1 << column);
+    const auto newer = static_cast<uint16_t>(2 << column);
+    for (int64_t i = 0; i < kLines * 5 / 4; ++i) {
+      Lines::Set(lines.Find(ShardId(random)), column % 2 == 0 ? older : newer,
+                 column % 2 == 0 ? newer : older);
+    }
+  }
+  const SlicedShape shape = {.columns = 16, .lines_per_id = 4};
+  SlicedEstimate all(shape, kColumns - 1, kColumns);
+  std::vector<SlicedEstimate> samples(kSamples, all);
+  for (uint64_t i = 0; i < kLines; ++i) {
+    const Lines::Occupancy line = lines.OccupancyAt(i << 48);
+    all.AddLine(line);
+    samples[i % kSamples].AddLine(line);
+  }
+  EXPECT_EQ(all.Deviation(kLines), 0) << "all lines are counted";
+  EXPECT_GT(all.Deviation(4 * kLines), 0);
+  double squares = 0;
+  for (const SlicedEstimate& sample : samples) {
+    const double deviation = sample.Deviation(kLines);
+    EXPECT_GT(deviation, 0);
+    squares += std::pow((sample.Fpp() - all.Fpp()) / deviation, 2);
+  }
+  // Chi squared of 15 degrees of freedom: outside of these less than once in ten million times each, and a
+  // fifth is left for the deviations' own.
+  EXPECT_GT(squares, 0.8 * 1.2);
+  EXPECT_LT(squares, 1.2 * 62);
 }
 
 TEST(SlicedModel, AgreesWithSimulation) {

@@ -10,6 +10,7 @@
 #include "src/filter/each_id.h"
 #include "src/filter/line_memory.h"
 #include "src/filter/stream_clock.h"
+#include "tests/bench/ring_status.h"
 
 namespace lethe::bench {
 
@@ -41,16 +42,7 @@ class Apbf final : public EachIdFilter<Apbf> {
     }
   }
 
-  FilterStatus Status() const override {
-    FilterStatus status;
-    status.past_generations = slices_ - k_ - 1;
-    status.refresh_period = absl::Milliseconds(clock_.interval_ms());
-    status.bits_per_id = k_;
-    status.memory_bytes = memory_.bytes();
-    status.window = clock_.Since(slices_ - k_);
-    status.refreshes = shifts_;
-    return status;
-  }
+  FilterStatus Status() const override { return RingStatus(clock_, slices_ - k_, shifts_, memory_.bytes()); }
 
  private:
   friend class EachIdFilter<Apbf>;

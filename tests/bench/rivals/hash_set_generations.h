@@ -2,34 +2,46 @@
 #ifndef LETHE_TESTS_BENCH_RIVALS_HASH_SET_GENERATIONS_H_
 #define LETHE_TESTS_BENCH_RIVALS_HASH_SET_GENERATIONS_H_
 
-#include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "src/filter/each_id.h"
 #include "src/filter/stream_clock.h"
+#include "tests/bench/ring_status.h"
 
 namespace lethe::bench {
 
-// An id is in the set of its interval, and is looked for in all of them. The horizon is four intervals, so
-// there are five sets: more would take less memory and more time. Each is made for the ids of its interval,
-// so none grows, and the oldest is given up whole at a refresh. Batches are not prefetched: with the sets in
-// pages of 4 KiB it made them slower.
+// An id is in the set of its interval, and is looked for in all of them. The horizon is as many intervals as
+// there are sets, less one. Each set is made for the ids of its interval, so none grows, and the oldest is
+// given up whole at a refresh. Batches are not prefetched: with the sets in pages of 4 KiB it made them
+// slower.
 //
 // Thread safety: as Filter.
 class HashSetGenerations final : public EachIdFilter<HashSetGenerations> {
  public:
-  static constexpr size_t kGenerations = 5;
+  // Of five to eight sets, the number that needs the least memory for that window: a set's slots are a power
+  // of two, so it depends on how well an interval fills them. More sets take more time.
+  static int SmallestFor(double window_ids) {
+    int smallest = 5;
+    for (int generations = 6; generations <= 8; ++generations) {
+      if (Slots(generations, window_ids) < Slots(smallest, window_ids)) smallest = generations;
+    }
+    return smallest;
+  }
 
-  HashSetGenerations(double window_ids, int64_t horizon_ms)
-      : ids_(static_cast<size_t>(window_ids / (kGenerations - 1) * 1.001) + 64),
-        clock_((horizon_ms + kGenerations - 2) / static_cast<int64_t>(kGenerations - 1)) {
+  HashSetGenerations(int generations, double window_ids, int64_t horizon_ms)
+      : ids_(IdsOfInterval(generations, window_ids)),
+        clock_((horizon_ms + generations - 2) / (generations - 1)),
+        sets_(static_cast<size_t>(generations)) {
     for (Set& set : sets_) set.reserve(ids_);
   }
 
   void AdvanceTo(int64_t stream_time_ms) override {
     for (uint64_t due = clock_.AdvanceTo(stream_time_ms); due > 0; --due) {
-      newest_ = (newest_ + 1) % kGenerations;
+      newest_ = (newest_ + 1) % sets_.size();
       sets_[newest_] = Set();
       sets_[newest_].reserve(ids_);
       ++refreshes_;
@@ -37,14 +49,10 @@ class HashSetGenerations final : public EachIdFilter<HashSetGenerations> {
   }
 
   FilterStatus Status() const override {
-    FilterStatus status;
-    status.past_generations = kGenerations - 2;
-    status.refresh_period = absl::Milliseconds(clock_.interval_ms());
-    status.window = clock_.Since(kGenerations - 1);
-    status.refreshes = refreshes_;
     // A slot is eight bytes, and a byte that tells whether it is taken.
-    for (const Set& set : sets_) status.memory_bytes += static_cast<int64_t>(set.capacity()) * 9;
-    return status;
+    int64_t bytes = 0;
+    for (const Set& set : sets_) bytes += static_cast<int64_t>(set.capacity()) * 9;
+    return RingStatus(clock_, static_cast<int64_t>(sets_.size()) - 1, refreshes_, bytes);
   }
 
  private:
@@ -56,6 +64,15 @@ class HashSetGenerations final : public EachIdFilter<HashSetGenerations> {
   };
   using Set = absl::flat_hash_set<uint64_t, Same>;
 
+  static size_t IdsOfInterval(int generations, double window_ids) {
+    return static_cast<size_t>(window_ids / (generations - 1) * 1.001) + 64;
+  }
+  // Of all sets: each is filled to seven eighths at most.
+  static size_t Slots(int generations, double window_ids) {
+    const size_t ids = IdsOfInterval(generations, window_ids);
+    return static_cast<size_t>(generations) * std::bit_ceil(ids + (ids - 1) / 7 + 1);
+  }
+
   bool ContainsId(IdHash id) const {
     for (const Set& set : sets_) {
       if (set.contains(id.a)) return true;
@@ -66,7 +83,7 @@ class HashSetGenerations final : public EachIdFilter<HashSetGenerations> {
 
   const size_t ids_;  // of an interval
   StreamClock clock_;
-  std::array<Set, kGenerations> sets_;
+  std::vector<Set> sets_;
   size_t newest_ = 0;
   int64_t refreshes_ = 0;
 };

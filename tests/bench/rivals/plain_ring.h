@@ -10,6 +10,7 @@
 #include "src/filter/each_id.h"
 #include "src/filter/line_memory.h"
 #include "src/filter/stream_clock.h"
+#include "tests/bench/ring_status.h"
 
 namespace lethe::bench {
 
@@ -38,14 +39,7 @@ class PlainRing final : public EachIdFilter<PlainRing> {
   }
 
   FilterStatus Status() const override {
-    FilterStatus status;
-    status.past_generations = kGenerations - 2;
-    status.refresh_period = absl::Milliseconds(clock_.interval_ms());
-    status.bits_per_id = hashes_;
-    status.memory_bytes = memory_.bytes();
-    status.window = clock_.Since(kGenerations - 1);
-    status.refreshes = refreshes_;
-    return status;
+    return RingStatus(clock_, kGenerations - 1, refreshes_, memory_.bytes());
   }
 
  private:

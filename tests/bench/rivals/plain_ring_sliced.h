@@ -11,6 +11,7 @@
 #include "src/filter/each_id.h"
 #include "src/filter/line_memory.h"
 #include "src/filter/stream_clock.h"
+#include "tests/bench/ring_status.h"
 
 namespace lethe::bench {
 
@@ -54,14 +55,7 @@ class PlainRingSliced final : public EachIdFilter<PlainRingSliced<kLinesPerId>> 
   }
 
   FilterStatus Status() const override {
-    FilterStatus status;
-    status.past_generations = kGenerations - 2;
-    status.refresh_period = absl::Milliseconds(clock_.interval_ms());
-    status.bits_per_id = 4 * kLinesPerId;
-    status.memory_bytes = memory_.bytes();
-    status.window = clock_.Since(kGenerations - 2);
-    status.refreshes = refreshes_;
-    return status;
+    return RingStatus(clock_, kGenerations - 2, refreshes_, memory_.bytes());
   }
 
  private:
@@ -71,7 +65,7 @@ class PlainRingSliced final : public EachIdFilter<PlainRingSliced<kLinesPerId>> 
   uint16_t* Line(uint64_t word) const {
     return static_cast<uint16_t*>(memory_.data()) + ScaleDown(word, lines_) * 32;
   }
-  static uint64_t Word(IdHash id, int i) { return id.a + static_cast<uint64_t>(i) * (id.b | 1); }
+  static uint64_t Word(IdHash id, int i) { return id.a + std::rotl(id.b, 11 * i); }
 
   void PrefetchId(IdHash id) const {
     for (int i = 0; i < kLinesPerId; ++i) __builtin_prefetch(Line(Word(id, i)), 1, 3);

@@ -10,6 +10,7 @@
 #include "src/filter/each_id.h"
 #include "src/filter/line_memory.h"
 #include "src/filter/stream_clock.h"
+#include "tests/bench/ring_status.h"
 
 namespace lethe::bench {
 
@@ -55,14 +56,7 @@ class SplitBlockFbf final : public EachIdFilter<SplitBlockFbf> {
   }
 
   FilterStatus Status() const override {
-    FilterStatus status;
-    status.past_generations = kSplitGenerations - 2;
-    status.refresh_period = absl::Milliseconds(clock_.interval_ms());
-    status.bits_per_id = 8;
-    status.memory_bytes = memory_.bytes();
-    status.window = clock_.Since(kSplitGenerations - 2);
-    status.refreshes = refreshes_;
-    return status;
+    return RingStatus(clock_, kSplitGenerations - 2, refreshes_, memory_.bytes());
   }
 
  private:
