@@ -82,18 +82,23 @@ class FetchOn {
   static void Configure(ClientConfig& config);
 
   explicit FetchOn(rd_kafka_t* consumer);
-  // Messages have come; to be called often.
-  void MessagesCame(absl::Time now) {
-    if (now >= next_) Wake(now);
+  // To be called often: it was polled, and whether anything came.
+  void Polled(absl::Time now, bool came) {
+    if (came) busy_until_ = now + kBusy;
+    if (now >= next_ && now < busy_until_) Wake(now);
   }
 
  private:
+  // Longer than librdkafka takes by itself.
+  static constexpr absl::Duration kBusy = absl::Seconds(2);
+
   void Wake(absl::Time now);
 
   rd_kafka_t* consumer_;
   std::string username_;
   std::string password_;
   absl::Time next_ = absl::InfinitePast();
+  absl::Time busy_until_ = absl::InfinitePast();
 };
 
 // The configuration of one of the daemon's clients: `defaults`, then what the user passes through, which

@@ -128,7 +128,7 @@ void Lane::Step() {
   // is open.
   Poll(open_ ? std::clamp(deadline_ - now, absl::ZeroDuration(), kIdleWait) : kIdleWait,
        std::min(kBatch, carried_out_limit_ - std::min(carried_out_, carried_out_limit_ - 1)));
-  if (!batch_.empty()) fetch_on_->MessagesCame(now);
+  fetch_on_->Polled(now, !batch_.empty());
   const bool processed = Process().ok();
   const bool failed = output_.Poll() != Failure::kNone;
   if (open_ && (failed || !processed)) {

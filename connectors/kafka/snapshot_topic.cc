@@ -239,12 +239,12 @@ absl::StatusOr<Manifest> SnapshotTopic::Read(int32_t partition, SnapshotId id, c
   absl::Time deadline = absl::Now() + kPatience;
   while (next < high) {
     const MessagePtr message(rd_kafka_consumer_poll(client, 100));
+    const absl::Time now = absl::Now();
+    fetch_on.Polled(now, message != nullptr);
     if (message == nullptr || message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
-      if (absl::Now() < deadline) continue;
+      if (now < deadline) continue;
       return absl::UnavailableError(absl::StrCat("reading ", topic_, " stands still at offset ", next));
     }
-    const absl::Time now = absl::Now();
-    fetch_on.MessagesCame(now);
     deadline = now + kPatience;
     next = message->offset + 1;
     absl::string_view key(static_cast<const char*>(message->key), message->key_len);

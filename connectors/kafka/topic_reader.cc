@@ -162,7 +162,7 @@ absl::Status TopicReader::Read(const std::function<void(const SurveyRecord&)>& t
     if (message != nullptr) silent_since = absl::InfiniteFuture();
     if (message == nullptr || ++unchecked >= kRecordsBetweenChecks) {
       unchecked = 0;
-      fetch_on.MessagesCame(absl::Now());
+      fetch_on.Polled(absl::Now(), message != nullptr);
       if (!go_on(to_read_ - left_)) return absl::OkStatus();
     }
     if (message == nullptr) {

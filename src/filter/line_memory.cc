@@ -88,11 +88,13 @@ LineMemory::LineMemory(LineMemory&& other) noexcept
       data_(std::exchange(other.data_, nullptr)),
       most_bytes_(other.most_bytes_),
       bytes_(std::exchange(other.bytes_, 0)),
-      prefault_(std::move(other.prefault_)) {}
+      prefault_(std::move(other.prefault_)),
+      giveback_(std::move(other.giveback_)) {}
 
 LineMemory::~LineMemory() {
   if (mapping_ == nullptr) return;
   prefault_.reset();
+  giveback_.reset();
   munmap(mapping_, mapping_bytes_);
   budget_->Release(bytes_);
 }
@@ -134,6 +136,7 @@ void LineMemory::Shrink(int64_t bytes) {
   const int64_t kept = WholePagesFor(bytes);
   if (kept >= bytes_) return;
   prefault_.reset();
+  giveback_.reset();
   const auto less = static_cast<size_t>(bytes_ - kept);
   madvise(data_ + kept, less, MADV_DONTNEED);
   mprotect(data_ + kept, less, PROT_NONE);
@@ -143,8 +146,15 @@ void LineMemory::Shrink(int64_t bytes) {
 
 void LineMemory::Discard(int64_t begin, int64_t end) {
   const int64_t first = (begin + kChunkBytes - 1) / kChunkBytes * kChunkBytes;
-  const int64_t last = end / kChunkBytes * kChunkBytes;
-  if (first < last) madvise(data_ + first, static_cast<size_t>(last - first), MADV_DONTNEED);
+  if (end - first < kChunkBytes) return;
+  if (giveback_ == nullptr) giveback_.reset(new (std::nothrow) Giveback(data_ + first));
+  if (giveback_ != nullptr) giveback_->Upto(data_ + end);  // without it all is done by Shrink
+}
+
+int64_t LineMemory::bytes_to_discard() const { return giveback_ == nullptr ? 0 : giveback_->bytes_left(); }
+
+void LineMemory::AwaitDiscarded() const {
+  if (giveback_ != nullptr) giveback_->Await();
 }
 
 }  // namespace lethe

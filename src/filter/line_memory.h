@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "lethe/memory_budget.h"
+#include "src/filter/giveback.h"
 #include "src/filter/prefault.h"
 
 namespace lethe {
@@ -44,9 +45,14 @@ class LineMemory {
   // Keeps the first `bytes` and gives the rest back to the system and to the budget.
   void Shrink(int64_t bytes);
 
-  // Says that the content of [begin, end) is not needed, so that a later Shrink has less to do at once.
-  // The range must not be read before it was written again. Only whole chunks of kChunkBytes count.
+  // Says that the content from `begin` up to `end` is not needed, so that a later Shrink has less to do at
+  // once: its whole chunks of kChunkBytes are given back by another thread. Until the next Shrink `begin` is
+  // the same, `end` grows, and the range is neither read nor written.
   void Discard(int64_t begin, int64_t end);
+  // Of that, what has not been given back yet.
+  int64_t bytes_to_discard() const;
+  // Until nothing is.
+  void AwaitDiscarded() const;
 
   // How far a filter may come to grow under this budget: to its limit, and to four times that where address
   // space is no matter, since a limit can be raised.
@@ -74,6 +80,7 @@ class LineMemory {
   int64_t most_bytes_;
   int64_t bytes_ = 0;
   std::unique_ptr<Prefault> prefault_ = nullptr;  // of the last Prepare()
+  std::unique_ptr<Giveback> giveback_ = nullptr;  // since the first Discard() after a Shrink()
 };
 
 }  // namespace lethe

@@ -1,36 +1,18 @@
 #include "src/filter/prefault.h"
 
-#include <sched.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <exception>
+
+#include "src/filter/beside.h"
 
 namespace lethe {
 
-namespace {
-
-// Nor is the owner to wait for its processor: the thread runs on the others, if there are any.
-void KeepOff(int processor) {
-  cpu_set_t allowed;
-  if (processor < 0 || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  CPU_CLR(static_cast<size_t>(processor), &allowed);
-  if (CPU_COUNT(&allowed) > 0) sched_setaffinity(0, sizeof allowed, &allowed);
-}
-
-}  // namespace
-
-Prefault::Prefault(char* begin, char* end) : begin_(begin), end_(end), present_from_(end) {
-  try {
-    thread_ = std::thread([this, owners = sched_getcpu()] {
-      KeepOff(owners);
-      Run();
-    });
-  } catch (const std::exception&) {
-    // No thread, or no memory for one: whoever touches a page first waits for it, as everywhere.
-    present_from_ = begin_;
-  }
+Prefault::Prefault(char* begin, char* end)
+    : begin_(begin), end_(end), present_from_(end), thread_(Beside([this] { Run(); })) {
+  // Without a thread whoever touches a page first waits for it, as everywhere.
+  if (!thread_.joinable()) present_from_ = begin_;
 }
 
 Prefault::~Prefault() {

@@ -43,11 +43,10 @@ constexpr int64_t kMostStepLines = 1024;
 // While lines are copied, steps are shorter, so that each remains some microseconds.
 constexpr int64_t kStepPartInCopies = 4;
 // An unfold waits for the pages that it copies to, so that no call does. Until it ends ids go in at the old
-// density, so the first part of a full interval's inserts comes as if nothing were; then each waits for a
-// moment, so that few come while the pages do; and once as many have come as the second
-// part, the rest of the pages is touched whatever that takes. Simulated, each of the seven doublings after a
-// jump to a hundred times the load may take an eleventh, and the target holds in twice the planned memory;
-// not so with an eighth.
+// density. So of a full interval's inserts the first part comes as if nothing were; then each waits for a
+// moment, so that few come while the pages do; and after the second part the rest of the pages is touched,
+// whatever that takes. Simulated, each of the seven doublings after a jump to a hundred times the load may
+// take an eleventh of an interval, and the target holds in twice the planned memory; not so with an eighth.
 constexpr double kUnhindered = 1.0 / 32;
 constexpr double kPatience = 1.0 / 12;
 constexpr int64_t kMomentNanos = 10'000;
@@ -149,6 +148,7 @@ class SlicedFbf final : public Filter {
     Cell clearing = lines_.idle() ? Cell{0} : lines_.clearing();
     Transfer(*this, position, clearing, fields);
     budget_.Save(&fields);
+    memory_.AwaitDiscarded();  // it is not to change while it is written
     if (!fields.ok()) return absl::InternalError("sliced filter: its books hold what they must not");
     return FilterImage{
         fields.bytes(),
@@ -279,7 +279,10 @@ class SlicedFbf final : public Filter {
   }
 
   // Of `lines`, those that an unfold can copy to pages that are present; all, once its patience is at an end.
+  // A fold is not in a hurry: it goes on when most of what it has left behind is given back, so that little
+  // is left for its end.
   int64_t ReadyLines(int64_t lines) const {
+    if (pass_ == Budget::Pass::kFold && memory_.bytes_to_discard() > LineMemory::kChunkBytes) return 0;
     if (pass_ != Budget::Pass::kUnfold || patience_ <= 0) return lines;
     constexpr int64_t kTwoLines = 2 * Lines::kLineBytes;
     const int64_t wanted = std::max<int64_t>(0, lines_.position() - lines);
@@ -307,15 +310,12 @@ class SlicedFbf final : public Filter {
     lines = ReadyLines(lines);
     next_pass_ms_ = now_ms_ == kNoStreamTime ? kNoStreamTime : now_ms_ + PassWaitMs();
     if (pass_ != Budget::Pass::kSweep) ++moves_;
-    const int64_t before = lines_.folded_bytes();
     if (lines_.Advance(lines)) {
       if (pass_ == Budget::Pass::kFold) memory_.Shrink(lines_.bytes_needed());
       pass_ = Budget::Pass::kNone;
       budget_.PassEnded();
     } else if (pass_ == Budget::Pass::kFold) {
-      const int64_t half = lines_.bytes_needed() / 2;
-      memory_.Discard(std::max(half, before / LineMemory::kChunkBytes * LineMemory::kChunkBytes),
-                      lines_.folded_bytes());
+      memory_.Discard(lines_.bytes_needed() / 2, lines_.folded_bytes());
     }
   }
 

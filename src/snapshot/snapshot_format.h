@@ -1,25 +1,10 @@
 // The format of a snapshot, version 3.
 //
-// A file is a sequence of pieces, each followed by its checksum (snapshot_file.h). A piece of books is a
-// sequence of fields of eight bytes (fields.h). In their order:
-//
-//   preamble    16 bytes. 0: "LETHESNP"; 8: the version, 4 bytes; 12: the header's bytes, 4 bytes. All
-//   little-
-//               endian. It is the same in every version, so that each can tell a later one from damage.
-//   header      books: SnapshotHeader::Transfer, then StreamTime (src/adapt/stream_time_snapshot.cc)
-//   for each shard
-//     shard     books, kShardBytes: its number, the bytes of what follows, its counts, and its audit
-//               (src/stage/shard_snapshot.cc, src/fpp/audit_snapshot.cc)
-//     books     of its filter (for `sliced` SlicedFbf::Transfer and src/adapt/budget_snapshot.cc, for
-//               `published` PublishedFbf::Transfer)
-//     memory    of its filter, in pieces of kPieceBytes: for `sliced` the lines as they are in memory (64
-//               bytes each; cells of one byte for up to 8 columns, 2 for up to 16, 4 for up to 32,
-//               or 8; the books begin with the number of columns); for `published` the generations' bits, by slot
-//     audit     its ids (src/fpp/audit_snapshot.cc)
-//     with a second opinion (the header says so)
-//       books   the bytes of what follows, its counts, PassedIds::Transfer (src/stage/shard_snapshot.cc)
-//       memory  its lines as they are in memory
-//   end         16 bytes: "LETHEEND"; the file's bytes, 8 bytes
+// README.md, beside this file, has it byte by byte. A file is a sequence of pieces, each followed by its
+// checksum (snapshot_file.h); a piece of books is a sequence of fields of eight bytes (fields.h), and what
+// transfers them is the Transfer of each class: SnapshotHeader here, StreamTime, Shard, Audit, SlicedFbf with
+// Budget and Arrivals, PublishedFbf, PassedIds. The preamble is the same in every version, so that each can
+// tell a later one from damage.
 //
 // What is in memory is a function of the hash (HashId) and of the places that a layout gives an id: a change
 // of either, or of any of the field lists, needs another version. What has another one is not read: its ids

@@ -1,9 +1,18 @@
-// What may be said of a property that librdkafka does not take: everything but its value.
+// What may be said of a property that librdkafka does not take: everything but its value. And how a consumer
+// fetches on.
 #include "connectors/kafka/client.h"
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "connectors/kafka/embedded_broker.h"
 
 namespace lethe::kafka {
 namespace {
@@ -41,6 +50,99 @@ TEST(ClientConfigTest, WhatLibrdkafkaQuotesOfTokensIsNotShown) {
     EXPECT_TRUE(absl::EndsWith(WithoutSecrets(text), ": the value is not accepted"));
   }
   EXPECT_EQ(WithoutSecrets("Connection refused"), "Connection refused");
+}
+
+constexpr int kMessages = 20'000;
+
+ClientConfig For(const EmbeddedBroker& broker) {
+  ClientConfig config;
+  config.Set("bootstrap.servers", broker.bootstrap_servers());
+  return config;
+}
+
+void Fill(const EmbeddedBroker& broker) {
+  const absl::StatusOr<ClientPtr> producer = For(broker).Set("batch.num.messages", "100").MakeProducer();
+  ASSERT_TRUE(producer.ok()) << producer.status();
+  const TopicPtr topic(rd_kafka_topic_new(producer->get(), "input", nullptr));
+  const std::string value(100, 'x');
+  for (int i = 0; i < kMessages; ++i) {
+    ASSERT_EQ(rd_kafka_producev(producer->get(), RD_KAFKA_V_RKT(topic.get()), RD_KAFKA_V_PARTITION(0),
+                                RD_KAFKA_V_VALUE(const_cast<char*>(value.data()), value.size()),
+                                RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END),
+              RD_KAFKA_RESP_ERR_NO_ERROR);
+  }
+  ASSERT_EQ(rd_kafka_flush(producer->get(), 60'000), RD_KAFKA_RESP_ERR_NO_ERROR);
+}
+
+// How long it is, five times in all, from when a full queue has been emptied until the next message comes.
+absl::Duration Waits(const EmbeddedBroker& broker, bool fetches_on) {
+  constexpr size_t kFull = kMessages / 40;
+  ClientConfig config = For(broker);
+  config.Set("group.id", "reader").Set("auto.offset.reset", "earliest").Set("enable.auto.commit", "false");
+  config.Set("queued.min.messages", absl::StrCat(kFull)).Set("fetch.message.max.bytes", "10000");
+  if (fetches_on) FetchOn::Configure(config);
+  const absl::StatusOr<ClientPtr> consumer = config.MakeConsumer();
+  EXPECT_TRUE(consumer.ok()) << consumer.status();
+  if (!consumer.ok()) return absl::ZeroDuration();
+  rd_kafka_poll_set_consumer(consumer->get());
+  const PartitionListPtr list(rd_kafka_topic_partition_list_new(1));
+  rd_kafka_topic_partition_list_add(list.get(), "input", 0)->offset = 0;
+  EXPECT_EQ(rd_kafka_assign(consumer->get(), list.get()), RD_KAFKA_RESP_ERR_NO_ERROR);
+  const std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>> queue(
+      rd_kafka_queue_get_consumer(consumer->get()));
+  std::optional<FetchOn> fetch_on;
+  if (fetches_on) fetch_on.emplace(consumer->get());
+  const auto poll = [&](int timeout_ms) {
+    const MessagePtr message(rd_kafka_consumer_poll(consumer->get(), timeout_ms));
+    if (fetch_on) fetch_on->Polled(absl::Now(), message != nullptr);
+    return message != nullptr;
+  };
+  absl::Duration waits;
+  const absl::Time deadline = absl::Now() + absl::Minutes(2);
+  for (int i = 0; i < 5; ++i) {
+    while (rd_kafka_queue_length(queue.get()) < kFull && absl::Now() < deadline) std::this_thread::yield();
+    while (rd_kafka_queue_length(queue.get()) > 0) poll(0);
+    const absl::Time emptied = absl::Now();
+    while (!poll(10) && absl::Now() < deadline) {
+    }
+    waits += absl::Now() - emptied;
+  }
+  EXPECT_LT(absl::Now(), deadline);
+  return waits;
+}
+
+// It waited for the rest of a second each time, 5 s in all, which are less than 0.1 s now.
+TEST(FetchOnTest, AReaderThatEmptiesItsQueueIsNotLeftWaiting) {
+  const auto broker = EmbeddedBroker::Start();
+  ASSERT_TRUE(broker.ok()) << broker.status();
+  ASSERT_TRUE((*broker)->CreateTopic("input", 1).ok());
+  Fill(**broker);
+  const absl::Duration without = Waits(**broker, /*fetches_on=*/false);
+  const absl::Duration with = Waits(**broker, /*fetches_on=*/true);
+  EXPECT_GT(without, absl::Seconds(1)) << "this librdkafka looks again by itself: FetchOn has become useless";
+  EXPECT_LT(with, without / 2);
+}
+
+// It is done by giving the credentials once more, which are those that the next connection is made with.
+TEST(FetchOnTest, TheCredentialsStayWhatTheyAre) {
+  const std::string user = "user";
+  const std::string password(2000, 'p');
+  ClientConfig config;
+  config.Set("bootstrap.servers", "127.0.0.1:1").Set("group.id", "g");
+  config.Set("security.protocol", "sasl_plaintext").Set("sasl.mechanism", "SCRAM-SHA-256");
+  config.Set("sasl.username", user).Set("sasl.password", password);
+  const absl::StatusOr<ClientPtr> consumer = config.MakeConsumer();
+  ASSERT_TRUE(consumer.ok()) << consumer.status();
+  FetchOn fetch_on(consumer->get());
+  fetch_on.Polled(absl::Now(), /*came=*/true);
+  const auto property = [&](const char* name) {
+    std::string value(4096, '\0');
+    size_t size = value.size();
+    EXPECT_EQ(rd_kafka_conf_get(rd_kafka_conf(consumer->get()), name, value.data(), &size), RD_KAFKA_CONF_OK);
+    return value.substr(0, size - 1);
+  };
+  EXPECT_EQ(property("sasl.username"), user);
+  EXPECT_EQ(property("sasl.password"), password);
 }
 
 }  // namespace

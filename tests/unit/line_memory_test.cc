@@ -42,7 +42,11 @@ TEST(LineMemory, ShrinksAndGrowsAgain) {
   LineMemory memory = Create(&budget, 16 * kMiB, 64 * kMiB);
   auto* bytes = static_cast<unsigned char*>(memory.data());
   memset(bytes, 5, 16 * kMiB);
+  memory.Discard(9 * kMiB, 10 * kMiB);
+  EXPECT_EQ(memory.bytes_to_discard(), 0) << "not a whole chunk";
   memory.Discard(9 * kMiB, 13 * kMiB);
+  memory.AwaitDiscarded();
+  EXPECT_EQ(memory.bytes_to_discard(), 0);
   EXPECT_EQ(bytes[9 * kMiB], 5) << "not a whole chunk";
   EXPECT_EQ(bytes[10 * kMiB], 0);
   EXPECT_EQ(bytes[13 * kMiB], 5);
