@@ -11,7 +11,7 @@ namespace lethe {
 namespace {
 
 // Intervals that the horizon is cut into at least. More would waste columns when it is quiet.
-constexpr int64_t kFewestIntervals = 4;
+constexpr int kFewestIntervals = 4;
 // Intervals that are remembered besides those of the live columns.
 constexpr size_t kMoreInRing = 2;
 // Forecasts in an interval.
@@ -53,7 +53,8 @@ constexpr double kFoldsPerInterval = 32;
 
 Budget::Budget(const Options& options)
     : options_(options),
-      longest_interval_ms_(std::max<int64_t>(1, options.horizon_ms / kFewestIntervals)),
+      longest_interval_ms_(
+          std::max<int64_t>(1, options.horizon_ms / std::min(kFewestIntervals, options.columns - 2))),
       ring_(static_cast<size_t>(options.columns) + kMoreInRing),
       lines_(options.lines),
       arrivals_(options.horizon_ms),
@@ -134,7 +135,9 @@ void Budget::Count(int64_t count) {
 Budget::Pass Budget::Wanted() const {
   if (unfold_wanted_ && (pass_ == Pass::kNone || pass_ == Pass::kSweep)) return Pass::kUnfold;
   if (pass_ != Pass::kNone) return Pass::kNone;
-  if (clean_columns() == 0 && dirty_ > 0) return Pass::kSweep;
+  // Not for want of a column that may be live, which a sweep does not bring: a quiet filter would do nothing
+  // but sweep, and never be folded.
+  if (unused_columns() == 0 && dirty_ > 0) return Pass::kSweep;
   return fold_wanted_ ? Pass::kFold : Pass::kNone;
 }
 
@@ -203,7 +206,7 @@ int64_t Budget::LinesPerInsert(Pass pass) const {
 
 void Budget::Describe(int64_t now_ms, FilterStatus* status) const {
   status->past_generations = live_columns() - 2;
-  status->bits_per_generation = lines_ * (512 / options_.columns);
+  status->bits_per_generation = lines_ * (512 / options_.cell_columns);
   status->lines = lines_;
   status->pass = pass_;
   status->refreshes = refreshes_;
@@ -289,7 +292,7 @@ void Budget::EndIntervalIfDue() {
   const bool old = interval.start_ms != kNoStreamTime && now_ms_ - interval.start_ms >= longest_interval_ms_;
   if ((full || old) && clean_columns() > 0) {
     Refresh(full ? kFull : kOld);
-  } else if (load_ >= (1 - kSpare) * cap && clean_columns() + dirty_ == 0) {
+  } else if (load_ >= (1 - kSpare) * cap && free_columns() == 0) {
     AtCapWithoutColumn();
   }
 }
@@ -369,7 +372,7 @@ void Budget::ExpectAtExpiries() {
 // than the free ones and those that expired before.
 bool Budget::Short(int64_t lines, double load, double cap, double expected_factor) const {
   const double room = std::max(0.0, cap - load);
-  double columns = clean_columns() + dirty_;
+  double columns = free_columns();
   for (const double expected : expected_) {
     const double inserts = expected_factor * expected / static_cast<double>(lines);
     if ((inserts - room) / cap + kSpare > columns) return true;
@@ -399,7 +402,7 @@ void Budget::SetNextEvent() {
 }
 
 void Budget::Record(AdaptationStep::Kind kind, absl::string_view reason) {
-  const AdaptationStep step = {kind, now_ms_, lines_ * (512 / options_.columns), reason};
+  const AdaptationStep step = {kind, now_ms_, lines_ * (512 / options_.cell_columns), reason};
   CountSteps({kind, reason, 1}, &step_counts_);
   if (steps_.size() < kSteps) {
     steps_.push_back(step);

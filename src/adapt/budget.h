@@ -3,6 +3,7 @@
 #ifndef LETHE_ADAPT_BUDGET_H_
 #define LETHE_ADAPT_BUDGET_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -20,12 +21,13 @@ class FieldWriter;
 // Decides for a sliced filter.
 //
 // *Intervals.* The load of an interval is the sum over its inserts of 1 / lines. It ends when the load
-// reaches the cap (`cap` comes from the target), or after a quarter of the horizon, and only if a clean
-// column is there for the next.
+// reaches the cap (`cap` comes from the target), or after a quarter of the horizon (with fewer than four past
+// generations, their part of it), and only if a clean column is there for the next.
 //
-// *Columns.* Interval i sets columns i and i + 1 (modulo the number of columns), and is found as long as
+// *Columns.* Interval i sets columns i and i + 1 (modulo the columns of a cell), and is found as long as
 // both are live. Column i may go when more than the horizon has passed since the last insert of interval
-// i. It is then dirty until a pass has cleared it. So the ring of columns is: live, clean, dirty.
+// i. It is then dirty until a pass has cleared it. So the ring of columns is: live, clean, dirty. Where a
+// cell has more columns than may be live, the others are there to be clean or dirty.
 //
 // *Lines.* Doubling the lines gives room in new intervals only; so it must be done before columns run
 // out. With each tenth of a cap it is forecast when columns expire and how many are wanted until then; if
@@ -58,6 +60,9 @@ class Budget {
  public:
   struct Options {
     int64_t horizon_ms = 0;
+    // Columns that there are, an even number, so that neighbours differ in parity all around the ring; and of
+    // these, how many may be live.
+    int cell_columns = 16;
     int columns = 16;
     double cap = 1;
     AtMemoryLimit at_memory_limit = AtMemoryLimit::kShortenWindow;
@@ -103,7 +108,13 @@ class Budget {
   int future_column() const { return Column(current_ + 1); }
   int live_columns() const { return static_cast<int>(current_ - oldest_ + 2); }
   int dirty_columns() const { return dirty_; }
-  int clean_columns() const { return options_.columns - live_columns() - dirty_; }
+  // Columns that may be live yet; and those of them that can be at once.
+  int free_columns() const { return options_.columns - live_columns(); }
+  int clean_columns() const { return std::min(free_columns(), unused_columns()); }
+  // Those that are neither live nor dirty.
+  int unused_columns() const { return options_.cell_columns - live_columns() - dirty_; }
+  // The dirty ones end before the oldest live one.
+  int first_dirty_column() const { return Column(oldest_ - dirty_ + options_.cell_columns); }
   int64_t lines() const { return lines_; }
 
   // Fills the shape, the pass, the counts and, as of now, the window of `status`.
@@ -141,7 +152,7 @@ class Budget {
     int64_t end_ms = kNoStreamTime;  // of the last insert
   };
 
-  int Column(int64_t sequence) const { return static_cast<int>(sequence % options_.columns); }
+  int Column(int64_t sequence) const { return static_cast<int>(sequence % options_.cell_columns); }
   Interval& At(int64_t sequence) { return ring_[static_cast<size_t>(sequence) % ring_.size()]; }
   const Interval& At(int64_t sequence) const { return ring_[static_cast<size_t>(sequence) % ring_.size()]; }
   double LinesAt(int level) const { return static_cast<double>(options_.lines << level); }

@@ -50,7 +50,7 @@ void Budget::Transfer(Self& self, Fields& fields) {
   const auto columns = static_cast<size_t>(self.options_.columns);
   TransferList(self.loads_at_refresh_, columns, fields,
                [&](auto& load) { fields.Float(load, 0, kMostLoad); });
-  fields.Int(self.dirty_, 0, self.options_.columns);
+  fields.Int(self.dirty_, 0, self.options_.cell_columns);
   fields.Time(self.first_ms_);
   fields.Time(self.now_ms_);
   fields.Float(self.load_, 0, kMostLoad);
@@ -63,7 +63,7 @@ void Budget::Transfer(Self& self, Fields& fields) {
   fields.Int(self.refused_in_interval_, 0, 1);
   fields.Int(self.growth_refused_, 0, 1);
   fields.Int(self.pass_, 0, static_cast<int>(Pass::kFold));
-  fields.Int(self.dirty_in_pass_, 0, self.options_.columns);
+  fields.Int(self.dirty_in_pass_, 0, self.options_.cell_columns);
   fields.Count(self.refreshes_);
   fields.Count(self.limit_hits_);
   TransferList(self.steps_, kSteps, fields, [&](auto& step) { TransferStep(step, fields); });

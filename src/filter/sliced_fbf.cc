@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -37,6 +38,8 @@ constexpr int64_t kStatusLines = 16384;
 constexpr int64_t kFillLines = 1024;
 // No step has more inserts.
 constexpr int64_t kMostStepInserts = 1024;
+// Nor has one more lines of a pass to take.
+constexpr int64_t kMostStepLines = 1024;
 // While lines are copied, steps are shorter, so that each remains some microseconds.
 constexpr int64_t kStepPartInCopies = 4;
 // An unfold waits for the pages that it copies to, so that no call does. Until it ends ids go in at the old
@@ -76,8 +79,8 @@ class SlicedFbf final : public Filter {
   }
 
   // Its memory besides the lines.
-  static int64_t OwnBytes() {
-    return static_cast<int64_t>(sizeof(SlicedFbf)) + Budget::HeapBytes(Lines::kColumns);
+  static int64_t OwnBytes(const SlicedShape& shape) {
+    return static_cast<int64_t>(sizeof(SlicedFbf)) + Budget::HeapBytes(shape.columns);
   }
 
   void Contains(absl::Span<const IdHash> ids, absl::Span<Verdict> verdicts) const override {
@@ -124,7 +127,7 @@ class SlicedFbf final : public Filter {
     EstimateFpp(&status);
     status.fpp_at_interval_end = SlicedFpp(shape_, budget_.LoadsAtRefresh());
     status.fpp_target = target_fpp_;
-    status.memory_bytes = memory_.bytes() + OwnBytes();
+    status.memory_bytes = memory_.bytes() + OwnBytes(shape_);
     DescribeGenerations(&status);
     return status;
   }
@@ -199,12 +202,12 @@ class SlicedFbf final : public Filter {
     for (size_t i = 0; i < first; ++i) lines_.Prefetch(ids[i].id);
   }
 
-  // The books, field by field; those of the budget follow.
+  // The books, field by field; those of the budget follow. The columns tell the width of the cells.
   template <typename Self, typename Fields>
   static void Transfer(Self& self, int64_t& position, Cell& clearing, Fields& fields) {
-    int64_t columns = Lines::kColumns;
+    int64_t columns = self.shape_.columns;
     int64_t lines_per_id = kLinesPerId;
-    fields.Int(columns, Lines::kColumns, Lines::kColumns);
+    fields.Int(columns, self.shape_.columns, self.shape_.columns);
     fields.Int(lines_per_id, kLinesPerId, kLinesPerId);
     fields.Time(self.now_ms_);
     fields.Int(self.step_inserts_, 1, kMostStepInserts);
@@ -212,7 +215,11 @@ class SlicedFbf final : public Filter {
     // Kept also when no pass runs: the next one goes by it.
     fields.Time(self.next_pass_ms_);
     fields.Count(position);
-    fields.Int(clearing, 0, static_cast<Cell>(~Cell{0}));
+    if constexpr (sizeof(Cell) == sizeof(uint64_t)) {
+      fields.Word(clearing);
+    } else {
+      fields.Int(clearing, 0, static_cast<Cell>(~Cell{0}));
+    }
   }
 
   // The id is in two neighbouring live columns.
@@ -253,6 +260,14 @@ class SlicedFbf final : public Filter {
     if (pass_ == Budget::Pass::kUnfold || pass_ == Budget::Pass::kFold) {
       step_inserts_ = inserts_left_ =
           Hindered() ? 1 : std::max<int64_t>(1, step_inserts_ / kStepPartInCopies);
+    }
+    // Wide cells leave a line few of them, so that an interval is short, and passes have more lines to take
+    // with each insert.
+    if constexpr (Lines::kColumns > 16) {
+      if (pass_ != Budget::Pass::kNone) {
+        const int64_t most = std::max<int64_t>(1, kMostStepLines / budget_.LinesPerInsert(pass_));
+        step_inserts_ = inserts_left_ = std::min(step_inserts_, most);
+      }
     }
     TakeBudget();
   }
@@ -320,8 +335,7 @@ class SlicedFbf final : public Filter {
     budget_.PassStarted(wanted);
     pass_ = wanted;
     if (wanted != Budget::Pass::kSweep) ++moves_;
-    const Cell dirty =
-        ColumnsFrom(budget_.future_column() + budget_.clean_columns() + 1, budget_.dirty_columns());
+    const Cell dirty = ColumnsFrom(budget_.first_dirty_column(), budget_.dirty_columns());
     if (wanted == Budget::Pass::kSweep) lines_.BeginSweep(dirty);
     if (wanted == Budget::Pass::kUnfold) lines_.BeginUnfold(dirty);
     if (wanted == Budget::Pass::kFold) lines_.BeginFold(dirty);
@@ -411,25 +425,26 @@ class SlicedFbf final : public Filter {
 };
 
 // The lines to begin with: from the fewest to twice as many, such that doublings lead to the whole limit.
-int64_t FirstLines(int64_t limit_bytes, int64_t line_bytes) {
+int64_t FirstLines(const SlicedShape& shape, int64_t limit_bytes, int64_t line_bytes) {
+  const int64_t fewest = FewestSlicedLines(shape);
   int64_t lines = limit_bytes / line_bytes;
-  while (lines >= 2 * kFewestSlicedLines) lines /= 2;
-  return std::max(lines, kFewestSlicedLines);
+  while (lines >= 2 * fewest) lines /= 2;
+  return std::max(lines, fewest);
 }
 
-template <int kLinesPerId>
+template <typename Fbf>
 absl::StatusOr<std::unique_ptr<Filter>> Make(const FilterOptions& options, const SlicedShape& shape) {
-  using Fbf = SlicedFbf<uint16_t, kLinesPerId>;
   constexpr int64_t kLineBytes = Fbf::Lines::kLineBytes;
-  const int64_t own_bytes = Fbf::OwnBytes();
+  const int64_t own_bytes = Fbf::OwnBytes(shape);
   // Memory comes in pages, so what is over the last whole one is of no use.
   const int64_t most_bytes = LineMemory::WholePagesIn(options.memory->limit_bytes() - own_bytes);
   Budget::Options budget;
   budget.horizon_ms = absl::ToInt64Milliseconds(options.horizon);
+  budget.cell_columns = Fbf::Lines::kColumns;
   budget.columns = shape.columns;
   budget.cap = SlicedCap(shape, options.target_fpp);
   budget.at_memory_limit = options.at_memory_limit;
-  budget.lines = FirstLines(most_bytes, kLineBytes);
+  budget.lines = FirstLines(shape, most_bytes, kLineBytes);
   budget.most_lines = most_bytes / kLineBytes;
   absl::StatusOr<LineMemory> memory =
       LineMemory::Create(options.memory, budget.lines * kLineBytes, LineMemory::RoomUnder(*options.memory));
@@ -443,28 +458,64 @@ absl::StatusOr<std::unique_ptr<Filter>> Make(const FilterOptions& options, const
   return std::make_unique<Fbf>(options, shape, budget, *std::move(memory), std::move(own));
 }
 
-}  // namespace
-
-int64_t SmallestSlicedFbfBytes() {
-  using Smallest = SlicedFbf<uint16_t, 6>;
-  const int64_t own_bytes =
-      std::max({SlicedFbf<uint16_t, 3>::OwnBytes(), SlicedFbf<uint16_t, 4>::OwnBytes(),
-                SlicedFbf<uint16_t, 5>::OwnBytes(), SlicedFbf<uint16_t, 6>::OwnBytes()});
-  return LineMemory::WholePagesFor((2 * kFewestSlicedLines - 1) * Smallest::Lines::kLineBytes) + own_bytes;
+SlicedShape ShapeFor(double target_fpp, int past_generations) {
+  SlicedShape shape = SlicedShapeFor(target_fpp);
+  shape.columns = past_generations + 2;
+  return shape;
 }
 
-absl::StatusOr<std::unique_ptr<Filter>> NewSlicedFbf(const FilterOptions& options) {
-  const SlicedShape shape = SlicedShapeFor(options.target_fpp);
+// Calls `visit` with a null pointer to the filter of that shape, for its type.
+template <typename Cell, typename Visit>
+auto WithLines(const SlicedShape& shape, const Visit& visit) {
   switch (shape.lines_per_id) {
     case 3:
-      return Make<3>(options, shape);
+      return visit(static_cast<SlicedFbf<Cell, 3>*>(nullptr));
     case 4:
-      return Make<4>(options, shape);
+      return visit(static_cast<SlicedFbf<Cell, 4>*>(nullptr));
     case 5:
-      return Make<5>(options, shape);
+      return visit(static_cast<SlicedFbf<Cell, 5>*>(nullptr));
     default:
-      return Make<6>(options, shape);
+      return visit(static_cast<SlicedFbf<Cell, 6>*>(nullptr));
   }
+}
+
+template <typename Visit>
+auto WithType(const SlicedShape& shape, const Visit& visit) {
+  switch (shape.cell_columns()) {
+    case 8:
+      return WithLines<uint8_t>(shape, visit);
+    case 16:
+      return WithLines<uint16_t>(shape, visit);
+    case 32:
+      return WithLines<uint32_t>(shape, visit);
+    default:
+      return WithLines<uint64_t>(shape, visit);
+  }
+}
+
+}  // namespace
+
+int64_t SmallestSlicedFbfBytes(int past_generations) {
+  constexpr int64_t kLineBytes = SlicedLines<uint16_t, 3>::kLineBytes;
+  int64_t bytes = 0;
+  for (const int lines_per_id : {3, 4, 5, 6}) {
+    const SlicedShape shape = {.columns = past_generations + 2, .lines_per_id = lines_per_id};
+    const int64_t of_lines = LineMemory::WholePagesFor((2 * FewestSlicedLines(shape) - 1) * kLineBytes);
+    bytes = std::max(bytes, WithType(shape, [&](auto* filter) {
+                       return of_lines + std::remove_pointer_t<decltype(filter)>::OwnBytes(shape);
+                     }));
+  }
+  return bytes;
+}
+
+absl::StatusOr<std::unique_ptr<Filter>> NewSlicedFbf(const FilterOptions& options, int past_generations) {
+  if (past_generations < 1 || past_generations > kMostPastGenerations) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("past_generations: ", past_generations, " is not from 1 to ", kMostPastGenerations));
+  }
+  const SlicedShape shape = ShapeFor(options.target_fpp, past_generations);
+  return WithType(
+      shape, [&](auto* filter) { return Make<std::remove_pointer_t<decltype(filter)>>(options, shape); });
 }
 
 }  // namespace lethe

@@ -15,7 +15,7 @@ SlicedEstimate::SlicedEstimate(const SlicedShape& shape, int future, int live)
 
 void SlicedEstimate::AddLine(absl::Span<const uint8_t> occupied) {
   Sums& sums = sums_[static_cast<size_t>(lines_++) % kParts];
-  const auto columns = static_cast<size_t>(shape_.columns);
+  const auto columns = static_cast<size_t>(shape_.cell_columns());
   auto column = static_cast<size_t>(future_);
   double newest = 0;
   double newer = both_set_[occupied[column]];

@@ -29,7 +29,7 @@ namespace lethe {
 // Thread safety: none.
 class SlicedEstimate {
  public:
-  // Of the `live` columns that end at column `future` (modulo the number of columns).
+  // Of the `live` columns that end at column `future` (modulo the bits of a cell).
   SlicedEstimate(const SlicedShape& shape, int future, int live);
 
   // Adds a line: for each column, the cells that have its bit set.

@@ -37,18 +37,21 @@
 #ifndef LETHE_FPP_SLICED_MODEL_H_
 #define LETHE_FPP_SLICED_MODEL_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "absl/types/span.h"
 
 namespace lethe {
 
-// What the model needs to know of a layout. Every line has 64 bytes, thus 512 / columns cells.
+// What the model needs to know of a layout. Every line has 64 bytes.
 struct SlicedShape {
-  int columns = 16;      // generations, one bit of a cell each
+  int columns = 16;      // generations, N + 2, one bit of a cell each
   int lines_per_id = 4;  // L
 
-  int cells_per_line() const { return 512 / columns; }
+  // The bits of a cell: as few as there are words for.
+  int cell_columns() const { return columns <= 8 ? 8 : columns <= 16 ? 16 : columns <= 32 ? 32 : 64; }
+  int cells_per_line() const { return 512 / cell_columns(); }
 };
 
 // The layout for a target.
@@ -72,8 +75,12 @@ double SlicedPairFpp(const SlicedShape& shape, double older, double shared, doub
 // no longer answered for; its ids merely lie in the oldest column. Empty or one load: 0.
 double SlicedFpp(const SlicedShape& shape, absl::Span<const double> loads);
 
-// No filter has fewer lines.
+// No filter has fewer lines; where cells are wider than 16 bits none has fewer cells than so many lines of
+// those (with 128 lines of 8 cells, chance between filters was 2.4 % over a target of 1e-6).
 inline constexpr int64_t kFewestSlicedLines = 128;
+inline int64_t FewestSlicedLines(const SlicedShape& shape) {
+  return kFewestSlicedLines * std::max(1, shape.cell_columns() / 16);
+}
 
 // The load at which an interval is full: columns - 1 pairs of full intervals sum to the target.
 double SlicedCap(const SlicedShape& shape, double target_fpp);

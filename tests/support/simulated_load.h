@@ -3,6 +3,7 @@
 #define LETHE_TESTS_SUPPORT_SIMULATED_LOAD_H_
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <deque>
@@ -17,6 +18,7 @@
 #include "lethe/filter.h"
 #include "src/adapt/paper.h"
 #include "src/adapt/plan.h"
+#include "src/filter/sliced_fbf.h"
 #include "src/fpp/sliced_model.h"
 #include "tests/support/filter_testing.h"
 
@@ -44,11 +46,12 @@ struct Probed {
   double rate() const { return probes > 0 ? hits / probes : 0; }
 };
 
-// Feeds a filter that adapts in steps of a quarter of a full interval (kPaper: a half), and after each
-// compares it with what it must be: every id that it took within the horizon is there (by samples of all
-// ages, the oldest among them; all of them when asked), its window is the horizon at least, its memory is
-// within the limit and the budget has it, its steps are whole and give their reason. After each refresh, when
-// all live columns are as full as they get, strangers are asked for. Failures are gtest's.
+// Feeds a filter that adapts in steps of a quarter of a full interval (kPaper: a half; with more past
+// generations than users get, as many longer), and after each compares it with what it must be: every id that
+// it took within the horizon is there (by samples of all ages, the oldest among them; all of them when
+// asked), its window is the horizon at least, its memory is within the limit and the budget has it, its steps
+// are whole and give their reason. After each refresh, when all live columns are as full as they get,
+// strangers are asked for. Failures are gtest's.
 //
 // With Adaptation::kBudget it is the sliced filter. With kPaper it is the published one, of which also what
 // its bits imply is compared with the target, at each step; its N must be what its steps have made of it.
@@ -60,6 +63,7 @@ class SimulatedLoad {
     AtMemoryLimit at_memory_limit = AtMemoryLimit::kShortenWindow;
     uint64_t seed = 0;
     int probes_per_refresh = 200'000;
+    int past_generations = kDefaultPastGenerations;  // at most, with kBudget
     // Whether the limit is not to be met, and so the promise to be kept.
     bool ample = true;
     Adaptation adaptation = Adaptation::kBudget;
@@ -70,13 +74,14 @@ class SimulatedLoad {
   static constexpr double kChance = 1e-11;
 
   explicit SimulatedLoad(const Options& options) : options_(options), memory_(options.limit_bytes) {
+    const FilterOptions of = {.horizon = absl::Milliseconds(kHorizonMs),
+                              .target_fpp = options.target_fpp,
+                              .memory = &memory_,
+                              .at_memory_limit = options.at_memory_limit,
+                              .engine = IsPaper() ? Engine::kPublished : Engine::kSliced,
+                              .adaptation = options.adaptation};
     absl::StatusOr<std::unique_ptr<Filter>> filter =
-        NewFilter({.horizon = absl::Milliseconds(kHorizonMs),
-                   .target_fpp = options.target_fpp,
-                   .memory = &memory_,
-                   .at_memory_limit = options.at_memory_limit,
-                   .engine = IsPaper() ? Engine::kPublished : Engine::kSliced,
-                   .adaptation = options.adaptation});
+        IsPaper() ? NewFilter(of) : NewSlicedFbf(of, options.past_generations);
     EXPECT_TRUE(filter.ok()) << filter.status();
     filter_ = *std::move(filter);
     TakeStatus();
@@ -149,9 +154,13 @@ class SimulatedLoad {
   }
 
   // What so many ids in a horizon need at least: the plan without its margin. And what a filter takes for
-  // them at most, as src/adapt/budget.h has it: twice the plan, and what it has besides its lines.
+  // them at most, as src/adapt/budget.h has it: twice the plan, and what it has besides its lines. The plan
+  // is for the number of generations that users get; with another one an id takes as many more bits.
   double LeastBytesFor(double ids) const { return PlannedBytes(ids) / 1.0625; }
-  double MostBytesFor(double ids) const { return 2 * PlannedBytes(ids) + own_bytes_; }
+  double MostBytesFor(double ids) const {
+    return 2 * std::max(PlannedBytes(ids), 64.0 * static_cast<double>(FewestSlicedLines(shape_))) +
+           own_bytes_;
+  }
 
   const FilterStatus& status() const { return status_; }
   double bytes() const { return static_cast<double>(memory_.used_bytes()); }
@@ -165,10 +174,10 @@ class SimulatedLoad {
   int64_t refused() const { return refused_; }
   int64_t Steps(AdaptationStep::Kind kind) const { return steps_[static_cast<size_t>(kind)]; }
   std::string Where() const {
-    return absl::StrCat("LETHE_SEED=", options_.seed, ", at ", time_, " horizons, target ",
-                        options_.target_fpp, ", measured ", probed_.rate(), " in ", probed_.probes,
-                        " probes, estimated ", status_.fpp_estimated, ", modelled ", status_.fpp_modelled,
-                        ", bytes ", memory_.used_bytes());
+    return absl::StrCat("LETHE_SEED=", options_.seed, ", N=", options_.past_generations, ", at ", time_,
+                        " horizons, target ", options_.target_fpp, ", measured ", probed_.rate(), " in ",
+                        probed_.probes, " probes, estimated ", status_.fpp_estimated, ", modelled ",
+                        status_.fpp_modelled, ", bytes ", memory_.used_bytes());
   }
 
  private:
@@ -186,12 +195,19 @@ class SimulatedLoad {
                                 .horizon = absl::Milliseconds(kHorizonMs),
                                 .target_fpp = options_.target_fpp});
     EXPECT_TRUE(plan.ok()) << plan.status();
-    return static_cast<double>(plan->filter_bytes);
+    return static_cast<double>(plan->filter_bytes) * SlicedBitsPerId(shape_, options_.target_fpp) /
+           SlicedBitsPerId(SlicedShapeFor(options_.target_fpp), options_.target_fpp);
   }
 
   bool IsPaper() const { return options_.adaptation == Adaptation::kPaper; }
 
   int64_t NowMs() const { return kStartMs + static_cast<int64_t>(time_ * kHorizonMs); }
+
+  // Where intervals are short, checks are not more frequent than with the number of generations that users
+  // get.
+  double IntervalsPerCheck() const {
+    return std::max(1.0, static_cast<double>(options_.past_generations) / kDefaultPastGenerations);
+  }
 
   // A quarter of a full interval.
   size_t BatchSize() const {
@@ -201,7 +217,7 @@ class SimulatedLoad {
       return static_cast<size_t>(std::max<int64_t>(policy.most_ids() / 2, 1));
     }
     const double lines = static_cast<double>(status_.bits_per_generation) / shape_.cells_per_line();
-    return static_cast<size_t>(std::max(cap_ * lines / 4, 1.0));
+    return static_cast<size_t>(std::max(cap_ * lines * IntervalsPerCheck() / 4, 1.0));
   }
 
   void Insert(size_t count) {
@@ -321,7 +337,8 @@ class SimulatedLoad {
   }
 
   const Options options_;
-  const SlicedShape shape_ = SlicedShapeFor(options_.target_fpp);
+  const SlicedShape shape_ = {.columns = options_.past_generations + 2,
+                              .lines_per_id = SlicedShapeFor(options_.target_fpp).lines_per_id};
   const double cap_ = SlicedCap(shape_, options_.target_fpp);
   MemoryBudget memory_;
   std::unique_ptr<Filter> filter_;

@@ -33,24 +33,62 @@ class AdaptationTest : public testing::Test {
   const uint64_t seed_ = TestSeed();
 };
 
-TEST_F(AdaptationTest, AHundredTimesTheLoadAndBack) {
-  SimulatedLoad load({.seed = seed_});
+// Whatever the number of past generations at most.
+class EveryAdaptationTest : public testing::TestWithParam<int> {
+ protected:
+  SimulatedLoad::Options With(SimulatedLoad::Options options) const {
+    options.past_generations = GetParam();
+    options.seed = TestSeed();
+    // A quarter as many in all.
+    if (GetParam() != kDefaultPastGenerations) {
+      options.probes_per_refresh = options.probes_per_refresh / 4 * kDefaultPastGenerations /
+                                   std::max(kDefaultPastGenerations, GetParam());
+    }
+    return options;
+  }
+  // With fewer an interval is a larger part of the horizon; so it takes longer until those that are too full
+  // to be folded are over, and where it is nearly over when the load rises, lines are doubled once more.
+  double HorizonsToSettle() const { return GetParam() < kDefaultPastGenerations ? 6 : 3.5; }
+  double MostInJump() const { return GetParam() <= 2 ? 2 : 1; }
+};
+INSTANTIATE_TEST_SUITE_P(Generations, EveryAdaptationTest, testing::Values(1, 2, 6, 14, 30, 61),
+                         testing::PrintToStringParamName());
+
+// What is measured is what the bits say and what was asked for, with as many generations as may be.
+TEST_P(EveryAdaptationTest, ASteadyLoad) {
+  for (const double target : {1e-2, 1e-4}) {
+    SimulatedLoad load(With({.target_fpp = target}));
+    load.Run(3, Steady(60'000));
+    EXPECT_LE(load.TakeMostBytes(), load.MostBytesFor(60'000)) << load.Where();
+    EXPECT_LE(load.status().past_generations, GetParam());
+    load.ExpectAllOfLast(SimulatedLoad::kHorizonMs);
+    ExpectTarget(load, target);
+    ExpectNoLimit(load);
+    EXPECT_FALSE(IsTooMany(load.probed().hits, 1.1 * load.probed().expected, 1e-9)) << load.Where();
+    EXPECT_FALSE(IsTooFew(load.probed().hits, load.probed().expected / 1.1, 1e-9)) << load.Where();
+  }
+}
+
+TEST_P(EveryAdaptationTest, AHundredTimesTheLoadAndBack) {
+  SimulatedLoad load(With({}));
   load.Run(2.3, Steady(4000));
   const double before = load.bytes();
   EXPECT_LE(load.TakeMostBytes(), load.MostBytesFor(4000));
   load.Run(2.5, Steady(400'000));
   const double most = load.TakeMostBytes();  // also on the way
   EXPECT_LE(most, 128 * before);
-  EXPECT_LE(most, load.MostBytesFor(400'000));
+  EXPECT_LE(most, MostInJump() * load.MostBytesFor(400'000));
   std::cout << "took at most " << most / before << " times as much, " << most / load.MostBytesFor(400'000)
             << " of what it may\n";
   EXPECT_GE(load.bytes(), load.LeastBytesFor(400'000));
   load.ExpectAllOfLast(SimulatedLoad::kHorizonMs);
-  load.Run(3.5, Steady(4000));
+  load.Run(HorizonsToSettle(), Steady(4000));
   EXPECT_LE(load.bytes(), load.MostBytesFor(4000));
   load.ExpectAllOfLast(SimulatedLoad::kHorizonMs);
-  EXPECT_GE(load.Steps(Kind::kUnfold), 6);
-  EXPECT_GE(load.Steps(Kind::kFold), 6);
+  // Wide cells begin with more memory.
+  const int doublings = GetParam() > kDefaultPastGenerations ? 4 : 6;
+  EXPECT_GE(load.Steps(Kind::kUnfold), doublings);
+  EXPECT_GE(load.Steps(Kind::kFold), doublings);
   ExpectTarget(load, 1e-3);
   ExpectNoLimit(load);
 }
@@ -118,9 +156,9 @@ TEST_F(AdaptationTest, ABurstAtTheBeginningIsNotTakenForADay) {
   }
 }
 
-TEST_F(AdaptationTest, AStopOfHours) {
+TEST_P(EveryAdaptationTest, AStopOfHours) {
   for (const bool told : {false, true}) {
-    SimulatedLoad load({.seed = seed_});
+    SimulatedLoad load(With({}));
     load.Run(1.7, Steady(20'000));
     for (const double hours : {0.5, 3.0, 11.0, 23.9, 24.1, 70.0}) {
       SCOPED_TRACE(hours);
@@ -145,10 +183,24 @@ TEST_F(AdaptationTest, ABackfillStampedOnArrival) {
   ExpectNoLimit(load);
 }
 
+// With fewer the window gives way by half a horizon or more at a time.
+class AtTheLimitTest : public EveryAdaptationTest {
+ protected:
+  // That holds as many ids as 200'000 bytes do with the number that users get.
+  int64_t LimitBytes() const {
+    constexpr double kTarget = 1e-3;
+    const SlicedShape users = SlicedShapeFor(kTarget);
+    const SlicedShape shape = {.columns = GetParam() + 2, .lines_per_id = users.lines_per_id};
+    return static_cast<int64_t>(200'000 * SlicedBitsPerId(shape, kTarget) / SlicedBitsPerId(users, kTarget));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Generations, AtTheLimitTest, testing::Values(6, 14, 30, 61),
+                         testing::PrintToStringParamName());
+
 // Twice as much as fits, then half of it. The window is what gives way: the target holds at each refresh,
 // each generation that is given up is recorded and counted, and with less load the whole horizon is back.
-TEST_F(AdaptationTest, AtTheLimitTheWindowIsShortened) {
-  SimulatedLoad load({.limit_bytes = 200'000, .seed = seed_, .ample = false});
+TEST_P(AtTheLimitTest, TheWindowIsShortened) {
+  SimulatedLoad load(With({.limit_bytes = LimitBytes(), .ample = false}));
   load.Run(3, Steady(90'000));
   EXPECT_GT(load.Steps(Kind::kUnfoldRefused), 0);
   EXPECT_GT(load.Steps(Kind::kShortenWindow), 10);
@@ -168,9 +220,9 @@ TEST_F(AdaptationTest, AtTheLimitTheWindowIsShortened) {
 }
 
 // The same load; here the target is what gives way, and no id is lost.
-TEST_F(AdaptationTest, AtTheLimitTheTargetIsExceeded) {
+TEST_P(AtTheLimitTest, TheTargetIsExceeded) {
   SimulatedLoad load(
-      {.limit_bytes = 200'000, .at_memory_limit = AtMemoryLimit::kExceedFpp, .seed = seed_, .ample = false});
+      With({.limit_bytes = LimitBytes(), .at_memory_limit = AtMemoryLimit::kExceedFpp, .ample = false}));
   load.Run(3, Steady(90'000));
   EXPECT_GT(load.Steps(Kind::kExceedFpp), 3);
   EXPECT_EQ(load.Steps(Kind::kShortenWindow), 0);

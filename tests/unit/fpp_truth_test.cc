@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "src/filter/published_fbf.h"
+#include "src/filter/sliced_fbf.h"
 #include "src/fpp/published_model.h"
 #include "src/fpp/sliced_model.h"
 #include "tests/support/filter_testing.h"
@@ -46,6 +47,7 @@ struct Case {
   double ids;                // the most that come in a horizon
   double hits;               // false positives to be expected of a load's probes
   int64_t fewest_lines = 0;  // of a filter that is looked at
+  int past = 14;             // generations of the sliced filter at most
 };
 
 // The most that comes of a load in a horizon, in its own unit.
@@ -76,7 +78,9 @@ std::vector<double> IdsBySteps(const Case& given, const Load& load) {
 int64_t LimitBytes(const Case& given) {
   constexpr double kMargin = 1.2;
   constexpr int64_t kOwnBytes = 16 << 10;
-  const double bits = SlicedBitsPerId(SlicedShapeFor(given.target), given.target);
+  SlicedShape shape = SlicedShapeFor(given.target);
+  shape.columns = given.past + 2;
+  const double bits = SlicedBitsPerId(shape, given.target);
   return static_cast<int64_t>(kMargin * given.ids * bits / 8) + kOwnBytes;
 }
 
@@ -123,7 +127,7 @@ std::unique_ptr<Filter> Make(const Case& given, const Load& load, MemoryBudget* 
     EXPECT_TRUE(filter.ok()) << filter.status();
     return *std::move(filter);
   }
-  auto filter = NewFilter(options);
+  auto filter = NewSlicedFbf(options, given.past);
   EXPECT_TRUE(filter.ok()) << filter.status();
   return *std::move(filter);
 }
@@ -225,6 +229,16 @@ INSTANTIATE_TEST_SUITE_P(Engines, FppTruth,
                            return absl::StrCat(EngineName(one.engine), "_at_1e",
                                                static_cast<int>(-std::log10(one.target) + 0.5),
                                                one.fewest_lines > 0 ? "_sampled_" : "_",
+                                               std::get<1>(given.param).name);
+                         });
+// With one or two, filters are never near their target.
+INSTANTIATE_TEST_SUITE_P(Generations, FppTruth,
+                         testing::Combine(testing::Values(Case{Engine::kSliced, 1e-3, 30'000, 300, 0, 6},
+                                                          Case{Engine::kSliced, 1e-3, 30'000, 300, 0, 30},
+                                                          Case{Engine::kSliced, 1e-3, 30'000, 300, 0, 61}),
+                                          testing::Values(kLoads[0], kLoads[1])),
+                         [](const auto& given) {
+                           return absl::StrCat("N_", std::get<0>(given.param).past, "_",
                                                std::get<1>(given.param).name);
                          });
 

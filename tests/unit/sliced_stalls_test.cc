@@ -29,10 +29,14 @@ struct Seen {
 
 class WatchedFilter {
  public:
-  WatchedFilter(double target_fpp, uint64_t seed)
-      : seed_(seed), random_(seed), shape_(SlicedShapeFor(target_fpp)), cap_(SlicedCap(shape_, target_fpp)) {
+  WatchedFilter(double target_fpp, int past_generations, uint64_t seed)
+      : seed_(seed),
+        random_(seed),
+        shape_{.columns = past_generations + 2, .lines_per_id = SlicedShapeFor(target_fpp).lines_per_id},
+        cap_(SlicedCap(shape_, target_fpp)) {
     absl::StatusOr<std::unique_ptr<Filter>> filter = NewSlicedFbf(
-        {.horizon = absl::Milliseconds(kHorizonMs), .target_fpp = target_fpp, .memory = &memory_});
+        {.horizon = absl::Milliseconds(kHorizonMs), .target_fpp = target_fpp, .memory = &memory_},
+        past_generations);
     EXPECT_TRUE(filter.ok()) << filter.status();
     filter_ = *std::move(filter);
   }
@@ -109,13 +113,13 @@ class WatchedFilter {
   }
 
   // A sweep lasts for a twentieth of a full interval's inserts or more, an unfold or fold for a 32nd; they
-  // are taken further with every 16th insert, or 4th. By time a call takes a 512th of the lines at most,
-  // however long ago the last one was.
+  // are taken further with every 16th insert, or 4th, and as many fewer as that would be over a thousand
+  // lines. By time a call takes a 512th of the lines at most, however long ago the last one was.
   int64_t MostWritten(size_t count, int64_t lines) const {
     const double inserts = static_cast<double>(count);
     const auto lines_of = [&](double per_interval, double inserts_in_step) {
       const double per_insert = std::ceil(per_interval / cap_);
-      return (inserts + inserts_in_step) * per_insert;
+      return (inserts + std::max(1.0, std::min(inserts_in_step, 1024 / per_insert))) * per_insert;
     };
     const double by_time = static_cast<double>(lines) / 512 + 1;
     // One line is written to two in an unfold.
@@ -165,18 +169,22 @@ class WatchedFilter {
 struct Kind {
   const char* name;
   double target_fpp;
+  int past_generations;
   double lines;  // about
   size_t ids_in_call;
 };
 
 class SlicedStalls : public testing::TestWithParam<Kind> {};
 
+constexpr int kUsers = kDefaultPastGenerations;
 INSTANTIATE_TEST_SUITE_P(Calls, SlicedStalls,
-                         testing::Values(Kind{"Single", 1e-6, 3000, 1},
-                                         Kind{"SingleAtALowTarget", 1e-12, 6000, 1},
-                                         Kind{"Batches", 1e-6, 16'000, 64},
+                         testing::Values(Kind{"Single", 1e-6, kUsers, 3000, 1},
+                                         Kind{"SingleAtALowTarget", 1e-12, kUsers, 6000, 1},
+                                         Kind{"Batches", 1e-6, kUsers, 16'000, 64},
                                          // An unfold waits for pages that another thread makes present.
-                                         Kind{"BatchesInPreparedMemory", 1e-6, 60'000, 64}),
+                                         Kind{"BatchesInPreparedMemory", 1e-6, kUsers, 60'000, 64},
+                                         Kind{"SingleWithThirty", 1e-2, 30, 3000, 1},
+                                         Kind{"SingleWithSixtyOne", 1e-2, 61, 4500, 1}),
                          [](const testing::TestParamInfo<Kind>& of) { return of.param.name; });
 
 TEST_P(SlicedStalls, NoCallDoesMoreThanAPartOfAPass) {
@@ -184,7 +192,7 @@ TEST_P(SlicedStalls, NoCallDoesMoreThanAPartOfAPass) {
   const Kind& kind = GetParam();
   for (const bool gap : {false, true}) {
     SCOPED_TRACE(gap ? "with gaps" : "without gaps");
-    WatchedFilter filter(kind.target_fpp, seed);
+    WatchedFilter filter(kind.target_fpp, kind.past_generations, seed);
     const double rate = filter.RateFor(kind.lines);
     filter.Feed(static_cast<int64_t>(1.5 * rate), rate);
     filter.Watch(FilterPass::kSweep, rate, kind.ids_in_call, gap);

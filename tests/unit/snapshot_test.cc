@@ -25,6 +25,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "lethe/stage.h"
+#include "src/filter/sliced_fbf.h"
 #include "src/snapshot/snapshot_format.h"
 #include "tests/support/exact_filter.h"
 #include "tests/support/seed.h"
@@ -124,8 +125,13 @@ class MemoryFile {
   const int fd_;
 };
 
-std::unique_ptr<DedupStage> NewStage(const StageOptions& options) {
-  auto stage = DedupStage::Create(options);
+// With sliced filters of so many past generations at most, if any are given.
+std::unique_ptr<DedupStage> NewStage(const StageOptions& options, int past_generations = 0) {
+  auto stage = past_generations == 0
+                   ? DedupStage::Create(options)
+                   : DedupStage::Create(options, [past_generations](const FilterOptions& filter) {
+                       return NewSlicedFbf(filter, past_generations);
+                     });
   EXPECT_TRUE(stage.ok()) << stage.status();
   return *std::move(stage);
 }
@@ -177,19 +183,29 @@ struct Shape {
   double target_fpp;
   int64_t memory_limit_bytes;
   SecondOpinion second_opinion = SecondOpinion::kNone;
+  int past_generations = 0;  // at most; 0 for what users get
 };
 
 class SnapshotTwinTest : public SnapshotTest, public testing::WithParamInterface<Shape> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, SnapshotTwinTest,
-    testing::Values(Shape{Engine::kSliced, 1, 1e-2, 64 << 20}, Shape{Engine::kSliced, 1, 1e-4, 64 << 20},
-                    Shape{Engine::kSliced, 4, 1e-6, 64 << 20}, Shape{Engine::kSliced, 1, 1e-8, 64 << 20},
-                    // At its limit.
-                    Shape{Engine::kSliced, 2, 1e-4, 192 << 10}, Shape{Engine::kPublished, 1, 1e-2, 8 << 20},
-                    Shape{Engine::kPublished, 4, 1e-3, 8 << 20},
-                    Shape{Engine::kSliced, 2, 1e-1, 64 << 20, SecondOpinion::kOpposite},
-                    Shape{Engine::kPublished, 1, 1e-2, 1 << 20, SecondOpinion::kOpposite}));
+    testing::Values(
+        Shape{Engine::kSliced, 1, 1e-2, 64 << 20}, Shape{Engine::kSliced, 1, 1e-4, 64 << 20},
+        Shape{Engine::kSliced, 4, 1e-6, 64 << 20}, Shape{Engine::kSliced, 1, 1e-8, 64 << 20},
+        // At its limit.
+        Shape{Engine::kSliced, 2, 1e-4, 192 << 10}, Shape{Engine::kPublished, 1, 1e-2, 8 << 20},
+        Shape{Engine::kPublished, 4, 1e-3, 8 << 20},
+        Shape{Engine::kSliced, 2, 1e-1, 64 << 20, SecondOpinion::kOpposite},
+        // So small that no page is prepared by a thread, whose pace would tell one from the other.
+        Shape{Engine::kSliced, 1, 1e-3, 4 << 20, SecondOpinion::kNone, 1},
+        Shape{Engine::kSliced, 1, 1e-5, 4 << 20, SecondOpinion::kNone, 2},
+        Shape{Engine::kSliced, 1, 1e-3, 4 << 20, SecondOpinion::kNone, 6},
+        Shape{Engine::kSliced, 1, 1e-3, 4 << 20, SecondOpinion::kNone, 14},
+        Shape{Engine::kSliced, 1, 1e-3, 4 << 20, SecondOpinion::kNone, 30},
+        Shape{Engine::kSliced, 1, 1e-3, 4 << 20, SecondOpinion::kNone, 61},
+        Shape{Engine::kSliced, 2, 1e-2, 256 << 10, SecondOpinion::kNone, 61},
+        Shape{Engine::kPublished, 1, 1e-2, 1 << 20, SecondOpinion::kOpposite}));
 
 // A stream whose rate goes up and down, so that filters grow, shrink and sweep. Every now and then one of two
 // partitions is replaced by what is restored from its snapshot, in another stage; nothing tells them apart.
@@ -200,10 +216,11 @@ TEST_P(SnapshotTwinTest, NothingTellsTheRestoredFromTheSaved) {
   options_.target_fpp = GetParam().target_fpp;
   options_.memory_limit_bytes = GetParam().memory_limit_bytes;
   options_.second_opinion = GetParam().second_opinion;
-  const auto never_saved_in = NewStage(options_);
+  const int past = GetParam().past_generations;
+  const auto never_saved_in = NewStage(options_, past);
   const auto never_saved = *never_saved_in->Open("twin");
   std::vector<std::unique_ptr<DedupStage>> stages;
-  stages.push_back(NewStage(options_));
+  stages.push_back(NewStage(options_, past));
   auto twin = *stages.back()->Open("twin");
 
   int64_t now_us = kStartMs * 1000;
@@ -232,7 +249,7 @@ TEST_P(SnapshotTwinTest, NothingTellsTheRestoredFromTheSaved) {
     if (random() % 4 != 0) continue;
     ASSERT_TRUE(twin->Save(path_, kOrigin, point_).ok());
     ASSERT_EQ(Text(twin->Status()), Text(never_saved->Status())) << "batch " << batch;
-    auto stage = NewStage(options_);
+    auto stage = NewStage(options_, past);
     auto restored = stage->Restore("twin", path_, kOrigin);
     ASSERT_TRUE(restored.ok()) << restored.status();
     ASSERT_EQ(Text(restored->partition->Status()), Text(never_saved->Status())) << "batch " << batch;
@@ -243,6 +260,29 @@ TEST_P(SnapshotTwinTest, NothingTellsTheRestoredFromTheSaved) {
   std::cout << "refreshes " << never_saved->Status().filter.refreshes << ", steps in the list "
             << never_saved->Status().filter.steps.size() << ", bytes " << std::filesystem::file_size(path_)
             << "\n";
+}
+
+// The books say of how many columns the filter is, and so how wide its cells are.
+TEST_F(SnapshotTest, ANumberOfGenerationsIsNotTakenForAnother) {
+  const int kinds[] = {1, 2, 13, 14, 15, 30, 31, 61};
+  for (const int saved : kinds) {
+    stage_ = NewStage(options_, saved);
+    partition_ = *stage_->Open("p");
+    for (int i = 0; i < 400; ++i) partition_->Judge(absl::StrCat(i), absl::FromUnixMillis(kStartMs + i * 10));
+    ASSERT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
+    for (const int other : kinds) {
+      const auto stage = NewStage(options_, other);
+      const auto restored = stage->Restore("p", path_, kOrigin);
+      EXPECT_EQ(restored.status().code(),
+                other == saved ? absl::StatusCode::kOk : absl::StatusCode::kDataLoss)
+          << saved << " and " << other << ": " << restored.status();
+    }
+    partition_.reset();
+  }
+  // What users get, and what was saved before there were others.
+  SaveSmall();
+  const auto stage = NewStage(options_, 14);
+  EXPECT_TRUE(stage->Restore("p", path_, kOrigin).ok());
 }
 
 // Before time begins, and with nothing in it.
