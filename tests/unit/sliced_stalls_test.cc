@@ -183,8 +183,7 @@ INSTANTIATE_TEST_SUITE_P(Calls, SlicedStalls,
                                          Kind{"Batches", 1e-6, kUsers, 16'000, 64},
                                          // An unfold waits for pages that another thread makes present.
                                          Kind{"BatchesInPreparedMemory", 1e-6, kUsers, 60'000, 64},
-                                         Kind{"SingleWithThirty", 1e-2, 30, 3000, 1},
-                                         Kind{"SingleWithSixtyOne", 1e-2, 61, 4500, 1}),
+                                         Kind{"SingleWithThirty", 1e-2, 30, 3000, 1}),
                          [](const testing::TestParamInfo<Kind>& of) { return of.param.name; });
 
 TEST_P(SlicedStalls, NoCallDoesMoreThanAPartOfAPass) {
