@@ -50,6 +50,10 @@ constexpr int64_t kStepPartInCopies = 4;
 constexpr double kUnhindered = 1.0 / 32;
 constexpr double kPatience = 1.0 / 12;
 constexpr int64_t kMomentNanos = 10'000;
+// A fold waits until most of what it leaves behind is given back, so that little is left for its end. But ids
+// and time may be faster than the thread that gives it back: of the lines that a fold is to take, so many
+// times all of them are held back, and no more.
+constexpr int64_t kFoldPatience = 4;
 // Times beyond these are as good as these, and nothing overflows.
 constexpr int64_t kEarliestMs = -(int64_t{1} << 60);
 constexpr int64_t kLatestMs = int64_t{1} << 60;
@@ -279,10 +283,13 @@ class SlicedFbf final : public Filter {
   }
 
   // Of `lines`, those that an unfold can copy to pages that are present; all, once its patience is at an end.
-  // A fold is not in a hurry: it goes on when most of what it has left behind is given back, so that little
-  // is left for its end.
-  int64_t ReadyLines(int64_t lines) const {
-    if (pass_ == Budget::Pass::kFold && memory_.bytes_to_discard() > LineMemory::kChunkBytes) return 0;
+  // None, if a fold waits.
+  int64_t ReadyLines(int64_t lines) {
+    if (pass_ == Budget::Pass::kFold && held_back_ < kFoldPatience * lines_.lines() &&
+        memory_.bytes_to_discard() > LineMemory::kChunkBytes) {
+      held_back_ += lines;
+      return 0;
+    }
     if (pass_ != Budget::Pass::kUnfold || patience_ <= 0) return lines;
     constexpr int64_t kTwoLines = 2 * Lines::kLineBytes;
     const int64_t wanted = std::max<int64_t>(0, lines_.position() - lines);
@@ -331,6 +338,7 @@ class SlicedFbf final : public Filter {
       patience_ = static_cast<int64_t>(kPatience * budget_.InsertsPerInterval());
       hindered_ = patience_ - static_cast<int64_t>(kUnhindered * budget_.InsertsPerInterval());
     }
+    held_back_ = 0;
     if (!lines_.idle()) lines_.AbandonSweep();
     budget_.PassStarted(wanted);
     pass_ = wanted;
@@ -417,8 +425,9 @@ class SlicedFbf final : public Filter {
   Cell odd_ = 0;
   int64_t inserts_left_ = 0;  // in this step
   int64_t step_inserts_ = 0;
-  int64_t patience_ = 0;  // inserts that may yet come while an unfold waits for pages
-  int64_t hindered_ = 0;  // the last so many of them wait with it
+  int64_t patience_ = 0;   // inserts that may yet come while an unfold waits for pages
+  int64_t hindered_ = 0;   // the last so many of them wait with it
+  int64_t held_back_ = 0;  // lines that were due while a fold waited for what it left to be given back
   int64_t next_event_ms_ = kNoStreamTime;
   int64_t next_pass_ms_ = kNoStreamTime;  // when time alone takes the pass further
   int64_t moves_ = 0;                     // steps of passes that move lines
