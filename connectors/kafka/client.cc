@@ -105,10 +105,11 @@ absl::Status ClientErrors::Last(rd_kafka_t* client) {
   return last_;
 }
 
-void FetchOn::Configure(ClientConfig& config) {
+std::vector<Property> FetchOn::Defaults(std::vector<Property> others) {
   if (rd_kafka_version() >= kHasQueueBackoff) {
-    config.Set("fetch.queue.backoff.ms", absl::StrCat(absl::ToInt64Milliseconds(kLookAgain)));
+    others.emplace_back("fetch.queue.backoff.ms", absl::StrCat(absl::ToInt64Milliseconds(kLookAgain)));
   }
+  return others;
 }
 
 FetchOn::FetchOn(rd_kafka_t* consumer) : consumer_(consumer) {

@@ -78,8 +78,8 @@ class ClientErrors {
 // nothing, is to give the credentials that it has once more. Thread safety: that of the consumer's reader.
 class FetchOn {
  public:
-  // Before the consumer is made.
-  static void Configure(ClientConfig& config);
+  // The defaults of such a consumer, beside others.
+  static std::vector<Property> Defaults(std::vector<Property> others = {});
 
   explicit FetchOn(rd_kafka_t* consumer);
   // To be called often: it was polled, and whether anything came.

@@ -83,14 +83,13 @@ absl::Status Lane::Open() {
 }
 
 absl::Status Lane::OpenConsumer() {
-  ClientConfig config = BaseConfig(options_, {
+  ClientConfig config = BaseConfig(options_, FetchOn::Defaults({
                                                  // What is fetched ahead, over all partitions: enough to keep
                                                  // the lane busy, and little beside the memory limit.
                                                  {"queued.min.messages", "200000"},
                                                  {"queued.max.messages.kbytes", "32768"},
                                                  ClientStatistics::Interval(),
-                                             });
-  FetchOn::Configure(config);
+                                             }));
   config.Set("group.id", options_.group)
       .Set("isolation.level", "read_committed")
       .Set("enable.auto.commit", "false")

@@ -202,13 +202,12 @@ absl::Status SnapshotTopic::WriteChunks(int32_t partition, SnapshotId id, const 
 
 absl::StatusOr<Manifest> SnapshotTopic::Read(int32_t partition, SnapshotId id, const MemoryFile* file) const {
   // Up to the high watermark: all that was there when the commit that names it was read.
-  ClientConfig config = BaseConfig(options_, {{"fetch.message.max.bytes", "8388608"}});
+  ClientConfig config = BaseConfig(options_, FetchOn::Defaults({{"fetch.message.max.bytes", "8388608"}}));
   config.Set("group.id", options_.group)
       .Set("isolation.level", "read_uncommitted")
       .Set("enable.auto.commit", "false")
       .Set("enable.partition.eof", "false")
       .Set("auto.offset.reset", "earliest");
-  FetchOn::Configure(config);
   auto consumer = config.MakeConsumer();
   if (!consumer.ok()) return consumer.status();
   rd_kafka_t* const client = consumer->get();

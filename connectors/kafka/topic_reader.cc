@@ -48,13 +48,12 @@ absl::StatusOr<std::unique_ptr<TopicReader>> TopicReader::Open(ReadOptions optio
   client.brokers = options.brokers;
   client.instance = "survey";
   client.properties = options.properties;
-  ClientConfig config = BaseConfig(client, {{"queued.max.messages.kbytes", "65536"}});
+  ClientConfig config = BaseConfig(client, FetchOn::Defaults({{"queued.max.messages.kbytes", "65536"}}));
   // librdkafka wants a group, even of one who joins none.
   config.Set("group.id", absl::StrCat("lethe-survey-", absl::Hex(std::random_device()())));
   config.Set("enable.auto.commit", "false").Set("enable.auto.offset.store", "false");
   config.Set("isolation.level", "read_committed").Set("enable.partition.eof", "true");
   config.Set("auto.offset.reset", "earliest").Set("allow.auto.create.topics", "false");
-  FetchOn::Configure(config);
   absl::StatusOr<ClientPtr> consumer = config.MakeConsumer();
   if (!consumer.ok()) return consumer.status();
   rd_kafka_poll_set_consumer(consumer->get());

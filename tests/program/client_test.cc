@@ -80,7 +80,7 @@ absl::Duration Waits(const EmbeddedBroker& broker, bool fetches_on) {
   ClientConfig config = For(broker);
   config.Set("group.id", "reader").Set("auto.offset.reset", "earliest").Set("enable.auto.commit", "false");
   config.Set("queued.min.messages", absl::StrCat(kFull)).Set("fetch.message.max.bytes", "10000");
-  if (fetches_on) FetchOn::Configure(config);
+  if (fetches_on) config.Set(FetchOn::Defaults());
   const absl::StatusOr<ClientPtr> consumer = config.MakeConsumer();
   EXPECT_TRUE(consumer.ok()) << consumer.status();
   if (!consumer.ok()) return absl::ZeroDuration();
