@@ -9,6 +9,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/repartition.h"
 #include "connectors/kafka/topics.h"
@@ -50,6 +51,15 @@ int64_t BatchSize(const DaemonOptions& options, int64_t max_batch_bytes) {
 
 std::string Describe(const rd_kafka_error_t* error) {
   return absl::StrCat(rd_kafka_error_string(error), " (", rd_kafka_error_name(error), ")");
+}
+
+// What is written to in a transaction.
+std::vector<std::string> WrittenTopics(const DaemonOptions& options) {
+  std::vector<std::string> topics = {options.output};
+  for (const std::string& topic : {options.counter_output, options.divert}) {
+    if (!topic.empty()) topics.push_back(topic);
+  }
+  return topics;
 }
 
 }  // namespace
@@ -312,6 +322,18 @@ Outcome Output::Abort() {
     rd_kafka_purge(producer_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
     rd_kafka_flush(producer_.get(), kCallTimeoutMs);
     return !is_unanswered || MakeAnew() ? Outcome::kAborted : Outcome::kStopped;
+  }
+  if (failure_ == Failure::kTransient) {
+    // That records were purged does not say why the transaction has failed. While it is to be aborted, the
+    // client answers what would begin another with that.
+    const ErrorPtr why(rd_kafka_begin_transaction(producer_.get()));
+    if (why != nullptr && rd_kafka_error_txn_requires_abort(why.get()) != 0) {
+      last_error_ = Describe(why.get());
+      if (rd_kafka_error_code(why.get()) == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) {
+        absl::StrAppend(&last_error_, ": grant this user Write on ",
+                        absl::StrJoin(WrittenTopics(options_), ", "));
+      }
+    }
   }
   const ErrorPtr error = Retry("aborting a transaction", [this](int timeout_ms) {
     return rd_kafka_abort_transaction(producer_.get(), timeout_ms);

@@ -357,6 +357,8 @@ TEST_F(SecurityTest, WhatMayBeSeenButNotWrittenToIsToldWhileItRuns) {
   for (const std::string& topic : {diverted, counters}) {
     ASSERT_TRUE(daemon->AwaitLog(
         absl::StrCat("\"", topic, "\" [0] to transaction: Broker: Topic authorization failed")));
+    ASSERT_TRUE(daemon->AwaitLog(absl::StrCat("(TOPIC_AUTHORIZATION_FAILED): grant this user Write on ",
+                                              flow.output(), ", ", counters, ", ", diverted)));
     EXPECT_TRUE(flow.Output().empty());
     EXPECT_LE(flow.Committed()[0].offset, 0);
     Grant(On(topic, {kWrite}));
