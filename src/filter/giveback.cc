@@ -1,57 +1,79 @@
 #include "src/filter/giveback.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
 
 #include "src/filter/beside.h"
 
 namespace lethe {
 namespace {
 
-char* WholeChunks(char* begin, char* end) {
-  return begin + (end - begin) / Giveback::kChunkBytes * Giveback::kChunkBytes;
+uint32_t PageBytes() {
+  static const auto bytes = static_cast<uint32_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
 }
 
 }  // namespace
 
-Giveback::Giveback(char* begin) : given_back_(begin), wanted_(begin), thread_(Beside([this] { Run(); })) {}
+Giveback::Giveback(char* base) : base_(base), thread_(Beside([this] { Run(); })) {}
 
 Giveback::~Giveback() {
-  wanted_ = nullptr;
+  wanted_ = kEnd;
   wanted_.notify_one();
   if (thread_.joinable()) thread_.join();
 }
 
-void Giveback::Upto(char* end) {
-  char* const last = WholeChunks(given_back(), end);
-  if (last <= wanted_.load(std::memory_order_relaxed)) return;
-  wanted_ = last;
+void Giveback::Begin(int64_t first_page) {
+  first_page_ = static_cast<uint32_t>(first_page);
+  wanted_ = Place{wanted_.load().range + 1, first_page_};
+}
+
+void Giveback::Upto(int64_t page) {
+  Place wanted = wanted_;
+  if (page <= wanted.page) return;
+  wanted.page = static_cast<uint32_t>(page);
+  wanted_ = wanted;
   if (thread_.joinable()) {
     wanted_.notify_one();
   } else {
-    while (given_back() != last) GiveBackChunk();
+    while (pages_left() > 0) GiveBackPiece(wanted);
   }
 }
 
+int64_t Giveback::pages_left() const {
+  const Place wanted = wanted_.load(std::memory_order_relaxed);
+  const Place done = done_.load(std::memory_order_acquire);
+  return int64_t{wanted.page} - (done.range == wanted.range ? done.page : first_page_);
+}
+
 void Giveback::Await() const {
-  const char* const wanted = wanted_;
-  for (char* at = given_back(); at != wanted; at = given_back()) given_back_.wait(at);
+  for (Place done = done_; pages_left() > 0; done = done_) done_.wait(done);
 }
 
 void Giveback::Run() {
-  for (char* wanted = wanted_; wanted != nullptr; wanted = wanted_) {
-    if (given_back() == wanted) {
+  for (Place wanted = wanted_; wanted != kEnd; wanted = wanted_) {
+    if (done_.load() == wanted) {
       wanted_.wait(wanted);
     } else {
-      GiveBackChunk();
+      GiveBackPiece(wanted);
     }
   }
 }
 
-void Giveback::GiveBackChunk() {
-  char* const begin = given_back();
-  madvise(begin, kChunkBytes, MADV_DONTNEED);
-  given_back_.store(begin + kChunkBytes, std::memory_order_release);
-  given_back_.notify_one();
+void Giveback::GiveBackPiece(Place wanted) {
+  const uint32_t chunk = kChunkBytes / PageBytes();
+  Place done = done_;
+  if (done.range != wanted.range) done = {wanted.range, first_page_};
+  const uint32_t next = std::min(wanted.page, (done.page / chunk + 1) * chunk);
+  const auto address = [&](uint32_t page) { return base_ + size_t{page} * PageBytes(); };
+  if (next > done.page) {
+    madvise(address(done.page), static_cast<size_t>(address(next) - address(done.page)), MADV_DONTNEED);
+  }
+  done.page = next;
+  done_.store(done, std::memory_order_release);
+  done_.notify_one();
 }
 
 }  // namespace lethe

@@ -21,6 +21,8 @@ namespace {
 constexpr int64_t kMostAddressSpace = int64_t{64} << 30;
 // How many times its first limit a filter can grow to.
 constexpr int64_t kRoomForHigherLimits = 4;
+// Less is given back at once, within microseconds.
+constexpr int64_t kFewestDiscarded = int64_t{128} << 10;
 
 int64_t PageBytes() {
   static const int64_t bytes = sysconf(_SC_PAGESIZE);
@@ -89,7 +91,8 @@ LineMemory::LineMemory(LineMemory&& other) noexcept
       most_bytes_(other.most_bytes_),
       bytes_(std::exchange(other.bytes_, 0)),
       prefault_(std::move(other.prefault_)),
-      giveback_(std::move(other.giveback_)) {}
+      giveback_(std::move(other.giveback_)),
+      discards_(other.discards_) {}
 
 LineMemory::~LineMemory() {
   if (mapping_ == nullptr) return;
@@ -136,7 +139,8 @@ void LineMemory::Shrink(int64_t bytes) {
   const int64_t kept = WholePagesFor(bytes);
   if (kept >= bytes_) return;
   prefault_.reset();
-  giveback_.reset();
+  if (bytes_to_discard() > 0) giveback_.reset();  // it must not go on where pages may be used again
+  discards_ = false;
   const auto less = static_cast<size_t>(bytes_ - kept);
   madvise(data_ + kept, less, MADV_DONTNEED);
   mprotect(data_ + kept, less, PROT_NONE);
@@ -145,13 +149,19 @@ void LineMemory::Shrink(int64_t bytes) {
 }
 
 void LineMemory::Discard(int64_t begin, int64_t end) {
-  const int64_t first = (begin + kChunkBytes - 1) / kChunkBytes * kChunkBytes;
-  if (end - first < kChunkBytes) return;
-  if (giveback_ == nullptr) giveback_.reset(new (std::nothrow) Giveback(data_ + first));
-  if (giveback_ != nullptr) giveback_->Upto(data_ + end);  // without it all is done by Shrink
+  const int64_t first = WholePagesFor(begin);
+  const int64_t last = bytes_ - end < 2 * PageBytes() ? WholePagesIn(end) : end / kChunkBytes * kChunkBytes;
+  if (bytes_ - first < kFewestDiscarded || last <= first) return;
+  if (giveback_ == nullptr) giveback_.reset(new (std::nothrow) Giveback(data_));
+  if (giveback_ == nullptr) return;  // without it all is done by Shrink
+  if (!discards_) giveback_->Begin(first / PageBytes());
+  discards_ = true;
+  giveback_->Upto(last / PageBytes());
 }
 
-int64_t LineMemory::bytes_to_discard() const { return giveback_ == nullptr ? 0 : giveback_->bytes_left(); }
+int64_t LineMemory::bytes_to_discard() const {
+  return giveback_ == nullptr ? 0 : giveback_->pages_left() * PageBytes();
+}
 
 void LineMemory::AwaitDiscarded() const {
   if (giveback_ != nullptr) giveback_->Await();

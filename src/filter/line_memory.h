@@ -46,8 +46,9 @@ class LineMemory {
   void Shrink(int64_t bytes);
 
   // Says that the content from `begin` up to `end` is not needed, so that a later Shrink has less to do at
-  // once: its whole chunks of kChunkBytes are given back by another thread. Until the next Shrink `begin` is
-  // the same, `end` grows, and the range is neither read nor written.
+  // once: another thread gives back the pages before the last boundary of kChunkBytes in it, and once `end`
+  // is less than two pages before the end, all before it. Until the next Shrink `begin` is the same, `end`
+  // grows, and the range is neither read nor written.
   void Discard(int64_t begin, int64_t end);
   // Of that, what has not been given back yet.
   int64_t bytes_to_discard() const;
@@ -80,7 +81,8 @@ class LineMemory {
   int64_t most_bytes_;
   int64_t bytes_ = 0;
   std::unique_ptr<Prefault> prefault_ = nullptr;  // of the last Prepare()
-  std::unique_ptr<Giveback> giveback_ = nullptr;  // since the first Discard() after a Shrink()
+  std::unique_ptr<Giveback> giveback_ = nullptr;  // since the first Discard()
+  bool discards_ = false;                         // since the last Shrink()
 };
 
 }  // namespace lethe

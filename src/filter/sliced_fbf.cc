@@ -50,9 +50,9 @@ constexpr int64_t kStepPartInCopies = 4;
 constexpr double kUnhindered = 1.0 / 32;
 constexpr double kPatience = 1.0 / 12;
 constexpr int64_t kMomentNanos = 10'000;
-// A fold waits until most of what it leaves behind is given back, so that little is left for its end. But ids
-// and time may be faster than the thread that gives it back: of the lines that a fold is to take, so many
-// times all of them are held back, and no more.
+// A fold waits until most of what it leaves behind is given back, and with its last line for the rest, so
+// that nothing is left for its end. But ids and time may be faster than the thread that gives it back: of the
+// lines that a fold is to take, so many times all of them are held back, and no more.
 constexpr int64_t kFoldPatience = 4;
 // Times beyond these are as good as these, and nothing overflows.
 constexpr int64_t kEarliestMs = -(int64_t{1} << 60);
@@ -285,8 +285,11 @@ class SlicedFbf final : public Filter {
   // Of `lines`, those that an unfold can copy to pages that are present; all, once its patience is at an end.
   // None, if a fold waits.
   int64_t ReadyLines(int64_t lines) {
-    if (pass_ == Budget::Pass::kFold && held_back_ < kFoldPatience * lines_.lines() &&
-        memory_.bytes_to_discard() > LineMemory::kChunkBytes) {
+    if (pass_ == Budget::Pass::kFold && held_back_ < kFoldPatience * lines_.lines()) {
+      const int64_t left = lines_.lines() / 2 - lines_.position();
+      if (memory_.bytes_to_discard() <= (left > 1 ? LineMemory::kChunkBytes : 0)) {
+        return std::min(lines, std::max<int64_t>(1, left - 1));
+      }
       held_back_ += lines;
       return 0;
     }

@@ -42,21 +42,46 @@ TEST(LineMemory, ShrinksAndGrowsAgain) {
   LineMemory memory = Create(&budget, 16 * kMiB, 64 * kMiB);
   auto* bytes = static_cast<unsigned char*>(memory.data());
   memset(bytes, 5, 16 * kMiB);
-  memory.Discard(9 * kMiB, 10 * kMiB);
-  EXPECT_EQ(memory.bytes_to_discard(), 0) << "not a whole chunk";
-  memory.Discard(9 * kMiB, 13 * kMiB);
-  memory.AwaitDiscarded();
-  EXPECT_EQ(memory.bytes_to_discard(), 0);
-  EXPECT_EQ(bytes[9 * kMiB], 5) << "not a whole chunk";
-  EXPECT_EQ(bytes[10 * kMiB], 0);
-  EXPECT_EQ(bytes[13 * kMiB], 5);
-  EXPECT_EQ(budget.used_bytes(), 16 * kMiB);
-  memory.Shrink(8 * kMiB);
-  EXPECT_EQ(budget.used_bytes(), 8 * kMiB);
+  for (int64_t kept = 9 * kMiB; kept >= kMiB; kept -= 4 * kMiB) {
+    const int64_t all = memory.bytes();
+    memory.Discard(kept, kept + kMiB - 1);
+    EXPECT_EQ(memory.bytes_to_discard(), 0) << "no boundary of chunks";
+    memory.Discard(kept, kept + kMiB);
+    memory.Discard(kept, kept + 4 * kMiB - 100);
+    memory.AwaitDiscarded();
+    EXPECT_EQ(memory.bytes_to_discard(), 0);
+    EXPECT_EQ(bytes[kept - 1], 5);
+    EXPECT_EQ(bytes[kept], 0);
+    const int64_t boundary = (kept + 4 * kMiB - 100) / LineMemory::kChunkBytes * LineMemory::kChunkBytes;
+    EXPECT_EQ(bytes[boundary - 1], 0);
+    if (all < 16 * kMiB) {
+      EXPECT_EQ(bytes[boundary], 0) << "of the last pages";
+    } else {
+      EXPECT_EQ(bytes[boundary], 5);
+    }
+    EXPECT_EQ(budget.used_bytes(), all);
+    memory.Shrink(kept);
+    EXPECT_EQ(budget.used_bytes(), kept);
+  }
   ASSERT_TRUE(memory.Grow(16 * kMiB));
-  EXPECT_EQ(bytes[8 * kMiB - 1], 5);
-  EXPECT_EQ(bytes[8 * kMiB], 0);
-  EXPECT_EQ(bytes[13 * kMiB], 0);
+  EXPECT_EQ(bytes[kMiB - 1], 5);
+  for (int64_t at = kMiB; at < 16 * kMiB; at += 4096) ASSERT_EQ(bytes[at], 0) << at;
+}
+
+// A range that is still being given back when it is shrunk does not lose what comes to its place.
+TEST(LineMemory, WhatIsDiscardedDoesNotReachWhatGrowsThere) {
+  MemoryBudget budget(64 * kMiB);
+  LineMemory memory = Create(&budget, 64 * kMiB, 64 * kMiB);
+  auto* bytes = static_cast<unsigned char*>(memory.data());
+  for (int i = 0; i < 10; ++i) {
+    memset(bytes, 5, 64 * kMiB);
+    memory.Discard(kMiB, 64 * kMiB);
+    memory.Shrink(kMiB);
+    ASSERT_TRUE(memory.Grow(64 * kMiB));
+    for (int64_t at = kMiB; at < 64 * kMiB; at += 4096) ASSERT_EQ(bytes[at], 0) << at;
+    memset(bytes, 6, 64 * kMiB);
+    for (int64_t at = 0; at < 64 * kMiB; at += 4096) ASSERT_EQ(bytes[at], 6) << at;
+  }
 }
 
 TEST(LineMemory, PreparesHugePagesAndNoOthers) {
