@@ -276,14 +276,16 @@ class SlicedFbf final : public Filter {
     TakeBudget();
   }
 
-  // Whether ids wait with the unfold for its pages.
-  bool Hindered() const {
-    return pass_ == Budget::Pass::kUnfold && patience_ > 0 && patience_ <= hindered_ &&
-           memory_.present_from() > 0;
+  // Whether an unfold has pages yet to wait for: the first half of them were there before.
+  bool AwaitsPages() const {
+    return pass_ == Budget::Pass::kUnfold && patience_ > 0 &&
+           memory_.present_from() > lines_.bytes_needed() / 2;
   }
+  // Whether ids wait with it.
+  bool Hindered() const { return patience_ <= hindered_ && AwaitsPages(); }
 
   // Of `lines`, those that an unfold can copy to pages that are present; all, once its patience is at an end.
-  // None, if a fold waits.
+  // Of a fold's none, while it waits.
   int64_t ReadyLines(int64_t lines) {
     if (pass_ == Budget::Pass::kFold && held_back_ < kFoldPatience * lines_.lines()) {
       const int64_t left = lines_.lines() / 2 - lines_.position();
@@ -293,7 +295,7 @@ class SlicedFbf final : public Filter {
       held_back_ += lines;
       return 0;
     }
-    if (pass_ != Budget::Pass::kUnfold || patience_ <= 0) return lines;
+    if (!AwaitsPages()) return lines;
     constexpr int64_t kTwoLines = 2 * Lines::kLineBytes;
     const int64_t wanted = std::max<int64_t>(0, lines_.position() - lines);
     if (Hindered()) memory_.Await(wanted * kTwoLines, kMomentNanos);

@@ -1,34 +1,12 @@
 #include "src/filter/giveback.h"
 
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <chrono>
 #include <cstring>
-#include <memory>
-#include <thread>
 #include <utility>
-#include <vector>
 
 #include "gtest/gtest.h"
-#include "src/filter/sliced_fbf.h"
-
-namespace {
-
-// How long a thread beside the test takes to give pages back, as if it had no processor.
-std::atomic<std::chrono::milliseconds> slowness{};
-const std::thread::id test_thread = std::this_thread::get_id();
-
-}  // namespace
-
-extern "C" int madvise(void* address, size_t size, int advice) noexcept {
-  if (advice == MADV_DONTNEED && std::this_thread::get_id() != test_thread) {
-    std::this_thread::sleep_for(slowness.load());
-  }
-  return static_cast<int>(syscall(SYS_madvise, address, size, advice));
-}
 
 namespace lethe {
 namespace {
@@ -93,31 +71,6 @@ TEST(Giveback, EndsWhateverIsLeft) {
     EXPECT_EQ(range.chunk(kChunks - 1)[0], 9);
     EXPECT_EQ(range.chunk(0)[0], 9);
   }
-}
-
-// A fold waits for its pages to be given back, but not for ever: stream time may be faster than they are.
-TEST(Giveback, AFoldDoesNotWaitLong) {
-  constexpr int64_t kHourMs = 3'600'000;
-  MemoryBudget memory(int64_t{1} << 30);
-  absl::StatusOr<std::unique_ptr<Filter>> filter =
-      NewSlicedFbf({.horizon = absl::Hours(1), .target_fpp = 1e-4, .memory = &memory});
-  ASSERT_TRUE(filter.ok()) << filter.status();
-  uint64_t number = 0;
-  int64_t time = 0;
-  const auto insert = [&](int64_t ids, int64_t step_ms) {
-    for (const uint64_t end = number + static_cast<uint64_t>(ids); number < end; time += step_ms) {
-      const TimedId id = {{++number * 0x9e3779b97f4a7c15, number * 0xbf58476d1ce4e5b9}, time};
-      Verdict verdict;
-      (*filter)->TestAndInsert({&id, 1}, {&verdict, 1});
-    }
-  };
-  insert(2 * kHourMs, 1);
-  const int64_t most = memory.used_bytes();
-  ASSERT_GT(most, 4 * kChunk);
-  slowness = std::chrono::milliseconds(100);
-  insert(4 * kHourMs / 100, 100);
-  slowness = std::chrono::milliseconds(0);
-  EXPECT_LE(memory.used_bytes(), most / 32);
 }
 
 }  // namespace

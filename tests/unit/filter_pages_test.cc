@@ -1,0 +1,102 @@
+// What a filter does while its pages come and go in other threads, faster or slower than its ids.
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <thread>
+
+#include "gtest/gtest.h"
+#include "src/filter/sliced_fbf.h"
+#include "src/fpp/sliced_model.h"
+
+namespace {
+
+const std::thread::id test_thread = std::this_thread::get_id();
+// How long another thread takes to give pages back, as if it had no processor.
+std::atomic<std::chrono::milliseconds> slowness{};
+// What other threads have made present.
+std::atomic<int64_t> populated_bytes{0};
+
+}  // namespace
+
+extern "C" int madvise(void* address, size_t size, int advice) noexcept {
+  const bool beside = std::this_thread::get_id() != test_thread;
+  if (beside && advice == MADV_DONTNEED) std::this_thread::sleep_for(slowness.load());
+  const auto result = static_cast<int>(syscall(SYS_madvise, address, size, advice));
+  if (beside && advice == MADV_POPULATE_WRITE) {
+    populated_bytes += static_cast<int64_t>(size);
+    populated_bytes.notify_one();
+  }
+  return result;
+}
+
+namespace lethe {
+namespace {
+
+constexpr int64_t kHourMs = 3'600'000;
+constexpr double kTarget = 1e-4;
+
+// A filter of an hour, and ids that are new.
+class FilterPages : public testing::Test {
+ protected:
+  void SetUp() override {
+    absl::StatusOr<std::unique_ptr<Filter>> made =
+        NewSlicedFbf({.horizon = absl::Hours(1), .target_fpp = kTarget, .memory = &memory_});
+    ASSERT_TRUE(made.ok()) << made.status();
+    filter_ = *std::move(made);
+  }
+
+  // One every so often.
+  void Insert(int64_t ids, int64_t step_ms) {
+    for (int64_t i = 0; i < ids; ++i, time_ += step_ms) {
+      const TimedId id = {{++number_ * 0x9e3779b97f4a7c15, number_ * 0xbf58476d1ce4e5b9}, time_};
+      Verdict verdict;
+      filter_->TestAndInsert({&id, 1}, {&verdict, 1});
+    }
+  }
+
+  MemoryBudget memory_{int64_t{1} << 30};
+  std::unique_ptr<Filter> filter_;
+
+ private:
+  uint64_t number_ = 0;
+  int64_t time_ = 0;
+};
+
+// An unfold waits for pages, and for nothing else: once they are there it goes on at once, also where it
+// copies to those that were there before.
+TEST_F(FilterPages, AnUnfoldGoesOnOnceItsPagesAreThere) {
+  constexpr int64_t kIds = 64;  // between two looks
+  const double cap = SlicedCap(SlicedShapeFor(kTarget), kTarget);
+  for (int64_t lines = 0; lines < 100'000;) {
+    populated_bytes = 0;
+    for (const int64_t before = memory_.used_bytes(); memory_.used_bytes() == before;) Insert(1, 1);
+    ASSERT_EQ(filter_->Status().pass, FilterPass::kUnfold);
+    lines = filter_->Status().lines;
+    const int64_t new_bytes = lines * 64;
+    if (new_bytes < 2 << 20) continue;
+    for (int64_t now = populated_bytes; now < new_bytes; now = populated_bytes) populated_bytes.wait(now);
+    int64_t ids = 0;
+    for (; filter_->Status().pass == FilterPass::kUnfold; ids += kIds) Insert(kIds, 1);
+    const double ids_in_interval = static_cast<double>(lines) * cap;
+    EXPECT_LT(static_cast<double>(ids), ids_in_interval / 20) << lines << " lines";
+  }
+}
+
+// A fold waits for its pages to be given back, but not for ever: stream time may be faster than they are.
+TEST_F(FilterPages, AFoldDoesNotWaitLong) {
+  Insert(2 * kHourMs, 1);
+  const int64_t most = memory_.used_bytes();
+  ASSERT_GT(most, 8 << 20);
+  slowness = std::chrono::milliseconds(100);
+  Insert(4 * kHourMs / 100, 100);
+  slowness = std::chrono::milliseconds(0);
+  EXPECT_LE(memory_.used_bytes(), most / 32);
+}
+
+}  // namespace
+}  // namespace lethe
