@@ -75,7 +75,7 @@ class Output {
   // wrong, or Cancelled on stop.
   absl::Status Open(int64_t max_batch_bytes);
 
-  // A topic to produce to; lives until Close or the producer is made anew, so ask for each transaction.
+  // A topic to produce to; lives until the producer is made anew, so ask for each transaction.
   rd_kafka_topic_t* output_topic() { return output_topic_.get(); }
   rd_kafka_topic_t* counter_topic() { return counter_topic_.get(); }
   rd_kafka_topic_t* divert_topic() { return divert_topic_.get(); }

@@ -1,6 +1,7 @@
 // The budget in a snapshot. The field list below is the format.
 #include <algorithm>
 #include <iterator>
+#include <type_traits>
 
 #include "src/adapt/budget.h"
 #include "src/adapt/step_reasons.h"

@@ -13,6 +13,7 @@
 #include "src/filter/line_memory.h"
 #include "src/filter/reservation.h"
 #include "src/filter/sliced_lines.h"
+#include "src/filter/stream_clock.h"
 #include "src/fpp/sliced_estimate.h"
 #include "src/fpp/sliced_model.h"
 #include "src/snapshot/fields.h"
@@ -453,7 +454,7 @@ absl::StatusOr<std::unique_ptr<Filter>> Make(const FilterOptions& options, const
   // Memory comes in pages, so what is over the last whole one is of no use.
   const int64_t most_bytes = LineMemory::WholePagesIn(options.memory->limit_bytes() - own_bytes);
   Budget::Options budget;
-  budget.horizon_ms = absl::ToInt64Milliseconds(options.horizon);
+  budget.horizon_ms = WholeMilliseconds(options.horizon);
   budget.cell_columns = Fbf::Lines::kColumns;
   budget.columns = shape.columns;
   budget.cap = SlicedCap(shape, options.target_fpp);

@@ -29,7 +29,10 @@ std::string NameOf(const testing::TestParamInfo<Kind>& of) {
 class FilterContractTest : public testing::TestWithParam<Kind> {
  protected:
   std::unique_ptr<Filter> Make(int64_t horizon_ms, MemoryBudget* memory) {
-    const FilterOptions options = {.horizon = absl::Milliseconds(horizon_ms),
+    // Stream time is in whole milliseconds, to which a horizon is rounded up.
+    const absl::Duration horizon =
+        std::max(absl::Milliseconds(1), absl::Milliseconds(horizon_ms) - absl::Microseconds(300));
+    const FilterOptions options = {.horizon = horizon,
                                    .memory = memory,
                                    .engine = GetParam().engine,
                                    .adaptation = GetParam().adaptation};

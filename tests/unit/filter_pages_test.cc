@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "gtest/gtest.h"
+#include "src/filter/line_memory.h"
 #include "src/filter/sliced_fbf.h"
 #include "src/fpp/sliced_model.h"
 
@@ -18,7 +19,9 @@ namespace {
 const std::thread::id test_thread = std::this_thread::get_id();
 // How long another thread takes to give pages back, as if it had no processor.
 std::atomic<std::chrono::milliseconds> slowness{};
-// What other threads have made present.
+// Whether they make none present.
+std::atomic<bool> held = false;
+// What they have made present.
 std::atomic<int64_t> populated_bytes{0};
 
 }  // namespace
@@ -26,6 +29,7 @@ std::atomic<int64_t> populated_bytes{0};
 extern "C" int madvise(void* address, size_t size, int advice) noexcept {
   const bool beside = std::this_thread::get_id() != test_thread;
   if (beside && advice == MADV_DONTNEED) std::this_thread::sleep_for(slowness.load());
+  if (beside && advice == MADV_POPULATE_WRITE) held.wait(true);
   const auto result = static_cast<int>(syscall(SYS_madvise, address, size, advice));
   if (beside && advice == MADV_POPULATE_WRITE) {
     populated_bytes += static_cast<int64_t>(size);
@@ -66,6 +70,25 @@ class FilterPages : public testing::Test {
   uint64_t number_ = 0;
   int64_t time_ = 0;
 };
+
+TEST(LinePages, AreAwaitedForAMomentAtMost) {
+  constexpr int64_t kBytes = 4 * LineMemory::kChunkBytes;
+  constexpr auto kMoment = std::chrono::microseconds(100);
+  MemoryBudget budget(kBytes);
+  absl::StatusOr<LineMemory> memory = LineMemory::Create(&budget, kBytes, kBytes);
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  held = true;
+  memory->Prepare(0);
+  const auto start = std::chrono::steady_clock::now();
+  memory->Await(0, std::chrono::nanoseconds(kMoment).count());
+  EXPECT_GE(std::chrono::steady_clock::now() - start, kMoment);
+  EXPECT_EQ(memory->present_from(), kBytes);
+  memory->Await(kBytes, int64_t{1} << 60);  // for what is there, not at all
+  held = false;
+  held.notify_all();
+  memory->Await(0, int64_t{1} << 60);
+  EXPECT_EQ(memory->present_from(), 0);
+}
 
 // An unfold waits for pages, and for nothing else: once they are there it goes on at once, also where it
 // copies to those that were there before.

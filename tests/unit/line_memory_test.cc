@@ -1,6 +1,5 @@
 #include "src/filter/line_memory.h"
 
-#include <chrono>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -101,18 +100,6 @@ TEST(LineMemory, PreparesHugePagesAndNoOthers) {
   moved.Prepare(32 * kMiB);
   moved.Shrink(kMiB);  // whatever was under way
   EXPECT_EQ(moved.present_from(), 0);
-}
-
-TEST(LineMemory, AwaitsPagesForAMomentAtMost) {
-  MemoryBudget budget(1024 * kMiB);
-  LineMemory memory = Create(&budget, 512 * kMiB, 512 * kMiB);
-  memory.Prepare(0);
-  const auto start = std::chrono::steady_clock::now();
-  int64_t moments = 0;
-  for (; memory.present_from() > 0; ++moments) memory.Await(0, 100'000);
-  EXPECT_GT(moments, 1) << "they were not all there after the first";
-  EXPECT_GE(std::chrono::steady_clock::now() - start, (moments - 1) * std::chrono::microseconds(100));
-  memory.Await(0, int64_t{1} << 60);  // for what is there, not at all
 }
 
 TEST(LineMemory, StaysWithinTheBudget) {
