@@ -63,7 +63,7 @@ void Giveback::Run() {
 }
 
 void Giveback::GiveBackPiece(Place wanted) {
-  const uint32_t chunk = kChunkBytes / PageBytes();
+  const uint32_t chunk = static_cast<uint32_t>(kChunkBytes) / PageBytes();
   Place done = done_;
   if (done.range != wanted.range) done = {wanted.range, first_page_};
   const uint32_t next = std::min(wanted.page, (done.page / chunk + 1) * chunk);

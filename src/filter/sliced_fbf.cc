@@ -52,8 +52,9 @@ constexpr double kUnhindered = 1.0 / 32;
 constexpr double kPatience = 1.0 / 12;
 constexpr int64_t kMomentNanos = 10'000;
 // A fold waits until most of what it leaves behind is given back, and with its last line for the rest, so
-// that nothing is left for its end. But ids and time may be faster than the thread that gives it back: of the
-// lines that a fold is to take, so many times all of them are held back, and no more.
+// that nothing is left for its end. But ids may be faster than the thread that gives it back: of the lines
+// that a fold is to take with them, so many times all of them are held back, and no more. What it is to take
+// by time is not: there the thread is much faster, but where time is that of an old stream.
 constexpr int64_t kFoldPatience = 4;
 // Times beyond these are as good as these, and nothing overflows.
 constexpr int64_t kEarliestMs = -(int64_t{1} << 60);
@@ -248,7 +249,7 @@ class SlicedFbf final : public Filter {
     budget_.AdvanceTo(time);
     now_ms_ = time;
     if (pass_ != Budget::Pass::kNone && time >= next_pass_ms_) {
-      AdvancePass(LinesDueByTime());
+      AdvancePass(LinesDueByTime(), /*by_time=*/true);
       StartPass();
     }
     TakeBudget();
@@ -259,7 +260,9 @@ class SlicedFbf final : public Filter {
     const int64_t inserts = InsertsInStep();
     budget_.AddInserts(inserts, now_ms_);
     patience_ -= inserts;
-    if (pass_ != Budget::Pass::kNone) AdvancePass(inserts * budget_.LinesPerInsert(pass_));
+    if (pass_ != Budget::Pass::kNone) {
+      AdvancePass(inserts * budget_.LinesPerInsert(pass_), /*by_time=*/false);
+    }
     StartPass();
     step_inserts_ = inserts_left_ = budget_.InsertsPerStep();
     if (pass_ == Budget::Pass::kUnfold || pass_ == Budget::Pass::kFold) {
@@ -287,8 +290,8 @@ class SlicedFbf final : public Filter {
 
   // Of `lines`, those that an unfold can copy to pages that are present; all, once its patience is at an end.
   // Of a fold's none, while it waits.
-  int64_t ReadyLines(int64_t lines) {
-    if (pass_ == Budget::Pass::kFold && held_back_ < kFoldPatience * lines_.lines()) {
+  int64_t ReadyLines(int64_t lines, bool by_time) {
+    if (pass_ == Budget::Pass::kFold && !by_time && held_back_ < kFoldPatience * lines_.lines()) {
       const int64_t left = lines_.lines() / 2 - lines_.position();
       if (memory_.bytes_to_discard() <= (left > 1 ? LineMemory::kChunkBytes : 0)) {
         return std::min(lines, std::max<int64_t>(1, left - 1));
@@ -319,8 +322,9 @@ class SlicedFbf final : public Filter {
     return due < static_cast<double>(lines) ? static_cast<int64_t>(due) : lines;
   }
 
-  void AdvancePass(int64_t lines) {
-    lines = ReadyLines(lines);
+  void AdvancePass(int64_t lines, bool by_time) {
+    lines = ReadyLines(lines, by_time);
+    if (lines == 0 && !by_time) return;  // its turn by time stays where it is
     next_pass_ms_ = now_ms_ == kNoStreamTime ? kNoStreamTime : now_ms_ + PassWaitMs();
     if (pass_ != Budget::Pass::kSweep) ++moves_;
     if (lines_.Advance(lines)) {
