@@ -21,8 +21,6 @@ namespace {
 constexpr int64_t kMostAddressSpace = int64_t{64} << 30;
 // How many times its first limit a filter can grow to.
 constexpr int64_t kRoomForHigherLimits = 4;
-// Less is given back at once, within microseconds.
-constexpr int64_t kFewestDiscarded = int64_t{128} << 10;
 
 int64_t PageBytes() {
   static const int64_t bytes = sysconf(_SC_PAGESIZE);
@@ -151,7 +149,7 @@ void LineMemory::Shrink(int64_t bytes) {
 void LineMemory::Discard(int64_t begin, int64_t end) {
   const int64_t first = WholePagesFor(begin);
   const int64_t last = bytes_ - end < 2 * PageBytes() ? WholePagesIn(end) : end / kChunkBytes * kChunkBytes;
-  if (bytes_ - first < kFewestDiscarded || last <= first) return;
+  if (bytes_ - first < kChunkBytes || last <= first) return;  // what is less is given back soon enough
   if (giveback_ == nullptr) giveback_.reset(new (std::nothrow) Giveback(data_));
   if (giveback_ == nullptr) return;  // without it all is done by Shrink
   if (!discards_) giveback_->Begin(first / PageBytes());

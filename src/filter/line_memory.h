@@ -46,9 +46,9 @@ class LineMemory {
   void Shrink(int64_t bytes);
 
   // Says that the content from `begin` up to `end` is not needed, so that a later Shrink has less to do at
-  // once: another thread gives back the pages before the last boundary of kChunkBytes in it, and once `end`
-  // is less than two pages before the end, all before it. Until the next Shrink `begin` is the same, `end`
-  // grows, and the range is neither read nor written.
+  // once: if kChunkBytes and more are behind `begin`, another thread gives back the pages before the last
+  // boundary of kChunkBytes in it, and once `end` is less than two pages before the end, all before it. Until
+  // the next Shrink `begin` is the same, `end` grows, and the range is neither read nor written.
   void Discard(int64_t begin, int64_t end);
   // Of that, what has not been given back yet.
   int64_t bytes_to_discard() const;
