@@ -60,12 +60,13 @@ std::string IdFingerprint(const DaemonOptions& options, int32_t output_partition
 }
 
 Assigner::Assigner(const DaemonOptions& options, int32_t partitions, std::string id_fingerprint,
-                   DedupStage& stage, KeptPartitions& kept, Snapshots* snapshots)
+                   DedupStage& stage, KeptPartitions& kept, Snapshots* snapshots, GoOnLoading go_on)
     : options_(options),
       partitions_(partitions),
       stage_(stage),
       kept_(kept),
       snapshots_(snapshots),
+      go_on_(std::move(go_on)),
       id_fingerprint_(std::move(id_fingerprint)) {}
 
 bool Assigner::WasAdded(int32_t partition, const std::vector<CommittedOffset>& committed) {
@@ -193,14 +194,15 @@ absl::Status Assigner::CheckSnapshot(const SnapshotPoint& point, SnapshotId id,
   return absl::OkStatus();
 }
 
-bool Assigner::FromSnapshot(OwnedPartition& owned, const CommitMetadata& metadata,
-                            const GroupState::Log& log) {
+absl::StatusOr<bool> Assigner::FromSnapshot(OwnedPartition& owned, const CommitMetadata& metadata,
+                                            const GroupState::Log& log) {
   const std::optional<SnapshotId> id = SnapshotId::Parse(metadata.snapshot);
   if (snapshots_ == nullptr || !id || refused_.contains(metadata.snapshot)) return false;
   absl::StatusOr<RestoredPartition> restored;
   do {
-    restored = snapshots_->store().Restore(owned.id, *id, stage_);
+    restored = snapshots_->store().Restore(owned.id, *id, stage_, [&] { return go_on_(owned.id); });
   } while (absl::IsResourceExhausted(restored.status()) && kept_.DropOne());
+  if (absl::IsCancelled(restored.status())) return restored.status();
   absl::Status usable = restored.status();
   if (usable.ok()) usable = CheckSnapshot(restored->point, *id, metadata, log);
   // The commit that names it came after it, unless somebody has set the group's offsets by hand.
@@ -357,7 +359,9 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
     return kept;
   }
   kept.reset();  // its memory goes back before the new filter asks for some
-  if (FromSnapshot(*owned, *metadata, log)) return owned;
+  const absl::StatusOr<bool> loaded = FromSnapshot(*owned, *metadata, log);
+  if (!loaded.ok()) return absl::CancelledError(absl::StrCat(name, ": ", loaded.status().message()));
+  if (*loaded) return owned;
   Rebuild(*owned, *metadata, log);
   return owned;
 }

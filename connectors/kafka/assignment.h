@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -52,14 +53,17 @@ std::string IdFingerprint(const DaemonOptions& options, int32_t output_partition
 // Decides, for one partition at a time, where reading starts and which filter it has.
 class Assigner {
  public:
+  // Asked again and again while the snapshot of a partition is loaded: false gives that up.
+  using GoOnLoading = std::function<bool(int32_t partition)>;
+
   // `partitions` are those of the input; `snapshots` is null where none are taken.
   Assigner(const DaemonOptions& options, int32_t partitions, std::string id_fingerprint, DedupStage& stage,
-           KeptPartitions& kept, Snapshots* snapshots);
+           KeptPartitions& kept, Snapshots* snapshots, GoOnLoading go_on);
 
   // The partition, ready to be read from its `next`. `added`: it was added to the topic after the group
   // began to read it, so all of its records count, whatever --start says. A partition that must not be read
   // comes back as kFailed with its problem. FailedPrecondition: the group's commits are of another format or
-  // id configuration, and the program must not go on.
+  // id configuration, and the program must not go on. Cancelled: loading its snapshot was given up.
   absl::StatusOr<std::unique_ptr<OwnedPartition>> Prepare(int32_t partition, const CommittedOffset& committed,
                                                           const GroupState::Log& log, bool added);
 
@@ -89,8 +93,9 @@ class Assigner {
                                                                 const CommittedOffset& committed,
                                                                 const GroupState::Log& log, bool added);
   // Gives the partition the filter of the snapshot that the commit names. False, with a line in the log that
-  // says why, if there is none that is of use; the partition is as it was then.
-  bool FromSnapshot(OwnedPartition& owned, const CommitMetadata& metadata, const GroupState::Log& log);
+  // says why, if there is none that is of use; the partition is as it was then. Cancelled: it was given up.
+  absl::StatusOr<bool> FromSnapshot(OwnedPartition& owned, const CommitMetadata& metadata,
+                                    const GroupState::Log& log);
   absl::Status CheckSnapshot(const SnapshotPoint& point, SnapshotId id, const CommitMetadata& metadata,
                              const GroupState::Log& log) const;
   // Gives it an empty filter that is to be rebuilt from R, as `metadata` and the log say.
@@ -109,6 +114,7 @@ class Assigner {
   DedupStage& stage_;
   KeptPartitions& kept_;
   Snapshots* const snapshots_;
+  const GoOnLoading go_on_;
   const std::string id_fingerprint_;
   std::set<std::string> refused_;
 };

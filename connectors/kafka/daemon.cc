@@ -87,6 +87,8 @@ absl::Status Daemon::Run() {
   if (absl::Status opened = OpenSnapshots(); !opened.ok()) return opened;
   absl::Status status = RunToStop();
   if (!status.ok()) stop_.Request();
+  // Before the lanes end, not behind them: what they leave to be removed has to wait for it.
+  if (judging_.snapshots != nullptr) judging_.snapshots->GiveUpWriting();
   for (Stage* stage : Stages()) {
     for (std::thread& thread : stage->threads) thread.join();
   }

@@ -46,7 +46,8 @@ Lane::Lane(const DaemonOptions& options, int number, const Topics& topics, Dedup
       id_fingerprint_(IdFingerprint(options, topics.output_partitions)),
       kept_(kept),
       snapshots_(snapshots),
-      assigner_(options, topics.partitions, id_fingerprint_, stage, kept, snapshots),
+      assigner_(options, topics.partitions, id_fingerprint_, stage, kept, snapshots,
+                [this](int32_t partition) { return GoOnLoading(partition); }),
       reader_(options.record),
       output_(options, number, stop, heartbeat_, [this](const std::string& why) { SetWaiting(why); }),
       writer_(options, topics, output_),
@@ -156,6 +157,8 @@ void Lane::Close() {
     all_is_out_ = fatal_.ok();
   }
   rd_kafka_consumer_close(consumer_.get());
+  // What that has not revoked: a client that has failed for good revokes nothing.
+  for (auto& [id, owned] : owned_) DropSnapshot(*owned);
 }
 
 void Lane::Poll(absl::Duration timeout, size_t limit) {
@@ -535,6 +538,9 @@ void Lane::GiveUp(Outcome outcome) {
                  carried_out_, why, *like_it);
   }
   if (failure == Failure::kRefused) NarrowDown(why);
+  if (outcome == Outcome::kStopped) {
+    for (OwnedPartition* owned : InTransaction()) owned->LeaveNamed();
+  }
   FinishTransaction(/*committed=*/false);
   // The rest of the batch is dropped with it: everything is read again from where it is needed.
   for (auto& [id, owned] : owned_) {
@@ -561,6 +567,7 @@ Outcome Lane::Resolve() {
     const int64_t offset = committed[static_cast<size_t>(owned->id)].offset;
     if (offset == owned->next && owned->next != owned->committed) outcome = Outcome::kCommitted;
     if (offset != owned->next && offset != owned->committed) {
+      owned->LeaveNamed();
       owned->RolledBack();
       Unhold(*owned);
       owned->phase = Phase::kFailed;

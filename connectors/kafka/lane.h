@@ -156,6 +156,11 @@ class Lane {
   // After a commit: sees what became of those that were begun, and begins those that are due.
   void TakeSnapshots();
   void BeginSnapshot(OwnedPartition& owned);
+  // No commit of this lane will name what is being taken.
+  void DropSnapshot(OwnedPartition& owned);
+  // While one is loaded, which may take minutes: the lane neither hangs nor has left, unless it is stopped.
+  bool GoOnLoading(int32_t partition);
+  void LoadingEnds();
 
   // Whether the output has such a partition. One that it has not is held, so that it stops no other.
   bool HasOutput(OwnedPartition& owned);
@@ -207,6 +212,7 @@ class Lane {
   std::map<int32_t, std::unique_ptr<OwnedPartition>> owned_;
   absl::Status fatal_;
   bool joined_ = false;
+  std::optional<int32_t> loading_;  // the partition whose snapshot is being loaded
   bool wants_to_rejoin_ = false;
   bool wants_new_consumer_ = false;
   int met_namesakes_ = 0;  // in a row

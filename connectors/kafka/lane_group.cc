@@ -172,6 +172,7 @@ absl::Status Lane::PrepareAssigned(const rd_kafka_topic_partition_list_t* partit
     if (!asked.ok()) return asked;
     const CommittedOffset& there = committed[static_cast<size_t>(partition)];
     auto owned = assigner_.Prepare(partition, there, log, Assigner::WasAdded(partition, committed));
+    LoadingEnds();
     if (!owned.ok()) return owned.status();
     if (Assigner::NeedsFirstCommit(**owned, there)) fresh.push_back(owned->get());
     owned_[partition] = *std::move(owned);
@@ -218,7 +219,7 @@ void Lane::Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost) 
   for (int i = 0; i < partitions->cnt; ++i) {
     const auto found = owned_.find(partitions->elems[i].partition);
     if (found == owned_.end()) continue;
-    found->second->DropTaking();
+    DropSnapshot(*found->second);
     Unhold(*found->second);
     if (found->second->phase != Phase::kFailed) kept_.Put(std::move(found->second));
     owned_.erase(found);
@@ -293,13 +294,14 @@ void Lane::AssignAnew(const OwnedPartition& owned) {
 void Lane::PrepareAnew(OwnedPartition& owned) {
   const GroupState group(consumer_.get(), options_.input);
   std::unique_ptr<OwnedPartition> rebuilt;
-  owned.DropTaking();
+  DropSnapshot(owned);
   const absl::Status asked = Await([&] {
     auto committed = group.Committed(owned.id + 1);
     if (!committed.ok()) return committed.status();
     auto log = group.LogOf(owned.id);
     if (!log.ok()) return log.status();
     auto prepared = assigner_.Prepare(owned.id, committed->back(), *log, /*added=*/false);
+    LoadingEnds();
     if (prepared.ok()) rebuilt = *std::move(prepared);
     return prepared.status();
   });

@@ -1,6 +1,8 @@
 // The lane's part in snapshots: when one begins, and which one a commit names.
+#include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/lane.h"
 
@@ -26,7 +28,8 @@ void Lane::TakeSnapshots() {
   const absl::Time now = absl::Now();
   for (auto& [id, owned] : owned_) {
     if (owned->naming) {
-      snapshots_->Named(id, *owned->naming, std::exchange(owned->snapshot, owned->naming));
+      snapshots_->Named(id, *owned->naming, std::exchange(owned->snapshot, owned->naming),
+                        !std::exchange(owned->has_named, true));
       owned->naming.reset();
       owned->taking.reset();
     } else if (owned->taking != nullptr) {
@@ -59,6 +62,29 @@ void Lane::BeginSnapshot(OwnedPartition& owned) {
   taking->image = *std::move(image);
   owned.taking = taking;
   snapshots_->Take(std::move(taking));
+}
+
+void Lane::DropSnapshot(OwnedPartition& owned) {
+  if (owned.taking != nullptr) snapshots_->Drop(*owned.taking);
+  owned.taking.reset();
+  owned.naming.reset();
+}
+
+bool Lane::GoOnLoading(int32_t partition) {
+  heartbeat_.Beat();
+  // The group would take a consumer for dead that is not polled for max.poll.interval.ms. To poll a queue of
+  // it in which nothing ever is counts, and brings no rebalance into the middle of this one.
+  using QueuePtr = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
+  const QueuePtr nothing(rd_kafka_queue_new(consumer_.get()));
+  const MessagePtr none(rd_kafka_consume_queue(nothing.get(), 0));
+  if (std::exchange(loading_, partition) != partition) {
+    SetWaiting(absl::StrCat("the snapshot of ", options_.input, "-", partition, " is being loaded"));
+  }
+  return !stop_.requested();
+}
+
+void Lane::LoadingEnds() {
+  if (std::exchange(loading_, std::nullopt)) SetWaiting("");
 }
 
 }  // namespace lethe::kafka

@@ -36,10 +36,8 @@ SnapshotPoint OwnedPartition::PointOf(SnapshotId taken) const {
           .notes = notes.ToString()};
 }
 
-void OwnedPartition::DropTaking() {
-  if (taking != nullptr) taking->dropped = true;
-  taking.reset();
-  naming.reset();
+void OwnedPartition::LeaveNamed() {
+  if (std::exchange(naming, std::nullopt)) taking.reset();
 }
 
 void OwnedPartition::Committed() {
@@ -108,6 +106,7 @@ void KeptPartitions::Put(std::unique_ptr<OwnedPartition> partition) {
   // Of the lane that had it, and of what its client has said: another lane counts its batches otherwise.
   partition->sought_in_batch = -1;
   partition->end_of_log = 0;
+  partition->has_named = false;
   const std::lock_guard<std::mutex> lock(mutex_);
   const int32_t id = partition->id;
   partitions_[id] = std::move(partition);

@@ -69,6 +69,7 @@ struct OwnedPartition {
   std::optional<SnapshotId> snapshot;
   std::shared_ptr<SnapshotTaking> taking;
   std::optional<SnapshotId> naming;
+  bool has_named = false;  // one of its own, this owner
   absl::Time next_snapshot = absl::InfinitePast();
   int64_t unread_deleted = 0;
 
@@ -96,8 +97,8 @@ struct OwnedPartition {
   CommitMetadata Metadata(const std::string& id_fingerprint, absl::Duration horizon) const;
   // What a snapshot taken now is to say, between transactions; its id is `taken`.
   SnapshotPoint PointOf(SnapshotId taken) const;
-  // No commit of this owner will name what is being taken.
-  void DropTaking();
+  // Nobody here knows whether a commit stands that names what was taken: it is to stay.
+  void LeaveNamed();
   // The transaction with everything up to `next` has been committed.
   void Committed();
   // It has not: everything from C on will be read again.

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -35,22 +36,28 @@ class SnapshotFolder final : public SnapshotStore {
         group_(absl::StrCat(
             absl::Hex(HashId(absl::StrCat(options.group, "/", options.input), 0).a, absl::kZeroPad16))) {}
 
-  absl::Status Write(int32_t partition, SnapshotId id, LiveSnapshot& image) override {
-    return image.Write(Path(partition, id));
+  absl::Status Write(int32_t partition, SnapshotId id, LiveSnapshot& image, const GoOn& go_on) override {
+    return image.Write(Path(partition, id), go_on);
   }
 
-  absl::StatusOr<RestoredPartition> Restore(int32_t partition, SnapshotId id, DedupStage& stage) override {
+  absl::StatusOr<RestoredPartition> Restore(int32_t partition, SnapshotId id, DedupStage& stage,
+                                            const GoOn& go_on) override {
     return stage.Restore(absl::StrCat(topic_, "-", partition), Path(partition, id),
-                         {.topic = topic_, .partition = partition, .id_fingerprint = id_fingerprint_});
+                         {.topic = topic_, .partition = partition, .id_fingerprint = id_fingerprint_}, go_on);
   }
 
-  absl::Status Remove(int32_t partition, SnapshotId id) override {
-    const std::string path = Path(partition, id);
-    if (unlink(path.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();
-    return absl::ErrnoToStatus(errno, absl::StrCat("removing ", path));
+  absl::Status Remove(const std::vector<PartitionSnapshot>& snapshots) override {
+    absl::Status status;
+    for (const PartitionSnapshot& each : snapshots) {
+      const std::string path = Path(each.partition, each.id);
+      if (unlink(path.c_str()) == 0 || errno == ENOENT) continue;
+      status.Update(absl::ErrnoToStatus(errno, absl::StrCat("removing ", path)));
+    }
+    return status;
   }
 
-  absl::Status DropOlder(int32_t partition, SnapshotId id, std::optional<SnapshotId> /*before*/) override {
+  absl::Status DropOlder(int32_t partition, SnapshotId id, std::optional<SnapshotId> /*before*/,
+                         bool /*is_first*/) override {
     const std::string prefix = Prefix(partition);
     std::error_code error;
     absl::Status status;

@@ -8,6 +8,10 @@
 //   GROUP/INPUT/PARTITION/ID/manifest    "lethe-snapshot/1 chunks=COUNT bytes=BYTES"
 //
 // A snapshot without its manifest does not exist. What the bytes are worth, the file's own checksums say.
+//
+// Compaction removes nothing by itself, since no two snapshots share a key: each record of one that does not
+// count gets a tombstone. What a process leaves that is killed, the next owner of the partition finds in the
+// topic, when a commit has named the first snapshot that is its own.
 #include <librdkafka/rdkafka.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -37,6 +41,10 @@ namespace {
 constexpr int64_t kChunkBytes = 512 << 10;
 constexpr int kRequestTimeoutMs = 2000;
 constexpr absl::Duration kPatience = absl::Seconds(30);
+// An owner leaves one snapshot at most, of about the size of the next one's. Where the snapshots of many
+// partitions, or groups, are in one partition, all of them lie between.
+constexpr int64_t kLookThroughSnapshots = 4;
+constexpr int64_t kLookThroughBytes = int64_t{16} << 20;
 constexpr absl::string_view kManifest = "manifest";
 constexpr absl::string_view kFormat = "lethe-snapshot/1";
 
@@ -96,10 +104,12 @@ class SnapshotTopic final : public SnapshotStore {
         partitions_(partitions),
         producer_(std::move(producer)) {}
 
-  absl::Status Write(int32_t partition, SnapshotId id, LiveSnapshot& image) override;
-  absl::StatusOr<RestoredPartition> Restore(int32_t partition, SnapshotId id, DedupStage& stage) override;
-  absl::Status Remove(int32_t partition, SnapshotId id) override { return Bury(partition, {id}); }
-  absl::Status DropOlder(int32_t partition, SnapshotId id, std::optional<SnapshotId> before) override;
+  absl::Status Write(int32_t partition, SnapshotId id, LiveSnapshot& image, const GoOn& go_on) override;
+  absl::StatusOr<RestoredPartition> Restore(int32_t partition, SnapshotId id, DedupStage& stage,
+                                            const GoOn& go_on) override;
+  absl::Status Remove(const std::vector<PartitionSnapshot>& snapshots) override { return Bury(snapshots); }
+  absl::Status DropOlder(int32_t partition, SnapshotId id, std::optional<SnapshotId> before,
+                         bool is_first) override;
 
   static void OnDelivery(rd_kafka_t*, const rd_kafka_message_t* message, void* /*opaque*/) {
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) return;
@@ -107,8 +117,11 @@ class SnapshotTopic final : public SnapshotStore {
   }
 
  private:
+  std::string Prefix(int32_t partition) const {
+    return absl::StrCat(options_.group, "/", options_.input, "/", partition, "/");
+  }
   std::string Prefix(int32_t partition, SnapshotId id) const {
-    return absl::StrCat(options_.group, "/", options_.input, "/", partition, "/", id.ToString(), "/");
+    return absl::StrCat(Prefix(partition), id.ToString(), "/");
   }
   int32_t Place(int32_t partition) const { return partition % partitions_; }
 
@@ -117,10 +130,17 @@ class SnapshotTopic final : public SnapshotStore {
   absl::Status Send(int32_t partition, SnapshotId id, const std::string& key, const std::string* value,
                     rd_kafka_resp_err_t* failed);
   absl::Status Flush(const rd_kafka_resp_err_t& failed);
-  absl::Status WriteChunks(int32_t partition, SnapshotId id, const MemoryFile& file);
-  // Reads the snapshot's chunks into the file (null: reads on to the manifest only).
-  absl::StatusOr<Manifest> Read(int32_t partition, SnapshotId id, const MemoryFile* file) const;
-  absl::Status Bury(int32_t partition, std::vector<SnapshotId> ids);
+  absl::Status WriteChunks(int32_t partition, SnapshotId id, const MemoryFile& file, const GoOn& go_on);
+  // Shows the records of this partition's place from the first on that bears this time or a later one, up to
+  // the end as it is now, or until `see` returns false. Cancelled: given up.
+  using See = std::function<bool(absl::string_view key, const rd_kafka_message_t& message)>;
+  absl::Status Scan(int32_t partition, absl::Time from, const GoOn& go_on, const See& see) const;
+  // Reads the snapshot's chunks into the file.
+  absl::StatusOr<Manifest> Read(int32_t partition, SnapshotId id, const MemoryFile& file,
+                                const GoOn& go_on) const;
+  // Looks in the topic for what earlier owners of the partition have left since `from`, older than `id`.
+  absl::Status FindOlder(int32_t partition, SnapshotId id, absl::Time from);
+  absl::Status Bury(const std::vector<PartitionSnapshot>& snapshots);
 
   const DaemonOptions& options_;
   const std::string id_fingerprint_;
@@ -129,8 +149,8 @@ class SnapshotTopic final : public SnapshotStore {
   const ClientPtr producer_;
 
   std::mutex mutex_;
-  std::map<std::pair<int32_t, std::string>, int64_t>
-      chunks_;  // of snapshots that are there; guarded by mutex_
+  // Of snapshots that are there, or parts of them, by partition and id; guarded by mutex_.
+  std::map<std::pair<int32_t, std::string>, int64_t> chunks_;
 };
 
 absl::Status SnapshotTopic::Send(int32_t partition, SnapshotId id, const std::string& key,
@@ -164,16 +184,12 @@ absl::Status SnapshotTopic::Flush(const rd_kafka_resp_err_t& failed) {
   return ErrorStatus(code, absl::StrCat("writing to ", topic_));
 }
 
-absl::Status SnapshotTopic::Write(int32_t partition, SnapshotId id, LiveSnapshot& image) {
+absl::Status SnapshotTopic::Write(int32_t partition, SnapshotId id, LiveSnapshot& image, const GoOn& go_on) {
   const MemoryFile file;
   if (absl::Status status = file.status(); !status.ok()) return status;
-  if (absl::Status status = image.Write(file.descriptor()); !status.ok()) return status;
+  if (absl::Status status = image.Write(file.descriptor(), go_on); !status.ok()) return status;
   const Manifest manifest = {(file.size() - 1) / kChunkBytes + 1, file.size()};
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    chunks_[{partition, id.ToString()}] = manifest.chunks;
-  }
-  absl::Status written = WriteChunks(partition, id, file);
+  absl::Status written = WriteChunks(partition, id, file, go_on);
   if (written.ok()) {
     const std::string text = manifest.ToString();
     rd_kafka_resp_err_t failed = RD_KAFKA_RESP_ERR_NO_ERROR;
@@ -182,17 +198,23 @@ absl::Status SnapshotTopic::Write(int32_t partition, SnapshotId id, LiveSnapshot
     if (written.ok()) written = flushed;
   }
   // If that fails too, it is tried again when another snapshot counts.
-  if (!written.ok()) Bury(partition, {id}).IgnoreError();
+  if (!written.ok()) Bury({{partition, id}}).IgnoreError();
   return written;
 }
 
-absl::Status SnapshotTopic::WriteChunks(int32_t partition, SnapshotId id, const MemoryFile& file) {
+absl::Status SnapshotTopic::WriteChunks(int32_t partition, SnapshotId id, const MemoryFile& file,
+                                        const GoOn& go_on) {
   rd_kafka_resp_err_t failed = RD_KAFKA_RESP_ERR_NO_ERROR;
   absl::Status status;
   for (int64_t at = 0, index = 0; at < file.size() && status.ok(); at += kChunkBytes, ++index) {
     std::string chunk(static_cast<size_t>(std::min(kChunkBytes, file.size() - at)), '\0');
     if (!file.Read(at, chunk)) status = absl::InternalError("a snapshot in memory cannot be read");
+    if (!go_on()) status = absl::CancelledError("the snapshot was given up");
     if (status.ok()) {
+      {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        chunks_[{partition, id.ToString()}] = index + 1;
+      }
       status = Send(partition, id, absl::StrCat(Prefix(partition, id), index), &chunk, &failed);
     }
   }
@@ -200,21 +222,26 @@ absl::Status SnapshotTopic::WriteChunks(int32_t partition, SnapshotId id, const 
   return status.ok() ? flushed : status;
 }
 
-absl::StatusOr<Manifest> SnapshotTopic::Read(int32_t partition, SnapshotId id, const MemoryFile* file) const {
+absl::Status SnapshotTopic::Scan(int32_t partition, absl::Time from, const GoOn& go_on,
+                                 const See& see) const {
   // Up to the high watermark: all that was there when the commit that names it was read.
   ClientConfig config = BaseConfig(options_, FetchOn::Defaults({{"fetch.message.max.bytes", "8388608"}}));
   config.Set("group.id", options_.group)
       .Set("isolation.level", "read_uncommitted")
       .Set("enable.auto.commit", "false")
-      .Set("enable.partition.eof", "false")
+      .Set("enable.partition.eof", "true")
       .Set("auto.offset.reset", "earliest");
   auto consumer = config.MakeConsumer();
   if (!consumer.ok()) return consumer.status();
   rd_kafka_t* const client = consumer->get();
   FetchOn fetch_on(client);
+  const auto given_up = [&] {
+    return absl::CancelledError(absl::StrCat("reading ", topic_, " was given up"));
+  };
   int64_t low = 0;
   int64_t high = 0;
   const int32_t place = Place(partition);
+  if (!go_on()) return given_up();
   rd_kafka_resp_err_t code =
       rd_kafka_query_watermark_offsets(client, topic_.c_str(), place, &low, &high, kRequestTimeoutMs);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
@@ -222,87 +249,155 @@ absl::StatusOr<Manifest> SnapshotTopic::Read(int32_t partition, SnapshotId id, c
   const PartitionListPtr list(rd_kafka_topic_partition_list_new(1));
   rd_kafka_topic_partition_t* const element =
       rd_kafka_topic_partition_list_add(list.get(), topic_.c_str(), place);
-  element->offset = absl::ToUnixMillis(id.time());
+  element->offset = absl::ToUnixMillis(from);
+  if (!go_on()) return given_up();
   code = rd_kafka_offsets_for_times(client, list.get(), kRequestTimeoutMs);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) code = element->err;
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
     return ErrorStatus(code, absl::StrCat("looking for a time in ", topic_));
-  const absl::Status missing =
-      absl::NotFoundError(absl::StrCat("it is not, or not whole, in topic ", topic_));
   int64_t next = element->offset;
-  if (next < 0 || next >= high) return missing;
+  if (next < 0 || next >= high) return absl::OkStatus();
   code = rd_kafka_assign(client, list.get());
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, absl::StrCat("reading ", topic_));
 
-  const std::string prefix = Prefix(partition, id);
-  std::set<int64_t> found;
   absl::Time deadline = absl::Now() + kPatience;
   while (next < high) {
+    if (!go_on()) return given_up();
     const MessagePtr message(rd_kafka_consumer_poll(client, 100));
     const absl::Time now = absl::Now();
     fetch_on.Polled(now, message != nullptr);
-    if (message == nullptr || message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    const bool is_end = message != nullptr && message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
+    if (message == nullptr || (message->err != RD_KAFKA_RESP_ERR_NO_ERROR && !is_end)) {
       if (now < deadline) continue;
       return absl::UnavailableError(absl::StrCat("reading ", topic_, " stands still at offset ", next));
     }
     deadline = now + kPatience;
-    next = message->offset + 1;
-    absl::string_view key(static_cast<const char*>(message->key), message->key_len);
-    if (!absl::ConsumePrefix(&key, prefix) || message->payload == nullptr) continue;
-    const absl::string_view value(static_cast<const char*>(message->payload), message->len);
+    // The last offsets may be control records, which no one sees but as the end.
+    next = is_end ? message->offset : message->offset + 1;
+    const absl::string_view key(static_cast<const char*>(message->key), message->key_len);
+    if (!is_end && !see(key, *message)) break;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Manifest> SnapshotTopic::Read(int32_t partition, SnapshotId id, const MemoryFile& file,
+                                             const GoOn& go_on) const {
+  const std::string prefix = Prefix(partition, id);
+  absl::StatusOr<Manifest> read =
+      absl::NotFoundError(absl::StrCat("it is not, or not whole, in topic ", topic_));
+  std::set<int64_t> found;
+  const auto see = [&](absl::string_view key, const rd_kafka_message_t& message) {
+    if (!absl::ConsumePrefix(&key, prefix) || message.payload == nullptr) return true;
+    const absl::string_view value(static_cast<const char*>(message.payload), message.len);
     int64_t index = 0;
     if (key == kManifest) {
       const std::optional<Manifest> manifest = Manifest::Parse(value);
-      if (!manifest) return absl::DataLossError(absl::StrCat("its manifest in ", topic_, " is none"));
-      if (file != nullptr && static_cast<int64_t>(found.size()) != manifest->chunks) return missing;
-      return *manifest;
+      if (!manifest) {
+        read = absl::DataLossError(absl::StrCat("its manifest in ", topic_, " is none"));
+      } else if (static_cast<int64_t>(found.size()) == manifest->chunks) {
+        read = *manifest;
+      }
+      return false;
     }
-    if (file == nullptr || !absl::SimpleAtoi(key, &index) || index < 0) continue;
-    if (!file->Write(index * kChunkBytes, value))
-      return absl::ResourceExhaustedError("no memory for a snapshot");
+    if (!absl::SimpleAtoi(key, &index) || index < 0) return true;
+    if (!file.Write(index * kChunkBytes, value)) {
+      read = absl::ResourceExhaustedError("no memory for a snapshot");
+      return false;
+    }
     found.insert(index);
-  }
-  return missing;
+    return true;
+  };
+  if (absl::Status scanned = Scan(partition, id.time(), go_on, see); !scanned.ok()) return scanned;
+  return read;
 }
 
-absl::StatusOr<RestoredPartition> SnapshotTopic::Restore(int32_t partition, SnapshotId id,
-                                                         DedupStage& stage) {
+absl::StatusOr<RestoredPartition> SnapshotTopic::Restore(int32_t partition, SnapshotId id, DedupStage& stage,
+                                                         const GoOn& go_on) {
   const MemoryFile file;
   if (absl::Status status = file.status(); !status.ok()) return status;
-  const absl::StatusOr<Manifest> manifest = Read(partition, id, &file);
+  const absl::StatusOr<Manifest> manifest = Read(partition, id, file, go_on);
   if (!manifest.ok()) return manifest.status();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     chunks_[{partition, id.ToString()}] = manifest->chunks;
   }
   return stage.Restore(absl::StrCat(options_.input, "-", partition), file.path(),
-                       {.topic = options_.input, .partition = partition, .id_fingerprint = id_fingerprint_});
+                       {.topic = options_.input, .partition = partition, .id_fingerprint = id_fingerprint_},
+                       go_on);
 }
 
-absl::Status SnapshotTopic::DropOlder(int32_t partition, SnapshotId id, std::optional<SnapshotId> before) {
-  std::vector<SnapshotId> older;
+absl::Status SnapshotTopic::FindOlder(int32_t partition, SnapshotId id, absl::Time from) {
+  const std::string prefix = Prefix(partition);
+  constexpr int64_t kManifestIndex = -1;
+  int64_t left = kLookThroughBytes;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    left += kLookThroughSnapshots * kChunkBytes * chunks_[{partition, id.ToString()}];
+  }
+  std::map<std::string, std::set<int64_t>> parts;  // that are there, by id
+  const auto see = [&](absl::string_view key, const rd_kafka_message_t& message) {
+    left -= static_cast<int64_t>(message.len);
+    if (!absl::ConsumePrefix(&key, prefix)) return left > 0;
+    const std::pair<absl::string_view, absl::string_view> split =
+        absl::StrSplit(key, absl::MaxSplits('/', 1));
+    const std::optional<SnapshotId> other = SnapshotId::Parse(split.first);
+    if (!other) return left > 0;
+    // What others left, they left before this one was begun.
+    if (*other == id) return false;
+    int64_t index = kManifestIndex;
+    const bool is_part = split.second == kManifest || (absl::SimpleAtoi(split.second, &index) && index >= 0);
+    if (is_part && other->IsOlderThan(id)) {
+      std::set<int64_t>& there = parts[other->ToString()];
+      if (message.payload == nullptr) {
+        there.erase(index);
+      } else {
+        there.insert(index);
+      }
+    }
+    return left > 0;
+  };
+  const absl::Status scanned = Scan(
+      partition, from, [this] { return !stopped(); }, see);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [other, indexes] : parts) {
+    if (indexes.empty()) continue;
+    int64_t& chunks = chunks_[{partition, other}];
+    chunks = std::max(chunks, *indexes.rbegin() + 1);
+  }
+  return scanned;
+}
+
+absl::Status SnapshotTopic::DropOlder(int32_t partition, SnapshotId id, std::optional<SnapshotId> before,
+                                      bool is_first) {
+  absl::Status status;
+  if (is_first) {
+    bool is_known = false;
+    if (before) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      is_known = chunks_.contains({partition, before->ToString()});
+    }
+    // Whoever named the one before has seen to all that was older.
+    const absl::Time from = !before    ? absl::UnixEpoch()
+                            : is_known ? before->time() + absl::Milliseconds(1)
+                                       : before->time();
+    status = FindOlder(partition, id, from);
+  }
+  std::vector<PartitionSnapshot> older;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (const auto& [key, chunks] : chunks_) {
       const SnapshotId other = *SnapshotId::Parse(key.second);
-      if (key.first == partition && other.IsOlderThan(id)) older.push_back(other);
+      if (key.first == partition && other.IsOlderThan(id)) older.push_back({partition, other});
     }
   }
-  // One of another instance, which was not needed here since the filter was kept.
-  if (before && before->IsOlderThan(id) && std::find(older.begin(), older.end(), *before) == older.end()) {
-    if (const auto manifest = Read(partition, *before, nullptr); manifest.ok()) {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      chunks_[{partition, before->ToString()}] = manifest->chunks;
-      older.push_back(*before);
-    }
-  }
-  return Bury(partition, older);
+  absl::Status buried = Bury(older);
+  return status.ok() ? buried : status;
 }
 
-absl::Status SnapshotTopic::Bury(int32_t partition, std::vector<SnapshotId> ids) {
+absl::Status SnapshotTopic::Bury(const std::vector<PartitionSnapshot>& snapshots) {
   rd_kafka_resp_err_t failed = RD_KAFKA_RESP_ERR_NO_ERROR;
   absl::Status status;
-  for (const SnapshotId& id : ids) {
+  for (const auto& [partition, id] : snapshots) {
     int64_t chunks = 0;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -318,7 +413,7 @@ absl::Status SnapshotTopic::Bury(int32_t partition, std::vector<SnapshotId> ids)
   status.Update(Flush(failed));
   if (!status.ok()) return status;
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (const SnapshotId& id : ids) chunks_.erase({partition, id.ToString()});
+  for (const auto& [partition, id] : snapshots) chunks_.erase({partition, id.ToString()});
   return absl::OkStatus();
 }
 

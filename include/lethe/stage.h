@@ -76,10 +76,12 @@ class DedupStage {
   //                       newer than this
   //   ResourceExhausted   the memory limit, or the system, has no room for it
   //   Unimplemented       the stage's engine has no snapshots
+  //   Cancelled           `go_on`, which is asked before each megabyte is read, has said no
   // After an error nothing is left behind, and the log is to be read as if there were no snapshot. Nothing
   // in a file, be it made to do harm, does more than that. Thread-safe as Open.
   absl::StatusOr<RestoredPartition> Restore(absl::string_view name, const std::string& path,
-                                            const SnapshotOrigin& origin);
+                                            const SnapshotOrigin& origin,
+                                            const std::function<bool()>& go_on = nullptr);
 
   // Another StageOptions::memory_limit_bytes for all partitions at once. A higher one is there for whoever
   // grows next: engines of one size (kPublished, kBloom, kRecycled, kOpposite) take it for new partitions
@@ -104,7 +106,7 @@ class DedupStage {
   absl::StatusOr<std::unique_ptr<Partition>> Open(absl::string_view name, uint64_t hash_seed,
                                                   double target_fpp);
   absl::StatusOr<RestoredPartition> Read(absl::string_view name, const std::string& path,
-                                         const SnapshotOrigin& origin);
+                                         const SnapshotOrigin& origin, const std::function<bool()>& go_on);
   absl::Status SetLimits(int64_t bytes);
 
   const StageOptions options_;
@@ -228,10 +230,10 @@ class LiveSnapshot {
   // median, again and again.
   //   Aborted    the filter has changed its shape in between (a refresh, or a change of size), or too many
   //              ids have moved within the second opinion between two copies: begin anew
-  //   Cancelled  the partition is gone
-  absl::Status Write(const std::string& path);
+  //   Cancelled  the partition is gone, or `go_on`, which is asked before each copy, has said no
+  absl::Status Write(const std::string& path, const std::function<bool()>& go_on = nullptr);
   // The same to a file that is open for writing, empty, and stays the caller's. Is not synced.
-  absl::Status Write(int descriptor);
+  absl::Status Write(int descriptor, const std::function<bool()>& go_on = nullptr);
 
  private:
   friend class Partition;

@@ -114,16 +114,18 @@ absl::Status Partition::Impl::Save(const std::string& path, const SnapshotOrigin
 }
 
 absl::StatusOr<RestoredPartition> DedupStage::Restore(absl::string_view name, const std::string& path,
-                                                      const SnapshotOrigin& origin) {
-  return OrNoMemory([&] { return Read(name, path, origin); });
+                                                      const SnapshotOrigin& origin,
+                                                      const std::function<bool()>& go_on) {
+  return OrNoMemory([&] { return Read(name, path, origin, go_on); });
 }
 
 absl::StatusOr<RestoredPartition> DedupStage::Read(absl::string_view name, const std::string& path,
-                                                   const SnapshotOrigin& origin) {
+                                                   const SnapshotOrigin& origin,
+                                                   const std::function<bool()>& go_on) {
   if (SavedEngineName(options_.engine, options_.adaptation).empty()) {
     return NoSnapshots(name, options_.adaptation);
   }
-  absl::StatusOr<SnapshotReader> reader = SnapshotReader::Open(path);
+  absl::StatusOr<SnapshotReader> reader = SnapshotReader::Open(path, go_on);
   if (!reader.ok()) return reader.status();
   absl::StatusOr<SnapshotHeader> header = SnapshotHeader::Read(&*reader);
   if (!header.ok()) return header.status();

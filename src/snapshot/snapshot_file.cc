@@ -118,9 +118,9 @@ absl::Status SnapshotWriter::Finish() {
   return SyncFolderOf(path_);
 }
 
-absl::StatusOr<SnapshotReader> SnapshotReader::Open(const std::string& path) {
+absl::StatusOr<SnapshotReader> SnapshotReader::Open(const std::string& path, std::function<bool()> go_on) {
+  SnapshotReader reader(path, std::move(go_on));
   // A pipe without a writer must not make us wait.
-  SnapshotReader reader(path, -1, 0);
   reader.fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (reader.fd_ < 0) return Failed("opening it", path);
   struct stat about = {};
@@ -133,11 +133,12 @@ absl::StatusOr<SnapshotReader> SnapshotReader::Open(const std::string& path) {
   return reader;
 }
 
-SnapshotReader::SnapshotReader(std::string path, int fd, int64_t bytes)
-    : path_(std::move(path)), fd_(fd), bytes_(bytes) {}
+SnapshotReader::SnapshotReader(std::string path, std::function<bool()> go_on)
+    : path_(std::move(path)), go_on_(std::move(go_on)) {}
 
 SnapshotReader::SnapshotReader(SnapshotReader&& other) noexcept
     : path_(std::move(other.path_)),
+      go_on_(std::move(other.go_on_)),
       fd_(std::exchange(other.fd_, -1)),
       bytes_(other.bytes_),
       offset_(other.offset_) {}
@@ -171,6 +172,9 @@ absl::Status SnapshotReader::Read(void* to, size_t size) {
 }
 
 absl::Status SnapshotReader::ReadPiece(absl::Span<char> content, absl::string_view what) {
+  if (go_on_ && !go_on_()) {
+    return Annotate(absl::CancelledError(absl::StrCat("reading it was given up at byte ", offset_)));
+  }
   const int64_t begin = offset_;
   const int64_t end = begin + static_cast<int64_t>(content.size()) + kChecksumBytes;
   if (end > bytes_) {

@@ -7,6 +7,7 @@
 #define LETHE_SRC_SNAPSHOT_SNAPSHOT_FILE_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -64,7 +65,8 @@ class SnapshotWriter {
 // Move-only. Thread safety: none.
 class SnapshotReader {
  public:
-  static absl::StatusOr<SnapshotReader> Open(const std::string& path);
+  // `go_on` is asked before each piece; a no is Cancelled.
+  static absl::StatusOr<SnapshotReader> Open(const std::string& path, std::function<bool()> go_on = nullptr);
   SnapshotReader(SnapshotReader&& other) noexcept;
   SnapshotReader& operator=(SnapshotReader&&) = delete;
   ~SnapshotReader();
@@ -84,12 +86,13 @@ class SnapshotReader {
   absl::Status Annotate(const absl::Status& status) const;
 
  private:
-  SnapshotReader(std::string path, int fd, int64_t bytes);
+  SnapshotReader(std::string path, std::function<bool()> go_on);
   absl::Status Read(void* to, size_t size);
 
   std::string path_;
-  int fd_;  // -1 after a move
-  int64_t bytes_;
+  std::function<bool()> go_on_;
+  int fd_ = -1;  // after a move, too
+  int64_t bytes_ = 0;
   int64_t offset_ = 0;
 };
 

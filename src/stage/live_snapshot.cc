@@ -1,6 +1,7 @@
 // A snapshot of a partition that goes on.
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <optional>
 #include <string>
 #include <thread>
@@ -25,6 +26,7 @@ constexpr size_t kSliceBytes = size_t{256} << 10;
 // before the beginning is missing in a second opinion.
 struct LiveSnapshot::Impl {
   absl::Status Write(SnapshotWriter* writer);
+  absl::Status AskWhetherToGoOn() const;
   absl::Status WriteMemory(size_t shard, SnapshotWriter* writer);
   absl::Status Copy(size_t shard, absl::Span<const char> memory, char* to) const;
   absl::Status WriteSecondOpinion(size_t shard, SnapshotWriter* writer);
@@ -34,6 +36,7 @@ struct LiveSnapshot::Impl {
   std::shared_ptr<Partition::Impl::Link> link;
   std::vector<Shard::Image> shards;
   std::atomic<int64_t> end_offset = 0;
+  std::function<bool()> go_on;
 };
 
 LiveSnapshot::LiveSnapshot(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -62,15 +65,17 @@ absl::StatusOr<std::unique_ptr<LiveSnapshot>> Partition::Describe(const Snapshot
 
 void LiveSnapshot::NoteEnd(int64_t end_offset) { impl_->end_offset = end_offset; }
 
-absl::Status LiveSnapshot::Write(const std::string& path) {
+absl::Status LiveSnapshot::Write(const std::string& path, const std::function<bool()>& go_on) {
   return OrNoMemory([&] {
+    impl_->go_on = go_on;
     absl::StatusOr<SnapshotWriter> writer = SnapshotWriter::Create(path);
     return writer.ok() ? impl_->Write(&*writer) : writer.status();
   });
 }
 
-absl::Status LiveSnapshot::Write(int descriptor) {
+absl::Status LiveSnapshot::Write(int descriptor, const std::function<bool()>& go_on) {
   return OrNoMemory([&] {
+    impl_->go_on = go_on;
     SnapshotWriter writer = SnapshotWriter::Onto(descriptor);
     return impl_->Write(&writer);
   });
@@ -93,6 +98,10 @@ absl::Status LiveSnapshot::Impl::Write(SnapshotWriter* writer) {
   return writer->Finish();
 }
 
+absl::Status LiveSnapshot::Impl::AskWhetherToGoOn() const {
+  return !go_on || go_on() ? absl::OkStatus() : absl::CancelledError("the snapshot was given up");
+}
+
 absl::Status LiveSnapshot::Impl::WriteMemory(size_t shard, SnapshotWriter* writer) {
   std::string piece;
   for (const absl::Span<const char> memory : shards[shard].memory) {
@@ -112,6 +121,7 @@ absl::Status LiveSnapshot::Impl::WriteMemory(size_t shard, SnapshotWriter* write
 }
 
 absl::Status LiveSnapshot::Impl::Copy(size_t shard, absl::Span<const char> memory, char* to) const {
+  if (absl::Status status = AskWhetherToGoOn(); !status.ok()) return status;
   const std::lock_guard lock(link->mutex);
   if (link->impl == nullptr) return absl::CancelledError("the partition is gone");
   return link->impl->shards[shard]->Copy(shards[shard], memory, to);
@@ -134,6 +144,7 @@ absl::Status LiveSnapshot::Impl::WriteSecondOpinion(size_t shard, SnapshotWriter
 }
 
 absl::StatusOr<bool> LiveSnapshot::Impl::CopySecondOpinion(size_t shard) {
+  if (absl::Status status = AskWhetherToGoOn(); !status.ok()) return status;
   const std::lock_guard lock(link->mutex);
   if (link->impl == nullptr) return absl::CancelledError("the partition is gone");
   return link->impl->shards[shard]->CopySecondOpinion(kSliceBytes, &*shards[shard].second_opinion);

@@ -444,12 +444,13 @@ TEST(SnapshotTopicTest, Rule15WhatALaterOwnerWritesStays) {
   const auto former = kafka::OpenSnapshotTopic(options).value();
   const auto later = kafka::OpenSnapshotTopic(options).value();
   const absl::Time now = absl::Now();
+  const kafka::GoOn go_on = [] { return true; };
   const auto write = [&](kafka::SnapshotStore& store, int64_t offset, absl::Time at) {
     const kafka::SnapshotId id = kafka::SnapshotId::New(offset, at);
     const auto image = filter->BeginSnapshot(
         {.topic = options.input, .partition = 0, .id_fingerprint = options.record.id.Fingerprint()},
         {.offset = offset, .end_offset = offset});
-    EXPECT_TRUE(image.ok() && store.Write(0, id, **image).ok());
+    EXPECT_TRUE(image.ok() && store.Write(0, id, **image, go_on).ok());
     return id;
   };
   // Of what is deleted the log has the mark, and for a while the rest as well.
@@ -466,12 +467,12 @@ TEST(SnapshotTopicTest, Rule15WhatALaterOwnerWritesStays) {
   const kafka::SnapshotId oldest = write(*former, 100, now);
   const kafka::SnapshotId own = write(*former, 200, now + absl::Seconds(1));
   const kafka::SnapshotId named = write(*later, 300, now + absl::Seconds(2));
-  ASSERT_TRUE(former->Restore(0, named, *stage).ok());
-  ASSERT_TRUE(former->DropOlder(0, own, oldest).ok());
+  ASSERT_TRUE(former->Restore(0, named, *stage, go_on).ok());
+  ASSERT_TRUE(former->DropOlder(0, own, oldest, true).ok());
   EXPECT_FALSE(is_there(oldest));
   EXPECT_TRUE(is_there(own));
   EXPECT_TRUE(is_there(named));
-  ASSERT_TRUE(later->DropOlder(0, named, own).ok());
+  ASSERT_TRUE(later->DropOlder(0, named, own, true).ok());
   EXPECT_FALSE(is_there(own));
   EXPECT_TRUE(is_there(named));
 }

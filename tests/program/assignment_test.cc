@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,7 +42,7 @@ class AssignmentTest : public testing::Test {
   absl::StatusOr<std::unique_ptr<OwnedPartition>> Prepare(int64_t offset, const std::string& metadata,
                                                           GroupState::Log log, bool added = false) {
     Assigner assigner(options_, kPartitions, IdFingerprint(options_, kPartitions), *stage_, kept_,
-                      snapshots_.get());
+                      snapshots_.get(), [this](int32_t) { return go_on_(); });
     return assigner.Prepare(2, {offset, metadata}, log, added);
   }
   // A filter that knows the ids of [0, end).
@@ -55,6 +56,7 @@ class AssignmentTest : public testing::Test {
   DaemonOptions options_ = Options();
   std::unique_ptr<DedupStage> stage_;
   std::unique_ptr<Snapshots> snapshots_;
+  std::function<bool()> go_on_ = [] { return true; };
   KeptPartitions kept_;
 };
 
@@ -195,7 +197,7 @@ class SnapshotAssignmentTest : public AssignmentTest {
         owned.PointOf(id_));
     ASSERT_TRUE(image.ok()) << image.status();
     (*image)->NoteEnd(950);
-    ASSERT_TRUE(snapshots_->store().Write(2, id_, **image).ok());
+    ASSERT_TRUE(snapshots_->store().Write(2, id_, **image, go_on_).ok());
   }
 
   CommitMetadata Naming(int64_t origin, int64_t restart) {
@@ -238,6 +240,23 @@ TEST_F(SnapshotAssignmentTest, OneThatIsNotOfThisLifeOrCannotBeCheckedOrIsNotNam
   EXPECT_EQ((*Prepare(1000, other.ToString(), {0, 2000}))->next, 400);
 }
 
+// It is not the log's turn then: a partition of several gigabytes would be read in vain.
+TEST_F(SnapshotAssignmentTest, LoadingItIsGivenUpAtOnceWhenTheLaneStops) {
+  int asked = 0;
+  go_on_ = [&] { return ++asked > 0; };
+  EXPECT_EQ((*Prepare(1000, Naming(0, 400).ToString(), {0, 2000}))->next, 899);
+  EXPECT_GT(asked, 1);
+  const int64_t free = stage_->memory().limit_bytes() - stage_->memory().used_bytes();
+  for (int last = 1; last < asked; ++last) {
+    int left = last;
+    go_on_ = [&] { return --left > 0; };
+    const absl::Status status = Prepare(1000, Naming(0, 400).ToString(), {0, 2000}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+    EXPECT_EQ(left, 0) << "asked again after a no";
+  }
+  EXPECT_EQ(stage_->memory().limit_bytes() - stage_->memory().used_bytes(), free);
+}
+
 // With R beyond it, the log is read from there: it is less.
 TEST_F(SnapshotAssignmentTest, OneThatIsOlderThanTheRestartPointIsNamedNoMore) {
   auto owned = *Prepare(1000, Naming(0, 400).ToString(), {0, 2000});
@@ -248,7 +267,7 @@ TEST_F(SnapshotAssignmentTest, OneThatIsOlderThanTheRestartPointIsNamedNoMore) {
 
 TEST_F(SnapshotAssignmentTest, OneWhoseLogWasAnotherIsNotTriedAgain) {
   Assigner assigner(options_, kPartitions, IdFingerprint(options_, kPartitions), *stage_, kept_,
-                    snapshots_.get());
+                    snapshots_.get(), [](int32_t) { return true; });
   const CommittedOffset there = {1000, Naming(0, 400).ToString()};
   EXPECT_EQ((*assigner.Prepare(2, there, {0, 2000}, false))->next, 899);
   assigner.Refuse(id_);
@@ -268,7 +287,7 @@ TEST_F(SnapshotAssignmentTest, WhatALaterOwnerWritesStays) {
   for (const std::string& path : {named, under_way, of_a_life_that_was_reset, left_by_a_crash}) {
     std::ofstream(path) << "x";
   }
-  ASSERT_TRUE(snapshots_->store().DropOlder(2, SnapshotId::New(900, At(2)), std::nullopt).ok());
+  ASSERT_TRUE(snapshots_->store().DropOlder(2, SnapshotId::New(900, At(2)), std::nullopt, true).ok());
   EXPECT_TRUE(std::filesystem::exists(named));
   EXPECT_TRUE(std::filesystem::exists(under_way));
   EXPECT_TRUE(std::filesystem::exists(of_a_life_that_was_reset));
@@ -276,19 +295,32 @@ TEST_F(SnapshotAssignmentTest, WhatALaterOwnerWritesStays) {
   EXPECT_FALSE(std::filesystem::exists(path_of(id_, ".snapshot")));
 }
 
+TEST_F(SnapshotAssignmentTest, NothingStaysOfOneThatIsGivenUp) {
+  auto owned = Kept(900);
+  const SnapshotId next = SnapshotId::New(900, At(2));
+  auto image = owned->filter->BeginSnapshot({.topic = "orders", .partition = 2}, owned->PointOf(next));
+  int left = 0;
+  const GoOn go_on = [&] { return --left >= 0; };
+  EXPECT_EQ(snapshots_->store().Write(2, next, **image, go_on).code(), absl::StatusCode::kCancelled);
+  EXPECT_LT(left, 0);
+  for (const auto& entry : std::filesystem::directory_iterator(folder_))
+    EXPECT_TRUE(absl::StrContains(entry.path().string(), id_.ToString())) << entry.path();
+}
+
 TEST_F(SnapshotAssignmentTest, WhatCountsStaysAlone) {
   auto owned = Kept(900);
   const SnapshotId newer = SnapshotId::New(900, At(2));
   auto image = owned->filter->BeginSnapshot({.topic = "orders", .partition = 2}, owned->PointOf(newer));
-  ASSERT_TRUE(snapshots_->store().Write(2, newer, **image).ok());
+  ASSERT_TRUE(snapshots_->store().Write(2, newer, **image, go_on_).ok());
   std::ofstream(folder_ + "/somebody else's") << "x";
-  ASSERT_TRUE(snapshots_->store().DropOlder(2, newer, id_).ok());
+  ASSERT_TRUE(snapshots_->store().DropOlder(2, newer, id_, true).ok());
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder_))
     names.push_back(entry.path().filename());
   ASSERT_EQ(names.size(), 2u);
   EXPECT_TRUE(absl::StrContains(names[0] + names[1], newer.ToString()));
-  EXPECT_EQ(snapshots_->store().Restore(2, id_, *stage_).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(snapshots_->store().Restore(2, id_, *stage_, go_on_).status().code(),
+            absl::StatusCode::kNotFound);
 }
 
 TEST_F(AssignmentTest, ShortHistoryFailsThePartitionWhereTheUserSaysSo) {
@@ -421,7 +453,8 @@ TEST_F(AssignmentTest, APartitionThatWasAddedMayHaveTheKeysOfOthers) {
 
 // A lane that stays as it is, while others are given what is new.
 TEST_F(AssignmentTest, GrowthIsNotedWhileAPartitionIsOwned) {
-  Assigner assigner(options_, kPartitions, IdFingerprint(options_, kPartitions), *stage_, kept_, nullptr);
+  Assigner assigner(options_, kPartitions, IdFingerprint(options_, kPartitions), *stage_, kept_, nullptr,
+                    [](int32_t) { return true; });
   auto owned = *assigner.Prepare(2, {1000, Story(0, 400, At(2), At(3)).ToString()}, {0, 2000}, false);
   EXPECT_FALSE(assigner.HasGrownFor(*owned));
   assigner.SetPartitions(kPartitions - 1);  // by a broker that has not heard of all of them

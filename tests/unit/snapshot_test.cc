@@ -526,6 +526,31 @@ TEST_F(SnapshotTest, MemoryIsTakenFromTheBudgetFirst) {
   }
 }
 
+// Whoever waits for a large one is asked with every megabyte, and may have enough of it.
+TEST_F(SnapshotTest, ReadingItIsGivenUpAtAnyPiece) {
+  options_.target_fpp = 1e-9;
+  options_.memory_limit_bytes = 64 << 20;
+  options_.second_opinion = SecondOpinion::kOpposite;
+  stage_ = NewStage(options_);
+  partition_ = *stage_->Open("p");
+  for (int i = 0; i < 300'000; ++i) {
+    partition_->Judge(absl::StrCat(i), absl::FromUnixMillis(kStartMs + i / 100));
+  }
+  ASSERT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
+  const auto stage = NewStage(options_);
+  int asked = 0;
+  ASSERT_TRUE(stage->Restore("p", path_, kOrigin, [&] { return ++asked > 0; }).ok());
+  EXPECT_GT(asked, static_cast<int>(std::filesystem::file_size(path_) >> 20));
+  for (int last = 1; last <= asked; ++last) {
+    int left = last;
+    const absl::Status status = stage->Restore("p", path_, kOrigin, [&] { return --left > 0; }).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), path_)) << status;
+    EXPECT_EQ(left, 0);
+    EXPECT_EQ(stage->memory().used_bytes(), 0);
+  }
+}
+
 // The audit is not worth a restore: what it has no room for is no longer audited.
 TEST_F(SnapshotTest, AnAuditThatDoesNotFitIsHalved) {
   options_.audit_share = 1;
