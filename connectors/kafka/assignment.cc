@@ -289,6 +289,7 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
   const std::string name = absl::StrCat(options_.input, "-", partition);
 
   if (committed.offset < 0) {
+    kept.reset();  // its memory goes back before the new filter asks for some
     const bool latest = options_.start == Start::kLatest && !added;
     StartEmpty(*owned, latest ? log.end : log.start);
     return owned;
@@ -325,6 +326,7 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
     spdlog::warn(
         "{}: offset {} was committed by another program: a new beginning there, with an empty filter", name,
         committed.offset);
+    kept.reset();
     StartEmpty(*owned, owned->committed);
     return owned;
   }
@@ -356,7 +358,7 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
     if (kept->phase == Phase::kRestoring && kept->next >= kept->committed) kept->phase = Phase::kActive;
     return kept;
   }
-  kept.reset();  // its memory goes back before the new filter asks for some
+  kept.reset();
   if (FromSnapshot(*owned, *metadata, log)) return owned;
   Rebuild(*owned, *metadata, log);
   return owned;

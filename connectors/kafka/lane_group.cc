@@ -294,6 +294,7 @@ void Lane::PrepareAnew(OwnedPartition& owned) {
   const GroupState group(consumer_.get(), options_.input);
   std::unique_ptr<OwnedPartition> rebuilt;
   owned.DropTaking();
+  owned.filter.reset();  // its memory goes back before the new one asks for some
   const absl::Status asked = Await([&] {
     auto committed = group.Committed(owned.id + 1);
     if (!committed.ok()) return committed.status();

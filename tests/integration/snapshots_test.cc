@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -768,6 +769,33 @@ TEST(RestoreTest, Rule13UnreadDeletedRecordsAreLeftOutWhereTheUserSaysSo) {
   std::vector<std::string> ids = flow.OutputIds();
   EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).count("b51"), 1u);
   EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), ids.size());
+}
+
+// The filter that is replaced holds all the memory that there is for the one that takes its place.
+TEST(RestoreTest, Rule13AFilterAtTheMemoryLimitIsRebuiltInItsOwnMemory) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  const auto daemon = flow.Start({"--on-unread-deleted=continue", "--memory=256KiB"});
+  flow.SendIds("a", 1, 10'000);
+  ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 10'000; }));
+  ASSERT_TRUE(daemon->process().Signal(SIGSTOP).ok());
+  flow.SendIds("b", 1, 100);  // of which some may be on their way to it
+  flow.SendIds("c", 1, 100);
+  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 10'150).ok());
+  ASSERT_TRUE(daemon->process().Signal(SIGCONT).ok());
+  ASSERT_TRUE(daemon->Await([&] {
+    return daemon->Metric("lethe_unread_deleted_offsets_total") > 0 ||
+           daemon->Metric("lethe_partition_failed") > 0;
+  }));
+  flow.SendIds("c", 51, 200);
+  EXPECT_TRUE(daemon->Await(
+      [&] { return flow.Committed()[0].offset == 10'350 || daemon->Metric("lethe_partition_failed") > 0; }));
+  EXPECT_EQ(daemon->Metric("lethe_partition_failed"), 0) << daemon->Log();
+  EXPECT_TRUE(daemon->Stop());
+  std::vector<std::string> expected;
+  for (int i = 51; i <= 200; ++i) expected.push_back(absl::StrCat("c", i));
+  std::vector<std::string> ids = flow.OutputIds();
+  ids.erase(ids.begin(), ids.end() - std::min<std::ptrdiff_t>(150, std::ssize(ids)));
+  EXPECT_EQ(ids, expected);
 }
 
 // A restore that takes its time says how much of it is left.
