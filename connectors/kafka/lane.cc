@@ -205,7 +205,8 @@ void Lane::HandleEvent(const rd_kafka_message_t& event) {
     // As stale as the batch's records.
     if (owned == nullptr || owned->sought_in_batch == batch_number_) return;
     owned->end_of_log = std::max(owned->end_of_log, event.offset);
-    if (owned->phase == Phase::kChecking && event.offset <= owned->mark.offset) Recheck(*owned);
+    // The record that is looked for would have come before. What follows is read again: it is not at its end.
+    if (owned->phase == Phase::kChecking) return Recheck(*owned);
     if (owned->phase == Phase::kRestoring && event.offset >= owned->committed) Activate(*owned);
     return;
   }

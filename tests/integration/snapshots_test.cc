@@ -261,6 +261,34 @@ TEST_F(UnusableSnapshotTest, Rule3And15ALogThatWasMadeAnewIsSeen) {
   EXPECT_EQ(flow_.OutputIds().size(), before);
 }
 
+// The same where the new log has nothing to compare with: from there on all was aborted, and only the end of
+// the log comes.
+TEST_F(UnusableSnapshotTest, Rule3And15ALogThatEndsWithoutTheRecordThatIsRememberedIsSeen) {
+  const std::vector<CommittedOffset> committed = flow_.Committed();
+  ASSERT_TRUE(SharedClient().DeleteTopic(flow_.input()).ok());
+  ASSERT_TRUE(SharedClient().CreateTopic(flow_.input(), 1).ok());
+  flow_.SendIds("other", 1, 200);
+  std::vector<Record> aborted;
+  for (int64_t i = 0; i < committed[0].offset; ++i) aborted.push_back(WithId(absl::StrCat("aborted", i)));
+  const auto producer = TransactionalProducer::Start(SharedBroker().bootstrap(), UniqueName("aborting"));
+  ASSERT_TRUE(producer.ok()) << producer.status();
+  ASSERT_TRUE((*producer)->Begin().ok());
+  ASSERT_TRUE((*producer)->Produce(flow_.input(), aborted).ok());
+  ASSERT_TRUE((*producer)->Abort().ok());
+  ASSERT_EQ(flow_.Input().size(), 200u);  // and the abort is seen
+  flow_.ResetGroup(committed);
+  const auto daemon = flow_.Start(folder_.args());
+  ASSERT_TRUE(daemon->AwaitReady());
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "the log differs")) << daemon->Log();
+  // It has read the new log from its start, and not only come to its end.
+  flow_.SendIds("other", 1, 200);
+  flow_.SendIds("new", 1, 1);
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 201; }));
+  EXPECT_EQ(daemon->Metric("lethe_records_total", {"verdict=\"duplicate\""}), 200) << daemon->Log();
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_EQ(flow_.OutputIds().back(), "new1");
+}
+
 // An older version does not know of snapshots, and commits without naming one.
 TEST_F(UnusableSnapshotTest, Rule6ACommitThatNamesNoneIsRestoredFromTheLog) {
   CommittedOffset committed = flow_.Committed()[0];
