@@ -39,6 +39,18 @@ bool IsRefusal(rd_kafka_resp_err_t code) {
   }
 }
 
+// What befalls one producer, and not the one that is made in its place.
+bool IsFence(rd_kafka_resp_err_t code) {
+  switch (code) {
+    case RD_KAFKA_RESP_ERR__FENCED:
+    case RD_KAFKA_RESP_ERR_PRODUCER_FENCED:
+    case RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // The client's batch.size: the user's or its default, and no more than the broker takes.
 int64_t BatchSize(const DaemonOptions& options, int64_t max_batch_bytes) {
   int64_t size = 1000000;
@@ -153,19 +165,19 @@ absl::Status Output::Open(int64_t max_batch_bytes) {
       return rd_kafka_init_transactions(producer_.get(), timeout_ms);
     });
     if (error == nullptr) return absl::OkStatus();
-    if (stop_.requested()) return absl::CancelledError("stopped while the transactional producer started");
-    const rd_kafka_resp_err_t code = rd_kafka_error_code(error.get());
-    absl::Status status = ErrorStatus(code, "starting the transactional producer");
-    if (absl::IsPermissionDenied(status)) {
-      return absl::PermissionDeniedError(
-          absl::StrCat(status.message(), ": grant this user Write on transactional ids with the prefix ",
-                       options_.group, "/"));
+    const absl::Status stopped = absl::CancelledError("stopped while the transactional producer started");
+    if (stop_.requested()) return stopped;
+    const rd_kafka_resp_err_t code = CauseOf(producer_.get(), error.get());
+    if (!IsFence(code)) {
+      const absl::Status status = ErrorStatus(code, "starting the transactional producer");
+      const std::string remedy = TransactionRemedy(producer_.get(), code, options_.group);
+      return absl::Status(status.code(), absl::StrCat(status.message(), remedy.empty() ? "" : ": ", remedy));
     }
-    if (!rd_kafka_error_is_fatal(error.get())) return status;
-    // Fatal for this client only: another instance of the same name took over in between, say.
+    // For this client only: another instance of the same name took over in between.
     ++fences_;
     spdlog::warn("lane {}: {}; making the producer anew", lane_, Describe(error.get()));
     DropProducer();
+    if (stop_.WaitFor(kAskAgainAfter)) return stopped;
   }
 }
 

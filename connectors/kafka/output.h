@@ -72,7 +72,7 @@ class Output {
 
   // Makes the producer and fences every earlier one of the same name (init_transactions), waiting for a
   // broker that is away. Batches are kept below `max_batch_bytes`. Not OK: a property or a permission is
-  // wrong, or Cancelled on stop.
+  // wrong, with what to do, or Cancelled on stop.
   absl::Status Open(int64_t max_batch_bytes);
 
   // A topic to produce to; lives until Close or the producer is made anew, so ask for each transaction.
