@@ -201,6 +201,7 @@ ErrorPtr Output::Retry(const std::string& doing, const std::function<rd_kafka_er
 }
 
 absl::Status Output::Begin() {
+  if (producer_ == nullptr) return NoProducer();
   failure_ = Failure::kNone;
   unsure_ = false;
   refused_records_ = 0;
@@ -211,8 +212,11 @@ absl::Status Output::Begin() {
     const ErrorPtr error(rd_kafka_begin_transaction(producer_.get()));
     if (error == nullptr) return absl::OkStatus();
     last_error_ = Describe(error.get());
-    if (rd_kafka_error_is_fatal(error.get()) && Remake(last_error_) != Outcome::kStopped) continue;
-    return ErrorStatus(rd_kafka_error_code(error.get()), "beginning a transaction");
+    if (!rd_kafka_error_is_fatal(error.get())) {
+      return ErrorStatus(rd_kafka_error_code(error.get()), "beginning a transaction");
+    }
+    if (Remake(last_error_) != Outcome::kStopped) continue;
+    return stop_.requested() ? absl::CancelledError(last_error_) : NoProducer();
   }
 }
 
@@ -247,6 +251,7 @@ absl::Status Output::Produce(ProduceRequest request) {
 }
 
 absl::StatusOr<int32_t> Output::CountPartitions() {
+  if (producer_ == nullptr) return NoProducer();
   int32_t least = INT32_MAX;
   for (const std::string& topic : TopicsOfSamePartition(options_)) {
     const auto count = kafka::CountPartitions(producer_.get(), topic, kCallTimeoutMs);
@@ -257,7 +262,7 @@ absl::StatusOr<int32_t> Output::CountPartitions() {
 }
 
 Failure Output::Poll() {
-  rd_kafka_poll(producer_.get(), 0);
+  if (producer_ != nullptr) rd_kafka_poll(producer_.get(), 0);
   return failure_;
 }
 
@@ -329,6 +334,7 @@ Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets, 
 // producer has an epoch of its own. OnDelivery is told which records may be there, but by the last attempt to
 // send them only, so whatever is unanswered counts.
 Outcome Output::Abort() {
+  if (producer_ == nullptr) return Outcome::kStopped;
   const bool is_unanswered = rd_kafka_outq_len(producer_.get()) > 0;
   if (!transactional_) {
     rd_kafka_purge(producer_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
@@ -369,10 +375,15 @@ Outcome Output::Remake(const std::string& why) {
   return MakeAnew() ? Outcome::kUnknown : Outcome::kStopped;
 }
 
+absl::Status Output::NoProducer() const {
+  return absl::UnavailableError(absl::StrCat("the producer cannot be made anew: ", last_error_));
+}
+
 bool Output::MakeAnew() {
   const Failure failure = failure_;
   DropProducer();
   if (absl::Status opened = Open(max_batch_bytes_); !opened.ok()) {
+    DropProducer();
     last_error_ = std::string(opened.message());
     return false;
   }
