@@ -291,6 +291,7 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
   const std::string name = absl::StrCat(options_.input, "-", partition);
 
   if (committed.offset < 0) {
+    kept.reset();  // its memory goes back before the new filter asks for some
     const bool latest = options_.start == Start::kLatest && !added;
     StartEmpty(*owned, latest ? log.end : log.start);
     return owned;
@@ -327,6 +328,7 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
     spdlog::warn(
         "{}: offset {} was committed by another program: a new beginning there, with an empty filter", name,
         committed.offset);
+    kept.reset();
     StartEmpty(*owned, owned->committed);
     return owned;
   }
@@ -358,7 +360,7 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
     if (kept->phase == Phase::kRestoring && kept->next >= kept->committed) kept->phase = Phase::kActive;
     return kept;
   }
-  kept.reset();  // its memory goes back before the new filter asks for some
+  kept.reset();
   const absl::StatusOr<bool> loaded = FromSnapshot(*owned, *metadata, log);
   if (!loaded.ok()) return absl::CancelledError(absl::StrCat(name, ": ", loaded.status().message()));
   if (*loaded) return owned;

@@ -226,9 +226,10 @@ class Checker {
     }
     rd_kafka_t* client = producer->get();
     if (const ErrorPtr error{rd_kafka_init_transactions(client, kRequestTimeoutMs)}; error != nullptr) {
+      const std::string remedy = TransactionRemedy(client, CauseOf(client, error.get()), stage.group);
       Add(Severity::kError, "transactions", where,
           absl::StrCat("cannot be used: ", rd_kafka_error_string(error.get())),
-          absl::StrCat("grant this user Write on transactional ids with the prefix ", stage.group, "/"));
+          remedy.empty() ? "check again" : remedy);
       return;
     }
     Add(Severity::kOk, "transactions", where,

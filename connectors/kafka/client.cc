@@ -30,6 +30,21 @@ void ForwardLog(const rd_kafka_t* /*client*/, int level, const char* facility, c
   }
 }
 
+// Of a client, with its defaults.
+std::string PropertyOf(rd_kafka_t* client, const char* name) {
+  std::string value(1024, '\0');
+  size_t size = value.size();  // with the zero at its end
+  if (rd_kafka_conf_get(rd_kafka_conf(client), name, value.data(), &size) != RD_KAFKA_CONF_OK) {
+    return std::string();
+  }
+  if (size > value.size()) {
+    value.resize(size);
+    rd_kafka_conf_get(rd_kafka_conf(client), name, value.data(), &size);
+  }
+  value.resize(size - 1);
+  return value;
+}
+
 }  // namespace
 
 ClientConfig::ClientConfig() : conf_(rd_kafka_conf_new()) {
@@ -114,21 +129,8 @@ std::vector<Property> FetchOn::Defaults(std::vector<Property> others) {
 
 FetchOn::FetchOn(rd_kafka_t* consumer) : consumer_(consumer) {
   if (rd_kafka_version() >= kHasQueueBackoff) next_ = absl::InfiniteFuture();
-  const auto property = [&](const char* name) {
-    std::string value(1024, '\0');
-    size_t size = value.size();  // with the zero at its end
-    if (rd_kafka_conf_get(rd_kafka_conf(consumer), name, value.data(), &size) != RD_KAFKA_CONF_OK) {
-      return std::string();
-    }
-    if (size > value.size()) {
-      value.resize(size);
-      rd_kafka_conf_get(rd_kafka_conf(consumer), name, value.data(), &size);
-    }
-    value.resize(size - 1);
-    return value;
-  };
-  username_ = property("sasl.username");
-  password_ = property("sasl.password");
+  username_ = PropertyOf(consumer, "sasl.username");
+  password_ = PropertyOf(consumer, "sasl.password");
 }
 
 void FetchOn::Wake(absl::Time now) {
@@ -170,6 +172,26 @@ absl::Status ErrorStatus(rd_kafka_resp_err_t code, absl::string_view doing) {
     default:
       return IsTransient(code) ? absl::UnavailableError(message) : absl::InternalError(message);
   }
+}
+
+rd_kafka_resp_err_t CauseOf(rd_kafka_t* client, const rd_kafka_error_t* error) {
+  const rd_kafka_resp_err_t code = rd_kafka_error_code(error);
+  if (!rd_kafka_error_is_fatal(error)) return code;
+  char reason[256];
+  const rd_kafka_resp_err_t cause = rd_kafka_fatal_error(client, reason, sizeof reason);
+  return cause == RD_KAFKA_RESP_ERR_NO_ERROR ? code : cause;
+}
+
+std::string TransactionRemedy(rd_kafka_t* producer, rd_kafka_resp_err_t code, const std::string& group) {
+  if (absl::IsPermissionDenied(ErrorStatus(code, ""))) {
+    return absl::StrCat("grant this user Write on transactional ids with the prefix ", group, "/");
+  }
+  if (code == RD_KAFKA_RESP_ERR_INVALID_TRANSACTION_TIMEOUT) {
+    return absl::StrCat("transaction.timeout.ms is ", PropertyOf(producer, "transaction.timeout.ms"),
+                        " here, and the brokers' transaction.max.timeout.ms is lower: set "
+                        "transaction.timeout.ms under kafka to that at most, or raise that of the brokers");
+  }
+  return "";
 }
 
 absl::StatusOr<int32_t> CountPartitions(rd_kafka_t* client, const std::string& name, int timeout_ms) {

@@ -113,6 +113,14 @@ void AddHeader(HeadersPtr& headers, absl::string_view name, absl::string_view va
 
 absl::Status ErrorStatus(rd_kafka_resp_err_t code, absl::string_view doing);
 
+// What a fatal error of a client is the consequence of: a call after the first may only say that it is in no
+// state for it. Of another error, its code.
+rd_kafka_resp_err_t CauseOf(rd_kafka_t* client, const rd_kafka_error_t* error);
+
+// What to do where a transactional producer of this group cannot start because of `code`. Empty: its text
+// says all there is to say.
+std::string TransactionRemedy(rd_kafka_t* producer, rd_kafka_resp_err_t code, const std::string& group);
+
 // How many partitions a topic has, as a broker says now; from then on the client knows them all. NotFound:
 // there is no such topic.
 absl::StatusOr<int32_t> CountPartitions(rd_kafka_t* client, const std::string& topic, int timeout_ms);

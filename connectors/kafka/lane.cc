@@ -130,6 +130,7 @@ void Lane::Step() {
        std::min(kBatch, carried_out_limit_ - std::min(carried_out_, carried_out_limit_ - 1)));
   fetch_on_->Polled(now, !batch_.empty());
   const bool processed = Process().ok();
+  if (!fatal_.ok()) return;  // Close() gives up what is open
   const bool failed = output_.Poll() != Failure::kNone;
   if (open_ && (failed || !processed)) {
     GiveUp(output_.Abort());  // a batch that was carried out in part must not be committed
@@ -137,7 +138,8 @@ void Lane::Step() {
                        absl::Now() >= deadline_)) {
     Commit();
   }
-  if (std::exchange(wants_new_consumer_, false)) RemakeConsumer();
+  if (fatal_.ok() && std::exchange(wants_new_consumer_, false)) RemakeConsumer();
+  if (!fatal_.ok()) return;  // there may be no client to ask anything
   if (std::exchange(wants_to_rejoin_, false)) Rejoin();
   LookAtHeld();
   LookForInput();
@@ -156,7 +158,7 @@ void Lane::Close() {
   } else {
     all_is_out_ = fatal_.ok();
   }
-  rd_kafka_consumer_close(consumer_.get());
+  if (consumer_ != nullptr) rd_kafka_consumer_close(consumer_.get());
   // What that has not revoked: a client that has failed for good revokes nothing.
   for (auto& [id, owned] : owned_) DropSnapshot(*owned);
 }
@@ -181,7 +183,7 @@ void Lane::Poll(absl::Duration timeout, size_t limit) {
 absl::Status Lane::Process() {
   figures_.BatchRead(batch_.size());
   const absl::Cleanup clear = [this] { batch_.clear(); };
-  for (size_t begin = 0; begin < batch_.size();) {
+  for (size_t begin = 0; begin < batch_.size() && fatal_.ok();) {
     if (batch_[begin]->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
       HandleEvent(*batch_[begin++]);
       continue;
@@ -208,7 +210,8 @@ void Lane::HandleEvent(const rd_kafka_message_t& event) {
     // As stale as the batch's records.
     if (owned == nullptr || owned->sought_in_batch == batch_number_) return;
     owned->end_of_log = std::max(owned->end_of_log, event.offset);
-    if (owned->phase == Phase::kChecking && event.offset <= owned->mark.offset) Recheck(*owned);
+    // The record that is looked for would have come before. What follows is read again: it is not at its end.
+    if (owned->phase == Phase::kChecking) return Recheck(*owned);
     if (owned->phase == Phase::kRestoring && event.offset >= owned->committed) Activate(*owned);
     return;
   }
@@ -433,7 +436,7 @@ void Lane::TakeTuning() {
 absl::Status Lane::EnsureOpen(OwnedPartition& owned) {
   if (!open_) {
     if (absl::Status begun = output_.Begin(); !begun.ok()) {
-      fatal_ = begun;
+      if (!absl::IsCancelled(begun)) fatal_ = begun;
       return begun;
     }
     open_ = true;
@@ -529,9 +532,7 @@ void Lane::GiveUp(Outcome outcome) {
     spdlog::info("lane {}: the transaction was committed after all ({})", number_, why);
     return FinishTransaction(/*committed=*/true);
   }
-  if (outcome == Outcome::kStopped && !stop_.requested() && fatal_.ok()) {
-    fatal_ = absl::UnavailableError(absl::StrCat("lane ", number_, ": the producer cannot go on: ", why));
-  }
+  if (outcome == Outcome::kStopped) LoseProducer();
   output_partitions_ = 0;
   if (const auto like_it = aborted_.Next()) {
     spdlog::warn("lane {}: transaction of {} records aborted, to be judged again: {}{}", number_,
@@ -550,6 +551,12 @@ void Lane::GiveUp(Outcome outcome) {
     const absl::Duration backoff = absl::Milliseconds(10) * (1 << std::min(failures_in_a_row_++, 10));
     stop_.WaitFor(std::min(backoff, kMaxBackoff));
   }
+}
+
+void Lane::LoseProducer() {
+  if (stop_.requested() || !fatal_.ok()) return;
+  fatal_ = absl::UnavailableError(
+      absl::StrCat("lane ", number_, ": the producer cannot go on: ", output_.last_error()));
 }
 
 Outcome Lane::Resolve() {

@@ -146,6 +146,8 @@ class Lane {
   // which throws the other out; if that comes back again and again, it is the lane that ends.
   void MeetNamesake(const std::string& why);
   void RemakeConsumer();
+  // The producer cannot be made anew: nor does the lane go on, unless it is to stop anyway.
+  void LoseProducer();
   // Commits where the partitions start, with their stories. Not OK: this assignment is over.
   absl::Status CommitStart(const std::vector<OwnedPartition*>& fresh);
   // Asks until there is an answer, a refusal, or the stop.

@@ -90,12 +90,17 @@ void Lane::MeetNamesake(const std::string& why) {
 
 void Lane::RemakeConsumer() {
   if (open_) {
-    output_.Abort();
+    const Outcome aborted = output_.Abort();
     FinishTransaction(/*committed=*/false);
+    if (aborted == Outcome::kStopped) return LoseProducer();
   }
   rd_kafka_consumer_close(consumer_.get());  // which revokes what is left
   consumer_.reset();
-  if (absl::Status opened = OpenConsumer(); !opened.ok()) fatal_ = opened;
+  if (absl::Status opened = OpenConsumer(); !opened.ok()) {
+    // Its properties were good when the lane started, so they are not to blame.
+    fatal_ = absl::UnavailableError(
+        absl::StrCat("lane ", number_, ": the consumer cannot be made anew: ", opened.message()));
+  }
 }
 
 void Lane::Rejoin() {
@@ -117,8 +122,11 @@ void Lane::Assign(const rd_kafka_topic_partition_list_t* partitions) {
     }
   }
   joined_ = true;
-  absl::Status prepared = is_member ? PrepareAssigned(partitions)
-                                    : absl::AbortedError("the group has moved on before the assignment came");
+  absl::Status prepared = fatal_;
+  if (prepared.ok()) {
+    prepared = is_member ? PrepareAssigned(partitions)
+                         : absl::AbortedError("the group has moved on before the assignment came");
+  }
   // A cooperative client takes these for given from now on, and would not offer them again.
   if (cooperative_ && absl::IsAborted(prepared)) wants_to_rejoin_ = true;
   const PartitionListPtr assigned(rd_kafka_topic_partition_list_new(partitions->cnt));
@@ -188,7 +196,9 @@ absl::Status Lane::CommitStart(const std::vector<OwnedPartition*>& fresh) {
       case Outcome::kCommitted:
         return absl::OkStatus();
       case Outcome::kStopped:
-        return absl::CancelledError("stopped before the starting offsets were committed");
+        LoseProducer();
+        return fatal_.ok() ? absl::CancelledError("stopped before the starting offsets were committed")
+                           : fatal_;
       case Outcome::kAborted:
       case Outcome::kUnknown:
         break;
@@ -295,6 +305,7 @@ void Lane::PrepareAnew(OwnedPartition& owned) {
   const GroupState group(consumer_.get(), options_.input);
   std::unique_ptr<OwnedPartition> rebuilt;
   DropSnapshot(owned);
+  owned.filter.reset();  // its memory goes back before the new one asks for some
   const absl::Status asked = Await([&] {
     auto committed = group.Committed(owned.id + 1);
     if (!committed.ok()) return committed.status();
@@ -498,8 +509,10 @@ void Lane::Publish() {
     partition.committed = owned->committed;
     partition.position = std::max(owned->next, owned->end_of_log);
     int64_t low = 0;
-    rd_kafka_get_watermark_offsets(consumer_.get(), options_.input.c_str(), id, &low,
-                                   &partition.high_watermark);
+    if (consumer_ != nullptr) {
+      rd_kafka_get_watermark_offsets(consumer_.get(), options_.input.c_str(), id, &low,
+                                     &partition.high_watermark);
+    }
     partition.restore_from = owned->restore.from();
     partition.restore_to = owned->restore.to();
     const bool is_restoring = owned->phase == Phase::kRestoring || owned->phase == Phase::kChecking;

@@ -39,6 +39,18 @@ bool IsRefusal(rd_kafka_resp_err_t code) {
   }
 }
 
+// What befalls one producer, and not the one that is made in its place.
+bool IsFence(rd_kafka_resp_err_t code) {
+  switch (code) {
+    case RD_KAFKA_RESP_ERR__FENCED:
+    case RD_KAFKA_RESP_ERR_PRODUCER_FENCED:
+    case RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // The client's batch.size: the user's or its default, and no more than the broker takes.
 int64_t BatchSize(const DaemonOptions& options, int64_t max_batch_bytes) {
   int64_t size = 1000000;
@@ -153,19 +165,19 @@ absl::Status Output::Open(int64_t max_batch_bytes) {
       return rd_kafka_init_transactions(producer_.get(), timeout_ms);
     });
     if (error == nullptr) return absl::OkStatus();
-    if (stop_.requested()) return absl::CancelledError("stopped while the transactional producer started");
-    const rd_kafka_resp_err_t code = rd_kafka_error_code(error.get());
-    absl::Status status = ErrorStatus(code, "starting the transactional producer");
-    if (absl::IsPermissionDenied(status)) {
-      return absl::PermissionDeniedError(
-          absl::StrCat(status.message(), ": grant this user Write on transactional ids with the prefix ",
-                       options_.group, "/"));
+    const absl::Status stopped = absl::CancelledError("stopped while the transactional producer started");
+    if (stop_.requested()) return stopped;
+    const rd_kafka_resp_err_t code = CauseOf(producer_.get(), error.get());
+    if (!IsFence(code)) {
+      const absl::Status status = ErrorStatus(code, "starting the transactional producer");
+      const std::string remedy = TransactionRemedy(producer_.get(), code, options_.group);
+      return absl::Status(status.code(), absl::StrCat(status.message(), remedy.empty() ? "" : ": ", remedy));
     }
-    if (!rd_kafka_error_is_fatal(error.get())) return status;
-    // Fatal for this client only: another instance of the same name took over in between, say.
+    // For this client only: another instance of the same name took over in between.
     ++fences_;
     spdlog::warn("lane {}: {}; making the producer anew", lane_, Describe(error.get()));
     DropProducer();
+    if (stop_.WaitFor(kAskAgainAfter)) return stopped;
   }
 }
 
@@ -189,6 +201,7 @@ ErrorPtr Output::Retry(const std::string& doing, const std::function<rd_kafka_er
 }
 
 absl::Status Output::Begin() {
+  if (producer_ == nullptr) return NoProducer();
   failure_ = Failure::kNone;
   unsure_ = false;
   refused_records_ = 0;
@@ -199,8 +212,11 @@ absl::Status Output::Begin() {
     const ErrorPtr error(rd_kafka_begin_transaction(producer_.get()));
     if (error == nullptr) return absl::OkStatus();
     last_error_ = Describe(error.get());
-    if (rd_kafka_error_is_fatal(error.get()) && Remake(last_error_) != Outcome::kStopped) continue;
-    return ErrorStatus(rd_kafka_error_code(error.get()), "beginning a transaction");
+    if (!rd_kafka_error_is_fatal(error.get())) {
+      return ErrorStatus(rd_kafka_error_code(error.get()), "beginning a transaction");
+    }
+    if (Remake(last_error_) != Outcome::kStopped) continue;
+    return stop_.requested() ? absl::CancelledError(last_error_) : NoProducer();
   }
 }
 
@@ -235,6 +251,7 @@ absl::Status Output::Produce(ProduceRequest request) {
 }
 
 absl::StatusOr<int32_t> Output::CountPartitions() {
+  if (producer_ == nullptr) return NoProducer();
   int32_t least = INT32_MAX;
   for (const std::string& topic : TopicsOfSamePartition(options_)) {
     const auto count = kafka::CountPartitions(producer_.get(), topic, kCallTimeoutMs);
@@ -245,7 +262,7 @@ absl::StatusOr<int32_t> Output::CountPartitions() {
 }
 
 Failure Output::Poll() {
-  rd_kafka_poll(producer_.get(), 0);
+  if (producer_ != nullptr) rd_kafka_poll(producer_.get(), 0);
   return failure_;
 }
 
@@ -317,6 +334,7 @@ Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets, 
 // producer has an epoch of its own. OnDelivery is told which records may be there, but by the last attempt to
 // send them only, so whatever is unanswered counts.
 Outcome Output::Abort() {
+  if (producer_ == nullptr) return Outcome::kStopped;
   const bool is_unanswered = rd_kafka_outq_len(producer_.get()) > 0;
   if (!transactional_) {
     rd_kafka_purge(producer_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
@@ -357,10 +375,15 @@ Outcome Output::Remake(const std::string& why) {
   return MakeAnew() ? Outcome::kUnknown : Outcome::kStopped;
 }
 
+absl::Status Output::NoProducer() const {
+  return absl::UnavailableError(absl::StrCat("the producer cannot be made anew: ", last_error_));
+}
+
 bool Output::MakeAnew() {
   const Failure failure = failure_;
   DropProducer();
   if (absl::Status opened = Open(max_batch_bytes_); !opened.ok()) {
+    DropProducer();
     last_error_ = std::string(opened.message());
     return false;
   }

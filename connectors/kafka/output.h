@@ -59,7 +59,9 @@ struct ProduceRequest {
 };
 
 // A producer with a transactional id (exactly once), or an idempotent one that delivers before the offsets
-// are committed (at least once). Errors that the client calls fatal make the producer anew.
+// are committed (at least once). Errors that the client calls fatal make the producer anew. If that fails
+// (its key cannot be read, say), there is none from then on: Begin and CountPartitions say why, and Abort is
+// kStopped.
 //
 // Thread safety: none; one lane, one thread. `stop` may be set from any thread, and ends every wait.
 class Output {
@@ -72,7 +74,7 @@ class Output {
 
   // Makes the producer and fences every earlier one of the same name (init_transactions), waiting for a
   // broker that is away. Batches are kept below `max_batch_bytes`. Not OK: a property or a permission is
-  // wrong, or Cancelled on stop.
+  // wrong, with what to do, or Cancelled on stop.
   absl::Status Open(int64_t max_batch_bytes);
 
   // A topic to produce to; lives until the producer is made anew, so ask for each transaction.
@@ -80,6 +82,7 @@ class Output {
   rd_kafka_topic_t* counter_topic() { return counter_topic_.get(); }
   rd_kafka_topic_t* divert_topic() { return divert_topic_.get(); }
 
+  // Cancelled on stop.
   absl::Status Begin();
 
   // Hands one record over. Waits while the queue is full. Cancelled on stop.
@@ -121,8 +124,9 @@ class Output {
   absl::Status MakeProducer();
   void DropProducer();
   Outcome Remake(const std::string& why);
-  // Another producer in its place, and the failure as it was; false: last_error() says why not.
+  // Another producer in its place, and the failure as it was; false: last_error() says why there is none.
   bool MakeAnew();
+  absl::Status NoProducer() const;
   Outcome CommitTransaction(const rd_kafka_topic_partition_list_t* offsets,
                             const rd_kafka_consumer_group_metadata_t* group);
   Outcome CommitDelivered(const rd_kafka_topic_partition_list_t* offsets, rd_kafka_t* consumer);

@@ -180,6 +180,25 @@ TEST(CheckTest, WhatCannotRunIsAnError) {
   EXPECT_EQ(all["errors"].get_int64().value(), 1);
 }
 
+// No producer will ever be allowed that, so it is no use to make another.
+TEST(CheckTest, ATransactionTimeoutThatTheBrokersDoNotAllowIsToldAndEndsIt) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  flow.SendIds("a", 1, 100);
+  const Args args = {"--kafka=transaction.timeout.ms=900001"};  // the default maximum is 15 minutes
+  const std::string remedy =
+      "transaction.timeout.ms is 900001 here, and the brokers' transaction.max.timeout.ms is lower: set "
+      "transaction.timeout.ms under kafka to that at most, or raise that of the brokers";
+  const Finished check = flow.RunCommand("check", args);
+  EXPECT_EQ(check.exit_code, 2) << check.out << check.err;
+  EXPECT_TRUE(Says(check, "error    transactions "));
+  EXPECT_TRUE(Says(check, remedy));
+  const Finished run = flow.RunToEnd(args);
+  EXPECT_EQ(run.exit_code, 1) << run.err;
+  EXPECT_TRUE(absl::StrContains(run.err, remedy)) << run.err;
+  EXPECT_EQ(flow.RunToEnd().exit_code, 0);
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
 // A daemon that nobody can end with Ctrl-C any more would keep its partitions.
 TEST(ReloadTest, NotWhenItsTerminalIsClosed) {
   const std::string http = absl::StrCat("127.0.0.1:", FreePort());

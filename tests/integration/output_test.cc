@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "tests/support/shared_broker.h"
@@ -120,6 +122,42 @@ TEST_F(OutputTest, ARefusalBesideWhatIsNotAcknowledgedLosesNothingOfTheNextTrans
   ASSERT_TRUE(test::WaitUntil([&] { return output_.Poll() == Failure::kRefused; }, absl::Minutes(1)));
   EXPECT_EQ(output_.Abort(), Outcome::kAborted);
   CommitsTheNext();
+}
+
+// It is fenced, and what its client is made of is not there any more. It says so, whatever it is asked.
+TEST_F(OutputTest, WithoutAProducerNothingIsDoneAndTheReasonIsSaid) {
+  ASSERT_TRUE(SharedClient().CreateTopic(options_.output, 1).ok());
+  ASSERT_TRUE(output_.Open(1'000'000).ok());
+  ASSERT_TRUE(output_.Begin().ok());
+  ASSERT_TRUE(Produce("first").ok());
+  ASSERT_TRUE(test::TransactionalProducer::Start(test::SharedBroker().bootstrap(),
+                                                 absl::StrCat(options_.group, "/test/0"))
+                  .ok());
+  options_.properties = {{"ssl.key.location", "/nowhere/client.key"}, {"security.protocol", "ssl"}};
+  EXPECT_EQ(Commit(), Outcome::kStopped);
+  EXPECT_TRUE(absl::StrContains(output_.last_error(), "ssl.key.location")) << output_.last_error();
+  output_.Poll();
+  EXPECT_EQ(output_.Abort(), Outcome::kStopped);
+  EXPECT_TRUE(absl::IsUnavailable(output_.CountPartitions().status()));
+  const absl::Status begun = output_.Begin();
+  EXPECT_TRUE(absl::StrContains(begun.message(), "ssl.key.location")) << begun;
+  EXPECT_FALSE(absl::IsAborted(begun) || absl::IsCancelled(begun)) << "that would be waited for";
+}
+
+// Where that is seen when the next transaction begins.
+TEST_F(OutputTest, ATransactionThatCannotBeginSaysWhyThereIsNoOtherProducer) {
+  ASSERT_TRUE(SharedClient().CreateTopic(options_.output, 1).ok());
+  ASSERT_TRUE(output_.Open(1'000'000).ok());
+  ASSERT_TRUE(output_.Begin().ok());
+  ASSERT_TRUE(Produce("first").ok());
+  ASSERT_TRUE(test::TransactionalProducer::Start(test::SharedBroker().bootstrap(),
+                                                 absl::StrCat(options_.group, "/test/0"))
+                  .ok());
+  ASSERT_TRUE(test::WaitUntil([&] { return !Produce("more").ok() || output_.Poll() != Failure::kNone; },
+                              absl::Minutes(1)));
+  options_.properties = {{"ssl.key.location", "/nowhere/client.key"}, {"security.protocol", "ssl"}};
+  const absl::Status begun = output_.Begin();
+  EXPECT_TRUE(absl::StrContains(begun.message(), "ssl.key.location")) << begun;
 }
 
 // Without transactions what was given up may be there: it is written again, and nothing is lost for it.

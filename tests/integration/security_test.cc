@@ -159,12 +159,13 @@ class SecurityTest : public testing::Test {
         "--kafka=sasl.mechanism=" + mechanism, "--kafka=sasl.username=lethe",
         "--kafka=sasl.password=" + password,   "--kafka=ssl.ca.location=" + certificates_->Path("ca.pem")};
   }
-  static Args Mutual() {
+  static Args Mutual() { return MutualWith(certificates_->Path("lethe.key")); }
+  static Args MutualWith(const std::string& key) {
     return {"--brokers=" + MutualAddress(),
             "--kafka=security.protocol=SSL",
             "--kafka=ssl.ca.location=" + certificates_->Path("ca.pem"),
             "--kafka=ssl.certificate.location=" + certificates_->Path("lethe.pem"),
-            "--kafka=ssl.key.location=" + certificates_->Path("lethe.key"),
+            "--kafka=ssl.key.location=" + key,
             absl::StrCat("--kafka=ssl.key.password=", kKeyPassword)};
   }
 
@@ -463,6 +464,54 @@ TEST_F(SecurityTest, AWrongPasswordEndsItWithTheReason) {
   EXPECT_EQ(check.exit_code, 2);
   EXPECT_TRUE(absl::StrContains(check.out, "the brokers do not let this user in")) << check.out;
   EXPECT_TRUE(NoSecretIn(check.out + check.err));
+}
+
+// A process of the same name, that comes in by another listener, throws it out of the group: its clients must
+// be made anew, from a key that is being replaced just then.
+TEST_F(SecurityTest, AConsumerThatCannotBeMadeAnewEndsItWithTheReason) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  Grant(Needed(flow, "User:CN=lethe"));
+  const std::string key = certificates_->Path("consumer.key");
+  std::filesystem::copy_file(certificates_->Path("lethe.key"), key);
+  flow.SendIds("a", 1, 100);
+  Args args = MutualWith(key);
+  args.push_back("--static-membership=true");
+  const auto daemon = flow.Start(args);
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 100; }));
+  std::filesystem::remove(key);
+  const auto other = flow.Start({"--static-membership=true"});
+  EXPECT_EQ(daemon->process().Wait(absl::Seconds(30)).value_or(-1), 1) << daemon->Log();
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "the consumer cannot be made anew")) << daemon->Log();
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "ssl.key.location")) << daemon->Log();
+  EXPECT_TRUE(NoSecretIn(daemon->Log()));
+  flow.SendIds("a", 51, 200);
+  EXPECT_TRUE(other->Await([&] { return static_cast<bool>(flow.ExactlyOnce()); }));
+  EXPECT_TRUE(other->Stop());
+}
+
+// The same to its producer, in the middle of a transaction that a rebalance is to commit.
+TEST_F(SecurityTest, AProducerThatCannotBeMadeAnewEndsItWithTheReason) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  Grant(Needed(flow, "User:CN=lethe"));
+  const std::string key = certificates_->Path("producer.key");
+  std::filesystem::copy_file(certificates_->Path("lethe.key"), key);
+  Args args = MutualWith(key);
+  args.push_back("--commit-interval=10s");
+  const auto daemon = flow.Start(args);
+  ASSERT_TRUE(daemon->AwaitReady());
+  flow.SendIds("a", 1, 100);
+  ASSERT_TRUE(daemon->Await([&] { return flow.OutputSize() >= 100; }));
+  std::filesystem::remove(key);
+  ASSERT_TRUE(
+      TransactionalProducer::Start(SharedBroker().bootstrap(), absl::StrCat(flow.group(), "/test/0")).ok());
+  const auto other = flow.Start({"--instance=other"});
+  EXPECT_EQ(daemon->process().Wait(absl::Seconds(30)).value_or(-1), 1) << daemon->Log();
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "the producer cannot go on")) << daemon->Log();
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "ssl.key.location")) << daemon->Log();
+  EXPECT_TRUE(NoSecretIn(daemon->Log()));
+  flow.SendIds("a", 51, 200);
+  EXPECT_TRUE(other->Await([&] { return static_cast<bool>(flow.ExactlyOnce()); }));
+  EXPECT_TRUE(other->Stop());
 }
 
 TEST_F(SecurityTest, NoWayToGoWrongShowsASecret) {

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -258,6 +259,34 @@ TEST_F(UnusableSnapshotTest, Rule3And15ALogThatWasMadeAnewIsSeen) {
   flow_.SendIds("other", 1, 500);
   ASSERT_TRUE(EndsWell(flow_.RunToEnd(folder_.args())));
   EXPECT_EQ(flow_.OutputIds().size(), before);
+}
+
+// The same where the new log has nothing to compare with: from there on all was aborted, and only the end of
+// the log comes.
+TEST_F(UnusableSnapshotTest, Rule3And15ALogThatEndsWithoutTheRecordThatIsRememberedIsSeen) {
+  const std::vector<CommittedOffset> committed = flow_.Committed();
+  ASSERT_TRUE(SharedClient().DeleteTopic(flow_.input()).ok());
+  ASSERT_TRUE(SharedClient().CreateTopic(flow_.input(), 1).ok());
+  flow_.SendIds("other", 1, 200);
+  std::vector<Record> aborted;
+  for (int64_t i = 0; i < committed[0].offset; ++i) aborted.push_back(WithId(absl::StrCat("aborted", i)));
+  const auto producer = TransactionalProducer::Start(SharedBroker().bootstrap(), UniqueName("aborting"));
+  ASSERT_TRUE(producer.ok()) << producer.status();
+  ASSERT_TRUE((*producer)->Begin().ok());
+  ASSERT_TRUE((*producer)->Produce(flow_.input(), aborted).ok());
+  ASSERT_TRUE((*producer)->Abort().ok());
+  ASSERT_EQ(flow_.Input().size(), 200u);  // and the abort is seen
+  flow_.ResetGroup(committed);
+  const auto daemon = flow_.Start(folder_.args());
+  ASSERT_TRUE(daemon->AwaitReady());
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "the log differs")) << daemon->Log();
+  // It has read the new log from its start, and not only come to its end.
+  flow_.SendIds("other", 1, 200);
+  flow_.SendIds("new", 1, 1);
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 201; }));
+  EXPECT_EQ(daemon->Metric("lethe_records_total", {"verdict=\"duplicate\""}), 200) << daemon->Log();
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_EQ(flow_.OutputIds().back(), "new1");
 }
 
 // An older version does not know of snapshots, and commits without naming one.
@@ -769,6 +798,33 @@ TEST(RestoreTest, Rule13UnreadDeletedRecordsAreLeftOutWhereTheUserSaysSo) {
   std::vector<std::string> ids = flow.OutputIds();
   EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).count("b51"), 1u);
   EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), ids.size());
+}
+
+// The filter that is replaced holds all the memory that there is for the one that takes its place.
+TEST(RestoreTest, Rule13AFilterAtTheMemoryLimitIsRebuiltInItsOwnMemory) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  const auto daemon = flow.Start({"--on-unread-deleted=continue", "--memory=256KiB"});
+  flow.SendIds("a", 1, 10'000);
+  ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 10'000; }));
+  ASSERT_TRUE(daemon->process().Signal(SIGSTOP).ok());
+  flow.SendIds("b", 1, 100);  // of which some may be on their way to it
+  flow.SendIds("c", 1, 100);
+  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 10'150).ok());
+  ASSERT_TRUE(daemon->process().Signal(SIGCONT).ok());
+  ASSERT_TRUE(daemon->Await([&] {
+    return daemon->Metric("lethe_unread_deleted_offsets_total") > 0 ||
+           daemon->Metric("lethe_partition_failed") > 0;
+  }));
+  flow.SendIds("c", 51, 200);
+  EXPECT_TRUE(daemon->Await(
+      [&] { return flow.Committed()[0].offset == 10'350 || daemon->Metric("lethe_partition_failed") > 0; }));
+  EXPECT_EQ(daemon->Metric("lethe_partition_failed"), 0) << daemon->Log();
+  EXPECT_TRUE(daemon->Stop());
+  std::vector<std::string> expected;
+  for (int i = 51; i <= 200; ++i) expected.push_back(absl::StrCat("c", i));
+  std::vector<std::string> ids = flow.OutputIds();
+  ids.erase(ids.begin(), ids.end() - std::min<std::ptrdiff_t>(150, std::ssize(ids)));
+  EXPECT_EQ(ids, expected);
 }
 
 // A restore that takes its time says how much of it is left.

@@ -174,6 +174,30 @@ TEST_F(AssignmentTest, AKeptFilterOfAnotherLifeOrAnotherLogIsNotUsed) {
   EXPECT_EQ((*cannot_be_checked)->phase, Phase::kRestoring);
 }
 
+// What is not used any more must not stand in the way of what takes its place.
+TEST_F(AssignmentTest, AKeptFilterThatIsNotUsedGivesItsMemoryBackFirst) {
+  options_.stage.memory_limit_bytes = 1 << 20;
+  stage_ = *DedupStage::Create(options_.stage);
+  const std::string other_life = Story(5, 400, At(2), At(3)).ToString();
+  const struct {
+    int64_t offset;
+    std::string metadata;
+    Phase phase;
+  } cases[] = {{-1, "", Phase::kActive}, {400, "", Phase::kActive}, {1000, other_life, Phase::kRestoring}};
+  for (const auto& [offset, metadata, phase] : cases) {
+    auto kept = Kept(900);
+    int id = 0;
+    while (stage_->Open("another").ok()) {
+      ASSERT_LT(id, 1'000'000) << "there is room for another, however much the kept one holds";
+      for (int i = 0; i < 1000; ++i) kept->filter->Judge(absl::StrCat(id++), At(0));
+    }
+    kept_.Put(std::move(kept));
+    const auto owned = Prepare(offset, metadata, {0, 2000});
+    ASSERT_TRUE(owned.ok()) << owned.status();
+    EXPECT_EQ((*owned)->phase, phase) << offset << " " << (*owned)->problem;
+  }
+}
+
 // A folder with a snapshot of a filter that knows the ids of [0, 900).
 class SnapshotAssignmentTest : public AssignmentTest {
  protected:
