@@ -68,6 +68,21 @@ class OutputTest : public testing::Test {
     ASSERT_TRUE(test::WaitUntil([&] { return Size() == 4; }, absl::Minutes(1)));
   }
 
+  // In the middle of a transaction another producer takes its place.
+  void BeginAndFence() {
+    ASSERT_TRUE(SharedClient().CreateTopic(options_.output, 1).ok());
+    ASSERT_TRUE(output_.Open(1'000'000).ok());
+    ASSERT_TRUE(output_.Begin().ok());
+    ASSERT_TRUE(Produce("first").ok());
+    ASSERT_TRUE(test::TransactionalProducer::Start(test::SharedBroker().bootstrap(),
+                                                   absl::StrCat(options_.group, "/test/0"))
+                    .ok());
+  }
+  // No producer can be made from then on.
+  void TakeTheKeyAway() {
+    options_.properties = {{"ssl.key.location", "/nowhere/client.key"}, {"security.protocol", "ssl"}};
+  }
+
   void CommitsTheNext() {
     ASSERT_TRUE(output_.Begin().ok());
     ASSERT_TRUE(Produce("second").ok());
@@ -126,14 +141,8 @@ TEST_F(OutputTest, ARefusalBesideWhatIsNotAcknowledgedLosesNothingOfTheNextTrans
 
 // It is fenced, and what its client is made of is not there any more. It says so, whatever it is asked.
 TEST_F(OutputTest, WithoutAProducerNothingIsDoneAndTheReasonIsSaid) {
-  ASSERT_TRUE(SharedClient().CreateTopic(options_.output, 1).ok());
-  ASSERT_TRUE(output_.Open(1'000'000).ok());
-  ASSERT_TRUE(output_.Begin().ok());
-  ASSERT_TRUE(Produce("first").ok());
-  ASSERT_TRUE(test::TransactionalProducer::Start(test::SharedBroker().bootstrap(),
-                                                 absl::StrCat(options_.group, "/test/0"))
-                  .ok());
-  options_.properties = {{"ssl.key.location", "/nowhere/client.key"}, {"security.protocol", "ssl"}};
+  ASSERT_NO_FATAL_FAILURE(BeginAndFence());
+  TakeTheKeyAway();
   EXPECT_EQ(Commit(), Outcome::kStopped);
   EXPECT_TRUE(absl::StrContains(output_.last_error(), "ssl.key.location")) << output_.last_error();
   output_.Poll();
@@ -146,16 +155,10 @@ TEST_F(OutputTest, WithoutAProducerNothingIsDoneAndTheReasonIsSaid) {
 
 // Where that is seen when the next transaction begins.
 TEST_F(OutputTest, ATransactionThatCannotBeginSaysWhyThereIsNoOtherProducer) {
-  ASSERT_TRUE(SharedClient().CreateTopic(options_.output, 1).ok());
-  ASSERT_TRUE(output_.Open(1'000'000).ok());
-  ASSERT_TRUE(output_.Begin().ok());
-  ASSERT_TRUE(Produce("first").ok());
-  ASSERT_TRUE(test::TransactionalProducer::Start(test::SharedBroker().bootstrap(),
-                                                 absl::StrCat(options_.group, "/test/0"))
-                  .ok());
+  ASSERT_NO_FATAL_FAILURE(BeginAndFence());
   ASSERT_TRUE(test::WaitUntil([&] { return !Produce("more").ok() || output_.Poll() != Failure::kNone; },
                               absl::Minutes(1)));
-  options_.properties = {{"ssl.key.location", "/nowhere/client.key"}, {"security.protocol", "ssl"}};
+  TakeTheKeyAway();
   const absl::Status begun = output_.Begin();
   EXPECT_TRUE(absl::StrContains(begun.message(), "ssl.key.location")) << begun;
 }

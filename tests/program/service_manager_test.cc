@@ -99,16 +99,19 @@ TEST_F(ServiceManagerTest, TheWatchdogHearsOfLifeAndOfNothingElse) {
   std::atomic<int> dead_looks = 0;
   const ServiceReports reports(manager, [&] {
     if (!alive) ++dead_looks;
+    dead_looks.notify_one();
     return ServiceState{"", alive};
   });
+  const auto await_looks = [&](int looks) {
+    for (int now = dead_looks; now < looks; now = dead_looks) dead_looks.wait(now);
+  };
   EXPECT_EQ(socket.Next(), "READY=1");
   for (int i = 0; i < 4; ++i) EXPECT_EQ(socket.Next(), "WATCHDOG=1");
   alive = false;
-  while (dead_looks < 1) usleep(1000);
+  await_looks(1);
   while (!socket.Next(0).empty()) {
   }
-  const int looks = dead_looks;
-  while (dead_looks < looks + 2) usleep(1000);
+  await_looks(dead_looks + 2);
   EXPECT_EQ(socket.Next(0), "");
 }
 

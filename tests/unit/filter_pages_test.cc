@@ -17,7 +17,8 @@
 namespace {
 
 const std::thread::id test_thread = std::this_thread::get_id();
-// How long another thread takes to give pages back, as if it had no processor.
+// How long another thread takes to give pages back, as if it had no processor. It is not what a test waits
+// for, but the fault itself.
 std::atomic<std::chrono::milliseconds> slowness{};
 // Whether they make none present.
 std::atomic<bool> held = false;

@@ -1,0 +1,103 @@
+// The lane's transaction that was not committed, or of which that is not known: what becomes of its records,
+// and of those that were refused.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "connectors/kafka/lane.h"
+
+namespace lethe::kafka {
+namespace {
+
+constexpr absl::Duration kMaxBackoff = absl::Seconds(1);
+
+}  // namespace
+
+void Lane::GiveUp(Outcome outcome) {
+  const Failure failure = output_.failure();
+  const std::string why = output_.last_error();
+  if (outcome != Outcome::kStopped) {
+    // What was aborted is not committed, even if another instance has come to the same offset meanwhile.
+    const Outcome resolved = Resolve();
+    if (outcome == Outcome::kUnknown || resolved == Outcome::kStopped) outcome = resolved;
+  }
+  if (outcome == Outcome::kCommitted) {
+    spdlog::info("lane {}: the transaction was committed after all ({})", number_, why);
+    return FinishTransaction(/*committed=*/true);
+  }
+  if (outcome == Outcome::kStopped) LoseProducer();
+  output_partitions_ = 0;
+  if (const auto like_it = aborted_.Next()) {
+    spdlog::warn("lane {}: transaction of {} records aborted, to be judged again: {}{}", number_,
+                 carried_out_, why, *like_it);
+  }
+  if (failure == Failure::kRefused) NarrowDown(why);
+  if (outcome == Outcome::kStopped) {
+    for (OwnedPartition* owned : InTransaction()) owned->LeaveNamed();
+  }
+  FinishTransaction(/*committed=*/false);
+  // The rest of the batch is dropped with it: everything is read again from where it is needed.
+  for (auto& [id, owned] : owned_) {
+    if (owned->phase != Phase::kFailed) Seek(*owned);
+  }
+  if (failure != Failure::kRefused) {
+    const absl::Duration backoff = absl::Milliseconds(10) * (1 << std::min(failures_in_a_row_++, 10));
+    stop_.WaitFor(std::min(backoff, kMaxBackoff));
+  }
+}
+
+void Lane::LoseProducer() {
+  if (stop_.requested() || !fatal_.ok()) return;
+  fatal_ = absl::UnavailableError(
+      absl::StrCat("lane ", number_, ": the producer cannot go on: ", output_.last_error()));
+}
+
+Outcome Lane::Resolve() {
+  std::vector<CommittedOffset> committed;
+  const GroupState group(consumer_.get(), options_.input);
+  const absl::Status asked = Await([&] {
+    auto answer =
+        group.Committed(std::max(topics_.partitions, owned_.empty() ? 0 : owned_.rbegin()->first + 1));
+    if (answer.ok()) committed = *std::move(answer);
+    return answer.status();
+  });
+  if (!asked.ok()) return Outcome::kStopped;
+  Outcome outcome = Outcome::kAborted;
+  for (OwnedPartition* owned : InTransaction()) {
+    const int64_t offset = committed[static_cast<size_t>(owned->id)].offset;
+    if (offset == owned->next && owned->next != owned->committed) outcome = Outcome::kCommitted;
+    if (offset != owned->next && offset != owned->committed) {
+      owned->LeaveNamed();
+      owned->RolledBack();
+      Unhold(*owned);
+      owned->phase = Phase::kFailed;
+      owned->problem = absl::StrCat(Name(*owned), ": the group is at offset ", offset, ", not at ",
+                                    owned->committed, ": another instance has it now; waiting for the group");
+      spdlog::warn("{}", owned->problem);
+    }
+  }
+  return outcome;
+}
+
+void Lane::NarrowDown(const std::string& why) {
+  if (const auto refused = output_.refused_record()) {
+    if (OwnedPartition* owned = Find(refused->partition)) {
+      owned->undeliverable[refused->offset] = {why, refused->diverted};
+    }
+    return;
+  }
+  if (carried_out_ > 1) {
+    carried_out_limit_ = carried_out_ / 2;
+    return;
+  }
+  for (OwnedPartition* owned : InTransaction()) {
+    // Refused for the second time is what there was left to write: the diverted record.
+    const auto [known, is_new] = owned->undeliverable.try_emplace(owned->mark.offset, Undeliverable{why});
+    known->second.divert_refused = !is_new;
+  }
+}
+
+}  // namespace lethe::kafka
