@@ -33,19 +33,23 @@ void ForwardLog(const rd_kafka_t* /*client*/, int level, const char* facility, c
 
 // librdkafka's main thread sleeps whole milliseconds and then asks over and over until its timer is due: up
 // to a millisecond of CPU for each of its timers, of which an idle consumer has 3.5 in a second. One that the
-// system may wake a millisecond late finds it due. Threads inherit this, and those of the brokers are not to
-// send later than they were told to.
-rd_kafka_resp_err_t OnThreadStart(rd_kafka_t* /*client*/, rd_kafka_thread_type_t type, const char* /*name*/,
-                                  void* /*opaque*/) {
-  constexpr unsigned long kMainNanoseconds = 1'000'000, kSystemNanoseconds = 50'000;
-  prctl(PR_SET_TIMERSLACK, type == RD_KAFKA_THREAD_MAIN ? kMainNanoseconds : kSystemNanoseconds, 0, 0, 0);
-  return RD_KAFKA_RESP_ERR_NO_ERROR;
-}
+// system may wake a millisecond late finds it due. Threads inherit this from the one that starts them.
+class WakesLate {
+ public:
+  WakesLate() : before_(prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0)) { Set(1'000'000); }
+  ~WakesLate() {
+    if (before_ > 0) Set(before_);
+  }
+  WakesLate(const WakesLate&) = delete;
+  WakesLate& operator=(const WakesLate&) = delete;
 
-rd_kafka_resp_err_t OnNew(rd_kafka_t* client, const rd_kafka_conf_t* /*conf*/, void* opaque, char* /*reason*/,
-                          size_t /*size*/) {
-  return rd_kafka_interceptor_add_on_thread_start(client, "timers", OnThreadStart, opaque);
-}
+ private:
+  static void Set(int nanoseconds) {
+    prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(nanoseconds), 0, 0, 0);
+  }
+
+  const int before_;
+};
 
 // Of a client, with its defaults.
 std::string PropertyOf(rd_kafka_t* client, const char* name) {
@@ -98,7 +102,7 @@ ClientConfig& ClientConfig::Set(const std::vector<Property>& properties) {
 
 absl::StatusOr<ClientPtr> ClientConfig::Make(rd_kafka_type_t type) {
   if (!status_.ok()) return status_;
-  rd_kafka_conf_interceptor_add_on_new(conf_.get(), "timers", OnNew, nullptr);
+  const WakesLate threads;
   char reason[512];
   rd_kafka_t* client = rd_kafka_new(type, conf_.get(), reason, sizeof reason);
   if (client == nullptr)
