@@ -218,7 +218,6 @@ class SlicedFbf final : public Filter {
     fields.Time(self.now_ms_);
     fields.Int(self.step_inserts_, 1, kMostStepInserts);
     fields.Int(self.inserts_left_, 1, self.step_inserts_);
-    // Kept also when no pass runs: the next one goes by it.
     fields.Time(self.next_pass_ms_);
     fields.Count(position);
     if constexpr (sizeof(Cell) == sizeof(uint64_t)) {
@@ -313,6 +312,7 @@ class SlicedFbf final : public Filter {
     const int64_t lines = LinesInTimeStep();
     return std::max<int64_t>(1, pass_step_ms_ / ((lines + kLinesByTime - 1) / kLinesByTime));
   }
+  int64_t AfterAWait() const { return now_ms_ == kNoStreamTime ? kNoStreamTime : now_ms_ + PassWaitMs(); }
   // By the time since the pass was last taken further; one step's at most, which is as after a pause.
   int64_t LinesDueByTime() const {
     const int64_t lines = LinesInTimeStep();
@@ -322,10 +322,16 @@ class SlicedFbf final : public Filter {
     return due < static_cast<double>(lines) ? static_cast<int64_t>(due) : lines;
   }
 
+  // How long time alone takes for so many lines. Those that ids bring put off its turn by no more than this:
+  // a few ids, which come often, would put it off for ever.
+  int64_t TimeOf(int64_t lines) const {
+    return static_cast<int64_t>(static_cast<double>(lines) * static_cast<double>(pass_step_ms_) /
+                                static_cast<double>(LinesInTimeStep()));
+  }
+
   void AdvancePass(int64_t lines, bool by_time) {
     lines = ReadyLines(lines, by_time);
-    if (lines == 0 && !by_time) return;  // its turn by time stays where it is
-    next_pass_ms_ = now_ms_ == kNoStreamTime ? kNoStreamTime : now_ms_ + PassWaitMs();
+    next_pass_ms_ = by_time ? AfterAWait() : std::min(AfterAWait(), next_pass_ms_ + TimeOf(lines));
     if (pass_ != Budget::Pass::kSweep) ++moves_;
     if (lines_.Advance(lines)) {
       if (pass_ == Budget::Pass::kFold) memory_.Shrink(lines_.bytes_needed());
@@ -349,6 +355,7 @@ class SlicedFbf final : public Filter {
       hindered_ = patience_ - static_cast<int64_t>(kUnhindered * budget_.InsertsPerInterval());
     }
     held_back_ = 0;
+    next_pass_ms_ = AfterAWait();
     if (!lines_.idle()) lines_.AbandonSweep();
     budget_.PassStarted(wanted);
     pass_ = wanted;
