@@ -69,12 +69,15 @@ Assigner::Assigner(const DaemonOptions& options, int32_t partitions, std::string
       go_on_(std::move(go_on)),
       id_fingerprint_(std::move(id_fingerprint)) {}
 
-bool Assigner::WasAdded(int32_t partition, const std::vector<CommittedOffset>& committed) {
+Uncommitted Assigner::WhyUncommitted(int32_t partition, const std::vector<CommittedOffset>& committed,
+                                     bool begun) {
+  bool any = false;
   for (const CommittedOffset& other : committed) {
+    any = any || other.offset >= 0;
     const auto metadata = CommitMetadata::Parse(other.metadata);
-    if (metadata.ok() && metadata->origin_partitions <= partition) return true;
+    if (metadata.ok() && metadata->origin_partitions <= partition) return Uncommitted::kAdded;
   }
-  return false;
+  return begun && !any ? Uncommitted::kMadeAnew : Uncommitted::kNew;
 }
 
 bool Assigner::NeedsFirstCommit(const OwnedPartition& owned, const CommittedOffset& committed) {
@@ -261,10 +264,11 @@ void Assigner::WarnOfGrowth(const OwnedPartition& owned) {
 
 absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::Prepare(int32_t partition,
                                                                   const CommittedOffset& committed,
-                                                                  const GroupState::Log& log, bool added) {
-  auto owned = PrepareFilter(partition, committed, log, added);
+                                                                  const GroupState::Log& log,
+                                                                  Uncommitted uncommitted) {
+  auto owned = PrepareFilter(partition, committed, log, uncommitted);
   if (!owned.ok() || (*owned)->phase == Phase::kFailed || options_.scope == Scope::kTopic) return owned;
-  if (committed.offset < 0 && added) {
+  if (committed.offset < 0 && uncommitted == Uncommitted::kAdded) {
     // All of its records were sent after it was added.
     (*owned)->growth = {partitions_, (*owned)->origin, absl::InfinitePast()};
     spdlog::warn("{}-{} was added to the topic after the group had begun to read it", options_.input,
@@ -283,16 +287,17 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::Prepare(int32_t partit
 absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t partition,
                                                                         const CommittedOffset& committed,
                                                                         const GroupState::Log& log,
-                                                                        bool added) {
+                                                                        Uncommitted uncommitted) {
   std::unique_ptr<OwnedPartition> kept = kept_.Take(partition);
   auto owned = std::make_unique<OwnedPartition>();
   owned->id = partition;
+  owned->in_group = committed.offset;
   if (kept != nullptr) owned->counts = kept->counts;
   const std::string name = absl::StrCat(options_.input, "-", partition);
 
   if (committed.offset < 0) {
     kept.reset();  // its memory goes back before the new filter asks for some
-    const bool latest = options_.start == Start::kLatest && !added;
+    const bool latest = options_.start == Start::kLatest && uncommitted == Uncommitted::kNew;
     StartEmpty(*owned, latest ? log.end : log.start);
     return owned;
   }
@@ -351,7 +356,7 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
   }
   if (kept != nullptr && kept->origin == metadata->origin && kept->filter_end <= committed.offset &&
       (kept->mark.offset < 0 ? kept->filter_end : kept->mark.offset) >= log.start) {
-    kept->committed = committed.offset;
+    kept->committed = kept->in_group = committed.offset;
     kept->restore = RestoreProgress(kept->filter_end, committed.offset);
     kept->snapshot = SnapshotId::Parse(metadata->snapshot);
     kept->phase = kept->mark.offset < 0 ? Phase::kRestoring : Phase::kChecking;

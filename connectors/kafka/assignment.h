@@ -50,6 +50,11 @@ class GroupState {
 // many partitions.
 std::string IdFingerprint(const DaemonOptions& options, int32_t output_partitions);
 
+// Why the group may have committed nothing of a partition. Of one that was added after the group began to
+// read the topic, or whose topic was made anew and took the commits with it, all records count, whatever
+// --start says.
+enum class Uncommitted { kNew, kAdded, kMadeAnew };
+
 // Decides, for one partition at a time, where reading starts and which filter it has.
 class Assigner {
  public:
@@ -60,12 +65,12 @@ class Assigner {
   Assigner(const DaemonOptions& options, int32_t partitions, std::string id_fingerprint, DedupStage& stage,
            KeptPartitions& kept, Snapshots* snapshots, GoOnLoading go_on);
 
-  // The partition, ready to be read from its `next`. `added`: it was added to the topic after the group
-  // began to read it, so all of its records count, whatever --start says. A partition that must not be read
-  // comes back as kFailed with its problem. FailedPrecondition: the group's commits are of another format or
-  // id configuration, and the program must not go on. Cancelled: loading its snapshot was given up.
+  // The partition, ready to be read from its `next`. A partition that must not be read comes back as kFailed
+  // with its problem. FailedPrecondition: the group's commits are of another format or id configuration, and
+  // the program must not go on. Cancelled: loading its snapshot was given up.
   absl::StatusOr<std::unique_ptr<OwnedPartition>> Prepare(int32_t partition, const CommittedOffset& committed,
-                                                          const GroupState::Log& log, bool added);
+                                                          const GroupState::Log& log,
+                                                          Uncommitted uncommitted);
 
   // The topic has so many partitions, or more: they do not become fewer.
   void SetPartitions(int32_t partitions) { partitions_ = std::max(partitions_, partitions); }
@@ -75,8 +80,9 @@ class Assigner {
   // That is so, and the log of the partition ends at `end`.
   void NoteGrowth(OwnedPartition& owned, int64_t end);
 
-  // Whether a partition for which nothing is committed was added since the group began.
-  static bool WasAdded(int32_t partition, const std::vector<CommittedOffset>& committed);
+  // Of a partition for which nothing is committed. `begun`: the lane has seen the topic's commits stand.
+  static Uncommitted WhyUncommitted(int32_t partition, const std::vector<CommittedOffset>& committed,
+                                    bool begun);
 
   // Whether what the group has committed does not carry the partition's present story yet: the offset must
   // be committed with it before the first verdict.
@@ -91,7 +97,8 @@ class Assigner {
   // As Prepare, but that nothing is known of the topic's growth.
   absl::StatusOr<std::unique_ptr<OwnedPartition>> PrepareFilter(int32_t partition,
                                                                 const CommittedOffset& committed,
-                                                                const GroupState::Log& log, bool added);
+                                                                const GroupState::Log& log,
+                                                                Uncommitted uncommitted);
   // Gives the partition the filter of the snapshot that the commit names. False, with a line in the log that
   // says why, if there is none that is of use; the partition is as it was then. Cancelled: it was given up.
   absl::StatusOr<bool> FromSnapshot(OwnedPartition& owned, const CommitMetadata& metadata,

@@ -163,6 +163,8 @@ void FetchOn::Wake(absl::Time now) {
 ClientConfig BaseConfig(const DaemonOptions& options, const std::vector<Property>& defaults) {
   ClientConfig config;
   config.Set("client.id", absl::StrCat("lethe-", options.instance)).Set("log.connection.close", "false");
+  // A producer would have the brokers make a topic that is gone, as they are set up to.
+  config.Set("allow.auto.create.topics", "false");
   config.Set(defaults).Set(options.properties);
   config.Set("bootstrap.servers", options.brokers);
   return config;

@@ -223,6 +223,7 @@ class Lane {
   int32_t output_partitions_;
   absl::Time next_look_for_input_ = absl::InfinitePast();
   bool input_is_gone_ = false;
+  bool has_begun_ = false;    // it was given partitions, and what the group has committed of them stood
   int32_t given_partitions_;  // of the input: all below were given to somebody
   absl::Time next_look_for_forgotten_ = absl::InfinitePast();
   absl::Time forgotten_since_ = absl::InfiniteFuture();

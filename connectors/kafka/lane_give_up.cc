@@ -68,14 +68,14 @@ Outcome Lane::Resolve() {
   Outcome outcome = Outcome::kAborted;
   for (OwnedPartition* owned : InTransaction()) {
     const int64_t offset = committed[static_cast<size_t>(owned->id)].offset;
-    if (offset == owned->next && owned->next != owned->committed) outcome = Outcome::kCommitted;
-    if (offset != owned->next && offset != owned->committed) {
+    if (offset == owned->next && owned->next != owned->in_group) outcome = Outcome::kCommitted;
+    if (offset != owned->next && offset != owned->in_group) {
       owned->LeaveNamed();
       owned->RolledBack();
       Unhold(*owned);
       owned->phase = Phase::kFailed;
       owned->problem = absl::StrCat(Name(*owned), ": the group is at offset ", offset, ", not at ",
-                                    owned->committed, ": another instance has it now; waiting for the group");
+                                    owned->in_group, ": another instance has it now; waiting for the group");
       spdlog::warn("{}", owned->problem);
     }
   }

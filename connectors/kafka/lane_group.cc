@@ -167,6 +167,7 @@ absl::Status Lane::PrepareAssigned(const rd_kafka_topic_partition_list_t* partit
   if (!asked.ok()) return asked;
 
   std::vector<OwnedPartition*> fresh;
+  int begin = 0;
   for (int i = 0; i < partitions->cnt; ++i) {
     const int32_t partition = partitions->elems[i].partition;
     GroupState::Log log;
@@ -179,13 +180,22 @@ absl::Status Lane::PrepareAssigned(const rd_kafka_topic_partition_list_t* partit
     });
     if (!asked.ok()) return asked;
     const CommittedOffset& there = committed[static_cast<size_t>(partition)];
-    auto owned = assigner_.Prepare(partition, there, log, Assigner::WasAdded(partition, committed));
+    const Uncommitted why = Assigner::WhyUncommitted(partition, committed, has_begun_);
+    if (there.offset < 0 && why == Uncommitted::kNew) ++begin;
+    auto owned = assigner_.Prepare(partition, there, log, why);
     LoadingEnds();
     if (!owned.ok()) return owned.status();
     if (Assigner::NeedsFirstCommit(**owned, there)) fresh.push_back(owned->get());
     owned_[partition] = *std::move(owned);
   }
-  return fresh.empty() ? absl::OkStatus() : CommitStart(fresh);
+  if (begin > 0) {
+    spdlog::info(
+        "lane {}: of {} of {} partitions of {} the group has committed nothing: it begins at their {}",
+        number_, begin, partitions->cnt, options_.input, options_.start == Start::kLatest ? "end" : "start");
+  }
+  if (absl::Status begun = fresh.empty() ? absl::OkStatus() : CommitStart(fresh); !begun.ok()) return begun;
+  has_begun_ = has_begun_ || partitions->cnt > 0;
+  return absl::OkStatus();
 }
 
 absl::Status Lane::CommitStart(const std::vector<OwnedPartition*>& fresh) {
@@ -194,6 +204,7 @@ absl::Status Lane::CommitStart(const std::vector<OwnedPartition*>& fresh) {
     if (absl::Status begun = output_.Begin(); !begun.ok()) return begun;
     switch (output_.Commit(offsets.get(), group_metadata_.get(), consumer_.get())) {
       case Outcome::kCommitted:
+        for (OwnedPartition* owned : fresh) owned->in_group = owned->committed;
         return absl::OkStatus();
       case Outcome::kStopped:
         LoseProducer();
@@ -311,7 +322,7 @@ void Lane::PrepareAnew(OwnedPartition& owned) {
     if (!committed.ok()) return committed.status();
     auto log = group.LogOf(owned.id);
     if (!log.ok()) return log.status();
-    auto prepared = assigner_.Prepare(owned.id, committed->back(), *log, /*added=*/false);
+    auto prepared = assigner_.Prepare(owned.id, committed->back(), *log, Uncommitted::kMadeAnew);
     LoadingEnds();
     if (prepared.ok()) rebuilt = *std::move(prepared);
     return prepared.status();

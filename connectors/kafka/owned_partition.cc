@@ -44,7 +44,7 @@ void OwnedPartition::Committed() {
   if (taking != nullptr) taking->image->NoteEnd(next);
   if (transaction) transaction->Commit();
   transaction.reset();
-  committed = filter_end = next;
+  committed = in_group = filter_end = next;
   committed_mark = mark;
   committed_timed_records = timed_records;
   growth.Reach(committed, filter->stream_time());

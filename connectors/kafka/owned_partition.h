@@ -49,6 +49,7 @@ struct OwnedPartition {
   int64_t origin = 0;             // O
   int32_t origin_partitions = 0;  // of the topic, when it began there
   int64_t committed = 0;          // C
+  int64_t in_group = -1;          // the same, but where records were deleted unread: the group is before them
   int64_t filter_end = 0;         // F
   int64_t next = 0;               // the offset expected next; lower ones are ignored
   int64_t end_of_log = 0;         // the position at which the client last said that there is no more

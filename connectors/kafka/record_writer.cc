@@ -80,8 +80,8 @@ std::optional<std::string> RecordWriter::WhyStop(const OwnedPartition& owned,
     return absl::StrCat(
         Name(owned, message), ": topic ", known->second.divert_refused ? options_.divert : options_.output,
         " does not take the record: ", known->second.why, "; on_undeliverable", kStopped,
-        "; let the topic take it (max.message.bytes, say), or set on_undeliverable to drop or "
-        "divert, then reload the configuration (SIGHUP) or start again");
+        "; let the topic take it (max.message.bytes, say) and start again, or set on_undeliverable to drop "
+        "or divert and reload the configuration (SIGHUP)");
   }
   if (options_.routes || fields.id_state == RecordFields::State::kPresent) return std::nullopt;
   if (ActionWithoutId(fields.id_state) != Action::kFail) return std::nullopt;

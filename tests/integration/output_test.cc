@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "tests/support/kafka_broker.h"
 #include "tests/support/shared_broker.h"
 
 namespace lethe::kafka {
@@ -191,6 +192,23 @@ TEST_F(OutputTest, AtLeastOnceGivingUpWhatIsNotAcknowledgedLosesNothingThatComes
   ASSERT_TRUE(
       test::WaitUntil([&] { return output.Poll() == Failure::kNone && Size() == 3; }, absl::Minutes(1)));
   EXPECT_EQ(Values(), (std::vector<std::string>{"first", "given up", "second"}));
+}
+
+// Also where brokers make every topic that a producer asks for, with their number of partitions, and not
+// compacted.
+TEST(TopicsTest, AreNotMadeByAsking) {
+  test::KafkaBrokerOptions broker_options;
+  broker_options.properties = {{"auto.create.topics.enable", "true"}};
+  const auto broker = test::KafkaBroker::Start(broker_options);
+  ASSERT_TRUE(broker.ok()) << broker.status();
+  DaemonOptions options;
+  options.brokers = (*broker)->bootstrap();
+  const auto producer = BaseConfig(options).MakeProducer();
+  const auto consumer = BaseConfig(options).MakeConsumer();
+  for (rd_kafka_t* client : {producer->get(), consumer->get(), producer->get()}) {
+    const auto partitions = CountPartitions(client, "nowhere", 10'000);
+    EXPECT_TRUE(absl::IsNotFound(partitions.status())) << partitions.status();
+  }
 }
 
 }  // namespace

@@ -83,6 +83,22 @@ TEST(RulesTest, Rule3ATopicThatIsMadeAnewUnderItIsNotReadOnFromTheMiddle) {
   EXPECT_EQ(flow.OutputIds().size(), 500u);
 }
 
+// Its commits went with the old one, and `latest` is for a group that has not begun.
+TEST(RulesTest, Rule3ATopicThatWasAwayIsReadFromItsStartWhereverAGroupStarts) {
+  Flow flow(Options());
+  const auto daemon = flow.Start({"--start=latest", "--kafka=topic.metadata.refresh.interval.ms=500"});
+  ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 0; }));
+  flow.SendIds("a", 1, 300);
+  ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 300; }));
+  ASSERT_TRUE(SharedClient().DeleteTopic(flow.input()).ok());
+  ASSERT_TRUE(daemon->AwaitLog("is not there any more"));
+  ASSERT_TRUE(SharedClient().CreateTopic(flow.input(), 1, {{"retention.ms", "-1"}}).ok());
+  flow.SendIds("b", 1, 200);
+  EXPECT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 200; })) << daemon->Log();
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_EQ(flow.OutputIds().size(), 500u);
+}
+
 // With the input gone there is nothing to do but to say so; what is out stays.
 TEST(RulesTest, Rule3AnInputTopicThatIsDeletedUnderItIsSaid) {
   Flow flow(Options());

@@ -800,6 +800,20 @@ TEST(RestoreTest, Rule13UnreadDeletedRecordsAreLeftOutWhereTheUserSaysSo) {
   EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), ids.size());
 }
 
+// The group is at an offset before them until the first commit, also after an abort.
+TEST(RestoreTest, Rule13WhatIsAbortedAfterUnreadDeletedRecordsIsReadAgain) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {{"max.message.bytes", "2000"}}});
+  flow.SendIds("a", 1, 200);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  flow.SendIds("b", 1, 50);
+  flow.Send({{WithId(std::string(10'000, 'x'))}});
+  flow.SendIds("c", 1, 50);
+  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 250).ok());
+  EXPECT_TRUE(EndsWell(flow.RunToEnd({"--on-unread-deleted=continue", "--kafka=compression.type=none"})));
+  EXPECT_EQ(flow.Committed()[0].offset, 301);
+  EXPECT_EQ(flow.OutputIds().size(), 250u);
+}
+
 // The filter that is replaced holds all the memory that there is for the one that takes its place.
 TEST(RestoreTest, Rule13AFilterAtTheMemoryLimitIsRebuiltInItsOwnMemory) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});

@@ -40,10 +40,11 @@ class AssignmentTest : public testing::Test {
             kHorizon, ""};
   }
   absl::StatusOr<std::unique_ptr<OwnedPartition>> Prepare(int64_t offset, const std::string& metadata,
-                                                          GroupState::Log log, bool added = false) {
+                                                          GroupState::Log log,
+                                                          Uncommitted uncommitted = Uncommitted::kNew) {
     Assigner assigner(options_, kPartitions, IdFingerprint(options_, kPartitions), *stage_, kept_,
                       snapshots_.get(), [this](int32_t) { return go_on_(); });
-    return assigner.Prepare(2, {offset, metadata}, log, added);
+    return assigner.Prepare(2, {offset, metadata}, log, uncommitted);
   }
   // A filter that knows the ids of [0, end).
   std::unique_ptr<OwnedPartition> Kept(int64_t end) {
@@ -70,7 +71,21 @@ TEST_F(AssignmentTest, WithoutACommitItBeginsWhereTheOptionsSay) {
 
   options_.start = Start::kLatest;
   EXPECT_EQ((*Prepare(-1, "", {100, 1000}))->next, 1000);
-  EXPECT_EQ((*Prepare(-1, "", {100, 1000}, /*added=*/true))->next, 100);
+  EXPECT_EQ((*Prepare(-1, "", {100, 1000}, Uncommitted::kAdded))->next, 100);
+  EXPECT_EQ((*Prepare(-1, "", {100, 1000}, Uncommitted::kMadeAnew))->next, 100);
+}
+
+TEST_F(AssignmentTest, WhyNothingIsCommittedIsInTheCommitsOfTheOthers) {
+  const CommittedOffset none{-1, ""};
+  const CommittedOffset ours{10, Story(0, 0, At(1), At(1)).ToString()};
+  const auto why = [](int32_t partition, const std::vector<CommittedOffset>& committed, bool begun) {
+    return Assigner::WhyUncommitted(partition, committed, begun);
+  };
+  EXPECT_EQ(why(2, {none, none, none}, false), Uncommitted::kNew);
+  EXPECT_EQ(why(2, {none, none, none}, true), Uncommitted::kMadeAnew);
+  // Another instance was to begin there, and did not come to it.
+  EXPECT_EQ(why(2, {ours, none, none}, true), Uncommitted::kNew);
+  EXPECT_EQ(why(kPartitions, {ours, none, none}, true), Uncommitted::kAdded);
 }
 
 TEST_F(AssignmentTest, AStoryIsReadAgainFromItsRestartPoint) {
@@ -293,9 +308,9 @@ TEST_F(SnapshotAssignmentTest, OneWhoseLogWasAnotherIsNotTriedAgain) {
   Assigner assigner(options_, kPartitions, IdFingerprint(options_, kPartitions), *stage_, kept_,
                     snapshots_.get(), [](int32_t) { return true; });
   const CommittedOffset there = {1000, Naming(0, 400).ToString()};
-  EXPECT_EQ((*assigner.Prepare(2, there, {0, 2000}, false))->next, 899);
+  EXPECT_EQ((*assigner.Prepare(2, there, {0, 2000}, Uncommitted::kNew))->next, 899);
   assigner.Refuse(id_);
-  EXPECT_EQ((*assigner.Prepare(2, there, {0, 2000}, false))->next, 400);
+  EXPECT_EQ((*assigner.Prepare(2, there, {0, 2000}, Uncommitted::kNew))->next, 400);
 }
 
 // It is called in the background: the partition may have a new owner by then, which shares the folder.
@@ -469,7 +484,7 @@ TEST_F(AssignmentTest, AStoryOfFewerPartitionsIsOfATopicThatHasGrown) {
 
 TEST_F(AssignmentTest, APartitionThatWasAddedMayHaveTheKeysOfOthers) {
   EXPECT_FALSE((*Prepare(-1, "", {0, 1000}))->keys_moved(kHorizon));
-  auto owned = *Prepare(-1, "", {0, 1000}, /*added=*/true);
+  auto owned = *Prepare(-1, "", {0, 1000}, Uncommitted::kAdded);
   EXPECT_TRUE(owned->keys_moved(kHorizon));
   EXPECT_EQ(owned->growth.offset, 0);
   EXPECT_EQ(owned->Metadata("f", kHorizon).growth.partitions, kPartitions);
@@ -479,7 +494,8 @@ TEST_F(AssignmentTest, APartitionThatWasAddedMayHaveTheKeysOfOthers) {
 TEST_F(AssignmentTest, GrowthIsNotedWhileAPartitionIsOwned) {
   Assigner assigner(options_, kPartitions, IdFingerprint(options_, kPartitions), *stage_, kept_, nullptr,
                     [](int32_t) { return true; });
-  auto owned = *assigner.Prepare(2, {1000, Story(0, 400, At(2), At(3)).ToString()}, {0, 2000}, false);
+  auto owned =
+      *assigner.Prepare(2, {1000, Story(0, 400, At(2), At(3)).ToString()}, {0, 2000}, Uncommitted::kNew);
   EXPECT_FALSE(assigner.HasGrownFor(*owned));
   assigner.SetPartitions(kPartitions - 1);  // by a broker that has not heard of all of them
   EXPECT_FALSE(assigner.HasGrownFor(*owned));
