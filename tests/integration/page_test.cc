@@ -114,12 +114,17 @@ class PageTest : public testing::Test {
 
 TEST_F(PageTest, SaysWhatTheMetricsSay) {
   for (int partition = 0; partition < kPartitions; ++partition) {
-    const auto cells = browser_->Run(CellsScript(partition));
-    ASSERT_TRUE(cells.ok()) << cells.status();
     const std::string label = absl::StrCat("partition=\"", partition, "\"");
     const auto metric = [&](absl::string_view name) { return daemon_->Metric(name, {label}); };
+    auto cells = browser_->Run(CellsScript(partition));
+    ASSERT_TRUE(cells.ok()) << cells.status();
+    // The page asks once a second.
+    EXPECT_TRUE(daemon_->Await([&] {
+      cells = browser_->Run(CellsScript(partition));
+      return cells.ok() && Number(cells->at("ids")) == metric("lethe_filter_ids");
+    })) << cells.status();
+    ASSERT_TRUE(cells.ok()) << cells.status();
     EXPECT_EQ(cells->at("state"), "active");
-    EXPECT_EQ(Number(cells->at("ids")), metric("lethe_filter_ids"));
     EXPECT_EQ(Number(cells->at("N")), metric("lethe_filter_past_generations"));
     EXPECT_EQ(Number(cells->at("lag")), 0);
     EXPECT_GT(metric("lethe_filter_refreshes_total"), 0);
@@ -140,9 +145,11 @@ TEST_F(PageTest, SaysWhatTheMetricsSay) {
         << verdict << " " << count << ": " << text;
   }
   // All generations are drawn: future, present and N past ones.
-  const auto drawn = browser_->Run("return document.querySelectorAll('#filter .generation').length;");
-  ASSERT_TRUE(drawn.ok()) << drawn.status();
-  EXPECT_EQ(drawn->get<int>(), 2 + daemon_->Metric("lethe_filter_past_generations", {"partition=\"1\""}));
+  const double generations = 2 + daemon_->Metric("lethe_filter_past_generations", {"partition=\"1\""});
+  EXPECT_TRUE(
+      browser_
+          ->Await(absl::StrCat("document.querySelectorAll('#filter .generation').length === ", generations))
+          .ok());
 }
 
 TEST_F(PageTest, OpensWithTheCurvesOfBefore) {

@@ -489,7 +489,7 @@ TEST(RulesTest, Rule18EndsWhereTheInputEndedAtTheStart) {
 TEST(RulesTest, Rule18ARebalanceIsNotTheEnd) {
   Flow flow(Options(4));
   RetryingClients clients(TestSeed());
-  for (int batch = 0; batch < 4; ++batch) flow.Send(clients.Take(500));
+  for (int batch = 0; batch < 20; ++batch) flow.Send(clients.Take(100));
   // It reads a batch at a time, with pauses, and so is in the middle of its input for seconds.
   const auto slow = flow.Start({"--instance=slow", "--exit-at-end", "--kafka=queued.min.messages=1",
                                 "--kafka=max.partition.fetch.bytes=1"});

@@ -142,7 +142,7 @@ TEST(RulesTest, Rule5AnOutputTopicThatIsDeletedUnderItCommitsNothing) {
 // another.)
 TEST(RulesTest, Rule5ATransactionCommitsWhatItCarriedOutAndNothingElse) {
   Flow flow(Options(2));
-  for (int i = 0; i < 8; ++i) flow.SendIds("old", 100 * i + 1, 100 * i + 100, 1);
+  for (int i = 0; i < 40; ++i) flow.SendIds("old", 20 * i + 1, 20 * i + 20, 1);
   ASSERT_TRUE(EndsWell(flow.RunToEnd()));
   // Read a batch at a time, with pauses: the restore takes seconds.
   const auto daemon = flow.Start({"--kafka=queued.min.messages=1", "--kafka=max.partition.fetch.bytes=1",

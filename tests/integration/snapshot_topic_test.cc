@@ -180,10 +180,11 @@ class WatchdogSocket {
 // (It was killed by its watchdog, and so was the next one, for ever.)
 TEST_F(SnapshotsInTopicTest, ALoadThatTakesLongIsNoHangNorLeavesTheGroup) {
   LeaveOneThatLoadsSlowly();
-  constexpr absl::Duration kLimit = absl::Seconds(3);
+  constexpr absl::Duration kLimit = absl::Seconds(8);
   WatchdogSocket watchdog;
   const absl::Time start = absl::Now();
-  const auto daemon = watchdog.Start(flow_, slow_ + Args{"--kafka=max.poll.interval.ms=3000"}, kLimit);
+  const auto daemon = watchdog.Start(
+      flow_, slow_ + Args{"--kafka=session.timeout.ms=8000", "--kafka=max.poll.interval.ms=8000"}, kLimit);
   ASSERT_TRUE(daemon->Await([&] {
     watchdog.Listen();
     return absl::StrContains(daemon->Log(), "is loaded");

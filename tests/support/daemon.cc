@@ -16,7 +16,8 @@ namespace lethe::test {
 namespace {
 
 constexpr absl::Duration kTimeout = absl::Minutes(1);
-constexpr absl::Duration kStopTimeout = absl::Seconds(5);
+// It is patient with the group for four seconds itself, where that does not answer.
+constexpr absl::Duration kStopTimeout = absl::Seconds(10);
 
 }  // namespace
 

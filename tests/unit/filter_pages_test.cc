@@ -22,8 +22,17 @@ const std::thread::id test_thread = std::this_thread::get_id();
 std::atomic<std::chrono::milliseconds> slowness{};
 // Whether they make none present.
 std::atomic<bool> held = false;
-// What they have made present.
+// What those that have ended have made present.
 std::atomic<int64_t> populated_bytes{0};
+
+// Of a thread. It is counted when the thread has also said so to the filter.
+struct Populated {
+  ~Populated() {
+    populated_bytes += bytes;
+    populated_bytes.notify_one();
+  }
+  int64_t bytes = 0;
+};
 
 }  // namespace
 
@@ -33,8 +42,8 @@ extern "C" int madvise(void* address, size_t size, int advice) noexcept {
   if (beside && advice == MADV_POPULATE_WRITE) held.wait(true);
   const auto result = static_cast<int>(syscall(SYS_madvise, address, size, advice));
   if (beside && advice == MADV_POPULATE_WRITE) {
-    populated_bytes += static_cast<int64_t>(size);
-    populated_bytes.notify_one();
+    thread_local Populated populated;
+    populated.bytes += static_cast<int64_t>(size);
   }
   return result;
 }
