@@ -292,6 +292,7 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
   auto owned = std::make_unique<OwnedPartition>();
   owned->id = partition;
   owned->in_group = committed.offset;
+  owned->log_end = log.end;
   if (kept != nullptr) owned->counts = kept->counts;
   const std::string name = absl::StrCat(options_.input, "-", partition);
 
@@ -357,6 +358,7 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
   if (kept != nullptr && kept->origin == metadata->origin && kept->filter_end <= committed.offset &&
       (kept->mark.offset < 0 ? kept->filter_end : kept->mark.offset) >= log.start) {
     kept->committed = kept->in_group = committed.offset;
+    kept->log_end = log.end;
     kept->restore = RestoreProgress(kept->filter_end, committed.offset);
     kept->snapshot = SnapshotId::Parse(metadata->snapshot);
     kept->phase = kept->mark.offset < 0 ? Phase::kRestoring : Phase::kChecking;

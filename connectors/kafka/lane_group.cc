@@ -524,6 +524,10 @@ void Lane::Publish() {
       rd_kafka_get_watermark_offsets(consumer_.get(), options_.input.c_str(), id, &low,
                                      &partition.high_watermark);
     }
+    // Of what must not be read the client does not know it.
+    if (owned->phase == Phase::kFailed) {
+      partition.high_watermark = std::max(partition.high_watermark, owned->log_end);
+    }
     partition.restore_from = owned->restore.from();
     partition.restore_to = owned->restore.to();
     const bool is_restoring = owned->phase == Phase::kRestoring || owned->phase == Phase::kChecking;

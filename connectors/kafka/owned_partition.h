@@ -52,6 +52,7 @@ struct OwnedPartition {
   int64_t in_group = -1;          // the same, but where records were deleted unread: the group is before them
   int64_t filter_end = 0;         // F
   int64_t next = 0;               // the offset expected next; lower ones are ignored
+  int64_t log_end = 0;            // of the log, when it was assigned
   int64_t end_of_log = 0;         // the position at which the client last said that there is no more
 
   // Records with a timestamp that the filter's clock has seen; how many of them at C.

@@ -781,6 +781,11 @@ TEST(RestoreTest, Rule13UnreadDeletedRecordsAreLeftOutWhereTheUserSaysSo) {
   const Finished refused = flow.RunToEnd();
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_TRUE(absl::StrContains(refused.err, "set on_unread_deleted to continue")) << refused.err;
+  {
+    const auto standing = flow.Start();
+    EXPECT_TRUE(standing->Await([&] { return standing->Metric("lethe_partition_failed") == 1; }));
+    EXPECT_TRUE(standing->Await([&] { return standing->Metric("lethe_lag_records") == 100; }));
+  }
   const auto daemon = flow.Start({"--on-unread-deleted=continue"});
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") >= 50; }));
   EXPECT_EQ(daemon->Metric("lethe_unread_deleted_offsets_total"), 50);
