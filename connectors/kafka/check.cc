@@ -142,7 +142,10 @@ class Checker {
       return true;
     });
     const std::string where = absl::StrCat("repartition topic ", topic);
-    if (may.ok()) {
+    const auto routed = AskCommitted(RoutingOptions(options_), input_partitions);
+    if (auto lost = routed.ok() ? LostWithTopic(options_, *routed) : std::nullopt) {
+      findings_.push_back(*std::move(lost));
+    } else if (may.ok()) {
       Add(Severity::kOk, "create", where,
           absl::StrCat("is made at the start, with ", input_partitions, " partitions; this user may"));
     } else {
