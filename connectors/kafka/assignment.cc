@@ -24,6 +24,11 @@ std::string MissingSince(absl::Time covered_since) {
 
 }  // namespace
 
+bool HasBegun(const std::vector<CommittedOffset>& committed) {
+  return std::any_of(committed.begin(), committed.end(),
+                     [](const CommittedOffset& each) { return each.offset >= 0; });
+}
+
 absl::StatusOr<std::vector<CommittedOffset>> GroupState::Committed(int32_t partitions) const {
   const PartitionListPtr list(rd_kafka_topic_partition_list_new(partitions));
   rd_kafka_topic_partition_list_add_range(list.get(), topic_.c_str(), 0, partitions - 1);
@@ -57,6 +62,28 @@ absl::StatusOr<GroupState::Log> GroupState::LogOf(int32_t partition) const {
 std::string IdFingerprint(const DaemonOptions& options, int32_t output_partitions) {
   const std::string fingerprint = options.record.id.Fingerprint();
   return options.routes ? absl::StrCat(fingerprint, "/", output_partitions) : fingerprint;
+}
+
+absl::StatusOr<CommitMetadata> ReadStory(const DaemonOptions& options, const std::string& id_fingerprint,
+                                         int32_t partition, const CommittedOffset& committed) {
+  absl::StatusOr<CommitMetadata> story = CommitMetadata::Parse(committed.metadata);
+  if (absl::IsNotFound(story.status())) return story;
+  const std::string name = absl::StrCat(options.input, "-", partition);
+  if (!story.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(name, " at offset ", committed.offset, ": ", story.status().message()));
+  }
+  if (story->id_fingerprint == id_fingerprint) return story;
+  if (options.routes) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(name, ": group ", options.group, " has so far routed by another id than ",
+                     options.record.id.ToString(), ", or ", options.output,
+                     " has other partitions than it had: copies would no longer meet; use another group"));
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      name, ": group ", options.group, " has so far judged by another id than ", options.record.id.ToString(),
+      ": ids of before would not be recognized; use another group, or reset "
+      "the group's offsets with kafka-consumer-groups.sh --reset-offsets to begin anew"));
 }
 
 Assigner::Assigner(const DaemonOptions& options, int32_t partitions, std::string id_fingerprint,
@@ -329,7 +356,7 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
                              ": the topic was truncated or made anew; reset the group's offsets with "
                              "kafka-consumer-groups.sh --reset-offsets --to-earliest"));
   }
-  const auto metadata = CommitMetadata::Parse(committed.metadata);
+  const auto metadata = ReadStory(options_, id_fingerprint_, partition, committed);
   if (absl::IsNotFound(metadata.status())) {
     spdlog::warn(
         "{}: offset {} was committed by another program: a new beginning there, with an empty filter", name,
@@ -338,23 +365,7 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
     StartEmpty(*owned, owned->committed);
     return owned;
   }
-  if (!metadata.ok()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(name, " at offset ", committed.offset, ": ", metadata.status().message()));
-  }
-  if (metadata->id_fingerprint != id_fingerprint_ && options_.routes) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(name, ": group ", options_.group, " has so far routed by another id than ",
-                     options_.record.id.ToString(), ", or ", options_.output,
-                     " has other partitions than it had: copies would no longer meet; use another group"));
-  }
-  if (metadata->id_fingerprint != id_fingerprint_) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(name, ": group ", options_.group, " has so far judged by another id than ",
-                     options_.record.id.ToString(),
-                     ": ids of before would not be recognized; use another group, or reset "
-                     "the group's offsets with kafka-consumer-groups.sh --reset-offsets to begin anew"));
-  }
+  if (!metadata.ok()) return metadata.status();
   if (kept != nullptr && kept->origin == metadata->origin && kept->filter_end <= committed.offset &&
       (kept->mark.offset < 0 ? kept->filter_end : kept->mark.offset) >= log.start) {
     kept->committed = kept->in_group = committed.offset;

@@ -26,6 +26,9 @@ struct CommittedOffset {
   std::string metadata;
 };
 
+// Whether the group has committed anything of the topic.
+bool HasBegun(const std::vector<CommittedOffset>& committed);
+
 // Answers of the cluster to what an assignment must know. Unavailable: ask again.
 class GroupState {
  public:
@@ -54,6 +57,12 @@ std::string IdFingerprint(const DaemonOptions& options, int32_t output_partition
 // read the topic, or whose topic was made anew and took the commits with it, all records count, whatever
 // --start says.
 enum class Uncommitted { kNew, kAdded, kMadeAnew };
+
+// The story of an offset that is committed for a partition of the input. NotFound: it has none, and is a new
+// beginning. FailedPrecondition: it is of another format or id configuration, or damaged, and the program
+// must not go on; the message says where, and what to do.
+absl::StatusOr<CommitMetadata> ReadStory(const DaemonOptions& options, const std::string& id_fingerprint,
+                                         int32_t partition, const CommittedOffset& committed);
 
 // Decides, for one partition at a time, where reading starts and which filter it has.
 class Assigner {

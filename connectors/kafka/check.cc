@@ -99,20 +99,23 @@ class Checker {
       return false;
     }
     topics_ = *std::move(topics);
-    LookAtLag();
+    LookAtJudged();
     for (Finding& finding : ApplyTopicRules(options_, topics_)) {
+      if (IsForBeginners(finding) && has_begun_) finding.severity = Severity::kWarning;
       findings_.push_back(std::move(finding));
     }
     return true;
   }
 
-  // Of the group that judges, in the topic that it judges. What cannot be asked is told by what follows.
-  void LookAtLag() {
+  // What the group that judges has committed of the topic that it judges, and its lag there. What cannot be
+  // asked is told by what follows.
+  void LookAtJudged() {
     if (options_.scope == Scope::kTopic && !topics_.repartition) return;
     const DaemonOptions stage = options_.scope == Scope::kTopic ? JudgingOptions(options_) : options_;
     const TopicFacts& judged = topics_.repartition ? *topics_.repartition : topics_.input;
     const auto committed = AskCommitted(stage, judged.partitions);
     if (!committed.ok()) return;
+    has_begun_ = HasBegun(*committed);
     std::vector<int64_t> next;
     for (const CommittedOffset& offset : *committed) next.push_back(offset.offset);
     auto lags = AskLag(client_.get(), stage.input, next);
@@ -139,7 +142,10 @@ class Checker {
       return true;
     });
     const std::string where = absl::StrCat("repartition topic ", topic);
-    if (may.ok()) {
+    const auto routed = AskCommitted(RoutingOptions(options_), input_partitions);
+    if (auto lost = routed.ok() ? LostWithTopic(options_, *routed) : std::nullopt) {
+      findings_.push_back(*std::move(lost));
+    } else if (may.ok()) {
       Add(Severity::kOk, "create", where,
           absl::StrCat("is made at the start, with ", input_partitions, " partitions; this user may"));
     } else {
@@ -191,14 +197,12 @@ class Checker {
     const std::string where = absl::StrCat("group ", stage.group);
     int with = 0;
     for (const CommittedOffset& offset : *committed) with += offset.offset >= 0 ? 1 : 0;
-    for (const CommittedOffset& offset : *committed) {
-      const auto story = CommitMetadata::Parse(offset.metadata);
-      if (!story.ok() || story->id_fingerprint == fingerprint) continue;
-      Add(Severity::kError, "group", where,
-          stage.routes ? absl::StrCat("has so far routed by another id than ", options_.record.id.ToString(),
-                                      ", or to another number of partitions")
-                       : absl::StrCat("has so far judged by another id than ", options_.record.id.ToString()),
-          "use another group, or reset the group's offsets with kafka-consumer-groups.sh --reset-offsets");
+    for (int32_t partition = 0; partition < partitions; ++partition) {
+      const absl::Status story =
+          ReadStory(stage, fingerprint, partition, (*committed)[static_cast<size_t>(partition)]).status();
+      if (story.ok() || absl::IsNotFound(story)) continue;
+      // The message ends with its remedy.
+      Add(Severity::kError, "group", where, absl::StrCat("cannot go on: ", story.message()));
       return first;
     }
     AddGroup(stage, absl::OkStatus(),
@@ -328,6 +332,7 @@ class Checker {
   ClientErrors errors_;
   ClientPtr client_;
   AllTopics topics_;
+  bool has_begun_ = false;            // the group that judges
   std::vector<absl::Duration> lags_;  // by partition of the topic that is judged; empty if they are not known
 };
 

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 
 namespace lethe::kafka {
 namespace {
@@ -50,9 +51,12 @@ Daemon::~Daemon() {
 }
 
 absl::Status Daemon::LockInstance() {
+  std::vector<std::string> brokers =
+      absl::StrSplit(options_.brokers, absl::ByAnyChar(", "), absl::SkipEmpty());
+  std::sort(brokers.begin(), brokers.end());  // in whatever order they are named, it is one cluster
   // A name in the abstract space of sockets is free again as soon as its process has ended, however it ended.
   const std::string name =
-      absl::StrCat("lethe/", options_.brokers, "/", options_.group, "/", options_.instance);
+      absl::StrCat("lethe/", absl::StrJoin(brokers, ","), "/", options_.group, "/", options_.instance);
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   // Longer names are told apart by what fits, and by their hash.

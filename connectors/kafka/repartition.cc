@@ -65,12 +65,22 @@ absl::Status CreateTopic(rd_kafka_t* client, const std::string& name, const Topi
   return ErrorStatus(code, absl::StrCat("creating topic ", name));
 }
 
+// The client is of the group that copies.
 absl::Status EnsureOnce(const DaemonOptions& options, rd_kafka_t* client) {
   const std::string name = RepartitionTopic(options);
   const absl::Status exists = CountPartitions(client, name, kCreateTimeoutMs).status();
   if (!absl::IsNotFound(exists)) return WithGrant("repartition", name, exists);
   const auto input = DescribeInput(options, client);
   if (!input.ok()) return input.status();
+  const auto committed = GroupState(client, options.input).Committed(input->partitions);
+  if (absl::IsPermissionDenied(committed.status())) {
+    const std::string group = RoutingOptions(options).group;
+    return absl::PermissionDeniedError(absl::StrCat("group ", group, ": ", committed.status().message(),
+                                                    ": grant this user Read on group ", group));
+  }
+  if (!committed.ok()) return committed.status();
+  // Another instance may have made it a moment ago: who waits for topics asks again.
+  if (const auto lost = LostWithTopic(options, *committed)) return absl::NotFoundError(lost->Text());
   if (absl::Status created = CreateTopic(client, name, *input, /*validate_only=*/false); !created.ok())
     return WithGrant("repartition", name, created);
   spdlog::info("topic {} was made, with {} partitions", name, input->partitions);
@@ -134,8 +144,34 @@ std::vector<std::string> TopicsOfSamePartition(const DaemonOptions& options) {
   return topics;
 }
 
+std::optional<Finding> LostWithTopic(const DaemonOptions& options,
+                                     const std::vector<CommittedOffset>& committed) {
+  const bool has_copied = std::any_of(committed.begin(), committed.end(), [](const CommittedOffset& each) {
+    const auto story = CommitMetadata::Parse(each.metadata);
+    // Of a story that cannot be read it is not known.
+    return story.ok() ? story->origin < each.offset : !absl::IsNotFound(story.status());
+  });
+  if (!has_copied) return std::nullopt;
+  const std::string group = RoutingOptions(options).group;
+  return Finding{
+      Finding::Severity::kError, "create", absl::StrCat("repartition topic ", RepartitionTopic(options)),
+      absl::StrCat("is gone, and group ", group, " has routed records of ", options.input,
+                   " to it: what of them was not judged yet would be left out, and copies of what was would "
+                   "pass"),
+      absl::StrCat("stop every instance, then have them routed again: kafka-consumer-groups.sh "
+                   "--bootstrap-server ",
+                   options.brokers, " --group ", group, " --topic ", options.input,
+                   " --reset-offsets --to-earliest --execute, or --to-datetime with a time before the first "
+                   "that was not judged; what is read again and is in ",
+                   options.output, " already is written there once more",
+                   options.counter_output.empty() ? "" : ", and counted again",
+                   ", and copies of what is not read again pass (a new "
+                   "--group does the same, from where --start says)")};
+}
+
 absl::Status EnsureRepartitionTopic(const DaemonOptions& options, const StopFlag& stop) {
-  return AwaitTopics(options, stop, [&](rd_kafka_t* client) { return EnsureOnce(options, client); });
+  return AwaitTopics(RoutingOptions(options), stop,
+                     [&](rd_kafka_t* client) { return EnsureOnce(options, client); });
 }
 
 absl::Status MayCreateRepartitionTopic(const DaemonOptions& options, rd_kafka_t* client,

@@ -18,7 +18,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "connectors/kafka/assignment.h"
 #include "connectors/kafka/client.h"
+#include "connectors/kafka/finding.h"
 #include "connectors/kafka/options.h"
 #include "connectors/kafka/report.h"
 #include "connectors/kafka/stop_flag.h"
@@ -41,9 +43,15 @@ Policies RoutingPolicies(const Policies& policies);
 // from. One that they do not have has nowhere to go.
 std::vector<std::string> TopicsOfSamePartition(const DaemonOptions& options);
 
+// Of a repartition topic that is missing, with what the group that copies has committed of the input: an
+// error if it has copied anything. That is lost then, as far as it was not judged, and so is what is known of
+// ids. nullopt: nothing is lost if the topic is made; so it is after an operator's reset of that group.
+std::optional<Finding> LostWithTopic(const DaemonOptions& options,
+                                     const std::vector<CommittedOffset>& committed);
+
 // Creates the repartition topic if it is missing, with as many partitions as the input: they stay as many,
 // since the way of an id must not change. Waits for a broker that is away (Cancelled on stop). NotFound: the
-// input does not exist.
+// input does not exist, or the topic is gone (see LostWithTopic).
 absl::Status EnsureRepartitionTopic(const DaemonOptions& options, const StopFlag& stop);
 
 // Whether this user may create it, for a repartition topic that is missing; nothing is created.

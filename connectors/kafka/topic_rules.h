@@ -47,8 +47,15 @@ struct AllTopics {
 // The check that finds an error where a topic has fewer partitions than are to be written.
 inline constexpr char kPartitionsCheck[] = "partitions";
 
-// All that can be said without reading a record. An error is something that lethe must not run with.
+// All that can be said without reading a record. An error is something that lethe must not run with, unless
+// IsForBeginners().
 std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopics& topics);
+
+// Whether what was found is an error only where the group has not begun: where the input has grown under a
+// group at work, what has nowhere to go is held, and no more.
+inline bool IsForBeginners(const Finding& finding) {
+  return finding.severity == Finding::Severity::kError && finding.check == kPartitionsCheck;
+}
 
 }  // namespace lethe::kafka
 

@@ -107,14 +107,6 @@ absl::Status DescribeIfThere(const DaemonOptions& options, const char* role, con
   return absl::IsNotFound(described.status()) ? absl::OkStatus() : described.status();
 }
 
-// Whether the group has committed anything of the input.
-absl::StatusOr<bool> HasBegun(const DaemonOptions& options, int32_t partitions, rd_kafka_t* client) {
-  const auto committed = GroupState(client, options.input).Committed(partitions);
-  if (!committed.ok()) return committed.status();
-  return std::any_of(committed->begin(), committed->end(),
-                     [](const CommittedOffset& each) { return each.offset >= 0; });
-}
-
 absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* client) {
   const auto described = DescribeTopics(options, client);
   if (!described.ok()) return described.status();
@@ -131,12 +123,12 @@ absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* cli
   }
   for (const Finding& finding : ApplyTopicRules(options, *described)) {
     if (finding.severity == Finding::Severity::kOk) continue;
-    if (finding.severity == Finding::Severity::kError) {
-      // Where the input has grown under a group at work, what has nowhere to go is held, and no more.
-      const auto has_begun =
-          finding.check == kPartitionsCheck ? HasBegun(options, topics.partitions, client) : false;
-      if (!has_begun.ok()) return has_begun.status();
-      if (!*has_begun) return absl::FailedPreconditionError(finding.Text());
+    if (IsForBeginners(finding)) {
+      const auto committed = GroupState(client, options.input).Committed(topics.partitions);
+      if (!committed.ok()) return committed.status();
+      if (!HasBegun(*committed)) return absl::FailedPreconditionError(finding.Text());
+    } else if (finding.severity == Finding::Severity::kError) {
+      return absl::FailedPreconditionError(finding.Text());
     }
     topics.warnings.push_back(finding.Text());
   }

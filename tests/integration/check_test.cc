@@ -147,8 +147,8 @@ TEST(CheckTest, BothStagesOfTheScopeOfATopic) {
   ASSERT_TRUE(SharedClient().AddPartitions(topic, 3).ok());
   Finished wider = flow.RunCommand("check", args);
   EXPECT_EQ(wider.exit_code, 2) << wider.out << wider.err;
-  EXPECT_TRUE(
-      Says(wider, "has so far routed by another id than json:/id, or to another number of partitions"));
+  EXPECT_TRUE(Says(wider, absl::StrCat("has so far routed by another id than json:/id, or ", topic,
+                                       " has other partitions than it had")));
 }
 
 TEST(CheckTest, WhatCannotRunIsAnError) {
@@ -180,6 +180,25 @@ TEST(CheckTest, WhatCannotRunIsAnError) {
   EXPECT_EQ(all["errors"].get_int64().value(), 1);
 }
 
+// Nor does a run go on from what another version has committed, or from what is damaged.
+TEST(CheckTest, AStoryThatCannotBeReadIsAnErrorAndEndsARun) {
+  Flow flow({LETHE_PROGRAM, 2, {}, {}});
+  flow.SendIds("a", 1, 10);
+  int64_t offset = 5;
+  for (const auto& [story, reason] :
+       {std::pair("lethe/2 o=0", "the commit was written in format lethe/2, this program reads lethe/1"),
+        std::pair("lethe/1 o=7", "damaged commit metadata \"lethe/1 o=7\"")}) {
+    flow.ResetGroup({{offset++, ""}, {0, story}});
+    const std::string text = absl::StrCat(flow.input(), "-1 at offset 0: ", reason);
+    const Finished check = flow.RunCommand("check");
+    EXPECT_EQ(check.exit_code, 2) << check.out << check.err;
+    EXPECT_TRUE(Says(check, absl::StrCat("group ", flow.group(), " cannot go on: ", text)));
+    const Finished run = flow.RunToEnd();
+    EXPECT_EQ(run.exit_code, 1) << run.err;
+    EXPECT_TRUE(absl::StrContains(run.err, text)) << run.err;
+  }
+}
+
 // No producer will ever be allowed that, so it is no use to make another.
 TEST(CheckTest, ATransactionTimeoutThatTheBrokersDoNotAllowIsToldAndEndsIt) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
@@ -197,6 +216,34 @@ TEST(CheckTest, ATransactionTimeoutThatTheBrokersDoNotAllowIsToldAndEndsIt) {
   EXPECT_TRUE(absl::StrContains(run.err, remedy)) << run.err;
   EXPECT_EQ(flow.RunToEnd().exit_code, 0);
   EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// What has nowhere to go is held where the group is at work, and nothing is begun so.
+TEST(CheckTest, AnInputThatHasGrownIsAWarningOnceTheGroupHasBegun) {
+  for (const std::string scope : {"--scope=partition", "--scope=topic"}) {
+    Flow flow({LETHE_PROGRAM, 1, {}, {}});
+    flow.SendIds("a", 1, 100);
+    ASSERT_EQ(flow.RunToEnd({scope}).exit_code, 0);
+    ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 3).ok());
+    const std::string finding =
+        absl::StrCat("output topic ", flow.output(), " has 1 partitions, the input has 3");
+    const Finished check = flow.RunCommand("check", {scope});
+    EXPECT_EQ(check.exit_code, 1) << check.out << check.err;
+    EXPECT_TRUE(Says(check, "warning  partitions      " + finding));
+    const auto daemon = flow.Start({scope});
+    EXPECT_TRUE(daemon->AwaitLog(finding));
+    flow.SendIds("b", 1, 10, 2);
+    EXPECT_TRUE(daemon->AwaitLog(flow.input() + "-2 is held at offset 0: records keep their partition"));
+    EXPECT_TRUE(daemon->Stop());
+
+    const Args anew = {scope, "--group=" + UniqueName("new")};
+    const Finished other = flow.RunCommand("check", anew);
+    EXPECT_EQ(other.exit_code, 2) << other.out << other.err;
+    EXPECT_TRUE(Says(other, "error    partitions      " + finding));
+    const Finished run = flow.RunToEnd(anew);
+    EXPECT_EQ(run.exit_code, 1) << run.err;
+    EXPECT_TRUE(absl::StrContains(run.err, finding)) << run.err;
+  }
 }
 
 // A daemon that nobody can end with Ctrl-C any more would keep its partitions.

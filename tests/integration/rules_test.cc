@@ -102,9 +102,14 @@ TEST(RulesTest, Rule6AStoryThatDoesNotFitIsRefusedWithTheRemedy) {
 
 TEST(RulesTest, Rule9ASecondProcessOfTheSameInstanceIsRefused) {
   Flow flow(Options());
-  const auto daemon = flow.Start();
+  const std::string broker = SharedBroker().bootstrap();
+  const std::string alias = absl::StrCat("localhost", broker.substr(broker.rfind(':')));
+  const auto daemon = flow.Start({absl::StrCat("--brokers=", broker, ",", alias)});
   ASSERT_TRUE(daemon->AwaitReady());
-  EXPECT_TRUE(IsRefused(flow.RunToEnd(), "give each its own --instance"));
+  for (const char* separator : {",", " , "}) {
+    EXPECT_TRUE(IsRefused(flow.RunToEnd({absl::StrCat("--brokers=", alias, separator, broker)}),
+                          "give each its own --instance"));
+  }
   EXPECT_TRUE(daemon->Stop());
   EXPECT_TRUE(EndsWell(flow.RunToEnd()));
 }

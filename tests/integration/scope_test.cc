@@ -202,6 +202,39 @@ TEST(ScopeTest, TheWayOfAnIdMustNotChange) {
   EXPECT_TRUE(absl::StrContains(wider.err, "has other partitions than it had")) << wider.err;
 }
 
+// What was routed is not judged, and what is known of ids goes with it: nobody is to hear of that by chance.
+TEST(ScopeTest, ARoutingTopicThatIsGoneIsNotMadeAnewWithoutAWord) {
+  Flow flow(Options(2));
+  const Args args = {"--scope=topic"};
+  for (int p = 0; p < 2; ++p) flow.SendIds(absl::StrCat("p", p, "-"), 1, 100, p);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
+  const std::string topic = RepartitionTopic(flow);
+  const std::string group = flow.group() + "-repartition";
+  const std::vector<CommittedOffset> routed = SharedClient().Committed(group, flow.input()).value();
+  ASSERT_TRUE(SharedClient().DeleteTopic(topic).ok());
+  const std::string gone = absl::StrCat("repartition topic ", topic, " is gone, and group ", group,
+                                        " has routed records of ", flow.input(), " to it");
+  const std::string remedy =
+      absl::StrCat("--group ", group, " --topic ", flow.input(), " --reset-offsets --to-earliest --execute");
+  const Finished check = flow.RunCommand("check", args);
+  EXPECT_EQ(check.exit_code, 2) << check.out << check.err;
+  EXPECT_TRUE(absl::StrContains(check.out, gone)) << check.out;
+  EXPECT_TRUE(absl::StrContains(check.out, remedy)) << check.out;
+  const Finished run = flow.RunToEnd(args);
+  EXPECT_EQ(run.exit_code, 1) << run.err;
+  EXPECT_TRUE(absl::StrContains(run.err, gone)) << run.err;
+  EXPECT_TRUE(absl::StrContains(run.err, remedy)) << run.err;
+  EXPECT_FALSE(SharedClient().EndOffsets(topic, Isolation::kReadUncommitted).ok()) << "it was made anew";
+  EXPECT_EQ(SharedClient().Committed(group, flow.input())->front().metadata, routed.front().metadata);
+
+  // As it is said there: all of it is judged again, and is in the output once more.
+  flow.ResetGroup({{0, ""}, {0, ""}}, group);
+  const Finished reset = flow.RunCommand("check", args);
+  EXPECT_EQ(reset.exit_code, 0) << reset.out << reset.err;
+  EXPECT_TRUE(EndsWell(flow.RunToEnd(args)));
+  EXPECT_EQ(flow.Output().size(), 400u);
+}
+
 // More partitions of the input do not change the way of an id.
 TEST(ScopeTest, TheInputMayGrow) {
   Flow flow(Options(2));

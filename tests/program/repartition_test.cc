@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/message_view.h"
 
@@ -44,6 +45,40 @@ TEST(Repartition, WithoutAnIdTheKeyDecidesAndWithoutAKeyThePartition) {
   message.key = key.data();
   message.key_len = key.size();
   EXPECT_EQ(Route(RecordFields(), message, 5), Route(WithId("k"), message, 5));
+}
+
+TEST(Repartition, WithTheTopicGoesWhatWasRoutedToIt) {
+  DaemonOptions options;
+  options.group = "lethe-orders";
+  options.input = "orders";
+  options.output = "unique";
+  options.brokers = "b:9092";
+  CommitMetadata story;
+  story.origin = 7;
+  story.restart = 7;
+  story.origin_partitions = 2;
+  story.id_fingerprint = "5f0c3a9be1d2/2";
+  story.horizon = absl::Seconds(1);
+  const CommittedOffset none = {};
+  const CommittedOffset begun = {7, story.ToString()};
+  const CommittedOffset reset = {3, ""};
+  EXPECT_FALSE(LostWithTopic(options, {none, none}));
+  EXPECT_FALSE(LostWithTopic(options, {begun, none})) << "nothing was routed";
+  EXPECT_FALSE(LostWithTopic(options, {reset, {9, "by another program"}}));
+  for (const CommittedOffset& routed :
+       {CommittedOffset{8, story.ToString()}, {0, "lethe/2 o=0"}, {0, "lethe/1 o=7"}}) {
+    const auto lost = LostWithTopic(options, {reset, routed});
+    ASSERT_TRUE(lost) << routed.metadata;
+    EXPECT_EQ(lost->severity, Finding::Severity::kError);
+    EXPECT_EQ(lost->where, "repartition topic lethe-orders-orders-repartition");
+    EXPECT_TRUE(absl::StrContains(lost->Text(), "is gone, and group lethe-orders-repartition has routed"));
+    EXPECT_TRUE(absl::StrContains(lost->remedy,
+                                  "kafka-consumer-groups.sh --bootstrap-server b:9092 --group "
+                                  "lethe-orders-repartition --topic orders --reset-offsets --to-earliest"));
+    EXPECT_FALSE(absl::StrContains(lost->remedy, "counted"));
+  }
+  options.counter_output = "counts";
+  EXPECT_TRUE(absl::StrContains(LostWithTopic(options, {{8, story.ToString()}})->remedy, "counted again"));
 }
 
 TEST(Repartition, TheHeadersGoOnAndComeOff) {

@@ -104,14 +104,17 @@ int64_t Flow::OutputSize() {
 
 std::vector<CommittedOffset> Flow::Committed() { return SharedClient().Committed(group_, input_).value(); }
 
-void Flow::ResetGroup(const std::vector<CommittedOffset>& offsets) {
+void Flow::ResetGroup(const std::vector<CommittedOffset>& offsets, const std::string& group) {
+  const std::string& reset = group.empty() ? group_ : group;
   const auto operator_of =
       TransactionalProducer::Start(SharedBroker().bootstrap(), UniqueName("operator")).value();
   Must(operator_of->Begin());
-  Must(operator_of->SendOffsets(group_, input_, offsets));
+  Must(operator_of->SendOffsets(reset, input_, offsets));
   Must(operator_of->Commit());
   // The answer to a commit comes before its offsets can be read.
-  const auto done = [&] { return Committed().front().offset == offsets.front().offset; };
+  const auto done = [&] {
+    return SharedClient().Committed(reset, input_).value().front().offset == offsets.front().offset;
+  };
   if (!WaitUntil(done, kTimeout)) throw std::runtime_error("the group's offsets stay as they are");
 }
 

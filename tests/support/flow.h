@@ -54,8 +54,9 @@ class Flow {
   std::vector<std::string> OutputIds();
   int64_t OutputSize();  // with what is not committed
   std::vector<CommittedOffset> Committed();
-  // As an operator does: without any story. For all partitions; nobody may be in the group.
-  void ResetGroup(const std::vector<CommittedOffset>& offsets);
+  // As an operator does: without any story. For all partitions; nobody may be in the group. Of the flow's
+  // group, if none is named.
+  void ResetGroup(const std::vector<CommittedOffset>& offsets, const std::string& group = "");
 
   // Succeeds if the output is the input without its copies, and the group has committed all of it.
   testing::AssertionResult ExactlyOnce();
