@@ -120,6 +120,10 @@ class Lane {
   // The transaction failed: rolls back to the committed offsets and reads from there again, unless it turns
   // out to be committed.
   void GiveUp(Outcome aborted);
+  // What such transactions fail for, one after the other, in words; empty: they do not.
+  std::string WhyNothingIsCommitted() const;
+  // Whether something is owned of which the last transaction was not committed.
+  bool HasGivenUp() const;
   // Asks the group what it has committed, after a failure: the transaction is out or it is not.
   // Unknown only if the program is to stop.
   Outcome Resolve();
@@ -236,7 +240,8 @@ class Lane {
   size_t carried_out_limit_;
   int64_t commits_ = 0;
   int64_t aborts_ = 0;
-  int failures_in_a_row_ = 0;
+  int failures_in_a_row_ = 0;     // but for what was refused, which goes by itself
+  std::string given_up_because_;  // the last of them
   LaneFigures figures_;
   Repeats complaints_;
   Repeats errors_;  // the consumer's

@@ -494,6 +494,7 @@ void Lane::Publish() {
   LaneReport report;
   report.lane = number_;
   report.joined = joined_;
+  report.waiting = WhyNothingIsCommitted();
   report.at_end = published_at_end_ = AtEnd();
   report.commits = commits_;
   report.aborts = aborts_;
@@ -544,7 +545,7 @@ LaneReport Lane::Report() const {
     waiting = waiting_;
   }
   LaneReport report = *published;
-  report.waiting = std::move(waiting);
+  if (!waiting.empty()) report.waiting = std::move(waiting);
   report.consumer = consumer;
   report.producer = producer;
   return report;

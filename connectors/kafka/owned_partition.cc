@@ -47,6 +47,7 @@ void OwnedPartition::Committed() {
   committed = filter_end = next;
   committed_mark = mark;
   committed_timed_records = timed_records;
+  given_up = false;
   growth.Reach(committed, filter->stream_time());
   counts += open_counts;
   open_counts = {};
@@ -64,6 +65,7 @@ void OwnedPartition::Committed() {
 void OwnedPartition::RolledBack() {
   if (transaction) transaction->Abort();
   transaction.reset();
+  given_up = true;
   naming.reset();
   next = committed;
   mark = committed_mark;
@@ -107,6 +109,7 @@ void KeptPartitions::Put(std::unique_ptr<OwnedPartition> partition) {
   partition->sought_in_batch = -1;
   partition->end_of_log = 0;
   partition->has_named = false;
+  partition->given_up = false;
   const std::lock_guard<std::mutex> lock(mutex_);
   const int32_t id = partition->id;
   partitions_[id] = std::move(partition);

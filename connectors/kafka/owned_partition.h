@@ -87,6 +87,8 @@ struct OwnedPartition {
   // By offset; found one by one, forgotten when they have been passed over.
   std::map<int64_t, Undeliverable> undeliverable;
 
+  bool given_up = false;  // the last transaction that it was in was not committed
+
   // Not empty: the record at `next` must not be read, by policy. It becomes the partition's problem when
   // everything before it is committed.
   std::string stop_before_next;
