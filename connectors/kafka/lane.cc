@@ -149,14 +149,13 @@ void Lane::Step() {
 void Lane::Close() {
   if (open_ && fatal_.ok()) {
     // Not in the revocation that closing brings: in the middle of a rebalance that may take long.
-    const int64_t before = commits_;
     Commit();
-    all_is_out_ = commits_ > before;
   } else if (open_) {
     GiveUp(output_.Abort());
-  } else {
-    all_is_out_ = fatal_.ok();
   }
+  // Asked before it closes, after which nothing is owned any more.
+  leaves_unfinished_ = HasGivenUp();
+  all_is_out_ = fatal_.ok() && !leaves_unfinished_;
   if (consumer_ != nullptr) rd_kafka_consumer_close(consumer_.get());
   // What that has not revoked: a client that has failed for good revokes nothing.
   for (auto& [id, owned] : owned_) DropSnapshot(*owned);

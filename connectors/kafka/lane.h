@@ -64,6 +64,8 @@ class Lane {
   absl::Duration SilentFor() const { return running_ ? heartbeat_.SinceLast() : absl::ZeroDuration(); }
   // It was stopped, has committed what it had carried out, and only leaves the group. From any thread.
   bool OnlyLeaves() const { return all_is_out_; }
+  // It was stopped, and what it judged last could not be committed: it is to be read again. From any thread.
+  bool LeavesUnfinished() const { return leaves_unfinished_; }
   // From the next transaction on. From any thread. What the policies divert needs a topic in the options.
   void SetCommitInterval(absl::Duration interval) { commit_interval_ = absl::ToChronoNanoseconds(interval); }
   void Tune(const LaneTuning& tuning);
@@ -201,6 +203,7 @@ class Lane {
   std::atomic<std::chrono::nanoseconds> commit_interval_;
   std::atomic<bool> running_{false};
   std::atomic<bool> all_is_out_{false};
+  std::atomic<bool> leaves_unfinished_{false};
   Heartbeat heartbeat_;
   const std::string id_fingerprint_;
   KeptPartitions& kept_;

@@ -248,7 +248,14 @@ int RunCommand(const RunConfig& config, const ReloadConfig& reload) {
     status = (*daemon)->Run();
   }
   const int code = status.ok() ? kExitOk : Fail(status, config);
-  if (status.ok()) spdlog::info("all committed, the group is left");
+  if (status.ok() && (*daemon)->LeavesUnfinished()) {
+    spdlog::warn(
+        "the group is left; the last transaction was given up: what is not committed is read again by the "
+        "next "
+        "owner, and nothing is lost");
+  } else if (status.ok()) {
+    spdlog::info("all committed, the group is left");
+  }
   spdlog::shutdown();
   std::cerr.flush();
   // Only the clients are left to be destroyed, and librdkafka 2.0.2 may wait for ever there if their topic
