@@ -236,7 +236,7 @@ class Lane {
   int rejoined_for_forgotten_ = 0;  // in a row
   absl::Time next_look_at_held_ = absl::InfinitePast();
 
-  // The open transaction.
+  // The open transaction. What is due is told by SteadyNow(), here and above.
   bool open_ = false;
   absl::Time deadline_ = absl::InfiniteFuture();
   size_t carried_out_ = 0;  // records in it

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "connectors/kafka/steady_time.h"
 
 namespace lethe::kafka {
 
@@ -87,7 +87,7 @@ bool OwnedPartition::keys_moved(absl::Duration horizon) const {
 
 void RenewStatus(const std::map<int32_t, std::unique_ptr<OwnedPartition>>& owned, absl::Duration budget,
                  int32_t* next) {
-  const absl::Time end = absl::Now() + budget;
+  const absl::Time end = SteadyNow() + budget;
   bool in_time = true;
   auto turn = owned.lower_bound(*next);
   for (size_t i = 0; i < owned.size(); ++i, ++turn) {
@@ -100,7 +100,7 @@ void RenewStatus(const std::map<int32_t, std::unique_ptr<OwnedPartition>>& owned
     partition.status = partition.filter->Status();
     partition.status_at = at;
     if (in_time) *next = turn->first + 1;
-    in_time = in_time && absl::Now() < end;
+    in_time = in_time && SteadyNow() < end;
   }
 }
 

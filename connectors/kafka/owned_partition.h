@@ -69,8 +69,8 @@ struct OwnedPartition {
   std::optional<SnapshotId> snapshot;
   std::shared_ptr<SnapshotTaking> taking;
   std::optional<SnapshotId> naming;
-  bool has_named = false;  // one of its own, this owner
-  absl::Time next_snapshot = absl::InfinitePast();
+  bool has_named = false;                           // one of its own, this owner
+  absl::Time next_snapshot = absl::InfinitePast();  // by SteadyNow()
   int64_t unread_deleted = 0;
 
   // The number of the lane's batch in which the partition was sought: what is left of that batch is stale.

@@ -25,6 +25,7 @@
 #include "connectors/http/metrics_text.h"
 #include "connectors/http/page.h"
 #include "connectors/kafka/daemon.h"
+#include "connectors/kafka/steady_time.h"
 #include "src/cli/command_line.h"
 #include "src/cli/metrics.h"
 #include "src/cli/periodic.h"
@@ -78,8 +79,9 @@ class SignalThread {
                                                                                  : "the terminal was closed");
     manager_.Say("STOPPING=1");
     daemon_.Stop();
-    const absl::Time deadline = absl::Now() + kStopPatience;
-    for (absl::Duration left = kStopPatience; left > absl::ZeroDuration(); left = deadline - absl::Now()) {
+    const absl::Time deadline = kafka::SteadyNow() + kStopPatience;
+    for (absl::Duration left = kStopPatience; left > absl::ZeroDuration();
+         left = deadline - kafka::SteadyNow()) {
       const timespec timeout = absl::ToTimespec(left);
       const int next = sigtimedwait(&signals_, nullptr, &timeout);
       if (next == SIGUSR1) return;
