@@ -11,6 +11,7 @@
 #include "connectors/kafka/assignment.h"
 #include "connectors/kafka/client.h"
 #include "connectors/kafka/repartition.h"
+#include "connectors/kafka/steady_time.h"
 #include "connectors/kafka/topics.h"
 
 namespace lethe::kafka {
@@ -26,10 +27,10 @@ constexpr int64_t kLargestProbe = int64_t{16} << 20;
 // Asks until there is an answer that is not "ask again", or the time is over.
 template <class Answer>
 absl::StatusOr<Answer> Patiently(const std::function<absl::StatusOr<Answer>()>& ask) {
-  const absl::Time deadline = absl::Now() + kPatience;
+  const absl::Time deadline = SteadyNow() + kPatience;
   for (;;) {
     absl::StatusOr<Answer> answer = ask();
-    if (!absl::IsUnavailable(answer.status()) || absl::Now() > deadline) return answer;
+    if (!absl::IsUnavailable(answer.status()) || SteadyNow() > deadline) return answer;
     absl::SleepFor(absl::Milliseconds(100));
   }
 }

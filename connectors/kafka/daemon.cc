@@ -219,6 +219,16 @@ bool Daemon::OnlyLeaves() const {
   return only_leaves;
 }
 
+bool Daemon::LeavesUnfinished() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  bool unfinished = false;
+  for (const Stage* stage : Stages()) {
+    for (const std::unique_ptr<Lane>& lane : stage->lanes)
+      unfinished = unfinished || lane->LeavesUnfinished();
+  }
+  return unfinished;
+}
+
 void Daemon::SetCommitInterval(absl::Duration interval) {
   const std::lock_guard<std::mutex> lock(mutex_);
   commit_interval_ = interval;

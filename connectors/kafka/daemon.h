@@ -30,16 +30,20 @@ class Daemon {
   ~Daemon();
 
   // Reads, judges and writes until Stop(), until the end that was read at the start (exit_at_end), or until
-  // something makes it impossible to go on. Everything that was carried out is committed when it returns OK.
+  // something makes it impossible to go on. Everything that was carried out is committed when it returns OK,
+  // unless LeavesUnfinished().
   absl::Status Run();
 
-  // Ends Run() soon: the open transaction is committed, and the group is left. From any thread.
+  // Ends Run() soon: the open transaction is committed (or given up, if it cannot be), and the group is left.
+  // From any thread.
   void Stop() { stop_.Request(); }
 
   DaemonReport Report() const;
 
   // After Stop(): nothing is left to be committed, and the group alone is waited for.
   bool OnlyLeaves() const;
+  // After Run(): what was judged last could not be committed, and the next owner reads it again.
+  bool LeavesUnfinished() const;
 
   // How long nothing has been heard of the lane that was last heard of: one that only waits is not silent.
   absl::Duration SilentFor() const;

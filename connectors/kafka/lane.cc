@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/message_view.h"
+#include "connectors/kafka/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
@@ -122,7 +123,7 @@ absl::Status Lane::Subscribe() {
 void Lane::Step() {
   heartbeat_.Beat();
   if (!open_) TakeTuning();
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   // Never longer than kIdleWait, so that a request to stop is seen also while a long interval's transaction
   // is open.
   Poll(open_ ? std::clamp(deadline_ - now, absl::ZeroDuration(), kIdleWait) : kIdleWait,
@@ -134,7 +135,7 @@ void Lane::Step() {
   if (open_ && (failed || !processed)) {
     GiveUp(output_.Abort());  // a batch that was carried out in part must not be committed
   } else if (open_ && (carried_out_ >= carried_out_limit_ || SumsBytes(owned_) >= kMaxSumsBytes ||
-                       absl::Now() >= deadline_)) {
+                       SteadyNow() >= deadline_)) {
     Commit();
   }
   if (fatal_.ok() && std::exchange(wants_new_consumer_, false)) RemakeConsumer();
@@ -143,20 +144,19 @@ void Lane::Step() {
   LookAtHeld();
   LookForInput();
   LookForForgotten();
-  if (absl::Now() >= next_publish_ || (options_.exit_at_end && AtEnd() != published_at_end_)) Publish();
+  if (SteadyNow() >= next_publish_ || (options_.exit_at_end && AtEnd() != published_at_end_)) Publish();
 }
 
 void Lane::Close() {
   if (open_ && fatal_.ok()) {
     // Not in the revocation that closing brings: in the middle of a rebalance that may take long.
-    const int64_t before = commits_;
     Commit();
-    all_is_out_ = commits_ > before;
   } else if (open_) {
     GiveUp(output_.Abort());
-  } else {
-    all_is_out_ = fatal_.ok();
   }
+  // Asked before it closes, after which nothing is owned any more.
+  leaves_unfinished_ = HasGivenUp();
+  all_is_out_ = fatal_.ok() && !leaves_unfinished_;
   if (consumer_ != nullptr) rd_kafka_consumer_close(consumer_.get());
   // What that has not revoked: a client that has failed for good revokes nothing.
   for (auto& [id, owned] : owned_) DropSnapshot(*owned);
@@ -282,7 +282,7 @@ void Lane::Activate(OwnedPartition& owned) {
   owned.committed_timed_records = owned.timed_records;
   spdlog::info("{}: ready at offset {}, {} offsets were read again", Name(owned), owned.committed,
                owned.restore.to() - owned.restore.from());
-  owned.restore.At(owned.restore.to(), absl::Now());
+  owned.restore.At(owned.restore.to(), SteadyNow());
 }
 
 void Lane::Restore(OwnedPartition& owned, MessageRun run) {
@@ -309,7 +309,7 @@ void Lane::Restore(OwnedPartition& owned, MessageRun run) {
   owned.committed_timed_records = owned.timed_records;
   owned.counts.suppressed += static_cast<int64_t>(run.size());
   owned.points->Note(owned.next, owned.timed_records, owned.filter->stream_time());
-  if (owned.restore.At(owned.next, absl::Now())) {
+  if (owned.restore.At(owned.next, SteadyNow())) {
     spdlog::info("{}: restoring: {}", Name(owned), owned.restore.ToString());
   }
 }
@@ -439,9 +439,8 @@ absl::Status Lane::EnsureOpen(OwnedPartition& owned) {
       return begun;
     }
     open_ = true;
-    const absl::Time now = absl::Now();
-    deadline_ = now + absl::FromChrono(commit_interval_.load());
-    figures_.TransactionBegun(now);
+    deadline_ = SteadyNow() + absl::FromChrono(commit_interval_.load());
+    figures_.TransactionBegun(absl::Now());
   }
   if (owned.in_transaction()) return absl::OkStatus();
   absl::Status status = owned.filter->SetTargetFpp(tuning_.target_fpp);
@@ -510,7 +509,7 @@ void Lane::WarnIfUnkeyed() {
 }
 
 void Lane::WarnIfKeysDiffer() {
-  const auto found = key_watch_ ? key_watch_->Take(absl::Now()) : std::nullopt;
+  const auto found = key_watch_ ? key_watch_->Take(SteadyNow()) : std::nullopt;
   if (!found) return;
   spdlog::warn(
       "{}: {} of {} copies that were compared with the first of their id have another key: they met in one "

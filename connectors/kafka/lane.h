@@ -64,6 +64,8 @@ class Lane {
   absl::Duration SilentFor() const { return running_ ? heartbeat_.SinceLast() : absl::ZeroDuration(); }
   // It was stopped, has committed what it had carried out, and only leaves the group. From any thread.
   bool OnlyLeaves() const { return all_is_out_; }
+  // It was stopped, and what it judged last could not be committed: it is to be read again. From any thread.
+  bool LeavesUnfinished() const { return leaves_unfinished_; }
   // From the next transaction on. From any thread. What the policies divert needs a topic in the options.
   void SetCommitInterval(absl::Duration interval) { commit_interval_ = absl::ToChronoNanoseconds(interval); }
   void Tune(const LaneTuning& tuning);
@@ -120,6 +122,10 @@ class Lane {
   // The transaction failed: rolls back to the committed offsets and reads from there again, unless it turns
   // out to be committed.
   void GiveUp(Outcome aborted);
+  // What such transactions fail for, one after the other, in words; empty: they do not.
+  std::string WhyNothingIsCommitted() const;
+  // Whether something is owned of which the last transaction was not committed.
+  bool HasGivenUp() const;
   // Asks the group what it has committed, after a failure: the transaction is out or it is not.
   // Unknown only if the program is to stop.
   Outcome Resolve();
@@ -197,6 +203,7 @@ class Lane {
   std::atomic<std::chrono::nanoseconds> commit_interval_;
   std::atomic<bool> running_{false};
   std::atomic<bool> all_is_out_{false};
+  std::atomic<bool> leaves_unfinished_{false};
   Heartbeat heartbeat_;
   const std::string id_fingerprint_;
   KeptPartitions& kept_;
@@ -230,14 +237,15 @@ class Lane {
   int rejoined_for_forgotten_ = 0;  // in a row
   absl::Time next_look_at_held_ = absl::InfinitePast();
 
-  // The open transaction.
+  // The open transaction. What is due is told by SteadyNow(), here and above.
   bool open_ = false;
   absl::Time deadline_ = absl::InfiniteFuture();
   size_t carried_out_ = 0;  // records in it
   size_t carried_out_limit_;
   int64_t commits_ = 0;
   int64_t aborts_ = 0;
-  int failures_in_a_row_ = 0;
+  int failures_in_a_row_ = 0;     // but for what was refused, which goes by itself
+  std::string given_up_because_;  // the last of them
   LaneFigures figures_;
   Repeats complaints_;
   Repeats errors_;  // the consumer's

@@ -10,8 +10,8 @@
 
 #include <algorithm>
 
-#include "absl/time/clock.h"
 #include "connectors/kafka/lane.h"
+#include "connectors/kafka/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
@@ -36,7 +36,7 @@ void Lane::NoteGrowth(int32_t partitions) {
 }
 
 void Lane::LookForForgotten() {
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   if (now < next_look_for_forgotten_) return;
   next_look_for_forgotten_ = now + kLookEvery;
   // The topic may have been away meanwhile, and its commits with it.

@@ -13,6 +13,8 @@ namespace lethe::kafka {
 namespace {
 
 constexpr absl::Duration kMaxBackoff = absl::Seconds(1);
+// Fewer in a row are a rebalance, or a broker that is started again.
+constexpr int kManyFailures = 3;
 
 }  // namespace
 
@@ -44,9 +46,19 @@ void Lane::GiveUp(Outcome outcome) {
     if (owned->phase != Phase::kFailed) Seek(*owned);
   }
   if (failure != Failure::kRefused) {
+    given_up_because_ = why;
     const absl::Duration backoff = absl::Milliseconds(10) * (1 << std::min(failures_in_a_row_++, 10));
     stop_.WaitFor(std::min(backoff, kMaxBackoff));
   }
+}
+
+std::string Lane::WhyNothingIsCommitted() const {
+  if (failures_in_a_row_ < kManyFailures || !HasGivenUp()) return "";
+  return absl::StrCat(failures_in_a_row_, " transactions in a row were given up: ", given_up_because_);
+}
+
+bool Lane::HasGivenUp() const {
+  return std::any_of(owned_.begin(), owned_.end(), [](const auto& each) { return each.second->given_up; });
 }
 
 void Lane::LoseProducer() {

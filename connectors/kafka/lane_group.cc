@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "connectors/kafka/lane.h"
+#include "connectors/kafka/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
@@ -75,7 +75,7 @@ PartitionListPtr Lane::Assigned(const rd_kafka_topic_partition_list_t* partition
 // librdkafka 2.0.2 is its own namesake: when the session has timed out, it may send a heartbeat without its
 // member's name, which a broker answers as if another had come.
 void Lane::MeetNamesake(const std::string& why) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   met_namesakes_ = now - std::exchange(last_namesake_, now) < kNamesakesInARow ? met_namesakes_ + 1 : 1;
   if (met_namesakes_ <= kMostNamesakes) {
     spdlog::warn("lane {}: {}; making the consumer anew", number_, why);
@@ -171,11 +171,11 @@ absl::Status Lane::PrepareAssigned(const rd_kafka_topic_partition_list_t* partit
   for (int i = 0; i < partitions->cnt; ++i) {
     const int32_t partition = partitions->elems[i].partition;
     GroupState::Log log;
-    const absl::Time give_up = absl::Now() + kNewPartitionPatience;
+    const absl::Time give_up = SteadyNow() + kNewPartitionPatience;
     asked = Await([&] {
       auto answer = group.LogOf(partition);
       if (answer.ok()) log = *answer;
-      const bool wait = absl::IsNotFound(answer.status()) && absl::Now() < give_up;
+      const bool wait = absl::IsNotFound(answer.status()) && SteadyNow() < give_up;
       return wait ? absl::UnavailableError(answer.status().message()) : answer.status();
     });
     if (!asked.ok()) return asked;
@@ -391,19 +391,19 @@ bool Lane::HasOutput(OwnedPartition& owned) {
                  : absl::StrCat(count.status().message(), "; create it, and it goes on"));
   spdlog::error("{}", owned.problem);
   SetPaused(owned, true);
-  next_look_at_held_ = absl::Now() + kLookAtHeldEvery;
+  next_look_at_held_ = SteadyNow() + kLookAtHeldEvery;
   return false;
 }
 
 void Lane::LookAtHeld() {
-  if (absl::Now() < next_look_at_held_) return;
+  if (SteadyNow() < next_look_at_held_) return;
   next_look_at_held_ = absl::InfiniteFuture();
   absl::StatusOr<int32_t> count = absl::UnknownError("not asked yet");
   for (auto& [id, owned] : owned_) {
     if (owned->phase != Phase::kHeld) continue;
     if (absl::IsUnknown(count.status())) count = output_.CountPartitions();
     if (!count.ok() || id >= *count) {
-      next_look_at_held_ = absl::Now() + kLookAtHeldEvery;
+      next_look_at_held_ = SteadyNow() + kLookAtHeldEvery;
       continue;
     }
     output_partitions_ = *count;
@@ -421,7 +421,7 @@ void Lane::Unhold(OwnedPartition& owned) {
 }
 
 void Lane::LookForInput() {
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   if (!owned_.empty() || now < next_look_for_input_) {
     if (!owned_.empty()) next_look_for_input_ = now + kLookForInputEvery;
     return;
@@ -501,10 +501,11 @@ bool Lane::AtEnd() const {
 }
 
 void Lane::Publish() {
-  next_publish_ = absl::Now() + kPublishEvery;
+  next_publish_ = SteadyNow() + kPublishEvery;
   LaneReport report;
   report.lane = number_;
   report.joined = joined_;
+  report.waiting = WhyNothingIsCommitted();
   report.at_end = published_at_end_ = AtEnd();
   report.commits = commits_;
   report.aborts = aborts_;
@@ -559,7 +560,7 @@ LaneReport Lane::Report() const {
     waiting = waiting_;
   }
   LaneReport report = *published;
-  report.waiting = std::move(waiting);
+  if (!waiting.empty()) report.waiting = std::move(waiting);
   report.consumer = consumer;
   report.producer = producer;
   return report;

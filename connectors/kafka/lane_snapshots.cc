@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/lane.h"
+#include "connectors/kafka/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
@@ -25,7 +26,7 @@ void Lane::NameSnapshots(const std::vector<OwnedPartition*>& partitions) {
 
 void Lane::TakeSnapshots() {
   if (snapshots_ == nullptr) return;
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   for (auto& [id, owned] : owned_) {
     if (owned->naming) {
       snapshots_->Named(id, *owned->naming, std::exchange(owned->snapshot, owned->naming),
@@ -48,7 +49,7 @@ void Lane::TakeSnapshots() {
 }
 
 void Lane::BeginSnapshot(OwnedPartition& owned) {
-  owned.next_snapshot = absl::Now() + snapshots_->every();
+  owned.next_snapshot = SteadyNow() + snapshots_->every();
   auto taking = std::make_shared<SnapshotTaking>();
   taking->partition = owned.id;
   taking->id = SnapshotId::New(owned.committed, absl::Now());

@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "connectors/kafka/client.h"
 #include "connectors/kafka/message_view.h"
+#include "connectors/kafka/steady_time.h"
 #include "src/record/record_reader.h"
 
 namespace lethe::kafka {
@@ -49,9 +50,9 @@ absl::Status ReadStretches(rd_kafka_t* client, const std::string& topic,
   if (const auto code = rd_kafka_assign(client, list.get()); code != RD_KAFKA_RESP_ERR_NO_ERROR) {
     return ErrorStatus(code, absl::StrCat("reading ", topic));
   }
-  const absl::Time deadline = absl::Now() + kPatience;
+  const absl::Time deadline = SteadyNow() + kPatience;
   absl::Status status;
-  while (!ends.empty() && status.ok() && absl::Now() < deadline) {
+  while (!ends.empty() && status.ok() && SteadyNow() < deadline) {
     const MessagePtr message(rd_kafka_consumer_poll(client, kPollMs));
     if (message == nullptr) continue;
     const auto end = ends.find(message->partition);

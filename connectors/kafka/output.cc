@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/repartition.h"
+#include "connectors/kafka/steady_time.h"
 #include "connectors/kafka/topics.h"
 
 namespace lethe::kafka {
@@ -186,9 +187,9 @@ ErrorPtr Output::Retry(const std::string& doing, const std::function<rd_kafka_er
   bool said = false;
   for (;;) {
     heartbeat_.Beat();
-    if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = absl::Now() + kStopGrace;
+    if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = SteadyNow() + kStopGrace;
     ErrorPtr error(call(kCallTimeoutMs));
-    if (error == nullptr || !rd_kafka_error_is_retriable(error.get()) || absl::Now() >= give_up) {
+    if (error == nullptr || !rd_kafka_error_is_retriable(error.get()) || SteadyNow() >= give_up) {
       if (said) waiting_("");
       return error;
     }
@@ -274,9 +275,9 @@ Outcome Output::Commit(const rd_kafka_topic_partition_list_t* offsets,
 Outcome Output::CommitTransaction(const rd_kafka_topic_partition_list_t* offsets,
                                   const rd_kafka_consumer_group_metadata_t* group) {
   // A commit would wait for all records itself, but also for those that are stuck behind a refused one.
-  const absl::Time start_commit = absl::Now() + absl::Milliseconds(kCallTimeoutMs);
+  const absl::Time start_commit = SteadyNow() + absl::Milliseconds(kCallTimeoutMs);
   while (rd_kafka_flush(producer_.get(), kFlushTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR &&
-         failure_ == Failure::kNone && absl::Now() < start_commit) {
+         failure_ == Failure::kNone && SteadyNow() < start_commit) {
     heartbeat_.Beat();
   }
   if (failure_ != Failure::kNone) return Abort();
@@ -303,8 +304,8 @@ Outcome Output::CommitTransaction(const rd_kafka_topic_partition_list_t* offsets
 Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets, rd_kafka_t* consumer) {
   absl::Time give_up = absl::InfiniteFuture();
   while (rd_kafka_flush(producer_.get(), kCallTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = absl::Now() + kStopGrace;
-    if (absl::Now() >= give_up) return Outcome::kStopped;
+    if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = SteadyNow() + kStopGrace;
+    if (SteadyNow() >= give_up) return Outcome::kStopped;
     heartbeat_.Beat();
     waiting_("delivering records: the broker does not answer");
   }
@@ -320,8 +321,8 @@ Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets, 
     last_error_ = rd_kafka_err2str(code);
     last_error_code_ = code;
     if (!IsTransient(code) || code == RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS) return Outcome::kUnknown;
-    if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = absl::Now() + kStopGrace;
-    if (absl::Now() >= give_up) return Outcome::kStopped;
+    if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = SteadyNow() + kStopGrace;
+    if (SteadyNow() >= give_up) return Outcome::kStopped;
     heartbeat_.Beat();
     waiting_(absl::StrCat("committing offsets: ", last_error_));
     absl::SleepFor(kAskAgainAfter);

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "connectors/kafka/steady_time.h"
 
 namespace lethe::kafka {
 
@@ -47,6 +47,7 @@ void OwnedPartition::Committed() {
   committed = in_group = filter_end = next;
   committed_mark = mark;
   committed_timed_records = timed_records;
+  given_up = false;
   growth.Reach(committed, filter->stream_time());
   counts += open_counts;
   open_counts = {};
@@ -64,6 +65,7 @@ void OwnedPartition::Committed() {
 void OwnedPartition::RolledBack() {
   if (transaction) transaction->Abort();
   transaction.reset();
+  given_up = true;
   naming.reset();
   next = committed;
   mark = committed_mark;
@@ -85,7 +87,7 @@ bool OwnedPartition::keys_moved(absl::Duration horizon) const {
 
 void RenewStatus(const std::map<int32_t, std::unique_ptr<OwnedPartition>>& owned, absl::Duration budget,
                  int32_t* next) {
-  const absl::Time end = absl::Now() + budget;
+  const absl::Time end = SteadyNow() + budget;
   bool in_time = true;
   auto turn = owned.lower_bound(*next);
   for (size_t i = 0; i < owned.size(); ++i, ++turn) {
@@ -98,7 +100,7 @@ void RenewStatus(const std::map<int32_t, std::unique_ptr<OwnedPartition>>& owned
     partition.status = partition.filter->Status();
     partition.status_at = at;
     if (in_time) *next = turn->first + 1;
-    in_time = in_time && absl::Now() < end;
+    in_time = in_time && SteadyNow() < end;
   }
 }
 
@@ -107,6 +109,7 @@ void KeptPartitions::Put(std::unique_ptr<OwnedPartition> partition) {
   partition->sought_in_batch = -1;
   partition->end_of_log = 0;
   partition->has_named = false;
+  partition->given_up = false;
   const std::lock_guard<std::mutex> lock(mutex_);
   const int32_t id = partition->id;
   partitions_[id] = std::move(partition);

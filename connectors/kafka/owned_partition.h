@@ -71,8 +71,8 @@ struct OwnedPartition {
   std::optional<SnapshotId> snapshot;
   std::shared_ptr<SnapshotTaking> taking;
   std::optional<SnapshotId> naming;
-  bool has_named = false;  // one of its own, this owner
-  absl::Time next_snapshot = absl::InfinitePast();
+  bool has_named = false;                           // one of its own, this owner
+  absl::Time next_snapshot = absl::InfinitePast();  // by SteadyNow()
   int64_t unread_deleted = 0;
 
   // The number of the lane's batch in which the partition was sought: what is left of that batch is stale.
@@ -88,6 +88,8 @@ struct OwnedPartition {
 
   // By offset; found one by one, forgotten when they have been passed over.
   std::map<int64_t, Undeliverable> undeliverable;
+
+  bool given_up = false;  // the last transaction that it was in was not committed
 
   // Not empty: the record at `next` must not be read, by policy. It becomes the partition's problem when
   // everything before it is committed.

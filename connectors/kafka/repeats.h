@@ -7,8 +7,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "connectors/kafka/steady_time.h"
 
 namespace lethe::kafka {
 
@@ -21,7 +21,7 @@ namespace lethe::kafka {
 class Repeats {
  public:
   // What to put behind the message, if it is to be logged.
-  std::optional<std::string> Next(absl::Time now = absl::Now()) {
+  std::optional<std::string> Next(absl::Time now = SteadyNow()) {
     if (now < next_) {
       ++left_out_;
       return std::nullopt;

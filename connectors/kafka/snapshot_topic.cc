@@ -29,9 +29,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "connectors/kafka/client.h"
 #include "connectors/kafka/snapshots.h"
+#include "connectors/kafka/steady_time.h"
 #include "connectors/kafka/topics.h"
 
 namespace lethe::kafka {
@@ -156,7 +156,7 @@ class SnapshotTopic final : public SnapshotStore {
 absl::Status SnapshotTopic::Send(int32_t partition, SnapshotId id, const std::string& key,
                                  const std::string* value, rd_kafka_resp_err_t* failed) {
   const absl::string_view bytes = value == nullptr ? absl::string_view() : *value;  // null, not empty
-  const absl::Time deadline = absl::Now() + kPatience;
+  const absl::Time deadline = SteadyNow() + kPatience;
   for (;;) {
     const rd_kafka_resp_err_t code = rd_kafka_producev(
         producer_.get(), RD_KAFKA_V_TOPIC(topic_.c_str()), RD_KAFKA_V_PARTITION(Place(partition)),
@@ -164,7 +164,7 @@ absl::Status SnapshotTopic::Send(int32_t partition, SnapshotId id, const std::st
         RD_KAFKA_V_VALUE(const_cast<char*>(bytes.data()), bytes.size()),
         RD_KAFKA_V_TIMESTAMP(absl::ToUnixMillis(id.time())), RD_KAFKA_V_OPAQUE(failed), RD_KAFKA_V_END);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return absl::OkStatus();
-    if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL || stopped() || absl::Now() >= deadline) {
+    if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL || stopped() || SteadyNow() >= deadline) {
       return ErrorStatus(code, absl::StrCat("writing to ", topic_));
     }
     rd_kafka_poll(producer_.get(), 20);
@@ -172,11 +172,11 @@ absl::Status SnapshotTopic::Send(int32_t partition, SnapshotId id, const std::st
 }
 
 absl::Status SnapshotTopic::Flush(const rd_kafka_resp_err_t& failed) {
-  const absl::Time deadline = absl::Now() + kPatience;
+  const absl::Time deadline = SteadyNow() + kPatience;
   rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
   do {
     code = rd_kafka_flush(producer_.get(), 100);
-  } while (code != RD_KAFKA_RESP_ERR_NO_ERROR && !stopped() && absl::Now() < deadline);
+  } while (code != RD_KAFKA_RESP_ERR_NO_ERROR && !stopped() && SteadyNow() < deadline);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(failed, absl::StrCat("writing to ", topic_));
   // Nothing may be delivered later than we say, nor report to a place that is gone.
   rd_kafka_purge(producer_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
@@ -260,11 +260,11 @@ absl::Status SnapshotTopic::Scan(int32_t partition, absl::Time from, const GoOn&
   code = rd_kafka_assign(client, list.get());
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, absl::StrCat("reading ", topic_));
 
-  absl::Time deadline = absl::Now() + kPatience;
+  absl::Time deadline = SteadyNow() + kPatience;
   while (next < high) {
     if (!go_on()) return given_up();
     const MessagePtr message(rd_kafka_consumer_poll(client, 100));
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     fetch_on.Polled(now, message != nullptr);
     const bool is_end = message != nullptr && message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
     if (message == nullptr || (message->err != RD_KAFKA_RESP_ERR_NO_ERROR && !is_end)) {
@@ -476,7 +476,7 @@ absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotTopic(const DaemonOpt
   auto producer = config.MakeProducer();
   if (!producer.ok()) return producer.status();
   const std::string& name = options.snapshots.topic;
-  const absl::Time deadline = absl::Now() + kPatience;
+  const absl::Time deadline = SteadyNow() + kPatience;
   bool created = false;
   for (;;) {
     absl::StatusOr<std::optional<TopicShape>> shape = ShapeOf(producer->get(), name);
@@ -492,13 +492,13 @@ absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotTopic(const DaemonOpt
         created = status.ok();
       }
     }
-    if (!status.ok() && (!absl::IsUnavailable(status) || absl::Now() >= deadline)) {
+    if (!status.ok() && (!absl::IsUnavailable(status) || SteadyNow() >= deadline)) {
       return absl::FailedPreconditionError(absl::StrCat(
           "snapshots cannot go to topic ", name, ": ", WithGrant("snapshot", name, status).message(),
           absl::IsPermissionDenied(status) ? "; or create it" : "; create it",
           ", with cleanup.policy=compact, or set snapshots.to to a folder, or off"));
     }
-    if (absl::Now() >= deadline)
+    if (SteadyNow() >= deadline)
       return absl::UnavailableError(absl::StrCat("topic ", name, " does not appear"));
     rd_kafka_poll(producer->get(), 100);
   }

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "connectors/kafka/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
@@ -111,7 +111,7 @@ void Snapshots::Run() {
 }
 
 void Snapshots::Write(SnapshotTaking& taking) {
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   const GoOn go_on = [&] { return writes_ && taking.state == SnapshotTaking::State::kRunning; };
   const absl::Status written = go_on() ? store_->Write(taking.partition, taking.id, *taking.image, go_on)
                                        : absl::CancelledError("the snapshot is not wanted any more");
@@ -121,7 +121,7 @@ void Snapshots::Write(SnapshotTaking& taking) {
     ended = SnapshotTaking::State::kDone;
     const std::lock_guard<std::mutex> lock(mutex_);
     ++counts_.taken;
-    counts_.last_seconds = absl::ToDoubleSeconds(absl::Now() - start);
+    counts_.last_seconds = absl::ToDoubleSeconds(SteadyNow() - start);
   } else if (!absl::IsAborted(written) && !absl::IsCancelled(written)) {
     ended = SnapshotTaking::State::kFailed;
     Failed(taking.partition, written);

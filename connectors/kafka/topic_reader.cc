@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/message_view.h"
+#include "connectors/kafka/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
@@ -34,10 +35,10 @@ void ListHeaders(const rd_kafka_headers_t* from, std::vector<Header>& headers) {
 
 // Asks until a broker answers, for a while.
 absl::StatusOr<int32_t> AwaitPartitionCount(rd_kafka_t* client, const std::string& name) {
-  const absl::Time deadline = absl::Now() + kConnectPatience;
+  const absl::Time deadline = SteadyNow() + kConnectPatience;
   for (;;) {
     absl::StatusOr<int32_t> count = CountPartitions(client, name, kRequestTimeoutMs);
-    if (!absl::IsUnavailable(count.status()) || absl::Now() > deadline) return count;
+    if (!absl::IsUnavailable(count.status()) || SteadyNow() > deadline) return count;
   }
 }
 
@@ -161,12 +162,12 @@ absl::Status TopicReader::Read(const std::function<void(const SurveyRecord&)>& t
     if (message != nullptr) silent_since = absl::InfiniteFuture();
     if (message == nullptr || ++unchecked >= kRecordsBetweenChecks) {
       unchecked = 0;
-      fetch_on.Polled(absl::Now(), message != nullptr);
+      fetch_on.Polled(SteadyNow(), message != nullptr);
       if (!go_on(to_read_ - left_)) return absl::OkStatus();
     }
     if (message == nullptr) {
-      silent_since = std::min(silent_since, absl::Now());
-      if (absl::Now() - silent_since < kReadPatience) continue;
+      silent_since = std::min(silent_since, SteadyNow());
+      if (SteadyNow() - silent_since < kReadPatience) continue;
       return absl::UnavailableError(absl::StrFormat("nothing came from %s for %s, with %d of %d records read",
                                                     options_.brokers, absl::FormatDuration(kReadPatience),
                                                     to_read_ - left_, to_read_));

@@ -10,9 +10,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "connectors/kafka/assignment.h"
 #include "connectors/kafka/repartition.h"
+#include "connectors/kafka/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
@@ -256,8 +256,8 @@ absl::Status AwaitTopics(const DaemonOptions& options, const StopFlag& stop,
     absl::Status answer = ask(client->get());
     // A topic that was made a moment ago is not known to every broker yet.
     const bool missing = absl::IsNotFound(answer);
-    missing_since = missing ? std::min(missing_since, absl::Now()) : absl::InfiniteFuture();
-    const bool wait = missing ? absl::Now() - missing_since < kNewTopicPatience : absl::IsUnavailable(answer);
+    missing_since = missing ? std::min(missing_since, SteadyNow()) : absl::InfiniteFuture();
+    const bool wait = missing ? SteadyNow() - missing_since < kNewTopicPatience : absl::IsUnavailable(answer);
     if (!wait) return answer;
     const absl::Status met = errors.Last(client->get());
     if (absl::IsPermissionDenied(met)) return met;

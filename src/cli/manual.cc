@@ -92,7 +92,8 @@ std::string ProgramHelp(const CLI::App& program) {
 }
 
 std::string ExitCodes() {
-  return R"(0  All is well: the work is done, or it was ended by SIGTERM or SIGINT and what was begun is finished.
+  return R"(0  All is well: the work is done, or it was ended by SIGTERM or SIGINT and what was begun is finished,
+   or was given up, as the last line of lethe run then says: the next start reads it again, nothing is lost.
 1  It failed at run time: a broker, a file or a topic. The last line of stderr says what, and what to do.
    lethe demo: what came out is not what should have. lethe check: there are warnings.
 2  The command line or the configuration is wrong: nothing was read or written. The message names the flag,

@@ -25,6 +25,7 @@
 #include "connectors/http/metrics_text.h"
 #include "connectors/http/page.h"
 #include "connectors/kafka/daemon.h"
+#include "connectors/kafka/steady_time.h"
 #include "src/cli/command_line.h"
 #include "src/cli/metrics.h"
 #include "src/cli/periodic.h"
@@ -78,8 +79,9 @@ class SignalThread {
                                                                                  : "the terminal was closed");
     manager_.Say("STOPPING=1");
     daemon_.Stop();
-    const absl::Time deadline = absl::Now() + kStopPatience;
-    for (absl::Duration left = kStopPatience; left > absl::ZeroDuration(); left = deadline - absl::Now()) {
+    const absl::Time deadline = kafka::SteadyNow() + kStopPatience;
+    for (absl::Duration left = kStopPatience; left > absl::ZeroDuration();
+         left = deadline - kafka::SteadyNow()) {
       const timespec timeout = absl::ToTimespec(left);
       const int next = sigtimedwait(&signals_, nullptr, &timeout);
       if (next == SIGUSR1) return;
@@ -248,7 +250,14 @@ int RunCommand(const RunConfig& config, const ReloadConfig& reload) {
     status = (*daemon)->Run();
   }
   const int code = status.ok() ? kExitOk : Fail(status, config);
-  if (status.ok()) spdlog::info("all committed, the group is left");
+  if (status.ok() && (*daemon)->LeavesUnfinished()) {
+    spdlog::warn(
+        "the group is left; the last transaction was given up: what is not committed is read again by the "
+        "next "
+        "owner, and nothing is lost");
+  } else if (status.ok()) {
+    spdlog::info("all committed, the group is left");
+  }
   spdlog::shutdown();
   std::cerr.flush();
   // Only the clients are left to be destroyed, and librdkafka 2.0.2 may wait for ever there if their topic

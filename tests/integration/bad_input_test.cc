@@ -213,6 +213,27 @@ TEST(BadInputTest, RecordsThatAreTooLargeForTheOutputAtLeastOnce) {
   }
 }
 
+// Nothing is sent before the end, and then there is no time to find out which record it is that is refused:
+// what was open is given up, which the last line says, and the next start judges it again.
+TEST(BadInputTest, ARefusalAtTheEndIsNotSaidToBeCommitted) {
+  Flow flow(Options(1, {}, {{"message.timestamp.before.max.ms", "3600000"}}));
+  const auto daemon = flow.Start({"--commit-interval=10s", "--kafka=linger.ms=20000"});
+  ASSERT_TRUE(daemon->AwaitReady());
+  const int64_t now = absl::ToUnixMillis(absl::Now());
+  flow.Send({{WithId("a", 0, now), WithId("old", 0, now - 7'200'000), WithId("b", 0, now)}});
+  ASSERT_TRUE(
+      daemon->Await([&] { return absl::StrContains(daemon->Get("/status").body, "\"at_offset\":3"); }));
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "the last transaction was given up")) << daemon->Log();
+  EXPECT_FALSE(absl::StrContains(daemon->Log(), "all committed")) << daemon->Log();
+  EXPECT_TRUE(flow.OutputIds().empty());
+  const Finished next = flow.RunToEnd();
+  EXPECT_EQ(next.exit_code, 0);
+  EXPECT_TRUE(absl::StrContains(next.err, "all committed, the group is left")) << next.err;
+  EXPECT_EQ(flow.OutputIds(), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(flow.Committed()[0].offset, 3);
+}
+
 // A refusal may come while the client's queue is full, in the middle of a batch.
 TEST(BadInputTest, Rule4ARefusalWhileTheQueueIsFull) {
   const KafkaClient::Configs small = {{"max.message.bytes", "2000"}};

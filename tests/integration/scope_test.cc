@@ -130,6 +130,26 @@ TEST(ScopeTest, WhatTheOutputHasNoPartitionForIsHeldAndNothingElse) {
   EXPECT_TRUE(OncePerTopic(flow));
 }
 
+// The second stage gives up one transaction after the other, holds nothing, and says why.
+TEST(ScopeTest, AnOutputThatIsDeletedUnderItIsToldAndWaitedFor) {
+  Flow flow(Options(1));
+  const auto daemon = flow.Start({"--scope=topic", "--kafka=topic.metadata.refresh.interval.ms=500",
+                                  "--kafka=topic.metadata.propagation.max.ms=500"});
+  flow.SendIds("a", 1, 100);
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 100; }));
+  ASSERT_TRUE(daemon->AwaitReady());
+  ASSERT_TRUE(SharedClient().DeleteTopic(flow.output()).ok());
+  flow.SendIds("b", 1, 100);
+  EXPECT_TRUE(daemon->Await([&] {
+    const HttpAnswer ready = daemon->Get("/readyz");
+    return ready.status == 503 && absl::StrContains(ready.body, "transactions in a row were given up: ");
+  })) << daemon->Log();
+  ASSERT_TRUE(SharedClient().CreateTopic(flow.output(), 1, {{"retention.ms", "-1"}}).ok());
+  EXPECT_TRUE(daemon->Await([&] { return flow.OutputIds().size() == 100; })) << daemon->Log();
+  EXPECT_TRUE(daemon->AwaitReady()) << daemon->Get("/readyz").body;
+  EXPECT_TRUE(daemon->Stop());
+}
+
 // In the second stage, with the place that the record had in the input.
 TEST(ScopeTest, PoliciesAreThoseOfTheInput) {
   Flow flow(Options(2));

@@ -387,11 +387,16 @@ TEST_F(SecurityTest, WhatIsTakenAwayWhileItRunsIsWaitedFor) {
   ASSERT_TRUE(acls_->Revoke(needed[2]).ok());
   flow.SendIds("a", 51, 200);
   ASSERT_TRUE(daemon->AwaitLog("uthoriz"));
-  EXPECT_TRUE(NoSecretIn(daemon->Log() + daemon->Get("/readyz").body));
+  HttpAnswer ready;
+  ASSERT_TRUE(daemon->Await([&] { return (ready = daemon->Get("/readyz")).status == 503; }));
+  EXPECT_TRUE(absl::StrContains(ready.body, "transactions in a row were given up: Broker: Topic auth"))
+      << ready.body;
+  EXPECT_TRUE(NoSecretIn(daemon->Log() + ready.body));
   EXPECT_EQ(flow.Committed()[0].offset, 100);
   EXPECT_EQ(flow.Output().size(), 100u);
   Grant(needed);
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 250; }));
+  EXPECT_TRUE(daemon->AwaitReady());
   EXPECT_TRUE(daemon->Stop());
   EXPECT_TRUE(flow.ExactlyOnce());
 }
