@@ -143,7 +143,10 @@ void Lane::Step() {
   LookAtHeld();
   LookForInput();
   LookForForgotten();
-  if (absl::Now() >= next_publish_ || (options_.exit_at_end && AtEnd() != published_at_end_)) Publish();
+  if (absl::Now() < next_publish_ && !(options_.exit_at_end && AtEnd() != published_at_end_)) return;
+  // Of all lanes: what this one keeps, another's filter may need.
+  assigner_.GiveUpForMemory(absl::Now());
+  Publish();
 }
 
 void Lane::Close() {

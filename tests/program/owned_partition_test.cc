@@ -84,5 +84,28 @@ TEST_F(RenewStatusTest, NoPartitionOrNoFilterIsNoMatter) {
   EXPECT_EQ(owned_[1]->status.name, "p1");
 }
 
+TEST(KeptPartitionsTest, TheOneThatHasBeenThereLongestIsDroppedFirst) {
+  KeptPartitions kept;
+  const absl::Time begin = absl::Now();
+  absl::Time middle = begin;
+  for (const int32_t id : {5, 9, 3}) {
+    auto partition = std::make_unique<OwnedPartition>();
+    partition->id = id;
+    const absl::Time last = absl::Now();
+    while (absl::Now() == last) {  // no two at one time
+    }
+    if (id == 3) middle = absl::Now();
+    while (absl::Now() == middle) {
+    }
+    kept.Put(std::move(partition));
+  }
+  EXPECT_EQ(kept.DropOne(begin), std::nullopt);
+  EXPECT_EQ(kept.DropOne(middle), 5);
+  EXPECT_EQ(kept.DropOne(middle), 9);
+  EXPECT_EQ(kept.DropOne(middle), std::nullopt);
+  EXPECT_NE(kept.Take(3), nullptr);
+  EXPECT_EQ(kept.DropOne(), std::nullopt);
+}
+
 }  // namespace
 }  // namespace lethe::kafka
