@@ -13,6 +13,10 @@ namespace lethe::kafka {
 namespace {
 
 constexpr int kRequestTimeoutMs = 2000;
+// A partition may be revoked and given back to the process: the group's members hear with their next
+// heartbeat (3 s) that it shares them out anew, and some protocols do it in two rounds. After that it is
+// somebody else's.
+constexpr absl::Duration kMayComeBackFor = absl::Seconds(10);
 constexpr char kKeepLog[] = "keep the log longer (retention.ms, retention.bytes)";
 
 // What a story or a snapshot says that does not know why.
@@ -111,6 +115,23 @@ bool Assigner::NeedsFirstCommit(const OwnedPartition& owned, const CommittedOffs
   return owned.phase != Phase::kFailed && !CommitMetadata::Parse(committed.metadata).ok();
 }
 
+bool Assigner::GiveUpKept(absl::Time since) {
+  const std::optional<int32_t> given_up = kept_.DropOne(since);
+  if (!given_up) return false;
+  spdlog::info("{}-{}: the filter that was kept in case it comes back is given up: others need the memory",
+               options_.input, *given_up);
+  return true;
+}
+
+void Assigner::GiveUpForMemory(absl::Time now) {
+  int64_t missing = stage_.TakeMissingBytes();
+  while (missing > 0) {
+    const int64_t before = stage_.memory().used_bytes();
+    if (!GiveUpKept(now - kMayComeBackFor)) return;
+    missing -= before - stage_.memory().used_bytes();
+  }
+}
+
 bool Assigner::OpenFilter(OwnedPartition& owned, RestartPoint start) {
   const std::string name = absl::StrCat(options_.input, "-", owned.id);
   for (;;) {
@@ -119,7 +140,7 @@ bool Assigner::OpenFilter(OwnedPartition& owned, RestartPoint start) {
       owned.filter = *std::move(filter);
       break;
     }
-    if (absl::IsResourceExhausted(filter.status()) && kept_.DropOne()) continue;
+    if (absl::IsResourceExhausted(filter.status()) && GiveUpKept()) continue;
     owned.phase = Phase::kFailed;
     owned.problem = absl::StrCat(name, ": ", filter.status().message());
     spdlog::error("{}", owned.problem);
@@ -231,7 +252,7 @@ absl::StatusOr<bool> Assigner::FromSnapshot(OwnedPartition& owned, const CommitM
   absl::StatusOr<RestoredPartition> restored;
   do {
     restored = snapshots_->store().Restore(owned.id, *id, stage_, [&] { return go_on_(owned.id); });
-  } while (absl::IsResourceExhausted(restored.status()) && kept_.DropOne());
+  } while (absl::IsResourceExhausted(restored.status()) && GiveUpKept());
   if (absl::IsCancelled(restored.status())) return restored.status();
   absl::Status usable = restored.status();
   if (usable.ok()) usable = CheckSnapshot(restored->point, *id, metadata, log);
@@ -294,6 +315,7 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::Prepare(int32_t partit
                                                                   const GroupState::Log& log,
                                                                   Uncommitted uncommitted) {
   auto owned = PrepareFilter(partition, committed, log, uncommitted);
+  stage_.TakeMissingBytes();  // of what it was refused it has made the best; whoever else was asks again
   if (!owned.ok() || (*owned)->phase == Phase::kFailed || options_.scope == Scope::kTopic) return owned;
   if (committed.offset < 0 && uncommitted == Uncommitted::kAdded) {
     // All of its records were sent after it was added.

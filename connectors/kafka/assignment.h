@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "connectors/kafka/options.h"
 #include "connectors/kafka/owned_partition.h"
 #include "lethe/stage.h"
@@ -97,6 +98,10 @@ class Assigner {
   // be committed with it before the first verdict.
   static bool NeedsFirstCommit(const OwnedPartition& owned, const CommittedOffset& committed);
 
+  // Between records, now and then: where a filter of the process has been refused memory, what is kept of
+  // partitions that went long enough ago is given up for it, those that went first first.
+  void GiveUpForMemory(absl::Time now);
+
   // The log is not the one that the snapshot is of: it is not to be used again.
   void Refuse(SnapshotId snapshot) { refused_.insert(snapshot.ToString()); }
 
@@ -123,6 +128,8 @@ class Assigner {
   bool IsShort(absl::Time covered_since, const CommitMetadata& metadata) const;
   void StartEmpty(OwnedPartition& owned, int64_t origin);
   bool OpenFilter(OwnedPartition& owned, RestartPoint start);
+  // One filter that is kept since then, or longer, and says so. False if there is none.
+  bool GiveUpKept(absl::Time since = absl::InfiniteFuture());
 
   const DaemonOptions& options_;
   int32_t partitions_;

@@ -144,7 +144,10 @@ void Lane::Step() {
   LookAtHeld();
   LookForInput();
   LookForForgotten();
-  if (SteadyNow() >= next_publish_ || (options_.exit_at_end && AtEnd() != published_at_end_)) Publish();
+  if (SteadyNow() < next_publish_ && !(options_.exit_at_end && AtEnd() != published_at_end_)) return;
+  // Of all lanes: what this one keeps, another's filter may need.
+  assigner_.GiveUpForMemory(SteadyNow());
+  Publish();
 }
 
 void Lane::Close() {

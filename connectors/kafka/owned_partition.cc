@@ -1,5 +1,6 @@
 #include "connectors/kafka/owned_partition.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "connectors/kafka/steady_time.h"
@@ -112,20 +113,25 @@ void KeptPartitions::Put(std::unique_ptr<OwnedPartition> partition) {
   partition->given_up = false;
   const std::lock_guard<std::mutex> lock(mutex_);
   const int32_t id = partition->id;
-  partitions_[id] = std::move(partition);
+  partitions_[id] = {std::move(partition), SteadyNow()};
 }
 
 std::unique_ptr<OwnedPartition> KeptPartitions::Take(int32_t id) {
   const std::lock_guard<std::mutex> lock(mutex_);
   auto node = partitions_.extract(id);
-  return node.empty() ? nullptr : std::move(node.mapped());
+  return node.empty() ? nullptr : std::move(node.mapped().partition);
 }
 
-bool KeptPartitions::DropOne() {
+std::optional<int32_t> KeptPartitions::DropOne(absl::Time since) {
+  Kept dropped;  // ends when the lock is free again: a large filter takes some time to give back
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (partitions_.empty()) return false;
-  partitions_.erase(partitions_.begin());
-  return true;
+  const auto oldest =
+      std::min_element(partitions_.begin(), partitions_.end(),
+                       [](const auto& x, const auto& y) { return x.second.since < y.second.since; });
+  if (oldest == partitions_.end() || oldest->second.since > since) return std::nullopt;
+  dropped = std::move(oldest->second);
+  partitions_.erase(oldest);
+  return dropped.partition->id;
 }
 
 }  // namespace lethe::kafka

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/time/time.h"
 #include "connectors/kafka/commit_metadata.h"
 #include "connectors/kafka/report.h"
 #include "connectors/kafka/restart_points.h"
@@ -124,12 +125,17 @@ class KeptPartitions {
   void Put(std::unique_ptr<OwnedPartition> partition);
   // Null if it is not there. Each is given out once.
   std::unique_ptr<OwnedPartition> Take(int32_t id);
-  // Gives the memory of one of them back. False if there is none.
-  bool DropOne();
+  // Gives the memory of the one back that has been here longest, if it was here by `since`. Returns its id.
+  std::optional<int32_t> DropOne(absl::Time since = absl::InfiniteFuture());
 
  private:
+  struct Kept {
+    std::unique_ptr<OwnedPartition> partition;
+    absl::Time since;
+  };
+
   std::mutex mutex_;
-  absl::flat_hash_map<int32_t, std::unique_ptr<OwnedPartition>> partitions_;
+  absl::flat_hash_map<int32_t, Kept> partitions_;  // guarded by mutex_
 };
 
 }  // namespace lethe::kafka

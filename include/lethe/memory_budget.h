@@ -24,11 +24,24 @@ class MemoryBudget {
 
   // Takes `bytes` from the budget, or takes nothing and returns false if they are not there.
   bool Reserve(int64_t bytes) {
-    if (!Take(bytes)) return false;
-    if (whole_ == nullptr || whole_->Reserve(bytes)) return true;
-    free_bytes_ += bytes;
+    if (Take(bytes)) {
+      if (whole_ == nullptr || whole_->Reserve(bytes)) return true;
+      free_bytes_ += bytes;
+    }
+    NoteRefused(bytes);
     return false;
   }
+
+  // Whether `bytes` are there now. If not, that counts as a refusal, as if they had been asked for.
+  bool HasRoomFor(int64_t bytes) {
+    if (bytes <= free_bytes_) return true;
+    NoteRefused(bytes);
+    return false;
+  }
+
+  // What the largest request that was refused since the last call lacks now; 0 if none was, or if there is
+  // room for it by now.
+  int64_t TakeMissingBytes() { return std::max<int64_t>(0, refused_bytes_.exchange(0) - free_bytes_); }
 
   // Gives back what Reserve took.
   void Release(int64_t bytes) {
@@ -62,9 +75,17 @@ class MemoryBudget {
     return true;
   }
 
+  // At the limit some ask with every id, on several processors: they share what they only read. (Of two that
+  // are refused at once either may be taken for the largest.)
+  void NoteRefused(int64_t bytes) {
+    if (bytes <= refused_bytes_.load(std::memory_order_relaxed)) return;
+    refused_bytes_.store(bytes, std::memory_order_relaxed);
+  }
+
   MemoryBudget* const whole_ = nullptr;
   std::atomic<int64_t> limit_bytes_;
   std::atomic<int64_t> free_bytes_;
+  std::atomic<int64_t> refused_bytes_{0};  // the most since TakeMissingBytes()
 };
 
 }  // namespace lethe

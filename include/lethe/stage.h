@@ -92,6 +92,12 @@ class DedupStage {
   // One thread at a time, whatever others do.
   absl::Status SetMemoryLimit(int64_t bytes);
 
+  // For whoever keeps partitions that nobody needs now: the bytes that the limit lacks yet for the largest
+  // request that a filter, or a second opinion, has been refused since the last call; 0 if there was none.
+  // They ask again by themselves when some more ids have come (a tenth of an interval's at most). Open() and
+  // Restore() count, too. (An audit does not: it has made do with a smaller share for good.) Thread-safe.
+  int64_t TakeMissingBytes();
+
   // Another StageOptions::target_fpp for the partitions that are opened from now on; those that are open are
   // told by Partition::SetTargetFpp. InvalidArgument if it is no target. FailedPrecondition, with the reason,
   // if open ones could not follow: their filters would have to be made anew from their log. Thread-safe.

@@ -128,10 +128,9 @@ void AdaptiveFbf::Adapt() {
 void AdaptiveFbf::GoUp() {
   const int64_t filters = policy_.PastAfterUp() + 2 - static_cast<int64_t>(generations_.size());
   const int64_t bytes = std::max<int64_t>(0, filters) * BitArray::BytesFor(bits_per_generation_);
-  const MemoryBudget& memory = memory_.budget();
   if (!policy_.CanGoUp()) {
     RecordOnce(AdaptationStep::Kind::kUnfoldRefused, kMostFilters);
-  } else if (bytes > memory.limit_bytes() - memory.used_bytes()) {
+  } else if (!memory_.HasRoomFor(bytes)) {
     RecordOnce(AdaptationStep::Kind::kUnfoldRefused, kNoRoomForFilters);
   } else {
     policy_.StepUp();

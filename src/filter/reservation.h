@@ -39,7 +39,8 @@ class Reservation {
   }
 
   int64_t bytes() const { return bytes_; }
-  const MemoryBudget& budget() const { return *budget_; }
+  // Whether Grow would find them now; if not, the budget is told.
+  bool HasRoomFor(int64_t bytes) const { return budget_->HasRoomFor(bytes); }
 
  private:
   MemoryBudget* budget_ = nullptr;

@@ -75,6 +75,10 @@ absl::Status DedupStage::SetMemoryLimit(int64_t bytes) {
   return OrNoMemory([&] { return SetLimits(bytes); });
 }
 
+int64_t DedupStage::TakeMissingBytes() {
+  return filter_memory_.TakeMissingBytes() + second_opinion_memory_.TakeMissingBytes();
+}
+
 absl::Status DedupStage::SetLimits(int64_t bytes) {
   StageOptions wanted = options_;
   wanted.memory_limit_bytes = bytes;

@@ -139,6 +139,58 @@ TEST(LimitsTest, MemoryIsBoundedWithManyPartitions) {
   EXPECT_TRUE(daemon->Stop());
 }
 
+// The filters of partitions that moved to another instance are kept for their return, but not while others
+// want their memory.
+TEST(LimitsTest, FiltersThatStayGetTheMemoryOfThoseWhosePartitionsMovedAway) {
+  constexpr int kPartitions = 4;
+  Flow flow({LETHE_PROGRAM, kPartitions, {}, {}});
+  int sent = 0;
+  const auto send = [&](int ids) {
+    for (int p = 0; p < kPartitions; ++p) {
+      flow.SendIds(absl::StrCat("p", p, "-"), sent + 1, sent + ids, p);
+    }
+    sent += ids;
+  };
+  constexpr int kLimit = 1 << 20;
+  constexpr int kFilters = kLimit / 8 * 7;  // the rest is the audit's
+  // Of an engine that grows by small steps, and so takes what there is.
+  const auto with_name = [](const std::string& instance) {
+    return Args{"--memory=1MiB", "--engine=exact", "--instance=" + instance,
+                "--kafka=session.timeout.ms=30000"};  // nobody is thrown out for being slow
+  };
+  const auto one = flow.Start(with_name("one"));
+  // All of them alike, so that they are of one size.
+  while (one->Metric("lethe_filter_memory_limit_hits_total") == 0) {
+    ASSERT_LT(sent, 50'000) << "the limit is too high to tell anything";
+    send(1000);
+    ASSERT_TRUE(AwaitJudged(*one, sent * kPartitions));
+  }
+  const auto two = flow.Start(with_name("two"));
+  ASSERT_TRUE(two->AwaitReady()) << two->Log();
+  std::string metrics;
+  const auto owned = [&] { return MetricSum(metrics, "lethe_filter_memory_bytes", {}); };
+  const auto used = [&] { return MetricSum(metrics, "lethe_memory_used_bytes", {}); };
+  // By its name the second instance comes behind the first, so that the last two partitions go to it.
+  ASSERT_TRUE(one->Await([&] {
+    metrics = one->Get("/metrics").body;
+    return MetricSum(metrics, "lethe_filter_memory_bytes", {"partition=\"0\""}) > 0 &&
+           MetricSum(metrics, "lethe_filter_memory_bytes", {"partition=\"3\""}) == 0;
+  })) << one->Log();
+  const double kept = used() - owned();
+  ASSERT_GT(kept, kLimit / 8);
+  // More than there is beside what was kept.
+  ASSERT_TRUE(one->Await([&] {
+    send(500);
+    metrics = one->Get("/metrics").body;
+    return owned() > kFilters - kept && absl::StrContains(one->Log(), "given up: others need the memory");
+  })) << owned()
+      << " of " << used() << ", and " << kept << " were kept\n"
+      << one->Log();
+  EXPECT_LE(used(), kLimit);
+  EXPECT_TRUE(two->Stop());
+  EXPECT_TRUE(one->Stop());
+}
+
 // 256 MiB of keys, each of them another, within the interval of one transaction.
 TEST(LimitsTest, MemoryIsBoundedWithLargeCounterKeys) {
   constexpr int kRecords = 4096;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -13,6 +14,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "connectors/kafka/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
@@ -212,6 +215,85 @@ TEST_F(AssignmentTest, AKeptFilterThatIsNotUsedGivesItsMemoryBackFirst) {
     EXPECT_EQ((*owned)->phase, phase) << offset << " " << (*owned)->problem;
   }
 }
+
+// Four filters that share the limit, three of them of partitions that went away; the fourth goes on.
+class KeptMemoryTest : public AssignmentTest, public testing::WithParamInterface<StageOptions> {
+ protected:
+  KeptMemoryTest() {
+    options_.stage = GetParam();
+    options_.stage.horizon = kHorizon;
+    options_.stage.memory_limit_bytes = 1 << 20;
+    stage_ = *DedupStage::Create(options_.stage);
+    std::vector<std::unique_ptr<OwnedPartition>> partitions;
+    for (int32_t id = 0; id < kPartitions; ++id) {
+      partitions.push_back(Kept(900));
+      partitions.back()->id = id;
+    }
+    const auto is_at_limit = [](const auto& each) { return each->filter->Status().filter.limit_hits > 0; };
+    while (!std::any_of(partitions.begin(), partitions.end(), is_at_limit)) {
+      for (const auto& each : partitions) Feed(*each->filter);
+    }
+    live_ = std::move(partitions.back()->filter);
+    partitions.pop_back();
+    for (auto& each : partitions) kept_.Put(std::move(each));
+  }
+
+  void Feed(Partition& filter) {
+    for (int i = 0; i < 1000; ++i) filter.Judge(absl::StrCat(next_id_++), At(0));
+  }
+  int64_t LiveBytes() { return live_->Status().filter.memory_bytes; }
+  Assigner NewAssigner() {
+    return Assigner(options_, kPartitions, IdFingerprint(options_, kPartitions), *stage_, kept_, nullptr,
+                    [](int32_t) { return true; });
+  }
+  // Where a partition is given up if that is long enough ago.
+  static absl::Time Later() { return SteadyNow() + absl::Hours(1); }
+
+  int next_id_ = 0;
+  std::unique_ptr<Partition> live_;
+};
+
+TEST_P(KeptMemoryTest, IsGivenUpForAFilterThatIsRefusedSome) {
+  Assigner assigner = NewAssigner();
+  int64_t before = 0;  // it had when something was given up for it
+  for (int i = 0; before == 0 || LiveBytes() <= before; ++i) {
+    ASSERT_LT(i, 1000) << LiveBytes() << " of " << stage_->memory().used_bytes();
+    Feed(*live_);
+    const int64_t used = stage_->memory().used_bytes();
+    EXPECT_LE(used, options_.stage.memory_limit_bytes);
+    assigner.GiveUpForMemory(Later());
+    if (before == 0 && stage_->memory().used_bytes() < used) before = LiveBytes();
+  }
+  EXPECT_EQ(kept_.Take(0), nullptr) << "the one that went first";
+  // These grow by small steps.
+  if (GetParam().engine != Engine::kExact && GetParam().engine != Engine::kEpochTable) return;
+  EXPECT_NE(kept_.Take(2), nullptr) << "there was enough without it";
+}
+
+TEST_P(KeptMemoryTest, StaysWhileThePartitionMayComeBack) {
+  Assigner assigner = NewAssigner();
+  const absl::Time now = absl::Now();
+  for (int i = 0; i < 20; ++i) {
+    Feed(*live_);
+    assigner.GiveUpForMemory(now);
+  }
+  for (int32_t id = 0; id < kPartitions - 1; ++id) EXPECT_NE(kept_.Take(id), nullptr) << id;
+}
+
+TEST_P(KeptMemoryTest, StaysWhileNobodyIsRefusedAny) {
+  Assigner assigner = NewAssigner();
+  assigner.GiveUpForMemory(SteadyNow());  // what was wanted before they went
+  assigner.GiveUpForMemory(Later());
+  for (int32_t id = 0; id < kPartitions - 1; ++id) EXPECT_NE(kept_.Take(id), nullptr) << id;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Engines, KeptMemoryTest,
+    testing::Values(StageOptions{.engine = Engine::kSliced},
+                    StageOptions{.at_memory_limit = AtMemoryLimit::kExceedFpp, .engine = Engine::kSliced},
+                    StageOptions{.engine = Engine::kPublished, .adaptation = Adaptation::kPaper},
+                    StageOptions{.engine = Engine::kExact},
+                    StageOptions{.target_fpp = 1e-6, .engine = Engine::kEpochTable}));
 
 // A folder with a snapshot of a filter that knows the ids of [0, 900).
 class SnapshotAssignmentTest : public AssignmentTest {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "connectors/kafka/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
@@ -82,6 +83,29 @@ TEST_F(RenewStatusTest, NoPartitionOrNoFilterIsNoMatter) {
   RenewStatus(owned_, absl::ZeroDuration(), &next_);
   EXPECT_TRUE(owned_[2]->status.name.empty());
   EXPECT_EQ(owned_[1]->status.name, "p1");
+}
+
+TEST(KeptPartitionsTest, TheOneThatHasBeenThereLongestIsDroppedFirst) {
+  KeptPartitions kept;
+  const absl::Time begin = SteadyNow();
+  absl::Time middle = begin;
+  for (const int32_t id : {5, 9, 3}) {
+    auto partition = std::make_unique<OwnedPartition>();
+    partition->id = id;
+    const absl::Time last = SteadyNow();
+    while (SteadyNow() == last) {  // no two at one time
+    }
+    if (id == 3) middle = SteadyNow();
+    while (SteadyNow() == middle) {
+    }
+    kept.Put(std::move(partition));
+  }
+  EXPECT_EQ(kept.DropOne(begin), std::nullopt);
+  EXPECT_EQ(kept.DropOne(middle), 5);
+  EXPECT_EQ(kept.DropOne(middle), 9);
+  EXPECT_EQ(kept.DropOne(middle), std::nullopt);
+  EXPECT_NE(kept.Take(3), nullptr);
+  EXPECT_EQ(kept.DropOne(), std::nullopt);
 }
 
 }  // namespace
