@@ -272,7 +272,7 @@ TEST_P(KeptMemoryTest, IsGivenUpForAFilterThatIsRefusedSome) {
 
 TEST_P(KeptMemoryTest, StaysWhileThePartitionMayComeBack) {
   Assigner assigner = NewAssigner();
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   for (int i = 0; i < 20; ++i) {
     Feed(*live_);
     assigner.GiveUpForMemory(now);
