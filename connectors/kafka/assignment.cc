@@ -102,13 +102,11 @@ Assigner::Assigner(const DaemonOptions& options, int32_t partitions, std::string
 
 Uncommitted Assigner::WhyUncommitted(int32_t partition, const std::vector<CommittedOffset>& committed,
                                      bool begun) {
-  bool any = false;
   for (const CommittedOffset& other : committed) {
-    any = any || other.offset >= 0;
     const auto metadata = CommitMetadata::Parse(other.metadata);
     if (metadata.ok() && metadata->origin_partitions <= partition) return Uncommitted::kAdded;
   }
-  return begun && !any ? Uncommitted::kMadeAnew : Uncommitted::kNew;
+  return begun && !HasBegun(committed) ? Uncommitted::kMadeAnew : Uncommitted::kNew;
 }
 
 bool Assigner::NeedsFirstCommit(const OwnedPartition& owned, const CommittedOffset& committed) {

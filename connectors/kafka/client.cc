@@ -33,7 +33,8 @@ void ForwardLog(const rd_kafka_t* /*client*/, int level, const char* facility, c
 
 // librdkafka's main thread sleeps whole milliseconds and then asks over and over until its timer is due: up
 // to a millisecond of CPU for each of its timers, of which an idle consumer has 3.5 in a second. One that the
-// system may wake a millisecond late finds it due. Threads inherit this from the one that starts them.
+// system may wake a millisecond late finds it due. Threads inherit this from the one that starts them, those
+// of the brokers, too: what lingers may be sent a millisecond later.
 class WakesLate {
  public:
   WakesLate() : before_(prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0)) { Set(1'000'000); }

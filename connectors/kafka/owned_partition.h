@@ -50,7 +50,7 @@ struct OwnedPartition {
   int64_t origin = 0;             // O
   int32_t origin_partitions = 0;  // of the topic, when it began there
   int64_t committed = 0;          // C
-  int64_t in_group = -1;          // the same, but where records were deleted unread: the group is before them
+  int64_t in_group = -1;          // what the group has: C, but before what was deleted unread; -1: nothing
   int64_t filter_end = 0;         // F
   int64_t next = 0;               // the offset expected next; lower ones are ignored
   int64_t log_end = 0;            // of the log, when it was assigned

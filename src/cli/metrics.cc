@@ -45,8 +45,7 @@ constexpr DaemonMetric kDaemonMetrics[] = {
      [](const DaemonReport& r) { return r.not_ready.empty() ? 1.0 : 0.0; }},
     {{"lethe_memory_used_bytes", kGauge, "group", "bytes", "Memory of all filters of the process.",
       "Near the limit: raise `memory` before it is reached. Filters of partitions that moved away count, "
-      "too, "
-      "until others need their memory."},
+      "too, until others need their memory."},
      [](const DaemonReport& r) { return static_cast<double>(r.memory_used_bytes); }},
     {{"lethe_memory_limit_bytes", kGauge, "group", "bytes", "What the filters may take together.",
       "It is what `memory` says."},

@@ -253,8 +253,7 @@ int RunCommand(const RunConfig& config, const ReloadConfig& reload) {
   if (status.ok() && (*daemon)->LeavesUnfinished()) {
     spdlog::warn(
         "the group is left; the last transaction was given up: what is not committed is read again by the "
-        "next "
-        "owner, and nothing is lost");
+        "next owner, and nothing is lost");
   } else if (status.ok()) {
     spdlog::info("all committed, the group is left");
   }

@@ -7,7 +7,7 @@
 namespace lethe {
 
 // The exit code. SIGTERM and SIGINT end it: the open transaction is finished and the group is left. If that
-// takes longer than five seconds (a broker that does not answer), the process ends at once. What could not be
+// takes longer than four seconds (a broker that does not answer), the process ends at once. What could not be
 // committed is then read again by the next owner, and the last line says so.
 //
 // SIGHUP reads the configuration again, and applies what can be changed while running (reload.h); for the

@@ -193,7 +193,8 @@ TEST_F(PageTest, AsksNobodyButTheDaemonAndHasNoErrors) {
 
 TEST_F(PageTest, IsReadableInLightAndDarkOnADeskAndOnAPhone) {
   ASSERT_TRUE(browser_->Await("document.querySelector('#chart-fpp path')").ok());
-  std::filesystem::create_directories("page");
+  const std::filesystem::path pictures = std::filesystem::path(LETHE_PROGRAM).parent_path() / "tests/page";
+  std::filesystem::create_directories(pictures);
   for (const bool dark : {false, true}) {
     for (const int width : {1280, 390}) {
       ASSERT_TRUE(browser_->PreferDark(dark).ok());
@@ -207,7 +208,7 @@ TEST_F(PageTest, IsReadableInLightAndDarkOnADeskAndOnAPhone) {
           "return document.documentElement.scrollWidth > document.documentElement.clientWidth;");
       ASSERT_TRUE(wide.ok()) << wide.status();
       EXPECT_FALSE(wide->get<bool>()) << name << ": must be scrolled sideways";
-      EXPECT_TRUE(browser_->Screenshot(absl::StrCat("page/", name, ".png")).ok());
+      EXPECT_TRUE(browser_->Screenshot(pictures / (name + ".png")).ok());
     }
   }
 }
