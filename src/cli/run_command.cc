@@ -42,6 +42,8 @@ namespace {
 constexpr absl::Duration kLongestSilence = absl::Seconds(30);
 // What the contract of SIGTERM gives us, less a moment to end in.
 constexpr absl::Duration kStopPatience = absl::Seconds(4);
+// `timeout`, shells and some supervisors signal a process and its group, so that one request comes twice.
+constexpr absl::Duration kSameRequest = absl::Seconds(1);
 
 // Waits for signals in a thread of its own: SIGTERM, SIGINT and the end of its terminal stop the daemon,
 // SIGHUP calls `reload`.
@@ -79,23 +81,24 @@ class SignalThread {
                                                                                  : "the terminal was closed");
     manager_.Say("STOPPING=1");
     daemon_.Stop();
-    const absl::Time deadline = kafka::SteadyNow() + kStopPatience;
-    for (absl::Duration left = kStopPatience; left > absl::ZeroDuration();
-         left = deadline - kafka::SteadyNow()) {
+    const absl::Time asked = kafka::SteadyNow();
+    bool is_hurried = false;
+    for (absl::Duration left = kStopPatience; left > absl::ZeroDuration() && !is_hurried;
+         left = asked + kStopPatience - kafka::SteadyNow()) {
       const timespec timeout = absl::ToTimespec(left);
       const int next = sigtimedwait(&signals_, nullptr, &timeout);
       if (next == SIGUSR1) return;
-      if (next == SIGTERM || next == SIGINT) break;  // somebody is in a hurry
+      is_hurried = (next == SIGTERM || next == SIGINT) && kafka::SteadyNow() - asked >= kSameRequest;
     }
     const bool all_is_out = daemon_.OnlyLeaves();
     if (all_is_out) {
       spdlog::info(
-          "all committed; the group is in the middle of a rebalance: ending without having left it, which it "
+          "all committed; the group has not answered yet: ending without having left it, which it "
           "notices after session.timeout.ms");
     } else {
       spdlog::critical(
-          "the broker did not answer in time: ending without having left the group; what was not "
-          "committed will be read again");
+          "{}: ending without having left the group; what was not committed will be read again",
+          is_hurried ? "a second signal asked to end at once" : "the broker did not answer in time");
     }
     SetLogFooter("");
     spdlog::shutdown();

@@ -610,6 +610,19 @@ TEST(RulesTest, SigtermUnderLoad) {
   EXPECT_TRUE(flow.ExactlyOnce());
 }
 
+// As `timeout` and some supervisors ask. Two different signals, since equal ones may be delivered as one.
+TEST(RulesTest, ASecondSignalAtOnceIsTheSameRequestToStop) {
+  Flow flow(Options(1));
+  const auto daemon = flow.Start({"--commit-interval=10s"});
+  ASSERT_TRUE(daemon->AwaitReady());
+  flow.SendIds("a", 1, 100);
+  ASSERT_TRUE(daemon->Await([&] { return flow.OutputSize() >= 100; }));
+  ASSERT_TRUE(daemon->process().Signal(SIGTERM).ok());
+  ASSERT_TRUE(daemon->process().Signal(SIGINT).ok());
+  EXPECT_EQ(daemon->process().Wait(absl::Seconds(20)).value_or(-1), 0) << daemon->Log();
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
 TEST(RulesTest, AtLeastOnceLosesNothing) {
   RetryingClients clients(TestSeed());
   Flow flow(Options(4));
