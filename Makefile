@@ -4,7 +4,8 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
 build_packages := g++ cmake ninja-build pkg-config librdkafka-dev libabsl-dev prometheus-cpp-dev \
-  libsimdjson-dev libyaml-cpp-dev libcli11-dev libspdlog-dev libxxhash-dev libcpp-httplib-dev nlohmann-json3-dev zlib1g-dev
+  libsimdjson-dev libyaml-cpp-dev libcli11-dev libspdlog-dev libxxhash-dev libcpp-httplib-dev libmicrohttpd-dev \
+  nlohmann-json3-dev zlib1g-dev
 # Maven, which brings a Java, fetches the Kafka broker of the tests.
 broker_packages := libgtest-dev maven
 bench_packages := libgtest-dev libbenchmark-dev

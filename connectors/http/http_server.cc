@@ -1,33 +1,29 @@
 #include "connectors/http/http_server.h"
 
+#include <arpa/inet.h>
+#include <microhttpd.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
-#include <cstdint>
-#include <thread>
+#include <exception>
+#include <list>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "connectors/http/responder.h"
 
 namespace lethe::http {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr std::chrono::seconds kRequestTimeout{5};
-constexpr int kBacklog = 16;
+constexpr unsigned kSilenceSeconds = 5;
+constexpr int kBacklog = 256;
 
 // Owns a file descriptor, or -1.
 class Descriptor {
@@ -43,52 +39,11 @@ class Descriptor {
   }
   int get() const { return fd_; }
   bool ok() const { return fd_ >= 0; }
+  void Release() { fd_ = -1; }
 
  private:
   int fd_;
 };
-
-// Waits until `fd` is ready for `events`; false if `stop` or the deadline comes first.
-bool Wait(int fd, decltype(pollfd::events) events, int stop, Clock::time_point deadline) {
-  while (true) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    if (left <= 0) return false;
-    std::array<pollfd, 2> fds = {{{fd, events, 0}, {stop, POLLIN, 0}}};
-    const int timeout_ms = static_cast<int>(std::min<int64_t>(left, 60'000));
-    const int ready = poll(fds.data(), fds.size(), timeout_ms);
-    if (ready < 0 && errno != EINTR) return false;
-    if (ready > 0) return fds[1].revents == 0;
-  }
-}
-
-// Ends the wait for a socket that is not ready yet; everything else is an error or the peer's end.
-bool IsNotReady() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
-
-// Reads up to the blank line that ends a request's head; may have read a part of its body too. False if it
-// does not come in time. A head that is too large is cut, without its blank line.
-bool ReadHead(int socket, int stop, Clock::time_point deadline, std::string& head) {
-  std::array<char, HttpServer::kMaxRequestBytes> buffer;
-  while (head.find("\r\n\r\n") == std::string::npos && head.size() < buffer.size()) {
-    const ssize_t size = recv(socket, buffer.data(), buffer.size() - head.size(), 0);
-    if (size > 0) {
-      head.append(buffer.data(), static_cast<size_t>(size));
-    } else if (size == 0 || !IsNotReady() || !Wait(socket, POLLIN, stop, deadline)) {
-      return false;
-    }
-  }
-  return true;
-}
-
-void WriteAll(int socket, int stop, Clock::time_point deadline, absl::string_view data) {
-  while (!data.empty()) {
-    const ssize_t size = send(socket, data.data(), data.size(), MSG_NOSIGNAL);
-    if (size >= 0) {
-      data.remove_prefix(static_cast<size_t>(size));
-    } else if (!IsNotReady() || !Wait(socket, POLLOUT, stop, deadline)) {
-      return;
-    }
-  }
-}
 
 absl::StatusOr<Descriptor> Listen(const HttpAddress& address, absl::string_view text) {
   addrinfo hints = {};
@@ -150,42 +105,120 @@ absl::StatusOr<HttpAddress> HttpAddress::Parse(absl::string_view text) {
   return HttpAddress{std::string(host), port};
 }
 
+bool AnswersTo(const HttpAddress& bound, absl::string_view host_header) {
+  // Without the port, which is another one behind a forwarded port.
+  const size_t end = absl::StartsWith(host_header, "[") ? host_header.find(']') : host_header.find(':');
+  std::string host(host_header.substr(0, end));
+  if (absl::StartsWith(host, "[")) host.erase(0, 1);
+  std::array<unsigned char, sizeof(in6_addr)> bytes = {};
+  const auto is_address = [&](const std::string& text) {
+    return inet_pton(AF_INET, text.c_str(), bytes.data()) == 1 ||
+           inet_pton(AF_INET6, text.c_str(), bytes.data()) == 1;
+  };
+  if (is_address(host) || absl::EqualsIgnoreCase(host, "localhost") ||
+      absl::EqualsIgnoreCase(host, bound.host)) {
+    return true;
+  }
+  bytes.fill(0);
+  return is_address(bound.host) &&
+         std::count(bytes.begin(), bytes.end(), 0) == static_cast<int>(bytes.size());
+}
+
+// All members but the daemon are its thread's.
 struct HttpServer::Impl {
-  explicit Impl(HttpRoutes routes) : responder(std::move(routes)) {}
+  struct Peer {
+    int socket;
+    bool is_answered;
+    bool is_closing;
+  };
+  using Peers = std::list<Peer>;  // the oldest first
 
-  // What each thread does: it waits for a connection together with the others and serves one at a time, so
-  // that the number of threads is the number of connections.
-  void Serve() {
-    while (Wait(listener.get(), POLLIN, stop.get(), Clock::time_point::max())) {
-      // Another thread may have been faster, or the peer gone: accept then fails, and the wait begins anew.
-      const Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-      if (socket.ok()) {
-        ServeOne(socket.get());
-      } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        // The connection stays acceptable while there is nothing to accept it with: give others time.
-        Wait(stop.get(), POLLIN, stop.get(), Clock::now() + std::chrono::milliseconds(100));
-      }
+  Impl(HttpAddress address, HttpRoutes handlers) : bound(std::move(address)), routes(std::move(handlers)) {}
+  ~Impl() {
+    if (daemon != nullptr) MHD_stop_daemon(daemon);
+  }
+
+  // Closes the oldest connections above the limit: the library sees the end of the stream, and lets go of
+  // them.
+  void CloseAbove(size_t limit, bool is_answered) {
+    const auto counts = [&](const Peer& peer) { return peer.is_answered == is_answered && !peer.is_closing; };
+    if (static_cast<size_t>(std::count_if(peers.begin(), peers.end(), counts)) <= limit) return;
+    const auto oldest = std::find_if(peers.begin(), peers.end(), counts);
+    shutdown(oldest->socket, SHUT_RDWR);
+    oldest->is_closing = true;
+  }
+
+  void Connected(MHD_Connection* connection, void** context) {
+    const int socket = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    *context = new Peers::iterator(peers.insert(peers.end(), {socket, false, false}));
+    CloseAbove(kMaxConnections - kMaxAnswers, /*is_answered=*/false);
+  }
+
+  void Disconnected(void** context) {
+    const std::unique_ptr<Peers::iterator> peer(static_cast<Peers::iterator*>(*context));
+    peers.erase(*peer);
+  }
+
+  HttpResponse Answer(MHD_Connection* connection, const char* path, const char* method) const {
+    const char* const host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+    if (host != nullptr && !AnswersTo(bound, host)) {
+      return {.status = MHD_HTTP_MISDIRECTED_REQUEST,
+              .body = absl::StrCat(
+                  "This server listens on ", bound.host,
+                  " and does not answer under another name. Use its address, or let it listen on "
+                  "that name.\n")};
+    }
+    if (absl::string_view(method) != MHD_HTTP_METHOD_GET) {
+      return {.status = MHD_HTTP_METHOD_NOT_ALLOWED, .body = "Only GET is answered here.\n"};
+    }
+    const auto route = routes.find(path);
+    if (route == routes.end()) return {.status = MHD_HTTP_NOT_FOUND, .body = "There is nothing here.\n"};
+    HttpQuery query;
+    const auto add = [](void* to, MHD_ValueKind, const char* name, const char* value) {
+      static_cast<HttpQuery*>(to)->emplace(name, value == nullptr ? "" : value);
+      return MHD_YES;
+    };
+    MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add, &query);
+    try {
+      return route->second(query);
+    } catch (const std::exception&) {
+      return {.status = MHD_HTTP_INTERNAL_SERVER_ERROR, .body = "The server failed to answer.\n"};
     }
   }
 
-  void ServeOne(int socket) const {
-    const Clock::time_point deadline = Clock::now() + kRequestTimeout;
-    std::string head;
-    if (!ReadHead(socket, stop.get(), deadline, head)) return;
-    const size_t end = head.find("\r\n\r\n");
-    if (end == std::string::npos) {
-      WriteAll(
-          socket, stop.get(), deadline,
-          "HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
-      return;
+  MHD_Result Respond(MHD_Connection* connection, const char* path, const char* method) {
+    HttpResponse answer = Answer(connection, path, method);
+    auto body = std::make_unique<std::string>(std::move(answer.body));
+    MHD_Response* const response = MHD_create_response_from_buffer_with_free_callback_cls(
+        body->size(), body->data(), [](void* text) { delete static_cast<std::string*>(text); }, body.get());
+    if (response == nullptr) return MHD_NO;
+    body.release();
+    const std::pair<const char*, std::string> headers[] = {
+        {MHD_HTTP_HEADER_CONNECTION, "close"},
+        {MHD_HTTP_HEADER_CONTENT_TYPE, answer.content_type},
+        {MHD_HTTP_HEADER_CACHE_CONTROL, "no-store"},
+        {"Content-Security-Policy", answer.content_security_policy},
+        {"Cross-Origin-Resource-Policy", "same-origin"},
+        {"X-Content-Type-Options", "nosniff"},
+    };
+    for (const auto& [name, value] : headers) MHD_add_response_header(response, name, value.c_str());
+    if (answer.status == MHD_HTTP_METHOD_NOT_ALLOWED) {
+      MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, MHD_HTTP_METHOD_GET);
     }
-    WriteAll(socket, stop.get(), deadline, responder.Respond(absl::string_view(head).substr(0, end + 4)));
+    const MHD_Result result = MHD_queue_response(connection, static_cast<unsigned>(answer.status), response);
+    MHD_destroy_response(response);
+    auto* const peer = static_cast<Peers::iterator*>(
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context);
+    (*peer)->is_answered = true;
+    CloseAbove(kMaxAnswers, /*is_answered=*/true);
+    return result;
   }
 
-  const Responder responder;
-  Descriptor listener;
-  Descriptor stop;  // readable once the server is to stop
-  std::vector<std::thread> threads;
+  const HttpAddress bound;
+  const HttpRoutes routes;
+  int port = 0;
+  Peers peers;
+  MHD_Daemon* daemon = nullptr;
 };
 
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -198,19 +231,34 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(absl::string_view 
   }
   absl::StatusOr<Descriptor> listener = Listen(*parsed, address);
   if (!listener.ok()) return listener.status();
-  auto impl = std::make_unique<Impl>(std::move(routes));
-  impl->listener = *std::move(listener);
-  impl->stop = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!impl->stop.ok()) return absl::ErrnoToStatus(errno, "http: eventfd");
-  for (int i = 0; i < kMaxConnections; ++i) impl->threads.emplace_back(&Impl::Serve, impl.get());
+  auto impl = std::make_unique<Impl>(*std::move(parsed), std::move(routes));
+  impl->port = PortOf(listener->get());
+  const auto respond = [](void* self, MHD_Connection* connection, const char* path, const char* method,
+                          const char*, const char*, size_t*,
+                          void**) { return static_cast<Impl*>(self)->Respond(connection, path, method); };
+  const auto notify = [](void* self, MHD_Connection* connection, void** context,
+                         MHD_ConnectionNotificationCode code) {
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+      static_cast<Impl*>(self)->Connected(connection, context);
+    } else {
+      static_cast<Impl*>(self)->Disconnected(context);
+    }
+  };
+  impl->daemon = MHD_start_daemon(
+      MHD_USE_EPOLL_INTERNAL_THREAD, 0, nullptr, nullptr, MHD_AccessHandlerCallback{respond}, impl.get(),
+      MHD_OPTION_LISTEN_SOCKET, listener->get(),
+      // Twice as many as are kept, so that those that are to be closed do not keep new ones out.
+      MHD_OPTION_CONNECTION_LIMIT, 2U * kMaxConnections, MHD_OPTION_CONNECTION_TIMEOUT, kSilenceSeconds,
+      MHD_OPTION_CONNECTION_MEMORY_LIMIT, size_t{2 * kMaxRequestBytes}, MHD_OPTION_NOTIFY_CONNECTION,
+      MHD_NotifyConnectionCallback{notify}, impl.get(), MHD_OPTION_END);
+  if (impl->daemon == nullptr)
+    return absl::ErrnoToStatus(errno, absl::StrCat("http: ", address, ": cannot start"));
+  listener->Release();
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }
 
-HttpServer::~HttpServer() {
-  eventfd_write(impl_->stop.get(), 1);
-  for (std::thread& thread : impl_->threads) thread.join();
-}
+HttpServer::~HttpServer() = default;
 
-int HttpServer::port() const { return PortOf(impl_->listener.get()); }
+int HttpServer::port() const { return impl_->port; }
 
 }  // namespace lethe::http

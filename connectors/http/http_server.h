@@ -21,31 +21,40 @@ struct HttpAddress {
   static absl::StatusOr<HttpAddress> Parse(absl::string_view text);
 };
 
+// Whether a server that listens on `bound` answers a request with this Host header. A web page of a stranger
+// can reach the server under a name of its own (DNS rebinding), so a name counts only if the server listens
+// on it, or if it is localhost; an address always counts. On all interfaces any name counts: the server's are
+// not known.
+bool AnswersTo(const HttpAddress& bound, absl::string_view host_header);
+
 struct HttpResponse {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
   std::string body;
+  // What a browser that shows the body may load and run, and who may frame it.
+  std::string content_security_policy = "default-src 'none'; frame-ancestors 'none'";
 };
 
 // What stands behind the path: {"partition", "3"} of /status?partition=3. Of a name that is given twice, the
 // first counts.
 using HttpQuery = std::map<std::string, std::string>;
 
-// By path, such as "/metrics". Called from several threads at once; should answer within a second or so, as
-// a handler that hangs holds one of few threads, and the server's end waits for it.
+// By path, such as "/metrics". Called from one thread, one after the other: a handler that hangs holds up all
+// others and the server's end, so it should answer within a second or so.
 using HttpRoutes = std::map<std::string, std::function<HttpResponse(const HttpQuery&)>>;
 
-// Answers GET on its routes from the moment that Start() returns until it is destroyed, with one request per
-// connection. What strangers may cost is bounded: kMaxConnections are served at a time and a few more wait
-// in the kernel, each for at most kRequestTimeout (5 s) from its first byte to its last, with a request of
-// at most kMaxRequestBytes (8 KiB), of which no body is read. There is no TLS and no password: whoever
-// reaches the port may read what the routes tell.
+// Answers GET on its routes from the moment that Start() returns until it is destroyed, one request per
+// connection, uncompressed. Strangers cost one thread, kMaxConnections sockets and kMaxAnswers bodies at
+// most: one more idle connection closes the oldest idle one, one more answer closes the connection that has
+// been reading its answer for the longest, and 5 s of silence close any. No body of a request is read. There
+// is no TLS and no password: everyone who reaches the port can read what the routes tell.
 //
 // Thread-safe.
 class HttpServer {
  public:
-  static constexpr int kMaxConnections = 4;
-  static constexpr int kMaxRequestBytes = 8192;
+  static constexpr int kMaxConnections = 64;
+  static constexpr int kMaxAnswers = 16;
+  static constexpr int kMaxRequestBytes = 8192;  // the line and the headers
 
   // InvalidArgument if the address is none, or no address of this host; AlreadyExists if the port is in
   // use; or another error of the system.

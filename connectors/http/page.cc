@@ -1,9 +1,18 @@
 #include "connectors/http/page.h"
 
+#include "absl/strings/str_cat.h"
 #include "connectors/http/page_html.h"
 
 namespace lethe::http {
 
-HttpResponse Page() { return {.content_type = "text/html; charset=utf-8", .body = kPageHtml}; }
+HttpResponse Page() {
+  return {.content_type = "text/html; charset=utf-8",
+          .body = kPageHtml,
+          // The page's own script and style and nothing else, whatever a record's text may bring into it.
+          .content_security_policy = absl::StrCat("default-src 'none'; script-src '", kPageScriptHash,
+                                                  "'; style-src '", kPageStyleHash,
+                                                  "'; connect-src 'self'; img-src data:; base-uri 'none'; "
+                                                  "form-action 'none'; frame-ancestors 'none'")};
+}
 
 }  // namespace lethe::http

@@ -189,6 +189,12 @@ TEST_F(PageTest, AsksNobodyButTheDaemonAndHasNoErrors) {
   for (const std::string& url : *requests) {
     EXPECT_TRUE(absl::StartsWith(url, Url()) || absl::StartsWith(url, "data:")) << url;
   }
+  // A script that a record's text brought into the page would not run.
+  const auto injected = browser_->Run(
+      "const script = document.createElement('script'); script.textContent = 'window.injected = true';"
+      "document.body.append(script); return window.injected === true;");
+  ASSERT_TRUE(injected.ok()) << injected.status();
+  EXPECT_EQ(*injected, false);
 }
 
 TEST_F(PageTest, IsReadableInLightAndDarkOnADeskAndOnAPhone) {

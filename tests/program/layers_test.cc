@@ -17,8 +17,9 @@ namespace lethe {
 namespace {
 
 // Words that name what only connectors and the command line know.
-constexpr absl::string_view kOutside[] = {"rdkafka", "httplib", "yaml",    "spdlog", "fmt/", "prometheus",
-                                          "CLI/",    "zlib",    "hiredis", "curl",   "gtest"};
+constexpr absl::string_view kOutside[] = {"rdkafka", "httplib", "microhttpd", "yaml",
+                                          "spdlog",  "fmt/",    "prometheus", "CLI/",
+                                          "zlib",    "hiredis", "curl",       "gtest"};
 
 bool IsOutside(absl::string_view name) {
   return absl::c_any_of(kOutside, [&](absl::string_view word) { return absl::StrContains(name, word); });
