@@ -79,7 +79,9 @@ absl::Status Lane::Run() {
 
 absl::Status Lane::Open() {
   // The producer first: no record may be read before every earlier owner of the transactional id is fenced.
-  if (absl::Status opened = output_.Open(topics_.max_batch_bytes()); !opened.ok()) return opened;
+  if (absl::Status opened = output_.Open({topics_.max_batch_bytes(), topics_.max_record_bytes()});
+      !opened.ok())
+    return opened;
   return OpenConsumer();
 }
 

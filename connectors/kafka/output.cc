@@ -31,6 +31,7 @@ constexpr absl::Duration kStopGrace = absl::Seconds(3);
 bool IsRefusal(rd_kafka_resp_err_t code) {
   switch (code) {
     case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+    case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:  // for the topic's segments
     case RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP:
     case RD_KAFKA_RESP_ERR_INVALID_RECORD:
     case RD_KAFKA_RESP_ERR_INVALID_MSG:
@@ -51,6 +52,16 @@ bool IsFence(rd_kafka_resp_err_t code) {
       return false;
   }
 }
+
+// What may be on its way to the brokers: enough to keep them busy, and little enough to be committed within
+// the transaction's time when they are slow all of a sudden.
+constexpr int64_t kAheadBytes = int64_t{4} << 20;
+constexpr int64_t kLookForRoomEvery = kAheadBytes / 16;
+constexpr int kLookForRoomMs = 2;
+// What a record takes beside its key and value, in the client's memory and on the wire.
+constexpr int64_t kRecordOverhead = 64;
+// The client's queue, for records up to so many bytes.
+constexpr int64_t kQueueBytes = int64_t{64} << 20;
 
 // The client's batch.size: the user's or its default, and no more than the broker takes.
 int64_t BatchSize(const DaemonOptions& options, int64_t max_batch_bytes) {
@@ -98,7 +109,7 @@ void Output::OnDelivery(rd_kafka_t* /*producer*/, const rd_kafka_message_t* mess
     self->last_error_ = rd_kafka_err2str(message->err);
     ++self->refused_records_;
     const auto number = static_cast<size_t>(reinterpret_cast<uintptr_t>(message->_private));
-    self->refused_ = number < self->places_.size() ? self->places_[number] : RecordPlace();
+    self->refused_ = number < self->sent_.size() ? self->sent_[number].place : RecordPlace();
   } else if (self->failure_ == Failure::kNone) {
     self->failure_ = Failure::kTransient;
     self->last_error_ = rd_kafka_err2str(message->err);
@@ -111,23 +122,25 @@ int Output::CloseSocket(int socket, void* opaque) {
 }
 
 absl::Status Output::MakeProducer() {
-  ClientConfig config = BaseConfig(options_, {
-                                                 {"transaction.timeout.ms", "30000"},
-                                                 // Large batches cost less on both sides.
-                                                 {"linger.ms", "5"},
-                                                 {"compression.type", "lz4"},
-                                                 // A stalled output holds at most this much.
-                                                 {"queue.buffering.max.kbytes", "65536"},
-                                                 {"queue.buffering.max.messages", "1000000"},
-                                                 ClientStatistics::Interval(),
-                                             });
+  const int64_t queue_bytes = std::max(kQueueBytes, limits_.record_bytes);
+  ClientConfig config =
+      BaseConfig(options_, {
+                               {"transaction.timeout.ms", "30000"},
+                               // Large batches cost less on both sides.
+                               {"linger.ms", "5"},
+                               {"compression.type", "lz4"},
+                               // What a stalled output holds is bounded by AwaitRoom(); any record fits.
+                               {"queue.buffering.max.kbytes", absl::StrCat((queue_bytes >> 10) + 1)},
+                               {"queue.buffering.max.messages", "1000000"},
+                               ClientStatistics::Interval(),
+                           });
   config.Set("enable.idempotence", "true")
       .Set("acks", "all")
       .Set("delivery.report.only.error", "true")
       // Whether a record is too large is the broker's to say: the client would measure it before it is
       // compressed. But no record may be refused because of others in its batch.
       .Set("message.max.bytes", "1000000000")
-      .Set("batch.size", absl::StrCat(BatchSize(options_, max_batch_bytes_)));
+      .Set("batch.size", absl::StrCat(BatchSize(options_, limits_.batch_bytes)));
   if (transactional_) {
     config.Set("transactional.id", absl::StrCat(options_.group, "/", options_.instance, "/", lane_));
   }
@@ -157,8 +170,8 @@ void Output::DropProducer() {
   producer_.reset();
 }
 
-absl::Status Output::Open(int64_t max_batch_bytes) {
-  max_batch_bytes_ = max_batch_bytes;
+absl::Status Output::Open(OutputLimits limits) {
+  limits_ = limits;
   for (;;) {
     if (absl::Status made = MakeProducer(); !made.ok()) return made;
     if (!transactional_) return absl::OkStatus();
@@ -206,7 +219,8 @@ absl::Status Output::Begin() {
   failure_ = Failure::kNone;
   unsure_ = false;
   refused_records_ = 0;
-  places_.clear();
+  sent_.clear();
+  room_seen_at_ = 0;
   closed_before_ = closed_sockets_;
   if (!transactional_) return absl::OkStatus();
   for (;;) {
@@ -222,8 +236,11 @@ absl::Status Output::Begin() {
 }
 
 absl::Status Output::Produce(ProduceRequest request) {
-  places_.push_back(request.of);
-  const auto number = static_cast<uintptr_t>(places_.size() - 1);
+  AwaitRoom();
+  const int64_t before = sent_.empty() ? 0 : sent_.back().end_bytes;
+  sent_.push_back(
+      {request.of, before + kRecordOverhead + static_cast<int64_t>(request.key_bytes + request.value_bytes)});
+  const auto number = static_cast<uintptr_t>(sent_.size() - 1);
   for (;;) {
     // A headers argument of null would end the list of arguments' meaning: V_HEADERS(NULL) is no headers.
     const rd_kafka_resp_err_t code = rd_kafka_producev(
@@ -237,7 +254,11 @@ absl::Status Output::Produce(ProduceRequest request) {
       request.headers.release();  // the client owns them now
       return absl::OkStatus();
     }
-    if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && !stop_.requested()) {
+    if (code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE) {
+      Refuse(request.of, "larger than librdkafka sends");
+    } else if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && rd_kafka_outq_len(producer_.get()) == 0) {
+      Refuse(request.of, "larger than the producer's queue (queue.buffering.max.kbytes)");
+    } else if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && !stop_.requested()) {
       heartbeat_.Beat();
       rd_kafka_poll(producer_.get(), 10);  // returns when something was delivered
       if (failure_ == Failure::kNone) continue;
@@ -248,6 +269,29 @@ absl::Status Output::Produce(ProduceRequest request) {
       last_error_ = rd_kafka_err2str(code);
     }
     return ErrorStatus(code, "producing");
+  }
+}
+
+void Output::Refuse(const RecordPlace& place, const std::string& why) {
+  failure_ = Failure::kRefused;
+  last_error_ = why;
+  ++refused_records_;
+  refused_ = place;
+}
+
+int64_t Output::UnansweredBytes() {
+  const auto unanswered = static_cast<size_t>(rd_kafka_outq_len(producer_.get()));
+  if (unanswered == 0 || sent_.empty()) return 0;
+  if (unanswered >= sent_.size()) return sent_.back().end_bytes;
+  return sent_.back().end_bytes - sent_[sent_.size() - unanswered - 1].end_bytes;
+}
+
+void Output::AwaitRoom() {
+  if (sent_.empty() || sent_.back().end_bytes - room_seen_at_ < kLookForRoomEvery) return;
+  room_seen_at_ = sent_.back().end_bytes;
+  while (UnansweredBytes() > kAheadBytes && failure_ == Failure::kNone && !stop_.requested()) {
+    heartbeat_.Beat();
+    rd_kafka_poll(producer_.get(), kLookForRoomMs);
   }
 }
 
@@ -383,7 +427,7 @@ absl::Status Output::NoProducer() const {
 bool Output::MakeAnew() {
   const Failure failure = failure_;
   DropProducer();
-  if (absl::Status opened = Open(max_batch_bytes_); !opened.ok()) {
+  if (absl::Status opened = Open(limits_); !opened.ok()) {
     DropProducer();
     last_error_ = std::string(opened.message());
     return false;

@@ -58,6 +58,12 @@ struct ProduceRequest {
   RecordPlace of = {};
 };
 
+// Bounds of what is sent.
+struct OutputLimits {
+  int64_t batch_bytes = 0;   // batches are kept below it, but for those of one record
+  int64_t record_bytes = 0;  // the client's queue has room for such a record
+};
+
 // A producer with a transactional id (exactly once), or an idempotent one that delivers before the offsets
 // are committed (at least once). Errors that the client calls fatal make the producer anew. If that fails
 // (its key cannot be read, say), there is none from then on: Begin and CountPartitions say why, and Abort is
@@ -73,9 +79,8 @@ class Output {
   ~Output();
 
   // Makes the producer and fences every earlier one of the same name (init_transactions), waiting for a
-  // broker that is away. Batches are kept below `max_batch_bytes`. Not OK: a property or a permission is
-  // wrong, with what to do, or Cancelled on stop.
-  absl::Status Open(int64_t max_batch_bytes);
+  // broker that is away. Not OK: a property or a permission is wrong, with what to do, or Cancelled on stop.
+  absl::Status Open(OutputLimits limits);
 
   // A topic to produce to; lives until the producer is made anew, so ask for each transaction.
   rd_kafka_topic_t* output_topic() { return output_topic_.get(); }
@@ -85,7 +90,7 @@ class Output {
   // Cancelled on stop.
   absl::Status Begin();
 
-  // Hands one record over. Waits while the queue is full. Cancelled on stop.
+  // Hands one record over. Waits while a few megabytes are on their way. Cancelled on stop.
   absl::Status Produce(ProduceRequest request);
 
   // The partitions that all TopicsOfSamePartition() have, as the broker says now; the producer knows of them
@@ -121,7 +126,19 @@ class Output {
   const ClientStatistics& statistics() const { return statistics_; }
 
  private:
+  // A record of the transaction.
+  struct Sent {
+    RecordPlace place;
+    int64_t end_bytes;  // of it and all before it
+  };
+
   absl::Status MakeProducer();
+  // Waits until little of what was produced is on its way.
+  void AwaitRoom();
+  // Of the transaction, not yet answered for; about, since the last answer need not be the last record's.
+  int64_t UnansweredBytes();
+  // A record that the client itself never takes.
+  void Refuse(const RecordPlace& place, const std::string& why);
   void DropProducer();
   Outcome Remake(const std::string& why);
   // Another producer in its place, and the failure as it was; false: last_error() says why there is none.
@@ -141,7 +158,7 @@ class Output {
   Heartbeat& heartbeat_;
   const std::function<void(const std::string&)> waiting_;
   const bool transactional_;
-  int64_t max_batch_bytes_ = 0;
+  OutputLimits limits_;
 
   ClientStatistics statistics_;  // of this producer, or the one before it
   std::atomic<int64_t> closed_sockets_{0};
@@ -150,7 +167,8 @@ class Output {
   TopicPtr output_topic_;
   TopicPtr counter_topic_;
   TopicPtr divert_topic_;
-  std::vector<RecordPlace> places_;  // of what was produced in the transaction
+  std::vector<Sent> sent_;
+  int64_t room_seen_at_ = 0;  // sent bytes when AwaitRoom last looked
   Failure failure_ = Failure::kNone;
   bool unsure_ = false;  // whether something of the transaction was sent, and nobody knows what became of it
   int64_t refused_records_ = 0;

@@ -1,5 +1,6 @@
 #include "connectors/kafka/topic_rules.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -160,6 +161,10 @@ int64_t TopicFacts::Number(const std::string& property, int64_t fallback) const 
 }
 
 int64_t TopicFacts::max_message_bytes() const { return Number("max.message.bytes", kDefaultMaxMessageBytes); }
+
+int64_t TopicFacts::max_batch_bytes() const {
+  return std::min(max_message_bytes(), Number("segment.bytes", INT64_MAX));
+}
 
 std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopics& topics) {
   std::vector<Finding> findings;

@@ -24,6 +24,8 @@ struct TopicFacts {
   int64_t Number(const std::string& property, int64_t fallback) const;
   // max.message.bytes, or Kafka's default of it.
   int64_t max_message_bytes() const;
+  // What it takes in one batch: a batch must also fit into a segment (segment.bytes).
+  int64_t max_batch_bytes() const;
 };
 
 // All topics of the options.

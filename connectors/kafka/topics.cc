@@ -113,9 +113,10 @@ absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* cli
   Topics topics;
   topics.partitions = described->input.partitions;
   topics.output_partitions = described->output.partitions;
-  topics.output_max_bytes = described->output.max_message_bytes();
-  if (described->counter) topics.counter_max_bytes = described->counter->max_message_bytes();
-  if (described->divert) topics.divert_max_bytes = described->divert->max_message_bytes();
+  topics.input_max_bytes = described->input.max_message_bytes();
+  topics.output_max_bytes = described->output.max_batch_bytes();
+  if (described->counter) topics.counter_max_bytes = described->counter->max_batch_bytes();
+  if (described->divert) topics.divert_max_bytes = described->divert->max_batch_bytes();
   topics.least_partitions = INT32_MAX;
   for (const std::string& topic : TopicsOfSamePartition(options)) {
     const auto count = CountPartitions(client, topic, kRequestTimeoutMs);
@@ -226,6 +227,10 @@ int64_t Topics::max_batch_bytes() const {
     if (limit > 0) bytes = std::min(bytes, limit);
   }
   return bytes;
+}
+
+int64_t Topics::max_record_bytes() const {
+  return std::max({input_max_bytes, output_max_bytes, divert_max_bytes});
 }
 
 absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFlag& stop) {

@@ -23,7 +23,9 @@ struct Topics {
   int32_t partitions = 0;         // of the input
   int32_t output_partitions = 0;  // of the output
   int32_t least_partitions = 0;   // that TopicsOfSamePartition() have; 0: not known
-  // What each topic that is written to takes in one batch (max.message.bytes); 0: it is not written to.
+  int64_t input_max_bytes = 0;    // of a batch in it (max.message.bytes)
+  // What each topic that is written to takes in one batch (max.message.bytes, segment.bytes); 0: it is not
+  // written to.
   int64_t output_max_bytes = 0;
   int64_t counter_max_bytes = 0;
   int64_t divert_max_bytes = 0;
@@ -34,6 +36,8 @@ struct Topics {
 
   // A batch that every one of them takes.
   int64_t max_batch_bytes() const;
+  // As large as a record may be that comes uncompressed from the input.
+  int64_t max_record_bytes() const;
 };
 
 // Asks the cluster, waiting for a broker that is away (Cancelled on stop).

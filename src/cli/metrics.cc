@@ -140,7 +140,7 @@ constexpr ClientMetric kClientMetrics[] = {
       "A consumer's is none while there is lag: fetching is slow. A producer's grows: the output is slow."},
      [](const ClientReport& c) { return static_cast<double>(c.queued_messages); }},
     {{"lethe_client_queued_bytes", kGauge, kClientLabels, "bytes", "The same in bytes.",
-      "It is bounded by `queued.max.messages.kbytes` and `queue.buffering.max.kbytes`."},
+      "A consumer's is bounded by `queued.max.messages.kbytes`, a producer's by 4 MiB and one record."},
      [](const ClientReport& c) { return static_cast<double>(c.queued_bytes); }},
     {{"lethe_client_received_bytes_total", kCounter, kClientLabels, "bytes",
       "Bytes received from brokers, as they are on the wire.", "None while there is lag: no broker answers."},

@@ -53,7 +53,7 @@ class OutputTest : public testing::Test {
   // A transaction is committed; in the next the broker has a record of partition 0, and the client does not
   // know that.
   void BeginWithALostReply() {
-    ASSERT_TRUE(output_.Open(1'000'000).ok());
+    ASSERT_TRUE(output_.Open({1'000'000, 1'000'000}).ok());
     ASSERT_TRUE(output_.CountPartitions().ok());
     ASSERT_TRUE(output_.Begin().ok());
     ASSERT_TRUE(Produce("first").ok());
@@ -72,7 +72,7 @@ class OutputTest : public testing::Test {
   // In the middle of a transaction another producer takes its place.
   void BeginAndFence() {
     ASSERT_TRUE(SharedClient().CreateTopic(options_.output, 1).ok());
-    ASSERT_TRUE(output_.Open(1'000'000).ok());
+    ASSERT_TRUE(output_.Open({1'000'000, 1'000'000}).ok());
     ASSERT_TRUE(output_.Begin().ok());
     ASSERT_TRUE(Produce("first").ok());
     ASSERT_TRUE(test::TransactionalProducer::Start(test::SharedBroker().bootstrap(),
@@ -169,7 +169,7 @@ TEST_F(OutputTest, AtLeastOnceGivingUpWhatIsNotAcknowledgedLosesNothingThatComes
   options_.delivery = Delivery::kAtLeastOnce;
   Output output(options_, 0, stop_, heartbeat_, [](const std::string&) {});
   ASSERT_TRUE(SharedClient().CreateTopic(options_.output, 1).ok());
-  ASSERT_TRUE(output.Open(1'000'000).ok());
+  ASSERT_TRUE(output.Open({1'000'000, 1'000'000}).ok());
   ASSERT_TRUE(output.CountPartitions().ok());
   const auto produce = [&](const std::string& value) {
     return output.Produce(

@@ -81,7 +81,7 @@ absl::StatusOr<Handle> NewProducer(const std::string& bootstrap, const std::stri
   // As Java's clients place keys.
   properties.emplace_back("partitioner", "murmur2_random");
   properties.emplace_back("enable.idempotence", "true");
-  properties.emplace_back("message.max.bytes", "16000000");  // what is too large, the topic says
+  properties.emplace_back("message.max.bytes", "100000000");  // what is too large, the topic says
   if (!transactional_id.empty()) properties.emplace_back("transactional.id", transactional_id);
   return NewHandle(RD_KAFKA_PRODUCER, properties);
 }

@@ -1,0 +1,81 @@
+// What the output does not take, or takes slowly: no record stops a lane, and no refusal or quota makes it
+// crawl.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/flow.h"
+#include "tests/support/shared_broker.h"
+
+namespace lethe::test {
+namespace {
+
+// Text that hardly compresses.
+std::string Noise(size_t bytes, uint64_t seed = 1) {
+  std::string text;
+  text.reserve(bytes + 16);
+  while (text.size() < bytes) {
+    seed = seed * 6364136223846793005 + 1442695040888963407;
+    absl::StrAppend(&text, absl::Hex(seed, absl::kZeroPad16));
+  }
+  text.resize(bytes);
+  return text;
+}
+
+Record WithText(const std::string& id, std::string text) {
+  Record record = WithId(id);
+  record.value = absl::StrCat(R"({"id":")", id, R"(","text":")", text, R"("})");
+  return record;
+}
+
+double Verdicts(const Daemon& daemon, const std::string& verdict) {
+  return daemon.Metric("lethe_records_total", {absl::StrCat("verdict=\"", verdict, "\"")});
+}
+
+testing::AssertionResult AwaitJudged(Daemon& daemon, size_t records) {
+  return daemon.Await([&] { return daemon.Metric("lethe_records_total") >= static_cast<double>(records); });
+}
+
+// The client's queue is as large as the records that the topics take.
+TEST(OutputBoundsTest, Rule23ARecordLargerThanTheUsualQueueIsDelivered) {
+  const KafkaClient::Configs large = {{"max.message.bytes", "95000000"}};
+  Flow flow({LETHE_PROGRAM, 1, large, large});
+  flow.Send({{WithId("a"), WithText("large", Noise(70'000'000)), WithId("b")}});
+  const Finished finished = flow.RunToEnd();
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// Where the queue is too small all the same, the record fails alone.
+TEST(OutputBoundsTest, Rule23ARecordThatTheClientsQueueNeverTakesIsUndeliverable) {
+  const KafkaClient::Configs large = {{"max.message.bytes", "4000000"}};
+  Flow flow({LETHE_PROGRAM, 1, large, large});
+  flow.Send({{WithId("a"), WithText("large", Noise(2'000'000)), WithId("b")}});
+  const auto daemon = flow.Start({"--kafka=queue.buffering.max.kbytes=1024"});
+  ASSERT_TRUE(AwaitJudged(*daemon, 3)) << daemon->Log();
+  EXPECT_EQ(Verdicts(*daemon, "undeliverable"), 1);
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_EQ(flow.OutputIds(), (std::vector<std::string>{"a", "b"}));
+}
+
+// Batches fit the output's segments, and a record that does not is refused (RECORD_LIST_TOO_LARGE).
+TEST(OutputBoundsTest, Rule4ARecordLargerThanTheOutputsSegmentIsUndeliverable) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {{"segment.bytes", "20000"}}});
+  std::vector<Record> records;
+  for (uint64_t i = 0; i < 500; ++i) {
+    records.push_back(WithText(absl::StrCat(i), Noise(i == 100 ? 30'000 : 200, i + 1)));
+  }
+  flow.Send(records);
+  const auto daemon = flow.Start({"--kafka=compression.type=none"});
+  ASSERT_TRUE(AwaitJudged(*daemon, records.size())) << daemon->Log();
+  EXPECT_EQ(Verdicts(*daemon, "undeliverable"), 1);
+  EXPECT_LE(daemon->Metric("lethe_transactions_aborted_total"), 1);
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_EQ(flow.Output().size(), records.size() - 1);
+}
+
+}  // namespace
+}  // namespace lethe::test
