@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "src/units/format.h"
 
 namespace lethe::kafka {
 namespace {
@@ -86,7 +87,7 @@ absl::Status Daemon::Run() {
   }
   spdlog::info("{} ({} partitions) -> {}, group {}, id {}, horizon {}, false-positive target {}",
                judging_.options.input, judging_.topics.partitions, options_.output, options_.group,
-               options_.record.id.ToString(), absl::FormatDuration(options_.stage.horizon),
+               options_.record.id.ToString(), DurationText(options_.stage.horizon),
                options_.stage.target_fpp);
   if (absl::Status opened = OpenSnapshots(); !opened.ok()) return opened;
   absl::Status status = RunToStop();

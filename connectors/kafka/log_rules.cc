@@ -8,6 +8,7 @@
 #include "connectors/kafka/check.h"
 #include "connectors/kafka/topic_rules.h"
 #include "src/adapt/plan.h"
+#include "src/units/format.h"
 
 namespace lethe::kafka {
 namespace {
@@ -22,11 +23,6 @@ constexpr absl::Duration kMostAhead = absl::Seconds(5);
 constexpr char kKeyRemedy[] =
     "have the producers key each record by its id, or by something that the id always comes with, or set "
     "scope: topic";
-
-std::string Short(absl::Duration duration) {
-  return absl::FormatDuration(
-      absl::Trunc(duration, duration < absl::Minutes(1) ? absl::Milliseconds(1) : absl::Seconds(1)));
-}
 
 class LogRules {
  public:
@@ -142,7 +138,7 @@ class LogRules {
                  "");
     }
     Add(Severity::kWarning, "clock",
-        absl::StrCat("has a record that is ", Short(ahead),
+        absl::StrCat("has a record that is ", DurationText(ahead),
                      " ahead of this machine's clock, by the clock of ",
                      by_broker ? "the broker" : "its producer"),
         "set the clocks by NTP; many such records end the horizon of others early");
@@ -157,8 +153,8 @@ class LogRules {
       if (partition.start == 0 || partition.first_record <= now - needed) continue;
       return Add(Severity::kWarning, "reach",
                  absl::StrCat("begins at offset ", partition.start, " in partition ", partition.partition,
-                              ", which is ", Short(now - partition.first_record), " ago and less than ",
-                              Needed(partition.lag),
+                              ", which is ", DurationText(now - partition.first_record),
+                              " ago and less than ", Needed(partition.lag),
                               ": after a restart older ids are not known, and their retries pass"),
                  "raise retention.ms and retention.bytes");
     }
@@ -181,9 +177,9 @@ class LogRules {
     if (busiest * record <= 0) return;
     const absl::Duration kept = absl::Seconds(static_cast<double>(limit) / (busiest * record));
     const std::string what = absl::StrFormat(
-        "keeps %d bytes of a partition (retention.bytes), some %s of it at the present rate (more, "
+        "keeps %s of a partition (retention.bytes), some %s of it at the present rate (more, "
         "if it is compressed)",
-        limit, Short(kept));
+        FormatBytes(limit), DurationText(kept));
     const absl::Duration needed = options_.stage.horizon + lag;
     if (kept >= needed) return Add(Severity::kOk, "retention.bytes", what, "");
     Add(Severity::kWarning, "retention.bytes", absl::StrCat(what, ", less than ", Needed(lag)),
@@ -193,9 +189,9 @@ class LogRules {
 
   // How far back the log must reach.
   std::string Needed(absl::Duration lag) const {
-    const std::string horizon = absl::StrCat("the horizon of ", Short(options_.stage.horizon));
+    const std::string horizon = absl::StrCat("the horizon of ", DurationText(options_.stage.horizon));
     if (lag == absl::ZeroDuration()) return horizon;
-    return absl::StrCat(horizon, " and the lag of the group of ", Short(lag));
+    return absl::StrCat(horizon, " and the lag of the group of ", DurationText(lag));
   }
 
   void Memory() {
@@ -216,11 +212,11 @@ class LogRules {
                  "see lethe plan");
     }
     const int64_t limit = options_.stage.memory_limit_bytes;
-    const std::string what =
-        absl::StrCat(load, "a limit of ", plan->memory_bytes, " bytes; memory is ", limit);
+    const std::string what = absl::StrCat(load, "a limit of ", FormatBytes(plan->memory_bytes),
+                                          "; memory is ", FormatBytes(limit));
     if (limit >= plan->memory_bytes) return Add(Severity::kOk, "memory", what, "");
     Add(Severity::kWarning, "memory", what,
-        absl::StrCat("set memory to ", plan->memory_bytes, ", or see lethe plan"));
+        absl::StrCat("set memory to ", BytesSetting(plan->memory_bytes), ", or see lethe plan"));
   }
 
   const DaemonOptions& options_;

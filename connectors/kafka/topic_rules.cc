@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "src/units/format.h"
 
 namespace lethe::kafka {
 namespace {
@@ -81,17 +82,15 @@ class Rules {
   // A restart reads the horizon before the record that is to be judged next.
   void IsKeptFor(absl::Duration horizon, absl::Duration lag) {
     const int64_t retention_ms = topic_.Number("retention.ms", -1);
-    const std::string kept =
-        retention_ms < 0 ? "for ever" : absl::FormatDuration(absl::Milliseconds(retention_ms));
+    const std::string kept = retention_ms < 0 ? "for ever" : DurationText(absl::Milliseconds(retention_ms));
     const bool reaches = retention_ms < 0 || absl::Milliseconds(retention_ms) >= horizon + lag;
-    const std::string what =
-        absl::StrCat("keeps records ", retention_ms < 0 ? "" : "for ", kept, " (retention.ms=", retention_ms,
-                     "), ", reaches ? "and" : "less than", " the horizon ", reaches ? "is " : "of ",
-                     absl::FormatDuration(horizon),
-                     lag == absl::ZeroDuration()
-                         ? ""
-                         : absl::StrCat(reaches ? ", the lag of the group " : " and the lag of the group of ",
-                                        absl::FormatDuration(absl::Trunc(lag, absl::Seconds(1)))));
+    const std::string what = absl::StrCat(
+        "keeps records ", retention_ms < 0 ? "" : "for ", kept, " (retention.ms=", retention_ms, "), ",
+        reaches ? "and" : "less than", " the horizon ", reaches ? "is " : "of ", DurationText(horizon),
+        lag == absl::ZeroDuration()
+            ? ""
+            : absl::StrCat(reaches ? ", the lag of the group " : " and the lag of the group of ",
+                           DurationText(absl::Trunc(lag, absl::Seconds(1)))));
     if (reaches) {
       Add(Severity::kOk, "retention", what, "");
     } else {

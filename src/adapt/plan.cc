@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/fpp/sliced_model.h"
 #include "src/fpp/target_range.h"
+#include "src/units/format.h"
 
 namespace lethe {
 namespace {
@@ -81,9 +82,8 @@ absl::Status CheckRanges(const PlanRequest& request) {
                    *request.rate > 0 ? absl::StrCat(kHighestRate) : "any above 0");
   }
   if (request.horizon && !(*request.horizon >= kShortestHorizon && *request.horizon <= kLongestHorizon)) {
-    return Invalid(
-        "horizon", absl::StrCat(absl::FormatDuration(*request.horizon), " cannot be kept"),
-        absl::FormatDuration(*request.horizon < kShortestHorizon ? kShortestHorizon : kLongestHorizon));
+    return Invalid("horizon", absl::StrCat(DurationText(*request.horizon), " cannot be kept"),
+                   DurationText(*request.horizon < kShortestHorizon ? kShortestHorizon : kLongestHorizon));
   }
   if (request.target_fpp &&
       !(*request.target_fpp >= kLowestTarget && *request.target_fpp <= kHighestTarget)) {
@@ -92,8 +92,8 @@ absl::Status CheckRanges(const PlanRequest& request) {
   }
   const auto least = static_cast<int64_t>(MemoryFor(0, kHighestTarget));
   if (request.memory_bytes && (*request.memory_bytes < least || *request.memory_bytes > kMostMemoryBytes)) {
-    return Invalid("memory", absl::StrCat(*request.memory_bytes, " bytes cannot be the limit"),
-                   absl::StrCat(*request.memory_bytes < least ? least : kMostMemoryBytes, " bytes"));
+    return Invalid("memory", absl::StrCat(FormatBytes(*request.memory_bytes), " cannot be the limit"),
+                   BytesSetting(*request.memory_bytes < least ? least : kMostMemoryBytes));
   }
   return absl::OkStatus();
 }
@@ -102,22 +102,22 @@ absl::Status TooMuch(const PlanRequest& request) {
   const double ids = LinesIn(kMostMemoryBytes) * IdsPerLine(*request.target_fpp);
   return Invalid("memory",
                  absl::StrCat("no process can have what ", *request.rate, " events a second over ",
-                              absl::FormatDuration(*request.horizon), " need"),
-                 absl::StrCat("a horizon of ", absl::FormatDuration(HorizonFor(ids, *request.rate))));
+                              DurationText(*request.horizon), " need"),
+                 absl::StrCat("a horizon of ", DurationText(HorizonFor(ids, *request.rate))));
 }
 
 absl::Status TooLittle(const PlanRequest& request) {
   const double lines = LinesIn(*request.memory_bytes);
   const auto horizon_at = [&](double target) {
-    return absl::FormatDuration(HorizonFor(lines * IdsPerLine(target), *request.rate));
+    return DurationText(HorizonFor(lines * IdsPerLine(target), *request.rate));
   };
   const double ids = *request.rate * absl::ToDoubleSeconds(*request.horizon);
   return absl::InvalidArgumentError(absl::StrCat(
-      "memory: ", *request.memory_bytes, " bytes hold ", *request.rate, " events a second over ",
-      absl::FormatDuration(*request.horizon), " at no target up to ", kHighestTarget,
+      "memory: ", FormatBytes(*request.memory_bytes), " hold ", *request.rate, " events a second over ",
+      DurationText(*request.horizon), " at no target up to ", kHighestTarget,
       "; they would hold a horizon of ", horizon_at(kHighestTarget), " at ", kHighestTarget, ", or of ",
       horizon_at(1e-6), " at 1e-06; for the horizon at ", kHighestTarget, " it takes ",
-      absl::StrCat(static_cast<int64_t>(std::min(MemoryFor(ids, kHighestTarget), 9e18))), " bytes"));
+      BytesSetting(static_cast<int64_t>(std::min(MemoryFor(ids, kHighestTarget), 9e18)))));
 }
 
 // The lowest target for which the lines are enough; kHighestTarget must be one.
@@ -162,8 +162,8 @@ absl::Status Solve(const PlanRequest& request, Plan* plan) {
   if (plan->horizon >= kShortestHorizon) return absl::OkStatus();
   const double least = MemoryFor(plan->rate * absl::ToDoubleSeconds(kShortestHorizon), plan->target_fpp);
   return Invalid("memory",
-                 absl::StrCat(plan->memory_bytes, " bytes do not hold a millisecond of these events"),
-                 absl::StrCat(static_cast<int64_t>(least), " bytes"));
+                 absl::StrCat(FormatBytes(plan->memory_bytes), " do not hold a millisecond of these events"),
+                 BytesSetting(static_cast<int64_t>(least)));
 }
 
 }  // namespace

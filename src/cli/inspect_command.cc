@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "lethe/snapshot.h"
 #include "src/cli/json_text.h"
+#include "src/units/format.h"
 
 namespace lethe {
 namespace {
@@ -27,9 +28,9 @@ void WriteText(const SnapshotReport& report, std::ostream& out) {
       << absl::StreamFormat("offset       %d, when it was done %d; hash of the record before %016x\n",
                             report.point.offset, report.point.end_offset, report.point.record_before)
       << absl::StreamFormat("filter       %s, horizon %s, target %.3g, in %d shards\n", report.engine,
-                            absl::FormatDuration(report.horizon), report.target_fpp, report.shards.size())
+                            DurationText(report.horizon), report.target_fpp, report.shards.size())
       << absl::StreamFormat("stream time  %s, window %s\n", TimeText(partition.stream_time),
-                            absl::FormatDuration(filter.window))
+                            DurationText(filter.window))
       << absl::StreamFormat("holds        %d ids in %s\n", filter.ids, Mib(filter.memory_bytes))
       << absl::StreamFormat("FPP          %.3g modelled, %.3g estimated, standard deviation %.2g\n",
                             filter.fpp_modelled, filter.fpp_estimated, filter.fpp_estimated_deviation)

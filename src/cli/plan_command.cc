@@ -9,20 +9,19 @@ namespace {
 
 void WriteText(const Plan& plan, std::ostream& out) {
   out << absl::StreamFormat("rate         %.6g unique events a second\n", plan.rate)
-      << absl::StreamFormat("horizon      %s, with %.4g ids in it\n", absl::FormatDuration(plan.horizon),
-                            plan.ids)
+      << absl::StreamFormat("horizon      %s, with %.4g ids in it\n", DurationText(plan.horizon), plan.ids)
       << absl::StreamFormat("target       %.3g: some %.3g good events dropped a day\n", plan.target_fpp,
                             plan.false_drops_per_day)
       << absl::StreamFormat(
-             "memory       %s as the limit; an eighth for the audit; filters, which grow by doubling, need "
-             "half of the rest\n",
+             "memory       %s as the limit: an eighth for the audit, and twice what the\n"
+             "             filters need, since they grow by doubling\n",
              FormatBytes(plan.memory_bytes))
       << absl::StreamFormat("filter       %s, %.1f bits for each id\n", FormatBytes(plan.filter_bytes),
                             plan.bits_per_id)
-      << absl::StreamFormat("  N = %d past generations, t = %s, m = %d bits in each, k = %d\n",
-                            plan.past_generations,
-                            absl::FormatDuration(absl::Trunc(plan.refresh_period, absl::Milliseconds(1))),
-                            plan.bits_per_generation, plan.bits_set_per_id)
+      << absl::StreamFormat("             N = %d past generations, t = %s,\n", plan.past_generations,
+                            DurationText(plan.refresh_period))
+      << absl::StreamFormat("             m = %d bits in each, k = %d\n", plan.bits_per_generation,
+                            plan.bits_set_per_id)
       << absl::StreamFormat("exact set    %s, some %.0f bits for each id\n", FormatBytes(plan.exact_bytes),
                             plan.exact_bits_per_id);
   if (plan.epoch_table_bits_per_id) {

@@ -3,13 +3,14 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 
 namespace lethe {
 namespace {
@@ -136,32 +137,24 @@ absl::StatusOr<double> ParseShare(absl::string_view text) {
 }
 
 absl::StatusOr<double> ParseRate(absl::string_view text) {
+  constexpr absl::string_view kForm = "a number above 0, such as 20000, 20k/s or 5M/d";
+  absl::string_view number = text;
+  double factor = 1;
+  for (const Unit& per : kDurationUnits) {
+    if (per.name != "ms" && absl::ConsumeSuffix(&number, absl::StrCat("/", per.name))) {
+      factor = 1000 / static_cast<double>(per.factor);
+      break;
+    }
+  }
+  for (const auto& [suffix, times] : {std::pair("k", 1e3), {"M", 1e6}, {"G", 1e9}}) {
+    if (absl::ConsumeSuffix(&number, suffix)) {
+      factor *= times;
+      break;
+    }
+  }
   double rate = 0;
-  if (!absl::SimpleAtod(text, &rate) || !(rate > 0) || std::isinf(rate)) {
-    return Expected("a number above 0, such as 20000");
-  }
-  return rate;
-}
-
-std::string FormatBytes(int64_t bytes) {
-  double size = static_cast<double>(bytes) / 1024;
-  const char* unit = "KiB";
-  for (const char* larger : {"MiB", "GiB", "TiB"}) {
-    if (size < 1024) break;
-    size /= 1024;
-    unit = larger;
-  }
-  return absl::StrFormat("%.1f %s", size, unit);
-}
-
-std::string FormatCount(int64_t count) {
-  const std::string digits = absl::StrCat(count < 0 ? -count : count);
-  std::string text = count < 0 ? "-" : "";
-  for (size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
-    text += digits[i];
-  }
-  return text;
+  if (!absl::SimpleAtod(number, &rate) || !(rate > 0) || std::isinf(rate)) return Expected(kForm);
+  return rate * factor;
 }
 
 }  // namespace lethe

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "src/units/format.h"  // the way back
 
 namespace lethe {
 
@@ -27,14 +28,9 @@ absl::StatusOr<Number> ParseWhole(absl::string_view text, Number least, Number m
 // A share between 0 and 1, both excluded: 1e-6, 0.001.
 absl::StatusOr<double> ParseShare(absl::string_view text);
 
-// A number above 0: 20000, 2.5e4.
+// A number above 0, a second if no other time is named: 20000, 2.5e4, 20k/s, 5M/d. Factors are k, M and G;
+// times s, m, h and d.
 absl::StatusOr<double> ParseRate(absl::string_view text);
-
-// For people: "17.3 MiB".
-std::string FormatBytes(int64_t bytes);
-
-// For people: "1,234,567".
-std::string FormatCount(int64_t count);
 
 }  // namespace lethe
 

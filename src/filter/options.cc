@@ -11,6 +11,7 @@
 #include "src/filter/sliced_fbf.h"
 #include "src/fpp/sliced_model.h"
 #include "src/fpp/target_range.h"
+#include "src/units/format.h"
 
 namespace lethe {
 namespace {
@@ -64,12 +65,12 @@ int64_t SmallestLimitBytes(const StageOptions& options) {
 }  // namespace
 
 absl::Status ValidateHorizon(absl::Duration horizon) {
-  const std::string wrong = absl::FormatDuration(horizon);
+  const std::string wrong = DurationText(horizon);
   if (horizon < kShortestHorizon) {
-    return Invalid("horizon", absl::StrCat(wrong, " is too short"), absl::FormatDuration(kShortestHorizon));
+    return Invalid("horizon", absl::StrCat(wrong, " is too short"), DurationText(kShortestHorizon));
   }
   if (horizon > kLongestHorizon) {
-    return Invalid("horizon", absl::StrCat(wrong, " is too long"), absl::FormatDuration(kLongestHorizon));
+    return Invalid("horizon", absl::StrCat(wrong, " is too long"), DurationText(kLongestHorizon));
   }
   return absl::OkStatus();
 }

@@ -11,6 +11,7 @@
 #include "src/snapshot/snapshot_format.h"
 #include "src/stage/no_memory.h"
 #include "src/stage/partition_impl.h"
+#include "src/units/format.h"
 
 namespace lethe {
 namespace {
@@ -44,8 +45,7 @@ absl::Status CheckOptions(const SnapshotReader& reader, const SnapshotHeader& sa
   const std::string engine = SavedEngineName(wanted.engine, wanted.adaptation);
   if (saved.engine != engine) return Other(reader, "engine", saved.engine, engine);
   if (saved.horizon != wanted.horizon) {
-    return Other(reader, "horizon", absl::FormatDuration(saved.horizon),
-                 absl::FormatDuration(wanted.horizon));
+    return Other(reader, "horizon", DurationText(saved.horizon), DurationText(wanted.horizon));
   }
   if (!CanFollowTarget(wanted.engine, saved.target_fpp, target_fpp).ok()) {
     return Other(reader, "target", saved.target_fpp, target_fpp);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -20,7 +21,9 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/fixed_properties.h"
+#include "src/cli/command_line.h"
 #include "src/cli/config.h"
+#include "src/cli/plan_command.h"
 
 // [example]
 #include <istream>
@@ -112,6 +115,27 @@ TEST(Readme, ItsProgramWorks) {
   std::ostringstream out;
   ASSERT_TRUE(CopyUnique(in, out).ok());
   EXPECT_EQ(out.str(), "a\nb\n\nc\n");
+}
+
+// What `lethe plan` is shown to print, it prints.
+TEST(Readme, ItsPlansAreThoseOfTheProgram) {
+  Commands commands;
+  commands.plan = [](const PlanCommandOptions& options) {
+    const absl::Status status = RunPlan(options, std::cout);
+    return status.ok() ? kExitOk : ReportError(status, std::cout);
+  };
+  int plans = 0;
+  for (const std::string& block : Blocks(Readme(), "text")) {
+    absl::string_view shown = block;
+    if (!absl::ConsumePrefix(&shown, "$ lethe plan ")) continue;
+    ++plans;
+    std::vector<std::string> args = absl::StrSplit(shown.substr(0, shown.find('\n')), ' ');
+    args.insert(args.begin(), "plan");
+    testing::internal::CaptureStdout();
+    RunCommandLine(args, commands, std::cout, std::cout);
+    EXPECT_EQ(testing::internal::GetCapturedStdout(), shown.substr(shown.find('\n') + 1));
+  }
+  EXPECT_EQ(plans, 2);
 }
 
 // Each `](path)` of a page that is no address of the network.

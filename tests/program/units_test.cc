@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <string>
+#include <utility>
 
 namespace lethe {
 namespace {
@@ -108,13 +109,22 @@ TEST(ParseShare, LiesBetweenZeroAndOne) {
 TEST(Units, Rates) {
   EXPECT_EQ(*ParseRate("20000"), 20000);
   EXPECT_EQ(*ParseRate("2.5e-1"), 0.25);
-  for (const char* text : {"", "0", "-1", "inf", "nan", "1e999", "20k", "1 2"}) {
-    EXPECT_EQ(ParseRate(text).status().message(), "expected a number above 0, such as 20000") << text;
+  EXPECT_EQ(*ParseRate("20k"), 20000);
+  EXPECT_EQ(*ParseRate("20k/s"), 20000);
+  EXPECT_EQ(*ParseRate("1.5M/s"), 1.5e6);
+  EXPECT_EQ(*ParseRate("2G"), 2e9);
+  EXPECT_DOUBLE_EQ(*ParseRate("6k/m"), 100);
+  EXPECT_DOUBLE_EQ(*ParseRate("36k/h"), 10);
+  EXPECT_DOUBLE_EQ(*ParseRate("86400/d"), 1);
+  for (const char* text :
+       {"", "0", "-1", "inf", "nan", "1e999", "k", "/s", "1 2", "20K", "20kk", "1/x", "1/ms", "1/s/s"}) {
+    EXPECT_EQ(ParseRate(text).status().message(), "expected a number above 0, such as 20000, 20k/s or 5M/d")
+        << text;
   }
 }
 
 TEST(Units, BytesForPeople) {
-  EXPECT_EQ(FormatBytes(0), "0.0 KiB");
+  EXPECT_EQ(FormatBytes(0), "0 B");
   EXPECT_EQ(FormatBytes(1536), "1.5 KiB");
   EXPECT_EQ(FormatBytes(int64_t{1} << 20), "1.0 MiB");
   EXPECT_EQ(FormatBytes(int64_t{5} << 29), "2.5 GiB");
@@ -122,6 +132,48 @@ TEST(Units, BytesForPeople) {
   EXPECT_EQ(FormatCount(0), "0");
   EXPECT_EQ(FormatCount(999), "999");
   EXPECT_EQ(FormatCount(-1234567), "-1,234,567");
+}
+
+TEST(Units, BytesThatAreOfferedAreEnoughAndAreTaken) {
+  const std::pair<int64_t, const char*> cases[] = {
+      {0, "0"},
+      {1000, "1000"},
+      {64 << 10, "64KiB"},
+      {(64 << 10) + 1, "65KiB"},
+      {int64_t{1} << 30, "1GiB"},
+      {2'255'000'000, "2151MiB"},
+      {68'931'537'774, "65GiB"},
+      {int64_t{1} << 50, "1024TiB"},
+  };
+  for (const auto& [bytes, text] : cases) {
+    EXPECT_EQ(BytesSetting(bytes), text);
+    EXPECT_GE(*ParseBytes(text), bytes);
+    EXPECT_LE(static_cast<double>(*ParseBytes(text)), 1.1 * static_cast<double>(bytes));
+  }
+}
+
+TEST(Units, DurationsForPeopleAreTakenBack) {
+  const std::pair<absl::Duration, const char*> cases[] = {
+      {absl::ZeroDuration(), "0"},
+      {absl::Milliseconds(100), "100ms"},
+      {absl::Milliseconds(45'250), "45s250ms"},
+      {absl::Minutes(90), "1h30m"},
+      {absl::Milliseconds(97'183'310), "1d2h59m43s"},
+      {absl::Hours(24), "24h"},
+      {absl::Hours(36), "1d12h"},
+      {absl::Hours(7 * 24), "7d"},
+      {absl::Hours(24 * 36525), "36525d"},
+      {-absl::Hours(48), "-2d"},
+      {absl::InfiniteDuration(), "inf"},
+  };
+  for (const auto& [duration, text] : cases) {
+    EXPECT_EQ(DurationText(duration), text);
+    const absl::StatusOr<absl::Duration> back = ParseDuration(text);
+    const bool is_taken = duration >= absl::Milliseconds(1) && duration < absl::InfiniteDuration();
+    EXPECT_EQ(back.ok(), is_taken) << text;
+    if (!back.ok()) continue;
+    EXPECT_LT(absl::AbsDuration(*back - duration), absl::Seconds(1)) << text;
+  }
 }
 
 }  // namespace

@@ -96,17 +96,19 @@ TEST(Plan, RefusesWithTheNearestThatCanBe) {
       {{.rate = std::nan(""), .horizon = day, .target_fpp = 1e-6}, "rate: nan"},
       {{.rate = 1e13, .horizon = day, .target_fpp = 1e-6}, "the nearest that can be is 1e+12"},
       {{.rate = 1, .horizon = absl::ZeroDuration(), .target_fpp = 1e-6}, "the nearest that can be is 1ms"},
-      {{.rate = 1, .horizon = absl::InfiniteDuration(), .target_fpp = 1e-6}, "is 876600h"},
+      {{.rate = 1, .horizon = absl::InfiniteDuration(), .target_fpp = 1e-6}, "is 36525d"},
       {{.rate = 1, .horizon = day, .target_fpp = 0.5},
        "fpp: 0.5 cannot be a target; the nearest that can be is 0.1"},
       {{.rate = 1, .horizon = day, .target_fpp = 1e-13}, "the nearest that can be is 1e-12"},
       {{.rate = 1, .horizon = day, .target_fpp = std::nan("")}, "fpp: nan"},
-      {{.rate = 1, .horizon = day, .memory_bytes = 0}, "memory: 0 bytes cannot be the limit"},
+      {{.rate = 1, .horizon = day, .memory_bytes = 0}, "memory: 0 B cannot be the limit"},
       {{.rate = 1e12, .target_fpp = 1e-9, .memory_bytes = 1 << 20}, "do not hold a millisecond"},
       {{.rate = 1e9, .horizon = 365 * day, .target_fpp = 1e-6},
-       "the nearest that can be is a horizon of 1h31m8.338s"},
+       "the nearest that can be is a horizon of 1h31m8s"},
       {{.rate = 20000, .horizon = day, .memory_bytes = int64_t{4} << 30},
-       "they would hold a horizon of 14h57m13.104s at 0.1, or of 4h38m7.788s at 1e-06"},
+       "they would hold a horizon of 14h57m13s at 0.1, or of 4h38m7s at 1e-06"},
+      {{.rate = 20000, .horizon = 7 * day, .memory_bytes = int64_t{4} << 30},
+       "memory: 4.0 GiB hold 20000 events a second over 7d at no target up to 0.1"},
   };
   for (const auto& [request, what] : cases) {
     EXPECT_TRUE(absl::StrContains(Refusal(request), what)) << Refusal(request) << "\nlacks: " << what;

@@ -1,0 +1,27 @@
+// Quantities as people read them.
+#ifndef LETHE_SRC_UNITS_FORMAT_H_
+#define LETHE_SRC_UNITS_FORMAT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace lethe {
+
+// "512 B", "17.3 MiB".
+std::string FormatBytes(int64_t bytes);
+
+// As configuration takes it: "64KiB", "2151MiB". Rounded up, by less than a tenth.
+std::string BytesSetting(int64_t bytes);
+
+// As configuration takes it, largest unit first: "100ms", "24h", "7d", "1d12h", "1h30m". Whole days are days
+// from two on. From a minute up, what is below a second is left out.
+std::string DurationText(absl::Duration duration);
+
+// "1,234,567".
+std::string FormatCount(int64_t count);
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_UNITS_FORMAT_H_
