@@ -18,10 +18,11 @@
 namespace lethe {
 namespace {
 
+constexpr char kVersion[] = "lethe " LETHE_VERSION;
+
 constexpr char kProgramFooter[] =
     R"(Exit codes: 0 all is well; 1 it failed at run time; 2 the command line or the
-configuration is wrong; 130 lethe filter was interrupted
-(lethe help exit-codes).)";
+configuration is wrong; 130 lethe filter was interrupted (lethe help exit-codes).)";
 
 constexpr char kRunFooter[] =
     R"(In the file the keys are the flags' names with _ for -; counter and kafka are sections. ${NAME} stands for an
@@ -34,8 +35,13 @@ Example:
   lethe run --config lethe.yaml --horizon 7d --kafka security.protocol=SSL
   lethe run --brokers localhost:9092 --input orders --output orders-unique --id json:/order/id)";
 
-constexpr char kFilterFooter[] = R"(Example:
-  tail -F events.ndjson | lethe filter --id json:/id --horizon 1h > unique.ndjson)";
+constexpr char kFilterFooter[] =
+    R"(It reads the files one after the other, or standard input if none is named. Input that is compressed with
+gzip is recognized and unpacked. The summary goes to stderr.
+
+Example:
+  tail -F events.ndjson | lethe filter --id json:/id --horizon 1h > unique.ndjson
+  lethe filter --id json:/id --time json:/time --quiet monday.ndjson.gz tuesday.ndjson > unique.ndjson)";
 
 constexpr char kDemoFooter[] = R"(Example:
   lethe demo --events 1000000)";
@@ -43,7 +49,7 @@ constexpr char kDemoFooter[] = R"(Example:
 constexpr char kPlanFooter[] = R"(Give three of rate, horizon, fpp and memory; the plan finds the fourth.
 
 Example:
-  lethe plan --rate 20000 --horizon 24h --fpp 1e-6)";
+  lethe plan --rate 20k/s --horizon 24h --fpp 1e-6)";
 
 constexpr char kTopFooter[] = R"(q ends it. Where the output is no terminal, it prints the figures once.
 
@@ -53,7 +59,7 @@ Example:
 constexpr char kInspectFooter[] = R"(It needs as much memory as the filter had.
 
 Example:
-  lethe inspect --output json orders-0.snapshot)";
+  lethe inspect --format json orders-0.snapshot)";
 
 constexpr char kCheckFooter[] =
     R"(It takes what run takes, writes nothing, joins no group, and may look on while lethe runs. A line for each
@@ -116,14 +122,19 @@ std::string Description(const Setting<Options>& setting) {
   return absl::StrCat(setting.meaning, " [", setting.fallback, "]");
 }
 
+template <class Options>
+std::string Names(const Setting<Options>& setting) {
+  const std::string flag = FlagOf(setting.key);
+  return setting.former.empty() ? flag : absl::StrCat(flag, ",", FlagOf(setting.former));
+}
+
 // A command and the texts that its flags were given.
 template <class Options>
 class SettingFlags {
  public:
   SettingFlags(CLI::App& command, absl::Span<const Setting<Options>> settings) {
     for (const Setting<Options>& setting : settings) {
-      flags_.emplace_back(&setting,
-                          AddFlag(command, FlagOf(setting.key), setting.type, Description(setting)));
+      flags_.emplace_back(&setting, AddFlag(command, Names(setting), setting.type, Description(setting)));
     }
   }
 
@@ -167,7 +178,7 @@ std::string GroupOf(const std::string& command) {
   for (const char* name : {"run", "filter"}) {
     if (command == name) return "Deduplicate";
   }
-  for (const char* name : {"help", "completion", "manual"}) {
+  for (const char* name : {"help", "version", "completion", "manual"}) {
     if (command == name) return "About lethe";
   }
   return "Look into what runs";
@@ -259,11 +270,16 @@ Command AddCheck(
 }
 
 Command AddFilter(CLI::App& program, const std::function<int(const FilterCommandOptions&)>& filter) {
-  CLI::App& app = AddCommand(program, "filter", "Deduplicate the lines of a pipe", kFilterFooter);
+  CLI::App& app = AddCommand(program, "filter", "Deduplicate the lines of files or of a pipe", kFilterFooter);
   const SettingFlags<FilterCommandOptions> flags(app, FilterSettings());
+  CLI::Option* quiet = AddSwitch(app, "--quiet", "Print no summary");
+  CLI::Option* files =
+      AddFlag(app, "FILE", "FILE", "What to read; standard input if none is named")->expected(-1);
   return {&app, [=]() -> absl::StatusOr<int> {
-            const absl::StatusOr<FilterCommandOptions> options = flags.Parse();
+            absl::StatusOr<FilterCommandOptions> options = flags.Parse();
             if (!options.ok()) return options.status();
+            if (quiet->count() > 0) options->summary = FilterCommandOptions::Summary::kNone;
+            options->files = files->results();
             return filter(*options);
           }};
 }
@@ -351,15 +367,24 @@ absl::StatusOr<std::string> HelpOn(const std::string& topic, CLI::App& program) 
                            : absl::StrCat("; there is on ", absl::StrJoin(topics, ", "))));
 }
 
-Command AddHelp(CLI::App& program, std::ostream& out) {
+Command AddHelp(CLI::App& program, int columns, std::ostream& out) {
   CLI::App& app = AddCommand(program, "help", "Explain a command, or something of all", kHelpFooter);
   CLI::Option* topic = AddFlag(app, "TOPIC", "COMMAND|exit-codes|configuration|schema", "What to explain");
   return {&app, [=, &program, &out]() -> absl::StatusOr<int> {
             const absl::StatusOr<std::optional<std::string>> name = Text(*topic);
             if (!name.ok()) return name.status();
-            const absl::StatusOr<std::string> help = *name ? HelpOn(**name, program) : ProgramHelp(program);
+            const absl::StatusOr<std::string> help =
+                *name ? HelpOn(**name, program) : ProgramHelp(program, columns);
             if (!help.ok()) return help.status();
             out << *help;
+            return kExitOk;
+          }};
+}
+
+Command AddVersion(CLI::App& program, std::ostream& out) {
+  CLI::App& app = AddCommand(program, "version", "Print the version", "Example:\n  lethe version");
+  return {&app, [&out]() -> absl::StatusOr<int> {
+            out << kVersion << "\n";
             return kExitOk;
           }};
 }
@@ -420,10 +445,10 @@ std::string Where(const CLI::App& program) {
   return chosen.empty() ? "lethe" : absl::StrCat("lethe ", chosen.front()->get_name());
 }
 
-int NoCommand(const CLI::App& program, std::ostream& err) {
+int NoCommand(const CLI::App& program, int columns, std::ostream& err) {
   const std::vector<std::string> unplaced = program.remaining();
   if (unplaced.empty()) {
-    err << ProgramHelp(program);
+    err << ProgramHelp(program, columns);
     return kExitUsage;
   }
   if (absl::StartsWith(unplaced.front(), "-")) {
@@ -446,12 +471,11 @@ int ReportError(const absl::Status& status, std::ostream& err) {
 }
 
 int RunCommandLine(const std::vector<std::string>& args, const Commands& commands, std::ostream& out,
-                   std::ostream& err) {
+                   std::ostream& err, int columns) {
   CLI::App program("Deduplicates event streams within a horizon, in bounded memory", "lethe");
   program.footer(kProgramFooter);
-  program.set_version_flag("--version", "lethe " LETHE_VERSION, "Print the version and exit");
+  program.set_version_flag("--version", kVersion, "Print the version and exit");
   program.allow_extras();
-  program.get_formatter()->column_width(44);
   std::vector<Command> all;
   if (commands.survey) all.push_back(AddSurvey(program, commands.survey));
   if (commands.plan) all.push_back(AddPlan(program, commands.plan));
@@ -461,7 +485,8 @@ int RunCommandLine(const std::vector<std::string>& args, const Commands& command
   if (commands.filter) all.push_back(AddFilter(program, commands.filter));
   if (commands.top) all.push_back(AddTop(program, commands.top));
   if (commands.inspect) all.push_back(AddInspect(program, commands.inspect));
-  all.push_back(AddHelp(program, out));
+  all.push_back(AddHelp(program, columns, out));
+  all.push_back(AddVersion(program, out));
   all.push_back(AddCompletion(program, out));
   all.push_back(AddManual(program, err));
   try {
@@ -475,8 +500,9 @@ int RunCommandLine(const std::vector<std::string>& args, const Commands& command
     if (explains_command) reversed = {"--help", args[1]};
     program.parse(reversed);
   } catch (const CLI::Success& asked) {
-    if (dynamic_cast<const CLI::CallForHelp*>(&asked) != nullptr && program.get_subcommands().empty()) {
-      out << ProgramHelp(program);
+    if (dynamic_cast<const CLI::CallForHelp*>(&asked) != nullptr) {
+      const std::vector<CLI::App*> chosen = program.get_subcommands();
+      out << (chosen.empty() ? ProgramHelp(program, columns) : CommandHelp(*chosen.front(), columns));
       return kExitOk;
     }
     return program.exit(asked, out, err);
@@ -484,7 +510,7 @@ int RunCommandLine(const std::vector<std::string>& args, const Commands& command
     return UsageError(Where(program), error.what(), err);
   }
   const std::vector<CLI::App*> chosen = program.get_subcommands();
-  if (chosen.empty()) return NoCommand(program, err);
+  if (chosen.empty()) return NoCommand(program, columns, err);
   const std::string where = Where(program);
   if (chosen.size() > 1) return UsageError(where, "one command at a time", err);
   if (const std::vector<std::string> unplaced = program.remaining(/*recurse=*/true); !unplaced.empty()) {

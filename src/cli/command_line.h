@@ -39,9 +39,10 @@ struct Commands {
 };
 
 // Runs what `args` (without the program's name) ask for. Help goes to `out`, errors to `err`; no error shows
-// the value of --kafka, which may be a secret, or of an argument whose meaning is not known.
+// the value of --kafka, which may be a secret, or of an argument whose meaning is not known. Help is wrapped
+// at `columns`.
 int RunCommandLine(const std::vector<std::string>& args, const Commands& commands, std::ostream& out,
-                   std::ostream& err);
+                   std::ostream& err, int columns = 80);
 
 // Prints an error as the command's last line. kExitUsage for InvalidArgument, kExitFailed for others.
 int ReportError(const absl::Status& status, std::ostream& err);

@@ -9,6 +9,12 @@
 namespace lethe {
 namespace {
 
+absl::Status StoreWithoutId(absl::string_view text, FilterCommandOptions::WithoutId& target) {
+  using WithoutId = FilterCommandOptions::WithoutId;
+  return StoreChoice<WithoutId, 3>(
+      text, {{{"pass", WithoutId::kPass}, {"drop", WithoutId::kDrop}, {"fail", WithoutId::kFail}}}, target);
+}
+
 constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
     {"id", "FIELD[+FIELD...]", "", true,
      "Where a line's id is: value, json:/pointer, or several joined with +", "json:/id",
@@ -59,12 +65,22 @@ constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
      [](absl::string_view text, FilterCommandOptions& options) {
        return StoreField(Field::Parse(text), options.time);
      }},
-    {"summary", "text|json", "text", false, "How the summary is written, to stderr", "json",
+    {"on_missing_id", "pass|drop|fail", "pass", false,
+     "Handling of a line without a usable id: fail ends at it, with code 1", "fail",
+     [](absl::string_view text, FilterCommandOptions& options) {
+       return StoreWithoutId(text, options.on_missing_id);
+     }},
+    {"on_malformed", "pass|drop|fail", "pass", false, "Handling of a line whose JSON is broken", "drop",
+     [](absl::string_view text, FilterCommandOptions& options) {
+       return StoreWithoutId(text, options.on_malformed);
+     }},
+    {"format", "text|json", "text", false, "How the summary is printed, on stderr", "json",
      [](absl::string_view text, FilterCommandOptions& options) {
        using Summary = FilterCommandOptions::Summary;
        return StoreChoice<Summary>(text, {{{"text", Summary::kText}, {"json", Summary::kJson}}},
                                    options.summary);
-     }},
+     },
+     "", "summary"},
 };
 
 constexpr Setting<DemoOptions> kDemoSettings[] = {
@@ -106,7 +122,7 @@ absl::Status StoreGiven(absl::string_view text,
 }
 
 constexpr Setting<PlanCommandOptions> kPlanSettings[] = {
-    {"rate", "NUMBER", "", false, "Unique events per second, of all partitions", "20000",
+    {"rate", "NUMBER", "", false, "Unique events per second, of all partitions; also 20k/s, 5M/d", "20k/s",
      [](absl::string_view text, PlanCommandOptions& options) {
        return Store(text, ParseRate(text), options.request.rate);
      }},
@@ -122,11 +138,12 @@ constexpr Setting<PlanCommandOptions> kPlanSettings[] = {
      [](absl::string_view text, PlanCommandOptions& options) {
        return StoreGiven(text, StoreMemory, &StageOptions::memory_limit_bytes, options.request.memory_bytes);
      }},
-    {"output", "text|json", "text", false, "How the plan is printed", "json",
+    {"format", "text|json", "text", false, "How the plan is printed", "json",
      [](absl::string_view text, PlanCommandOptions& options) {
        using Output = PlanCommandOptions::Output;
        return StoreChoice<Output>(text, {{{"text", Output::kText}, {"json", Output::kJson}}}, options.output);
-     }},
+     },
+     "", "output"},
 };
 
 constexpr Setting<TopCommandOptions> kTopSettings[] = {
@@ -137,11 +154,12 @@ constexpr Setting<TopCommandOptions> kTopSettings[] = {
 };
 
 constexpr Setting<InspectCommandOptions> kInspectSettings[] = {
-    {"output", "text|json", "text", false, "How it is printed", "json",
+    {"format", "text|json", "text", false, "How it is printed", "json",
      [](absl::string_view text, InspectCommandOptions& options) {
        using Output = InspectCommandOptions::Output;
        return StoreChoice<Output>(text, {{{"text", Output::kText}, {"json", Output::kJson}}}, options.output);
-     }},
+     },
+     "", "output"},
 };
 
 constexpr Setting<CheckCommandOptions> kCheckSettings[] = {

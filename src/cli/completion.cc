@@ -20,6 +20,7 @@ struct Argument {
   std::string type;
   std::vector<std::string> words;  // that its value may be
   bool is_file = false;
+  bool is_many = false;  // positional, and may be given several times
 
   bool takes_value() const { return !type.empty(); }
 };
@@ -29,6 +30,7 @@ Argument ArgumentOf(const CLI::Option& option) {
   argument.name = option.get_lnames().empty() ? "" : absl::StrCat("--", option.get_lnames().front());
   argument.meaning = option.get_description();
   argument.type = option.get_type_name();
+  argument.is_many = option.get_positional() && option.get_allow_extra_args();
   argument.is_file = argument.type == "FILE" || argument.type == "FOLDER";
   // Words in small letters are said as they are.
   for (absl::string_view word : absl::StrSplit(argument.type, '|')) {
@@ -121,7 +123,7 @@ std::string Zsh(const std::vector<CommandArguments>& commands) {
                       flag.takes_value() ? ZshValue(flag) : "", "'");
     }
     for (const Argument& positional : command.positionals) {
-      absl::StrAppend(&cases, " \\\n      '1", ZshValue(positional), "'");
+      absl::StrAppend(&cases, " \\\n      '", positional.is_many ? "*" : "1", ZshValue(positional), "'");
     }
     absl::StrAppend(&cases, " ;;\n");
   }

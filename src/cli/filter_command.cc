@@ -1,8 +1,11 @@
 #include "src/cli/filter_command.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -23,6 +26,7 @@ namespace lethe {
 namespace {
 
 using OnDuplicate = FilterCommandOptions::OnDuplicate;
+using WithoutId = FilterCommandOptions::WithoutId;
 
 constexpr absl::string_view kObjectTag = "{\"lethe.verdict\":\"duplicate\"";
 constexpr absl::string_view kTextTag = "lethe.verdict=duplicate\t";
@@ -36,11 +40,18 @@ absl::Status CheckField(absl::string_view option, const Field& field) {
       "the whole line"));
 }
 
+absl::Status CannotRead(const std::string& file) {
+  return absl::InvalidArgumentError(absl::StrCat(file, ": cannot be read: ", std::strerror(errno)));
+}
+
 absl::Status Check(const FilterCommandOptions& options) {
   if (options.id.fields.empty())
     return absl::InvalidArgumentError("id: no field is given, for example json:/id");
   for (const Field& field : options.id.fields) {
     if (absl::Status status = CheckField("id", field); !status.ok()) return status;
+  }
+  for (const std::string& file : options.files) {
+    if (access(file.c_str(), R_OK) != 0) return CannotRead(file);
   }
   return options.time ? CheckField("time", *options.time) : absl::OkStatus();
 }
@@ -50,10 +61,14 @@ struct Oddities {
   int64_t count = 0;
   std::string first;
 
-  void Add(int64_t line, absl::string_view reason) {
-    if (count++ == 0) first = absl::StrCat(", first on line ", line, ": ", reason);
+  void Add(absl::string_view place, absl::string_view reason) {
+    if (count++ == 0) first = absl::StrCat(", first on ", place, ": ", reason);
   }
 };
+
+const char* Handled(WithoutId action) {
+  return action == WithoutId::kPass ? "passed" : action == WithoutId::kDrop ? "dropped" : "ends it";
+}
 
 // The engines that have a choice at the memory limit.
 bool ExceedsFpp(const StageOptions& stage) {
@@ -68,6 +83,8 @@ class LineFilter {
       : reader_({.id = options.id, .time = options.time}),
         has_time_(options.time.has_value()),
         on_duplicate_(options.on_duplicate),
+        on_missing_id_(options.on_missing_id),
+        on_malformed_(options.on_malformed),
         second_opinion_(options.stage.second_opinion),
         pass_suspects_(options.stage.pass_suspects),
         limit_meaning_(ExceedsFpp(options.stage) ? "more good lines than the target may have been dropped"
@@ -75,19 +92,33 @@ class LineFilter {
         partition_(partition),
         out_(out_fd, "standard output") {}
 
+  // The lines that follow are of this file; empty: of standard input.
+  void Begin(absl::string_view file) {
+    file_ = std::string(file);
+    line_ = 0;
+  }
   // Judges the lines and writes what passes. The lines must stay where they are meanwhile.
   absl::Status Pass(absl::Span<const absl::string_view> lines);
   void Summarize(absl::Duration elapsed, const MemoryBudget& memory, std::ostream& err) const;
   void SummarizeJson(absl::Duration elapsed, const MemoryBudget& memory, std::ostream& err) const;
 
  private:
-  void Take(absl::string_view line, absl::Time now);
+  absl::Status Take(absl::string_view line, absl::Time now);
+  absl::Status TakeWithoutId(absl::string_view line, const RecordFields& fields);
   void Judge();
+  void Write(absl::string_view line);
   void WriteDuplicate(absl::string_view line);
+  void EndLine(absl::string_view line) { lacks_newline_ = line.back() != '\n'; }
+  // Before a line: the last of another file may have had no newline.
+  void BeginLine() {
+    if (lacks_newline_) out_.Append("\n");
+  }
 
   RecordReader reader_;
   const bool has_time_;
   const OnDuplicate on_duplicate_;
+  const WithoutId on_missing_id_;
+  const WithoutId on_malformed_;
   const SecondOpinion second_opinion_;
   const bool pass_suspects_;
   const absl::string_view limit_meaning_;  // what has given way if the memory limit was reached
@@ -99,6 +130,9 @@ class LineFilter {
   std::vector<absl::string_view> event_lines_;
   std::vector<Verdict> verdicts_;
 
+  std::string file_;
+  int64_t line_ = 0;  // of the file
+  bool lacks_newline_ = false;
   int64_t records_ = 0;
   Oddities missing_;
   Oddities malformed_;
@@ -106,14 +140,16 @@ class LineFilter {
 
 absl::Status LineFilter::Pass(absl::Span<const absl::string_view> lines) {
   const absl::Time now = has_time_ ? absl::InfinitePast() : absl::Now();
-  for (absl::string_view line : lines) Take(line, now);
+  absl::Status taken;
+  for (size_t i = 0; i < lines.size() && taken.ok(); ++i) taken = Take(lines[i], now);
   Judge();
-  return out_.Flush();
+  const absl::Status written = out_.Flush();
+  return taken.ok() ? written : taken;
 }
 
-// A line without an id passes, in its place: what is before it is judged first.
-void LineFilter::Take(absl::string_view line, absl::Time now) {
+absl::Status LineFilter::Take(absl::string_view line, absl::Time now) {
   ++records_;
+  ++line_;
   absl::string_view text = line;
   if (text.back() == '\n') text.remove_suffix(1);
   const RecordFields& fields = reader_.Read({.key = std::nullopt, .value = text});
@@ -121,12 +157,35 @@ void LineFilter::Take(absl::string_view line, absl::Time now) {
   if (fields.id_state == RecordFields::State::kPresent) {
     events_.push_back({partition_->Hash(fields.id), time});
     event_lines_.push_back(line);
-    return;
+    return absl::OkStatus();
   }
-  Judge();
-  (fields.id_state == RecordFields::State::kMissing ? missing_ : malformed_).Add(records_, fields.reason);
+  Judge();  // what passes keeps its place
   partition_->Observe(time);
+  return TakeWithoutId(line, fields);
+}
+
+absl::Status LineFilter::TakeWithoutId(absl::string_view line, const RecordFields& fields) {
+  const bool is_missing = fields.id_state == RecordFields::State::kMissing;
+  const std::string place = absl::StrCat("line ", line_, file_.empty() ? "" : absl::StrCat(" of ", file_));
+  (is_missing ? missing_ : malformed_).Add(place, fields.reason);
+  switch (is_missing ? on_missing_id_ : on_malformed_) {
+    case WithoutId::kPass:
+      Write(line);
+      break;
+    case WithoutId::kDrop:
+      break;
+    case WithoutId::kFail:
+      return absl::FailedPreconditionError(absl::StrCat(place, ": ", fields.reason, "; correct it, or set ",
+                                                        is_missing ? "--on-missing-id" : "--on-malformed",
+                                                        " to pass or drop"));
+  }
+  return absl::OkStatus();
+}
+
+void LineFilter::Write(absl::string_view line) {
+  BeginLine();
   out_.Append(line);
+  EndLine(line);
 }
 
 void LineFilter::Judge() {
@@ -135,13 +194,13 @@ void LineFilter::Judge() {
   for (size_t i = 0; i < verdicts_.size(); ++i) {
     switch (verdicts_[i]) {
       case Verdict::kUnique:
-        out_.Append(event_lines_[i]);
+        Write(event_lines_[i]);
         break;
       case Verdict::kDuplicate:
         if (on_duplicate_ == OnDuplicate::kTag) WriteDuplicate(event_lines_[i]);
         break;
       case Verdict::kSuspect:
-        if (pass_suspects_) out_.Append(event_lines_[i]);
+        if (pass_suspects_) Write(event_lines_[i]);
         break;
     }
   }
@@ -150,6 +209,8 @@ void LineFilter::Judge() {
 }
 
 void LineFilter::WriteDuplicate(absl::string_view line) {
+  BeginLine();
+  EndLine(line);
   const size_t first = line.find_first_not_of(kJsonSpace);
   if (first == line.npos || line[first] != '{') {
     out_.Append(kTextTag);
@@ -176,8 +237,10 @@ void LineFilter::Summarize(absl::Duration elapsed, const MemoryBudget& memory, s
     err << absl::StreamFormat("  suspects    %12d  %s\n", status.suspects,
                               pass_suspects_ ? "passed" : "dropped");
   }
-  err << absl::StreamFormat("  missing id  %12d  passed%s\n", missing_.count, missing_.first)
-      << absl::StreamFormat("  malformed   %12d  passed%s\n", malformed_.count, malformed_.first)
+  err << absl::StreamFormat("  missing id  %12d  %s%s\n", missing_.count, Handled(on_missing_id_),
+                            missing_.first)
+      << absl::StreamFormat("  malformed   %12d  %s%s\n", malformed_.count, Handled(on_malformed_),
+                            malformed_.first)
       << absl::StreamFormat("  false-positive rate %.2g modelled now, target %.2g\n",
                             status.filter.fpp_modelled, status.filter.fpp_target)
       << absl::StreamFormat("  memory %s of %s, %d ids\n", FormatBytes(memory.used_bytes()),
@@ -202,6 +265,17 @@ void LineFilter::SummarizeJson(absl::Duration elapsed, const MemoryBudget& memor
       << std::flush;
 }
 
+// Up to the end of the input.
+absl::Status PassAll(int fd, absl::string_view name, int stop_fd, LineFilter& filter) {
+  lines::LineReader in(fd, name, lines::LineReader::kDefaultMaxLineBytes, stop_fd);
+  for (;;) {
+    const absl::StatusOr<absl::Span<const absl::string_view>> batch = in.Read();
+    if (!batch.ok()) return batch.status();
+    if (batch->empty()) return absl::OkStatus();
+    if (absl::Status passed = filter.Pass(*batch); !passed.ok()) return passed;
+  }
+}
+
 }  // namespace
 
 absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_fd, std::ostream& err,
@@ -217,19 +291,30 @@ absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_f
   }
 
   const absl::Time start = absl::Now();
-  lines::LineReader in(in_fd, "standard input", lines::LineReader::kDefaultMaxLineBytes, stop_fd);
   LineFilter filter(options, partition->get(), out_fd);
   absl::Status status;
-  while (status.ok()) {
-    const absl::StatusOr<absl::Span<const absl::string_view>> batch = in.Read();
-    if (batch.ok() && batch->empty()) break;
-    status = batch.ok() ? filter.Pass(*batch) : batch.status();
+  if (options.files.empty()) status = PassAll(in_fd, "standard input", stop_fd, filter);
+  for (size_t i = 0; i < options.files.size() && status.ok(); ++i) {
+    const std::string& file = options.files[i];
+    const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+      status = CannotRead(file);
+      break;
+    }
+    filter.Begin(file);
+    status = PassAll(fd, file, stop_fd, filter);
+    close(fd);
   }
   const absl::Duration elapsed = absl::Now() - start;
-  if (options.summary == FilterCommandOptions::Summary::kJson) {
-    filter.SummarizeJson(elapsed, (*stage)->memory(), err);
-  } else {
-    filter.Summarize(elapsed, (*stage)->memory(), err);
+  switch (options.summary) {
+    case FilterCommandOptions::Summary::kText:
+      filter.Summarize(elapsed, (*stage)->memory(), err);
+      break;
+    case FilterCommandOptions::Summary::kJson:
+      filter.SummarizeJson(elapsed, (*stage)->memory(), err);
+      break;
+    case FilterCommandOptions::Summary::kNone:
+      break;
   }
   return absl::IsCancelled(status) ? absl::OkStatus() : status;
 }

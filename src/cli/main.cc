@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <iostream>
 #include <string>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "src/cli/plan_command.h"
 #include "src/cli/run_command.h"
 #include "src/cli/survey_command.h"
+#include "src/cli/terminal.h"
 #include "src/cli/top_command.h"
 
 int main(int argc, char** argv) {
@@ -45,5 +48,5 @@ int main(int argc, char** argv) {
           },
   };
   return lethe::RunCommandLine(std::vector<std::string>(argv + 1, argv + argc), commands, std::cout,
-                               std::cerr);
+                               std::cerr, lethe::TerminalWidth(STDOUT_FILENO));
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "src/cli/reference.h"
+#include "src/cli/terminal.h"
 
 namespace lethe {
 namespace {
@@ -70,10 +71,28 @@ absl::Status WriteFile(const std::filesystem::path& path, const std::string& tex
   return absl::OkStatus();
 }
 
+// Paragraphs are parted by an empty line; the other newlines are of the source.
+std::string Paragraphs(absl::string_view text, int columns) {
+  std::string wrapped;
+  for (absl::string_view paragraph : absl::StrSplit(text, "\n\n")) {
+    absl::StrAppend(&wrapped, wrapped.empty() ? "" : "\n",
+                    Wrapped(absl::StrReplaceAll(paragraph, {{"\n", " "}}), columns), "\n");
+  }
+  return wrapped;
+}
+
+// A command that can be copied: where it is broken, a backslash says that it goes on.
+std::string ShellLines(absl::string_view command, int columns, int indent) {
+  const std::string margin(static_cast<size_t>(indent), ' ');
+  const std::string lines = Wrapped(command, columns - 2, indent);
+  return absl::StrCat(margin, absl::StrReplaceAll(lines, {{"\n", " \\\n    "}}));
+}
+
 }  // namespace
 
-std::string ProgramHelp(const CLI::App& program) {
-  std::string help = absl::StrCat(program.get_description(), "\n\nUsage: lethe COMMAND [FLAGS]\n");
+std::string ProgramHelp(const CLI::App& program, int columns) {
+  std::string help =
+      absl::StrCat(Wrapped(program.get_description(), columns), "\n\nUsage: lethe COMMAND [FLAGS]\n");
   std::string group;
   for (const CLI::App* command : CommandsOf(program)) {
     if (command->get_group() != group) {
@@ -82,24 +101,61 @@ std::string ProgramHelp(const CLI::App& program) {
     }
     std::string name = command->get_name();
     name.resize(12, ' ');
-    absl::StrAppend(&help, "  ", name, command->get_description(), "\n");
+    absl::StrAppend(&help, "  ", name, Wrapped(command->get_description(), columns, 14), "\n");
     if (const std::string example = FirstExample(*command); !example.empty()) {
-      absl::StrAppend(&help, "      ", example, "\n");
+      absl::StrAppend(&help, ShellLines(example, columns, 6), "\n");
     }
   }
-  return absl::StrCat(help, "\nFlags: --help (also of each command: lethe run --help), --version\n",
-                      program.get_footer(), "\n");
+  return absl::StrCat(help, "\n",
+                      Wrapped("Flags: --help (also of each command: lethe run --help), --version", columns),
+                      "\n", Paragraphs(program.get_footer(), columns));
+}
+
+std::string CommandHelp(const CLI::App& command, int columns) {
+  std::string help = absl::StrCat(Wrapped(command.get_description(), columns), "\n\nUsage: lethe ",
+                                  command.get_name(), " [FLAGS]");
+  std::string flags;
+  for (const CLI::Option* option : command.get_options()) {
+    const bool is_positional = option->get_positional();
+    if (is_positional) {
+      const bool is_many = option->get_allow_extra_args();
+      absl::StrAppend(&help, " [", option->get_name(), is_many ? "...]" : "]");
+    }
+    const std::string type = option->get_type_name();
+    const std::string name = absl::StrCat(
+        "  ", option->get_name(), type.empty() || type == option->get_name() ? "" : absl::StrCat(" ", type));
+    // A narrow terminal has no room for two columns.
+    const int indent = columns < 60 ? 6 : 30;
+    const bool fits = name.size() + 2 <= static_cast<size_t>(indent);
+    absl::StrAppend(&flags, name,
+                    fits ? std::string(static_cast<size_t>(indent) - name.size(), ' ')
+                         : absl::StrCat("\n", std::string(static_cast<size_t>(indent), ' ')),
+                    Wrapped(option->get_description(), columns, indent), "\n");
+  }
+  absl::StrAppend(&help, "\n\n", flags);
+  const auto [text, examples] = FooterOf(command);
+  if (!text.empty()) absl::StrAppend(&help, "\n", Paragraphs(text, columns));
+  if (examples.empty()) return help;
+  absl::StrAppend(&help, "\n", kExample);
+  for (absl::string_view example : absl::StrSplit(examples, '\n', absl::SkipEmpty())) {
+    absl::StrAppend(&help, ShellLines(absl::StripAsciiWhitespace(example), columns, 2), "\n");
+  }
+  return help;
 }
 
 std::string ExitCodes() {
-  return R"(0  All is well: the work is done, or it was ended by SIGTERM or SIGINT and what was begun is finished,
-   or was given up, as the last line of lethe run then says: the next start reads it again, nothing is lost.
-1  It failed at run time: a broker, a file or a topic. The last line of stderr says what, and what to do.
-   lethe demo: what came out is not what should have. lethe check: there are warnings.
-2  The command line or the configuration is wrong: nothing was read or written. The message names the flag,
-   or the file and line. lethe check: something is wrong that lethe does not run with.
-130  lethe filter was interrupted (Ctrl-C): what it had read is written, and its summary told.
-128 + N  It was killed by signal N, as shells say it.
+  return R"(0    All is well: the work is done, or SIGTERM or SIGINT ended it. What was
+     begun is finished, or aborted, as the last line of lethe run then says:
+     the next start replays it, and nothing is lost.
+1    It failed at run time: a broker, a file or a topic. The last line of
+     stderr says what, and what to do. lethe demo: the output is not what it
+     should be. lethe check: there are warnings.
+2    The command line or the configuration is wrong: nothing was read or
+     written. The message names the flag, or the file and line. lethe check:
+     something is wrong that lethe does not run with.
+130  lethe filter was interrupted (Ctrl-C): what it had read is written, and
+     the summary printed.
+128 + N  Signal N killed it, as shells say it.
 )";
 }
 

@@ -14,8 +14,11 @@ namespace lethe {
 // A command's footer ends with this line, and examples, each on an indented line.
 inline constexpr absl::string_view kExample = "Example:\n";
 
-// `lethe --help`: the commands by use, with an example each.
-std::string ProgramHelp(const CLI::App& program);
+// `lethe --help`: the commands by use, with an example each, in so many columns.
+std::string ProgramHelp(const CLI::App& program, int columns);
+
+// `lethe COMMAND --help`, in so many columns: what it is for, its flags, its examples.
+std::string CommandHelp(const CLI::App& command, int columns);
 
 // `lethe help exit-codes`.
 std::string ExitCodes();

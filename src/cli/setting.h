@@ -29,6 +29,8 @@ struct Setting {
   absl::Status (*set)(absl::string_view text, Options& options);
   // The values that are taken, where `type` does not say it: "1 to 64", "1ms to 10s".
   absl::string_view range = {};
+  // A former key, which is still taken as a flag.
+  absl::string_view former = {};
 };
 
 // --commit-interval for commit_interval, --counter-key for counter.key.

@@ -60,10 +60,11 @@ constexpr Setting<SurveyCommandOptions> kSettings[] = {
        return Store(text, bytes, options.memory_bytes);
      },
      "16MiB or more"},
-    {"output", "text|json", "text", false, "How the report is printed", "json",
+    {"format", "text|json", "text", false, "How the report is printed", "json",
      [](absl::string_view text, SurveyCommandOptions& options) {
        return StoreChoice<Output>(text, {{{"text", Output::kText}, {"json", Output::kJson}}}, options.output);
-     }},
+     },
+     "", "output"},
 };
 
 std::atomic<bool> interrupted{false};

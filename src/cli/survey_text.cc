@@ -15,7 +15,7 @@
 namespace lethe {
 namespace {
 
-constexpr size_t kColumns = 80;
+constexpr int kColumns = 80;
 constexpr int kBarColumns = 32;
 constexpr double kNearlyAll = 0.999;
 constexpr size_t kOneMinute = 3, kTenMinutes = 4;  // among kHorizons
@@ -124,28 +124,9 @@ class Writer {
 };
 
 void Writer::Paragraph(absl::string_view text, absl::string_view first, size_t indent) {
-  const std::string margin(indent, ' ');
-  std::string line(first);
-  bool is_begun = !first.empty();
-  size_t column = is_begun ? indent : 0;  // `first` is as wide as the indent, colours apart
-  for (absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
-    if (is_begun && column + 1 + word.size() > kColumns - 1) {
-      out_ << line << "\n";
-      line.clear();
-      is_begun = false;
-    }
-    if (!is_begun) {
-      line = margin;
-      column = indent;
-      is_begun = true;
-    } else if (column > indent) {
-      line += ' ';
-      ++column;
-    }
-    absl::StrAppend(&line, word);
-    column += word.size();
-  }
-  out_ << line << "\n";
+  // `first` is as wide as the indent, colours apart.
+  out_ << (first.empty() ? std::string(indent, ' ') : std::string(first))
+       << Wrapped(text, kColumns - 1, static_cast<int>(indent)) << "\n";
 }
 
 void Writer::WriteHead() {

@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "src/cli/units.h"
 
@@ -63,6 +64,24 @@ bool CanRedraw(int fd) { return isatty(fd) != 0 && Environment("TERM") != "dumb"
 int TerminalWidth(int fd) {
   winsize size = {};
   return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+std::string Wrapped(absl::string_view text, int columns, int indent) {
+  const std::string margin(static_cast<size_t>(indent), ' ');
+  std::string wrapped;
+  size_t column = margin.size();
+  for (absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+    if (column > margin.size() && column + 1 + word.size() > static_cast<size_t>(columns)) {
+      absl::StrAppend(&wrapped, "\n", margin);
+      column = margin.size();
+    } else if (column > margin.size()) {
+      wrapped += ' ';
+      ++column;
+    }
+    absl::StrAppend(&wrapped, word);
+    column += word.size();
+  }
+  return wrapped;
 }
 
 std::string ProgressFigures(const Progress& progress) {

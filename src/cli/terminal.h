@@ -40,6 +40,11 @@ bool CanRedraw(int fd);
 // Columns of the terminal; 80 if it does not say.
 int TerminalWidth(int fd);
 
+// The text broken between words, so that no line is longer than `columns` but for a word that is. The caller
+// has written `indent` columns of the first line; the others begin with as many spaces. No newline at the
+// end.
+std::string Wrapped(absl::string_view text, int columns, int indent = 0);
+
 // How far a long work is.
 struct Progress {
   int64_t done = 0;

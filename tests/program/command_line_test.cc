@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "src/cli/setting.h"
 
 namespace lethe {
@@ -30,7 +31,7 @@ class CommandLineTest : public testing::Test {
     check_.reset();
     checked_.reset();
     survey_.reset();
-    return RunCommandLine(args, commands_, out_, err_);
+    return RunCommandLine(args, commands_, out_, err_, columns_);
   }
   int RunWith(std::vector<std::string> more) {
     std::vector<std::string> args = {"run", "--brokers",    "b:9092", "--input",
@@ -43,6 +44,7 @@ class CommandLineTest : public testing::Test {
   }
 
   std::ostringstream out_, err_;
+  int columns_ = 80;
   std::optional<RunConfig> run_;
   std::optional<FilterCommandOptions> filter_;
   std::optional<DemoOptions> demo_;
@@ -94,6 +96,7 @@ TEST_F(CommandLineTest, EachCommandHasHelpWithAnExample) {
 }
 
 TEST_F(CommandLineTest, HelpOfRunNamesEverySettingWithItsDefault) {
+  columns_ = 1000;
   Run({"run", "--help"});
   for (const Setting<RunConfig>& setting : RunSettings()) {
     const std::string end = setting.required           ? " (required)"
@@ -108,6 +111,77 @@ TEST_F(CommandLineTest, HelpOfRunNamesEverySettingWithItsDefault) {
 TEST_F(CommandLineTest, VersionIsTheProjects) {
   EXPECT_EQ(Run({"--version"}), kExitOk);
   EXPECT_EQ(out_.str(), "lethe " LETHE_VERSION "\n");
+  EXPECT_EQ(Run({"version"}), kExitOk);
+  EXPECT_EQ(out_.str(), "lethe " LETHE_VERSION "\n");
+}
+
+// No line is longer than the terminal is wide, and all words are there, none of them broken.
+TEST_F(CommandLineTest, HelpWrapsBetweenWordsAtTheTerminalsWidth) {
+  const auto words = [&] {
+    std::string text = out_.str();
+    for (char& c : text) c = c == '\n' || c == '\\' ? ' ' : c;
+    return std::vector<std::string>(absl::StrSplit(text, ' ', absl::SkipEmpty()));
+  };
+  for (const std::vector<std::string>& args : {std::vector<std::string>{"--help"},
+                                               {"survey", "--help"},
+                                               {"plan", "--help"},
+                                               {"demo", "--help"},
+                                               {"check", "--help"},
+                                               {"run", "--help"},
+                                               {"filter", "--help"},
+                                               {"top", "--help"},
+                                               {"inspect", "--help"},
+                                               {"help", "--help"},
+                                               {"completion", "--help"},
+                                               {"manual", "--help"},
+                                               {"help", "exit-codes"},
+                                               {"version", "--help"}}) {
+    columns_ = 1000;
+    EXPECT_EQ(Run(args), kExitOk);
+    const std::vector<std::string> whole = words();
+    for (const int columns : {44, 80, 132}) {
+      columns_ = columns;
+      EXPECT_EQ(Run(args), kExitOk);
+      EXPECT_EQ(words(), whole) << args.front() << " at " << columns;
+      for (const absl::string_view line : absl::StrSplit(out_.str(), '\n')) {
+        // A flag and its type are one thing, as is a command up to a place where it may be broken.
+        const bool may_be_longer = columns < 60;
+        EXPECT_TRUE(may_be_longer || line.size() <= static_cast<size_t>(columns))
+            << args.front() << ": " << line;
+      }
+    }
+  }
+}
+
+TEST_F(CommandLineTest, OneFlagPrintsJsonInAllCommandsAndTheFormerOnesStillDo) {
+  const std::vector<std::string> survey = {"survey", "--brokers", "b:1", "--input", "in"};
+  for (const char* flag : {"--format", "--output"}) {
+    EXPECT_EQ(Run({"plan", "--rate", "1", flag, "json"}), 20);
+    EXPECT_EQ(plan_->output, PlanCommandOptions::Output::kJson);
+    EXPECT_EQ(Run({"inspect", flag, "json", "a"}), 21);
+    EXPECT_EQ(inspect_->output, InspectCommandOptions::Output::kJson);
+    std::vector<std::string> args = survey;
+    args.insert(args.end(), {flag, "json"});
+    EXPECT_EQ(Run(args), 24);
+    EXPECT_EQ(survey_->output, SurveyCommandOptions::Output::kJson);
+  }
+  for (const char* flag : {"--format", "--summary"}) {
+    EXPECT_EQ(Run({"filter", "--id", "value", flag, "json"}), 18);
+    EXPECT_EQ(filter_->summary, FilterCommandOptions::Summary::kJson);
+  }
+  EXPECT_EQ(Run({"plan", "--format", "json", "--output", "json"}), kExitUsage);
+}
+
+TEST_F(CommandLineTest, FilterTakesFiles) {
+  EXPECT_EQ(Run({"filter", "--id", "value", "--quiet", "a", "b.gz", "--on-missing-id", "fail",
+                 "--on-malformed", "drop"}),
+            18);
+  EXPECT_EQ(filter_->files, (std::vector<std::string>{"a", "b.gz"}));
+  EXPECT_EQ(filter_->summary, FilterCommandOptions::Summary::kNone);
+  EXPECT_EQ(filter_->on_missing_id, FilterCommandOptions::WithoutId::kFail);
+  EXPECT_EQ(filter_->on_malformed, FilterCommandOptions::WithoutId::kDrop);
+  EXPECT_EQ(Run({"filter", "--id", "value"}), 18);
+  EXPECT_TRUE(filter_->files.empty());
 }
 
 TEST_F(CommandLineTest, CommandsGetWhatWasAskedForAndGiveTheExitCode) {
@@ -273,15 +347,15 @@ TEST_F(CommandLineTest, WrongUseIsSaidAndRunsNothing) {
       {{"demo", "--events", "0"},
        "lethe demo: --events: \"0\" is not valid: expected a whole number from 1 to 1000000000000"},
       {{"plan", "--rate", "-1"},
-       "lethe plan: --rate: \"-1\" is not valid: expected a number above 0, such as 20000"},
-      {{"plan", "--output", "xml"}, "lethe plan: --output: \"xml\" is not valid: expected text or json"},
+       "lethe plan: --rate: \"-1\" is not valid: expected a number above 0, such as 20000, 20k/s or 5M/d"},
+      {{"plan", "--output", "xml"}, "lethe plan: --format: \"xml\" is not valid: expected text or json"},
       {{"inspect"}, "lethe inspect: missing SNAPSHOT, for example orders-0.snapshot"},
       {{"inspect", "a", "b"},
        "lethe inspect: an argument is one too many: it belongs to no flag; a value follows its flag, and one "
        "with spaces needs "
        "quotes"},
       {{"inspect", "--output", "xml", "a"},
-       "lethe inspect: --output: \"xml\" is not valid: expected text or json"},
+       "lethe inspect: --format: \"xml\" is not valid: expected text or json"},
       {{"survey", "--brokers", "b:1", "--input", "in", "--records", "0"},
        "lethe survey: --records: \"0\" is not valid: expected a whole number of at least 1, or all"},
       {{"survey", "--brokers", "b:1", "--input", "in", "--memory", "1MiB"},

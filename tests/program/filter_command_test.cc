@@ -6,6 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <random>
 #include <set>
 #include <sstream>
@@ -139,6 +142,78 @@ TEST(FilterCommandTest, TheSummaryCanBeJson) {
                    "{\"records\":5,\"unique\":2,\"duplicates\":1,\"suspects\":0,\"missing_id\":1,"
                    "\"malformed\":1,\"seconds\":"));
   EXPECT_EQ(summary.find('\n'), summary.size() - 1);
+}
+
+// Files in a folder of their own.
+class FilterFilesTest : public testing::Test {
+ protected:
+  FilterFilesTest() { std::filesystem::create_directories(folder_); }
+  ~FilterFilesTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string File(const std::string& name, const std::string& text) const {
+    const std::string path = folder_ / name;
+    std::ofstream(path) << text;
+    return path;
+  }
+
+  const std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / absl::StrCat("lethe-filter-files-", getpid());
+};
+
+TEST_F(FilterFilesTest, AreReadOneAfterTheOtherAsOneStream) {
+  FilterCommandOptions options = Options("value");
+  options.files = {File("a", "x\ny"), File("b", ""), File("c", "y\nz\nx\n")};
+  const Outcome outcome = Filter(options, "not read\n");
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+  EXPECT_EQ(outcome.output, "x\ny\nz\n") << "a last line without a newline gets one";
+}
+
+TEST_F(FilterFilesTest, MayBeCompressed) {
+  const std::string plain = File("events", "a\nb\na\n");
+  ASSERT_EQ(std::system(absl::StrCat("gzip -k ", plain).c_str()), 0);
+  FilterCommandOptions options = Options("value");
+  options.files = {plain + ".gz", plain};
+  EXPECT_EQ(Filter(options, "").output, "a\nb\n");
+}
+
+TEST_F(FilterFilesTest, OneThatCannotBeReadIsRefusedBeforeAnythingIsWritten) {
+  FilterCommandOptions options = Options("value");
+  options.files = {File("a", "x\n"), (folder_ / "missing").string()};
+  const Outcome outcome = Filter(options, "");
+  EXPECT_EQ(outcome.status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(Says(outcome.status.message(), "missing: cannot be read: No such file"));
+  EXPECT_EQ(outcome.output, "");
+}
+
+TEST_F(FilterFilesTest, OddLinesAreNamedWithTheirFile) {
+  FilterCommandOptions options = Options("json:/id");
+  options.files = {File("a", "{\"id\":1}\n"), File("b", "{\"id\":2}\n{}\n")};
+  EXPECT_TRUE(Says(Filter(options, "").summary, absl::StrCat("first on line 2 of ", options.files[1])));
+}
+
+TEST(FilterCommandTest, LinesWithoutAnIdAreHandledAsAsked) {
+  using WithoutId = FilterCommandOptions::WithoutId;
+  const std::string input = "{\"id\":1}\n{}\n{\"id\n{\"id\":2}\n";
+  FilterCommandOptions options = Options("json:/id");
+  EXPECT_EQ(Filter(options, input).output, input);
+  options.on_missing_id = WithoutId::kDrop;
+  EXPECT_EQ(Filter(options, input).output, "{\"id\":1}\n{\"id\n{\"id\":2}\n");
+  options.on_malformed = WithoutId::kDrop;
+  const Outcome dropped = Filter(options, input);
+  EXPECT_EQ(dropped.output, "{\"id\":1}\n{\"id\":2}\n");
+  EXPECT_TRUE(Says(dropped.summary, "missing id             1  dropped, first on line 2: "));
+  options.on_malformed = WithoutId::kFail;
+  const Outcome failed = Filter(options, input);
+  EXPECT_EQ(failed.status.code(), absl::StatusCode::kFailedPrecondition) << failed.status;
+  EXPECT_TRUE(Says(failed.status.message(), "line 3: "));
+  EXPECT_TRUE(Says(failed.status.message(), "--on-malformed"));
+  EXPECT_EQ(failed.output, "{\"id\":1}\n") << "what came before it is written";
+}
+
+TEST(FilterCommandTest, QuietPrintsNoSummary) {
+  FilterCommandOptions options = Options("value");
+  options.summary = FilterCommandOptions::Summary::kNone;
+  EXPECT_EQ(Filter(options, "a\na\n").summary, "");
 }
 
 TEST(FilterCommandTest, WholeLinesAsIds) {

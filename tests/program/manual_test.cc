@@ -82,6 +82,13 @@ TEST_F(ManualTest, BashCompletesCommandsFlagsAndValues) {
   EXPECT_EQ(Bash({"run", "--config", (share_ / "ma").string()}), (Words{(share_ / "man").string()}));
 }
 
+TEST_F(ManualTest, CompletesEachOfSeveralFiles) {
+  EXPECT_EQ(Bash({"filter", "a", (share_ / "ma").string()}),
+            (std::vector<std::string>{(share_ / "man").string()}));
+  EXPECT_EQ(Run({"completion", "zsh"}), kExitOk);
+  EXPECT_TRUE(absl::StrContains(out_.str(), "'*:FILE:_files'")) << out_.str();
+}
+
 TEST_F(ManualTest, ShellsTakeTheirScripts) {
   const std::pair<std::string, std::string> shells[] = {{"bash", "bash-completion/completions/lethe"},
                                                         {"zsh", "zsh/site-functions/_lethe"},
@@ -120,7 +127,7 @@ TEST_F(ManualTest, ManTakesItsPages) {
         Shell(absl::StrCat("mandoc -T utf8 -O width=100 ", entry.path().string(), " | col -b"));
     EXPECT_TRUE(absl::StrContains(text, "EXIT STATUS")) << text;
   }
-  EXPECT_EQ(pages, 12);
+  EXPECT_EQ(pages, 13);
   const auto [text, code] =
       Shell(absl::StrCat("mandoc -T ascii ", (share_ / "man/man1/lethe-run.1").string(), " | col -b"));
   EXPECT_TRUE(absl::StrContains(text, "--commit-interval DURATION")) << text;
@@ -131,7 +138,7 @@ TEST_F(ManualTest, HelpExplainsTopicsAndCommands) {
   EXPECT_EQ(Run({"help"}), kExitOk);
   EXPECT_TRUE(absl::StrContains(out_.str(), "Before the first run:")) << out_.str();
   EXPECT_EQ(Run({"help", "exit-codes"}), kExitOk);
-  EXPECT_TRUE(absl::StrContains(out_.str(), "2  The command line")) << out_.str();
+  EXPECT_TRUE(absl::StrContains(out_.str(), "2    The command line")) << out_.str();
   EXPECT_EQ(Run({"help", "run"}), kExitOk);
   EXPECT_TRUE(absl::StrContains(out_.str(), "--commit-interval DURATION")) << out_.str();
   EXPECT_EQ(Run({"help", "rnu"}), kExitUsage);
