@@ -1,5 +1,6 @@
 #include "src/cli/config_file.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <cerrno>
@@ -7,6 +8,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <sstream>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -20,6 +22,8 @@ namespace {
 
 constexpr size_t kMaxFileBytes = size_t{1} << 20;
 constexpr size_t kMaxValueFileBytes = size_t{1} << 16;
+constexpr int kMaxDepth = 8;
+constexpr int kMaxValues = 2'000;  // keys, values and aliases, of which each may repeat a whole section
 
 absl::Status ErrorAt(absl::string_view name, int line, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(name, ":", line, ": ", what));
@@ -79,6 +83,54 @@ std::string WithoutQuotes(const std::string& message) {
   }
   return absl::StrCat("not YAML: ", message.substr(0, message.find(':')));
 }
+
+class Refusal : public YAML::Exception {
+  using YAML::Exception::Exception;
+};
+
+// Throws a Refusal at what no configuration has, before its nodes are in memory. yaml-cpp 0.7 finds documents
+// without end behind `{a: b}, x`, where it loads all of them.
+class Bounds : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > 1) throw Refusal(mark, "a second YAML document; a configuration is one");
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { Count(mark); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { Count(mark); }
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t, const std::string&) override {
+    Count(mark);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    Enter(mark);
+  }
+  void OnSequenceEnd() override { --depth_; }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    Enter(mark);
+  }
+  void OnMapEnd() override { --depth_; }
+
+ private:
+  void Count(const YAML::Mark& mark) {
+    if (++values_ > kMaxValues) {
+      throw Refusal(mark,
+                    absl::StrCat("more than ", kMaxValues, " keys and values, which no configuration has"));
+    }
+  }
+  void Enter(const YAML::Mark& mark) {
+    Count(mark);
+    if (++depth_ > kMaxDepth) {
+      throw Refusal(mark,
+                    absl::StrCat("lists and maps more than ", kMaxDepth, " deep; a configuration has 2"));
+    }
+  }
+
+  int documents_ = 0;
+  int depth_ = 0;
+  int values_ = 0;
+};
 
 bool IsVariableName(absl::string_view name) {
   if (name.empty() || absl::ascii_isdigit(static_cast<unsigned char>(name[0]))) return false;
@@ -150,19 +202,23 @@ absl::StatusOr<ConfigText> ReadConfigFile(const std::string& path) {
 
 absl::StatusOr<std::vector<ConfigEntry>> ParseConfigText(const ConfigText& text) {
   std::vector<ConfigEntry> entries;
+  // The end of the document is written out, since yaml-cpp lets the end of the file close an open quote,
+  // and all lines behind the quote would be lost in it.
+  const std::string yaml = absl::StrCat(text.yaml, "\n...\n");
   try {
-    // The end of the document is written out, since yaml-cpp lets the end of the file close an open quote,
-    // and all lines behind the quote would be lost in it.
-    const std::vector<YAML::Node> documents = YAML::LoadAll(absl::StrCat(text.yaml, "\n...\n"));
-    if (documents.size() > 1) {
-      return ErrorAt(text.name, LineOf(documents[1].Mark()),
-                     "a second YAML document; a configuration is one");
+    Bounds bounds;
+    std::istringstream stream(yaml);
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(bounds)) {
     }
-    if (documents.empty() || documents[0].IsNull()) return entries;
-    if (!documents[0].IsMap()) {
-      return ErrorAt(text.name, LineOf(documents[0].Mark()), "expected 'key: value' lines");
+    const YAML::Node document = YAML::Load(yaml);
+    if (document.IsNull()) return entries;
+    if (!document.IsMap()) {
+      return ErrorAt(text.name, LineOf(document.Mark()), "expected 'key: value' lines");
     }
-    if (absl::Status status = Flatten(text.name, "", documents[0], entries); !status.ok()) return status;
+    if (absl::Status status = Flatten(text.name, "", document, entries); !status.ok()) return status;
+  } catch (const Refusal& refusal) {
+    return ErrorAt(text.name, LineOf(refusal.mark), refusal.msg);
   } catch (const YAML::Exception& error) {
     return ErrorAt(text.name, LineOf(error.mark), WithoutQuotes(error.msg));
   }

@@ -34,7 +34,8 @@ struct ConfigEntry {
 };
 
 // The entries in the order of the file. InvalidArgument with name:line if it is not YAML, not a map, has
-// several documents, or a key twice in one map. No error shows a value.
+// several documents, a key twice in one map, or more depth or values than any configuration. No error shows a
+// value.
 absl::StatusOr<std::vector<ConfigEntry>> ParseConfigText(const ConfigText& text);
 
 // ${NAME} becomes the environment variable NAME, ${NAME:-default} the default if it is unset or empty,
