@@ -8,6 +8,7 @@
 #include "connectors/kafka/check.h"
 #include "src/cli/json_text.h"
 #include "src/cli/log.h"
+#include "src/cli/plain_text.h"
 
 namespace lethe {
 namespace {
@@ -47,7 +48,7 @@ int WriteFindings(const std::vector<Finding>& findings, const CheckCommandOption
       // What a broker says may have several lines.
       std::string line = finding.Text();
       std::replace(line.begin(), line.end(), '\n', ' ');
-      out << absl::StreamFormat("%-8s %-15s %s\n", Name(finding.severity), finding.check, line);
+      out << absl::StreamFormat("%-8s %-15s %s\n", Name(finding.severity), finding.check, Printable(line));
     } else {
       absl::StrAppend(&list, list.empty() ? "" : ",", Json(finding));
     }

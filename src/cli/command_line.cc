@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "src/cli/command_settings.h"
 #include "src/cli/manual.h"
+#include "src/cli/plain_text.h"
 #include "src/cli/reference.h"
 #include "src/cli/setting.h"
 #include "src/cli/suggestion.h"
@@ -466,7 +467,7 @@ int NoCommand(const CLI::App& program, int columns, std::ostream& err) {
 }  // namespace
 
 int ReportError(const absl::Status& status, std::ostream& err) {
-  err << "lethe: " << status.message() << "\n";
+  err << "lethe: " << Printable(status.message()) << "\n";
   return status.code() == absl::StatusCode::kInvalidArgument ? kExitUsage : kExitFailed;
 }
 

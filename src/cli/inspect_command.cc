@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "lethe/snapshot.h"
 #include "src/cli/json_text.h"
+#include "src/cli/plain_text.h"
 #include "src/units/format.h"
 
 namespace lethe {
@@ -21,14 +22,15 @@ void WriteText(const SnapshotReport& report, std::ostream& out) {
   const FilterStatus& filter = partition.filter;
   out << absl::StreamFormat("snapshot     format %d, %s, whole\n", report.format_version,
                             Mib(report.file_bytes))
-      << absl::StreamFormat("partition    %s, of topic %s, partition %d\n", partition.name,
-                            report.origin.topic, report.origin.partition)
+      << absl::StreamFormat("partition    %s, of topic %s, partition %d\n", Printable(partition.name),
+                            Printable(report.origin.topic), report.origin.partition)
       << absl::StreamFormat("ids          fingerprint of their configuration %s\n",
-                            report.origin.id_fingerprint)
+                            Printable(report.origin.id_fingerprint))
       << absl::StreamFormat("offset       %d, when it was done %d; hash of the record before %016x\n",
                             report.point.offset, report.point.end_offset, report.point.record_before)
-      << absl::StreamFormat("filter       %s, horizon %s, target %.3g, in %d shards\n", report.engine,
-                            DurationText(report.horizon), report.target_fpp, report.shards.size())
+      << absl::StreamFormat("filter       %s, horizon %s, target %.3g, in %d shards\n",
+                            Printable(report.engine), DurationText(report.horizon), report.target_fpp,
+                            report.shards.size())
       << absl::StreamFormat("stream time  %s, window %s\n", TimeText(partition.stream_time),
                             DurationText(filter.window))
       << absl::StreamFormat("holds        %d ids in %s\n", filter.ids, Mib(filter.memory_bytes))

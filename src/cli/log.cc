@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "src/cli/json_text.h"
+#include "src/cli/plain_text.h"
 #include "src/cli/setting.h"
 #include "src/cli/terminal.h"
 
@@ -64,16 +64,7 @@ class JsonLines : public spdlog::formatter {
 class OneLine : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& line) override {
-    for (const char c : View(message.payload)) {
-      const auto byte = static_cast<unsigned char>(c);
-      if (c == '\n') {
-        Append("\\n", line);
-      } else if (byte < 0x20 || byte == 0x7F) {
-        Append(absl::StrFormat("\\x%02x", byte), line);
-      } else {
-        line.push_back(c);
-      }
-    }
+    Append(Printable(View(message.payload)), line);
   }
   std::unique_ptr<spdlog::custom_flag_formatter> clone() const override {
     return std::make_unique<OneLine>();

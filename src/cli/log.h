@@ -37,7 +37,7 @@ void SetLogFooter(absl::string_view line);
 bool LogHasFooter();
 
 // Each message is one line, whatever is in it: in JSON an object of time (RFC 3339, UTC), level and message;
-// in text, control characters are written as \n or \x1b.
+// in text, Printable().
 std::unique_ptr<spdlog::formatter> NewLogFormatter(LogFormat format);
 
 }  // namespace lethe

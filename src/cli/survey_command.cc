@@ -1,8 +1,6 @@
 #include "src/cli/survey_command.h"
 
 #include <signal.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -10,6 +8,7 @@
 #include <memory>
 
 #include "connectors/kafka/topic_reader.h"
+#include "src/cli/log.h"
 #include "src/cli/survey_text.h"
 #include "src/cli/terminal.h"
 #include "src/cli/units.h"
@@ -85,8 +84,7 @@ absl::Span<const Setting<SurveyCommandOptions>> SurveySettings() { return kSetti
 
 absl::Status RunSurvey(const SurveyCommandOptions& options, std::ostream& out) {
   // stdout is for the report, and what librdkafka says of connections that it makes again is for nobody.
-  spdlog::set_default_logger(spdlog::stderr_color_mt("lethe survey"));
-  spdlog::set_level(spdlog::level::warn);
+  StartLog({.level = LogLevel::kWarning});
   kafka::ReadOptions read = {options.brokers, options.input, options.properties, options.records,
                              options.last};
   if (!options.records && !options.all_records && !options.last) read.newest = kRecords;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "src/cli/json_text.h"
+#include "src/cli/plain_text.h"
 #include "src/cli/units.h"
 
 namespace lethe {
@@ -73,6 +74,10 @@ std::string Quoted(const std::string& text) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
            absl::string_view("_@%+=:,./-").find(c) != absl::string_view::npos;
   });
+  // A name from a record may hold what a terminal obeys.
+  if (Printable(text) != text) {
+    return absl::StrCat("$'", Printable(absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}})), "'");
+  }
   return is_plain && !text.empty() ? text
                                    : absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }
@@ -126,7 +131,7 @@ class Writer {
 void Writer::Paragraph(absl::string_view text, absl::string_view first, size_t indent) {
   // `first` is as wide as the indent, colours apart.
   out_ << (first.empty() ? std::string(indent, ' ') : std::string(first))
-       << Wrapped(text, kColumns - 1, static_cast<int>(indent)) << "\n";
+       << Wrapped(Printable(text), kColumns - 1, static_cast<int>(indent)) << "\n";
 }
 
 void Writer::WriteHead() {
@@ -173,7 +178,7 @@ void Writer::WriteCandidates() {
     const std::string mark = candidate.quality == IdQuality::kGood       ? style_.Green("+")
                              : candidate.quality == IdQuality::kDoubtful ? style_.Yellow("?")
                                                                          : style_.Red("-");
-    const std::string id = candidate.id.ToString();
+    const std::string id = Printable(candidate.id.ToString());
     const bool is_best = &candidate == &report_.candidates.front();
     out_ << "  " << mark << " " << (is_best ? style_.Bold(id) : id);
     if (id.size() > 39)
@@ -194,7 +199,7 @@ void Writer::WriteCandidates() {
 
 void Writer::WriteDuplicates(const IdCandidate& candidate) {
   const IdFigures& figures = candidate.figures;
-  Heading(absl::StrCat("Duplicates by --id ", candidate.id.ToString()));
+  Heading(absl::StrCat("Duplicates by --id ", Printable(candidate.id.ToString())));
   Estimate share = {ShareOf(figures.copies.value, report_.records),
                     ShareOf(figures.copies.margin, report_.records)};
   Figure("copies of an earlier record", Count(figures.copies.value), Share(share), "records");

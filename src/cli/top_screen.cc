@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "src/cli/plain_text.h"
 
 namespace lethe {
 namespace {
@@ -28,12 +29,13 @@ class Line {
 
   Line& Add(absl::string_view text, Color color = Color::kNone) {
     std::string kept;
-    for (const char c : text) {
-      const bool continues = (static_cast<unsigned char>(c) & 0xC0) == 0x80;  // of a UTF-8 character
-      if (!continues && columns_ == options_.width) break;
-      if (!continues) ++columns_;
+    while (!text.empty() && columns_ < options_.width) {
+      const size_t bytes = Utf8Bytes(text);
+      const absl::string_view character = text.substr(0, bytes == 0 ? 1 : bytes);
       // What a topic's or a lane's text may hold must not reach the terminal's controls.
-      kept += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+      absl::StrAppend(&kept, bytes == 0 || IsControl(character) ? "?" : character);
+      text.remove_prefix(character.size());
+      ++columns_;
     }
     static constexpr absl::string_view kCodes[] = {"", "\033[32m", "\033[33m", "\033[31m", "\033[2m"};
     if (options_.colors && color != Color::kNone && !kept.empty()) {

@@ -72,6 +72,32 @@ TEST(SurveyText, SaysWhatWasFoundAndWhatToDo) {
   EXPECT_TRUE(absl::StrContains(Written(Rich(), {.colour = true, .blocks = true}), "\033[1m"));
 }
 
+// A producer chooses the names of headers and fields; neither may reach the terminal's controls.
+TEST(SurveyText, NamesFromRecordsObeyNothing) {
+  Survey survey({});
+  const std::string header = "id\033]0;title\007\u009b2J'";
+  for (int i = 0; i < 100; ++i) {
+    const std::string id = absl::StrCat("id", i);
+    const std::string value = absl::StrCat(R"({"a\u001b[31m":")", i, R"("})");
+    const std::pair<absl::string_view, std::optional<absl::string_view>> headers[] = {{header, id}};
+    SurveyRecord record;
+    record.record.value = value;
+    record.headers = headers;
+    record.time_ms = 1'700'000'000'000 + i;
+    survey.Add(record);
+  }
+  const SurveyText text = {
+      .brokers = "b:1", .input = "orders", .in_topic = 100, .to_read = 100, .report = survey.Report()};
+  const std::string written = Written(text);
+  EXPECT_TRUE(absl::StrContains(written, R"(header:id\x1b]0;title\x07\xc2\x9b2J')")) << written;
+  EXPECT_TRUE(absl::StrContains(written, R"(json:/a\x1b[31m)")) << written;
+  EXPECT_TRUE(absl::StrContains(written, R"(--id $'header:id\x1b]0;title\x07\xc2\x9b2J\'')") ||
+              absl::StrContains(written, R"(--id $'json:/a\x1b[31m')"))
+      << written;
+  EXPECT_FALSE(absl::StrContains(written, "\033"));
+  EXPECT_FALSE(absl::StrContains(written, "\u009b"));
+}
+
 TEST(SurveyText, QuotesWhatAShellWouldTakeApart) {
   Survey survey({.id = *IdSpec::Parse("json:/order id")});
   const std::string value = R"({"order id":"1"})";
