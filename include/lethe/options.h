@@ -21,6 +21,9 @@ enum class Engine {
   // in 64 bits, which is once in 2^64 for a pair. With 10^8 ids in the horizon that is one new event in 180
   // billion.
   kExact,
+  // Fingerprints in time order, in a table that grows and shrinks by one line: memory follows the ids that
+  // are held. For any target down to 1e-15, which is practically exact.
+  kCompact,
   // Fingerprints with epochs in a hash table: less memory than a Bloom filter at targets under 1e-6, and
   // faster. Not under 2e-7.
   kEpochTable,
@@ -62,8 +65,8 @@ enum class SecondOpinion {
   kOpposite,
 };
 
-// The engine's name, as in a configuration: "sliced", "published", "exact", "epoch_table", "bloom",
-// "recycled", "opposite".
+// The engine's name, as in a configuration: "sliced", "published", "exact", "compact",
+// "epoch_table", "bloom", "recycled", "opposite".
 absl::string_view EngineName(Engine engine);
 
 // What the engine does not promise that Filter does, as a sentence for people; empty for those that keep all.

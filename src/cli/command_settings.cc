@@ -33,7 +33,8 @@ constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
        return StoreAtMemoryLimit(text, options.stage);
      }},
     {"engine", "NAME", "sliced", false,
-     "The filter: sliced, published, exact, epoch_table, or, without the guarantees: bloom, recycled, "
+     "The filter: sliced, compact, published, exact, epoch_table, or, without the guarantees: bloom, "
+     "recycled, "
      "opposite",
      "exact",
      [](absl::string_view text, FilterCommandOptions& options) { return StoreEngine(text, options.stage); }},

@@ -116,7 +116,8 @@ constexpr Setting<RunConfig> kSettings[] = {
      "What gives way at the memory limit: late copies pass, or more good events are dropped", "exceed_fpp",
      [](absl::string_view text, RunConfig& config) { return StoreAtMemoryLimit(text, config.daemon.stage); }},
     {"engine", "NAME", "sliced", false,
-     "The filter: sliced, published, exact, epoch_table, or, without the guarantees: bloom, recycled, "
+     "The filter: sliced, compact, published, exact, epoch_table, or, without the guarantees: bloom, "
+     "recycled, "
      "opposite",
      "exact",
      [](absl::string_view text, RunConfig& config) { return StoreEngine(text, config.daemon.stage); }},

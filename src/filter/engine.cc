@@ -12,9 +12,9 @@
 namespace lethe {
 namespace {
 
-constexpr std::array<Engine, 7> kEngines = {Engine::kSliced,     Engine::kPublished, Engine::kExact,
-                                            Engine::kEpochTable, Engine::kBloom,     Engine::kRecycled,
-                                            Engine::kOpposite};
+constexpr std::array<Engine, 8> kEngines = {Engine::kSliced,   Engine::kCompact,    Engine::kPublished,
+                                            Engine::kExact,    Engine::kEpochTable, Engine::kBloom,
+                                            Engine::kRecycled, Engine::kOpposite};
 
 // The least number of letters to put in, take out or change to make one name the other (Levenshtein).
 size_t EditDistance(absl::string_view x, absl::string_view y) {
@@ -41,6 +41,8 @@ absl::string_view EngineName(Engine engine) {
       return "published";
     case Engine::kExact:
       return "exact";
+    case Engine::kCompact:
+      return "compact";
     case Engine::kEpochTable:
       return "epoch_table";
     case Engine::kBloom:
@@ -58,6 +60,7 @@ absl::string_view BrokenPromise(Engine engine) {
     case Engine::kSliced:
     case Engine::kPublished:
     case Engine::kExact:
+    case Engine::kCompact:
     case Engine::kEpochTable:
       return "";
     case Engine::kBloom:

@@ -4,6 +4,7 @@
 #include "lethe/filter.h"
 #include "src/filter/adaptive_fbf.h"
 #include "src/filter/bloom.h"
+#include "src/filter/compact_filter.h"
 #include "src/filter/epoch_table.h"
 #include "src/filter/exact.h"
 #include "src/filter/fixed_share.h"
@@ -15,7 +16,9 @@
 namespace lethe {
 
 int64_t SmallestFilterBytes(Engine engine) {
-  return engine == Engine::kSliced ? SmallestSlicedFbfBytes() : kSmallestShareBytes;
+  if (engine == Engine::kSliced) return SmallestSlicedFbfBytes();
+  if (engine == Engine::kCompact) return SmallestCompactFilterBytes();
+  return kSmallestShareBytes;
 }
 
 absl::StatusOr<std::unique_ptr<Filter>> NewFilter(const FilterOptions& options) {
@@ -33,6 +36,8 @@ absl::StatusOr<std::unique_ptr<Filter>> NewFilter(const FilterOptions& options) 
       return PublishedFbf::Create(PublishedShape(options));
     case Engine::kExact:
       return Exact::Create(options);
+    case Engine::kCompact:
+      return NewCompactFilter(options);
     case Engine::kEpochTable:
       return EpochTable::Create(options);
     case Engine::kBloom:

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "src/filter/compact_formats.h"
 #include "src/filter/epoch_table.h"
 #include "src/filter/memory_parts.h"
 #include "src/filter/new_filter.h"
@@ -79,7 +80,9 @@ absl::Status ValidateTargetFpp(double target_fpp, Engine engine) {
   if (std::isnan(target_fpp)) {
     return absl::InvalidArgumentError("target_fpp: is not a number; give 1e-6, say");
   }
-  const double lowest = engine == Engine::kEpochTable ? EpochTable::kLowestTargetFpp : kLowestTargetFpp;
+  const double lowest = engine == Engine::kEpochTable ? EpochTable::kLowestTargetFpp
+                        : engine == Engine::kCompact  ? kLowestCompactTarget
+                                                      : kLowestTargetFpp;
   if (target_fpp < lowest) {
     return Invalid("target_fpp", absl::StrCat(target_fpp, " is too low for the engine ", EngineName(engine)),
                    absl::StrCat(lowest));

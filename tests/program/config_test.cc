@@ -140,7 +140,8 @@ const BadConfig kBadValues[] = {
     {"AtMemoryLimit", "at_memory_limit: crash\n",
      "5: at_memory_limit: \"crash\" is not valid: expected shorten_window or exceed_fpp"},
     {"Engine", "engine: slice\n",
-     "5: engine: there is no \"slice\"; the nearest is sliced, of sliced, published, exact, epoch_table, "
+     "5: engine: there is no \"slice\"; the nearest is sliced, of sliced, compact, published, exact, "
+     "epoch_table, "
      "bloom, recycled, opposite"},
     {"Adaptation", "adaptation: none\n", "5: adaptation: \"none\" is not valid: expected budget or paper"},
     {"AdaptationOfAnotherEngine", "engine: exact\nadaptation: paper\n",

@@ -445,7 +445,7 @@ TEST(FilterCommandTest, RandomLinesAgreeWithASet) {
 // Each engine finds the duplicates that follow at once; those that promise less than a filter say so.
 TEST(FilterCommandTest, EveryEngineFiltersAndSaysWhatItDoesNotPromise) {
   for (const absl::string_view name :
-       {"sliced", "published", "exact", "epoch_table", "bloom", "recycled", "opposite"}) {
+       {"sliced", "compact", "published", "exact", "epoch_table", "bloom", "recycled", "opposite"}) {
     FilterCommandOptions options = Options("value");
     options.stage.engine = ParseEngine(name).value();
     options.stage.target_fpp = 1e-6;

@@ -308,7 +308,9 @@ std::vector<Case> Cases() {
   published.options.adaptation = Adaptation::kPaper;
   published.options.memory_limit_bytes = 1 << 20;
   published.most_lost = 100;
-  return {sliced, shards, exact, epoch_table, second_opinion, published};
+  Case compact = {"Compact", Options(Engine::kCompact, 1e-9)};
+  compact.options.audit_share = 0.5;
+  return {sliced, shards, exact, compact, epoch_table, second_opinion, published};
 }
 
 INSTANTIATE_TEST_SUITE_P(Stages, AllocationFailureTest, testing::ValuesIn(Cases()),

@@ -214,7 +214,7 @@ TEST_P(FilterContractTest, MemoryComesFromTheBudgetAndGoesBack) {
 INSTANTIATE_TEST_SUITE_P(Engines, FilterContractTest,
                          testing::Values(Kind{Engine::kSliced}, Kind{Engine::kPublished},
                                          Kind{Engine::kPublished, Adaptation::kPaper}, Kind{Engine::kExact},
-                                         Kind{Engine::kEpochTable}),
+                                         Kind{Engine::kCompact}, Kind{Engine::kEpochTable}),
                          NameOf);
 constexpr auto SlicedWith = [](int past_generations) {
   return Kind{Engine::kSliced, Adaptation::kBudget, past_generations};
@@ -278,7 +278,7 @@ TEST_P(GrowingFilterTest, GivesMemoryBackWhenItsLoadFalls) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, BudgetedFilterTest,
-                         testing::Values(Kind{Engine::kSliced}, Kind{Engine::kExact},
+                         testing::Values(Kind{Engine::kSliced}, Kind{Engine::kExact}, Kind{Engine::kCompact},
                                          Kind{Engine::kEpochTable}),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(Generations, BudgetedFilterTest,
@@ -286,7 +286,7 @@ INSTANTIATE_TEST_SUITE_P(Generations, BudgetedFilterTest,
                                          SlicedWith(30), SlicedWith(61)),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(Engines, GrowingFilterTest,
-                         testing::Values(Kind{Engine::kSliced}, Kind{Engine::kExact},
+                         testing::Values(Kind{Engine::kSliced}, Kind{Engine::kExact}, Kind{Engine::kCompact},
                                          Kind{Engine::kEpochTable}),
                          NameOf);
 // With one or two, memory that was taken for a rising load is kept for some horizons.

@@ -84,7 +84,7 @@ TEST(OptionsTest, ASecondOpinionNeedsFalsePositivesToFind) {
 
 TEST(EngineTest, NamesAndEnginesAreEachOthers) {
   for (const absl::string_view name :
-       {"sliced", "published", "exact", "epoch_table", "bloom", "recycled", "opposite"}) {
+       {"sliced", "compact", "published", "exact", "epoch_table", "bloom", "recycled", "opposite"}) {
     const absl::StatusOr<Engine> engine = ParseEngine(name);
     ASSERT_TRUE(engine.ok()) << engine.status();
     EXPECT_EQ(EngineName(*engine), name);
@@ -92,7 +92,8 @@ TEST(EngineTest, NamesAndEnginesAreEachOthers) {
 }
 
 TEST(EngineTest, ThreeBreakThePromise) {
-  for (const Engine engine : {Engine::kSliced, Engine::kPublished, Engine::kExact, Engine::kEpochTable}) {
+  for (const Engine engine :
+       {Engine::kSliced, Engine::kCompact, Engine::kPublished, Engine::kExact, Engine::kEpochTable}) {
     EXPECT_EQ(BrokenPromise(engine), "") << EngineName(engine);
   }
   for (const Engine engine : {Engine::kBloom, Engine::kRecycled, Engine::kOpposite}) {
@@ -104,9 +105,10 @@ TEST(EngineTest, AnUnknownNameIsRefusedWithTheNearest) {
   const auto refusal = [](absl::string_view name) {
     return std::string(ParseEngine(name).status().message());
   };
-  EXPECT_EQ(refusal("epochtable"),
-            "engine: there is no \"epochtable\"; the nearest is epoch_table, of sliced, published, exact, "
-            "epoch_table, bloom, recycled, opposite");
+  EXPECT_EQ(
+      refusal("epochtable"),
+      "engine: there is no \"epochtable\"; the nearest is epoch_table, of sliced, compact, published, exact, "
+      "epoch_table, bloom, recycled, opposite");
   EXPECT_NE(refusal("Sliced").find("nearest is sliced,"), std::string::npos);
   EXPECT_NE(refusal("blom").find("nearest is bloom,"), std::string::npos);
   EXPECT_NE(refusal("recycle").find("nearest is recycled,"), std::string::npos);

@@ -1,0 +1,88 @@
+#include "src/filter/compact_epochs.h"
+
+#include <algorithm>
+
+namespace lethe {
+namespace {
+
+// Times beyond these count as these, and sums of times do not overflow.
+constexpr int64_t kEarliestMs = -(int64_t{1} << 60);
+constexpr int64_t kLatestMs = int64_t{1} << 60;
+
+}  // namespace
+
+CompactEpochs::CompactEpochs(int64_t horizon_ms)
+    : horizon_ms_(horizon_ms), slice_ms_((horizon_ms + kInHorizon - 1) / kInHorizon) {}
+
+bool CompactEpochs::AdvanceTo(int64_t stream_time_ms) {
+  const int64_t now_ms = std::clamp(stream_time_ms, kEarliestMs, kLatestMs);
+  if (stream_time_ms == kNoStreamTime || now_ms <= now_ms_) return false;
+  if (now_ms_ == kNoStreamTime) {
+    // Ids that came before the first time count as of that time.
+    covered_since_ms_ = now_ms + (lost_before_time_ ? 1 : 0);
+    for (int64_t number = span_.oldest; number <= span_.newest; ++number) {
+      epochs_[Place(number)].first_ms = epochs_[Place(number)].last_ms = now_ms;
+    }
+    now_ms_ = now_ms;
+    if (live() > 0) Newest().end_ms = EndOfSlice();
+    return false;
+  }
+  now_ms_ = now_ms;
+  bool forgot = false;
+  while (live() > 0 && epochs_[Place(span_.oldest)].last_ms + horizon_ms_ < now_ms) {
+    ForgetOldest();
+    forgot = true;
+  }
+  return forgot;
+}
+
+int64_t CompactEpochs::EndOfSlice() const {
+  if (now_ms_ == kNoStreamTime) return INT64_MAX;
+  const int64_t passed = now_ms_ % slice_ms_;
+  return now_ms_ - passed + (passed < 0 ? 0 : slice_ms_);
+}
+
+bool CompactEpochs::BeginIfDue(int64_t most_ids) {
+  if (live() > 0) {
+    const Epoch& newest = Newest();
+    if (now_ms_ < newest.end_ms && newest.ids < most_ids) return false;
+    // Only at the memory limit, where epochs also end by count: the newest goes on for longer.
+    if (live() == kMost) return false;
+  }
+  ++span_.newest;
+  ++begun_;
+  Newest() = {.first_ms = now_ms_, .last_ms = now_ms_, .end_ms = EndOfSlice()};
+  return true;
+}
+
+void CompactEpochs::Add() {
+  Epoch& newest = Newest();
+  ++newest.ids;
+  newest.last_ms = now_ms_;
+  ++ids_;
+}
+
+void CompactEpochs::Remove(int64_t epoch) {
+  --epochs_[Place(epoch)].ids;
+  --ids_;
+}
+
+void CompactEpochs::Touch() { Newest().last_ms = now_ms_; }
+
+void CompactEpochs::ForgetOldest() {
+  const Epoch& oldest = epochs_[Place(span_.oldest)];
+  if (oldest.last_ms == kNoStreamTime) {
+    lost_before_time_ = true;
+  } else {
+    covered_since_ms_ = std::max(covered_since_ms_, oldest.last_ms + 1);
+  }
+  ids_ -= oldest.ids;
+  ++span_.oldest;
+}
+
+absl::Duration CompactEpochs::Window() const {
+  if (now_ms_ == kNoStreamTime || now_ms_ < covered_since_ms_) return absl::ZeroDuration();
+  return absl::Milliseconds(now_ms_ - covered_since_ms_);
+}
+
+}  // namespace lethe

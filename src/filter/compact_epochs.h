@@ -1,0 +1,81 @@
+// The generations of a compact filter: when each ends, and when it is forgotten.
+#ifndef LETHE_SRC_FILTER_COMPACT_EPOCHS_H_
+#define LETHE_SRC_FILTER_COMPACT_EPOCHS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "lethe/filter.h"
+#include "src/filter/compact_line.h"
+
+namespace lethe {
+
+// Epochs are numbered. Each ends at a multiple of a sixteenth of the horizon, or earlier with a number of
+// ids, and is forgotten once its last id is older than the horizon. So an id that came at s is found until s
+// + H, and no more after s + (1 + 1/16) H. An epoch begins with its first id: time without ids makes none.
+//
+// Invariant: at most kMost epochs are live, so that a line can tell them apart. Thread safety: none.
+class CompactEpochs {
+ public:
+  static constexpr int kInHorizon = 16;
+  static constexpr int kMost = CompactLine<uint16_t>::kEpochsBefore + 1;
+
+  struct Epoch {
+    int64_t first_ms = kNoStreamTime;
+    int64_t last_ms = kNoStreamTime;
+    int64_t end_ms = INT64_MAX;  // exclusive
+    int64_t ids = 0;
+  };
+
+  explicit CompactEpochs(int64_t horizon_ms);
+
+  // Moves time, never back. True if an epoch was forgotten.
+  bool AdvanceTo(int64_t stream_time_ms);
+
+  // Begins an epoch if there is none or the newest is over, by time or because it has `most_ids`. True if one
+  // began. Comes before each new id.
+  bool BeginIfDue(int64_t most_ids);
+  // An id more in the newest epoch, now.
+  void Add();
+  // An id that is in an epoch leaves it.
+  void Remove(int64_t epoch);
+  // An id of the newest epoch came again.
+  void Touch();
+
+  // Forgets the oldest epoch before its time.
+  void ForgetOldest();
+
+  const CompactSpan& span() const { return span_; }
+  int live() const { return static_cast<int>(span_.newest + 1 - span_.oldest); }
+  const Epoch& operator[](int64_t number) const { return epochs_[Place(number)]; }
+  int64_t ids() const { return ids_; }
+  int64_t begun() const { return begun_; }
+  int64_t now_ms() const { return now_ms_; }
+  int64_t slice_ms() const { return slice_ms_; }
+  // All ids since that long ago are held.
+  absl::Duration Window() const;
+
+ private:
+  static constexpr size_t kPlaces = 32;
+  static_assert(kMost < static_cast<int>(kPlaces));
+
+  static size_t Place(int64_t number) { return static_cast<size_t>(number) % kPlaces; }
+  Epoch& Newest() { return epochs_[Place(span_.newest)]; }
+  int64_t EndOfSlice() const;
+
+  const int64_t horizon_ms_;
+  const int64_t slice_ms_;
+  CompactSpan span_;
+  int64_t now_ms_ = kNoStreamTime;
+  int64_t covered_since_ms_ = kNoStreamTime;
+  bool lost_before_time_ = false;  // an epoch was forgotten when there was no time yet
+  int64_t ids_ = 0;
+  int64_t begun_ = 0;
+  std::array<Epoch, kPlaces> epochs_ = {};
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_FILTER_COMPACT_EPOCHS_H_

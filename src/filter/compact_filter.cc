@@ -1,0 +1,337 @@
+#include "src/filter/compact_filter.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "src/filter/compact_epochs.h"
+#include "src/filter/compact_estimate.h"
+#include "src/filter/compact_table.h"
+#include "src/filter/each_id.h"
+#include "src/filter/line_memory.h"
+#include "src/filter/reservation.h"
+#include "src/filter/stream_clock.h"
+
+namespace lethe {
+namespace {
+
+// The table shrinks under this load, and grows over kCompactFullLoad. If they were closer, it would do both
+// in turn as epochs expire.
+constexpr double kSlackLoad = 0.82;
+// Under this load it shrinks as fast as calls may; above, by a line in so many inserts.
+constexpr double kLooseLoad = 0.625;
+constexpr int64_t kInsertsPerMerge = 12;
+// The load up to which it fills where no memory is left.
+constexpr double kLimitLoad = kCompactFullLoad + 0.02;
+
+// What one call does at most: some microseconds of work.
+constexpr int kSplitsPerCall = 8;
+constexpr int64_t kMergesPerCall = 96;
+constexpr int kMergeWorkPerCall = 80;
+constexpr int64_t kGiveBackPerCall = int64_t{32} << 10;
+
+// Lines that are not yet split in this round fill up first. While there are more ids than there were, one
+// insert in so many may find both of its lines full before the table grows at a lower load.
+constexpr int64_t kInsertsPerOverflow = 8;
+constexpr int64_t kPressureToGrow = 32 * kInsertsPerOverflow;
+
+// At the memory limit epochs also end with a share of the slots, so that one can go at a time.
+constexpr int64_t kEpochsAtLimit = 16;
+// More stashed ids than these slow lookups down.
+constexpr int kMostStashedAtLimit = 8;
+
+}  // namespace
+
+// Invariant: table_ holds the ids of epochs_, and memory that was taken beyond its lines is given back by
+// Work(). Thread safety: as Filter.
+template <typename Tag>
+class CompactFilter final : public EachIdFilter<CompactFilter<Tag>> {
+ public:
+  CompactFilter(const FilterOptions& options, CompactTable<Tag> table, Reservation own)
+      : budget_(options.memory),
+        target_fpp_(options.target_fpp),
+        own_(std::move(own)),
+        epochs_(WholeMilliseconds(options.horizon)),
+        table_(std::move(table)) {
+    NoteSize();
+  }
+
+  void AdvanceTo(int64_t stream_time_ms) override {
+    if (stream_time_ms <= epochs_.now_ms()) return;
+    const int64_t before_ms = epochs_.now_ms();
+    const bool forgot = epochs_.AdvanceTo(stream_time_ms);
+    if (forgot) {
+      merge_failed_at_ = INT64_MAX;
+      NoteSize();
+    }
+    if (__builtin_expect(HasWork(), 0)) Work(LinesDue(epochs_.now_ms(), before_ms));
+  }
+
+  FilterStatus Status() const override;
+
+ private:
+  friend class EachIdFilter<CompactFilter<Tag>>;
+
+  [[gnu::always_inline]] void PrefetchId(IdHash id) const { table_.Prefetch(id); }
+
+  bool ContainsId(IdHash id) const { return table_.Look(id, epochs_.span()).contained; }
+
+  bool TestAndInsertId(IdHash id) {
+    const CompactFound found = table_.Look(id, epochs_.span());
+    if (found.contained) return true;
+    BeginEpochIfDue();
+    Add(id, found);
+    return false;
+  }
+
+  void InsertId(IdHash id) {
+    BeginEpochIfDue();
+    CompactFound found = table_.Look(id, epochs_.span());
+    if (found.contained) {
+      int64_t epoch = 0;
+      switch (table_.Renew(id, epochs_.span(), &epoch)) {
+        case CompactTable<Tag>::Renewal::kIsNewest:
+          return epochs_.Touch();
+        case CompactTable<Tag>::Renewal::kTakenOut:
+          epochs_.Remove(epoch);
+          found = table_.Look(id, epochs_.span());
+          break;
+        case CompactTable<Tag>::Renewal::kNone:
+          break;
+      }
+    }
+    Add(id, found);
+  }
+
+  void Add(IdHash id, CompactFound found) {
+    if (__builtin_expect(epochs_.ids() >= limit_ids_, 0)) {
+      MakeRoom();
+      found = table_.Look(id, epochs_.span());
+    }
+    if (__builtin_expect(found.room_first > 0 || found.room_second > 0, 1)) {
+      table_.Append(id, found, epochs_.span());
+    } else {
+      AddToFullLines(id);
+    }
+    epochs_.Add();
+    ++inserts_;
+    if (__builtin_expect(HasWork(), 0)) Work(0);
+  }
+
+  void AddToFullLines(IdHash id) {
+    NotePressure();
+    while (!table_.Squeeze(id, epochs_.span())) ForgetAtLimit();
+  }
+
+  void BeginEpochIfDue() {
+    if (!epochs_.BeginIfDue(most_ids_in_epoch_)) return;
+    peak_ids_ = std::max(epochs_.ids(), peak_ids_ - peak_ids_ / 64);
+    merge_failed_at_ = INT64_MAX;
+    table_.SweepStamps(epochs_.span());
+    NoteSize();
+  }
+
+  bool HasWork() const {
+    return epochs_.ids() > grow_over_ids_ || epochs_.ids() < shrink_under_ids_ || table_.stashed() > 0 ||
+           table_.HasExcess();
+  }
+
+  // A piece of what is due, of some microseconds; more of shrinking if more lines are due by time.
+  void Work(int64_t lines_due) {
+    if (table_.stashed() > 0) DrainStash();
+    if (epochs_.ids() > grow_over_ids_) {
+      Grow();
+    } else if (epochs_.ids() < shrink_under_ids_) {
+      Shrink(lines_due);
+    }
+    if (table_.HasExcess()) table_.GiveBack(std::max(kGiveBackPerCall, lines_due * kCompactLineBytes));
+  }
+
+  void Grow() {
+    for (int i = 0; i < kSplitsPerCall && epochs_.ids() > grow_over_ids_; ++i) {
+      if (Split()) continue;
+      // Another filter may give memory back: ask again when a small part more is filled.
+      grow_over_ids_ = epochs_.ids() + table_.slots() / 256;
+      return;
+    }
+  }
+
+  // What has expired is gone already: asks for memory once more, then shortens the window.
+  void MakeRoom() {
+    while (epochs_.ids() >= limit_ids_) {
+      if (!Split()) ForgetAtLimit();
+    }
+  }
+
+  bool Split() {
+    const int64_t bytes = table_.memory_bytes();
+    if (!table_.Split(epochs_.span())) {
+      most_ids_in_epoch_ = EpochIdsAtLimit();
+      return false;
+    }
+    NoteSize();
+    if (table_.memory_bytes() != bytes) NoteLimit();
+    return true;
+  }
+
+  // As long as ids are stashed, the table grows at any load.
+  void DrainStash() {
+    table_.DrainStash(epochs_.span());
+    for (int i = 0; i < table_.stashed() / 4 && i < kSplitsPerCall; ++i) {
+      if (Split()) continue;
+      if (table_.stashed() > kMostStashedAtLimit && epochs_.live() > 1) ForgetAtLimit();
+      return;
+    }
+  }
+
+  void Shrink(int64_t lines_due) {
+    const bool is_loose =
+        static_cast<double>(epochs_.ids()) < kLooseLoad * static_cast<double>(table_.slots());
+    if (!is_loose && (epochs_.begun() < no_shrink_before_ || inserts_ - merged_at_ < kInsertsPerMerge))
+      return;
+    merged_at_ = inserts_;
+    const int64_t most = is_loose ? std::max(kMergesPerCall, lines_due) : 1;
+    const int64_t most_work = std::max<int64_t>(kMergeWorkPerCall, lines_due);
+    int64_t work = 0;
+    for (int64_t i = 0; i < most && work < most_work && epochs_.ids() < shrink_under_ids_; ++i) {
+      const int done = table_.Merge(epochs_.span());
+      if (done == 0) {
+        merge_failed_at_ = epochs_.ids() - epochs_.ids() / 64 - 1;
+        break;
+      }
+      work += done;
+      NoteSize();
+    }
+    NoteSize();
+  }
+
+  // Overflows that are frequent make the table grow before it is full.
+  void NotePressure() {
+    pressure_ = std::max<int64_t>(pressure_ - (inserts_ - overflow_at_), 0) + kInsertsPerOverflow;
+    pressure_ = std::min(pressure_, 2 * kPressureToGrow);
+    overflow_at_ = inserts_;
+    if (pressure_ <= kPressureToGrow || epochs_.ids() <= peak_ids_) return;
+    if (Split()) Split();
+    no_shrink_before_ = epochs_.begun() + 2;
+  }
+
+  // The oldest epoch makes room.
+  void ForgetAtLimit() {
+    ++limit_hits_;
+    most_ids_in_epoch_ = EpochIdsAtLimit();
+    if (epochs_.live() == 1) epochs_.BeginIfDue(0);
+    epochs_.ForgetOldest();
+    NoteSize();
+  }
+
+  int64_t EpochIdsAtLimit() const { return std::max<int64_t>(1, table_.slots() / kEpochsAtLimit); }
+
+  // The thresholds that the hot path looks at.
+  void NoteSize() {
+    const auto slots = static_cast<double>(table_.slots());
+    grow_over_ids_ = static_cast<int64_t>(kCompactFullLoad * slots);
+    limit_ids_ = static_cast<int64_t>(kLimitLoad * slots);
+    const bool is_least = table_.lines() <= int64_t{1} << kCompactLeastLevel;
+    shrink_under_ids_ = is_least ? 0 : std::min(static_cast<int64_t>(kSlackLoad * slots), merge_failed_at_);
+  }
+
+  // A filter that may come to its limit before it has doubled must have more than one epoch to forget.
+  void NoteLimit() {
+    const int64_t free_bytes = budget_->limit_bytes() - budget_->used_bytes();
+    most_ids_in_epoch_ = free_bytes < table_.memory_bytes() ? EpochIdsAtLimit() : INT64_MAX;
+  }
+
+  // By the time that has passed: all lines in a slice of the horizon.
+  int64_t LinesDue(int64_t now_ms, int64_t before_ms) const {
+    if (before_ms == kNoStreamTime) return 0;
+    const double slices = static_cast<double>(now_ms - before_ms) / static_cast<double>(epochs_.slice_ms());
+    return static_cast<int64_t>(static_cast<double>(table_.lines()) * std::min(slices, 1.0));
+  }
+
+  MemoryBudget* const budget_;
+  const double target_fpp_;
+  const Reservation own_;
+  CompactEpochs epochs_;
+  CompactTable<Tag> table_;
+  int64_t grow_over_ids_ = 0;
+  int64_t limit_ids_ = 0;
+  int64_t shrink_under_ids_ = 0;
+  int64_t merge_failed_at_ = INT64_MAX;  // no merge is tried with more ids
+  int64_t most_ids_in_epoch_ = INT64_MAX;
+  int64_t inserts_ = 0;
+  int64_t merged_at_ = 0;    // in inserts
+  int64_t overflow_at_ = 0;  // likewise
+  int64_t pressure_ = 0;
+  int64_t peak_ids_ = 0;
+  int64_t no_shrink_before_ = 0;  // in epochs begun
+  int64_t limit_hits_ = 0;
+};
+
+template <typename Tag>
+FilterStatus CompactFilter<Tag>::Status() const {
+  FilterStatus status;
+  status.past_generations = CompactEpochs::kInHorizon;
+  status.refresh_period = absl::Milliseconds(epochs_.slice_ms());
+  status.bits_per_id = table_.formats().fingerprint_bits_of(table_.level());
+  status.lines = table_.lines();
+  status.ids = epochs_.ids();
+  status.window = epochs_.Window();
+  const double load = static_cast<double>(epochs_.ids()) / static_cast<double>(table_.slots());
+  status.fpp_modelled = load * CompactFppWhenFull(table_.formats(), table_.level());
+  const CompactEstimate estimate = EstimateCompact(table_, epochs_.span());
+  status.fpp_estimated = estimate.fpp;
+  status.fpp_estimated_deviation = estimate.deviation;
+  status.fpp_target = target_fpp_;
+  status.memory_bytes = table_.memory_bytes() + own_.bytes();
+  status.refreshes = epochs_.begun();
+  status.limit_hits = limit_hits_;
+  for (int64_t number = epochs_.span().newest; number >= epochs_.span().oldest; --number) {
+    const CompactEpochs::Epoch& epoch = epochs_[number];
+    const auto ago = [&](int64_t time_ms) { return absl::Milliseconds(epochs_.now_ms() - time_ms); };
+    status.generations.push_back(
+        {.ids = epoch.ids,
+         .oldest = ago(epoch.first_ms),
+         .newest = ago(epoch.last_ms),
+         .fill = static_cast<double>(epoch.ids) / static_cast<double>(table_.slots())});
+  }
+  if (!status.generations.empty()) status.present_fill = status.generations.front().fill;
+  return status;
+}
+
+namespace {
+
+template <typename Tag>
+absl::StatusOr<std::unique_ptr<Filter>> Make(const FilterOptions& options, const CompactFormats& formats,
+                                             CompactCode code) {
+  absl::StatusOr<LineMemory> memory = LineMemory::Create(
+      options.memory, kCompactLineBytes << kCompactLeastLevel,
+      std::min(LineMemory::RoomUnder(*options.memory), kCompactLineBytes << kCompactMostLevel));
+  if (!memory.ok()) return memory.status();
+  Reservation own(options.memory);
+  if (!own.Grow(sizeof(CompactFilter<Tag>))) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the memory limit of ", options.memory->limit_bytes(),
+                     " bytes has no room for a filter: raise it, or open fewer partitions"));
+  }
+  const CompactProbe<Tag> probe =
+      code == CompactCode::kPortable ? PortableCompactProbe<Tag>() : FastestCompactProbe<Tag>();
+  return std::make_unique<CompactFilter<Tag>>(options, CompactTable<Tag>(formats, *std::move(memory), probe),
+                                              std::move(own));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Filter>> NewCompactFilter(const FilterOptions& options, CompactCode code) {
+  const CompactFormats formats = CompactFormatsFor(options.target_fpp);
+  return formats.wide ? Make<uint16_t>(options, formats, code) : Make<uint8_t>(options, formats, code);
+}
+
+int64_t SmallestCompactFilterBytes() {
+  return LineMemory::WholePagesFor(kCompactLineBytes << kCompactLeastLevel) +
+         static_cast<int64_t>(std::max(sizeof(CompactFilter<uint8_t>), sizeof(CompactFilter<uint16_t>)));
+}
+
+}  // namespace lethe

@@ -1,0 +1,222 @@
+// A line of the compact filter: 64 bytes of fingerprints in the order of their epochs.
+#ifndef LETHE_SRC_FILTER_COMPACT_LINE_H_
+#define LETHE_SRC_FILTER_COMPACT_LINE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace lethe {
+
+inline constexpr int64_t kCompactLineBytes = 64;
+
+// How the slots of a line are laid out. It depends on the line's level, the number of address bits that
+// choose the line.
+struct CompactFormat {
+  uint8_t slots = 0;
+  uint8_t field_bits = 0;    // of one field, its marker included
+  uint16_t first_field = 0;  // the bit where the fields begin
+  uint64_t field_mask = 0;
+  uint64_t tag_lanes = 0;  // bit i: a tag begins at byte i
+
+  int known_bits() const { return field_bits - 1; }
+};
+
+// The live epochs, by number; none if the oldest is above the newest.
+struct CompactSpan {
+  int64_t oldest = 1;
+  int64_t newest = 0;
+};
+
+// A fingerprint outside of a line: its tag, and the lowest `known` bits of an address.
+struct CompactEntry {
+  uint64_t address = 0;
+  int64_t epoch = 0;
+  uint8_t known = 0;
+  bool from_last = false;  // while two lines are merged: it was in the last line
+  uint16_t tag = 0;
+};
+
+// What a line says of its slots. They are a ring in the order of epochs that begins at `head`. In the mask,
+// from the lowest bit up, a one is an entry and a zero the end of an epoch. kEpochsBefore zeros are below the
+// entries of the epoch `stamp` (which is kept modulo kStamps).
+struct CompactMeta {
+  uint64_t mask = 0;
+  uint32_t stamp = 0;
+  uint32_t head = 0;
+};
+
+// Two layouts: with tags of 16 bits and up to 17 slots, and with tags of 8 bits and up to 29 slots. Bits of a
+// line, from the lowest: the tags, the fields, the mask, the head, the stamp.
+//
+// A field holds the address bits above the line's level, as many as are known, below a one. So it says itself
+// how many it holds, and loses its lowest bit when its line is split.
+//
+// Invariant of a line: the mask has at most as many ones as there are slots, the head is a slot, and no
+// field in use is zero. Lines of zeros are empty lines.
+template <typename Tag>
+struct CompactLine {
+  static constexpr bool kWide = sizeof(Tag) == 2;
+  static constexpr int kTagBits = 8 * sizeof(Tag);
+  static constexpr int kSlotBits = kWide ? 459 : 448;
+  static constexpr int kMostSlots = kWide ? 17 : 29;
+  static constexpr int kMostFieldBits = 57;  // what one load at any bit can read
+  static constexpr int kEpochsBefore = 19;
+  static constexpr int kMaskBits = kWide ? 36 : 48;
+  static constexpr int kHeadBits = 5;
+  static constexpr int kStampBits = kWide ? 12 : 11;
+  static constexpr int64_t kStamps = int64_t{1} << kStampBits;
+  static constexpr int kMetaShift = 64 - kMaskBits - kHeadBits - kStampBits;
+  // An entry of the newest epoch in the last slot has the mask's highest bit.
+  static_assert(kMostSlots + kEpochsBefore == kMaskBits && kMetaShift >= 0);
+  static_assert(kSlotBits <= 512 - 64 + kMetaShift);
+
+  static Tag TagOf(uint64_t b) { return static_cast<Tag>(b >> (64 - kTagBits)); }
+
+  static uint64_t Load(const uint8_t* at) {
+    uint64_t word;
+    std::memcpy(&word, at, sizeof(word));
+    return word;
+  }
+  static void Store(uint8_t* at, uint64_t word) { std::memcpy(at, &word, sizeof(word)); }
+
+  static CompactMeta MetaOf(const uint8_t* line) {
+    const uint64_t word = Load(line + 56) >> kMetaShift;
+    return {.mask = word & ((uint64_t{1} << kMaskBits) - 1),
+            .stamp = static_cast<uint32_t>(word >> (kMaskBits + kHeadBits)),
+            .head = static_cast<uint32_t>(word >> kMaskBits & ((1U << kHeadBits) - 1))};
+  }
+  static void SetMeta(uint8_t* line, const CompactMeta& meta) {
+    const uint64_t word = meta.mask | static_cast<uint64_t>(meta.head) << kMaskBits |
+                          static_cast<uint64_t>(meta.stamp) << (kMaskBits + kHeadBits);
+    const uint64_t fields = Load(line + 56) & ((uint64_t{1} << kMetaShift) - 1);
+    Store(line + 56, fields | word << kMetaShift);
+  }
+  static uint32_t StampOf(int64_t epoch) { return static_cast<uint32_t>(epoch & (kStamps - 1)); }
+
+  static uint64_t GetField(const uint8_t* line, const CompactFormat& format, int slot) {
+    const int at = format.first_field + slot * format.field_bits;
+    return Load(line + at / 8) >> (at % 8) & format.field_mask;
+  }
+  static void SetField(uint8_t* line, const CompactFormat& format, int slot, uint64_t field) {
+    const int at = format.first_field + slot * format.field_bits;
+    const uint64_t others = Load(line + at / 8) & ~(format.field_mask << (at % 8));
+    Store(line + at / 8, others | field << (at % 8));
+  }
+  static uint64_t FieldOf(const CompactFormat& format, int level, uint64_t address, int known) {
+    const int valid = std::clamp(known - level, 0, format.known_bits());
+    const uint64_t marker = uint64_t{1} << valid;
+    return marker | ((address >> level) & (marker - 1));
+  }
+  static Tag GetTag(const uint8_t* line, int slot) {
+    Tag tag;
+    std::memcpy(&tag, line + static_cast<size_t>(slot) * sizeof(Tag), sizeof(Tag));
+    return tag;
+  }
+  static void SetTag(uint8_t* line, int slot, Tag tag) {
+    std::memcpy(line + static_cast<size_t>(slot) * sizeof(Tag), &tag, sizeof(Tag));
+  }
+
+  // How many of the mask's lowest zeros end epochs that are dead; kEpochsBefore + 1 if all are.
+  static int DeadEpochs(uint32_t stamp, const CompactSpan& span) {
+    const auto age = static_cast<int64_t>(StampOf(span.newest - stamp));
+    return static_cast<int>(
+        std::min<int64_t>(age + kEpochsBefore - (span.newest - span.oldest), kEpochsBefore + 1));
+  }
+  // How many entries are before the `epochs`-th zero.
+  static int EntriesBefore(uint64_t mask, int epochs) {
+    if (epochs == 0) return 0;
+    if (epochs > kEpochsBefore) return __builtin_popcountll(mask);
+    uint64_t zeros = ~mask;
+    for (int i = 1; i < epochs; ++i) zeros &= zeros - 1;
+    return __builtin_ctzll(zeros) - (epochs - 1);
+  }
+
+  static int Live(const uint8_t* line, const CompactSpan& span) {
+    const CompactMeta meta = MetaOf(line);
+    return __builtin_popcountll(meta.mask) - EntriesBefore(meta.mask, DeadEpochs(meta.stamp, span));
+  }
+
+  // Takes dead entries out of the meta, and sets its stamp to the newest epoch.
+  static void Renew(const CompactFormat& format, const CompactSpan& span, CompactMeta* meta) {
+    const int dead_epochs = DeadEpochs(meta->stamp, span);
+    if (dead_epochs == 0) return;
+    const uint32_t stamp = StampOf(span.newest);
+    if (dead_epochs > kEpochsBefore) {
+      *meta = {.mask = 0, .stamp = stamp, .head = 0};
+      return;
+    }
+    const auto age = static_cast<int>(StampOf(span.newest - meta->stamp));
+    const int dead = EntriesBefore(meta->mask, dead_epochs);
+    meta->mask = (meta->mask >> (dead_epochs - 1 + dead)) << (dead_epochs - 1) >> age;
+    meta->stamp = stamp;
+    meta->head += static_cast<uint32_t>(dead);
+    if (meta->head >= format.slots) meta->head -= format.slots;
+  }
+  static void Renew(uint8_t* line, const CompactFormat& format, const CompactSpan& span) {
+    CompactMeta meta = MetaOf(line);
+    Renew(format, span, &meta);
+    SetMeta(line, meta);
+  }
+
+  // Adds an entry of the newest epoch whose whole address is known. The line has room.
+  static void Append(uint8_t* line, const CompactFormat& format, int level, const CompactSpan& span,
+                     uint64_t address, uint16_t tag) {
+    CompactMeta meta = MetaOf(line);
+    Renew(format, span, &meta);
+    const int entries = __builtin_popcountll(meta.mask);
+    int slot = static_cast<int>(meta.head) + entries;
+    if (slot >= format.slots) slot -= format.slots;
+    meta.mask |= uint64_t{1} << (entries + kEpochsBefore);
+    SetMeta(line, meta);
+    SetTag(line, slot, static_cast<Tag>(tag));
+    SetField(line, format, slot, FieldOf(format, level, address, 64));
+  }
+
+  // Writes the live entries of line `index` to `entries`, which has room for kMostSlots, in the order of
+  // their epochs. Returns how many.
+  static int Unpack(const uint8_t* line, const CompactFormat& format, int level, uint64_t index,
+                    const CompactSpan& span, CompactEntry* entries) {
+    const CompactMeta meta = MetaOf(line);
+    const int all = __builtin_popcountll(meta.mask);
+    const int dead = EntriesBefore(meta.mask, DeadEpochs(meta.stamp, span));
+    const int64_t first_epoch =
+        span.newest - static_cast<int64_t>(StampOf(span.newest - meta.stamp)) - kEpochsBefore;
+    uint64_t rest = meta.mask;
+    int slot = static_cast<int>(meta.head);
+    int count = 0;
+    for (int i = 0; i < all; ++i, rest &= rest - 1) {
+      if (i >= dead) {
+        const uint64_t field = GetField(line, format, slot);
+        const int valid = 63 - __builtin_clzll(field);
+        entries[count++] = {.address = index | (field ^ uint64_t{1} << valid) << level,
+                            .epoch = first_epoch + __builtin_ctzll(rest) - i,
+                            .known = static_cast<uint8_t>(level + valid),
+                            .from_last = false,
+                            .tag = GetTag(line, slot)};
+      }
+      if (++slot == format.slots) slot = 0;
+    }
+    return count;
+  }
+
+  // Makes a line of `count` entries in the order of their epochs, all live.
+  static void Pack(uint8_t* line, const CompactFormat& format, int level, const CompactSpan& span,
+                   const CompactEntry* entries, int count) {
+    alignas(kCompactLineBytes) uint8_t packed[kCompactLineBytes] = {};
+    const int64_t first_epoch = span.newest - kEpochsBefore;
+    uint64_t mask = 0;
+    for (int i = 0; i < count; ++i) {
+      SetTag(packed, i, static_cast<Tag>(entries[i].tag));
+      SetField(packed, format, i, FieldOf(format, level, entries[i].address, entries[i].known));
+      mask |= uint64_t{1} << (entries[i].epoch - first_epoch + i);
+    }
+    SetMeta(packed, {.mask = mask, .stamp = StampOf(span.newest), .head = 0});
+    std::memcpy(line, packed, sizeof(packed));
+  }
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_FILTER_COMPACT_LINE_H_

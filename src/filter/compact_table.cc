@@ -1,0 +1,291 @@
+#include "src/filter/compact_table.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace lethe {
+namespace {
+
+// Memory is taken by the page while the table is small, then by a 64th of it, and from kHugeFrom on by huge
+// pages, which are a 16th of it or less.
+constexpr int64_t kHugeFrom = int64_t{32} << 20;
+// What is kept above that before memory is given back: a 32nd, so that a table at rest does neither.
+constexpr int64_t kKeptPart = 32;
+
+int64_t BytesToTake(int64_t needed) {
+  if (needed < kHugeFrom) return LineMemory::WholePagesFor(needed + needed / 64);
+  return (needed + LineMemory::kChunkBytes - 1) / LineMemory::kChunkBytes * LineMemory::kChunkBytes;
+}
+
+}  // namespace
+
+template <typename Tag>
+CompactTable<Tag>::CompactTable(const CompactFormats& formats, LineMemory memory, CompactProbe<Tag> probe)
+    : formats_(formats), probe_(probe), memory_(std::move(memory)) {
+  SetLines(uint64_t{1} << kCompactLeastLevel);
+}
+
+template <typename Tag>
+void CompactTable<Tag>::SetLines(uint64_t lines) {
+  lines_ = lines;
+  level_ = 63 - std::countl_zero(lines);
+  low_mask_ = (uint64_t{1} << level_) - 1;
+  split_ = lines - (low_mask_ + 1);
+  slots_ = static_cast<int64_t>(low_mask_ + 1 - split_) * formats_[level_].slots;
+  if (split_ > 0) slots_ += static_cast<int64_t>(2 * split_) * formats_[level_ + 1].slots;
+  const int64_t needed = static_cast<int64_t>(lines) * kCompactLineBytes;
+  keep_bytes_ = BytesToTake(needed) + std::max(LineMemory::WholePagesFor(1), needed / kKeptPart);
+}
+
+template <typename Tag>
+bool CompactTable<Tag>::Split(const CompactSpan& span) {
+  const int64_t needed = static_cast<int64_t>(lines_ + 1) * kCompactLineBytes;
+  if (needed > memory_.bytes()) {
+    if (lines_ >= uint64_t{1} << kCompactMostLevel) return false;
+    if (!memory_.Grow(BytesToTake(needed)) && !memory_.Grow(needed)) return false;
+  }
+  const uint64_t from = split_;
+  const uint64_t to = lines_;
+  const int bit = level_;
+  CompactEntry entries[Line::kMostSlots];
+  const int count = UnpackAt(from, span, entries);
+  SetLines(lines_ + 1);
+  // An entry of which the bit is not known goes to both, so that it is found for either id.
+  const auto may_be = [bit](bool high) {
+    return [bit, high](const CompactEntry& entry) {
+      return entry.known <= bit || ((entry.address >> bit & 1) != 0) == high;
+    };
+  };
+  CompactEntry kept[Line::kMostSlots];
+  PackAt(from, span, kept,
+         static_cast<int>(std::copy_if(entries, entries + count, kept, may_be(false)) - kept));
+  PackAt(to, span, kept, static_cast<int>(std::copy_if(entries, entries + count, kept, may_be(true)) - kept));
+  return true;
+}
+
+// The entries of two lines, in the order of their epochs.
+template <typename Tag>
+int CompactTable<Tag>::MergedEntries(uint64_t last, uint64_t into, const CompactSpan& span,
+                                     CompactEntry* merged) const {
+  CompactEntry of_last[Line::kMostSlots];
+  CompactEntry of_into[Line::kMostSlots];
+  const int last_count = UnpackAt(last, span, of_last);
+  const int into_count = UnpackAt(into, span, of_into);
+  for (int i = 0; i < last_count; ++i) of_last[i].from_last = true;
+  const auto is_older = [](const CompactEntry& x, const CompactEntry& y) { return x.epoch < y.epoch; };
+  std::merge(of_into, of_into + into_count, of_last, of_last + last_count, merged, is_older);
+  return into_count + last_count;
+}
+
+template <typename Tag>
+int CompactTable<Tag>::Merge(const CompactSpan& span) {
+  if (lines_ <= uint64_t{1} << kCompactLeastLevel) return 0;
+  const uint64_t last = lines_ - 1;
+  const uint64_t before = lines_;
+  const uint64_t into = last - std::bit_floor(last);
+  if (Line::Live(LineAt(last), span) + Line::Live(LineAt(into), span) == 0) {
+    SetLines(last);
+    Line::Renew(LineAt(into), FormatOf(into), span);
+    return 1;
+  }
+  CompactEntry entries[2 * Line::kMostSlots];
+  int count = MergedEntries(last, into, span, entries);
+  SetLines(last);
+  // A line that is full at once would overflow with its next entry.
+  const int wanted = FormatOf(into).slots - 1;
+  int moved = 0;
+  count = MoveAway(entries, count, wanted, span, &moved);
+  if (count <= wanted) {
+    PackAt(into, span, entries, count);
+    return 4 + 4 * moved;
+  }
+  // Back to two lines, without what has been moved.
+  SetLines(before);
+  const auto middle = std::stable_partition(entries, entries + count,
+                                            [](const CompactEntry& entry) { return !entry.from_last; });
+  PackAt(into, span, entries, static_cast<int>(middle - entries));
+  PackAt(last, span, middle, static_cast<int>(entries + count - middle));
+  return 0;
+}
+
+// Moves entries to their other lines until `wanted` are left. Returns how many are.
+template <typename Tag>
+int CompactTable<Tag>::MoveAway(CompactEntry* entries, int count, int wanted, const CompactSpan& span,
+                                int* moved) {
+  int kept = 0;
+  for (int i = 0; i < count; ++i) {
+    CompactEntry other = entries[i];
+    uint64_t index = 0;
+    if (count - *moved > wanted && ToOtherLine(&other, &index) && HasRoom(index, span)) {
+      InsertInOrder(index, other, span);
+      ++*moved;
+    } else {
+      entries[kept++] = entries[i];
+    }
+  }
+  return kept;
+}
+
+// Makes an entry what it is in its other line. False if not enough of its address is known.
+template <typename Tag>
+bool CompactTable<Tag>::ToOtherLine(CompactEntry* entry, uint64_t* index) const {
+  entry->address ^= Turn(static_cast<Tag>(entry->tag));
+  *index = IndexOf(entry->address);
+  return LevelOf(*index) <= entry->known;
+}
+
+template <typename Tag>
+void CompactTable<Tag>::InsertInOrder(uint64_t index, const CompactEntry& entry, const CompactSpan& span) {
+  CompactEntry entries[Line::kMostSlots];
+  const int count = UnpackAt(index, span, entries);
+  int at = count;
+  for (; at > 0 && entries[at - 1].epoch > entry.epoch; --at) entries[at] = entries[at - 1];
+  entries[at] = entry;
+  PackAt(index, span, entries, count + 1);
+}
+
+// Makes room in a full line by moving one of its entries to that entry's other line.
+template <typename Tag>
+bool CompactTable<Tag>::MoveOne(uint64_t index, const CompactSpan& span) {
+  constexpr int kPrefetched = 6;
+  struct Candidate {
+    CompactEntry entry;
+    uint64_t to;
+    int at;
+  };
+  CompactEntry entries[Line::kMostSlots];
+  const int count = UnpackAt(index, span, entries);
+  std::array<Candidate, Line::kMostSlots> candidates;
+  int found = 0;
+  for (int i = 0; i < count; ++i) {
+    Candidate candidate = {.entry = entries[i], .to = 0, .at = i};
+    if (ToOtherLine(&candidate.entry, &candidate.to)) candidates[static_cast<size_t>(found++)] = candidate;
+  }
+  // Lines that were split in this round have the most room.
+  std::partition(candidates.begin(), candidates.begin() + found,
+                 [&](const Candidate& candidate) { return LevelOf(candidate.to) > level_; });
+  for (int first = 0; first < found; first += kPrefetched) {
+    const int end = std::min(found, first + kPrefetched);
+    for (int i = first; i < end; ++i) __builtin_prefetch(LineAt(candidates[static_cast<size_t>(i)].to), 1);
+    for (int i = first; i < end; ++i) {
+      const Candidate& candidate = candidates[static_cast<size_t>(i)];
+      if (!HasRoom(candidate.to, span)) continue;
+      InsertInOrder(candidate.to, candidate.entry, span);
+      std::copy(entries + candidate.at + 1, entries + count, entries + candidate.at);
+      PackAt(index, span, entries, count - 1);
+      return true;
+    }
+  }
+  return false;
+}
+
+template <typename Tag>
+bool CompactTable<Tag>::Squeeze(IdHash id, const CompactSpan& span) {
+  const Tag tag = Line::TagOf(id.b);
+  for (const uint64_t address : {id.a, id.a ^ Turn(tag)}) {
+    const uint64_t index = IndexOf(address);
+    if (!HasRoom(index, span) && !MoveOne(index, span)) continue;
+    AppendAt(index, address, tag, span);
+    return true;
+  }
+  if (stashed_ == kMostStashed) return false;
+  stash_[static_cast<size_t>(stashed_++)] = {.address = id.a, .epoch = span.newest, .tag = tag};
+  return true;
+}
+
+template <typename Tag>
+int CompactTable<Tag>::FindStashed(IdHash id, const CompactSpan& span) const {
+  for (int i = 0; i < stashed_; ++i) {
+    const Stashed& stashed = stash_[static_cast<size_t>(i)];
+    if (stashed.address == id.a && stashed.tag == Line::TagOf(id.b) && stashed.epoch >= span.oldest) return i;
+  }
+  return -1;
+}
+
+template <typename Tag>
+bool CompactTable<Tag>::Unstash(const Stashed& id, const CompactSpan& span) {
+  for (const uint64_t address : {id.address, id.address ^ Turn(id.tag)}) {
+    const uint64_t index = IndexOf(address);
+    if (!HasRoom(index, span) && !MoveOne(index, span)) continue;
+    InsertInOrder(index, {.address = address, .epoch = id.epoch, .known = 64, .tag = id.tag}, span);
+    return true;
+  }
+  return false;
+}
+
+template <typename Tag>
+void CompactTable<Tag>::DrainStash(const CompactSpan& span) {
+  constexpr int kAtOnce = 4;
+  for (int i = 0; i < kAtOnce && stashed_ > 0; ++i) {
+    next_stashed_ = (next_stashed_ + 1) % stashed_;
+    Stashed& stashed = stash_[static_cast<size_t>(next_stashed_)];
+    if (stashed.epoch < span.oldest || Unstash(stashed, span)) {
+      stashed = stash_[static_cast<size_t>(--stashed_)];
+    }
+  }
+}
+
+template <typename Tag>
+typename CompactTable<Tag>::Renewal CompactTable<Tag>::Renew(IdHash id, const CompactSpan& span,
+                                                             int64_t* epoch) {
+  if (const int at = FindStashed(id, span); at >= 0) {
+    Stashed& stashed = stash_[static_cast<size_t>(at)];
+    *epoch = stashed.epoch;
+    if (stashed.epoch == span.newest) return Renewal::kIsNewest;
+    stashed = stash_[static_cast<size_t>(--stashed_)];
+    return Renewal::kTakenOut;
+  }
+  const Tag tag = Line::TagOf(id.b);
+  const Renewal in_first = RenewIn(id.a, tag, span, epoch);
+  if (in_first != Renewal::kNone) return in_first;
+  return RenewIn(id.a ^ Turn(tag), tag, span, epoch);
+}
+
+template <typename Tag>
+typename CompactTable<Tag>::Renewal CompactTable<Tag>::RenewIn(uint64_t address, Tag tag,
+                                                               const CompactSpan& span, int64_t* epoch) {
+  const uint64_t index = IndexOf(address);
+  const int whole = std::min(64, LevelOf(index) + FormatOf(index).known_bits());
+  CompactEntry entries[Line::kMostSlots];
+  const int count = UnpackAt(index, span, entries);
+  // The newest are the last.
+  for (int i = count - 1; i >= 0; --i) {
+    if (entries[i].tag != tag) continue;
+    const uint64_t differing = entries[i].address ^ address;
+    const bool is_equal = entries[i].known >= 64 ? differing == 0 : differing << (64 - entries[i].known) == 0;
+    // Only an entry with all of its bits is the same as the one that the id would get now.
+    if (!is_equal || entries[i].known < whole) continue;
+    *epoch = entries[i].epoch;
+    if (entries[i].epoch == span.newest) return Renewal::kIsNewest;
+    std::copy(entries + i + 1, entries + count, entries + i);
+    PackAt(index, span, entries, count - 1);
+    return Renewal::kTakenOut;
+  }
+  return Renewal::kNone;
+}
+
+template <typename Tag>
+void CompactTable<Tag>::SweepStamps(const CompactSpan& span) {
+  for (uint64_t left = lines_ / (Line::kStamps / 4) + 1; left > 0; --left) {
+    if (++swept_ >= lines_) swept_ = 0;
+    Line::Renew(LineAt(swept_), FormatOf(swept_), span);
+  }
+}
+
+template <typename Tag>
+void CompactTable<Tag>::GiveBack(int64_t most_bytes) {
+  if (!HasExcess()) return;
+  const int64_t needed = BytesToTake(static_cast<int64_t>(lines_) * kCompactLineBytes);
+  int64_t kept = std::max(needed, LineMemory::WholePagesFor(memory_.bytes() - most_bytes));
+  if (memory_.bytes() > kHugeFrom) {
+    kept = std::max(
+        needed, std::min(kept, (memory_.bytes() - 1) / LineMemory::kChunkBytes * LineMemory::kChunkBytes));
+  }
+  memory_.Shrink(kept);
+}
+
+template class CompactTable<uint8_t>;
+template class CompactTable<uint16_t>;
+
+}  // namespace lethe

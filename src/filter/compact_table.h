@@ -1,0 +1,170 @@
+// The lines of a compact filter: a hash table of fingerprints that grows and shrinks by one line.
+#ifndef LETHE_SRC_FILTER_COMPACT_TABLE_H_
+#define LETHE_SRC_FILTER_COMPACT_TABLE_H_
+
+#include <array>
+#include <cstdint>
+
+#include "lethe/event.h"
+#include "src/filter/compact_formats.h"
+#include "src/filter/compact_line.h"
+#include "src/filter/compact_probe.h"
+#include "src/filter/line_memory.h"
+
+namespace lethe {
+
+// Two-choice linear hashing (Litwin, 1980) over lines of 64 bytes. An id has a tag and an address A of 64
+// bits; its fingerprint is in one of the lines of A and of A xor G(tag), so that either can be computed from
+// the other. With 2^p <= lines < 2^(p+1), a line is chosen by p + 1 address bits, or by p bits if p + 1 bits
+// name a line that does not exist yet. Split() makes the next line, from the one that shares its low p bits;
+// Merge() takes the last line back. An id whose lines are both full moves another entry to that one's second
+// line, or goes into the stash, a few whole ids beside the lines.
+//
+// Invariants: every live entry is in one of its two lines or in the stash, or in both children of its line if
+// it has no known bit left to choose by. A field claims only known bits. Epochs are the caller's: those
+// outside of the span it passes are dead, and SweepStamps() is called for each new one.
+//
+// No method allocates except Split, through LineMemory. Thread safety: none; const methods may run together.
+template <typename Tag>
+class CompactTable {
+ public:
+  using Line = CompactLine<Tag>;
+
+  // More ids in the stash than this slow lookups down. It is as good as empty: with room for splits, no run
+  // was seen to stash more than 9.
+  static constexpr int kMostStashed = 32;
+
+  // `memory` has room for the first lines, which are zero.
+  CompactTable(const CompactFormats& formats, LineMemory memory, CompactProbe<Tag> probe);
+
+  // Forced inline: GCC 12 takes a function that only prefetches for pure, and drops its calls.
+  [[gnu::always_inline]] inline void Prefetch(IdHash id) const {
+    __builtin_prefetch(LineAt(IndexOf(id.a)), 1, 3);
+    __builtin_prefetch(LineAt(IndexOf(id.a ^ Turn(Line::TagOf(id.b)))), 1, 3);
+  }
+
+  CompactFound Look(IdHash id, const CompactSpan& span) const {
+    const Tag tag = Line::TagOf(id.b);
+    const CompactFound found = probe_(PlaceOf(id.a), PlaceOf(id.a ^ Turn(tag)), tag, span);
+    if (__builtin_expect(stashed_ == 0 || found.contained, 1)) return found;
+    CompactFound with_stash = found;
+    with_stash.contained = FindStashed(id, span) >= 0;
+    return with_stash;
+  }
+
+  // Inserts an id into the newest epoch, into the line with more room; one has some, as Look has found.
+  void Append(IdHash id, const CompactFound& found, const CompactSpan& span) {
+    const Tag tag = Line::TagOf(id.b);
+    const uint64_t address = found.room_first >= found.room_second ? id.a : id.a ^ Turn(tag);
+    AppendAt(IndexOf(address), address, tag, span);
+  }
+
+  // The same for an id whose lines are full. False, and nothing is inserted, if the stash is full too.
+  bool Squeeze(IdHash id, const CompactSpan& span);
+
+  // What Renew found: an entry like the id's in the newest epoch; one that was taken out, of `epoch`; or none
+  // that may be taken out, since it may be another id's.
+  enum class Renewal : uint8_t { kIsNewest, kTakenOut, kNone };
+  Renewal Renew(IdHash id, const CompactSpan& span, int64_t* epoch);
+
+  // Makes the table larger by a line. False if it has no memory for it.
+  bool Split(const CompactSpan& span);
+  // Makes it smaller by a line. Returns a measure of the work done, or 0 if the lines have no room for the
+  // entries now.
+  int Merge(const CompactSpan& span);
+  // Tries to put up to four stashed ids into their lines.
+  void DrainStash(const CompactSpan& span);
+  // A part of the lines, in turn: enough that none keeps a stamp until it comes round.
+  void SweepStamps(const CompactSpan& span);
+
+  // Gives memory back that the lines do not need, up to `most_bytes` of it or a huge page.
+  void GiveBack(int64_t most_bytes);
+  bool HasExcess() const { return memory_.bytes() > keep_bytes_; }
+
+  int64_t lines() const { return static_cast<int64_t>(lines_); }
+  int64_t slots() const { return slots_; }
+  int level() const { return level_; }
+  int stashed() const { return stashed_; }
+  int64_t memory_bytes() const { return memory_.bytes(); }
+  const CompactFormats& formats() const { return formats_; }
+
+  // Calls visit(entry, level) for each live entry of the line that an address chooses.
+  template <typename Visit>
+  void VisitLine(uint64_t address, const CompactSpan& span, const Visit& visit) const {
+    CompactEntry entries[Line::kMostSlots];
+    const uint64_t index = IndexOf(address);
+    const int count = UnpackAt(index, span, entries);
+    for (int i = 0; i < count; ++i) visit(entries[i], LevelOf(index));
+  }
+
+ private:
+  struct Stashed {
+    uint64_t address;
+    int64_t epoch;
+    Tag tag;
+  };
+
+  // Odd, so that an id's two lines differ.
+  static uint64_t Turn(Tag tag) {
+    const uint64_t product = (uint64_t{tag} + 1) * 0x9E3779B97F4A7C15ULL;
+    return (product ^ product >> 32) | 1;
+  }
+
+  uint8_t* LineAt(uint64_t index) const {
+    return static_cast<uint8_t*>(memory_.data()) + index * kCompactLineBytes;
+  }
+  uint64_t IndexOf(uint64_t address) const {
+    const uint64_t index = address & (2 * low_mask_ + 1);
+    return index >= lines_ ? index & low_mask_ : index;
+  }
+  int LevelOf(uint64_t index) const { return level_ + ((index & low_mask_) < split_ ? 1 : 0); }
+  const CompactFormat& FormatOf(uint64_t index) const { return formats_[LevelOf(index)]; }
+  CompactPlace PlaceOf(uint64_t address) const {
+    const uint64_t index = IndexOf(address);
+    const int level = LevelOf(index);
+    return {.line = LineAt(index), .format = &formats_[level], .address_bits = address >> level};
+  }
+  int UnpackAt(uint64_t index, const CompactSpan& span, CompactEntry* entries) const {
+    const int level = LevelOf(index);
+    return Line::Unpack(LineAt(index), formats_[level], level, index, span, entries);
+  }
+  void PackAt(uint64_t index, const CompactSpan& span, const CompactEntry* entries, int count) {
+    const int level = LevelOf(index);
+    Line::Pack(LineAt(index), formats_[level], level, span, entries, count);
+  }
+  void AppendAt(uint64_t index, uint64_t address, Tag tag, const CompactSpan& span) {
+    const int level = LevelOf(index);
+    Line::Append(LineAt(index), formats_[level], level, span, address, tag);
+  }
+  bool HasRoom(uint64_t index, const CompactSpan& span) const {
+    return Line::Live(LineAt(index), span) < FormatOf(index).slots;
+  }
+
+  void SetLines(uint64_t lines);
+  int MergedEntries(uint64_t last, uint64_t into, const CompactSpan& span, CompactEntry* merged) const;
+  int MoveAway(CompactEntry* entries, int count, int wanted, const CompactSpan& span, int* moved);
+  bool ToOtherLine(CompactEntry* entry, uint64_t* index) const;
+  void InsertInOrder(uint64_t index, const CompactEntry& entry, const CompactSpan& span);
+  bool MoveOne(uint64_t index, const CompactSpan& span);
+  Renewal RenewIn(uint64_t address, Tag tag, const CompactSpan& span, int64_t* epoch);
+  int FindStashed(IdHash id, const CompactSpan& span) const;
+  bool Unstash(const Stashed& id, const CompactSpan& span);
+
+  const CompactFormats formats_;
+  const CompactProbe<Tag> probe_;
+  LineMemory memory_;
+  uint64_t lines_ = 0;
+  uint64_t low_mask_ = 0;  // 2^level_ - 1
+  uint64_t split_ = 0;     // lines below it, and from 2^level_ on, are of level_ + 1
+  int level_ = 0;
+  int64_t slots_ = 0;
+  int64_t keep_bytes_ = 0;
+  uint64_t swept_ = 0;
+  int next_stashed_ = 0;
+  int stashed_ = 0;
+  std::array<Stashed, kMostStashed> stash_;
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_FILTER_COMPACT_TABLE_H_
