@@ -52,7 +52,8 @@ class WakesLate {
   const int before_;
 };
 
-// Of a client, with its defaults.
+}  // namespace
+
 std::string PropertyOf(rd_kafka_t* client, const char* name) {
   std::string value(1024, '\0');
   size_t size = value.size();  // with the zero at its end
@@ -66,8 +67,6 @@ std::string PropertyOf(rd_kafka_t* client, const char* name) {
   value.resize(size - 1);
   return value;
 }
-
-}  // namespace
 
 ClientConfig::ClientConfig() : conf_(rd_kafka_conf_new()) {
   rd_kafka_conf_set_log_cb(conf_.get(), ForwardLog);

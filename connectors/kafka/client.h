@@ -105,6 +105,9 @@ class FetchOn {
 // wins.
 ClientConfig BaseConfig(const DaemonOptions& options, const std::vector<Property>& defaults = {});
 
+// A property of a client, with its defaults; empty if there is none of that name.
+std::string PropertyOf(rd_kafka_t* client, const char* name);
+
 // What librdkafka says, without what it may quote of a secret.
 std::string WithoutSecrets(absl::string_view text);
 

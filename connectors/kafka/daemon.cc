@@ -301,7 +301,14 @@ void Daemon::AddReasons(const Stage& stage, const std::vector<LaneReport>& lanes
   const char* what = stage.options.routes ? "routing lane " : "lane ";
   for (const LaneReport& lane : lanes) {
     if (!lane.joined) {
-      reasons.push_back(absl::StrCat(what, lane.lane, " waits for the group to assign partitions"));
+      std::string text = absl::StrCat(what, lane.lane, " waits for the group to assign partitions");
+      if (lane.session_timeout > absl::ZeroDuration()) {  // it has asked to join
+        absl::StrAppend(&text, ", for ",
+                        absl::FormatDuration(absl::Trunc(lane.unassigned_for, absl::Seconds(1))),
+                        " so far; after a crash up to ", absl::FormatDuration(lane.session_timeout),
+                        " (session.timeout.ms)");
+      }
+      reasons.push_back(std::move(text));
     }
     if (!lane.waiting.empty()) reasons.push_back(absl::StrCat(what, lane.lane, ": ", lane.waiting));
     for (const PartitionReport& partition : lane.partitions) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/message_view.h"
@@ -101,7 +102,9 @@ absl::Status Lane::OpenConsumer() {
       .Set("enable.partition.eof", "true");
   config.Set("partition.assignment.strategy", cooperative_ ? "cooperative-sticky" : "range,roundrobin");
   // Each lane is a member, and two of one name would throw each other out.
-  if (options_.static_membership) config.Set("group.instance.id", InstanceName());
+  if (options_.static_membership != StaticMembership::kNever) {
+    config.Set("group.instance.id", InstanceName());
+  }
   rd_kafka_conf_set_opaque(config.raw(), this);
   rd_kafka_conf_set_rebalance_cb(config.raw(), OnRebalance);
   rd_kafka_conf_set_stats_cb(config.raw(), [](rd_kafka_t*, char* json, size_t, void* opaque) {
@@ -110,6 +113,11 @@ absl::Status Lane::OpenConsumer() {
   auto consumer = config.MakeConsumer();
   if (!consumer.ok()) return consumer.status();
   consumer_ = *std::move(consumer);
+  int64_t session_timeout_ms = 0;
+  if (absl::SimpleAtoi(PropertyOf(consumer_.get(), "session.timeout.ms"), &session_timeout_ms)) {
+    session_timeout_ = absl::Milliseconds(session_timeout_ms);
+  }
+  SetJoined(false);
   fetch_on_.emplace(consumer_.get());
   rd_kafka_poll_set_consumer(consumer_.get());
   return Subscribe();
@@ -143,6 +151,7 @@ void Lane::Step() {
   if (fatal_.ok() && std::exchange(wants_new_consumer_, false)) RemakeConsumer();
   if (!fatal_.ok()) return;  // there may be no client to ask anything
   if (std::exchange(wants_to_rejoin_, false)) Rejoin();
+  LookAtGroupWait();
   LookAtHeld();
   LookForInput();
   LookForForgotten();
@@ -162,7 +171,10 @@ void Lane::Close() {
   // Asked before it closes, after which nothing is owned any more.
   leaves_unfinished_ = HasGivenUp();
   all_is_out_ = fatal_.ok() && !leaves_unfinished_;
-  if (consumer_ != nullptr) rd_kafka_consumer_close(consumer_.get());
+  if (consumer_ != nullptr) {
+    LeaveGroup();
+    rd_kafka_consumer_close(consumer_.get());
+  }
   // What that has not revoked: a client that has failed for good revokes nothing.
   for (auto& [id, owned] : owned_) DropSnapshot(*owned);
 }
@@ -234,6 +246,7 @@ void Lane::HandleEvent(const rd_kafka_message_t& event) {
         absl::PermissionDeniedError(absl::StrCat(why, ": grant this user Read on topic ", options_.input));
     return;
   }
+  if (event.err == RD_KAFKA_RESP_ERR_INCONSISTENT_GROUP_PROTOCOL) return MeetOtherProtocol(why);
   if (event.err == RD_KAFKA_RESP_ERR__FATAL) {
     char reason[256];
     const rd_kafka_resp_err_t code = rd_kafka_fatal_error(consumer_.get(), reason, sizeof reason);

@@ -144,10 +144,19 @@ class Lane {
   absl::Status PrepareAssigned(const rd_kafka_topic_partition_list_t* partitions);
   // Takes the group's metadata of this moment. False: the group counts this lane out already.
   bool TakeGroupMetadata();
+  bool IsMember() const;
   // Those of them that the client was given, and has not let go.
   PartitionListPtr Assigned(const rd_kafka_topic_partition_list_t* partitions) const;
   // Leaves the group and joins it again.
   void Rejoin();
+  // Ends the membership of a lane that would otherwise keep its place (StaticMembership::kAfterCrash).
+  void LeaveGroup();
+  // The group has members with another assignment protocol. Those that died count until their session times
+  // out; after that it is the lane that ends.
+  void MeetOtherProtocol(const std::string& why);
+  void SetJoined(bool joined);
+  // Says once that the group takes long to assign partitions, and why it may.
+  void LookAtGroupWait();
   // The group has another member of this lane's name, which is a static member's. It makes the consumer anew,
   // which throws the other out; if that comes back again and again, it is the lane that ends.
   void MeetNamesake(const std::string& why);
@@ -221,6 +230,10 @@ class Lane {
   std::map<int32_t, std::unique_ptr<OwnedPartition>> owned_;
   absl::Status fatal_;
   bool joined_ = false;
+  absl::Time unassigned_since_ = absl::InfinitePast();  // while it has not joined
+  bool said_unassigned_ = false;
+  absl::Duration session_timeout_ = absl::ZeroDuration();
+  absl::Time other_protocol_since_ = absl::InfiniteFuture();
   std::optional<int32_t> loading_;  // the partition whose snapshot is being loaded
   bool wants_to_rejoin_ = false;
   bool wants_new_consumer_ = false;

@@ -25,6 +25,14 @@ constexpr absl::Duration kPublishEvery = absl::Milliseconds(250);
 // What asking filters for their figures may take of the lane's time at once.
 constexpr absl::Duration kRenewFor = absl::Milliseconds(5);
 
+// How long a group may take before it is worth a line in the log: an empty one waits 3 s for more members.
+constexpr absl::Duration kSayUnassignedAfter = absl::Seconds(5);
+// What a broker may take to notice that a session has timed out.
+constexpr absl::Duration kDeadMemberSlack = absl::Seconds(2);
+// To leave takes a request, unless the group is in the middle of a rebalance.
+constexpr absl::Duration kLeavePatience = absl::Seconds(1);
+constexpr int kLeavePollMs = 20;
+
 // What the broker says to a member that is no longer one, or not of this generation.
 bool IsGroupMovedOn(rd_kafka_resp_err_t code) {
   switch (code) {
@@ -53,10 +61,69 @@ void Lane::OnRebalance(rd_kafka_t* /*consumer*/, rd_kafka_resp_err_t code,
 bool Lane::TakeGroupMetadata() {
   group_metadata_.reset(rd_kafka_consumer_group_metadata(consumer_.get()));
   // Without a member's name the broker takes a commit for an operator's, and asks for no generation.
+  return IsMember();
+}
+
+bool Lane::IsMember() const {
   char* member = rd_kafka_memberid(consumer_.get());
   const bool is_member = member != nullptr && *member != '\0';
   rd_kafka_mem_free(consumer_.get(), member);
   return is_member;
+}
+
+void Lane::LeaveGroup() {
+  // Of the others, dynamic members leave when they close, and those that keep their place do not leave.
+  if (options_.static_membership != StaticMembership::kAfterCrash) return;
+  // A static member that closes says nothing; one that unsubscribes leaves, when its partitions are revoked.
+  rd_kafka_unsubscribe(consumer_.get());
+  const absl::Time give_up = SteadyNow() + kLeavePatience;
+  while (IsMember() && SteadyNow() < give_up) {
+    const MessagePtr ignored(rd_kafka_consumer_poll(consumer_.get(), kLeavePollMs));
+  }
+}
+
+void Lane::SetJoined(bool joined) {
+  if (joined) {
+    if (std::exchange(said_unassigned_, false)) {
+      spdlog::info("lane {}: group {} has assigned partitions after {}", number_, options_.group,
+                   absl::FormatDuration(absl::Trunc(SteadyNow() - unassigned_since_, absl::Seconds(1))));
+    }
+    if (std::exchange(other_protocol_since_, absl::InfiniteFuture()) != absl::InfiniteFuture())
+      SetWaiting("");
+  } else if (joined_ || unassigned_since_ == absl::InfinitePast()) {
+    unassigned_since_ = SteadyNow();
+  }
+  joined_ = joined;
+}
+
+void Lane::LookAtGroupWait() {
+  if (joined_ || said_unassigned_ || SteadyNow() - unassigned_since_ < kSayUnassignedAfter) return;
+  said_unassigned_ = true;
+  spdlog::warn(
+      "lane {}: waiting for group {} to assign partitions: after a crash the group waits for the member that "
+      "is gone until its session times out, at most {} (session.timeout.ms){}",
+      number_, options_.group, absl::FormatDuration(session_timeout_),
+      options_.static_membership == StaticMembership::kNever
+          ? "; with instance set, a restarted process takes its own place again at once"
+          : "");
+}
+
+void Lane::MeetOtherProtocol(const std::string& why) {
+  const std::string what = absl::StrCat(
+      why, ": group ", options_.group,
+      " has members that do not take assignment: ", cooperative_ ? "cooperative" : "eager",
+      "; the protocol cannot change while one of them is in the group. First stop every instance, then start "
+      "them all with the new assignment");
+  const absl::Time now = SteadyNow();
+  if (other_protocol_since_ == absl::InfiniteFuture()) {
+    other_protocol_since_ = now;
+    const std::string waiting = absl::StrCat(what, "; waiting ", absl::FormatDuration(session_timeout_),
+                                             " (session.timeout.ms) in case they have died");
+    spdlog::warn("lane {}: {}", number_, waiting);
+    SetWaiting(waiting);
+  } else if (now - other_protocol_since_ > session_timeout_ + kDeadMemberSlack) {
+    fatal_ = absl::FailedPreconditionError(what);
+  }
 }
 
 PartitionListPtr Lane::Assigned(const rd_kafka_topic_partition_list_t* partitions) const {
@@ -121,7 +188,7 @@ void Lane::Assign(const rd_kafka_topic_partition_list_t* partitions) {
       GiveUp(output_.Abort());
     }
   }
-  joined_ = true;
+  SetJoined(true);
   absl::Status prepared = fatal_;
   if (prepared.ok()) {
     prepared = is_member ? PrepareAssigned(partitions)
@@ -258,7 +325,7 @@ void Lane::Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost) 
     rd_kafka_assign(consumer, nullptr);
   }
   // To be without partitions until the next assignment is not to be at their end.
-  if (owned_.empty()) joined_ = false;
+  if (owned_.empty()) SetJoined(false);
   Publish();
 }
 
@@ -505,6 +572,8 @@ void Lane::Publish() {
   LaneReport report;
   report.lane = number_;
   report.joined = joined_;
+  report.unassigned_for = joined_ ? absl::ZeroDuration() : SteadyNow() - unassigned_since_;
+  report.session_timeout = session_timeout_;
   report.waiting = WhyNothingIsCommitted();
   report.at_end = published_at_end_ = AtEnd();
   report.commits = commits_;

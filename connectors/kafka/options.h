@@ -27,6 +27,14 @@ enum class OnUnreadDeleted { kFail, kContinue };
 // How the group moves partitions: all of them stop when one moves, or only that one does.
 enum class Assignment { kEager, kCooperative };
 
+// When a lane that starts again within session.timeout.ms takes its own place in the group back, as a static
+// member: partitions do not move then, and nobody waits for the member that has gone.
+enum class StaticMembership {
+  kNever,
+  kAfterCrash,  // a clean stop leaves the group, so that others take the partitions at once
+  kAlways,      // also after a clean stop, after which nobody has the partitions until it is back
+};
+
 // Where snapshots go: to a folder, to a topic, or (both empty) nowhere.
 struct SnapshotOptions {
   std::string folder;
@@ -75,7 +83,7 @@ struct DaemonOptions {
   Delivery delivery = Delivery::kExactlyOnce;
   int lanes = 1;
   Assignment assignment = Assignment::kEager;
-  bool static_membership = false;  // a restart within session.timeout.ms moves no partition
+  StaticMembership static_membership = StaticMembership::kNever;
   absl::Duration commit_interval = absl::Milliseconds(100);
   bool exit_at_end = false;
 

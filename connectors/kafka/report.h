@@ -112,7 +112,9 @@ struct ClientReport {
 
 struct LaneReport {
   int lane = 0;
-  bool joined = false;  // has an assignment, be it of no partition
+  bool joined = false;                                    // has an assignment, be it of no partition
+  absl::Duration unassigned_for = absl::ZeroDuration();   // how long it has not
+  absl::Duration session_timeout = absl::ZeroDuration();  // after which the group gives up a member
   bool at_end = false;  // every partition has reached the end that was read at the start
   std::string waiting;  // what it waits for; empty: nothing
   int64_t commits = 0;

@@ -93,6 +93,10 @@ class Assembler {
                    const std::string& origin);
   void SetProperty(const std::string& name, const std::string& value, const std::string& origin);
   EffectiveValue EffectiveProperty(const kafka::Property& property) const;
+  // The value of static_membership where it is not set, as text.
+  std::string DefaultMembership() const {
+    return config_.daemon.static_membership == kafka::StaticMembership::kAfterCrash ? "crash" : "false";
+  }
   absl::Status CheckMissing() const;
   absl::Status CheckTopics() const;
   absl::Status CheckDivert() const;
@@ -288,6 +292,10 @@ absl::StatusOr<RunConfig> Assembler::Finish() {
   config_.fingerprint = FingerprintOf(config_);
   if (config_.daemon.group.empty()) config_.daemon.group = absl::StrCat("lethe-", config_.daemon.input);
   if (absl::Status status = CheckScope(); !status.ok()) return status;
+  // A name that was given is meant to be unique in the group; two hosts of one name are not.
+  if (!config_.daemon.instance.empty() && !given_.contains("static_membership")) {
+    config_.daemon.static_membership = kafka::StaticMembership::kAfterCrash;
+  }
   if (config_.daemon.instance.empty()) {
     char name[256] = "";
     if (gethostname(name, sizeof(name) - 1) != 0 || name[0] == '\0') {
@@ -314,9 +322,10 @@ std::vector<EffectiveValue> Assembler::Effective() const {
       values.push_back(given->second);
     } else if (!setting.fallback.empty()) {
       const absl::string_view key = setting.key;
-      const std::string text = key == "group"      ? config_.daemon.group
-                               : key == "instance" ? config_.daemon.instance
-                                                   : std::string(setting.fallback);
+      const std::string text = key == "group"               ? config_.daemon.group
+                               : key == "instance"          ? config_.daemon.instance
+                               : key == "static_membership" ? DefaultMembership()
+                                                            : std::string(setting.fallback);
       values.push_back({std::string(setting.key), text, "default"});
     }
   }

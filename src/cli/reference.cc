@@ -95,14 +95,12 @@ constexpr absl::string_view kVariable = R"({"type":"string","pattern":"\\$\\{"})
 
 // What a value of this type may be; a text with a variable in it may be any.
 std::string SchemaOf(const Setting<RunConfig>& setting) {
-  // YAML takes the words for what they say.
-  if (setting.type == "true|false") {
-    return absl::StrCat(R"("anyOf":[{"type":"boolean"},)", kVariable, "]");
-  }
   if (IsChoice(setting.type)) {
     const std::string words =
-        absl::StrJoin(absl::StrSplit(setting.type, '|'), ",",
-                      [](std::string* out, absl::string_view word) { *out += JsonString(word); });
+        absl::StrJoin(absl::StrSplit(setting.type, '|'), ",", [](std::string* out, absl::string_view word) {
+          // YAML takes the two words for what they say.
+          *out += word == "true" || word == "false" ? std::string(word) : JsonString(word);
+        });
     return absl::StrCat("\"anyOf\":[{\"enum\":[", words, "]},", kVariable, "]");
   }
   if (setting.type == "NUMBER") {

@@ -57,6 +57,7 @@ using kafka::OnShortHistory;
 using kafka::OnUnreadDeleted;
 using kafka::Scope;
 using kafka::Start;
+using kafka::StaticMembership;
 
 // What can be done with a record that has no usable id.
 absl::Status StoreActionWithoutId(absl::string_view text, Action& target) {
@@ -196,10 +197,16 @@ constexpr Setting<RunConfig> kSettings[] = {
            text, {{{"eager", Assignment::kEager}, {"cooperative", Assignment::kCooperative}}},
            config.daemon.assignment);
      }},
-    {"static_membership", "true|false", "false", false,
-     "Whether a restart within the group's session timeout keeps its partitions", "true",
+    {"static_membership", "true|crash|false", "crash if instance is set, else false", false,
+     "When a restart within the group's session timeout keeps its partitions: always, after a crash only "
+     "(a clean stop leaves the group at once), or never",
+     "true",
      [](absl::string_view text, RunConfig& config) {
-       return StoreChoice<bool>(text, {{{"true", true}, {"false", false}}}, config.daemon.static_membership);
+       return StoreChoice<StaticMembership, 3>(text,
+                                               {{{"true", StaticMembership::kAlways},
+                                                 {"crash", StaticMembership::kAfterCrash},
+                                                 {"false", StaticMembership::kNever}}},
+                                               config.daemon.static_membership);
      }},
     {"commit_interval", "DURATION", "100ms", false, "How long a transaction stays open: delay against cost",
      "100ms",

@@ -179,7 +179,7 @@ const BadConfig kBadValues[] = {
     {"Assignment", "assignment: sticky\n",
      "5: assignment: \"sticky\" is not valid: expected eager or cooperative"},
     {"StaticMembership", "static_membership: yes\n",
-     "5: static_membership: \"yes\" is not valid: expected true or false"},
+     "5: static_membership: \"yes\" is not valid: expected true, crash or false"},
     {"OnShortHistory", "on_short_history: warn\n",
      "5: on_short_history: \"warn\" is not valid: expected continue or fail"},
     {"OnUnreadDeleted", "on_unread_deleted: drop\n",
@@ -276,7 +276,7 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
   EXPECT_EQ(daemon.stage.engine, Engine::kSliced);
   EXPECT_EQ(daemon.stage.adaptation, Adaptation::kBudget);
   EXPECT_EQ(daemon.assignment, kafka::Assignment::kEager);
-  EXPECT_FALSE(daemon.static_membership);
+  EXPECT_EQ(daemon.static_membership, kafka::StaticMembership::kNever);
   EXPECT_EQ(daemon.on_short_history, kafka::OnShortHistory::kContinue);
   EXPECT_EQ(daemon.on_unread_deleted, kafka::OnUnreadDeleted::kFail);
   EXPECT_EQ(daemon.snapshots.folder, "");
@@ -325,7 +325,7 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_EQ(daemon.record.counter_key->ToString(), "json:/country");
   EXPECT_EQ(daemon.record.counter_delta->ToString(), "value");
   EXPECT_EQ(daemon.assignment, kafka::Assignment::kCooperative);
-  EXPECT_TRUE(daemon.static_membership);
+  EXPECT_EQ(daemon.static_membership, kafka::StaticMembership::kAlways);
   EXPECT_EQ(daemon.on_short_history, kafka::OnShortHistory::kFail);
   EXPECT_EQ(daemon.on_unread_deleted, kafka::OnUnreadDeleted::kContinue);
   EXPECT_EQ(daemon.snapshots.folder, "/var/lib/lethe");
@@ -452,6 +452,28 @@ TEST(Config, TheFingerprintIsThatOfWhatHolds) {
   }
 }
 
+// Where an instance is named, a process that crashed takes its own place in the group again.
+TEST(Config, StaticMembershipFollowsTheInstanceUnlessItIsSet) {
+  using kafka::StaticMembership;
+  const auto membership = [](const std::string& more) {
+    std::vector<EffectiveValue> effective;
+    const auto config =
+        MakeRunConfig(ConfigText{"lethe.yaml", absl::StrCat(kRequired, more)}, RunFlags{}, &effective);
+    EXPECT_TRUE(config.ok()) << config.status();
+    const auto value = std::find_if(effective.begin(), effective.end(),
+                                    [](const auto& each) { return each.key == "static_membership"; });
+    return std::make_pair(config->daemon.static_membership, value->text);
+  };
+  EXPECT_EQ(membership(""), std::make_pair(StaticMembership::kNever, std::string("false")));
+  EXPECT_EQ(membership("instance: a\n"), std::make_pair(StaticMembership::kAfterCrash, std::string("crash")));
+  EXPECT_EQ(membership("static_membership: crash\n"),
+            std::make_pair(StaticMembership::kAfterCrash, std::string("crash")));
+  EXPECT_EQ(membership("instance: a\nstatic_membership: false\n"),
+            std::make_pair(StaticMembership::kNever, std::string("false")));
+  EXPECT_EQ(membership("instance: a\nstatic_membership: true\n"),
+            std::make_pair(StaticMembership::kAlways, std::string("true")));
+}
+
 TEST(Config, TheTableOfSettingsTellsTheTruth) {
   const RunConfig defaults;
   for (const Setting<RunConfig>& setting : RunSettings()) {
@@ -459,8 +481,11 @@ TEST(Config, TheTableOfSettingsTellsTheTruth) {
     RunConfig config;
     EXPECT_TRUE(setting.set(setting.example, config).ok());
     EXPECT_EQ(setting.required && !setting.fallback.empty(), false);
-    // Those two depend on the input and on the host.
-    if (setting.fallback.empty() || setting.key == "group" || setting.key == "instance") continue;
+    // Those depend on the input, on the host, and on whether an instance is named.
+    if (setting.fallback.empty() || setting.key == "group" || setting.key == "instance" ||
+        setting.key == "static_membership") {
+      continue;
+    }
     config = RunConfig();
     EXPECT_TRUE(setting.set(setting.fallback, config).ok());
     EXPECT_EQ(config.http, defaults.http);
@@ -483,7 +508,6 @@ TEST(Config, TheTableOfSettingsTellsTheTruth) {
     EXPECT_EQ(config.daemon.stage.engine, defaults.daemon.stage.engine);
     EXPECT_EQ(config.daemon.stage.adaptation, defaults.daemon.stage.adaptation);
     EXPECT_EQ(config.daemon.assignment, defaults.daemon.assignment);
-    EXPECT_EQ(config.daemon.static_membership, defaults.daemon.static_membership);
     EXPECT_EQ(config.daemon.on_short_history, defaults.daemon.on_short_history);
     EXPECT_EQ(config.daemon.on_unread_deleted, defaults.daemon.on_unread_deleted);
     EXPECT_EQ(config.daemon.snapshots.folder, defaults.daemon.snapshots.folder);

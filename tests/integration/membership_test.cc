@@ -1,0 +1,124 @@
+// How instances come back into their group: after a crash, after a stop, and with another assignment.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "tests/integration/rules.h"
+#include "tests/support/flow.h"
+
+namespace lethe::test {
+namespace {
+
+// No test waits so long: what is there sooner did not need the session to time out.
+const Args kLongSession = {"--kafka=session.timeout.ms=60000"};
+constexpr absl::Duration kLong = absl::Seconds(60);
+
+Args operator+(Args args, const Args& more) {
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+// How many partitions it has.
+size_t Owned(const Daemon& daemon) {
+  const std::vector<std::string> series =
+      absl::StrSplit(daemon.Get("/metrics").body, "\nlethe_partition_failed{");
+  return series.size() - 1;
+}
+
+void Kill(Daemon& daemon) {
+  ASSERT_TRUE(daemon.process().Signal(SIGKILL).ok());
+  ASSERT_TRUE(daemon.process().Wait(absl::Seconds(20)).ok());
+}
+
+TEST(MembershipTest, AnInstanceThatCrashedTakesItsPlaceAgainAtOnce) {
+  Flow flow(Options(2));
+  auto daemon = flow.Start(kLongSession);
+  flow.SendIds("a", 1, 100);
+  ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 100; }));
+  const absl::Time killed = absl::Now();
+  Kill(*daemon);
+  daemon = flow.Start(kLongSession);
+  ASSERT_TRUE(daemon->AwaitReady());
+  EXPECT_LT(absl::Now() - killed, kLong);
+  flow.SendIds("a", 51, 150);
+  EXPECT_TRUE(daemon->Await([&] { return static_cast<bool>(flow.ExactlyOnce()); }));
+  EXPECT_TRUE(daemon->Stop());
+}
+
+// Unlike a crash: others need not wait for the session to time out, nor an operator who resets offsets.
+TEST(MembershipTest, AnInstanceThatIsStoppedLeavesTheGroupAtOnce) {
+  for (const std::string assignment : {"eager", "cooperative"}) {
+    Flow flow(Options(4));
+    const Args args = kLongSession + Args{"--assignment=" + assignment};
+    const auto one = flow.Start(args + Args{"--instance=one"});
+    ASSERT_TRUE(one->AwaitReady());
+    const auto two = flow.Start(args + Args{"--instance=two"});
+    ASSERT_TRUE(two->Await([&] { return Owned(*one) == 2 && Owned(*two) == 2; })) << two->Log();
+    const absl::Time stopped = absl::Now();
+    ASSERT_TRUE(one->Stop());
+    EXPECT_TRUE(two->Await([&] { return Owned(*two) == 4; })) << two->Log();
+    EXPECT_TRUE(two->Stop());
+    flow.ResetGroup({{0, ""}, {0, ""}, {0, ""}, {0, ""}});  // which takes a group that all have left
+    EXPECT_LT(absl::Now() - stopped, kLong);
+  }
+}
+
+TEST(MembershipTest, TheWaitForACrashedMemberAndItsLengthAreSaid) {
+  Flow flow(Options(1));
+  const Args args = {"--static-membership=false", "--kafka=session.timeout.ms=8000"};
+  auto daemon = flow.Start(args);
+  flow.SendIds("a", 1, 100);
+  ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 100; }));
+  Kill(*daemon);
+  daemon = flow.Start(args);
+  ASSERT_TRUE(daemon->Await([&] {
+    const HttpAnswer ready = daemon->Get("/readyz");
+    return ready.status == 503 && absl::StrContains(ready.body, "8s (session.timeout.ms)");
+  })) << daemon->Get("/readyz").body;
+  ASSERT_TRUE(daemon->AwaitReady());
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "8s (session.timeout.ms)")) << daemon->Log();
+  EXPECT_TRUE(daemon->Stop());
+}
+
+// The way is in two steps: all stop, and all start with the other assignment.
+TEST(MembershipTest, AnotherAssignmentThanThatOfTheGroupEndsWithTheReason) {
+  Flow flow(Options(2));
+  const auto one = flow.Start({"--instance=one"});
+  ASSERT_TRUE(one->AwaitReady());
+  const Args other = {"--instance=two", "--assignment=cooperative"};
+  const auto two = flow.Start(other);
+  ASSERT_TRUE(two->Await([&] { return absl::StrContains(two->Get("/readyz").body, "assignment"); }));
+  EXPECT_EQ(two->process().Wait(absl::Seconds(30)).value_or(-1), 1) << two->Log();
+  EXPECT_TRUE(absl::StrContains(two->Log(), "First stop every instance")) << two->Log();
+  // Nothing has happened to the other meanwhile.
+  flow.SendIds("a", 1, 100);
+  EXPECT_TRUE(one->Await([&] { return static_cast<bool>(flow.ExactlyOnce()); }));
+  EXPECT_TRUE(one->Stop());
+  const auto after = flow.Start(other);
+  EXPECT_TRUE(after->AwaitReady());
+  EXPECT_EQ(Owned(*after), 2u);
+  EXPECT_TRUE(after->Stop());
+}
+
+// It counts until its session times out, and then it does not.
+TEST(MembershipTest, ADeadMemberWithAnotherAssignmentIsWaitedFor) {
+  Flow flow(Options(2));
+  const auto one = flow.Start({"--instance=one", "--kafka=session.timeout.ms=4000"});
+  ASSERT_TRUE(one->AwaitReady());
+  Kill(*one);
+  const auto two =
+      flow.Start({"--instance=two", "--assignment=cooperative", "--kafka=session.timeout.ms=4000"});
+  EXPECT_TRUE(two->AwaitReady());
+  EXPECT_EQ(two->Get("/readyz").status, 200);
+  EXPECT_TRUE(two->Stop());
+}
+
+}  // namespace
+}  // namespace lethe::test
