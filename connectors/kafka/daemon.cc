@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "connectors/kafka/steady_time.h"
 #include "src/units/format.h"
 
 namespace lethe::kafka {
@@ -21,6 +22,9 @@ namespace {
 
 constexpr absl::Duration kLookAtLanesEvery = absl::Milliseconds(20);
 constexpr absl::Duration kTrimEvery = absl::Seconds(10);
+// How often it is asked whether there is something to read, while a lane may stand still.
+constexpr int kAsksInPatience = 3;
+constexpr absl::Duration kAskTimeout = absl::Seconds(1);
 
 // Whether all have come to their end; `problems` are those of partitions that could not be read.
 bool AllAtEnd(const std::vector<LaneReport>& lanes, std::vector<std::string>& problems) {
@@ -147,7 +151,7 @@ void Daemon::Start(Stage& stage) {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (int i = 0; i < options_.lanes; ++i) {
       stage.lanes.push_back(std::make_unique<Lane>(stage.options, i, stage.topics, *stage.dedup, stage.kept,
-                                                   stage.snapshots.get(), stop_));
+                                                   stage.snapshots.get(), stage.ends, stop_));
       stage.lanes.back()->SetCommitInterval(commit_interval_);
       stage.lanes.back()->Tune(TuningFor(stage));
     }
@@ -178,8 +182,12 @@ absl::Status Daemon::RunToStop() {
     if (trimmer_) trimmer_->Trim(judging_.Reports());
     stop_.Request();
   }
-  while (!stop_.WaitFor(kTrimEvery)) {
-    if (trimmer_) trimmer_->Trim(judging_.Reports());
+  absl::Time next_trim = SteadyNow() + kTrimEvery;
+  while (!stop_.WaitFor(options_.stall_patience / kAsksInPatience)) {
+    for (Stage* stage : Stages()) stage->AskEnds();
+    if (!trimmer_ || SteadyNow() < next_trim) continue;
+    trimmer_->Trim(judging_.Reports());
+    next_trim = SteadyNow() + kTrimEvery;
   }
   return problems.empty() ? absl::OkStatus() : absl::FailedPreconditionError(absl::StrJoin(problems, "; "));
 }
@@ -199,6 +207,22 @@ std::vector<LaneReport> Daemon::Stage::Reports() const {
   std::vector<LaneReport> reports;
   for (const std::unique_ptr<Lane>& lane : lanes) reports.push_back(lane->Report());
   return reports;
+}
+
+void Daemon::Stage::AskEnds() {
+  if (asking == nullptr) {
+    DaemonOptions readable = options;
+    readable.routed_from.clear();  // what is committed, whoever writes it
+    auto client = MakeAskingClient(readable, met);
+    if (!client.ok()) return;
+    asking = *std::move(client);
+  }
+  met.Last(asking.get()).IgnoreError();  // what the lanes meet, too, and say
+  std::vector<int32_t> partitions;
+  for (const LaneReport& lane : Reports()) {
+    for (const PartitionReport& partition : lane.partitions) partitions.push_back(partition.partition);
+  }
+  ends.Ask(asking.get(), options.input, partitions, kAskTimeout).IgnoreError();
 }
 
 absl::Duration Daemon::SilentFor() const {

@@ -11,7 +11,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "connectors/kafka/client.h"
 #include "connectors/kafka/lane.h"
+#include "connectors/kafka/log_ends.h"
 #include "connectors/kafka/options.h"
 #include "connectors/kafka/owned_partition.h"
 #include "connectors/kafka/repartition.h"
@@ -67,10 +69,15 @@ class Daemon {
     std::unique_ptr<Snapshots> snapshots;  // null: none are taken; guarded by mutex_
     KeptPartitions kept;                   // their filters end before `dedup`, and before snapshots of them
     Topics topics;
+    LogEnds ends;      // of what the lanes read
+    ClientErrors met;  // by the client that asks for them
+    ClientPtr asking;
     std::vector<std::unique_ptr<Lane>> lanes;  // guarded by mutex_
     std::vector<std::thread> threads;
 
     std::vector<LaneReport> Reports() const;
+    // Asks where the partitions end that the lanes have; not while the topic is away, say.
+    void AskEnds();
   };
 
   explicit Daemon(DaemonOptions options)

@@ -37,11 +37,12 @@ int64_t SumsBytes(const std::map<int32_t, std::unique_ptr<OwnedPartition>>& owne
 }  // namespace
 
 Lane::Lane(const DaemonOptions& options, int number, const Topics& topics, DedupStage& stage,
-           KeptPartitions& kept, Snapshots* snapshots, const StopFlag& stop)
+           KeptPartitions& kept, Snapshots* snapshots, const LogEnds& ends, const StopFlag& stop)
     : options_(options),
       number_(number),
       cooperative_(options.assignment == Assignment::kCooperative),
       topics_(topics),
+      ends_(ends),
       stop_(stop),
       commit_interval_(absl::ToChronoNanoseconds(options.commit_interval)),
       id_fingerprint_(IdFingerprint(options, topics.output_partitions)),
@@ -59,6 +60,7 @@ Lane::Lane(const DaemonOptions& options, int number, const Topics& topics, Dedup
   LaneReport report;
   report.lane = number;
   report_ = std::make_shared<const LaneReport>(std::move(report));
+  published_at_ = SteadyNow();
   batch_.reserve(kBatch);
   if (options.scope == Scope::kPartition && topics.partitions > 1) key_watch_.emplace();
 }
@@ -67,6 +69,7 @@ Lane::~Lane() = default;
 
 absl::Status Lane::Run() {
   heartbeat_.Beat();
+  Publish();
   running_ = true;
   const absl::Cleanup ended = [this] { running_ = false; };
   if (absl::Status opened = Open(); !opened.ok()) {

@@ -24,9 +24,11 @@
 #include "connectors/kafka/heartbeat.h"
 #include "connectors/kafka/key_watch.h"
 #include "connectors/kafka/lane_figures.h"
+#include "connectors/kafka/log_ends.h"
 #include "connectors/kafka/options.h"
 #include "connectors/kafka/output.h"
 #include "connectors/kafka/owned_partition.h"
+#include "connectors/kafka/progress_watch.h"
 #include "connectors/kafka/record_writer.h"
 #include "connectors/kafka/repeats.h"
 #include "connectors/kafka/report.h"
@@ -53,7 +55,7 @@ struct LaneTuning {
 class Lane {
  public:
   Lane(const DaemonOptions& options, int number, const Topics& topics, DedupStage& stage,
-       KeptPartitions& kept, Snapshots* snapshots, const StopFlag& stop);
+       KeptPartitions& kept, Snapshots* snapshots, const LogEnds& ends, const StopFlag& stop);
   ~Lane();
 
   // Until the stop is requested. Not OK: what makes it impossible to go on, in words for the operator.
@@ -124,6 +126,11 @@ class Lane {
   void GiveUp(Outcome aborted);
   // What such transactions fail for, one after the other, in words; empty: they do not.
   std::string WhyNothingIsCommitted() const;
+  // How long a partition may be behind and commit nothing before the lane is said to stand still.
+  absl::Duration StallPatience() const;
+  // Which partitions have made no progress for too long, in words; empty: none. Logs when that begins or
+  // ends.
+  std::string WhyItStands();
   // Whether something is owned of which the last transaction was not committed.
   bool HasGivenUp() const;
   // Asks the group what it has committed, after a failure: the transaction is out or it is not.
@@ -208,6 +215,7 @@ class Lane {
   // The client tells its protocol, too, but no more once it ends.
   const bool cooperative_;
   const Topics& topics_;
+  const LogEnds& ends_;  // of the input
   const StopFlag& stop_;
   std::atomic<std::chrono::nanoseconds> commit_interval_;
   std::atomic<bool> running_{false};
@@ -260,6 +268,8 @@ class Lane {
   int failures_in_a_row_ = 0;     // but for what was refused, which goes by itself
   std::string given_up_because_;  // the last of them
   LaneFigures figures_;
+  ProgressWatch progress_;
+  std::string stalled_;  // what WhyItStands() said last
   Repeats complaints_;
   Repeats errors_;  // the consumer's
   Repeats aborted_;
@@ -284,6 +294,7 @@ class Lane {
   mutable std::mutex report_mutex_;
   std::shared_ptr<const LaneReport> report_;  // guarded by report_mutex_
   std::string waiting_;                       // likewise
+  absl::Time published_at_;                   // likewise
   absl::Time next_publish_ = absl::InfinitePast();
   int32_t next_renewed_ = 0;  // the partition whose filter is asked next
   bool published_at_end_ = false;

@@ -575,6 +575,7 @@ void Lane::Publish() {
   report.unassigned_for = joined_ ? absl::ZeroDuration() : SteadyNow() - unassigned_since_;
   report.session_timeout = session_timeout_;
   report.waiting = WhyNothingIsCommitted();
+  if (const std::string why = WhyItStands(); report.waiting.empty()) report.waiting = why;
   report.at_end = published_at_end_ = AtEnd();
   report.commits = commits_;
   report.aborts = aborts_;
@@ -615,6 +616,7 @@ void Lane::Publish() {
   auto published = std::make_shared<const LaneReport>(std::move(report));
   const std::lock_guard<std::mutex> lock(report_mutex_);
   report_.swap(published);
+  published_at_ = SteadyNow();
 }
 
 LaneReport Lane::Report() const {
@@ -622,13 +624,21 @@ LaneReport Lane::Report() const {
   const ClientReport producer = output_.statistics().Report();
   std::shared_ptr<const LaneReport> published;
   std::string waiting;
+  absl::Duration age;
   {
     // The lane waits for this lock: the copy, of a thousand partitions perhaps, is made outside.
     const std::lock_guard<std::mutex> lock(report_mutex_);
     published = report_;
     waiting = waiting_;
+    age = SteadyNow() - published_at_;
   }
   LaneReport report = *published;
+  // It publishes whenever it goes round: it has been within one round since.
+  if (running_ && report.waiting.empty() && waiting.empty() && age > StallPatience()) {
+    report.waiting =
+        absl::StrCat("no progress for ", absl::FormatDuration(absl::Trunc(age, absl::Seconds(1))),
+                     ": one batch or one call to the brokers has taken so long");
+  }
   if (!waiting.empty()) report.waiting = std::move(waiting);
   report.consumer = consumer;
   report.producer = producer;

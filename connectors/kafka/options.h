@@ -86,6 +86,9 @@ struct DaemonOptions {
   StaticMembership static_membership = StaticMembership::kNever;
   absl::Duration commit_interval = absl::Milliseconds(100);
   bool exit_at_end = false;
+  // After so long, and three commit intervals, a lane that is behind and commits nothing is not ready. Tests
+  // have less.
+  absl::Duration stall_patience = absl::Seconds(30);
 
   RecordSpec record;
   Policies policies;

@@ -40,7 +40,7 @@ struct DaemonMetric {
 };
 constexpr DaemonMetric kDaemonMetrics[] = {
     {{"lethe_ready", kGauge, "group", "1 or 0",
-      "1 if every lane is in the group, waits for nothing, and its partitions are active.",
+      "1 if every lane is in the group, waits for nothing, makes progress, and its partitions are active.",
       "/readyz says in words what is waited for."},
      [](const DaemonReport& r) { return r.not_ready.empty() ? 1.0 : 0.0; }},
     {{"lethe_memory_used_bytes", kGauge, "group", "bytes", "Memory of all filters of the process.",
@@ -83,7 +83,7 @@ constexpr LaneMetric kLaneMetrics[] = {
       "Again and again: two processes bear the same `instance` name."},
      [](const LaneReport& l) { return static_cast<double>(l.fences); }},
     {{"lethe_lane_waiting", kGauge, "group, lane", "1 or 0",
-      "1 while the lane waits for the broker, or gives up one transaction after the other.",
+      "1 while the lane waits for the broker, gives up one transaction after the other, or makes no progress.",
       "/readyz says what for."},
      [](const LaneReport& l) { return l.waiting.empty() ? 0.0 : 1.0; }},
     {{"lethe_lane_partitions", kGauge, "group, lane", "partitions", "Partitions that the lane owns.",

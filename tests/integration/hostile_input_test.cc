@@ -1,0 +1,104 @@
+// Records that stop or blind a consumer, and what lethe says while it makes no progress.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "connectors/kafka/daemon.h"
+#include "tests/support/flow.h"
+#include "tests/support/kafka_client.h"
+#include "tests/support/shared_broker.h"
+
+namespace lethe::test {
+namespace {
+
+// A daemon in this process, which calls a lane stalled after a second.
+class ImpatientDaemon {
+ public:
+  explicit ImpatientDaemon(const Flow& flow, std::vector<kafka::Property> properties = {}) {
+    kafka::DaemonOptions options;
+    options.brokers = SharedBroker().bootstrap();
+    options.input = flow.input();
+    options.output = flow.output();
+    options.group = flow.group();
+    options.instance = flow.group();
+    options.record.id = *IdSpec::Parse("json:/id");
+    options.stage.memory_limit_bytes = 1 << 20;
+    options.stall_patience = absl::Seconds(1);
+    options.properties = std::move(properties);
+    daemon_ = kafka::Daemon::Create(options).value();
+    thread_ = std::thread([this] { status_ = daemon_->Run(); });
+  }
+  ~ImpatientDaemon() {
+    daemon_->Stop();
+    thread_.join();
+    EXPECT_TRUE(status_.ok()) << status_;
+  }
+
+  kafka::DaemonReport Report() const { return daemon_->Report(); }
+  std::string NotReady() const { return absl::StrJoin(Report().not_ready, "\n"); }
+  int64_t Committed() const {
+    const kafka::DaemonReport report = Report();
+    if (report.lanes.empty() || report.lanes[0].partitions.empty()) return -1;
+    return report.lanes[0].partitions[0].committed;
+  }
+
+ private:
+  std::unique_ptr<kafka::Daemon> daemon_;
+  absl::Status status_;
+  std::thread thread_;
+};
+
+bool Await(const std::function<bool()>& condition) { return WaitUntil(condition, absl::Seconds(30)); }
+
+TEST(ProgressTest, Rule22ALaneThatCannotFetchWhatIsThereIsNotReadyAndSaysWhere) {
+  Flow flow({LETHE_PROGRAM, 1, {{"max.message.bytes", "4000000"}}, {}});
+  flow.SendIds("a", 1, 10);
+  // Larger than what the client takes from a connection.
+  const ImpatientDaemon daemon(flow, {{"message.max.bytes", "900000"},
+                                      {"receive.message.max.bytes", "1000000"},
+                                      {"fetch.max.bytes", "900000"},
+                                      {"fetch.message.max.bytes", "900000"}});
+  ASSERT_TRUE(Await([&] { return daemon.Committed() == 10 && daemon.NotReady().empty(); }));
+  Record large = WithId("large");
+  large.value->append(2'000'000, ' ');
+  flow.Send({{large}});
+  ASSERT_TRUE(Await([&] { return absl::StrContains(daemon.NotReady(), "no progress"); }));
+  EXPECT_TRUE(absl::StrContains(daemon.NotReady(), absl::StrCat(flow.input(), "-0 stands at offset 10")))
+      << daemon.NotReady();
+}
+
+// Behind the high watermark, but not readable: a transaction of the producer is open for as long as it likes.
+TEST(ProgressTest, Rule22ALaneThatWaitsForAnOpenTransactionOfTheInputIsReady) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  const ImpatientDaemon daemon(flow);
+  flow.SendIds("a", 1, 10);
+  ASSERT_TRUE(Await([&] { return daemon.Committed() == 10 && daemon.NotReady().empty(); }));
+  auto producer = TransactionalProducer::Start(SharedBroker().bootstrap(), flow.input());
+  ASSERT_TRUE(producer.ok()) << producer.status();
+  ASSERT_TRUE((*producer)->Begin().ok());
+  ASSERT_TRUE((*producer)->Produce(flow.input(), {{WithId("open", 0)}}).ok());
+  flow.SendIds("b", 1, 10);
+  const absl::Time behind_since = absl::Now();
+  ASSERT_TRUE(Await([&] {
+    const kafka::DaemonReport report = daemon.Report();
+    return report.lanes[0].partitions[0].lag() > 0;
+  }));
+  while (absl::Now() - behind_since < absl::Seconds(4)) {
+    ASSERT_EQ(daemon.NotReady(), "");
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  EXPECT_EQ(daemon.Committed(), 10);
+  ASSERT_TRUE((*producer)->Commit().ok());
+  ASSERT_TRUE(Await([&] { return daemon.Committed() >= 21; }));
+}
+
+}  // namespace
+}  // namespace lethe::test
