@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "connectors/kafka/client.h"
 
@@ -198,7 +199,7 @@ void Assigner::Rebuild(OwnedPartition& owned, const CommitMetadata& metadata, co
     // still for a while: with the time of the commit nothing looks older than it is.
     start = {std::min(log.start, owned.committed), metadata.committed_time};
     if (!options_.routes) {  // there, nothing is to be known
-      owned.covered_since = metadata.committed_time;
+      owned.covered_since = std::max(owned.covered_since, metadata.committed_time);
       accepted = AcceptShortHistory(owned,
                                     absl::StrCat("the filter needs the log from offset ", metadata.restart,
                                                  ", it starts at ", log.start),
@@ -320,7 +321,8 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::Prepare(int32_t partit
     (*owned)->growth = {partitions_, (*owned)->origin, absl::InfinitePast()};
     spdlog::warn("{}-{} was added to the topic after the group had begun to read it", options_.input,
                  partition);
-  } else if (const auto metadata = CommitMetadata::Parse(committed.metadata); metadata.ok()) {
+  } else if (auto metadata = CommitMetadata::Parse(committed.metadata); metadata.ok()) {
+    metadata->DropTimesAfter(absl::Now() + options_.max_future);
     (*owned)->growth = metadata->growth;
   }
   if (HasGrownFor(**owned)) {
@@ -376,7 +378,7 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
                              ": the topic was truncated or made anew; reset the group's offsets with "
                              "kafka-consumer-groups.sh --reset-offsets --to-earliest"));
   }
-  const auto metadata = ReadStory(options_, id_fingerprint_, partition, committed);
+  auto metadata = ReadStory(options_, id_fingerprint_, partition, committed);
   if (absl::IsNotFound(metadata.status())) {
     spdlog::warn(
         "{}: offset {} was committed by another program: a new beginning there, with an empty filter", name,
@@ -386,10 +388,23 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
     return owned;
   }
   if (!metadata.ok()) return metadata.status();
+  const absl::Time told = metadata->committed_time;
+  if (metadata->DropTimesAfter(absl::Now() + options_.max_future)) {
+    kept.reset();
+    spdlog::warn(
+        "{}: the commit of offset {} gives stream time {}, more than {} ahead of this machine's clock: it is "
+        "not believed, and the filter is rebuilt from offset {}; many records were dated ahead, or this "
+        "machine's clock is behind",
+        name, committed.offset, absl::FormatTime(absl::RFC3339_sec, told, absl::UTCTimeZone()),
+        absl::FormatDuration(options_.max_future), metadata->restart);
+  }
+  owned->time_at_committed =
+      metadata->committed_time == absl::InfinitePast() ? absl::InfiniteFuture() : metadata->committed_time;
   if (kept != nullptr && kept->origin == metadata->origin && kept->filter_end <= committed.offset &&
       (kept->mark.offset < 0 ? kept->filter_end : kept->mark.offset) >= log.start) {
     kept->committed = kept->in_group = committed.offset;
     kept->log_end = log.end;
+    kept->time_at_committed = owned->time_at_committed;
     kept->restore = RestoreProgress(kept->filter_end, committed.offset);
     kept->snapshot = SnapshotId::Parse(metadata->snapshot);
     kept->phase = kept->mark.offset < 0 ? Phase::kRestoring : Phase::kChecking;

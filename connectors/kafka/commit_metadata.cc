@@ -1,5 +1,6 @@
 #include "connectors/kafka/commit_metadata.h"
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -38,6 +39,19 @@ bool ParseTime(absl::string_view text, absl::Time* time) {
   int64_t ms;
   if (!absl::SimpleAtoi(text, &ms)) return false;
   *time = absl::FromUnixMillis(ms);
+  return true;
+}
+
+bool CommitMetadata::DropTimesAfter(absl::Time latest) {
+  if (growth.time > latest) growth.time = absl::InfinitePast();  // it counts as reached at the next record
+  if (committed_time <= latest && restart_time <= latest && covered_since <= latest) return false;
+  // What was there before R may have been forgotten too early. No stream time that is believed is after
+  // `latest`, so that is an end if the one at R is not believed either.
+  if (restart > origin) covered_since = std::max(covered_since, restart_time);
+  covered_since = std::min(covered_since, latest);
+  if (restart_time > latest) restart_time = absl::InfinitePast();
+  if (committed_time > latest) committed_time = absl::InfinitePast();
+  snapshot.clear();
   return true;
 }
 

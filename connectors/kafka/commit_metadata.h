@@ -58,6 +58,10 @@ struct CommitMetadata {
   absl::Time covered_since = absl::InfinitePast();
   Growth growth = {};
 
+  // Takes stream times after `latest` for unknown. True if there was one: the records that the filter knew
+  // at C are then those from R on, and whether these are all of a horizon is not known.
+  bool DropTimesAfter(absl::Time latest);
+
   std::string ToString() const;
 
   // NotFound: this is no metadata of lethe's (an operator's reset, or another program's commit).

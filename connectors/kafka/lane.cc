@@ -9,7 +9,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/message_view.h"
 #include "connectors/kafka/steady_time.h"
 
 namespace lethe::kafka {
@@ -297,6 +296,8 @@ bool Lane::Check(OwnedPartition& owned, const rd_kafka_message_t& message) {
 
 void Lane::Activate(OwnedPartition& owned) {
   owned.phase = Phase::kActive;
+  owned.filter->LimitStreamTime(absl::InfiniteFuture());
+  owned.KnowsSinceStreamTime();
   // There may be no record at all between the last one read and C: control records, compacted ones.
   owned.next = owned.filter_end = owned.committed;
   owned.committed_mark = owned.mark;
@@ -313,15 +314,20 @@ void Lane::Restore(OwnedPartition& owned, MessageRun run) {
     if (absl::Status replayed = owned.filter->Replay(events_); !replayed.ok()) fatal_ = replayed;
     events_.clear();
   };
+  // The wall clock has moved on since these records were judged, and would now believe what it did not then.
+  // Stream time at C is what is left of that time.
+  owned.filter->LimitStreamTime(owned.time_at_committed);
+  const absl::Time latest = std::min(absl::Now(), owned.time_at_committed) + options_.max_future;
   for (const MessagePtr& message : run) {
     const MessageView view(*message);
     const RecordFields& fields = reader_.Read(view.record());
-    if (view.timestamp_ms() >= 0) ++owned.timed_records;
+    const absl::Time time = view.time() > latest ? absl::InfinitePast() : view.time();
+    if (time != absl::InfinitePast()) ++owned.timed_records;
     if (fields.id_state == RecordFields::State::kPresent) {
-      events_.push_back({owned.filter->Hash(fields.id), view.time(), view.payload()});
+      events_.push_back({owned.filter->Hash(fields.id), time, view.payload()});
     } else {
       replay();
-      owned.filter->Observe(view.time());
+      owned.filter->Observe(time);
     }
   }
   replay();
@@ -379,6 +385,7 @@ Lane::MessageRun Lane::FillItems(OwnedPartition& owned, MessageRun run) {
     event_items_.clear();
   };
   int64_t oldest_ms = INT64_MAX;
+  const absl::Time latest = absl::Now() + options_.max_future;
   for (const MessagePtr& message : run) {
     const MessageView view(*message);
     const RecordFields& fields = reader_.Read(view.record());
@@ -387,17 +394,16 @@ Lane::MessageRun Lane::FillItems(OwnedPartition& owned, MessageRun run) {
       run = run.first(items_.size());
       break;
     }
-    const int64_t timestamp_ms = view.timestamp_ms();
-    if (timestamp_ms >= 0) ++owned.timed_records;
-    oldest_ms = std::min(oldest_ms, timestamp_ms);
+    const absl::Time time = Believe(owned, view, message->offset, latest);
+    oldest_ms = std::min(oldest_ms, view.timestamp_ms());
     if (message->key == nullptr) ++owned.open_counts.unkeyed;
     if (fields.id_state == RecordFields::State::kPresent && !options_.routes &&
         (owned.undeliverable.empty() || !owned.undeliverable.contains(message->offset))) {
-      events_.push_back({owned.filter->Hash(fields.id), view.time(), view.payload()});
+      events_.push_back({owned.filter->Hash(fields.id), time, view.payload()});
       event_items_.push_back(items_.size());
     } else {
       judge();  // stream time moves in the order of the log
-      owned.transaction->Observe(view.time());
+      owned.transaction->Observe(time);
       if (fields.id_state != RecordFields::State::kPresent && !options_.routes)
         Complain(owned, message->offset, fields);
     }
@@ -417,6 +423,23 @@ Lane::Item Lane::MakeItem(const rd_kafka_message_t& message, const RecordFields&
           fields.counter_key.size(),
           at + fields.counter_key.size(),
           fields.reason.size()};
+}
+
+absl::Time Lane::Believe(OwnedPartition& owned, const MessageView& view, int64_t offset, absl::Time latest) {
+  const absl::Time time = view.time();
+  if (time <= latest) {
+    if (time != absl::InfinitePast()) ++owned.timed_records;
+    return time;
+  }
+  ++owned.open_counts.future;
+  if (const auto like_it = disbelieved_.Next()) {
+    spdlog::warn(
+        "{} offset {}: its timestamp {} is more than {} ahead of this machine's clock: it is judged like a "
+        "record without a timestamp; correct the producer's clock, or its unit (Kafka's is milliseconds){}",
+        Name(owned), offset, absl::FormatTime(absl::RFC3339_sec, time, absl::UTCTimeZone()),
+        absl::FormatDuration(options_.max_future), *like_it);
+  }
+  return absl::InfinitePast();
 }
 
 void Lane::Complain(const OwnedPartition& owned, int64_t offset, const RecordFields& fields) {

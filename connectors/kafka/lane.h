@@ -25,6 +25,7 @@
 #include "connectors/kafka/key_watch.h"
 #include "connectors/kafka/lane_figures.h"
 #include "connectors/kafka/log_ends.h"
+#include "connectors/kafka/message_view.h"
 #include "connectors/kafka/options.h"
 #include "connectors/kafka/output.h"
 #include "connectors/kafka/owned_partition.h"
@@ -114,6 +115,9 @@ class Lane {
   // Items with verdicts; of a shorter run, if the partition must stop within it.
   MessageRun FillItems(OwnedPartition& owned, MessageRun run);
   Item MakeItem(const rd_kafka_message_t& message, const RecordFields& fields);
+  // The time of a record that is judged, or InfinitePast() if it has none, or is dated after `latest`: that
+  // is counted and now and then said.
+  absl::Time Believe(OwnedPartition& owned, const MessageView& view, int64_t offset, absl::Time latest);
   // Says now and then which record has no usable id.
   void Complain(const OwnedPartition& owned, int64_t offset, const RecordFields& fields);
 
@@ -271,7 +275,8 @@ class Lane {
   ProgressWatch progress_;
   std::string stalled_;  // what WhyItStands() said last
   Repeats complaints_;
-  Repeats errors_;  // the consumer's
+  Repeats disbelieved_;  // timestamps
+  Repeats errors_;       // the consumer's
   Repeats aborted_;
   Repeats refused_starts_;
   bool warned_unkeyed_ = false;

@@ -95,6 +95,8 @@ struct DaemonOptions {
   std::string divert;          // the topic for what is diverted; empty unless policies.diverts()
   std::string counter_output;  // empty: no counters
   StageOptions stage;
+  // A record dated further ahead of this machine's clock has no time: it moves no stream time.
+  absl::Duration max_future = absl::Hours(1);
   SnapshotOptions snapshots;
   OnShortHistory on_short_history = OnShortHistory::kContinue;
   OnUnreadDeleted on_unread_deleted = OnUnreadDeleted::kFail;

@@ -77,6 +77,11 @@ void OwnedPartition::RolledBack() {
   stop_before_next.clear();
 }
 
+void OwnedPartition::KnowsSinceStreamTime() {
+  const absl::Time now = filter->stream_time();
+  if (now != absl::InfinitePast()) covered_since = std::min(covered_since, now);
+}
+
 bool OwnedPartition::short_history(absl::Duration horizon) const {
   return covered_since != absl::InfinitePast() && filter != nullptr &&
          filter->stream_time() - horizon < covered_since;

@@ -64,6 +64,8 @@ struct OwnedPartition {
   LogMark committed_mark;  // of the record before `filter_end`
 
   RestoreProgress restore;
+  // Stream time at C by its commit metadata, while the filter is restored; InfiniteFuture(): not known.
+  absl::Time time_at_committed = absl::InfiniteFuture();
   absl::Time covered_since = absl::InfinitePast();  // stream time from which on the filter knows all ids
   Growth growth;                                    // of the topic
 
@@ -108,6 +110,8 @@ struct OwnedPartition {
   void Committed();
   // It has not: everything from C on will be read again.
   void RolledBack();
+  // It is restored: its filter knows all ids from the present stream time on, if not from before.
+  void KnowsSinceStreamTime();
   bool short_history(absl::Duration horizon) const;
   // Whether copies of what was sent before the topic grew may come, and be in other partitions than that.
   bool keys_moved(absl::Duration horizon) const;

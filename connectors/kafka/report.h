@@ -28,9 +28,11 @@ struct RecordCounts {
   int64_t tagged = 0;
   int64_t diverted = 0;
   int64_t dropped = 0;
-  // Beside those: passed records whose delta could not be counted, and records without a key.
+  // Beside those: passed records whose delta could not be counted, records without a key, and such whose
+  // timestamp is not believed.
   int64_t malformed_delta = 0;
   int64_t unkeyed = 0;
+  int64_t future = 0;  // dated further ahead than max_future
 
   RecordCounts& operator+=(const RecordCounts& other) {
     unique += other.unique;
@@ -46,6 +48,7 @@ struct RecordCounts {
     dropped += other.dropped;
     malformed_delta += other.malformed_delta;
     unkeyed += other.unkeyed;
+    future += other.future;
     return *this;
   }
 };

@@ -1,6 +1,7 @@
 #include "connectors/kafka/topic_rules.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -126,6 +127,28 @@ class Rules {
         "message.timestamp.type=CreateTime keeps them");
   }
 
+  // A bound is one that is at least as narrow as lethe's own.
+  void BoundsTimes(absl::Duration max_future) {
+    const char* const kBounds[] = {"message.timestamp.after.max.ms", "message.timestamp.difference.max.ms"};
+    if (Value(topic_, "message.timestamp.type") == "LogAppendTime") {
+      Add(Severity::kOk, "timestamps", "has message.timestamp.type=LogAppendTime: no producer dates records",
+          "");
+      return;
+    }
+    for (const char* bound : kBounds) {
+      const int64_t most_ms = topic_.Number(bound, INT64_MAX);
+      if (absl::Milliseconds(most_ms) > max_future) continue;
+      Add(Severity::kOk, "timestamps",
+          absl::StrCat("refuses records dated ahead (", bound, "=", most_ms, ")"), "");
+      return;
+    }
+    Add(Severity::kOk, "timestamps",
+        absl::StrCat("accepts records dated far ahead; lethe gives those no time that are more than ",
+                     absl::FormatDuration(max_future), " ahead of its clock (max_future), and ", kBounds[0],
+                     " would refuse them"),
+        "");
+  }
+
   void TakesRecordsOf(const TopicFacts& input) {
     const int64_t limit = topic_.max_message_bytes();
     const int64_t sent = input.max_message_bytes();
@@ -176,6 +199,7 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
     // Filters are rebuilt from the topic that is judged.
     const bool is_judged = options.scope == Scope::kPartition || !options.routed_from.empty();
     if (is_judged) input_rules.IsKeptFor(options.stage.horizon, topics.lag);
+    input_rules.BoundsTimes(options.max_future);
   }
   Rules output_rules("output", topics.output, findings);
   if (!options.routes)

@@ -128,9 +128,11 @@ class DedupStage {
 
 // A stream of events in which ids are unique: one filter, in shards with a lock each, and one stream time.
 //
-// Stream time is the running maximum of the median of the last 101 event times; it starts to move when
-// 101 were seen, so that a minority of wild timestamps changes nothing. An id that was passed at stream
-// time s is a duplicate until stream time s + horizon. A duplicate does not renew its id's age.
+// Stream time is the running maximum of the median of the last 101 event times, so that a minority of wild
+// timestamps changes nothing. It starts when 101 were seen whose middle half lies within a 32nd of the
+// horizon, at the latest when 303 were. A majority that is dated far ahead would stop time for good: give
+// events whose time is far ahead of your clock the time InfinitePast(), which is none. An id that was passed
+// at stream time s is a duplicate until stream time s + horizon. A duplicate does not renew its id's age.
 //
 // Thread safety: all methods may be called from several threads; the order in which two threads' events
 // are judged is then up to them. Only one transaction can be open at a time. While one is open, Judge() and
@@ -166,6 +168,11 @@ class Partition {
   // Where a rebuild starts in the middle of a log, with the stream time of that point: stream time is at
   // least that from now on. InfinitePast() says that it had none. FailedPrecondition after the first event.
   absl::Status StartAt(absl::Time stream_time);
+
+  // Stream time goes no further than `latest` from now on, whatever the events say; it does not go back. For
+  // a replay, which is to end at the stream time that the log's results were judged by. InfiniteFuture()
+  // lifts the limit.
+  void LimitStreamTime(absl::Time latest);
 
   // StageOptions::target_fpp and pass_suspects, from the next event on. FailedPrecondition, and nothing is
   // changed, if a transaction is open, or if the filter cannot follow the target (DedupStage::SetTargetFpp).

@@ -47,14 +47,22 @@ int64_t StreamTime::Observe(int64_t timestamp_ms) {
   const int64_t time_ms = Clamp(timestamp_ms);
   const int64_t oldest = std::exchange(ring_[next_], time_ms);
   next_ = next_ + 1 == kWindow ? 0 : next_ + 1;
-  if (full_) {
+  if (windows_ > 0) {
     Replace(oldest, time_ms);
+    if (next_ == 0 && now_ms_ == kNoStreamTime && windows_ < kMostWindows) ++windows_;
   } else if (next_ == 0) {
-    full_ = true;
+    windows_ = 1;
     SortRing();
   }
-  if (full_) now_ms_ = std::max(now_ms_, sorted_[lowest_ + kWindow / 2]);
+  if (MayMove()) now_ms_ = std::max(now_ms_, std::min(sorted_[lowest_ + kWindow / 2], latest_ms_));
   return now_ms_;
+}
+
+bool StreamTime::MayMove() const {
+  if (windows_ == 0) return false;
+  if (now_ms_ != kNoStreamTime || windows_ == kMostWindows) return true;
+  const int64_t* const values = sorted_.data() + lowest_;
+  return values[kWindow * 3 / 4] - values[kWindow / 4] <= settled_ms_;
 }
 
 void StreamTime::StartAt(int64_t stream_time_ms) {

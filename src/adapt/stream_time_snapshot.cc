@@ -9,14 +9,14 @@ void StreamTime::Transfer(Self& self, Fields& fields) {
   fields.Time(self.now_ms_);
   for (auto& timestamp : self.ring_) fields.Time(timestamp);
   fields.Int(self.next_, 0, kWindow - 1);
-  fields.Int(self.full_, 0, 1);
+  fields.Int(self.windows_, 0, kMostWindows);
 }
 
 void StreamTime::Save(FieldWriter* fields) const { Transfer(*this, *fields); }
 
 bool StreamTime::Restore(FieldReader* fields) {
   Transfer(*this, *fields);
-  if (full_) SortRing();
+  if (windows_ > 0) SortRing();
   return fields->ok();
 }
 

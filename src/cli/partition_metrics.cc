@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/types/span.h"
 #include "src/adapt/step_counts.h"
 #include "src/fpp/audit.h"
@@ -108,6 +109,27 @@ constexpr PartitionMetric kMetrics[] = {
       "Records of the input without a key: their copies may be in other partitions.",
       "Most of them: set `scope: topic`, or have the producers key records by the id.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.counts.unkeyed); }},
+    {{"lethe_future_timestamps_total", kCounter, kLabels, "records",
+      "Records dated more than `max_future` ahead of this machine's clock, judged like records without a "
+      "timestamp.",
+      "A producer's clock or its unit of time is wrong; the log names records. All of them: this machine's "
+      "clock is behind.",
+      Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.counts.future); },
+     kOfRouting},
+    {{"lethe_stream_time_seconds", kGauge, kLabels, "seconds since 1970",
+      "Stream time: the running maximum of the median of the last 101 timestamps; -Inf until it starts.",
+      "It stands still while records are read: most of them are dated before it.", Fold::kMax},
+     [](const PartitionReport& p) {
+       return absl::ToDoubleSeconds(p.filter.stream_time - absl::UnixEpoch());
+     }},
+    {{"lethe_stream_time_skew_seconds", kGauge, kLabels, "seconds",
+      "How far stream time is ahead of this machine's clock; negative where it is behind, -Inf until it "
+      "starts.",
+      "Above 0: clocks of producers are ahead, and ids are forgotten early by as much. Far below 0 without a "
+      "lag: records are dated late.",
+      Fold::kMax},
+     [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.filter.stream_time - absl::Now()); }},
     {{"lethe_committed_offset", kGauge, kLabels, "offset",
       "The next offset of the input to process, as committed.",
       "It stands still while `lethe_lag_records` grows: /readyz says what is waited for.", Fold::kLeftOut},

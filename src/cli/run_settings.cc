@@ -20,6 +20,14 @@ absl::Status StoreCommitInterval(absl::string_view text, absl::Duration& target)
   return Store(text, std::move(interval), target);
 }
 
+absl::Status StoreMaxFuture(absl::string_view text, absl::Duration& target) {
+  absl::StatusOr<absl::Duration> duration = ParseDuration(text);
+  if (duration.ok() && (*duration < absl::Seconds(1) || *duration > absl::Hours(24 * 36525))) {
+    return BadValue(text, "expected a duration from 1s to 36525d");
+  }
+  return Store(text, std::move(duration), target);
+}
+
 absl::Status StoreHttp(absl::string_view text, std::string& target) {
   if (text != "off") {
     if (absl::Status status = http::HttpAddress::Parse(text).status(); !status.ok()) {
@@ -107,6 +115,10 @@ constexpr Setting<RunConfig> kSettings[] = {
     {"horizon", "DURATION", "24h", false, "How late a copy may come after the first", "24h",
      [](absl::string_view text, RunConfig& config) { return StoreHorizon(text, config.daemon.stage); },
      "1ms to 36525d"},
+    {"max_future", "DURATION", "1h", false,
+     "A record dated further ahead of this machine's clock counts as one without a timestamp", "10m",
+     [](absl::string_view text, RunConfig& config) { return StoreMaxFuture(text, config.daemon.max_future); },
+     "1s to 36525d"},
     {"fpp", "NUMBER", "1e-6", false, "The share of good events that may be taken for duplicates", "1e-6",
      [](absl::string_view text, RunConfig& config) { return StoreFpp(text, config.daemon.stage); },
      "1e-12 to 0.1"},

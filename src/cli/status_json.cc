@@ -151,6 +151,7 @@ Json PartitionJson(const PartitionReport& partition, int lane, bool detailed) {
             {"dropped", partition.counts.dropped}}},
           {"unkeyed_records", partition.counts.unkeyed},
           {"suppressed_records", partition.counts.suppressed},
+          {"future_timestamps", partition.counts.future},
           {"malformed_deltas", partition.counts.malformed_delta},
           {"filter", FilterJson(partition.filter.filter, detailed)},
           {"audit", AuditJson(partition.filter.audit)},

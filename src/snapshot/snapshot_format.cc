@@ -118,6 +118,7 @@ absl::StatusOr<SnapshotHeader> SnapshotHeader::Read(SnapshotReader* reader) {
   header.version = numbers[0];
   FieldReader fields(books);
   Transfer(header, fields);
+  header.clock = StreamTime::For(header.horizon);
   const bool has_clock = header.clock.Restore(&fields);
   if (!has_clock || !fields.Ended()) return reader->Damaged("has an impossible header");
   return header;

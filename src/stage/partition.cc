@@ -34,6 +34,7 @@ Partition::Impl::Impl(std::string name_of, uint64_t seed, double target, const S
       horizon(options.horizon),
       second_opinion(options.second_opinion),
       shards(std::move(parts)),
+      clock(StreamTime::For(options.horizon)),
       target_fpp(target),
       link(std::make_shared<Link>()) {
   link->impl = this;
@@ -98,6 +99,13 @@ absl::Status Partition::Impl::StartAt(absl::Time time) {
   }
   for (const auto& shard : shards) shard->AdvanceTo(start_ms);
   return absl::OkStatus();
+}
+
+void Partition::Impl::LimitStreamTime(absl::Time latest) {
+  const int64_t latest_ms = latest == absl::InfiniteFuture() ? INT64_MAX : ToMs(latest);
+  const std::lock_guard lock(clock_mutex);
+  clock.LimitTo(latest_ms);
+  clock_at_begin.LimitTo(latest_ms);
 }
 
 absl::Status Partition::Impl::CheckNoTransaction(absl::string_view what) const {
@@ -216,6 +224,7 @@ void Partition::Observe(absl::Time time) { impl_->Observe(time); }
 absl::Status Partition::StartAt(absl::Time stream_time) {
   return OrNoMemory([&] { return impl_->StartAt(stream_time); });
 }
+void Partition::LimitStreamTime(absl::Time latest) { impl_->LimitStreamTime(latest); }
 absl::Status Partition::SetTargetFpp(double target_fpp) {
   return OrNoMemory([&] { return impl_->SetTargetFpp(target_fpp); });
 }

@@ -39,6 +39,7 @@ struct Partition::Impl {
   absl::Status Replay(absl::Span<const Event> events);
   void Observe(absl::Time time);
   absl::Status StartAt(absl::Time time);
+  void LimitStreamTime(absl::Time latest);
   absl::Status SetTargetFpp(double target);
   absl::Status SetPassSuspects(bool pass_suspects);
   absl::Status Begin();

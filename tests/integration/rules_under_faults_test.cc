@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "tests/integration/rules.h"
 #include "tests/support/flow.h"
@@ -299,6 +300,77 @@ TEST(RulesTest, Rule14AMinorityOfWildTimestampsChangesNothing) {
   ASSERT_TRUE(EndsWell(flow.RunToEnd({"--horizon=1h"})));
   EXPECT_EQ(flow.OutputIds().size(), 1045u);
   EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// 60 of 101 records at the start and in the middle; what came before them, and after them, is compared with
+// its copies, in the live run and in one that has read all of it again.
+class BadClocks : public testing::TestWithParam<std::pair<const char*, int64_t>> {};
+TEST_P(BadClocks, Rule14AMajorityOfWildTimestampsChangesNothing) {
+  const int64_t now = absl::ToUnixMillis(absl::Now());
+  const int64_t wild = GetParam().second;
+  const bool is_ahead = wild > now;
+  for (const char* scope : {"--scope=partition", "--scope=topic"}) {
+    SCOPED_TRACE(scope);
+    Flow flow(Options());
+    int next_wild = 0;
+    const auto send_wild = [&] {
+      std::vector<Record> records;
+      for (int i = 0; i < 60; ++i) records.push_back(WithId(absl::StrCat("wild", next_wild++), 0, wild));
+      flow.Send(records);
+    };
+    const auto send = [&](int first, int last, int64_t at) {
+      std::vector<Record> records;
+      for (int i = first; i < last; ++i) records.push_back(WithId(absl::StrCat("a", i), 0, at + i));
+      flow.Send(records);
+    };
+    send_wild();
+    send(0, 300, now - 5000);
+    send_wild();
+    send(300, 400, now - 5000);
+    send(0, 400, now - 4000);  // copies
+    const Args args = {"--horizon=1h", scope};
+    const auto daemon = flow.Start(args);
+    ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 920; })) << daemon->Log();
+    EXPECT_EQ(daemon->Metric("lethe_records_total", {"verdict=\"duplicate\""}), 400);
+    const std::vector<std::string> of_input = {absl::StrCat("topic=\"", flow.input(), "\"")};
+    EXPECT_EQ(daemon->Metric("lethe_future_timestamps_total", of_input), is_ahead ? 120 : 0);
+    EXPECT_TRUE(daemon->Await([&] {
+      const double skew = daemon->Metric("lethe_stream_time_skew_seconds");
+      return skew < 0 && skew > -600;
+    })) << daemon->Metric("lethe_stream_time_skew_seconds");
+    EXPECT_TRUE(daemon->Stop());
+    send(0, 400, now - 3000);
+    send_wild();
+    ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
+    std::vector<std::string> ids = flow.OutputIds();
+    EXPECT_EQ(ids.size(), 580u);
+    std::sort(ids.begin(), ids.end());
+    EXPECT_EQ(std::adjacent_find(ids.begin(), ids.end()), ids.end());
+  }
+}
+INSTANTIATE_TEST_SUITE_P(
+    RulesTest, BadClocks,
+    testing::Values(std::pair("TenYearsAhead", absl::ToUnixMillis(absl::Now()) + 10 * 365 * 86'400'000LL),
+                    std::pair("Microseconds", absl::ToUnixMicros(absl::Now())), std::pair("Zero", 0LL),
+                    std::pair("TenYearsAgo", absl::ToUnixMillis(absl::Now()) - 10 * 365 * 86'400'000LL)),
+    [](const auto& kind) { return kind.param.first; });
+
+// As a version that did not bound stream time has left it: everything since the restart offset was judged in
+// the year 2100.
+TEST(RulesTest, Rule14APoisonedGroupRecovers) {
+  Flow flow(Options());
+  flow.SendIds("a", 1, 300);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd({"--horizon=1h"})));
+  const CommittedOffset before = flow.Committed()[0];
+  const std::string told = absl::StrCat(" ct=", StoryField(before, "ct"), " ");
+  ASSERT_TRUE(absl::StrContains(before.metadata, told)) << before.metadata;
+  flow.ResetGroup({{before.offset, absl::StrReplaceAll(before.metadata, {{told, " ct=4102444800000 "}})}});
+  flow.SendIds("a", 1, 300);
+  flow.SendIds("b", 1, 200);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd({"--horizon=1h"})));
+  EXPECT_EQ(flow.OutputIds().size(), 500u);
+  EXPECT_TRUE(flow.ExactlyOnce());
+  EXPECT_LE(StoryField(flow.Committed()[0], "ct"), absl::ToUnixMillis(absl::Now()));
 }
 
 // (Partitions 3 and 5 both count "en": keyed by "en" alone one of them would hide the other.)

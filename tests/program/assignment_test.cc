@@ -505,6 +505,56 @@ TEST_F(AssignmentTest, ShortHistoryFailsWhateverItCameFromWhereTheUserSaysSo) {
   }
 }
 
+// Of a group whose stream time was moved to the year 2056 before it was bounded: the restart offset is the
+// last one before, and the log from there tells the time.
+TEST_F(AssignmentTest, StreamTimesOfTheFutureAreNotBelieved) {
+  const absl::Time far = absl::Now() + 30 * 365 * absl::Hours(24);
+  auto owned = *Prepare(1000, Story(0, 400, At(2), far).ToString(), {0, 2000});
+  EXPECT_EQ(owned->phase, Phase::kRestoring);
+  EXPECT_EQ(owned->next, 400);
+  EXPECT_EQ(owned->filter->stream_time(), At(2));
+  EXPECT_EQ(owned->time_at_committed, absl::InfiniteFuture());
+  EXPECT_TRUE(owned->short_history(kHorizon));
+  owned->KnowsSinceStreamTime();
+  EXPECT_EQ(owned->covered_since, At(2));
+
+  // R itself was noted too late. What covers the horizon is known when the log has told the time.
+  owned = *Prepare(1000, Story(0, 400, far, far).ToString(), {0, 2000});
+  EXPECT_EQ(owned->filter->stream_time(), absl::InfinitePast());
+  EXPECT_TRUE(owned->short_history(kHorizon));
+  for (int i = 0; i < 101; ++i) owned->filter->Observe(At(3));
+  owned->KnowsSinceStreamTime();
+  EXPECT_EQ(owned->covered_since, At(3));
+  EXPECT_TRUE(owned->short_history(kHorizon));
+
+  // From the origin on everything is known.
+  EXPECT_FALSE((*Prepare(1000, Story(400, 400, absl::InfinitePast(), far).ToString(), {0, 2000}))
+                   ->short_history(kHorizon));
+  // Neither a filter that is kept, nor other times of the same commit.
+  kept_.Put(Kept(900));
+  CommitMetadata story = Story(100, 400, At(2), far);
+  story.covered_since = far;
+  story.growth = {kPartitions, 300, far};
+  owned = *Prepare(1000, story.ToString(), {0, 2000});
+  EXPECT_EQ(owned->next, 400);
+  EXPECT_EQ(owned->growth.time, absl::InfinitePast());
+  EXPECT_LE(owned->covered_since, absl::Now() + options_.max_future);
+  // One that is believed bounds the replay.
+  EXPECT_EQ((*Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {0, 2000}))->time_at_committed, At(3));
+  // By policy the partition stops, as with any short history.
+  options_.on_short_history = OnShortHistory::kFail;
+  EXPECT_EQ((*Prepare(1000, Story(0, 400, At(2), far).ToString(), {0, 2000}))->phase, Phase::kFailed);
+}
+
+TEST_F(AssignmentTest, ASnapshotOfATimeThatIsNotBelievedIsNotUsed) {
+  const absl::Time far = absl::Now() + 30 * 365 * absl::Hours(24);
+  CommitMetadata story = Story(0, 400, At(2), far);
+  story.snapshot = SnapshotId::New(900, At(2)).ToString();
+  EXPECT_TRUE(story.DropTimesAfter(absl::Now()));
+  EXPECT_EQ(story.snapshot, "");
+  EXPECT_FALSE(story.DropTimesAfter(absl::Now()));
+}
+
 // What is only copied to be judged is not remembered.
 TEST_F(AssignmentTest, RoutingNeedsNoHistory) {
   options_.routes = true;

@@ -218,6 +218,28 @@ TEST(LogRules, WhatBecomesOfRecordsWithoutAnIdIsSaidByThePolicies) {
                              "(on_missing_id)"));
 }
 
+// Whether producers can date records ahead is said, and is no fault: lethe has a bound of its own.
+TEST(TopicRules, BoundsOfTimestampsAreTold) {
+  const auto told = [](std::map<std::string, std::string> config) {
+    for (const Finding& finding :
+         ApplyTopicRules(Options(), AllTopics{Topic("in", std::move(config)), Topic("out")})) {
+      if (finding.check != "timestamps") continue;
+      EXPECT_EQ(finding.severity, Severity::kOk);
+      return finding.what;
+    }
+    return std::string("nothing");
+  };
+  const auto is_bound = [&](std::map<std::string, std::string> config) {
+    return !absl::StrContains(told(std::move(config)), "max_future");
+  };
+  EXPECT_FALSE(is_bound({}));
+  EXPECT_FALSE(is_bound({{"message.timestamp.after.max.ms", "9223372036854775807"}}));
+  EXPECT_FALSE(is_bound({{"message.timestamp.after.max.ms", "3600001"}}));
+  EXPECT_TRUE(is_bound({{"message.timestamp.after.max.ms", "3600000"}}));
+  EXPECT_TRUE(is_bound({{"message.timestamp.difference.max.ms", "60000"}}));
+  EXPECT_TRUE(is_bound({{"message.timestamp.type", "LogAppendTime"}}));
+}
+
 TEST(LogRules, ClockReachAndSize) {
   LogSample sample = Sample();
   sample.newest = absl::Now() + absl::Minutes(10);

@@ -93,7 +93,8 @@ const BadConfig kBadKeys[] = {
     {"MisspeltSection", "kafak:\n  a: b\n", "5: kafak: unknown key; did you mean kafka?"},
     {"MisspeltInSection", "counter:\n  kye: key\n", "6: counter.kye: unknown key; did you mean counter.key?"},
     {"Unknown", "colour: red\n",
-     "5: colour: unknown key; the keys are brokers, input, output, id, scope, horizon, fpp, memory, "
+     "5: colour: unknown key; the keys are brokers, input, output, id, scope, horizon, max_future, fpp, "
+     "memory, "
      "at_memory_limit, "
      "engine, adaptation, second_opinion, on_duplicate, on_suspect, on_missing_id, on_malformed, "
      "on_undeliverable, divert, group, instance, start, "
@@ -131,6 +132,8 @@ const BadConfig kBadValues[] = {
      "5: commit_interval: \"soon\" is not valid: expected a duration such as 100ms, 24h, 7d or 1h30m"},
     {"LongCommitInterval", "commit_interval: 1m\n",
      "5: commit_interval: \"1m\" is not valid: expected a duration from 1ms to 10s"},
+    {"NoMaxFuture", "max_future: 0s\n",
+     "5: max_future: \"0s\" is not valid: expected a duration from 1s to 36525d"},
     {"NoCommitInterval", "commit_interval: 0s\n",
      "5: commit_interval: \"0s\" is not valid: expected a duration from 1ms to 10s"},
     {"Size", "memory: 1G\n", "5: memory: \"1G\" is not valid: expected a size such as 1GiB"},
@@ -352,6 +355,7 @@ delivery: at_least_once
 lanes: 3
 commit_interval: 250ms
 horizon: 7d
+max_future: 5m
 fpp: 1e-4
 memory: 512MiB
 at_memory_limit: exceed_fpp
@@ -400,6 +404,7 @@ TEST(Config, EveryFlagArrives) {
                           {"lanes", "3"},
                           {"commit_interval", "250ms"},
                           {"horizon", "7d"},
+                          {"max_future", "5m"},
                           {"fpp", "1e-4"},
                           {"memory", "512MiB"},
                           {"at_memory_limit", "exceed_fpp"},
@@ -502,6 +507,7 @@ TEST(Config, TheTableOfSettingsTellsTheTruth) {
     EXPECT_EQ(config.daemon.policies.on_undeliverable, defaults.daemon.policies.on_undeliverable);
     EXPECT_EQ(config.daemon.commit_interval, defaults.daemon.commit_interval);
     EXPECT_EQ(config.daemon.stage.horizon, defaults.daemon.stage.horizon);
+    EXPECT_EQ(config.daemon.max_future, defaults.daemon.max_future);
     EXPECT_EQ(config.daemon.stage.target_fpp, defaults.daemon.stage.target_fpp);
     EXPECT_EQ(config.daemon.stage.memory_limit_bytes, defaults.daemon.stage.memory_limit_bytes);
     EXPECT_EQ(config.daemon.stage.at_memory_limit, defaults.daemon.stage.at_memory_limit);

@@ -62,7 +62,8 @@ kafka::DaemonReport TwoPartitions() {
                       .diverted = 1,
                       .dropped = 7,
                       .malformed_delta = 5,
-                      .unkeyed = 8};
+                      .unkeyed = 8,
+                      .future = 9};
   partition.committed = 90;
   partition.position = 95;
   partition.snapshot_offset = 40;
@@ -133,6 +134,7 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   EXPECT_EQ(values[absl::StrCat("lethe_suppressed_records_total", where)], 6);
   EXPECT_EQ(values[absl::StrCat("lethe_malformed_deltas_total", where)], 5);
   EXPECT_EQ(values[absl::StrCat("lethe_unkeyed_records_total", where)], 8);
+  EXPECT_EQ(values[absl::StrCat("lethe_future_timestamps_total", where)], 9);
   EXPECT_EQ(values[absl::StrCat("lethe_lag_records", where)], 10);
   EXPECT_EQ(values[absl::StrCat("lethe_filter_lines", where)], 512);
   EXPECT_EQ(values[absl::StrCat("lethe_filter_fpp_estimated_ratio", where)], 1e-7);

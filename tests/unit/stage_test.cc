@@ -61,6 +61,32 @@ class StageTest : public testing::TestWithParam<int> {
 
 INSTANTIATE_TEST_SUITE_P(Shards, StageTest, testing::Values(1, 2, 16, 256));
 
+// 60 records of the past before the first of today: those remembered until time starts are not older than
+// that.
+TEST_P(StageTest, AMajorityOfThePastAtTheStartChangesNoVerdict) {
+  for (int wild = 0; wild < 60; ++wild) partition_->Judge(absl::StrCat("wild", wild), absl::UnixEpoch());
+  std::vector<Event> events;
+  for (int i = 0; i < 500; ++i) {
+    events.push_back({.id = partition_->Hash(absl::StrCat("id", i)), .time = kStart + absl::Milliseconds(i)});
+  }
+  std::vector<Verdict> verdicts(events.size());
+  partition_->Judge(events, absl::MakeSpan(verdicts));
+  EXPECT_EQ(CountUnique(verdicts), 500);
+  partition_->Judge(events, absl::MakeSpan(verdicts));
+  EXPECT_EQ(CountUnique(verdicts), 0);
+}
+
+TEST_P(StageTest, AReplayEndsAtTheStreamTimeThatItIsToldOf) {
+  partition_->LimitStreamTime(kStart);
+  EXPECT_TRUE(partition_->Replay(Events(0, 300, kStart + kHorizon / 2)).ok());
+  EXPECT_EQ(partition_->stream_time(), kStart);
+  Transaction transaction = Begin();
+  partition_->LimitStreamTime(absl::InfiniteFuture());
+  transaction.Abort();  // of the events, not of the limit
+  EXPECT_EQ(partition_->Judge("id0", kStart), Verdict::kDuplicate);
+  EXPECT_EQ(partition_->stream_time(), kStart + kHorizon / 2);
+}
+
 TEST_P(StageTest, OneStep) {
   EXPECT_EQ(partition_->Judge("a", kStart), Verdict::kUnique);
   EXPECT_EQ(partition_->Judge("a", kStart), Verdict::kDuplicate);

@@ -81,6 +81,41 @@ TEST(StreamTimeTest, FarTimesLeaveRoomForAHorizon) {
   EXPECT_EQ(past.now_ms(), -StreamTime::kFarthestMs);
 }
 
+// Where a majority of the first 101 records is dated in the past, time starts with the others all the same.
+TEST(StreamTimeTest, StartsWhenTheMiddleHalfIsSettled) {
+  constexpr int64_t kSettled = 1000;
+  for (const int64_t wild : {int64_t{0}, kStart - 10 * kSettled, INT64_MIN + 1}) {
+    for (int before = 0; before <= 300; before += 20) {
+      StreamTime time(kSettled);
+      for (int i = 0; i < 1000; ++i) {
+        const bool is_wild = i >= before && i < before + 60;
+        const int64_t now = time.Observe(is_wild ? wild : kStart + i);
+        ASSERT_TRUE(now == kNoStreamTime || (now >= kStart && now <= kStart + i))
+            << "wild " << wild << " from record " << before << ", record " << i << ": " << now;
+        ASSERT_TRUE(i < 302 || now != kNoStreamTime) << i;
+      }
+    }
+  }
+}
+
+TEST(StreamTimeTest, StartsWithThe303rdWhateverTheTimesAre) {
+  StreamTime time(1000);
+  for (int i = 0; i < 302; ++i) ASSERT_EQ(time.Observe(kStart + i * 1000), kNoStreamTime) << i;
+  EXPECT_EQ(time.Observe(kStart + 302 * 1000), kStart + 252 * 1000);
+  EXPECT_EQ(time.Observe(kStart), kStart + 252 * 1000);
+}
+
+TEST(StreamTimeTest, GoesNoFurtherThanItsLimit) {
+  StreamTime time;
+  time.LimitTo(kStart + 10);
+  for (int i = 0; i < 300; ++i) EXPECT_LE(time.Observe(kStart + i), kStart + 10);
+  EXPECT_EQ(time.now_ms(), kStart + 10);
+  time.LimitTo(INT64_MAX);
+  EXPECT_EQ(time.Observe(kStart + 300), kStart + 250);  // as if there had been none
+  time.LimitTo(kStart);
+  EXPECT_EQ(time.Observe(kStart + 301), kStart + 250);  // it does not go back
+}
+
 TEST(StreamTimeTest, AgreesWithTheDefinition) {
   std::mt19937_64 random(TestSeed());
   for (int round = 0; round < 60; ++round) {
