@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "connectors/kafka/steady_time.h"
 #include "src/units/format.h"
 
@@ -35,6 +36,24 @@ bool AllAtEnd(const std::vector<LaneReport>& lanes, std::vector<std::string>& pr
     }
   }
   return true;
+}
+
+// Whether the lock of this name is a process's of the same user.
+bool IsHeldByThisUser(const sockaddr_un& address, socklen_t length) {
+  // A process that has the name listens within microseconds; one that never does is not lethe.
+  for (int tries = 0; tries < 100; ++tries) {
+    const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (probe < 0) return true;
+    ucred holder = {};
+    socklen_t size = sizeof(holder);
+    const bool is_connected = connect(probe, reinterpret_cast<const sockaddr*>(&address), length) == 0;
+    const bool is_ours = is_connected && getsockopt(probe, SOL_SOCKET, SO_PEERCRED, &holder, &size) == 0 &&
+                         holder.uid == geteuid();
+    close(probe);
+    if (is_connected) return is_ours;
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  return false;
 }
 
 }  // namespace
@@ -70,11 +89,26 @@ absl::Status Daemon::LockInstance() {
                                  : absl::StrCat("lethe/", absl::Hex(HashId(name, 0).a, absl::kZeroPad16),
                                                 absl::Hex(HashId(name, 0).b, absl::kZeroPad16));
   std::memcpy(address.sun_path + 1, fitted.data(), fitted.size());
-  instance_lock_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (instance_lock_ < 0) return absl::InternalError(absl::StrCat("socket: ", std::strerror(errno)));
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + fitted.size());
-  if (bind(instance_lock_, reinterpret_cast<const sockaddr*>(&address), length) == 0) return absl::OkStatus();
+  instance_lock_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (instance_lock_ < 0) return absl::InternalError(absl::StrCat("socket: ", std::strerror(errno)));
+  if (bind(instance_lock_, reinterpret_cast<const sockaddr*>(&address), length) == 0) {
+    // So that others see whose it is.
+    if (listen(instance_lock_, SOMAXCONN) != 0) {
+      return absl::InternalError(absl::StrCat("listen: ", std::strerror(errno)));
+    }
+    return absl::OkStatus();
+  }
   if (errno != EADDRINUSE) return absl::InternalError(absl::StrCat("bind: ", std::strerror(errno)));
+  if (!IsHeldByThisUser(address, length)) {
+    // Any user of the host can take any name, and may not keep lethe from starting with it.
+    spdlog::warn(
+        "another user of this host holds the lock of group {}, instance {}; starting without it. If that is "
+        "lethe, give each its own --instance: two of one name fence each other",
+        options_.group, options_.instance);
+    close(std::exchange(instance_lock_, -1));
+    return absl::OkStatus();
+  }
   return absl::AlreadyExistsError(
       absl::StrCat("another process of group ", options_.group, " runs as instance ", options_.instance,
                    " on this host: two of one name would fence each other; give each its own --instance"));
@@ -185,6 +219,10 @@ absl::Status Daemon::RunToStop() {
   absl::Time next_trim = SteadyNow() + kTrimEvery;
   while (!stop_.WaitFor(options_.stall_patience / kAsksInPatience)) {
     for (Stage* stage : Stages()) stage->AskEnds();
+    // Those who looked whose lock it is have seen it.
+    for (int asked = 0; instance_lock_ >= 0 && (asked = accept(instance_lock_, nullptr, nullptr)) >= 0;) {
+      close(asked);
+    }
     if (!trimmer_ || SteadyNow() < next_trim) continue;
     trimmer_->Trim(judging_.Reports());
     next_trim = SteadyNow() + kTrimEvery;

@@ -1,6 +1,10 @@
 #include "connectors/kafka/fixed_properties.h"
 
+#include <vector>
+
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace lethe::kafka {
 namespace {
@@ -53,6 +57,18 @@ bool IsSecret(absl::string_view property) {
     if (absl::StrContains(property, word)) return true;
   }
   return false;
+}
+
+std::string SecretsOnCommandLine(absl::Span<const Property> properties) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : properties) {
+    // Where a key lies is no secret.
+    if (IsSecret(name) && !absl::EndsWith(name, ".location")) names.push_back(name);
+  }
+  if (names.empty()) return "";
+  return absl::StrCat("--kafka ", absl::StrJoin(names, ", --kafka "),
+                      ": every user of this host can read a secret on the command line. Put it into the "
+                      "configuration file, as ${file:PATH} or ${VARIABLE}");
 }
 
 }  // namespace lethe::kafka

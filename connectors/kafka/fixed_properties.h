@@ -4,9 +4,11 @@
 #define LETHE_CONNECTORS_KAFKA_FIXED_PROPERTIES_H_
 
 #include <optional>
+#include <string>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "connectors/kafka/options.h"
 
 namespace lethe::kafka {
 
@@ -22,6 +24,10 @@ std::optional<absl::string_view> WhyFixed(absl::string_view property);
 
 // Whether the value of a property is nobody's business: passwords, keys, tokens.
 bool IsSecret(absl::string_view property);
+
+// A warning if any of these, from a command line, is secret: other users of the host see it. Empty if none
+// is.
+std::string SecretsOnCommandLine(absl::Span<const Property> properties);
 
 }  // namespace lethe::kafka
 

@@ -74,6 +74,9 @@ int RunCheck(const absl::StatusOr<RunConfig>& config, const CheckCommandOptions&
   log.level = log.level == LogLevel::kInfo ? LogLevel::kError : log.level;
   StartLog(log);
   std::vector<Finding> findings = {{Severity::kOk, "configuration", "configuration", "can be read", ""}};
+  if (!config->warning.empty()) {
+    findings.push_back({Severity::kWarning, "configuration", "command line", config->warning, ""});
+  }
   if (const absl::string_view broken = BrokenPromise(config->daemon.stage.engine); !broken.empty()) {
     findings.push_back({Severity::kWarning, "engine",
                         absl::StrCat("engine ", EngineName(config->daemon.stage.engine)), std::string(broken),

@@ -170,6 +170,7 @@ absl::Status Assembler::AddFlags(const RunFlags& flags) {
   const absl::StatusOr<std::vector<kafka::Property>> properties = ParseProperties(flags.kafka);
   if (!properties.ok()) return properties.status();
   for (const auto& [name, value] : *properties) SetProperty(name, value, "--kafka");
+  config_.warning = kafka::SecretsOnCommandLine(*properties);
   config_.daemon.exit_at_end = flags.exit_at_end;
   return absl::OkStatus();
 }

@@ -26,6 +26,7 @@ struct RunConfig {
   bool metrics_per_partition = true;
   std::string fingerprint;  // FingerprintOf() it
   LogOptions log;
+  std::string warning;  // about how it was given; empty: none
   // What was set, as text, by key: to see what has changed when it is read again.
   std::map<std::string, std::string, std::less<>> texts;
 };

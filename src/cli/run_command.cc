@@ -226,6 +226,7 @@ int Fail(const absl::Status& status, const RunConfig& config) {
 
 int RunCommand(const RunConfig& config, const ReloadConfig& reload) {
   StartLog(config.log);
+  if (!config.warning.empty()) spdlog::warn("{}", config.warning);
   signal(SIGXFSZ, SIG_IGN);  // a snapshot that the limit of a file's size stops is an error, and no end
   auto daemon = kafka::Daemon::Create(config.daemon);
   if (!daemon.ok()) return Fail(daemon.status(), config);

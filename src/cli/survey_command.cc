@@ -1,12 +1,14 @@
 #include "src/cli/survey_command.h"
 
 #include <signal.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <limits>
 #include <memory>
 
+#include "connectors/kafka/fixed_properties.h"
 #include "connectors/kafka/topic_reader.h"
 #include "src/cli/log.h"
 #include "src/cli/survey_text.h"
@@ -85,6 +87,8 @@ absl::Span<const Setting<SurveyCommandOptions>> SurveySettings() { return kSetti
 absl::Status RunSurvey(const SurveyCommandOptions& options, std::ostream& out) {
   // stdout is for the report, and what librdkafka says of connections that it makes again is for nobody.
   StartLog({.level = LogLevel::kWarning});
+  const std::string warning = kafka::SecretsOnCommandLine(options.properties);
+  if (!warning.empty()) spdlog::warn("{}", warning);
   kafka::ReadOptions read = {options.brokers, options.input, options.properties, options.records,
                              options.last};
   if (!options.records && !options.all_records && !options.last) read.newest = kRecords;

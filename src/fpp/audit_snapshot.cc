@@ -18,6 +18,8 @@ constexpr int64_t kPlacesPerPiece = 4096;
 constexpr int64_t kPlaceBytes = 5 * 8;
 // More are not in any table.
 constexpr int64_t kMostPlaces = int64_t{1} << 31;
+// So many are taken whatever the ids that follow are.
+constexpr int64_t kFewPlaces = 1 << 16;
 constexpr int64_t kForgottenMs = INT64_MAX;
 
 }  // namespace
@@ -52,7 +54,8 @@ bool Audit::Restore(FieldReader* fields, SavedIds* ids) {
          (ids->capacity == 0 || std::has_single_bit(static_cast<uint64_t>(ids->capacity)));
 }
 
-// As much as it had, if there is room; else it grows as it is filled.
+// As much as it had, if there is room; else it grows as it is filled. No more than the ids that follow can be
+// worth: who writes the snapshot says how many there were.
 void Audit::TakeAsMuchAs(int64_t capacity) {
   if (threshold_ == 0 || capacity == 0 || capacity > kMostPlaces) return;
   const auto places = static_cast<size_t>(capacity);
@@ -86,7 +89,8 @@ absl::Status Audit::RestoreIds(const SavedIds& ids, SnapshotReader* reader) {
     --all.payload;
     return uint64_t{all.payload};
   }();
-  TakeAsMuchAs(ids.capacity);
+  const uint64_t worth = std::bit_ceil(4 * static_cast<uint64_t>(std::min(ids.places, kMostPlaces)));
+  TakeAsMuchAs(std::min(ids.capacity, std::max(kFewPlaces, static_cast<int64_t>(worth))));
   std::string piece;
   for (int64_t left = ids.places; left > 0; left -= kPlacesPerPiece) {
     piece.resize(static_cast<size_t>(std::min(left, kPlacesPerPiece) * kPlaceBytes));

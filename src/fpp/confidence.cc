@@ -35,6 +35,10 @@ double AtLeast(double count, double mean) {
   return sum;
 }
 
+// From here on the square root of a Poisson count is normal around that of its mean, with variance 1/4, to
+// more digits than are shown; the sums would have as many terms as the count has standard deviations.
+constexpr int64_t kLargeCount = 100'000'000;
+
 // Where `above(mean)` changes from false to true.
 template <typename Above>
 double Bisect(double low, double high, Above above) {
@@ -45,18 +49,28 @@ double Bisect(double low, double high, Above above) {
   return (low + high) / 2;
 }
 
+// The standard deviations beyond which a normal variable is with this probability.
+double NormalQuantile(double tail) {
+  return Bisect(0, 40, [&](double x) { return std::erfc(x / std::sqrt(2.0)) / 2 < tail; });
+}
+
 }  // namespace
 
 Interval RateInterval(int64_t count, int64_t trials, double confidence) {
   if (trials <= 0) return {};
   const double tail = (1 - confidence) / 2;
   const auto seen = static_cast<double>(count);
+  const auto all = static_cast<double>(trials);
+  if (count > kLargeCount) {
+    const double root = std::sqrt(seen), half = NormalQuantile(tail) / 2;
+    return {.low = (root - half) * (root - half) / all,
+            .high = std::min(1.0, (root + half) * (root + half) / all)};
+  }
   // Beyond ten standard deviations there is less than any tail that is asked for.
   const double far = 20 + 10 * std::sqrt(seen);
   const double high = Bisect(seen, seen + far, [&](double mean) { return AtMost(seen, mean) < tail; });
   const double low =
       count == 0 ? 0 : Bisect(0, seen, [&](double mean) { return AtLeast(seen, mean) > tail; });
-  const auto all = static_cast<double>(trials);
   return {.low = low / all, .high = std::min(1.0, high / all)};
 }
 

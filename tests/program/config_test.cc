@@ -649,6 +649,22 @@ TEST(Config, SecretsArriveAsTheyAre) {
   EXPECT_EQ(config->daemon.properties, (std::vector<kafka::Property>{{"sasl.password", "p$a${b}: #'\""}}));
 }
 
+TEST(Config, ASecretOnTheCommandLineIsWarnedOf) {
+  const auto warning = [](const std::string& property) {
+    RunFlags flags = RequiredFlags();
+    flags.kafka = {property};
+    const absl::StatusOr<RunConfig> config = MakeRunConfig(std::nullopt, flags);
+    EXPECT_TRUE(config.ok()) << config.status();
+    return config.ok() ? config->warning : "";
+  };
+  EXPECT_TRUE(absl::StrContains(warning("sasl.password=hunter2"), "sasl.password"));
+  EXPECT_FALSE(absl::StrContains(warning("sasl.password=hunter2"), "hunter2"));
+  EXPECT_FALSE(warning("ssl.key.password=hunter2").empty());
+  EXPECT_EQ(warning("ssl.key.location=/etc/lethe/key.pem"), "");
+  EXPECT_EQ(warning("security.protocol=SSL"), "");
+  EXPECT_EQ(FromFile(absl::StrCat(kRequired, "kafka:\n  sasl.password: hunter2\n"))->warning, "");
+}
+
 TEST(Config, ValuesComeFromFiles) {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / absl::StrCat("lethe-value-test-", getpid());

@@ -34,6 +34,18 @@ TEST(RateIntervalTest, Edges) {
   EXPECT_NEAR(large.high, 0.01 + 2.5758e-6, 1e-9);
 }
 
+// As many as no process counts, but a forged snapshot does: it costs no more than other counts.
+TEST(RateIntervalTest, HugeCountsTakeNoTime) {
+  const int64_t huge = int64_t{1} << 62;
+  EXPECT_NEAR(RateInterval(huge, huge, 0.99).low, 1, 1e-8);
+  EXPECT_EQ(RateInterval(huge, huge, 0.99).high, 1);
+  // On both sides of where the way to compute it changes.
+  const Interval below = RateInterval(100'000'000, 1'000'000'000, 0.95);
+  const Interval above = RateInterval(100'000'001, 1'000'000'000, 0.95);
+  EXPECT_NEAR(below.low, above.low, 2e-9);
+  EXPECT_NEAR(below.high, above.high, 2e-9);
+}
+
 TEST(RateIntervalTest, HoldsTheTrueRate) {
   std::mt19937_64 random(TestSeed());
   for (const double rate : {0.5 / 10'000, 3.0 / 10'000, 40.0 / 10'000, 0.3}) {
