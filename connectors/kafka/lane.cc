@@ -16,13 +16,12 @@ namespace {
 
 // Messages that are judged together: enough to hide the latency of memory, and to take each lock rarely.
 constexpr size_t kBatch = 512;
-// A transaction is committed at this many records, however long its interval: what it holds in memory is
-// bounded (80 bytes at most for each pending id, and what the client queues).
-constexpr size_t kMaxRecords = 100000;
-// Also when the sums of its counters take this much: their keys may be as large as records are.
+// A transaction is also committed when the sums of its counters take this much: their keys may be as large as
+// records are.
 constexpr int64_t kMaxSumsBytes = int64_t{16} << 20;
-// No batch takes much more: while it is judged there are copies of what it counts.
-constexpr size_t kBatchBytes = size_t{4} << 20;
+// No batch takes much more: while it is judged there are copies of what it counts, and all of it is written
+// before the lane looks at the time again.
+constexpr size_t kBatchBytes = size_t{1} << 20;
 constexpr absl::Duration kIdleWait = absl::Milliseconds(100);
 // Enough to tell what a topic is like.
 constexpr int64_t kSeenUnkeyed = 1000;
@@ -54,8 +53,7 @@ Lane::Lane(const DaemonOptions& options, int number, const Topics& topics, Dedup
       writer_(options, topics, output_),
       tuning_{options.policies, options.stage.target_fpp},
       output_partitions_(topics.least_partitions),
-      given_partitions_(topics.partitions),
-      carried_out_limit_(kMaxRecords) {
+      given_partitions_(topics.partitions) {
   LaneReport report;
   report.lane = number;
   report_ = std::make_shared<const LaneReport>(std::move(report));
@@ -139,15 +137,16 @@ void Lane::Step() {
   // Never longer than kIdleWait, so that a request to stop is seen also while a long interval's transaction
   // is open.
   Poll(open_ ? std::clamp(deadline_ - now, absl::ZeroDuration(), kIdleWait) : kIdleWait,
-       std::min(kBatch, carried_out_limit_ - std::min(carried_out_, carried_out_limit_ - 1)));
+       std::min(kBatch, backoff_.max_records() - std::min(carried_out_, backoff_.max_records() - 1)));
   fetch_on_->Polled(now, !batch_.empty());
   const bool processed = Process().ok();
   if (!fatal_.ok()) return;  // Close() gives up what is open
   const bool failed = output_.Poll() != Failure::kNone;
   if (open_ && (failed || !processed)) {
     GiveUp(output_.Abort());  // a batch that was carried out in part must not be committed
-  } else if (open_ && (carried_out_ >= carried_out_limit_ || SumsBytes(owned_) >= kMaxSumsBytes ||
-                       SteadyNow() >= deadline_)) {
+  } else if (open_ &&
+             (carried_out_ >= backoff_.max_records() || output_.size().bytes >= backoff_.max_bytes() ||
+              SumsBytes(owned_) >= kMaxSumsBytes || SteadyNow() >= deadline_)) {
     Commit();
   }
   if (fatal_.ok() && std::exchange(wants_new_consumer_, false)) RemakeConsumer();
@@ -188,7 +187,8 @@ void Lane::Poll(absl::Duration timeout, size_t limit) {
   const absl::Cleanup polled = [this] { polling_ = false; };
   int timeout_ms = static_cast<int>(absl::ToInt64Milliseconds(timeout));
   size_t bytes = 0;
-  while (batch_.size() < limit && bytes < kBatchBytes) {
+  const size_t most_bytes = std::min(kBatchBytes, static_cast<size_t>(backoff_.max_bytes()));
+  while (batch_.size() < limit && bytes < most_bytes) {
     // Singly: librdkafka's batch consumption may skip or repeat messages after a seek.
     rd_kafka_message_t* message = rd_kafka_consumer_poll(consumer_.get(), timeout_ms);
     if (message == nullptr) return;
@@ -524,8 +524,7 @@ void Lane::FinishTransaction(bool committed) {
     figures_.Committed(absl::Now());
     WarnIfUnkeyed();
     WarnIfKeysDiffer();
-    carried_out_limit_ = std::min(kMaxRecords, carried_out_limit_ * 2);
-    failures_in_a_row_ = 0;
+    backoff_.Committed(Size());
   } else {
     figures_.RolledBack();
   }
@@ -533,6 +532,12 @@ void Lane::FinishTransaction(bool committed) {
   deadline_ = absl::InfiniteFuture();
   carried_out_ = 0;
   if (committed) TakeSnapshots();
+}
+
+TransactionSize Lane::Size() const {
+  TransactionSize size = output_.size();
+  size.records = carried_out_;
+  return size;
 }
 
 void Lane::WarnIfUnkeyed() {

@@ -35,6 +35,7 @@
 #include "connectors/kafka/report.h"
 #include "connectors/kafka/stop_flag.h"
 #include "connectors/kafka/topics.h"
+#include "connectors/kafka/transaction_backoff.h"
 #include "src/record/record_reader.h"
 
 namespace lethe::kafka {
@@ -141,6 +142,8 @@ class Lane {
   // Unknown only if the program is to stop.
   Outcome Resolve();
   void FinishTransaction(bool committed);
+  // What the transaction holds.
+  TransactionSize Size() const;
   // Once, if most of what was read has no key although ids are to be unique by partition.
   void WarnIfUnkeyed();
   // Now and then, if copies have other keys than the first of their id.
@@ -266,11 +269,10 @@ class Lane {
   bool open_ = false;
   absl::Time deadline_ = absl::InfiniteFuture();
   size_t carried_out_ = 0;  // records in it
-  size_t carried_out_limit_;
+  TransactionBackoff backoff_;
   int64_t commits_ = 0;
   int64_t aborts_ = 0;
-  int failures_in_a_row_ = 0;     // but for what was refused, which goes by itself
-  std::string given_up_because_;  // the last of them
+  std::string given_up_because_;  // the last transaction that failed
   LaneFigures figures_;
   ProgressWatch progress_;
   std::string stalled_;  // what WhyItStands() said last

@@ -12,7 +12,6 @@
 namespace lethe::kafka {
 namespace {
 
-constexpr absl::Duration kMaxBackoff = absl::Seconds(1);
 // Fewer in a row are a rebalance, or a broker that is started again.
 constexpr int kManyFailures = 3;
 
@@ -36,7 +35,13 @@ void Lane::GiveUp(Outcome outcome) {
     spdlog::warn("lane {}: transaction of {} records aborted, to be judged again: {}{}", number_,
                  carried_out_, why, *like_it);
   }
-  if (failure == Failure::kRefused) NarrowDown(why);
+  absl::Duration pause;
+  if (failure == Failure::kRefused) {
+    NarrowDown(why);
+  } else {
+    given_up_because_ = why;
+    pause = backoff_.Failed(Size());
+  }
   if (outcome == Outcome::kStopped) {
     for (OwnedPartition* owned : InTransaction()) owned->LeaveNamed();
   }
@@ -45,16 +50,12 @@ void Lane::GiveUp(Outcome outcome) {
   for (auto& [id, owned] : owned_) {
     if (owned->phase != Phase::kFailed) Seek(*owned);
   }
-  if (failure != Failure::kRefused) {
-    given_up_because_ = why;
-    const absl::Duration backoff = absl::Milliseconds(10) * (1 << std::min(failures_in_a_row_++, 10));
-    stop_.WaitFor(std::min(backoff, kMaxBackoff));
-  }
+  if (pause > absl::ZeroDuration()) stop_.WaitFor(pause);
 }
 
 std::string Lane::WhyNothingIsCommitted() const {
-  if (failures_in_a_row_ < kManyFailures || !HasGivenUp()) return "";
-  return absl::StrCat(failures_in_a_row_, " transactions in a row were given up: ", given_up_because_);
+  if (backoff_.failures() < kManyFailures || !HasGivenUp()) return "";
+  return absl::StrCat(backoff_.failures(), " transactions in a row were given up: ", given_up_because_);
 }
 
 bool Lane::HasGivenUp() const {
@@ -101,10 +102,7 @@ void Lane::NarrowDown(const std::string& why) {
     }
     return;
   }
-  if (carried_out_ > 1) {
-    carried_out_limit_ = carried_out_ / 2;
-    return;
-  }
+  if (carried_out_ > 1) return backoff_.Refused(Size());
   for (OwnedPartition* owned : InTransaction()) {
     // Refused for the second time is what there was left to write: the diverted record.
     const auto [known, is_new] = owned->undeliverable.try_emplace(owned->mark.offset, Undeliverable{why});

@@ -22,6 +22,8 @@ namespace {
 constexpr int kCallTimeoutMs = 1000;
 // How long a record may be refused without being noticed.
 constexpr int kFlushTimeoutMs = 20;
+// How long the last records of a transaction may take until that is worth a warning.
+constexpr absl::Duration kFlushPatience = absl::Seconds(10);
 // A call that asks for a retry may do so at once.
 constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(20);
 // After stop: how long the open transaction may still take.
@@ -72,6 +74,19 @@ int64_t BatchSize(const DaemonOptions& options, int64_t max_batch_bytes) {
   }
   return std::min(size, max_batch_bytes);
 }
+
+// Adds the time of a scope.
+class Waiting {
+ public:
+  explicit Waiting(absl::Duration& sum) : sum_(sum) {}
+  ~Waiting() { sum_ += SteadyNow() - begin_; }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  absl::Duration& sum_;
+  const absl::Time begin_ = SteadyNow();
+};
 
 std::string Describe(const rd_kafka_error_t* error) {
   return absl::StrCat(rd_kafka_error_string(error), " (", rd_kafka_error_name(error), ")");
@@ -221,6 +236,8 @@ absl::Status Output::Begin() {
   refused_records_ = 0;
   sent_.clear();
   room_seen_at_ = 0;
+  unanswered_at_end_ = 0;
+  waited_ = absl::ZeroDuration();
   closed_before_ = closed_sockets_;
   if (!transactional_) return absl::OkStatus();
   for (;;) {
@@ -259,6 +276,7 @@ absl::Status Output::Produce(ProduceRequest request) {
     } else if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && rd_kafka_outq_len(producer_.get()) == 0) {
       Refuse(request.of, "larger than the producer's queue (queue.buffering.max.kbytes)");
     } else if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && !stop_.requested()) {
+      const Waiting waiting(waited_);
       heartbeat_.Beat();
       rd_kafka_poll(producer_.get(), 10);  // returns when something was delivered
       if (failure_ == Failure::kNone) continue;
@@ -279,6 +297,11 @@ void Output::Refuse(const RecordPlace& place, const std::string& why) {
   refused_ = place;
 }
 
+TransactionSize Output::size() const {
+  const int64_t bytes = sent_.empty() ? 0 : sent_.back().end_bytes;
+  return {0, bytes, bytes - unanswered_at_end_, waited_};
+}
+
 int64_t Output::UnansweredBytes() {
   const auto unanswered = static_cast<size_t>(rd_kafka_outq_len(producer_.get()));
   if (unanswered == 0 || sent_.empty()) return 0;
@@ -289,6 +312,7 @@ int64_t Output::UnansweredBytes() {
 void Output::AwaitRoom() {
   if (sent_.empty() || sent_.back().end_bytes - room_seen_at_ < kLookForRoomEvery) return;
   room_seen_at_ = sent_.back().end_bytes;
+  const Waiting waiting(waited_);
   while (UnansweredBytes() > kAheadBytes && failure_ == Failure::kNone && !stop_.requested()) {
     heartbeat_.Beat();
     rd_kafka_poll(producer_.get(), kLookForRoomMs);
@@ -313,15 +337,17 @@ Failure Output::Poll() {
 
 Outcome Output::Commit(const rd_kafka_topic_partition_list_t* offsets,
                        const rd_kafka_consumer_group_metadata_t* group, rd_kafka_t* consumer) {
+  const Waiting waiting(waited_);
   return transactional_ ? CommitTransaction(offsets, group) : CommitDelivered(offsets, consumer);
 }
 
 Outcome Output::CommitTransaction(const rd_kafka_topic_partition_list_t* offsets,
                                   const rd_kafka_consumer_group_metadata_t* group) {
   // A commit would wait for all records itself, but also for those that are stuck behind a refused one.
-  const absl::Time start_commit = SteadyNow() + absl::Milliseconds(kCallTimeoutMs);
+  const absl::Time begin = SteadyNow();
   while (rd_kafka_flush(producer_.get(), kFlushTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR &&
-         failure_ == Failure::kNone && SteadyNow() < start_commit) {
+         failure_ == Failure::kNone &&
+         SteadyNow() - begin < (stop_.requested() ? absl::Milliseconds(kCallTimeoutMs) : kFlushPatience)) {
     heartbeat_.Beat();
   }
   if (failure_ != Failure::kNone) return Abort();
@@ -380,6 +406,7 @@ Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets, 
 // send them only, so whatever is unanswered counts.
 Outcome Output::Abort() {
   if (producer_ == nullptr) return Outcome::kStopped;
+  unanswered_at_end_ = UnansweredBytes();
   const bool is_unanswered = rd_kafka_outq_len(producer_.get()) > 0;
   if (!transactional_) {
     rd_kafka_purge(producer_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);

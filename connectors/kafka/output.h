@@ -21,6 +21,7 @@
 #include "connectors/kafka/heartbeat.h"
 #include "connectors/kafka/options.h"
 #include "connectors/kafka/stop_flag.h"
+#include "connectors/kafka/transaction_backoff.h"
 
 namespace lethe::kafka {
 
@@ -115,6 +116,10 @@ class Output {
   // What failed in the transaction that was last given up.
   Failure failure() const { return failure_; }
 
+  // Of the open transaction, or the one that ended last: what was produced, what of it was acknowledged when
+  // it ended, and how long the lane waited for that.
+  TransactionSize size() const;
+
   // The record that was refused in it, if that is known: refused are whole batches, and it was alone in one.
   std::optional<RecordPlace> refused_record() const {
     return refused_records_ == 1 && refused_.offset >= 0 ? std::optional(refused_) : std::nullopt;
@@ -168,6 +173,8 @@ class Output {
   TopicPtr counter_topic_;
   TopicPtr divert_topic_;
   std::vector<Sent> sent_;
+  int64_t unanswered_at_end_ = 0;  // bytes
+  absl::Duration waited_;
   int64_t room_seen_at_ = 0;  // sent bytes when AwaitRoom last looked
   Failure failure_ = Failure::kNone;
   bool unsure_ = false;  // whether something of the transaction was sent, and nobody knows what became of it

@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <iostream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "tests/support/flow.h"
+#include "tests/support/process.h"
 #include "tests/support/shared_broker.h"
 
 namespace lethe::test {
@@ -75,6 +78,65 @@ TEST(OutputBoundsTest, Rule4ARecordLargerThanTheOutputsSegmentIsUndeliverable) {
   EXPECT_LE(daemon->Metric("lethe_transactions_aborted_total"), 1);
   EXPECT_TRUE(daemon->Stop());
   EXPECT_EQ(flow.Output().size(), records.size() - 1);
+}
+
+// Has the broker slow the producers of a client's id down.
+void SetQuota(const std::string& client, int bytes_per_second) {
+  ProcessOptions tool;
+  tool.args = {"java",
+               "-Xmx128m",
+               "-XX:TieredStopAtLevel=1",
+               "-XX:+UseSerialGC",
+               "-cp",
+               absl::StrCat(LETHE_KAFKA_LIBS, "/*"),
+               "kafka.admin.ConfigCommand",
+               "--bootstrap-server",
+               SharedBroker().bootstrap(),
+               "--alter",
+               "--entity-type",
+               "clients",
+               "--entity-name",
+               client,
+               "--add-config",
+               absl::StrCat("producer_byte_rate=", bytes_per_second)};
+  const auto finished = RunToEnd(tool, absl::Minutes(1));
+  ASSERT_TRUE(finished.ok()) << finished.status();
+  ASSERT_EQ(finished->exit_code, 0) << finished->out << finished->err;
+}
+
+// Whatever the quota is, and when it changes: nothing is aborted, and four fifths of it are used.
+TEST(OutputBoundsTest, Rule22AnOutputUnderAQuotaGetsWhatItTakes) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  const std::string client = flow.group();
+  constexpr int kRecords = 20'000;
+  {
+    std::vector<Record> records;
+    for (int i = 0; i < kRecords; ++i) {
+      records.push_back(WithText(absl::StrCat(i), Noise(950, static_cast<uint64_t>(i) + 1)));
+    }
+    flow.Send(records);
+  }
+  SetQuota(client, 200'000);
+  const auto daemon = flow.Start({"--kafka=client.id=" + client, "--kafka=compression.type=none"});
+  ASSERT_TRUE(daemon->AwaitReady());
+  const auto committed = [&] { return flow.Committed()[0].offset; };
+  // The quota's window lets a burst of ten seconds by.
+  ASSERT_TRUE(daemon->Await([&] { return committed() > 2500; })) << daemon->Log();
+  for (const int rate : {200'000, 500'000}) {
+    if (rate != 200'000) SetQuota(client, rate);
+    const int64_t before = committed();
+    ASSERT_TRUE(daemon->Await([&] { return committed() > before; })) << daemon->Log();
+    const int64_t first = committed();
+    const absl::Time begin = absl::Now();
+    ASSERT_TRUE(daemon->Await([&] { return committed() >= first + rate * 7 / 1000; })) << daemon->Log();
+    const double bytes = static_cast<double>(committed() - first) * 1000;
+    const double used = bytes / rate / absl::ToDoubleSeconds(absl::Now() - begin);
+    std::cout << rate << " bytes/s: " << 100 * used << " % of the quota\n";
+    EXPECT_GE(used, 0.8) << rate;
+  }
+  EXPECT_EQ(daemon->Metric("lethe_transactions_aborted_total"), 0) << daemon->Log();
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_LT(committed(), kRecords) << "there was not enough to write";
 }
 
 }  // namespace
