@@ -326,6 +326,9 @@ class Checker {
     for (Finding& finding : ApplyLogRules(options_, topics_.input, *sample)) {
       findings_.push_back(std::move(finding));
     }
+    if (sample->records > 0 && !topics_.output.config.empty()) {
+      findings_.push_back(ApplySizeRule(topics_.output, *sample));
+    }
   }
 
   const DaemonOptions& options_;

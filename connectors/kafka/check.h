@@ -20,6 +20,9 @@ std::vector<Finding> Check(const DaemonOptions& options);
 struct TopicFacts;
 std::vector<Finding> ApplyLogRules(const DaemonOptions& options, const TopicFacts& input,
                                    const LogSample& sample);
+// Whether the output takes the largest record of the input's sample, which the input may have taken
+// compressed.
+Finding ApplySizeRule(const TopicFacts& output, const LogSample& sample);
 
 }  // namespace lethe::kafka
 

@@ -51,6 +51,7 @@ Lane::Lane(const DaemonOptions& options, int number, const Topics& topics, Dedup
       reader_(options.record),
       output_(options, number, stop, heartbeat_, [this](const std::string& why) { SetWaiting(why); }),
       writer_(options, topics, output_),
+      refusal_search_(topics.output_rules),
       tuning_{options.policies, options.stage.target_fpp},
       output_partitions_(topics.least_partitions),
       given_partitions_(topics.partitions) {
@@ -384,8 +385,11 @@ Lane::MessageRun Lane::FillItems(OwnedPartition& owned, MessageRun run) {
     events_.clear();
     event_items_.clear();
   };
+  // With this policy the partition stops in front of such a record: the broker is asked about each.
+  const bool foresees = refusal_search_.trusted(SteadyNow()) && !writer_.StopsAtUndeliverable();
+  const absl::Time now = absl::Now();
   int64_t oldest_ms = INT64_MAX;
-  const absl::Time latest = absl::Now() + options_.max_future;
+  const absl::Time latest = now + options_.max_future;
   for (const MessagePtr& message : run) {
     const MessageView view(*message);
     const RecordFields& fields = reader_.Read(view.record());
@@ -408,6 +412,15 @@ Lane::MessageRun Lane::FillItems(OwnedPartition& owned, MessageRun run) {
         Complain(owned, message->offset, fields);
     }
     items_.push_back(MakeItem(*message, fields));
+    std::string refused =
+        foresees ? refusal_search_.Foresee(view.timestamp_ms(), message->key != nullptr, now) : "";
+    if (refused.empty()) continue;
+    const std::optional<IdHash> judged = events_.empty() ? std::nullopt : std::optional(events_.back().id);
+    judge();  // before it is known what follows: a copy of it is to pass
+    const JudgedRecord& record = items_.back().record;
+    if (!writer_.IsWritten(record)) continue;
+    if (judged && record.verdict != Verdict::kDuplicate) owned.transaction->Forget(*judged);
+    owned.undeliverable.try_emplace(message->offset, Undeliverable{std::move(refused)});
   }
   judge();
   if (!run.empty()) figures_.RunJudged(oldest_ms, run.size());

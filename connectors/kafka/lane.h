@@ -31,6 +31,7 @@
 #include "connectors/kafka/owned_partition.h"
 #include "connectors/kafka/progress_watch.h"
 #include "connectors/kafka/record_writer.h"
+#include "connectors/kafka/refusal_search.h"
 #include "connectors/kafka/repeats.h"
 #include "connectors/kafka/report.h"
 #include "connectors/kafka/stop_flag.h"
@@ -148,8 +149,11 @@ class Lane {
   void WarnIfUnkeyed();
   // Now and then, if copies have other keys than the first of their id.
   void WarnIfKeysDiffer();
-  // After a refusal the transaction is halved until the record that is refused stands alone.
+  // After a refusal: finds the records to blame. Where none is known, the transaction is halved until one
+  // stands alone.
   void NarrowDown(const std::string& why);
+  // Of the output's settings, as they are now; if the broker does not say, as they were.
+  void RenewRules();
 
   static void OnRebalance(rd_kafka_t* consumer, rd_kafka_resp_err_t code,
                           rd_kafka_topic_partition_list_t* partitions, void* opaque);
@@ -237,6 +241,7 @@ class Lane {
   ClientStatistics statistics_;  // the consumer's
   Output output_;
   RecordWriter writer_;
+  RefusalSearch refusal_search_;
   LaneTuning tuning_;
 
   ClientPtr consumer_;

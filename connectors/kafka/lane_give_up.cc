@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "connectors/kafka/lane.h"
+#include "connectors/kafka/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
@@ -96,17 +98,33 @@ Outcome Lane::Resolve() {
 }
 
 void Lane::NarrowDown(const std::string& why) {
-  if (const auto refused = output_.refused_record()) {
-    if (OwnedPartition* owned = Find(refused->partition)) {
-      owned->undeliverable[refused->offset] = {why, refused->diverted};
-    }
-    return;
+  const std::vector<Output::Refusal>& refusals = output_.refusals();
+  std::vector<RefusedRecord> records;
+  for (const Output::Refusal& refusal : refusals) records.push_back(refusal.record);
+  const bool is_any_invalid = std::any_of(records.begin(), records.end(),
+                                          [](const RefusedRecord& record) { return record.is_invalid; });
+  if (is_any_invalid && !refusal_search_.trusted(SteadyNow())) RenewRules();
+  bool is_known = false;
+  for (const size_t i : refusal_search_.ToBlame(records, output_.batch_bytes(), output_.refusals_are_named(),
+                                                absl::Now(), SteadyNow())) {
+    const RecordPlace& place = refusals[i].place;
+    OwnedPartition* owned = place.offset < 0 ? nullptr : Find(place.partition);
+    if (owned == nullptr) continue;
+    owned->undeliverable[place.offset] = {refusals[i].why, place.diverted};
+    is_known = true;
   }
+  if (is_known) return;
   if (carried_out_ > 1) return backoff_.Refused(Size());
   for (OwnedPartition* owned : InTransaction()) {
     // Refused for the second time is what there was left to write: the diverted record.
     const auto [known, is_new] = owned->undeliverable.try_emplace(owned->mark.offset, Undeliverable{why});
     known->second.divert_refused = !is_new;
+  }
+}
+
+void Lane::RenewRules() {
+  if (const auto output = DescribeTopic(consumer_.get(), options_.output); output.ok()) {
+    refusal_search_.SetRules(output->record_rules());
   }
 }
 

@@ -15,6 +15,9 @@ namespace {
 
 using Severity = Finding::Severity;
 
+// What a batch of one record has beside its key and value, without headers.
+constexpr int64_t kBatchHead = 128;
+
 // Fewer in an hour say nothing about the load to plan for.
 constexpr double kLeastRate = 0.1;
 // What clocks that are kept by NTP do not come to.
@@ -231,6 +234,18 @@ class LogRules {
 std::vector<Finding> ApplyLogRules(const DaemonOptions& options, const TopicFacts& input,
                                    const LogSample& sample) {
   return LogRules(options, input, sample).Apply();
+}
+
+Finding ApplySizeRule(const TopicFacts& output, const LogSample& sample) {
+  const int64_t limit = output.max_batch_bytes();
+  const std::string where = absl::StrCat("output topic ", output.name);
+  const std::string what = absl::StrCat("takes up to ", limit, " bytes at once; the largest of the newest ",
+                                        sample.records, " input records has ", sample.largest_bytes);
+  if (sample.largest_bytes + kBatchHead <= limit) return {Severity::kOk, "record size", where, what, ""};
+  return {Severity::kWarning, "record size", where,
+          absl::StrCat(what, ": it is delivered only if compression makes it fit"),
+          absl::StrCat("kafka-configs.sh --alter --entity-type topics --entity-name ", output.name,
+                       " --add-config max.message.bytes=", sample.largest_bytes + kBatchHead)};
 }
 
 }  // namespace lethe::kafka

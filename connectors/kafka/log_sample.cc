@@ -121,7 +121,9 @@ class Looker {
     const MessageView view(message);
     const RecordView record = view.record();
     ++sample_.records;
-    sample_.bytes += static_cast<int64_t>(message.key_len + message.len);
+    const auto bytes = static_cast<int64_t>(message.key_len + message.len);
+    sample_.bytes += bytes;
+    sample_.largest_bytes = std::max(sample_.largest_bytes, bytes);
     sample_.newest = std::max(sample_.newest, view.time());
     if (!record.key) ++sample_.without_key;
     const RecordFields& fields = reader_.Read(record);

@@ -17,7 +17,8 @@ namespace lethe::kafka {
 struct LogSample {
   // Of the newest records of each partition.
   int64_t records = 0;
-  int64_t bytes = 0;  // of keys and values
+  int64_t bytes = 0;          // of keys and values
+  int64_t largest_bytes = 0;  // of one record's
   int64_t without_key = 0;
   int64_t without_id = 0;               // missing
   int64_t malformed = 0;                // the JSON that it would be in

@@ -43,6 +43,20 @@ bool IsRefusal(rd_kafka_resp_err_t code) {
   }
 }
 
+// RD_KAFKA_RESP_ERR__INVALID_DIFFERENT_RECORD, since librdkafka 2.4: the record is good, and was in the batch
+// of one that is not.
+constexpr int kBesideAnInvalidRecord = -138;
+
+bool IsTooLarge(rd_kafka_resp_err_t code) {
+  return code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE || code == RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE;
+}
+
+bool NamesCodec(const DaemonOptions& options) {
+  return std::any_of(options.properties.begin(), options.properties.end(), [](const Property& property) {
+    return property.first == "compression.type" || property.first == "compression.codec";
+  });
+}
+
 // What befalls one producer, and not the one that is made in its place.
 bool IsFence(rd_kafka_resp_err_t code) {
   switch (code) {
@@ -60,6 +74,9 @@ bool IsFence(rd_kafka_resp_err_t code) {
 constexpr int64_t kAheadBytes = int64_t{4} << 20;
 constexpr int64_t kLookForRoomEvery = kAheadBytes / 16;
 constexpr int kLookForRoomMs = 2;
+// How records are compressed: quickly, until one is too large for its topic by that.
+constexpr absl::string_view kQuickCodec = "lz4";
+constexpr absl::string_view kDenseCodec = "zstd";
 // What a record takes beside its key and value, in the client's memory and on the wire.
 constexpr int64_t kRecordOverhead = 64;
 // The client's queue, for records up to so many bytes.
@@ -110,7 +127,8 @@ Output::Output(const DaemonOptions& options, int lane, const StopFlag& stop, Hea
       stop_(stop),
       heartbeat_(heartbeat),
       waiting_(std::move(waiting)),
-      transactional_(options.delivery == Delivery::kExactlyOnce) {}
+      transactional_(options.delivery == Delivery::kExactlyOnce),
+      codec_(kQuickCodec) {}
 
 Output::~Output() = default;
 
@@ -120,11 +138,12 @@ void Output::OnDelivery(rd_kafka_t* /*producer*/, const rd_kafka_message_t* mess
   if (rd_kafka_message_status(message) == RD_KAFKA_MSG_STATUS_POSSIBLY_PERSISTED) self->unsure_ = true;
   // A refusal counts, and not what is purged because of it.
   if (IsRefusal(message->err)) {
-    self->failure_ = Failure::kRefused;
-    self->last_error_ = rd_kafka_err2str(message->err);
-    ++self->refused_records_;
     const auto number = static_cast<size_t>(reinterpret_cast<uintptr_t>(message->_private));
-    self->refused_ = number < self->sent_.size() ? self->sent_[number].place : RecordPlace();
+    if (number < self->sent_.size()) {
+      self->Refuse(self->sent_[number], message->err, rd_kafka_err2str(message->err));
+    }
+  } else if (static_cast<int>(message->err) == kBesideAnInvalidRecord) {
+    self->refusals_are_named_ = true;
   } else if (self->failure_ == Failure::kNone) {
     self->failure_ = Failure::kTransient;
     self->last_error_ = rd_kafka_err2str(message->err);
@@ -143,7 +162,7 @@ absl::Status Output::MakeProducer() {
                                {"transaction.timeout.ms", "30000"},
                                // Large batches cost less on both sides.
                                {"linger.ms", "5"},
-                               {"compression.type", "lz4"},
+                               {"compression.type", std::string(codec_)},
                                // What a stalled output holds is bounded by AwaitRoom(); any record fits.
                                {"queue.buffering.max.kbytes", absl::StrCat((queue_bytes >> 10) + 1)},
                                {"queue.buffering.max.messages", "1000000"},
@@ -233,7 +252,8 @@ absl::Status Output::Begin() {
   if (producer_ == nullptr) return NoProducer();
   failure_ = Failure::kNone;
   unsure_ = false;
-  refused_records_ = 0;
+  refusals_.clear();
+  refusals_are_named_ = false;
   sent_.clear();
   room_seen_at_ = 0;
   unanswered_at_end_ = 0;
@@ -255,8 +275,9 @@ absl::Status Output::Begin() {
 absl::Status Output::Produce(ProduceRequest request) {
   AwaitRoom();
   const int64_t before = sent_.empty() ? 0 : sent_.back().end_bytes;
+  const auto bytes = static_cast<int64_t>(request.key_bytes + request.value_bytes);
   sent_.push_back(
-      {request.of, before + kRecordOverhead + static_cast<int64_t>(request.key_bytes + request.value_bytes)});
+      {request.of, before + kRecordOverhead + bytes, bytes, request.timestamp_ms, request.key != nullptr});
   const auto number = static_cast<uintptr_t>(sent_.size() - 1);
   for (;;) {
     // A headers argument of null would end the list of arguments' meaning: V_HEADERS(NULL) is no headers.
@@ -272,9 +293,9 @@ absl::Status Output::Produce(ProduceRequest request) {
       return absl::OkStatus();
     }
     if (code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE) {
-      Refuse(request.of, "larger than librdkafka sends");
+      Refuse(sent_.back(), RD_KAFKA_RESP_ERR__QUEUE_FULL, "larger than librdkafka sends");
     } else if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && rd_kafka_outq_len(producer_.get()) == 0) {
-      Refuse(request.of, "larger than the producer's queue (queue.buffering.max.kbytes)");
+      Refuse(sent_.back(), code, "larger than the producer's queue (queue.buffering.max.kbytes)");
     } else if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && !stop_.requested()) {
       const Waiting waiting(waited_);
       heartbeat_.Beat();
@@ -290,12 +311,15 @@ absl::Status Output::Produce(ProduceRequest request) {
   }
 }
 
-void Output::Refuse(const RecordPlace& place, const std::string& why) {
+void Output::Refuse(const Sent& sent, rd_kafka_resp_err_t code, const std::string& why) {
   failure_ = Failure::kRefused;
   last_error_ = why;
-  ++refused_records_;
-  refused_ = place;
+  const bool diverted = sent.place.diverted;
+  refusals_.push_back(
+      {sent.place, {sent.bytes, sent.timestamp_ms, sent.has_key, !IsTooLarge(code), diverted}, why});
 }
+
+int64_t Output::batch_bytes() const { return BatchSize(options_, limits_.batch_bytes); }
 
 TransactionSize Output::size() const {
   const int64_t bytes = sent_.empty() ? 0 : sent_.back().end_bytes;
@@ -384,7 +408,7 @@ Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets, 
   if (rd_kafka_fatal_error(producer_.get(), reason, sizeof reason) != RD_KAFKA_RESP_ERR_NO_ERROR) {
     return Remake(reason);
   }
-  if (failure_ != Failure::kNone) return Outcome::kAborted;
+  if (failure_ != Failure::kNone) return Aborted(/*renew=*/false);
   for (;;) {
     const rd_kafka_resp_err_t code = rd_kafka_commit(consumer, offsets, /*async=*/0);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return Outcome::kCommitted;
@@ -411,7 +435,7 @@ Outcome Output::Abort() {
   if (!transactional_) {
     rd_kafka_purge(producer_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
     rd_kafka_flush(producer_.get(), kCallTimeoutMs);
-    return !is_unanswered || MakeAnew() ? Outcome::kAborted : Outcome::kStopped;
+    return Aborted(/*renew=*/is_unanswered);
   }
   if (failure_ == Failure::kTransient) {
     // That records were purged does not say why the transaction has failed. While it is to be aborted, the
@@ -434,11 +458,24 @@ Outcome Output::Abort() {
     // found would take half a second more: there it counts if a connection was closed, without which nothing
     // waits to be sent again.
     const bool counts = failure_ != Failure::kRefused || closed_sockets_ != closed_before_;
-    if (!unsure_ && !(is_unanswered && counts)) return Outcome::kAborted;
-    return MakeAnew() ? Outcome::kAborted : Outcome::kStopped;
+    return Aborted(/*renew=*/unsure_ || (is_unanswered && counts));
   }
   if (rd_kafka_error_is_retriable(error.get())) return Outcome::kStopped;
   return Remake(Describe(error.get()));
+}
+
+Outcome Output::Aborted(bool renew) {
+  const bool too_large = std::any_of(refusals_.begin(), refusals_.end(),
+                                     [](const Refusal& refusal) { return !refusal.record.is_invalid; });
+  if (too_large && codec_ == kQuickCodec && !NamesCodec(options_)) {
+    codec_ = kDenseCodec;
+    renew = true;
+    // Nothing is to blame before it was tried.
+    failure_ = Failure::kTransient;
+    spdlog::info("lane {}: a record is too large for its topic with {}: compressing with {} from now on",
+                 lane_, std::string(kQuickCodec), std::string(kDenseCodec));
+  }
+  return !renew || MakeAnew() ? Outcome::kAborted : Outcome::kStopped;
 }
 
 Outcome Output::Remake(const std::string& why) {

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +19,7 @@
 #include "connectors/kafka/client_statistics.h"
 #include "connectors/kafka/heartbeat.h"
 #include "connectors/kafka/options.h"
+#include "connectors/kafka/refusal_search.h"
 #include "connectors/kafka/stop_flag.h"
 #include "connectors/kafka/transaction_backoff.h"
 
@@ -120,10 +120,17 @@ class Output {
   // it ended, and how long the lane waited for that.
   TransactionSize size() const;
 
-  // The record that was refused in it, if that is known: refused are whole batches, and it was alone in one.
-  std::optional<RecordPlace> refused_record() const {
-    return refused_records_ == 1 && refused_.offset >= 0 ? std::optional(refused_) : std::nullopt;
-  }
+  // The records of the batches that were refused in it.
+  struct Refusal {
+    RecordPlace place;
+    RefusedRecord record;
+    std::string why;
+  };
+  const std::vector<Refusal>& refusals() const { return refusals_; }
+  // Whether the broker has named those of them that it finds fault with (librdkafka 2.4).
+  bool refusals_are_named() const { return refusals_are_named_; }
+  // How large a batch of more than one record may be.
+  int64_t batch_bytes() const;
 
   int64_t fences() const { return fences_; }
 
@@ -135,6 +142,9 @@ class Output {
   struct Sent {
     RecordPlace place;
     int64_t end_bytes;  // of it and all before it
+    int64_t bytes;      // of key and value
+    int64_t timestamp_ms;
+    bool has_key;
   };
 
   absl::Status MakeProducer();
@@ -143,7 +153,10 @@ class Output {
   // Of the transaction, not yet answered for; about, since the last answer need not be the last record's.
   int64_t UnansweredBytes();
   // A record that the client itself never takes.
-  void Refuse(const RecordPlace& place, const std::string& why);
+  // The transaction is aborted. Makes the producer again if it is to be renewed, or is to compress better
+  // from now on: what is refused as too large may fit by another codec, unless the user has chosen one.
+  Outcome Aborted(bool renew);
+  void Refuse(const Sent& sent, rd_kafka_resp_err_t code, const std::string& why);
   void DropProducer();
   Outcome Remake(const std::string& why);
   // Another producer in its place, and the failure as it was; false: last_error() says why there is none.
@@ -178,8 +191,9 @@ class Output {
   int64_t room_seen_at_ = 0;  // sent bytes when AwaitRoom last looked
   Failure failure_ = Failure::kNone;
   bool unsure_ = false;  // whether something of the transaction was sent, and nobody knows what became of it
-  int64_t refused_records_ = 0;
-  RecordPlace refused_;  // the last of them
+  std::vector<Refusal> refusals_;
+  bool refusals_are_named_ = false;
+  absl::string_view codec_;  // where the user names none
   std::string last_error_;
   rd_kafka_resp_err_t last_error_code_ = RD_KAFKA_RESP_ERR_NO_ERROR;
   int64_t fences_ = 0;

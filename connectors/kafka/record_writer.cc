@@ -91,6 +91,11 @@ std::optional<std::string> RecordWriter::WhyStop(const OwnedPartition& owned,
                       " to pass, drop or divert, then reload the configuration (SIGHUP) or start again");
 }
 
+bool RecordWriter::IsWritten(const JudgedRecord& record) const {
+  const Action action = ActionFor(record);
+  return options_.routes || action == Action::kPass || action == Action::kTag;
+}
+
 absl::Status RecordWriter::CarryOut(OwnedPartition& owned, const JudgedRecord& record) {
   RecordCounts& counts = owned.open_counts;
   if (!owned.undeliverable.empty()) {

@@ -51,6 +51,10 @@ class RecordWriter {
   std::optional<std::string> WhyStop(const OwnedPartition& owned, const rd_kafka_message_t& message,
                                      const RecordFields& fields) const;
 
+  // Whether the record, once judged, goes to the output.
+  bool IsWritten(const JudgedRecord& record) const;
+  bool StopsAtUndeliverable() const { return policies_.on_undeliverable == Action::kFail; }
+
   // Not OK: the transaction is to be given up.
   absl::Status CarryOut(OwnedPartition& owned, const JudgedRecord& record);
 

@@ -150,10 +150,11 @@ class Rules {
   }
 
   void TakesRecordsOf(const TopicFacts& input) {
-    const int64_t limit = topic_.max_message_bytes();
+    const int64_t limit = topic_.max_batch_bytes();
+    const char* property = limit < topic_.max_message_bytes() ? "segment.bytes" : "max.message.bytes";
     const int64_t sent = input.max_message_bytes();
     const std::string what =
-        absl::StrCat("takes up to ", limit, " bytes at once (max.message.bytes), the input ", sent);
+        absl::StrCat("takes up to ", limit, " bytes at once (", property, "), the input ", sent);
     if (limit >= sent) {
       Add(Severity::kOk, "size", what, "");
       return;
@@ -161,7 +162,7 @@ class Rules {
     Add(Severity::kWarning, "size",
         absl::StrCat(what, ": larger records cannot be delivered, and are counted as undeliverable"),
         absl::StrCat("kafka-configs.sh --alter --entity-type topics --entity-name ", topic_.name,
-                     " --add-config max.message.bytes=", sent));
+                     " --add-config ", property, "=", sent));
   }
 
   void Add(Severity severity, std::string check, std::string what, std::string remedy) {
@@ -183,6 +184,19 @@ int64_t TopicFacts::Number(const std::string& property, int64_t fallback) const 
 }
 
 int64_t TopicFacts::max_message_bytes() const { return Number("max.message.bytes", kDefaultMaxMessageBytes); }
+
+RecordRules TopicFacts::record_rules() const {
+  RecordRules rules;
+  rules.needs_key = absl::StrContains(Value(*this, "cleanup.policy"), "compact");
+  if (Value(*this, "message.timestamp.type") == "LogAppendTime") return rules;
+  // The older property bounds both, where the newer ones do not.
+  const int64_t difference = Number("message.timestamp.difference.max.ms", INT64_MAX);
+  rules.before_max_ms = Number("message.timestamp.before.max.ms", INT64_MAX);
+  rules.after_max_ms = Number("message.timestamp.after.max.ms", INT64_MAX);
+  if (rules.before_max_ms == INT64_MAX) rules.before_max_ms = difference;
+  if (rules.after_max_ms == INT64_MAX) rules.after_max_ms = difference;
+  return rules;
+}
 
 int64_t TopicFacts::max_batch_bytes() const {
   return std::min(max_message_bytes(), Number("segment.bytes", INT64_MAX));

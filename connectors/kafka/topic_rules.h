@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "connectors/kafka/finding.h"
 #include "connectors/kafka/options.h"
+#include "connectors/kafka/refusal_search.h"
 
 namespace lethe::kafka {
 
@@ -24,6 +25,8 @@ struct TopicFacts {
   int64_t Number(const std::string& property, int64_t fallback) const;
   // max.message.bytes, or Kafka's default of it.
   int64_t max_message_bytes() const;
+  // What it refuses for other reasons than size.
+  RecordRules record_rules() const;
   // What it takes in one batch: a batch must also fit into a segment (segment.bytes).
   int64_t max_batch_bytes() const;
 };

@@ -115,6 +115,7 @@ absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* cli
   topics.output_partitions = described->output.partitions;
   topics.input_max_bytes = described->input.max_message_bytes();
   topics.output_max_bytes = described->output.max_batch_bytes();
+  topics.output_rules = described->output.record_rules();
   if (described->counter) topics.counter_max_bytes = described->counter->max_batch_bytes();
   if (described->divert) topics.divert_max_bytes = described->divert->max_batch_bytes();
   topics.least_partitions = INT32_MAX;

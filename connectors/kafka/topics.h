@@ -32,6 +32,7 @@ struct Topics {
   // Of the input, per partition: the last stable offsets; the high watermarks of one that lethe itself has
   // written to, since the answer to a commit comes before its records are stable.
   std::vector<int64_t> end_offsets;
+  RecordRules output_rules;
   std::vector<std::string> warnings;
 
   // A batch that every one of them takes.

@@ -80,6 +80,58 @@ TEST(OutputBoundsTest, Rule4ARecordLargerThanTheOutputsSegmentIsUndeliverable) {
   EXPECT_EQ(flow.Output().size(), records.size() - 1);
 }
 
+// One record in a hundred has a timestamp that the output refuses. They are found together, and later ones
+// are known by the topic's settings: few transactions are aborted, however many there are. Nothing else is
+// lost by it: a copy of a refused record with a good timestamp is the first of its id that goes out.
+TEST(OutputBoundsTest, Rule4ManyRefusedTimestampsCostFewAborts) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {{"message.timestamp.before.max.ms", "3600000"}}});
+  const int64_t now = absl::ToUnixMillis(absl::Now());
+  constexpr int kRecords = 50'000;
+  std::vector<Record> records;
+  std::vector<std::string> expected;
+  int refused = 0;
+  for (int i = 0; i < kRecords; ++i) {
+    const std::string id = absl::StrCat(i);
+    if (i % 100 == 50) {
+      records.push_back(WithId(id, 0, now - 7'200'000 - i));
+      records.push_back(WithId(absl::StrCat(i - 1), 0, now - 7'200'000));  // a copy of a good one
+      ++refused;
+    }
+    if (i % 1000 == 50) continue;  // of some there is no good copy
+    expected.push_back(id);
+    records.push_back(WithId(id, 0, now));
+  }
+  flow.Send(records);
+  const absl::Time begin = absl::Now();
+  const auto daemon = flow.Start();
+  ASSERT_TRUE(AwaitJudged(*daemon, records.size())) << daemon->Log();
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - begin);
+  EXPECT_EQ(Verdicts(*daemon, "undeliverable"), refused);
+  EXPECT_EQ(Verdicts(*daemon, "duplicate"), refused);
+  std::cout << kRecords / seconds << " records/s\n";
+  // One for each time that the broker is asked again, and a few where several batches were on their way.
+  EXPECT_LE(daemon->Metric("lethe_transactions_aborted_total"), 5 + seconds) << daemon->Log();
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_EQ(flow.OutputIds(), expected);
+}
+
+// The input took it compressed; so does the output, if it is compressed well enough.
+TEST(OutputBoundsTest, ARecordThatFitsOnlyByABetterCodecIsDelivered) {
+  Flow flow({LETHE_PROGRAM, 1, {{"max.message.bytes", "3000000"}}, {}});
+  // Of 16 different characters, which lz4 does not make much smaller, and zstd halves.
+  flow.Send({{WithId("a"), WithText("large", Noise(1'400'000)), WithId("b")}});
+  const auto daemon = flow.Start();
+  ASSERT_TRUE(AwaitJudged(*daemon, 3)) << daemon->Log();
+  EXPECT_EQ(Verdicts(*daemon, "undeliverable"), 0) << daemon->Log();
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(flow.ExactlyOnce());
+  // A codec that the user names stays.
+  Flow by_lz4({LETHE_PROGRAM, 1, {{"max.message.bytes", "3000000"}}, {}});
+  by_lz4.Send({{WithId("a"), WithText("large", Noise(1'400'000)), WithId("b")}});
+  EXPECT_EQ(by_lz4.RunToEnd({"--kafka=compression.type=lz4"}).exit_code, 0);
+  EXPECT_EQ(by_lz4.OutputIds(), (std::vector<std::string>{"a", "b"}));
+}
+
 // Has the broker slow the producers of a client's id down.
 void SetQuota(const std::string& client, int bytes_per_second) {
   ProcessOptions tool;

@@ -254,6 +254,44 @@ TEST(LogRules, ClockReachAndSize) {
   EXPECT_EQ(WrongLog(Sample(), {{"retention.bytes", "8000000"}}), "warning retention.bytes;");
 }
 
+TEST(LogRules, RecordsThatTheOutputTakesOnlyCompressedAreWarnedOf) {
+  LogSample sample = Sample();
+  sample.largest_bytes = 1'048'000;
+  EXPECT_EQ(Wrong({ApplySizeRule(Topic("out"), sample)}), "");
+  sample.largest_bytes = 1'400'000;
+  const Finding finding = ApplySizeRule(Topic("out"), sample);
+  EXPECT_EQ(Wrong({finding}), "warning record size;");
+  EXPECT_TRUE(absl::StrContains(finding.remedy, "max.message.bytes=1400128")) << finding.remedy;
+  EXPECT_EQ(Wrong({ApplySizeRule(Topic("out", {{"max.message.bytes", "1400128"}}), sample)}), "");
+  EXPECT_EQ(Wrong({ApplySizeRule(
+                Topic("out", {{"max.message.bytes", "9999999"}, {"segment.bytes", "1000000"}}), sample)}),
+            "warning record size;");
+}
+
+TEST(TopicRules, ASegmentSmallerThanTheInputsBatchesIsWarnedOf) {
+  EXPECT_EQ(WrongTopics(Topic("in"), Topic("out", {{"segment.bytes", "1000000"}})), "warning size;");
+  EXPECT_EQ(WrongTopics(Topic("in"), Topic("out", {{"segment.bytes", "1048588"}})), "");
+}
+
+TEST(TopicRules, TheRulesForRecordsAreReadFromTheSettings) {
+  const RecordRules none = Topic("out").record_rules();
+  EXPECT_EQ(none.before_max_ms, INT64_MAX);
+  EXPECT_EQ(none.after_max_ms, INT64_MAX);
+  EXPECT_FALSE(none.needs_key);
+  const RecordRules older = Topic("out", {{"message.timestamp.difference.max.ms", "1000"},
+                                          {"message.timestamp.before.max.ms", "9223372036854775807"},
+                                          {"message.timestamp.after.max.ms", "2000"}})
+                                .record_rules();
+  EXPECT_EQ(older.before_max_ms, 1000);
+  EXPECT_EQ(older.after_max_ms, 2000);
+  const RecordRules by_broker = Topic("out", {{"message.timestamp.type", "LogAppendTime"},
+                                              {"message.timestamp.before.max.ms", "1000"},
+                                              {"cleanup.policy", "compact,delete"}})
+                                    .record_rules();
+  EXPECT_EQ(by_broker.before_max_ms, INT64_MAX);
+  EXPECT_TRUE(by_broker.needs_key);
+}
+
 TEST(LogRules, ReachAndSizeCountTheLag) {
   LogSample sample = Sample();
   sample.partitions[2].start = 17;

@@ -1,0 +1,52 @@
+#include "connectors/kafka/refusal_search.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace lethe::kafka {
+namespace {
+
+// Between the broker's and this machine's.
+constexpr absl::Duration kClocksDiffer = absl::Minutes(1);
+// A batch has a head of 61 bytes, and another record would take 20 at least.
+constexpr int64_t kLeastRest = 80;
+
+// Whether `age` is more than `max_ms`, which may be Kafka's "unbounded".
+bool Exceeds(absl::Duration age, int64_t max_ms) {
+  return max_ms < INT64_MAX && age > absl::Milliseconds(max_ms) + kClocksDiffer;
+}
+
+std::string Bound(absl::string_view what, int64_t max_ms, absl::string_view property) {
+  return absl::StrCat("its timestamp is more than ", absl::FormatDuration(absl::Milliseconds(max_ms)), " ",
+                      what, " (", property, ")");
+}
+
+}  // namespace
+
+std::string RecordRules::WhyRefused(int64_t timestamp_ms, bool has_key, absl::Time now) const {
+  if (needs_key && !has_key) return "it has no key, and the topic is compacted";
+  if (timestamp_ms <= 0) return "";
+  const absl::Duration age = now - absl::FromUnixMillis(timestamp_ms);
+  if (Exceeds(age, before_max_ms)) return Bound("old", before_max_ms, "message.timestamp.before.max.ms");
+  if (Exceeds(-age, after_max_ms)) {
+    return Bound("in the future", after_max_ms, "message.timestamp.after.max.ms");
+  }
+  return "";
+}
+
+std::vector<size_t> RefusalSearch::ToBlame(absl::Span<const RefusedRecord> refused, int64_t batch_bytes,
+                                           bool named, absl::Time now, absl::Time steady_now) {
+  std::vector<size_t> to_blame;
+  for (size_t i = 0; i < refused.size(); ++i) {
+    const RefusedRecord& record = refused[i];
+    const bool forbidden = record.is_invalid && !record.diverted &&
+                           !rules_.WhyRefused(record.timestamp_ms, record.has_key, now).empty();
+    if (forbidden) trusted_until_ = steady_now + kTrust;
+    const bool was_alone = refused.size() == 1 || record.bytes + kLeastRest > batch_bytes;
+    if (forbidden || was_alone || (named && record.is_invalid)) {
+      to_blame.push_back(i);
+    }
+  }
+  return to_blame;
+}
+
+}  // namespace lethe::kafka

@@ -1,0 +1,71 @@
+// Which records the output refuses for good.
+#ifndef LETHE_CONNECTORS_KAFKA_REFUSAL_SEARCH_H_
+#define LETHE_CONNECTORS_KAFKA_REFUSAL_SEARCH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+
+namespace lethe::kafka {
+
+// What a topic refuses by its settings, apart from sizes.
+struct RecordRules {
+  int64_t before_max_ms = INT64_MAX;  // how much older than the broker's clock a record may be
+  int64_t after_max_ms = INT64_MAX;   // how much younger
+  bool needs_key = false;             // it is compacted
+
+  // Why the topic refuses such a record; empty: it takes it, or is within a minute of the bound, where the
+  // clocks of broker and lethe may disagree. A timestamp of 0 or less is none: it becomes the present time.
+  std::string WhyRefused(int64_t timestamp_ms, bool has_key, absl::Time now) const;
+};
+
+// A record of a batch that the broker has refused.
+struct RefusedRecord {
+  int64_t bytes = 0;  // of key and value
+  int64_t timestamp_ms = 0;
+  bool has_key = false;
+  bool is_invalid = false;  // it was not refused as too large by the broker
+  bool diverted = false;    // it went to the divert topic
+};
+
+// Kafka refuses whole batches, and librdkafka before 2.4 does not tell which of its records is to blame.
+// Known are records that were alone in their batch, and those that the topic's settings forbid, if it was for
+// such a record that the broker refused the batch. For a while after that, records that the settings forbid
+// are not even sent: each would cost an aborted transaction. What the broker says counts again and again, so
+// a change of the settings is noticed.
+//
+// Thread safety: none.
+class RefusalSearch {
+ public:
+  static constexpr absl::Duration kTrust = absl::Seconds(10);
+
+  explicit RefusalSearch(const RecordRules& rules) : rules_(rules) {}
+
+  // The settings of the output as they are now.
+  void SetRules(const RecordRules& rules) { rules_ = rules; }
+
+  // The indices of those that are to blame for certain. Batches of more than one record are at most
+  // `batch_bytes` large. `named`: the broker has named each record that it finds fault with.
+  std::vector<size_t> ToBlame(absl::Span<const RefusedRecord> refused, int64_t batch_bytes, bool named,
+                              absl::Time now, absl::Time steady_now);
+
+  // Whether the settings are believed, since the broker has refused such a record lately.
+  bool trusted(absl::Time steady_now) const { return steady_now < trusted_until_; }
+
+  // While it is trusted: why it is no use to send this record; empty: send it.
+  std::string Foresee(int64_t timestamp_ms, bool has_key, absl::Time now) const {
+    return rules_.WhyRefused(timestamp_ms, has_key, now);
+  }
+
+ private:
+  RecordRules rules_;
+  absl::Time trusted_until_ = absl::InfinitePast();
+};
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_REFUSAL_SEARCH_H_
