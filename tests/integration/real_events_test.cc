@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <optional>
 #include <random>
 
 #include "tests/support/pipeline.h"
@@ -25,13 +24,8 @@ absl::StatusOr<std::unique_ptr<Pipeline>> NewPipeline() {
 
 class RealEventsTest : public testing::Test {
  protected:
-  void SetUp() override {
-    source_ = RealEvents::Find(LETHE_SOURCE_DIR);
-    if (!source_) GTEST_SKIP() << "no real events: neither ../shared nor LETHE_REAL_EVENTS has them";
-  }
-
   void EachEditOnce(uint64_t seed) {
-    const absl::StatusOr<RealStream> stream = MakeRealStream(*source_, seed, 1);
+    const absl::StatusOr<RealStream> stream = MakeRealStream(source_, seed, 1);
     ASSERT_TRUE(stream.ok()) << stream.status();
     EXPECT_GT(stream->records.size(), stream->unique);
     const auto pipeline = NewPipeline();
@@ -42,7 +36,7 @@ class RealEventsTest : public testing::Test {
     EXPECT_TRUE((*pipeline)->ExactlyOnce(stream->totals));
   }
 
-  std::optional<RealEvents> source_;
+  const RealEventsFile source_ = FindRealEvents(LETHE_SOURCE_DIR);
 };
 
 TEST_F(RealEventsTest, EachEditOnce) { EachEditOnce(1); }
@@ -51,7 +45,7 @@ TEST_F(RealEventsTest, EachEditOnceWithOtherRetries) { EachEditOnce(TestSeed());
 
 TEST_F(RealEventsTest, EachEditOnceThroughTenKills) {
   const uint64_t seed = TestSeed();
-  const absl::StatusOr<RealStream> stream = MakeRealStream(*source_, seed, 3);
+  const absl::StatusOr<RealStream> stream = MakeRealStream(source_, seed, 3);
   ASSERT_TRUE(stream.ok()) << stream.status();
   std::mt19937_64 random(seed);
   const auto pipeline = NewPipeline();
@@ -63,7 +57,7 @@ TEST_F(RealEventsTest, EachEditOnceThroughTenKills) {
 
 TEST_F(RealEventsTest, DemoIsExact) {
   ProcessOptions options;
-  options.args = {LETHE_PROGRAM, "demo", "--input", source_->events.string()};
+  options.args = {LETHE_PROGRAM, "demo", "--input", source_.events.string()};
   const auto demo = RunToEnd(options, absl::Minutes(3));
   ASSERT_TRUE(demo.ok()) << demo.status();
   EXPECT_EQ(demo->exit_code, 0) << demo->out << demo->err;

@@ -116,14 +116,9 @@ class SurveyTopicTest : public testing::Test {
 
 class RealSurveyTest : public SurveyTopicTest {
  protected:
-  void SetUp() override {
-    source_ = RealEvents::Find(LETHE_SOURCE_DIR);
-    if (!source_) GTEST_SKIP() << "no real events: neither ../shared nor LETHE_REAL_EVENTS has them";
-  }
+  absl::StatusOr<RealStream> Stream(int repeat) { return MakeRealStream(source_, TestSeed(), repeat); }
 
-  absl::StatusOr<RealStream> Stream(int repeat) { return MakeRealStream(*source_, TestSeed(), repeat); }
-
-  std::optional<RealEvents> source_;
+  const RealEventsFile source_ = FindRealEvents(LETHE_SOURCE_DIR);
 };
 
 TEST_F(RealSurveyTest, FindsTheIdAndEveryCopy) {

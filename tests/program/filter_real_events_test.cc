@@ -15,16 +15,10 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "src/cli/filter_command.h"
+#include "tests/support/real_events_file.h"
 
 namespace lethe {
 namespace {
-
-// Where the events and the tool are that makes a stream of them; ../shared beside the project unless told.
-std::string EventsFile() {
-  const char* given = std::getenv("LETHE_REAL_EVENTS");  // NOLINT(concurrency-mt-unsafe): before threads
-  return given != nullptr ? given : LETHE_SOURCE_DIR "/../shared/data/wiki-edits-2015-09-12.ndjson.gz";
-}
-constexpr char kTool[] = LETHE_SOURCE_DIR "/../shared/tools/with_retries.py";
 
 std::string ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -34,18 +28,13 @@ std::string ReadFile(const std::string& path) {
 class FilterRealEventsTest : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {
-    for (const std::string& file : {EventsFile(), std::string(kTool)}) {
-      if (access(file.c_str(), R_OK) != 0) {
-        GTEST_SKIP() << "skipped: real events: " << file
-                     << " is missing (LETHE_REAL_EVENTS names another file)";
-      }
-    }
+    const test::RealEventsFile source = test::FindRealEvents(LETHE_SOURCE_DIR);
     std::string path = absl::StrCat(::testing::TempDir(), "lethe_real_XXXXXX");
     ASSERT_NE(mkdtemp(path.data()), nullptr);
     folder_ = path;
-    const std::string command =
-        absl::StrCat("python3 '", kTool, "' '", EventsFile(), "' --seed ", GetParam(),
-                     " --rate 0.1 --expect '", folder_, "/truth.json' > '", folder_, "/stream.ndjson'");
+    const std::string command = absl::StrCat(
+        "python3 '", source.with_retries.string(), "' '", source.events.string(), "' --seed ", GetParam(),
+        " --rate 0.1 --expect '", folder_, "/truth.json' > '", folder_, "/stream.ndjson'");
     ASSERT_EQ(std::system(command.c_str()), 0) << command;  // NOLINT(concurrency-mt-unsafe)
     truth_ = ReadFile(folder_ + "/truth.json");
     stream_ = ReadFile(folder_ + "/stream.ndjson");

@@ -4,7 +4,7 @@
 #include <simdjson.h>
 #include <unistd.h>
 
-#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
@@ -43,22 +43,18 @@ absl::StatusOr<RealStream> Parse(const std::string& lines, const std::string& ex
 
 }  // namespace
 
-std::optional<RealEvents> RealEvents::Find(const fs::path& source_dir) {
-  const char* given = std::getenv("LETHE_REAL_EVENTS");
-  fs::path events = given != nullptr ? fs::path(given) : source_dir / ".." / "shared" / "data";
-  if (fs::is_directory(events)) events /= "wiki-edits-2015-09-12.ndjson.gz";
-  for (const fs::path& beside : {events.parent_path(), source_dir / ".." / "shared" / "data"}) {
-    const fs::path program = beside / ".." / "tools" / "with_retries.py";
-    if (fs::exists(events) && fs::exists(program)) return RealEvents{events, program};
-  }
-  return std::nullopt;
-}
-
-absl::StatusOr<RealStream> MakeRealStream(const RealEvents& source, uint64_t seed, int repeat) {
+absl::StatusOr<RealStream> MakeRealStream(const RealEventsFile& source, uint64_t seed, int repeat) {
   const std::string expect_file = absl::StrCat(testing::TempDir(), "/lethe_expect.", getpid(), ".json");
   ProcessOptions python;
-  python.args = {"python3",  source.with_retries,  source.events, "--seed",   absl::StrCat(seed),
-                 "--repeat", absl::StrCat(repeat), "--expect",    expect_file};
+  python.args = {"python3",
+                 source.with_retries,
+                 source.events,
+                 "--seed",
+                 absl::StrCat(seed),
+                 "--repeat",
+                 absl::StrCat(repeat * source.days),
+                 "--expect",
+                 expect_file};
   const absl::StatusOr<Finished> made = RunToEnd(python, absl::Minutes(2));
   if (!made.ok()) return made.status();
   if (made->exit_code != 0) return absl::InternalError(made->err);
