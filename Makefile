@@ -12,7 +12,7 @@ bench_packages := libgtest-dev libbenchmark-dev
 # The page is tried in a real browser. Prometheus brings promtool; rsvg-convert and pngquant draw dashboards;
 # mandoc reads the manual, and shells their completions.
 test_packages := $(broker_packages) $(bench_packages) python3 python3-jsonschema python3-yaml openssl chromium \
-  chromium-driver prometheus librsvg2-bin pngquant fonts-dejavu-core mandoc zsh fish
+  chromium-driver prometheus librsvg2-bin pngquant fonts-dejavu-core mandoc zsh fish dpkg-dev file binutils
 format_packages := clang-format
 sources := find include src connectors tests -name '*.cc' -o -name '*.h'
 
@@ -41,7 +41,7 @@ endef
 configure_program = @test -f build/build.ninja || cmake --preset release -DLETHE_TESTS=OFF
 configure_tests = @cmake --preset release -DLETHE_TESTS=ON > /dev/null
 
-.PHONY: build demo demo-kafka test chaos bench install format format-check packages clean
+.PHONY: build demo demo-kafka test chaos bench install deb format format-check packages clean
 
 build:  ## the program, build/lethe
 	$(call install,$(build_packages))
@@ -78,6 +78,10 @@ bench:  ## the benchmarks, in some 40 minutes; their tables go into tests/bench/
 
 install: build  ## to PREFIX (/usr/local)
 	cmake --install build --prefix $(PREFIX)
+
+deb: build  ## a Debian package, in build/
+	$(call install,dpkg-dev file)
+	cd build && cpack -G DEB
 
 format:  ## the sources, in place
 	$(call install,$(format_packages))

@@ -49,12 +49,40 @@ if(EXISTS ${BUILD}/lethe)
       message(FATAL_ERROR "the unit has no line ${line}:\n${unit}")
     endif()
   endforeach()
+  # What makes an error in memory harder to exploit, in the program as it is installed.
+  if(NOT FLAGS)
+    run(readelf -hldW --dyn-syms ${prefix}/bin/lethe)
+    foreach(sign "Type: +DYN" "GNU_RELRO" "\\(FLAGS_1\\)[^\n]* NOW")
+      if(NOT "${out}" MATCHES "${sign}")
+        message(FATAL_ERROR "the program has no ${sign}:\n${out}")
+      endif()
+    endforeach()
+  endif()
   foreach(name man/man1/lethe.1 man/man1/lethe-survey.1 bash-completion/completions/lethe
-      zsh/site-functions/_lethe fish/vendor_completions.d/lethe.fish lethe/lethe.schema.json)
+      zsh/site-functions/_lethe fish/vendor_completions.d/lethe.fish lethe/lethe.schema.json
+      lethe/dashboards/overview.json lethe/dashboards/alerts.yml doc/lethe/configuration.md)
     if(NOT EXISTS ${prefix}/share/${name})
       message(FATAL_ERROR "share/${name} was not installed; there are: ${found}")
     endif()
   endforeach()
+endif()
+
+# The package has the same, and needs what the program is linked with.
+find_program(DPKG_DEB dpkg-deb)
+if(EXISTS ${BUILD}/lethe AND DPKG_DEB AND NOT FLAGS)
+  run(${CMAKE_CPACK_COMMAND} -G DEB --config ${BUILD}/CPackConfig.cmake -B ${WORK}/deb)
+  file(GLOB package ${WORK}/deb/*.deb)
+  run(${DPKG_DEB} --contents ${package})
+  foreach(name bin/lethe lib/systemd/system/lethe.service share/man/man1/lethe.1 share/bash-completion/completions/lethe
+      share/lethe/dashboards/overview.json share/lethe/dashboards/alerts.yml share/doc/lethe/configuration.md)
+    if(NOT "${out}" MATCHES " ./usr/${name}\n")
+      message(FATAL_ERROR "${package} lacks /usr/${name}:\n${out}")
+    endif()
+  endforeach()
+  run(${DPKG_DEB} --field ${package} Depends)
+  if(NOT "${out}" MATCHES "librdkafka1")
+    message(FATAL_ERROR "${package} depends on ${out}")
+  endif()
 endif()
 
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/by-cmake -DCMAKE_PREFIX_PATH=${prefix}
