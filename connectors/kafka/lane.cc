@@ -328,7 +328,7 @@ void Lane::Restore(OwnedPartition& owned, MessageRun run) {
       events_.push_back({owned.filter->Hash(fields.id), time, view.payload()});
     } else {
       replay();
-      owned.filter->Observe(time);
+      if (absl::Status observed = owned.filter->Observe(time); !observed.ok()) fatal_ = observed;
     }
   }
   replay();
@@ -374,7 +374,7 @@ Lane::MessageRun Lane::FillItems(OwnedPartition& owned, MessageRun run) {
   texts_.clear();
   const auto judge = [&] {
     verdicts_.resize(events_.size());
-    owned.transaction->Judge(events_, absl::MakeSpan(verdicts_));
+    owned.transaction->Judge(events_, absl::MakeSpan(verdicts_)).IgnoreError();  // status() tells it, too
     for (size_t i = 0; i < events_.size(); ++i) {
       JudgedRecord& record = items_[event_items_[i]].record;
       record.verdict = verdicts_[i];
@@ -407,7 +407,7 @@ Lane::MessageRun Lane::FillItems(OwnedPartition& owned, MessageRun run) {
       event_items_.push_back(items_.size());
     } else {
       judge();  // stream time moves in the order of the log
-      owned.transaction->Observe(time);
+      owned.transaction->Observe(time).IgnoreError();
       if (fields.id_state != RecordFields::State::kPresent && !options_.routes)
         Complain(owned, message->offset, fields);
     }

@@ -69,6 +69,22 @@ class Filter {
 
   virtual FilterStatus Status() const = 0;
 
+  // The same without what must be looked for in the filter's memory, such as the estimated rate, which is
+  // left 0. The stage asks while events wait, so it takes microseconds where Status() does not.
+  virtual FilterStatus Figures() const { return Status(); }
+
+  // What Figures() leaves out, found in steps of some microseconds; the filter may change between two of
+  // them, and must not while one runs.
+  class Sample {
+   public:
+    virtual ~Sample() = default;
+    // Goes on. True if it has seen enough.
+    virtual bool Look() = 0;
+    virtual void Describe(FilterStatus* status) const = 0;
+  };
+  // Null if Figures() leaves nothing out. The filter outlives it.
+  virtual std::unique_ptr<Sample> BeginSample() const { return nullptr; }
+
   // Another target from now on; what is in the filter keeps its rate until it is forgotten. False, and
   // nothing is changed, if ids that are in it could not be found any more, or if it takes its form from the
   // target it was made for.

@@ -3,13 +3,13 @@
 //   auto stage = lethe::DedupStage::Create({.horizon = absl::Hours(24), .target_fpp = 1e-6});
 //   if (!stage.ok()) return stage.status();
 //   auto orders = (*stage)->Open("orders-0");
-//   if ((*orders)->Judge(order.id, order.time) == lethe::Verdict::kUnique) Process(order);
+//   if (*(*orders)->Judge(order.id, order.time) == lethe::Verdict::kUnique) Process(order);
 //
 // Where the result of processing is written with a transaction, the stage's memory must follow it, or a
 // write that fails is lost when its retry looks like a duplicate. Judge inside a Transaction then:
 //
 //   absl::StatusOr<lethe::Transaction> transaction = (*orders)->Begin();
-//   ... transaction->Judge(...); write what is unique ...
+//   ... *transaction->Judge(...); write what is unique ...
 //   if (transaction->status().ok() && database.Commit().ok()) transaction->Commit(); else
 //   transaction->Abort();
 //
@@ -135,8 +135,8 @@ class DedupStage {
 // at stream time s is a duplicate until stream time s + horizon. A duplicate does not renew its id's age.
 //
 // Thread safety: all methods may be called from several threads; the order in which two threads' events
-// are judged is then up to them. Only one transaction can be open at a time. While one is open, Judge() and
-// Observe() of the partition are part of it: committed or aborted with it.
+// are judged is then up to them. Only one transaction can be open at a time: while one is, judging outside of
+// it is refused with FailedPrecondition, and so is all else that says so.
 class Partition {
  public:
   // No transaction may be open.
@@ -147,23 +147,32 @@ class Partition {
   // The hash of an id under the stage's seed.
   IdHash Hash(absl::string_view id) const;
 
-  // Judges and remembers in one step, for callers that need no transaction.
-  Verdict Judge(absl::string_view id, absl::Time time);
+  // Judges and remembers in one step, for callers that need no transaction. FailedPrecondition, and nothing
+  // is judged or remembered, if one is open.
+  absl::StatusOr<Verdict> Judge(absl::string_view id, absl::Time time);
   // The same for a batch: several times faster. Spans of equal size (else the shorter counts). Allocates
-  // nothing outside of transactions; in one, not once it has seen its largest transaction. (Filter and
-  // audit grow with what they hold.)
-  void Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts);
+  // nothing. (Filter and audit grow with what they hold.)
+  absl::Status Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts);
 
-  // Begins a transaction. FailedPrecondition if one is open.
+  // Begins a transaction, once calls of other threads that no transaction may meet have returned.
+  // FailedPrecondition if one is open.
   absl::StatusOr<Transaction> Begin();
 
   // Remembers events without judging them, whatever the filter says of them: how a filter is rebuilt
   // from a log whose results are already out. FailedPrecondition, and nothing is remembered, if a
-  // transaction is open; none may begin meanwhile.
+  // transaction is open.
   absl::Status Replay(absl::Span<const Event> events);
 
-  // An event without a usable id moves stream time all the same.
-  void Observe(absl::Time time);
+  // An event without a usable id moves stream time all the same, and what the horizon has passed is
+  // forgotten. FailedPrecondition if a transaction is open.
+  absl::Status Observe(absl::Time time);
+
+  // Moves stream time without an event: it is at least `stream_time` from now on, and what the horizon has
+  // passed is forgotten. For a stream that is silent, whose memory nobody would take back otherwise. Events
+  // of before that come later are judged at that time: copies that are older than the horizon by then may
+  // pass. Filters give memory back step by step: call it now and then. FailedPrecondition if a transaction is
+  // open.
+  absl::Status AdvanceTo(absl::Time stream_time);
 
   // Where a rebuild starts in the middle of a log, with the stream time of that point: stream time is at
   // least that from now on. InfinitePast() says that it had none. FailedPrecondition after the first event.
@@ -187,7 +196,7 @@ class Partition {
   // Writes all that the partition remembers to a file that only its owner can read (it holds the seed of the
   // hash), by way of PATH.new. On an error, such as a full disk, what was at `path` stays; only if it cannot
   // be told that the new one would survive a power cut (its folder is not synced), that is there, and whole.
-  // FailedPrecondition if a transaction is open; none may begin meanwhile. Unimplemented if the engine cannot
+  // FailedPrecondition if a transaction is open. Unimplemented if the engine cannot
   // be saved.
   //
   // Takes each shard's lock in turn, for as long as it takes to write that shard: what is judged in it
@@ -266,8 +275,8 @@ class LiveSnapshot {
 // is made to stand, and abort; the partition is then as at Begin(), and may go on.
 //
 // Move-only; one that is destroyed open is aborted. Judge, Observe and Forget are safe from several
-// threads; Commit and Abort must not run together with anything else. One that has ended, or was moved
-// from, passes every event as unique and remembers none: calling it is a mistake that loses no event.
+// threads; Commit and Abort must not run together with other calls of the same transaction. One that has
+// ended, or was moved from, refuses with FailedPrecondition, and judges and remembers nothing.
 class Transaction {
  public:
   Transaction(Transaction&& other) noexcept;
@@ -275,14 +284,15 @@ class Transaction {
   Transaction& operator=(Transaction&& other) noexcept;
   ~Transaction();
 
-  Verdict Judge(absl::string_view id, absl::Time time);
-  void Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts);
-  // OK, or ResourceExhausted if not all that was passed since Begin() is remembered: abort. OK of one that
-  // has ended.
+  // As those of Partition. Not once it has seen its largest transaction does a batch allocate.
+  absl::StatusOr<Verdict> Judge(absl::string_view id, absl::Time time);
+  absl::Status Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts);
+  // OK, or ResourceExhausted if not all that was passed since Begin() is remembered: abort.
+  // FailedPrecondition if it has ended.
   absl::Status status() const;
 
-  // As Partition::Observe, undone by an abort.
-  void Observe(absl::Time time);
+  // As Partition::Observe, undone by an abort. The filter's time moves at the commit.
+  absl::Status Observe(absl::Time time);
 
   // Takes back one `unique` verdict of this transaction, or that of a suspect that was passed: the event was
   // not carried out after all (it cannot be written, say), so that a later copy is judged anew. No effect on
@@ -305,6 +315,7 @@ class Transaction {
  private:
   friend class Partition;
   explicit Transaction(Partition* partition) : partition_(partition) {}
+  absl::Status CheckOpen() const;
   Partition* partition_ = nullptr;
 };
 

@@ -69,6 +69,13 @@ void StreamTime::StartAt(int64_t stream_time_ms) {
   if (stream_time_ms != kNoStreamTime) now_ms_ = Clamp(stream_time_ms);
 }
 
+int64_t StreamTime::AdvanceTo(int64_t stream_time_ms) {
+  if (stream_time_ms != kNoStreamTime) {
+    now_ms_ = std::max(now_ms_, std::min(Clamp(stream_time_ms), latest_ms_));
+  }
+  return now_ms_;
+}
+
 void StreamTime::SortRing() {
   lowest_ = 0;
   std::copy(ring_.begin(), ring_.end(), sorted_.begin());

@@ -50,6 +50,9 @@ class StreamTime {
   // of a log.
   void StartAt(int64_t stream_time_ms);
 
+  // Stream time is at least this, whatever was seen, but not beyond its limit. Returns now_ms().
+  int64_t AdvanceTo(int64_t stream_time_ms);
+
   // Stream time goes no further than this, from now on; INT64_MAX: there is no limit. It does not go back.
   void LimitTo(int64_t latest_ms) { latest_ms_ = latest_ms; }
 

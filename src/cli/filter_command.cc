@@ -160,7 +160,7 @@ absl::Status LineFilter::Take(absl::string_view line, absl::Time now) {
     return absl::OkStatus();
   }
   Judge();  // what passes keeps its place
-  partition_->Observe(time);
+  partition_->Observe(time).IgnoreError();
   return TakeWithoutId(line, fields);
 }
 
@@ -190,7 +190,7 @@ void LineFilter::Write(absl::string_view line) {
 
 void LineFilter::Judge() {
   verdicts_.resize(events_.size());
-  partition_->Judge(events_, absl::MakeSpan(verdicts_));
+  partition_->Judge(events_, absl::MakeSpan(verdicts_)).IgnoreError();
   for (size_t i = 0; i < verdicts_.size(); ++i) {
     switch (verdicts_[i]) {
       case Verdict::kUnique:

@@ -19,32 +19,64 @@ struct CompactEstimate {
 // and of which v address bits above the line's level are known with the probability 2^-(t + v). So the rate
 // is twice the mean over addresses of the sum over the address's line. Up to 1,024 addresses the sum is
 // exact, above it is over so many, spread evenly.
+//
+// In steps, between which the table may change; one of another level is looked at from the start. Thread
+// safety: none.
+template <typename Tag>
+class CompactSample {
+ public:
+  // Goes on, for some microseconds. True if it has seen enough.
+  bool Look(const CompactTable<Tag>& table, const CompactSpan& span) {
+    if (table.level() != level_) {
+      *this = CompactSample();
+      level_ = table.level();
+      addresses_ = int64_t{2} << level_;
+      wanted_ = std::min(addresses_, kMostLines);
+    }
+    const int64_t end = std::min(wanted_, looked_at_ + kLinesPerLook);
+    for (; looked_at_ < end; ++looked_at_) {
+      // The golden ratio's multiples are spread evenly, in the low bits of a level as well.
+      const uint64_t address = addresses_ <= kMostLines
+                                   ? static_cast<uint64_t>(looked_at_)
+                                   : (static_cast<uint64_t>(looked_at_) * 0x9E3779B97F4A7C15ULL) >> 20;
+      double of_line = 0;
+      table.VisitLine(address, span, [&](const CompactEntry& entry, int level) {
+        of_line += std::ldexp(1.0, level - entry.known - CompactLine<Tag>::kTagBits);
+      });
+      sum_ += of_line;
+      sum_of_squares_ += of_line * of_line;
+    }
+    return looked_at_ == wanted_;
+  }
+
+  CompactEstimate Estimate() const {
+    const auto n = static_cast<double>(looked_at_);
+    const double mean = sum_ / n;
+    CompactEstimate estimate = {.fpp = 2 * mean};
+    if (looked_at_ < addresses_) {
+      estimate.deviation = 2 * std::sqrt(std::max(0.0, sum_of_squares_ / n - mean * mean) / n);
+    }
+    return estimate;
+  }
+
+ private:
+  static constexpr int64_t kMostLines = 1024;
+  static constexpr int64_t kLinesPerLook = 64;
+
+  int level_ = -1;
+  int64_t addresses_ = 0;
+  int64_t wanted_ = 0;
+  int64_t looked_at_ = 0;
+  double sum_ = 0;
+  double sum_of_squares_ = 0;
+};
+
 template <typename Tag>
 CompactEstimate EstimateCompact(const CompactTable<Tag>& table, const CompactSpan& span) {
-  constexpr int64_t kMostLines = 1024;
-  const int64_t addresses = int64_t{2} << table.level();
-  const int64_t looked_at = std::min(addresses, kMostLines);
-  double sum = 0;
-  double sum_of_squares = 0;
-  for (int64_t i = 0; i < looked_at; ++i) {
-    // The golden ratio's multiples are spread evenly, in the low bits of a level as well.
-    const uint64_t address = addresses <= kMostLines
-                                 ? static_cast<uint64_t>(i)
-                                 : (static_cast<uint64_t>(i) * 0x9E3779B97F4A7C15ULL) >> 20;
-    double of_line = 0;
-    table.VisitLine(address, span, [&](const CompactEntry& entry, int level) {
-      of_line += std::ldexp(1.0, level - entry.known - CompactLine<Tag>::kTagBits);
-    });
-    sum += of_line;
-    sum_of_squares += of_line * of_line;
+  CompactSample<Tag> sample;
+  while (!sample.Look(table, span)) {
   }
-  const auto n = static_cast<double>(looked_at);
-  const double mean = sum / n;
-  CompactEstimate estimate = {.fpp = 2 * mean};
-  if (looked_at < addresses) {
-    estimate.deviation = 2 * std::sqrt(std::max(0.0, sum_of_squares / n - mean * mean) / n);
-  }
-  return estimate;
+  return sample.Estimate();
 }
 
 }  // namespace lethe

@@ -71,8 +71,26 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag>> {
   }
 
   FilterStatus Status() const override;
+  FilterStatus Figures() const override;
+  std::unique_ptr<Filter::Sample> BeginSample() const override { return std::make_unique<Looker>(this); }
 
  private:
+  class Looker : public Filter::Sample {
+   public:
+    explicit Looker(const CompactFilter* filter) : filter_(filter) {}
+    bool Look() override { return sample_.Look(filter_->table_, filter_->epochs_.span()); }
+    void Describe(FilterStatus* status) const override { DescribeEstimate(sample_.Estimate(), status); }
+
+   private:
+    const CompactFilter* const filter_;
+    CompactSample<Tag> sample_;
+  };
+
+  static void DescribeEstimate(const CompactEstimate& estimate, FilterStatus* status) {
+    status->fpp_estimated = estimate.fpp;
+    status->fpp_estimated_deviation = estimate.deviation;
+  }
+
   friend class EachIdFilter<CompactFilter<Tag>>;
 
   [[gnu::always_inline]] void PrefetchId(IdHash id) const { table_.Prefetch(id); }
@@ -272,6 +290,13 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag>> {
 
 template <typename Tag>
 FilterStatus CompactFilter<Tag>::Status() const {
+  FilterStatus status = Figures();
+  DescribeEstimate(EstimateCompact(table_, epochs_.span()), &status);
+  return status;
+}
+
+template <typename Tag>
+FilterStatus CompactFilter<Tag>::Figures() const {
   FilterStatus status;
   status.past_generations = CompactEpochs::kInHorizon;
   status.refresh_period = absl::Milliseconds(epochs_.slice_ms());
@@ -281,9 +306,6 @@ FilterStatus CompactFilter<Tag>::Status() const {
   status.window = epochs_.Window();
   const double load = static_cast<double>(epochs_.ids()) / static_cast<double>(table_.slots());
   status.fpp_modelled = load * CompactFppWhenFull(table_.formats(), table_.level());
-  const CompactEstimate estimate = EstimateCompact(table_, epochs_.span());
-  status.fpp_estimated = estimate.fpp;
-  status.fpp_estimated_deviation = estimate.deviation;
   status.fpp_target = target_fpp_;
   status.memory_bytes = table_.memory_bytes() + own_.bytes();
   status.refreshes = epochs_.begun();

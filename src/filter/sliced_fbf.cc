@@ -4,6 +4,8 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -35,8 +37,6 @@ constexpr int64_t kLinesByTime = 256;
 constexpr int64_t kStepsPerHorizon = 64;
 // Lines looked at for Status.
 constexpr int64_t kStatusLines = 16384;
-// Lines looked at for the fill of generations, which is no promise.
-constexpr int64_t kFillLines = 1024;
 // No step has more inserts.
 constexpr int64_t kMostStepInserts = 1024;
 // Nor has one more lines of a pass to take.
@@ -125,18 +125,30 @@ class SlicedFbf final : public Filter {
   void AdvanceTo(int64_t stream_time_ms) override { MoveTo(stream_time_ms); }
 
   FilterStatus Status() const override {
+    FilterStatus status = Figures();
+    Looker looker(this);
+    while (!looker.Look()) {
+    }
+    looker.Describe(&status);
+    return status;
+  }
+
+  FilterStatus Figures() const override {
     FilterStatus status;
     budget_.Describe(now_ms_, &status);
     status.ids += InsertsInStep();
     status.bits_per_id = Lines::kBitsPerId;
     status.fpp_modelled = SlicedFpp(shape_, budget_.Loads());
-    EstimateFpp(&status);
     status.fpp_at_interval_end = SlicedFpp(shape_, budget_.LoadsAtRefresh());
     status.fpp_target = target_fpp_;
     status.memory_bytes = memory_.bytes() + OwnBytes(shape_);
-    DescribeGenerations(&status);
+    status.generations = budget_.Generations(now_ms_);
+    // What is not in the books yet is in future and present.
+    for (size_t newest = 0; newest < 2; ++newest) status.generations[newest].ids += InsertsInStep();
     return status;
   }
+
+  std::unique_ptr<Sample> BeginSample() const override { return std::make_unique<Looker>(this); }
 
   bool SetTargetFpp(double target_fpp) override {
     if (SlicedShapeFor(target_fpp).lines_per_id != kLinesPerId) return false;
@@ -394,37 +406,64 @@ class SlicedFbf final : public Filter {
     pairs_ = ColumnsFrom(future + Lines::kColumns - pairs + 1, pairs);
   }
 
-  void DescribeGenerations(FilterStatus* status) const {
-    status->generations = budget_.Generations(now_ms_);
-    // What is not in the books yet is in future and present.
-    for (size_t newest = 0; newest < 2; ++newest) status->generations[newest].ids += InsertsInStep();
-    const int64_t samples = std::min(kFillLines, lines_.lines());
-    const uint64_t step = ~uint64_t{0} / static_cast<uint64_t>(samples);
-    std::array<int64_t, Lines::kColumns> occupied{};
-    for (int64_t i = 0; i < samples; ++i) {
-      const auto line = lines_.OccupancyAt(static_cast<uint64_t>(i) * step + step / 2);
-      for (size_t column = 0; column < line.size(); ++column) occupied[column] += line[column];
-    }
-    auto column = static_cast<size_t>(budget_.future_column());
-    for (GenerationStatus& generation : status->generations) {
-      generation.fill = static_cast<double>(occupied[column]) / static_cast<double>(samples * Lines::kCells);
-      column = (column + Lines::kColumns - 1) % Lines::kColumns;
-    }
-    status->present_fill = status->generations[1].fill;
-  }
+  // Looks at lines, in even steps through the hash space, which meet every line of a small filter once.
+  class Looker : public Sample {
+   public:
+    explicit Looker(const SlicedFbf* filter) : filter_(filter) { Begin(); }
 
-  void EstimateFpp(FilterStatus* status) const {
-    const int future = budget_.future_column();
-    SlicedEstimate estimate(shape_, future, budget_.live_columns());
-    const int64_t samples = std::min(kStatusLines, lines_.lines());
-    // Even steps through the hash space meet every line of a small filter once.
-    const uint64_t step = ~uint64_t{0} / static_cast<uint64_t>(samples);
-    for (int64_t i = 0; i < samples; ++i) {
-      estimate.AddLine(lines_.OccupancyAt(static_cast<uint64_t>(i) * step + step / 2));
+    bool Look() override {
+      // With other columns what was seen is of other generations.
+      if (turns_ != filter_->budget_.turns() && beginnings_ < kMostBeginnings) Begin();
+      const int64_t end = std::min(samples_, looked_ + kLinesPerLook);
+      for (; looked_ < end; ++looked_) {
+        const auto line = filter_->lines_.OccupancyAt(static_cast<uint64_t>(looked_) * step_ + step_ / 2);
+        estimate_->AddLine(line);
+        for (size_t column = 0; column < line.size(); ++column) occupied_[column] += line[column];
+      }
+      lines_ = filter_->lines_.lines();
+      return looked_ == samples_;
     }
-    status->fpp_estimated = estimate.Fpp();
-    status->fpp_estimated_deviation = estimate.Deviation(lines_.lines());
-  }
+
+    void Describe(FilterStatus* status) const override {
+      status->fpp_estimated = estimate_->Fpp();
+      status->fpp_estimated_deviation = estimate_->Deviation(lines_);
+      auto column = static_cast<size_t>(future_);
+      for (GenerationStatus& generation : status->generations) {
+        generation.fill =
+            static_cast<double>(occupied_[column]) / static_cast<double>(samples_ * Lines::kCells);
+        column = (column + Lines::kColumns - 1) % Lines::kColumns;
+      }
+      status->present_fill = status->generations[1].fill;
+    }
+
+   private:
+    static constexpr int64_t kLinesPerLook = 128;
+    // A filter of which time moves on faster than it can be looked at is described as it was.
+    static constexpr int kMostBeginnings = 8;
+
+    void Begin() {
+      ++beginnings_;
+      turns_ = filter_->budget_.turns();
+      future_ = filter_->budget_.future_column();
+      estimate_.emplace(filter_->shape_, future_, filter_->budget_.live_columns());
+      lines_ = filter_->lines_.lines();
+      samples_ = std::min(kStatusLines, lines_);
+      step_ = ~uint64_t{0} / static_cast<uint64_t>(samples_);
+      looked_ = 0;
+      occupied_ = {};
+    }
+
+    const SlicedFbf* const filter_;
+    int beginnings_ = 0;
+    int64_t turns_ = 0;
+    int future_ = 0;
+    std::optional<SlicedEstimate> estimate_;
+    int64_t lines_ = 0;
+    int64_t samples_ = 0;
+    int64_t looked_ = 0;
+    uint64_t step_ = 0;
+    std::array<int64_t, Lines::kColumns> occupied_{};
+  };
 
   const FilterOptions options_;
   const SlicedShape shape_;

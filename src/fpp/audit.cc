@@ -43,9 +43,14 @@ Audit::Audit(double share, absl::Duration horizon, const Filter* filter, MemoryB
       filter_(filter),
       memory_(memory),
       threshold_(Threshold(share)),
-      fades_ms_(horizon_ms_ + horizon_ms_ / 4) {}
+      fades_ms_(horizon_ms_ + horizon_ms_ / 4) {
+  parts_.push_back(std::make_unique<Part>());
+  part_of_.push_back(parts_.back().get());
+}
 
-Audit::~Audit() { memory_->Release(seen_.BytesFor(capacity_)); }
+Audit::~Audit() {
+  for (const auto& part : parts_) memory_->Release(OrderedIdSet<Seen>::BytesFor(part->capacity));
+}
 
 Audit::Seen Audit::See(const TimedId& timed, bool passed, absl::string_view payload) {
   return {.id = timed.id,
@@ -56,7 +61,7 @@ Audit::Seen Audit::See(const TimedId& timed, bool passed, absl::string_view payl
 
 void Audit::Judged(const TimedId& timed, bool passed, absl::string_view payload) {
   const Seen event = See(timed, passed, payload);
-  if (Count(seen_.Find(timed.id), event, &counts_)) Remember(event);
+  if (Count(Find(timed.id), event, &counts_)) Remember(event);
 }
 
 void Audit::JudgedPending(const TimedId& timed, bool passed, absl::string_view payload) {
@@ -65,7 +70,7 @@ void Audit::JudgedPending(const TimedId& timed, bool passed, absl::string_view p
   if (pending != nullptr) {
     ++pending_counts_.events;
     if (pending->passed) CountCopy(*pending, event, &pending_counts_);
-  } else if (Count(seen_.Find(timed.id), event, &pending_counts_)) {
+  } else if (Count(Find(timed.id), event, &pending_counts_)) {
     RememberPending(event);
   }
 }
@@ -100,8 +105,8 @@ void Audit::CountCopy(const Seen& first, const Seen& event, Counts* counts) {
 }
 
 void Audit::Remember(const Seen& seen) {
-  seen_.Forget(seen.id);  // it comes again, at the end of the order
-  if (MakeRoom() && Audits(seen.id)) seen_.Insert(seen);
+  PartOf(seen.id).seen.Forget(seen.id);  // it comes again
+  if (MakeRoom(seen.id) && Audits(seen.id)) PartOf(seen.id).seen.Insert(seen);
 }
 
 void Audit::RememberPending(const Seen& seen) {
@@ -110,46 +115,85 @@ void Audit::RememberPending(const Seen& seen) {
       pending_.Insert(seen);
       return;
     } catch (const std::bad_alloc&) {
-      HalveShare();
+      threshold_ /= 2;
       pending_.KeepIf([this](const Seen& each) { return Audits(each.id); });
     }
   }
 }
 
-bool Audit::MakeRoom() {
-  if (seen_.places() < capacity_) return true;
-  const bool is_measured = MeasureFading();
-  seen_.KeepIf([&](const Seen& seen) { return !is_measured || AgeMs(seen, now_ms_) <= fades_ms_; });
-  // A set that stays nearly full would be looked through again and again.
-  if (capacity_ > 0 && seen_.size() <= capacity_ / 4 * 3) return true;
-  if (Grow()) return true;
-  while (threshold_ > 0 && seen_.size() > capacity_ / 4 * 3) HalveShare();
-  if (capacity_ == 0) threshold_ = 0;
-  return threshold_ > 0;
+bool Audit::MakeRoom(IdHash id) {
+  for (;;) {
+    Part& part = PartOf(id);
+    if (part.seen.places() < part.capacity) return true;
+    DropForgotten(&part);
+    // A part that stays nearly full would be looked through again and again.
+    const auto has_room = [&part] { return part.seen.size() <= part.capacity / 4 * 3; };
+    if (part.capacity > 0 && has_room()) return true;
+    if (part.capacity < kMostPlaces ? Grow(&part) : Split(&part)) continue;
+    while (threshold_ > 0 && !has_room()) {
+      threshold_ /= 2;
+      part.seen.KeepIf([this](const Seen& seen) { return Audits(seen.id); });
+    }
+    if (part.capacity == 0) threshold_ = 0;
+    return threshold_ > 0;
+  }
 }
 
-bool Audit::Grow() {
-  const size_t larger = std::max(kFewestPlaces, 2 * capacity_);
+void Audit::DropForgotten(Part* part) {
+  const bool is_measured = MeasureFading();
+  part->seen.KeepIf([&](const Seen& seen) {
+    return Audits(seen.id) && (!is_measured || AgeMs(seen, now_ms_) <= fades_ms_);
+  });
+}
+
+bool Audit::Grow(Part* part) {
+  const size_t larger = std::max(kFewestPlaces, 2 * part->capacity);
   // Old and new are there together for a moment.
-  if (!memory_->Reserve(seen_.BytesFor(larger))) return false;
-  const bool has_grown = TakePlaces(larger);
-  memory_->Release(seen_.BytesFor(has_grown ? capacity_ : larger));
-  if (has_grown) capacity_ = larger;
+  if (!memory_->Reserve(OrderedIdSet<Seen>::BytesFor(larger))) return false;
+  bool has_grown = true;
+  try {
+    part->seen.Reserve(larger);
+  } catch (const std::bad_alloc&) {
+    has_grown = false;
+  }
+  memory_->Release(OrderedIdSet<Seen>::BytesFor(has_grown ? part->capacity : larger));
+  if (has_grown) part->capacity = larger;
   return has_grown;
 }
 
-bool Audit::TakePlaces(size_t places) {
+bool Audit::Split(Part* part) {
+  if (part->depth == kMostDepth) return false;
+  if (!memory_->Reserve(OrderedIdSet<Seen>::BytesFor(kMostPlaces))) return false;
   try {
-    seen_.Reserve(places);
+    auto other = std::make_unique<Part>();
+    other->seen.Reserve(kMostPlaces);
+    parts_.reserve(parts_.size() + 1);
+    if (const size_t size = part_of_.size(); size_t{1} << part->depth == size) {
+      part_of_.resize(2 * size);
+      std::copy_n(part_of_.begin(), size, part_of_.begin() + static_cast<std::ptrdiff_t>(size));
+    }
+    other->capacity = kMostPlaces;
+    const uint64_t bit = uint64_t{1} << part->depth;
+    other->depth = ++part->depth;
+    for (size_t i = 0; i < part_of_.size(); ++i) {
+      if (part_of_[i] == part && (i & bit) != 0) part_of_[i] = other.get();
+    }
+    for (const Seen& seen : part->seen.places_in_order()) {
+      if (!part->seen.IsForgotten(seen) && (PartBits(seen.id) & bit) != 0) other->seen.Insert(seen);
+    }
+    part->seen.KeepIf([&](const Seen& seen) { return (PartBits(seen.id) & bit) == 0; });
+    parts_.push_back(std::move(other));
     return true;
   } catch (const std::bad_alloc&) {
+    memory_->Release(OrderedIdSet<Seen>::BytesFor(kMostPlaces));
     return false;
   }
 }
 
-void Audit::HalveShare() {
-  threshold_ /= 2;
-  seen_.KeepIf([this](const Seen& seen) { return Audits(seen.id); });
+std::vector<Audit::Seen> Audit::CopyIds() const {
+  std::vector<Seen> ids;
+  VisitIds([&ids](absl::Span<const Seen> places) { ids.insert(ids.end(), places.begin(), places.end()); });
+  return ids;
 }
 
 void Audit::Commit() {
@@ -178,7 +222,7 @@ int64_t Audit::AgeMs(const Seen& seen, int64_t now_ms) const {
 }
 
 bool Audit::MeasureFading() try {
-  const FilterStatus status = filter_->Status();
+  const FilterStatus status = filter_->Figures();
   // Intervals are of unequal length, and at most a fourth of the horizon where they adapt.
   const int64_t interval_ms = std::max(absl::ToInt64Milliseconds(status.refresh_period), horizon_ms_ / 4);
   const int64_t window_ms = std::max(absl::ToInt64Milliseconds(status.window), horizon_ms_);
@@ -189,6 +233,12 @@ bool Audit::MeasureFading() try {
 }
 
 AuditStatus Audit::Status() const {
+  size_t ids = 0;
+  size_t places = 0;
+  for (const auto& part : parts_) {
+    ids += part->seen.size();
+    places += part->capacity;
+  }
   AuditStatus status{.share = static_cast<double>(threshold_) / kAllIds,
                      .events = counts_.events,
                      .fresh = counts_.fresh,
@@ -197,8 +247,8 @@ AuditStatus Audit::Status() const {
                      .missed = counts_.missed,
                      .compared = counts_.compared,
                      .payload_mismatches = counts_.payload_mismatches,
-                     .ids = static_cast<int64_t>(seen_.size()),
-                     .memory_bytes = seen_.BytesFor(capacity_)};
+                     .ids = static_cast<int64_t>(ids),
+                     .memory_bytes = OrderedIdSet<Seen>::BytesFor(places)};
   SetRate(&status);
   return status;
 }

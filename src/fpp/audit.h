@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -31,11 +33,13 @@ class SnapshotWriter;
 // event that was lost gets the answer of the first, so to count it as another would tell a wrong rate. "So
 // long ago" is the filter's present window and an interval: past a window's end ids fade for about that long.
 //
-// Memory comes from the budget, in steps that double: 48 bytes per place, of which 3/8 are in use at least.
-// When the set is full, ids that were forgotten are removed; then it grows; where the budget refuses that, or
-// the system has no memory, the audited share is halved, as often as it takes, and half of the ids leave. A
-// rate is the same for any share, so the counts go on. Of an event whose id cannot be known to be fresh,
-// since there is no memory to ask the filter, nothing is learnt. So nothing that it is told can fail.
+// The set is in parts of at most kMostPlaces, by bits of the id, so that no call does more than look through
+// one of them. Memory comes from the budget: 48 bytes per place, of which 3/8 are in use on average. When a
+// part is full, ids that were forgotten, or are no longer audited, are removed; then it doubles, or is split
+// in two; where the budget refuses that, or the system has no memory, the audited share is halved, as often
+// as it takes, and half of the ids leave, those of other parts when these are full. A rate is the same for
+// any share, so the counts go on. Of an event whose id cannot be known to be fresh, since there is no memory
+// to ask the filter, nothing is learnt. So nothing that it is told can fail.
 //
 // Invariant: every audited id that was seen within the horizon is in the exact set (or pending).
 // Thread-compatible; the filter and the budget outlive it.
@@ -83,7 +87,12 @@ class Audit {
   };
   void Save(FieldWriter* fields) const;
   bool Restore(FieldReader* fields, SavedIds* ids);
-  absl::Span<const Seen> ids() const { return seen_.places_in_order(); }
+  // Calls visit(places) with all places of the set, some at a time.
+  template <typename Visit>
+  void VisitIds(const Visit& visit) const {
+    for (const std::unique_ptr<Part>& part : parts_) visit(part->seen.places_in_order());
+  }
+  std::vector<Seen> CopyIds() const;
   static absl::Status SaveIds(absl::Span<const Seen> ids, SnapshotWriter* writer);
   absl::Status RestoreIds(const SavedIds& ids, SnapshotReader* reader);
 
@@ -99,9 +108,23 @@ class Audit {
     int64_t payload_mismatches = 0;
   };
 
+  // Of the ids whose PartBits() end in the same `depth` bits.
+  struct Part {
+    OrderedIdSet<Seen> seen;
+    size_t capacity = 0;
+    int depth = 0;
+  };
+  static constexpr size_t kMostPlaces = 512;
+  static constexpr int kMostDepth = 20;
+  // Independent of the bits that choose shards and what is audited.
+  static uint64_t PartBits(IdHash id) { return ((id.a ^ id.b >> 25) * 0x9e3779b97f4a7c15) >> 40; }
+  Part& PartOf(IdHash id) { return *part_of_[PartBits(id) & (part_of_.size() - 1)]; }
+  const Part& PartOf(IdHash id) const { return *part_of_[PartBits(id) & (part_of_.size() - 1)]; }
+  // Committed. Null if it is not there.
+  const Seen* Find(IdHash id) const { return PartOf(id).seen.Find(id); }
+
   template <typename Self, typename Fields>
   static void Transfer(Self& self, SavedIds& ids, Fields& fields);
-  void TakeAsMuchAs(int64_t capacity);
   bool RestoreId(const Seen& seen, bool forgotten);
   static Seen See(const TimedId& timed, bool passed, absl::string_view payload);
   // Counts an event by what is known of its id (or null). True if it is to be remembered.
@@ -109,10 +132,10 @@ class Audit {
   static void CountCopy(const Seen& first, const Seen& event, Counts* counts);
   void Remember(const Seen& seen);
   void RememberPending(const Seen& seen);
-  bool MakeRoom();
-  bool Grow();
-  bool TakePlaces(size_t places);
-  void HalveShare();
+  bool MakeRoom(IdHash id);
+  void DropForgotten(Part* part);
+  bool Grow(Part* part);
+  bool Split(Part* part);
   int64_t AgeMs(const Seen& seen, int64_t now_ms) const;
   // False if there is no memory to ask the filter.
   bool MeasureFading();
@@ -124,8 +147,8 @@ class Audit {
   int64_t fades_ms_;                  // the age from which an id is fresh
   int64_t now_ms_ = kNoStreamTime;    // the filter's time
   int64_t first_ms_ = kNoStreamTime;  // its first one, at which all that came before counts as inserted
-  size_t capacity_ = 0;
-  OrderedIdSet<Seen> seen_;     // committed
+  std::vector<std::unique_ptr<Part>> parts_;
+  std::vector<Part*> part_of_;  // by the lowest of PartBits(), as many as the deepest part has
   OrderedIdSet<Seen> pending_;  // seen first, or passed, in the open transaction
   Counts counts_;
   Counts pending_counts_;

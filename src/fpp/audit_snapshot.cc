@@ -16,10 +16,6 @@ namespace {
 constexpr uint32_t kAllIds = 1 << 16;
 constexpr int64_t kPlacesPerPiece = 4096;
 constexpr int64_t kPlaceBytes = 5 * 8;
-// More are not in any table.
-constexpr int64_t kMostPlaces = int64_t{1} << 31;
-// So many are taken whatever the ids that follow are.
-constexpr int64_t kFewPlaces = 1 << 16;
 constexpr int64_t kForgottenMs = INT64_MAX;
 
 }  // namespace
@@ -42,7 +38,13 @@ void Audit::Transfer(Self& self, SavedIds& ids, Fields& fields) {
 }
 
 void Audit::Save(FieldWriter* fields) const {
-  SavedIds ids = {static_cast<int64_t>(seen_.places()), static_cast<int64_t>(capacity_)};
+  SavedIds ids;
+  for (const auto& part : parts_) {
+    ids.places += static_cast<int64_t>(part->seen.places());
+    ids.capacity += static_cast<int64_t>(part->capacity);
+  }
+  if (ids.capacity > 0)
+    ids.capacity = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(ids.capacity)));
   Transfer(*this, ids, *fields);
 }
 
@@ -52,19 +54,6 @@ bool Audit::Restore(FieldReader* fields, SavedIds* ids) {
   threshold_ = std::min(threshold_, wanted);
   return fields->ok() && ids->places <= ids->capacity &&
          (ids->capacity == 0 || std::has_single_bit(static_cast<uint64_t>(ids->capacity)));
-}
-
-// As much as it had, if there is room; else it grows as it is filled. No more than the ids that follow can be
-// worth: who writes the snapshot says how many there were.
-void Audit::TakeAsMuchAs(int64_t capacity) {
-  if (threshold_ == 0 || capacity == 0 || capacity > kMostPlaces) return;
-  const auto places = static_cast<size_t>(capacity);
-  if (!memory_->Reserve(seen_.BytesFor(places))) return;
-  if (TakePlaces(places)) {
-    capacity_ = places;
-  } else {
-    memory_->Release(seen_.BytesFor(places));
-  }
 }
 
 absl::Status Audit::SaveIds(absl::Span<const Seen> ids, SnapshotWriter* writer) {
@@ -89,8 +78,6 @@ absl::Status Audit::RestoreIds(const SavedIds& ids, SnapshotReader* reader) {
     --all.payload;
     return uint64_t{all.payload};
   }();
-  const uint64_t worth = std::bit_ceil(4 * static_cast<uint64_t>(std::min(ids.places, kMostPlaces)));
-  TakeAsMuchAs(std::min(ids.capacity, std::max(kFewPlaces, static_cast<int64_t>(worth))));
   std::string piece;
   for (int64_t left = ids.places; left > 0; left -= kPlacesPerPiece) {
     piece.resize(static_cast<size_t>(std::min(left, kPlacesPerPiece) * kPlaceBytes));
@@ -124,10 +111,8 @@ absl::Status Audit::RestoreIds(const SavedIds& ids, SnapshotReader* reader) {
 
 // False if it is there already.
 bool Audit::RestoreId(const Seen& seen, bool forgotten) {
-  if (!Audits(seen.id) || !MakeRoom() || !Audits(seen.id)) return true;
-  if (!seen_.Insert(seen)) return false;
-  if (forgotten) seen_.Forget(seen.id);
-  return true;
+  if (forgotten || !Audits(seen.id) || !MakeRoom(seen.id) || !Audits(seen.id)) return true;
+  return PartOf(seen.id).seen.Insert(seen);
 }
 
 }  // namespace lethe

@@ -87,7 +87,6 @@ absl::StatusOr<SnapshotHeader> Partition::Impl::Header(const SnapshotOrigin& ori
                            .hash_seed = hash_seed,
                            .second_opinion = second_opinion};
   const std::lock_guard lock(clock_mutex);
-  if (absl::Status status = CheckNoTransaction("a snapshot"); !status.ok()) return status;
   header.target_fpp = target_fpp;
   header.started = started;
   header.clock = clock;
@@ -101,6 +100,8 @@ absl::Status Partition::Save(const std::string& path, const SnapshotOrigin& orig
 
 absl::Status Partition::Impl::Save(const std::string& path, const SnapshotOrigin& origin,
                                    const SnapshotPoint& point) const {
+  const absl::StatusOr<Outside> entered = EnterOutside("a snapshot");
+  if (!entered.ok()) return entered.status();
   const absl::StatusOr<SnapshotHeader> header = Header(origin, point);
   if (!header.ok()) return header.status();
   absl::StatusOr<SnapshotWriter> writer = SnapshotWriter::Create(path);

@@ -49,6 +49,8 @@ absl::StatusOr<std::unique_ptr<LiveSnapshot>> Partition::BeginSnapshot(const Sna
 
 absl::StatusOr<std::unique_ptr<LiveSnapshot>> Partition::Describe(const SnapshotOrigin& origin,
                                                                   const SnapshotPoint& point) const {
+  const auto entered = impl_->EnterOutside("a snapshot");
+  if (!entered.ok()) return entered.status();
   auto live = std::make_unique<LiveSnapshot::Impl>();
   absl::StatusOr<SnapshotHeader> header = impl_->Header(origin, point);
   if (!header.ok()) return header.status();

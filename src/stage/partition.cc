@@ -11,6 +11,9 @@
 namespace lethe {
 namespace {
 
+// So often at most Observe() moves the filters' time, too.
+constexpr int64_t kAdvancesPerHorizon = 1024;
+
 int64_t ToMs(absl::Time time) {
   return time == absl::InfinitePast() ? kNoStreamTime : absl::ToUnixMillis(time);
 }
@@ -45,31 +48,48 @@ Partition::Impl::~Impl() {
   link->impl = nullptr;
 }
 
-bool Partition::Impl::Stamp(Batch* batch) {
+absl::StatusOr<Partition::Impl::Outside> Partition::Impl::EnterOutside(absl::string_view what) const {
+  outside.fetch_add(1);
+  Outside entered(this);
+  if (!transaction_open) return entered;
+  return absl::FailedPreconditionError(absl::StrCat(
+      "partition ", name, ": ", what, " while a transaction is open; commit or abort the transaction first"));
+}
+
+void Partition::Impl::Stamp(Batch* batch) {
   const std::lock_guard lock(clock_mutex);
   started = true;
   batch->Stamp([this](const Event& event) { return clock.Observe(ToMs(event.time)); });
-  return transaction_open;
 }
 
-void Partition::Impl::Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts) {
+absl::Status Partition::Impl::Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts) {
+  const absl::StatusOr<Outside> entered = EnterOutside("judging outside of it");
+  if (!entered.ok()) return entered.status();
   ForEachChunk(std::min(events.size(), verdicts.size()), [&](size_t first, size_t size) {
     Batch batch(events.subspan(first, size), shards.size());
-    const bool in_transaction = Stamp(&batch);
+    Stamp(&batch);
     batch.JudgeEachShard(verdicts.subspan(first, size),
                          [&](size_t shard, const ShardEvents& group, absl::Span<Verdict> answers) {
-                           const bool all_known = in_transaction ? shards[shard]->JudgePending(group, answers)
-                                                                 : shards[shard]->Judge(group, answers);
-                           if (!all_known) lacks_pending = true;
+                           shards[shard]->Judge(group, answers);
+                         });
+  });
+  return absl::OkStatus();
+}
+
+void Partition::Impl::JudgeInTransaction(absl::Span<const Event> events, absl::Span<Verdict> verdicts) {
+  ForEachChunk(std::min(events.size(), verdicts.size()), [&](size_t first, size_t size) {
+    Batch batch(events.subspan(first, size), shards.size());
+    Stamp(&batch);
+    batch.JudgeEachShard(verdicts.subspan(first, size),
+                         [&](size_t shard, const ShardEvents& group, absl::Span<Verdict> answers) {
+                           if (!shards[shard]->JudgePending(group, answers)) lacks_pending = true;
                          });
   });
 }
 
 absl::Status Partition::Impl::Replay(absl::Span<const Event> events) {
-  {
-    const std::lock_guard lock(clock_mutex);
-    if (absl::Status status = CheckNoTransaction("a replay"); !status.ok()) return status;
-  }
+  const absl::StatusOr<Outside> entered = EnterOutside("a replay");
+  if (!entered.ok()) return entered.status();
   ForEachChunk(events.size(), [&](size_t first, size_t size) {
     Batch batch(events.subspan(first, size), shards.size());
     Stamp(&batch);
@@ -78,10 +98,47 @@ absl::Status Partition::Impl::Replay(absl::Span<const Event> events) {
   return absl::OkStatus();
 }
 
-void Partition::Impl::Observe(absl::Time time) {
+void Partition::Impl::ObserveInTransaction(absl::Time time) {
   const std::lock_guard lock(clock_mutex);
   started = true;
   clock.Observe(ToMs(time));
+}
+
+absl::Status Partition::Impl::Observe(absl::Time time) {
+  const absl::StatusOr<Outside> entered = EnterOutside("observing outside of it");
+  if (!entered.ok()) return entered.status();
+  int64_t now_ms;
+  {
+    const std::lock_guard lock(clock_mutex);
+    started = true;
+    now_ms = clock.Observe(ToMs(time));
+    // Each shard's lock is too much for each record without an id.
+    const int64_t step_ms = absl::ToInt64Milliseconds(horizon / kAdvancesPerHorizon);
+    if (now_ms == kNoStreamTime || now_ms - std::max(advanced_ms, -StreamTime::kFarthestMs) < step_ms) {
+      return absl::OkStatus();
+    }
+    advanced_ms = now_ms;
+  }
+  AdvanceShards(now_ms);
+  return absl::OkStatus();
+}
+
+absl::Status Partition::Impl::AdvanceTo(absl::Time time) {
+  const absl::StatusOr<Outside> entered = EnterOutside("moving its time");
+  if (!entered.ok()) return entered.status();
+  int64_t now_ms;
+  {
+    const std::lock_guard lock(clock_mutex);
+    started = true;
+    now_ms = clock.AdvanceTo(ToMs(time));
+  }
+  AdvanceShards(now_ms);
+  return absl::OkStatus();
+}
+
+void Partition::Impl::AdvanceShards(int64_t now_ms) {
+  if (now_ms == kNoStreamTime) return;
+  for (const auto& shard : shards) shard->AdvanceTo(now_ms);
 }
 
 absl::Status Partition::Impl::StartAt(absl::Time time) {
@@ -97,7 +154,7 @@ absl::Status Partition::Impl::StartAt(absl::Time time) {
     clock.StartAt(start_ms);
     start_ms = clock.now_ms();
   }
-  for (const auto& shard : shards) shard->AdvanceTo(start_ms);
+  AdvanceShards(start_ms);
   return absl::OkStatus();
 }
 
@@ -108,16 +165,11 @@ void Partition::Impl::LimitStreamTime(absl::Time latest) {
   clock_at_begin.LimitTo(latest_ms);
 }
 
-absl::Status Partition::Impl::CheckNoTransaction(absl::string_view what) const {
-  if (!transaction_open) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "partition ", name, ": ", what, " while a transaction is open; commit or abort the transaction first"));
-}
-
 absl::Status Partition::Impl::SetTargetFpp(double target) {
+  const absl::StatusOr<Outside> entered = EnterOutside("another target");
+  if (!entered.ok()) return entered.status();
   {
     const std::lock_guard lock(clock_mutex);
-    if (absl::Status status = CheckNoTransaction("another target"); !status.ok()) return status;
     if (target == target_fpp) return absl::OkStatus();
     // Of filters of one kind either all can, or none.
     if (absl::Status status = CanFollowTarget(engine, target_fpp, target); !status.ok()) return status;
@@ -134,22 +186,20 @@ absl::Status Partition::Impl::SetTargetFpp(double target) {
 }
 
 absl::Status Partition::Impl::SetPassSuspects(bool pass_suspects) {
-  {
-    const std::lock_guard lock(clock_mutex);
-    if (absl::Status status = CheckNoTransaction("another policy for suspects"); !status.ok()) return status;
-  }
+  const absl::StatusOr<Outside> entered = EnterOutside("another policy for suspects");
+  if (!entered.ok()) return entered.status();
   for (const auto& shard : shards) shard->SetPassSuspects(pass_suspects);
   return absl::OkStatus();
 }
 
 absl::Status Partition::Impl::Begin() {
-  const std::lock_guard lock(clock_mutex);
-  if (transaction_open) {
+  if (transaction_open.exchange(true)) {
     return absl::FailedPreconditionError(
         absl::StrCat("partition ", name, ": a transaction is open; commit or abort it before the next"));
   }
-  transaction_open = true;
+  for (int calls = outside; calls != 0; calls = outside) outside.wait(calls);
   lacks_pending = false;
+  const std::lock_guard lock(clock_mutex);
   clock_at_begin = clock;
   return absl::OkStatus();
 }
@@ -161,14 +211,15 @@ void Partition::Impl::Commit() noexcept {
     now_ms = clock.now_ms();
   }
   for (const auto& shard : shards) shard->Commit(now_ms);
-  const std::lock_guard lock(clock_mutex);
   transaction_open = false;
 }
 
 void Partition::Impl::Abort() noexcept {
   for (const auto& shard : shards) shard->Abort();
-  const std::lock_guard lock(clock_mutex);
-  clock = clock_at_begin;
+  {
+    const std::lock_guard lock(clock_mutex);
+    clock = clock_at_begin;
+  }
   transaction_open = false;
 }
 
@@ -200,15 +251,15 @@ Partition::~Partition() = default;
 
 IdHash Partition::Hash(absl::string_view id) const { return HashId(id, impl_->hash_seed); }
 
-Verdict Partition::Judge(absl::string_view id, absl::Time time) {
+absl::StatusOr<Verdict> Partition::Judge(absl::string_view id, absl::Time time) {
   const Event event{.id = Hash(id), .time = time};
   Verdict verdict = Verdict::kUnique;
-  impl_->Judge({&event, 1}, {&verdict, 1});
+  if (absl::Status judged = Judge({&event, 1}, {&verdict, 1}); !judged.ok()) return judged;
   return verdict;
 }
 
-void Partition::Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts) {
-  impl_->Judge(events, verdicts);
+absl::Status Partition::Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts) {
+  return OrNoMemory([&] { return impl_->Judge(events, verdicts); });
 }
 
 absl::StatusOr<Transaction> Partition::Begin() {
@@ -220,7 +271,12 @@ absl::StatusOr<Transaction> Partition::Begin() {
 absl::Status Partition::Replay(absl::Span<const Event> events) {
   return OrNoMemory([&] { return impl_->Replay(events); });
 }
-void Partition::Observe(absl::Time time) { impl_->Observe(time); }
+absl::Status Partition::Observe(absl::Time time) {
+  return OrNoMemory([&] { return impl_->Observe(time); });
+}
+absl::Status Partition::AdvanceTo(absl::Time stream_time) {
+  return OrNoMemory([&] { return impl_->AdvanceTo(stream_time); });
+}
 absl::Status Partition::StartAt(absl::Time stream_time) {
   return OrNoMemory([&] { return impl_->StartAt(stream_time); });
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,8 +25,11 @@ class Batch;
 
 // Events are taken in chunks of bounded size. For each chunk the clock's lock is taken once, to give every
 // event its stream time in order and to learn whether a transaction is open; then each shard's lock once.
-// No two locks are ever held together. A transaction that begins between the two steps begins after the
-// chunk: the chunk's times are in the clock that an abort goes back to.
+// No two locks are ever held together.
+//
+// What is called outside of transactions counts itself in `outside` and then looks whether one is open;
+// Begin() opens one and then waits until nobody is counted. So neither runs while the other does, and neither
+// takes a lock for it.
 //
 // Invariant: pending sets are empty while no transaction is open.
 struct Partition::Impl {
@@ -35,9 +39,12 @@ struct Partition::Impl {
   // Waits for a piece of a snapshot that is just being copied.
   ~Impl();
 
-  void Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts);
+  absl::Status Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts);
+  void JudgeInTransaction(absl::Span<const Event> events, absl::Span<Verdict> verdicts);
   absl::Status Replay(absl::Span<const Event> events);
-  void Observe(absl::Time time);
+  absl::Status Observe(absl::Time time);
+  void ObserveInTransaction(absl::Time time);
+  absl::Status AdvanceTo(absl::Time time);
   absl::Status StartAt(absl::Time time);
   void LimitStreamTime(absl::Time latest);
   absl::Status SetTargetFpp(double target);
@@ -49,17 +56,32 @@ struct Partition::Impl {
   PartitionStatus Status() const;
   absl::Time StreamTimeNow() const;
 
-  // Fills in what a snapshot says first. FailedPrecondition if a transaction is open, Unimplemented.
+  // Fills in what a snapshot says first. Outside of transactions. Unimplemented.
   absl::StatusOr<SnapshotHeader> Header(const SnapshotOrigin& origin, const SnapshotPoint& point) const;
 
   absl::Status Save(const std::string& path, const SnapshotOrigin& origin, const SnapshotPoint& point) const;
   static absl::StatusOr<SnapshotReport> Inspect(const std::string& path);
 
-  // FailedPrecondition if a transaction is open, in which `what` must not be. With the clock's lock held.
-  absl::Status CheckNoTransaction(absl::string_view what) const;
+  // As long as it lives no transaction begins. FailedPrecondition if one is open, in which `what` must not
+  // be.
+  class Outside {
+   public:
+    explicit Outside(const Impl* impl) : impl_(impl) {}
+    Outside(Outside&& other) noexcept : impl_(std::exchange(other.impl_, nullptr)) {}
+    Outside& operator=(Outside&&) = delete;
+    ~Outside() {
+      if (impl_ != nullptr && impl_->outside.fetch_sub(1) == 1) impl_->outside.notify_all();
+    }
 
-  // Gives the batch its stream times; true if they are of a transaction.
-  bool Stamp(Batch* batch);
+   private:
+    const Impl* impl_;
+  };
+  absl::StatusOr<Outside> EnterOutside(absl::string_view what) const;
+
+  // Gives the batch its stream times.
+  void Stamp(Batch* batch);
+  // The filters' time follows the clock's, which is `now_ms`.
+  void AdvanceShards(int64_t now_ms);
 
   const std::string name;
   const uint64_t hash_seed;
@@ -72,10 +94,13 @@ struct Partition::Impl {
 
   mutable std::mutex clock_mutex;  // guards what follows
   StreamTime clock;
-  StreamTime clock_at_begin;  // of the open transaction
-  double target_fpp;          // what a snapshot must agree in, too
-  bool transaction_open = false;
-  bool started = false;  // an event was seen, or the time set
+  StreamTime clock_at_begin;            // of the open transaction
+  double target_fpp;                    // what a snapshot must agree in, too
+  int64_t advanced_ms = kNoStreamTime;  // to which Observe() has moved the filters
+  bool started = false;                 // an event was seen, or the time set
+
+  mutable std::atomic<int> outside = 0;  // calls that no transaction may meet
+  std::atomic<bool> transaction_open = false;
 
   // What was judged since Begin() is not all pending.
   std::atomic<bool> lacks_pending = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <new>
+#include <thread>
 
 #include "src/adapt/step_counts.h"
 
@@ -15,11 +16,8 @@ Shard::Shard(std::unique_ptr<Filter> filter, std::optional<PassedIds> second_opi
       pass_suspects_(options.pass_suspects),
       audit_(options.audit_share, options.horizon, filter_.get(), audit_memory) {}
 
-bool Shard::Judge(const ShardEvents& events, absl::Span<Verdict> verdicts) {
-  const std::lock_guard lock(mutex_);
-  // A transaction began after the caller had seen none, and has passed ids that the filter does not know:
-  // these events are part of it, then.
-  if (pending_.size() > 0) return TryInTransaction(events, verdicts);
+void Shard::Judge(const ShardEvents& events, absl::Span<Verdict> verdicts) {
+  const Lock lock(this);
   filter_->TestAndInsert(events.ids, verdicts);
   if (second_opinion_) AskSecondOpinion(events.ids, verdicts);
   for (size_t i = 0; i < events.ids.size(); ++i) {
@@ -30,7 +28,6 @@ bool Shard::Judge(const ShardEvents& events, absl::Span<Verdict> verdicts) {
     audit_.AdvanceTo(timed.stream_time_ms);
     if (audit_.Audits(timed.id)) audit_.Judged(timed, Passes(verdicts[i]), events.Payload(i));
   }
-  return true;
 }
 
 // After the filter has judged, and remembered what is unique.
@@ -53,12 +50,8 @@ void Shard::AskSecondOpinion(absl::Span<const TimedId> ids, absl::Span<Verdict> 
   }
 }
 
-bool Shard::JudgePending(const ShardEvents& events, absl::Span<Verdict> verdicts) {
-  const std::lock_guard lock(mutex_);
-  return TryInTransaction(events, verdicts);
-}
-
-bool Shard::TryInTransaction(const ShardEvents& events, absl::Span<Verdict> verdicts) try {
+bool Shard::JudgePending(const ShardEvents& events, absl::Span<Verdict> verdicts) try {
+  const Lock lock(this);
   JudgeInTransaction(events, verdicts);
   return true;
 } catch (const std::bad_alloc&) {
@@ -86,7 +79,7 @@ void Shard::JudgeInTransaction(const ShardEvents& events, absl::Span<Verdict> ve
 }
 
 void Shard::Replay(const ShardEvents& events) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(this);
   filter_->Insert(events.ids);
   RememberPassed(events.ids);
   for (size_t i = 0; i < events.ids.size(); ++i) {
@@ -103,14 +96,14 @@ void Shard::RememberPassed(absl::Span<const TimedId> ids) {
 }
 
 void Shard::Forget(IdHash id) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(this);
   if (!pending_.Forget(id)) return;
   pending_suspects_.Forget(id);
   audit_.Forget(id);
 }
 
 void Shard::Commit(int64_t stream_time_ms) noexcept {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(this);
   const absl::Span<const TimedId> ids = pending_.InOrder();
   filter_->Insert(ids);
   filter_->AdvanceTo(stream_time_ms);
@@ -126,7 +119,7 @@ void Shard::Commit(int64_t stream_time_ms) noexcept {
 }
 
 void Shard::Abort() noexcept {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(this);
   audit_.Abort();
   EndTransaction();
 }
@@ -139,36 +132,49 @@ void Shard::EndTransaction() {
 }
 
 bool Shard::SetTargetFpp(double target_fpp) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(this);
   return filter_->SetTargetFpp(target_fpp);
 }
 
 void Shard::SetPassSuspects(bool pass_suspects) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(this);
   pass_suspects_ = pass_suspects;
 }
 
 void Shard::AdvanceTo(int64_t stream_time_ms) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(this);
   filter_->AdvanceTo(stream_time_ms);
   audit_.AdvanceTo(stream_time_ms);
 }
 
 int64_t Shard::pending_bytes() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(this);
   return pending_.bytes() + pending_suspects_.bytes();
 }
 
 ShardStatus Shard::Status() const {
-  const std::lock_guard lock(mutex_);
-  return {.unique = unique_,
-          .duplicates = duplicates_,
-          .suspects = suspects_,
-          .replayed = replayed_,
-          .pending = static_cast<int64_t>(pending_.size()),
-          .filter = filter_->Status(),
-          .audit = audit_.Status(),
-          .second_opinion = second_opinion_ ? second_opinion_->Status() : SecondOpinionStatus()};
+  ShardStatus status;
+  std::unique_ptr<Filter::Sample> sample;
+  {
+    const Lock lock(this);
+    status = {.unique = unique_,
+              .duplicates = duplicates_,
+              .suspects = suspects_,
+              .replayed = replayed_,
+              .pending = static_cast<int64_t>(pending_.size()),
+              .filter = filter_->Figures(),
+              .audit = audit_.Status(),
+              .second_opinion = second_opinion_ ? second_opinion_->Status() : SecondOpinionStatus()};
+    sample = filter_->BeginSample();
+  }
+  if (sample == nullptr) return status;
+  for (bool enough = false; !enough;) {
+    while (waiting_ > 0) std::this_thread::yield();
+    const Lock lock(this);
+    enough = sample->Look();
+  }
+  sample->Describe(&status.filter);
+  return status;
 }
 
 ShardStatus MergeShards(absl::Span<const ShardStatus> shards) {

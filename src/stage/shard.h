@@ -3,6 +3,7 @@
 #ifndef LETHE_SRC_STAGE_SHARD_H_
 #define LETHE_SRC_STAGE_SHARD_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -50,8 +51,8 @@ class Shard {
   Shard(std::unique_ptr<Filter> filter, std::optional<PassedIds> second_opinion, const StageOptions& options,
         MemoryBudget* audit_memory);
 
-  // Outside of a transaction: judges and remembers in one step. Fails only if a transaction has begun.
-  bool Judge(const ShardEvents& events, absl::Span<Verdict> verdicts);
+  // Outside of a transaction: judges and remembers in one step.
+  void Judge(const ShardEvents& events, absl::Span<Verdict> verdicts);
   // In a transaction: judges against filter and pending set, and changes the latter only. False if the system
   // has no memory to remember all that pass: then all verdicts are kUnique, and any part of the events is
   // pending.
@@ -98,6 +99,7 @@ class Shard {
   absl::Status Restore(int index, SnapshotReader* reader);
 
   int64_t pending_bytes() const;
+  // Takes the lock again and again, some microseconds each time.
   ShardStatus Status() const;
 
  private:
@@ -112,10 +114,27 @@ class Shard {
   absl::StatusOr<std::string> DescribeSecondOpinion() const;
   void AskSecondOpinion(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts);
   void RememberPassed(absl::Span<const TimedId> ids);
-  bool TryInTransaction(const ShardEvents& events, absl::Span<Verdict> verdicts);
   void JudgeInTransaction(const ShardEvents& events, absl::Span<Verdict> verdicts);
   void EndTransaction();
 
+  // Holds the lock. Who must wait for it is counted, so that Status() leaves it to them between two looks.
+  class Lock {
+   public:
+    explicit Lock(const Shard* shard) : shard_(shard) {
+      if (shard_->mutex_.try_lock()) return;
+      ++shard_->waiting_;
+      shard_->mutex_.lock();
+      --shard_->waiting_;
+    }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+    ~Lock() { shard_->mutex_.unlock(); }
+
+   private:
+    const Shard* const shard_;
+  };
+
+  mutable std::atomic<int> waiting_ = 0;
   mutable std::mutex mutex_;  // guards all that follows
   const std::unique_ptr<Filter> filter_;
   std::optional<PassedIds> second_opinion_;

@@ -75,7 +75,7 @@ absl::Status Shard::Save(int index, SnapshotWriter* writer) const {
   for (const absl::Span<const char> span : image->memory) {
     if (absl::Status status = writer->WriteMemory(span); !status.ok()) return status;
   }
-  if (absl::Status status = Audit::SaveIds(audit_.ids(), writer); !status.ok()) return status;
+  if (absl::Status status = Audit::SaveIds(audit_.CopyIds(), writer); !status.ok()) return status;
   if (!second_opinion_) return absl::OkStatus();
   const absl::StatusOr<std::string> books = DescribeSecondOpinion();
   if (!books.ok()) return books.status();
@@ -99,7 +99,7 @@ absl::StatusOr<Shard::Image> Shard::BeginImage(int index) const {
   const std::lock_guard lock(mutex_);
   absl::StatusOr<Image> image = Describe(index);
   if (!image.ok()) return image.status();
-  image->audited.assign(audit_.ids().begin(), audit_.ids().end());
+  image->audited = audit_.CopyIds();
   if (!second_opinion_) return image;
   absl::StatusOr<std::string> books = DescribeSecondOpinion();
   if (!books.ok()) return books.status();

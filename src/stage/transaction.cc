@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <utility>
 
 #include "lethe/stage.h"
@@ -21,24 +20,34 @@ Transaction& Transaction::operator=(Transaction&& other) noexcept {
 
 Transaction::~Transaction() { Abort(); }
 
-Verdict Transaction::Judge(absl::string_view id, absl::Time time) {
-  return open() ? partition_->Judge(id, time) : Verdict::kUnique;
+absl::Status Transaction::CheckOpen() const {
+  if (open()) return absl::OkStatus();
+  return absl::FailedPreconditionError("the transaction has ended: begin another one");
 }
 
-void Transaction::Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts) {
-  if (open()) {
-    partition_->Judge(events, verdicts);
-  } else {
-    std::fill(verdicts.begin(), verdicts.end(), Verdict::kUnique);
-  }
+absl::StatusOr<Verdict> Transaction::Judge(absl::string_view id, absl::Time time) {
+  if (absl::Status status = CheckOpen(); !status.ok()) return status;
+  const Event event{.id = partition_->Hash(id), .time = time};
+  Verdict verdict = Verdict::kUnique;
+  partition_->impl_->JudgeInTransaction({&event, 1}, {&verdict, 1});
+  return verdict;
+}
+
+absl::Status Transaction::Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts) {
+  if (absl::Status status = CheckOpen(); !status.ok()) return status;
+  partition_->impl_->JudgeInTransaction(events, verdicts);
+  return absl::OkStatus();
 }
 
 absl::Status Transaction::status() const {
-  return open() && partition_->impl_->lacks_pending ? NoMemory() : absl::OkStatus();
+  if (absl::Status status = CheckOpen(); !status.ok()) return status;
+  return partition_->impl_->lacks_pending ? NoMemory() : absl::OkStatus();
 }
 
-void Transaction::Observe(absl::Time time) {
-  if (open()) partition_->Observe(time);
+absl::Status Transaction::Observe(absl::Time time) {
+  if (absl::Status status = CheckOpen(); !status.ok()) return status;
+  partition_->impl_->ObserveInTransaction(time);
+  return absl::OkStatus();
 }
 
 void Transaction::Forget(IdHash id) {

@@ -20,7 +20,7 @@ PartitionStatus SomeStatus() {
       {.horizon = absl::Hours(1), .target_fpp = 1e-6, .memory_limit_bytes = int64_t{64} << 20});
   auto partition = *stage->Open("orders-0");
   for (int i = 0; i < 100'000; ++i) {
-    partition->Judge(std::to_string(i), absl::FromUnixSeconds(1'700'000'000 + i / 10));
+    partition->Judge(std::to_string(i), absl::FromUnixSeconds(1'700'000'000 + i / 10)).status().IgnoreError();
   }
   return partition->Status();
 }

@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<Partition>> Filled(DedupStage* stage, double ids)
     for (size_t i = 0; i < chunk.size(); ++i) {
       events[i] = {.id = chunk[i].id, .time = absl::FromUnixMillis(chunk[i].stream_time_ms)};
     }
-    (*partition)->Judge(events, absl::MakeSpan(verdicts));
+    (*partition)->Judge(events, absl::MakeSpan(verdicts)).IgnoreError();
   }
   return partition;
 }

@@ -83,7 +83,7 @@ double StageNanos(Partition* partition, size_t per_call) {
   std::vector<Verdict> verdicts(kBlock);
   return NanosPerId([&](absl::Span<const Event> events, absl::Span<const TimedId>) {
     for (size_t i = 0; i < events.size(); i += per_call) {
-      partition->Judge(events.subspan(i, per_call), absl::MakeSpan(verdicts));
+      partition->Judge(events.subspan(i, per_call), absl::MakeSpan(verdicts)).IgnoreError();
     }
   });
 }
@@ -99,7 +99,7 @@ absl::StatusOr<double> TransactionNanos(Partition* partition) {
       return;
     }
     for (size_t i = 0; i < events.size(); i += kBlock) {
-      transaction->Judge(events.subspan(i, kBlock), absl::MakeSpan(verdicts));
+      transaction->Judge(events.subspan(i, kBlock), absl::MakeSpan(verdicts)).IgnoreError();
     }
     transaction->Commit();
   });
@@ -154,7 +154,7 @@ double IdsPerSecond(Partition* partition, int threads) {
       while (waiting != 0) std::this_thread::yield();
       const absl::Span<const Event> all = events;
       for (size_t i = 0; i < all.size(); i += kBlock) {
-        partition->Judge(all.subspan(i, kBlock), absl::MakeSpan(verdicts));
+        partition->Judge(all.subspan(i, kBlock), absl::MakeSpan(verdicts)).IgnoreError();
       }
     });
   }

@@ -1,17 +1,21 @@
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "lethe/memory_budget.h"
+#include "lethe/stage.h"
 #include "src/filter/line_memory.h"
 #include "tests/bench/clocks.h"
-#include "tests/bench/layouts.h"
 #include "tests/bench/tables.h"
 #include "tests/bench/traffic.h"
 
@@ -30,19 +34,26 @@ constexpr double kBytesPerId = 5.5;
 enum Event : size_t { kNothing, kRefresh, kFold, kUnfold, kEvents };
 constexpr std::array<const char*, kEvents> kEventNames = {"nothing", "a refresh", "a fold", "an unfold"};
 
+// As often as the daemon asks.
+constexpr auto kStatusEvery = std::chrono::milliseconds(250);
+
 // Adds the times of calls for one id each. Returns their sum.
 template <typename Judge>
 int64_t TimeCalls(Traffic* traffic, double ids, Judge judge, Latencies* latencies) {
   std::vector<TimedId> chunk(kChunk);
   std::vector<bool> is_copy(kChunk);
+  std::vector<lethe::Event> events(kChunk);
   std::vector<Verdict> verdicts(kChunk);
   int64_t nanos = 0;
   for (double done = 0; done < ids; done += kChunk) {
     traffic->Next(&chunk, &is_copy);
+    for (size_t i = 0; i < kChunk; ++i) {
+      events[i] = {.id = chunk[i].id, .time = absl::FromUnixMillis(chunk[i].stream_time_ms), .payload = "x"};
+    }
     const int64_t start = WallNanos();
     int64_t before = start;
     for (size_t i = 0; i < kChunk; ++i) {
-      judge(absl::MakeConstSpan(&chunk[i], 1), absl::MakeSpan(&verdicts[i], 1));
+      judge(absl::MakeConstSpan(&events[i], 1), absl::MakeSpan(&verdicts[i], 1));
       const int64_t after = WallNanos();
       latencies->Add(after - before);
       before = after;
@@ -129,10 +140,39 @@ class MemoryAlone {
   LineMemory memory_;
 };
 
+// Asks a partition for its status again and again, as long as it lives.
+class Poller {
+ public:
+  explicit Poller(const Partition* partition)
+      : thread_([this, partition] {
+          std::unique_lock lock(mutex_);
+          while (!ended_.wait_for(lock, kStatusEvery, [this] { return has_ended_; })) partition->Status();
+        }) {}
+  ~Poller() {
+    {
+      const std::lock_guard lock(mutex_);
+      has_ended_ = true;
+    }
+    ended_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool has_ended_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
 class Stalls {
  public:
-  Stalls(double window, Filter* filter, MemoryAlone* memory, Table* table)
-      : window_(window), filter_(filter), memory_(memory), table_(table), traffic_(window), idle_(1, 1) {}
+  Stalls(double window, Partition* partition, MemoryAlone* memory, Table* table)
+      : window_(window),
+        partition_(partition),
+        memory_(memory),
+        table_(table),
+        traffic_(window),
+        idle_(1, 1) {}
 
   // So many windows of ids, at that share of the rate.
   void Phase(const std::string& name, double windows, double rate) {
@@ -140,17 +180,18 @@ class Stalls {
     std::array<Latencies, kEvents> by_event;
     std::array<Latencies, kEvents> alone_by_event;
     std::array<int64_t, kEvents> batches{};
-    FilterStatus before = filter_->Status();
+    const Poller poller(partition_);
+    FilterStatus before = partition_->Status().filter;
     const double batch = std::max(kBatch * window_ * rate, static_cast<double>(kChunk));
     for (double done = 0; done < windows * window_; done += batch) {
       Latencies latencies;
       const int64_t nanos = TimeCalls(
           &traffic_, batch,
-          [this](absl::Span<const TimedId> id, absl::Span<Verdict> verdict) {
-            filter_->TestAndInsert(id, verdict);
+          [this](absl::Span<const lethe::Event> call, absl::Span<Verdict> verdict) {
+            partition_->Judge(call, verdict).IgnoreError();
           },
           &latencies);
-      const FilterStatus after = filter_->Status();
+      const FilterStatus after = partition_->Status().filter;
       const Event event = WhatHappened(before, after);
       by_event[event].Add(latencies);
       ++batches[event];
@@ -158,7 +199,9 @@ class Stalls {
       const auto each = static_cast<int64_t>(static_cast<double>(nanos) / latencies.total());
       TimeCalls(
           &idle_, batch,
-          [this, each](absl::Span<const TimedId> id, absl::Span<Verdict>) { memory_->Touch(id[0].id, each); },
+          [this, each](absl::Span<const lethe::Event> call, absl::Span<Verdict>) {
+            memory_->Touch(call[0].id, each);
+          },
           &alone_by_event[event]);
     }
     for (const size_t event : {kRefresh, kUnfold, kFold, kNothing}) {
@@ -187,7 +230,7 @@ class Stalls {
   }
 
   const double window_;
-  Filter* const filter_;
+  Partition* const partition_;
   MemoryAlone* const memory_;
   Table* const table_;
   Traffic traffic_;
@@ -195,12 +238,17 @@ class Stalls {
 };
 
 absl::Status MeasureWindow(double window, Table* table) {
-  // Twice as much as is needed, so that the limit is not met.
-  absl::StatusOr<Layout> layout = MakeSliced(window, kTarget, 100);
-  if (!layout.ok()) return layout.status();
+  // Far more than is needed, so that the limit is not met.
+  const auto stage =
+      DedupStage::Create({.horizon = absl::Milliseconds(kHorizonMs),
+                          .target_fpp = kTarget,
+                          .memory_limit_bytes = static_cast<int64_t>(100 * window) + (int64_t{1} << 30)});
+  if (!stage.ok()) return stage.status();
+  const auto partition = (*stage)->Open("stalls");
+  if (!partition.ok()) return partition.status();
   absl::StatusOr<MemoryAlone> memory = MemoryAlone::Create(static_cast<int64_t>(kBytesPerId * window));
   if (!memory.ok()) return memory.status();
-  Stalls stalls(window, layout->filter.get(), &*memory, table);
+  Stalls stalls(window, partition->get(), &*memory, table);
   stalls.Phase("grows from nothing", 1, 1);
   stalls.Phase("steady", window > 5e7 ? 0.5 : 1, 1);
   stalls.Phase("shrinks at a 50th of the rate", 0.02 * 4, 0.02);
@@ -212,7 +260,9 @@ absl::Status MeasureWindow(double window, Table* table) {
 absl::StatusOr<Table> MeasureStalls(const Extent& extent) {
   Table table{
       .text =
-          "Calls by how long they took (told apart to a 32nd), per million, by what happened in a "
+          "Calls of the stage, for an event each, with the default audit and while its status is asked for "
+          "four "
+          "times a second, by how long they took (told apart to a 32nd), per million, by what happened in a "
           "batch of them "
           "(a 256th of a window). Memory alone, two of its lines written in as many calls that take as "
           "long on average, turn by turn with those batches, is what the machine adds: "

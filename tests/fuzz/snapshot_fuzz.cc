@@ -46,7 +46,9 @@ class Scratch {
 
 void JudgeSome(lethe::Partition& partition, int events, int64_t step_ms) {
   for (int i = 0; i < events; ++i) {
-    partition.Judge(absl::StrCat(i % (events / 4 * 3)), absl::FromUnixMillis(kStartMs + i * step_ms));
+    partition.Judge(absl::StrCat(i % (events / 4 * 3)), absl::FromUnixMillis(kStartMs + i * step_ms))
+        .status()
+        .IgnoreError();
   }
 }
 

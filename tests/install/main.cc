@@ -4,7 +4,10 @@
 #include "lethe/stage.h"
 
 int main() {
-  const auto stage = lethe::DedupStage::Create({.horizon = absl::Hours(1), .memory_limit_bytes = 16 << 20});
+  lethe::StageOptions options;
+  options.horizon = absl::Hours(1);
+  options.memory_limit_bytes = 16 << 20;
+  const auto stage = lethe::DedupStage::Create(options);
   if (!stage.ok()) {
     std::cerr << stage.status() << "\n";
     return 1;
@@ -15,7 +18,8 @@ int main() {
     return 1;
   }
   for (const char* id : {"a", "b", "a", "c", "b"}) {
-    if ((*partition)->Judge(id, absl::UnixEpoch()) == lethe::Verdict::kUnique) std::cout << id << "\n";
+    const absl::StatusOr<lethe::Verdict> verdict = (*partition)->Judge(id, absl::UnixEpoch());
+    if (verdict.ok() && *verdict == lethe::Verdict::kUnique) std::cout << id << "\n";
   }
   return 0;
 }

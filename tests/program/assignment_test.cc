@@ -207,7 +207,7 @@ TEST_F(AssignmentTest, AKeptFilterThatIsNotUsedGivesItsMemoryBackFirst) {
     int id = 0;
     while (stage_->Open("another").ok()) {
       ASSERT_LT(id, 1'000'000) << "there is room for another, however much the kept one holds";
-      for (int i = 0; i < 1000; ++i) kept->filter->Judge(absl::StrCat(id++), At(0));
+      for (int i = 0; i < 1000; ++i) EXPECT_TRUE(kept->filter->Judge(absl::StrCat(id++), At(0)).ok());
     }
     kept_.Put(std::move(kept));
     const auto owned = Prepare(offset, metadata, {0, 2000});
@@ -239,7 +239,7 @@ class KeptMemoryTest : public AssignmentTest, public testing::WithParamInterface
   }
 
   void Feed(Partition& filter) {
-    for (int i = 0; i < 1000; ++i) filter.Judge(absl::StrCat(next_id_++), At(0));
+    for (int i = 0; i < 1000; ++i) EXPECT_TRUE(filter.Judge(absl::StrCat(next_id_++), At(0)).ok());
   }
   int64_t LiveBytes() { return live_->Status().filter.memory_bytes; }
   Assigner NewAssigner() {
@@ -471,7 +471,7 @@ TEST_F(AssignmentTest, AHorizonThatWasRaisedIsShortUntilItHasPassedWhateverIsRes
   story.covered_since = At(2);
   EXPECT_EQ((*Prepare(1000, story.ToString(), {0, 2000}))->covered_since, At(2));
   // The horizon has gone by since.
-  for (int i = 0; i < 101; ++i) owned->filter->Observe(At(5));
+  for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter->Observe(At(5)).ok());
   EXPECT_FALSE(owned->short_history(options_.stage.horizon));
   story = owned->Metadata("f", options_.stage.horizon);
   EXPECT_EQ(story.covered_since, absl::InfinitePast());
@@ -522,7 +522,7 @@ TEST_F(AssignmentTest, StreamTimesOfTheFutureAreNotBelieved) {
   owned = *Prepare(1000, Story(0, 400, far, far).ToString(), {0, 2000});
   EXPECT_EQ(owned->filter->stream_time(), absl::InfinitePast());
   EXPECT_TRUE(owned->short_history(kHorizon));
-  for (int i = 0; i < 101; ++i) owned->filter->Observe(At(3));
+  for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter->Observe(At(3)).ok());
   owned->KnowsSinceStreamTime();
   EXPECT_EQ(owned->covered_since, At(3));
   EXPECT_TRUE(owned->short_history(kHorizon));
@@ -597,12 +597,12 @@ TEST_F(AssignmentTest, AStoryOfFewerPartitionsIsOfATopicThatHasGrown) {
   owned = *Prepare(1000, story.ToString(), {0, 3000});
   EXPECT_EQ(owned->growth.offset, 2000);
   owned->next = owned->committed = 2000;
-  for (int i = 0; i < 101; ++i) owned->filter->Observe(At(4));
+  for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter->Observe(At(4)).ok());
   story = owned->Metadata(options_.record.id.Fingerprint(), kHorizon);
   EXPECT_EQ(story.growth.time, At(4));
   owned = *Prepare(2000, story.ToString(), {0, 3000});
   EXPECT_TRUE(owned->keys_moved(kHorizon));
-  for (int i = 0; i < 101; ++i) owned->filter->Observe(At(5));
+  for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter->Observe(At(5)).ok());
   EXPECT_FALSE(owned->keys_moved(kHorizon));
   story = owned->Metadata(options_.record.id.Fingerprint(), kHorizon);
   EXPECT_EQ(story.growth.offset, -1);

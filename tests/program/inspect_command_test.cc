@@ -25,7 +25,7 @@ class InspectCommandTest : public testing::Test {
     const auto stage = *DedupStage::Create({.horizon = absl::Hours(1), .target_fpp = 1e-4, .shards = 2});
     const auto partition = *stage->Open("orders \"7\"");
     for (int i = 0; i < 1000; ++i) {
-      partition->Judge(absl::StrCat(i % 800), absl::FromUnixSeconds(1'700'000'000 + i));
+      EXPECT_TRUE(partition->Judge(absl::StrCat(i % 800), absl::FromUnixSeconds(1'700'000'000 + i)).ok());
     }
     ASSERT_TRUE(partition
                     ->Save(path_, {.topic = "orders", .partition = 7, .id_fingerprint = "f00"},

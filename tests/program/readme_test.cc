@@ -43,7 +43,7 @@ absl::Status CopyUnique(std::istream& in, std::ostream& out) {
   auto partition = (*stage)->Open("lines");
   if (!partition.ok()) return partition.status();
   for (std::string line; std::getline(in, line);) {
-    if ((*partition)->Judge(line, absl::Now()) == lethe::Verdict::kUnique) out << line << '\n';
+    if (*(*partition)->Judge(line, absl::Now()) == lethe::Verdict::kUnique) out << line << '\n';
   }
   return absl::OkStatus();
 }

@@ -175,7 +175,7 @@ class Player {
 
   void JudgeInOneStep() {
     const int64_t before_ms = StreamMs(*partition_);
-    Faulty([&] { partition_->Judge(events_, absl::MakeSpan(verdicts_)); });
+    Faulty([&] { EXPECT_TRUE(partition_->Judge(events_, absl::MakeSpan(verdicts_)).ok()); });
     Check(before_ms);
   }
 
@@ -206,8 +206,13 @@ class Player {
 
   void JudgeIn(Transaction* transaction) {
     const size_t half = events_.size() / 2;
-    transaction->Judge(absl::MakeConstSpan(events_).first(half), absl::MakeSpan(verdicts_).first(half));
-    transaction->Judge(absl::MakeConstSpan(events_).subspan(half), absl::MakeSpan(verdicts_).subspan(half));
+    EXPECT_TRUE(
+        transaction->Judge(absl::MakeConstSpan(events_).first(half), absl::MakeSpan(verdicts_).first(half))
+            .ok());
+    EXPECT_TRUE(
+        transaction
+            ->Judge(absl::MakeConstSpan(events_).subspan(half), absl::MakeSpan(verdicts_).subspan(half))
+            .ok());
   }
 
   // After the batch was judged, and committed if it was in a transaction that began at `before_ms`.
@@ -390,7 +395,7 @@ class SnapshotAllocationFailureTest : public testing::Test {
   static Verdict JudgeOne(Partition* partition, uint64_t number) {
     const Event event = {.id = NumberedId(number), .time = absl::FromUnixMillis(kStartMs)};
     Verdict verdict = Verdict::kUnique;
-    partition->Judge({&event, 1}, {&verdict, 1});
+    EXPECT_TRUE(partition->Judge({&event, 1}, {&verdict, 1}).ok());
     return verdict;
   }
 
@@ -434,7 +439,7 @@ TEST(AllocationFailure, AReplayDoesNotFail) {
   EXPECT_TRUE(Faulty([&] { return partition->Replay(events); }).ok());
   FailAllocations(kNever, kNever);
   std::vector<Verdict> verdicts(events.size());
-  partition->Judge(events, absl::MakeSpan(verdicts));
+  EXPECT_TRUE(partition->Judge(events, absl::MakeSpan(verdicts)).ok());
   EXPECT_EQ(std::count(verdicts.begin(), verdicts.end(), Verdict::kDuplicate), 500);
 }
 
@@ -445,20 +450,20 @@ TEST(AllocationFailure, ATransactionSaysSo) {
   {
     Transaction transaction = *partition->Begin();
     FailAllocations(1, kNever);
-    EXPECT_EQ(Faulty([&] { return transaction.Judge("a", absl::FromUnixMillis(kStartMs)); }),
+    EXPECT_EQ(Faulty([&] { return *transaction.Judge("a", absl::FromUnixMillis(kStartMs)); }),
               Verdict::kUnique);
     const absl::Status status = Faulty([&] { return transaction.status(); });
     FailAllocations(kNever, kNever);
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
     EXPECT_TRUE(absl::StrContains(status.message(), "the system has no memory left for this process: raise "))
         << status;
-    EXPECT_EQ(partition->Judge("b", absl::FromUnixMillis(kStartMs)), Verdict::kUnique);
+    EXPECT_EQ(*transaction.Judge("b", absl::FromUnixMillis(kStartMs)), Verdict::kUnique);
     EXPECT_FALSE(transaction.status().ok()) << "it is not whole, whatever comes later";
   }
   Transaction next = *partition->Begin();
   EXPECT_TRUE(next.status().ok());
-  EXPECT_EQ(next.Judge("a", absl::FromUnixMillis(kStartMs)), Verdict::kUnique);
-  EXPECT_EQ(next.Judge("a", absl::FromUnixMillis(kStartMs)), Verdict::kDuplicate);
+  EXPECT_EQ(*next.Judge("a", absl::FromUnixMillis(kStartMs)), Verdict::kUnique);
+  EXPECT_EQ(*next.Judge("a", absl::FromUnixMillis(kStartMs)), Verdict::kDuplicate);
   EXPECT_TRUE(next.status().ok());
 }
 

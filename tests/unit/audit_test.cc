@@ -1,6 +1,7 @@
 // The audit through the stage: around filters that are right, or wrong at known rates.
 #include "src/fpp/audit.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -42,13 +43,16 @@ class AuditTest : public testing::TestWithParam<int> {
     return events;
   }
 
-  void Judge(const std::vector<Event>& events) {
+  void Judge(const std::vector<Event>& events, Transaction* transaction = nullptr) {
     std::vector<Verdict> verdicts(events.size());
-    partition_->Judge(events, absl::MakeSpan(verdicts));
+    const absl::Span<Verdict> answers = absl::MakeSpan(verdicts);
+    EXPECT_TRUE(
+        (transaction == nullptr ? partition_->Judge(events, answers) : transaction->Judge(events, answers))
+            .ok());
   }
 
   void MoveTo(absl::Time time) {
-    for (int i = 0; i < 101; ++i) partition_->Observe(time);
+    for (int i = 0; i < 101; ++i) EXPECT_TRUE(partition_->Observe(time).ok());
     Begin().Commit();  // tells every shard
   }
 
@@ -67,8 +71,8 @@ TEST_P(AuditTest, FindsNothingWrongWithAFilterThatIsRight) {
   Judge(Events(0, 3000));
   Judge(Events(0, 1000));
   Transaction transaction = Begin();
-  Judge(Events(2500, 2000));  // 500 copies
-  Judge(Events(4000, 1000));  // 500 copies of what is pending
+  Judge(Events(2500, 2000), &transaction);  // 500 copies
+  Judge(Events(4000, 1000), &transaction);  // 500 copies of what is pending
   transaction.Commit();
   const AuditStatus status = Status();
   EXPECT_EQ(status.share, 1);
@@ -129,8 +133,8 @@ TEST_P(AuditTest, AnAbortTakesBackWhatWasCountedAndRemembered) {
   const AuditStatus before = Status();
   {
     Transaction transaction = Begin();
-    Judge(Events(0, 3000, "x"));
-    Judge(Events(0, 3000, "y"));
+    Judge(Events(0, 3000, "x"), &transaction);
+    Judge(Events(0, 3000, "y"), &transaction);
   }
   EXPECT_EQ(Status().events, before.events);
   EXPECT_EQ(Status().fresh, before.fresh);
@@ -143,9 +147,9 @@ TEST_P(AuditTest, AnAbortTakesBackWhatWasCountedAndRemembered) {
 TEST_P(AuditTest, AForgottenEventIsFreshAgain) {
   Open(1);
   Transaction transaction = Begin();
-  transaction.Judge("a", kStart);
+  EXPECT_TRUE(transaction.Judge("a", kStart).ok());
   transaction.Forget(partition_->Hash("a"));
-  transaction.Judge("a", kStart);
+  EXPECT_TRUE(transaction.Judge("a", kStart).ok());
   transaction.Forget(partition_->Hash("a"));
   transaction.Commit();
   EXPECT_EQ(Status().fresh, 2);
@@ -189,8 +193,8 @@ TEST_P(AuditTest, AnIdIsOldByTheTimeThatTheFilterHasReached) {
   MoveTo(kStart);
   Judge(Events(0, 100));
   Transaction transaction = Begin();
-  for (int i = 0; i < 101; ++i) transaction.Observe(kStart + 10 * kHorizon);
-  Judge(Events(0, 100));
+  for (int i = 0; i < 101; ++i) EXPECT_TRUE(transaction.Observe(kStart + 10 * kHorizon).ok());
+  Judge(Events(0, 100), &transaction);
   transaction.Commit();
   EXPECT_EQ(Status().false_drops, 0);
   EXPECT_EQ(Status().missed, 0);
@@ -210,8 +214,8 @@ TEST_P(AuditTest, ComparesPayloadsOfCopies) {
   Judge(Events(0, 100, ""));  // empty, and not absent
   EXPECT_EQ(Status().payload_mismatches, 200);
   Transaction transaction = Begin();
-  Judge(Events(500, 50, "one"));
-  Judge(Events(500, 50, "two"));
+  Judge(Events(500, 50, "one"), &transaction);
+  Judge(Events(500, 50, "two"), &transaction);
   transaction.Commit();
   EXPECT_EQ(Status().payload_mismatches, 250);
 }
@@ -228,6 +232,33 @@ TEST_P(AuditTest, ForgetsWhatTheFilterForgotBeforeItGrows) {
   EXPECT_EQ(Status().missed, 0);
   EXPECT_LE(most, 20'000);
   EXPECT_LE(Status().memory_bytes, 48 * 16 * 2048);
+}
+
+// No id waits while the whole set is moved or looked through: the set is in parts, and takes or looks through
+// one of them.
+TEST(AuditAloneTest, GrowsAndForgetsPartByPart) {
+  constexpr int64_t kMostBytesAtOnce = 3 * 48 * 512 / 2;
+  MemoryBudget for_filter(ExactFilter::kBytes);
+  MemoryBudget memory(int64_t{1} << 30);
+  const auto filter = *ExactFilter::Factory()({.horizon = kHorizon, .memory = &for_filter});
+  Audit audit(1, kHorizon, filter.get(), &memory);
+  std::mt19937_64 random(TestSeed());
+  int64_t most_ids = 0;
+  for (int64_t i = 0; i < 200'000; ++i) {
+    const AuditStatus before = audit.Status();
+    const TimedId timed = {.id = {.a = random(), .b = random()}, .stream_time_ms = 10 * i};
+    audit.AdvanceTo(timed.stream_time_ms);
+    audit.Judged(timed, true, {});
+    const AuditStatus after = audit.Status();
+    ASSERT_LE(after.memory_bytes - before.memory_bytes, kMostBytesAtOnce) << i;
+    ASSERT_GE(after.ids - before.ids, -512) << i;
+    ASSERT_EQ(memory.used_bytes(), after.memory_bytes) << i;
+    most_ids = std::max(most_ids, after.ids);
+  }
+  // A horizon and a quarter has 125,000 of them.
+  EXPECT_GE(most_ids, 125'000);
+  EXPECT_LE(audit.Status().memory_bytes, 200'000 * 48 * 2);
+  EXPECT_EQ(audit.Status().fresh, 200'000);
 }
 
 TEST_P(AuditTest, HalvesItsShareWhereMemoryIsShort) {
@@ -308,9 +339,9 @@ TEST_P(AuditTest, IsNeverWrongItself) {
           break;
         default: {
           Transaction transaction = Begin();
-          Judge(events);
+          Judge(events, &transaction);
           if (!events.empty()) transaction.Forget(events[0].id);
-          Judge(events);
+          Judge(events, &transaction);
           if (random() % 2 == 0) transaction.Commit();
         }
       }

@@ -106,7 +106,7 @@ class LiveOptionsTest : public testing::Test {
     auto transaction = partition_->Begin();
     const Event event = Numbered(number);
     Verdict verdict = Verdict::kUnique;
-    transaction->Judge({&event, 1}, {&verdict, 1});
+    EXPECT_TRUE(transaction->Judge({&event, 1}, {&verdict, 1}).ok());
     return verdict == Verdict::kDuplicate;
   }
 
@@ -120,7 +120,7 @@ class LiveOptionsTest : public testing::Test {
       Run(0.005, rate);
       for (Event& event : events) event = Numbered(strangers_++);
       auto transaction = partition_->Begin();
-      transaction->Judge(events, absl::MakeSpan(verdicts));
+      EXPECT_TRUE(transaction->Judge(events, absl::MakeSpan(verdicts)).ok());
       for (const Verdict verdict : verdicts) hits += verdict == Verdict::kDuplicate ? 1 : 0;
       asked += 2000;
     }

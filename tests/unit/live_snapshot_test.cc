@@ -66,7 +66,7 @@ class LiveSnapshotTest : public testing::TestWithParam<Shape> {
     for (const bool abort : {random_() % 8 == 0, false}) {
       auto transaction = partition_->Begin();
       ASSERT_TRUE(transaction.ok());
-      transaction->Judge(events, absl::MakeSpan(verdicts));
+      EXPECT_TRUE(transaction->Judge(events, absl::MakeSpan(verdicts)).ok());
       if (abort) {
         transaction->Abort();
         continue;
@@ -105,14 +105,14 @@ class LiveSnapshotTest : public testing::TestWithParam<Shape> {
     ASSERT_FALSE(known.empty());
     std::vector<Verdict> verdicts(known.size());
     auto transaction = restored->partition->Begin();
-    transaction->Judge(known, absl::MakeSpan(verdicts));
+    EXPECT_TRUE(transaction->Judge(known, absl::MakeSpan(verdicts)).ok());
     // Not one is a suspect, either.
     EXPECT_EQ(std::count(verdicts.begin(), verdicts.end(), Verdict::kDuplicate),
               static_cast<int64_t>(known.size()));
     EXPECT_EQ(restored->partition->Status().second_opinion.displaced, 0);
     if (options_.engine != Engine::kSliced) return;  // of a fixed size: at some of the rates it is too small
     if (options_.second_opinion != SecondOpinion::kNone) return;  // it finds them all
-    transaction->Judge(fresh, absl::MakeSpan(verdicts));
+    EXPECT_TRUE(transaction->Judge(fresh, absl::MakeSpan(verdicts)).ok());
     // At a thousand times the target this fails by chance less than once in a million.
     EXPECT_LE(std::count(verdicts.begin(), verdicts.end(), Verdict::kDuplicate),
               10 + static_cast<int64_t>(1000 * options_.target_fpp * static_cast<double>(fresh.size())));

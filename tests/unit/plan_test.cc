@@ -224,7 +224,7 @@ TEST(Plan, AnAuditOfAllIdsDoesNotStarveTheFilter) {
     const TimedId id = arriving.Next();
     const Event event{.id = id.id, .time = absl::FromUnixMillis(id.stream_time_ms)};
     Verdict verdict;
-    partition->Judge({&event, 1}, {&verdict, 1});
+    EXPECT_TRUE(partition->Judge({&event, 1}, {&verdict, 1}).ok());
     if (i % (ids / 10) != 0) continue;
     ASSERT_LE((*stage)->memory().used_bytes(), plan.memory_bytes);
     ASSERT_LE(partition->Status().audit.memory_bytes, plan.memory_bytes / 8);
@@ -257,7 +257,7 @@ TEST(Plan, AStageKeepsItsWindowInThePlannedLimit) {
       const TimedId id = arriving.Next();
       const Event event{.id = id.id, .time = absl::FromUnixMillis(id.stream_time_ms)};
       Verdict verdict;
-      all[static_cast<size_t>(i % partitions)]->Judge({&event, 1}, {&verdict, 1});
+      EXPECT_TRUE(all[static_cast<size_t>(i % partitions)]->Judge({&event, 1}, {&verdict, 1}).ok());
       if (i < 2 * ids || i % (ids / 20) != 0) continue;
       for (const auto& partition : all) EXPECT_GE(partition->Status().filter.window, plan.horizon);
       EXPECT_GT((*stage)->memory().used_bytes(), plan.memory_bytes / 5 * 2);

@@ -55,7 +55,7 @@ class SecondOpinionTest : public testing::TestWithParam<bool> {
     return number;
   }
   Verdict Judge(uint64_t number, absl::Time time = kStart) {
-    return partition_->Judge(absl::StrCat("id", number), time);
+    return *partition_->Judge(absl::StrCat("id", number), time);
   }
 
   std::unique_ptr<DedupStage> stage_;
@@ -88,7 +88,7 @@ TEST_P(SecondOpinionTest, InABatch) {
   const uint64_t number = FalsePositive();
   const std::vector<Event> events(3, Numbered(number));
   std::vector<Verdict> verdicts(3);
-  partition_->Judge(events, absl::MakeSpan(verdicts));
+  EXPECT_TRUE(partition_->Judge(events, absl::MakeSpan(verdicts)).ok());
   const Verdict again = passes() ? Verdict::kDuplicate : Verdict::kSuspect;
   EXPECT_EQ(verdicts, (std::vector<Verdict>{Verdict::kSuspect, again, again}));
 }
@@ -97,15 +97,15 @@ TEST_P(SecondOpinionTest, AnAbortForgetsSuspects) {
   const uint64_t number = FalsePositive();
   for (int i = 0; i < 2; ++i) {
     auto transaction = *partition_->Begin();
-    EXPECT_EQ(transaction.Judge(absl::StrCat("id", number), kStart), Verdict::kSuspect);
-    EXPECT_EQ(transaction.Judge(absl::StrCat("id", number), kStart),
+    EXPECT_EQ(*transaction.Judge(absl::StrCat("id", number), kStart), Verdict::kSuspect);
+    EXPECT_EQ(*transaction.Judge(absl::StrCat("id", number), kStart),
               passes() ? Verdict::kDuplicate : Verdict::kSuspect);
     EXPECT_EQ(partition_->Status().suspects, 0);
     transaction.Abort();
   }
   EXPECT_EQ(partition_->Status().second_opinion.ids, 0);
   auto transaction = *partition_->Begin();
-  EXPECT_EQ(transaction.Judge(absl::StrCat("id", number), kStart), Verdict::kSuspect);
+  EXPECT_EQ(*transaction.Judge(absl::StrCat("id", number), kStart), Verdict::kSuspect);
   transaction.Commit();
   EXPECT_EQ(partition_->Status().suspects, 1);
   EXPECT_EQ(partition_->Status().unique, 0);
@@ -115,9 +115,9 @@ TEST_P(SecondOpinionTest, AnAbortForgetsSuspects) {
 TEST_P(SecondOpinionTest, ASuspectCanBeTakenBack) {
   const uint64_t number = FalsePositive();
   auto transaction = *partition_->Begin();
-  EXPECT_EQ(transaction.Judge(absl::StrCat("id", number), kStart), Verdict::kSuspect);
+  EXPECT_EQ(*transaction.Judge(absl::StrCat("id", number), kStart), Verdict::kSuspect);
   transaction.Forget(Numbered(number).id);
-  EXPECT_EQ(transaction.Judge(absl::StrCat("id", number), kStart), Verdict::kSuspect);
+  EXPECT_EQ(*transaction.Judge(absl::StrCat("id", number), kStart), Verdict::kSuspect);
   transaction.Commit();
   EXPECT_EQ(partition_->Status().suspects, passes() ? 1 : 2);
   EXPECT_EQ(partition_->Status().unique, 0);
@@ -141,7 +141,7 @@ TEST_P(SecondOpinionTest, WithRoomEnoughEveryVerdictIsExact) {
   for (int round = 0; round < 300; ++round) {
     // Stream time is the batch's throughout.
     now += absl::Seconds(static_cast<int64_t>(random() % 60));
-    for (int i = 0; i < 101; ++i) partition_->Observe(now);
+    for (int i = 0; i < 101; ++i) EXPECT_TRUE(partition_->Observe(now).ok());
     // So is the filter's, which stands still in transactions.
     uint64_t other = 1'000'000 + 1000 * static_cast<uint64_t>(round);
     while (IsFalsePositive(other)) ++other;
@@ -170,14 +170,14 @@ TEST_P(SecondOpinionTest, WithRoomEnoughEveryVerdictIsExact) {
     std::vector<Verdict> verdicts(events.size());
     if (in_transaction) {
       auto transaction = *partition_->Begin();
-      transaction.Judge(events, absl::MakeSpan(verdicts));
+      EXPECT_TRUE(transaction.Judge(events, absl::MakeSpan(verdicts)).ok());
       if (commits) {
         transaction.Commit();
       } else {
         transaction.Abort();
       }
     } else {
-      partition_->Judge(events, absl::MakeSpan(verdicts));
+      EXPECT_TRUE(partition_->Judge(events, absl::MakeSpan(verdicts)).ok());
     }
     ASSERT_EQ(verdicts, expected) << "round " << round;
     if (in_transaction && !commits) continue;
@@ -224,8 +224,8 @@ TEST(SecondOpinionOfTheFbfTest, NoGoodEventIsLostAndNoCopyPasses) {
     for (int i = 0; i < kIds; ++i) {
       // In half of the horizon.
       const absl::Time time = kStart + kHorizon * i / kIds / 2;
-      ASSERT_NE(partition->Judge(absl::StrCat(i), time), Verdict::kDuplicate) << EngineName(engine);
-      ASSERT_EQ(partition->Judge(absl::StrCat(i / 2), time), Verdict::kDuplicate) << EngineName(engine);
+      ASSERT_NE(*partition->Judge(absl::StrCat(i), time), Verdict::kDuplicate) << EngineName(engine);
+      ASSERT_EQ(*partition->Judge(absl::StrCat(i / 2), time), Verdict::kDuplicate) << EngineName(engine);
     }
     const PartitionStatus status = partition->Status();
     EXPECT_EQ(status.unique + status.suspects, kIds);
@@ -245,12 +245,12 @@ TEST(SecondOpinionOfTheFbfTest, ASuspectThatWasPassedIsKnownToTheEndOfItsBatch) 
   ASSERT_TRUE(stage.ok()) << stage.status();
   auto partition = *(*stage)->Open("p");
   const auto move_to = [&](absl::Time time) {
-    for (int i = 0; i < 101; ++i) partition->Observe(time);
+    for (int i = 0; i < 101; ++i) EXPECT_TRUE(partition->Observe(time).ok());
   };
   move_to(kStart);
-  ASSERT_EQ(partition->Judge("a", kStart), Verdict::kUnique);
+  ASSERT_EQ(*partition->Judge("a", kStart), Verdict::kUnique);
   move_to(kStart + kHorizon / 8);
-  ASSERT_EQ(partition->Judge("of the same interval", kStart + kHorizon / 8), Verdict::kUnique);
+  ASSERT_EQ(*partition->Judge("of the same interval", kStart + kHorizon / 8), Verdict::kUnique);
   const absl::Time past = kStart + kHorizon + kHorizon / 16;
   move_to(past);
   std::vector<Event> events = {{.id = partition->Hash("a"), .time = past}};
@@ -259,7 +259,7 @@ TEST(SecondOpinionOfTheFbfTest, ASuspectThatWasPassedIsKnownToTheEndOfItsBatch) 
   }
   events.push_back({.id = partition->Hash("a"), .time = kStart + 2 * kHorizon});
   std::vector<Verdict> verdicts(events.size());
-  partition->Judge(events, absl::MakeSpan(verdicts));
+  EXPECT_TRUE(partition->Judge(events, absl::MakeSpan(verdicts)).ok());
   EXPECT_EQ(verdicts.front(), Verdict::kSuspect);
   EXPECT_EQ(verdicts.back(), Verdict::kDuplicate);
 }

@@ -205,7 +205,9 @@ TEST_P(SnapshotDocument, ReadsAFileToItsEnd) {
   constexpr int64_t kEvents = 40'000;
   constexpr int64_t kStartMs = 1'700'000'000'000;
   for (int64_t i = 0; i < kEvents; ++i) {
-    partition->Judge(absl::StrCat("id", i % 4 == 3 ? i - 1 : i), absl::FromUnixMillis(kStartMs + i));
+    EXPECT_TRUE(
+        partition->Judge(absl::StrCat("id", i % 4 == 3 ? i - 1 : i), absl::FromUnixMillis(kStartMs + i))
+            .ok());
   }
   std::string path = std::filesystem::temp_directory_path() / "lethe-document-XXXXXX";
   path = mkdtemp(path.data());

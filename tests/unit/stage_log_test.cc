@@ -111,7 +111,7 @@ class Reader {
     while (next < end) {
       const size_t size = std::min(end - next, 1 + random_() % 300);
       std::vector<Verdict> some(size);
-      transaction.Judge(Events(next, size), absl::MakeSpan(some));
+      EXPECT_TRUE(transaction.Judge(Events(next, size), absl::MakeSpan(some)).ok());
       for (size_t i = 0; i < size; ++i) verdicts[next + i] = some[i];
       next += size;
     }

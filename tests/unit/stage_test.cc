@@ -39,7 +39,7 @@ class StageTest : public testing::TestWithParam<int> {
 
   // Stream time goes to `time`, by records without an id.
   void MoveTo(absl::Time time) {
-    for (int i = 0; i < 101; ++i) partition_->Observe(time);
+    for (int i = 0; i < 101; ++i) EXPECT_TRUE(partition_->Observe(time).ok());
     ASSERT_EQ(partition_->stream_time(), time);
   }
 
@@ -64,15 +64,16 @@ INSTANTIATE_TEST_SUITE_P(Shards, StageTest, testing::Values(1, 2, 16, 256));
 // 60 records of the past before the first of today: those remembered until time starts are not older than
 // that.
 TEST_P(StageTest, AMajorityOfThePastAtTheStartChangesNoVerdict) {
-  for (int wild = 0; wild < 60; ++wild) partition_->Judge(absl::StrCat("wild", wild), absl::UnixEpoch());
+  for (int wild = 0; wild < 60; ++wild)
+    EXPECT_TRUE(partition_->Judge(absl::StrCat("wild", wild), absl::UnixEpoch()).ok());
   std::vector<Event> events;
   for (int i = 0; i < 500; ++i) {
     events.push_back({.id = partition_->Hash(absl::StrCat("id", i)), .time = kStart + absl::Milliseconds(i)});
   }
   std::vector<Verdict> verdicts(events.size());
-  partition_->Judge(events, absl::MakeSpan(verdicts));
+  EXPECT_TRUE(partition_->Judge(events, absl::MakeSpan(verdicts)).ok());
   EXPECT_EQ(CountUnique(verdicts), 500);
-  partition_->Judge(events, absl::MakeSpan(verdicts));
+  EXPECT_TRUE(partition_->Judge(events, absl::MakeSpan(verdicts)).ok());
   EXPECT_EQ(CountUnique(verdicts), 0);
 }
 
@@ -83,14 +84,14 @@ TEST_P(StageTest, AReplayEndsAtTheStreamTimeThatItIsToldOf) {
   Transaction transaction = Begin();
   partition_->LimitStreamTime(absl::InfiniteFuture());
   transaction.Abort();  // of the events, not of the limit
-  EXPECT_EQ(partition_->Judge("id0", kStart), Verdict::kDuplicate);
+  EXPECT_EQ(*partition_->Judge("id0", kStart), Verdict::kDuplicate);
   EXPECT_EQ(partition_->stream_time(), kStart + kHorizon / 2);
 }
 
 TEST_P(StageTest, OneStep) {
-  EXPECT_EQ(partition_->Judge("a", kStart), Verdict::kUnique);
-  EXPECT_EQ(partition_->Judge("a", kStart), Verdict::kDuplicate);
-  EXPECT_EQ(partition_->Judge("b", kStart), Verdict::kUnique);
+  EXPECT_EQ(*partition_->Judge("a", kStart), Verdict::kUnique);
+  EXPECT_EQ(*partition_->Judge("a", kStart), Verdict::kDuplicate);
+  EXPECT_EQ(*partition_->Judge("b", kStart), Verdict::kUnique);
   const PartitionStatus status = partition_->Status();
   EXPECT_EQ(status.name, "p");
   EXPECT_EQ(status.unique, 2);
@@ -109,7 +110,7 @@ TEST_P(StageTest, VerdictsOfABatchAreInItsOrder) {
     expected.push_back(seen[id]++ == 0 ? Verdict::kUnique : Verdict::kDuplicate);
   }
   std::vector<Verdict> verdicts(events.size());
-  partition_->Judge(events, absl::MakeSpan(verdicts));
+  EXPECT_TRUE(partition_->Judge(events, absl::MakeSpan(verdicts)).ok());
   EXPECT_EQ(verdicts, expected);
   // The same in transactions, in batches of any size.
   partition_ = Open();
@@ -118,7 +119,8 @@ TEST_P(StageTest, VerdictsOfABatchAreInItsOrder) {
     for (int batch = 0; batch < 3; ++batch) {
       const size_t size = std::min(random() % 1500, events.size() - first);
       std::vector<Verdict> some(size);
-      transaction.Judge(absl::MakeConstSpan(events).subspan(first, size), absl::MakeSpan(some));
+      EXPECT_TRUE(
+          transaction.Judge(absl::MakeConstSpan(events).subspan(first, size), absl::MakeSpan(some)).ok());
       EXPECT_TRUE(std::equal(some.begin(), some.end(), expected.begin() + static_cast<ptrdiff_t>(first)));
       first += size;
     }
@@ -128,13 +130,13 @@ TEST_P(StageTest, VerdictsOfABatchAreInItsOrder) {
 
 TEST_P(StageTest, AnIdIsADuplicateUpToTheHorizonAndNotRenewed) {
   MoveTo(kStart);
-  EXPECT_EQ(partition_->Judge("a", kStart), Verdict::kUnique);
+  EXPECT_EQ(*partition_->Judge("a", kStart), Verdict::kUnique);
   MoveTo(kStart + kHorizon / 2);
-  EXPECT_EQ(partition_->Judge("a", kStart), Verdict::kDuplicate);
+  EXPECT_EQ(*partition_->Judge("a", kStart), Verdict::kDuplicate);
   MoveTo(kStart + kHorizon);
-  EXPECT_EQ(partition_->Judge("a", kStart), Verdict::kDuplicate);
+  EXPECT_EQ(*partition_->Judge("a", kStart), Verdict::kDuplicate);
   MoveTo(kStart + kHorizon + absl::Milliseconds(1));
-  EXPECT_EQ(partition_->Judge("a", kStart), Verdict::kUnique);
+  EXPECT_EQ(*partition_->Judge("a", kStart), Verdict::kUnique);
 }
 
 // The loss that a stage without transactions cannot avoid, first without and then with one.
@@ -142,31 +144,31 @@ TEST_P(StageTest, AWriteThatFailsLosesNothing) {
   const std::vector<Event> events = Events(0, 2000);
   std::vector<Verdict> verdicts(events.size());
 
-  partition_->Judge(events, absl::MakeSpan(verdicts));
+  EXPECT_TRUE(partition_->Judge(events, absl::MakeSpan(verdicts)).ok());
   EXPECT_EQ(CountUnique(verdicts), 2000);
   // The write fails, and the batch is read again: all of it looks like duplicates.
-  partition_->Judge(events, absl::MakeSpan(verdicts));
+  EXPECT_TRUE(partition_->Judge(events, absl::MakeSpan(verdicts)).ok());
   EXPECT_EQ(CountUnique(verdicts), 0);
 
   partition_ = Open();
   Transaction failing = Begin();
-  failing.Judge(events, absl::MakeSpan(verdicts));
+  EXPECT_TRUE(failing.Judge(events, absl::MakeSpan(verdicts)).ok());
   EXPECT_EQ(CountUnique(verdicts), 2000);
   failing.Abort();
   Transaction again = Begin();
-  again.Judge(events, absl::MakeSpan(verdicts));
+  EXPECT_TRUE(again.Judge(events, absl::MakeSpan(verdicts)).ok());
   EXPECT_EQ(CountUnique(verdicts), 2000);
   again.Commit();
   Transaction retries = Begin();
-  retries.Judge(events, absl::MakeSpan(verdicts));
+  EXPECT_TRUE(retries.Judge(events, absl::MakeSpan(verdicts)).ok());
   EXPECT_EQ(CountUnique(verdicts), 0);
   retries.Commit();
 }
 
 TEST_P(StageTest, ASecondCopyInTheSameTransactionIsADuplicate) {
   Transaction transaction = Begin();
-  EXPECT_EQ(transaction.Judge("a", kStart), Verdict::kUnique);
-  EXPECT_EQ(transaction.Judge("a", kStart), Verdict::kDuplicate);
+  EXPECT_EQ(*transaction.Judge("a", kStart), Verdict::kUnique);
+  EXPECT_EQ(*transaction.Judge("a", kStart), Verdict::kDuplicate);
   EXPECT_EQ(partition_->Status().pending, 1);
   EXPECT_EQ(partition_->Status().filter.ids, 0);
   EXPECT_EQ(transaction.pending_bytes(), 80);
@@ -181,67 +183,67 @@ TEST_P(StageTest, ASecondCopyInTheSameTransactionIsADuplicate) {
 }
 
 TEST_P(StageTest, AnAbortRestoresStreamTimeAndCounts) {
-  for (int i = 0; i < 60; ++i) partition_->Judge(absl::StrCat("before", i), kStart);
+  for (int i = 0; i < 60; ++i) EXPECT_TRUE(partition_->Judge(absl::StrCat("before", i), kStart).ok());
   Transaction transaction = Begin();
-  for (int i = 0; i < 60; ++i) transaction.Judge(absl::StrCat("in", i), kStart);
-  transaction.Judge("in0", kStart);
+  for (int i = 0; i < 60; ++i) EXPECT_TRUE(transaction.Judge(absl::StrCat("in", i), kStart).ok());
+  EXPECT_TRUE(transaction.Judge("in0", kStart).ok());
   EXPECT_EQ(partition_->stream_time(), kStart);
   transaction.Abort();
   EXPECT_EQ(partition_->stream_time(), absl::InfinitePast());
   EXPECT_EQ(partition_->Status().unique, 60);
   EXPECT_EQ(partition_->Status().duplicates, 0);
   // The window of timestamps is as it was, too: 41 more fill it, not fewer.
-  for (int i = 0; i < 40; ++i) partition_->Observe(kStart);
+  for (int i = 0; i < 40; ++i) EXPECT_TRUE(partition_->Observe(kStart).ok());
   EXPECT_EQ(partition_->stream_time(), absl::InfinitePast());
-  partition_->Observe(kStart);
+  EXPECT_TRUE(partition_->Observe(kStart).ok());
   EXPECT_EQ(partition_->stream_time(), kStart);
 }
 
 TEST_P(StageTest, JudgingInATransactionDoesNotMoveTheFiltersTime) {
   MoveTo(kStart);
-  partition_->Judge("a", kStart);
+  EXPECT_TRUE(partition_->Judge("a", kStart).ok());
   Transaction transaction = Begin();
-  for (int i = 0; i < 101; ++i) transaction.Observe(kStart + 10 * kHorizon);
-  transaction.Judge("b", kStart + 10 * kHorizon);
+  for (int i = 0; i < 101; ++i) EXPECT_TRUE(transaction.Observe(kStart + 10 * kHorizon).ok());
+  EXPECT_TRUE(transaction.Judge("b", kStart + 10 * kHorizon).ok());
   transaction.Abort();
   EXPECT_EQ(partition_->stream_time(), kStart);
-  EXPECT_EQ(partition_->Judge("a", kStart), Verdict::kDuplicate);
+  EXPECT_EQ(*partition_->Judge("a", kStart), Verdict::kDuplicate);
   // Committed, it does; also in shards in which nothing was passed.
   transaction = Begin();
-  for (int i = 0; i < 101; ++i) transaction.Observe(kStart + 10 * kHorizon);
+  for (int i = 0; i < 101; ++i) EXPECT_TRUE(transaction.Observe(kStart + 10 * kHorizon).ok());
   transaction.Commit();
-  EXPECT_EQ(Begin().Judge("a", kStart), Verdict::kUnique);
+  EXPECT_EQ(*Begin().Judge("a", kStart), Verdict::kUnique);
 }
 
 TEST_P(StageTest, PendingIdsEnterAtTheTimeOfTheirJudgement) {
   MoveTo(kStart);
   Transaction transaction = Begin();
-  transaction.Judge("a", kStart);
-  for (int i = 0; i < 101; ++i) transaction.Observe(kStart + kHorizon / 2);
-  transaction.Judge("b", kStart + kHorizon / 2);
+  EXPECT_TRUE(transaction.Judge("a", kStart).ok());
+  for (int i = 0; i < 101; ++i) EXPECT_TRUE(transaction.Observe(kStart + kHorizon / 2).ok());
+  EXPECT_TRUE(transaction.Judge("b", kStart + kHorizon / 2).ok());
   transaction.Commit();
   MoveTo(kStart + kHorizon + absl::Milliseconds(1));
-  EXPECT_EQ(partition_->Judge("a", kStart), Verdict::kUnique);
-  EXPECT_EQ(partition_->Judge("b", kStart), Verdict::kDuplicate);
+  EXPECT_EQ(*partition_->Judge("a", kStart), Verdict::kUnique);
+  EXPECT_EQ(*partition_->Judge("b", kStart), Verdict::kDuplicate);
 }
 
 TEST_P(StageTest, AForgottenIdIsJudgedAnew) {
   Transaction transaction = Begin();
   const IdHash a = partition_->Hash("a");
-  EXPECT_EQ(transaction.Judge("a", kStart), Verdict::kUnique);
+  EXPECT_EQ(*transaction.Judge("a", kStart), Verdict::kUnique);
   transaction.Forget(a);
   transaction.Forget(partition_->Hash("never seen"));
   EXPECT_EQ(partition_->Status().pending, 0);
-  EXPECT_EQ(transaction.Judge("a", kStart), Verdict::kUnique);
+  EXPECT_EQ(*transaction.Judge("a", kStart), Verdict::kUnique);
   transaction.Forget(a);
   transaction.Commit();
   EXPECT_EQ(partition_->Status().unique, 0);
   transaction = Begin();
-  EXPECT_EQ(transaction.Judge("a", kStart), Verdict::kUnique);
+  EXPECT_EQ(*transaction.Judge("a", kStart), Verdict::kUnique);
   transaction.Commit();
   transaction = Begin();
   transaction.Forget(a);  // it is committed, and stays
-  EXPECT_EQ(transaction.Judge("a", kStart), Verdict::kDuplicate);
+  EXPECT_EQ(*transaction.Judge("a", kStart), Verdict::kDuplicate);
 }
 
 TEST_P(StageTest, ReplayRemembersWhateverTheFilterSays) {
@@ -254,7 +256,7 @@ TEST_P(StageTest, ReplayRemembersWhateverTheFilterSays) {
   EXPECT_EQ(partition_->Status().unique, 0);
   MoveTo(kStart + kHorizon + absl::Milliseconds(1));
   std::vector<Verdict> verdicts(events.size());
-  partition_->Judge(events, absl::MakeSpan(verdicts));
+  EXPECT_TRUE(partition_->Judge(events, absl::MakeSpan(verdicts)).ok());
   EXPECT_EQ(CountUnique(verdicts), 0);
 }
 
@@ -262,54 +264,72 @@ TEST_P(StageTest, StartsAtAStreamTime) {
   ASSERT_TRUE(partition_->StartAt(absl::InfinitePast()).ok());  // the log's start: there was none
   ASSERT_TRUE(partition_->StartAt(kStart).ok());
   EXPECT_EQ(partition_->stream_time(), kStart);
-  partition_->Judge("a", kStart);
+  EXPECT_TRUE(partition_->Judge("a", kStart).ok());
   MoveTo(kStart + kHorizon + absl::Milliseconds(1));
-  EXPECT_EQ(partition_->Judge("a", kStart), Verdict::kUnique);
+  EXPECT_EQ(*partition_->Judge("a", kStart), Verdict::kUnique);
   EXPECT_EQ(partition_->StartAt(kStart).code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_P(StageTest, WrongUseIsRefusedOrHarmless) {
+  constexpr absl::StatusCode kRefused = absl::StatusCode::kFailedPrecondition;
+  std::vector<Verdict> verdicts(10);
   Transaction transaction = Begin();
-  EXPECT_EQ(partition_->Begin().status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(partition_->Replay(Events(0, 10)).code(), absl::StatusCode::kFailedPrecondition);
-  // A one-step call while a transaction is open is part of it.
-  EXPECT_EQ(partition_->Judge("a", kStart), Verdict::kUnique);
-  EXPECT_EQ(transaction.Judge("a", kStart), Verdict::kDuplicate);
+  EXPECT_EQ(partition_->Begin().status().code(), kRefused);
+  EXPECT_EQ(partition_->Replay(Events(0, 10)).code(), kRefused);
+  EXPECT_EQ(partition_->Judge("a", kStart).status().code(), kRefused);
+  EXPECT_EQ(partition_->Judge(Events(0, 10), absl::MakeSpan(verdicts)).code(), kRefused);
+  EXPECT_EQ(partition_->Observe(kStart).code(), kRefused);
+  EXPECT_EQ(partition_->AdvanceTo(kStart).code(), kRefused);
+  EXPECT_EQ(partition_->Status().pending, 0);
+  EXPECT_EQ(partition_->stream_time(), absl::InfinitePast());
+  EXPECT_EQ(*transaction.Judge("a", kStart), Verdict::kUnique);
   transaction.Abort();
   EXPECT_EQ(partition_->Status().filter.ids, 0);
-  // One that has ended passes everything and remembers nothing.
-  EXPECT_EQ(transaction.Judge("a", kStart), Verdict::kUnique);
-  EXPECT_EQ(transaction.Judge("a", kStart), Verdict::kUnique);
-  std::vector<Verdict> verdicts(10, Verdict::kDuplicate);
-  transaction.Judge(Events(0, 10), absl::MakeSpan(verdicts));
-  EXPECT_EQ(CountUnique(verdicts), 10);
-  transaction.Observe(kStart);
+  // One that has ended refuses, too, and remembers nothing.
+  EXPECT_EQ(transaction.Judge("a", kStart).status().code(), kRefused);
+  EXPECT_EQ(transaction.Judge(Events(0, 10), absl::MakeSpan(verdicts)).code(), kRefused);
+  EXPECT_EQ(transaction.Observe(kStart).code(), kRefused);
+  EXPECT_EQ(transaction.status().code(), kRefused);
   transaction.Forget(partition_->Hash("a"));
   transaction.Commit();
   transaction.Abort();
   EXPECT_EQ(partition_->Status().unique, 0);
+  EXPECT_EQ(*partition_->Judge("a", kStart), Verdict::kUnique);
+}
+
+TEST_P(StageTest, AdvanceToMovesTimeWithoutAnEvent) {
+  MoveTo(kStart);
+  EXPECT_EQ(*partition_->Judge("a", kStart), Verdict::kUnique);
+  ASSERT_TRUE(partition_->AdvanceTo(kStart + kHorizon).ok());
+  EXPECT_EQ(*partition_->Judge("a", kStart), Verdict::kDuplicate);
+  ASSERT_TRUE(partition_->AdvanceTo(kStart + kHorizon + absl::Milliseconds(1)).ok());
+  EXPECT_EQ(partition_->stream_time(), kStart + kHorizon + absl::Milliseconds(1));
+  EXPECT_EQ(*partition_->Judge("a", kStart), Verdict::kUnique);
+  ASSERT_TRUE(partition_->AdvanceTo(kStart).ok());  // it does not go back
+  ASSERT_TRUE(partition_->AdvanceTo(absl::InfinitePast()).ok());
+  EXPECT_EQ(partition_->stream_time(), kStart + kHorizon + absl::Milliseconds(1));
 }
 
 TEST_P(StageTest, ATransactionThatIsMovedStaysOpenAndOneThatIsDestroyedAborts) {
   {
     Transaction first = Begin();
-    first.Judge("a", kStart);
+    EXPECT_TRUE(first.Judge("a", kStart).ok());
     Transaction second = std::move(first);
     EXPECT_FALSE(first.open());  // NOLINT(bugprone-use-after-move): that is what is tested
-    EXPECT_EQ(second.Judge("a", kStart), Verdict::kDuplicate);
+    EXPECT_EQ(*second.Judge("a", kStart), Verdict::kDuplicate);
   }
   EXPECT_EQ(partition_->Status().pending, 0);
   auto other = Open();
   Transaction next = Begin();
-  EXPECT_EQ(next.Judge("a", kStart), Verdict::kUnique);
+  EXPECT_EQ(*next.Judge("a", kStart), Verdict::kUnique);
   next = *other->Begin();  // aborts the one that it replaces
-  EXPECT_EQ(Begin().Judge("a", kStart), Verdict::kUnique);
+  EXPECT_EQ(*Begin().Judge("a", kStart), Verdict::kUnique);
 }
 
 TEST_P(StageTest, PartitionsAreApart) {
   auto other = Open();
-  EXPECT_EQ(partition_->Judge("a", kStart), Verdict::kUnique);
-  EXPECT_EQ(other->Judge("a", kStart), Verdict::kUnique);
+  EXPECT_EQ(*partition_->Judge("a", kStart), Verdict::kUnique);
+  EXPECT_EQ(*other->Judge("a", kStart), Verdict::kUnique);
 }
 
 TEST_P(StageTest, OpenBeyondTheMemoryLimitIsRefusedAndGivesBack) {
@@ -328,7 +348,7 @@ TEST_P(StageTest, OpenBeyondTheMemoryLimitIsRefusedAndGivesBack) {
 
 TEST_P(StageTest, StatusIsThatOfAllShards) {
   std::vector<Verdict> verdicts(10'000);
-  partition_->Judge(Events(0, 10'000), absl::MakeSpan(verdicts));
+  EXPECT_TRUE(partition_->Judge(Events(0, 10'000), absl::MakeSpan(verdicts)).ok());
   const FilterStatus filter = partition_->Status().filter;
   EXPECT_EQ(filter.ids, 10'000);
   EXPECT_EQ(filter.bits_per_generation, 100 * GetParam());
@@ -336,6 +356,30 @@ TEST_P(StageTest, StatusIsThatOfAllShards) {
   EXPECT_EQ(filter.memory_bytes, ExactFilter::kBytes * GetParam());
   EXPECT_EQ(filter.window, kHorizon);
   EXPECT_DOUBLE_EQ(filter.fpp_target, 1e-6);
+}
+
+// A stream that falls silent, or whose events have no ids any more, gives back what the horizon has passed.
+TEST(SilentStreamTest, GivesItsMemoryBack) {
+  for (const bool observes : {false, true}) {
+    auto stage = *DedupStage::Create(
+        {.horizon = kHorizon, .memory_limit_bytes = int64_t{64} << 20, .engine = Engine::kCompact});
+    auto partition = *stage->Open("p");
+    std::vector<Event> events;
+    for (int i = 0; i < 200'000; ++i) {
+      events.push_back({.id = partition->Hash(absl::StrCat(i)), .time = kStart + absl::Milliseconds(4 * i)});
+    }
+    std::vector<Verdict> verdicts(events.size());
+    ASSERT_TRUE(partition->Judge(events, absl::MakeSpan(verdicts)).ok());
+    const PartitionStatus full = partition->Status();
+    ASSERT_GT(full.filter.ids, 190'000);
+    for (int step = 1; step <= 400; ++step) {
+      const absl::Time time = kStart + step * kHorizon / 100;
+      ASSERT_TRUE((observes ? partition->Observe(time) : partition->AdvanceTo(time)).ok());
+    }
+    const PartitionStatus silent = partition->Status();
+    EXPECT_EQ(silent.filter.ids, 0) << observes;
+    EXPECT_LT(silent.filter.memory_bytes, full.filter.memory_bytes / 4) << observes;
+  }
 }
 
 TEST(CreateTest, RefusesOptionsThatCannotBeMet) {

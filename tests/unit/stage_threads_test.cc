@@ -1,8 +1,10 @@
 // Several threads on one partition: of all copies of an id exactly one is passed.
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <thread>
 #include <vector>
@@ -78,7 +80,7 @@ TEST_P(StageThreadsTest, OneStep) {
     while (!done) EXPECT_LE(partition_->Status().unique, static_cast<int64_t>(kIds));
   });
   JudgeInAllThreads(Seeds(), [this](const std::vector<Event>& events, absl::Span<Verdict> verdicts) {
-    partition_->Judge(events, verdicts);
+    EXPECT_TRUE(partition_->Judge(events, verdicts).ok());
   });
   done = true;
   watcher.join();
@@ -90,7 +92,7 @@ TEST_P(StageThreadsTest, InOneTransaction) {
   const std::vector<uint64_t> seeds = Seeds();
   Transaction transaction = *partition_->Begin();
   const auto judge = [&](const std::vector<Event>& events, absl::Span<Verdict> verdicts) {
-    transaction.Judge(events, verdicts);
+    EXPECT_TRUE(transaction.Judge(events, verdicts).ok());
   };
   JudgeInAllThreads(seeds, judge);
   for (auto& passes : passes_) EXPECT_EQ(passes.exchange(0), 1);
@@ -102,22 +104,129 @@ TEST_P(StageThreadsTest, InOneTransaction) {
   EXPECT_EQ(partition_->Status().unique, static_cast<int64_t>(kIds));
 }
 
-TEST_P(StageThreadsTest, ATransactionBeginsWhileOthersJudge) {
-  // Events that are judged in one step while a transaction begins are either before it or in it; as all
-  // transactions commit, each id passes once.
+// Each id passes once, whatever was refused and judged again: what is judged outside is before a transaction
+// or after it, and none of it is lost with one that is aborted.
+TEST_P(StageThreadsTest, TransactionsComeAndGoWhileOthersJudge) {
   std::atomic<bool> done = false;
+  std::atomic<int64_t> batches = 0;
   std::thread judge([&] {
-    JudgeInAllThreads(Seeds(), [this](const std::vector<Event>& events, absl::Span<Verdict> verdicts) {
-      partition_->Judge(events, verdicts);
+    JudgeInAllThreads(Seeds(), [&](const std::vector<Event>& events, absl::Span<Verdict> verdicts) {
+      while (!partition_->Judge(events, verdicts).ok()) std::this_thread::yield();
+      ++batches;
     });
     done = true;
   });
-  std::vector<Transaction> transaction;
-  transaction.push_back(*partition_->Begin());
-  while (!done) std::this_thread::yield();
+  int64_t of_transactions = 0;
+  int64_t seen = 0;
+  for (int round = 0; !done; ++round) {
+    // Between two transactions somebody comes to judge.
+    while (!done && batches == seen) std::this_thread::yield();
+    seen = batches;
+    Transaction transaction = *partition_->Begin();
+    for (int i = 0; i < 20; ++i)
+      EXPECT_TRUE(transaction.Judge(absl::StrCat("t", round, "/", i), kStart).ok());
+    std::this_thread::yield();
+    if (round % 2 == 0) {
+      transaction.Commit();
+      of_transactions += 20;
+    }
+  }
   judge.join();
-  transaction.back().Commit();
   for (const auto& passes : passes_) EXPECT_EQ(passes, 1);
+  // And all are remembered.
+  for (size_t id = 0; id < kIds; ++id) {
+    ASSERT_EQ(*partition_->Judge(absl::StrCat(id), kStart), Verdict::kDuplicate) << id;
+  }
+  EXPECT_EQ(partition_->Status().unique, static_cast<int64_t>(kIds) + of_transactions);
+  EXPECT_EQ(partition_->Status().pending, 0);
+}
+
+// Each pair of calls that the contract allows at once, for the sanitizer of threads.
+TEST_P(StageThreadsTest, EveryPairOfCallsMayRunAtOnce) {
+  std::optional<Transaction> open;
+  const std::vector<Event> batch = {{.id = partition_->Hash("x"), .time = kStart},
+                                    {.id = partition_->Hash("y"), .time = kStart}};
+  const auto transact = [&] {
+    if (auto transaction = partition_->Begin(); transaction.ok()) {
+      transaction->Judge("in", kStart).status().IgnoreError();
+      transaction->Commit();
+    }
+  };
+  const std::vector<std::pair<bool, std::function<void(int)>>> calls = {
+      {false, [&](int i) { partition_->Judge(absl::StrCat("one", i), kStart).status().IgnoreError(); }},
+      {false,
+       [&](int) {
+         std::vector<Verdict> verdicts(batch.size());
+         partition_->Judge(batch, absl::MakeSpan(verdicts)).IgnoreError();
+       }},
+      {false, [&](int i) { partition_->Observe(kStart + absl::Milliseconds(i)).IgnoreError(); }},
+      {false, [&](int i) { partition_->AdvanceTo(kStart + absl::Milliseconds(i)).IgnoreError(); }},
+      {false, [&](int) { partition_->Replay(batch).IgnoreError(); }},
+      {false, [&](int) { partition_->LimitStreamTime(absl::InfiniteFuture()); }},
+      {false, [&](int) { partition_->SetPassSuspects(true).IgnoreError(); }},
+      {false, [&](int i) { partition_->SetTargetFpp(i % 2 == 0 ? 1e-6 : 1e-7).IgnoreError(); }},
+      {false, [&](int) { EXPECT_GE(partition_->Status().unique, 0); }},
+      {false, [&](int) { partition_->stream_time(); }},
+      {false, [&](int) { transact(); }},
+      {true, [&](int i) { EXPECT_TRUE(open->Judge(absl::StrCat("two", i), kStart).ok()); }},
+      {true, [&](int i) { EXPECT_TRUE(open->Observe(kStart + absl::Milliseconds(i)).ok()); }},
+      {true, [&](int i) { open->Forget(partition_->Hash(absl::StrCat("two", i))); }},
+      {true, [&](int) { EXPECT_GE(open->pending_bytes(), 0); }},
+      {true, [&](int) { EXPECT_TRUE(open->status().ok()); }},
+  };
+  for (const auto& [needs_first, first] : calls) {
+    for (const auto& [needs_second, second] : calls) {
+      if (needs_first || needs_second) open = *partition_->Begin();
+      const auto run = [](const std::function<void(int)>& call) {
+        for (int i = 0; i < 20; ++i) call(i);
+      };
+      std::thread other([&, call = &second] { run(*call); });
+      run(first);
+      other.join();
+      open.reset();
+    }
+  }
+}
+
+// A filter whose memory takes long to look at: until events of another thread have been judged meanwhile.
+class SlowlySampledFilter : public ExactFilter {
+ public:
+  SlowlySampledFilter(const FilterOptions& options, const std::atomic<int>* judged)
+      : ExactFilter(options, 0), judged_(judged) {}
+  std::unique_ptr<Sample> BeginSample() const override { return std::make_unique<Slow>(judged_); }
+
+ private:
+  class Slow : public Sample {
+   public:
+    explicit Slow(const std::atomic<int>* judged) : judged_(judged), end_(*judged + 100) {}
+    bool Look() override { return *judged_ >= end_; }
+    void Describe(FilterStatus* status) const override { status->fpp_estimated = 0.5; }
+
+   private:
+    const std::atomic<int>* const judged_;
+    const int end_;
+  };
+  const std::atomic<int>* const judged_;
+};
+
+TEST(StatusTest, LooksAtTheFilterWhileOthersJudge) {
+  std::atomic<int> judged = 0;
+  auto stage =
+      *DedupStage::Create({}, [&](const FilterOptions& options) -> absl::StatusOr<std::unique_ptr<Filter>> {
+        if (!options.memory->Reserve(ExactFilter::kBytes)) return absl::ResourceExhaustedError("no room");
+        return std::make_unique<SlowlySampledFilter>(options, &judged);
+      });
+  auto partition = *stage->Open("p");
+  std::atomic<bool> done = false;
+  std::thread judge([&] {
+    while (!done) {
+      EXPECT_TRUE(partition->Judge(absl::StrCat(judged++), kStart).ok());
+    }
+  });
+  // Would never end if events waited for it.
+  EXPECT_EQ(partition->Status().filter.fpp_estimated, 0.5);
+  done = true;
+  judge.join();
 }
 
 // The sliced filters of four shards, which at once grow to more than the limit has for all of them: what is
@@ -147,7 +256,7 @@ TEST_F(SlicedThreadsTest, ShardsThatUnfoldAtOnceShareALimit) {
     }
   });
   JudgeInAllThreads(Seeds(), [this](const std::vector<Event>& events, absl::Span<Verdict> verdicts) {
-    partition_->Judge(events, verdicts);
+    EXPECT_TRUE(partition_->Judge(events, verdicts).ok());
   });
   done = true;
   watcher.join();

@@ -41,7 +41,7 @@ std::vector<Verdict> Judge(const std::vector<Timed>& stream, size_t per_call, ab
   const absl::Span<const Event> all = events;
   for (size_t i = 0; i < all.size(); i += per_call) {
     const size_t count = std::min(per_call, all.size() - i);
-    (*partition)->Judge(all.subspan(i, count), absl::MakeSpan(verdicts).subspan(i, count));
+    EXPECT_TRUE((*partition)->Judge(all.subspan(i, count), absl::MakeSpan(verdicts).subspan(i, count)).ok());
   }
   return verdicts;
 }
