@@ -228,11 +228,19 @@ void Lane::HandleEvent(const rd_kafka_message_t& event) {
   if (event.err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
     // As stale as the batch's records.
     if (owned == nullptr || owned->sought_in_batch == batch_number_) return;
+    if (owned->unreadable) {
+      owned->unreadable->Readable();
+      return SearchReadable(*owned);
+    }
     owned->end_of_log = std::max(owned->end_of_log, event.offset);
     // The record that is looked for would have come before. What follows is read again: it is not at its end.
     if (owned->phase == Phase::kChecking) return Recheck(*owned);
     if (owned->phase == Phase::kRestoring && event.offset >= owned->committed) Activate(*owned);
     return;
+  }
+  if (owned != nullptr && IsUnreadable(event.err)) {
+    if (owned->sought_in_batch == batch_number_) return;
+    return MeetUnreadable(*owned, event.offset, rd_kafka_message_errstr(&event));
   }
   const std::string why = absl::StrCat(
       options_.input, event.rkt != nullptr && event.partition >= 0 ? absl::StrCat("-", event.partition) : "",
@@ -261,6 +269,11 @@ void Lane::HandleEvent(const rd_kafka_message_t& event) {
 }
 
 absl::Status Lane::Advance(OwnedPartition& owned, MessageRun run) {
+  if (owned.unreadable) {
+    owned.unreadable->Readable();
+    SearchReadable(owned);
+    return absl::OkStatus();
+  }
   while (!run.empty()) {
     // The client may repeat messages after a seek.
     if (run.front()->offset < owned.next) {
@@ -484,6 +497,8 @@ void Lane::TakeTuning() {
     if (!std::exchange(owned->stopped_by_policy, false)) continue;
     owned->phase = Phase::kActive;
     owned->problem.clear();
+    owned->unreadable_times = 0;
+    if (owned->paused) SetPaused(*owned, false);
     spdlog::info("{}: goes on at offset {}, by the policies as they are now", Name(*owned), owned->next);
     Seek(*owned);
   }
@@ -527,7 +542,10 @@ void Lane::FinishTransaction(bool committed) {
   for (OwnedPartition* owned : InTransaction()) {
     if (committed) {
       owned->Committed();
-      if (owned->phase == Phase::kFailed) spdlog::error("{}", owned->problem);
+      if (owned->phase == Phase::kFailed) {
+        spdlog::error("{}", owned->problem);
+        SetPaused(*owned, true);
+      }
     } else {
       owned->RolledBack();
     }

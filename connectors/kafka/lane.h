@@ -100,6 +100,14 @@ class Lane {
   // Not OK: the transaction was given up, and the rest of the batch will be read again.
   absl::Status Process();
   void HandleEvent(const rd_kafka_message_t& event);
+  // Errors of one batch, which is fetched again and fails again.
+  static bool IsUnreadable(rd_kafka_resp_err_t code);
+  // The batch that begins at `base` cannot be read: by policy its partition stops in front of it, or passes
+  // over it.
+  void MeetUnreadable(OwnedPartition& owned, int64_t base, const std::string& why);
+  // Reads where the search for the end of the unreadable batch wants to, or passes over the batch.
+  void SearchReadable(OwnedPartition& owned);
+  void PassOver(OwnedPartition& owned, int64_t end);
   absl::Status Advance(OwnedPartition& owned, MessageRun run);
   // Whether the message is the one that the kept filter remembers; otherwise the filter is rebuilt.
   bool Check(OwnedPartition& owned, const rd_kafka_message_t& message);
@@ -185,7 +193,9 @@ class Lane {
   absl::Status CommitStart(const std::vector<OwnedPartition*>& fresh);
   // Asks until there is an answer, a refusal, or the stop.
   absl::Status Await(const std::function<absl::Status()>& ask);
+  // Reads on from `next`.
   void Seek(OwnedPartition& owned);
+  void SeekTo(OwnedPartition& owned, int64_t offset);
 
   void NameSnapshots(const std::vector<OwnedPartition*>& partitions);
   // After a commit: sees what became of those that were begun, and begins those that are due.
@@ -209,7 +219,7 @@ class Lane {
   void LookForForgotten();
   // What it owns hears how many partitions the input has.
   void NoteGrowth(int32_t partitions);
-  void SetPaused(const OwnedPartition& owned, bool paused);
+  void SetPaused(OwnedPartition& owned, bool paused);
 
   // In the group, where it is to keep its partitions through a restart.
   std::string InstanceName() const { return absl::StrCat(options_.instance, "-", number_); }

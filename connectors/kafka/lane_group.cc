@@ -423,6 +423,11 @@ absl::Status Lane::Await(const std::function<absl::Status()>& ask) {
 }
 
 void Lane::Seek(OwnedPartition& owned) {
+  owned.unreadable.reset();
+  SeekTo(owned, owned.next);
+}
+
+void Lane::SeekTo(OwnedPartition& owned, int64_t offset) {
   owned.end_of_log = 0;  // it is not there any more, and will be told again
   if (polling_) {
     // In a rebalance: what has been polled is stale, and what will be polled is not.
@@ -434,9 +439,9 @@ void Lane::Seek(OwnedPartition& owned) {
   }
   const TopicPtr topic(rd_kafka_topic_new(consumer_.get(), options_.input.c_str(), nullptr));
   // Without waiting: messages fetched before are outdated from the call on, and dropped by the client.
-  const rd_kafka_resp_err_t code = rd_kafka_seek(topic.get(), owned.id, owned.next, 0);
+  const rd_kafka_resp_err_t code = rd_kafka_seek(topic.get(), owned.id, offset, 0);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    spdlog::warn("{}: seeking offset {}: {}", Name(owned), owned.next, rd_kafka_err2str(code));
+    spdlog::warn("{}: seeking offset {}: {}", Name(owned), offset, rd_kafka_err2str(code));
   }
 }
 
@@ -481,10 +486,10 @@ void Lane::LookAtHeld() {
 }
 
 void Lane::Unhold(OwnedPartition& owned) {
+  if (owned.paused) SetPaused(owned, false);
   if (owned.phase != Phase::kHeld) return;
   owned.phase = Phase::kActive;
   owned.problem.clear();
-  SetPaused(owned, false);
 }
 
 void Lane::LookForInput() {
@@ -507,7 +512,8 @@ void Lane::LookForInput() {
   SetWaiting(why);
 }
 
-void Lane::SetPaused(const OwnedPartition& owned, bool paused) {
+void Lane::SetPaused(OwnedPartition& owned, bool paused) {
+  owned.paused = paused;
   const PartitionListPtr list(rd_kafka_topic_partition_list_new(1));
   rd_kafka_topic_partition_list_add(list.get(), options_.input.c_str(), owned.id);
   const rd_kafka_resp_err_t code = paused ? rd_kafka_pause_partitions(consumer_.get(), list.get())

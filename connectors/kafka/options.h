@@ -58,6 +58,7 @@ struct Policies {
   Action on_missing_id = Action::kPass;     // kPass, kDrop, kDivert or kFail
   Action on_malformed = Action::kPass;      // the same
   Action on_undeliverable = Action::kDrop;  // kDrop, kDivert or kFail
+  Action on_unreadable = Action::kFail;     // kFail or kDrop
 
   bool diverts() const {
     return on_duplicate == Action::kDivert || on_suspect == Action::kDivert ||

@@ -114,6 +114,7 @@ void KeptPartitions::Put(std::unique_ptr<OwnedPartition> partition) {
   // Of the lane that had it, and of what its client has said: another lane counts its batches otherwise.
   partition->sought_in_batch = -1;
   partition->end_of_log = 0;
+  partition->unreadable.reset();
   partition->has_named = false;
   partition->given_up = false;
   const std::lock_guard<std::mutex> lock(mutex_);

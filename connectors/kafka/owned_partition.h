@@ -17,6 +17,7 @@
 #include "connectors/kafka/restart_points.h"
 #include "connectors/kafka/restore_progress.h"
 #include "connectors/kafka/snapshots.h"
+#include "connectors/kafka/unreadable_batch.h"
 #include "lethe/stage.h"
 #include "src/counters/delta_sums.h"
 
@@ -92,6 +93,13 @@ struct OwnedPartition {
   // By offset; found one by one, forgotten when they have been passed over.
   std::map<int64_t, Undeliverable> undeliverable;
 
+  // A batch that the client cannot read: how often in a row, the search for its end, and why.
+  int64_t unreadable_at = -1;
+  int unreadable_times = 0;
+  std::optional<UnreadableBatch> unreadable;
+  std::string unreadable_why;
+
+  bool paused = false;    // the client fetches nothing of it
   bool given_up = false;  // the last transaction that it was in was not committed
 
   // Not empty: the record at `next` must not be read, by policy. It becomes the partition's problem when

@@ -123,7 +123,9 @@ DaemonOptions RoutingOptions(const DaemonOptions& options) {
   return routing;
 }
 
-Policies RoutingPolicies(const Policies& policies) { return {.on_undeliverable = policies.on_undeliverable}; }
+Policies RoutingPolicies(const Policies& policies) {
+  return {.on_undeliverable = policies.on_undeliverable, .on_unreadable = policies.on_unreadable};
+}
 
 DaemonOptions JudgingOptions(const DaemonOptions& options) {
   DaemonOptions judging = options;

@@ -13,7 +13,7 @@
 
 namespace lethe::kafka {
 
-// Every input record ends under exactly one of the first seven. Counted when the transaction that carried it
+// Every input record ends under exactly one of the first eight. Counted when the transaction that carried it
 // out has committed, so a record that was judged twice because of an abort counts once.
 struct RecordCounts {
   int64_t unique = 0;
@@ -22,8 +22,9 @@ struct RecordCounts {
   int64_t missing_id = 0;     // without a verdict
   int64_t malformed = 0;      // without a verdict
   int64_t undeliverable = 0;  // the topic that it was for refuses it for good
+  int64_t unreadable = 0;     // could not be fetched, and were passed over
   int64_t suppressed = 0;     // read again to rebuild the filter; its result is already out
-  // What was done with the first six: the policies' part. Every one of them is in exactly one of these.
+  // What was done with the first seven: the policies' part. Every one of them is in exactly one of these.
   int64_t passed = 0;
   int64_t tagged = 0;
   int64_t diverted = 0;
@@ -41,6 +42,7 @@ struct RecordCounts {
     missing_id += other.missing_id;
     malformed += other.malformed;
     undeliverable += other.undeliverable;
+    unreadable += other.unreadable;
     suppressed += other.suppressed;
     passed += other.passed;
     tagged += other.tagged;

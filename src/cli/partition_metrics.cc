@@ -29,10 +29,10 @@ constexpr MetricDefinition kRecords = {
     kCounter,
     "group, topic, partition, verdict",
     "records",
-    "Records of the input by what they are: unique, duplicate, suspect, missing_id, malformed or "
-    "undeliverable.",
+    "Records of the input by what they are: unique, duplicate, suspect, missing_id, malformed, "
+    "undeliverable or unreadable.",
     "Many `missing_id` or `malformed`: `id` names another field than the events have. `undeliverable`: the "
-    "output topic refuses records; the log says which and why.",
+    "output topic refuses records; the log says which and why. `unreadable`: the log names the offsets.",
     Fold::kSum};
 
 constexpr MetricDefinition kActions = {
@@ -60,9 +60,10 @@ struct Counted {
   int64_t RecordCounts::*count;
 };
 constexpr Counted kVerdictKinds[] = {
-    {"unique", &RecordCounts::unique},       {"duplicate", &RecordCounts::duplicate},
-    {"suspect", &RecordCounts::suspect},     {"missing_id", &RecordCounts::missing_id},
-    {"malformed", &RecordCounts::malformed}, {"undeliverable", &RecordCounts::undeliverable},
+    {"unique", &RecordCounts::unique},         {"duplicate", &RecordCounts::duplicate},
+    {"suspect", &RecordCounts::suspect},       {"missing_id", &RecordCounts::missing_id},
+    {"malformed", &RecordCounts::malformed},   {"undeliverable", &RecordCounts::undeliverable},
+    {"unreadable", &RecordCounts::unreadable},
 };
 constexpr Counted kActionKinds[] = {
     {"passed", &RecordCounts::passed},
@@ -71,7 +72,8 @@ constexpr Counted kActionKinds[] = {
     {"dropped", &RecordCounts::dropped},
 };
 // What the first stage of scope: topic counts does not come to the second.
-constexpr Counted kRoutingVerdictKinds[] = {{"undeliverable", &RecordCounts::undeliverable}};
+constexpr Counted kRoutingVerdictKinds[] = {{"undeliverable", &RecordCounts::undeliverable},
+                                            {"unreadable", &RecordCounts::unreadable}};
 constexpr Counted kRoutingActionKinds[] = {
     {"diverted", &RecordCounts::diverted},
     {"dropped", &RecordCounts::dropped},

@@ -74,6 +74,7 @@ constexpr LiveKey kLive[] = {
     {"on_missing_id", ApplyPolicy<&kafka::Policies::on_missing_id>, kHowPolicies},
     {"on_malformed", ApplyPolicy<&kafka::Policies::on_malformed>, kHowPolicies},
     {"on_undeliverable", ApplyPolicy<&kafka::Policies::on_undeliverable>, kHowPolicies},
+    {"on_unreadable", ApplyPolicy<&kafka::Policies::on_unreadable>, kHowPolicies},
     {"commit_interval", ApplyCommitInterval, "with the next transaction"},
     {"log.level", ApplyLogLevel, "at once"},
 };

@@ -169,6 +169,14 @@ constexpr Setting<RunConfig> kSettings[] = {
            text, {{{"drop", Action::kDrop}, {"divert", Action::kDivert}, {"fail", Action::kFail}}},
            config.daemon.policies.on_undeliverable);
      }},
+    {"on_unreadable", "fail|drop", "fail", false,
+     "What becomes of records that cannot be fetched: broken, or too large once decompressed; fail stops the "
+     "partition",
+     "drop",
+     [](absl::string_view text, RunConfig& config) {
+       return StoreChoice<Action, 2>(text, {{{"fail", Action::kFail}, {"drop", Action::kDrop}}},
+                                     config.daemon.policies.on_unreadable);
+     }},
     {"divert", "TOPIC", "", false,
      "The topic for what is diverted; it must exist, with as many partitions as the input", "orders-diverted",
      [](absl::string_view text, RunConfig& config) { return StoreTopic(text, config.daemon.divert); }},

@@ -1,6 +1,9 @@
 // Records that stop or blind a consumer, and what lethe says while it makes no progress.
 #include <gtest/gtest.h>
+#include <signal.h>
 
+#include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -98,6 +101,74 @@ TEST(ProgressTest, Rule22ALaneThatWaitsForAnOpenTransactionOfTheInputIsReady) {
   EXPECT_EQ(daemon.Committed(), 10);
   ASSERT_TRUE((*producer)->Commit().ok());
   ASSERT_TRUE(Await([&] { return daemon.Committed() >= 21; }));
+}
+
+// Zeros, which compress to nothing; the topic has the broker compress them.
+Record Bulky(size_t bytes, int32_t partition = 0) {
+  Record record = WithId(absl::StrCat("bulky ", bytes), partition);
+  record.value->append(bytes, ' ');
+  return record;
+}
+
+// The client takes no batch that decompresses to more.
+const Args kSmallClient = {"--kafka=message.max.bytes=400000", "--kafka=receive.message.max.bytes=500000",
+                           "--kafka=fetch.max.bytes=400000", "--kafka=fetch.message.max.bytes=400000"};
+
+Args With(Args args, const Args& more) {
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+TEST(UnreadableTest, Rule23ABatchThatCannotBeReadHoldsItsPartitionAloneOrIsPassedOver) {
+  Flow flow({LETHE_PROGRAM, 2, {{"compression.type", "zstd"}, {"max.message.bytes", "4000000"}}, {}});
+  flow.SendIds("a", 1, 10);
+  // Two records of one batch.
+  flow.Send({{Bulky(300'000), Bulky(300'000)}});
+  flow.SendIds("b", 1, 10);
+  {
+    const auto daemon = flow.Start(kSmallClient);
+    ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_partition_failed") == 1; }))
+        << daemon->Log();
+    flow.SendIds("c", 1, 10, 1);
+    ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[1].offset == 10; })) << daemon->Log();
+    const HttpAnswer ready = daemon->Get("/readyz");
+    EXPECT_EQ(ready.status, 503);
+    EXPECT_TRUE(absl::StrContains(ready.body, absl::StrCat(flow.input(), "-0 offset 10"))) << ready.body;
+    EXPECT_EQ(flow.Committed()[0].offset, 10);
+    EXPECT_TRUE(daemon->Stop());
+  }
+  const Args drop = With(kSmallClient, {"--on-unreadable=drop"});
+  {
+    const auto daemon = flow.Start(drop);
+    ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 22; })) << daemon->Log();
+    EXPECT_EQ(daemon->Metric("lethe_records_total", {"verdict=\"unreadable\""}), 2);
+    EXPECT_EQ(daemon->Metric("lethe_record_actions_total", {"action=\"dropped\""}), 2);
+    EXPECT_EQ(daemon->Get("/readyz").status, 200);
+    EXPECT_TRUE(daemon->Stop());
+  }
+  EXPECT_EQ(flow.OutputIds().size(), 30u);
+  // A restart reads past it, too, whatever the policy says now, and knows what came behind it.
+  flow.SendIds("b", 1, 10);
+  EXPECT_EQ(flow.RunToEnd(kSmallClient).exit_code, 0);
+  EXPECT_EQ(flow.OutputIds().size(), 30u);
+  EXPECT_EQ(flow.Committed()[0].offset, 32);
+}
+
+TEST(UnreadableTest, Rule23APolicyThatIsReloadedLetsAHeldPartitionGoOn) {
+  const std::string file = testing::TempDir() + "/unreadable.yaml";
+  const auto write = [&](const std::string& policy) {
+    std::ofstream(file) << "on_unreadable: " << policy << "\n";
+  };
+  Flow flow({LETHE_PROGRAM, 1, {{"compression.type", "zstd"}, {"max.message.bytes", "4000000"}}, {}});
+  flow.Send({{WithId("a"), Bulky(1'000'000), WithId("b")}});
+  write("fail");
+  const auto daemon = flow.Start(With(kSmallClient, {"--config=" + file}));
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_partition_failed") == 1; })) << daemon->Log();
+  write("drop");
+  ASSERT_EQ(kill(daemon->process().pid(), SIGHUP), 0);
+  ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 3; })) << daemon->Log();
+  EXPECT_EQ(flow.OutputIds(), (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(daemon->Stop());
 }
 
 }  // namespace

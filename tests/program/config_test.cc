@@ -97,7 +97,7 @@ const BadConfig kBadKeys[] = {
      "memory, "
      "at_memory_limit, "
      "engine, adaptation, second_opinion, on_duplicate, on_suspect, on_missing_id, on_malformed, "
-     "on_undeliverable, divert, group, instance, start, "
+     "on_undeliverable, on_unreadable, divert, group, instance, start, "
      "delivery, lanes, assignment, static_membership, commit_interval, on_short_history, on_unread_deleted, "
      "http, metrics, snapshots, counter, "
      "log, kafka"},
@@ -167,6 +167,8 @@ const BadConfig kBadValues[] = {
      "5: on_missing_id: \"tag\" is not valid: expected pass, drop, divert or fail"},
     {"OnUndeliverable", "on_undeliverable: pass\n",
      "5: on_undeliverable: \"pass\" is not valid: expected drop, divert or fail"},
+    {"OnUnreadable", "on_unreadable: divert\n",
+     "5: on_unreadable: \"divert\" is not valid: expected fail or drop"},
     {"Scope", "scope: all\n", "5: scope: \"all\" is not valid: expected partition or topic"},
     {"ScopeOfAGroupThatIsNoTopic", "group: a b\nscope: topic\n",
      "6: scope: topic needs a topic of its own, and \"a b-in-repartition\" is no name of one; choose a "
@@ -289,6 +291,7 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
   EXPECT_EQ(daemon.policies.on_missing_id, kafka::Action::kPass);
   EXPECT_EQ(daemon.policies.on_malformed, kafka::Action::kPass);
   EXPECT_EQ(daemon.policies.on_undeliverable, kafka::Action::kDrop);
+  EXPECT_EQ(daemon.policies.on_unreadable, kafka::Action::kFail);
   EXPECT_EQ(daemon.divert, "");
   EXPECT_EQ(daemon.scope, kafka::Scope::kPartition);
   EXPECT_EQ(daemon.counter_output, "");
@@ -323,6 +326,7 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_EQ(daemon.policies.on_missing_id, kafka::Action::kDrop);
   EXPECT_EQ(daemon.policies.on_malformed, kafka::Action::kFail);
   EXPECT_EQ(daemon.policies.on_undeliverable, kafka::Action::kDivert);
+  EXPECT_EQ(daemon.policies.on_unreadable, kafka::Action::kDrop);
   EXPECT_EQ(daemon.divert, "diverted");
   EXPECT_EQ(daemon.scope, kafka::Scope::kTopic);
   EXPECT_EQ(daemon.record.counter_key->ToString(), "json:/country");
@@ -371,6 +375,7 @@ on_duplicate: tag
 on_missing_id: drop
 on_malformed: fail
 on_undeliverable: divert
+on_unreadable: drop
 divert: diverted
 scope: topic
 snapshots:
@@ -422,6 +427,7 @@ TEST(Config, EveryFlagArrives) {
                           {"on_missing_id", "drop"},
                           {"on_malformed", "fail"},
                           {"on_undeliverable", "divert"},
+                          {"on_unreadable", "drop"},
                           {"divert", "diverted"},
                           {"scope", "topic"},
                           {"counter.key", "json:/country"},
@@ -505,6 +511,7 @@ TEST(Config, TheTableOfSettingsTellsTheTruth) {
     EXPECT_EQ(config.daemon.policies.on_missing_id, defaults.daemon.policies.on_missing_id);
     EXPECT_EQ(config.daemon.policies.on_malformed, defaults.daemon.policies.on_malformed);
     EXPECT_EQ(config.daemon.policies.on_undeliverable, defaults.daemon.policies.on_undeliverable);
+    EXPECT_EQ(config.daemon.policies.on_unreadable, defaults.daemon.policies.on_unreadable);
     EXPECT_EQ(config.daemon.commit_interval, defaults.daemon.commit_interval);
     EXPECT_EQ(config.daemon.stage.horizon, defaults.daemon.stage.horizon);
     EXPECT_EQ(config.daemon.max_future, defaults.daemon.max_future);

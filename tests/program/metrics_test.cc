@@ -56,6 +56,7 @@ kafka::DaemonReport TwoPartitions() {
                       .missing_id = 2,
                       .malformed = 1,
                       .undeliverable = 4,
+                      .unreadable = 9,
                       .suppressed = 6,
                       .passed = 12,
                       .tagged = 3,
@@ -126,6 +127,7 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=missing_id")], 2);
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=malformed")], 1);
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=undeliverable")], 4);
+  EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=unreadable")], 9);
   EXPECT_EQ(values[absl::StrCat("lethe_adaptation_steps_total", where, ",kind=refresh,reason=full")], 8);
   EXPECT_EQ(values[absl::StrCat("lethe_record_actions_total", where, ",action=passed")], 12);
   EXPECT_EQ(values[absl::StrCat("lethe_record_actions_total", where, ",action=tagged")], 3);

@@ -108,9 +108,9 @@ TEST_F(ReloadTest, TheTargetAsFarAsFiltersCanFollow) {
 TEST_F(ReloadTest, Policies) {
   RunsWith("second_opinion: opposite\n");
   EXPECT_EQ(Told(Read("second_opinion: opposite\non_duplicate: tag\non_suspect: drop\non_missing_id: fail\n"
-                      "on_malformed: drop\non_undeliverable: fail\n")),
+                      "on_malformed: drop\non_undeliverable: fail\non_unreadable: drop\n")),
             "on_duplicate drop>tag;on_suspect pass>drop;on_missing_id pass>fail;on_malformed pass>drop;"
-            "on_undeliverable drop>fail;");
+            "on_undeliverable drop>fail;on_unreadable fail>drop;");
   EXPECT_EQ(running_.daemon.policies.on_missing_id, kafka::Action::kFail);
   EXPECT_FALSE(running_.daemon.stage.pass_suspects);
 }
