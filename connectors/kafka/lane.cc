@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "connectors/kafka/remarks.h"
 #include "connectors/kafka/steady_time.h"
 
 namespace lethe::kafka {
@@ -539,6 +540,7 @@ void Lane::Commit() {
 }
 
 void Lane::FinishTransaction(bool committed) {
+  if (committed) WarnIfIdsAreMissing();
   for (OwnedPartition* owned : InTransaction()) {
     if (committed) {
       owned->Committed();
@@ -569,6 +571,31 @@ TransactionSize Lane::Size() const {
   TransactionSize size = output_.size();
   size.records = carried_out_;
   return size;
+}
+
+void Lane::WarnIfIdsAreMissing() {
+  if (options_.routes) return;  // the second stage judges them
+  int64_t records = 0;
+  int64_t without_id = 0;
+  for (const OwnedPartition* owned : InTransaction()) {
+    const RecordCounts& counts = owned->open_counts;
+    records += counts.unique + counts.duplicate + counts.suspect + counts.missing_id + counts.malformed;
+    without_id += counts.missing_id + counts.malformed;
+  }
+  const auto found = ids_.Add(records, without_id, SteadyNow());
+  if (!found) return;
+  spdlog::warn(
+      "lane {}: {} of the last {} records have no usable id at {} and are not deduplicated (on_missing_id, "
+      "on_malformed); correct id, or see what writes such records",
+      number_, found->without_id, found->records, options_.record.id.ToString());
+}
+
+void Lane::WarnAtMemoryLimit(OwnedPartition& owned, const PartitionReport& report) {
+  if (owned.warned_of_memory) return;
+  const auto remark = MemoryRemark(options_.input, report, options_.stage.horizon);
+  if (!remark) return;
+  owned.warned_of_memory = true;
+  if (const auto like_it = memory_warnings_.Next()) spdlog::warn("{}{}", *remark, *like_it);
 }
 
 void Lane::WarnIfUnkeyed() {

@@ -22,6 +22,7 @@
 #include "connectors/kafka/client.h"
 #include "connectors/kafka/client_statistics.h"
 #include "connectors/kafka/heartbeat.h"
+#include "connectors/kafka/id_watch.h"
 #include "connectors/kafka/key_watch.h"
 #include "connectors/kafka/lane_figures.h"
 #include "connectors/kafka/log_ends.h"
@@ -157,6 +158,10 @@ class Lane {
   void WarnIfUnkeyed();
   // Now and then, if copies have other keys than the first of their id.
   void WarnIfKeysDiffer();
+  // Again and again, while nearly no record has a usable id; before their counts are closed.
+  void WarnIfIdsAreMissing();
+  // The first time that the memory limit costs a partition its window or its target.
+  void WarnAtMemoryLimit(OwnedPartition& owned, const PartitionReport& report);
   // After a refusal: finds the records to blame. Where none is known, the transaction is halved until one
   // stands alone.
   void NarrowDown(const std::string& why);
@@ -289,6 +294,8 @@ class Lane {
   int64_t aborts_ = 0;
   std::string given_up_because_;  // the last transaction that failed
   LaneFigures figures_;
+  IdWatch ids_;
+  Repeats memory_warnings_;
   ProgressWatch progress_;
   std::string stalled_;  // what WhyItStands() said last
   Repeats complaints_;

@@ -583,6 +583,7 @@ void Lane::Publish() {
   report.waiting = WhyNothingIsCommitted();
   if (const std::string why = WhyItStands(); report.waiting.empty()) report.waiting = why;
   report.at_end = published_at_end_ = AtEnd();
+  report.without_id = ids_.nearly_none();
   report.commits = commits_;
   report.aborts = aborts_;
   report.fences = output_.fences();
@@ -617,6 +618,7 @@ void Lane::Publish() {
     partition.keys_moved = owned->keys_moved(options_.stage.horizon);
     if (owned->points) partition.restart = owned->points->oldest().offset;
     partition.filter = owned->status;
+    WarnAtMemoryLimit(*owned, partition);
     report.partitions.push_back(std::move(partition));
   }
   auto published = std::make_shared<const LaneReport>(std::move(report));

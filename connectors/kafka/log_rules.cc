@@ -57,6 +57,14 @@ class LogRules {
   }
 
   void Ids() {
+    if (sample_.without_id + sample_.malformed == sample_.records) {
+      return Add(
+          Severity::kError, "ids",
+          absl::StrCat("has no usable id at ", options_.record.id.ToString(), " in any of ", sample_.records,
+                       " of its newest records (", sample_.without_id, " without it, ", sample_.malformed,
+                       " of broken JSON): nothing can be deduplicated"),
+          "set id to where the records have it");
+    }
     if (sample_.without_id == 0 && sample_.malformed == 0) {
       return Add(Severity::kOk, "ids",
                  absl::StrCat("has an id at ", options_.record.id.ToString(), " in all of ", sample_.records,

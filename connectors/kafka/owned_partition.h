@@ -99,6 +99,7 @@ struct OwnedPartition {
   std::optional<UnreadableBatch> unreadable;
   std::string unreadable_why;
 
+  bool warned_of_memory = false;
   bool paused = false;    // the client fetches nothing of it
   bool given_up = false;  // the last transaction that it was in was not committed
 

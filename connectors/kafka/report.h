@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "connectors/kafka/histogram.h"
+#include "connectors/kafka/id_watch.h"
 #include "lethe/status.h"
 
 namespace lethe::kafka {
@@ -122,6 +124,7 @@ struct LaneReport {
   absl::Duration session_timeout = absl::ZeroDuration();  // after which the group gives up a member
   bool at_end = false;  // every partition has reached the end that was read at the start
   std::string waiting;  // what it waits for; empty: nothing
+  std::optional<IdWatch::Stretch> without_id;  // the latest records, if nearly all lack a usable id
   int64_t commits = 0;
   int64_t aborts = 0;
   int64_t fences = 0;

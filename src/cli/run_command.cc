@@ -25,6 +25,7 @@
 #include "connectors/http/metrics_text.h"
 #include "connectors/http/page.h"
 #include "connectors/kafka/daemon.h"
+#include "connectors/kafka/remarks.h"
 #include "connectors/kafka/steady_time.h"
 #include "src/cli/command_line.h"
 #include "src/cli/metrics.h"
@@ -203,9 +204,12 @@ http::HttpRoutes Routes(const kafka::Daemon& daemon, const StatusHistory& histor
       {"/readyz",
        [&daemon](const http::HttpQuery&) {
          const kafka::DaemonReport report = daemon.Report();
-         if (report.not_ready.empty()) return http::HttpResponse{.body = "ready\n"};
-         return http::HttpResponse{.status = 503,
-                                   .body = absl::StrCat(absl::StrJoin(report.not_ready, "\n"), "\n")};
+         std::vector<std::string> lines = report.not_ready;
+         if (lines.empty()) lines.emplace_back("ready");
+         const std::vector<std::string> remarks = kafka::Remarks(report);
+         lines.insert(lines.end(), remarks.begin(), remarks.end());
+         return http::HttpResponse{.status = report.not_ready.empty() ? 200 : 503,
+                                   .body = absl::StrCat(absl::StrJoin(lines, "\n"), "\n")};
        }},
   };
 }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/string_view.h"
+#include "connectors/kafka/remarks.h"
 #include "lethe/filter.h"
 #include "src/cli/partition_metrics.h"
 
@@ -224,6 +225,7 @@ std::string StatusJson(const kafka::DaemonReport& report, const std::optional<St
                {"memory_used_bytes", report.memory_used_bytes},
                {"memory_limit_bytes", report.memory_limit_bytes},
                {"not_ready", report.not_ready},
+               {"remarks", kafka::Remarks(report)},
                {"lanes", std::move(lanes)},
                {"partitions", Sorted(std::move(partitions))}};
   AddRouting(report, &json);

@@ -171,5 +171,34 @@ TEST(UnreadableTest, Rule23APolicyThatIsReloadedLetsAHeldPartitionGoOn) {
   EXPECT_TRUE(daemon->Stop());
 }
 
+TEST(RemarksTest, AWrongIdIsAnErrorToCheckAndToldWhileItRuns) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  flow.SendIds("a", 1, 200);
+  const Finished check = flow.RunCommand("check", {"--id=json:/nope"});
+  EXPECT_EQ(check.exit_code, 2) << check.out << check.err;
+  const auto daemon = flow.Start({"--id=json:/nope"});
+  ASSERT_TRUE(daemon->Await([&] {
+    return absl::StrContains(daemon->Get("/readyz").body, "200 of 200 records have no usable id");
+  })) << daemon->Log();
+  EXPECT_EQ(daemon->Get("/readyz").status, 200);
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "have no usable id at json:/nope")) << daemon->Log();
+  EXPECT_TRUE(daemon->Stop());
+}
+
+TEST(RemarksTest, AFloodOfIdsThatTakesTheMemoryIsToldAndNoFault) {
+  Flow flow({LETHE_PROGRAM, 2, {}, {}});
+  flow.SendIds("few", 1, 100, 1);
+  const auto daemon = flow.Start({"--memory=256KiB", "--engine=exact"});
+  int sent = 0;
+  ASSERT_TRUE(daemon->Await([&] {
+    flow.SendIds("flood", sent + 1, sent + 5000);
+    sent += 5000;
+    return absl::StrContains(daemon->Get("/readyz").body, "the memory limit is reached");
+  })) << daemon->Log();
+  EXPECT_EQ(daemon->Get("/readyz").status, 200);
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "the memory limit is reached")) << daemon->Log();
+  EXPECT_TRUE(daemon->Stop());
+}
+
 }  // namespace
 }  // namespace lethe::test

@@ -177,6 +177,10 @@ TEST(LogRules, IdsAndKeys) {
   EXPECT_EQ(WrongLog(sample), "warning ids;");
   sample.malformed = 1;
   EXPECT_EQ(WrongLog(sample), "warning ids;warning ids;");
+  sample.without_id = sample.records - 2;
+  EXPECT_EQ(WrongLog(sample), "warning ids;warning ids;");
+  sample.without_id = sample.records - 1;
+  EXPECT_EQ(WrongLog(sample), "error ids;");
   sample = Sample();
   sample.without_key = 1;
   EXPECT_EQ(WrongLog(sample), "warning keys;");
