@@ -77,8 +77,8 @@ constexpr int kLookForRoomMs = 2;
 // How records are compressed: quickly, until one is too large for its topic by that.
 constexpr absl::string_view kQuickCodec = "lz4";
 constexpr absl::string_view kDenseCodec = "zstd";
-// What a record takes beside its key and value, in the client's memory and on the wire.
-constexpr int64_t kRecordOverhead = 64;
+// What a record takes beside its key and value on the wire.
+constexpr int64_t kRecordOverhead = 10;
 // The client's queue, for records up to so many bytes.
 constexpr int64_t kQueueBytes = int64_t{64} << 20;
 
