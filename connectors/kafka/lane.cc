@@ -23,6 +23,8 @@ constexpr int64_t kMaxSumsBytes = int64_t{16} << 20;
 // No batch takes much more: while it is judged there are copies of what it counts, and all of it is written
 // before the lane looks at the time again.
 constexpr size_t kBatchBytes = size_t{1} << 20;
+// What larger batches needed is given back.
+constexpr size_t kMostKeptText = size_t{4} << 20;
 constexpr absl::Duration kIdleWait = absl::Milliseconds(100);
 // Enough to tell what a topic is like.
 constexpr int64_t kSeenUnkeyed = 1000;
@@ -202,7 +204,10 @@ void Lane::Poll(absl::Duration timeout, size_t limit) {
 
 absl::Status Lane::Process() {
   figures_.BatchRead(batch_.size());
-  const absl::Cleanup clear = [this] { batch_.clear(); };
+  const absl::Cleanup clear = [this] {
+    batch_.clear();
+    if (texts_.capacity() > kMostKeptText) std::string().swap(texts_);
+  };
   for (size_t begin = 0; begin < batch_.size() && fatal_.ok();) {
     if (batch_[begin]->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
       HandleEvent(*batch_[begin++]);

@@ -14,6 +14,8 @@ namespace lethe {
 namespace {
 
 constexpr size_t kFirstCapacity = 4096;
+// What a larger text needed is given back with the next one.
+constexpr size_t kMostKept = size_t{4} << 20;
 constexpr size_t kMaxBytes = (size_t{1} << 31) - 1;  // offsets of tokens have 32 bits
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
@@ -196,7 +198,8 @@ bool JsonScanner::Scan(absl::string_view text) { return Tokenize(text) && Walk()
 bool JsonScanner::Tokenize(absl::string_view text) {
   if (text.empty()) return Fail(Describe(simdjson::EMPTY), 0);
   if (text.size() > kMaxBytes) return Fail(Describe(simdjson::CAPACITY), 0);
-  if (text.size() > capacity_) {
+  const bool is_needlessly_large = capacity_ > kMostKept && text.size() <= kMostKept;
+  if (text.size() > capacity_ || is_needlessly_large) {
     capacity_ = std::max(kFirstCapacity, std::bit_ceil(text.size()));
     buffer_ = std::make_unique<char[]>(capacity_ + simdjson::SIMDJSON_PADDING);
     const simdjson::error_code error =
