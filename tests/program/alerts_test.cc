@@ -71,8 +71,10 @@ TEST(AlertsTest, EachNamesTheRemedyAndItsSectionOfTheRunbook) {
     EXPECT_TRUE(absl::StrContains(alert.text, "labels: {severity: "));
     EXPECT_TRUE(absl::StrContains(alert.text, "          summary: "));
     EXPECT_TRUE(absl::StrContains(alert.text, "          description: "));
-    EXPECT_TRUE(absl::StrContains(alert.text, absl::StrCat("runbook_url: dashboards/runbook.md#",
-                                                           absl::AsciiStrToLower(alert.name), "\n")));
+    EXPECT_TRUE(absl::StrContains(
+        alert.text, absl::StrCat("runbook_url: '{{ with $externalLabels.runbook }}{{ . }}{{ else }}"
+                                 "dashboards/runbook.md{{ end }}#",
+                                 absl::AsciiStrToLower(alert.name), "'\n")));
     const size_t section = runbook.find(absl::StrCat("\n## ", alert.name, "\n"));
     ASSERT_NE(section, std::string::npos);
     const std::string text = runbook.substr(section, runbook.find("\n## ", section + 1) - section);
@@ -111,6 +113,26 @@ TEST(AlertsTest, TheMetricsOfRulesAndDashboardsAreDefined) {
     const std::set<std::string> used = MetricNames(FileText(file));
     EXPECT_FALSE(used.empty()) << file;
     for (const std::string& name : used) EXPECT_TRUE(defined.contains(name)) << file << ": " << name;
+  }
+}
+
+// In a stack each line is as high as all beneath it: one that is 0 paints over the one that is not.
+TEST(AlertsTest, NoPanelStacksSeriesOfWhichMostAreZero) {
+  for (const char* file : {"overview.json", "adaptation.json", "pipeline.json"}) {
+    EXPECT_FALSE(absl::StrContains(FileText(file), "\"stacking\"")) << file;
+  }
+}
+
+// A verdict has its own colour wherever it is drawn, and m is in bits, as in the paper.
+TEST(AlertsTest, VerdictsHaveColoursAndMIsInBits) {
+  const std::string overview = FileText("overview.json");
+  for (const char* verdict : {"unique", "duplicate", "suspect", "missing_id", "malformed", "undeliverable"}) {
+    EXPECT_TRUE(absl::StrContains(overview, absl::StrCat("\"options\": \"", verdict, "\""))) << verdict;
+  }
+  const std::string adaptation = FileText("adaptation.json");
+  for (size_t at = adaptation.find("lethe_filter_generation_bytes"); at != std::string::npos;
+       at = adaptation.find("lethe_filter_generation_bytes", at + 1)) {
+    EXPECT_EQ(adaptation.substr(at - 8, 8), "8 * max(");
   }
 }
 
