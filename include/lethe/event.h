@@ -2,6 +2,10 @@
 #ifndef LETHE_EVENT_H_
 #define LETHE_EVENT_H_
 
+#if __cplusplus < 201703L
+#error "lethe's headers need C++17 or later: -std=c++17, or target_link_libraries(... lethe::lethe) in CMake"
+#endif
+
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
