@@ -39,7 +39,8 @@ endef
 
 # A build folder that knows the tests stays as it is when only the program is asked for.
 configure_program = @test -f build/build.ninja || cmake --preset release -DLETHE_TESTS=OFF
-configure_tests = @cmake --preset release -DLETHE_TESTS=ON > /dev/null
+# Warnings are errors in CI only.
+configure_tests = @cmake --preset release -DLETHE_TESTS=ON $(if $(CI),-DLETHE_WERROR=ON) > /dev/null
 
 .PHONY: build demo demo-kafka test chaos bench install deb format format-check packages clean
 
