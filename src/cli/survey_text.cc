@@ -51,10 +51,7 @@ std::string Percent(double share) {
   if (share == 1) return "100 %";
   if (share > 0 && share < 0.0001) return "<0.01 %";
   if (share < 1 && share > 0.9999) return ">99.99 %";
-  return absl::StrFormat(share >= 0.9995 && share < 1 ? "%.2f %%"
-                         : share >= 0.1               ? "%.1f %%"
-                                                      : "%.2f %%",
-                         100 * share);
+  return absl::StrFormat("%.*f %%", share >= 0.1 && (share < 0.9995 || share >= 1) ? 1 : 2, 100 * share);
 }
 
 std::string Share(const Estimate& share) {

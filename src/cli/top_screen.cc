@@ -60,7 +60,7 @@ std::string Short(double n) {
     n /= 1000;
     ++unit;
   }
-  return absl::StrFormat(unit > 0 && n < 100 ? "%.1f%s" : "%.0f%s", n, kUnits[unit]);
+  return absl::StrFormat("%.*f%s", unit > 0 && n < 100 ? 1 : 0, n, kUnits[unit]);
 }
 
 std::string Bytes(double n) {
@@ -70,7 +70,7 @@ std::string Bytes(double n) {
     n /= 1024;
     ++unit;
   }
-  return absl::StrFormat(unit > 0 && n < 100 ? "%.1f%s" : "%.0f%s", n, kUnits[unit]);
+  return absl::StrFormat("%.*f%s", unit > 0 && n < 100 ? 1 : 0, n, kUnits[unit]);
 }
 
 // Null, which stands for "without end", is "all".

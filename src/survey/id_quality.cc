@@ -23,7 +23,7 @@ std::string Percent(double share) {
   if (share >= 1) return "100 %";
   // 99.996 % is not all.
   if (share > 0.9999) return "more than 99.99 %";
-  return absl::StrFormat(share < 0.001 ? "%.3f %%" : share < 0.1 ? "%.2f %%" : "%.1f %%", 100 * share);
+  return absl::StrFormat("%.*f %%", share < 0.001 ? 3 : share < 0.1 ? 2 : 1, 100 * share);
 }
 
 std::string Presence(const IdEvidence& evidence) {
