@@ -286,7 +286,7 @@ void Writer::WriteNotes(const IdCandidate& candidate) {
         absl::StrCat("A copy is found in the partition of its first only, and some are elsewhere (",
                      Place(example.first), " and ", Place(example.copy),
                      "): let the producer key its records by the id, or by what an id always "
-                     "comes with, or set scope: topic."));
+                     "comes with, or run lethe with --scope topic, as below."));
   }
   if (figures.most > 10 && ShareOf(static_cast<double>(figures.most), report_.records) > kHeavy) {
     notes.push_back(absl::StrCat("One id is in ", FormatCount(figures.most), " records, first at ",
@@ -332,9 +332,13 @@ void Writer::WriteNext(const IdCandidate& candidate) {
   const std::string output = Quoted(absl::StrCat(text_.input, "-unique"));
   Command({"kafka-topics.sh", absl::StrCat("--bootstrap-server ", Quoted(text_.brokers)), "--create",
            absl::StrCat("--topic ", output), absl::StrCat("--partitions ", text_.partitions)});
-  Command({"lethe run", absl::StrCat("--brokers ", Quoted(text_.brokers)),
-           absl::StrCat("--input ", Quoted(text_.input)), absl::StrCat("--output ", output),
-           absl::StrCat("--id ", Quoted(candidate.id.ToString())), absl::StrCat("--horizon ", flag)});
+  std::vector<std::string> run = {"lethe run", absl::StrCat("--brokers ", Quoted(text_.brokers)),
+                                  absl::StrCat("--input ", Quoted(text_.input)),
+                                  absl::StrCat("--output ", output),
+                                  absl::StrCat("--id ", Quoted(candidate.id.ToString())),
+                                  absl::StrCat("--horizon ", flag)};
+  if (figures.elsewhere.value > 0) run.push_back("--scope topic");
+  Command(run);
 }
 
 // For a shell, continued on the next line where it is too long for one.

@@ -10,6 +10,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "tests/support/flow.h"
 #include "tests/support/process.h"
@@ -217,6 +220,58 @@ TEST_F(SurveyTopicTest, SaysInPlainTextWhatToDoNext) {
         std::string("--id json:/id --horizon 1h"), std::string("lethe plan --rate ")}) {
     EXPECT_TRUE(absl::StrContains(finished.out, text)) << text << " is not in\n" << finished.out;
   }
+}
+
+// The commands under `Next`, those that go over several lines put together.
+std::vector<std::string> CommandsIn(const std::string& report) {
+  std::string next = report.substr(report.find("\nNext\n"));
+  next = absl::StrReplaceAll(next, {{" \\\n       ", ""}});
+  std::vector<std::string> commands;
+  for (absl::string_view line : absl::StrSplit(next, '\n')) {
+    if (absl::ConsumePrefix(&line, "    ")) commands.emplace_back(line);
+  }
+  return commands;
+}
+
+// What the flags of a command are given.
+std::map<std::string, std::string> Flags(const std::string& command) {
+  const std::vector<std::string> words = absl::StrSplit(command, ' ');
+  std::map<std::string, std::string> flags;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (absl::StartsWith(words[i], "--")) flags[words[i]] = i + 1 < words.size() ? words[i + 1] : "";
+  }
+  return flags;
+}
+
+// As they are printed, in their order; only that `lethe run` ends and does not listen. The tools of Kafka are
+// not there, so the test makes the topic as the command says.
+TEST_F(SurveyTopicTest, TheCommandsThatItPrintsDeduplicateATopicWithoutKeys) {
+  std::vector<Record> records;
+  for (int i = 0; i < 3000; ++i) records.push_back(WithId(absl::StrCat("id-", i - (i % 10 == 9 ? 2 : 0))));
+  Send(records, /*keyed=*/false);
+  const std::vector<std::string> commands = CommandsIn(Survey({}, topic_).out);
+  ASSERT_EQ(commands.size(), 3u);
+  std::string output;
+  for (const std::string& command : commands) {
+    std::map<std::string, std::string> flags = Flags(command);
+    if (absl::StartsWith(command, "kafka-topics.sh ")) {
+      EXPECT_EQ(flags["--bootstrap-server"], SharedBroker().bootstrap());
+      EXPECT_TRUE(flags.contains("--create"));
+      output = flags["--topic"];
+      ASSERT_TRUE(SharedClient().CreateTopic(output, std::stoi(flags["--partitions"])).ok());
+      continue;
+    }
+    ASSERT_TRUE(absl::StartsWith(command, "lethe ")) << command;
+    const bool runs = absl::StartsWith(command, "lethe run ");
+    ProcessOptions options;
+    options.args = {"sh", "-c",
+                    absl::StrCat("lethe() { ", LETHE_PROGRAM, " \"$@\"; }; ", command,
+                                 runs ? " --exit-at-end --http off" : "")};
+    const absl::StatusOr<Finished> finished = RunToEnd(options, absl::Minutes(1));
+    ASSERT_TRUE(finished.ok()) << finished.status();
+    EXPECT_EQ(finished->exit_code, 0) << command << "\n" << finished->err;
+  }
+  EXPECT_EQ(SharedClient().ReadSettled(output)->size(), 2700u);
 }
 
 TEST_F(SurveyTopicTest, AnEmptyTopicIsSaidToBeSo) {
