@@ -3,11 +3,19 @@
 #include <spdlog/spdlog.h>
 #include <sys/prctl.h>
 
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "connectors/kafka/fixed_properties.h"
+#include "src/text/suggestion.h"
 
 namespace lethe::kafka {
 namespace {
@@ -68,6 +76,27 @@ std::string PropertyOf(rd_kafka_t* client, const char* name) {
   return value;
 }
 
+namespace {
+
+// The first column of the table that librdkafka prints of its properties.
+std::vector<std::string> PropertyNames() {
+  char* table = nullptr;
+  size_t size = 0;
+  FILE* const out = open_memstream(&table, &size);
+  if (out == nullptr) return {};
+  rd_kafka_conf_properties_show(out);
+  fclose(out);
+  std::vector<std::string> names;
+  for (const absl::string_view line : absl::StrSplit(absl::string_view(table, size), '\n')) {
+    const absl::string_view name = absl::StripAsciiWhitespace(line.substr(0, line.find('|')));
+    if (absl::StrContains(line, '|') && name != "Property") names.emplace_back(name);
+  }
+  free(table);
+  return names;
+}
+
+}  // namespace
+
 ClientConfig::ClientConfig() : conf_(rd_kafka_conf_new()) {
   rd_kafka_conf_set_log_cb(conf_.get(), ForwardLog);
 }
@@ -79,7 +108,10 @@ ClientConfig& ClientConfig::Set(const std::string& name, const std::string& valu
       rd_kafka_conf_set(conf_.get(), name.c_str(), value.c_str(), reason, sizeof reason);
   if (result == RD_KAFKA_CONF_OK) return *this;
   if (result == RD_KAFKA_CONF_UNKNOWN) {
-    status_ = absl::InvalidArgumentError(absl::StrCat("librdkafka property ", name, ": there is none"));
+    const std::optional<std::string> nearest = Nearest(name, PropertyNames());
+    status_ = absl::InvalidArgumentError(
+        absl::StrCat("librdkafka has no property ", name, nearest ? "; did you mean " : "",
+                     nearest ? absl::StrCat(*nearest, "?") : "; its CONFIGURATION.md lists them"));
     return *this;
   }
   // The value may be a secret, also under a name that does not look like it, and librdkafka's reason repeats

@@ -44,6 +44,9 @@ class ClientConfig {
   ClientConfig& Set(const std::string& name, const std::string& value);
   ClientConfig& Set(const std::vector<Property>& properties);
 
+  // What was refused so far.
+  const absl::Status& status() const { return status_; }
+
   rd_kafka_conf_t* raw() { return conf_.get(); }
 
   // Makes the client. InvalidArgument names the property that was refused, and why.

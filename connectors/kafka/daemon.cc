@@ -16,7 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/steady_time.h"
-#include "src/units/format.h"
+#include "src/text/format.h"
 
 namespace lethe::kafka {
 namespace {

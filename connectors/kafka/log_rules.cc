@@ -8,7 +8,7 @@
 #include "connectors/kafka/check.h"
 #include "connectors/kafka/topic_rules.h"
 #include "src/adapt/plan.h"
-#include "src/units/format.h"
+#include "src/text/format.h"
 
 namespace lethe::kafka {
 namespace {

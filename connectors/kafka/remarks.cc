@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "src/units/format.h"
+#include "src/text/format.h"
 
 namespace lethe::kafka {
 

@@ -8,6 +8,8 @@
 #include "absl/time/clock.h"
 #include "connectors/kafka/message_view.h"
 #include "connectors/kafka/steady_time.h"
+#include "connectors/kafka/topics.h"
+#include "src/text/suggestion.h"
 
 namespace lethe::kafka {
 namespace {
@@ -66,7 +68,9 @@ absl::StatusOr<std::unique_ptr<TopicReader>> TopicReader::Open(ReadOptions optio
 absl::Status TopicReader::FindBounds() {
   const absl::StatusOr<int32_t> partitions = AwaitPartitionCount(consumer_.get(), options_.topic);
   if (absl::IsNotFound(partitions.status())) {
+    const std::optional<std::string> nearest = Nearest(options_.topic, TopicNames(consumer_.get()));
     return absl::NotFoundError(absl::StrCat("topic ", options_.topic, " does not exist at ", options_.brokers,
+                                            nearest ? absl::StrCat("; did you mean ", *nearest, "?") : "",
                                             "; kafka-topics.sh --bootstrap-server ", options_.brokers,
                                             " --list names those that do"));
   }

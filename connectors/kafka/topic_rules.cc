@@ -8,7 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "src/units/format.h"
+#include "src/text/format.h"
 
 namespace lethe::kafka {
 namespace {

@@ -13,6 +13,7 @@
 #include "connectors/kafka/assignment.h"
 #include "connectors/kafka/repartition.h"
 #include "connectors/kafka/steady_time.h"
+#include "src/text/suggestion.h"
 
 namespace lethe::kafka {
 namespace {
@@ -81,12 +82,16 @@ absl::StatusOr<std::vector<int64_t>> EndOffsets(rd_kafka_t* client, const std::s
 }
 
 absl::Status AboutTopic(const DaemonOptions& options, const char* role, const std::string& name,
-                        const absl::Status& status, int32_t partitions) {
+                        const absl::Status& status, int32_t partitions, rd_kafka_t* client) {
   if (absl::IsNotFound(status)) {
+    // What is read exists, if its name is right; what is written is new at first.
+    const std::optional<std::string> nearest =
+        absl::string_view(role) == "input" ? Nearest(name, TopicNames(client)) : std::nullopt;
     return absl::NotFoundError(
-        absl::StrCat(role, " topic ", name,
-                     " does not exist: create it, for example with kafka-topics.sh --bootstrap-server ",
-                     options.brokers, " --create --topic ", name, " --partitions ", std::max(partitions, 1)));
+        absl::StrCat(role, " topic ", name, " does not exist",
+                     nearest ? absl::StrCat("; did you mean ", *nearest, "? Else ") : ": ",
+                     "create it, for example with kafka-topics.sh --bootstrap-server ", options.brokers,
+                     " --create --topic ", name, " --partitions ", std::max(partitions, 1)));
   }
   if (!absl::IsPermissionDenied(status)) return status;
   return WithGrant(role, name, absl::PermissionDeniedError(absl::StrCat(role, " ", status.message())));
@@ -95,7 +100,7 @@ absl::Status AboutTopic(const DaemonOptions& options, const char* role, const st
 absl::StatusOr<TopicFacts> DescribeAs(const DaemonOptions& options, const char* role, const std::string& name,
                                       int32_t partitions, rd_kafka_t* client) {
   auto topic = DescribeTopic(client, name);
-  if (!topic.ok()) return AboutTopic(options, role, name, topic.status(), partitions);
+  if (!topic.ok()) return AboutTopic(options, role, name, topic.status(), partitions, client);
   return topic;
 }
 
@@ -141,6 +146,20 @@ absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* cli
 }
 
 }  // namespace
+
+std::vector<std::string> TopicNames(rd_kafka_t* client) {
+  const rd_kafka_metadata_t* metadata = nullptr;
+  if (rd_kafka_metadata(client, 1, nullptr, &metadata, kRequestTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return {};
+  }
+  std::vector<std::string> names;
+  for (int i = 0; i < metadata->topic_cnt; ++i) {
+    const absl::string_view name = metadata->topics[i].topic;
+    if (!absl::StartsWith(name, "__")) names.emplace_back(name);
+  }
+  rd_kafka_metadata_destroy(metadata);
+  return names;
+}
 
 absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& name) {
   TopicFacts topic;

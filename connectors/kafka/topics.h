@@ -55,6 +55,9 @@ absl::Status AwaitTopics(const DaemonOptions& options, const StopFlag& stop,
 // A client that asks and reads, and is no member of a group. What it meets by itself is `errors`' to keep.
 absl::StatusOr<ClientPtr> MakeAskingClient(const DaemonOptions& options, ClientErrors& errors);
 
+// Of the cluster, without those of Kafka itself; none if it does not answer.
+std::vector<std::string> TopicNames(rd_kafka_t* client);
+
 // Asks once; for a few seconds at most. Unavailable: ask again. NotFound: there is no such topic (yet).
 absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& name);
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/fpp/sliced_model.h"
 #include "src/fpp/target_range.h"
-#include "src/units/format.h"
+#include "src/text/format.h"
 
 namespace lethe {
 namespace {

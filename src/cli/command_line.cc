@@ -14,7 +14,7 @@
 #include "src/cli/plain_text.h"
 #include "src/cli/reference.h"
 #include "src/cli/setting.h"
-#include "src/cli/suggestion.h"
+#include "src/text/suggestion.h"
 
 namespace lethe {
 namespace {

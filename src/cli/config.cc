@@ -11,10 +11,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "connectors/kafka/client.h"
 #include "connectors/kafka/fixed_properties.h"
 #include "connectors/kafka/repartition.h"
 #include "lethe/event.h"
-#include "src/cli/suggestion.h"
+#include "src/text/suggestion.h"
 
 namespace lethe {
 namespace {
@@ -91,7 +92,8 @@ class Assembler {
   absl::Status AddEntry(const ConfigEntry& entry, const std::string& place);
   absl::Status Set(const Setting<RunConfig>& setting, absl::string_view text, const std::string& place,
                    const std::string& origin);
-  void SetProperty(const std::string& name, const std::string& value, const std::string& origin);
+  absl::Status SetProperty(const std::string& name, const std::string& value, const std::string& place,
+                           const std::string& origin);
   EffectiveValue EffectiveProperty(const kafka::Property& property) const;
   // The value of static_membership where it is not set, as text.
   std::string DefaultMembership() const {
@@ -104,6 +106,7 @@ class Assembler {
   absl::Status CheckStage() const;
 
   const std::string file_name_;  // empty if there is none
+  kafka::ClientConfig checked_;  // what librdkafka says to each property is known with its place
   RunConfig config_;
   std::map<std::string, std::string, std::less<>> places_;    // by key
   std::map<std::string, EffectiveValue, std::less<>> given_;  // by key; those of `kafka` by "kafka.NAME"
@@ -158,8 +161,7 @@ absl::Status Assembler::AddEntry(const ConfigEntry& entry, const std::string& pl
       absl::StrCat(file_name_, ":", entry.line, is_expanded ? kFromEnvironment : absl::string_view());
   if (!is_property) return Set(*setting, *text, place, origin);
   if (absl::Status status = CheckProperty(entry.key, place); !status.ok()) return status;
-  SetProperty(entry.key, *text, origin);
-  return absl::OkStatus();
+  return SetProperty(entry.key, *text, place, origin);
 }
 
 absl::Status Assembler::AddFlags(const RunFlags& flags) {
@@ -169,7 +171,10 @@ absl::Status Assembler::AddFlags(const RunFlags& flags) {
   }
   const absl::StatusOr<std::vector<kafka::Property>> properties = ParseProperties(flags.kafka);
   if (!properties.ok()) return properties.status();
-  for (const auto& [name, value] : *properties) SetProperty(name, value, "--kafka");
+  for (const auto& [name, value] : *properties) {
+    const std::string place = absl::StrCat("--kafka ", name);
+    if (absl::Status status = SetProperty(name, value, place, "--kafka"); !status.ok()) return status;
+  }
   config_.warning = kafka::SecretsOnCommandLine(*properties);
   config_.daemon.exit_at_end = flags.exit_at_end;
   return absl::OkStatus();
@@ -186,7 +191,11 @@ absl::Status Assembler::Set(const Setting<RunConfig>& setting, absl::string_view
   return absl::OkStatus();
 }
 
-void Assembler::SetProperty(const std::string& name, const std::string& value, const std::string& origin) {
+absl::Status Assembler::SetProperty(const std::string& name, const std::string& value,
+                                    const std::string& place, const std::string& origin) {
+  if (const absl::Status& status = checked_.Set(name, value).status(); !status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(place, ": ", status.message()));
+  }
   const std::string key = absl::StrCat(kKafka, ".", name);
   given_[key] = {key, value, origin};
   std::vector<kafka::Property>& properties = config_.daemon.properties;
@@ -197,6 +206,7 @@ void Assembler::SetProperty(const std::string& name, const std::string& value, c
   } else {
     same->second = value;
   }
+  return absl::OkStatus();
 }
 
 absl::Status Assembler::CheckMissing() const {

@@ -5,7 +5,7 @@
 #include "lethe/snapshot.h"
 #include "src/cli/json_text.h"
 #include "src/cli/plain_text.h"
-#include "src/units/format.h"
+#include "src/text/format.h"
 
 namespace lethe {
 namespace {

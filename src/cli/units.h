@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "src/units/format.h"  // the way back
+#include "src/text/format.h"  // the way back
 
 namespace lethe {
 

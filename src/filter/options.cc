@@ -12,7 +12,7 @@
 #include "src/filter/sliced_fbf.h"
 #include "src/fpp/sliced_model.h"
 #include "src/fpp/target_range.h"
-#include "src/units/format.h"
+#include "src/text/format.h"
 
 namespace lethe {
 namespace {

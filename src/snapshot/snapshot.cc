@@ -11,7 +11,7 @@
 #include "src/snapshot/snapshot_format.h"
 #include "src/stage/no_memory.h"
 #include "src/stage/partition_impl.h"
-#include "src/units/format.h"
+#include "src/text/format.h"
 
 namespace lethe {
 namespace {

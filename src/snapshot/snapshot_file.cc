@@ -171,6 +171,11 @@ absl::Status SnapshotReader::Read(void* to, size_t size) {
   return absl::OkStatus();
 }
 
+bool SnapshotReader::BeginsWith(absl::string_view letters) const {
+  std::string begin(letters.size(), '\0');
+  return pread(fd_, begin.data(), begin.size(), 0) == static_cast<ssize_t>(begin.size()) && begin == letters;
+}
+
 absl::Status SnapshotReader::ReadPiece(absl::Span<char> content, absl::string_view what) {
   if (go_on_ && !go_on_()) {
     return Annotate(absl::CancelledError(absl::StrCat("reading it was given up at byte ", offset_)));

@@ -76,6 +76,9 @@ class SnapshotReader {
   absl::Status ReadPiece(absl::Span<char> content, absl::string_view what);
   absl::Status ReadMemory(absl::Span<char> memory, absl::string_view what);
 
+  // Whether the file begins so, wherever reading has come to.
+  bool BeginsWith(absl::string_view letters) const;
+
   int64_t offset() const { return offset_; }
   int64_t remaining() const { return bytes_ - offset_; }
   int64_t file_bytes() const { return bytes_; }

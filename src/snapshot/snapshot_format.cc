@@ -34,8 +34,6 @@ Marker MarkerOf(absl::string_view letters, const Eight& eight) {
   return marker;
 }
 
-absl::string_view LettersOf(const Marker& marker) { return {marker.data(), 8}; }
-
 }  // namespace
 
 std::string SavedEngineName(Engine engine, Adaptation adaptation) {
@@ -100,10 +98,14 @@ absl::Status SnapshotHeader::Rewrite(SnapshotWriter* writer) const {
 }
 
 absl::StatusOr<SnapshotHeader> SnapshotHeader::Read(SnapshotReader* reader) {
+  // Whoever names another file is not told to delete it.
+  if (!reader->BeginsWith(kMagic)) {
+    return reader->Annotate(
+        absl::DataLossError("is not a snapshot of lethe, or its first bytes are damaged; it is not used"));
+  }
   Marker preamble;
   if (absl::Status status = reader->ReadPiece(absl::MakeSpan(preamble), "preamble"); !status.ok())
     return status;
-  if (LettersOf(preamble) != kMagic) return reader->Damaged("is no snapshot of lethe's");
   uint32_t numbers[2];
   std::memcpy(numbers, preamble.data() + 8, 8);
   if (numbers[0] == 0 || numbers[1] > kMostHeaderBytes) return reader->Damaged("has an impossible preamble");

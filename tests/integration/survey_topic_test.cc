@@ -285,6 +285,9 @@ TEST_F(SurveyTopicTest, ErrorsSayWhatToDo) {
   const Finished missing = Survey({}, UniqueName("nowhere"));
   EXPECT_EQ(missing.exit_code, 1);
   EXPECT_TRUE(absl::StrContains(missing.err, "does not exist")) << missing.err;
+  Send({WithId("a")});
+  const Finished mistyped = Survey({}, absl::StrCat(topic_, "x"));
+  EXPECT_TRUE(absl::StrContains(mistyped.err, absl::StrCat("did you mean ", topic_, "?"))) << mistyped.err;
   ProcessOptions options;
   options.args = {LETHE_PROGRAM, "survey", "--brokers", "127.0.0.1:1", "--input", "x"};
   const absl::StatusOr<Finished> nobody = RunToEnd(options, absl::Minutes(1));

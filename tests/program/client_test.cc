@@ -38,7 +38,8 @@ TEST(ClientConfigTest, ARefusalNamesThePropertyAndNeverTheValue) {
     EXPECT_FALSE(message.empty()) << name;
     EXPECT_FALSE(absl::StrContains(message, "hunter2")) << message;
   }
-  EXPECT_EQ(Refusal("sasl.pasword", "hunter2"), "librdkafka property sasl.pasword: there is none");
+  EXPECT_EQ(Refusal("sasl.pasword", "hunter2"),
+            "librdkafka has no property sasl.pasword; did you mean sasl.password?");
 }
 
 TEST(ClientConfigTest, WhatLibrdkafkaQuotesOfTokensIsNotShown) {

@@ -185,11 +185,11 @@ TEST_F(CommandLineTest, FilterTakesFiles) {
 }
 
 TEST_F(CommandLineTest, CommandsGetWhatWasAskedForAndGiveTheExitCode) {
-  EXPECT_EQ(RunWith({"--horizon", "2h", "--kafka", "a=1", "--kafka", "b=2", "--exit-at-end"}), 17);
+  EXPECT_EQ(RunWith({"--horizon", "2h", "--kafka", "retries=1", "--kafka", "client.rack=2", "--exit-at-end"}), 17);
   ASSERT_TRUE(run_.has_value());
   EXPECT_EQ(run_->daemon.output, "out");
   EXPECT_EQ(run_->daemon.stage.horizon, absl::Hours(2));
-  EXPECT_EQ(run_->daemon.properties, (std::vector<kafka::Property>{{"a", "1"}, {"b", "2"}}));
+  EXPECT_EQ(run_->daemon.properties, (std::vector<kafka::Property>{{"retries", "1"}, {"client.rack", "2"}}));
   EXPECT_TRUE(run_->daemon.exit_at_end);
 
   EXPECT_EQ(Run({"filter", "--id", "json:/id", "--horizon", "1h", "--fpp", "1e-4", "--memory", "64MiB",
@@ -302,10 +302,10 @@ TEST_F(CommandLineTest, ReadsTheFileAnewWithTheSameFlags) {
 
 TEST_F(CommandLineTest, CheckTakesWhatRunTakesAndHearsOfAWrongConfiguration) {
   EXPECT_EQ(Run({"check", "--brokers", "b", "--input", "in", "--output", "out", "--id", "key", "--kafka",
-                 "a=1", "--format", "json"}),
+                 "retries=1", "--format", "json"}),
             23);
   ASSERT_TRUE(checked_.has_value() && checked_->ok());
-  EXPECT_EQ((*checked_)->daemon.properties, (std::vector<kafka::Property>{{"a", "1"}}));
+  EXPECT_EQ((*checked_)->daemon.properties, (std::vector<kafka::Property>{{"retries", "1"}}));
   EXPECT_EQ(check_->format, CheckCommandOptions::Format::kJson);
   EXPECT_EQ(Run({"check", "--brokers", "b"}), 23);
   EXPECT_FALSE(checked_->ok());

@@ -111,6 +111,12 @@ const BadConfig kBadKeys[] = {
     {"CounterAtTopLevel", "counter.key: key\n", "5: counter.key: unknown key; write key under 'counter:'"},
     {"SectionIsAText", "counter: key\n", "5: counter: expected a section of keys, found a single value"},
     {"SectionIsEmpty", "kafka:\n", "5: kafka: expected a section of keys, found nothing"},
+    {"PropertyThatThereIsNot", "kafka:\n  sasl.pasword: hunter2\n",
+     "6: kafka.sasl.pasword: librdkafka has no property sasl.pasword; did you mean sasl.password?"},
+    {"PropertyLikeNoOther", "kafka: {x: 1}\n",
+     "5: kafka.x: librdkafka has no property x; its CONFIGURATION.md lists them"},
+    {"PropertyOutOfRange", "kafka:\n  linger.ms: -5\n",
+     "6: kafka.linger.ms: librdkafka property linger.ms: the value is not accepted; allowed is 0..900000"},
     {"TextIsAList", "horizon: [24h]\n", "5: horizon: expected a single value, found a list"},
     {"TextIsAMap", "horizon: {a: b}\n", "5: horizon: expected a single value, found a section of keys"},
     {"TextIsEmpty", "horizon:\n", "5: horizon: expected a single value, found nothing"},
@@ -531,14 +537,15 @@ TEST(Config, TheTableOfSettingsTellsTheTruth) {
 TEST(Config, AFlagWins) {
   const absl::StatusOr<RunConfig> config =
       FromFile(absl::StrCat(kRequired, "horizon: 1h\nkafka:\n  linger.ms: 5\n  compression.codec: lz4\n"),
-               Flags({{"input", "other"}, {"horizon", "2h"}}, {"linger.ms=7", "a.b=c=d"}));
+               Flags({{"input", "other"}, {"horizon", "2h"}}, {"linger.ms=7", "client.rack=c=d"}));
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->daemon.input, "other");
   EXPECT_EQ(config->daemon.group, "lethe-other");
   EXPECT_EQ(config->daemon.output, "out");
   EXPECT_EQ(config->daemon.stage.horizon, absl::Hours(2));
   EXPECT_EQ(config->daemon.properties,
-            (std::vector<kafka::Property>{{"linger.ms", "7"}, {"compression.codec", "lz4"}, {"a.b", "c=d"}}));
+            (std::vector<kafka::Property>{
+                {"linger.ms", "7"}, {"compression.codec", "lz4"}, {"client.rack", "c=d"}}));
 }
 
 TEST(Config, BadFlagsAreNamed) {
@@ -558,6 +565,9 @@ TEST(Config, BadFlagsAreNamed) {
     EXPECT_EQ(MakeRunConfig(std::nullopt, flags).status().message(),
               "--kafka: expected NAME=VALUE, such as security.protocol=SSL");
   }
+  flags.kafka = {"sasl.pasword=hunter2"};
+  EXPECT_EQ(MakeRunConfig(std::nullopt, flags).status().message(),
+            "--kafka sasl.pasword: librdkafka has no property sasl.pasword; did you mean sasl.password?");
   flags.kafka = {"a=1", "b=2", "a=1"};
   EXPECT_EQ(MakeRunConfig(std::nullopt, flags).status().message(), "--kafka a: given twice");
 }

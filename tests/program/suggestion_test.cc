@@ -1,4 +1,4 @@
-#include "src/cli/suggestion.h"
+#include "src/text/suggestion.h"
 
 #include <gtest/gtest.h>
 

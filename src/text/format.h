@@ -1,6 +1,6 @@
 // Quantities as people read them.
-#ifndef LETHE_SRC_UNITS_FORMAT_H_
-#define LETHE_SRC_UNITS_FORMAT_H_
+#ifndef LETHE_SRC_TEXT_FORMAT_H_
+#define LETHE_SRC_TEXT_FORMAT_H_
 
 #include <cstdint>
 #include <string>
@@ -24,4 +24,4 @@ std::string FormatCount(int64_t count);
 
 }  // namespace lethe
 
-#endif  // LETHE_SRC_UNITS_FORMAT_H_
+#endif  // LETHE_SRC_TEXT_FORMAT_H_

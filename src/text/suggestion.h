@@ -1,6 +1,6 @@
 // "Did you mean": the nearest of the names that exist.
-#ifndef LETHE_SRC_CLI_SUGGESTION_H_
-#define LETHE_SRC_CLI_SUGGESTION_H_
+#ifndef LETHE_SRC_TEXT_SUGGESTION_H_
+#define LETHE_SRC_TEXT_SUGGESTION_H_
 
 #include <cstddef>
 #include <optional>
@@ -19,4 +19,4 @@ std::optional<std::string> Nearest(absl::string_view text, const std::vector<std
 
 }  // namespace lethe
 
-#endif  // LETHE_SRC_CLI_SUGGESTION_H_
+#endif  // LETHE_SRC_TEXT_SUGGESTION_H_

@@ -1,4 +1,4 @@
-#include "src/units/format.h"
+#include "src/text/format.h"
 
 #include <utility>
 
