@@ -20,7 +20,6 @@ constexpr int kRequestTimeoutMs = 3000;
 constexpr absl::Duration kPatience = absl::Seconds(10);
 constexpr int kPollMs = 200;
 constexpr int64_t kMostRecords = 20000;
-constexpr int64_t kMostOfPartition = 1000;
 constexpr absl::Duration kRateOver = absl::Hours(1);
 // What came in less says nothing about a day.
 constexpr absl::Duration kYoungestLog = absl::Minutes(5);
@@ -161,7 +160,7 @@ absl::StatusOr<LogSample> SampleLog(const DaemonOptions& options, rd_kafka_t* cl
   if (absl::Status asked = AskOffsets(client, options.input, sample); !asked.ok()) return asked;
   std::vector<Stretch> firsts;
   std::vector<Stretch> newest;
-  const int64_t most = std::clamp<int64_t>(kMostRecords / std::max(partitions, 1), 1, kMostOfPartition);
+  const int64_t most = std::max<int64_t>(kMostRecords / std::max(partitions, 1), 1);
   for (const LogSample::Partition& partition : sample.partitions) {
     firsts.push_back({partition.partition, partition.start, partition.end});
     newest.push_back({partition.partition, std::max(partition.start, partition.end - most), partition.end});

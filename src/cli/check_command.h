@@ -22,6 +22,9 @@ struct CheckCommandOptions {
 // is wrong that lethe does not run with, the configuration (`config` is its error then) included.
 int RunCheck(const absl::StatusOr<RunConfig>& config, const CheckCommandOptions& options, std::ostream& out);
 
+// What this machine says: the snapshots' folder, if there is one, and the address of --http.
+std::vector<kafka::Finding> CheckMachine(const RunConfig& config);
+
 // The part that writes.
 int WriteFindings(const std::vector<kafka::Finding>& findings, const CheckCommandOptions& options,
                   std::ostream& out);

@@ -90,6 +90,12 @@ TEST(CheckTest, WhatFitsBadlyIsAWarningWithARemedy) {
 }
 
 // What the group has still to read is needed, too, and the horizon before it.
+TEST(CheckTest, OnePartitionIsReadAsFarBackAsManyTogether) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  flow.SendIds("id-", 1, 5000);
+  EXPECT_TRUE(Says(flow.RunCommand("check"), "5000 of its newest records"));
+}
+
 TEST(CheckTest, TheInputMustBeKeptForTheLagToo) {
   Flow flow({LETHE_PROGRAM, 2, {{"retention.ms", "5400000"}}, {}});
   const int64_t now = absl::ToUnixMillis(absl::Now());

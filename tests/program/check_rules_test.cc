@@ -2,13 +2,18 @@
 // told.
 #include <gtest/gtest.h>
 #include <simdjson.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "connectors/http/http_server.h"
 #include "connectors/kafka/check.h"
 #include "connectors/kafka/topic_rules.h"
 #include "src/cli/check_command.h"
@@ -353,6 +358,72 @@ TEST(Findings, AreWrittenAndCounted) {
   EXPECT_EQ(all["findings"].at(1)["what"].get_string().value(), "is\nso");
   EXPECT_EQ(all["findings"].at(1)["severity"].get_string().value(), "warning");
   EXPECT_EQ(all["errors"].get_int64().value(), 1);
+}
+
+// Who may do everything looks as somebody who may not.
+class AsNobody {
+ public:
+  AsNobody() : before_(geteuid()) {
+    if (before_ == 0) {
+      EXPECT_EQ(seteuid(65534), 0);
+    }
+  }
+  ~AsNobody() {
+    if (before_ == 0) {
+      EXPECT_EQ(seteuid(before_), 0);
+    }
+  }
+
+ private:
+  const uid_t before_;
+};
+
+Severity OfMachine(const std::string& folder, const std::string& http) {
+  RunConfig config;
+  config.daemon.snapshots.folder = folder;
+  config.http = http;
+  config.daemon.group = "g";
+  config.daemon.instance = "i";
+  const std::vector<Finding> findings = CheckMachine(config);
+  EXPECT_EQ(findings.size(), 1u);
+  return findings.empty() ? Severity::kWarning : findings.front().severity;
+}
+
+TEST(Machine, AFolderThatCannotBeWrittenIsAnError) {
+  const std::filesystem::path top =
+      std::filesystem::temp_directory_path() / absl::StrCat("lethe-check-", getpid());
+  std::filesystem::create_directories(top / "closed");
+  std::ofstream(top / "file") << "x";
+  EXPECT_EQ(OfMachine(top, "off"), Severity::kOk);
+  EXPECT_EQ(OfMachine(top / "a" / "b", "off"), Severity::kOk) << "it would be made";
+  EXPECT_FALSE(std::filesystem::exists(top / "a")) << "not by a check";
+  EXPECT_EQ(OfMachine(top / "file", "off"), Severity::kError);
+  EXPECT_EQ(OfMachine(top / "file" / "a", "off"), Severity::kError);
+  ASSERT_EQ(chmod((top / "closed").c_str(), 0555), 0);
+  {
+    const AsNobody nobody;
+    EXPECT_EQ(OfMachine(top / "closed", "off"), Severity::kError);
+    EXPECT_EQ(OfMachine(top / "closed" / "a", "off"), Severity::kError);
+  }
+  std::filesystem::remove_all(top);
+}
+
+TEST(Machine, AnAddressThatSomebodyElseHasIsAnError) {
+  const auto other = http::HttpServer::Start("127.0.0.1:0", {});
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_EQ(OfMachine("", absl::StrCat("127.0.0.1:", (*other)->port())), Severity::kError);
+  EXPECT_EQ(OfMachine("", "127.0.0.1:0"), Severity::kOk);
+  for (const std::string instance : {"i", "j"}) {
+    const auto lethe = http::HttpServer::Start(
+        "127.0.0.1:0", {{"/status", [&](const http::HttpQuery&) {
+                           return http::HttpResponse{
+                               .body = absl::StrCat("{\"group\":\"g\",\"instance\":\"", instance, "\"}")};
+                         }}});
+    ASSERT_TRUE(lethe.ok()) << lethe.status();
+    EXPECT_EQ(OfMachine("", absl::StrCat("127.0.0.1:", (*lethe)->port())),
+              instance == "i" ? Severity::kOk : Severity::kError)
+        << "a check may look on while lethe runs";
+  }
 }
 
 TEST(Findings, AWrongConfigurationIsOne) {
