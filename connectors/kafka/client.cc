@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "connectors/kafka/fixed_properties.h"
+#include "connectors/kafka/repeats.h"
 #include "src/text/suggestion.h"
 
 namespace lethe::kafka {
@@ -33,7 +34,11 @@ void ForwardLog(const rd_kafka_t* /*client*/, int level, const char* facility, c
   if (level <= 2) {
     spdlog::error("librdkafka {}: {}", facility, harmless);
   } else if (level <= 6) {
-    spdlog::info("librdkafka {}: {}", facility, harmless);
+    // A coordinator that is still loading is asked forty times in a second, and each answer logged.
+    static RepeatsByKind repeats;
+    if (const auto like_it = repeats.Next(facility)) {
+      spdlog::info("librdkafka {}: {}{}", facility, harmless, *like_it);
+    }
   } else {
     spdlog::debug("librdkafka {}: {}", facility, harmless);  // comes only to who asked for `debug`
   }

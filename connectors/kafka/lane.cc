@@ -548,6 +548,7 @@ void Lane::FinishTransaction(bool committed) {
   if (committed) WarnIfIdsAreMissing();
   for (OwnedPartition* owned : InTransaction()) {
     if (committed) {
+      totals_ += owned->open_counts;
       owned->Committed();
       if (owned->phase == Phase::kFailed) {
         spdlog::error("{}", owned->problem);

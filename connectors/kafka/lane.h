@@ -235,6 +235,7 @@ class Lane {
   void SetWaiting(const std::string& why);
   bool AtEnd() const;
   void Publish();
+  void SayWhenCaughtUp();
 
   const DaemonOptions& options_;
   const int number_;
@@ -291,6 +292,8 @@ class Lane {
   size_t carried_out_ = 0;  // records in it
   TransactionBackoff backoff_;
   int64_t commits_ = 0;
+  RecordCounts totals_;
+  bool caught_up_ = false;  // and it was said
   int64_t aborts_ = 0;
   std::string given_up_because_;  // the last transaction that failed
   LaneFigures figures_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/lane.h"
 #include "connectors/kafka/steady_time.h"
@@ -294,6 +295,13 @@ absl::Status Lane::CommitStart(const std::vector<OwnedPartition*>& fresh) {
 
 void Lane::Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost) {
   rd_kafka_t* consumer = consumer_.get();
+  if (lost && partitions->cnt > 0) {
+    spdlog::warn(
+        "lane {}: the group took {} partition{} of {} away before they were given back; what was not "
+        "committed "
+        "of them is replayed by the next owner",
+        number_, partitions->cnt, partitions->cnt == 1 ? "" : "s", options_.input);
+  }
   // The group is in its next generation already, and nobody else has any of the partitions until we say that
   // we let them go: what was judged is still ours to commit. (Lost is what the group took away unasked.)
   if (cooperative_ && !lost) lost = !TakeGroupMetadata();
@@ -573,8 +581,22 @@ bool Lane::AtEnd() const {
   return true;
 }
 
+void Lane::SayWhenCaughtUp() {
+  const bool has_all = !owned_.empty() && absl::c_all_of(owned_, [](const auto& each) {
+    const OwnedPartition& owned = *each.second;
+    return owned.phase == Phase::kActive && std::max(owned.committed, owned.end_of_log) >= owned.log_end;
+  });
+  if (has_all && !caught_up_) {
+    spdlog::info(
+        "lane {}: caught up with {}: all that its {} partition{} held when they were assigned is out",
+        number_, options_.input, owned_.size(), owned_.size() == 1 ? "" : "s");
+  }
+  caught_up_ = has_all;
+}
+
 void Lane::Publish() {
   next_publish_ = SteadyNow() + kPublishEvery;
+  SayWhenCaughtUp();
   LaneReport report;
   report.lane = number_;
   report.joined = joined_;
@@ -585,6 +607,7 @@ void Lane::Publish() {
   report.at_end = published_at_end_ = AtEnd();
   report.without_id = ids_.nearly_none();
   report.commits = commits_;
+  report.totals = totals_;
   report.aborts = aborts_;
   report.fences = output_.fences();
   report.histograms = figures_.histograms();

@@ -3,6 +3,8 @@
 #define LETHE_CONNECTORS_KAFKA_REPEATS_H_
 
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -37,6 +39,19 @@ class Repeats {
   static constexpr absl::Duration kEvery = absl::Seconds(5);
   int64_t left_out_ = 0;
   absl::Time next_ = absl::InfinitePast();
+};
+
+// The same for messages whose kinds come from elsewhere, by any thread.
+class RepeatsByKind {
+ public:
+  std::optional<std::string> Next(const std::string& kind, absl::Time now = SteadyNow()) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return kinds_[kind].Next(now);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, Repeats> kinds_;  // guarded by mutex_
 };
 
 }  // namespace lethe::kafka

@@ -128,6 +128,7 @@ struct LaneReport {
   int64_t commits = 0;
   int64_t aborts = 0;
   int64_t fences = 0;
+  RecordCounts totals;  // committed since the start, of partitions that it has lost, too
   LaneHistograms histograms;
   ClientReport consumer;
   ClientReport producer;

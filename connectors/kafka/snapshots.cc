@@ -119,9 +119,13 @@ void Snapshots::Write(SnapshotTaking& taking) {
   SnapshotTaking::State ended = SnapshotTaking::State::kShapeChanged;
   if (written.ok()) {
     ended = SnapshotTaking::State::kDone;
+    const double seconds = absl::ToDoubleSeconds(SteadyNow() - start);
+    if (const auto like_it = written_.Next()) {
+      spdlog::info("snapshot of partition {} written in {:.1f} s{}", taking.partition, seconds, *like_it);
+    }
     const std::lock_guard<std::mutex> lock(mutex_);
     ++counts_.taken;
-    counts_.last_seconds = absl::ToDoubleSeconds(SteadyNow() - start);
+    counts_.last_seconds = seconds;
   } else if (!absl::IsAborted(written) && !absl::IsCancelled(written)) {
     ended = SnapshotTaking::State::kFailed;
     Failed(taking.partition, written);

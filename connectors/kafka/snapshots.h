@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "connectors/kafka/options.h"
+#include "connectors/kafka/repeats.h"
 #include "connectors/kafka/report.h"
 #include "connectors/kafka/snapshot_notes.h"
 #include "lethe/stage.h"
@@ -125,6 +126,7 @@ class Snapshots {
   bool busy_ = false;
   bool stop_ = false;
   SnapshotCounts counts_;
+  Repeats written_;  // the thread's own
   std::thread thread_;
 };
 

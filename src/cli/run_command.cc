@@ -27,6 +27,7 @@
 #include "connectors/kafka/daemon.h"
 #include "connectors/kafka/remarks.h"
 #include "connectors/kafka/steady_time.h"
+#include "src/cli/closing_lines.h"
 #include "src/cli/command_line.h"
 #include "src/cli/metrics.h"
 #include "src/cli/periodic.h"
@@ -257,14 +258,13 @@ int RunCommand(const RunConfig& config, const ReloadConfig& reload) {
     const RestoreLine restore_line([&] { return (*daemon)->Report(); });
     status = (*daemon)->Run();
   }
-  const int code = status.ok() ? kExitOk : Fail(status, config);
-  if (status.ok() && (*daemon)->LeavesUnfinished()) {
-    spdlog::warn(
-        "the group is left; the last transaction was given up: what is not committed is read again by the "
-        "next owner, and nothing is lost");
-  } else if (status.ok()) {
-    spdlog::info("all committed, the group is left");
+  const kafka::DaemonReport report = (*daemon)->Report();
+  if (const std::string totals = Totals(report); !totals.empty()) spdlog::info("{}", totals);
+  if (status.ok()) {
+    const bool unfinished = (*daemon)->LeavesUnfinished();
+    spdlog::log(unfinished ? spdlog::level::warn : spdlog::level::info, "{}", Farewell(report, unfinished));
   }
+  const int code = status.ok() ? kExitOk : Fail(status, config);  // the last line
   spdlog::shutdown();
   std::cerr.flush();
   // Only the clients are left to be destroyed, and librdkafka 2.0.2 may wait for ever there if their topic

@@ -224,7 +224,7 @@ TEST(BadInputTest, ARefusalAtTheEndIsNotSaidToBeCommitted) {
   ASSERT_TRUE(
       daemon->Await([&] { return absl::StrContains(daemon->Get("/status").body, "\"at_offset\":3"); }));
   EXPECT_TRUE(daemon->Stop());
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), "the last transaction was given up")) << daemon->Log();
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "the last transaction was aborted")) << daemon->Log();
   EXPECT_FALSE(absl::StrContains(daemon->Log(), "all committed")) << daemon->Log();
   EXPECT_TRUE(flow.OutputIds().empty());
   const Finished next = flow.RunToEnd();

@@ -94,5 +94,19 @@ TEST(Log, RepeatsAreToldOfNowAndThen) {
   EXPECT_EQ(repeats.Next(start + absl::Seconds(20)), "");
 }
 
+TEST(Log, SeventyInTwoSecondsBecomeOneAndAreCounted) {
+  kafka::RepeatsByKind repeats;
+  const absl::Time start = absl::UnixEpoch();
+  int logged = 0;
+  for (int i = 0; i < 70; ++i) {
+    logged += repeats.Next("COORD", start + i * absl::Milliseconds(28)).has_value() ? 1 : 0;
+  }
+  EXPECT_EQ(logged, 1);
+  EXPECT_EQ(repeats.Next("FAIL", start + absl::Seconds(1)), "") << "another kind is not kept back";
+  const std::optional<std::string> later = repeats.Next("COORD", start + absl::Seconds(6));
+  ASSERT_TRUE(later.has_value());
+  EXPECT_NE(later->find("69 like it"), std::string::npos) << *later;
+}
+
 }  // namespace
 }  // namespace lethe

@@ -1,0 +1,38 @@
+#include "src/cli/closing_lines.h"
+
+#include <gtest/gtest.h>
+
+namespace lethe {
+namespace {
+
+kafka::LaneReport Lane(const kafka::RecordCounts& totals, int64_t commits, int64_t aborts) {
+  kafka::LaneReport lane;
+  lane.totals = totals;
+  lane.commits = commits;
+  lane.aborts = aborts;
+  return lane;
+}
+
+TEST(ClosingLines, TotalsAreThoseOfAllLanes) {
+  kafka::DaemonReport report;
+  EXPECT_EQ(Totals(report), "");
+  report.lanes = {Lane({.unique = 900, .duplicate = 100}, 12, 0)};
+  EXPECT_EQ(Totals(report),
+            "1,000 records: 900 unique, 100 duplicates; 12 transactions committed, none aborted");
+  report.lanes.push_back(
+      Lane({.unique = 1, .suspect = 2, .missing_id = 3, .malformed = 4, .undeliverable = 5}, 1, 2));
+  EXPECT_EQ(Totals(report),
+            "1,015 records: 901 unique, 100 duplicates, 2 suspects, 3 without an id, 4 malformed, 5 "
+            "undeliverable; 13 transactions committed, 2 aborted");
+}
+
+TEST(ClosingLines, WhoNeverBeganHasCommittedNothing) {
+  kafka::DaemonReport report;
+  EXPECT_EQ(Farewell(report, false).find("all committed"), std::string::npos);
+  report.lanes.emplace_back();
+  EXPECT_NE(Farewell(report, false).find("all committed"), std::string::npos);
+  EXPECT_EQ(Farewell(report, true).find("all committed"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lethe
