@@ -52,7 +52,9 @@ constexpr char kPlanFooter[] = R"(Give three of rate, horizon, fpp and memory; t
 Example:
   lethe plan --rate 20k/s --horizon 24h --fpp 1e-6)";
 
-constexpr char kTopFooter[] = R"(q ends it. Where the output is no terminal, it prints the figures once.
+constexpr char kTopFooter[] =
+    R"(The arrows and page keys scroll, s sorts, q ends. Where the output is no terminal, it prints the figures
+once, with the rates of one second.
 
 Example:
   lethe top --http 127.0.0.1:9464)";

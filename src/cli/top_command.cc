@@ -7,10 +7,14 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "connectors/http/http_client.h"
 #include "src/cli/top_screen.h"
@@ -33,6 +37,7 @@ TopScreenOptions Terminal() {
     options.height = size.ws_row - 1;  // the cursor's own line
   }
   const char* no_color = std::getenv("NO_COLOR");
+  options.has_keys = isatty(STDIN_FILENO) != 0;
   options.colors = no_color == nullptr || *no_color == '\0';
   return options;
 }
@@ -62,16 +67,17 @@ class FullScreen {
     close(signals_);
   }
 
-  // False if the user wants to end.
-  bool WaitUntil(absl::Time next) const {
+  // The keys that were pressed; empty once the time has come. "q" if the user wants to end, by a signal, too.
+  std::string WaitUntil(absl::Time next) const {
     while (true) {
       const int64_t left = absl::ToInt64Milliseconds(next - absl::Now());
-      if (left <= 0) return true;
+      if (left <= 0) return "";
       pollfd fds[] = {{signals_, POLLIN, 0}, {has_keys_ ? STDIN_FILENO : -1, POLLIN, 0}};
       if (poll(fds, 2, static_cast<int>(left) + 1) <= 0) continue;
-      if (fds[0].revents != 0) return false;
-      char key = 0;
-      if (read(STDIN_FILENO, &key, 1) != 1 || key == 'q' || key == 'Q') return false;
+      if (fds[0].revents != 0) return "q";
+      char keys[32];
+      const ssize_t size = read(STDIN_FILENO, keys, sizeof keys);
+      return size <= 0 ? "q" : std::string(keys, static_cast<size_t>(size));
     }
   }
 
@@ -80,6 +86,28 @@ class FullScreen {
   bool has_keys_ = false;
   termios before_ = {};
 };
+
+// What keys ask for; false: to end. Those that are not letters come as sequences.
+bool Obey(absl::string_view keys, TopScreen& screen) {
+  const int page = std::max(Terminal().height - 8, 1);
+  const std::pair<absl::string_view, int> scrolls[] = {{"\033[A", -1},     {"\033OA", -1},    {"k", -1},
+                                                       {"\033[B", 1},      {"\033OB", 1},     {"j", 1},
+                                                       {"\033[5~", -page}, {"\033[6~", page}, {" ", page}};
+  while (!keys.empty()) {
+    bool is_known = false;
+    for (const auto& [key, by] : scrolls) {
+      is_known = absl::ConsumePrefix(&keys, key);
+      if (!is_known) continue;
+      screen.Scroll(by);
+      break;
+    }
+    if (is_known) continue;
+    if (keys[0] == 'q' || keys[0] == 'Q') return false;
+    if (keys[0] == 's' || keys[0] == 'S') screen.SortByNext();
+    keys.remove_prefix(1);
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -94,6 +122,12 @@ absl::Status RunTop(const TopCommandOptions& options) {
         absl::StrCat(answer.status().message(), "; --http says where the daemon answers, as its own --http"));
   }
   if (options.once || !isatty(STDOUT_FILENO)) {
+    // Rates need a second answer.
+    const absl::StatusOr<std::string> first = screen.Draw(*answer, absl::Now(), {});
+    if (!first.ok()) return first.status();
+    absl::SleepFor(kEvery);
+    answer = ask();
+    if (!answer.ok()) return answer.status();
     const absl::StatusOr<std::string> text =
         screen.Draw(*answer, absl::Now(), {.width = 200, .height = 1 << 20, .colors = false});
     if (!text.ok()) return text.status();
@@ -117,10 +151,14 @@ absl::Status RunTop(const TopCommandOptions& options) {
       Write(absl::StrCat("\033[H\033[K", gone.substr(0, static_cast<size_t>(Terminal().width)), "\n"));
     }
     next = std::max(next + kEvery, absl::Now());
-    if (!full_screen.WaitUntil(next)) break;
+    for (std::string keys; !(keys = full_screen.WaitUntil(next)).empty();) {
+      if (!Obey(keys, screen)) return absl::OkStatus();
+      const absl::StatusOr<std::string> text = screen.Redraw(Terminal());
+      if (!text.ok()) return text.status();
+      if (answer.ok()) Write(absl::StrCat("\033[H\033[J", *text));
+    }
     answer = ask();
   } while (true);
-  return absl::OkStatus();
 }
 
 }  // namespace lethe

@@ -97,10 +97,7 @@ Color PhaseColor(const std::string& phase) {
 
 std::string Rate(std::optional<double> rate) { return rate ? Short(*rate) : "-"; }
 
-struct Rates {
-  std::optional<double> unique;
-  std::optional<double> duplicate;
-};
+using Rates = TopScreen::Rates;
 
 std::string PartitionLine(const json& partition, const Rates& rates, const TopScreenOptions& options) {
   const json& filter = partition.at("filter");
@@ -123,94 +120,185 @@ std::string PartitionLine(const json& partition, const Rates& rates, const TopSc
       .End();
 }
 
+std::string TotalLine(const TopScreen::Totals& totals, const json& status, const TopScreenOptions& options) {
+  const size_t partitions = status.at("partitions").size();
+  const bool all_active = totals.active == partitions;
+  return Line(options)
+      .Add(" all ")
+      .Add(absl::StrFormat("%-9s ", absl::StrCat(totals.active, "/", partitions)),
+           all_active ? Color::kGood : Color::kWarn)
+      .Add(absl::StrFormat("%7s %7s %6s ", Rate(totals.rates.unique), Rate(totals.rates.duplicate),
+                           Short(totals.lag)))
+      .Add(absl::StrFormat("%7s", Probability(totals.fpp)))
+      .Add(options.width < kWidthWithBars ? "" : std::string(kBarWidth + 3, ' '))
+      .Add(absl::StrFormat(" %3s %6s %6s %6s %6s", "", "", "", Short(totals.ids), Bytes(totals.memory)))
+      .End();
+}
+
+const char* SortName(TopScreen::Sort sort) {
+  switch (sort) {
+    case TopScreen::Sort::kPartition:
+      return "partition";
+    case TopScreen::Sort::kLag:
+      return "lag";
+    case TopScreen::Sort::kUnique:
+      return "unique/s";
+    case TopScreen::Sort::kDuplicate:
+      return "duplicates/s";
+    case TopScreen::Sort::kFpp:
+      return "FPP";
+  }
+  return "";
+}
+
+// By partition, or the largest figure first.
+std::vector<const json*> Sorted(const json& status, TopScreen::Sort sort,
+                                const std::map<int32_t, TopScreen::Rates>& rates) {
+  std::vector<std::pair<double, const json*>> figures;
+  for (const json& partition : status.at("partitions")) {
+    const auto own = rates.find(partition.at("partition").get<int32_t>());
+    double figure = 0;
+    if (sort == TopScreen::Sort::kLag) figure = partition.at("lag_records").get<double>();
+    if (sort == TopScreen::Sort::kFpp) figure = partition.at("filter").at("fpp_estimated").get<double>();
+    if (own != rates.end() && sort == TopScreen::Sort::kUnique) figure = own->second.unique.value_or(0);
+    if (own != rates.end() && sort == TopScreen::Sort::kDuplicate) figure = own->second.duplicate.value_or(0);
+    figures.emplace_back(figure, &partition);
+  }
+  std::stable_sort(figures.begin(), figures.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<const json*> partitions;
+  for (const auto& [figure, partition] : figures) partitions.push_back(partition);
+  return partitions;
+}
+
+std::vector<std::string> Head(const json& status, const TopScreen::Totals& totals,
+                              const TopScreenOptions& options) {
+  std::vector<std::string> lines;
+  const json& not_ready = status.at("not_ready");
+  lines.push_back(
+      Line(options)
+          .Add(absl::StrCat("lethe ", status.at("version").get<std::string>(), "  "))
+          .Add(not_ready.empty() ? "ready" : "not ready", not_ready.empty() ? Color::kGood : Color::kWarn)
+          .Add(absl::StrCat("  ", status.value("routing_input", status.at("input").get<std::string>()),
+                            " -> ", status.at("output").get<std::string>(), "  group ",
+                            status.at("group").get<std::string>()))
+          .End());
+  const std::string figures = absl::StrFormat(
+      "%s unique/s, %s duplicates/s%s; filters %s of %s", Rate(totals.rates.unique),
+      Rate(totals.rates.duplicate),
+      totals.suspects > 0
+          ? absl::StrCat(", ", Short(static_cast<double>(totals.suspects)), " suspects so far")
+          : "",
+      Bytes(status.at("memory_used_bytes").get<double>()),
+      Bytes(status.at("memory_limit_bytes").get<double>()));
+  const std::string wanted = absl::StrFormat("horizon %s, target %s", Period(status.at("horizon_seconds")),
+                                             Probability(status.at("fpp_target").get<double>()));
+  if (figures.size() + 2 + wanted.size() <= static_cast<size_t>(options.width)) {
+    lines.push_back(Line(options).Add(absl::StrCat(figures, "; ", wanted)).End());
+  } else {
+    lines.push_back(Line(options).Add(figures).End());
+    lines.push_back(Line(options).Add(wanted).End());
+  }
+  for (const json& reason : not_ready) {
+    if (lines.size() >= 5) break;
+    lines.push_back(Line(options).Add("! ").Add(reason.get<std::string>(), Color::kWarn).End());
+  }
+  lines.push_back("\n");
+  lines.push_back(
+      Line(options)
+          .Add(absl::StrFormat("%4s %-9s %7s %7s %6s %7s", "PART", "STATE", "UNIQ/S", "DUP/S", "LAG", "FPP"),
+               Color::kSoft)
+          .Add(options.width < kWidthWithBars ? "" : " of target   ", Color::kSoft)
+          .Add(absl::StrFormat(" %3s %6s %6s %6s %6s", "N", "t", "WINDOW", "IDS", "MEMORY"), Color::kSoft)
+          .End());
+  lines.push_back(TotalLine(totals, status, options));
+  return lines;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> TopScreen::Draw(absl::string_view text, absl::Time now,
                                             const TopScreenOptions& options) {
+  if (absl::Status taken = Take(text, now); !taken.ok()) return taken;
+  return Redraw(options);
+}
+
+void TopScreen::SortByNext() {
+  sort_ = sort_ == Sort::kFpp ? Sort::kPartition : static_cast<Sort>(static_cast<int>(sort_) + 1);
+  first_ = 0;
+}
+
+absl::Status TopScreen::Take(absl::string_view text, absl::Time now) {
   const json status = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!status.is_object()) return absl::InvalidArgumentError("the answer is no status of lethe's");
   try {
     const double seconds = absl::ToDoubleSeconds(now - last_);
     const bool first = last_ == absl::InfinitePast() || seconds <= 0;
-    Rates all;
-    int64_t suspects = 0;
+    Totals totals;
     std::map<int32_t, Counts> counts;
-    std::vector<std::pair<const json*, Rates>> partitions;
+    std::map<int32_t, Rates> rates;
     for (const json& partition : status.at("partitions")) {
       const json& records = partition.at("records");
+      const json& filter = partition.at("filter");
       const int32_t id = partition.at("partition").get<int32_t>();
-      suspects += records.at("suspect").get<int64_t>();
+      totals.suspects += records.at("suspect").get<int64_t>();
+      totals.active += partition.at("phase") == "active" ? 1 : 0;
+      totals.lag += partition.at("lag_records").get<double>();
+      totals.ids += filter.at("ids").get<double>();
+      totals.memory += filter.at("memory_bytes").get<double>();
+      totals.fpp = std::max(totals.fpp, filter.at("fpp_estimated").get<double>());
       const Counts count = {records.at("unique").get<int64_t>(), records.at("duplicate").get<int64_t>()};
-      Rates rates;
-      // Counts that fall are of a daemon that was started anew.
+      // Counts that fall are of a daemon that was restarted.
       if (const auto before = counts_.find(id); !first && before != counts_.end() &&
                                                 count.unique >= before->second.unique &&
                                                 count.duplicate >= before->second.duplicate) {
-        rates.unique = static_cast<double>(count.unique - before->second.unique) / seconds;
-        rates.duplicate = static_cast<double>(count.duplicate - before->second.duplicate) / seconds;
-        all.unique = all.unique.value_or(0) + *rates.unique;
-        all.duplicate = all.duplicate.value_or(0) + *rates.duplicate;
+        Rates& own = rates[id];
+        own.unique = static_cast<double>(count.unique - before->second.unique) / seconds;
+        own.duplicate = static_cast<double>(count.duplicate - before->second.duplicate) / seconds;
+        totals.rates.unique = totals.rates.unique.value_or(0) + *own.unique;
+        totals.rates.duplicate = totals.rates.duplicate.value_or(0) + *own.duplicate;
       }
       counts[id] = count;
-      partitions.emplace_back(&partition, rates);
-    }
-
-    std::vector<std::string> lines;
-    const json& not_ready = status.at("not_ready");
-    lines.push_back(
-        Line(options)
-            .Add(absl::StrCat("lethe ", status.at("version").get<std::string>(), "  "))
-            .Add(not_ready.empty() ? "ready" : "not ready", not_ready.empty() ? Color::kGood : Color::kWarn)
-            .Add(absl::StrCat("  ", status.value("routing_input", status.at("input").get<std::string>()),
-                              " -> ", status.at("output").get<std::string>(), "  group ",
-                              status.at("group").get<std::string>()))
-            .End());
-    const std::string figures = absl::StrFormat(
-        "%s unique/s, %s duplicates/s%s; filters %s of %s", Rate(all.unique), Rate(all.duplicate),
-        suspects > 0 ? absl::StrCat(", ", Short(static_cast<double>(suspects)), " suspects so far") : "",
-        Bytes(status.at("memory_used_bytes").get<double>()),
-        Bytes(status.at("memory_limit_bytes").get<double>()));
-    const std::string wanted = absl::StrFormat("horizon %s, target %s", Period(status.at("horizon_seconds")),
-                                               Probability(status.at("fpp_target").get<double>()));
-    if (figures.size() + 2 + wanted.size() <= static_cast<size_t>(options.width)) {
-      lines.push_back(Line(options).Add(absl::StrCat(figures, "; ", wanted)).End());
-    } else {
-      lines.push_back(Line(options).Add(figures).End());
-      lines.push_back(Line(options).Add(wanted).End());
-    }
-    for (const json& reason : not_ready) {
-      if (lines.size() >= 5) break;
-      lines.push_back(Line(options).Add("! ").Add(reason.get<std::string>(), Color::kWarn).End());
-    }
-    lines.push_back("\n");
-    lines.push_back(
-        Line(options)
-            .Add(
-                absl::StrFormat("%4s %-9s %7s %7s %6s %7s", "PART", "STATE", "UNIQ/S", "DUP/S", "LAG", "FPP"),
-                Color::kSoft)
-            .Add(options.width < kWidthWithBars ? "" : " of target   ", Color::kSoft)
-            .Add(absl::StrFormat(" %3s %6s %6s %6s %6s", "N", "t", "WINDOW", "IDS", "MEMORY"), Color::kSoft)
-            .End());
-    const size_t room =
-        static_cast<size_t>(std::max<int>(options.height - static_cast<int>(lines.size()), 1));
-    const bool all_fit = partitions.size() <= room;
-    const size_t shown = all_fit ? partitions.size() : room - 1;
-    for (size_t i = 0; i < shown; ++i) {
-      lines.push_back(PartitionLine(*partitions[i].first, partitions[i].second, options));
-    }
-    if (!all_fit) {
-      lines.push_back(
-          Line(options)
-              .Add(absl::StrCat("... and ", partitions.size() - shown, " more partitions"), Color::kSoft)
-              .End());
     }
     last_ = now;
     counts_ = std::move(counts);
+    rates_ = std::move(rates);
+    totals_ = totals;
+    status_ = std::string(text);
+    return absl::OkStatus();
+  } catch (const json::exception& error) {  // so the library says that a key is missing or of another type
+    return absl::InvalidArgumentError(
+        absl::StrCat("the answer is no status of this version's: ", error.what()));
+  }
+}
+
+absl::StatusOr<std::string> TopScreen::Redraw(const TopScreenOptions& options) {
+  try {
+    const json status = json::parse(status_);
+    std::vector<std::string> lines = Head(status, totals_, options);
+    const std::vector<const json*> partitions = Sorted(status, sort_, rates_);
+    const size_t taken = lines.size() + 1;  // the last line
+    const size_t height = static_cast<size_t>(std::max(options.height, 0));
+    const bool all_fit = partitions.size() + lines.size() + (options.has_keys ? 1 : 0) <= height;
+    const size_t room = all_fit ? partitions.size() : height > taken ? height - taken : 1;
+    first_ = std::min(first_, partitions.size() - std::min(room, partitions.size()));
+    const size_t end = std::min(first_ + room, partitions.size());
+    for (size_t i = first_; i < end; ++i) {
+      const auto rates = rates_.find(partitions[i]->at("partition").get<int32_t>());
+      lines.push_back(
+          PartitionLine(*partitions[i], rates == rates_.end() ? Rates() : rates->second, options));
+    }
+    std::string last;
+    if (!all_fit) last = absl::StrCat(first_ + 1, " to ", end, " of ", partitions.size(), " partitions");
+    if (options.has_keys) {
+      absl::StrAppend(&last, last.empty() ? "" : "; ", "up, down, page: scroll; s: sort (by ",
+                      SortName(sort_), "); q: end");
+    }
+    if (!last.empty()) lines.push_back(Line(options).Add(last, Color::kSoft).End());
     std::string screen;
     for (const std::string& line : lines) screen += line;
     return screen;
-  } catch (
-      const json::exception& error) {  // the library's way to say that a key is missing or of another type
+  } catch (const json::exception& error) {
     return absl::InvalidArgumentError(
         absl::StrCat("the answer is no status of this version's: ", error.what()));
   }

@@ -219,6 +219,59 @@ TEST_F(PageTest, IsReadableInLightAndDarkOnADeskAndOnAPhone) {
   }
 }
 
+// Answers that come a few milliseconds apart hold the same figures: no rate comes of them.
+TEST_F(PageTest, DrawsNoOutageWhenItOpensOrIsClicked) {
+  for (const int partition : {1, 2, 0}) {
+    ASSERT_TRUE(browser_
+                    ->Run(absl::StrCat("document.querySelector('tr[data-partition=\"", partition,
+                                       "\"] button').click();"))
+                    .ok());
+    ASSERT_TRUE(browser_->Await(absl::StrCat("remembered === ", partition)).ok());
+  }
+  const auto close = browser_->Run(
+      "return [...history.values()].flatMap(samples => samples.filter((s, i) => i > 0 && s.unique !== null"
+      " && s.time - samples[i - 1].time < 900).map(s => s.unique));");
+  ASSERT_TRUE(close.ok()) << close.status();
+  EXPECT_EQ(*close, json::array());
+}
+
+TEST_F(PageTest, PartitionsAreSortedAndFiltered) {
+  const std::string shown =
+      "return [...document.querySelectorAll('#partitions tr')].map(row => row.dataset.partition).join();";
+  const auto type = [&](const std::string& text) {
+    return browser_->Run(absl::StrCat("const field = document.getElementById('wanted'); field.value = '",
+                                      text, "'; field.dispatchEvent(new Event('input')); ", shown));
+  };
+  EXPECT_EQ(*type("2"), "2");
+  EXPECT_EQ(*type("activ"), "0,1,2");
+  EXPECT_EQ(*type("failed"), "");
+  EXPECT_EQ(*type(""), "0,1,2");
+  const std::string click = "document.querySelector('[data-sort=partition]').click(); ";
+  EXPECT_EQ(*browser_->Run(absl::StrCat(click, shown)), "2,1,0");
+  EXPECT_EQ(*browser_->Run(absl::StrCat(click, shown)), "0,1,2");
+}
+
+// The page of 60 partitions: what the chosen one is like is seen without a search for it.
+TEST_F(PageTest, TheDetailIsWhereTheEyeIsAndAPhoneShowsWhatMatters) {
+  const std::string many =
+      "const status = structuredClone(lastStatus); const one = status.partitions[0];"
+      "status.partitions = [...Array(60).keys()].map(i => ({...structuredClone(one), partition: i}));"
+      "show(status, Date.now()); ";
+  const auto place = browser_->Run(
+      absl::StrCat(many,
+                   "return [document.querySelectorAll('#partitions tr').length,"
+                   "document.getElementById('detail').getBoundingClientRect().top, innerHeight];"));
+  ASSERT_TRUE(place.ok()) << place.status();
+  EXPECT_EQ(place->at(0), 60);
+  EXPECT_LT(place->at(1).get<double>(), place->at(2).get<double>());
+  ASSERT_TRUE(browser_->Resize(390, 844).ok());
+  const auto right = browser_->Run(
+      "return document.querySelector('tr[data-partition=\"0\"] "
+      "[data-cell=unique]').getBoundingClientRect().right;");
+  ASSERT_TRUE(right.ok()) << right.status();
+  EXPECT_LE(right->get<double>(), 390);
+}
+
 TEST_F(PageTest, MovesAtARefreshAndSaysWhenTheDaemonIsGone) {
   const auto refreshes = [&] { return daemon_->Metric("lethe_filter_refreshes_total", {"partition=\"0\""}); };
   const double before = refreshes();
@@ -235,6 +288,9 @@ TEST_F(PageTest, MovesAtARefreshAndSaysWhenTheDaemonIsGone) {
 
   ASSERT_TRUE(daemon_->Stop());
   EXPECT_TRUE(browser_->Await("document.getElementById('state').textContent.startsWith('no answer')").ok());
+  const auto stale = browser_->Run("return document.body.classList.contains('stale');");
+  ASSERT_TRUE(stale.ok()) << stale.status();
+  EXPECT_TRUE(stale->get<bool>());
 }
 
 TEST_F(PageTest, TopSaysTheSame) {

@@ -103,7 +103,69 @@ TEST(TopScreen, FitsTheTerminal) {
   const std::vector<std::string> lines = absl::StrSplit(*text, '\n');
   EXPECT_EQ(lines.size(), 20 + 1);  // nothing behind the last newline
   for (const std::string& line : lines) EXPECT_LE(line.size(), 40) << line;
-  EXPECT_TRUE(absl::StrContains(lines[19], "more partitions")) << lines[19];
+  EXPECT_TRUE(absl::StrContains(lines[19], " partitions")) << lines[19];
+}
+
+// The numbers of the partitions that a screen shows, in their order.
+std::vector<std::string> Shown(const std::string& screen) {
+  std::vector<std::string> shown;
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(screen, '\n'))) {
+    const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    if (words.size() > 5 && words[1] == "active") shown.push_back(words[0]);
+  }
+  return shown;
+}
+
+TEST(TopScreen, ScrollsThroughAllPartitions) {
+  const TopScreenOptions options = {.width = 80, .height = 20, .has_keys = true};
+  TopScreen screen;
+  const auto top = screen.Draw(StatusJson(Report(60, 1), std::nullopt), kNow, options);
+  ASSERT_TRUE(top.ok()) << top.status();
+  const size_t rows = Shown(*top).size();
+  EXPECT_GT(rows, 10u);
+  EXPECT_EQ(Shown(*top).front(), "0");
+  EXPECT_TRUE(absl::StrContains(*top, absl::StrCat("1 to ", rows, " of 60 partitions"))) << *top;
+  screen.Scroll(1);
+  EXPECT_EQ(Shown(*screen.Redraw(options)).front(), "1");
+  screen.Scroll(1000);
+  EXPECT_EQ(Shown(*screen.Redraw(options)).back(), "59");
+  EXPECT_EQ(Shown(*screen.Redraw(options)).size(), rows);
+  screen.Scroll(-1);
+  EXPECT_EQ(Shown(*screen.Redraw(options)).back(), "58");
+  screen.Scroll(-1000);
+  EXPECT_EQ(Shown(*screen.Redraw(options)).front(), "0");
+}
+
+TEST(TopScreen, SortsByTheLargestFigure) {
+  kafka::DaemonReport report = Report(3, 1000);
+  report.lanes[0].partitions[1].high_watermark = 50;
+  report.lanes[0].partitions[2].filter.filter.fpp_estimated = 9e-7;
+  TopScreen screen;
+  ASSERT_TRUE(screen.Draw(StatusJson(report, std::nullopt), kNow, {}).ok());
+  report.lanes[0].partitions[2].counts.unique += 5;
+  ASSERT_TRUE(screen.Draw(StatusJson(report, std::nullopt), kNow + absl::Seconds(1), {}).ok());
+  const std::vector<std::string> firsts = {"0", "1", "2",
+                                           "0", "2", "0"};  // the partition, lag, unique/s, ...
+  for (const std::string& first : firsts) {
+    EXPECT_EQ(Shown(*screen.Redraw({})).front(), first);
+    screen.SortByNext();
+  }
+}
+
+TEST(TopScreen, TheTotalsAreThoseOfAllPartitions) {
+  kafka::DaemonReport report = Report(3, 1000);
+  for (kafka::PartitionReport& partition : report.lanes[0].partitions) partition.high_watermark = 50;
+  report.lanes[0].partitions[1].phase = kafka::Phase::kRestoring;
+  TopScreen screen;
+  ASSERT_TRUE(screen.Draw(StatusJson(report, std::nullopt), kNow, {}).ok());
+  for (kafka::PartitionReport& partition : report.lanes[0].partitions) partition.counts.unique += 10;
+  const auto text = screen.Draw(StatusJson(report, std::nullopt), kNow + absl::Seconds(1), {});
+  ASSERT_TRUE(text.ok()) << text.status();
+  const std::string line = text->substr(text->find("\n all ") + 1);
+  const std::vector<std::string> words =
+      absl::StrSplit(line.substr(0, line.find('\n')), ' ', absl::SkipEmpty());
+  EXPECT_EQ(std::vector<std::string>(words.begin(), words.begin() + 6),
+            (std::vector<std::string>{"all", "2/3", "30", "0", "150", "5.0e-07"}));
 }
 
 TEST(TopScreen, ControlsOfTheTerminalStayOut) {
