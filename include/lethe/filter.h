@@ -45,9 +45,9 @@ struct FilterImage {
 // The times in one call and from call to call must not decrease; a time below the last one counts as
 // the last one, and kNoStreamTime leaves time where it is.
 //
-// Insert, TestAndInsert and AdvanceTo do not throw: what the system has no memory for is as what the budget
-// has none for, and the filter does as at the limit. The others may throw std::bad_alloc, and change nothing
-// then.
+// Insert, Replay, TestAndInsert and AdvanceTo do not throw: what the system has no memory for is as what the
+// budget has none for, and the filter does as at the limit. The others may throw std::bad_alloc, and change
+// nothing then.
 //
 // Thread safety: none. The stage gives every shard a filter and a lock. Const methods may run together.
 class Filter {
@@ -60,6 +60,12 @@ class Filter {
 
   // Inserts each id, whether it is contained or not, at its stream time (which may refresh the filter).
   virtual void Insert(absl::Span<const TimedId> ids) = 0;
+
+  // For each in order: the id was passed at its time, or is a copy of one that was; which, nobody knows any
+  // more. From then on it is contained as after Insert. A filter that can takes no room for an id that it
+  // already contains, and forgets that entry later instead; it may take the id for another that it holds,
+  // with the probability of a false positive.
+  virtual void Replay(absl::Span<const TimedId> ids) { Insert(ids); }
 
   // For each in order: advances to its time; contained is kDuplicate, else kUnique and inserted.
   virtual void TestAndInsert(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) = 0;

@@ -158,9 +158,14 @@ class Partition {
   // FailedPrecondition if one is open.
   absl::StatusOr<Transaction> Begin();
 
-  // Remembers events without judging them, whatever the filter says of them: how a filter is rebuilt
-  // from a log whose results are already out. FailedPrecondition, and nothing is remembered, if a
-  // transaction is open.
+  // Remembers events whose results are already out, without judging them: how a filter is rebuilt from a log.
+  // Nobody knows any more which of an id's events was passed, so the id is remembered for the horizon from
+  // the last of them on. An id that the filter already contains takes no more room for that. (The engine
+  // `published` without kPaper, which has one size, takes it again in each interval; `sliced`, and
+  // `published` with kPaper, forget such ids a horizon after their first event where memory is short.) An
+  // event of an id that is not contained may be taken for a copy with the probability of a false positive; it
+  // is then forgotten with the id for which it was taken. FailedPrecondition, and nothing is remembered, if a
+  // transaction is open; none may begin meanwhile.
   absl::Status Replay(absl::Span<const Event> events);
 
   // An event without a usable id moves stream time all the same, and what the horizon has passed is

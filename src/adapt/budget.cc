@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <utility>
 
 #include "src/adapt/step_counts.h"
 #include "src/adapt/step_reasons.h"
@@ -181,6 +182,11 @@ void Budget::PassEnded() {
 void Budget::UnfoldRefused() {
   unfold_wanted_ = false;
   growth_refused_ = true;
+  if (std::exchange(grows_to_keep_, false)) {
+    Expire();
+    SetNextEvent();
+    return;
+  }
   if (!refused_in_interval_) Record(AdaptationStep::Kind::kUnfoldRefused, kNoRoomToGrow);
   refused_in_interval_ = true;
   if (options_.at_memory_limit == AtMemoryLimit::kShortenWindow) return;
@@ -267,10 +273,21 @@ double Budget::LoadIfFolded(const Interval& interval) const {
 
 int64_t Budget::ExpiryOf(int64_t sequence) const { return At(sequence).end_ms + options_.horizon_ms; }
 
+int64_t Budget::KeptUntil(int64_t sequence) const {
+  return std::max(At(sequence).kept_ms, At(sequence).end_ms) + options_.horizon_ms;
+}
+
+void Budget::Keep(int age, int64_t now_ms) {
+  Interval& interval = At(current_ - age);
+  if (interval.end_ms != kNoStreamTime) interval.kept_ms = std::max(interval.kept_ms, now_ms);
+}
+
 void Budget::Expire() {
   if (now_ms_ == kNoStreamTime) return;
   bool expired = false;
-  while (oldest_ < current_ && ExpiryOf(oldest_) < now_ms_) {
+  // Where there is no room to grow, the last free column is taken from what is only kept.
+  while (oldest_ < current_ && ExpiryOf(oldest_) < now_ms_ &&
+         (KeptUntil(oldest_) < now_ms_ || (growth_refused_ && free_columns() == 0))) {
     GiveUpOldest();
     expired = true;
   }
@@ -326,8 +343,13 @@ void Budget::AtCapWithoutColumn() {
 void Budget::Forecast() {
   inserts_since_forecast_ = 0;
   if (pass_ == Pass::kUnfold) return;  // asked again when it has ended
-  ExpectAtExpiries();
-  const bool is_short = Short(lines_, load_, options_.cap, 1);
+  ExpectAtExpiries(&Budget::ExpiryOf);
+  bool is_short = Short(lines_, load_, options_.cap, 1);
+  grows_to_keep_ = false;
+  if (!is_short && !growth_refused_) {
+    ExpectAtExpiries(&Budget::KeptUntil);
+    is_short = grows_to_keep_ = Short(lines_, load_, options_.cap, 1);
+  }
   unfold_wanted_ = is_short && level_ + 1 < kMaxLevels;
   if (is_short) {
     fold_wanted_ = false;
@@ -358,12 +380,13 @@ double Budget::MostExpected() const {
   return std::max(kBurstGrowth * came, kFirstShare * most);
 }
 
-void Budget::ExpectAtExpiries() {
+void Budget::ExpectAtExpiries(int64_t (Budget::*expiry_of)(int64_t) const) {
   expected_.clear();
   const double most = MostExpected();
   for (int64_t i = oldest_; i <= current_; ++i) {
     const bool is_known = i < current_ && now_ms_ != kNoStreamTime;
-    const int64_t expiry = is_known ? std::max<int64_t>(0, ExpiryOf(i) - now_ms_) : options_.horizon_ms;
+    const int64_t expiry =
+        is_known ? std::max<int64_t>(0, (this->*expiry_of)(i)-now_ms_) : options_.horizon_ms;
     expected_.push_back(std::min(most, arrivals_.Expected(static_cast<double>(expiry))));
   }
 }
@@ -386,7 +409,7 @@ bool Budget::CanFold() {
   for (int64_t i = oldest_ - 1; i <= current_; ++i) {
     if (LoadIfFolded(At(i)) > options_.cap) return false;
   }
-  ExpectAtExpiries();
+  ExpectAtExpiries(&Budget::KeptUntil);
   return !Short(lines_ / 2, LoadIfFolded(At(current_)), options_.cap, kFoldMargin);
 }
 
@@ -395,7 +418,7 @@ void Budget::SetNextEvent() {
     next_event_ms_ = kNoStreamTime;
     return;
   }
-  next_event_ms_ = oldest_ < current_ ? ExpiryOf(oldest_) + 1 : kNever;
+  next_event_ms_ = oldest_ < current_ ? KeptUntil(oldest_) + 1 : kNever;
   if (At(current_).ids > 0 && clean_columns() > 0) {
     next_event_ms_ = std::min(next_event_ms_, At(current_).start_ms + longest_interval_ms_);
   }

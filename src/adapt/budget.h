@@ -26,8 +26,9 @@ class FieldWriter;
 //
 // *Columns.* Interval i sets columns i and i + 1 (modulo the columns of a cell), and is found as long as
 // both are live. Column i may go when more than the horizon has passed since the last insert of interval
-// i. It is then dirty until a pass has cleared it. So the ring of columns is: live, clean, dirty. Where a
-// cell has more columns than may be live, the others are there to be clean or dirty.
+// i; a kept one stays longer while there are others. It is then dirty until a pass has cleared it. So the
+// ring of columns is: live, clean, dirty. Where a cell has more columns than may be live, the others are
+// there to be clean or dirty.
 //
 // *Lines.* Doubling the lines gives room in new intervals only; so it must be done before columns run
 // out. With each tenth of a cap it is forecast when columns expire and how many are wanted until then; if
@@ -89,11 +90,18 @@ class Budget {
   // future and present then. Must come before AdvanceTo takes time past next_event_ms().
   void AddInserts(int64_t count, int64_t now_ms);
 
+  // An id of the interval that ended `age` intervals ago (0: the current one) has come again now, and is to
+  // be remembered as if inserted now. Its interval's columns stay until the horizon has passed since then, as
+  // long as no other interval wants them.
+  void Keep(int age, int64_t now_ms);
+
   // The pass to run next; kNone if there is nothing to do. An unfold replaces a running sweep.
   Pass Wanted() const;
   // Columns to clear in it are those that are dirty now.
   void PassStarted(Pass pass);
   void PassEnded();
+  // Whether an unfold is wanted only for what is kept, which does not justify the last of the memory.
+  bool GrowsToKeep() const { return grows_to_keep_; }
   // The memory for a wanted unfold is not there.
   void UnfoldRefused();
 
@@ -149,7 +157,8 @@ class Budget {
     std::array<int64_t, kMaxLevels> ids_at{};
     int64_t ids = 0;
     int64_t start_ms = kNoStreamTime;
-    int64_t end_ms = kNoStreamTime;  // of the last insert
+    int64_t end_ms = kNoStreamTime;   // of the last insert
+    int64_t kept_ms = kNoStreamTime;  // of the last Keep()
   };
 
   int Column(int64_t sequence) const { return static_cast<int>(sequence % options_.cell_columns); }
@@ -167,6 +176,7 @@ class Budget {
   void SetTime(int64_t now_ms);
   void Count(int64_t count);
   int64_t ExpiryOf(int64_t sequence) const;
+  int64_t KeptUntil(int64_t sequence) const;
   void Expire();
   void GiveUpOldest();
   void EndIntervalIfDue();
@@ -176,7 +186,7 @@ class Budget {
   bool Short(int64_t lines, double load, double cap, double expected_factor) const;
   bool CanFold();
   double MostExpected() const;
-  void ExpectAtExpiries();
+  void ExpectAtExpiries(int64_t (Budget::*expiry_of)(int64_t) const);
   void SetNextEvent();
   void Record(AdaptationStep::Kind kind, absl::string_view reason);
 
@@ -198,6 +208,7 @@ class Budget {
   std::vector<double> expected_;  // ids until each live interval expires, oldest first
   int64_t inserts_since_forecast_ = 0;
   bool unfold_wanted_ = false;
+  bool grows_to_keep_ = false;  // an unfold is wanted for what is only kept
   bool fold_wanted_ = false;
   // Where intervals end: the cap; less, to be folded later; more, at the limit under kExceedFpp.
   double interval_cap_;

@@ -44,7 +44,10 @@ void Budget::Transfer(Self& self, Fields& fields) {
     for (auto& ids : interval.ids_at) fields.Count(ids);
     fields.Count(interval.ids);
     fields.Time(interval.start_ms);
-    fields.Time(interval.end_ms);
+    // What is kept counts as inserted then: a snapshot has no field for it.
+    int64_t end_ms = std::max(interval.end_ms, interval.kept_ms);
+    fields.Time(end_ms);
+    if constexpr (!std::is_const_v<Self>) interval.end_ms = end_ms;
   }
   fields.Int(self.oldest_, 1, kMostSnapshotCount);
   fields.Int(self.current_, 1, kMostSnapshotCount);

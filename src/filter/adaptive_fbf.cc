@@ -80,6 +80,21 @@ void AdaptiveFbf::InsertId(IdHash id) {
   if (generations_[0].ids == policy_.most_ids()) Adapt();
 }
 
+void AdaptiveFbf::ReplayId(IdHash id) {
+  // The interval that it was inserted in; by PublishedCheck's order.
+  size_t age = 0;
+  bool in_newer = false;
+  for (; age < generations_.size(); ++age) {
+    const bool in_this = generations_[age].bits.Contains(id);
+    const bool is_last = age + 1 == generations_.size();
+    if (in_this && (age == 0 || in_newer || is_last)) break;
+    in_newer = in_this;
+  }
+  if (age == generations_.size()) return InsertId(id);
+  generations_[in_newer ? age - 1 : age].kept_ms = now_ms_;
+  last_insert_ms_ = now_ms_;
+}
+
 void AdaptiveFbf::AdvanceTo(int64_t stream_time_ms) {
   const int64_t now_ms = std::clamp(stream_time_ms, kEarliestMs, kLatestMs);
   if (stream_time_ms == kNoStreamTime || now_ms <= now_ms_) return;
@@ -143,6 +158,10 @@ bool AdaptiveFbf::IsOutdated(const Generation& generation) const {
   return generation.ids == 0 || generation.last_ms + horizon_ms_ < now_ms_;
 }
 
+bool AdaptiveFbf::IsKept(const Generation& generation) const {
+  return generation.kept_ms != kNoStreamTime && generation.kept_ms + horizon_ms_ >= now_ms_;
+}
+
 void AdaptiveFbf::EndInterval() {
   double fpp = fpp_at_interval_end_;
   try {
@@ -162,12 +181,17 @@ void AdaptiveFbf::EndInterval() {
 // A new future, and the outdated gone. An array that is given up is used again at once, since its memory
 // might be somebody else's by the time that it is asked for.
 bool AdaptiveFbf::MakeRoom() {
-  if (IsOutdated(generations_.back())) {
+  const auto is_over = [this] { return IsOutdated(generations_.back()) && !IsKept(generations_.back()); };
+  if (is_over()) {
     RecycleOldest();
-    while (generations_.size() > 2 && IsOutdated(generations_.back())) DropOldest();
+    while (generations_.size() > 2 && is_over()) DropOldest();
     return true;
   }
   if (AddGeneration()) return true;
+  if (IsOutdated(generations_.back())) {  // it was kept as long as there was room
+    RecycleOldest();
+    return true;
+  }
   if (options_.at_memory_limit == AtMemoryLimit::kExceedFpp) {
     RecordOnce(AdaptationStep::Kind::kExceedFpp, kOpenTakeMore);
     return false;
@@ -222,7 +246,7 @@ void AdaptiveFbf::ForgetAll() {
     generation.bits.Clear();
     generation.ids = 0;
     generation.is_full = false;
-    generation.last_ms = kNoStreamTime;
+    generation.last_ms = generation.kept_ms = kNoStreamTime;
   }
   forgotten_until_ms_ = last_insert_ms_;
   last_insert_ms_ = kNoStreamTime;

@@ -53,6 +53,7 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
     BitArray bits;
     int64_t ids = 0;                  // of its own interval
     int64_t last_ms = kNoStreamTime;  // when the last of them came
+    int64_t kept_ms = kNoStreamTime;  // when the last copy of one of them was replayed
     bool is_full = false;             // they ended their interval
   };
 
@@ -60,10 +61,13 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
 
   bool ContainsId(IdHash id) const;
   void InsertId(IdHash id);
+  void ReplayId(IdHash id);
 
   void Begin(int64_t now_ms);
   bool IsFull() const { return generations_[0].ids >= policy_.most_ids(); }
+  // Whether all of its ids are older than the horizon, and then whether all of their copies are.
   bool IsOutdated(const Generation& generation) const;
+  bool IsKept(const Generation& generation) const;
   void Adapt();
   void GoUp();
   void EndInterval();

@@ -14,6 +14,7 @@ namespace lethe {
 //   void InsertId(IdHash);
 // and may have, in place of the ones here:
 //   bool TestAndInsertId(IdHash);     // true if it was contained
+//   void ReplayId(IdHash);            // Filter::Replay of one
 //   void PrefetchId(IdHash) const;    // asks for the memory that the other calls will read
 template <typename Derived>
 class EachIdFilter : public Filter {
@@ -37,6 +38,17 @@ class EachIdFilter : public Filter {
     }
   }
 
+  void Replay(absl::Span<const TimedId> ids) final {
+    for (size_t begin = 0; begin < ids.size(); begin += kGroup) {
+      const size_t end = std::min(begin + kGroup, ids.size());
+      for (size_t i = begin; i < end; ++i) derived().PrefetchId(ids[i].id);
+      for (size_t i = begin; i < end; ++i) {
+        derived().AdvanceTo(ids[i].stream_time_ms);
+        derived().ReplayId(ids[i].id);
+      }
+    }
+  }
+
   void TestAndInsert(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) final {
     for (size_t begin = 0; begin < ids.size(); begin += kGroup) {
       const size_t end = std::min(begin + kGroup, ids.size());
@@ -50,6 +62,8 @@ class EachIdFilter : public Filter {
 
  protected:
   void PrefetchId(IdHash) const {}
+
+  void ReplayId(IdHash id) { derived().InsertId(id); }
 
   bool TestAndInsertId(IdHash id) {
     if (derived().ContainsId(id)) return true;

@@ -139,6 +139,18 @@ void EpochTable::InsertId(IdHash id) {
   Put(id, lines, newest.free);
 }
 
+// An entry that is the id's moves to the current epoch, whatever its offset. It may be another id's, which is
+// forgotten then: that is as probable as a false positive.
+void EpochTable::ReplayId(IdHash id) {
+  TwoLines newest;
+  uint32_t* const entry = FindEntry(LinesOf(id), id, &newest);
+  if (entry == nullptr) return InsertId(id);
+  const int current = epochs_.current();
+  epochs_.Count(static_cast<int>(*entry & kTagMask), -1);
+  epochs_.Count(current, 1);
+  *entry = Fingerprint(id, offset_[static_cast<size_t>(current)]) | static_cast<uint32_t>(current);
+}
+
 void EpochTable::Put(IdHash id, const Lines& lines, uint32_t free) {
   while (!Store(id, lines, free)) {
     // The lines are full and the overflow finds no memory: forgetting makes entries free.

@@ -69,6 +69,7 @@ class EpochTable final : public EachIdFilter<EpochTable> {
   bool ContainsId(IdHash id) const;
   void InsertId(IdHash id);
   bool TestAndInsertId(IdHash id);
+  void ReplayId(IdHash id);
   void PrefetchId(IdHash id) const;
 
   Lines LinesOf(IdHash id) const;

@@ -85,6 +85,11 @@ void PublishedFbf::InsertId(IdHash id) {
   ++interval_ids_[future_];
 }
 
+// What is in the future was inserted in this interval.
+void PublishedFbf::ReplayId(IdHash id) {
+  if (!generations_[future_].Contains(id)) InsertId(id);
+}
+
 void PublishedFbf::Refresh() {
   future_ = Slot(generations_.size() - 1);  // the oldest is dropped: its array is the new future's
   generations_[future_].Clear();

@@ -107,6 +107,21 @@ class SlicedFbf final : public Filter {
     }
   }
 
+  void Replay(absl::Span<const TimedId> ids) override {
+    PrefetchFirst(ids);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (i + kAhead < ids.size()) lines_.Prefetch(ids[i + kAhead].id);
+      if (ids[i].stream_time_ms > now_ms_) MoveTo(ids[i].stream_time_ms);
+      const typename Lines::Places places = lines_.Find(ids[i].id);
+      const Cell columns = Lines::Columns(places);
+      if (const Cell pairs = columns & std::rotl(columns, 1) & pairs_; pairs != 0) {
+        budget_.Keep(AgeOfNewest(pairs), now_ms_);
+      } else {
+        Set(places);
+      }
+    }
+  }
+
   void TestAndInsert(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) override {
     PrefetchFirst(ids);
     for (size_t i = 0; i < ids.size(); ++i) {
@@ -242,6 +257,13 @@ class SlicedFbf final : public Filter {
   // The id is in two neighbouring live columns.
   bool IsIn(Cell columns) const { return (columns & std::rotl(columns, 1) & pairs_) != 0; }
 
+  // Of the intervals of these pairs the newest: how many came after it. The newest pair of all is that of
+  // future and present.
+  int AgeOfNewest(Cell pairs) const {
+    const int above = Lines::kColumns - 1 - budget_.future_column();
+    return std::countl_zero(std::rotl(pairs, above));
+  }
+
   void Set(const typename Lines::Places& places) {
     Lines::Set(places, even_, odd_);
     if (--inserts_left_ == 0) EndStep();
@@ -358,7 +380,9 @@ class SlicedFbf final : public Filter {
     const Budget::Pass wanted = budget_.Wanted();
     if (wanted == Budget::Pass::kNone) return;
     if (wanted == Budget::Pass::kUnfold) {
-      if (!memory_.Grow(2 * lines_.bytes_needed())) {
+      const int64_t used_bytes = options_.memory->used_bytes() + lines_.bytes_needed();
+      const bool is_dear = budget_.GrowsToKeep() && used_bytes > options_.memory->limit_bytes() / 2;
+      if (is_dear || !memory_.Grow(2 * lines_.bytes_needed())) {
         budget_.UnfoldRefused();
         return;
       }

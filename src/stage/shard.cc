@@ -80,7 +80,7 @@ void Shard::JudgeInTransaction(const ShardEvents& events, absl::Span<Verdict> ve
 
 void Shard::Replay(const ShardEvents& events) {
   const Lock lock(this);
-  filter_->Insert(events.ids);
+  filter_->Replay(events.ids);
   RememberPassed(events.ids);
   for (size_t i = 0; i < events.ids.size(); ++i) {
     const TimedId& timed = events.ids[i];

@@ -359,6 +359,40 @@ TEST(RulesTest, Rule13ARestartKnowsWhatIsOut) {
   EXPECT_EQ(ids.back(), "a10");  // a day old
 }
 
+// Each id twelve times within the horizon, in the memory that `plan` advises for the ids: what is replayed
+// after a kill takes no more room than the run did.
+TEST(RulesTest, Rule13CopiesOfAReplayTakeNoRoom) {
+  constexpr int kIds = 18'000;
+  constexpr int kRecords = 12 * kIds;
+  Flow flow(Options());
+  const int64_t hour_ms = 3'600'000;
+  const int64_t begin = absl::ToUnixMillis(absl::Now()) - hour_ms;
+  std::vector<Record> records;
+  for (int64_t i = 0; i < kRecords; ++i) {
+    // An id's records are spread over the hour.
+    const int64_t id = i < kIds / 2 ? i : i * 7919 % kIds;
+    records.push_back(WithId(absl::StrCat("a", id), 0, begin + i * hour_ms / kRecords));
+  }
+  flow.Send(records);
+  const Args args = {"--horizon=1h", "--memory=400KiB"};  // plan --rate 5 --horizon 1h --fpp 1e-9
+  {
+    const auto daemon = flow.Start(args);
+    ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == kRecords; }));
+    ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") >= kRecords; }));
+    ASSERT_EQ(daemon->Metric("lethe_filter_memory_limit_hits_total"), 0);
+  }  // killed
+  std::vector<Record> copies;
+  for (int64_t id = 0; id < 600; ++id) {
+    copies.push_back(WithId(absl::StrCat("a", id * kIds / 600), 0, begin + hour_ms));
+  }
+  flow.Send(copies);
+  const auto daemon = flow.Start(args);
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") >= 600; }));
+  EXPECT_EQ(daemon->Metric("lethe_records_total", {"verdict=\"duplicate\""}), 600);
+  EXPECT_EQ(daemon->Metric("lethe_filter_memory_limit_hits_total"), 0);
+  EXPECT_TRUE(daemon->Stop());
+}
+
 // (Started at `latest`, x before it was never output: a restore that read it would drop its retry.)
 TEST(RulesTest, Rule13ARestoreNeverReadsBelowTheOrigin) {
   Flow flow(Options());
