@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "connectors/kafka/client.h"
+#include "connectors/kafka/repartition.h"
 
 namespace lethe::kafka {
 namespace {
@@ -78,6 +79,20 @@ absl::StatusOr<CommitMetadata> ReadStory(const DaemonOptions& options, const std
     return absl::FailedPreconditionError(
         absl::StrCat(name, " at offset ", committed.offset, ": ", story.status().message()));
   }
+  if (story->restart > committed.offset || story->record_before >= committed.offset) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        name, ": group ", options.group, " has committed offset ", committed.offset,
+        ", and its commit metadata speaks of records beyond it (restart offset ", story->restart,
+        "): a copy of a group from another cluster can be like that. Reset the group's offsets with "
+        "kafka-consumer-groups.sh --reset-offsets; it then starts there with an empty filter"));
+  }
+  if (!story->output.empty() && story->output != options.output) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        name, ": group ", options.group, " writes to topic ", story->output, ", not to ", options.output,
+        ": two pipelines on one group would each get a part of the records. Use another group, or set "
+        "output to ",
+        story->output));
+  }
   if (story->id_fingerprint == id_fingerprint) return story;
   if (options.routes) {
     return absl::FailedPreconditionError(
@@ -89,6 +104,25 @@ absl::StatusOr<CommitMetadata> ReadStory(const DaemonOptions& options, const std
       name, ": group ", options.group, " has so far judged by another id than ", options.record.id.ToString(),
       ": ids of before would not be recognized; use another group, or reset "
       "the group's offsets with kafka-consumer-groups.sh --reset-offsets to begin anew"));
+}
+
+absl::Status CheckScope(const DaemonOptions& options, rd_kafka_t* client, int32_t partitions) {
+  if (options.routes) return absl::OkStatus();
+  const bool is_routed = !options.routed_from.empty();
+  const std::string other = is_routed ? options.routed_from : RepartitionTopic(options);
+  const auto committed = GroupState(client, other).Committed(partitions);
+  if (!committed.ok()) return absl::IsUnavailable(committed.status()) ? committed.status() : absl::OkStatus();
+  for (const CommittedOffset& each : *committed) {
+    if (each.offset < 0 || absl::IsNotFound(CommitMetadata::Parse(each.metadata).status())) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "group ", options.group,
+        " has judged with scope: ", ScopeName(is_routed ? Scope::kPartition : Scope::kTopic),
+        " so far: with another scope it would write again what is out. Use another group or the former "
+        "scope, "
+        "or delete the group's offsets to begin anew: kafka-consumer-groups.sh --delete-offsets --group ",
+        options.group, " --topic ", other));
+  }
+  return absl::OkStatus();
 }
 
 Assigner::Assigner(const DaemonOptions& options, int32_t partitions, std::string id_fingerprint,
@@ -373,10 +407,12 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
     owned->committed = log.start;
   }
   if (log.end < committed.offset) {
-    return fail(absl::StrCat(name, ": the group has committed offset ", committed.offset,
-                             ", the log ends at ", log.end,
-                             ": the topic was truncated or made anew; reset the group's offsets with "
-                             "kafka-consumer-groups.sh --reset-offsets --to-earliest"));
+    return fail(absl::StrCat(
+        name, ": the group has committed offset ", committed.offset, ", the log ends at ", log.end,
+        ": the topic was truncated or recreated. Reset the group's offsets with "
+        "kafka-consumer-groups.sh --reset-offsets: --to-latest goes on with the records "
+        "sent from now on; --to-earliest reads the whole log again with an empty filter, "
+        "and writes all of it to the output once more"));
   }
   auto metadata = ReadStory(options_, id_fingerprint_, partition, committed);
   if (absl::IsNotFound(metadata.status())) {
@@ -400,8 +436,14 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
   }
   owned->time_at_committed =
       metadata->committed_time == absl::InfinitePast() ? absl::InfiniteFuture() : metadata->committed_time;
+  // Where the kept filter is at the committed offset, it must remember the same record before that.
+  const auto is_of_same_log = [&](const OwnedPartition& each) {
+    return metadata->record_before < 0 || metadata->record_before >= each.filter_end ||
+           each.mark.offset < 0 ||
+           (each.mark.offset == metadata->record_before && each.mark.hash == metadata->record_before_hash);
+  };
   if (kept != nullptr && kept->origin == metadata->origin && kept->filter_end <= committed.offset &&
-      (kept->mark.offset < 0 ? kept->filter_end : kept->mark.offset) >= log.start) {
+      is_of_same_log(*kept) && (kept->mark.offset < 0 ? kept->filter_end : kept->mark.offset) >= log.start) {
     kept->committed = kept->in_group = committed.offset;
     kept->log_end = log.end;
     kept->time_at_committed = owned->time_at_committed;
@@ -411,13 +453,14 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
     // The record before F is read once more, to see that this is still the same log.
     kept->next = kept->mark.offset < 0 ? kept->filter_end : kept->mark.offset;
     if (kept->phase == Phase::kRestoring && kept->next >= kept->committed) kept->phase = Phase::kActive;
+    kept->TakeHistory(*metadata, log.start);
     return kept;
   }
   kept.reset();
   const absl::StatusOr<bool> loaded = FromSnapshot(*owned, *metadata, log);
   if (!loaded.ok()) return absl::CancelledError(absl::StrCat(name, ": ", loaded.status().message()));
-  if (*loaded) return owned;
-  Rebuild(*owned, *metadata, log);
+  if (!*loaded) Rebuild(*owned, *metadata, log);
+  owned->TakeHistory(*metadata, log.start);
   return owned;
 }
 

@@ -65,6 +65,10 @@ enum class Uncommitted { kNew, kAdded, kMadeAnew };
 absl::StatusOr<CommitMetadata> ReadStory(const DaemonOptions& options, const std::string& id_fingerprint,
                                          int32_t partition, const CommittedOffset& committed);
 
+// FailedPrecondition, with the remedy, if the group has judged the input with the other scope; Unavailable:
+// ask again. The client is of the group; `partitions` are those of the input.
+absl::Status CheckScope(const DaemonOptions& options, rd_kafka_t* client, int32_t partitions);
+
 // Decides, for one partition at a time, where reading starts and which filter it has.
 class Assigner {
  public:

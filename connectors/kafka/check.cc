@@ -206,6 +206,12 @@ class Checker {
       Add(Severity::kError, "group", where, absl::StrCat("cannot go on: ", story.message()));
       return first;
     }
+    if (absl::Status scope =
+            stage.group == options_.group ? CheckScope(stage, client_.get(), partitions) : absl::OkStatus();
+        absl::IsFailedPrecondition(scope)) {
+      Add(Severity::kError, "group", where, absl::StrCat("cannot go on: ", scope.message()));
+      return first;
+    }
     AddGroup(stage, absl::OkStatus(),
              absl::StrCat("has committed offsets for ", with, " of ", committed->size(), " partitions"));
     return first;

@@ -19,10 +19,42 @@ std::string GrowthText(const Growth& growth) {
 
 bool ParseGrowth(absl::string_view text, Growth* growth) {
   const std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
-  if (!absl::SimpleAtoi(parts[0], &growth->partitions) || growth->partitions <= 0) return false;
+  if (parts.empty() || !absl::SimpleAtoi(parts[0], &growth->partitions) || growth->partitions <= 0)
+    return false;
   if (parts.size() == 1) return true;
   return parts.size() == 3 && absl::SimpleAtoi(parts[1], &growth->offset) && growth->offset >= 0 &&
          ParseTime(parts[2], &growth->time);
+}
+
+bool ParseRecord(absl::string_view text, CommitMetadata* metadata) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
+  return parts.size() == 2 && absl::SimpleAtoi(parts[0], &metadata->record_before) &&
+         metadata->record_before >= 0 && absl::SimpleHexAtoi(parts[1], &metadata->record_before_hash);
+}
+
+std::string ListText(const std::vector<int64_t>& offsets) {
+  std::string text;
+  for (size_t i = offsets.size(); i-- > 0;) {
+    const std::string next =
+        text.empty() ? absl::StrCat(offsets[i]) : absl::StrCat(",", offsets[i + 1] - offsets[i]);
+    if (text.size() + next.size() > CommitMetadata::kMostListBytes) break;
+    text += next;
+  }
+  return text;
+}
+
+bool ParseList(absl::string_view text, std::vector<int64_t>* offsets) {
+  if (text.empty() || text.size() > CommitMetadata::kMostListBytes) return false;
+  int64_t last = 0;
+  for (const absl::string_view word : absl::StrSplit(text, ',')) {
+    int64_t number = 0;
+    if (!absl::SimpleAtoi(word, &number) || number < 0) return false;
+    if (!offsets->empty() && (number == 0 || number > last)) return false;
+    last = offsets->empty() ? number : last - number;
+    offsets->push_back(last);
+  }
+  std::reverse(offsets->begin(), offsets->end());
+  return true;
 }
 
 }  // namespace
@@ -55,25 +87,38 @@ bool CommitMetadata::DropTimesAfter(absl::Time latest) {
   return true;
 }
 
+size_t CommitMetadata::ListedOf(const std::vector<int64_t>& offsets) {
+  if (offsets.empty()) return 0;
+  const std::string text = ListText(offsets);
+  return static_cast<size_t>(std::count(text.begin(), text.end(), ',')) + 1;
+}
+
 std::string CommitMetadata::ToString() const {
-  return absl::StrCat("lethe/1 o=", origin, " n=", origin_partitions, " r=", restart,
-                      " rt=", TimeText(restart_time), " ct=", TimeText(committed_time),
-                      " id=", id_fingerprint, " h=", absl::ToInt64Milliseconds(horizon),
-                      snapshot.empty() ? "" : " s=", snapshot,
-                      covered_since == absl::InfinitePast() ? "" : " cs=" + TimeText(covered_since),
-                      growth.partitions == 0 ? "" : " g=" + GrowthText(growth));
+  return absl::StrCat(
+      "lethe/2 o=", origin, " n=", origin_partitions, " r=", restart, " rt=", TimeText(restart_time),
+      " ct=", TimeText(committed_time), " id=", id_fingerprint, " h=", absl::ToInt64Milliseconds(horizon),
+      snapshot.empty() ? "" : " s=", snapshot,
+      covered_since == absl::InfinitePast() ? "" : " cs=" + TimeText(covered_since),
+      growth.partitions == 0 ? "" : " g=" + GrowthText(growth), output.empty() ? "" : " out=" + output,
+      scope.empty() ? "" : " sc=" + scope,
+      record_before < 0 ? "" : absl::StrCat(" b=", record_before, ":", absl::Hex(record_before_hash)),
+      undeliverable.empty() ? "" : " u=" + ListText(undeliverable));
 }
 
 absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
   if (!absl::StartsWith(text, "lethe/")) return absl::NotFoundError("no metadata of lethe's");
   const std::vector<absl::string_view> words = absl::StrSplit(text, ' ');
-  if (words[0] != "lethe/1") {
-    return absl::FailedPreconditionError(absl::StrCat("the commit was written in format ", words[0],
-                                                      ", this program reads lethe/1: run the version that "
-                                                      "wrote it, or reset the group's offsets"));
+  if (words[0] != "lethe/1" && words[0] != "lethe/2") {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the commit was written in format ", words[0],
+                     ", this program reads lethe/1 and lethe/2: run the version that "
+                     "wrote it, or reset the group's offsets"));
   }
+  const absl::Status damaged = absl::DataLossError(
+      absl::StrCat("damaged commit metadata \"", text, "\": reset the group's offsets to begin anew"));
   std::map<absl::string_view, absl::string_view> fields;
   for (size_t i = 1; i < words.size(); ++i) {
+    if (!absl::StrContains(words[i], '=')) return damaged;
     const std::pair<absl::string_view, absl::string_view> field =
         absl::StrSplit(words[i], absl::MaxSplits('=', 1));
     fields.insert(field);
@@ -85,13 +130,16 @@ absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
       !ParseTime(fields["ct"], &m.committed_time) || !absl::SimpleAtoi(fields["h"], &horizon_ms) ||
       fields["id"].empty() || m.origin < 0 || m.origin_partitions <= 0 || m.restart < m.origin ||
       horizon_ms <= 0 || (fields.contains("cs") && !ParseTime(fields["cs"], &m.covered_since)) ||
-      (fields.contains("g") && !ParseGrowth(fields["g"], &m.growth))) {
-    return absl::DataLossError(
-        absl::StrCat("damaged commit metadata \"", text, "\": reset the group's offsets to begin anew"));
+      (fields.contains("g") && !ParseGrowth(fields["g"], &m.growth)) ||
+      (fields.contains("b") && !ParseRecord(fields["b"], &m)) ||
+      (fields.contains("u") && !ParseList(fields["u"], &m.undeliverable))) {
+    return damaged;
   }
   m.id_fingerprint = std::string(fields["id"]);
   m.horizon = absl::Milliseconds(horizon_ms);
   m.snapshot = std::string(fields["s"]);
+  m.output = std::string(fields["out"]);
+  m.scope = std::string(fields["sc"]);
   return m;
 }
 

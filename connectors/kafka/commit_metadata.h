@@ -3,23 +3,28 @@
 //
 // Text, within offset.metadata.max.bytes (4,096 by default), fields in this order, separated by one space:
 //
-//   lethe/1 o=ORIGIN n=PARTITIONS r=RESTART rt=TIME ct=TIME id=FINGERPRINT h=HORIZON_MS [s=SNAPSHOT]
-//       [cs=TIME] [g=PARTITIONS[:OFFSET:TIME]]
+//   lethe/2 o=ORIGIN n=PARTITIONS r=RESTART rt=TIME ct=TIME id=FINGERPRINT h=HORIZON_MS [s=SNAPSHOT]
+//       [cs=TIME] [g=PARTITIONS[:OFFSET:TIME]] [out=TOPIC] [sc=SCOPE] [b=OFFSET:HASH]
+//       [u=OFFSET[,DISTANCE]...]
 //
 // ORIGIN and RESTART are offsets, times are stream time in Unix milliseconds or '-' where stream time has
 // not started to move. The fields in brackets are left out where they have nothing to say: SNAPSHOT is the id
 // of the snapshot that counts (snapshot_notes.h), cs the stream time since which all ids are known while that
 // is less than the horizon ago, and g that the topic has grown (see Growth; OFFSET and TIME are left out when
-// the horizon has gone by, and TIME is '-' until OFFSET is reached). Unknown fields behind these are ignored,
-// so that a later 1.x may add some; another number behind "lethe/" is another format.
+// the horizon has gone by, and TIME is '-' until OFFSET is reached). TOPIC is the output and SCOPE
+// "partition" or "topic". b is the last record before the committed offset, with the hash of its key and
+// value in hexadecimal digits. u lists the undeliverable records from RESTART on, the newest first, each
+// DISTANCE before the one that stands in front of it; the oldest are left out where the list would be longer
+// than kMostListBytes. Unknown fields are ignored; a word that is no field is damage.
 //
-// A version that does not know one of the fields in brackets does not write it: after its commits a short
-// history is not told any more, and growth is taken for new.
+// Format lethe/1 is the same without the last four fields. It is read, so that a group goes on after an
+// upgrade; the next commit is in the new format, which versions that know only lethe/1 refuse.
 #ifndef LETHE_CONNECTORS_KAFKA_COMMIT_METADATA_H_
 #define LETHE_CONNECTORS_KAFKA_COMMIT_METADATA_H_
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -57,6 +62,16 @@ struct CommitMetadata {
   // Stream time since which all ids are known; InfinitePast(): all of the horizon are.
   absl::Time covered_since = absl::InfinitePast();
   Growth growth = {};
+  std::string output = "";  // empty: the commit is older than the field
+  std::string scope = "";   // likewise
+  // The last record before the committed offset; -1: not known.
+  int64_t record_before = -1;
+  uint64_t record_before_hash = 0;
+  std::vector<int64_t> undeliverable = {};  // offsets from `restart` on, rising
+
+  static constexpr size_t kMostListBytes = 1536;
+  // How many of such offsets, the newest, the list has room for.
+  static size_t ListedOf(const std::vector<int64_t>& offsets);
 
   // Takes stream times after `latest` for unknown. True if there was one: the records that the filter knew
   // at C are then those from R on, and whether these are all of a horizon is not known.

@@ -294,8 +294,10 @@ absl::Status Lane::Advance(OwnedPartition& owned, MessageRun run) {
         return message->offset >= owned.committed;
       });
       Restore(owned, run.first(static_cast<size_t>(active - run.begin())));
+      if (owned.phase == Phase::kFailed) return absl::OkStatus();
       run.remove_prefix(static_cast<size_t>(active - run.begin()));
       if (!run.empty() || owned.next >= owned.committed) Activate(owned);
+      if (owned.phase == Phase::kFailed) return absl::OkStatus();
     } else {
       return Judge(owned, run);
     }
@@ -315,6 +317,7 @@ bool Lane::Check(OwnedPartition& owned, const rd_kafka_message_t& message) {
 }
 
 void Lane::Activate(OwnedPartition& owned) {
+  if (owned.to_compare) return StopOnOtherLog(owned);
   owned.phase = Phase::kActive;
   owned.filter->LimitStreamTime(absl::InfiniteFuture());
   owned.KnowsSinceStreamTime();
@@ -329,6 +332,15 @@ void Lane::Activate(OwnedPartition& owned) {
 
 void Lane::Restore(OwnedPartition& owned, MessageRun run) {
   if (run.empty()) return;
+  if (owned.to_compare && run.back()->offset >= owned.to_compare->offset) {
+    const auto found = std::find_if(run.begin(), run.end(), [&](const MessagePtr& message) {
+      return message->offset == owned.to_compare->offset;
+    });
+    if (found == run.end() || MessageView(**found).Hash() != owned.to_compare->hash) {
+      return StopOnOtherLog(owned);
+    }
+    owned.to_compare.reset();
+  }
   events_.clear();
   const auto replay = [&] {
     if (absl::Status replayed = owned.filter->Replay(events_); !replayed.ok()) fatal_ = replayed;
@@ -343,7 +355,7 @@ void Lane::Restore(OwnedPartition& owned, MessageRun run) {
     const RecordFields& fields = reader_.Read(view.record());
     const absl::Time time = view.time() > latest ? absl::InfinitePast() : view.time();
     if (time != absl::InfinitePast()) ++owned.timed_records;
-    if (fields.id_state == RecordFields::State::kPresent) {
+    if (fields.id_state == RecordFields::State::kPresent && !owned.passed_over.contains(message->offset)) {
       events_.push_back({owned.filter->Hash(fields.id), time, view.payload()});
     } else {
       replay();
@@ -550,6 +562,7 @@ void Lane::FinishTransaction(bool committed) {
     if (committed) {
       totals_ += owned->open_counts;
       owned->Committed();
+      WarnOfUnlisted(*owned);
       if (owned->phase == Phase::kFailed) {
         spdlog::error("{}", owned->problem);
         SetPaused(*owned, true);
@@ -602,6 +615,19 @@ void Lane::WarnAtMemoryLimit(OwnedPartition& owned, const PartitionReport& repor
   if (!remark) return;
   owned.warned_of_memory = true;
   if (const auto like_it = memory_warnings_.Next()) spdlog::warn("{}{}", *remark, *like_it);
+}
+
+void Lane::WarnOfUnlisted(OwnedPartition& owned) {
+  const int64_t more = std::exchange(owned.passed_over_unlisted, 0);
+  if (more == 0) return;
+  unlisted_ += more;
+  const auto like_it = unlisted_warnings_.Next();
+  if (!like_it) return;
+  spdlog::warn(
+      "{}: the commit metadata has no room for all undeliverable records ({} so far): after a restart, "
+      "retries "
+      "of the oldest are taken for copies until the horizon has passed{}",
+      Name(owned), unlisted_, *like_it);
 }
 
 void Lane::WarnIfUnkeyed() {

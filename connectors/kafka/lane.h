@@ -113,6 +113,8 @@ class Lane {
   // Whether the message is the one that the kept filter remembers; otherwise the filter is rebuilt.
   bool Check(OwnedPartition& owned, const rd_kafka_message_t& message);
   void Recheck(OwnedPartition& owned);
+  // The log differs before C from the one that was judged.
+  void StopOnOtherLog(OwnedPartition& owned);
   // The log has no record at `next` any more.
   void LoseUnread(OwnedPartition& owned, const std::string& why);
   // After an offset that is not in the log the client fetches nothing more of the partition, and a seek may
@@ -154,6 +156,8 @@ class Lane {
   void FinishTransaction(bool committed);
   // What the transaction holds.
   TransactionSize Size() const;
+  // Now and then, if undeliverable records are more than a commit can list.
+  void WarnOfUnlisted(OwnedPartition& owned);
   // Once, if most of what was read has no key although ids are to be unique by partition.
   void WarnIfUnkeyed();
   // Now and then, if copies have other keys than the first of their id.
@@ -306,6 +310,8 @@ class Lane {
   Repeats errors_;       // the consumer's
   Repeats aborted_;
   Repeats refused_starts_;
+  int64_t unlisted_ = 0;  // undeliverable records that are in no commit
+  Repeats unlisted_warnings_;
   bool warned_unkeyed_ = false;
   std::optional<KeyWatch> key_watch_;  // if copies with different keys would not meet
 

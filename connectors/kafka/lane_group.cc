@@ -232,6 +232,9 @@ absl::Status Lane::PrepareAssigned(const rd_kafka_topic_partition_list_t* partit
     if (answer.ok()) committed = *std::move(answer);
     return answer.status();
   });
+  if (asked.ok() && !has_begun_) {
+    asked = Await([&] { return CheckScope(options_, consumer_.get(), count); });
+  }
   if (!asked.ok()) return asked;
 
   std::vector<OwnedPartition*> fresh;
@@ -362,6 +365,23 @@ void Lane::LoseUnread(OwnedPartition& owned, const std::string& why) {
                                " is not in the log any more: records were deleted unread, or the topic was "
                                "made anew; restart to see which, reset the group's offsets, or set "
                                "on_unread_deleted to continue");
+  spdlog::error("{}", owned.problem);
+}
+
+void Lane::StopOnOtherLog(OwnedPartition& owned) {
+  const LogMark judged = *std::exchange(owned.to_compare, std::nullopt);
+  owned.phase = Phase::kFailed;
+  owned.problem = absl::StrCat(
+      Name(owned), " offset ", judged.offset,
+      ": the log has another record here than the group has judged, or "
+      "none: it was truncated (an unclean leader election, say) or recreated, and has grown again. Records "
+      "before offset ",
+      owned.committed,
+      " may be new and not judged. Reset the group's offsets with "
+      "kafka-consumer-groups.sh --reset-offsets: to ",
+      owned.committed,
+      " to go on without them; further back to judge them, where all that is read again is "
+      "written to the output once more");
   spdlog::error("{}", owned.problem);
 }
 
@@ -546,7 +566,7 @@ PartitionListPtr Lane::Offsets(const std::vector<OwnedPartition*>& partitions) c
     rd_kafka_topic_partition_t* element =
         rd_kafka_topic_partition_list_add(list.get(), options_.input.c_str(), owned->id);
     element->offset = owned->next;
-    const std::string metadata = owned->Metadata(id_fingerprint_, options_.stage.horizon).ToString();
+    const std::string metadata = owned->Metadata(id_fingerprint_, options_).ToString();
     element->metadata = rd_kafka_mem_malloc(consumer_.get(), metadata.size());
     std::copy(metadata.begin(), metadata.end(), static_cast<char*>(element->metadata));
     element->metadata_size = metadata.size();

@@ -17,6 +17,8 @@ namespace lethe::kafka {
 enum class Start { kEarliest, kLatest };
 // Where ids are unique: in each partition of the input, or in all of them.
 enum class Scope { kPartition, kTopic };
+// As in a configuration, and in commit metadata.
+inline const char* ScopeName(Scope scope) { return scope == Scope::kTopic ? "topic" : "partition"; }
 enum class Delivery { kExactlyOnce, kAtLeastOnce };
 
 // What is done where the filter cannot know all that it must: a log that is too short, a raised horizon.

@@ -7,7 +7,16 @@
 
 namespace lethe::kafka {
 
-CommitMetadata OwnedPartition::Metadata(const std::string& id_fingerprint, absl::Duration horizon) const {
+namespace {
+
+// So few have room in commit metadata, however far apart they are.
+constexpr size_t kMostSurelyListed = CommitMetadata::kMostListBytes / 20;
+
+}  // namespace
+
+CommitMetadata OwnedPartition::Metadata(const std::string& id_fingerprint,
+                                        const DaemonOptions& options) const {
+  const absl::Duration horizon = options.stage.horizon;
   const absl::Time now = filter->stream_time();
   const RestartPoint restart = points->For(now);
   const std::optional<SnapshotId>& named = naming ? naming : snapshot;
@@ -16,6 +25,11 @@ CommitMetadata OwnedPartition::Metadata(const std::string& id_fingerprint, absl:
   Growth grown = growth;
   grown.Reach(next, now);
   if (!grown.IsRecent(now, horizon)) grown = {grown.partitions};
+  std::vector<int64_t> listed(passed_over.lower_bound(restart.offset), passed_over.end());
+  for (auto each = undeliverable.lower_bound(committed); each != undeliverable.end() && each->first < next;
+       ++each) {
+    listed.push_back(each->first);
+  }
   return {origin,
           origin_partitions,
           restart.offset,
@@ -25,7 +39,20 @@ CommitMetadata OwnedPartition::Metadata(const std::string& id_fingerprint, absl:
           horizon,
           is_of_use ? named->ToString() : "",
           short_history(horizon) ? covered_since : absl::InfinitePast(),
-          grown};
+          grown,
+          options.output,
+          std::string(ScopeName(options.scope)),
+          mark.offset,
+          mark.hash,
+          std::move(listed)};
+}
+
+void OwnedPartition::TakeHistory(const CommitMetadata& metadata, int64_t log_start) {
+  passed_over = {metadata.undeliverable.begin(), metadata.undeliverable.end()};
+  to_compare.reset();
+  if (metadata.record_before >= std::max(filter_end, log_start)) {
+    to_compare = {metadata.record_before, metadata.record_before_hash};
+  }
 }
 
 SnapshotPoint OwnedPartition::PointOf(SnapshotId taken) const {
@@ -54,7 +81,14 @@ void OwnedPartition::Committed() {
   open_counts = {};
   sums.Clear();
   points->Drop(points->For(filter->stream_time()));
-  undeliverable.erase(undeliverable.begin(), undeliverable.lower_bound(committed));
+  const auto still_to_come = undeliverable.lower_bound(committed);
+  for (auto each = undeliverable.begin(); each != still_to_come; ++each) passed_over.insert(each->first);
+  undeliverable.erase(undeliverable.begin(), still_to_come);
+  passed_over.erase(passed_over.begin(), passed_over.lower_bound(points->oldest().offset));
+  if (passed_over.size() > kMostSurelyListed) {
+    const size_t listed = CommitMetadata::ListedOf({passed_over.begin(), passed_over.end()});
+    for (; passed_over.size() > listed; ++passed_over_unlisted) passed_over.erase(passed_over.begin());
+  }
   if (!stop_before_next.empty()) {
     phase = Phase::kFailed;
     stopped_by_policy = true;

@@ -7,12 +7,14 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "connectors/kafka/commit_metadata.h"
+#include "connectors/kafka/options.h"
 #include "connectors/kafka/report.h"
 #include "connectors/kafka/restart_points.h"
 #include "connectors/kafka/restore_progress.h"
@@ -63,6 +65,8 @@ struct OwnedPartition {
 
   LogMark mark;            // of the record before `next`
   LogMark committed_mark;  // of the record before `filter_end`
+  // Of the last record before C, by the commit metadata: it is compared when a restore comes to it.
+  std::optional<LogMark> to_compare;
 
   RestoreProgress restore;
   // Stream time at C by its commit metadata, while the filter is restored; InfiniteFuture(): not known.
@@ -92,6 +96,9 @@ struct OwnedPartition {
 
   // By offset; found one by one, forgotten when they have been passed over.
   std::map<int64_t, Undeliverable> undeliverable;
+  // Those before C that a replay must not remember, as far back as one may begin.
+  std::set<int64_t> passed_over;
+  int64_t passed_over_unlisted = 0;  // the commit has no room for them: a replay takes these for passed
 
   // A batch that the client cannot read: how often in a row, the search for its end, and why.
   int64_t unreadable_at = -1;
@@ -110,7 +117,10 @@ struct OwnedPartition {
 
   bool in_transaction() const { return transaction.has_value(); }
   // What the offset `next` is committed with.
-  CommitMetadata Metadata(const std::string& id_fingerprint, absl::Duration horizon) const;
+  CommitMetadata Metadata(const std::string& id_fingerprint, const DaemonOptions& options) const;
+  // What the group's commit says of the log before C, which begins at `log_start`. The filter holds what is
+  // before filter_end.
+  void TakeHistory(const CommitMetadata& metadata, int64_t log_start);
   // What a snapshot taken now is to say, between transactions; its id is `taken`.
   SnapshotPoint PointOf(SnapshotId taken) const;
   // Nobody here knows whether a commit stands that names what was taken: it is to stay.

@@ -200,6 +200,23 @@ TEST(BadInputTest, Rule4RecordsThatAreTooLargeForTheOutput) {
   RunWithRefusals(flow, small, OfManySizes(), {});
 }
 
+// What could not be written was not passed: the retry that fits passes, also after a restart.
+TEST(BadInputTest, Rule4ARestartDoesNotRememberWhatWasRefused) {
+  Flow flow(Options(1, {}, {{"max.message.bytes", "2000"}}));
+  flow.SendIds("a", 1, 20);
+  flow.Send({{WithValue(absl::StrCat(R"({"id":"x","padding":")", std::string(5000, 'x'), "\"}"))}});
+  flow.SendIds("b", 1, 20);
+  ASSERT_EQ(flow.RunToEnd().exit_code, 0);
+  EXPECT_EQ(flow.OutputIds().size(), 40u);
+  flow.SendIds("x", 0, 0);
+  flow.Send({{WithValue(R"({"id":"x"})"), WithValue(R"({"id":"x"})")}});
+  ASSERT_EQ(flow.RunToEnd().exit_code, 0);
+  EXPECT_EQ(flow.OutputIds().size(), 42u);  // x0, and x once
+  flow.Send({{WithValue(R"({"id":"x"})")}});
+  ASSERT_EQ(flow.RunToEnd().exit_code, 0);
+  EXPECT_EQ(flow.OutputIds().size(), 42u);
+}
+
 TEST(BadInputTest, RecordsThatAreTooLargeForTheOutputAtLeastOnce) {
   const KafkaClient::Configs small = {{"max.message.bytes", "2000"}};
   Flow flow(Options(1, {}, small));

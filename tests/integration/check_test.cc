@@ -192,7 +192,8 @@ TEST(CheckTest, AStoryThatCannotBeReadIsAnErrorAndEndsARun) {
   flow.SendIds("a", 1, 10);
   int64_t offset = 5;
   for (const auto& [story, reason] :
-       {std::pair("lethe/2 o=0", "the commit was written in format lethe/2, this program reads lethe/1"),
+       {std::pair("lethe/3 o=0", "the commit was written in format lethe/3, this program reads lethe/1 and"),
+        std::pair("lethe/1 g", "damaged commit metadata \"lethe/1 g\""),
         std::pair("lethe/1 o=7", "damaged commit metadata \"lethe/1 o=7\"")}) {
     flow.ResetGroup({{offset++, ""}, {0, story}});
     const std::string text = absl::StrCat(flow.input(), "-1 at offset 0: ", reason);

@@ -85,6 +85,39 @@ TEST(RulesTest, Rule5TheStartIsCommittedBeforeTheFirstVerdict) {
   EXPECT_EQ(flow.OutputIds(), expected);
 }
 
+// As after an unclean election: the records that were judged are gone, and others have their offsets.
+TEST(RulesTest, Rule3ALogThatWasCutAndHasGrownAgainIsNotGoneOnWith) {
+  Flow flow(Options());
+  flow.SendIds("a", 1, 300);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  const CommittedOffset before = flow.Committed()[0];
+  ASSERT_TRUE(SharedClient().DeleteTopic(flow.input()).ok());
+  ASSERT_TRUE(SharedClient().CreateTopic(flow.input(), 1, {{"retention.ms", "-1"}}).ok());
+  flow.SendIds("a", 1, 200);
+  flow.SendIds("b", 1, 200);
+  flow.ResetGroup({before});
+  EXPECT_TRUE(IsRefused(flow.RunToEnd(), "offset 299: the log has another record here"));
+  EXPECT_EQ(flow.Committed()[0].metadata, before.metadata);
+  flow.ResetGroup({{200, ""}});  // the remedy
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  EXPECT_EQ(flow.OutputIds().size(), 500u);
+}
+
+TEST(RulesTest, Rule6AGroupOfAnotherOutputOrScopeIsRefused) {
+  Flow flow(Options());
+  Flow other(Options());
+  flow.SendIds("a", 1, 10);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  for (const auto& [change, remedy] :
+       {std::pair("--output=" + other.output(), "Use another group, or set output to"),
+        std::pair(std::string("--scope=topic"), "Use another group or the former scope")}) {
+    EXPECT_TRUE(IsRefused(flow.RunToEnd({change}), remedy));
+    EXPECT_EQ(flow.RunCommand("check", {change}).exit_code, 2) << change;
+  }
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
 TEST(RulesTest, Rule6AStoryThatDoesNotFitIsRefusedWithTheRemedy) {
   Flow flow(Options());
   flow.SendIds("a", 1, 10);
@@ -92,7 +125,7 @@ TEST(RulesTest, Rule6AStoryThatDoesNotFitIsRefusedWithTheRemedy) {
   const CommittedOffset before = flow.Committed()[0];
   EXPECT_TRUE(IsRefused(flow.RunToEnd({"--id=key"}), "use another group, or reset"));
   EXPECT_EQ(flow.Committed()[0].metadata, before.metadata);
-  flow.ResetGroup({{10, "lethe/2 o=0"}});
+  flow.ResetGroup({{10, "lethe/3 o=0"}});
   EXPECT_TRUE(IsRefused(flow.RunToEnd(), "run the version that wrote it, or reset"));
   flow.ResetGroup({{9, "lethe/1 o=7"}});
   EXPECT_TRUE(IsRefused(flow.RunToEnd(), "damaged"));

@@ -245,12 +245,26 @@ TEST_F(UnusableSnapshotTest, Rule15OneOfAnotherConfigurationIsReportedAndTheLogI
 }
 
 // Another log under the same name: the snapshot's record before F is not the one that is there.
+// As an earlier version commits, which does not say what the last record before the offset is.
+std::vector<CommittedOffset> WithoutRecordBefore(std::vector<CommittedOffset> committed) {
+  for (CommittedOffset& each : committed) {
+    const size_t begin = each.metadata.find(" b=");
+    if (begin == std::string::npos) continue;
+    each.metadata.erase(begin, each.metadata.find(' ', begin + 1) - begin);
+  }
+  return committed;
+}
+
 TEST_F(UnusableSnapshotTest, Rule3And15ALogThatWasMadeAnewIsSeen) {
   const std::vector<CommittedOffset> committed = flow_.Committed();
   ASSERT_TRUE(SharedClient().DeleteTopic(flow_.input()).ok());
   ASSERT_TRUE(SharedClient().CreateTopic(flow_.input(), 1).ok());
   flow_.SendIds("other", 1, static_cast<int>(committed[0].offset) + 100);
   flow_.ResetGroup(committed);  // with its story, as a tool that copies groups would
+  const Finished refused = flow_.RunToEnd(folder_.args());
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_TRUE(absl::StrContains(refused.err, "the log has another record here")) << refused.err;
+  flow_.ResetGroup(WithoutRecordBefore(committed));
   const Finished finished = flow_.RunToEnd(folder_.args());
   ASSERT_TRUE(EndsWell(finished));
   EXPECT_TRUE(absl::StrContains(finished.err, "the log differs")) << finished.err;
@@ -276,7 +290,7 @@ TEST_F(UnusableSnapshotTest, Rule3And15ALogThatEndsWithoutTheRecordThatIsRemembe
   ASSERT_TRUE((*producer)->Produce(flow_.input(), aborted).ok());
   ASSERT_TRUE((*producer)->Abort().ok());
   ASSERT_EQ(flow_.Input().size(), 200u);  // and the abort is seen
-  flow_.ResetGroup(committed);
+  flow_.ResetGroup(WithoutRecordBefore(committed));
   const auto daemon = flow_.Start(folder_.args());
   ASSERT_TRUE(daemon->AwaitReady());
   EXPECT_TRUE(absl::StrContains(daemon->Log(), "the log differs")) << daemon->Log();

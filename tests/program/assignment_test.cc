@@ -118,12 +118,56 @@ TEST_F(AssignmentTest, WhatCannotBeReadIsRefusedWithTheRemedy) {
   CommitMetadata other_id = Story(0, 0, At(0), At(1));
   other_id.id_fingerprint = IdSpec::Parse("key")->Fingerprint();
   for (const std::string& metadata :
-       {std::string("lethe/2 o=0"), std::string("lethe/1 o=0 r="), other_id.ToString()}) {
+       {std::string("lethe/3 o=0"), std::string("lethe/1 o=0 r="), other_id.ToString()}) {
     const absl::Status status = Prepare(400, metadata, {0, 2000}).status();
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
     EXPECT_TRUE(absl::StrContains(status.message(), "orders-2")) << status;
     EXPECT_TRUE(absl::StrContains(status.message(), "reset")) << status;
   }
+}
+
+TEST_F(AssignmentTest, ACommitThatCannotBeTrueIsRefused) {
+  CommitMetadata other_output = Story(0, 0, At(0), At(1));
+  other_output.output = "elsewhere";
+  CommitMetadata beyond = Story(0, 0, At(0), At(1));
+  beyond.record_before = 400;
+  for (const auto& [story, says] :
+       {std::pair(Story(0, 448, At(0), At(1)), "another cluster"), std::pair(beyond, "another cluster"),
+        std::pair(other_output, "Use another group")}) {
+    const absl::Status status = Prepare(400, story.ToString(), {0, 2000}).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), says)) << status;
+  }
+}
+
+TEST_F(AssignmentTest, TheRecordBeforeTheCommitIsComparedWhereTheLogHasIt) {
+  CommitMetadata story = Story(0, 300, At(0), At(1));
+  story.record_before = 398;
+  story.record_before_hash = 17;
+  const auto rebuilt = *Prepare(400, story.ToString(), {0, 2000});
+  ASSERT_TRUE(rebuilt->to_compare.has_value());
+  EXPECT_EQ(rebuilt->to_compare->offset, 398);
+  EXPECT_EQ(rebuilt->to_compare->hash, 17u);
+  EXPECT_FALSE((*Prepare(400, story.ToString(), {399, 2000}))->to_compare.has_value());
+  // A kept filter that is at the committed offset has remembered another record there.
+  kept_.Put(Kept(400));
+  EXPECT_EQ((*Prepare(400, story.ToString(), {0, 2000}))->phase, Phase::kRestoring);
+  story.record_before = 399;
+  kept_.Put(Kept(400));
+  EXPECT_EQ((*Prepare(400, story.ToString(), {0, 2000}))->phase, Phase::kChecking);
+}
+
+TEST_F(AssignmentTest, WhatWasUndeliverableIsPassedOnWithTheCommit) {
+  auto owned = *Prepare(-1, "", {0, 1000});
+  owned->undeliverable[3] = {"too large", false};
+  owned->undeliverable[12] = {"too large", false};
+  owned->next = 10;
+  const std::string fingerprint = options_.record.id.Fingerprint();
+  EXPECT_EQ(owned->Metadata(fingerprint, options_).undeliverable, std::vector<int64_t>{3});
+  owned->Committed();
+  const CommitMetadata story = owned->Metadata(fingerprint, options_);
+  EXPECT_EQ(story.undeliverable, std::vector<int64_t>{3});
+  EXPECT_EQ((*Prepare(10, story.ToString(), {0, 1000}))->passed_over, std::set<int64_t>{3});
 }
 
 TEST_F(AssignmentTest, ALogThatDoesNotHoldTheCommittedOffsetFailsThePartition) {
@@ -381,9 +425,9 @@ TEST_F(SnapshotAssignmentTest, LoadingItIsGivenUpAtOnceWhenTheLaneStops) {
 // With R beyond it, the log is read from there: it is less.
 TEST_F(SnapshotAssignmentTest, OneThatIsOlderThanTheRestartPointIsNamedNoMore) {
   auto owned = *Prepare(1000, Naming(0, 400).ToString(), {0, 2000});
-  EXPECT_EQ(owned->Metadata("f", kHorizon).snapshot, id_.ToString());
+  EXPECT_EQ(owned->Metadata("f", options_).snapshot, id_.ToString());
   owned->points.emplace(kHorizon, RestartPoint{901, At(2)});
-  EXPECT_EQ(owned->Metadata("f", kHorizon).snapshot, "");
+  EXPECT_EQ(owned->Metadata("f", options_).snapshot, "");
 }
 
 TEST_F(SnapshotAssignmentTest, OneWhoseLogWasAnotherIsNotTriedAgain) {
@@ -460,7 +504,7 @@ TEST_F(AssignmentTest, AHorizonThatWasRaisedIsShortUntilItHasPassedWhateverIsRes
   EXPECT_EQ(owned->phase, Phase::kRestoring);
   EXPECT_TRUE(owned->short_history(options_.stage.horizon));
   for (int restart = 0; restart < 3; ++restart) {
-    const CommitMetadata story = owned->Metadata(options_.record.id.Fingerprint(), options_.stage.horizon);
+    const CommitMetadata story = owned->Metadata(options_.record.id.Fingerprint(), options_);
     EXPECT_EQ(story.horizon, options_.stage.horizon);
     EXPECT_EQ(story.covered_since, At(2));
     owned = *Prepare(1000, story.ToString(), {0, 2000});
@@ -473,7 +517,7 @@ TEST_F(AssignmentTest, AHorizonThatWasRaisedIsShortUntilItHasPassedWhateverIsRes
   // The horizon has gone by since.
   for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter->Observe(At(5)).ok());
   EXPECT_FALSE(owned->short_history(options_.stage.horizon));
-  story = owned->Metadata("f", options_.stage.horizon);
+  story = owned->Metadata("f", options_);
   EXPECT_EQ(story.covered_since, absl::InfinitePast());
   // From the group's beginning on everything is known.
   EXPECT_EQ((*Prepare(1000, Story(400, 400, At(2), At(3)).ToString(), {0, 2000}))->covered_since,
@@ -592,19 +636,19 @@ TEST_F(AssignmentTest, AStoryOfFewerPartitionsIsOfATopicThatHasGrown) {
   EXPECT_EQ(owned->growth.partitions, kPartitions);
   EXPECT_EQ(owned->growth.offset, 2000) << "what is in the log may have been sent before";
   // A restart knows of it, and does not take it for new.
-  story = owned->Metadata(options_.record.id.Fingerprint(), kHorizon);
+  story = owned->Metadata(options_.record.id.Fingerprint(), options_);
   EXPECT_EQ(story.origin_partitions, 2) << "by which partitions are known that were added";
   owned = *Prepare(1000, story.ToString(), {0, 3000});
   EXPECT_EQ(owned->growth.offset, 2000);
   owned->next = owned->committed = 2000;
   for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter->Observe(At(4)).ok());
-  story = owned->Metadata(options_.record.id.Fingerprint(), kHorizon);
+  story = owned->Metadata(options_.record.id.Fingerprint(), options_);
   EXPECT_EQ(story.growth.time, At(4));
   owned = *Prepare(2000, story.ToString(), {0, 3000});
   EXPECT_TRUE(owned->keys_moved(kHorizon));
   for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter->Observe(At(5)).ok());
   EXPECT_FALSE(owned->keys_moved(kHorizon));
-  story = owned->Metadata(options_.record.id.Fingerprint(), kHorizon);
+  story = owned->Metadata(options_.record.id.Fingerprint(), options_);
   EXPECT_EQ(story.growth.offset, -1);
   EXPECT_EQ(story.growth.partitions, kPartitions);
   EXPECT_FALSE((*Prepare(2500, story.ToString(), {0, 3000}))->keys_moved(kHorizon));
@@ -619,7 +663,7 @@ TEST_F(AssignmentTest, APartitionThatWasAddedMayHaveTheKeysOfOthers) {
   auto owned = *Prepare(-1, "", {0, 1000}, Uncommitted::kAdded);
   EXPECT_TRUE(owned->keys_moved(kHorizon));
   EXPECT_EQ(owned->growth.offset, 0);
-  EXPECT_EQ(owned->Metadata("f", kHorizon).growth.partitions, kPartitions);
+  EXPECT_EQ(owned->Metadata("f", options_).growth.partitions, kPartitions);
 }
 
 // A lane that stays as it is, while others are given what is new.

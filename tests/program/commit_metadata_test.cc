@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <random>
@@ -41,6 +42,11 @@ void ExpectSame(const CommitMetadata& a, const CommitMetadata& b) {
   EXPECT_EQ(a.growth.partitions, b.growth.partitions);
   EXPECT_EQ(a.growth.offset, b.growth.offset);
   EXPECT_EQ(a.growth.time, b.growth.time);
+  EXPECT_EQ(a.output, b.output);
+  EXPECT_EQ(a.scope, b.scope);
+  EXPECT_EQ(a.record_before, b.record_before);
+  EXPECT_EQ(a.record_before_hash, b.record_before_hash);
+  EXPECT_EQ(a.undeliverable, b.undeliverable);
 }
 
 // The example with one field replaced.
@@ -53,7 +59,34 @@ std::string With(const std::string& field, const std::string& instead) {
 
 TEST(CommitMetadataTest, IsTheTextThatIsDocumented) {
   EXPECT_EQ(Example().ToString(),
-            "lethe/1 o=100 n=4 r=1200 rt=1700000000123 ct=1700086400456 id=0123456789abcdef h=86400000");
+            "lethe/2 o=100 n=4 r=1200 rt=1700000000123 ct=1700086400456 id=0123456789abcdef h=86400000");
+  CommitMetadata all = Example();
+  all.output = "orders-unique";
+  all.scope = "topic";
+  all.record_before = 1999;
+  all.record_before_hash = 0xbeef;
+  all.undeliverable = {1300, 1301, 1950};
+  EXPECT_EQ(all.ToString(), Example().ToString() + " out=orders-unique sc=topic b=1999:beef u=1950,649,1");
+}
+
+TEST(CommitMetadataTest, TheFormerFormatIsRead) {
+  const auto story =
+      CommitMetadata::Parse(absl::StrReplaceAll(Example().ToString(), {{"lethe/2", "lethe/1"}}));
+  ASSERT_TRUE(story.ok()) << story.status();
+  ExpectSame(*story, Example());
+  EXPECT_EQ(story->record_before, -1);
+}
+
+TEST(CommitMetadataTest, ALongListKeepsTheNewestWithinTheBrokersLimit) {
+  CommitMetadata story = Example();
+  for (int64_t i = 0; i < 3000; ++i) story.undeliverable.push_back((int64_t{1} << 62) + 1000 * i);
+  const std::string text = story.ToString();
+  EXPECT_LT(text.size(), kBrokerLimit);
+  const auto parsed = CommitMetadata::Parse(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  ASSERT_GT(parsed->undeliverable.size(), 300u);
+  EXPECT_TRUE(
+      std::equal(parsed->undeliverable.rbegin(), parsed->undeliverable.rend(), story.undeliverable.rbegin()));
 }
 
 TEST(CommitMetadataTest, RoundTripOfRandomStories) {
@@ -75,6 +108,15 @@ TEST(CommitMetadataTest, RoundTripOfRandomStories) {
     if (below(2) == 0)
       story.snapshot = absl::StrCat(below(uint64_t{1} << 62), "-", absl::Hex(random(), absl::kZeroPad16));
     story.covered_since = time();
+    if (below(2) == 0) story.output = absl::StrCat("topic-", below(1000));
+    if (below(2) == 0) story.scope = below(2) == 0 ? "topic" : "partition";
+    if (below(2) == 0) {
+      story.record_before = below(uint64_t{1} << 62);
+      story.record_before_hash = random();
+    }
+    for (int64_t offset = story.restart, count = below(40); count > 0; --count) {
+      story.undeliverable.push_back(offset += 1 + below(1000));
+    }
     if (below(2) == 0) {
       story.growth.partitions = static_cast<int32_t>(1 + below(100'000));
       if (below(2) == 0) story.growth = {story.growth.partitions, below(uint64_t{1} << 62), time()};
@@ -149,7 +191,7 @@ TEST(CommitMetadataTest, WhatOthersCommitIsNotFound) {
 }
 
 TEST(CommitMetadataTest, AnotherVersionIsRefusedWithTheRemedy) {
-  for (const char* other : {"lethe/2", "lethe/2 o=1", "lethe/10 o=100 n=4 r=1200", "lethe/0", "lethe/"}) {
+  for (const char* other : {"lethe/3", "lethe/3 o=1", "lethe/10 o=100 n=4 r=1200", "lethe/0", "lethe/"}) {
     const absl::Status status = CommitMetadata::Parse(other).status();
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << other << ": " << status;
     EXPECT_NE(status.message().find("reset the group's offsets"), absl::string_view::npos) << status;
@@ -181,6 +223,23 @@ TEST(CommitMetadataTest, DamageIsFound) {
            With("id=0123456789abcdef", "id="),
            With("h=86400000", "h=0"),
            With("h=86400000", "h=-1"),
+           Example().ToString() + " g",
+           Example().ToString() + " g=",
+           Example().ToString() + " g=3:",
+           Example().ToString() + " cs",
+           Example().ToString() + " b",
+           Example().ToString() + " b=",
+           Example().ToString() + " b=1999",
+           Example().ToString() + " b=-1:beef",
+           Example().ToString() + " b=1999:xyz",
+           Example().ToString() + " u",
+           Example().ToString() + " u=",
+           Example().ToString() + " u=5,6",
+           Example().ToString() + " u=5,0",
+           Example().ToString() + " u=5,-1",
+           Example().ToString() + " u=,",
+           Example().ToString() + " ",
+           std::string("lethe/1 g"),
            std::string("lethe/1"),
            std::string("lethe/1 "),
        }) {

@@ -66,7 +66,7 @@ TEST(Repartition, WithTheTopicGoesWhatWasRoutedToIt) {
   EXPECT_FALSE(LostWithTopic(options, {begun, none})) << "nothing was routed";
   EXPECT_FALSE(LostWithTopic(options, {reset, {9, "by another program"}}));
   for (const CommittedOffset& routed :
-       {CommittedOffset{8, story.ToString()}, {0, "lethe/2 o=0"}, {0, "lethe/1 o=7"}}) {
+       {CommittedOffset{8, story.ToString()}, {0, "lethe/3 o=0"}, {0, "lethe/1 o=7"}}) {
     const auto lost = LostWithTopic(options, {reset, routed});
     ASSERT_TRUE(lost) << routed.metadata;
     EXPECT_EQ(lost->severity, Finding::Severity::kError);
