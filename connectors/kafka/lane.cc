@@ -221,12 +221,27 @@ absl::Status Lane::Process() {
     OwnedPartition* owned = Find(batch_[begin]->partition);
     if (owned != nullptr && owned->phase != Phase::kFailed && owned->sought_in_batch != batch_number_) {
       if (absl::Status done = Advance(*owned, absl::MakeConstSpan(&batch_[begin], end - begin)); !done.ok()) {
+        ReadAgainFrom(begin);
         return done;
       }
     }
     begin = end;
   }
   return absl::OkStatus();
+}
+
+void Lane::ReadAgainFrom(size_t begin) {
+  for (size_t i = begin; i < batch_.size(); ++i) {
+    OwnedPartition* owned = batch_[i]->rkt == nullptr ? nullptr : Find(batch_[i]->partition);
+    if (owned == nullptr || owned->phase == Phase::kFailed || owned->in_transaction()) continue;
+    if (owned->sought_in_batch != batch_number_) Seek(*owned);
+  }
+}
+
+void Lane::ReachEnd(OwnedPartition& owned, int64_t end) {
+  if (owned.phase != Phase::kActive || !owned.stop_before_next.empty() || end <= owned.next) return;
+  // Not committed, it would be gone with the next segment: to the broker the log starts behind it then.
+  if (EnsureOpen(owned).ok()) owned.next = end;
 }
 
 void Lane::HandleEvent(const rd_kafka_message_t& event) {
@@ -242,6 +257,7 @@ void Lane::HandleEvent(const rd_kafka_message_t& event) {
     // The record that is looked for would have come before. What follows is read again: it is not at its end.
     if (owned->phase == Phase::kChecking) return Recheck(*owned);
     if (owned->phase == Phase::kRestoring && event.offset >= owned->committed) Activate(*owned);
+    ReachEnd(*owned, event.offset);
     return;
   }
   if (owned != nullptr && IsUnreadable(event.err)) {

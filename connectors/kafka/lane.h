@@ -123,6 +123,11 @@ class Lane {
   // Asks where the partition starts, as if it had just been assigned.
   void PrepareAnew(OwnedPartition& owned);
   void Activate(OwnedPartition& owned);
+  // The client has come to the end of the log, over control records and aborted batches perhaps.
+  void ReachEnd(OwnedPartition& owned, int64_t end);
+  // The batch's events from `begin` on are dropped, and read again, but those of the transaction's
+  // partitions, which are sought when that is rolled back.
+  void ReadAgainFrom(size_t begin);
   void Restore(OwnedPartition& owned, MessageRun run);
   absl::Status Judge(OwnedPartition& owned, MessageRun run);
   // Items with verdicts; of a shorter run, if the partition must stop within it.

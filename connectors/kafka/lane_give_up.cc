@@ -47,9 +47,10 @@ void Lane::GiveUp(Outcome outcome) {
   if (outcome == Outcome::kStopped) {
     for (OwnedPartition* owned : InTransaction()) owned->LeaveNamed();
   }
+  const std::vector<OwnedPartition*> rolled_back = InTransaction();
   FinishTransaction(/*committed=*/false);
-  // The rest of the batch is dropped with it: everything is read again from where it is needed.
-  for (auto& [id, owned] : owned_) {
+  // No others: the offset that an idle one is at may be gone from its log.
+  for (OwnedPartition* owned : rolled_back) {
     if (owned->phase != Phase::kFailed) Seek(*owned);
   }
   if (pause > absl::ZeroDuration()) stop_.WaitFor(pause);

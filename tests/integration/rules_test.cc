@@ -85,6 +85,42 @@ TEST(RulesTest, Rule5TheStartIsCommittedBeforeTheFirstVerdict) {
   EXPECT_EQ(flow.OutputIds(), expected);
 }
 
+// The end of a log that is only control records and an aborted batch is committed too: retention removes it.
+TEST(RulesTest, Rule5WhatEndsWithAnAbortedBatchIsCommittedToItsEnd) {
+  Flow flow({LETHE_PROGRAM, 2, {}, {{"max.message.bytes", "2000"}}});
+  flow.SendIds("a", 1, 10);
+  auto aborted = TransactionalProducer::Start(SharedBroker().bootstrap(), flow.input() + "-aborts");
+  ASSERT_TRUE(aborted.ok()) << aborted.status();
+  const auto abort_a_batch = [&] {
+    ASSERT_TRUE((*aborted)->Begin().ok());
+    for (int i = 0; i < 5; ++i) {
+      ASSERT_TRUE((*aborted)->Produce(flow.input(), {{WithId(absl::StrCat("aborted", i))}}).ok());
+    }
+    ASSERT_TRUE((*aborted)->Abort().ok());
+  };
+  abort_a_batch();
+  auto daemon = flow.Start();
+  ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 16; })) << daemon->Log();
+  // The log begins behind it, and another partition's transaction aborts.
+  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 16).ok());
+  const Record large = WithId(std::string(5000, 'x'), 1);
+  flow.Send({{large}});
+  ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[1].offset == 1; })) << daemon->Log();
+  EXPECT_GT(daemon->Metric("lethe_transactions_aborted_total"), 0);
+  EXPECT_EQ(daemon->Metric("lethe_partition_failed"), 0);
+  flow.SendIds("b", 1, 1);
+  ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 17; })) << daemon->Log();
+  // The start, the first records, the end behind them, the two later records; nothing while it was idle.
+  EXPECT_LE(daemon->Metric("lethe_transactions_committed_total"), 6);
+  EXPECT_TRUE(daemon->Stop());
+  abort_a_batch();
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  EXPECT_EQ(flow.Committed()[0].offset, 23);
+  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 23).ok());
+  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
+  EXPECT_EQ(flow.OutputIds().size(), 11u);
+}
+
 // As after an unclean election: the records that were judged are gone, and others have their offsets.
 TEST(RulesTest, Rule3ALogThatWasCutAndHasGrownAgainIsNotGoneOnWith) {
   Flow flow(Options());
