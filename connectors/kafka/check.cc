@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/assignment.h"
 #include "connectors/kafka/client.h"
@@ -151,9 +152,11 @@ class Checker {
           absl::StrCat("is made at the start, with ", input_partitions, " partitions; this user may"));
     } else {
       Add(Severity::kError, "create", where, absl::StrCat("cannot be made: ", may.status().message()),
-          absl::StrCat("grant this user Create on topic ", topic,
-                       ", or make it: kafka-topics.sh --create --topic ", topic, " --partitions ",
-                       input_partitions, " --config cleanup.policy=delete --config retention.ms=-1"));
+          absl::StrCat(
+              "grant this user Create on topic ", topic, ", or make it: kafka-topics.sh --create --topic ",
+              topic, " --partitions ", input_partitions, " --replication-factor ",
+              std::max(topics_.input.replicas, 1), " --config ",
+              absl::StrJoin(RepartitionConfig(topics_.input), " --config ", absl::PairFormatter("="))));
     }
     LookAtStage(RoutingOptions(options_), input_partitions, input_partitions);
     // The other group has its offsets in a topic that is not there yet.

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/prctl.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -255,7 +256,7 @@ std::string TransactionRemedy(rd_kafka_t* producer, rd_kafka_resp_err_t code, co
   return "";
 }
 
-absl::StatusOr<int32_t> CountPartitions(rd_kafka_t* client, const std::string& name, int timeout_ms) {
+absl::StatusOr<TopicShape> ShapeOf(rd_kafka_t* client, const std::string& name, int timeout_ms) {
   const TopicPtr topic(rd_kafka_topic_new(client, name.c_str(), nullptr));
   if (topic == nullptr)
     return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no name of a topic"));
@@ -267,7 +268,19 @@ absl::StatusOr<int32_t> CountPartitions(rd_kafka_t* client, const std::string& n
   if (metadata->topics[0].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
     return ErrorStatus(metadata->topics[0].err, absl::StrCat("topic ", name));
   }
-  return metadata->topics[0].partition_cnt;
+  const rd_kafka_metadata_topic& described = metadata->topics[0];
+  TopicShape shape{.partitions = described.partition_cnt};
+  for (int i = 0; i < described.partition_cnt; ++i) {
+    const int replicas = described.partitions[i].replica_cnt;
+    shape.replicas = i == 0 ? replicas : std::min(shape.replicas, replicas);
+  }
+  return shape;
+}
+
+absl::StatusOr<int32_t> CountPartitions(rd_kafka_t* client, const std::string& name, int timeout_ms) {
+  const auto shape = ShapeOf(client, name, timeout_ms);
+  if (!shape.ok()) return shape.status();
+  return shape->partitions;
 }
 
 bool IsTransient(rd_kafka_resp_err_t code) {

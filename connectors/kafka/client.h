@@ -127,6 +127,13 @@ rd_kafka_resp_err_t CauseOf(rd_kafka_t* client, const rd_kafka_error_t* error);
 // says all there is to say.
 std::string TransactionRemedy(rd_kafka_t* producer, rd_kafka_resp_err_t code, const std::string& group);
 
+struct TopicShape {
+  int32_t partitions = 0;
+  int replicas = 0;  // of the partition that has the fewest
+};
+// Of a topic, as a broker says now; errors as CountPartitions.
+absl::StatusOr<TopicShape> ShapeOf(rd_kafka_t* client, const std::string& topic, int timeout_ms);
+
 // How many partitions a topic has, as a broker says now; from then on the client knows them all. NotFound:
 // there is no such topic.
 absl::StatusOr<int32_t> CountPartitions(rd_kafka_t* client, const std::string& topic, int timeout_ms);

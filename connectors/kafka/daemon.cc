@@ -339,6 +339,7 @@ DaemonReport Daemon::Report() const {
   report.engine = EngineName(options_.stage.engine);
   report.horizon = options_.stage.horizon;
   report.memory_used_bytes = judging_.dedup->memory().used_bytes();
+  if (routing_) report.memory_used_bytes += routing_->dedup->memory().used_bytes();
   report.memory_limit_bytes = judging_.dedup->memory().limit_bytes();
   const std::lock_guard<std::mutex> lock(mutex_);
   report.fpp_target = tuning_.target_fpp;

@@ -371,7 +371,8 @@ void Lane::Restore(OwnedPartition& owned, MessageRun run) {
     const RecordFields& fields = reader_.Read(view.record());
     const absl::Time time = view.time() > latest ? absl::InfinitePast() : view.time();
     if (time != absl::InfinitePast()) ++owned.timed_records;
-    if (fields.id_state == RecordFields::State::kPresent && !owned.passed_over.contains(message->offset)) {
+    if (fields.id_state == RecordFields::State::kPresent && !options_.routes &&
+        !owned.passed_over.contains(message->offset)) {
       events_.push_back({owned.filter->Hash(fields.id), time, view.payload()});
     } else {
       replay();

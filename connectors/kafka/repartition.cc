@@ -21,7 +21,7 @@ constexpr char kOffsetHeader[] = "lethe.routed.offset";
 // What the two headers add to a record, generously: what the input took must fit.
 constexpr int64_t kHeaderBytes = 256;
 // Records that are no longer needed go soon, and not only when a gigabyte of them has come together.
-constexpr char kSegmentBytes[] = "52428800";
+constexpr int64_t kSegmentBytes = 52428800;
 constexpr int kCreateTimeoutMs = 5000;
 constexpr int kTrimTimeoutMs = 2000;
 
@@ -35,18 +35,13 @@ using DeleteRecordsPtr = std::unique_ptr<rd_kafka_DeleteRecords_t, Destroyer<rd_
 absl::Status CreateTopic(rd_kafka_t* client, const std::string& name, const TopicFacts& like,
                          bool validate_only) {
   char reason[256];
-  const NewTopicPtr topic(rd_kafka_NewTopic_new(
-      name.c_str(), like.partitions, /*replication_factor: the broker's*/ -1, reason, sizeof reason));
+  const int replicas = like.replicas > 0 ? like.replicas : -1;  // or the brokers' default
+  const NewTopicPtr topic(
+      rd_kafka_NewTopic_new(name.c_str(), like.partitions, replicas, reason, sizeof reason));
   if (topic == nullptr) return absl::InvalidArgumentError(absl::StrCat("topic ", name, ": ", reason));
-  const std::pair<const char*, std::string> configs[] = {
-      {"cleanup.policy", "delete"},
-      {"retention.ms", "-1"},
-      {"retention.bytes", "-1"},
-      {"segment.bytes", kSegmentBytes},
-      {"message.timestamp.type", "CreateTime"},
-      {"max.message.bytes",
-       absl::StrCat(std::min<int64_t>(like.max_message_bytes() + kHeaderBytes, INT32_MAX))}};
-  for (const auto& [key, value] : configs) rd_kafka_NewTopic_set_config(topic.get(), key, value.c_str());
+  for (const auto& [key, value] : RepartitionConfig(like)) {
+    rd_kafka_NewTopic_set_config(topic.get(), key.c_str(), value.c_str());
+  }
   rd_kafka_NewTopic_t* topics[] = {topic.get()};
   const QueuePtr queue(rd_kafka_queue_new(client));
   const AdminOptionsPtr options(rd_kafka_AdminOptions_new(client, RD_KAFKA_ADMIN_OP_CREATETOPICS));
@@ -62,6 +57,10 @@ absl::Status CreateTopic(rd_kafka_t* client, const std::string& name, const Topi
     code = count == 1 ? rd_kafka_topic_result_error(results[0]) : RD_KAFKA_RESP_ERR_UNKNOWN;
   }
   if (code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) return absl::OkStatus();  // another instance's
+  if (code == RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR) {
+    return absl::UnavailableError(absl::StrCat("creating topic ", name, " with ", replicas,
+                                               " replicas, as the input has: not so many brokers are up"));
+  }
   return ErrorStatus(code, absl::StrCat("creating topic ", name));
 }
 
@@ -144,6 +143,27 @@ std::vector<std::string> TopicsOfSamePartition(const DaemonOptions& options) {
   }
   std::erase(topics, "");
   return topics;
+}
+
+std::map<std::string, std::string> RepartitionConfig(const TopicFacts& input) {
+  const int64_t max_bytes = std::min<int64_t>(input.max_message_bytes() + kHeaderBytes, INT32_MAX);
+  std::map<std::string, std::string> config = {
+      {"cleanup.policy", "delete"},
+      {"retention.ms", "-1"},
+      {"retention.bytes", "-1"},
+      {"segment.bytes", absl::StrCat(std::max(kSegmentBytes, max_bytes))},
+      {"message.timestamp.type", "CreateTime"},
+      {"max.message.bytes", absl::StrCat(max_bytes)}};
+  // Which of them there are depends on the brokers' version.
+  for (const char* bound : {TopicFacts::kBefore, TopicFacts::kAfter, TopicFacts::kDifference}) {
+    if (input.config.contains(bound)) config[bound] = absl::StrCat(INT64_MAX);
+  }
+  // What was routed is committed in the input's group: it must be as safe as the input is.
+  constexpr char kMinInSync[] = "min.insync.replicas";
+  if (const auto least = input.config.find(kMinInSync); least != input.config.end()) {
+    config[kMinInSync] = least->second;
+  }
+  return config;
 }
 
 std::optional<Finding> LostWithTopic(const DaemonOptions& options,

@@ -49,9 +49,13 @@ std::vector<std::string> TopicsOfSamePartition(const DaemonOptions& options);
 std::optional<Finding> LostWithTopic(const DaemonOptions& options,
                                      const std::vector<CommittedOffset>& committed);
 
-// Creates the repartition topic if it is missing, with as many partitions as the input: they stay as many,
-// since the way of an id must not change. Waits for a broker that is away (Cancelled on stop). NotFound: the
-// input does not exist, or the topic is gone (see LostWithTopic).
+// The configuration of the repartition topic of this input. It takes every record that the input took, also
+// late: its timestamps are not bounded, since what the input took in time may be routed after a lag.
+std::map<std::string, std::string> RepartitionConfig(const TopicFacts& input);
+
+// Creates the repartition topic if it is missing, with as many partitions and replicas as the input. The
+// partitions stay as many, since the way of an id must not change. Waits for a broker that is away (Cancelled
+// on stop). NotFound: the input does not exist, or the topic is gone (see LostWithTopic).
 absl::Status EnsureRepartitionTopic(const DaemonOptions& options, const StopFlag& stop);
 
 // Whether this user may create it, for a repartition topic that is missing; nothing is created.

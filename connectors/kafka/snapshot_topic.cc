@@ -417,25 +417,6 @@ absl::Status SnapshotTopic::Bury(const std::vector<PartitionSnapshot>& snapshots
   return absl::OkStatus();
 }
 
-// Partitions and replicas of a topic; nullopt if there is none of the name.
-struct TopicShape {
-  int32_t partitions = 0;
-  int replicas = 0;
-};
-absl::StatusOr<std::optional<TopicShape>> ShapeOf(rd_kafka_t* client, const std::string& name) {
-  const TopicPtr topic(rd_kafka_topic_new(client, name.c_str(), nullptr));
-  const rd_kafka_metadata_t* raw = nullptr;
-  const rd_kafka_resp_err_t code = rd_kafka_metadata(client, 0, topic.get(), &raw, kRequestTimeoutMs);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, absl::StrCat("asking for topic ", name));
-  const std::unique_ptr<const rd_kafka_metadata_t, Destroyer<rd_kafka_metadata_destroy>> metadata(raw);
-  const rd_kafka_metadata_topic_t& found = metadata->topics[0];
-  if (absl::IsNotFound(ErrorStatus(found.err, ""))) return std::nullopt;
-  if (found.err != RD_KAFKA_RESP_ERR_NO_ERROR || found.partition_cnt == 0) {
-    return absl::UnavailableError(absl::StrCat("topic ", name, ": ", rd_kafka_err2str(found.err)));
-  }
-  return TopicShape{found.partition_cnt, found.partitions[0].replica_cnt};
-}
-
 absl::Status CreateCompacted(rd_kafka_t* client, const std::string& name, const TopicShape& shape) {
   using NewTopicPtr = std::unique_ptr<rd_kafka_NewTopic_t, Destroyer<rd_kafka_NewTopic_destroy>>;
   using QueuePtr = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
@@ -479,18 +460,16 @@ absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotTopic(const DaemonOpt
   const absl::Time deadline = SteadyNow() + kPatience;
   bool created = false;
   for (;;) {
-    absl::StatusOr<std::optional<TopicShape>> shape = ShapeOf(producer->get(), name);
-    if (shape.ok() && shape->has_value()) {
-      return std::make_unique<SnapshotTopic>(options, *std::move(producer), (**shape).partitions);
+    const absl::StatusOr<TopicShape> shape = ShapeOf(producer->get(), name, kRequestTimeoutMs);
+    if (shape.ok() && shape->partitions > 0) {
+      return std::make_unique<SnapshotTopic>(options, *std::move(producer), shape->partitions);
     }
     absl::Status status = shape.status();
+    if (absl::IsNotFound(status)) status = absl::OkStatus();  // it is created, or will appear
     if (status.ok() && !created) {
-      const absl::StatusOr<std::optional<TopicShape>> input = ShapeOf(producer->get(), options.input);
-      status = input.status();
-      if (input.ok() && input->has_value()) {
-        status = CreateCompacted(producer->get(), name, **input);
-        created = status.ok();
-      }
+      const absl::StatusOr<TopicShape> input = ShapeOf(producer->get(), options.input, kRequestTimeoutMs);
+      status = input.ok() ? CreateCompacted(producer->get(), name, *input) : input.status();
+      created = status.ok();
     }
     if (!status.ok() && (!absl::IsUnavailable(status) || SteadyNow() >= deadline)) {
       return absl::FailedPreconditionError(absl::StrCat(

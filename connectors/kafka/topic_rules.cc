@@ -149,6 +149,35 @@ class Rules {
         "");
   }
 
+  // Records come late, when there is a lag; so what the input took in time is old for this topic.
+  void TakesTimesOf(const TopicFacts& input) {
+    if (topic_.max_before_ms() == INT64_MAX && topic_.max_after_ms() >= input.max_after_ms()) {
+      Add(Severity::kOk, "timestamp bounds", "takes the timestamps that the input takes", "");
+      return;
+    }
+    std::string wanted;
+    for (const char* property : {TopicFacts::kBefore, TopicFacts::kAfter, TopicFacts::kDifference}) {
+      if (!topic_.config.contains(property)) continue;
+      absl::StrAppend(&wanted, wanted.empty() ? "" : ",", property, "=", INT64_MAX);
+    }
+    Add(Severity::kWarning, "timestamp bounds",
+        "refuses timestamps that the input takes, or took before a lag: such records cannot be delivered",
+        absl::StrCat("kafka-configs.sh --alter --entity-type topics --entity-name ", topic_.name,
+                     " --add-config ", wanted));
+  }
+
+  void IsReplicatedAs(const TopicFacts& input) {
+    if (topic_.replicas == 0 || input.replicas == 0) return;
+    const std::string what =
+        absl::StrCat("has ", topic_.replicas, " replicas, the input has ", input.replicas);
+    if (topic_.replicas >= input.replicas) return Add(Severity::kOk, "replicas", what, "");
+    Add(Severity::kWarning, "replicas",
+        absl::StrCat(what,
+                     ": what was routed and is not judged yet is lost with fewer brokers than the "
+                     "input is"),
+        "add replicas with kafka-reassign-partitions.sh");
+  }
+
   void TakesRecordsOf(const TopicFacts& input) {
     const int64_t limit = topic_.max_batch_bytes();
     const char* property = limit < topic_.max_message_bytes() ? "segment.bytes" : "max.message.bytes";
@@ -202,6 +231,11 @@ int64_t TopicFacts::max_batch_bytes() const {
   return std::min(max_message_bytes(), Number("segment.bytes", INT64_MAX));
 }
 
+int64_t TopicFacts::TimestampBound(const char* property) const {
+  const int64_t own = Number(property, INT64_MAX);
+  return own == INT64_MAX ? Number(kDifference, INT64_MAX) : own;
+}
+
 std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopics& topics) {
   std::vector<Finding> findings;
   const TopicFacts& input = topics.input;
@@ -225,11 +259,15 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
   if (topics.repartition) {
     Rules repartition_rules("repartition", *topics.repartition, findings);
     repartition_rules.RoutesTo(input.partitions);
+    repartition_rules.IsReplicatedAs(input);
     if (repartition_rules.IsDescribed()) {
       repartition_rules.IsNotCompacted("compaction may keep the retry and remove the first");
       repartition_rules.IsKeptFor(options.stage.horizon, topics.lag);
       repartition_rules.KeepsTimes();
-      if (!input.config.empty()) repartition_rules.TakesRecordsOf(input);
+      if (!input.config.empty()) {
+        repartition_rules.TakesRecordsOf(input);
+        repartition_rules.TakesTimesOf(input);
+      }
     }
   }
   if (topics.snapshots) {

@@ -21,6 +21,7 @@ struct TopicFacts {
   int32_t partitions = 0;
   std::map<std::string, std::string> config;  // empty if it is not known
   bool may_be_described = true;               // false: the user lacks the permission
+  int replicas = 0;                           // 0: not known
 
   int64_t Number(const std::string& property, int64_t fallback) const;
   // max.message.bytes, or Kafka's default of it.
@@ -29,6 +30,17 @@ struct TopicFacts {
   RecordRules record_rules() const;
   // What it takes in one batch: a batch must also fit into a segment (segment.bytes).
   int64_t max_batch_bytes() const;
+  // How far behind or ahead of its clock the broker takes timestamps, in milliseconds; INT64_MAX: any.
+  int64_t max_before_ms() const { return TimestampBound(kBefore); }
+  int64_t max_after_ms() const { return TimestampBound(kAfter); }
+
+  static constexpr char kBefore[] = "message.timestamp.before.max.ms";
+  static constexpr char kAfter[] = "message.timestamp.after.max.ms";
+  // Both, before Kafka 3.6; since then until 4.0 where the others are not set.
+  static constexpr char kDifference[] = "message.timestamp.difference.max.ms";
+
+ private:
+  int64_t TimestampBound(const char* property) const;
 };
 
 // All topics of the options.

@@ -164,9 +164,10 @@ std::vector<std::string> TopicNames(rd_kafka_t* client) {
 absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& name) {
   TopicFacts topic;
   topic.name = name;
-  const auto partitions = CountPartitions(client, name, kRequestTimeoutMs);
-  if (!partitions.ok()) return partitions.status();
-  topic.partitions = *partitions;
+  const auto shape = ShapeOf(client, name, kRequestTimeoutMs);
+  if (!shape.ok()) return shape.status();
+  topic.partitions = shape->partitions;
+  topic.replicas = shape->replicas;
   if (!CanDescribeTopics(client)) return topic;
   auto config = DescribeConfig(client, name);
   topic.may_be_described = !absl::IsPermissionDenied(config.status());

@@ -69,6 +69,14 @@ testing::AssertionResult OncePerTopic(Flow& flow) {
   return testing::AssertionSuccess();
 }
 
+// The limit of Kafka 4, on all brokers that this program runs on.
+const bool kBoundsTimestamps = [] {
+  KafkaBrokerOptions options;
+  options.properties = {{"log.message.timestamp.after.max.ms", "3600000"}};
+  SetSharedBrokerOptions(std::move(options));
+  return true;
+}();
+
 TEST(ScopeTest, CopiesInDifferentPartitionsMeet) {
   Flow flow(Options(3));
   std::vector<Record> records;
@@ -90,6 +98,37 @@ TEST(ScopeTest, CopiesInDifferentPartitionsMeet) {
   ASSERT_TRUE(EndsWell(flow.RunToEnd({"--scope=topic"})));
   EXPECT_TRUE(OncePerTopic(flow));
   EXPECT_EQ(flow.Output().size(), 400u);
+}
+
+// The topic between takes what the input takes, whatever the brokers' own limits are: Kafka 4 takes no
+// timestamps by default that are more than an hour ahead.
+TEST(ScopeTest, Rule20TheTopicBetweenTakesTheInputsTimestamps) {
+  const KafkaClient::Configs any_time = {{"message.timestamp.after.max.ms", "9223372036854775807"}};
+  Flow flow({LETHE_PROGRAM, 1, any_time, any_time});
+  const int64_t ahead = absl::ToUnixMillis(absl::Now()) + 2 * 3'600'000;
+  std::vector<Record> records;
+  for (int i = 0; i < 10; ++i) records.push_back(WithId(absl::StrCat(i), 0, ahead + i));
+  flow.Send(records);
+  const Finished check = flow.RunCommand("check", {"--scope=topic"});
+  EXPECT_NE(check.exit_code, 2) << check.out;
+  ASSERT_TRUE(EndsWell(flow.RunToEnd({"--scope=topic"})));
+  EXPECT_EQ(flow.Output().size(), 10u);
+}
+
+// It is read again when the router starts, and the ids are the second stage's to remember.
+TEST(ScopeTest, TheRouterRemembersNoIds) {
+  Flow flow(Options(1));
+  const int64_t at = absl::ToUnixMillis(absl::Now());
+  std::vector<Record> records;
+  for (int i = 0; i < 200'000; ++i) records.push_back(WithId(absl::StrCat(i), 0, at));  // all in its horizon
+  flow.Send(records);
+  const Args args = {"--scope=topic", "--engine=exact", "--memory=1MiB"};
+  ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
+  const auto daemon = flow.Start(args);
+  ASSERT_TRUE(daemon->AwaitReady());
+  EXPECT_GT(daemon->Metric("lethe_memory_used_bytes"), 0);
+  EXPECT_LE(daemon->Metric("lethe_memory_used_bytes"), daemon->Metric("lethe_memory_limit_bytes"));
+  EXPECT_TRUE(daemon->Stop());
 }
 
 TEST(ScopeTest, ExactlyOncePerTopicThroughKills) {

@@ -111,6 +111,24 @@ TEST(TopicRules, WhatLetheMakesItselfMustBeAsItWouldMakeIt) {
   EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "");
   topics.repartition->partitions = 5;
   EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "warning partitions;");
+  topics.repartition = made;
+  topics.input.replicas = 3;
+  topics.repartition->replicas = 3;
+  EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "");
+  topics.repartition->replicas = 1;
+  EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "warning replicas;");
+  topics.repartition = made;
+  topics.repartition->config[TopicFacts::kAfter] = "3600000";
+  EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "warning timestamp bounds;");
+  topics.input.config[TopicFacts::kAfter] = "3600000";
+  EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "");
+  topics.repartition->config[TopicFacts::kBefore] = "3600000";
+  topics.input.config[TopicFacts::kBefore] = "3600000";
+  EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "warning timestamp bounds;") << "of a lag";
+  topics.input.config.erase(TopicFacts::kAfter);
+  topics.repartition = made;
+  topics.repartition->config[TopicFacts::kDifference] = "3600000";
+  EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "warning timestamp bounds;") << "of older brokers";
   topics.repartition = Topic("r", {{"cleanup.policy", "compact"}, {"retention.ms", "1000"}});
   EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "error cleanup.policy;warning retention;");
 }

@@ -107,6 +107,28 @@ TEST(Repartition, TheHeadersGoOnAndComeOff) {
   EXPECT_FALSE(ReadRoutedFrom(damaged.get()));
 }
 
+// Whatever the input took is to fit, also when it is routed late, and to be as safe as it was there.
+TEST(Repartition, ItsTopicTakesWhatTheInputTook) {
+  TopicFacts input{"orders", 4, {}, true};
+  EXPECT_FALSE(RepartitionConfig(input).contains(TopicFacts::kDifference)) << "the brokers may not know it";
+  input.config = {{TopicFacts::kDifference, "1000"}};
+  EXPECT_EQ(RepartitionConfig(input).at(TopicFacts::kDifference), "9223372036854775807");
+  EXPECT_FALSE(RepartitionConfig(input).contains(TopicFacts::kAfter));
+  input.config = {{TopicFacts::kBefore, "1000"},
+                  {TopicFacts::kAfter, "3600000"},
+                  {"max.message.bytes", "1000"},
+                  {"min.insync.replicas", "2"}};
+  const auto config = RepartitionConfig(input);
+  EXPECT_EQ(config.at(TopicFacts::kBefore), "9223372036854775807");
+  EXPECT_EQ(config.at(TopicFacts::kAfter), "9223372036854775807");
+  EXPECT_FALSE(config.contains(TopicFacts::kDifference));
+  EXPECT_EQ(config.at("max.message.bytes"), "1256");
+  EXPECT_EQ(config.at("min.insync.replicas"), "2");
+  EXPECT_EQ(config.at("segment.bytes"), "52428800");
+  input.config["max.message.bytes"] = "95000000";  // and a batch must fit into a segment
+  EXPECT_EQ(RepartitionConfig(input).at("segment.bytes"), "95000256");
+}
+
 TEST(Repartition, TheStagesAreChained) {
   DaemonOptions options;
   options.input = "orders";
