@@ -19,14 +19,6 @@ constexpr int kRequestTimeoutMs = 2000;
 // heartbeat (3 s) that it shares them out anew, and some protocols do it in two rounds. After that it is
 // somebody else's.
 constexpr absl::Duration kMayComeBackFor = absl::Seconds(10);
-constexpr char kKeepLog[] = "keep the log longer (retention.ms, retention.bytes)";
-
-// What a story or a snapshot says that does not know why.
-std::string MissingSince(absl::Time covered_since) {
-  return absl::StrCat(
-      "the log did not reach back, or the horizon was raised, and the filter knows ids since ",
-      absl::FormatTime("%Y-%m-%d %H:%M:%S", covered_since, absl::UTCTimeZone()), " UTC of stream time");
-}
 
 }  // namespace
 
@@ -199,11 +191,6 @@ void Assigner::StartEmpty(OwnedPartition& owned, int64_t origin) {
   OpenFilter(owned, {origin, absl::InfinitePast()});
 }
 
-bool Assigner::IsShort(absl::Time covered_since, const CommitMetadata& metadata) const {
-  return covered_since != absl::InfinitePast() &&
-         metadata.committed_time - options_.stage.horizon < covered_since;
-}
-
 bool Assigner::AcceptShortHistory(OwnedPartition& owned, const std::string& missing,
                                   const std::string& remedy) const {
   const std::string what = absl::StrCat(options_.input, "-", owned.id, ": short history: ", missing,
@@ -221,41 +208,25 @@ bool Assigner::AcceptShortHistory(OwnedPartition& owned, const std::string& miss
   return false;
 }
 
-void Assigner::Rebuild(OwnedPartition& owned, const CommitMetadata& metadata, const GroupState::Log& log) {
+void Assigner::Rebuild(OwnedPartition& owned, const CommitMetadata& metadata, const RestorePlan& plan) {
   owned.origin = metadata.origin;
   owned.origin_partitions = metadata.origin_partitions;
   owned.phase = Phase::kRestoring;
-  owned.covered_since = metadata.covered_since;
-  RestartPoint start{metadata.restart, metadata.restart_time};
-  bool accepted = true;
-  if (log.start > start.offset) {
-    // Some of what is needed is gone. Stream time at the start of the log is not known, and the clock stands
-    // still for a while: with the time of the commit nothing looks older than it is.
-    start = {std::min(log.start, owned.committed), metadata.committed_time};
-    if (!options_.routes) {  // there, nothing is to be known
-      owned.covered_since = std::max(owned.covered_since, metadata.committed_time);
-      accepted = AcceptShortHistory(owned,
-                                    absl::StrCat("the filter needs the log from offset ", metadata.restart,
-                                                 ", it starts at ", log.start),
-                                    kKeepLog);
-    }
-  } else if (!options_.routes && metadata.horizon < options_.stage.horizon &&
-             metadata.restart > metadata.origin) {
-    // A larger horizon than that of the commit needs ids from before R, and those are not known.
-    owned.covered_since = std::max(owned.covered_since, metadata.restart_time);
-    accepted = AcceptShortHistory(
-        owned,
-        absl::StrCat("the horizon was raised from ", absl::FormatDuration(metadata.horizon), " to ",
-                     absl::FormatDuration(options_.stage.horizon), ", and the filter knows ids from offset ",
-                     metadata.restart, " on"),
-        "if that must not be, go back to the former horizon");
-  } else if (IsShort(owned.covered_since, metadata)) {
-    accepted = AcceptShortHistory(owned, MissingSince(owned.covered_since), kKeepLog);
-  }
-  if (!accepted) return;
-  owned.restore = RestoreProgress(start.offset, owned.committed);
-  if (!OpenFilter(owned, start)) return;
-  if (start.offset >= owned.committed) owned.phase = Phase::kActive;
+  owned.covered_since = plan.covered_since;
+  if (!plan.missing.empty() && !AcceptShortHistory(owned, plan.missing, plan.remedy)) return;
+  owned.restore = RestoreProgress(plan.log_from.offset, owned.committed);
+  if (!OpenFilter(owned, plan.log_from)) return;
+  if (plan.log_from.offset >= owned.committed) owned.phase = Phase::kActive;
+}
+
+bool Assigner::NeedsLogTimes(const CommittedOffset& committed, const GroupState::Log& log) const {
+  const auto metadata = CommitMetadata::Parse(committed.metadata);
+  if (!metadata.ok() || log.start > committed.offset) return false;
+  RestoreFacts facts;
+  facts.metadata = *metadata;
+  facts.log_start = log.start;
+  facts.routes = options_.routes;
+  return kafka::NeedsLogTimes(facts);
 }
 
 absl::Status Assigner::CheckSnapshot(const SnapshotPoint& point, SnapshotId id,
@@ -281,7 +252,6 @@ absl::Status Assigner::CheckSnapshot(const SnapshotPoint& point, SnapshotId id,
 absl::StatusOr<bool> Assigner::FromSnapshot(OwnedPartition& owned, const CommitMetadata& metadata,
                                             const GroupState::Log& log) {
   const std::optional<SnapshotId> id = SnapshotId::Parse(metadata.snapshot);
-  if (snapshots_ == nullptr || !id || refused_.contains(metadata.snapshot)) return false;
   absl::StatusOr<RestoredPartition> restored;
   do {
     restored = snapshots_->store().Restore(owned.id, *id, stage_, [&] { return go_on_(owned.id); });
@@ -300,7 +270,7 @@ absl::StatusOr<bool> Assigner::FromSnapshot(OwnedPartition& owned, const CommitM
     return false;
   }
   const SnapshotNotes notes = *SnapshotNotes::Parse(restored->point.notes);
-  if (IsShort(notes.covered_since, metadata) &&
+  if (IsShort(notes.covered_since, metadata.committed_time, options_.stage.horizon) &&
       !AcceptShortHistory(owned, MissingSince(notes.covered_since), kKeepLog)) {
     return true;
   }
@@ -442,13 +412,28 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
            each.mark.offset < 0 ||
            (each.mark.offset == metadata->record_before && each.mark.hash == metadata->record_before_hash);
   };
-  if (kept != nullptr && kept->origin == metadata->origin && kept->filter_end <= committed.offset &&
-      is_of_same_log(*kept) && (kept->mark.offset < 0 ? kept->filter_end : kept->mark.offset) >= log.start) {
+  RestoreFacts facts;
+  facts.metadata = *metadata;
+  facts.committed = owned->committed;
+  facts.log_start = log.start;
+  facts.horizon = options_.stage.horizon;
+  facts.routes = options_.routes;
+  facts.times = log.times;
+  if (kept != nullptr && kept->origin == metadata->origin && is_of_same_log(*kept) &&
+      (kept->mark.offset < 0 ? kept->filter_end : kept->mark.offset) >= log.start) {
+    facts.kept = kept->filter_end;
+  }
+  const std::optional<SnapshotId> snapshot = SnapshotId::Parse(metadata->snapshot);
+  if (snapshots_ != nullptr && snapshot && !refused_.contains(metadata->snapshot)) {
+    facts.snapshot = snapshot->offset;
+  }
+  const RestorePlan plan = PlanRestore(facts);
+  if (plan.source == RestoreSource::kKept) {
     kept->committed = kept->in_group = committed.offset;
     kept->log_end = log.end;
     kept->time_at_committed = owned->time_at_committed;
     kept->restore = RestoreProgress(kept->filter_end, committed.offset);
-    kept->snapshot = SnapshotId::Parse(metadata->snapshot);
+    kept->snapshot = snapshot;
     kept->phase = kept->mark.offset < 0 ? Phase::kRestoring : Phase::kChecking;
     // The record before F is read once more, to see that this is still the same log.
     kept->next = kept->mark.offset < 0 ? kept->filter_end : kept->mark.offset;
@@ -457,9 +442,15 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
     return kept;
   }
   kept.reset();
-  const absl::StatusOr<bool> loaded = FromSnapshot(*owned, *metadata, log);
-  if (!loaded.ok()) return absl::CancelledError(absl::StrCat(name, ": ", loaded.status().message()));
-  if (!*loaded) Rebuild(*owned, *metadata, log);
+  if (plan.source == RestoreSource::kSnapshot) {
+    const absl::StatusOr<bool> loaded = FromSnapshot(*owned, *metadata, log);
+    if (!loaded.ok()) return absl::CancelledError(absl::StrCat(name, ": ", loaded.status().message()));
+    if (*loaded) {
+      owned->TakeHistory(*metadata, log.start);
+      return owned;
+    }
+  }
+  Rebuild(*owned, *metadata, plan);
   owned->TakeHistory(*metadata, log.start);
   return owned;
 }

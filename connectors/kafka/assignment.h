@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "connectors/kafka/options.h"
 #include "connectors/kafka/owned_partition.h"
+#include "connectors/kafka/restore_plan.h"
 #include "lethe/stage.h"
 
 namespace lethe::kafka {
@@ -39,8 +40,9 @@ class GroupState {
   absl::StatusOr<std::vector<CommittedOffset>> Committed(int32_t partitions) const;
 
   struct Log {
-    int64_t start = 0;  // the first offset that is there
-    int64_t end = 0;    // the last stable offset
+    int64_t start = 0;                   // the first offset that is there
+    int64_t end = 0;                     // the last stable offset
+    std::optional<LogTimes> times = {};  // where Assigner::NeedsLogTimes() asks for them
   };
   // NotFound: this client knows of no such partition yet, but has asked for news of the topic.
   absl::StatusOr<Log> LogOf(int32_t partition) const;
@@ -78,6 +80,9 @@ class Assigner {
   // `partitions` are those of the input; `snapshots` is null where none are taken.
   Assigner(const DaemonOptions& options, int32_t partitions, std::string id_fingerprint, DedupStage& stage,
            KeptPartitions& kept, Snapshots* snapshots, GoOnLoading go_on);
+
+  // Whether Prepare is to be told the times of the log.
+  bool NeedsLogTimes(const CommittedOffset& committed, const GroupState::Log& log) const;
 
   // The partition, ready to be read from its `next`. A partition that must not be read comes back as kFailed
   // with its problem. FailedPrecondition: the group's commits are of another format or id configuration, and
@@ -123,13 +128,11 @@ class Assigner {
                                     const GroupState::Log& log);
   absl::Status CheckSnapshot(const SnapshotPoint& point, SnapshotId id, const CommitMetadata& metadata,
                              const GroupState::Log& log) const;
-  // Gives it an empty filter that is to be rebuilt from R, as `metadata` and the log say.
-  void Rebuild(OwnedPartition& owned, const CommitMetadata& metadata, const GroupState::Log& log);
+  // Gives it an empty filter that is to be rebuilt from the log.
+  void Rebuild(OwnedPartition& owned, const CommitMetadata& metadata, const RestorePlan& plan);
   // The filter will not know all ids of the horizon, because of what is `missing`: says so, and what to do
   // about it. False: by policy the partition is not to be read.
   bool AcceptShortHistory(OwnedPartition& owned, const std::string& missing, const std::string& remedy) const;
-  // Whether ids that are known since then are not all of the horizon before the committed offset.
-  bool IsShort(absl::Time covered_since, const CommitMetadata& metadata) const;
   void StartEmpty(OwnedPartition& owned, int64_t origin);
   bool OpenFilter(OwnedPartition& owned, RestartPoint start);
   // One filter that is kept since then, or longer, and says so. False if there is none.

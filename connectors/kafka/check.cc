@@ -118,6 +118,7 @@ class Checker {
     const auto committed = AskCommitted(stage, judged.partitions);
     if (!committed.ok()) return;
     has_begun_ = HasBegun(*committed);
+    committed_ = *committed;
     std::vector<int64_t> next;
     for (const CommittedOffset& offset : *committed) next.push_back(offset.offset);
     auto lags = AskLag(client_.get(), stage.input, next);
@@ -331,6 +332,7 @@ class Checker {
       for (size_t i = 0; i < std::min(lags_.size(), sample->partitions.size()); ++i) {
         sample->partitions[i].lag = lags_[i];
       }
+      LookAtRestart(*sample);
     }
     for (Finding& finding : ApplyLogRules(options_, topics_.input, *sample)) {
       findings_.push_back(std::move(finding));
@@ -340,12 +342,46 @@ class Checker {
     }
   }
 
+  // What a restart reads of each partition for which there is a commit, as `lethe run` would plan it.
+  void LookAtRestart(LogSample& sample) {
+    int64_t offsets = 0;
+    int planned = 0;
+    for (size_t i = 0; i < std::min(committed_.size(), sample.partitions.size()); ++i) {
+      LogSample::Partition& partition = sample.partitions[i];
+      const auto metadata = CommitMetadata::Parse(committed_[i].metadata);
+      if (!metadata.ok() || partition.start > committed_[i].offset) continue;
+      RestoreFacts facts;
+      facts.metadata = *metadata;
+      facts.committed = committed_[i].offset;
+      facts.log_start = partition.start;
+      facts.horizon = options_.stage.horizon;
+      const absl::Time now = absl::Now();
+      facts.times = LogTimesOf(partition.first_record, now - partition.lag, now);
+      const bool has_store = !options_.snapshots.folder.empty() || !options_.snapshots.topic.empty();
+      const auto snapshot = SnapshotId::Parse(metadata->snapshot);
+      if (has_store && snapshot) facts.snapshot = snapshot->offset;
+      const RestorePlan plan = PlanRestore(facts);
+      partition.is_planned = true;
+      ++planned;
+      offsets += facts.committed - plan.from;
+      if (plan.source != RestoreSource::kLog || plan.missing.empty()) continue;
+      Add(Severity::kWarning, "reach", absl::StrCat("partition ", options_.input, "-", i),
+          absl::StrCat("has a short history: ", plan.missing,
+                       ": after a restart, retries of events before that pass"),
+          plan.remedy);
+    }
+    if (planned == 0) return;
+    Add(Severity::kOk, "restart", absl::StrCat("group ", options_.group),
+        absl::StrCat("reads ", offsets, " offsets of ", planned, " partitions again after a restart"));
+  }
+
   const DaemonOptions& options_;
   std::vector<Finding> findings_;
   ClientErrors errors_;
   ClientPtr client_;
   AllTopics topics_;
-  bool has_begun_ = false;            // the group that judges
+  bool has_begun_ = false;                  // the group that judges
+  std::vector<CommittedOffset> committed_;  // of that group; empty if it is not known
   std::vector<absl::Duration> lags_;  // by partition of the topic that is judged; empty if they are not known
 };
 

@@ -102,7 +102,8 @@ std::string CommitMetadata::ToString() const {
       growth.partitions == 0 ? "" : " g=" + GrowthText(growth), output.empty() ? "" : " out=" + output,
       scope.empty() ? "" : " sc=" + scope,
       record_before < 0 ? "" : absl::StrCat(" b=", record_before, ":", absl::Hex(record_before_hash)),
-      undeliverable.empty() ? "" : " u=" + ListText(undeliverable));
+      undeliverable.empty() ? "" : " u=" + ListText(undeliverable),
+      last_record_time == absl::InfinitePast() ? "" : " lt=" + TimeText(last_record_time));
 }
 
 absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
@@ -132,7 +133,8 @@ absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
       horizon_ms <= 0 || (fields.contains("cs") && !ParseTime(fields["cs"], &m.covered_since)) ||
       (fields.contains("g") && !ParseGrowth(fields["g"], &m.growth)) ||
       (fields.contains("b") && !ParseRecord(fields["b"], &m)) ||
-      (fields.contains("u") && !ParseList(fields["u"], &m.undeliverable))) {
+      (fields.contains("u") && !ParseList(fields["u"], &m.undeliverable)) ||
+      (fields.contains("lt") && !ParseTime(fields["lt"], &m.last_record_time))) {
     return damaged;
   }
   m.id_fingerprint = std::string(fields["id"]);

@@ -5,7 +5,7 @@
 //
 //   lethe/2 o=ORIGIN n=PARTITIONS r=RESTART rt=TIME ct=TIME id=FINGERPRINT h=HORIZON_MS [s=SNAPSHOT]
 //       [cs=TIME] [g=PARTITIONS[:OFFSET:TIME]] [out=TOPIC] [sc=SCOPE] [b=OFFSET:HASH]
-//       [u=OFFSET[,DISTANCE]...]
+//       [u=OFFSET[,DISTANCE]...] [lt=TIME]
 //
 // ORIGIN and RESTART are offsets, times are stream time in Unix milliseconds or '-' where stream time has
 // not started to move. The fields in brackets are left out where they have nothing to say: SNAPSHOT is the id
@@ -15,9 +15,11 @@
 // "partition" or "topic". b is the last record before the committed offset, with the hash of its key and
 // value in hexadecimal digits. u lists the undeliverable records from RESTART on, the newest first, each
 // DISTANCE before the one that stands in front of it; the oldest are left out where the list would be longer
-// than kMostListBytes. Unknown fields are ignored; a word that is no field is damage.
+// than kMostListBytes. lt is the timestamp of the last record before the committed offset, by which a log
+// that has expired is told from one that was cut. Unknown fields are ignored; a word that is no field is
+// damage.
 //
-// Format lethe/1 is the same without the last four fields. It is read, so that a group goes on after an
+// Format lethe/1 is the same without the last five fields. It is read, so that a group goes on after an
 // upgrade; the next commit is in the new format, which versions that know only lethe/1 refuse.
 #ifndef LETHE_CONNECTORS_KAFKA_COMMIT_METADATA_H_
 #define LETHE_CONNECTORS_KAFKA_COMMIT_METADATA_H_
@@ -67,7 +69,8 @@ struct CommitMetadata {
   // The last record before the committed offset; -1: not known.
   int64_t record_before = -1;
   uint64_t record_before_hash = 0;
-  std::vector<int64_t> undeliverable = {};  // offsets from `restart` on, rising
+  std::vector<int64_t> undeliverable = {};             // offsets from `restart` on, rising
+  absl::Time last_record_time = absl::InfinitePast();  // of the last record before C, as it says; not bounded
 
   static constexpr size_t kMostListBytes = 1536;
   // How many of such offsets, the newest, the list has room for.

@@ -326,6 +326,7 @@ bool Lane::Check(OwnedPartition& owned, const rd_kafka_message_t& message) {
     Recheck(owned);
     return false;
   }
+  owned.mark.time = owned.committed_mark.time = MessageView(message).time();  // a snapshot does not tell it
   owned.next = owned.filter_end;
   owned.phase = Phase::kRestoring;
   if (owned.next >= owned.committed) Activate(owned);
@@ -381,7 +382,8 @@ void Lane::Restore(OwnedPartition& owned, MessageRun run) {
   }
   replay();
   owned.next = owned.filter_end = run.back()->offset + 1;
-  owned.mark = owned.committed_mark = {run.back()->offset, MessageView(*run.back()).Hash()};
+  const MessageView last(*run.back());
+  owned.mark = owned.committed_mark = {run.back()->offset, last.Hash(), last.time()};
   owned.committed_timed_records = owned.timed_records;
   owned.counts.suppressed += static_cast<int64_t>(run.size());
   owned.points->Note(owned.next, owned.timed_records, owned.filter->stream_time());
@@ -404,7 +406,8 @@ absl::Status Lane::Judge(OwnedPartition& owned, MessageRun run) {
   if (run.empty()) return absl::OkStatus();
   // Before they are carried out: if that fails on the way, this is what was tried.
   owned.next = run.back()->offset + 1;
-  owned.mark = {run.back()->offset, MessageView(*run.back()).Hash()};
+  const MessageView last(*run.back());
+  owned.mark = {run.back()->offset, last.Hash(), last.time()};
   owned.points->Note(owned.next, owned.timed_records, owned.filter->stream_time());
   carried_out_ += run.size();
   for (Item& item : items_) {

@@ -182,6 +182,8 @@ class Lane {
   void Assign(const rd_kafka_topic_partition_list_t* partitions);
   void Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost);
   absl::Status PrepareAssigned(const rd_kafka_topic_partition_list_t* partitions);
+  // Fills in the times of the log where they matter. If the broker does not tell them, they are not known.
+  void AskLogTimes(int32_t partition, const CommittedOffset& committed, GroupState::Log& log);
   // Takes the group's metadata of this moment. False: the group counts this lane out already.
   bool TakeGroupMetadata();
   bool IsMember() const;

@@ -6,7 +6,9 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "connectors/kafka/lane.h"
+#include "connectors/kafka/log_sample.h"
 #include "connectors/kafka/steady_time.h"
 
 namespace lethe::kafka {
@@ -251,6 +253,7 @@ absl::Status Lane::PrepareAssigned(const rd_kafka_topic_partition_list_t* partit
     });
     if (!asked.ok()) return asked;
     const CommittedOffset& there = committed[static_cast<size_t>(partition)];
+    AskLogTimes(partition, there, log);
     const Uncommitted why = Assigner::WhyUncommitted(partition, committed, has_begun_);
     if (there.offset < 0 && why == Uncommitted::kNew) ++begin;
     auto owned = assigner_.Prepare(partition, there, log, why);
@@ -267,6 +270,22 @@ absl::Status Lane::PrepareAssigned(const rd_kafka_topic_partition_list_t* partit
   if (absl::Status begun = fresh.empty() ? absl::OkStatus() : CommitStart(fresh); !begun.ok()) return begun;
   has_begun_ = has_begun_ || partitions->cnt > 0;
   return absl::OkStatus();
+}
+
+void Lane::AskLogTimes(int32_t partition, const CommittedOffset& committed, GroupState::Log& log) {
+  if (!assigner_.NeedsLogTimes(committed, log)) return;
+  heartbeat_.Beat();
+  // The lane's own client is in the middle of its assignment.
+  ClientErrors errors;
+  auto client = MakeAskingClient(options_, errors);
+  if (!client.ok()) return;
+  std::vector<int64_t> from(static_cast<size_t>(partition) + 1, -1);
+  from.back() = log.start;
+  const auto first = AskTimes(client->get(), options_.input, from);
+  heartbeat_.Beat();
+  from.back() = committed.offset;
+  const auto next = AskTimes(client->get(), options_.input, from);
+  if (first.ok() && next.ok()) log.times = LogTimesOf(first->back(), next->back(), absl::Now());
 }
 
 absl::Status Lane::CommitStart(const std::vector<OwnedPartition*>& fresh) {
@@ -417,6 +436,7 @@ void Lane::PrepareAnew(OwnedPartition& owned) {
     if (!committed.ok()) return committed.status();
     auto log = group.LogOf(owned.id);
     if (!log.ok()) return log.status();
+    AskLogTimes(owned.id, committed->back(), *log);
     auto prepared = assigner_.Prepare(owned.id, committed->back(), *log, Uncommitted::kMadeAnew);
     LoadingEnds();
     if (prepared.ok()) rebuilt = *std::move(prepared);

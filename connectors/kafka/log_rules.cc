@@ -161,7 +161,7 @@ class LogRules {
     for (const LogSample::Partition& partition : sample_.partitions) {
       // What a restart reads begins the horizon before the record that is to be judged next.
       const absl::Duration needed = options_.stage.horizon + partition.lag;
-      if (partition.start == 0 || partition.first_record <= now - needed) continue;
+      if (partition.is_planned || partition.start == 0 || partition.first_record <= now - needed) continue;
       return Add(Severity::kWarning, "reach",
                  absl::StrCat("begins at offset ", partition.start, " in partition ", partition.partition,
                               ", which is ", DurationText(now - partition.first_record),

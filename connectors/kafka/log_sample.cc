@@ -180,27 +180,38 @@ absl::StatusOr<LogSample> SampleLog(const DaemonOptions& options, rd_kafka_t* cl
   return sample;
 }
 
-absl::StatusOr<std::vector<absl::Duration>> AskLag(rd_kafka_t* client, const std::string& topic,
-                                                   const std::vector<int64_t>& next) {
+absl::StatusOr<std::vector<absl::Time>> AskTimes(rd_kafka_t* client, const std::string& topic,
+                                                 const std::vector<int64_t>& from) {
   LogSample bounds;
-  for (size_t i = 0; i < next.size(); ++i) {
-    if (next[i] >= 0) bounds.partitions.push_back({.partition = static_cast<int32_t>(i)});
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from[i] >= 0) bounds.partitions.push_back({.partition = static_cast<int32_t>(i)});
   }
   rd_kafka_poll_set_consumer(client);
   if (absl::Status asked = AskOffsets(client, topic, bounds); !asked.ok()) return asked;
-  std::vector<Stretch> unread;
+  std::vector<Stretch> stretches;
   for (const LogSample::Partition& partition : bounds.partitions) {
-    const int64_t begin = std::max(partition.start, next[static_cast<size_t>(partition.partition)]);
-    unread.push_back({partition.partition, begin, partition.end});
+    const int64_t begin = std::max(partition.start, from[static_cast<size_t>(partition.partition)]);
+    stretches.push_back({partition.partition, begin, partition.end});
   }
-  std::vector<absl::Duration> lags(next.size(), absl::ZeroDuration());
-  const absl::Status read = ReadStretches(client, topic, unread, [&](const rd_kafka_message_t& message) {
-    // Without a timestamp it may be of any time.
-    const absl::Time sent = std::min(MessageView(message).time(), absl::Now());
-    if (sent != absl::InfinitePast()) lags[static_cast<size_t>(message.partition)] = absl::Now() - sent;
+  std::vector<absl::Time> times(from.size(), absl::InfiniteFuture());
+  const absl::Status read = ReadStretches(client, topic, stretches, [&](const rd_kafka_message_t& message) {
+    times[static_cast<size_t>(message.partition)] = MessageView(message).time();
     return Wanted::kNoMore;
   });
   if (!read.ok()) return read;
+  return times;
+}
+
+absl::StatusOr<std::vector<absl::Duration>> AskLag(rd_kafka_t* client, const std::string& topic,
+                                                   const std::vector<int64_t>& next) {
+  const auto times = AskTimes(client, topic, next);
+  if (!times.ok()) return times.status();
+  std::vector<absl::Duration> lags;
+  const absl::Time now = absl::Now();
+  // Without a timestamp it may be of any time.
+  for (const absl::Time sent : *times) {
+    lags.push_back(sent == absl::InfinitePast() ? absl::ZeroDuration() : now - std::min(sent, now));
+  }
   return lags;
 }
 

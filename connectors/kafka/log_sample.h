@@ -36,6 +36,7 @@ struct LogSample {
     // How long ago the record was sent that the group has to judge next; zero if there is none, or the group
     // is not known.
     absl::Duration lag = absl::ZeroDuration();
+    bool is_planned = false;  // what a restart reads of it is known from the group's commit
   };
   std::vector<Partition> partitions;
 };
@@ -43,6 +44,12 @@ struct LogSample {
 // Reads at most some 20,000 records, for at most ten seconds, with `client` (MakeAskingClient's). Joins no
 // group, writes nothing. PermissionDenied: the user may not read.
 absl::StatusOr<LogSample> SampleLog(const DaemonOptions& options, rd_kafka_t* client, int32_t partitions);
+
+// The timestamp of the first record of each partition that is not before its offset of `from`; InfiniteFuture
+// where there is none, or where that is negative; InfinitePast where it has none. Takes at most ten seconds;
+// errors as SampleLog.
+absl::StatusOr<std::vector<absl::Time>> AskTimes(rd_kafka_t* client, const std::string& topic,
+                                                 const std::vector<int64_t>& from);
 
 // How long ago the first record of each partition was sent that is not before its offset of `next`; zero
 // where there is none, or where that is negative. Takes at most ten seconds; errors as SampleLog.

@@ -44,7 +44,8 @@ CommitMetadata OwnedPartition::Metadata(const std::string& id_fingerprint,
           std::string(ScopeName(options.scope)),
           mark.offset,
           mark.hash,
-          std::move(listed)};
+          std::move(listed),
+          mark.time};
 }
 
 void OwnedPartition::TakeHistory(const CommitMetadata& metadata, int64_t log_start) {

@@ -27,8 +27,9 @@ namespace lethe::kafka {
 
 // The record before an offset, by which a filter that was kept recognizes its log again.
 struct LogMark {
-  int64_t offset = -1;  // -1: none was read yet
-  uint64_t hash = 0;    // of key and value
+  int64_t offset = -1;                     // -1: none was read yet
+  uint64_t hash = 0;                       // of key and value
+  absl::Time time = absl::InfinitePast();  // its timestamp; InfinitePast(): not known
 };
 
 // A record that a topic refuses for good.

@@ -480,6 +480,44 @@ TEST(RulesTest, Rule13ARestoreNeverReadsBelowTheOrigin) {
   EXPECT_EQ(ids.size(), 400u);
 }
 
+// R leaves the clock 101 records, which are eight days here. What counts is whether the hour is there, and
+// `check` says beforehand what `run` will find.
+TEST(RulesTest, Rule24RunAndCheckJudgeAHistoryByTheTimeThatIsMissing) {
+  const KafkaClient::Configs for_ever = {{"retention.ms", "-1"}};
+  Flow flow({LETHE_PROGRAM, 1, for_ever, for_ever});
+  const int64_t now = absl::ToUnixMillis(absl::Now());
+  std::vector<Record> records;
+  for (int i = 0; i < 150; ++i) {
+    records.push_back(WithId(absl::StrCat(i), 0, now - (150 - i) * int64_t{2 * 3'600'000}));
+  }
+  flow.Send(records);
+  const Args args = {"--horizon=1h", "--on-short-history=fail"};
+  ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
+  const int64_t restart = StoryField(flow.Committed()[0], "r");
+  const auto checked = [&] { return flow.RunCommand("check", args).out; };
+  EXPECT_TRUE(
+      absl::StrContains(checked(), absl::StrCat(" reads ", 150 - restart, " offsets of 1 partitions")))
+      << checked();
+  {
+    const auto daemon = flow.Start(args);
+    EXPECT_TRUE(daemon->Await([&] {
+      return daemon->Metric("lethe_suppressed_records_total") == static_cast<double>(150 - restart);
+    }));
+  }
+  // First what is older than the hour is gone, then the idle partition has expired.
+  for (const int64_t before : {120, 150}) {
+    ASSERT_LT(restart, before);
+    ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, before).ok());
+    EXPECT_FALSE(absl::StrContains(checked(), "short history")) << checked();
+    EXPECT_TRUE(EndsWell(flow.RunToEnd(args)));
+  }
+  flow.SendIds("now", 1, 1);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
+  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 151).ok());
+  EXPECT_TRUE(absl::StrContains(checked(), "short history")) << checked();
+  EXPECT_TRUE(IsRefused(flow.RunToEnd(args), "set on_short_history to continue"));
+}
+
 TEST(RulesTest, Rule13ALogThatStartsTooLateIsReported) {
   Flow flow(Options());
   flow.SendIds("a", 1, 1000);

@@ -185,7 +185,8 @@ TEST_F(CommandLineTest, FilterTakesFiles) {
 }
 
 TEST_F(CommandLineTest, CommandsGetWhatWasAskedForAndGiveTheExitCode) {
-  EXPECT_EQ(RunWith({"--horizon", "2h", "--kafka", "retries=1", "--kafka", "client.rack=2", "--exit-at-end"}), 17);
+  EXPECT_EQ(RunWith({"--horizon", "2h", "--kafka", "retries=1", "--kafka", "client.rack=2", "--exit-at-end"}),
+            17);
   ASSERT_TRUE(run_.has_value());
   EXPECT_EQ(run_->daemon.output, "out");
   EXPECT_EQ(run_->daemon.stage.horizon, absl::Hours(2));

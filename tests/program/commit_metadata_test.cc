@@ -47,6 +47,7 @@ void ExpectSame(const CommitMetadata& a, const CommitMetadata& b) {
   EXPECT_EQ(a.record_before, b.record_before);
   EXPECT_EQ(a.record_before_hash, b.record_before_hash);
   EXPECT_EQ(a.undeliverable, b.undeliverable);
+  EXPECT_EQ(a.last_record_time, b.last_record_time);
 }
 
 // The example with one field replaced.
@@ -121,6 +122,7 @@ TEST(CommitMetadataTest, RoundTripOfRandomStories) {
       story.growth.partitions = static_cast<int32_t>(1 + below(100'000));
       if (below(2) == 0) story.growth = {story.growth.partitions, below(uint64_t{1} << 62), time()};
     }
+    story.last_record_time = time();
     const std::string text = story.ToString();
     EXPECT_LE(text.size(), kBrokerLimit);
     const auto parsed = CommitMetadata::Parse(text);
