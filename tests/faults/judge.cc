@@ -50,7 +50,10 @@ struct Kinds {
 // Stream time by its definition, slowly.
 class NaiveStreamTime {
  public:
+  explicit NaiveStreamTime(absl::Time latest) : latest_ms_(absl::ToUnixMillis(latest)) {}
+
   std::optional<int64_t> Observe(int64_t timestamp_ms) {
+    if (timestamp_ms > latest_ms_) return now_;
     last_.push_back(timestamp_ms);
     if (last_.size() > kMedianOf) last_.pop_front();
     if (last_.size() < kMedianOf) return now_;
@@ -61,6 +64,7 @@ class NaiveStreamTime {
   }
 
  private:
+  const int64_t latest_ms_;
   std::deque<int64_t> last_;
   std::optional<int64_t> now_;
 };
@@ -71,6 +75,7 @@ struct Entry {
   FaultyEvent event;
   int64_t stream_time_ms = 0;
   bool passed = false;
+  bool undeliverable = false;
 };
 
 bool Same(const Record& a, const Record& b) {
@@ -88,8 +93,10 @@ class PartitionJudge {
   PartitionJudge(const Evidence& evidence, Kinds& kinds, Judgement& sums)
       : horizon_ms_(absl::ToInt64Milliseconds(evidence.horizon)),
         keeps_order_(!evidence.topic_scope),
+        output_takes_bytes_(evidence.output_takes_bytes),
         kinds_(kinds),
-        sums_(sums) {}
+        sums_(sums),
+        stream_time_(evidence.latest_time) {}
 
   void AddInput(const Record& record) {
     Entry entry;
@@ -100,6 +107,7 @@ class PartitionJudge {
     }
     const std::optional<int64_t> now = stream_time_.Observe(record.timestamp_ms);
     entry.stream_time_ms = now.value_or(0);
+    entry.undeliverable = record.value->size() > output_takes_bytes_;
     std::vector<size_t>& sendings = by_send_[entry.event.send];
     if (!sendings.empty()) ++sums_.client_copies;
     sendings.push_back(entries_.size());
@@ -140,8 +148,12 @@ class PartitionJudge {
         last_pass[entry.event.id] = i;
         continue;
       }
-      ++sums_.dropped;
       const auto before = last_pass.find(entry.event.id);
+      if (entry.undeliverable && (entry.event.id.empty() || before == last_pass.end())) {
+        ++sums_.undeliverable;
+        continue;
+      }
+      ++sums_.dropped;
       if (entry.event.id.empty() || before == last_pass.end()) {
         kinds_.lost.Add(Place(entry));
       } else if (entry.stream_time_ms - entries_[before->second].stream_time_ms > horizon_ms_) {
@@ -205,6 +217,7 @@ class PartitionJudge {
 
   const int64_t horizon_ms_;
   const bool keeps_order_;
+  const size_t output_takes_bytes_;
   Kinds& kinds_;
   Judgement& sums_;
   NaiveStreamTime stream_time_;
@@ -258,7 +271,8 @@ void CheckEnds(const char* topic, const TopicEnds& ends, Kinds& kinds) {
 
 std::string FaultyEvent::ToJson() const {
   return absl::StrCat("{\"send\":", send, id.empty() ? "" : absl::StrCat(",\"id\":\"", id, "\""),
-                      ",\"country\":\"", country, "\",\"amount\":", amount, "}");
+                      ",\"country\":\"", country, "\",\"amount\":", amount,
+                      pad.empty() ? "" : absl::StrCat(",\"pad\":\"", pad, "\""), "}");
 }
 
 bool FaultyEvent::Parse(const std::string& json, FaultyEvent* event) {
@@ -280,6 +294,7 @@ Judgement& Judgement::operator+=(const Judgement& more) {
   records += more.records;
   passed += more.passed;
   dropped += more.dropped;
+  undeliverable += more.undeliverable;
   late_passed += more.late_passed;
   late_dropped += more.late_dropped;
   client_copies += more.client_copies;
@@ -320,13 +335,14 @@ Judgement Judge(const Evidence& evidence) {
   }
   seen.unique = judgement.passed - seen.missing_id;
   seen.duplicate = judgement.dropped;
+  seen.undeliverable = judgement.undeliverable;
   if (const auto& counted = evidence.counted;
       counted && (counted->unique != seen.unique || counted->duplicate != seen.duplicate ||
-                  counted->missing_id != seen.missing_id)) {
-    judgement.problems.push_back(absl::StrCat("records are MISCOUNTED: unique ", counted->unique,
-                                              ", duplicate ", counted->duplicate, ", without id ",
-                                              counted->missing_id, " by the metrics; ", seen.unique, ", ",
-                                              seen.duplicate, ", ", seen.missing_id, " by the log"));
+                  counted->missing_id != seen.missing_id || counted->undeliverable != seen.undeliverable)) {
+    judgement.problems.push_back(absl::StrCat(
+        "records are MISCOUNTED: unique ", counted->unique, ", duplicate ", counted->duplicate,
+        ", without id ", counted->missing_id, ", undeliverable ", counted->undeliverable, " by the metrics; ",
+        seen.unique, ", ", seen.duplicate, ", ", seen.missing_id, ", ", seen.undeliverable, " by the log"));
   }
   return judgement;
 }

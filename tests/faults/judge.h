@@ -10,12 +10,13 @@
 //   - After the horizon either verdict is right: a window is never exactly the horizon, and what a rebuild
 //   has
 //     read again is remembered from there. Both are counted.
+//   - A record that is too large for the output is not out, and its id was not passed.
 //   - The counters' deltas are, per partition and key, the sum of what was passed.
 //   - No transaction is open in what was written, and the group has committed one past the last record.
 //   - The verdicts that the processes counted, where none was killed, are these verdicts.
 //
-// Stream time is the running maximum of the median of the last 101 timestamps. Until 101 were seen everything
-// is within the horizon.
+// Stream time is the running maximum of the median of the last 101 timestamps, but for those in the future.
+// Until 101 were seen everything is within the horizon.
 //
 // A filter may also take a new id for one that it knows (a false positive), and the oracle calls that a loss:
 // its target is to be set so low that none is to be expected in all schedules together.
@@ -40,6 +41,7 @@ struct FaultyEvent {
   std::string id;
   std::string country;
   int64_t amount = 0;
+  std::string pad;  // makes it too large for the output
 
   std::string ToJson() const;
   // False if it is none.
@@ -55,6 +57,7 @@ struct CountedVerdicts {
   int64_t unique = 0;
   int64_t duplicate = 0;
   int64_t missing_id = 0;
+  int64_t undeliverable = 0;
 };
 
 // Records as KafkaClient::ReadAll returns them, with read_committed.
@@ -62,6 +65,10 @@ struct Evidence {
   absl::Duration horizon;
   // Ids are unique in the topic. Then order is kept for each id, and counters are sums over all partitions.
   bool topic_scope = false;
+  // Records dated after it count as records without a time.
+  absl::Time latest_time = absl::InfiniteFuture();
+  // Values of more bytes are not for the output.
+  size_t output_takes_bytes = SIZE_MAX;
   std::vector<Record> input;
   std::vector<Record> output;
   std::vector<Record> deltas;
@@ -76,6 +83,7 @@ struct Judgement {
   int64_t records = 0;
   int64_t passed = 0;
   int64_t dropped = 0;
+  int64_t undeliverable = 0;
   // Of both: copies from after the horizon.
   int64_t late_passed = 0;
   int64_t late_dropped = 0;

@@ -138,7 +138,7 @@ TEST(JudgeTest, AReorderedRecord) {
 TEST(JudgeTest, AForeignRecord) {
   ExpectProblems({"1 records of the output are FOREIGN"}, [](Evidence& evidence) {
     Record foreign = evidence.output[0];
-    foreign.value = FaultyEvent{99'999, "x", "is", 0}.ToJson();
+    foreign.value = FaultyEvent{99'999, "x", "is", 0, ""}.ToJson();
     evidence.output.push_back(foreign);
   });
   ExpectProblems({"1 records of the output are FOREIGN"}, [](Evidence& evidence) {
@@ -202,6 +202,59 @@ TEST(JudgeTest, AfterTheHorizonEitherVerdictIsRight) {
   EXPECT_EQ(with(560, false).problems.size(), 0u);
   ASSERT_EQ(with(560, true).problems.size(), 1u);
   EXPECT_TRUE(absl::StrContains(with(560, true).problems[0], "REPEATED"));
+}
+
+// The output rejects a record for its size: that is not a loss, and a small copy of it is its first.
+TEST(JudgeTest, ARecordThatIsTooLargeForTheOutputWasNotPassed) {
+  const auto with = [](bool copy_passes) {
+    Evidence evidence = Right();
+    evidence.counted.reset();
+    evidence.output_takes_bytes = 1000;
+    Record large = evidence.input[0];
+    FaultyEvent event;
+    EXPECT_TRUE(FaultyEvent::Parse(*large.value, &event));
+    event.id = "large";
+    event.amount = 0;
+    event.send = 5000;
+    Record small = large;
+    small.value = event.ToJson();
+    event.pad = std::string(1000, 'x');
+    event.send = 4999;
+    large.value = event.ToJson();
+    large.offset = 600;
+    small.offset = 601;
+    evidence.input.insert(evidence.input.begin() + 600, {large, small});
+    evidence.committed[0] = 602;
+    if (copy_passes) evidence.output.insert(evidence.output.begin() + 540, small);
+    return Judge(evidence);
+  };
+  EXPECT_EQ(absl::StrJoin(with(true).problems, "\n"), "");
+  EXPECT_EQ(with(true).undeliverable, 1);
+  ASSERT_EQ(with(false).problems.size(), 1u);
+  EXPECT_TRUE(absl::StrContains(with(false).problems[0], "1 records are LOST"));
+}
+
+// Most records of an hour are dated ten years ahead: if they moved time, nothing would ever expire again.
+TEST(JudgeTest, RecordsFromTheFutureMoveNoTime) {
+  Evidence evidence = Right();
+  evidence.counted.reset();
+  const auto is_ahead = [](const Record& record) {
+    return record.partition == 0 && record.offset >= 300 && record.offset < 360;
+  };
+  for (std::vector<Record>* records : {&evidence.input, &evidence.output}) {
+    for (Record& record : *records) {
+      if (is_ahead(record)) record.timestamp_ms += 10 * 365 * 24 * 60 * kMinute;
+    }
+  }
+  // A copy that comes three horizons after its first, and passes.
+  const Record again = Again(evidence, 365, 200 * kMinute);
+  evidence.input.insert(evidence.input.begin() + 600, again);
+  evidence.output.insert(evidence.output.begin() + 540, again);
+  evidence.committed[0] = 601;
+  evidence.latest_time = absl::FromUnixMillis(kBegin + 601 * kMinute);
+  EXPECT_EQ(Problems(evidence), "");
+  evidence.latest_time = absl::InfiniteFuture();
+  EXPECT_TRUE(absl::StrContains(Problems(evidence), "1 records are REPEATED"));
 }
 
 // A client without idempotence has written a record twice: the later one is a copy, whatever it looks like.

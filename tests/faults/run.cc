@@ -27,6 +27,9 @@ constexpr absl::Duration kCommitted = absl::Minutes(3);
 constexpr absl::Duration kLook = absl::Milliseconds(100);
 constexpr absl::Duration kWireDelay = absl::Milliseconds(150);
 constexpr int kAbortedRecords = 30;
+constexpr int64_t kSlowBytesPerSecond = 50'000;
+// The default of max_future.
+constexpr absl::Duration kMaxFuture = absl::Hours(1);
 constexpr char kFenced[] = "by static_membership";
 
 std::string Line(const Record& record) {
@@ -113,7 +116,11 @@ absl::StatusOr<Judgement> Run::Play() {
 absl::Status Run::Prepare() {
   if (absl::Status healed = site_.Heal(); !healed.ok()) return healed;
   for (const std::string& topic : {input_, output_, counters_}) {
-    const absl::Status created = site_.client().CreateTopic(topic, partitions_, {{"retention.ms", "-1"}});
+    KafkaClient::Configs configs = {{"retention.ms", "-1"}};
+    if (topic == output_ && schedule_.oversized_per_mille > 0) {
+      configs.emplace_back("max.message.bytes", absl::StrCat(kOutputMaxMessageBytes));
+    }
+    const absl::Status created = site_.client().CreateTopic(topic, partitions_, configs);
     if (!created.ok()) return created;
   }
   if (absl::Status prepared = PrepareSnapshots(); !prepared.ok()) return prepared;
@@ -148,6 +155,10 @@ absl::Status Run::StartTraffic() {
   options.step = schedule_.step;
   options.wild_per_mille = schedule_.wild_per_mille;
   options.copies_within = schedule_.copies_within;
+  options.most_copies = schedule_.most_copies;
+  options.oversized_per_mille = schedule_.oversized_per_mille;
+  // Hours go by in a second there, and the stream is not to reach the future.
+  if (schedule_.step > absl::Milliseconds(1)) options.begins_ago = absl::Hours(24 * 365);
   auto traffic = Traffic::Start(options);
   if (traffic.ok()) traffic_ = *std::move(traffic);
   return traffic.status();
@@ -287,8 +298,15 @@ absl::Status Run::Begin(const Fault& fault, Hit& hit) {
     case FaultKind::kStall:
       wire->SetStalled(true);
       return absl::OkStatus();
+    case FaultKind::kSlow:
+      wire->SetBytesPerSecond(kSlowBytesPerSecond);
+      return absl::OkStatus();
     case FaultKind::kLoseReplies:
       wire->SetLosingReplies(true);
+      return absl::OkStatus();
+    case FaultKind::kBadClock:
+      Say(std::string(FaultName(fault.kind)));
+      traffic_->SetBadClock(fault.seed);
       return absl::OkStatus();
     case FaultKind::kLoseAcks:
       Say(std::string(FaultName(fault.kind)));
@@ -332,8 +350,14 @@ absl::Status Run::Finish(const Fault& fault, const Hit& hit) {
     case FaultKind::kStall:
       if (wire != nullptr) wire->SetStalled(false);
       return absl::OkStatus();
+    case FaultKind::kSlow:
+      if (wire != nullptr) wire->SetBytesPerSecond(0);
+      return absl::OkStatus();
     case FaultKind::kLoseReplies:
       if (wire != nullptr) wire->SetLosingReplies(false);
+      return absl::OkStatus();
+    case FaultKind::kBadClock:
+      traffic_->SetBadClock(std::nullopt);
       return absl::OkStatus();
     case FaultKind::kLoseAcks:
       site_.producer_wire().proxy->SetLosingReplies(false);
@@ -468,7 +492,8 @@ absl::Status Run::Drain() {
     WaitUntil(
         [&] {
           evidence_.counted = Counted();
-          return evidence_.counted->unique + evidence_.counted->duplicate + evidence_.counted->missing_id ==
+          return evidence_.counted->unique + evidence_.counted->duplicate + evidence_.counted->missing_id +
+                     evidence_.counted->undeliverable ==
                  all;
         },
         absl::Seconds(10));
@@ -496,6 +521,8 @@ absl::Status Run::EndInput() {
   if (!input.ok()) return input.status();
   evidence_.horizon = schedule_.horizon;
   evidence_.topic_scope = schedule_.topic_scope;
+  evidence_.latest_time = absl::Now() + kMaxFuture;
+  if (schedule_.oversized_per_mille > 0) evidence_.output_takes_bytes = kOutputMaxMessageBytes;
   evidence_.input = *std::move(input);
   if (!schedule_.topic_scope) return AwaitCommitted(group_, input_, evidence_.input);
   if (absl::Status done = AwaitCommitted(group_ + "-repartition", input_, evidence_.input); !done.ok()) {
@@ -637,6 +664,7 @@ CountedVerdicts Run::Counted() const {
     counted.unique += count("verdict=\"unique\"");
     counted.duplicate += count("verdict=\"duplicate\"");
     counted.missing_id += count("verdict=\"missing_id\"");
+    counted.undeliverable += count("verdict=\"undeliverable\"");
   }
   return counted;
 }

@@ -18,8 +18,8 @@ struct Kind {
   absl::Duration longest;
 };
 
-const std::array<Kind, 19>& Kinds() {
-  static const std::array<Kind, 19> kinds = {{
+const std::array<Kind, 21>& Kinds() {
+  static const std::array<Kind, 21> kinds = {{
       {FaultKind::kKill, "kill lethe", absl::ZeroDuration(), absl::Seconds(2)},
       {FaultKind::kEnd, "end lethe", absl::ZeroDuration(), absl::Seconds(2)},
       {FaultKind::kFreeze, "freeze lethe", absl::Milliseconds(100), absl::Seconds(6)},
@@ -37,6 +37,7 @@ const std::array<Kind, 19>& Kinds() {
       {FaultKind::kCut, "cut connections of lethe", absl::ZeroDuration(), absl::ZeroDuration()},
       {FaultKind::kDelay, "delay connections of lethe", absl::Milliseconds(200), absl::Seconds(3)},
       {FaultKind::kStall, "stall connections of lethe", absl::Milliseconds(200), absl::Seconds(4)},
+      {FaultKind::kSlow, "slow connections of lethe", absl::Seconds(1), absl::Seconds(4)},
       {FaultKind::kLoseReplies, "lose replies to lethe", absl::Milliseconds(50), absl::Seconds(3)},
       {FaultKind::kKillBroker, "kill broker", absl::ZeroDuration(), absl::Seconds(2)},
       {FaultKind::kStopBroker, "stop broker", absl::ZeroDuration(), absl::Seconds(2)},
@@ -44,6 +45,7 @@ const std::array<Kind, 19>& Kinds() {
       {FaultKind::kAbortedInput, "abort a transaction in the input", absl::ZeroDuration(),
        absl::ZeroDuration()},
       {FaultKind::kAddPartitions, "add a partition", absl::ZeroDuration(), absl::ZeroDuration()},
+      {FaultKind::kBadClock, "date the input wrongly", absl::Milliseconds(200), absl::Seconds(2)},
   }};
   return kinds;
 }
@@ -186,6 +188,27 @@ void AddTheRest(Schedule& schedule) {
   if (schedule.topic_scope) schedule.deletes_input = false;
 }
 
+// What ordinary production sends, in any theme: bulk retries, records that the output rejects, clocks that
+// are wrong, brokers that are slow. By dice of their own, too.
+void AddWildTraffic(Schedule& schedule) {
+  Dice dice(schedule.seed ^ 63000024);
+  if (dice.OneIn(4)) schedule.most_copies = dice.Choose({12, 100});
+  if (dice.OneIn(4)) schedule.oversized_per_mille = dice.Choose({1, 10, 100});
+  const auto add = [&](FaultKind kind) {
+    Fault& fault = schedule.faults.emplace_back();
+    fault.kind = kind;
+    // Also before there is an output.
+    fault.at = dice.Between(absl::ZeroDuration(), schedule.lasts);
+    fault.lasts = dice.Between(Of(kind).shortest, Of(kind).longest);
+    fault.target = dice.Between(0, kMaxInstances - 1);
+    fault.seed = static_cast<uint64_t>(dice.Between(0, 3));
+  };
+  if (dice.OneIn(3)) add(FaultKind::kBadClock);
+  if (dice.OneIn(4)) add(FaultKind::kSlow);
+  std::stable_sort(schedule.faults.begin(), schedule.faults.end(),
+                   [](const Fault& a, const Fault& b) { return a.at < b.at; });
+}
+
 absl::string_view PlaceName(SnapshotPlace place) {
   switch (place) {
     case SnapshotPlace::kNowhere:
@@ -198,6 +221,12 @@ absl::string_view PlaceName(SnapshotPlace place) {
       return "to a topic";
   }
   return "";
+}
+
+absl::string_view ClockName(uint64_t seed) {
+  constexpr std::array<absl::string_view, 4> kNames = {"10 years ahead", "in microseconds", "1970",
+                                                       "10 years behind"};
+  return kNames[seed % kNames.size()];
 }
 
 std::string TargetName(const Fault& fault) {
@@ -219,6 +248,8 @@ std::string TargetName(const Fault& fault) {
     case FaultKind::kAbortedInput:
     case FaultKind::kAddPartitions:
       return "";
+    case FaultKind::kBadClock:
+      return absl::StrCat(" (", ClockName(fault.seed), ")");
     default:
       return absl::StrCat(", instance ", fault.target);
   }
@@ -278,6 +309,7 @@ Schedule MakeSchedule(uint64_t seed) {
   schedule.assignment = dice.Choose({"eager", "eager", "cooperative"});
   AddSnapshots(schedule);
   AddTheRest(schedule);
+  AddWildTraffic(schedule);
   return schedule;
 }
 
@@ -285,15 +317,16 @@ std::string Schedule::Outline() const {
   std::string text = absl::StrFormat(
       "%s: %d broker%s, %d partition%s, %d instance%s of %d lane%s, engine %s, horizon %s, %d events/s a "
       "step of %s "
-      "apart (%d per mille wild), commits every %s, timeouts: session %s, transaction %s, socket %s; "
+      "apart (%d per mille wild, %d oversized, up to %d copies), commits every %s, timeouts: session %s, "
+      "transaction %s, socket %s; "
       "assignment %s%s%s; snapshots %s; "
       "%s for %s%s\n",
       theme, brokers, brokers == 1 ? "" : "s", partitions, partitions == 1 ? "" : "s", instances,
       instances == 1 ? "" : "s", lanes, lanes == 1 ? "" : "s", engine, absl::FormatDuration(horizon),
-      per_second, absl::FormatDuration(step), wild_per_mille, absl::FormatDuration(commit_interval),
-      absl::FormatDuration(session_timeout), absl::FormatDuration(transaction_timeout),
-      absl::FormatDuration(socket_timeout), assignment, static_members ? ", static members" : "",
-      topic_scope ? ", scope topic" : "", PlaceName(snapshots),
+      per_second, absl::FormatDuration(step), wild_per_mille, oversized_per_mille, most_copies,
+      absl::FormatDuration(commit_interval), absl::FormatDuration(session_timeout),
+      absl::FormatDuration(transaction_timeout), absl::FormatDuration(socket_timeout), assignment,
+      static_members ? ", static members" : "", topic_scope ? ", scope topic" : "", PlaceName(snapshots),
       from_the_start ? "from the start" : "once it flows", absl::FormatDuration(lasts),
       deletes_input ? "; then the input is deleted, and made anew" : "");
   for (const Fault& fault : faults) {

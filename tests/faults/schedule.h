@@ -32,6 +32,7 @@ enum class FaultKind {
   kCut,
   kDelay,
   kStall,
+  kSlow,
   kLoseReplies,
   // Of a broker, which is started again when the fault ends.
   kKillBroker,
@@ -40,6 +41,7 @@ enum class FaultKind {
   kLoseAcks,       // the client writes batches again
   kAbortedInput,   // a transaction in it is aborted
   kAddPartitions,  // to output, counters and input
+  kBadClock,       // all records are dated wrongly
 };
 
 // Which broker, when there are several.
@@ -70,6 +72,8 @@ struct Schedule {
   absl::Duration step;  // of the events' times
   int wild_per_mille = 0;
   int copies_within = 1000;
+  int most_copies = 3;          // of one event
+  int oversized_per_mille = 0;  // records that the output rejects as too large
   int per_second = 1000;
   absl::Duration commit_interval;
   absl::Duration session_timeout;
@@ -91,6 +95,9 @@ struct Schedule {
   // For people: all of it.
   std::string Outline() const;
 };
+
+// What a record may have at most to fit into the output, where there are records that do not.
+inline constexpr int kOutputMaxMessageBytes = 20'000;
 
 // The same seed gives the same schedule. Twelve seeds in a row have twelve themes.
 Schedule MakeSchedule(uint64_t seed);

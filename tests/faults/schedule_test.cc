@@ -19,11 +19,13 @@ TEST(ScheduleTest, ADozenHasEachThemeAndAllThatBefallsSnapshots) {
   std::set<std::string> themes;
   std::set<FaultKind> kinds;
   std::set<SnapshotPlace> places;
-  int with_static_members = 0, with_a_second_life = 0;
+  int with_static_members = 0, with_a_second_life = 0, with_bulk_retries = 0, with_rejected_records = 0;
   for (uint64_t seed = kFirst; seed < kFirst + kCount; ++seed) {
     const Schedule schedule = MakeSchedule(seed);
     with_static_members += schedule.static_members ? 1 : 0;
     with_a_second_life += schedule.deletes_input ? 1 : 0;
+    with_bulk_retries += schedule.most_copies > 3 ? 1 : 0;
+    with_rejected_records += schedule.oversized_per_mille > 0 ? 1 : 0;
     themes.insert(schedule.theme);
     places.insert(schedule.snapshots);
     for (const Fault& fault : schedule.faults) kinds.insert(fault.kind);
@@ -32,6 +34,10 @@ TEST(ScheduleTest, ADozenHasEachThemeAndAllThatBefallsSnapshots) {
   EXPECT_EQ(places.size(), 4u);
   EXPECT_GE(with_static_members, 2);
   EXPECT_GE(with_a_second_life, 2);
+  EXPECT_GE(with_bulk_retries, 2);
+  EXPECT_GE(with_rejected_records, 2);
+  EXPECT_TRUE(kinds.contains(FaultKind::kBadClock));
+  EXPECT_TRUE(kinds.contains(FaultKind::kSlow));
   EXPECT_EQ(std::count_if(kinds.begin(), kinds.end(), OfSnapshots), 5);
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "tests/faults/schedule.h"
 
 namespace lethe::test {
 namespace {
@@ -22,6 +23,14 @@ uint64_t Scatter(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
   return x ^ (x >> 31);
+}
+
+// Too large for the output however it is compressed.
+std::string Incompressible(uint64_t seed) {
+  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  std::string text(2 * kOutputMaxMessageBytes, ' ');
+  for (char& c : text) c = kDigits[(seed = Scatter(seed)) % 64];
+  return text;
 }
 
 absl::StatusOr<rd_kafka_t*> NewRetryingProducer(const std::string& bootstrap, void* opaque,
@@ -71,7 +80,7 @@ Record MakeRecord(const FaultyEvent& event, int32_t partition, int64_t at_ms) {
 
 Traffic::Traffic(TrafficOptions options)
     : options_(std::move(options)),
-      begin_ms_(absl::ToUnixMillis(absl::Now()) - 3'600'000),
+      begin_ms_(absl::ToUnixMillis(absl::Now() - options_.begins_ago)),
       partitions_(options_.partitions),
       random_(options_.seed) {}
 
@@ -110,6 +119,7 @@ FaultyEvent Traffic::EventNumber(int64_t number) const {
   if (dice % 100 != 0) event.id = absl::StrCat("e-", number);
   event.country = kCountries[(dice >> 8) % kCountries.size()];
   event.amount = static_cast<int64_t>((dice >> 16) % 2001) - 1000;
+  if (static_cast<int>((dice >> 32) % 1000) < options_.oversized_per_mille) event.pad = Incompressible(dice);
   return event;
 }
 
@@ -118,6 +128,23 @@ int32_t Traffic::PartitionOf(const std::string& id) const {
 }
 
 int64_t Traffic::TimeAt(int64_t position) {
+  const int64_t right = RightTimeAt(position);
+  const int64_t ten_years = absl::ToInt64Milliseconds(absl::Hours(24 * 3653));
+  switch (bad_clock_) {
+    case 0:
+      return right + ten_years;
+    case 1:
+      return right * 1000;
+    case 2:
+      return 1;
+    case 3:
+      return right - ten_years;
+    default:
+      return right;
+  }
+}
+
+int64_t Traffic::RightTimeAt(int64_t position) {
   if (static_cast<int>(random_() % 1000) < options_.wild_per_mille) {
     return kWildTimes[random_() % std::size(kWildTimes)];
   }
@@ -131,13 +158,16 @@ void Traffic::SendNext() {
     Copy copy = copies_.top();
     copies_.pop();
     copy.event.send = position;
+    if (random_() % 2 == 0) copy.event.pad.clear();
     return Send(copy.event, copy.partition, TimeAt(position));
   }
   FaultyEvent event = EventNumber(next_number_++);
   event.send = position;
   const int32_t partition = PartitionOf(event.id.empty() ? absl::StrCat(position) : event.id);
-  for (uint64_t copies = random_() % 10 != 0 || event.id.empty() ? 0 : 1 + random_() % 3; copies > 0;
-       --copies) {
+  for (uint64_t copies = random_() % 10 != 0 || event.id.empty()
+                             ? 0
+                             : 1 + random_() % static_cast<uint64_t>(options_.most_copies);
+       copies > 0; --copies) {
     const uint64_t within = static_cast<uint64_t>(options_.copies_within) * (random_() % 4 == 0 ? 6 : 1);
     copies_.push({position + 1 + static_cast<int64_t>(random_() % within), event, partition});
   }

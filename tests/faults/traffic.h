@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <random>
 #include <string>
@@ -29,8 +30,12 @@ struct TrafficOptions {
   // How the events' own times go on, and how wild some of them are.
   absl::Duration step = absl::Milliseconds(1);
   int wild_per_mille = 0;
+  int oversized_per_mille = 0;  // of the events; half of their copies are small
   // Most copies of an event are among so many that follow it; some come up to six times as late.
   int copies_within = 1000;
+  int most_copies = 3;
+  // The time of the first event is so long ago, so that none is in the future.
+  absl::Duration begins_ago = absl::Hours(1);
 };
 
 // A producer without idempotence: when an acknowledgement is lost it writes a batch again. Besides, the
@@ -45,6 +50,9 @@ class Traffic {
 
   // From now on new ids go to so many.
   void SetPartitions(int partitions) { partitions_ = partitions; }
+
+  // From now on records are dated so, or right again: a number in a schedule's fault.
+  void SetBadClock(std::optional<uint64_t> clock) { bad_clock_ = clock ? static_cast<int>(*clock % 4) : -1; }
 
   // Events as they will be sent soon, but as sendings of their own: for a transaction that is aborted.
   std::vector<Record> Upcoming(int count);
@@ -70,6 +78,7 @@ class Traffic {
   FaultyEvent EventNumber(int64_t number) const;
   int32_t PartitionOf(const std::string& id) const;
   int64_t TimeAt(int64_t position);
+  int64_t RightTimeAt(int64_t position);
   void Send(const FaultyEvent& event, int32_t partition, int64_t at_ms);
   static void OnDelivery(rd_kafka_t*, const rd_kafka_message_t* message, void* opaque);
 
@@ -77,6 +86,7 @@ class Traffic {
   const int64_t begin_ms_;
   Handle producer_;
   std::atomic<int> partitions_;
+  std::atomic<int> bad_clock_{-1};
   std::atomic<int64_t> sent_{0};
   std::atomic<int64_t> given_up_{0};
   std::atomic<int64_t> next_number_{0};  // of events that are no copies

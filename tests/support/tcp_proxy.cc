@@ -22,6 +22,9 @@ namespace {
 // What a connection may hold in one direction; beyond it nothing is read, as a network does.
 constexpr size_t kMaxBuffered = size_t{4} << 20;
 constexpr size_t kReadBytes = size_t{64} << 10;
+constexpr size_t kSlowReadBytes = size_t{2} << 10;
+// A slow connection pushes back instead of holding megabytes that would come much later.
+constexpr size_t kMaxSlowBuffered = size_t{64} << 10;
 
 sockaddr_in Loopback(int port) {
   sockaddr_in address = {};
@@ -103,6 +106,20 @@ void TcpProxy::SetDelay(absl::Duration delay) {
   delay_ = delay;
 }
 
+void TcpProxy::SetBytesPerSecond(int64_t rate) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  bytes_per_second_ = rate;
+  const absl::Time now = absl::Now();
+  // What waits for its turn at the old rate waits no longer than for the delay.
+  for (Connection& connection : connections_) {
+    for (Flow* flow : {&connection.up, &connection.down}) {
+      flow->free_at = now;
+      for (Chunk& chunk : flow->chunks) chunk.due = std::min(chunk.due, now + delay_);
+    }
+  }
+  Wake();
+}
+
 void TcpProxy::SetStalled(bool stalled) {
   const std::lock_guard<std::mutex> lock(mutex_);
   stalled_ = stalled;
@@ -163,6 +180,8 @@ void TcpProxy::Accept(const Route& route) {
   connections_.push_back(std::move(connection));
 }
 
+size_t TcpProxy::MaxBuffered() const { return bytes_per_second_ > 0 ? kMaxSlowBuffered : kMaxBuffered; }
+
 // A request is its size in four bytes, then the number of the API in two: Produce is 0.
 void TcpProxy::FollowRequests(Connection& connection, const std::vector<char>& bytes) {
   for (size_t at = 0; at < bytes.size();) {
@@ -187,7 +206,8 @@ void TcpProxy::FollowRequests(Connection& connection, const std::vector<char>& b
 
 bool TcpProxy::Read(Connection& connection, bool from_client) {
   Flow& flow = from_client ? connection.up : connection.down;
-  std::vector<char> bytes(kReadBytes);
+  // Small pieces, so that a slow connection is slow all the time, and not silent between large ones.
+  std::vector<char> bytes(bytes_per_second_ > 0 ? kSlowReadBytes : kReadBytes);
   const ssize_t count =
       recv(from_client ? connection.client : connection.server, bytes.data(), bytes.size(), 0);
   if (count < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
@@ -203,7 +223,13 @@ bool TcpProxy::Read(Connection& connection, bool from_client) {
   bytes.resize(static_cast<size_t>(count));
   if (from_client) FollowRequests(connection, bytes);
   flow.bytes += bytes.size();
-  flow.chunks.push_back({absl::Now() + delay_, std::move(bytes)});
+  absl::Time passed_on = absl::Now();
+  if (bytes_per_second_ > 0) {
+    passed_on = std::max(passed_on, flow.free_at) +
+                absl::Seconds(1) * static_cast<int64_t>(bytes.size()) / bytes_per_second_;
+    flow.free_at = passed_on;
+  }
+  flow.chunks.push_back({passed_on + delay_, std::move(bytes)});
   return true;
 }
 
@@ -234,11 +260,11 @@ bool TcpProxy::Serve(Connection& connection, bool client_ready, bool server_read
     if (error != 0) return false;
     connection.connecting = false;
   }
-  if (client_ready && !connection.up.read_closed && connection.up.bytes < kMaxBuffered &&
+  if (client_ready && !connection.up.read_closed && connection.up.bytes < MaxBuffered() &&
       !Read(connection, /*from_client=*/true)) {
     return false;
   }
-  if (server_ready && !connection.down.read_closed && connection.down.bytes < kMaxBuffered &&
+  if (server_ready && !connection.down.read_closed && connection.down.bytes < MaxBuffered() &&
       !Read(connection, /*from_client=*/false)) {
     return false;
   }
@@ -264,7 +290,7 @@ void TcpProxy::Run() {
     const absl::Time now = absl::Now();
     absl::Time next = absl::InfiniteFuture();
     const auto events = [&](const Connection& connection, const Flow& in, const Flow& out) {
-      int wanted = !in.read_closed && in.bytes < kMaxBuffered ? POLLIN : 0;
+      int wanted = !in.read_closed && in.bytes < MaxBuffered() ? POLLIN : 0;
       if (!IsStalled(connection) && !out.chunks.empty()) {
         if (out.chunks.front().due <= now) wanted |= POLLOUT;
         next = std::min(next, std::max(out.chunks.front().due, now));

@@ -35,6 +35,8 @@ class TcpProxy {
   void Cut();
   // What is read from now on is passed on so much later, in both directions.
   void SetDelay(absl::Duration delay);
+  // Each connection passes on at most so many bytes a second, in each direction. 0: as many as there are.
+  void SetBytesPerSecond(int64_t rate);
   // Nothing is passed on, in either direction, and nothing is lost: it comes when the stall ends.
   void SetStalled(bool stalled);
   // The same for the connections of Kafka's producers only: those on which a Produce request was sent.
@@ -62,6 +64,7 @@ class TcpProxy {
     size_t bytes = 0;
     bool read_closed = false;
     bool write_closed = false;
+    absl::Time free_at = absl::InfinitePast();  // of what was read so far, at the limited rate
   };
   struct Connection {
     int client = -1;
@@ -90,6 +93,7 @@ class TcpProxy {
   bool IsStalled(const Connection& connection) const {
     return stalled_ || (stalling_producers_ && connection.produces);
   }
+  size_t MaxBuffered() const;
   void FollowRequests(Connection& connection, const std::vector<char>& bytes);
   static void Close(Connection& connection, bool reset);
 
@@ -100,6 +104,7 @@ class TcpProxy {
   std::map<int, Route> routes_;  // by port
   std::list<Connection> connections_;
   absl::Duration delay_ = absl::ZeroDuration();
+  int64_t bytes_per_second_ = 0;
   bool stalled_ = false;
   bool stalling_producers_ = false;
   bool losing_ = false;
