@@ -99,7 +99,7 @@ class ReplayTest : public testing::TestWithParam<Case> {
   static std::vector<Verdict> Judge(Partition& partition, const std::vector<Record>& log, size_t first,
                                     size_t size) {
     std::vector<Verdict> verdicts(size);
-    partition.Judge(Events(partition, log, first, size), absl::MakeSpan(verdicts));
+    EXPECT_TRUE(partition.Judge(Events(partition, log, first, size), absl::MakeSpan(verdicts)).ok());
     return verdicts;
   }
 };
@@ -163,7 +163,8 @@ TEST_P(ReplayTest, CopiesTakeNoRoom) {
       for (int64_t i = 0; i < kFresh; ++i) fresh.push_back({-1 - i, absl::ToUnixMillis(now)});
       Transaction transaction = *restarted->Begin();
       std::vector<Verdict> verdicts(kFresh);
-      transaction.Judge(Events(*restarted, fresh, 0, fresh.size()), absl::MakeSpan(verdicts));
+      EXPECT_TRUE(
+          transaction.Judge(Events(*restarted, fresh, 0, fresh.size()), absl::MakeSpan(verdicts)).ok());
       EXPECT_LE(std::count(verdicts.begin(), verdicts.end(), Verdict::kDuplicate), 35);
       transaction.Abort();
 
