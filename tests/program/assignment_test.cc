@@ -401,7 +401,7 @@ TEST_F(SnapshotAssignmentTest, OneThatIsNotOfThisLifeOrCannotBeCheckedOrIsNotNam
   CommitMetadata other = Naming(0, 400);
   other.snapshot = SnapshotId::New(900, At(1)).ToString();
   EXPECT_EQ((*Prepare(1000, other.ToString(), {0, 2000}))->next, 400);
-  other.snapshot = "a later version's";
+  other.snapshot = "of-a-later-version";
   EXPECT_EQ((*Prepare(1000, other.ToString(), {0, 2000}))->next, 400);
 }
 

@@ -185,9 +185,12 @@ TEST(Readme, TheTestsThatShowTheGuaranteesExist) {
     for (const absl::string_view word : absl::StrSplit(cells[2], absl::ByAnyChar(" ,|"), absl::SkipEmpty())) {
       if (absl::StartsWith(word, "`") && absl::EndsWith(word, "_test`")) {
         const std::string name = absl::StrCat(word.substr(1, word.size() - 2), ".cc");
-        const std::string integration = LETHE_SOURCE_DIR "/tests/integration/" + name;
-        const bool is_there = std::filesystem::exists(integration);
-        program = ReadFile(is_there ? integration : LETHE_SOURCE_DIR "/tests/unit/" + name);
+        std::string path;
+        for (const char* folder : {"unit/", "program/", "integration/"}) {
+          path = absl::StrCat(LETHE_SOURCE_DIR "/tests/", folder, name);
+          if (std::filesystem::exists(path)) break;
+        }
+        program = ReadFile(path);
       } else if (word.size() > 10 && absl::ascii_isupper(static_cast<unsigned char>(word[0]))) {
         EXPECT_TRUE(absl::StrContains(program, absl::StrCat(", ", word, ")"))) << word;
         ++named;

@@ -133,7 +133,7 @@ kafka:
 TEST(PrintConfig, SaysTheSameWhenItIsRead) {
   const std::string yaml =
       "brokers: b\ninput: in\noutput: out\nid: 'json:/a\"b: #c'\ninstance: '*x'\nhttp: off\nlanes: 3\n"
-      "kafka: {client.rack: 'true', linger.ms: '$$5'}\n";
+      "kafka: {client.rack: 'true', ssl.ca.location: '$$5'}\n";
   const std::string printed = EffectiveYaml(Effective(yaml));
   const std::vector<EffectiveValue> first = Effective(yaml), second = Effective(printed);
   ASSERT_EQ(first.size(), second.size());

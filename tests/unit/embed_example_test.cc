@@ -38,7 +38,7 @@ bool Book(const std::vector<Payment>& payments, lethe::Partition& partition, Led
   if (!transaction.ok()) return false;
 
   std::vector<lethe::Verdict> verdicts(events.size());
-  EXPECT_TRUE(transaction->Judge(events, absl::MakeSpan(verdicts)).ok());
+  if (!transaction->Judge(events, absl::MakeSpan(verdicts)).ok()) return false;
   int sum = 0;
   for (size_t i = 0; i < payments.size(); ++i) {
     if (verdicts[i] == lethe::Verdict::kUnique) sum += payments[i].cents;
