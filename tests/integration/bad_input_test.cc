@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -200,11 +201,20 @@ TEST(BadInputTest, Rule4RecordsThatAreTooLargeForTheOutput) {
   RunWithRefusals(flow, small, OfManySizes(), {});
 }
 
+// No codec makes it fit.
+std::string Incompressible(size_t size) {
+  std::mt19937 random(1);
+  std::string text(size, ' ');
+  for (char& c : text) c = static_cast<char>('0' + random() % 64);
+  std::replace(text.begin(), text.end(), '\\', '~');
+  return text;
+}
+
 // What could not be written was not passed: the retry that fits passes, also after a restart.
 TEST(BadInputTest, Rule4ARestartDoesNotRememberWhatWasRefused) {
   Flow flow(Options(1, {}, {{"max.message.bytes", "2000"}}));
   flow.SendIds("a", 1, 20);
-  flow.Send({{WithValue(absl::StrCat(R"({"id":"x","padding":")", std::string(5000, 'x'), "\"}"))}});
+  flow.Send({{WithValue(absl::StrCat(R"({"id":"x","padding":")", Incompressible(5000), "\"}"))}});
   flow.SendIds("b", 1, 20);
   ASSERT_EQ(flow.RunToEnd().exit_code, 0);
   EXPECT_EQ(flow.OutputIds().size(), 40u);
@@ -301,7 +311,7 @@ TEST(BadInputTest, TheCounterTopicsLimitIsNotTheOutputs) {
       flow.RunToEnd({"--counter-key=json:/page", "--counter-delta=json:/n", "--counter-output=" + counters});
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
   EXPECT_FALSE(absl::StrContains(finished.err, "undeliverable")) << finished.err;
-  EXPECT_FALSE(absl::StrContains(finished.err, "aborted")) << finished.err;
+  EXPECT_TRUE(absl::StrContains(finished.err, "none aborted")) << finished.err;
   EXPECT_TRUE(SameRecords(flow.Input(), flow.Output()));
   const auto deltas = SharedClient().ReadSettled(counters);
   ASSERT_TRUE(deltas.ok()) << deltas.status();

@@ -300,7 +300,9 @@ TEST_F(PageTest, TopSaysTheSame) {
   ASSERT_TRUE(top.ok()) << top.status();
   EXPECT_EQ(top->exit_code, 0) << top->err;
   int partitions = 0;
-  for (const absl::string_view line : absl::StrSplit(top->out, '\n')) {
+  const size_t table = top->out.find("\nPART ");
+  ASSERT_NE(table, std::string::npos) << top->out;
+  for (const absl::string_view line : absl::StrSplit(top->out.substr(table + 1), '\n')) {
     const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
     int partition = 0;
     if (words.size() < 5 || !absl::SimpleAtoi(words[0], &partition)) continue;
