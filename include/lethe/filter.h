@@ -31,6 +31,7 @@ struct FilterImage {
   std::string books;                           // what it knows besides the bits; at most kMostBytesOfBooks
   std::vector<absl::Span<const char>> memory;  // the bits, where they are
   int64_t epoch = 0;                           // Filter::ImageEpoch()
+  std::shared_ptr<void> copy = nullptr;        // of BeginCopy: what an engine keeps until the copy is made
 
   static constexpr int64_t kMostBytesOfBooks = int64_t{1} << 20;
 };
@@ -100,6 +101,14 @@ class Filter {
   // of these.
   virtual absl::StatusOr<FilterImage> Image() const;
 
+  // An image whose memory is copied by CopyMemory, part by part in order, with insertions in between. The
+  // spans are only to be given to CopyMemory.
+  virtual absl::StatusOr<FilterImage> BeginCopy() const { return Image(); }
+
+  // Copies a part of a span of such an image to `to`. False, and the copy is good for nothing, if the filter
+  // has changed in a way that the image does not allow: begin another.
+  virtual bool CopyMemory(const FilterImage& image, absl::Span<const char> part, char* to) const;
+
   // While this is the same as in an image, the image's memory is where it was, and may be copied piece by
   // piece with insertions in between: together with the image's books it is a filter that holds all that was
   // inserted before the image, some of what was inserted since, and nothing else. (So it changes when time
@@ -112,6 +121,10 @@ class Filter {
   // not of so many bytes, ResourceExhausted if there is not the memory. After an error, or if the bits are
   // not put there, the filter is good for nothing but its destruction.
   virtual absl::StatusOr<std::vector<absl::Span<char>>> Restore(absl::string_view books, int64_t bytes);
+
+  // Called when the bits are there. False if they cannot be those of such a filter, which then is good for
+  // nothing but its destruction.
+  virtual bool Restored() { return true; }
 };
 
 struct FilterOptions {

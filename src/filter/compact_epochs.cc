@@ -1,6 +1,7 @@
 #include "src/filter/compact_epochs.h"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace lethe {
 namespace {
@@ -50,7 +51,6 @@ bool CompactEpochs::BeginIfDue(int64_t most_ids) {
     if (live() == kMost) return false;
   }
   ++span_.newest;
-  ++begun_;
   Newest() = {.first_ms = now_ms_, .last_ms = now_ms_, .end_ms = EndOfSlice()};
   return true;
 }
@@ -78,6 +78,46 @@ void CompactEpochs::ForgetOldest() {
   }
   ids_ -= oldest.ids;
   ++span_.oldest;
+}
+
+template <typename Self, typename Fields>
+void CompactEpochs::Transfer(Self& self, Fields& fields) {
+  fields.Time(self.now_ms_);
+  fields.Time(self.covered_since_ms_);
+  fields.Int(self.lost_before_time_, 0, 1);
+  fields.Count(self.span_.newest);
+  int64_t past_epochs = self.span_.newest - self.span_.oldest;
+  fields.Int(past_epochs, -1, std::min<int64_t>(kMost, self.span_.newest) - 1);
+  if constexpr (!std::is_const_v<Self>) self.span_.oldest = self.span_.newest - past_epochs;
+  if (!fields.ok()) return;
+  for (int64_t number = self.span_.oldest; number <= self.span_.newest; ++number) {
+    auto& epoch = self.epochs_[Place(number)];
+    fields.Time(epoch.first_ms);
+    fields.Time(epoch.last_ms);
+    fields.Int(epoch.end_ms, -kFarthestSnapshotMs, INT64_MAX);
+    fields.Count(epoch.ids);
+  }
+}
+
+void CompactEpochs::Save(FieldWriter* fields) const { Transfer(*this, *fields); }
+
+void CompactEpochs::AddUncounted(int64_t ids) {
+  Newest().ids += ids;
+  ids_ += ids;
+  if (now_ms_ != kNoStreamTime) Newest().last_ms = std::max(Newest().last_ms, Newest().end_ms - 1);
+}
+
+bool CompactEpochs::Restore(FieldReader* fields) {
+  Transfer(*this, *fields);
+  if (!fields->ok()) return false;
+  int64_t last_ms = kNoStreamTime;
+  for (int64_t number = span_.oldest; number <= span_.newest; ++number) {
+    const Epoch& epoch = (*this)[number];
+    if (epoch.first_ms > epoch.last_ms || epoch.last_ms < last_ms) return false;
+    last_ms = epoch.last_ms;
+    ids_ += epoch.ids;
+  }
+  return (now_ms_ == kNoStreamTime) == (covered_since_ms_ == kNoStreamTime);
 }
 
 absl::Duration CompactEpochs::Window() const {

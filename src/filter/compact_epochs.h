@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "lethe/filter.h"
 #include "src/filter/compact_line.h"
+#include "src/snapshot/fields.h"
 
 namespace lethe {
 
@@ -47,11 +48,17 @@ class CompactEpochs {
   // Forgets the oldest epoch before its time.
   void ForgetOldest();
 
+  // Snapshots.
+  void Save(FieldWriter* fields) const;
+  bool Restore(FieldReader* fields);
+  // Ids of the newest epoch that were not counted, and came at any time of it.
+  void AddUncounted(int64_t ids);
+
   const CompactSpan& span() const { return span_; }
   int live() const { return static_cast<int>(span_.newest + 1 - span_.oldest); }
   const Epoch& operator[](int64_t number) const { return epochs_[Place(number)]; }
   int64_t ids() const { return ids_; }
-  int64_t begun() const { return begun_; }
+  int64_t begun() const { return span_.newest; }
   int64_t now_ms() const { return now_ms_; }
   int64_t slice_ms() const { return slice_ms_; }
   // All ids since that long ago are held.
@@ -61,6 +68,8 @@ class CompactEpochs {
   static constexpr size_t kPlaces = 32;
   static_assert(kMost < static_cast<int>(kPlaces));
 
+  template <typename Self, typename Fields>
+  static void Transfer(Self& self, Fields& fields);
   static size_t Place(int64_t number) { return static_cast<size_t>(number) % kPlaces; }
   Epoch& Newest() { return epochs_[Place(span_.newest)]; }
   int64_t EndOfSlice() const;
@@ -72,7 +81,6 @@ class CompactEpochs {
   int64_t covered_since_ms_ = kNoStreamTime;
   bool lost_before_time_ = false;  // an epoch was forgotten when there was no time yet
   int64_t ids_ = 0;
-  int64_t begun_ = 0;
   std::array<Epoch, kPlaces> epochs_ = {};
 };
 

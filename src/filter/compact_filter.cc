@@ -38,6 +38,9 @@ constexpr int64_t kGiveBackPerCall = int64_t{32} << 10;
 constexpr int64_t kInsertsPerOverflow = 8;
 constexpr int64_t kPressureToGrow = 32 * kInsertsPerOverflow;
 
+// Of memory beyond twice the lines, which was not yet given back: so much a snapshot may claim.
+constexpr int64_t kMostSpareBytes = int64_t{4} << 20;
+
 // At the memory limit epochs also end with a share of the slots, so that one can go at a time.
 constexpr int64_t kEpochsAtLimit = 16;
 // More stashed ids than these slow lookups down.
@@ -73,6 +76,17 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag>> {
   FilterStatus Status() const override;
   FilterStatus Figures() const override;
   std::unique_ptr<Filter::Sample> BeginSample() const override { return std::make_unique<Looker>(this); }
+
+  absl::StatusOr<FilterImage> Image() const override { return ImageOf(/*is_copied=*/false); }
+  absl::StatusOr<FilterImage> BeginCopy() const override { return ImageOf(/*is_copied=*/true); }
+  bool CopyMemory(const FilterImage& image, absl::Span<const char> part, char* to) const override;
+  // Insertions add entries, which an image may have or not; CompactCopy is for entries that leave a line. An
+  // epoch that begins or dies changes what the lines mean, and so does the first time.
+  int64_t ImageEpoch() const override {
+    return epochs_.span().newest + epochs_.span().oldest + (epochs_.now_ms() == kNoStreamTime ? 0 : 1);
+  }
+  absl::StatusOr<std::vector<absl::Span<char>>> Restore(absl::string_view books, int64_t bytes) override;
+  bool Restored() override;
 
  private:
   class Looker : public Filter::Sample {
@@ -165,7 +179,8 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag>> {
     } else if (epochs_.ids() < shrink_under_ids_) {
       Shrink(lines_due);
     }
-    if (table_.HasExcess()) table_.GiveBack(std::max(kGiveBackPerCall, lines_due * kCompactLineBytes));
+    if (table_.HasExcess() && !table_.IsBeingCopied())
+      table_.GiveBack(std::max(kGiveBackPerCall, lines_due * kCompactLineBytes));
   }
 
   void Grow() {
@@ -206,6 +221,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag>> {
   }
 
   void Shrink(int64_t lines_due) {
+    if (table_.IsBeingCopied()) return;
     const bool is_loose =
         static_cast<double>(epochs_.ids()) < kLooseLoad * static_cast<double>(table_.slots());
     if (!is_loose && (epochs_.begun() < no_shrink_before_ || inserts_ - merged_at_ < kInsertsPerMerge))
@@ -269,11 +285,15 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag>> {
     return static_cast<int64_t>(static_cast<double>(table_.lines()) * std::min(slices, 1.0));
   }
 
+  absl::StatusOr<FilterImage> ImageOf(bool is_copied) const;
+  template <typename Self, typename Fields>
+  static void Transfer(Self& self, int64_t& memory_bytes, Fields& fields);
+
   MemoryBudget* const budget_;
   const double target_fpp_;
   const Reservation own_;
   CompactEpochs epochs_;
-  CompactTable<Tag> table_;
+  mutable CompactTable<Tag> table_;  // which has the copies that are made of it
   int64_t grow_over_ids_ = 0;
   int64_t limit_ids_ = 0;
   int64_t shrink_under_ids_ = 0;
@@ -321,6 +341,81 @@ FilterStatus CompactFilter<Tag>::Figures() const {
   }
   if (!status.generations.empty()) status.present_fill = status.generations.front().fill;
   return status;
+}
+
+template <typename Tag>
+template <typename Self, typename Fields>
+void CompactFilter<Tag>::Transfer(Self& self, int64_t& memory_bytes, Fields& fields) {
+  fields.Count(memory_bytes);
+  fields.Int(self.grow_over_ids_, 0, INT64_MAX);
+  fields.Int(self.merge_failed_at_, -1, INT64_MAX);
+  fields.Int(self.most_ids_in_epoch_, 1, INT64_MAX);
+  fields.Count(self.inserts_);
+  fields.Int(self.merged_at_, 0, self.inserts_);
+  fields.Int(self.overflow_at_, 0, self.inserts_);
+  fields.Int(self.pressure_, 0, 2 * kPressureToGrow);
+  fields.Count(self.peak_ids_);
+  fields.Count(self.no_shrink_before_);
+  fields.Count(self.limit_hits_);
+}
+
+template <typename Tag>
+absl::StatusOr<FilterImage> CompactFilter<Tag>::ImageOf(bool is_copied) const {
+  FieldWriter fields;
+  epochs_.Save(&fields);
+  table_.Save(epochs_.span(), &fields);
+  const auto lines_bytes = static_cast<int64_t>(table_.memory().size());
+  int64_t memory_bytes = std::min(table_.memory_bytes(), 2 * lines_bytes + kMostSpareBytes);
+  Transfer(*this, memory_bytes, fields);
+  if (!fields.ok()) return absl::InternalError("compact filter: its fields hold what they must not");
+  FilterImage image{fields.bytes(), {table_.memory()}, ImageEpoch()};
+  if (is_copied) image.copy = table_.BeginCopy();
+  return image;
+}
+
+template <typename Tag>
+bool CompactFilter<Tag>::CopyMemory(const FilterImage& image, absl::Span<const char> part, char* to) const {
+  if (ImageEpoch() != image.epoch) return false;
+  const auto index = static_cast<uint64_t>(part.data() - image.memory.front().data()) / kCompactLineBytes;
+  return static_cast<CompactCopy*>(image.copy.get())->Copy(index, part, to);
+}
+
+template <typename Tag>
+absl::StatusOr<std::vector<absl::Span<char>>> CompactFilter<Tag>::Restore(absl::string_view books,
+                                                                          int64_t bytes) {
+  FieldReader fields(books);
+  const bool has_epochs = epochs_.Restore(&fields);
+  const int64_t lines = table_.Restore(epochs_.span(), &fields);
+  int64_t memory_bytes = 0;
+  Transfer(*this, memory_bytes, fields);
+  if (!has_epochs || !fields.Ended() || bytes != lines * kCompactLineBytes ||
+      memory_bytes > 2 * bytes + kMostSpareBytes) {
+    return absl::DataLossError("the fields of a compact filter do not agree");
+  }
+  if (!table_.MakeRoomFor(lines, memory_bytes)) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the filter needs ", std::max(bytes, memory_bytes), " bytes, and of the memory limit of ",
+        budget_->limit_bytes(), " only ", budget_->limit_bytes() - budget_->used_bytes(),
+        " are left: raise it, or open fewer partitions"));
+  }
+  if (epochs_.ids() > table_.slots() + CompactTable<Tag>::kMostStashed) {
+    return absl::DataLossError("the fields of a compact filter claim more ids than its lines can hold");
+  }
+  const int64_t grow_over_ids = grow_over_ids_;
+  NoteSize();
+  grow_over_ids_ = std::min(grow_over_ids, limit_ids_);
+  const absl::Span<const char> memory = table_.memory();
+  return std::vector<absl::Span<char>>{{const_cast<char*>(memory.data()), memory.size()}};
+}
+
+template <typename Tag>
+bool CompactFilter<Tag>::Restored() {
+  int64_t ids_of_newest = 0;
+  if (!table_.CheckLines(epochs_.span(), &ids_of_newest)) return false;
+  if (epochs_.live() == 0) return true;
+  const int64_t counted = epochs_[epochs_.span().newest].ids;
+  if (ids_of_newest > counted) epochs_.AddUncounted(ids_of_newest - counted);
+  return true;
 }
 
 namespace {

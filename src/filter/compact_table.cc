@@ -47,6 +47,7 @@ bool CompactTable<Tag>::Split(const CompactSpan& span) {
   }
   const uint64_t from = split_;
   const uint64_t to = lines_;
+  KeepForCopy(from);
   const int bit = level_;
   CompactEntry entries[Line::kMostSlots];
   const int count = UnpackAt(from, span, entries);
@@ -171,6 +172,7 @@ bool CompactTable<Tag>::MoveOne(uint64_t index, const CompactSpan& span) {
     for (int i = first; i < end; ++i) {
       const Candidate& candidate = candidates[static_cast<size_t>(i)];
       if (!HasRoom(candidate.to, span)) continue;
+      KeepForCopy(index);
       InsertInOrder(candidate.to, candidate.entry, span);
       std::copy(entries + candidate.at + 1, entries + count, entries + candidate.at);
       PackAt(index, span, entries, count - 1);
@@ -258,6 +260,7 @@ typename CompactTable<Tag>::Renewal CompactTable<Tag>::RenewIn(uint64_t address,
     if (!is_equal || entries[i].known < whole) continue;
     *epoch = entries[i].epoch;
     if (entries[i].epoch == span.newest) return Renewal::kIsNewest;
+    KeepForCopy(index);
     std::copy(entries + i + 1, entries + count, entries + i);
     PackAt(index, span, entries, count - 1);
     return Renewal::kTakenOut;

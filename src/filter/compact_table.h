@@ -4,12 +4,16 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 
+#include "absl/types/span.h"
 #include "lethe/event.h"
+#include "src/filter/compact_copy.h"
 #include "src/filter/compact_formats.h"
 #include "src/filter/compact_line.h"
 #include "src/filter/compact_probe.h"
 #include "src/filter/line_memory.h"
+#include "src/snapshot/fields.h"
 
 namespace lethe {
 
@@ -81,6 +85,20 @@ class CompactTable {
   void GiveBack(int64_t most_bytes);
   bool HasExcess() const { return memory_.bytes() > keep_bytes_; }
 
+  // Snapshots. While a copy is made, Merge and GiveBack must not be called.
+  std::shared_ptr<CompactCopy> BeginCopy();
+  bool IsBeingCopied() const { return !copy_.expired(); }
+  absl::Span<const char> memory() const {
+    return {static_cast<const char*>(memory_.data()), static_cast<size_t>(lines_ * kCompactLineBytes)};
+  }
+  void Save(const CompactSpan& span, FieldWriter* fields) const;
+  // Returns the number of lines; 0 if the fields are wrong.
+  int64_t Restore(const CompactSpan& span, FieldReader* fields);
+  // Takes the memory for so many lines, and `memory_bytes` at least. False if it is not there.
+  bool MakeRoomFor(int64_t lines, int64_t memory_bytes);
+  // Whether the lines are such as a table makes. Counts the entries of the newest epoch.
+  bool CheckLines(const CompactSpan& span, int64_t* ids_of_newest) const;
+
   int64_t lines() const { return static_cast<int64_t>(lines_); }
   int64_t slots() const { return slots_; }
   int level() const { return level_; }
@@ -136,11 +154,19 @@ class CompactTable {
     const int level = LevelOf(index);
     Line::Append(LineAt(index), formats_[level], level, span, address, tag);
   }
+  // Before line `index` loses an entry.
+  void KeepForCopy(uint64_t index) {
+    if (__builtin_expect(copy_.expired(), 1)) return;
+    if (const std::shared_ptr<CompactCopy> copy = copy_.lock()) copy->Keep(index, LineAt(index));
+  }
   bool HasRoom(uint64_t index, const CompactSpan& span) const {
     return Line::Live(LineAt(index), span) < FormatOf(index).slots;
   }
 
   void SetLines(uint64_t lines);
+  bool IsSound(uint64_t index) const;
+  template <typename Self, typename Fields>
+  static void TransferFields(Self& self, int64_t& lines, const CompactSpan& span, Fields& fields);
   int MergedEntries(uint64_t last, uint64_t into, const CompactSpan& span, CompactEntry* merged) const;
   int MoveAway(CompactEntry* entries, int count, int wanted, const CompactSpan& span, int* moved);
   bool ToOtherLine(CompactEntry* entry, uint64_t* index) const;
@@ -163,6 +189,7 @@ class CompactTable {
   int next_stashed_ = 0;
   int stashed_ = 0;
   std::array<Stashed, kMostStashed> stash_;
+  std::weak_ptr<CompactCopy> copy_;
 };
 
 }  // namespace lethe

@@ -37,7 +37,7 @@ absl::Status NoSnapshots(absl::string_view partition, Adaptation adaptation) {
   return absl::UnimplementedError(absl::StrCat(
       "partition ", partition, ": its engine has no snapshots",
       adaptation == Adaptation::kPaper ? " with the adaptation `paper`" : "",
-      "; `sliced` has, and `published` of a fixed size. Let the filter be rebuilt from its log"));
+      "; `sliced` and `compact` have, and `published` of a fixed size. Let the filter be rebuilt from its log"));
 }
 
 absl::Status CheckOptions(const SnapshotReader& reader, const SnapshotHeader& saved,

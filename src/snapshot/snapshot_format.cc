@@ -19,8 +19,8 @@ constexpr int kMostShards = 256;
 constexpr auto kLastSecondOpinion = static_cast<int64_t>(SecondOpinion::kOpposite);
 constexpr size_t kMostName = 64;
 
-constexpr std::pair<Engine, absl::string_view> kEngines[] = {{Engine::kSliced, "sliced"},
-                                                             {Engine::kPublished, "published"}};
+constexpr std::pair<Engine, absl::string_view> kEngines[] = {
+    {Engine::kSliced, "sliced"}, {Engine::kPublished, "published"}, {Engine::kCompact, "compact"}};
 
 // The preamble and the end: eight letters, eight bytes.
 using Marker = std::array<char, 16>;

@@ -106,7 +106,7 @@ absl::Status LiveSnapshot::Impl::AskWhetherToGoOn() const {
 
 absl::Status LiveSnapshot::Impl::WriteMemory(size_t shard, SnapshotWriter* writer) {
   std::string piece;
-  for (const absl::Span<const char> memory : shards[shard].memory) {
+  for (const absl::Span<const char> memory : shards[shard].filter.memory) {
     for (size_t done = 0; done < memory.size(); done += kPieceBytes) {
       const absl::Span<const char> part = memory.subspan(done, kPieceBytes);
       piece.resize(part.size());

@@ -85,8 +85,7 @@ class Shard {
   // later. Copy, of a part of that memory, is Aborted once the filter has changed its shape.
   struct Image {
     std::string pieces[2];  // all that comes before the memory
-    std::vector<absl::Span<const char>> memory;
-    int64_t epoch = 0;
+    FilterImage filter;     // without its books
     std::vector<Audit::Seen> audited;
     std::optional<SecondOpinionImage> second_opinion;
   };
@@ -110,7 +109,7 @@ class Shard {
     return verdict == Verdict::kUnique || (verdict == Verdict::kSuspect && pass_suspects_);
   }
   // With the lock held.
-  absl::StatusOr<Image> Describe(int index) const;
+  absl::StatusOr<Image> Describe(int index, absl::StatusOr<FilterImage> image) const;
   absl::StatusOr<std::string> DescribeSecondOpinion() const;
   void AskSecondOpinion(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts);
   void RememberPassed(absl::Span<const TimedId> ids);

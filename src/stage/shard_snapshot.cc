@@ -1,6 +1,5 @@
 // A shard in a snapshot: the field list below, those of its audit, and then what
 // src/snapshot/snapshot_format.h says.
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -53,8 +52,7 @@ void Shard::TransferCounts(Self& self, Fields& fields) {
 }
 
 // But for the ids of the audit.
-absl::StatusOr<Shard::Image> Shard::Describe(int index) const {
-  absl::StatusOr<FilterImage> image = filter_->Image();
+absl::StatusOr<Shard::Image> Shard::Describe(int index, absl::StatusOr<FilterImage> image) const {
   if (!image.ok()) return image.status();
   const Sizes sizes = {index, static_cast<int64_t>(image->books.size()), BytesOf(image->memory)};
   FieldWriter fields;
@@ -62,17 +60,17 @@ absl::StatusOr<Shard::Image> Shard::Describe(int index) const {
   TransferCounts(*this, fields);
   audit_.Save(&fields);
   if (!fields.ok()) return absl::InternalError(absl::StrCat("shard ", index, ": counts beyond all bounds"));
-  return Image{{fields.bytes(), std::move(image->books)}, std::move(image->memory), image->epoch, {}, {}};
+  return Image{{fields.bytes(), std::move(image->books)}, *std::move(image), {}, {}};
 }
 
 absl::Status Shard::Save(int index, SnapshotWriter* writer) const {
   const std::lock_guard lock(mutex_);
-  const absl::StatusOr<Image> image = Describe(index);
+  const absl::StatusOr<Image> image = Describe(index, filter_->Image());
   if (!image.ok()) return image.status();
   for (const std::string& piece : image->pieces) {
     if (absl::Status status = writer->WritePiece(piece); !status.ok()) return status;
   }
-  for (const absl::Span<const char> span : image->memory) {
+  for (const absl::Span<const char> span : image->filter.memory) {
     if (absl::Status status = writer->WriteMemory(span); !status.ok()) return status;
   }
   if (absl::Status status = Audit::SaveIds(audit_.CopyIds(), writer); !status.ok()) return status;
@@ -97,7 +95,7 @@ absl::StatusOr<std::string> Shard::DescribeSecondOpinion() const {
 
 absl::StatusOr<Shard::Image> Shard::BeginImage(int index) const {
   const std::lock_guard lock(mutex_);
-  absl::StatusOr<Image> image = Describe(index);
+  absl::StatusOr<Image> image = Describe(index, filter_->BeginCopy());
   if (!image.ok()) return image.status();
   image->audited = audit_.CopyIds();
   if (!second_opinion_) return image;
@@ -109,11 +107,8 @@ absl::StatusOr<Shard::Image> Shard::BeginImage(int index) const {
 
 absl::Status Shard::Copy(const Image& image, absl::Span<const char> memory, char* to) const {
   const std::lock_guard lock(mutex_);
-  if (filter_->ImageEpoch() != image.epoch) {
-    return absl::AbortedError("the filter has changed its shape meanwhile; begin the snapshot anew");
-  }
-  std::memcpy(to, memory.data(), memory.size());
-  return absl::OkStatus();
+  if (filter_->CopyMemory(image.filter, memory, to)) return absl::OkStatus();
+  return absl::AbortedError("the filter has changed its shape meanwhile; begin the snapshot anew");
 }
 
 absl::StatusOr<bool> Shard::CopySecondOpinion(int64_t most_bytes, SecondOpinionImage* image) const {
@@ -164,6 +159,9 @@ absl::Status Shard::Restore(int index, SnapshotReader* reader) {
   const std::string in_memory = absl::StrCat("memory of ", where);
   for (const absl::Span<char> span : *memory) {
     if (absl::Status status = reader->ReadMemory(span, in_memory); !status.ok()) return status;
+  }
+  if (!filter_->Restored()) {
+    return reader->Damaged(absl::StrCat("holds impossible lines in the ", in_memory));
   }
   if (absl::Status status = audit_.RestoreIds(audited, reader); !status.ok()) return status;
   return second_opinion_ ? RestoreSecondOpinion(where, reader) : absl::OkStatus();

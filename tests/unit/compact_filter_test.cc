@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -160,6 +161,77 @@ TEST(CompactFilterTest, AtTheLimitTheWindowIsShortenedByEpochs) {
     ASSERT_TRUE(IsContained(*filter, NumberedId(next - i, seed))) << i;
   }
   EXPECT_GE(status.window, absl::Milliseconds(status.ids / 100 - 1));
+}
+
+// The lines are copied in parts, while ids are inserted that split lines and move entries. What is restored
+// has all that was there before, and forgets none of what came later before its time.
+TEST(CompactFilterTest, ACopyHasAllThatWasThereWhenItWasBegun) {
+  const uint64_t seed = TestSeed();
+  MemoryBudget memory(int64_t{64} << 20);
+  auto filter = Make(&memory, absl::Milliseconds(16'000));
+  uint64_t next = 0;
+  for (; next < 100'000; ++next)
+    InsertOne(*filter, NumberedId(next, seed), 16'000 + static_cast<int64_t>(next / 250));
+  const uint64_t before = next;
+  const FilterStatus begun = filter->Status();
+  const auto image = filter->BeginCopy();
+  ASSERT_TRUE(image.ok()) << image.status();
+  const absl::Span<const char> lines = image->memory.front();
+  std::vector<char> copied(lines.size());
+  constexpr size_t kPart = 8192;
+  for (size_t at = 0; at < lines.size(); at += kPart) {
+    ASSERT_TRUE(filter->CopyMemory(*image, lines.subspan(at, kPart), copied.data() + at));
+    // Some are copies, which renew what is there.
+    for (int i = 0; i < 150; ++i)
+      InsertOne(*filter, NumberedId(i % 10 == 0 ? next / 2 : next, seed), 16'900), ++next;
+  }
+  EXPECT_GT(filter->Status().lines, begun.lines + 100);
+
+  auto restored = Make(&memory, absl::Milliseconds(16'000));
+  const auto to = restored->Restore(image->books, static_cast<int64_t>(copied.size()));
+  ASSERT_TRUE(to.ok()) << to.status();
+  std::copy(copied.begin(), copied.end(), to->front().begin());
+  ASSERT_TRUE(restored->Restored());
+  for (uint64_t i = 0; i < before; ++i) ASSERT_TRUE(IsContained(*restored, NumberedId(i, seed))) << i;
+  std::vector<uint64_t> also;
+  for (uint64_t i = before; i < next; ++i) {
+    if (IsContained(*restored, NumberedId(i, seed))) also.push_back(i);
+  }
+  EXPECT_FALSE(also.empty());
+  restored->AdvanceTo(16'900 + 16'000);
+  for (const uint64_t i : also) ASSERT_TRUE(IsContained(*restored, NumberedId(i, seed))) << i;
+}
+
+TEST(CompactFilterTest, LinesThatCannotBeAreRefused) {
+  const uint64_t seed = TestSeed();
+  std::mt19937_64 random(seed);
+  MemoryBudget memory(int64_t{64} << 20);
+  for (const double target : {1e-2, 1e-6}) {
+    auto filter = Make(&memory, kDay, target);
+    for (uint64_t i = 0; i < 2000; ++i) InsertOne(*filter, NumberedId(i, seed), 0);
+    const auto image = filter->Image();
+    ASSERT_TRUE(image.ok()) << image.status();
+    int refused = 0;
+    for (int round = 0; round < 300; ++round) {
+      std::vector<char> lines(image->memory.front().begin(), image->memory.front().end());
+      for (int i = 0; i < 1 + round % 20; ++i) lines[random() % lines.size()] = static_cast<char>(random());
+      auto restored = Make(&memory, kDay, target);
+      const auto to = restored->Restore(image->books, static_cast<int64_t>(lines.size()));
+      ASSERT_TRUE(to.ok()) << to.status();
+      std::copy(lines.begin(), lines.end(), to->front().begin());
+      if (!restored->Restored()) {
+        ++refused;
+        continue;
+      }
+      // What it says may be wrong, but it works: it grows, forgets and shrinks.
+      for (uint64_t i = 0; i < 5000; ++i) InsertOne(*restored, NumberedId(1'000'000 + i, seed), 1000);
+      for (int64_t step = 1; step < 40; ++step) {
+        TestAndInsertOne(*restored, NumberedId(random(), seed), step * kScenarioHorizonMs / 10);
+      }
+      EXPECT_GE(restored->Status().ids, 0);
+    }
+    EXPECT_GT(refused, 10);
+  }
 }
 
 // One limit for all: while what all hold fits with room to spare, nobody is refused, whoever came first.

@@ -188,7 +188,8 @@ class SnapshotDocument : public testing::TestWithParam<Kind> {};
 INSTANTIATE_TEST_SUITE_P(Files, SnapshotDocument,
                          testing::Values(Kind{"sliced", Engine::kSliced, 1, SecondOpinion::kNone},
                                          Kind{"sliced", Engine::kSliced, 4, SecondOpinion::kOpposite},
-                                         Kind{"published", Engine::kPublished, 2, SecondOpinion::kNone}));
+                                         Kind{"published", Engine::kPublished, 2, SecondOpinion::kNone},
+                                         Kind{"compact", Engine::kCompact, 2, SecondOpinion::kNone}));
 
 // Reads what was saved of 40,000 events, of which each fourth is a copy.
 TEST_P(SnapshotDocument, ReadsAFileToItsEnd) {
@@ -244,14 +245,19 @@ TEST_P(SnapshotDocument, ReadsAFileToItsEnd) {
     EXPECT_EQ(shard.number("shard"), i);
     events += shard.number("unique") + shard.number("duplicates");
     Piece books(file.Take(shard.number("books_bytes")));
-    books.Take(tables.at(kind.engine == Engine::kSliced ? "Sliced" : "Published"));
+    books.Take(tables.at(kind.engine == Engine::kSliced    ? "Sliced"
+                         : kind.engine == Engine::kCompact ? "Compact"
+                                                           : "Published"));
     EXPECT_TRUE(books.at_end());
     EXPECT_GE(books.number("now"), kStartMs);
     if (kind.engine == Engine::kSliced) {
       EXPECT_EQ(shard.number("memory_bytes"), books.number("smallest_lines") * 64 << books.number("level"));
       in_filter += books.number("arrivals_total");
     }
-    const int64_t parts = kind.engine == Engine::kSliced ? 1 : books.number("past") + 2;
+    if (kind.engine == Engine::kCompact) {
+      EXPECT_EQ(shard.number("memory_bytes"), books.number("lines") * 64);
+    }
+    const int64_t parts = kind.engine == Engine::kPublished ? books.number("past") + 2 : 1;
     for (int64_t part = 0; part < parts; ++part) {
       file.TakeAll(shard.number("memory_bytes") / parts, 1 << 20);
     }

@@ -1,0 +1,98 @@
+// A compact table in a snapshot: its fields, its lines, and what they must be.
+#include <bit>
+
+#include "src/filter/compact_table.h"
+
+namespace lethe {
+
+template <typename Tag>
+std::shared_ptr<CompactCopy> CompactTable<Tag>::BeginCopy() {
+  if (const std::shared_ptr<CompactCopy> before = copy_.lock()) before->Break();
+  auto copy = std::make_shared<CompactCopy>(lines_);
+  copy_ = copy;
+  return copy;
+}
+
+template <typename Tag>
+template <typename Self, typename Fields>
+void CompactTable<Tag>::TransferFields(Self& self, int64_t& lines, const CompactSpan& span, Fields& fields) {
+  int64_t fingerprint_bits = self.formats_.fingerprint_bits;
+  fields.Int(fingerprint_bits, fingerprint_bits, fingerprint_bits);
+  fields.Int(lines, int64_t{1} << kCompactLeastLevel, int64_t{1} << kCompactMostLevel);
+  fields.Int(self.swept_, 0, int64_t{1} << kCompactMostLevel);
+  fields.Int(self.next_stashed_, 0, kMostStashed);
+  fields.Int(self.stashed_, 0, kMostStashed);
+  for (int i = 0; i < self.stashed_; ++i) {
+    auto& stashed = self.stash_[static_cast<size_t>(i)];
+    fields.Word(stashed.address);
+    fields.Int(stashed.epoch, 0, span.newest);
+    fields.Int(stashed.tag, 0, static_cast<Tag>(~Tag{0}));
+  }
+}
+
+template <typename Tag>
+void CompactTable<Tag>::Save(const CompactSpan& span, FieldWriter* fields) const {
+  int64_t lines = static_cast<int64_t>(lines_);
+  TransferFields(*this, lines, span, *fields);
+}
+
+template <typename Tag>
+int64_t CompactTable<Tag>::Restore(const CompactSpan& span, FieldReader* fields) {
+  int64_t lines = 0;
+  TransferFields(*this, lines, span, *fields);
+  return fields->ok() ? lines : 0;
+}
+
+template <typename Tag>
+bool CompactTable<Tag>::MakeRoomFor(int64_t lines, int64_t memory_bytes) {
+  const int64_t needed = lines * kCompactLineBytes;
+  if (!memory_.Grow(std::max(needed, memory_bytes))) return false;
+  SetLines(static_cast<uint64_t>(lines));
+  return true;
+}
+
+// All entries of the mask are looked at, also those of epochs that are dead now: stamps come round.
+template <typename Tag>
+bool CompactTable<Tag>::IsSound(uint64_t index) const {
+  const CompactFormat& format = FormatOf(index);
+  const uint8_t* const line = LineAt(index);
+  const CompactMeta meta = Line::MetaOf(line);
+  const int entries = std::popcount(meta.mask);
+  if (entries > format.slots || meta.head >= format.slots) return false;
+  if (static_cast<int>(std::bit_width(meta.mask)) > Line::kEpochsBefore + entries) return false;
+  for (int i = 0; i < entries; ++i) {
+    const int slot = (static_cast<int>(meta.head) + i) % format.slots;
+    const uint64_t field = Line::GetField(line, format, slot);
+    if (field == 0 || LevelOf(index) + static_cast<int>(std::bit_width(field)) - 1 > 64) return false;
+  }
+  return true;
+}
+
+template <typename Tag>
+bool CompactTable<Tag>::CheckLines(const CompactSpan& span, int64_t* ids_of_newest) const {
+  *ids_of_newest = 0;
+  CompactEntry entries[Line::kMostSlots];
+  for (uint64_t index = 0; index < lines_; ++index) {
+    if (!IsSound(index)) return false;
+    const int count = UnpackAt(index, span, entries);
+    for (int i = 0; i < count; ++i) *ids_of_newest += entries[i].epoch == span.newest ? 1 : 0;
+  }
+  for (int i = 0; i < stashed_; ++i) {
+    *ids_of_newest += stash_[static_cast<size_t>(i)].epoch == span.newest ? 1 : 0;
+  }
+  return true;
+}
+
+template std::shared_ptr<CompactCopy> CompactTable<uint8_t>::BeginCopy();
+template void CompactTable<uint8_t>::Save(const CompactSpan&, FieldWriter*) const;
+template int64_t CompactTable<uint8_t>::Restore(const CompactSpan&, FieldReader*);
+template bool CompactTable<uint8_t>::MakeRoomFor(int64_t, int64_t);
+template bool CompactTable<uint8_t>::CheckLines(const CompactSpan&, int64_t*) const;
+
+template std::shared_ptr<CompactCopy> CompactTable<uint16_t>::BeginCopy();
+template void CompactTable<uint16_t>::Save(const CompactSpan&, FieldWriter*) const;
+template int64_t CompactTable<uint16_t>::Restore(const CompactSpan&, FieldReader*);
+template bool CompactTable<uint16_t>::MakeRoomFor(int64_t, int64_t);
+template bool CompactTable<uint16_t>::CheckLines(const CompactSpan&, int64_t*) const;
+
+}  // namespace lethe
