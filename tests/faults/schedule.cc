@@ -160,7 +160,7 @@ void AddSnapshots(Schedule& schedule) {
   using enum FaultKind;
   // Any other number would do, but with this one the dozen of `make test` has each kind.
   Dice dice(schedule.seed ^ 22000066);
-  if (schedule.engine != "sliced" || dice.OneIn(2)) return;
+  if (schedule.engine == "exact" || dice.OneIn(2)) return;
   schedule.snapshots =
       dice.Choose({SnapshotPlace::kFolderOfEach, SnapshotPlace::kFolderOfAll, SnapshotPlace::kTopic});
   // The first ones are taken when a second has gone by.
@@ -307,6 +307,8 @@ Schedule MakeSchedule(uint64_t seed) {
   }
   AddFaults(dice, theme, schedule);
   schedule.assignment = dice.Choose({"eager", "eager", "cooperative"});
+  // By dice of its own, as below.
+  if (schedule.engine == "sliced" && Dice(schedule.seed ^ 77000013).OneIn(3)) schedule.engine = "compact";
   AddSnapshots(schedule);
   AddTheRest(schedule);
   AddWildTraffic(schedule);
