@@ -201,15 +201,6 @@ TEST(BadInputTest, Rule4RecordsThatAreTooLargeForTheOutput) {
   RunWithRefusals(flow, small, OfManySizes(), {});
 }
 
-// No codec makes it fit.
-std::string Incompressible(size_t size) {
-  std::mt19937 random(1);
-  std::string text(size, ' ');
-  for (char& c : text) c = static_cast<char>('0' + random() % 64);
-  std::replace(text.begin(), text.end(), '\\', '~');
-  return text;
-}
-
 // What could not be written was not passed: the retry that fits passes, also after a restart.
 TEST(BadInputTest, Rule4ARestartDoesNotRememberWhatWasRefused) {
   Flow flow(Options(1, {}, {{"max.message.bytes", "2000"}}));

@@ -103,7 +103,7 @@ TEST(RulesTest, Rule5WhatEndsWithAnAbortedBatchIsCommittedToItsEnd) {
   ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 16; })) << daemon->Log();
   // The log begins behind it, and another partition's transaction aborts.
   ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 16).ok());
-  const Record large = WithId(std::string(5000, 'x'), 1);
+  const Record large = WithId(Incompressible(5000), 1);
   flow.Send({{large}});
   ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[1].offset == 1; })) << daemon->Log();
   EXPECT_GT(daemon->Metric("lethe_transactions_aborted_total"), 0);

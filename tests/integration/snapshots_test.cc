@@ -241,7 +241,7 @@ TEST_F(UnusableSnapshotTest, Rule15OneThatIsGoneIsReportedAndTheLogIsRead) {
 }
 
 TEST_F(UnusableSnapshotTest, Rule15OneOfAnotherConfigurationIsReportedAndTheLogIsRead) {
-  ExpectLogIsRead("its horizon is 720h, and not 721h", {"--horizon=721h"});
+  ExpectLogIsRead("its horizon is 30d, and not 30d1h", {"--horizon=721h"});
 }
 
 // Another log under the same name: the snapshot's record before F is not the one that is there.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -138,6 +139,14 @@ Record WithId(const std::string& id, int32_t partition, int64_t at) {
   record.partition = partition;
   record.timestamp_ms = at;
   return record;
+}
+
+std::string Incompressible(size_t size) {
+  std::mt19937 random(1);
+  std::string text(size, ' ');
+  for (char& c : text) c = static_cast<char>('0' + random() % 64);
+  std::replace(text.begin(), text.end(), '\\', '~');
+  return text;
 }
 
 }  // namespace lethe::test

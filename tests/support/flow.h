@@ -73,6 +73,9 @@ class Flow {
 // A record with this id; `at` in Unix milliseconds, 0: now.
 Record WithId(const std::string& id, int32_t partition = 0, int64_t at = 0);
 
+// So many characters that may stand in a JSON string, and that no codec makes much smaller.
+std::string Incompressible(size_t size);
+
 }  // namespace lethe::test
 
 #endif  // LETHE_TESTS_SUPPORT_FLOW_H_
