@@ -437,7 +437,9 @@ Lane::MessageRun Lane::FillItems(OwnedPartition& owned, MessageRun run) {
     event_items_.clear();
   };
   // With this policy the partition stops in front of such a record: the broker is asked about each.
-  const bool foresees = refusal_search_.trusted(SteadyNow()) && !writer_.StopsAtUndeliverable();
+  const bool asks = writer_.StopsAtUndeliverable();
+  const bool foresees = !asks && refusal_search_.trusted(SteadyNow());
+  const bool foresees_sizes = !asks && refusal_search_.sizes_trusted(SteadyNow());
   const absl::Time now = absl::Now();
   int64_t oldest_ms = INT64_MAX;
   const absl::Time latest = now + options_.max_future;
@@ -465,6 +467,7 @@ Lane::MessageRun Lane::FillItems(OwnedPartition& owned, MessageRun run) {
     items_.push_back(MakeItem(*message, fields));
     std::string refused =
         foresees ? refusal_search_.Foresee(view.timestamp_ms(), message->key != nullptr, now) : "";
+    if (foresees_sizes && refused.empty()) refused = refusal_search_.ForeseeSize(view.payload());
     if (refused.empty()) continue;
     const std::optional<IdHash> judged = events_.empty() ? std::nullopt : std::optional(events_.back().id);
     judge();  // before it is known what follows: a copy of it is to pass

@@ -33,6 +33,16 @@ std::string RecordRules::WhyRefused(int64_t timestamp_ms, bool has_key, absl::Ti
   return "";
 }
 
+std::string RecordRules::WhyTooLarge(absl::string_view value, CompressedSize& compressed) const {
+  if (static_cast<int64_t>(value.size()) <= max_batch_bytes) return "";
+  // Another codec than zstd may do a little better.
+  const auto most = static_cast<int64_t>(1.1 * static_cast<double>(max_batch_bytes));
+  if (!compressed.Exceeds(value, most)) return "";
+  return absl::StrCat("its value has ", value.size(),
+                      " bytes, which no codec makes smaller than the topic's ", max_batch_bytes,
+                      " (max.message.bytes, segment.bytes)");
+}
+
 std::vector<size_t> RefusalSearch::ToBlame(absl::Span<const RefusedRecord> refused, int64_t batch_bytes,
                                            bool named, absl::Time now, absl::Time steady_now) {
   std::vector<size_t> to_blame;
@@ -44,6 +54,7 @@ std::vector<size_t> RefusalSearch::ToBlame(absl::Span<const RefusedRecord> refus
     const bool was_alone = refused.size() == 1 || record.bytes + kLeastRest > batch_bytes;
     if (forbidden || was_alone || (named && record.is_invalid)) {
       to_blame.push_back(i);
+      if (!record.is_invalid && !record.diverted) sizes_trusted_until_ = steady_now + kTrust;
     }
   }
   return to_blame;

@@ -7,13 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "connectors/kafka/compressed_size.h"
 
 namespace lethe::kafka {
 
-// What a topic refuses by its settings, apart from sizes.
+// What a topic refuses by its settings.
 struct RecordRules {
+  int64_t max_batch_bytes = INT64_MAX;
   int64_t before_max_ms = INT64_MAX;  // how much older than the broker's clock a record may be
   int64_t after_max_ms = INT64_MAX;   // how much younger
   bool needs_key = false;             // it is compacted
@@ -21,6 +24,10 @@ struct RecordRules {
   // Why the topic refuses such a record; empty: it takes it, or is within a minute of the bound, where the
   // clocks of broker and lethe may disagree. A timestamp of 0 or less is none: it becomes the present time.
   std::string WhyRefused(int64_t timestamp_ms, bool has_key, absl::Time now) const;
+
+  // Why the topic refuses a record with this value for its size, however well it is compressed; empty: it may
+  // take it. Key, headers and the batch's own head, which come on top, are left out.
+  std::string WhyTooLarge(absl::string_view value, CompressedSize& compressed) const;
 };
 
 // A record of a batch that the broker has refused.
@@ -35,8 +42,9 @@ struct RefusedRecord {
 // Kafka refuses whole batches, and librdkafka before 2.4 does not tell which of its records is to blame.
 // Known are records that were alone in their batch, and those that the topic's settings forbid, if it was for
 // such a record that the broker refused the batch. For a while after that, records that the settings forbid
-// are not even sent: each would cost an aborted transaction. What the broker says counts again and again, so
-// a change of the settings is noticed.
+// are not even sent: each would cost an aborted transaction. The same holds for sizes: once the broker has
+// refused a record for its size, values that zstd does not make small enough are not sent. What the broker
+// says counts again and again, so a change of the settings is noticed.
 //
 // Thread safety: none.
 class RefusalSearch {
@@ -55,15 +63,20 @@ class RefusalSearch {
 
   // Whether the settings are believed, since the broker has refused such a record lately.
   bool trusted(absl::Time steady_now) const { return steady_now < trusted_until_; }
+  // The same for sizes.
+  bool sizes_trusted(absl::Time steady_now) const { return steady_now < sizes_trusted_until_; }
 
   // While it is trusted: why it is no use to send this record; empty: send it.
   std::string Foresee(int64_t timestamp_ms, bool has_key, absl::Time now) const {
     return rules_.WhyRefused(timestamp_ms, has_key, now);
   }
+  std::string ForeseeSize(absl::string_view value) { return rules_.WhyTooLarge(value, compressed_); }
 
  private:
   RecordRules rules_;
+  CompressedSize compressed_;
   absl::Time trusted_until_ = absl::InfinitePast();
+  absl::Time sizes_trusted_until_ = absl::InfinitePast();
 };
 
 }  // namespace lethe::kafka

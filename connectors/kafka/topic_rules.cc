@@ -217,6 +217,7 @@ int64_t TopicFacts::max_message_bytes() const { return Number("max.message.bytes
 RecordRules TopicFacts::record_rules() const {
   RecordRules rules;
   rules.needs_key = absl::StrContains(Value(*this, "cleanup.policy"), "compact");
+  rules.max_batch_bytes = max_batch_bytes();
   if (Value(*this, "message.timestamp.type") == "LogAppendTime") return rules;
   // The older property bounds both, where the newer ones do not.
   const int64_t difference = Number("message.timestamp.difference.max.ms", INT64_MAX);

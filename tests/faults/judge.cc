@@ -318,7 +318,8 @@ Judgement Judge(const Evidence& evidence) {
     outputs.erase(partition);
     judge.JudgeDrops(totals[evidence.topic_scope ? 0 : partition]);
     seen.missing_id += judge.passed_without_id();
-    if (judge.end() > 0 && evidence.committed[p] != judge.end()) {
+    const int64_t most = p < evidence.input_ends.size() ? evidence.input_ends[p] : judge.end();
+    if (judge.end() > 0 && (evidence.committed[p] < judge.end() || evidence.committed[p] > most)) {
       kinds.uncommitted.Add(absl::StrCat("partition ", p, " is committed up to ", evidence.committed[p],
                                          ", its records end at ", judge.end()));
     }

@@ -12,7 +12,8 @@
 //     read again is remembered from there. Both are counted.
 //   - A record that is too large for the output is not out, and its id was not passed.
 //   - The counters' deltas are, per partition and key, the sum of what was passed.
-//   - No transaction is open in what was written, and the group has committed one past the last record.
+//   - No transaction is open in what was written, and the group has committed one past the last record,
+//     or beyond it what is no record.
 //   - The verdicts that the processes counted, where none was killed, are these verdicts.
 //
 // Stream time is the running maximum of the median of the last 101 timestamps, but for those in the future.
@@ -75,6 +76,9 @@ struct Evidence {
   TopicEnds output_ends;
   TopicEnds delta_ends;
   std::vector<int64_t> committed;  // by partition of the input
+  // Where the input ends, by partition, with what is no record: a group may commit up to there. Empty: one
+  // past the last record.
+  std::vector<int64_t> input_ends;
   std::optional<CountedVerdicts> counted;
 };
 

@@ -524,6 +524,9 @@ absl::Status Run::EndInput() {
   evidence_.latest_time = absl::Now() + kMaxFuture;
   if (schedule_.oversized_per_mille > 0) evidence_.output_takes_bytes = kOutputMaxMessageBytes;
   evidence_.input = *std::move(input);
+  const auto ends = site_.client().EndOffsets(input_, Isolation::kReadUncommitted);
+  if (!ends.ok()) return ends.status();
+  evidence_.input_ends = *ends;
   if (!schedule_.topic_scope) return AwaitCommitted(group_, input_, evidence_.input);
   if (absl::Status done = AwaitCommitted(group_ + "-repartition", input_, evidence_.input); !done.ok()) {
     return done;

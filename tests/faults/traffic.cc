@@ -138,7 +138,7 @@ int64_t Traffic::TimeAt(int64_t position) {
     case 2:
       return 1;
     case 3:
-      return right - ten_years;
+      return std::max<int64_t>(1, right - ten_years);  // a client takes 0 and less for "now"
     default:
       return right;
   }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,28 @@ TEST(RecordRulesTest, ACompactedTopicRefusesRecordsWithoutAKey) {
   const RecordRules rules{.before_max_ms = INT64_MAX, .after_max_ms = INT64_MAX, .needs_key = true};
   EXPECT_NE(rules.WhyRefused(0, false, kNow), "");
   EXPECT_EQ(rules.WhyRefused(0, true, kNow), "");
+}
+
+// What no codec makes small enough is not sent; what compresses well is, and what is small is not looked at.
+TEST(RecordRulesTest, ValuesThatStayTooLargeAreRefused) {
+  const RecordRules rules{.max_batch_bytes = 10'000};
+  CompressedSize compressed;
+  std::mt19937_64 random(1);
+  std::string noise(20'000, ' ');
+  for (char& c : noise) c = static_cast<char>(random());
+  EXPECT_NE(rules.WhyTooLarge(noise, compressed), "");
+  EXPECT_EQ(rules.WhyTooLarge(std::string(1'000'000, 'x'), compressed), "");
+  EXPECT_EQ(rules.WhyTooLarge(noise.substr(0, 10'000), compressed), "");
+  EXPECT_EQ(rules.WhyTooLarge(noise.substr(0, 10'500), compressed), "") << "the broker is asked";
+  EXPECT_EQ(RecordRules().WhyTooLarge(noise, compressed), "") << "without a bound";
+}
+
+TEST(RefusalSearchTest, SizesAreForeseenForAWhileAfterOneThatWasRefused) {
+  RefusalSearch search(RecordRules{.max_batch_bytes = kBatch});
+  EXPECT_FALSE(search.sizes_trusted(kSteady));
+  EXPECT_EQ(Blame(search, {Large()}, false), Indices{0});
+  EXPECT_TRUE(search.sizes_trusted(kSteady));
+  EXPECT_FALSE(search.sizes_trusted(kSteady + RefusalSearch::kTrust));
 }
 
 TEST(RefusalSearchTest, ARecordThatWasAloneIsToBlame) {
