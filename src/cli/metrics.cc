@@ -83,7 +83,8 @@ constexpr LaneMetric kLaneMetrics[] = {
       "Again and again: two processes bear the same `instance` name."},
      [](const LaneReport& l) { return static_cast<double>(l.fences); }},
     {{"lethe_lane_waiting", kGauge, "group, lane", "1 or 0",
-      "1 while the lane waits for the broker, gives up one transaction after the other, or makes no progress.",
+      "1 while the lane waits for the broker, gives up one transaction after the other, or makes no "
+      "progress.",
       "/readyz says what for."},
      [](const LaneReport& l) { return l.waiting.empty() ? 0.0 : 1.0; }},
     {{"lethe_lane_partitions", kGauge, "group, lane", "partitions", "Partitions that the lane owns.",

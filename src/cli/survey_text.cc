@@ -332,7 +332,8 @@ void Writer::WriteNext(const IdCandidate& candidate) {
   const std::string output = Quoted(absl::StrCat(text_.input, "-unique"));
   Command({"kafka-topics.sh", absl::StrCat("--bootstrap-server ", Quoted(text_.brokers)), "--create",
            absl::StrCat("--topic ", output), absl::StrCat("--partitions ", text_.partitions)});
-  std::vector<std::string> run = {"lethe run", absl::StrCat("--brokers ", Quoted(text_.brokers)),
+  std::vector<std::string> run = {"lethe run",
+                                  absl::StrCat("--brokers ", Quoted(text_.brokers)),
                                   absl::StrCat("--input ", Quoted(text_.input)),
                                   absl::StrCat("--output ", output),
                                   absl::StrCat("--id ", Quoted(candidate.id.ToString())),

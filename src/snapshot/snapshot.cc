@@ -34,10 +34,11 @@ absl::Status CheckOrigin(const SnapshotReader& reader, const SnapshotOrigin& sav
 }
 
 absl::Status NoSnapshots(absl::string_view partition, Adaptation adaptation) {
-  return absl::UnimplementedError(absl::StrCat(
-      "partition ", partition, ": its engine has no snapshots",
-      adaptation == Adaptation::kPaper ? " with the adaptation `paper`" : "",
-      "; `sliced` and `compact` have, and `published` of a fixed size. Let the filter be rebuilt from its log"));
+  return absl::UnimplementedError(
+      absl::StrCat("partition ", partition, ": its engine has no snapshots",
+                   adaptation == Adaptation::kPaper ? " with the adaptation `paper`" : "",
+                   "; `sliced` and `compact` have, and `published` of a fixed size. Let the filter be "
+                   "rebuilt from its log"));
 }
 
 absl::Status CheckOptions(const SnapshotReader& reader, const SnapshotHeader& saved,
