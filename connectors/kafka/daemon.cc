@@ -250,7 +250,7 @@ std::vector<LaneReport> Daemon::Stage::Reports() const {
 void Daemon::Stage::AskEnds() {
   if (asking == nullptr) {
     DaemonOptions readable = options;
-    readable.routed_from.clear();  // what is committed, whoever writes it
+    readable.routed_from.clear();  // committed by routers and others alike
     auto client = MakeAskingClient(readable, met);
     if (!client.ok()) return;
     asking = *std::move(client);

@@ -98,7 +98,7 @@ absl::Status SnapshotHeader::Rewrite(SnapshotWriter* writer) const {
 }
 
 absl::StatusOr<SnapshotHeader> SnapshotHeader::Read(SnapshotReader* reader) {
-  // Whoever names another file is not told to delete it.
+  // A user who names another file by mistake is not told to delete it.
   if (!reader->BeginsWith(kMagic)) {
     return reader->Annotate(
         absl::DataLossError("is not a snapshot of lethe, or its first bytes are damaged; it is not used"));
