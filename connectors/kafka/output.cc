@@ -28,6 +28,8 @@ constexpr absl::Duration kFlushPatience = absl::Seconds(10);
 constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(20);
 // After stop: how long the open transaction may still take.
 constexpr absl::Duration kStopGrace = absl::Seconds(3);
+// After stop: how long its records may; then it is aborted, which also takes a moment.
+constexpr absl::Duration kStopFlushPatience = absl::Milliseconds(1500);
 
 // What the broker says of one record and would say of it again.
 bool IsRefusal(rd_kafka_resp_err_t code) {
@@ -371,8 +373,13 @@ Outcome Output::CommitTransaction(const rd_kafka_topic_partition_list_t* offsets
   const absl::Time begin = SteadyNow();
   while (rd_kafka_flush(producer_.get(), kFlushTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR &&
          failure_ == Failure::kNone &&
-         SteadyNow() - begin < (stop_.requested() ? absl::Milliseconds(kCallTimeoutMs) : kFlushPatience)) {
+         SteadyNow() - begin < (stop_.requested() ? kStopFlushPatience : kFlushPatience)) {
     heartbeat_.Beat();
+  }
+  if (failure_ == Failure::kNone && stop_.requested() && rd_kafka_outq_len(producer_.get()) > 0) {
+    // A commit would wait for the rest: a quota or a slow broker would keep lethe from leaving the group.
+    failure_ = Failure::kTransient;
+    last_error_ = "stopped while the broker was slow to take the records";
   }
   if (failure_ != Failure::kNone) return Abort();
   ErrorPtr error = Retry("adding the offsets to the transaction", [&](int timeout_ms) {
