@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -57,6 +58,19 @@ bool NamesCodec(const DaemonOptions& options) {
   return std::any_of(options.properties.begin(), options.properties.end(), [](const Property& property) {
     return property.first == "compression.type" || property.first == "compression.codec";
   });
+}
+
+int64_t SizeOf(const rd_kafka_headers_t* headers) {
+  int64_t bytes = 0;
+  const char* name = nullptr;
+  const void* value = nullptr;
+  size_t value_bytes = 0;
+  for (size_t i = 0; headers != nullptr && rd_kafka_header_get_all(headers, i, &name, &value, &value_bytes) ==
+                                               RD_KAFKA_RESP_ERR_NO_ERROR;
+       ++i) {
+    bytes += static_cast<int64_t>(std::strlen(name) + value_bytes);
+  }
+  return bytes;
 }
 
 // What befalls one producer, and not the one that is made in its place.
@@ -278,8 +292,9 @@ absl::Status Output::Produce(ProduceRequest request) {
   AwaitRoom();
   const int64_t before = sent_.empty() ? 0 : sent_.back().end_bytes;
   const auto bytes = static_cast<int64_t>(request.key_bytes + request.value_bytes);
-  sent_.push_back(
-      {request.of, before + kRecordOverhead + bytes, bytes, request.timestamp_ms, request.key != nullptr});
+  const int64_t with_headers = bytes + SizeOf(request.headers.get());
+  sent_.push_back({request.of, before + kRecordOverhead + with_headers, bytes, request.timestamp_ms,
+                   request.key != nullptr});
   const auto number = static_cast<uintptr_t>(sent_.size() - 1);
   for (;;) {
     // A headers argument of null would end the list of arguments' meaning: V_HEADERS(NULL) is no headers.

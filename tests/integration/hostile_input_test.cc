@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cinttypes>
+#include <cstdio>
 #include <fstream>
 #include <functional>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -169,6 +172,49 @@ TEST(UnreadableTest, Rule23APolicyThatIsReloadedLetsAHeldPartitionGoOn) {
   ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 3; })) << daemon->Log();
   EXPECT_EQ(flow.OutputIds(), (std::vector<std::string>{"a", "b"}));
   EXPECT_TRUE(daemon->Stop());
+}
+
+// The most memory that a process has had so far, in MiB.
+int64_t PeakMib(pid_t pid) {
+  std::ifstream status(absl::StrCat("/proc/", pid, "/status"));
+  for (std::string line; std::getline(status, line);) {
+    int64_t kib = 0;
+    if (std::sscanf(line.c_str(), "VmHWM: %" SCNd64, &kib) == 1) return kib >> 10;
+  }
+  ADD_FAILURE() << "no VmHWM of process " << pid;
+  return 0;
+}
+
+// What the README says to plan for a lane beside the filters' memory.
+constexpr int64_t kMibOfALane = 192;
+constexpr int64_t kMibOfFilters = 16;
+
+// Sends records a chunk at a time, has lethe read all of them, and returns its peak.
+int64_t PeakMibAfter(Flow& flow, const std::vector<Record>& chunk, int chunks) {
+  for (int i = 0; i < chunks; ++i) flow.Send(chunk);
+  const auto all = static_cast<int64_t>(chunk.size()) * chunks;
+  const auto daemon = flow.Start({absl::StrCat("--memory=", kMibOfFilters, "MiB")});
+  EXPECT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == all; })) << daemon->Log();
+  const int64_t peak = PeakMib(daemon->process().pid());
+  std::cout << all << " records: " << peak << " MiB\n";
+  EXPECT_TRUE(daemon->Stop());
+  return peak;
+}
+
+TEST(MemoryTest, RecordsOfLargeHeadersAreBounded) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  Record record = WithId("a");
+  record.value = "";
+  record.headers = {{"large", std::string(5000, 'h')}};
+  EXPECT_LT(PeakMibAfter(flow, std::vector<Record>(20'000, record), 5), kMibOfFilters + kMibOfALane);
+}
+
+// The broker packs a hundred of them into as many bytes.
+TEST(MemoryTest, RecordsOfNothingAreBounded) {
+  Flow flow({LETHE_PROGRAM, 1, {{"compression.type", "zstd"}}, {}});
+  Record record = WithId("a");
+  record.value = "";
+  EXPECT_LT(PeakMibAfter(flow, std::vector<Record>(200'000, record), 8), kMibOfFilters + kMibOfALane);
 }
 
 TEST(RemarksTest, AWrongIdIsAnErrorToCheckAndToldWhileItRuns) {
