@@ -118,6 +118,11 @@ struct CompactLine {
     std::memcpy(line + static_cast<size_t>(slot) * sizeof(Tag), &tag, sizeof(Tag));
   }
 
+  static void CopySlot(uint8_t* line, const CompactFormat& format, int from, int to) {
+    SetTag(line, to, GetTag(line, from));
+    SetField(line, format, to, GetField(line, format, from));
+  }
+
   // How many of the mask's lowest zeros end epochs that are dead; kEpochsBefore + 1 if all are.
   static int DeadEpochs(uint32_t stamp, const CompactSpan& span) {
     const auto age = static_cast<int64_t>(StampOf(span.newest - stamp));
@@ -166,12 +171,78 @@ struct CompactLine {
     CompactMeta meta = MetaOf(line);
     Renew(format, span, &meta);
     const int entries = __builtin_popcountll(meta.mask);
-    int slot = static_cast<int>(meta.head) + entries;
-    if (slot >= format.slots) slot -= format.slots;
+    const int slot = SlotOf(format, meta, entries);
     meta.mask |= uint64_t{1} << (entries + kEpochsBefore);
     SetMeta(line, meta);
     SetTag(line, slot, static_cast<Tag>(tag));
     SetField(line, format, slot, FieldOf(format, level, address, 64));
+  }
+
+  // The slot of the entry so many places behind the oldest.
+  static int SlotOf(const CompactFormat& format, const CompactMeta& meta, int entry) {
+    const int slot = static_cast<int>(meta.head) + entry;
+    return slot < format.slots ? slot : slot - format.slots;
+  }
+  // What is in a slot, but for its epoch.
+  static CompactEntry EntryAt(const uint8_t* line, const CompactFormat& format, int level, uint64_t index,
+                              int slot) {
+    const uint64_t field = GetField(line, format, slot);
+    const int valid = 63 - __builtin_clzll(field);
+    return {.address = index | (field ^ uint64_t{1} << valid) << level,
+            .epoch = 0,
+            .known = static_cast<uint8_t>(level + valid),
+            .from_last = false,
+            .tag = GetTag(line, slot)};
+  }
+  // Of an entry of a line whose meta is renewed; `one` is its bit in the mask.
+  static int64_t EpochOf(const CompactSpan& span, int entry, uint64_t one) {
+    return span.newest - kEpochsBefore + __builtin_ctzll(one) - entry;
+  }
+
+  // Takes the entry out that has this bit of the mask. The meta is renewed, and is written.
+  static void Remove(uint8_t* line, const CompactFormat& format, CompactMeta meta, int entry, uint64_t one) {
+    const int entries = __builtin_popcountll(meta.mask);
+    meta.mask = (meta.mask & (one - 1)) | (meta.mask >> 1 & ~(one - 1));
+    if (entry < entries / 2) {
+      for (int i = entry; i > 0; --i) {
+        CopySlot(line, format, SlotOf(format, meta, i - 1), SlotOf(format, meta, i));
+      }
+      meta.head = static_cast<uint32_t>(SlotOf(format, meta, 1));
+    } else {
+      for (int i = entry + 1; i < entries; ++i) {
+        CopySlot(line, format, SlotOf(format, meta, i), SlotOf(format, meta, i - 1));
+      }
+    }
+    SetMeta(line, meta);
+  }
+
+  // Adds an entry behind those of its epoch and before. The line has room.
+  static void Insert(uint8_t* line, const CompactFormat& format, int level, const CompactSpan& span,
+                     const CompactEntry& entry) {
+    CompactMeta meta = MetaOf(line);
+    Renew(format, span, &meta);
+    const int entries = __builtin_popcountll(meta.mask);
+    const auto epochs = static_cast<int>(entry.epoch - (span.newest - kEpochsBefore));
+    uint64_t zeros = ~meta.mask;
+    for (int i = 0; i < epochs; ++i) zeros &= zeros - 1;
+    const uint64_t one = zeros & -zeros;
+    const int before = __builtin_ctzll(one) - epochs;
+    meta.mask = (meta.mask & (one - 1)) | one | (meta.mask & ~(one - 1)) << 1;
+    if (before < entries / 2) {
+      const CompactMeta old = meta;
+      meta.head = static_cast<uint32_t>(SlotOf(format, old, format.slots - 1));
+      for (int i = 0; i < before; ++i) {
+        CopySlot(line, format, SlotOf(format, old, i), SlotOf(format, meta, i));
+      }
+    } else {
+      for (int i = entries; i > before; --i) {
+        CopySlot(line, format, SlotOf(format, meta, i - 1), SlotOf(format, meta, i));
+      }
+    }
+    SetMeta(line, meta);
+    const int slot = SlotOf(format, meta, before);
+    SetTag(line, slot, static_cast<Tag>(entry.tag));
+    SetField(line, format, slot, FieldOf(format, level, entry.address, entry.known));
   }
 
   // Writes the live entries of line `index` to `entries`, which has room for kMostSlots, in the order of
@@ -188,13 +259,8 @@ struct CompactLine {
     int count = 0;
     for (int i = 0; i < all; ++i, rest &= rest - 1) {
       if (i >= dead) {
-        const uint64_t field = GetField(line, format, slot);
-        const int valid = 63 - __builtin_clzll(field);
-        entries[count++] = {.address = index | (field ^ uint64_t{1} << valid) << level,
-                            .epoch = first_epoch + __builtin_ctzll(rest) - i,
-                            .known = static_cast<uint8_t>(level + valid),
-                            .from_last = false,
-                            .tag = GetTag(line, slot)};
+        entries[count] = EntryAt(line, format, level, index, slot);
+        entries[count++].epoch = first_epoch + __builtin_ctzll(rest) - i;
       }
       if (++slot == format.slots) slot = 0;
     }

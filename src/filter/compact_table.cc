@@ -138,15 +138,11 @@ bool CompactTable<Tag>::ToOtherLine(CompactEntry* entry, uint64_t* index) const 
 
 template <typename Tag>
 void CompactTable<Tag>::InsertInOrder(uint64_t index, const CompactEntry& entry, const CompactSpan& span) {
-  CompactEntry entries[Line::kMostSlots];
-  const int count = UnpackAt(index, span, entries);
-  int at = count;
-  for (; at > 0 && entries[at - 1].epoch > entry.epoch; --at) entries[at] = entries[at - 1];
-  entries[at] = entry;
-  PackAt(index, span, entries, count + 1);
+  Line::Insert(LineAt(index), FormatOf(index), LevelOf(index), span, entry);
 }
 
-// Makes room in a full line by moving one of its entries to that entry's other line.
+// Makes room in a full line by moving one of its entries to that entry's other line. The oldest are tried
+// first: they are the cheapest to take out and to put in.
 template <typename Tag>
 bool CompactTable<Tag>::MoveOne(uint64_t index, const CompactSpan& span) {
   constexpr int kPrefetched = 6;
@@ -154,28 +150,33 @@ bool CompactTable<Tag>::MoveOne(uint64_t index, const CompactSpan& span) {
     CompactEntry entry;
     uint64_t to;
     int at;
+    uint64_t one;
   };
-  CompactEntry entries[Line::kMostSlots];
-  const int count = UnpackAt(index, span, entries);
-  std::array<Candidate, Line::kMostSlots> candidates;
-  int found = 0;
-  for (int i = 0; i < count; ++i) {
-    Candidate candidate = {.entry = entries[i], .to = 0, .at = i};
-    if (ToOtherLine(&candidate.entry, &candidate.to)) candidates[static_cast<size_t>(found++)] = candidate;
-  }
-  // Lines that were split in this round have the most room.
-  std::partition(candidates.begin(), candidates.begin() + found,
-                 [&](const Candidate& candidate) { return LevelOf(candidate.to) > level_; });
-  for (int first = 0; first < found; first += kPrefetched) {
-    const int end = std::min(found, first + kPrefetched);
-    for (int i = first; i < end; ++i) __builtin_prefetch(LineAt(candidates[static_cast<size_t>(i)].to), 1);
-    for (int i = first; i < end; ++i) {
-      const Candidate& candidate = candidates[static_cast<size_t>(i)];
+  uint8_t* const line = LineAt(index);
+  const CompactFormat& format = FormatOf(index);
+  const int level = LevelOf(index);
+  CompactMeta meta = Line::MetaOf(line);
+  Line::Renew(format, span, &meta);
+  std::array<Candidate, kPrefetched> candidates;
+  int at = 0;
+  for (uint64_t rest = meta.mask; rest != 0;) {
+    size_t found = 0;
+    for (; rest != 0 && found < candidates.size(); ++at, rest &= rest - 1) {
+      Candidate& candidate = candidates[found];
+      candidate.entry = Line::EntryAt(line, format, level, index, Line::SlotOf(format, meta, at));
+      if (!ToOtherLine(&candidate.entry, &candidate.to)) continue;
+      candidate.at = at;
+      candidate.one = rest & -rest;
+      __builtin_prefetch(LineAt(candidate.to), 1);
+      ++found;
+    }
+    for (size_t i = 0; i < found; ++i) {
+      Candidate& candidate = candidates[i];
       if (!HasRoom(candidate.to, span)) continue;
       KeepForCopy(index);
+      candidate.entry.epoch = Line::EpochOf(span, candidate.at, candidate.one);
       InsertInOrder(candidate.to, candidate.entry, span);
-      std::copy(entries + candidate.at + 1, entries + count, entries + candidate.at);
-      PackAt(index, span, entries, count - 1);
+      Line::Remove(line, format, meta, candidate.at, candidate.one);
       return true;
     }
   }

@@ -20,44 +20,36 @@ template <typename Derived>
 class EachIdFilter : public Filter {
  public:
   void Contains(absl::Span<const IdHash> ids, absl::Span<Verdict> verdicts) const final {
-    for (size_t begin = 0; begin < ids.size(); begin += kGroup) {
-      const size_t end = std::min(begin + kGroup, ids.size());
-      for (size_t i = begin; i < end; ++i) derived().PrefetchId(ids[i]);
-      for (size_t i = begin; i < end; ++i) verdicts[i] = ToVerdict(derived().ContainsId(ids[i]));
-    }
+    ForEach(
+        ids.size(), [&](size_t i) { derived().PrefetchId(ids[i]); },
+        [&](size_t i) { verdicts[i] = ToVerdict(derived().ContainsId(ids[i])); });
   }
 
   void Insert(absl::Span<const TimedId> ids) final {
-    for (size_t begin = 0; begin < ids.size(); begin += kGroup) {
-      const size_t end = std::min(begin + kGroup, ids.size());
-      for (size_t i = begin; i < end; ++i) derived().PrefetchId(ids[i].id);
-      for (size_t i = begin; i < end; ++i) {
-        derived().AdvanceTo(ids[i].stream_time_ms);
-        derived().InsertId(ids[i].id);
-      }
-    }
+    ForEach(
+        ids.size(), [&](size_t i) { derived().PrefetchId(ids[i].id); },
+        [&](size_t i) {
+          derived().AdvanceTo(ids[i].stream_time_ms);
+          derived().InsertId(ids[i].id);
+        });
   }
 
   void Replay(absl::Span<const TimedId> ids) final {
-    for (size_t begin = 0; begin < ids.size(); begin += kGroup) {
-      const size_t end = std::min(begin + kGroup, ids.size());
-      for (size_t i = begin; i < end; ++i) derived().PrefetchId(ids[i].id);
-      for (size_t i = begin; i < end; ++i) {
-        derived().AdvanceTo(ids[i].stream_time_ms);
-        derived().ReplayId(ids[i].id);
-      }
-    }
+    ForEach(
+        ids.size(), [&](size_t i) { derived().PrefetchId(ids[i].id); },
+        [&](size_t i) {
+          derived().AdvanceTo(ids[i].stream_time_ms);
+          derived().ReplayId(ids[i].id);
+        });
   }
 
   void TestAndInsert(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) final {
-    for (size_t begin = 0; begin < ids.size(); begin += kGroup) {
-      const size_t end = std::min(begin + kGroup, ids.size());
-      for (size_t i = begin; i < end; ++i) derived().PrefetchId(ids[i].id);
-      for (size_t i = begin; i < end; ++i) {
-        derived().AdvanceTo(ids[i].stream_time_ms);
-        verdicts[i] = ToVerdict(derived().TestAndInsertId(ids[i].id));
-      }
-    }
+    ForEach(
+        ids.size(), [&](size_t i) { derived().PrefetchId(ids[i].id); },
+        [&](size_t i) {
+          derived().AdvanceTo(ids[i].stream_time_ms);
+          verdicts[i] = ToVerdict(derived().TestAndInsertId(ids[i].id));
+        });
   }
 
  protected:
@@ -72,8 +64,18 @@ class EachIdFilter : public Filter {
   }
 
  private:
-  // As many cache misses as a core can have under way, and some.
-  static constexpr size_t kGroup = 32;
+  // Of two lines each: as many cache misses as a core can have under way, and some.
+  static constexpr size_t kAhead = 16;
+
+  // Calls prefetch(i) for each of so many ids, and process(i) when kAhead more have been asked for.
+  template <typename Prefetch, typename Process>
+  static void ForEach(size_t count, const Prefetch& prefetch, const Process& process) {
+    for (size_t i = 0; i < std::min(kAhead, count); ++i) prefetch(i);
+    for (size_t i = 0; i < count; ++i) {
+      if (i + kAhead < count) prefetch(i + kAhead);
+      process(i);
+    }
+  }
 
   static Verdict ToVerdict(bool contained) { return contained ? Verdict::kDuplicate : Verdict::kUnique; }
   Derived& derived() { return static_cast<Derived&>(*this); }
