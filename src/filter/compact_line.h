@@ -138,6 +138,10 @@ struct CompactLine {
     return __builtin_ctzll(zeros) - (epochs - 1);
   }
 
+  static int Dead(const uint8_t* line, const CompactSpan& span) {
+    const CompactMeta meta = MetaOf(line);
+    return EntriesBefore(meta.mask, DeadEpochs(meta.stamp, span));
+  }
   static int Live(const uint8_t* line, const CompactSpan& span) {
     const CompactMeta meta = MetaOf(line);
     return __builtin_popcountll(meta.mask) - EntriesBefore(meta.mask, DeadEpochs(meta.stamp, span));
@@ -145,6 +149,10 @@ struct CompactLine {
 
   // Takes dead entries out of the meta, and sets its stamp to the newest epoch.
   static void Renew(const CompactFormat& format, const CompactSpan& span, CompactMeta* meta) {
+    Renew(format, span, EntriesBefore(meta->mask, DeadEpochs(meta->stamp, span)), meta);
+  }
+  // The same if it is known how many are dead.
+  static void Renew(const CompactFormat& format, const CompactSpan& span, int dead, CompactMeta* meta) {
     const int dead_epochs = DeadEpochs(meta->stamp, span);
     if (dead_epochs == 0) return;
     const uint32_t stamp = StampOf(span.newest);
@@ -153,7 +161,6 @@ struct CompactLine {
       return;
     }
     const auto age = static_cast<int>(StampOf(span.newest - meta->stamp));
-    const int dead = EntriesBefore(meta->mask, dead_epochs);
     meta->mask = (meta->mask >> (dead_epochs - 1 + dead)) << (dead_epochs - 1) >> age;
     meta->stamp = stamp;
     meta->head += static_cast<uint32_t>(dead);
@@ -165,11 +172,12 @@ struct CompactLine {
     SetMeta(line, meta);
   }
 
-  // Adds an entry of the newest epoch whose whole address is known. The line has room.
-  static void Append(uint8_t* line, const CompactFormat& format, int level, const CompactSpan& span,
+  // Adds an entry of the newest epoch whose whole address is known. The line has room, and as many dead
+  // entries as are given.
+  static void Append(uint8_t* line, const CompactFormat& format, int level, const CompactSpan& span, int dead,
                      uint64_t address, uint16_t tag) {
     CompactMeta meta = MetaOf(line);
-    Renew(format, span, &meta);
+    Renew(format, span, dead, &meta);
     const int entries = __builtin_popcountll(meta.mask);
     const int slot = SlotOf(format, meta, entries);
     meta.mask |= uint64_t{1} << (entries + kEpochsBefore);

@@ -26,12 +26,14 @@ template <typename Tag, int kStep>
 }
 
 template <typename Tag>
-bool ProbeLinePortable(const CompactPlace& place, Tag tag, const CompactSpan& span, int* room) {
+bool ProbeLinePortable(const CompactPlace& place, Tag tag, const CompactSpan& span, int8_t* room,
+                              int8_t* dead_entries) {
   using Line = CompactLine<Tag>;
   const CompactMeta meta = Line::MetaOf(place.line);
   const int entries = __builtin_popcountll(meta.mask);
   const int dead = Line::EntriesBefore(meta.mask, Line::DeadEpochs(meta.stamp, span));
-  *room = place.format->slots - (entries - dead);
+  *room = static_cast<int8_t>(place.format->slots - (entries - dead));
+  *dead_entries = static_cast<int8_t>(dead);
   uint64_t same_tag = 0;
   for (int slot = 0; slot < place.format->slots; ++slot) {
     same_tag |= static_cast<uint64_t>(Line::GetTag(place.line, slot) == tag) << slot;
@@ -43,8 +45,8 @@ template <typename Tag>
 CompactFound ProbePortable(const CompactPlace& first, const CompactPlace& second, Tag tag,
                            const CompactSpan& span) {
   CompactFound found;
-  const bool in_first = ProbeLinePortable(first, tag, span, &found.room_first);
-  const bool in_second = ProbeLinePortable(second, tag, span, &found.room_second);
+  const bool in_first = ProbeLinePortable(first, tag, span, &found.room_first, &found.dead_first);
+  const bool in_second = ProbeLinePortable(second, tag, span, &found.room_second, &found.dead_second);
   found.contained = in_first || in_second;
   return found;
 }
@@ -73,7 +75,8 @@ LETHE_AVX2 inline uint64_t SameTag(const CompactPlace& place, Tag tag) {
 }
 
 template <typename Tag>
-LETHE_AVX2 inline bool ProbeLineAvx2(const CompactPlace& place, Tag tag, const CompactSpan& span, int* room) {
+LETHE_AVX2 inline bool ProbeLineAvx2(const CompactPlace& place, Tag tag, const CompactSpan& span, int8_t* room,
+                              int8_t* dead_entries) {
   using Line = CompactLine<Tag>;
   const CompactMeta meta = Line::MetaOf(place.line);
   const auto entries = static_cast<int>(_mm_popcnt_u64(meta.mask));
@@ -85,7 +88,8 @@ LETHE_AVX2 inline bool ProbeLineAvx2(const CompactPlace& place, Tag tag, const C
     const uint64_t last_zero = _pdep_u64(uint64_t{1} << (dead_epochs - 1), ~meta.mask);
     dead = static_cast<int>(_tzcnt_u64(last_zero)) - (dead_epochs - 1);
   }
-  *room = place.format->slots - (entries - dead);
+  *room = static_cast<int8_t>(place.format->slots - (entries - dead));
+  *dead_entries = static_cast<int8_t>(dead);
   return Matches<Tag, sizeof(Tag)>(place, meta, entries, dead, SameTag(place, tag));
 }
 
@@ -93,8 +97,8 @@ template <typename Tag>
 LETHE_AVX2 CompactFound ProbeAvx2(const CompactPlace& first, const CompactPlace& second, Tag tag,
                                   const CompactSpan& span) {
   CompactFound found;
-  const bool in_first = ProbeLineAvx2(first, tag, span, &found.room_first);
-  const bool in_second = ProbeLineAvx2(second, tag, span, &found.room_second);
+  const bool in_first = ProbeLineAvx2(first, tag, span, &found.room_first, &found.dead_first);
+  const bool in_second = ProbeLineAvx2(second, tag, span, &found.room_second, &found.dead_second);
   found.contained = in_first | in_second;
   return found;
 }

@@ -17,9 +17,11 @@ struct CompactPlace {
 
 struct CompactFound {
   bool contained = false;
-  // Slots without a live entry in each of the lines.
-  int room_first = 0;
-  int room_second = 0;
+  // Slots without a live entry in each of the lines, and entries that are dead.
+  int8_t room_first = 0;
+  int8_t room_second = 0;
+  int8_t dead_first = 0;
+  int8_t dead_second = 0;
 
   friend bool operator==(const CompactFound&, const CompactFound&) = default;
 };

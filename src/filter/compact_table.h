@@ -59,8 +59,9 @@ class CompactTable {
   // Inserts an id into the newest epoch, into the line with more room; one has some, as Look has found.
   void Append(IdHash id, const CompactFound& found, const CompactSpan& span) {
     const Tag tag = Line::TagOf(id.b);
-    const uint64_t address = found.room_first >= found.room_second ? id.a : id.a ^ Turn(tag);
-    AppendAt(IndexOf(address), address, tag, span);
+    const bool is_first = found.room_first >= found.room_second;
+    const uint64_t address = is_first ? id.a : id.a ^ Turn(tag);
+    AppendAt(IndexOf(address), address, tag, span, is_first ? found.dead_first : found.dead_second);
   }
 
   // The same for an id whose lines are full. False, and nothing is inserted, if the stash is full too.
@@ -150,9 +151,9 @@ class CompactTable {
     const int level = LevelOf(index);
     Line::Pack(LineAt(index), formats_[level], level, span, entries, count);
   }
-  void AppendAt(uint64_t index, uint64_t address, Tag tag, const CompactSpan& span) {
+  void AppendAt(uint64_t index, uint64_t address, Tag tag, const CompactSpan& span, int dead) {
     const int level = LevelOf(index);
-    Line::Append(LineAt(index), formats_[level], level, span, address, tag);
+    Line::Append(LineAt(index), formats_[level], level, span, dead, address, tag);
   }
   // Before line `index` loses an entry.
   void KeepForCopy(uint64_t index) {
