@@ -249,6 +249,38 @@ TEST(RulesTest, Rule12APartitionThatComesBackIsReadFromWhereItsFilterEnds) {
   EXPECT_TRUE(flow.ExactlyOnce());
 }
 
+// By its name the second instance gets the last partition, of which the log begins behind an aborted batch.
+TEST(RulesTest, Rule5WhatEndsWithAnAbortedBatchGoesFromInstanceToInstance) {
+  Flow flow(Options(2));
+  flow.SendIds("a", 1, 10, 1);
+  auto aborted = TransactionalProducer::Start(SharedBroker().bootstrap(), flow.input() + "-aborts");
+  ASSERT_TRUE(aborted.ok()) << aborted.status();
+  ASSERT_TRUE((*aborted)->Begin().ok());
+  ASSERT_TRUE((*aborted)->Produce(flow.input(), {{WithId("aborted", 1)}}).ok());
+  ASSERT_TRUE((*aborted)->Abort().ok());
+  const std::string patient = "--kafka=session.timeout.ms=30000";
+  const auto first = flow.Start({"--instance=a", patient});
+  ASSERT_TRUE(first->Await([&] { return flow.Committed()[1].offset == 12; })) << first->Log();
+  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 1, 12).ok());
+  {
+    const auto second = flow.Start({"--instance=z", patient});
+    ASSERT_TRUE(second->Await([&] { return absl::StrContains(second->Log(), "its 1 partition"); }))
+        << second->Log();
+    flow.SendIds("b", 1, 10, 1);
+    ASSERT_TRUE(second->Await([&] { return flow.Committed()[1].offset == 22; })) << second->Log();
+    EXPECT_EQ(second->Metric("lethe_partition_failed"), 0);
+    EXPECT_TRUE(second->Stop());
+  }
+  flow.SendIds("c", 1, 10, 1);
+  flow.SendIds("c", 1, 10, 0);
+  ASSERT_TRUE(first->Await([&] {
+    return flow.Committed()[1].offset == 32 && flow.Committed()[0].offset == 10;
+  })) << first->Log();
+  EXPECT_EQ(first->Metric("lethe_partition_failed"), 0);
+  EXPECT_TRUE(first->Stop());
+  EXPECT_EQ(flow.OutputIds().size(), 40u);
+}
+
 // An instance that stands still is out of the group, and has its filter of [0, 1000) when it comes back.
 TEST(RulesTest, Rule2AFilterThatIsAheadOfTheGroupIsNotUsed) {
   for (const bool with_story : {false, true}) {
