@@ -1,6 +1,6 @@
 # Installs a build folder into an empty prefix, and takes the library from there as others do: by CMake and by
 # pkg-config. Run by ctest:
-#   cmake -D BUILD=... -D WORK=... -D CXX=... -D FLAGS=... -D VERSION=... -P install_test.cmake
+#   cmake -D BUILD=... -D WORK=... -D CXX=... -D FLAGS=... -D CONFIG=... -D VERSION=... -P install_test.cmake
 cmake_minimum_required(VERSION 3.22)
 set(prefix ${WORK}/prefix)
 file(REMOVE_RECURSE ${WORK})
@@ -52,7 +52,11 @@ if(EXISTS ${BUILD}/lethe)
   # What makes an error in memory harder to exploit, in the program as it is installed.
   if(NOT FLAGS)
     run(readelf -hldW --dyn-syms ${prefix}/bin/lethe)
-    foreach(sign "Type: +DYN" "GNU_RELRO" "\\(FLAGS_1\\)[^\n]* NOW")
+    set(signs "Type: +DYN" "GNU_RELRO" "\\(FLAGS_1\\)[^\n]* NOW" "UND __stack_chk_fail@")
+    if(NOT CONFIG STREQUAL Debug)
+      list(APPEND signs "UND __[a-z]+_chk@")
+    endif()
+    foreach(sign ${signs})
       if(NOT "${out}" MATCHES "${sign}")
         message(FATAL_ERROR "the program has no ${sign}:\n${out}")
       endif()
