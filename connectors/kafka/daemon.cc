@@ -91,15 +91,12 @@ absl::Status Daemon::LockInstance() {
   std::memcpy(address.sun_path + 1, fitted.data(), fitted.size());
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + fitted.size());
   instance_lock_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (instance_lock_ < 0) return absl::InternalError(absl::StrCat("socket: ", std::strerror(errno)));
+  if (instance_lock_ < 0) return absl::ErrnoToStatus(errno, "socket");
   if (bind(instance_lock_, reinterpret_cast<const sockaddr*>(&address), length) == 0) {
     // So that others see whose it is.
-    if (listen(instance_lock_, SOMAXCONN) != 0) {
-      return absl::InternalError(absl::StrCat("listen: ", std::strerror(errno)));
-    }
-    return absl::OkStatus();
+    return listen(instance_lock_, SOMAXCONN) == 0 ? absl::OkStatus() : absl::ErrnoToStatus(errno, "listen");
   }
-  if (errno != EADDRINUSE) return absl::InternalError(absl::StrCat("bind: ", std::strerror(errno)));
+  if (errno != EADDRINUSE) return absl::ErrnoToStatus(errno, "bind");
   if (!IsHeldByThisUser(address, length)) {
     // Any user of the host can take any name, and may not keep lethe from starting with it.
     spdlog::warn(
@@ -176,7 +173,7 @@ absl::Status Daemon::Inspect() {
 
 absl::Status Daemon::Inspect(Stage& stage) {
   auto topics = InspectTopics(stage.options, stop_);
-  if (topics.ok()) stage.topics = *std::move(topics);
+  if (topics.ok()) stage.topics = std::move(*topics);
   return topics.status();
 }
 

@@ -560,7 +560,7 @@ absl::Status Lane::EnsureOpen(OwnedPartition& owned) {
   if (status.ok()) status = owned.filter->SetPassSuspects(tuning_.policies.passes_suspects());
   if (status.ok()) {
     auto begun = owned.filter->Begin();
-    if (begun.ok()) owned.transaction.emplace(*std::move(begun));
+    if (begun.ok()) owned.transaction.emplace(std::move(*begun));
     status = begun.status();
   }
   if (!status.ok()) fatal_ = status;

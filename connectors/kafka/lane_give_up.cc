@@ -77,7 +77,7 @@ Outcome Lane::Resolve() {
   const absl::Status asked = Await([&] {
     auto answer =
         group.Committed(std::max(topics_.partitions, owned_.empty() ? 0 : owned_.rbegin()->first + 1));
-    if (answer.ok()) committed = *std::move(answer);
+    if (answer.ok()) committed = std::move(*answer);
     return answer.status();
   });
   if (!asked.ok()) return Outcome::kStopped;

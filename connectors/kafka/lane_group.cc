@@ -231,7 +231,7 @@ absl::Status Lane::PrepareAssigned(const rd_kafka_topic_partition_list_t* partit
   std::vector<CommittedOffset> committed;
   absl::Status asked = Await([&] {
     auto answer = group.Committed(count);
-    if (answer.ok()) committed = *std::move(answer);
+    if (answer.ok()) committed = std::move(*answer);
     return answer.status();
   });
   if (asked.ok() && !has_begun_) {
@@ -439,7 +439,7 @@ void Lane::PrepareAnew(OwnedPartition& owned) {
     AskLogTimes(owned.id, committed->back(), *log);
     auto prepared = assigner_.Prepare(owned.id, committed->back(), *log, Uncommitted::kMadeAnew);
     LoadingEnds();
-    if (prepared.ok()) rebuilt = *std::move(prepared);
+    if (prepared.ok()) rebuilt = std::move(*prepared);
     return prepared.status();
   });
   if (!asked.ok()) {

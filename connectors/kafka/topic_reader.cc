@@ -1,6 +1,7 @@
 #include "connectors/kafka/topic_reader.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "absl/strings/str_cat.h"
@@ -94,7 +95,7 @@ absl::Status TopicReader::FindBounds() {
     const double share = static_cast<double>(*options_.newest) / static_cast<double>(in_topic_);
     for (Range& range : ranges_) {
       const auto size = static_cast<double>(range.end - range.begin);
-      range.begin = range.end - static_cast<int64_t>(size * share + 0.5);
+      range.begin = range.end - std::llround(size * share);
     }
   }
   if (options_.last) {

@@ -108,7 +108,7 @@ absl::StatusOr<TopicFacts> DescribeAs(const DaemonOptions& options, const char* 
 absl::Status DescribeIfThere(const DaemonOptions& options, const char* role, const std::string& name,
                              rd_kafka_t* client, std::optional<TopicFacts>& topic) {
   auto described = DescribeAs(options, role, name, 1, client);
-  if (described.ok()) topic = *std::move(described);
+  if (described.ok()) topic = std::move(*described);
   return absl::IsNotFound(described.status()) ? absl::OkStatus() : described.status();
 }
 
@@ -264,7 +264,7 @@ absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFla
   Topics topics;
   absl::Status asked = AwaitTopics(options, stop, [&](rd_kafka_t* client) {
     auto answer = InspectOnce(options, client);
-    if (answer.ok()) topics = *std::move(answer);
+    if (answer.ok()) topics = std::move(*answer);
     return answer.status();
   });
   if (!asked.ok()) return asked;

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <sstream>
 
@@ -30,12 +29,12 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const std::vec
   for (const std::string& arg : args) argv.push_back(const_cast<char*>(arg.c_str()));
   argv.push_back(nullptr);
   const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (out < 0) return absl::InternalError(absl::StrCat(log, ": ", std::strerror(errno)));
+  if (out < 0) return absl::ErrnoToStatus(errno, log);
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) {
     close(out);
-    return absl::InternalError(absl::StrCat("fork: ", std::strerror(errno)));
+    return absl::ErrnoToStatus(errno, "fork");
   }
   if (pid == 0) {
     // Only calls that are safe between fork and exec.
@@ -43,7 +42,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const std::vec
     if (getppid() != parent) _exit(127);
     sigset_t none;
     sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, nullptr);
+    pthread_sigmask(SIG_SETMASK, &none, nullptr);
     dup2(out, STDERR_FILENO);
     dup2(out, STDOUT_FILENO);
     execv("/proc/self/exe", argv.data());
@@ -55,7 +54,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const std::vec
     const int error = errno;
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
-    return absl::InternalError(absl::StrCat("pidfd_open: ", std::strerror(error)));
+    return absl::ErrnoToStatus(error, "pidfd_open");
   }
   return std::unique_ptr<ChildProcess>(new ChildProcess(pid, pidfd));
 }

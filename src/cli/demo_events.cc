@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -108,7 +107,7 @@ DemoEvents GeneratedEvents(int64_t count, uint64_t seed) {
 
 absl::StatusOr<DemoEvents> EventsFromFile(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return absl::NotFoundError(absl::StrCat(path, ": ", std::strerror(errno)));
+  if (fd < 0) return absl::ErrnoToStatus(errno, path);
   return [file = std::make_shared<EventFile>(fd, path)] { return file->Next(); };
 }
 

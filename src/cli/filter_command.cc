@@ -41,7 +41,8 @@ absl::Status CheckField(absl::string_view option, const Field& field) {
 }
 
 absl::Status CannotRead(const std::string& file) {
-  return absl::InvalidArgumentError(absl::StrCat(file, ": cannot be read: ", std::strerror(errno)));
+  return absl::InvalidArgumentError(
+      absl::ErrnoToStatus(errno, absl::StrCat(file, ": cannot be read")).message());
 }
 
 absl::Status Check(const FilterCommandOptions& options) {

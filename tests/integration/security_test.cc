@@ -417,7 +417,7 @@ TEST_F(SecurityTest, NoSecretIsServedOrToldWhileItRunsAndIsReloaded) {
                           << "\n  sasl.password: " << password << "\n"
                           << more;
   };
-  setenv("LETHE_TEST_PASSWORD", kPassword, 1);  // NOLINT(concurrency-mt-unsafe): before the child starts
+  setenv("LETHE_TEST_PASSWORD", kPassword, 1);
   write("${LETHE_TEST_PASSWORD}");
   const auto daemon = flow.Start({"--config=" + config, "--brokers=" + ScramAddress()});
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 100; }));
@@ -451,7 +451,7 @@ TEST_F(SecurityTest, NoSecretIsServedOrToldWhileItRunsAndIsReloaded) {
   EXPECT_TRUE(absl::StrContains(daemon->Log(), "takes effect after a restart")) << daemon->Log();
   EXPECT_TRUE(absl::StrContains(daemon->Log(), "the configuration is wrong")) << daemon->Log();
   EXPECT_TRUE(daemon->Stop());
-  unsetenv("LETHE_TEST_PASSWORD");  // NOLINT(concurrency-mt-unsafe): nor are there children now
+  unsetenv("LETHE_TEST_PASSWORD");
   EXPECT_TRUE(NoSecretIn(daemon->Log() + daemon->process().Stdout()));
   EXPECT_TRUE(flow.ExactlyOnce());
 }

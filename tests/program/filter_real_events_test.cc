@@ -35,7 +35,7 @@ class FilterRealEventsTest : public ::testing::TestWithParam<int> {
     const std::string command = absl::StrCat(
         "python3 '", source.with_retries.string(), "' '", source.events.string(), "' --seed ", GetParam(),
         " --rate 0.1 --expect '", folder_, "/truth.json' > '", folder_, "/stream.ndjson'");
-    ASSERT_EQ(std::system(command.c_str()), 0) << command;  // NOLINT(concurrency-mt-unsafe)
+    ASSERT_EQ(std::system(command.c_str()), 0) << command;
     truth_ = ReadFile(folder_ + "/truth.json");
     stream_ = ReadFile(folder_ + "/stream.ndjson");
   }

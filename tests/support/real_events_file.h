@@ -18,7 +18,7 @@ struct RealEventsFile {
 inline RealEventsFile FindRealEvents(const std::filesystem::path& source_dir) {
   const std::filesystem::path own = source_dir / "tests/support/real_events";
   const std::filesystem::path program = own / "with_retries.py";
-  const char* given = std::getenv("LETHE_REAL_EVENTS");  // NOLINT(concurrency-mt-unsafe): nobody calls setenv
+  const char* given = std::getenv("LETHE_REAL_EVENTS");
   std::filesystem::path day = given != nullptr ? std::filesystem::path(given) : source_dir / "../shared/data";
   if (std::filesystem::is_directory(day)) day /= "wiki-edits-2015-09-12.ndjson.gz";
   if (given != nullptr || std::filesystem::exists(day)) return {day, program};

@@ -11,7 +11,7 @@ namespace lethe {
 
 // LETHE_SEED if that is set, else a random one; either is printed.
 inline uint64_t TestSeed() {
-  const char* const given = std::getenv("LETHE_SEED");  // NOLINT(concurrency-mt-unsafe): before threads
+  const char* const given = std::getenv("LETHE_SEED");
   const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 0) : std::random_device()();
   std::cout << "LETHE_SEED=" << seed << std::endl;
   return seed;
