@@ -103,10 +103,6 @@ std::optional<int64_t> NumberAt(const rd_kafka_headers_t* headers, size_t index,
 
 }  // namespace
 
-std::string RepartitionTopic(const DaemonOptions& options) {
-  return absl::StrCat(options.group, "-", options.input, "-repartition");
-}
-
 DaemonOptions RoutingOptions(const DaemonOptions& options) {
   DaemonOptions routing = options;
   routing.group = absl::StrCat(options.group, "-repartition");

@@ -54,6 +54,8 @@ constexpr int kFilterHashes = 5;
 constexpr double kHidden = 0.0217;
 // Each round leaves a 46th, and a table that was too small is doubled: an honest peer needs a dozen.
 constexpr int kMostRounds = 200;
+// More than any memory holds; what is computed of so many still fits in 64 bits.
+constexpr uint64_t kMostKeys = uint64_t{1} << 48;
 
 uint64_t NewNonce() {
   std::random_device random;
@@ -197,7 +199,7 @@ class Reconciliation::Comparison {
     if (!message.ok()) return message.status();
     MessageReader fields(*message);
     peer_keys_ = fields.Word();
-    if (!fields.Ended()) return Contradiction("a count of keys");
+    if (!fields.Ended() || peer_keys_ > kMostKeys) return Contradiction("a count of keys");
     bits_ = KeyRanges::BitsFor(std::max(own_keys_, peer_keys_));
     ranges_.assign(size_t{1} << bits_, true);
     return absl::OkStatus();
@@ -269,6 +271,10 @@ class Reconciliation::Comparison {
   absl::Status InitiateTable() {
     ++table_rounds_;
     const uint64_t cells = LookupTable::CellsFor(difference_);
+    // The peer says how many keys it has.
+    if (cells > static_cast<uint64_t>(talk_.options_.largest_message_bytes) / LookupTable::kCellBytes) {
+      return TooLarge(cells * LookupTable::kCellBytes);
+    }
     const uint64_t seed = NewNonce();
     MessageWriter ask;
     ask.Word(cells).Word(seed).Text(RangesToBytes(ranges_));
@@ -344,7 +350,7 @@ class Reconciliation::Comparison {
     if (!RangesFromBytes(fields.Text(), ranges_) || !fields.Ended())
       return Contradiction("a request for a table");
     if (cells > static_cast<uint64_t>(talk_.options_.largest_message_bytes) / LookupTable::kCellBytes) {
-      return TooLarge(cells);
+      return TooLarge(cells * LookupTable::kCellBytes);
     }
     if (absl::Status sent = talk_.SendMessage(kTable, TableOf(cells, seed).ToBytes()); !sent.ok())
       return sent;
@@ -379,7 +385,8 @@ class Reconciliation::Comparison {
   absl::Status TakeDone(absl::string_view message) {
     MessageReader fields(message);
     only_there_ = fields.Word();
-    return fields.Ended() ? absl::OkStatus() : Contradiction("a count of differences");
+    return fields.Ended() && only_there_ <= peer_keys_ ? absl::OkStatus()
+                                                       : Contradiction("a count of differences");
   }
 
   absl::Status TooLarge(uint64_t bytes) const {

@@ -190,6 +190,9 @@ absl::Status SnapshotReader::ReadPiece(absl::Span<char> content, absl::string_vi
   if (absl::Status status = Read(content.data(), content.size()); !status.ok()) return status;
   const uint64_t expected = Checksum(content.data(), content.size(), begin);
   if (absl::Status status = Read(&checksum, sizeof(checksum)); !status.ok()) return status;
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+  checksum = expected;
+#endif
   if (checksum == expected) return absl::OkStatus();
   return Damaged(absl::StrCat("is damaged in the ", what, ", between bytes ", begin, " and ", end));
 }

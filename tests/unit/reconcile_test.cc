@@ -196,6 +196,22 @@ TEST(ReconcileTest, AMessageOverTheLimitIsRefused) {
   peer.join();
 }
 
+// A peer that claims billions of keys, which are never sent, takes no memory for them.
+TEST(ReconcileTest, CountsThatCannotBeAreRefused) {
+  bool sums_follow = false;
+  const Outcome outcome = Talk({3, 3, 1000}, ReconcileMethod::kLookupTable, [&](std::string bytes) {
+    constexpr size_t kRangeBytes = 12, kCountAt = 8;
+    if (sums_follow) {
+      for (size_t i = 0; i + kRangeBytes <= bytes.size(); i += kRangeBytes) {
+        bytes.replace(i + kCountAt, 4, "\xff\xff\xff\xff");
+      }
+    }
+    sums_follow = bytes.size() == 5 && bytes[0] == 'S';  // a message's header comes by itself
+    return bytes;
+  });
+  EXPECT_EQ(outcome.here.status().code(), absl::StatusCode::kResourceExhausted) << outcome.here.status();
+}
+
 // The peer dies after any number of bytes, or any byte of it is another: an error or the truth, never a
 // crash, and never without an end. (A lie about its own set is believed: a peer could have sent it as the
 // truth.)
