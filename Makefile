@@ -9,11 +9,14 @@ build_packages := g++ cmake ninja-build pkg-config librdkafka-dev libabsl-dev pr
 # Maven, which brings a Java, fetches the Kafka broker of the tests.
 broker_packages := libgtest-dev maven
 bench_packages := libgtest-dev libbenchmark-dev
-# The page is tried in a real browser. Prometheus brings promtool; rsvg-convert and pngquant draw dashboards;
+# The page is tried in a real browser; rsvg-convert and pngquant draw dashboards. Prometheus brings promtool;
 # mandoc reads the manual, and shells their completions.
-test_packages := $(broker_packages) $(bench_packages) python3 python3-jsonschema python3-yaml openssl chromium \
-  chromium-driver prometheus librsvg2-bin pngquant fonts-dejavu-core mandoc zsh fish dpkg-dev file binutils
+browser_packages := chromium chromium-driver librsvg2-bin pngquant fonts-dejavu-core
+test_packages := $(broker_packages) $(bench_packages) $(browser_packages) python3 python3-jsonschema python3-yaml \
+  openssl prometheus mandoc zsh fish dpkg-dev file binutils
 format_packages := clang-format
+tidy_packages := clang-tidy
+fuzz_packages := clang libclang-rt-dev
 sources := find include src connectors tests -name '*.cc' -o -name '*.h'
 
 # $(call install,PACKAGES): nothing is asked of the network if they are all here.
@@ -42,7 +45,7 @@ configure_program = @test -f build/build.ninja || cmake --preset release -DLETHE
 # Warnings are errors in CI only.
 configure_tests = @cmake --preset release -DLETHE_TESTS=ON $(if $(CI),-DLETHE_WERROR=ON) > /dev/null
 
-.PHONY: build demo demo-kafka test chaos bench install deb format format-check packages clean
+.PHONY: build demo demo-kafka test test-unit test-debian13 chaos bench install deb format format-check tidy fuzz packages clean
 
 build:  ## the program, build/lethe
 	$(call install,$(build_packages))
@@ -63,6 +66,16 @@ test:  ## all tests
 	$(configure_tests)
 	cmake --build build -j $(JOBS)
 	ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
+
+test-unit:  ## those tests that need neither a broker nor a browser
+	$(call install,$(build_packages) $(filter-out maven $(browser_packages),$(test_packages)))
+	$(configure_tests)
+	cmake --build build --target lethe_program unit_tests program_tests -j $(JOBS)
+	ctest --test-dir build -L unit --output-on-failure --no-tests=error -j $(JOBS)
+
+test-debian13:  ## make demo and make test on Debian 13, in a root of its own; COMMAND='make test-unit' does less
+	$(call install,debootstrap util-linux)
+	tests/debian13.sh $(if $(COMMAND),'$(COMMAND)')
 
 chaos:  ## random schedules of faults: SCHEDULES=200 SEED=n, both optional
 	$(call install,$(build_packages) $(broker_packages))
@@ -92,8 +105,19 @@ format-check:
 	$(call install,$(format_packages))
 	$(sources) | xargs clang-format --dry-run --Werror
 
-packages:  ## everything that any target needs
-	$(call install,$(build_packages) $(test_packages) $(format_packages))
+tidy:  ## clang-tidy over all sources, or over those whose path matches FILES='src/cli/.*'
+	$(call install,$(build_packages) $(test_packages) $(tidy_packages))
+	$(configure_tests)
+	run-clang-tidy -p build -quiet -j $(JOBS) '^$(CURDIR)/$(or $(FILES),(src|connectors|tests)/)'
+
+fuzz:  ## each fuzz target for SECONDS=10
+	$(call install,$(build_packages) $(fuzz_packages))
+	@cmake --preset fuzz > /dev/null
+	cmake --build build/fuzz --target fuzz_targets -j $(JOBS)
+	tests/fuzz/run.sh $(or $(SECONDS),10) $(JOBS)
+
+packages:  ## everything that any target of the tests needs
+	$(call install,$(build_packages) $(test_packages) $(format_packages) $(tidy_packages) $(fuzz_packages))
 
 clean:
 	rm -rf build
