@@ -59,11 +59,14 @@ bool IsSecret(absl::string_view property) {
   return false;
 }
 
+bool IsSecretValue(absl::string_view property) {
+  return IsSecret(property) && !absl::EndsWith(property, ".location");
+}
+
 std::string SecretsOnCommandLine(absl::Span<const Property> properties) {
   std::vector<std::string> names;
   for (const auto& [name, value] : properties) {
-    // Where a key lies is no secret.
-    if (IsSecret(name) && !absl::EndsWith(name, ".location")) names.push_back(name);
+    if (IsSecretValue(name)) names.push_back(name);
   }
   if (names.empty()) return "";
   return absl::StrCat("--kafka ", absl::StrJoin(names, ", --kafka "),

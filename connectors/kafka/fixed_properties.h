@@ -25,6 +25,9 @@ std::optional<absl::string_view> WhyFixed(absl::string_view property);
 // Whether the value of a property is nobody's business: passwords, keys, tokens.
 bool IsSecret(absl::string_view property);
 
+// The same, but for the places of keys, which every user of the host may read on a command line.
+bool IsSecretValue(absl::string_view property);
+
 // A warning if any of these, from a command line, is secret: other users of the host see it. Empty if none
 // is.
 std::string SecretsOnCommandLine(absl::Span<const Property> properties);

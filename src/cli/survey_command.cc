@@ -105,9 +105,20 @@ absl::Status RunSurvey(const SurveyCommandOptions& options, std::ostream& out) {
                                return !interrupted.load();
                              });
   }
+  std::vector<kafka::Property> properties;
+  std::vector<std::string> secrets;
+  for (const auto& [name, value] : options.properties) {
+    if (kafka::IsSecretValue(name)) {
+      secrets.push_back(name);
+    } else {
+      properties.emplace_back(name, value);
+    }
+  }
   const SurveyText text = {
       .brokers = options.brokers,
       .input = options.input,
+      .properties = std::move(properties),
+      .secrets = std::move(secrets),
       .id_was_given = options.id.has_value(),
       .partitions = (*reader)->partitions(),
       .in_topic = (*reader)->in_topic(),

@@ -1,6 +1,7 @@
 #include "src/cli/survey_text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -60,7 +61,7 @@ std::string Share(const Estimate& share) {
   return absl::StrFormat("%s \u00B1 %.*f", Percent(share.value), margin < 0.095 ? 2 : 1, margin);
 }
 
-std::string Count(double value) { return FormatCount(static_cast<int64_t>(value + 0.5)); }
+std::string Count(double value) { return FormatCount(std::llround(value)); }
 std::string Rate(double rate) { return rate < 10 ? absl::StrFormat("%.1f", rate) : Count(rate); }
 
 double ShareOf(double part, int64_t whole) { return whole == 0 ? 0 : part / static_cast<double>(whole); }
@@ -339,7 +340,14 @@ void Writer::WriteNext(const IdCandidate& candidate) {
                                   absl::StrCat("--id ", Quoted(candidate.id.ToString())),
                                   absl::StrCat("--horizon ", flag)};
   if (figures.elsewhere.value > 0) run.push_back("--scope topic");
+  for (const auto& [name, value] : text_.properties) {
+    run.push_back(absl::StrCat("--kafka ", Quoted(absl::StrCat(name, "=", value))));
+  }
   Command(run);
+  if (text_.secrets.empty()) return;
+  Paragraph(absl::StrCat("Secrets are left out above: add ", absl::StrJoin(text_.secrets, ", "),
+                         " under `kafka:` in the configuration file, as ${file:PATH} or ${VARIABLE}."),
+            "", 2);
 }
 
 // For a shell, continued on the next line where it is too long for one.

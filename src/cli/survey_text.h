@@ -6,6 +6,8 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "src/cli/terminal.h"
@@ -16,6 +18,9 @@ namespace lethe {
 struct SurveyText {
   std::string brokers;
   std::string input;
+  // Of librdkafka, as they were given: what can be printed, and the names of what is secret.
+  std::vector<std::pair<std::string, std::string>> properties = {};
+  std::vector<std::string> secrets = {};
   bool id_was_given = false;
   int32_t partitions = 0;
   int64_t in_topic = 0;

@@ -114,6 +114,17 @@ TEST(SurveyText, QuotesWhatAShellWouldTakeApart) {
   EXPECT_TRUE(absl::StrContains(Written(text), "--id 'json:/order id' --horizon 24h")) << Written(text);
 }
 
+TEST(SurveyText, TheCommandsHaveThePropertiesThatWereGivenButNoSecrets) {
+  SurveyText text = Rich();
+  text.properties = {{"security.protocol", "SASL_SSL"}, {"client.rack", "rack 7"}};
+  text.secrets = {"sasl.password"};
+  const std::string written = Written(text);
+  EXPECT_TRUE(absl::StrContains(written, "--kafka security.protocol=SASL_SSL")) << written;
+  EXPECT_TRUE(absl::StrContains(written, "--kafka 'client.rack=rack 7'")) << written;
+  EXPECT_FALSE(absl::StrContains(written, "--kafka sasl.password")) << written;
+  EXPECT_TRUE(absl::StrContains(written, "add sasl.password")) << written;
+}
+
 TEST(SurveyText, AnEarlyEndIsSaid) {
   SurveyText text = Rich();
   text.is_whole = false;
