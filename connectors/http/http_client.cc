@@ -12,7 +12,7 @@ std::string Text(httplib::Error error) {
   switch (error) {
     case httplib::Error::Connection:
     case httplib::Error::ConnectionTimeout:
-      return "nobody can be reached there";
+      return "nothing answers there";
     case httplib::Error::Read:
       return "no answer came";
     default:

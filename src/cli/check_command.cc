@@ -139,7 +139,8 @@ int WriteFindings(const std::vector<Finding>& findings, const CheckCommandOption
 int RunCheck(const absl::StatusOr<RunConfig>& config, const CheckCommandOptions& options, std::ostream& out) {
   if (!config.ok()) {
     return WriteFindings({{Severity::kError, "configuration", "configuration",
-                           absl::StrCat("is wrong: ", config.status().message()), "correct it"}},
+                           absl::StrCat("is wrong: ", config.status().message()),
+                           "correct the file or the flag that it names"}},
                          options, out);
   }
   // What librdkafka says on the way is in the findings; of itself it is for who looks closer.

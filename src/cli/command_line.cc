@@ -30,7 +30,7 @@ constexpr char kRunFooter[] =
 environment variable, ${NAME:-default} gives a default, ${file:PATH} is what is in a file. A flag wins over the
 file.
 
-Whoever reads the output must read with isolation.level=read_committed.
+Readers of the output must set isolation.level=read_committed.
 
 Example:
   lethe run --config lethe.yaml --horizon 7d --kafka security.protocol=SSL

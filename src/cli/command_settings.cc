@@ -51,12 +51,11 @@ constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
        return StoreSecondOpinion(text, options.stage);
      }},
     {"on_suspect", "pass|drop", "pass", false,
-     "What becomes of a suspect: a good line, or a copy that was forgotten", "drop",
+     "Handling of suspects: unique lines, or copies of forgotten ids", "drop",
      [](absl::string_view text, FilterCommandOptions& options) {
        return StoreOnSuspect(text, options.stage);
      }},
-    {"on_duplicate", "drop|tag", "drop", false, "What becomes of a duplicate: tag keeps it and marks it",
-     "tag",
+    {"on_duplicate", "drop|tag", "drop", false, "Handling of duplicates: tag keeps and marks them", "tag",
      [](absl::string_view text, FilterCommandOptions& options) {
        using OnDuplicate = FilterCommandOptions::OnDuplicate;
        return StoreChoice<OnDuplicate>(text, {{{"drop", OnDuplicate::kDrop}, {"tag", OnDuplicate::kTag}}},

@@ -1,8 +1,11 @@
 #include "src/cli/plan_command.h"
 
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "src/cli/units.h"
+#include "src/text/format.h"
 
 namespace lethe {
 namespace {
@@ -10,8 +13,10 @@ namespace {
 void WriteText(const Plan& plan, std::ostream& out) {
   out << absl::StreamFormat("rate         %.6g unique events a second\n", plan.rate)
       << absl::StreamFormat("horizon      %s, with %.4g ids in it\n", DurationText(plan.horizon), plan.ids)
-      << absl::StreamFormat("target       %.3g: some %.3g good events dropped a day\n", plan.target_fpp,
-                            plan.false_drops_per_day)
+      << absl::StreamFormat("target       %.3g: some %s good events dropped a day\n", plan.target_fpp,
+                            plan.false_drops_per_day < 100
+                                ? absl::StrFormat("%.3g", plan.false_drops_per_day)
+                                : FormatCount(std::llround(plan.false_drops_per_day)))
       << absl::StreamFormat(
              "memory       %s as the limit: an eighth for the audit, and twice what the\n"
              "             filters need, since they grow by doubling\n",

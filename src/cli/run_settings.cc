@@ -97,8 +97,7 @@ constexpr Setting<RunConfig> kSettings[] = {
      }},
     {"input", "TOPIC", "", true, "The topic that is read", "orders",
      [](absl::string_view text, RunConfig& config) { return StoreTopic(text, config.daemon.input); }},
-    {"output", "TOPIC", "", true, "The topic that what is no duplicate is written to; it must exist",
-     "orders-unique",
+    {"output", "TOPIC", "", true, "Output topic for unique records; it must exist", "orders-unique",
      [](absl::string_view text, RunConfig& config) { return StoreTopic(text, config.daemon.output); }},
     {"id", "FIELD[+FIELD...]", "", true,
      "Where a record's id is: key, value, header:NAME, json:/pointer, or several joined with +",
@@ -143,35 +142,36 @@ constexpr Setting<RunConfig> kSettings[] = {
      "opposite",
      [](absl::string_view text, RunConfig& config) { return StoreSecondOpinion(text, config.daemon.stage); }},
     {"on_duplicate", "drop|tag|divert", "drop", false,
-     "What becomes of a duplicate: tag passes it with a header that says so", "tag",
+     "Handling of duplicates: tag passes them with a header that says so", "tag",
      [](absl::string_view text, RunConfig& config) {
        return StoreChoice<Action, 3>(
            text, {{{"drop", Action::kDrop}, {"tag", Action::kTag}, {"divert", Action::kDivert}}},
            config.daemon.policies.on_duplicate);
      }},
     {"on_suspect", "pass|drop|tag|divert", "pass", false,
-     "What becomes of a suspect: a good event, or a copy that was forgotten", "tag",
+     "Handling of suspects: unique events, or copies of forgotten ids", "tag",
      [](absl::string_view text, RunConfig& config) { return StoreActionOnSuspect(text, config.daemon); }},
     {"on_missing_id", "pass|drop|divert|fail", "pass", false,
-     "What becomes of a record without a usable id: fail stops its partition", "divert",
+     "Handling of records without a usable id: fail stops the partition", "divert",
      [](absl::string_view text, RunConfig& config) {
        return StoreActionWithoutId(text, config.daemon.policies.on_missing_id);
      }},
     {"on_malformed", "pass|drop|divert|fail", "pass", false,
-     "What becomes of a record whose JSON is broken, if the id is in it", "divert",
+     "Handling of records whose JSON is broken, if the id is in the JSON", "divert",
      [](absl::string_view text, RunConfig& config) {
        return StoreActionWithoutId(text, config.daemon.policies.on_malformed);
      }},
     {"on_undeliverable", "drop|divert|fail", "drop", false,
-     "What becomes of a record that the output refuses for good, such as one that is too large", "divert",
+     "Handling of records that the output topic rejects for good, such as too large ones", "divert",
      [](absl::string_view text, RunConfig& config) {
        return StoreChoice<Action, 3>(
            text, {{{"drop", Action::kDrop}, {"divert", Action::kDivert}, {"fail", Action::kFail}}},
            config.daemon.policies.on_undeliverable);
      }},
     {"on_unreadable", "fail|drop", "fail", false,
-     "What becomes of records that cannot be fetched: broken, or too large once decompressed; fail stops the "
-     "partition",
+     "Handling of record batches that cannot be fetched (corrupt, or too large once decompressed): fail "
+     "stops "
+     "the partition, drop skips the batch",
      "drop",
      [](absl::string_view text, RunConfig& config) {
        return StoreChoice<Action, 2>(text, {{{"fail", Action::kFail}, {"drop", Action::kDrop}}},

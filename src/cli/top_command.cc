@@ -36,7 +36,7 @@ TopScreenOptions Terminal() {
     options.width = size.ws_col;
     options.height = size.ws_row - 1;  // the cursor's own line
   }
-  const char* no_color = std::getenv("NO_COLOR");
+  const char* no_color = std::getenv("NO_COLOR");  // NOLINT(concurrency-mt-unsafe): nobody calls setenv
   options.has_keys = isatty(STDIN_FILENO) != 0;
   options.colors = no_color == nullptr || *no_color == '\0';
   return options;
@@ -51,7 +51,7 @@ class FullScreen {
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
-    sigprocmask(SIG_BLOCK, &signals, nullptr);
+    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
     signals_ = signalfd(-1, &signals, SFD_CLOEXEC);
     has_keys_ = tcgetattr(STDIN_FILENO, &before_) == 0;
     if (has_keys_) {
@@ -119,7 +119,7 @@ absl::Status RunTop(const TopCommandOptions& options) {
   absl::StatusOr<std::string> answer = ask();
   if (!answer.ok()) {
     return absl::UnavailableError(
-        absl::StrCat(answer.status().message(), "; --http says where the daemon answers, as its own --http"));
+        absl::StrCat(answer.status().message(), "; pass the --http address that was given to `lethe run`"));
   }
   if (options.once || !isatty(STDOUT_FILENO)) {
     // Rates need a second answer.
