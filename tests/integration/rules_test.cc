@@ -183,6 +183,30 @@ TEST(RulesTest, Rule9ASecondProcessOfTheSameInstanceIsRefused) {
   EXPECT_TRUE(EndsWell(flow.RunToEnd()));
 }
 
+// Any user of the host can take the name of the lock.
+TEST(RulesTest, Rule9AnotherUserCannotKeepAnInstanceFromStarting) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be another user";
+  Flow flow(Options());
+  flow.SendIds("a", 1, 10);
+  ProcessOptions options;
+  options.args = {"setpriv", "--reuid=65534", "--clear-groups", "/usr/bin/python3", "-c",
+                  "import signal, socket, sys\n"
+                  "lock = socket.socket(socket.AF_UNIX)\n"
+                  "lock.bind('\\0' + sys.argv[1])\n"
+                  "lock.listen()\n"
+                  "print('held', flush=True)\n"
+                  "signal.pause()\n",
+                  absl::StrCat("lethe/", SharedBroker().bootstrap(), "/", flow.group(), "/test")};
+  const auto holder = Process::Start(options);
+  ASSERT_TRUE(holder.ok()) << holder.status();
+  ASSERT_TRUE(WaitUntil([&] { return (*holder)->Stdout() == "held\n"; }, absl::Minutes(1)))
+      << (*holder)->Stderr();
+  const Finished finished = flow.RunToEnd();
+  EXPECT_TRUE(EndsWell(finished));
+  EXPECT_TRUE(absl::StrContains(finished.err, "another user of this host")) << finished.err;
+  EXPECT_TRUE(flow.ExactlyOnce());
+}
+
 // Two instances, one of two lanes: one leaves and comes back while the stream flows.
 TEST(RulesTest, Rules11And12InstancesJoinAndLeave) {
   RetryingClients clients(TestSeed());

@@ -3,14 +3,19 @@
 #include "connectors/kafka/client.h"
 
 #include <gtest/gtest.h>
+#include <spdlog/logger.h>
+#include <spdlog/sinks/ringbuffer_sink.h>
+#include <spdlog/spdlog.h>
 
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/embedded_broker.h"
 
@@ -51,6 +56,31 @@ TEST(ClientConfigTest, WhatLibrdkafkaQuotesOfTokensIsNotShown) {
     EXPECT_TRUE(absl::EndsWith(WithoutSecrets(text), ": the value is not accepted"));
   }
   EXPECT_EQ(WithoutSecrets("Connection refused"), "Connection refused");
+}
+
+// As a broker that has just started says forty times a second that a coordinator is loading.
+TEST(ClientLogTest, LinesOfOneKindThatComeAtOnceBecomeOne) {
+  const auto sink = std::make_shared<spdlog::sinks::ringbuffer_sink_mt>(1000);
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", sink));
+  {
+    std::vector<std::string> closed;
+    for (int port = 1; port <= 70; ++port) closed.push_back(absl::StrCat("127.0.0.1:", port));
+    ClientConfig config;
+    config.Set("bootstrap.servers", absl::StrJoin(closed, ",")).Set("enable.sparse.connections", "false");
+    bool all_failed = false;
+    rd_kafka_conf_set_opaque(config.raw(), &all_failed);
+    rd_kafka_conf_set_error_cb(config.raw(), [](rd_kafka_t*, int code, const char*, void* flag) {
+      if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) *static_cast<bool*>(flag) = true;
+    });
+    const auto client = config.MakeConsumer();
+    ASSERT_TRUE(client.ok()) << client.status();
+    while (!all_failed) rd_kafka_poll(client->get(), 100);
+  }
+  spdlog::set_default_logger(before);
+  int said = 0;
+  for (const std::string& line : sink->last_formatted()) said += absl::StrContains(line, "librdkafka FAIL: ");
+  EXPECT_EQ(said, 1);
 }
 
 constexpr int kMessages = 20'000;
