@@ -160,7 +160,7 @@ absl::Status Run::StartTraffic() {
   // Hours go by in a second there, and the stream is not to reach the future.
   if (schedule_.step > absl::Milliseconds(1)) options.begins_ago = absl::Hours(24 * 365);
   auto traffic = Traffic::Start(options);
-  if (traffic.ok()) traffic_ = *std::move(traffic);
+  if (traffic.ok()) traffic_ = std::move(*traffic);
   return traffic.status();
 }
 
@@ -252,7 +252,7 @@ absl::Status Run::PlayFaults() {
   }
   moments.emplace(schedule_.lasts, Moment{nullptr, 0, true});
   for (const auto& [at, moment] : moments) {
-    WaitUntil([&] { return absl::Now() >= begin_ + at; }, absl::InfiniteDuration());
+    WaitUntil([&, at = at] { return absl::Now() >= begin_ + at; }, absl::InfiniteDuration());
     LookForDeaths();
     if (moment.fault == nullptr) continue;
     const absl::Status done =

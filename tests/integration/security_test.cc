@@ -296,7 +296,7 @@ TEST_F(SecurityTest, EachTopicBesideTheOutputIsToldWhereItIsDenied) {
     args.insert(args.end(), more.begin(), more.end());
     flow.Send(Countable(1, 100));
     flow.Send(Countable(51, 150));
-    const auto expect_denied = [&] {
+    const auto expect_denied = [&, &remedy = remedy] {
       const Finished denied = flow.RunToEnd(args);
       EXPECT_EQ(denied.exit_code, 1) << denied.err;
       EXPECT_TRUE(absl::StrContains(denied.err, "uthoriz")) << denied.err;

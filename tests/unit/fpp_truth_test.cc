@@ -191,7 +191,7 @@ TEST_P(FppTruth, IsInTheIntervalOfTheEstimate) {
   Truth truth;
   uint64_t next_stranger = first_id | uint64_t{1} << 63;
   auto moment = moments.begin();
-  UnderLoad(given, load, first_id, [&](int step, const Filter& filter) {
+  UnderLoad(given, load, first_id, [&, &given = given](int step, const Filter& filter) {
     if (moment == moments.end() || step != moment->step) return;
     ++moment;
     const FilterStatus status = filter.Status();

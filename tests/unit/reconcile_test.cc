@@ -149,7 +149,9 @@ TEST(ReconcileTest, TheMethodsCostWhatIsComputed) {
 TEST(ReconcileTest, PeersThatCompareOtherThingsPart) {
   auto [here, there] = PeerPipe::Make();
   absl::Status other;
-  std::thread peer([&] { other = Reconciliation::Begin(*there, {false, "by json:/b"}).status(); });
+  std::thread peer([&, &there = there] {
+    other = Reconciliation::Begin(*there, {false, "by json:/b"}).status();
+  });
   const absl::Status own = Reconciliation::Begin(*here, {true, "by json:/a"}).status();
   peer.join();
   EXPECT_EQ(own.code(), absl::StatusCode::kFailedPrecondition);
@@ -168,7 +170,7 @@ TEST(ReconcileTest, AShellsGreetingIsNamed) {
 
 TEST(ReconcileTest, MessagesOfThePrograms) {
   auto [here, there] = PeerPipe::Make();
-  std::thread peer([&] {
+  std::thread peer([&there = there] {
     auto peers = Reconciliation::Begin(*there, {false, "x"});
     ASSERT_TRUE(peers.ok());
     auto message = peers->Receive();
@@ -185,7 +187,7 @@ TEST(ReconcileTest, MessagesOfThePrograms) {
 // A peer that announces what it never sends costs nothing.
 TEST(ReconcileTest, AMessageOverTheLimitIsRefused) {
   auto [here, there] = PeerPipe::Make();
-  std::thread peer([&] {
+  std::thread peer([&there = there] {
     auto peers = Reconciliation::Begin(*there, {false, "x"});
     ASSERT_TRUE(peers.ok());
     EXPECT_TRUE(there->Write(absl::string_view("P\xff\xff\xff\xff", 5)).ok());
