@@ -27,7 +27,7 @@ template <typename Tag, int kStep>
 
 template <typename Tag>
 bool ProbeLinePortable(const CompactPlace& place, Tag tag, const CompactSpan& span, int8_t* room,
-                              int8_t* dead_entries) {
+                       int8_t* dead_entries) {
   using Line = CompactLine<Tag>;
   const CompactMeta meta = Line::MetaOf(place.line);
   const int entries = __builtin_popcountll(meta.mask);
@@ -75,8 +75,8 @@ LETHE_AVX2 inline uint64_t SameTag(const CompactPlace& place, Tag tag) {
 }
 
 template <typename Tag>
-LETHE_AVX2 inline bool ProbeLineAvx2(const CompactPlace& place, Tag tag, const CompactSpan& span, int8_t* room,
-                              int8_t* dead_entries) {
+LETHE_AVX2 inline bool ProbeLineAvx2(const CompactPlace& place, Tag tag, const CompactSpan& span,
+                                     int8_t* room, int8_t* dead_entries) {
   using Line = CompactLine<Tag>;
   const CompactMeta meta = Line::MetaOf(place.line);
   const auto entries = static_cast<int>(_mm_popcnt_u64(meta.mask));

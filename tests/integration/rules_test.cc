@@ -189,7 +189,11 @@ TEST(RulesTest, Rule9AnotherUserCannotKeepAnInstanceFromStarting) {
   Flow flow(Options());
   flow.SendIds("a", 1, 10);
   ProcessOptions options;
-  options.args = {"setpriv", "--reuid=65534", "--clear-groups", "/usr/bin/python3", "-c",
+  options.args = {"setpriv",
+                  "--reuid=65534",
+                  "--clear-groups",
+                  "/usr/bin/python3",
+                  "-c",
                   "import signal, socket, sys\n"
                   "lock = socket.socket(socket.AF_UNIX)\n"
                   "lock.bind('\\0' + sys.argv[1])\n"
