@@ -57,7 +57,8 @@ Lane::Lane(const DaemonOptions& options, int number, const Topics& topics, Dedup
       refusal_search_(topics.output_rules),
       tuning_{options.policies, options.stage.target_fpp},
       output_partitions_(topics.least_partitions),
-      given_partitions_(topics.partitions) {
+      // A static member that restarts gets the assignment of before, though partitions were added meanwhile.
+      given_partitions_(options.static_membership == StaticMembership::kNever ? topics.partitions : 0) {
   LaneReport report;
   report.lane = number;
   report_ = std::make_shared<const LaneReport>(std::move(report));

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "tests/integration/rules.h"
 #include "tests/support/flow.h"
+#include "tests/support/shared_broker.h"
 
 namespace lethe::test {
 namespace {
@@ -49,6 +50,21 @@ TEST(MembershipTest, AnInstanceThatCrashedTakesItsPlaceAgainAtOnce) {
   EXPECT_LT(absl::Now() - killed, kLong);
   flow.SendIds("a", 51, 150);
   EXPECT_TRUE(daemon->Await([&] { return static_cast<bool>(flow.ExactlyOnce()); }));
+  EXPECT_TRUE(daemon->Stop());
+}
+
+// The group gives a static member that comes back what it had, and assigns nothing.
+TEST(MembershipTest, PartitionsAddedWhileAMemberIsAwayAreRead) {
+  Flow flow(Options(1));
+  auto daemon = flow.Start(kLongSession);
+  flow.SendIds("a", 1, 10);
+  ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 10; })) << daemon->Log();
+  Kill(*daemon);
+  ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 2).ok());
+  ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 2).ok());
+  daemon = flow.Start(kLongSession);
+  flow.SendIds("b", 1, 10, 1);
+  EXPECT_TRUE(daemon->Await([&] { return flow.Committed()[1].offset == 10; })) << daemon->Log();
   EXPECT_TRUE(daemon->Stop());
 }
 
