@@ -1,7 +1,6 @@
 #include "connectors/kafka/topic_reader.h"
 
 #include <algorithm>
-#include <cmath>
 #include <random>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +19,7 @@ constexpr int kPollMs = 100;
 constexpr absl::Duration kConnectPatience = absl::Seconds(10);
 constexpr absl::Duration kReadPatience = absl::Seconds(30);
 constexpr int kRecordsBetweenChecks = 1024;
+constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(50);
 
 using Header = std::pair<absl::string_view, std::optional<absl::string_view>>;
 
@@ -45,28 +45,71 @@ absl::StatusOr<int32_t> AwaitPartitionCount(rd_kafka_t* client, const std::strin
   }
 }
 
+absl::StatusOr<OffsetRange> Watermarks(rd_kafka_t* client, const std::string& topic, int32_t partition) {
+  OffsetRange range;
+  const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
+      client, topic.c_str(), partition, &range.begin, &range.end, kRequestTimeoutMs);
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return range;
+  return ErrorStatus(code, absl::StrCat("asking for the bounds of ", topic, "-", partition));
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TopicReader>> TopicReader::Open(ReadOptions options) {
+absl::StatusOr<ClientPtr> TopicReader::MakeConsumer(absl::string_view isolation) const {
   DaemonOptions client;
-  client.brokers = options.brokers;
-  client.instance = "survey";
-  client.properties = options.properties;
+  client.brokers = options_.brokers;
+  client.instance = std::string(options_.name);
+  client.properties = options_.properties;
   ClientConfig config = BaseConfig(client, FetchOn::Defaults({{"queued.max.messages.kbytes", "65536"}}));
   // librdkafka wants a group, even of one who joins none.
-  config.Set("group.id", absl::StrCat("lethe-survey-", absl::Hex(std::random_device()())));
+  config.Set("group.id", absl::StrCat("lethe-", options_.name, "-", absl::Hex(std::random_device()())));
   config.Set("enable.auto.commit", "false").Set("enable.auto.offset.store", "false");
-  config.Set("isolation.level", "read_committed").Set("enable.partition.eof", "true");
+  config.Set("isolation.level", std::string(isolation)).Set("enable.partition.eof", "true");
   config.Set("auto.offset.reset", "earliest").Set("allow.auto.create.topics", "false");
-  absl::StatusOr<ClientPtr> consumer = config.MakeConsumer();
+  return config.MakeConsumer();
+}
+
+absl::StatusOr<std::unique_ptr<TopicReader>> TopicReader::Open(ReadOptions options) {
+  std::unique_ptr<TopicReader> reader(new TopicReader(std::move(options)));
+  absl::StatusOr<ClientPtr> consumer = reader->MakeConsumer("read_committed");
   if (!consumer.ok()) return consumer.status();
-  rd_kafka_poll_set_consumer(consumer->get());
-  std::unique_ptr<TopicReader> reader(new TopicReader(std::move(options), *std::move(consumer)));
-  if (absl::Status status = reader->FindBounds(); !status.ok()) return status;
+  reader->consumer_ = *std::move(consumer);
+  rd_kafka_poll_set_consumer(reader->consumer_.get());
+  if (absl::Status status = reader->FindBounds(reader->options_.awaits_transactions); !status.ok())
+    return status;
   return reader;
 }
 
-absl::Status TopicReader::FindBounds() {
+std::string TopicReader::ClusterId() const {
+  char* const id = rd_kafka_clusterid(consumer_.get(), kRequestTimeoutMs);
+  std::string text = id == nullptr ? "" : id;
+  rd_kafka_mem_free(consumer_.get(), id);
+  return text;
+}
+
+absl::Status TopicReader::FindBounds(bool awaits_transactions) {
+  if (absl::Status status = FindEnds(); !status.ok()) return status;
+  if (awaits_transactions) {
+    if (absl::Status status = AwaitTransactions(); !status.ok()) return status;
+  }
+  in_topic_ = 0;
+  to_read_ = 0;
+  for (const OffsetRange& bounds : bounds_) in_topic_ += bounds.end - bounds.begin;
+  if (options_.newest && *options_.newest < in_topic_) {
+    const double share = static_cast<double>(*options_.newest) / static_cast<double>(in_topic_);
+    for (OffsetRange& bounds : bounds_) {
+      const auto size = static_cast<double>(bounds.end - bounds.begin);
+      bounds.begin = bounds.end - static_cast<int64_t>(size * share + 0.5);
+    }
+  }
+  if (options_.since) {
+    if (absl::Status status = FindSince(); !status.ok()) return status;
+  }
+  for (const OffsetRange& bounds : bounds_) to_read_ += bounds.end - bounds.begin;
+  return absl::OkStatus();
+}
+
+absl::Status TopicReader::FindEnds() {
   const absl::StatusOr<int32_t> partitions = AwaitPartitionCount(consumer_.get(), options_.topic);
   if (absl::IsNotFound(partitions.status())) {
     const std::optional<std::string> nearest = Nearest(options_.topic, TopicNames(consumer_.get()));
@@ -81,63 +124,74 @@ absl::Status TopicReader::FindBounds() {
                      "): check the address, and what it takes to connect (--kafka security.protocol=...)"));
   }
   if (!partitions.ok()) return partitions.status();
-  ranges_.resize(static_cast<size_t>(*partitions));
+  bounds_.assign(static_cast<size_t>(*partitions), {});
+  log_begins_.clear();
   for (int32_t partition = 0; partition < *partitions; ++partition) {
-    Range& range = ranges_[static_cast<size_t>(partition)];
-    const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
-        consumer_.get(), options_.topic.c_str(), partition, &range.begin, &range.end, kRequestTimeoutMs);
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-      return ErrorStatus(code, absl::StrCat("asking for the bounds of ", options_.topic, "-", partition));
-    }
-    in_topic_ += range.end - range.begin;
+    absl::StatusOr<OffsetRange> bounds = Watermarks(consumer_.get(), options_.topic, partition);
+    if (!bounds.ok()) return bounds.status();
+    bounds_[static_cast<size_t>(partition)] = *bounds;
+    log_begins_.push_back(bounds->begin);
   }
-  if (options_.newest && *options_.newest < in_topic_) {
-    const double share = static_cast<double>(*options_.newest) / static_cast<double>(in_topic_);
-    for (Range& range : ranges_) {
-      const auto size = static_cast<double>(range.end - range.begin);
-      range.begin = range.end - std::llround(size * share);
-    }
-  }
-  if (options_.last) {
-    if (absl::Status status = FindLast(); !status.ok()) return status;
-  }
-  for (const Range& range : ranges_) to_read_ += range.end - range.begin;
   return absl::OkStatus();
 }
 
-absl::Status TopicReader::FindLast() {
+// A reader of committed records is told the last stable offset, one of all records the end of the log.
+absl::Status TopicReader::AwaitTransactions() {
+  const absl::StatusOr<ClientPtr> sees_all = MakeConsumer("read_uncommitted");
+  if (!sees_all.ok()) return sees_all.status();
+  const absl::Time deadline = SteadyNow() + kReadPatience;
+  for (int32_t partition = 0; partition < partitions(); ++partition) {
+    const absl::StatusOr<OffsetRange> all = Watermarks(sees_all->get(), options_.topic, partition);
+    if (!all.ok()) return all.status();
+    OffsetRange& bounds = bounds_[static_cast<size_t>(partition)];
+    while (bounds.end < all->end) {
+      const absl::StatusOr<OffsetRange> now = Watermarks(consumer_.get(), options_.topic, partition);
+      if (!now.ok()) return now.status();
+      if (now->end == bounds.end && SteadyNow() > deadline) {
+        return absl::UnavailableError(absl::StrCat(
+            options_.topic, "-", partition, ": a transaction is open since offset ", now->end,
+            ", and nobody may read behind it: wait until it ends, or abort it (kafka-transactions.sh)"));
+      }
+      bounds.end = std::min(now->end, all->end);
+      if (bounds.end < all->end) absl::SleepFor(kAskAgainAfter);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TopicReader::FindSince() {
   const PartitionListPtr list(rd_kafka_topic_partition_list_new(partitions()));
   rd_kafka_topic_partition_list_add_range(list.get(), options_.topic.c_str(), 0, partitions() - 1);
-  for (int i = 0; i < list->cnt; ++i)
-    list->elems[i].offset = absl::ToUnixMillis(absl::Now() - *options_.last);
+  for (int i = 0; i < list->cnt; ++i) list->elems[i].offset = absl::ToUnixMillis(*options_.since);
   const rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(consumer_.get(), list.get(), kRequestTimeoutMs);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
     return ErrorStatus(code, absl::StrCat("asking for the offsets of a time in ", options_.topic));
   }
   for (int i = 0; i < list->cnt; ++i) {
-    Range& range = ranges_[static_cast<size_t>(list->elems[i].partition)];
+    OffsetRange& bounds = bounds_[static_cast<size_t>(list->elems[i].partition)];
     // Below 0: all records are older.
     const int64_t offset = list->elems[i].offset;
-    range.begin = offset < 0 ? range.end : std::clamp(offset, range.begin, range.end);
+    bounds.begin = offset < 0 ? bounds.end : std::clamp(offset, bounds.begin, bounds.end);
   }
   return absl::OkStatus();
 }
 
 absl::Status TopicReader::Assign() {
   const PartitionListPtr list(rd_kafka_topic_partition_list_new(partitions()));
-  left_ = 0;
+  in_ranges_ = 0;
   for (int32_t partition = 0; partition < partitions(); ++partition) {
-    const Range& range = ranges_[static_cast<size_t>(partition)];
+    const OffsetRange& range = ranges_[static_cast<size_t>(partition)];
     if (range.begin >= range.end) continue;
     rd_kafka_topic_partition_list_add(list.get(), options_.topic.c_str(), partition)->offset = range.begin;
-    left_ += range.end - range.begin;
+    in_ranges_ += range.end - range.begin;
   }
+  left_ = in_ranges_;
   const rd_kafka_resp_err_t code = rd_kafka_assign(consumer_.get(), list.get());
   return ErrorStatus(code, absl::StrCat("reading ", options_.topic));
 }
 
 void TopicReader::Advance(int32_t partition, int64_t to) {
-  Range& range = ranges_[static_cast<size_t>(partition)];
+  OffsetRange& range = ranges_[static_cast<size_t>(partition)];
   to = std::min(to, range.end);
   if (to <= range.begin) return;
   left_ -= to - range.begin;
@@ -156,9 +210,18 @@ absl::Status TopicReader::TakeError(const rd_kafka_message_t& message) {
   return ErrorStatus(message.err, absl::StrCat("reading ", options_.topic));
 }
 
-absl::Status TopicReader::Read(const std::function<void(const SurveyRecord&)>& take,
+absl::Status TopicReader::Read(std::vector<OffsetRange> ranges,
+                               const std::function<void(const SurveyRecord&)>& take,
                                const std::function<bool(int64_t done)>& go_on) {
+  ranges_ = std::move(ranges);
   if (absl::Status status = Assign(); !status.ok()) return status;
+  absl::Status status = ReadAssigned(take, go_on);
+  rd_kafka_assign(consumer_.get(), nullptr);  // or it would fetch on
+  return status;
+}
+
+absl::Status TopicReader::ReadAssigned(const std::function<void(const SurveyRecord&)>& take,
+                                       const std::function<bool(int64_t done)>& go_on) {
   std::vector<Header> headers;
   absl::Time silent_since = absl::InfiniteFuture();
   FetchOn fetch_on(consumer_.get());
@@ -168,20 +231,20 @@ absl::Status TopicReader::Read(const std::function<void(const SurveyRecord&)>& t
     if (message == nullptr || ++unchecked >= kRecordsBetweenChecks) {
       unchecked = 0;
       fetch_on.Polled(SteadyNow(), message != nullptr);
-      if (!go_on(to_read_ - left_)) return absl::OkStatus();
+      if (!go_on(in_ranges_ - left_)) return absl::OkStatus();
     }
     if (message == nullptr) {
       silent_since = std::min(silent_since, SteadyNow());
       if (SteadyNow() - silent_since < kReadPatience) continue;
       return absl::UnavailableError(absl::StrFormat("nothing came from %s for %s, with %d of %d records read",
                                                     options_.brokers, absl::FormatDuration(kReadPatience),
-                                                    to_read_ - left_, to_read_));
+                                                    in_ranges_ - left_, in_ranges_));
     }
     if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
       if (absl::Status status = TakeError(*message); !status.ok()) return status;
       continue;
     }
-    const Range& range = ranges_[static_cast<size_t>(message->partition)];
+    const OffsetRange& range = ranges_[static_cast<size_t>(message->partition)];
     if (message->offset >= range.end) {  // it came while the others were read
       Advance(message->partition, range.end);
       continue;

@@ -14,6 +14,9 @@ namespace {
 std::atomic<int> write_end{-1};
 static_assert(std::atomic<int>::is_always_lock_free);
 
+std::atomic<bool> interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "it is set by a signal's handler");
+
 void OnInterrupt(int) {
   const int error = errno;
   // The pipe is empty, so that there is room.
@@ -37,6 +40,15 @@ Interrupt::Interrupt() {
 bool Interrupt::requested() const {
   pollfd wait = {fd_, POLLIN, 0};
   return fd_ >= 0 && poll(&wait, 1, 0) > 0;
+}
+
+const std::atomic<bool>& CatchInterrupts() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { interrupted.store(true); };
+  action.sa_flags = SA_RESETHAND;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  return interrupted;
 }
 
 }  // namespace lethe

@@ -2,6 +2,8 @@
 #ifndef LETHE_SRC_CLI_INTERRUPT_H_
 #define LETHE_SRC_CLI_INTERRUPT_H_
 
+#include <atomic>
+
 namespace lethe {
 
 // Turns the first SIGINT into something to read; the second ends the process at once, as it would have
@@ -19,6 +21,10 @@ class Interrupt {
  private:
   int fd_ = -1;
 };
+
+// Has SIGINT and SIGTERM set this flag, for a command that looks at it now and then; a second one ends the
+// process.
+const std::atomic<bool>& CatchInterrupts();
 
 }  // namespace lethe
 

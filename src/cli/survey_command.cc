@@ -1,6 +1,5 @@
 #include "src/cli/survey_command.h"
 
-#include <signal.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -8,8 +7,10 @@
 #include <limits>
 #include <memory>
 
+#include "absl/time/clock.h"
 #include "connectors/kafka/fixed_properties.h"
 #include "connectors/kafka/topic_reader.h"
+#include "src/cli/interrupt.h"
 #include "src/cli/log.h"
 #include "src/cli/survey_text.h"
 #include "src/cli/terminal.h"
@@ -68,18 +69,6 @@ constexpr Setting<SurveyCommandOptions> kSettings[] = {
      "", "output"},
 };
 
-std::atomic<bool> interrupted{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "it is set by a signal's handler");
-
-// The first signal ends the reading, a second one the process.
-void CatchInterrupts() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) { interrupted.store(true); };
-  action.sa_flags = SA_RESETHAND;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-}
-
 }  // namespace
 
 absl::Span<const Setting<SurveyCommandOptions>> SurveySettings() { return kSettings; }
@@ -89,13 +78,13 @@ absl::Status RunSurvey(const SurveyCommandOptions& options, std::ostream& out) {
   StartLog({.level = LogLevel::kWarning});
   const std::string warning = kafka::SecretsOnCommandLine(options.properties);
   if (!warning.empty()) spdlog::warn("{}", warning);
-  kafka::ReadOptions read = {options.brokers, options.input, options.properties, options.records,
-                             options.last};
+  kafka::ReadOptions read = {options.brokers, options.input, options.properties, options.records};
+  if (options.last) read.since = absl::Now() - *options.last;
   if (!options.records && !options.all_records && !options.last) read.newest = kRecords;
   const absl::StatusOr<std::unique_ptr<kafka::TopicReader>> reader = kafka::TopicReader::Open(read);
   if (!reader.ok()) return reader.status();
   Survey survey({.id = options.id, .memory_bytes = options.memory_bytes});
-  CatchInterrupts();
+  const std::atomic<bool>& interrupted = CatchInterrupts();
   absl::Status status;
   {
     ProgressLine progress("records");
