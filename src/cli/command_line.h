@@ -14,6 +14,7 @@
 #include "src/cli/filter_command.h"
 #include "src/cli/inspect_command.h"
 #include "src/cli/plan_command.h"
+#include "src/cli/reconcile_command.h"
 #include "src/cli/survey_command.h"
 #include "src/cli/top_command.h"
 
@@ -36,6 +37,7 @@ struct Commands {
   std::function<int(const TopCommandOptions&)> top;
   std::function<int(const absl::StatusOr<RunConfig>&, const CheckCommandOptions&)> check;
   std::function<int(const SurveyCommandOptions&)> survey;
+  std::function<int(const ReconcileCommandOptions&)> reconcile;
 };
 
 // Runs what `args` (without the program's name) ask for. Help goes to `out`, errors to `err`; no error shows

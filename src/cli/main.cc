@@ -11,6 +11,7 @@
 #include "src/cli/inspect_command.h"
 #include "src/cli/last_words.h"
 #include "src/cli/plan_command.h"
+#include "src/cli/reconcile_command.h"
 #include "src/cli/run_command.h"
 #include "src/cli/survey_command.h"
 #include "src/cli/terminal.h"
@@ -45,6 +46,10 @@ int main(int argc, char** argv) {
           [](const lethe::SurveyCommandOptions& options) {
             const absl::Status status = lethe::RunSurvey(options, std::cout);
             return status.ok() ? lethe::kExitOk : lethe::ReportError(status, std::cerr);
+          },
+      .reconcile =
+          [](const lethe::ReconcileCommandOptions& options) {
+            return lethe::RunReconcile(options, std::cout, std::cerr);
           },
   };
   return lethe::RunCommandLine(std::vector<std::string>(argv + 1, argv + argc), commands, std::cout,

@@ -84,7 +84,8 @@ std::string Paragraphs(absl::string_view text, int columns) {
 // A command that can be copied: where it is broken, a backslash says that it goes on.
 std::string ShellLines(absl::string_view command, int columns, int indent) {
   const std::string margin(static_cast<size_t>(indent), ' ');
-  const std::string lines = Wrapped(command, columns - 2, indent);
+  // The backslash, and what lines that go on are indented by.
+  const std::string lines = Wrapped(command, columns - 6, indent);
   return absl::StrCat(margin, absl::StrReplaceAll(lines, {{"\n", " \\\n    "}}));
 }
 
@@ -149,10 +150,12 @@ std::string ExitCodes() {
      the next start replays it, and nothing is lost.
 1    It failed at run time: a broker, a file or a topic. The last line of
      stderr says what, and what to do. lethe demo: the output is not what it
-     should be. lethe check: there are warnings.
+     should be. lethe check: there are warnings. lethe reconcile: something
+     is missing on one of the sides.
 2    The command line or the configuration is wrong: nothing was read or
      written. The message names the flag, or the file and line. lethe check:
-     something is wrong that lethe does not run with.
+     something is wrong that lethe does not run with. lethe reconcile: any
+     error.
 130  lethe filter was interrupted (Ctrl-C): what it had read is written, and
      the summary printed.
 128 + N  Signal N killed it, as shells say it.

@@ -31,6 +31,7 @@ class CommandLineTest : public testing::Test {
     check_.reset();
     checked_.reset();
     survey_.reset();
+    reconcile_.reset();
     return RunCommandLine(args, commands_, out_, err_, columns_);
   }
   int RunWith(std::vector<std::string> more) {
@@ -40,7 +41,7 @@ class CommandLineTest : public testing::Test {
     return Run(args);
   }
   bool NothingRan() const {
-    return !run_ && !filter_ && !demo_ && !plan_ && !inspect_ && !top_ && !check_ && !survey_;
+    return !run_ && !filter_ && !demo_ && !plan_ && !inspect_ && !top_ && !check_ && !survey_ && !reconcile_;
   }
 
   std::ostringstream out_, err_;
@@ -54,6 +55,7 @@ class CommandLineTest : public testing::Test {
   std::optional<absl::StatusOr<RunConfig>> checked_;
   std::optional<CheckCommandOptions> check_;
   std::optional<SurveyCommandOptions> survey_;
+  std::optional<ReconcileCommandOptions> reconcile_;
   Commands commands_ = {
       [this](const RunConfig& config, const ReloadConfig&) { return run_ = config, 17; },
       [this](const FilterCommandOptions& options) { return filter_ = options, 18; },
@@ -67,6 +69,7 @@ class CommandLineTest : public testing::Test {
         return 23;
       },
       [this](const SurveyCommandOptions& options) { return survey_ = options, 24; },
+      [this](const ReconcileCommandOptions& options) { return reconcile_ = options, 25; },
   };
 };
 
@@ -87,7 +90,8 @@ TEST_F(CommandLineTest, WhatIsNotThereIsNotListed) {
 }
 
 TEST_F(CommandLineTest, EachCommandHasHelpWithAnExample) {
-  for (const std::string command : {"survey", "run", "filter", "demo", "plan", "inspect", "top", "check"}) {
+  for (const std::string command :
+       {"survey", "run", "filter", "demo", "plan", "inspect", "top", "check", "reconcile"}) {
     EXPECT_EQ(Run({command, "--help"}), kExitOk);
     EXPECT_TRUE(absl::StrContains(out_.str(), "Example:")) << out_.str();
     EXPECT_TRUE(absl::StrContains(out_.str(), absl::StrCat("lethe ", command, " --"))) << out_.str();
@@ -131,6 +135,7 @@ TEST_F(CommandLineTest, HelpWrapsBetweenWordsAtTheTerminalsWidth) {
                                                {"filter", "--help"},
                                                {"top", "--help"},
                                                {"inspect", "--help"},
+                                               {"reconcile", "--help"},
                                                {"help", "--help"},
                                                {"completion", "--help"},
                                                {"manual", "--help"},
@@ -164,6 +169,10 @@ TEST_F(CommandLineTest, OneFlagPrintsJsonInAllCommandsAndTheFormerOnesStillDo) {
     args.insert(args.end(), {flag, "json"});
     EXPECT_EQ(Run(args), 24);
     EXPECT_EQ(survey_->output, SurveyCommandOptions::Output::kJson);
+    EXPECT_EQ(
+        Run({"reconcile", "--brokers", "b:1", "--topic", "t", "--id", "key", "--peer", "x", flag, "json"}),
+        25);
+    EXPECT_EQ(reconcile_->output, ReconcileCommandOptions::Output::kJson);
   }
   for (const char* flag : {"--format", "--summary"}) {
     EXPECT_EQ(Run({"filter", "--id", "value", flag, "json"}), 18);
@@ -265,6 +274,51 @@ TEST_F(CommandLineTest, SurveyTakesItsFlags) {
   EXPECT_EQ(survey_->properties, (std::vector<kafka::Property>{{"a", "b"}}));
   EXPECT_EQ(Run({"survey", "--brokers", "b:1", "--input", "in", "--records", "all"}), 24);
   EXPECT_TRUE(survey_->all_records);
+}
+
+TEST_F(CommandLineTest, ReconcileTakesTheFlagsOfItsSide) {
+  const std::vector<std::string> side = {"reconcile", "--brokers", "b:1", "--topic", "t", "--id", "key"};
+  const auto run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> args = side;
+    args.insert(args.end(), more.begin(), more.end());
+    return Run(args);
+  };
+  EXPECT_EQ(run({"--peer", "ssh b lethe", "--last", "2h", "--settle", "5m", "--copy", "to-peer", "--method",
+                 "table", "--memory", "32MiB", "--timeout", "10s", "--kafka", "a=b"}),
+            25);
+  ASSERT_TRUE(reconcile_.has_value());
+  EXPECT_EQ(reconcile_->peer, "ssh b lethe");
+  EXPECT_FALSE(reconcile_->serves);
+  EXPECT_EQ(reconcile_->last, absl::Hours(2));
+  EXPECT_EQ(reconcile_->settle, absl::Minutes(5));
+  EXPECT_EQ(reconcile_->copy, ReconcileCommandOptions::Copy::kToPeer);
+  EXPECT_EQ(reconcile_->method, ReconcileMethod::kLookupTable);
+  EXPECT_EQ(reconcile_->memory_bytes, 32 << 20);
+  EXPECT_EQ(reconcile_->timeout, absl::Seconds(10));
+  EXPECT_EQ(reconcile_->properties, (std::vector<kafka::Property>{{"a", "b"}}));
+  EXPECT_EQ(run({"--peer", "x", "--since", "2026-11-22T18:00:00Z", "--until", "2026-11-22T19:00:00Z"}), 25);
+  EXPECT_EQ(*reconcile_->until - *reconcile_->since, absl::Hours(1));
+  EXPECT_EQ(run({"--serve"}), 25);
+  EXPECT_TRUE(reconcile_->serves);
+  // The window is the initiator's to say, so that the two cannot differ in it.
+  for (const std::vector<std::string>& more : {std::vector<std::string>{"--last", "1h"},
+                                               {"--since", "2026-11-22T18:00:00Z"},
+                                               {"--until", "2026-11-22T18:00:00Z"},
+                                               {"--settle", "1m"},
+                                               {"--copy", "both"},
+                                               {"--method", "table"},
+                                               {"--peer", "x"}}) {
+    std::vector<std::string> args = {"--serve"};
+    args.insert(args.end(), more.begin(), more.end());
+    EXPECT_EQ(run(args), kExitUsage) << more[0];
+    EXPECT_TRUE(absl::StrContains(err_.str(), more[0])) << err_.str();
+  }
+  EXPECT_EQ(run({}), kExitUsage);
+  EXPECT_TRUE(absl::StrContains(err_.str(), "missing --peer")) << err_.str();
+  EXPECT_EQ(run({"--peer", "x", "--since", "2026-11-22T18:00:00Z", "--last", "1h"}), kExitUsage);
+  EXPECT_EQ(run({"--peer", "x", "--since", "yesterday"}), kExitUsage);
+  EXPECT_EQ(run({"--peer", "x", "--copy", "no"}), kExitUsage);
+  EXPECT_TRUE(NothingRan());
 }
 
 TEST_F(CommandLineTest, ReadsTheFileAndLetsFlagsWin) {

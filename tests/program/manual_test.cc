@@ -65,6 +65,7 @@ class ManualTest : public testing::Test {
       [](const TopCommandOptions&) { return 1; },
       [](const absl::StatusOr<RunConfig>&, const CheckCommandOptions&) { return 1; },
       [](const SurveyCommandOptions&) { return 1; },
+      [](const ReconcileCommandOptions&) { return 1; },
   };
 };
 
@@ -127,7 +128,7 @@ TEST_F(ManualTest, ManTakesItsPages) {
         Shell(absl::StrCat("mandoc -T utf8 -O width=100 ", entry.path().string(), " | col -b"));
     EXPECT_TRUE(absl::StrContains(text, "EXIT STATUS")) << text;
   }
-  EXPECT_EQ(pages, 13);
+  EXPECT_EQ(pages, 14);
   const auto [text, code] =
       Shell(absl::StrCat("mandoc -T ascii ", (share_ / "man/man1/lethe-run.1").string(), " | col -b"));
   EXPECT_TRUE(absl::StrContains(text, "--commit-interval DURATION")) << text;

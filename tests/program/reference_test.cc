@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "src/cli/reconcile_command.h"
 #include "src/cli/survey_command.h"
 
 namespace lethe {
@@ -89,6 +90,7 @@ void ExpectComplete(const Setting<Options>& setting) {
 TEST(Reference, EverySettingSaysAllOfItself) {
   for (const Setting<RunConfig>& setting : RunSettings()) ExpectComplete(setting);
   for (const Setting<SurveyCommandOptions>& setting : SurveySettings()) ExpectComplete(setting);
+  for (const Setting<ReconcileCommandOptions>& setting : ReconcileSettings()) ExpectComplete(setting);
 }
 
 std::vector<EffectiveValue> Effective(const std::string& yaml, const RunFlags& flags = {}) {

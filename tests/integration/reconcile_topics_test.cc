@@ -1,0 +1,535 @@
+// `lethe reconcile` between two clusters whose events are known: what it says is missing, what it copies, and
+// what happens when either side dies.
+#include <gtest/gtest.h>
+#include <simdjson.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "tests/support/flow.h"
+#include "tests/support/kafka_broker.h"
+#include "tests/support/kafka_client.h"
+#include "tests/support/process.h"
+#include "tests/support/seed.h"
+#include "tests/support/shared_broker.h"
+
+namespace lethe::test {
+namespace {
+
+using Json = simdjson::dom::element;
+
+constexpr int kPartitions = 3;
+
+// A cluster, and the topic of this test in it.
+struct Site {
+  std::string bootstrap;
+  KafkaClient& client;
+};
+
+class ReconcileTopicsTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    auto broker = KafkaBroker::Start();
+    ASSERT_TRUE(broker.ok()) << broker.status();
+    broker_ = *std::move(broker);
+    auto client = KafkaClient::Connect(broker_->bootstrap());
+    ASSERT_TRUE(client.ok()) << client.status();
+    client_ = *std::move(client);
+  }
+  static void TearDownTestSuite() {
+    client_.reset();
+    broker_.reset();
+  }
+
+  void SetUp() override { MakeTopics(); }
+  void MakeTopics(int here = kPartitions, int there = kPartitions,
+                  const KafkaClient::Configs& configs_there = {}) {
+    topic_ = UniqueName("reconcile");
+    ASSERT_TRUE(here_.client.CreateTopic(topic_, here).ok());
+    ASSERT_TRUE(there_.client.CreateTopic(topic_, there, configs_there).ok());
+  }
+
+  // An event with all that a record may have.
+  Record Event(const std::string& id, absl::Time time) const {
+    Record record;
+    record.key = absl::StrCat("customer-", id.substr(id.size() - 1));
+    record.value = absl::StrCat(R"({"order":{"id":")", id, R"("}})");
+    record.headers = {{"trace", absl::StrCat("t-", id)}, {"empty", ""}, {"null", std::nullopt}};
+    record.timestamp_ms = absl::ToUnixMillis(time);
+    return record;
+  }
+  // `count` events, evenly from an hour to ten minutes ago.
+  std::vector<Record> Events(const std::string& name, int count) const {
+    std::vector<Record> events;
+    for (int i = 0; i < count; ++i) {
+      events.push_back(Event(absl::StrCat(name, i), now_ - absl::Hours(1) + absl::Minutes(50) * i / count));
+    }
+    return events;
+  }
+  void Send(const Site& site, const std::vector<Record>& records) {
+    const absl::Status sent = site.client.Produce(topic_, records);
+    ASSERT_TRUE(sent.ok()) << sent;
+  }
+
+  std::string ServeCommand(const Args& more = {}, const std::string& id = "json:/order/id") const {
+    std::string command = absl::StrCat(LETHE_PROGRAM, " reconcile --serve --brokers ", there_.bootstrap,
+                                       " --topic ", topic_, " --id ", id);
+    for (const std::string& arg : more) absl::StrAppend(&command, " ", arg);
+    return command;
+  }
+  Finished RunWith(const std::string& peer, const Args& more) const {
+    ProcessOptions options;
+    options.args = {LETHE_PROGRAM, "reconcile", "--brokers",      here_.bootstrap, "--topic",
+                    topic_,        "--id",      "json:/order/id", "--peer",        peer};
+    options.args.insert(options.args.end(), more.begin(), more.end());
+    const absl::StatusOr<Finished> finished = RunToEnd(options, absl::Minutes(2));
+    EXPECT_TRUE(finished.ok()) << finished.status();
+    return finished.ok() ? *finished : Finished{-1, "", ""};
+  }
+  Json Reconcile(int exit_code, Args more = {}, const Args& at_peer = {}) {
+    more.insert(more.end(), {"--format", "json"});
+    const Finished finished = RunWith(ServeCommand(at_peer), more);
+    EXPECT_EQ(finished.exit_code, exit_code) << finished.err << finished.out;
+    EXPECT_EQ(finished.err, "");
+    json_ = finished.out;
+    Json json;
+    EXPECT_EQ(parser_.parse(json_).get(json), simdjson::SUCCESS) << json_;
+    return json;
+  }
+  void ExpectError(const Finished& finished, const std::vector<std::string>& texts) {
+    EXPECT_EQ(finished.exit_code, 2) << finished.err;
+    EXPECT_EQ(finished.out, "");
+    for (const std::string& text : texts) {
+      EXPECT_TRUE(absl::StrContains(finished.err, text)) << text << " is not in: " << finished.err;
+    }
+  }
+
+  static int64_t Figure(Json side, const char* name) { return side[name].get_int64().value(); }
+
+  // One side's report against what the topic has and the list says is missing at the other.
+  void ExpectTrue(Json side, const Site& site, const std::vector<Record>& missing) {
+    EXPECT_EQ(Figure(side, "only"), static_cast<int64_t>(missing.size()));
+    std::set<std::string> values;
+    for (const Record& record : missing) values.insert(*record.value);
+    std::vector<int64_t> by_partition(kPartitions);
+    int64_t first = INT64_MAX, last = 0;
+    std::set<std::pair<int64_t, int64_t>> places;
+    const auto all = site.client.ReadAll(topic_, Isolation::kReadCommitted);
+    ASSERT_TRUE(all.ok()) << all.status();
+    std::map<std::pair<int64_t, int64_t>, const Record*> by_place;
+    for (const Record& record : *all) {
+      by_place[{record.partition, record.offset}] = &record;
+      if (!values.contains(*record.value)) continue;
+      ++by_partition[static_cast<size_t>(record.partition)];
+      first = std::min(first, record.timestamp_ms);
+      last = std::max(last, record.timestamp_ms);
+    }
+    if (!missing.empty()) {
+      EXPECT_EQ(Figure(side, "first_ms"), first);
+      EXPECT_EQ(Figure(side, "last_ms"), last);
+    }
+    int64_t in_buckets = 0;
+    for (Json count : side["by_time"]) in_buckets += count.get_int64().value();
+    EXPECT_EQ(in_buckets, static_cast<int64_t>(missing.size()));
+    size_t partition = 0;
+    for (Json count : side["by_partition"]) EXPECT_EQ(count.get_int64().value(), by_partition[partition++]);
+    size_t samples = 0;
+    for (Json sample : side["samples"]) {
+      ++samples;
+      const auto record = by_place.find({Figure(sample, "partition"), Figure(sample, "offset")});
+      ASSERT_NE(record, by_place.end());
+      const std::string id(sample["id"].get_string().value());
+      EXPECT_EQ(*record->second->value, absl::StrCat(R"({"order":{"id":")", id, R"("}})"));
+      EXPECT_EQ(record->second->timestamp_ms, Figure(sample, "time_ms"));
+      EXPECT_TRUE(values.contains(*record->second->value)) << id << " is not missing";
+    }
+    EXPECT_EQ(samples, std::min<size_t>(missing.size(), 5));
+  }
+
+  // How often each value is in the topic.
+  std::map<std::string, int> Counts(const Site& site, bool is_settled = true) {
+    const auto all =
+        is_settled ? site.client.ReadSettled(topic_) : site.client.ReadAll(topic_, Isolation::kReadCommitted);
+    EXPECT_TRUE(all.ok()) << all.status();
+    std::map<std::string, int> counts;
+    for (const Record& record : *all) ++counts[*record.value];
+    return counts;
+  }
+  void ExpectEachOnce(const std::map<std::string, int>& counts, size_t events) {
+    EXPECT_EQ(counts.size(), events);
+    for (const auto& [value, count] : counts) EXPECT_EQ(count, 1) << value;
+  }
+
+  static std::unique_ptr<KafkaBroker> broker_;
+  static std::unique_ptr<KafkaClient> client_;
+  const absl::Time now_ = absl::Now();
+  const Site here_ = {SharedBroker().bootstrap(), SharedClient()};
+  const Site there_ = {broker_->bootstrap(), *client_};
+  std::string topic_;
+
+ private:
+  simdjson::dom::parser parser_;
+  std::string json_;
+};
+
+std::unique_ptr<KafkaBroker> ReconcileTopicsTest::broker_;
+std::unique_ptr<KafkaClient> ReconcileTopicsTest::client_;
+
+class ReconcileTopicsOfSizeTest : public ReconcileTopicsTest, public testing::WithParamInterface<int> {};
+INSTANTIATE_TEST_SUITE_P(Differences, ReconcileTopicsOfSizeTest, testing::Values(0, 1, 300, 25'000));
+
+// In one pass and in many, by each method.
+TEST_P(ReconcileTopicsOfSizeTest, SaysWhatTheListSays) {
+  constexpr int kEvents = 50'000;
+  const int only_here = GetParam() - GetParam() / 2;
+  const int only_there = GetParam() / 2;
+  const std::vector<Record> both = Events("both", kEvents - GetParam());
+  const std::vector<Record> here = Events("here", only_here);
+  const std::vector<Record> there = Events("there", only_there);
+  for (const Site* site : {&here_, &there_}) Send(*site, both);
+  // A copy on one side is no difference.
+  Send(here_, {both.begin(), both.begin() + 100});
+  Send(here_, here);
+  Send(there_, there);
+  const int code = GetParam() == 0 ? 0 : 1;
+  struct Case {
+    Args here;
+    Args there;
+    bool has_many_passes;
+  };
+  for (const auto& [more, at_peer, has_many_passes] : {Case{{}, {}, false},
+                                                       {{"--memory", "1MiB"}, {}, true},
+                                                       {{}, {"--memory", "1MiB"}, true},
+                                                       {{"--method", "table"}, {}, false},
+                                                       {{"--method", "filter"}, {}, false}}) {
+    const Json json = Reconcile(code, more, at_peer);
+    EXPECT_EQ(json["equal"].get_bool().value(), GetParam() == 0);
+    EXPECT_EQ(Figure(json["here"], "records"), kEvents - only_there + 100);
+    EXPECT_EQ(Figure(json["here"], "ids"), kEvents - only_there);
+    EXPECT_EQ(Figure(json["there"], "ids"), kEvents - only_here);
+    EXPECT_EQ(Figure(json, "passes") > 1, has_many_passes);
+    ExpectTrue(json["here"], here_, here);
+    ExpectTrue(json["there"], there_, there);
+    if (more == Args{"--method", "table"}) {
+      EXPECT_EQ(Figure(json, "filter_rounds"), 0);
+    }
+    if (more == Args{"--method", "filter"}) {
+      EXPECT_EQ(Figure(json, "table_rounds"), 0);
+    }
+    if (more.empty() && at_peer.empty()) {
+      std::cout << GetParam() << " of " << kEvents << " differ: " << Figure(json, "bytes") << " bytes, "
+                << json["seconds"].get_double().value() << " s\n";
+    }
+  }
+}
+
+TEST_F(ReconcileTopicsTest, TheReportIsForPeopleToo) {
+  Send(here_, Events("event", 100));
+  Send(there_, Events("event", 90));
+  const Finished finished = RunWith(ServeCommand(), {});
+  EXPECT_EQ(finished.exit_code, 1);
+  for (const char* text : {"The two sides differ.", "ids that the other side lacks", "By partition",
+                           "Only here, for example", "event90", "lookup tables"}) {
+    EXPECT_TRUE(absl::StrContains(finished.out, text)) << text << " is not in\n" << finished.out;
+  }
+  for (const absl::string_view line : absl::StrSplit(finished.out, '\n')) {
+    // Without the bytes that continue a character of UTF-8.
+    EXPECT_LE(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; }), 80) << line;
+  }
+}
+
+TEST_F(ReconcileTopicsTest, AnEmptySideLacksAll) {
+  const std::vector<Record> events = Events("event", 2000);
+  Send(there_, events);
+  const Json json = Reconcile(1);
+  EXPECT_EQ(Figure(json["here"], "ids"), 0);
+  ExpectTrue(json["there"], there_, events);
+}
+
+// What is near an edge of the window on one side, and beyond it on the other, is not missing; nor is what
+// came less than --settle ago.
+TEST_F(ReconcileTopicsTest, WhatIsInFlightAtTheEdgesIsNotMissing) {
+  const absl::Time begin = now_ - absl::Minutes(40), end = now_ - absl::Minutes(20);
+  Send(here_, {Event("near-begin", begin + absl::Seconds(1)), Event("near-end", end - absl::Seconds(1)),
+               Event("just-before", begin - absl::Seconds(1)), Event("just-after", end + absl::Seconds(1)),
+               Event("long-before", begin - absl::Minutes(5)), Event("lost", end - absl::Seconds(2))});
+  Send(there_, {Event("near-begin", begin - absl::Seconds(50)), Event("near-end", end + absl::Seconds(50)),
+                Event("too-late-to-be-the-same", end - absl::Seconds(1))});
+  const auto rfc = [](absl::Time time) {
+    return absl::FormatTime(absl::RFC3339_full, time, absl::UTCTimeZone());
+  };
+  Json json = Reconcile(1, {"--since", rfc(begin), "--until", rfc(end)});
+  EXPECT_EQ(Figure(json["here"], "only"), 1);
+  EXPECT_EQ(json["here"]["samples"].at(0)["id"].get_string().value(), "lost");
+  EXPECT_EQ(Figure(json["here"], "unsettled"), 2);
+  EXPECT_EQ(Figure(json["there"], "only"), 1);
+  // Without a minute of grace, what was 50 s away is another matter.
+  json = Reconcile(1, {"--since", rfc(begin), "--until", rfc(end), "--settle", "10s"});
+  EXPECT_EQ(Figure(json["here"], "only"), 3);
+
+  MakeTopics();
+  Send(here_, {Event("a moment ago", now_ - absl::Seconds(1))});
+  Send(there_, {Event("an hour ago", now_ - absl::Hours(1))});
+  json = Reconcile(1, {"--settle", "5m"});
+  EXPECT_EQ(Figure(json["here"], "only"), 0);
+  EXPECT_EQ(Figure(json["here"], "unsettled"), 1);
+  EXPECT_EQ(Figure(json["there"], "only"), 1);
+}
+
+// Nobody knows of a transaction that is open whether its records are there.
+TEST_F(ReconcileTopicsTest, AnOpenTransactionIsWaitedFor) {
+  const std::vector<Record> events = Events("event", 300);
+  Send(here_, events);
+  const auto producer = TransactionalProducer::Start(there_.bootstrap, UniqueName("mirror"));
+  ASSERT_TRUE(producer.ok()) << producer.status();
+  ASSERT_TRUE((*producer)->Begin().ok());
+  ASSERT_TRUE((*producer)->Produce(topic_, Events("aborted", 20)).ok());
+  ASSERT_TRUE((*producer)->Abort().ok());
+  ASSERT_TRUE((*producer)->Begin().ok());
+  ASSERT_TRUE((*producer)->Produce(topic_, events).ok());
+  ProcessOptions options;
+  options.args = {LETHE_PROGRAM, "reconcile", "--brokers",      here_.bootstrap, "--topic",
+                  topic_,        "--id",      "json:/order/id", "--peer",        ServeCommand()};
+  const auto process = Process::Start(options);
+  ASSERT_TRUE(process.ok()) << process.status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded((*process)->Wait(absl::Seconds(3)).status()));
+  ASSERT_TRUE((*producer)->Commit().ok());
+  const absl::StatusOr<int> code = (*process)->Wait(absl::Minutes(1));
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 0) << (*process)->Stdout() << (*process)->Stderr();
+}
+
+TEST_F(ReconcileTopicsTest, WhatRetentionHasDeletedIsNotMissing) {
+  std::vector<Record> events = Events("event", 3000);
+  for (Record& record : events) record.partition = 1;
+  Send(here_, events);
+  Send(there_, events);
+  Send(here_, {Event("lost", now_ - absl::Minutes(15))});
+  ASSERT_TRUE(there_.client.DeleteRecords(topic_, 1, 1000).ok());
+  const Json json = Reconcile(1);
+  EXPECT_EQ(Figure(json["here"], "only"), 1);
+  EXPECT_EQ(Figure(json["there"], "only"), 0);
+  const int64_t whole_since = events[1000].timestamp_ms;
+  EXPECT_EQ(Figure(json, "begin_ms"), whole_since + 60'000);
+  EXPECT_LT(Figure(json, "asked_begin_ms"), whole_since - 3'600'000);
+  EXPECT_TRUE(absl::StrContains(RunWith(ServeCommand(), {}).out, "retention"));
+
+  // Of a window that is gone as a whole nothing can be said.
+  const auto at = [&](size_t i) {
+    return absl::FormatTime(absl::RFC3339_full, absl::FromUnixMillis(events[i].timestamp_ms),
+                            absl::UTCTimeZone());
+  };
+  ExpectError(RunWith(ServeCommand(), {"--since", at(10), "--until", at(900)}), {"nothing of the window"});
+}
+
+TEST_F(ReconcileTopicsTest, RecordsWithoutAnIdAreCounted) {
+  std::vector<Record> events = Events("event", 100);
+  Send(there_, events);
+  for (const char* broken : {"{", "{}", "null"}) {
+    events.push_back(Event("x", now_ - absl::Minutes(30)));
+    events.back().value = broken;
+  }
+  Send(here_, events);
+  EXPECT_EQ(Figure(Reconcile(0)["here"], "without_id"), 3);
+}
+
+TEST_F(ReconcileTopicsTest, RefusesAPeerThatComparesSomethingElse) {
+  const Finished finished = RunWith(ServeCommand({}, "json:/order/number"), {});
+  ExpectError(finished, {"json:/order/number", "json:/order/id"});
+}
+
+TEST_F(ReconcileTopicsTest, ErrorsOfThePeerAreToldHere) {
+  const std::string there = absl::StrCat(LETHE_PROGRAM, " reconcile --serve --id json:/order/id --brokers ");
+  ExpectError(RunWith(absl::StrCat(there, there_.bootstrap, " --topic nowhere"), {}),
+              {"the peer has failed: topic nowhere does not exist"});
+  ExpectError(RunWith(absl::StrCat(there, "127.0.0.1:1 --topic x"), {}),
+              {"the peer has failed: no broker answers at 127.0.0.1:1"});
+  ExpectError(RunWith("exit 3", {}), {"has ended with code 3"});
+  ExpectError(RunWith("no-such-program-xyz", {}), {"has ended with code 127"});
+  ExpectError(RunWith("echo Welcome to site b, last login yesterday; cat", {}), {"Welcome to site"});
+  ExpectError(RunWith(absl::StrCat(ServeCommand(), " --last 1h"), {}),
+              {"--serve does as the side with --peer"});
+}
+
+TEST_F(ReconcileTopicsTest, APeerThatStallsIsLeft) {
+  const absl::Time begin = absl::Now();
+  ExpectError(RunWith("exec sleep 30", {"--timeout", "2s"}), {"has sent nothing for 2s", "--timeout"});
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(30));
+  // In the middle: what it sends stops, and it does not end.
+  Send(here_, Events("event", 1000));
+  ExpectError(
+      RunWith(absl::StrCat("(", ServeCommand(), "; sleep 30) | (stdbuf -o0 head -c 200; exec sleep 30)"),
+              {"--timeout", "2s"}),
+      {"has sent nothing for 2s"});
+}
+
+// The peer is killed when it has written so many bytes.
+std::string KilledAfter(int64_t bytes, const std::string& serve) {
+  const std::string pid = absl::StrCat(testing::TempDir(), UniqueName("pid"));
+  return absl::StrCat("sh -c 'echo $$ > ", pid, "; exec ", serve, "' | (stdbuf -o0 head -c ", bytes,
+                      "; kill -9 $(cat ", pid, "); rm ", pid, ")");
+}
+
+// This side is killed when the peer has taken so many bytes from it.
+std::string KillerAfter(int64_t bytes, const std::string& serve) {
+  return absl::StrCat("(stdbuf -o0 head -c ", bytes, "; kill -9 $PPID) | ", serve);
+}
+
+TEST_F(ReconcileTopicsTest, APeerThatIsKilledInAnyRoundIsAnError) {
+  Send(here_, Events("both", 4000));
+  Send(there_, Events("both", 4000));
+  Send(here_, Events("here", 1500));
+  Send(there_, Events("there", 1500));
+  // About half of the bytes are the peer's.
+  const int64_t bytes = Figure(Reconcile(1, {"--method", "filter"}), "bytes");
+  for (int i = 0; i < 12; ++i) {
+    const int64_t at = 20 + i * (bytes * 4 / 10) / 12;
+    ExpectError(RunWith(KilledAfter(at, ServeCommand()), {"--method", "filter", "--timeout", "10s"}),
+                {"the peer has gone"});
+  }
+}
+
+TEST_F(ReconcileTopicsTest, CopiesWhatIsMissingAsItIs) {
+  const std::vector<Record> both = Events("both", 2000);
+  std::vector<Record> here = Events("here", 40);
+  const std::vector<Record> there = Events("there", 30);
+  here[0].key.reset();
+  here[1].headers.clear();
+  for (const Site* site : {&here_, &there_}) Send(*site, both);
+  Send(here_, here);
+  Send(there_, there);
+  Send(there_, there);  // twice: it is to come once
+  EXPECT_EQ(Figure(Reconcile(1, {"--copy", "none"})["here"], "only"), 40);
+  Json json = Reconcile(1, {"--copy", "to-peer"});
+  EXPECT_EQ(Figure(json["here"], "copied"), 40);
+  EXPECT_EQ(Figure(json["there"], "copied"), 0);
+  json = Reconcile(0, {"--copy", "from-peer"});
+  EXPECT_EQ(Figure(json["here"], "only"), 0);
+  EXPECT_EQ(Figure(json["there"], "copied"), 30);
+  EXPECT_EQ(Figure(Reconcile(0, {"--copy", "both"})["there"], "only"), 0);
+  ExpectEachOnce(Counts(here_), 2070);
+
+  // The same but for one header, in the same partition.
+  std::map<std::string, Record> originals;
+  const auto at_source = here_.client.ReadSettled(topic_);
+  ASSERT_TRUE(at_source.ok());
+  for (const Record& record : *at_source) originals[*record.value] = record;
+  int copies = 0;
+  const auto at_target = there_.client.ReadSettled(topic_);
+  ASSERT_TRUE(at_target.ok());
+  for (Record copy : *at_target) {
+    if (copy.headers.empty() || copy.headers.back().first != "lethe.copied_from") continue;
+    ++copies;
+    const Record& original = originals.at(*copy.value);
+    const std::vector<std::string> from = absl::StrSplit(*copy.headers.back().second, '/');
+    ASSERT_EQ(from.size(), 4u);
+    EXPECT_EQ(from[0].size(), 22u) << from[0];
+    EXPECT_EQ(from[1], topic_);
+    EXPECT_EQ(from[2], absl::StrCat(original.partition));
+    EXPECT_EQ(from[3], absl::StrCat(original.offset));
+    copy.headers.pop_back();
+    EXPECT_EQ(copy.key, original.key);
+    EXPECT_EQ(copy.headers, original.headers);
+    EXPECT_EQ(copy.timestamp_ms, original.timestamp_ms);
+    EXPECT_EQ(copy.partition, original.partition);
+  }
+  EXPECT_EQ(copies, 40);
+}
+
+TEST_F(ReconcileTopicsTest, CopiesIntoAnotherNumberOfPartitionsByKey) {
+  MakeTopics(3, 5);
+  Send(here_, Events("event", 500));
+  Reconcile(0, {"--copy", "both"});
+  ExpectEachOnce(Counts(there_), 500);
+  std::map<std::string, std::set<int32_t>> partitions;
+  const auto all = there_.client.ReadSettled(topic_);
+  ASSERT_TRUE(all.ok());
+  for (const Record& record : *all) partitions[*record.key].insert(record.partition);
+  EXPECT_EQ(partitions.size(), 10u);
+  for (const auto& [key, of_key] : partitions) EXPECT_EQ(of_key.size(), 1u) << key;
+}
+
+// More missing records than the memory keeps in mind are copied in several transactions.
+TEST_F(ReconcileTopicsTest, CopiesInSeveralPasses) {
+  const std::vector<Record> events = Events("event", 60'000);
+  Send(here_, {events.begin(), events.begin() + 40'000});
+  Send(there_, {events.begin() + 20'000, events.end()});
+  const Json json = Reconcile(0, {"--copy", "both", "--memory", "1MiB"});
+  EXPECT_GT(Figure(json, "passes"), 3);
+  EXPECT_EQ(Figure(json["here"], "copied"), 20'000);
+  EXPECT_EQ(Figure(json["there"], "copied"), 20'000);
+  for (const Site* site : {&here_, &there_}) ExpectEachOnce(Counts(*site), 60'000);
+}
+
+TEST_F(ReconcileTopicsTest, DoesNotCopyWhereTimestampsAreNotKept) {
+  MakeTopics(1, 1, {{"message.timestamp.type", "LogAppendTime"}});
+  Send(here_, Events("event", 5));
+  ExpectError(RunWith(ServeCommand(), {"--copy", "to-peer"}), {"LogAppendTime"});
+  EXPECT_TRUE(Counts(there_).empty());
+}
+
+// A record that the other topic does not take stops the copy as a whole, and is named.
+TEST_F(ReconcileTopicsTest, CopiesAllOrNothing) {
+  MakeTopics(1, 1, {{"max.message.bytes", "2000"}});
+  std::vector<Record> events = Events("event", 300);
+  std::mt19937 random(7);
+  std::string large = R"({"order":{"id":"large"},"x":")";
+  while (large.size() < 6000) large += static_cast<char>('a' + random() % 26);
+  events[150].value = large + "\"}";
+  Send(here_, events);
+  ExpectError(RunWith(ServeCommand(), {"--copy", "to-peer"}),
+              {"the peer has failed", absl::StrCat("/", topic_, "/0/150"), "MSG_SIZE_TOO_LARGE"});
+  EXPECT_TRUE(Counts(there_).empty());
+}
+
+// Either side is killed at any point of a copy, again and again: what is missing is there once in the end,
+// and never twice.
+TEST_F(ReconcileTopicsTest, KillsInTheMiddleOfACopyDoubleNothing) {
+  std::mt19937_64 random(TestSeed());
+  size_t events = 1000;
+  Send(here_, Events("both", 1000));
+  Send(there_, Events("both", 1000));
+  const Args copy = {"--copy", "both", "--timeout", "20s"};
+  int killed = 0;
+  int64_t bytes = 0;
+  constexpr int kRounds = 16;
+  for (int round = 0; round < kRounds; ++round) {
+    Send(here_, Events(absl::StrCat("here", round, "-"), 150));
+    Send(there_, Events(absl::StrCat("there", round, "-"), 150));
+    events += 300;
+    if (round == 0) {
+      bytes = Figure(Reconcile(0, copy), "bytes");
+      continue;
+    }
+    // Of the two kills in turn; more towards the end, where records go and transactions commit.
+    const bool is_peer = round % 2 == 0;
+    const int64_t share = bytes / 2;
+    const auto at = static_cast<int64_t>(static_cast<double>(share) *
+                                         std::sqrt(static_cast<double>(random() % 1000) / 1000));
+    const std::string peer = is_peer ? KilledAfter(at, ServeCommand({"--timeout", "20s"}))
+                                     : KillerAfter(at, ServeCommand({"--timeout", "20s"}));
+    const Finished finished = RunWith(peer, copy);
+    EXPECT_TRUE(finished.exit_code == 0 || finished.exit_code == (is_peer ? 2 : 137)) << finished.err;
+    killed += finished.exit_code != 0;
+    for (const Site* site : {&here_, &there_}) {
+      for (const auto& [value, count] : Counts(*site, /*is_settled=*/false)) EXPECT_EQ(count, 1) << value;
+    }
+  }
+  EXPECT_GT(killed, kRounds / 2);
+  Reconcile(0, copy);
+  for (const Site* site : {&here_, &there_}) ExpectEachOnce(Counts(*site), events);
+}
+
+}  // namespace
+}  // namespace lethe::test
