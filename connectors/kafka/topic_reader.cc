@@ -36,21 +36,44 @@ void ListHeaders(const rd_kafka_headers_t* from, std::vector<Header>& headers) {
   }
 }
 
-// Asks until a broker answers, for a while.
-absl::StatusOr<int32_t> AwaitPartitionCount(rd_kafka_t* client, const std::string& name) {
+// Asks until a broker answers that is ready to, for a while.
+template <class Answer>
+absl::StatusOr<Answer> Await(const std::function<absl::StatusOr<Answer>()>& ask) {
   const absl::Time deadline = SteadyNow() + kConnectPatience;
   for (;;) {
-    absl::StatusOr<int32_t> count = CountPartitions(client, name, kRequestTimeoutMs);
-    if (!absl::IsUnavailable(count.status()) || SteadyNow() > deadline) return count;
+    absl::StatusOr<Answer> answer = ask();
+    if (!absl::IsUnavailable(answer.status()) || SteadyNow() > deadline) return answer;
+    absl::SleepFor(kAskAgainAfter);
   }
 }
 
 absl::StatusOr<OffsetRange> Watermarks(rd_kafka_t* client, const std::string& topic, int32_t partition) {
-  OffsetRange range;
-  const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
-      client, topic.c_str(), partition, &range.begin, &range.end, kRequestTimeoutMs);
-  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return range;
-  return ErrorStatus(code, absl::StrCat("asking for the bounds of ", topic, "-", partition));
+  return Await<OffsetRange>([&]() -> absl::StatusOr<OffsetRange> {
+    OffsetRange range;
+    const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
+        client, topic.c_str(), partition, &range.begin, &range.end, kRequestTimeoutMs);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return range;
+    return ErrorStatus(code, absl::StrCat("asking for the bounds of ", topic, "-", partition));
+  });
+}
+
+// The first offset of each partition whose record is not older; below 0: all are.
+absl::StatusOr<std::vector<int64_t>> OffsetsSince(rd_kafka_t* client, const std::string& topic,
+                                                  int32_t partitions, absl::Time since) {
+  const PartitionListPtr list(rd_kafka_topic_partition_list_new(partitions));
+  rd_kafka_topic_partition_list_add_range(list.get(), topic.c_str(), 0, partitions - 1);
+  for (int i = 0; i < list->cnt; ++i) {
+    // What is below 0 has other meanings.
+    list->elems[i].offset = std::max<int64_t>(absl::ToUnixMillis(since), 0);
+  }
+  rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(client, list.get(), kRequestTimeoutMs);
+  std::vector<int64_t> offsets(static_cast<size_t>(partitions));
+  for (int i = 0; i < list->cnt; ++i) {
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) code = list->elems[i].err;
+    offsets[static_cast<size_t>(list->elems[i].partition)] = list->elems[i].offset;
+  }
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return offsets;
+  return ErrorStatus(code, absl::StrCat("asking for the offsets of a time in ", topic));
 }
 
 }  // namespace
@@ -75,8 +98,9 @@ absl::StatusOr<std::unique_ptr<TopicReader>> TopicReader::Open(ReadOptions optio
   if (!consumer.ok()) return consumer.status();
   reader->consumer_ = *std::move(consumer);
   rd_kafka_poll_set_consumer(reader->consumer_.get());
-  if (absl::Status status = reader->FindBounds(reader->options_.awaits_transactions); !status.ok())
-    return status;
+  absl::Status found = reader->FindEnds();
+  if (found.ok()) found = reader->FindBegins();
+  if (!found.ok()) return found;
   return reader;
 }
 
@@ -87,11 +111,13 @@ std::string TopicReader::ClusterId() const {
   return text;
 }
 
-absl::Status TopicReader::FindBounds(bool awaits_transactions) {
-  if (absl::Status status = FindEnds(); !status.ok()) return status;
-  if (awaits_transactions) {
-    if (absl::Status status = AwaitTransactions(); !status.ok()) return status;
-  }
+absl::Status TopicReader::FindSettledBounds(const std::function<bool()>& go_on) {
+  absl::Status found = FindEnds();
+  if (found.ok()) found = AwaitTransactions(go_on);
+  return found.ok() ? FindBegins() : found;
+}
+
+absl::Status TopicReader::FindBegins() {
   in_topic_ = 0;
   to_read_ = 0;
   for (const OffsetRange& bounds : bounds_) in_topic_ += bounds.end - bounds.begin;
@@ -110,7 +136,8 @@ absl::Status TopicReader::FindBounds(bool awaits_transactions) {
 }
 
 absl::Status TopicReader::FindEnds() {
-  const absl::StatusOr<int32_t> partitions = AwaitPartitionCount(consumer_.get(), options_.topic);
+  const absl::StatusOr<int32_t> partitions =
+      Await<int32_t>([&] { return CountPartitions(consumer_.get(), options_.topic, kRequestTimeoutMs); });
   if (absl::IsNotFound(partitions.status())) {
     const std::optional<std::string> nearest = Nearest(options_.topic, TopicNames(consumer_.get()));
     return absl::NotFoundError(absl::StrCat("topic ", options_.topic, " does not exist at ", options_.brokers,
@@ -125,18 +152,27 @@ absl::Status TopicReader::FindEnds() {
   }
   if (!partitions.ok()) return partitions.status();
   bounds_.assign(static_cast<size_t>(*partitions), {});
-  log_begins_.clear();
   for (int32_t partition = 0; partition < *partitions; ++partition) {
     absl::StatusOr<OffsetRange> bounds = Watermarks(consumer_.get(), options_.topic, partition);
     if (!bounds.ok()) return bounds.status();
     bounds_[static_cast<size_t>(partition)] = *bounds;
-    log_begins_.push_back(bounds->begin);
+  }
+  log_begins_.clear();
+  for (const OffsetRange& bounds : bounds_) log_begins_.push_back(bounds.begin);
+  return absl::OkStatus();
+}
+
+absl::Status TopicReader::FindLogBegins() {
+  for (int32_t partition = 0; partition < partitions(); ++partition) {
+    const absl::StatusOr<OffsetRange> bounds = Watermarks(consumer_.get(), options_.topic, partition);
+    if (!bounds.ok()) return bounds.status();
+    log_begins_[static_cast<size_t>(partition)] = bounds->begin;
   }
   return absl::OkStatus();
 }
 
 // A reader of committed records is told the last stable offset, one of all records the end of the log.
-absl::Status TopicReader::AwaitTransactions() {
+absl::Status TopicReader::AwaitTransactions(const std::function<bool()>& go_on) {
   const absl::StatusOr<ClientPtr> sees_all = MakeConsumer("read_uncommitted");
   if (!sees_all.ok()) return sees_all.status();
   const absl::Time deadline = SteadyNow() + kReadPatience;
@@ -152,6 +188,7 @@ absl::Status TopicReader::AwaitTransactions() {
             options_.topic, "-", partition, ": a transaction is open since offset ", now->end,
             ", and nobody may read behind it: wait until it ends, or abort it (kafka-transactions.sh)"));
       }
+      if (!go_on()) return absl::CancelledError("interrupted");
       bounds.end = std::min(now->end, all->end);
       if (bounds.end < all->end) absl::SleepFor(kAskAgainAfter);
     }
@@ -160,17 +197,12 @@ absl::Status TopicReader::AwaitTransactions() {
 }
 
 absl::Status TopicReader::FindSince() {
-  const PartitionListPtr list(rd_kafka_topic_partition_list_new(partitions()));
-  rd_kafka_topic_partition_list_add_range(list.get(), options_.topic.c_str(), 0, partitions() - 1);
-  for (int i = 0; i < list->cnt; ++i) list->elems[i].offset = absl::ToUnixMillis(*options_.since);
-  const rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(consumer_.get(), list.get(), kRequestTimeoutMs);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return ErrorStatus(code, absl::StrCat("asking for the offsets of a time in ", options_.topic));
-  }
-  for (int i = 0; i < list->cnt; ++i) {
-    OffsetRange& bounds = bounds_[static_cast<size_t>(list->elems[i].partition)];
-    // Below 0: all records are older.
-    const int64_t offset = list->elems[i].offset;
+  const auto offsets = Await<std::vector<int64_t>>(
+      [&] { return OffsetsSince(consumer_.get(), options_.topic, partitions(), *options_.since); });
+  if (!offsets.ok()) return offsets.status();
+  for (size_t i = 0; i < bounds_.size(); ++i) {
+    OffsetRange& bounds = bounds_[i];
+    const int64_t offset = (*offsets)[i];
     bounds.begin = offset < 0 ? bounds.end : std::clamp(offset, bounds.begin, bounds.end);
   }
   return absl::OkStatus();

@@ -28,8 +28,6 @@ struct ReadOptions {
   std::optional<int64_t> newest = {};
   std::optional<absl::Time> since = {};  // by the records' timestamps
   absl::string_view name = "survey";     // as which the brokers see it
-  // Whether to wait for transactions that are open at the end: their records may be committed, or not.
-  bool awaits_transactions = false;
 };
 
 // Of one partition.
@@ -41,21 +39,23 @@ struct OffsetRange {
 // Committed records only, up to the end as it is when the bounds are found. Thread-compatible.
 class TopicReader {
  public:
-  // Asks for the topic's bounds. NotFound: there is no such topic; Unavailable: no broker answers, or a
-  // transaction stays open.
+  // Asks for the topic's bounds. NotFound: there is no such topic; Unavailable: no broker answers.
   static absl::StatusOr<std::unique_ptr<TopicReader>> Open(ReadOptions options);
-  // Asks for them again; with or without waiting for open transactions.
-  absl::Status FindBounds(bool awaits_transactions);
+  // Asks for them again, and waits for transactions that are open at the end, since nobody knows of their
+  // records. `go_on` is asked meanwhile; false ends the waiting (Cancelled). Unavailable: one stays open.
+  absl::Status FindSettledBounds(const std::function<bool()>& go_on);
 
   // Offsets, of which some may have no record: marks of transactions, or what compaction removed.
   int64_t in_topic() const { return in_topic_; }
   int64_t to_read() const { return to_read_; }
   int32_t partitions() const { return static_cast<int32_t>(bounds_.size()); }
-  // Whether older records of the partition were deleted that may have been within the bounds.
+  // Whether records of the partition were deleted that may have been within the bounds, as of when these or
+  // the log's beginnings were asked for.
   bool IsCut(int32_t partition) const {
-    const OffsetRange& bounds = bounds_[static_cast<size_t>(partition)];
-    return bounds.begin > 0 && bounds.begin == log_begins_[static_cast<size_t>(partition)];
+    const int64_t log_begin = log_begins_[static_cast<size_t>(partition)];
+    return log_begin > 0 && log_begin >= bounds(partition).begin;
   }
+  absl::Status FindLogBegins();
   const OffsetRange& bounds(int32_t partition) const { return bounds_[static_cast<size_t>(partition)]; }
   // Empty if no broker says it.
   std::string ClusterId() const;
@@ -76,7 +76,8 @@ class TopicReader {
   explicit TopicReader(ReadOptions options) : options_(std::move(options)) {}
   absl::StatusOr<ClientPtr> MakeConsumer(absl::string_view isolation) const;
   absl::Status FindEnds();
-  absl::Status AwaitTransactions();
+  absl::Status AwaitTransactions(const std::function<bool()>& go_on);
+  absl::Status FindBegins();
   absl::Status FindSince();
   absl::Status Assign();
   absl::Status ReadAssigned(const std::function<void(const SurveyRecord&)>& take,

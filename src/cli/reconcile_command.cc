@@ -216,7 +216,7 @@ absl::Status Reconcile(const ReconcileCommandOptions& options, FileChannel& chan
                 .subject = absl::StrCat(options.id.ToString(), " (", options.id.Fingerprint(), ")"),
                 .largest_message_bytes = kLargestMessage});
   if (!peers.ok()) return peers.status();
-  ReconcileTalk talk(*peers, channel, interrupted);
+  ReconcileTalk talk(*peers, channel, interrupted, /*shows=*/!options.serves);
   absl::Status status = Converse(options, talk, text);
   if (!status.ok()) was_told = talk.Fail(status);
   text.bytes = peers->bytes();

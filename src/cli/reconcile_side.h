@@ -33,7 +33,7 @@ class ReconcileSide {
 
   // Reads the ids whose key is `pass` modulo `passes`.
   absl::Status Read(int64_t pass, int64_t passes);
-  // From when on nothing has been deleted of what was asked for; known after the first Read().
+  // From when on nothing has been deleted of what was asked for, as of the last Read().
   int64_t whole_since_ms() const { return whole_since_ms_; }
   // No more is compared than is whole on both sides. FailedPrecondition: nothing is left.
   absl::Status Narrow(int64_t whole_since_ms);

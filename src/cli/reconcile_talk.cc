@@ -39,19 +39,23 @@ absl::StatusOr<std::pair<ReconcileWord, std::string>> ReconcileTalk::Receive(
     if (word == ReconcileWord::kAlive) {
       std::vector<int64_t> figures(2);
       if (!Decode(payload, figures)) return Contradiction();
-      progress_.Show(figures[0], figures[1], "of the peer");
+      Show(figures[0], figures[1], "by the peer");
       continue;
     }
     if (std::find(words.begin(), words.end(), word) == words.end()) return Contradiction();
-    progress_.Clear();
+    if (progress_) progress_->Clear();
     return std::make_pair(word, std::string(payload));
   }
+}
+
+void ReconcileTalk::Show(int64_t done, int64_t total, absl::string_view note) {
+  if (progress_ && total > 0) progress_->Show(done, total, note);
 }
 
 bool ReconcileTalk::Alive(int64_t done, int64_t total) {
   if (!status_.ok()) return false;
   if (interrupted_.load()) status_ = absl::CancelledError("interrupted");
-  progress_.Show(done, total);
+  Show(done, total);
   if (status_.ok() && kafka::SteadyNow() >= next_sign_) {
     next_sign_ = kafka::SteadyNow() + kBetweenSigns;
     status_ = Send(ReconcileWord::kAlive, Encode(std::vector<int64_t>{done, total}));

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -22,8 +23,12 @@ namespace lethe {
 // Thread-compatible.
 class ReconcileTalk {
  public:
-  ReconcileTalk(Reconciliation& peers, const FileChannel& channel, const std::atomic<bool>& interrupted)
-      : peers_(peers), channel_(channel), interrupted_(interrupted), progress_("records") {}
+  // `shows`: how far both are is shown on stderr, if that is a terminal.
+  ReconcileTalk(Reconciliation& peers, const FileChannel& channel, const std::atomic<bool>& interrupted,
+                bool shows)
+      : peers_(peers), channel_(channel), interrupted_(interrupted) {
+    if (shows) progress_.emplace("records");
+  }
 
   Reconciliation& peers() { return peers_; }
 
@@ -57,10 +62,12 @@ class ReconcileTalk {
   bool Fail(const absl::Status& why);
 
  private:
+  void Show(int64_t done, int64_t total, absl::string_view note = "");
+
   Reconciliation& peers_;
   const FileChannel& channel_;
   const std::atomic<bool>& interrupted_;
-  ProgressLine progress_;
+  std::optional<ProgressLine> progress_;
   absl::Time next_sign_ = absl::InfinitePast();
   absl::Status status_;
   bool peer_has_failed_ = false;

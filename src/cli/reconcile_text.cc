@@ -21,6 +21,10 @@ std::string TimeText(int64_t ms) {
   return absl::FormatTime("%Y-%m-%d %H:%M:%S", absl::FromUnixMillis(ms), absl::UTCTimeZone());
 }
 
+std::string Several(int count, absl::string_view what) {
+  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
+}
+
 std::string NameOf(const SideReport& side) {
   return Printable(absl::StrCat(side.facts.topic, " (cluster ", side.facts.cluster, ", ",
                                 side.facts.partitions,
@@ -176,6 +180,13 @@ void Writer::WriteNotes() {
         side->facts.topic, " of cluster ", side->facts.cluster, ": all records of ", side->emptied,
         " partitions were deleted, and count as missing if they were in the window."));
   }
+  const ReconcileFacts& facts = text_.here.facts;
+  if (facts.cluster == text_.there.facts.cluster && facts.topic == text_.there.facts.topic) {
+    notes.push_back(
+        "Both sides name the same cluster and topic. Unless two clusters have one id, the peer's --brokers "
+        "or "
+        "--topic is wrong, and the topic was compared with itself.");
+  }
   if (notes.empty()) return;
   out_ << "\n";
   for (const std::string& note : notes) Paragraph(note);
@@ -184,16 +195,18 @@ void Writer::WriteNotes() {
 void Writer::WriteCosts() {
   out_ << "\n";
   const auto bytes = [](uint64_t count) { return FormatBytes(static_cast<int64_t>(count)); };
-  const std::string method = text_.table_rounds + text_.filter_rounds == 0
-                                 ? std::string("checksums alone")
-                                 : absl::StrCat("checksums, ", text_.table_rounds, " lookup tables, ",
-                                                text_.filter_rounds, " Distributed Bloom Filters");
-  Paragraph(absl::StrCat(
-      "Compared by ", method, " in ", bytes(text_.compare_bytes), "; with tables alone it takes about ",
-      bytes(text_.bytes_by_tables), ", with filters alone ", bytes(text_.bytes_by_filters),
-      ", and sending the hashes of all ids ", bytes(text_.bytes_of_all_keys), ". ",
-      absl::StrFormat("%.1f s, ", absl::ToDoubleSeconds(text_.elapsed)), text_.passes,
-      text_.passes == 1 ? " pass, " : " passes, ", bytes(text_.bytes), " between the two sides."));
+  const std::string method =
+      text_.table_rounds + text_.filter_rounds == 0
+          ? std::string("checksums alone")
+          : absl::StrCat("checksums, ", Several(text_.table_rounds, "lookup table"), " and ",
+                         Several(text_.filter_rounds, "Distributed Bloom Filter"));
+  Paragraph(absl::StrCat("Compared by ", method, " in ", bytes(text_.compare_bytes),
+                         "; with tables alone it takes about ", bytes(text_.bytes_by_tables),
+                         ", with filters alone ", bytes(text_.bytes_by_filters),
+                         ", and sending the hashes of all ids ", bytes(text_.bytes_of_all_keys), ". ",
+                         absl::StrFormat("%.1f s, ", absl::ToDoubleSeconds(text_.elapsed)),
+                         text_.passes == 1 ? "1 pass, " : absl::StrCat(text_.passes, " passes, "),
+                         bytes(text_.bytes), " between the two sides."));
 }
 
 std::string Json(const std::vector<int64_t>& numbers) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <random>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "connectors/kafka/topic_reader.h"
+#include "connectors/kafka/topic_writer.h"
 #include "tests/support/flow.h"
 #include "tests/support/kafka_broker.h"
 #include "tests/support/kafka_client.h"
@@ -104,7 +107,7 @@ class ReconcileTopicsTest : public testing::Test {
     EXPECT_EQ(finished.err, "");
     json_ = finished.out;
     Json json;
-    EXPECT_EQ(parser_.parse(json_).get(json), simdjson::SUCCESS) << json_;
+    if (parser_.parse(json_).get(json) != simdjson::SUCCESS) throw std::runtime_error(finished.err);
     return json;
   }
   void ExpectError(const Finished& finished, const std::vector<std::string>& texts) {
@@ -240,7 +243,7 @@ TEST_F(ReconcileTopicsTest, TheReportIsForPeopleToo) {
   const Finished finished = RunWith(ServeCommand(), {});
   EXPECT_EQ(finished.exit_code, 1);
   for (const char* text : {"The two sides differ.", "ids that the other side lacks", "By partition",
-                           "Only here, for example", "event90", "lookup tables"}) {
+                           "Only here, for example", "event90", "lookup table"}) {
     EXPECT_TRUE(absl::StrContains(finished.out, text)) << text << " is not in\n" << finished.out;
   }
   for (const absl::string_view line : absl::StrSplit(finished.out, '\n')) {
@@ -360,6 +363,29 @@ TEST_F(ReconcileTopicsTest, ErrorsOfThePeerAreToldHere) {
   ExpectError(RunWith("echo Welcome to site b, last login yesterday; cat", {}), {"Welcome to site"});
   ExpectError(RunWith(absl::StrCat(ServeCommand(), " --last 1h"), {}),
               {"--serve does as the side with --peer"});
+}
+
+TEST_F(ReconcileTopicsTest, SaysThatATopicMayBeComparedWithItself) {
+  const Finished finished =
+      RunWith(absl::StrCat(LETHE_PROGRAM, " reconcile --serve --id json:/order/id --brokers ",
+                           here_.bootstrap, " --topic ", topic_),
+              {});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_TRUE(absl::StrContains(finished.out, "the same cluster and topic")) << finished.out;
+}
+
+TEST_F(ReconcileTopicsTest, EndsInOrderWhenItIsAskedTo) {
+  Send(here_, Events("event", 100));
+  ProcessOptions options;
+  options.args = {LETHE_PROGRAM, "reconcile", "--brokers",      here_.bootstrap, "--topic",
+                  topic_,        "--id",      "json:/order/id", "--peer",        "exec sleep 30"};
+  const auto process = Process::Start(options);
+  ASSERT_TRUE(process.ok()) << process.status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded((*process)->Wait(absl::Seconds(1)).status()));
+  const absl::StatusOr<int> code = (*process)->Terminate(absl::Seconds(20));
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 2);
+  EXPECT_EQ((*process)->Stderr(), "lethe: interrupted\n");
 }
 
 TEST_F(ReconcileTopicsTest, APeerThatStallsIsLeft) {
@@ -491,6 +517,27 @@ TEST_F(ReconcileTopicsTest, CopiesAllOrNothing) {
   ExpectError(RunWith(ServeCommand(), {"--copy", "to-peer"}),
               {"the peer has failed", absl::StrCat("/", topic_, "/0/150"), "MSG_SIZE_TOO_LARGE"});
   EXPECT_TRUE(Counts(there_).empty());
+}
+
+// A copy that has looked before another one began would copy the same records again.
+TEST_F(ReconcileTopicsTest, OneCopyFencesTheOneBefore) {
+  const auto asks = kafka::TopicReader::Open({.brokers = there_.bootstrap, .topic = topic_});
+  ASSERT_TRUE(asks.ok()) << asks.status();
+  const auto go_on = [] { return true; };
+  const auto open = [&] {
+    return kafka::TopicWriter::Open({there_.bootstrap, topic_, {}}, (*asks)->client(), go_on);
+  };
+  const SurveyRecord record = {{"key", "value"}, {}, 0, 0, absl::ToUnixMillis(now_)};
+  const auto first = open();
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_TRUE((*first)->Write(record, "here", go_on).ok());
+  const auto second = open();
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ((*first)->Commit(go_on).code(), absl::StatusCode::kAborted);
+  EXPECT_TRUE(Counts(there_).empty());
+  ASSERT_TRUE((*second)->Write(record, "here", go_on).ok());
+  EXPECT_TRUE((*second)->Commit(go_on).ok());
+  ExpectEachOnce(Counts(there_), 1);
 }
 
 // Either side is killed at any point of a copy, again and again: what is missing is there once in the end,
