@@ -18,10 +18,10 @@
 // each
 //    of the ids whose hash has another remainder.
 //
-// What would catch a lie: tests/integration/reconcile_topics_test.cc writes two real clusters from a list that says
-// for each event where it is and when, and compares the report with the list (sets, counts, times, places),
-// with one pass and with many; it kills either side after each message, and counts each id in both topics
-// after the next run.
+// What would catch a lie: tests/integration/reconcile_topics_test.cc writes two real clusters from a list
+// that says for each event where it is and when, and compares the report with the list (sets, counts, times,
+// places), with one pass and with many; it kills either side after each message, and counts each id in both
+// topics after the next run.
 #ifndef LETHE_SRC_CLI_RECONCILE_COMMAND_H_
 #define LETHE_SRC_CLI_RECONCILE_COMMAND_H_
 

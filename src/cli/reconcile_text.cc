@@ -87,9 +87,9 @@ void Writer::WriteHead() {
            : text_.are_equal() ? style_.Green("Nothing is missing any more.")
                                : style_.Red("The two sides differ."))
        << "\n";
-  Paragraph(absl::StrCat("here:   ", NameOf(text_.here)));
-  Paragraph(absl::StrCat("there:  ", NameOf(text_.there)));
-  Paragraph(absl::StrCat("by id:  ", text_.id));
+  Paragraph(absl::StrCat("here: ", NameOf(text_.here)));
+  Paragraph(absl::StrCat("there: ", NameOf(text_.there)));
+  Paragraph(absl::StrCat("by id: ", text_.id));
   Paragraph(absl::StrCat("window: ", TimeText(text_.window.begin_ms), " to ", TimeText(text_.window.end_ms),
                          " UTC; what is within ", DurationText(absl::Milliseconds(text_.window.settle_ms)),
                          " of it on the other side is not missing."));
