@@ -15,13 +15,12 @@
 //    one transaction (of more missing records than memory holds, in several, each after the one before). So
 //    whoever dies, and whenever: each id is there once after a run that has ended well.
 // 3. Memory follows `memory` and not the topic: a window that does not fit is compared in several passes,
-// each
-//    of the ids whose hash has another remainder.
+//    each of the ids whose hash has another remainder.
 //
 // What would catch a lie: tests/integration/reconcile_topics_test.cc writes two real clusters from a list
 // that says for each event where it is and when, and compares the report with the list (sets, counts, times,
-// places), with one pass and with many; it kills either side after each message, and counts each id in both
-// topics after the next run.
+// places), with one pass and with many; it kills either side at random bytes of the conversation, and counts
+// each id in both topics afterwards, and once more after a run that ended well.
 #ifndef LETHE_SRC_CLI_RECONCILE_COMMAND_H_
 #define LETHE_SRC_CLI_RECONCILE_COMMAND_H_
 
