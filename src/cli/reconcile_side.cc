@@ -12,8 +12,13 @@
 namespace lethe {
 namespace {
 
-// An entry, its key once more for the comparison, and what comes of it there and afterwards.
+// An entry, its key once more for the comparison, and what comes of it there and afterwards; if all ids may
+// differ and go into lookup tables, those of both sides.
 constexpr int64_t kBytesOfId = 80;
+constexpr int64_t kBytesOfIdInTables = kBytesOfId + 88;
+// So that a filter, or a table where all ids differ, is smaller than the largest message.
+constexpr int64_t kMostIds = 30'000'000;
+constexpr int64_t kMostIdsInTables = 1'400'000;
 // A quarter of the memory is for these.
 constexpr int64_t kBytesOfPlace = 16;
 constexpr size_t kBatchBytes = size_t{256} << 10;
@@ -65,7 +70,11 @@ absl::StatusOr<std::unique_ptr<ReconcileSide>> ReconcileSide::Open(const Reconci
   facts.cluster = side->log_->ClusterId();
   facts.topic = options.topic;
   facts.partitions = side->log_->partitions();
-  facts.passes = side->log_->to_read() * kBytesOfId / (options.memory_bytes - options.memory_bytes / 4) + 1;
+  const bool by_tables = ask.method == ReconcileMethod::kLookupTable;
+  const int64_t ids_in_memory =
+      (options.memory_bytes - options.memory_bytes / 4) / (by_tables ? kBytesOfIdInTables : kBytesOfId);
+  const int64_t ids = std::min(ids_in_memory, by_tables ? kMostIdsInTables : kMostIds);
+  facts.passes = side->log_->to_read() / ids + 1;
   facts.most_kept = options.memory_bytes / 4 / kBytesOfPlace;
   side->report_.by_partition.resize(static_cast<size_t>(facts.partitions));
   side->report_.by_time.resize(SideReport::kBuckets);
