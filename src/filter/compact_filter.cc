@@ -112,9 +112,10 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag>> {
   bool ContainsId(IdHash id) const { return table_.Look(id, epochs_.span()).contained; }
 
   bool TestAndInsertId(IdHash id) {
-    const CompactFound found = table_.Look(id, epochs_.span());
+    CompactFound found = table_.Look(id, epochs_.span());
     if (found.contained) return true;
-    BeginEpochIfDue();
+    // What is dead in its lines may be taken out then.
+    if (BeginEpochIfDue()) found = table_.Look(id, epochs_.span());
     Add(id, found);
     return false;
   }
@@ -158,12 +159,13 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag>> {
     while (!table_.Squeeze(id, epochs_.span())) ForgetAtLimit();
   }
 
-  void BeginEpochIfDue() {
-    if (!epochs_.BeginIfDue(most_ids_in_epoch_)) return;
+  bool BeginEpochIfDue() {
+    if (!epochs_.BeginIfDue(most_ids_in_epoch_)) return false;
     peak_ids_ = std::max(epochs_.ids(), peak_ids_ - peak_ids_ / 64);
     merge_failed_at_ = INT64_MAX;
     table_.SweepStamps(epochs_.span());
     NoteSize();
+    return true;
   }
 
   bool HasWork() const {
