@@ -48,7 +48,7 @@ class Checker {
         LookAtStage(options_, topics_.input.partitions, topics_.output.partitions);
       }
       TryWriting("output", topics_.output);
-      if (topics_.counter) TryWriting("counter", *topics_.counter);
+      for (const TopicFacts& counter : topics_.counters) TryWriting("counter", counter);
       if (topics_.divert) TryWriting("divert", *topics_.divert);
       LookAtLog();
     }

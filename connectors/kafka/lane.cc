@@ -31,7 +31,9 @@ constexpr int64_t kSeenUnkeyed = 1000;
 
 int64_t SumsBytes(const std::map<int32_t, std::unique_ptr<OwnedPartition>>& owned) {
   int64_t bytes = 0;
-  for (const auto& [id, partition] : owned) bytes += partition->sums.bytes();
+  for (const auto& [id, partition] : owned) {
+    for (const DeltaSums& sums : partition->sums) bytes += sums.bytes();
+  }
   return bytes;
 }
 
@@ -51,7 +53,7 @@ Lane::Lane(const DaemonOptions& options, int number, const Topics& topics, Dedup
       snapshots_(snapshots),
       assigner_(options, topics.partitions, id_fingerprint_, stage, kept, snapshots,
                 [this](int32_t partition) { return GoOnLoading(partition); }),
-      reader_(options.record),
+      reader_(options.RecordAndCounters()),
       output_(options, number, stop, heartbeat_, [this](const std::string& why) { SetWaiting(why); }),
       writer_(options, topics, output_),
       refusal_search_(topics.output_rules),
@@ -411,9 +413,13 @@ absl::Status Lane::Judge(OwnedPartition& owned, MessageRun run) {
   owned.mark = {run.back()->offset, last.Hash(), last.time()};
   owned.points->Note(owned.next, owned.timed_records, owned.filter->stream_time());
   carried_out_ += run.size();
+  const absl::string_view texts = texts_;
+  for (size_t i = 0; i < changes_.size(); ++i) {
+    changes_[i].text = texts.substr(change_texts_[i].first, change_texts_[i].second);
+  }
   for (Item& item : items_) {
-    item.record.counter_key = absl::string_view(texts_).substr(item.counter_key_at, item.counter_key_bytes);
-    item.record.reason = absl::string_view(texts_).substr(item.reason_at, item.reason_bytes);
+    item.record.changes = absl::MakeConstSpan(changes_).subspan(item.changes_at, item.changes);
+    item.record.reason = texts.substr(item.reason_at, item.reason_bytes);
     if (absl::Status produced = writer_.CarryOut(owned, item.record); !produced.ok()) return produced;
   }
   return absl::OkStatus();
@@ -423,6 +429,8 @@ Lane::MessageRun Lane::FillItems(OwnedPartition& owned, MessageRun run) {
   items_.clear();
   events_.clear();
   event_items_.clear();
+  changes_.clear();
+  change_texts_.clear();
   texts_.clear();
   const auto judge = [&] {
     verdicts_.resize(events_.size());
@@ -484,13 +492,27 @@ Lane::MessageRun Lane::FillItems(OwnedPartition& owned, MessageRun run) {
 
 Lane::Item Lane::MakeItem(const rd_kafka_message_t& message, const RecordFields& fields) {
   const size_t at = texts_.size();
-  absl::StrAppend(&texts_, fields.counter_key, fields.reason);
-  return {{&message, fields.id_state, Verdict::kUnique, "", fields.counter_state, "", fields.counter_delta,
+  const size_t changes_at = changes_.size();
+  absl::StrAppend(&texts_, fields.reason);
+  for (size_t counter = 0; counter < fields.counters.size(); ++counter) {
+    const CounterUpdate& update = fields.counters[counter];
+    if (update.state == CounterUpdate::State::kNotMeant) continue;
+    const bool countable = update.state == CounterUpdate::State::kCounted;
+    const absl::string_view text = countable ? update.key : update.reason;
+    change_texts_.emplace_back(texts_.size(), text.size());
+    absl::StrAppend(&texts_, text);
+    changes_.push_back({counter, countable, "", update.delta});
+  }
+  return {{&message,
+           fields.id_state,
+           Verdict::kUnique,
+           "",
+           {},
            options_.routes ? Route(fields, message, topics_.output_partitions) : 0},
           at,
-          fields.counter_key.size(),
-          at + fields.counter_key.size(),
-          fields.reason.size()};
+          fields.reason.size(),
+          changes_at,
+          changes_.size() - changes_at};
 }
 
 absl::Time Lane::Believe(OwnedPartition& owned, const MessageView& view, int64_t offset, absl::Time latest) {

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -83,10 +84,10 @@ class Lane {
   // A message of the run that is being judged. Its views are set when texts_ is complete.
   struct Item {
     JudgedRecord record;
-    size_t counter_key_at;  // in texts_
-    size_t counter_key_bytes;
-    size_t reason_at;
+    size_t reason_at;  // in texts_
     size_t reason_bytes;
+    size_t changes_at;  // in changes_
+    size_t changes;
   };
 
   absl::Status Open();
@@ -327,6 +328,8 @@ class Lane {
   int64_t batch_number_ = 0;
   bool polling_ = false;  // the batch is being filled
   std::vector<Item> items_;
+  std::vector<CounterChange> changes_;
+  std::vector<std::pair<size_t, size_t>> change_texts_;  // their places in texts_, and bytes
   std::vector<Event> events_;
   std::vector<size_t> event_items_;
   std::vector<Verdict> verdicts_;

@@ -111,7 +111,11 @@ void Lane::NarrowDown(const std::string& why) {
     const RecordPlace& place = refusals[i].place;
     OwnedPartition* owned = place.offset < 0 ? nullptr : Find(place.partition);
     if (owned == nullptr) continue;
-    owned->undeliverable[place.offset] = {refusals[i].why, place.diverted};
+    if (place.copied) {
+      owned->uncopied.insert(place.offset);
+    } else {
+      owned->undeliverable[place.offset] = {refusals[i].why, place.diverted};
+    }
     is_known = true;
   }
   if (is_known) return;

@@ -61,14 +61,23 @@ struct Policies {
   Action on_malformed = Action::kPass;      // the same
   Action on_undeliverable = Action::kDrop;  // kDrop, kDivert or kFail
   Action on_unreadable = Action::kFail;     // kFail or kDrop
+  // Of an event that goes out and cannot be counted. kPass, or kDivert: a copy of it is diverted.
+  Action on_uncountable = Action::kPass;
 
   bool diverts() const {
     return on_duplicate == Action::kDivert || on_suspect == Action::kDivert ||
            on_missing_id == Action::kDivert || on_malformed == Action::kDivert ||
-           on_undeliverable == Action::kDivert;
+           on_undeliverable == Action::kDivert || on_uncountable == Action::kDivert;
   }
   // Whether a suspect goes out, so that the second opinion is to remember it.
   bool passes_suspects() const { return on_suspect == Action::kPass || on_suspect == Action::kTag; }
+};
+
+// What unique events count, and the topic that it goes to.
+struct CounterOptions {
+  std::string name;  // letters, digits, '.', '_' and '-'; unique
+  CounterSpec spec;
+  std::string output;  // of no other counter
 };
 
 // A librdkafka property, passed through.
@@ -95,8 +104,8 @@ struct DaemonOptions {
 
   RecordSpec record;
   Policies policies;
-  std::string divert;          // the topic for what is diverted; empty unless policies.diverts()
-  std::string counter_output;  // empty: no counters
+  std::string divert;  // the topic for what is diverted; empty unless policies.diverts()
+  std::vector<CounterOptions> counters;
   StageOptions stage;
   // A record dated further ahead of this machine's clock has no time: it moves no stream time.
   absl::Duration max_future = absl::Hours(1);
@@ -110,6 +119,15 @@ struct DaemonOptions {
   bool routes = false;                 // copies the input to the output by id, and judges nothing
   std::string routed_from;             // the topic from which the input was routed; empty if it was not
   std::vector<std::string> routed_to;  // of those that copy: where the records get their partition back
+
+  // The input, or the topic from which it was routed.
+  const std::string& origin() const { return routed_from.empty() ? input : routed_from; }
+  // What is read of each record that is judged.
+  RecordSpec RecordAndCounters() const {
+    RecordSpec spec = record;
+    for (const CounterOptions& counter : counters) spec.counters.push_back(counter.spec);
+    return spec;
+  }
 };
 
 }  // namespace lethe::kafka

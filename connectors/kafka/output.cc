@@ -125,13 +125,13 @@ std::string Describe(const rd_kafka_error_t* error) {
   return absl::StrCat(rd_kafka_error_string(error), " (", rd_kafka_error_name(error), ")");
 }
 
-// What is written to in a transaction.
-std::vector<std::string> WrittenTopics(const DaemonOptions& options) {
-  std::vector<std::string> topics = {options.output};
-  for (const std::string& topic : {options.counter_output, options.divert}) {
-    if (!topic.empty()) topics.push_back(topic);
-  }
-  return topics;
+// One whose records go where Kafka Streams, ksqlDB and the Java client look for their keys: by murmur2 of the
+// key. (librdkafka's default is another function.)
+TopicPtr OpenKeyedTopic(rd_kafka_t* producer, const std::string& name) {
+  rd_kafka_topic_conf_t* config = rd_kafka_default_topic_conf_dup(producer);
+  char reason[256];
+  rd_kafka_topic_conf_set(config, "partitioner", "murmur2", reason, sizeof reason);
+  return TopicPtr(rd_kafka_topic_new(producer, name.c_str(), config));
 }
 
 }  // namespace
@@ -204,8 +204,8 @@ absl::Status Output::MakeProducer() {
   if (!producer.ok()) return producer.status();
   producer_ = *std::move(producer);
   output_topic_.reset(rd_kafka_topic_new(producer_.get(), options_.output.c_str(), nullptr));
-  if (!options_.counter_output.empty()) {
-    counter_topic_.reset(rd_kafka_topic_new(producer_.get(), options_.counter_output.c_str(), nullptr));
+  for (const CounterOptions& counter : options_.counters) {
+    counter_topics_.push_back(OpenKeyedTopic(producer_.get(), counter.output));
   }
   if (!options_.divert.empty()) {
     divert_topic_.reset(rd_kafka_topic_new(producer_.get(), options_.divert.c_str(), nullptr));
@@ -215,7 +215,7 @@ absl::Status Output::MakeProducer() {
 
 void Output::DropProducer() {
   output_topic_.reset();
-  counter_topic_.reset();
+  counter_topics_.clear();
   divert_topic_.reset();
   producer_.reset();
 }

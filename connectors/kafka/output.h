@@ -45,6 +45,7 @@ struct RecordPlace {
   int32_t partition = 0;
   int64_t offset = -1;    // -1: it is none
   bool diverted = false;  // written to the topic for what is diverted
+  bool copied = false;    // to that, and beside the record in the output
 };
 
 struct ProduceRequest {
@@ -85,7 +86,9 @@ class Output {
 
   // A topic to produce to; lives until the producer is made anew, so ask for each transaction.
   rd_kafka_topic_t* output_topic() { return output_topic_.get(); }
-  rd_kafka_topic_t* counter_topic() { return counter_topic_.get(); }
+  // Of the options' counters. With RD_KAFKA_PARTITION_UA a record goes to the partition of its key, as by
+  // Kafka's own default partitioner.
+  rd_kafka_topic_t* counter_topic(size_t counter) { return counter_topics_[counter].get(); }
   rd_kafka_topic_t* divert_topic() { return divert_topic_.get(); }
 
   // Cancelled on stop.
@@ -183,7 +186,7 @@ class Output {
   int64_t closed_before_ = 0;  // when the transaction began
   ClientPtr producer_;
   TopicPtr output_topic_;
-  TopicPtr counter_topic_;
+  std::vector<TopicPtr> counter_topics_;
   TopicPtr divert_topic_;
   std::vector<Sent> sent_;
   int64_t unanswered_at_end_ = 0;  // bytes

@@ -69,6 +69,10 @@ void OwnedPartition::LeaveNamed() {
   if (std::exchange(naming, std::nullopt)) taking.reset();
 }
 
+void OwnedPartition::ClearSums() {
+  for (DeltaSums& each : sums) each.Clear();
+}
+
 void OwnedPartition::Committed() {
   if (taking != nullptr) taking->image->NoteEnd(next);
   if (transaction) transaction->Commit();
@@ -80,7 +84,8 @@ void OwnedPartition::Committed() {
   growth.Reach(committed, filter->stream_time());
   counts += open_counts;
   open_counts = {};
-  sums.Clear();
+  ClearSums();
+  uncopied.erase(uncopied.begin(), uncopied.lower_bound(committed));
   points->Drop(points->For(filter->stream_time()));
   const auto still_to_come = undeliverable.lower_bound(committed);
   for (auto each = undeliverable.begin(); each != still_to_come; ++each) passed_over.insert(each->first);
@@ -107,7 +112,7 @@ void OwnedPartition::RolledBack() {
   mark = committed_mark;
   timed_records = committed_timed_records;
   open_counts = {};
-  sums.Clear();
+  ClearSums();
   points->Truncate(committed);
   stop_before_next.clear();
 }

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
@@ -91,12 +92,14 @@ struct OwnedPartition {
   // What `next` and `committed` were then: while nothing is read or committed, nothing changes.
   std::pair<int64_t, int64_t> status_at;
 
-  DeltaSums sums;
-  RecordCounts open_counts;  // of the open transaction
-  RecordCounts counts;       // committed
+  std::vector<DeltaSums> sums;  // of the options' counters
+  RecordCounts open_counts;     // of the open transaction
+  RecordCounts counts;          // committed
 
   // By offset; found one by one, forgotten when they have been passed over.
   std::map<int64_t, Undeliverable> undeliverable;
+  // Those of which the topic for what is diverted takes no copy.
+  std::set<int64_t> uncopied;
   // Those before C that a replay must not remember, as far back as one may begin.
   std::set<int64_t> passed_over;
   int64_t passed_over_unlisted = 0;  // the commit has no room for them: a replay takes these for passed
@@ -126,6 +129,7 @@ struct OwnedPartition {
   SnapshotPoint PointOf(SnapshotId taken) const;
   // Nobody here knows whether a commit stands that names what was taken: it is to stay.
   void LeaveNamed();
+  void ClearSums();
   // The transaction with everything up to `next` has been committed.
   void Committed();
   // It has not: everything from C on will be read again.

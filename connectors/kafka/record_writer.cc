@@ -15,6 +15,7 @@ namespace {
 constexpr int64_t kRecordOverhead = 1024;
 
 constexpr absl::string_view kUndeliverable = "undeliverable";
+constexpr absl::string_view kUncountable = "uncountable";
 constexpr absl::string_view kSameId = "a record before it has the same id";
 constexpr absl::string_view kUnconfirmed =
     "the filter takes it for a duplicate, and the second opinion does not confirm it";
@@ -154,18 +155,10 @@ RecordWriter::Original RecordWriter::OriginalOf(const OwnedPartition& owned,
           HeadersPtr(headers == nullptr ? nullptr : rd_kafka_headers_copy(headers))};
 }
 
-absl::Status RecordWriter::Produce(const OwnedPartition& owned, const rd_kafka_message_t& message,
-                                   rd_kafka_topic_t* topic, int32_t partition, HeadersPtr headers,
-                                   bool diverted) {
-  return output_.Produce({topic,
-                          partition,
-                          message.key,
-                          message.key_len,
-                          message.payload,
-                          message.len,
-                          std::max<int64_t>(MessageView(message).timestamp_ms(), 0),
-                          std::move(headers),
-                          {owned.id, message.offset, diverted}});
+absl::Status RecordWriter::Produce(const rd_kafka_message_t& message, rd_kafka_topic_t* topic,
+                                   int32_t partition, HeadersPtr headers, RecordPlace as) {
+  return output_.Produce({topic, partition, message.key, message.key_len, message.payload, message.len,
+                          std::max<int64_t>(MessageView(message).timestamp_ms(), 0), std::move(headers), as});
 }
 
 absl::Status RecordWriter::Send(OwnedPartition& owned, const JudgedRecord& record) {
@@ -174,7 +167,8 @@ absl::Status RecordWriter::Send(OwnedPartition& owned, const JudgedRecord& recor
   ++owned.open_counts.passed;
   HeadersPtr headers = OriginalOf(owned, message).headers;
   AddRoutedFrom(headers, {owned.id, message.offset});
-  return Produce(owned, message, output_.output_topic(), record.route, std::move(headers));
+  return Produce(message, output_.output_topic(), record.route, std::move(headers),
+                 {owned.id, message.offset});
 }
 
 absl::Status RecordWriter::Pass(const OwnedPartition& owned, const JudgedRecord& record,
@@ -182,12 +176,12 @@ absl::Status RecordWriter::Pass(const OwnedPartition& owned, const JudgedRecord&
   const rd_kafka_message_t& message = *record.message;
   Original original = OriginalOf(owned, message);
   if (!tag.empty()) AddHeader(original.headers, "lethe.verdict", tag);
-  return Produce(owned, message, output_.output_topic(), original.place.partition,
-                 std::move(original.headers));
+  return Produce(message, output_.output_topic(), original.place.partition, std::move(original.headers),
+                 {owned.id, message.offset});
 }
 
 absl::Status RecordWriter::Divert(const OwnedPartition& owned, const JudgedRecord& record,
-                                  absl::string_view verdict, absl::string_view reason) {
+                                  absl::string_view verdict, absl::string_view reason, bool copied) {
   const rd_kafka_message_t& message = *record.message;
   Original original = OriginalOf(owned, message);
   HeadersPtr& headers = original.headers;
@@ -196,34 +190,68 @@ absl::Status RecordWriter::Divert(const OwnedPartition& owned, const JudgedRecor
   AddHeader(headers, "lethe.topic", original.topic);
   AddHeader(headers, "lethe.partition", absl::StrCat(original.place.partition));
   AddHeader(headers, "lethe.offset", absl::StrCat(original.place.offset));
-  return Produce(owned, message, output_.divert_topic(), original.place.partition, std::move(headers),
-                 /*diverted=*/true);
+  return Produce(message, output_.divert_topic(), original.place.partition, std::move(headers),
+                 {owned.id, message.offset, /*diverted=*/true, copied});
 }
 
 absl::Status RecordWriter::Count(OwnedPartition& owned, const JudgedRecord& record) {
-  if (options_.counter_output.empty()) return absl::OkStatus();
-  // A key that the counter topic would refuse can be no counter's.
-  const bool too_large =
-      static_cast<int64_t>(record.counter_key.size()) > topics_.counter_max_bytes - kRecordOverhead;
-  if (record.counter_state != RecordFields::State::kPresent || too_large) {
-    ++owned.open_counts.malformed_delta;
-    return absl::OkStatus();
+  for (const CounterChange& change : record.changes) {
+    if (!change.countable) {
+      ++owned.open_counts.malformed_delta;
+      if (auto left = LeaveUncounted(owned, record, change.counter, change.text); !left.ok()) return left;
+      continue;
+    }
+    // A key that the counter's topic would refuse can be no counter's.
+    const int64_t most = topics_.counter_max_bytes[change.counter] - kRecordOverhead;
+    if (const auto size = static_cast<int64_t>(change.text.size()); size > most) {
+      ++owned.open_counts.malformed_delta;
+      const std::string why = absl::StrCat("its key has ", size, " bytes, and topic ",
+                                           options_.counters[change.counter].output, " takes ", most);
+      if (auto left = LeaveUncounted(owned, record, change.counter, why); !left.ok()) return left;
+      continue;
+    }
+    ++owned.open_counts.counter_updates;
+    DeltaSums& sums = owned.sums[change.counter];
+    if (sums.Add(change.text, change.delta)) continue;
+    // The sum would leave 64 bits: what there is goes out now, as a record of its own.
+    if (auto produced = ProduceSums(owned, change.counter); !produced.ok()) return produced;
+    sums.Add(change.text, change.delta);
   }
-  if (owned.sums.Add(record.counter_key, record.counter_delta)) return absl::OkStatus();
-  // The sum would leave 64 bits: what there is goes out now, as a record of its own.
-  if (absl::Status produced = ProduceSums(owned); !produced.ok()) return produced;
-  owned.sums.Add(record.counter_key, record.counter_delta);
   return absl::OkStatus();
 }
 
+absl::Status RecordWriter::LeaveUncounted(OwnedPartition& owned, const JudgedRecord& record, size_t counter,
+                                          absl::string_view why) {
+  const int64_t offset = record.message->offset;
+  const bool divert = policies_.on_uncountable == Action::kDivert && !owned.uncopied.contains(offset);
+  const std::string reason = absl::StrCat("counter ", options_.counters[counter].name, ": ", why);
+  if (const auto like_it = uncounted_.Next()) {
+    spdlog::warn("{}: written, and not counted: {}{}{}", Name(owned, *record.message), reason,
+                 divert ? "; a copy is diverted" : "", *like_it);
+  }
+  return divert ? Divert(owned, record, kUncountable, reason, /*copied=*/true) : absl::OkStatus();
+}
+
 absl::Status RecordWriter::ProduceSums(OwnedPartition& owned) {
-  for (const auto& [key, sum] : owned.sums.sums()) {
+  for (size_t counter = 0; counter < owned.sums.size(); ++counter) {
+    if (absl::Status produced = ProduceSums(owned, counter); !produced.ok()) return produced;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RecordWriter::ProduceSums(OwnedPartition& owned, size_t counter) {
+  for (const auto& [key, sum] : owned.sums[counter].sums()) {
     const std::string text = absl::StrCat(sum);
-    absl::Status produced = output_.Produce(
-        {output_.counter_topic(), owned.id, key.data(), key.size(), text.data(), text.size()});
+    HeadersPtr headers;
+    AddHeader(headers, "lethe.counter", options_.counters[counter].name);
+    AddHeader(headers, "lethe.topic", options_.origin());
+    AddHeader(headers, "lethe.partition", absl::StrCat(owned.id));
+    absl::Status produced =
+        output_.Produce({output_.counter_topic(counter), RD_KAFKA_PARTITION_UA, key.data(), key.size(),
+                         text.data(), text.size(), 0, std::move(headers)});
     if (!produced.ok()) return produced;
   }
-  owned.sums.Clear();
+  owned.sums[counter].Clear();
   return absl::OkStatus();
 }
 

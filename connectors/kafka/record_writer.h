@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "connectors/kafka/options.h"
 #include "connectors/kafka/output.h"
 #include "connectors/kafka/owned_partition.h"
@@ -20,15 +21,21 @@
 
 namespace lethe::kafka {
 
+// What one counter makes of a record that is meant for it.
+struct CounterChange {
+  size_t counter = 0;  // of the options'
+  bool countable = false;
+  absl::string_view text;  // the key, or why there is nothing to count
+  int64_t delta = 0;
+};
+
 // A record of the input, and what is known of it.
 struct JudgedRecord {
   const rd_kafka_message_t* message = nullptr;
   RecordFields::State id_state = RecordFields::State::kPresent;
   Verdict verdict = Verdict::kUnique;  // also if there is no usable id
   absl::string_view reason;            // why there is none
-  RecordFields::State counter_state = RecordFields::State::kMissing;
-  absl::string_view counter_key;
-  int64_t counter_delta = 0;
+  absl::Span<const CounterChange> changes;
   int32_t route = 0;  // the partition that it is routed to, if that is all that is done
 };
 
@@ -62,18 +69,23 @@ class RecordWriter {
   absl::Status ProduceSums(OwnedPartition& owned);
 
  private:
+  absl::Status ProduceSums(OwnedPartition& owned, size_t counter);
   Action ActionFor(const JudgedRecord& record) const;
   absl::Status CarryOutUndeliverable(OwnedPartition& owned, const JudgedRecord& record,
                                      const Undeliverable& known);
   absl::Status Send(OwnedPartition& owned, const JudgedRecord& record);
   absl::Status Pass(const OwnedPartition& owned, const JudgedRecord& record, absl::string_view tag = "");
+  // Or a copy of a record that goes out all the same.
   absl::Status Divert(const OwnedPartition& owned, const JudgedRecord& record, absl::string_view verdict,
-                      absl::string_view reason);
-  // The message as it came, but for its headers.
-  absl::Status Produce(const OwnedPartition& owned, const rd_kafka_message_t& message,
-                       rd_kafka_topic_t* topic, int32_t partition, HeadersPtr headers, bool diverted = false);
+                      absl::string_view reason, bool copied = false);
+  // The message as it came, but for its headers. `as` says what refuses it, if it is refused.
+  absl::Status Produce(const rd_kafka_message_t& message, rd_kafka_topic_t* topic, int32_t partition,
+                       HeadersPtr headers, RecordPlace as);
   // Adds what it counts, if anything is counted.
   absl::Status Count(OwnedPartition& owned, const JudgedRecord& record);
+  // The record goes out, and a counter goes without it.
+  absl::Status LeaveUncounted(OwnedPartition& owned, const JudgedRecord& record, size_t counter,
+                              absl::string_view why);
   // Where it was first, with its own headers: in the input, or in the topic that this was routed from.
   struct Original {
     absl::string_view topic;
@@ -89,6 +101,7 @@ class RecordWriter {
   Output& output_;
   Policies policies_;
   Repeats undeliverable_;
+  Repeats uncounted_;
 };
 
 }  // namespace lethe::kafka

@@ -109,8 +109,7 @@ DaemonOptions RoutingOptions(const DaemonOptions& options) {
   routing.output = RepartitionTopic(options);
   routing.routes = true;
   routing.routed_to = {options.output, options.divert};
-  routing.counter_output.clear();
-  routing.record.counter_key = routing.record.counter_delta = std::nullopt;
+  routing.counters.clear();
   routing.policies = RoutingPolicies(options.policies);
   if (!routing.policies.diverts()) routing.divert.clear();
   // Nothing is judged, so nothing is to be remembered: a restart reads a second of the log again.
@@ -130,9 +129,15 @@ DaemonOptions JudgingOptions(const DaemonOptions& options) {
   return judging;
 }
 
+std::vector<std::string> WrittenTopics(const DaemonOptions& options) {
+  std::vector<std::string> topics = {options.output};
+  for (const CounterOptions& counter : options.counters) topics.push_back(counter.output);
+  if (!options.divert.empty()) topics.push_back(options.divert);
+  return topics;
+}
+
 std::vector<std::string> TopicsOfSamePartition(const DaemonOptions& options) {
   std::vector<std::string> topics = options.routed_to;
-  if (!options.routes) topics.push_back(options.counter_output);
   if (!options.routes && options.routed_from.empty()) {
     topics.push_back(options.output);
     topics.push_back(options.divert);
@@ -182,7 +187,7 @@ std::optional<Finding> LostWithTopic(const DaemonOptions& options,
                    " --reset-offsets --to-earliest --execute, or --to-datetime with a time before the first "
                    "that was not judged; what is read again and is in ",
                    options.output, " already is written there once more",
-                   options.counter_output.empty() ? "" : ", and counted again",
+                   options.counters.empty() ? "" : ", and counted again",
                    ", and copies of what is not read again pass (a new "
                    "--group does the same, from where --start says)")};
 }

@@ -39,6 +39,9 @@ DaemonOptions JudgingOptions(const DaemonOptions& options);
 // What of the policies is for those that copy.
 Policies RoutingPolicies(const Policies& policies);
 
+// What is written to in a transaction.
+std::vector<std::string> WrittenTopics(const DaemonOptions& options);
+
 // The topics to which a lane's records, or those of the next stage, go in the partition that they are read
 // from. One that they do not have has nowhere to go.
 std::vector<std::string> TopicsOfSamePartition(const DaemonOptions& options);

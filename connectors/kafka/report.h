@@ -31,8 +31,9 @@ struct RecordCounts {
   int64_t tagged = 0;
   int64_t diverted = 0;
   int64_t dropped = 0;
-  // Beside those: passed records whose delta could not be counted, records without a key, and such whose
-  // timestamp is not believed.
+  // Beside those: what counters were changed by, and how often a passed record could not be counted by one;
+  // records without a key, and such whose timestamp is not believed.
+  int64_t counter_updates = 0;
   int64_t malformed_delta = 0;
   int64_t unkeyed = 0;
   int64_t future = 0;  // dated further ahead than max_future
@@ -50,6 +51,7 @@ struct RecordCounts {
     tagged += other.tagged;
     diverted += other.diverted;
     dropped += other.dropped;
+    counter_updates += other.counter_updates;
     malformed_delta += other.malformed_delta;
     unkeyed += other.unkeyed;
     future += other.future;

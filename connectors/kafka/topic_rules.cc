@@ -275,9 +275,8 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
     Rules snapshot_rules("snapshot", *topics.snapshots, findings);
     if (snapshot_rules.IsDescribed()) snapshot_rules.IsCompacted();
   }
-  if (topics.counter) {
-    Rules counter_rules("counter", *topics.counter, findings);
-    counter_rules.HasPartitionsFor(input.partitions);
+  for (const TopicFacts& counter : topics.counters) {
+    Rules counter_rules("counter", counter, findings);
     if (counter_rules.IsDescribed()) {
       counter_rules.IsNotCompacted(
           "deltas are events, of which compaction would keep only the last of each key");

@@ -47,9 +47,9 @@ struct TopicFacts {
 struct AllTopics {
   TopicFacts input;
   TopicFacts output;
-  std::optional<TopicFacts> counter = {};  // if something is counted
-  std::optional<TopicFacts> divert = {};   // if something may be diverted
-  std::optional<TopicFacts> origin = {};   // from which the input was routed, if it was
+  std::vector<TopicFacts> counters = {};  // in the order of the options
+  std::optional<TopicFacts> divert = {};  // if something may be diverted
+  std::optional<TopicFacts> origin = {};  // from which the input was routed, if it was
   // That are there already: lethe makes them itself.
   std::optional<TopicFacts> snapshots = {};
   std::optional<TopicFacts> repartition = {};  // of Scope::kTopic, when both of its stages are looked at

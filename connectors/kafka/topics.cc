@@ -121,7 +121,9 @@ absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* cli
   topics.input_max_bytes = described->input.max_message_bytes();
   topics.output_max_bytes = described->output.max_batch_bytes();
   topics.output_rules = described->output.record_rules();
-  if (described->counter) topics.counter_max_bytes = described->counter->max_batch_bytes();
+  for (const TopicFacts& counter : described->counters) {
+    topics.counter_max_bytes.push_back(counter.max_batch_bytes());
+  }
   if (described->divert) topics.divert_max_bytes = described->divert->max_batch_bytes();
   topics.least_partitions = INT32_MAX;
   for (const std::string& topic : TopicsOfSamePartition(options)) {
@@ -205,10 +207,10 @@ absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, rd_kafka_
   auto output = DescribeAs(options, "output", options.output, partitions, client);
   if (!output.ok()) return output.status();
   topics.output = *std::move(output);
-  if (!options.counter_output.empty()) {
-    auto counter = DescribeAs(options, "counter", options.counter_output, topics.input.partitions, client);
+  for (const CounterOptions& each : options.counters) {
+    auto counter = DescribeAs(options, "counter", each.output, topics.input.partitions, client);
     if (!counter.ok()) return counter.status();
-    topics.counter = *std::move(counter);
+    topics.counters.push_back(*std::move(counter));
   }
   if (!options.divert.empty()) {
     auto divert = DescribeAs(options, "divert", options.divert, partitions, client);
@@ -244,9 +246,8 @@ absl::StatusOr<ClientPtr> MakeAskingClient(const DaemonOptions& options, ClientE
 
 int64_t Topics::max_batch_bytes() const {
   int64_t bytes = output_max_bytes;
-  for (const int64_t limit : {counter_max_bytes, divert_max_bytes}) {
-    if (limit > 0) bytes = std::min(bytes, limit);
-  }
+  if (divert_max_bytes > 0) bytes = std::min(bytes, divert_max_bytes);
+  for (const int64_t limit : counter_max_bytes) bytes = std::min(bytes, limit);
   return bytes;
 }
 
@@ -255,8 +256,8 @@ int64_t Topics::max_record_bytes() const {
 }
 
 absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFlag& stop) {
-  for (const std::string* other : {&options.output, &options.counter_output, &options.divert}) {
-    if (*other == options.input) {
+  for (const std::string& other : WrittenTopics(options)) {
+    if (other == options.input) {
       return absl::InvalidArgumentError(
           absl::StrCat("topic ", options.input, " is input and output at once: it would feed itself"));
     }

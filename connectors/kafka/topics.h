@@ -27,7 +27,7 @@ struct Topics {
   // What each topic that is written to takes in one batch (max.message.bytes, segment.bytes); 0: it is not
   // written to.
   int64_t output_max_bytes = 0;
-  int64_t counter_max_bytes = 0;
+  std::vector<int64_t> counter_max_bytes;  // in the order of the options
   int64_t divert_max_bytes = 0;
   // Of the input, per partition: the last stable offsets; the high watermarks of one that lethe itself has
   // written to, since the answer to a commit comes before its records are stable.

@@ -26,8 +26,8 @@ constexpr char kProgramFooter[] =
 configuration is wrong; 130 lethe filter was interrupted (lethe help exit-codes).)";
 
 constexpr char kRunFooter[] =
-    R"(In the file the keys are the flags' names with _ for -; counter and kafka are sections. ${NAME} stands for an
-environment variable, ${NAME:-default} gives a default, ${file:PATH} is what is in a file. A flag wins over the
+    R"(In the file the keys are the flags' names with _ for -; counters is a list, and kafka a section. ${NAME} stands for
+an environment variable, ${NAME:-default} gives a default, ${file:PATH} is what is in a file. A flag wins over the
 file.
 
 Readers of the output must set isolation.level=read_committed.
@@ -229,6 +229,8 @@ class RunArguments {
   explicit RunArguments(CLI::App& app)
       : file_(AddFlag(app, "--config", "FILE", "A YAML file with the same settings")),
         flags_(app, RunSettings()),
+        counters_(AddFlag(app, "--counter", CounterFlagType(),
+                          "One of `counters`, in place of that of its name; may be given several times")),
         properties_(
             AddFlag(app, "--kafka", "NAME=VALUE", "A property of librdkafka; may be given several times")) {}
 
@@ -237,7 +239,8 @@ class RunArguments {
     if (!file.ok()) return file.status();
     absl::StatusOr<std::vector<std::pair<std::string, std::string>>> given = flags_.Given();
     if (!given.ok()) return given.status();
-    return MakeRunConfig(*file, {*std::move(given), properties_->results(), exit_at_end}, effective);
+    return MakeRunConfig(
+        *file, {*std::move(given), properties_->results(), counters_->results(), exit_at_end}, effective);
   }
 
   bool has_file() const { return file_->count() > 0; }
@@ -245,6 +248,7 @@ class RunArguments {
  private:
   CLI::Option* file_;
   SettingFlags<RunConfig> flags_;
+  CLI::Option* counters_;
   CLI::Option* properties_;
 };
 

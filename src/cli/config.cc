@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "connectors/kafka/client.h"
 #include "connectors/kafka/fixed_properties.h"
@@ -26,6 +28,9 @@ constexpr absl::string_view kCounter = "counter";
 constexpr absl::string_view kSections[] = {"snapshots", kCounter, "log"};
 constexpr absl::string_view kFromEnvironment = ", from the environment";
 constexpr absl::string_view kCounterKeys[] = {"counter.key", "counter.delta", "counter.output"};
+constexpr absl::string_view kCounters = "counters";
+// Records are read for all of them at once.
+constexpr size_t kMostCounters = 16;
 
 using kafka::Action;
 using kafka::Scope;
@@ -47,11 +52,16 @@ bool IsSection(absl::string_view key) { return key == kKafka || absl::c_linear_s
 
 std::vector<std::string> KeysOf(absl::string_view section) {
   std::vector<std::string> keys;
+  if (section == kCounters) {
+    for (const Setting<CounterConfig>& setting : CounterSettings()) keys.emplace_back(setting.key);
+    return keys;
+  }
   for (const Setting<RunConfig>& setting : RunSettings()) {
     if (SectionOf(setting.key) == section) keys.emplace_back(setting.key);
   }
   if (!section.empty()) return keys;
   for (const absl::string_view name : kSections) keys.emplace_back(name);
+  keys.emplace_back(kCounters);
   keys.emplace_back(kKafka);
   return keys;
 }
@@ -92,6 +102,15 @@ class Assembler {
   absl::Status AddEntry(const ConfigEntry& entry, const std::string& place);
   absl::Status Set(const Setting<RunConfig>& setting, absl::string_view text, const std::string& place,
                    const std::string& origin);
+  std::string OriginOf(const ConfigEntry& entry, const std::string& expanded) const {
+    const bool is_expanded = expanded != entry.text && absl::StrContains(entry.text, "${");
+    return absl::StrCat(file_name_, ":", entry.line, is_expanded ? kFromEnvironment : absl::string_view());
+  }
+  absl::Status AddCounterEntry(const ConfigEntry& entry, const std::string& place);
+  absl::Status AddCounterFlag(const std::string& given);
+  // In counter `counter` of those that are being put together.
+  absl::Status SetInCounter(size_t counter, const std::string& key, absl::string_view text,
+                            const std::string& place, const std::string& origin);
   absl::Status SetProperty(const std::string& name, const std::string& value, const std::string& place,
                            const std::string& origin);
   EffectiveValue EffectiveProperty(const kafka::Property& property) const;
@@ -100,6 +119,7 @@ class Assembler {
     return config_.daemon.static_membership == kafka::StaticMembership::kAfterCrash ? "crash" : "false";
   }
   absl::Status CheckMissing() const;
+  absl::Status FinishCounters();
   absl::Status CheckTopics() const;
   absl::Status CheckDivert() const;
   absl::Status CheckScope() const;
@@ -110,12 +130,22 @@ class Assembler {
   RunConfig config_;
   std::map<std::string, std::string, std::less<>> places_;    // by key
   std::map<std::string, EffectiveValue, std::less<>> given_;  // by key; those of `kafka` by "kafka.NAME"
+
+  // One of `counters`, with what was given of it, in the order of the table of its keys.
+  struct CounterDraft {
+    CounterConfig config;
+    std::map<std::string, EffectiveValue, std::less<>> given;  // by the key within it
+    std::map<std::string, std::string, std::less<>> places;    // likewise
+    std::string place;                                         // of all of it
+  };
+  std::vector<CounterDraft> counters_;
 };
 
 absl::Status UnknownKey(const ConfigEntry& entry, const std::string& place) {
   const std::vector<std::string> keys = KeysOf(entry.section);
   std::string hint;
-  if (std::optional<std::string> nearest = Nearest(entry.Path(), keys)) {
+  const std::string path = entry.section == kCounters ? entry.key : entry.Path();
+  if (std::optional<std::string> nearest = Nearest(path, keys)) {
     hint = absl::StrCat("did you mean ", *nearest, "?");
   } else if (entry.section.empty() && FindSetting(entry.key) != nullptr) {
     hint = absl::StrCat("write ", entry.key.substr(entry.key.find('.') + 1), " under '", SectionOf(entry.key),
@@ -138,7 +168,129 @@ absl::Status Assembler::AddFile(const ConfigText& file) {
   return absl::OkStatus();
 }
 
+absl::Status Assembler::AddCounterEntry(const ConfigEntry& entry, const std::string& place) {
+  if (entry.section.empty()) {
+    if (entry.shape == ConfigEntry::Shape::kList) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(place, ": expected a list of counters, found ", Found(entry.shape)));
+  }
+  if (entry.key.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(place, ": expected a counter's keys, found ", Found(entry.shape)));
+  }
+  const auto counter = static_cast<size_t>(entry.item);
+  if (counters_.size() <= counter) {
+    counters_.resize(counter + 1);
+    counters_[counter].place = absl::StrCat(file_name_, ":", entry.line, ": counters[", entry.item, "]");
+  }
+  const auto settings = CounterSettings();
+  if (absl::c_none_of(settings, [&](const auto& setting) { return setting.key == entry.key; })) {
+    return UnknownKey(entry, place);
+  }
+  if (entry.shape != ConfigEntry::Shape::kText) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(place, ": expected a single value, found ", Found(entry.shape)));
+  }
+  const absl::StatusOr<std::string> text = ExpandReferences(entry.text);
+  if (!text.ok()) return absl::InvalidArgumentError(absl::StrCat(place, ": ", text.status().message()));
+  return SetInCounter(counter, entry.key, *text, place, OriginOf(entry, *text));
+}
+
+absl::Status Assembler::AddCounterFlag(const std::string& given) {
+  const std::string flag = "--counter";
+  CounterDraft draft;
+  draft.place = flag;
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const absl::string_view part : absl::StrSplit(given, ',')) {
+    const size_t equals = part.find('=');
+    const absl::string_view key = part.substr(0, equals);
+    const auto settings = CounterSettings();
+    const bool is_key = absl::c_any_of(settings, [&](const auto& setting) { return setting.key == key; });
+    if (equals == absl::string_view::npos || !is_key) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          flag, ": expected ", CounterFlagType(), "; a counter whose values have commas goes into a file"));
+    }
+    values.emplace_back(key, part.substr(equals + 1));
+    if (key == "name") draft.config.options.name = std::string(part.substr(equals + 1));
+  }
+  // A flag wins over the file, here for the counter of its name.
+  const auto same = absl::c_find_if(counters_, [&](const CounterDraft& other) {
+    return other.place != flag && other.config.options.name == draft.config.options.name;
+  });
+  const size_t counter = static_cast<size_t>(same - counters_.begin());
+  if (same == counters_.end()) counters_.emplace_back();
+  counters_[counter] = CounterDraft();
+  counters_[counter].place = flag;
+  for (const auto& [key, text] : values) {
+    const std::string place = absl::StrCat(flag, ": ", key);
+    if (counters_[counter].places.contains(key)) {
+      return absl::InvalidArgumentError(absl::StrCat(place, ": given twice"));
+    }
+    absl::Status set = SetInCounter(counter, key, text, place, flag);
+    if (!set.ok()) return set;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Assembler::SetInCounter(size_t counter, const std::string& key, absl::string_view text,
+                                     const std::string& place, const std::string& origin) {
+  CounterDraft& draft = counters_[counter];
+  for (const Setting<CounterConfig>& setting : CounterSettings()) {
+    if (setting.key != key) continue;
+    if (absl::Status set = setting.set(text, draft.config); !set.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(place, ": ", set.message()));
+    }
+  }
+  draft.places[key] = place;
+  draft.given[key] = {key, std::string(text), origin};
+  return absl::OkStatus();
+}
+
+absl::Status Assembler::FinishCounters() {
+  // The former section for a single counter.
+  if (places_.contains(kCounterKeys[0])) {
+    CounterDraft former;
+    former.place = absl::StrCat(places_.at("counter.output"));
+    former.config = config_.former_counter;
+    former.config.options.name = std::string(kCounter);
+    former.places["output"] = places_.at("counter.output");
+    counters_.push_back(std::move(former));
+  }
+  if (counters_.size() > kMostCounters) {
+    return absl::InvalidArgumentError(absl::StrCat(counters_[kMostCounters].place, ": expected at most ",
+                                                   kMostCounters, " counters; others take another lethe"));
+  }
+  std::set<std::string> names;
+  std::string texts;
+  for (CounterDraft& draft : counters_) {
+    CounterConfig& config = draft.config;
+    const bool is_former = draft.given.empty();
+    for (const Setting<CounterConfig>& setting : CounterSettings()) {
+      const auto given = draft.given.find(setting.key);
+      if (given != draft.given.end()) absl::StrAppend(&texts, setting.key, "=", given->second.text, "\n");
+      if (!setting.required || is_former || given != draft.given.end()) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(draft.place, ": missing ", setting.key, ", for example ", setting.example));
+    }
+    if (config.when.has_value() != config.equals.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(draft.place, ": `when` and `equals` go together: a field, and what must be there"));
+    }
+    if (config.when) config.options.spec.when = {*config.when, *config.equals};
+    if (!names.insert(config.options.name).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(draft.place, ": another counter has the name \"", config.options.name, "\""));
+    }
+    config_.daemon.counters.push_back(config.options);
+  }
+  if (!texts.empty()) config_.texts[std::string(kCounters)] = texts;
+  return absl::OkStatus();
+}
+
 absl::Status Assembler::AddEntry(const ConfigEntry& entry, const std::string& place) {
+  if (entry.section == kCounters || (entry.section.empty() && entry.key == kCounters)) {
+    return AddCounterEntry(entry, place);
+  }
   const bool is_section = entry.section.empty() && IsSection(entry.key);
   const bool is_property = entry.section == kKafka;
   const Setting<RunConfig>* setting = nullptr;
@@ -156,9 +308,7 @@ absl::Status Assembler::AddEntry(const ConfigEntry& entry, const std::string& pl
   if (is_section) return absl::OkStatus();
   absl::StatusOr<std::string> text = ExpandReferences(entry.text);
   if (!text.ok()) return absl::InvalidArgumentError(absl::StrCat(place, ": ", text.status().message()));
-  const bool is_expanded = *text != entry.text && absl::StrContains(entry.text, "${");
-  const std::string origin =
-      absl::StrCat(file_name_, ":", entry.line, is_expanded ? kFromEnvironment : absl::string_view());
+  const std::string origin = OriginOf(entry, *text);
   if (!is_property) return Set(*setting, *text, place, origin);
   if (absl::Status status = CheckProperty(entry.key, place); !status.ok()) return status;
   return SetProperty(entry.key, *text, place, origin);
@@ -168,6 +318,9 @@ absl::Status Assembler::AddFlags(const RunFlags& flags) {
   for (const auto& [key, text] : flags.values) {
     if (absl::Status status = Set(*FindSetting(key), text, FlagOf(key), FlagOf(key)); !status.ok())
       return status;
+  }
+  for (const std::string& counter : flags.counters) {
+    if (absl::Status status = AddCounterFlag(counter); !status.ok()) return status;
   }
   const absl::StatusOr<std::vector<kafka::Property>> properties = ParseProperties(flags.kafka);
   if (!properties.ok()) return properties.status();
@@ -230,18 +383,30 @@ absl::Status Assembler::CheckMissing() const {
 // A topic that is written and also read, or written as two things, would go round or be unreadable.
 absl::Status Assembler::CheckTopics() const {
   const kafka::DaemonOptions& daemon = config_.daemon;
-  const std::pair<absl::string_view, const std::string*> topics[] = {
-      {"input", &daemon.input},
-      {"output", &daemon.output},
-      {"counter.output", &daemon.counter_output},
-      {"divert", &daemon.divert},
-      {"snapshots.to", &daemon.snapshots.topic}};
-  for (size_t later = 1; later < std::size(topics); ++later) {
+  struct Topic {
+    std::string role;
+    std::string name;
+    std::string place;
+  };
+  std::vector<Topic> topics;
+  for (const auto& [key, name] : {std::pair("input", &daemon.input),
+                                  {"output", &daemon.output},
+                                  {"divert", &daemon.divert},
+                                  {"snapshots.to", &daemon.snapshots.topic}}) {
+    if (!name->empty()) topics.push_back({key, *name, places_.find(key)->second});
+  }
+  // A topic of two counters would tell their keys apart by nothing but a header.
+  for (const CounterDraft& draft : counters_) {
+    const kafka::CounterOptions& counter = draft.config.options;
+    topics.push_back({absl::StrCat("output of counter ", counter.name), counter.output,
+                      draft.places.find("output")->second});
+  }
+  for (size_t later = 1; later < topics.size(); ++later) {
     for (size_t earlier = 0; earlier < later; ++earlier) {
-      if (!topics[later].second->empty() && *topics[earlier].second == *topics[later].second) {
-        return absl::InvalidArgumentError(absl::StrCat(places_.find(topics[later].first)->second, ": \"",
-                                                       *topics[later].second, "\" is also the ",
-                                                       topics[earlier].first, "; expected another topic"));
+      if (topics[earlier].name == topics[later].name) {
+        return absl::InvalidArgumentError(absl::StrCat(topics[later].place, ": \"", topics[later].name,
+                                                       "\" is also the ", topics[earlier].role,
+                                                       "; expected another topic"));
       }
     }
   }
@@ -255,7 +420,8 @@ absl::Status Assembler::CheckDivert() const {
                                     {"on_suspect", policies.on_suspect},
                                     {"on_missing_id", policies.on_missing_id},
                                     {"on_malformed", policies.on_malformed},
-                                    {"on_undeliverable", policies.on_undeliverable}}) {
+                                    {"on_undeliverable", policies.on_undeliverable},
+                                    {"on_uncountable", policies.on_uncountable}}) {
     if (action != Action::kDivert) continue;
     return absl::InvalidArgumentError(absl::StrCat(places_.find(key)->second,
                                                    ": divert needs a topic: set divert (or --divert), for "
@@ -296,6 +462,7 @@ absl::Status Assembler::CheckStage() const {
 
 absl::StatusOr<RunConfig> Assembler::Finish() {
   if (absl::Status status = CheckMissing(); !status.ok()) return status;
+  if (absl::Status status = FinishCounters(); !status.ok()) return status;
   if (absl::Status status = CheckTopics(); !status.ok()) return status;
   if (absl::Status status = CheckDivert(); !status.ok()) return status;
   if (!config_.daemon.policies.diverts()) config_.daemon.divert.clear();  // nothing would be written to it
@@ -343,6 +510,14 @@ std::vector<EffectiveValue> Assembler::Effective() const {
   // Sections come last, each in one piece.
   std::stable_partition(values.begin(), values.end(),
                         [](const EffectiveValue& value) { return !absl::StrContains(value.key, '.'); });
+  for (size_t i = 0; i < counters_.size(); ++i) {
+    for (const Setting<CounterConfig>& setting : CounterSettings()) {
+      const auto given = counters_[i].given.find(setting.key);
+      if (given == counters_[i].given.end()) continue;
+      values.push_back(given->second);
+      values.back().key = absl::StrCat(kCounters, "[", i, "].", setting.key);
+    }
+  }
   for (const kafka::Property& property : config_.daemon.properties) {
     values.push_back(EffectiveProperty(property));
   }
@@ -362,6 +537,9 @@ std::string FingerprintOf(const RunConfig& config) {
   for (const Setting<RunConfig>& setting : RunSettings()) {
     if (setting.key == "instance" || setting.key == "http") continue;
     absl::StrAppend(&effective, setting.key, "=", TextOf(config, setting), "\n");
+  }
+  if (const auto counters = config.texts.find(kCounters); counters != config.texts.end()) {
+    absl::StrAppend(&effective, kCounters, "=", counters->second, "\n");
   }
   std::vector<kafka::Property> properties = config.daemon.properties;
   std::sort(properties.begin(), properties.end());

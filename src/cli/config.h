@@ -18,8 +18,16 @@
 
 namespace lethe {
 
+// One of `counters`, as it was written.
+struct CounterConfig {
+  kafka::CounterOptions options;
+  std::optional<Field> when;
+  std::optional<std::string> equals;
+};
+
 struct RunConfig {
   kafka::DaemonOptions daemon;
+  CounterConfig former_counter;  // the section `counter`, which is one of `daemon` by now
   // Where metrics and health are served: host:port, or "off".
   std::string http = "127.0.0.1:9464";
   // Metrics of each partition; otherwise of the topic.
@@ -27,14 +35,21 @@ struct RunConfig {
   std::string fingerprint;  // FingerprintOf() it
   LogOptions log;
   std::string warning;  // about how it was given; empty: none
-  // What was set, as text, by key: to see what has changed when it is read again.
+  // What was set, as text, by key, with those of all counters at "counters": to see what has changed when it
+  // is read again.
   std::map<std::string, std::string, std::less<>> texts;
 };
 
 using ReloadConfig = std::function<absl::StatusOr<RunConfig>()>;
 
-// Every key that takes one value; `kafka`, a section of any number of them, is apart.
+// Every key that takes one value; `counters`, a list, and `kafka`, a section of any number of them, are
+// apart.
 absl::Span<const Setting<RunConfig>> RunSettings();
+
+// The keys of each of them.
+absl::Span<const Setting<CounterConfig>> CounterSettings();
+// What `--counter` takes: "name=TEXT,key=FIELD,...".
+std::string CounterFlagType();
 
 // The value of a setting that holds, as text.
 std::string TextOf(const RunConfig& config, const Setting<RunConfig>& setting);
@@ -47,6 +62,7 @@ std::string FingerprintOf(const RunConfig& config);
 struct RunFlags {
   std::vector<std::pair<std::string, std::string>> values;  // by the key of the setting
   std::vector<std::string> kafka;                           // NAME=VALUE
+  std::vector<std::string> counters = {};                   // KEY=VALUE,...
   bool exit_at_end = false;
 };
 
@@ -55,7 +71,8 @@ absl::StatusOr<std::vector<kafka::Property>> ParseProperties(const std::vector<s
 
 // What holds, and where it came from.
 struct EffectiveValue {
-  std::string key;     // as that of a setting; "kafka.NAME" is a property of librdkafka
+  // As that of a setting; "kafka.NAME" is a property of librdkafka, "counters[0].key" of the first counter.
+  std::string key;
   std::string text;    // empty if it is a secret
   std::string origin;  // "default", "lethe.yaml:3", "lethe.yaml:3, from the environment", "--horizon"
   bool is_secret = false;

@@ -44,7 +44,7 @@ ConfigEntry::Shape ShapeOf(const YAML::Node& node) {
   }
 }
 
-absl::Status Flatten(const std::string& name, const std::string& section, const YAML::Node& map,
+absl::Status Flatten(const std::string& name, const std::string& section, int item, const YAML::Node& map,
                      std::vector<ConfigEntry>& entries) {
   std::map<std::string, int> lines;
   for (const auto& pair : map) {
@@ -52,6 +52,7 @@ absl::Status Flatten(const std::string& name, const std::string& section, const 
     if (!pair.first.IsScalar()) return ErrorAt(name, line, "expected a key, found a list or a map");
     ConfigEntry entry;
     entry.section = section;
+    entry.item = item;
     entry.key = pair.first.Scalar();
     entry.shape = ShapeOf(pair.second);
     entry.line = line;
@@ -64,7 +65,18 @@ absl::Status Flatten(const std::string& name, const std::string& section, const 
     const bool is_section = section.empty() && entry.shape == ConfigEntry::Shape::kMap;
     entries.push_back(entry);
     if (is_section) {
-      if (absl::Status status = Flatten(name, entry.key, pair.second, entries); !status.ok()) return status;
+      absl::Status status = Flatten(name, entry.key, -1, pair.second, entries);
+      if (!status.ok()) return status;
+    }
+    if (!section.empty() || entry.shape != ConfigEntry::Shape::kList) continue;
+    for (size_t i = 0; i < pair.second.size(); ++i) {
+      const YAML::Node& each = pair.second[i];
+      const int place = static_cast<int>(i);
+      if (each.IsMap()) {
+        if (absl::Status status = Flatten(name, entry.key, place, each, entries); !status.ok()) return status;
+      } else {
+        entries.push_back({entry.key, "", ShapeOf(each), "", LineOf(each.Mark()), place});
+      }
     }
   }
   return absl::OkStatus();
@@ -123,7 +135,7 @@ class Bounds : public YAML::EventHandler {
     Count(mark);
     if (++depth_ > kMaxDepth) {
       throw Refusal(mark,
-                    absl::StrCat("lists and maps more than ", kMaxDepth, " deep; a configuration has 2"));
+                    absl::StrCat("lists and maps more than ", kMaxDepth, " deep; a configuration has 3"));
     }
   }
 
@@ -189,7 +201,10 @@ absl::StatusOr<std::string> Variable(absl::string_view inside) {
 
 }  // namespace
 
-std::string ConfigEntry::Path() const { return section.empty() ? key : absl::StrCat(section, ".", key); }
+std::string ConfigEntry::Path() const {
+  const std::string place = item < 0 ? section : absl::StrCat(section, "[", item, "]");
+  return place.empty() ? key : key.empty() ? place : absl::StrCat(place, ".", key);
+}
 
 absl::StatusOr<ConfigText> ReadConfigFile(const std::string& path) {
   absl::StatusOr<std::string> yaml = ReadBeginning(path, "configuration", kMaxFileBytes);
@@ -216,7 +231,7 @@ absl::StatusOr<std::vector<ConfigEntry>> ParseConfigText(const ConfigText& text)
     if (!document.IsMap()) {
       return ErrorAt(text.name, LineOf(document.Mark()), "expected 'key: value' lines");
     }
-    if (absl::Status status = Flatten(text.name, "", document, entries); !status.ok()) return status;
+    if (absl::Status status = Flatten(text.name, "", -1, document, entries); !status.ok()) return status;
   } catch (const Refusal& refusal) {
     return ErrorAt(text.name, LineOf(refusal.mark), refusal.msg);
   } catch (const YAML::Exception& error) {

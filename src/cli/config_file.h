@@ -20,7 +20,8 @@ struct ConfigText {
 absl::StatusOr<ConfigText> ReadConfigFile(const std::string& path);
 
 // One `key: value`. A map at the top level is a section: it is an entry itself, and its own entries follow
-// it with its key as their `section`.
+// it with its key as their `section`. So do those of the maps in a list at the top level, with their place in
+// it; an item that is no map is an entry without a key.
 struct ConfigEntry {
   enum class Shape { kText, kNothing, kList, kMap };
   std::string section;
@@ -28,8 +29,9 @@ struct ConfigEntry {
   Shape shape = Shape::kText;
   std::string text;  // of a kText; ${...} are still in it
   int line = 0;      // of the key, from 1
+  int item = -1;     // of the list that the section is, from 0; -1: it is none
 
-  // "section.key", or "key" at the top level.
+  // "section.key", "section[item].key", or "key" at the top level.
   std::string Path() const;
 };
 

@@ -178,8 +178,8 @@ absl::Status Demo::StartDaemon() {
   auto daemon = ChildProcess::Start(
       {"run", "--brokers", brokers_, "--input", topics_.input, "--output", topics_.output, "--group",
        topics_.group, "--instance", "demo", "--id", "json:/id", "--horizon", "24h", "--fpp",
-       absl::StrCat(kTargetFpp), "--delivery", embedded() ? "at_least_once" : "exactly_once", "--counter-key",
-       "json:/channel", "--counter-delta", "json:/delta", "--counter-output", topics_.counters, "--http",
+       absl::StrCat(kTargetFpp), "--delivery", embedded() ? "at_least_once" : "exactly_once", "--counter",
+       absl::StrCat("name=edits,key=json:/channel,delta=json:/delta,output=", topics_.counters), "--http",
        absl::StrCat("127.0.0.1:", port_), "--commit-interval", embedded() ? "20ms" : "100ms",
        // After a SIGKILL the group waits this long before it gives the partitions out again.
        "--kafka", "session.timeout.ms=6000"},

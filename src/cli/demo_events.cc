@@ -48,8 +48,7 @@ class EventFile {
   static RecordSpec Spec() {
     RecordSpec spec;
     spec.id = IdSpec{{Field{Field::Kind::kJson, "/id"}}};
-    spec.counter_key = Field{Field::Kind::kJson, "/channel"};
-    spec.counter_delta = Field{Field::Kind::kJson, "/delta"};
+    spec.counters.push_back({{Field::Kind::kJson, "/channel"}, Field{Field::Kind::kJson, "/delta"}});
     return spec;
   }
 
@@ -62,9 +61,10 @@ class EventFile {
           absl::StrCat(path_, ":", number_, ": no JSON object: ", fields.reason));
     }
     DemoEvent event;
-    if (fields.counter_state == RecordFields::State::kPresent) {
-      event.channel = std::string(fields.counter_key);
-      event.delta = fields.counter_delta;
+    const CounterUpdate& counted = fields.counters[0];
+    if (counted.state == CounterUpdate::State::kCounted) {
+      event.channel = std::string(counted.key);
+      event.delta = counted.delta;
     }
     if (fields.id_state == RecordFields::State::kPresent) {
       event.id = std::string(fields.id.substr(1));  // the first byte says whether it is a string

@@ -22,7 +22,7 @@ constexpr char kPageHead[] = R"(# Configuration of `lethe run`
 
 <!-- Written by `lethe help configuration`; change src/cli/run_settings.cc, then run it again. -->
 
-Every key can stand in the file that `--config` names, or be given as a flag; a flag wins. `counter` and `kafka` are sections of the file. `${NAME}` in a value stands for an environment variable, `${NAME:-default}` gives a default, `$$` is a plain `$`. `lethe run --print-config` prints what holds, and where each value came from.
+Every key can stand in the file that `--config` names, or be given as a flag; a flag wins. `counters` is a list, `snapshots`, `log` and `kafka` are sections of the file. `${NAME}` in a value stands for an environment variable, `${NAME:-default}` gives a default, `$$` is a plain `$`. `lethe run --print-config` prints what holds, and where each value came from.
 
 Editors that know JSON schemas check the file while it is written with [lethe.schema.json](lethe.schema.json), which `make install` puts into `share/lethe`. For those with the YAML language server the first line of the file is
 
@@ -55,6 +55,14 @@ constexpr char kTypes[] = R"(
 
 )";
 
+constexpr char kCountersText[] = R"(## counters
+
+A list of what unique records count, in the file under `counters:`, on the command line as `--counter KEY=VALUE,...` for each. [How counters work](README.md#counters).
+
+| key | type | default | meaning | example |
+| --- | --- | --- | --- | --- |
+)";
+
 constexpr char kKafkaText[] = R"(## kafka
 
 Any property of librdkafka, in the file under `kafka:`, on the command line as `--kafka NAME=VALUE`. Secrets belong into the environment: `sasl.password: ${KAFKA_PASSWORD}`. These cannot be set:
@@ -75,7 +83,8 @@ bool IsChoice(absl::string_view type) {
 }
 
 // Defaults that are words of explanation are not code.
-std::string Default(const Setting<RunConfig>& setting) {
+template <class Options>
+std::string Default(const Setting<Options>& setting) {
   if (setting.required) return "must be set";
   if (setting.fallback.empty()) return "none";
   return absl::StrContains(setting.fallback, ' ') ? std::string(setting.fallback) : Code(setting.fallback);
@@ -94,7 +103,8 @@ std::optional<std::pair<double, double>> Bounds(absl::string_view range) {
 constexpr absl::string_view kVariable = R"({"type":"string","pattern":"\\$\\{"})";
 
 // What a value of this type may be; a text with a variable in it may be any.
-std::string SchemaOf(const Setting<RunConfig>& setting) {
+template <class Options>
+std::string SchemaOf(const Setting<Options>& setting) {
   if (IsChoice(setting.type)) {
     const std::string words =
         absl::StrJoin(absl::StrSplit(setting.type, '|'), ",", [](std::string* out, absl::string_view word) {
@@ -121,10 +131,15 @@ std::string SchemaOf(const Setting<RunConfig>& setting) {
   }
   // YAML 1.1 takes off for false.
   if (absl::EndsWith(setting.type, "|off")) return R"("type":["string","boolean"])";
+  // A text that may look like a number or a truth value.
+  if (setting.type == "TEXT" || absl::EndsWith(setting.type, "|1")) {
+    return R"("type":["string","number","boolean"])";
+  }
   return R"("type":"string","minLength":1)";
 }
 
-std::string SchemaEntry(absl::string_view name, const Setting<RunConfig>& setting) {
+template <class Options>
+std::string SchemaEntry(absl::string_view name, const Setting<Options>& setting) {
   std::string meaning(setting.meaning);
   if (setting.required) meaning += " (required, here or as a flag)";
   if (!setting.fallback.empty()) absl::StrAppend(&meaning, " [", setting.fallback, "]");
@@ -163,7 +178,12 @@ std::string ConfigurationPage() {
     const absl::string_view how = HowReloaded(setting.key);
     if (!how.empty()) absl::StrAppend(&page, "| `", setting.key, "` | ", Cell(how), " |\n");
   }
-  absl::StrAppend(&page, kTypes, kKafkaText);
+  absl::StrAppend(&page, kTypes, kCountersText);
+  for (const Setting<CounterConfig>& setting : CounterSettings()) {
+    absl::StrAppend(&page, "| `", setting.key, "` | ", Code(setting.type), " | ", Cell(Default(setting)),
+                    " | ", Cell(setting.meaning), " | ", Code(setting.example), " |\n");
+  }
+  absl::StrAppend(&page, "\n", kKafkaText);
   for (const kafka::FixedProperty& fixed : kafka::FixedProperties()) {
     absl::StrAppend(&page, "| `", fixed.name, "` | ", Cell(fixed.reason), " |\n");
   }
@@ -186,6 +206,15 @@ std::string ConfigurationSchema() {
         JsonString(name), ": {\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\n    ",
         absl::StrJoin(inside, ",\n    "), "}}"));
   }
+  std::vector<std::string> of_counter, required;
+  for (const Setting<CounterConfig>& setting : CounterSettings()) {
+    of_counter.push_back(SchemaEntry(setting.key, setting));
+    if (setting.required) required.push_back(JsonString(setting.key));
+  }
+  entries.push_back(absl::StrCat(
+      R"("counters": {"description":"What unique records count","type":"array","maxItems":16,"items":)",
+      R"({"type":"object","additionalProperties":false,"required":[)", absl::StrJoin(required, ","),
+      "],\"properties\":{\n    ", absl::StrJoin(of_counter, ",\n    "), "}}}"));
   std::vector<std::string> fixed;
   for (const kafka::FixedProperty& property : kafka::FixedProperties()) {
     fixed.push_back(absl::StrCat(JsonString(property.name), ": false"));
@@ -209,10 +238,18 @@ std::string EffectiveYaml(const std::vector<EffectiveValue>& values) {
     const size_t dot = value.key.find('.');
     const std::string section = dot == std::string::npos ? "" : value.key.substr(0, dot);
     const std::string name = dot == std::string::npos ? value.key : value.key.substr(dot + 1);
-    if (section != open && !section.empty()) absl::StrAppend(&yaml, section, ":\n");
+    const std::string list = section.substr(0, section.find('['));
+    const bool is_item = list != section;
+    const bool begins = section != open && !section.empty();
+    if (begins && open.substr(0, open.find('[')) != list) absl::StrAppend(&yaml, list, ":\n");
     open = section;
-    absl::StrAppend(&yaml, section.empty() ? "" : "  ", name, ": ",
-                    value.is_secret ? "\"(hidden)\"" : YamlValue(value.text), "  # ", value.origin, "\n");
+    absl::StrAppend(&yaml,
+                    section.empty()     ? ""
+                    : is_item && begins ? "  - "
+                    : is_item           ? "    "
+                                        : "  ",
+                    name, ": ", value.is_secret ? "\"(hidden)\"" : YamlValue(value.text), "  # ",
+                    value.origin, "\n");
   }
   return yaml;
 }

@@ -75,6 +75,7 @@ constexpr LiveKey kLive[] = {
     {"on_malformed", ApplyPolicy<&kafka::Policies::on_malformed>, kHowPolicies},
     {"on_undeliverable", ApplyPolicy<&kafka::Policies::on_undeliverable>, kHowPolicies},
     {"on_unreadable", ApplyPolicy<&kafka::Policies::on_unreadable>, kHowPolicies},
+    {"on_uncountable", ApplyPolicy<&kafka::Policies::on_uncountable>, kHowPolicies},
     {"commit_interval", ApplyCommitInterval, "with the next transaction"},
     {"log.level", ApplyLogLevel, "at once"},
 };
@@ -144,6 +145,11 @@ std::vector<ConfigChange> Reload(const RunConfig& read, RunConfig& running, kafk
     change.why_not = WithoutOption(applied.message());
     if (applied.ok()) TakeText(read, setting.key, running);
   }
+  const auto counters = [](const RunConfig& config) {
+    const auto found = config.texts.find("counters");
+    return found == config.texts.end() ? "" : found->second;
+  };
+  if (counters(read) != counters(running)) changes.emplace_back().key = "counters";
   AddProperties(read, running, changes);
   running.fingerprint = FingerprintOf(running);
   return changes;

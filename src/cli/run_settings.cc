@@ -177,6 +177,14 @@ constexpr Setting<RunConfig> kSettings[] = {
        return StoreChoice<Action, 2>(text, {{{"fail", Action::kFail}, {"drop", Action::kDrop}}},
                                      config.daemon.policies.on_unreadable);
      }},
+    {"on_uncountable", "pass|divert", "pass", false,
+     "Handling of a unique record that a counter cannot count: it is written all the same; divert also "
+     "writes a copy to the divert topic",
+     "divert",
+     [](absl::string_view text, RunConfig& config) {
+       return StoreChoice<Action, 2>(text, {{{"pass", Action::kPass}, {"divert", Action::kDivert}}},
+                                     config.daemon.policies.on_uncountable);
+     }},
     {"divert", "TOPIC", "", false,
      "The topic for what is diverted; it must exist, with as many partitions as the input", "orders-diverted",
      [](absl::string_view text, RunConfig& config) { return StoreTopic(text, config.daemon.divert); }},
@@ -260,18 +268,18 @@ constexpr Setting<RunConfig> kSettings[] = {
        return StoreSnapshotInterval(text, config.daemon.snapshots.every);
      },
      "1s or more"},
-    {"counter.key", "FIELD", "", false, "What a unique event counts for", "json:/country",
+    {"counter.key", "FIELD", "", false,
+     "Former way to write a single counter, with the name `counter`; use `counters`", "json:/country",
      [](absl::string_view text, RunConfig& config) {
-       return StoreField(Field::Parse(text), config.daemon.record.counter_key);
+       return StoreField(Field::Parse(text), config.former_counter.options.spec.key);
      }},
-    {"counter.delta", "FIELD", "", false, "The whole number that it counts", "json:/amount",
+    {"counter.delta", "FIELD", "", false, "Of that counter", "json:/amount",
      [](absl::string_view text, RunConfig& config) {
-       return StoreField(Field::Parse(text), config.daemon.record.counter_delta);
+       return StoreField(Field::Parse(text), config.former_counter.options.spec.delta);
      }},
-    {"counter.output", "TOPIC", "", false,
-     "The topic that the counts are written to, one delta for each key in each commit", "orders-by-country",
+    {"counter.output", "TOPIC", "", false, "Of that counter", "orders-by-country",
      [](absl::string_view text, RunConfig& config) {
-       return StoreTopic(text, config.daemon.counter_output);
+       return StoreTopic(text, config.former_counter.options.output);
      }},
     {"http", "HOST:PORT|off", "127.0.0.1:9464", false, "Where metrics and health are served",
      "127.0.0.1:9464",
@@ -292,7 +300,52 @@ constexpr Setting<RunConfig> kSettings[] = {
      }},
 };
 
+constexpr Setting<CounterConfig> kCounterSettings[] = {
+    {"name", "NAME", "", true, "The counter's name: letters, digits, `.`, `_` and `-`", "likes",
+     [](absl::string_view text, CounterConfig& config) {
+       if (!IsTopicName(text)) {
+         return BadValue(text, "expected at most 249 letters, digits, '.', '_' or '-'");
+       }
+       config.options.name = std::string(text);
+       return absl::OkStatus();
+     }},
+    {"key", "FIELD", "", true, "What a unique record counts for", "json:/page",
+     [](absl::string_view text, CounterConfig& config) {
+       return StoreField(Field::Parse(text), config.options.spec.key);
+     }},
+    {"delta", "FIELD|1", "1", false, "The whole number that it counts; 1: each record counts one",
+     "json:/amount",
+     [](absl::string_view text, CounterConfig& config) {
+       if (text != "1") return StoreField(Field::Parse(text), config.options.spec.delta);
+       config.options.spec.delta.reset();
+       return absl::OkStatus();
+     }},
+    {"when", "FIELD", "", false, "With `equals`: only records with that text here are counted", "json:/type",
+     [](absl::string_view text, CounterConfig& config) {
+       return StoreField(Field::Parse(text), config.when);
+     }},
+    {"equals", "TEXT", "", false, "With `when`: a string, a number as it is written, `true` or `false`",
+     "like",
+     [](absl::string_view text, CounterConfig& config) {
+       return StoreText(text, "expected the text that the field `when` must have", config.equals.emplace());
+     }},
+    {"output", "TOPIC", "", true, "The topic that the counts are written to; of no other counter", "likes",
+     [](absl::string_view text, CounterConfig& config) { return StoreTopic(text, config.options.output); }},
+};
+
 }  // namespace
+
+absl::Span<const Setting<CounterConfig>> CounterSettings() { return kCounterSettings; }
+
+std::string CounterFlagType() {
+  std::string type;
+  for (const Setting<CounterConfig>& setting : kCounterSettings) {
+    const std::string part = absl::StrCat(setting.key, "=", setting.type);
+    absl::StrAppend(&type, setting.required ? absl::StrCat(type.empty() ? "" : ",", part)
+                                            : absl::StrCat("[,", part, "]"));
+  }
+  return type;
+}
 
 absl::Span<const Setting<RunConfig>> RunSettings() { return kSettings; }
 

@@ -264,9 +264,11 @@ bool JsonScanner::ScanValue(bool* opened) {
       break;
     case 't':
       if (!ScanWord("true")) return false;
+      value.text = "true";
       break;
     case 'f':
       if (!ScanWord("false")) return false;
+      value.text = "false";
       break;
     case 'n':
       if (!ScanWord("null")) return false;

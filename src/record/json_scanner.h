@@ -17,7 +17,7 @@ class dom_parser_implementation;
 namespace lethe {
 
 // The value at a place. `text` is what stands in the document: of a string what is between its quotes,
-// of a number all of it.
+// of a number, true and false all of it; of the others nothing.
 struct JsonValue {
   enum class Kind : uint8_t {
     kAbsent,

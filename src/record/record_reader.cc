@@ -34,12 +34,20 @@ struct Found {
   const char* why = "";  // it is missing
 };
 
+// Null if `text` is an integer of 64 bits, else what it is instead.
+const char* WhyNoInteger(absl::string_view text, int64_t* number) {
+  const char* end = text.data() + text.size();
+  const std::from_chars_result result = std::from_chars(text.data(), end, *number);
+  if (result.ptr != end || result.ec == std::errc::invalid_argument) {
+    const bool is_number = text.find_first_not_of("0123456789+-.eE") == absl::string_view::npos;
+    return is_number ? "is not written as a whole number" : "is not a number";
+  }
+  return result.ec == std::errc() ? nullptr : "is beyond 64 bits";
+}
+
 std::optional<int64_t> ParseInteger(absl::string_view text) {
   int64_t number = 0;
-  const char* end = text.data() + text.size();
-  const std::from_chars_result result = std::from_chars(text.data(), end, number);
-  if (result.ec != std::errc() || result.ptr != end) return std::nullopt;
-  return number;
+  return WhyNoInteger(text, &number) == nullptr ? std::optional(number) : std::nullopt;
 }
 
 std::optional<absl::Time> ParseTime(const Found& found) {
@@ -62,6 +70,17 @@ std::optional<Source> MakeSource(std::optional<Field> field, std::vector<std::st
   return source;
 }
 
+// A counter of the spec, and what views of its update point into where they do not point into the record or
+// the scanner.
+struct CounterSource {
+  Source key;
+  std::optional<Source> delta;
+  std::optional<Source> when;
+  std::string wanted;
+  std::string key_text;
+  std::string other_text;
+};
+
 void PutLength(size_t length, char* out) {
   for (size_t i = 0; i < kLengthBytes; ++i) out[i] = static_cast<char>(length >> (8 * i) & 0xFF);
 }
@@ -75,14 +94,14 @@ struct RecordReader::Impl {
   void Read(const RecordView& record);
   void ReadId(const RecordView& record);
   void ReadTime(const RecordView& record);
-  void ReadCounter(const RecordView& record);
+  void ReadCounter(const RecordView& record, CounterSource& counter, CounterUpdate& update) const;
+  bool Meets(const RecordView& record, CounterSource& counter) const;
   Found Find(const Source& source, const RecordView& record, std::string* unescaped) const;
   void NoId(State state, absl::string_view label, absl::string_view why);
 
   std::vector<Source> id;
   std::optional<Source> time;
-  std::optional<Source> counter_key;
-  std::optional<Source> counter_delta;
+  std::vector<CounterSource> counters;
   bool id_reads_json = false;
   std::unique_ptr<JsonScanner> scanner;  // null if nothing reads JSON
 
@@ -93,8 +112,7 @@ struct RecordReader::Impl {
   std::string reason;
   std::string id_text;
   std::string time_text;
-  std::string counter_key_text;
-  std::string counter_delta_text;
+  std::vector<CounterUpdate> updates;
 };
 
 RecordReader::Impl::Impl(RecordSpec spec) {
@@ -102,8 +120,17 @@ RecordReader::Impl::Impl(RecordSpec spec) {
   id_reads_json = spec.id.reads_json();
   for (Field& field : spec.id.fields) id.push_back(*MakeSource(std::move(field), &pointers));
   time = MakeSource(std::move(spec.time), &pointers);
-  counter_key = MakeSource(std::move(spec.counter_key), &pointers);
-  counter_delta = MakeSource(std::move(spec.counter_delta), &pointers);
+  for (CounterSpec& counter : spec.counters) {
+    CounterSource source{
+        *MakeSource(std::move(counter.key), &pointers), std::nullopt, std::nullopt, "", "", ""};
+    source.delta = MakeSource(std::move(counter.delta), &pointers);
+    if (counter.when) {
+      source.when = MakeSource(std::move(counter.when->field), &pointers);
+      source.wanted = std::move(counter.when->text);
+    }
+    counters.push_back(std::move(source));
+  }
+  updates.resize(counters.size());
   if (!pointers.empty()) scanner = std::make_unique<JsonScanner>(pointers);
 }
 
@@ -115,7 +142,8 @@ void RecordReader::Impl::Read(const RecordView& record) {
   }
   ReadId(record);
   if (time) ReadTime(record);
-  if (counter_key && counter_delta) ReadCounter(record);
+  for (size_t i = 0; i < counters.size(); ++i) ReadCounter(record, counters[i], updates[i]);
+  fields.counters = updates;
 }
 
 // `unescaped` is where the text goes if it cannot be viewed where it is.
@@ -199,19 +227,48 @@ void RecordReader::Impl::ReadTime(const RecordView& record) {
   if (!parsed) fields.time_state = State::kMissing;
 }
 
-void RecordReader::Impl::ReadCounter(const RecordView& record) {
-  const Found key = Find(*counter_key, record, &counter_key_text);
-  const Found delta = Find(*counter_delta, record, &counter_delta_text);
-  if (key.state == State::kMalformed || delta.state == State::kMalformed) {
-    fields.counter_state = State::kMalformed;
-    return;
+bool RecordReader::Impl::Meets(const RecordView& record, CounterSource& counter) const {
+  const Source& when = *counter.when;
+  // What is neither string nor number is no usable value elsewhere; here it may be what is asked for.
+  if (when.json() && json == Json::kRead && scanner->value(when.pointer).kind == Kind::kOther) {
+    return scanner->value(when.pointer).text == counter.wanted;
   }
-  if (key.state != State::kPresent || delta.state != State::kPresent || delta.kind == Kind::kString) return;
-  const std::optional<int64_t> number = ParseInteger(delta.text);
-  if (!number) return;
-  fields.counter_state = State::kPresent;
-  fields.counter_key = key.text;
-  fields.counter_delta = *number;
+  const Found found = Find(when, record, &counter.other_text);
+  return found.state == State::kPresent && found.text == counter.wanted;
+}
+
+void RecordReader::Impl::ReadCounter(const RecordView& record, CounterSource& counter,
+                                     CounterUpdate& update) const {
+  using UpdateState = CounterUpdate::State;
+  update.state = UpdateState::kUncountable;
+  update.key = absl::string_view();
+  update.delta = 1;
+  update.reason.clear();
+  const auto uncountable = [&](const Source& source, absl::string_view why) {
+    absl::StrAppend(&update.reason, source.label, " ", why);
+  };
+  if (counter.when) {
+    if (counter.when->json() && json == Json::kBroken) {
+      return uncountable(*counter.when, "cannot be read: the value is not JSON");
+    }
+    if (!Meets(record, counter)) {
+      update.state = UpdateState::kNotMeant;
+      return;
+    }
+  }
+  const auto why_not = [](const Found& found) {
+    return found.state == State::kMalformed ? "cannot be read: the value is not JSON" : found.why;
+  };
+  const Found key = Find(counter.key, record, &counter.key_text);
+  if (key.state != State::kPresent) return uncountable(counter.key, why_not(key));
+  if (counter.delta) {
+    const Found delta = Find(*counter.delta, record, &counter.other_text);
+    if (delta.state != State::kPresent) return uncountable(*counter.delta, why_not(delta));
+    const char* why = delta.kind == Kind::kString ? "is a string" : WhyNoInteger(delta.text, &update.delta);
+    if (why != nullptr) return uncountable(*counter.delta, why);
+  }
+  update.key = key.text;
+  update.state = UpdateState::kCounted;
 }
 
 RecordReader::RecordReader(RecordSpec spec) : impl_(std::make_unique<Impl>(std::move(spec))) {}

@@ -1,4 +1,4 @@
-// Where an id, a time, a counter key and a delta are in a record, and how they are read.
+// Where an id, a time and what is counted are in a record, and how they are read.
 #ifndef LETHE_SRC_RECORD_RECORD_READER_H_
 #define LETHE_SRC_RECORD_RECORD_READER_H_
 
@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "src/record/record.h"
 
 namespace lethe {
@@ -45,15 +46,40 @@ struct IdSpec {
   std::string Fingerprint() const;
 };
 
+// What an event counts, where that is written in it.
+struct CounterSpec {
+  // JSON string: its unescaped UTF-8; JSON number: its text as written; key, value or header: as it is.
+  Field key;
+  // A JSON number that is written as an integer (not 1.0, 1e3 or "1"), or the decimal text of one. nullopt:
+  // each event counts 1.
+  std::optional<Field> delta = std::nullopt;
+  // Only events with this text at this place are counted; read like the key, and true and false are texts.
+  struct Condition {
+    Field field;
+    std::string text;
+  };
+  std::optional<Condition> when = std::nullopt;
+};
+
 struct RecordSpec {
   IdSpec id;
   // JSON number: Unix milliseconds; JSON string: RFC 3339; key, value or header: the text of either, the
   // milliseconds an integer. Other times, and those outside the years 0 to 9999, are missing.
   std::optional<Field> time = std::nullopt;
-  // JSON string: its unescaped UTF-8; JSON number: its text as written; key, value or header: as it is.
-  std::optional<Field> counter_key = std::nullopt;
-  // A JSON number that is written as an integer (not 1.0, 1e3 or "1"), or the decimal text of one.
-  std::optional<Field> counter_delta = std::nullopt;
+  std::vector<CounterSpec> counters = {};
+};
+
+// What one counter of the spec gets from a record.
+struct CounterUpdate {
+  enum class State {
+    kCounted,
+    kNotMeant,     // the condition does not hold
+    kUncountable,  // key or delta are missing or unusable, or the value is not JSON
+  };
+  State state = State::kUncountable;
+  absl::string_view key;  // not empty
+  int64_t delta = 1;
+  std::string reason;  // of kUncountable, for people: "json:/n is a fraction"
 };
 
 // What was found in one record. Views point into the record or into the reader, and are valid until the
@@ -72,11 +98,8 @@ struct RecordFields {
   State time_state = State::kMissing;
   absl::Time time = absl::InfinitePast();
 
-  // kPresent only if key and delta both are, the key not empty, the delta within int64. kMalformed if one of
-  // them reads JSON and the value is none; the id may be present all the same, if it reads none.
-  State counter_state = State::kMissing;
-  absl::string_view counter_key;
-  int64_t counter_delta = 0;
+  // One for each counter of the spec, in its order.
+  absl::Span<const CounterUpdate> counters;
 };
 
 // Reads the fields of a RecordSpec; parses JSON once per record, and checks all of it (json_scanner.h says

@@ -234,6 +234,15 @@ std::map<int32_t, std::vector<const Record*>> ByPartition(const std::vector<Reco
   return result;
 }
 
+// The input partition that a delta is of, by its header; -1 if it does not say.
+int32_t ShardOf(const Record& delta) {
+  int32_t partition = -1;
+  for (const auto& [name, value] : delta.headers) {
+    if (name == "lethe.partition" && !absl::SimpleAtoi(value.value_or(""), &partition)) return -1;
+  }
+  return partition;
+}
+
 void CheckCounters(const std::map<int32_t, Totals>& expected, const std::vector<Record>& deltas,
                    bool topic_scope, Kinds& kinds) {
   std::map<int32_t, Totals> actual;
@@ -243,7 +252,7 @@ void CheckCounters(const std::map<int32_t, Totals>& expected, const std::vector<
       kinds.counters.Add(absl::StrCat("no delta at ", record.partition, "/", record.offset));
       continue;
     }
-    actual[topic_scope ? 0 : record.partition][*record.key] += delta;
+    actual[topic_scope ? 0 : ShardOf(record)][*record.key] += delta;
   }
   std::map<int32_t, Totals> all = expected;
   for (const auto& [partition, totals] : actual) {

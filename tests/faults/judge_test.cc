@@ -48,7 +48,7 @@ Evidence Right() {
       Record delta;
       delta.key = country;
       delta.value = absl::StrCat(sum);
-      delta.partition = p;
+      delta.headers = {{"lethe.partition", absl::StrCat(p)}};
       evidence.deltas.push_back(delta);
     }
     evidence.committed.push_back(600);
@@ -157,7 +157,8 @@ TEST(JudgeTest, AChangedRecord) {
 
 TEST(JudgeTest, AWrongCounter) {
   ExpectProblems({"1 counters are WRONG"}, [](Evidence& evidence) { evidence.deltas[0].value = "12345"; });
-  ExpectProblems({"2 counters are WRONG"}, [](Evidence& evidence) { evidence.deltas[0].partition = 1; });
+  ExpectProblems({"2 counters are WRONG"},
+                 [](Evidence& evidence) { evidence.deltas[0].headers[0].second = "1"; });
   ExpectProblems({"1 counters are WRONG"}, [](Evidence& evidence) {
     evidence.deltas.push_back(evidence.deltas[0]);
     evidence.deltas.back().key = "nowhere";

@@ -23,8 +23,9 @@ lethe::RecordReader MakeReader(const std::vector<std::string>& pointers) {
   lethe::RecordSpec spec;
   for (const std::string& pointer : pointers) spec.id.fields.push_back({lethe::Field::Kind::kJson, pointer});
   spec.time = lethe::Field{lethe::Field::Kind::kJson, "/t"};
-  spec.counter_key = lethe::Field{lethe::Field::Kind::kJson, "/a"};
-  spec.counter_delta = lethe::Field{lethe::Field::Kind::kJson, "/b"};
+  const auto json = [](const char* pointer) { return lethe::Field{lethe::Field::Kind::kJson, pointer}; };
+  spec.counters.push_back({json("/a"), json("/b")});
+  spec.counters.push_back({json("/b"), std::nullopt, lethe::CounterSpec::Condition{json("/a"), "true"}});
   return lethe::RecordReader(spec);
 }
 

@@ -333,7 +333,6 @@ TEST(BadInputTest, TopicsThatDoNotFitAreRefusedWithTheRemedy) {
       {{"--output=nowhere"}, 1, "--create --topic nowhere --partitions 3"},
       {counters("nowhere"), 1, "counter topic nowhere does not exist: create it"},
       {{"--output=" + narrow}, 1, "has 2 partitions, the input has 3"},
-      {counters(narrow), 1, absl::StrCat("--alter --topic ", narrow, " --partitions 3")},
       {{"--input=" + compacted}, 1, "use a topic with cleanup.policy=delete"},
       {{"--input=" + both}, 1, "is compacted (cleanup.policy=compact,delete)"},
       {counters(compacted), 1, "use a topic with cleanup.policy=delete"},

@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 #include <simdjson.h>
 
+#include <map>
+#include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -21,6 +25,8 @@
 
 namespace lethe::test {
 namespace {
+
+using Header = std::pair<std::string, std::optional<std::string>>;
 
 // Ends the open transaction of a flow's lethe: the broker aborts it, and takes nothing more of its
 // producer's.
@@ -378,8 +384,8 @@ TEST(RulesTest, Rule14APoisonedGroupRecovers) {
   EXPECT_LE(StoryField(flow.Committed()[0], "ct"), absl::ToUnixMillis(absl::Now()));
 }
 
-// (Partitions 3 and 5 both count "en": keyed by "en" alone one of them would hide the other.)
-TEST(RulesTest, Rule16DeltasArePerInputPartitionAndExactThroughKills) {
+// (Partitions 3 and 5 both count "en": whoever reads the partition of "en" needs the deltas of both.)
+TEST(RulesTest, Rule16DeltasOfAKeyAreInOnePartitionAndExactThroughKills) {
   RetryingClients clients(TestSeed());
   Flow flow(Options(3));
   const std::string counters = UniqueName("counters");
@@ -395,13 +401,14 @@ TEST(RulesTest, Rule16DeltasArePerInputPartitionAndExactThroughKills) {
   EXPECT_TRUE(flow.ExactlyOnce());
   Totals expected;
   Totals actual;
-  const auto key = [](const Record& record, const std::string& country) {
-    return absl::StrCat(record.partition, "/", country);
+  std::map<std::string, std::set<int32_t>> places;
+  const auto key = [](absl::string_view partition, const std::string& country) {
+    return absl::StrCat(partition, "/", country);
   };
   simdjson::dom::parser parser;
   for (const Record& record : flow.Output()) {
     const simdjson::dom::element order = parser.parse(*record.value).value();
-    expected[key(record, std::string(order["country"].get_string().value()))] +=
+    expected[key(absl::StrCat(record.partition), std::string(order["country"].get_string().value()))] +=
         order["amount"].get_int64().value();
   }
   // A key that all partitions share.
@@ -411,8 +418,14 @@ TEST(RulesTest, Rule16DeltasArePerInputPartitionAndExactThroughKills) {
   for (const Record& record : *deltas) {
     int64_t delta = 0;
     ASSERT_TRUE(absl::SimpleAtoi(record.value.value_or(""), &delta));
-    actual[key(record, record.key.value_or(""))] += delta;
+    ASSERT_EQ(record.headers.size(), 3u);
+    EXPECT_EQ(record.headers[0], (Header{"lethe.counter", "counter"}));
+    EXPECT_EQ(record.headers[1], (Header{"lethe.topic", flow.input()}));
+    EXPECT_EQ(record.headers[2].first, "lethe.partition");
+    actual[key(*record.headers[2].second, record.key.value_or(""))] += delta;
+    places[record.key.value_or("")].insert(record.partition);
   }
+  for (const auto& [country, partitions] : places) EXPECT_EQ(partitions.size(), 1u) << country;
   EXPECT_TRUE(SameTotals(expected, actual));
 }
 

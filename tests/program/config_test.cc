@@ -73,9 +73,9 @@ const BadConfig kBadYaml[] = {
     {"CommaBehindAMap", "{brokers: a}, x\n", "1: a second YAML document; a configuration is one", kWhole},
     {"CommaBehindAList", "[a], x\n", "1: a second YAML document; a configuration is one", kWhole},
     {"DeepLists", "group: " + std::string(20'000, '[') + "\n",
-     "5: lists and maps more than 8 deep; a configuration has 2"},
+     "5: lists and maps more than 8 deep; a configuration has 3"},
     {"DeepMaps", "group: " + std::string(20'000, '{') + "\n",
-     "5: lists and maps more than 8 deep; a configuration has 2"},
+     "5: lists and maps more than 8 deep; a configuration has 3"},
     {"ManyValues", "group: [" + std::string(20'000, ',') + "]\n",
      "5: more than 2000 keys and values, which no configuration has"},
     {"KeyIsAList", "? [a]\n: b\n", "5: expected a key, found a list or a map"},
@@ -97,10 +97,10 @@ const BadConfig kBadKeys[] = {
      "memory, "
      "at_memory_limit, "
      "engine, adaptation, second_opinion, on_duplicate, on_suspect, on_missing_id, on_malformed, "
-     "on_undeliverable, on_unreadable, divert, group, instance, start, "
+     "on_undeliverable, on_unreadable, on_uncountable, divert, group, instance, start, "
      "delivery, lanes, assignment, static_membership, commit_interval, on_short_history, on_unread_deleted, "
      "http, metrics, snapshots, counter, "
-     "log, kafka"},
+     "log, counters, kafka"},
     {"UnknownInSection", "counter:\n  colour: key\n",
      "6: counter.colour: unknown key; the keys are counter.key, counter.delta, counter.output"},
     {"PropertyAtTopLevel", "linger.ms: 5\n",
@@ -220,6 +220,31 @@ const BadConfig kBadValues[] = {
      "3: output: \"a\" is also the input; expected another topic", kWhole},
     {"CounterIntoInput", "counter: {key: key, delta: value, output: in}\n",
      "5: counter.output: \"in\" is also the input; expected another topic"},
+    {"CountersIntoInput", "counters:\n  - name: a\n    key: key\n    output: in\n",
+     "8: counters[0].output: \"in\" is also the input; expected another topic"},
+    {"CountersIntoOneTopic",
+     "counters:\n  - {name: a, key: key, output: x}\n  - {name: b, key: key, output: x}\n",
+     "7: counters[1].output: \"x\" is also the output of counter a; expected another topic"},
+    {"CountersOfOneName",
+     "counters:\n  - {name: a, key: key, output: x}\n  - {name: a, key: key, output: y}\n",
+     "7: counters[1]: another counter has the name \"a\""},
+    {"CounterName", "counters:\n  - {name: a/b, key: key, output: x}\n",
+     "6: counters[0].name: \"a/b\" is not valid: expected at most 249 letters, digits, '.', '_' or '-'"},
+    {"CounterDelta", "counters:\n  - {name: a, key: key, output: x, delta: amount}\n",
+     absl::StrCat("6: counters[0].delta: field 'amount': there is no such field; did you mean json:/amount?",
+                  kForms)},
+    {"CounterWithoutKey", "counters:\n  - name: a\n    output: x\n",
+     "6: counters[0]: missing key, for example json:/page"},
+    {"CounterWhenAlone", "counters:\n  - {name: a, key: key, output: x, when: json:/type}\n",
+     "6: counters[0]: `when` and `equals` go together: a field, and what must be there"},
+    {"CounterMisspelt", "counters:\n  - {name: a, kye: key}\n",
+     "6: counters[0].kye: unknown key; did you mean key?"},
+    {"CounterIsAList", "counters:\n  - {name: [a]}\n",
+     "6: counters[0].name: expected a single value, found a list"},
+    {"CounterIsAText", "counters:\n  - likes\n",
+     "6: counters[0]: expected a counter's keys, found a single value"},
+    {"CountersAreAMap", "counters: {name: a}\n",
+     "5: counters: expected a list of counters, found a section of keys"},
     {"CounterIntoOutput", "counter: {key: key, delta: value, output: out}\n",
      "5: counter.output: \"out\" is also the output; expected another topic"},
     {"IdPointer", "id: json:id\n",
@@ -300,8 +325,8 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
   EXPECT_EQ(daemon.policies.on_unreadable, kafka::Action::kFail);
   EXPECT_EQ(daemon.divert, "");
   EXPECT_EQ(daemon.scope, kafka::Scope::kPartition);
-  EXPECT_EQ(daemon.counter_output, "");
-  EXPECT_FALSE(daemon.record.counter_key.has_value());
+  EXPECT_TRUE(daemon.counters.empty());
+  EXPECT_EQ(daemon.policies.on_uncountable, kafka::Action::kPass);
   EXPECT_TRUE(daemon.properties.empty());
   EXPECT_EQ(config->http, "127.0.0.1:9464");
 }
@@ -335,15 +360,30 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_EQ(daemon.policies.on_unreadable, kafka::Action::kDrop);
   EXPECT_EQ(daemon.divert, "diverted");
   EXPECT_EQ(daemon.scope, kafka::Scope::kTopic);
-  EXPECT_EQ(daemon.record.counter_key->ToString(), "json:/country");
-  EXPECT_EQ(daemon.record.counter_delta->ToString(), "value");
+  EXPECT_EQ(daemon.policies.on_uncountable, kafka::Action::kDivert);
+  ASSERT_EQ(daemon.counters.size(), 3u);
+  const kafka::CounterOptions& likes = daemon.counters[0];
+  EXPECT_EQ(likes.name, "likes");
+  EXPECT_EQ(likes.output, "likes-by-page");
+  EXPECT_EQ(likes.spec.key.ToString(), "json:/page");
+  EXPECT_FALSE(likes.spec.delta);
+  ASSERT_TRUE(likes.spec.when);
+  EXPECT_EQ(likes.spec.when->field.ToString(), "json:/type");
+  EXPECT_EQ(likes.spec.when->text, "like");
+  EXPECT_EQ(daemon.counters[1].name, "money");
+  EXPECT_EQ(daemon.counters[1].spec.delta->ToString(), "json:/amount");
+  EXPECT_FALSE(daemon.counters[1].spec.when);
+  // The former section.
+  EXPECT_EQ(daemon.counters[2].name, "counter");
+  EXPECT_EQ(daemon.counters[2].spec.key.ToString(), "json:/country");
+  EXPECT_EQ(daemon.counters[2].spec.delta->ToString(), "value");
+  EXPECT_EQ(daemon.counters[2].output, "totals");
   EXPECT_EQ(daemon.assignment, kafka::Assignment::kCooperative);
   EXPECT_EQ(daemon.static_membership, kafka::StaticMembership::kAlways);
   EXPECT_EQ(daemon.on_short_history, kafka::OnShortHistory::kFail);
   EXPECT_EQ(daemon.on_unread_deleted, kafka::OnUnreadDeleted::kContinue);
   EXPECT_EQ(daemon.snapshots.folder, "/var/lib/lethe");
   EXPECT_EQ(daemon.snapshots.every, absl::Minutes(10));
-  EXPECT_EQ(daemon.counter_output, "totals");
   EXPECT_EQ(config->http, "[::1]:0");
   EXPECT_FALSE(config->metrics_per_partition);
   EXPECT_EQ(config->log.level, LogLevel::kWarning);
@@ -382,6 +422,7 @@ on_missing_id: drop
 on_malformed: fail
 on_undeliverable: divert
 on_unreadable: drop
+on_uncountable: divert
 divert: diverted
 scope: topic
 snapshots:
@@ -391,6 +432,14 @@ counter:
   key: json:/country
   delta: value
   output: totals
+counters:
+  - name: likes
+    key: json:/page
+    when: json:/type
+    equals: like
+    output: likes-by-page
+    delta: 1
+  - {name: money, key: key, delta: json:/amount, output: money-by-key}
 http: '[::1]:0'
 metrics: topic
 log:
@@ -434,6 +483,7 @@ TEST(Config, EveryFlagArrives) {
                           {"on_malformed", "fail"},
                           {"on_undeliverable", "divert"},
                           {"on_unreadable", "drop"},
+                          {"on_uncountable", "divert"},
                           {"divert", "diverted"},
                           {"scope", "topic"},
                           {"counter.key", "json:/country"},
@@ -446,6 +496,8 @@ TEST(Config, EveryFlagArrives) {
                          {"security.protocol=SSL", "linger.ms=5", "client.rack="});
   EXPECT_EQ(flags.values.size(), RunSettings().size()) << "a setting is not tested";
   flags.exit_at_end = true;
+  flags.counters = {"name=likes,key=json:/page,when=json:/type,equals=like,output=likes-by-page",
+                    "name=money,key=key,delta=json:/amount,output=money-by-key"};
   const absl::StatusOr<RunConfig> config = MakeRunConfig(std::nullopt, flags);
   ExpectEverySetting(config);
   EXPECT_TRUE(config->daemon.exit_at_end);
@@ -464,9 +516,38 @@ TEST(Config, TheFingerprintIsThatOfWhatHolds) {
     EXPECT_EQ(fingerprint(same), plain) << same;
   }
   EXPECT_EQ(fingerprint("kafka:\n  sasl.password: a\n"), fingerprint("kafka:\n  sasl.password: b\n"));
-  for (const char* other : {"horizon: 25h\n", "lanes: 2\n", "kafka:\n  linger.ms: 1\n"}) {
+  for (const char* other : {"horizon: 25h\n", "lanes: 2\n", "kafka:\n  linger.ms: 1\n",
+                            "counters:\n  - {name: a, key: key, output: x}\n"}) {
     EXPECT_NE(fingerprint(other), plain) << other;
   }
+}
+
+TEST(Config, ACounterOnTheCommandLineWinsOverThatOfItsName) {
+  RunFlags flags;
+  flags.counters = {"name=b,key=value,output=z"};
+  const auto config = FromFile(absl::StrCat(kRequired,
+                                            "counters:\n  - {name: a, key: key, output: x}\n"
+                                            "  - {name: b, key: key, delta: json:/n, output: y}\n"),
+                               flags);
+  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_EQ(config->daemon.counters.size(), 2u);
+  EXPECT_EQ(config->daemon.counters[0].output, "x");
+  EXPECT_EQ(config->daemon.counters[1].output, "z");
+  EXPECT_FALSE(config->daemon.counters[1].spec.delta);
+}
+
+TEST(Config, ACounterFlagIsRefusedWithWhatIsExpected) {
+  for (const char* bad : {"likes", "name", "name=a,kye=key", "name=a,key=key,key=key,output=x",
+                          "name=a,key=key", "name=a,key=key,output=x,when=key"}) {
+    RunFlags flags = RequiredFlags();
+    flags.counters = {bad};
+    const auto config = MakeRunConfig(std::nullopt, flags);
+    EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument) << bad;
+    EXPECT_TRUE(absl::StartsWith(config.status().message(), "--counter: ")) << config.status();
+  }
+  RunFlags many = RequiredFlags();
+  for (int i = 0; i < 17; ++i) many.counters.push_back(absl::StrCat("name=", i, ",key=key,output=o", i));
+  EXPECT_TRUE(absl::StrContains(MakeRunConfig(std::nullopt, many).status().message(), "at most 16 counters"));
 }
 
 // Where an instance is named, a process that crashed takes its own place in the group again.

@@ -62,6 +62,7 @@ kafka::DaemonReport TwoPartitions() {
                       .tagged = 3,
                       .diverted = 1,
                       .dropped = 7,
+                      .counter_updates = 11,
                       .malformed_delta = 5,
                       .unkeyed = 8,
                       .future = 9};
@@ -134,6 +135,7 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   EXPECT_EQ(values[absl::StrCat("lethe_record_actions_total", where, ",action=diverted")], 1);
   EXPECT_EQ(values[absl::StrCat("lethe_record_actions_total", where, ",action=dropped")], 7);
   EXPECT_EQ(values[absl::StrCat("lethe_suppressed_records_total", where)], 6);
+  EXPECT_EQ(values[absl::StrCat("lethe_deltas_total", where)], 11);
   EXPECT_EQ(values[absl::StrCat("lethe_malformed_deltas_total", where)], 5);
   EXPECT_EQ(values[absl::StrCat("lethe_unkeyed_records_total", where)], 8);
   EXPECT_EQ(values[absl::StrCat("lethe_future_timestamps_total", where)], 9);

@@ -88,6 +88,7 @@ TEST(Readme, ItsFullConfigurationHasEveryKeyAndTheDefaults) {
   const absl::StatusOr<std::vector<ConfigEntry>> entries = ParseConfigText({"README.md", full});
   ASSERT_TRUE(entries.ok()) << entries.status();
   for (const Setting<RunConfig>& setting : RunSettings()) {
+    if (absl::StartsWith(setting.key, "counter.")) continue;  // the former way to write one of `counters`
     const auto entry = std::find_if(entries->begin(), entries->end(),
                                     [&](const ConfigEntry& e) { return e.Path() == setting.key; });
     ASSERT_NE(entry, entries->end()) << setting.key << " is not in the README's full configuration";

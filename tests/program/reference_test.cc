@@ -50,7 +50,7 @@ validator = jsonschema.Draft7Validator(schema)
 right = re.findall(r"```yaml\n(.*?)```", open(top + "/README.md").read(), re.S)
 right += ["fpp: ${FPP}", "http: off", "lanes: 2", "memory: 1048576", "horizon: 1h30m", "kafka: {linger.ms: 5}"]
 wrong = ["horizn: 1h", "horizon: 1", "lanes: 65", "lanes: many", "start: newest", "memory: 1 GiB", "input: ''",
-         "counter: {topic: x}", "kafka: {group.id: x}", "counter: x", "commit_interval: soon"]
+         "counter: {topic: x}", "counters: {name: a}", "counters: [{name: a, key: key}]", "kafka: {group.id: x}", "counter: x", "commit_interval: soon"]
 bad = [text for text in right if not validator.is_valid(yaml.safe_load(text))]
 bad += [text for text in wrong if validator.is_valid(yaml.safe_load(text))]
 assert len(right) > 6
@@ -91,6 +91,7 @@ TEST(Reference, EverySettingSaysAllOfItself) {
   for (const Setting<RunConfig>& setting : RunSettings()) ExpectComplete(setting);
   for (const Setting<SurveyCommandOptions>& setting : SurveySettings()) ExpectComplete(setting);
   for (const Setting<ReconcileCommandOptions>& setting : ReconcileSettings()) ExpectComplete(setting);
+  for (const Setting<CounterConfig>& setting : CounterSettings()) ExpectComplete(setting);
 }
 
 std::vector<EffectiveValue> Effective(const std::string& yaml, const RunFlags& flags = {}) {
@@ -108,7 +109,11 @@ input: ${LETHE_TEST_TOPIC}
 output: out
 id: json:/a b
 horizon: 2h
-counter: {key: key, delta: json:/n, output: counts}
+counters:
+  - {name: a, key: key, output: counts}
+  - name: b
+    key: json:/n
+    output: ${LETHE_TEST_TOPIC}-b
 kafka:
   sasl.password: ${LETHE_TEST_SECRET}
   sasl.username: ${LETHE_TEST_SECRET}
@@ -123,10 +128,13 @@ kafka:
        {"brokers: b:9092  # lethe.yaml:1\n", "input: in  # lethe.yaml:2, from the environment\n",
         "id: \"json:/a b\"  # lethe.yaml:4\n", "horizon: 3h  # --horizon\n", "lanes: 1  # default\n",
         "group: lethe-in  # default\n", "instance: i  # --instance\n",
-        "counter:\n  key: key  # lethe.yaml:6\n  delta: json:/n  # lethe.yaml:6\n",
-        "kafka:\n  sasl.password: \"(hidden)\"  # lethe.yaml:8, from the environment\n",
-        "  sasl.username: \"(hidden)\"", "  ssl.key.password: \"(hidden)\"  # lethe.yaml:10\n",
-        "  security.protocol: SASL_SSL  # lethe.yaml:11\n", "  client.rack: a$$b  # --kafka\n"}) {
+        "counters:\n  - name: a  # lethe.yaml:7\n    key: key  # lethe.yaml:7\n    output: counts  # "
+        "lethe.yaml:7\n"
+        "  - name: b  # lethe.yaml:8\n    key: json:/n  # lethe.yaml:9\n"
+        "    output: in-b  # lethe.yaml:10, from the environment\n",
+        "kafka:\n  sasl.password: \"(hidden)\"  # lethe.yaml:12, from the environment\n",
+        "  sasl.username: \"(hidden)\"", "  ssl.key.password: \"(hidden)\"  # lethe.yaml:14\n",
+        "  security.protocol: SASL_SSL  # lethe.yaml:15\n", "  client.rack: a$$b  # --kafka\n"}) {
     EXPECT_TRUE(absl::StrContains(printed, line)) << line << " is not in\n" << printed;
   }
   EXPECT_FALSE(absl::StrContains(printed, "hunter2")) << printed;
@@ -135,6 +143,8 @@ kafka:
 TEST(PrintConfig, SaysTheSameWhenItIsRead) {
   const std::string yaml =
       "brokers: b\ninput: in\noutput: out\nid: 'json:/a\"b: #c'\ninstance: '*x'\nhttp: off\nlanes: 3\n"
+      "counters: [{name: a, key: json:/x y, when: key, equals: '5', output: x}, {name: b, key: key, output: "
+      "y}]\n"
       "kafka: {client.rack: 'true', ssl.ca.location: '$$5'}\n";
   const std::string printed = EffectiveYaml(Effective(yaml));
   const std::vector<EffectiveValue> first = Effective(yaml), second = Effective(printed);

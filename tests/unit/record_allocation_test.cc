@@ -32,8 +32,9 @@ TEST(RecordAllocationTest, NoneAfterTheLargestRecord) {
   RecordSpec spec;
   spec.id = IdSpec::Parse("key+json:/id+json:/n").value();
   spec.time = Field::Parse("json:/time").value();
-  spec.counter_key = Field::Parse("json:/channel").value();
-  spec.counter_delta = Field::Parse("json:/delta").value();
+  const Field channel = Field::Parse("json:/channel").value();
+  spec.counters = {{channel, Field::Parse("json:/delta").value()},
+                   {channel, std::nullopt, CounterSpec::Condition{channel, "#en.wikipedia.and.a.long.name"}}};
   RecordReader reader(spec);
   const std::string key(100, 'k');
   const std::string padding(5000, 'p');

@@ -300,20 +300,28 @@ TEST(RecordReaderTest, Times) {
   EXPECT_EQ(time, absl::FromUnixMillis(-1));
 }
 
+using Counting = CounterUpdate::State;
+
 struct Counter {
-  State state;
+  Counting state;
   std::string key;
   int64_t delta;
+  std::string reason;
 };
-Counter CounterOf(const std::string& key, const std::string& delta, const RecordView& record) {
+Counter CounterOf(const CounterSpec& counter, const RecordView& record) {
   RecordSpec spec;
   spec.id = IdSpec::Parse("key").value();
-  spec.counter_key = Field::Parse(key).value();
-  spec.counter_delta = Field::Parse(delta).value();
+  // The one before it reads the same places, and must not be in its way.
+  spec.counters = {{Field::Parse("json:/c").value()}, counter};
   RecordReader reader(spec);
   const RecordFields& fields = reader.Read(record);
   EXPECT_EQ(fields.id_state, record.key ? State::kPresent : State::kMissing);
-  return {fields.counter_state, std::string(fields.counter_key), fields.counter_delta};
+  EXPECT_EQ(fields.counters.size(), 2u);
+  const CounterUpdate& update = fields.counters[1];
+  return {update.state, std::string(update.key), update.delta, update.reason};
+}
+Counter CounterOf(const std::string& key, const std::string& delta, const RecordView& record) {
+  return CounterOf({Field::Parse(key).value(), Field::Parse(delta).value()}, record);
 }
 
 TEST(RecordReaderTest, Counters) {
@@ -325,29 +333,80 @@ TEST(RecordReaderTest, Counters) {
                                                                   {"-9223372036854775808", INT64_MIN}}) {
     const std::string value = absl::StrCat(R"({"c":"e\u006e","d":)", text, "}");
     const Counter counter = CounterOf("json:/c", "json:/d", {.key = "k", .value = value});
-    EXPECT_EQ(counter.state, State::kPresent);
+    EXPECT_EQ(counter.state, Counting::kCounted);
     EXPECT_EQ(counter.key, "en");
     EXPECT_EQ(counter.delta, delta);
     EXPECT_EQ(CounterOf("key", "value", {.key = "k", .value = text}).delta, delta);
   }
-  for (const char* text :
-       {"1.0", "1e3", "\"5\"", "9223372036854775808", "-9223372036854775809", "null", "[]"}) {
+  const std::map<std::string, std::string> bad_json = {{"1.0", "json:/d is not written as a whole number"},
+                                                       {"1e3", "json:/d is not written as a whole number"},
+                                                       {"\"5\"", "json:/d is a string"},
+                                                       {"9223372036854775808", "json:/d is beyond 64 bits"},
+                                                       {"-9223372036854775809", "json:/d is beyond 64 bits"},
+                                                       {"null", "json:/d is neither a string nor a number"},
+                                                       {"[]", "json:/d is neither a string nor a number"}};
+  for (const auto& [text, reason] : bad_json) {
     const std::string value = absl::StrCat(R"({"c":"en","d":)", text, "}");
-    EXPECT_EQ(CounterOf("json:/c", "json:/d", {.key = "k", .value = value}).state, State::kMissing) << text;
+    const Counter counter = CounterOf("json:/c", "json:/d", {.key = "k", .value = value});
+    EXPECT_EQ(counter.state, Counting::kUncountable) << text;
+    EXPECT_EQ(counter.reason, reason) << text;
   }
-  for (const char* text : {"+5", " 5", "5 ", "", "five", "1.0", "0x10"}) {
-    EXPECT_EQ(CounterOf("key", "value", {.key = "k", .value = text}).state, State::kMissing) << text;
+  const std::map<std::string, std::string> bad_text = {{"+5", "value is not written as a whole number"},
+                                                       {" 5", "value is not a number"},
+                                                       {"5 ", "value is not a number"},
+                                                       {"", "value is empty"},
+                                                       {"five", "value is not a number"},
+                                                       {"1.0", "value is not written as a whole number"},
+                                                       {"0x10", "value is not a number"}};
+  for (const auto& [text, reason] : bad_text) {
+    const Counter counter = CounterOf("key", "value", {.key = "k", .value = text});
+    EXPECT_EQ(counter.state, Counting::kUncountable) << text;
+    EXPECT_EQ(counter.reason, reason) << text;
   }
   EXPECT_EQ(CounterOf("json:/c", "json:/d", {.key = "k", .value = R"({"c":7,"d":1})"}).key, "7");
-  EXPECT_EQ(CounterOf("json:/c", "json:/d", {.key = "k", .value = R"({"c":"","d":1})"}).state,
-            State::kMissing);
-  EXPECT_EQ(CounterOf("key", "json:/d", {.value = R"({"d":1})"}).state, State::kMissing);
+  EXPECT_EQ(CounterOf("json:/c", "json:/d", {.key = "k", .value = R"({"c":"","d":1})"}).reason,
+            "json:/c is empty");
+  EXPECT_EQ(CounterOf("json:/c", "json:/d", {.key = "k", .value = R"({"d":1})"}).reason,
+            "json:/c is not there");
+  EXPECT_EQ(CounterOf("key", "json:/d", {.value = R"({"d":1})"}).reason, "key is null");
+}
+
+TEST(RecordReaderTest, WithoutADeltaEachEventCountsOne) {
+  const Counter counter =
+      CounterOf({Field::Parse("json:/c").value()}, {.key = "k", .value = R"({"c":"en"})"});
+  EXPECT_EQ(counter.state, Counting::kCounted);
+  EXPECT_EQ(counter.delta, 1);
+}
+
+TEST(RecordReaderTest, ACounterCountsWhatMeetsItsCondition) {
+  const auto count = [](const std::string& wanted, const std::string& type) {
+    const std::string value = absl::StrCat(R"({"c":"en","d":2)", type, "}");
+    return CounterOf({Field::Parse("json:/c").value(), Field::Parse("json:/d").value(),
+                      CounterSpec::Condition{Field::Parse("json:/type").value(), wanted}},
+                     {.key = "k", .value = value})
+        .state;
+  };
+  EXPECT_EQ(count("like", R"(,"type":"like")"), Counting::kCounted);
+  EXPECT_EQ(count("like", R"(,"type":"l\u0069ke")"), Counting::kCounted);
+  EXPECT_EQ(count("7", R"(,"type":7)"), Counting::kCounted);
+  EXPECT_EQ(count("true", R"(,"type":true)"), Counting::kCounted);
+  for (const char* other : {"", R"(,"type":"likes")", R"(,"type":false)", R"(,"type":null)",
+                            R"(,"type":["like"])", R"(,"type":"")"}) {
+    EXPECT_EQ(count("like", other), Counting::kNotMeant) << other;
+    EXPECT_EQ(count("true", other), Counting::kNotMeant) << other;
+  }
 }
 
 // An id that needs no JSON is there, even if the value is broken for those that do.
 TEST(RecordReaderTest, BrokenJsonConcernsThoseThatReadIt) {
-  EXPECT_EQ(CounterOf("key", "json:/d", {.key = "k", .value = "{"}).state, State::kMalformed);
-  EXPECT_EQ(CounterOf("json:/c", "key", {.key = "5", .value = "{"}).state, State::kMalformed);
+  EXPECT_EQ(CounterOf("key", "json:/d", {.key = "k", .value = "{"}).state, Counting::kUncountable);
+  EXPECT_EQ(CounterOf("json:/c", "key", {.key = "5", .value = "{"}).reason,
+            "json:/c cannot be read: the value is not JSON");
+  const Field type = Field::Parse("json:/type").value();
+  EXPECT_EQ(CounterOf({Field::Parse("key").value(), std::nullopt, CounterSpec::Condition{type, "x"}},
+                      {.key = "k", .value = "{"})
+                .state,
+            Counting::kUncountable);
   RecordSpec spec;
   spec.id = IdSpec::Parse("json:/id").value();
   spec.time = Field::Parse("key").value();
