@@ -318,7 +318,7 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::Prepare(int32_t partit
                                                                   const GroupState::Log& log,
                                                                   Uncommitted uncommitted) {
   auto owned = PrepareFilter(partition, committed, log, uncommitted);
-  if (owned.ok()) (*owned)->sums.resize(options_.counters.size());
+  if (owned.ok()) (*owned)->sums.assign(options_.counters.size(), CounterSums());
   stage_.TakeMissingBytes();  // of what it was refused it has made the best; whoever else was asks again
   if (!owned.ok() || (*owned)->phase == Phase::kFailed || options_.scope == Scope::kTopic) return owned;
   if (committed.offset < 0 && uncommitted == Uncommitted::kAdded) {

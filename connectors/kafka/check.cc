@@ -48,7 +48,9 @@ class Checker {
         LookAtStage(options_, topics_.input.partitions, topics_.output.partitions);
       }
       TryWriting("output", topics_.output);
-      for (const TopicFacts& counter : topics_.counters) TryWriting("counter", counter);
+      for (const TopicFacts& counter : topics_.counters) {
+        if (counter.partitions > 0) TryWriting("counter", counter);
+      }
       if (topics_.divert) TryWriting("divert", *topics_.divert);
       LookAtLog();
     }

@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "connectors/kafka/counter_totals.h"
 #include "connectors/kafka/steady_time.h"
 #include "src/text/format.h"
 
@@ -166,6 +167,7 @@ absl::Status Daemon::Inspect() {
     if (!trimmer.ok()) return trimmer.status();
     trimmer_ = *std::move(trimmer);
   }
+  if (absl::Status made = EnsureTotalsTopics(judging_.options, stop_); !made.ok()) return made;
   if (absl::Status inspected = Inspect(judging_); !inspected.ok()) return inspected;
   for (const std::string& warning : judging_.topics.warnings) spdlog::warn("{}", warning);
   return absl::OkStatus();

@@ -32,7 +32,7 @@ constexpr int64_t kSeenUnkeyed = 1000;
 int64_t SumsBytes(const std::map<int32_t, std::unique_ptr<OwnedPartition>>& owned) {
   int64_t bytes = 0;
   for (const auto& [id, partition] : owned) {
-    for (const DeltaSums& sums : partition->sums) bytes += sums.bytes();
+    for (const CounterSums& sums : partition->sums) bytes += sums.bytes();
   }
   return bytes;
 }

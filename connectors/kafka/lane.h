@@ -183,6 +183,8 @@ class Lane {
   void Assign(const rd_kafka_topic_partition_list_t* partitions);
   void Revoke(const rd_kafka_topic_partition_list_t* partitions, bool lost);
   absl::Status PrepareAssigned(const rd_kafka_topic_partition_list_t* partitions);
+  // What their counters have come to, once the broker says it.
+  absl::Status AwaitTotals(const std::vector<OwnedPartition*>& partitions);
   // Fills in the times of the log where they matter. If the broker does not tell them, they are not known.
   void AskLogTimes(int32_t partition, const CommittedOffset& committed, GroupState::Log& log);
   // Takes the group's metadata of this moment. False: the group counts this lane out already.
@@ -220,8 +222,9 @@ class Lane {
   void BeginSnapshot(OwnedPartition& owned);
   // No commit of this lane will name what is being taken.
   void DropSnapshot(OwnedPartition& owned);
-  // While one is loaded, which may take minutes: the lane neither hangs nor has left, unless it is stopped.
-  bool GoOnLoading(int32_t partition);
+  // While one is loaded, or totals are, which may take minutes: the lane neither hangs nor has left, unless
+  // it is stopped.
+  bool GoOnLoading(int32_t partition, absl::string_view what = "snapshot");
   void LoadingEnds();
 
   // Whether the output has such a partition. One that it has not is held, so that it stops no other.

@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "connectors/kafka/counter_totals.h"
 #include "connectors/kafka/lane.h"
 #include "connectors/kafka/log_sample.h"
 #include "connectors/kafka/steady_time.h"
@@ -239,7 +240,7 @@ absl::Status Lane::PrepareAssigned(const rd_kafka_topic_partition_list_t* partit
   }
   if (!asked.ok()) return asked;
 
-  std::vector<OwnedPartition*> fresh;
+  std::vector<OwnedPartition*> prepared_now, fresh;
   int begin = 0;
   for (int i = 0; i < partitions->cnt; ++i) {
     const int32_t partition = partitions->elems[i].partition;
@@ -259,8 +260,13 @@ absl::Status Lane::PrepareAssigned(const rd_kafka_topic_partition_list_t* partit
     auto owned = assigner_.Prepare(partition, there, log, why);
     LoadingEnds();
     if (!owned.ok()) return owned.status();
-    if (Assigner::NeedsFirstCommit(**owned, there)) fresh.push_back(owned->get());
+    prepared_now.push_back(owned->get());
     owned_[partition] = *std::move(owned);
+  }
+  asked = AwaitTotals(prepared_now);
+  if (!asked.ok()) return asked;
+  for (OwnedPartition* owned : prepared_now) {
+    if (Assigner::NeedsFirstCommit(*owned, committed[static_cast<size_t>(owned->id)])) fresh.push_back(owned);
   }
   if (begin > 0) {
     spdlog::info(
@@ -270,6 +276,15 @@ absl::Status Lane::PrepareAssigned(const rd_kafka_topic_partition_list_t* partit
   if (absl::Status begun = fresh.empty() ? absl::OkStatus() : CommitStart(fresh); !begun.ok()) return begun;
   has_begun_ = has_begun_ || partitions->cnt > 0;
   return absl::OkStatus();
+}
+
+absl::Status Lane::AwaitTotals(const std::vector<OwnedPartition*>& partitions) {
+  if (partitions.empty()) return absl::OkStatus();
+  const int32_t first = partitions.front()->id;
+  const absl::Status restored = Await(
+      [&] { return RestoreTotals(options_, partitions, [&] { return GoOnLoading(first, "totals"); }); });
+  LoadingEnds();
+  return restored;
 }
 
 void Lane::AskLogTimes(int32_t partition, const CommittedOffset& committed, GroupState::Log& log) {
@@ -451,6 +466,11 @@ void Lane::PrepareAnew(OwnedPartition& owned) {
   rebuilt->counts = owned.counts;
   rebuilt->unread_deleted += owned.unread_deleted;
   owned = std::move(*rebuilt);
+  if (const absl::Status counted = AwaitTotals({&owned}); !counted.ok()) {
+    if (!absl::IsCancelled(counted)) fatal_ = counted;
+    owned.phase = Phase::kFailed;
+    owned.problem = std::string(counted.message());
+  }
   if (owned.phase != Phase::kFailed) Seek(owned);
 }
 
@@ -677,6 +697,9 @@ void Lane::Publish() {
         is_restoring ? owned->restore.time_left().value_or(absl::InfiniteDuration()) : absl::ZeroDuration();
     if (owned->snapshot) partition.snapshot_offset = owned->snapshot->offset;
     partition.unread_deleted = owned->unread_deleted;
+    for (const CounterSums& sums : owned->sums) {
+      partition.counted_keys += static_cast<int64_t>(sums.totals().size());
+    }
     partition.short_history = owned->short_history(options_.stage.horizon);
     partition.keys_moved = owned->keys_moved(options_.stage.horizon);
     if (owned->points) partition.restart = owned->points->oldest().offset;

@@ -71,7 +71,7 @@ void Lane::DropSnapshot(OwnedPartition& owned) {
   owned.naming.reset();
 }
 
-bool Lane::GoOnLoading(int32_t partition) {
+bool Lane::GoOnLoading(int32_t partition, absl::string_view what) {
   heartbeat_.Beat();
   // The group would take a consumer for dead that is not polled for max.poll.interval.ms. To poll a queue of
   // it in which nothing ever is counts, and brings no rebalance into the middle of this one.
@@ -79,7 +79,7 @@ bool Lane::GoOnLoading(int32_t partition) {
   const QueuePtr nothing(rd_kafka_queue_new(consumer_.get()));
   const MessagePtr none(rd_kafka_consume_queue(nothing.get(), 0));
   if (std::exchange(loading_, partition) != partition) {
-    SetWaiting(absl::StrCat("the snapshot of ", options_.input, "-", partition, " is being loaded"));
+    SetWaiting(absl::StrCat("loading the ", what, " of ", options_.input, "-", partition));
   }
   return !stop_.requested();
 }

@@ -73,9 +73,15 @@ struct Policies {
   bool passes_suspects() const { return on_suspect == Action::kPass || on_suspect == Action::kTag; }
 };
 
+enum class CounterMode {
+  kDelta,  // what a commit has added
+  kTotal,  // what a key has come to in the partition
+};
+
 // What unique events count, and the topic that it goes to.
 struct CounterOptions {
-  std::string name;  // letters, digits, '.', '_' and '-'; unique
+  std::string name;                        // letters, digits, '.', '_' and '-'; unique
+  CounterMode mode = CounterMode::kDelta;  // kTotal only with exactly once
   CounterSpec spec;
   std::string output;  // of no other counter
 };

@@ -69,10 +69,6 @@ void OwnedPartition::LeaveNamed() {
   if (std::exchange(naming, std::nullopt)) taking.reset();
 }
 
-void OwnedPartition::ClearSums() {
-  for (DeltaSums& each : sums) each.Clear();
-}
-
 void OwnedPartition::Committed() {
   if (taking != nullptr) taking->image->NoteEnd(next);
   if (transaction) transaction->Commit();
@@ -84,7 +80,7 @@ void OwnedPartition::Committed() {
   growth.Reach(committed, filter->stream_time());
   counts += open_counts;
   open_counts = {};
-  ClearSums();
+  for (CounterSums& each : sums) each.Commit();
   uncopied.erase(uncopied.begin(), uncopied.lower_bound(committed));
   points->Drop(points->For(filter->stream_time()));
   const auto still_to_come = undeliverable.lower_bound(committed);
@@ -112,7 +108,7 @@ void OwnedPartition::RolledBack() {
   mark = committed_mark;
   timed_records = committed_timed_records;
   open_counts = {};
-  ClearSums();
+  for (CounterSums& each : sums) each.Clear();
   points->Truncate(committed);
   stop_before_next.clear();
 }
@@ -156,6 +152,7 @@ void KeptPartitions::Put(std::unique_ptr<OwnedPartition> partition) {
   partition->end_of_log = 0;
   partition->unreadable.reset();
   partition->has_named = false;
+  partition->sums.clear();  // what its next owner counts, this one would not know
   partition->given_up = false;
   const std::lock_guard<std::mutex> lock(mutex_);
   const int32_t id = partition->id;

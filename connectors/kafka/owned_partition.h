@@ -22,7 +22,7 @@
 #include "connectors/kafka/snapshots.h"
 #include "connectors/kafka/unreadable_batch.h"
 #include "lethe/stage.h"
-#include "src/counters/delta_sums.h"
+#include "src/counters/counter_sums.h"
 
 namespace lethe::kafka {
 
@@ -92,9 +92,9 @@ struct OwnedPartition {
   // What `next` and `committed` were then: while nothing is read or committed, nothing changes.
   std::pair<int64_t, int64_t> status_at;
 
-  std::vector<DeltaSums> sums;  // of the options' counters
-  RecordCounts open_counts;     // of the open transaction
-  RecordCounts counts;          // committed
+  std::vector<CounterSums> sums;  // of the options' counters
+  RecordCounts open_counts;       // of the open transaction
+  RecordCounts counts;            // committed
 
   // By offset; found one by one, forgotten when they have been passed over.
   std::map<int64_t, Undeliverable> undeliverable;
@@ -129,7 +129,6 @@ struct OwnedPartition {
   SnapshotPoint PointOf(SnapshotId taken) const;
   // Nobody here knows whether a commit stands that names what was taken: it is to stay.
   void LeaveNamed();
-  void ClearSums();
   // The transaction with everything up to `next` has been committed.
   void Committed();
   // It has not: everything from C on will be read again.

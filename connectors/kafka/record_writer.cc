@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/message_view.h"
+#include "lethe/counters.h"
 
 namespace lethe::kafka {
 namespace {
@@ -210,12 +211,20 @@ absl::Status RecordWriter::Count(OwnedPartition& owned, const JudgedRecord& reco
       if (auto left = LeaveUncounted(owned, record, change.counter, why); !left.ok()) return left;
       continue;
     }
-    ++owned.open_counts.counter_updates;
-    DeltaSums& sums = owned.sums[change.counter];
-    if (sums.Add(change.text, change.delta)) continue;
-    // The sum would leave 64 bits: what there is goes out now, as a record of its own.
-    if (auto produced = ProduceSums(owned, change.counter); !produced.ok()) return produced;
-    sums.Add(change.text, change.delta);
+    CounterSums& sums = owned.sums[change.counter];
+    if (sums.Add(change.text, change.delta)) {
+      ++owned.open_counts.counter_updates;
+    } else if (options_.counters[change.counter].mode == CounterMode::kDelta) {
+      // The sum would leave 64 bits: what there is goes out now, as a record of its own.
+      if (auto produced = ProduceSums(owned, change.counter); !produced.ok()) return produced;
+      sums.Clear();
+      sums.Add(change.text, change.delta);
+      ++owned.open_counts.counter_updates;
+    } else {
+      ++owned.open_counts.overflowed_delta;
+      const std::string why = absl::StrCat("with ", change.delta, " more, its key's total leaves 64 bits");
+      if (auto left = LeaveUncounted(owned, record, change.counter, why); !left.ok()) return left;
+    }
   }
   return absl::OkStatus();
 }
@@ -240,18 +249,26 @@ absl::Status RecordWriter::ProduceSums(OwnedPartition& owned) {
 }
 
 absl::Status RecordWriter::ProduceSums(OwnedPartition& owned, size_t counter) {
-  for (const auto& [key, sum] : owned.sums[counter].sums()) {
-    const std::string text = absl::StrCat(sum);
-    HeadersPtr headers;
-    AddHeader(headers, "lethe.counter", options_.counters[counter].name);
-    AddHeader(headers, "lethe.topic", options_.origin());
-    AddHeader(headers, "lethe.partition", absl::StrCat(owned.id));
-    absl::Status produced =
-        output_.Produce({output_.counter_topic(counter), RD_KAFKA_PARTITION_UA, key.data(), key.size(),
-                         text.data(), text.size(), 0, std::move(headers)});
+  const CounterOptions& options = options_.counters[counter];
+  rd_kafka_topic_t* const topic = output_.counter_topic(counter);
+  for (const auto& [key, sum] : owned.sums[counter].changed()) {
+    absl::Status produced;
+    if (options.mode == CounterMode::kTotal) {
+      const CounterTotal total = {options.name, options_.origin(), owned.id, key, sum, owned.next};
+      const std::string text = total.RecordValue();
+      const std::string place = total.RecordKey();
+      produced = output_.Produce({topic, owned.id, place.data(), place.size(), text.data(), text.size()});
+    } else {
+      const std::string text = absl::StrCat(sum);
+      HeadersPtr headers;
+      AddHeader(headers, "lethe.counter", options.name);
+      AddHeader(headers, "lethe.topic", options_.origin());
+      AddHeader(headers, "lethe.partition", absl::StrCat(owned.id));
+      produced = output_.Produce({topic, RD_KAFKA_PARTITION_UA, key.data(), key.size(), text.data(),
+                                  text.size(), 0, std::move(headers)});
+    }
     if (!produced.ok()) return produced;
   }
-  owned.sums[counter].Clear();
   return absl::OkStatus();
 }
 

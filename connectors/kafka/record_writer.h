@@ -65,7 +65,7 @@ class RecordWriter {
   // Not OK: the transaction is to be given up.
   absl::Status CarryOut(OwnedPartition& owned, const JudgedRecord& record);
 
-  // Writes what the counters of the partition have come to since the last call.
+  // Writes what the open transaction has changed the counters of the partition to, or by.
   absl::Status ProduceSums(OwnedPartition& owned);
 
  private:

@@ -27,42 +27,8 @@ constexpr int kTrimTimeoutMs = 2000;
 
 using QueuePtr = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
 using EventPtr = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>>;
-using NewTopicPtr = std::unique_ptr<rd_kafka_NewTopic_t, Destroyer<rd_kafka_NewTopic_destroy>>;
 using AdminOptionsPtr = std::unique_ptr<rd_kafka_AdminOptions_t, Destroyer<rd_kafka_AdminOptions_destroy>>;
 using DeleteRecordsPtr = std::unique_ptr<rd_kafka_DeleteRecords_t, Destroyer<rd_kafka_DeleteRecords_destroy>>;
-
-// Or asks the broker only whether it would.
-absl::Status CreateTopic(rd_kafka_t* client, const std::string& name, const TopicFacts& like,
-                         bool validate_only) {
-  char reason[256];
-  const int replicas = like.replicas > 0 ? like.replicas : -1;  // or the brokers' default
-  const NewTopicPtr topic(
-      rd_kafka_NewTopic_new(name.c_str(), like.partitions, replicas, reason, sizeof reason));
-  if (topic == nullptr) return absl::InvalidArgumentError(absl::StrCat("topic ", name, ": ", reason));
-  for (const auto& [key, value] : RepartitionConfig(like)) {
-    rd_kafka_NewTopic_set_config(topic.get(), key.c_str(), value.c_str());
-  }
-  rd_kafka_NewTopic_t* topics[] = {topic.get()};
-  const QueuePtr queue(rd_kafka_queue_new(client));
-  const AdminOptionsPtr options(rd_kafka_AdminOptions_new(client, RD_KAFKA_ADMIN_OP_CREATETOPICS));
-  rd_kafka_AdminOptions_set_validate_only(options.get(), validate_only ? 1 : 0, reason, sizeof reason);
-  rd_kafka_CreateTopics(client, topics, 1, options.get(), queue.get());
-  const EventPtr event(rd_kafka_queue_poll(queue.get(), kCreateTimeoutMs));
-  if (event == nullptr) return absl::UnavailableError(absl::StrCat("creating topic ", name, " timed out"));
-  rd_kafka_resp_err_t code = rd_kafka_event_error(event.get());
-  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
-    size_t count = 0;
-    const rd_kafka_topic_result_t** results =
-        rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event.get()), &count);
-    code = count == 1 ? rd_kafka_topic_result_error(results[0]) : RD_KAFKA_RESP_ERR_UNKNOWN;
-  }
-  if (code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) return absl::OkStatus();  // another instance's
-  if (code == RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR) {
-    return absl::UnavailableError(absl::StrCat("creating topic ", name, " with ", replicas,
-                                               " replicas, as the input has: not so many brokers are up"));
-  }
-  return ErrorStatus(code, absl::StrCat("creating topic ", name));
-}
 
 // The client is of the group that copies.
 absl::Status EnsureOnce(const DaemonOptions& options, rd_kafka_t* client) {
@@ -80,7 +46,9 @@ absl::Status EnsureOnce(const DaemonOptions& options, rd_kafka_t* client) {
   if (!committed.ok()) return committed.status();
   // Another instance may have made it a moment ago: who waits for topics asks again.
   if (const auto lost = LostWithTopic(options, *committed)) return absl::NotFoundError(lost->Text());
-  if (absl::Status created = CreateTopic(client, name, *input, /*validate_only=*/false); !created.ok())
+  if (absl::Status created =
+          CreateTopic(client, name, {input->partitions, input->replicas}, RepartitionConfig(*input));
+      !created.ok())
     return WithGrant("repartition", name, created);
   spdlog::info("topic {} was made, with {} partitions", name, input->partitions);
   return absl::OkStatus();
@@ -138,6 +106,9 @@ std::vector<std::string> WrittenTopics(const DaemonOptions& options) {
 
 std::vector<std::string> TopicsOfSamePartition(const DaemonOptions& options) {
   std::vector<std::string> topics = options.routed_to;
+  for (const CounterOptions& counter : options.counters) {
+    if (!options.routes && counter.mode == CounterMode::kTotal) topics.push_back(counter.output);
+  }
   if (!options.routes && options.routed_from.empty()) {
     topics.push_back(options.output);
     topics.push_back(options.divert);
@@ -199,7 +170,8 @@ absl::Status EnsureRepartitionTopic(const DaemonOptions& options, const StopFlag
 
 absl::Status MayCreateRepartitionTopic(const DaemonOptions& options, rd_kafka_t* client,
                                        const TopicFacts& input) {
-  return CreateTopic(client, RepartitionTopic(options), input, /*validate_only=*/true);
+  return CreateTopic(client, RepartitionTopic(options), {input.partitions, input.replicas},
+                     RepartitionConfig(input), /*validate_only=*/true);
 }
 
 int32_t Route(const RecordFields& fields, const rd_kafka_message_t& message, int32_t partitions) {

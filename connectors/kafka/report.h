@@ -35,6 +35,7 @@ struct RecordCounts {
   // records without a key, and such whose timestamp is not believed.
   int64_t counter_updates = 0;
   int64_t malformed_delta = 0;
+  int64_t overflowed_delta = 0;  // a total would have left 64 bits
   int64_t unkeyed = 0;
   int64_t future = 0;  // dated further ahead than max_future
 
@@ -53,6 +54,7 @@ struct RecordCounts {
     dropped += other.dropped;
     counter_updates += other.counter_updates;
     malformed_delta += other.malformed_delta;
+    overflowed_delta += other.overflowed_delta;
     unkeyed += other.unkeyed;
     future += other.future;
     return *this;
@@ -88,6 +90,7 @@ struct PartitionReport {
   absl::Duration restore_time_left;  // infinite while it is not known
   int64_t snapshot_offset = -1;      // of the snapshot that the commits name; -1: none
   int64_t unread_deleted = 0;  // offsets that were passed over, since the log does not have them any more
+  int64_t counted_keys = 0;    // of all counters with totals
   int64_t restart = 0;         // R, as committed: no rebuild needs what is before it; 0 if not known
   bool short_history = false;  // the filter does not know all ids of the horizon: duplicates may pass
   bool keys_moved = false;     // the topic grew within the horizon: copies may be in different partitions

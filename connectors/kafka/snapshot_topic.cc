@@ -417,34 +417,9 @@ absl::Status SnapshotTopic::Bury(const std::vector<PartitionSnapshot>& snapshots
   return absl::OkStatus();
 }
 
-absl::Status CreateCompacted(rd_kafka_t* client, const std::string& name, const TopicShape& shape) {
-  using NewTopicPtr = std::unique_ptr<rd_kafka_NewTopic_t, Destroyer<rd_kafka_NewTopic_destroy>>;
-  using QueuePtr = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
-  using EventPtr = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>>;
-  char reason[256];
-  const NewTopicPtr topic(
-      rd_kafka_NewTopic_new(name.c_str(), shape.partitions, shape.replicas, reason, sizeof reason));
-  if (topic == nullptr) return absl::InvalidArgumentError(reason);
-  rd_kafka_NewTopic_set_config(topic.get(), "cleanup.policy", "compact");
-  // A snapshot that does not count any more is gone soon.
-  rd_kafka_NewTopic_set_config(topic.get(), "segment.ms", "600000");
-  rd_kafka_NewTopic_set_config(topic.get(), "delete.retention.ms", "600000");
-  const QueuePtr queue(rd_kafka_queue_new(client));
-  rd_kafka_NewTopic_t* topics[] = {topic.get()};
-  rd_kafka_CreateTopics(client, topics, 1, nullptr, queue.get());
-  const EventPtr event(rd_kafka_queue_poll(queue.get(), 10'000));
-  if (event == nullptr) return absl::UnavailableError(absl::StrCat("creating topic ", name, " timed out"));
-  if (const rd_kafka_resp_err_t code = rd_kafka_event_error(event.get());
-      code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return ErrorStatus(code, absl::StrCat("creating topic ", name));
-  }
-  size_t count = 0;
-  const rd_kafka_topic_result_t** results =
-      rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event.get()), &count);
-  const rd_kafka_resp_err_t code = rd_kafka_topic_result_error(results[0]);
-  if (code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) return absl::OkStatus();  // by another instance
-  return ErrorStatus(code, absl::StrCat("creating topic ", name));
-}
+// A snapshot that does not count any more is gone soon.
+const std::map<std::string, std::string> kTopicConfig = {
+    {"cleanup.policy", "compact"}, {"segment.ms", "600000"}, {"delete.retention.ms", "600000"}};
 
 }  // namespace
 
@@ -468,7 +443,7 @@ absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotTopic(const DaemonOpt
     if (absl::IsNotFound(status)) status = absl::OkStatus();  // it is created, or will appear
     if (status.ok() && !created) {
       const absl::StatusOr<TopicShape> input = ShapeOf(producer->get(), options.input, kRequestTimeoutMs);
-      status = input.ok() ? CreateCompacted(producer->get(), name, *input) : input.status();
+      status = input.ok() ? CreateTopic(producer->get(), name, *input, kTopicConfig) : input.status();
       created = status.ok();
     }
     if (!status.ok() && (!absl::IsUnavailable(status) || SteadyNow() >= deadline)) {

@@ -67,6 +67,21 @@ class Rules {
                      " --add-config cleanup.policy=compact"));
   }
 
+  void KeepsTotals() {
+    const std::string policy = Value(topic_, "cleanup.policy");
+    if (policy == "compact") {
+      Add(Severity::kOk, "cleanup.policy", "has cleanup.policy=compact", "");
+      return;
+    }
+    Add(Severity::kError, "cleanup.policy",
+        absl::StrCat("has cleanup.policy=", policy,
+                     ": totals of keys that are not counted for a while would be deleted; it is the topic of "
+                     "another mode, or not made for totals"),
+        absl::StrCat("name another topic, which lethe makes; or, if nothing is in it, kafka-configs.sh "
+                     "--alter --entity-type topics --entity-name ",
+                     topic_.name, " --add-config cleanup.policy=compact"));
+  }
+
   // Made with as many partitions as the input, and not changed with it: the way of an id must not change.
   void RoutesTo(int32_t input_partitions) {
     const std::string what =
@@ -275,9 +290,19 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
     Rules snapshot_rules("snapshot", *topics.snapshots, findings);
     if (snapshot_rules.IsDescribed()) snapshot_rules.IsCompacted();
   }
-  for (const TopicFacts& counter : topics.counters) {
+  for (size_t i = 0; i < topics.counters.size(); ++i) {
+    const TopicFacts& counter = topics.counters[i];
     Rules counter_rules("counter", counter, findings);
-    if (counter_rules.IsDescribed()) {
+    const bool keeps_totals = options.counters[i].mode == CounterMode::kTotal;
+    if (counter.partitions == 0) {
+      counter_rules.Add(Severity::kOk, "create", "is not there yet; lethe makes it", "");
+      continue;
+    }
+    if (keeps_totals) counter_rules.HasPartitionsFor(input.partitions);
+    if (!counter_rules.IsDescribed()) continue;
+    if (keeps_totals) {
+      counter_rules.KeepsTotals();
+    } else {
       counter_rules.IsNotCompacted(
           "deltas are events, of which compaction would keep only the last of each key");
     }

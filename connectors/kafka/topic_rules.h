@@ -47,7 +47,7 @@ struct TopicFacts {
 struct AllTopics {
   TopicFacts input;
   TopicFacts output;
-  std::vector<TopicFacts> counters = {};  // in the order of the options
+  std::vector<TopicFacts> counters = {};  // in the order of the options; without partitions: not there yet
   std::optional<TopicFacts> divert = {};  // if something may be diverted
   std::optional<TopicFacts> origin = {};  // from which the input was routed, if it was
   // That are there already: lethe makes them itself.

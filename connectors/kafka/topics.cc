@@ -21,6 +21,7 @@ namespace {
 // Short enough for a stop to be seen in time; who waits asks again, over the same connection.
 constexpr absl::Duration kNewTopicPatience = absl::Seconds(3);
 constexpr int kRequestTimeoutMs = 1500;
+constexpr int kCreateTimeoutMs = 5000;
 
 using TopicConfig = std::map<std::string, std::string>;
 
@@ -179,11 +180,47 @@ absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& 
   return topic;
 }
 
+absl::Status CreateTopic(rd_kafka_t* client, const std::string& name, const TopicShape& shape,
+                         const std::map<std::string, std::string>& config, bool validate_only) {
+  using NewTopicPtr = std::unique_ptr<rd_kafka_NewTopic_t, Destroyer<rd_kafka_NewTopic_destroy>>;
+  using QueuePtr = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
+  using EventPtr = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>>;
+  using OptionsPtr = std::unique_ptr<rd_kafka_AdminOptions_t, Destroyer<rd_kafka_AdminOptions_destroy>>;
+  char reason[256];
+  const int replicas = shape.replicas > 0 ? shape.replicas : -1;
+  const NewTopicPtr topic(
+      rd_kafka_NewTopic_new(name.c_str(), shape.partitions, replicas, reason, sizeof reason));
+  if (topic == nullptr) return absl::InvalidArgumentError(absl::StrCat("topic ", name, ": ", reason));
+  for (const auto& [key, value] : config) {
+    rd_kafka_NewTopic_set_config(topic.get(), key.c_str(), value.c_str());
+  }
+  rd_kafka_NewTopic_t* topics[] = {topic.get()};
+  const QueuePtr queue(rd_kafka_queue_new(client));
+  const OptionsPtr options(rd_kafka_AdminOptions_new(client, RD_KAFKA_ADMIN_OP_CREATETOPICS));
+  rd_kafka_AdminOptions_set_validate_only(options.get(), validate_only ? 1 : 0, reason, sizeof reason);
+  rd_kafka_CreateTopics(client, topics, 1, options.get(), queue.get());
+  const EventPtr event(rd_kafka_queue_poll(queue.get(), kCreateTimeoutMs));
+  if (event == nullptr) return absl::UnavailableError(absl::StrCat("creating topic ", name, " timed out"));
+  rd_kafka_resp_err_t code = rd_kafka_event_error(event.get());
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    size_t count = 0;
+    const rd_kafka_topic_result_t** results =
+        rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event.get()), &count);
+    code = count == 1 ? rd_kafka_topic_result_error(results[0]) : RD_KAFKA_RESP_ERR_UNKNOWN;
+  }
+  if (code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) return absl::OkStatus();  // another instance's
+  if (code == RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR) {
+    return absl::UnavailableError(absl::StrCat("creating topic ", name, " with ", replicas,
+                                               " replicas, as the input has: not so many brokers are up"));
+  }
+  return ErrorStatus(code, absl::StrCat("creating topic ", name));
+}
+
 absl::Status WithGrant(absl::string_view role, const std::string& topic, const absl::Status& status) {
   if (!absl::IsPermissionDenied(status)) return status;
   absl::string_view what = "Describe and Write";
   if (role == "input") what = "Describe and Read";
-  if (role == "snapshot") what = "Read, Write and, to make it, Create";
+  if (role == "snapshot" || role == "totals") what = "Read, Write and, to make it, Create";
   if (role == "repartition") what = "Read, Write, Delete and, to make it, Create";
   return absl::PermissionDeniedError(
       absl::StrCat(status.message(), ": grant this user ", what, " on topic ", topic));
@@ -209,6 +246,10 @@ absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, rd_kafka_
   topics.output = *std::move(output);
   for (const CounterOptions& each : options.counters) {
     auto counter = DescribeAs(options, "counter", each.output, topics.input.partitions, client);
+    if (each.mode == CounterMode::kTotal && absl::IsNotFound(counter.status())) {
+      counter = TopicFacts();  // lethe makes it
+      counter->name = each.output;
+    }
     if (!counter.ok()) return counter.status();
     topics.counters.push_back(*std::move(counter));
   }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,11 @@ std::vector<std::string> TopicNames(rd_kafka_t* client);
 
 // Asks once; for a few seconds at most. Unavailable: ask again. NotFound: there is no such topic (yet).
 absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& name);
+
+// Makes a topic; OK if another has made it a moment ago. `validate_only`: only asks the broker whether it
+// would. No replicas: as many as is the brokers' default.
+absl::Status CreateTopic(rd_kafka_t* client, const std::string& name, const TopicShape& shape,
+                         const std::map<std::string, std::string>& config, bool validate_only = false);
 
 // A denial, with what this user must be granted on the topic, by its role; any other status as it is.
 absl::Status WithGrant(absl::string_view role, const std::string& topic, const absl::Status& status);

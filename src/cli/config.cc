@@ -208,7 +208,8 @@ absl::Status Assembler::AddCounterFlag(const std::string& given) {
     const bool is_key = absl::c_any_of(settings, [&](const auto& setting) { return setting.key == key; });
     if (equals == absl::string_view::npos || !is_key) {
       return absl::InvalidArgumentError(absl::StrCat(
-          flag, ": expected ", CounterFlagType(), "; a counter whose values have commas goes into a file"));
+          flag, ": expected ", CounterFlagType(), "; the keys are ", absl::StrJoin(KeysOf(kCounters), ", "),
+          "; a counter whose values have commas goes into a file"));
     }
     values.emplace_back(key, part.substr(equals + 1));
     if (key == "name") draft.config.options.name = std::string(part.substr(equals + 1));
@@ -277,6 +278,13 @@ absl::Status Assembler::FinishCounters() {
           absl::StrCat(draft.place, ": `when` and `equals` go together: a field, and what must be there"));
     }
     if (config.when) config.options.spec.when = {*config.when, *config.equals};
+    if (config.options.mode == kafka::CounterMode::kTotal &&
+        config_.daemon.delivery != kafka::Delivery::kExactlyOnce) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(draft.place,
+                       ": mode total needs delivery: exactly_once, since what is read again after a crash "
+                       "would be counted again; use mode delta"));
+    }
     if (!names.insert(config.options.name).second) {
       return absl::InvalidArgumentError(
           absl::StrCat(draft.place, ": another counter has the name \"", config.options.name, "\""));

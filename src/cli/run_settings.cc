@@ -329,7 +329,16 @@ constexpr Setting<CounterConfig> kCounterSettings[] = {
      [](absl::string_view text, CounterConfig& config) {
        return StoreText(text, "expected the text that the field `when` must have", config.equals.emplace());
      }},
-    {"output", "TOPIC", "", true, "The topic that the counts are written to; of no other counter", "likes",
+    {"mode", "delta|total", "delta", false,
+     "What is written at each commit: what a key has changed by, or what it has come to in the partition",
+     "total",
+     [](absl::string_view text, CounterConfig& config) {
+       return StoreChoice<kafka::CounterMode>(
+           text, {{{"delta", kafka::CounterMode::kDelta}, {"total", kafka::CounterMode::kTotal}}},
+           config.options.mode);
+     }},
+    {"output", "TOPIC", "", true,
+     "The topic that the counts are written to; of no other counter. lethe makes that of totals", "likes",
      [](absl::string_view text, CounterConfig& config) { return StoreTopic(text, config.options.output); }},
 };
 
@@ -340,11 +349,9 @@ absl::Span<const Setting<CounterConfig>> CounterSettings() { return kCounterSett
 std::string CounterFlagType() {
   std::string type;
   for (const Setting<CounterConfig>& setting : kCounterSettings) {
-    const std::string part = absl::StrCat(setting.key, "=", setting.type);
-    absl::StrAppend(&type, setting.required ? absl::StrCat(type.empty() ? "" : ",", part)
-                                            : absl::StrCat("[,", part, "]"));
+    if (setting.required) absl::StrAppend(&type, setting.key, "=", setting.type, ",");
   }
-  return type;
+  return absl::StrCat(type, "...");
 }
 
 absl::Span<const Setting<RunConfig>> RunSettings() { return kSettings; }

@@ -10,6 +10,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "tests/support/oracle.h"
 
 namespace lethe::test {
@@ -243,6 +244,23 @@ int32_t ShardOf(const Record& delta) {
   return partition;
 }
 
+void Compare(const char* what, const std::map<int32_t, Totals>& expected, std::map<int32_t, Totals>& actual,
+             Kinds& kinds) {
+  std::map<int32_t, Totals> all = expected;
+  for (const auto& [partition, totals] : actual) {
+    for (const auto& [key, total] : totals) all[partition].try_emplace(key, 0);
+  }
+  for (const auto& [partition, totals] : all) {
+    for (const auto& [key, want] : totals) {
+      const int64_t got = actual[partition][key];
+      if (got != want) {
+        kinds.counters.Add(
+            absl::StrCat(what, " of \"", key, "\" in partition ", partition, " are ", got, ", not ", want));
+      }
+    }
+  }
+}
+
 void CheckCounters(const std::map<int32_t, Totals>& expected, const std::vector<Record>& deltas,
                    bool topic_scope, Kinds& kinds) {
   std::map<int32_t, Totals> actual;
@@ -254,19 +272,34 @@ void CheckCounters(const std::map<int32_t, Totals>& expected, const std::vector<
     }
     actual[topic_scope ? 0 : ShardOf(record)][*record.key] += delta;
   }
-  std::map<int32_t, Totals> all = expected;
-  for (const auto& [partition, totals] : actual) {
-    for (const auto& [key, total] : totals) all[partition].try_emplace(key, 0);
-  }
-  for (const auto& [partition, totals] : all) {
-    for (const auto& [key, want] : totals) {
-      const int64_t got = actual[partition][key];
-      if (got != want) {
-        kinds.counters.Add(
-            absl::StrCat("\"", key, "\" of partition ", partition, " is ", got, ", not ", want));
-      }
+  Compare("deltas", expected, actual, kinds);
+}
+
+// A total has more in it than the one before, and no more than is committed.
+void CheckTotals(const std::map<int32_t, Totals>& expected, const Evidence& evidence, Kinds& kinds) {
+  static thread_local simdjson::dom::parser parser;
+  std::map<std::string, std::pair<int64_t, int64_t>> last;  // total and offset, by "PARTITION/KEY"
+  for (const Record& record : evidence.totals) {
+    const std::string place = absl::StrCat("total at ", record.partition, "/", record.offset);
+    const std::vector<std::string> key = absl::StrSplit(record.key.value_or(""), absl::MaxSplits('/', 3));
+    simdjson::dom::element value;
+    int64_t total = 0, offset = 0;
+    if (key.size() != 4 || key[0] != "totals" || key[2] != absl::StrCat(record.partition) ||
+        parser.parse(record.value.value_or("")).get(value) || value["total"].get(total) ||
+        value["offset"].get(offset)) {
+      kinds.counters.Add(absl::StrCat(place, " is none"));
+      continue;
     }
+    auto& before = last[absl::StrCat(key[2], "/", key[3])];
+    if (offset <= before.second) kinds.counters.Add(absl::StrCat(place, " is older than the one before"));
+    before = {total, offset};
   }
+  std::map<int32_t, Totals> actual;
+  for (const auto& [place, total] : last) {
+    const std::vector<std::string> parts = absl::StrSplit(place, absl::MaxSplits('/', 1));
+    actual[evidence.topic_scope ? 0 : std::stoi(parts[0])][parts[1]] += total.first;
+  }
+  Compare("totals", expected, actual, kinds);
 }
 
 void CheckEnds(const char* topic, const TopicEnds& ends, Kinds& kinds) {
@@ -337,8 +370,10 @@ Judgement Judge(const Evidence& evidence) {
     kinds.foreign.Add(absl::StrCat(records.size(), " records in partition ", partition));
   }
   CheckCounters(totals, evidence.deltas, evidence.topic_scope, kinds);
+  if (evidence.totals_are_counted) CheckTotals(totals, evidence, kinds);
   CheckEnds("output", evidence.output_ends, kinds);
   CheckEnds("counters", evidence.delta_ends, kinds);
+  CheckEnds("totals", evidence.total_ends, kinds);
   for (const Kind* kind : {&kinds.lost, &kinds.repeated, &kinds.twice, &kinds.foreign, &kinds.reordered,
                            &kinds.changed, &kinds.counters, &kinds.open, &kinds.uncommitted}) {
     kind->Report(judgement.problems);

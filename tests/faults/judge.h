@@ -11,7 +11,7 @@
 //   has
 //     read again is remembered from there. Both are counted.
 //   - A record that is too large for the output is not out, and its id was not passed.
-//   - The counters' deltas are, per partition and key, the sum of what was passed.
+//   - The counters' deltas are, per partition and key, the sum of what was passed; so is the last total.
 //   - No transaction is open in what was written, and the group has committed one past the last record,
 //     or beyond it what is no record.
 //   - The verdicts that the processes counted, where none was killed, are these verdicts.
@@ -73,8 +73,11 @@ struct Evidence {
   std::vector<Record> input;
   std::vector<Record> output;
   std::vector<Record> deltas;
+  bool totals_are_counted = false;
+  std::vector<Record> totals;
   TopicEnds output_ends;
   TopicEnds delta_ends;
+  TopicEnds total_ends;
   std::vector<int64_t> committed;  // by partition of the input
   // Where the input ends, by partition, with what is no record: a group may commit up to there. Empty: one
   // past the last record.

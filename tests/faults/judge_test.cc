@@ -50,11 +50,20 @@ Evidence Right() {
       delta.value = absl::StrCat(sum);
       delta.headers = {{"lethe.partition", absl::StrCat(p)}};
       evidence.deltas.push_back(delta);
+      Record total;
+      total.key = absl::StrCat("totals/in/", p, "/", country);
+      total.partition = p;
+      for (const int64_t at : {300, 600}) {
+        total.value =
+            absl::StrCat(R"({"mode":"total","total":)", at == 600 ? sum : sum / 2, R"(,"offset":)", at, "}");
+        evidence.totals.push_back(total);
+      }
     }
     evidence.committed.push_back(600);
     evidence.output_ends.stable.push_back(700);
     evidence.delta_ends.stable.push_back(10);
   }
+  evidence.totals_are_counted = true;
   evidence.output_ends.end = evidence.output_ends.stable;
   evidence.delta_ends.end = evidence.delta_ends.stable;
   evidence.counted = CountedVerdicts{1056, 120, 24};
@@ -116,7 +125,7 @@ TEST(JudgeTest, ALostCopyOfALostRecordIsLostToo) {
 }
 
 TEST(JudgeTest, ARepeatedRecord) {
-  ExpectProblems({"1 records are REPEATED", "1 counters are WRONG", "records are MISCOUNTED"},
+  ExpectProblems({"1 records are REPEATED", "2 counters are WRONG", "records are MISCOUNTED"},
                  [](Evidence& evidence) {
                    evidence.output.insert(evidence.output.begin() + 9, evidence.input[17]);
                    std::sort(evidence.output.begin(), evidence.output.begin() + 30,
@@ -163,6 +172,11 @@ TEST(JudgeTest, AWrongCounter) {
     evidence.deltas.push_back(evidence.deltas[0]);
     evidence.deltas.back().key = "nowhere";
   });
+  ExpectProblems({"1 counters are WRONG"},
+                 [](Evidence& evidence) { evidence.totals.erase(evidence.totals.begin() + 1); });
+  ExpectProblems({"2 counters are WRONG"},
+                 [](Evidence& evidence) { std::swap(evidence.totals[0], evidence.totals[1]); });
+  ExpectProblems({"1 counters are WRONG"}, [](Evidence& evidence) { evidence.totals[0].value = "5"; });
 }
 
 TEST(JudgeTest, AnOpenTransaction) {

@@ -64,6 +64,7 @@ Run::Run(const Schedule& schedule, Site& site, std::string program, std::string 
       input_(absl::StrCat("input-", schedule.seed, "-", absl::ToUnixMillis(absl::Now()))),
       output_(input_ + "-unique"),
       counters_(input_ + "-counters"),
+      totals_(input_ + "-totals"),
       snapshots_(input_ + "-snapshots"),
       group_(input_ + "-group"),
       routed_(absl::StrCat(group_, "-", input_, "-repartition")),
@@ -102,6 +103,7 @@ absl::StatusOr<Judgement> Run::Play() {
   traffic_.reset();
   CountNews();
   std::vector<std::string> topics = {input_, output_, counters_};
+  if (schedule_.counts_totals()) topics.push_back(totals_);
   if (schedule_.snapshots == SnapshotPlace::kTopic) topics.push_back(snapshots_);
   if (schedule_.topic_scope) topics.push_back(routed_);
   // The brokers' folders stay small, however many schedules there are.
@@ -182,9 +184,7 @@ absl::Status Run::StartInstance(int i) {
                   "--horizon=" + absl::FormatDuration(schedule_.horizon),
                   "--fpp=1e-9",
                   "--commit-interval=" + absl::FormatDuration(schedule_.commit_interval),
-                  "--counter-key=json:/country",
-                  "--counter-delta=json:/amount",
-                  "--counter-output=" + counters_,
+                  "--counter=name=deltas,key=json:/country,delta=json:/amount,output=" + counters_,
                   absl::StrCat("--http=127.0.0.1:", instance.http_port)};
   const auto milliseconds = [&](const char* property, absl::Duration value) {
     options.args.push_back(absl::StrCat("--kafka=", property, "=", absl::ToInt64Milliseconds(value)));
@@ -200,6 +200,10 @@ absl::Status Run::StartInstance(int i) {
   const char* kept = schedule_.seed % 2 == 0 ? "true" : "crash";
   options.args.push_back(absl::StrCat("--static-membership=", schedule_.static_members ? kept : "false"));
   if (schedule_.topic_scope) options.args.push_back("--scope=topic");
+  if (schedule_.counts_totals()) {
+    options.args.push_back("--counter=name=totals,mode=total,key=json:/country,delta=json:/amount,output=" +
+                           totals_);
+  }
   if (schedule_.snapshots != SnapshotPlace::kNowhere) {
     options.args.push_back("--snapshots-to=" + SnapshotsOf(i));
     options.args.push_back("--snapshots-every=1s");
@@ -408,7 +412,9 @@ absl::Status Run::AddPartition() {
   if (absl::Status settled = site_.Settle(); !settled.ok()) return settled;
   ++partitions_;
   Say(absl::StrCat("add a partition: ", partitions_));
-  for (const std::string& topic : {output_, counters_, input_}) {
+  std::vector<std::string> topics = {output_, counters_, input_};
+  if (schedule_.counts_totals()) topics.insert(topics.begin(), totals_);
+  for (const std::string& topic : topics) {
     if (absl::Status added = site_.client().AddPartitions(topic, partitions_); !added.ok()) return added;
   }
   traffic_->SetPartitions(partitions_);
@@ -540,8 +546,11 @@ absl::Status Run::EndInput() {
 }
 
 absl::Status Run::ReadOutput() {
+  evidence_.totals_are_counted = schedule_.counts_totals();
   for (const auto& [topic, records, ends] : {std::tuple{output_, &evidence_.output, &evidence_.output_ends},
-                                             {counters_, &evidence_.deltas, &evidence_.delta_ends}}) {
+                                             {counters_, &evidence_.deltas, &evidence_.delta_ends},
+                                             {totals_, &evidence_.totals, &evidence_.total_ends}}) {
+    if (topic == totals_ && !schedule_.counts_totals()) continue;
     auto all = ReadSettled(topic);
     if (!all.ok()) return all.status();
     const auto stable = site_.client().EndOffsets(topic, Isolation::kReadCommitted);

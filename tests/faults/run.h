@@ -119,7 +119,7 @@ class Run {
   Site& site_;
   const std::string program_;
   const std::string folder_;
-  const std::string input_, output_, counters_, snapshots_, group_;
+  const std::string input_, output_, counters_, totals_, snapshots_, group_;
   const std::string routed_;  // the repartition topic, of Scope::kTopic
   std::ofstream events_;
   absl::Time begin_;

@@ -92,6 +92,8 @@ struct Schedule {
   // What the processes count can be added up: there is one, with one lane, which is not ended on the way.
   // (Who takes a partition over from another counts from 0 again, as a counter may.)
   bool countable() const;
+  // Totals of a topic that is gone are not to be gone on with: lethe asks for another topic then.
+  bool counts_totals() const { return !deletes_input; }
   // For people: all of it.
   std::string Outline() const;
 };

@@ -1,5 +1,6 @@
 // What unique events count: where the deltas go, and what becomes of what cannot be counted.
 #include <gtest/gtest.h>
+#include <simdjson.h>
 
 #include <cstdint>
 #include <map>
@@ -11,9 +12,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "tests/integration/rules.h"
 #include "tests/support/flow.h"
 #include "tests/support/oracle.h"
+#include "tests/support/retrying_clients.h"
+#include "tests/support/seed.h"
 #include "tests/support/shared_broker.h"
 
 namespace lethe::test {
@@ -190,6 +194,173 @@ TEST(CountersTest, ACopyThatTheDivertTopicRefusesCostsNothingElse) {
   const std::vector<Record> copies = SharedClient().ReadSettled(diverted).value();
   for (const Record& copy : copies) offsets.push_back(Header(copy, "lethe.offset"));
   EXPECT_EQ(offsets, (std::vector<std::string>{"0", "140"}));
+}
+
+// Of a topic of totals: the last of each key and input partition, as "PARTITION/KEY". A total that says that
+// it has less in it than the one before is a failure.
+Totals LastTotals(const std::string& topic, const Flow& flow, const std::string& counter) {
+  simdjson::dom::parser parser;
+  Totals totals;
+  std::map<std::string, int64_t> offsets;
+  const std::string prefix = absl::StrCat(counter, "/", flow.input(), "/");
+  const std::vector<Record> records = SharedClient().ReadSettled(topic).value();
+  for (const Record& record : records) {
+    absl::string_view place = *record.key;
+    EXPECT_TRUE(absl::ConsumePrefix(&place, prefix)) << *record.key;
+    EXPECT_TRUE(absl::StartsWith(place, absl::StrCat(record.partition, "/"))) << *record.key;
+    const simdjson::dom::element value = parser.parse(*record.value).value();
+    EXPECT_EQ(std::string(value["mode"].get_string().value()), "total");
+    const int64_t offset = value["offset"].get_int64().value();
+    EXPECT_GT(offset, offsets[std::string(place)]) << *record.key;
+    offsets[std::string(place)] = offset;
+    totals[std::string(place)] = value["total"].get_int64().value();
+  }
+  return totals;
+}
+
+// What the output counts, as LastTotals().
+Totals CountedOutput(Flow& flow, const char* key, const char* delta) {
+  simdjson::dom::parser parser;
+  Totals totals;
+  for (const Record& record : flow.Output()) {
+    const simdjson::dom::element order = parser.parse(*record.value).value();
+    totals[absl::StrCat(record.partition, "/", std::string(order[key].get_string().value()))] +=
+        order[delta].get_int64().value();
+  }
+  return totals;
+}
+
+Args CountOrders(const std::string& totals) {
+  return {
+      absl::StrCat("--counter=name=revenue,mode=total,key=json:/country,delta=json:/amount,output=", totals)};
+}
+
+TEST(CountersTest, Rules16And17TotalsAreExactThroughKills) {
+  RetryingClients clients(TestSeed());
+  Flow flow(Options(3));
+  const std::string totals = UniqueName("totals");
+  const Args args = CountOrders(totals);
+  for (int round = 0; round < 5; ++round) {
+    const auto daemon = flow.Start(args);
+    ASSERT_TRUE(SendUntil(flow, clients, [&] { return daemon->Metric("lethe_deltas_total") > 0; }));
+    EXPECT_GT(daemon->Metric("lethe_counted_keys"), 0);
+    flow.Send(clients.Take(2000));
+  }  // killed
+  ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
+  EXPECT_TRUE(flow.ExactlyOnce());
+  const Totals expected = CountedOutput(flow, "country", "amount");
+  EXPECT_TRUE(expected.contains("0/is") && expected.contains("2/is"));
+  EXPECT_TRUE(SameTotals(expected, LastTotals(totals, flow, "revenue")));
+}
+
+TEST(CountersTest, TotalsMoveWithTheirPartitions) {
+  for (const char* assignment : {"--assignment=eager", "--assignment=cooperative"}) {
+    RetryingClients clients(TestSeed());
+    Flow flow(Options(4));
+    const std::string totals = UniqueName("totals");
+    Args args = CountOrders(totals);
+    args.emplace_back(assignment);
+    const auto with = [&](const char* instance) {
+      Args all = args;
+      all.emplace_back(instance);
+      return all;
+    };
+    const auto first = flow.Start(with("--instance=1"));
+    ASSERT_TRUE(SendUntil(flow, clients, [&] { return first->Metric("lethe_deltas_total") > 0; }));
+    for (int round = 0; round < 3; ++round) {
+      const auto second = flow.Start(with("--instance=2"));
+      ASSERT_TRUE(SendUntil(flow, clients, [&] { return second->Metric("lethe_deltas_total") > 100; }))
+          << second->Log();
+      if (round == 1) continue;  // killed
+      EXPECT_TRUE(second->Stop());
+    }
+    EXPECT_TRUE(first->Stop());
+    ASSERT_TRUE(EndsWell(flow.RunToEnd(with("--instance=1"))));
+    EXPECT_TRUE(flow.ExactlyOnce());
+    EXPECT_TRUE(SameTotals(CountedOutput(flow, "country", "amount"), LastTotals(totals, flow, "revenue")));
+  }
+}
+
+TEST(CountersTest, AnOverflowStopsThatUpdateAndNoOther) {
+  Flow flow(Options());
+  const std::string totals = UniqueName("totals"), diverted = NewTopic("diverted", 1);
+  const Args args = {absl::StrCat("--counter=name=n,mode=total,key=json:/key,delta=json:/n,output=", totals),
+                     "--on-uncountable=divert", "--divert=" + diverted};
+  const auto send = [&](const std::string& id, const std::string& key, const std::string& n) {
+    flow.Send({WithValue(id, absl::StrCat(R"("key":")", key, R"(","n":)", n))});
+  };
+  send("1", "a", "9223372036854775800");
+  ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
+  send("2", "a", "8");
+  send("3", "b", "-9223372036854775808");
+  send("4", "b", "-1");
+  send("5", "a", "7");
+  const auto daemon = flow.Start(args);
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") >= 4; }));
+  EXPECT_EQ(daemon->Metric("lethe_overflowed_deltas_total"), 2);
+  EXPECT_EQ(daemon->Metric("lethe_counted_keys"), 2);
+  EXPECT_TRUE(daemon->AwaitLog(
+      absl::StrCat(flow.input(),
+                   "-0 offset 1: written, and not counted: counter n: with 8 more, its key's total leaves")));
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(flow.ExactlyOnce());
+  EXPECT_TRUE(SameTotals({{"0/a", INT64_MAX}, {"0/b", INT64_MIN}}, LastTotals(totals, flow, "n")));
+  const std::vector<Record> copies = SharedClient().ReadSettled(diverted).value();
+  ASSERT_EQ(copies.size(), 2u);
+  EXPECT_EQ(Header(copies[0], "lethe.verdict"), "uncountable");
+  EXPECT_EQ(Header(copies[0], "lethe.offset"), "1");
+  EXPECT_EQ(Header(copies[1], "lethe.offset"), "3");
+}
+
+// What would be read again is in the totals already.
+TEST(CountersTest, TotalsAheadOfTheGroupAreRefusedWithTheRemedy) {
+  Flow flow(Options(2));
+  const std::string totals = UniqueName("totals");
+  const Args args = CountOrders(totals);
+  const auto order = [&](int i, int32_t partition) {
+    return WithValue(absl::StrCat(i), R"("country":"is","amount":1)", partition);
+  };
+  std::vector<Record> records;
+  for (int i = 0; i < 100; ++i) records.push_back(order(i, i % 2));
+  flow.Send(records);
+  ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
+  const std::vector<CommittedOffset> committed = flow.Committed();
+  flow.ResetGroup({{20, ""}, committed[1]});
+  flow.Send({order(1000, 1)});
+  const auto daemon = flow.Start(args);
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_partition_failed") == 1; }));
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 1; }));
+  const std::string why = daemon->Get("/readyz").body;
+  EXPECT_TRUE(absl::StrContains(why, absl::StrCat("before offset ", committed[0].offset, " of ", flow.input(),
+                                                  "-0, and the group is at 20")))
+      << why;
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(SameTotals({{"0/is", 50}, {"1/is", 51}}, LastTotals(totals, flow, "revenue")));
+}
+
+TEST(CountersTest, ATopicThatDoesNotFitTotalsIsRefusedWithTheRemedy) {
+  Flow flow(Options(3));
+  const std::string deltas = NewTopic("deltas", 3),
+                    narrow = NewTopic("narrow", 2, {{"cleanup.policy", "compact"}}),
+                    foreign = NewTopic("foreign", 3, {{"cleanup.policy", "compact"}});
+  const auto totals = [](const std::string& topic) { return CountOrders(topic); };
+  EXPECT_TRUE(IsRefused(flow.RunToEnd(totals(deltas)), "is the topic of another mode"));
+  EXPECT_TRUE(
+      IsRefused(flow.RunToEnd(totals(narrow)), absl::StrCat("--alter --topic ", narrow, " --partitions 3")));
+  Record record;
+  record.key = "is";
+  record.value = "5";
+  record.partition = 1;
+  ASSERT_TRUE(SharedClient().Produce(foreign, {{record}}).ok());
+  EXPECT_TRUE(
+      IsRefused(flow.RunToEnd(totals(foreign)),
+                absl::StrCat(foreign, "-1 offset 0: the record is no total: its key is not COUNTER")));
+  // And the other way round.
+  const std::string made = UniqueName("totals");
+  ASSERT_TRUE(EndsWell(flow.RunToEnd(totals(made))));
+  EXPECT_TRUE(
+      IsRefused(flow.RunToEnd({absl::StrCat("--counter=name=revenue,key=json:/country,output=", made)}),
+                "use a topic with cleanup.policy=delete"));
 }
 
 }  // namespace

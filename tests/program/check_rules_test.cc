@@ -57,10 +57,14 @@ std::string Wrong(const std::vector<Finding>& findings) {
 }
 
 std::string WrongTopics(const TopicFacts& input, const TopicFacts& output,
-                        const TopicFacts* counter = nullptr) {
+                        const TopicFacts* counter = nullptr, CounterMode mode = CounterMode::kDelta) {
   AllTopics topics = {input, output};
-  if (counter != nullptr) topics.counters = {*counter};
-  return Wrong(ApplyTopicRules(Options(), topics));
+  DaemonOptions options = Options();
+  if (counter != nullptr) {
+    topics.counters = {*counter};
+    options.counters = {{"n", mode, {}, counter->name}};
+  }
+  return Wrong(ApplyTopicRules(options, topics));
 }
 
 TEST(TopicRules, WhatFitsIsFine) {
@@ -69,6 +73,21 @@ TEST(TopicRules, WhatFitsIsFine) {
   EXPECT_EQ(WrongTopics(Topic("in", {{"retention.ms", "-1"}}), Topic("out")), "");
   EXPECT_EQ(WrongTopics(Topic("in", {{"retention.ms", "86400000"}}), Topic("out")), "");
   EXPECT_EQ(WrongTopics(Topic("in"), Topic("out", {{"cleanup.policy", "compact"}})), "");
+}
+
+TEST(TopicRules, TotalsAreCompactedAndInThePartitionOfTheirInput) {
+  const auto wrong = [](const TopicFacts& totals) {
+    return WrongTopics(Topic("in"), Topic("out"), &totals, CounterMode::kTotal);
+  };
+  TopicFacts totals = Topic("totals", {{"cleanup.policy", "compact"}});
+  EXPECT_EQ(wrong(totals), "");
+  EXPECT_EQ(wrong(Topic("totals")), "error cleanup.policy;");
+  EXPECT_EQ(wrong(Topic("totals", {{"cleanup.policy", "compact,delete"}})), "error cleanup.policy;");
+  totals.partitions = 3;
+  EXPECT_EQ(wrong(totals), "error partitions;");
+  TopicFacts missing;
+  missing.name = "totals";
+  EXPECT_EQ(wrong(missing), "");  // lethe makes it
 }
 
 TEST(TopicRules, WhatIsDivertedKeepsItsPartition) {

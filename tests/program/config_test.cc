@@ -230,6 +230,13 @@ const BadConfig kBadValues[] = {
      "7: counters[1]: another counter has the name \"a\""},
     {"CounterName", "counters:\n  - {name: a/b, key: key, output: x}\n",
      "6: counters[0].name: \"a/b\" is not valid: expected at most 249 letters, digits, '.', '_' or '-'"},
+    {"CounterMode", "counters:\n  - {name: a, key: key, output: x, mode: sum}\n",
+     "6: counters[0].mode: \"sum\" is not valid: expected delta or total"},
+    {"TotalsAtLeastOnce",
+     "delivery: at_least_once\ncounters:\n  - {name: a, key: key, output: x, mode: total}\n",
+     "7: counters[0]: mode total needs delivery: exactly_once, since what is read again after a crash would "
+     "be "
+     "counted again; use mode delta"},
     {"CounterDelta", "counters:\n  - {name: a, key: key, output: x, delta: amount}\n",
      absl::StrCat("6: counters[0].delta: field 'amount': there is no such field; did you mean json:/amount?",
                   kForms)},
@@ -365,6 +372,7 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   const kafka::CounterOptions& likes = daemon.counters[0];
   EXPECT_EQ(likes.name, "likes");
   EXPECT_EQ(likes.output, "likes-by-page");
+  EXPECT_EQ(likes.mode, kafka::CounterMode::kDelta);
   EXPECT_EQ(likes.spec.key.ToString(), "json:/page");
   EXPECT_FALSE(likes.spec.delta);
   ASSERT_TRUE(likes.spec.when);
@@ -525,14 +533,16 @@ TEST(Config, TheFingerprintIsThatOfWhatHolds) {
 TEST(Config, ACounterOnTheCommandLineWinsOverThatOfItsName) {
   RunFlags flags;
   flags.counters = {"name=b,key=value,output=z"};
-  const auto config = FromFile(absl::StrCat(kRequired,
-                                            "counters:\n  - {name: a, key: key, output: x}\n"
-                                            "  - {name: b, key: key, delta: json:/n, output: y}\n"),
-                               flags);
+  const auto config =
+      FromFile(absl::StrCat(kRequired,
+                            "counters:\n  - {name: a, key: key, output: x}\n"
+                            "  - {name: b, key: key, delta: json:/n, output: y, mode: total}\n"),
+               flags);
   ASSERT_TRUE(config.ok()) << config.status();
   ASSERT_EQ(config->daemon.counters.size(), 2u);
   EXPECT_EQ(config->daemon.counters[0].output, "x");
   EXPECT_EQ(config->daemon.counters[1].output, "z");
+  EXPECT_EQ(config->daemon.counters[1].mode, kafka::CounterMode::kDelta);
   EXPECT_FALSE(config->daemon.counters[1].spec.delta);
 }
 

@@ -64,9 +64,11 @@ kafka::DaemonReport TwoPartitions() {
                       .dropped = 7,
                       .counter_updates = 11,
                       .malformed_delta = 5,
+                      .overflowed_delta = 7,
                       .unkeyed = 8,
                       .future = 9};
   partition.committed = 90;
+  partition.counted_keys = 14;
   partition.position = 95;
   partition.snapshot_offset = 40;
   partition.unread_deleted = 12;
@@ -137,6 +139,8 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   EXPECT_EQ(values[absl::StrCat("lethe_suppressed_records_total", where)], 6);
   EXPECT_EQ(values[absl::StrCat("lethe_deltas_total", where)], 11);
   EXPECT_EQ(values[absl::StrCat("lethe_malformed_deltas_total", where)], 5);
+  EXPECT_EQ(values[absl::StrCat("lethe_overflowed_deltas_total", where)], 7);
+  EXPECT_EQ(values[absl::StrCat("lethe_counted_keys", where)], 14);
   EXPECT_EQ(values[absl::StrCat("lethe_unkeyed_records_total", where)], 8);
   EXPECT_EQ(values[absl::StrCat("lethe_future_timestamps_total", where)], 9);
   EXPECT_EQ(values[absl::StrCat("lethe_lag_records", where)], 10);

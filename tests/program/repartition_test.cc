@@ -77,7 +77,7 @@ TEST(Repartition, WithTheTopicGoesWhatWasRoutedToIt) {
                                   "lethe-orders-repartition --topic orders --reset-offsets --to-earliest"));
     EXPECT_FALSE(absl::StrContains(lost->remedy, "counted"));
   }
-  options.counters = {{"counts", {}, "counts"}};
+  options.counters = {{"counts", CounterMode::kDelta, {}, "counts"}};
   EXPECT_TRUE(absl::StrContains(LostWithTopic(options, {{8, story.ToString()}})->remedy, "counted again"));
 }
 
