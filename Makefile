@@ -13,7 +13,7 @@ bench_packages := libgtest-dev libbenchmark-dev
 # mandoc reads the manual, and shells their completions.
 browser_packages := chromium chromium-driver librsvg2-bin pngquant fonts-dejavu-core
 test_packages := $(broker_packages) $(bench_packages) $(browser_packages) python3 python3-jsonschema python3-yaml \
-  openssl prometheus mandoc zsh fish dpkg-dev file binutils
+  python3-confluent-kafka openssl prometheus mandoc zsh fish dpkg-dev file binutils
 format_packages := clang-format
 tidy_packages := clang-tidy
 fuzz_packages := clang libclang-rt-dev

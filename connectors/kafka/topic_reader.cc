@@ -213,9 +213,9 @@ absl::Status TopicReader::Assign() {
   in_ranges_ = 0;
   for (int32_t partition = 0; partition < partitions(); ++partition) {
     const OffsetRange& range = ranges_[static_cast<size_t>(partition)];
-    if (range.begin >= range.end) continue;
+    if (range.begin >= range.end && !options_.follow) continue;
     rd_kafka_topic_partition_list_add(list.get(), options_.topic.c_str(), partition)->offset = range.begin;
-    in_ranges_ += range.end - range.begin;
+    in_ranges_ += std::max<int64_t>(range.end - range.begin, 0);
   }
   left_ = in_ranges_;
   const rd_kafka_resp_err_t code = rd_kafka_assign(consumer_.get(), list.get());
@@ -257,7 +257,7 @@ absl::Status TopicReader::ReadAssigned(const std::function<void(const SurveyReco
   std::vector<Header> headers;
   absl::Time silent_since = absl::InfiniteFuture();
   FetchOn fetch_on(consumer_.get());
-  for (int unchecked = 0; left_ > 0;) {
+  for (int unchecked = 0; left_ > 0 || options_.follow;) {
     const MessagePtr message(rd_kafka_consumer_poll(consumer_.get(), kPollMs));
     if (message != nullptr) silent_since = absl::InfiniteFuture();
     if (message == nullptr || ++unchecked >= kRecordsBetweenChecks) {
@@ -265,6 +265,7 @@ absl::Status TopicReader::ReadAssigned(const std::function<void(const SurveyReco
       fetch_on.Polled(SteadyNow(), message != nullptr);
       if (!go_on(in_ranges_ - left_)) return absl::OkStatus();
     }
+    if (message == nullptr && left_ == 0) continue;
     if (message == nullptr) {
       silent_since = std::min(silent_since, SteadyNow());
       if (SteadyNow() - silent_since < kReadPatience) continue;
@@ -277,7 +278,7 @@ absl::Status TopicReader::ReadAssigned(const std::function<void(const SurveyReco
       continue;
     }
     const OffsetRange& range = ranges_[static_cast<size_t>(message->partition)];
-    if (message->offset >= range.end) {  // it came while the others were read
+    if (message->offset >= range.end && !options_.follow) {  // it came while the others were read
       Advance(message->partition, range.end);
       continue;
     }

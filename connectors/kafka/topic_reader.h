@@ -28,6 +28,7 @@ struct ReadOptions {
   std::optional<int64_t> newest = {};
   std::optional<absl::Time> since = {};  // by the records' timestamps
   absl::string_view name = "survey";     // as which the brokers see it
+  bool follow = false;                   // goes on behind the end
 };
 
 // Of one partition.
@@ -36,7 +37,7 @@ struct OffsetRange {
   int64_t end = 0;
 };
 
-// Committed records only, up to the end as it is when the bounds are found. Thread-compatible.
+// Committed records only, up to the end as it is when the bounds are found, or on and on. Thread-compatible.
 class TopicReader {
  public:
   // Asks for the topic's bounds. NotFound: there is no such topic; Unavailable: no broker answers.
@@ -62,8 +63,8 @@ class TopicReader {
   rd_kafka_t* client() const { return consumer_.get(); }
 
   // Calls `take` for each record, and `go_on` several times a second with how many of to_read() are behind
-  // it. OK at the end, and when `go_on` has returned false. Unavailable if nothing came for half a minute.
-  // May be called again.
+  // it. OK at the end, and when `go_on` has returned false. Unavailable if nothing came for half a minute,
+  // before the end. May be called again.
   absl::Status Read(const std::function<void(const SurveyRecord&)>& take,
                     const std::function<bool(int64_t done)>& go_on) {
     return Read(bounds_, take, go_on);

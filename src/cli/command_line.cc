@@ -94,6 +94,14 @@ Large differences are found by the Distributed Bloom Filter, for which its autho
 Example:
   lethe reconcile --brokers a:9092 --topic orders --id json:/order/id --last 24h --peer 'ssh site-b lethe reconcile --serve --brokers b:9092 --topic orders --id json:/order/id')";
 
+constexpr char kCountersFooter[] =
+    R"(It takes topics of both modes, and leaves no trace in them. With --follow it goes on, and prints every second
+what has changed; Ctrl-C ends it.
+
+Example:
+  lethe counters --brokers localhost:9092 --topic likes --top 20
+  lethe counters --brokers localhost:9092 --topic likes --format csv > likes.csv)";
+
 constexpr char kHelpFooter[] = R"(Example:
   lethe help exit-codes
   lethe help configuration)";
@@ -392,6 +400,23 @@ Command AddReconcile(CLI::App& program, const std::function<int(const ReconcileC
           }};
 }
 
+Command AddCounters(CLI::App& program, const std::function<int(const CountersCommandOptions&)>& counters) {
+  CLI::App& app = AddCommand(program, "counters", "Print what has been counted", kCountersFooter);
+  const SettingFlags<CountersCommandOptions> flags(app, CountersSettings());
+  CLI::Option* follow = AddSwitch(app, "--follow", "Go on, and print what changes");
+  CLI::Option* properties =
+      AddFlag(app, "--kafka", "NAME=VALUE", "A property of librdkafka; may be given several times");
+  return {&app, [=]() -> absl::StatusOr<int> {
+            absl::StatusOr<CountersCommandOptions> options = flags.Parse();
+            if (!options.ok()) return options.status();
+            absl::StatusOr<std::vector<kafka::Property>> given = ParseProperties(properties->results());
+            if (!given.ok()) return given.status();
+            options->properties = *std::move(given);
+            options->follow = follow->count() > 0;
+            return counters(*options);
+          }};
+}
+
 absl::StatusOr<std::string> HelpOn(const std::string& topic, CLI::App& program) {
   if (topic == "exit-codes") return ExitCodes();
   if (topic == "configuration") return ConfigurationPage();
@@ -524,6 +549,7 @@ int RunCommandLine(const std::vector<std::string>& args, const Commands& command
   if (commands.run) all.push_back(AddRun(program, commands.run, out));
   if (commands.filter) all.push_back(AddFilter(program, commands.filter));
   if (commands.top) all.push_back(AddTop(program, commands.top));
+  if (commands.counters) all.push_back(AddCounters(program, commands.counters));
   if (commands.inspect) all.push_back(AddInspect(program, commands.inspect));
   if (commands.reconcile) all.push_back(AddReconcile(program, commands.reconcile));
   all.push_back(AddHelp(program, columns, out));

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "src/cli/check_command.h"
 #include "src/cli/config.h"
+#include "src/cli/counters_command.h"
 #include "src/cli/demo_command.h"
 #include "src/cli/filter_command.h"
 #include "src/cli/inspect_command.h"
@@ -38,6 +39,7 @@ struct Commands {
   std::function<int(const absl::StatusOr<RunConfig>&, const CheckCommandOptions&)> check;
   std::function<int(const SurveyCommandOptions&)> survey;
   std::function<int(const ReconcileCommandOptions&)> reconcile;
+  std::function<int(const CountersCommandOptions&)> counters;
 };
 
 // Runs what `args` (without the program's name) ask for. Help goes to `out`, errors to `err`; no error shows

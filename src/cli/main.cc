@@ -51,6 +51,11 @@ int main(int argc, char** argv) {
           [](const lethe::ReconcileCommandOptions& options) {
             return lethe::RunReconcile(options, std::cout, std::cerr);
           },
+      .counters =
+          [](const lethe::CountersCommandOptions& options) {
+            const absl::Status status = lethe::RunCounters(options, std::cout);
+            return status.ok() ? lethe::kExitOk : lethe::ReportError(status, std::cerr);
+          },
   };
   return lethe::RunCommandLine(std::vector<std::string>(argv + 1, argv + argc), commands, std::cout,
                                std::cerr, lethe::TerminalWidth(STDOUT_FILENO));

@@ -1,5 +1,6 @@
 // What unique events count: where the deltas go, and what becomes of what cannot be counted.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <simdjson.h>
 
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include "tests/integration/rules.h"
 #include "tests/support/flow.h"
 #include "tests/support/oracle.h"
+#include "tests/support/process.h"
 #include "tests/support/retrying_clients.h"
 #include "tests/support/seed.h"
 #include "tests/support/shared_broker.h"
@@ -361,6 +363,108 @@ TEST(CountersTest, ATopicThatDoesNotFitTotalsIsRefusedWithTheRemedy) {
   EXPECT_TRUE(
       IsRefused(flow.RunToEnd({absl::StrCat("--counter=name=revenue,key=json:/country,output=", made)}),
                 "use a topic with cleanup.policy=delete"));
+}
+
+Finished Counters(const std::string& topic, const Args& args) {
+  ProcessOptions options;
+  options.args = {LETHE_PROGRAM, "counters", "--brokers", SharedBroker().bootstrap(), "--topic", topic};
+  options.args.insert(options.args.end(), args.begin(), args.end());
+  const absl::StatusOr<Finished> finished = RunToEnd(options, absl::Minutes(1));
+  EXPECT_TRUE(finished.ok()) << finished.status();
+  return finished.value_or(Finished{-1, "", ""});
+}
+
+// Both topics say the same, in every format.
+TEST(CountersTest, TheCommandPrintsTheTotalsOfBothModes) {
+  Flow flow(Options(3));
+  const std::string deltas = NewTopic("deltas", 2), totals = UniqueName("totals");
+  std::vector<Record> records;
+  for (int i = 0; i < 60; ++i) {
+    const std::string key = i % 2 == 0 ? "a" : i % 3 == 0 ? "b,\\n" : "c\\u00e9";
+    records.push_back(WithValue(absl::StrCat(i), absl::StrCat(R"("key":")", key, R"(","n":)", i), i % 3));
+    records.push_back(records.back());
+  }
+  flow.Send(records);
+  for (int half = 0; half < 2; ++half) {
+    if (half == 1) flow.Send({WithValue("last", R"("key":"a","n":1)", 2)});
+    ASSERT_TRUE(EndsWell(flow.RunToEnd(
+        {absl::StrCat("--counter=name=d,key=json:/key,delta=json:/n,output=", deltas),
+         absl::StrCat("--counter=name=t,mode=total,key=json:/key,delta=json:/n,output=", totals)})));
+  }
+  for (const std::string& topic : {deltas, totals}) {
+    EXPECT_EQ(Counters(topic, {}).out, "871  a\n600  c\u00e9\n300  b,\\n\n");
+    EXPECT_EQ(Counters(topic, {"--top=1"}).out, "871  a\n");
+    EXPECT_EQ(Counters(topic, {"--format=csv"}).out, "key,total\na,871\nc\u00e9,600\n\"b,\n\",300\n");
+    EXPECT_EQ(Counters(topic, {"--format=json", "--top=2"}).out,
+              "{\"key\":\"a\",\"total\":871}\n{\"key\":\"c\u00e9\",\"total\":600}\n");
+  }
+}
+
+// Not by librdkafka of lethe's making, nor by a reader of its own.
+TEST(CountersTest, AProgramInPythonGetsTheTotalsOfBothModesThroughKills) {
+  RetryingClients clients(TestSeed());
+  Flow flow(Options(3));
+  const std::string deltas = NewTopic("deltas", 4), totals = UniqueName("totals");
+  Args args = CountOrders(totals);
+  args.push_back(absl::StrCat("--counter=name=d,key=json:/country,delta=json:/amount,output=", deltas));
+  for (int round = 0; round < 2; ++round) {
+    const auto daemon = flow.Start(args);
+    ASSERT_TRUE(SendUntil(flow, clients, [&] { return daemon->Metric("lethe_deltas_total") > 0; }));
+    flow.Send(clients.Take(2000));
+  }  // killed
+  ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
+  Totals expected;
+  for (const auto& [place, total] : CountedOutput(flow, "country", "amount")) {
+    expected[place.substr(place.find('/') + 1)] += total;
+  }
+  std::string lines;
+  for (const auto& [country, total] : expected) absl::StrAppend(&lines, country, "=", total, "\n");
+  for (const std::string& topic : {deltas, totals}) {
+    ProcessOptions options;
+    options.args = {"/usr/bin/python3", LETHE_SOURCE_DIR "/tests/support/add_up_counter.py",
+                    SharedBroker().bootstrap(), topic};
+    const absl::StatusOr<Finished> finished = RunToEnd(options, absl::Minutes(1));
+    ASSERT_TRUE(finished.ok()) << finished.status();
+    EXPECT_EQ(finished->exit_code, 0) << finished->err << "\n(Debian's package python3-confluent-kafka)";
+    EXPECT_EQ(finished->out, lines);
+  }
+}
+
+TEST(CountersTest, TheCommandFollows) {
+  Flow flow(Options());
+  const std::string totals = UniqueName("totals");
+  flow.Send({WithValue("1", R"("key":"a")"), WithValue("2", R"("key":"b")")});
+  const auto daemon = flow.Start({absl::StrCat("--counter=name=t,mode=total,key=json:/key,output=", totals)});
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_deltas_total") >= 2; }));
+  ProcessOptions options;
+  options.args = {LETHE_PROGRAM, "counters", "--brokers",    SharedBroker().bootstrap(),
+                  "--topic",     totals,     "--format=csv", "--follow"};
+  const auto following = Process::Start(options);
+  ASSERT_TRUE(following.ok()) << following.status();
+  EXPECT_TRUE(daemon->Await([&] { return (*following)->Stdout() == "key,total\na,1\nb,1\n"; }));
+  flow.Send({WithValue("2", R"("key":"b")"), WithValue("3", R"("key":"b")")});
+  EXPECT_TRUE(daemon->Await([&] { return (*following)->Stdout() == "key,total\na,1\nb,1\nb,2\n"; }))
+      << (*following)->Stdout();
+  ASSERT_TRUE((*following)->Signal(SIGTERM).ok());
+  EXPECT_EQ((*following)->Wait(absl::Seconds(10)).value_or(-1), 0);
+  EXPECT_TRUE(daemon->Stop());
+}
+
+TEST(CountersTest, TheCommandSaysWhatIsNoCounters) {
+  const std::string topic = NewTopic("foreign", 1);
+  std::vector<Record> records(3);
+  for (Record& record : records) record.key = "k";
+  records[0].value = "5";
+  records[1].value = "five";
+  records[2].value = "-7";
+  ASSERT_TRUE(SharedClient().Produce(topic, records).ok());
+  const Finished finished = Counters(topic, {});
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_EQ(finished.out, "-2  k\n");
+  EXPECT_TRUE(absl::StrContains(finished.err, absl::StrCat("1 records of ", topic))) << finished.err;
+  EXPECT_TRUE(
+      absl::StrContains(finished.err, absl::StrCat(topic, "-0 offset 1: its value is not a whole number")))
+      << finished.err;
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ class CommandLineTest : public testing::Test {
     checked_.reset();
     survey_.reset();
     reconcile_.reset();
+    counters_.reset();
     return RunCommandLine(args, commands_, out_, err_, columns_);
   }
   int RunWith(std::vector<std::string> more) {
@@ -41,7 +42,8 @@ class CommandLineTest : public testing::Test {
     return Run(args);
   }
   bool NothingRan() const {
-    return !run_ && !filter_ && !demo_ && !plan_ && !inspect_ && !top_ && !check_ && !survey_ && !reconcile_;
+    return !run_ && !filter_ && !demo_ && !plan_ && !inspect_ && !top_ && !check_ && !survey_ && !reconcile_ &&
+           !counters_;
   }
 
   std::ostringstream out_, err_;
@@ -56,6 +58,7 @@ class CommandLineTest : public testing::Test {
   std::optional<CheckCommandOptions> check_;
   std::optional<SurveyCommandOptions> survey_;
   std::optional<ReconcileCommandOptions> reconcile_;
+  std::optional<CountersCommandOptions> counters_;
   Commands commands_ = {
       [this](const RunConfig& config, const ReloadConfig&) { return run_ = config, 17; },
       [this](const FilterCommandOptions& options) { return filter_ = options, 18; },
@@ -70,6 +73,7 @@ class CommandLineTest : public testing::Test {
       },
       [this](const SurveyCommandOptions& options) { return survey_ = options, 24; },
       [this](const ReconcileCommandOptions& options) { return reconcile_ = options, 25; },
+      [this](const CountersCommandOptions& options) { return counters_ = options, 26; },
   };
 };
 
@@ -91,7 +95,7 @@ TEST_F(CommandLineTest, WhatIsNotThereIsNotListed) {
 
 TEST_F(CommandLineTest, EachCommandHasHelpWithAnExample) {
   for (const std::string command :
-       {"survey", "run", "filter", "demo", "plan", "inspect", "top", "check", "reconcile"}) {
+       {"survey", "run", "filter", "demo", "plan", "inspect", "top", "check", "reconcile", "counters"}) {
     EXPECT_EQ(Run({command, "--help"}), kExitOk);
     EXPECT_TRUE(absl::StrContains(out_.str(), "Example:")) << out_.str();
     EXPECT_TRUE(absl::StrContains(out_.str(), absl::StrCat("lethe ", command, " --"))) << out_.str();
@@ -256,6 +260,23 @@ TEST_F(CommandLineTest, TopTakesTheAddressOfADaemon) {
   EXPECT_TRUE(top_->once);
   EXPECT_EQ(Run({"top", "--http", "nowhere"}), kExitUsage);
   EXPECT_TRUE(absl::StrContains(err_.str(), "--http")) << err_.str();
+}
+
+TEST_F(CommandLineTest, CountersTakesItsFlags) {
+  EXPECT_EQ(Run({"counters", "--brokers", "b:1", "--topic", "likes"}), 26);
+  ASSERT_TRUE(counters_.has_value());
+  EXPECT_EQ(counters_->topic, "likes");
+  EXPECT_FALSE(counters_->top || counters_->follow);
+  EXPECT_EQ(counters_->output, CountersCommandOptions::Output::kTable);
+  EXPECT_EQ(Run({"counters", "--brokers", "b:1", "--topic", "likes", "--top", "20", "--format", "csv",
+                 "--follow", "--kafka", "a=b"}),
+            26);
+  EXPECT_EQ(counters_->top, 20);
+  EXPECT_TRUE(counters_->follow);
+  EXPECT_EQ(counters_->output, CountersCommandOptions::Output::kCsv);
+  EXPECT_EQ(counters_->properties, (std::vector<kafka::Property>{{"a", "b"}}));
+  EXPECT_EQ(Run({"counters", "--brokers", "b:1", "--topic", "likes", "--top", "0"}), kExitUsage);
+  EXPECT_EQ(Run({"counters", "--brokers", "b:1"}), kExitUsage);
 }
 
 TEST_F(CommandLineTest, SurveyTakesItsFlags) {

@@ -66,6 +66,7 @@ class ManualTest : public testing::Test {
       [](const absl::StatusOr<RunConfig>&, const CheckCommandOptions&) { return 1; },
       [](const SurveyCommandOptions&) { return 1; },
       [](const ReconcileCommandOptions&) { return 1; },
+      [](const CountersCommandOptions&) { return 1; },
   };
 };
 
