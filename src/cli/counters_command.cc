@@ -19,6 +19,7 @@
 #include "connectors/kafka/steady_time.h"
 #include "connectors/kafka/topic_reader.h"
 #include "lethe/counters.h"
+#include "src/cli/interrupt.h"
 #include "src/cli/json_text.h"
 #include "src/cli/log.h"
 #include "src/cli/plain_text.h"
@@ -54,18 +55,6 @@ constexpr Setting<CountersCommandOptions> kSettings[] = {
            options.output);
      }},
 };
-
-std::atomic<bool> interrupted{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "it is set by a signal's handler");
-
-// The first signal ends the reading, a second one the process.
-void CatchInterrupts() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) { interrupted.store(true); };
-  action.sa_flags = SA_RESETHAND;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-}
 
 std::string Digits(absl::int128 number) {
   std::ostringstream text;
@@ -166,7 +155,7 @@ absl::Status RunCounters(const CountersCommandOptions& options, std::ostream& ou
                                    .follow = options.follow};
   const absl::StatusOr<std::unique_ptr<kafka::TopicReader>> reader = kafka::TopicReader::Open(read);
   if (!reader.ok()) return reader.status();
-  CatchInterrupts();
+  const std::atomic<bool>& interrupted = CatchInterrupts();
   Counted counted(options);
   Printer printer(options, out);
   absl::Status status;
