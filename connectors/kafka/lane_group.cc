@@ -281,8 +281,9 @@ absl::Status Lane::PrepareAssigned(const rd_kafka_topic_partition_list_t* partit
 absl::Status Lane::AwaitTotals(const std::vector<OwnedPartition*>& partitions) {
   if (partitions.empty()) return absl::OkStatus();
   const int32_t first = partitions.front()->id;
-  const absl::Status restored = Await(
-      [&] { return RestoreTotals(options_, partitions, [&] { return GoOnLoading(first, "totals"); }); });
+  const absl::Status restored = Await([&] {
+    return RestoreTotals(options_, partitions, [&] { return GoOnLoading(first, "counter state"); });
+  });
   LoadingEnds();
   return restored;
 }

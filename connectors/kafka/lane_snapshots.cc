@@ -79,7 +79,7 @@ bool Lane::GoOnLoading(int32_t partition, absl::string_view what) {
   const QueuePtr nothing(rd_kafka_queue_new(consumer_.get()));
   const MessagePtr none(rd_kafka_consume_queue(nothing.get(), 0));
   if (std::exchange(loading_, partition) != partition) {
-    SetWaiting(absl::StrCat("loading the ", what, " of ", options_.input, "-", partition));
+    SetWaiting(absl::StrCat("the ", what, " of ", options_.input, "-", partition, " is being loaded"));
   }
   return !stop_.requested();
 }
