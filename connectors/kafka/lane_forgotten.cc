@@ -5,9 +5,10 @@
 // have heard yet of one of which another has told the member before. The client then assigns without it, and
 // sees no reason to assign anew when it hears of it again: nobody reads it until a member comes or goes. Nor
 // is anything assigned when a static member takes its place again (KIP-345), which knows of partitions that
-// the assignment does not: only the member that assigns would see it, and after a restart that member does not
-// know that it is the one (KIP-814, which librdkafka does not have). So each lane looks whether what it knows of was given to somebody, which is in the group's commits: whoever is
-// given a partition commits where it starts.
+// the assignment does not: only the member that assigns would see it, and after a restart that member does
+// not know that it is the one (KIP-814, which librdkafka does not have). So each lane looks whether what it
+// knows of was given to somebody, which is in the group's commits: whoever is given a partition commits where
+// it starts.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>

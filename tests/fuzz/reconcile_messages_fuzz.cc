@@ -1,4 +1,5 @@
-// Any bytes as what a peer of `lethe reconcile` asks, says of its side, and sends of records: nothing crashes.
+// Any bytes as what a peer of `lethe reconcile` asks, says of its side, and sends of records: nothing
+// crashes.
 #include <cstdint>
 #include <cstring>
 

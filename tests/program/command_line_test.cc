@@ -42,8 +42,8 @@ class CommandLineTest : public testing::Test {
     return Run(args);
   }
   bool NothingRan() const {
-    return !run_ && !filter_ && !demo_ && !plan_ && !inspect_ && !top_ && !check_ && !survey_ && !reconcile_ &&
-           !counters_;
+    return !run_ && !filter_ && !demo_ && !plan_ && !inspect_ && !top_ && !check_ && !survey_ &&
+           !reconcile_ && !counters_;
   }
 
   std::ostringstream out_, err_;
