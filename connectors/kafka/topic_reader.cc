@@ -1,6 +1,7 @@
 #include "connectors/kafka/topic_reader.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "absl/strings/str_cat.h"
@@ -125,7 +126,7 @@ absl::Status TopicReader::FindBegins() {
     const double share = static_cast<double>(*options_.newest) / static_cast<double>(in_topic_);
     for (OffsetRange& bounds : bounds_) {
       const auto size = static_cast<double>(bounds.end - bounds.begin);
-      bounds.begin = bounds.end - static_cast<int64_t>(size * share + 0.5);
+      bounds.begin = bounds.end - std::llround(size * share);
     }
   }
   if (options_.since) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -62,7 +63,9 @@ class ReconcileSide {
   struct Place {
     int32_t partition;
     int64_t offset;
-    friend auto operator<=>(const Place&, const Place&) = default;
+    friend bool operator<(const Place& x, const Place& y) {
+      return std::pair(x.partition, x.offset) < std::pair(y.partition, y.offset);
+    }
   };
 
   ReconcileSide(const ReconcileCommandOptions& options, const ReconcileAsk& ask, ReconcileTalk& talk)

@@ -129,7 +129,7 @@ TEST_F(ManualTest, ManTakesItsPages) {
         Shell(absl::StrCat("mandoc -T utf8 -O width=100 ", entry.path().string(), " | col -b"));
     EXPECT_TRUE(absl::StrContains(text, "EXIT STATUS")) << text;
   }
-  EXPECT_EQ(pages, 14);
+  EXPECT_EQ(pages, 15);
   const auto [text, code] =
       Shell(absl::StrCat("mandoc -T ascii ", (share_ / "man/man1/lethe-run.1").string(), " | col -b"));
   EXPECT_TRUE(absl::StrContains(text, "--commit-interval DURATION")) << text;
