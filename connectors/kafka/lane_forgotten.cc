@@ -1,14 +1,11 @@
 // The lane's part in partitions that were added, also with a topic that was made anew: that the group gives
 // each of them to somebody.
 //
-// The member that assigns for the group asks a broker how many partitions there are, and that broker may not
-// have heard yet of one of which another has told the member before. The client then assigns without it, and
-// sees no reason to assign anew when it hears of it again: nobody reads it until a member comes or goes. Nor
-// is anything assigned when a static member takes its place again (KIP-345), which knows of partitions that
-// the assignment does not: only the member that assigns would see it, and after a restart that member does
-// not know that it is the one (KIP-814, which librdkafka does not have). So each lane looks whether what it
-// knows of was given to somebody, which is in the group's commits: whoever is given a partition commits where
-// it starts.
+// Two ways lead to a partition without an owner. The group's leader may ask a broker that does not know the
+// new partition yet; the client then sees no reason to rebalance when it learns of it. And the group does not
+// rebalance when a static member restarts (KIP-345): it gets its old assignment, and a leader that restarted
+// does not know that it is the leader (KIP-814, which librdkafka does not have). So each lane checks that
+// every partition has a committed offset, since each owner commits its starting offset.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
