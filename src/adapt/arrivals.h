@@ -44,6 +44,11 @@ class Arrivals {
     return static_cast<double>(now_ms_) < ahead_ms / kForesight / kFirstMoments;
   }
 
+  // Whether twice as much has passed as a look `ahead_ms` looks back.
+  bool LooksBackTwice(double ahead_ms) const {
+    return static_cast<double>(now_ms_) >= 2 * ahead_ms / kForesight;
+  }
+
   // All ids so far.
   int64_t total() const { return total_; }
 

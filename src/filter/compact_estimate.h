@@ -61,7 +61,7 @@ class CompactSample {
 
  private:
   static constexpr int64_t kMostLines = 1024;
-  static constexpr int64_t kLinesPerLook = 64;
+  static constexpr int64_t kLinesPerLook = 32;
 
   int level_ = -1;
   int64_t addresses_ = 0;

@@ -461,7 +461,7 @@ class SlicedFbf final : public Filter {
     }
 
    private:
-    static constexpr int64_t kLinesPerLook = 128;
+    static constexpr int64_t kLinesPerLook = 32;
     // A filter of which time moves on faster than it can be looked at is described as it was.
     static constexpr int kMostBeginnings = 8;
 

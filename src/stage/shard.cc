@@ -1,6 +1,7 @@
 #include "src/stage/shard.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <new>
 #include <thread>
@@ -152,29 +153,57 @@ int64_t Shard::pending_bytes() const {
   return pending_.bytes() + pending_suspects_.bytes();
 }
 
+bool Shard::Look::Step() {
+  if (begun_) return sample_ == nullptr || sample_->Look();
+  status_ = {.unique = shard_->unique_,
+             .duplicates = shard_->duplicates_,
+             .suspects = shard_->suspects_,
+             .replayed = shard_->replayed_,
+             .pending = static_cast<int64_t>(shard_->pending_.size()),
+             .filter = shard_->filter_->Figures(),
+             .audit = shard_->audit_.Status(),
+             .second_opinion =
+                 shard_->second_opinion_ ? shard_->second_opinion_->Status() : SecondOpinionStatus()};
+  sample_ = shard_->filter_->BeginSample();
+  begun_ = true;
+  return sample_ == nullptr;
+}
+
+ShardStatus Shard::Look::Take() {
+  if (sample_ != nullptr) sample_->Describe(&status_.filter);
+  return std::move(status_);
+}
+
+void Shard::Serve(Request* request) const noexcept {
+  try {
+    if (request->look.Step()) {
+      request_ = nullptr;
+      request->done = true;  // the last that is done with it: it may be gone then
+    } else {
+      ++request->steps;
+    }
+  } catch (const std::bad_alloc&) {
+    request_ = nullptr;  // Status() will take the lock, and meet it itself
+  }
+}
+
 ShardStatus Shard::Status() const {
-  ShardStatus status;
-  std::unique_ptr<Filter::Sample> sample;
-  {
-    const Lock lock(this);
-    status = {.unique = unique_,
-              .duplicates = duplicates_,
-              .suspects = suspects_,
-              .replayed = replayed_,
-              .pending = static_cast<int64_t>(pending_.size()),
-              .filter = filter_->Figures(),
-              .audit = audit_.Status(),
-              .second_opinion = second_opinion_ ? second_opinion_->Status() : SecondOpinionStatus()};
-    sample = filter_->BeginSample();
+  // Longer than the time between two calls where many come.
+  constexpr auto kPatience = std::chrono::microseconds(50);
+  const std::lock_guard<std::mutex> one_at_a_time(status_mutex_);
+  Request request{.look = Look(this)};
+  request_ = &request;
+  for (int steps = -1; !request.done && steps != request.steps;) {
+    steps = request.steps;
+    std::this_thread::sleep_for(kPatience);
   }
-  if (sample == nullptr) return status;
-  for (bool enough = false; !enough;) {
+  for (bool known = request.done; !known;) {
     while (waiting_ > 0) std::this_thread::yield();
-    const Lock lock(this);
-    enough = sample->Look();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    request_ = nullptr;
+    known = request.done || request.look.Step();
   }
-  sample->Describe(&status.filter);
-  return status;
+  return request.look.Take();
 }
 
 ShardStatus MergeShards(absl::Span<const ShardStatus> shards) {

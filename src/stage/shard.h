@@ -98,7 +98,8 @@ class Shard {
   absl::Status Restore(int index, SnapshotReader* reader);
 
   int64_t pending_bytes() const;
-  // Takes the lock again and again, some microseconds each time.
+  // Leaves the work to calls of other threads, while they come; else takes the lock again and again, some
+  // microseconds each time.
   ShardStatus Status() const;
 
  private:
@@ -116,9 +117,35 @@ class Shard {
   void JudgeInTransaction(const ShardEvents& events, absl::Span<Verdict> verdicts);
   void EndTransaction();
 
-  // Holds the lock. Who must wait for it is counted, so that Status() leaves it to them between two looks. It
-  // is held for some microseconds, and to be put to sleep and woken takes a hundred: so it is tried for a
-  // while before that.
+  // What Status() wants to know, found out step by step with the lock held.
+  class Look {
+   public:
+    explicit Look(const Shard* shard) : shard_(shard) {}
+    // Goes on for some microseconds; true if all is known.
+    bool Step();
+    ShardStatus Take();
+
+   private:
+    const Shard* const shard_;
+    ShardStatus status_;
+    std::unique_ptr<Filter::Sample> sample_;
+    bool begun_ = false;
+  };
+
+  // A look that whoever holds the lock is asked to go on with, by a step each time, so that Status() need not
+  // take it: the system may take the processor from a thread that holds a lock, for milliseconds, and events
+  // would wait for those.
+  struct Request {
+    Look look;
+    std::atomic<int> steps = 0;  // that were made by others
+    std::atomic<bool> done = false;
+  };
+  // Status() puts it there; with the lock held, it is gone on with.
+  void Serve(Request* request) const noexcept;
+
+  // Holds the lock, and serves the request that there is. Who must wait for it is counted, so that Status()
+  // leaves it to them between two steps. It is held for some microseconds, and to be put to sleep and woken
+  // takes a hundred: so it is tried for a while before that.
   class Lock {
    public:
     explicit Lock(const Shard* shard) : shard_(shard) {
@@ -129,7 +156,10 @@ class Shard {
     }
     Lock(const Lock&) = delete;
     Lock& operator=(const Lock&) = delete;
-    ~Lock() { shard_->mutex_.unlock(); }
+    ~Lock() {
+      if (Request* request = shard_->request_; request != nullptr) shard_->Serve(request);
+      shard_->mutex_.unlock();
+    }
 
    private:
     static constexpr int kTries = 1000;
@@ -148,6 +178,8 @@ class Shard {
   };
 
   mutable std::atomic<int> waiting_ = 0;
+  mutable std::mutex status_mutex_;  // of those who ask for the status
+  mutable std::atomic<Request*> request_ = nullptr;
   mutable std::mutex mutex_;  // guards all that follows
   const std::unique_ptr<Filter> filter_;
   std::optional<PassedIds> second_opinion_;
