@@ -174,16 +174,22 @@ TEST(UnreadableTest, Rule23APolicyThatIsReloadedLetsAHeldPartitionGoOn) {
   EXPECT_TRUE(daemon->Stop());
 }
 
-// The most memory that a process has had so far, in MiB.
-int64_t PeakMib(pid_t pid) {
-  std::ifstream status(absl::StrCat("/proc/", pid, "/status"));
-  for (std::string line; std::getline(status, line);) {
-    int64_t kib = 0;
-    if (std::sscanf(line.c_str(), "VmHWM: %" SCNd64, &kib) == 1) return kib >> 10;
+// What a process has of memory, in MiB.
+struct MemoryOf {
+  explicit MemoryOf(pid_t pid) {
+    std::ifstream status(absl::StrCat("/proc/", pid, "/status"));
+    for (std::string line; std::getline(status, line);) {
+      int64_t kib = 0;
+      if (std::sscanf(line.c_str(), "VmHWM: %" SCNd64, &kib) == 1) peak_mib = kib >> 10;
+      if (std::sscanf(line.c_str(), "VmRSS: %" SCNd64, &kib) == 1) now_mib = kib >> 10;
+    }
+    EXPECT_GT(now_mib, 0) << "no VmRSS of process " << pid;
+    EXPECT_GE(peak_mib, now_mib);
   }
-  ADD_FAILURE() << "no VmHWM of process " << pid;
-  return 0;
-}
+
+  int64_t peak_mib = 0;
+  int64_t now_mib = 0;
+};
 
 // What the README says to plan for a lane beside the filters' memory.
 constexpr int64_t kMibOfALane = 192;
@@ -195,7 +201,7 @@ int64_t PeakMibAfter(Flow& flow, const std::vector<Record>& chunk, int chunks) {
   const auto all = static_cast<int64_t>(chunk.size()) * chunks;
   const auto daemon = flow.Start({absl::StrCat("--memory=", kMibOfFilters, "MiB")});
   EXPECT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == all; })) << daemon->Log();
-  const int64_t peak = PeakMib(daemon->process().pid());
+  const int64_t peak = MemoryOf(daemon->process().pid()).peak_mib;
   std::cout << all << " records: " << peak << " MiB\n";
   EXPECT_TRUE(daemon->Stop());
   return peak;
@@ -215,6 +221,33 @@ TEST(MemoryTest, RecordsOfNothingAreBounded) {
   Record record = WithId("a");
   record.value = "";
   EXPECT_LT(PeakMibAfter(flow, std::vector<Record>(200'000, record), 8), kMibOfFilters + kMibOfALane);
+}
+
+// gzip has no limit in the client. Each is a batch of 90 KB; one at a time is unpacked.
+TEST(MemoryTest, BatchesThatUnpackToALotAreHeldOneAtATime) {
+  constexpr int kBytes = 90'000'000;
+  constexpr int kRecords = 3;
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  auto producer =
+      TransactionalProducer::Start(SharedBroker().bootstrap(), flow.input(), {{"compression.codec", "gzip"}});
+  ASSERT_TRUE(producer.ok()) << producer.status();
+  ASSERT_TRUE((*producer)->Begin().ok());
+  for (int i = 0; i < kRecords; ++i) {
+    const absl::Status produced = (*producer)->Produce(flow.input(), {{Bulky(kBytes + static_cast<size_t>(i))}});
+    ASSERT_TRUE(produced.ok()) << produced;
+  }
+  ASSERT_TRUE((*producer)->Commit().ok());
+  const auto daemon =
+      flow.Start({absl::StrCat("--memory=", kMibOfFilters, "MiB"), "--on-undeliverable=drop"});
+  ASSERT_TRUE(daemon->Await([&] {
+    return daemon->Metric("lethe_records_total", {"verdict=\"undeliverable\""}) == kRecords;
+  })) << daemon->Log();
+  constexpr int64_t kMibOfOne = kBytes >> 20;
+  const auto peak = MemoryOf(daemon->process().pid()).peak_mib;
+  std::cout << kRecords << " records: " << peak << " MiB\n";
+  EXPECT_LT(peak, kMibOfFilters + kMibOfALane + 2 * kMibOfOne);
+  EXPECT_TRUE(daemon->Await([&] { return MemoryOf(daemon->process().pid()).now_mib < kMibOfALane; }));
+  EXPECT_TRUE(daemon->Stop());
 }
 
 TEST(RemarksTest, AWrongIdIsAnErrorToCheckAndToldWhileItRuns) {

@@ -76,13 +76,15 @@ KafkaClient::Configs Basics(const std::string& bootstrap) {
           {"topic.metadata.refresh.interval.ms", "1000"}};
 }
 
-absl::StatusOr<Handle> NewProducer(const std::string& bootstrap, const std::string& transactional_id) {
+absl::StatusOr<Handle> NewProducer(const std::string& bootstrap, const std::string& transactional_id,
+                                   const KafkaClient::Configs& more = {}) {
   KafkaClient::Configs properties = Basics(bootstrap);
   // As Java's clients place keys.
   properties.emplace_back("partitioner", "murmur2_random");
   properties.emplace_back("enable.idempotence", "true");
   properties.emplace_back("message.max.bytes", "100000000");  // what is too large, the topic says
   if (!transactional_id.empty()) properties.emplace_back("transactional.id", transactional_id);
+  properties.insert(properties.end(), more.begin(), more.end());
   return NewHandle(RD_KAFKA_PRODUCER, properties);
 }
 
@@ -499,8 +501,8 @@ absl::StatusOr<std::vector<CommittedOffset>> KafkaClient::Committed(const std::s
 TransactionalProducer::TransactionalProducer(Handle producer) : producer_(std::move(producer)) {}
 
 absl::StatusOr<std::unique_ptr<TransactionalProducer>> TransactionalProducer::Start(
-    const std::string& bootstrap, const std::string& transactional_id) {
-  absl::StatusOr<Handle> producer = NewProducer(bootstrap, transactional_id);
+    const std::string& bootstrap, const std::string& transactional_id, const KafkaClient::Configs& properties) {
+  absl::StatusOr<Handle> producer = NewProducer(bootstrap, transactional_id, properties);
   if (!producer.ok()) return producer.status();
   const absl::Status status =
       KafkaError("init_transactions", rd_kafka_init_transactions(producer->get(), kTimeoutMs));

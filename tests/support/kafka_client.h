@@ -114,8 +114,9 @@ class KafkaClient {
 class TransactionalProducer {
  public:
   // Fences the one before it with the same id.
-  static absl::StatusOr<std::unique_ptr<TransactionalProducer>> Start(const std::string& bootstrap,
-                                                                      const std::string& transactional_id);
+  static absl::StatusOr<std::unique_ptr<TransactionalProducer>> Start(
+      const std::string& bootstrap, const std::string& transactional_id,
+      const KafkaClient::Configs& properties = {});
 
   absl::Status Begin();
   absl::Status Produce(const std::string& topic, absl::Span<const Record> records);
