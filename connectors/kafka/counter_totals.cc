@@ -72,8 +72,14 @@ class Restore {
       if (!go_on_()) return absl::CancelledError("the totals were not read");
       const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
           asking->get(), topic_.c_str(), id, &partition.next, &partition.end, kRequestTimeoutMs);
-      // The output of a partition that was added may not have it yet: then there is no total of it.
-      if (code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION) {
+      if (code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION || code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC ||
+          code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) {
+        const auto count = CountPartitions(asking->get(), topic_, kRequestTimeoutMs);
+        // lethe has created the topic when it started, and brokers learn of it some moments later.
+        if (!count.ok() || id < *count) {
+          return absl::UnavailableError(absl::StrCat("the brokers do not know ", topic_, "-", id, " yet"));
+        }
+        // A partition was added to the input, and not yet to the topic: then there is no total of it.
         partition.end = partition.next = 0;
       } else if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
         return ErrorStatus(code, absl::StrCat("asking for the end of ", topic_, "-", id));

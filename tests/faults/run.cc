@@ -413,7 +413,11 @@ absl::Status Run::AddPartition() {
   ++partitions_;
   Say(absl::StrCat("add a partition: ", partitions_));
   std::vector<std::string> topics = {output_, counters_, input_};
-  if (schedule_.counts_totals()) topics.insert(topics.begin(), totals_);
+  if (schedule_.counts_totals()) {
+    topics.insert(topics.begin(), totals_);
+    // lethe makes it when it starts.
+    WaitUntil([&] { return site_.client().KnownPartitions(totals_).ok(); }, kEnd);
+  }
   for (const std::string& topic : topics) {
     if (absl::Status added = site_.client().AddPartitions(topic, partitions_); !added.ok()) return added;
   }

@@ -14,6 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "connectors/kafka/counter_totals.h"
 #include "tests/integration/rules.h"
 #include "tests/support/flow.h"
 #include "tests/support/oracle.h"
@@ -465,6 +466,24 @@ TEST(CountersTest, TheCommandSaysWhatIsNoCounters) {
   EXPECT_TRUE(
       absl::StrContains(finished.err, absl::StrCat(topic, "-0 offset 1: its value is not a whole number")))
       << finished.err;
+}
+
+// A broker learns of a topic some moments after the controller has made it.
+TEST(CountersTest, ATopicOfTotalsThatNoBrokerKnowsYetIsAskedForAgain) {
+  kafka::DaemonOptions options;
+  options.brokers = SharedBroker().bootstrap();
+  options.input = NewTopic("counted", 1);
+  options.group = options.input;
+  options.counters = {{.name = "likes", .mode = kafka::CounterMode::kTotal, .spec = {}, .output = UniqueName("new")}};
+  kafka::OwnedPartition owned;
+  owned.sums.resize(1);
+  kafka::OwnedPartition* const partitions[] = {&owned};
+  const auto restore = [&] { return kafka::RestoreTotals(options, partitions, [] { return true; }); };
+  const absl::Status unknown = restore();
+  EXPECT_TRUE(absl::IsUnavailable(unknown)) << unknown;
+  ASSERT_TRUE(SharedClient().CreateTopic(options.counters[0].output, 1).ok());
+  const absl::Status restored = restore();
+  EXPECT_TRUE(restored.ok()) << restored;
 }
 
 }  // namespace

@@ -89,6 +89,8 @@ class KafkaClient {
 
   // What a group has committed, by partition.
   absl::StatusOr<std::vector<CommittedOffset>> Committed(const std::string& group, const std::string& topic);
+  // Waits for the broker that is asked to know the topic, and all of its leaders.
+  absl::StatusOr<int> KnownPartitions(const std::string& topic);
 
  private:
   struct AdminCall;
@@ -99,8 +101,6 @@ class KafkaClient {
   absl::StatusOr<Handle> NewConsumer(const std::string& group, Isolation isolation) const;
   // nullopt if the topic does not exist or a partition has no leader yet.
   static absl::StatusOr<std::optional<int>> PartitionCount(rd_kafka_t* asking, const std::string& topic);
-  // Waits for the broker that is asked to know the topic, and all of its leaders.
-  absl::StatusOr<int> KnownPartitions(const std::string& topic);
   static absl::Status AwaitPartitions(rd_kafka_t* asking, const std::string& topic, std::optional<int> count);
 
   const std::string bootstrap_;
