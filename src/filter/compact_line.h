@@ -172,15 +172,14 @@ struct CompactLine {
     SetMeta(line, meta);
   }
 
-  // Adds an entry of the newest epoch whose whole address is known. The line has room, and as many dead
-  // entries as are given.
-  static void Append(uint8_t* line, const CompactFormat& format, int level, const CompactSpan& span, int dead,
-                     uint64_t address, uint16_t tag) {
+  // Adds an entry of the newest epoch whose whole address is known. The line has room, and as many live and
+  // dead entries as are given.
+  static void Append(uint8_t* line, const CompactFormat& format, int level, const CompactSpan& span, int live,
+                     int dead, uint64_t address, uint16_t tag) {
     CompactMeta meta = MetaOf(line);
     Renew(format, span, dead, &meta);
-    const int entries = __builtin_popcountll(meta.mask);
-    const int slot = SlotOf(format, meta, entries);
-    meta.mask |= uint64_t{1} << (entries + kEpochsBefore);
+    const int slot = SlotOf(format, meta, live);
+    meta.mask |= uint64_t{1} << (live + kEpochsBefore);
     SetMeta(line, meta);
     SetTag(line, slot, static_cast<Tag>(tag));
     SetField(line, format, slot, FieldOf(format, level, address, 64));

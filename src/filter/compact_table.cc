@@ -189,7 +189,8 @@ bool CompactTable<Tag>::Squeeze(IdHash id, const CompactSpan& span) {
   for (const uint64_t address : {id.a, id.a ^ Turn(tag)}) {
     const uint64_t index = IndexOf(address);
     if (!HasRoom(index, span) && !MoveOne(index, span)) continue;
-    AppendAt(index, address, tag, span, Line::Dead(LineAt(index), span));
+    uint8_t* const line = LineAt(index);
+    AppendAt(index, address, tag, span, FormatOf(index).slots - Line::Live(line, span), Line::Dead(line, span));
     return true;
   }
   if (stashed_ == kMostStashed) return false;

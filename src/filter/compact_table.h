@@ -61,7 +61,8 @@ class CompactTable {
     const Tag tag = Line::TagOf(id.b);
     const bool is_first = found.room_first >= found.room_second;
     const uint64_t address = is_first ? id.a : id.a ^ Turn(tag);
-    AppendAt(IndexOf(address), address, tag, span, is_first ? found.dead_first : found.dead_second);
+    AppendAt(IndexOf(address), address, tag, span, is_first ? found.room_first : found.room_second,
+             is_first ? found.dead_first : found.dead_second);
   }
 
   // The same for an id whose lines are full. False, and nothing is inserted, if the stash is full too.
@@ -151,9 +152,10 @@ class CompactTable {
     const int level = LevelOf(index);
     Line::Pack(LineAt(index), formats_[level], level, span, entries, count);
   }
-  void AppendAt(uint64_t index, uint64_t address, Tag tag, const CompactSpan& span, int dead) {
+  void AppendAt(uint64_t index, uint64_t address, Tag tag, const CompactSpan& span, int room, int dead) {
     const int level = LevelOf(index);
-    Line::Append(LineAt(index), formats_[level], level, span, dead, address, tag);
+    const CompactFormat& format = formats_[level];
+    Line::Append(LineAt(index), format, level, span, format.slots - room, dead, address, tag);
   }
   // Before line `index` loses an entry.
   void KeepForCopy(uint64_t index) {

@@ -86,7 +86,7 @@ std::string IdsText(double ids) {
 std::string FigureText(double value) {
   if (value == 0) return "0";
   if (value < 0.05) return absl::StrFormat("%.2g", value);
-  return absl::StrFormat(value < 100 ? "%.1f" : "%.0f", value);
+  return absl::StrFormat("%.*f", value < 100 ? 1 : 0, value);
 }
 
 std::string FppText(const Figures& figures) {
