@@ -333,7 +333,9 @@ std::string InUnit(double value, const std::string& unit) {
   if (std::isnan(value)) return "no data";
   if (std::isinf(value)) return "+Inf";
   // Three figures, and never a power of ten.
-  const auto figures = [](double v) { return absl::StrFormat(std::abs(v) >= 100 ? "%.0f" : "%.3g", v); };
+  const auto figures = [](double v) {
+    return std::abs(v) >= 100 ? absl::StrFormat("%.0f", v) : absl::StrFormat("%.3g", v);
+  };
   const auto scaled = [&](double v, double base, std::initializer_list<const char*> suffixes) {
     auto suffix = suffixes.begin();
     while (std::abs(v) >= base && suffix + 1 != suffixes.end()) v /= base, ++suffix;
