@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 
 build_packages := g++ cmake ninja-build pkg-config librdkafka-dev libabsl-dev prometheus-cpp-dev \
   libsimdjson-dev libyaml-cpp-dev libcli11-dev libspdlog-dev libxxhash-dev libcpp-httplib-dev libmicrohttpd-dev \
-  nlohmann-json3-dev zlib1g-dev libzstd-dev
+  nlohmann-json3-dev zlib1g-dev libzstd-dev libhiredis-dev
 # Maven, which brings a Java, fetches the Kafka broker of the tests.
 broker_packages := libgtest-dev maven
 bench_packages := libgtest-dev libbenchmark-dev
@@ -13,7 +13,7 @@ bench_packages := libgtest-dev libbenchmark-dev
 # mandoc reads the manual, and shells their completions.
 browser_packages := chromium chromium-driver librsvg2-bin pngquant fonts-dejavu-core
 test_packages := $(broker_packages) $(bench_packages) $(browser_packages) python3 python3-jsonschema python3-yaml \
-  python3-confluent-kafka openssl prometheus mandoc zsh fish dpkg-dev file binutils
+  python3-confluent-kafka openssl prometheus mandoc zsh fish dpkg-dev file binutils redis-server
 format_packages := clang-format
 tidy_packages := clang-tidy
 fuzz_packages := clang libclang-rt-dev

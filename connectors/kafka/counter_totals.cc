@@ -28,17 +28,6 @@ constexpr absl::Duration kPatience = absl::Seconds(90);
 const std::map<std::string, std::string> kTotalsConfig = {
     {"cleanup.policy", "compact"}, {"segment.ms", "3600000"}, {"segment.bytes", "104857600"}};
 
-absl::StatusOr<ClientPtr> MakeReader(const DaemonOptions& options, const char* isolation) {
-  ClientConfig config = BaseConfig(options, FetchOn::Defaults());
-  config.Set("group.id", options.group)
-      .Set("isolation.level", isolation)
-      .Set("enable.auto.commit", "false")
-      .Set("enable.auto.offset.store", "false")
-      .Set("enable.partition.eof", "true")
-      .Set("auto.offset.reset", "earliest");
-  return config.MakeConsumer();
-}
-
 // Of one counter.
 class Restore {
  public:
@@ -66,7 +55,7 @@ class Restore {
   absl::Status Granting(const absl::Status& status) const { return WithGrant("totals", topic_, status); }
 
   absl::Status FindEnds() {
-    const auto asking = MakeReader(options_, "read_uncommitted");
+    const auto asking = MakeTotalsReader(options_, "read_uncommitted");
     if (!asking.ok()) return asking.status();
     for (auto& [id, partition] : partitions_) {
       if (!go_on_()) return absl::CancelledError("the totals were not read");
@@ -89,7 +78,7 @@ class Restore {
   }
 
   absl::Status Read() {
-    const auto reader = MakeReader(options_, "read_committed");
+    const auto reader = MakeTotalsReader(options_, "read_committed");
     if (!reader.ok()) return reader.status();
     const PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(partitions_.size())));
     for (const auto& [id, partition] : partitions_) {
@@ -190,6 +179,18 @@ class Restore {
 };
 
 }  // namespace
+
+absl::StatusOr<ClientPtr> MakeTotalsReader(const DaemonOptions& options, const char* isolation,
+                                           std::vector<Property> defaults) {
+  ClientConfig config = BaseConfig(options, FetchOn::Defaults(std::move(defaults)));
+  config.Set("group.id", options.group)
+      .Set("isolation.level", isolation)
+      .Set("enable.auto.commit", "false")
+      .Set("enable.auto.offset.store", "false")
+      .Set("enable.partition.eof", "true")
+      .Set("auto.offset.reset", "earliest");
+  return config.MakeConsumer();
+}
 
 absl::Status EnsureTotalsTopics(const DaemonOptions& options, const StopFlag& stop) {
   for (const CounterOptions& counter : options.counters) {

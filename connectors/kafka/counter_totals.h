@@ -3,9 +3,12 @@
 #define LETHE_CONNECTORS_KAFKA_COUNTER_TOTALS_H_
 
 #include <functional>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "connectors/kafka/client.h"
 #include "connectors/kafka/options.h"
 #include "connectors/kafka/owned_partition.h"
 #include "connectors/kafka/stop_flag.h"
@@ -22,6 +25,10 @@ absl::Status EnsureTotalsTopics(const DaemonOptions& options, const StopFlag& st
 // Unavailable: no broker answers; ask again. Cancelled: `go_on` has said so.
 absl::Status RestoreTotals(const DaemonOptions& options, absl::Span<OwnedPartition* const> partitions,
                            const std::function<bool()>& go_on);
+
+// A consumer of totals that is to be assigned partitions, and commits nothing.
+absl::StatusOr<ClientPtr> MakeTotalsReader(const DaemonOptions& options, const char* isolation,
+                                           std::vector<Property> defaults = {});
 
 }  // namespace lethe::kafka
 

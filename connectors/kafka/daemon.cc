@@ -27,6 +27,8 @@ constexpr absl::Duration kTrimEvery = absl::Seconds(10);
 // How often it is asked whether there is something to read, while a lane may stand still.
 constexpr int kAsksInPatience = 3;
 constexpr absl::Duration kAskTimeout = absl::Seconds(1);
+// With the rest of what it takes to end, less than the contract of SIGTERM gives.
+constexpr absl::Duration kStorePatience = absl::Seconds(1);
 
 // Whether all have come to their end; `problems` are those of partitions that could not be read.
 bool AllAtEnd(const std::vector<LaneReport>& lanes, std::vector<std::string>& problems) {
@@ -59,7 +61,8 @@ bool IsHeldByThisUser(const sockaddr_un& address, socklen_t length) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(DaemonOptions options) {
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(DaemonOptions options,
+                                                       const OpenStore& open_store) {
   std::unique_ptr<Daemon> daemon(new Daemon(std::move(options)));
   const DaemonOptions& own = daemon->options_;
   if (own.scope == Scope::kTopic) daemon->routing_.emplace(RoutingOptions(own));
@@ -67,6 +70,13 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(DaemonOptions options) {
     auto dedup = DedupStage::Create(stage->options.stage);
     if (!dedup.ok()) return dedup.status();
     stage->dedup = *std::move(dedup);
+  }
+  const DaemonOptions& judging = daemon->judging_.options;
+  for (const CounterOptions& counter : judging.counters) {
+    if (counter.store.empty() || open_store == nullptr) continue;
+    daemon->feeds_.push_back(std::make_unique<TotalsFeed>(
+        judging, counter, open_store(counter, judging.origin()),
+        [owner = daemon.get()] { return owner->OwnedPartitions(); }, daemon->stop_));
   }
   return daemon;
 }
@@ -126,6 +136,7 @@ absl::Status Daemon::Run() {
                options_.record.id.ToString(), DurationText(options_.stage.horizon),
                options_.stage.target_fpp);
   if (absl::Status opened = OpenSnapshots(); !opened.ok()) return opened;
+  for (const std::unique_ptr<TotalsFeed>& feed : feeds_) feed->Start();
   absl::Status status = RunToStop();
   if (!status.ok()) stop_.Request();
   // Before the lanes end, not behind them: what they leave to be removed has to wait for it.
@@ -134,6 +145,11 @@ absl::Status Daemon::Run() {
     for (std::thread& thread : stage->threads) thread.join();
   }
   if (judging_.snapshots != nullptr) judging_.snapshots->Stop();
+  // A store that is away is waited for where somebody waits for the end, and otherwise by the next owner.
+  const absl::Duration patience = options_.exit_at_end && status.ok() ? absl::InfiniteDuration() : kStorePatience;
+  for (const std::unique_ptr<TotalsFeed>& feed : feeds_) {
+    feed->Finish(patience, [&] { return !is_hurried_ || patience < absl::InfiniteDuration(); });
+  }
   const std::lock_guard<std::mutex> lock(mutex_);
   return first_error_.ok() ? status : first_error_;
 }
@@ -246,6 +262,15 @@ std::vector<LaneReport> Daemon::Stage::Reports() const {
   return reports;
 }
 
+std::vector<int32_t> Daemon::OwnedPartitions() const {
+  std::vector<int32_t> partitions;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const LaneReport& lane : judging_.Reports()) {
+    for (const PartitionReport& partition : lane.partitions) partitions.push_back(partition.partition);
+  }
+  return partitions;
+}
+
 void Daemon::Stage::AskEnds() {
   if (asking == nullptr) {
     DaemonOptions readable = options;
@@ -344,6 +369,7 @@ DaemonReport Daemon::Report() const {
   report.fpp_target = tuning_.target_fpp;
   if (judging_.snapshots != nullptr) report.snapshots = judging_.snapshots->counts();
   report.lanes = judging_.Reports();
+  for (const std::unique_ptr<TotalsFeed>& feed : feeds_) report.stores.push_back(feed->Report());
   if (routing_) {
     report.routing_input = options_.input;
     report.routing_lanes = routing_->Reports();

@@ -2,6 +2,8 @@
 #ifndef LETHE_CONNECTORS_KAFKA_DAEMON_H_
 #define LETHE_CONNECTORS_KAFKA_DAEMON_H_
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,7 +22,9 @@
 #include "connectors/kafka/report.h"
 #include "connectors/kafka/stop_flag.h"
 #include "connectors/kafka/topics.h"
+#include "connectors/kafka/totals_feed.h"
 #include "lethe/stage.h"
+#include "src/counters/counter_store.h"
 
 namespace lethe::kafka {
 
@@ -28,7 +32,11 @@ namespace lethe::kafka {
 class Daemon {
  public:
   // InvalidArgument: the options cannot be met. Asks nothing of the broker yet.
-  static absl::StatusOr<std::unique_ptr<Daemon>> Create(DaemonOptions options);
+  // `open_store` is given each counter that has a store, and the input that its totals name.
+  using OpenStore =
+      std::function<std::unique_ptr<CounterStore>(const CounterOptions& counter, const std::string& input)>;
+  static absl::StatusOr<std::unique_ptr<Daemon>> Create(DaemonOptions options,
+                                                        const OpenStore& open_store = nullptr);
   ~Daemon();
 
   // Reads, judges and writes until Stop(), until the end that was read at the start (exit_at_end), or until
@@ -38,7 +46,10 @@ class Daemon {
 
   // Ends Run() soon: the open transaction is committed (or given up, if it cannot be), and the group is left.
   // From any thread.
-  void Stop() { stop_.Request(); }
+  void Stop() {
+    is_hurried_ = true;
+    stop_.Request();
+  }
 
   DaemonReport Report() const;
 
@@ -87,6 +98,7 @@ class Daemon {
   absl::Status Inspect();
   absl::Status Inspect(Stage& stage);
   absl::Status OpenSnapshots();
+  std::vector<int32_t> OwnedPartitions() const;
   std::vector<const Stage*> Stages() const;
   std::vector<Stage*> Stages();
   void Start(Stage& stage);
@@ -106,6 +118,8 @@ class Daemon {
   Stage judging_;
   std::optional<Stage> routing_;  // the first of two, if ids are to be unique in the topic
   std::optional<LogTrimmer> trimmer_;
+  std::vector<std::unique_ptr<TotalsFeed>> feeds_;
+  std::atomic<bool> is_hurried_{false};  // Stop() was called
 
   mutable std::mutex mutex_;
   absl::Duration commit_interval_ = options_.commit_interval;        // guarded by mutex_

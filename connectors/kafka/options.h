@@ -84,6 +84,9 @@ struct CounterOptions {
   CounterMode mode = CounterMode::kDelta;  // kTotal only with exactly once
   CounterSpec spec;
   std::string output;  // of no other counter
+  // Where totals are brought to beside: redis://HOST:PORT/DATABASE. Empty: nowhere.
+  std::string store;
+  std::string store_password;
 };
 
 // A librdkafka property, passed through.

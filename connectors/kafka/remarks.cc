@@ -41,6 +41,11 @@ std::vector<std::string> Remarks(const DaemonReport& report) {
     if (first)
       remarks.push_back(more == 0 ? *first : absl::StrCat(*first, " (and ", more, " more partitions)"));
   }
+  for (const StoreReport& store : report.stores) {
+    if (store.problem.empty()) continue;
+    remarks.push_back(absl::StrCat("counter ", store.counter, ": store ", store.store, " lacks ",
+                                   FormatCount(store.lag), " totals: ", store.problem));
+  }
   return remarks;
 }
 

@@ -140,6 +140,18 @@ struct LaneReport {
   std::vector<PartitionReport> partitions;
 };
 
+// Of a store that a counter's totals are brought to.
+struct StoreReport {
+  std::string counter;
+  std::string store;       // where it is
+  bool connected = false;  // as of the last call
+  std::string problem;     // what is waited for; empty: nothing
+  int64_t lag = 0;         // offsets of the totals of this instance's partitions that are not stored
+  absl::Duration behind = absl::ZeroDuration();  // all that was committed longer ago is stored
+  int64_t totals = 0;                            // that were stored
+  int64_t failures = 0;                          // calls of it that failed
+};
+
 struct DaemonReport {
   std::string input;
   std::string output;
@@ -152,6 +164,7 @@ struct DaemonReport {
   int64_t memory_limit_bytes = 0;
   SnapshotCounts snapshots;
   std::vector<LaneReport> lanes;
+  std::vector<StoreReport> stores;
   // The first stage of Scope::kTopic: what it reads, and its lanes. Their `unique` is what was routed.
   std::string routing_input;
   std::vector<LaneReport> routing_lanes;

@@ -211,6 +211,11 @@ absl::Status Assembler::AddCounterFlag(const std::string& given) {
           flag, ": expected ", CounterFlagType(), "; the keys are ", absl::StrJoin(KeysOf(kCounters), ", "),
           "; a counter whose values have commas goes into a file"));
     }
+    if (key == kStorePassword) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          flag, ": every user of this host can read a secret on the command line. Put ", kStorePassword,
+          " into the configuration file, as ${file:PATH} or ${VARIABLE}"));
+    }
     values.emplace_back(key, part.substr(equals + 1));
     if (key == "name") draft.config.options.name = std::string(part.substr(equals + 1));
   }
@@ -268,7 +273,7 @@ absl::Status Assembler::FinishCounters() {
     const bool is_former = draft.given.empty();
     for (const Setting<CounterConfig>& setting : CounterSettings()) {
       const auto given = draft.given.find(setting.key);
-      if (given != draft.given.end()) absl::StrAppend(&texts, setting.key, "=", given->second.text, "\n");
+      if (given != draft.given.end() && setting.key != kStorePassword) absl::StrAppend(&texts, setting.key, "=", given->second.text, "\n");
       if (!setting.required || is_former || given != draft.given.end()) continue;
       return absl::InvalidArgumentError(
           absl::StrCat(draft.place, ": missing ", setting.key, ", for example ", setting.example));
@@ -284,6 +289,10 @@ absl::Status Assembler::FinishCounters() {
           absl::StrCat(draft.place,
                        ": mode total needs delivery: exactly_once, since what is read again after a crash "
                        "would be counted again; use mode delta"));
+    }
+    if (!config.options.store.empty() && config.options.mode != kafka::CounterMode::kTotal) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(draft.place, ": a store needs mode: total, which can be brought there again"));
     }
     if (!names.insert(config.options.name).second) {
       return absl::InvalidArgumentError(
@@ -524,6 +533,8 @@ std::vector<EffectiveValue> Assembler::Effective() const {
       if (given == counters_[i].given.end()) continue;
       values.push_back(given->second);
       values.back().key = absl::StrCat(kCounters, "[", i, "].", setting.key);
+      values.back().is_secret = setting.key == kStorePassword;
+      if (values.back().is_secret) values.back().text.clear();
     }
   }
   for (const kafka::Property& property : config_.daemon.properties) {

@@ -48,6 +48,8 @@ absl::Span<const Setting<RunConfig>> RunSettings();
 
 // The keys of each of them.
 absl::Span<const Setting<CounterConfig>> CounterSettings();
+// The one of these that is a secret.
+inline constexpr absl::string_view kStorePassword = "store_password";
 // What `--counter` takes: "name=TEXT,key=FIELD,...".
 std::string CounterFlagType();
 

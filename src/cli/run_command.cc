@@ -27,6 +27,8 @@
 #include "connectors/kafka/daemon.h"
 #include "connectors/kafka/remarks.h"
 #include "connectors/kafka/steady_time.h"
+#include "connectors/redis/redis_address.h"
+#include "connectors/redis/redis_store.h"
 #include "src/cli/closing_lines.h"
 #include "src/cli/command_line.h"
 #include "src/cli/metrics.h"
@@ -215,6 +217,15 @@ http::HttpRoutes Routes(const kafka::Daemon& daemon, const StatusHistory& histor
   };
 }
 
+// The address was checked with the configuration.
+std::unique_ptr<CounterStore> OpenStore(const kafka::CounterOptions& counter, const std::string& input) {
+  return std::make_unique<redis::RedisStore>(
+      redis::RedisStoreOptions{.address = redis::RedisAddress::Parse(counter.store).value(),
+                               .password = counter.store_password,
+                               .totals = counter.output,
+                               .input = input});
+}
+
 // The last line, in the form of the others.
 int Fail(const absl::Status& status, const RunConfig& config) {
   std::ostringstream text;
@@ -233,7 +244,7 @@ int RunCommand(const RunConfig& config, const ReloadConfig& reload) {
   StartLog(config.log);
   if (!config.warning.empty()) spdlog::warn("{}", config.warning);
   signal(SIGXFSZ, SIG_IGN);  // a snapshot that the limit of a file's size stops is an error, and no end
-  auto daemon = kafka::Daemon::Create(config.daemon);
+  auto daemon = kafka::Daemon::Create(config.daemon, OpenStore);
   if (!daemon.ok()) return Fail(daemon.status(), config);
   absl::Status status;
   RunConfig running = config;  // the signal thread's

@@ -4,6 +4,7 @@
 #include "absl/strings/strip.h"
 #include "connectors/http/http_server.h"
 #include "connectors/kafka/options.h"
+#include "connectors/redis/redis_address.h"
 #include "src/cli/config.h"
 #include "src/cli/setting.h"
 #include "src/cli/units.h"
@@ -340,6 +341,20 @@ constexpr Setting<CounterConfig> kCounterSettings[] = {
     {"output", "TOPIC", "", true,
      "The topic that the counts are written to; of no other counter. lethe makes that of totals", "likes",
      [](absl::string_view text, CounterConfig& config) { return StoreTopic(text, config.options.output); }},
+    {"store", "redis://HOST:PORT/DB", "", false,
+     "With `mode: total`: a Redis that totals are brought to, for applications to read", "redis://127.0.0.1:6379/0",
+     [](absl::string_view text, CounterConfig& config) {
+       // What was found may have a password in it.
+       if (absl::Status wrong = redis::RedisAddress::Parse(text).status(); !wrong.ok()) return wrong;
+       config.options.store = std::string(text);
+       return absl::OkStatus();
+     }},
+    {kStorePassword, "TEXT", "", false, "The password of the store, from a file or the environment",
+     "${file:/etc/lethe/redis-password}",
+     [](absl::string_view text, CounterConfig& config) {
+       config.options.store_password = std::string(text);
+       return absl::OkStatus();
+     }},
 };
 
 }  // namespace

@@ -1,0 +1,304 @@
+#include "connectors/redis/redis_store.h"
+
+#include <signal.h>
+#include <sys/time.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace lethe::redis {
+namespace {
+
+// Short enough for a stop to be answered in time, and long for a Redis that only forks or is busy.
+constexpr timeval kConnectTimeout = {1, 0};
+constexpr timeval kAnswerTimeout = {2, 0};
+
+// KEYS: the values, the positions, the totals of this partition. ARGV: INPUT/PARTITION, from, to, and then
+// keys and totals; an empty total is one that was deleted. Returns the position.
+//
+// Redis does not take back what a script has written when it fails, so everything that may fail comes before
+// the first write; memory is asked for by the first write alone. Numbers are doubles in Lua: HINCRBY adds what
+// is known to fit, and the rest is added in decimal digits.
+constexpr char kScript[] = R"lua(
+local values, positions, shard = KEYS[1], KEYS[2], KEYS[3]
+for _, key in ipairs(KEYS) do
+  local kind = redis.call('TYPE', key)['ok']
+  if kind ~= 'none' and kind ~= 'hash' then
+    return redis.error_reply('WRONGTYPE ' .. key .. ' is a ' .. kind .. ', and no hash of lethe')
+  end
+end
+local position = redis.call('HGET', positions, ARGV[1]) or '0'
+if position ~= ARGV[2] then return position end
+
+-- Adds decimal digits to limbs of seven, the lowest first, each with the number's sign.
+local function add(limbs, text)
+  local sign, digits = 1, text
+  if string.sub(text, 1, 1) == '-' then sign, digits = -1, string.sub(text, 2) end
+  local i = 1
+  for last = #digits, 1, -7 do
+    limbs[i] = (limbs[i] or 0) + sign * tonumber(string.sub(digits, math.max(1, last - 6), last))
+    i = i + 1
+  end
+end
+
+-- The limbs times `sign`, each below 10^7, and what is carried out of the last: below 0 if the sum is.
+local function carried(limbs, sign)
+  local carry, out = 0, {}
+  for i = 1, #limbs do
+    local sum = sign * limbs[i] + carry
+    carry = math.floor(sum / 1e7)
+    out[i] = sum - carry * 1e7
+  end
+  while carry > 0 do
+    out[#out + 1] = carry % 1e7
+    carry = math.floor(carry / 1e7)
+  end
+  return carry, out
+end
+
+local function decimal(limbs)
+  local sign, carry, out = '', carried(limbs, 1)
+  if carry < 0 then
+    sign = '-'
+    carry, out = carried(limbs, -1)
+  end
+  local text = ''
+  for i = 1, #out do text = string.format('%07d', out[i]) .. text end
+  text = string.gsub(text, '^0+', '')
+  if text == '' then return '0' end
+  return sign .. text
+end
+
+-- Of all partitions, with this total, or none, in this one. False: no partition has the key.
+local function sum(key, total)
+  local limbs, found = {0}, false
+  if total then
+    add(limbs, total)
+    found = true
+  end
+  for _, partition in ipairs(redis.call('HKEYS', positions)) do
+    local name = values .. ':totals:' .. partition
+    local other = name ~= shard and redis.call('HGET', name, key)
+    if other then
+      add(limbs, other)
+      found = true
+    end
+  end
+  return found and decimal(limbs)
+end
+
+-- 15 digits are exact in a double, and so is the difference of two such numbers.
+local function fits(total) return not total or #total < 16 end
+
+for i = 4, #ARGV, 2 do
+  local key, total = ARGV[i], ARGV[i + 1]
+  local before = redis.call('HGET', shard, key)
+  if total == '' then
+    local value = sum(key, false)
+    if value then redis.call('HSET', values, key, value) else redis.call('HDEL', values, key) end
+    redis.call('HDEL', shard, key)
+  elseif total ~= before then
+    local added = false
+    if fits(total) and fits(before) then
+      local change = string.format('%.0f', tonumber(total) - tonumber(before or '0'))
+      added = type(redis.pcall('HINCRBY', values, key, change)) == 'number'
+    end
+    -- The sum is beyond 64 bits, was, or is no number of lethe's.
+    if not added then redis.call('HSET', values, key, sum(key, total)) end
+    redis.call('HSET', shard, key, total)
+  end
+end
+redis.call('HSET', positions, ARGV[1], ARGV[3])
+return ARGV[3]
+)lua";
+
+std::string NameOf(const RedisAddress& address) {
+  return absl::StrCat("redis://", address.host, ":", address.port, "/", address.database);
+}
+
+bool StartsWithAny(absl::string_view text, std::initializer_list<absl::string_view> words) {
+  for (const absl::string_view word : words) {
+    if (absl::StartsWith(text, word)) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<int64_t> PositionOf(const redisReply& reply, const std::string& positions) {
+  int64_t position = 0;
+  if (reply.type == REDIS_REPLY_NIL) return position;
+  if (reply.type == REDIS_REPLY_STRING && absl::SimpleAtoi(absl::string_view(reply.str, reply.len), &position))
+    return position;
+  return absl::FailedPreconditionError(absl::StrCat(
+      positions, " has a position that is no number: somebody else writes to it; delete the keys of this "
+                 "counter, and lethe fills them again"));
+}
+
+}  // namespace
+
+RedisStore::RedisStore(RedisStoreOptions options)
+    : options_(std::move(options)),
+      name_(NameOf(options_.address)),
+      values_(absl::StrCat("lethe:", options_.totals)),
+      positions_(absl::StrCat(values_, ":positions")) {}
+
+std::string RedisStore::PartitionName(int32_t partition) const {
+  return absl::StrCat(options_.input, "/", partition);
+}
+
+absl::Status RedisStore::Lost(absl::string_view doing) {
+  // A timeout is told as "Resource temporarily unavailable".
+  const bool timed_out = context_ != nullptr && context_->err == REDIS_ERR_IO &&
+                         (errno == EAGAIN || errno == EWOULDBLOCK || errno == ETIMEDOUT);
+  const std::string why = context_ == nullptr ? "out of memory"
+                          : timed_out         ? "no answer"
+                                              : std::string(context_->errstr);
+  context_.reset();
+  return absl::UnavailableError(absl::StrCat(doing, ": ", why));
+}
+
+absl::Status RedisStore::Refused(absl::string_view reply) const {
+  const std::string text(reply);
+  if (StartsWithAny(reply, {"NOAUTH", "WRONGPASS", "ERR invalid password", "ERR AUTH", "ERR Client sent AUTH"})) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("it does not let lethe in (", text, "): see to store_password, and to USER in store"));
+  }
+  if (absl::StartsWith(reply, "NOPERM")) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        text, ": grant the user `~", values_, " ~", values_, ":* +select +script|load +evalsha +type +hget +hmget "
+        "+hset +hdel +hkeys +hincrby`"));
+  }
+  // Before its version 7 Redis put words of its own before those of a command in a script.
+  if (absl::StrContains(reply, "OOM command not allowed")) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("it has no memory left (", text, "): raise maxmemory, or delete what is not needed"));
+  }
+  if (absl::StrContains(reply, "READONLY ")) {
+    return absl::UnavailableError(absl::StrCat("it is a replica (", text, "): let `store` name the primary"));
+  }
+  // Of loading, a primary that is away, a script that runs, a disk that is full: they end, or Redis says how.
+  if (StartsWithAny(reply, {"LOADING", "MASTERDOWN", "BUSY", "NOREPLICAS", "MISCONF", "NOSCRIPT", "TRYAGAIN",
+                            "CLUSTERDOWN", "UNKILLABLE"})) {
+    return absl::UnavailableError(text);
+  }
+  if (StartsWithAny(reply, {"MOVED", "CROSSSLOT"})) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("it is a Redis Cluster (", text, "), to which lethe does not write: name a single Redis"));
+  }
+  return absl::FailedPreconditionError(text);
+}
+
+absl::Status RedisStore::Connect() {
+  if (context_ != nullptr) return absl::OkStatus();
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+  const RedisAddress& address = options_.address;
+  context_.reset(redisConnectWithTimeout(address.host.c_str(), address.port, kConnectTimeout));
+  if (context_ == nullptr || context_->err != 0) return Lost("connecting");
+  if (redisSetTimeout(context_.get(), kAnswerTimeout) != REDIS_OK) return Lost("connecting");
+  redisEnableKeepAlive(context_.get());
+  absl::Status status;
+  if (!options_.password.empty()) {
+    std::vector<absl::string_view> command = {"AUTH"};
+    if (!address.user.empty()) command.emplace_back(address.user);
+    command.emplace_back(options_.password);
+    status = Call(command).status();
+  }
+  if (status.ok() && address.database != 0) {
+    status = Call({"SELECT", absl::StrCat(address.database)}).status();
+  }
+  if (status.ok()) {
+    const absl::StatusOr<Reply> loaded = Call({"SCRIPT", "LOAD", kScript});
+    status = loaded.status();
+    if (status.ok()) script_ = (*loaded)->str;
+  }
+  if (!status.ok()) context_.reset();
+  return status;
+}
+
+absl::Status RedisStore::Append(const std::vector<absl::string_view>& command) {
+  std::vector<const char*> parts;
+  std::vector<size_t> sizes;
+  for (const absl::string_view part : command) {
+    parts.push_back(part.data());
+    sizes.push_back(part.size());
+  }
+  if (redisAppendCommandArgv(context_.get(), static_cast<int>(parts.size()), parts.data(), sizes.data()) !=
+      REDIS_OK) {
+    return Lost("writing");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RedisStore::Reply> RedisStore::NextReply() {
+  void* raw = nullptr;
+  errno = 0;
+  if (redisGetReply(context_.get(), &raw) != REDIS_OK) return Lost("waiting for an answer");
+  Reply reply(static_cast<redisReply*>(raw));
+  if (reply->type != REDIS_REPLY_ERROR) return reply;
+  // Behind an error others may come, and nothing that is known of the connection is worth keeping.
+  const absl::Status refused = Refused(absl::string_view(reply->str, reply->len));
+  context_.reset();
+  return refused;
+}
+
+absl::StatusOr<RedisStore::Reply> RedisStore::Call(const std::vector<absl::string_view>& command) {
+  if (absl::Status appended = Append(command); !appended.ok()) return appended;
+  return NextReply();
+}
+
+absl::StatusOr<std::vector<int64_t>> RedisStore::Positions(const std::vector<int32_t>& partitions) {
+  std::vector<int64_t> positions;
+  if (absl::Status connected = Connect(); !connected.ok()) return connected;
+  if (partitions.empty()) return positions;
+  std::vector<std::string> names;
+  for (const int32_t partition : partitions) names.push_back(PartitionName(partition));
+  std::vector<absl::string_view> command = {"HMGET", positions_};
+  command.insert(command.end(), names.begin(), names.end());
+  const absl::StatusOr<Reply> reply = Call(command);
+  if (!reply.ok()) return reply.status();
+  for (size_t i = 0; i < partitions.size() && i < (*reply)->elements; ++i) {
+    const absl::StatusOr<int64_t> position = PositionOf(*(*reply)->element[i], positions_);
+    if (!position.ok()) return position.status();
+    positions.push_back(*position);
+  }
+  if (positions.size() == partitions.size()) return positions;
+  return absl::FailedPreconditionError("it answers HMGET as no Redis does");
+}
+
+absl::StatusOr<std::vector<int64_t>> RedisStore::Apply(const std::vector<StoreBatch>& batches) {
+  if (absl::Status connected = Connect(); !connected.ok()) return connected;
+  for (const StoreBatch& batch : batches) {
+    const std::string partition = PartitionName(batch.partition);
+    const std::string shard = absl::StrCat(values_, ":totals:", partition);
+    const std::string from = absl::StrCat(batch.from), to = absl::StrCat(batch.to);
+    std::vector<absl::string_view> command = {"EVALSHA", script_, "3", values_, positions_, shard,
+                                              partition, from,    to};
+    std::vector<std::string> totals;
+    totals.reserve(batch.totals.size());
+    for (const StoredTotal& each : batch.totals) {
+      totals.push_back(each.total ? absl::StrCat(*each.total) : "");
+      command.emplace_back(each.key);
+      command.emplace_back(totals.back());
+    }
+    if (absl::Status appended = Append(command); !appended.ok()) return appended;
+  }
+  std::vector<int64_t> positions;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const absl::StatusOr<Reply> reply = NextReply();
+    if (!reply.ok()) return reply.status();
+    const absl::StatusOr<int64_t> position = PositionOf(**reply, positions_);
+    if (!position.ok()) return position.status();
+    positions.push_back(*position);
+  }
+  return positions;
+}
+
+}  // namespace lethe::redis

@@ -1,0 +1,66 @@
+// Keeps the totals of a counter in Redis.
+#ifndef LETHE_CONNECTORS_REDIS_REDIS_STORE_H_
+#define LETHE_CONNECTORS_REDIS_REDIS_STORE_H_
+
+#include <hiredis/hiredis.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "connectors/redis/redis_address.h"
+#include "src/counters/counter_store.h"
+
+namespace lethe::redis {
+
+struct RedisStoreOptions {
+  RedisAddress address;
+  std::string password;  // empty: none is needed
+  std::string totals;    // the topic of totals
+  std::string input;     // the input's topic, whose partitions have the totals
+};
+
+// The keys are those of README.md. Batches are sent in a pipeline, and each is a call of one script, which
+// Redis runs to its end before anything else. Blocks SIGPIPE in the thread that uses it, since hiredis writes
+// to connections that may be closed. Used by one thread.
+class RedisStore : public CounterStore {
+ public:
+  explicit RedisStore(RedisStoreOptions options);
+
+  const std::string& name() const override { return name_; }
+  absl::StatusOr<std::vector<int64_t>> Positions(const std::vector<int32_t>& partitions) override;
+  absl::StatusOr<std::vector<int64_t>> Apply(const std::vector<StoreBatch>& batches) override;
+
+ private:
+  struct Free {
+    void operator()(redisContext* context) const { redisFree(context); }
+    void operator()(redisReply* reply) const { freeReplyObject(reply); }
+  };
+  using Reply = std::unique_ptr<redisReply, Free>;
+
+  // All that is needed before the first command; nothing if it was done.
+  absl::Status Connect();
+  absl::Status Append(const std::vector<absl::string_view>& command);
+  // Of the next command in the pipeline. An error reply is an error.
+  absl::StatusOr<Reply> NextReply();
+  absl::StatusOr<Reply> Call(const std::vector<absl::string_view>& command);
+  // What the connection met last, which is closed.
+  absl::Status Lost(absl::string_view doing);
+  absl::Status Refused(absl::string_view reply) const;
+  std::string PartitionName(int32_t partition) const;
+
+  const RedisStoreOptions options_;
+  const std::string name_;
+  const std::string values_;     // the keys, see README.md
+  const std::string positions_;  // likewise
+  std::unique_ptr<redisContext, Free> context_;
+  std::string script_;  // the hash that Redis knows it by
+};
+
+}  // namespace lethe::redis
+
+#endif  // LETHE_CONNECTORS_REDIS_REDIS_STORE_H_

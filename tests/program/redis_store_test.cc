@@ -1,0 +1,279 @@
+// What a real Redis keeps of the batches that it is given: in any order, again, of two writers at once.
+#include "connectors/redis/redis_store.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/numeric/int128.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "tests/support/redis_server.h"
+#include "tests/support/seed.h"
+
+namespace lethe::redis {
+namespace {
+
+using test::RedisServer;
+
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+
+using Values = std::map<std::string, std::string>;
+using Positions = std::vector<int64_t>;
+
+class RedisStoreTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto server = RedisServer::Start();
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+
+  std::unique_ptr<RedisStore> Open(const std::string& input = "in") {
+    return std::make_unique<RedisStore>(RedisStoreOptions{
+        .address = {.user = "", .host = "127.0.0.1", .port = server_->port()}, .password = "", .totals = "t",
+        .input = input});
+  }
+  Values Stored() { return server_->Hash("lethe:t"); }
+
+  std::unique_ptr<RedisServer> server_;
+};
+
+TEST_F(RedisStoreTest, AnApplicationReadsTheSumOverPartitions) {
+  const auto store = Open();
+  EXPECT_EQ(store->Positions({0, 1, 2}).value(), (Positions{0, 0, 0}));
+  EXPECT_EQ(store->Apply({{0, 0, 4, {{"a", 5}, {"b", -3}}}, {1, 0, 9, {{"a", 7}}}, {0, 4, 6, {{"a", 1}}}}).value(),
+            (Positions{4, 9, 6}));
+  EXPECT_EQ(server_->Command({"HGET", "lethe:t", "a"}).value(), (std::vector<std::string>{"8"}));
+  EXPECT_EQ(Stored(), (Values{{"a", "8"}, {"b", "-3"}}));
+  EXPECT_EQ(store->Positions({1, 0, 5}).value(), (Positions{9, 6, 0}));
+  // Of another input, or of another lethe with the same one.
+  EXPECT_EQ(Open("other")->Apply({{0, 0, 1, {{"a", 100}, {"z", 0}}}}).value(), Positions{1});
+  EXPECT_EQ(Stored(), (Values{{"a", "108"}, {"b", "-3"}, {"z", "0"}}));
+}
+
+TEST_F(RedisStoreTest, KeysAreAnyBytes) {
+  const std::string zeros("\0\xff\r\n\0", 5), long_one(100000, 'k');
+  EXPECT_EQ(Open()->Apply({{0, 0, 3, {{zeros, 1}, {long_one, 2}, {"a/b:c {d}", 3}}}}).value(), Positions{3});
+  EXPECT_EQ(Stored(), (Values{{zeros, "1"}, {long_one, "2"}, {"a/b:c {d}", "3"}}));
+}
+
+TEST_F(RedisStoreTest, WhatComesAgainChangesNothing) {
+  const auto store = Open();
+  const std::vector<StoreBatch> batches = {
+      {0, 0, 4, {{"a", 5}}}, {0, 4, 6, {{"a", 1}, {"b", 2}}}, {1, 0, 2, {{"a", 10}}}, {0, 6, 9, {{"b", -2}}}};
+  ASSERT_TRUE(store->Apply(batches).ok());
+  const Values all = {{"a", "11"}, {"b", "-2"}};
+  EXPECT_EQ(Stored(), all);
+  // Of the same writer, and of one that has slept.
+  EXPECT_EQ(store->Apply(batches).value(), (Positions{9, 9, 2, 9}));
+  EXPECT_EQ(Open()->Apply({batches[1]}).value(), Positions{9});
+  EXPECT_EQ(Open()->Apply({{0, 4, 12, {{"a", 50}}}}).value(), Positions{9});
+  // One that is ahead, since the store was set back, learns it, too.
+  EXPECT_EQ(Open()->Apply({{1, 3, 4, {{"a", 20}}}}).value(), Positions{2});
+  EXPECT_EQ(Stored(), all);
+}
+
+TEST_F(RedisStoreTest, SumsBeyond64BitsAreExactAndComeBack) {
+  const auto store = Open();
+  int64_t at = 0;
+  // Against 128 bits: totals of all sizes, in three partitions.
+  std::mt19937_64 random(TestSeed());
+  std::map<int32_t, int64_t> totals;
+  for (const int64_t extreme : {kMost, kLeast, int64_t{999999999999999}, int64_t{-99999999999999},
+                                int64_t{1000000000000000}, int64_t{0}}) {
+    for (int i = 0; i < 12; ++i, ++at) {
+      const auto partition = static_cast<int32_t>(random() % 3);
+      const int64_t total = i % 4 == 3 ? static_cast<int64_t>(random()) >> (random() % 64) : extreme;
+      totals[partition] = total;
+      const int64_t from = store->Positions({partition})->front();
+      ASSERT_EQ(store->Apply({{partition, from, from + 1, {{"k", total}}}}).value(), Positions{from + 1});
+      absl::int128 sum = 0;
+      for (const auto& [each, value] : totals) sum += value;
+      std::ostringstream digits;
+      digits << sum;
+      ASSERT_EQ(Stored(), (Values{{"k", digits.str()}}));
+    }
+  }
+}
+
+TEST_F(RedisStoreTest, ADeletedTotalIsTakenOut) {
+  const auto store = Open();
+  ASSERT_TRUE(store->Apply({{0, 0, 1, {{"a", 5}, {"b", 6}}}, {1, 0, 1, {{"a", 2}}}}).ok());
+  ASSERT_TRUE(store->Apply({{0, 1, 2, {{"a", std::nullopt}, {"b", std::nullopt}, {"c", std::nullopt}}}}).ok());
+  EXPECT_EQ(Stored(), (Values{{"a", "2"}}));
+  ASSERT_TRUE(store->Apply({{0, 2, 3, {{"a", 1}, {"b", 1}}}}).ok());
+  EXPECT_EQ(Stored(), (Values{{"a", "3"}, {"b", "1"}}));
+}
+
+// Two writers of the same partitions, each with batches of its own making, from a log that both read.
+TEST_F(RedisStoreTest, TwoWritersAtOnceAreExact) {
+  constexpr int32_t kPartitions = 2;
+  constexpr int64_t kOffsets = 4000;
+  const uint64_t seed = TestSeed();
+  std::mt19937_64 random(seed);
+  struct Entry {
+    std::string key;
+    int64_t total;
+  };
+  std::vector<std::vector<Entry>> log(kPartitions);
+  std::map<std::string, std::map<int32_t, int64_t>> expected;
+  for (int32_t partition = 0; partition < kPartitions; ++partition) {
+    for (int64_t offset = 0; offset < kOffsets; ++offset) {
+      const std::string key = absl::StrCat("k", random() % 20);
+      const auto total = static_cast<int64_t>(random() % 1000) - 500;
+      log[static_cast<size_t>(partition)].push_back({key, total});
+      expected[key][partition] = total;
+    }
+  }
+  const auto write = [&](uint64_t own_seed) {
+    std::mt19937_64 own(own_seed);
+    const auto store = Open();
+    std::vector<int64_t> positions(kPartitions, 0);
+    int64_t rejected = 0;
+    while (std::any_of(positions.begin(), positions.end(), [](int64_t at) { return at < kOffsets; })) {
+      std::vector<StoreBatch> batches;
+      for (int32_t partition = 0; partition < kPartitions; ++partition) {
+        int64_t from = positions[static_cast<size_t>(partition)];
+        if (own() % 8 == 0) from = static_cast<int64_t>(own() % static_cast<uint64_t>(from + 1));  // a replay
+        const int64_t to = std::min<int64_t>(from + 1 + static_cast<int64_t>(own() % 40), kOffsets);
+        std::map<std::string, int64_t> last;
+        for (int64_t at = from; at < to; ++at) {
+          const Entry& entry = log[static_cast<size_t>(partition)][static_cast<size_t>(at)];
+          last[entry.key] = entry.total;
+        }
+        StoreBatch batch{partition, from, to, {}};
+        for (const auto& [key, total] : last) batch.totals.push_back({key, total});
+        batches.push_back(std::move(batch));
+      }
+      const Positions now = store->Apply(batches).value();
+      for (size_t i = 0; i < now.size(); ++i) {
+        if (now[i] != batches[i].to) ++rejected;
+        positions[i] = now[i];
+      }
+    }
+    return rejected;
+  };
+  int64_t first = 0, second = 0;
+  std::thread other([&] { second = write(seed + 1); });
+  first = write(seed + 2);
+  other.join();
+  EXPECT_GT(first + second, 0) << "they never met";
+  Values sums;
+  for (const auto& [key, of_key] : expected) {
+    int64_t sum = 0;
+    for (const auto& [partition, total] : of_key) sum += total;
+    sums[key] = absl::StrCat(sum);
+  }
+  EXPECT_EQ(Stored(), sums);
+  EXPECT_EQ(Open()->Positions({0, 1}).value(), (Positions{kOffsets, kOffsets}));
+}
+
+TEST_F(RedisStoreTest, OutOfMemoryNothingOfABatchIsStored) {
+  const auto store = Open();
+  ASSERT_TRUE(store->Apply({{0, 0, 1, {{"a", 1}, {"big", kMost}}}}).ok());
+  ASSERT_TRUE(server_->Command({"CONFIG", "SET", "maxmemory", "1"}).ok());
+  for (const StoredTotal& total : {StoredTotal{"a", 2}, StoredTotal{"big", kMost - 1}, StoredTotal{"new", 1}}) {
+    const absl::Status refused = store->Apply({{0, 1, 2, {total}}}).status();
+    EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+    EXPECT_TRUE(absl::StrContains(refused.message(), "maxmemory")) << refused;
+  }
+  EXPECT_EQ(store->Positions({0}).value(), Positions{1});
+  EXPECT_EQ(Stored(), (Values{{"a", "1"}, {"big", absl::StrCat(kMost)}}));
+  ASSERT_TRUE(server_->Command({"CONFIG", "SET", "maxmemory", "0"}).ok());
+  EXPECT_EQ(store->Apply({{0, 1, 2, {{"a", 2}}}}).value(), Positions{2});
+}
+
+TEST_F(RedisStoreTest, AForeignKeyIsLeftAloneAndNamed) {
+  ASSERT_TRUE(server_->Command({"SET", "lethe:t", "mine"}).ok());
+  const absl::Status refused = Open()->Apply({{0, 0, 1, {{"a", 1}}}}).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_TRUE(absl::StrContains(refused.message(), "lethe:t is a string")) << refused;
+  EXPECT_EQ(server_->Command({"GET", "lethe:t"}).value(), (std::vector<std::string>{"mine"}));
+  EXPECT_EQ(Open()->Positions({0}).value(), Positions{0});
+}
+
+// A value that somebody else has changed is lethe's again with the next total of its key that is no sum of
+// small numbers; the totals of the partitions are what counts.
+TEST_F(RedisStoreTest, AValueThatIsNoNumberIsMended) {
+  const auto store = Open();
+  ASSERT_TRUE(store->Apply({{0, 0, 1, {{"a", 1}}}, {1, 0, 1, {{"a", 5}}}}).ok());
+  ASSERT_TRUE(server_->Command({"HSET", "lethe:t", "a", "lots"}).ok());
+  ASSERT_TRUE(store->Apply({{0, 1, 2, {{"a", 2}}}}).ok());
+  EXPECT_EQ(Stored(), (Values{{"a", "7"}}));
+}
+
+TEST_F(RedisStoreTest, GoesOnAfterARestartAndWithoutItsScript) {
+  const auto store = Open();
+  ASSERT_TRUE(store->Apply({{0, 0, 1, {{"a", 1}}}}).ok());
+  ASSERT_TRUE(server_->Command({"SCRIPT", "FLUSH"}).ok());
+  EXPECT_TRUE(absl::IsUnavailable(store->Apply({{0, 1, 2, {{"a", 2}}}}).status()));
+  EXPECT_EQ(store->Apply({{0, 1, 2, {{"a", 2}}}}).value(), Positions{2});
+  server_->Kill();
+  EXPECT_TRUE(absl::IsUnavailable(store->Apply({{0, 2, 3, {{"a", 3}}}}).status()));
+  EXPECT_TRUE(absl::IsUnavailable(store->Positions({0}).status()));
+  ASSERT_TRUE(server_->Restart().ok());
+  EXPECT_EQ(store->Positions({0}).value(), Positions{2});
+  EXPECT_EQ(store->Apply({{0, 2, 3, {{"a", 3}}}}).value(), Positions{3});
+  EXPECT_EQ(Stored(), (Values{{"a", "3"}}));
+}
+
+TEST_F(RedisStoreTest, OneThatHangsIsGivenUpInTime) {
+  const auto store = Open();
+  ASSERT_TRUE(store->Positions({0}).ok());
+  ASSERT_TRUE(server_->process().Signal(SIGSTOP).ok());
+  const absl::Time begin = absl::Now();
+  const absl::Status status = store->Positions({0}).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "no answer")) << status;
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(10));
+  ASSERT_TRUE(server_->process().Signal(SIGCONT).ok());
+  EXPECT_TRUE(store->Positions({0}).ok());
+}
+
+TEST_F(RedisStoreTest, SaysWhatAPasswordIsNeededFor) {
+  ASSERT_TRUE(server_->Command({"ACL", "SETUSER", "lethe", "on", ">right", "~lethe:t", "~lethe:t:*", "+select",
+                                "+script|load", "+evalsha", "+type", "+hget", "+hmget", "+hset", "+hdel", "+hkeys",
+                                "+hincrby"})
+                  .ok());
+  const auto open = [&](const std::string& user, const std::string& password, int database = 0) {
+    return RedisStore({.address = {user, "127.0.0.1", server_->port(), database},
+                       .password = password,
+                       .totals = "t",
+                       .input = "in"});
+  };
+  const absl::Status wrong = open("lethe", "hush").Positions({0}).status();
+  EXPECT_TRUE(absl::IsPermissionDenied(wrong)) << wrong;
+  EXPECT_FALSE(absl::StrContains(wrong.message(), "hush")) << wrong;
+  EXPECT_TRUE(absl::IsFailedPrecondition(open("", "", 99).Positions({0}).status()));
+  // What the error of a missing grant asks for is enough.
+  RedisStore granted = open("lethe", "right", 1);
+  EXPECT_EQ(granted.Apply({{0, 0, 1, {{"a", kMost}, {"b", 1}}}, {1, 0, 1, {{"a", std::nullopt}}}}).value(),
+            (Positions{1, 1}));
+  EXPECT_EQ(granted.Positions({0}).value(), Positions{1});
+  ASSERT_TRUE(server_->Command({"ACL", "SETUSER", "lethe", "-evalsha"}).ok());
+  const absl::Status denied = granted.Apply({{0, 1, 2, {{"a", 1}}}}).status();
+  EXPECT_TRUE(absl::IsPermissionDenied(denied)) << denied;
+  EXPECT_TRUE(absl::StrContains(denied.message(), "+evalsha")) << denied;
+  // Of the default user.
+  ASSERT_TRUE(server_->Command({"CONFIG", "SET", "requirepass", "right"}).ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(open("", "").Positions({0}).status()));
+  EXPECT_TRUE(absl::IsPermissionDenied(open("", "hush").Positions({0}).status()));
+  EXPECT_TRUE(open("", "right").Positions({0}).ok());
+}
+
+}  // namespace
+}  // namespace lethe::redis
