@@ -44,6 +44,7 @@ class RedisStore : public CounterStore {
 
   // All that is needed before the first command; nothing if it was done.
   absl::Status Connect();
+  absl::Status KeepsKeys();
   absl::Status Append(const std::vector<absl::string_view>& command);
   // Of the next command in the pipeline. An error reply is an error.
   absl::StatusOr<Reply> NextReply();

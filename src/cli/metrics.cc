@@ -17,6 +17,7 @@ using kafka::Histogram;
 using kafka::LaneHistograms;
 using kafka::LaneReport;
 using kafka::PartitionReport;
+using kafka::StoreReport;
 using prometheus::MetricFamily;
 
 constexpr MetricDefinition kBuildInfo = {"lethe_build_info",
@@ -64,6 +65,35 @@ constexpr DaemonMetric kDaemonMetrics[] = {
     {{"lethe_filter_horizon_seconds", kGauge, "group", "seconds", "H: how late a copy may come.",
       "It is what `horizon` says."},
      [](const DaemonReport& r) { return absl::ToDoubleSeconds(r.horizon); }},
+};
+
+struct StoreMetric {
+  MetricDefinition definition;
+  double (*value)(const StoreReport&);
+};
+constexpr const char* kStoreLabels = "group, counter";
+constexpr StoreMetric kStoreMetrics[] = {
+    {{"lethe_store_connected", kGauge, kStoreLabels, "1 or 0",
+      "1 if the store that a counter's totals are brought to took the last call.",
+      "0: the log and /readyz say why; totals are kept in their topic meanwhile."},
+     [](const StoreReport& s) { return s.connected ? 1.0 : 0.0; }},
+    {{"lethe_store_lag_records", kGauge, kStoreLabels, "records",
+      "Totals of this instance's partitions that are committed and not in the store yet, with marks of "
+      "transactions.",
+      "It grows: the store is away, or slower than totals come; see `lethe_store_connected`."},
+     [](const StoreReport& s) { return static_cast<double>(s.lag); }},
+    {{"lethe_store_lag_seconds", kGauge, kStoreLabels, "seconds",
+      "All totals that were committed longer ago are in the store.",
+      "More than some seconds: what applications read is so old."},
+     [](const StoreReport& s) { return absl::ToDoubleSeconds(s.behind); }},
+    {{"lethe_store_totals_total", kCounter, kStoreLabels, "totals",
+      "Totals stored; of those of a key that are stored together, only the last.",
+      "It stands still while deltas are counted: see `lethe_store_connected`."},
+     [](const StoreReport& s) { return static_cast<double>(s.totals); }},
+    {{"lethe_store_errors_total", kCounter, kStoreLabels, "calls",
+      "Calls of the store that failed; they are tried again.",
+      "It rises: the log says why, once for each kind of error."},
+     [](const StoreReport& s) { return static_cast<double>(s.failures); }},
 };
 
 struct LaneMetric {
@@ -201,6 +231,15 @@ void AddProcess(const DaemonReport& report, const MetricsOptions& options,
   }
 }
 
+void AddStores(const DaemonReport& report, std::vector<MetricFamily>* families) {
+  for (const StoreMetric& metric : kStoreMetrics) {
+    families->push_back(NewFamily(metric.definition));
+    for (const StoreReport& store : report.stores) {
+      AddSample(metric.value(store), {{"group", report.group}, {"counter", store.counter}}, &families->back());
+    }
+  }
+}
+
 void AddLanes(const DaemonReport& report, std::vector<MetricFamily>* families) {
   for (const LaneMetric& metric : kLaneMetrics) {
     families->push_back(NewFamily(metric.definition));
@@ -228,6 +267,7 @@ std::vector<MetricFamily> Metrics(const DaemonReport& report, const MetricsOptio
   std::vector<MetricFamily> families;
   AddProcess(report, options, &families);
   Move(PartitionMetrics(report, options.per_partition), &families);
+  AddStores(report, &families);
   AddLanes(report, &families);
   Move(ProcessMetrics(), &families);
   return families;
@@ -237,6 +277,7 @@ std::vector<MetricDefinition> MetricDefinitions() {
   std::vector<MetricDefinition> all = {kBuildInfo, kInfo};
   for (const DaemonMetric& metric : kDaemonMetrics) all.push_back(metric.definition);
   Move(PartitionDefinitions(), &all);
+  for (const StoreMetric& metric : kStoreMetrics) all.push_back(metric.definition);
   for (const LaneMetric& metric : kLaneMetrics) all.push_back(metric.definition);
   for (const LaneHistogram& metric : kLaneHistograms) all.push_back(metric.definition);
   for (const ClientMetric& metric : kClientMetrics) all.push_back(metric.definition);

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "connectors/kafka/counter_totals.h"
+#include "tests/integration/counting.h"
 #include "tests/integration/rules.h"
 #include "tests/support/flow.h"
 #include "tests/support/oracle.h"
@@ -221,23 +222,6 @@ Totals LastTotals(const std::string& topic, const Flow& flow, const std::string&
   return totals;
 }
 
-// What the output counts, as LastTotals().
-Totals CountedOutput(Flow& flow, const char* key, const char* delta) {
-  simdjson::dom::parser parser;
-  Totals totals;
-  for (const Record& record : flow.Output()) {
-    const simdjson::dom::element order = parser.parse(*record.value).value();
-    totals[absl::StrCat(record.partition, "/", std::string(order[key].get_string().value()))] +=
-        order[delta].get_int64().value();
-  }
-  return totals;
-}
-
-Args CountOrders(const std::string& totals) {
-  return {
-      absl::StrCat("--counter=name=revenue,mode=total,key=json:/country,delta=json:/amount,output=", totals)};
-}
-
 TEST(CountersTest, Rules16And17TotalsAreExactThroughKills) {
   RetryingClients clients(TestSeed());
   Flow flow(Options(3));
@@ -414,10 +398,7 @@ TEST(CountersTest, AProgramInPythonGetsTheTotalsOfBothModesThroughKills) {
     flow.Send(clients.Take(2000));
   }  // killed
   ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
-  Totals expected;
-  for (const auto& [place, total] : CountedOutput(flow, "country", "amount")) {
-    expected[place.substr(place.find('/') + 1)] += total;
-  }
+  const Totals expected = CountedKeys(flow, "country", "amount");
   std::string lines;
   for (const auto& [country, total] : expected) absl::StrAppend(&lines, country, "=", total, "\n");
   for (const std::string& topic : {deltas, totals}) {

@@ -19,6 +19,8 @@
 #include "tests/support/dashboard_picture.h"
 #include "tests/support/flow.h"
 #include "tests/support/prometheus.h"
+#include "tests/support/redis_server.h"
+#include "tests/support/shared_broker.h"
 
 namespace lethe::test {
 namespace {
@@ -89,8 +91,11 @@ class WatchedFlow {
  public:
   WatchedFlow()
       : flow_(TwoPartitions()),
+        redis_(RedisServer::Start().value()),
         daemon_(flow_.Start(
-            {"--horizon=8s", "--fpp=1e-6", "--memory=64MiB", "--kafka=statistics.interval.ms=1000"})),
+            {"--horizon=8s", "--fpp=1e-6", "--memory=64MiB", "--kafka=statistics.interval.ms=1000",
+             absl::StrCat("--counter=name=orders,mode=total,key=json:/id,output=", UniqueName("totals"),
+                          ",store=redis://127.0.0.1:", redis_->port())})),
         prometheus_(Prometheus::Start(daemon_->port(), kFolder + "/alerts.yml").value()) {}
 
   void Run() {
@@ -138,6 +143,7 @@ class WatchedFlow {
   }
 
   Flow flow_;
+  std::unique_ptr<RedisServer> redis_;
   std::unique_ptr<Daemon> daemon_;
   std::unique_ptr<Prometheus> prometheus_;
   absl::Time from_;

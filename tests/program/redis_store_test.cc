@@ -197,6 +197,22 @@ TEST_F(RedisStoreTest, OutOfMemoryNothingOfABatchIsStored) {
   EXPECT_EQ(store->Apply({{0, 1, 2, {{"a", 2}}}}).value(), Positions{2});
 }
 
+TEST_F(RedisStoreTest, OneThatEvictsAnyKeyIsRefused) {
+  const auto set = [&](const char* name, const char* value) {
+    ASSERT_TRUE(server_->Command({"CONFIG", "SET", name, value}).ok());
+  };
+  set("maxmemory-policy", "allkeys-lru");
+  EXPECT_TRUE(Open()->Positions({0}).ok());  // it has no limit
+  set("maxmemory", "100mb");
+  const absl::Status refused = Open()->Positions({0}).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_TRUE(absl::StrContains(refused.message(), "noeviction")) << refused;
+  set("maxmemory-policy", "volatile-lru");
+  EXPECT_TRUE(Open()->Positions({0}).ok());
+  set("maxmemory-policy", "noeviction");
+  EXPECT_TRUE(Open()->Positions({0}).ok());
+}
+
 TEST_F(RedisStoreTest, AForeignKeyIsLeftAloneAndNamed) {
   ASSERT_TRUE(server_->Command({"SET", "lethe:t", "mine"}).ok());
   const absl::Status refused = Open()->Apply({{0, 0, 1, {{"a", 1}}}}).status();
@@ -245,7 +261,7 @@ TEST_F(RedisStoreTest, OneThatHangsIsGivenUpInTime) {
 }
 
 TEST_F(RedisStoreTest, SaysWhatAPasswordIsNeededFor) {
-  ASSERT_TRUE(server_->Command({"ACL", "SETUSER", "lethe", "on", ">right", "~lethe:t", "~lethe:t:*", "+select",
+  ASSERT_TRUE(server_->Command({"ACL", "SETUSER", "lethe", "on", ">right", "~lethe:t", "~lethe:t:*", "+select", "+info",
                                 "+script|load", "+evalsha", "+type", "+hget", "+hmget", "+hset", "+hdel", "+hkeys",
                                 "+hincrby"})
                   .ok());

@@ -1,0 +1,279 @@
+// Totals in a real Redis, exact whatever happens to it and to lethe.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "tests/integration/counting.h"
+#include "tests/integration/rules.h"
+#include "tests/support/flow.h"
+#include "tests/support/oracle.h"
+#include "tests/support/redis_server.h"
+#include "tests/support/retrying_clients.h"
+#include "tests/support/seed.h"
+#include "tests/support/shared_broker.h"
+#include "tests/support/tcp_proxy.h"
+
+namespace lethe::test {
+namespace {
+
+std::unique_ptr<RedisServer> StartRedis(std::vector<std::string> args = {}) {
+  auto server = RedisServer::Start(std::move(args));
+  EXPECT_TRUE(server.ok()) << server.status();
+  return server.ok() ? *std::move(server) : nullptr;
+}
+
+Args CountOrdersInto(const std::string& totals, int redis_port) {
+  Args args = CountOrders(totals);
+  absl::StrAppend(&args.back(), ",store=redis://127.0.0.1:", redis_port, "/0");
+  return args;
+}
+
+// What an application reads.
+Totals InRedis(const RedisServer& server, const std::string& totals) {
+  Totals read;
+  for (const auto& [key, value] : server.Hash("lethe:" + totals)) {
+    EXPECT_TRUE(absl::SimpleAtoi(value, &read[key])) << key << ": " << value;
+  }
+  return read;
+}
+
+int Count(absl::string_view text, absl::string_view part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != absl::string_view::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// Sends until the daemon has counted more than before.
+testing::AssertionResult CountMore(Flow& flow, RetryingClients& clients, Daemon& daemon) {
+  const double before = daemon.Metric("lethe_deltas_total");
+  return SendUntil(flow, clients, [&] { return daemon.Metric("lethe_deltas_total") > before; });
+}
+
+TEST(CounterStoreTest, ExactThroughKillsOfBothAndARebalance) {
+  RetryingClients clients(TestSeed());
+  Flow flow(Options(3));
+  const auto redis = StartRedis();
+  const std::string totals = UniqueName("totals");
+  const Args args = CountOrdersInto(totals, redis->port());
+  for (int round = 0; round < 2; ++round) {
+    const auto daemon = flow.Start(args);
+    ASSERT_TRUE(CountMore(flow, clients, *daemon));
+    ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_totals_total") > 0; }));
+    redis->Kill();
+    ASSERT_TRUE(CountMore(flow, clients, *daemon));
+    ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_connected") == 0; }));
+    ASSERT_TRUE(redis->Restart().ok());
+    ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_connected") == 1; }));
+    Args other = args;
+    other.emplace_back("--instance=other");
+    const auto second = flow.Start(other);
+    ASSERT_TRUE(second->AwaitReady());
+    ASSERT_TRUE(CountMore(flow, clients, *second));
+    ASSERT_TRUE(second->Await([&] { return second->Metric("lethe_store_totals_total") > 0; }));
+    // One that is killed keeps its partitions for as long as its session lasts, and the end is not waited for.
+    EXPECT_TRUE(second->Stop());
+  }  // killed
+  const Finished finished = flow.RunToEnd(args);
+  ASSERT_TRUE(EndsWell(finished));
+  EXPECT_TRUE(flow.ExactlyOnce()) << finished.err;
+  EXPECT_TRUE(SameTotals(CountedKeys(flow, "country", "amount"), InRedis(*redis, totals)));
+}
+
+// Nobody has to do anything but what the log says; the stream goes on meanwhile.
+TEST(CounterStoreTest, AStoreThatIsOutOfMemoryIsWaitedFor) {
+  RetryingClients clients(TestSeed());
+  Flow flow(Options(2));
+  const auto redis = StartRedis({"--maxmemory-policy", "noeviction"});
+  const std::string totals = UniqueName("totals");
+  const auto daemon = flow.Start(CountOrdersInto(totals, redis->port()));
+  ASSERT_TRUE(CountMore(flow, clients, *daemon));
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_totals_total") > 0; }));
+  ASSERT_TRUE(redis->Command({"CONFIG", "SET", "maxmemory", "1"}).ok());
+  ASSERT_TRUE(CountMore(flow, clients, *daemon));
+  ASSERT_TRUE(daemon->AwaitLog("raise maxmemory"));
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_errors_total") >= 3; }));
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_lag_records") > 0; }));
+  EXPECT_EQ(daemon->Metric("lethe_store_connected"), 0);
+  EXPECT_GT(daemon->Metric("lethe_store_lag_seconds"), 0);
+  const HttpAnswer ready = daemon->Get("/readyz");
+  EXPECT_EQ(ready.status, 200) << ready.body;
+  EXPECT_TRUE(absl::StrContains(ready.body, "raise maxmemory")) << ready.body;
+  ASSERT_TRUE(redis->Command({"CONFIG", "SET", "maxmemory", "0"}).ok());
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_lag_records") == 0; }));
+  EXPECT_EQ(daemon->Metric("lethe_store_connected"), 1);
+  EXPECT_EQ(daemon->Metric("lethe_store_lag_seconds"), 0);
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(flow.ExactlyOnce());
+  EXPECT_TRUE(SameTotals(CountedKeys(flow, "country", "amount"), InRedis(*redis, totals)));
+}
+
+// Once for each change, however often it is tried.
+TEST(CounterStoreTest, WhatChangesIsSaidOnce) {
+  RetryingClients clients(TestSeed());
+  Flow flow(Options());
+  const auto redis = StartRedis();
+  const std::string totals = UniqueName("totals");
+  redis->Kill();
+  const auto daemon = flow.Start(CountOrdersInto(totals, redis->port()));
+  ASSERT_TRUE(CountMore(flow, clients, *daemon));
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_errors_total") >= 5; }));
+  ASSERT_TRUE(redis->Restart().ok());
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_totals_total") > 0; }));
+  redis->Kill();
+  const double errors = daemon->Metric("lethe_store_errors_total");
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_errors_total") >= errors + 5; }));
+  const std::string log = daemon->Log();
+  EXPECT_EQ(Count(log, "takes totals\n"), 1) << log;
+  EXPECT_EQ(Count(log, "The totals are safe in"), 2) << log;
+  // Somebody waits for the end, not for the store.
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "lacks the last totals"));
+}
+
+TEST(CounterStoreTest, AWrongPasswordIsSaidAndMended) {
+  RetryingClients clients(TestSeed());
+  Flow flow(Options());
+  const auto redis = StartRedis();
+  ASSERT_TRUE(redis->Command({"ACL", "SETUSER", "lethe", "on", ">before", "~*", "+@all"}).ok());
+  const std::string totals = UniqueName("totals");
+  std::string folder = (std::filesystem::temp_directory_path() / "lethe-store-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  std::ofstream(folder + "/password") << "hush-hush\n";
+  const std::string file = folder + "/lethe.yaml";
+  std::ofstream(file) << "counters:\n  - name: revenue\n    mode: total\n    key: json:/country\n"
+                      << "    delta: json:/amount\n    output: " << totals << "\n    store: redis://lethe@127.0.0.1:"
+                      << redis->port() << "/2\n    store_password: ${file:" << folder << "/password}\n";
+  const auto daemon = flow.Start({"--config=" + file});
+  ASSERT_TRUE(CountMore(flow, clients, *daemon));
+  ASSERT_TRUE(daemon->AwaitLog("see to store_password"));
+  EXPECT_TRUE(daemon->AwaitReady());
+  ASSERT_TRUE(redis->Command({"ACL", "SETUSER", "lethe", ">hush-hush"}).ok());
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_connected") == 1; }));
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_FALSE(absl::StrContains(daemon->Log(), "hush-hush"));
+  const Finished printed = flow.RunCommand("run", {"--config=" + file, "--print-config"});
+  EXPECT_TRUE(absl::StrContains(printed.out, "store_password: \"(hidden)\"")) << printed.out;
+  EXPECT_FALSE(absl::StrContains(printed.out, "hush-hush"));
+  EXPECT_TRUE(EndsWell(flow.RunToEnd({"--config=" + file})));
+  // Out of database 2.
+  ASSERT_TRUE(redis->Command({"EVAL",
+                              "redis.call('SELECT', 2); return redis.call('COPY', KEYS[1], KEYS[1], 'DB', 0)", "1",
+                              "lethe:" + totals})
+                  .ok());
+  EXPECT_TRUE(SameTotals(CountedKeys(flow, "country", "amount"), InRedis(*redis, totals)));
+  std::filesystem::remove_all(folder);
+}
+
+// A replica may lack the last writes of its primary, and the connection is all that is lost.
+TEST(CounterStoreTest, AReplicaThatLacksWritesIsFilledAgain) {
+  RetryingClients clients(TestSeed());
+  Flow flow(Options(2));
+  const auto primary = StartRedis();
+  const auto replica = StartRedis({"--replicaof", "127.0.0.1", absl::StrCat(primary->port())});
+  const auto wire = TcpProxy::Start().value();
+  const int port = wire->Listen().value();
+  wire->Forward(port, primary->port());
+  const std::string totals = UniqueName("totals");
+  const auto daemon = flow.Start(CountOrdersInto(totals, port));
+  ASSERT_TRUE(CountMore(flow, clients, *daemon));
+  ASSERT_TRUE(daemon->Await([&] { return !InRedis(*replica, totals).empty(); }));
+  ASSERT_TRUE(replica->Command({"REPLICAOF", "NO", "ONE"}).ok());
+  // These the primary takes with it.
+  ASSERT_TRUE(CountMore(flow, clients, *daemon));
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_lag_records") == 0; }));
+  ASSERT_NE(InRedis(*replica, totals), InRedis(*primary, totals));
+  primary->Kill();
+  wire->Forward(port, replica->port());
+  wire->Cut();
+  // Without another record.
+  const Totals expected = CountedKeys(flow, "country", "amount");
+  ASSERT_TRUE(daemon->Await([&] { return InRedis(*replica, totals) == expected; }));
+  ASSERT_TRUE(CountMore(flow, clients, *daemon));
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(flow.ExactlyOnce());
+  EXPECT_TRUE(SameTotals(CountedKeys(flow, "country", "amount"), InRedis(*replica, totals)));
+}
+
+TEST(CounterStoreTest, AReplicaThatIsNoPrimaryIsNotWrittenTo) {
+  Flow flow(Options());
+  const auto primary = StartRedis();
+  const auto replica = StartRedis({"--replicaof", "127.0.0.1", absl::StrCat(primary->port())});
+  const auto daemon = flow.Start(CountOrdersInto(UniqueName("totals"), replica->port()));
+  Record order = WithId("1");
+  order.value = R"({"id":"1","country":"is","amount":5})";
+  flow.Send({order});
+  EXPECT_TRUE(daemon->AwaitLog("let `store` name the primary"));
+  EXPECT_TRUE(daemon->Stop());
+}
+
+// Data that are lost are written again, also while nothing is counted.
+TEST(CounterStoreTest, AnEmptiedStoreIsFilledAgain) {
+  RetryingClients clients(TestSeed());
+  Flow flow(Options(2));
+  const auto redis = StartRedis();
+  const std::string totals = UniqueName("totals");
+  const auto daemon = flow.Start(CountOrdersInto(totals, redis->port()));
+  flow.Send(clients.Take(5000));
+  ASSERT_TRUE(daemon->Await([&] {
+    return daemon->Metric("lethe_records_total") >= 5000 && daemon->Metric("lethe_store_lag_records") == 0;
+  }));
+  const Totals expected = CountedKeys(flow, "country", "amount");
+  ASSERT_TRUE(daemon->Await([&] { return InRedis(*redis, totals) == expected; }));
+  ASSERT_TRUE(redis->Command({"FLUSHALL"}).ok());
+  EXPECT_TRUE(daemon->Await([&] { return InRedis(*redis, totals) == expected; }));
+  EXPECT_TRUE(daemon->Stop());
+}
+
+// Totals of a topic that is gone would be mixed with those of the new one.
+TEST(CounterStoreTest, AStoreThatIsAheadOfTheTopicIsRefusedWithTheRemedy) {
+  RetryingClients clients(TestSeed());
+  Flow flow(Options());
+  const auto redis = StartRedis();
+  const std::string totals = UniqueName("totals");
+  const std::string positions = absl::StrCat("lethe:", totals, ":positions");
+  ASSERT_TRUE(redis->Command({"HSET", positions, flow.input() + "/0", "1000000"}).ok());
+  const auto daemon = flow.Start(CountOrdersInto(totals, redis->port()));
+  ASSERT_TRUE(CountMore(flow, clients, *daemon));
+  EXPECT_TRUE(daemon->AwaitLog(absl::StrCat("the totals up to offset 1000000 of ", totals, "-0")));
+  EXPECT_TRUE(InRedis(*redis, totals).empty());
+  ASSERT_TRUE(redis->Command({"DEL", positions}).ok());
+  EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_connected") == 1; }));
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(SameTotals(CountedKeys(flow, "country", "amount"), InRedis(*redis, totals)));
+}
+
+// The topic of totals may hold those of other counters, and what is none.
+TEST(CounterStoreTest, WhatIsNotOfTheCounterIsPassedOver) {
+  RetryingClients clients(TestSeed());
+  Flow flow(Options());
+  const auto redis = StartRedis();
+  const std::string totals = UniqueName("totals");
+  const auto daemon = flow.Start(CountOrdersInto(totals, redis->port()));
+  ASSERT_TRUE(CountMore(flow, clients, *daemon));
+  std::vector<Record> foreign(3);
+  foreign[0].key = absl::StrCat("other/", flow.input(), "/0/is");
+  foreign[0].value = R"({"mode":"total","total":7,"offset":5})";
+  foreign[1].key = "revenue/elsewhere/0/is";
+  foreign[1].value = foreign[0].value;
+  foreign[2].key = "is";
+  foreign[2].value = "5";
+  ASSERT_TRUE(SharedClient().Produce(totals, foreign).ok());
+  ASSERT_TRUE(daemon->AwaitLog("the record is no total"));
+  ASSERT_TRUE(CountMore(flow, clients, *daemon));
+  EXPECT_TRUE(daemon->Stop());
+  EXPECT_TRUE(SameTotals(CountedKeys(flow, "country", "amount"), InRedis(*redis, totals)));
+}
+
+}  // namespace
+}  // namespace lethe::test
