@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <simdjson.h>
+#include <stdlib.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -385,31 +387,69 @@ TEST(CountersTest, TheCommandPrintsTheTotalsOfBothModes) {
   }
 }
 
-// Not by librdkafka of lethe's making, nor by a reader of its own.
-TEST(CountersTest, AProgramInPythonGetsTheTotalsOfBothModesThroughKills) {
+// What other programs have to print of it: KEY=TOTAL lines, sorted.
+struct CountedStream {
+  std::string deltas;
+  std::string totals;
+  std::string lines;
+};
+
+CountedStream CountThroughKills(Flow& flow) {
   RetryingClients clients(TestSeed());
-  Flow flow(Options(3));
-  const std::string deltas = NewTopic("deltas", 4), totals = UniqueName("totals");
-  Args args = CountOrders(totals);
-  args.push_back(absl::StrCat("--counter=name=d,key=json:/country,delta=json:/amount,output=", deltas));
+  CountedStream counted{NewTopic("deltas", 4), UniqueName("totals"), ""};
+  Args args = CountOrders(counted.totals);
+  args.push_back(
+      absl::StrCat("--counter=name=d,key=json:/country,delta=json:/amount,output=", counted.deltas));
   for (int round = 0; round < 2; ++round) {
     const auto daemon = flow.Start(args);
-    ASSERT_TRUE(SendUntil(flow, clients, [&] { return daemon->Metric("lethe_deltas_total") > 0; }));
+    EXPECT_TRUE(SendUntil(flow, clients, [&] { return daemon->Metric("lethe_deltas_total") > 0; }));
     flow.Send(clients.Take(2000));
   }  // killed
-  ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
-  const Totals expected = CountedKeys(flow, "country", "amount");
-  std::string lines;
-  for (const auto& [country, total] : expected) absl::StrAppend(&lines, country, "=", total, "\n");
-  for (const std::string& topic : {deltas, totals}) {
+  EXPECT_TRUE(EndsWell(flow.RunToEnd(args)));
+  for (const auto& [country, total] : CountedKeys(flow, "country", "amount")) {
+    absl::StrAppend(&counted.lines, country, "=", total, "\n");
+  }
+  return counted;
+}
+
+// Not by librdkafka of lethe's making, nor by a reader of its own.
+TEST(CountersTest, AProgramInPythonGetsTheTotalsOfBothModesThroughKills) {
+  Flow flow(Options(3));
+  const CountedStream counted = CountThroughKills(flow);
+  for (const std::string& topic : {counted.deltas, counted.totals}) {
     ProcessOptions options;
     options.args = {"/usr/bin/python3", LETHE_SOURCE_DIR "/tests/support/add_up_counter.py",
                     SharedBroker().bootstrap(), topic};
     const absl::StatusOr<Finished> finished = RunToEnd(options, absl::Minutes(1));
     ASSERT_TRUE(finished.ok()) << finished.status();
     EXPECT_EQ(finished->exit_code, 0) << finished->err << "\n(Debian's package python3-confluent-kafka)";
-    EXPECT_EQ(finished->out, lines);
+    EXPECT_EQ(finished->out, counted.lines);
   }
+}
+
+// With groupByKey and no repartitioning: all deltas of a key are in one partition.
+TEST(CountersTest, AKafkaStreamsTopologyGetsTheTotalsOfDeltasThroughKills) {
+  Flow flow(Options(3));
+  const CountedStream counted = CountThroughKills(flow);
+  std::string folder = (std::filesystem::temp_directory_path() / "lethe-streams-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  ProcessOptions options;
+  options.args = {"java",
+                  "-XX:TieredStopAtLevel=1",
+                  "-XX:+UseSerialGC",
+                  "-Djava.io.tmpdir=" + folder,
+                  "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+                  "-cp",
+                  LETHE_KAFKA_LIBS "/*",
+                  LETHE_SOURCE_DIR "/tests/support/SumDeltas.java",
+                  SharedBroker().bootstrap(),
+                  counted.deltas,
+                  folder};
+  const absl::StatusOr<Finished> finished = RunToEnd(options, absl::Minutes(2));
+  std::filesystem::remove_all(folder);
+  ASSERT_TRUE(finished.ok()) << finished.status();
+  EXPECT_EQ(finished->exit_code, 0) << finished->err << "\n(Debian's package default-jdk-headless)";
+  EXPECT_EQ(finished->out, counted.lines);
 }
 
 TEST(CountersTest, TheCommandFollows) {
