@@ -14,6 +14,7 @@ bench_packages := libgtest-dev libbenchmark-dev
 browser_packages := chromium chromium-driver librsvg2-bin pngquant fonts-dejavu-core
 test_packages := $(broker_packages) $(bench_packages) $(browser_packages) python3 python3-jsonschema python3-yaml \
   python3-confluent-kafka openssl prometheus mandoc zsh fish dpkg-dev file binutils redis-server default-jdk-headless
+lab_packages := libgtest-dev python3-matplotlib
 format_packages := clang-format
 tidy_packages := clang-tidy
 fuzz_packages := clang libclang-rt-dev
@@ -45,7 +46,7 @@ configure_program = @test -f build/build.ninja || cmake --preset release -DLETHE
 # Warnings are errors in CI only.
 configure_tests = @cmake --preset release -DLETHE_TESTS=ON $(if $(CI),-DLETHE_WERROR=ON) > /dev/null
 
-.PHONY: build demo demo-kafka test test-unit test-debian13 chaos bench install deb format format-check tidy fuzz packages clean
+.PHONY: build demo demo-kafka test test-unit test-debian13 chaos bench lab install deb format format-check tidy fuzz packages clean
 
 build:  ## the program, build/lethe
 	$(call install,$(build_packages))
@@ -89,6 +90,13 @@ bench:  ## the benchmarks, in some 40 minutes; their tables go into tests/bench/
 	cmake --build build --target filter_bench pipeline_bench -j $(JOBS)
 	cmake --build build --target bench
 	build/tests/pipeline_bench --readme tests/bench/README.md
+
+lab:  ## the papers' experiments, in some minutes: build/lab, and the page tests/lab/README.md
+	$(call install,$(build_packages) $(lab_packages))
+	$(configure_tests)
+	cmake --build build --target lab -j $(JOBS)
+	build/tests/lab build/lab
+	/usr/bin/python3 -B tests/lab/plots.py build/lab tests/lab
 
 install: build  ## to PREFIX (/usr/local)
 	cmake --install build --prefix $(PREFIX)
