@@ -4,6 +4,7 @@
 #define LETHE_TESTS_LAB_EXPERIMENTS_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "tests/lab/probing.h"
@@ -33,6 +34,94 @@ Table Figure10(const FigureSize& size, const std::vector<int64_t>& bits);
 Table Figure11(const FigureSize& size);
 // FPP against the rate, for several numbers of filters.
 Table Figure12(const FigureSize& size);
+
+// Figure 13: a load that rises and subsides twice, then stays; Algorithm 3 as printed, corrected, sliced and
+// compact. Each second all ids that were inserted are looked for: the window ends where the youngest lost one
+// is.
+struct AdaptationSize {
+  double seconds = 150;
+  double target = 0.01;
+  int64_t horizon_ms = 22'000;  // (N + 1) t at the beginning
+  int64_t probes = kPaperProbes;
+  int64_t scale = 100;
+  uint64_t seed = 1;
+};
+Table Figure13(const AdaptationSize& size);
+
+// The paper's errata (README.md), by number.
+struct ErrataSize {
+  int64_t probes = kPaperProbes;
+  int repetitions = 10;
+  uint64_t seed = 1;
+};
+Table Erratum1(const ErrataSize& size);  // Equation 1's middle form
+Table Erratum2(const ErrataSize& size);  // Algorithm 2's pseudocode: what is found, by age in intervals
+Table Erratum3(const ErrataSize& size);  // neighbours are not independent
+Table Erratum4(const ErrataSize& size);  // empty filters behind the oldest hide what it holds alone
+Table Erratum5(const ErrataSize& size);  // more filters of the same period, under a steady load
+Table Erratum6(const ErrataSize& size);  // steps down, and the window
+
+// The slides' approaches on one run: no filter, an exact list, a plain Bloom filter, a recycled one, the FBF,
+// and sliced and compact: memory, FPP, and what a counter says beside the truth.
+struct SlidesSize {
+  int64_t horizon_ms = 60'000;
+  int64_t horizons = 10;
+  int64_t ids_per_horizon = 60'000;
+  int64_t bits_per_id = 32;  // of the filters of a fixed size
+  double retried = 0.06;
+  double target = 1e-3;
+  int points_per_horizon = 8;
+  int64_t probes = kPaperProbes;
+  uint64_t seed = 1;
+};
+Table Slides(const SlidesSize& size);
+
+// The opposite of a Bloom filter: misses and false positives by slots, load and threads; behind the filter.
+struct OppositeSize {
+  int64_t copies = 100'000;
+  int64_t stage_ids = 100'000;
+  uint64_t seed = 1;
+};
+Table OppositeAlone(const OppositeSize& size);
+Table OppositeBehind(const OppositeSize& size);
+// The share of copies that are missed when `load` times as many new ids as there are slots came in between.
+double OppositeModel(double load);
+
+// The Distributed Bloom Filter.
+enum class Mapping {
+  kShared,        // the same for all: a standard Bloom filter
+  kPair,          // the paper's experiments
+  kPairAndRound,  // with the paper's section 2.3, as lethe has it
+};
+struct NetworkSize {
+  int nodes = 50;
+  int neighbours = 10;
+  int64_t elements = 1000;
+  int64_t elements_per_node = 200;
+  int iterations = 20;
+  bool stop_when_converged = false;
+  int runs = 10;
+  uint64_t seed = 1;
+};
+// Nodes that have all elements, by iteration. Experiment 1: m is for all elements; 2: for the larger set of
+// two.
+Table Convergence(const std::string& name, const NetworkSize& size, const std::vector<int>& experiments,
+                  const std::vector<Mapping>& mappings);
+// Bytes to find the difference of two sets. (Peers draw nonces, so these vary a little from run to run.)
+Table ReconcileCosts(int64_t keys, const std::vector<int64_t>& differences, uint64_t seed);
+
+// FPP and misses over the whole window, for each engine: steady, Zipf, bursts, chosen ids, clocks that jump.
+struct RobustnessSize {
+  int64_t horizon_ms = 60'000;
+  double horizons = 4;
+  int64_t ids_per_horizon = 20'000;
+  int64_t bits_per_id = 48;
+  double target = 1e-3;
+  int looks_per_horizon = 13;
+  int64_t probes = 20'000;
+  uint64_t seed = 1;
+};
+Table Robustness(const RobustnessSize& size);
 
 }  // namespace lethe::lab
 

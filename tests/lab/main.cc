@@ -1,6 +1,6 @@
 // The lab: runs the experiments of the papers that lethe implements, and writes their tables.
 //
-//   lab FOLDER [SEED]
+//   lab FOLDER [SEED [PART OF A TITLE]]
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "tests/lab/experiments.h"
 
@@ -35,10 +36,42 @@ std::vector<Experiment> Experiments(uint64_t seed) {
        }},
       {"Figure 11: the refresh period", [=] { return std::vector<Table>{Figure11(size)}; }},
       {"Figure 12: the number of filters", [=] { return std::vector<Table>{Figure12(size)}; }},
+      {"Figure 13: adaptation", [=] { return std::vector<Table>{Figure13({.seed = seed})}; }},
+      {"The errata",
+       [=] {
+         const ErrataSize errata = {.seed = seed};
+         return std::vector<Table>{Erratum1(errata), Erratum2(errata), Erratum3(errata),
+                                   Erratum4(errata), Erratum5(errata), Erratum6(errata)};
+       }},
+      {"The slides: approaches on one run", [=] { return std::vector<Table>{Slides({.seed = seed})}; }},
+      {"The opposite of a Bloom filter",
+       [=] {
+         return std::vector<Table>{OppositeAlone({.seed = seed}), OppositeBehind({.seed = seed})};
+       }},
+      {"The Distributed Bloom Filter at the paper's scale",
+       [=] {
+         return std::vector<Table>{
+             Convergence("dbf", {.seed = seed}, {1, 2},
+                         {Mapping::kShared, Mapping::kPair, Mapping::kPairAndRound}),
+             ReconcileCosts(100'000, {2, 20, 200, 2000, 20'000, 100'000, 200'000}, seed)};
+       }},
+      {"The Distributed Bloom Filter with 500 nodes and 100,000 elements",
+       [=] {
+         const NetworkSize large = {.nodes = 500,
+                                    .elements = 100'000,
+                                    .elements_per_node = 20'000,
+                                    .iterations = 10,
+                                    .stop_when_converged = true,
+                                    .runs = 1,
+                                    .seed = seed};
+         return std::vector<Table>{Convergence("dbf_large", large, {1},
+                                               {Mapping::kShared, Mapping::kPair, Mapping::kPairAndRound})};
+       }},
+      {"Robustness", [=] { return std::vector<Table>{Robustness({.seed = seed})}; }},
   };
 }
 
-int Run(const std::string& folder, uint64_t seed) {
+int Run(const std::string& folder, uint64_t seed, const std::string& part) {
   std::filesystem::create_directories(folder);
   const std::vector<Experiment> experiments = Experiments(seed);
   const auto start = std::chrono::steady_clock::now();
@@ -46,6 +79,7 @@ int Run(const std::string& folder, uint64_t seed) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   for (size_t i = 0; i < experiments.size(); ++i) {
+    if (!absl::StrContains(experiments[i].title, part)) continue;
     std::cout << absl::StrFormat("[%2d/%d] %4.0f s  %s", i + 1, experiments.size(), seconds(),
                                  experiments[i].title)
               << std::endl;
@@ -56,9 +90,7 @@ int Run(const std::string& folder, uint64_t seed) {
       }
     }
   }
-  std::cout << absl::StrFormat("All %d experiments took %.0f s; their tables are in %s", experiments.size(),
-                               seconds(), folder)
-            << std::endl;
+  std::cout << absl::StrFormat("%.0f s in all; the tables are in %s", seconds(), folder) << std::endl;
   return 0;
 }
 
@@ -66,9 +98,9 @@ int Run(const std::string& folder, uint64_t seed) {
 }  // namespace lethe::lab
 
 int main(int argc, char** argv) {
-  if (argc < 2 || argc > 3) {
-    std::cerr << "usage: lab FOLDER [SEED]" << std::endl;
+  if (argc < 2 || argc > 4) {
+    std::cerr << "usage: lab FOLDER [SEED [PART OF A TITLE]]" << std::endl;
     return 2;
   }
-  return lethe::lab::Run(argv[1], argc == 3 ? std::strtoull(argv[2], nullptr, 0) : 1);
+  return lethe::lab::Run(argv[1], argc > 2 ? std::strtoull(argv[2], nullptr, 0) : 1, argc > 3 ? argv[3] : "");
 }

@@ -64,6 +64,8 @@ class CountedRate {
     return static_cast<double>(hits_) / static_cast<double>(std::max<int64_t>(1, probes_));
   }
 
+  int64_t probes() const { return probes_; }
+
   // Holds the rate with 99 %. Two things are left to chance, which strangers are asked for and how full the
   // filters became; the band is the wider of the two intervals, Garwood's of the count and Student's of the
   // filters' means.

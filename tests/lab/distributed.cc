@@ -1,0 +1,213 @@
+// The Distributed Bloom Filter's experiments (Ramabaja and Avdullahu, 2019), and what an exchange costs.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <iostream>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "lethe/distributed_bloom_filter.h"
+#include "lethe/reconcile.h"
+#include "src/reconcile/lookup_table.h"
+#include "tests/lab/experiments.h"
+#include "tests/support/peer_pipe.h"
+
+namespace lethe::lab {
+namespace {
+
+constexpr uint64_t kIdBytes = 8;
+
+// Which of the elements a node has.
+class ElementSet {
+ public:
+  explicit ElementSet(int64_t elements) : words_(static_cast<size_t>((elements + 63) / 64)) {}
+  void Insert(size_t i) { words_[i / 64] |= uint64_t{1} << (i % 64); }
+  int64_t Count() const {
+    return std::transform_reduce(words_.begin(), words_.end(), int64_t{0}, std::plus<>(),
+                                 [](uint64_t word) { return int64_t{std::popcount(word)}; });
+  }
+  template <typename Visit>
+  void ForEach(const Visit& visit) const {
+    for (size_t i = 0; i < words_.size(); ++i) {
+      for (uint64_t rest = words_[i]; rest != 0; rest &= rest - 1) {
+        visit(64 * i + static_cast<size_t>(std::countr_zero(rest)));
+      }
+    }
+  }
+  // What is here and not there.
+  ElementSet Without(const ElementSet& there) const {
+    ElementSet rest = *this;
+    for (size_t i = 0; i < words_.size(); ++i) rest.words_[i] &= ~there.words_[i];
+    return rest;
+  }
+
+ private:
+  std::vector<uint64_t> words_;
+};
+
+struct Network {
+  std::vector<uint64_t> hashes;  // of the elements
+  std::vector<ElementSet> nodes;
+  std::vector<uint64_t> ids;  // of the nodes
+  std::vector<std::vector<size_t>> neighbours;
+};
+
+Network MakeNetwork(const NetworkSize& size, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Network network;
+  for (int64_t i = 0; i < size.elements; ++i) network.hashes.push_back(random());
+  const auto nodes = static_cast<size_t>(size.nodes);
+  std::vector<size_t> order(static_cast<size_t>(size.elements));
+  std::iota(order.begin(), order.end(), 0);
+  for (size_t node = 0; node < nodes; ++node) {
+    network.ids.push_back(random());
+    ElementSet set(size.elements);
+    // The first few of a shuffle are a random choice without repetition.
+    for (size_t i = 0; i < static_cast<size_t>(size.elements_per_node); ++i) {
+      std::swap(order[i], order[i + random() % (order.size() - i)]);
+      set.Insert(order[i]);
+    }
+    network.nodes.push_back(std::move(set));
+    std::vector<size_t> others(nodes);
+    std::iota(others.begin(), others.end(), 0);
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(node));
+    std::shuffle(others.begin(), others.end(), random);
+    others.resize(static_cast<size_t>(size.neighbours));
+    network.neighbours.push_back(std::move(others));
+  }
+  return network;
+}
+
+struct Traffic {
+  uint64_t filter_bytes = 0;
+  uint64_t element_bytes = 0;
+  uint64_t all_ids_bytes = 0;  // if each message were all of the sender's ids
+  uint64_t table_bytes = 0;    // if it were a lookup table sized for the difference, which somebody foretells
+};
+
+// A node sends a filter of what it has to a neighbour, and gets what of the neighbour's is not in it. m makes
+// the FPP a half of as many elements as `sized_for`: k = 1.
+void Exchange(const Network& network, Mapping mapping, uint64_t round, double sized_for, size_t sender,
+              size_t neighbour, ElementSet* set, Traffic* traffic) {
+  const auto bits = static_cast<uint64_t>(std::ceil(sized_for / std::log(2.0)));
+  const bool is_shared = mapping == Mapping::kShared;
+  DistributedBloomFilter filter(is_shared ? 0 : network.ids[sender], is_shared ? 0 : network.ids[neighbour],
+                                mapping == Mapping::kPairAndRound ? round : 0, bits, 1);
+  traffic->filter_bytes += filter.bytes().size();
+  const ElementSet missing = network.nodes[neighbour].Without(*set);
+  const int64_t lacks = missing.Count();
+  traffic->all_ids_bytes += kIdBytes * static_cast<uint64_t>(set->Count());
+  const auto difference = static_cast<double>(lacks + set->Without(network.nodes[neighbour]).Count());
+  traffic->table_bytes += LookupTable::CellsFor(difference) * LookupTable::kCellBytes;
+  if (lacks == 0) return;  // what the filter would say is known
+  set->ForEach([&](size_t i) { filter.Insert(network.hashes[i]); });
+  missing.ForEach([&](size_t i) {
+    if (filter.Contains(network.hashes[i])) return;
+    set->Insert(i);
+    traffic->element_bytes += kIdBytes;
+  });
+}
+
+const char* NameOf(Mapping mapping) {
+  switch (mapping) {
+    case Mapping::kShared:
+      return "shared";
+    case Mapping::kPair:
+      return "pair";
+    case Mapping::kPairAndRound:
+      return "pair and round";
+  }
+  return "";
+}
+
+std::string Scale(const NetworkSize& size) {
+  return absl::StrCat(size.nodes, " nodes of ", size.neighbours, " neighbours; ", size.elements,
+                      " elements, ", size.elements_per_node, " at each node; FPP 50 %; seed ", size.seed);
+}
+
+}  // namespace
+
+Table Convergence(const std::string& name, const NetworkSize& size, const std::vector<int>& experiments,
+                  const std::vector<Mapping>& mappings) {
+  Table table(name, absl::StrCat(Scale(size), "; ", size.runs, " networks"),
+              {"experiment", "mapping", "run", "iteration", "converged", "median_set", "filter_bytes",
+               "element_bytes", "all_ids_bytes", "table_bytes"});
+  for (int run = 0; run < size.runs; ++run) {
+    const Network start = MakeNetwork(size, size.seed * 1000 + static_cast<uint64_t>(run));
+    for (const int experiment : experiments) {
+      for (const Mapping mapping : mappings) {
+        Network network = start;
+        Traffic traffic;
+        for (int iteration = 0; iteration <= size.iterations; ++iteration) {
+          std::vector<int64_t> counts;
+          for (const ElementSet& set : network.nodes) counts.push_back(set.Count());
+          const int64_t converged = std::count(counts.begin(), counts.end(), size.elements);
+          std::nth_element(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(counts.size() / 2),
+                           counts.end());
+          table.Add({int64_t{experiment}, NameOf(mapping), int64_t{run}, int64_t{iteration}, converged,
+                     counts[counts.size() / 2], static_cast<double>(traffic.filter_bytes),
+                     static_cast<double>(traffic.element_bytes), static_cast<double>(traffic.all_ids_bytes),
+                     static_cast<double>(traffic.table_bytes)});
+          if (iteration == size.iterations || (size.stop_when_converged && converged == size.nodes)) break;
+          for (size_t node = 0; node < network.nodes.size(); ++node) {
+            ElementSet set = network.nodes[node];
+            for (const size_t neighbour : network.neighbours[node]) {
+              const int64_t larger = std::max(set.Count(), network.nodes[neighbour].Count());
+              const auto sized_for = static_cast<double>(experiment == 1 ? size.elements : larger);
+              Exchange(network, mapping, static_cast<uint64_t>(iteration), sized_for, node, neighbour, &set,
+                       &traffic);
+            }
+            network.nodes[node] = std::move(set);
+          }
+        }
+      }
+    }
+  }
+  return table;
+}
+
+Table ReconcileCosts(int64_t keys, const std::vector<int64_t>& differences, uint64_t seed) {
+  Table table("reconcile_costs",
+              absl::StrCat("two sets of ", keys,
+                           " keys, as `lethe reconcile` compares them; keys of 8 bytes; seed ", seed),
+              {"difference", "method", "bytes", "all_ids_bytes", "found"});
+  std::mt19937_64 random(seed);
+  for (const int64_t difference : differences) {
+    std::vector<uint64_t> here, there;
+    for (int64_t i = 0; i < keys - difference / 2; ++i) {
+      here.push_back(random());
+      there.push_back(here.back());
+    }
+    for (int64_t i = 0; i < difference / 2; ++i) {
+      here.push_back(random());
+      there.push_back(random());
+    }
+    for (const auto& [name, method] : {std::pair{"Distributed Bloom Filters", ReconcileMethod::kFilter},
+                                       {"invertible Bloom lookup tables", ReconcileMethod::kLookupTable},
+                                       {"both, as they cost", ReconcileMethod::kAuto}}) {
+      auto [one, other] = test::PeerPipe::Make();
+      const auto compare = [&, method = method](PeerChannel& channel, bool initiates,
+                                                std::vector<uint64_t> own) {
+        auto begun = Reconciliation::Begin(channel, {.initiates = initiates, .subject = "lab"});
+        if (!begun.ok()) return absl::StatusOr<Difference>(begun.status());
+        return begun->Compare(std::move(own), method);
+      };
+      std::thread peer(
+          [&, channel = other.get()] { compare(*channel, false, there).status().IgnoreError(); });
+      const auto found = compare(*one, true, here);
+      peer.join();
+      if (!found.ok()) {
+        std::cerr << found.status() << std::endl;
+        std::abort();
+      }
+      table.Add({difference, name, static_cast<double>(found->bytes),
+                 static_cast<double>(found->bytes_of_all_keys),
+                 static_cast<int64_t>(found->only_here.size() + found->only_there)});
+    }
+  }
+  return table;
+}
+
+}  // namespace lethe::lab

@@ -1,0 +1,105 @@
+// The slides' comparison of the three approaches and the recycled Bloom filter, on one run.
+#include <algorithm>
+#include <random>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "tests/lab/experiments.h"
+
+namespace lethe::lab {
+namespace {
+
+struct Update {
+  uint64_t number;
+  int64_t time_ms;
+  bool is_retry;
+};
+
+// Steady updates, of which a share is sent once more within the horizon.
+std::vector<Update> Updates(const SlidesSize& size) {
+  std::mt19937_64 random(size.seed);
+  std::vector<Update> updates;
+  const int64_t count = size.horizons * size.ids_per_horizon;
+  const int64_t end_ms = size.horizons * size.horizon_ms;
+  std::bernoulli_distribution is_retried(size.retried);
+  std::uniform_int_distribution<int64_t> delay(1, size.horizon_ms);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t now_ms = i * end_ms / count;
+    updates.push_back({static_cast<uint64_t>(i), now_ms, false});
+    const int64_t retry_ms = now_ms + delay(random);
+    if (is_retried(random) && retry_ms < end_ms)
+      updates.push_back({static_cast<uint64_t>(i), retry_ms, true});
+  }
+  std::stable_sort(updates.begin(), updates.end(),
+                   [](const Update& x, const Update& y) { return x.time_ms < y.time_ms; });
+  return updates;
+}
+
+// Approach 2: "server maintains list of all updates".
+class ExactList {
+ public:
+  bool InsertIfNew(IdHash id) { return ids_.insert({id.a, id.b}).second; }
+  // A control byte beside each place.
+  int64_t bytes() const { return static_cast<int64_t>(ids_.capacity() * (sizeof(IdHash) + 1)); }
+
+ private:
+  absl::flat_hash_set<std::pair<uint64_t, uint64_t>> ids_;
+};
+
+}  // namespace
+
+Table Slides(const SlidesSize& size) {
+  const int64_t bytes = size.ids_per_horizon * size.bits_per_id / 8;
+  Table table(
+      "slides",
+      absl::StrCat("horizon ", size.horizon_ms / 1000, " s; ", size.ids_per_horizon,
+                   " updates in a horizon; ", 100 * size.retried, " % are retried within it; target ",
+                   size.target, "; Bloom, recycled and published filters of ", bytes, " bytes; ", size.probes,
+                   " probes at each point; seed ", size.seed),
+      {"filter", "second", "bytes", "fpp", "low", "high", "counter", "truth", "lost", "passed_retries"});
+  const std::vector<Update> updates = Updates(size);
+  const auto run = [&](const std::string& name, const auto& insert_if_new, const auto& count_hits,
+                       const auto& bytes_now) {
+    int64_t truth = 0, lost = 0, passed_retries = 0;
+    const int64_t point_ms = size.horizon_ms / size.points_per_horizon;
+    int64_t next_point_ms = point_ms;
+    const auto note = [&] {
+      CountedRate rate;
+      rate.Add(count_hits(), size.probes);
+      const Interval band = rate.Band();
+      table.Add({name, static_cast<double>(next_point_ms) / 1000, int64_t{bytes_now()}, rate.rate(), band.low,
+                 band.high, truth - lost + passed_retries, truth, lost, passed_retries});
+      next_point_ms += point_ms;
+    };
+    for (const Update& update : updates) {
+      while (update.time_ms >= next_point_ms) note();
+      const bool is_new = insert_if_new(NumberedId(update.number, size.seed), update.time_ms);
+      truth += update.is_retry ? 0 : 1;
+      lost += !update.is_retry && !is_new ? 1 : 0;
+      passed_retries += update.is_retry && is_new ? 1 : 0;
+    }
+    note();
+  };
+  run(
+      "no filter", [](IdHash, int64_t) { return true; }, [] { return int64_t{0}; },
+      [] { return int64_t{0}; });
+  ExactList list;
+  run(
+      "exact list", [&](IdHash id, int64_t) { return list.InsertIfNew(id); }, [] { return int64_t{0}; },
+      [&] { return list.bytes(); });
+  for (const Engine engine :
+       {Engine::kBloom, Engine::kRecycled, Engine::kPublished, Engine::kSliced, Engine::kCompact}) {
+    // The fixed ones take a 64th of the limit.
+    const OwnedFilter filter = MakeFilter(
+        {.horizon = absl::Milliseconds(size.horizon_ms), .target_fpp = size.target, .engine = engine},
+        64 * bytes);
+    run(
+        std::string(EngineName(engine)),
+        [&](IdHash id, int64_t now_ms) { return TestAndInsertOne(*filter, id, now_ms) == Verdict::kUnique; },
+        [&] { return CountStrangers(*filter, size.probes, size.seed); },
+        [&] { return filter->Status().memory_bytes; });
+  }
+  return table;
+}
+
+}  // namespace lethe::lab
