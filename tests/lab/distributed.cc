@@ -77,6 +77,14 @@ Network MakeNetwork(const NetworkSize& size, uint64_t seed) {
     others.resize(static_cast<size_t>(size.neighbours));
     network.neighbours.push_back(std::move(others));
   }
+  // Who is a neighbour has one.
+  const std::vector<std::vector<size_t>> chosen = network.neighbours;
+  for (size_t node = 0; node < nodes; ++node) {
+    for (const size_t other : chosen[node]) {
+      std::vector<size_t>& back = network.neighbours[other];
+      if (std::find(back.begin(), back.end(), node) == back.end()) back.push_back(node);
+    }
+  }
   return network;
 }
 
@@ -123,8 +131,9 @@ const char* NameOf(Mapping mapping) {
 }
 
 std::string Scale(const NetworkSize& size) {
-  return absl::StrCat(size.nodes, " nodes of ", size.neighbours, " neighbours; ", size.elements,
-                      " elements, ", size.elements_per_node, " at each node; FPP 50 %; seed ", size.seed);
+  return absl::StrCat(size.nodes, " nodes, each with ", size.neighbours,
+                      " neighbours of its choice and those that chose it; ", size.elements, " elements, ",
+                      size.elements_per_node, " at each node; FPP 50 %; seed ", size.seed);
 }
 
 }  // namespace

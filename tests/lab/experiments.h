@@ -84,7 +84,8 @@ struct OppositeSize {
 };
 Table OppositeAlone(const OppositeSize& size);
 Table OppositeBehind(const OppositeSize& size);
-// The share of copies that are missed when `load` times as many new ids as there are slots came in between.
+// The share of copies that are missed when `load` times as many new ids as there are slots come in between:
+// 1 - e^(-2 load). An id that took another's slot loses it to that one's copy, which comes before its own.
 double OppositeModel(double load);
 
 // The Distributed Bloom Filter.

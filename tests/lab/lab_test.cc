@@ -2,7 +2,9 @@
 // an inequality. The seed is fixed, so that a bound is met or missed for a reason; LETHE_SEED tries another.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <vector>
 
 #include "tests/lab/experiments.h"
 
@@ -78,6 +80,191 @@ TEST(Lab, Figure12MoreFiltersLowerTheFppOfARisingLoadAlone) {
   EXPECT_GT(at("fpp", "3 filters, after a refresh", 100), 3 * at("fpp", "24 filters, after a refresh", 100));
   EXPECT_LT(at("fpp", "3 filters, before a refresh", 100),
             2 * at("fpp", "24 filters, before a refresh", 100));
+}
+
+AdaptationSize SmallAdaptation() { return {.seconds = 120, .probes = 2000, .scale = 10, .seed = Seed()}; }
+
+// As printed, Algorithm 3 lets duplicates pass within the horizon, exceeds its target several times over, and
+// does not see it.
+TEST(Lab, Figure13AlgorithmThreeAsPrinted) {
+  const Table table = Figure13(SmallAdaptation());
+  const auto most = [&](const char* column, const char* filter) {
+    const std::vector<double> numbers = table.Numbers(column, {{"filter", filter}});
+    return *std::max_element(numbers.begin(), numbers.end());
+  };
+  EXPECT_GT(most("missed", "printed"), 0);
+  EXPECT_GT(most("low", "printed"), 3 * 0.01);
+  EXPECT_LT(most("modelled", "printed"), 2 * 0.01);
+  EXPECT_GT(most("filters", "printed"), 100);
+  for (const char* filter : {"corrected", "sliced", "compact"}) {
+    EXPECT_EQ(most("missed", filter), 0) << filter;
+    // At no second is the rate over the target, as far as can be told from so few probes.
+    EXPECT_LT(most("low", filter), 0.01) << filter;
+  }
+}
+
+ErrataSize SmallErrata() { return {.probes = 20'000, .repetitions = 5, .seed = Seed()}; }
+
+TEST(Lab, Erratum1EquationOne) {
+  const Table table = Erratum1(SmallErrata());
+  for (const int64_t ids : {1000, 2000, 4000}) {
+    const double fpp = table.Number("fpp", {{"ids", ids}});
+    EXPECT_NEAR(table.Number("meant", {{"ids", ids}}) / fpp, 1, 0.1) << ids;
+    EXPECT_NEAR(table.Number("approximation", {{"ids", ids}}) / fpp, 1, 0.1) << ids;
+    EXPECT_GT(table.Number("printed", {{"ids", ids}}), 0.99) << ids;
+  }
+}
+
+TEST(Lab, Erratum2ThePseudocodeForgetsAnIntervalEarly) {
+  const Table table = Erratum2(SmallErrata());
+  for (int64_t age = 0; age <= 4; ++age) {
+    EXPECT_EQ(table.Number("printed", {{"age", age}}), 1) << age;
+    EXPECT_EQ(table.Number("text", {{"age", age}}), 1) << age;
+  }
+  // N + 1, which is the paper's own promise.
+  EXPECT_LT(table.Number("printed", {{"age", int64_t{5}}}), 0.05);
+  EXPECT_EQ(table.Number("text", {{"age", int64_t{5}}}), 1);
+}
+
+TEST(Lab, Erratum3NeighboursAreNotIndependent) {
+  const Table table = Erratum3(SmallErrata());
+  const auto at = [&](const char* column, int64_t past) { return table.Number(column, {{"past", past}}); };
+  EXPECT_GT(at("fpp", 8), 1.4 * at("equation_3", 8));
+  EXPECT_GT(at("fpp", 14), 1.8 * at("equation_3", 14));
+  EXPECT_NEAR(at("fpp", 8) / at("shared_model", 8), 1, 0.1);
+  EXPECT_NEAR(at("alternating", 8) / at("equation_3", 8), 1, 0.15);
+}
+
+TEST(Lab, Erratum4EmptyFiltersHideWhatTheOldestHolds) {
+  const Table table = Erratum4(SmallErrata());
+  EXPECT_EQ(table.Number("before", {{"age", int64_t{2}}}), 1);
+  EXPECT_LT(table.Number("appended", {{"age", int64_t{2}}}), 0.05);
+  EXPECT_EQ(table.Number("kept", {{"age", int64_t{2}}}), 1);
+}
+
+TEST(Lab, Erratum5MoreFiltersOfTheSamePeriodRaiseTheFpp) {
+  const Table table = Erratum5(SmallErrata());
+  EXPECT_GT(table.Number("same_period", {{"past", int64_t{22}}}),
+            2 * table.Number("same_period", {{"past", int64_t{1}}}));
+  EXPECT_LT(table.Number("window_held", {{"past", int64_t{10}}}),
+            0.01 * table.Number("window_held", {{"past", int64_t{1}}}));
+}
+
+TEST(Lab, Erratum6StepsDownTakeTheWindowUnderTheHorizon) {
+  const Table table = Erratum6(SmallErrata());
+  const std::vector<double> windows = table.Numbers("window_s");
+  EXPECT_LE(*std::min_element(windows.begin(), windows.end()), 15);
+  const std::vector<double> promised = table.Numbers("promised_s");
+  EXPECT_GE(*std::min_element(promised.begin(), promised.end()), 20);
+}
+
+TEST(Lab, Slides) {
+  const Table table = Slides(
+      {.horizons = 6, .ids_per_horizon = 6000, .points_per_horizon = 1, .probes = 20'000, .seed = Seed()});
+  const auto at = [&](const char* column, const char* filter) {
+    return table.Number(column, {{"filter", filter}, {"second", 360.0}});
+  };
+  EXPECT_NEAR(at("counter", "no filter") / at("truth", "no filter"), 1.06, 0.01);
+  EXPECT_EQ(at("counter", "exact list"), at("truth", "exact list"));
+  // A plain filter fills up; a recycled one lets retries pass; lists grow.
+  EXPECT_GT(at("lost", "bloom"), 0.02 * at("truth", "bloom"));
+  EXPECT_GT(at("passed_retries", "recycled"), 0.01 * at("truth", "recycled"));
+  EXPECT_GT(at("bytes", "exact list"), 10 * at("bytes", "compact"));
+  for (const char* filter : {"published", "sliced", "compact"}) {
+    EXPECT_LT(at("lost", filter), 0.003 * at("truth", filter)) << filter;
+    // Copies of what was lost, which was not passed before.
+    EXPECT_LE(at("passed_retries", filter), at("lost", filter)) << filter;
+  }
+}
+
+TEST(Lab, TheOppositeOfABloomFilter) {
+  const OppositeSize size = {.copies = 20'000, .stage_ids = 20'000, .seed = Seed()};
+  const Table alone = OppositeAlone(size);
+  for (const double false_positives : alone.Numbers("false_positives")) EXPECT_EQ(false_positives, 0);
+  for (const double load : {0.02, 0.25, 1.0}) {
+    EXPECT_NEAR(
+        alone.Number("missed_share", {{"slots", int64_t{16'384}}, {"threads", int64_t{1}}, {"load", load}}),
+        OppositeModel(load), 0.03);
+  }
+  const Table behind = OppositeBehind(size);
+  for (const double confirmed : behind.Numbers("fresh_confirmed")) EXPECT_EQ(confirmed, 0);
+  for (const double unique : behind.Numbers("copies_unique")) EXPECT_EQ(unique, 0);
+  const std::vector<double> confirmed = behind.Numbers("copies_confirmed", {{"engine", "compact"}});
+  EXPECT_TRUE(std::is_sorted(confirmed.begin(), confirmed.end()));  // by memory
+}
+
+// 50 of 50 nodes, against 0 and some.
+TEST(Lab, TheDistributedBloomFilterConverges) {
+  const NetworkSize size = {.runs = 3, .seed = Seed()};
+  const Table table =
+      Convergence("dbf", size, {1, 2}, {Mapping::kShared, Mapping::kPair, Mapping::kPairAndRound});
+  for (int64_t run = 0; run < size.runs; ++run) {
+    const auto converged = [&](int64_t experiment, const char* mapping) {
+      return table.Number("converged", {{"experiment", experiment},
+                                        {"mapping", mapping},
+                                        {"run", run},
+                                        {"iteration", int64_t{size.iterations}}});
+    };
+    EXPECT_EQ(converged(1, "shared"), 0);
+    EXPECT_LT(converged(2, "shared"), 30);
+    EXPECT_GE(converged(1, "pair"), 47);
+    EXPECT_GE(converged(2, "pair"), 47);
+    EXPECT_EQ(converged(1, "pair and round"), 50);
+    EXPECT_EQ(converged(2, "pair and round"), 50);
+  }
+}
+
+TEST(Lab, AnExchangeCostsLessThanAllIds) {
+  const Table table = ReconcileCosts(20'000, {200, 20'000}, Seed());
+  for (const int64_t difference : {200, 20'000}) {
+    const auto bytes = [&](const char* method) {
+      return table.Number("bytes", {{"difference", difference}, {"method", method}});
+    };
+    EXPECT_LT(bytes("both, as they cost"),
+              table.Number("all_ids_bytes", {{"difference", difference}, {"method", "both, as they cost"}}));
+    for (const double found : table.Numbers("found", {{"difference", difference}}))
+      EXPECT_EQ(found, difference);
+  }
+  const auto ratio = [&](int64_t difference) {
+    return table.Number("bytes", {{"difference", difference}, {"method", "invertible Bloom lookup tables"}}) /
+           table.Number("bytes", {{"difference", difference}, {"method", "Distributed Bloom Filters"}});
+  };
+  EXPECT_LT(ratio(200), 1);
+  EXPECT_GT(ratio(20'000), 2);
+}
+
+// What keeps the promise misses nothing of the window and, where it can adapt, keeps its target, whatever
+// comes.
+TEST(Lab, Robustness) {
+  const RobustnessSize size = {
+      .horizons = 3, .ids_per_horizon = 4000, .looks_per_horizon = 5, .probes = 4000, .seed = Seed()};
+  const Table table = Robustness(size);
+  for (const char* scenario : {"steady", "Zipf", "bursts", "chosen ids", "clocks"}) {
+    const auto at = [&](const char* column, const char* engine) {
+      return table.Number(column, {{"scenario", scenario}, {"engine", engine}});
+    };
+    for (const char* engine :
+         {"compact", "sliced", "exact", "epoch_table", "published", "published, paper"}) {
+      EXPECT_EQ(at("missed", engine), 0) << scenario << ", " << engine;
+      EXPECT_GT(at("asked", engine), 0);
+    }
+    for (const char* engine : {"compact", "sliced", "exact", "epoch_table", "published, paper"}) {
+      EXPECT_LE(at("low", engine), size.target) << scenario << ", " << engine;
+    }
+    EXPECT_GT(at("missed_share", "recycled"), 0.1) << scenario;
+    EXPECT_EQ(at("fpp", "opposite"), 0) << scenario;
+  }
+  // A fixed size fails under bursts, and the largest timestamp under wrong clocks.
+  EXPECT_GT(table.Number("low", {{"scenario", "bursts"}, {"engine", "published"}}), 10 * size.target);
+  EXPECT_GT(table.Number("missed_share", {{"scenario", "clocks, largest timestamp"}, {"engine", "compact"}}),
+            0.05);
+}
+
+TEST(Lab, TablesAreWrittenAsTheyAre) {
+  Table table("name", "seed 1", {"filter", "x", "count"});
+  table.Add({"a, b", 0.5, int64_t{3}});
+  EXPECT_EQ(table.ToCsv(), "# seed 1\nfilter,x,count\n\"a, b\",0.5,3\n");
+  EXPECT_EQ(table.Number("x", {{"filter", "a, b"}, {"count", int64_t{3}}}), 0.5);
 }
 
 }  // namespace

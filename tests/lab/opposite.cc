@@ -19,21 +19,41 @@ struct Counts {
   int64_t missed = 0;
 };
 
-// Ids from `first` on, each again when `distance` others have come. Of several threads each has ids of its
-// own, and its share of the distance.
-Counts Send(Filter* filter, uint64_t first, int64_t count, int64_t distance, uint64_t seed) {
-  Counts counts;
-  for (int64_t i = 0; i < count; ++i) {
-    ++counts.fresh;
-    const IdHash id = NumberedId(first + static_cast<uint64_t>(i), seed);
-    counts.false_positives += TestAndInsertOne(*filter, id, 0) == Verdict::kDuplicate ? 1 : 0;
-    if (i < distance) continue;
-    ++counts.copies;
-    const IdHash copy = NumberedId(first + static_cast<uint64_t>(i - distance), seed);
-    counts.missed += TestAndInsertOne(*filter, copy, 0) == Verdict::kUnique ? 1 : 0;
+// A stream of ids, each of which is sent again when `distance` others have come, shared out among threads by
+// position. What a thread is late with is left out, so that a copy is never sent before its id.
+class Stream {
+ public:
+  Stream(Filter* filter, int64_t count, int64_t distance, uint64_t seed)
+      : filter_(filter), distance_(distance), seed_(seed), was_sent_(static_cast<size_t>(count)) {}
+
+  Counts Send() {
+    Counts counts;
+    const auto count = static_cast<int64_t>(was_sent_.size());
+    for (int64_t i = next_++; i < count; i = next_++) {
+      ++counts.fresh;
+      counts.false_positives += TestAndInsert(i) == Verdict::kDuplicate ? 1 : 0;
+      was_sent_[static_cast<size_t>(i)] = true;
+      const int64_t copy = i - distance_;
+      if (copy < 0 || !was_sent_[static_cast<size_t>(copy)]) continue;
+      const bool is_missed = TestAndInsert(copy) == Verdict::kUnique;
+      if (i < 3 * distance_) continue;  // the first have met fewer
+      ++counts.copies;
+      counts.missed += is_missed ? 1 : 0;
+    }
+    return counts;
   }
-  return counts;
-}
+
+ private:
+  Verdict TestAndInsert(int64_t i) {
+    return TestAndInsertOne(*filter_, NumberedId(static_cast<uint64_t>(i), seed_), 0);
+  }
+
+  Filter* const filter_;
+  const int64_t distance_;
+  const uint64_t seed_;
+  std::vector<std::atomic<bool>> was_sent_;
+  std::atomic<int64_t> next_{0};
+};
 
 }  // namespace
 
@@ -41,25 +61,19 @@ Table OppositeAlone(const OppositeSize& size) {
   Table table(
       "opposite",
       absl::StrCat("each id is sent again after load x slots ids; ", size.copies,
-                   " copies or more at each point; seed ", size.seed),
+                   " copies at each point; seed ", size.seed),
       {"slots", "threads", "load", "missed_share", "low", "high", "model", "false_positives", "fresh"});
-  uint64_t first = 0;
   for (const int64_t slots : {int64_t{2048}, int64_t{16'384}, int64_t{131'072}}) {
     for (const int threads : {1, 2, 4}) {
       for (const double load : {0.02, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0}) {
         const OwnedFilter filter = MakeFilter(
             {.horizon = absl::Hours(1), .target_fpp = 0.01, .engine = Engine::kOpposite}, 64 * 8 * slots);
-        // A copy takes a slot as a new id does, if its own was taken; else it finds itself. So the ids that
-        // come between two sendings are `load` x slots new ones and the copies that were missed.
-        const auto distance = std::max<int64_t>(1, std::llround(load * static_cast<double>(slots) / threads));
-        const int64_t each = distance + std::max(size.copies, slots) / threads;
+        const auto distance = std::max<int64_t>(1, std::llround(load * static_cast<double>(slots)));
+        Stream stream(filter.filter.get(), 3 * distance + size.copies, distance, size.seed);
         std::vector<Counts> counts(static_cast<size_t>(threads));
         std::vector<std::thread> running;
         for (int i = 0; i < threads; ++i) {
-          running.emplace_back([&, i, from = first] {
-            counts[static_cast<size_t>(i)] = Send(filter.filter.get(), from, each, distance, size.seed);
-          });
-          first += static_cast<uint64_t>(each);
+          running.emplace_back([&, i] { counts[static_cast<size_t>(i)] = stream.Send(); });
         }
         for (std::thread& thread : running) thread.join();
         Counts all;
@@ -79,13 +93,7 @@ Table OppositeAlone(const OppositeSize& size) {
   return table;
 }
 
-// With r the share of copies that are missed, load (1 + r) new words come for each slot in between, and
-// r = 1 - e^(-load (1 + r)).
-double OppositeModel(double load) {
-  double missed = 1;
-  for (int i = 0; i < 200; ++i) missed = -std::expm1(-load * (1 + missed));
-  return missed;
-}
+double OppositeModel(double load) { return -std::expm1(-2 * load); }
 
 Table OppositeBehind(const OppositeSize& size) {
   constexpr double kTarget = 0.01;
