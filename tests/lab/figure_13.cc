@@ -61,7 +61,7 @@ class Runner {
   virtual bool Contains(IdHash id) const = 0;
   virtual int64_t CountHits(int64_t probes, uint64_t seed) const = 0;
   struct Figures {
-    double modelled = 0;
+    double believed = 0;  // the FPP, by the filter itself
     int64_t filters = 0;
     double period_s = 0;
     int64_t bytes = 0;
@@ -98,7 +98,7 @@ class PrintedRunner final : public Runner {
     return CountStrangersIn(fbf_, probes, seed);
   }
   Figures Now() const override {
-    return {.modelled = fbf_.EquationThree(),
+    return {.believed = fbf_.EquationThree(),
             .filters = fbf_.filters(),
             .period_s = static_cast<double>(period_ms_) / 1000,
             .bytes = fbf_.filters() * BitArray::BytesFor(kBits)};
@@ -132,7 +132,7 @@ class EngineRunner final : public Runner {
   }
   Figures Now() const override {
     const FilterStatus status = owned_.filter->Status();
-    return {.modelled = status.fpp_modelled,
+    return {.believed = status.fpp_estimated,
             .filters = status.past_generations + 2,
             .period_s = absl::ToDoubleSeconds(status.refresh_period),
             .bytes = status.memory_bytes};
@@ -176,7 +176,7 @@ void Run(const std::string& name, const AdaptationSize& size, int64_t scale, Run
     const Interval band = rate.Band();
     const Runner::Figures now = runner.Now();
     table->Add({name, second - kQuietS, RateAt(static_cast<double>(second)), rate.rate(), band.low, band.high,
-                now.modelled, now.filters, now.period_s, static_cast<double>(window_ms) / 1000, missed,
+                now.believed, now.filters, now.period_s, static_cast<double>(window_ms) / 1000, missed,
                 in_horizon, now.bytes / scale});
   }
 }
@@ -191,7 +191,7 @@ Table Figure13(const AdaptationSize& size) {
           " s; printed: m = 6250 bits, k = 5, begins with N = 1, t = 11 s; corrected: m = 8192 bits, its "
           "smallest; sliced and compact: ",
           size.scale, " times the load; ", size.probes, " probes at each second; seed ", size.seed),
-      {"filter", "second", "rate", "fpp", "low", "high", "modelled", "filters", "period_s", "window_s",
+      {"filter", "second", "rate", "fpp", "low", "high", "believed", "filters", "period_s", "window_s",
        "missed", "in_horizon", "bytes"});
   PrintedRunner printed(size.target, size.horizon_ms / 2);
   Run("printed", size, 1, printed, &table);

@@ -235,8 +235,8 @@ def figure_13(lab):
         load.fill_between(seconds, [r["rate"] for r in rows], color="#BBBBBB")
         load.set_title(titles[column])
         band(fpp, rows, "second", "measured", COLORS[name], marker=".")
-        fpp.plot(seconds, [max(r["modelled"], FLOOR) for r in rows], color="black", linewidth=1, linestyle="--",
-                 label="what adaptation sees" if name == "printed" else "modelled")
+        fpp.plot(seconds, [max(r["believed"], FLOOR) for r in rows], color="black", linewidth=1, linestyle="--",
+                 label="Equation 3" if name == "printed" else "estimated by the filter")
         fpp.axhline(target, color="red", linewidth=1, label="target")
         fpp.set_yscale("log")
         fpp.set_ylim(1e-6, 0.2)
@@ -282,6 +282,7 @@ def errata(lab):
     two.set_title("2. Algorithm 2: an interval is forgotten early")
     two.set_xlabel("age (refresh periods)")
     two.set_ylabel("ids found (%)")
+    two.set_ylim(0, 150)
     two.legend(loc="upper right")
     rows = lab["erratum3"].rows
     three = axes[0, 2]
