@@ -86,8 +86,9 @@ absl::Status Run::BeginOfSnapshots(const Fault& fault, Hit& hit) {
       return HarmSnapshots(fault, hit);
     case FaultKind::kOldSnapshots: {
       auto kept = instance.shelf->Load();
-      if (kept.ok()) hit.snapshots = *std::move(kept);
-      return kept.status();
+      if (!kept.ok()) return kept.status();
+      hit.snapshots = *std::move(kept);
+      return absl::OkStatus();
     }
     case FaultKind::kFullDisk: {
       // Not so full that nothing could be said any more.

@@ -495,14 +495,17 @@ TEST(CountersTest, ATopicOfTotalsThatNoBrokerKnowsYetIsAskedForAgain) {
   options.brokers = SharedBroker().bootstrap();
   options.input = NewTopic("counted", 1);
   options.group = options.input;
-  options.counters = {{.name = "likes", .mode = kafka::CounterMode::kTotal, .spec = {}, .output = UniqueName("new")}};
+  kafka::CounterOptions& counter = options.counters.emplace_back();
+  counter.name = "likes";
+  counter.mode = kafka::CounterMode::kTotal;
+  counter.output = UniqueName("new");
   kafka::OwnedPartition owned;
   owned.sums.resize(1);
   kafka::OwnedPartition* const partitions[] = {&owned};
   const auto restore = [&] { return kafka::RestoreTotals(options, partitions, [] { return true; }); };
   const absl::Status unknown = restore();
   EXPECT_TRUE(absl::IsUnavailable(unknown)) << unknown;
-  ASSERT_TRUE(SharedClient().CreateTopic(options.counters[0].output, 1).ok());
+  ASSERT_TRUE(SharedClient().CreateTopic(counter.output, 1).ok());
   const absl::Status restored = restore();
   EXPECT_TRUE(restored.ok()) << restored;
 }

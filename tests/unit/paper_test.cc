@@ -145,8 +145,13 @@ TEST(PaperPolicyTest, NoLoadTakesTheModelOverNineTenthsOfTheTarget) {
     bool full = false;
   };
   double worst = 0;
-  for (const auto& [target, hashes] :
-       {std::pair{1e-2, 8}, std::pair{1e-3, 11}, std::pair{1e-6, 21}, std::pair{1e-1, 4}}) {
+  struct Case {
+    double target;
+    int hashes;
+  };
+  for (const Case& tested : {Case{1e-2, 8}, Case{1e-3, 11}, Case{1e-6, 21}, Case{1e-1, 4}}) {
+    const double target = tested.target;
+    const int hashes = tested.hashes;
     for (int round = 0; round < 10; ++round) {
       PaperPolicy policy(kHorizonMs, target, kBits, hashes);
       std::deque<Interval> intervals(2);
