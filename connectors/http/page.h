@@ -1,4 +1,4 @@
-// The status page: one file that needs nothing but /status of the same host.
+// The status page: one file that needs nothing but /status and /counters of the same host.
 #ifndef LETHE_CONNECTORS_HTTP_PAGE_H_
 #define LETHE_CONNECTORS_HTTP_PAGE_H_
 

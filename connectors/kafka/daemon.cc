@@ -61,8 +61,7 @@ bool IsHeldByThisUser(const sockaddr_un& address, socklen_t length) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(DaemonOptions options,
-                                                       const OpenStore& open_store) {
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(DaemonOptions options, const OpenStore& open_store) {
   std::unique_ptr<Daemon> daemon(new Daemon(std::move(options)));
   const DaemonOptions& own = daemon->options_;
   if (own.scope == Scope::kTopic) daemon->routing_.emplace(RoutingOptions(own));
@@ -146,7 +145,8 @@ absl::Status Daemon::Run() {
   }
   if (judging_.snapshots != nullptr) judging_.snapshots->Stop();
   // A store that is away is waited for where somebody waits for the end, and otherwise by the next owner.
-  const absl::Duration patience = options_.exit_at_end && status.ok() ? absl::InfiniteDuration() : kStorePatience;
+  const absl::Duration patience =
+      options_.exit_at_end && status.ok() ? absl::InfiniteDuration() : kStorePatience;
   for (const std::unique_ptr<TotalsFeed>& feed : feeds_) {
     feed->Finish(patience, [&] { return !is_hurried_ || patience < absl::InfiniteDuration(); });
   }
@@ -203,6 +203,7 @@ void Daemon::Start(Stage& stage) {
                                                    stage.snapshots.get(), stage.ends, stop_));
       stage.lanes.back()->SetCommitInterval(commit_interval_);
       stage.lanes.back()->Tune(TuningFor(stage));
+      if (&stage == &judging_) stage.lanes.back()->SetCounterWatch(&counter_watch_);
     }
   }
   for (const std::unique_ptr<Lane>& lane : stage.lanes) {
@@ -353,6 +354,13 @@ absl::Status Daemon::SetTargetFpp(double target_fpp) {
 }
 
 absl::Status Daemon::SetMemoryLimit(int64_t bytes) { return judging_.dedup->SetMemoryLimit(bytes); }
+
+CountersView Daemon::Counters(size_t top) {
+  CountersView view = counter_watch_.View(top);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!judging_.lanes.empty()) view.all_partitions = judging_.topics.partitions;
+  return view;
+}
 
 DaemonReport Daemon::Report() const {
   DaemonReport report;

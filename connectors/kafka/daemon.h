@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "connectors/kafka/client.h"
+#include "connectors/kafka/counter_watch.h"
 #include "connectors/kafka/lane.h"
 #include "connectors/kafka/log_ends.h"
 #include "connectors/kafka/options.h"
@@ -52,6 +53,9 @@ class Daemon {
   }
 
   DaemonReport Report() const;
+  // The counters with the `top` largest totals of each, as far as this instance knows them, at most a second
+  // or so old from the second call on. Asks the lanes for more.
+  CountersView Counters(size_t top);
 
   // After Stop(): nothing is left to be committed, and the group alone is waited for.
   bool OnlyLeaves() const;
@@ -93,7 +97,8 @@ class Daemon {
 
   explicit Daemon(DaemonOptions options)
       : options_(std::move(options)),
-        judging_(options_.scope == Scope::kTopic ? JudgingOptions(options_) : options_) {}
+        judging_(options_.scope == Scope::kTopic ? JudgingOptions(options_) : options_),
+        counter_watch_(options_.counters, options_.lanes) {}
   absl::Status LockInstance();
   absl::Status Inspect();
   absl::Status Inspect(Stage& stage);
@@ -119,6 +124,7 @@ class Daemon {
   std::optional<Stage> routing_;  // the first of two, if ids are to be unique in the topic
   std::optional<LogTrimmer> trimmer_;
   std::vector<std::unique_ptr<TotalsFeed>> feeds_;
+  CounterWatch counter_watch_;
   std::atomic<bool> is_hurried_{false};  // Stop() was called
 
   mutable std::mutex mutex_;

@@ -22,6 +22,7 @@
 #include "connectors/kafka/assignment.h"
 #include "connectors/kafka/client.h"
 #include "connectors/kafka/client_statistics.h"
+#include "connectors/kafka/counter_watch.h"
 #include "connectors/kafka/heartbeat.h"
 #include "connectors/kafka/id_watch.h"
 #include "connectors/kafka/key_watch.h"
@@ -74,6 +75,8 @@ class Lane {
   // It was stopped, and what it judged last could not be committed: it is to be read again. From any thread.
   bool LeavesUnfinished() const { return leaves_unfinished_; }
   // From the next transaction on. From any thread. What the policies divert needs a topic in the options.
+  // Before Run(): who may ask for the totals of counters.
+  void SetCounterWatch(CounterWatch* watch) { counter_watch_ = watch; }
   void SetCommitInterval(absl::Duration interval) { commit_interval_ = absl::ToChronoNanoseconds(interval); }
   void Tune(const LaneTuning& tuning);
 
@@ -279,6 +282,7 @@ class Lane {
   std::optional<FetchOn> fetch_on_;  // of the consumer
   GroupMetadataPtr group_metadata_;  // as of the present assignment
   std::map<int32_t, std::unique_ptr<OwnedPartition>> owned_;
+  CounterWatch* counter_watch_ = nullptr;
   absl::Status fatal_;
   bool joined_ = false;
   absl::Time unassigned_since_ = absl::InfinitePast();  // while it has not joined

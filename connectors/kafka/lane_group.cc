@@ -658,6 +658,7 @@ void Lane::SayWhenCaughtUp() {
 void Lane::Publish() {
   next_publish_ = SteadyNow() + kPublishEvery;
   SayWhenCaughtUp();
+  if (counter_watch_ != nullptr && counter_watch_->Wants(number_)) counter_watch_->Answer(number_, owned_);
   LaneReport report;
   report.lane = number_;
   report.joined = joined_;

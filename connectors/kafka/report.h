@@ -143,10 +143,10 @@ struct LaneReport {
 // Of a store that a counter's totals are brought to.
 struct StoreReport {
   std::string counter;
-  std::string store = {};  // where it is
-  bool connected = false;  // as of the last call
+  std::string store = {};    // where it is
+  bool connected = false;    // as of the last call
   std::string problem = {};  // what is waited for; empty: nothing
-  int64_t lag = 0;         // offsets of the totals of this instance's partitions that are not stored
+  int64_t lag = 0;           // offsets of the totals of this instance's partitions that are not stored
   absl::Duration behind = absl::ZeroDuration();  // all that was committed longer ago is stored
   int64_t totals = 0;                            // that were stored
   int64_t failures = 0;                          // calls of it that failed

@@ -171,9 +171,10 @@ void TotalsFeed::Take(const rd_kafka_message_t& message) {
   const absl::StatusOr<CounterTotal> total = CounterTotal::Parse(record.key.value_or(""), record.value);
   if (!total.ok()) {
     if (!std::exchange(said_foreign_, true)) {
-      spdlog::error("{}-{} offset {}: the record is no total: {}; it is not stored; let nothing else write to {}",
-                    counter_.output, message.partition, message.offset,
-                    std::string(total.status().message()), counter_.output);
+      spdlog::error(
+          "{}-{} offset {}: the record is no total: {}; it is not stored; let nothing else write to {}",
+          counter_.output, message.partition, message.offset, std::string(total.status().message()),
+          counter_.output);
     }
     return;
   }
@@ -223,7 +224,8 @@ void TotalsFeed::AskEnds() {
     asking_ = *std::move(client);
   }
   const absl::Time now = SteadyNow();
-  if (!ends_.Ask(asking_.get(), counter_.output, partitions_, absl::Milliseconds(kRequestTimeoutMs)).ok()) return;
+  if (!ends_.Ask(asking_.get(), counter_.output, partitions_, absl::Milliseconds(kRequestTimeoutMs)).ok())
+    return;
   asked_at_ = now;
 }
 
@@ -232,10 +234,11 @@ absl::Status TotalsFeed::IsFitting() const {
   for (const auto& [partition, position] : stored_) {
     const int64_t end = ends_.Of(partition);
     if (end <= 0 || position <= end) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
-        "it has the totals up to offset ", position, " of ", counter_.output, "-", partition,
-        ", which ends at ", end, ": the topic was recreated or cut, or those are of another cluster; delete "
-        "the keys of this counter in the store, and lethe fills them again"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("it has the totals up to offset ", position, " of ", counter_.output, "-", partition,
+                     ", which ends at ", end,
+                     ": the topic was recreated or cut, or those are of another cluster; delete "
+                     "the keys of this counter in the store, and lethe fills them again"));
   }
   return absl::OkStatus();
 }
@@ -295,8 +298,8 @@ void TotalsFeed::Finish(absl::Duration patience, const std::function<bool()>& go
   const auto is_behind = [&] {
     look();
     return ends.size() < stored.size() || std::any_of(ends.begin(), ends.end(), [&](const auto& end) {
-      return stored[end.first] < end.second;
-    });
+             return stored[end.first] < end.second;
+           });
   };
   bool behind = is_behind();
   while (behind && wait()) {

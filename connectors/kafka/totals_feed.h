@@ -96,9 +96,9 @@ class TotalsFeed {
   rd_kafka_resp_err_t said_reading_ = RD_KAFKA_RESP_ERR_NO_ERROR;
 
   mutable std::mutex mutex_;
-  StoreReport report_;                     // guarded by mutex_, as are these
-  absl::Time current_report_;              // current_at_
-  std::map<int32_t, int64_t> positions_;   // stored_
+  StoreReport report_;                    // guarded by mutex_, as are these
+  absl::Time current_report_;             // current_at_
+  std::map<int32_t, int64_t> positions_;  // stored_
 };
 
 }  // namespace lethe::kafka

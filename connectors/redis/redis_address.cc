@@ -12,8 +12,8 @@ namespace {
 
 bool StoreNumber(absl::string_view text, int least, int most, int& number) {
   // SimpleAtoi takes signs and spaces, too.
-  return text.find_first_not_of("0123456789") == absl::string_view::npos &&
-         absl::SimpleAtoi(text, &number) && number >= least && number <= most;
+  return text.find_first_not_of("0123456789") == absl::string_view::npos && absl::SimpleAtoi(text, &number) &&
+         number >= least && number <= most;
 }
 
 }  // namespace
@@ -55,8 +55,8 @@ absl::StatusOr<RedisAddress> RedisAddress::Parse(absl::string_view text) {
     text.remove_prefix(address.host.size());
     if (address.host.find_first_of(":[]") != std::string::npos) return wrong;
   }
-  if (!text.empty() && (!absl::ConsumePrefix(&text, ":") || text.empty() ||
-                        !StoreNumber(text, 1, 65535, address.port))) {
+  if (!text.empty() &&
+      (!absl::ConsumePrefix(&text, ":") || text.empty() || !StoreNumber(text, 1, 65535, address.port))) {
     return wrong;
   }
   if (address.host.empty()) return wrong;

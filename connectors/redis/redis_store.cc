@@ -23,8 +23,8 @@ constexpr timeval kAnswerTimeout = {2, 0};
 // keys and totals; an empty total is one that was deleted. Returns the position.
 //
 // Redis does not take back what a script has written when it fails, so everything that may fail comes before
-// the first write; memory is asked for by the first write alone. Numbers are doubles in Lua: HINCRBY adds what
-// is known to fit, and the rest is added in decimal digits.
+// the first write; memory is asked for by the first write alone. Numbers are doubles in Lua: HINCRBY adds
+// what is known to fit, and the rest is added in decimal digits.
 constexpr char kScript[] = R"lua(
 local values, positions, shard = KEYS[1], KEYS[2], KEYS[3]
 for _, key in ipairs(KEYS) do
@@ -132,11 +132,13 @@ bool StartsWithAny(absl::string_view text, std::initializer_list<absl::string_vi
 absl::StatusOr<int64_t> PositionOf(const redisReply& reply, const std::string& positions) {
   int64_t position = 0;
   if (reply.type == REDIS_REPLY_NIL) return position;
-  if (reply.type == REDIS_REPLY_STRING && absl::SimpleAtoi(absl::string_view(reply.str, reply.len), &position))
+  if (reply.type == REDIS_REPLY_STRING &&
+      absl::SimpleAtoi(absl::string_view(reply.str, reply.len), &position))
     return position;
-  return absl::FailedPreconditionError(absl::StrCat(
-      positions, " has a position that is no number: somebody else writes to it; delete the keys of this "
-                 "counter, and lethe fills them again"));
+  return absl::FailedPreconditionError(
+      absl::StrCat(positions,
+                   " has a position that is no number: somebody else writes to it; delete the keys of this "
+                   "counter, and lethe fills them again"));
 }
 
 }  // namespace
@@ -164,14 +166,16 @@ absl::Status RedisStore::Lost(absl::string_view doing) {
 
 absl::Status RedisStore::Refused(absl::string_view reply) const {
   const std::string text(reply);
-  if (StartsWithAny(reply, {"NOAUTH", "WRONGPASS", "ERR invalid password", "ERR AUTH", "ERR Client sent AUTH"})) {
+  if (StartsWithAny(reply,
+                    {"NOAUTH", "WRONGPASS", "ERR invalid password", "ERR AUTH", "ERR Client sent AUTH"})) {
     return absl::PermissionDeniedError(
         absl::StrCat("it does not let lethe in (", text, "): see to store_password, and to USER in store"));
   }
   if (absl::StartsWith(reply, "NOPERM")) {
-    return absl::PermissionDeniedError(absl::StrCat(
-        text, ": grant the user `~", values_, " ~", values_, ":* +select +info +script|load +evalsha +type +hget +hmget "
-        "+hset +hdel +hkeys +hincrby`"));
+    return absl::PermissionDeniedError(
+        absl::StrCat(text, ": grant the user `~", values_, " ~", values_,
+                     ":* +select +info +script|load +evalsha +type +hget +hmget "
+                     "+hset +hdel +hkeys +hincrby`"));
   }
   // Before its version 7 Redis put words of its own before those of a command in a script.
   if (absl::StrContains(reply, "OOM command not allowed")) {
@@ -187,8 +191,8 @@ absl::Status RedisStore::Refused(absl::string_view reply) const {
     return absl::UnavailableError(text);
   }
   if (StartsWithAny(reply, {"MOVED", "CROSSSLOT"})) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("it is a Redis Cluster (", text, "), to which lethe does not write: name a single Redis"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "it is a Redis Cluster (", text, "), to which lethe does not write: name a single Redis"));
   }
   return absl::FailedPreconditionError(text);
 }
@@ -293,8 +297,8 @@ absl::StatusOr<std::vector<int64_t>> RedisStore::Apply(const std::vector<StoreBa
     const std::string partition = PartitionName(batch.partition);
     const std::string shard = absl::StrCat(values_, ":totals:", partition);
     const std::string from = absl::StrCat(batch.from), to = absl::StrCat(batch.to);
-    std::vector<absl::string_view> command = {"EVALSHA", script_, "3", values_, positions_, shard,
-                                              partition, from,    to};
+    std::vector<absl::string_view> command = {"EVALSHA", script_,   "3",  values_, positions_,
+                                              shard,     partition, from, to};
     std::vector<std::string> totals;
     totals.reserve(batch.totals.size());
     for (const StoredTotal& each : batch.totals) {

@@ -63,7 +63,9 @@ class CounterReader {
   absl::int128 Total(absl::string_view key) const;
   const Totals& totals() const { return totals_; }
   // The `most` keys with the largest totals, these first; of equal totals by key.
-  std::vector<std::pair<std::string, absl::int128>> Top(size_t most) const;
+  std::vector<std::pair<std::string, absl::int128>> Top(size_t most) const { return Top(totals_, most); }
+  // The same of any totals.
+  static std::vector<std::pair<std::string, absl::int128>> Top(const Totals& totals, size_t most);
 
  private:
   enum class Mode { kUnknown, kDelta, kTotal };

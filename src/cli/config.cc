@@ -212,9 +212,9 @@ absl::Status Assembler::AddCounterFlag(const std::string& given) {
           "; a counter whose values have commas goes into a file"));
     }
     if (key == kStorePassword) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          flag, ": every user of this host can read a secret on the command line. Put ", kStorePassword,
-          " into the configuration file, as ${file:PATH} or ${VARIABLE}"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(flag, ": every user of this host can read a secret on the command line. Put ",
+                       kStorePassword, " into the configuration file, as ${file:PATH} or ${VARIABLE}"));
     }
     values.emplace_back(key, part.substr(equals + 1));
     if (key == "name") draft.config.options.name = std::string(part.substr(equals + 1));
@@ -273,7 +273,8 @@ absl::Status Assembler::FinishCounters() {
     const bool is_former = draft.given.empty();
     for (const Setting<CounterConfig>& setting : CounterSettings()) {
       const auto given = draft.given.find(setting.key);
-      if (given != draft.given.end() && setting.key != kStorePassword) absl::StrAppend(&texts, setting.key, "=", given->second.text, "\n");
+      if (given != draft.given.end() && setting.key != kStorePassword)
+        absl::StrAppend(&texts, setting.key, "=", given->second.text, "\n");
       if (!setting.required || is_former || given != draft.given.end()) continue;
       return absl::InvalidArgumentError(
           absl::StrCat(draft.place, ": missing ", setting.key, ", for example ", setting.example));
@@ -293,6 +294,10 @@ absl::Status Assembler::FinishCounters() {
     if (!config.options.store.empty() && config.options.mode != kafka::CounterMode::kTotal) {
       return absl::InvalidArgumentError(
           absl::StrCat(draft.place, ": a store needs mode: total, which can be brought there again"));
+    }
+    if (config.options.store.empty() && !config.options.store_password.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(draft.place, ": ", kStorePassword,
+                                                     " needs a store, such as redis://127.0.0.1:6379/0"));
     }
     if (!names.insert(config.options.name).second) {
       return absl::InvalidArgumentError(

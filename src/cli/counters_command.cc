@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <sstream>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -26,6 +25,7 @@
 #include "src/cli/terminal.h"
 #include "src/cli/units.h"
 #include "src/survey/survey.h"
+#include "src/text/format.h"
 
 namespace lethe {
 namespace {
@@ -55,12 +55,6 @@ constexpr Setting<CountersCommandOptions> kSettings[] = {
            options.output);
      }},
 };
-
-std::string Digits(absl::int128 number) {
-  std::ostringstream text;
-  text << number;
-  return text.str();
-}
 
 // RFC 4180.
 std::string CsvCell(const std::string& text) {

@@ -235,7 +235,8 @@ void AddStores(const DaemonReport& report, std::vector<MetricFamily>* families) 
   for (const StoreMetric& metric : kStoreMetrics) {
     families->push_back(NewFamily(metric.definition));
     for (const StoreReport& store : report.stores) {
-      AddSample(metric.value(store), {{"group", report.group}, {"counter", store.counter}}, &families->back());
+      AddSample(metric.value(store), {{"group", report.group}, {"counter", store.counter}},
+                &families->back());
     }
   }
 }

@@ -31,6 +31,7 @@
 #include "connectors/redis/redis_store.h"
 #include "src/cli/closing_lines.h"
 #include "src/cli/command_line.h"
+#include "src/cli/counters_json.h"
 #include "src/cli/metrics.h"
 #include "src/cli/periodic.h"
 #include "src/cli/reload.h"
@@ -190,7 +191,16 @@ std::optional<StatusDetail> Detail(const http::HttpQuery& query, const StatusHis
   return detail;
 }
 
-http::HttpRoutes Routes(const kafka::Daemon& daemon, const StatusHistory& history, bool per_partition,
+// What /counters?top=N asks for.
+size_t TopOf(const http::HttpQuery& query) {
+  constexpr size_t kFew = 20, kMost = 1000;
+  const auto text = query.find("top");
+  size_t top = 0;
+  if (text == query.end() || !absl::SimpleAtoi(text->second, &top)) return kFew;
+  return std::min(top, kMost);
+}
+
+http::HttpRoutes Routes(kafka::Daemon& daemon, const StatusHistory& history, bool per_partition,
                         const SharedText& fingerprint) {
   return {
       {"/", [](const http::HttpQuery&) { return http::Page(); }},
@@ -202,6 +212,12 @@ http::HttpRoutes Routes(const kafka::Daemon& daemon, const StatusHistory& histor
        [&daemon, &history](const http::HttpQuery& query) {
          return http::HttpResponse{.content_type = "application/json",
                                    .body = StatusJson(daemon.Report(), Detail(query, history))};
+       }},
+      {"/counters",
+       [&daemon](const http::HttpQuery& query) {
+         const kafka::CountersView view = daemon.Counters(TopOf(query));
+         return http::HttpResponse{.content_type = "application/json",
+                                   .body = CountersJson(view, daemon.Report().stores)};
        }},
       {"/healthz", [](const http::HttpQuery&) { return http::HttpResponse{.body = "ok\n"}; }},
       {"/readyz",

@@ -342,7 +342,8 @@ constexpr Setting<CounterConfig> kCounterSettings[] = {
      "The topic that the counts are written to; of no other counter. lethe makes that of totals", "likes",
      [](absl::string_view text, CounterConfig& config) { return StoreTopic(text, config.options.output); }},
     {"store", "redis://HOST:PORT/DB", "", false,
-     "With `mode: total`: a Redis that totals are brought to, for applications to read", "redis://127.0.0.1:6379/0",
+     "With `mode: total`: a Redis that totals are brought to, for applications to read",
+     "redis://127.0.0.1:6379/0",
      [](absl::string_view text, CounterConfig& config) {
        // What was found may have a password in it.
        if (absl::Status wrong = redis::RedisAddress::Parse(text).status(); !wrong.ok()) return wrong;

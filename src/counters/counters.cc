@@ -101,11 +101,11 @@ absl::int128 CounterReader::Total(absl::string_view key) const {
   return found == totals_.end() ? 0 : found->second;
 }
 
-std::vector<std::pair<std::string, absl::int128>> CounterReader::Top(size_t most) const {
+std::vector<std::pair<std::string, absl::int128>> CounterReader::Top(const Totals& totals, size_t most) {
   using Entry = std::pair<std::string, absl::int128>;
   std::vector<const Totals::value_type*> all;
-  all.reserve(totals_.size());
-  for (const auto& entry : totals_) all.push_back(&entry);
+  all.reserve(totals.size());
+  for (const auto& entry : totals) all.push_back(&entry);
   most = std::min(most, all.size());
   std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(most), all.end(),
                     [](const auto* x, const auto* y) {

@@ -1,5 +1,6 @@
 #include "src/text/format.h"
 
+#include <sstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -57,6 +58,12 @@ std::string FormatCount(int64_t count) {
     text += digits[i];
   }
   return text;
+}
+
+std::string Digits(absl::int128 number) {
+  std::ostringstream text;
+  text << number;
+  return text.str();
 }
 
 }  // namespace lethe

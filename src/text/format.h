@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/numeric/int128.h"
 #include "absl/time/time.h"
 
 namespace lethe {
@@ -21,6 +22,9 @@ std::string DurationText(absl::Duration duration);
 
 // "1,234,567".
 std::string FormatCount(int64_t count);
+
+// "-1234567": what 64 bits may not hold.
+std::string Digits(absl::int128 number);
 
 }  // namespace lethe
 

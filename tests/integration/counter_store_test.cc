@@ -81,7 +81,8 @@ TEST(CounterStoreTest, ExactThroughKillsOfBothAndARebalance) {
     ASSERT_TRUE(second->AwaitReady());
     ASSERT_TRUE(CountMore(flow, clients, *second));
     ASSERT_TRUE(second->Await([&] { return second->Metric("lethe_store_totals_total") > 0; }));
-    // One that is killed keeps its partitions for as long as its session lasts, and the end is not waited for.
+    // One that is killed keeps its partitions for as long as its session lasts, and the end is not waited
+    // for.
     EXPECT_TRUE(second->Stop());
   }  // killed
   const Finished finished = flow.RunToEnd(args);
@@ -152,8 +153,9 @@ TEST(CounterStoreTest, AWrongPasswordIsSaidAndMended) {
   std::ofstream(folder + "/password") << "hush-hush\n";
   const std::string file = folder + "/lethe.yaml";
   std::ofstream(file) << "counters:\n  - name: revenue\n    mode: total\n    key: json:/country\n"
-                      << "    delta: json:/amount\n    output: " << totals << "\n    store: redis://lethe@127.0.0.1:"
-                      << redis->port() << "/2\n    store_password: ${file:" << folder << "/password}\n";
+                      << "    delta: json:/amount\n    output: " << totals
+                      << "\n    store: redis://lethe@127.0.0.1:" << redis->port()
+                      << "/2\n    store_password: ${file:" << folder << "/password}\n";
   const auto daemon = flow.Start({"--config=" + file});
   ASSERT_TRUE(CountMore(flow, clients, *daemon));
   ASSERT_TRUE(daemon->AwaitLog("see to store_password"));
@@ -167,10 +169,11 @@ TEST(CounterStoreTest, AWrongPasswordIsSaidAndMended) {
   EXPECT_FALSE(absl::StrContains(printed.out, "hush-hush"));
   EXPECT_TRUE(EndsWell(flow.RunToEnd({"--config=" + file})));
   // Out of database 2.
-  ASSERT_TRUE(redis->Command({"EVAL",
-                              "redis.call('SELECT', 2); return redis.call('COPY', KEYS[1], KEYS[1], 'DB', 0)", "1",
-                              "lethe:" + totals})
-                  .ok());
+  ASSERT_TRUE(
+      redis
+          ->Command({"EVAL", "redis.call('SELECT', 2); return redis.call('COPY', KEYS[1], KEYS[1], 'DB', 0)",
+                     "1", "lethe:" + totals})
+          .ok());
   EXPECT_TRUE(SameTotals(CountedKeys(flow, "country", "amount"), InRedis(*redis, totals)));
   std::filesystem::remove_all(folder);
 }

@@ -15,7 +15,9 @@
 #include "absl/strings/str_split.h"
 #include "tests/support/browser.h"
 #include "tests/support/flow.h"
+#include "tests/support/free_port.h"
 #include "tests/support/process.h"
+#include "tests/support/shared_broker.h"
 
 namespace lethe::test {
 namespace {
@@ -111,6 +113,70 @@ class PageTest : public testing::Test {
   std::unique_ptr<Daemon> daemon_;
   std::unique_ptr<Browser> browser_;
 };
+
+// Of each counter its largest keys, as this instance knows them, while they change.
+TEST(CountersPageTest, ShowsTheLargestLiveAndSaysWhatIsNotKnown) {
+  Flow flow({.program = LETHE_PROGRAM, .partitions = 2, .input = {}, .output = {}});
+  int sent = 0;
+  const auto send = [&](const std::string& key, const std::string& n, int32_t partition) {
+    Record record = WithId(absl::StrCat(sent++), partition);
+    record.value = absl::StrCat(R"({"id":")", sent, R"(","key":")", key, R"(","n":)", n, "}");
+    flow.Send({record});
+  };
+  // In two partitions, with a sum that 64 bits do not hold.
+  send("large", "9223372036854775807", 0);
+  send("large", "9223372036854775807", 1);
+  send("<b>page</b>", "7", 0);
+  for (int i = 0; i < 25; ++i) send(absl::StrCat("small ", i), "1", i % 2);
+  const std::string totals = UniqueName("totals"), deltas = UniqueName("deltas");
+  ASSERT_TRUE(SharedClient().CreateTopic(deltas, 1, {}).ok());
+  const Args args = {
+      absl::StrCat("--counter=name=likes,mode=total,key=json:/key,delta=json:/n,output=", totals),
+      absl::StrCat("--counter=name=changes,key=json:/key,delta=json:/n,output=", deltas),
+      // Nobody listens there.
+      absl::StrCat("--counter=name=kept,mode=total,key=json:/key,output=", UniqueName("totals"),
+                   ",store=redis://127.0.0.1:", FreePort())};
+  const auto daemon = flow.Start(args);
+  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") >= 28; }));
+  auto started = Browser::Start();
+  ASSERT_TRUE(started.ok()) << started.status();
+  Browser& browser = **started;
+  ASSERT_TRUE(browser.Open(absl::StrCat("http://127.0.0.1:", daemon->port(), "/")).ok());
+  const std::string likes = "document.querySelector('[data-counter=likes]')";
+  const auto row = [&](int i) {
+    return absl::StrCat("[...", likes, ".querySelectorAll('tbody tr:nth-child(", i,
+                        ") td')].map(cell => cell.textContent).join('|')");
+  };
+  const auto await = [&](const std::string& condition) {
+    EXPECT_TRUE(browser.Await(condition).ok()) << condition << "\n" << daemon->Get("/counters").body;
+  };
+  await(absl::StrCat(likes, " && ", row(1), " === 'large|18,446,744,073,709,551,614'"));
+  await(absl::StrCat(row(2), " === '<b>page</b>|7'"));
+  await(absl::StrCat(likes, ".querySelectorAll('tbody tr').length === 20"));
+  await("document.getElementById('counted').textContent === 'of all 2 partitions'");
+  await("document.querySelector('[data-counter=changes]').textContent.includes('lethe counters --topic " +
+        deltas + "')");
+  await("document.querySelector('[data-counter=kept]').textContent.includes('Connection refused')");
+  // Live.
+  send("new", "1000", 1);
+  await(absl::StrCat(row(2), " === 'new|1,000'"));
+  // Another instance has a part.
+  Args other = args;
+  other.emplace_back("--instance=other");
+  const auto second = flow.Start(other);
+  await("document.getElementById('counted').textContent.startsWith('of 1 of 2 partitions')");
+  EXPECT_EQ(browser.ConsoleProblems().value(), std::vector<std::string>());
+  const json view = json::parse(second->Get("/counters?top=1").body);
+  EXPECT_EQ(view["counters"].size(), 3u);
+  EXPECT_EQ(view["all_partitions"], 2);
+  EXPECT_TRUE(second->Await([&] {
+    const json counters = json::parse(second->Get("/counters?top=1").body);
+    return counters["partitions"].size() == 1 && counters["counters"][0]["top"].size() == 1 &&
+           counters["counters"][0]["top"][0]["total"] == "9223372036854775807";
+  })) << second->Get("/counters").body;
+  EXPECT_TRUE(second->Stop());
+  EXPECT_TRUE(daemon->Stop());
+}
 
 TEST_F(PageTest, SaysWhatTheMetricsSay) {
   for (int partition = 0; partition < kPartitions; ++partition) {

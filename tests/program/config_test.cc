@@ -237,6 +237,17 @@ const BadConfig kBadValues[] = {
      "7: counters[0]: mode total needs delivery: exactly_once, since what is read again after a crash would "
      "be "
      "counted again; use mode delta"},
+    {"CounterStoreOfDeltas", "counters:\n  - {name: a, key: key, output: x, store: \"redis://h\"}\n",
+     "6: counters[0]: a store needs mode: total"},
+    {"CounterStoreAddress", "counters:\n  - {name: a, key: key, output: x, store: \"http://h\"}\n",
+     "6: counters[0].store: expected redis://HOST"},
+    {"CounterStoreWithPassword", "counters:\n  - {name: a, key: key, output: x, store: \"redis://u:p@h\"}\n",
+     "6: counters[0].store: expected no password in the address"},
+    {"CounterStoreWithTls", "counters:\n  - {name: a, key: key, output: x, store: \"rediss://h\"}\n",
+     "6: counters[0].store: lethe speaks no TLS to Redis"},
+    {"CounterPasswordWithoutStore",
+     "counters:\n  - {name: a, key: key, output: x, mode: total, store_password: hush}\n",
+     "6: counters[0]: store_password needs a store"},
     {"CounterDelta", "counters:\n  - {name: a, key: key, output: x, delta: amount}\n",
      absl::StrCat("6: counters[0].delta: field 'amount': there is no such field; did you mean json:/amount?",
                   kForms)},

@@ -29,7 +29,11 @@ kafka::DaemonReport TwoPartitions() {
   report.horizon = absl::Hours(1);
   report.memory_used_bytes = 1000;
   report.memory_limit_bytes = 2000;
-  report.stores.push_back({.counter = "likes", .connected = true, .lag = 5, .behind = absl::Seconds(3), .totals = 9,
+  report.stores.push_back({.counter = "likes",
+                           .connected = true,
+                           .lag = 5,
+                           .behind = absl::Seconds(3),
+                           .totals = 9,
                            .failures = 2});
   report.lanes.resize(1);
   report.lanes[0].commits = 7;

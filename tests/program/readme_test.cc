@@ -75,6 +75,7 @@ std::vector<std::string> Blocks(const std::string& page, const std::string& lang
 
 TEST(Readme, ItsConfigurationsLoad) {
   setenv("KAFKA_PASSWORD", "secret", 1);
+  setenv("REDIS_PASSWORD", "secret", 1);
   const std::vector<std::string> blocks = Blocks(Readme(), "yaml");
   ASSERT_EQ(blocks.size(), 2u);
   for (const std::string& block : blocks) {

@@ -14,9 +14,12 @@ TEST(RedisAddressTest, SaysWhereARedisIs) {
     const char* text;
     RedisAddress expected;
   } cases[] = {
-      {"redis://127.0.0.1:6380/3", {"", "127.0.0.1", 6380, 3}}, {"redis://cache", {"", "cache", 6379, 0}},
-      {"redis://cache/", {"", "cache", 6379, 0}},               {"redis://lethe@cache:1", {"lethe", "cache", 1, 0}},
-      {"redis://[::1]:7000/12", {"", "::1", 7000, 12}},         {"redis://[::1]", {"", "::1", 6379, 0}},
+      {"redis://127.0.0.1:6380/3", {"", "127.0.0.1", 6380, 3}},
+      {"redis://cache", {"", "cache", 6379, 0}},
+      {"redis://cache/", {"", "cache", 6379, 0}},
+      {"redis://lethe@cache:1", {"lethe", "cache", 1, 0}},
+      {"redis://[::1]:7000/12", {"", "::1", 7000, 12}},
+      {"redis://[::1]", {"", "::1", 6379, 0}},
       {"redis://u@[fe80::1]/1", {"u", "fe80::1", 6379, 1}},
   };
   for (const auto& [text, expected] : cases) {
@@ -30,10 +33,10 @@ TEST(RedisAddressTest, SaysWhereARedisIs) {
 }
 
 TEST(RedisAddressTest, RefusesWhatIsNone) {
-  for (const char* text :
-       {"", "redis:", "redis://", "redis:///0", "redis://:6379", "redis://@h", "redis://h:", "redis://h:0",
-        "redis://h:65536", "redis://h:+1", "redis://h:1x", "redis://h/-1", "redis://h/x", "redis://h/99999999999",
-        "redis://[::1", "redis://[]", "redis://[::1]x", "http://h", "127.0.0.1:6379"}) {
+  for (const char* text : {"", "redis:", "redis://", "redis:///0", "redis://:6379", "redis://@h",
+                           "redis://h:", "redis://h:0", "redis://h:65536", "redis://h:+1", "redis://h:1x",
+                           "redis://h/-1", "redis://h/x", "redis://h/99999999999", "redis://[::1",
+                           "redis://[]", "redis://[::1]x", "http://h", "127.0.0.1:6379"}) {
     EXPECT_FALSE(RedisAddress::Parse(text).ok()) << text;
   }
 }

@@ -43,9 +43,11 @@ class RedisStoreTest : public testing::Test {
   }
 
   std::unique_ptr<RedisStore> Open(const std::string& input = "in") {
-    return std::make_unique<RedisStore>(RedisStoreOptions{
-        .address = {.user = "", .host = "127.0.0.1", .port = server_->port()}, .password = "", .totals = "t",
-        .input = input});
+    return std::make_unique<RedisStore>(
+        RedisStoreOptions{.address = {.user = "", .host = "127.0.0.1", .port = server_->port()},
+                          .password = "",
+                          .totals = "t",
+                          .input = input});
   }
   Values Stored() { return server_->Hash("lethe:t"); }
 
@@ -55,8 +57,9 @@ class RedisStoreTest : public testing::Test {
 TEST_F(RedisStoreTest, AnApplicationReadsTheSumOverPartitions) {
   const auto store = Open();
   EXPECT_EQ(store->Positions({0, 1, 2}).value(), (Positions{0, 0, 0}));
-  EXPECT_EQ(store->Apply({{0, 0, 4, {{"a", 5}, {"b", -3}}}, {1, 0, 9, {{"a", 7}}}, {0, 4, 6, {{"a", 1}}}}).value(),
-            (Positions{4, 9, 6}));
+  EXPECT_EQ(
+      store->Apply({{0, 0, 4, {{"a", 5}, {"b", -3}}}, {1, 0, 9, {{"a", 7}}}, {0, 4, 6, {{"a", 1}}}}).value(),
+      (Positions{4, 9, 6}));
   EXPECT_EQ(server_->Command({"HGET", "lethe:t", "a"}).value(), (std::vector<std::string>{"8"}));
   EXPECT_EQ(Stored(), (Values{{"a", "8"}, {"b", "-3"}}));
   EXPECT_EQ(store->Positions({1, 0, 5}).value(), (Positions{9, 6, 0}));
@@ -113,7 +116,8 @@ TEST_F(RedisStoreTest, SumsBeyond64BitsAreExactAndComeBack) {
 TEST_F(RedisStoreTest, ADeletedTotalIsTakenOut) {
   const auto store = Open();
   ASSERT_TRUE(store->Apply({{0, 0, 1, {{"a", 5}, {"b", 6}}}, {1, 0, 1, {{"a", 2}}}}).ok());
-  ASSERT_TRUE(store->Apply({{0, 1, 2, {{"a", std::nullopt}, {"b", std::nullopt}, {"c", std::nullopt}}}}).ok());
+  ASSERT_TRUE(
+      store->Apply({{0, 1, 2, {{"a", std::nullopt}, {"b", std::nullopt}, {"c", std::nullopt}}}}).ok());
   EXPECT_EQ(Stored(), (Values{{"a", "2"}}));
   ASSERT_TRUE(store->Apply({{0, 2, 3, {{"a", 1}, {"b", 1}}}}).ok());
   EXPECT_EQ(Stored(), (Values{{"a", "3"}, {"b", "1"}}));
@@ -186,7 +190,8 @@ TEST_F(RedisStoreTest, OutOfMemoryNothingOfABatchIsStored) {
   const auto store = Open();
   ASSERT_TRUE(store->Apply({{0, 0, 1, {{"a", 1}, {"big", kMost}}}}).ok());
   ASSERT_TRUE(server_->Command({"CONFIG", "SET", "maxmemory", "1"}).ok());
-  for (const StoredTotal& total : {StoredTotal{"a", 2}, StoredTotal{"big", kMost - 1}, StoredTotal{"new", 1}}) {
+  for (const StoredTotal& total :
+       {StoredTotal{"a", 2}, StoredTotal{"big", kMost - 1}, StoredTotal{"new", 1}}) {
     const absl::Status refused = store->Apply({{0, 1, 2, {total}}}).status();
     EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
     EXPECT_TRUE(absl::StrContains(refused.message(), "maxmemory")) << refused;
@@ -261,9 +266,10 @@ TEST_F(RedisStoreTest, OneThatHangsIsGivenUpInTime) {
 }
 
 TEST_F(RedisStoreTest, SaysWhatAPasswordIsNeededFor) {
-  ASSERT_TRUE(server_->Command({"ACL", "SETUSER", "lethe", "on", ">right", "~lethe:t", "~lethe:t:*", "+select", "+info",
-                                "+script|load", "+evalsha", "+type", "+hget", "+hmget", "+hset", "+hdel", "+hkeys",
-                                "+hincrby"})
+  ASSERT_TRUE(server_
+                  ->Command({"ACL", "SETUSER", "lethe", "on", ">right", "~lethe:t", "~lethe:t:*", "+select",
+                             "+info", "+script|load", "+evalsha", "+type", "+hget", "+hmget", "+hset",
+                             "+hdel", "+hkeys", "+hincrby"})
                   .ok());
   const auto open = [&](const std::string& user, const std::string& password, int database = 0) {
     return RedisStore({.address = {user, "127.0.0.1", server_->port(), database},

@@ -65,8 +65,9 @@ absl::Status RedisServer::Restart() {
     const absl::Status answer = Command({"PING"}).status();
     if (answer.ok() || absl::StrContains(answer.message(), "NOAUTH")) return absl::OkStatus();
     if (!process_->Running() || absl::Now() > deadline) {
-      return absl::UnavailableError(absl::StrCat("redis-server (Debian's package redis-server) does not answer: ",
-                                                 answer.message(), "\n", process_->Stdout()));
+      return absl::UnavailableError(
+          absl::StrCat("redis-server (Debian's package redis-server) does not answer: ", answer.message(),
+                       "\n", process_->Stdout()));
     }
     absl::SleepFor(absl::Milliseconds(10));
   }
