@@ -238,16 +238,19 @@ const BadConfig kBadValues[] = {
      "be "
      "counted again; use mode delta"},
     {"CounterStoreOfDeltas", "counters:\n  - {name: a, key: key, output: x, store: \"redis://h\"}\n",
-     "6: counters[0]: a store needs mode: total"},
+     "6: counters[0]: a store needs mode: total, which can be brought there again"},
     {"CounterStoreAddress", "counters:\n  - {name: a, key: key, output: x, store: \"http://h\"}\n",
-     "6: counters[0].store: expected redis://HOST"},
+     "6: counters[0].store: expected redis://HOST, redis://HOST:PORT or "
+     "redis://USER@HOST:PORT/DATABASE, such as redis://127.0.0.1:6379/0"},
     {"CounterStoreWithPassword", "counters:\n  - {name: a, key: key, output: x, store: \"redis://u:p@h\"}\n",
-     "6: counters[0].store: expected no password in the address"},
+     "6: counters[0].store: expected no password in the address, where it would be printed: put it "
+     "into store_password"},
     {"CounterStoreWithTls", "counters:\n  - {name: a, key: key, output: x, store: \"rediss://h\"}\n",
-     "6: counters[0].store: lethe speaks no TLS to Redis"},
+     "6: counters[0].store: lethe speaks no TLS to Redis: use redis:// in a trusted network, or to a "
+     "local stunnel"},
     {"CounterPasswordWithoutStore",
      "counters:\n  - {name: a, key: key, output: x, mode: total, store_password: hush}\n",
-     "6: counters[0]: store_password needs a store"},
+     "6: counters[0]: store_password needs a store, such as redis://127.0.0.1:6379/0"},
     {"CounterDelta", "counters:\n  - {name: a, key: key, output: x, delta: amount}\n",
      absl::StrCat("6: counters[0].delta: field 'amount': there is no such field; did you mean json:/amount?",
                   kForms)},
