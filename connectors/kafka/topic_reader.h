@@ -57,6 +57,7 @@ class TopicReader {
     return log_begin > 0 && log_begin >= bounds(partition).begin;
   }
   absl::Status FindLogBegins();
+  int64_t log_begin(int32_t partition) const { return log_begins_[static_cast<size_t>(partition)]; }
   const OffsetRange& bounds(int32_t partition) const { return bounds_[static_cast<size_t>(partition)]; }
   // Empty if no broker says it.
   std::string ClusterId() const;

@@ -88,13 +88,13 @@ absl::StatusOr<std::unique_ptr<ReconcileSide>> ReconcileSide::Open(const Reconci
 absl::Status ReconcileSide::Read(int64_t pass, int64_t passes) {
   const bool is_first = pass == 0;
   const auto modulus = static_cast<uint64_t>(passes);
-  std::vector<std::optional<int64_t>> first_ms(static_cast<size_t>(log_->partitions()));
+  std::vector<std::optional<FirstRecord>> firsts(static_cast<size_t>(log_->partitions()));
   entries_.clear();
   // Hashes fall unequally by far less than a sixteenth.
   entries_.reserve(static_cast<size_t>(log_->to_read() / passes * 17 / 16) + 1024);
   const auto take = [&](const SurveyRecord& record) {
-    std::optional<int64_t>& first = first_ms[static_cast<size_t>(record.partition)];
-    if (!first) first = record.time_ms;
+    std::optional<FirstRecord>& first = firsts[static_cast<size_t>(record.partition)];
+    if (!first) first = {record.offset, record.time_ms};
     // Producing a record of 1970 gives it the present time, so it could not be copied.
     if (is_first && record.time_ms <= 0) ++report_.without_time;
     if (record.time_ms <= 0 || record.time_ms < window_.wide_begin_ms() ||
@@ -117,10 +117,32 @@ absl::Status ReconcileSide::Read(int64_t pass, int64_t passes) {
   // After reading: retention may have deleted something meanwhile.
   if (read.ok()) read = log_->FindLogBegins();
   for (int32_t partition = 0; read.ok() && partition < log_->partitions(); ++partition) {
-    const std::optional<int64_t>& first = first_ms[static_cast<size_t>(partition)];
-    if (first && log_->IsCut(partition)) whole_since_ms_ = std::max(whole_since_ms_, *first);
+    if (!log_->IsCut(partition)) continue;
+    const absl::StatusOr<int64_t> since = WholeSince(partition, firsts[static_cast<size_t>(partition)]);
+    if (!since.ok()) return since.status();
+    whole_since_ms_ = std::max(whole_since_ms_, *since);
   }
   return read;
+}
+
+// What was read below the log's beginning says nothing: between two records of it others may have been
+// deleted before they were read.
+absl::StatusOr<int64_t> ReconcileSide::WholeSince(int32_t partition,
+                                                  const std::optional<FirstRecord>& first) {
+  const int64_t log_begin = log_->log_begin(partition);
+  const kafka::OffsetRange& bounds = log_->bounds(partition);
+  if (first && first->offset >= log_begin) return first->time_ms;
+  if (!first && log_begin == bounds.begin) return whole_since_ms_;  // it had no records to lose
+  std::vector<kafka::OffsetRange> ranges(static_cast<size_t>(log_->partitions()));
+  ranges[static_cast<size_t>(partition)] = {log_begin, bounds.end};
+  std::optional<int64_t> left_ms;
+  const auto take = [&](const SurveyRecord& record) {
+    if (!left_ms) left_ms = record.time_ms;
+  };
+  absl::Status read = log_->Read(std::move(ranges), take, [&](int64_t) { return !left_ms && talk_.Alive(); });
+  if (read.ok()) read = talk_.status();
+  if (!read.ok()) return read;
+  return left_ms.value_or(window_.wide_end_ms());
 }
 
 absl::Status ReconcileSide::Narrow(int64_t whole_since_ms) {

@@ -60,6 +60,10 @@ class ReconcileSide {
     int64_t offset;
     int32_t partition;
   };
+  struct FirstRecord {
+    int64_t offset;
+    int64_t time_ms;
+  };
   struct Place {
     int32_t partition;
     int64_t offset;
@@ -75,6 +79,8 @@ class ReconcileSide {
         whole_since_ms_(ask.wide_begin_ms()),
         reader_({options.id}) {}
   void TakeSample(const Entry& entry);
+  // From when on a partition that has lost records is whole; `first` is the first of it that was read.
+  absl::StatusOr<int64_t> WholeSince(int32_t partition, const std::optional<FirstRecord>& first);
 
   const ReconcileCommandOptions& options_;
   ReconcileAsk window_;

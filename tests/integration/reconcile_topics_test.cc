@@ -26,6 +26,7 @@
 #include "tests/support/process.h"
 #include "tests/support/seed.h"
 #include "tests/support/shared_broker.h"
+#include "tests/support/tcp_proxy.h"
 
 namespace lethe::test {
 namespace {
@@ -334,6 +335,73 @@ TEST_F(ReconcileTopicsTest, WhatRetentionHasDeletedIsNotMissing) {
                             absl::UTCTimeZone());
   };
   ExpectError(RunWith(ServeCommand(), {"--since", at(10), "--until", at(900)}), {"nothing of the window"});
+}
+
+// What is deleted in the middle of the reading leaves a hole between records that were read.
+TEST_F(ReconcileTopicsTest, WhatRetentionDeletesDuringTheReadingIsNotMissing) {
+  const auto proxy = TcpProxy::Start();
+  ASSERT_TRUE(proxy.ok()) << proxy.status();
+  const absl::StatusOr<int> port = (*proxy)->Listen();
+  ASSERT_TRUE(port.ok()) << port.status();
+  KafkaBrokerOptions broker_options;
+  broker_options.proxied = {{"SLOW", *port}};
+  const auto broker = KafkaBroker::Start(broker_options);
+  ASSERT_TRUE(broker.ok()) << broker.status();
+  (*proxy)->Forward(*port, (*broker)->port("SLOW"));
+  const auto client = KafkaClient::Connect((*broker)->bootstrap());
+  ASSERT_TRUE(client.ok()) << client.status();
+  ASSERT_TRUE((*client)->CreateTopic(topic_, kPartitions).ok());
+
+  constexpr size_t kEvents = 3000;
+  constexpr size_t kDeleted = 2500;
+  std::vector<Record> events = Events("event", kEvents);
+  for (Record& record : events) record.partition = 1;
+  Send(here_, events);
+  Send(here_, {Event("lost", now_ - absl::Minutes(11))});
+  // A fetch brings whole batches, so they are small.
+  constexpr size_t kBatch = 100;
+  for (size_t i = 0; i < kEvents; i += kBatch) {
+    ASSERT_TRUE((*client)->Produce(topic_, absl::MakeSpan(events).subspan(i, kBatch)).ok());
+  }
+
+  (*proxy)->SetBytesPerSecond(20'000);
+  ProcessOptions options;
+  options.args = {LETHE_PROGRAM,
+                  "reconcile",
+                  "--brokers",
+                  here_.bootstrap,
+                  "--topic",
+                  topic_,
+                  "--id",
+                  "json:/order/id",
+                  "--format",
+                  "json",
+                  "--timeout",
+                  "60s",
+                  "--peer",
+                  absl::StrCat(LETHE_PROGRAM, " reconcile --serve --brokers 127.0.0.1:", *port, " --topic ",
+                               topic_, " --id json:/order/id --kafka fetch.message.max.bytes=1000")};
+  const auto process = Process::Start(options);
+  ASSERT_TRUE(process.ok()) << process.status();
+  // Some of the records have been read, and most of them not.
+  constexpr int64_t kSome = 100'000;
+  const absl::Time deadline = absl::Now() + absl::Minutes(1);
+  while ((*proxy)->passed_bytes() < kSome && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(20));
+  ASSERT_GE((*proxy)->passed_bytes(), kSome);
+  ASSERT_TRUE((*client)->DeleteRecords(topic_, 1, kDeleted).ok());
+  const int64_t passed = (*proxy)->passed_bytes();
+  (*proxy)->SetBytesPerSecond(0);
+  const absl::StatusOr<int> code = (*process)->Wait(absl::Minutes(1));
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 1) << (*process)->Stdout() << (*process)->Stderr();
+  std::cout << passed << " bytes had been read when the records were deleted" << std::endl;
+
+  simdjson::dom::parser parser;
+  Json json;
+  ASSERT_EQ(parser.parse((*process)->Stdout()).get(json), simdjson::SUCCESS) << (*process)->Stderr();
+  EXPECT_EQ(Figure(json["here"], "only"), 1);
+  EXPECT_EQ(Figure(json["there"], "only"), 0);
+  EXPECT_EQ(Figure(json, "begin_ms"), events[kDeleted].timestamp_ms + 60'000);
 }
 
 TEST_F(ReconcileTopicsTest, RecordsWithoutAnIdAreCounted) {

@@ -154,6 +154,13 @@ int64_t TcpProxy::lost_bytes() const {
   return lost_bytes_;
 }
 
+int64_t TcpProxy::passed_bytes() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  int64_t passed = 0;
+  for (const Connection& connection : connections_) passed += connection.down.passed;
+  return passed;
+}
+
 void TcpProxy::Close(Connection& connection, bool reset) {
   for (const int fd : {connection.client, connection.server}) {
     if (fd < 0) continue;
@@ -240,6 +247,7 @@ bool TcpProxy::Write(Flow& flow, int to, absl::Time now) const {
         send(to, chunk.bytes.data() + chunk.sent, chunk.bytes.size() - chunk.sent, MSG_NOSIGNAL);
     if (count < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
     chunk.sent += static_cast<size_t>(count);
+    flow.passed += count;
     if (chunk.sent < chunk.bytes.size()) return true;
     flow.bytes -= chunk.bytes.size();
     flow.chunks.pop_front();

@@ -51,6 +51,8 @@ class TcpProxy {
   void LoseRepliesFrom(int request);
 
   int64_t lost_bytes() const;  // of replies
+  // Of replies, on the connections that there are.
+  int64_t passed_bytes() const;
 
  private:
   // What flows one way on a connection.
@@ -62,6 +64,7 @@ class TcpProxy {
   struct Flow {
     std::list<Chunk> chunks;
     size_t bytes = 0;
+    int64_t passed = 0;
     bool read_closed = false;
     bool write_closed = false;
     absl::Time free_at = absl::InfinitePast();  // of what was read so far, at the limited rate
