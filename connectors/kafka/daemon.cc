@@ -230,6 +230,7 @@ absl::Status Daemon::RunToStop() {
   if (options_.exit_at_end) {
     AwaitEnd(judging_, problems);
     if (trimmer_) trimmer_->Trim(judging_.Reports());
+    for (const std::unique_ptr<TotalsFeed>& feed : feeds_) feed->Keep(OwnedPartitions());
     stop_.Request();
   }
   absl::Time next_trim = SteadyNow() + kTrimEvery;

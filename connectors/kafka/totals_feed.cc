@@ -95,11 +95,26 @@ absl::Status TotalsFeed::Session() {
   return absl::OkStatus();
 }
 
+void TotalsFeed::Keep(std::vector<int32_t> partitions) {
+  std::sort(partitions.begin(), partitions.end());
+  const std::lock_guard<std::mutex> lock(mutex_);
+  kept_ = std::move(partitions);
+}
+
 bool TotalsFeed::OwnsOthers() {
   std::vector<int32_t> owned = owned_();
-  std::sort(owned.begin(), owned.end());
   // From then on the lanes give back what they have.
-  if (stop_.requested() || owned == partitions_) return false;
+  const bool gives_back = stop_.requested();
+  std::sort(owned.begin(), owned.end());
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (kept_) {
+      owned = *kept_;
+    } else if (gives_back) {
+      return false;
+    }
+  }
+  if (owned == partitions_) return false;
   partitions_ = std::move(owned);
   return true;
 }
@@ -282,6 +297,7 @@ void TotalsFeed::Finish(absl::Duration patience, const std::function<bool()>& go
   const auto look = [&] {
     const std::lock_guard<std::mutex> lock(mutex_);
     stored = positions_;
+    for (const int32_t partition : kept_.value_or(std::vector<int32_t>())) stored.try_emplace(partition, 0);
   };
   look();
   // The last commit may have reached the group's offsets, and not yet the totals: what was written counts.

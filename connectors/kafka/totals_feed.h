@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -40,6 +41,8 @@ class TotalsFeed {
   ~TotalsFeed();
 
   void Start();
+  // Before the lanes end: these are the partitions to the last.
+  void Keep(std::vector<int32_t> partitions);
   // After the lanes have ended: stores what they have committed, and ends the thread. Waits until `patience`
   // is over or `go_on` returns false; then the rest is stored by the next owner of the partitions.
   void Finish(absl::Duration patience, const std::function<bool()>& go_on);
@@ -96,9 +99,10 @@ class TotalsFeed {
   rd_kafka_resp_err_t said_reading_ = RD_KAFKA_RESP_ERR_NO_ERROR;
 
   mutable std::mutex mutex_;
-  StoreReport report_;                    // guarded by mutex_, as are these
-  absl::Time current_report_;             // current_at_
-  std::map<int32_t, int64_t> positions_;  // stored_
+  std::optional<std::vector<int32_t>> kept_;  // guarded by mutex_
+  StoreReport report_;                        // guarded by mutex_, as are these
+  absl::Time current_report_;                 // current_at_
+  std::map<int32_t, int64_t> positions_;      // stored_
 };
 
 }  // namespace lethe::kafka

@@ -60,6 +60,16 @@ testing::AssertionResult CountMore(Flow& flow, RetryingClients& clients, Daemon&
   return SendUntil(flow, clients, [&] { return daemon.Metric("lethe_deltas_total") > before; });
 }
 
+// Of all that was sent so far.
+testing::AssertionResult AwaitExact(Flow& flow, Daemon& daemon, const RedisServer& redis,
+                                    const std::string& totals) {
+  testing::AssertionResult read = daemon.Await([&] { return daemon.Metric("lethe_lag_records") == 0; });
+  if (!read) return read;
+  const Totals expected = CountedKeys(flow, "country", "amount");
+  daemon.Await([&] { return InRedis(redis, totals) == expected; });
+  return SameTotals(expected, InRedis(redis, totals));
+}
+
 TEST(CounterStoreTest, ExactThroughKillsOfBothAndARebalance) {
   RetryingClients clients(TestSeed());
   Flow flow(Options(3));
@@ -91,6 +101,19 @@ TEST(CounterStoreTest, ExactThroughKillsOfBothAndARebalance) {
   EXPECT_TRUE(SameTotals(CountedKeys(flow, "country", "amount"), InRedis(*redis, totals)));
 }
 
+// Also where it ends before anybody has looked twice.
+TEST(CounterStoreTest, TheEndIsNotReachedBeforeTheStoreHasIt) {
+  RetryingClients clients(TestSeed());
+  Flow flow(Options(2));
+  const auto redis = StartRedis();
+  const std::string totals = UniqueName("totals");
+  for (int round = 0; round < 3; ++round) {
+    flow.Send(clients.Take(200));
+    ASSERT_TRUE(EndsWell(flow.RunToEnd(CountOrdersInto(totals, redis->port()))));
+    EXPECT_TRUE(SameTotals(CountedKeys(flow, "country", "amount"), InRedis(*redis, totals)));
+  }
+}
+
 // Nobody has to do anything but what the log says; the stream goes on meanwhile.
 TEST(CounterStoreTest, AStoreThatIsOutOfMemoryIsWaitedFor) {
   RetryingClients clients(TestSeed());
@@ -114,9 +137,9 @@ TEST(CounterStoreTest, AStoreThatIsOutOfMemoryIsWaitedFor) {
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_lag_records") == 0; }));
   EXPECT_EQ(daemon->Metric("lethe_store_connected"), 1);
   EXPECT_EQ(daemon->Metric("lethe_store_lag_seconds"), 0);
+  EXPECT_TRUE(AwaitExact(flow, *daemon, *redis, totals));
   EXPECT_TRUE(daemon->Stop());
   EXPECT_TRUE(flow.ExactlyOnce());
-  EXPECT_TRUE(SameTotals(CountedKeys(flow, "country", "amount"), InRedis(*redis, totals)));
 }
 
 // Once for each change, however often it is tried.
@@ -203,9 +226,9 @@ TEST(CounterStoreTest, AReplicaThatLacksWritesIsFilledAgain) {
   const Totals expected = CountedKeys(flow, "country", "amount");
   ASSERT_TRUE(daemon->Await([&] { return InRedis(*replica, totals) == expected; }));
   ASSERT_TRUE(CountMore(flow, clients, *daemon));
+  EXPECT_TRUE(AwaitExact(flow, *daemon, *replica, totals));
   EXPECT_TRUE(daemon->Stop());
   EXPECT_TRUE(flow.ExactlyOnce());
-  EXPECT_TRUE(SameTotals(CountedKeys(flow, "country", "amount"), InRedis(*replica, totals)));
 }
 
 TEST(CounterStoreTest, AReplicaThatIsNoPrimaryIsNotWrittenTo) {
@@ -252,8 +275,8 @@ TEST(CounterStoreTest, AStoreThatIsAheadOfTheTopicIsRefusedWithTheRemedy) {
   EXPECT_TRUE(InRedis(*redis, totals).empty());
   ASSERT_TRUE(redis->Command({"DEL", positions}).ok());
   EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_connected") == 1; }));
+  EXPECT_TRUE(AwaitExact(flow, *daemon, *redis, totals));
   EXPECT_TRUE(daemon->Stop());
-  EXPECT_TRUE(SameTotals(CountedKeys(flow, "country", "amount"), InRedis(*redis, totals)));
 }
 
 // The topic of totals may hold those of other counters, and what is none.
@@ -274,8 +297,8 @@ TEST(CounterStoreTest, WhatIsNotOfTheCounterIsPassedOver) {
   ASSERT_TRUE(SharedClient().Produce(totals, foreign).ok());
   ASSERT_TRUE(daemon->AwaitLog("the record is no total"));
   ASSERT_TRUE(CountMore(flow, clients, *daemon));
+  EXPECT_TRUE(AwaitExact(flow, *daemon, *redis, totals));
   EXPECT_TRUE(daemon->Stop());
-  EXPECT_TRUE(SameTotals(CountedKeys(flow, "country", "amount"), InRedis(*redis, totals)));
 }
 
 }  // namespace

@@ -569,6 +569,11 @@ TEST(Config, ACounterFlagIsRefusedWithWhatIsExpected) {
     EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument) << bad;
     EXPECT_TRUE(absl::StartsWith(config.status().message(), "--counter: ")) << config.status();
   }
+  RunFlags secret = RequiredFlags();
+  secret.counters = {"name=a,key=key,output=x,mode=total,store=redis://h,store_password=hush"};
+  const auto refused = MakeRunConfig(std::nullopt, secret);
+  EXPECT_TRUE(absl::StrContains(refused.status().message(), "${file:PATH}")) << refused.status();
+  EXPECT_FALSE(absl::StrContains(refused.status().message(), "hush")) << refused.status();
   RunFlags many = RequiredFlags();
   for (int i = 0; i < 17; ++i) many.counters.push_back(absl::StrCat("name=", i, ",key=key,output=o", i));
   EXPECT_TRUE(absl::StrContains(MakeRunConfig(std::nullopt, many).status().message(), "at most 16 counters"));
