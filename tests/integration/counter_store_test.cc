@@ -217,7 +217,7 @@ TEST(CounterStoreTest, AReplicaThatLacksWritesIsFilledAgain) {
   ASSERT_TRUE(replica->Command({"REPLICAOF", "NO", "ONE"}).ok());
   // These the primary takes with it.
   ASSERT_TRUE(CountMore(flow, clients, *daemon));
-  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_lag_records") == 0; }));
+  ASSERT_TRUE(AwaitExact(flow, *daemon, *primary, totals));
   ASSERT_NE(InRedis(*replica, totals), InRedis(*primary, totals));
   primary->Kill();
   wire->Forward(port, replica->port());
