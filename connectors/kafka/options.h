@@ -85,8 +85,8 @@ struct CounterOptions {
   CounterSpec spec;
   std::string output;  // of no other counter
   // Where totals are brought to beside: redis://HOST:PORT/DATABASE. Empty: nowhere.
-  std::string store;
-  std::string store_password;
+  std::string store = {};
+  std::string store_password = {};
 };
 
 // A librdkafka property, passed through.
