@@ -190,7 +190,8 @@ bool CompactTable<Tag>::Squeeze(IdHash id, const CompactSpan& span) {
     const uint64_t index = IndexOf(address);
     if (!HasRoom(index, span) && !MoveOne(index, span)) continue;
     uint8_t* const line = LineAt(index);
-    AppendAt(index, address, tag, span, FormatOf(index).slots - Line::Live(line, span), Line::Dead(line, span));
+    AppendAt(index, address, tag, span, FormatOf(index).slots - Line::Live(line, span),
+             Line::Dead(line, span));
     return true;
   }
   if (stashed_ == kMostStashed) return false;

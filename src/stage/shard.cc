@@ -155,15 +155,15 @@ int64_t Shard::pending_bytes() const {
 
 bool Shard::Look::Step() {
   if (begun_) return sample_ == nullptr || sample_->Look();
-  status_ = {.unique = shard_->unique_,
-             .duplicates = shard_->duplicates_,
-             .suspects = shard_->suspects_,
-             .replayed = shard_->replayed_,
-             .pending = static_cast<int64_t>(shard_->pending_.size()),
-             .filter = shard_->filter_->Figures(),
-             .audit = shard_->audit_.Status(),
-             .second_opinion =
-                 shard_->second_opinion_ ? shard_->second_opinion_->Status() : SecondOpinionStatus()};
+  status_ = {
+      .unique = shard_->unique_,
+      .duplicates = shard_->duplicates_,
+      .suspects = shard_->suspects_,
+      .replayed = shard_->replayed_,
+      .pending = static_cast<int64_t>(shard_->pending_.size()),
+      .filter = shard_->filter_->Figures(),
+      .audit = shard_->audit_.Status(),
+      .second_opinion = shard_->second_opinion_ ? shard_->second_opinion_->Status() : SecondOpinionStatus()};
   sample_ = shard_->filter_->BeginSample();
   begun_ = true;
   return sample_ == nullptr;

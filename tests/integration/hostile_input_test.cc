@@ -233,7 +233,8 @@ TEST(MemoryTest, BatchesThatUnpackToALotAreHeldOneAtATime) {
   ASSERT_TRUE(producer.ok()) << producer.status();
   ASSERT_TRUE((*producer)->Begin().ok());
   for (int i = 0; i < kRecords; ++i) {
-    const absl::Status produced = (*producer)->Produce(flow.input(), {{Bulky(kBytes + static_cast<size_t>(i))}});
+    const absl::Status produced =
+        (*producer)->Produce(flow.input(), {{Bulky(kBytes + static_cast<size_t>(i))}});
     ASSERT_TRUE(produced.ok()) << produced;
   }
   ASSERT_TRUE((*producer)->Commit().ok());

@@ -501,7 +501,8 @@ absl::StatusOr<std::vector<CommittedOffset>> KafkaClient::Committed(const std::s
 TransactionalProducer::TransactionalProducer(Handle producer) : producer_(std::move(producer)) {}
 
 absl::StatusOr<std::unique_ptr<TransactionalProducer>> TransactionalProducer::Start(
-    const std::string& bootstrap, const std::string& transactional_id, const KafkaClient::Configs& properties) {
+    const std::string& bootstrap, const std::string& transactional_id,
+    const KafkaClient::Configs& properties) {
   absl::StatusOr<Handle> producer = NewProducer(bootstrap, transactional_id, properties);
   if (!producer.ok()) return producer.status();
   const absl::Status status =
