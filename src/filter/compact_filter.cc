@@ -122,16 +122,15 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag>> {
 
   void InsertId(IdHash id) {
     BeginEpochIfDue();
-    CompactFound found = table_.Look(id, epochs_.span());
+    const CompactFound found = table_.Look(id, epochs_.span());
     if (found.contained) {
       int64_t epoch = 0;
       switch (table_.Renew(id, epochs_.span(), &epoch)) {
         case CompactTable<Tag>::Renewal::kIsNewest:
           return epochs_.Touch();
-        case CompactTable<Tag>::Renewal::kTakenOut:
+        case CompactTable<Tag>::Renewal::kMoved:
           epochs_.Remove(epoch);
-          found = table_.Look(id, epochs_.span());
-          break;
+          return epochs_.Add();
         case CompactTable<Tag>::Renewal::kNone:
           break;
       }

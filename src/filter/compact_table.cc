@@ -238,8 +238,8 @@ typename CompactTable<Tag>::Renewal CompactTable<Tag>::Renew(IdHash id, const Co
     Stashed& stashed = stash_[static_cast<size_t>(at)];
     *epoch = stashed.epoch;
     if (stashed.epoch == span.newest) return Renewal::kIsNewest;
-    stashed = stash_[static_cast<size_t>(--stashed_)];
-    return Renewal::kTakenOut;
+    stashed.epoch = span.newest;
+    return Renewal::kMoved;
   }
   const Tag tag = Line::TagOf(id.b);
   const Renewal in_first = RenewIn(id.a, tag, span, epoch);
@@ -264,9 +264,10 @@ typename CompactTable<Tag>::Renewal CompactTable<Tag>::RenewIn(uint64_t address,
     *epoch = entries[i].epoch;
     if (entries[i].epoch == span.newest) return Renewal::kIsNewest;
     KeepForCopy(index);
-    std::copy(entries + i + 1, entries + count, entries + i);
-    PackAt(index, span, entries, count - 1);
-    return Renewal::kTakenOut;
+    entries[i].epoch = span.newest;
+    std::rotate(entries + i, entries + i + 1, entries + count);
+    PackAt(index, span, entries, count);
+    return Renewal::kMoved;
   }
   return Renewal::kNone;
 }

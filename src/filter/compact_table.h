@@ -68,9 +68,10 @@ class CompactTable {
   // The same for an id whose lines are full. False, and nothing is inserted, if the stash is full too.
   bool Squeeze(IdHash id, const CompactSpan& span);
 
-  // What Renew found: an entry like the id's in the newest epoch; one that was taken out, of `epoch`; or none
-  // that may be taken out, since it may be another id's.
-  enum class Renewal : uint8_t { kIsNewest, kTakenOut, kNone };
+  // What Renew found: an entry like the id's in the newest epoch; one that it has moved there from `epoch`; or
+  // none that may be moved. The entry may be another id's, which must be found as before: so it stays in its
+  // line, with the bits that are known of it.
+  enum class Renewal : uint8_t { kIsNewest, kMoved, kNone };
   Renewal Renew(IdHash id, const CompactSpan& span, int64_t* epoch);
 
   // Makes the table larger by a line. False if it has no memory for it.

@@ -99,6 +99,26 @@ TEST(CompactFilterTest, IsTheSameOnEveryProcessor) {
   }
 }
 
+// Some are false positives when they come. They renew the entry of another id, which must be found as before,
+// also when the table has grown since.
+TEST(CompactFilterTest, AnInsertedIdTakesNoOtherAway) {
+  constexpr int64_t kIds = 400'000;
+  const uint64_t seed = TestSeed();
+  MemoryBudget memory(int64_t{64} << 20);
+  auto filter = Make(&memory, kDay, 1e-2);
+  std::mt19937_64 random(seed);
+  std::vector<TimedId> ids;
+  for (int64_t i = 0; i < kIds; ++i) {
+    ids.push_back({.id = {random(), random()}, .stream_time_ms = i * (kScenarioHorizonMs / 2) / kIds});
+  }
+  std::vector<Verdict> verdicts(kIds);
+  filter->Insert(ids);
+  std::vector<IdHash> asked;
+  for (const TimedId& timed : ids) asked.push_back(timed.id);
+  filter->Contains(asked, absl::MakeSpan(verdicts));
+  EXPECT_EQ(std::count(verdicts.begin(), verdicts.end(), Verdict::kUnique), 0);
+}
+
 // The rate, made measurable by a high target: what is measured is what the entries imply, also after growth.
 TEST(CompactFilterTest, MeasuredRateIsTheEstimatedOne) {
   const uint64_t seed = TestSeed();
