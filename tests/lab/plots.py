@@ -227,7 +227,7 @@ def figure_13(lab):
     target = 0.01
     horizon = 22
     figure, axes = plt.subplots(4, 4, figsize=(13, 9), sharex=True, sharey="row")
-    titles = ["Algorithm 3 as printed", "corrected", "sliced", "compact (default)"]
+    titles = ["Algorithm 3 as printed", "corrected", "sliced (default)", "compact"]
     for column, name in enumerate(names):
         rows = table.where(filter=name)
         seconds = [r["second"] for r in rows]
