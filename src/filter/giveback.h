@@ -31,9 +31,6 @@ class Giveback {
   void Upto(int64_t page);
   // Of those that were asked for.
   int64_t pages_left() const;
-  // The range, as far as it was asked for.
-  int64_t first_page() const { return first_page_; }
-  int64_t last_page() const { return wanted_.load(std::memory_order_relaxed).page; }
   // Until all of it is done.
   void Await() const;
 

@@ -137,13 +137,11 @@ void LineMemory::Shrink(int64_t bytes) {
   const int64_t kept = WholePagesFor(bytes);
   if (kept >= bytes_) return;
   prefault_.reset();
-  int64_t present = kept;
-  if (std::exchange(discards_, false)) {
-    giveback_->Await();  // it must not go on where pages may be used again
-    if (giveback_->first_page() * PageBytes() == kept) present = giveback_->last_page() * PageBytes();
-  }
-  madvise(data_ + present, static_cast<size_t>(bytes_ - present), MADV_DONTNEED);
-  mprotect(data_ + kept, static_cast<size_t>(bytes_ - kept), PROT_NONE);
+  if (bytes_to_discard() > 0) giveback_.reset();  // it must not go on where pages may be used again
+  discards_ = false;
+  const auto less = static_cast<size_t>(bytes_ - kept);
+  madvise(data_ + kept, less, MADV_DONTNEED);
+  mprotect(data_ + kept, less, PROT_NONE);
   budget_->Release(bytes_ - kept);
   bytes_ = kept;
 }
