@@ -9,8 +9,8 @@ build_packages := g++ cmake ninja-build pkg-config librdkafka-dev libabsl-dev pr
 # Maven, which brings a Java, fetches the Kafka broker of the tests.
 broker_packages := libgtest-dev maven
 bench_packages := libgtest-dev libbenchmark-dev
-# A test runs a Java source. The page is tried in a real browser; rsvg-convert and pngquant draw dashboards. Prometheus brings promtool;
-# mandoc reads the manual, and shells their completions.
+# The page is tried in a real browser; rsvg-convert and pngquant draw dashboards. Prometheus brings promtool;
+# mandoc reads the manual, and shells their completions. A test compiles a Java source.
 browser_packages := chromium chromium-driver librsvg2-bin pngquant fonts-dejavu-core
 test_packages := $(broker_packages) $(bench_packages) $(browser_packages) python3 python3-jsonschema python3-yaml \
   python3-confluent-kafka openssl prometheus mandoc zsh fish dpkg-dev file binutils redis-server default-jdk-headless

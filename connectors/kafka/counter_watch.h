@@ -1,4 +1,4 @@
-// The largest totals of this instance, for who looks at them.
+// The largest totals of this instance, for the status page.
 #ifndef LETHE_CONNECTORS_KAFKA_COUNTER_WATCH_H_
 #define LETHE_CONNECTORS_KAFKA_COUNTER_WATCH_H_
 
@@ -38,9 +38,9 @@ struct CountersView {
   absl::Duration age = absl::InfiniteDuration();  // of what is known; infinite: nothing yet
 };
 
-// Totals are the lanes' own, and nobody else may look at them. So who looks asks, and each lane adds its
-// totals up when it publishes its figures next. What that costs a lane is bounded: nobody asks, nothing;
-// else a tenth of its time at most, and some 10 ms at once.
+// Totals belong to the lanes' threads. So View() leaves a request, and each lane adds its totals up when it
+// next publishes its figures. Without requests that costs nothing, and with them a tenth of a lane's time at
+// most.
 //
 // Thread-safe.
 class CounterWatch {

@@ -74,9 +74,9 @@ class Lane {
   bool OnlyLeaves() const { return all_is_out_; }
   // It was stopped, and what it judged last could not be committed: it is to be read again. From any thread.
   bool LeavesUnfinished() const { return leaves_unfinished_; }
-  // From the next transaction on. From any thread. What the policies divert needs a topic in the options.
-  // Before Run(): who may ask for the totals of counters.
+  // Before Run(). The watch asks for the totals of counters.
   void SetCounterWatch(CounterWatch* watch) { counter_watch_ = watch; }
+  // From the next transaction on. From any thread. What the policies divert needs a topic in the options.
   void SetCommitInterval(absl::Duration interval) { commit_interval_ = absl::ToChronoNanoseconds(interval); }
   void Tune(const LaneTuning& tuning);
 

@@ -204,7 +204,6 @@ void TotalsFeed::Take(const rd_kafka_message_t& message) {
   pending_bytes_ += bytes;
   open.bytes += bytes;
   if (batch.totals.size() >= kMostKeys || open.bytes >= kMostBatchBytes) open_.erase(message.partition);
-  return;
 }
 
 absl::Status TotalsFeed::Flush() {
@@ -325,7 +324,7 @@ void TotalsFeed::Finish(absl::Duration patience, const std::function<bool()>& go
   end_.Request();
   if (thread_.joinable()) thread_.join();
   if (!behind) return;
-  spdlog::warn("counter {}: store {} lacks the last totals; whoever has the partitions next stores them",
+  spdlog::warn("counter {}: store {} lacks the last totals; the next owner of the partitions stores them",
                counter_.name, store_->name());
 }
 

@@ -23,7 +23,7 @@ constexpr timeval kAnswerTimeout = {2, 0};
 // keys and totals; an empty total is one that was deleted. Returns the position.
 //
 // Redis does not take back what a script has written when it fails, so everything that may fail comes before
-// the first write; memory is asked for by the first write alone. Numbers are doubles in Lua: HINCRBY adds
+// the first write; Redis checks its memory before that one only. Numbers are doubles in Lua: HINCRBY adds
 // what is known to fit, and the rest is added in decimal digits.
 constexpr char kScript[] = R"lua(
 local values, positions, shard = KEYS[1], KEYS[2], KEYS[3]
@@ -135,10 +135,10 @@ absl::StatusOr<int64_t> PositionOf(const redisReply& reply, const std::string& p
   if (reply.type == REDIS_REPLY_STRING &&
       absl::SimpleAtoi(absl::string_view(reply.str, reply.len), &position))
     return position;
-  return absl::FailedPreconditionError(
-      absl::StrCat(positions,
-                   " has a position that is no number: somebody else writes to it; delete the keys of this "
-                   "counter, and lethe fills them again"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      positions,
+      " has a position that is not a number: another program writes to it; delete the keys of this "
+      "counter, and lethe fills them again"));
 }
 
 }  // namespace

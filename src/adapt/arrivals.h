@@ -44,7 +44,7 @@ class Arrivals {
     return static_cast<double>(now_ms_) < ahead_ms / kForesight / kFirstMoments;
   }
 
-  // Whether twice as much has passed as a look `ahead_ms` looks back.
+  // Whether twice the time has passed that a forecast for `ahead_ms` looks back on.
   bool LooksBackTwice(double ahead_ms) const {
     return static_cast<double>(now_ms_) >= 2 * ahead_ms / kForesight;
   }

@@ -190,7 +190,8 @@ void Budget::UnfoldRefused() {
   if (!refused_in_interval_) Record(AdaptationStep::Kind::kUnfoldRefused, kNoRoomToGrow);
   refused_in_interval_ = true;
   if (options_.at_memory_limit == AtMemoryLimit::kShortenWindow) return;
-  // A replay begins with all ids of which copies were under way: what is expected from that is too much.
+  // A replay begins with a burst: all ids whose copies were under way come at once. A forecast from it is too
+  // high, and an overload that is spread for it exceeds the target without need.
   if (!arrivals_.LooksBackTwice(static_cast<double>(options_.horizon_ms))) return;
   // Spread evenly, what is too much costs least: a fifth more in every interval is some four times the
   // target, but all of it in the last one is a filter that takes everything for a duplicate.

@@ -158,7 +158,7 @@ class CompactTable {
     const CompactFormat& format = formats_[level];
     Line::Append(LineAt(index), format, level, span, format.slots - room, dead, address, tag);
   }
-  // Before line `index` loses an entry.
+  // Before line `index` loses an entry, or renews one.
   void KeepForCopy(uint64_t index) {
     if (__builtin_expect(copy_.expired(), 1)) return;
     if (const std::shared_ptr<CompactCopy> copy = copy_.lock()) copy->Keep(index, LineAt(index));

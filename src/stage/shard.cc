@@ -178,12 +178,12 @@ void Shard::Serve(Request* request) const noexcept {
   try {
     if (request->look.Step()) {
       request_ = nullptr;
-      request->done = true;  // the last that is done with it: it may be gone then
+      request->done = true;  // the last access: Status() may return and destroy it
     } else {
       ++request->steps;
     }
   } catch (const std::bad_alloc&) {
-    request_ = nullptr;  // Status() will take the lock, and meet it itself
+    request_ = nullptr;  // Status() takes the lock then, and throws it in its own thread
   }
 }
 

@@ -132,15 +132,14 @@ class Shard {
     bool begun_ = false;
   };
 
-  // A look that whoever holds the lock is asked to go on with, by a step each time, so that Status() need not
-  // take it: the system may take the processor from a thread that holds a lock, for milliseconds, and events
-  // would wait for those.
+  // A look that each call makes a step of while it holds the lock. So Status() need not take the lock: the
+  // system may preempt its thread for milliseconds, and events would wait for that.
   struct Request {
     Look look;
     std::atomic<int> steps = 0;  // that were made by others
     std::atomic<bool> done = false;
   };
-  // Status() puts it there; with the lock held, it is gone on with.
+  // Makes a step of it. The lock is held.
   void Serve(Request* request) const noexcept;
 
   // Holds the lock, and serves the request that there is. Who must wait for it is counted, so that Status()

@@ -114,6 +114,23 @@ TEST(CounterStoreTest, TheEndIsNotReachedBeforeTheStoreHasIt) {
   }
 }
 
+// Totals are then of the partitions of lethe's own topic.
+TEST(CounterStoreTest, ExactWithScopeTopic) {
+  RetryingClients clients(TestSeed());
+  Flow flow(Options(2));
+  const auto redis = StartRedis();
+  const std::string totals = UniqueName("totals");
+  Args args = CountOrdersInto(totals, redis->port());
+  args.emplace_back("--scope=topic");
+  for (int round = 0; round < 2; ++round) {
+    flow.Send(clients.Take(300));
+    ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
+    const Totals expected = CountedKeys(flow, "country", "amount");
+    ASSERT_FALSE(expected.empty());
+    EXPECT_TRUE(SameTotals(expected, InRedis(*redis, totals)));
+  }
+}
+
 // Nobody has to do anything but what the log says; the stream goes on meanwhile.
 TEST(CounterStoreTest, AStoreThatIsOutOfMemoryIsWaitedFor) {
   RetryingClients clients(TestSeed());

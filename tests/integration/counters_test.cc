@@ -185,7 +185,8 @@ TEST(CountersTest, WhatCannotBeCountedIsWrittenCountedAsSuchAndDiverted) {
 Finished Counters(const std::string& topic, const Args& args);
 Totals LastTotals(const std::string& topic, const Flow& flow, const std::string& counter);
 
-// What is no UTF-8 is a key like others. JSON with it is broken, passes, and counts by the record's key.
+// A key that is not UTF-8 counts like any other. A value that is not is malformed JSON: it passes, and counts
+// by the record's key.
 TEST(CountersTest, KeysAreAnyBytes) {
   Flow flow(Options());
   const std::string deltas = NewTopic("deltas", 1), totals = UniqueName("totals");

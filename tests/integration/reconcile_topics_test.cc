@@ -385,9 +385,7 @@ TEST_F(ReconcileTopicsTest, WhatRetentionDeletesDuringTheReadingIsNotMissing) {
   ASSERT_TRUE(process.ok()) << process.status();
   // Some of the records have been read, and most of them not.
   constexpr int64_t kSome = 100'000;
-  const absl::Time deadline = absl::Now() + absl::Minutes(1);
-  while ((*proxy)->passed_bytes() < kSome && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(20));
-  ASSERT_GE((*proxy)->passed_bytes(), kSome);
+  ASSERT_TRUE(WaitUntil([&] { return (*proxy)->passed_bytes() >= kSome; }, absl::Minutes(1)));
   ASSERT_TRUE((*client)->DeleteRecords(topic_, 1, kDeleted).ok());
   const int64_t passed = (*proxy)->passed_bytes();
   (*proxy)->SetBytesPerSecond(0);
