@@ -15,9 +15,9 @@ constexpr int64_t kLatestMs = int64_t{1} << 60;
 CompactEpochs::CompactEpochs(int64_t horizon_ms)
     : horizon_ms_(horizon_ms), slice_ms_((horizon_ms + kInHorizon - 1) / kInHorizon) {}
 
-bool CompactEpochs::AdvanceTo(int64_t stream_time_ms) {
+bool CompactEpochs::Advance(int64_t stream_time_ms) {
   const int64_t now_ms = std::clamp(stream_time_ms, kEarliestMs, kLatestMs);
-  if (stream_time_ms == kNoStreamTime || now_ms <= now_ms_) return false;
+  if (now_ms <= now_ms_) return false;
   if (now_ms_ == kNoStreamTime) {
     // Ids that came before the first time count as of that time.
     covered_since_ms_ = now_ms + (lost_before_time_ ? 1 : 0);
@@ -34,6 +34,9 @@ bool CompactEpochs::AdvanceTo(int64_t stream_time_ms) {
     ForgetOldest();
     forgot = true;
   }
+  // It expires later if it gets more ids.
+  const int64_t last_ms = live() > 0 ? epochs_[Place(span_.oldest)].last_ms : now_ms;
+  idle_until_ms_ = std::min(last_ms + horizon_ms_, kLatestMs);
   return forgot;
 }
 
@@ -43,23 +46,12 @@ int64_t CompactEpochs::EndOfSlice() const {
   return now_ms_ - passed + (passed < 0 ? 0 : slice_ms_);
 }
 
-bool CompactEpochs::BeginIfDue(int64_t most_ids) {
-  if (live() > 0) {
-    const Epoch& newest = Newest();
-    if (now_ms_ < newest.end_ms && newest.ids < most_ids) return false;
-    // Only at the memory limit, where epochs also end by count: the newest goes on for longer.
-    if (live() == kMost) return false;
-  }
+bool CompactEpochs::Begin() {
+  // Only at the memory limit, where epochs also end by count: the newest goes on for longer.
+  if (live() == kMost) return false;
   ++span_.newest;
   Newest() = {.first_ms = now_ms_, .last_ms = now_ms_, .end_ms = EndOfSlice()};
   return true;
-}
-
-void CompactEpochs::Add() {
-  Epoch& newest = Newest();
-  ++newest.ids;
-  newest.last_ms = now_ms_;
-  ++ids_;
 }
 
 void CompactEpochs::Remove(int64_t epoch) {

@@ -33,13 +33,26 @@ class CompactEpochs {
   explicit CompactEpochs(int64_t horizon_ms);
 
   // Moves time, never back. True if an epoch was forgotten.
-  bool AdvanceTo(int64_t stream_time_ms);
+  bool AdvanceTo(int64_t stream_time_ms) {
+    if (stream_time_ms <= now_ms_) return false;
+    if (__builtin_expect(stream_time_ms > idle_until_ms_, 0)) return Advance(stream_time_ms);
+    now_ms_ = stream_time_ms;
+    return false;
+  }
 
   // Begins an epoch if there is none or the newest is over, by time or because it has `most_ids`. True if one
   // began. Comes before each new id.
-  bool BeginIfDue(int64_t most_ids);
+  bool BeginIfDue(int64_t most_ids) {
+    if (__builtin_expect(live() > 0 && now_ms_ < Newest().end_ms && Newest().ids < most_ids, 1)) return false;
+    return Begin();
+  }
   // An id more in the newest epoch, now.
-  void Add();
+  void Add() {
+    Epoch& newest = Newest();
+    ++newest.ids;
+    newest.last_ms = now_ms_;
+    ++ids_;
+  }
   // An id that is in an epoch leaves it.
   void Remove(int64_t epoch);
   // An id of the newest epoch came again.
@@ -73,11 +86,14 @@ class CompactEpochs {
   static size_t Place(int64_t number) { return static_cast<size_t>(number) % kPlaces; }
   Epoch& Newest() { return epochs_[Place(span_.newest)]; }
   int64_t EndOfSlice() const;
+  bool Advance(int64_t stream_time_ms);
+  bool Begin();
 
   const int64_t horizon_ms_;
   const int64_t slice_ms_;
   CompactSpan span_;
   int64_t now_ms_ = kNoStreamTime;
+  int64_t idle_until_ms_ = kNoStreamTime;  // until then no epoch expires
   int64_t covered_since_ms_ = kNoStreamTime;
   bool lost_before_time_ = false;  // an epoch was forgotten when there was no time yet
   int64_t ids_ = 0;

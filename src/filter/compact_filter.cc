@@ -50,8 +50,8 @@ constexpr int kMostStashedAtLimit = 8;
 
 // Invariant: table_ holds the ids of epochs_, and memory that was taken beyond its lines is given back by
 // Work(). Thread safety: as Filter.
-template <typename Tag>
-class CompactFilter final : public EachIdFilter<CompactFilter<Tag>> {
+template <typename Tag, typename Processor>
+class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
  public:
   CompactFilter(const FilterOptions& options, CompactTable<Tag> table, Reservation own)
       : budget_(options.memory),
@@ -105,24 +105,32 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag>> {
     status->fpp_estimated_deviation = estimate.deviation;
   }
 
-  friend class EachIdFilter<CompactFilter<Tag>>;
+  friend class EachIdFilter<CompactFilter>;
 
+  template <typename Loop>
+  static void Run(const Loop& loop) {
+    Processor::Run(loop);
+  }
   [[gnu::always_inline]] void PrefetchId(IdHash id) const { table_.Prefetch(id); }
 
-  bool ContainsId(IdHash id) const { return table_.Look(id, epochs_.span()).contained; }
+  [[gnu::always_inline]] bool ContainsId(IdHash id) const {
+    return table_.template Look<Processor>(id, epochs_.span()).contained;
+  }
 
-  bool TestAndInsertId(IdHash id) {
-    CompactFound found = table_.Look(id, epochs_.span());
+  [[gnu::always_inline]] bool TestAndInsertId(IdHash id) {
+    const CompactFound found = table_.template Look<Processor>(id, epochs_.span());
     if (found.contained) return true;
-    // What is dead in its lines may be taken out then.
-    if (BeginEpochIfDue()) found = table_.Look(id, epochs_.span());
-    Add(id, found);
+    if (__builtin_expect(BeginEpochIfDue() || epochs_.ids() >= limit_ids_, 0)) {
+      AddLater(id);
+    } else {
+      Add(id, found);
+    }
     return false;
   }
 
-  void InsertId(IdHash id) {
+  [[gnu::always_inline]] void InsertId(IdHash id) {
     BeginEpochIfDue();
-    const CompactFound found = table_.Look(id, epochs_.span());
+    const CompactFound found = table_.template Look<Processor>(id, epochs_.span());
     if (found.contained) {
       int64_t epoch = 0;
       switch (table_.Renew(id, epochs_.span(), &epoch)) {
@@ -135,25 +143,24 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag>> {
           break;
       }
     }
+    if (__builtin_expect(epochs_.ids() >= limit_ids_, 0)) return AddLater(id);
     Add(id, found);
   }
 
-  void Add(IdHash id, CompactFound found) {
-    if (__builtin_expect(epochs_.ids() >= limit_ids_, 0)) {
-      MakeRoom();
-      found = table_.Look(id, epochs_.span());
-    }
-    if (__builtin_expect(found.room_first > 0 || found.room_second > 0, 1)) {
-      table_.Append(id, found, epochs_.span());
-    } else {
-      AddToFullLines(id);
-    }
+  // Lines have changed since they were looked at, or are to make room.
+  [[gnu::noinline]] void AddLater(IdHash id) {
+    MakeRoom();
+    Add(id, table_.template Look<Processor>(id, epochs_.span()));
+  }
+
+  [[gnu::always_inline]] void Add(IdHash id, const CompactFound& found) {
+    if (__builtin_expect(!table_.Append(id, found, epochs_.span()), 0)) AddToFullLines(id);
     epochs_.Add();
     ++inserts_;
     if (__builtin_expect(HasWork(), 0)) Work(0);
   }
 
-  void AddToFullLines(IdHash id) {
+  [[gnu::noinline]] void AddToFullLines(IdHash id) {
     NotePressure();
     while (!table_.Squeeze(id, epochs_.span())) ForgetAtLimit();
   }
@@ -309,15 +316,15 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag>> {
   int64_t limit_hits_ = 0;
 };
 
-template <typename Tag>
-FilterStatus CompactFilter<Tag>::Status() const {
+template <typename Tag, typename Processor>
+FilterStatus CompactFilter<Tag, Processor>::Status() const {
   FilterStatus status = Figures();
   DescribeEstimate(EstimateCompact(table_, epochs_.span()), &status);
   return status;
 }
 
-template <typename Tag>
-FilterStatus CompactFilter<Tag>::Figures() const {
+template <typename Tag, typename Processor>
+FilterStatus CompactFilter<Tag, Processor>::Figures() const {
   FilterStatus status;
   status.past_generations = CompactEpochs::kInHorizon;
   status.refresh_period = absl::Milliseconds(epochs_.slice_ms());
@@ -344,9 +351,9 @@ FilterStatus CompactFilter<Tag>::Figures() const {
   return status;
 }
 
-template <typename Tag>
+template <typename Tag, typename Processor>
 template <typename Self, typename Fields>
-void CompactFilter<Tag>::Transfer(Self& self, int64_t& memory_bytes, Fields& fields) {
+void CompactFilter<Tag, Processor>::Transfer(Self& self, int64_t& memory_bytes, Fields& fields) {
   fields.Count(memory_bytes);
   fields.Int(self.grow_over_ids_, 0, INT64_MAX);
   fields.Int(self.merge_failed_at_, -1, INT64_MAX);
@@ -360,8 +367,8 @@ void CompactFilter<Tag>::Transfer(Self& self, int64_t& memory_bytes, Fields& fie
   fields.Count(self.limit_hits_);
 }
 
-template <typename Tag>
-absl::StatusOr<FilterImage> CompactFilter<Tag>::ImageOf(bool is_copied) const {
+template <typename Tag, typename Processor>
+absl::StatusOr<FilterImage> CompactFilter<Tag, Processor>::ImageOf(bool is_copied) const {
   FieldWriter fields;
   epochs_.Save(&fields);
   table_.Save(epochs_.span(), &fields);
@@ -374,16 +381,17 @@ absl::StatusOr<FilterImage> CompactFilter<Tag>::ImageOf(bool is_copied) const {
   return image;
 }
 
-template <typename Tag>
-bool CompactFilter<Tag>::CopyMemory(const FilterImage& image, absl::Span<const char> part, char* to) const {
+template <typename Tag, typename Processor>
+bool CompactFilter<Tag, Processor>::CopyMemory(const FilterImage& image, absl::Span<const char> part,
+                                               char* to) const {
   if (ImageEpoch() != image.epoch) return false;
   const auto index = static_cast<uint64_t>(part.data() - image.memory.front().data()) / kCompactLineBytes;
   return static_cast<CompactCopy*>(image.copy.get())->Copy(index, part, to);
 }
 
-template <typename Tag>
-absl::StatusOr<std::vector<absl::Span<char>>> CompactFilter<Tag>::Restore(absl::string_view books,
-                                                                          int64_t bytes) {
+template <typename Tag, typename Processor>
+absl::StatusOr<std::vector<absl::Span<char>>> CompactFilter<Tag, Processor>::Restore(absl::string_view books,
+                                                                                     int64_t bytes) {
   FieldReader fields(books);
   const bool has_epochs = epochs_.Restore(&fields);
   const int64_t lines = table_.Restore(epochs_.span(), &fields);
@@ -409,8 +417,8 @@ absl::StatusOr<std::vector<absl::Span<char>>> CompactFilter<Tag>::Restore(absl::
   return std::vector<absl::Span<char>>{{const_cast<char*>(memory.data()), memory.size()}};
 }
 
-template <typename Tag>
-bool CompactFilter<Tag>::Restored() {
+template <typename Tag, typename Processor>
+bool CompactFilter<Tag, Processor>::Restored() {
   int64_t ids_of_newest = 0;
   if (!table_.CheckLines(epochs_.span(), &ids_of_newest)) return false;
   if (epochs_.live() == 0) return true;
@@ -421,35 +429,42 @@ bool CompactFilter<Tag>::Restored() {
 
 namespace {
 
-template <typename Tag>
-absl::StatusOr<std::unique_ptr<Filter>> Make(const FilterOptions& options, const CompactFormats& formats,
-                                             CompactCode code) {
+template <typename Tag, typename Processor>
+absl::StatusOr<std::unique_ptr<Filter>> Make(const FilterOptions& options, const CompactFormats& formats) {
   absl::StatusOr<LineMemory> memory = LineMemory::Create(
       options.memory, kCompactLineBytes << kCompactLeastLevel,
       std::min(LineMemory::RoomUnder(*options.memory), kCompactLineBytes << kCompactMostLevel));
   if (!memory.ok()) return memory.status();
   Reservation own(options.memory);
-  if (!own.Grow(sizeof(CompactFilter<Tag>))) {
+  if (!own.Grow(sizeof(CompactFilter<Tag, Processor>))) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the memory limit of ", options.memory->limit_bytes(),
                      " bytes has no room for a filter: raise it, or open fewer partitions"));
   }
-  const CompactProbe<Tag> probe =
-      code == CompactCode::kPortable ? PortableCompactProbe<Tag>() : FastestCompactProbe<Tag>();
-  return std::make_unique<CompactFilter<Tag>>(options, CompactTable<Tag>(formats, *std::move(memory), probe),
-                                              std::move(own));
+  return std::make_unique<CompactFilter<Tag, Processor>>(
+      options, CompactTable<Tag>(formats, *std::move(memory)), std::move(own));
+}
+
+template <typename Processor>
+absl::StatusOr<std::unique_ptr<Filter>> MakeFor(const FilterOptions& options) {
+  const CompactFormats formats = CompactFormatsFor(options.target_fpp);
+  return formats.wide ? Make<uint16_t, Processor>(options, formats)
+                      : Make<uint8_t, Processor>(options, formats);
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Filter>> NewCompactFilter(const FilterOptions& options, CompactCode code) {
-  const CompactFormats formats = CompactFormatsFor(options.target_fpp);
-  return formats.wide ? Make<uint16_t>(options, formats, code) : Make<uint8_t>(options, formats, code);
+#if defined(__x86_64__)
+  if (code == CompactCode::kFastest && RunsAvx2()) return MakeFor<Avx2Processor>(options);
+#endif
+  return MakeFor<AnyProcessor>(options);
 }
 
 int64_t SmallestCompactFilterBytes() {
   return LineMemory::WholePagesFor(kCompactLineBytes << kCompactLeastLevel) +
-         static_cast<int64_t>(std::max(sizeof(CompactFilter<uint8_t>), sizeof(CompactFilter<uint16_t>)));
+         static_cast<int64_t>(std::max(sizeof(CompactFilter<uint8_t, AnyProcessor>),
+                                       sizeof(CompactFilter<uint16_t, AnyProcessor>)));
 }
 
 }  // namespace lethe

@@ -51,6 +51,8 @@ CompactFormats CompactFormatsFor(double target_fpp) {
     const int wanted = std::min(bits + more, kMostBits);
     formats.of_level[static_cast<size_t>(level)] =
         formats.wide ? FormatFor<uint16_t>(wanted) : FormatFor<uint8_t>(wanted);
+    CompactFormat& format = formats.of_level[static_cast<size_t>(level)];
+    format.whole_bits = static_cast<uint8_t>(std::min(format.known_bits(), 64 - level));
   }
   return formats;
 }

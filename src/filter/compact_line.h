@@ -17,6 +17,7 @@ struct CompactFormat {
   uint8_t slots = 0;
   uint8_t field_bits = 0;    // of one field, its marker included
   uint16_t first_field = 0;  // the bit where the fields begin
+  uint8_t whole_bits = 0;    // of the address that a new entry's field holds
   uint64_t field_mask = 0;
   uint64_t tag_lanes = 0;  // bit i: a tag begins at byte i
 
@@ -81,16 +82,20 @@ struct CompactLine {
   }
   static void Store(uint8_t* at, uint64_t word) { std::memcpy(at, &word, sizeof(word)); }
 
-  static CompactMeta MetaOf(const uint8_t* line) {
-    const uint64_t word = Load(line + 56) >> kMetaShift;
+  static uint64_t MetaWord(const uint8_t* line) { return Load(line + 56); }
+  static CompactMeta MetaOf(const uint8_t* line) { return MetaIn(MetaWord(line)); }
+  static CompactMeta MetaIn(uint64_t meta_word) {
+    const uint64_t word = meta_word >> kMetaShift;
     return {.mask = word & ((uint64_t{1} << kMaskBits) - 1),
             .stamp = static_cast<uint32_t>(word >> (kMaskBits + kHeadBits)),
             .head = static_cast<uint32_t>(word >> kMaskBits & ((1U << kHeadBits) - 1))};
   }
-  static void SetMeta(uint8_t* line, const CompactMeta& meta) {
+  static void SetMeta(uint8_t* line, const CompactMeta& meta) { SetMeta(line, MetaWord(line), meta); }
+  // The same if it is known what is there.
+  static void SetMeta(uint8_t* line, uint64_t meta_word, const CompactMeta& meta) {
     const uint64_t word = meta.mask | static_cast<uint64_t>(meta.head) << kMaskBits |
                           static_cast<uint64_t>(meta.stamp) << (kMaskBits + kHeadBits);
-    const uint64_t fields = Load(line + 56) & ((uint64_t{1} << kMetaShift) - 1);
+    const uint64_t fields = meta_word & ((uint64_t{1} << kMetaShift) - 1);
     Store(line + 56, fields | word << kMetaShift);
   }
   static uint32_t StampOf(int64_t epoch) { return static_cast<uint32_t>(epoch & (kStamps - 1)); }
@@ -172,17 +177,21 @@ struct CompactLine {
     SetMeta(line, meta);
   }
 
-  // Adds an entry of the newest epoch whose whole address is known. The line has room, and as many live and
-  // dead entries as are given.
-  static void Append(uint8_t* line, const CompactFormat& format, int level, const CompactSpan& span, int live,
-                     int dead, uint64_t address, uint16_t tag) {
-    CompactMeta meta = MetaOf(line);
+  // Adds an entry of the newest epoch whose whole address is known; `address_bits` are those above the line's
+  // level. The line has room, as many live and dead entries as are given, and this word of meta.
+  [[gnu::always_inline]] static void Append(uint8_t* line, const CompactFormat& format, uint64_t meta_word,
+                                            const CompactSpan& span, int live, int dead,
+                                            uint64_t address_bits, Tag tag) {
+    CompactMeta meta = MetaIn(meta_word);
     Renew(format, span, dead, &meta);
     const int slot = SlotOf(format, meta, live);
     meta.mask |= uint64_t{1} << (live + kEpochsBefore);
-    SetMeta(line, meta);
-    SetTag(line, slot, static_cast<Tag>(tag));
-    SetField(line, format, slot, FieldOf(format, level, address, 64));
+    const uint64_t marker = uint64_t{1} << format.whole_bits;
+    SetTag(line, slot, tag);
+    SetField(line, format, slot, marker | (address_bits & (marker - 1)));
+    // Only the last field lies in part in that word. To load it would wait for the store of any near it.
+    const bool is_in_word = format.first_field + (slot + 1) * format.field_bits > 8 * 56;
+    SetMeta(line, __builtin_expect(is_in_word, 0) ? MetaWord(line) : meta_word, meta);
   }
 
   // The slot of the entry so many places behind the oldest.

@@ -2,39 +2,136 @@
 #ifndef LETHE_SRC_FILTER_COMPACT_PROBE_H_
 #define LETHE_SRC_FILTER_COMPACT_PROBE_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "src/filter/compact_line.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace lethe {
 
-// One of the lines, and the id's address bits above the line's level.
+// One of the lines of an id, and the id's address bits above the line's level.
 struct CompactPlace {
-  const uint8_t* line;
-  const CompactFormat* format;
-  uint64_t address_bits;
+  uint8_t* line = nullptr;
+  const CompactFormat* format = nullptr;
+  uint64_t address_bits = 0;
+};
+
+// What a probe has seen there.
+struct CompactSide {
+  CompactPlace place;
+  uint64_t meta_word = 0;
+  int64_t live = 0;  // entries
+  int64_t dead = 0;
+
+  int64_t room() const { return place.format->slots - live; }
 };
 
 struct CompactFound {
   bool contained = false;
-  // Slots without a live entry in each of the lines, and entries that are dead.
-  int8_t room_first = 0;
-  int8_t room_second = 0;
-  int8_t dead_first = 0;
-  int8_t dead_second = 0;
-
-  friend bool operator==(const CompactFound&, const CompactFound&) = default;
+  std::array<CompactSide, 2> sides;
 };
 
-template <typename Tag>
-using CompactProbe = CompactFound (*)(const CompactPlace& first, const CompactPlace& second, Tag tag,
-                                      const CompactSpan& span);
+// What a probe needs of the processor; one for any, and one for those that have AVX2. Both give the same
+// answers. Run() calls a loop that is inlined into it, and so compiled for this processor; functions that it
+// should take with it are forced inline.
 
-// For any processor; and the fastest that the one at hand has. All give the same answers.
-template <typename Tag>
-CompactProbe<Tag> PortableCompactProbe();
-template <typename Tag>
-CompactProbe<Tag> FastestCompactProbe();
+struct AnyProcessor {
+  template <typename Loop>
+  static void Run(const Loop& loop) {
+    loop();
+  }
+
+  // Bit i is set if a tag that begins at byte i of the line is the same.
+  template <typename Tag>
+  static uint64_t SameTag(const CompactPlace& place, Tag tag) {
+    uint64_t same = 0;
+    for (int slot = 0; slot < place.format->slots; ++slot) {
+      const bool is_same = CompactLine<Tag>::GetTag(place.line, slot) == tag;
+      same |= static_cast<uint64_t>(is_same) << (static_cast<size_t>(slot) * sizeof(Tag));
+    }
+    return same;
+  }
+
+  template <typename Tag>
+  static int EntriesBefore(uint64_t mask, int epochs) {
+    return CompactLine<Tag>::EntriesBefore(mask, epochs);
+  }
+};
+
+#if defined(__x86_64__)
+
+#define LETHE_AVX2 __attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt")))
+
+struct Avx2Processor {
+  template <typename Loop>
+  LETHE_AVX2 static void Run(const Loop& loop) {
+    loop();
+  }
+
+  template <typename Tag>
+  LETHE_AVX2 static inline uint64_t SameTag(const CompactPlace& place, Tag tag) {
+    const auto* const halves = reinterpret_cast<const __m256i*>(place.line);
+    __m256i low = _mm256_load_si256(halves);
+    __m256i high = _mm256_load_si256(halves + 1);
+    if constexpr (sizeof(Tag) == 2) {
+      const __m256i wanted = _mm256_set1_epi16(static_cast<int16_t>(tag));
+      low = _mm256_cmpeq_epi16(low, wanted);
+      high = _mm256_cmpeq_epi16(high, wanted);
+    } else {
+      const __m256i wanted = _mm256_set1_epi8(static_cast<char>(tag));
+      low = _mm256_cmpeq_epi8(low, wanted);
+      high = _mm256_cmpeq_epi8(high, wanted);
+    }
+    const auto in_low = static_cast<uint32_t>(_mm256_movemask_epi8(low));
+    const auto in_high = static_cast<uint32_t>(_mm256_movemask_epi8(high));
+    return (in_low | static_cast<uint64_t>(in_high) << 32) & place.format->tag_lanes;
+  }
+
+  // Without a branch on how many epochs are dead.
+  template <typename Tag>
+  LETHE_AVX2 static inline int EntriesBefore(uint64_t mask, int epochs) {
+    if (__builtin_expect(epochs > CompactLine<Tag>::kEpochsBefore, 0)) return __builtin_popcountll(mask);
+    const uint64_t last_zero = _pdep_u64(uint64_t{1} << epochs >> 1, ~mask);
+    const auto place_of_last = static_cast<int>(_tzcnt_u64(last_zero));
+    return epochs == 0 ? 0 : place_of_last - (epochs - 1);
+  }
+};
+
+// Whether the processor at hand has all of them.
+bool RunsAvx2();
+
+#endif
+
+// Whether a live entry of the line has the id's fingerprint.
+template <typename Processor, typename Tag>
+[[gnu::always_inline]] inline bool ProbeLine(const CompactPlace& place, Tag tag, const CompactSpan& span,
+                                             CompactSide* side) {
+  using Line = CompactLine<Tag>;
+  side->place = place;
+  side->meta_word = Line::MetaWord(place.line);
+  const CompactMeta meta = Line::MetaIn(side->meta_word);
+  const int entries = __builtin_popcountll(meta.mask);
+  const int dead = Processor::template EntriesBefore<Tag>(meta.mask, Line::DeadEpochs(meta.stamp, span));
+  side->live = entries - dead;
+  side->dead = dead;
+  uint64_t same_tag = Processor::template SameTag<Tag>(place, tag);
+  while (__builtin_expect(same_tag != 0, 0)) {
+    const int slot = __builtin_ctzll(same_tag) / static_cast<int>(sizeof(Tag));
+    same_tag &= same_tag - 1;
+    int entry = slot - static_cast<int>(meta.head);
+    if (entry < 0) entry += place.format->slots;
+    if (entry < dead || entry >= entries) continue;
+    const uint64_t field = Line::GetField(place.line, *place.format, slot);
+    const uint64_t known = ~uint64_t{0} >> __builtin_clzll(field) >> 1;
+    if (((field ^ place.address_bits) & known) == 0) return true;
+  }
+  return false;
+}
 
 }  // namespace lethe
 

@@ -21,8 +21,8 @@ int64_t BytesToTake(int64_t needed) {
 }  // namespace
 
 template <typename Tag>
-CompactTable<Tag>::CompactTable(const CompactFormats& formats, LineMemory memory, CompactProbe<Tag> probe)
-    : formats_(formats), probe_(probe), memory_(std::move(memory)) {
+CompactTable<Tag>::CompactTable(const CompactFormats& formats, LineMemory memory)
+    : formats_(formats), memory_(std::move(memory)) {
   SetLines(uint64_t{1} << kCompactLeastLevel);
 }
 
@@ -141,10 +141,16 @@ void CompactTable<Tag>::InsertInOrder(uint64_t index, const CompactEntry& entry,
   Line::Insert(LineAt(index), FormatOf(index), LevelOf(index), span, entry);
 }
 
-// Makes room in a full line by moving one of its entries to that entry's other line. The oldest are tried
-// first: they are the cheapest to take out and to put in.
+// Makes room in a full line by moving one of its entries to that entry's other line. Lines that are split in
+// this round are tried first, since they have room more often; among them the oldest entries, which are the
+// cheapest to take out and to put in.
 template <typename Tag>
 bool CompactTable<Tag>::MoveOne(uint64_t index, const CompactSpan& span) {
+  return MoveOneTo(/*split_lines=*/true, index, span) || MoveOneTo(/*split_lines=*/false, index, span);
+}
+
+template <typename Tag>
+bool CompactTable<Tag>::MoveOneTo(bool split_lines, uint64_t index, const CompactSpan& span) {
   constexpr int kPrefetched = 6;
   struct Candidate {
     CompactEntry entry;
@@ -152,6 +158,8 @@ bool CompactTable<Tag>::MoveOne(uint64_t index, const CompactSpan& span) {
     int at;
     uint64_t one;
   };
+  // A line that is split has room nearly always.
+  const size_t at_once = split_lines ? 1 : kPrefetched;
   uint8_t* const line = LineAt(index);
   const CompactFormat& format = FormatOf(index);
   const int level = LevelOf(index);
@@ -161,10 +169,10 @@ bool CompactTable<Tag>::MoveOne(uint64_t index, const CompactSpan& span) {
   int at = 0;
   for (uint64_t rest = meta.mask; rest != 0;) {
     size_t found = 0;
-    for (; rest != 0 && found < candidates.size(); ++at, rest &= rest - 1) {
+    for (; rest != 0 && found < at_once; ++at, rest &= rest - 1) {
       Candidate& candidate = candidates[found];
       candidate.entry = Line::EntryAt(line, format, level, index, Line::SlotOf(format, meta, at));
-      if (!ToOtherLine(&candidate.entry, &candidate.to)) continue;
+      if (!ToOtherLine(&candidate.entry, &candidate.to) || IsSplit(candidate.to) != split_lines) continue;
       candidate.at = at;
       candidate.one = rest & -rest;
       __builtin_prefetch(LineAt(candidate.to), 1);
@@ -189,9 +197,9 @@ bool CompactTable<Tag>::Squeeze(IdHash id, const CompactSpan& span) {
   for (const uint64_t address : {id.a, id.a ^ Turn(tag)}) {
     const uint64_t index = IndexOf(address);
     if (!HasRoom(index, span) && !MoveOne(index, span)) continue;
-    uint8_t* const line = LineAt(index);
-    AppendAt(index, address, tag, span, FormatOf(index).slots - Line::Live(line, span),
-             Line::Dead(line, span));
+    const CompactPlace place = PlaceOf(address);
+    Line::Append(place.line, *place.format, Line::MetaWord(place.line), span, Line::Live(place.line, span),
+                 Line::Dead(place.line, span), place.address_bits, tag);
     return true;
   }
   if (stashed_ == kMostStashed) return false;

@@ -39,7 +39,7 @@ class CompactTable {
   static constexpr int kMostStashed = 32;
 
   // `memory` has room for the first lines, which are zero.
-  CompactTable(const CompactFormats& formats, LineMemory memory, CompactProbe<Tag> probe);
+  CompactTable(const CompactFormats& formats, LineMemory memory);
 
   // Forced inline: GCC 12 takes a function that only prefetches for pure, and drops its calls.
   [[gnu::always_inline]] inline void Prefetch(IdHash id) const {
@@ -47,22 +47,26 @@ class CompactTable {
     __builtin_prefetch(LineAt(IndexOf(id.a ^ Turn(Line::TagOf(id.b)))), 1, 3);
   }
 
-  CompactFound Look(IdHash id, const CompactSpan& span) const {
+  template <typename Processor>
+  [[gnu::always_inline]] inline CompactFound Look(IdHash id, const CompactSpan& span) const {
     const Tag tag = Line::TagOf(id.b);
-    const CompactFound found = probe_(PlaceOf(id.a), PlaceOf(id.a ^ Turn(tag)), tag, span);
-    if (__builtin_expect(stashed_ == 0 || found.contained, 1)) return found;
-    CompactFound with_stash = found;
-    with_stash.contained = FindStashed(id, span) >= 0;
-    return with_stash;
+    CompactFound found;
+    const bool in_first = ProbeLine<Processor>(PlaceOf(id.a), tag, span, &found.sides[0]);
+    const bool in_second = ProbeLine<Processor>(PlaceOf(id.a ^ Turn(tag)), tag, span, &found.sides[1]);
+    found.contained = in_first | in_second;
+    if (__builtin_expect(stashed_ > 0, 0)) found.contained = found.contained || FindStashed(id, span) >= 0;
+    return found;
   }
 
-  // Inserts an id into the newest epoch, into the line with more room; one has some, as Look has found.
-  void Append(IdHash id, const CompactFound& found, const CompactSpan& span) {
-    const Tag tag = Line::TagOf(id.b);
-    const bool is_first = found.room_first >= found.room_second;
-    const uint64_t address = is_first ? id.a : id.a ^ Turn(tag);
-    AppendAt(IndexOf(address), address, tag, span, is_first ? found.room_first : found.room_second,
-             is_first ? found.dead_first : found.dead_second);
+  // Inserts an id into the newest epoch, into the line with more room. False if none has room, as Look has
+  // found.
+  [[gnu::always_inline]] inline bool Append(IdHash id, const CompactFound& found, const CompactSpan& span) {
+    // An index, since half of all branches on it would be mispredicted.
+    const CompactSide& side = found.sides[found.sides[1].room() > found.sides[0].room() ? 1 : 0];
+    if (__builtin_expect(side.room() <= 0, 0)) return false;
+    Line::Append(side.place.line, *side.place.format, side.meta_word, span, static_cast<int>(side.live),
+                 static_cast<int>(side.dead), side.place.address_bits, Line::TagOf(id.b));
+    return true;
   }
 
   // The same for an id whose lines are full. False, and nothing is inserted, if the stash is full too.
@@ -138,7 +142,8 @@ class CompactTable {
     const uint64_t index = address & (2 * low_mask_ + 1);
     return index >= lines_ ? index & low_mask_ : index;
   }
-  int LevelOf(uint64_t index) const { return level_ + ((index & low_mask_) < split_ ? 1 : 0); }
+  bool IsSplit(uint64_t index) const { return (index & low_mask_) < split_; }
+  int LevelOf(uint64_t index) const { return level_ + (IsSplit(index) ? 1 : 0); }
   const CompactFormat& FormatOf(uint64_t index) const { return formats_[LevelOf(index)]; }
   CompactPlace PlaceOf(uint64_t address) const {
     const uint64_t index = IndexOf(address);
@@ -152,11 +157,6 @@ class CompactTable {
   void PackAt(uint64_t index, const CompactSpan& span, const CompactEntry* entries, int count) {
     const int level = LevelOf(index);
     Line::Pack(LineAt(index), formats_[level], level, span, entries, count);
-  }
-  void AppendAt(uint64_t index, uint64_t address, Tag tag, const CompactSpan& span, int room, int dead) {
-    const int level = LevelOf(index);
-    const CompactFormat& format = formats_[level];
-    Line::Append(LineAt(index), format, level, span, format.slots - room, dead, address, tag);
   }
   // Before line `index` loses an entry, or renews one.
   void KeepForCopy(uint64_t index) {
@@ -176,12 +176,12 @@ class CompactTable {
   bool ToOtherLine(CompactEntry* entry, uint64_t* index) const;
   void InsertInOrder(uint64_t index, const CompactEntry& entry, const CompactSpan& span);
   bool MoveOne(uint64_t index, const CompactSpan& span);
+  bool MoveOneTo(bool split_lines, uint64_t index, const CompactSpan& span);
   Renewal RenewIn(uint64_t address, Tag tag, const CompactSpan& span, int64_t* epoch);
   int FindStashed(IdHash id, const CompactSpan& span) const;
   bool Unstash(const Stashed& id, const CompactSpan& span);
 
   const CompactFormats formats_;
-  const CompactProbe<Tag> probe_;
   LineMemory memory_;
   uint64_t lines_ = 0;
   uint64_t low_mask_ = 0;  // 2^level_ - 1

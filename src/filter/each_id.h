@@ -7,6 +7,9 @@
 
 #include "lethe/filter.h"
 
+// A Derived's Run() may be compiled for a certain processor, and takes along only what is inlined.
+#define LETHE_INLINE __attribute__((always_inline))
+
 namespace lethe {
 
 // The batch calls of Filter, made of calls for one id that a Derived (which befriends this class) has:
@@ -16,44 +19,57 @@ namespace lethe {
 //   bool TestAndInsertId(IdHash);     // true if it was contained
 //   void ReplayId(IdHash);            // Filter::Replay of one
 //   void PrefetchId(IdHash) const;    // asks for the memory that the other calls will read
+//   template <typename Loop> static void Run(const Loop&);  // calls a loop over a batch
 template <typename Derived>
 class EachIdFilter : public Filter {
  public:
+  // Pointers, since spans check each index.
   void Contains(absl::Span<const IdHash> ids, absl::Span<Verdict> verdicts) const final {
+    const IdHash* const id = ids.data();
+    Verdict* const verdict = verdicts.data();
     ForEach(
-        ids.size(), [&](size_t i) { derived().PrefetchId(ids[i]); },
-        [&](size_t i) { verdicts[i] = ToVerdict(derived().ContainsId(ids[i])); });
+        ids.size(), [=, this](size_t i) LETHE_INLINE { derived().PrefetchId(id[i]); },
+        [=, this](size_t i) LETHE_INLINE { verdict[i] = ToVerdict(derived().ContainsId(id[i])); });
   }
 
   void Insert(absl::Span<const TimedId> ids) final {
+    const TimedId* const id = ids.data();
     ForEach(
-        ids.size(), [&](size_t i) { derived().PrefetchId(ids[i].id); },
-        [&](size_t i) {
-          derived().AdvanceTo(ids[i].stream_time_ms);
-          derived().InsertId(ids[i].id);
+        ids.size(), [=, this](size_t i) LETHE_INLINE { derived().PrefetchId(id[i].id); },
+        [=, this](size_t i) LETHE_INLINE {
+          derived().AdvanceTo(id[i].stream_time_ms);
+          derived().InsertId(id[i].id);
         });
   }
 
   void Replay(absl::Span<const TimedId> ids) final {
+    const TimedId* const id = ids.data();
     ForEach(
-        ids.size(), [&](size_t i) { derived().PrefetchId(ids[i].id); },
-        [&](size_t i) {
-          derived().AdvanceTo(ids[i].stream_time_ms);
-          derived().ReplayId(ids[i].id);
+        ids.size(), [=, this](size_t i) LETHE_INLINE { derived().PrefetchId(id[i].id); },
+        [=, this](size_t i) LETHE_INLINE {
+          derived().AdvanceTo(id[i].stream_time_ms);
+          derived().ReplayId(id[i].id);
         });
   }
 
   void TestAndInsert(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) final {
+    const TimedId* const id = ids.data();
+    Verdict* const verdict = verdicts.data();
     ForEach(
-        ids.size(), [&](size_t i) { derived().PrefetchId(ids[i].id); },
-        [&](size_t i) {
-          derived().AdvanceTo(ids[i].stream_time_ms);
-          verdicts[i] = ToVerdict(derived().TestAndInsertId(ids[i].id));
+        ids.size(), [=, this](size_t i) LETHE_INLINE { derived().PrefetchId(id[i].id); },
+        [=, this](size_t i) LETHE_INLINE {
+          derived().AdvanceTo(id[i].stream_time_ms);
+          verdict[i] = ToVerdict(derived().TestAndInsertId(id[i].id));
         });
   }
 
  protected:
   void PrefetchId(IdHash) const {}
+
+  template <typename Loop>
+  static void Run(const Loop& loop) {
+    loop();
+  }
 
   void ReplayId(IdHash id) { derived().InsertId(id); }
 
@@ -70,11 +86,13 @@ class EachIdFilter : public Filter {
   // Calls prefetch(i) for each of so many ids, and process(i) when kAhead more have been asked for.
   template <typename Prefetch, typename Process>
   static void ForEach(size_t count, const Prefetch& prefetch, const Process& process) {
-    for (size_t i = 0; i < std::min(kAhead, count); ++i) prefetch(i);
-    for (size_t i = 0; i < count; ++i) {
-      if (i + kAhead < count) prefetch(i + kAhead);
-      process(i);
-    }
+    Derived::Run([count, prefetch, process]() LETHE_INLINE {
+      for (size_t i = 0; i < std::min(kAhead, count); ++i) prefetch(i);
+      for (size_t i = 0; i < count; ++i) {
+        if (i + kAhead < count) prefetch(i + kAhead);
+        process(i);
+      }
+    });
   }
 
   static Verdict ToVerdict(bool contained) { return contained ? Verdict::kDuplicate : Verdict::kUnique; }
@@ -83,5 +101,7 @@ class EachIdFilter : public Filter {
 };
 
 }  // namespace lethe
+
+#undef LETHE_INLINE
 
 #endif  // LETHE_SRC_FILTER_EACH_ID_H_
