@@ -49,14 +49,54 @@ int64_t CompactEpochs::EndOfSlice() const {
 bool CompactEpochs::Begin() {
   // Only at the memory limit, where epochs also end by count: the newest goes on for longer.
   if (live() == kMost) return false;
+  if (live() > 0) Weigh();
   ++span_.newest;
   Newest() = {.first_ms = now_ms_, .last_ms = now_ms_, .end_ms = EndOfSlice()};
   return true;
 }
 
-void CompactEpochs::Remove(int64_t epoch) {
-  --epochs_[Place(epoch)].ids;
+void CompactEpochs::Remove(int64_t number) {
+  Epoch& epoch = epochs_[Place(number)];
+  if (epoch.weighed_ids == epoch.ids) {
+    epoch.fpp -= epoch.fpp / static_cast<double>(epoch.ids);
+    --epoch.weighed_ids;
+  }
+  --epoch.ids;
   --ids_;
+}
+
+void CompactEpochs::Weigh() {
+  Epoch& newest = Newest();
+  newest.fpp += static_cast<double>(newest.ids - newest.weighed_ids) * rate_;
+  newest.weighed_ids = newest.ids;
+}
+
+void CompactEpochs::SetRate(double rate) {
+  if (live() > 0) Weigh();
+  if (rate < rate_ && rate_rose_) {
+    for (int64_t number = span_.oldest; number <= span_.newest; ++number) {
+      Epoch& epoch = epochs_[Place(number)];
+      epoch.fpp = std::max(epoch.fpp, static_cast<double>(epoch.ids) * rate_);
+    }
+  }
+  if (rate != rate_) rate_rose_ = rate > rate_;
+  rate_ = rate;
+}
+
+double CompactEpochs::Fpp() const {
+  double fpp = 0;
+  for (int64_t number = span_.oldest; number <= span_.newest; ++number) {
+    const Epoch& epoch = (*this)[number];
+    const double at_present = static_cast<double>(epoch.ids) * rate_;
+    fpp += std::max(epoch.fpp + static_cast<double>(epoch.ids - epoch.weighed_ids) * rate_, at_present);
+  }
+  return fpp;
+}
+
+void CompactEpochs::SetFpp(int64_t number, double fpp) {
+  Epoch& epoch = epochs_[Place(number)];
+  epoch.fpp = fpp;
+  epoch.weighed_ids = epoch.ids;
 }
 
 void CompactEpochs::Touch() { Newest().last_ms = now_ms_; }

@@ -17,17 +17,19 @@ namespace lethe {
 // ids, and is forgotten once its last id is older than the horizon. So an id that came at s is found until s
 // + H, and no more after s + (1 + 1/16) H. An epoch begins with its first id: time without ids makes none.
 //
-// Invariant: at most kMost epochs are live, so that a line can tell them apart. Thread safety: none.
+// Invariant: at most kMost epochs are live. Thread safety: none.
 class CompactEpochs {
  public:
   static constexpr int kInHorizon = 16;
-  static constexpr int kMost = CompactLine<uint16_t>::kEpochsBefore + 1;
+  static constexpr int kMost = kCompactMostEpochs;
 
   struct Epoch {
     int64_t first_ms = kNoStreamTime;
     int64_t last_ms = kNoStreamTime;
     int64_t end_ms = INT64_MAX;  // exclusive
     int64_t ids = 0;
+    int64_t weighed_ids = 0;  // those that `fpp` counts
+    double fpp = 0;           // the sum of their rates
   };
 
   explicit CompactEpochs(int64_t horizon_ms);
@@ -58,6 +60,14 @@ class CompactEpochs {
   // An id of the newest epoch came again.
   void Touch();
 
+  // The rate of an entry that is inserted from now on: the probability that an id that was never inserted
+  // equals it. A rate that rises says that the table has shrunk, and that older entries have lost bits, too.
+  void SetRate(double rate);
+  // The sum of the rates of all ids.
+  double Fpp() const;
+  // After Restore: the sum of the rates of an epoch's ids.
+  void SetFpp(int64_t epoch, double fpp);
+
   // Forgets the oldest epoch before its time.
   void ForgetOldest();
 
@@ -85,6 +95,7 @@ class CompactEpochs {
   static void Transfer(Self& self, Fields& fields);
   static size_t Place(int64_t number) { return static_cast<size_t>(number) % kPlaces; }
   Epoch& Newest() { return epochs_[Place(span_.newest)]; }
+  void Weigh();
   int64_t EndOfSlice() const;
   bool Advance(int64_t stream_time_ms);
   bool Begin();
@@ -97,6 +108,8 @@ class CompactEpochs {
   int64_t covered_since_ms_ = kNoStreamTime;
   bool lost_before_time_ = false;  // an epoch was forgotten when there was no time yet
   int64_t ids_ = 0;
+  double rate_ = 0;
+  bool rate_rose_ = false;  // since it fell last
   std::array<Epoch, kPlaces> epochs_ = {};
 };
 

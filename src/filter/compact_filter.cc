@@ -273,6 +273,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
 
   // The thresholds that the hot path looks at.
   void NoteSize() {
+    epochs_.SetRate(table_.entry_rate());
     const auto slots = static_cast<double>(table_.slots());
     grow_over_ids_ = static_cast<int64_t>(kCompactFullLoad * slots);
     limit_ids_ = static_cast<int64_t>(kLimitLoad * slots);
@@ -332,8 +333,7 @@ FilterStatus CompactFilter<Tag, Processor>::Figures() const {
   status.lines = table_.lines();
   status.ids = epochs_.ids();
   status.window = epochs_.Window();
-  const double load = static_cast<double>(epochs_.ids()) / static_cast<double>(table_.slots());
-  status.fpp_modelled = load * CompactFppWhenFull(table_.formats(), table_.level());
+  status.fpp_modelled = epochs_.Fpp();
   status.fpp_target = target_fpp_;
   status.memory_bytes = table_.memory_bytes() + own_.bytes();
   status.refreshes = epochs_.begun();
@@ -419,11 +419,15 @@ absl::StatusOr<std::vector<absl::Span<char>>> CompactFilter<Tag, Processor>::Res
 
 template <typename Tag, typename Processor>
 bool CompactFilter<Tag, Processor>::Restored() {
-  int64_t ids_of_newest = 0;
-  if (!table_.CheckLines(epochs_.span(), &ids_of_newest)) return false;
+  CompactHeld held;
+  const CompactSpan span = epochs_.span();
+  if (!table_.CheckLines(span, &held)) return false;
   if (epochs_.live() == 0) return true;
-  const int64_t counted = epochs_[epochs_.span().newest].ids;
-  if (ids_of_newest > counted) epochs_.AddUncounted(ids_of_newest - counted);
+  const int64_t counted = epochs_[span.newest].ids;
+  if (held.ids_of_newest > counted) epochs_.AddUncounted(held.ids_of_newest - counted);
+  for (int64_t epoch = span.oldest; epoch <= span.newest; ++epoch) {
+    epochs_.SetFpp(epoch, held.fpp[static_cast<size_t>(epoch - span.oldest)]);
+  }
   return true;
 }
 

@@ -57,8 +57,4 @@ CompactFormats CompactFormatsFor(double target_fpp) {
   return formats;
 }
 
-double CompactFppWhenFull(const CompactFormats& formats, int level) {
-  return std::ldexp(2.0 * formats[level].slots, -formats.fingerprint_bits_of(level));
-}
-
 }  // namespace lethe

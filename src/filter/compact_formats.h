@@ -3,6 +3,7 @@
 #define LETHE_SRC_FILTER_COMPACT_FORMATS_H_
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 
 #include "src/filter/compact_line.h"
@@ -27,6 +28,10 @@ struct CompactFormats {
   std::array<CompactFormat, kCompactMostLevel + 1> of_level = {};
 
   const CompactFormat& operator[](int level) const { return of_level[static_cast<size_t>(level)]; }
+  // The probability that an id that was never inserted equals an entry of which all bits are known that a
+  // line of this level holds: the entry is in one of the id's two lines of 2^level, and their bits are the
+  // same.
+  double rate_of(int level) const { return std::ldexp(1.0, 1 - level - fingerprint_bits_of(level)); }
   int fingerprint_bits_of(int level) const { return (*this)[level].known_bits() + (wide ? 16 : 8); }
 };
 
@@ -36,9 +41,6 @@ struct CompactFormats {
 // within one horizon has up to 2.2 times that rate: tables of fewer than 2^20 lines have half a bit more for
 // each halving, and the sum of that series is 1.2.
 CompactFormats CompactFormatsFor(double target_fpp);
-
-// The same rate without growth, of the lines of a level at a load of 1.
-double CompactFppWhenFull(const CompactFormats& formats, int level);
 
 }  // namespace lethe
 

@@ -10,6 +10,8 @@
 namespace lethe {
 
 inline constexpr int64_t kCompactLineBytes = 64;
+// Live at a time, so that a line can tell them apart.
+inline constexpr int kCompactMostEpochs = 20;
 
 // How the slots of a line are laid out. It depends on the line's level, the number of address bits that
 // choose the line.
@@ -63,7 +65,7 @@ struct CompactLine {
   static constexpr int kSlotBits = kWide ? 459 : 448;
   static constexpr int kMostSlots = kWide ? 17 : 29;
   static constexpr int kMostFieldBits = 57;  // what one load at any bit can read
-  static constexpr int kEpochsBefore = 19;
+  static constexpr int kEpochsBefore = kCompactMostEpochs - 1;
   static constexpr int kMaskBits = kWide ? 36 : 48;
   static constexpr int kHeadBits = 5;
   static constexpr int kStampBits = kWide ? 12 : 11;

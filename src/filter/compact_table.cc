@@ -34,6 +34,13 @@ void CompactTable<Tag>::SetLines(uint64_t lines) {
   split_ = lines - (low_mask_ + 1);
   slots_ = static_cast<int64_t>(low_mask_ + 1 - split_) * formats_[level_].slots;
   if (split_ > 0) slots_ += static_cast<int64_t>(2 * split_) * formats_[level_ + 1].slots;
+  const double rate = formats_.rate_of(level_);
+  entry_rate_ = rate;
+  if (split_ > 0) {
+    const double part =
+        static_cast<double>(2 * split_) * formats_[level_ + 1].slots / static_cast<double>(slots_);
+    entry_rate_ = rate + part * (formats_.rate_of(level_ + 1) - rate);
+  }
   const int64_t needed = static_cast<int64_t>(lines) * kCompactLineBytes;
   keep_bytes_ = BytesToTake(needed) + std::max(LineMemory::WholePagesFor(1), needed / kKeptPart);
 }

@@ -17,6 +17,12 @@
 
 namespace lethe {
 
+// What lines hold: ids of the newest epoch, and the sums of their entries' rates by epoch, the oldest first.
+struct CompactHeld {
+  int64_t ids_of_newest = 0;
+  std::array<double, kCompactMostEpochs> fpp = {};
+};
+
 // Two-choice linear hashing (Litwin, 1980) over lines of 64 bytes. An id has a tag and an address A of 64
 // bits; its fingerprint is in one of the lines of A and of A xor G(tag), so that either can be computed from
 // the other. With 2^p <= lines < 2^(p+1), a line is chosen by p + 1 address bits, or by p bits if p + 1 bits
@@ -103,12 +109,14 @@ class CompactTable {
   int64_t Restore(const CompactSpan& span, FieldReader* fields);
   // Takes the memory for so many lines, and `memory_bytes` at least. False if it is not there.
   bool MakeRoomFor(int64_t lines, int64_t memory_bytes);
-  // Whether the lines are such as a table makes. Counts the entries of the newest epoch.
-  bool CheckLines(const CompactSpan& span, int64_t* ids_of_newest) const;
+  // Whether the lines are such as a table makes. Sums up what they hold.
+  bool CheckLines(const CompactSpan& span, CompactHeld* held) const;
 
   int64_t lines() const { return static_cast<int64_t>(lines_); }
   int64_t slots() const { return slots_; }
   int level() const { return level_; }
+  // The mean rate of new entries (CompactFormats::rate_of), by the slots of either level.
+  double entry_rate() const { return entry_rate_; }
   int stashed() const { return stashed_; }
   int64_t memory_bytes() const { return memory_.bytes(); }
   const CompactFormats& formats() const { return formats_; }
@@ -188,6 +196,7 @@ class CompactTable {
   uint64_t split_ = 0;     // lines below it, and from 2^level_ on, are of level_ + 1
   int level_ = 0;
   int64_t slots_ = 0;
+  double entry_rate_ = 0;
   int64_t keep_bytes_ = 0;
   uint64_t swept_ = 0;
   int next_stashed_ = 0;

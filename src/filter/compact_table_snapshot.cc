@@ -1,5 +1,6 @@
 // A compact table in a snapshot: its fields, its lines, and what they must be.
 #include <bit>
+#include <cmath>
 
 #include "src/filter/compact_table.h"
 
@@ -69,16 +70,20 @@ bool CompactTable<Tag>::IsSound(uint64_t index) const {
 }
 
 template <typename Tag>
-bool CompactTable<Tag>::CheckLines(const CompactSpan& span, int64_t* ids_of_newest) const {
-  *ids_of_newest = 0;
+bool CompactTable<Tag>::CheckLines(const CompactSpan& span, CompactHeld* held) const {
+  *held = CompactHeld();
   CompactEntry entries[Line::kMostSlots];
   for (uint64_t index = 0; index < lines_; ++index) {
     if (!IsSound(index)) return false;
     const int count = UnpackAt(index, span, entries);
-    for (int i = 0; i < count; ++i) *ids_of_newest += entries[i].epoch == span.newest ? 1 : 0;
+    for (int i = 0; i < count; ++i) {
+      held->ids_of_newest += entries[i].epoch == span.newest ? 1 : 0;
+      held->fpp[static_cast<size_t>(entries[i].epoch - span.oldest)] +=
+          std::ldexp(1.0, 1 - entries[i].known - Line::kTagBits);
+    }
   }
   for (int i = 0; i < stashed_; ++i) {
-    *ids_of_newest += stash_[static_cast<size_t>(i)].epoch == span.newest ? 1 : 0;
+    held->ids_of_newest += stash_[static_cast<size_t>(i)].epoch == span.newest ? 1 : 0;
   }
   return true;
 }
@@ -87,12 +92,12 @@ template std::shared_ptr<CompactCopy> CompactTable<uint8_t>::BeginCopy();
 template void CompactTable<uint8_t>::Save(const CompactSpan&, FieldWriter*) const;
 template int64_t CompactTable<uint8_t>::Restore(const CompactSpan&, FieldReader*);
 template bool CompactTable<uint8_t>::MakeRoomFor(int64_t, int64_t);
-template bool CompactTable<uint8_t>::CheckLines(const CompactSpan&, int64_t*) const;
+template bool CompactTable<uint8_t>::CheckLines(const CompactSpan&, CompactHeld*) const;
 
 template std::shared_ptr<CompactCopy> CompactTable<uint16_t>::BeginCopy();
 template void CompactTable<uint16_t>::Save(const CompactSpan&, FieldWriter*) const;
 template int64_t CompactTable<uint16_t>::Restore(const CompactSpan&, FieldReader*);
 template bool CompactTable<uint16_t>::MakeRoomFor(int64_t, int64_t);
-template bool CompactTable<uint16_t>::CheckLines(const CompactSpan&, int64_t*) const;
+template bool CompactTable<uint16_t>::CheckLines(const CompactSpan&, CompactHeld*) const;
 
 }  // namespace lethe

@@ -61,6 +61,9 @@ struct ScenarioFigures {
   double mean_bits = 0;   // of memory per id held, over the moments with 20,000 ids and more
   double worst_bits = 0;  // per id held at some time in the last eighth of a horizon; likewise
   double worst_fpp = 0;   // estimated
+  double least_model =
+      1;                  // modelled, as a part of what is estimated, less five deviations; as for worst_bits
+  double most_model = 1;  // likewise, and five deviations more
   double measured_fpp = 0;
   double probes = 0;
   int64_t asked = 0;
@@ -117,6 +120,12 @@ inline ScenarioFigures RunScenario(const LoadScenario& scenario, int probes, uin
       ++points;
     }
     figures.worst_fpp = std::max(figures.worst_fpp, status.fpp_estimated);
+    const double apart = 5 * status.fpp_estimated_deviation;
+    if (count >= kFewIds && status.fpp_estimated > apart) {
+      const double least = status.fpp_modelled / (status.fpp_estimated - apart);
+      figures.least_model = std::min(figures.least_model, least);
+      figures.most_model = std::max(figures.most_model, status.fpp_modelled / (status.fpp_estimated + apart));
+    }
     figures.peak_bytes = std::max(figures.peak_bytes, status.memory_bytes);
     figures.peak_ids = std::max(figures.peak_ids, count);
     figures.end_bytes = status.memory_bytes;

@@ -43,6 +43,8 @@ TEST_P(CompactScenarioTest, EveryIdIsFoundAndMemoryFollowsWhatIsHeld) {
     EXPECT_EQ(figures.missed, 0) << scenario.name << ", of " << figures.asked;
     EXPECT_EQ(figures.limit_hits, 0) << scenario.name;
     EXPECT_LE(figures.worst_fpp, target) << scenario.name;
+    EXPECT_GT(figures.least_model, 0.8) << scenario.name;
+    EXPECT_LT(figures.most_model, 1.25) << scenario.name;
     EXPECT_LE(figures.measured_fpp, target + BinomialBound(target, figures.probes)) << scenario.name;
     const double kept_asked = static_cast<double>(figures.kept_asked) + 1;
     EXPECT_LE(static_cast<double>(figures.kept) / kept_asked, target + BinomialBound(target, kept_asked))
