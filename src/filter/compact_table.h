@@ -176,6 +176,7 @@ class CompactTable {
   }
 
   void SetLines(uint64_t lines);
+  bool HasMemoryFor(int64_t needed);
   bool IsSound(uint64_t index) const;
   template <typename Self, typename Fields>
   static void TransferFields(Self& self, int64_t& lines, const CompactSpan& span, Fields& fields);
