@@ -1,4 +1,4 @@
-// What the README shows is what there is: its configurations load, and its program compiles and works.
+// What the documents show is what there is: their configurations load, and their program compiles and works.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -61,6 +61,7 @@ std::string ReadFile(const std::string& path) {
 }
 
 std::string Readme() { return ReadFile(LETHE_SOURCE_DIR "/README.md"); }
+std::string Operations() { return ReadFile(LETHE_SOURCE_DIR "/connectors/OPERATIONS.md"); }
 
 // The fenced blocks of one language.
 std::vector<std::string> Blocks(const std::string& page, const std::string& language) {
@@ -73,26 +74,35 @@ std::vector<std::string> Blocks(const std::string& page, const std::string& lang
   return blocks;
 }
 
-TEST(Readme, ItsConfigurationsLoad) {
+TEST(Readme, ItsConfigurationLoads) {
+  const std::vector<std::string> blocks = Blocks(Readme(), "yaml");
+  ASSERT_EQ(blocks.size(), 1u);
+  const absl::StatusOr<RunConfig> config = MakeRunConfig(ConfigText{"README.md", blocks[0]}, {});
+  EXPECT_TRUE(config.ok()) << config.status();
+}
+
+// The page of operations has the full configuration, then parts of one.
+TEST(Operations, ItsConfigurationsLoad) {
   setenv("KAFKA_PASSWORD", "secret", 1);
   setenv("REDIS_PASSWORD", "secret", 1);
-  const std::vector<std::string> blocks = Blocks(Readme(), "yaml");
+  std::vector<std::string> blocks = Blocks(Operations(), "yaml");
   ASSERT_EQ(blocks.size(), 2u);
+  blocks[1] = absl::StrCat("brokers: localhost:9092\ninput: orders\noutput: orders-unique\nid: key\n", blocks[1]);
   for (const std::string& block : blocks) {
-    EXPECT_TRUE(MakeRunConfig(ConfigText{"README.md", block}, {}).ok())
-        << MakeRunConfig(ConfigText{"README.md", block}, {}).status();
+    const absl::StatusOr<RunConfig> config = MakeRunConfig(ConfigText{"OPERATIONS.md", block}, {});
+    EXPECT_TRUE(config.ok()) << config.status();
   }
 }
 
-TEST(Readme, ItsFullConfigurationHasEveryKeyAndTheDefaults) {
-  const std::string full = Blocks(Readme(), "yaml").at(1);
-  const absl::StatusOr<std::vector<ConfigEntry>> entries = ParseConfigText({"README.md", full});
+TEST(Operations, ItsFullConfigurationHasEveryKeyAndTheDefaults) {
+  const std::string full = Blocks(Operations(), "yaml").at(0);
+  const absl::StatusOr<std::vector<ConfigEntry>> entries = ParseConfigText({"OPERATIONS.md", full});
   ASSERT_TRUE(entries.ok()) << entries.status();
   for (const Setting<RunConfig>& setting : RunSettings()) {
     if (absl::StartsWith(setting.key, "counter.")) continue;  // the former way to write one of `counters`
     const auto entry = std::find_if(entries->begin(), entries->end(),
                                     [&](const ConfigEntry& e) { return e.Path() == setting.key; });
-    ASSERT_NE(entry, entries->end()) << setting.key << " is not in the README's full configuration";
+    ASSERT_NE(entry, entries->end()) << setting.key << " is not in the full configuration of OPERATIONS.md";
     const bool depends =
         setting.key == "group" || setting.key == "instance" || setting.key == "static_membership";
     if (!setting.fallback.empty() && !depends) {
@@ -105,15 +115,16 @@ TEST(Readme, ItNamesTheReadersDuty) {
   EXPECT_TRUE(absl::StrContains(Readme(), "`isolation.level=read_committed`"));
 }
 
-TEST(Readme, ItsProgramIsTheOneThatIsTested) {
+// The first program of the page for embedders.
+TEST(Embedding, ItsProgramIsTheOneThatIsTested) {
   const std::string source = ReadFile(LETHE_SOURCE_DIR "/tests/program/readme_test.cc");
   const std::string begin = "// [example]\n";
   const size_t first = source.find(begin) + begin.size();
   const std::string example = source.substr(first, source.find("// [/example]\n") - first);
-  EXPECT_EQ(Blocks(Readme(), "cpp"), std::vector<std::string>{example});
+  EXPECT_EQ(Blocks(ReadFile(LETHE_SOURCE_DIR "/include/lethe/README.md"), "cpp").at(0), example);
 }
 
-TEST(Readme, ItsProgramWorks) {
+TEST(Embedding, ItsProgramWorks) {
   std::istringstream in("a\nb\na\n\nb\n\nc\n");
   std::ostringstream out;
   ASSERT_TRUE(CopyUnique(in, out).ok());
@@ -121,14 +132,14 @@ TEST(Readme, ItsProgramWorks) {
 }
 
 // What `lethe plan` is shown to print, it prints.
-TEST(Readme, ItsPlansAreThoseOfTheProgram) {
+TEST(Operations, ItsPlansAreThoseOfTheProgram) {
   Commands commands;
   commands.plan = [](const PlanCommandOptions& options) {
     const absl::Status status = RunPlan(options, std::cout);
     return status.ok() ? kExitOk : ReportError(status, std::cout);
   };
   int plans = 0;
-  for (const std::string& block : Blocks(Readme(), "text")) {
+  for (const std::string& block : Blocks(Operations(), "text")) {
     absl::string_view shown = block;
     if (!absl::ConsumePrefix(&shown, "$ lethe plan ")) continue;
     ++plans;
@@ -141,30 +152,6 @@ TEST(Readme, ItsPlansAreThoseOfTheProgram) {
   EXPECT_EQ(plans, 2);
 }
 
-// Each `](path)` of a page that is no address of the network.
-std::vector<std::string> LocalLinks(const std::string& page) {
-  std::vector<std::string> links;
-  for (size_t at = page.find("]("); at != std::string::npos; at = page.find("](", at)) {
-    at += 2;
-    const std::string link = page.substr(at, page.find_first_of(")#", at) - at);
-    if (!link.empty() && !absl::StrContains(link, "://")) links.push_back(link);
-  }
-  return links;
-}
-
-TEST(Readme, WhatThePagesLinkToIsThere) {
-  int links = 0;
-  for (const std::string folder : {"", "connectors/", "dashboards/", "include/lethe/", "tests/"}) {
-    for (const std::string& link :
-         LocalLinks(ReadFile(absl::StrCat(LETHE_SOURCE_DIR "/", folder, "README.md")))) {
-      EXPECT_TRUE(std::filesystem::exists(absl::StrCat(LETHE_SOURCE_DIR "/", folder, link)))
-          << folder << link;
-      ++links;
-    }
-  }
-  EXPECT_GT(links, 10);
-}
-
 // Where pages are shown, pictures run nothing and fetch nothing.
 TEST(Readme, ItsPictureStandsForItself) {
   const std::string picture = ReadFile(LETHE_SOURCE_DIR "/dashboards/how.svg");
@@ -175,9 +162,8 @@ TEST(Readme, ItsPictureStandsForItself) {
   EXPECT_TRUE(absl::StrContains(picture, "prefers-color-scheme: dark"));
 }
 
-// The page of the guarantees names tests, so that they can be found: each is there.
-TEST(Readme, TheTestsThatShowTheGuaranteesExist) {
-  const std::string page = ReadFile(LETHE_SOURCE_DIR "/connectors/README.md");
+// How many tests the tables of a page name in their last column, as `program_test` Name. Each is there.
+int ExistingTests(const std::string& page) {
   std::string program;
   int named = 0;
   for (const absl::string_view line : absl::StrSplit(page, '\n')) {
@@ -199,7 +185,26 @@ TEST(Readme, TheTestsThatShowTheGuaranteesExist) {
       }
     }
   }
-  EXPECT_GT(named, 25);
+  return named;
+}
+
+TEST(Readme, TheTestsThatShowTheGuaranteesExist) {
+  EXPECT_GE(ExistingTests(Readme()), 15);
+  EXPECT_GT(ExistingTests(ReadFile(LETHE_SOURCE_DIR "/connectors/README.md")), 25);
+}
+
+// Each line of the README's guarantees and limits names a test.
+TEST(Readme, EachGuaranteeAndLimitNamesATest) {
+  int lines = 0;
+  bool is_claim = false;
+  for (const absl::string_view line : absl::StrSplit(Readme(), '\n')) {
+    if (absl::StartsWith(line, "## ")) is_claim = line == "## Guarantees" || line == "## Limits";
+    if (!is_claim || !absl::StartsWith(line, "| ") || absl::StartsWith(line, "| ---")) continue;
+    if (absl::EndsWith(line, " | test |")) continue;  // the head
+    ++lines;
+    EXPECT_TRUE(absl::StrContains(line, "_test` ")) << line;
+  }
+  EXPECT_GE(lines, 12);
 }
 
 // All tests of the project: "Suite, Name".

@@ -35,7 +35,7 @@ TEST(Reference, TheSchemaIsUpToDate) {
       << "write it anew: build/lethe help schema > connectors/lethe.schema.json";
 }
 
-// As an editor does: the configurations of the README are right by the schema, and these are not.
+// As an editor does: the configurations of the documents are right by the schema, and these are not.
 TEST(Reference, TheSchemaTellsRightFromWrong) {
   if (std::system("python3 -c 'import jsonschema, yaml' 2> /dev/null") != 0) {
     GTEST_SKIP() << "python3-jsonschema or python3-yaml is not installed";
@@ -47,13 +47,16 @@ top = ")",
 schema = json.load(open(top + "/connectors/lethe.schema.json"))
 jsonschema.Draft7Validator.check_schema(schema)
 validator = jsonschema.Draft7Validator(schema)
-right = re.findall(r"```yaml\n(.*?)```", open(top + "/README.md").read(), re.S)
+right = []
+for page in ["README.md", "connectors/OPERATIONS.md", "connectors/redis/README.md"]:
+    right += re.findall(r"```yaml\n(.*?)```", open(top + "/" + page).read(), re.S)
+assert len(right) >= 4
 right += ["fpp: ${FPP}", "http: off", "lanes: 2", "memory: 1048576", "horizon: 1h30m", "kafka: {linger.ms: 5}"]
 wrong = ["horizn: 1h", "horizon: 1", "lanes: 65", "lanes: many", "start: newest", "memory: 1 GiB", "input: ''",
          "counter: {topic: x}", "counters: {name: a}", "counters: [{name: a, key: key}]", "kafka: {group.id: x}", "counter: x", "commit_interval: soon"]
 bad = [text for text in right if not validator.is_valid(yaml.safe_load(text))]
 bad += [text for text in wrong if validator.is_valid(yaml.safe_load(text))]
-assert len(right) > 6
+assert len(right) > 9
 sys.exit("judged wrongly: %s" % bad if bad else 0)
 END)");
   EXPECT_EQ(std::system(program.c_str()), 0);

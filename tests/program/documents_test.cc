@@ -1,0 +1,151 @@
+// All documents of the project: how long the front page is, and whether links lead somewhere.
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+
+namespace lethe {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string ReadFile(const fs::path& path) {
+  std::ifstream file(path);
+  EXPECT_TRUE(file.good()) << path;
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Every *.md that belongs to the project: not those that a build or a tool has made.
+std::vector<fs::path> Documents() {
+  std::vector<fs::path> documents;
+  for (const auto& entry : fs::directory_iterator(LETHE_SOURCE_DIR)) {
+    if (entry.path().extension() == ".md") documents.push_back(entry.path());
+  }
+  for (const char* folder : {"connectors", "dashboards", "include", "src", "tests"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(fs::path(LETHE_SOURCE_DIR) / folder)) {
+      if (entry.path().extension() == ".md") documents.push_back(entry.path());
+    }
+  }
+  return documents;
+}
+
+// The page's lines outside of fenced blocks, where `](` is a link and `#` begins a heading.
+std::vector<std::string> ProseLines(const std::string& page) {
+  std::vector<std::string> lines;
+  bool is_code = false;
+  for (const absl::string_view line : absl::StrSplit(page, '\n')) {
+    if (absl::StartsWith(absl::StripLeadingAsciiWhitespace(line), "```")) {
+      is_code = !is_code;
+    } else if (!is_code) {
+      lines.emplace_back(line);
+    }
+  }
+  EXPECT_FALSE(is_code) << "a fenced block does not end";
+  return lines;
+}
+
+// What GitHub makes of a heading: "## Scope: `topic`" has the anchor scope-topic.
+std::string Anchor(absl::string_view heading) {
+  std::string anchor;
+  for (const char c : absl::StripAsciiWhitespace(heading)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == ' ') {
+      anchor += '-';
+    } else if (absl::ascii_isalnum(byte) || c == '-' || c == '_' || byte >= 0x80) {
+      anchor += absl::ascii_tolower(byte);
+    }
+  }
+  return anchor;
+}
+
+std::set<std::string> Anchors(const std::string& page) {
+  std::set<std::string> anchors;
+  std::map<std::string, int> times;
+  for (absl::string_view line : ProseLines(page)) {
+    if (!absl::StartsWith(line, "#")) continue;
+    line.remove_prefix(line.find_first_not_of('#'));
+    const std::string anchor = Anchor(line);
+    const int before = times[anchor]++;
+    anchors.insert(before == 0 ? anchor : absl::StrCat(anchor, "-", before));
+  }
+  return anchors;
+}
+
+// A line without its inline code, in which `[](` may be C++.
+std::string WithoutCode(absl::string_view line) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(line, '`');
+  std::string text;
+  for (size_t i = 0; i < parts.size(); i += 2) absl::StrAppend(&text, parts[i]);
+  return text;
+}
+
+// Each `](target)` that does not lead to the network.
+std::vector<std::string> LocalLinks(const std::string& page) {
+  std::vector<std::string> links;
+  for (const std::string& line : ProseLines(page)) {
+    const std::string text = WithoutCode(line);
+    for (size_t at = text.find("]("); at != std::string::npos; at = text.find("](", at)) {
+      at += 2;
+      const std::string link = text.substr(at, text.find(')', at) - at);
+      if (!absl::StrContains(link, "://")) links.push_back(link);
+    }
+  }
+  return links;
+}
+
+TEST(Documents, AnchorsAreThoseOfGitHub) {
+  EXPECT_EQ(Anchor(" Quick start with your own Kafka"), "quick-start-with-your-own-kafka");
+  EXPECT_EQ(Anchor(" Scope: `topic`"), "scope-topic");
+  EXPECT_EQ(Anchor(" 10^5 ids, target 1e-06"), "105-ids-target-1e-06");
+  EXPECT_EQ(Anchors("# A\n```\n# B\n```\n## A\n"), (std::set<std::string>{"a", "a-1"}));
+  EXPECT_EQ(LocalLinks("[a](b.md#c) `[](d)` [e](https://f)\n```cpp\n[](int g) {}\n```\n"),
+            std::vector<std::string>{"b.md#c"});
+}
+
+TEST(Documents, EveryLinkAndAnchorExists) {
+  int links = 0, anchors = 0;
+  for (const fs::path& document : Documents()) {
+    SCOPED_TRACE(document);
+    const std::string page = ReadFile(document);
+    for (const std::string& link : LocalLinks(page)) {
+      ++links;
+      const size_t hash = link.find('#');
+      const std::string path = link.substr(0, hash);
+      const fs::path target = path.empty() ? document : document.parent_path() / path;
+      if (!fs::exists(target)) {
+        ADD_FAILURE() << link << ": there is no " << target;
+      } else if (hash != std::string::npos && target.extension() == ".md") {
+        ++anchors;
+        EXPECT_TRUE(Anchors(ReadFile(target)).contains(link.substr(hash + 1))) << link;
+      }
+    }
+  }
+  EXPECT_GT(links, 80);
+  EXPECT_GT(anchors, 30);
+}
+
+// As `wc -w` counts: what does not fit belongs into the README of the folder that it concerns.
+TEST(Documents, TheReadmeHasAtMost1500Words) {
+  std::istringstream words(ReadFile(fs::path(LETHE_SOURCE_DIR) / "README.md"));
+  int count = 0;
+  for (std::string word; words >> word;) ++count;
+  EXPECT_LE(count, 1500);
+}
+
+}  // namespace
+}  // namespace lethe
