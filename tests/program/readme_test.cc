@@ -32,7 +32,7 @@
 
 #include "lethe/stage.h"
 
-// Copies lines, but none that was there within the last hour.
+// Copies each line that has not occurred within the last hour.
 absl::Status CopyUnique(std::istream& in, std::ostream& out) {
   auto stage = lethe::DedupStage::Create({
       .horizon = absl::Hours(1),

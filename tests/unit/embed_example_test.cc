@@ -44,7 +44,7 @@ bool Book(const std::vector<Payment>& payments, lethe::Partition& partition, Led
     if (verdicts[i] == lethe::Verdict::kUnique) sum += payments[i].cents;
   }
 
-  // What the system had no memory to remember must not stand, as what the ledger refuses.
+  // Neither events that there was no memory to remember nor a batch that the ledger rejects may be committed.
   if (!transaction->status().ok() || !ledger.Commit(sum)) {
     transaction->Abort();  // as if the batch had never been judged
     return false;
