@@ -7,8 +7,8 @@
 //   "..."}); if (restored.ok()) ReadFrom(restored->point.offset, *restored->partition);
 //
 // Partition::Save and DedupStage::Restore (stage.h) write and read them; Partition::BeginSnapshot writes one
-// while the stream goes on. `sliced` can be saved, and `published` but with the adaptation `paper`; all
-// others cannot (Unimplemented), and are rebuilt from the log.
+// while the stream goes on. README.md beside this file says which engines can be saved; the others answer
+// Unimplemented, and are rebuilt from the log.
 #ifndef LETHE_SNAPSHOT_H_
 #define LETHE_SNAPSHOT_H_
 
@@ -50,7 +50,7 @@ struct SnapshotReport {
   int64_t file_bytes = 0;
   SnapshotOrigin origin = {};
   SnapshotPoint point = {};
-  std::string engine = "";  // "sliced" or "published"
+  std::string engine = "";  // as EngineName() has it
   absl::Duration horizon = absl::ZeroDuration();
   double target_fpp = 0;
   PartitionStatus partition = {};         // as it was when the snapshot was made

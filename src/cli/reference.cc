@@ -22,9 +22,9 @@ constexpr char kPageHead[] = R"(# Configuration of `lethe run`
 
 <!-- Written by `lethe help configuration`; change src/cli/run_settings.cc, then run it again. -->
 
-Every key can stand in the file that `--config` names, or be given as a flag; a flag wins. `counters` is a list, `snapshots`, `log` and `kafka` are sections of the file. `${NAME}` in a value stands for an environment variable, `${NAME:-default}` gives a default, `$$` is a plain `$`. `lethe run --print-config` prints what holds, and where each value came from.
+Set a key in the file of `--config`, or as a flag; a flag wins. `counters` is a list; `snapshots`, `log` and `kafka` are sections of the file. In a value `${NAME}` is an environment variable, `${NAME:-default}` gives a default, `${file:/path}` is the content of a file, and `$$` is a plain `$`. `lethe run --print-config` prints the effective configuration and the source of each value. [OPERATIONS.md](OPERATIONS.md#configuration) has a whole file, and explains the choices.
 
-Editors that know JSON schemas check the file while it is written with [lethe.schema.json](lethe.schema.json), which `make install` puts into `share/lethe`. For those with the YAML language server the first line of the file is
+Editors that support JSON schemas check the file with [lethe.schema.json](lethe.schema.json), which `make install` puts into `share/lethe`. For editors with the YAML language server the first line of the file is
 
 ```yaml
 # yaml-language-server: $schema=/usr/local/share/lethe/lethe.schema.json
@@ -35,7 +35,7 @@ Editors that know JSON schemas check the file while it is written with [lethe.sc
 constexpr char kReload[] = R"(
 ## Reload
 
-On SIGHUP the file is read again (`systemctl reload lethe`; flags keep what they say). These keys take effect while lethe runs. The log says so of each, or why it is not now; what else has changed it names, and that a restart is needed. A file that is wrong changes nothing. `lethe_info` shows the fingerprint of what runs.
+On SIGHUP (`systemctl reload lethe`) lethe reads the file again; flags keep their values. These keys take effect while lethe runs. The log reports each, or why it cannot take effect. For every other changed key the log says that a restart is needed. A wrong file changes nothing. `lethe_info` shows the fingerprint of the effective configuration.
 
 | key | takes effect |
 | --- | --- |
@@ -57,7 +57,7 @@ constexpr char kTypes[] = R"(
 
 constexpr char kCountersText[] = R"(## counters
 
-A list of what unique records count, in the file under `counters:`, on the command line as `--counter KEY=VALUE,...` for each. [How counters work](README.md#counters).
+A list of counters of unique records: in the file under `counters:`, on the command line one `--counter KEY=VALUE,...` each. [How counters work](README.md#counters).
 
 | key | type | default | meaning | example |
 | --- | --- | --- | --- | --- |
@@ -65,7 +65,7 @@ A list of what unique records count, in the file under `counters:`, on the comma
 
 constexpr char kKafkaText[] = R"(## kafka
 
-Any property of librdkafka, in the file under `kafka:`, on the command line as `--kafka NAME=VALUE`. Secrets belong into the environment: `sasl.password: ${KAFKA_PASSWORD}`. These cannot be set:
+Any property of librdkafka: in the file under `kafka:`, on the command line as `--kafka NAME=VALUE`. Take secrets from the environment or a file: `sasl.password: ${KAFKA_PASSWORD}`. These properties cannot be set:
 
 | property | because |
 | --- | --- |
