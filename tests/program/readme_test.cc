@@ -16,6 +16,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
@@ -87,7 +89,8 @@ TEST(Operations, ItsConfigurationsLoad) {
   setenv("REDIS_PASSWORD", "secret", 1);
   std::vector<std::string> blocks = Blocks(Operations(), "yaml");
   ASSERT_EQ(blocks.size(), 2u);
-  blocks[1] = absl::StrCat("brokers: localhost:9092\ninput: orders\noutput: orders-unique\nid: key\n", blocks[1]);
+  blocks[1] =
+      absl::StrCat("brokers: localhost:9092\ninput: orders\noutput: orders-unique\nid: key\n", blocks[1]);
   for (const std::string& block : blocks) {
     const absl::StatusOr<RunConfig> config = MakeRunConfig(ConfigText{"OPERATIONS.md", block}, {});
     EXPECT_TRUE(config.ok()) << config.status();
@@ -150,6 +153,74 @@ TEST(Operations, ItsPlansAreThoseOfTheProgram) {
     EXPECT_EQ(testing::internal::GetCapturedStdout(), shown.substr(shown.find('\n') + 1));
   }
   EXPECT_EQ(plans, 2);
+}
+
+// A command as a shell splits it: up to a comment, a pipe or a redirection.
+std::vector<std::string> Words(absl::string_view command) {
+  std::vector<std::string> words(1);
+  bool is_quoted = false;
+  for (const char c : command) {
+    if (c == '\'') {
+      is_quoted = !is_quoted;
+    } else if (is_quoted) {
+      words.back() += c;
+    } else if (c == '#' || c == '|' || c == '>') {
+      break;
+    } else if (c != ' ') {
+      words.back() += c;
+    } else if (!words.back().empty()) {
+      words.emplace_back();
+    }
+  }
+  if (words.back().empty()) words.pop_back();
+  return words;
+}
+
+// The arguments of each `lethe ...` in the shell's blocks of a page.
+std::vector<std::vector<std::string>> LetheCommands(const std::string& page) {
+  std::vector<std::vector<std::string>> commands;
+  for (const std::string& block : Blocks(page, "sh")) {
+    const std::string joined = absl::StrReplaceAll(block, {{"\\\n", " "}});
+    for (const absl::string_view line : absl::StrSplit(joined, '\n')) {
+      const size_t pipe = line.find("| lethe ");
+      const std::vector<std::string> words = Words(pipe == line.npos ? line : line.substr(pipe + 2));
+      if (!words.empty() && words[0] == "lethe") commands.emplace_back(words.begin() + 1, words.end());
+    }
+  }
+  return commands;
+}
+
+// The program takes each command that the pages show; those with lethe.yaml get the README's.
+TEST(Readme, TheProgramTakesTheCommandsOfThePages) {
+  const std::string file = absl::StrCat(testing::TempDir(), "readme_test_lethe.yaml");
+  std::ofstream(file) << Blocks(Readme(), "yaml").at(0);
+  int taken = 0;
+  const auto take = [&](const auto&...) {
+    ++taken;
+    return kExitOk;
+  };
+  Commands commands;
+  commands.run = take;
+  commands.filter = take;
+  commands.check = [&](const absl::StatusOr<RunConfig>& config, const CheckCommandOptions&) {
+    EXPECT_TRUE(config.ok()) << config.status();
+    return take();
+  };
+  commands.survey = take;
+  commands.reconcile = take;
+  int shown = 0;
+  for (const char* page : {"/README.md", "/connectors/OPERATIONS.md", "/connectors/README.md"}) {
+    for (std::vector<std::string> args : LetheCommands(ReadFile(absl::StrCat(LETHE_SOURCE_DIR, page)))) {
+      std::replace(args.begin(), args.end(), std::string("lethe.yaml"), file);
+      std::ostringstream err;
+      EXPECT_EQ(RunCommandLine(args, commands, std::cout, err), kExitOk)
+          << absl::StrJoin(args, " ") << err.str();
+      ++shown;
+    }
+  }
+  std::filesystem::remove(file);
+  EXPECT_EQ(taken, shown);
+  EXPECT_GE(shown, 5);
 }
 
 // Where pages are shown, pictures run nothing and fetch nothing.
