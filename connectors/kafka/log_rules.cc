@@ -206,7 +206,7 @@ class LogRules {
   }
 
   void Memory() {
-    if (options_.stage.engine != Engine::kSliced) return;  // the plan is of that one
+    if (options_.stage.engine != Engine::kCompact) return;  // the plan is of that one
     if (rate_ < kLeastRate) {
       return Add(Severity::kOk, "memory",
                  "has too few records in the last hour, or only begun in it, to plan memory for", "");

@@ -133,7 +133,7 @@ struct FilterOptions {
   // Where the filter's memory is taken from; outlives the filter.
   MemoryBudget* memory = nullptr;
   AtMemoryLimit at_memory_limit = AtMemoryLimit::kShortenWindow;
-  Engine engine = Engine::kSliced;
+  Engine engine = Engine::kCompact;
   Adaptation adaptation = Adaptation::kBudget;
 };
 

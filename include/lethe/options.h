@@ -15,18 +15,12 @@ namespace lethe {
 
 // The membership filters to choose from; include/lethe/filter.h has the promise that all keep but three.
 enum class Engine {
-  kSliced,     // forgetful Bloom filter, generations as bits of a cell; the default
+  kSliced,     // forgetful Bloom filter, generations as bits of a cell
   kPublished,  // the N-FBF as published, on separate arrays of a fixed size; the reference
-  // A hash set with expiry: several times the memory, and no false positives but for ids whose hashes agree
-  // in 64 bits, which is once in 2^64 for a pair. With 10^8 ids in the horizon that is one new event in 180
-  // billion.
-  kExact,
+  kExact,      // kCompact with its widest fingerprints, whatever the target: at most 1e-15
   // Fingerprints in time order, in a table that grows and shrinks by one line: memory follows the ids that
-  // are held. For any target down to 1e-15, which is practically exact.
+  // are held. For any target down to 1e-15. The default.
   kCompact,
-  // Fingerprints with epochs in a hash table: less memory than a Bloom filter at targets under 1e-6, and
-  // faster. Not under 2e-7.
-  kEpochTable,
 
   // These three break the promise, each in its way.
   kBloom,     // one plain Bloom filter that never forgets: its rate of false positives rises to 1
@@ -36,9 +30,8 @@ enum class Engine {
 
 // How a filter adapts to its load.
 enum class Adaptation {
-  // The engine's own way: kSliced sizes itself by doubling and halving its generations, kExact and
-  // kEpochTable
-  // by what they hold; the others have one size.
+  // The engine's own way: kCompact and kExact size themselves by what they hold, kSliced by doubling and
+  // halving its generations; the others have one size.
   kBudget,
   // For kPublished: as its paper has it, corrected so that the horizon holds. The number of filters doubles
   // and
@@ -52,7 +45,8 @@ enum class AtMemoryLimit {
   // Old ids are forgotten before the horizon: late duplicates may pass, but good events are never lost more
   // often than the target says.
   kShortenWindow,
-  // Nothing is forgotten before the horizon: no duplicate passes, but more good events may be lost.
+  // Nothing is forgotten before the horizon: no duplicate passes, but more good events may be lost. For
+  // kSliced, and for kPublished with Adaptation::kPaper.
   kExceedFpp,
 };
 
@@ -65,8 +59,8 @@ enum class SecondOpinion {
   kOpposite,
 };
 
-// The engine's name, as in a configuration: "sliced", "published", "exact", "compact",
-// "epoch_table", "bloom", "recycled", "opposite".
+// The engine's name, as in a configuration: "compact", "sliced", "published", "exact", "bloom",
+// "recycled", "opposite".
 absl::string_view EngineName(Engine engine);
 
 // What the engine does not promise that Filter does, as a sentence for people; empty for those that keep all.
@@ -95,7 +89,7 @@ struct StageOptions {
 
   AtMemoryLimit at_memory_limit = AtMemoryLimit::kShortenWindow;
 
-  Engine engine = Engine::kSliced;
+  Engine engine = Engine::kCompact;
   Adaptation adaptation = Adaptation::kBudget;
 
   // Not for kExact and kOpposite, which have no false positives to find (but for equal hashes).

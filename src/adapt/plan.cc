@@ -6,52 +6,66 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "src/fpp/sliced_model.h"
-#include "src/fpp/target_range.h"
+#include "src/filter/compact_epochs.h"
+#include "src/filter/compact_formats.h"
 #include "src/text/format.h"
 
 namespace lethe {
 namespace {
 
-// More than the model's mean: intervals end at whole steps, arrivals scatter, and the budget looks ahead.
-// With 1/32 a filter at its limit gives up an interval now and then; with 1/16 none did in any run.
-constexpr double kMargin = 1 + 1.0 / 16;
-// The filters' part of the limit is seven eighths (MemoryParts), and twice what they need.
+// An epoch is forgotten when its last id is a horizon old.
+constexpr double kHeldPerHorizon = 1 + 1.0 / CompactEpochs::kInHorizon;
+// Memory is taken by a 64th, arrivals scatter, and lines fill unevenly: with a 16th a filter that has no more
+// may forget an epoch early.
+constexpr double kMargin = 1 + 1.0 / 12;
+// The filters' part of the limit is seven eighths (MemoryParts), and twice what they need: a restart does not
+// know which record of an id was the unique one, and remembers it for a horizon after its last.
 constexpr double kLimitForFilters = 2 * 8.0 / 7;
 constexpr double kLineBytes = 64;
 // What a filter and a stage take beside the lines, at most.
 constexpr int64_t kOwnBytes = 64 << 10;
+constexpr double kFewestLines = 1 << kCompactLeastLevel;
 // The address space of a process is good for no more.
 constexpr int64_t kMostMemoryBytes = int64_t{64} << 40;
 
-constexpr double kLowestTarget = kLowestTargetFpp;
-constexpr double kHighestTarget = kHighestSlicedTarget;
+constexpr double kLowestTarget = kLowestCompactTarget;
+constexpr double kHighestTarget = 0.1;
 constexpr double kTargetStep = 1.122;  // 20 in a factor of ten
 constexpr double kHighestRate = 1e12;
 constexpr absl::Duration kShortestHorizon = absl::Milliseconds(1);
 constexpr absl::Duration kLongestHorizon = absl::Hours(24 * 36525);
-// A quarter of the horizon is the longest interval.
-constexpr double kFewestIntervals = 4;
 
 // 9 bytes in a slot, half to three quarters of the slots in use: 96 to 144 bits, measured 97 to 131.
 constexpr double kExactBitsPerId = 120;
-// The table of fingerprints with epochs, when it is full; and what it may be asked for.
-constexpr double kEpochTableBitsPerId = 43;
-constexpr double kEpochTableLowestTarget = 2e-7;
 
 absl::Status Invalid(absl::string_view what, absl::string_view wrong, absl::string_view nearest) {
   return absl::InvalidArgumentError(
       absl::StrCat(what, ": ", wrong, "; the nearest that can be is ", nearest));
 }
 
-// Ids that one line holds over the guaranteed window.
-double IdsPerLine(double target_fpp) {
-  const SlicedShape shape = SlicedShapeFor(target_fpp);
-  return SlicedCap(shape, target_fpp) * SlicedWindowIntervals(shape) / kMargin;
+// Ids of a horizon that so many lines hold.
+double IdsIn(double lines, const CompactFormats& formats) {
+  // A larger table has the slots of many filters of the largest level.
+  const int level = std::min(static_cast<int>(std::log2(lines)), kCompactMostLevel - 1);
+  const double whole = std::exp2(level);
+  const double split = std::min(lines - whole, whole);
+  const double slots =
+      (whole - split) * formats[level].slots + (lines - whole + split) * formats[level + 1].slots;
+  return kCompactFullLoad * slots / (kHeldPerHorizon * kMargin);
 }
 
 double LinesFor(double ids, double target_fpp) {
-  return std::max<double>(kFewestSlicedLines, std::ceil(ids / IdsPerLine(target_fpp)));
+  const CompactFormats formats = CompactFormatsFor(target_fpp);
+  double few = kFewestLines;
+  if (IdsIn(few, formats) >= ids) return few;
+  double enough = 2 * few;
+  while (IdsIn(enough, formats) < ids) enough *= 2;
+  few = enough / 2;
+  while (enough - few > std::max(1.0, 1e-9 * enough)) {
+    const double middle = few + (enough - few) / 2;
+    (IdsIn(middle, formats) >= ids ? enough : few) = middle;
+  }
+  return std::ceil(enough);
 }
 
 double MemoryFor(double ids, double target_fpp) {
@@ -99,7 +113,7 @@ absl::Status CheckRanges(const PlanRequest& request) {
 }
 
 absl::Status TooMuch(const PlanRequest& request) {
-  const double ids = LinesIn(kMostMemoryBytes) * IdsPerLine(*request.target_fpp);
+  const double ids = IdsIn(LinesIn(kMostMemoryBytes), CompactFormatsFor(*request.target_fpp));
   return Invalid("memory",
                  absl::StrCat("no process can have what ", *request.rate, " events a second over ",
                               DurationText(*request.horizon), " need"),
@@ -109,7 +123,7 @@ absl::Status TooMuch(const PlanRequest& request) {
 absl::Status TooLittle(const PlanRequest& request) {
   const double lines = LinesIn(*request.memory_bytes);
   const auto horizon_at = [&](double target) {
-    return DurationText(HorizonFor(lines * IdsPerLine(target), *request.rate));
+    return DurationText(HorizonFor(IdsIn(lines, CompactFormatsFor(target)), *request.rate));
   };
   const double ids = *request.rate * absl::ToDoubleSeconds(*request.horizon);
   return absl::InvalidArgumentError(absl::StrCat(
@@ -123,7 +137,7 @@ absl::Status TooLittle(const PlanRequest& request) {
 // The lowest target for which the lines are enough; kHighestTarget must be one.
 double LowestTarget(double ids, double lines) {
   const auto fits = [&](double target) { return LinesFor(ids, target) <= lines; };
-  // From one layout to the next the bits per id do not only rise, so no bisection over all.
+  // By steps first: a narrower tag has fewer bits in all, so the bits per id do not only rise.
   double high = kLowestTarget;
   while (high < kHighestTarget && !fits(high)) high = std::min(high * kTargetStep, kHighestTarget);
   double low = std::max(high / kTargetStep, kLowestTarget);
@@ -153,7 +167,7 @@ absl::Status Solve(const PlanRequest& request, Plan* plan) {
     plan->target_fpp = LowestTarget(ids, lines);
     return absl::OkStatus();
   }
-  const double held = lines * IdsPerLine(plan->target_fpp);
+  const double held = IdsIn(lines, CompactFormatsFor(plan->target_fpp));
   if (!request.rate) {
     plan->rate = std::min(held / absl::ToDoubleSeconds(plan->horizon), kHighestRate);
     return absl::OkStatus();
@@ -174,24 +188,17 @@ absl::StatusOr<Plan> MakePlan(const PlanRequest& request) {
   Plan plan;
   if (absl::Status status = Solve(request, &plan); !status.ok()) return status;
 
-  const SlicedShape shape = SlicedShapeFor(plan.target_fpp);
-  const double seconds = absl::ToDoubleSeconds(plan.horizon);
-  plan.ids = plan.rate * seconds;
+  plan.ids = plan.rate * absl::ToDoubleSeconds(plan.horizon);
   const double lines = LinesFor(plan.ids, plan.target_fpp);
   plan.filter_bytes = static_cast<int64_t>(lines * kLineBytes);
-  const double interval =
-      std::min(SlicedCap(shape, plan.target_fpp) * lines / plan.rate, seconds / kFewestIntervals);
-  plan.refresh_period = absl::Seconds(interval);
-  plan.past_generations = static_cast<int>(std::ceil(seconds / interval));
-  plan.bits_per_generation = static_cast<int64_t>(lines) * shape.cells_per_line();
-  plan.bits_set_per_id = 2 * shape.lines_per_id;
+  plan.past_generations = CompactEpochs::kInHorizon;
+  plan.refresh_period = plan.horizon / CompactEpochs::kInHorizon;
+  const int level = std::min(static_cast<int>(std::log2(lines)), kCompactMostLevel);
+  plan.fingerprint_bits = CompactFormatsFor(plan.target_fpp).fingerprint_bits_of(level);
   plan.bits_per_id = 8 * static_cast<double>(plan.filter_bytes) / plan.ids;
   plan.false_drops_per_day = plan.rate * 86400 * plan.target_fpp;
   plan.exact_bits_per_id = kExactBitsPerId;
   plan.exact_bytes = static_cast<int64_t>(plan.ids * kExactBitsPerId / 8);
-  if (plan.target_fpp >= kEpochTableLowestTarget && plan.bits_per_id > kEpochTableBitsPerId * kMargin) {
-    plan.epoch_table_bits_per_id = kEpochTableBitsPerId;
-  }
   return plan;
 }
 

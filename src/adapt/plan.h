@@ -1,5 +1,5 @@
-// From what a user knows of a stream to what a filter takes, and back: the same model and the same table of
-// layouts as the filter's own (src/fpp/sliced_model.h), under a steady load.
+// From what a user knows of a stream to what a compact filter takes, and back: with the filter's own formats
+// (src/filter/compact_formats.h), under a steady load.
 #ifndef LETHE_ADAPT_PLAN_H_
 #define LETHE_ADAPT_PLAN_H_
 
@@ -23,17 +23,15 @@ struct Plan {
   double rate = 0;
   absl::Duration horizon;
   double target_fpp = 0;
-  // The limit to state: twice what the filters need, and the audit's eighth. Filters grow by doubling, and
-  // first come is first served: with that much each partition of even load finds its room, whatever their
-  // number.
+  // The limit to state: twice what the filters need, since a restart remembers copies for longer, and the
+  // audit's eighth.
   int64_t memory_bytes = 0;
 
-  // What the filters need at least, as one filter in a budget of its own, with all intervals full.
+  // What the filters need, with the ids of one slice more than the horizon: an epoch is forgotten as a whole.
   int64_t filter_bytes = 0;
-  int past_generations = 0;         // N
-  absl::Duration refresh_period;    // t
-  int64_t bits_per_generation = 0;  // m
-  int bits_set_per_id = 0;          // k, in one generation
+  int past_generations = 0;       // N: epochs in a horizon
+  absl::Duration refresh_period;  // t
+  int fingerprint_bits = 0;
 
   double ids = 0;          // unique events in the horizon
   double bits_per_id = 0;  // filter_bytes in bits, for each of them
@@ -42,9 +40,6 @@ struct Plan {
   // An exact set of 64-bit hashes for the same ids.
   int64_t exact_bytes = 0;
   double exact_bits_per_id = 0;
-
-  // For each id, where the engine epoch_table (fingerprints with epochs) holds the target in fewer bits.
-  std::optional<double> epoch_table_bits_per_id = std::nullopt;
 };
 
 // InvalidArgument if not exactly three values are given, if one of them is out of its range, or if they

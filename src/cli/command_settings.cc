@@ -32,10 +32,8 @@ constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
      [](absl::string_view text, FilterCommandOptions& options) {
        return StoreAtMemoryLimit(text, options.stage);
      }},
-    {"engine", "NAME", "sliced", false,
-     "The filter: sliced, compact, published, exact, epoch_table, or, without the guarantees: bloom, "
-     "recycled, "
-     "opposite",
+    {"engine", "NAME", "compact", false,
+     "The filter: compact, sliced, published, exact, or, without the guarantees: bloom, recycled, opposite",
      "exact",
      [](absl::string_view text, FilterCommandOptions& options) { return StoreEngine(text, options.stage); }},
     {"adaptation", "budget|paper", "budget", false,

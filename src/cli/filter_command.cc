@@ -71,12 +71,6 @@ const char* Handled(WithoutId action) {
   return action == WithoutId::kPass ? "passed" : action == WithoutId::kDrop ? "dropped" : "ends it";
 }
 
-// The engines that have a choice at the memory limit.
-bool ExceedsFpp(const StageOptions& stage) {
-  return (stage.engine == Engine::kSliced || stage.adaptation == Adaptation::kPaper) &&
-         stage.at_memory_limit == AtMemoryLimit::kExceedFpp;
-}
-
 // The lines of one Read on their way through: judged together, written together.
 class LineFilter {
  public:
@@ -88,8 +82,9 @@ class LineFilter {
         on_malformed_(options.on_malformed),
         second_opinion_(options.stage.second_opinion),
         pass_suspects_(options.stage.pass_suspects),
-        limit_meaning_(ExceedsFpp(options.stage) ? "more good lines than the target may have been dropped"
-                                                 : "duplicates may have passed within the horizon"),
+        limit_meaning_(options.stage.at_memory_limit == AtMemoryLimit::kExceedFpp
+                           ? "more good lines than the target may have been dropped"
+                           : "duplicates may have passed within the horizon"),
         partition_(partition),
         out_(out_fd, "standard output") {}
 

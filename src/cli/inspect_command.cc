@@ -44,11 +44,18 @@ void WriteText(const SnapshotReport& report, std::ostream& out) {
                             partition.audit.copies);
   for (size_t i = 0; i < report.shards.size(); ++i) {
     const FilterStatus& shard = report.shards[i];
-    out << absl::StreamFormat("\nshard %d: %d bits per generation\n  %-11s %12s %20s %20s %7s\n", i,
-                              shard.bits_per_generation, "generation", "ids", "oldest", "newest", "fill");
+    // A filter without a future generation has no arrays of bits.
+    const bool has_future = shard.bits_per_generation > 0;
+    out << absl::StreamFormat("\nshard %d: %d %s\n  %-11s %12s %20s %20s %7s\n", i,
+                              has_future ? shard.bits_per_generation : shard.lines,
+                              has_future ? "bits per generation" : "lines", "generation", "ids", "oldest",
+                              "newest", "fill");
     for (size_t j = 0; j < shard.generations.size(); ++j) {
       const GenerationStatus& generation = shard.generations[j];
-      const std::string name = j == 0 ? "future" : j == 1 ? "present" : absl::StrCat("past ", j - 1);
+      const size_t present = has_future ? 1 : 0;
+      const std::string name = j < present    ? "future"
+                               : j == present ? "present"
+                                              : absl::StrCat("past ", j - present);
       out << absl::StreamFormat("  %-11s %12d %20s %20s %6.2f%%\n", name, generation.ids,
                                 absl::FormatDuration(generation.oldest),
                                 absl::FormatDuration(generation.newest), 100 * generation.fill);

@@ -18,34 +18,27 @@ void WriteText(const Plan& plan, std::ostream& out) {
                                 ? absl::StrFormat("%.3g", plan.false_drops_per_day)
                                 : FormatCount(std::llround(plan.false_drops_per_day)))
       << absl::StreamFormat(
-             "memory       %s as the limit: an eighth for the audit, and twice what the\n"
-             "             filters need, since they grow by doubling\n",
+             "memory       %s as the limit: twice what the filters need, since a restart\n"
+             "             remembers copies for longer, and an eighth for the audit\n",
              FormatBytes(plan.memory_bytes))
       << absl::StreamFormat("filter       %s, %.1f bits for each id\n", FormatBytes(plan.filter_bytes),
                             plan.bits_per_id)
-      << absl::StreamFormat("             N = %d past generations, t = %s,\n", plan.past_generations,
-                            DurationText(plan.refresh_period))
-      << absl::StreamFormat("             m = %d bits in each, k = %d\n", plan.bits_per_generation,
-                            plan.bits_set_per_id)
+      << absl::StreamFormat("             N = %d past generations, t = %s, fingerprints of %d bits\n",
+                            plan.past_generations, DurationText(plan.refresh_period), plan.fingerprint_bits)
       << absl::StreamFormat("exact set    %s, some %.0f bits for each id\n", FormatBytes(plan.exact_bytes),
                             plan.exact_bits_per_id);
-  if (plan.epoch_table_bits_per_id) {
-    out << absl::StreamFormat("The engine epoch_table holds this target in some %.0f bits for each id.\n",
-                              *plan.epoch_table_bits_per_id);
-  }
 }
 
 void WriteJson(const Plan& plan, std::ostream& out) {
   out << absl::StreamFormat(
       "{\"rate\":%.17g,\"horizon_ms\":%d,\"target_fpp\":%.17g,\"memory_bytes\":%d,\"filter_bytes\":%d,"
-      "\"past_generations\":%d,\"refresh_period_ms\":%.17g,\"bits_per_generation\":%d,"
-      "\"bits_set_per_id\":%d,\"ids\":%.17g,\"bits_per_id\":%.17g,\"false_drops_per_day\":%.17g,"
-      "\"exact_bytes\":%d,\"exact_bits_per_id\":%.17g,\"epoch_table_bits_per_id\":%s}\n",
+      "\"past_generations\":%d,\"refresh_period_ms\":%.17g,\"fingerprint_bits\":%d,\"ids\":%.17g,\"bits_per_"
+      "id\":%.17g,\"false_drops_per_day\":%.17g,"
+      "\"exact_bytes\":%d,\"exact_bits_per_id\":%.17g}\n",
       plan.rate, absl::ToInt64Milliseconds(plan.horizon), plan.target_fpp, plan.memory_bytes,
       plan.filter_bytes, plan.past_generations, absl::ToDoubleMilliseconds(plan.refresh_period),
-      plan.bits_per_generation, plan.bits_set_per_id, plan.ids, plan.bits_per_id, plan.false_drops_per_day,
-      plan.exact_bytes, plan.exact_bits_per_id,
-      plan.epoch_table_bits_per_id ? absl::StrCat(*plan.epoch_table_bits_per_id) : "null");
+      plan.fingerprint_bits, plan.ids, plan.bits_per_id, plan.false_drops_per_day, plan.exact_bytes,
+      plan.exact_bits_per_id);
 }
 
 }  // namespace

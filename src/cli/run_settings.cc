@@ -128,10 +128,8 @@ constexpr Setting<RunConfig> kSettings[] = {
     {"at_memory_limit", "shorten_window|exceed_fpp", "shorten_window", false,
      "What gives way at the memory limit: late copies pass, or more good events are dropped", "exceed_fpp",
      [](absl::string_view text, RunConfig& config) { return StoreAtMemoryLimit(text, config.daemon.stage); }},
-    {"engine", "NAME", "sliced", false,
-     "The filter: sliced, compact, published, exact, epoch_table, or, without the guarantees: bloom, "
-     "recycled, "
-     "opposite",
+    {"engine", "NAME", "compact", false,
+     "The filter: compact, sliced, published, exact, or, without the guarantees: bloom, recycled, opposite",
      "exact",
      [](absl::string_view text, RunConfig& config) { return StoreEngine(text, config.daemon.stage); }},
     {"adaptation", "budget|paper", "budget", false,

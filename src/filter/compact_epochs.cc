@@ -55,14 +55,18 @@ bool CompactEpochs::Begin() {
   return true;
 }
 
-void CompactEpochs::Remove(int64_t number) {
+void CompactEpochs::Renew(int64_t number) {
+  Weigh();
   Epoch& epoch = epochs_[Place(number)];
-  if (epoch.weighed_ids == epoch.ids) {
-    epoch.fpp -= epoch.fpp / static_cast<double>(epoch.ids);
-    --epoch.weighed_ids;
-  }
+  Epoch& newest = Newest();
+  const double fpp = epoch.fpp / static_cast<double>(epoch.ids);
+  epoch.fpp -= fpp;
+  newest.fpp += fpp;
   --epoch.ids;
-  --ids_;
+  --epoch.weighed_ids;
+  ++newest.ids;
+  ++newest.weighed_ids;
+  newest.last_ms = now_ms_;
 }
 
 void CompactEpochs::Weigh() {

@@ -55,8 +55,8 @@ class CompactEpochs {
     newest.last_ms = now_ms_;
     ++ids_;
   }
-  // An id that is in an epoch leaves it.
-  void Remove(int64_t epoch);
+  // An id of an older epoch came again: it goes into the newest.
+  void Renew(int64_t epoch);
   // An id of the newest epoch came again.
   void Touch();
 

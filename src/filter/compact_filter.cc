@@ -44,7 +44,7 @@ constexpr int64_t kMostSpareBytes = int64_t{4} << 20;
 // At the memory limit epochs also end with a share of the slots, so that one can go at a time.
 constexpr int64_t kEpochsAtLimit = 16;
 // More stashed ids than these slow lookups down.
-constexpr int kMostStashedAtLimit = 8;
+constexpr int kMostStashedAtLimit = 16;
 
 }  // namespace
 
@@ -137,8 +137,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
         case CompactTable<Tag>::Renewal::kIsNewest:
           return epochs_.Touch();
         case CompactTable<Tag>::Renewal::kMoved:
-          epochs_.Remove(epoch);
-          return epochs_.Add();
+          return epochs_.Renew(epoch);
         case CompactTable<Tag>::Renewal::kNone:
           break;
       }
@@ -269,7 +268,15 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
     NoteSize();
   }
 
-  int64_t EpochIdsAtLimit() const { return std::max<int64_t>(1, table_.slots() / kEpochsAtLimit); }
+  // A share of the slots that there are when the limit is reached: with a share of those that there are now,
+  // a table that grows would soon have as many epochs as can be, and no more could begin in time.
+  int64_t EpochIdsAtLimit() const {
+    const auto bytes = static_cast<double>(table_.memory_bytes());
+    const double most = 1 + static_cast<double>(std::max<int64_t>(0, FreeBytes())) / bytes;
+    return std::max<int64_t>(
+        1, static_cast<int64_t>(most * static_cast<double>(table_.slots())) / kEpochsAtLimit);
+  }
+  int64_t FreeBytes() const { return budget_->limit_bytes() - budget_->used_bytes(); }
 
   // The thresholds that the hot path looks at.
   void NoteSize() {
@@ -283,8 +290,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
 
   // A filter that may come to its limit before it has doubled must have more than one epoch to forget.
   void NoteLimit() {
-    const int64_t free_bytes = budget_->limit_bytes() - budget_->used_bytes();
-    most_ids_in_epoch_ = free_bytes < table_.memory_bytes() ? EpochIdsAtLimit() : INT64_MAX;
+    most_ids_in_epoch_ = FreeBytes() < table_.memory_bytes() ? EpochIdsAtLimit() : INT64_MAX;
   }
 
   // By the time that has passed: all lines in a slice of the horizon.
@@ -334,6 +340,7 @@ FilterStatus CompactFilter<Tag, Processor>::Figures() const {
   status.ids = epochs_.ids();
   status.window = epochs_.Window();
   status.fpp_modelled = epochs_.Fpp();
+  status.fpp_at_interval_end = status.fpp_modelled;  // nothing waits for the end of an interval
   status.fpp_target = target_fpp_;
   status.memory_bytes = table_.memory_bytes() + own_.bytes();
   status.refreshes = epochs_.begun();

@@ -275,7 +275,6 @@ template <typename Tag>
 typename CompactTable<Tag>::Renewal CompactTable<Tag>::RenewIn(uint64_t address, Tag tag,
                                                                const CompactSpan& span, int64_t* epoch) {
   const uint64_t index = IndexOf(address);
-  const int whole = std::min(64, LevelOf(index) + FormatOf(index).known_bits());
   CompactEntry entries[Line::kMostSlots];
   const int count = UnpackAt(index, span, entries);
   // The newest are the last.
@@ -283,8 +282,7 @@ typename CompactTable<Tag>::Renewal CompactTable<Tag>::RenewIn(uint64_t address,
     if (entries[i].tag != tag) continue;
     const uint64_t differing = entries[i].address ^ address;
     const bool is_equal = entries[i].known >= 64 ? differing == 0 : differing << (64 - entries[i].known) == 0;
-    // Only an entry with all of its bits is the same as the one that the id would get now.
-    if (!is_equal || entries[i].known < whole) continue;
+    if (!is_equal) continue;
     *epoch = entries[i].epoch;
     if (entries[i].epoch == span.newest) return Renewal::kIsNewest;
     KeepForCopy(index);

@@ -79,8 +79,8 @@ class CompactTable {
   bool Squeeze(IdHash id, const CompactSpan& span);
 
   // What Renew found: an entry like the id's in the newest epoch; one that it has moved there from `epoch`;
-  // or none that may be moved. The entry may be another id's, which must be found as before: so it stays in
-  // its line, with the bits that are known of it.
+  // or none. The entry may be another id's, which must be found as before: so it stays in its line, with the
+  // bits that are known of it. Those are the same for both ids, so it goes wherever either is looked for.
   enum class Renewal : uint8_t { kIsNewest, kMoved, kNone };
   Renewal Renew(IdHash id, const CompactSpan& span, int64_t* epoch);
 

@@ -12,9 +12,9 @@
 namespace lethe {
 namespace {
 
-constexpr std::array<Engine, 8> kEngines = {Engine::kSliced,   Engine::kCompact,    Engine::kPublished,
-                                            Engine::kExact,    Engine::kEpochTable, Engine::kBloom,
-                                            Engine::kRecycled, Engine::kOpposite};
+constexpr std::array<Engine, 7> kEngines = {Engine::kCompact, Engine::kSliced, Engine::kPublished,
+                                            Engine::kExact,   Engine::kBloom,  Engine::kRecycled,
+                                            Engine::kOpposite};
 
 // The least number of letters to put in, take out or change to make one name the other (Levenshtein).
 size_t EditDistance(absl::string_view x, absl::string_view y) {
@@ -43,8 +43,6 @@ absl::string_view EngineName(Engine engine) {
       return "exact";
     case Engine::kCompact:
       return "compact";
-    case Engine::kEpochTable:
-      return "epoch_table";
     case Engine::kBloom:
       return "bloom";
     case Engine::kRecycled:
@@ -61,7 +59,6 @@ absl::string_view BrokenPromise(Engine engine) {
     case Engine::kPublished:
     case Engine::kExact:
     case Engine::kCompact:
-    case Engine::kEpochTable:
       return "";
     case Engine::kBloom:
       return "no bound on false positives is promised: it never forgets, so more and more good events are "
@@ -80,7 +77,7 @@ absl::string_view BrokenPromise(Engine engine) {
 absl::StatusOr<Engine> ParseEngine(absl::string_view name) {
   // A configuration may hold anything; what is longer than any name is like none of them.
   const absl::string_view compared = name.substr(0, 64);
-  Engine nearest = Engine::kSliced;
+  Engine nearest = Engine::kCompact;
   for (const Engine engine : kEngines) {
     if (EngineName(engine) == name) return engine;
     if (EditDistance(compared, EngineName(engine)) < EditDistance(compared, EngineName(nearest))) {

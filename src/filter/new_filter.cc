@@ -5,8 +5,7 @@
 #include "src/filter/adaptive_fbf.h"
 #include "src/filter/bloom.h"
 #include "src/filter/compact_filter.h"
-#include "src/filter/epoch_table.h"
-#include "src/filter/exact.h"
+#include "src/filter/compact_formats.h"
 #include "src/filter/fixed_share.h"
 #include "src/filter/opposite.h"
 #include "src/filter/published_fbf.h"
@@ -17,7 +16,7 @@ namespace lethe {
 
 int64_t SmallestFilterBytes(Engine engine) {
   if (engine == Engine::kSliced) return SmallestSlicedFbfBytes();
-  if (engine == Engine::kCompact) return SmallestCompactFilterBytes();
+  if (engine == Engine::kCompact || engine == Engine::kExact) return SmallestCompactFilterBytes();
   return kSmallestShareBytes;
 }
 
@@ -34,12 +33,13 @@ absl::StatusOr<std::unique_ptr<Filter>> NewFilter(const FilterOptions& options) 
     case Engine::kPublished:
       if (options.adaptation == Adaptation::kPaper) return AdaptiveFbf::Create(options);
       return PublishedFbf::Create(PublishedShape(options));
-    case Engine::kExact:
-      return Exact::Create(options);
+    case Engine::kExact: {
+      FilterOptions widest = options;
+      widest.target_fpp = kLowestCompactTarget;
+      return NewCompactFilter(widest);
+    }
     case Engine::kCompact:
       return NewCompactFilter(options);
-    case Engine::kEpochTable:
-      return EpochTable::Create(options);
     case Engine::kBloom:
       return Bloom::Create(options);
     case Engine::kRecycled:

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/filter/compact_formats.h"
-#include "src/filter/epoch_table.h"
 #include "src/filter/memory_parts.h"
 #include "src/filter/new_filter.h"
 #include "src/filter/passed_ids.h"
@@ -41,6 +40,16 @@ absl::Status ValidateSecondOpinion(const StageOptions& options) {
   return Invalid("second_opinion",
                  absl::StrCat("the engine ", EngineName(options.engine), " has no false positives to find"),
                  "none");
+}
+
+// To exceed the target, a filter must be able to set more bits than it has room for.
+absl::Status ValidateAtMemoryLimit(const StageOptions& options) {
+  if (options.at_memory_limit == AtMemoryLimit::kShortenWindow || options.engine == Engine::kSliced ||
+      options.adaptation == Adaptation::kPaper)
+    return absl::OkStatus();
+  return Invalid("at_memory_limit",
+                 absl::StrCat("exceed_fpp is for the engine sliced, not ", EngineName(options.engine)),
+                 "shorten_window");
 }
 
 bool HasRoom(const StageOptions& options, int64_t limit_bytes) {
@@ -80,9 +89,7 @@ absl::Status ValidateTargetFpp(double target_fpp, Engine engine) {
   if (std::isnan(target_fpp)) {
     return absl::InvalidArgumentError("target_fpp: is not a number; give 1e-6, say");
   }
-  const double lowest = engine == Engine::kEpochTable ? EpochTable::kLowestTargetFpp
-                        : engine == Engine::kCompact  ? kLowestCompactTarget
-                                                      : kLowestTargetFpp;
+  const double lowest = engine == Engine::kCompact ? kLowestCompactTarget : kLowestTargetFpp;
   if (target_fpp < lowest) {
     return Invalid("target_fpp", absl::StrCat(target_fpp, " is too low for the engine ", EngineName(engine)),
                    absl::StrCat(lowest));
@@ -125,6 +132,7 @@ absl::Status Validate(const StageOptions& options) {
   if (absl::Status status = ValidateAdaptation(options.adaptation, options.engine); !status.ok()) {
     return status;
   }
+  if (absl::Status status = ValidateAtMemoryLimit(options); !status.ok()) return status;
   if (options.shards < 1) return Invalid("shards", absl::StrCat(options.shards, " is too few"), "1");
   if (options.shards > kMostShards) {
     return Invalid("shards", absl::StrCat(options.shards, " is too many"), absl::StrCat(kMostShards));

@@ -118,9 +118,9 @@ absl::StatusOr<Layout> FixedOf(double window, double bits_per_id) {
 }  // namespace
 
 const std::vector<std::string>& LayoutNames() {
-  static const auto& names = *new std::vector<std::string>{
-      "sliced",      "compact", "published", "plain-ring-sliced", "plain-ring", "split-block",
-      "epoch-table", "apbf",    "exact",     "exact-engine"};
+  static const auto& names =
+      *new std::vector<std::string>{"sliced",      "compact", "published", "plain-ring-sliced", "plain-ring",
+                                    "split-block", "apbf",    "exact",     "exact-engine"};
   return names;
 }
 
@@ -181,8 +181,7 @@ absl::StatusOr<Layout> MakeLayout(const std::string& name, double window, double
   if (name == "split-block") return MakeSplitBlock(name, window, target_fpp);
   if (name == "apbf") return MakeApbf(name, window, target_fpp);
   if (name == "compact") return FromEngine(name, Engine::kCompact, 18, window, target_fpp);
-  if (name == "epoch-table") return FromEngine(name, Engine::kEpochTable, 15, window, target_fpp);
-  if (name == "exact-engine") return FromEngine(name, Engine::kExact, 62, window, target_fpp);
+  if (name == "exact-engine") return FromEngine(name, Engine::kExact, 18, window, target_fpp);
   if (name == "exact") return MakeHashSets(name, window);
   return absl::InvalidArgumentError(absl::StrCat("there is no layout ", name));
 }

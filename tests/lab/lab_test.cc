@@ -243,12 +243,11 @@ TEST(Lab, Robustness) {
     const auto at = [&](const char* column, const char* engine) {
       return table.Number(column, {{"scenario", scenario}, {"engine", engine}});
     };
-    for (const char* engine :
-         {"compact", "sliced", "exact", "epoch_table", "published", "published, paper"}) {
+    for (const char* engine : {"compact", "sliced", "exact", "published", "published, paper"}) {
       EXPECT_EQ(at("missed", engine), 0) << scenario << ", " << engine;
       EXPECT_GT(at("asked", engine), 0);
     }
-    for (const char* engine : {"compact", "sliced", "exact", "epoch_table", "published, paper"}) {
+    for (const char* engine : {"compact", "sliced", "exact", "published, paper"}) {
       EXPECT_LE(at("low", engine), size.target) << scenario << ", " << engine;
     }
     EXPECT_GT(at("missed_share", "recycled"), 0.1) << scenario;

@@ -129,10 +129,13 @@ struct Contender {
 
 const std::vector<Contender>& Contenders() {
   static const auto& contenders = *new std::vector<Contender>{
-      {"compact", Engine::kCompact},     {"sliced", Engine::kSliced},
-      {"exact", Engine::kExact},         {"epoch_table", Engine::kEpochTable},
-      {"published", Engine::kPublished}, {"published, paper", Engine::kPublished, Adaptation::kPaper},
-      {"recycled", Engine::kRecycled},   {"bloom", Engine::kBloom},
+      {"compact", Engine::kCompact},
+      {"sliced", Engine::kSliced},
+      {"exact", Engine::kExact},
+      {"published", Engine::kPublished},
+      {"published, paper", Engine::kPublished, Adaptation::kPaper},
+      {"recycled", Engine::kRecycled},
+      {"bloom", Engine::kBloom},
       {"opposite", Engine::kOpposite},
   };
   return contenders;

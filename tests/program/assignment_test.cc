@@ -310,7 +310,7 @@ TEST_P(KeptMemoryTest, IsGivenUpForAFilterThatIsRefusedSome) {
   }
   EXPECT_EQ(kept_.Take(0), nullptr) << "the one that went first";
   // These grow by small steps.
-  if (GetParam().engine != Engine::kExact && GetParam().engine != Engine::kEpochTable) return;
+  if (GetParam().engine != Engine::kExact && GetParam().engine != Engine::kCompact) return;
   EXPECT_NE(kept_.Take(2), nullptr) << "there was enough without it";
 }
 
@@ -336,8 +336,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(StageOptions{.engine = Engine::kSliced},
                     StageOptions{.at_memory_limit = AtMemoryLimit::kExceedFpp, .engine = Engine::kSliced},
                     StageOptions{.engine = Engine::kPublished, .adaptation = Adaptation::kPaper},
-                    StageOptions{.engine = Engine::kExact},
-                    StageOptions{.target_fpp = 1e-6, .engine = Engine::kEpochTable}));
+                    StageOptions{.engine = Engine::kExact}, StageOptions{.engine = Engine::kCompact}));
 
 // A folder with a snapshot of a filter that knows the ids of [0, 900).
 class SnapshotAssignmentTest : public AssignmentTest {

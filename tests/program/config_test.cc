@@ -149,8 +149,7 @@ const BadConfig kBadValues[] = {
     {"AtMemoryLimit", "at_memory_limit: crash\n",
      "5: at_memory_limit: \"crash\" is not valid: expected shorten_window or exceed_fpp"},
     {"Engine", "engine: slice\n",
-     "5: engine: there is no \"slice\"; the nearest is sliced, of sliced, compact, published, exact, "
-     "epoch_table, "
+     "5: engine: there is no \"slice\"; the nearest is sliced, of compact, sliced, published, exact, "
      "bloom, recycled, opposite"},
     {"Adaptation", "adaptation: none\n", "5: adaptation: \"none\" is not valid: expected budget or paper"},
     {"AdaptationOfAnotherEngine", "engine: exact\nadaptation: paper\n",
@@ -165,8 +164,11 @@ const BadConfig kBadValues[] = {
     {"SuspectsOfNobody", "on_suspect: drop\n",
      "5: on_suspect: without a second opinion there are no suspects to hold back; the nearest that can be is "
      "to pass them"},
-    {"EngineAndTarget", "fpp: 1e-9\nengine: epoch_table\n",
-     "6: engine: target_fpp: 1e-09 is too low for the engine epoch_table; the nearest that can be is 2e-07"},
+    {"EngineAndTarget", "fpp: 1e-13\nengine: sliced\n",
+     "6: engine: target_fpp: 1e-13 is too low for the engine sliced; the nearest that can be is 1e-12"},
+    {"EngineAndMemoryLimit", "at_memory_limit: exceed_fpp\n",
+     "5: at_memory_limit: exceed_fpp is for the engine sliced, not compact; the nearest that can be is "
+     "shorten_window"},
     {"OnDuplicate", "on_duplicate: pass\n",
      "5: on_duplicate: \"pass\" is not valid: expected drop, tag or divert"},
     {"OnMissingId", "on_missing_id: tag\n",
@@ -300,7 +302,7 @@ TEST(Config, WhatTheStageRefusesIsSaidWithItsLine) {
   for (const auto& [key, text] : {std::pair("horizon", "0s"),
                                   {"horizon", "999999d"},
                                   {"fpp", "0.999"},
-                                  {"fpp", "1e-15"},
+                                  {"fpp", "1e-16"},
                                   {"memory", "0"}}) {
     const absl::Status status = FromFile(absl::StrCat(kRequired, key, ": ", text, "\n")).status();
     EXPECT_TRUE(absl::StartsWith(status.message(),
@@ -330,7 +332,7 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
   EXPECT_EQ(daemon.stage.target_fpp, 1e-6);
   EXPECT_EQ(daemon.stage.memory_limit_bytes, int64_t{1} << 30);
   EXPECT_EQ(daemon.stage.at_memory_limit, AtMemoryLimit::kShortenWindow);
-  EXPECT_EQ(daemon.stage.engine, Engine::kSliced);
+  EXPECT_EQ(daemon.stage.engine, Engine::kCompact);
   EXPECT_EQ(daemon.stage.adaptation, Adaptation::kBudget);
   EXPECT_EQ(daemon.assignment, kafka::Assignment::kEager);
   EXPECT_EQ(daemon.static_membership, kafka::StaticMembership::kNever);

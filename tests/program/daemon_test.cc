@@ -48,7 +48,7 @@ TEST(DaemonTest, AnEngineThatPromisesLessIsTakenWithAWarning) {
         log, absl::StrCat("[warning] engine ", EngineName(engine), ": ", BrokenPromise(engine))))
         << log;
   }
-  for (const Engine engine : {Engine::kSliced, Engine::kPublished, Engine::kExact, Engine::kEpochTable}) {
+  for (const Engine engine : {Engine::kSliced, Engine::kPublished, Engine::kExact, Engine::kCompact}) {
     EXPECT_EQ(LogWith(engine), "") << EngineName(engine);
   }
 }

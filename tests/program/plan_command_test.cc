@@ -30,10 +30,9 @@ std::string Printed(const PlanCommandOptions& options) {
 
 TEST(PlanCommand, TextHasAllThatIsPlanned) {
   const std::string text = Printed(OneDay(Output::kText));
-  for (const char* part :
-       {"20000 unique events a second", "24h, with 1.728e+09 ids", "4e-07: some 691 good events",
-        " as the limit", "bits for each id", "N = 14 past generations, t = 1h49m46", ", k = 10",
-        "exact set    24.1 GiB", "The engine epoch_table holds this target in some 43 bits"}) {
+  for (const char* part : {"20000 unique events a second", "24h, with 1.728e+09 ids",
+                           "4e-07: some 691 good events", " as the limit", "bits for each id",
+                           "N = 16 past generations, t = 1h30m, fingerprints of", "exact set    24.1 GiB"}) {
     EXPECT_TRUE(absl::StrContains(text, part)) << part << " is not in\n" << text;
   }
 }
@@ -59,23 +58,13 @@ TEST(PlanCommand, JsonHasTheValuesOfThePlan) {
   EXPECT_EQ(value("filter_bytes"), static_cast<double>(plan.filter_bytes));
   EXPECT_EQ(value("past_generations"), plan.past_generations);
   EXPECT_EQ(value("refresh_period_ms"), absl::ToDoubleMilliseconds(plan.refresh_period));
-  EXPECT_EQ(value("bits_per_generation"), static_cast<double>(plan.bits_per_generation));
-  EXPECT_EQ(value("bits_set_per_id"), plan.bits_set_per_id);
+  EXPECT_EQ(value("fingerprint_bits"), plan.fingerprint_bits);
   EXPECT_EQ(value("ids"), plan.ids);
   EXPECT_EQ(value("bits_per_id"), plan.bits_per_id);
   EXPECT_EQ(value("false_drops_per_day"), plan.false_drops_per_day);
   EXPECT_EQ(value("exact_bytes"), static_cast<double>(plan.exact_bytes));
   EXPECT_EQ(value("exact_bits_per_id"), plan.exact_bits_per_id);
-  EXPECT_EQ(value("epoch_table_bits_per_id"), plan.epoch_table_bits_per_id);
-  EXPECT_EQ(json->names.size(), 15u);
-}
-
-TEST(PlanCommand, OtherEnginesAreNamedOnlyWhereTheyAreBetter) {
-  PlanCommandOptions options = OneDay(Output::kText);
-  options.request.target_fpp = 1e-4;
-  EXPECT_FALSE(absl::StrContains(Printed(options), "epoch_table"));
-  options.output = Output::kJson;
-  EXPECT_TRUE(absl::StrContains(Printed(options), "\"epoch_table_bits_per_id\":null}\n"));
+  EXPECT_EQ(json->names.size(), 13u);
 }
 
 TEST(PlanCommand, WhatCannotBeMetIsRefusedAndNothingPrinted) {

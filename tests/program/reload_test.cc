@@ -89,10 +89,10 @@ TEST_F(ReloadTest, TheMemoryLimit) {
 }
 
 TEST_F(ReloadTest, TheTargetAsFarAsFiltersCanFollow) {
-  RunsWith("fpp: 1e-6\n");
-  EXPECT_EQ(Told(Read("fpp: 2e-7\n")), "fpp 1e-6>2e-7;");
+  RunsWith("engine: sliced\nfpp: 1e-6\n");
+  EXPECT_EQ(Told(Read("engine: sliced\nfpp: 2e-7\n")), "fpp 1e-6>2e-7;");
   EXPECT_EQ(daemon_->Report().fpp_target, 2e-7);
-  const std::vector<ConfigChange> other = Read("fpp: 1e-4\n");
+  const std::vector<ConfigChange> other = Read("engine: sliced\nfpp: 1e-4\n");
   EXPECT_EQ(Told(other), "fpp 2e-7 stays, not 1e-4;");
   EXPECT_EQ(
       other[0].why_not,

@@ -17,10 +17,10 @@
 #include "gtest/gtest.h"
 #include "lethe/filter.h"
 #include "src/adapt/paper.h"
-#include "src/adapt/plan.h"
 #include "src/filter/sliced_fbf.h"
 #include "src/fpp/sliced_model.h"
 #include "tests/support/filter_testing.h"
+#include "tests/support/sliced_plan.h"
 
 namespace lethe {
 
@@ -191,11 +191,7 @@ class SimulatedLoad {
   static constexpr int64_t kCheckSteps = 50;
 
   double PlannedBytes(double ids) const {
-    const auto plan = MakePlan({.rate = ids / (kHorizonMs / 1000),
-                                .horizon = absl::Milliseconds(kHorizonMs),
-                                .target_fpp = options_.target_fpp});
-    EXPECT_TRUE(plan.ok()) << plan.status();
-    return static_cast<double>(plan->filter_bytes) * SlicedBitsPerId(shape_, options_.target_fpp) /
+    return 64 * SlicedLinesFor(ids, options_.target_fpp) * SlicedBitsPerId(shape_, options_.target_fpp) /
            SlicedBitsPerId(SlicedShapeFor(options_.target_fpp), options_.target_fpp);
   }
 

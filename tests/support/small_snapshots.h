@@ -18,6 +18,7 @@ inline std::vector<StageOptions> SmallStages() {
   StageOptions sliced = {.horizon = absl::Seconds(10),
                          .target_fpp = 1e-2,
                          .memory_limit_bytes = 1 << 20,
+                         .engine = Engine::kSliced,
                          .audit_share = 0.1,
                          .hash_seed = 7};
   StageOptions compact = sliced;

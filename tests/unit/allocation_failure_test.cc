@@ -302,9 +302,7 @@ std::vector<Case> Cases() {
   shards.options.audit_share = 0.25;
   shards.options.at_memory_limit = AtMemoryLimit::kExceedFpp;
   Case exact = {"Exact", Options(Engine::kExact, 1e-9)};
-  exact.batch = 2000;  // so many that a table is divided
-  Case epoch_table = {"EpochTable", Options(Engine::kEpochTable, 1e-6)};
-  epoch_table.options.audit_share = 0.5;
+  exact.batch = 2000;
   // Most verdicts of such a filter go on to the second opinion.
   Case second_opinion = {"SecondOpinion", Options(Engine::kSliced, 0.1)};
   second_opinion.options.second_opinion = SecondOpinion::kOpposite;
@@ -315,7 +313,7 @@ std::vector<Case> Cases() {
   published.most_lost = 100;
   Case compact = {"Compact", Options(Engine::kCompact, 1e-9)};
   compact.options.audit_share = 0.5;
-  return {sliced, shards, exact, compact, epoch_table, second_opinion, published};
+  return {sliced, shards, exact, compact, second_opinion, published};
 }
 
 INSTANTIATE_TEST_SUITE_P(Stages, AllocationFailureTest, testing::ValuesIn(Cases()),

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "src/adapt/plan.h"
 #include "src/fpp/sliced_model.h"
+#include "tests/support/sliced_plan.h"
 
 namespace lethe {
 namespace {
@@ -31,10 +31,7 @@ double LinesFor(double rate) { return rate / (Cap() * SlicedWindowIntervals(Shap
 
 // And at most, as src/adapt/budget.h has it: so many times the plan's, which has a sixteenth more than that.
 void ExpectLines(int64_t lines, double rate, double most = 2) {
-  const absl::StatusOr<Plan> plan = MakePlan(
-      {.rate = rate / (kHorizon / 1000), .horizon = absl::Milliseconds(kHorizon), .target_fpp = kTarget});
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_LE(static_cast<double>(lines), most * static_cast<double>(plan->filter_bytes) / 64)
+  EXPECT_LE(static_cast<double>(lines), most * SlicedLinesFor(rate, kTarget))
       << "it needs " << LinesFor(rate) << " at least";
 }
 

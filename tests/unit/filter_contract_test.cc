@@ -214,7 +214,7 @@ TEST_P(FilterContractTest, MemoryComesFromTheBudgetAndGoesBack) {
 INSTANTIATE_TEST_SUITE_P(Engines, FilterContractTest,
                          testing::Values(Kind{Engine::kSliced}, Kind{Engine::kPublished},
                                          Kind{Engine::kPublished, Adaptation::kPaper}, Kind{Engine::kExact},
-                                         Kind{Engine::kCompact}, Kind{Engine::kEpochTable}),
+                                         Kind{Engine::kCompact}),
                          NameOf);
 constexpr auto SlicedWith = [](int past_generations) {
   return Kind{Engine::kSliced, Adaptation::kBudget, past_generations};
@@ -278,16 +278,14 @@ TEST_P(GrowingFilterTest, GivesMemoryBackWhenItsLoadFalls) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, BudgetedFilterTest,
-                         testing::Values(Kind{Engine::kSliced}, Kind{Engine::kExact}, Kind{Engine::kCompact},
-                                         Kind{Engine::kEpochTable}),
+                         testing::Values(Kind{Engine::kSliced}, Kind{Engine::kExact}, Kind{Engine::kCompact}),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(Generations, BudgetedFilterTest,
                          testing::Values(SlicedWith(1), SlicedWith(2), SlicedWith(6), SlicedWith(14),
                                          SlicedWith(30), SlicedWith(61)),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(Engines, GrowingFilterTest,
-                         testing::Values(Kind{Engine::kSliced}, Kind{Engine::kExact}, Kind{Engine::kCompact},
-                                         Kind{Engine::kEpochTable}),
+                         testing::Values(Kind{Engine::kSliced}, Kind{Engine::kExact}, Kind{Engine::kCompact}),
                          NameOf);
 // With one or two, memory that was taken for a rising load is kept for some horizons.
 INSTANTIATE_TEST_SUITE_P(Generations, GrowingFilterTest,

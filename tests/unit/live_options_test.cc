@@ -142,7 +142,7 @@ class LiveOptionsTest : public testing::Test {
 
 TEST_F(LiveOptionsTest, AFilterAtItsLimitTakesTheRoomOfAHigherOne) {
   constexpr double kRate = 200'000;
-  Open({.target_fpp = 1e-3, .memory_limit_bytes = 256 << 10});
+  Open({.target_fpp = 1e-3, .memory_limit_bytes = 256 << 10, .engine = Engine::kSliced});
   Run(2, kRate);
   ASSERT_GT(partition_->Status().filter.limit_hits, 0) << "the limit is too high to tell anything";
   ASSERT_TRUE(stage_->SetMemoryLimit(1 << 20).ok());
@@ -159,7 +159,7 @@ TEST_F(LiveOptionsTest, AFilterAtItsLimitTakesTheRoomOfAHigherOne) {
 }
 
 TEST_F(LiveOptionsTest, ALowerLimitHoldsForWhatIsYetToBeTaken) {
-  Open({.target_fpp = 1e-3, .memory_limit_bytes = 8 << 20});
+  Open({.target_fpp = 1e-3, .memory_limit_bytes = 8 << 20, .engine = Engine::kSliced});
   Run(1, 100'000);
   const int64_t used = stage_->memory().used_bytes();
   ASSERT_TRUE(stage_->SetMemoryLimit(used * 3 / 2).ok());
@@ -169,7 +169,7 @@ TEST_F(LiveOptionsTest, ALowerLimitHoldsForWhatIsYetToBeTaken) {
 }
 
 TEST_F(LiveOptionsTest, ALimitUnderWhatIsUsedIsRefusedWithTheNearest) {
-  Open({.target_fpp = 1e-3, .memory_limit_bytes = 8 << 20});
+  Open({.target_fpp = 1e-3, .memory_limit_bytes = 8 << 20, .engine = Engine::kSliced});
   Run(1, 200'000);
   const absl::Status refused = stage_->SetMemoryLimit(128 << 10);
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition) << refused;
@@ -186,7 +186,7 @@ TEST_F(LiveOptionsTest, ALimitUnderWhatIsUsedIsRefusedWithTheNearest) {
 // The rate of a Bloom filter of full intervals is some half of its target or more on the average.
 TEST_F(LiveOptionsTest, ALowerTargetIsKeptOnceTheHorizonHasPassed) {
   constexpr double kRate = 100'000;
-  Open({.target_fpp = 2e-2, .memory_limit_bytes = 64 << 20});
+  Open({.target_fpp = 2e-2, .memory_limit_bytes = 64 << 20, .engine = Engine::kSliced});
   Run(2, kRate);
   const double before = Measured(kRate);
   EXPECT_GT(before, 5e-3);
@@ -207,7 +207,7 @@ TEST_F(LiveOptionsTest, ALowerTargetIsKeptOnceTheHorizonHasPassed) {
 
 TEST_F(LiveOptionsTest, AHigherTargetNeedsLess) {
   constexpr double kRate = 100'000;
-  Open({.target_fpp = 1e-3, .memory_limit_bytes = 64 << 20});
+  Open({.target_fpp = 1e-3, .memory_limit_bytes = 64 << 20, .engine = Engine::kSliced});
   Run(2, kRate);
   const int64_t used = stage_->memory().used_bytes();
   ASSERT_TRUE(stage_->SetTargetFpp(1e-1).ok());
@@ -221,13 +221,13 @@ TEST_F(LiveOptionsTest, AHigherTargetNeedsLess) {
 }
 
 TEST_F(LiveOptionsTest, WhatFiltersCannotFollowIsRefusedWithTheReason) {
-  Open({.target_fpp = 1e-6});
+  Open({.target_fpp = 1e-6, .engine = Engine::kSliced});
   EXPECT_EQ(stage_->SetTargetFpp(0.5).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(
       absl::StrContains(stage_->SetTargetFpp(1e-4).message(), "keeps an id in 5 lines, one for 0.0001 in 4"));
   EXPECT_EQ(partition_->SetTargetFpp(1e-8).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(partition_->Status().filter.fpp_target, 1e-6);
-  for (const Engine engine : {Engine::kPublished, Engine::kExact, Engine::kEpochTable, Engine::kBloom}) {
+  for (const Engine engine : {Engine::kCompact, Engine::kPublished, Engine::kExact, Engine::kBloom}) {
     Open({.target_fpp = 1e-3, .engine = engine});
     EXPECT_TRUE(stage_->SetTargetFpp(1e-3).ok());
     EXPECT_TRUE(absl::StrContains(stage_->SetTargetFpp(2e-3).message(), EngineName(engine)));
@@ -235,7 +235,7 @@ TEST_F(LiveOptionsTest, WhatFiltersCannotFollowIsRefusedWithTheReason) {
 }
 
 TEST_F(LiveOptionsTest, NothingChangesWithinATransaction) {
-  Open({.target_fpp = 1e-6, .second_opinion = SecondOpinion::kOpposite});
+  Open({.target_fpp = 1e-6, .engine = Engine::kSliced, .second_opinion = SecondOpinion::kOpposite});
   {
     auto transaction = partition_->Begin();
     EXPECT_EQ(partition_->SetTargetFpp(2e-6).code(), absl::StatusCode::kFailedPrecondition);

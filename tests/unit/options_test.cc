@@ -36,23 +36,31 @@ TEST(OptionsTest, HorizonMustBePositiveAndFinite) {
 
 TEST(OptionsTest, TargetMustBeAProbabilityThatCanBeMet) {
   EXPECT_EQ(Refusal({.target_fpp = 0}),
-            "target_fpp: 0 is too low for the engine sliced; the nearest that can be is 1e-12");
-  EXPECT_EQ(Refusal({.target_fpp = 1e-13}),
-            "target_fpp: 1e-13 is too low for the engine sliced; the nearest that can be is 1e-12");
+            "target_fpp: 0 is too low for the engine compact; the nearest that can be is 1e-15");
   EXPECT_EQ(Refusal({.target_fpp = 1}),
+            "target_fpp: 1 is too high for the engine compact; the nearest that can be is 0.99");
+  EXPECT_EQ(Refusal({.target_fpp = 1e-13, .engine = Engine::kSliced}),
+            "target_fpp: 1e-13 is too low for the engine sliced; the nearest that can be is 1e-12");
+  EXPECT_EQ(Refusal({.target_fpp = 1, .engine = Engine::kSliced}),
             "target_fpp: 1 is too high for the engine sliced; the nearest that can be is 0.1");
   EXPECT_EQ(Refusal({.target_fpp = 1, .engine = Engine::kExact}),
             "target_fpp: 1 is too high for the engine exact; the nearest that can be is 0.99");
   EXPECT_EQ(Refusal({.target_fpp = std::nan("")}), "target_fpp: is not a number; give 1e-6, say");
-  EXPECT_TRUE(Validate({.target_fpp = 1e-12}).ok());
-  EXPECT_TRUE(Validate({.target_fpp = 0.1}).ok());
+  EXPECT_TRUE(Validate({.target_fpp = 1e-15}).ok());
+  EXPECT_TRUE(Validate({.target_fpp = 1e-12, .engine = Engine::kSliced}).ok());
+  EXPECT_TRUE(Validate({.target_fpp = 0.1, .engine = Engine::kSliced}).ok());
   EXPECT_TRUE(Validate({.target_fpp = 0.99, .engine = Engine::kExact}).ok());
 }
 
-TEST(OptionsTest, TheEpochTableHasALowestTargetOfItsOwn) {
-  EXPECT_EQ(Refusal({.target_fpp = 1e-9, .engine = Engine::kEpochTable}),
-            "target_fpp: 1e-09 is too low for the engine epoch_table; the nearest that can be is 2e-07");
-  EXPECT_TRUE(Validate({.target_fpp = 2e-7, .engine = Engine::kEpochTable}).ok());
+TEST(OptionsTest, OnlyFiltersThatCanExceedTheTargetMayBeAskedTo) {
+  EXPECT_EQ(Refusal({.at_memory_limit = AtMemoryLimit::kExceedFpp}),
+            "at_memory_limit: exceed_fpp is for the engine sliced, not compact; the nearest that can be is "
+            "shorten_window");
+  EXPECT_TRUE(Validate({.at_memory_limit = AtMemoryLimit::kExceedFpp, .engine = Engine::kSliced}).ok());
+  EXPECT_TRUE(Validate({.at_memory_limit = AtMemoryLimit::kExceedFpp,
+                        .engine = Engine::kPublished,
+                        .adaptation = Adaptation::kPaper})
+                  .ok());
 }
 
 TEST(OptionsTest, ThePapersAdaptationIsForThePublishedFilter) {
@@ -66,7 +74,7 @@ TEST(OptionsTest, ThePapersAdaptationIsForThePublishedFilter) {
 
 TEST(OptionsTest, ASecondOpinionNeedsFalsePositivesToFind) {
   for (const Engine engine :
-       {Engine::kSliced, Engine::kPublished, Engine::kEpochTable, Engine::kBloom, Engine::kRecycled}) {
+       {Engine::kSliced, Engine::kPublished, Engine::kCompact, Engine::kBloom, Engine::kRecycled}) {
     const StageOptions options = {.engine = engine, .second_opinion = SecondOpinion::kOpposite};
     EXPECT_TRUE(Validate(options).ok()) << Validate(options);
   }
@@ -84,7 +92,7 @@ TEST(OptionsTest, ASecondOpinionNeedsFalsePositivesToFind) {
 
 TEST(EngineTest, NamesAndEnginesAreEachOthers) {
   for (const absl::string_view name :
-       {"sliced", "compact", "published", "exact", "epoch_table", "bloom", "recycled", "opposite"}) {
+       {"sliced", "compact", "published", "exact", "bloom", "recycled", "opposite"}) {
     const absl::StatusOr<Engine> engine = ParseEngine(name);
     ASSERT_TRUE(engine.ok()) << engine.status();
     EXPECT_EQ(EngineName(*engine), name);
@@ -92,8 +100,7 @@ TEST(EngineTest, NamesAndEnginesAreEachOthers) {
 }
 
 TEST(EngineTest, ThreeBreakThePromise) {
-  for (const Engine engine :
-       {Engine::kSliced, Engine::kCompact, Engine::kPublished, Engine::kExact, Engine::kEpochTable}) {
+  for (const Engine engine : {Engine::kSliced, Engine::kCompact, Engine::kPublished, Engine::kExact}) {
     EXPECT_EQ(BrokenPromise(engine), "") << EngineName(engine);
   }
   for (const Engine engine : {Engine::kBloom, Engine::kRecycled, Engine::kOpposite}) {
@@ -106,9 +113,9 @@ TEST(EngineTest, AnUnknownNameIsRefusedWithTheNearest) {
     return std::string(ParseEngine(name).status().message());
   };
   EXPECT_EQ(
-      refusal("epochtable"),
-      "engine: there is no \"epochtable\"; the nearest is epoch_table, of sliced, compact, published, exact, "
-      "epoch_table, bloom, recycled, opposite");
+      refusal("compakt"),
+      "engine: there is no \"compakt\"; the nearest is compact, of compact, sliced, published, exact, bloom, "
+      "recycled, opposite");
   EXPECT_NE(refusal("Sliced").find("nearest is sliced,"), std::string::npos);
   EXPECT_NE(refusal("blom").find("nearest is bloom,"), std::string::npos);
   EXPECT_NE(refusal("recycle").find("nearest is recycled,"), std::string::npos);
@@ -173,14 +180,14 @@ TEST(NewFilterTest, TheSmallestSlicedFilterIsAsSmallAsIsSaid) {
       MemoryBudget memory(limit);
       std::vector<std::unique_ptr<Filter>> filters;
       for (int64_t i = 0; i < limit / smallest; ++i) {
-        auto filter = NewFilter({.target_fpp = target, .memory = &memory});
+        auto filter = NewFilter({.target_fpp = target, .memory = &memory, .engine = Engine::kSliced});
         ASSERT_TRUE(filter.ok()) << i << " of " << limit / smallest << ": " << filter.status();
         filters.push_back(*std::move(filter));
       }
       EXPECT_LE(memory.used_bytes(), limit);
     }
     MemoryBudget half(smallest / 2);
-    EXPECT_EQ(NewFilter({.target_fpp = target, .memory = &half}).status().code(),
+    EXPECT_EQ(NewFilter({.target_fpp = target, .memory = &half, .engine = Engine::kSliced}).status().code(),
               absl::StatusCode::kResourceExhausted);
   }
 }

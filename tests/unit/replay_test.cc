@@ -12,6 +12,7 @@
 #include "lethe/stage.h"
 #include "src/adapt/plan.h"
 #include "tests/support/filter_testing.h"
+#include "tests/support/sliced_plan.h"
 
 namespace lethe {
 namespace {
@@ -62,12 +63,18 @@ class ReplayTest : public testing::TestWithParam<Case> {
             .hash_seed = TestSeed()};
   }
 
-  static int64_t ids_in_horizon() { return GetParam().engine == Engine::kSliced ? 60'000 : 15'000; }
+  static bool IsPlanned() {
+    return GetParam().engine == Engine::kSliced || GetParam().engine == Engine::kCompact;
+  }
+  static int64_t ids_in_horizon() { return IsPlanned() ? 60'000 : 15'000; }
 
   // For the default engine as much as `plan` says. An exact set or a table keeps what was replayed until the
   // horizon has passed since its last copy: twice what the run needs does for that, with some for its steps.
   int64_t MemoryFor(const std::vector<Record>& log) const {
     if (GetParam().engine == Engine::kSliced) {
+      return SlicedLimitBytes(static_cast<double>(ids_in_horizon()), kTarget);
+    }
+    if (GetParam().engine == Engine::kCompact) {
       const absl::StatusOr<Plan> plan =
           MakePlan({.rate = static_cast<double>(ids_in_horizon()) * 1000 / kHorizonMs,
                     .horizon = absl::Milliseconds(kHorizonMs),
@@ -108,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(
     Engines, ReplayTest,
     testing::Values(Case{Engine::kSliced},
                     Case{Engine::kSliced, Adaptation::kBudget, AtMemoryLimit::kExceedFpp},
-                    Case{Engine::kExact}, Case{Engine::kEpochTable}, Case{Engine::kCompact},
+                    Case{Engine::kExact}, Case{Engine::kCompact},
                     Case{Engine::kPublished, Adaptation::kPaper}),
     [](const auto& tested) {
       return absl::StrCat(EngineName(tested.param.engine),

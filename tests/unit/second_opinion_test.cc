@@ -212,7 +212,7 @@ TEST_P(SecondOpinionTest, WithoutRoomCopiesAreSuspects) {
 
 // With the real filter, at a rate of false positives that shows.
 TEST(SecondOpinionOfTheFbfTest, NoGoodEventIsLostAndNoCopyPasses) {
-  for (const Engine engine : {Engine::kSliced, Engine::kPublished, Engine::kBloom, Engine::kEpochTable}) {
+  for (const Engine engine : {Engine::kSliced, Engine::kPublished, Engine::kBloom, Engine::kCompact}) {
     auto stage = DedupStage::Create({.horizon = kHorizon,
                                      .target_fpp = 0.05,
                                      .engine = engine,
@@ -241,7 +241,8 @@ TEST(SecondOpinionOfTheFbfTest, NoGoodEventIsLostAndNoCopyPasses) {
 // An id past the horizon, of which the filter knows yet and the second opinion not, comes twice in a batch:
 // once before the filter forgets it, and once after.
 TEST(SecondOpinionOfTheFbfTest, ASuspectThatWasPassedIsKnownToTheEndOfItsBatch) {
-  auto stage = DedupStage::Create({.horizon = kHorizon, .second_opinion = SecondOpinion::kOpposite});
+  auto stage = DedupStage::Create(
+      {.horizon = kHorizon, .engine = Engine::kSliced, .second_opinion = SecondOpinion::kOpposite});
   ASSERT_TRUE(stage.ok()) << stage.status();
   auto partition = *(*stage)->Open("p");
   const auto move_to = [&](absl::Time time) {

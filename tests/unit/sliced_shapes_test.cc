@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "src/adapt/plan.h"
 #include "src/filter/line_memory.h"
 #include "src/filter/sliced_lines.h"
 #include "src/fpp/sliced_model.h"
 #include "tests/support/filter_testing.h"
+#include "tests/support/sliced_plan.h"
 
 namespace lethe {
 namespace {
@@ -154,31 +154,26 @@ TEST(SlicedShapesTable, TheModelHoldsForEveryWidthAndTarget) {
   }
 }
 
-// `lethe plan` and the filter go by one table: k, the cells of a line, and the memory of an id.
-TEST(SlicedShapesTable, PlanAndFilterChooseAlike) {
+// Model and filter go by one table: k, the cells of a line, and the memory of an id.
+TEST(SlicedShapesTable, ModelAndFilterChooseAlike) {
   for (const double target : kTargets) {
     for (const double ids : {1e3, 1e5, 1e9}) {
       SCOPED_TRACE(testing::Message() << "target " << target << ", ids " << ids);
       const absl::Duration horizon = absl::Hours(1);
-      const absl::StatusOr<Plan> plan =
-          MakePlan({.rate = ids / 3600, .horizon = horizon, .target_fpp = target});
-      ASSERT_TRUE(plan.ok()) << plan.status();
-      MemoryBudget memory(plan->memory_bytes);
-      const auto filter = NewFilter({.horizon = horizon, .target_fpp = target, .memory = &memory});
+      const int64_t limit = SlicedLimitBytes(ids, target);
+      MemoryBudget memory(limit);
+      const auto filter =
+          NewFilter({.horizon = horizon, .target_fpp = target, .memory = &memory, .engine = Engine::kSliced});
       ASSERT_TRUE(filter.ok()) << filter.status();
       const FilterStatus status = (*filter)->Status();
       const SlicedShape shape = SlicedShapeFor(target);
-      EXPECT_EQ(plan->bits_set_per_id, status.bits_per_id);
       EXPECT_EQ(status.bits_per_id, 2 * shape.lines_per_id);
-      EXPECT_EQ(plan->bits_per_generation % shape.cells_per_line(), 0);
       EXPECT_EQ(status.bits_per_generation % shape.cells_per_line(), 0);
-      const int64_t lines = plan->bits_per_generation / shape.cells_per_line();
-      EXPECT_EQ(plan->filter_bytes, lines * 64);
-      EXPECT_LE(plan->filter_bytes, plan->memory_bytes);
+      const double lines = SlicedLinesFor(ids, target);
       // By doublings from what the filter begins with, what is planned can be reached within the limit.
       const double begin = static_cast<double>(status.bits_per_generation / shape.cells_per_line());
-      const double doublings = std::ceil(std::log2(std::max(1.0, static_cast<double>(lines) / begin)));
-      EXPECT_LE(begin * std::exp2(doublings) * 64, static_cast<double>(plan->memory_bytes));
+      const double doublings = std::ceil(std::log2(std::max(1.0, lines / begin)));
+      EXPECT_LE(begin * std::exp2(doublings) * 64, static_cast<double>(limit));
     }
   }
 }
