@@ -15,6 +15,8 @@ browser_packages := chromium chromium-driver librsvg2-bin pngquant fonts-dejavu-
 test_packages := $(broker_packages) $(bench_packages) $(browser_packages) python3 python3-jsonschema python3-yaml \
   python3-confluent-kafka openssl prometheus mandoc zsh fish dpkg-dev file binutils redis-server default-jdk-headless
 lab_packages := libgtest-dev python3-matplotlib
+lab_counters_packages := $(lab_packages) $(broker_packages) python3-cassandra python3-confluent-kafka python3-redis \
+  redis-server
 format_packages := clang-format
 tidy_packages := clang-tidy
 fuzz_packages := clang libclang-rt-dev
@@ -46,7 +48,7 @@ configure_program = @test -f build/build.ninja || cmake --preset release -DLETHE
 # Warnings are errors in CI only.
 configure_tests = @cmake --preset release -DLETHE_TESTS=ON $(if $(CI),-DLETHE_WERROR=ON) > /dev/null
 
-.PHONY: build demo demo-kafka test test-unit test-debian13 chaos bench lab install deb format format-check tidy fuzz packages clean
+.PHONY: build demo demo-kafka test test-unit test-debian13 chaos bench lab lab-counters install deb format format-check tidy fuzz packages clean
 
 build:  ## the program, build/lethe
 	$(call install,$(build_packages))
@@ -97,6 +99,15 @@ lab:  ## the papers' experiments, in some minutes: build/lab, and the page tests
 	cmake --build build --target lab -j $(JOBS)
 	build/tests/lab build/lab
 	/usr/bin/python3 -B tests/lab/plots.py build/lab tests/lab
+	/usr/bin/python3 -B tests/lab/counters/figures.py tests/lab/counters/measured build/lab tests/lab
+
+lab-counters:  ## counters in a real Redis and Cassandra, with lethe and without, in some minutes: Figures 14 and 15
+	$(call install,$(build_packages) $(lab_counters_packages))
+	$(configure_tests)
+	cmake --build build --target lab_counters -j $(JOBS)
+	build/tests/with_kafka -- /usr/bin/python3 -B tests/lab/counters/counters.py \
+	  --brokers {} --build build --out tests/lab/counters/measured $(if $(SEED),--seed $(SEED))
+	/usr/bin/python3 -B tests/lab/counters/figures.py tests/lab/counters/measured build/lab tests/lab
 
 install: build  ## to PREFIX (/usr/local)
 	cmake --install build --prefix $(PREFIX)

@@ -59,11 +59,12 @@ def number(text):
 
 
 class Lab:
-    """The tables of one run, and the plots that are made of them."""
+    """The tables of one run, and the plots that are made of them; beside them, or in `folder`."""
 
-    def __init__(self, folder):
-        self.folder = pathlib.Path(folder)
-        self.tables = {path.stem: Rows(path) for path in self.folder.glob("*.csv")}
+    def __init__(self, tables, folder=None):
+        self.folder = pathlib.Path(folder or tables)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.tables = {path.stem: Rows(path) for path in pathlib.Path(tables).glob("*.csv")}
         self.drawn = []
 
     def __getitem__(self, name):
@@ -606,13 +607,13 @@ def table_distributed(lab):
 TABLES = {"figures": table_figures, "slides": table_slides, "dbf": table_distributed}
 
 
-def write_page(lab, page):
+def write_page(lab, page, tables):
     page = pathlib.Path(page)
     for name in lab.drawn:
         shutil.copy(lab.folder / f"{name}.png", page / "plots" / f"{name}.png")
     path = page / "README.md"
     text = path.read_text(encoding="utf-8")
-    for name, make in TABLES.items():
+    for name, make in tables.items():
         begin, end = f"<!-- table: {name} -->", "<!-- end -->"
         pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.S)
         assert len(pattern.findall(text)) == 1, name
@@ -626,7 +627,7 @@ def main():
     for plot in PLOTS:
         plot(lab)
     if len(sys.argv) > 2:
-        write_page(lab, sys.argv[2])
+        write_page(lab, sys.argv[2], TABLES)
     print(f"{len(lab.drawn)} plots are in {lab.folder}, as SVG and PNG")
 
 

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Draws Figures 14 and 15 from what `make lab-counters` has measured, and puts their tables into the page.
+
+figures.py MEASURED FOLDER PAGE: reads the CSV files of MEASURED, writes the plots to FOLDER as SVG and PNG, and puts
+the PNG files and the tables into the folder PAGE.
+"""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from plots import COLORS, Lab, markdown, plt, write_page  # noqa: E402
+
+WITHOUT, WITH = COLORS["compact"], COLORS["published"]
+
+
+def error(row, name):
+    return f"{100 * (row[name] / row['expected'] - 1):+.1f} %" if row[name] != row["expected"] else "0"
+
+
+def figure_14(lab):
+    ends = lab["fig14_ends"].rows
+    figure, axes = plt.subplots(2, len(ends), figsize=(13, 6.4), height_ratios=(3, 2), sharex="col", squeeze=False)
+    for (values, errors), end in zip(axes.T, ends):
+        rows = lab["fig14"].where(store=end["store"])
+        seconds = [r["second"] for r in rows]
+        for axis in (values, errors):
+            axis.axvspan(end["killed"], end["back"], color="#999999", alpha=0.25, linewidth=0,
+                         label="a node is killed, and comes back")
+        for name, color, label in (("without", WITHOUT, "without lethe"), ("with", WITH, "with lethe")):
+            style = {"color": color, "label": f"{label}: error {error(end, name)}"}
+            values.plot(seconds, [r[name] for r in rows], **style)
+            errors.plot(seconds, [r[name] - r["expected"] for r in rows], **style)
+        values.plot(seconds, [r["expected"] for r in rows], color="black", linestyle="--", label="expected")
+        errors.axhline(0, color="black", linestyle="--", linewidth=1)
+        # The store that is away shows no value; how far it is behind when it comes back is of no interest.
+        errors.set_ylim(-0.6 * (end["without"] - end["expected"]), 1.25 * (end["without"] - end["expected"]))
+        values.set_title(end["label"])
+        values.legend(loc="upper left")
+        errors.set_xlabel("time (s)")
+    axes[0, 0].set_ylabel("sum of the counters")
+    axes[1, 0].set_ylabel("more than expected")
+    figure.suptitle("Fig. 14: counters of clients that lose 6 % of the acknowledgements and send again")
+    lab.save(figure, "fig14", "fig14")
+
+
+def figure_15(lab):
+    costs = lab["fig15_costs"].rows
+    figure, axes = plt.subplots(1, len(costs), figsize=(13, 3.9), squeeze=False)
+    for axis, cost in zip(axes[0], costs):
+        rows = lab["fig15"].where(store=cost["store"])
+        for name, color, style in (("without", WITHOUT, "-"), ("with", WITH, "--")):
+            axis.plot([r[f"{name}_us"] / 1000 for r in rows], [r["percentile"] for r in rows], color=color,
+                      linestyle=style, label=f"{name} the filter: p50 {milliseconds(cost[f'p50_{name}_us'])}, "
+                                             f"p99 {milliseconds(cost[f'p99_{name}_us'])}")
+        axis.set_title(f"{cost['store']}\nthe filter takes {percent(cost)} of p50", fontsize=9)
+        axis.set_xlabel("latency of a batch (ms)")
+        axis.set_xlim(0, 1.4 * max(cost["p99_without_us"], cost["p99_with_us"]) / 1000)
+        axis.set_ylim(0, 125)
+        axis.set_yticks([0, 25, 50, 75, 99])
+        axis.legend(loc="upper left", fontsize=7)
+    axes[0, 0].set_ylabel("batches that are faster (%)")
+    figure.suptitle("Fig. 15: batches of 50 updates")
+    lab.save(figure, "fig15", "fig15")
+
+
+def milliseconds(microseconds):
+    return f"{microseconds / 1000:.3g} ms"
+
+
+def percent(cost):
+    return f"{cost['filter_percent']:.2g} %"
+
+
+def table_counts(lab):
+    rows = [(r["label"], f"{r['expected']:,.0f}", f"{r['sent_again']:,.0f} ({100 * r['sent_again'] / r['expected']:.1f} %)",
+             f"{r['failed']:,.0f}", f"{r['without']:,.0f} ({error(r, 'without')})", f"{r['with']:,.0f} ({error(r, 'with')})",
+             f"{r['wrong_pages_without']:.0f} and {r['wrong_pages_with']:.0f}") for r in lab["fig14_ends"].rows]
+    return markdown(["store", "increments", "acknowledgements lost", "requests that failed", "without lethe", "with lethe",
+                     "wrong counters"], rows)
+
+
+def table_latency(lab):
+    rows = [(r["store"], milliseconds(r["p50_without_us"]), milliseconds(r["p50_with_us"]),
+             milliseconds(r["p99_without_us"]), milliseconds(r["p99_with_us"]), f"{r['filter_p50_us']:.3g} µs, {percent(r)}",
+             f"{r['p50_higher_percent']:+.1f} % ({r['low']:+.1f} to {r['high']:+.1f})") for r in lab["fig15_costs"].rows]
+    return markdown(["store", "p50 without", "p50 with", "p99 without", "p99 with", "in the filter, and of p50",
+                     "difference of p50 (95 %)"], rows)
+
+
+def main():
+    measured, folder, page = sys.argv[1:]
+    lab = Lab(measured, folder)
+    figure_14(lab)
+    figure_15(lab)
+    write_page(lab, page, {"counts": table_counts, "latency": table_latency})
+    print(f"{len(lab.drawn)} plots are in {folder}, as SVG and PNG")
+
+
+if __name__ == "__main__":
+    main()
