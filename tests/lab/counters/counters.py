@@ -272,6 +272,7 @@ def figure_15(arguments, kind, store, label):
 
 
 def write(folder, name, parameters, rows):
+    pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
     with open(pathlib.Path(folder) / f"{name}.csv", "w", encoding="utf-8", newline="") as file:
         file.write(f"# {parameters}\n")
         table = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
