@@ -1,4 +1,4 @@
-// counter_batches redis|cassandra|nothing PORT PAIRS SEED
+// counter_batches redis|redis-single|cassandra|nothing PORT PAIRS SEED
 //
 // Figure 15: sends batches of 50 counter updates to a store on 127.0.0.1, in pairs, one through the filter
 // and one without it, in random order. Prints a line for each pair: the nanoseconds of the batch without the
@@ -56,10 +56,10 @@ class Nothing : public Store {
   void Increment(const std::vector<const Update*>&) override {}
 };
 
-// One pipeline of INCRBY.
+// INCRBY, all in one pipeline or each after the answer to the one before.
 class Redis : public Store {
  public:
-  explicit Redis(int port) : context_(redisConnect("127.0.0.1", port)) {
+  Redis(int port, bool pipeline) : pipeline_(pipeline), context_(redisConnect("127.0.0.1", port)) {
     if (context_ == nullptr || context_->err != 0) Fail("cannot connect to Redis");
   }
   ~Redis() override { redisFree(context_); }
@@ -67,16 +67,20 @@ class Redis : public Store {
   void Increment(const std::vector<const Update*>& updates) override {
     for (const Update* update : updates) {
       redisAppendCommand(context_, "INCRBY batches:%b 1", update->page.data(), update->page.size());
+      if (!pipeline_) AwaitAnswer();
     }
-    for (size_t i = 0; i < updates.size(); ++i) {
-      redisReply* reply = nullptr;
-      if (redisGetReply(context_, reinterpret_cast<void**>(&reply)) != REDIS_OK) Fail(context_->errstr);
-      if (reply->type != REDIS_REPLY_INTEGER) Fail(std::string(reply->str, reply->len));
-      freeReplyObject(reply);
-    }
+    for (size_t i = 0; pipeline_ && i < updates.size(); ++i) AwaitAnswer();
   }
 
  private:
+  void AwaitAnswer() {
+    redisReply* reply = nullptr;
+    if (redisGetReply(context_, reinterpret_cast<void**>(&reply)) != REDIS_OK) Fail(context_->errstr);
+    if (reply->type != REDIS_REPLY_INTEGER) Fail(std::string(reply->str, reply->len));
+    freeReplyObject(reply);
+  }
+
+  const bool pipeline_;
   redisContext* const context_;
 };
 
@@ -227,17 +231,17 @@ void Run(Store& store, size_t pairs, uint64_t seed) {
 
 int main(int argc, char** argv) {
   const std::string kind = argc == 5 ? argv[1] : "";
-  if (kind != "redis" && kind != "cassandra" && kind != "nothing") {
-    std::cerr << "usage: counter_batches redis|cassandra|nothing PORT PAIRS SEED" << std::endl;
-    return 2;
-  }
+  const int port = argc == 5 ? std::atoi(argv[2]) : 0;
   std::unique_ptr<lethe::lab::Store> store;
-  if (kind == "redis") {
-    store = std::make_unique<lethe::lab::Redis>(std::atoi(argv[2]));
+  if (kind == "redis" || kind == "redis-single") {
+    store = std::make_unique<lethe::lab::Redis>(port, /*pipeline=*/kind == "redis");
   } else if (kind == "cassandra") {
-    store = std::make_unique<lethe::lab::Cassandra>(std::atoi(argv[2]));
-  } else {
+    store = std::make_unique<lethe::lab::Cassandra>(port);
+  } else if (kind == "nothing") {
     store = std::make_unique<lethe::lab::Nothing>();
+  } else {
+    std::cerr << "usage: counter_batches redis|redis-single|cassandra|nothing PORT PAIRS SEED" << std::endl;
+    return 2;
   }
   lethe::lab::Run(*store, std::strtoull(argv[3], nullptr, 0), std::strtoull(argv[4], nullptr, 0));
 }

@@ -16,6 +16,7 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, N
 from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.policies import ConstantReconnectionPolicy, FallthroughRetryPolicy
 
+PAGES = [f"page-{n}" for n in range(10)]  # each with a counter
 START_TIMEOUT = 180
 REQUEST_TIMEOUT = 2
 
@@ -73,8 +74,9 @@ class Redis:
         self.restart()
 
     def restart(self):
-        self.process = spawn(["redis-server", "--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(self.folder),
-                              "--save", "", "--appendonly", "yes", "--appendfsync", self.fsync], self.log)
+        self.process = spawn(
+            ["redis-server", "--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(self.folder),
+             "--save", "", "--appendonly", "yes", "--appendfsync", self.fsync], self.log)
         await_answer(self.client.ping, self.process, self.log, "Redis")
 
     def kill(self):
@@ -89,8 +91,7 @@ class Redis:
         self.client.incrby(f"without:{page}", 1)
 
     def without(self):
-        keys = self.client.keys("without:*")
-        return {key.partition(":")[2]: int(n) for key, n in zip(keys, self.client.mget(keys) if keys else [])}
+        return {page: int(n or 0) for page, n in zip(PAGES, self.client.mget([f"without:{page}" for page in PAGES]))}
 
     def lethe_counter(self):
         """What lethe's counter needs to bring its totals here."""
@@ -102,8 +103,8 @@ class Redis:
 
 # What Cassandra's own start script gives to Java 17.
 EXPORTS = ["java.base/jdk.internal.misc", "java.base/jdk.internal.ref", "java.base/sun.nio.ch",
-           "java.management.rmi/com.sun.jmx.remote.internal.rmi", "java.rmi/sun.rmi.registry", "java.rmi/sun.rmi.server",
-           "java.sql/java.sql"]
+           "java.management.rmi/com.sun.jmx.remote.internal.rmi", "java.rmi/sun.rmi.registry",
+           "java.rmi/sun.rmi.server", "java.sql/java.sql"]
 OPENS = ["java.base/" + package for package in (
     "java.io", "java.lang", "java.lang.module", "java.lang.reflect", "java.net", "java.nio", "java.util",
     "java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.loader", "jdk.internal.math",
@@ -176,6 +177,12 @@ class Cassandra:
         self.add = self.session.prepare("UPDATE lab.without SET n = n + 1 WHERE page = ?")
         self.set = self.session.prepare(
             "UPDATE lab.totals USING TIMESTAMP ? SET total = ? WHERE page = ? AND shard = ?")
+        self.get_without = self.session.prepare("SELECT page, n FROM lab.without WHERE page IN ?")
+        self.get_totals = self.session.prepare("SELECT page, total FROM lab.totals WHERE page IN ?")
+        # Java is slow until it has compiled what is called often.
+        warm_up = self.session.prepare("UPDATE lab.batches SET n = n + 1 WHERE page = ?")
+        execute_concurrent_with_args(self.session, warm_up, [(f"page-{i % 1000}",) for i in range(6000)], concurrency=8,
+                                     raise_on_first_error=False)
 
     def start_node(self, host):
         folder = self.folder / host
@@ -186,7 +193,8 @@ class Cassandra:
             folder=folder))
         (folder / "logback.xml").write_text(LOGBACK)
         self.processes[host] = spawn(
-            ["java", "-Xms512m", "-Xmx512m", "-Xss512k", "-XX:+UseSerialGC", f"-javaagent:{next(self.libs.glob('jamm-*.jar'))}",
+            ["java", "-Xms512m", "-Xmx512m", "-Xss512k", "-XX:+UseSerialGC",
+             f"-javaagent:{next(self.libs.glob('jamm-*.jar'))}",
              *[f"--add-exports={name}=ALL-UNNAMED" for name in EXPORTS],
              *[f"--add-opens={name}=ALL-UNNAMED" for name in OPENS],
              "-Djdk.attach.allowAttachSelf=true", "-Dio.netty.tryReflectionSetAccessible=true",
@@ -226,7 +234,7 @@ class Cassandra:
         self.session.execute(self.add, (page,))
 
     def without(self):
-        return {row.page: row.n for row in self.session.execute("SELECT page, n FROM lab.without")}
+        return {row.page: row.n for row in self.session.execute(self.get_without, (PAGES,))}
 
     def lethe_counter(self):
         return ""
@@ -237,6 +245,6 @@ class Cassandra:
 
     def with_lethe(self, _):
         pages = {}
-        for row in self.session.execute("SELECT page, total FROM lab.totals"):
+        for row in self.session.execute(self.get_totals, (PAGES,)):
             pages[row.page] = pages.get(row.page, 0) + row.total
         return pages
