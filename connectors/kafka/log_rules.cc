@@ -7,7 +7,7 @@
 #include "absl/time/clock.h"
 #include "connectors/kafka/check.h"
 #include "connectors/kafka/topic_rules.h"
-#include "src/adapt/plan.h"
+#include "src/engines/plan.h"
 #include "src/text/format.h"
 
 namespace lethe::kafka {

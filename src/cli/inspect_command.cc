@@ -44,12 +44,9 @@ void WriteText(const SnapshotReport& report, std::ostream& out) {
                             partition.audit.copies);
   for (size_t i = 0; i < report.shards.size(); ++i) {
     const FilterStatus& shard = report.shards[i];
-    // A filter without a future generation has no arrays of bits.
-    const bool has_future = shard.bits_per_generation > 0;
-    out << absl::StreamFormat("\nshard %d: %d %s\n  %-11s %12s %20s %20s %7s\n", i,
-                              has_future ? shard.bits_per_generation : shard.lines,
-                              has_future ? "bits per generation" : "lines", "generation", "ids", "oldest",
-                              "newest", "fill");
+    const bool has_future = std::ssize(shard.generations) > shard.past_generations + 1;
+    out << absl::StreamFormat("\nshard %d: %d bits per generation\n  %-11s %12s %20s %20s %7s\n", i,
+                              shard.bits_per_generation, "generation", "ids", "oldest", "newest", "fill");
     for (size_t j = 0; j < shard.generations.size(); ++j) {
       const GenerationStatus& generation = shard.generations[j];
       const size_t present = has_future ? 1 : 0;

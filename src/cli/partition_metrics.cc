@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
-#include "src/adapt/step_counts.h"
+#include "src/adapt/step_log.h"
 #include "src/fpp/audit.h"
 
 namespace lethe {
@@ -279,7 +279,7 @@ constexpr PartitionMetric kMetrics[] = {
       "t: stream time between the last two refreshes.", "It follows the load; nothing to do.", Fold::kMax},
      [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.filter.filter.refresh_period); }},
     {{"lethe_filter_generation_bytes", kGauge, kLabels, "bytes",
-      "m, in bytes: the size of one generation; 0 if generations have no arrays of their own.",
+      "m, in bytes: the size of one generation; of engine `compact`, its share of the table.",
       "It doubles and halves with the load; nothing to do.", Fold::kMax},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.bits_per_generation) / 8; }},
     {{"lethe_filter_hashes", kGauge, kLabels, "bits",

@@ -7,7 +7,7 @@
 #include <ostream>
 
 #include "absl/status/status.h"
-#include "src/adapt/plan.h"
+#include "src/engines/plan.h"
 
 namespace lethe {
 

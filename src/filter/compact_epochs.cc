@@ -156,6 +156,11 @@ bool CompactEpochs::Restore(FieldReader* fields) {
   return (now_ms_ == kNoStreamTime) == (covered_since_ms_ == kNoStreamTime);
 }
 
+absl::Duration CompactEpochs::RefreshPeriod() const {
+  if (live() < 2 || now_ms_ == kNoStreamTime) return absl::Milliseconds(slice_ms_);
+  return absl::Milliseconds((*this)[span_.newest].first_ms - (*this)[span_.newest - 1].first_ms);
+}
+
 absl::Duration CompactEpochs::Window() const {
   if (now_ms_ == kNoStreamTime || now_ms_ < covered_since_ms_) return absl::ZeroDuration();
   return absl::Milliseconds(now_ms_ - covered_since_ms_);

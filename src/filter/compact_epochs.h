@@ -84,6 +84,8 @@ class CompactEpochs {
   int64_t begun() const { return span_.newest; }
   int64_t now_ms() const { return now_ms_; }
   int64_t slice_ms() const { return slice_ms_; }
+  // Between the beginnings of the last two epochs; a slice of the horizon if there are no two.
+  absl::Duration RefreshPeriod() const;
   // All ids since that long ago are held.
   absl::Duration Window() const;
 

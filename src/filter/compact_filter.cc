@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "src/adapt/step_log.h"
 #include "src/filter/compact_epochs.h"
 #include "src/filter/compact_estimate.h"
 #include "src/filter/compact_table.h"
@@ -43,6 +44,13 @@ constexpr int64_t kMostSpareBytes = int64_t{4} << 20;
 
 // At the memory limit epochs also end with a share of the slots, so that one can go at a time.
 constexpr int64_t kEpochsAtLimit = 16;
+// The latest steps that are kept, and what is counted.
+constexpr size_t kSteps = 16;
+constexpr StepCount kCountedSteps[] = {
+    {AdaptationStep::Kind::kRefresh, kSliceIsOver},        {AdaptationStep::Kind::kRefresh, kFull},
+    {AdaptationStep::Kind::kUnfold, kTableHasDoubled},     {AdaptationStep::Kind::kFold, kTableHasHalved},
+    {AdaptationStep::Kind::kUnfoldRefused, kNoRoomToGrow}, {AdaptationStep::Kind::kShortenWindow, kGivenUp},
+};
 // More stashed ids than these slow lookups down.
 constexpr int kMostStashedAtLimit = 16;
 
@@ -58,8 +66,14 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
         target_fpp_(options.target_fpp),
         own_(std::move(own)),
         epochs_(WholeMilliseconds(options.horizon)),
-        table_(std::move(table)) {
+        table_(std::move(table)),
+        steps_(kSteps, kCountedSteps),
+        recorded_level_(table_.level()) {
     NoteSize();
+  }
+
+  static int64_t OwnBytes() {
+    return sizeof(CompactFilter) + StepLog::HeapBytes(kSteps, std::size(kCountedSteps));
   }
 
   void AdvanceTo(int64_t stream_time_ms) override {
@@ -165,12 +179,28 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
   }
 
   bool BeginEpochIfDue() {
-    if (!epochs_.BeginIfDue(most_ids_in_epoch_)) return false;
+    if (__builtin_expect(!epochs_.BeginIfDue(most_ids_in_epoch_), 1)) return false;
+    NoteEpoch();
+    return true;
+  }
+
+  [[gnu::noinline]] void NoteEpoch() {
+    if (epochs_.live() > 1) {
+      const bool is_full = epochs_[epochs_.span().newest - 1].end_ms > epochs_.now_ms();
+      Record(AdaptationStep::Kind::kRefresh, is_full ? kFull : kSliceIsOver);
+    }
     peak_ids_ = std::max(epochs_.ids(), peak_ids_ - peak_ids_ / 64);
     merge_failed_at_ = INT64_MAX;
     table_.SweepStamps(epochs_.span());
     NoteSize();
-    return true;
+  }
+
+  // A generation's share of the table.
+  int64_t GenerationBits() const {
+    return table_.lines() * 8 * kCompactLineBytes / std::max(1, epochs_.live());
+  }
+  void Record(AdaptationStep::Kind kind, absl::string_view reason) {
+    steps_.Record({kind, epochs_.now_ms(), GenerationBits(), reason});
   }
 
   bool HasWork() const {
@@ -210,6 +240,9 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
     const int64_t bytes = table_.memory_bytes();
     if (!table_.Split(epochs_.span())) {
       most_ids_in_epoch_ = EpochIdsAtLimit();
+      if (!steps_.IsLast(AdaptationStep::Kind::kUnfoldRefused)) {
+        Record(AdaptationStep::Kind::kUnfoldRefused, kNoRoomToGrow);
+      }
       return false;
     }
     NoteSize();
@@ -264,6 +297,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
     ++limit_hits_;
     most_ids_in_epoch_ = EpochIdsAtLimit();
     if (epochs_.live() == 1) epochs_.BeginIfDue(0);
+    Record(AdaptationStep::Kind::kShortenWindow, kGivenUp);
     epochs_.ForgetOldest();
     NoteSize();
   }
@@ -281,6 +315,12 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
   // The thresholds that the hot path looks at.
   void NoteSize() {
     epochs_.SetRate(table_.entry_rate());
+    if (__builtin_expect(table_.level() != recorded_level_, 0)) {
+      const bool is_larger = table_.level() > recorded_level_;
+      Record(is_larger ? AdaptationStep::Kind::kUnfold : AdaptationStep::Kind::kFold,
+             is_larger ? kTableHasDoubled : kTableHasHalved);
+      recorded_level_ = table_.level();
+    }
     const auto slots = static_cast<double>(table_.slots());
     grow_over_ids_ = static_cast<int64_t>(kCompactFullLoad * slots);
     limit_ids_ = static_cast<int64_t>(kLimitLoad * slots);
@@ -309,6 +349,8 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
   const Reservation own_;
   CompactEpochs epochs_;
   mutable CompactTable<Tag> table_;  // which has the copies that are made of it
+  StepLog steps_;
+  int recorded_level_;
   int64_t grow_over_ids_ = 0;
   int64_t limit_ids_ = 0;
   int64_t shrink_under_ids_ = 0;
@@ -333,8 +375,10 @@ FilterStatus CompactFilter<Tag, Processor>::Status() const {
 template <typename Tag, typename Processor>
 FilterStatus CompactFilter<Tag, Processor>::Figures() const {
   FilterStatus status;
-  status.past_generations = CompactEpochs::kInHorizon;
-  status.refresh_period = absl::Milliseconds(epochs_.slice_ms());
+  status.past_generations = std::max(0, epochs_.live() - 1);
+  status.refresh_period = epochs_.RefreshPeriod();
+  status.bits_per_generation = GenerationBits();
+  steps_.Describe(&status);
   status.bits_per_id = table_.formats().fingerprint_bits_of(table_.level());
   status.lines = table_.lines();
   status.ids = epochs_.ids();
@@ -372,6 +416,7 @@ void CompactFilter<Tag, Processor>::Transfer(Self& self, int64_t& memory_bytes, 
   fields.Count(self.peak_ids_);
   fields.Count(self.no_shrink_before_);
   fields.Count(self.limit_hits_);
+  StepLog::Transfer(self.steps_, fields);
 }
 
 template <typename Tag, typename Processor>
@@ -404,7 +449,7 @@ absl::StatusOr<std::vector<absl::Span<char>>> CompactFilter<Tag, Processor>::Res
   const int64_t lines = table_.Restore(epochs_.span(), &fields);
   int64_t memory_bytes = 0;
   Transfer(*this, memory_bytes, fields);
-  if (!has_epochs || !fields.Ended() || bytes != lines * kCompactLineBytes ||
+  if (!has_epochs || !fields.Ended() || !steps_.IsSound() || bytes != lines * kCompactLineBytes ||
       memory_bytes > 2 * bytes + kMostSpareBytes) {
     return absl::DataLossError("the fields of a compact filter do not agree");
   }
@@ -418,6 +463,7 @@ absl::StatusOr<std::vector<absl::Span<char>>> CompactFilter<Tag, Processor>::Res
     return absl::DataLossError("the fields of a compact filter claim more ids than its lines can hold");
   }
   const int64_t grow_over_ids = grow_over_ids_;
+  recorded_level_ = table_.level();
   NoteSize();
   grow_over_ids_ = std::min(grow_over_ids, limit_ids_);
   const absl::Span<const char> memory = table_.memory();
@@ -447,7 +493,7 @@ absl::StatusOr<std::unique_ptr<Filter>> Make(const FilterOptions& options, const
       std::min(LineMemory::RoomUnder(*options.memory), kCompactLineBytes << kCompactMostLevel));
   if (!memory.ok()) return memory.status();
   Reservation own(options.memory);
-  if (!own.Grow(sizeof(CompactFilter<Tag, Processor>))) {
+  if (!own.Grow(CompactFilter<Tag, Processor>::OwnBytes())) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the memory limit of ", options.memory->limit_bytes(),
                      " bytes has no room for a filter: raise it, or open fewer partitions"));
@@ -474,8 +520,8 @@ absl::StatusOr<std::unique_ptr<Filter>> NewCompactFilter(const FilterOptions& op
 
 int64_t SmallestCompactFilterBytes() {
   return LineMemory::WholePagesFor(kCompactLineBytes << kCompactLeastLevel) +
-         static_cast<int64_t>(std::max(sizeof(CompactFilter<uint8_t, AnyProcessor>),
-                                       sizeof(CompactFilter<uint16_t, AnyProcessor>)));
+         std::max(CompactFilter<uint8_t, AnyProcessor>::OwnBytes(),
+                  CompactFilter<uint16_t, AnyProcessor>::OwnBytes());
 }
 
 }  // namespace lethe

@@ -124,6 +124,15 @@ class FieldReader {
   bool ok_ = true;
 };
 
+// A list that may not be longer than what was reserved for it: its length, then its elements.
+template <typename List, typename Fields, typename Element>
+void TransferList(List& list, size_t most, Fields& fields, Element element) {
+  size_t size = list.size();
+  fields.Int(size, 0, static_cast<int64_t>(most));
+  if constexpr (!std::is_const_v<List>) list.resize(fields.ok() ? size : 0);
+  for (auto& each : list) element(each);
+}
+
 }  // namespace lethe
 
 #endif  // LETHE_SRC_SNAPSHOT_FIELDS_H_

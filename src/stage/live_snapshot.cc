@@ -9,9 +9,9 @@
 
 #include "lethe/stage.h"
 #include "src/snapshot/snapshot_file.h"
-#include "src/snapshot/snapshot_format.h"
 #include "src/stage/no_memory.h"
 #include "src/stage/partition_impl.h"
+#include "src/stage/snapshot_format.h"
 
 namespace lethe {
 namespace {

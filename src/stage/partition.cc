@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lethe/stage.h"
-#include "src/filter/new_filter.h"
+#include "src/engines/new_filter.h"
 #include "src/stage/batch.h"
 #include "src/stage/no_memory.h"
 #include "src/stage/partition_impl.h"

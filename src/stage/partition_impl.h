@@ -15,9 +15,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "lethe/stage.h"
-#include "src/adapt/stream_time.h"
-#include "src/snapshot/snapshot_format.h"
 #include "src/stage/shard.h"
+#include "src/stage/snapshot_format.h"
+#include "src/stage/stream_time.h"
 
 namespace lethe {
 

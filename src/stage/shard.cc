@@ -6,7 +6,7 @@
 #include <new>
 #include <thread>
 
-#include "src/adapt/step_counts.h"
+#include "src/adapt/step_log.h"
 
 namespace lethe {
 

@@ -72,7 +72,7 @@ class Shard {
   bool SetTargetFpp(double target_fpp);
   void SetPassSuspects(bool pass_suspects);
 
-  // Its section of a snapshot (src/snapshot/snapshot_format.h); Restore into a new shard only.
+  // Its section of a snapshot (src/stage/snapshot_format.h); Restore into a new shard only.
   absl::Status Save(int index, SnapshotWriter* writer) const;
 
   // A second opinion as it is copied: its books are of the beginning, its lines as PassedIds::Copy says.

@@ -1,5 +1,5 @@
 // A shard in a snapshot: the field list below, those of its audit, and then what
-// src/snapshot/snapshot_format.h says.
+// src/stage/snapshot_format.h says.
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "src/filter/memory_parts.h"
-#include "src/filter/new_filter.h"
+#include "src/engines/memory_parts.h"
+#include "src/engines/new_filter.h"
 #include "src/filter/passed_ids.h"
 #include "src/stage/no_memory.h"
 #include "src/stage/partition_impl.h"

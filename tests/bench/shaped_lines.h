@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "lethe/event.h"
-#include "src/filter/bit_positions.h"
+#include "src/reference/bit_positions.h"
 
 namespace lethe::bench {
 

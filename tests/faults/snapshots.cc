@@ -19,7 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "src/snapshot/snapshot_file.h"
-#include "src/snapshot/snapshot_format.h"
+#include "src/stage/snapshot_format.h"
 
 namespace lethe::test {
 namespace {

@@ -317,7 +317,7 @@ TEST(ReloadTest, PoliciesAndTargetsChangeWhileItRuns) {
   Flow flow({LETHE_PROGRAM, 2, {}, {}});
   const std::string file =
       (std::filesystem::temp_directory_path() / absl::StrCat("lethe-policies-", getpid(), ".yaml")).string();
-  std::ofstream(file) << "on_missing_id: fail\nmemory: 64MiB\nfpp: 1e-6\n";
+  std::ofstream(file) << "engine: sliced\non_missing_id: fail\nmemory: 64MiB\nfpp: 1e-6\n";
   flow.SendIds("a", 1, 20'000);
   std::vector<Record> without_id(3, WithId("none"));
   for (Record& record : without_id) record.value = "{}";
@@ -329,7 +329,7 @@ TEST(ReloadTest, PoliciesAndTargetsChangeWhileItRuns) {
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 20'010; }));
   const std::string info = daemon->Get("/metrics").body;
 
-  std::ofstream(file) << "on_missing_id: drop\non_duplicate: tag\nmemory: 64KiB\nfpp: 2e-7\n";
+  std::ofstream(file) << "engine: sliced\non_missing_id: drop\non_duplicate: tag\nmemory: 64KiB\nfpp: 2e-7\n";
   ASSERT_TRUE(daemon->process().Signal(SIGHUP).ok());
   EXPECT_TRUE(daemon->AwaitLog("on_missing_id is now drop (was fail)"));
   EXPECT_TRUE(daemon->AwaitLog("on_duplicate is now tag (was drop)"));

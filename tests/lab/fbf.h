@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "src/filter/bit_array.h"
-#include "src/filter/published_check.h"
-#include "src/fpp/published_model.h"
+#include "src/reference/bit_array.h"
+#include "src/reference/published_check.h"
+#include "src/reference/published_model.h"
 
 namespace lethe::lab {
 

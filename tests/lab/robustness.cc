@@ -7,7 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "src/adapt/stream_time.h"
+#include "src/stage/stream_time.h"
 #include "tests/lab/experiments.h"
 
 namespace lethe::lab {

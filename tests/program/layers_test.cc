@@ -3,6 +3,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -84,6 +87,42 @@ TEST(Layers, ArrowsPointOneWay) {
   }
   EXPECT_GT(files, 80);
   EXPECT_GT(includes, 5 * files);
+}
+
+// Of the project's own headers; the folders of the library and of the connectors.
+TEST(Layers, NoFoldersIncludeEachOther) {
+  std::map<std::string, std::map<std::string, std::string>> includes;  // folder, included, by which file
+  const auto folder_of = [](absl::string_view path) {
+    return std::filesystem::path(std::string(path)).parent_path().string();
+  };
+  const std::filesystem::path root = LETHE_SOURCE_DIR;
+  for (const char* top : {"src", "connectors"}) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root / top)) {
+      if (entry.path().extension() != ".h" && entry.path().extension() != ".cc") continue;
+      const std::string file = entry.path().lexically_relative(root).string();
+      std::ifstream text(entry.path());
+      for (std::string line; std::getline(text, line);) {
+        const Include include = IncludeOn(line);
+        if (!StartsWithAny(include.name, {"src/", "connectors/"})) continue;
+        if (folder_of(include.name) == folder_of(file)) continue;
+        includes[folder_of(file)].emplace(folder_of(include.name), file);
+      }
+    }
+  }
+  EXPECT_GT(includes.size(), 8u);
+  std::set<std::string> done;
+  std::set<std::string> open;  // on the way to the folder that is looked at
+  const std::function<void(const std::string&)> visit = [&](const std::string& folder) {
+    open.insert(folder);
+    for (const auto& [other, file] : includes[folder]) {
+      EXPECT_FALSE(open.contains(other)) << file << " includes " << other << ", which needs " << folder;
+      if (!open.contains(other) && !done.contains(other)) visit(other);
+    }
+    open.erase(folder);
+    done.insert(folder);
+  };
+  visit("src/cli");  // which needs all others
+  EXPECT_GT(done.size(), 15u);
 }
 
 TEST(Layers, TheRulesAreStrict) {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/adapt/stream_time.h"
+#include "src/stage/stream_time.h"
 #include "tests/support/seed.h"
 
 namespace lethe::kafka {

@@ -1,4 +1,4 @@
-#include "src/filter/adaptive_fbf.h"
+#include "src/reference/adaptive_fbf.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "src/filter/bloom.h"
+#include "src/reference/bloom.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "src/filter/recycled.h"
+#include "src/reference/recycled.h"
 #include "tests/support/filter_testing.h"
 
 namespace lethe {

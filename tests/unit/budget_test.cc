@@ -1,4 +1,4 @@
-#include "src/adapt/budget.h"
+#include "src/reference/budget.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "src/fpp/sliced_model.h"
+#include "src/reference/sliced_model.h"
 #include "tests/support/sliced_plan.h"
 
 namespace lethe {
@@ -29,7 +29,8 @@ double Cap() {
 // Lines that a steady rate of ids per horizon takes at least, with every interval full to the end.
 double LinesFor(double rate) { return rate / (Cap() * SlicedWindowIntervals(Shape())); }
 
-// And at most, as src/adapt/budget.h has it: so many times the plan's, which has a sixteenth more than that.
+// And at most, as src/reference/budget.h has it: so many times the plan's, which has a sixteenth more than
+// that.
 void ExpectLines(int64_t lines, double rate, double most = 2) {
   EXPECT_LE(static_cast<double>(lines), most * SlicedLinesFor(rate, kTarget))
       << "it needs " << LinesFor(rate) << " at least";

@@ -1,4 +1,4 @@
-#include "src/filter/opposite.h"
+#include "src/reference/opposite.h"
 
 #include <gtest/gtest.h>
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "lethe/filter.h"
-#include "src/filter/fixed_share.h"
-#include "src/filter/new_filter.h"
-#include "src/filter/published_fbf.h"
+#include "src/engines/new_filter.h"
+#include "src/reference/fixed_share.h"
+#include "src/reference/published_fbf.h"
 #include "tests/support/filter_testing.h"
 
 namespace lethe {

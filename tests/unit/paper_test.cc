@@ -1,4 +1,4 @@
-#include "src/adapt/paper.h"
+#include "src/reference/paper.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/fpp/published_model.h"
+#include "src/reference/published_model.h"
 #include "tests/support/seed.h"
 
 namespace lethe {

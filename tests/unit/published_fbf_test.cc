@@ -1,4 +1,4 @@
-#include "src/filter/published_fbf.h"
+#include "src/reference/published_fbf.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "src/fpp/published_model.h"
+#include "src/reference/published_model.h"
 
 #include <gtest/gtest.h>
 

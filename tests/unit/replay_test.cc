@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lethe/stage.h"
-#include "src/adapt/plan.h"
+#include "src/engines/plan.h"
 #include "tests/support/filter_testing.h"
 #include "tests/support/sliced_plan.h"
 

@@ -1,4 +1,4 @@
-#include "src/adapt/stream_time.h"
+#include "src/stage/stream_time.h"
 
 #include <algorithm>
 #include <random>

@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "lethe/stage.h"
-#include "src/adapt/stream_time.h"
 #include "src/record/record_reader.h"
+#include "src/stage/stream_time.h"
 #include "tests/support/real_events_file.h"
 #include "tests/support/seed.h"
 

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <utility>
 
-#include "src/filter/bit_positions.h"
 #include "src/filter/each_id.h"
 #include "src/filter/line_memory.h"
 #include "src/filter/stream_clock.h"
+#include "src/reference/bit_positions.h"
 #include "tests/bench/ring_status.h"
 
 namespace lethe::bench {

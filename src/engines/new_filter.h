@@ -1,0 +1,25 @@
+// What options of filters and stages have in common: their ranges, and what an engine needs at least.
+#ifndef LETHE_SRC_ENGINES_NEW_FILTER_H_
+#define LETHE_SRC_ENGINES_NEW_FILTER_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "lethe/options.h"
+
+namespace lethe {
+
+// OK, or InvalidArgument that names the option, what is wrong with it and the nearest that can be.
+absl::Status ValidateHorizon(absl::Duration horizon);
+absl::Status ValidateTargetFpp(double target_fpp, Engine engine);
+// Whether filters that were made for one target can go on with another; if not, FailedPrecondition says why.
+absl::Status CanFollowTarget(Engine engine, double from, double to);
+absl::Status ValidateAdaptation(Adaptation adaptation, Engine engine);
+
+// The memory without which an engine cannot make one filter, in bytes.
+int64_t SmallestFilterBytes(Engine engine);
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_ENGINES_NEW_FILTER_H_

@@ -1,0 +1,29 @@
+// The false-positive rates that a filter may be asked for.
+#ifndef LETHE_SRC_ENGINES_TARGET_RANGE_H_
+#define LETHE_SRC_ENGINES_TARGET_RANGE_H_
+
+namespace lethe {
+
+// The lowest is where figures end, not where hashes do.
+//
+// *Hashes.* An id is its 128 bits (IdHash), of which the ids of one shard have up to eight in common. So a
+// new id has the hash of one of the n that are stored with the chance n / 2^120. The largest memory limit, 64
+// TiB, holds fewer than 2^46 ids at any target: that floor is below 2^-74, or 6e-23, under every rate of any
+// engine.
+//
+// *Figures.* A rate is computed as one less a product over the pairs of generations, at most 63, each factor
+// and each product rounded by 2^-54 at most: wrong by up to 7e-15. That is less than a hundredth of 1e-12,
+// and all of 1e-14; and who steers by a figure must be able to trust it.
+//
+// *Measurements.* At 1e-12 a filter that judges a million ids a second takes eleven days to a false positive.
+// Under that no audit, no test and no user would ever see whether the target is kept.
+inline constexpr double kLowestTargetFpp = 1e-12;
+
+// Here the sliced filter's model, which leaves out what pairs of generations share, is 8 % too high, and
+// above ever more; other engines take what is a probability at all.
+inline constexpr double kHighestSlicedTarget = 0.1;
+inline constexpr double kHighestTargetFpp = 0.99;
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_ENGINES_TARGET_RANGE_H_

@@ -1,0 +1,181 @@
+// What of the public API writes and reads snapshots.
+#include "lethe/snapshot.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "lethe/stage.h"
+#include "src/engines/new_filter.h"
+#include "src/snapshot/snapshot_file.h"
+#include "src/stage/no_memory.h"
+#include "src/stage/partition_impl.h"
+#include "src/stage/snapshot_format.h"
+#include "src/text/format.h"
+
+namespace lethe {
+namespace {
+
+template <typename Value>
+absl::Status Other(const SnapshotReader& reader, absl::string_view what, const Value& saved,
+                   const Value& wanted) {
+  return reader.Annotate(absl::FailedPreconditionError(
+      absl::StrCat("its ", what, " is ", saved, ", and not ", wanted,
+                   ": it is of no use here; let the filter be rebuilt from its log")));
+}
+
+absl::Status CheckOrigin(const SnapshotReader& reader, const SnapshotOrigin& saved,
+                         const SnapshotOrigin& wanted) {
+  if (saved.topic != wanted.topic) return Other(reader, "topic", saved.topic, wanted.topic);
+  if (saved.partition != wanted.partition)
+    return Other(reader, "partition", saved.partition, wanted.partition);
+  if (saved.id_fingerprint == wanted.id_fingerprint) return absl::OkStatus();
+  return Other(reader, "id configuration's fingerprint", saved.id_fingerprint, wanted.id_fingerprint);
+}
+
+absl::Status NoSnapshots(absl::string_view partition, Adaptation adaptation) {
+  return absl::UnimplementedError(
+      absl::StrCat("partition ", partition, ": its engine has no snapshots",
+                   adaptation == Adaptation::kPaper ? " with the adaptation `paper`" : "",
+                   "; `sliced` and `compact` have, and `published` of a fixed size. Let the filter be "
+                   "rebuilt from its log"));
+}
+
+absl::Status CheckOptions(const SnapshotReader& reader, const SnapshotHeader& saved,
+                          const StageOptions& wanted, double target_fpp) {
+  const std::string engine = SavedEngineName(wanted.engine, wanted.adaptation);
+  if (saved.engine != engine) return Other(reader, "engine", saved.engine, engine);
+  if (saved.horizon != wanted.horizon) {
+    return Other(reader, "horizon", DurationText(saved.horizon), DurationText(wanted.horizon));
+  }
+  if (!CanFollowTarget(wanted.engine, saved.target_fpp, target_fpp).ok()) {
+    return Other(reader, "target", saved.target_fpp, target_fpp);
+  }
+  if (saved.second_opinion != wanted.second_opinion) {
+    const auto name = [](SecondOpinion opinion) {
+      return opinion == SecondOpinion::kNone ? "none" : "opposite";
+    };
+    return Other(reader, "second opinion", name(saved.second_opinion), name(wanted.second_opinion));
+  }
+  if (saved.shards != wanted.shards) return Other(reader, "number of shards", saved.shards, wanted.shards);
+  return absl::OkStatus();
+}
+
+// Options under which what is in a file can be had, whatever it is.
+StageOptions OptionsOf(const SnapshotHeader& header, Engine engine, int64_t file_bytes) {
+  constexpr int64_t kMoreBytes = int64_t{64} << 20;
+  return {.horizon = header.horizon,
+          .target_fpp = header.target_fpp,
+          .memory_limit_bytes = 32 * file_bytes + header.shards * kMoreBytes,
+          .shards = header.shards,
+          .engine = engine,
+          .second_opinion = header.second_opinion,
+          .audit_share = 1};
+}
+
+}  // namespace
+
+absl::StatusOr<SnapshotHeader> Partition::Impl::Header(const SnapshotOrigin& origin,
+                                                       const SnapshotPoint& point) const {
+  const std::string engine_name = SavedEngineName(engine, adaptation);
+  if (engine_name.empty()) return NoSnapshots(name, adaptation);
+  SnapshotHeader header = {.name = name,
+                           .origin = origin,
+                           .point = point,
+                           .engine = engine_name,
+                           .shards = static_cast<int>(shards.size()),
+                           .horizon = horizon,
+                           .hash_seed = hash_seed,
+                           .second_opinion = second_opinion};
+  const std::lock_guard lock(clock_mutex);
+  header.target_fpp = target_fpp;
+  header.started = started;
+  header.clock = clock;
+  return header;
+}
+
+absl::Status Partition::Save(const std::string& path, const SnapshotOrigin& origin,
+                             const SnapshotPoint& point) const {
+  return OrNoMemory([&] { return impl_->Save(path, origin, point); });
+}
+
+absl::Status Partition::Impl::Save(const std::string& path, const SnapshotOrigin& origin,
+                                   const SnapshotPoint& point) const {
+  const absl::StatusOr<Outside> entered = EnterOutside("a snapshot");
+  if (!entered.ok()) return entered.status();
+  const absl::StatusOr<SnapshotHeader> header = Header(origin, point);
+  if (!header.ok()) return header.status();
+  absl::StatusOr<SnapshotWriter> writer = SnapshotWriter::Create(path);
+  if (!writer.ok()) return writer.status();
+  if (absl::Status status = header->Write(&*writer); !status.ok()) return status;
+  for (int i = 0; i < header->shards; ++i) {
+    if (absl::Status status = shards[static_cast<size_t>(i)]->Save(i, &*writer); !status.ok()) return status;
+  }
+  if (absl::Status status = WriteSnapshotEnd(&*writer); !status.ok()) return status;
+  return writer->Finish();
+}
+
+absl::StatusOr<RestoredPartition> DedupStage::Restore(absl::string_view name, const std::string& path,
+                                                      const SnapshotOrigin& origin,
+                                                      const std::function<bool()>& go_on) {
+  return OrNoMemory([&] { return Read(name, path, origin, go_on); });
+}
+
+absl::StatusOr<RestoredPartition> DedupStage::Read(absl::string_view name, const std::string& path,
+                                                   const SnapshotOrigin& origin,
+                                                   const std::function<bool()>& go_on) {
+  if (SavedEngineName(options_.engine, options_.adaptation).empty()) {
+    return NoSnapshots(name, options_.adaptation);
+  }
+  absl::StatusOr<SnapshotReader> reader = SnapshotReader::Open(path, go_on);
+  if (!reader.ok()) return reader.status();
+  absl::StatusOr<SnapshotHeader> header = SnapshotHeader::Read(&*reader);
+  if (!header.ok()) return header.status();
+  if (absl::Status status = CheckOrigin(*reader, header->origin, origin); !status.ok()) return status;
+  if (absl::Status status = CheckOptions(*reader, *header, options_, target_fpp_); !status.ok())
+    return status;
+  absl::StatusOr<std::unique_ptr<Partition>> partition = Open(name, header->hash_seed, header->target_fpp);
+  if (!partition.ok()) return partition.status();
+  Partition::Impl& impl = *(*partition)->impl_;
+  impl.clock = header->clock;
+  impl.started = header->started;
+  for (int i = 0; i < header->shards; ++i) {
+    absl::Status status = impl.shards[static_cast<size_t>(i)]->Restore(i, &*reader);
+    if (!status.ok()) return status;
+  }
+  if (absl::Status status = ReadSnapshotEnd(&*reader); !status.ok()) return status;
+  if (absl::Status status = impl.SetTargetFpp(target_fpp_); !status.ok()) return status;
+  return RestoredPartition{*std::move(partition), header->point};
+}
+
+absl::StatusOr<SnapshotReport> InspectSnapshot(const std::string& path) {
+  return OrNoMemory([&] { return Partition::Impl::Inspect(path); });
+}
+
+absl::StatusOr<SnapshotReport> Partition::Impl::Inspect(const std::string& path) {
+  absl::StatusOr<SnapshotReader> reader = SnapshotReader::Open(path);
+  if (!reader.ok()) return reader.status();
+  const absl::StatusOr<SnapshotHeader> header = SnapshotHeader::Read(&*reader);
+  if (!header.ok()) return header.status();
+  const std::optional<Engine> engine = SavedEngine(header->engine);
+  if (!engine) return reader->Damaged(absl::StrCat("is of an engine that there is not, ", header->engine));
+  const absl::StatusOr<std::unique_ptr<DedupStage>> stage =
+      DedupStage::Create(OptionsOf(*header, *engine, reader->file_bytes()));
+  if (absl::IsResourceExhausted(stage.status())) return reader->Annotate(stage.status());
+  if (!stage.ok()) return reader->Damaged(stage.status().message());
+  const absl::StatusOr<RestoredPartition> restored = (*stage)->Restore(header->name, path, header->origin);
+  if (!restored.ok()) return restored.status();
+  SnapshotReport report = {.format_version = header->version,
+                           .file_bytes = reader->file_bytes(),
+                           .origin = header->origin,
+                           .point = header->point,
+                           .engine = header->engine,
+                           .horizon = header->horizon,
+                           .target_fpp = header->target_fpp,
+                           .partition = restored->partition->Status()};
+  for (const auto& shard : restored->partition->impl_->shards)
+    report.shards.push_back(shard->Status().filter);
+  return report;
+}
+
+}  // namespace lethe

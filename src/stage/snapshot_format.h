@@ -1,0 +1,70 @@
+// The format of a snapshot, version 3.
+//
+// README.md, beside this file, has it byte by byte. A file is a sequence of pieces, each followed by its
+// checksum (snapshot_file.h); a piece of books is a sequence of fields of eight bytes (fields.h), and what
+// transfers them is the Transfer of each class: SnapshotHeader here, StreamTime, Shard, Audit, SlicedFbf with
+// Budget and Arrivals, PublishedFbf, PassedIds. The preamble is the same in every version, so that each can
+// tell a later one from damage.
+//
+// What is in memory is a function of the hash (HashId) and of the places that a layout gives an id: a change
+// of either, or of any of the field lists, needs another version. What has another one is not read: its ids
+// would not be found, and a filter can always be rebuilt from its log. Version 2 had an id's lines elsewhere,
+// version 1 also no notes and no second opinions.
+#ifndef LETHE_SRC_STAGE_SNAPSHOT_FORMAT_H_
+#define LETHE_SRC_STAGE_SNAPSHOT_FORMAT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "lethe/options.h"
+#include "lethe/snapshot.h"
+#include "src/snapshot/snapshot_file.h"
+#include "src/stage/stream_time.h"
+
+namespace lethe {
+
+inline constexpr uint32_t kSnapshotVersion = 3;
+
+// The engines that have snapshots, by the names that stand in files: empty, or nullopt, for others. With its
+// paper's adaptation the published one has none.
+std::string SavedEngineName(Engine engine, Adaptation adaptation);
+std::optional<Engine> SavedEngine(absl::string_view name);
+
+struct SnapshotHeader {
+  uint32_t version = kSnapshotVersion;
+  std::string name = "";  // the partition's
+  SnapshotOrigin origin = {};
+  SnapshotPoint point = {};
+  std::string engine = "";  // its name
+  int shards = 1;
+  absl::Duration horizon = absl::ZeroDuration();
+  double target_fpp = 0;
+  uint64_t hash_seed = 0;
+  SecondOpinion second_opinion = SecondOpinion::kNone;
+  bool started = false;  // an event was seen, or the time set
+  StreamTime clock = {};
+
+  // InvalidArgument if a text is too long.
+  absl::Status Write(SnapshotWriter* writer) const;
+  // Puts it in the place of the one that was written, which was of the same size.
+  absl::Status Rewrite(SnapshotWriter* writer) const;
+  // DataLoss, or FailedPrecondition for another version.
+  static absl::StatusOr<SnapshotHeader> Read(SnapshotReader* reader);
+
+ private:
+  template <typename Self, typename Fields>
+  static void Transfer(Self& self, Fields& fields);
+  absl::StatusOr<std::string> Books() const;
+};
+
+// The file's last piece, and nothing behind it.
+absl::Status WriteSnapshotEnd(SnapshotWriter* writer);
+absl::Status ReadSnapshotEnd(SnapshotReader* reader);
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_STAGE_SNAPSHOT_FORMAT_H_
