@@ -299,9 +299,9 @@ TEST(DashboardsTest, EveryQueryHasAnAnswerAndAdaptationIsVisible) {
     AddAnnotations(flow, dashboard, &answers);
     Draw(name, dashboard, answers);
   }
-  // More load made t shorter and filters larger; less load made them smaller again.
-  const auto period = Extremes(flow, "max(lethe_filter_refresh_period_seconds{group=\"$group\"}) > 0");
-  EXPECT_LT(2 * period.first, period.second);
+  // More load made the filters larger; less load made them smaller again.
+  const auto lines = Extremes(flow, "max(lethe_filter_lines{group=\"$group\"}) > 0");
+  EXPECT_LT(2 * lines.first, lines.second);
   const auto generations = Extremes(flow, "max(lethe_filter_past_generations{group=\"$group\"})");
   EXPECT_LT(generations.first, generations.second);
   for (const char* kind : {"refresh", "unfold", "fold"}) {
