@@ -490,7 +490,8 @@ template <typename Tag, typename Processor>
 absl::StatusOr<std::unique_ptr<Filter>> Make(const FilterOptions& options, const CompactFormats& formats) {
   absl::StatusOr<LineMemory> memory = LineMemory::Create(
       options.memory, kCompactLineBytes << kCompactLeastLevel,
-      std::min(LineMemory::RoomUnder(*options.memory), kCompactLineBytes << kCompactMostLevel));
+      std::min(LineMemory::RoomUnder(*options.memory), kCompactLineBytes << kCompactMostLevel),
+      kCompactHugeFrom);
   if (!memory.ok()) return memory.status();
   Reservation own(options.memory);
   if (!own.Grow(CompactFilter<Tag, Processor>::OwnBytes())) {

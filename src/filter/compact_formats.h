@@ -22,6 +22,9 @@ inline constexpr int kCompactMostLevel = 30;
 // two lines up to some 0.93; the rest is for the time in which a part of the lines is split.
 inline constexpr double kCompactFullLoad = 0.88;
 
+// Tables of so many bytes and more take their memory by huge pages.
+inline constexpr int64_t kCompactHugeFrom = int64_t{32} << 20;
+
 struct CompactFormats {
   bool wide = false;  // tags of 16 bits
   int fingerprint_bits = 0;

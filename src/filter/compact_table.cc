@@ -9,14 +9,17 @@ namespace {
 
 // Memory is taken by the page while the table is small, then by a 64th of it, and from kHugeFrom on by huge
 // pages, which are a 16th of it or less.
-constexpr int64_t kHugeFrom = int64_t{32} << 20;
+constexpr int64_t kHugeFrom = kCompactHugeFrom;
 // Another thread fills the next huge page when the lines come as near to it as this.
 constexpr int64_t kAhead = LineMemory::kChunkBytes / 4;
 // What is kept above that before memory is given back: a 32nd, so that a table at rest does neither.
 constexpr int64_t kKeptPart = 32;
 
+// So that the first huge page is filled ahead, too.
+bool TakesHugePages(int64_t needed) { return needed + needed / 64 + kAhead >= kHugeFrom; }
+
 int64_t BytesToTake(int64_t needed) {
-  if (needed < kHugeFrom) return LineMemory::WholePagesFor(needed + needed / 64);
+  if (!TakesHugePages(needed)) return LineMemory::WholePagesFor(needed + needed / 64);
   return (needed + kAhead + LineMemory::kChunkBytes - 1) / LineMemory::kChunkBytes * LineMemory::kChunkBytes;
 }
 
@@ -50,7 +53,7 @@ void CompactTable<Tag>::SetLines(uint64_t lines) {
 template <typename Tag>
 bool CompactTable<Tag>::HasMemoryFor(int64_t needed) {
   const int64_t before = memory_.bytes();
-  if (needed + (needed < kHugeFrom ? 0 : kAhead) <= before) return true;
+  if (needed + (TakesHugePages(needed) ? kAhead : 0) <= before) return true;
   if (lines_ >= uint64_t{1} << kCompactMostLevel) return false;
   if (!memory_.Grow(BytesToTake(needed))) return memory_.Grow(needed);
   memory_.Prepare(before);

@@ -41,7 +41,8 @@ int64_t LineMemory::RoomUnder(const MemoryBudget& budget) {
   return kRoomForHigherLimits * std::min(budget.limit_bytes(), kMostAddressSpace);
 }
 
-absl::StatusOr<LineMemory> LineMemory::Create(MemoryBudget* budget, int64_t bytes, int64_t most_bytes) {
+absl::StatusOr<LineMemory> LineMemory::Create(MemoryBudget* budget, int64_t bytes, int64_t most_bytes,
+                                              int64_t huge_from) {
   // Address space may be short (RLIMIT_AS), and then less room to grow must do. Nor may some thousands of
   // filters take all of it, since everything else in the process needs some too.
   int64_t most = WholePagesFor(std::max(bytes, std::min(most_bytes, kMostAddressSpace)));
@@ -63,6 +64,7 @@ absl::StatusOr<LineMemory> LineMemory::Create(MemoryBudget* budget, int64_t byte
   LineMemory memory(budget, mapping, mapping_bytes,
                     static_cast<char*>(mapping) + ((start + chunk - 1) / chunk * chunk - start));
   memory.most_bytes_ = most;
+  memory.huge_from_ = huge_from;
   if (!memory.Grow(bytes)) {
     if (WholePagesFor(bytes) <= budget->limit_bytes() - budget->used_bytes()) {
       return absl::ResourceExhaustedError(
@@ -87,6 +89,7 @@ LineMemory::LineMemory(LineMemory&& other) noexcept
       mapping_bytes_(other.mapping_bytes_),
       data_(std::exchange(other.data_, nullptr)),
       most_bytes_(other.most_bytes_),
+      huge_from_(other.huge_from_),
       bytes_(std::exchange(other.bytes_, 0)),
       prefault_(std::move(other.prefault_)),
       giveback_(std::move(other.giveback_)),
@@ -110,7 +113,9 @@ bool LineMemory::Grow(int64_t bytes) {
     return false;
   }
   // Advice only: without huge pages all is as true, if slower.
-  if (wanted >= kChunkBytes) madvise(data_, static_cast<size_t>(wanted), MADV_HUGEPAGE);
+  if (wanted >= huge_from_ + kChunkBytes) {
+    madvise(data_ + huge_from_, static_cast<size_t>(wanted - huge_from_), MADV_HUGEPAGE);
+  }
   bytes_ = wanted;
   return true;
 }

@@ -24,7 +24,10 @@ class LineMemory {
  public:
   // Zeroed memory of `bytes`, which may grow up to `most_bytes` as far as the budget has it. The budget
   // outlives it. ResourceExhausted if the budget or the address space has no room for `bytes`.
-  static absl::StatusOr<LineMemory> Create(MemoryBudget* budget, int64_t bytes, int64_t most_bytes);
+  // What lies before `huge_from`, a multiple of kChunkBytes, does not ask for huge pages: memory that grows
+  // by small ones is copied by the system, a huge page at a time, while calls that touch it wait.
+  static absl::StatusOr<LineMemory> Create(MemoryBudget* budget, int64_t bytes, int64_t most_bytes,
+                                           int64_t huge_from = 0);
 
   LineMemory(LineMemory&& other) noexcept;
   LineMemory& operator=(LineMemory&&) = delete;
@@ -79,6 +82,7 @@ class LineMemory {
   size_t mapping_bytes_;  // of address space
   char* data_;            // aligned to kChunkBytes
   int64_t most_bytes_;
+  int64_t huge_from_ = 0;
   int64_t bytes_ = 0;
   std::unique_ptr<Prefault> prefault_ = nullptr;  // of the last Prepare()
   std::unique_ptr<Giveback> giveback_ = nullptr;  // since the first Discard()
