@@ -27,7 +27,8 @@ std::vector<PlannedTable> AllTables(const Extent& extent) {
       {"Stage: what it adds to the filter (10^6 ids, target 1e-06, one shard)", alone(MeasureStage)});
   tables.push_back({"Threads: ids per second on one partition, blocks of 512", alone(MeasureThreads)});
   tables.push_back({"Snapshots: a partition to a file and back, target 1e-06", alone(MeasureSnapshots)});
-  tables.push_back({"Stalls: single calls of the default filter, compact, target 1e-06", alone(MeasureStalls)});
+  tables.push_back(
+      {"Stalls: single calls of the default filter, compact, target 1e-06", alone(MeasureStalls)});
   return tables;
 }
 
