@@ -17,7 +17,7 @@ namespace lethe {
 enum class Engine {
   kSliced,     // forgetful Bloom filter, generations as bits of a cell
   kPublished,  // the N-FBF as published, on separate arrays of a fixed size; the reference
-  kExact,      // kCompact with its widest fingerprints, whatever the target: at most 1e-15
+  kExact,      // kCompact with its widest fingerprints, whatever the target: about 1e-15
   // Fingerprints in time order, in a table that grows and shrinks by one line: memory follows the ids that
   // are held. For any target down to 1e-15. The default.
   kCompact,

@@ -62,7 +62,7 @@ struct FilterStatus {
   absl::Duration refresh_period = absl::ZeroDuration();  // t
   int64_t bits_per_generation = 0;                       // m
   int bits_per_id = 0;                                   // k
-  // What an adaptive filter doubles and halves: the lines of the sliced layout. 0 where there are none.
+  // Of 64 bytes each, which hold the ids of kCompact, kExact and kSliced. 0 in other engines.
   int64_t lines = 0;
   // What is under way; of several filters, the last of its kinds that any of them is at.
   FilterPass pass = FilterPass::kNone;
@@ -74,7 +74,7 @@ struct FilterStatus {
   // What is covered now; at least the horizon, or all since the start.
   absl::Duration window = absl::ZeroDuration();
   double fpp_modelled = 0;             // from the loads, by the layout's model
-  double fpp_estimated = 0;            // from the bits that are set; modelled where it is not made
+  double fpp_estimated = 0;            // from bits or fingerprints in a sample; modelled where it is not made
   double fpp_estimated_deviation = 0;  // standard deviation of the estimate, from sampling
   // Modelled at the end of the last interval, the worst moment of each; 0 before the first has ended.
   double fpp_at_interval_end = 0;

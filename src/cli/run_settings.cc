@@ -121,7 +121,7 @@ constexpr Setting<RunConfig> kSettings[] = {
      "1s to 36525d"},
     {"fpp", "NUMBER", "1e-6", false, "The share of good events that may be taken for duplicates", "1e-6",
      [](absl::string_view text, RunConfig& config) { return StoreFpp(text, config.daemon.stage); },
-     "1e-12 to 0.1"},
+     "1e-15 to 0.1"},
     {"memory", "SIZE", "1GiB", false, "The limit for all filters together", "1GiB",
      [](absl::string_view text, RunConfig& config) { return StoreMemory(text, config.daemon.stage); },
      "64KiB or more"},

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/engines/memory_parts.h"
 #include "src/engines/new_filter.h"
-#include "src/engines/target_range.h"
+#include "src/engines/ranges.h"
 #include "src/filter/compact_formats.h"
 #include "src/filter/passed_ids.h"
 #include "src/reference/sliced_fbf.h"
@@ -16,17 +16,7 @@
 namespace lethe {
 namespace {
 
-// Stream time counts milliseconds, so a shorter horizon says nothing. The upper end only keeps sums of
-// times far from their limits.
-constexpr absl::Duration kShortestHorizon = absl::Milliseconds(1);
-constexpr absl::Duration kLongestHorizon = absl::Hours(24 * 36525);
-
 constexpr int kMostShards = 256;
-
-absl::Status Invalid(absl::string_view option, absl::string_view wrong, absl::string_view nearest) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(option, ": ", wrong, "; the nearest that can be is ", nearest));
-}
 
 // A second opinion must have something to say, and somebody who listens.
 absl::Status ValidateSecondOpinion(const StageOptions& options) {
@@ -94,7 +84,8 @@ absl::Status ValidateTargetFpp(double target_fpp, Engine engine) {
     return Invalid("target_fpp", absl::StrCat(target_fpp, " is too low for the engine ", EngineName(engine)),
                    absl::StrCat(lowest));
   }
-  const double highest = engine == Engine::kSliced ? kHighestSlicedTarget : kHighestTargetFpp;
+  const bool counts_to_a_tenth = engine == Engine::kCompact || engine == Engine::kSliced;
+  const double highest = counts_to_a_tenth ? kHighestDefaultTarget : kHighestTargetFpp;
   if (target_fpp > highest) {
     return Invalid("target_fpp", absl::StrCat(target_fpp, " is too high for the engine ", EngineName(engine)),
                    absl::StrCat(highest));

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "src/engines/ranges.h"
 #include "src/filter/compact_epochs.h"
 #include "src/filter/compact_formats.h"
 #include "src/text/format.h"
@@ -29,19 +30,12 @@ constexpr double kFewestLines = 1 << kCompactLeastLevel;
 constexpr int64_t kMostMemoryBytes = int64_t{64} << 40;
 
 constexpr double kLowestTarget = kLowestCompactTarget;
-constexpr double kHighestTarget = 0.1;
+constexpr double kHighestTarget = kHighestDefaultTarget;
 constexpr double kTargetStep = 1.122;  // 20 in a factor of ten
 constexpr double kHighestRate = 1e12;
-constexpr absl::Duration kShortestHorizon = absl::Milliseconds(1);
-constexpr absl::Duration kLongestHorizon = absl::Hours(24 * 36525);
 
 // 9 bytes in a slot, half to three quarters of the slots in use: 96 to 144 bits, measured 97 to 131.
 constexpr double kExactBitsPerId = 120;
-
-absl::Status Invalid(absl::string_view what, absl::string_view wrong, absl::string_view nearest) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(what, ": ", wrong, "; the nearest that can be is ", nearest));
-}
 
 // Ids of a horizon that so many lines hold.
 double IdsIn(double lines, const CompactFormats& formats) {

@@ -7,16 +7,16 @@
 namespace lethe {
 namespace {
 
-// Memory is taken by the page while the table is small, then by a 64th of it, and from kHugeFrom on by huge
-// pages, which are a 16th of it or less.
-constexpr int64_t kHugeFrom = kCompactHugeFrom;
+// Memory is taken by the page while the table is small, then by a 64th of it, and from kCompactHugeFrom on by
+// huge pages, which are a 16th of it or less.
+//
 // Another thread fills the next huge page when the lines come as near to it as this.
 constexpr int64_t kAhead = LineMemory::kChunkBytes / 4;
 // What is kept above that before memory is given back: a 32nd, so that a table at rest does neither.
 constexpr int64_t kKeptPart = 32;
 
 // So that the first huge page is filled ahead, too.
-bool TakesHugePages(int64_t needed) { return needed + needed / 64 + kAhead >= kHugeFrom; }
+bool TakesHugePages(int64_t needed) { return needed + needed / 64 + kAhead >= kCompactHugeFrom; }
 
 int64_t BytesToTake(int64_t needed) {
   if (!TakesHugePages(needed)) return LineMemory::WholePagesFor(needed + needed / 64);
@@ -310,7 +310,7 @@ void CompactTable<Tag>::GiveBack(int64_t most_bytes) {
   if (!HasExcess()) return;
   const int64_t needed = BytesToTake(static_cast<int64_t>(lines_) * kCompactLineBytes);
   int64_t kept = std::max(needed, LineMemory::WholePagesFor(memory_.bytes() - most_bytes));
-  if (memory_.bytes() > kHugeFrom) {
+  if (memory_.bytes() > kCompactHugeFrom) {
     kept = std::max(
         needed, std::min(kept, (memory_.bytes() - 1) / LineMemory::kChunkBytes * LineMemory::kChunkBytes));
   }

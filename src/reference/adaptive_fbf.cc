@@ -9,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "src/adapt/step_log.h"
 #include "src/filter/stream_clock.h"
 #include "src/reference/published_check.h"
 #include "src/reference/published_fbf.h"
@@ -64,9 +63,7 @@ AdaptiveFbf::AdaptiveFbf(const FilterOptions& options, int64_t bits_per_generati
       hashes_(hashes),
       memory_(options.memory),
       policy_(horizon_ms_, options.target_fpp, bits_per_generation, hashes),
-      step_counts_(std::begin(kCountedSteps), std::end(kCountedSteps)) {
-  steps_.reserve(kMostSteps);
-}
+      steps_(kMostSteps, kCountedSteps) {}
 
 bool AdaptiveFbf::ContainsId(IdHash id) const {
   return PublishedCheck(generations_.size(), [&](size_t age) { return generations_[age].bits.Contains(id); });
@@ -288,8 +285,7 @@ FilterStatus AdaptiveFbf::Status() const {
   status.memory_bytes = memory_.bytes();
   status.refreshes = refreshes_;
   status.limit_hits = limit_hits_;
-  status.steps.assign(steps_.begin(), steps_.end());
-  status.step_counts = step_counts_;
+  steps_.Describe(&status);
   return status;
 }
 
@@ -303,9 +299,7 @@ void AdaptiveFbf::RecordOnce(AdaptationStep::Kind kind, absl::string_view reason
 }
 
 void AdaptiveFbf::Record(AdaptationStep::Kind kind, absl::string_view reason) {
-  CountSteps({kind, reason, 1}, &step_counts_);
-  if (steps_.size() == kMostSteps) steps_.erase(steps_.begin());
-  steps_.push_back({kind, now_ms_, bits_per_generation_, reason});
+  steps_.Record({kind, now_ms_, bits_per_generation_, reason});
 }
 
 }  // namespace lethe

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "lethe/filter.h"
+#include "src/adapt/step_log.h"
 #include "src/filter/each_id.h"
 #include "src/filter/reservation.h"
 #include "src/reference/bit_array.h"
@@ -97,8 +98,7 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
   int64_t limit_hits_ = 0;
   uint32_t hits_in_interval_ = 0;  // a bit for each kind of step: each counts once
   double fpp_at_interval_end_ = 0;
-  std::vector<AdaptationStep> steps_;  // has room for all that are kept
-  std::vector<StepCount> step_counts_;
+  StepLog steps_;
 };
 
 }  // namespace lethe

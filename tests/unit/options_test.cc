@@ -38,7 +38,7 @@ TEST(OptionsTest, TargetMustBeAProbabilityThatCanBeMet) {
   EXPECT_EQ(Refusal({.target_fpp = 0}),
             "target_fpp: 0 is too low for the engine compact; the nearest that can be is 1e-15");
   EXPECT_EQ(Refusal({.target_fpp = 1}),
-            "target_fpp: 1 is too high for the engine compact; the nearest that can be is 0.99");
+            "target_fpp: 1 is too high for the engine compact; the nearest that can be is 0.1");
   EXPECT_EQ(Refusal({.target_fpp = 1e-13, .engine = Engine::kSliced}),
             "target_fpp: 1e-13 is too low for the engine sliced; the nearest that can be is 1e-12");
   EXPECT_EQ(Refusal({.target_fpp = 1, .engine = Engine::kSliced}),
