@@ -55,6 +55,9 @@ bool CompactTable<Tag>::HasMemoryFor(int64_t needed) {
   const int64_t before = memory_.bytes();
   if (needed + (TakesHugePages(needed) ? kAhead : 0) <= before) return true;
   if (lines_ >= uint64_t{1} << kCompactMostLevel) return false;
+  if (!TakesHugePages(needed) && TakesHugePages(needed + kAhead)) {
+    memory_.ExpectPrepare();  // before the first huge page, in one of the calls that take small ones
+  }
   if (!memory_.Grow(BytesToTake(needed))) return memory_.Grow(needed);
   memory_.Prepare(before);
   return true;

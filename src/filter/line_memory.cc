@@ -121,9 +121,17 @@ bool LineMemory::Grow(int64_t bytes) {
 }
 
 void LineMemory::Prepare(int64_t begin) {
-  prefault_.reset();
-  if (bytes_ - begin < kChunkBytes) return;
-  prefault_.reset(new (std::nothrow) Prefault(data_ + WholePagesIn(begin), data_ + bytes_));
+  if (bytes_ - begin < kChunkBytes) return StopPreparing();
+  ExpectPrepare();
+  if (prefault_ != nullptr) prefault_->Fill(data_ + WholePagesIn(begin), data_ + bytes_);
+}
+
+void LineMemory::ExpectPrepare() {
+  if (prefault_ == nullptr) prefault_.reset(new (std::nothrow) Prefault);
+}
+
+void LineMemory::StopPreparing() {
+  if (prefault_ != nullptr) prefault_->Fill(data_, data_);
 }
 
 int64_t LineMemory::present_from() const {
@@ -141,7 +149,7 @@ void LineMemory::Await(int64_t offset, int64_t most_nanos) const {
 void LineMemory::Shrink(int64_t bytes) {
   const int64_t kept = WholePagesFor(bytes);
   if (kept >= bytes_) return;
-  prefault_.reset();
+  StopPreparing();
   if (bytes_to_discard() > 0) giveback_.reset();  // it must not go on where pages may be used again
   discards_ = false;
   const auto less = static_cast<size_t>(bytes_ - kept);

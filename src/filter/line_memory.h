@@ -42,6 +42,8 @@ class LineMemory {
   // lies from present_from() on can be touched without a wait. Both are offsets.
   void Prepare(int64_t begin);
   int64_t present_from() const;
+  // Starts the thread of Prepare(), which takes as long as a huge page, in a call that does not need it yet.
+  void ExpectPrepare();
   // Until present_from() is at `offset`, or for so long.
   void Await(int64_t offset, int64_t most_nanos) const;
 
@@ -75,7 +77,7 @@ class LineMemory {
 
  private:
   LineMemory(MemoryBudget* budget, void* mapping, size_t mapping_bytes, char* data);
-  bool MakeUsable(int64_t bytes);
+  void StopPreparing();
 
   MemoryBudget* budget_;
   void* mapping_;         // nullptr after a move
@@ -84,7 +86,7 @@ class LineMemory {
   int64_t most_bytes_;
   int64_t huge_from_ = 0;
   int64_t bytes_ = 0;
-  std::unique_ptr<Prefault> prefault_ = nullptr;  // of the last Prepare()
+  std::unique_ptr<Prefault> prefault_ = nullptr;  // since the first Prepare()
   std::unique_ptr<Giveback> giveback_ = nullptr;  // since the first Discard()
   bool discards_ = false;                         // since the last Shrink()
 };

@@ -9,25 +9,54 @@
 
 namespace lethe {
 
-Prefault::Prefault(char* begin, char* end)
-    : begin_(begin), end_(end), present_from_(end), thread_(Beside([this] { Run(); })) {
-  // Without a thread whoever touches a page first waits for it, as everywhere.
-  if (!thread_.joinable()) present_from_ = begin_;
-}
+Prefault::Prefault() : thread_(Beside([this] { Run(); })) {}
 
 Prefault::~Prefault() {
-  stop_ = true;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
   if (thread_.joinable()) thread_.join();
 }
 
+void Prefault::Fill(char* begin, char* end) {
+  // Without a thread whoever touches a page first waits for it, as everywhere.
+  if (!thread_.joinable()) {
+    present_from_ = begin;
+    return;
+  }
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    last_ = begin_;  // no more of the range before
+    changed_.wait(lock, [this] { return !is_filling_; });
+    begin_ = begin;
+    last_ = end;
+    present_from_ = end;
+  }
+  changed_.notify_all();
+}
+
 void Prefault::Run() {
-  for (char* last = end_; last > begin_ && !stop_;) {
-    const uintptr_t into_chunk = (reinterpret_cast<uintptr_t>(last) - 1) % kChunkBytes + 1;
-    const auto size = std::min(static_cast<size_t>(into_chunk), static_cast<size_t>(last - begin_));
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stop_ || last_ > begin_; });
+    if (stop_) return;
+    const uintptr_t into_chunk = (reinterpret_cast<uintptr_t>(last_) - 1) % kChunkBytes + 1;
+    const auto size = std::min(static_cast<size_t>(into_chunk), static_cast<size_t>(last_ - begin_));
+    char* const piece = last_ - size;
+    is_filling_ = true;
+    lock.unlock();
     // As a write would, but for the write: the range's owner may be at work in it.
-    const bool present = madvise(last - size, size, MADV_POPULATE_WRITE) == 0;
-    last = present ? last - size : begin_;
-    present_from_.store(last, std::memory_order_release);
+    const bool present = madvise(piece, size, MADV_POPULATE_WRITE) == 0;
+    lock.lock();
+    is_filling_ = false;
+    if (last_ > begin_) {
+      last_ = present ? piece : begin_;
+      present_from_.store(last_, std::memory_order_release);
+    } else {
+      changed_.notify_all();  // Fill() waits
+    }
   }
 }
 

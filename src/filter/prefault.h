@@ -3,8 +3,12 @@
 #define LETHE_SRC_FILTER_PREFAULT_H_
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 #include <thread>
+
+#include "absl/base/thread_annotations.h"
 
 namespace lethe {
 
@@ -12,19 +16,23 @@ namespace lethe {
 // a time. The first touch of a huge page has the kernel find and clear 2 MiB: 0.1 ms on a good day, and some
 // ms where memory is fragmented or a host has to find it first. Whoever touches it waits that long, also in
 // small steps, and small pages that the kernel merges later leave a filter with TLB misses for minutes. So
-// somebody else has to wait, and that is the thread: it ends when the range is done.
+// somebody else has to wait, and that is the thread. To start one takes as long as a huge page, so it lives as
+// long as this does.
 //
 // Invariant: what lies from present_from() to the end of the range is present, or cannot be made so before
 // it is touched (old kernels; no thread to be had). The content is not changed; the range may be read and
 // written meanwhile. Thread safety: none, beside the thread within.
 class Prefault {
  public:
-  // [begin, end), in whole pages, is mapped for writing until this is destroyed.
-  Prefault(char* begin, char* end);
+  Prefault();
   // Waits for a chunk at most.
   ~Prefault();
   Prefault(const Prefault&) = delete;
   Prefault& operator=(const Prefault&) = delete;
+
+  // Begins with [begin, end), in whole pages, which is mapped for writing until the next Fill has returned;
+  // gives up what is left of the range before. Waits for a chunk of that at most.
+  void Fill(char* begin, char* end);
 
   const char* present_from() const { return present_from_.load(std::memory_order_acquire); }
 
@@ -34,10 +42,13 @@ class Prefault {
  private:
   void Run();
 
-  char* const begin_;
-  char* const end_;
-  std::atomic<char*> present_from_;
-  std::atomic<bool> stop_ = false;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  char* begin_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  char* last_ ABSL_GUARDED_BY(mutex_) = nullptr;  // what is left to do ends here
+  bool is_filling_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<char*> present_from_ = nullptr;
   std::thread thread_;
 };
 

@@ -50,7 +50,8 @@ TEST(Prefault, MakesAllPagesPresent) {
   char* const begin = range.data() + 4096;  // within a chunk, at both ends
   char* const end = range.data() + 16 * kMiB + 8192;
   EXPECT_GT(Missing(begin, end), 0);
-  Prefault prefault(begin, end);
+  Prefault prefault;
+  prefault.Fill(begin, end);
   Await(prefault, begin);
   EXPECT_EQ(prefault.present_from(), begin);
   EXPECT_EQ(Missing(begin, end), 0);
@@ -59,7 +60,8 @@ TEST(Prefault, MakesAllPagesPresent) {
 TEST(Prefault, LeavesWhatIsThere) {
   Range range(8 * kMiB);
   std::memset(range.data(), 7, 4 * kMiB);
-  Prefault prefault(range.data(), range.data() + 8 * kMiB);
+  Prefault prefault;
+  prefault.Fill(range.data(), range.data() + 8 * kMiB);
   // At work in it at the same time.
   std::memset(range.data() + 6 * kMiB, 9, kMiB);
   Await(prefault, range.data());
@@ -70,7 +72,25 @@ TEST(Prefault, LeavesWhatIsThere) {
 
 TEST(Prefault, EndsWhenItIsNoLongerWanted) {
   Range range(256 * kMiB);
-  for (int i = 0; i < 20; ++i) Prefault prefault(range.data(), range.data() + 256 * kMiB);
+  for (int i = 0; i < 20; ++i) {
+    Prefault prefault;
+    prefault.Fill(range.data(), range.data() + 256 * kMiB);
+  }
+}
+
+TEST(Prefault, GoesOnWithTheNextRange) {
+  Range range(256 * kMiB);
+  Prefault prefault;
+  for (int i = 0; i < 20; ++i) {
+    prefault.Fill(range.data(), range.data() + 256 * kMiB);
+    char* const begin = range.data() + i * 2 * kMiB;
+    prefault.Fill(begin, begin + 2 * kMiB);
+    Await(prefault, begin);
+    EXPECT_EQ(Missing(begin, begin + 2 * kMiB), 0);
+  }
+  // Nothing more of what was given up is done once Fill has returned: it may be unmapped.
+  prefault.Fill(range.data(), range.data());
+  EXPECT_EQ(prefault.present_from(), range.data());
 }
 
 }  // namespace
