@@ -80,6 +80,9 @@ struct FilterStatus {
   double fpp_at_interval_end = 0;
   double fpp_target = 0;
   int64_t memory_bytes = 0;
+  // Of these, what the ids that are held would not take in a table that is full: what is kept to grow into,
+  // and what was not given back yet. Of kCompact and kExact; 0 in other engines.
+  int64_t memory_above_need_bytes = 0;
   int64_t refreshes = 0;
   // Times that the memory limit shortened the window, or let an interval exceed the target.
   int64_t limit_hits = 0;

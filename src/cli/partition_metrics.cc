@@ -307,6 +307,14 @@ constexpr PartitionMetric kMetrics[] = {
     {{"lethe_filter_memory_bytes", kGauge, kLabels, "bytes", "Memory of the filter.",
       "The limit is one for all filters: `lethe_memory_limit_bytes`.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.memory_bytes); }},
+    {{"lethe_filter_memory_above_need_bytes", kGauge, kLabels, "bytes",
+      "Of the filter's memory, what its ids would not take in a full table: room to grow, and what was not "
+      "given "
+      "back yet.",
+      "High for more than a horizon after the load has fallen: report it. 0 for other engines than `compact` "
+      "and `exact`.",
+      Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.memory_above_need_bytes); }},
     {{"lethe_audit_memory_bytes", kGauge, kLabels, "bytes", "Memory of the audit's exact set.",
       "It counts against the limit, too.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.memory_bytes); }},

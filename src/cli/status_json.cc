@@ -78,6 +78,7 @@ Json FilterJson(const FilterStatus& filter, bool detailed) {
                {"fpp_estimated", filter.fpp_estimated},
                {"fpp_estimated_deviation", filter.fpp_estimated_deviation},
                {"memory_bytes", filter.memory_bytes},
+               {"memory_above_need_bytes", filter.memory_above_need_bytes},
                {"refreshes", filter.refreshes},
                {"memory_limit_hits", filter.limit_hits}};
   if (detailed) {

@@ -199,6 +199,14 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
   int64_t GenerationBits() const {
     return table_.lines() * 8 * kCompactLineBytes / std::max(1, epochs_.live());
   }
+  // The ids fill as many lines as they do in a table that has just to grow for them.
+  int64_t MemoryAboveNeed() const {
+    const double ids_per_line =
+        kCompactFullLoad * static_cast<double>(table_.slots()) / static_cast<double>(table_.lines());
+    const auto lines = static_cast<int64_t>(static_cast<double>(epochs_.ids()) / ids_per_line);
+    const int64_t least = int64_t{1} << kCompactLeastLevel;
+    return std::max<int64_t>(0, table_.memory_bytes() - std::max(least, lines) * kCompactLineBytes);
+  }
   void Record(AdaptationStep::Kind kind, absl::string_view reason) {
     steps_.Record({kind, epochs_.now_ms(), GenerationBits(), reason});
   }
@@ -387,6 +395,7 @@ FilterStatus CompactFilter<Tag, Processor>::Figures() const {
   status.fpp_at_interval_end = status.fpp_modelled;  // nothing waits for the end of an interval
   status.fpp_target = target_fpp_;
   status.memory_bytes = table_.memory_bytes() + own_.bytes();
+  status.memory_above_need_bytes = MemoryAboveNeed();
   status.refreshes = epochs_.begun();
   status.limit_hits = limit_hits_;
   for (int64_t number = epochs_.span().newest; number >= epochs_.span().oldest; --number) {
@@ -438,7 +447,9 @@ bool CompactFilter<Tag, Processor>::CopyMemory(const FilterImage& image, absl::S
                                                char* to) const {
   if (ImageEpoch() != image.epoch) return false;
   const auto index = static_cast<uint64_t>(part.data() - image.memory.front().data()) / kCompactLineBytes;
-  return static_cast<CompactCopy*>(image.copy.get())->Copy(index, part, to);
+  // The lines may have moved since.
+  const absl::Span<const char> lines = table_.memory().subspan(index * kCompactLineBytes, part.size());
+  return static_cast<CompactCopy*>(image.copy.get())->Copy(index, lines, to);
 }
 
 template <typename Tag, typename Processor>
@@ -489,9 +500,7 @@ namespace {
 template <typename Tag, typename Processor>
 absl::StatusOr<std::unique_ptr<Filter>> Make(const FilterOptions& options, const CompactFormats& formats) {
   absl::StatusOr<LineMemory> memory = LineMemory::Create(
-      options.memory, kCompactLineBytes << kCompactLeastLevel,
-      std::min(LineMemory::RoomUnder(*options.memory), kCompactLineBytes << kCompactMostLevel),
-      kCompactHugeFrom);
+      options.memory, kCompactLineBytes << kCompactLeastLevel, LineMemory::kFirstRoomBytes, kCompactHugeFrom);
   if (!memory.ok()) return memory.status();
   Reservation own(options.memory);
   if (!own.Grow(CompactFilter<Tag, Processor>::OwnBytes())) {

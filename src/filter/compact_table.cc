@@ -58,7 +58,7 @@ bool CompactTable<Tag>::HasMemoryFor(int64_t needed) {
   if (!TakesHugePages(needed) && TakesHugePages(needed + kAhead)) {
     memory_.ExpectPrepare();  // before the first huge page, in one of the calls that take small ones
   }
-  if (!memory_.Grow(BytesToTake(needed))) return memory_.Grow(needed);
+  if (!memory_.GrowOrMove(BytesToTake(needed))) return memory_.GrowOrMove(needed);
   memory_.Prepare(before);
   return true;
 }

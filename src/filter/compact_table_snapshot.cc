@@ -47,7 +47,7 @@ int64_t CompactTable<Tag>::Restore(const CompactSpan& span, FieldReader* fields)
 template <typename Tag>
 bool CompactTable<Tag>::MakeRoomFor(int64_t lines, int64_t memory_bytes) {
   const int64_t needed = lines * kCompactLineBytes;
-  if (!memory_.Grow(std::max(needed, memory_bytes))) return false;
+  if (!memory_.GrowOrMove(std::max(needed, memory_bytes))) return false;
   SetLines(static_cast<uint64_t>(lines));
   return true;
 }

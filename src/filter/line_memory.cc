@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -21,10 +22,39 @@ namespace {
 constexpr int64_t kMostAddressSpace = int64_t{64} << 30;
 // How many times its first limit a filter can grow to.
 constexpr int64_t kRoomForHigherLimits = 4;
+// By how much memory that moves has more room than it needs at once.
+constexpr int64_t kRoomToGrow = 4;
 
 int64_t PageBytes() {
   static const int64_t bytes = sysconf(_SC_PAGESIZE);
   return bytes;
+}
+
+// Address space, in which `data` is the first boundary of huge pages. Null if there is none.
+struct AddressSpace {
+  void* mapping = nullptr;
+  size_t bytes = 0;
+  char* data = nullptr;
+};
+
+AddressSpace Take(int64_t most) {
+  constexpr uintptr_t kChunk = LineMemory::kChunkBytes;
+  AddressSpace space = {.bytes = static_cast<size_t>(most) + kChunk};
+  void* const mapping =
+      mmap(nullptr, space.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED) return {};
+  space.mapping = mapping;
+  const auto start = reinterpret_cast<uintptr_t>(mapping);
+  space.data = static_cast<char*>(mapping) + ((start + kChunk - 1) / kChunk * kChunk - start);
+  return space;
+}
+
+// Moves pages to where there are none yet. They are of one mapping, or else (the system has divided it) they
+// are copied.
+void MovePages(char* from, size_t bytes, char* to) {
+  if (bytes == 0) return;
+  if (mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED) return;
+  std::memcpy(to, from, bytes);
 }
 
 }  // namespace
@@ -46,23 +76,17 @@ absl::StatusOr<LineMemory> LineMemory::Create(MemoryBudget* budget, int64_t byte
   // Address space may be short (RLIMIT_AS), and then less room to grow must do. Nor may some thousands of
   // filters take all of it, since everything else in the process needs some too.
   int64_t most = WholePagesFor(std::max(bytes, std::min(most_bytes, kMostAddressSpace)));
-  void* mapping = MAP_FAILED;
-  size_t mapping_bytes = 0;
-  while (true) {
-    mapping_bytes = static_cast<size_t>(most + kChunkBytes);
-    mapping = mmap(nullptr, mapping_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapping != MAP_FAILED || most <= WholePagesFor(bytes)) break;
+  AddressSpace space = Take(most);
+  while (space.mapping == nullptr && most > WholePagesFor(bytes)) {
     most = std::max(WholePagesFor(bytes), WholePagesFor(most / 2));
+    space = Take(most);
   }
-  if (mapping == MAP_FAILED) {
+  if (space.mapping == nullptr) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "no address space for a filter of ", bytes, " bytes (", std::generic_category().message(errno),
         "): raise the process's limit of virtual memory (ulimit -v), or open fewer partitions"));
   }
-  const auto start = reinterpret_cast<uintptr_t>(mapping);
-  const uintptr_t chunk = kChunkBytes;
-  LineMemory memory(budget, mapping, mapping_bytes,
-                    static_cast<char*>(mapping) + ((start + chunk - 1) / chunk * chunk - start));
+  LineMemory memory(budget, space.mapping, space.bytes, space.data);
   memory.most_bytes_ = most;
   memory.huge_from_ = huge_from;
   if (!memory.Grow(bytes)) {
@@ -117,6 +141,39 @@ bool LineMemory::Grow(int64_t bytes) {
     madvise(data_ + huge_from_, static_cast<size_t>(wanted - huge_from_), MADV_HUGEPAGE);
   }
   bytes_ = wanted;
+  return true;
+}
+
+bool LineMemory::GrowOrMove(int64_t bytes) {
+  if (bytes <= most_bytes_) return Grow(bytes);
+  if (!budget_->HasRoomFor(WholePagesFor(bytes) - bytes_)) return false;
+  int64_t room = kRoomToGrow * WholePagesFor(bytes);
+  while (!Move(room)) {
+    if (room <= WholePagesFor(bytes)) return false;
+    room = std::max(WholePagesFor(bytes), WholePagesFor(room / 2));
+  }
+  return Grow(bytes);
+}
+
+bool LineMemory::Move(int64_t most_bytes) {
+  const AddressSpace space = Take(most_bytes);
+  if (space.mapping == nullptr) return false;
+  if (mprotect(space.data, static_cast<size_t>(bytes_), PROT_READ | PROT_WRITE) != 0) {
+    munmap(space.mapping, space.bytes);
+    return false;
+  }
+  StopPreparing();
+  giveback_.reset();
+  discards_ = false;
+  // Huge pages are asked for from huge_from_ on, which makes that a mapping of its own.
+  const auto small = static_cast<size_t>(std::min(huge_from_, bytes_));
+  MovePages(data_, small, space.data);
+  MovePages(data_ + small, static_cast<size_t>(bytes_) - small, space.data + small);
+  munmap(mapping_, mapping_bytes_);
+  mapping_ = space.mapping;
+  mapping_bytes_ = space.bytes;
+  data_ = space.data;
+  most_bytes_ = most_bytes;
   return true;
 }
 

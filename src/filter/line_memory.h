@@ -1,4 +1,4 @@
-// Memory that grows and shrinks in place, without a copy and without a stall.
+// Memory that grows and shrinks without a copy and without a stall.
 #ifndef LETHE_FILTER_LINE_MEMORY_H_
 #define LETHE_FILTER_LINE_MEMORY_H_
 
@@ -37,6 +37,12 @@ class LineMemory {
 
   // True if the first `bytes` are usable now; else nothing has changed.
   bool Grow(int64_t bytes);
+  // The same beyond what it was made for, too: then all of it is at another address, where it has room to
+  // grow to a multiple. Pages are moved and not copied, which takes some microseconds for each gigabyte.
+  bool GrowOrMove(int64_t bytes);
+  // What is enough address space for a start, with GrowOrMove. Thousands of filters then take no more than a
+  // multiple of what they hold.
+  static constexpr int64_t kFirstRoomBytes = int64_t{4} << 20;
 
   // Begins to make the pages from `begin` to the end present, from the last one down, if they are huge: what
   // lies from present_from() on can be touched without a wait. Both are offsets.
@@ -68,6 +74,7 @@ class LineMemory {
   static int64_t WholePagesIn(int64_t bytes);
   static int64_t WholePagesFor(int64_t bytes);
 
+  // Until the next GrowOrMove().
   void* data() const { return data_; }
   // In whole pages.
   int64_t bytes() const { return bytes_; }
@@ -78,6 +85,7 @@ class LineMemory {
  private:
   LineMemory(MemoryBudget* budget, void* mapping, size_t mapping_bytes, char* data);
   void StopPreparing();
+  bool Move(int64_t most_bytes);
 
   MemoryBudget* budget_;
   void* mapping_;         // nullptr after a move

@@ -10,7 +10,7 @@
 namespace lethe {
 
 absl::StatusOr<PassedIds> PassedIds::Create(absl::Duration horizon, MemoryBudget* memory) {
-  absl::StatusOr<LineMemory> lines = LineMemory::Create(memory, kFewestBytes, LineMemory::RoomUnder(*memory));
+  absl::StatusOr<LineMemory> lines = LineMemory::Create(memory, kFewestBytes, LineMemory::kFirstRoomBytes);
   if (!lines.ok()) return lines.status();
   return PassedIds(horizon, *std::move(lines));
 }
@@ -146,7 +146,7 @@ void PassedIds::Sweep() {
 void PassedIds::GrowByALine() {
   // Halves of `a` tell no more lines apart.
   if (whole_ > int64_t{UINT32_MAX} / 2) return;
-  if (!memory_.Grow((line_count_ + 1) * int64_t{sizeof(Line)})) return;
+  if (!memory_.GrowOrMove((line_count_ + 1) * int64_t{sizeof(Line)})) return;
   const int64_t added = line_count_++;
   const int64_t split = added - whole_;
   if (line_count_ == 2 * whole_) whole_ = line_count_;
@@ -174,7 +174,7 @@ absl::StatusOr<absl::Span<char>> PassedIds::MakeRoom(int64_t bytes) {
   if (bytes < kFewestBytes || bytes % kLineBytes != 0 || bytes / kLineBytes > kMostLines) {
     return absl::DataLossError("no second opinion takes so many bytes");
   }
-  if (!memory_.Grow(bytes)) {
+  if (!memory_.GrowOrMove(bytes)) {
     return absl::ResourceExhaustedError("the memory limit has no room for its second opinion; raise it");
   }
   line_count_ = bytes / kLineBytes;

@@ -16,8 +16,8 @@ namespace lethe {
 // a time. The first touch of a huge page has the kernel find and clear 2 MiB: 0.1 ms on a good day, and some
 // ms where memory is fragmented or a host has to find it first. Whoever touches it waits that long, also in
 // small steps, and small pages that the kernel merges later leave a filter with TLB misses for minutes. So
-// somebody else has to wait, and that is the thread. To start one takes as long as a huge page, so it lives as
-// long as this does.
+// somebody else has to wait, and that is the thread. To start one takes as long as a huge page, so it lives
+// as long as this does.
 //
 // Invariant: what lies from present_from() to the end of the range is present, or cannot be made so before
 // it is touched (old kernels; no thread to be had). The content is not changed; the range may be read and

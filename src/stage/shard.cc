@@ -240,6 +240,7 @@ ShardStatus MergeShards(absl::Span<const ShardStatus> shards) {
     sum.fpp_at_interval_end += share * one.fpp_at_interval_end;
     sum.fpp_target = one.fpp_target;
     sum.memory_bytes += one.memory_bytes;
+    sum.memory_above_need_bytes += one.memory_above_need_bytes;
     sum.refreshes += one.refreshes;
     sum.limit_hits += one.limit_hits;
     for (const StepCount& steps : one.step_counts) CountSteps(steps, &sum.step_counts);

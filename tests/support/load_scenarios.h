@@ -79,8 +79,10 @@ struct ScenarioFigures {
 inline constexpr int64_t kScenarioHorizonMs = 24 * 3'600'000;
 
 // Runs a filter with a horizon of kScenarioHorizonMs. At each 128th of a horizon, ids of all ages are looked
-// for, the oldest among them, and `probes` ids that were never inserted; at the end all ids.
-inline ScenarioFigures RunScenario(const LoadScenario& scenario, int probes, uint64_t seed, Filter* filter) {
+// for, the oldest among them, and `probes` ids that were never inserted; at the end all ids, and each time if
+// `asks_all`.
+inline ScenarioFigures RunScenario(const LoadScenario& scenario, int probes, uint64_t seed, Filter* filter,
+                                   bool asks_all = false) {
   constexpr size_t kPointsInEighth = 16;
   constexpr int64_t kFewIds = 20'000;
   struct Seen {
@@ -161,7 +163,7 @@ inline ScenarioFigures RunScenario(const LoadScenario& scenario, int probes, uin
       if (verdicts[i] == Verdict::kUnique) held.push_back({next - ids.size() + i, now_ms});
     }
     filter->AdvanceTo(now_ms);
-    if (step % steps_per_check == 0) check(now_ms, step + steps_per_check >= steps);
+    if (step % steps_per_check == 0) check(now_ms, asks_all || step + steps_per_check >= steps);
   }
   figures.mean_bits = points > 0 ? sum_of_bits / static_cast<double>(points) : 0;
   figures.measured_fpp = figures.probes > 0 ? hits / figures.probes : 0;

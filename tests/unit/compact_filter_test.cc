@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "src/filter/line_memory.h"
 #include "tests/support/filter_testing.h"
 #include "tests/support/load_scenarios.h"
 
@@ -192,8 +193,9 @@ TEST(CompactFilterTest, ACopyHasAllThatWasThereWhenItWasBegun) {
   MemoryBudget memory(int64_t{64} << 20);
   auto filter = Make(&memory, absl::Milliseconds(16'000));
   uint64_t next = 0;
-  for (; next < 100'000; ++next)
-    InsertOne(*filter, NumberedId(next, seed), 16'000 + static_cast<int64_t>(next / 250));
+  // Nearly as many as there is room for where the lines are: they will move.
+  for (; next < 760'000; ++next)
+    InsertOne(*filter, NumberedId(next, seed), 16'000 + static_cast<int64_t>(next / 2000));
   const uint64_t before = next;
   const FilterStatus begun = filter->Status();
   const auto image = filter->BeginCopy();
@@ -208,6 +210,8 @@ TEST(CompactFilterTest, ACopyHasAllThatWasThereWhenItWasBegun) {
       InsertOne(*filter, NumberedId(i % 10 == 0 ? next / 2 : next, seed), 16'900), ++next;
   }
   EXPECT_GT(filter->Status().lines, begun.lines + 100);
+  EXPECT_LT(begun.memory_bytes, LineMemory::kFirstRoomBytes);
+  EXPECT_GT(filter->Status().memory_bytes, LineMemory::kFirstRoomBytes);
 
   auto restored = Make(&memory, absl::Milliseconds(16'000));
   const auto to = restored->Restore(image->books, static_cast<int64_t>(copied.size()));

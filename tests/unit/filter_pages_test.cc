@@ -6,7 +6,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "gtest/gtest.h"
@@ -22,17 +24,9 @@ const std::thread::id test_thread = std::this_thread::get_id();
 std::atomic<std::chrono::milliseconds> slowness{};
 // Whether they make none present.
 std::atomic<bool> held = false;
-// What those that have ended have made present.
+// What they have made present, and the last that did.
 std::atomic<int64_t> populated_bytes{0};
-
-// Of a thread. It is counted when the thread has also said so to the filter.
-struct Populated {
-  ~Populated() {
-    populated_bytes += bytes;
-    populated_bytes.notify_one();
-  }
-  int64_t bytes = 0;
-};
+std::atomic<pid_t> populating{0};
 
 }  // namespace
 
@@ -42,8 +36,9 @@ extern "C" int madvise(void* address, size_t size, int advice) noexcept {
   if (beside && advice == MADV_POPULATE_WRITE) held.wait(true);
   const auto result = static_cast<int>(syscall(SYS_madvise, address, size, advice));
   if (beside && advice == MADV_POPULATE_WRITE) {
-    thread_local Populated populated;
-    populated.bytes += static_cast<int64_t>(size);
+    populating = static_cast<pid_t>(syscall(SYS_gettid));
+    populated_bytes += static_cast<int64_t>(size);
+    populated_bytes.notify_one();
   }
   return result;
 }
@@ -53,6 +48,15 @@ namespace {
 
 constexpr int64_t kHourMs = 3'600'000;
 constexpr double kTarget = 1e-4;
+
+bool Sleeps(pid_t thread) {
+  std::ifstream stat("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string number;
+  std::string name;
+  char state = 0;
+  stat >> number >> name >> state;
+  return state == 'S';
+}
 
 // A filter of an hour, and ids that are new.
 class FilterPages : public testing::Test {
@@ -113,6 +117,7 @@ TEST_F(FilterPages, AnUnfoldGoesOnOnceItsPagesAreThere) {
     const int64_t new_bytes = lines * 64;
     if (new_bytes < 2 << 20) continue;
     for (int64_t now = populated_bytes; now < new_bytes; now = populated_bytes) populated_bytes.wait(now);
+    while (!Sleeps(populating)) std::this_thread::yield();  // then it has also said so to the filter
     int64_t ids = 0;
     for (; filter_->Status().pass == FilterPass::kUnfold; ids += kIds) Insert(kIds, 1);
     const double ids_in_interval = static_cast<double>(lines) * cap;

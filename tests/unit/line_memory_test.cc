@@ -36,6 +36,45 @@ TEST(LineMemory, GrowsInPlaceKeepingItsContent) {
   EXPECT_EQ(memory.bytes(), 64 * kMiB);
 }
 
+// Over several moves, of small pages and huge ones, and back.
+TEST(LineMemory, MovesWhereItHasRoomToGrow) {
+  MemoryBudget budget(200 * kMiB);
+  absl::StatusOr<LineMemory> made = LineMemory::Create(&budget, 4096, kMiB, /*huge_from=*/8 * kMiB);
+  ASSERT_TRUE(made.ok()) << made.status();
+  LineMemory memory = *std::move(made);
+  const auto at = [&](int64_t offset) -> unsigned char& {
+    return static_cast<unsigned char*>(memory.data())[offset];
+  };
+  EXPECT_FALSE(memory.Grow(2 * kMiB)) << "in place there is no more room";
+  int64_t filled = 0;
+  int moves = 0;
+  for (int round = 0; round < 3; ++round) {
+    for (int64_t size = memory.bytes() + 5 * 4096; size <= 130 * kMiB;
+         size += size / 3 / 4096 * 4096 + 4096) {
+      const int64_t before = memory.bytes();
+      const void* const data = memory.data();
+      ASSERT_TRUE(memory.GrowOrMove(size));
+      moves += memory.data() == data ? 0 : 1;
+      memory.Prepare(before);
+      ASSERT_EQ(reinterpret_cast<uintptr_t>(memory.data()) % LineMemory::kChunkBytes, 0u);
+      ASSERT_EQ(memory.bytes(), size);
+      ASSERT_EQ(budget.used_bytes(), size);
+      for (int64_t page = 0; page < filled; page += 4096) ASSERT_EQ(at(page), page / 4096 % 251) << size;
+      for (; filled < size; filled += 4096) {
+        ASSERT_EQ(at(filled), 0) << size;
+        at(filled) = static_cast<unsigned char>(filled / 4096 % 251);
+      }
+    }
+    memory.Shrink((round + 1) * 9 * kMiB);
+    filled = memory.bytes();
+  }
+  EXPECT_GE(moves, 3);
+  const void* const data = memory.data();
+  EXPECT_FALSE(memory.GrowOrMove(201 * kMiB)) << "beyond the budget";
+  EXPECT_EQ(memory.data(), data);
+  EXPECT_EQ(budget.TakeMissingBytes(), kMiB);
+}
+
 TEST(LineMemory, ShrinksAndGrowsAgain) {
   MemoryBudget budget(100 * kMiB);
   LineMemory memory = Create(&budget, 16 * kMiB, 64 * kMiB);
