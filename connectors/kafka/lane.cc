@@ -9,8 +9,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/remarks.h"
-#include "connectors/kafka/steady_time.h"
+#include "connectors/kafka/repartition/route.h"
+#include "connectors/kafka/report/remarks.h"
+#include "src/pipeline/steady_time.h"
 
 namespace lethe::kafka {
 namespace {

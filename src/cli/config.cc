@@ -13,9 +13,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "connectors/kafka/client.h"
-#include "connectors/kafka/fixed_properties.h"
-#include "connectors/kafka/repartition.h"
+#include "connectors/kafka/client/client.h"
+#include "connectors/kafka/client/fixed_properties.h"
+#include "connectors/kafka/options/stage_options.h"
 #include "lethe/event.h"
 #include "src/text/suggestion.h"
 

@@ -9,7 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "connectors/kafka/fixed_properties.h"
+#include "connectors/kafka/client/fixed_properties.h"
 
 namespace lethe {
 namespace {
