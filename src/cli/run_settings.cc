@@ -59,7 +59,6 @@ absl::Status StoreSnapshotPlace(absl::string_view text, kafka::SnapshotOptions& 
   return absl::OkStatus();
 }
 
-using kafka::Action;
 using kafka::Assignment;
 using kafka::Delivery;
 using kafka::OnShortHistory;

@@ -120,6 +120,12 @@ struct OwnedPartition {
   bool stopped_by_policy = false;  // it has become that; another policy may let the record by
 
   bool in_transaction() const { return transaction.has_value(); }
+  // Null: no topic is known to refuse the record of this offset.
+  const Undeliverable* UndeliverableAt(int64_t offset) const {
+    if (undeliverable.empty()) return nullptr;
+    const auto known = undeliverable.find(offset);
+    return known == undeliverable.end() ? nullptr : &known->second;
+  }
   // What the offset `next` is committed with.
   CommitMetadata Metadata(const std::string& id_fingerprint, const DaemonOptions& options) const;
   // What the group's commit says of the log before C, which begins at `log_start`. The filter holds what is

@@ -15,132 +15,61 @@ namespace {
 // What a batch of one record has beside its key and value, generously.
 constexpr int64_t kRecordOverhead = 1024;
 
-constexpr absl::string_view kUndeliverable = "undeliverable";
-constexpr absl::string_view kUncountable = "uncountable";
-constexpr absl::string_view kSameId = "a record before it has the same id";
-constexpr absl::string_view kUnconfirmed =
-    "the filter takes it for a duplicate, and the second opinion does not confirm it";
-
-// How records of one kind are called, and where they are counted.
-struct Kind {
-  absl::string_view name;
-  int64_t RecordCounts::*count;
-};
-
-Kind KindOf(const JudgedRecord& record) {
-  switch (record.id_state) {
-    case RecordFields::State::kMissing:
-      return {"missing_id", &RecordCounts::missing_id};
-    case RecordFields::State::kMalformed:
-      return {"malformed", &RecordCounts::malformed};
-    case RecordFields::State::kPresent:
-      break;
-  }
-  switch (record.verdict) {
-    case Verdict::kDuplicate:
-      return {"duplicate", &RecordCounts::duplicate};
-    case Verdict::kSuspect:
-      return {"suspect", &RecordCounts::suspect};
-    case Verdict::kUnique:
-      break;
-  }
-  return {"unique", &RecordCounts::unique};
-}
-
-// Why it is no event that is known to be unique.
-absl::string_view ReasonOf(const JudgedRecord& record) {
-  if (record.id_state != RecordFields::State::kPresent) return record.reason;
-  return record.verdict == Verdict::kSuspect ? kUnconfirmed : kSameId;
-}
-
 }  // namespace
 
-Action RecordWriter::ActionFor(const JudgedRecord& record) const {
-  if (record.id_state != RecordFields::State::kPresent) return ActionWithoutId(record.id_state);
-  switch (record.verdict) {
-    case Verdict::kDuplicate:
-      return policies_.on_duplicate;
-    case Verdict::kSuspect:
-      return policies_.on_suspect;
-    case Verdict::kUnique:
-      break;
-  }
-  return Action::kPass;
-}
-
-Action RecordWriter::ActionWithoutId(RecordFields::State id_state) const {
-  return id_state == RecordFields::State::kMalformed ? policies_.on_malformed : policies_.on_missing_id;
+Disposition RecordWriter::DispositionOf(const JudgedRecord& record, const Undeliverable* known) const {
+  return Dispose({.id_state = record.id_state,
+                  .verdict = record.verdict,
+                  .is_routed = options_.routes,
+                  .is_undeliverable = known != nullptr,
+                  .is_divert_refused = known != nullptr && known->divert_refused},
+                 policies_);
 }
 
 std::optional<std::string> RecordWriter::WhyStop(const OwnedPartition& owned,
                                                  const rd_kafka_message_t& message,
                                                  const RecordFields& fields) const {
   constexpr absl::string_view kStopped = " is fail: the partition is committed up to there, and stands still";
-  const auto known = owned.undeliverable.find(message.offset);
-  if (known != owned.undeliverable.end()) {
-    if (policies_.on_undeliverable != Action::kFail) return std::nullopt;
-    return absl::StrCat(
-        Name(owned, message), ": topic ", known->second.divert_refused ? options_.divert : options_.output,
-        " does not take the record: ", known->second.why, "; on_undeliverable", kStopped,
-        "; let the topic take it (max.message.bytes, say) and start again, or set on_undeliverable to drop "
-        "or divert and reload the configuration (SIGHUP)");
+  const Undeliverable* known = owned.UndeliverableAt(message.offset);
+  const Disposition disposition = DispositionOf({.message = &message, .id_state = fields.id_state}, known);
+  if (disposition.action != Action::kFail) return std::nullopt;
+  const absl::string_view policy = disposition.policy;
+  if (known == nullptr) {
+    return absl::StrCat(Name(owned, message), ": ", fields.reason, "; ", policy, kStopped, "; set ", policy,
+                        " to pass, drop or divert, then reload the configuration (SIGHUP) or start again");
   }
-  if (options_.routes || fields.id_state == RecordFields::State::kPresent) return std::nullopt;
-  if (ActionWithoutId(fields.id_state) != Action::kFail) return std::nullopt;
-  const absl::string_view policy =
-      fields.id_state == RecordFields::State::kMalformed ? "on_malformed" : "on_missing_id";
-  return absl::StrCat(Name(owned, message), ": ", fields.reason, "; ", policy, kStopped, "; set ", policy,
-                      " to pass, drop or divert, then reload the configuration (SIGHUP) or start again");
-}
-
-bool RecordWriter::IsWritten(const JudgedRecord& record) const {
-  const Action action = ActionFor(record);
-  return options_.routes || action == Action::kPass || action == Action::kTag;
+  return absl::StrCat(
+      Name(owned, message), ": topic ", known->divert_refused ? options_.divert : options_.output,
+      " does not take the record: ", known->why, "; ", policy, kStopped,
+      "; let the topic take it (max.message.bytes, say) and start again, or set on_undeliverable to drop "
+      "or divert and reload the configuration (SIGHUP)");
 }
 
 absl::Status RecordWriter::CarryOut(OwnedPartition& owned, const JudgedRecord& record) {
-  RecordCounts& counts = owned.open_counts;
-  if (!owned.undeliverable.empty()) {
-    const auto known = owned.undeliverable.find(record.message->offset);
-    if (known != owned.undeliverable.end()) return CarryOutUndeliverable(owned, record, known->second);
+  const Undeliverable* known = owned.UndeliverableAt(record.message->offset);
+  const Disposition disposition = DispositionOf(record, known);
+  ++(owned.open_counts.*disposition.kind_count);
+  if (disposition.action == Action::kFail) return absl::InternalError("the partition stops in front of it");
+  ++(owned.open_counts.*disposition.action_count);
+  if (known != nullptr) SayUndeliverable(owned, record, *known, disposition.action);
+  if (disposition.action == Action::kDivert) {
+    const absl::string_view reason = disposition.reason.empty() ? record.reason : disposition.reason;
+    return Divert(owned, record, disposition.kind, known != nullptr ? known->why : reason);
   }
-  if (options_.routes) return Send(owned, record);
-  const Kind kind = KindOf(record);
-  const Action action = ActionFor(record);
-  ++(counts.*kind.count);
-  switch (action) {
-    case Action::kPass:
-      ++counts.passed;
-      if (absl::Status passed = Pass(owned, record); !passed.ok()) return passed;
-      return Count(owned, record);
-    case Action::kTag:
-      ++counts.tagged;
-      if (absl::Status passed = Pass(owned, record, kind.name); !passed.ok()) return passed;
-      // A suspect that goes out is an event; a duplicate is none, whatever is done with it.
-      return record.verdict == Verdict::kSuspect ? Count(owned, record) : absl::OkStatus();
-    case Action::kDivert:
-      ++counts.diverted;
-      return Divert(owned, record, kind.name, ReasonOf(record));
-    case Action::kDrop:
-    case Action::kFail:  // the partition stopped in front of it
-      break;
-  }
-  ++counts.dropped;
-  return absl::OkStatus();
+  if (!disposition.is_written()) return absl::OkStatus();
+  const absl::string_view tag = disposition.action == Action::kTag ? disposition.kind : "";
+  if (absl::Status passed = Pass(owned, record, tag); !passed.ok()) return passed;
+  return disposition.is_event ? Count(owned, record) : absl::OkStatus();
 }
 
-absl::Status RecordWriter::CarryOutUndeliverable(OwnedPartition& owned, const JudgedRecord& record,
-                                                 const Undeliverable& known) {
-  ++owned.open_counts.undeliverable;
-  const bool divert = policies_.on_undeliverable == Action::kDivert && !known.divert_refused;
+void RecordWriter::SayUndeliverable(const OwnedPartition& owned, const JudgedRecord& record,
+                                    const Undeliverable& known, Action action) {
   // Of many in a row each would be told again after each abort that the next one costs.
   if (const auto like_it = undeliverable_.Next()) {
     spdlog::error("{}: undeliverable, {} does not take it: {}; {}{}", Name(owned, *record.message),
                   known.divert_refused ? options_.divert : options_.output, known.why,
-                  divert ? "diverted" : "dropped", *like_it);
+                  action == Action::kDivert ? "diverted" : "dropped", *like_it);
   }
-  ++(divert ? owned.open_counts.diverted : owned.open_counts.dropped);
-  return divert ? Divert(owned, record, kUndeliverable, known.why) : absl::OkStatus();
 }
 
 RecordWriter::Original RecordWriter::OriginalOf(const OwnedPartition& owned,
@@ -162,23 +91,14 @@ absl::Status RecordWriter::Produce(const rd_kafka_message_t& message, rd_kafka_t
                           std::max<int64_t>(MessageView(message).timestamp_ms(), 0), std::move(headers), as});
 }
 
-absl::Status RecordWriter::Send(OwnedPartition& owned, const JudgedRecord& record) {
-  const rd_kafka_message_t& message = *record.message;
-  ++owned.open_counts.unique;
-  ++owned.open_counts.passed;
-  HeadersPtr headers = OriginalOf(owned, message).headers;
-  AddRoutedFrom(headers, {owned.id, message.offset});
-  return Produce(message, output_.output_topic(), record.route, std::move(headers),
-                 {owned.id, message.offset});
-}
-
 absl::Status RecordWriter::Pass(const OwnedPartition& owned, const JudgedRecord& record,
                                 absl::string_view tag) {
   const rd_kafka_message_t& message = *record.message;
   Original original = OriginalOf(owned, message);
+  if (options_.routes) AddRoutedFrom(original.headers, {owned.id, message.offset});
   if (!tag.empty()) AddHeader(original.headers, "lethe.verdict", tag);
-  return Produce(message, output_.output_topic(), original.place.partition, std::move(original.headers),
-                 {owned.id, message.offset});
+  return Produce(message, output_.output_topic(), options_.routes ? record.route : original.place.partition,
+                 std::move(original.headers), {owned.id, message.offset});
 }
 
 absl::Status RecordWriter::Divert(const OwnedPartition& owned, const JudgedRecord& record,
@@ -232,13 +152,13 @@ absl::Status RecordWriter::Count(OwnedPartition& owned, const JudgedRecord& reco
 absl::Status RecordWriter::LeaveUncounted(OwnedPartition& owned, const JudgedRecord& record, size_t counter,
                                           absl::string_view why) {
   const int64_t offset = record.message->offset;
-  const bool divert = policies_.on_uncountable == Action::kDivert && !owned.uncopied.contains(offset);
+  const bool divert = DisposeUncountable(owned.uncopied.contains(offset), policies_) == Action::kDivert;
   const std::string reason = absl::StrCat("counter ", options_.counters[counter].name, ": ", why);
   if (const auto like_it = uncounted_.Next()) {
     spdlog::warn("{}: written, and not counted: {}{}{}", Name(owned, *record.message), reason,
                  divert ? "; a copy is diverted" : "", *like_it);
   }
-  return divert ? Divert(owned, record, kUncountable, reason, /*copied=*/true) : absl::OkStatus();
+  return divert ? Divert(owned, record, "uncountable", reason, /*copied=*/true) : absl::OkStatus();
 }
 
 absl::Status RecordWriter::ProduceSums(OwnedPartition& owned) {

@@ -16,6 +16,7 @@
 #include "connectors/kafka/output/output.h"
 #include "connectors/kafka/preflight/inspection.h"
 #include "connectors/kafka/repartition/route.h"
+#include "src/pipeline/disposition.h"
 #include "src/pipeline/repeats.h"
 #include "src/record/record_reader.h"
 
@@ -34,8 +35,8 @@ struct JudgedRecord {
   const rd_kafka_message_t* message = nullptr;
   RecordFields::State id_state = RecordFields::State::kPresent;
   Verdict verdict = Verdict::kUnique;  // also if there is no usable id
-  absl::string_view reason;            // why there is none
-  absl::Span<const CounterChange> changes;
+  absl::string_view reason = {};       // why there is none
+  absl::Span<const CounterChange> changes = {};
   int32_t route = 0;  // the partition that it is routed to, if that is all that is done
 };
 
@@ -51,15 +52,13 @@ class RecordWriter {
   // Others, between two transactions.
   void SetPolicies(const Policies& policies) { policies_ = policies; }
 
-  // What the policy says of records without a usable id.
-  Action ActionWithoutId(RecordFields::State id_state) const;
+  // Of a record that no topic is known to refuse, by the policies; `known`: one does.
+  Disposition DispositionOf(const JudgedRecord& record, const Undeliverable* known = nullptr) const;
 
   // Why the partition must stop in front of this record, with what to do; nullopt if it need not.
   std::optional<std::string> WhyStop(const OwnedPartition& owned, const rd_kafka_message_t& message,
                                      const RecordFields& fields) const;
 
-  // Whether the record, once judged, goes to the output.
-  bool IsWritten(const JudgedRecord& record) const;
   bool StopsAtUndeliverable() const { return policies_.on_undeliverable == Action::kFail; }
 
   // Not OK: the transaction is to be given up.
@@ -70,11 +69,10 @@ class RecordWriter {
 
  private:
   absl::Status ProduceSums(OwnedPartition& owned, size_t counter);
-  Action ActionFor(const JudgedRecord& record) const;
-  absl::Status CarryOutUndeliverable(OwnedPartition& owned, const JudgedRecord& record,
-                                     const Undeliverable& known);
-  absl::Status Send(OwnedPartition& owned, const JudgedRecord& record);
-  absl::Status Pass(const OwnedPartition& owned, const JudgedRecord& record, absl::string_view tag = "");
+  // Now and then.
+  void SayUndeliverable(const OwnedPartition& owned, const JudgedRecord& record, const Undeliverable& known,
+                        Action action);
+  absl::Status Pass(const OwnedPartition& owned, const JudgedRecord& record, absl::string_view tag);
   // Or a copy of a record that goes out all the same.
   absl::Status Divert(const OwnedPartition& owned, const JudgedRecord& record, absl::string_view verdict,
                       absl::string_view reason, bool copied = false);
