@@ -15,8 +15,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/counter_totals.h"
-#include "connectors/kafka/steady_time.h"
+#include "connectors/kafka/counters/counter_totals.h"
+#include "connectors/kafka/repartition/repartition_topic.h"
+#include "connectors/kafka/topics/topics.h"
+#include "src/pipeline/steady_time.h"
 #include "src/text/format.h"
 
 namespace lethe::kafka {

@@ -9,8 +9,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/remarks.h"
-#include "connectors/kafka/steady_time.h"
+#include "connectors/kafka/repartition/route.h"
+#include "connectors/kafka/report/remarks.h"
+#include "src/pipeline/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
@@ -464,7 +465,7 @@ Lane::MessageRun Lane::FillItems(OwnedPartition& owned, MessageRun run) {
     oldest_ms = std::min(oldest_ms, view.timestamp_ms());
     if (message->key == nullptr) ++owned.open_counts.unkeyed;
     if (fields.id_state == RecordFields::State::kPresent && !options_.routes &&
-        (owned.undeliverable.empty() || !owned.undeliverable.contains(message->offset))) {
+        owned.UndeliverableAt(message->offset) == nullptr) {
       events_.push_back({owned.filter->Hash(fields.id), time, view.payload()});
       event_items_.push_back(items_.size());
     } else {
@@ -481,7 +482,7 @@ Lane::MessageRun Lane::FillItems(OwnedPartition& owned, MessageRun run) {
     const std::optional<IdHash> judged = events_.empty() ? std::nullopt : std::optional(events_.back().id);
     judge();  // before it is known what follows: a copy of it is to pass
     const JudgedRecord& record = items_.back().record;
-    if (!writer_.IsWritten(record)) continue;
+    if (!writer_.DispositionOf(record).is_written()) continue;
     if (judged && record.verdict != Verdict::kDuplicate) owned.transaction->Forget(*judged);
     owned.undeliverable.try_emplace(message->offset, Undeliverable{std::move(refused)});
   }
@@ -535,7 +536,7 @@ absl::Time Lane::Believe(OwnedPartition& owned, const MessageView& view, int64_t
 void Lane::Complain(const OwnedPartition& owned, int64_t offset, const RecordFields& fields) {
   const auto like_it = complaints_.Next();
   if (!like_it) return;
-  const Action action = writer_.ActionWithoutId(fields.id_state);
+  const Action action = writer_.DispositionOf({.id_state = fields.id_state}).action;
   spdlog::warn("{} offset {}: {} without a verdict: {}{}", Name(owned), offset,
                action == Action::kPass   ? "passed"
                : action == Action::kDrop ? "dropped"

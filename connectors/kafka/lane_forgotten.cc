@@ -10,8 +10,9 @@
 
 #include <algorithm>
 
+#include "connectors/kafka/group/group_state.h"
 #include "connectors/kafka/lane.h"
-#include "connectors/kafka/steady_time.h"
+#include "src/pipeline/steady_time.h"
 
 namespace lethe::kafka {
 namespace {

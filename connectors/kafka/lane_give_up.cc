@@ -8,8 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "connectors/kafka/group/group_state.h"
 #include "connectors/kafka/lane.h"
-#include "connectors/kafka/steady_time.h"
+#include "connectors/kafka/topics/topics.h"
+#include "src/pipeline/steady_time.h"
 
 namespace lethe::kafka {
 namespace {

@@ -7,10 +7,12 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/counter_totals.h"
+#include "connectors/kafka/counters/counter_totals.h"
+#include "connectors/kafka/group/group_state.h"
 #include "connectors/kafka/lane.h"
-#include "connectors/kafka/log_sample.h"
-#include "connectors/kafka/steady_time.h"
+#include "connectors/kafka/preflight/log_sample.h"
+#include "connectors/kafka/topics/topics.h"
+#include "src/pipeline/steady_time.h"
 
 namespace lethe::kafka {
 namespace {

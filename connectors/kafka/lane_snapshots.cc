@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/lane.h"
-#include "connectors/kafka/steady_time.h"
+#include "src/pipeline/steady_time.h"
 
 namespace lethe::kafka {
 namespace {

@@ -32,7 +32,7 @@ void Lane::MeetUnreadable(OwnedPartition& owned, int64_t base, const std::string
   if (owned.unreadable_times < kTimes) return;
   if (owned.phase == Phase::kChecking) return Recheck(owned);  // the record to compare with is not to be had
   // Below C it was dropped, or it could be read then.
-  if (owned.phase == Phase::kActive && tuning_.policies.on_unreadable == Action::kFail) {
+  if (DisposeUnreadable(owned.phase != Phase::kActive, tuning_.policies) == Action::kFail) {
     const std::string problem = absl::StrCat(
         Name(owned), " offset ", at, ": the batch cannot be read: ", why,
         "; on_unreadable is fail: the partition is committed up to there, and stands still; set "

@@ -15,7 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "connectors/http/http_client.h"
 #include "connectors/http/http_server.h"
-#include "connectors/kafka/check.h"
+#include "connectors/kafka/preflight/check.h"
 #include "src/cli/json_text.h"
 #include "src/cli/log.h"
 #include "src/cli/plain_text.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "connectors/kafka/finding.h"
+#include "connectors/kafka/topics/finding.h"
 #include "src/cli/config.h"
 
 namespace lethe {

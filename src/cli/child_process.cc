@@ -14,7 +14,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "connectors/kafka/steady_time.h"
+#include "src/pipeline/steady_time.h"
 
 namespace lethe {
 namespace {
@@ -85,9 +85,9 @@ bool ChildProcess::Running() {
 int ChildProcess::Terminate(absl::Duration patience) {
   if (!Running()) return exit_code_;
   kill(pid_, SIGTERM);
-  const absl::Time deadline = kafka::SteadyNow() + patience;
+  const absl::Time deadline = SteadyNow() + patience;
   while (Running()) {
-    const absl::Duration left = std::min(deadline - kafka::SteadyNow(), absl::Minutes(1));
+    const absl::Duration left = std::min(deadline - SteadyNow(), absl::Minutes(1));
     if (left <= absl::ZeroDuration()) break;
     pollfd ended = {pidfd_, POLLIN, 0};
     poll(&ended, 1, static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1)))));

@@ -10,7 +10,7 @@ namespace lethe {
 
 std::string Totals(const kafka::DaemonReport& report) {
   if (report.lanes.empty()) return "";
-  kafka::RecordCounts records;
+  RecordCounts records;
   int64_t commits = 0;
   int64_t aborts = 0;
   for (const kafka::LaneReport& lane : report.lanes) {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "connectors/kafka/report.h"
+#include "connectors/kafka/report/report.h"
 
 namespace lethe {
 

@@ -13,9 +13,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "connectors/kafka/client.h"
-#include "connectors/kafka/fixed_properties.h"
-#include "connectors/kafka/repartition.h"
+#include "connectors/kafka/client/client.h"
+#include "connectors/kafka/client/fixed_properties.h"
+#include "connectors/kafka/options/stage_options.h"
 #include "lethe/event.h"
 #include "src/text/suggestion.h"
 
@@ -32,7 +32,6 @@ constexpr absl::string_view kCounters = "counters";
 // Records are read for all of them at once.
 constexpr size_t kMostCounters = 16;
 
-using kafka::Action;
 using kafka::Scope;
 
 const Setting<RunConfig>* FindSetting(absl::string_view key) {
@@ -436,7 +435,7 @@ absl::Status Assembler::CheckTopics() const {
 }
 
 absl::Status Assembler::CheckDivert() const {
-  const kafka::Policies& policies = config_.daemon.policies;
+  const Policies& policies = config_.daemon.policies;
   if (!policies.diverts() || !config_.daemon.divert.empty()) return absl::OkStatus();
   for (const auto& [key, action] : {std::pair("on_duplicate", policies.on_duplicate),
                                     {"on_suspect", policies.on_suspect},

@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "connectors/kafka/options.h"
+#include "connectors/kafka/options/options.h"
 #include "src/cli/config_file.h"
 #include "src/cli/log.h"
 #include "src/cli/setting.h"

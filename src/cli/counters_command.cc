@@ -14,9 +14,8 @@
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "connectors/kafka/fixed_properties.h"
-#include "connectors/kafka/steady_time.h"
-#include "connectors/kafka/topic_reader.h"
+#include "connectors/kafka/client/fixed_properties.h"
+#include "connectors/kafka/topics/topic_reader.h"
 #include "lethe/counters.h"
 #include "src/cli/interrupt.h"
 #include "src/cli/json_text.h"
@@ -24,6 +23,7 @@
 #include "src/cli/plain_text.h"
 #include "src/cli/terminal.h"
 #include "src/cli/units.h"
+#include "src/pipeline/steady_time.h"
 #include "src/survey/survey.h"
 #include "src/text/format.h"
 
@@ -155,15 +155,15 @@ absl::Status RunCounters(const CountersCommandOptions& options, std::ostream& ou
   absl::Status status;
   {
     ProgressLine progress("records");
-    absl::Time next = kafka::SteadyNow();
+    absl::Time next = SteadyNow();
     status = (*reader)->Read([&](const SurveyRecord& record) { counted.Add(record); },
                              [&](int64_t done) {
                                if (interrupted.load()) return false;
                                if (done < (*reader)->to_read()) {
                                  progress.Show(done, (*reader)->to_read());
-                               } else if (options.follow && kafka::SteadyNow() >= next) {
+                               } else if (options.follow && SteadyNow() >= next) {
                                  progress.Clear();
-                                 next = kafka::SteadyNow() + kFollowEvery;
+                                 next = SteadyNow() + kFollowEvery;
                                  printer.Print(counted.TakeChanged());
                                }
                                return true;

@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "connectors/kafka/options.h"
+#include "connectors/kafka/options/options.h"
 #include "src/cli/setting.h"
 
 namespace lethe {

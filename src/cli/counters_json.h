@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "connectors/kafka/counter_watch.h"
-#include "connectors/kafka/report.h"
+#include "connectors/kafka/counters/counter_watch.h"
+#include "connectors/kafka/report/report.h"
 
 namespace lethe {
 

@@ -25,7 +25,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "connectors/http/http_client.h"
-#include "connectors/kafka/embedded_broker.h"
+#include "connectors/kafka/broker/embedded_broker.h"
 #include "src/cli/child_process.h"
 #include "src/cli/command_line.h"
 #include "src/cli/demo_events.h"

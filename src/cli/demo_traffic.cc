@@ -6,7 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/message_view.h"
+#include "connectors/kafka/client/message_view.h"
 
 namespace lethe {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "connectors/kafka/client.h"
+#include "connectors/kafka/client/client.h"
 #include "src/cli/demo_events.h"
 #include "src/record/record_reader.h"
 

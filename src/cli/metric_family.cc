@@ -5,7 +5,7 @@
 
 namespace lethe {
 
-void AddSample(const kafka::Histogram& histogram, Labels labels, prometheus::MetricFamily* family) {
+void AddSample(const Histogram& histogram, Labels labels, prometheus::MetricFamily* family) {
   prometheus::ClientMetric& metric = family->metric.emplace_back();
   metric.label = std::move(labels);
   uint64_t cumulative = 0;

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "connectors/kafka/histogram.h"
+#include "src/pipeline/histogram.h"
 
 namespace lethe {
 
@@ -59,7 +59,7 @@ inline void AddSample(double value, Labels labels, prometheus::MetricFamily* fam
   }
 }
 
-void AddSample(const kafka::Histogram& histogram, Labels labels, prometheus::MetricFamily* family);
+void AddSample(const Histogram& histogram, Labels labels, prometheus::MetricFamily* family);
 
 }  // namespace lethe
 

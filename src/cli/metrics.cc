@@ -13,7 +13,6 @@ namespace {
 
 using kafka::ClientReport;
 using kafka::DaemonReport;
-using kafka::Histogram;
 using kafka::LaneHistograms;
 using kafka::LaneReport;
 using kafka::PartitionReport;

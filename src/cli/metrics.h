@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "connectors/kafka/report.h"
+#include "connectors/kafka/report/report.h"
 #include "src/cli/metric_family.h"
 
 namespace lethe {

@@ -18,7 +18,6 @@ using kafka::DaemonReport;
 using kafka::LaneReport;
 using kafka::PartitionReport;
 using kafka::Phase;
-using kafka::RecordCounts;
 using prometheus::MetricFamily;
 using Partitions = std::vector<const PartitionReport*>;
 

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "connectors/kafka/report.h"
+#include "connectors/kafka/report/report.h"
 #include "lethe/status.h"
 #include "src/cli/metric_family.h"
 

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "connectors/kafka/steady_time.h"
 #include "src/cli/units.h"
+#include "src/pipeline/steady_time.h"
 
 namespace lethe {
 namespace {
@@ -67,7 +67,7 @@ PeerProcess::~PeerProcess() {
 }
 
 bool PeerProcess::Ends(absl::Duration patience, int& exit_code) {
-  const absl::Time deadline = kafka::SteadyNow() + patience;
+  const absl::Time deadline = SteadyNow() + patience;
   while (!ended_) {
     pollfd ended = {pidfd_, POLLIN, 0};
     poll(&ended, 1, kAskMs);
@@ -75,7 +75,7 @@ bool PeerProcess::Ends(absl::Duration patience, int& exit_code) {
     if (waitpid(pid_, &status, WNOHANG) == pid_) {
       ended_ = true;
       exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    } else if (kafka::SteadyNow() > deadline) {
+    } else if (SteadyNow() > deadline) {
       return false;
     }
   }
@@ -105,7 +105,7 @@ absl::Status FileChannel::Await(bool to_write, absl::Time deadline) {
       if (files[0].revents == 0) return absl::OkStatus();
       return TakeWhatComes();
     }
-    if (kafka::SteadyNow() > deadline) {
+    if (SteadyNow() > deadline) {
       return Broken(absl::DeadlineExceededError(
           absl::StrCat("the peer ", to_write ? "has taken" : "has sent", " nothing for ",
                        DurationText(patience_), ": it hangs, or is slow; --timeout says how long to wait")));
@@ -125,12 +125,12 @@ absl::Status FileChannel::TakeWhatComes() {
 }
 
 absl::Status FileChannel::Write(absl::string_view bytes) {
-  absl::Time deadline = kafka::SteadyNow() + patience_;
+  absl::Time deadline = SteadyNow() + patience_;
   while (!bytes.empty()) {
     const ssize_t size = write(out_, bytes.data(), bytes.size());
     if (size > 0) {
       bytes.remove_prefix(static_cast<size_t>(size));
-      deadline = kafka::SteadyNow() + patience_;
+      deadline = SteadyNow() + patience_;
     } else if (errno == EPIPE) {
       // What it had to say may still be there to read.
       return absl::UnavailableError(absl::StrCat("the peer has gone", why_gone_()));
@@ -144,7 +144,7 @@ absl::Status FileChannel::Write(absl::string_view bytes) {
 }
 
 absl::Status FileChannel::Read(char* to, size_t size) {
-  absl::Time deadline = kafka::SteadyNow() + patience_;
+  absl::Time deadline = SteadyNow() + patience_;
   while (size > 0) {
     if (inbox_.empty()) {
       if (has_ended_) return Broken(absl::UnavailableError(absl::StrCat("the peer has gone", why_gone_())));
@@ -156,7 +156,7 @@ absl::Status FileChannel::Read(char* to, size_t size) {
     inbox_.erase(0, taken);
     to += taken;
     size -= taken;
-    deadline = kafka::SteadyNow() + patience_;
+    deadline = SteadyNow() + patience_;
   }
   return absl::OkStatus();
 }

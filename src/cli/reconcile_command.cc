@@ -10,8 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/fixed_properties.h"
-#include "connectors/kafka/steady_time.h"
+#include "connectors/kafka/client/fixed_properties.h"
 #include "src/cli/interrupt.h"
 #include "src/cli/log.h"
 #include "src/cli/peer_process.h"
@@ -22,6 +21,7 @@
 #include "src/cli/reconcile_text.h"
 #include "src/cli/terminal.h"
 #include "src/cli/units.h"
+#include "src/pipeline/steady_time.h"
 #include "src/record/timestamp.h"
 
 namespace lethe {
@@ -242,7 +242,7 @@ int Serve(const ReconcileCommandOptions& options, const std::atomic<bool>& inter
 
 int Initiate(const ReconcileCommandOptions& options, const std::atomic<bool>& interrupted, std::ostream& out,
              std::ostream& err) {
-  const absl::Time begin = kafka::SteadyNow();
+  const absl::Time begin = SteadyNow();
   const absl::StatusOr<ReconcileAsk> ask = AskOf(options);
   if (!ask.ok()) return Report(ask.status(), err);
   auto peer = PeerProcess::Start(options.peer);
@@ -261,7 +261,7 @@ int Initiate(const ReconcileCommandOptions& options, const std::atomic<bool>& in
   bool was_told = false;
   const absl::Status status = Reconcile(options, channel, interrupted, text, was_told);
   if (!status.ok()) return Report(status, err);
-  text.elapsed = kafka::SteadyNow() - begin;
+  text.elapsed = SteadyNow() - begin;
   if (options.output == Output::kJson) {
     WriteReconcileJson(text, out);
   } else {

@@ -33,7 +33,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "connectors/kafka/options.h"
+#include "connectors/kafka/options/options.h"
 #include "lethe/reconcile.h"
 #include "src/cli/setting.h"
 #include "src/record/record_reader.h"

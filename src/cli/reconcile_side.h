@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "connectors/kafka/topic_reader.h"
-#include "connectors/kafka/topic_writer.h"
+#include "connectors/kafka/topics/topic_reader.h"
+#include "connectors/kafka/topics/topic_writer.h"
 #include "src/cli/reconcile_command.h"
 #include "src/cli/reconcile_messages.h"
 #include "src/cli/reconcile_talk.h"

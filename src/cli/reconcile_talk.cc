@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "connectors/kafka/steady_time.h"
+#include "src/pipeline/steady_time.h"
 #include "src/reconcile/message.h"
 
 namespace lethe {
@@ -56,8 +56,8 @@ bool ReconcileTalk::Alive(int64_t done, int64_t total) {
   if (!status_.ok()) return false;
   if (interrupted_.load()) status_ = absl::CancelledError("interrupted");
   Show(done, total);
-  if (status_.ok() && kafka::SteadyNow() >= next_sign_) {
-    next_sign_ = kafka::SteadyNow() + kBetweenSigns;
+  if (status_.ok() && SteadyNow() >= next_sign_) {
+    next_sign_ = SteadyNow() + kBetweenSigns;
     status_ = Send(ReconcileWord::kAlive, Encode(std::vector<int64_t>{done, total}));
   }
   return status_.ok();

@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "connectors/kafka/fixed_properties.h"
+#include "connectors/kafka/client/fixed_properties.h"
 #include "src/cli/json_text.h"
 #include "src/cli/reload.h"
 

@@ -25,11 +25,11 @@ absl::Status ApplyMemory(const RunConfig& read, RunConfig& running, kafka::Daemo
   return set;
 }
 
-template <kafka::Action kafka::Policies::*kPolicy>
+template <Action Policies::*kPolicy>
 absl::Status ApplyPolicy(const RunConfig& read, RunConfig& running, kafka::Daemon& daemon) {
-  kafka::Policies policies = running.daemon.policies;
+  Policies policies = running.daemon.policies;
   policies.*kPolicy = read.daemon.policies.*kPolicy;
-  if (policies.*kPolicy == kafka::Action::kDivert && read.daemon.divert != running.daemon.divert) {
+  if (policies.*kPolicy == Action::kDivert && read.daemon.divert != running.daemon.divert) {
     return absl::FailedPreconditionError("the topic to divert to is opened at the start");
   }
   if (absl::Status set = daemon.SetPolicies(policies); !set.ok()) return set;
@@ -69,13 +69,13 @@ constexpr LiveKey kLive[] = {
      "at once: a filter that needs room takes it, up to four times the limit under which it was made; a "
      "lower "
      "limit must have room for what is used then"},
-    {"on_duplicate", ApplyPolicy<&kafka::Policies::on_duplicate>, kHowPolicies},
-    {"on_suspect", ApplyPolicy<&kafka::Policies::on_suspect>, kHowPolicies},
-    {"on_missing_id", ApplyPolicy<&kafka::Policies::on_missing_id>, kHowPolicies},
-    {"on_malformed", ApplyPolicy<&kafka::Policies::on_malformed>, kHowPolicies},
-    {"on_undeliverable", ApplyPolicy<&kafka::Policies::on_undeliverable>, kHowPolicies},
-    {"on_unreadable", ApplyPolicy<&kafka::Policies::on_unreadable>, kHowPolicies},
-    {"on_uncountable", ApplyPolicy<&kafka::Policies::on_uncountable>, kHowPolicies},
+    {"on_duplicate", ApplyPolicy<&Policies::on_duplicate>, kHowPolicies},
+    {"on_suspect", ApplyPolicy<&Policies::on_suspect>, kHowPolicies},
+    {"on_missing_id", ApplyPolicy<&Policies::on_missing_id>, kHowPolicies},
+    {"on_malformed", ApplyPolicy<&Policies::on_malformed>, kHowPolicies},
+    {"on_undeliverable", ApplyPolicy<&Policies::on_undeliverable>, kHowPolicies},
+    {"on_unreadable", ApplyPolicy<&Policies::on_unreadable>, kHowPolicies},
+    {"on_uncountable", ApplyPolicy<&Policies::on_uncountable>, kHowPolicies},
     {"commit_interval", ApplyCommitInterval, "with the next transaction"},
     {"log.level", ApplyLogLevel, "at once"},
 };

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "connectors/kafka/report.h"
+#include "connectors/kafka/report/report.h"
 #include "src/cli/periodic.h"
 #include "src/cli/terminal.h"
 

@@ -25,8 +25,7 @@
 #include "connectors/http/metrics_text.h"
 #include "connectors/http/page.h"
 #include "connectors/kafka/daemon.h"
-#include "connectors/kafka/remarks.h"
-#include "connectors/kafka/steady_time.h"
+#include "connectors/kafka/report/remarks.h"
 #include "connectors/redis/redis_address.h"
 #include "connectors/redis/redis_store.h"
 #include "src/cli/closing_lines.h"
@@ -39,6 +38,7 @@
 #include "src/cli/service_manager.h"
 #include "src/cli/status_history.h"
 #include "src/cli/status_json.h"
+#include "src/pipeline/steady_time.h"
 
 namespace lethe {
 namespace {
@@ -86,14 +86,14 @@ class SignalThread {
                                                                                  : "the terminal was closed");
     manager_.Say("STOPPING=1");
     daemon_.Stop();
-    const absl::Time asked = kafka::SteadyNow();
+    const absl::Time asked = SteadyNow();
     bool is_hurried = false;
     for (absl::Duration left = kStopPatience; left > absl::ZeroDuration() && !is_hurried;
-         left = asked + kStopPatience - kafka::SteadyNow()) {
+         left = asked + kStopPatience - SteadyNow()) {
       const timespec timeout = absl::ToTimespec(left);
       const int next = sigtimedwait(&signals_, nullptr, &timeout);
       if (next == SIGUSR1) return;
-      is_hurried = (next == SIGTERM || next == SIGINT) && kafka::SteadyNow() - asked >= kSameRequest;
+      is_hurried = (next == SIGTERM || next == SIGINT) && SteadyNow() - asked >= kSameRequest;
     }
     const bool all_is_out = daemon_.OnlyLeaves();
     if (all_is_out) {

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "connectors/http/http_server.h"
-#include "connectors/kafka/options.h"
+#include "connectors/kafka/options/options.h"
 #include "connectors/redis/redis_address.h"
 #include "src/cli/config.h"
 #include "src/cli/setting.h"
@@ -59,7 +59,6 @@ absl::Status StoreSnapshotPlace(absl::string_view text, kafka::SnapshotOptions& 
   return absl::OkStatus();
 }
 
-using kafka::Action;
 using kafka::Assignment;
 using kafka::Delivery;
 using kafka::OnShortHistory;

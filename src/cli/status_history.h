@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "connectors/kafka/report.h"
+#include "connectors/kafka/report/report.h"
 
 namespace lethe {
 

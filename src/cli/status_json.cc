@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/string_view.h"
-#include "connectors/kafka/remarks.h"
+#include "connectors/kafka/report/remarks.h"
 #include "lethe/filter.h"
 #include "src/cli/partition_metrics.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "connectors/kafka/report.h"
+#include "connectors/kafka/report/report.h"
 #include "src/cli/status_history.h"
 
 namespace lethe {

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "absl/time/clock.h"
-#include "connectors/kafka/fixed_properties.h"
-#include "connectors/kafka/topic_reader.h"
+#include "connectors/kafka/client/fixed_properties.h"
+#include "connectors/kafka/topics/topic_reader.h"
 #include "src/cli/interrupt.h"
 #include "src/cli/log.h"
 #include "src/cli/survey_text.h"

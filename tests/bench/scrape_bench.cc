@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "connectors/http/metrics_text.h"
-#include "connectors/kafka/lane_figures.h"
+#include "connectors/kafka/report/lane_figures.h"
 #include "lethe/stage.h"
 #include "src/cli/metrics.h"
 

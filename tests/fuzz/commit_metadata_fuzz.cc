@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "connectors/kafka/commit_metadata.h"
+#include "connectors/kafka/restore/commit_metadata.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);

@@ -17,7 +17,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "connectors/kafka/counter_totals.h"
+#include "connectors/kafka/counters/counter_totals.h"
 #include "tests/integration/counting.h"
 #include "tests/integration/rules.h"
 #include "tests/support/flow.h"

@@ -1,5 +1,5 @@
 // The producer of a lane against a real broker.
-#include "connectors/kafka/output.h"
+#include "connectors/kafka/output/output.h"
 
 #include <gtest/gtest.h>
 

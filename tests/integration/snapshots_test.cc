@@ -1,5 +1,5 @@
 // Restore with snapshots: the rules, each played as the schedule that breaks it otherwise.
-#include "connectors/kafka/snapshots.h"
+#include "connectors/kafka/snapshots/snapshots.h"
 
 #include <gtest/gtest.h>
 #include <librdkafka/rdkafka.h>
@@ -25,7 +25,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/options.h"
+#include "connectors/kafka/options/options.h"
 #include "lethe/stage.h"
 #include "tests/support/flow.h"
 #include "tests/support/kafka_client.h"

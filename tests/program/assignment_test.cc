@@ -1,5 +1,5 @@
 // Where a partition starts, and with which filter, after whatever may have become of its offsets and its log.
-#include "connectors/kafka/assignment.h"
+#include "connectors/kafka/group/assignment.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/steady_time.h"
+#include "src/pipeline/steady_time.h"
 
 namespace lethe::kafka {
 namespace {

@@ -14,8 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "connectors/http/http_server.h"
-#include "connectors/kafka/check.h"
-#include "connectors/kafka/topic_rules.h"
+#include "connectors/kafka/preflight/check.h"
+#include "connectors/kafka/preflight/topic_rules.h"
 #include "src/cli/check_command.h"
 
 namespace lethe::kafka {

@@ -1,5 +1,5 @@
 // What librdkafka says of itself: the figures that we take from it, and broken texts.
-#include "connectors/kafka/client_statistics.h"
+#include "connectors/kafka/client/client_statistics.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

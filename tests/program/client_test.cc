@@ -1,6 +1,6 @@
 // What may be said of a property that librdkafka does not take: everything but its value. And how a consumer
 // fetches on.
-#include "connectors/kafka/client.h"
+#include "connectors/kafka/client/client.h"
 
 #include <gtest/gtest.h>
 #include <spdlog/logger.h>
@@ -17,7 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/embedded_broker.h"
+#include "connectors/kafka/broker/embedded_broker.h"
 
 namespace lethe::kafka {
 namespace {

@@ -5,7 +5,7 @@
 namespace lethe {
 namespace {
 
-kafka::LaneReport Lane(const kafka::RecordCounts& totals, int64_t commits, int64_t aborts) {
+kafka::LaneReport Lane(const RecordCounts& totals, int64_t commits, int64_t aborts) {
   kafka::LaneReport lane;
   lane.totals = totals;
   lane.commits = commits;

@@ -1,4 +1,4 @@
-#include "connectors/kafka/commit_metadata.h"
+#include "connectors/kafka/restore/commit_metadata.h"
 
 #include <gtest/gtest.h>
 

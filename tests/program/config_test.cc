@@ -9,7 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "connectors/kafka/fixed_properties.h"
+#include "connectors/kafka/client/fixed_properties.h"
 
 namespace lethe {
 namespace {
@@ -340,16 +340,16 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
   EXPECT_EQ(daemon.on_unread_deleted, kafka::OnUnreadDeleted::kFail);
   EXPECT_EQ(daemon.snapshots.folder, "");
   EXPECT_EQ(daemon.snapshots.every, absl::Minutes(5));
-  EXPECT_EQ(daemon.policies.on_duplicate, kafka::Action::kDrop);
-  EXPECT_EQ(daemon.policies.on_suspect, kafka::Action::kPass);
-  EXPECT_EQ(daemon.policies.on_missing_id, kafka::Action::kPass);
-  EXPECT_EQ(daemon.policies.on_malformed, kafka::Action::kPass);
-  EXPECT_EQ(daemon.policies.on_undeliverable, kafka::Action::kDrop);
-  EXPECT_EQ(daemon.policies.on_unreadable, kafka::Action::kFail);
+  EXPECT_EQ(daemon.policies.on_duplicate, Action::kDrop);
+  EXPECT_EQ(daemon.policies.on_suspect, Action::kPass);
+  EXPECT_EQ(daemon.policies.on_missing_id, Action::kPass);
+  EXPECT_EQ(daemon.policies.on_malformed, Action::kPass);
+  EXPECT_EQ(daemon.policies.on_undeliverable, Action::kDrop);
+  EXPECT_EQ(daemon.policies.on_unreadable, Action::kFail);
   EXPECT_EQ(daemon.divert, "");
   EXPECT_EQ(daemon.scope, kafka::Scope::kPartition);
   EXPECT_TRUE(daemon.counters.empty());
-  EXPECT_EQ(daemon.policies.on_uncountable, kafka::Action::kPass);
+  EXPECT_EQ(daemon.policies.on_uncountable, Action::kPass);
   EXPECT_TRUE(daemon.properties.empty());
   EXPECT_EQ(config->http, "127.0.0.1:9464");
 }
@@ -375,15 +375,15 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_EQ(daemon.stage.second_opinion, SecondOpinion::kOpposite);
   EXPECT_FALSE(daemon.stage.pass_suspects);
   EXPECT_EQ(daemon.stage.adaptation, Adaptation::kPaper);
-  EXPECT_EQ(daemon.policies.on_duplicate, kafka::Action::kTag);
-  EXPECT_EQ(daemon.policies.on_suspect, kafka::Action::kDivert);
-  EXPECT_EQ(daemon.policies.on_missing_id, kafka::Action::kDrop);
-  EXPECT_EQ(daemon.policies.on_malformed, kafka::Action::kFail);
-  EXPECT_EQ(daemon.policies.on_undeliverable, kafka::Action::kDivert);
-  EXPECT_EQ(daemon.policies.on_unreadable, kafka::Action::kDrop);
+  EXPECT_EQ(daemon.policies.on_duplicate, Action::kTag);
+  EXPECT_EQ(daemon.policies.on_suspect, Action::kDivert);
+  EXPECT_EQ(daemon.policies.on_missing_id, Action::kDrop);
+  EXPECT_EQ(daemon.policies.on_malformed, Action::kFail);
+  EXPECT_EQ(daemon.policies.on_undeliverable, Action::kDivert);
+  EXPECT_EQ(daemon.policies.on_unreadable, Action::kDrop);
   EXPECT_EQ(daemon.divert, "diverted");
   EXPECT_EQ(daemon.scope, kafka::Scope::kTopic);
-  EXPECT_EQ(daemon.policies.on_uncountable, kafka::Action::kDivert);
+  EXPECT_EQ(daemon.policies.on_uncountable, Action::kDivert);
   ASSERT_EQ(daemon.counters.size(), 3u);
   const kafka::CounterOptions& likes = daemon.counters[0];
   EXPECT_EQ(likes.name, "likes");

@@ -1,4 +1,4 @@
-#include "connectors/kafka/id_watch.h"
+#include "src/pipeline/id_watch.h"
 
 #include <gtest/gtest.h>
 

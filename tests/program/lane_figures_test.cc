@@ -1,4 +1,4 @@
-#include "connectors/kafka/lane_figures.h"
+#include "connectors/kafka/report/lane_figures.h"
 
 #include <gtest/gtest.h>
 

@@ -147,7 +147,7 @@ TEST(Layers, TheRulesAreStrict) {
       {"src/stage/stage.cc", "#include \"src/cli/units.h\"", false},
       {"connectors/kafka/lane.cc", "#include \"src/record/record.h\"", true},
       {"connectors/kafka/lane.cc", "#include <librdkafka/rdkafka.h>", true},
-      {"connectors/kafka/lane.cc", "#include \"connectors/kafka/output.h\"", true},
+      {"connectors/kafka/lane.cc", "#include \"connectors/kafka/output/output.h\"", true},
       {"connectors/kafka/lane.cc", "#include \"connectors/http/http_server.h\"", false},
       {"connectors/kafka/lane.cc", "#include \"src/cli/config.h\"", false},
       {"src/cli/main.cc", "#include \"connectors/kafka/daemon.h\"", true},

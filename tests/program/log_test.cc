@@ -11,8 +11,8 @@
 #include <string>
 #include <utility>
 
-#include "connectors/kafka/repeats.h"
 #include "src/cli/json_text.h"
+#include "src/pipeline/repeats.h"
 #include "tests/support/seed.h"
 
 namespace lethe {
@@ -84,7 +84,7 @@ TEST(Log, TextIsForPeople) {
 }
 
 TEST(Log, RepeatsAreToldOfNowAndThen) {
-  kafka::Repeats repeats;
+  Repeats repeats;
   const absl::Time start = absl::UnixEpoch();
   EXPECT_EQ(repeats.Next(start), "");
   for (int i = 0; i < 100; ++i) EXPECT_EQ(repeats.Next(start + absl::Milliseconds(49 * i)), std::nullopt);
@@ -95,7 +95,7 @@ TEST(Log, RepeatsAreToldOfNowAndThen) {
 }
 
 TEST(Log, SeventyInTwoSecondsBecomeOneAndAreCounted) {
-  kafka::RepeatsByKind repeats;
+  RepeatsByKind repeats;
   const absl::Time start = absl::UnixEpoch();
   int logged = 0;
   for (int i = 0; i < 70; ++i) {

@@ -14,7 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "connectors/http/metrics_text.h"
-#include "connectors/kafka/lane_figures.h"
+#include "connectors/kafka/report/lane_figures.h"
 
 namespace lethe {
 namespace {

@@ -1,5 +1,5 @@
 // The partitions of a lane: whose filter is asked for its figures, and when.
-#include "connectors/kafka/owned_partition.h"
+#include "connectors/kafka/group/owned_partition.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/steady_time.h"
+#include "src/pipeline/steady_time.h"
 
 namespace lethe::kafka {
 namespace {

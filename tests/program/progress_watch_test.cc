@@ -1,4 +1,4 @@
-#include "connectors/kafka/progress_watch.h"
+#include "src/pipeline/progress_watch.h"
 
 #include <gtest/gtest.h>
 

@@ -22,7 +22,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/fixed_properties.h"
+#include "connectors/kafka/client/fixed_properties.h"
 #include "src/cli/command_line.h"
 #include "src/cli/config.h"
 #include "src/cli/plan_command.h"

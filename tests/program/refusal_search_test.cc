@@ -1,4 +1,4 @@
-#include "connectors/kafka/refusal_search.h"
+#include "connectors/kafka/output/refusal_search.h"
 
 #include <gtest/gtest.h>
 

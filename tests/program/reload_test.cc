@@ -111,7 +111,7 @@ TEST_F(ReloadTest, Policies) {
                       "on_malformed: drop\non_undeliverable: fail\non_unreadable: drop\n")),
             "on_duplicate drop>tag;on_suspect pass>drop;on_missing_id pass>fail;on_malformed pass>drop;"
             "on_undeliverable drop>fail;on_unreadable fail>drop;");
-  EXPECT_EQ(running_.daemon.policies.on_missing_id, kafka::Action::kFail);
+  EXPECT_EQ(running_.daemon.policies.on_missing_id, Action::kFail);
   EXPECT_FALSE(running_.daemon.stage.pass_suspects);
 }
 

@@ -1,4 +1,4 @@
-#include "connectors/kafka/remarks.h"
+#include "connectors/kafka/report/remarks.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,4 @@
 // Where a record is routed, and what it carries on the way.
-#include "connectors/kafka/repartition.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
@@ -8,7 +6,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "connectors/kafka/message_view.h"
+#include "connectors/kafka/client/message_view.h"
+#include "connectors/kafka/options/stage_options.h"
+#include "connectors/kafka/repartition/repartition_topic.h"
+#include "connectors/kafka/repartition/route.h"
 
 namespace lethe::kafka {
 namespace {

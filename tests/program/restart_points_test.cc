@@ -1,4 +1,4 @@
-#include "connectors/kafka/restart_points.h"
+#include "connectors/kafka/restore/restart_points.h"
 
 #include <gtest/gtest.h>
 

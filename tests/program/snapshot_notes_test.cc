@@ -1,4 +1,4 @@
-#include "connectors/kafka/snapshot_notes.h"
+#include "connectors/kafka/restore/snapshot_notes.h"
 
 #include <gtest/gtest.h>
 

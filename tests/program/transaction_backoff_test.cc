@@ -1,4 +1,4 @@
-#include "connectors/kafka/transaction_backoff.h"
+#include "src/pipeline/transaction_backoff.h"
 
 #include <gtest/gtest.h>
 

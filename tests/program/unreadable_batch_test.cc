@@ -1,4 +1,4 @@
-#include "connectors/kafka/unreadable_batch.h"
+#include "src/pipeline/unreadable_batch.h"
 
 #include <gtest/gtest.h>
 

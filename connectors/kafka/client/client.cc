@@ -1,0 +1,318 @@
+#include "connectors/kafka/client/client.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "connectors/kafka/client/fixed_properties.h"
+#include "src/pipeline/repeats.h"
+#include "src/text/suggestion.h"
+
+namespace lethe::kafka {
+namespace {
+
+// In which an input of 100 MB/s brings 2 MB.
+constexpr absl::Duration kLookAgain = absl::Milliseconds(20);
+// The version that can be told to look again by itself.
+constexpr int kHasQueueBackoff = 0x02020000;
+
+// librdkafka's levels are syslog's. What it calls an error is mostly a broker that went away for a moment,
+// and the daemon says by itself what it waits for: so its lines are one level lower here.
+void ForwardLog(const rd_kafka_t* /*client*/, int level, const char* facility, const char* text) {
+  if (absl::string_view(facility) == "CONFWARN") return;  // a consumer's property in a producer, say
+  const std::string harmless = WithoutSecrets(text);
+  if (level <= 2) {
+    spdlog::error("librdkafka {}: {}", facility, harmless);
+  } else if (level <= 6) {
+    // A coordinator that is still loading is asked forty times in a second, and each answer logged.
+    static RepeatsByKind repeats;
+    if (const auto like_it = repeats.Next(facility)) {
+      spdlog::info("librdkafka {}: {}{}", facility, harmless, *like_it);
+    }
+  } else {
+    spdlog::debug("librdkafka {}: {}", facility, harmless);  // comes only to who asked for `debug`
+  }
+}
+
+// librdkafka's main thread sleeps whole milliseconds and then asks over and over until its timer is due: up
+// to a millisecond of CPU for each of its timers, of which an idle consumer has 3.5 in a second. One that the
+// system may wake a millisecond late finds it due. Threads inherit this from the one that starts them, those
+// of the brokers, too: what lingers may be sent a millisecond later.
+class WakesLate {
+ public:
+  WakesLate() : before_(prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0)) { Set(1'000'000); }
+  ~WakesLate() {
+    if (before_ > 0) Set(before_);
+  }
+  WakesLate(const WakesLate&) = delete;
+  WakesLate& operator=(const WakesLate&) = delete;
+
+ private:
+  static void Set(int nanoseconds) {
+    prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(nanoseconds), 0, 0, 0);
+  }
+
+  const int before_;
+};
+
+}  // namespace
+
+std::string PropertyOf(rd_kafka_t* client, const char* name) {
+  std::string value(1024, '\0');
+  size_t size = value.size();  // with the zero at its end
+  if (rd_kafka_conf_get(rd_kafka_conf(client), name, value.data(), &size) != RD_KAFKA_CONF_OK) {
+    return std::string();
+  }
+  if (size > value.size()) {
+    value.resize(size);
+    rd_kafka_conf_get(rd_kafka_conf(client), name, value.data(), &size);
+  }
+  value.resize(size - 1);
+  return value;
+}
+
+namespace {
+
+// The first column of the table that librdkafka prints of its properties.
+std::vector<std::string> PropertyNames() {
+  char* table = nullptr;
+  size_t size = 0;
+  FILE* const out = open_memstream(&table, &size);
+  if (out == nullptr) return {};
+  rd_kafka_conf_properties_show(out);
+  fclose(out);
+  std::vector<std::string> names;
+  for (const absl::string_view line : absl::StrSplit(absl::string_view(table, size), '\n')) {
+    const absl::string_view name = absl::StripAsciiWhitespace(line.substr(0, line.find('|')));
+    if (absl::StrContains(line, '|') && name != "Property") names.emplace_back(name);
+  }
+  free(table);
+  return names;
+}
+
+}  // namespace
+
+ClientConfig::ClientConfig() : conf_(rd_kafka_conf_new()) {
+  rd_kafka_conf_set_log_cb(conf_.get(), ForwardLog);
+}
+
+ClientConfig& ClientConfig::Set(const std::string& name, const std::string& value) {
+  if (!status_.ok()) return *this;
+  char reason[512];
+  const rd_kafka_conf_res_t result =
+      rd_kafka_conf_set(conf_.get(), name.c_str(), value.c_str(), reason, sizeof reason);
+  if (result == RD_KAFKA_CONF_OK) return *this;
+  if (result == RD_KAFKA_CONF_UNKNOWN) {
+    const std::optional<std::string> nearest = Nearest(name, PropertyNames());
+    status_ = absl::InvalidArgumentError(
+        absl::StrCat("librdkafka has no property ", name, nearest ? "; did you mean " : "",
+                     nearest ? absl::StrCat(*nearest, "?") : "; its CONFIGURATION.md lists them"));
+    return *this;
+  }
+  // The value may be a secret, also under a name that does not look like it, and librdkafka's reason repeats
+  // it. Of the reason only the range is shown, which stands behind the value.
+  constexpr absl::string_view kRange = "outside allowed range ";
+  const absl::string_view text(reason);
+  const size_t range = text.rfind(kRange);
+  status_ = absl::InvalidArgumentError(absl::StrCat(
+      "librdkafka property ", name, ": the value is not accepted",
+      range == absl::string_view::npos
+          ? "; librdkafka's CONFIGURATION.md says what is"
+          : absl::StrCat("; allowed is ", absl::StripAsciiWhitespace(text.substr(range + kRange.size())))));
+  return *this;
+}
+
+ClientConfig& ClientConfig::Set(const std::vector<Property>& properties) {
+  for (const auto& [name, value] : properties) Set(name, value);
+  return *this;
+}
+
+absl::StatusOr<ClientPtr> ClientConfig::Make(rd_kafka_type_t type) {
+  if (!status_.ok()) return status_;
+  const WakesLate threads;
+  char reason[512];
+  rd_kafka_t* client = rd_kafka_new(type, conf_.get(), reason, sizeof reason);
+  if (client == nullptr)
+    return absl::InvalidArgumentError(absl::StrCat("librdkafka: ", WithoutSecrets(reason)));
+  conf_.release();  // the client owns it now
+  return ClientPtr(client);
+}
+
+std::string WithoutSecrets(absl::string_view text) {
+  // Of all properties librdkafka quotes only this one's parts in what it says.
+  for (const absl::string_view name : {"sasl.oauthbearer.config", "SASL/OAUTHBEARER extension"}) {
+    const size_t at = text.find(name);
+    if (at != absl::string_view::npos) {
+      return absl::StrCat(text.substr(0, at + name.size()), ": the value is not accepted");
+    }
+  }
+  return std::string(text);
+}
+
+void ClientErrors::Watch(ClientConfig& config) {
+  rd_kafka_conf_set_opaque(config.raw(), this);
+  rd_kafka_conf_set_error_cb(config.raw(), [](rd_kafka_t*, int code, const char* reason, void* opaque) {
+    absl::Status& last = static_cast<ClientErrors*>(opaque)->last_;
+    if (absl::IsPermissionDenied(last)) return;  // that all are down then is a consequence
+    if (code == RD_KAFKA_RESP_ERR__AUTHENTICATION) {
+      last = absl::PermissionDeniedError(
+          absl::StrCat("the brokers do not let this user in: ", WithoutSecrets(reason),
+                       ": see to sasl.* and ssl.* of kafka"));
+    } else if (code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || last.ok()) {
+      last = absl::UnavailableError(WithoutSecrets(reason));
+    }
+  });
+}
+
+absl::Status ClientErrors::Last(rd_kafka_t* client) {
+  rd_kafka_poll(client, 0);  // serves the callback
+  return last_;
+}
+
+std::vector<Property> FetchOn::Defaults(std::vector<Property> others) {
+  if (rd_kafka_version() >= kHasQueueBackoff) {
+    others.emplace_back("fetch.queue.backoff.ms", absl::StrCat(absl::ToInt64Milliseconds(kLookAgain)));
+  }
+  return others;
+}
+
+FetchOn::FetchOn(rd_kafka_t* consumer) : consumer_(consumer) {
+  if (rd_kafka_version() >= kHasQueueBackoff) next_ = absl::InfiniteFuture();
+  username_ = PropertyOf(consumer, "sasl.username");
+  password_ = PropertyOf(consumer, "sasl.password");
+}
+
+void FetchOn::Wake(absl::Time now) {
+  next_ = now + kLookAgain;
+  const ErrorPtr error(rd_kafka_sasl_set_credentials(consumer_, username_.c_str(), password_.c_str()));
+}
+
+ClientConfig BaseConfig(const DaemonOptions& options, const std::vector<Property>& defaults) {
+  ClientConfig config;
+  config.Set("client.id", absl::StrCat("lethe-", options.instance)).Set("log.connection.close", "false");
+  // A producer would have the brokers make a topic that is gone, as they are set up to.
+  config.Set("allow.auto.create.topics", "false");
+  config.Set(defaults).Set(options.properties);
+  config.Set("bootstrap.servers", options.brokers);
+  return config;
+}
+
+void AddHeader(HeadersPtr& headers, absl::string_view name, absl::string_view value) {
+  constexpr size_t kMost = 5;  // that lethe adds at once
+  if (headers == nullptr) headers.reset(rd_kafka_headers_new(kMost));
+  rd_kafka_header_add(headers.get(), name.data(), static_cast<ssize_t>(name.size()), value.data(),
+                      static_cast<ssize_t>(value.size()));
+}
+
+absl::Status ErrorStatus(rd_kafka_resp_err_t code, absl::string_view doing) {
+  const std::string message =
+      absl::StrCat(doing, ": ", rd_kafka_err2str(code), " (", rd_kafka_err2name(code), ")");
+  switch (code) {
+    case RD_KAFKA_RESP_ERR_NO_ERROR:
+      return absl::OkStatus();
+    case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
+      return absl::NotFoundError(message);
+    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED:
+      return absl::PermissionDeniedError(message);
+    default:
+      return IsTransient(code) ? absl::UnavailableError(message) : absl::InternalError(message);
+  }
+}
+
+rd_kafka_resp_err_t CauseOf(rd_kafka_t* client, const rd_kafka_error_t* error) {
+  const rd_kafka_resp_err_t code = rd_kafka_error_code(error);
+  if (!rd_kafka_error_is_fatal(error)) return code;
+  char reason[256];
+  const rd_kafka_resp_err_t cause = rd_kafka_fatal_error(client, reason, sizeof reason);
+  return cause == RD_KAFKA_RESP_ERR_NO_ERROR ? code : cause;
+}
+
+std::string TransactionRemedy(rd_kafka_t* producer, rd_kafka_resp_err_t code, const std::string& group) {
+  if (absl::IsPermissionDenied(ErrorStatus(code, ""))) {
+    return absl::StrCat("grant this user Write on transactional ids with the prefix ", group, "/");
+  }
+  if (code == RD_KAFKA_RESP_ERR_INVALID_TRANSACTION_TIMEOUT) {
+    return absl::StrCat("transaction.timeout.ms is ", PropertyOf(producer, "transaction.timeout.ms"),
+                        " here, and the brokers' transaction.max.timeout.ms is lower: set "
+                        "transaction.timeout.ms under kafka to that at most, or raise that of the brokers");
+  }
+  return "";
+}
+
+absl::StatusOr<TopicShape> ShapeOf(rd_kafka_t* client, const std::string& name, int timeout_ms) {
+  const TopicPtr topic(rd_kafka_topic_new(client, name.c_str(), nullptr));
+  if (topic == nullptr)
+    return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is no name of a topic"));
+  const rd_kafka_metadata_t* raw = nullptr;
+  const rd_kafka_resp_err_t code = rd_kafka_metadata(client, 0, topic.get(), &raw, timeout_ms);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for topic metadata");
+  const std::unique_ptr<const rd_kafka_metadata_t, Destroyer<rd_kafka_metadata_destroy>> metadata(raw);
+  if (metadata->topic_cnt != 1) return absl::UnavailableError("the broker gave no metadata of the topic");
+  if (metadata->topics[0].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return ErrorStatus(metadata->topics[0].err, absl::StrCat("topic ", name));
+  }
+  const rd_kafka_metadata_topic& described = metadata->topics[0];
+  TopicShape shape{.partitions = described.partition_cnt};
+  for (int i = 0; i < described.partition_cnt; ++i) {
+    const int replicas = described.partitions[i].replica_cnt;
+    shape.replicas = i == 0 ? replicas : std::min(shape.replicas, replicas);
+  }
+  return shape;
+}
+
+absl::StatusOr<int32_t> CountPartitions(rd_kafka_t* client, const std::string& name, int timeout_ms) {
+  const auto shape = ShapeOf(client, name, timeout_ms);
+  if (!shape.ok()) return shape.status();
+  return shape->partitions;
+}
+
+bool IsTransient(rd_kafka_resp_err_t code) {
+  switch (code) {
+    case RD_KAFKA_RESP_ERR__TIMED_OUT:
+    case RD_KAFKA_RESP_ERR__TIMED_OUT_QUEUE:
+    case RD_KAFKA_RESP_ERR__TRANSPORT:
+    case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
+    case RD_KAFKA_RESP_ERR__RESOLVE:
+    case RD_KAFKA_RESP_ERR__WAIT_COORD:
+    case RD_KAFKA_RESP_ERR__IN_PROGRESS:
+    case RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE:
+    case RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION:
+    case RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT:
+    case RD_KAFKA_RESP_ERR_BROKER_NOT_AVAILABLE:
+    case RD_KAFKA_RESP_ERR_REPLICA_NOT_AVAILABLE:
+    case RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS:
+    case RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE:
+    case RD_KAFKA_RESP_ERR_NOT_COORDINATOR:
+    case RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS:
+    case RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND:
+    case RD_KAFKA_RESP_ERR_NETWORK_EXCEPTION:
+    case RD_KAFKA_RESP_ERR_UNSTABLE_OFFSET_COMMIT:
+    case RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS:
+    case RD_KAFKA_RESP_ERR_CONCURRENT_TRANSACTIONS:
+    case RD_KAFKA_RESP_ERR_OFFSET_NOT_AVAILABLE:
+    case RD_KAFKA_RESP_ERR_PREFERRED_LEADER_NOT_AVAILABLE:
+    case RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace lethe::kafka

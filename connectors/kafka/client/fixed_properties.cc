@@ -1,0 +1,77 @@
+#include "connectors/kafka/client/fixed_properties.h"
+
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace lethe::kafka {
+namespace {
+
+constexpr absl::string_view kUseBrokers = "set 'brokers' instead";
+constexpr absl::string_view kOffsetsInTransaction =
+    "offsets are committed in the transaction of the records that they belong to, and nowhere else";
+constexpr absl::string_view kStart =
+    "lethe itself decides where a partition without a committed offset starts; set 'start' instead";
+constexpr absl::string_view kAcks = "an output record counts as written when all in-sync replicas have it";
+
+// Synonyms of librdkafka's (CONFIGURATION.md there) are listed too, or they would be a way around.
+constexpr FixedProperty kFixed[] = {
+    {"bootstrap.servers", kUseBrokers},
+    {"metadata.broker.list", kUseBrokers},
+    {"group.id", "set 'group' instead"},
+    {"transactional.id",
+     "it is made of group, instance and lane, so that a restarted instance fences its "
+     "former self and nobody else; set 'instance' instead"},
+    {"partition.assignment.strategy", "set 'assignment' to eager or cooperative instead"},
+    {"group.instance.id",
+     "each lane is a member of the group, and two with one name would throw each other out; set "
+     "'static_membership' instead, which names them by instance and lane"},
+    {"isolation.level",
+     "the input is read with read_committed: only then does an offset fetch wait for "
+     "transactions that are still being committed"},
+    {"enable.auto.commit", kOffsetsInTransaction},
+    {"auto.commit.enable", kOffsetsInTransaction},
+    {"enable.auto.offset.store", kOffsetsInTransaction},
+    {"auto.offset.reset", kStart},
+    {"enable.idempotence", "without it the producer's own retries would write duplicates"},
+    {"acks", kAcks},
+    {"request.required.acks", kAcks},
+    {"enable.partition.eof", "lethe needs the end-of-partition events itself"},
+};
+
+}  // namespace
+
+absl::Span<const FixedProperty> FixedProperties() { return kFixed; }
+
+std::optional<absl::string_view> WhyFixed(absl::string_view property) {
+  for (const FixedProperty& fixed : kFixed) {
+    if (fixed.name == property) return fixed.reason;
+  }
+  return std::nullopt;
+}
+
+bool IsSecret(absl::string_view property) {
+  for (absl::string_view word : {"password", "secret", "key", "jaas", "token", "oauthbearer.config"}) {
+    if (absl::StrContains(property, word)) return true;
+  }
+  return false;
+}
+
+bool IsSecretValue(absl::string_view property) {
+  return IsSecret(property) && !absl::EndsWith(property, ".location");
+}
+
+std::string SecretsOnCommandLine(absl::Span<const Property> properties) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : properties) {
+    if (IsSecretValue(name)) names.push_back(name);
+  }
+  if (names.empty()) return "";
+  return absl::StrCat("--kafka ", absl::StrJoin(names, ", --kafka "),
+                      ": every user of this host can read a secret on the command line. Put it into the "
+                      "configuration file, as ${file:PATH} or ${VARIABLE}");
+}
+
+}  // namespace lethe::kafka

@@ -1,0 +1,338 @@
+#include "connectors/kafka/counters/totals_feed.h"
+
+#include <librdkafka/rdkafka.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "connectors/kafka/client/message_view.h"
+#include "connectors/kafka/counters/counter_totals.h"
+#include "connectors/kafka/topics/topics.h"
+#include "lethe/counters.h"
+#include "src/pipeline/steady_time.h"
+
+namespace lethe::kafka {
+namespace {
+
+constexpr int kPollMs = 100;
+constexpr int kRequestTimeoutMs = 1000;
+constexpr absl::Duration kLookEvery = absl::Seconds(1);
+constexpr absl::Duration kTryAgainAfter = absl::Milliseconds(500);
+constexpr absl::Duration kHandover = absl::Milliseconds(100);
+// Of a batch, which keeps a store from everything else: about a millisecond.
+constexpr size_t kMostKeys = 512;
+constexpr size_t kMostBatchBytes = 1 << 20;
+// Of all batches that are sent at once.
+constexpr size_t kMostPendingBytes = 4 << 20;
+constexpr size_t kBytesBesideKey = 64;
+constexpr char kQueueKbytes[] = "16384";
+
+}  // namespace
+
+TotalsFeed::TotalsFeed(const DaemonOptions& options, const CounterOptions& counter,
+                       std::unique_ptr<CounterStore> store, std::function<std::vector<int32_t>()> owned,
+                       const StopFlag& stop)
+    : options_(options),
+      counter_(counter),
+      store_(std::move(store)),
+      owned_(std::move(owned)),
+      stop_(stop),
+      current_at_(SteadyNow()),
+      current_report_(current_at_) {
+  report_.counter = counter_.name;
+  report_.store = store_->name();
+  report_.problem = "not connected yet";
+}
+
+TotalsFeed::~TotalsFeed() {
+  end_.Request();
+  if (thread_.joinable()) thread_.join();
+}
+
+void TotalsFeed::Start() {
+  thread_ = std::thread([this] { Run(); });
+}
+
+void TotalsFeed::Run() {
+  while (!end_.requested()) {
+    OwnsOthers();
+    AskEnds();
+    Publish();
+    const absl::Status ended = Session();
+    if (!ended.ok()) end_.WaitFor(absl::IsAborted(ended) ? kHandover : kTryAgainAfter);
+  }
+}
+
+absl::Status TotalsFeed::Session() {
+  batches_.clear();
+  open_.clear();
+  pending_bytes_ = 0;
+  if (absl::Status found = FindPositions(); !found.ok()) return found;
+  const absl::StatusOr<ClientPtr> consumer = Assign();
+  if (!consumer.ok()) return consumer.status();
+  FetchOn fetch_on(consumer->get());
+  absl::Time next_look = SteadyNow();
+  while (!end_.requested()) {
+    const MessagePtr message(rd_kafka_consumer_poll(consumer->get(), batches_.empty() ? kPollMs : 0));
+    const absl::Time now = SteadyNow();
+    fetch_on.Polled(now, message != nullptr);
+    if (message != nullptr) Take(*message);
+    absl::Status status;
+    if (!batches_.empty() && (message == nullptr || pending_bytes_ >= kMostPendingBytes)) {
+      status = Flush();
+    }
+    if (status.ok() && now >= next_look) {
+      if (OwnsOthers()) return absl::OkStatus();
+      if (batches_.empty()) status = ComparePositions();
+      AskEnds();
+      Publish();
+      next_look = now + kLookEvery;
+    }
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+void TotalsFeed::Keep(std::vector<int32_t> partitions) {
+  std::sort(partitions.begin(), partitions.end());
+  const std::lock_guard<std::mutex> lock(mutex_);
+  kept_ = std::move(partitions);
+}
+
+bool TotalsFeed::OwnsOthers() {
+  std::vector<int32_t> owned = owned_();
+  // From then on the lanes give back what they have.
+  const bool gives_back = stop_.requested();
+  std::sort(owned.begin(), owned.end());
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (kept_) {
+      owned = *kept_;
+    } else if (gives_back) {
+      return false;
+    }
+  }
+  if (owned == partitions_) return false;
+  partitions_ = std::move(owned);
+  return true;
+}
+
+absl::Status TotalsFeed::FindPositions() {
+  const absl::StatusOr<std::vector<int64_t>> positions = store_->Positions(partitions_);
+  if (!positions.ok()) return Met(positions.status());
+  stored_.clear();
+  for (size_t i = 0; i < partitions_.size(); ++i) stored_[partitions_[i]] = (*positions)[i];
+  read_ = stored_;
+  Publish();
+  return Met(IsFitting());
+}
+
+absl::Status TotalsFeed::ComparePositions() {
+  const absl::StatusOr<std::vector<int64_t>> positions = store_->Positions(partitions_);
+  if (!positions.ok()) return Met(positions.status());
+  for (size_t i = 0; i < partitions_.size(); ++i) {
+    if ((*positions)[i] == stored_[partitions_[i]]) continue;
+    return absl::AbortedError("the store has another position");
+  }
+  return Met(IsFitting());
+}
+
+// A consumer for each session: nothing can come that was fetched for another position.
+absl::StatusOr<ClientPtr> TotalsFeed::Assign() const {
+  absl::StatusOr<ClientPtr> consumer =
+      MakeTotalsReader(options_, "read_committed", {{"queued.max.messages.kbytes", kQueueKbytes}});
+  if (!consumer.ok()) return consumer;
+  rd_kafka_poll_set_consumer(consumer->get());
+  const PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(partitions_.size())));
+  for (const auto& [partition, position] : stored_) {
+    rd_kafka_topic_partition_list_add(list.get(), counter_.output.c_str(), partition)->offset = position;
+  }
+  const rd_kafka_resp_err_t code = rd_kafka_assign(consumer->get(), list.get());
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, absl::StrCat("reading ", counter_.output));
+  return consumer;
+}
+
+StoreBatch& TotalsFeed::OpenBatch(int32_t partition) {
+  const auto [open, is_new] = open_.try_emplace(partition, Open{batches_.size(), 0, {}});
+  if (is_new) {
+    const int64_t from = read_[partition];
+    batches_.push_back({partition, from, from, {}});
+  }
+  return batches_[open->second.batch];
+}
+
+void TotalsFeed::Take(const rd_kafka_message_t& message) {
+  const bool is_end = message.err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
+  if (message.err != RD_KAFKA_RESP_ERR_NO_ERROR && !is_end) {
+    // librdkafka tries again by itself; what stands still shows in the lag.
+    if (IsTransient(message.err) || message.err == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED) return;
+    if (std::exchange(said_reading_, message.err) == message.err) return;
+    spdlog::warn("counter {}: store {}: {}", counter_.name, store_->name(),
+                 std::string(WithGrant("totals", counter_.output,
+                                       ErrorStatus(message.err, absl::StrCat("reading ", counter_.output)))
+                                 .message()));
+    return;
+  }
+  said_reading_ = RD_KAFKA_RESP_ERR_NO_ERROR;
+  const auto read = read_.find(message.partition);
+  const int64_t next = is_end ? message.offset : message.offset + 1;
+  if (read == read_.end() || next <= read->second) return;
+  StoreBatch& batch = OpenBatch(message.partition);
+  batch.to = read->second = next;
+  if (is_end) return;  // behind the last record are marks of transactions
+  const RecordView record = MessageView(message).record();
+  const absl::StatusOr<CounterTotal> total = CounterTotal::Parse(record.key.value_or(""), record.value);
+  if (!total.ok()) {
+    if (!std::exchange(said_foreign_, true)) {
+      spdlog::error(
+          "{}-{} offset {}: the record is no total: {}; it is not stored; let nothing else write to {}",
+          counter_.output, message.partition, message.offset, std::string(total.status().message()),
+          counter_.output);
+    }
+    return;
+  }
+  if (total->counter != counter_.name || total->topic != options_.origin()) return;
+  Open& open = open_.at(message.partition);
+  const auto [at, is_new] = open.at.try_emplace(total->key, batch.totals.size());
+  if (is_new) batch.totals.push_back({total->key, std::nullopt});
+  StoredTotal& stored = batch.totals[at->second];
+  stored.total = record.value ? std::optional<int64_t>(total->total) : std::nullopt;
+  if (!is_new) return;
+  const size_t bytes = total->key.size() + kBytesBesideKey;
+  pending_bytes_ += bytes;
+  open.bytes += bytes;
+  if (batch.totals.size() >= kMostKeys || open.bytes >= kMostBatchBytes) open_.erase(message.partition);
+}
+
+absl::Status TotalsFeed::Flush() {
+  const absl::StatusOr<std::vector<int64_t>> positions = store_->Apply(batches_);
+  if (absl::Status met = Met(positions.status()); !met.ok()) return met;
+  absl::Status status;
+  int64_t totals = 0;
+  for (size_t i = 0; i < batches_.size(); ++i) {
+    const StoreBatch& batch = batches_[i];
+    stored_[batch.partition] = (*positions)[i];
+    if ((*positions)[i] == batch.to) {
+      totals += static_cast<int64_t>(batch.totals.size());
+    } else {
+      status = absl::AbortedError("the store has another position");
+    }
+  }
+  batches_.clear();
+  open_.clear();
+  pending_bytes_ = 0;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    report_.totals += totals;
+  }
+  Publish();
+  return status;
+}
+
+void TotalsFeed::AskEnds() {
+  if (asking_ == nullptr) {
+    absl::StatusOr<ClientPtr> client = MakeTotalsReader(options_, "read_committed");
+    if (!client.ok()) return;
+    asking_ = *std::move(client);
+  }
+  const absl::Time now = SteadyNow();
+  if (!ends_.Ask(asking_.get(), counter_.output, partitions_, absl::Milliseconds(kRequestTimeoutMs)).ok())
+    return;
+  asked_at_ = now;
+}
+
+// A store that is ahead of the topic has the totals of another.
+absl::Status TotalsFeed::IsFitting() const {
+  for (const auto& [partition, position] : stored_) {
+    const int64_t end = ends_.Of(partition);
+    if (end <= 0 || position <= end) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("it has the totals up to offset ", position, " of ", counter_.output, "-", partition,
+                     ", which ends at ", end,
+                     ": the topic was recreated or cut, or those are of another cluster; delete "
+                     "the keys of this counter in the store, and lethe fills them again"));
+  }
+  return absl::OkStatus();
+}
+
+void TotalsFeed::Publish() {
+  int64_t lag = 0;
+  for (const int32_t partition : partitions_) {
+    const auto position = stored_.find(partition);
+    lag += std::max<int64_t>(ends_.Of(partition) - (position == stored_.end() ? 0 : position->second), 0);
+  }
+  if (lag == 0) current_at_ = std::max(current_at_, asked_at_);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  report_.lag = lag;
+  current_report_ = current_at_;
+  positions_ = stored_;
+}
+
+absl::Status TotalsFeed::Met(const absl::Status& status) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    report_.connected = status.ok();
+    report_.problem = std::string(status.message());
+    if (!status.ok()) ++report_.failures;
+  }
+  // Once for each change of state: the words of an error that stays may differ from one try to the next.
+  if (status.code() == said_) return status;
+  if (status.ok()) {
+    spdlog::info("counter {}: store {} takes totals", counter_.name, store_->name());
+  } else {
+    spdlog::warn("counter {}: store {}: {}. The totals are safe in {}, and are stored when it takes them",
+                 counter_.name, store_->name(), std::string(status.message()), counter_.output);
+  }
+  said_ = status.code();
+  return status;
+}
+
+void TotalsFeed::Finish(absl::Duration patience, const std::function<bool()>& go_on) {
+  const absl::Time deadline = SteadyNow() + patience;
+  const auto wait = [&] { return SteadyNow() < deadline && go_on(); };
+  std::map<int32_t, int64_t> stored;
+  const auto look = [&] {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stored = positions_;
+    for (const int32_t partition : kept_.value_or(std::vector<int32_t>())) stored.try_emplace(partition, 0);
+  };
+  look();
+  // The last commit may have reached the group's offsets, and not yet the totals: what was written counts.
+  std::map<int32_t, int64_t> ends;
+  const absl::StatusOr<ClientPtr> asking = MakeTotalsReader(options_, "read_uncommitted");
+  for (auto at = stored.begin(); asking.ok() && at != stored.end() && wait();) {
+    int64_t begin = 0, end = 0;
+    const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
+        asking->get(), counter_.output.c_str(), at->first, &begin, &end, kRequestTimeoutMs);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) continue;
+    ends[at->first] = end;
+    ++at;
+  }
+  const auto is_behind = [&] {
+    look();
+    return ends.size() < stored.size() || std::any_of(ends.begin(), ends.end(), [&](const auto& end) {
+             return stored[end.first] < end.second;
+           });
+  };
+  bool behind = is_behind();
+  while (behind && wait()) {
+    end_.WaitFor(absl::Milliseconds(10));
+    behind = is_behind();
+  }
+  end_.Request();
+  if (thread_.joinable()) thread_.join();
+  if (!behind) return;
+  spdlog::warn("counter {}: store {} lacks the last totals; the next owner of the partitions stores them",
+               counter_.name, store_->name());
+}
+
+StoreReport TotalsFeed::Report() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  StoreReport report = report_;
+  report.behind = report.lag == 0 ? absl::ZeroDuration() : SteadyNow() - current_report_;
+  return report;
+}
+
+}  // namespace lethe::kafka

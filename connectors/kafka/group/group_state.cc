@@ -1,0 +1,50 @@
+#include "connectors/kafka/group/group_state.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "connectors/kafka/client/client.h"
+
+namespace lethe::kafka {
+namespace {
+
+constexpr int kRequestTimeoutMs = 2000;
+
+}  // namespace
+
+bool HasBegun(const std::vector<CommittedOffset>& committed) {
+  return std::any_of(committed.begin(), committed.end(),
+                     [](const CommittedOffset& each) { return each.offset >= 0; });
+}
+
+absl::StatusOr<std::vector<CommittedOffset>> GroupState::Committed(int32_t partitions) const {
+  const PartitionListPtr list(rd_kafka_topic_partition_list_new(partitions));
+  rd_kafka_topic_partition_list_add_range(list.get(), topic_.c_str(), 0, partitions - 1);
+  const rd_kafka_resp_err_t code = rd_kafka_committed(consumer_, list.get(), kRequestTimeoutMs);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for committed offsets");
+  std::vector<CommittedOffset> result(static_cast<size_t>(partitions));
+  for (int i = 0; i < list->cnt; ++i) {
+    const rd_kafka_topic_partition_t& element = list->elems[i];
+    if (element.err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      return ErrorStatus(element.err,
+                         absl::StrCat("asking for the committed offset of ", topic_, "-", element.partition));
+    }
+    CommittedOffset& committed = result[static_cast<size_t>(element.partition)];
+    if (element.offset < 0) continue;
+    committed.offset = element.offset;
+    committed.metadata.assign(static_cast<const char*>(element.metadata), element.metadata_size);
+  }
+  return result;
+}
+
+absl::StatusOr<GroupState::Log> GroupState::LogOf(int32_t partition) const {
+  Log log;
+  const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(consumer_, topic_.c_str(), partition,
+                                                                    &log.start, &log.end, kRequestTimeoutMs);
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return log;
+  absl::Status status = ErrorStatus(code, absl::StrCat("asking for the bounds of ", topic_, "-", partition));
+  if (absl::IsNotFound(status)) CountPartitions(consumer_, topic_, kRequestTimeoutMs).status().IgnoreError();
+  return status;
+}
+
+}  // namespace lethe::kafka

@@ -1,0 +1,57 @@
+#include "connectors/kafka/options/stage_options.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace lethe::kafka {
+
+std::string RepartitionTopic(const DaemonOptions& options) {
+  return absl::StrCat(options.group, "-", options.input, "-repartition");
+}
+
+DaemonOptions RoutingOptions(const DaemonOptions& options) {
+  DaemonOptions routing = options;
+  routing.group = absl::StrCat(options.group, "-repartition");
+  routing.output = RepartitionTopic(options);
+  routing.routes = true;
+  routing.routed_to = {options.output, options.divert};
+  routing.counters.clear();
+  routing.policies = RoutingPolicies(options.policies);
+  if (!routing.policies.diverts()) routing.divert.clear();
+  // Nothing is judged, so nothing is to be remembered: a restart reads a second of the log again.
+  routing.stage = {.horizon = absl::Seconds(1), .engine = Engine::kExact, .audit_share = 0};
+  return routing;
+}
+
+Policies RoutingPolicies(const Policies& policies) {
+  return {.on_undeliverable = policies.on_undeliverable, .on_unreadable = policies.on_unreadable};
+}
+
+DaemonOptions JudgingOptions(const DaemonOptions& options) {
+  DaemonOptions judging = options;
+  judging.input = RepartitionTopic(options);
+  judging.routed_from = options.input;
+  judging.start = Start::kEarliest;  // where the input is begun was the first stage's to say
+  return judging;
+}
+
+std::vector<std::string> WrittenTopics(const DaemonOptions& options) {
+  std::vector<std::string> topics = {options.output};
+  for (const CounterOptions& counter : options.counters) topics.push_back(counter.output);
+  if (!options.divert.empty()) topics.push_back(options.divert);
+  return topics;
+}
+
+std::vector<std::string> TopicsOfSamePartition(const DaemonOptions& options) {
+  std::vector<std::string> topics = options.routed_to;
+  for (const CounterOptions& counter : options.counters) {
+    if (!options.routes && counter.mode == CounterMode::kTotal) topics.push_back(counter.output);
+  }
+  if (!options.routes && options.routed_from.empty()) {
+    topics.push_back(options.output);
+    topics.push_back(options.divert);
+  }
+  std::erase(topics, "");
+  return topics;
+}
+
+}  // namespace lethe::kafka

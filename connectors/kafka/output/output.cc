@@ -1,0 +1,524 @@
+#include "connectors/kafka/output/output.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "connectors/kafka/options/stage_options.h"
+#include "src/pipeline/steady_time.h"
+
+namespace lethe::kafka {
+namespace {
+
+// How long one call may block before the stop flag is looked at again.
+constexpr int kCallTimeoutMs = 1000;
+// How long a record may be refused without being noticed.
+constexpr int kFlushTimeoutMs = 20;
+// How long the last records of a transaction may take until that is worth a warning.
+constexpr absl::Duration kFlushPatience = absl::Seconds(10);
+// A call that asks for a retry may do so at once.
+constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(20);
+// After stop: how long the open transaction may still take.
+constexpr absl::Duration kStopGrace = absl::Seconds(3);
+// After stop: how long its records may; then it is aborted, which also takes a moment.
+constexpr absl::Duration kStopFlushPatience = absl::Milliseconds(1500);
+
+// What the broker says of one record and would say of it again.
+bool IsRefusal(rd_kafka_resp_err_t code) {
+  switch (code) {
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+    case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:  // for the topic's segments
+    case RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP:
+    case RD_KAFKA_RESP_ERR_INVALID_RECORD:
+    case RD_KAFKA_RESP_ERR_INVALID_MSG:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// RD_KAFKA_RESP_ERR__INVALID_DIFFERENT_RECORD, since librdkafka 2.4: the record is good, and was in the batch
+// of one that is not.
+constexpr int kBesideAnInvalidRecord = -138;
+
+bool IsTooLarge(rd_kafka_resp_err_t code) {
+  return code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE || code == RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE;
+}
+
+bool NamesCodec(const DaemonOptions& options) {
+  return std::any_of(options.properties.begin(), options.properties.end(), [](const Property& property) {
+    return property.first == "compression.type" || property.first == "compression.codec";
+  });
+}
+
+int64_t SizeOf(const rd_kafka_headers_t* headers) {
+  int64_t bytes = 0;
+  const char* name = nullptr;
+  const void* value = nullptr;
+  size_t value_bytes = 0;
+  for (size_t i = 0; headers != nullptr && rd_kafka_header_get_all(headers, i, &name, &value, &value_bytes) ==
+                                               RD_KAFKA_RESP_ERR_NO_ERROR;
+       ++i) {
+    bytes += static_cast<int64_t>(std::strlen(name) + value_bytes);
+  }
+  return bytes;
+}
+
+// What befalls one producer, and not the one that is made in its place.
+bool IsFence(rd_kafka_resp_err_t code) {
+  switch (code) {
+    case RD_KAFKA_RESP_ERR__FENCED:
+    case RD_KAFKA_RESP_ERR_PRODUCER_FENCED:
+    case RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// What may be on its way to the brokers: enough to keep them busy, and little enough to be committed within
+// the transaction's time when they are slow all of a sudden.
+constexpr int64_t kAheadBytes = int64_t{4} << 20;
+constexpr int64_t kLookForRoomEvery = kAheadBytes / 16;
+constexpr int kLookForRoomMs = 2;
+// How records are compressed: quickly, until one is too large for its topic by that.
+constexpr absl::string_view kQuickCodec = "lz4";
+constexpr absl::string_view kDenseCodec = "zstd";
+// What a record takes beside its key and value on the wire.
+constexpr int64_t kRecordOverhead = 10;
+// The client's queue, for records up to so many bytes.
+constexpr int64_t kQueueBytes = int64_t{64} << 20;
+
+// The client's batch.size: the user's or its default, and no more than the broker takes.
+int64_t BatchSize(const DaemonOptions& options, int64_t max_batch_bytes) {
+  int64_t size = 1000000;
+  for (const auto& [name, value] : options.properties) {
+    int64_t wanted = 0;
+    if (name == "batch.size" && absl::SimpleAtoi(value, &wanted)) size = wanted;
+  }
+  return std::min(size, max_batch_bytes);
+}
+
+// Adds the time of a scope.
+class Waiting {
+ public:
+  explicit Waiting(absl::Duration& sum) : sum_(sum) {}
+  ~Waiting() { sum_ += SteadyNow() - begin_; }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  absl::Duration& sum_;
+  const absl::Time begin_ = SteadyNow();
+};
+
+std::string Describe(const rd_kafka_error_t* error) {
+  return absl::StrCat(rd_kafka_error_string(error), " (", rd_kafka_error_name(error), ")");
+}
+
+// One whose records go where Kafka Streams, ksqlDB and the Java client look for their keys: by murmur2 of the
+// key. (librdkafka's default is another function.)
+TopicPtr OpenKeyedTopic(rd_kafka_t* producer, const std::string& name) {
+  rd_kafka_topic_conf_t* config = rd_kafka_default_topic_conf_dup(producer);
+  char reason[256];
+  rd_kafka_topic_conf_set(config, "partitioner", "murmur2", reason, sizeof reason);
+  return TopicPtr(rd_kafka_topic_new(producer, name.c_str(), config));
+}
+
+}  // namespace
+
+Output::Output(const DaemonOptions& options, int lane, const StopFlag& stop, Heartbeat& heartbeat,
+               std::function<void(const std::string&)> waiting)
+    : options_(options),
+      lane_(lane),
+      stop_(stop),
+      heartbeat_(heartbeat),
+      waiting_(std::move(waiting)),
+      transactional_(options.delivery == Delivery::kExactlyOnce),
+      codec_(kQuickCodec) {}
+
+Output::~Output() = default;
+
+void Output::OnDelivery(rd_kafka_t* /*producer*/, const rd_kafka_message_t* message, void* opaque) {
+  auto* self = static_cast<Output*>(opaque);
+  if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) return;
+  if (rd_kafka_message_status(message) == RD_KAFKA_MSG_STATUS_POSSIBLY_PERSISTED) self->unsure_ = true;
+  // A refusal counts, and not what is purged because of it.
+  if (IsRefusal(message->err)) {
+    const auto number = static_cast<size_t>(reinterpret_cast<uintptr_t>(message->_private));
+    if (number < self->sent_.size()) {
+      self->Refuse(self->sent_[number], message->err, rd_kafka_err2str(message->err));
+    }
+  } else if (static_cast<int>(message->err) == kBesideAnInvalidRecord) {
+    self->refusals_are_named_ = true;
+  } else if (self->failure_ == Failure::kNone) {
+    self->failure_ = Failure::kTransient;
+    self->last_error_ = rd_kafka_err2str(message->err);
+  }
+}
+
+int Output::CloseSocket(int socket, void* opaque) {
+  ++static_cast<Output*>(opaque)->closed_sockets_;
+  return close(socket);
+}
+
+absl::Status Output::MakeProducer() {
+  const int64_t queue_bytes = std::max(kQueueBytes, limits_.record_bytes);
+  ClientConfig config =
+      BaseConfig(options_, {
+                               {"transaction.timeout.ms", "30000"},
+                               // Large batches cost less on both sides.
+                               {"linger.ms", "5"},
+                               {"compression.type", std::string(codec_)},
+                               // What a stalled output holds is bounded by AwaitRoom(); any record fits.
+                               {"queue.buffering.max.kbytes", absl::StrCat((queue_bytes >> 10) + 1)},
+                               {"queue.buffering.max.messages", "1000000"},
+                               ClientStatistics::Interval(),
+                           });
+  config.Set("enable.idempotence", "true")
+      .Set("acks", "all")
+      .Set("delivery.report.only.error", "true")
+      // Whether a record is too large is the broker's to say: the client would measure it before it is
+      // compressed. But no record may be refused because of others in its batch.
+      .Set("message.max.bytes", "1000000000")
+      .Set("batch.size", absl::StrCat(BatchSize(options_, limits_.batch_bytes)));
+  if (transactional_) {
+    config.Set("transactional.id", absl::StrCat(options_.group, "/", options_.instance, "/", lane_));
+  }
+  rd_kafka_conf_set_opaque(config.raw(), this);
+  rd_kafka_conf_set_dr_msg_cb(config.raw(), OnDelivery);
+  rd_kafka_conf_set_closesocket_cb(config.raw(), CloseSocket);
+  rd_kafka_conf_set_stats_cb(config.raw(), [](rd_kafka_t*, char* json, size_t, void* opaque) {
+    return static_cast<Output*>(opaque)->statistics_.Take(json);
+  });
+  auto producer = config.MakeProducer();
+  if (!producer.ok()) return producer.status();
+  producer_ = *std::move(producer);
+  output_topic_.reset(rd_kafka_topic_new(producer_.get(), options_.output.c_str(), nullptr));
+  for (const CounterOptions& counter : options_.counters) {
+    counter_topics_.push_back(OpenKeyedTopic(producer_.get(), counter.output));
+  }
+  if (!options_.divert.empty()) {
+    divert_topic_.reset(rd_kafka_topic_new(producer_.get(), options_.divert.c_str(), nullptr));
+  }
+  return absl::OkStatus();
+}
+
+void Output::DropProducer() {
+  output_topic_.reset();
+  counter_topics_.clear();
+  divert_topic_.reset();
+  producer_.reset();
+}
+
+absl::Status Output::Open(OutputLimits limits) {
+  limits_ = limits;
+  for (;;) {
+    if (absl::Status made = MakeProducer(); !made.ok()) return made;
+    if (!transactional_) return absl::OkStatus();
+    const ErrorPtr error = Retry("starting the transactional producer", [this](int timeout_ms) {
+      return rd_kafka_init_transactions(producer_.get(), timeout_ms);
+    });
+    if (error == nullptr) return absl::OkStatus();
+    const absl::Status stopped = absl::CancelledError("stopped while the transactional producer started");
+    if (stop_.requested()) return stopped;
+    const rd_kafka_resp_err_t code = CauseOf(producer_.get(), error.get());
+    if (!IsFence(code)) {
+      const absl::Status status = ErrorStatus(code, "starting the transactional producer");
+      const std::string remedy = TransactionRemedy(producer_.get(), code, options_.group);
+      return absl::Status(status.code(), absl::StrCat(status.message(), remedy.empty() ? "" : ": ", remedy));
+    }
+    // For this client only: another instance of the same name took over in between.
+    ++fences_;
+    spdlog::warn("lane {}: {}; making the producer anew", lane_, Describe(error.get()));
+    DropProducer();
+    if (stop_.WaitFor(kAskAgainAfter)) return stopped;
+  }
+}
+
+ErrorPtr Output::Retry(const std::string& doing, const std::function<rd_kafka_error_t*(int)>& call) {
+  absl::Time give_up = absl::InfiniteFuture();
+  bool said = false;
+  for (;;) {
+    heartbeat_.Beat();
+    if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = SteadyNow() + kStopGrace;
+    ErrorPtr error(call(kCallTimeoutMs));
+    if (error == nullptr || !rd_kafka_error_is_retriable(error.get()) || SteadyNow() >= give_up) {
+      if (said) waiting_("");
+      return error;
+    }
+    const std::string why = absl::StrCat(doing, ": ", Describe(error.get()));
+    waiting_(why);
+    if (!said) spdlog::warn("lane {}: waiting: {}", lane_, why);
+    said = true;
+    absl::SleepFor(kAskAgainAfter);
+  }
+}
+
+absl::Status Output::Begin() {
+  if (producer_ == nullptr) return NoProducer();
+  failure_ = Failure::kNone;
+  unsure_ = false;
+  refusals_.clear();
+  refusals_are_named_ = false;
+  sent_.clear();
+  room_seen_at_ = 0;
+  unanswered_at_end_ = 0;
+  waited_ = absl::ZeroDuration();
+  closed_before_ = closed_sockets_;
+  if (!transactional_) return absl::OkStatus();
+  for (;;) {
+    const ErrorPtr error(rd_kafka_begin_transaction(producer_.get()));
+    if (error == nullptr) return absl::OkStatus();
+    last_error_ = Describe(error.get());
+    if (!rd_kafka_error_is_fatal(error.get())) {
+      return ErrorStatus(rd_kafka_error_code(error.get()), "beginning a transaction");
+    }
+    if (Remake(last_error_) != Outcome::kStopped) continue;
+    return stop_.requested() ? absl::CancelledError(last_error_) : NoProducer();
+  }
+}
+
+absl::Status Output::Produce(ProduceRequest request) {
+  AwaitRoom();
+  const int64_t before = sent_.empty() ? 0 : sent_.back().end_bytes;
+  const auto bytes = static_cast<int64_t>(request.key_bytes + request.value_bytes);
+  const int64_t with_headers = bytes + SizeOf(request.headers.get());
+  sent_.push_back({request.of, before + kRecordOverhead + with_headers, bytes, request.timestamp_ms,
+                   request.key != nullptr});
+  const auto number = static_cast<uintptr_t>(sent_.size() - 1);
+  for (;;) {
+    // A headers argument of null would end the list of arguments' meaning: V_HEADERS(NULL) is no headers.
+    const rd_kafka_resp_err_t code = rd_kafka_producev(
+        producer_.get(), RD_KAFKA_V_RKT(request.topic), RD_KAFKA_V_PARTITION(request.partition),
+        RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),  // the input's buffers go back to the consumer at once
+        RD_KAFKA_V_KEY(request.key, request.key_bytes),
+        RD_KAFKA_V_VALUE(const_cast<void*>(request.value), request.value_bytes),
+        RD_KAFKA_V_TIMESTAMP(request.timestamp_ms), RD_KAFKA_V_HEADERS(request.headers.get()),
+        RD_KAFKA_V_OPAQUE(reinterpret_cast<void*>(number)), RD_KAFKA_V_END);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      request.headers.release();  // the client owns them now
+      return absl::OkStatus();
+    }
+    if (code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE) {
+      Refuse(sent_.back(), RD_KAFKA_RESP_ERR__QUEUE_FULL, "larger than librdkafka sends");
+    } else if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && rd_kafka_outq_len(producer_.get()) == 0) {
+      Refuse(sent_.back(), code, "larger than the producer's queue (queue.buffering.max.kbytes)");
+    } else if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && !stop_.requested()) {
+      const Waiting waiting(waited_);
+      heartbeat_.Beat();
+      rd_kafka_poll(producer_.get(), 10);  // returns when something was delivered
+      if (failure_ == Failure::kNone) continue;
+    }
+    if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && stop_.requested()) return absl::CancelledError("stopped");
+    if (failure_ == Failure::kNone) {
+      failure_ = Failure::kTransient;
+      last_error_ = rd_kafka_err2str(code);
+    }
+    return ErrorStatus(code, "producing");
+  }
+}
+
+void Output::Refuse(const Sent& sent, rd_kafka_resp_err_t code, const std::string& why) {
+  failure_ = Failure::kRefused;
+  last_error_ = why;
+  const bool diverted = sent.place.diverted;
+  refusals_.push_back(
+      {sent.place, {sent.bytes, sent.timestamp_ms, sent.has_key, !IsTooLarge(code), diverted}, why});
+}
+
+int64_t Output::batch_bytes() const { return BatchSize(options_, limits_.batch_bytes); }
+
+TransactionSize Output::size() const {
+  const int64_t bytes = sent_.empty() ? 0 : sent_.back().end_bytes;
+  return {0, bytes, bytes - unanswered_at_end_, waited_};
+}
+
+int64_t Output::UnansweredBytes() {
+  const auto unanswered = static_cast<size_t>(rd_kafka_outq_len(producer_.get()));
+  if (unanswered == 0 || sent_.empty()) return 0;
+  if (unanswered >= sent_.size()) return sent_.back().end_bytes;
+  return sent_.back().end_bytes - sent_[sent_.size() - unanswered - 1].end_bytes;
+}
+
+void Output::AwaitRoom() {
+  if (sent_.empty() || sent_.back().end_bytes - room_seen_at_ < kLookForRoomEvery) return;
+  room_seen_at_ = sent_.back().end_bytes;
+  const Waiting waiting(waited_);
+  while (UnansweredBytes() > kAheadBytes && failure_ == Failure::kNone && !stop_.requested()) {
+    heartbeat_.Beat();
+    rd_kafka_poll(producer_.get(), kLookForRoomMs);
+  }
+}
+
+absl::StatusOr<int32_t> Output::CountPartitions() {
+  if (producer_ == nullptr) return NoProducer();
+  int32_t least = INT32_MAX;
+  for (const std::string& topic : TopicsOfSamePartition(options_)) {
+    const auto count = kafka::CountPartitions(producer_.get(), topic, kCallTimeoutMs);
+    if (!count.ok()) return count;
+    least = std::min(least, *count);
+  }
+  return least;
+}
+
+Failure Output::Poll() {
+  if (producer_ != nullptr) rd_kafka_poll(producer_.get(), 0);
+  return failure_;
+}
+
+Outcome Output::Commit(const rd_kafka_topic_partition_list_t* offsets,
+                       const rd_kafka_consumer_group_metadata_t* group, rd_kafka_t* consumer) {
+  const Waiting waiting(waited_);
+  return transactional_ ? CommitTransaction(offsets, group) : CommitDelivered(offsets, consumer);
+}
+
+Outcome Output::CommitTransaction(const rd_kafka_topic_partition_list_t* offsets,
+                                  const rd_kafka_consumer_group_metadata_t* group) {
+  // A commit would wait for all records itself, but also for those that are stuck behind a refused one.
+  const absl::Time begin = SteadyNow();
+  while (rd_kafka_flush(producer_.get(), kFlushTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR &&
+         failure_ == Failure::kNone &&
+         SteadyNow() - begin < (stop_.requested() ? kStopFlushPatience : kFlushPatience)) {
+    heartbeat_.Beat();
+  }
+  if (failure_ == Failure::kNone && stop_.requested() && rd_kafka_outq_len(producer_.get()) > 0) {
+    // A commit would wait for the rest: a quota or a slow broker would keep lethe from leaving the group.
+    failure_ = Failure::kTransient;
+    last_error_ = "stopped while the broker was slow to take the records";
+  }
+  if (failure_ != Failure::kNone) return Abort();
+  ErrorPtr error = Retry("adding the offsets to the transaction", [&](int timeout_ms) {
+    return rd_kafka_send_offsets_to_transaction(producer_.get(), offsets, group, timeout_ms);
+  });
+  if (error == nullptr) {
+    error = Retry("committing a transaction", [this](int timeout_ms) {
+      // A commit that timed out goes on inside the client: calling again waits for the same commit. It is
+      // never answered with an abort, since the broker may have committed.
+      return rd_kafka_commit_transaction(producer_.get(), timeout_ms);
+    });
+    if (error == nullptr) return Outcome::kCommitted;
+    if (rd_kafka_error_is_retriable(error.get())) return Outcome::kStopped;
+  }
+  if (rd_kafka_error_is_retriable(error.get())) return Outcome::kStopped;
+  last_error_code_ = rd_kafka_error_code(error.get());
+  if (failure_ != Failure::kRefused) last_error_ = Describe(error.get());
+  if (failure_ == Failure::kNone) failure_ = Failure::kTransient;
+  if (rd_kafka_error_is_fatal(error.get())) return Remake(Describe(error.get()));
+  return Abort();
+}
+
+Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets, rd_kafka_t* consumer) {
+  absl::Time give_up = absl::InfiniteFuture();
+  while (rd_kafka_flush(producer_.get(), kCallTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = SteadyNow() + kStopGrace;
+    if (SteadyNow() >= give_up) return Outcome::kStopped;
+    heartbeat_.Beat();
+    waiting_("delivering records: the broker does not answer");
+  }
+  waiting_("");
+  char reason[256];
+  if (rd_kafka_fatal_error(producer_.get(), reason, sizeof reason) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return Remake(reason);
+  }
+  if (failure_ != Failure::kNone) return Aborted(/*renew=*/false);
+  for (;;) {
+    const rd_kafka_resp_err_t code = rd_kafka_commit(consumer, offsets, /*async=*/0);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return Outcome::kCommitted;
+    last_error_ = rd_kafka_err2str(code);
+    last_error_code_ = code;
+    if (!IsTransient(code) || code == RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS) return Outcome::kUnknown;
+    if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = SteadyNow() + kStopGrace;
+    if (SteadyNow() >= give_up) return Outcome::kStopped;
+    heartbeat_.Beat();
+    waiting_(absl::StrCat("committing offsets: ", last_error_));
+    absl::SleepFor(kAskAgainAfter);
+  }
+}
+
+// What was sent and not answered for may be in the broker's log. If it waited to be sent again, the client
+// purges it when it aborts, and gives its sequence numbers to what comes next: the broker takes that for
+// copies, acknowledges it, and throws it away (librdkafka 2.0.2, and its sources of July 2026). A new
+// producer has an epoch of its own. OnDelivery is told which records may be there, but by the last attempt to
+// send them only, so whatever is unanswered counts.
+Outcome Output::Abort() {
+  if (producer_ == nullptr) return Outcome::kStopped;
+  unanswered_at_end_ = UnansweredBytes();
+  const bool is_unanswered = rd_kafka_outq_len(producer_.get()) > 0;
+  if (!transactional_) {
+    rd_kafka_purge(producer_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+    rd_kafka_flush(producer_.get(), kCallTimeoutMs);
+    return Aborted(/*renew=*/is_unanswered);
+  }
+  if (failure_ == Failure::kTransient) {
+    // That records were purged does not say why the transaction has failed. While it is to be aborted, the
+    // client answers what would begin another with that.
+    const ErrorPtr why(rd_kafka_begin_transaction(producer_.get()));
+    if (why != nullptr && rd_kafka_error_txn_requires_abort(why.get()) != 0) {
+      last_error_ = Describe(why.get());
+      if (rd_kafka_error_code(why.get()) == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) {
+        absl::StrAppend(&last_error_, ": grant this user Write on ",
+                        absl::StrJoin(WrittenTopics(options_), ", "));
+      }
+    }
+  }
+  const ErrorPtr error = Retry("aborting a transaction", [this](int timeout_ms) {
+    return rd_kafka_abort_transaction(producer_.get(), timeout_ms);
+  });
+  if (error == nullptr) {
+    while (rd_kafka_poll(producer_.get(), 0) > 0) continue;  // what became of the last records
+    // After a refusal something always is unanswered, and each of the aborts until the refused record is
+    // found would take half a second more: there it counts if a connection was closed, without which nothing
+    // waits to be sent again.
+    const bool counts = failure_ != Failure::kRefused || closed_sockets_ != closed_before_;
+    return Aborted(/*renew=*/unsure_ || (is_unanswered && counts));
+  }
+  if (rd_kafka_error_is_retriable(error.get())) return Outcome::kStopped;
+  return Remake(Describe(error.get()));
+}
+
+Outcome Output::Aborted(bool renew) {
+  const bool too_large = std::any_of(refusals_.begin(), refusals_.end(),
+                                     [](const Refusal& refusal) { return !refusal.record.is_invalid; });
+  if (too_large && codec_ == kQuickCodec && !NamesCodec(options_)) {
+    codec_ = kDenseCodec;
+    renew = true;
+    // Nothing is to blame before it was tried.
+    failure_ = Failure::kTransient;
+    spdlog::info("lane {}: a record is too large for its topic with {}: compressing with {} from now on",
+                 lane_, std::string(kQuickCodec), std::string(kDenseCodec));
+  }
+  return !renew || MakeAnew() ? Outcome::kAborted : Outcome::kStopped;
+}
+
+Outcome Output::Remake(const std::string& why) {
+  ++fences_;
+  spdlog::warn("lane {}: the producer is lost: {}; making it anew", lane_, why);
+  return MakeAnew() ? Outcome::kUnknown : Outcome::kStopped;
+}
+
+absl::Status Output::NoProducer() const {
+  return absl::UnavailableError(absl::StrCat("the producer cannot be made anew: ", last_error_));
+}
+
+bool Output::MakeAnew() {
+  const Failure failure = failure_;
+  DropProducer();
+  if (absl::Status opened = Open(limits_); !opened.ok()) {
+    DropProducer();
+    last_error_ = std::string(opened.message());
+    return false;
+  }
+  failure_ = failure;
+  return true;
+}
+
+}  // namespace lethe::kafka

@@ -1,0 +1,396 @@
+#include "connectors/kafka/preflight/check.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "connectors/kafka/client/client.h"
+#include "connectors/kafka/group/assignment.h"
+#include "connectors/kafka/options/stage_options.h"
+#include "connectors/kafka/preflight/topic_rules.h"
+#include "connectors/kafka/repartition/repartition_topic.h"
+#include "connectors/kafka/topics/topics.h"
+#include "src/pipeline/steady_time.h"
+
+namespace lethe::kafka {
+namespace {
+
+using Severity = Finding::Severity;
+
+constexpr absl::Duration kPatience = absl::Seconds(8);
+constexpr int kRequestTimeoutMs = 8000;
+// A record of this size is sent to see whether it is refused; larger ones are not worth it.
+constexpr int64_t kLargestProbe = int64_t{16} << 20;
+
+// Asks until there is an answer that is not "ask again", or the time is over.
+template <class Answer>
+absl::StatusOr<Answer> Patiently(const std::function<absl::StatusOr<Answer>()>& ask) {
+  const absl::Time deadline = SteadyNow() + kPatience;
+  for (;;) {
+    absl::StatusOr<Answer> answer = ask();
+    if (!absl::IsUnavailable(answer.status()) || SteadyNow() > deadline) return answer;
+    absl::SleepFor(absl::Milliseconds(100));
+  }
+}
+
+class Checker {
+ public:
+  explicit Checker(const DaemonOptions& options) : options_(options) {}
+
+  std::vector<Finding> Run() && {
+    if (MeetBrokers() && LookAtTopics()) {
+      if (options_.scope == Scope::kTopic) {
+        LookAtBothStages();
+      } else {
+        LookAtStage(options_, topics_.input.partitions, topics_.output.partitions);
+      }
+      TryWriting("output", topics_.output);
+      for (const TopicFacts& counter : topics_.counters) {
+        if (counter.partitions > 0) TryWriting("counter", counter);
+      }
+      if (topics_.divert) TryWriting("divert", *topics_.divert);
+      LookAtLog();
+    }
+    return std::move(findings_);
+  }
+
+ private:
+  void Add(Severity severity, const char* check, std::string where, std::string what,
+           std::string remedy = "") {
+    findings_.push_back({severity, check, std::move(where), std::move(what), std::move(remedy)});
+  }
+
+  bool MeetBrokers() {
+    const std::string where = absl::StrCat("brokers ", options_.brokers);
+    auto client = MakeAskingClient(options_, errors_);
+    if (!client.ok()) {
+      Add(Severity::kError, "configuration", "kafka",
+          absl::StrCat("is not accepted: ", client.status().message()), "see the properties under kafka");
+      return false;
+    }
+    client_ = *std::move(client);
+    absl::Status met;
+    const absl::StatusOr<int> count = Patiently<int>([&]() -> absl::StatusOr<int> {
+      const rd_kafka_metadata_t* metadata = nullptr;
+      const auto code = rd_kafka_metadata(client_.get(), 0, nullptr, &metadata, 1500);
+      met = errors_.Last(client_.get());
+      if (absl::IsPermissionDenied(met)) return met;
+      if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for metadata");
+      const int brokers = metadata->broker_cnt;
+      rd_kafka_metadata_destroy(metadata);
+      return brokers;
+    });
+    if (count.ok()) {
+      Add(Severity::kOk, "brokers", where, absl::StrCat("answer, ", *count, " of them"));
+      return true;
+    }
+    const absl::Status& why = met.ok() ? count.status() : met;
+    Add(Severity::kError, "brokers", where, absl::StrCat("do not answer: ", why.message()),
+        absl::IsPermissionDenied(why) ? "correct the credentials"
+                                      : "see the address, the network and security.protocol");
+    return false;
+  }
+
+  bool LookAtTopics() {
+    auto topics = Patiently<AllTopics>([&] { return DescribeTopics(options_, client_.get()); });
+    if (!topics.ok()) {
+      // The message ends with its remedy: a command that is to be copied, say.
+      Add(Severity::kError, "topics", "topics", absl::StrCat("cannot be used: ", topics.status().message()),
+          "");
+      return false;
+    }
+    topics_ = *std::move(topics);
+    LookAtJudged();
+    for (Finding& finding : ApplyTopicRules(options_, topics_)) {
+      if (IsForBeginners(finding) && has_begun_) finding.severity = Severity::kWarning;
+      findings_.push_back(std::move(finding));
+    }
+    return true;
+  }
+
+  // What the group that judges has committed of the topic that it judges, and its lag there. What cannot be
+  // asked is told by what follows.
+  void LookAtJudged() {
+    if (options_.scope == Scope::kTopic && !topics_.repartition) return;
+    const DaemonOptions stage = options_.scope == Scope::kTopic ? JudgingOptions(options_) : options_;
+    const TopicFacts& judged = topics_.repartition ? *topics_.repartition : topics_.input;
+    const auto committed = AskCommitted(stage, judged.partitions);
+    if (!committed.ok()) return;
+    has_begun_ = HasBegun(*committed);
+    committed_ = *committed;
+    std::vector<int64_t> next;
+    for (const CommittedOffset& offset : *committed) next.push_back(offset.offset);
+    auto lags = AskLag(client_.get(), stage.input, next);
+    if (!lags.ok()) return;
+    lags_ = *std::move(lags);
+    topics_.lag = *std::max_element(lags_.begin(), lags_.end());
+  }
+
+  // Those that copy the input have a group of their own, and the others read what they have written.
+  void LookAtBothStages() {
+    const int32_t input_partitions = topics_.input.partitions;
+    if (topics_.repartition) {
+      const int32_t partitions = topics_.repartition->partitions;
+      LookAtStage(RoutingOptions(options_), input_partitions, partitions);
+      LookAtStage(JudgingOptions(options_), partitions, topics_.output.partitions);
+      TryWriting("repartition", *topics_.repartition);
+      return;
+    }
+    const std::string topic = RepartitionTopic(options_);
+    const auto may = Patiently<bool>([&]() -> absl::StatusOr<bool> {
+      if (absl::Status status = MayCreateRepartitionTopic(options_, client_.get(), topics_.input);
+          !status.ok())
+        return status;
+      return true;
+    });
+    const std::string where = absl::StrCat("repartition topic ", topic);
+    const auto routed = AskCommitted(RoutingOptions(options_), input_partitions);
+    if (auto lost = routed.ok() ? LostWithTopic(options_, *routed) : std::nullopt) {
+      findings_.push_back(*std::move(lost));
+    } else if (may.ok()) {
+      Add(Severity::kOk, "create", where,
+          absl::StrCat("is made at the start, with ", input_partitions, " partitions; this user may"));
+    } else {
+      Add(Severity::kError, "create", where, absl::StrCat("cannot be made: ", may.status().message()),
+          absl::StrCat(
+              "grant this user Create on topic ", topic, ", or make it: kafka-topics.sh --create --topic ",
+              topic, " --partitions ", input_partitions, " --replication-factor ",
+              std::max(topics_.input.replicas, 1), " --config ",
+              absl::StrJoin(RepartitionConfig(topics_.input), " --config ", absl::PairFormatter("="))));
+    }
+    LookAtStage(RoutingOptions(options_), input_partitions, input_partitions);
+    // The other group has its offsets in a topic that is not there yet.
+    const absl::Status group = AskCommitted(options_, input_partitions).status();
+    AddGroup(options_, group, "can be used");
+  }
+
+  // Lanes that read `stage.input`.
+  void LookAtStage(const DaemonOptions& stage, int32_t partitions, int32_t output_partitions) {
+    const CommittedOffset first = LookAtGroup(stage, partitions, IdFingerprint(stage, output_partitions));
+    if (options_.delivery == Delivery::kExactlyOnce) TryTransaction(stage, first);
+  }
+
+  absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(const DaemonOptions& stage, int32_t partitions) {
+    ClientErrors errors;
+    ClientPtr own;  // a client is of one group
+    if (stage.group != options_.group) {
+      auto client = MakeAskingClient(stage, errors);
+      if (!client.ok()) return client.status();
+      own = *std::move(client);
+    }
+    const GroupState group(own == nullptr ? client_.get() : own.get(), stage.input);
+    return Patiently<std::vector<CommittedOffset>>([&] { return group.Committed(partitions); });
+  }
+
+  void AddGroup(const DaemonOptions& stage, const absl::Status& asked, const std::string& what) {
+    const std::string where = absl::StrCat("group ", stage.group);
+    if (asked.ok()) return Add(Severity::kOk, "group", where, what);
+    Add(Severity::kError, "group", where, absl::StrCat("cannot be used: ", asked.message()),
+        GrantGroup(stage));
+  }
+
+  // What it has committed for the first partition.
+  CommittedOffset LookAtGroup(const DaemonOptions& stage, int32_t partitions,
+                              const std::string& fingerprint) {
+    const auto committed = AskCommitted(stage, partitions);
+    if (!committed.ok()) {
+      AddGroup(stage, committed.status(), "");
+      return {};
+    }
+    const CommittedOffset first = committed->front();
+    const std::string where = absl::StrCat("group ", stage.group);
+    int with = 0;
+    for (const CommittedOffset& offset : *committed) with += offset.offset >= 0 ? 1 : 0;
+    for (int32_t partition = 0; partition < partitions; ++partition) {
+      const absl::Status story =
+          ReadStory(stage, fingerprint, partition, (*committed)[static_cast<size_t>(partition)]).status();
+      if (story.ok() || absl::IsNotFound(story)) continue;
+      // The message ends with its remedy.
+      Add(Severity::kError, "group", where, absl::StrCat("cannot go on: ", story.message()));
+      return first;
+    }
+    if (absl::Status scope =
+            stage.group == options_.group ? CheckScope(stage, client_.get(), partitions) : absl::OkStatus();
+        absl::IsFailedPrecondition(scope)) {
+      Add(Severity::kError, "group", where, absl::StrCat("cannot go on: ", scope.message()));
+      return first;
+    }
+    AddGroup(stage, absl::OkStatus(),
+             absl::StrCat("has committed offsets for ", with, " of ", committed->size(), " partitions"));
+    return first;
+  }
+
+  static std::string GrantGroup(const DaemonOptions& stage) {
+    return absl::StrCat("grant this user Read on group ", stage.group);
+  }
+
+  // What only a transaction tells: whether its id may be used, and the group be committed to. The offset that
+  // is sent is the one that is committed, and it is aborted.
+  void TryTransaction(const DaemonOptions& stage, const CommittedOffset& first) {
+    const std::string id = absl::StrCat(stage.group, "/", options_.instance, "/check");
+    const std::string where = absl::StrCat("transactional id ", id);
+    ClientConfig config = BaseConfig(options_, {{"transaction.timeout.ms", "30000"}});
+    config.Set("transactional.id", id);
+    ClientErrors errors;
+    errors.Watch(config);
+    auto producer = config.MakeProducer();
+    if (!producer.ok()) {
+      Add(Severity::kError, "transactions", where, std::string(producer.status().message()), "see kafka");
+      return;
+    }
+    rd_kafka_t* client = producer->get();
+    if (const ErrorPtr error{rd_kafka_init_transactions(client, kRequestTimeoutMs)}; error != nullptr) {
+      const std::string remedy = TransactionRemedy(client, CauseOf(client, error.get()), stage.group);
+      Add(Severity::kError, "transactions", where,
+          absl::StrCat("cannot be used: ", rd_kafka_error_string(error.get())),
+          remedy.empty() ? "check again" : remedy);
+      return;
+    }
+    Add(Severity::kOk, "transactions", where,
+        "can be used, as those of the lanes if they have the same prefix");
+    if (const ErrorPtr error{rd_kafka_begin_transaction(client)}; error != nullptr) return;
+    const PartitionListPtr offsets(rd_kafka_topic_partition_list_new(1));
+    rd_kafka_topic_partition_t* element =
+        rd_kafka_topic_partition_list_add(offsets.get(), stage.input.c_str(), 0);
+    element->offset = std::max<int64_t>(first.offset, 0);
+    const GroupMetadataPtr group(rd_kafka_consumer_group_metadata_new(stage.group.c_str()));
+    const ErrorPtr refused(
+        rd_kafka_send_offsets_to_transaction(client, offsets.get(), group.get(), kRequestTimeoutMs));
+    const ErrorPtr aborted(rd_kafka_abort_transaction(client, kRequestTimeoutMs));
+    const std::string group_name = absl::StrCat("group ", stage.group);
+    if (refused == nullptr) {
+      Add(Severity::kOk, "commits", group_name, "takes offsets from this user (the attempt was aborted)");
+    } else {
+      Add(Severity::kError, "commits", group_name,
+          absl::StrCat("takes no offsets from this user: ", rd_kafka_error_string(refused.get())),
+          GrantGroup(stage));
+    }
+  }
+
+  // A record that is larger than the topic takes is refused in any case: by the permission first, or by its
+  // size. So nothing is written.
+  void TryWriting(const char* role, const TopicFacts& topic) {
+    const std::string where = absl::StrCat(role, " topic ", topic.name);
+    const int64_t limit = topic.max_message_bytes();
+    if (topic.config.empty() || limit > kLargestProbe) {
+      Add(Severity::kWarning, "write", where, "was not tried: its size limit is not known, or is very large",
+          absl::StrCat("see whether this user has Write on topic ", topic.name));
+      return;
+    }
+    rd_kafka_resp_err_t result = RD_KAFKA_RESP_ERR__TIMED_OUT;
+    ClientConfig config = BaseConfig(options_);
+    config.Set("message.max.bytes", "1000000000")
+        .Set("compression.type", "none")
+        .Set("enable.idempotence", "false");
+    config.Set("message.timeout.ms", absl::StrCat(kRequestTimeoutMs)).Set("linger.ms", "0");
+    rd_kafka_conf_set_opaque(config.raw(), &result);
+    rd_kafka_conf_set_dr_msg_cb(config.raw(),
+                                [](rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
+                                  *static_cast<rd_kafka_resp_err_t*>(opaque) = message->err;
+                                });
+    auto producer = config.MakeProducer();
+    if (!producer.ok()) {
+      Add(Severity::kError, "write", where, std::string(producer.status().message()), "see kafka");
+      return;
+    }
+    const std::string value(static_cast<size_t>(limit) + 1, '\0');
+    const rd_kafka_resp_err_t queued =
+        rd_kafka_producev(producer->get(), RD_KAFKA_V_TOPIC(topic.name.c_str()), RD_KAFKA_V_PARTITION(0),
+                          RD_KAFKA_V_VALUE(const_cast<char*>(value.data()), value.size()),
+                          RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END);
+    if (queued == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      rd_kafka_flush(producer->get(), kRequestTimeoutMs + 1000);
+    } else {
+      result = queued;
+    }
+    if (result == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE) {
+      Add(Severity::kOk, "write", where, "may be written to");
+    } else if (absl::IsPermissionDenied(ErrorStatus(result, ""))) {
+      Add(Severity::kError, "write", where, absl::StrCat("may not be written to: ", rd_kafka_err2str(result)),
+          absl::StrCat("grant this user Write on topic ", topic.name));
+    } else {
+      Add(Severity::kWarning, "write", where,
+          absl::StrCat("did not say whether it may be written to: ", rd_kafka_err2str(result)),
+          absl::StrCat("see whether this user has Write on topic ", topic.name));
+    }
+  }
+
+  void LookAtLog() {
+    const std::string where = absl::StrCat("input topic ", options_.input);
+    auto sample =
+        Patiently<LogSample>([&] { return SampleLog(options_, client_.get(), topics_.input.partitions); });
+    if (!sample.ok()) {
+      const bool denied = absl::IsPermissionDenied(sample.status());
+      Add(denied ? Severity::kError : Severity::kWarning, "read", where,
+          absl::StrCat("cannot be read: ", sample.status().message()),
+          denied ? absl::StrCat("grant this user Read on topic ", options_.input) : "check again");
+      return;
+    }
+    Add(Severity::kOk, "read", where, "may be read");
+    if (options_.scope == Scope::kPartition) {
+      for (size_t i = 0; i < std::min(lags_.size(), sample->partitions.size()); ++i) {
+        sample->partitions[i].lag = lags_[i];
+      }
+      LookAtRestart(*sample);
+    }
+    for (Finding& finding : ApplyLogRules(options_, topics_.input, *sample)) {
+      findings_.push_back(std::move(finding));
+    }
+    if (sample->records > 0 && !topics_.output.config.empty()) {
+      findings_.push_back(ApplySizeRule(topics_.output, *sample));
+    }
+  }
+
+  // What a restart reads of each partition for which there is a commit, as `lethe run` would plan it.
+  void LookAtRestart(LogSample& sample) {
+    int64_t offsets = 0;
+    int planned = 0;
+    for (size_t i = 0; i < std::min(committed_.size(), sample.partitions.size()); ++i) {
+      LogSample::Partition& partition = sample.partitions[i];
+      const auto metadata = CommitMetadata::Parse(committed_[i].metadata);
+      if (!metadata.ok() || partition.start > committed_[i].offset) continue;
+      RestoreFacts facts;
+      facts.metadata = *metadata;
+      facts.committed = committed_[i].offset;
+      facts.log_start = partition.start;
+      facts.horizon = options_.stage.horizon;
+      const absl::Time now = absl::Now();
+      facts.times = LogTimesOf(partition.first_record, now - partition.lag, now);
+      const bool has_store = !options_.snapshots.folder.empty() || !options_.snapshots.topic.empty();
+      const auto snapshot = SnapshotId::Parse(metadata->snapshot);
+      if (has_store && snapshot) facts.snapshot = snapshot->offset;
+      const RestorePlan plan = PlanRestore(facts);
+      partition.is_planned = true;
+      ++planned;
+      offsets += facts.committed - plan.from;
+      if (plan.source != RestoreSource::kLog || plan.missing.empty()) continue;
+      Add(Severity::kWarning, "reach", absl::StrCat("partition ", options_.input, "-", i),
+          absl::StrCat("has a short history: ", plan.missing,
+                       ": after a restart, retries of events before that pass"),
+          plan.remedy);
+    }
+    if (planned == 0) return;
+    Add(Severity::kOk, "restart", absl::StrCat("group ", options_.group),
+        absl::StrCat("reads ", offsets, " offsets of ", planned, " partitions again after a restart"));
+  }
+
+  const DaemonOptions& options_;
+  std::vector<Finding> findings_;
+  ClientErrors errors_;
+  ClientPtr client_;
+  AllTopics topics_;
+  bool has_begun_ = false;                  // the group that judges
+  std::vector<CommittedOffset> committed_;  // of that group; empty if it is not known
+  std::vector<absl::Duration> lags_;  // by partition of the topic that is judged; empty if they are not known
+};
+
+}  // namespace
+
+std::vector<Finding> Check(const DaemonOptions& options) { return Checker(options).Run(); }
+
+}  // namespace lethe::kafka

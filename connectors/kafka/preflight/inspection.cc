@@ -1,0 +1,99 @@
+#include "connectors/kafka/preflight/inspection.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "connectors/kafka/client/client.h"
+#include "connectors/kafka/group/group_state.h"
+#include "connectors/kafka/options/stage_options.h"
+#include "connectors/kafka/preflight/topic_rules.h"
+#include "connectors/kafka/topics/topics.h"
+
+namespace lethe::kafka {
+namespace {
+
+constexpr int kRequestTimeoutMs = 1500;
+
+absl::StatusOr<std::vector<int64_t>> EndOffsets(rd_kafka_t* client, const std::string& topic,
+                                                int32_t partitions) {
+  std::vector<int64_t> ends;
+  for (int32_t partition = 0; partition < partitions; ++partition) {
+    int64_t low = 0;
+    int64_t end = 0;  // by the client's isolation level
+    const rd_kafka_resp_err_t code =
+        rd_kafka_query_watermark_offsets(client, topic.c_str(), partition, &low, &end, kRequestTimeoutMs);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      return ErrorStatus(code, absl::StrCat("asking for the end of ", topic, "-", partition));
+    }
+    ends.push_back(end);
+  }
+  return ends;
+}
+
+absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* client) {
+  const auto described = DescribeTopics(options, client);
+  if (!described.ok()) return described.status();
+  Topics topics;
+  topics.partitions = described->input.partitions;
+  topics.output_partitions = described->output.partitions;
+  topics.input_max_bytes = described->input.max_message_bytes();
+  topics.output_max_bytes = described->output.max_batch_bytes();
+  topics.output_rules = described->output.record_rules();
+  for (const TopicFacts& counter : described->counters) {
+    topics.counter_max_bytes.push_back(counter.max_batch_bytes());
+  }
+  if (described->divert) topics.divert_max_bytes = described->divert->max_batch_bytes();
+  topics.least_partitions = INT32_MAX;
+  for (const std::string& topic : TopicsOfSamePartition(options)) {
+    const auto count = CountPartitions(client, topic, kRequestTimeoutMs);
+    topics.least_partitions = std::min(topics.least_partitions, count.value_or(0));
+  }
+  for (const Finding& finding : ApplyTopicRules(options, *described)) {
+    if (finding.severity == Finding::Severity::kOk) continue;
+    if (IsForBeginners(finding)) {
+      const auto committed = GroupState(client, options.input).Committed(topics.partitions);
+      if (!committed.ok()) return committed.status();
+      if (!HasBegun(*committed)) return absl::FailedPreconditionError(finding.Text());
+    } else if (finding.severity == Finding::Severity::kError) {
+      return absl::FailedPreconditionError(finding.Text());
+    }
+    topics.warnings.push_back(finding.Text());
+  }
+  auto ends = EndOffsets(client, options.input, topics.partitions);
+  if (!ends.ok()) return ends.status();
+  topics.end_offsets = *std::move(ends);
+  return topics;
+}
+
+}  // namespace
+
+int64_t Topics::max_batch_bytes() const {
+  int64_t bytes = output_max_bytes;
+  if (divert_max_bytes > 0) bytes = std::min(bytes, divert_max_bytes);
+  for (const int64_t limit : counter_max_bytes) bytes = std::min(bytes, limit);
+  return bytes;
+}
+
+int64_t Topics::max_record_bytes() const {
+  return std::max({input_max_bytes, output_max_bytes, divert_max_bytes});
+}
+
+absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFlag& stop) {
+  for (const std::string& other : WrittenTopics(options)) {
+    if (other == options.input) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("topic ", options.input, " is input and output at once: it would feed itself"));
+    }
+  }
+  Topics topics;
+  absl::Status asked = AwaitTopics(options, stop, [&](rd_kafka_t* client) {
+    auto answer = InspectOnce(options, client);
+    if (answer.ok()) topics = std::move(*answer);
+    return answer.status();
+  });
+  if (!asked.ok()) return asked;
+  return topics;
+}
+
+}  // namespace lethe::kafka

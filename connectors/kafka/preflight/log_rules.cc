@@ -1,0 +1,259 @@
+// What the newest records say about whether duplicates are found, and for how long.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "connectors/kafka/preflight/check.h"
+#include "connectors/kafka/topics/topic_facts.h"
+#include "src/engines/plan.h"
+#include "src/text/format.h"
+
+namespace lethe::kafka {
+namespace {
+
+using Severity = Finding::Severity;
+
+// What a batch of one record has beside its key and value, without headers.
+constexpr int64_t kBatchHead = 128;
+
+// Fewer in an hour say nothing about the load to plan for.
+constexpr double kLeastRate = 0.1;
+// What clocks that are kept by NTP do not come to.
+constexpr absl::Duration kMostAhead = absl::Seconds(5);
+
+constexpr char kKeyRemedy[] =
+    "have the producers key each record by its id, or by something that the id always comes with, or set "
+    "scope: topic";
+
+class LogRules {
+ public:
+  LogRules(const DaemonOptions& options, const TopicFacts& input, const LogSample& sample)
+      : options_(options), input_(input), sample_(sample) {
+    for (const LogSample::Partition& partition : sample.partitions) rate_ += partition.rate;
+  }
+
+  std::vector<Finding> Apply() && {
+    if (sample_.records == 0) {
+      Add(Severity::kOk, "sample", "has no records yet: keys, ids, rate and clock cannot be looked at", "");
+      return std::move(findings_);
+    }
+    Ids();
+    Keys();
+    Clock();
+    if (options_.scope == Scope::kPartition) {  // otherwise filters are rebuilt from a copy of the log
+      Reach();
+      RetentionBytes();
+    }
+    Memory();
+    return std::move(findings_);
+  }
+
+ private:
+  void Add(Severity severity, const char* check, std::string what, std::string remedy) {
+    findings_.push_back(
+        {severity, check, absl::StrCat("input topic ", input_.name), std::move(what), std::move(remedy)});
+  }
+
+  void Ids() {
+    if (sample_.without_id + sample_.malformed == sample_.records) {
+      return Add(
+          Severity::kError, "ids",
+          absl::StrCat("has no usable id at ", options_.record.id.ToString(), " in any of ", sample_.records,
+                       " of its newest records (", sample_.without_id, " without it, ", sample_.malformed,
+                       " of broken JSON): nothing can be deduplicated"),
+          "set id to where the records have it");
+    }
+    if (sample_.without_id == 0 && sample_.malformed == 0) {
+      return Add(Severity::kOk, "ids",
+                 absl::StrCat("has an id at ", options_.record.id.ToString(), " in all of ", sample_.records,
+                              " of its newest records"),
+                 "");
+    }
+    const auto add = [&](int64_t records, const char* what, const char* policy, Action action,
+                         const char* remedy) {
+      if (records == 0) return;
+      Add(Severity::kWarning, "ids",
+          absl::StrCat("has ", what, " at ", options_.record.id.ToString(), " in ", records, " of ",
+                       sample_.records, " of its newest records: ", Fate(action), " (", policy, ")"),
+          remedy);
+    };
+    add(sample_.without_id, "no id", "on_missing_id", options_.policies.on_missing_id,
+        "see whether the id is there under another name");
+    add(sample_.malformed, "broken JSON instead of an id", "on_malformed", options_.policies.on_malformed,
+        "see what writes such records");
+  }
+
+  std::string Fate(Action action) const {
+    switch (action) {
+      case Action::kDrop:
+        return "such records are dropped";
+      case Action::kDivert:
+        return absl::StrCat("such records go to topic ", options_.divert);
+      case Action::kFail:
+        return "the first of them to be read stops its partition";
+      case Action::kPass:
+      case Action::kTag:  // not for them
+        break;
+    }
+    return "such records pass without a verdict, their copies too";
+  }
+
+  void Keys() {
+    if (input_.partitions < 2) {
+      return Add(Severity::kOk, "keys", "has one partition: copies meet in it whatever their keys", "");
+    }
+    if (options_.scope == Scope::kTopic) {
+      return Add(Severity::kOk, "keys", "may have any keys: with scope: topic copies meet whatever they are",
+                 "");
+    }
+    if (sample_.copies_elsewhere > 0) {
+      return Add(Severity::kWarning, "keys",
+                 absl::StrCat("has copies in different partitions (", sample_.copies_elsewhere, " of ",
+                              sample_.records, " of its newest records; ", sample_.example,
+                              "), and such are not found"),
+                 kKeyRemedy);
+    }
+    if (sample_.copies_with_another_key > 0) {
+      return Add(Severity::kWarning, "keys",
+                 absl::StrCat("has copies of an id with different keys (", sample_.copies_with_another_key,
+                              " of ", sample_.records, " of its newest records; ", sample_.example,
+                              "), which met in one partition by chance"),
+                 kKeyRemedy);
+    }
+    if (sample_.without_key > 0) {
+      return Add(
+          Severity::kWarning, "keys",
+          absl::StrCat("has no key in ", sample_.without_key, " of ", sample_.records,
+                       " of its newest records: their copies may land in different partitions, and are "
+                       "not found there"),
+          kKeyRemedy);
+    }
+    Add(Severity::kOk, "keys",
+        absl::StrCat("has a key in all of ", sample_.records,
+                     " of its newest records, and no id with two of them"),
+        "");
+  }
+
+  // Only what is ahead can be told from here: a record that is behind may just be old. A broker tells its
+  // clock by nothing but the times that it gives to records (LogAppendTime): no answer of Kafka's bears one.
+  void Clock() {
+    const bool by_broker = input_.config.contains("message.timestamp.type") &&
+                           input_.config.at("message.timestamp.type") == "LogAppendTime";
+    const absl::Duration ahead = sample_.newest - absl::Now();
+    if (ahead <= kMostAhead) {
+      return Add(Severity::kOk, "clock",
+                 absl::StrCat("has no record of the future, by this machine's clock and ",
+                              by_broker ? "the broker's" : "the producers' (the brokers tell no time)"),
+                 "");
+    }
+    Add(Severity::kWarning, "clock",
+        absl::StrCat("has a record that is ", DurationText(ahead),
+                     " ahead of this machine's clock, by the clock of ",
+                     by_broker ? "the broker" : "its producer"),
+        "set the clocks by NTP; many such records end the horizon of others early");
+  }
+
+  // Whether what is needed after a restart is still there, whatever has deleted it.
+  void Reach() {
+    const absl::Time now = absl::Now();
+    for (const LogSample::Partition& partition : sample_.partitions) {
+      // What a restart reads begins the horizon before the record that is to be judged next.
+      const absl::Duration needed = options_.stage.horizon + partition.lag;
+      if (partition.is_planned || partition.start == 0 || partition.first_record <= now - needed) continue;
+      return Add(Severity::kWarning, "reach",
+                 absl::StrCat("begins at offset ", partition.start, " in partition ", partition.partition,
+                              ", which is ", DurationText(now - partition.first_record),
+                              " ago and less than ", Needed(partition.lag),
+                              ": after a restart older ids are not known, and their retries pass"),
+                 "raise retention.ms and retention.bytes");
+    }
+    Add(Severity::kOk, "reach", "holds what a restart would read again, or all there ever was", "");
+  }
+
+  void RetentionBytes() {
+    const int64_t limit = input_.Number("retention.bytes", -1);
+    if (limit < 0) {
+      if (!input_.config.empty()) Add(Severity::kOk, "retention.bytes", "has no limit by size", "");
+      return;
+    }
+    const double record = static_cast<double>(sample_.bytes) / static_cast<double>(sample_.records);
+    double busiest = 0;  // the limit is one of each partition
+    absl::Duration lag;
+    for (const LogSample::Partition& partition : sample_.partitions) {
+      busiest = std::max(busiest, partition.rate);
+      lag = std::max(lag, partition.lag);
+    }
+    if (busiest * record <= 0) return;
+    const absl::Duration kept = absl::Seconds(static_cast<double>(limit) / (busiest * record));
+    const std::string what = absl::StrFormat(
+        "keeps %s of a partition (retention.bytes), some %s of it at the present rate (more, "
+        "if it is compressed)",
+        FormatBytes(limit), DurationText(kept));
+    const absl::Duration needed = options_.stage.horizon + lag;
+    if (kept >= needed) return Add(Severity::kOk, "retention.bytes", what, "");
+    Add(Severity::kWarning, "retention.bytes", absl::StrCat(what, ", less than ", Needed(lag)),
+        absl::StrFormat("raise retention.bytes to %.0f",
+                        1.5 * busiest * record * absl::ToDoubleSeconds(needed)));
+  }
+
+  // How far back the log must reach.
+  std::string Needed(absl::Duration lag) const {
+    const std::string horizon = absl::StrCat("the horizon of ", DurationText(options_.stage.horizon));
+    if (lag == absl::ZeroDuration()) return horizon;
+    return absl::StrCat(horizon, " and the lag of the group of ", DurationText(lag));
+  }
+
+  void Memory() {
+    if (options_.stage.engine != Engine::kCompact) return;  // the plan is of that one
+    if (rate_ < kLeastRate) {
+      return Add(Severity::kOk, "memory",
+                 "has too few records in the last hour, or only begun in it, to plan memory for", "");
+    }
+    PlanRequest request;
+    request.rate = rate_;
+    request.horizon = options_.stage.horizon;
+    request.target_fpp = options_.stage.target_fpp;
+    const auto plan = MakePlan(request);
+    const std::string load =
+        absl::StrFormat("has %.4g records a second in the last hour, for which the plan is ", rate_);
+    if (!plan.ok()) {
+      return Add(Severity::kWarning, "memory", absl::StrCat(load, "none: ", plan.status().message()),
+                 "see lethe plan");
+    }
+    const int64_t limit = options_.stage.memory_limit_bytes;
+    const std::string what = absl::StrCat(load, "a limit of ", FormatBytes(plan->memory_bytes),
+                                          "; memory is ", FormatBytes(limit));
+    if (limit >= plan->memory_bytes) return Add(Severity::kOk, "memory", what, "");
+    Add(Severity::kWarning, "memory", what,
+        absl::StrCat("set memory to ", BytesSetting(plan->memory_bytes), ", or see lethe plan"));
+  }
+
+  const DaemonOptions& options_;
+  const TopicFacts& input_;
+  const LogSample& sample_;
+  double rate_ = 0;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace
+
+std::vector<Finding> ApplyLogRules(const DaemonOptions& options, const TopicFacts& input,
+                                   const LogSample& sample) {
+  return LogRules(options, input, sample).Apply();
+}
+
+Finding ApplySizeRule(const TopicFacts& output, const LogSample& sample) {
+  const int64_t limit = output.max_batch_bytes();
+  const std::string where = absl::StrCat("output topic ", output.name);
+  const std::string what = absl::StrCat("takes up to ", limit, " bytes at once; the largest of the newest ",
+                                        sample.records, " input records has ", sample.largest_bytes);
+  if (sample.largest_bytes + kBatchHead <= limit) return {Severity::kOk, "record size", where, what, ""};
+  return {Severity::kWarning, "record size", where,
+          absl::StrCat(what, ": it is delivered only if compression makes it fit"),
+          absl::StrCat("kafka-configs.sh --alter --entity-type topics --entity-name ", output.name,
+                       " --add-config max.message.bytes=", sample.largest_bytes + kBatchHead)};
+}
+
+}  // namespace lethe::kafka

@@ -1,0 +1,117 @@
+// Snapshots in a folder: one file for each, of which only one of a partition counts.
+//
+// Instances may share the folder. What one of them drops is older than what it has named, so never what a
+// later owner of the partition writes.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "connectors/kafka/snapshots/snapshots.h"
+#include "lethe/event.h"
+
+namespace lethe::kafka {
+namespace {
+
+constexpr absl::string_view kSuffix = ".snapshot";
+constexpr absl::string_view kUnfinished = ".snapshot.new";
+// Names of files have at most 255 bytes, those of topics 249.
+constexpr size_t kShownOfTopic = 150;
+
+// TOPIC-PARTITION.GROUP.ID.snapshot, GROUP being a hash of group and topic: several groups may share a
+// folder.
+class SnapshotFolder final : public SnapshotStore {
+ public:
+  explicit SnapshotFolder(const DaemonOptions& options)
+      : folder_(options.snapshots.folder),
+        topic_(options.input),
+        id_fingerprint_(options.record.id.Fingerprint()),
+        group_(absl::StrCat(
+            absl::Hex(HashId(absl::StrCat(options.group, "/", options.input), 0).a, absl::kZeroPad16))) {}
+
+  absl::Status Write(int32_t partition, SnapshotId id, LiveSnapshot& image, const GoOn& go_on) override {
+    return image.Write(Path(partition, id), go_on);
+  }
+
+  absl::StatusOr<RestoredPartition> Restore(int32_t partition, SnapshotId id, DedupStage& stage,
+                                            const GoOn& go_on) override {
+    return stage.Restore(absl::StrCat(topic_, "-", partition), Path(partition, id),
+                         {.topic = topic_, .partition = partition, .id_fingerprint = id_fingerprint_}, go_on);
+  }
+
+  absl::Status Remove(const std::vector<PartitionSnapshot>& snapshots) override {
+    absl::Status status;
+    for (const PartitionSnapshot& each : snapshots) {
+      const std::string path = Path(each.partition, each.id);
+      if (unlink(path.c_str()) == 0 || errno == ENOENT) continue;
+      status.Update(absl::ErrnoToStatus(errno, absl::StrCat("removing ", path)));
+    }
+    return status;
+  }
+
+  absl::Status DropOlder(int32_t partition, SnapshotId id, std::optional<SnapshotId> /*before*/,
+                         bool /*is_first*/) override {
+    const std::string prefix = Prefix(partition);
+    std::error_code error;
+    absl::Status status;
+    for (std::filesystem::directory_iterator it(folder_, error), end; !error && it != end;
+         it.increment(error)) {
+      const std::string file = it->path().filename().string();
+      absl::string_view name = file;
+      if (!absl::ConsumePrefix(&name, prefix)) continue;
+      if (!absl::ConsumeSuffix(&name, kSuffix) && !absl::ConsumeSuffix(&name, kUnfinished)) continue;
+      const std::optional<SnapshotId> found = SnapshotId::Parse(name);
+      if (!found || !found->IsOlderThan(id)) continue;
+      const std::string path = it->path().string();
+      if (unlink(path.c_str()) != 0 && errno != ENOENT) {
+        status.Update(absl::ErrnoToStatus(errno, absl::StrCat("removing ", path)));
+      }
+    }
+    if (error) return absl::InternalError(absl::StrCat("looking into ", folder_, ": ", error.message()));
+    return status;
+  }
+
+ private:
+  std::string Prefix(int32_t partition) const {
+    return absl::StrCat(topic_.substr(0, kShownOfTopic), "-", partition, ".", group_, ".");
+  }
+  std::string Path(int32_t partition, SnapshotId id) const {
+    return absl::StrCat(folder_, "/", Prefix(partition), id.ToString(), kSuffix);
+  }
+
+  const std::string folder_;
+  const std::string topic_;
+  const std::string id_fingerprint_;
+  const std::string group_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotFolder(const DaemonOptions& options) {
+  const std::string& folder = options.snapshots.folder;
+  std::error_code error;
+  const std::filesystem::path path(folder);
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
+  // Snapshots hold the secret seed of the ids' hash.
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the folder for snapshots, ", folder, ", cannot be made: ", std::generic_category().message(errno),
+        "; make it, or set snapshots.to to another"));
+  }
+  if (!std::filesystem::is_directory(path, error) || access(folder.c_str(), R_OK | W_OK | X_OK) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("snapshots cannot be written to ", folder, ": ",
+                     error ? error.message() : "it is no folder, or not this user's to write in",
+                     "; give this user the right to, or set snapshots.to to another"));
+  }
+  return std::make_unique<SnapshotFolder>(options);
+}
+
+}  // namespace lethe::kafka

@@ -1,0 +1,461 @@
+// Snapshots in a compacted topic, for instances that have no disk of their own.
+//
+// Snapshots of input partition p are in partition p of the topic (modulo its partitions). A snapshot is a row
+// of chunks, and a manifest behind them. All bear the time that is in the snapshot's id, by which they are
+// found. Keys are text:
+//
+//   GROUP/INPUT/PARTITION/ID/INDEX       a chunk: bytes [INDEX x kChunkBytes, ...) of the file
+//   GROUP/INPUT/PARTITION/ID/manifest    "lethe-snapshot/1 chunks=COUNT bytes=BYTES"
+//
+// A snapshot without its manifest does not exist. What the bytes are worth, the file's own checksums say.
+//
+// Compaction removes nothing by itself, since no two snapshots share a key: each record of one that does not
+// count gets a tombstone. What a process leaves that is killed, the next owner of the partition finds in the
+// topic, when a commit has named the first snapshot that is its own.
+#include <librdkafka/rdkafka.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <mutex>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "connectors/kafka/client/client.h"
+#include "connectors/kafka/snapshots/snapshots.h"
+#include "connectors/kafka/topics/topics.h"
+#include "src/pipeline/steady_time.h"
+
+namespace lethe::kafka {
+namespace {
+
+// Well below the megabyte that topics take by default.
+constexpr int64_t kChunkBytes = 512 << 10;
+constexpr int kRequestTimeoutMs = 2000;
+constexpr absl::Duration kPatience = absl::Seconds(30);
+// An owner leaves one snapshot at most, of about the size of the next one's. Where the snapshots of many
+// partitions, or groups, are in one partition, all of them lie between.
+constexpr int64_t kLookThroughSnapshots = 4;
+constexpr int64_t kLookThroughBytes = int64_t{16} << 20;
+constexpr absl::string_view kManifest = "manifest";
+constexpr absl::string_view kFormat = "lethe-snapshot/1";
+
+// A file in memory, which takes as much of it as the snapshot has bytes.
+class MemoryFile {
+ public:
+  MemoryFile() : descriptor_(memfd_create("lethe-snapshot", MFD_CLOEXEC)) {}
+  ~MemoryFile() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+
+  absl::Status status() const {
+    return descriptor_ >= 0 ? absl::OkStatus() : absl::ErrnoToStatus(errno, "no memory for a snapshot");
+  }
+  int descriptor() const { return descriptor_; }
+  std::string path() const { return absl::StrCat("/proc/self/fd/", descriptor_); }
+  int64_t size() const { return lseek(descriptor_, 0, SEEK_END); }
+  // Whether all of it was read.
+  bool Read(int64_t offset, std::string& to) const {
+    return pread(descriptor_, to.data(), to.size(), offset) == static_cast<ssize_t>(to.size());
+  }
+  bool Write(int64_t offset, absl::string_view bytes) const {
+    return pwrite(descriptor_, bytes.data(), bytes.size(), offset) == static_cast<ssize_t>(bytes.size());
+  }
+
+ private:
+  const int descriptor_;
+};
+
+struct Manifest {
+  int64_t chunks = 0;
+  int64_t bytes = 0;
+
+  std::string ToString() const { return absl::StrCat(kFormat, " chunks=", chunks, " bytes=", bytes); }
+  static std::optional<Manifest> Parse(absl::string_view text) {
+    const std::vector<absl::string_view> words = absl::StrSplit(text, ' ');
+    Manifest manifest;
+    if (words.size() < 3 || words[0] != kFormat) return std::nullopt;
+    absl::string_view chunks = words[1], bytes = words[2];
+    if (!absl::ConsumePrefix(&chunks, "chunks=") || !absl::SimpleAtoi(chunks, &manifest.chunks) ||
+        !absl::ConsumePrefix(&bytes, "bytes=") || !absl::SimpleAtoi(bytes, &manifest.bytes)) {
+      return std::nullopt;
+    }
+    const bool agrees = manifest.bytes > 0 && manifest.chunks == (manifest.bytes - 1) / kChunkBytes + 1;
+    return agrees ? std::optional(manifest) : std::nullopt;
+  }
+};
+
+class SnapshotTopic final : public SnapshotStore {
+ public:
+  SnapshotTopic(const DaemonOptions& options, ClientPtr producer, int32_t partitions)
+      : options_(options),
+        id_fingerprint_(options.record.id.Fingerprint()),
+        topic_(options.snapshots.topic),
+        partitions_(partitions),
+        producer_(std::move(producer)) {}
+
+  absl::Status Write(int32_t partition, SnapshotId id, LiveSnapshot& image, const GoOn& go_on) override;
+  absl::StatusOr<RestoredPartition> Restore(int32_t partition, SnapshotId id, DedupStage& stage,
+                                            const GoOn& go_on) override;
+  absl::Status Remove(const std::vector<PartitionSnapshot>& snapshots) override { return Bury(snapshots); }
+  absl::Status DropOlder(int32_t partition, SnapshotId id, std::optional<SnapshotId> before,
+                         bool is_first) override;
+
+  static void OnDelivery(rd_kafka_t*, const rd_kafka_message_t* message, void* /*opaque*/) {
+    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) return;
+    *static_cast<rd_kafka_resp_err_t*>(message->_private) = message->err;
+  }
+
+ private:
+  std::string Prefix(int32_t partition) const {
+    return absl::StrCat(options_.group, "/", options_.input, "/", partition, "/");
+  }
+  std::string Prefix(int32_t partition, SnapshotId id) const {
+    return absl::StrCat(Prefix(partition), id.ToString(), "/");
+  }
+  int32_t Place(int32_t partition) const { return partition % partitions_; }
+
+  // Hands a record over; a null value is a tombstone. Waits while the queue is full. `failed` is set when it
+  // was not delivered, and outlives the next Flush.
+  absl::Status Send(int32_t partition, SnapshotId id, const std::string& key, const std::string* value,
+                    rd_kafka_resp_err_t* failed);
+  absl::Status Flush(const rd_kafka_resp_err_t& failed);
+  absl::Status WriteChunks(int32_t partition, SnapshotId id, const MemoryFile& file, const GoOn& go_on);
+  // Shows the records of this partition's place from the first on that bears this time or a later one, up to
+  // the end as it is now, or until `see` returns false. Cancelled: given up.
+  using See = std::function<bool(absl::string_view key, const rd_kafka_message_t& message)>;
+  absl::Status Scan(int32_t partition, absl::Time from, const GoOn& go_on, const See& see) const;
+  // Reads the snapshot's chunks into the file.
+  absl::StatusOr<Manifest> Read(int32_t partition, SnapshotId id, const MemoryFile& file,
+                                const GoOn& go_on) const;
+  // Looks in the topic for what earlier owners of the partition have left since `from`, older than `id`.
+  absl::Status FindOlder(int32_t partition, SnapshotId id, absl::Time from);
+  absl::Status Bury(const std::vector<PartitionSnapshot>& snapshots);
+
+  const DaemonOptions& options_;
+  const std::string id_fingerprint_;
+  const std::string topic_;
+  const int32_t partitions_;
+  const ClientPtr producer_;
+
+  std::mutex mutex_;
+  // Of snapshots that are there, or parts of them, by partition and id; guarded by mutex_.
+  std::map<std::pair<int32_t, std::string>, int64_t> chunks_;
+};
+
+absl::Status SnapshotTopic::Send(int32_t partition, SnapshotId id, const std::string& key,
+                                 const std::string* value, rd_kafka_resp_err_t* failed) {
+  const absl::string_view bytes = value == nullptr ? absl::string_view() : *value;  // null, not empty
+  const absl::Time deadline = SteadyNow() + kPatience;
+  for (;;) {
+    const rd_kafka_resp_err_t code = rd_kafka_producev(
+        producer_.get(), RD_KAFKA_V_TOPIC(topic_.c_str()), RD_KAFKA_V_PARTITION(Place(partition)),
+        RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY(key.data(), key.size()),
+        RD_KAFKA_V_VALUE(const_cast<char*>(bytes.data()), bytes.size()),
+        RD_KAFKA_V_TIMESTAMP(absl::ToUnixMillis(id.time())), RD_KAFKA_V_OPAQUE(failed), RD_KAFKA_V_END);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return absl::OkStatus();
+    if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL || stopped() || SteadyNow() >= deadline) {
+      return ErrorStatus(code, absl::StrCat("writing to ", topic_));
+    }
+    rd_kafka_poll(producer_.get(), 20);
+  }
+}
+
+absl::Status SnapshotTopic::Flush(const rd_kafka_resp_err_t& failed) {
+  const absl::Time deadline = SteadyNow() + kPatience;
+  rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
+  do {
+    code = rd_kafka_flush(producer_.get(), 100);
+  } while (code != RD_KAFKA_RESP_ERR_NO_ERROR && !stopped() && SteadyNow() < deadline);
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(failed, absl::StrCat("writing to ", topic_));
+  // Nothing may be delivered later than we say, nor report to a place that is gone.
+  rd_kafka_purge(producer_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+  rd_kafka_flush(producer_.get(), -1);
+  return ErrorStatus(code, absl::StrCat("writing to ", topic_));
+}
+
+absl::Status SnapshotTopic::Write(int32_t partition, SnapshotId id, LiveSnapshot& image, const GoOn& go_on) {
+  const MemoryFile file;
+  if (absl::Status status = file.status(); !status.ok()) return status;
+  if (absl::Status status = image.Write(file.descriptor(), go_on); !status.ok()) return status;
+  const Manifest manifest = {(file.size() - 1) / kChunkBytes + 1, file.size()};
+  absl::Status written = WriteChunks(partition, id, file, go_on);
+  if (written.ok()) {
+    const std::string text = manifest.ToString();
+    rd_kafka_resp_err_t failed = RD_KAFKA_RESP_ERR_NO_ERROR;
+    written = Send(partition, id, absl::StrCat(Prefix(partition, id), kManifest), &text, &failed);
+    const absl::Status flushed = Flush(failed);
+    if (written.ok()) written = flushed;
+  }
+  // If that fails too, it is tried again when another snapshot counts.
+  if (!written.ok()) Bury({{partition, id}}).IgnoreError();
+  return written;
+}
+
+absl::Status SnapshotTopic::WriteChunks(int32_t partition, SnapshotId id, const MemoryFile& file,
+                                        const GoOn& go_on) {
+  rd_kafka_resp_err_t failed = RD_KAFKA_RESP_ERR_NO_ERROR;
+  absl::Status status;
+  for (int64_t at = 0, index = 0; at < file.size() && status.ok(); at += kChunkBytes, ++index) {
+    std::string chunk(static_cast<size_t>(std::min(kChunkBytes, file.size() - at)), '\0');
+    if (!file.Read(at, chunk)) status = absl::InternalError("a snapshot in memory cannot be read");
+    if (!go_on()) status = absl::CancelledError("the snapshot was given up");
+    if (status.ok()) {
+      {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        chunks_[{partition, id.ToString()}] = index + 1;
+      }
+      status = Send(partition, id, absl::StrCat(Prefix(partition, id), index), &chunk, &failed);
+    }
+  }
+  const absl::Status flushed = Flush(failed);
+  return status.ok() ? flushed : status;
+}
+
+absl::Status SnapshotTopic::Scan(int32_t partition, absl::Time from, const GoOn& go_on,
+                                 const See& see) const {
+  // Up to the high watermark: all that was there when the commit that names it was read.
+  ClientConfig config = BaseConfig(options_, FetchOn::Defaults({{"fetch.message.max.bytes", "8388608"}}));
+  config.Set("group.id", options_.group)
+      .Set("isolation.level", "read_uncommitted")
+      .Set("enable.auto.commit", "false")
+      .Set("enable.partition.eof", "true")
+      .Set("auto.offset.reset", "earliest");
+  auto consumer = config.MakeConsumer();
+  if (!consumer.ok()) return consumer.status();
+  rd_kafka_t* const client = consumer->get();
+  FetchOn fetch_on(client);
+  const auto given_up = [&] {
+    return absl::CancelledError(absl::StrCat("reading ", topic_, " was given up"));
+  };
+  int64_t low = 0;
+  int64_t high = 0;
+  const int32_t place = Place(partition);
+  if (!go_on()) return given_up();
+  rd_kafka_resp_err_t code =
+      rd_kafka_query_watermark_offsets(client, topic_.c_str(), place, &low, &high, kRequestTimeoutMs);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return ErrorStatus(code, absl::StrCat("asking for the end of ", topic_));
+  const PartitionListPtr list(rd_kafka_topic_partition_list_new(1));
+  rd_kafka_topic_partition_t* const element =
+      rd_kafka_topic_partition_list_add(list.get(), topic_.c_str(), place);
+  element->offset = absl::ToUnixMillis(from);
+  if (!go_on()) return given_up();
+  code = rd_kafka_offsets_for_times(client, list.get(), kRequestTimeoutMs);
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) code = element->err;
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return ErrorStatus(code, absl::StrCat("looking for a time in ", topic_));
+  int64_t next = element->offset;
+  if (next < 0 || next >= high) return absl::OkStatus();
+  code = rd_kafka_assign(client, list.get());
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, absl::StrCat("reading ", topic_));
+
+  absl::Time deadline = SteadyNow() + kPatience;
+  while (next < high) {
+    if (!go_on()) return given_up();
+    const MessagePtr message(rd_kafka_consumer_poll(client, 100));
+    const absl::Time now = SteadyNow();
+    fetch_on.Polled(now, message != nullptr);
+    const bool is_end = message != nullptr && message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
+    if (message == nullptr || (message->err != RD_KAFKA_RESP_ERR_NO_ERROR && !is_end)) {
+      if (now < deadline) continue;
+      return absl::UnavailableError(absl::StrCat("reading ", topic_, " stands still at offset ", next));
+    }
+    deadline = now + kPatience;
+    // The last offsets may be control records, which no one sees but as the end.
+    next = is_end ? message->offset : message->offset + 1;
+    const absl::string_view key(static_cast<const char*>(message->key), message->key_len);
+    if (!is_end && !see(key, *message)) break;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Manifest> SnapshotTopic::Read(int32_t partition, SnapshotId id, const MemoryFile& file,
+                                             const GoOn& go_on) const {
+  const std::string prefix = Prefix(partition, id);
+  absl::StatusOr<Manifest> read =
+      absl::NotFoundError(absl::StrCat("it is not, or not whole, in topic ", topic_));
+  std::set<int64_t> found;
+  const auto see = [&](absl::string_view key, const rd_kafka_message_t& message) {
+    if (!absl::ConsumePrefix(&key, prefix) || message.payload == nullptr) return true;
+    const absl::string_view value(static_cast<const char*>(message.payload), message.len);
+    int64_t index = 0;
+    if (key == kManifest) {
+      const std::optional<Manifest> manifest = Manifest::Parse(value);
+      if (!manifest) {
+        read = absl::DataLossError(absl::StrCat("its manifest in ", topic_, " is none"));
+      } else if (static_cast<int64_t>(found.size()) == manifest->chunks) {
+        read = *manifest;
+      }
+      return false;
+    }
+    if (!absl::SimpleAtoi(key, &index) || index < 0) return true;
+    if (!file.Write(index * kChunkBytes, value)) {
+      read = absl::ResourceExhaustedError("no memory for a snapshot");
+      return false;
+    }
+    found.insert(index);
+    return true;
+  };
+  if (absl::Status scanned = Scan(partition, id.time(), go_on, see); !scanned.ok()) return scanned;
+  return read;
+}
+
+absl::StatusOr<RestoredPartition> SnapshotTopic::Restore(int32_t partition, SnapshotId id, DedupStage& stage,
+                                                         const GoOn& go_on) {
+  const MemoryFile file;
+  if (absl::Status status = file.status(); !status.ok()) return status;
+  const absl::StatusOr<Manifest> manifest = Read(partition, id, file, go_on);
+  if (!manifest.ok()) return manifest.status();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    chunks_[{partition, id.ToString()}] = manifest->chunks;
+  }
+  return stage.Restore(absl::StrCat(options_.input, "-", partition), file.path(),
+                       {.topic = options_.input, .partition = partition, .id_fingerprint = id_fingerprint_},
+                       go_on);
+}
+
+absl::Status SnapshotTopic::FindOlder(int32_t partition, SnapshotId id, absl::Time from) {
+  const std::string prefix = Prefix(partition);
+  constexpr int64_t kManifestIndex = -1;
+  int64_t left = kLookThroughBytes;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    left += kLookThroughSnapshots * kChunkBytes * chunks_[{partition, id.ToString()}];
+  }
+  std::map<std::string, std::set<int64_t>> parts;  // that are there, by id
+  const auto see = [&](absl::string_view key, const rd_kafka_message_t& message) {
+    left -= static_cast<int64_t>(message.len);
+    if (!absl::ConsumePrefix(&key, prefix)) return left > 0;
+    const std::pair<absl::string_view, absl::string_view> split =
+        absl::StrSplit(key, absl::MaxSplits('/', 1));
+    const std::optional<SnapshotId> other = SnapshotId::Parse(split.first);
+    if (!other) return left > 0;
+    // What others left, they left before this one was begun.
+    if (*other == id) return false;
+    int64_t index = kManifestIndex;
+    const bool is_part = split.second == kManifest || (absl::SimpleAtoi(split.second, &index) && index >= 0);
+    if (is_part && other->IsOlderThan(id)) {
+      std::set<int64_t>& there = parts[other->ToString()];
+      if (message.payload == nullptr) {
+        there.erase(index);
+      } else {
+        there.insert(index);
+      }
+    }
+    return left > 0;
+  };
+  const absl::Status scanned = Scan(
+      partition, from, [this] { return !stopped(); }, see);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [other, indexes] : parts) {
+    if (indexes.empty()) continue;
+    int64_t& chunks = chunks_[{partition, other}];
+    chunks = std::max(chunks, *indexes.rbegin() + 1);
+  }
+  return scanned;
+}
+
+absl::Status SnapshotTopic::DropOlder(int32_t partition, SnapshotId id, std::optional<SnapshotId> before,
+                                      bool is_first) {
+  absl::Status status;
+  if (is_first) {
+    bool is_known = false;
+    if (before) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      is_known = chunks_.contains({partition, before->ToString()});
+    }
+    // Whoever named the one before has seen to all that was older.
+    const absl::Time from = !before    ? absl::UnixEpoch()
+                            : is_known ? before->time() + absl::Milliseconds(1)
+                                       : before->time();
+    status = FindOlder(partition, id, from);
+  }
+  std::vector<PartitionSnapshot> older;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [key, chunks] : chunks_) {
+      const SnapshotId other = *SnapshotId::Parse(key.second);
+      if (key.first == partition && other.IsOlderThan(id)) older.push_back({partition, other});
+    }
+  }
+  absl::Status buried = Bury(older);
+  return status.ok() ? buried : status;
+}
+
+absl::Status SnapshotTopic::Bury(const std::vector<PartitionSnapshot>& snapshots) {
+  rd_kafka_resp_err_t failed = RD_KAFKA_RESP_ERR_NO_ERROR;
+  absl::Status status;
+  for (const auto& [partition, id] : snapshots) {
+    int64_t chunks = 0;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      chunks = chunks_[{partition, id.ToString()}];
+    }
+    const std::string prefix = Prefix(partition, id);
+    // The manifest first: without it the rest is nothing.
+    status.Update(Send(partition, id, absl::StrCat(prefix, kManifest), nullptr, &failed));
+    for (int64_t index = 0; index < chunks; ++index) {
+      status.Update(Send(partition, id, absl::StrCat(prefix, index), nullptr, &failed));
+    }
+  }
+  status.Update(Flush(failed));
+  if (!status.ok()) return status;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [partition, id] : snapshots) chunks_.erase({partition, id.ToString()});
+  return absl::OkStatus();
+}
+
+// A snapshot that does not count any more is gone soon.
+const std::map<std::string, std::string> kTopicConfig = {
+    {"cleanup.policy", "compact"}, {"segment.ms", "600000"}, {"delete.retention.ms", "600000"}};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotTopic(const DaemonOptions& options) {
+  ClientConfig config = BaseConfig(options, {{"linger.ms", "5"}, {"compression.type", "lz4"}});
+  config.Set("enable.idempotence", "true").Set("acks", "all").Set("delivery.report.only.error", "true");
+  // What waits to be sent is in memory twice.
+  config.Set("queue.buffering.max.kbytes", "16384").Set("message.max.bytes", "1000000");
+  rd_kafka_conf_set_dr_msg_cb(config.raw(), SnapshotTopic::OnDelivery);
+  auto producer = config.MakeProducer();
+  if (!producer.ok()) return producer.status();
+  const std::string& name = options.snapshots.topic;
+  const absl::Time deadline = SteadyNow() + kPatience;
+  bool created = false;
+  for (;;) {
+    const absl::StatusOr<TopicShape> shape = ShapeOf(producer->get(), name, kRequestTimeoutMs);
+    if (shape.ok() && shape->partitions > 0) {
+      return std::make_unique<SnapshotTopic>(options, *std::move(producer), shape->partitions);
+    }
+    absl::Status status = shape.status();
+    if (absl::IsNotFound(status)) status = absl::OkStatus();  // it is created, or will appear
+    if (status.ok() && !created) {
+      const absl::StatusOr<TopicShape> input = ShapeOf(producer->get(), options.input, kRequestTimeoutMs);
+      status = input.ok() ? CreateTopic(producer->get(), name, *input, kTopicConfig) : input.status();
+      created = status.ok();
+    }
+    if (!status.ok() && (!absl::IsUnavailable(status) || SteadyNow() >= deadline)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "snapshots cannot go to topic ", name, ": ", WithGrant("snapshot", name, status).message(),
+          absl::IsPermissionDenied(status) ? "; or create it" : "; create it",
+          ", with cleanup.policy=compact, or set snapshots.to to a folder, or off"));
+    }
+    if (SteadyNow() >= deadline)
+      return absl::UnavailableError(absl::StrCat("topic ", name, " does not appear"));
+    rd_kafka_poll(producer->get(), 100);
+  }
+}
+
+}  // namespace lethe::kafka

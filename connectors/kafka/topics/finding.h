@@ -1,0 +1,24 @@
+// What a look at the cluster found: for the log, and for `lethe check`.
+#ifndef LETHE_CONNECTORS_KAFKA_TOPICS_FINDING_H_
+#define LETHE_CONNECTORS_KAFKA_TOPICS_FINDING_H_
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace lethe::kafka {
+
+struct Finding {
+  enum class Severity { kOk, kWarning, kError };
+  Severity severity = Severity::kOk;
+  std::string check;   // a word: partitions, retention
+  std::string where;   // input topic orders
+  std::string what;    // has 12 partitions
+  std::string remedy;  // what to do about it; empty if it is fine
+
+  std::string Text() const { return absl::StrCat(where, " ", what, remedy.empty() ? "" : ": ", remedy); }
+};
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_TOPICS_FINDING_H_

@@ -1,0 +1,103 @@
+// Reads a part of a topic, and leaves no trace: it joins no group, commits nothing, writes nothing.
+#ifndef LETHE_CONNECTORS_KAFKA_TOPICS_TOPIC_READER_H_
+#define LETHE_CONNECTORS_KAFKA_TOPICS_TOPIC_READER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "connectors/kafka/client/client.h"
+#include "connectors/kafka/options/options.h"
+#include "src/survey/survey.h"
+
+namespace lethe::kafka {
+
+// Both bounds hold if both are given; with neither, all of the topic is read.
+struct ReadOptions {
+  std::string brokers;
+  std::string topic;
+  std::vector<Property> properties = {};
+  // Records of all partitions together, of each in proportion to its size.
+  std::optional<int64_t> newest = {};
+  std::optional<absl::Time> since = {};  // by the records' timestamps
+  absl::string_view name = "survey";     // as which the brokers see it
+  bool follow = false;                   // goes on behind the end
+};
+
+// Of one partition.
+struct OffsetRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+// Committed records only, up to the end as it is when the bounds are found, or on and on. Thread-compatible.
+class TopicReader {
+ public:
+  // Asks for the topic's bounds. NotFound: there is no such topic; Unavailable: no broker answers.
+  static absl::StatusOr<std::unique_ptr<TopicReader>> Open(ReadOptions options);
+  // Asks for them again, and waits for transactions that are open at the end, since nobody knows of their
+  // records. `go_on` is asked meanwhile; false ends the waiting (Cancelled). Unavailable: one stays open.
+  absl::Status FindSettledBounds(const std::function<bool()>& go_on);
+
+  // Offsets, of which some may have no record: marks of transactions, or what compaction removed.
+  int64_t in_topic() const { return in_topic_; }
+  int64_t to_read() const { return to_read_; }
+  int32_t partitions() const { return static_cast<int32_t>(bounds_.size()); }
+  // Whether records of the partition were deleted that may have been within the bounds, as of when these or
+  // the log's beginnings were asked for.
+  bool IsCut(int32_t partition) const {
+    const int64_t log_begin = log_begins_[static_cast<size_t>(partition)];
+    return log_begin > 0 && log_begin >= bounds(partition).begin;
+  }
+  absl::Status FindLogBegins();
+  int64_t log_begin(int32_t partition) const { return log_begins_[static_cast<size_t>(partition)]; }
+  const OffsetRange& bounds(int32_t partition) const { return bounds_[static_cast<size_t>(partition)]; }
+  // Empty if no broker says it.
+  std::string ClusterId() const;
+  rd_kafka_t* client() const { return consumer_.get(); }
+
+  // Calls `take` for each record, and `go_on` several times a second with how many of to_read() are behind
+  // it. OK at the end, and when `go_on` has returned false. Unavailable if nothing came for half a minute,
+  // before the end. May be called again.
+  absl::Status Read(const std::function<void(const SurveyRecord&)>& take,
+                    const std::function<bool(int64_t done)>& go_on) {
+    return Read(bounds_, take, go_on);
+  }
+  // The same of other offsets, by partition.
+  absl::Status Read(std::vector<OffsetRange> ranges, const std::function<void(const SurveyRecord&)>& take,
+                    const std::function<bool(int64_t done)>& go_on);
+
+ private:
+  explicit TopicReader(ReadOptions options) : options_(std::move(options)) {}
+  absl::StatusOr<ClientPtr> MakeConsumer(absl::string_view isolation) const;
+  absl::Status FindEnds();
+  absl::Status AwaitTransactions(const std::function<bool()>& go_on);
+  absl::Status FindBegins();
+  absl::Status FindSince();
+  absl::Status Assign();
+  absl::Status ReadAssigned(const std::function<void(const SurveyRecord&)>& take,
+                            const std::function<bool(int64_t done)>& go_on);
+  absl::Status TakeError(const rd_kafka_message_t& message);
+  void Advance(int32_t partition, int64_t to);
+
+  const ReadOptions options_;
+  ClientPtr consumer_;
+  std::vector<int64_t> log_begins_;  // by partition, as all of these
+  std::vector<OffsetRange> bounds_;
+  std::vector<OffsetRange> ranges_;  // what is left of those that are read
+  int64_t in_topic_ = 0;
+  int64_t to_read_ = 0;
+  int64_t in_ranges_ = 0;
+  int64_t left_ = 0;  // of in_ranges_
+};
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_TOPICS_TOPIC_READER_H_

@@ -1,0 +1,67 @@
+// Writes records that another topic has into this one: all of them in one transaction.
+#ifndef LETHE_CONNECTORS_KAFKA_TOPICS_TOPIC_WRITER_H_
+#define LETHE_CONNECTORS_KAFKA_TOPICS_TOPIC_WRITER_H_
+
+#include <librdkafka/rdkafka.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "connectors/kafka/client/client.h"
+#include "connectors/kafka/options/options.h"
+#include "src/survey/survey.h"
+
+namespace lethe::kafka {
+
+struct WriteOptions {
+  std::string brokers;
+  std::string topic;
+  std::vector<Property> properties;
+};
+
+// The header of a copied record that says where it comes from: CLUSTER/TOPIC/PARTITION/OFFSET.
+inline constexpr char kCopiedFrom[] = "lethe.copied_from";
+
+// Thread-compatible.
+class TopicWriter {
+ public:
+  // Fences every other TopicWriter of this topic: what one has begun is aborted, and none commits any more.
+  // So a reader that asks for the topic's end after this sees all that any of them will ever have written.
+  // `asks` is a client of the same cluster; `go_on` is asked several times a second, here and below, while
+  // the brokers are waited for. FailedPrecondition: the topic would not keep the timestamps.
+  static absl::StatusOr<std::unique_ptr<TopicWriter>> Open(const WriteOptions& options, rd_kafka_t* asks,
+                                                           const std::function<bool()>& go_on);
+  // Aborts what was not committed.
+  ~TopicWriter();
+  TopicWriter(const TopicWriter&) = delete;
+  TopicWriter& operator=(const TopicWriter&) = delete;
+
+  // With key, value, headers and timestamp as they are, to the record's partition; below 0: to the one that
+  // Kafka's default partitioner gives its key.
+  absl::Status Write(const SurveyRecord& record, absl::string_view from, const std::function<bool()>& go_on);
+  // OK: all that was written since the last commit is out. Any other: nothing of it, unless the message says
+  // that nobody knows.
+  absl::Status Commit(const std::function<bool()>& go_on);
+
+ private:
+  explicit TopicWriter(WriteOptions options) : options_(std::move(options)) {}
+  static void OnDelivery(rd_kafka_t*, const rd_kafka_message_t* message, void* opaque);
+  absl::Status Lost(const rd_kafka_error_t* error, absl::string_view doing) const;
+
+  const WriteOptions options_;
+  ClientPtr producer_;
+  TopicPtr topic_;
+  bool is_open_ = false;  // a transaction
+  absl::Status refused_;  // the first record that was not taken
+};
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_TOPICS_TOPIC_WRITER_H_

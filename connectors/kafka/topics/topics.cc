@@ -1,0 +1,261 @@
+#include "connectors/kafka/topics/topics.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "connectors/kafka/options/stage_options.h"
+#include "src/pipeline/steady_time.h"
+#include "src/text/suggestion.h"
+
+namespace lethe::kafka {
+namespace {
+
+// Short enough for a stop to be seen in time; who waits asks again, over the same connection.
+constexpr absl::Duration kNewTopicPatience = absl::Seconds(3);
+constexpr int kRequestTimeoutMs = 1500;
+constexpr int kCreateTimeoutMs = 5000;
+
+using TopicConfig = std::map<std::string, std::string>;
+
+// PermissionDenied if the user lacks the permission.
+absl::StatusOr<TopicConfig> DescribeConfig(rd_kafka_t* client, const std::string& name) {
+  using ResourcePtr = std::unique_ptr<rd_kafka_ConfigResource_t, Destroyer<rd_kafka_ConfigResource_destroy>>;
+  using QueuePtr = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
+  using EventPtr = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>>;
+  using OptionsPtr = std::unique_ptr<rd_kafka_AdminOptions_t, Destroyer<rd_kafka_AdminOptions_destroy>>;
+  const ResourcePtr resource(rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, name.c_str()));
+  const QueuePtr queue(rd_kafka_queue_new(client));
+  const OptionsPtr options(rd_kafka_AdminOptions_new(client, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS));
+  char reason[128];
+  rd_kafka_AdminOptions_set_request_timeout(options.get(), kRequestTimeoutMs, reason, sizeof reason);
+  rd_kafka_ConfigResource_t* resources[] = {resource.get()};
+  rd_kafka_DescribeConfigs(client, resources, 1, options.get(), queue.get());
+  const EventPtr event(rd_kafka_queue_poll(queue.get(), kRequestTimeoutMs + 1000));
+  if (event == nullptr) return absl::UnavailableError("describing a topic timed out");
+  rd_kafka_resp_err_t code = rd_kafka_event_error(event.get());
+  TopicConfig config;
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    size_t count = 0;
+    const rd_kafka_ConfigResource_t** answers =
+        rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event.get()), &count);
+    if (count != 1) return absl::InternalError("describing a topic: no answer for it");
+    code = rd_kafka_ConfigResource_error(answers[0]);
+    const rd_kafka_ConfigEntry_t** entries = rd_kafka_ConfigResource_configs(answers[0], &count);
+    for (size_t i = 0; i < count; ++i) {
+      const char* value = rd_kafka_ConfigEntry_value(entries[i]);
+      config[rd_kafka_ConfigEntry_name(entries[i])] = value == nullptr ? "" : value;
+    }
+  }
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, absl::StrCat("describing topic ", name));
+  return config;
+}
+
+// The embedded broker never answers a request to describe a topic.
+bool CanDescribeTopics(rd_kafka_t* client) {
+  char* id = rd_kafka_clusterid(client, kRequestTimeoutMs);
+  const bool embedded = id != nullptr && absl::StartsWith(id, "mockCluster");
+  rd_kafka_mem_free(client, id);
+  return !embedded;
+}
+
+absl::Status AboutTopic(const DaemonOptions& options, const char* role, const std::string& name,
+                        const absl::Status& status, int32_t partitions, rd_kafka_t* client) {
+  if (absl::IsNotFound(status)) {
+    // What is read exists, if its name is right; what is written is new at first.
+    const std::optional<std::string> nearest =
+        absl::string_view(role) == "input" ? Nearest(name, TopicNames(client)) : std::nullopt;
+    return absl::NotFoundError(
+        absl::StrCat(role, " topic ", name, " does not exist",
+                     nearest ? absl::StrCat("; did you mean ", *nearest, "? Else ") : ": ",
+                     "create it, for example with kafka-topics.sh --bootstrap-server ", options.brokers,
+                     " --create --topic ", name, " --partitions ", std::max(partitions, 1)));
+  }
+  if (!absl::IsPermissionDenied(status)) return status;
+  return WithGrant(role, name, absl::PermissionDeniedError(absl::StrCat(role, " ", status.message())));
+}
+
+absl::StatusOr<TopicFacts> DescribeAs(const DaemonOptions& options, const char* role, const std::string& name,
+                                      int32_t partitions, rd_kafka_t* client) {
+  auto topic = DescribeTopic(client, name);
+  if (!topic.ok()) return AboutTopic(options, role, name, topic.status(), partitions, client);
+  return topic;
+}
+
+// Of a topic that lethe makes if it is missing.
+absl::Status DescribeIfThere(const DaemonOptions& options, const char* role, const std::string& name,
+                             rd_kafka_t* client, std::optional<TopicFacts>& topic) {
+  auto described = DescribeAs(options, role, name, 1, client);
+  if (described.ok()) topic = std::move(*described);
+  return absl::IsNotFound(described.status()) ? absl::OkStatus() : described.status();
+}
+
+}  // namespace
+
+std::vector<std::string> TopicNames(rd_kafka_t* client) {
+  const rd_kafka_metadata_t* metadata = nullptr;
+  if (rd_kafka_metadata(client, 1, nullptr, &metadata, kRequestTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return {};
+  }
+  std::vector<std::string> names;
+  for (int i = 0; i < metadata->topic_cnt; ++i) {
+    const absl::string_view name = metadata->topics[i].topic;
+    if (!absl::StartsWith(name, "__")) names.emplace_back(name);
+  }
+  rd_kafka_metadata_destroy(metadata);
+  return names;
+}
+
+absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& name) {
+  TopicFacts topic;
+  topic.name = name;
+  const auto shape = ShapeOf(client, name, kRequestTimeoutMs);
+  if (!shape.ok()) return shape.status();
+  topic.partitions = shape->partitions;
+  topic.replicas = shape->replicas;
+  if (!CanDescribeTopics(client)) return topic;
+  auto config = DescribeConfig(client, name);
+  topic.may_be_described = !absl::IsPermissionDenied(config.status());
+  if (!topic.may_be_described) return topic;
+  if (!config.ok()) return config.status();
+  topic.config = *std::move(config);
+  return topic;
+}
+
+absl::Status CreateTopic(rd_kafka_t* client, const std::string& name, const TopicShape& shape,
+                         const std::map<std::string, std::string>& config, bool validate_only) {
+  using NewTopicPtr = std::unique_ptr<rd_kafka_NewTopic_t, Destroyer<rd_kafka_NewTopic_destroy>>;
+  using QueuePtr = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
+  using EventPtr = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>>;
+  using OptionsPtr = std::unique_ptr<rd_kafka_AdminOptions_t, Destroyer<rd_kafka_AdminOptions_destroy>>;
+  char reason[256];
+  const int replicas = shape.replicas > 0 ? shape.replicas : -1;
+  const NewTopicPtr topic(
+      rd_kafka_NewTopic_new(name.c_str(), shape.partitions, replicas, reason, sizeof reason));
+  if (topic == nullptr) return absl::InvalidArgumentError(absl::StrCat("topic ", name, ": ", reason));
+  for (const auto& [key, value] : config) {
+    rd_kafka_NewTopic_set_config(topic.get(), key.c_str(), value.c_str());
+  }
+  rd_kafka_NewTopic_t* topics[] = {topic.get()};
+  const QueuePtr queue(rd_kafka_queue_new(client));
+  const OptionsPtr options(rd_kafka_AdminOptions_new(client, RD_KAFKA_ADMIN_OP_CREATETOPICS));
+  rd_kafka_AdminOptions_set_validate_only(options.get(), validate_only ? 1 : 0, reason, sizeof reason);
+  rd_kafka_CreateTopics(client, topics, 1, options.get(), queue.get());
+  const EventPtr event(rd_kafka_queue_poll(queue.get(), kCreateTimeoutMs));
+  if (event == nullptr) return absl::UnavailableError(absl::StrCat("creating topic ", name, " timed out"));
+  rd_kafka_resp_err_t code = rd_kafka_event_error(event.get());
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    size_t count = 0;
+    const rd_kafka_topic_result_t** results =
+        rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event.get()), &count);
+    code = count == 1 ? rd_kafka_topic_result_error(results[0]) : RD_KAFKA_RESP_ERR_UNKNOWN;
+  }
+  if (code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) return absl::OkStatus();  // another instance's
+  if (code == RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR) {
+    return absl::UnavailableError(absl::StrCat("creating topic ", name, " with ", replicas,
+                                               " replicas, as the input has: not so many brokers are up"));
+  }
+  return ErrorStatus(code, absl::StrCat("creating topic ", name));
+}
+
+absl::Status WithGrant(absl::string_view role, const std::string& topic, const absl::Status& status) {
+  if (!absl::IsPermissionDenied(status)) return status;
+  absl::string_view what = "Describe and Write";
+  if (role == "input") what = "Describe and Read";
+  if (role == "snapshot" || role == "totals") what = "Read, Write and, to make it, Create";
+  if (role == "repartition") what = "Read, Write, Delete and, to make it, Create";
+  return absl::PermissionDeniedError(
+      absl::StrCat(status.message(), ": grant this user ", what, " on topic ", topic));
+}
+
+absl::StatusOr<TopicFacts> DescribeInput(const DaemonOptions& options, rd_kafka_t* client) {
+  return DescribeAs(options, "input", options.input, 1, client);
+}
+
+absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, rd_kafka_t* client) {
+  AllTopics topics;
+  auto input = DescribeInput(options, client);
+  if (!input.ok()) return input.status();
+  topics.input = *std::move(input);
+  if (!options.routed_from.empty()) {
+    auto origin = DescribeAs(options, "input", options.routed_from, 1, client);
+    if (!origin.ok()) return origin.status();
+    topics.origin = *std::move(origin);
+  }
+  const int32_t partitions = topics.with_places().partitions;
+  auto output = DescribeAs(options, "output", options.output, partitions, client);
+  if (!output.ok()) return output.status();
+  topics.output = *std::move(output);
+  for (const CounterOptions& each : options.counters) {
+    auto counter = DescribeAs(options, "counter", each.output, topics.input.partitions, client);
+    if (each.mode == CounterMode::kTotal && absl::IsNotFound(counter.status())) {
+      counter = TopicFacts();  // lethe makes it
+      counter->name = each.output;
+    }
+    if (!counter.ok()) return counter.status();
+    topics.counters.push_back(*std::move(counter));
+  }
+  if (!options.divert.empty()) {
+    auto divert = DescribeAs(options, "divert", options.divert, partitions, client);
+    if (!divert.ok()) return divert.status();
+    topics.divert = *std::move(divert);
+  }
+  if (!options.snapshots.topic.empty() && !options.routes) {
+    const absl::Status asked =
+        DescribeIfThere(options, "snapshot", options.snapshots.topic, client, topics.snapshots);
+    if (!asked.ok()) return asked;
+  }
+  if (options.scope == Scope::kTopic && !options.routes && options.routed_from.empty()) {
+    const absl::Status asked =
+        DescribeIfThere(options, "repartition", RepartitionTopic(options), client, topics.repartition);
+    if (!asked.ok()) return asked;
+  }
+  return topics;
+}
+
+absl::StatusOr<ClientPtr> MakeAskingClient(const DaemonOptions& options, ClientErrors& errors) {
+  ClientConfig config = BaseConfig(options);
+  // Its group is never joined, and nothing is committed: it is there to be asked about.
+  config.Set("group.id", options.group)
+      .Set("isolation.level", options.routed_from.empty() ? "read_committed" : "read_uncommitted")
+      .Set("enable.auto.commit", "false")
+      .Set("enable.auto.offset.store", "false")
+      .Set("auto.offset.reset", "error")
+      .Set("enable.partition.eof", "true");
+  errors.Watch(config);
+  // A consumer, since asking as a producer would create missing topics where brokers allow it.
+  return config.MakeConsumer();
+}
+
+absl::Status AwaitTopics(const DaemonOptions& options, const StopFlag& stop,
+                         const std::function<absl::Status(rd_kafka_t*)>& ask) {
+  ClientErrors errors;
+  auto client = MakeAskingClient(options, errors);
+  if (!client.ok()) return client.status();
+  std::string said;
+  absl::Time missing_since = absl::InfiniteFuture();
+  for (;;) {
+    absl::Status answer = ask(client->get());
+    // A topic that was made a moment ago is not known to every broker yet.
+    const bool missing = absl::IsNotFound(answer);
+    missing_since = missing ? std::min(missing_since, SteadyNow()) : absl::InfiniteFuture();
+    const bool wait = missing ? SteadyNow() - missing_since < kNewTopicPatience : absl::IsUnavailable(answer);
+    if (!wait) return answer;
+    const absl::Status met = errors.Last(client->get());
+    if (absl::IsPermissionDenied(met)) return met;
+    const std::string why(met.ok() ? answer.message() : met.message());
+    if (said != why) spdlog::warn("waiting for {}: {}", options.brokers, why);
+    said = why;
+    if (stop.WaitFor(absl::Milliseconds(250))) {
+      return absl::CancelledError(absl::StrCat("stopped while waiting for ", options.brokers, ": ", why));
+    }
+  }
+}
+
+}  // namespace lethe::kafka
