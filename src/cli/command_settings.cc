@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "src/cli/units.h"
+#include "src/cli/config/units.h"
 
 namespace lethe {
 namespace {

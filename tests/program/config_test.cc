@@ -1,4 +1,4 @@
-#include "src/cli/config.h"
+#include "src/cli/config/config.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

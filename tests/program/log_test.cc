@@ -1,5 +1,5 @@
 // The log: a line per message, whatever is in it, and JSON that can be parsed.
-#include "src/cli/log.h"
+#include "src/cli/terminal/log.h"
 
 #include <gtest/gtest.h>
 #include <simdjson.h>
@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "connectors/kafka/repeats.h"
-#include "src/cli/json_text.h"
+#include "src/cli/terminal/json_text.h"
 #include "tests/support/seed.h"
 
 namespace lethe {
