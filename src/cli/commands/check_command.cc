@@ -151,11 +151,6 @@ int RunCheck(const absl::StatusOr<RunConfig>& config, const CheckCommandOptions&
   if (!config->warning.empty()) {
     findings.push_back({Severity::kWarning, "configuration", "command line", config->warning, ""});
   }
-  if (const absl::string_view broken = BrokenPromise(config->daemon.stage.engine); !broken.empty()) {
-    findings.push_back({Severity::kWarning, "engine",
-                        absl::StrCat("engine ", EngineName(config->daemon.stage.engine)), std::string(broken),
-                        "use another engine if that matters"});
-  }
   for (Finding& finding : CheckMachine(*config)) findings.push_back(std::move(finding));
   for (Finding& finding : kafka::Check(config->daemon)) findings.push_back(std::move(finding));
   return WriteFindings(findings, options, out);

@@ -21,6 +21,22 @@ absl::Status StoreCommitInterval(absl::string_view text, absl::Duration& target)
   return Store(text, std::move(interval), target);
 }
 
+// The engines for comparisons break what the daemon promises.
+absl::Status StoreKeptEngine(absl::string_view text, Engine& target) {
+  if (const absl::StatusOr<Engine> engine = ParseEngine(text);
+      engine.ok() && !BrokenPromise(*engine).empty()) {
+    return BadValue(text, absl::StrCat("it breaks what lethe run promises; set compact, sliced, published or "
+                                       "exact (lethe filter --engine ",
+                                       text, " tries it out)"));
+  }
+  return StoreChoice<Engine, 4>(text,
+                                {{{"compact", Engine::kCompact},
+                                  {"sliced", Engine::kSliced},
+                                  {"published", Engine::kPublished},
+                                  {"exact", Engine::kExact}}},
+                                target);
+}
+
 absl::Status StoreMaxFuture(absl::string_view text, absl::Duration& target) {
   absl::StatusOr<absl::Duration> duration = ParseDuration(text);
   if (duration.ok() && (*duration < absl::Seconds(1) || *duration > absl::Hours(24 * 36525))) {
@@ -128,10 +144,11 @@ constexpr Setting<RunConfig> kSettings[] = {
     {"at_memory_limit", "shorten_window|exceed_fpp", "shorten_window", false,
      "What gives way at the memory limit: late copies pass, or more good events are dropped", "exceed_fpp",
      [](absl::string_view text, RunConfig& config) { return StoreAtMemoryLimit(text, config.daemon.stage); }},
-    {"engine", "NAME", "compact", false,
-     "The filter: compact, sliced, published, exact, or, without the guarantees: bloom, recycled, opposite",
-     "exact",
-     [](absl::string_view text, RunConfig& config) { return StoreEngine(text, config.daemon.stage); }},
+    {"engine", "compact|sliced|published|exact", "compact", false,
+     "The filter; exact has the fewest false positives, and sliced takes another fpp while it runs", "exact",
+     [](absl::string_view text, RunConfig& config) {
+       return StoreKeptEngine(text, config.daemon.stage.engine);
+     }},
     {"adaptation", "budget|paper", "budget", false,
      "How the filter adapts to its load: the engine's own way, or, with published, its paper's", "paper",
      [](absl::string_view text, RunConfig& config) { return StoreAdaptation(text, config.daemon.stage); }},

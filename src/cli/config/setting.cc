@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/strip.h"
 #include "src/cli/config/units.h"
 
 namespace lethe {
@@ -61,15 +60,6 @@ absl::Status StoreFpp(absl::string_view text, StageOptions& stage) {
 
 absl::Status StoreMemory(absl::string_view text, StageOptions& stage) {
   return StoreChecked(text, ParseBytes(text), &StageOptions::memory_limit_bytes, stage);
-}
-
-absl::Status StoreEngine(absl::string_view text, StageOptions& stage) {
-  const absl::StatusOr<Engine> engine = ParseEngine(text);
-  if (!engine.ok()) {  // the place, which the caller says, ends with the key
-    return absl::InvalidArgumentError(absl::StripPrefix(engine.status().message(), "engine: "));
-  }
-  stage.engine = *engine;
-  return absl::OkStatus();
 }
 
 absl::Status StoreAdaptation(absl::string_view text, StageOptions& stage) {

@@ -83,7 +83,6 @@ absl::Status StoreTopic(absl::string_view text, std::string& target);
 absl::Status StoreHorizon(absl::string_view text, StageOptions& stage);
 absl::Status StoreFpp(absl::string_view text, StageOptions& stage);
 absl::Status StoreMemory(absl::string_view text, StageOptions& stage);
-absl::Status StoreEngine(absl::string_view text, StageOptions& stage);
 absl::Status StoreAdaptation(absl::string_view text, StageOptions& stage);
 absl::Status StoreAtMemoryLimit(absl::string_view text, StageOptions& stage);
 absl::Status StoreSecondOpinion(absl::string_view text, StageOptions& stage);
