@@ -64,6 +64,11 @@ bool IsHeldByThisUser(const sockaddr_un& address, socklen_t length) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(DaemonOptions options, const OpenStore& open_store) {
+  if (const absl::string_view broken = BrokenPromise(options.stage.engine); !broken.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("engine: ", EngineName(options.stage.engine),
+                                                   " is for comparisons: ", broken,
+                                                   "; use compact, sliced, published or exact"));
+  }
   std::unique_ptr<Daemon> daemon(new Daemon(std::move(options)));
   const DaemonOptions& own = daemon->options_;
   if (own.scope == Scope::kTopic) daemon->routing_.emplace(RoutingOptions(own));
@@ -125,10 +130,6 @@ absl::Status Daemon::LockInstance() {
 
 absl::Status Daemon::Run() {
   if (absl::Status locked = LockInstance(); !locked.ok()) return locked;
-  if (const absl::string_view broken = BrokenPromise(options_.stage.engine); !broken.empty()) {
-    spdlog::warn(absl::StrCat("engine ", EngineName(options_.stage.engine), ": ", broken,
-                              "; what is exactly once is the writing, not the judging"));
-  }
   if (absl::Status inspected = Inspect(); !inspected.ok()) {
     return absl::IsCancelled(inspected) ? absl::OkStatus() : inspected;
   }

@@ -10,10 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "src/cli/command_settings.h"
-#include "src/cli/manual.h"
-#include "src/cli/plain_text.h"
-#include "src/cli/reference.h"
-#include "src/cli/setting.h"
+#include "src/cli/config/manual.h"
+#include "src/cli/config/reference.h"
+#include "src/cli/config/setting.h"
+#include "src/cli/terminal/exit_code.h"
+#include "src/cli/terminal/plain_text.h"
 #include "src/text/suggestion.h"
 
 namespace lethe {
@@ -529,11 +530,6 @@ int NoCommand(const CLI::App& program, int columns, std::ostream& err) {
 }
 
 }  // namespace
-
-int ReportError(const absl::Status& status, std::ostream& err) {
-  err << "lethe: " << Printable(status.message()) << "\n";
-  return status.code() == absl::StatusCode::kInvalidArgument ? kExitUsage : kExitFailed;
-}
 
 int RunCommandLine(const std::vector<std::string>& args, const Commands& commands, std::ostream& out,
                    std::ostream& err, int columns) {

@@ -1,4 +1,4 @@
-// The command line: commands, flags, help and exit codes.
+// The command line: commands, flags and help.
 #ifndef LETHE_SRC_CLI_COMMAND_LINE_H_
 #define LETHE_SRC_CLI_COMMAND_LINE_H_
 
@@ -8,23 +8,18 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "src/cli/check_command.h"
-#include "src/cli/config.h"
-#include "src/cli/counters_command.h"
-#include "src/cli/demo_command.h"
-#include "src/cli/filter_command.h"
-#include "src/cli/inspect_command.h"
-#include "src/cli/plan_command.h"
-#include "src/cli/reconcile_command.h"
-#include "src/cli/survey_command.h"
-#include "src/cli/top_command.h"
+#include "src/cli/commands/check_command.h"
+#include "src/cli/commands/counters_command.h"
+#include "src/cli/commands/demo_command.h"
+#include "src/cli/commands/filter_command.h"
+#include "src/cli/commands/inspect_command.h"
+#include "src/cli/commands/plan_command.h"
+#include "src/cli/commands/reconcile_command.h"
+#include "src/cli/commands/survey_command.h"
+#include "src/cli/commands/top_command.h"
+#include "src/cli/config/config.h"
 
 namespace lethe {
-
-inline constexpr int kExitOk = 0;
-inline constexpr int kExitFailed = 1;         // at run time
-inline constexpr int kExitUsage = 2;          // the command line or the configuration is wrong
-inline constexpr int kExitInterrupted = 130;  // by Ctrl-C, as shells say it: 128 and the signal's number
 
 // What the commands do; each returns the exit code. One that is empty is not listed.
 struct Commands {
@@ -47,9 +42,6 @@ struct Commands {
 // at `columns`.
 int RunCommandLine(const std::vector<std::string>& args, const Commands& commands, std::ostream& out,
                    std::ostream& err, int columns = 80);
-
-// Prints an error as the command's last line. kExitUsage for InvalidArgument, kExitFailed for others.
-int ReportError(const absl::Status& status, std::ostream& err);
 
 }  // namespace lethe
 

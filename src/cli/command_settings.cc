@@ -4,7 +4,8 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "src/cli/units.h"
+#include "absl/strings/strip.h"
+#include "src/cli/config/units.h"
 
 namespace lethe {
 namespace {
@@ -13,6 +14,15 @@ absl::Status StoreWithoutId(absl::string_view text, FilterCommandOptions::Withou
   using WithoutId = FilterCommandOptions::WithoutId;
   return StoreChoice<WithoutId, 3>(
       text, {{{"pass", WithoutId::kPass}, {"drop", WithoutId::kDrop}, {"fail", WithoutId::kFail}}}, target);
+}
+
+absl::Status StoreEngine(absl::string_view text, StageOptions& stage) {
+  const absl::StatusOr<Engine> engine = ParseEngine(text);
+  if (!engine.ok()) {  // the place, which the caller says, ends with the key
+    return absl::InvalidArgumentError(absl::StripPrefix(engine.status().message(), "engine: "));
+  }
+  stage.engine = *engine;
+  return absl::OkStatus();
 }
 
 constexpr Setting<FilterCommandOptions> kFilterSettings[] = {

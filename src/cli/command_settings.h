@@ -3,13 +3,13 @@
 #define LETHE_SRC_CLI_COMMAND_SETTINGS_H_
 
 #include "absl/types/span.h"
-#include "src/cli/check_command.h"
-#include "src/cli/demo_command.h"
-#include "src/cli/filter_command.h"
-#include "src/cli/inspect_command.h"
-#include "src/cli/plan_command.h"
-#include "src/cli/setting.h"
-#include "src/cli/top_command.h"
+#include "src/cli/commands/check_command.h"
+#include "src/cli/commands/demo_command.h"
+#include "src/cli/commands/filter_command.h"
+#include "src/cli/commands/inspect_command.h"
+#include "src/cli/commands/plan_command.h"
+#include "src/cli/commands/top_command.h"
+#include "src/cli/config/setting.h"
 
 namespace lethe {
 

@@ -4,18 +4,19 @@
 #include <string>
 #include <vector>
 
-#include "src/cli/check_command.h"
 #include "src/cli/command_line.h"
-#include "src/cli/demo_command.h"
-#include "src/cli/filter_command.h"
-#include "src/cli/inspect_command.h"
-#include "src/cli/last_words.h"
-#include "src/cli/plan_command.h"
-#include "src/cli/reconcile_command.h"
-#include "src/cli/run_command.h"
-#include "src/cli/survey_command.h"
-#include "src/cli/terminal.h"
-#include "src/cli/top_command.h"
+#include "src/cli/commands/check_command.h"
+#include "src/cli/commands/demo_command.h"
+#include "src/cli/commands/filter_command.h"
+#include "src/cli/commands/inspect_command.h"
+#include "src/cli/commands/plan_command.h"
+#include "src/cli/commands/reconcile_command.h"
+#include "src/cli/commands/run_command.h"
+#include "src/cli/commands/survey_command.h"
+#include "src/cli/commands/top_command.h"
+#include "src/cli/terminal/exit_code.h"
+#include "src/cli/terminal/last_words.h"
+#include "src/cli/terminal/terminal.h"
 
 int main(int argc, char** argv) {
   lethe::EndWithLastWords();

@@ -4,13 +4,13 @@
 #include "lethe/filter.h"
 #include "src/filter/compact_filter.h"
 #include "src/filter/compact_formats.h"
-#include "src/reference/adaptive_fbf.h"
-#include "src/reference/bloom.h"
+#include "src/reference/bloom/bloom.h"
+#include "src/reference/bloom/opposite.h"
+#include "src/reference/bloom/recycled.h"
 #include "src/reference/fixed_share.h"
-#include "src/reference/opposite.h"
-#include "src/reference/published_fbf.h"
-#include "src/reference/recycled.h"
-#include "src/reference/sliced_fbf.h"
+#include "src/reference/published/adaptive_fbf.h"
+#include "src/reference/published/published_fbf.h"
+#include "src/reference/sliced/sliced_fbf.h"
 
 namespace lethe {
 

@@ -9,8 +9,8 @@
 #include "src/engines/ranges.h"
 #include "src/filter/compact_formats.h"
 #include "src/filter/passed_ids.h"
-#include "src/reference/sliced_fbf.h"
-#include "src/reference/sliced_model.h"
+#include "src/reference/sliced/sliced_fbf.h"
+#include "src/reference/sliced/sliced_model.h"
 #include "src/text/format.h"
 
 namespace lethe {

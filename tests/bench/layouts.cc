@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "src/reference/published_fbf.h"
-#include "src/reference/published_model.h"
-#include "src/reference/sliced_fbf.h"
-#include "src/reference/sliced_lines.h"
-#include "src/reference/sliced_model.h"
+#include "src/reference/published/published_fbf.h"
+#include "src/reference/published/published_model.h"
+#include "src/reference/sliced/sliced_fbf.h"
+#include "src/reference/sliced/sliced_lines.h"
+#include "src/reference/sliced/sliced_model.h"
 #include "tests/bench/fixed_sliced.h"
 #include "tests/bench/rivals/apbf.h"
 #include "tests/bench/rivals/hash_set_generations.h"

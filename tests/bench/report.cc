@@ -16,7 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "src/cli/terminal.h"
+#include "src/cli/terminal/terminal.h"
 #include "tests/bench/clocks.h"
 
 namespace lethe::bench {

@@ -9,7 +9,7 @@
 #include "connectors/http/metrics_text.h"
 #include "connectors/kafka/report/lane_figures.h"
 #include "lethe/stage.h"
-#include "src/cli/metrics.h"
+#include "src/cli/metrics/metrics.h"
 
 namespace lethe {
 namespace {

@@ -1,4 +1,4 @@
-// The model of src/reference/sliced_model.h for shapes that the engine does not have.
+// The model of src/reference/sliced/sliced_model.h for shapes that the engine does not have.
 #ifndef LETHE_TESTS_BENCH_SHAPE_MODEL_H_
 #define LETHE_TESTS_BENCH_SHAPE_MODEL_H_
 

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "src/reference/sliced_model.h"
+#include "src/reference/sliced/sliced_model.h"
 #include "tests/bench/contender.h"
 #include "tests/bench/fixed_sliced.h"
 #include "tests/bench/layouts.h"

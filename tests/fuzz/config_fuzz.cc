@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "src/cli/config.h"
-#include "src/cli/units.h"
+#include "src/cli/config/config.h"
+#include "src/cli/config/units.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;

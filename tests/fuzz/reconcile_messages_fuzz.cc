@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "src/cli/reconcile_messages.h"
+#include "src/cli/reconcile/reconcile_messages.h"
 
 namespace {
 

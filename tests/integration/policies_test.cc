@@ -170,7 +170,7 @@ TEST(PoliciesTest, ASuspectGoesWhereItsPolicySays) {
     PolicyFlow flow;
     flow.SendIds("e", 1, kEvents / 2);
     const auto daemon =
-        flow.Start(flow.Diverting({"--engine=bloom", "--memory=1MiB", "--second-opinion=opposite",
+        flow.Start(flow.Diverting({"--engine=published", "--memory=1MiB", "--second-opinion=opposite",
                                    absl::StrCat("--on-suspect=", policy)}));
     // Ids of the open transaction are known exactly: the filter is asked about what comes after it.
     ASSERT_TRUE(AwaitJudged(*daemon, kEvents / 2));

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "src/reference/bit_array.h"
-#include "src/reference/published_check.h"
-#include "src/reference/published_model.h"
+#include "src/reference/published/published_check.h"
+#include "src/reference/published/published_model.h"
 
 namespace lethe::lab {
 

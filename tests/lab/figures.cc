@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "src/reference/published_fbf.h"
+#include "src/reference/published/published_fbf.h"
 #include "tests/lab/experiments.h"
 #include "tests/lab/fbf.h"
 

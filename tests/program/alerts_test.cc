@@ -14,7 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "src/cli/metrics.h"
+#include "src/cli/metrics/metrics.h"
 
 namespace lethe {
 namespace {

@@ -16,7 +16,7 @@
 #include "connectors/http/http_server.h"
 #include "connectors/kafka/preflight/check.h"
 #include "connectors/kafka/preflight/topic_rules.h"
-#include "src/cli/check_command.h"
+#include "src/cli/commands/check_command.h"
 
 namespace lethe::kafka {
 namespace {

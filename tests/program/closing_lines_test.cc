@@ -1,4 +1,4 @@
-#include "src/cli/closing_lines.h"
+#include "src/cli/service/closing_lines.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "src/cli/setting.h"
+#include "src/cli/config/setting.h"
+#include "src/cli/terminal/exit_code.h"
 
 namespace lethe {
 namespace {

@@ -1,4 +1,4 @@
-#include "src/cli/config.h"
+#include "src/cli/config/config.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -149,8 +149,16 @@ const BadConfig kBadValues[] = {
     {"AtMemoryLimit", "at_memory_limit: crash\n",
      "5: at_memory_limit: \"crash\" is not valid: expected shorten_window or exceed_fpp"},
     {"Engine", "engine: slice\n",
-     "5: engine: there is no \"slice\"; the nearest is sliced, of compact, sliced, published, exact, "
-     "bloom, recycled, opposite"},
+     "5: engine: \"slice\" is not valid: expected compact, sliced, published or exact"},
+    {"EngineForComparisons", "engine: bloom\n",
+     "5: engine: \"bloom\" is not valid: it breaks what lethe run promises; set compact, sliced, "
+     "published or exact (lethe filter --engine bloom tries it out)"},
+    {"EngineThatForgetsAllAtOnce", "engine: recycled\n",
+     "5: engine: \"recycled\" is not valid: it breaks what lethe run promises; set compact, sliced, "
+     "published or exact (lethe filter --engine recycled tries it out)"},
+    {"EngineOfFewIds", "engine: opposite\n",
+     "5: engine: \"opposite\" is not valid: it breaks what lethe run promises; set compact, sliced, "
+     "published or exact (lethe filter --engine opposite tries it out)"},
     {"Adaptation", "adaptation: none\n", "5: adaptation: \"none\" is not valid: expected budget or paper"},
     {"AdaptationOfAnotherEngine", "engine: exact\nadaptation: paper\n",
      "6: adaptation: paper is for the engine published, not exact; the nearest that can be is "

@@ -1,5 +1,5 @@
 // The filter command between pipes, as a program's user has it.
-#include "src/cli/filter_command.h"
+#include "src/cli/commands/filter_command.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -14,7 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "src/cli/filter_command.h"
+#include "src/cli/commands/filter_command.h"
 #include "tests/support/real_events_file.h"
 
 namespace lethe {

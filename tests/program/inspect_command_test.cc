@@ -1,5 +1,5 @@
 // What `lethe inspect` prints of a snapshot that was just made.
-#include "src/cli/inspect_command.h"
+#include "src/cli/commands/inspect_command.h"
 
 #include <gtest/gtest.h>
 #include <simdjson.h>

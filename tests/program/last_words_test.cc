@@ -1,11 +1,11 @@
-#include "src/cli/last_words.h"
+#include "src/cli/terminal/last_words.h"
 
 #include <csignal>
 #include <new>
 #include <stdexcept>
 
 #include "gtest/gtest.h"
-#include "src/cli/command_line.h"
+#include "src/cli/terminal/exit_code.h"
 
 namespace lethe {
 namespace {

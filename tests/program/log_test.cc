@@ -1,5 +1,5 @@
 // The log: a line per message, whatever is in it, and JSON that can be parsed.
-#include "src/cli/log.h"
+#include "src/cli/terminal/log.h"
 
 #include <gtest/gtest.h>
 #include <simdjson.h>
@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "src/cli/json_text.h"
+#include "src/cli/terminal/json_text.h"
 #include "src/pipeline/repeats.h"
 #include "tests/support/seed.h"
 

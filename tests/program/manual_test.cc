@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "src/cli/command_line.h"
+#include "src/cli/terminal/exit_code.h"
 
 namespace lethe {
 namespace {

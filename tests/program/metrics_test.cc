@@ -1,4 +1,4 @@
-#include "src/cli/metrics.h"
+#include "src/cli/metrics/metrics.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "src/cli/periodic.h"
+#include "src/cli/service/periodic.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "src/cli/plain_text.h"
+#include "src/cli/terminal/plain_text.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "src/cli/command_line.h"
-#include "src/cli/json_text.h"
+#include "src/cli/terminal/exit_code.h"
+#include "src/cli/terminal/json_text.h"
 
 namespace lethe {
 namespace {

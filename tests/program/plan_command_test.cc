@@ -1,4 +1,4 @@
-#include "src/cli/plan_command.h"
+#include "src/cli/commands/plan_command.h"
 
 #include <gtest/gtest.h>
 

@@ -24,8 +24,9 @@
 #include "absl/time/clock.h"
 #include "connectors/kafka/client/fixed_properties.h"
 #include "src/cli/command_line.h"
-#include "src/cli/config.h"
-#include "src/cli/plan_command.h"
+#include "src/cli/commands/plan_command.h"
+#include "src/cli/config/config.h"
+#include "src/cli/terminal/exit_code.h"
 
 // [example]
 #include <istream>

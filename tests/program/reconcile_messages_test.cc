@@ -1,5 +1,5 @@
 // What the two sides of a reconciliation say: it comes as it was sent, and nothing else is taken for it.
-#include "src/cli/reconcile_messages.h"
+#include "src/cli/reconcile/reconcile_messages.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What is written from the settings: the reference and the schema in connectors/, and --print-config.
-#include "src/cli/reference.h"
+#include "src/cli/config/reference.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "src/cli/reconcile_command.h"
-#include "src/cli/survey_command.h"
+#include "src/cli/commands/reconcile_command.h"
+#include "src/cli/commands/survey_command.h"
 
 namespace lethe {
 namespace {

@@ -1,5 +1,5 @@
 // What of a configuration that is read again is applied, and what is only told.
-#include "src/cli/reload.h"
+#include "src/cli/config/reload.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What a person at a terminal sees of rebuilds, and of the log above it.
-#include "src/cli/restore_line.h"
+#include "src/cli/service/restore_line.h"
 
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "src/cli/log.h"
+#include "src/cli/terminal/log.h"
 #include "tests/support/pseudo_terminal.h"
 
 namespace lethe {

@@ -1,5 +1,5 @@
 // What a service manager hears, on a socket of the test's own.
-#include "src/cli/service_manager.h"
+#include "src/cli/service/service_manager.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 // The report of a survey: what it says, and that it fits a terminal.
-#include "src/cli/survey_text.h"
+#include "src/cli/terminal/survey_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "src/cli/terminal.h"
+#include "src/cli/terminal/terminal.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

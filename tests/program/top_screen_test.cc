@@ -1,4 +1,4 @@
-#include "src/cli/top_screen.h"
+#include "src/cli/terminal/top_screen.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "lethe/filter.h"
-#include "src/cli/status_json.h"
+#include "src/cli/service/status_json.h"
 
 namespace lethe {
 namespace {

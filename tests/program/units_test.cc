@@ -1,4 +1,4 @@
-#include "src/cli/units.h"
+#include "src/cli/config/units.h"
 
 #include <gtest/gtest.h>
 

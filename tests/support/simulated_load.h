@@ -16,9 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "lethe/filter.h"
-#include "src/reference/paper.h"
-#include "src/reference/sliced_fbf.h"
-#include "src/reference/sliced_model.h"
+#include "src/reference/published/paper.h"
+#include "src/reference/sliced/sliced_fbf.h"
+#include "src/reference/sliced/sliced_model.h"
 #include "tests/support/filter_testing.h"
 #include "tests/support/sliced_plan.h"
 
@@ -154,8 +154,8 @@ class SimulatedLoad {
   }
 
   // What so many ids in a horizon need at least: the plan without its margin. And what a filter takes for
-  // them at most, as src/reference/budget.h has it: twice the plan, and what it has besides its lines. The
-  // plan is for the number of generations that users get; with another one an id takes as many more bits.
+  // them at most, as src/reference/sliced/budget.h has it: twice the plan, and what it has besides its lines.
+  // The plan is for the number of generations that users get; with another one an id takes as many more bits.
   double LeastBytesFor(double ids) const { return PlannedBytes(ids) / 1.0625; }
   double MostBytesFor(double ids) const {
     return 2 * std::max(PlannedBytes(ids), 64.0 * static_cast<double>(FewestSlicedLines(shape_))) +

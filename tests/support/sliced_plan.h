@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "src/reference/sliced_model.h"
+#include "src/reference/sliced/sliced_model.h"
 
 namespace lethe {
 

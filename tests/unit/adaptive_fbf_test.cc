@@ -1,4 +1,4 @@
-#include "src/reference/adaptive_fbf.h"
+#include "src/reference/published/adaptive_fbf.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "src/reference/bloom.h"
+#include "src/reference/bloom/bloom.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "src/reference/recycled.h"
+#include "src/reference/bloom/recycled.h"
 #include "tests/support/filter_testing.h"
 
 namespace lethe {

@@ -1,4 +1,4 @@
-#include "src/reference/budget.h"
+#include "src/reference/sliced/budget.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "src/reference/sliced_model.h"
+#include "src/reference/sliced/sliced_model.h"
 #include "tests/support/sliced_plan.h"
 
 namespace lethe {
@@ -29,8 +29,8 @@ double Cap() {
 // Lines that a steady rate of ids per horizon takes at least, with every interval full to the end.
 double LinesFor(double rate) { return rate / (Cap() * SlicedWindowIntervals(Shape())); }
 
-// And at most, as src/reference/budget.h has it: so many times the plan's, which has a sixteenth more than
-// that.
+// And at most, as src/reference/sliced/budget.h has it: so many times the plan's, which has a sixteenth more
+// than that.
 void ExpectLines(int64_t lines, double rate, double most = 2) {
   EXPECT_LE(static_cast<double>(lines), most * SlicedLinesFor(rate, kTarget))
       << "it needs " << LinesFor(rate) << " at least";

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "lethe/filter.h"
 #include "src/engines/new_filter.h"
-#include "src/reference/sliced_fbf.h"
+#include "src/reference/sliced/sliced_fbf.h"
 #include "tests/support/filter_testing.h"
 
 namespace lethe {

@@ -13,8 +13,8 @@
 
 #include "gtest/gtest.h"
 #include "src/filter/line_memory.h"
-#include "src/reference/sliced_fbf.h"
-#include "src/reference/sliced_model.h"
+#include "src/reference/sliced/sliced_fbf.h"
+#include "src/reference/sliced/sliced_model.h"
 
 namespace {
 

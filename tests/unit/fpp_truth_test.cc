@@ -11,10 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "src/reference/published_fbf.h"
-#include "src/reference/published_model.h"
-#include "src/reference/sliced_fbf.h"
-#include "src/reference/sliced_model.h"
+#include "src/reference/published/published_fbf.h"
+#include "src/reference/published/published_model.h"
+#include "src/reference/sliced/sliced_fbf.h"
+#include "src/reference/sliced/sliced_model.h"
 #include "tests/support/filter_testing.h"
 
 namespace lethe {

@@ -1,4 +1,4 @@
-#include "src/reference/opposite.h"
+#include "src/reference/bloom/opposite.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include "lethe/filter.h"
 #include "src/engines/new_filter.h"
 #include "src/reference/fixed_share.h"
-#include "src/reference/published_fbf.h"
+#include "src/reference/published/published_fbf.h"
 #include "tests/support/filter_testing.h"
 
 namespace lethe {

@@ -1,4 +1,4 @@
-#include "src/reference/published_model.h"
+#include "src/reference/published/published_model.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "src/reference/sliced_model.h"
+#include "src/reference/sliced/sliced_model.h"
 #include "tests/bench/shaped_lines.h"
 
 namespace lethe::bench {

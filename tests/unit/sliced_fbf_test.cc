@@ -1,4 +1,4 @@
-#include "src/reference/sliced_fbf.h"
+#include "src/reference/sliced/sliced_fbf.h"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "src/reference/sliced_model.h"
+#include "src/reference/sliced/sliced_model.h"
 #include "tests/support/fpp_truth.h"
 #include "tests/support/seed.h"
 

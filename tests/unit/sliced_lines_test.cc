@@ -1,4 +1,4 @@
-#include "src/reference/sliced_lines.h"
+#include "src/reference/sliced/sliced_lines.h"
 
 #include <algorithm>
 #include <array>

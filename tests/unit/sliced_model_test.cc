@@ -1,4 +1,4 @@
-#include "src/reference/sliced_model.h"
+#include "src/reference/sliced/sliced_model.h"
 
 #include <array>
 #include <cmath>
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "src/reference/sliced_estimate.h"
-#include "src/reference/sliced_lines.h"
+#include "src/reference/sliced/sliced_estimate.h"
+#include "src/reference/sliced/sliced_lines.h"
 #include "tests/support/seed.h"
 
 namespace lethe {

@@ -9,8 +9,8 @@
 
 #include "gtest/gtest.h"
 #include "src/filter/line_memory.h"
-#include "src/reference/sliced_lines.h"
-#include "src/reference/sliced_model.h"
+#include "src/reference/sliced/sliced_lines.h"
+#include "src/reference/sliced/sliced_model.h"
 #include "tests/support/filter_testing.h"
 #include "tests/support/sliced_plan.h"
 

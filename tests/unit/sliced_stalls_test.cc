@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "src/reference/sliced_fbf.h"
-#include "src/reference/sliced_model.h"
+#include "src/reference/sliced/sliced_fbf.h"
+#include "src/reference/sliced/sliced_model.h"
 #include "tests/support/filter_testing.h"
 
 namespace lethe {

@@ -26,7 +26,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "lethe/stage.h"
-#include "src/reference/sliced_fbf.h"
+#include "src/reference/sliced/sliced_fbf.h"
 #include "src/stage/snapshot_format.h"
 #include "tests/support/exact_filter.h"
 #include "tests/support/seed.h"

@@ -1,0 +1,404 @@
+#include "src/cli/commands/demo_command.h"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "connectors/http/http_client.h"
+#include "connectors/kafka/broker/embedded_broker.h"
+#include "src/cli/demo/child_process.h"
+#include "src/cli/demo/demo_events.h"
+#include "src/cli/demo/demo_traffic.h"
+#include "src/cli/terminal/exit_code.h"
+#include "src/cli/terminal/terminal.h"
+#include "src/text/format.h"
+
+namespace lethe {
+namespace {
+
+// Exact comparisons leave no room for chance: one event in a thousand million may be dropped wrongly.
+constexpr double kTargetFpp = 1e-9;
+constexpr uint16_t kServePort = 9464;
+// Events on their way at a time, on the embedded broker, which keeps some 4 MB of a partition; and where the
+// daemon is killed, so that each kill is in the middle of its work.
+constexpr int64_t kMostOnTheWay = 12000;
+constexpr int kSendAtOnce = 500;
+constexpr absl::Duration kPatience = absl::Seconds(60);  // without any progress
+
+// `wanted` if it is free, or any that is.
+absl::StatusOr<int> FreePort(uint16_t wanted) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(wanted);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  const bool ok = fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
+                  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0;
+  close(fd);
+  if (ok) return ntohs(address.sin_port);
+  return wanted == 0 ? absl::StatusOr<int>(absl::InternalError("no free port on 127.0.0.1")) : FreePort(0);
+}
+
+struct DaemonFigures {
+  double fpp_modelled = 0;
+  int64_t filter_bytes = 0;
+  int64_t process_bytes = 0;
+  int64_t duplicates = 0;
+};
+
+class Demo {
+ public:
+  explicit Demo(const DemoOptions& options)
+      : options_(options), seed_(options.seed ? *options.seed : std::random_device()()) {
+    // Before the clients' threads begin, so that they inherit it: an interruption is seen by CheckDaemon()
+    // and Serve().
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+    signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC);
+  }
+  ~Demo() {
+    daemon_.reset();
+    close(signal_fd_);
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+
+  // Whether all of it came out right.
+  absl::StatusOr<bool> Run();
+
+ private:
+  absl::Status Prepare();
+  absl::StatusOr<DemoEvents> Events() const;
+  absl::Status StartDaemon();
+  absl::Status SendAll(RetryingClients& clients);
+  absl::Status AwaitOutput(const DemoTruth& truth);
+  // Whether it still runs, and nobody wants to end the demo.
+  absl::Status CheckDaemon();
+  std::string LastLogLine() const;
+  absl::Status Stalled(int64_t committed, int64_t sent) const;
+  absl::Status KillDaemon();
+  std::string ProgressNote() const;
+  absl::StatusOr<DaemonFigures> Figures() const;
+  bool Report(const DemoTruth& truth, const DaemonFigures& figures, absl::Duration took) const;
+  void Serve() const;
+
+  bool embedded() const { return options_.brokers.empty(); }
+  bool paced() const { return embedded() || options_.kill > 0; }
+
+  const DemoOptions options_;
+  const uint64_t seed_;
+  int signal_fd_ = -1;
+  std::string folder_;
+  std::string brokers_;
+  DemoTopics topics_;
+  int port_ = 0;
+  int64_t total_ = 0;  // events, as far as can be foreseen
+  int kills_ = 0;
+  int64_t records_at_kill_ = 0;  // what had come out, and what may be on its way out
+  std::unique_ptr<kafka::EmbeddedBroker> broker_;
+  std::unique_ptr<ChildProcess> daemon_;
+  std::optional<DemoSender> sender_;
+  std::optional<DemoReader> reader_;
+  std::optional<ProgressLine> progress_;
+};
+
+absl::StatusOr<DemoEvents> Demo::Events() const {
+  if (options_.input.empty()) return GeneratedEvents(options_.events, seed_);
+  return EventsFromFile(options_.input);
+}
+
+absl::Status Demo::Prepare() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "lethe-demo-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) return absl::InternalError("no temporary folder can be made");
+  folder_ = pattern;
+
+  auto events = Events();
+  if (!events.ok()) return events.status();
+  if (options_.input.empty()) {
+    total_ = options_.events;
+  } else {
+    for (auto event = (*events)(); !event.ok() || event->has_value(); event = (*events)()) {
+      if (!event.ok()) return event.status();
+      ++total_;
+    }
+  }
+
+  const std::string suffix = absl::StrCat(absl::Hex(std::random_device()(), absl::kZeroPad8));
+  topics_ = {absl::StrCat("edits-", suffix), absl::StrCat("edits-clean-", suffix),
+             absl::StrCat("edits-counters-", suffix), absl::StrCat("lethe-demo-", suffix)};
+  brokers_ = options_.brokers;
+  if (embedded()) {
+    auto broker = kafka::EmbeddedBroker::Start();
+    if (!broker.ok()) return broker.status();
+    broker_ = *std::move(broker);
+    brokers_ = broker_->bootstrap_servers();
+    for (const std::string& topic : {topics_.input, topics_.output, topics_.counters}) {
+      if (absl::Status made = broker_->CreateTopic(topic, topics_.partitions); !made.ok()) return made;
+    }
+  } else if (absl::Status made = CreateDemoTopics(brokers_, topics_); !made.ok()) {
+    return made;
+  }
+  auto sender = DemoSender::Connect(brokers_, topics_.input);
+  if (!sender.ok()) return sender.status();
+  sender_.emplace(*std::move(sender));
+  auto reader = DemoReader::Connect(brokers_, topics_);
+  if (!reader.ok()) return reader.status();
+  reader_.emplace(*std::move(reader));
+  const auto port = FreePort(options_.serve ? kServePort : 0);
+  if (!port.ok()) return port.status();
+  port_ = *port;
+  return StartDaemon();
+}
+
+absl::Status Demo::StartDaemon() {
+  auto daemon = ChildProcess::Start(
+      {"run", "--brokers", brokers_, "--input", topics_.input, "--output", topics_.output, "--group",
+       topics_.group, "--instance", "demo", "--id", "json:/id", "--horizon", "24h", "--fpp",
+       absl::StrCat(kTargetFpp), "--delivery", embedded() ? "at_least_once" : "exactly_once", "--counter",
+       absl::StrCat("name=edits,key=json:/channel,delta=json:/delta,output=", topics_.counters), "--http",
+       absl::StrCat("127.0.0.1:", port_), "--commit-interval", embedded() ? "20ms" : "100ms",
+       // After a SIGKILL the group waits this long before it gives the partitions out again.
+       "--kafka", "session.timeout.ms=6000"},
+      folder_ + "/daemon.log");
+  if (!daemon.ok()) return daemon.status();
+  daemon_ = *std::move(daemon);
+  return absl::OkStatus();
+}
+
+absl::Status Demo::CheckDaemon() {
+  pollfd wait = {signal_fd_, POLLIN, 0};
+  if (poll(&wait, 1, 0) > 0) return absl::CancelledError("interrupted");
+  if (daemon_->Running()) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("the daemon has ended: ", LastLogLine()));
+}
+
+std::string Demo::LastLogLine() const {
+  std::ifstream log(folder_ + "/daemon.log");
+  std::string last = "it has said nothing";
+  for (std::string line; std::getline(log, line);) last = line;
+  return last;
+}
+
+absl::Status Demo::Stalled(int64_t committed, int64_t sent) const {
+  return absl::UnavailableError(
+      absl::StrCat("nothing moves any more: ", FormatCount(committed), " of ", FormatCount(sent),
+                   " records are committed; the daemon's last words: ", LastLogLine()));
+}
+
+absl::Status Demo::KillDaemon() {
+  daemon_->Kill();
+  ++kills_;
+  records_at_kill_ = reader_->records() + kMostOnTheWay / 4;
+  return StartDaemon();
+}
+
+std::string Demo::ProgressNote() const {
+  const std::string out = absl::StrCat(FormatCount(reader_->records()), " came out");
+  return kills_ == 0 ? out : absl::StrCat(out, ", killed ", kills_, "x");
+}
+
+absl::Status Demo::SendAll(RetryingClients& clients) {
+  const absl::Time start = absl::Now();
+  absl::Time last_progress = start;
+  int64_t committed = 0;
+  for (bool more = true; more;) {
+    const int64_t sent = clients.truth().sent;
+    bool room = options_.rate == 0 ||
+                static_cast<double>(sent) <=
+                    static_cast<double>(options_.rate) * absl::ToDoubleSeconds(absl::Now() - start);
+    if (paced()) {
+      const auto now_committed = reader_->CommittedOffsets();
+      const auto behind = reader_->Behind();
+      if (!now_committed.ok()) return now_committed.status();
+      if (!behind.ok()) return behind.status();
+      if (*now_committed > committed) last_progress = absl::Now();
+      committed = *now_committed;
+      room = room && sent - committed < kMostOnTheWay && *behind < kMostOnTheWay;
+    }
+    for (int i = 0; room && i < kSendAtOnce; ++i) {
+      auto event = clients.Next();
+      if (!event.ok()) return event.status();
+      more = event->has_value();
+      if (!more) break;
+      if (absl::Status sent_it = sender_->Send(**event); !sent_it.ok()) return sent_it;
+      last_progress = absl::Now();
+    }
+    if (absl::Status read = reader_->Poll(); !read.ok()) return read;
+    if (absl::Status alive = CheckDaemon(); !alive.ok()) return alive;
+    if (absl::Now() - last_progress > kPatience) return Stalled(committed, sent);
+    // Spread over the run, and not before something has come out since the last time.
+    if (kills_ < options_.kill && reader_->records() > records_at_kill_ &&
+        sent > total_ * (kills_ + 1) / (options_.kill + 1)) {
+      if (absl::Status killed = KillDaemon(); !killed.ok()) return killed;
+    }
+    progress_->Show(sent, total_ + total_ / 10, ProgressNote());
+  }
+  return sender_->Flush();
+}
+
+absl::Status Demo::AwaitOutput(const DemoTruth& truth) {
+  absl::Time last_progress = absl::Now();
+  int64_t last = -1;
+  for (;;) {
+    if (absl::Status read = reader_->Poll(); !read.ok()) return read;
+    if (absl::Status alive = CheckDaemon(); !alive.ok()) return alive;
+    const auto committed = reader_->CommittedOffsets();
+    const auto behind = reader_->Behind();
+    if (!committed.ok()) return committed.status();
+    if (!behind.ok()) return behind.status();
+    if (*committed >= truth.sent && *behind == 0) return absl::OkStatus();
+    if (*committed + reader_->records() > last) last_progress = absl::Now();
+    last = *committed + reader_->records();
+    if (absl::Now() - last_progress > kPatience) {
+      return Stalled(*committed, truth.sent);
+    }
+    progress_->Show(truth.sent, truth.sent, ProgressNote());
+  }
+}
+
+absl::StatusOr<DaemonFigures> Demo::Figures() const {
+  const auto metrics = http::HttpGet("127.0.0.1", port_, "/metrics");
+  if (!metrics.ok()) return metrics.status();
+  DaemonFigures figures;
+  figures.process_bytes = daemon_->PeakMemoryBytes();
+  for (const absl::string_view line : absl::StrSplit(*metrics, '\n')) {
+    double value = 0;
+    const size_t space = line.rfind(' ');
+    if (space == absl::string_view::npos || !absl::SimpleAtod(line.substr(space + 1), &value)) continue;
+    if (absl::StartsWith(line, "lethe_filter_fpp_modelled_ratio{")) {
+      figures.fpp_modelled = std::max(figures.fpp_modelled, value);
+    } else if (absl::StartsWith(line, "lethe_memory_used_bytes{")) {
+      figures.filter_bytes = static_cast<int64_t>(value);
+    } else if (absl::StartsWith(line, "lethe_records_total{") && absl::StrContains(line, "\"duplicate\"")) {
+      figures.duplicates += static_cast<int64_t>(value);
+    }
+  }
+  return figures;
+}
+
+bool Demo::Report(const DemoTruth& truth, const DaemonFigures& figures, absl::Duration took) const {
+  const auto unique = static_cast<int64_t>(truth.ids.size());
+  int64_t lost = 0;
+  for (const std::string& id : truth.ids) lost += reader_->copies().contains(id) ? 0 : 1;
+  int64_t twice = 0;
+  for (const auto& [id, copies] : reader_->copies()) twice += copies - (truth.ids.contains(id) ? 1 : 0);
+  int wrong = 0;
+  int wrong_without = 0;
+  std::string largest;
+  for (const auto& [channel, total] : truth.totals) {
+    const auto found = reader_->counters().find(channel);
+    wrong += found == reader_->counters().end() || found->second != total ? 1 : 0;
+    const int64_t without = truth.totals_without_dedup.at(channel);
+    wrong_without += without != total ? 1 : 0;
+    if (largest.empty() || std::abs(without - total) >
+                               std::abs(truth.totals_without_dedup.at(largest) - truth.totals.at(largest))) {
+      largest = channel;
+    }
+  }
+  const auto row = [](absl::string_view name, absl::string_view a, absl::string_view b, absl::string_view c) {
+    absl::PrintF("  %-32s %14s %14s %14s\n", name, a, b, c);
+  };
+  const double seconds = absl::ToDoubleSeconds(took);
+  absl::PrintF("\n");
+  row("", "without lethe", "with lethe", "truth");
+  row("events", FormatCount(truth.sent), FormatCount(reader_->records()), FormatCount(unique));
+  row("duplicates passed", FormatCount(truth.sent - unique), FormatCount(twice), "0");
+  row("events lost", "0", FormatCount(lost), "0");
+  if (!truth.totals.empty()) {
+    const auto found = reader_->counters().find(largest);
+    row(absl::StrCat("counters wrong, of ", truth.totals.size()), absl::StrCat(wrong_without),
+        absl::StrCat(wrong), "0");
+    row(absl::StrCat("counter ", largest), FormatCount(truth.totals_without_dedup.at(largest)),
+        FormatCount(found == reader_->counters().end() ? 0 : found->second),
+        FormatCount(truth.totals.at(largest)));
+  }
+  absl::PrintF("\n");
+  absl::PrintF("  duplicates dropped    %s%s\n", FormatCount(truth.sent - reader_->records()),
+               kills_ > 0
+                   ? absl::StrFormat(" (%s of them since the last start)", FormatCount(figures.duplicates))
+                   : "");
+  absl::PrintF("  false positives       target %.0e, modelled %.1e, measured %d in %s\n", kTargetFpp,
+               figures.fpp_modelled, lost, FormatCount(unique));
+  absl::PrintF("  memory                filters %.1f MiB, process at most %.0f MiB\n",
+               static_cast<double>(figures.filter_bytes) / (1 << 20),
+               static_cast<double>(figures.process_bytes) / (1 << 20));
+  absl::PrintF("  time                  %.1f s, %s events/s%s\n", seconds,
+               FormatCount(static_cast<int64_t>(static_cast<double>(truth.sent) / seconds)),
+               embedded() ? " (the embedded broker's pace)" : "");
+  absl::PrintF("  delivery              %s\n",
+               embedded() ? "at least once: the embedded broker has no transactions" : "exactly once");
+  if (kills_ > 0) absl::PrintF("  killed with SIGKILL   %d times, and started again\n", kills_);
+  const bool right = lost == 0 && twice == 0 && wrong == 0;
+  absl::PrintF("\n%s\n", right ? "Nothing was lost, and no duplicate passed."
+                               : "WRONG: this must not happen. Please report it with the lines above.");
+  return right;
+}
+
+void Demo::Serve() const {
+  absl::PrintF("\nThe metrics are at http://127.0.0.1:%d/metrics until you press Enter or Ctrl-C.\n", port_);
+  std::fflush(stdout);
+  pollfd waits[] = {{signal_fd_, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
+  // Without a terminal nobody presses a key, and a closed stdin is no key either.
+  poll(waits, isatty(STDIN_FILENO) ? 2 : 1, -1);
+}
+
+absl::StatusOr<bool> Demo::Run() {
+  absl::PrintF("lethe demo: clients lose acknowledgements, and send again (seed %d)\n",
+               static_cast<int64_t>(seed_));
+  if (absl::Status prepared = Prepare(); !prepared.ok()) return prepared;
+  absl::PrintF("%s -> lethe -> %s, on %s\n", topics_.input, topics_.output,
+               embedded() ? "an embedded broker" : brokers_);
+  std::fflush(stdout);
+  auto events = Events();
+  if (!events.ok()) return events.status();
+  RetryingClients clients(*std::move(events), seed_);
+  const absl::Time start = absl::Now();
+  progress_.emplace("sent");
+  if (absl::Status sent = SendAll(clients); !sent.ok()) return sent;
+  if (absl::Status out = AwaitOutput(clients.truth()); !out.ok()) return out;
+  progress_.reset();
+  const absl::Duration took = absl::Now() - start;
+  const auto figures = Figures();
+  if (!figures.ok()) return figures.status();
+  const bool right = Report(clients.truth(), *figures, took);
+  if (options_.serve) Serve();
+  if (const int code = daemon_->Terminate(absl::Seconds(10)); code != kExitOk) {
+    return absl::InternalError(absl::StrCat("the daemon ended with exit code ", code, " on SIGTERM"));
+  }
+  return right;
+}
+
+}  // namespace
+
+int DemoCommand(const DemoOptions& options) {
+  spdlog::set_level(spdlog::level::err);  // the clients' chatter has no place beside the table
+  auto right = Demo(options).Run();
+  if (!right.ok()) return ReportError(right.status(), std::cerr);
+  return *right ? kExitOk : kExitFailed;
+}
+
+}  // namespace lethe

@@ -1,0 +1,26 @@
+// `lethe demo`: the whole pipeline, with clients that retry, and the truth beside what came out.
+#ifndef LETHE_SRC_CLI_COMMANDS_DEMO_COMMAND_H_
+#define LETHE_SRC_CLI_COMMANDS_DEMO_COMMAND_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace lethe {
+
+struct DemoOptions {
+  int64_t events = 100'000;
+  int64_t rate = 0;              // events per second; 0: as fast as they go
+  std::string input;             // a file of lines; empty: events are made up
+  std::string brokers;           // empty: a broker inside the program
+  int kill = 0;                  // how often the daemon is killed on the way
+  std::optional<uint64_t> seed;  // of the events and the kills; a random one unless set
+  bool serve = false;            // go on serving the status page after the last event
+};
+
+// The exit code: kExitOk only if nothing was lost and no duplicate passed.
+int DemoCommand(const DemoOptions& options);
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_CLI_COMMANDS_DEMO_COMMAND_H_

@@ -1,0 +1,26 @@
+// `lethe plan`: what memory a stream takes, or what a memory limit holds.
+//
+//   lethe plan --rate 20000 --horizon 24h --fpp 1e-6
+#ifndef LETHE_SRC_CLI_COMMANDS_PLAN_COMMAND_H_
+#define LETHE_SRC_CLI_COMMANDS_PLAN_COMMAND_H_
+
+#include <ostream>
+
+#include "absl/status/status.h"
+#include "src/engines/plan.h"
+
+namespace lethe {
+
+struct PlanCommandOptions {
+  enum class Output { kText, kJson };
+
+  PlanRequest request;
+  Output output = Output::kText;
+};
+
+// Writes the plan to `out`. The error is MakePlan's.
+absl::Status RunPlan(const PlanCommandOptions& options, std::ostream& out);
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_CLI_COMMANDS_PLAN_COMMAND_H_

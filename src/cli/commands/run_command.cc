@@ -1,0 +1,302 @@
+#include "src/cli/commands/run_command.h"
+
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "connectors/http/http_server.h"
+#include "connectors/http/metrics_text.h"
+#include "connectors/http/page.h"
+#include "connectors/kafka/daemon.h"
+#include "connectors/kafka/report/remarks.h"
+#include "connectors/redis/redis_address.h"
+#include "connectors/redis/redis_store.h"
+#include "src/cli/config/reload.h"
+#include "src/cli/metrics/metrics.h"
+#include "src/cli/service/closing_lines.h"
+#include "src/cli/service/counters_json.h"
+#include "src/cli/service/periodic.h"
+#include "src/cli/service/restore_line.h"
+#include "src/cli/service/service_manager.h"
+#include "src/cli/service/status_history.h"
+#include "src/cli/service/status_json.h"
+#include "src/cli/terminal/exit_code.h"
+#include "src/pipeline/steady_time.h"
+
+namespace lethe {
+namespace {
+
+// A lane of which nothing was heard for so long hangs.
+constexpr absl::Duration kLongestSilence = absl::Seconds(30);
+// What the contract of SIGTERM gives us, less a moment to end in.
+constexpr absl::Duration kStopPatience = absl::Seconds(4);
+// `timeout`, shells and some supervisors signal a process and its group, so that one request comes twice.
+constexpr absl::Duration kSameRequest = absl::Seconds(1);
+
+// Waits for signals in a thread of its own: SIGTERM, SIGINT and the end of its terminal stop the daemon,
+// SIGHUP calls `reload`.
+// Signals must be blocked in all threads: make it first.
+class SignalThread {
+ public:
+  SignalThread(kafka::Daemon& daemon, const ServiceManager& manager, std::function<void()> reload)
+      : daemon_(daemon), manager_(manager), reload_(std::move(reload)) {
+    sigemptyset(&signals_);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) sigaddset(&signals_, signal);
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+    thread_ = std::thread([this] { Wait(); });
+  }
+
+  // SIGUSR1 to the thread itself says that nothing is to be waited for any more.
+  ~SignalThread() {
+    pthread_kill(thread_.native_handle(), SIGUSR1);
+    thread_.join();
+  }
+
+ private:
+  void Wait() {
+    // The kernel sends a SIGHUP of its own when the terminal is closed in which lethe runs: nobody could end
+    // it there any more.
+    siginfo_t info = {};
+    int signal = sigwaitinfo(&signals_, &info);
+    for (; signal < 0 || (signal == SIGHUP && info.si_code != SI_KERNEL);
+         signal = sigwaitinfo(&signals_, &info)) {
+      if (signal == SIGHUP) reload_();
+    }
+    if (signal == SIGUSR1) return;
+    spdlog::info("{}: finishing the open transaction and leaving the group", signal == SIGTERM ? "SIGTERM"
+                                                                             : signal == SIGINT
+                                                                                 ? "SIGINT"
+                                                                                 : "the terminal was closed");
+    manager_.Say("STOPPING=1");
+    daemon_.Stop();
+    const absl::Time asked = SteadyNow();
+    bool is_hurried = false;
+    for (absl::Duration left = kStopPatience; left > absl::ZeroDuration() && !is_hurried;
+         left = asked + kStopPatience - SteadyNow()) {
+      const timespec timeout = absl::ToTimespec(left);
+      const int next = sigtimedwait(&signals_, nullptr, &timeout);
+      if (next == SIGUSR1) return;
+      is_hurried = (next == SIGTERM || next == SIGINT) && SteadyNow() - asked >= kSameRequest;
+    }
+    const bool all_is_out = daemon_.OnlyLeaves();
+    if (all_is_out) {
+      spdlog::info(
+          "all committed; the group has not answered yet: ending without having left it, which it "
+          "notices after session.timeout.ms");
+    } else {
+      spdlog::critical(
+          "{}: ending without having left the group; what was not committed will be read again",
+          is_hurried ? "a second signal asked to end at once" : "the broker did not answer in time");
+    }
+    SetLogFooter("");
+    spdlog::shutdown();
+    _exit(all_is_out ? kExitOk : kExitFailed);
+  }
+
+  kafka::Daemon& daemon_;
+  const ServiceManager& manager_;
+  const std::function<void()> reload_;
+  sigset_t signals_;
+  std::thread thread_;
+};
+
+// A text that one thread changes and others read.
+class SharedText {
+ public:
+  explicit SharedText(std::string text) : text_(std::move(text)) {}
+  void Set(const std::string& text) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    text_ = text;
+  }
+  std::string Get() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return text_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string text_;  // guarded by mutex_
+};
+
+// Reads the configuration again, and applies what can be.
+void ReloadFile(const ReloadConfig& reload, RunConfig& running, kafka::Daemon& daemon,
+                SharedText& fingerprint) {
+  if (reload == nullptr) {
+    spdlog::warn("SIGHUP: there is no configuration file to read again (--config)");
+    return;
+  }
+  const absl::StatusOr<RunConfig> read = reload();
+  if (!read.ok()) {
+    spdlog::error("SIGHUP: the configuration is wrong, and nothing is changed: {}",
+                  std::string(read.status().message()));
+    return;
+  }
+  const std::vector<ConfigChange> changes = Reload(*read, running, daemon);
+  fingerprint.Set(running.fingerprint);
+  if (changes.empty()) spdlog::info("SIGHUP: the configuration has not changed");
+  for (const ConfigChange& change : changes) {
+    if (change.is_applied) {
+      spdlog::info("SIGHUP: {} is now {} (was {})", change.key, change.after, change.before);
+    } else if (!change.why_not.empty()) {
+      spdlog::warn("SIGHUP: {} stays {}, and is not {} before a restart: {}", change.key, change.before,
+                   change.after, change.why_not);
+    } else {
+      spdlog::warn("SIGHUP: {} has changed, and takes effect after a restart", change.key);
+    }
+  }
+}
+
+ServiceState StateOf(const kafka::Daemon& daemon, absl::Duration patience) {
+  const kafka::DaemonReport report = daemon.Report();
+  size_t partitions = 0;
+  for (const kafka::LaneReport& lane : report.lanes) partitions += lane.partitions.size();
+  ServiceState state;
+  state.alive = daemon.SilentFor() < patience;
+  if (report.not_ready.empty()) {
+    state.status = absl::StrCat("judging ", partitions, " partitions of ", report.input);
+  } else {
+    const size_t more = report.not_ready.size() - 1;
+    state.status =
+        absl::StrCat(report.not_ready.front(), more == 0 ? "" : absl::StrCat(" (and ", more, " more)"));
+  }
+  return state;
+}
+
+// What /status?partition=N asks for, with history=1 or without.
+std::optional<StatusDetail> Detail(const http::HttpQuery& query, const StatusHistory& history) {
+  const auto text = query.find("partition");
+  StatusDetail detail;
+  if (text == query.end() || !absl::SimpleAtoi(text->second, &detail.partition)) return std::nullopt;
+  if (const auto wanted = query.find("history"); wanted != query.end() && wanted->second == "1") {
+    detail.history = history.Of(detail.partition);
+    detail.now = absl::Now();
+  }
+  return detail;
+}
+
+// What /counters?top=N asks for.
+size_t TopOf(const http::HttpQuery& query) {
+  constexpr size_t kFew = 20, kMost = 1000;
+  const auto text = query.find("top");
+  size_t top = 0;
+  if (text == query.end() || !absl::SimpleAtoi(text->second, &top)) return kFew;
+  return std::min(top, kMost);
+}
+
+http::HttpRoutes Routes(kafka::Daemon& daemon, const StatusHistory& history, bool per_partition,
+                        const SharedText& fingerprint) {
+  return {
+      {"/", [](const http::HttpQuery&) { return http::Page(); }},
+      {"/metrics",
+       [&daemon, &fingerprint, per_partition](const http::HttpQuery&) {
+         return http::MetricsText(Metrics(daemon.Report(), {per_partition, fingerprint.Get()}));
+       }},
+      {"/status",
+       [&daemon, &history](const http::HttpQuery& query) {
+         return http::HttpResponse{.content_type = "application/json",
+                                   .body = StatusJson(daemon.Report(), Detail(query, history))};
+       }},
+      {"/counters",
+       [&daemon](const http::HttpQuery& query) {
+         const kafka::CountersView view = daemon.Counters(TopOf(query));
+         return http::HttpResponse{.content_type = "application/json",
+                                   .body = CountersJson(view, daemon.Report().stores)};
+       }},
+      {"/healthz", [](const http::HttpQuery&) { return http::HttpResponse{.body = "ok\n"}; }},
+      {"/readyz",
+       [&daemon](const http::HttpQuery&) {
+         const kafka::DaemonReport report = daemon.Report();
+         std::vector<std::string> lines = report.not_ready;
+         if (lines.empty()) lines.emplace_back("ready");
+         const std::vector<std::string> remarks = kafka::Remarks(report);
+         lines.insert(lines.end(), remarks.begin(), remarks.end());
+         return http::HttpResponse{.status = report.not_ready.empty() ? 200 : 503,
+                                   .body = absl::StrCat(absl::StrJoin(lines, "\n"), "\n")};
+       }},
+  };
+}
+
+// The address was checked with the configuration.
+std::unique_ptr<CounterStore> OpenStore(const kafka::CounterOptions& counter, const std::string& input) {
+  return std::make_unique<redis::RedisStore>(
+      redis::RedisStoreOptions{.address = redis::RedisAddress::Parse(counter.store).value(),
+                               .password = counter.store_password,
+                               .totals = counter.output,
+                               .input = input});
+}
+
+// The last line, in the form of the others.
+int Fail(const absl::Status& status, const RunConfig& config) {
+  std::ostringstream text;
+  const int code = ReportError(status, text);
+  if (config.log.format == LogFormat::kText) {
+    std::cerr << text.str();
+  } else {
+    spdlog::critical("{}", std::string(status.message()));
+  }
+  return code;
+}
+
+}  // namespace
+
+int RunCommand(const RunConfig& config, const ReloadConfig& reload) {
+  StartLog(config.log);
+  if (!config.warning.empty()) spdlog::warn("{}", config.warning);
+  signal(SIGXFSZ, SIG_IGN);  // a snapshot that the limit of a file's size stops is an error, and no end
+  auto daemon = kafka::Daemon::Create(config.daemon, OpenStore);
+  if (!daemon.ok()) return Fail(daemon.status(), config);
+  absl::Status status;
+  RunConfig running = config;  // the signal thread's
+  SharedText fingerprint(config.fingerprint);
+  const ServiceManager manager;
+  {
+    const SignalThread signals(**daemon, manager,
+                               [&] { ReloadFile(reload, running, **daemon, fingerprint); });
+    StatusHistory history;
+    std::optional<Periodic> sampler;
+    std::unique_ptr<http::HttpServer> server;
+    if (config.http != "off") {
+      auto started = http::HttpServer::Start(
+          config.http, Routes(**daemon, history, config.metrics_per_partition, fingerprint));
+      if (!started.ok()) return Fail(started.status(), config);
+      sampler.emplace(StatusHistory::kEvery, [&] { history.Add((*daemon)->Report(), absl::Now()); });
+      server = *std::move(started);
+      spdlog::info("status page at http://{0}/, metrics at http://{0}/metrics", config.http);
+    }
+    const ServiceReports reports(
+        manager, [&] { return StateOf(**daemon, std::min(manager.watchdog() / 2, kLongestSilence)); });
+    const RestoreLine restore_line([&] { return (*daemon)->Report(); });
+    status = (*daemon)->Run();
+  }
+  const kafka::DaemonReport report = (*daemon)->Report();
+  if (const std::string totals = Totals(report); !totals.empty()) spdlog::info("{}", totals);
+  if (status.ok()) {
+    const bool unfinished = (*daemon)->LeavesUnfinished();
+    spdlog::log(unfinished ? spdlog::level::warn : spdlog::level::info, "{}", Farewell(report, unfinished));
+  }
+  const int code = status.ok() ? kExitOk : Fail(status, config);  // the last line
+  spdlog::shutdown();
+  std::cerr.flush();
+  // Only the clients are left to be destroyed, and librdkafka 2.0.2 may wait for ever there if their topic
+  // was deleted. They are closed, so nothing depends on it.
+  _exit(code);
+}
+
+}  // namespace lethe

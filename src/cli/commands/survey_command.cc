@@ -1,0 +1,127 @@
+#include "src/cli/commands/survey_command.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <limits>
+#include <memory>
+
+#include "absl/time/clock.h"
+#include "connectors/kafka/client/fixed_properties.h"
+#include "connectors/kafka/topics/topic_reader.h"
+#include "src/cli/config/units.h"
+#include "src/cli/terminal/interrupt.h"
+#include "src/cli/terminal/log.h"
+#include "src/cli/terminal/survey_text.h"
+#include "src/cli/terminal/terminal.h"
+#include "src/survey/survey.h"
+
+namespace lethe {
+namespace {
+
+using Output = SurveyCommandOptions::Output;
+
+constexpr int64_t kRecords = 1'000'000;
+
+constexpr Setting<SurveyCommandOptions> kSettings[] = {
+    {"brokers", "HOST:PORT,...", "", true, "The Kafka cluster: one or more of its brokers", "localhost:9092",
+     [](absl::string_view text, SurveyCommandOptions& options) {
+       return StoreText(text, "expected one or more brokers, such as localhost:9092", options.brokers);
+     }},
+    {"input", "TOPIC", "", true, "The topic that is looked at", "orders",
+     [](absl::string_view text, SurveyCommandOptions& options) { return StoreTopic(text, options.input); }},
+    {"id", "FIELD[+FIELD...]", "it is looked for", false,
+     "Where a record's id is: key, value, header:NAME, json:/pointer, or several joined with +",
+     "json:/order/id",
+     [](absl::string_view text, SurveyCommandOptions& options) {
+       return StoreField(IdSpec::Parse(text), options.id);
+     }},
+    {"records", "NUMBER|all", "1000000", false, "How many of the newest records are read, of all partitions",
+     "all",
+     [](absl::string_view text, SurveyCommandOptions& options) {
+       options.all_records = text == "all";
+       if (options.all_records) return absl::OkStatus();
+       if (ParseWhole<int64_t>(text, 1, std::numeric_limits<int64_t>::max()).ok()) {
+         return Store(text, ParseWhole<int64_t>(text, 1, std::numeric_limits<int64_t>::max()),
+                      options.records);
+       }
+       return BadValue(text, "expected a whole number of at least 1, or all");
+     },
+     "1 or more, or all"},
+    {"last", "DURATION", "", false, "Read what is not older than this, by the records' timestamps", "24h",
+     [](absl::string_view text, SurveyCommandOptions& options) {
+       return Store(text, ParseDuration(text), options.last);
+     },
+     "1ms or more"},
+    {"memory", "SIZE", "256MiB", false,
+     "The limit; what does not fit in it is estimated from a sample of ids", "1GiB",
+     [](absl::string_view text, SurveyCommandOptions& options) {
+       const absl::StatusOr<int64_t> bytes = ParseBytes(text);
+       if (bytes.ok() && *bytes < (int64_t{16} << 20)) return BadValue(text, "expected at least 16MiB");
+       return Store(text, bytes, options.memory_bytes);
+     },
+     "16MiB or more"},
+    {"format", "text|json", "text", false, "How the report is printed", "json",
+     [](absl::string_view text, SurveyCommandOptions& options) {
+       return StoreChoice<Output>(text, {{{"text", Output::kText}, {"json", Output::kJson}}}, options.output);
+     },
+     "", "output"},
+};
+
+}  // namespace
+
+absl::Span<const Setting<SurveyCommandOptions>> SurveySettings() { return kSettings; }
+
+absl::Status RunSurvey(const SurveyCommandOptions& options, std::ostream& out) {
+  // stdout is for the report, and what librdkafka says of connections that it makes again is for nobody.
+  StartLog({.level = LogLevel::kWarning});
+  const std::string warning = kafka::SecretsOnCommandLine(options.properties);
+  if (!warning.empty()) spdlog::warn("{}", warning);
+  kafka::ReadOptions read = {options.brokers, options.input, options.properties, options.records};
+  if (options.last) read.since = absl::Now() - *options.last;
+  if (!options.records && !options.all_records && !options.last) read.newest = kRecords;
+  const absl::StatusOr<std::unique_ptr<kafka::TopicReader>> reader = kafka::TopicReader::Open(read);
+  if (!reader.ok()) return reader.status();
+  Survey survey({.id = options.id, .memory_bytes = options.memory_bytes});
+  const std::atomic<bool>& interrupted = CatchInterrupts();
+  absl::Status status;
+  {
+    ProgressLine progress("records");
+    status = (*reader)->Read([&](const SurveyRecord& record) { survey.Add(record); },
+                             [&](int64_t done) {
+                               progress.Show(done, (*reader)->to_read());
+                               return !interrupted.load();
+                             });
+  }
+  std::vector<kafka::Property> properties;
+  std::vector<std::string> secrets;
+  for (const auto& [name, value] : options.properties) {
+    if (kafka::IsSecretValue(name)) {
+      secrets.push_back(name);
+    } else {
+      properties.emplace_back(name, value);
+    }
+  }
+  const SurveyText text = {
+      .brokers = options.brokers,
+      .input = options.input,
+      .properties = std::move(properties),
+      .secrets = std::move(secrets),
+      .id_was_given = options.id.has_value(),
+      .partitions = (*reader)->partitions(),
+      .in_topic = (*reader)->in_topic(),
+      .to_read = (*reader)->to_read(),
+      .is_whole = status.ok() && !interrupted.load(),
+      .report = survey.Report(),
+  };
+  if (options.output == Output::kJson) {
+    WriteSurveyJson(text, out);
+  } else {
+    WriteSurvey(text, TextStyle::Of(STDOUT_FILENO), out);
+  }
+  out.flush();
+  return status;
+}
+
+}  // namespace lethe

@@ -1,0 +1,606 @@
+#include "src/cli/config/config.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/algorithm/container.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "connectors/kafka/client/client.h"
+#include "connectors/kafka/client/fixed_properties.h"
+#include "connectors/kafka/options/stage_options.h"
+#include "lethe/event.h"
+#include "src/text/suggestion.h"
+
+namespace lethe {
+namespace {
+
+constexpr absl::string_view kKafka = "kafka";
+constexpr absl::string_view kCounter = "counter";
+// The sections whose keys are settings.
+constexpr absl::string_view kSections[] = {"snapshots", kCounter, "log"};
+constexpr absl::string_view kFromEnvironment = ", from the environment";
+constexpr absl::string_view kCounterKeys[] = {"counter.key", "counter.delta", "counter.output"};
+constexpr absl::string_view kCounters = "counters";
+// Records are read for all of them at once.
+constexpr size_t kMostCounters = 16;
+
+using kafka::Scope;
+
+const Setting<RunConfig>* FindSetting(absl::string_view key) {
+  for (const Setting<RunConfig>& setting : RunSettings()) {
+    if (setting.key == key) return &setting;
+  }
+  return nullptr;
+}
+
+// The section that a key belongs to; empty at the top level.
+absl::string_view SectionOf(absl::string_view key) {
+  const size_t dot = key.find('.');
+  return dot == absl::string_view::npos ? "" : key.substr(0, dot);
+}
+
+bool IsSection(absl::string_view key) { return key == kKafka || absl::c_linear_search(kSections, key); }
+
+std::vector<std::string> KeysOf(absl::string_view section) {
+  std::vector<std::string> keys;
+  if (section == kCounters) {
+    for (const Setting<CounterConfig>& setting : CounterSettings()) keys.emplace_back(setting.key);
+    return keys;
+  }
+  for (const Setting<RunConfig>& setting : RunSettings()) {
+    if (SectionOf(setting.key) == section) keys.emplace_back(setting.key);
+  }
+  if (!section.empty()) return keys;
+  for (const absl::string_view name : kSections) keys.emplace_back(name);
+  keys.emplace_back(kCounters);
+  keys.emplace_back(kKafka);
+  return keys;
+}
+
+absl::Status CheckProperty(const std::string& name, const std::string& place) {
+  const std::optional<absl::string_view> reason = kafka::WhyFixed(name);
+  if (!reason) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(place, ": this property cannot be set: ", *reason));
+}
+
+absl::string_view Found(ConfigEntry::Shape shape) {
+  switch (shape) {
+    case ConfigEntry::Shape::kText:
+      return "a single value";
+    case ConfigEntry::Shape::kNothing:
+      return "nothing";
+    case ConfigEntry::Shape::kList:
+      return "a list";
+    case ConfigEntry::Shape::kMap:
+      return "a section of keys";
+  }
+  return "";
+}
+
+// Puts a configuration together, and remembers where each value came from, since whether values agree with
+// one another is only known at the end.
+class Assembler {
+ public:
+  explicit Assembler(std::string file_name) : file_name_(std::move(file_name)) {}
+
+  absl::Status AddFile(const ConfigText& file);
+  absl::Status AddFlags(const RunFlags& flags);
+  absl::StatusOr<RunConfig> Finish();
+  // Once Finish has said that it is right.
+  std::vector<EffectiveValue> Effective() const;
+
+ private:
+  absl::Status AddEntry(const ConfigEntry& entry, const std::string& place);
+  absl::Status Set(const Setting<RunConfig>& setting, absl::string_view text, const std::string& place,
+                   const std::string& origin);
+  std::string OriginOf(const ConfigEntry& entry, const std::string& expanded) const {
+    const bool is_expanded = expanded != entry.text && absl::StrContains(entry.text, "${");
+    return absl::StrCat(file_name_, ":", entry.line, is_expanded ? kFromEnvironment : absl::string_view());
+  }
+  absl::Status AddCounterEntry(const ConfigEntry& entry, const std::string& place);
+  absl::Status AddCounterFlag(const std::string& given);
+  // In counter `counter` of those that are being put together.
+  absl::Status SetInCounter(size_t counter, const std::string& key, absl::string_view text,
+                            const std::string& place, const std::string& origin);
+  absl::Status SetProperty(const std::string& name, const std::string& value, const std::string& place,
+                           const std::string& origin);
+  EffectiveValue EffectiveProperty(const kafka::Property& property) const;
+  // The value of static_membership where it is not set, as text.
+  std::string DefaultMembership() const {
+    return config_.daemon.static_membership == kafka::StaticMembership::kAfterCrash ? "crash" : "false";
+  }
+  absl::Status CheckMissing() const;
+  absl::Status FinishCounters();
+  absl::Status CheckTopics() const;
+  absl::Status CheckDivert() const;
+  absl::Status CheckScope() const;
+  absl::Status CheckStage() const;
+
+  const std::string file_name_;  // empty if there is none
+  kafka::ClientConfig checked_;  // what librdkafka says to each property is known with its place
+  RunConfig config_;
+  std::map<std::string, std::string, std::less<>> places_;    // by key
+  std::map<std::string, EffectiveValue, std::less<>> given_;  // by key; those of `kafka` by "kafka.NAME"
+
+  // One of `counters`, with what was given of it, in the order of the table of its keys.
+  struct CounterDraft {
+    CounterConfig config;
+    std::map<std::string, EffectiveValue, std::less<>> given;  // by the key within it
+    std::map<std::string, std::string, std::less<>> places;    // likewise
+    std::string place;                                         // of all of it
+  };
+  std::vector<CounterDraft> counters_;
+};
+
+absl::Status UnknownKey(const ConfigEntry& entry, const std::string& place) {
+  const std::vector<std::string> keys = KeysOf(entry.section);
+  std::string hint;
+  const std::string path = entry.section == kCounters ? entry.key : entry.Path();
+  if (std::optional<std::string> nearest = Nearest(path, keys)) {
+    hint = absl::StrCat("did you mean ", *nearest, "?");
+  } else if (entry.section.empty() && FindSetting(entry.key) != nullptr) {
+    hint = absl::StrCat("write ", entry.key.substr(entry.key.find('.') + 1), " under '", SectionOf(entry.key),
+                        ":'");
+  } else if (entry.section.empty() && absl::StrContains(entry.key, '.')) {
+    hint = "a property of librdkafka goes under 'kafka:'";
+  } else {
+    hint = absl::StrCat("the keys are ", absl::StrJoin(keys, ", "));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(place, ": unknown key; ", hint));
+}
+
+absl::Status Assembler::AddFile(const ConfigText& file) {
+  absl::StatusOr<std::vector<ConfigEntry>> entries = ParseConfigText(file);
+  if (!entries.ok()) return entries.status();
+  for (const ConfigEntry& entry : *entries) {
+    const std::string place = absl::StrCat(file.name, ":", entry.line, ": ", entry.Path());
+    if (absl::Status status = AddEntry(entry, place); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Assembler::AddCounterEntry(const ConfigEntry& entry, const std::string& place) {
+  if (entry.section.empty()) {
+    if (entry.shape == ConfigEntry::Shape::kList) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(place, ": expected a list of counters, found ", Found(entry.shape)));
+  }
+  if (entry.key.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(place, ": expected a counter's keys, found ", Found(entry.shape)));
+  }
+  const auto counter = static_cast<size_t>(entry.item);
+  if (counters_.size() <= counter) {
+    counters_.resize(counter + 1);
+    counters_[counter].place = absl::StrCat(file_name_, ":", entry.line, ": counters[", entry.item, "]");
+  }
+  const auto settings = CounterSettings();
+  if (absl::c_none_of(settings, [&](const auto& setting) { return setting.key == entry.key; })) {
+    return UnknownKey(entry, place);
+  }
+  if (entry.shape != ConfigEntry::Shape::kText) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(place, ": expected a single value, found ", Found(entry.shape)));
+  }
+  const absl::StatusOr<std::string> text = ExpandReferences(entry.text);
+  if (!text.ok()) return absl::InvalidArgumentError(absl::StrCat(place, ": ", text.status().message()));
+  return SetInCounter(counter, entry.key, *text, place, OriginOf(entry, *text));
+}
+
+absl::Status Assembler::AddCounterFlag(const std::string& given) {
+  const std::string flag = "--counter";
+  CounterDraft draft;
+  draft.place = flag;
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const absl::string_view part : absl::StrSplit(given, ',')) {
+    const size_t equals = part.find('=');
+    const absl::string_view key = part.substr(0, equals);
+    const auto settings = CounterSettings();
+    const bool is_key = absl::c_any_of(settings, [&](const auto& setting) { return setting.key == key; });
+    if (equals == absl::string_view::npos || !is_key) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          flag, ": expected ", CounterFlagType(), "; the keys are ", absl::StrJoin(KeysOf(kCounters), ", "),
+          "; a counter whose values have commas goes into a file"));
+    }
+    if (key == kStorePassword) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(flag, ": every user of this host can read a secret on the command line. Put ",
+                       kStorePassword, " into the configuration file, as ${file:PATH} or ${VARIABLE}"));
+    }
+    values.emplace_back(key, part.substr(equals + 1));
+    if (key == "name") draft.config.options.name = std::string(part.substr(equals + 1));
+  }
+  // A flag wins over the file, here for the counter of its name.
+  const auto same = absl::c_find_if(counters_, [&](const CounterDraft& other) {
+    return other.place != flag && other.config.options.name == draft.config.options.name;
+  });
+  const size_t counter = static_cast<size_t>(same - counters_.begin());
+  if (same == counters_.end()) counters_.emplace_back();
+  counters_[counter] = CounterDraft();
+  counters_[counter].place = flag;
+  for (const auto& [key, text] : values) {
+    const std::string place = absl::StrCat(flag, ": ", key);
+    if (counters_[counter].places.contains(key)) {
+      return absl::InvalidArgumentError(absl::StrCat(place, ": given twice"));
+    }
+    absl::Status set = SetInCounter(counter, key, text, place, flag);
+    if (!set.ok()) return set;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Assembler::SetInCounter(size_t counter, const std::string& key, absl::string_view text,
+                                     const std::string& place, const std::string& origin) {
+  CounterDraft& draft = counters_[counter];
+  for (const Setting<CounterConfig>& setting : CounterSettings()) {
+    if (setting.key != key) continue;
+    if (absl::Status set = setting.set(text, draft.config); !set.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(place, ": ", set.message()));
+    }
+  }
+  draft.places[key] = place;
+  draft.given[key] = {key, std::string(text), origin};
+  return absl::OkStatus();
+}
+
+absl::Status Assembler::FinishCounters() {
+  // The former section for a single counter.
+  if (places_.contains(kCounterKeys[0])) {
+    CounterDraft former;
+    former.place = absl::StrCat(places_.at("counter.output"));
+    former.config = config_.former_counter;
+    former.config.options.name = std::string(kCounter);
+    former.places["output"] = places_.at("counter.output");
+    counters_.push_back(std::move(former));
+  }
+  if (counters_.size() > kMostCounters) {
+    return absl::InvalidArgumentError(absl::StrCat(counters_[kMostCounters].place, ": expected at most ",
+                                                   kMostCounters, " counters; others take another lethe"));
+  }
+  std::set<std::string> names;
+  std::string texts;
+  for (CounterDraft& draft : counters_) {
+    CounterConfig& config = draft.config;
+    const bool is_former = draft.given.empty();
+    for (const Setting<CounterConfig>& setting : CounterSettings()) {
+      const auto given = draft.given.find(setting.key);
+      if (given != draft.given.end() && setting.key != kStorePassword)
+        absl::StrAppend(&texts, setting.key, "=", given->second.text, "\n");
+      if (!setting.required || is_former || given != draft.given.end()) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(draft.place, ": missing ", setting.key, ", for example ", setting.example));
+    }
+    if (config.when.has_value() != config.equals.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(draft.place, ": `when` and `equals` go together: a field, and what must be there"));
+    }
+    if (config.when) config.options.spec.when = {*config.when, *config.equals};
+    if (config.options.mode == kafka::CounterMode::kTotal &&
+        config_.daemon.delivery != kafka::Delivery::kExactlyOnce) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(draft.place,
+                       ": mode total needs delivery: exactly_once, since what is read again after a crash "
+                       "would be counted again; use mode delta"));
+    }
+    if (!config.options.store.empty() && config.options.mode != kafka::CounterMode::kTotal) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(draft.place, ": a store needs mode: total, which can be brought there again"));
+    }
+    if (config.options.store.empty() && !config.options.store_password.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(draft.place, ": ", kStorePassword,
+                                                     " needs a store, such as redis://127.0.0.1:6379/0"));
+    }
+    if (!names.insert(config.options.name).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(draft.place, ": another counter has the name \"", config.options.name, "\""));
+    }
+    config_.daemon.counters.push_back(config.options);
+  }
+  if (!texts.empty()) config_.texts[std::string(kCounters)] = texts;
+  return absl::OkStatus();
+}
+
+absl::Status Assembler::AddEntry(const ConfigEntry& entry, const std::string& place) {
+  if (entry.section == kCounters || (entry.section.empty() && entry.key == kCounters)) {
+    return AddCounterEntry(entry, place);
+  }
+  const bool is_section = entry.section.empty() && IsSection(entry.key);
+  const bool is_property = entry.section == kKafka;
+  const Setting<RunConfig>* setting = nullptr;
+  if (!is_section && !is_property) {
+    // `counter.key: x` at the top level would otherwise be a second way to say the same.
+    const bool is_dotted = entry.section.empty() && absl::StrContains(entry.key, '.');
+    setting = is_dotted ? nullptr : FindSetting(entry.Path());
+    if (setting == nullptr) return UnknownKey(entry, place);
+  }
+  const ConfigEntry::Shape wanted = is_section ? ConfigEntry::Shape::kMap : ConfigEntry::Shape::kText;
+  if (entry.shape != wanted) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(place, ": expected ", Found(wanted), ", found ", Found(entry.shape)));
+  }
+  if (is_section) return absl::OkStatus();
+  absl::StatusOr<std::string> text = ExpandReferences(entry.text);
+  if (!text.ok()) return absl::InvalidArgumentError(absl::StrCat(place, ": ", text.status().message()));
+  const std::string origin = OriginOf(entry, *text);
+  if (!is_property) return Set(*setting, *text, place, origin);
+  if (absl::Status status = CheckProperty(entry.key, place); !status.ok()) return status;
+  return SetProperty(entry.key, *text, place, origin);
+}
+
+absl::Status Assembler::AddFlags(const RunFlags& flags) {
+  for (const auto& [key, text] : flags.values) {
+    if (absl::Status status = Set(*FindSetting(key), text, FlagOf(key), FlagOf(key)); !status.ok())
+      return status;
+  }
+  for (const std::string& counter : flags.counters) {
+    if (absl::Status status = AddCounterFlag(counter); !status.ok()) return status;
+  }
+  const absl::StatusOr<std::vector<kafka::Property>> properties = ParseProperties(flags.kafka);
+  if (!properties.ok()) return properties.status();
+  for (const auto& [name, value] : *properties) {
+    const std::string place = absl::StrCat("--kafka ", name);
+    if (absl::Status status = SetProperty(name, value, place, "--kafka"); !status.ok()) return status;
+  }
+  config_.warning = kafka::SecretsOnCommandLine(*properties);
+  config_.daemon.exit_at_end = flags.exit_at_end;
+  return absl::OkStatus();
+}
+
+absl::Status Assembler::Set(const Setting<RunConfig>& setting, absl::string_view text,
+                            const std::string& place, const std::string& origin) {
+  if (absl::Status status = setting.set(text, config_); !status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(place, ": ", status.message()));
+  }
+  places_[std::string(setting.key)] = place;
+  config_.texts[std::string(setting.key)] = std::string(text);
+  given_[std::string(setting.key)] = {std::string(setting.key), std::string(text), origin};
+  return absl::OkStatus();
+}
+
+absl::Status Assembler::SetProperty(const std::string& name, const std::string& value,
+                                    const std::string& place, const std::string& origin) {
+  if (const absl::Status& status = checked_.Set(name, value).status(); !status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(place, ": ", status.message()));
+  }
+  const std::string key = absl::StrCat(kKafka, ".", name);
+  given_[key] = {key, value, origin};
+  std::vector<kafka::Property>& properties = config_.daemon.properties;
+  const auto same = std::find_if(properties.begin(), properties.end(),
+                                 [&](const kafka::Property& property) { return property.first == name; });
+  if (same == properties.end()) {
+    properties.emplace_back(name, value);
+  } else {
+    same->second = value;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Assembler::CheckMissing() const {
+  const bool counts = std::any_of(std::begin(kCounterKeys), std::end(kCounterKeys),
+                                  [&](absl::string_view key) { return places_.contains(key); });
+  std::vector<std::string> missing;
+  for (const Setting<RunConfig>& setting : RunSettings()) {
+    const bool needed = setting.required || (counts && absl::StartsWith(setting.key, "counter."));
+    if (needed && !places_.contains(setting.key)) {
+      const std::string name = file_name_.empty()
+                                   ? FlagOf(setting.key)
+                                   : absl::StrCat(setting.key, " (or ", FlagOf(setting.key), ")");
+      missing.push_back(absl::StrCat(name, ", for example ", setting.example));
+    }
+  }
+  if (missing.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(file_name_, file_name_.empty() ? "" : ": ", "missing ", absl::StrJoin(missing, "; ")));
+}
+
+// A topic that is written and also read, or written as two things, would go round or be unreadable.
+absl::Status Assembler::CheckTopics() const {
+  const kafka::DaemonOptions& daemon = config_.daemon;
+  struct Topic {
+    std::string role;
+    std::string name;
+    std::string place;
+  };
+  std::vector<Topic> topics;
+  for (const auto& [key, name] : {std::pair("input", &daemon.input),
+                                  {"output", &daemon.output},
+                                  {"divert", &daemon.divert},
+                                  {"snapshots.to", &daemon.snapshots.topic}}) {
+    if (!name->empty()) topics.push_back({key, *name, places_.find(key)->second});
+  }
+  // A topic of two counters would tell their keys apart by nothing but a header.
+  for (const CounterDraft& draft : counters_) {
+    const kafka::CounterOptions& counter = draft.config.options;
+    topics.push_back({absl::StrCat("output of counter ", counter.name), counter.output,
+                      draft.places.find("output")->second});
+  }
+  for (size_t later = 1; later < topics.size(); ++later) {
+    for (size_t earlier = 0; earlier < later; ++earlier) {
+      if (topics[earlier].name == topics[later].name) {
+        return absl::InvalidArgumentError(absl::StrCat(topics[later].place, ": \"", topics[later].name,
+                                                       "\" is also the ", topics[earlier].role,
+                                                       "; expected another topic"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Assembler::CheckDivert() const {
+  const Policies& policies = config_.daemon.policies;
+  if (!policies.diverts() || !config_.daemon.divert.empty()) return absl::OkStatus();
+  for (const auto& [key, action] : {std::pair("on_duplicate", policies.on_duplicate),
+                                    {"on_suspect", policies.on_suspect},
+                                    {"on_missing_id", policies.on_missing_id},
+                                    {"on_malformed", policies.on_malformed},
+                                    {"on_undeliverable", policies.on_undeliverable},
+                                    {"on_uncountable", policies.on_uncountable}}) {
+    if (action != Action::kDivert) continue;
+    return absl::InvalidArgumentError(absl::StrCat(places_.find(key)->second,
+                                                   ": divert needs a topic: set divert (or --divert), for "
+                                                   "example orders-diverted"));
+  }
+  return absl::OkStatus();
+}
+
+// The group's name is part of the name of a topic then.
+absl::Status Assembler::CheckScope() const {
+  if (config_.daemon.scope != Scope::kTopic || IsTopicName(kafka::RepartitionTopic(config_.daemon))) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(places_.find("scope")->second, ": topic needs a topic of its own, and \"",
+                   kafka::RepartitionTopic(config_.daemon),
+                   "\" is no name of one; choose a shorter group, of letters, digits, '.', '_' and '-'"));
+}
+
+// Each value was good by itself; an engine may have limits of its own.
+absl::Status Assembler::CheckStage() const {
+  const absl::Status status = Validate(config_.daemon.stage);
+  if (status.ok()) return status;
+  // What the stage complains of, and the key to blame for it.
+  constexpr std::pair<absl::string_view, absl::string_view> kBlamed[] = {
+      {"adaptation: ", "adaptation"},
+      {"at_memory_limit: ", "at_memory_limit"},
+      {"second_opinion: ", "second_opinion"},
+      {"pass_suspects: ", "on_suspect"}};
+  absl::string_view message = status.message();
+  absl::string_view key = "engine";
+  for (const auto& [complaint, blamed] : kBlamed) {
+    if (absl::ConsumePrefix(&message, complaint)) key = blamed;
+  }
+  const auto place = places_.find(key);
+  if (place == places_.end()) return status;
+  return absl::InvalidArgumentError(absl::StrCat(place->second, ": ", message));
+}
+
+absl::StatusOr<RunConfig> Assembler::Finish() {
+  if (absl::Status status = CheckMissing(); !status.ok()) return status;
+  if (absl::Status status = FinishCounters(); !status.ok()) return status;
+  if (absl::Status status = CheckTopics(); !status.ok()) return status;
+  if (absl::Status status = CheckDivert(); !status.ok()) return status;
+  if (!config_.daemon.policies.diverts()) config_.daemon.divert.clear();  // nothing would be written to it
+  if (absl::Status status = CheckStage(); !status.ok()) return status;
+  config_.fingerprint = FingerprintOf(config_);
+  if (config_.daemon.group.empty()) config_.daemon.group = absl::StrCat("lethe-", config_.daemon.input);
+  if (absl::Status status = CheckScope(); !status.ok()) return status;
+  // A name that was given is meant to be unique in the group; two hosts of one name are not.
+  if (!config_.daemon.instance.empty() && !given_.contains("static_membership")) {
+    config_.daemon.static_membership = kafka::StaticMembership::kAfterCrash;
+  }
+  if (config_.daemon.instance.empty()) {
+    char name[256] = "";
+    if (gethostname(name, sizeof(name) - 1) != 0 || name[0] == '\0') {
+      return absl::InvalidArgumentError("this host has no name; set instance (or --instance)");
+    }
+    config_.daemon.instance = name;
+  }
+  return config_;
+}
+
+EffectiveValue Assembler::EffectiveProperty(const kafka::Property& property) const {
+  EffectiveValue value = given_.at(absl::StrCat(kKafka, ".", property.first));
+  // What comes from the environment does so because it is nobody's business.
+  value.is_secret = kafka::IsSecret(property.first) || absl::EndsWith(value.origin, kFromEnvironment);
+  if (value.is_secret) value.text.clear();
+  return value;
+}
+
+std::vector<EffectiveValue> Assembler::Effective() const {
+  std::vector<EffectiveValue> values;
+  for (const Setting<RunConfig>& setting : RunSettings()) {
+    const auto given = given_.find(setting.key);
+    if (given != given_.end()) {
+      values.push_back(given->second);
+    } else if (!setting.fallback.empty()) {
+      const absl::string_view key = setting.key;
+      const std::string text = key == "group"               ? config_.daemon.group
+                               : key == "instance"          ? config_.daemon.instance
+                               : key == "static_membership" ? DefaultMembership()
+                                                            : std::string(setting.fallback);
+      values.push_back({std::string(setting.key), text, "default"});
+    }
+  }
+  // Sections come last, each in one piece.
+  std::stable_partition(values.begin(), values.end(),
+                        [](const EffectiveValue& value) { return !absl::StrContains(value.key, '.'); });
+  for (size_t i = 0; i < counters_.size(); ++i) {
+    for (const Setting<CounterConfig>& setting : CounterSettings()) {
+      const auto given = counters_[i].given.find(setting.key);
+      if (given == counters_[i].given.end()) continue;
+      values.push_back(given->second);
+      values.back().key = absl::StrCat(kCounters, "[", i, "].", setting.key);
+      values.back().is_secret = setting.key == kStorePassword;
+      if (values.back().is_secret) values.back().text.clear();
+    }
+  }
+  for (const kafka::Property& property : config_.daemon.properties) {
+    values.push_back(EffectiveProperty(property));
+  }
+  return values;
+}
+
+}  // namespace
+
+std::string TextOf(const RunConfig& config, const Setting<RunConfig>& setting) {
+  const auto found = config.texts.find(setting.key);
+  return found == config.texts.end() ? std::string(setting.fallback) : found->second;
+}
+
+// 64 bits are plenty to tell a handful of configurations apart, and too few of a hash to learn one from.
+std::string FingerprintOf(const RunConfig& config) {
+  std::string effective;
+  for (const Setting<RunConfig>& setting : RunSettings()) {
+    if (setting.key == "instance" || setting.key == "http") continue;
+    absl::StrAppend(&effective, setting.key, "=", TextOf(config, setting), "\n");
+  }
+  if (const auto counters = config.texts.find(kCounters); counters != config.texts.end()) {
+    absl::StrAppend(&effective, kCounters, "=", counters->second, "\n");
+  }
+  std::vector<kafka::Property> properties = config.daemon.properties;
+  std::sort(properties.begin(), properties.end());
+  for (const auto& [name, value] : properties) {
+    absl::StrAppend(&effective, name, "=", kafka::IsSecret(name) ? "" : value, "\n");
+  }
+  return absl::StrCat(absl::Hex(HashId(effective, 0).a, absl::kZeroPad16));
+}
+
+absl::StatusOr<std::vector<kafka::Property>> ParseProperties(const std::vector<std::string>& given) {
+  std::vector<kafka::Property> properties;
+  for (const std::string& property : given) {
+    const size_t equals = property.find('=');
+    const std::string name = property.substr(0, equals);
+    if (equals == std::string::npos || name.empty()) {
+      return absl::InvalidArgumentError("--kafka: expected NAME=VALUE, such as security.protocol=SSL");
+    }
+    const std::string place = absl::StrCat("--kafka ", name);
+    for (const auto& [earlier, value] : properties) {
+      if (earlier == name) return absl::InvalidArgumentError(absl::StrCat(place, ": given twice"));
+    }
+    if (absl::Status status = CheckProperty(name, place); !status.ok()) return status;
+    properties.emplace_back(name, property.substr(equals + 1));
+  }
+  return properties;
+}
+
+absl::StatusOr<RunConfig> MakeRunConfig(const std::optional<ConfigText>& file, const RunFlags& flags,
+                                        std::vector<EffectiveValue>* effective) {
+  Assembler assembler(file ? file->name : "");
+  if (file) {
+    if (absl::Status status = assembler.AddFile(*file); !status.ok()) return status;
+  }
+  if (absl::Status status = assembler.AddFlags(flags); !status.ok()) return status;
+  absl::StatusOr<RunConfig> config = assembler.Finish();
+  if (config.ok() && effective != nullptr) *effective = assembler.Effective();
+  return config;
+}
+
+}  // namespace lethe

@@ -1,0 +1,92 @@
+// The configuration of the daemon, from a YAML file and from flags.
+#ifndef LETHE_SRC_CLI_CONFIG_CONFIG_H_
+#define LETHE_SRC_CLI_CONFIG_CONFIG_H_
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "connectors/kafka/options/options.h"
+#include "src/cli/config/config_file.h"
+#include "src/cli/config/setting.h"
+#include "src/cli/terminal/log.h"
+
+namespace lethe {
+
+// One of `counters`, as it was written.
+struct CounterConfig {
+  kafka::CounterOptions options;
+  std::optional<Field> when;
+  std::optional<std::string> equals;
+};
+
+struct RunConfig {
+  kafka::DaemonOptions daemon;
+  CounterConfig former_counter;  // the section `counter`, which is one of `daemon` by now
+  // Where metrics and health are served: host:port, or "off".
+  std::string http = "127.0.0.1:9464";
+  // Metrics of each partition; otherwise of the topic.
+  bool metrics_per_partition = true;
+  std::string fingerprint;  // FingerprintOf() it
+  LogOptions log;
+  std::string warning;  // about how it was given; empty: none
+  // What was set, as text, by key, with those of all counters at "counters": to see what has changed when it
+  // is read again.
+  std::map<std::string, std::string, std::less<>> texts;
+};
+
+using ReloadConfig = std::function<absl::StatusOr<RunConfig>()>;
+
+// Every key that takes one value; `counters`, a list, and `kafka`, a section of any number of them, are
+// apart.
+absl::Span<const Setting<RunConfig>> RunSettings();
+
+// The keys of each of them.
+absl::Span<const Setting<CounterConfig>> CounterSettings();
+// The one of these that is a secret.
+inline constexpr absl::string_view kStorePassword = "store_password";
+// What `--counter` takes: "name=TEXT,key=FIELD,...".
+std::string CounterFlagType();
+
+// The value of a setting that holds, as text.
+std::string TextOf(const RunConfig& config, const Setting<RunConfig>& setting);
+
+// Of the effective configuration, to see whether two instances were told the same: without their name and
+// address, and without the values of librdkafka's properties that may be secret.
+std::string FingerprintOf(const RunConfig& config);
+
+// What the command line says, as text.
+struct RunFlags {
+  std::vector<std::pair<std::string, std::string>> values;  // by the key of the setting
+  std::vector<std::string> kafka;                           // NAME=VALUE
+  std::vector<std::string> counters = {};                   // KEY=VALUE,...
+  bool exit_at_end = false;
+};
+
+// What --kafka was given: NAME=VALUE each. InvalidArgument names the property, never its value.
+absl::StatusOr<std::vector<kafka::Property>> ParseProperties(const std::vector<std::string>& given);
+
+// What holds, and where it came from.
+struct EffectiveValue {
+  // As that of a setting; "kafka.NAME" is a property of librdkafka, "counters[0].key" of the first counter.
+  std::string key;
+  std::string text;    // empty if it is a secret
+  std::string origin;  // "default", "lethe.yaml:3", "lethe.yaml:3, from the environment", "--horizon"
+  bool is_secret = false;
+};
+
+// The file, if there is one, with the flags on top: a flag wins. The file must be right also where a flag
+// wins. InvalidArgument names the file and line, or the flag, the value (never one of `kafka`, which may be
+// a secret) and what is expected. `effective`, if given, gets every value that holds: those of the top level,
+// then the sections.
+absl::StatusOr<RunConfig> MakeRunConfig(const std::optional<ConfigText>& file, const RunFlags& flags,
+                                        std::vector<EffectiveValue>* effective = nullptr);
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_CLI_CONFIG_CONFIG_H_

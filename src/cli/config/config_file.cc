@@ -1,0 +1,266 @@
+#include "src/cli/config/config_file.h"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace lethe {
+namespace {
+
+constexpr size_t kMaxFileBytes = size_t{1} << 20;
+constexpr size_t kMaxValueFileBytes = size_t{1} << 16;
+constexpr int kMaxDepth = 8;
+constexpr int kMaxValues = 2'000;  // keys, values and aliases, of which each may repeat a whole section
+
+absl::Status ErrorAt(absl::string_view name, int line, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(name, ":", line, ": ", what));
+}
+
+int LineOf(const YAML::Mark& mark) { return mark.line + 1; }
+
+ConfigEntry::Shape ShapeOf(const YAML::Node& node) {
+  switch (node.Type()) {
+    case YAML::NodeType::Scalar:
+      return ConfigEntry::Shape::kText;
+    case YAML::NodeType::Sequence:
+      return ConfigEntry::Shape::kList;
+    case YAML::NodeType::Map:
+      return ConfigEntry::Shape::kMap;
+    default:
+      return ConfigEntry::Shape::kNothing;
+  }
+}
+
+absl::Status Flatten(const std::string& name, const std::string& section, int item, const YAML::Node& map,
+                     std::vector<ConfigEntry>& entries) {
+  std::map<std::string, int> lines;
+  for (const auto& pair : map) {
+    const int line = LineOf(pair.first.Mark());
+    if (!pair.first.IsScalar()) return ErrorAt(name, line, "expected a key, found a list or a map");
+    ConfigEntry entry;
+    entry.section = section;
+    entry.item = item;
+    entry.key = pair.first.Scalar();
+    entry.shape = ShapeOf(pair.second);
+    entry.line = line;
+    if (entry.shape == ConfigEntry::Shape::kText) entry.text = pair.second.Scalar();
+    const auto [earlier, is_new] = lines.emplace(entry.key, line);
+    if (!is_new) {
+      return ErrorAt(name, line,
+                     absl::StrCat(entry.Path(), ": the key is already on line ", earlier->second));
+    }
+    const bool is_section = section.empty() && entry.shape == ConfigEntry::Shape::kMap;
+    entries.push_back(entry);
+    if (is_section) {
+      absl::Status status = Flatten(name, entry.key, -1, pair.second, entries);
+      if (!status.ok()) return status;
+    }
+    if (!section.empty() || entry.shape != ConfigEntry::Shape::kList) continue;
+    for (size_t i = 0; i < pair.second.size(); ++i) {
+      const YAML::Node& each = pair.second[i];
+      const int place = static_cast<int>(i);
+      if (each.IsMap()) {
+        if (absl::Status status = Flatten(name, entry.key, place, each, entries); !status.ok()) return status;
+      } else {
+        entries.push_back({entry.key, "", ShapeOf(each), "", LineOf(each.Mark()), place});
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// yaml-cpp's own words, less what it may quote of the file: an unquoted password that begins with * is an
+// alias to YAML, and its message names it.
+std::string WithoutQuotes(const std::string& message) {
+  if (absl::StartsWith(message, "the referenced anchor is not defined")) {
+    return "a value that begins with * refers to an anchor, and there is none of that name: put it in quotes "
+           "if "
+           "the * belongs to it";
+  }
+  if (absl::StartsWith(message, "illegal document indicator in scalar")) {
+    return "a quote is opened, and not closed";
+  }
+  return absl::StrCat("not YAML: ", message.substr(0, message.find(':')));
+}
+
+class Refusal : public YAML::Exception {
+  using YAML::Exception::Exception;
+};
+
+// Throws a Refusal at what no configuration has, before its nodes are in memory. yaml-cpp 0.7 finds documents
+// without end behind `{a: b}, x`, where it loads all of them.
+class Bounds : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > 1) throw Refusal(mark, "a second YAML document; a configuration is one");
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { Count(mark); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { Count(mark); }
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t, const std::string&) override {
+    Count(mark);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    Enter(mark);
+  }
+  void OnSequenceEnd() override { --depth_; }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    Enter(mark);
+  }
+  void OnMapEnd() override { --depth_; }
+
+ private:
+  void Count(const YAML::Mark& mark) {
+    if (++values_ > kMaxValues) {
+      throw Refusal(mark,
+                    absl::StrCat("more than ", kMaxValues, " keys and values, which no configuration has"));
+    }
+  }
+  void Enter(const YAML::Mark& mark) {
+    Count(mark);
+    if (++depth_ > kMaxDepth) {
+      throw Refusal(mark,
+                    absl::StrCat("lists and maps more than ", kMaxDepth, " deep; a configuration has 3"));
+    }
+  }
+
+  int documents_ = 0;
+  int depth_ = 0;
+  int values_ = 0;
+};
+
+bool IsVariableName(absl::string_view name) {
+  if (name.empty() || absl::ascii_isdigit(static_cast<unsigned char>(name[0]))) return false;
+  for (const char c : name) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '_') return false;
+  }
+  return true;
+}
+
+// At most one byte more than `most_bytes`, of the file's beginning.
+absl::StatusOr<std::string> ReadBeginning(const std::string& path, absl::string_view what,
+                                          size_t most_bytes) {
+  const auto cannot = [&] {
+    return absl::ErrnoToStatus(errno, absl::StrCat(path, ": the ", what, " cannot be read"));
+  };
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  if (file == nullptr) return cannot();
+  std::string text(most_bytes + 1, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  if (std::ferror(file.get()) != 0) return cannot();
+  return text;
+}
+
+// The content of a file without its last end of line, which editors and `echo` add.
+absl::StatusOr<std::string> ValueFile(const std::string& path) {
+  absl::StatusOr<std::string> value = ReadBeginning(path, "value", kMaxValueFileBytes);
+  if (!value.ok()) return value;
+  if (value->size() > kMaxValueFileBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": larger than 64 KiB, which no value is"));
+  }
+  if (absl::EndsWith(*value, "\n")) value->pop_back();
+  if (absl::EndsWith(*value, "\r")) value->pop_back();
+  if (value->empty()) return absl::InvalidArgumentError(absl::StrCat(path, ": the file is empty"));
+  return value;
+}
+
+// `inside` is what stands between ${ and }.
+absl::StatusOr<std::string> Variable(absl::string_view inside) {
+  if (absl::ConsumePrefix(&inside, "file:")) return ValueFile(std::string(inside));
+  const size_t split = inside.find(":-");
+  const std::string name(inside.substr(0, split));
+  if (!IsVariableName(name)) {
+    return absl::InvalidArgumentError(
+        "expected ${NAME}, ${NAME:-default} or ${file:PATH} after a $; write $$ for a single $");
+  }
+  const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nobody calls setenv
+  if (split != absl::string_view::npos) {
+    return value == nullptr || *value == '\0' ? std::string(inside.substr(split + 2)) : std::string(value);
+  }
+  if (value == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("the environment variable ", name,
+                                                   " is not set; set it, or write ${", name, ":-default}"));
+  }
+  return std::string(value);
+}
+
+}  // namespace
+
+std::string ConfigEntry::Path() const {
+  const std::string place = item < 0 ? section : absl::StrCat(section, "[", item, "]");
+  return place.empty() ? key : key.empty() ? place : absl::StrCat(place, ".", key);
+}
+
+absl::StatusOr<ConfigText> ReadConfigFile(const std::string& path) {
+  absl::StatusOr<std::string> yaml = ReadBeginning(path, "configuration", kMaxFileBytes);
+  if (!yaml.ok()) return yaml.status();
+  if (yaml->size() > kMaxFileBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": larger than 1 MiB, which no configuration is"));
+  }
+  return ConfigText{path, *std::move(yaml)};
+}
+
+absl::StatusOr<std::vector<ConfigEntry>> ParseConfigText(const ConfigText& text) {
+  std::vector<ConfigEntry> entries;
+  // The end of the document is written out, since yaml-cpp lets the end of the file close an open quote,
+  // and all lines behind the quote would be lost in it.
+  const std::string yaml = absl::StrCat(text.yaml, "\n...\n");
+  try {
+    Bounds bounds;
+    std::istringstream stream(yaml);
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(bounds)) {
+    }
+    const YAML::Node document = YAML::Load(yaml);
+    if (document.IsNull()) return entries;
+    if (!document.IsMap()) {
+      return ErrorAt(text.name, LineOf(document.Mark()), "expected 'key: value' lines");
+    }
+    if (absl::Status status = Flatten(text.name, "", -1, document, entries); !status.ok()) return status;
+  } catch (const Refusal& refusal) {
+    return ErrorAt(text.name, LineOf(refusal.mark), refusal.msg);
+  } catch (const YAML::Exception& error) {
+    return ErrorAt(text.name, LineOf(error.mark), WithoutQuotes(error.msg));
+  }
+  return entries;
+}
+
+absl::StatusOr<std::string> ExpandReferences(absl::string_view text) {
+  std::string expanded;
+  while (true) {
+    const size_t dollar = text.find('$');
+    absl::StrAppend(&expanded, text.substr(0, dollar));
+    if (dollar == absl::string_view::npos) return expanded;
+    text.remove_prefix(dollar + 1);
+    if (absl::ConsumePrefix(&text, "{")) {
+      const size_t end = text.find('}');
+      if (end == absl::string_view::npos) {
+        return absl::InvalidArgumentError("a ${ without its }; write $${ if it is meant literally");
+      }
+      absl::StatusOr<std::string> value = Variable(text.substr(0, end));
+      if (!value.ok()) return value.status();
+      expanded += *value;
+      text.remove_prefix(end + 1);
+    } else {
+      expanded += '$';
+      absl::ConsumePrefix(&text, "$");
+    }
+  }
+}
+
+}  // namespace lethe

@@ -1,0 +1,218 @@
+#include "src/cli/config/manual.h"
+
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "src/cli/config/reference.h"
+#include "src/cli/terminal/terminal.h"
+
+namespace lethe {
+namespace {
+
+std::vector<const CLI::App*> CommandsOf(const CLI::App& program) { return program.get_subcommands({}); }
+
+// What a command's footer says besides its examples, and these.
+std::pair<std::string, std::string> FooterOf(const CLI::App& command) {
+  const std::string footer = command.get_footer();
+  const size_t split = footer.find(kExample.data());
+  if (split == std::string::npos) return {footer, ""};
+  return {std::string(absl::StripAsciiWhitespace(footer.substr(0, split))),
+          footer.substr(split + kExample.size())};
+}
+
+std::string FirstExample(const CLI::App& command) {
+  const std::string examples = FooterOf(command).second;
+  return std::string(absl::StripAsciiWhitespace(examples.substr(0, examples.find('\n'))));
+}
+
+// Troff: no character is taken for a request, and a minus can be copied into a shell.
+std::string Troff(absl::string_view text) {
+  std::string out;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (!out.empty()) out += '\n';
+    if (absl::StartsWith(line, ".") || absl::StartsWith(line, "'")) out += "\\&";
+    out += absl::StrReplaceAll(line, {{"\\", "\\e"}, {"-", "\\-"}});
+  }
+  return out;
+}
+
+void AppendExamples(const std::string& examples, std::string* page) {
+  if (examples.empty()) return;
+  absl::StrAppend(page, ".SH EXAMPLES\n.nf\n", Troff(examples), "\n.fi\n");
+}
+
+void AppendOptions(const CLI::App& app, std::string* page) {
+  absl::StrAppend(page, ".SH OPTIONS\n");
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string type = option->get_type_name();
+    absl::StrAppend(page, ".TP\n\\fB", Troff(option->get_name(/*positional=*/false, /*all_options=*/true)),
+                    "\\fR", type.empty() ? "" : absl::StrCat(" \\fI", Troff(type), "\\fR"), "\n",
+                    Troff(option->get_description()), "\n");
+  }
+}
+
+std::string PageName(const CLI::App* command) {
+  return command == nullptr ? "lethe" : absl::StrCat("lethe-", command->get_name());
+}
+
+absl::Status WriteFile(const std::filesystem::path& path, const std::string& text) {
+  std::error_code error;
+  std::filesystem::create_directories(path.parent_path(), error);
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) return absl::UnavailableError(absl::StrCat(path.string(), ": cannot be written"));
+  return absl::OkStatus();
+}
+
+// Paragraphs are parted by an empty line; the other newlines are of the source.
+std::string Paragraphs(absl::string_view text, int columns) {
+  std::string wrapped;
+  for (absl::string_view paragraph : absl::StrSplit(text, "\n\n")) {
+    absl::StrAppend(&wrapped, wrapped.empty() ? "" : "\n",
+                    Wrapped(absl::StrReplaceAll(paragraph, {{"\n", " "}}), columns), "\n");
+  }
+  return wrapped;
+}
+
+// A command that can be copied: where it is broken, a backslash says that it goes on.
+std::string ShellLines(absl::string_view command, int columns, int indent) {
+  const std::string margin(static_cast<size_t>(indent), ' ');
+  // The backslash, and what lines that go on are indented by.
+  const std::string lines = Wrapped(command, columns - 6, indent);
+  return absl::StrCat(margin, absl::StrReplaceAll(lines, {{"\n", " \\\n    "}}));
+}
+
+}  // namespace
+
+std::string ProgramHelp(const CLI::App& program, int columns) {
+  std::string help =
+      absl::StrCat(Wrapped(program.get_description(), columns), "\n\nUsage: lethe COMMAND [FLAGS]\n");
+  std::string group;
+  for (const CLI::App* command : CommandsOf(program)) {
+    if (command->get_group() != group) {
+      group = command->get_group();
+      absl::StrAppend(&help, "\n", group, ":\n");
+    }
+    std::string name = command->get_name();
+    name.resize(12, ' ');
+    absl::StrAppend(&help, "  ", name, Wrapped(command->get_description(), columns, 14), "\n");
+    if (const std::string example = FirstExample(*command); !example.empty()) {
+      absl::StrAppend(&help, ShellLines(example, columns, 6), "\n");
+    }
+  }
+  return absl::StrCat(help, "\n",
+                      Wrapped("Flags: --help (also of each command: lethe run --help), --version", columns),
+                      "\n", Paragraphs(program.get_footer(), columns));
+}
+
+std::string CommandHelp(const CLI::App& command, int columns) {
+  std::string help = absl::StrCat(Wrapped(command.get_description(), columns), "\n\nUsage: lethe ",
+                                  command.get_name(), " [FLAGS]");
+  std::string flags;
+  for (const CLI::Option* option : command.get_options()) {
+    const bool is_positional = option->get_positional();
+    if (is_positional) {
+      const bool is_many = option->get_allow_extra_args();
+      absl::StrAppend(&help, " [", option->get_name(), is_many ? "...]" : "]");
+    }
+    const std::string type = option->get_type_name();
+    const std::string name = absl::StrCat(
+        "  ", option->get_name(), type.empty() || type == option->get_name() ? "" : absl::StrCat(" ", type));
+    // A narrow terminal has no room for two columns.
+    const int indent = columns < 60 ? 6 : 30;
+    const bool fits = name.size() + 2 <= static_cast<size_t>(indent);
+    absl::StrAppend(&flags, name,
+                    fits ? std::string(static_cast<size_t>(indent) - name.size(), ' ')
+                         : absl::StrCat("\n", std::string(static_cast<size_t>(indent), ' ')),
+                    Wrapped(option->get_description(), columns, indent), "\n");
+  }
+  absl::StrAppend(&help, "\n\n", flags);
+  const auto [text, examples] = FooterOf(command);
+  if (!text.empty()) absl::StrAppend(&help, "\n", Paragraphs(text, columns));
+  if (examples.empty()) return help;
+  absl::StrAppend(&help, "\n", kExample);
+  for (absl::string_view example : absl::StrSplit(examples, '\n', absl::SkipEmpty())) {
+    absl::StrAppend(&help, ShellLines(absl::StripAsciiWhitespace(example), columns, 2), "\n");
+  }
+  return help;
+}
+
+std::string ExitCodes() {
+  return R"(0    All is well: the work is done, or SIGTERM or SIGINT ended it. What was
+     begun is finished, or aborted, as the last line of lethe run then says:
+     the next start replays it, and nothing is lost.
+1    It failed at run time: a broker, a file or a topic. The last line of
+     stderr says what, and what to do. lethe demo: the output is not what it
+     should be. lethe check: there are warnings. lethe reconcile: something
+     is missing on one of the sides.
+2    The command line or the configuration is wrong: nothing was read or
+     written. The message names the flag, or the file and line. lethe check:
+     something is wrong that lethe does not run with. lethe reconcile: any
+     error.
+130  lethe filter was interrupted (Ctrl-C): what it had read is written, and
+     the summary printed.
+128 + N  Signal N killed it, as shells say it.
+)";
+}
+
+std::string ManPage(const CLI::App& program, const CLI::App* command) {
+  const CLI::App& app = command == nullptr ? program : *command;
+  const std::string title = absl::AsciiStrToUpper(PageName(command));
+  std::string page = absl::StrCat(".\\\" Written by lethe itself.\n.TH ", Troff(title), " 1 \"\" \"lethe ",
+                                  LETHE_VERSION, "\" \"lethe\"\n.SH NAME\n", Troff(PageName(command)),
+                                  " \\- ", Troff(app.get_description()), "\n.SH SYNOPSIS\n.B lethe ",
+                                  command == nullptr ? "\\fICOMMAND\\fR" : Troff(command->get_name()),
+                                  "\n[\\fIFLAGS\\fR]\n");
+  const auto [text, examples] = FooterOf(app);
+  if (command == nullptr) {
+    absl::StrAppend(&page, ".SH COMMANDS\n");
+    for (const CLI::App* each : CommandsOf(program)) {
+      absl::StrAppend(&page, ".TP\n\\fBlethe\\-", Troff(each->get_name()), "\\fR(1)\n",
+                      Troff(each->get_description()), "\n");
+    }
+  } else if (!text.empty()) {
+    absl::StrAppend(&page, ".SH DESCRIPTION\n", Troff(absl::StrReplaceAll(text, {{"\n\n", "\n.PP\n"}})),
+                    "\n");
+    page = absl::StrReplaceAll(page, {{"\\&.PP", ".PP"}});
+  }
+  AppendOptions(app, &page);
+  AppendExamples(examples, &page);
+  absl::StrAppend(&page, ".SH EXIT STATUS\n.nf\n", Troff(ExitCodes()),
+                  ".fi\n.SH ENVIRONMENT\n.TP\nNO_COLOR\n",
+                  "If it is set and not empty, nothing is coloured.\n.SH SEE ALSO\n");
+  if (command != nullptr) return absl::StrCat(page, ".BR lethe (1)\n");
+  for (const CLI::App* each : CommandsOf(program)) {
+    const bool is_last = each == CommandsOf(program).back();
+    absl::StrAppend(&page, ".BR lethe\\-", each->get_name(), " (1)", is_last ? "" : ",", "\n");
+  }
+  return page;
+}
+
+absl::Status WriteManual(const CLI::App& program, const std::string& folder) {
+  const std::filesystem::path share = folder;
+  std::vector<const CLI::App*> pages = CommandsOf(program);
+  pages.push_back(nullptr);
+  for (const CLI::App* command : pages) {
+    const absl::Status status =
+        WriteFile(share / "man" / "man1" / absl::StrCat(PageName(command), ".1"), ManPage(program, command));
+    if (!status.ok()) return status;
+  }
+  const std::pair<const char*, std::filesystem::path> scripts[] = {
+      {"bash", share / "bash-completion" / "completions" / "lethe"},
+      {"zsh", share / "zsh" / "site-functions" / "_lethe"},
+      {"fish", share / "fish" / "vendor_completions.d" / "lethe.fish"},
+  };
+  for (const auto& [shell, path] : scripts) {
+    if (absl::Status status = WriteFile(path, *Completion(program, shell)); !status.ok()) return status;
+  }
+  return WriteFile(share / "lethe" / "lethe.schema.json", ConfigurationSchema());
+}
+
+}  // namespace lethe

@@ -1,0 +1,257 @@
+#include "src/cli/config/reference.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "connectors/kafka/client/fixed_properties.h"
+#include "src/cli/config/reload.h"
+#include "src/cli/terminal/json_text.h"
+
+namespace lethe {
+namespace {
+
+constexpr char kPageHead[] = R"(# Configuration of `lethe run`
+
+<!-- Written by `lethe help configuration`; change src/cli/config/run_settings.cc, then run it again. -->
+
+Set a key in the file of `--config`, or as a flag; a flag wins. `counters` is a list; `snapshots`, `log` and `kafka` are sections of the file. In a value `${NAME}` is an environment variable, `${NAME:-default}` gives a default, `${file:/path}` is the content of a file, and `$$` is a plain `$`. `lethe run --print-config` prints the effective configuration and the source of each value. [OPERATIONS.md](OPERATIONS.md#configuration) has a whole file, and explains the choices.
+
+Editors that support JSON schemas check the file with [lethe.schema.json](lethe.schema.json), which `make install` puts into `share/lethe`. For editors with the YAML language server the first line of the file is
+
+```yaml
+# yaml-language-server: $schema=/usr/local/share/lethe/lethe.schema.json
+```
+
+)";
+
+constexpr char kReload[] = R"(
+## Reload
+
+On SIGHUP (`systemctl reload lethe`) lethe reads the file again; flags keep their values. These keys take effect while lethe runs. The log reports each, or why it cannot take effect. For every other changed key the log says that a restart is needed. A wrong file changes nothing. `lethe_info` shows the fingerprint of the effective configuration.
+
+| key | takes effect |
+| --- | --- |
+)";
+
+constexpr char kTypes[] = R"(
+## Types
+
+| type | is written as |
+| --- | --- |
+| DURATION | whole numbers with units, the largest first: `100ms`, `30s`, `24h`, `7d`, `1h30m` |
+| SIZE | bytes, or a whole number with a unit: `512MiB`, `1GiB` (powers of 1024), `2GB` (of 1000) |
+| NUMBER | `3`, `0.001`, `1e-6` |
+| FIELD | a place in a record: `key`, `value`, `header:NAME` or `json:/pointer` (RFC 6901) |
+| TOPIC | a name as Kafka takes it: at most 249 letters, digits, `.`, `_` or `-` |
+| `a\|b` | one of these words |
+
+)";
+
+constexpr char kCountersText[] = R"(## counters
+
+A list of counters of unique records: in the file under `counters:`, on the command line one `--counter KEY=VALUE,...` each. [How counters work](README.md#counters).
+
+| key | type | default | meaning | example |
+| --- | --- | --- | --- | --- |
+)";
+
+constexpr char kKafkaText[] = R"(## kafka
+
+Any property of librdkafka: in the file under `kafka:`, on the command line as `--kafka NAME=VALUE`. Take secrets from the environment or a file: `sasl.password: ${KAFKA_PASSWORD}`. These properties cannot be set:
+
+| property | because |
+| --- | --- |
+)";
+
+// A cell of a Markdown table.
+std::string Cell(absl::string_view text) { return absl::StrReplaceAll(text, {{"|", "\\|"}}); }
+
+std::string Code(absl::string_view text) { return text.empty() ? "" : absl::StrCat("`", Cell(text), "`"); }
+
+bool IsChoice(absl::string_view type) {
+  return absl::StrContains(type, '|') && std::none_of(type.begin(), type.end(), [](char c) {
+           return absl::ascii_isupper(static_cast<unsigned char>(c));
+         });
+}
+
+// Defaults that are words of explanation are not code.
+template <class Options>
+std::string Default(const Setting<Options>& setting) {
+  if (setting.required) return "must be set";
+  if (setting.fallback.empty()) return "none";
+  return absl::StrContains(setting.fallback, ' ') ? std::string(setting.fallback) : Code(setting.fallback);
+}
+
+// "1 to 64" as numbers.
+std::optional<std::pair<double, double>> Bounds(absl::string_view range) {
+  const std::vector<absl::string_view> ends = absl::StrSplit(range, " to ");
+  double least = 0, most = 0;
+  if (ends.size() != 2 || !absl::SimpleAtod(ends[0], &least) || !absl::SimpleAtod(ends[1], &most)) {
+    return std::nullopt;
+  }
+  return std::make_pair(least, most);
+}
+
+constexpr absl::string_view kVariable = R"({"type":"string","pattern":"\\$\\{"})";
+
+// What a value of this type may be; a text with a variable in it may be any.
+template <class Options>
+std::string SchemaOf(const Setting<Options>& setting) {
+  if (IsChoice(setting.type)) {
+    const std::string words =
+        absl::StrJoin(absl::StrSplit(setting.type, '|'), ",", [](std::string* out, absl::string_view word) {
+          // YAML takes the two words for what they say.
+          *out += word == "true" || word == "false" ? std::string(word) : JsonString(word);
+        });
+    return absl::StrCat("\"anyOf\":[{\"enum\":[", words, "]},", kVariable, "]");
+  }
+  if (setting.type == "NUMBER") {
+    const auto bounds = Bounds(setting.range);
+    // YAML 1.1 takes 1e-6 for a string.
+    return absl::StrCat(
+        "\"anyOf\":[{\"type\":\"number\"",
+        bounds ? absl::StrCat(",\"minimum\":", bounds->first, ",\"maximum\":", bounds->second) : "",
+        R"(},{"type":"string","pattern":"^[0-9.]+([eE][-+]?[0-9]+)?$"},)", kVariable, "]");
+  }
+  if (setting.type == "DURATION") {
+    return absl::StrCat(R"("anyOf":[{"type":"string","pattern":"^([0-9]+(d|h|ms|m|s))+$"},)", kVariable, "]");
+  }
+  if (setting.type == "SIZE") {
+    return absl::StrCat(
+        R"("anyOf":[{"type":"integer","minimum":1},{"type":"string","pattern":"^[0-9]+([KMGT]iB|[kKMGT]?B)?$"},)",
+        kVariable, "]");
+  }
+  // YAML 1.1 takes off for false.
+  if (absl::EndsWith(setting.type, "|off")) return R"("type":["string","boolean"])";
+  // A text that may look like a number or a truth value.
+  if (setting.type == "TEXT" || absl::EndsWith(setting.type, "|1")) {
+    return R"("type":["string","number","boolean"])";
+  }
+  return R"("type":"string","minLength":1)";
+}
+
+template <class Options>
+std::string SchemaEntry(absl::string_view name, const Setting<Options>& setting) {
+  std::string meaning(setting.meaning);
+  if (setting.required) meaning += " (required, here or as a flag)";
+  if (!setting.fallback.empty()) absl::StrAppend(&meaning, " [", setting.fallback, "]");
+  return absl::StrCat(JsonString(name), ": {", "\"description\":", JsonString(meaning), ",\"examples\":[",
+                      JsonString(setting.example), "],", SchemaOf(setting), "}");
+}
+
+// For YAML: plain where that is no other type and no other meaning, else in double quotes. A $ is doubled,
+// so that the file says the same when it is read.
+std::string YamlValue(const std::string& text) {
+  const std::string escaped = absl::StrReplaceAll(text, {{"$", "$$"}});
+  const bool is_plain = !escaped.empty() && absl::ascii_isalnum(static_cast<unsigned char>(escaped[0])) &&
+                        std::all_of(escaped.begin(), escaped.end(),
+                                    [](char c) {
+                                      return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+                                             absl::string_view("_-./+,:$").find(c) != absl::string_view::npos;
+                                    }) &&
+                        escaped.back() != ':';
+  return is_plain ? escaped : JsonString(escaped);
+}
+
+}  // namespace
+
+std::string ConfigurationPage() {
+  std::string page = kPageHead;
+  absl::StrAppend(&page, "| key | flag | type | default | range | SIGHUP | meaning | example |\n",
+                  "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
+  for (const Setting<RunConfig>& setting : RunSettings()) {
+    absl::StrAppend(&page, "| `", setting.key, "` | `", FlagOf(setting.key), "` | ", Code(setting.type),
+                    " | ", Cell(Default(setting)), " | ", Cell(setting.range), " | ",
+                    HowReloaded(setting.key).empty() ? "" : "yes", " | ", Cell(setting.meaning), " | ",
+                    Code(setting.example), " |\n");
+  }
+  absl::StrAppend(&page, kReload);
+  for (const Setting<RunConfig>& setting : RunSettings()) {
+    const absl::string_view how = HowReloaded(setting.key);
+    if (!how.empty()) absl::StrAppend(&page, "| `", setting.key, "` | ", Cell(how), " |\n");
+  }
+  absl::StrAppend(&page, kTypes, kCountersText);
+  for (const Setting<CounterConfig>& setting : CounterSettings()) {
+    absl::StrAppend(&page, "| `", setting.key, "` | ", Code(setting.type), " | ", Cell(Default(setting)),
+                    " | ", Cell(setting.meaning), " | ", Code(setting.example), " |\n");
+  }
+  absl::StrAppend(&page, "\n", kKafkaText);
+  for (const kafka::FixedProperty& fixed : kafka::FixedProperties()) {
+    absl::StrAppend(&page, "| `", fixed.name, "` | ", Cell(fixed.reason), " |\n");
+  }
+  return page;
+}
+
+std::string ConfigurationSchema() {
+  std::vector<std::string> entries;
+  std::map<std::string, std::vector<std::string>> sections;
+  for (const Setting<RunConfig>& setting : RunSettings()) {
+    const std::vector<std::string> path = absl::StrSplit(setting.key, '.');
+    if (path.size() == 1) {
+      entries.push_back(SchemaEntry(setting.key, setting));
+    } else {
+      sections[path[0]].push_back(SchemaEntry(path[1], setting));
+    }
+  }
+  for (const auto& [name, inside] : sections) {
+    entries.push_back(absl::StrCat(
+        JsonString(name), ": {\"type\":\"object\",\"additionalProperties\":false,\"properties\":{\n    ",
+        absl::StrJoin(inside, ",\n    "), "}}"));
+  }
+  std::vector<std::string> of_counter, required;
+  for (const Setting<CounterConfig>& setting : CounterSettings()) {
+    of_counter.push_back(SchemaEntry(setting.key, setting));
+    if (setting.required) required.push_back(JsonString(setting.key));
+  }
+  entries.push_back(absl::StrCat(
+      R"("counters": {"description":"What unique records count","type":"array","maxItems":16,"items":)",
+      R"({"type":"object","additionalProperties":false,"required":[)", absl::StrJoin(required, ","),
+      "],\"properties\":{\n    ", absl::StrJoin(of_counter, ",\n    "), "}}}"));
+  std::vector<std::string> fixed;
+  for (const kafka::FixedProperty& property : kafka::FixedProperties()) {
+    fixed.push_back(absl::StrCat(JsonString(property.name), ": false"));
+  }
+  entries.push_back(absl::StrCat(
+      "\"kafka\": {\"description\":\"Properties of librdkafka\",\"type\":\"object\",\"additionalProperties\":"
+      "{\"type\":[\"string\",\"number\",\"boolean\"]},\"properties\":{\n    ",
+      absl::StrJoin(fixed, ",\n    "), "}}"));
+  return absl::StrCat(
+      "{\"$schema\": \"http://json-schema.org/draft-07/schema#\",\n",
+      "\"$comment\": \"Written by `lethe help schema`; change src/cli/config/run_settings.cc, then run it "
+      "again.\",\n",
+      "\"title\": \"Configuration of lethe run\",\n\"type\": \"object\",\n\"additionalProperties\": false,\n",
+      "\"properties\": {\n  ", absl::StrJoin(entries, ",\n  "), "\n}}\n");
+}
+
+std::string EffectiveYaml(const std::vector<EffectiveValue>& values) {
+  std::string yaml;
+  std::string open;
+  for (const EffectiveValue& value : values) {
+    const size_t dot = value.key.find('.');
+    const std::string section = dot == std::string::npos ? "" : value.key.substr(0, dot);
+    const std::string name = dot == std::string::npos ? value.key : value.key.substr(dot + 1);
+    const std::string list = section.substr(0, section.find('['));
+    const bool is_item = list != section;
+    const bool begins = section != open && !section.empty();
+    if (begins && open.substr(0, open.find('[')) != list) absl::StrAppend(&yaml, list, ":\n");
+    open = section;
+    absl::StrAppend(&yaml,
+                    section.empty()     ? ""
+                    : is_item && begins ? "  - "
+                    : is_item           ? "    "
+                                        : "  ",
+                    name, ": ", value.is_secret ? "\"(hidden)\"" : YamlValue(value.text), "  # ",
+                    value.origin, "\n");
+  }
+  return yaml;
+}
+
+}  // namespace lethe

@@ -1,0 +1,85 @@
+#include "src/cli/config/setting.h"
+
+#include <algorithm>
+
+#include "absl/strings/escaping.h"
+#include "src/cli/config/units.h"
+
+namespace lethe {
+namespace {
+
+// Stores one option of a stage if the stage would take it.
+template <class Value>
+absl::Status StoreChecked(absl::string_view text, absl::StatusOr<Value> value, Value StageOptions::*option,
+                          StageOptions& stage) {
+  StageOptions alone;
+  if (absl::Status status = Store(text, std::move(value), alone.*option); !status.ok()) return status;
+  if (absl::Status status = Validate(alone); !status.ok()) return BadValue(text, status.message());
+  stage.*option = alone.*option;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status BadValue(absl::string_view value, absl::string_view expected) {
+  constexpr size_t kShown = 80;
+  return absl::InvalidArgumentError(absl::StrCat("\"", absl::Utf8SafeCEscape(value.substr(0, kShown)),
+                                                 value.size() > kShown ? "..." : "",
+                                                 "\" is not valid: ", expected));
+}
+
+absl::Status StoreText(absl::string_view text, absl::string_view expected, std::string& target) {
+  if (text.empty()) return BadValue(text, expected);
+  target = std::string(text);
+  return absl::OkStatus();
+}
+
+bool IsTopicName(absl::string_view text) {
+  const bool is_legal = std::all_of(text.begin(), text.end(), [](char c) {
+    return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+  });
+  return is_legal && !text.empty() && text.size() <= 249 && text != "." && text != "..";
+}
+
+absl::Status StoreTopic(absl::string_view text, std::string& target) {
+  if (!IsTopicName(text)) {
+    return BadValue(text, "expected the name of one topic: at most 249 letters, digits, '.', '_' or '-'");
+  }
+  target = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status StoreHorizon(absl::string_view text, StageOptions& stage) {
+  return StoreChecked(text, ParseDuration(text), &StageOptions::horizon, stage);
+}
+
+absl::Status StoreFpp(absl::string_view text, StageOptions& stage) {
+  return StoreChecked(text, ParseShare(text), &StageOptions::target_fpp, stage);
+}
+
+absl::Status StoreMemory(absl::string_view text, StageOptions& stage) {
+  return StoreChecked(text, ParseBytes(text), &StageOptions::memory_limit_bytes, stage);
+}
+
+absl::Status StoreAdaptation(absl::string_view text, StageOptions& stage) {
+  return StoreChoice<Adaptation>(text, {{{"budget", Adaptation::kBudget}, {"paper", Adaptation::kPaper}}},
+                                 stage.adaptation);
+}
+
+absl::Status StoreAtMemoryLimit(absl::string_view text, StageOptions& stage) {
+  return StoreChoice<AtMemoryLimit>(
+      text, {{{"shorten_window", AtMemoryLimit::kShortenWindow}, {"exceed_fpp", AtMemoryLimit::kExceedFpp}}},
+      stage.at_memory_limit);
+}
+
+absl::Status StoreSecondOpinion(absl::string_view text, StageOptions& stage) {
+  return StoreChoice<SecondOpinion>(
+      text, {{{"none", SecondOpinion::kNone}, {"opposite", SecondOpinion::kOpposite}}}, stage.second_opinion);
+}
+
+absl::Status StoreOnSuspect(absl::string_view text, StageOptions& stage) {
+  return StoreChoice<bool>(text, {{{"pass", true}, {"drop", false}}}, stage.pass_suspects);
+}
+
+}  // namespace lethe

@@ -1,0 +1,82 @@
+// The demo's world: edits of pages, and clients that lose acknowledgements and send again.
+#ifndef LETHE_SRC_CLI_DEMO_DEMO_EVENTS_H_
+#define LETHE_SRC_CLI_DEMO_DEMO_EVENTS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "lethe/event.h"
+
+namespace lethe {
+
+struct DemoEvent {
+  std::string id;
+  std::string json;  // one object with "id", "channel" and "delta"
+  std::string channel;
+  int64_t delta = 0;
+};
+
+// Gives one event after another; nullopt at the end.
+using DemoEvents = std::function<absl::StatusOr<std::optional<DemoEvent>>()>;
+
+// `count` made-up edits; the same seed gives the same ones.
+DemoEvents GeneratedEvents(int64_t count, uint64_t seed);
+
+// The lines of a file of JSON objects, plain or compressed with gzip. An object without an "id" gets one; two
+// lines that have the same one are the same event, sent twice. The error names the file and the line.
+absl::StatusOr<DemoEvents> EventsFromFile(const std::string& path);
+
+// What a correct pipeline must arrive at, and what one without deduplication would show.
+struct DemoTruth {
+  int64_t sent = 0;
+  absl::flat_hash_set<std::string> ids;
+  std::map<std::string, int64_t> totals;                // per channel, each event once
+  std::map<std::string, int64_t> totals_without_dedup;  // per channel, every copy
+};
+
+// Sends what a source gives, and a share of it again a little later, as a client does whose acknowledgement
+// was lost. Not thread-safe.
+class RetryingClients {
+ public:
+  static constexpr double kLostAcknowledgements = 0.08;
+  static constexpr double kLostAgain = 0.2;  // of those: the second sending's, too
+  static constexpr int64_t kLatest = 2000;   // a retry comes at most this many events later
+
+  RetryingClients(DemoEvents events, uint64_t seed) : events_(std::move(events)), random_(seed) {}
+
+  // The next sending; nullopt when all is sent.
+  absl::StatusOr<std::optional<DemoEvent>> Next();
+
+  const DemoTruth& truth() const { return truth_; }
+
+ private:
+  struct Retry {
+    int64_t due;  // by the number of events
+    DemoEvent event;
+    bool operator>(const Retry& other) const { return due > other.due; }
+  };
+
+  void Account(const DemoEvent& event);
+
+  const DemoEvents events_;
+  std::mt19937_64 random_;
+  std::priority_queue<Retry, std::vector<Retry>, std::greater<>> retries_;
+  int64_t position_ = 0;
+  bool at_end_ = false;
+  DemoTruth truth_;
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_CLI_DEMO_DEMO_EVENTS_H_

@@ -1,0 +1,177 @@
+#include "src/cli/demo/demo_traffic.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "connectors/kafka/client/message_view.h"
+
+namespace lethe {
+namespace {
+
+using kafka::ClientConfig;
+using kafka::Destroyer;
+using kafka::ErrorStatus;
+using kafka::MessagePtr;
+using kafka::MessageView;
+using kafka::PartitionListPtr;
+
+constexpr int kRequestTimeoutMs = 10000;
+
+}  // namespace
+
+absl::Status CreateDemoTopics(const std::string& brokers, const DemoTopics& topics) {
+  using NewTopicPtr = std::unique_ptr<rd_kafka_NewTopic_t, Destroyer<rd_kafka_NewTopic_destroy>>;
+  auto client = ClientConfig().Set("bootstrap.servers", brokers).MakeProducer();
+  if (!client.ok()) return client.status();
+  const std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>> queue(
+      rd_kafka_queue_new(client->get()));
+  const std::unique_ptr<rd_kafka_AdminOptions_t, Destroyer<rd_kafka_AdminOptions_destroy>> options(
+      rd_kafka_AdminOptions_new(client->get(), RD_KAFKA_ADMIN_OP_CREATETOPICS));
+  char ignored[128];
+  // Answered when the brokers know the topic.
+  rd_kafka_AdminOptions_set_operation_timeout(options.get(), kRequestTimeoutMs, ignored, sizeof ignored);
+  for (const std::string& name : {topics.input, topics.output, topics.counters}) {
+    char reason[256];
+    const NewTopicPtr topic(
+        rd_kafka_NewTopic_new(name.c_str(), topics.partitions, /*replication=*/-1, reason, sizeof reason));
+    if (topic == nullptr) return absl::InvalidArgumentError(reason);
+    rd_kafka_NewTopic_t* list[] = {topic.get()};
+    rd_kafka_CreateTopics(client->get(), list, 1, options.get(), queue.get());
+    const std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>> event(
+        rd_kafka_queue_poll(queue.get(), 6 * kRequestTimeoutMs));
+    if (event == nullptr) return absl::UnavailableError(absl::StrCat("creating topic ", name, ": no answer"));
+    rd_kafka_resp_err_t code = rd_kafka_event_error(event.get());
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      size_t count = 0;
+      const rd_kafka_topic_result_t** results =
+          rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event.get()), &count);
+      code = rd_kafka_topic_result_error(results[0]);
+    }
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, absl::StrCat("creating topic ", name));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DemoSender> DemoSender::Connect(const std::string& brokers, const std::string& topic) {
+  auto producer = ClientConfig()
+                      .Set("bootstrap.servers", brokers)
+                      .Set("enable.idempotence", "true")
+                      .Set("linger.ms", "5")
+                      .Set("partitioner", "murmur2_random")
+                      .MakeProducer();
+  if (!producer.ok()) return producer.status();
+  DemoSender sender;
+  sender.producer_ = *std::move(producer);
+  sender.topic_.reset(rd_kafka_topic_new(sender.producer_.get(), topic.c_str(), nullptr));
+  return sender;
+}
+
+absl::Status DemoSender::Send(const DemoEvent& event) {
+  for (;;) {
+    const rd_kafka_resp_err_t code = rd_kafka_producev(
+        producer_.get(), RD_KAFKA_V_RKT(topic_.get()), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+        RD_KAFKA_V_KEY(event.id.data(), event.id.size()),
+        RD_KAFKA_V_VALUE(const_cast<char*>(event.json.data()), event.json.size()), RD_KAFKA_V_END);
+    rd_kafka_poll(producer_.get(), code == RD_KAFKA_RESP_ERR__QUEUE_FULL ? 10 : 0);
+    if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL) return ErrorStatus(code, "sending an event");
+  }
+}
+
+absl::Status DemoSender::Flush() {
+  return ErrorStatus(rd_kafka_flush(producer_.get(), 6 * kRequestTimeoutMs), "sending events");
+}
+
+DemoReader::DemoReader() : reader_({.id = IdSpec{{Field{Field::Kind::kJson, "/id"}}}}) {}
+
+absl::StatusOr<DemoReader> DemoReader::Connect(const std::string& brokers, const DemoTopics& topics) {
+  DemoReader reader;
+  reader.topics_ = topics;
+  auto consumer = ClientConfig()
+                      .Set("bootstrap.servers", brokers)
+                      .Set("group.id", topics.group + "-reader")
+                      .Set("enable.auto.commit", "false")
+                      .Set("isolation.level", "read_committed")
+                      .Set("enable.partition.eof", "true")
+                      .MakeConsumer();
+  if (!consumer.ok()) return consumer.status();
+  reader.consumer_ = *std::move(consumer);
+  rd_kafka_poll_set_consumer(reader.consumer_.get());
+  auto group = ClientConfig().Set("bootstrap.servers", brokers).Set("group.id", topics.group).MakeConsumer();
+  if (!group.ok()) return group.status();
+  reader.group_ = *std::move(group);
+  const PartitionListPtr list(rd_kafka_topic_partition_list_new(2 * topics.partitions));
+  for (const std::string& topic : {topics.output, topics.counters}) {
+    for (int32_t partition = 0; partition < topics.partitions; ++partition) {
+      rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset = 0;
+      reader.positions_[{topic, partition}] = 0;
+    }
+  }
+  if (absl::Status assigned =
+          ErrorStatus(rd_kafka_assign(reader.consumer_.get(), list.get()), "reading the output");
+      !assigned.ok()) {
+    return assigned;
+  }
+  return reader;
+}
+
+absl::Status DemoReader::Poll() {
+  int timeout_ms = 20;
+  for (int i = 0; i < 2000; ++i) {
+    const MessagePtr message(rd_kafka_consumer_poll(consumer_.get(), timeout_ms));
+    if (message == nullptr) return absl::OkStatus();
+    timeout_ms = 0;
+    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+      positions_[{rd_kafka_topic_name(message->rkt), message->partition}] = message->offset;
+      continue;
+    }
+    if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      if (kafka::IsTransient(message->err)) continue;
+      return ErrorStatus(message->err, "reading the output");
+    }
+    const std::string topic = rd_kafka_topic_name(message->rkt);
+    positions_[{topic, message->partition}] = message->offset + 1;
+    const RecordView record = MessageView(*message).record();
+    if (topic == topics_.output) {
+      ++records_;
+      const absl::string_view id = reader_.Read(record).id;
+      ++copies_[id.substr(std::min<size_t>(id.size(), 1))];  // the first byte says that it is a string
+      continue;
+    }
+    int64_t delta = 0;
+    if (!absl::SimpleAtoi(record.value.value_or(""), &delta)) {
+      return absl::DataLossError(absl::StrCat(topic, ": \"", record.value.value_or(""), "\" is no delta"));
+    }
+    counters_[std::string(record.key.value_or(""))] += delta;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> DemoReader::Behind() {
+  int64_t behind = 0;
+  for (const auto& [where, position] : positions_) {
+    int64_t low = 0;
+    int64_t end = 0;
+    const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
+        group_.get(), where.first.c_str(), where.second, &low, &end, kRequestTimeoutMs);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for the end of the output");
+    behind += std::max<int64_t>(end - position, 0);
+  }
+  return behind;
+}
+
+absl::StatusOr<int64_t> DemoReader::CommittedOffsets() {
+  const PartitionListPtr list(rd_kafka_topic_partition_list_new(topics_.partitions));
+  rd_kafka_topic_partition_list_add_range(list.get(), topics_.input.c_str(), 0, topics_.partitions - 1);
+  const rd_kafka_resp_err_t code = rd_kafka_committed(group_.get(), list.get(), kRequestTimeoutMs);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR && !kafka::IsTransient(code)) {
+    return ErrorStatus(code, "asking for the group's offsets");
+  }
+  int64_t sum = 0;
+  for (int i = 0; i < list->cnt; ++i) sum += std::max<int64_t>(list->elems[i].offset, 0);
+  return sum;
+}
+
+}  // namespace lethe

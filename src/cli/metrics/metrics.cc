@@ -1,0 +1,288 @@
+#include "src/cli/metrics/metrics.h"
+
+#include <cstdint>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/cli/metrics/partition_metrics.h"
+#include "src/cli/metrics/process_metrics.h"
+
+namespace lethe {
+namespace {
+
+using kafka::ClientReport;
+using kafka::DaemonReport;
+using kafka::LaneHistograms;
+using kafka::LaneReport;
+using kafka::PartitionReport;
+using kafka::StoreReport;
+using prometheus::MetricFamily;
+
+constexpr MetricDefinition kBuildInfo = {"lethe_build_info",
+                                         kGauge,
+                                         "version",
+                                         "1",
+                                         "Always 1; the version is a label.",
+                                         "Two versions for long: a rollout has stopped half way."};
+constexpr MetricDefinition kInfo = {
+    "lethe_info",
+    kGauge,
+    "group, input, output, member, engine, configuration",
+    "1",
+    "Always 1; what the process does, and a fingerprint of its configuration (but for its name and address, "
+    "and without secrets), are labels.",
+    "Two fingerprints in a group: its instances were told different things."};
+
+struct DaemonMetric {
+  MetricDefinition definition;
+  double (*value)(const DaemonReport&);
+};
+constexpr DaemonMetric kDaemonMetrics[] = {
+    {{"lethe_ready", kGauge, "group", "1 or 0",
+      "1 if every lane is in the group, waits for nothing, makes progress, and its partitions are active.",
+      "/readyz says in words what is waited for."},
+     [](const DaemonReport& r) { return r.not_ready.empty() ? 1.0 : 0.0; }},
+    {{"lethe_memory_used_bytes", kGauge, "group", "bytes", "Memory of all filters of the process.",
+      "Near the limit: raise `memory` before it is reached. Filters of partitions that moved away count, "
+      "too, until others need their memory."},
+     [](const DaemonReport& r) { return static_cast<double>(r.memory_used_bytes); }},
+    {{"lethe_memory_limit_bytes", kGauge, "group", "bytes", "What the filters may take together.",
+      "It is what `memory` says."},
+     [](const DaemonReport& r) { return static_cast<double>(r.memory_limit_bytes); }},
+    {{"lethe_snapshots_total", kCounter, "group", "snapshots", "Snapshots taken by the process.",
+      "None for longer than `snapshots.every`: the log says why."},
+     [](const DaemonReport& r) { return static_cast<double>(r.snapshots.taken); }},
+    {{"lethe_snapshot_errors_total", kCounter, "group", "snapshots",
+      "Snapshots that could not be written; the stream went on.",
+      "The log says why: a full disk, say. Restores get longer until one is written."},
+     [](const DaemonReport& r) { return static_cast<double>(r.snapshots.errors); }},
+    {{"lethe_snapshot_last_seconds", kGauge, "group", "seconds",
+      "Time that it took to write the last snapshot.",
+      "Near `snapshots.every`: take them less often, or on a faster disk."},
+     [](const DaemonReport& r) { return r.snapshots.last_seconds; }},
+    {{"lethe_filter_horizon_seconds", kGauge, "group", "seconds", "H: how late a copy may come.",
+      "It is what `horizon` says."},
+     [](const DaemonReport& r) { return absl::ToDoubleSeconds(r.horizon); }},
+};
+
+struct StoreMetric {
+  MetricDefinition definition;
+  double (*value)(const StoreReport&);
+};
+constexpr const char* kStoreLabels = "group, counter";
+constexpr StoreMetric kStoreMetrics[] = {
+    {{"lethe_store_connected", kGauge, kStoreLabels, "1 or 0",
+      "1 if the store that a counter's totals are brought to took the last call.",
+      "0: the log and /readyz say why; totals are kept in their topic meanwhile."},
+     [](const StoreReport& s) { return s.connected ? 1.0 : 0.0; }},
+    {{"lethe_store_lag_records", kGauge, kStoreLabels, "records",
+      "Totals of this instance's partitions that are committed and not in the store yet, with marks of "
+      "transactions.",
+      "It grows: the store is away, or slower than totals come; see `lethe_store_connected`."},
+     [](const StoreReport& s) { return static_cast<double>(s.lag); }},
+    {{"lethe_store_lag_seconds", kGauge, kStoreLabels, "seconds",
+      "All totals that were committed longer ago are in the store.",
+      "More than some seconds: what applications read is so old."},
+     [](const StoreReport& s) { return absl::ToDoubleSeconds(s.behind); }},
+    {{"lethe_store_totals_total", kCounter, kStoreLabels, "totals",
+      "Totals stored; of those of a key that are stored together, only the last.",
+      "It stands still while deltas are counted: see `lethe_store_connected`."},
+     [](const StoreReport& s) { return static_cast<double>(s.totals); }},
+    {{"lethe_store_errors_total", kCounter, kStoreLabels, "calls",
+      "Calls of the store that failed; they are tried again.",
+      "It rises: the log says why, once for each kind of error."},
+     [](const StoreReport& s) { return static_cast<double>(s.failures); }},
+};
+
+struct LaneMetric {
+  MetricDefinition definition;
+  double (*value)(const LaneReport&);
+};
+constexpr LaneMetric kLaneMetrics[] = {
+    {{"lethe_transactions_committed_total", kCounter, "group, lane", "transactions",
+      "Transactions committed.", "None while there is lag: /readyz says what is waited for."},
+     [](const LaneReport& l) { return static_cast<double>(l.commits); }},
+    {{"lethe_transactions_aborted_total", kCounter, "group, lane", "transactions",
+      "Transactions aborted; their records were judged again.",
+      "Again and again: the log names the error. Nothing is lost or doubled, but time."},
+     [](const LaneReport& l) { return static_cast<double>(l.aborts); }},
+    {{"lethe_fences_total", kCounter, "group, lane", "times",
+      "Producers that were lost (fenced, say) and made anew.",
+      "Again and again: two processes bear the same `instance` name."},
+     [](const LaneReport& l) { return static_cast<double>(l.fences); }},
+    {{"lethe_lane_waiting", kGauge, "group, lane", "1 or 0",
+      "1 while the lane waits for the broker, gives up one transaction after the other, or makes no "
+      "progress.",
+      "/readyz says what for."},
+     [](const LaneReport& l) { return l.waiting.empty() ? 0.0 : 1.0; }},
+    {{"lethe_lane_partitions", kGauge, "group, lane", "partitions", "Partitions that the lane owns.",
+      "None for long: there are more lanes in the group than partitions."},
+     [](const LaneReport& l) { return static_cast<double>(l.partitions.size()); }},
+    {{"lethe_lane_lag_records", kGauge, "group, lane", "records",
+      "Records that are not committed yet, of all partitions of the lane.",
+      "One lane behind the others: its partitions have more traffic."},
+     [](const LaneReport& l) {
+       int64_t lag = 0;
+       for (const PartitionReport& partition : l.partitions) lag += partition.lag();
+       return static_cast<double>(lag);
+     }},
+};
+
+struct LaneHistogram {
+  MetricDefinition definition;
+  Histogram LaneHistograms::*value;
+};
+constexpr LaneHistogram kLaneHistograms[] = {
+    {{"lethe_batch_records", kHistogram, "group, lane", "records",
+      "Records that were polled and judged together.",
+      "512 is the most: the lane is busy all the time. A few: it waits for records."},
+     &LaneHistograms::batch_records},
+    {{"lethe_transaction_duration_seconds", kHistogram, "group, lane", "seconds",
+      "From the first record of a transaction to the end of its commit.",
+      "Far over `commit_interval`: the broker is slow to commit, or the output to take."},
+     &LaneHistograms::transaction_seconds},
+    {{"lethe_commit_duration_seconds", kHistogram, "group, lane", "seconds",
+      "The commit alone: delivering what is queued, the offsets, the transaction's end.",
+      "Slow: look at the brokers' disks and network; a longer `commit_interval` makes commits rarer."},
+     &LaneHistograms::commit_seconds},
+    {{"lethe_end_to_end_latency_seconds", kHistogram, "group, lane", "seconds",
+      "From a record's timestamp to the commit that let it out. Records that were polled together from one "
+      "partition count as their oldest.",
+      "Near `commit_interval` when all is well. More: see lag, then the commit's time. Wrong timestamps of "
+      "the senders show here, too."},
+     &LaneHistograms::latency_seconds},
+};
+
+struct ClientMetric {
+  MetricDefinition definition;
+  double (*value)(const ClientReport&);
+};
+constexpr const char* kClientLabels = "group, lane, client";
+constexpr ClientMetric kClientMetrics[] = {
+    {{"lethe_client_round_trip_seconds", kGauge, kClientLabels, "seconds",
+      "Mean time of a request to the slowest broker, as librdkafka saw it (each five seconds). A consumer's "
+      "includes its waiting for records: up to half a second.",
+      "A producer's of more than some milliseconds: the network or the brokers are slow."},
+     [](const ClientReport& c) { return absl::ToDoubleSeconds(c.round_trip); }},
+    {{"lethe_client_queued_records", kGauge, kClientLabels, "records",
+      "Records that librdkafka holds: a consumer's were fetched ahead, a producer's are to be sent.",
+      "A consumer's is none while there is lag: fetching is slow. A producer's grows: the output is slow."},
+     [](const ClientReport& c) { return static_cast<double>(c.queued_messages); }},
+    {{"lethe_client_queued_bytes", kGauge, kClientLabels, "bytes", "The same in bytes.",
+      "A consumer's is bounded by `queued.max.messages.kbytes`, a producer's by 4 MiB and one record."},
+     [](const ClientReport& c) { return static_cast<double>(c.queued_bytes); }},
+    {{"lethe_client_received_bytes_total", kCounter, kClientLabels, "bytes",
+      "Bytes received from brokers, as they are on the wire.", "None while there is lag: no broker answers."},
+     [](const ClientReport& c) { return static_cast<double>(c.received_bytes); }},
+    {{"lethe_client_sent_bytes_total", kCounter, kClientLabels, "bytes",
+      "Bytes sent to brokers, as they are on the wire.", "Compare with what was received: the share passed."},
+     [](const ClientReport& c) { return static_cast<double>(c.sent_bytes); }},
+    {{"lethe_client_request_timeouts_total", kCounter, kClientLabels, "requests",
+      "Requests that a broker did not answer in time.", "It rises: a broker is overloaded or was away."},
+     [](const ClientReport& c) { return static_cast<double>(c.request_timeouts); }},
+};
+
+// All lanes with their names: those that judge, and those that route.
+std::vector<std::pair<std::string, const LaneReport*>> AllLanes(const DaemonReport& report) {
+  std::vector<std::pair<std::string, const LaneReport*>> lanes;
+  for (const LaneReport& lane : report.lanes) lanes.emplace_back(absl::StrCat(lane.lane), &lane);
+  for (const LaneReport& lane : report.routing_lanes) {
+    lanes.emplace_back(absl::StrCat("routing-", lane.lane), &lane);
+  }
+  return lanes;
+}
+
+Labels LaneLabels(const DaemonReport& report, const std::string& lane) {
+  return {{"group", report.group}, {"lane", lane}};
+}
+
+MetricFamily ClientFamily(const DaemonReport& report, const ClientMetric& metric) {
+  MetricFamily family = NewFamily(metric.definition);
+  for (const auto& [lane_name, lane] : AllLanes(report)) {
+    for (const auto& [name, client] :
+         {std::pair("consumer", &lane->consumer), {"producer", &lane->producer}}) {
+      if (!client->known) continue;
+      Labels labels = LaneLabels(report, lane_name);
+      labels.push_back({"client", name});
+      AddSample(metric.value(*client), std::move(labels), &family);
+    }
+  }
+  return family;
+}
+
+void AddProcess(const DaemonReport& report, const MetricsOptions& options,
+                std::vector<MetricFamily>* families) {
+  families->push_back(NewFamily(kBuildInfo));
+  AddSample(1, {{"version", LETHE_VERSION}}, &families->back());
+  families->push_back(NewFamily(kInfo));
+  AddSample(1,
+            {{"group", report.group},
+             {"input", report.routing_input.empty() ? report.input : report.routing_input},
+             {"output", report.output},
+             {"member", report.instance},
+             {"engine", std::string(report.engine)},
+             {"configuration", options.configuration}},
+            &families->back());
+  for (const DaemonMetric& metric : kDaemonMetrics) {
+    families->push_back(NewFamily(metric.definition));
+    AddSample(metric.value(report), {{"group", report.group}}, &families->back());
+  }
+}
+
+void AddStores(const DaemonReport& report, std::vector<MetricFamily>* families) {
+  for (const StoreMetric& metric : kStoreMetrics) {
+    families->push_back(NewFamily(metric.definition));
+    for (const StoreReport& store : report.stores) {
+      AddSample(metric.value(store), {{"group", report.group}, {"counter", store.counter}},
+                &families->back());
+    }
+  }
+}
+
+void AddLanes(const DaemonReport& report, std::vector<MetricFamily>* families) {
+  for (const LaneMetric& metric : kLaneMetrics) {
+    families->push_back(NewFamily(metric.definition));
+    for (const auto& [name, lane] : AllLanes(report)) {
+      AddSample(metric.value(*lane), LaneLabels(report, name), &families->back());
+    }
+  }
+  for (const LaneHistogram& metric : kLaneHistograms) {
+    families->push_back(NewFamily(metric.definition));
+    for (const auto& [name, lane] : AllLanes(report)) {
+      AddSample(lane->histograms.*metric.value, LaneLabels(report, name), &families->back());
+    }
+  }
+  for (const ClientMetric& metric : kClientMetrics) families->push_back(ClientFamily(report, metric));
+}
+
+template <typename Families>
+void Move(Families from, Families* to) {
+  to->insert(to->end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+}  // namespace
+
+std::vector<MetricFamily> Metrics(const DaemonReport& report, const MetricsOptions& options) {
+  std::vector<MetricFamily> families;
+  AddProcess(report, options, &families);
+  Move(PartitionMetrics(report, options.per_partition), &families);
+  AddStores(report, &families);
+  AddLanes(report, &families);
+  Move(ProcessMetrics(), &families);
+  return families;
+}
+
+std::vector<MetricDefinition> MetricDefinitions() {
+  std::vector<MetricDefinition> all = {kBuildInfo, kInfo};
+  for (const DaemonMetric& metric : kDaemonMetrics) all.push_back(metric.definition);
+  Move(PartitionDefinitions(), &all);
+  for (const StoreMetric& metric : kStoreMetrics) all.push_back(metric.definition);
+  for (const LaneMetric& metric : kLaneMetrics) all.push_back(metric.definition);
+  for (const LaneHistogram& metric : kLaneHistograms) all.push_back(metric.definition);
+  for (const ClientMetric& metric : kClientMetrics) all.push_back(metric.definition);
+  all.insert(all.end(), ProcessDefinitions().begin(), ProcessDefinitions().end());
+  return all;
+}
+
+}  // namespace lethe

@@ -1,0 +1,479 @@
+#include "src/cli/metrics/partition_metrics.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/types/span.h"
+#include "src/adapt/step_log.h"
+#include "src/fpp/audit.h"
+
+namespace lethe {
+namespace {
+
+using kafka::DaemonReport;
+using kafka::LaneReport;
+using kafka::PartitionReport;
+using kafka::Phase;
+using prometheus::MetricFamily;
+using Partitions = std::vector<const PartitionReport*>;
+
+constexpr const char* kLabels = "group, topic, partition";
+
+constexpr MetricDefinition kRecords = {
+    "lethe_records_total",
+    kCounter,
+    "group, topic, partition, verdict",
+    "records",
+    "Records of the input by what they are: unique, duplicate, suspect, missing_id, malformed, "
+    "undeliverable or unreadable.",
+    "Many `missing_id` or `malformed`: `id` names another field than the events have. `undeliverable`: the "
+    "output topic refuses records; the log says which and why. `unreadable`: the log names the offsets.",
+    Fold::kSum};
+
+constexpr MetricDefinition kActions = {
+    "lethe_record_actions_total",
+    kCounter,
+    "group, topic, partition, action",
+    "records",
+    "The same records by what was done with them: passed, tagged, diverted or dropped.",
+    "Many `dropped` that are no duplicates: compare with `lethe_records_total`; `on_missing_id` and its like "
+    "say what is done.",
+    Fold::kSum};
+
+constexpr MetricDefinition kRouted = {
+    "lethe_routed_records_total",
+    kCounter,
+    kLabels,
+    "records",
+    "With scope: topic, records of the input that were copied to be judged.",
+    "It stands still while `lethe_lag_records` of the input grows: /readyz says what is waited for.",
+    Fold::kSum};
+
+// A kind of record, and where it is counted.
+struct Counted {
+  const char* label;
+  int64_t RecordCounts::*count;
+};
+constexpr Counted kVerdictKinds[] = {
+    {"unique", &RecordCounts::unique},         {"duplicate", &RecordCounts::duplicate},
+    {"suspect", &RecordCounts::suspect},       {"missing_id", &RecordCounts::missing_id},
+    {"malformed", &RecordCounts::malformed},   {"undeliverable", &RecordCounts::undeliverable},
+    {"unreadable", &RecordCounts::unreadable},
+};
+constexpr Counted kActionKinds[] = {
+    {"passed", &RecordCounts::passed},
+    {"tagged", &RecordCounts::tagged},
+    {"diverted", &RecordCounts::diverted},
+    {"dropped", &RecordCounts::dropped},
+};
+// What the first stage of scope: topic counts does not come to the second.
+constexpr Counted kRoutingVerdictKinds[] = {{"undeliverable", &RecordCounts::undeliverable},
+                                            {"unreadable", &RecordCounts::unreadable}};
+constexpr Counted kRoutingActionKinds[] = {
+    {"diverted", &RecordCounts::diverted},
+    {"dropped", &RecordCounts::dropped},
+};
+
+constexpr MetricDefinition kSteps = {
+    "lethe_adaptation_steps_total",
+    kCounter,
+    "group, topic, partition, kind, reason",
+    "steps",
+    "Steps by which the filter adapted itself, since the process began: refresh, unfold, fold, "
+    "unfold_refused, shorten_window, exceed_fpp, scale_up, scale_down.",
+    "`unfold_refused`, `shorten_window` or `exceed_fpp`: the memory limit is reached; raise `memory`, or "
+    "state "
+    "a shorter `horizon` or a higher `fpp`.",
+    Fold::kSum};
+
+struct PartitionMetric {
+  MetricDefinition definition;
+  double (*value)(const PartitionReport&);
+  bool of_routing = false;  // also of the first stage of scope: topic
+};
+constexpr bool kOfRouting = true;
+
+constexpr PartitionMetric kMetrics[] = {
+    {{"lethe_suppressed_records_total", kCounter, kLabels, "records",
+      "Records read again to rebuild the filter; their results were out already.",
+      "It should rise while `lethe_restoring` is 1: see the runbook on restores.", Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.counts.suppressed); }},
+    {{"lethe_deltas_total", kCounter, kLabels, "updates",
+      "Deltas of passed records that were added to counters.",
+      "It should rise with the unique records that counters are meant for.", Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.counts.counter_updates); }},
+    {{"lethe_malformed_deltas_total", kCounter, kLabels, "updates",
+      "Deltas of passed records that were not counted: the counter's key or delta could not be read.",
+      "A counter's `key` or `delta` names another field than the events have; the log names records.",
+      Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.counts.malformed_delta); }},
+    {{"lethe_overflowed_deltas_total", kCounter, kLabels, "updates",
+      "Deltas of passed records that were not counted: the key's total would leave signed 64 bits.",
+      "It rises: a delta is wrong, or a total has come to 2^63; the log names records, and a key stays as it "
+      "is until a delta fits.",
+      Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.counts.overflowed_delta); }},
+    {{"lethe_counted_keys", kGauge, kLabels, "keys", "Keys of counters with `mode: total`, kept in memory.",
+      "It rises without end: keys are never forgotten; count by something that has fewer values.",
+      Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.counted_keys); }},
+    {{"lethe_unkeyed_records_total", kCounter, kLabels, "records",
+      "Records of the input without a key: their copies may be in other partitions.",
+      "Most of them: set `scope: topic`, or have the producers key records by the id.", Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.counts.unkeyed); }},
+    {{"lethe_future_timestamps_total", kCounter, kLabels, "records",
+      "Records dated more than `max_future` ahead of this machine's clock, judged like records without a "
+      "timestamp.",
+      "A producer's clock or its unit of time is wrong; the log names records. All of them: this machine's "
+      "clock is behind.",
+      Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.counts.future); },
+     kOfRouting},
+    {{"lethe_stream_time_seconds", kGauge, kLabels, "seconds since 1970",
+      "Stream time: the running maximum of the median of the last 101 timestamps; -Inf until it starts.",
+      "It stands still while records are read: most of them are dated before it.", Fold::kMax},
+     [](const PartitionReport& p) {
+       return absl::ToDoubleSeconds(p.filter.stream_time - absl::UnixEpoch());
+     }},
+    {{"lethe_stream_time_skew_seconds", kGauge, kLabels, "seconds",
+      "How far stream time is ahead of this machine's clock; negative where it is behind, -Inf until it "
+      "starts.",
+      "Above 0: clocks of producers are ahead, and ids are forgotten early by as much. Far below 0 without a "
+      "lag: records are dated late.",
+      Fold::kMax},
+     [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.filter.stream_time - absl::Now()); }},
+    {{"lethe_committed_offset", kGauge, kLabels, "offset",
+      "The next offset of the input to process, as committed.",
+      "It stands still while `lethe_lag_records` grows: /readyz says what is waited for.", Fold::kLeftOut},
+     [](const PartitionReport& p) { return static_cast<double>(p.committed); },
+     kOfRouting},
+    {{"lethe_lag_records", kGauge, kLabels, "records", "Records of the input that are not committed yet.",
+      "It grows: more arrives than one lane takes; add lanes or instances, up to the number of partitions.",
+      Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.lag()); },
+     kOfRouting},
+    {{"lethe_restoring", kGauge, kLabels, "1 or 0; folded: partitions",
+      "1 while the filter is rebuilt from the log.",
+      "For long: a long horizon means much to read again; `lethe_suppressed_records_total` says how fast.",
+      Fold::kSum},
+     [](const PartitionReport& p) {
+       return p.phase == Phase::kRestoring || p.phase == Phase::kChecking ? 1.0 : 0.0;
+     }},
+    {{"lethe_restore_remaining_offsets", kGauge, kLabels, "offsets",
+      "Offsets of the log that the filter's rebuild has still to read.",
+      "It does not fall: the log and /readyz say what is waited for.", Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.restore_left); }},
+    {{"lethe_restore_remaining_seconds", kGauge, kLabels, "seconds",
+      "Time that the filter's rebuild will take yet, at the rate of the last seconds; +Inf while there is "
+      "none.",
+      "Longer than you can wait: `snapshots` make restores short.", Fold::kMax},
+     [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.restore_time_left); }},
+    {{"lethe_snapshot_offset", kGauge, kLabels, "offset",
+      "The offset from which a restore with the snapshot that counts reads on; -1: none.",
+      "It stands still: `lethe_snapshot_errors_total` and the log say why.", Fold::kLeftOut},
+     [](const PartitionReport& p) { return static_cast<double>(p.snapshot_offset); }},
+    {{"lethe_unread_deleted_offsets_total", kCounter, kLabels, "offsets",
+      "Offsets passed over, since their records were deleted before they were read (on_unread_deleted).",
+      "Events were lost before lethe saw them: raise the input's retention, or catch up sooner.", Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.unread_deleted); },
+     kOfRouting},
+    {{"lethe_partition_failed", kGauge, kLabels, "1 or 0; folded: partitions",
+      "1 if the partition is not read, since it failed or is held; the log and /readyz say why.",
+      "Do what /readyz says.", Fold::kSum},
+     [](const PartitionReport& p) {
+       return p.phase == Phase::kFailed || p.phase == Phase::kHeld ? 1.0 : 0.0;
+     },
+     kOfRouting},
+    {{"lethe_short_history", kGauge, kLabels, "1 or 0; folded: partitions",
+      "1 while the filter does not know all ids of the horizon, since the log did not reach back, or the "
+      "horizon was raised.",
+      "Unless the horizon was raised: the input's retention is shorter than the horizon and the time that a "
+      "restart may come later; raise `retention.ms`.",
+      Fold::kSum},
+     [](const PartitionReport& p) { return p.short_history ? 1.0 : 0.0; }},
+    {{"lethe_keys_moved", kGauge, kLabels, "1 or 0; folded: partitions",
+      "1 while the horizon has not gone by since the input was given more partitions: copies of what was "
+      "sent "
+      "before may be in other ones, where they are not found.",
+      "It ends by itself, in stream time. Must no copy pass when a topic grows: `scope: topic`.", Fold::kSum},
+     [](const PartitionReport& p) { return p.keys_moved ? 1.0 : 0.0; }},
+    {{"lethe_filter_fpp_target_ratio", kGauge, kLabels, "probability",
+      "The false-positive probability that the user allows.", "It is what `fpp` says.", Fold::kMax},
+     [](const PartitionReport& p) { return p.filter.filter.fpp_target; }},
+    {{"lethe_filter_fpp_modelled_ratio", kGauge, kLabels, "probability",
+      "The probability that an id never seen is called a duplicate, by the layout's model from the loads.",
+      "Over the target: the memory limit is reached under `at_memory_limit: exceed_fpp`; raise `memory`.",
+      Fold::kMax},
+     [](const PartitionReport& p) { return p.filter.filter.fpp_modelled; }},
+    {{"lethe_filter_fpp_estimated_ratio", kGauge, kLabels, "probability",
+      "The probability that an id never seen is called a duplicate, from the bits that are set.",
+      "Far from the modelled one: report it, with the log.", Fold::kMax},
+     [](const PartitionReport& p) { return p.filter.filter.fpp_estimated; }},
+    {{"lethe_filter_fpp_estimated_deviation_ratio", kGauge, kLabels, "probability",
+      "Standard deviation of the estimated probability, which is made from a sample of the bits.",
+      "The estimate, and three of these to either side, hold what all bits imply. 0: all were looked at, or "
+      "the engine takes no sample.",
+      Fold::kMax},
+     [](const PartitionReport& p) { return p.filter.filter.fpp_estimated_deviation; }},
+    {{"lethe_filter_fpp_interval_end_ratio", kGauge, kLabels, "probability",
+      "The modelled probability at the end of the last interval, the worst moment of each.",
+      "As for the modelled one.", Fold::kMax},
+     [](const PartitionReport& p) { return p.filter.filter.fpp_at_interval_end; }},
+    {{"lethe_audit_share_ratio", kGauge, kLabels, "share",
+      "The share of the ids that is audited: judged by an exact set, too.",
+      "It was halved: the memory limit leaves the audit no room.", Fold::kOneAudit},
+     [](const PartitionReport& p) { return p.filter.audit.share; }},
+    {{"lethe_audit_fresh_events_total", kCounter, kLabels, "events",
+      "Audited events whose id cannot be in the filter.", "Few: the audit's interval is wide; it needs time.",
+      Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.fresh); }},
+    {{"lethe_audit_false_drops_total", kCounter, kLabels, "events",
+      "Of the fresh audited events, the ones that were not passed: good events lost.",
+      "The loss of all traffic is this over the audited share: compare the measured FPP with the target.",
+      Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.false_drops); }},
+    {{"lethe_audit_copies_total", kCounter, kLabels, "events",
+      "Audited events whose id was passed within the horizon.", "It is the duplicates that there really are.",
+      Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.copies); }},
+    {{"lethe_audit_missed_copies_total", kCounter, kLabels, "events",
+      "Of the audited copies, the ones that passed.",
+      "More than none: the window was short (see `lethe_filter_window_seconds`), or the first copy was "
+      "itself "
+      "taken for a duplicate.",
+      Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.missed); }},
+    {{"lethe_audit_payload_mismatches_total", kCounter, kLabels, "events",
+      "Audited copies whose value differs from the first's: the id does not identify the event.",
+      "Good events are dropped: choose an `id` that tells them apart.", Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.payload_mismatches); }},
+    {{"lethe_audit_fpp_measured_ratio", kGauge, kLabels, "probability",
+      "The rate of false positives that the audit found.", "Read it with its interval.", Fold::kOneAudit},
+     [](const PartitionReport& p) { return p.filter.audit.fpp_measured; }},
+    {{"lethe_audit_fpp_low_ratio", kGauge, kLabels, "probability",
+      "Low end of the audit's 99 % confidence interval.",
+      "Over the target or the estimate: more is lost than promised; see the runbook.", Fold::kOneAudit},
+     [](const PartitionReport& p) { return p.filter.audit.fpp_low; }},
+    {{"lethe_audit_fpp_high_ratio", kGauge, kLabels, "probability",
+      "High end of the audit's 99 % confidence interval.",
+      "Far over the target: too few events were audited yet to say more.", Fold::kOneAudit},
+     [](const PartitionReport& p) { return p.filter.audit.fpp_high; }},
+    {{"lethe_second_opinion_ids", kGauge, kLabels, "ids", "Ids that the second opinion knows.",
+      "None although `second_opinion` is asked for: nothing was passed yet, or nothing within the horizon.",
+      Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.second_opinion.ids); }},
+    {{"lethe_second_opinion_displaced_total", kCounter, kLabels, "ids",
+      "Ids within the horizon for which the second opinion had no more room: their copies are suspects.",
+      "It rises: a quarter of the memory limit does not hold the ids of a horizon; raise `memory`.",
+      Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.second_opinion.displaced); }},
+    {{"lethe_filter_past_generations", kGauge, kLabels, "generations", "N: past generations of the filter.",
+      "It follows the load; nothing to do.", Fold::kMax},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.past_generations); }},
+    {{"lethe_filter_refresh_period_seconds", kGauge, kLabels, "seconds",
+      "t: stream time between the last two refreshes.", "It follows the load; nothing to do.", Fold::kMax},
+     [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.filter.filter.refresh_period); }},
+    {{"lethe_filter_generation_bytes", kGauge, kLabels, "bytes",
+      "m, in bytes: the size of one generation; of engine `compact`, its share of the table.",
+      "It doubles and halves with the load; nothing to do.", Fold::kMax},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.bits_per_generation) / 8; }},
+    {{"lethe_filter_hashes", kGauge, kLabels, "bits",
+      "k: bits set for an id in one generation, or bits of its fingerprint.", "It is fixed by the layout.",
+      Fold::kMax},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.bits_per_id); }},
+    {{"lethe_filter_lines", kGauge, kLabels, "lines",
+      "Lines of 64 bytes that hold the ids; 0 in layouts without lines.",
+      "It follows the load; nothing to do.", Fold::kMax},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.lines); }},
+    {{"lethe_filter_ids", kGauge, kLabels, "ids", "Ids in the filter.",
+      "More than rate times horizon: ids of before are on their way out.", Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.ids); }},
+    {{"lethe_filter_present_fill_ratio", kGauge, kLabels, "share of bits",
+      "How full the present generation is: the share of its bits that are set.",
+      "It rises through an interval and falls with a refresh. It stays high: the memory limit is reached.",
+      Fold::kMax},
+     [](const PartitionReport& p) { return p.filter.filter.present_fill; }},
+    {{"lethe_filter_window_seconds", kGauge, kLabels, "seconds",
+      "Stream time that the filter covers now: at least the horizon, or all since the start.",
+      "Under `lethe_filter_horizon_seconds` after the memory limit was reached: late copies may pass; raise "
+      "`memory`.",
+      Fold::kMin},
+     [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.filter.filter.window); }},
+    {{"lethe_filter_memory_bytes", kGauge, kLabels, "bytes", "Memory of the filter.",
+      "The limit is one for all filters: `lethe_memory_limit_bytes`.", Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.memory_bytes); }},
+    {{"lethe_filter_memory_above_need_bytes", kGauge, kLabels, "bytes",
+      "Of the filter's memory, what its ids would not take in a full table: room to grow, and what was not "
+      "given "
+      "back yet.",
+      "High for more than a horizon after the load has fallen: report it. 0 for other engines than `compact` "
+      "and `exact`.",
+      Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.memory_above_need_bytes); }},
+    {{"lethe_audit_memory_bytes", kGauge, kLabels, "bytes", "Memory of the audit's exact set.",
+      "It counts against the limit, too.", Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.memory_bytes); }},
+    {{"lethe_filter_refreshes_total", kCounter, kLabels, "refreshes",
+      "Refreshes of the filter since it was made, also in a process before this one.",
+      "None while ids come in: a quarter of the horizon has not passed yet.", Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.refreshes); }},
+    {{"lethe_filter_memory_limit_hits_total", kCounter, kLabels, "times",
+      "Times that the memory limit shortened the window, or let an interval exceed the target.",
+      "It rises: raise `memory`.", Fold::kSum},
+     [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.limit_hits); }},
+};
+
+double Folded(const PartitionMetric& metric, const Partitions& partitions, const PartitionReport& one_audit) {
+  if (metric.definition.fold == Fold::kOneAudit) return metric.value(one_audit);
+  double folded = metric.value(*partitions.front());
+  for (const PartitionReport* partition : absl::MakeSpan(partitions).subspan(1)) {
+    const double value = metric.value(*partition);
+    switch (metric.definition.fold) {
+      case Fold::kMax:
+        folded = std::max(folded, value);
+        break;
+      case Fold::kMin:
+        folded = std::min(folded, value);
+        break;
+      default:
+        folded += value;
+    }
+  }
+  return folded;
+}
+
+// What cannot be had from the partitions' values by a sum or a maximum.
+PartitionReport FoldedReport(const Partitions& partitions) {
+  PartitionReport all;
+  std::vector<AuditStatus> audits;
+  for (const PartitionReport* partition : partitions) {
+    all.counts += partition->counts;
+    audits.push_back(partition->filter.audit);
+    for (const StepCount& steps : partition->filter.filter.step_counts) {
+      CountSteps(steps, &all.filter.filter.step_counts);
+    }
+  }
+  all.filter.audit = MergeAudits(audits);
+  return all;
+}
+
+// Counts of records, each kind a series of its own.
+void AddCounts(const PartitionReport& partition, const char* label, absl::Span<const Counted> kinds,
+               const Labels& labels, MetricFamily* family) {
+  for (const Counted& kind : kinds) {
+    Labels all = labels;
+    all.push_back({label, kind.label});
+    AddSample(static_cast<double>(partition.counts.*kind.count), std::move(all), family);
+  }
+}
+
+void AddSteps(const PartitionReport& partition, const Labels& labels, MetricFamily* family) {
+  for (const StepCount& steps : partition.filter.filter.step_counts) {
+    Labels all = labels;
+    all.push_back({"kind", StepKindName(steps.kind)});
+    all.push_back({"reason", std::string(steps.reason)});
+    AddSample(static_cast<double>(steps.count), std::move(all), family);
+  }
+}
+
+// What is counted by kinds of records and steps, in the order of the definitions. Returns the next family.
+std::vector<MetricFamily>::iterator AddKinds(const PartitionReport& partition, bool is_routing,
+                                             const Labels& labels, std::vector<MetricFamily>* families) {
+  auto family = families->begin();
+  AddCounts(partition, "verdict",
+            is_routing ? absl::MakeConstSpan(kRoutingVerdictKinds) : absl::MakeConstSpan(kVerdictKinds),
+            labels, &*family++);
+  AddCounts(partition, "action",
+            is_routing ? absl::MakeConstSpan(kRoutingActionKinds) : absl::MakeConstSpan(kActionKinds), labels,
+            &*family++);
+  if (is_routing) AddSample(static_cast<double>(partition.counts.unique), labels, &*family);
+  ++family;
+  if (!is_routing) AddSteps(partition, labels, &*family);
+  return ++family;
+}
+
+void AddFolded(const Partitions& partitions, bool is_routing, const Labels& labels,
+               std::vector<MetricFamily>* families) {
+  const PartitionReport folded = FoldedReport(partitions);
+  auto family = AddKinds(folded, is_routing, labels, families);
+  for (const PartitionMetric& metric : kMetrics) {
+    if (metric.definition.fold != Fold::kLeftOut && (!is_routing || metric.of_routing)) {
+      AddSample(Folded(metric, partitions, folded), labels, &*family);
+    }
+    ++family;
+  }
+}
+
+void AddEach(const Partitions& partitions, bool is_routing, const Labels& labels,
+             std::vector<MetricFamily>* families) {
+  for (const PartitionReport* partition : partitions) {
+    Labels own = labels;
+    own.push_back({"partition", absl::StrCat(partition->partition)});
+    auto family = AddKinds(*partition, is_routing, own, families);
+    for (const PartitionMetric& metric : kMetrics) {
+      if (!is_routing || metric.of_routing) AddSample(metric.value(*partition), own, &*family);
+      ++family;
+    }
+  }
+}
+
+void AddStage(const std::vector<LaneReport>& lanes, bool is_routing, bool per_partition, const Labels& labels,
+              std::vector<MetricFamily>* families) {
+  Partitions partitions;
+  for (const LaneReport& lane : lanes) {
+    for (const PartitionReport& partition : lane.partitions) partitions.push_back(&partition);
+  }
+  if (per_partition) {
+    // Samples are large: moving them as their vectors grow would be a good part of a scrape's time.
+    for (MetricFamily& family : *families) family.metric.reserve(family.metric.size() + partitions.size());
+    AddEach(partitions, is_routing, labels, families);
+  } else if (!partitions.empty()) {
+    AddFolded(partitions, is_routing, labels, families);
+  }
+}
+
+}  // namespace
+
+const char* StepKindName(AdaptationStep::Kind kind) {
+  switch (kind) {
+    case AdaptationStep::Kind::kRefresh:
+      return "refresh";
+    case AdaptationStep::Kind::kUnfold:
+      return "unfold";
+    case AdaptationStep::Kind::kFold:
+      return "fold";
+    case AdaptationStep::Kind::kUnfoldRefused:
+      return "unfold_refused";
+    case AdaptationStep::Kind::kShortenWindow:
+      return "shorten_window";
+    case AdaptationStep::Kind::kExceedFpp:
+      return "exceed_fpp";
+    case AdaptationStep::Kind::kScaleUp:
+      return "scale_up";
+    case AdaptationStep::Kind::kScaleDown:
+      return "scale_down";
+  }
+  return "unknown";
+}
+
+std::vector<MetricDefinition> PartitionDefinitions() {
+  std::vector<MetricDefinition> definitions = {kRecords, kActions, kRouted, kSteps};
+  for (const PartitionMetric& metric : kMetrics) definitions.push_back(metric.definition);
+  return definitions;
+}
+
+std::vector<MetricFamily> PartitionMetrics(const DaemonReport& report, bool per_partition) {
+  std::vector<MetricFamily> families;
+  for (const MetricDefinition& definition : PartitionDefinitions()) families.push_back(NewFamily(definition));
+  AddStage(report.lanes, /*is_routing=*/false, per_partition,
+           {{"group", report.group}, {"topic", report.input}}, &families);
+  AddStage(report.routing_lanes, /*is_routing=*/true, per_partition,
+           {{"group", report.group}, {"topic", report.routing_input}}, &families);
+  return families;
+}
+
+}  // namespace lethe

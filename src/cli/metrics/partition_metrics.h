@@ -1,0 +1,25 @@
+// The figures of topic-partitions as Prometheus metrics, one by one or folded.
+#ifndef LETHE_SRC_CLI_METRICS_PARTITION_METRICS_H_
+#define LETHE_SRC_CLI_METRICS_PARTITION_METRICS_H_
+
+#include <prometheus/metric_family.h>
+
+#include <vector>
+
+#include "connectors/kafka/report/report.h"
+#include "lethe/status.h"
+#include "src/cli/metrics/metric_family.h"
+
+namespace lethe {
+
+// As the label `kind` says it, and /status.
+const char* StepKindName(AdaptationStep::Kind kind);
+
+std::vector<MetricDefinition> PartitionDefinitions();
+
+// One family for each definition, in that order.
+std::vector<prometheus::MetricFamily> PartitionMetrics(const kafka::DaemonReport& report, bool per_partition);
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_CLI_METRICS_PARTITION_METRICS_H_

@@ -1,0 +1,42 @@
+// What one side of `lethe reconcile` is told.
+#ifndef LETHE_SRC_CLI_RECONCILE_RECONCILE_OPTIONS_H_
+#define LETHE_SRC_CLI_RECONCILE_RECONCILE_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "connectors/kafka/options/options.h"
+#include "lethe/reconcile.h"
+#include "src/record/record_reader.h"
+
+namespace lethe {
+
+struct ReconcileCommandOptions {
+  enum class Output { kText, kJson };
+  enum class Copy { kNone, kToPeer, kFromPeer, kBoth };
+
+  std::string brokers;
+  std::string topic;
+  IdSpec id;
+  bool serves = false;  // it is the peer, and speaks on its standard input and output
+  // The initiator's alone:
+  std::string peer;  // a command
+  std::optional<absl::Duration> last;
+  std::optional<absl::Time> since;
+  std::optional<absl::Time> until;
+  std::optional<absl::Duration> settle;
+  std::optional<Copy> copy;
+  std::optional<ReconcileMethod> method;
+  Output output = Output::kText;
+
+  int64_t memory_bytes = int64_t{256} << 20;
+  absl::Duration timeout = absl::Minutes(1);
+  std::vector<kafka::Property> properties;
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_CLI_RECONCILE_RECONCILE_OPTIONS_H_

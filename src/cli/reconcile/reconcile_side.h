@@ -1,0 +1,99 @@
+// One side of `lethe reconcile`: its part of the log, as keys for the comparison and as records to copy.
+#ifndef LETHE_SRC_CLI_RECONCILE_RECONCILE_SIDE_H_
+#define LETHE_SRC_CLI_RECONCILE_RECONCILE_SIDE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "connectors/kafka/topics/topic_reader.h"
+#include "connectors/kafka/topics/topic_writer.h"
+#include "src/cli/reconcile/reconcile_messages.h"
+#include "src/cli/reconcile/reconcile_options.h"
+#include "src/cli/reconcile/reconcile_talk.h"
+#include "src/record/record_reader.h"
+
+namespace lethe {
+
+// Thread-compatible.
+class ReconcileSide {
+ public:
+  // `is_copied_to`: other copies to this topic are fenced before its end is asked for, so that what they have
+  // committed is read, and what they have not never comes.
+  static absl::StatusOr<std::unique_ptr<ReconcileSide>> Open(const ReconcileCommandOptions& options,
+                                                             const ReconcileAsk& ask, bool is_copied_to,
+                                                             ReconcileTalk& talk);
+
+  const ReconcileFacts& facts() const { return report_.facts; }
+  // What is compared: what was asked for, or less.
+  const ReconcileAsk& window() const { return window_; }
+
+  // Reads the ids whose key is `pass` modulo `passes`.
+  absl::Status Read(int64_t pass, int64_t passes);
+  // From when on nothing has been deleted of what was asked for, as of the last Read().
+  int64_t whole_since_ms() const { return whole_since_ms_; }
+  // No more is compared than is whole on both sides. FailedPrecondition: nothing is left.
+  absl::Status Narrow(int64_t whole_since_ms);
+
+  // Of the ids that were read last.
+  std::vector<uint64_t> Keys();
+  // What the peer lacks of them. `is_copied`: the records are kept in mind until they are sent.
+  void Take(const Difference& difference, bool is_copied);
+
+  // Sends the records that are kept in mind, until the peer has committed them.
+  absl::Status SendMissing();
+  // Takes what the peer sends, and commits it.
+  absl::Status ReceiveMissing(const ReconcileFacts& from);
+
+  // Reads the samples' ids.
+  absl::StatusOr<SideReport> Report();
+
+ private:
+  // The first record with an id.
+  struct Entry {
+    uint64_t key;
+    int64_t time_ms;
+    int64_t offset;
+    int32_t partition;
+  };
+  struct FirstRecord {
+    int64_t offset;
+    int64_t time_ms;
+  };
+  struct Place {
+    int32_t partition;
+    int64_t offset;
+    friend bool operator<(const Place& x, const Place& y) {
+      return std::pair(x.partition, x.offset) < std::pair(y.partition, y.offset);
+    }
+  };
+
+  ReconcileSide(const ReconcileCommandOptions& options, const ReconcileAsk& ask, ReconcileTalk& talk)
+      : options_(options),
+        window_(ask),
+        talk_(talk),
+        whole_since_ms_(ask.wide_begin_ms()),
+        reader_({options.id}) {}
+  void TakeSample(const Entry& entry);
+  // From when on a partition that has lost records is whole; `first` is the first of it that was read.
+  absl::StatusOr<int64_t> WholeSince(int32_t partition, const std::optional<FirstRecord>& first);
+
+  const ReconcileCommandOptions& options_;
+  ReconcileAsk window_;
+  ReconcileTalk& talk_;
+  int64_t whole_since_ms_;
+  std::unique_ptr<kafka::TopicReader> log_;
+  std::unique_ptr<kafka::TopicWriter> writer_;  // if it is copied to
+  RecordReader reader_;
+  std::vector<Entry> entries_;
+  std::vector<Place> missing_;  // at the peer, and not sent yet
+  SideReport report_;
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_CLI_RECONCILE_RECONCILE_SIDE_H_

@@ -1,0 +1,48 @@
+#include "src/cli/service/closing_lines.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "src/text/format.h"
+
+namespace lethe {
+
+std::string Totals(const kafka::DaemonReport& report) {
+  if (report.lanes.empty()) return "";
+  RecordCounts records;
+  int64_t commits = 0;
+  int64_t aborts = 0;
+  for (const kafka::LaneReport& lane : report.lanes) {
+    records += lane.totals;
+    commits += lane.commits;
+    aborts += lane.aborts;
+  }
+  const int64_t all = records.unique + records.duplicate + records.suspect + records.missing_id +
+                      records.malformed + records.undeliverable;
+  std::vector<std::string> parts = {absl::StrCat(FormatCount(records.unique), " unique"),
+                                    absl::StrCat(FormatCount(records.duplicate), " duplicates")};
+  const std::pair<int64_t, const char*> rare[] = {{records.suspect, "suspects"},
+                                                  {records.missing_id, "without an id"},
+                                                  {records.malformed, "malformed"},
+                                                  {records.undeliverable, "undeliverable"}};
+  for (const auto& [count, name] : rare) {
+    if (count > 0) parts.push_back(absl::StrCat(FormatCount(count), " ", name));
+  }
+  return absl::StrCat(FormatCount(all), " records: ", absl::StrJoin(parts, ", "), "; ", FormatCount(commits),
+                      " transactions committed, ", aborts == 0 ? "none" : FormatCount(aborts), " aborted");
+}
+
+std::string Farewell(const kafka::DaemonReport& report, bool unfinished) {
+  if (report.lanes.empty() && report.routing_lanes.empty()) {
+    return "ended before it could begin: nothing was read or written";
+  }
+  if (unfinished) {
+    return "the group is left; the last transaction was aborted: the next owner replays what is not "
+           "committed, "
+           "and nothing is lost";
+  }
+  return "all committed, the group is left";
+}
+
+}  // namespace lethe

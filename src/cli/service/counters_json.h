@@ -1,0 +1,18 @@
+// The largest totals of this instance as /counters tells them.
+#ifndef LETHE_SRC_CLI_SERVICE_COUNTERS_JSON_H_
+#define LETHE_SRC_CLI_SERVICE_COUNTERS_JSON_H_
+
+#include <string>
+#include <vector>
+
+#include "connectors/kafka/counters/counter_watch.h"
+#include "connectors/kafka/report/report.h"
+
+namespace lethe {
+
+// Totals are texts: they may be larger than what JavaScript's numbers can tell apart.
+std::string CountersJson(const kafka::CountersView& view, const std::vector<kafka::StoreReport>& stores);
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_CLI_SERVICE_COUNTERS_JSON_H_

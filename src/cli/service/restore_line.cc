@@ -1,0 +1,60 @@
+#include "src/cli/service/restore_line.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "src/cli/terminal/log.h"
+
+namespace lethe {
+namespace {
+
+constexpr absl::Duration kLookEvery = absl::Milliseconds(250);
+
+}  // namespace
+
+std::string RestoreText::Draw(const kafka::DaemonReport& report, absl::Time now, const TextStyle& style,
+                              int width) {
+  int partitions = 0;
+  int64_t left = 0;
+  for (const kafka::LaneReport& lane : report.lanes) {
+    for (const kafka::PartitionReport& partition : lane.partitions) {
+      if (partition.phase != kafka::Phase::kRestoring) continue;
+      if (offsets_.empty()) begin_ = now;
+      ++partitions;
+      left += partition.restore_left;
+      offsets_[partition.partition] = partition.restore_to - partition.restore_from;
+    }
+  }
+  if (partitions == 0) {
+    offsets_.clear();
+    return "";
+  }
+  int64_t total = 0;
+  for (const auto& [partition, offsets] : offsets_) total += offsets;
+  if (total == 0) return "";  // what is to be read is not known yet
+  return DrawProgress({.done = total - left,
+                       .total = total,
+                       .unit = "restored",
+                       .elapsed = now - begin_,
+                       .note = absl::StrCat(partitions, " of ", offsets_.size(), " partitions to go")},
+                      style, width);
+}
+
+RestoreLine::RestoreLine(std::function<kafka::DaemonReport()> look) {
+  if (!LogHasFooter()) return;
+  drawing_.emplace(kLookEvery, [this, look = std::move(look), style = TextStyle::Of(STDERR_FILENO)] {
+    // The last column stays free, as in ProgressLine.
+    SetLogFooter(text_.Draw(look(), absl::Now(), style, TerminalWidth(STDERR_FILENO) - 1));
+  });
+}
+
+RestoreLine::~RestoreLine() {
+  if (!drawing_) return;
+  drawing_.reset();
+  SetLogFooter("");
+}
+
+}  // namespace lethe

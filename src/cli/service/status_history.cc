@@ -1,0 +1,37 @@
+#include "src/cli/service/status_history.h"
+
+#include <iterator>
+
+namespace lethe {
+
+void StatusHistory::Add(const kafka::DaemonReport& report, absl::Time now) {
+  std::map<int32_t, StatusSample> present;
+  for (const kafka::LaneReport& lane : report.lanes) {
+    for (const kafka::PartitionReport& partition : lane.partitions) {
+      const FilterStatus& filter = partition.filter.filter;
+      present[partition.partition] = {.time = now,
+                                      .unique = partition.counts.unique,
+                                      .duplicate = partition.counts.duplicate,
+                                      .fpp_estimated = filter.fpp_estimated,
+                                      .past_generations = filter.past_generations,
+                                      .refresh_period = filter.refresh_period};
+    }
+  }
+  while (present.size() > kMostPartitions) present.erase(std::prev(present.end()));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::erase_if(samples_, [&](const auto& kept) { return !present.contains(kept.first); });
+  for (const auto& [partition, sample] : present) {
+    std::deque<StatusSample>& kept = samples_[partition];
+    kept.push_back(sample);
+    if (kept.size() > kSamples) kept.pop_front();
+  }
+}
+
+std::vector<StatusSample> StatusHistory::Of(int32_t partition) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto kept = samples_.find(partition);
+  if (kept == samples_.end()) return {};
+  return {kept->second.begin(), kept->second.end()};
+}
+
+}  // namespace lethe

@@ -1,0 +1,47 @@
+// What the page's curves show, of the last ten minutes.
+#ifndef LETHE_SRC_CLI_SERVICE_STATUS_HISTORY_H_
+#define LETHE_SRC_CLI_SERVICE_STATUS_HISTORY_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "connectors/kafka/report/report.h"
+
+namespace lethe {
+
+// A partition at a moment.
+struct StatusSample {
+  absl::Time time;
+  int64_t unique = 0;  // so far, as the duplicates
+  int64_t duplicate = 0;
+  double fpp_estimated = 0;
+  int past_generations = 0;
+  absl::Duration refresh_period = absl::ZeroDuration();
+};
+
+// Bounded: kSamples of kMostPartitions are some 6 MB, and those of a dozen partitions 70 KB. Of more
+// partitions those with the lowest numbers are kept. Thread-safe.
+class StatusHistory {
+ public:
+  static constexpr absl::Duration kEvery = absl::Seconds(5);
+  static constexpr size_t kSamples = 120;
+  static constexpr size_t kMostPartitions = 1000;
+
+  // A partition that is not in the report is forgotten: where it comes back, its counts begin anew.
+  void Add(const kafka::DaemonReport& report, absl::Time now);
+
+  // Oldest first.
+  std::vector<StatusSample> Of(int32_t partition) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<int32_t, std::deque<StatusSample>> samples_;  // by partition; guarded by mutex_
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_CLI_SERVICE_STATUS_HISTORY_H_

@@ -1,0 +1,236 @@
+#include "src/cli/service/status_json.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/string_view.h"
+#include "connectors/kafka/report/remarks.h"
+#include "lethe/filter.h"
+#include "src/cli/metrics/partition_metrics.h"
+
+namespace lethe {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using kafka::LaneReport;
+using kafka::PartitionReport;
+using kafka::Phase;
+
+const char* PhaseName(Phase phase) {
+  switch (phase) {
+    case Phase::kChecking:
+      return "checking";
+    case Phase::kRestoring:
+      return "restoring";
+    case Phase::kActive:
+      return "active";
+    case Phase::kHeld:
+      return "held";
+    case Phase::kFailed:
+      return "failed";
+  }
+  return "";
+}
+
+// JSON knows no infinity: null is "without end", or "all since the start".
+Json Seconds(absl::Duration duration) {
+  if (duration == absl::InfiniteDuration()) return nullptr;
+  return absl::ToDoubleSeconds(duration);
+}
+
+Json UnixSeconds(absl::Time time) {
+  if (time == absl::InfinitePast()) return nullptr;
+  return absl::ToDoubleSeconds(time - absl::UnixEpoch());
+}
+
+Json Generations(const FilterStatus& filter) {
+  Json generations = Json::array();
+  for (const GenerationStatus& generation : filter.generations) {
+    generations.push_back({{"ids", generation.ids},
+                           {"oldest_seconds", Seconds(generation.oldest)},
+                           {"newest_seconds", Seconds(generation.newest)},
+                           {"fill", generation.fill}});
+  }
+  return generations;
+}
+
+Json Steps(const FilterStatus& filter) {
+  Json steps = Json::array();
+  for (const AdaptationStep& step : filter.steps) {
+    const bool timed = step.stream_time_ms != kNoStreamTime;
+    steps.push_back({{"kind", StepKindName(step.kind)},
+                     {"reason", std::string(step.reason)},
+                     {"stream_time", timed ? Json(static_cast<double>(step.stream_time_ms) / 1000) : Json()},
+                     {"generation_bits", step.bits_per_generation}});
+  }
+  return steps;
+}
+
+Json FilterJson(const FilterStatus& filter, bool detailed) {
+  Json json = {{"past_generations", filter.past_generations},
+               {"refresh_period_seconds", Seconds(filter.refresh_period)},
+               {"generation_bits", filter.bits_per_generation},
+               {"id_bits", filter.bits_per_id},
+               {"ids", filter.ids},
+               {"window_seconds", Seconds(filter.window)},
+               {"fpp_target", filter.fpp_target},
+               {"fpp_modelled", filter.fpp_modelled},
+               {"fpp_estimated", filter.fpp_estimated},
+               {"fpp_estimated_deviation", filter.fpp_estimated_deviation},
+               {"memory_bytes", filter.memory_bytes},
+               {"memory_above_need_bytes", filter.memory_above_need_bytes},
+               {"refreshes", filter.refreshes},
+               {"memory_limit_hits", filter.limit_hits}};
+  if (detailed) {
+    json["generations"] = Generations(filter);
+    json["steps"] = Steps(filter);
+  }
+  return json;
+}
+
+Json AuditJson(const AuditStatus& audit) {
+  return {{"share", audit.share},
+          {"fresh", audit.fresh},
+          {"false_drops", audit.false_drops},
+          {"copies", audit.copies},
+          {"missed", audit.missed},
+          {"compared", audit.compared},
+          {"payload_mismatches", audit.payload_mismatches},
+          {"fpp_measured", audit.fpp_measured},
+          {"fpp_low", audit.fpp_low},
+          {"fpp_high", audit.fpp_high}};
+}
+
+// Columns, since the names would be most of it.
+Json HistoryJson(const std::vector<StatusSample>& history, absl::Time now) {
+  Json ages = Json::array(), unique = Json::array(), duplicate = Json::array(), fpp = Json::array(),
+       past_generations = Json::array(), refresh_periods = Json::array();
+  for (const StatusSample& sample : history) {
+    ages.push_back(absl::ToDoubleSeconds(now - sample.time));
+    unique.push_back(sample.unique);
+    duplicate.push_back(sample.duplicate);
+    fpp.push_back(sample.fpp_estimated);
+    past_generations.push_back(sample.past_generations);
+    refresh_periods.push_back(Seconds(sample.refresh_period));
+  }
+  return {{"seconds_ago", std::move(ages)},
+          {"unique", std::move(unique)},
+          {"duplicate", std::move(duplicate)},
+          {"fpp_estimated", std::move(fpp)},
+          {"past_generations", std::move(past_generations)},
+          {"refresh_period_seconds", std::move(refresh_periods)}};
+}
+
+Json SecondOpinionJson(const SecondOpinionStatus& opinion) {
+  return {{"ids", opinion.ids}, {"displaced", opinion.displaced}, {"memory_bytes", opinion.memory_bytes}};
+}
+
+Json PartitionJson(const PartitionReport& partition, int lane, bool detailed) {
+  return {{"partition", partition.partition},
+          {"lane", lane},
+          {"phase", PhaseName(partition.phase)},
+          {"problem", partition.problem},
+          {"short_history", partition.short_history},
+          {"keys_moved", partition.keys_moved},
+          {"committed_offset", partition.committed},
+          {"lag_records", partition.lag()},
+          {"restore",
+           {{"from_offset", partition.restore_from},
+            {"to_offset", partition.restore_to},
+            {"at_offset", partition.position}}},
+          {"stream_time", UnixSeconds(partition.filter.stream_time)},
+          {"records",
+           {{"unique", partition.counts.unique},
+            {"duplicate", partition.counts.duplicate},
+            {"suspect", partition.counts.suspect},
+            {"missing_id", partition.counts.missing_id},
+            {"malformed", partition.counts.malformed},
+            {"undeliverable", partition.counts.undeliverable},
+            {"unreadable", partition.counts.unreadable}}},
+          {"actions",
+           {{"passed", partition.counts.passed},
+            {"tagged", partition.counts.tagged},
+            {"diverted", partition.counts.diverted},
+            {"dropped", partition.counts.dropped}}},
+          {"unkeyed_records", partition.counts.unkeyed},
+          {"suppressed_records", partition.counts.suppressed},
+          {"future_timestamps", partition.counts.future},
+          {"malformed_deltas", partition.counts.malformed_delta},
+          {"filter", FilterJson(partition.filter.filter, detailed)},
+          {"audit", AuditJson(partition.filter.audit)},
+          {"second_opinion", SecondOpinionJson(partition.filter.second_opinion)}};
+}
+
+Json LaneJson(const LaneReport& lane) {
+  return {{"lane", lane.lane},
+          {"joined", lane.joined},
+          {"waiting", lane.waiting},
+          {"transactions_committed", lane.commits},
+          {"transactions_aborted", lane.aborts},
+          {"fences", lane.fences}};
+}
+
+// Of the first stage of scope: topic. What it counts does not come to the second, but for what is routed.
+Json RoutingPartitionJson(const PartitionReport& partition, int lane) {
+  return {
+      {"partition", partition.partition},          {"lane", lane},
+      {"phase", PhaseName(partition.phase)},       {"problem", partition.problem},
+      {"committed_offset", partition.committed},   {"lag_records", partition.lag()},
+      {"routed_records", partition.counts.unique}, {"undeliverable_records", partition.counts.undeliverable}};
+}
+
+Json Sorted(std::vector<std::pair<int32_t, Json>> partitions) {
+  std::sort(partitions.begin(), partitions.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  Json sorted = Json::array();
+  for (auto& [id, json] : partitions) sorted.push_back(std::move(json));
+  return sorted;
+}
+
+void AddRouting(const kafka::DaemonReport& report, Json* json) {
+  if (report.routing_input.empty()) return;
+  Json lanes = Json::array();
+  std::vector<std::pair<int32_t, Json>> partitions;
+  for (const LaneReport& lane : report.routing_lanes) {
+    lanes.push_back(LaneJson(lane));
+    for (const PartitionReport& partition : lane.partitions) {
+      partitions.emplace_back(partition.partition, RoutingPartitionJson(partition, lane.lane));
+    }
+  }
+  (*json)["routing_input"] = report.routing_input;
+  (*json)["routing_lanes"] = std::move(lanes);
+  (*json)["routing_partitions"] = Sorted(std::move(partitions));
+}
+
+}  // namespace
+
+std::string StatusJson(const kafka::DaemonReport& report, const std::optional<StatusDetail>& detail) {
+  Json lanes = Json::array();
+  std::vector<std::pair<int32_t, Json>> partitions;
+  for (const LaneReport& lane : report.lanes) {
+    lanes.push_back(LaneJson(lane));
+    for (const PartitionReport& partition : lane.partitions) {
+      const bool is_detailed = detail && detail->partition == partition.partition;
+      Json json = PartitionJson(partition, lane.lane, is_detailed);
+      if (is_detailed && detail->history) json["history"] = HistoryJson(*detail->history, detail->now);
+      partitions.emplace_back(partition.partition, std::move(json));
+    }
+  }
+  Json json = {{"version", LETHE_VERSION},
+               {"input", report.input},
+               {"output", report.output},
+               {"group", report.group},
+               {"instance", report.instance},
+               {"horizon_seconds", Seconds(report.horizon)},
+               {"fpp_target", report.fpp_target},
+               {"memory_used_bytes", report.memory_used_bytes},
+               {"memory_limit_bytes", report.memory_limit_bytes},
+               {"not_ready", report.not_ready},
+               {"remarks", kafka::Remarks(report)},
+               {"lanes", std::move(lanes)},
+               {"partitions", Sorted(std::move(partitions))}};
+  AddRouting(report, &json);
+  return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace lethe

@@ -1,0 +1,31 @@
+// The daemon's figures as JSON: what the page, `lethe top` and other programs read at /status.
+//
+// dashboards/README.md describes every key.
+#ifndef LETHE_SRC_CLI_SERVICE_STATUS_JSON_H_
+#define LETHE_SRC_CLI_SERVICE_STATUS_JSON_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "connectors/kafka/report/report.h"
+#include "src/cli/service/status_history.h"
+
+namespace lethe {
+
+// What is told of one partition of the input alone: with 1,000 partitions it would be megabytes.
+struct StatusDetail {
+  int32_t partition = 0;
+  std::optional<std::vector<StatusSample>> history = std::nullopt;  // with its ages at `now`
+  absl::Time now = absl::InfinitePast();
+};
+
+// One object. The filter's generations, its latest steps and its history are there for `detail` only. Strings
+// that are no UTF-8 are repaired.
+std::string StatusJson(const kafka::DaemonReport& report, const std::optional<StatusDetail>& detail);
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_CLI_SERVICE_STATUS_JSON_H_

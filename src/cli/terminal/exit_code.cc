@@ -1,0 +1,12 @@
+#include "src/cli/terminal/exit_code.h"
+
+#include "src/cli/terminal/plain_text.h"
+
+namespace lethe {
+
+int ReportError(const absl::Status& status, std::ostream& err) {
+  err << "lethe: " << Printable(status.message()) << "\n";
+  return status.code() == absl::StatusCode::kInvalidArgument ? kExitUsage : kExitFailed;
+}
+
+}  // namespace lethe

@@ -1,0 +1,445 @@
+#include "src/cli/terminal/survey_text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "src/cli/terminal/json_text.h"
+#include "src/cli/terminal/plain_text.h"
+#include "src/text/format.h"
+
+namespace lethe {
+namespace {
+
+constexpr int kColumns = 80;
+constexpr int kBarColumns = 32;
+constexpr double kNearlyAll = 0.999;
+constexpr size_t kOneMinute = 3, kTenMinutes = 4;  // among kHorizons
+static_assert(kHorizons[kOneMinute] == absl::Minutes(1) && kHorizons[kTenMinutes] == absl::Minutes(10));
+// An id with more records than this share is named.
+constexpr double kHeavy = 0.01;
+
+// As people say it, and as a flag takes it.
+constexpr std::array<absl::string_view, kHorizons.size()> kHorizonNames = {
+    "100 ms", "1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "24 h", "7 days", "30 days"};
+
+std::string FlagText(absl::Duration horizon) {
+  const int64_t ms = absl::ToInt64Milliseconds(horizon);
+  if (ms % 86'400'000 == 0 && ms > 86'400'000) return absl::StrCat(ms / 86'400'000, "d");
+  if (ms % 3'600'000 == 0) return absl::StrCat(ms / 3'600'000, "h");
+  if (ms % 60'000 == 0) return absl::StrCat(ms / 60'000, "m");
+  return ms % 1000 == 0 ? absl::StrCat(ms / 1000, "s") : absl::StrCat(ms, "ms");
+}
+
+// Two units at most: "1 h 22 min".
+std::string Span(absl::Duration duration) {
+  const int64_t s = absl::ToInt64Seconds(duration);
+  if (duration < absl::Seconds(10)) return absl::StrFormat("%.2g s", absl::ToDoubleSeconds(duration));
+  if (s < 60) return absl::StrCat(s, " s");
+  if (s < 3600) return absl::StrCat(s / 60, " min ", s % 60, " s");
+  if (s < 86400) return absl::StrCat(s / 3600, " h ", s % 3600 / 60, " min");
+  return absl::StrCat(s / 86400, " d ", s % 86400 / 3600, " h");
+}
+
+// Not rounded up to all, nor down to nothing.
+std::string Percent(double share) {
+  if (share == 1) return "100 %";
+  if (share > 0 && share < 0.0001) return "<0.01 %";
+  if (share < 1 && share > 0.9999) return ">99.99 %";
+  return absl::StrFormat("%.*f %%", share >= 0.1 && (share < 0.9995 || share >= 1) ? 1 : 2, 100 * share);
+}
+
+std::string Share(const Estimate& share) {
+  if (share.margin == 0) return Percent(share.value);
+  const double margin = std::max(0.01, 100 * share.margin);
+  return absl::StrFormat("%s \u00B1 %.*f", Percent(share.value), margin < 0.095 ? 2 : 1, margin);
+}
+
+std::string Count(double value) { return FormatCount(std::llround(value)); }
+std::string Rate(double rate) { return rate < 10 ? absl::StrFormat("%.1f", rate) : Count(rate); }
+
+double ShareOf(double part, int64_t whole) { return whole == 0 ? 0 : part / static_cast<double>(whole); }
+
+// For a shell.
+std::string Quoted(const std::string& text) {
+  const bool is_plain = std::all_of(text.begin(), text.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+           absl::string_view("_@%+=:,./-").find(c) != absl::string_view::npos;
+  });
+  // A name from a record may hold what a terminal obeys.
+  if (Printable(text) != text) {
+    return absl::StrCat("$'", Printable(absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}})), "'");
+  }
+  return is_plain && !text.empty() ? text
+                                   : absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
+}
+
+std::string Place(const Sighting& sighting) {
+  return absl::StrCat("partition ", sighting.partition, " offset ", sighting.offset);
+}
+
+// What can be said of a survey, part by part.
+class Writer {
+ public:
+  Writer(const SurveyText& text, const TextStyle& style, std::ostream& out)
+      : text_(text), report_(text.report), style_(style), out_(out) {}
+
+  void Write() {
+    WriteHead();
+    if (report_.records == 0) return;
+    if (!text_.id_was_given) WriteCandidates();
+    const IdCandidate& best = report_.candidates.front();
+    WriteDuplicates(best);
+    if (best.figures.copies.value > 0) WriteLateness(best.figures);
+    WriteNotes(best);
+    WriteNext(best);
+  }
+
+ private:
+  void WriteHead();
+  void WriteCandidates();
+  void WriteDuplicates(const IdCandidate& candidate);
+  void WriteUnusable(const IdCandidate& candidate);
+  void WriteLateness(const IdFigures& figures);
+  void WriteCaught(const IdFigures& figures, size_t last);
+  void WriteNotes(const IdCandidate& candidate);
+  void WriteNext(const IdCandidate& candidate);
+
+  void Heading(absl::string_view heading) { out_ << "\n" << style_.Bold(heading) << "\n"; }
+  void Command(const std::vector<std::string>& parts);
+  // One paragraph, broken between words, with `first` before it.
+  void Paragraph(absl::string_view text, absl::string_view first = "", size_t indent = 0);
+  void Figure(absl::string_view name, const std::string& count, const std::string& share,
+              absl::string_view of) {
+    out_ << absl::StreamFormat("  %-38s%13s  %s of %s\n", name, count, share, of);
+  }
+
+  const SurveyText& text_;
+  const SurveyReport& report_;
+  const TextStyle& style_;
+  std::ostream& out_;
+};
+
+void Writer::Paragraph(absl::string_view text, absl::string_view first, size_t indent) {
+  // `first` is as wide as the indent, colours apart.
+  out_ << (first.empty() ? std::string(indent, ' ') : std::string(first))
+       << Wrapped(Printable(text), kColumns - 1, static_cast<int>(indent)) << "\n";
+}
+
+void Writer::WriteHead() {
+  const std::string in_topic = FormatCount(text_.in_topic);
+  std::string read = text_.to_read >= text_.in_topic
+                         ? absl::StrCat("all ", FormatCount(report_.records), " were read")
+                         : absl::StrCat("the newest ", FormatCount(report_.records), " were read");
+  if (!text_.is_whole) {
+    read = absl::StrCat("ended early: ", FormatCount(report_.records), " of the newest ",
+                        FormatCount(text_.to_read), " were read");
+  }
+  out_ << style_.Bold(text_.input) << "\n";
+  Paragraph(absl::StrCat(text_.partitions, text_.partitions == 1 ? " partition, " : " partitions, ", in_topic,
+                         " records; ", read, "."),
+            "", 2);
+  if (report_.records == 0) {
+    Paragraph(text_.in_topic == 0
+                  ? "The topic is empty: there is nothing to say of it yet."
+                  : "No record is in the part that was asked for: read more of the topic, with "
+                    "--records all or a longer --last.",
+              "", 2);
+    return;
+  }
+  if (report_.begin == absl::InfinitePast()) {
+    Paragraph("None has a timestamp, so nothing can be said of rates and horizons.", "", 2);
+    return;
+  }
+  const absl::TimeZone utc = absl::UTCTimeZone();
+  const bool same_day = absl::ToCivilDay(report_.begin, utc) == absl::ToCivilDay(report_.end, utc);
+  Paragraph(
+      absl::StrCat(absl::FormatTime("%Y-%m-%d %H:%M:%S", report_.begin, utc), " to ",
+                   absl::FormatTime(same_day ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S", report_.end, utc), " UTC, ",
+                   Span(report_.end - report_.begin),
+                   report_.rate > 0 ? absl::StrCat("; ", Rate(report_.rate), " records a second") : "", "."),
+      "", 2);
+}
+
+void Writer::WriteCandidates() {
+  Heading("Where the id is");
+  out_ << style_.Dim(absl::StrFormat("    %-40s%11s%11s%11s", "--id", "present", "repeated", "differing"))
+       << "\n";
+  for (const IdCandidate& candidate : report_.candidates) {
+    const IdFigures& figures = candidate.figures;
+    const std::string mark = candidate.quality == IdQuality::kGood       ? style_.Green("+")
+                             : candidate.quality == IdQuality::kDoubtful ? style_.Yellow("?")
+                                                                         : style_.Red("-");
+    const std::string id = Printable(candidate.id.ToString());
+    const bool is_best = &candidate == &report_.candidates.front();
+    out_ << "  " << mark << " " << (is_best ? style_.Bold(id) : id);
+    if (id.size() > 39)
+      out_ << "\n    " << std::string(40, ' ');
+    else
+      out_ << std::string(40 - id.size(), ' ');
+    out_ << absl::StreamFormat("%11s%11s%11s\n",
+                               Percent(ShareOf(static_cast<double>(figures.records), report_.records)),
+                               Percent(ShareOf(figures.copies.value, report_.records)),
+                               Percent(ShareOf(figures.changed.value, report_.records)));
+    Paragraph(candidate.remark, "", 6);
+  }
+  Paragraph(
+      "repeated: an earlier record has the same; differing: and another payload. An id is present in every "
+      "record, and differing in none.",
+      "", 2);
+}
+
+void Writer::WriteDuplicates(const IdCandidate& candidate) {
+  const IdFigures& figures = candidate.figures;
+  Heading(absl::StrCat("Duplicates by --id ", Printable(candidate.id.ToString())));
+  Estimate share = {ShareOf(figures.copies.value, report_.records),
+                    ShareOf(figures.copies.margin, report_.records)};
+  Figure("copies of an earlier record", Count(figures.copies.value), Share(share), "records");
+  if (figures.copies.value > 0) {
+    Figure("  whose payload differs", Count(figures.changed.value), Share(figures.changed_share), "copies");
+    Figure("  in another partition than the first", Count(figures.elsewhere.value),
+           Share(figures.elsewhere_share), "copies");
+  }
+  const int64_t unusable = candidate.missing + candidate.malformed;
+  Figure("records without a usable id", FormatCount(unusable),
+         Percent(ShareOf(static_cast<double>(unusable), report_.records)), "records");
+  for (const IdCandidate::Unusable& record : candidate.unusable) {
+    Paragraph(absl::StrCat("partition ", record.partition, " offset ", record.offset, ": ", record.reason),
+              "", 6);
+  }
+  if (figures.sampled_share < 1) {
+    Paragraph(
+        absl::StrFormat("Estimated from 1 in %.0f of the ids, which is what --memory holds, each with all "
+                        "its records; 95 of 100 such surveys are within the margins.",
+                        1 / figures.sampled_share),
+        "", 2);
+  }
+}
+
+void Writer::WriteLateness(const IdFigures& figures) {
+  Heading("How late the copies come after the first");
+  size_t last = 0;
+  while (last + 1 < kHorizons.size() && figures.caught[last].value < figures.copies.value - 0.5) ++last;
+  const double beyond = figures.copies.value - figures.caught.back().value;
+  std::vector<std::pair<std::string, double>> rows;
+  double most = beyond;
+  for (size_t i = 0; i <= last; ++i) {
+    const double in_row = figures.caught[i].value - (i == 0 ? 0 : figures.caught[i - 1].value);
+    rows.emplace_back(absl::StrCat("up to ", kHorizonNames[i]), in_row);
+    most = std::max(most, in_row);
+  }
+  out_ << style_.Dim(absl::StrFormat("  %*s%14s%14s", 16 + kBarColumns, "", "copies", "so far")) << "\n";
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto& [name, copies] = rows[i];
+    const std::string bar = style_.Bar(copies / most, kBarColumns);
+    const size_t columns = style_.blocks ? bar.size() / 3 : bar.size();
+    out_ << absl::StreamFormat("  %-16s", name) << style_.Cyan(bar) << std::string(kBarColumns - columns, ' ')
+         << absl::StreamFormat("%14s%14s\n", Count(copies), Percent(figures.caught_share[i].value));
+  }
+  if (beyond >= 0.5) {
+    out_ << absl::StreamFormat("  %-16s", "later")
+         << absl::StreamFormat("%*s%14s\n", kBarColumns, "", Count(beyond));
+  }
+  WriteCaught(figures, last);
+}
+
+void Writer::WriteCaught(const IdFigures& figures, size_t last) {
+  size_t nearly = 0;
+  while (nearly < last && figures.caught_share[nearly].value < 0.99) ++nearly;
+  std::string text = absl::StrCat("A horizon of ", kHorizonNames[nearly], " would have caught ",
+                                  Share(figures.caught_share[nearly]), " of the copies");
+  if (last != nearly) {
+    absl::StrAppend(&text, ", one of ", kHorizonNames[last], " ", Share(figures.caught_share[last]));
+  }
+  absl::StrAppend(&text, "; the latest came ", Span(figures.latest), " after the first.");
+  Paragraph(text, "", 2);
+}
+
+void Writer::WriteNotes(const IdCandidate& candidate) {
+  const IdFigures& figures = candidate.figures;
+  std::vector<std::string> notes;
+  if (candidate.quality == IdQuality::kPoor) {
+    Heading("Note");
+    Paragraph(absl::StrCat("This is no id: ", candidate.remark, "."),
+              absl::StrCat("  ", style_.Yellow("!"), " "), 4);
+    return;
+  }
+  if (candidate.quality == IdQuality::kDoubtful) {
+    notes.push_back(absl::StrCat("The id is doubtful: ", candidate.remark, "."));
+  }
+  if (!figures.changed_examples.empty()) {
+    const CopyExample& example = figures.changed_examples.front();
+    notes.push_back(
+        absl::StrCat("Copies with another payload are dropped like the others. Look at ",
+                     Place(example.first), " and ", Place(example.copy),
+                     ": if they are two events, this is no id; if they are one that was sent again with "
+                     "a new time in it, all is well."));
+  }
+  if (!figures.elsewhere_examples.empty()) {
+    const CopyExample& example = figures.elsewhere_examples.front();
+    notes.push_back(
+        absl::StrCat("A copy is found in the partition of its first only, and some are elsewhere (",
+                     Place(example.first), " and ", Place(example.copy),
+                     "): let the producer key its records by the id, or by what an id always "
+                     "comes with, or run lethe with --scope topic, as below."));
+  }
+  if (figures.most > 10 && ShareOf(static_cast<double>(figures.most), report_.records) > kHeavy) {
+    notes.push_back(absl::StrCat("One id is in ", FormatCount(figures.most), " records, first at ",
+                                 Place(figures.most_first),
+                                 ": a constant, or a default, would be dropped as a duplicate of itself."));
+  }
+  const absl::Duration span = report_.end - report_.begin;
+  const std::optional<absl::Duration> horizon = ProposedHorizon(figures);
+  if (horizon && *horizon > span && report_.rate > 0 && text_.to_read < text_.in_topic) {
+    notes.push_back(absl::StrCat("What was read spans ", Span(span),
+                                 ", so later copies cannot show: --records all or --last ",
+                                 FlagText(std::max(*horizon, absl::Hours(24))), " looks further back."));
+  }
+  if (report_.without_time > 0) {
+    notes.push_back(absl::StrCat(FormatCount(report_.without_time), " records have no timestamp."));
+  }
+  if (notes.empty()) return;
+  Heading("Note");
+  for (const std::string& note : notes) Paragraph(note, absl::StrCat("  ", style_.Yellow("!"), " "), 4);
+}
+
+void Writer::WriteNext(const IdCandidate& candidate) {
+  const IdFigures& figures = candidate.figures;
+  const std::optional<absl::Duration> horizon = ProposedHorizon(figures);
+  const std::string flag = FlagText(horizon.value_or(absl::Hours(24)));
+  Heading("Next");
+  if (candidate.quality == IdQuality::kPoor) {
+    Paragraph(text_.id_was_given
+                  ? "Without --id, lethe survey looks for one."
+                  : "Nothing that was looked at is an id. If you know of one, say it with --id.",
+              "", 2);
+    return;
+  }
+  Paragraph(horizon ? absl::StrCat("To begin with, a horizon of ", flag,
+                                   ": longer than needed here, since a short look misses what comes late.")
+                    : std::string("No copy was seen here; 24h is the horizon that holds if none is said."),
+            "", 2);
+  const double unique = report_.rate * (1 - ShareOf(figures.copies.value, report_.records));
+  if (report_.rate > 0) {
+    Command({"lethe plan", absl::StrFormat("--rate %.*f", unique < 10 ? 2 : 0, unique),
+             absl::StrCat("--horizon ", flag), "--fpp 1e-6"});
+  }
+  const std::string output = Quoted(absl::StrCat(text_.input, "-unique"));
+  Command({"kafka-topics.sh", absl::StrCat("--bootstrap-server ", Quoted(text_.brokers)), "--create",
+           absl::StrCat("--topic ", output), absl::StrCat("--partitions ", text_.partitions)});
+  std::vector<std::string> run = {"lethe run",
+                                  absl::StrCat("--brokers ", Quoted(text_.brokers)),
+                                  absl::StrCat("--input ", Quoted(text_.input)),
+                                  absl::StrCat("--output ", output),
+                                  absl::StrCat("--id ", Quoted(candidate.id.ToString())),
+                                  absl::StrCat("--horizon ", flag)};
+  if (figures.elsewhere.value > 0) run.push_back("--scope topic");
+  for (const auto& [name, value] : text_.properties) {
+    run.push_back(absl::StrCat("--kafka ", Quoted(absl::StrCat(name, "=", value))));
+  }
+  Command(run);
+  if (text_.secrets.empty()) return;
+  Paragraph(absl::StrCat("Secrets are left out above: add ", absl::StrJoin(text_.secrets, ", "),
+                         " under `kafka:` in the configuration file, as ${file:PATH} or ${VARIABLE}."),
+            "", 2);
+}
+
+// For a shell, continued on the next line where it is too long for one.
+void Writer::Command(const std::vector<std::string>& parts) {
+  std::string line = "   ";
+  for (const std::string& part : parts) {
+    if (line.size() + 1 + part.size() + 2 > kColumns && line.size() > 8) {
+      out_ << style_.Green(absl::StrCat(line, " \\")) << "\n";
+      line = "       ";
+    }
+    absl::StrAppend(&line, " ", part);
+  }
+  out_ << style_.Green(line) << "\n";
+}
+
+std::string Json(const Estimate& estimate) {
+  return absl::StrFormat("{\"value\":%.17g,\"margin\":%.17g}", estimate.value, estimate.margin);
+}
+
+std::string Json(const Sighting& sighting) {
+  return absl::StrFormat("{\"partition\":%d,\"offset\":%d}", sighting.partition, sighting.offset);
+}
+
+std::string Json(const std::vector<CopyExample>& examples) {
+  return absl::StrCat("[",
+                      absl::StrJoin(examples, ",",
+                                    [](std::string* out, const CopyExample& example) {
+                                      absl::StrAppend(out, "{\"first\":", Json(example.first),
+                                                      ",\"copy\":", Json(example.copy), "}");
+                                    }),
+                      "]");
+}
+
+std::string Json(const IdCandidate& candidate) {
+  constexpr absl::string_view kQualities[] = {"good", "doubtful", "poor"};
+  const IdFigures& figures = candidate.figures;
+  std::vector<std::string> horizons;
+  for (size_t i = 0; i < kHorizons.size(); ++i) {
+    horizons.push_back(absl::StrFormat("{\"horizon_ms\":%d,\"copies\":%s,\"share\":%s}",
+                                       absl::ToInt64Milliseconds(kHorizons[i]), Json(figures.caught[i]),
+                                       Json(figures.caught_share[i])));
+  }
+  const std::optional<absl::Duration> proposed = ProposedHorizon(figures);
+  std::string unusable =
+      absl::StrJoin(candidate.unusable, ",", [](std::string* out, const IdCandidate::Unusable& record) {
+        absl::StrAppendFormat(out, "{\"partition\":%d,\"offset\":%d,\"reason\":%s}", record.partition,
+                              record.offset, JsonString(record.reason));
+      });
+  return absl::StrCat(
+      "{\"id\":", JsonString(candidate.id.ToString()), ",\"quality\":\"",
+      kQualities[static_cast<size_t>(candidate.quality)], "\",\"remark\":", JsonString(candidate.remark),
+      ",\"present\":", figures.records, ",\"missing\":", candidate.missing,
+      ",\"malformed\":", candidate.malformed, ",\"unusable\":[", unusable,
+      "],\"sampled_share\":", absl::StrFormat("%.17g", figures.sampled_share),
+      ",\"copies\":", Json(figures.copies), ",\"changed\":", Json(figures.changed),
+      ",\"changed_share\":", Json(figures.changed_share), ",\"elsewhere\":", Json(figures.elsewhere),
+      ",\"elsewhere_share\":", Json(figures.elsewhere_share), ",\"caught\":[", absl::StrJoin(horizons, ","),
+      "],\"latest_ms\":", absl::ToInt64Milliseconds(figures.latest), ",\"most\":", figures.most,
+      ",\"most_first\":", Json(figures.most_first), ",\"changed_examples\":", Json(figures.changed_examples),
+      ",\"elsewhere_examples\":", Json(figures.elsewhere_examples),
+      ",\"proposed_horizon_ms\":", proposed ? absl::StrCat(absl::ToInt64Milliseconds(*proposed)) : "null",
+      "}");
+}
+
+}  // namespace
+
+std::optional<absl::Duration> ProposedHorizon(const IdFigures& figures) {
+  if (figures.copies.value == 0) return std::nullopt;
+  size_t needed = 0;
+  while (needed + 1 < kHorizons.size() && figures.caught_share[needed].value < kNearlyAll) ++needed;
+  return kHorizons[std::max(kTenMinutes, std::min(needed + 1, kHorizons.size() - 1))];
+}
+
+void WriteSurvey(const SurveyText& text, const TextStyle& style, std::ostream& out) {
+  Writer(text, style, out).Write();
+}
+
+void WriteSurveyJson(const SurveyText& text, std::ostream& out) {
+  const SurveyReport& report = text.report;
+  const bool is_timed = report.begin != absl::InfinitePast();
+  const auto time = [&](absl::Time at) {
+    return is_timed ? absl::StrCat(absl::ToUnixMillis(at)) : std::string("null");
+  };
+  out << "{\"input\":" << JsonString(text.input) << ",\"partitions\":" << text.partitions
+      << ",\"in_topic\":" << text.in_topic << ",\"to_read\":" << text.to_read
+      << ",\"whole\":" << (text.is_whole ? "true" : "false") << ",\"records\":" << report.records
+      << ",\"without_time\":" << report.without_time << ",\"begin_ms\":" << time(report.begin)
+      << ",\"end_ms\":" << time(report.end) << absl::StreamFormat(",\"rate\":%.17g", report.rate)
+      << ",\"ids\":["
+      << absl::StrJoin(report.candidates, ",",
+                       [](std::string* json, const IdCandidate& candidate) { *json += Json(candidate); })
+      << "]}\n";
+}
+
+}  // namespace lethe

@@ -1,0 +1,44 @@
+// What a survey found, for people and for programs.
+#ifndef LETHE_SRC_CLI_TERMINAL_SURVEY_TEXT_H_
+#define LETHE_SRC_CLI_TERMINAL_SURVEY_TEXT_H_
+
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "src/cli/terminal/terminal.h"
+#include "src/survey/survey.h"
+
+namespace lethe {
+
+struct SurveyText {
+  std::string brokers;
+  std::string input;
+  // Of librdkafka, as they were given: what can be printed, and the names of what is secret.
+  std::vector<std::pair<std::string, std::string>> properties = {};
+  std::vector<std::string> secrets = {};
+  bool id_was_given = false;
+  int32_t partitions = 0;
+  int64_t in_topic = 0;
+  int64_t to_read = 0;
+  bool is_whole = true;  // false: the reading ended early
+  SurveyReport report;
+};
+
+// The horizon to begin with: one step longer than what would have caught 99.9 % of the copies, and 10 minutes
+// at least, since a short look misses what comes late. nullopt if there were no copies.
+std::optional<absl::Duration> ProposedHorizon(const IdFigures& figures);
+
+// In 80 columns.
+void WriteSurvey(const SurveyText& text, const TextStyle& style, std::ostream& out);
+
+// One object on one line; connectors/README.md has its members.
+void WriteSurveyJson(const SurveyText& text, std::ostream& out);
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_CLI_TERMINAL_SURVEY_TEXT_H_

@@ -1,0 +1,305 @@
+#include "src/reference/published/adaptive_fbf.h"
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "src/filter/stream_clock.h"
+#include "src/reference/published/published_check.h"
+#include "src/reference/published/published_fbf.h"
+#include "src/reference/published/published_model.h"
+
+namespace lethe {
+namespace {
+
+// Times beyond these are as good as these, and nothing overflows.
+constexpr int64_t kEarliestMs = -(int64_t{1} << 60);
+constexpr int64_t kLatestMs = int64_t{1} << 60;
+constexpr size_t kMostSteps = 64;
+// As many as N and t need at most, and a quarter more for intervals that were full before their time.
+constexpr size_t kMostGenerations = (PaperPolicy::kMostPast + 2) * 5 / 4;
+
+// Why it adapts: AdaptationStep::reason, for people.
+constexpr absl::string_view kNearTarget = "at this load the modelled rate reaches nine tenths of the target";
+constexpr absl::string_view kTooGood = "at this load the modelled rate is under a tenth of the target";
+constexpr absl::string_view kMostFilters = "there are as many filters as can be";
+constexpr absl::string_view kNoRoomForFilters = "the memory limit leaves no room for more filters";
+constexpr absl::string_view kOpenTakeMore = "at the memory limit the open filters take more ids";
+constexpr absl::string_view kOldestGivenUp = "at the memory limit the oldest filter was given up";
+// What is counted from zero on, so that the first of a kind is seen as an increase.
+constexpr StepCount kCountedSteps[] = {
+    {AdaptationStep::Kind::kScaleUp, kNearTarget},
+    {AdaptationStep::Kind::kScaleDown, kTooGood},
+    {AdaptationStep::Kind::kUnfoldRefused, kMostFilters},
+    {AdaptationStep::Kind::kUnfoldRefused, kNoRoomForFilters},
+    {AdaptationStep::Kind::kExceedFpp, kOpenTakeMore},
+    {AdaptationStep::Kind::kShortenWindow, kOldestGivenUp},
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AdaptiveFbf>> AdaptiveFbf::Create(const FilterOptions& options) {
+  const PublishedFbfOptions shape = PublishedShape(options);
+  std::unique_ptr<AdaptiveFbf> filter(new AdaptiveFbf(options, shape.bits_per_generation, shape.hashes));
+  if (!filter->AddGeneration() || !filter->AddGeneration()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("published filter: needs ", 2 * BitArray::BytesFor(shape.bits_per_generation),
+                     " bytes to begin with, and of the limit of ", options.memory->limit_bytes(), " only ",
+                     options.memory->limit_bytes() - options.memory->used_bytes(),
+                     " are left; raise the memory limit or open fewer partitions"));
+  }
+  return filter;
+}
+
+AdaptiveFbf::AdaptiveFbf(const FilterOptions& options, int64_t bits_per_generation, int hashes)
+    : options_(options),
+      horizon_ms_(WholeMilliseconds(options.horizon)),
+      bits_per_generation_(bits_per_generation),
+      hashes_(hashes),
+      memory_(options.memory),
+      policy_(horizon_ms_, options.target_fpp, bits_per_generation, hashes),
+      steps_(kMostSteps, kCountedSteps) {}
+
+bool AdaptiveFbf::ContainsId(IdHash id) const {
+  return PublishedCheck(generations_.size(), [&](size_t age) { return generations_[age].bits.Contains(id); });
+}
+
+void AdaptiveFbf::InsertId(IdHash id) {
+  generations_[0].bits.Insert(id);
+  generations_[1].bits.Insert(id);
+  ++generations_[0].ids;
+  generations_[0].last_ms = last_insert_ms_ = now_ms_;
+  if (generations_[0].ids == policy_.most_ids()) Adapt();
+}
+
+void AdaptiveFbf::ReplayId(IdHash id) {
+  // The interval that it was inserted in; by PublishedCheck's order.
+  size_t age = 0;
+  bool in_newer = false;
+  for (; age < generations_.size(); ++age) {
+    const bool in_this = generations_[age].bits.Contains(id);
+    const bool is_last = age + 1 == generations_.size();
+    if (in_this && (age == 0 || in_newer || is_last)) break;
+    in_newer = in_this;
+  }
+  if (age == generations_.size()) return InsertId(id);
+  generations_[in_newer ? age - 1 : age].kept_ms = now_ms_;
+  last_insert_ms_ = now_ms_;
+}
+
+void AdaptiveFbf::AdvanceTo(int64_t stream_time_ms) {
+  const int64_t now_ms = std::clamp(stream_time_ms, kEarliestMs, kLatestMs);
+  if (stream_time_ms == kNoStreamTime || now_ms <= now_ms_) return;
+  if (now_ms_ == kNoStreamTime) Begin(now_ms);
+  now_ms_ = now_ms;
+  if (last_insert_ms_ != kNoStreamTime && last_insert_ms_ + horizon_ms_ < now_ms) {
+    ForgetAll();
+  } else if (now_ms - begin_ms_ >= policy_.refresh_period_ms()) {
+    EndInterval();
+  }
+  if (policy_.IsDue(now_ms)) Adapt();
+}
+
+// What came before time began counts as having come now, which keeps it long enough.
+void AdaptiveFbf::Begin(int64_t now_ms) {
+  first_ms_ = begin_ms_ = now_ms;
+  for (Generation& generation : generations_) {
+    if (generation.ids > 0) generation.last_ms = last_insert_ms_ = now_ms;
+  }
+  if (options_.at_memory_limit == AtMemoryLimit::kShortenWindow && limit_hits_ > 0) {
+    forgotten_until_ms_ = now_ms;
+  }
+}
+
+void AdaptiveFbf::Adapt() {
+  if (IsFull()) EndInterval();
+  PaperPolicy::Intervals intervals;
+  for (const Generation& generation : generations_) {
+    if (generation.is_full) {
+      ++intervals.full;
+    } else {
+      intervals.most_ids = std::max(intervals.most_ids, generation.ids);
+    }
+  }
+  switch (policy_.Wanted(intervals, now_ms_)) {
+    case PaperPolicy::Step::kNone:
+      return;
+    case PaperPolicy::Step::kUp:
+      return GoUp();
+    case PaperPolicy::Step::kDown:
+      policy_.StepDown();
+      return Record(AdaptationStep::Kind::kScaleDown, kTooGood);
+  }
+}
+
+void AdaptiveFbf::GoUp() {
+  const int64_t filters = policy_.PastAfterUp() + 2 - static_cast<int64_t>(generations_.size());
+  const int64_t bytes = std::max<int64_t>(0, filters) * BitArray::BytesFor(bits_per_generation_);
+  if (!policy_.CanGoUp()) {
+    RecordOnce(AdaptationStep::Kind::kUnfoldRefused, kMostFilters);
+  } else if (!memory_.HasRoomFor(bytes)) {
+    RecordOnce(AdaptationStep::Kind::kUnfoldRefused, kNoRoomForFilters);
+  } else {
+    policy_.StepUp();
+    Record(AdaptationStep::Kind::kScaleUp, kNearTarget);
+    if (IsFull()) EndInterval();  // it was refused before, and an interval takes less now
+  }
+}
+
+bool AdaptiveFbf::IsOutdated(const Generation& generation) const {
+  return generation.ids == 0 || generation.last_ms + horizon_ms_ < now_ms_;
+}
+
+bool AdaptiveFbf::IsKept(const Generation& generation) const {
+  return generation.kept_ms != kNoStreamTime && generation.kept_ms + horizon_ms_ >= now_ms_;
+}
+
+void AdaptiveFbf::EndInterval() {
+  double fpp = fpp_at_interval_end_;
+  try {
+    fpp = ModelledFpp();
+  } catch (const std::bad_alloc&) {
+    // A figure to be shown: where there is no memory to work it out, the one before stays.
+  }
+  generations_[0].is_full = IsFull();
+  begin_ms_ = now_ms_;  // also if there is no room: it is tried again after a period
+  if (!MakeRoom()) return;
+  fpp_at_interval_end_ = fpp;
+  hits_in_interval_ = 0;
+  ++refreshes_;
+  policy_.IntervalEnded();
+}
+
+// A new future, and the outdated gone. An array that is given up is used again at once, since its memory
+// might be somebody else's by the time that it is asked for.
+bool AdaptiveFbf::MakeRoom() {
+  const auto is_over = [this] { return IsOutdated(generations_.back()) && !IsKept(generations_.back()); };
+  if (is_over()) {
+    RecycleOldest();
+    while (generations_.size() > 2 && is_over()) DropOldest();
+    return true;
+  }
+  if (AddGeneration()) return true;
+  if (IsOutdated(generations_.back())) {  // it was kept as long as there was room
+    RecycleOldest();
+    return true;
+  }
+  if (options_.at_memory_limit == AtMemoryLimit::kExceedFpp) {
+    RecordOnce(AdaptationStep::Kind::kExceedFpp, kOpenTakeMore);
+    return false;
+  }
+  RecycleOldest();
+  ++limit_hits_;
+  Record(AdaptationStep::Kind::kShortenWindow, kOldestGivenUp);
+  return true;
+}
+
+void AdaptiveFbf::RecycleOldest() {
+  forgotten_until_ms_ = std::max(forgotten_until_ms_, generations_.back().last_ms);
+  Generation future = {.bits = std::move(generations_.back().bits)};
+  future.bits.Clear();
+  std::move_backward(generations_.begin(), generations_.end() - 1, generations_.end());
+  generations_.front() = std::move(future);
+}
+
+bool AdaptiveFbf::AddGeneration() {
+  const int64_t bytes = BitArray::BytesFor(bits_per_generation_);
+  if (generations_.size() == kMostGenerations || !HasPlaceForOne() || !memory_.Grow(bytes)) return false;
+  std::optional<BitArray> array = BitArray::Create(bits_per_generation_, hashes_);
+  if (!array.has_value()) {
+    memory_.Shrink(bytes);
+    return false;
+  }
+  generations_.insert(generations_.begin(), Generation{.bits = *std::move(array)});
+  return true;
+}
+
+bool AdaptiveFbf::HasPlaceForOne() {
+  if (generations_.size() < generations_.capacity()) return true;
+  const size_t places = std::bit_ceil(generations_.size() + 1);
+  try {
+    generations_.reserve(places);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
+}
+
+void AdaptiveFbf::DropOldest() {
+  forgotten_until_ms_ = std::max(forgotten_until_ms_, generations_.back().last_ms);
+  generations_.pop_back();
+  memory_.Shrink(BitArray::BytesFor(bits_per_generation_));
+}
+
+// All ids are older than the horizon.
+void AdaptiveFbf::ForgetAll() {
+  while (generations_.size() > 2) DropOldest();
+  for (Generation& generation : generations_) {
+    generation.bits.Clear();
+    generation.ids = 0;
+    generation.is_full = false;
+    generation.last_ms = generation.kept_ms = kNoStreamTime;
+  }
+  forgotten_until_ms_ = last_insert_ms_;
+  last_insert_ms_ = kNoStreamTime;
+  begin_ms_ = now_ms_;
+  hits_in_interval_ = 0;
+  ++refreshes_;
+  policy_.IntervalEnded();
+}
+
+double AdaptiveFbf::ModelledFpp() const {
+  std::vector<double> interval_ids;
+  interval_ids.reserve(generations_.size());
+  for (const Generation& generation : generations_) {
+    interval_ids.push_back(static_cast<double>(generation.ids));
+  }
+  return FppWithSharedIntervals(interval_ids, static_cast<double>(bits_per_generation_), hashes_);
+}
+
+FilterStatus AdaptiveFbf::Status() const {
+  FilterStatus status;
+  status.past_generations = policy_.past_generations();
+  status.refresh_period = absl::Milliseconds(policy_.refresh_period_ms());
+  status.bits_per_generation = bits_per_generation_;
+  status.bits_per_id = hashes_;
+  std::vector<const BitArray*> arrays;
+  for (const Generation& generation : generations_) {
+    status.ids += generation.ids;
+    arrays.push_back(&generation.bits);
+  }
+  const int64_t since = forgotten_until_ms_ == kNoStreamTime ? first_ms_ : forgotten_until_ms_;
+  if (since != kNoStreamTime) status.window = absl::Milliseconds(now_ms_ - since);
+  status.fpp_modelled = ModelledFpp();
+  const PublishedEstimate estimate = EstimatePublished(arrays);
+  status.present_fill = estimate.present_fill;
+  status.fpp_estimated = estimate.fpp;
+  status.fpp_estimated_deviation = estimate.deviation;
+  status.fpp_at_interval_end = fpp_at_interval_end_;
+  status.fpp_target = options_.target_fpp;
+  status.memory_bytes = memory_.bytes();
+  status.refreshes = refreshes_;
+  status.limit_hits = limit_hits_;
+  steps_.Describe(&status);
+  return status;
+}
+
+void AdaptiveFbf::RecordOnce(AdaptationStep::Kind kind, absl::string_view reason) {
+  const uint32_t bit = uint32_t{1} << static_cast<int>(kind);
+  if ((hits_in_interval_ & bit) != 0) return;
+  hits_in_interval_ |= bit;
+  // A growth that was refused costs nothing by itself.
+  if (kind != AdaptationStep::Kind::kUnfoldRefused) ++limit_hits_;
+  Record(kind, reason);
+}
+
+void AdaptiveFbf::Record(AdaptationStep::Kind kind, absl::string_view reason) {
+  steps_.Record({kind, now_ms_, bits_per_generation_, reason});
+}
+
+}  // namespace lethe

@@ -1,0 +1,149 @@
+#include "src/reference/published/published_fbf.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "src/reference/fixed_share.h"
+#include "src/reference/published/published_check.h"
+
+namespace lethe {
+namespace {
+
+constexpr int kMostPastGenerations = 1 << 16;
+constexpr int64_t kMostBitsPerGeneration = int64_t{1} << 45;
+constexpr int kMostHashes = 64;
+constexpr int kDefaultPastGenerations = 14;
+
+absl::Status Check(const PublishedFbfOptions& options) {
+  const auto refuse = [](auto&&... what) {
+    return absl::InvalidArgumentError(absl::StrCat("published filter: ", what...));
+  };
+  if (options.past_generations < 1 || options.past_generations > kMostPastGenerations) {
+    return refuse("past_generations is ", options.past_generations, "; give 1 to ", kMostPastGenerations);
+  }
+  if (options.bits_per_generation < 1 || options.bits_per_generation > kMostBitsPerGeneration) {
+    return refuse("bits_per_generation is ", options.bits_per_generation, "; give 1 to ",
+                  kMostBitsPerGeneration);
+  }
+  if (options.hashes < 1 || options.hashes > kMostHashes) {
+    return refuse("hashes is ", options.hashes, "; give 1 to ", kMostHashes);
+  }
+  if (options.refresh_period <= absl::ZeroDuration() || options.refresh_period == absl::InfiniteDuration()) {
+    return refuse("refresh_period is ", absl::FormatDuration(options.refresh_period), "; give 1ms or more");
+  }
+  if (options.memory == nullptr) return refuse("memory is not set");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PublishedFbf>> PublishedFbf::Create(const PublishedFbfOptions& options) {
+  if (absl::Status status = Check(options); !status.ok()) return status;
+  const int count = options.past_generations + 2;
+  const int64_t bytes = count * BitArray::BytesFor(options.bits_per_generation);
+  Reservation memory(options.memory);
+  if (!memory.Grow(bytes)) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "published filter: needs ", bytes, " bytes, and of the limit of ", options.memory->limit_bytes(),
+        " only ", options.memory->limit_bytes() - options.memory->used_bytes(),
+        " are left; raise the memory limit or lower the bits per generation"));
+  }
+  std::vector<BitArray> generations;
+  generations.reserve(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    std::optional<BitArray> array = BitArray::Create(options.bits_per_generation, options.hashes);
+    if (!array.has_value()) {
+      return absl::ResourceExhaustedError(absl::StrCat("published filter: the system refused ", bytes,
+                                                       " bytes that the memory limit allows; lower it"));
+    }
+    generations.push_back(*std::move(array));
+  }
+  return std::unique_ptr<PublishedFbf>(new PublishedFbf(options, WholeMilliseconds(options.refresh_period),
+                                                        std::move(memory), std::move(generations)));
+}
+
+PublishedFbf::PublishedFbf(const PublishedFbfOptions& options, int64_t refresh_period_ms, Reservation memory,
+                           std::vector<BitArray> generations)
+    : options_(options),
+      memory_(std::move(memory)),
+      generations_(std::move(generations)),
+      interval_ids_(generations_.size(), 0),
+      clock_(refresh_period_ms) {}
+
+bool PublishedFbf::ContainsId(IdHash id) const {
+  return PublishedCheck(generations_.size(),
+                        [&](size_t age) { return generations_[Slot(age)].Contains(id); });
+}
+
+void PublishedFbf::InsertId(IdHash id) {
+  generations_[future_].Insert(id);
+  generations_[Slot(1)].Insert(id);
+  ++interval_ids_[future_];
+}
+
+// What is in the future was inserted in this interval.
+void PublishedFbf::ReplayId(IdHash id) {
+  if (!generations_[future_].Contains(id)) InsertId(id);
+}
+
+void PublishedFbf::Refresh() {
+  future_ = Slot(generations_.size() - 1);  // the oldest is dropped: its array is the new future's
+  generations_[future_].Clear();
+  interval_ids_[future_] = 0;
+  ++refreshes_;
+}
+
+void PublishedFbf::AdvanceTo(int64_t stream_time_ms) {
+  // After as many refreshes as there are generations nothing is left to forget, however long the gap.
+  const uint64_t due = std::min<uint64_t>(clock_.AdvanceTo(stream_time_ms), generations_.size());
+  for (uint64_t i = 0; i < due; ++i) Refresh();
+}
+
+double PublishedFbf::ModelledFpp() const {
+  std::vector<double> newest_first(generations_.size());
+  for (size_t age = 0; age < newest_first.size(); ++age) {
+    newest_first[age] = static_cast<double>(interval_ids_[Slot(age)]);
+  }
+  return FppWithSharedIntervals(newest_first, static_cast<double>(options_.bits_per_generation),
+                                options_.hashes);
+}
+
+FilterStatus PublishedFbf::Status() const {
+  FilterStatus status;
+  status.past_generations = options_.past_generations;
+  status.refresh_period = absl::Milliseconds(clock_.interval_ms());
+  status.bits_per_generation = options_.bits_per_generation;
+  status.bits_per_id = options_.hashes;
+  for (const int64_t ids : interval_ids_) status.ids += ids;
+  status.window = clock_.Since(options_.past_generations + 1);
+  status.fpp_modelled = ModelledFpp();
+  std::vector<const BitArray*> newest_first;
+  for (size_t age = 0; age < generations_.size(); ++age) newest_first.push_back(&generations_[Slot(age)]);
+  const PublishedEstimate estimate = EstimatePublished(newest_first);
+  status.present_fill = estimate.present_fill;
+  status.fpp_estimated = estimate.fpp;
+  status.fpp_estimated_deviation = estimate.deviation;
+  status.fpp_target = options_.target_fpp;
+  status.memory_bytes = memory_.bytes();
+  status.refreshes = refreshes_;
+  DescribeGenerations(&status);
+  return status;
+}
+
+PublishedFbfOptions PublishedShape(const FilterOptions& options) {
+  constexpr int64_t kGenerations = kDefaultPastGenerations + 2;
+  const int64_t bytes = FixedShareBytes(*options.memory);
+  return {
+      .past_generations = kDefaultPastGenerations,
+      .bits_per_generation = bytes / (8 * kGenerations) * 64,
+      .hashes = std::clamp(static_cast<int>(std::lround(std::log2(2 / options.target_fpp))), 1, kMostHashes),
+      .refresh_period = options.horizon / (kDefaultPastGenerations + 1),
+      .memory = options.memory,
+      .target_fpp = options.target_fpp};
+}
+
+}  // namespace lethe
