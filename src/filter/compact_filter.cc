@@ -21,12 +21,12 @@ namespace {
 
 // The table shrinks under this load, and grows over kCompactFullLoad. If they were closer, it would do both
 // in turn as epochs expire.
-constexpr double kSlackLoad = 0.82;
+constexpr double kSlackLoad = 0.79;
 // Under this load it shrinks as fast as calls may; above, by a line in so many inserts.
 constexpr double kLooseLoad = 0.625;
 constexpr int64_t kInsertsPerMerge = 12;
 // The load up to which it fills where no memory is left.
-constexpr double kLimitLoad = kCompactFullLoad + 0.02;
+constexpr double kLimitLoad = 0.9;
 
 // What one call does at most: some microseconds of work.
 constexpr int kSplitsPerCall = 8;

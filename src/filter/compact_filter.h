@@ -14,8 +14,8 @@ enum class CompactCode : uint8_t { kFastest, kPortable };
 
 // A forgetful filter with the generations of the FBF (epochs: one begins every t, the oldest is forgotten as
 // a whole), which stores a fingerprint of each id where an FBF sets bits (compact_table.h). Entries can be
-// moved, so the table grows and shrinks by one line of 64 bytes, without a forecast: 0.88 of its slots are
-// filled before it grows, and it shrinks under 0.82. Fingerprints are as wide as the target needs: 14 bits at
+// moved, so the table grows and shrinks by one line of 64 bytes, without a forecast: 0.85 of its slots are
+// filled before it grows, and it shrinks under 0.79. Fingerprints are as wide as the target needs: 14 bits at
 // 1e-2, 26 at 1e-6, 56 at 1e-15, which is practically exact.
 //
 // Keeps Filter's promise. An id is forgotten a sixteenth of the horizon late at most. Where no memory is

@@ -18,9 +18,10 @@ inline constexpr double kLowestCompactTarget = 1e-15;
 inline constexpr int kCompactLeastLevel = 6;
 inline constexpr int kCompactMostLevel = 30;
 
-// When a table is split, and up to which load it is never full. Two-choice hashing finds room in one of the
-// two lines up to some 0.93; the rest is for the time in which a part of the lines is split.
-inline constexpr double kCompactFullLoad = 0.88;
+// When a table is split. Two-choice hashing finds room in one of the two lines up to some 0.93; the rest is
+// for the time in which a part of the lines is split, and for speed: at 0.88 one insert in 14 has to move
+// another entry, which takes as long as five inserts, and saves 3 % of memory.
+inline constexpr double kCompactFullLoad = 0.85;
 
 // Tables of so many bytes and more take their memory by huge pages.
 inline constexpr int64_t kCompactHugeFrom = int64_t{32} << 20;

@@ -33,7 +33,7 @@ TEST(Plan, TakesTheBitsOfTheFormats) {
   const struct {
     double target;
     double most_bits;
-  } cases[] = {{1e-2, 24}, {1e-4, 33}, {1e-6, 42}, {1e-9, 58}, {1e-15, 95}};
+  } cases[] = {{1e-2, 24}, {1e-4, 34}, {1e-6, 42}, {1e-9, 58}, {1e-15, 95}};
   for (const auto& [target, most_bits] : cases) {
     const Plan plan = Make({.rate = 1000, .horizon = absl::Hours(24), .target_fpp = target});
     const CompactFormats formats = CompactFormatsFor(target);
@@ -99,9 +99,9 @@ TEST(Plan, RefusesWithTheNearestThatCanBe) {
       {{.rate = 1, .horizon = day, .memory_bytes = 0}, "memory: 0 B cannot be the limit"},
       {{.rate = 1e12, .target_fpp = 1e-9, .memory_bytes = 1 << 20}, "do not hold a millisecond"},
       {{.rate = 1e9, .horizon = 365 * day, .target_fpp = 1e-6},
-       "the nearest that can be is a horizon of 1h44m11s"},
+       "the nearest that can be is a horizon of 1h40m38s"},
       {{.rate = 20000, .horizon = day, .memory_bytes = int64_t{4} << 30},
-       "they would hold a horizon of 9h2m26s at 0.1, or of 5h17m59s at 1e-06"},
+       "they would hold a horizon of 8h43m57s at 0.1, or of 5h7m8s at 1e-06"},
       {{.rate = 20000, .horizon = 7 * day, .memory_bytes = int64_t{4} << 30},
        "memory: 4.0 GiB hold 20000 events a second over 7d at no target up to 0.1"},
   };
@@ -112,7 +112,7 @@ TEST(Plan, RefusesWithTheNearestThatCanBe) {
 
 // What a refusal offers is accepted.
 TEST(Plan, WhatItOffersItHolds) {
-  EXPECT_LE(Make({.rate = 20000, .horizon = absl::Hours(9), .memory_bytes = int64_t{4} << 30}).target_fpp,
+  EXPECT_LE(Make({.rate = 20000, .horizon = absl::Minutes(520), .memory_bytes = int64_t{4} << 30}).target_fpp,
             0.1);
   EXPECT_LE(Make({.rate = 20000, .horizon = absl::Hours(5), .memory_bytes = int64_t{4} << 30}).target_fpp,
             1e-6);
