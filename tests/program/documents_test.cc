@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -137,6 +138,46 @@ TEST(Documents, EveryLinkAndAnchorExists) {
   }
   EXPECT_GT(links, 80);
   EXPECT_GT(anchors, 30);
+}
+
+// Of a page's lines: each "`file`: `function`".
+std::vector<std::pair<std::string, std::string>> NamedFunctions(const std::string& page) {
+  std::vector<std::pair<std::string, std::string>> named;
+  for (const std::string& line : ProseLines(page)) {
+    const std::vector<std::string> parts = absl::StrSplit(line, '`');
+    for (size_t i = 1; i + 2 < parts.size(); i += 2) {
+      if (parts[i + 1] == ": " && absl::EndsWith(parts[i], ".cc")) named.emplace_back(parts[i], parts[i + 2]);
+    }
+  }
+  return named;
+}
+
+TEST(Documents, TheWayOfARecordNamesFunctionsThatExist) {
+  const fs::path root = LETHE_SOURCE_DIR;
+  std::set<std::string> files;
+  for (const auto& [file, function] : NamedFunctions(ReadFile(root / "connectors/README.md"))) {
+    files.insert(file);
+    EXPECT_TRUE(absl::StrContains(ReadFile(root / file), absl::StrCat(" ", function, "(")))
+        << file << " has no " << function;
+  }
+  EXPECT_GE(files.size(), 12u);
+  EXPECT_LE(files.size(), 14u) << "a newcomer reads it in one sitting";
+}
+
+// The files that a rule names: from the folder of the page, or from the top.
+TEST(Documents, TheRulesOfExactlyOnceNameFilesThatExist) {
+  const fs::path root = LETHE_SOURCE_DIR;
+  int files = 0;
+  for (const std::string& line : ProseLines(ReadFile(root / "connectors/kafka/EXACTLY_ONCE.md"))) {
+    const std::vector<std::string> parts = absl::StrSplit(line, '`');
+    for (size_t i = 1; i < parts.size(); i += 2) {
+      if (!absl::EndsWith(parts[i], ".cc") && !absl::EndsWith(parts[i], ".h")) continue;
+      ++files;
+      EXPECT_TRUE(fs::exists(root / parts[i]) || fs::exists(root / "connectors/kafka" / parts[i]))
+          << parts[i];
+    }
+  }
+  EXPECT_GT(files, 15);
 }
 
 // As `wc -w` counts: what does not fit belongs into the README of the folder that it concerns.

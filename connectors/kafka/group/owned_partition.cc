@@ -127,8 +127,15 @@ bool OwnedPartition::keys_moved(absl::Duration horizon) const {
   return filter != nullptr && growth.IsRecent(filter->stream_time(), horizon);
 }
 
-void RenewStatus(const std::map<int32_t, std::unique_ptr<OwnedPartition>>& owned, absl::Duration budget,
-                 int32_t* next) {
+std::vector<OwnedPartition*> InTransaction(const OwnedPartitions& owned) {
+  std::vector<OwnedPartition*> partitions;
+  for (const auto& [id, partition] : owned) {
+    if (partition->in_transaction()) partitions.push_back(partition.get());
+  }
+  return partitions;
+}
+
+void RenewStatus(const OwnedPartitions& owned, absl::Duration budget, int32_t* next) {
   const absl::Time end = SteadyNow() + budget;
   bool in_time = true;
   auto turn = owned.lower_bound(*next);

@@ -146,11 +146,21 @@ struct OwnedPartition {
   bool keys_moved(absl::Duration horizon) const;
 };
 
+using OwnedPartitions = std::map<int32_t, std::unique_ptr<OwnedPartition>>;
+
+// Null if it is not owned.
+inline OwnedPartition* Find(const OwnedPartitions& owned, int32_t partition) {
+  const auto found = owned.find(partition);
+  return found == owned.end() ? nullptr : found->second.get();
+}
+
+// Those that have a part in the open transaction.
+std::vector<OwnedPartition*> InTransaction(const OwnedPartitions& owned);
+
 // Asks filters for their status, which takes up to 2 ms of each, since its estimate looks at its lines. So
 // they take turns: from partition `*next` on, until `budget` is used up, but one at least. Those that were
 // never asked are new and small, and do not wait; those of which nothing was read since are not asked.
-void RenewStatus(const std::map<int32_t, std::unique_ptr<OwnedPartition>>& owned, absl::Duration budget,
-                 int32_t* next);
+void RenewStatus(const OwnedPartitions& owned, absl::Duration budget, int32_t* next);
 
 // The partitions of the process that no lane owns, with their filters, in case they come back. Thread-safe.
 class KeptPartitions {

@@ -40,6 +40,12 @@ struct JudgedRecord {
   int32_t route = 0;  // the partition that it is routed to, if that is all that is done
 };
 
+// A stretch of judged records of one partition.
+struct JudgedRun {
+  absl::Span<const JudgedRecord> records;
+  int64_t oldest_ms = INT64_MAX;  // the lowest of their timestamps
+};
+
 // Writes, tags, diverts and drops records as the policies say, counts what it did in the partition's open
 // counts, and sums up the counters. All of it belongs to the output's open transaction.
 //

@@ -1,0 +1,54 @@
+// What happens to the input topic while it is read: it is deleted, or it gets partitions, also when it is
+// recreated, and the group is to give each of them to a member.
+//
+// Two ways lead to an unassigned partition. The group's leader may ask a broker that does not know the new
+// partition yet; the client then sees no reason to rebalance when it learns of it. And the group does not
+// rebalance when a static member restarts (KIP-345): it gets its old assignment, and a leader that restarted
+// does not know that it is the leader (KIP-814, which librdkafka does not have). So each worker checks that
+// every partition has a committed offset, since each owner commits its starting offset.
+#ifndef LETHE_CONNECTORS_KAFKA_GROUP_INPUT_WATCH_H_
+#define LETHE_CONNECTORS_KAFKA_GROUP_INPUT_WATCH_H_
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "connectors/kafka/client/worker_state.h"
+#include "connectors/kafka/group/assignment.h"
+#include "connectors/kafka/group/source.h"
+
+namespace lethe::kafka {
+
+// Not thread-safe: it belongs to the worker's thread.
+class InputWatch {
+ public:
+  // `partitions`: the topic has so many at the start.
+  InputWatch(const DaemonOptions& options, int32_t partitions, WorkerState& state, Source& source,
+             OwnedPartitions& owned, Assigner& assigner);
+
+  // Between two batches; asks the cluster every few seconds.
+  void Look();
+
+ private:
+  // A worker that is given nothing says so where the input topic is gone.
+  void LookForTopic(absl::Time now);
+  // Rejoins the group for a partition that no member was given.
+  void LookForUnassigned(absl::Time now);
+  // Owned partitions hear how many the input has.
+  void NoteGrowth(int32_t partitions);
+
+  const DaemonOptions& options_;
+  WorkerState& state_;
+  Source& source_;
+  OwnedPartitions& owned_;
+  Assigner& assigner_;
+  absl::Time next_topic_ = absl::InfinitePast();
+  bool is_gone_ = false;
+  int32_t given_partitions_;  // of the input: all below were given to a member
+  absl::Time next_unassigned_ = absl::InfinitePast();
+  absl::Time unassigned_since_ = absl::InfiniteFuture();
+  int rejoined_ = 0;  // in a row
+};
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_GROUP_INPUT_WATCH_H_

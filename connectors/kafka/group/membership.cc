@@ -1,0 +1,112 @@
+#include "connectors/kafka/group/membership.h"
+
+#include <spdlog/spdlog.h>
+
+#include "absl/strings/str_cat.h"
+#include "src/pipeline/steady_time.h"
+
+namespace lethe::kafka {
+namespace {
+
+// So many, each so soon after the one before, are no accident.
+constexpr int kMostSameNames = 3;
+constexpr absl::Duration kSameNamesInARow = absl::Minutes(5);
+// How long a group may take before it is worth a line in the log: an empty one waits 3 s for more members.
+constexpr absl::Duration kSayUnassignedAfter = absl::Seconds(5);
+// What a broker may take to notice that a session has timed out.
+constexpr absl::Duration kDeadMemberSlack = absl::Seconds(2);
+
+}  // namespace
+
+void Membership::SetJoined(bool joined) {
+  if (joined) {
+    if (std::exchange(said_unassigned_, false)) {
+      spdlog::info("lane {}: group {} has assigned partitions after {}", state_.lane, options_.group,
+                   absl::FormatDuration(absl::Trunc(SteadyNow() - unassigned_since_, absl::Seconds(1))));
+    }
+    if (std::exchange(other_protocol_since_, absl::InfiniteFuture()) != absl::InfiniteFuture()) {
+      state_.SetWaiting("");
+    }
+  } else if (joined_ || unassigned_since_ == absl::InfinitePast()) {
+    unassigned_since_ = SteadyNow();
+  }
+  joined_ = joined;
+}
+
+absl::Duration Membership::unassigned_for() const {
+  return joined_ ? absl::ZeroDuration() : SteadyNow() - unassigned_since_;
+}
+
+void Membership::LookAtWait() {
+  if (joined_ || said_unassigned_ || unassigned_for() < kSayUnassignedAfter) return;
+  said_unassigned_ = true;
+  spdlog::warn(
+      "lane {}: waiting for group {} to assign partitions: after a crash the group waits for the member that "
+      "is gone until its session times out, at most {} (session.timeout.ms){}",
+      state_.lane, options_.group, absl::FormatDuration(source_.session_timeout()),
+      options_.static_membership == StaticMembership::kNever
+          ? "; with instance set, a restarted process takes its own place again at once"
+          : "");
+}
+
+void Membership::MeetError(rd_kafka_resp_err_t code, const std::string& why) {
+  switch (code) {
+    case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
+      state_.fatal =
+          absl::PermissionDeniedError(absl::StrCat("group ", options_.group, ": ", rd_kafka_err2str(code),
+                                                   ": grant this user Read on group ", options_.group));
+      return;
+    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+      state_.fatal =
+          absl::PermissionDeniedError(absl::StrCat(why, ": grant this user Read on topic ", options_.input));
+      return;
+    case RD_KAFKA_RESP_ERR_INCONSISTENT_GROUP_PROTOCOL:
+      return MeetOtherProtocol(why);
+    case RD_KAFKA_RESP_ERR__FATAL: {
+      char reason[256];
+      const rd_kafka_resp_err_t cause = rd_kafka_fatal_error(source_.client(), reason, sizeof reason);
+      if (cause == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID) return MeetSameName(why);
+      state_.fatal = ErrorStatus(code, why);
+      return;
+    }
+    default:
+      if (const auto like_it = errors_.Next()) spdlog::warn("lane {}: {}{}", state_.lane, why, *like_it);
+  }
+}
+
+void Membership::MeetOtherProtocol(const std::string& why) {
+  const std::string what = absl::StrCat(
+      why, ": group ", options_.group,
+      " has members that do not take assignment: ", source_.is_cooperative() ? "cooperative" : "eager",
+      "; the protocol cannot change while one of them is in the group. First stop every instance, then start "
+      "them all with the new assignment");
+  const absl::Time now = SteadyNow();
+  const absl::Duration patience = source_.session_timeout();
+  if (other_protocol_since_ == absl::InfiniteFuture()) {
+    other_protocol_since_ = now;
+    const std::string waiting = absl::StrCat(what, "; waiting ", absl::FormatDuration(patience),
+                                             " (session.timeout.ms) in case they have died");
+    spdlog::warn("lane {}: {}", state_.lane, waiting);
+    state_.SetWaiting(waiting);
+  } else if (now - other_protocol_since_ > patience + kDeadMemberSlack) {
+    state_.fatal = absl::FailedPreconditionError(what);
+  }
+}
+
+// librdkafka 2.0.2 fences itself: when the session has timed out, it may send a heartbeat without its
+// member's name, which a broker answers as if another had come.
+void Membership::MeetSameName(const std::string& why) {
+  const absl::Time now = SteadyNow();
+  met_same_name_ = now - std::exchange(last_same_name_, now) < kSameNamesInARow ? met_same_name_ + 1 : 1;
+  if (met_same_name_ <= kMostSameNames) {
+    spdlog::warn("lane {}: {}; making the consumer anew", state_.lane, why);
+    wants_new_consumer_ = true;
+    return;
+  }
+  state_.fatal = absl::AlreadyExistsError(absl::StrCat(
+      why, ": another joins group ", options_.group, " as ", source_.InstanceName(),
+      ", which is this lane's name by static_membership, again and again: give each process its own "
+      "--instance"));
+}
+
+}  // namespace lethe::kafka

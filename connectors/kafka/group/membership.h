@@ -1,0 +1,61 @@
+// Whether a worker is in its group, and what keeps it out.
+#ifndef LETHE_CONNECTORS_KAFKA_GROUP_MEMBERSHIP_H_
+#define LETHE_CONNECTORS_KAFKA_GROUP_MEMBERSHIP_H_
+
+#include <librdkafka/rdkafka.h>
+
+#include <string>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "connectors/kafka/client/worker_state.h"
+#include "connectors/kafka/group/source.h"
+#include "connectors/kafka/options/options.h"
+#include "src/pipeline/repeats.h"
+
+namespace lethe::kafka {
+
+// Not thread-safe: it belongs to the worker's thread.
+class Membership {
+ public:
+  Membership(const DaemonOptions& options, WorkerState& state, const Source& source)
+      : options_(options), state_(state), source_(source) {}
+
+  // It has an assignment, be it of no partition; or is without one until the next.
+  void SetJoined(bool joined);
+  bool joined() const { return joined_; }
+  // Zero once it has joined.
+  absl::Duration unassigned_for() const;
+  // Logs once that the group takes long to assign partitions, and why it may.
+  void LookAtWait();
+
+  // An error of the consumer that concerns no partition alone. Where the worker cannot go on, that is its
+  // end.
+  void MeetError(rd_kafka_resp_err_t code, const std::string& why);
+  // Whether only a new consumer helps.
+  bool TakeNewConsumer() { return std::exchange(wants_new_consumer_, false); }
+
+ private:
+  // The group has members with another assignment protocol. Those that died count until their session times
+  // out; after that it is the worker that ends.
+  void MeetOtherProtocol(const std::string& why);
+  // Another member uses this instance name. A new consumer throws it out; if it comes back again and again,
+  // it is the worker that ends.
+  void MeetSameName(const std::string& why);
+
+  const DaemonOptions& options_;
+  WorkerState& state_;
+  const Source& source_;
+  bool joined_ = false;
+  absl::Time unassigned_since_ = absl::InfinitePast();  // while it has not joined
+  bool said_unassigned_ = false;
+  absl::Time other_protocol_since_ = absl::InfiniteFuture();
+  bool wants_new_consumer_ = false;
+  int met_same_name_ = 0;  // in a row
+  absl::Time last_same_name_ = absl::InfinitePast();
+  Repeats errors_;
+};
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_GROUP_MEMBERSHIP_H_

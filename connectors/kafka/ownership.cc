@@ -1,0 +1,256 @@
+#include "connectors/kafka/ownership.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "connectors/kafka/counters/counter_totals.h"
+#include "connectors/kafka/preflight/log_sample.h"
+#include "connectors/kafka/topics/topics.h"
+#include "src/pipeline/steady_time.h"
+
+namespace lethe::kafka {
+namespace {
+
+// How long a partition that was assigned may be unknown: who assigns it may hear first of one that was added.
+constexpr absl::Duration kNewPartitionPatience = absl::Seconds(30);
+
+}  // namespace
+
+Ownership::Ownership(const DaemonOptions& options, const Topics& topics, DedupStage& stage,
+                     KeptPartitions& kept, Snapshots* snapshots, WorkerState& state, Source& source,
+                     OwnedPartitions& owned, Membership& membership, HeldPartitions& held,
+                     SnapshotCycle& cycle, Transactions& transactions)
+    : options_(options),
+      topics_(topics),
+      kept_(kept),
+      state_(state),
+      source_(source),
+      owned_(owned),
+      membership_(membership),
+      held_(held),
+      snapshots_(cycle),
+      transactions_(transactions),
+      assigner_(options, topics.partitions, IdFingerprint(options, topics.output_partitions), stage, kept,
+                snapshots, [this](int32_t partition) { return GoOnLoading(partition, "snapshot"); }) {}
+
+void Ownership::Assign(const PartitionList& partitions) {
+  // As of this assignment, not of a later one: a lane that stalls over a rebalance must not be able to
+  // commit, with the new generation, what it judged in the old one.
+  const bool is_member = source_.TakeGroupMetadata();
+  if (transactions_.is_open()) {
+    // Cooperative: what was kept goes on under the new generation.
+    if (is_member) {
+      transactions_.Commit();
+    } else {
+      transactions_.Abort();
+    }
+  }
+  membership_.SetJoined(true);
+  absl::Status prepared = state_.fatal;
+  if (prepared.ok()) {
+    prepared = is_member ? Prepare(partitions)
+                         : absl::AbortedError("the group has moved on before the assignment came");
+  }
+  // A cooperative client takes these for given from now on, and would not offer them again.
+  if (source_.is_cooperative() && absl::IsAborted(prepared)) wants_to_rejoin_ = true;
+  std::vector<const OwnedPartition*> assigned;
+  for (int i = 0; prepared.ok() && i < partitions.cnt; ++i) {
+    const OwnedPartition* owned = Find(owned_, partitions.elems[i].partition);
+    if (owned != nullptr && owned->phase != Phase::kFailed) assigned.push_back(owned);
+  }
+  source_.Assign(assigned);
+  if (prepared.ok()) return;
+  spdlog::warn("lane {}: {}", state_.lane, std::string(prepared.message()));
+  if (!absl::IsAborted(prepared) && !absl::IsCancelled(prepared)) state_.fatal = prepared;
+}
+
+void Ownership::Revoke(const PartitionList& partitions, bool lost) {
+  if (lost && partitions.cnt > 0) {
+    spdlog::warn(
+        "lane {}: the group took {} partition{} of {} away before they were given back; what was not "
+        "committed "
+        "of them is replayed by the next owner",
+        state_.lane, partitions.cnt, partitions.cnt == 1 ? "" : "s", options_.input);
+  }
+  // The group is in its next generation already, and nobody else has any of the partitions until we say that
+  // we let them go: what was judged is still ours to commit. (Lost is what the group took away unasked.)
+  if (source_.is_cooperative() && !lost) lost = !source_.TakeGroupMetadata();
+  if (transactions_.is_open()) {
+    if (lost) {
+      transactions_.Abort();
+    } else {
+      transactions_.Commit();
+    }
+  }
+  for (int i = 0; i < partitions.cnt; ++i) {
+    const auto found = owned_.find(partitions.elems[i].partition);
+    if (found == owned_.end()) continue;
+    snapshots_.Drop(*found->second);
+    held_.Release(*found->second);
+    if (found->second->phase != Phase::kFailed) kept_.Put(std::move(found->second));
+    owned_.erase(found);
+  }
+  // What was polled of them and not judged yet is the next owner's.
+  source_.DropUnowned(owned_);
+  source_.Unassign(partitions);
+  // To be without partitions until the next assignment is not to be at their end.
+  if (owned_.empty()) membership_.SetJoined(false);
+}
+
+absl::Status Ownership::Prepare(const PartitionList& partitions) {
+  int32_t count = topics_.partitions;
+  for (int i = 0; i < partitions.cnt; ++i) count = std::max(count, partitions.elems[i].partition + 1);
+  assigner_.SetPartitions(count);
+  std::vector<CommittedOffset> committed;
+  absl::Status asked = state_.Await([&] {
+    auto answer = Group().Committed(count);
+    if (answer.ok()) committed = std::move(*answer);
+    return answer.status();
+  });
+  if (asked.ok() && !has_begun_) {
+    asked = state_.Await([&] { return CheckScope(options_, source_.client(), count); });
+  }
+  if (!asked.ok()) return asked;
+
+  std::vector<OwnedPartition*> prepared;
+  int begin = 0;
+  for (int i = 0; i < partitions.cnt; ++i) {
+    const int32_t partition = partitions.elems[i].partition;
+    const CommittedOffset& there = committed[static_cast<size_t>(partition)];
+    const Uncommitted why = Assigner::WhyUncommitted(partition, committed, has_begun_);
+    const absl::Time give_up = SteadyNow() + kNewPartitionPatience;
+    auto owned = PrepareOne(partition, there, why, give_up);
+    if (!owned.ok()) return owned.status();
+    if (there.offset < 0 && why == Uncommitted::kNew) ++begin;
+    prepared.push_back(owned->get());
+    owned_[partition] = *std::move(owned);
+  }
+  asked = AwaitTotals(prepared);
+  if (!asked.ok()) return asked;
+  if (begin > 0) {
+    spdlog::info(
+        "lane {}: of {} of {} partitions of {} the group has committed nothing: it begins at their {}",
+        state_.lane, begin, partitions.cnt, options_.input,
+        options_.start == Start::kLatest ? "end" : "start");
+  }
+  std::erase_if(prepared, [&](const OwnedPartition* owned) {
+    return !Assigner::NeedsFirstCommit(*owned, committed[static_cast<size_t>(owned->id)]);
+  });
+  if (!prepared.empty()) asked = transactions_.CommitStart(prepared);
+  if (asked.ok()) has_begun_ = has_begun_ || partitions.cnt > 0;
+  return asked;
+}
+
+absl::StatusOr<std::unique_ptr<OwnedPartition>> Ownership::PrepareOne(int32_t partition,
+                                                                      const CommittedOffset& committed,
+                                                                      Uncommitted uncommitted,
+                                                                      absl::Time give_up) {
+  GroupState::Log log;
+  const absl::Status asked = state_.Await([&] {
+    auto answer = Group().LogOf(partition);
+    if (answer.ok()) log = *answer;
+    const bool wait = absl::IsNotFound(answer.status()) && SteadyNow() < give_up;
+    return wait ? absl::UnavailableError(answer.status().message()) : answer.status();
+  });
+  if (!asked.ok()) return asked;
+  AskLogTimes(partition, committed, log);
+  auto owned = assigner_.Prepare(partition, committed, log, uncommitted);
+  LoadingEnds();
+  return owned;
+}
+
+absl::Status Ownership::AwaitTotals(const std::vector<OwnedPartition*>& partitions) {
+  if (partitions.empty()) return absl::OkStatus();
+  const int32_t first = partitions.front()->id;
+  const absl::Status restored = state_.Await([&] {
+    return RestoreTotals(options_, partitions, [&] { return GoOnLoading(first, "counter state"); });
+  });
+  LoadingEnds();
+  return restored;
+}
+
+void Ownership::AskLogTimes(int32_t partition, const CommittedOffset& committed, GroupState::Log& log) {
+  if (!assigner_.NeedsLogTimes(committed, log)) return;
+  state_.heartbeat.Beat();
+  // The worker's own client is in the middle of its assignment.
+  ClientErrors errors;
+  auto client = MakeAskingClient(options_, errors);
+  if (!client.ok()) return;
+  std::vector<int64_t> from(static_cast<size_t>(partition) + 1, -1);
+  from.back() = log.start;
+  const auto first = AskTimes(client->get(), options_.input, from);
+  state_.heartbeat.Beat();
+  from.back() = committed.offset;
+  const auto next = AskTimes(client->get(), options_.input, from);
+  if (first.ok() && next.ok()) log.times = LogTimesOf(first->back(), next->back(), absl::Now());
+}
+
+void Ownership::Rebuild(OwnedPartition& owned) {
+  spdlog::warn(
+      "{}: the log differs from the one that the filter was made of (truncated, or made anew): the "
+      "filter is rebuilt",
+      source_.Name(owned));
+  if (owned.snapshot) assigner_.Refuse(*owned.snapshot);
+  PrepareAgain(owned);
+}
+
+void Ownership::LoseUnread(OwnedPartition& owned, const std::string& why) {
+  held_.Release(owned);
+  // Below the committed offset it is history that is short, and nothing was unread.
+  const bool is_history = owned.phase == Phase::kChecking || owned.phase == Phase::kRestoring;
+  if (is_history || options_.on_unread_deleted == OnUnreadDeleted::kContinue) {
+    spdlog::warn("{}: offset {} is not in the log any more; going on where the log starts", why, owned.next);
+    // What was carried out before is to be out before the partition begins anew.
+    if (transactions_.is_open()) transactions_.Commit();
+    PrepareAgain(owned);
+    if (owned.phase != Phase::kFailed) source_.Reassign(owned, owned_);
+    return;
+  }
+  owned.phase = Phase::kFailed;
+  owned.problem = absl::StrCat(why, ": offset ", owned.next,
+                               " is not in the log any more: records were deleted unread, or the topic was "
+                               "made anew; restart to see which, reset the group's offsets, or set "
+                               "on_unread_deleted to continue");
+  spdlog::error("{}", owned.problem);
+}
+
+void Ownership::PrepareAgain(OwnedPartition& owned) {
+  snapshots_.Drop(owned);
+  owned.filter.reset();  // its memory goes back before the new one asks for some
+  const absl::Status asked = state_.Await([&] {
+    const auto committed = Group().Committed(owned.id + 1);
+    if (!committed.ok()) return committed.status();
+    auto prepared = PrepareOne(owned.id, committed->back(), Uncommitted::kMadeAnew, absl::InfinitePast());
+    if (!prepared.ok()) return prepared.status();
+    (*prepared)->counts = owned.counts;
+    (*prepared)->unread_deleted += owned.unread_deleted;
+    owned = std::move(**prepared);
+    return AwaitTotals({&owned});
+  });
+  if (asked.ok()) {
+    if (owned.phase != Phase::kFailed) source_.Seek(owned);
+    return;
+  }
+  if (!absl::IsCancelled(asked)) state_.fatal = asked;
+  owned.phase = Phase::kFailed;
+  owned.problem = std::string(asked.message());
+}
+
+bool Ownership::GoOnLoading(int32_t partition, absl::string_view what) {
+  state_.heartbeat.Beat();
+  source_.StayAlive();
+  if (std::exchange(loading_, partition) != partition) {
+    state_.SetWaiting(absl::StrCat("the ", what, " of ", options_.input, "-", partition, " is being loaded"));
+  }
+  return !state_.stop.requested();
+}
+
+void Ownership::LoadingEnds() {
+  if (std::exchange(loading_, std::nullopt)) state_.SetWaiting("");
+}
+
+}  // namespace lethe::kafka

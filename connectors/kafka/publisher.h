@@ -1,0 +1,74 @@
+// What a worker says of itself, and whether it makes progress.
+#ifndef LETHE_CONNECTORS_KAFKA_PUBLISHER_H_
+#define LETHE_CONNECTORS_KAFKA_PUBLISHER_H_
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/time/time.h"
+#include "connectors/kafka/client/log_ends.h"
+#include "connectors/kafka/client/worker_state.h"
+#include "connectors/kafka/counters/counter_watch.h"
+#include "connectors/kafka/group/membership.h"
+#include "connectors/kafka/options/tuning.h"
+#include "connectors/kafka/output/transactions.h"
+#include "connectors/kafka/report/report.h"
+#include "src/pipeline/progress_watch.h"
+
+namespace lethe::kafka {
+
+// Thread safety: Report() may be called from any thread, the rest belongs to the worker's.
+class Publisher {
+ public:
+  Publisher(const DaemonOptions& options, const Topics& topics, const Tuning& tuning, const LogEnds& ends,
+            const WorkerState& state, const Source& source, const OwnedPartitions& owned,
+            const Membership& membership, const Transactions& transactions, const Output& output,
+            Warnings& warnings);
+
+  // Before the worker runs. The watch asks for the totals of counters.
+  void SetCounterWatch(CounterWatch* watch) { counter_watch_ = watch; }
+  // Whether it is time to publish again, or the end of the input was reached where the daemon waits for it.
+  bool IsDue() const;
+  void Publish();
+
+  LaneReport Report() const;
+
+ private:
+  PartitionReport ReportOf(const OwnedPartition& owned) const;
+  // How long a partition may be behind and commit nothing before the worker is said to stand still.
+  absl::Duration StallPatience() const;
+  // Which partitions have made no progress for too long, in words; empty: none. Logs when that begins or
+  // ends.
+  std::string WhyItStands();
+  bool IsAtEnd() const;
+  void SayWhenCaughtUp();
+
+  const DaemonOptions& options_;
+  const Topics& topics_;
+  const Tuning& tuning_;
+  const LogEnds& ends_;  // of the input
+  const WorkerState& state_;
+  const Source& source_;
+  const OwnedPartitions& owned_;
+  const Membership& membership_;
+  const Transactions& transactions_;
+  const Output& output_;
+  Warnings& warnings_;
+  CounterWatch* counter_watch_ = nullptr;
+  ProgressWatch progress_;
+  std::string stalled_;  // what WhyItStands() said last
+  bool caught_up_ = false;
+  absl::Time next_publish_ = absl::InfinitePast();
+  int32_t next_renewed_ = 0;  // the partition whose filter is asked next
+  bool published_at_end_ = false;
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<const LaneReport> report_;  // guarded by mutex_
+  absl::Time published_at_;                   // likewise
+};
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_PUBLISHER_H_
