@@ -14,7 +14,7 @@ function(run)
   set(out "${out}" PARENT_SCOPE)
 endfunction()
 
-# The program runs, and is linked with nothing that belongs to the connectors or to the command line.
+# The program runs, and is linked with nothing that belongs to records, connectors or the command line.
 function(check_program program)
   run(${program})
   if(NOT out STREQUAL "a\nb\nc\n")
@@ -24,7 +24,7 @@ function(check_program program)
   if(NOT out MATCHES "libxxhash")
     message(FATAL_ERROR "ldd ${program} does not even name libxxhash, so it proves nothing:\n${out}")
   endif()
-  string(REGEX MATCH "[^ \t\n]*(rdkafka|http|curl|prometheus|civetweb|yaml|spdlog|fmt|ssl)[^\n]*" wrong "${out}")
+  string(REGEX MATCH "[^ \t\n]*(simdjson|rdkafka|http|curl|prometheus|civetweb|yaml|spdlog|fmt|ssl)[^\n]*" wrong "${out}")
   if(wrong)
     message(FATAL_ERROR "${program} is linked with ${wrong}")
   endif()
@@ -141,8 +141,9 @@ file(MAKE_DIRECTORY ${WORK}/by-pkg-config)
 run(${CXX} -std=c++17 -O1 ${flags} ${CMAKE_CURRENT_LIST_DIR}/main.cc -o ${WORK}/by-pkg-config/outside ${by_pkg_config})
 check_program(${WORK}/by-pkg-config/outside)
 
-# The same with the shared library, built from the sources as a distribution would.
+# The same with the shared library, built from the sources as a distribution would, where there is no simdjson.
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/../.. -B ${WORK}/shared -DBUILD_SHARED_LIBS=ON -DLETHE_PROGRAM=OFF
+  -DCMAKE_DISABLE_FIND_PACKAGE_simdjson=ON
   -DLETHE_TESTS=OFF -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${FLAGS} -DCMAKE_BUILD_TYPE=Release)
 run(${CMAKE_COMMAND} --build ${WORK}/shared --parallel 2)
 run(${CMAKE_COMMAND} --install ${WORK}/shared --prefix ${WORK}/shared-prefix)
