@@ -41,14 +41,8 @@ void Ownership::Assign(const PartitionList& partitions) {
   // As of this assignment, not of a later one: a lane that stalls over a rebalance must not be able to
   // commit, with the new generation, what it judged in the old one.
   const bool is_member = source_.TakeGroupMetadata();
-  if (transactions_.is_open()) {
-    // Cooperative: what was kept goes on under the new generation.
-    if (is_member) {
-      transactions_.Commit();
-    } else {
-      transactions_.Abort();
-    }
-  }
+  // Cooperative: what was kept goes on under the new generation.
+  transactions_.End(is_member);
   membership_.SetJoined(true);
   absl::Status prepared = state_.fatal;
   if (prepared.ok()) {
@@ -79,13 +73,7 @@ void Ownership::Revoke(const PartitionList& partitions, bool lost) {
   // The group is in its next generation already, and nobody else has any of the partitions until we say that
   // we let them go: what was judged is still ours to commit. (Lost is what the group took away unasked.)
   if (source_.is_cooperative() && !lost) lost = !source_.TakeGroupMetadata();
-  if (transactions_.is_open()) {
-    if (lost) {
-      transactions_.Abort();
-    } else {
-      transactions_.Commit();
-    }
-  }
+  transactions_.End(!lost);
   for (int i = 0; i < partitions.cnt; ++i) {
     const auto found = owned_.find(partitions.elems[i].partition);
     if (found == owned_.end()) continue;
@@ -205,16 +193,15 @@ void Ownership::LoseUnread(OwnedPartition& owned, const std::string& why) {
   if (is_history || options_.on_unread_deleted == OnUnreadDeleted::kContinue) {
     spdlog::warn("{}: offset {} is not in the log any more; going on where the log starts", why, owned.next);
     // What was carried out before is to be out before the partition begins anew.
-    if (transactions_.is_open()) transactions_.Commit();
+    transactions_.End(/*may_commit=*/true);
     PrepareAgain(owned);
     if (owned.phase != Phase::kFailed) source_.Reassign(owned, owned_);
     return;
   }
-  owned.phase = Phase::kFailed;
-  owned.problem = absl::StrCat(why, ": offset ", owned.next,
-                               " is not in the log any more: records were deleted unread, or the topic was "
-                               "made anew; restart to see which, reset the group's offsets, or set "
-                               "on_unread_deleted to continue");
+  owned.Fail(absl::StrCat(why, ": offset ", owned.next,
+                          " is not in the log any more: records were deleted unread, or the topic was "
+                          "made anew; restart to see which, reset the group's offsets, or set "
+                          "on_unread_deleted to continue"));
   spdlog::error("{}", owned.problem);
 }
 
@@ -236,8 +223,7 @@ void Ownership::PrepareAgain(OwnedPartition& owned) {
     return;
   }
   if (!absl::IsCancelled(asked)) state_.fatal = asked;
-  owned.phase = Phase::kFailed;
-  owned.problem = std::string(asked.message());
+  owned.Fail(std::string(asked.message()));
 }
 
 bool Ownership::GoOnLoading(int32_t partition, absl::string_view what) {

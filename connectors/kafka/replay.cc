@@ -93,8 +93,7 @@ bool Replay::IsLogOfCommit(OwnedPartition& owned, MessageRun run) {
 
 void Replay::StopOnOtherLog(OwnedPartition& owned) {
   const LogMark judged = *std::exchange(owned.to_compare, std::nullopt);
-  owned.phase = Phase::kFailed;
-  owned.problem = absl::StrCat(
+  owned.Fail(absl::StrCat(
       source_.Name(owned), " offset ", judged.offset,
       ": the log has another record here than the group has judged, or "
       "none: it was truncated (an unclean leader election, say) or recreated, and has grown again. Records "
@@ -104,7 +103,7 @@ void Replay::StopOnOtherLog(OwnedPartition& owned) {
       "kafka-consumer-groups.sh --reset-offsets: to ",
       owned.committed,
       " to go on without them; further back to judge them, where all that is read again is "
-      "written to the output once more");
+      "written to the output once more"));
   spdlog::error("{}", owned.problem);
 }
 

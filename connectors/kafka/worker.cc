@@ -139,7 +139,7 @@ void Worker::HandleEvent(const rd_kafka_message_t& event) {
   if (event.err == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET && owned != nullptr) {
     return ownership_.LoseUnread(*owned, why);
   }
-  membership_.MeetError(event.err, why);
+  membership_.MeetError(event, why);
 }
 
 void Worker::TakeTuning() {
@@ -170,12 +170,8 @@ void Worker::RecreateConsumer() {
 }
 
 void Worker::Close() {
-  if (transactions_.is_open() && state_.fatal.ok()) {
-    // Not in the revocation that closing brings: in the middle of a rebalance that may take long.
-    transactions_.Commit();
-  } else if (transactions_.is_open()) {
-    transactions_.Abort();
-  }
+  // Not in the revocation that closing brings: in the middle of a rebalance that may take long.
+  transactions_.End(state_.fatal.ok());
   // Asked before it closes, after which nothing is owned any more.
   state_.leaves_unfinished = transactions_.IsUnfinished();
   state_.only_leaves = state_.fatal.ok() && !state_.leaves_unfinished;

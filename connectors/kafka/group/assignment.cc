@@ -129,14 +129,12 @@ bool Assigner::OpenFilter(OwnedPartition& owned, RestartPoint start) {
       break;
     }
     if (absl::IsResourceExhausted(filter.status()) && GiveUpKept()) continue;
-    owned.phase = Phase::kFailed;
-    owned.problem = absl::StrCat(name, ": ", filter.status().message());
+    owned.Fail(absl::StrCat(name, ": ", filter.status().message()));
     spdlog::error("{}", owned.problem);
     return false;
   }
   if (absl::Status started = owned.filter->StartAt(start.stream_time); !started.ok()) {
-    owned.phase = Phase::kFailed;
-    owned.problem = absl::StrCat(name, ": ", started.message());
+    owned.Fail(absl::StrCat(name, ": ", started.message()));
     return false;
   }
   owned.points.emplace(options_.stage.horizon, start);
@@ -163,10 +161,9 @@ bool Assigner::AcceptShortHistory(OwnedPartition& owned, const std::string& miss
                  absl::FormatDuration(options_.stage.horizon), remedy);
     return true;
   }
-  owned.phase = Phase::kFailed;
-  owned.problem = absl::StrCat(what, " would pass; ", remedy,
-                               "; to go on all the same set on_short_history to continue until the "
-                               "horizon has gone by (lethe_short_history is 0 then)");
+  owned.Fail(absl::StrCat(what, " would pass; ", remedy,
+                          "; to go on all the same set on_short_history to continue until the "
+                          "horizon has gone by (lethe_short_history is 0 then)"));
   spdlog::error("{}", owned.problem);
   return false;
 }
@@ -321,8 +318,7 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
   }
   owned->committed = committed.offset;
   auto fail = [&](std::string problem) {
-    owned->phase = Phase::kFailed;
-    owned->problem = std::move(problem);
+    owned->Fail(std::move(problem));
     spdlog::error("{}", owned->problem);
     return std::move(owned);
   };

@@ -49,12 +49,12 @@ void Membership::LookAtWait() {
           : "");
 }
 
-void Membership::MeetError(rd_kafka_resp_err_t code, const std::string& why) {
-  switch (code) {
+void Membership::MeetError(const rd_kafka_message_t& event, const std::string& why) {
+  switch (event.err) {
     case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
-      state_.fatal =
-          absl::PermissionDeniedError(absl::StrCat("group ", options_.group, ": ", rd_kafka_err2str(code),
-                                                   ": grant this user Read on group ", options_.group));
+      state_.fatal = absl::PermissionDeniedError(
+          absl::StrCat("group ", options_.group, ": ", rd_kafka_message_errstr(&event),
+                       ": grant this user Read on group ", options_.group));
       return;
     case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
       state_.fatal =
@@ -66,7 +66,7 @@ void Membership::MeetError(rd_kafka_resp_err_t code, const std::string& why) {
       char reason[256];
       const rd_kafka_resp_err_t cause = rd_kafka_fatal_error(source_.client(), reason, sizeof reason);
       if (cause == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID) return MeetSameName(why);
-      state_.fatal = ErrorStatus(code, why);
+      state_.fatal = ErrorStatus(event.err, why);
       return;
     }
     default:

@@ -31,7 +31,7 @@ class Membership {
 
   // An error of the consumer that concerns no partition alone. Where the worker cannot go on, that is its
   // end.
-  void MeetError(rd_kafka_resp_err_t code, const std::string& why);
+  void MeetError(const rd_kafka_message_t& event, const std::string& why);
   // Whether only a new consumer helps.
   bool TakeNewConsumer() { return std::exchange(wants_new_consumer_, false); }
 

@@ -119,6 +119,11 @@ struct OwnedPartition {
   std::string stop_before_next;
   bool stopped_by_policy = false;  // it has become that; another policy may let the record by
 
+  // It is not read from now on; `why` says what to do about it.
+  void Fail(std::string why) {
+    phase = Phase::kFailed;
+    problem = std::move(why);
+  }
   bool in_transaction() const { return transaction.has_value(); }
   // Null: no topic is known to refuse the record of this offset.
   const Undeliverable* UndeliverableAt(int64_t offset) const {

@@ -226,9 +226,8 @@ Outcome Transactions::Resolve() {
       owned->LeaveNamed();
       owned->RolledBack();
       held_.Release(*owned);
-      owned->phase = Phase::kFailed;
-      owned->problem = absl::StrCat(source_.Name(*owned), ": the group is at offset ", offset, ", not at ",
-                                    owned->in_group, ": another instance has it now; waiting for the group");
+      owned->Fail(absl::StrCat(source_.Name(*owned), ": the group is at offset ", offset, ", not at ",
+                               owned->in_group, ": another instance has it now; waiting for the group"));
       spdlog::warn("{}", owned->problem);
     }
   }

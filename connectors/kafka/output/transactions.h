@@ -58,7 +58,11 @@ class Transactions {
   // Aborts it: rolls back to the committed offsets and reads from there again, unless it turns out to be
   // committed.
   void Abort() { GiveUp(output_.Abort()); }
-  // The same where the consumer is dropped, too. False: there is no producer any more.
+  // Whichever of the two it may be, if one is open.
+  void End(bool may_commit) {
+    if (open_) may_commit ? Commit() : Abort();
+  }
+  // As Abort() where the consumer is dropped, too. False: there is no producer any more.
   bool AbortForNewConsumer();
   // Commits where partitions start, with their metadata. Not OK: this assignment is over.
   absl::Status CommitStart(const std::vector<OwnedPartition*>& fresh);
