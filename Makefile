@@ -48,12 +48,15 @@ configure_program = @test -f build/build.ninja || cmake --preset release -DLETHE
 # Warnings are errors in CI only.
 configure_tests = @cmake --preset release -DLETHE_TESTS=ON $(if $(CI),-DLETHE_WERROR=ON) > /dev/null
 
-.PHONY: build demo demo-kafka test test-unit test-debian13 chaos bench lab lab-counters install deb format format-check tidy fuzz packages clean
+.PHONY: build help demo demo-kafka test unit test-debian13 chaos bench lab lab-counters install deb format format-check tidy fuzz packages clean
 
 build:  ## the program, build/lethe
 	$(call install,$(build_packages))
 	$(configure_program)
 	cmake --build build --target lethe_program -j $(JOBS)
+
+help:  ## this list
+	@sed -n 's/^\([a-z0-9-]*\):.*##  */\1 # /p' $(firstword $(MAKEFILE_LIST)) | awk -F ' # ' '{printf "%-14s %s\n", $$1, $$2}'
 
 demo: build  ## a stream with retries through lethe, with a broker inside the program
 	build/lethe demo
@@ -70,13 +73,13 @@ test:  ## all tests
 	cmake --build build -j $(JOBS)
 	ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
 
-test-unit:  ## those tests that need neither a broker nor a browser
+unit:  ## tests without a broker, a browser or a long load; about a minute after a change to one file
 	$(call install,$(build_packages) $(filter-out maven $(browser_packages),$(test_packages)))
 	$(configure_tests)
-	cmake --build build --target lethe_program unit_tests program_tests -j $(JOBS)
-	ctest --test-dir build -L unit --output-on-failure --no-tests=error -j $(JOBS)
+	cmake --build build --target unit_tests program_tests -j $(JOBS)
+	ctest --preset unit -j $(JOBS)
 
-test-debian13:  ## make demo and make test on Debian 13, in a root of its own; COMMAND='make test-unit' does less
+test-debian13:  ## make demo and make test on Debian 13, in a root of its own; COMMAND='make unit' does less
 	$(call install,debootstrap util-linux)
 	tests/debian13.sh $(if $(COMMAND),'$(COMMAND)')
 
