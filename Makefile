@@ -67,11 +67,12 @@ demo-kafka:  ## the same against a real Kafka broker; lethe is killed twice on t
 	cmake --build build --target lethe_program with_kafka -j $(JOBS)
 	build/tests/with_kafka -- build/lethe demo --brokers {} --kill 2
 
+# Most tests wait for a broker most of their time.
 test:  ## all tests
 	$(call install,$(build_packages) $(test_packages))
 	$(configure_tests)
 	cmake --build build -j $(JOBS)
-	ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
+	ctest --test-dir build --output-on-failure --no-tests=error -j $$((2 * $(JOBS)))
 
 unit:  ## tests without a broker, a browser or a long load; about a minute after a change to one file
 	$(call install,$(build_packages) $(filter-out maven $(browser_packages),$(test_packages)))
@@ -129,8 +130,8 @@ format-check:
 
 tidy:  ## clang-tidy over all sources, or over those whose path matches FILES='src/cli/.*'
 	$(call install,$(build_packages) $(test_packages) $(tidy_packages))
-	$(configure_tests)
-	run-clang-tidy -p build -quiet -j $(JOBS) '^$(CURDIR)/$(or $(FILES),(src|connectors|tests)/)'
+	@cmake --preset tidy > /dev/null
+	run-clang-tidy -p build/tidy -quiet -j $(JOBS) '^$(CURDIR)/$(or $(FILES),(src|connectors|tests)/)'
 
 fuzz:  ## each fuzz target for SECONDS=10
 	$(call install,$(build_packages) $(fuzz_packages))

@@ -12,9 +12,9 @@ std::string Text(httplib::Error error) {
   switch (error) {
     case httplib::Error::Connection:
     case httplib::Error::ConnectionTimeout:
-      return "nothing answers there";
+      return "connection refused or timed out";
     case httplib::Error::Read:
-      return "no answer came";
+      return "no answer within 5 s";
     default:
       return httplib::to_string(error);
   }

@@ -247,7 +247,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(absl::string_view 
   impl->daemon = MHD_start_daemon(
       MHD_USE_EPOLL_INTERNAL_THREAD, 0, nullptr, nullptr, MHD_AccessHandlerCallback{respond}, impl.get(),
       MHD_OPTION_LISTEN_SOCKET, listener->get(),
-      // Twice as many as are kept, so that those that are to be closed do not keep new ones out.
+      // Twice the number that is kept, so that connections about to be closed do not block new ones.
       MHD_OPTION_CONNECTION_LIMIT, 2U * kMaxConnections, MHD_OPTION_CONNECTION_TIMEOUT, kSilenceSeconds,
       MHD_OPTION_CONNECTION_MEMORY_LIMIT, size_t{2 * kMaxRequestBytes}, MHD_OPTION_NOTIFY_CONNECTION,
       MHD_NotifyConnectionCallback{notify}, impl.get(), MHD_OPTION_END);

@@ -17,7 +17,7 @@ struct HttpAddress {
   std::string host;  // without the brackets of an IPv6 address
   int port = 0;      // 0: any free one
 
-  // InvalidArgument says what is expected, without repeating the text.
+  // InvalidArgument says the expected form, without repeating the text.
   static absl::StatusOr<HttpAddress> Parse(absl::string_view text);
 };
 
@@ -31,7 +31,7 @@ struct HttpResponse {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
   std::string body;
-  // What a browser that shows the body may load and run, and who may frame it.
+  // Restricts what a browser that shows the body may load, run and frame.
   std::string content_security_policy = "default-src 'none'; frame-ancestors 'none'";
 };
 
@@ -47,7 +47,7 @@ using HttpRoutes = std::map<std::string, std::function<HttpResponse(const HttpQu
 // connection, uncompressed. Strangers cost one thread, kMaxConnections sockets and kMaxAnswers bodies at
 // most: one more idle connection closes the oldest idle one, one more answer closes the connection that has
 // been reading its answer for the longest, and 5 s of silence close any. No body of a request is read. There
-// is no TLS and no password: everyone who reaches the port can read what the routes tell.
+// is no TLS and no password: everyone who reaches the port can read all routes.
 //
 // Thread-safe.
 class HttpServer {

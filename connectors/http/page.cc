@@ -8,7 +8,7 @@ namespace lethe::http {
 HttpResponse Page() {
   return {.content_type = "text/html; charset=utf-8",
           .body = kPageHtml,
-          // The page's own script and style and nothing else, whatever a record's text may bring into it.
+          // Only the page's own script and style, even if a record's text injects another.
           .content_security_policy = absl::StrCat("default-src 'none'; script-src '", kPageScriptHash,
                                                   "'; style-src '", kPageStyleHash,
                                                   "'; connect-src 'self'; img-src data:; base-uri 'none'; "

@@ -17,8 +17,9 @@
 #include "absl/time/clock.h"
 #include "connectors/kafka/counters/counter_totals.h"
 #include "connectors/kafka/repartition/repartition_topic.h"
+#include "connectors/kafka/snapshots/snapshot_stores.h"
 #include "connectors/kafka/topics/topics.h"
-#include "src/pipeline/steady_time.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "src/text/format.h"
 
 namespace lethe::kafka {
@@ -202,14 +203,14 @@ void Daemon::Start(Stage& stage) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (int i = 0; i < options_.lanes; ++i) {
-      stage.lanes.push_back(std::make_unique<Worker>(stage.options, i, stage.topics, *stage.dedup, stage.kept,
-                                                     stage.snapshots.get(), stage.ends, stop_));
+      stage.lanes.push_back(std::make_unique<Lane>(stage.options, i, stage.topics, *stage.dedup, stage.kept,
+                                                   stage.snapshots.get(), stage.ends, stop_));
       stage.lanes.back()->SetCommitInterval(commit_interval_);
       stage.lanes.back()->Tune(TuningFor(stage));
       if (&stage == &judging_) stage.lanes.back()->SetCounterWatch(&counter_watch_);
     }
   }
-  for (const std::unique_ptr<Worker>& lane : stage.lanes) {
+  for (const std::unique_ptr<Lane>& lane : stage.lanes) {
     stage.threads.emplace_back([this, &lane] {
       const absl::Status status = lane->Run();
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -263,7 +264,7 @@ void Daemon::AwaitEnd(const Stage& stage, std::vector<std::string>& problems) {
 
 std::vector<LaneReport> Daemon::Stage::Reports() const {
   std::vector<LaneReport> reports;
-  for (const std::unique_ptr<Worker>& lane : lanes) reports.push_back(lane->Report());
+  for (const std::unique_ptr<Lane>& lane : lanes) reports.push_back(lane->Report());
   return reports;
 }
 
@@ -296,7 +297,7 @@ absl::Duration Daemon::SilentFor() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   absl::Duration longest = absl::ZeroDuration();
   for (const Stage* stage : Stages()) {
-    for (const std::unique_ptr<Worker>& lane : stage->lanes) longest = std::max(longest, lane->SilentFor());
+    for (const std::unique_ptr<Lane>& lane : stage->lanes) longest = std::max(longest, lane->SilentFor());
   }
   return longest;
 }
@@ -306,7 +307,7 @@ bool Daemon::OnlyLeaves() const {
   bool only_leaves = true;
   for (const Stage* stage : Stages()) {
     only_leaves = only_leaves && !stage->lanes.empty();
-    for (const std::unique_ptr<Worker>& lane : stage->lanes) only_leaves = only_leaves && lane->OnlyLeaves();
+    for (const std::unique_ptr<Lane>& lane : stage->lanes) only_leaves = only_leaves && lane->OnlyLeaves();
   }
   return only_leaves;
 }
@@ -315,7 +316,7 @@ bool Daemon::LeavesUnfinished() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   bool unfinished = false;
   for (const Stage* stage : Stages()) {
-    for (const std::unique_ptr<Worker>& lane : stage->lanes)
+    for (const std::unique_ptr<Lane>& lane : stage->lanes)
       unfinished = unfinished || lane->LeavesUnfinished();
   }
   return unfinished;
@@ -325,7 +326,7 @@ void Daemon::SetCommitInterval(absl::Duration interval) {
   const std::lock_guard<std::mutex> lock(mutex_);
   commit_interval_ = interval;
   for (const Stage* stage : Stages()) {
-    for (const std::unique_ptr<Worker>& lane : stage->lanes) lane->SetCommitInterval(interval);
+    for (const std::unique_ptr<Lane>& lane : stage->lanes) lane->SetCommitInterval(interval);
   }
 }
 
@@ -344,7 +345,7 @@ absl::Status Daemon::SetPolicies(const Policies& policies) {
   }
   tuning_.policies = policies;
   for (const Stage* stage : Stages()) {
-    for (const std::unique_ptr<Worker>& lane : stage->lanes) lane->Tune(TuningFor(*stage));
+    for (const std::unique_ptr<Lane>& lane : stage->lanes) lane->Tune(TuningFor(*stage));
   }
   return absl::OkStatus();
 }
@@ -353,7 +354,7 @@ absl::Status Daemon::SetTargetFpp(double target_fpp) {
   if (absl::Status set = judging_.dedup->SetTargetFpp(target_fpp); !set.ok()) return set;
   const std::lock_guard<std::mutex> lock(mutex_);
   tuning_.target_fpp = target_fpp;
-  for (const std::unique_ptr<Worker>& lane : judging_.lanes) lane->Tune(tuning_);
+  for (const std::unique_ptr<Lane>& lane : judging_.lanes) lane->Tune(tuning_);
   return absl::OkStatus();
 }
 

@@ -17,16 +17,16 @@
 #include "connectors/kafka/client/log_ends.h"
 #include "connectors/kafka/counters/counter_watch.h"
 #include "connectors/kafka/counters/totals_feed.h"
-#include "connectors/kafka/group/owned_partition.h"
-#include "connectors/kafka/options/options.h"
+#include "connectors/kafka/lane.h"
 #include "connectors/kafka/options/stage_options.h"
 #include "connectors/kafka/preflight/inspection.h"
 #include "connectors/kafka/repartition/log_trimmer.h"
-#include "connectors/kafka/report/report.h"
-#include "connectors/kafka/worker.h"
 #include "lethe/stage.h"
 #include "src/counters/counter_store.h"
-#include "src/pipeline/stop_flag.h"
+#include "src/pipeline/clock/stop_flag.h"
+#include "src/pipeline/options/options.h"
+#include "src/pipeline/report/report.h"
+#include "src/pipeline/task/task.h"
 
 namespace lethe::kafka {
 
@@ -88,7 +88,7 @@ class Daemon {
     LogEnds ends;      // of what the lanes read
     ClientErrors met;  // by the client that asks for them
     ClientPtr asking;
-    std::vector<std::unique_ptr<Worker>> lanes;  // guarded by mutex_
+    std::vector<std::unique_ptr<Lane>> lanes;  // guarded by mutex_
     std::vector<std::thread> threads;
 
     std::vector<LaneReport> Reports() const;

@@ -10,7 +10,7 @@
 #include "connectors/kafka/counters/counter_totals.h"
 #include "connectors/kafka/preflight/log_sample.h"
 #include "connectors/kafka/topics/topics.h"
-#include "src/pipeline/steady_time.h"
+#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
@@ -21,26 +21,25 @@ constexpr absl::Duration kNewPartitionPatience = absl::Seconds(30);
 }  // namespace
 
 Ownership::Ownership(const DaemonOptions& options, const Topics& topics, DedupStage& stage,
-                     KeptPartitions& kept, Snapshots* snapshots, WorkerState& state, Source& source,
-                     OwnedPartitions& owned, Membership& membership, HeldPartitions& held,
-                     SnapshotCycle& cycle, Transactions& transactions)
+                     KeptPartitions& kept, Snapshots* snapshots, WorkerState& state, Consumer& consumer,
+                     Tasks& tasks, Membership& membership, Worker& worker)
     : options_(options),
       topics_(topics),
       kept_(kept),
       state_(state),
-      source_(source),
-      owned_(owned),
+      consumer_(consumer),
+      tasks_(tasks),
       membership_(membership),
-      held_(held),
-      snapshots_(cycle),
-      transactions_(transactions),
+      held_(worker.held()),
+      snapshots_(worker.snapshots()),
+      transactions_(worker.transactions()),
       assigner_(options, topics.partitions, IdFingerprint(options, topics.output_partitions), stage, kept,
                 snapshots, [this](int32_t partition) { return GoOnLoading(partition, "snapshot"); }) {}
 
 void Ownership::Assign(const PartitionList& partitions) {
   // As of this assignment, not of a later one: a lane that stalls over a rebalance must not be able to
   // commit, with the new generation, what it judged in the old one.
-  const bool is_member = source_.TakeGroupMetadata();
+  const bool is_member = consumer_.TakeGroupMetadata();
   // Cooperative: what was kept goes on under the new generation.
   transactions_.End(is_member);
   membership_.SetJoined(true);
@@ -50,13 +49,13 @@ void Ownership::Assign(const PartitionList& partitions) {
                          : absl::AbortedError("the group has moved on before the assignment came");
   }
   // A cooperative client takes these for given from now on, and would not offer them again.
-  if (source_.is_cooperative() && absl::IsAborted(prepared)) wants_to_rejoin_ = true;
-  std::vector<const OwnedPartition*> assigned;
+  if (consumer_.is_cooperative() && absl::IsAborted(prepared)) wants_to_rejoin_ = true;
+  std::vector<const Task*> assigned;
   for (int i = 0; prepared.ok() && i < partitions.cnt; ++i) {
-    const OwnedPartition* owned = Find(owned_, partitions.elems[i].partition);
-    if (owned != nullptr && owned->phase != Phase::kFailed) assigned.push_back(owned);
+    const Task* task = Find(tasks_, partitions.elems[i].partition);
+    if (task != nullptr && task->phase != Phase::kFailed) assigned.push_back(task);
   }
-  source_.Assign(assigned);
+  consumer_.Assign(assigned);
   if (prepared.ok()) return;
   spdlog::warn("lane {}: {}", state_.lane, std::string(prepared.message()));
   if (!absl::IsAborted(prepared) && !absl::IsCancelled(prepared)) state_.fatal = prepared;
@@ -72,21 +71,21 @@ void Ownership::Revoke(const PartitionList& partitions, bool lost) {
   }
   // The group is in its next generation already, and nobody else has any of the partitions until we say that
   // we let them go: what was judged is still ours to commit. (Lost is what the group took away unasked.)
-  if (source_.is_cooperative() && !lost) lost = !source_.TakeGroupMetadata();
+  if (consumer_.is_cooperative() && !lost) lost = !consumer_.TakeGroupMetadata();
   transactions_.End(!lost);
   for (int i = 0; i < partitions.cnt; ++i) {
-    const auto found = owned_.find(partitions.elems[i].partition);
-    if (found == owned_.end()) continue;
+    const auto found = tasks_.find(partitions.elems[i].partition);
+    if (found == tasks_.end()) continue;
     snapshots_.Drop(*found->second);
     held_.Release(*found->second);
     if (found->second->phase != Phase::kFailed) kept_.Put(std::move(found->second));
-    owned_.erase(found);
+    tasks_.erase(found);
   }
   // What was polled of them and not judged yet is the next owner's.
-  source_.DropUnowned(owned_);
-  source_.Unassign(partitions);
+  consumer_.DropUnowned(tasks_);
+  consumer_.Unassign(partitions);
   // To be without partitions until the next assignment is not to be at their end.
-  if (owned_.empty()) membership_.SetJoined(false);
+  if (tasks_.empty()) membership_.SetJoined(false);
 }
 
 absl::Status Ownership::Prepare(const PartitionList& partitions) {
@@ -100,22 +99,22 @@ absl::Status Ownership::Prepare(const PartitionList& partitions) {
     return answer.status();
   });
   if (asked.ok() && !has_begun_) {
-    asked = state_.Await([&] { return CheckScope(options_, source_.client(), count); });
+    asked = state_.Await([&] { return CheckScope(options_, consumer_.client(), count); });
   }
   if (!asked.ok()) return asked;
 
-  std::vector<OwnedPartition*> prepared;
+  std::vector<Task*> prepared;
   int begin = 0;
   for (int i = 0; i < partitions.cnt; ++i) {
     const int32_t partition = partitions.elems[i].partition;
     const CommittedOffset& there = committed[static_cast<size_t>(partition)];
     const Uncommitted why = Assigner::WhyUncommitted(partition, committed, has_begun_);
     const absl::Time give_up = SteadyNow() + kNewPartitionPatience;
-    auto owned = PrepareOne(partition, there, why, give_up);
-    if (!owned.ok()) return owned.status();
+    auto task = PrepareOne(partition, there, why, give_up);
+    if (!task.ok()) return task.status();
     if (there.offset < 0 && why == Uncommitted::kNew) ++begin;
-    prepared.push_back(owned->get());
-    owned_[partition] = *std::move(owned);
+    prepared.push_back(task->get());
+    tasks_[partition] = *std::move(task);
   }
   asked = AwaitTotals(prepared);
   if (!asked.ok()) return asked;
@@ -125,18 +124,17 @@ absl::Status Ownership::Prepare(const PartitionList& partitions) {
         state_.lane, begin, partitions.cnt, options_.input,
         options_.start == Start::kLatest ? "end" : "start");
   }
-  std::erase_if(prepared, [&](const OwnedPartition* owned) {
-    return !Assigner::NeedsFirstCommit(*owned, committed[static_cast<size_t>(owned->id)]);
+  std::erase_if(prepared, [&](const Task* task) {
+    return !Assigner::NeedsFirstCommit(*task, committed[static_cast<size_t>(task->id)]);
   });
   if (!prepared.empty()) asked = transactions_.CommitStart(prepared);
   if (asked.ok()) has_begun_ = has_begun_ || partitions.cnt > 0;
   return asked;
 }
 
-absl::StatusOr<std::unique_ptr<OwnedPartition>> Ownership::PrepareOne(int32_t partition,
-                                                                      const CommittedOffset& committed,
-                                                                      Uncommitted uncommitted,
-                                                                      absl::Time give_up) {
+absl::StatusOr<std::unique_ptr<Task>> Ownership::PrepareOne(int32_t partition,
+                                                            const CommittedOffset& committed,
+                                                            Uncommitted uncommitted, absl::Time give_up) {
   GroupState::Log log;
   const absl::Status asked = state_.Await([&] {
     auto answer = Group().LogOf(partition);
@@ -146,12 +144,12 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Ownership::PrepareOne(int32_t pa
   });
   if (!asked.ok()) return asked;
   AskLogTimes(partition, committed, log);
-  auto owned = assigner_.Prepare(partition, committed, log, uncommitted);
+  auto task = assigner_.Prepare(partition, committed, log, uncommitted);
   LoadingEnds();
-  return owned;
+  return task;
 }
 
-absl::Status Ownership::AwaitTotals(const std::vector<OwnedPartition*>& partitions) {
+absl::Status Ownership::AwaitTotals(const std::vector<Task*>& partitions) {
   if (partitions.empty()) return absl::OkStatus();
   const int32_t first = partitions.front()->id;
   const absl::Status restored = state_.Await([&] {
@@ -177,58 +175,58 @@ void Ownership::AskLogTimes(int32_t partition, const CommittedOffset& committed,
   if (first.ok() && next.ok()) log.times = LogTimesOf(first->back(), next->back(), absl::Now());
 }
 
-void Ownership::Rebuild(OwnedPartition& owned) {
+void Ownership::Rebuild(Task& task) {
   spdlog::warn(
-      "{}: the log differs from the one that the filter was made of (truncated, or made anew): the "
+      "{}: the log differs from the one that the filter was made of (truncated, or recreated): the "
       "filter is rebuilt",
-      source_.Name(owned));
-  if (owned.snapshot) assigner_.Refuse(*owned.snapshot);
-  PrepareAgain(owned);
+      consumer_.Name(task));
+  if (task.snapshot) assigner_.Refuse(*task.snapshot);
+  PrepareAgain(task);
 }
 
-void Ownership::LoseUnread(OwnedPartition& owned, const std::string& why) {
-  held_.Release(owned);
+void Ownership::LoseUnread(Task& task, const std::string& why) {
+  held_.Release(task);
   // Below the committed offset it is history that is short, and nothing was unread.
-  const bool is_history = owned.phase == Phase::kChecking || owned.phase == Phase::kRestoring;
+  const bool is_history = task.phase == Phase::kChecking || task.phase == Phase::kRestoring;
   if (is_history || options_.on_unread_deleted == OnUnreadDeleted::kContinue) {
-    spdlog::warn("{}: offset {} is not in the log any more; going on where the log starts", why, owned.next);
-    // What was carried out before is to be out before the partition begins anew.
+    spdlog::warn("{}: offset {} is not in the log any more; going on where the log starts", why, task.next);
+    // What was carried out before is to be out before the partition starts over.
     transactions_.End(/*may_commit=*/true);
-    PrepareAgain(owned);
-    if (owned.phase != Phase::kFailed) source_.Reassign(owned, owned_);
+    PrepareAgain(task);
+    if (task.phase != Phase::kFailed) consumer_.Reassign(task, tasks_);
     return;
   }
-  owned.Fail(absl::StrCat(why, ": offset ", owned.next,
-                          " is not in the log any more: records were deleted unread, or the topic was "
-                          "made anew; restart to see which, reset the group's offsets, or set "
-                          "on_unread_deleted to continue"));
-  spdlog::error("{}", owned.problem);
+  task.Fail(absl::StrCat(why, ": offset ", task.next,
+                         " is not in the log any more: records were deleted unread, or the topic was "
+                         "recreated; restart to see which, reset the group's offsets, or set "
+                         "on_unread_deleted to continue"));
+  spdlog::error("{}", task.problem);
 }
 
-void Ownership::PrepareAgain(OwnedPartition& owned) {
-  snapshots_.Drop(owned);
-  owned.filter.reset();  // its memory goes back before the new one asks for some
+void Ownership::PrepareAgain(Task& task) {
+  snapshots_.Drop(task);
+  task.filter.reset();  // its memory goes back before the new one asks for some
   const absl::Status asked = state_.Await([&] {
-    const auto committed = Group().Committed(owned.id + 1);
+    const auto committed = Group().Committed(task.id + 1);
     if (!committed.ok()) return committed.status();
-    auto prepared = PrepareOne(owned.id, committed->back(), Uncommitted::kMadeAnew, absl::InfinitePast());
+    auto prepared = PrepareOne(task.id, committed->back(), Uncommitted::kRecreated, absl::InfinitePast());
     if (!prepared.ok()) return prepared.status();
-    (*prepared)->counts = owned.counts;
-    (*prepared)->unread_deleted += owned.unread_deleted;
-    owned = std::move(**prepared);
-    return AwaitTotals({&owned});
+    (*prepared)->counts = task.counts;
+    (*prepared)->unread_deleted += task.unread_deleted;
+    task = std::move(**prepared);
+    return AwaitTotals({&task});
   });
   if (asked.ok()) {
-    if (owned.phase != Phase::kFailed) source_.Seek(owned);
+    if (task.phase != Phase::kFailed) consumer_.Seek(task);
     return;
   }
   if (!absl::IsCancelled(asked)) state_.fatal = asked;
-  owned.Fail(std::string(asked.message()));
+  task.Fail(std::string(asked.message()));
 }
 
 bool Ownership::GoOnLoading(int32_t partition, absl::string_view what) {
   state_.heartbeat.Beat();
-  source_.StayAlive();
+  consumer_.StayAlive();
   if (std::exchange(loading_, partition) != partition) {
     state_.SetWaiting(absl::StrCat("the ", what, " of ", options_.input, "-", partition, " is being loaded"));
   }

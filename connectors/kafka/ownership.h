@@ -13,14 +13,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "connectors/kafka/client/worker_state.h"
 #include "connectors/kafka/group/assignment.h"
+#include "connectors/kafka/group/consumer.h"
 #include "connectors/kafka/group/group_state.h"
 #include "connectors/kafka/group/membership.h"
-#include "connectors/kafka/group/source.h"
-#include "connectors/kafka/output/transactions.h"
-#include "connectors/kafka/preflight/inspection.h"
 #include "lethe/stage.h"
+#include "src/pipeline/task/worker_state.h"
+#include "src/pipeline/worker.h"
 
 namespace lethe::kafka {
 
@@ -30,17 +29,17 @@ namespace lethe::kafka {
 class Ownership {
  public:
   Ownership(const DaemonOptions& options, const Topics& topics, DedupStage& stage, KeptPartitions& kept,
-            Snapshots* snapshots, WorkerState& state, Source& source, OwnedPartitions& owned,
-            Membership& membership, HeldPartitions& held, SnapshotCycle& cycle, Transactions& transactions);
+            Snapshots* snapshots, WorkerState& state, Consumer& consumer, Tasks& tasks,
+            Membership& membership, Worker& worker);
 
   // Within a rebalance.
   void Assign(const PartitionList& partitions);
   void Revoke(const PartitionList& partitions, bool lost);
 
   // The log differs from the one that the filter was made of: the filter is rebuilt.
-  void Rebuild(OwnedPartition& owned);
+  void Rebuild(Task& task);
   // The log has no record at `next` any more.
-  void LoseUnread(OwnedPartition& owned, const std::string& why);
+  void LoseUnread(Task& task, const std::string& why);
   // Whether an assignment failed in a way that only a new one mends.
   bool TakeRejoin() { return std::exchange(wants_to_rejoin_, false); }
 
@@ -49,27 +48,26 @@ class Ownership {
  private:
   absl::Status Prepare(const PartitionList& partitions);
   // Waits until `give_up` for a partition that this client does not know yet.
-  absl::StatusOr<std::unique_ptr<OwnedPartition>> PrepareOne(int32_t partition,
-                                                             const CommittedOffset& committed,
-                                                             Uncommitted uncommitted, absl::Time give_up);
+  absl::StatusOr<std::unique_ptr<Task>> PrepareOne(int32_t partition, const CommittedOffset& committed,
+                                                   Uncommitted uncommitted, absl::Time give_up);
   // Asks where the partition starts, as if it had just been assigned.
-  void PrepareAgain(OwnedPartition& owned);
+  void PrepareAgain(Task& task);
   // What their counters have come to, once the broker says it.
-  absl::Status AwaitTotals(const std::vector<OwnedPartition*>& partitions);
+  absl::Status AwaitTotals(const std::vector<Task*>& partitions);
   // Fills in the times of the log where they matter. If the broker does not tell them, they are not known.
   void AskLogTimes(int32_t partition, const CommittedOffset& committed, GroupState::Log& log);
   // While a snapshot is loaded, or totals are, which may take minutes: the worker neither hangs nor has left,
   // unless it is stopped.
   bool GoOnLoading(int32_t partition, absl::string_view what);
   void LoadingEnds();
-  GroupState Group() const { return GroupState(source_.client(), options_.input); }
+  GroupState Group() const { return GroupState(consumer_.client(), options_.input); }
 
   const DaemonOptions& options_;
   const Topics& topics_;
   KeptPartitions& kept_;
   WorkerState& state_;
-  Source& source_;
-  OwnedPartitions& owned_;
+  Consumer& consumer_;
+  Tasks& tasks_;
   Membership& membership_;
   HeldPartitions& held_;
   SnapshotCycle& snapshots_;

@@ -8,7 +8,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "src/pipeline/steady_time.h"
+#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
@@ -26,20 +26,19 @@ std::string InSeconds(absl::Duration duration) {
 }  // namespace
 
 Publisher::Publisher(const DaemonOptions& options, const Topics& topics, const Tuning& tuning,
-                     const LogEnds& ends, const WorkerState& state, const Source& source,
-                     const OwnedPartitions& owned, const Membership& membership,
-                     const Transactions& transactions, const Output& output, Warnings& warnings)
+                     const LogEnds& ends, const WorkerState& state, const Consumer& consumer,
+                     const Tasks& tasks, const Membership& membership, const Output& output, Worker& worker)
     : options_(options),
       topics_(topics),
       tuning_(tuning),
       ends_(ends),
       state_(state),
-      source_(source),
-      owned_(owned),
+      consumer_(consumer),
+      tasks_(tasks),
       membership_(membership),
-      transactions_(transactions),
+      transactions_(worker.transactions()),
       output_(output),
-      warnings_(warnings),
+      warnings_(worker.warnings()),
       published_at_(SteadyNow()) {
   LaneReport report;
   report.lane = state.lane;
@@ -54,22 +53,23 @@ void Publisher::Publish() {
   next_publish_ = SteadyNow() + kPublishEvery;
   SayWhenCaughtUp();
   if (counter_watch_ != nullptr && counter_watch_->Wants(state_.lane)) {
-    counter_watch_->Answer(state_.lane, owned_);
+    counter_watch_->Answer(state_.lane, tasks_);
   }
   LaneReport report;
   report.lane = state_.lane;
   report.joined = membership_.joined();
   report.unassigned_for = membership_.unassigned_for();
-  report.session_timeout = source_.session_timeout();
+  report.session_timeout = consumer_.session_timeout();
   report.waiting = transactions_.WhyNothingIsCommitted();
   if (const std::string why = WhyItStands(); report.waiting.empty()) report.waiting = why;
   report.at_end = published_at_end_ = IsAtEnd();
   report.without_id = warnings_.without_id();
   transactions_.AddTo(report);
-  RenewStatus(owned_, kRenewFor, &next_renewed_);
-  for (const auto& [id, owned] : owned_) {
-    report.partitions.push_back(ReportOf(*owned));
-    warnings_.OfMemoryLimit(*owned, report.partitions.back());
+  report.fences = output_.fences();
+  RenewStatus(tasks_, kRenewFor, &next_renewed_);
+  for (const auto& [id, task] : tasks_) {
+    report.partitions.push_back(ReportOf(*task));
+    warnings_.OfMemoryLimit(*task, report.partitions.back());
   }
   auto published = std::make_shared<const LaneReport>(std::move(report));
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -77,34 +77,34 @@ void Publisher::Publish() {
   published_at_ = SteadyNow();
 }
 
-PartitionReport Publisher::ReportOf(const OwnedPartition& owned) const {
+PartitionReport Publisher::ReportOf(const Task& task) const {
   PartitionReport partition;
-  partition.partition = owned.id;
-  partition.phase = owned.phase;
-  partition.problem = owned.problem;
-  partition.counts = owned.counts;
-  partition.committed = owned.committed;
-  partition.position = std::max(owned.next, owned.end_of_log);
-  partition.high_watermark = source_.HighWatermark(owned.id);
+  partition.partition = task.id;
+  partition.phase = task.phase;
+  partition.problem = task.problem;
+  partition.counts = task.counts;
+  partition.committed = task.committed;
+  partition.position = std::max(task.next, task.end_of_log);
+  partition.high_watermark = consumer_.HighWatermark(task.id);
   // Of what must not be read the client does not know it.
-  if (owned.phase == Phase::kFailed) {
-    partition.high_watermark = std::max(partition.high_watermark, owned.log_end);
+  if (task.phase == Phase::kFailed) {
+    partition.high_watermark = std::max(partition.high_watermark, task.log_end);
   }
-  partition.restore_from = owned.restore.from();
-  partition.restore_to = owned.restore.to();
-  const bool is_restoring = owned.phase == Phase::kRestoring || owned.phase == Phase::kChecking;
-  partition.restore_left = is_restoring ? owned.restore.left() : 0;
+  partition.restore_from = task.restore.from();
+  partition.restore_to = task.restore.to();
+  const bool is_restoring = task.phase == Phase::kRestoring || task.phase == Phase::kChecking;
+  partition.restore_left = is_restoring ? task.restore.left() : 0;
   partition.restore_time_left =
-      is_restoring ? owned.restore.time_left().value_or(absl::InfiniteDuration()) : absl::ZeroDuration();
-  if (owned.snapshot) partition.snapshot_offset = owned.snapshot->offset;
-  partition.unread_deleted = owned.unread_deleted;
-  for (const CounterSums& sums : owned.sums) {
+      is_restoring ? task.restore.time_left().value_or(absl::InfiniteDuration()) : absl::ZeroDuration();
+  if (task.snapshot) partition.snapshot_offset = task.snapshot->offset;
+  partition.unread_deleted = task.unread_deleted;
+  for (const CounterSums& sums : task.sums) {
     partition.counted_keys += static_cast<int64_t>(sums.totals().size());
   }
-  partition.short_history = owned.short_history(options_.stage.horizon);
-  partition.keys_moved = owned.keys_moved(options_.stage.horizon);
-  if (owned.points) partition.restart = owned.points->oldest().offset;
-  partition.filter = owned.status;
+  partition.short_history = task.short_history(options_.stage.horizon);
+  partition.keys_moved = task.keys_moved(options_.stage.horizon);
+  if (task.points) partition.restart = task.points->oldest().offset;
+  partition.filter = task.status;
   return partition;
 }
 
@@ -126,7 +126,7 @@ LaneReport Publisher::Report() const {
     report.waiting = absl::StrCat("no progress for ", InSeconds(age),
                                   ": one batch or one call to the brokers has taken so long");
   }
-  report.consumer = source_.statistics().Report();
+  report.consumer = consumer_.statistics().Report();
   report.producer = output_.statistics().Report();
   return report;
 }
@@ -138,20 +138,20 @@ absl::Duration Publisher::StallPatience() const {
 std::string Publisher::WhyItStands() {
   const absl::Time now = SteadyNow();
   std::vector<ProgressWatch::Sight> sights;
-  for (const auto& [id, owned] : owned_) {
-    if (owned->phase != Phase::kActive) continue;  // it says by itself what it waits for
-    const int64_t end = std::max(ends_.Of(id), owned->log_end);
-    const bool behind = owned->next > owned->committed || std::max(owned->next, owned->end_of_log) < end;
-    sights.push_back({id, owned->committed, behind});
+  for (const auto& [id, task] : tasks_) {
+    if (task->phase != Phase::kActive) continue;  // it says by itself what it waits for
+    const int64_t end = std::max(ends_.Of(id), task->log_end);
+    const bool behind = task->next > task->committed || std::max(task->next, task->end_of_log) < end;
+    sights.push_back({id, task->committed, behind});
   }
   progress_.Look(sights, now);
   const std::vector<int32_t> stalled = progress_.Stalled(StallPatience(), now);
   std::string why;
   if (!stalled.empty()) {
-    const OwnedPartition& first = *Find(owned_, stalled.front());
+    const Task& first = *Find(tasks_, stalled.front());
     const size_t more = stalled.size() - 1;
     why = absl::StrCat("no progress for ", InSeconds(progress_.StandsFor(first.id, now)), ": ",
-                       source_.Name(first), " stands at offset ", first.committed,
+                       consumer_.Name(first), " stands at offset ", first.committed,
                        " although there are records to process",
                        more == 0 ? "" : absl::StrCat(" (and ", more, " more partitions)"));
   }
@@ -168,27 +168,27 @@ std::string Publisher::WhyItStands() {
 
 bool Publisher::IsAtEnd() const {
   if (!membership_.joined() || transactions_.is_open()) return false;
-  for (const auto& [id, owned] : owned_) {
+  for (const auto& [id, task] : tasks_) {
     // The daemon says so when it ends.
-    if (owned->phase == Phase::kFailed || owned->phase == Phase::kHeld) continue;
-    if (owned->phase != Phase::kActive) return false;
+    if (task->phase == Phase::kFailed || task->phase == Phase::kHeld) continue;
+    if (task->phase != Phase::kActive) return false;
     const auto index = static_cast<size_t>(id);
     if (index >= topics_.end_offsets.size()) continue;
     // The last offsets may be control records, which no one sees but as the end of the partition.
-    if (std::max(owned->committed, owned->end_of_log) < topics_.end_offsets[index]) return false;
+    if (std::max(task->committed, task->end_of_log) < topics_.end_offsets[index]) return false;
   }
   return true;
 }
 
 void Publisher::SayWhenCaughtUp() {
-  const bool has_all = !owned_.empty() && absl::c_all_of(owned_, [](const auto& each) {
-    const OwnedPartition& owned = *each.second;
-    return owned.phase == Phase::kActive && std::max(owned.committed, owned.end_of_log) >= owned.log_end;
+  const bool has_all = !tasks_.empty() && absl::c_all_of(tasks_, [](const auto& each) {
+    const Task& task = *each.second;
+    return task.phase == Phase::kActive && std::max(task.committed, task.end_of_log) >= task.log_end;
   });
   if (has_all && !caught_up_) {
     spdlog::info(
         "lane {}: caught up with {}: all that its {} partition{} held when they were assigned is out",
-        state_.lane, options_.input, owned_.size(), owned_.size() == 1 ? "" : "s");
+        state_.lane, options_.input, tasks_.size(), tasks_.size() == 1 ? "" : "s");
   }
   caught_up_ = has_all;
 }

@@ -9,13 +9,14 @@
 
 #include "absl/time/time.h"
 #include "connectors/kafka/client/log_ends.h"
-#include "connectors/kafka/client/worker_state.h"
 #include "connectors/kafka/counters/counter_watch.h"
 #include "connectors/kafka/group/membership.h"
-#include "connectors/kafka/options/tuning.h"
-#include "connectors/kafka/output/transactions.h"
-#include "connectors/kafka/report/report.h"
-#include "src/pipeline/progress_watch.h"
+#include "connectors/kafka/output/output.h"
+#include "src/pipeline/options/tuning.h"
+#include "src/pipeline/report/progress_watch.h"
+#include "src/pipeline/report/report.h"
+#include "src/pipeline/task/worker_state.h"
+#include "src/pipeline/worker.h"
 
 namespace lethe::kafka {
 
@@ -23,9 +24,8 @@ namespace lethe::kafka {
 class Publisher {
  public:
   Publisher(const DaemonOptions& options, const Topics& topics, const Tuning& tuning, const LogEnds& ends,
-            const WorkerState& state, const Source& source, const OwnedPartitions& owned,
-            const Membership& membership, const Transactions& transactions, const Output& output,
-            Warnings& warnings);
+            const WorkerState& state, const Consumer& consumer, const Tasks& tasks,
+            const Membership& membership, const Output& output, Worker& worker);
 
   // Before the worker runs. The watch asks for the totals of counters.
   void SetCounterWatch(CounterWatch* watch) { counter_watch_ = watch; }
@@ -36,7 +36,7 @@ class Publisher {
   LaneReport Report() const;
 
  private:
-  PartitionReport ReportOf(const OwnedPartition& owned) const;
+  PartitionReport ReportOf(const Task& task) const;
   // How long a partition may be behind and commit nothing before the worker is said to stand still.
   absl::Duration StallPatience() const;
   // Which partitions have made no progress for too long, in words; empty: none. Logs when that begins or
@@ -50,8 +50,8 @@ class Publisher {
   const Tuning& tuning_;
   const LogEnds& ends_;  // of the input
   const WorkerState& state_;
-  const Source& source_;
-  const OwnedPartitions& owned_;
+  const Consumer& consumer_;
+  const Tasks& tasks_;
   const Membership& membership_;
   const Transactions& transactions_;
   const Output& output_;

@@ -65,7 +65,7 @@ absl::StatusOr<absl::Span<const absl::string_view>> LineReader::Read() {
   return absl::MakeConstSpan(lines_);
 }
 
-// Moves what is left of the buffer to its front, and makes sure of as much room behind it.
+// Moves the rest of the buffer to its front, and makes as much room behind it.
 void LineReader::MakeRoom() {
   const size_t held = end_ - begin_;
   if (begin_ > 0) std::memmove(&buffer_[0], &buffer_[begin_], held);

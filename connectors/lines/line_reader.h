@@ -15,7 +15,7 @@
 
 namespace lethe::lines {
 
-// Reads what there is, and gives it out line by line, in place: plain bytes are not copied, but for the
+// Reads the available bytes and returns them line by line, in place: plain bytes are not copied, except the
 // part of a line that a read may leave at the end of the buffer.
 //
 // Gzip is seen by its first two bytes, which no text in UTF-8 has. Several members in a row are one text,
@@ -60,7 +60,7 @@ class LineReader {
   const size_t max_line_bytes_;
   const int stop_fd_;
 
-  // buffer_[begin_, end_) was read and not yet given out; what is before begin_ may still be viewed.
+  // buffer_[begin_, end_) was read and not yet returned; callers may still view bytes before begin_.
   std::unique_ptr<char[]> buffer_;
   size_t capacity_;
   size_t begin_ = 0;

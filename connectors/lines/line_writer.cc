@@ -66,7 +66,7 @@ absl::Status LineWriter::Error(int error) const {
   const std::string what = absl::StrCat("writing ", name_);
   switch (error) {
     case EPIPE:
-      return absl::CancelledError(absl::StrCat(what, ": nobody reads it any more"));
+      return absl::CancelledError(absl::StrCat(what, ": its reader has closed it"));
     case ENOSPC:
       return absl::ResourceExhaustedError(absl::StrCat(
           what, ": no space left on the device; the output is cut off, make room and run again"));

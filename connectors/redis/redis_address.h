@@ -15,7 +15,7 @@ struct RedisAddress {
   int port = 6379;
   int database = 0;
 
-  // InvalidArgument says what is expected, and repeats nothing: the text may hold a password.
+  // InvalidArgument says the expected form, and repeats nothing: the text may hold a password.
   static absl::StatusOr<RedisAddress> Parse(absl::string_view text);
 };
 

@@ -179,8 +179,8 @@ absl::Status RedisStore::Refused(absl::string_view reply) const {
   }
   // Before its version 7 Redis put words of its own before those of a command in a script.
   if (absl::StrContains(reply, "OOM command not allowed")) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("it has no memory left (", text, "): raise maxmemory, or delete what is not needed"));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "it has no memory left (", text, "): raise maxmemory, or delete keys that are not needed"));
   }
   if (absl::StrContains(reply, "READONLY ")) {
     return absl::UnavailableError(absl::StrCat("it is a replica (", text, "): let `store` name the primary"));
@@ -228,7 +228,7 @@ absl::Status RedisStore::Connect() {
   return status;
 }
 
-// What is evicted alone would be missing from sums without a trace. Other policies take keys that expire, and
+// Evicted keys would be missing from sums without a trace. Other policies evict keys that expire, and
 // lethe's do not.
 absl::Status RedisStore::KeepsKeys() {
   const absl::StatusOr<Reply> info = Call({"INFO", "memory"});

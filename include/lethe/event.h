@@ -1,4 +1,4 @@
-// The words that a caller and the stage exchange: an id's hash, an event, a verdict.
+// The types that a caller and the stage exchange: an id's hash, an event, a verdict.
 #ifndef LETHE_EVENT_H_
 #define LETHE_EVENT_H_
 
@@ -13,7 +13,7 @@
 
 namespace lethe {
 
-// What the stage says of one event.
+// The stage's answer for one event.
 enum class Verdict : uint8_t {
   kUnique = 0,     // no event with this id was passed within the horizon
   kDuplicate = 1,  // an event with this id was passed, or (at the stated rate) a false positive

@@ -1,4 +1,4 @@
-// The memory limit of a process, shared by all of its filters, and parts of it.
+// The memory limit of a stage, shared by all of its filters, and parts of it.
 #ifndef LETHE_MEMORY_BUDGET_H_
 #define LETHE_MEMORY_BUDGET_H_
 

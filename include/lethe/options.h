@@ -1,5 +1,5 @@
-// What a user states of a stage. Three things have no good default and are the user's to say: the
-// horizon, the false-positive target and the memory limit.
+// The options of a stage. Set three of them for your stream: the horizon, the target of the false-positive
+// probability (FPP), and the memory limit. Their defaults are 24 h, 1e-6 and 1 GiB.
 #ifndef LETHE_OPTIONS_H_
 #define LETHE_OPTIONS_H_
 
@@ -40,17 +40,17 @@ enum class Adaptation {
   kPaper,
 };
 
-// What gives way when the filters would need more than the memory limit.
+// The behaviour when the filters need more than the memory limit.
 enum class AtMemoryLimit {
-  // Old ids are forgotten before the horizon: late duplicates may pass, but good events are never lost more
+  // Old ids are forgotten before the horizon: late duplicates may pass, but unique events are never lost more
   // often than the target says.
   kShortenWindow,
-  // Nothing is forgotten before the horizon: no duplicate passes, but more good events may be lost. For
+  // Nothing is forgotten before the horizon: no duplicate passes, but more unique events may be lost. For
   // kSliced, and for kPublished with Adaptation::kPaper.
   kExceedFpp,
 };
 
-// Who is asked again when the filter says duplicate, which it may say of an event that is none.
+// A second check when the filter says duplicate, which may be a false positive.
 enum class SecondOpinion {
   kNone,
   // An array that keeps the ids that were passed, each exactly, as many as it has room for, and the latest
@@ -63,7 +63,7 @@ enum class SecondOpinion {
 // "recycled", "opposite".
 absl::string_view EngineName(Engine engine);
 
-// What the engine does not promise that Filter does, as a sentence for people; empty for those that keep all.
+// The part of Filter's promise that the engine does not keep, as a sentence; empty if it keeps all.
 absl::string_view BrokenPromise(Engine engine);
 
 // The engine of that name, or InvalidArgument with the nearest name and all others.
@@ -74,8 +74,9 @@ struct StageOptions {
   // proportion.
   absl::Duration horizon = absl::Hours(24);
 
-  // The share of events, never seen within the window, that may be called duplicates. Each factor of
-  // ten costs some 7 bits per id in the window.
+  // The share of events, never seen within the window, that may be called duplicates: the FPP, 0.1 to 1e-15
+  // for kCompact, which takes some 43 bits for each id in the window at 1e-6, and some 5 more for each factor
+  // of ten.
   double target_fpp = 1e-6;
 
   // For all filters of the stage together, their audits and second opinions, in bytes. An audit may take up
@@ -96,9 +97,9 @@ struct StageOptions {
   SecondOpinion second_opinion = SecondOpinion::kNone;
 
   // Whether the caller carries a suspect out, as it does a unique event. A suspect that is passed is
-  // remembered; one that is not leaves no trace, and its next copy is a suspect again. With true no good
-  // event is lost, but copies whose ids the second opinion has lost pass; with false neither is changed by a
-  // second opinion, and suspects are only told apart.
+  // remembered; one that is not leaves no trace, and its next copy is a suspect again. With true no unique
+  // event is lost, but copies whose ids the second opinion has lost pass. With false suspects are dropped and
+  // not remembered: what is lost and what passes is as without a second opinion.
   bool pass_suspects = true;
 
   // The share of ids whose verdicts are checked by an exact set beside the filter (AuditStatus): 0 for
@@ -111,7 +112,7 @@ struct StageOptions {
   std::optional<uint64_t> hash_seed = std::nullopt;
 };
 
-// OK, or InvalidArgument that names the option, what is wrong with it and the nearest that can be.
+// OK, or InvalidArgument that names the option, the error and the nearest possible value.
 absl::Status Validate(const StageOptions& options);
 
 }  // namespace lethe

@@ -1,4 +1,4 @@
-// What filters and stages say of themselves, for people, metrics and tests. Plain values: a copy is a
+// The status of filters and stages, for people, metrics and tests. Plain values: a copy is a
 // consistent picture of the moment in which it was taken.
 #ifndef LETHE_STATUS_H_
 #define LETHE_STATUS_H_
@@ -71,7 +71,8 @@ struct FilterStatus {
   // Of the generation that is the present: the share of its bits that are set, by a sample. 0 in engines
   // without generations.
   double present_fill = 0;
-  // What is covered now; at least the horizon, or all since the start.
+  // What is covered now: at least the horizon, or all since the start. Less if the memory limit was hit
+  // (limit_hits).
   absl::Duration window = absl::ZeroDuration();
   double fpp_modelled = 0;             // from the loads, by the layout's model
   double fpp_estimated = 0;            // from bits or fingerprints in a sample; modelled where it is not made
@@ -110,12 +111,12 @@ struct AuditStatus {
   int64_t events = 0;  // judged, of audited ids: fresh ones, copies, and some of which nothing is learnt
 
   int64_t fresh = 0;        // events whose id was not seen for so long that the filter cannot know it
-  int64_t false_drops = 0;  // of these, the ones that were not passed: good events lost
+  int64_t false_drops = 0;  // of these, the ones that were not passed: unique events lost
   int64_t copies = 0;       // events whose id was passed within the horizon
   int64_t missed = 0;       // of these, the ones that passed
 
   int64_t compared = 0;            // copies of which both payloads are known
-  int64_t payload_mismatches = 0;  // of these, unlike the first: an id that is none, and events are lost
+  int64_t payload_mismatches = 0;  // of these, unlike the first: the id is not unique, and events are lost
 
   // The rate of false positives that this implies for all events: false_drops / fresh, and the interval
   // that holds the true rate with a confidence of 99 % (Garwood's exact interval for a Poisson count:
@@ -132,7 +133,7 @@ struct AuditStatus {
 struct PartitionStatus {
   std::string name = "";
   absl::Time stream_time = absl::InfinitePast();
-  int64_t unique = 0;      // judged unique (and not taken back by an abort)
+  int64_t unique = 0;      // judged unique (and not taken back by an abort or Forget)
   int64_t duplicates = 0;  // judged duplicate (likewise)
   int64_t suspects = 0;    // judged suspect (likewise)
   int64_t replayed = 0;    // inserted without a verdict

@@ -117,7 +117,7 @@ constexpr char kManualFooter[] = R"(For packagers; make install does it.
 Example:
   lethe manual /usr/local/share)";
 
-// Everything is taken as text, however often it is given: what it means is not CLI11's to know.
+// CLI11 takes every flag as text, any number of times; the settings interpret it.
 CLI::Option* AddFlag(CLI::App& command, const std::string& name, absl::string_view type,
                      const std::string& description) {
   return command.add_option(name)
@@ -195,7 +195,7 @@ class SettingFlags {
   std::vector<std::pair<const Setting<Options>*, CLI::Option*>> flags_;
 };
 
-// By what they are for.
+// The group of a command in the help.
 std::string GroupOf(const std::string& command) {
   for (const char* name : {"survey", "plan", "demo", "check"}) {
     if (command == name) return "Before the first run";
@@ -209,7 +209,7 @@ std::string GroupOf(const std::string& command) {
   return "Look into what runs";
 }
 
-// A command of the program: its flags, and what it does with them once they are parsed.
+// A command of the program: its flags, and the action after they are parsed.
 struct Command {
   CLI::App* app = nullptr;
   std::function<absl::StatusOr<int>()> start;
@@ -266,9 +266,11 @@ Command AddRun(CLI::App& program, const std::function<int(const RunConfig&, cons
   CLI::App& app =
       AddCommand(program, "run", "Deduplicate a Kafka topic into another, until stopped", kRunFooter);
   const RunArguments arguments(app);
-  CLI::Option* exit_at_end = AddSwitch(app, "--exit-at-end", "End where the input ended at the start");
-  CLI::Option* print = AddSwitch(app, "--print-config",
-                                 "Print what holds, and where each value came from, instead of running");
+  CLI::Option* exit_at_end =
+      AddSwitch(app, "--exit-at-end", "End at the offsets where the input ended at the start");
+  CLI::Option* print =
+      AddSwitch(app, "--print-config",
+                "Print the effective configuration and the source of each value, instead of running");
   return {&app, [=, &out]() -> absl::StatusOr<int> {
             if (print->count() > 0) {
               std::vector<EffectiveValue> effective;
@@ -288,7 +290,7 @@ Command AddCheck(
     CLI::App& program,
     const std::function<int(const absl::StatusOr<RunConfig>&, const CheckCommandOptions&)>& check) {
   CLI::App& app =
-      AddCommand(program, "check", "Look whether run would work with the same configuration", kCheckFooter);
+      AddCommand(program, "check", "Check whether run would work with this configuration", kCheckFooter);
   const RunArguments arguments(app);
   const SettingFlags<CheckCommandOptions> flags(app, CheckSettings());
   return {&app, [=]() -> absl::StatusOr<int> {
@@ -316,7 +318,7 @@ Command AddFilter(CLI::App& program, const std::function<int(const FilterCommand
 Command AddDemo(CLI::App& program, const std::function<int(const DemoOptions&)>& demo) {
   CLI::App& app = AddCommand(program, "demo", "Send events twice, deduplicate them, and count", kDemoFooter);
   const SettingFlags<DemoOptions> flags(app, DemoSettings());
-  CLI::Option* serve = AddSwitch(app, "--serve", "Go on serving the status page at the end");
+  CLI::Option* serve = AddSwitch(app, "--serve", "Keep the status page up at the end");
   return {&app, [=]() -> absl::StatusOr<int> {
             absl::StatusOr<DemoOptions> options = flags.Parse();
             if (!options.ok()) return options.status();
@@ -326,8 +328,8 @@ Command AddDemo(CLI::App& program, const std::function<int(const DemoOptions&)>&
 }
 
 Command AddPlan(CLI::App& program, const std::function<int(const PlanCommandOptions&)>& plan) {
-  CLI::App& app =
-      AddCommand(program, "plan", "Say what memory a stream takes, or what a limit holds", kPlanFooter);
+  CLI::App& app = AddCommand(program, "plan",
+                             "Compute the memory that a stream needs, or what fits in a limit", kPlanFooter);
   const SettingFlags<PlanCommandOptions> flags(app, PlanSettings());
   return {&app, [=]() -> absl::StatusOr<int> {
             const absl::StatusOr<PlanCommandOptions> options = flags.Parse();
@@ -337,7 +339,7 @@ Command AddPlan(CLI::App& program, const std::function<int(const PlanCommandOpti
 }
 
 Command AddInspect(CLI::App& program, const std::function<int(const InspectCommandOptions&)>& inspect) {
-  CLI::App& app = AddCommand(program, "inspect", "Say what is in a snapshot", kInspectFooter);
+  CLI::App& app = AddCommand(program, "inspect", "Describe a snapshot", kInspectFooter);
   const SettingFlags<InspectCommandOptions> flags(app, InspectSettings());
   CLI::Option* snapshot = AddFlag(app, "SNAPSHOT", "FILE", "The snapshot (required)");
   return {&app, [=]() -> absl::StatusOr<int> {
@@ -366,15 +368,15 @@ Command AddTop(CLI::App& program, const std::function<int(const TopCommandOption
 }
 
 Command AddSurvey(CLI::App& program, const std::function<int(const SurveyCommandOptions&)>& survey) {
-  CLI::App& app = AddCommand(program, "survey", "Look at a topic: its duplicates, how late they come, its id",
-                             kSurveyFooter);
+  CLI::App& app = AddCommand(program, "survey",
+                             "Examine a topic: its id, its duplicates and how late they come", kSurveyFooter);
   const SettingFlags<SurveyCommandOptions> flags(app, SurveySettings());
   CLI::Option* properties =
       AddFlag(app, "--kafka", "NAME=VALUE", "A property of librdkafka; may be given several times");
   return {&app, [=]() -> absl::StatusOr<int> {
             absl::StatusOr<SurveyCommandOptions> options = flags.Parse();
             if (!options.ok()) return options.status();
-            absl::StatusOr<std::vector<kafka::Property>> given = ParseProperties(properties->results());
+            absl::StatusOr<std::vector<Property>> given = ParseProperties(properties->results());
             if (!given.ok()) return given.status();
             options->properties = *std::move(given);
             return survey(*options);
@@ -383,16 +385,16 @@ Command AddSurvey(CLI::App& program, const std::function<int(const SurveyCommand
 
 Command AddReconcile(CLI::App& program, const std::function<int(const ReconcileCommandOptions&)>& reconcile) {
   CLI::App& app =
-      AddCommand(program, "reconcile", "Find, and copy, what one of two topics lacks (rsync for topics)",
+      AddCommand(program, "reconcile", "Find and copy missing records between two topics (rsync for topics)",
                  kReconcileFooter);
   const SettingFlags<ReconcileCommandOptions> flags(app, ReconcileSettings());
-  CLI::Option* serve = AddSwitch(app, "--serve", "Be the other side: speak on standard input and output");
+  CLI::Option* serve = AddSwitch(app, "--serve", "Run as the peer, on standard input and output");
   CLI::Option* properties =
       AddFlag(app, "--kafka", "NAME=VALUE", "A property of librdkafka; may be given several times");
   return {&app, [=]() -> absl::StatusOr<int> {
             absl::StatusOr<ReconcileCommandOptions> options = flags.Parse();
             if (!options.ok()) return options.status();
-            absl::StatusOr<std::vector<kafka::Property>> given = ParseProperties(properties->results());
+            absl::StatusOr<std::vector<Property>> given = ParseProperties(properties->results());
             if (!given.ok()) return given.status();
             options->properties = *std::move(given);
             options->serves = serve->count() > 0;
@@ -402,15 +404,15 @@ Command AddReconcile(CLI::App& program, const std::function<int(const ReconcileC
 }
 
 Command AddCounters(CLI::App& program, const std::function<int(const CountersCommandOptions&)>& counters) {
-  CLI::App& app = AddCommand(program, "counters", "Print what has been counted", kCountersFooter);
+  CLI::App& app = AddCommand(program, "counters", "Print the totals of a counter", kCountersFooter);
   const SettingFlags<CountersCommandOptions> flags(app, CountersSettings());
-  CLI::Option* follow = AddSwitch(app, "--follow", "Go on, and print what changes");
+  CLI::Option* follow = AddSwitch(app, "--follow", "Keep running and print changes every second");
   CLI::Option* properties =
       AddFlag(app, "--kafka", "NAME=VALUE", "A property of librdkafka; may be given several times");
   return {&app, [=]() -> absl::StatusOr<int> {
             absl::StatusOr<CountersCommandOptions> options = flags.Parse();
             if (!options.ok()) return options.status();
-            absl::StatusOr<std::vector<kafka::Property>> given = ParseProperties(properties->results());
+            absl::StatusOr<std::vector<Property>> given = ParseProperties(properties->results());
             if (!given.ok()) return given.status();
             options->properties = *std::move(given);
             options->follow = follow->count() > 0;
@@ -428,13 +430,13 @@ absl::StatusOr<std::string> HelpOn(const std::string& topic, CLI::App& program) 
   }
   const std::optional<std::string> nearest = Nearest(topic, topics);
   return absl::InvalidArgumentError(
-      absl::StrCat("there is no help on ", topic,
+      absl::StrCat("no help on ", topic,
                    nearest ? absl::StrCat("; did you mean ", *nearest, "?")
-                           : absl::StrCat("; there is on ", absl::StrJoin(topics, ", "))));
+                           : absl::StrCat("; topics: ", absl::StrJoin(topics, ", "))));
 }
 
 Command AddHelp(CLI::App& program, int columns, std::ostream& out) {
-  CLI::App& app = AddCommand(program, "help", "Explain a command, or something of all", kHelpFooter);
+  CLI::App& app = AddCommand(program, "help", "Explain a command or a topic", kHelpFooter);
   CLI::Option* topic = AddFlag(app, "TOPIC", "COMMAND|exit-codes|configuration|schema", "What to explain");
   return {&app, [=, &program, &out]() -> absl::StatusOr<int> {
             const absl::StatusOr<std::optional<std::string>> name = Text(*topic);
@@ -472,7 +474,8 @@ Command AddCompletion(CLI::App& program, std::ostream& out) {
 
 Command AddManual(CLI::App& program, std::ostream& err) {
   CLI::App& app = AddCommand(program, "manual", "Write man pages, completions and the schema", kManualFooter);
-  CLI::Option* folder = AddFlag(app, "FOLDER", "FOLDER", "Where to, as a prefix's share has them (required)");
+  CLI::Option* folder =
+      AddFlag(app, "FOLDER", "FOLDER", "Destination, laid out like PREFIX/share (required)");
   return {&app, [=, &program, &err]() -> absl::StatusOr<int> {
             const absl::StatusOr<std::optional<std::string>> name = Text(*folder);
             if (!name.ok()) return name.status();
@@ -482,14 +485,13 @@ Command AddManual(CLI::App& program, std::ostream& err) {
           }};
 }
 
-// What is wrong with arguments that CLI11 could place nowhere. Only the names of flags are shown: anything
+// The error for arguments that CLI11 could not place. Only the names of flags are shown: anything
 // else may be a secret that missed its flag.
 absl::Status Unplaced(const CLI::App& app, const std::vector<std::string>& unplaced) {
   const std::string& first = unplaced.front();
   if (!absl::StartsWith(first, "-")) {
     return absl::InvalidArgumentError(
-        "an argument is one too many: it belongs to no flag; a value follows its flag, and one with spaces "
-        "needs quotes");
+        "unexpected argument without a flag; a value follows its flag, and a value with spaces needs quotes");
   }
   const std::string name = first.substr(0, first.find('='));
   std::vector<std::string> names;

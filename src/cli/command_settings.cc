@@ -27,32 +27,36 @@ absl::Status StoreEngine(absl::string_view text, StageOptions& stage) {
 
 constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
     {"id", "FIELD[+FIELD...]", "", true,
-     "Where a line's id is: value, json:/pointer, or several joined with +", "json:/id",
+     "Place of the id in a line: value, json:/pointer, or several joined with +", "json:/id",
      [](absl::string_view text, FilterCommandOptions& options) {
        return StoreField(IdSpec::Parse(text), options.id);
      }},
     {"horizon", "DURATION", "24h", false, "How late a copy may come after the first", "1h",
      [](absl::string_view text, FilterCommandOptions& options) { return StoreHorizon(text, options.stage); }},
-    {"fpp", "NUMBER", "1e-6", false, "The share of good lines that may be taken for duplicates", "1e-6",
+    {"fpp", "NUMBER", "1e-6", false, "Share of unique lines that may be taken for duplicates", "1e-6",
      [](absl::string_view text, FilterCommandOptions& options) { return StoreFpp(text, options.stage); }},
-    {"memory", "SIZE", "1GiB", false, "The limit for the filter", "1GiB",
+    {"memory", "SIZE", "1GiB", false, "Memory limit for the filter", "1GiB",
      [](absl::string_view text, FilterCommandOptions& options) { return StoreMemory(text, options.stage); }},
     {"at_memory_limit", "shorten_window|exceed_fpp", "shorten_window", false,
-     "What gives way at the memory limit: late copies pass, or more good lines are dropped", "exceed_fpp",
+     "At the memory limit: shorten the window (late copies pass) or exceed the target (more unique lines "
+     "dropped)",
+     "exceed_fpp",
      [](absl::string_view text, FilterCommandOptions& options) {
        return StoreAtMemoryLimit(text, options.stage);
      }},
     {"engine", "NAME", "compact", false,
-     "The filter: compact, sliced, published, exact, or, without the guarantees: bloom, recycled, opposite",
+     "Filter engine: compact, sliced, published, exact; without the guarantees: bloom, recycled, opposite",
      "exact",
      [](absl::string_view text, FilterCommandOptions& options) { return StoreEngine(text, options.stage); }},
     {"adaptation", "budget|paper", "budget", false,
-     "How the filter adapts to its load: the engine's own way, or, with published, its paper's", "paper",
+     "How the filter adapts to its load: budget is the engine's own way; paper is Algorithm 3, for published "
+     "only",
+     "paper",
      [](absl::string_view text, FilterCommandOptions& options) {
        return StoreAdaptation(text, options.stage);
      }},
     {"second_opinion", "none|opposite", "none", false,
-     "Who is asked again about what the filter calls a duplicate: an array of ids, as many as fit; what it "
+     "Second check of the filter's duplicates by an exact array of ids, as many as fit; a duplicate that it "
      "does not confirm is a suspect",
      "opposite",
      [](absl::string_view text, FilterCommandOptions& options) {
@@ -69,7 +73,7 @@ constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
        return StoreChoice<OnDuplicate>(text, {{{"drop", OnDuplicate::kDrop}, {"tag", OnDuplicate::kTag}}},
                                        options.on_duplicate);
      }},
-    {"time", "FIELD", "the time of reading", false, "Where a line's time is", "json:/time",
+    {"time", "FIELD", "the time of reading", false, "Place of the time in a line", "json:/time",
      [](absl::string_view text, FilterCommandOptions& options) {
        return StoreField(Field::Parse(text), options.time);
      }},
@@ -118,7 +122,7 @@ constexpr Setting<DemoOptions> kDemoSettings[] = {
      }},
 };
 
-// Checked as a stage checks it, and kept apart from what is not given.
+// Checks a value as a stage does, and tells it apart from one that is not given.
 template <class Value>
 absl::Status StoreGiven(absl::string_view text,
                         absl::Status (*store)(absl::string_view text, StageOptions& stage),
@@ -138,11 +142,11 @@ constexpr Setting<PlanCommandOptions> kPlanSettings[] = {
      [](absl::string_view text, PlanCommandOptions& options) {
        return StoreGiven(text, StoreHorizon, &StageOptions::horizon, options.request.horizon);
      }},
-    {"fpp", "NUMBER", "", false, "The share of good events that may be dropped", "1e-6",
+    {"fpp", "NUMBER", "", false, "Share of unique events that may be dropped", "1e-6",
      [](absl::string_view text, PlanCommandOptions& options) {
        return StoreGiven(text, StoreFpp, &StageOptions::target_fpp, options.request.target_fpp);
      }},
-    {"memory", "SIZE", "", false, "The limit for all filters together", "1GiB",
+    {"memory", "SIZE", "", false, "Memory limit for all filters together", "1GiB",
      [](absl::string_view text, PlanCommandOptions& options) {
        return StoreGiven(text, StoreMemory, &StageOptions::memory_limit_bytes, options.request.memory_bytes);
      }},

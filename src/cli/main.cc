@@ -15,11 +15,11 @@
 #include "src/cli/commands/survey_command.h"
 #include "src/cli/commands/top_command.h"
 #include "src/cli/terminal/exit_code.h"
-#include "src/cli/terminal/last_words.h"
+#include "src/cli/terminal/out_of_memory.h"
 #include "src/cli/terminal/terminal.h"
 
 int main(int argc, char** argv) {
-  lethe::EndWithLastWords();
+  lethe::ExitWhenOutOfMemory();
   const lethe::Commands commands = {
       .run = lethe::RunCommand,
       .filter = lethe::FilterCommand,

@@ -10,7 +10,7 @@
 
 namespace lethe {
 
-// OK, or InvalidArgument that names the option, what is wrong with it and the nearest that can be.
+// OK, or InvalidArgument that names the option, the error and the nearest possible value.
 absl::Status ValidateHorizon(absl::Duration horizon);
 absl::Status ValidateTargetFpp(double target_fpp, Engine engine);
 // Whether filters that were made for one target can go on with another; if not, FailedPrecondition says why.

@@ -8,9 +8,9 @@
 #include "src/engines/new_filter.h"
 #include "src/engines/ranges.h"
 #include "src/filter/compact_formats.h"
-#include "src/filter/passed_ids.h"
 #include "src/reference/sliced/sliced_fbf.h"
 #include "src/reference/sliced/sliced_model.h"
+#include "src/second_opinion/passed_ids.h"
 #include "src/text/format.h"
 
 namespace lethe {
@@ -96,17 +96,17 @@ absl::Status ValidateTargetFpp(double target_fpp, Engine engine) {
 absl::Status CanFollowTarget(Engine engine, double from, double to) {
   if (from == to) return absl::OkStatus();
   if (engine != Engine::kSliced) {
-    return absl::FailedPreconditionError(absl::StrCat("target_fpp: a filter of the engine ",
-                                                      EngineName(engine),
-                                                      " takes its form from the target when it is "
-                                                      "made, and is made anew from its log for another"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("target_fpp: a filter of the engine ", EngineName(engine),
+                     " takes its form from the target when it is "
+                     "made; to change the target, restart with a filter rebuilt from the log"));
   }
   const int lines = SlicedShapeFor(from).lines_per_id;
   const int other_lines = SlicedShapeFor(to).lines_per_id;
   if (lines == other_lines) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "target_fpp: a filter for ", from, " keeps an id in ", lines, " lines, one for ", to, " in ",
-      other_lines, ": the ids that are in it would not be found, so it is made anew from its log"));
+      other_lines, ": ids in the filter would not be found; restart with a filter rebuilt from the log"));
 }
 
 absl::Status ValidateAdaptation(Adaptation adaptation, Engine engine) {

@@ -20,7 +20,7 @@ namespace lethe {
 // some that came later. Where more than an eighth of the lines, or memory, would be needed for that, the copy
 // is broken. The lines are not merged meanwhile.
 //
-// The table has it as long as somebody else has, who makes the copy. Thread safety: none, but for that.
+// The table shares it with the copying thread. Thread safety: none, apart from that sharing.
 class CompactCopy {
  public:
   explicit CompactCopy(uint64_t lines) : lines_(lines) {}

@@ -12,9 +12,9 @@
 #include "src/filter/compact_estimate.h"
 #include "src/filter/compact_table.h"
 #include "src/filter/each_id.h"
-#include "src/filter/line_memory.h"
-#include "src/filter/reservation.h"
 #include "src/filter/stream_clock.h"
+#include "src/memory/line_memory.h"
+#include "src/memory/reservation.h"
 
 namespace lethe {
 namespace {
@@ -28,7 +28,7 @@ constexpr int64_t kInsertsPerMerge = 12;
 // The load up to which it fills where no memory is left.
 constexpr double kLimitLoad = 0.9;
 
-// What one call does at most: some microseconds of work.
+// The most work of one call: some microseconds.
 constexpr int kSplitsPerCall = 8;
 constexpr int64_t kMergesPerCall = 96;
 constexpr int kMergeWorkPerCall = 80;
@@ -44,12 +44,15 @@ constexpr int64_t kMostSpareBytes = int64_t{4} << 20;
 
 // At the memory limit epochs also end with a share of the slots, so that one can go at a time.
 constexpr int64_t kEpochsAtLimit = 16;
-// The latest steps that are kept, and what is counted.
+// The latest steps that are kept, and the counted kinds.
 constexpr size_t kSteps = 16;
 constexpr StepCount kCountedSteps[] = {
-    {AdaptationStep::Kind::kRefresh, kSliceIsOver},        {AdaptationStep::Kind::kRefresh, kFull},
-    {AdaptationStep::Kind::kUnfold, kTableHasDoubled},     {AdaptationStep::Kind::kFold, kTableHasHalved},
-    {AdaptationStep::Kind::kUnfoldRefused, kNoRoomToGrow}, {AdaptationStep::Kind::kShortenWindow, kGivenUp},
+    {AdaptationStep::Kind::kRefresh, kSliceIsOver},
+    {AdaptationStep::Kind::kRefresh, kFull},
+    {AdaptationStep::Kind::kUnfold, kTableHasDoubled},
+    {AdaptationStep::Kind::kFold, kTableHasHalved},
+    {AdaptationStep::Kind::kUnfoldRefused, kNoRoomToGrow},
+    {AdaptationStep::Kind::kShortenWindow, kOldestDropped},
 };
 // More stashed ids than these slow lookups down.
 constexpr int kMostStashedAtLimit = 16;
@@ -89,7 +92,9 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
 
   FilterStatus Status() const override;
   FilterStatus Figures() const override;
-  std::unique_ptr<Filter::Sample> BeginSample() const override { return std::make_unique<Looker>(this); }
+  std::unique_ptr<EngineFilter::Sample> BeginSample() const override {
+    return std::make_unique<Looker>(this);
+  }
 
   absl::StatusOr<FilterImage> Image() const override { return ImageOf(/*is_copied=*/false); }
   absl::StatusOr<FilterImage> BeginCopy() const override { return ImageOf(/*is_copied=*/true); }
@@ -99,11 +104,11 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
   int64_t ImageEpoch() const override {
     return epochs_.span().newest + epochs_.span().oldest + (epochs_.now_ms() == kNoStreamTime ? 0 : 1);
   }
-  absl::StatusOr<std::vector<absl::Span<char>>> Restore(absl::string_view books, int64_t bytes) override;
+  absl::StatusOr<std::vector<absl::Span<char>>> Restore(absl::string_view state, int64_t bytes) override;
   bool Restored() override;
 
  private:
-  class Looker : public Filter::Sample {
+  class Looker : public EngineFilter::Sample {
    public:
     explicit Looker(const CompactFilter* filter) : filter_(filter) {}
     bool Look() override { return sample_.Look(filter_->table_, filter_->epochs_.span()); }
@@ -216,7 +221,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
            table_.HasExcess();
   }
 
-  // A piece of what is due, of some microseconds; more of shrinking if more lines are due by time.
+  // Does a part of the due work, some microseconds; more of shrinking if more lines are due by time.
   void Work(int64_t lines_due) {
     if (table_.stashed() > 0) DrainStash();
     if (epochs_.ids() > grow_over_ids_) {
@@ -237,7 +242,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
     }
   }
 
-  // What has expired is gone already: asks for memory once more, then shortens the window.
+  // Expired entries are already removed: asks for memory once more, then shortens the window.
   void MakeRoom() {
     while (epochs_.ids() >= limit_ids_) {
       if (!Split()) ForgetAtLimit();
@@ -305,7 +310,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
     ++limit_hits_;
     most_ids_in_epoch_ = EpochIdsAtLimit();
     if (epochs_.live() == 1) epochs_.BeginIfDue(0);
-    Record(AdaptationStep::Kind::kShortenWindow, kGivenUp);
+    Record(AdaptationStep::Kind::kShortenWindow, kOldestDropped);
     epochs_.ForgetOldest();
     NoteSize();
   }
@@ -436,7 +441,7 @@ absl::StatusOr<FilterImage> CompactFilter<Tag, Processor>::ImageOf(bool is_copie
   const auto lines_bytes = static_cast<int64_t>(table_.memory().size());
   int64_t memory_bytes = std::min(table_.memory_bytes(), 2 * lines_bytes + kMostSpareBytes);
   Transfer(*this, memory_bytes, fields);
-  if (!fields.ok()) return absl::InternalError("compact filter: its fields hold what they must not");
+  if (!fields.ok()) return absl::InternalError("compact filter: its state is inconsistent");
   FilterImage image{fields.bytes(), {table_.memory()}, ImageEpoch()};
   if (is_copied) image.copy = table_.BeginCopy();
   return image;
@@ -453,16 +458,16 @@ bool CompactFilter<Tag, Processor>::CopyMemory(const FilterImage& image, absl::S
 }
 
 template <typename Tag, typename Processor>
-absl::StatusOr<std::vector<absl::Span<char>>> CompactFilter<Tag, Processor>::Restore(absl::string_view books,
+absl::StatusOr<std::vector<absl::Span<char>>> CompactFilter<Tag, Processor>::Restore(absl::string_view state,
                                                                                      int64_t bytes) {
-  FieldReader fields(books);
+  FieldReader fields(state);
   const bool has_epochs = epochs_.Restore(&fields);
   const int64_t lines = table_.Restore(epochs_.span(), &fields);
   int64_t memory_bytes = 0;
   Transfer(*this, memory_bytes, fields);
   if (!has_epochs || !fields.Ended() || !steps_.IsSound() || bytes != lines * kCompactLineBytes ||
       memory_bytes > 2 * bytes + kMostSpareBytes) {
-    return absl::DataLossError("the fields of a compact filter do not agree");
+    return absl::DataLossError("the saved state of a compact filter is inconsistent");
   }
   if (!table_.MakeRoomFor(lines, memory_bytes)) {
     return absl::ResourceExhaustedError(absl::StrCat(
@@ -471,7 +476,7 @@ absl::StatusOr<std::vector<absl::Span<char>>> CompactFilter<Tag, Processor>::Res
         " are left: raise it, or open fewer partitions"));
   }
   if (epochs_.ids() > table_.slots() + CompactTable<Tag>::kMostStashed) {
-    return absl::DataLossError("the fields of a compact filter claim more ids than its lines can hold");
+    return absl::DataLossError("the saved state of a compact filter claims more ids than its lines can hold");
   }
   const int64_t grow_over_ids = grow_over_ids_;
   recorded_level_ = table_.level();

@@ -27,7 +27,7 @@ enum class CompactCode : uint8_t { kFastest, kPortable };
 absl::StatusOr<std::unique_ptr<Filter>> NewCompactFilter(const FilterOptions& options,
                                                          CompactCode code = CompactCode::kFastest);
 
-// What one takes to begin with.
+// The memory of a new one.
 int64_t SmallestCompactFilterBytes();
 
 }  // namespace lethe

@@ -41,9 +41,9 @@ struct CompactEntry {
   uint16_t tag = 0;
 };
 
-// What a line says of its slots. They are a ring in the order of epochs that begins at `head`. In the mask,
-// from the lowest bit up, a one is an entry and a zero the end of an epoch. kEpochsBefore zeros are below the
-// entries of the epoch `stamp` (which is kept modulo kStamps).
+// A line's description of its slots. They are a ring in the order of epochs that begins at `head`. In the
+// mask, from the lowest bit up, a one is an entry and a zero the end of an epoch. kEpochsBefore zeros are
+// below the entries of the epoch `stamp` (which is kept modulo kStamps).
 struct CompactMeta {
   uint64_t mask = 0;
   uint32_t stamp = 0;
@@ -64,7 +64,7 @@ struct CompactLine {
   static constexpr int kTagBits = 8 * sizeof(Tag);
   static constexpr int kSlotBits = kWide ? 459 : 448;
   static constexpr int kMostSlots = kWide ? 17 : 29;
-  static constexpr int kMostFieldBits = 57;  // what one load at any bit can read
+  static constexpr int kMostFieldBits = 57;  // that one load at any bit can read
   static constexpr int kEpochsBefore = kCompactMostEpochs - 1;
   static constexpr int kMaskBits = kWide ? 36 : 48;
   static constexpr int kHeadBits = 5;
@@ -93,7 +93,7 @@ struct CompactLine {
             .head = static_cast<uint32_t>(word >> kMaskBits & ((1U << kHeadBits) - 1))};
   }
   static void SetMeta(uint8_t* line, const CompactMeta& meta) { SetMeta(line, MetaWord(line), meta); }
-  // The same if it is known what is there.
+  // The same if the present entry is known.
   static void SetMeta(uint8_t* line, uint64_t meta_word, const CompactMeta& meta) {
     const uint64_t word = meta.mask | static_cast<uint64_t>(meta.head) << kMaskBits |
                           static_cast<uint64_t>(meta.stamp) << (kMaskBits + kHeadBits);
@@ -201,7 +201,7 @@ struct CompactLine {
     const int slot = static_cast<int>(meta.head) + entry;
     return slot < format.slots ? slot : slot - format.slots;
   }
-  // What is in a slot, but for its epoch.
+  // The contents of a slot, except its epoch.
   static CompactEntry EntryAt(const uint8_t* line, const CompactFormat& format, int level, uint64_t index,
                               int slot) {
     const uint64_t field = GetField(line, format, slot);

@@ -21,7 +21,7 @@ struct CompactPlace {
   uint64_t address_bits = 0;
 };
 
-// What a probe has seen there.
+// The result of a probe.
 struct CompactSide {
   CompactPlace place;
   uint64_t meta_word = 0;
@@ -36,7 +36,7 @@ struct CompactFound {
   std::array<CompactSide, 2> sides;
 };
 
-// What a probe needs of the processor; one for any, and one for those that have AVX2. Both give the same
+// The instructions that a probe uses: one set for any processor, and one for AVX2. Both give the same
 // answers. Run() calls a loop that is inlined into it, and so compiled for this processor; functions that it
 // should take with it are forced inline.
 

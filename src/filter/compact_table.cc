@@ -12,7 +12,7 @@ namespace {
 //
 // Another thread fills the next huge page when the lines come as near to it as this.
 constexpr int64_t kAhead = LineMemory::kChunkBytes / 4;
-// What is kept above that before memory is given back: a 32nd, so that a table at rest does neither.
+// Kept above that before memory is given back: a 32nd, so that a table at rest neither grows nor shrinks.
 constexpr int64_t kKeptPart = 32;
 
 // So that the first huge page is filled ahead, too.
@@ -123,7 +123,7 @@ int CompactTable<Tag>::Merge(const CompactSpan& span) {
     PackAt(into, span, entries, count);
     return 4 + 4 * moved;
   }
-  // Back to two lines, without what has been moved.
+  // Back to two lines, without the moved entries.
   SetLines(before);
   const auto middle = std::stable_partition(entries, entries + count,
                                             [](const CompactEntry& entry) { return !entry.from_last; });
@@ -150,7 +150,7 @@ int CompactTable<Tag>::MoveAway(CompactEntry* entries, int count, int wanted, co
   return kept;
 }
 
-// Makes an entry what it is in its other line. False if not enough of its address is known.
+// Converts an entry for its other line. False if not enough of its address is known.
 template <typename Tag>
 bool CompactTable<Tag>::ToOtherLine(CompactEntry* entry, uint64_t* index) const {
   entry->address ^= Turn(static_cast<Tag>(entry->tag));

@@ -12,7 +12,7 @@
 #include "src/filter/compact_formats.h"
 #include "src/filter/compact_line.h"
 #include "src/filter/compact_probe.h"
-#include "src/filter/line_memory.h"
+#include "src/memory/line_memory.h"
 #include "src/snapshot/fields.h"
 
 namespace lethe {
@@ -28,7 +28,7 @@ struct CompactHeld {
 // the other. With 2^p <= lines < 2^(p+1), a line is chosen by p + 1 address bits, or by p bits if p + 1 bits
 // name a line that does not exist yet. Split() makes the next line, from the one that shares its low p bits;
 // Merge() takes the last line back. An id whose lines are both full moves another entry to that one's second
-// line, or goes into the stash, a few whole ids beside the lines.
+// line, or goes into the stash: a few whole ids outside of the lines.
 //
 // Invariants: every live entry is in one of its two lines or in the stash, or in both children of its line if
 // it has no known bit left to choose by. A field claims only known bits. Epochs are the caller's: those
@@ -109,7 +109,7 @@ class CompactTable {
   int64_t Restore(const CompactSpan& span, FieldReader* fields);
   // Takes the memory for so many lines, and `memory_bytes` at least. False if it is not there.
   bool MakeRoomFor(int64_t lines, int64_t memory_bytes);
-  // Whether the lines are such as a table makes. Sums up what they hold.
+  // Whether a table can have made the lines. Sums up their contents.
   bool CheckLines(const CompactSpan& span, CompactHeld* held) const;
 
   int64_t lines() const { return static_cast<int64_t>(lines_); }

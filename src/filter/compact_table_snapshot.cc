@@ -1,4 +1,4 @@
-// A compact table in a snapshot: its fields, its lines, and what they must be.
+// A compact table in a snapshot: its fields, its lines, and their checks.
 #include <bit>
 #include <cmath>
 

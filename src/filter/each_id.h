@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "lethe/filter.h"
+#include "src/filter/engine_filter.h"
 
-// A Derived's Run() may be compiled for a certain processor, and takes along only what is inlined.
+// A Derived's Run() may be compiled for a certain processor; only inlined code is compiled along with it.
 #define LETHE_INLINE __attribute__((always_inline))
 
 namespace lethe {
@@ -21,7 +21,7 @@ namespace lethe {
 //   void PrefetchId(IdHash) const;    // asks for the memory that the other calls will read
 //   template <typename Loop> static void Run(const Loop&);  // calls a loop over a batch
 template <typename Derived>
-class EachIdFilter : public Filter {
+class EachIdFilter : public EngineFilter {
  public:
   // Pointers, since spans check each index.
   void Contains(absl::Span<const IdHash> ids, absl::Span<Verdict> verdicts) const final {

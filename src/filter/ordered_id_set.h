@@ -81,7 +81,7 @@ class OrderedIdSet {
     return entries_;
   }
 
-  // All places in their order; what IsForgotten() is to be passed over.
+  // All places in their order; skip those with IsForgotten().
   absl::Span<const Entry> places_in_order() const { return entries_; }
   static bool IsForgotten(const Entry& entry) { return entry.stream_time_ms == kForgotten; }
 

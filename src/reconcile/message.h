@@ -33,8 +33,8 @@ class MessageWriter {
   std::string bytes_;
 };
 
-// Nothing is taken from a message once it has ended or was wrong: ok() is false for good then, and what was
-// asked for is 0 or empty. Views are valid as long as the message.
+// After the end of a message, or an error in it, ok() stays false, nothing more is read, and the value that
+// was asked for is 0 or empty. Views are valid as long as the message.
 class MessageReader {
  public:
   explicit MessageReader(absl::string_view bytes) : bytes_(bytes) {}

@@ -54,7 +54,7 @@ constexpr int kFilterHashes = 5;
 constexpr double kHidden = 0.0217;
 // Each round leaves a 46th, and a table that was too small is doubled: an honest peer needs a dozen.
 constexpr int kMostRounds = 200;
-// More than any memory holds; what is computed of so many still fits in 64 bits.
+// More than any memory holds; figures computed from it still fit in 64 bits.
 constexpr uint64_t kMostKeys = uint64_t{1} << 48;
 
 uint64_t NewNonce() {
@@ -93,7 +93,7 @@ absl::StatusOr<Reconciliation> Reconciliation::Begin(PeerChannel& channel, Recon
   if (magic != kMagic) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the peer's first bytes are \"", absl::CHexEscape(magic),
-        "\", which is no lethe: its command must print nothing else on its standard output (a login shell's "
+        "\", which is not lethe: its command must print nothing else on its standard output (a login shell's "
         "greeting, for example)"));
   }
   absl::StatusOr<std::string> message = self.ReceiveMessage(kHello);
@@ -145,7 +145,7 @@ absl::StatusOr<Reconciliation::Message> Reconciliation::ReceiveAny(absl::string_
   }
   bytes_ += kHeaderBytes + size;
   Message message = {header[0], ""};
-  // Piece by piece: what is only announced takes no memory.
+  // Piece by piece: announced bytes take no memory before they arrive.
   constexpr size_t kPiece = size_t{1} << 20;
   for (std::string& payload = message.payload; payload.size() < size;) {
     const size_t at = payload.size();

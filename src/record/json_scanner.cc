@@ -14,7 +14,7 @@ namespace lethe {
 namespace {
 
 constexpr size_t kFirstCapacity = 4096;
-// What a larger text needed is given back with the next one.
+// Memory of a larger text is given back with the next one.
 constexpr size_t kMostKept = size_t{4} << 20;
 constexpr size_t kMaxBytes = (size_t{1} << 31) - 1;  // offsets of tokens have 32 bits
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";

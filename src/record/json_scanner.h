@@ -56,10 +56,10 @@ class JsonScanner {
   // Whether the text is JSON, all of it. It is copied (simdjson wants room behind it).
   bool Scan(absl::string_view text);
 
-  // What is at the i-th pointer. Valid until the next Scan.
+  // The value at the i-th pointer. Valid until the next Scan.
   const JsonValue& value(size_t i) const { return targets_[i].value; }
 
-  // After a Scan that was false: what is wrong, and at which byte.
+  // After a Scan that returned false: the error, and its byte.
   const char* error() const { return error_; }
   size_t error_offset() const { return error_offset_; }
 

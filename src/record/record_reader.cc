@@ -26,7 +26,7 @@ struct Source {
   bool json() const { return field.kind == Field::Kind::kJson; }
 };
 
-// What is at a source: JSON, or (kAbsent) bytes as they are.
+// The value at a source: JSON, or (kAbsent) plain bytes.
 struct Found {
   State state = State::kMissing;
   Kind kind = Kind::kAbsent;
@@ -34,7 +34,7 @@ struct Found {
   const char* why = "";  // it is missing
 };
 
-// Null if `text` is an integer of 64 bits, else what it is instead.
+// Null if `text` is an integer of 64 bits, else the reason why not.
 const char* WhyNoInteger(absl::string_view text, int64_t* number) {
   const char* end = text.data() + text.size();
   const std::from_chars_result result = std::from_chars(text.data(), end, *number);

@@ -1,4 +1,4 @@
-// Where an id, a time and what is counted are in a record, and how they are read.
+// The places of id, time and counters in a record, and how they are read.
 #ifndef LETHE_SRC_RECORD_RECORD_READER_H_
 #define LETHE_SRC_RECORD_RECORD_READER_H_
 
@@ -69,7 +69,7 @@ struct RecordSpec {
   std::vector<CounterSpec> counters = {};
 };
 
-// What one counter of the spec gets from a record.
+// The result of one counter of the spec for a record.
 struct CounterUpdate {
   enum class State {
     kCounted,
@@ -82,7 +82,7 @@ struct CounterUpdate {
   std::string reason;  // of kUncountable, for people: "json:/n is a fraction"
 };
 
-// What was found in one record. Views point into the record or into the reader, and are valid until the
+// The fields of one record. Views point into the record or into the reader, and are valid until the
 // reader's next Read().
 struct RecordFields {
   enum class State {

@@ -1,4 +1,4 @@
-// The books of a snapshot: a sequence of fields of eight bytes, little-endian.
+// Serialized state in a snapshot: a sequence of fields of eight bytes, little-endian.
 #ifndef LETHE_SRC_SNAPSHOT_FIELDS_H_
 #define LETHE_SRC_SNAPSHOT_FIELDS_H_
 
@@ -19,7 +19,7 @@ inline constexpr int64_t kFarthestSnapshotMs = int64_t{1} << 61;
 // No count comes near this, and sums of a few thousand of them do not overflow.
 inline constexpr int64_t kMostSnapshotCount = int64_t{1} << 48;
 
-// What is written and read is told once, by a function that takes either of these two and calls the same
+// The format is stated once, by a function that takes either of these two and calls the same
 // methods of it in the same order. A field is
 //   Int     an integer, enum or bool, two's complement, within bounds
 //   Count   an integer from 0 to kMostSnapshotCount
@@ -27,7 +27,7 @@ inline constexpr int64_t kMostSnapshotCount = int64_t{1} << 48;
 //   Float   an IEEE double, within bounds
 //   Word    any 64 bits
 //   Text    its length, then its bytes, filled up with zeros to a multiple of eight
-// A value out of its bounds makes ok() false for good, on writing too: a snapshot that could not be read
+// A value out of its bounds makes ok() false from then on, on writing too: a snapshot that could not be read
 // again must not replace one that can. Thread safety: none.
 class FieldWriter {
  public:
@@ -124,7 +124,7 @@ class FieldReader {
   bool ok_ = true;
 };
 
-// A list that may not be longer than what was reserved for it: its length, then its elements.
+// A list that may not be longer than its reserved capacity: its length, then its elements.
 template <typename List, typename Fields, typename Element>
 void TransferList(List& list, size_t most, Fields& fields, Element element) {
   size_t size = list.size();

@@ -39,7 +39,7 @@ absl::Status SyncFolderOf(const std::string& path) {
 
 absl::StatusOr<SnapshotWriter> SnapshotWriter::Create(const std::string& path) {
   const std::string temporary = absl::StrCat(path, ".new");
-  // What a crash may have left.
+  // A crash may have left it.
   if (unlink(temporary.c_str()) != 0 && errno != ENOENT) return Failed("removing an old one", temporary);
   SnapshotWriter writer(path, temporary, -1);  // before there is a file to be left behind
   writer.fd_ = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -178,7 +178,7 @@ bool SnapshotReader::BeginsWith(absl::string_view letters) const {
 
 absl::Status SnapshotReader::ReadPiece(absl::Span<char> content, absl::string_view what) {
   if (go_on_ && !go_on_()) {
-    return Annotate(absl::CancelledError(absl::StrCat("reading it was given up at byte ", offset_)));
+    return Annotate(absl::CancelledError(absl::StrCat("reading was cancelled at byte ", offset_)));
   }
   const int64_t begin = offset_;
   const int64_t end = begin + static_cast<int64_t>(content.size()) + kChecksumBytes;

@@ -57,7 +57,7 @@ class SnapshotWriter {
   absl::Status Write(const void* bytes, size_t size);
 
   std::string path_;       // empty if the file is the caller's
-  std::string temporary_;  // what it is called in errors, too
+  std::string temporary_;  // its name in errors, too
   int fd_;                 // -1 after a move or Finish()
   int64_t offset_ = 0;
 };

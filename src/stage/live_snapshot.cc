@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "lethe/stage.h"
+#include "lethe/snapshot.h"
 #include "src/snapshot/snapshot_file.h"
 #include "src/stage/no_memory.h"
 #include "src/stage/partition_impl.h"
@@ -16,12 +16,12 @@
 namespace lethe {
 namespace {
 
-// Copied with a shard's lock held: what is judged in it meanwhile waits for so long.
+// Copied with a shard's lock held: events of the shard wait for so long.
 constexpr size_t kSliceBytes = size_t{256} << 10;
 
 }  // namespace
 
-// Books and audits are those of the beginning, all taken before it is handed out; the memory is copied later,
+// State and audits are those of the beginning, all taken before it is handed out; the memory is copied later,
 // in slices. Filter::ImageEpoch says why that is one picture, and PassedIds::Copy why nothing that was passed
 // before the beginning is missing in a second opinion.
 struct LiveSnapshot::Impl {
@@ -94,14 +94,14 @@ absl::Status LiveSnapshot::Impl::Write(SnapshotWriter* writer) {
     if (absl::Status status = WriteSecondOpinion(i, writer); !status.ok()) return status;
   }
   if (absl::Status status = WriteSnapshotEnd(writer); !status.ok()) return status;
-  // Only now is it known how far the log has come at most in what was copied.
+  // Only now is the highest offset of the copied ids known.
   header.point.end_offset = end_offset;
   if (absl::Status status = header.Rewrite(writer); !status.ok()) return status;
   return writer->Finish();
 }
 
 absl::Status LiveSnapshot::Impl::AskWhetherToGoOn() const {
-  return !go_on || go_on() ? absl::OkStatus() : absl::CancelledError("the snapshot was given up");
+  return !go_on || go_on() ? absl::OkStatus() : absl::CancelledError("the snapshot was cancelled");
 }
 
 absl::Status LiveSnapshot::Impl::WriteMemory(size_t shard, SnapshotWriter* writer) {
@@ -113,7 +113,7 @@ absl::Status LiveSnapshot::Impl::WriteMemory(size_t shard, SnapshotWriter* write
       for (size_t at = 0; at < part.size(); at += kSliceBytes) {
         if (absl::Status status = Copy(shard, part.subspan(at, kSliceBytes), piece.data() + at); !status.ok())
           return status;
-        // A mutex is not fair: whoever waits for it goes first now.
+        // A mutex is not fair: let waiting threads go first.
         std::this_thread::yield();
       }
       if (absl::Status status = writer->WritePiece(piece); !status.ok()) return status;

@@ -1,4 +1,4 @@
-// What is behind Partition and Transaction.
+// The implementation of Partition and Transaction.
 #ifndef LETHE_SRC_STAGE_PARTITION_IMPL_H_
 #define LETHE_SRC_STAGE_PARTITION_IMPL_H_
 
@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "lethe/snapshot.h"
 #include "lethe/stage.h"
 #include "src/stage/shard.h"
 #include "src/stage/snapshot_format.h"
@@ -27,8 +28,8 @@ class Batch;
 // event its stream time in order and to learn whether a transaction is open; then each shard's lock once.
 // No two locks are ever held together.
 //
-// What is called outside of transactions counts itself in `outside` and then looks whether one is open;
-// Begin() opens one and then waits until nobody is counted. So neither runs while the other does, and neither
+// A call outside of transactions counts itself in `outside` and then checks whether one is open;
+// Begin() opens one and then waits until the count is 0. So neither runs while the other does, and neither
 // takes a lock for it.
 //
 // Invariant: pending sets are empty while no transaction is open.
@@ -56,7 +57,7 @@ struct Partition::Impl {
   PartitionStatus Status() const;
   absl::Time StreamTimeNow() const;
 
-  // Fills in what a snapshot says first. Outside of transactions. Unimplemented.
+  // Makes a snapshot's header. Outside of transactions only. Unimplemented if the engine has no snapshots.
   absl::StatusOr<SnapshotHeader> Header(const SnapshotOrigin& origin, const SnapshotPoint& point) const;
 
   absl::Status Save(const std::string& path, const SnapshotOrigin& origin, const SnapshotPoint& point) const;
@@ -85,7 +86,7 @@ struct Partition::Impl {
 
   const std::string name;
   const uint64_t hash_seed;
-  // What a snapshot must agree in.
+  // A snapshot must have the same.
   const Engine engine;
   const Adaptation adaptation;
   const absl::Duration horizon;
@@ -95,14 +96,14 @@ struct Partition::Impl {
   mutable std::mutex clock_mutex;  // guards what follows
   StreamTime clock;
   StreamTime clock_at_begin;            // of the open transaction
-  double target_fpp;                    // what a snapshot must agree in, too
+  double target_fpp;                    // a snapshot must be able to follow it
   int64_t advanced_ms = kNoStreamTime;  // to which Observe() has moved the filters
   bool started = false;                 // an event was seen, or the time set
 
   mutable std::atomic<int> outside = 0;  // calls that no transaction may meet
   std::atomic<bool> transaction_open = false;
 
-  // What was judged since Begin() is not all pending.
+  // A passed event since Begin() is not pending.
   std::atomic<bool> lacks_pending = false;
 
   // How snapshots that are being taken find the shards, as long as those are there.

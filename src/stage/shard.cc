@@ -13,6 +13,7 @@ namespace lethe {
 Shard::Shard(std::unique_ptr<Filter> filter, std::optional<PassedIds> second_opinion,
              const StageOptions& options, MemoryBudget* audit_memory)
     : filter_(std::move(filter)),
+      engine_filter_(dynamic_cast<EngineFilter*>(filter_.get())),
       second_opinion_(std::move(second_opinion)),
       pass_suspects_(options.pass_suspects),
       audit_(options.audit_share, options.horizon, filter_.get(), audit_memory) {}
@@ -31,7 +32,7 @@ void Shard::Judge(const ShardEvents& events, absl::Span<Verdict> verdicts) {
   }
 }
 
-// After the filter has judged, and remembered what is unique.
+// After the filter has judged, and remembered the unique ids.
 void Shard::AskSecondOpinion(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) {
   for (const TimedId& timed : ids) second_opinion_->Prefetch(timed.id);
   bool has_passed_suspects = false;
@@ -164,7 +165,7 @@ bool Shard::Look::Step() {
       .filter = shard_->filter_->Figures(),
       .audit = shard_->audit_.Status(),
       .second_opinion = shard_->second_opinion_ ? shard_->second_opinion_->Status() : SecondOpinionStatus()};
-  sample_ = shard_->filter_->BeginSample();
+  if (shard_->engine_filter_ != nullptr) sample_ = shard_->engine_filter_->BeginSample();
   begun_ = true;
   return sample_ == nullptr;
 }

@@ -19,9 +19,10 @@
 #include "lethe/memory_budget.h"
 #include "lethe/options.h"
 #include "lethe/status.h"
+#include "src/filter/engine_filter.h"
 #include "src/filter/ordered_id_set.h"
-#include "src/filter/passed_ids.h"
 #include "src/fpp/audit.h"
+#include "src/second_opinion/passed_ids.h"
 #include "src/stage/batch.h"
 
 namespace lethe {
@@ -29,7 +30,7 @@ namespace lethe {
 class SnapshotReader;
 class SnapshotWriter;
 
-// What one shard says of itself; in the words of PartitionStatus.
+// The status of one shard; fields as in PartitionStatus.
 struct ShardStatus {
   int64_t unique = 0;
   int64_t duplicates = 0;
@@ -63,7 +64,7 @@ class Shard {
   void Forget(IdHash id);
 
   // The pending ids go into the filter, which then moves to `stream_time_ms`. Neither this nor Abort needs
-  // any memory that it cannot do without: filter, second opinion and audit do with what they have.
+  // memory without which it would fail: filter, second opinion and audit make do with theirs.
   void Commit(int64_t stream_time_ms) noexcept;
   void Abort() noexcept;
   void AdvanceTo(int64_t stream_time_ms);
@@ -75,17 +76,17 @@ class Shard {
   // Its section of a snapshot (src/stage/snapshot_format.h); Restore into a new shard only.
   absl::Status Save(int index, SnapshotWriter* writer) const;
 
-  // A second opinion as it is copied: its books are of the beginning, its lines as PassedIds::Copy says.
+  // A second opinion as it is copied: its state is of the beginning, its lines as PassedIds::Copy says.
   struct SecondOpinionImage {
-    std::string books;
+    std::string state;
     PassedIds::Copy lines;
   };
 
-  // The same bit by bit, while events are judged: what it knows now, with the filter's memory to be copied
+  // The same in parts, while events are judged: the present state, with the filter's memory to be copied
   // later. Copy, of a part of that memory, is Aborted once the filter has changed its shape.
   struct Image {
     std::string pieces[2];  // all that comes before the memory
-    FilterImage filter;     // without its books
+    FilterImage filter;     // without its state
     std::vector<Audit::Seen> audited;
     std::optional<SecondOpinionImage> second_opinion;
   };
@@ -110,6 +111,7 @@ class Shard {
     return verdict == Verdict::kUnique || (verdict == Verdict::kSuspect && pass_suspects_);
   }
   // With the lock held.
+  absl::StatusOr<FilterImage> ImageOf(absl::StatusOr<FilterImage> (EngineFilter::*image)() const) const;
   absl::StatusOr<Image> Describe(int index, absl::StatusOr<FilterImage> image) const;
   absl::StatusOr<std::string> DescribeSecondOpinion() const;
   void AskSecondOpinion(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts);
@@ -128,7 +130,7 @@ class Shard {
    private:
     const Shard* const shard_;
     ShardStatus status_;
-    std::unique_ptr<Filter::Sample> sample_;
+    std::unique_ptr<EngineFilter::Sample> sample_;
     bool begun_ = false;
   };
 
@@ -181,6 +183,7 @@ class Shard {
   mutable std::atomic<Request*> request_ = nullptr;
   mutable std::mutex mutex_;  // guards all that follows
   const std::unique_ptr<Filter> filter_;
+  EngineFilter* const engine_filter_;  // filter_, or null if it is the program's own
   std::optional<PassedIds> second_opinion_;
   bool pass_suspects_;
   Audit audit_;  // of filter_

@@ -16,14 +16,14 @@ constexpr size_t kSecondOpinionBytes = (2 + 4) * 8;
 
 struct Sizes {
   int index = 0;
-  int64_t books = 0;
+  int64_t state = 0;
   int64_t memory = 0;
 };
 
 template <typename SizesLike, typename Fields>
 void TransferSizes(SizesLike& sizes, int shard, Fields& fields) {
   fields.Int(sizes.index, shard, shard);
-  fields.Int(sizes.books, 0, FilterImage::kMostBytesOfBooks);
+  fields.Int(sizes.state, 0, FilterImage::kMaxStateBytes);
   fields.Count(sizes.memory);
 }
 
@@ -36,10 +36,10 @@ int64_t BytesOf(const Spans& memory) {
 
 static_assert(PassedIds::kCopyPieceBytes == kPieceBytes);  // so that its pieces are those of WriteMemory
 
-absl::Status WriteSizeAndBooks(int64_t bytes, absl::string_view books, SnapshotWriter* writer) {
+absl::Status WriteSizeAndState(int64_t bytes, absl::string_view state, SnapshotWriter* writer) {
   FieldWriter size;
   size.Count(bytes);
-  return writer->WritePiece(absl::StrCat(size.bytes(), books));
+  return writer->WritePiece(absl::StrCat(size.bytes(), state));
 }
 
 }  // namespace
@@ -51,21 +51,26 @@ void Shard::TransferCounts(Self& self, Fields& fields) {
   fields.Count(self.replayed_);
 }
 
-// But for the ids of the audit.
+absl::StatusOr<FilterImage> Shard::ImageOf(absl::StatusOr<FilterImage> (EngineFilter::*image)() const) const {
+  if (engine_filter_ == nullptr) return NoSnapshotsOfThisEngine();
+  return (engine_filter_->*image)();
+}
+
+// All but the ids of the audit.
 absl::StatusOr<Shard::Image> Shard::Describe(int index, absl::StatusOr<FilterImage> image) const {
   if (!image.ok()) return image.status();
-  const Sizes sizes = {index, static_cast<int64_t>(image->books.size()), BytesOf(image->memory)};
+  const Sizes sizes = {index, static_cast<int64_t>(image->state.size()), BytesOf(image->memory)};
   FieldWriter fields;
   TransferSizes(sizes, index, fields);
   TransferCounts(*this, fields);
   audit_.Save(&fields);
   if (!fields.ok()) return absl::InternalError(absl::StrCat("shard ", index, ": counts beyond all bounds"));
-  return Image{{fields.bytes(), std::move(image->books)}, *std::move(image), {}, {}};
+  return Image{{fields.bytes(), std::move(image->state)}, *std::move(image), {}, {}};
 }
 
 absl::Status Shard::Save(int index, SnapshotWriter* writer) const {
   const std::lock_guard lock(mutex_);
-  const absl::StatusOr<Image> image = Describe(index, filter_->Image());
+  const absl::StatusOr<Image> image = Describe(index, ImageOf(&EngineFilter::Image));
   if (!image.ok()) return image.status();
   for (const std::string& piece : image->pieces) {
     if (absl::Status status = writer->WritePiece(piece); !status.ok()) return status;
@@ -75,16 +80,16 @@ absl::Status Shard::Save(int index, SnapshotWriter* writer) const {
   }
   if (absl::Status status = Audit::SaveIds(audit_.CopyIds(), writer); !status.ok()) return status;
   if (!second_opinion_) return absl::OkStatus();
-  const absl::StatusOr<std::string> books = DescribeSecondOpinion();
-  if (!books.ok()) return books.status();
+  const absl::StatusOr<std::string> state = DescribeSecondOpinion();
+  if (!state.ok()) return state.status();
   const absl::Span<const char> lines = second_opinion_->memory();
-  if (absl::Status status = WriteSizeAndBooks(static_cast<int64_t>(lines.size()), *books, writer);
+  if (absl::Status status = WriteSizeAndState(static_cast<int64_t>(lines.size()), *state, writer);
       !status.ok())
     return status;
   return writer->WriteMemory(lines);
 }
 
-// But for the bytes of its lines, which come first.
+// All but the bytes of its lines, which come first.
 absl::StatusOr<std::string> Shard::DescribeSecondOpinion() const {
   FieldWriter fields;
   fields.Count(suspects_);
@@ -95,20 +100,20 @@ absl::StatusOr<std::string> Shard::DescribeSecondOpinion() const {
 
 absl::StatusOr<Shard::Image> Shard::BeginImage(int index) const {
   const std::lock_guard lock(mutex_);
-  absl::StatusOr<Image> image = Describe(index, filter_->BeginCopy());
+  absl::StatusOr<Image> image = Describe(index, ImageOf(&EngineFilter::BeginCopy));
   if (!image.ok()) return image.status();
   image->audited = audit_.CopyIds();
   if (!second_opinion_) return image;
-  absl::StatusOr<std::string> books = DescribeSecondOpinion();
-  if (!books.ok()) return books.status();
-  image->second_opinion = {*std::move(books), {}};
+  absl::StatusOr<std::string> state = DescribeSecondOpinion();
+  if (!state.ok()) return state.status();
+  image->second_opinion = {*std::move(state), {}};
   return image;
 }
 
 absl::Status Shard::Copy(const Image& image, absl::Span<const char> memory, char* to) const {
   const std::lock_guard lock(mutex_);
-  if (filter_->CopyMemory(image.filter, memory, to)) return absl::OkStatus();
-  return absl::AbortedError("the filter has changed its shape meanwhile; begin the snapshot anew");
+  if (engine_filter_->CopyMemory(image.filter, memory, to)) return absl::OkStatus();
+  return absl::AbortedError("the filter changed its shape during the snapshot; begin another");
 }
 
 absl::StatusOr<bool> Shard::CopySecondOpinion(int64_t most_bytes, SecondOpinionImage* image) const {
@@ -121,11 +126,11 @@ absl::StatusOr<bool> Shard::CopySecondOpinion(int64_t most_bytes, SecondOpinionI
     case PassedIds::CopyState::kBroken:
       break;
   }
-  return absl::AbortedError("the second opinion has moved too many ids meanwhile; begin the snapshot anew");
+  return absl::AbortedError("the second opinion moved too many ids during the snapshot; begin another");
 }
 
 absl::Status Shard::Write(const SecondOpinionImage& image, SnapshotWriter* writer) {
-  if (absl::Status status = WriteSizeAndBooks(image.lines.bytes, image.books, writer); !status.ok())
+  if (absl::Status status = WriteSizeAndState(image.lines.bytes, image.state, writer); !status.ok())
     return status;
   for (const std::string& piece : image.lines.pieces) {
     if (absl::Status status = writer->WritePiece(piece); !status.ok()) return status;
@@ -135,6 +140,7 @@ absl::Status Shard::Write(const SecondOpinionImage& image, SnapshotWriter* write
 
 absl::Status Shard::Restore(int index, SnapshotReader* reader) {
   const std::lock_guard lock(mutex_);
+  if (engine_filter_ == nullptr) return NoSnapshotsOfThisEngine();
   std::string piece(kShardBytes, '\0');
   const std::string where = absl::StrCat("shard ", index);
   if (absl::Status status = reader->ReadPiece(absl::MakeSpan(piece), where); !status.ok()) return status;
@@ -146,13 +152,13 @@ absl::Status Shard::Restore(int index, SnapshotReader* reader) {
   if (!audit_.Restore(&fields, &audited) || !fields.Ended()) {
     return reader->Damaged(absl::StrCat("says what cannot be of ", where));
   }
-  if (sizes.books + sizes.memory > reader->remaining()) {
+  if (sizes.state + sizes.memory > reader->remaining()) {
     return reader->Damaged(absl::StrCat("is cut: it ends at byte ", reader->file_bytes(), ", in ", where));
   }
-  std::string books(static_cast<size_t>(sizes.books), '\0');
-  const std::string in_books = absl::StrCat("books of ", where);
-  if (absl::Status status = reader->ReadPiece(absl::MakeSpan(books), in_books); !status.ok()) return status;
-  const absl::StatusOr<std::vector<absl::Span<char>>> memory = filter_->Restore(books, sizes.memory);
+  std::string state(static_cast<size_t>(sizes.state), '\0');
+  const std::string in_state = absl::StrCat("state of ", where);
+  if (absl::Status status = reader->ReadPiece(absl::MakeSpan(state), in_state); !status.ok()) return status;
+  const absl::StatusOr<std::vector<absl::Span<char>>> memory = engine_filter_->Restore(state, sizes.memory);
   if (absl::IsDataLoss(memory.status())) return reader->Damaged(memory.status().message());
   if (!memory.ok()) return reader->Annotate(memory.status());
   if (BytesOf(*memory) != sizes.memory) return reader->Damaged("has another filter's memory");
@@ -160,7 +166,7 @@ absl::Status Shard::Restore(int index, SnapshotReader* reader) {
   for (const absl::Span<char> span : *memory) {
     if (absl::Status status = reader->ReadMemory(span, in_memory); !status.ok()) return status;
   }
-  if (!filter_->Restored()) {
+  if (!engine_filter_->Restored()) {
     return reader->Damaged(absl::StrCat("holds impossible lines in the ", in_memory));
   }
   if (absl::Status status = audit_.RestoreIds(audited, reader); !status.ok()) return status;

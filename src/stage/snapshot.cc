@@ -1,4 +1,4 @@
-// What of the public API writes and reads snapshots.
+// The parts of the public API that write and read snapshots.
 #include "lethe/snapshot.h"
 
 #include <optional>
@@ -61,7 +61,7 @@ absl::Status CheckOptions(const SnapshotReader& reader, const SnapshotHeader& sa
   return absl::OkStatus();
 }
 
-// Options under which what is in a file can be had, whatever it is.
+// Options under which any valid file can be restored.
 StageOptions OptionsOf(const SnapshotHeader& header, Engine engine, int64_t file_bytes) {
   constexpr int64_t kMoreBytes = int64_t{64} << 20;
   return {.horizon = header.horizon,

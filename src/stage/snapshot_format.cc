@@ -72,7 +72,7 @@ void SnapshotHeader::Transfer(Self& self, Fields& fields) {
   fields.Int(self.second_opinion, 0, kLastSecondOpinion);
 }
 
-absl::StatusOr<std::string> SnapshotHeader::Books() const {
+absl::StatusOr<std::string> SnapshotHeader::SerializedState() const {
   FieldWriter fields;
   Transfer(*this, fields);
   clock.Save(&fields);
@@ -82,19 +82,19 @@ absl::StatusOr<std::string> SnapshotHeader::Books() const {
 }
 
 absl::Status SnapshotHeader::Write(SnapshotWriter* writer) const {
-  const absl::StatusOr<std::string> books = Books();
-  if (!books.ok()) return books.status();
-  const uint32_t numbers[] = {version, static_cast<uint32_t>(books->size())};
+  const absl::StatusOr<std::string> state = SerializedState();
+  if (!state.ok()) return state.status();
+  const uint32_t numbers[] = {version, static_cast<uint32_t>(state->size())};
   const Marker preamble = MarkerOf(kMagic, numbers);
   if (absl::Status status = writer->WritePiece({preamble.data(), preamble.size()}); !status.ok())
     return status;
-  return writer->WritePiece(*books);
+  return writer->WritePiece(*state);
 }
 
 absl::Status SnapshotHeader::Rewrite(SnapshotWriter* writer) const {
-  const absl::StatusOr<std::string> books = Books();
-  if (!books.ok()) return books.status();
-  return writer->RewritePiece(sizeof(Marker) + kChecksumBytes, *books);
+  const absl::StatusOr<std::string> state = SerializedState();
+  if (!state.ok()) return state.status();
+  return writer->RewritePiece(sizeof(Marker) + kChecksumBytes, *state);
 }
 
 absl::StatusOr<SnapshotHeader> SnapshotHeader::Read(SnapshotReader* reader) {
@@ -114,11 +114,11 @@ absl::StatusOr<SnapshotHeader> SnapshotHeader::Read(SnapshotReader* reader) {
         "has the format version ", numbers[0], ", and this program knows version ", kSnapshotVersion,
         ": read it with the program that wrote it, or let the filter be rebuilt from its log")));
   }
-  std::string books(numbers[1], '\0');
-  if (absl::Status status = reader->ReadPiece(absl::MakeSpan(books), "header"); !status.ok()) return status;
+  std::string state(numbers[1], '\0');
+  if (absl::Status status = reader->ReadPiece(absl::MakeSpan(state), "header"); !status.ok()) return status;
   SnapshotHeader header;
   header.version = numbers[0];
-  FieldReader fields(books);
+  FieldReader fields(state);
   Transfer(header, fields);
   header.clock = StreamTime::For(header.horizon);
   const bool has_clock = header.clock.Restore(&fields);

@@ -1,15 +1,15 @@
 // The format of a snapshot, version 3.
 //
-// README.md, beside this file, has it byte by byte. A file is a sequence of pieces, each followed by its
-// checksum (snapshot_file.h); a piece of books is a sequence of fields of eight bytes (fields.h), and what
+// src/snapshot/README.md describes it byte by byte. A file is a sequence of pieces, each followed by its
+// checksum (snapshot_file.h); a piece of state is a sequence of fields of eight bytes (fields.h), and what
 // transfers them is the Transfer of each class: SnapshotHeader here, StreamTime, Shard, Audit, SlicedFbf with
 // Budget and Arrivals, PublishedFbf, PassedIds. The preamble is the same in every version, so that each can
 // tell a later one from damage.
 //
-// What is in memory is a function of the hash (HashId) and of the places that a layout gives an id: a change
-// of either, or of any of the field lists, needs another version. What has another one is not read: its ids
-// would not be found, and a filter can always be rebuilt from its log. Version 2 had an id's lines elsewhere,
-// version 1 also no notes and no second opinions.
+// A filter's memory is a function of the hash (HashId) and of the places that a layout gives an id: a change
+// of either, or of any of the field lists, needs another version. Files of another version are not read:
+// their ids would not be found, and a filter can always be rebuilt from its log. Version 2 had an id's lines
+// elsewhere, version 1 also no notes and no second opinions.
 #ifndef LETHE_SRC_STAGE_SNAPSHOT_FORMAT_H_
 #define LETHE_SRC_STAGE_SNAPSHOT_FORMAT_H_
 
@@ -58,7 +58,7 @@ struct SnapshotHeader {
  private:
   template <typename Self, typename Fields>
   static void Transfer(Self& self, Fields& fields);
-  absl::StatusOr<std::string> Books() const;
+  absl::StatusOr<std::string> SerializedState() const;
 };
 
 // The file's last piece, and nothing behind it.

@@ -11,16 +11,18 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "lethe/filter.h"
 #include "src/engines/memory_parts.h"
 #include "src/engines/new_filter.h"
-#include "src/filter/passed_ids.h"
+#include "src/second_opinion/passed_ids.h"
+#include "src/stage/missing_bytes.h"
 #include "src/stage/no_memory.h"
 #include "src/stage/partition_impl.h"
 
 namespace lethe {
 namespace {
 
-// What a limit that could be is rounded up to, and a little over what is used now.
+// The nearest possible limit is rounded up to this, a little over the present use.
 constexpr int64_t kRounding = 1024;
 
 absl::StatusOr<uint64_t> RandomSeed() {
@@ -32,6 +34,10 @@ absl::StatusOr<uint64_t> RandomSeed() {
 }
 
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<DedupStage>> DedupStage::Create(const StageOptions& options) {
+  return Create(options, NewFilter);
+}
 
 absl::StatusOr<std::unique_ptr<DedupStage>> DedupStage::Create(const StageOptions& options,
                                                                FilterFactory new_filter) {
@@ -75,8 +81,8 @@ absl::Status DedupStage::SetMemoryLimit(int64_t bytes) {
   return OrNoMemory([&] { return SetLimits(bytes); });
 }
 
-int64_t DedupStage::TakeMissingBytes() {
-  return filter_memory_.TakeMissingBytes() + second_opinion_memory_.TakeMissingBytes();
+int64_t TakeMissingBytes(DedupStage& stage) {
+  return stage.filter_memory_.TakeMissingBytes() + stage.second_opinion_memory_.TakeMissingBytes();
 }
 
 absl::Status DedupStage::SetLimits(int64_t bytes) {
@@ -89,7 +95,7 @@ absl::Status DedupStage::SetLimits(int64_t bytes) {
                                                      {&second_opinion_memory_, to.second_opinion}};
   const bool is_raised = bytes > memory_.limit_bytes();
   if (is_raised) memory_.SetLimit(bytes);
-  // Each part is as before, or has its share: a whole that is lowered behind its parts has what they use.
+  // Each part keeps its limit or gets its share. The whole is lowered last, when its parts have room.
   std::array<int64_t, std::size(parts)> before;
   for (size_t i = 0; i < before.size(); ++i) {
     const auto& [part, limit_bytes] = parts[i];

@@ -96,8 +96,8 @@ void StreamTime::Replace(int64_t oldest, int64_t newest) {
   Exchange(CountBelowFromLowest(values, oldest), CountBelowFromHighest(values, newest), newest);
 }
 
-// The value at `from` goes, and the newest comes before the value at `to`. What lies between them moves, or
-// what lies around them: whichever is less.
+// Removes the value at `from`, and inserts the newest before the value at `to`. Moves the values between
+// them, or those around them: whichever are fewer.
 void StreamTime::Exchange(size_t from, size_t to, int64_t newest) {
   int64_t* const values = sorted_.data() + lowest_;
   const auto move = [values](size_t target, size_t source, size_t count) {

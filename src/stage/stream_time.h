@@ -1,4 +1,4 @@
-// Stream time: what a partition's records say of the time, robust to records with wild timestamps.
+// Stream time: the time of a partition's records, robust to records with wild timestamps.
 #ifndef LETHE_SRC_STAGE_STREAM_TIME_H_
 #define LETHE_SRC_STAGE_STREAM_TIME_H_
 
@@ -59,7 +59,7 @@ class StreamTime {
   // kNoStreamTime until it has started to move.
   int64_t now_ms() const { return now_ms_; }
 
-  // For a snapshot. False if that is not what one has saved.
+  // For a snapshot. False if the fields are not a saved stream time.
   void Save(FieldWriter* fields) const;
   bool Restore(FieldReader* fields);
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kGoodPresent = 0.99, kDoubtfulPresent = 0.9;
 constexpr double kGoodChanged = 0.001, kDoubtfulChanged = 0.1;
-// A share of exact copies that is no accident.
+// A share of exact copies that is not an accident.
 constexpr double kNotable = 0.001;
 
 bool IsValue(const IdSpec& id) { return id.fields.size() == 1 && id.fields[0].kind == Field::Kind::kValue; }
@@ -77,7 +77,7 @@ IdOpinion OpinionOf(const IdSpec& id, const IdEvidence& evidence,
     return {quality, absl::StrCat(Percent(evidence.changed_share()),
                                   " of the events share it with another that says something else")};
   }
-  // One that does find copies is an id, and what else is equal are events that say the same.
+  // A candidate that finds copies is an id; the other equal records are events with equal contents.
   if (whole_value && evidence.copies <= kNotable * evidence.records) {
     const double missed = whole_value->copies - evidence.copies;
     if (missed > kNotable * evidence.records) {

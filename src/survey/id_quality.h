@@ -34,11 +34,11 @@ struct IdOpinion {
 };
 
 // `whole_value` is the evidence of the id `value`, if ids are being looked for: an id that is another one in
-// each exact copy is no id, and `value` itself is the last resort.
+// each exact copy is not an id, and `value` itself is the last resort.
 IdOpinion OpinionOf(const IdSpec& id, const IdEvidence& evidence,
                     const std::optional<IdEvidence>& whole_value);
 
-// Whether x is to be proposed before y.
+// Whether to propose x before y.
 bool IsPreferred(const IdSpec& x, IdQuality x_quality, const IdEvidence& x_evidence, const IdSpec& y,
                  IdQuality y_quality, const IdEvidence& y_evidence);
 

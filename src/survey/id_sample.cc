@@ -61,7 +61,7 @@ void IdSample::Copies::Add(const Sighting& copy) {
   ++late[bucket];
 }
 
-// What one id after another adds up to.
+// Sums over the ids.
 class IdSample::Sums {
  public:
   void Add(const Copies& copies, double weight) {
@@ -178,7 +178,7 @@ void IdSample::HalveThreshold() {
                                   [&](const Sighting& sighting) { return is_over(sighting.id); }),
                    sightings_.end());
   if (folded_.size() <= kMostFolded) return;
-  // More than may be kept besides: they are sampled as all others are.
+  // Too many to keep apart: they are sampled like all others.
   absl::erase_if(folded_, [&](const auto& folded) { return is_over(folded.first); });
   for (auto& [id, folded] : folded_) folded.weight = weight();
 }

@@ -54,8 +54,8 @@ struct IdFigures {
   // caught at least.
   std::array<Estimate, kHorizons.size()> caught;
   std::array<Estimate, kHorizons.size()> caught_share;
-  absl::Duration latest;  // among what was sampled
-  // The id with the most records among what was sampled.
+  absl::Duration latest;  // among the sampled ids
+  // The sampled id with the most records.
   int64_t most = 0;
   Sighting most_first;
   std::vector<CopyExample> changed_examples;
@@ -64,10 +64,10 @@ struct IdFigures {
 
 // The sample is every record of every id whose hash is under a threshold, which is halved when memory is
 // full: of an id, all records are in it or none. So shares are unbiased, and 1 / sampled_share scales counts.
-// An id with very many records (a constant, say) is folded into counts, and stays, with the weight that it
+// An id with very many records (such as a constant) is folded into counts, and stays, with the weight that it
 // had.
 //
-// Invariant: memory is at most about the limit, whatever comes. Thread-compatible.
+// Invariant: memory is at most about the limit for any input. Thread-compatible.
 class IdSample {
  public:
   // At least 1 MiB.

@@ -67,7 +67,7 @@ struct Held : RecordHeaders {
   int64_t time_ms;
 };
 
-// What one id looks like in the first records: for each its hash, 0 if it has none.
+// A candidate in the first records: the hash in each, 0 if there is none.
 using Column = std::vector<uint64_t>;
 
 // An id that is followed through all records.

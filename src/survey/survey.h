@@ -39,7 +39,7 @@ enum class IdQuality {
   kPoor,      // it is none
 };
 
-// An id and what it would do to the stream.
+// A candidate for the id, and its effect on the stream.
 struct IdCandidate {
   IdSpec id;
   IdQuality quality = IdQuality::kPoor;
@@ -76,7 +76,7 @@ class Survey {
   void Add(const SurveyRecord& record);
   int64_t records() const;
 
-  // Of what was added so far.
+  // Of the records added so far.
   SurveyReport Report();
 
  private:

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "lethe/filter.h"
-#include "src/filter/line_memory.h"
+#include "src/memory/line_memory.h"
 
 namespace lethe::bench {
 

@@ -1,5 +1,5 @@
-// The daemon beside a bare copy loop, on a real broker on the same machine: events per second from start to
-// drained, CPU and memory of the process.
+// The daemon beside a bare copy loop and Kafka Streams, on a real broker on the same machine: events per
+// second from start to drained, CPU and memory of the process.
 //
 //   pipeline_bench [--events N] [--rounds N] [--readme FILE]
 #include <spawn.h>
@@ -117,7 +117,7 @@ int Main(int64_t events, int rounds, const std::string& readme) {
   Require((*client)->CreateTopic("input", kPartitions));
   std::fprintf(stderr, "filling the input with %lld events ...\n", static_cast<long long>(events));
   Fill(**client, "input", events);
-  std::vector<Run> bare, lethe, at_least_once;
+  std::vector<Run> bare, lethe, at_least_once, streams;
   for (int round = 0; round <= rounds; ++round) {
     std::fprintf(stderr, "round %d of %d ...\n", round, rounds);
     const auto run = [&](const std::string& name, std::vector<std::string> args, std::vector<Run>& runs) {
@@ -141,6 +141,11 @@ int Main(int64_t events, int rounds, const std::string& readme) {
     };
     lethe_run("lethe", "exactly_once", lethe);
     lethe_run("lethe-alo", "at_least_once", at_least_once);
+    run("streams",
+        {"/usr/bin/java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", LETHE_KAFKA_LIBS "/*",
+         LETHE_SOURCE_DIR "/tests/bench/StreamsDedup.java", brokers, "input", "{output}",
+         absl::StrCat("streams-", round)},
+        streams);
   }
   std::string text = absl::StrFormat(
       "%d events of 214 bytes in %d partitions, 5 %% duplicates, broker on the same machine, %d rounds in "
@@ -152,6 +157,7 @@ int Main(int64_t events, int rounds, const std::string& readme) {
   text += Row("bare transactional copy loop", events, bare);
   text += Row("lethe run, exactly once, 1 lane", events, lethe);
   text += Row("lethe run, at least once, 1 lane", events, at_least_once);
+  text += Row("Kafka Streams, exactly once, a window store in RocksDB, 2 threads", events, streams);
   std::printf("%s", text.c_str());
   if (!readme.empty()) Require(bench::ReplaceTables(readme, "pipeline", absl::StrCat("\n", text)));
   return 0;

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "connectors/http/metrics_text.h"
-#include "connectors/kafka/report/lane_figures.h"
 #include "lethe/stage.h"
 #include "src/cli/metrics/metrics.h"
+#include "src/pipeline/report/lane_figures.h"
 
 namespace lethe {
 namespace {
@@ -25,22 +25,22 @@ PartitionStatus SomeStatus() {
   return partition->Status();
 }
 
-kafka::DaemonReport Report(int64_t partitions) {
-  kafka::DaemonReport report;
+DaemonReport Report(int64_t partitions) {
+  DaemonReport report;
   report.input = "orders";
   report.output = "orders-unique";
   report.group = "lethe-orders";
   report.lanes.resize(4);
   const PartitionStatus status = SomeStatus();
   for (int64_t i = 0; i < partitions; ++i) {
-    kafka::PartitionReport partition;
+    PartitionReport partition;
     partition.partition = static_cast<int32_t>(i);
     partition.filter = status;
     partition.counts.unique = 1'234'567 * i;
     report.lanes[static_cast<size_t>(i) % report.lanes.size()].partitions.push_back(std::move(partition));
   }
-  for (kafka::LaneReport& lane : report.lanes) {
-    lane.histograms = kafka::LaneFigures().histograms();
+  for (LaneReport& lane : report.lanes) {
+    lane.histograms = LaneFigures().histograms();
     lane.consumer.known = lane.producer.known = true;
   }
   return report;
@@ -48,11 +48,11 @@ kafka::DaemonReport Report(int64_t partitions) {
 
 // All that a scrape does but the socket: the copy, the families, the text.
 void BM_Scrape(benchmark::State& state) {
-  const kafka::DaemonReport report = Report(state.range(0));
+  const DaemonReport report = Report(state.range(0));
   const MetricsOptions options = {.per_partition = state.range(1) != 0, .configuration = "0123456789abcdef"};
   std::string text;
   for (auto _ : state) {
-    const kafka::DaemonReport copy = report;
+    const DaemonReport copy = report;
     text = http::MetricsText(Metrics(copy, options)).body;
     benchmark::DoNotOptimize(text);
   }
@@ -66,9 +66,9 @@ BENCHMARK(BM_Scrape)
 
 // What a lane does for it four times a second, without asking the filters: a copy of all figures.
 void BM_Publish(benchmark::State& state) {
-  const kafka::DaemonReport report = Report(state.range(0));
+  const DaemonReport report = Report(state.range(0));
   for (auto _ : state) {
-    std::vector<kafka::LaneReport> copy = report.lanes;
+    std::vector<LaneReport> copy = report.lanes;
     benchmark::DoNotOptimize(copy);
   }
 }

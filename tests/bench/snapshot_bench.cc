@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "lethe/snapshot.h"
 #include "lethe/stage.h"
 
 namespace lethe {

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "lethe/snapshot.h"
 #include "lethe/stage.h"
 #include "tests/bench/clocks.h"
 #include "tests/bench/tables.h"

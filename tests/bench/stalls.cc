@@ -14,7 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "lethe/memory_budget.h"
 #include "lethe/stage.h"
-#include "src/filter/line_memory.h"
+#include "src/memory/line_memory.h"
 #include "tests/bench/clocks.h"
 #include "tests/bench/tables.h"
 #include "tests/bench/traffic.h"

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lethe/snapshot.h"
 #include "lethe/stage.h"
 #include "tests/faults/snapshots.h"
 

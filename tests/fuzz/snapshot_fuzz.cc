@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "lethe/snapshot.h"
 #include "lethe/stage.h"
 #include "tests/support/small_snapshots.h"
 

@@ -247,7 +247,7 @@ TEST(BadInputTest, ARefusalAtTheEndIsNotSaidToBeCommitted) {
   EXPECT_TRUE(flow.OutputIds().empty());
   const Finished next = flow.RunToEnd();
   EXPECT_EQ(next.exit_code, 0);
-  EXPECT_TRUE(absl::StrContains(next.err, "all committed, the group is left")) << next.err;
+  EXPECT_TRUE(absl::StrContains(next.err, "all committed, left the group")) << next.err;
   EXPECT_EQ(flow.OutputIds(), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(flow.Committed()[0].offset, 3);
 }
@@ -299,7 +299,7 @@ TEST(BadInputTest, TheCounterTopicsLimitIsNotTheOutputs) {
   }
   flow.Send(records);
   const Finished finished =
-      flow.RunToEnd({"--counter-key=json:/page", "--counter-delta=json:/n", "--counter-output=" + counters});
+      flow.RunToEnd({"--counter=name=counter,key=json:/page,delta=json:/n,output=" + counters});
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
   EXPECT_FALSE(absl::StrContains(finished.err, "undeliverable")) << finished.err;
   EXPECT_TRUE(absl::StrContains(finished.err, "none aborted")) << finished.err;
@@ -326,7 +326,7 @@ TEST(BadInputTest, TopicsThatDoNotFitAreRefusedWithTheRemedy) {
   ASSERT_TRUE(SharedClient().CreateTopic(compacted, 3, {{"cleanup.policy", "compact"}}).ok());
   ASSERT_TRUE(SharedClient().CreateTopic(both, 3, {{"cleanup.policy", "compact,delete"}}).ok());
   const auto counters = [](const std::string& topic) {
-    return Args{"--counter-key=key", "--counter-delta=json:/n", "--counter-output=" + topic};
+    return Args{"--counter=name=counter,key=key,delta=json:/n,output=" + topic};
   };
   const std::vector<Unfit> cases = {
       {{"--input=nowhere"}, 1, "input topic nowhere does not exist: create it"},

@@ -527,17 +527,17 @@ TEST(CountersTest, TheCommandSaysWhatIsNoCounters) {
 
 // A broker learns of a topic some moments after the controller has made it.
 TEST(CountersTest, ATopicOfTotalsThatNoBrokerKnowsYetIsAskedForAgain) {
-  kafka::DaemonOptions options;
+  DaemonOptions options;
   options.brokers = SharedBroker().bootstrap();
   options.input = NewTopic("counted", 1);
   options.group = options.input;
-  kafka::CounterOptions& counter = options.counters.emplace_back();
+  CounterOptions& counter = options.counters.emplace_back();
   counter.name = "likes";
-  counter.mode = kafka::CounterMode::kTotal;
+  counter.mode = CounterMode::kTotal;
   counter.output = UniqueName("new");
-  kafka::OwnedPartition owned;
+  Task owned;
   owned.sums.resize(1);
-  kafka::OwnedPartition* const partitions[] = {&owned};
+  Task* const partitions[] = {&owned};
   const auto restore = [&] { return kafka::RestoreTotals(options, partitions, [] { return true; }); };
   const absl::Status unknown = restore();
   EXPECT_TRUE(absl::IsUnavailable(unknown)) << unknown;

@@ -28,8 +28,8 @@ namespace {
 // A daemon in this process, which calls a lane stalled after a second.
 class ImpatientDaemon {
  public:
-  explicit ImpatientDaemon(const Flow& flow, std::vector<kafka::Property> properties = {}) {
-    kafka::DaemonOptions options;
+  explicit ImpatientDaemon(const Flow& flow, std::vector<Property> properties = {}) {
+    DaemonOptions options;
     options.brokers = SharedBroker().bootstrap();
     options.input = flow.input();
     options.output = flow.output();
@@ -48,10 +48,10 @@ class ImpatientDaemon {
     EXPECT_TRUE(status_.ok()) << status_;
   }
 
-  kafka::DaemonReport Report() const { return daemon_->Report(); }
+  DaemonReport Report() const { return daemon_->Report(); }
   std::string NotReady() const { return absl::StrJoin(Report().not_ready, "\n"); }
   int64_t Committed() const {
-    const kafka::DaemonReport report = Report();
+    const DaemonReport report = Report();
     if (report.lanes.empty() || report.lanes[0].partitions.empty()) return -1;
     return report.lanes[0].partitions[0].committed;
   }
@@ -94,7 +94,7 @@ TEST(ProgressTest, Rule22ALaneThatWaitsForAnOpenTransactionOfTheInputIsReady) {
   flow.SendIds("b", 1, 10);
   const absl::Time behind_since = absl::Now();
   ASSERT_TRUE(Await([&] {
-    const kafka::DaemonReport report = daemon.Report();
+    const DaemonReport report = daemon.Report();
     return report.lanes[0].partitions[0].lag() > 0;
   }));
   while (absl::Now() - behind_since < absl::Seconds(4)) {

@@ -182,7 +182,7 @@ TEST(LimitsTest, FiltersThatStayGetTheMemoryOfThoseWhosePartitionsMovedAway) {
   ASSERT_TRUE(one->Await([&] {
     send(500);
     metrics = one->Get("/metrics").body;
-    return owned() > kFilters - kept && absl::StrContains(one->Log(), "given up: others need the memory");
+    return owned() > kFilters - kept && absl::StrContains(one->Log(), "dropped: others need the memory");
   })) << owned()
       << " of " << used() << ", and " << kept << " were kept\n"
       << one->Log();
@@ -207,8 +207,8 @@ TEST(LimitsTest, MemoryIsBoundedWithLargeCounterKeys) {
     }
     flow.Send(records);
   }
-  const auto daemon = flow.Start({"--memory=64MiB", "--commit-interval=10s", "--counter-key=json:/page",
-                                  "--counter-delta=json:/n", "--counter-output=" + counters});
+  const auto daemon = flow.Start({"--memory=64MiB", "--commit-interval=10s",
+                                  "--counter=name=counter,key=json:/page,delta=json:/n,output=" + counters});
   ASSERT_TRUE(AwaitJudged(*daemon, kRecords));
   EXPECT_TRUE(StaysBounded(*daemon));
   // 16 MiB, and what a batch may add to them.

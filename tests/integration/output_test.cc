@@ -27,23 +27,20 @@ class OutputTest : public testing::Test {
     options_.output = test::UniqueName("output");
     options_.group = options_.output + "-group";
     options_.instance = "test";
-    group_.reset(rd_kafka_consumer_group_metadata_new(options_.group.c_str()));
+    options_.input = test::UniqueName("input");
+    EXPECT_TRUE(consumer_.Open().ok());
+    consumer_.TakeGroupMetadata();  // of a group that it has not joined: no positions are committed here
   }
 
   absl::Status Produce(const std::string& value, int32_t partition = 0, int64_t timestamp_ms = 0) {
-    ProduceRequest request;
-    request.topic = output_.output_topic();
-    request.partition = partition;
-    request.timestamp_ms = timestamp_ms;
-    request.value = value.data();
-    request.value_bytes = value.size();
-    return output_.Produce(std::move(request));
+    OutputRecord record;
+    record.partition = partition;
+    record.timestamp_ms = timestamp_ms;
+    record.value = value;
+    return output_.Write(record);
   }
 
-  Outcome Commit() {
-    const PartitionListPtr none(rd_kafka_topic_partition_list_new(0));
-    return output_.Commit(none.get(), group_.get(), nullptr);
-  }
+  Outcome Commit() { return output_.Commit({}); }
 
   // Of partition 0.
   int64_t Size() {
@@ -103,9 +100,9 @@ class OutputTest : public testing::Test {
   DaemonOptions options_;
   StopFlag stop_;
   Heartbeat heartbeat_;
-  GroupMetadataPtr group_;
+  Consumer consumer_{options_, 0, {[](const PartitionList&) {}, [](const PartitionList&, bool) {}}};
   // The wire works again when the output says that it waits.
-  Output output_{options_, 0, stop_, heartbeat_, [this](const std::string& why) {
+  Output output_{options_, 0, consumer_, stop_, heartbeat_, [this](const std::string& why) {
                    if (!why.empty()) wire_.proxy.SetStalled(false);
                  }};
 };
@@ -145,7 +142,8 @@ TEST_F(OutputTest, WithoutAProducerNothingIsDoneAndTheReasonIsSaid) {
   ASSERT_NO_FATAL_FAILURE(BeginAndFence());
   TakeTheKeyAway();
   EXPECT_EQ(Commit(), Outcome::kStopped);
-  EXPECT_TRUE(absl::StrContains(output_.last_error(), "ssl.key.location")) << output_.last_error();
+  EXPECT_TRUE(absl::StrContains(output_.report().last_error, "ssl.key.location"))
+      << output_.report().last_error;
   output_.Poll();
   EXPECT_EQ(output_.Abort(), Outcome::kStopped);
   EXPECT_TRUE(absl::IsUnavailable(output_.CountPartitions().status()));
@@ -167,13 +165,14 @@ TEST_F(OutputTest, ATransactionThatCannotBeginSaysWhyThereIsNoOtherProducer) {
 // Without transactions what was given up may be there: it is written again, and nothing is lost for it.
 TEST_F(OutputTest, AtLeastOnceGivingUpWhatIsNotAcknowledgedLosesNothingThatComesThen) {
   options_.delivery = Delivery::kAtLeastOnce;
-  Output output(options_, 0, stop_, heartbeat_, [](const std::string&) {});
+  Output output(options_, 0, consumer_, stop_, heartbeat_, [](const std::string&) {});
   ASSERT_TRUE(SharedClient().CreateTopic(options_.output, 1).ok());
   ASSERT_TRUE(output.Open({1'000'000, 1'000'000}).ok());
   ASSERT_TRUE(output.CountPartitions().ok());
   const auto produce = [&](const std::string& value) {
-    return output.Produce(
-        {.topic = output.output_topic(), .value = value.data(), .value_bytes = value.size()});
+    OutputRecord record;
+    record.value = value;
+    return output.Write(record);
   };
   ASSERT_TRUE(output.Begin().ok());
   ASSERT_TRUE(produce("first").ok());

@@ -105,8 +105,8 @@ TEST(PoliciesTest, ATaggedDuplicateKeepsItsPlaceAndIsNotCounted) {
     if (i % 3 == 0) records.back().headers = {{"own", absl::StrCat(i)}, {"null", std::nullopt}};
   }
   flow.Send(records);
-  const auto daemon = flow.Start(
-      {"--on-duplicate=tag", "--counter-key=key", "--counter-delta=json:/n", "--counter-output=" + counters});
+  const auto daemon =
+      flow.Start({"--on-duplicate=tag", "--counter=name=counter,key=key,delta=json:/n,output=" + counters});
   ASSERT_TRUE(AwaitJudged(*daemon, 300));
   EXPECT_EQ(Count(*daemon, "lethe_records_total", "verdict=\"duplicate\""), 200);
   EXPECT_EQ(Count(*daemon, "lethe_record_actions_total", "action=\"tagged\""), 200);

@@ -241,7 +241,7 @@ std::vector<std::pair<int64_t, int64_t>> Restores(const Daemon& daemon, int part
     const size_t at = line.find(ready);
     if (at == absl::string_view::npos) continue;
     const std::pair<absl::string_view, absl::string_view> words =
-        absl::StrSplit(line.substr(at + ready.size()), absl::MaxSplits(", ", 1));
+        absl::StrSplit(line.substr(at + ready.size()), absl::MaxSplits(" after replaying ", 1));
     int64_t committed = 0, again = 0;
     EXPECT_TRUE(absl::SimpleAtoi(words.first, &committed)) << line;
     EXPECT_TRUE(absl::SimpleAtoi(words.second.substr(0, words.second.find(' ')), &again)) << line;

@@ -181,7 +181,7 @@ TEST(ScopeTest, AnOutputThatIsDeletedUnderItIsToldAndWaitedFor) {
   flow.SendIds("b", 1, 100);
   EXPECT_TRUE(daemon->Await([&] {
     const HttpAnswer ready = daemon->Get("/readyz");
-    return ready.status == 503 && absl::StrContains(ready.body, "transactions in a row were given up: ");
+    return ready.status == 503 && absl::StrContains(ready.body, "transactions in a row were aborted: ");
   })) << daemon->Log();
   ASSERT_TRUE(SharedClient().CreateTopic(flow.output(), 1, {{"retention.ms", "-1"}}).ok());
   EXPECT_TRUE(daemon->Await([&] { return flow.OutputIds().size() == 100; })) << daemon->Log();

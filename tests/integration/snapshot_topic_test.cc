@@ -20,9 +20,11 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/options/options.h"
-#include "connectors/kafka/snapshots/snapshots.h"
+#include "connectors/kafka/snapshots/snapshot_stores.h"
+#include "lethe/snapshot.h"
 #include "lethe/stage.h"
+#include "src/pipeline/options/options.h"
+#include "src/pipeline/snapshots/snapshots.h"
 #include "tests/support/flow.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/shared_broker.h"
@@ -129,7 +131,7 @@ class SnapshotsInTopicTest : public testing::Test {
   Flow flow_{{LETHE_PROGRAM, 1, {}, {}}};
   const std::string topic_ = flow_.input() + "-snapshots";
   const Args args_ = {"--snapshots-to=topic:" + topic_, "--snapshots-every=1s"};
-  const Args slow_ = args_ + Args{"--kafka=queued.min.messages=1", "--kafka=fetch.message.max.bytes=3000"};
+  const Args slow_ = args_ + SlowReading();
   int64_t sent_ = 0;
 };
 
@@ -208,7 +210,7 @@ TEST_F(SnapshotsInTopicTest, AStopWhileOneIsLoadedEndsWell) {
   const absl::Time start = absl::Now();
   EXPECT_TRUE(daemon->Stop()) << daemon->Log();
   EXPECT_LT(absl::Now() - start, absl::Seconds(3));
-  EXPECT_TRUE(absl::StrContains(daemon->Log(), "all committed, the group is left")) << daemon->Log();
+  EXPECT_TRUE(absl::StrContains(daemon->Log(), "all committed, left the group")) << daemon->Log();
   EXPECT_FALSE(absl::StrContains(daemon->Log(), "is loaded")) << "too fast for this test";
   EXPECT_FALSE(absl::StrContains(daemon->Log(), "is rebuilt from the log")) << daemon->Log();
   EXPECT_EQ(Named(), named);
@@ -238,7 +240,7 @@ TEST_F(SnapshotsInTopicTest, WhatAKilledProcessLeftIsGoneWhenTheNextOneHasNamedI
   ASSERT_FALSE(left.empty());
   // It was killed once more, while it wrote one; and this one is of a later owner.
   const auto chunk_of = [&](int64_t offset, absl::Time at) {
-    const kafka::SnapshotId id = kafka::SnapshotId::New(offset, at);
+    const SnapshotId id = SnapshotId::New(offset, at);
     Record chunk;
     chunk.key = absl::StrCat(flow_.group(), "/", flow_.input(), "/0/", id.ToString(), "/0");
     chunk.value = "x";
@@ -284,7 +286,7 @@ class SnapshotTopicStoreTest : public testing::Test {
     stage_ = DedupStage::Create(options_.stage).value();
     filter_ = stage_->Open("orders-0").value();
   }
-  std::unique_ptr<LiveSnapshot> Image(kafka::SnapshotId id) {
+  std::unique_ptr<LiveSnapshot> Image(SnapshotId id) {
     return filter_
         ->BeginSnapshot(
             {.topic = options_.input, .partition = 0, .id_fingerprint = options_.record.id.Fingerprint()},
@@ -292,7 +294,7 @@ class SnapshotTopicStoreTest : public testing::Test {
         .value();
   }
 
-  kafka::DaemonOptions options_;
+  DaemonOptions options_;
   std::unique_ptr<DedupStage> stage_;
   std::unique_ptr<Partition> filter_;
 };
@@ -301,13 +303,13 @@ class SnapshotTopicStoreTest : public testing::Test {
 TEST_F(SnapshotTopicStoreTest, NothingStaysOfOneThatIsGivenUp) {
   for (int i = 0; i < 1'000'000; ++i) EXPECT_TRUE(filter_->Judge(absl::StrCat(i), absl::Now()).ok());
   const auto store = kafka::OpenSnapshotTopic(options_).value();
-  const kafka::SnapshotId whole = kafka::SnapshotId::New(1, absl::Now());
+  const SnapshotId whole = SnapshotId::New(1, absl::Now());
   int asked = 0;
   ASSERT_TRUE(store->Write(0, whole, *Image(whole), [&] { return ++asked > 0; }).ok());
   const size_t keys = KeysOf(options_.snapshots.topic).size();
   ASSERT_GT(keys, 3u) << "too small for this test";
   for (const int most : {0, 1, asked - static_cast<int>(keys) + 2, asked - 2, asked - 1}) {
-    const kafka::SnapshotId id = kafka::SnapshotId::New(2, absl::Now());
+    const SnapshotId id = SnapshotId::New(2, absl::Now());
     int left = most;
     const absl::Status written = store->Write(0, id, *Image(id), [&] { return --left >= 0; });
     EXPECT_EQ(written.code(), absl::StatusCode::kCancelled) << written;
@@ -315,7 +317,7 @@ TEST_F(SnapshotTopicStoreTest, NothingStaysOfOneThatIsGivenUp) {
   }
   // The producer is as good as before.
   ASSERT_TRUE(store->Restore(0, whole, *stage_, [] { return true; }).ok());
-  const kafka::SnapshotId next = kafka::SnapshotId::New(3, absl::Now());
+  const SnapshotId next = SnapshotId::New(3, absl::Now());
   ASSERT_TRUE(store->Write(0, next, *Image(next), [] { return true; }).ok());
   ASSERT_TRUE(store->DropOlder(0, next, whole, false).ok());
   EXPECT_EQ(KeysOf(options_.snapshots.topic).size(), keys);
@@ -324,7 +326,7 @@ TEST_F(SnapshotTopicStoreTest, NothingStaysOfOneThatIsGivenUp) {
 
 // It reads what an earlier owner has left, which may be much.
 TEST_F(SnapshotTopicStoreTest, DropOlderEndsWithTheProgram) {
-  const kafka::SnapshotId others = kafka::SnapshotId::New(1, absl::Now());
+  const SnapshotId others = SnapshotId::New(1, absl::Now());
   Record record;
   record.key = "somebody else's";
   record.value = std::string(3000, 'x');
@@ -335,7 +337,7 @@ TEST_F(SnapshotTopicStoreTest, DropOlderEndsWithTheProgram) {
   }
   options_.properties = {{"queued.min.messages", "1"}, {"fetch.message.max.bytes", "3000"}};
   const auto store = kafka::OpenSnapshotTopic(options_).value();
-  const kafka::SnapshotId own = kafka::SnapshotId::New(2, absl::Now() + absl::Seconds(1));
+  const SnapshotId own = SnapshotId::New(2, absl::Now() + absl::Seconds(1));
   ASSERT_TRUE(store->Write(0, own, *Image(own), [] { return true; }).ok());
   absl::Duration took;
   absl::Status dropped;

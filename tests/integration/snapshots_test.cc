@@ -1,5 +1,5 @@
 // Restore with snapshots: the rules, each played as the schedule that breaks it otherwise.
-#include "connectors/kafka/snapshots/snapshots.h"
+#include "src/pipeline/snapshots/snapshots.h"
 
 #include <gtest/gtest.h>
 #include <librdkafka/rdkafka.h>
@@ -25,8 +25,10 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/options/options.h"
+#include "connectors/kafka/snapshots/snapshot_stores.h"
+#include "lethe/snapshot.h"
 #include "lethe/stage.h"
+#include "src/pipeline/options/options.h"
 #include "tests/support/flow.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/retrying_clients.h"
@@ -146,7 +148,7 @@ TEST(SnapshotsTest, Rule13ARestoreBeginsAtTheSnapshotThatTheCommitNames) {
   EXPECT_FALSE(absl::StrContains(finished.err, "is not used")) << finished.err;
   // 6,000 records and more were not read again.
   EXPECT_FALSE(
-      absl::StrContains(finished.err, absl::StrCat(" ", sender.sent() / 2, " offsets were read again")))
+      absl::StrContains(finished.err, absl::StrCat("after replaying ", sender.sent() / 2, " offsets")))
       << finished.err;
 }
 
@@ -474,7 +476,7 @@ TEST(SnapshotTopicTest, Rule17ASnapshotBehindAnOpenTransactionIsRead) {
 // What a former owner is late to tidy up is what is older than its own, and not what the partition's next
 // owner has named, even if it has come to know of that.
 TEST(SnapshotTopicTest, Rule15WhatALaterOwnerWritesStays) {
-  kafka::DaemonOptions options;
+  DaemonOptions options;
   options.brokers = SharedBroker().bootstrap();
   options.input = UniqueName("input");
   options.group = options.input + "-group";
@@ -487,9 +489,9 @@ TEST(SnapshotTopicTest, Rule15WhatALaterOwnerWritesStays) {
   const auto former = kafka::OpenSnapshotTopic(options).value();
   const auto later = kafka::OpenSnapshotTopic(options).value();
   const absl::Time now = absl::Now();
-  const kafka::GoOn go_on = [] { return true; };
-  const auto write = [&](kafka::SnapshotStore& store, int64_t offset, absl::Time at) {
-    const kafka::SnapshotId id = kafka::SnapshotId::New(offset, at);
+  const GoOn go_on = [] { return true; };
+  const auto write = [&](SnapshotStore& store, int64_t offset, absl::Time at) {
+    const SnapshotId id = SnapshotId::New(offset, at);
     const auto image = filter->BeginSnapshot(
         {.topic = options.input, .partition = 0, .id_fingerprint = options.record.id.Fingerprint()},
         {.offset = offset, .end_offset = offset});
@@ -497,7 +499,7 @@ TEST(SnapshotTopicTest, Rule15WhatALaterOwnerWritesStays) {
     return id;
   };
   // Of what is deleted the log has the mark, and for a while the rest as well.
-  const auto is_there = [&](kafka::SnapshotId id) {
+  const auto is_there = [&](SnapshotId id) {
     const std::string manifest = absl::StrCat("/", id.ToString(), "/manifest");
     const std::vector<Record> records =
         SharedClient().ReadAll(options.snapshots.topic, Isolation::kReadUncommitted).value();
@@ -507,9 +509,9 @@ TEST(SnapshotTopicTest, Rule15WhatALaterOwnerWritesStays) {
     }
     return there;
   };
-  const kafka::SnapshotId oldest = write(*former, 100, now);
-  const kafka::SnapshotId own = write(*former, 200, now + absl::Seconds(1));
-  const kafka::SnapshotId named = write(*later, 300, now + absl::Seconds(2));
+  const SnapshotId oldest = write(*former, 100, now);
+  const SnapshotId own = write(*former, 200, now + absl::Seconds(1));
+  const SnapshotId named = write(*later, 300, now + absl::Seconds(2));
   ASSERT_TRUE(former->Restore(0, named, *stage, go_on).ok());
   ASSERT_TRUE(former->DropOlder(0, own, oldest, true).ok());
   EXPECT_FALSE(is_there(oldest));
@@ -537,7 +539,9 @@ TEST(MembershipTest, Rule11CooperativePartitionsThatStayGoOn) {
   const auto two = flow.Start(args + Args{"--instance=two"});
   ASSERT_TRUE(flow_until(*two, [&] { return seen(*two) > 1000; }));
   // The group is in its next generation when all have joined, and a member hears of that with its assignment:
-  // a commit in between names the old one and is refused, once for each rebalance at most. Nothing else is.
+  // a commit in between names the old one and is refused, once for each rebalance at most. Nothing else is. A
+  // member that joins costs two rebalances: one takes partitions from those that have them, one gives them to
+  // it.
   const auto only_generations = [](const Daemon& daemon) {
     for (const absl::string_view line : absl::StrSplit(daemon.Log(), '\n')) {
       if (!absl::StrContains(line, "records aborted") || absl::StrContains(line, "(ILLEGAL_GENERATION)"))
@@ -546,12 +550,13 @@ TEST(MembershipTest, Rule11CooperativePartitionsThatStayGoOn) {
     }
     return testing::AssertionSuccess();
   };
-  EXPECT_LE(one->Metric("lethe_transactions_aborted_total"), 1) << one->Log();
+  EXPECT_LE(one->Metric("lethe_transactions_aborted_total"), 2) << one->Log();
   EXPECT_LE(two->Metric("lethe_transactions_aborted_total"), 1) << two->Log();
   const double before = seen(*one);
   EXPECT_TRUE(two->Stop());
   ASSERT_TRUE(flow_until(*one, [&] { return seen(*one) > before + 2000; }));
-  EXPECT_LE(one->Metric("lethe_transactions_aborted_total"), 2) << one->Log();
+  // And one that leaves costs two.
+  EXPECT_LE(one->Metric("lethe_transactions_aborted_total"), 4) << one->Log();
   EXPECT_TRUE(only_generations(*one));
   EXPECT_TRUE(only_generations(*two));
   // Each partition became ready once in the beginning, and two of them again when they came back: with eager
@@ -680,7 +685,7 @@ TEST(MembershipTest, AStaticMemberWhoseNameIsTakenAgainAndAgainEndsAndSaysWhy) {
     flow.SendIds("a", round * 100, round * 100 + 99);
     ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset >= 100 * round; })) << daemon->Log();
     ASSERT_TRUE(is_taken([&] {
-      return std::vector<std::string>(absl::StrSplit(daemon->Log(), "making the consumer anew")).size() >
+      return std::vector<std::string>(absl::StrSplit(daemon->Log(), "recreating the consumer")).size() >
              static_cast<size_t>(round);
     })) << daemon->Log();
   }
@@ -867,7 +872,7 @@ TEST(RestoreTest, ProgressIsToldEverywhere) {
   for (int i = 0; i < 80; ++i) sender.Send(1000);
   ASSERT_TRUE(EndsWell(flow.RunToEnd()));
   // Some 0.1 s for each of the 80 batches.
-  const auto slow = flow.Start({"--kafka=queued.min.messages=1", "--kafka=fetch.message.max.bytes=3000"});
+  const auto slow = flow.Start(SlowReading());
   ASSERT_TRUE(slow->Await([&] {
     const double left = slow->Metric("lethe_restore_remaining_offsets");
     const double seconds = slow->Metric("lethe_restore_remaining_seconds");

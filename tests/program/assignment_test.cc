@@ -15,7 +15,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "src/pipeline/steady_time.h"
+#include "connectors/kafka/snapshots/snapshot_stores.h"
+#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
@@ -42,15 +43,15 @@ class AssignmentTest : public testing::Test {
     return {origin,   kPartitions, restart, restart_time, committed_time, options_.record.id.Fingerprint(),
             kHorizon, ""};
   }
-  absl::StatusOr<std::unique_ptr<OwnedPartition>> Prepare(int64_t offset, const std::string& metadata,
-                                                          GroupState::Log log,
-                                                          Uncommitted uncommitted = Uncommitted::kNew) {
+  absl::StatusOr<std::unique_ptr<Task>> Prepare(int64_t offset, const std::string& metadata,
+                                                GroupState::Log log,
+                                                Uncommitted uncommitted = Uncommitted::kNew) {
     Assigner assigner(options_, kPartitions, IdFingerprint(options_, kPartitions), *stage_, kept_,
                       snapshots_.get(), [this](int32_t) { return go_on_(); });
     return assigner.Prepare(2, {offset, metadata}, log, uncommitted);
   }
   // A filter that knows the ids of [0, end).
-  std::unique_ptr<OwnedPartition> Kept(int64_t end) {
+  std::unique_ptr<Task> Kept(int64_t end) {
     auto owned = *Prepare(-1, "", {0, 1000});
     owned->next = owned->filter_end = owned->committed = end;
     owned->mark = owned->committed_mark = {end - 1, 17};
@@ -75,7 +76,7 @@ TEST_F(AssignmentTest, WithoutACommitItBeginsWhereTheOptionsSay) {
   options_.start = Start::kLatest;
   EXPECT_EQ((*Prepare(-1, "", {100, 1000}))->next, 1000);
   EXPECT_EQ((*Prepare(-1, "", {100, 1000}, Uncommitted::kAdded))->next, 100);
-  EXPECT_EQ((*Prepare(-1, "", {100, 1000}, Uncommitted::kMadeAnew))->next, 100);
+  EXPECT_EQ((*Prepare(-1, "", {100, 1000}, Uncommitted::kRecreated))->next, 100);
 }
 
 TEST_F(AssignmentTest, WhyNothingIsCommittedIsInTheCommitsOfTheOthers) {
@@ -85,7 +86,7 @@ TEST_F(AssignmentTest, WhyNothingIsCommittedIsInTheCommitsOfTheOthers) {
     return Assigner::WhyUncommitted(partition, committed, begun);
   };
   EXPECT_EQ(why(2, {none, none, none}, false), Uncommitted::kNew);
-  EXPECT_EQ(why(2, {none, none, none}, true), Uncommitted::kMadeAnew);
+  EXPECT_EQ(why(2, {none, none, none}, true), Uncommitted::kRecreated);
   // Another instance was to begin there, and did not come to it.
   EXPECT_EQ(why(2, {ours, none, none}, true), Uncommitted::kNew);
   EXPECT_EQ(why(kPartitions, {ours, none, none}, true), Uncommitted::kAdded);
@@ -268,7 +269,7 @@ class KeptMemoryTest : public AssignmentTest, public testing::WithParamInterface
     options_.stage.horizon = kHorizon;
     options_.stage.memory_limit_bytes = 1 << 20;
     stage_ = *DedupStage::Create(options_.stage);
-    std::vector<std::unique_ptr<OwnedPartition>> partitions;
+    std::vector<std::unique_ptr<Task>> partitions;
     for (int32_t id = 0; id < kPartitions; ++id) {
       partitions.push_back(Kept(900));
       partitions.back()->id = id;
@@ -354,7 +355,7 @@ class SnapshotAssignmentTest : public AssignmentTest {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  void Save(OwnedPartition& owned, absl::Time at) {
+  void Save(Task& owned, absl::Time at) {
     id_ = SnapshotId::New(900, at);
     auto image = owned.filter->BeginSnapshot(
         {.topic = "orders", .partition = 2, .id_fingerprint = options_.record.id.Fingerprint()},

@@ -5,8 +5,8 @@
 namespace lethe {
 namespace {
 
-kafka::LaneReport Lane(const RecordCounts& totals, int64_t commits, int64_t aborts) {
-  kafka::LaneReport lane;
+LaneReport Lane(const RecordCounts& totals, int64_t commits, int64_t aborts) {
+  LaneReport lane;
   lane.totals = totals;
   lane.commits = commits;
   lane.aborts = aborts;
@@ -14,7 +14,7 @@ kafka::LaneReport Lane(const RecordCounts& totals, int64_t commits, int64_t abor
 }
 
 TEST(ClosingLines, TotalsAreThoseOfAllLanes) {
-  kafka::DaemonReport report;
+  DaemonReport report;
   EXPECT_EQ(Totals(report), "");
   report.lanes = {Lane({.unique = 900, .duplicate = 100}, 12, 0)};
   EXPECT_EQ(Totals(report),
@@ -27,7 +27,7 @@ TEST(ClosingLines, TotalsAreThoseOfAllLanes) {
 }
 
 TEST(ClosingLines, WhoNeverBeganHasCommittedNothing) {
-  kafka::DaemonReport report;
+  DaemonReport report;
   EXPECT_EQ(Farewell(report, false).find("all committed"), std::string::npos);
   report.lanes.emplace_back();
   EXPECT_NE(Farewell(report, false).find("all committed"), std::string::npos);

@@ -204,7 +204,7 @@ TEST_F(CommandLineTest, CommandsGetWhatWasAskedForAndGiveTheExitCode) {
   ASSERT_TRUE(run_.has_value());
   EXPECT_EQ(run_->daemon.output, "out");
   EXPECT_EQ(run_->daemon.stage.horizon, absl::Hours(2));
-  EXPECT_EQ(run_->daemon.properties, (std::vector<kafka::Property>{{"retries", "1"}, {"client.rack", "2"}}));
+  EXPECT_EQ(run_->daemon.properties, (std::vector<Property>{{"retries", "1"}, {"client.rack", "2"}}));
   EXPECT_TRUE(run_->daemon.exit_at_end);
 
   EXPECT_EQ(Run({"filter", "--id", "json:/id", "--horizon", "1h", "--fpp", "1e-4", "--memory", "64MiB",
@@ -275,7 +275,7 @@ TEST_F(CommandLineTest, CountersTakesItsFlags) {
   EXPECT_EQ(counters_->top, 20);
   EXPECT_TRUE(counters_->follow);
   EXPECT_EQ(counters_->output, CountersCommandOptions::Output::kCsv);
-  EXPECT_EQ(counters_->properties, (std::vector<kafka::Property>{{"a", "b"}}));
+  EXPECT_EQ(counters_->properties, (std::vector<Property>{{"a", "b"}}));
   EXPECT_EQ(Run({"counters", "--brokers", "b:1", "--topic", "likes", "--top", "0"}), kExitUsage);
   EXPECT_EQ(Run({"counters", "--brokers", "b:1"}), kExitUsage);
 }
@@ -293,7 +293,7 @@ TEST_F(CommandLineTest, SurveyTakesItsFlags) {
   EXPECT_EQ(survey_->last, absl::Hours(2));
   EXPECT_EQ(survey_->memory_bytes, 32 << 20);
   EXPECT_EQ(survey_->output, SurveyCommandOptions::Output::kJson);
-  EXPECT_EQ(survey_->properties, (std::vector<kafka::Property>{{"a", "b"}}));
+  EXPECT_EQ(survey_->properties, (std::vector<Property>{{"a", "b"}}));
   EXPECT_EQ(Run({"survey", "--brokers", "b:1", "--input", "in", "--records", "all"}), 24);
   EXPECT_TRUE(survey_->all_records);
 }
@@ -317,7 +317,7 @@ TEST_F(CommandLineTest, ReconcileTakesTheFlagsOfItsSide) {
   EXPECT_EQ(reconcile_->method, ReconcileMethod::kLookupTable);
   EXPECT_EQ(reconcile_->memory_bytes, 32 << 20);
   EXPECT_EQ(reconcile_->timeout, absl::Seconds(10));
-  EXPECT_EQ(reconcile_->properties, (std::vector<kafka::Property>{{"a", "b"}}));
+  EXPECT_EQ(reconcile_->properties, (std::vector<Property>{{"a", "b"}}));
   EXPECT_EQ(run({"--peer", "x", "--since", "2026-11-22T18:00:00Z", "--until", "2026-11-22T19:00:00Z"}), 25);
   EXPECT_EQ(*reconcile_->until - *reconcile_->since, absl::Hours(1));
   EXPECT_EQ(run({"--serve"}), 25);
@@ -382,7 +382,7 @@ TEST_F(CommandLineTest, CheckTakesWhatRunTakesAndHearsOfAWrongConfiguration) {
                  "retries=1", "--format", "json"}),
             23);
   ASSERT_TRUE(checked_.has_value() && checked_->ok());
-  EXPECT_EQ((*checked_)->daemon.properties, (std::vector<kafka::Property>{{"retries", "1"}}));
+  EXPECT_EQ((*checked_)->daemon.properties, (std::vector<Property>{{"retries", "1"}}));
   EXPECT_EQ(check_->format, CheckCommandOptions::Format::kJson);
   EXPECT_EQ(Run({"check", "--brokers", "b"}), 23);
   EXPECT_FALSE(checked_->ok());
@@ -415,9 +415,8 @@ TEST_F(CommandLineTest, WrongUseIsSaidAndRunsNothing) {
        "example json:/order/id"},
       {{"run", "filter"}, "lethe run: one command at a time"},
       {{"run", "lethe.yaml"},
-       "lethe run: an argument is one too many: it belongs to no flag; a value follows its flag, and one "
-       "with spaces needs "
-       "quotes"},
+       "lethe run: unexpected argument without a flag; a value follows its flag, and a "
+       "value with spaces needs quotes"},
       {{"filter"}, "lethe filter: missing --id, for example json:/id"},
       {{"filter", "--id", "value", "--on-duplicate", "keep"},
        "lethe filter: --on-duplicate: \"keep\" is not valid: expected drop or tag"},
@@ -428,9 +427,8 @@ TEST_F(CommandLineTest, WrongUseIsSaidAndRunsNothing) {
       {{"plan", "--output", "xml"}, "lethe plan: --format: \"xml\" is not valid: expected text or json"},
       {{"inspect"}, "lethe inspect: missing SNAPSHOT, for example orders-0.snapshot"},
       {{"inspect", "a", "b"},
-       "lethe inspect: an argument is one too many: it belongs to no flag; a value follows its flag, and one "
-       "with spaces needs "
-       "quotes"},
+       "lethe inspect: unexpected argument without a flag; a value follows its flag, and a "
+       "value with spaces needs quotes"},
       {{"inspect", "--output", "xml", "a"},
        "lethe inspect: --format: \"xml\" is not valid: expected text or json"},
       {{"survey", "--brokers", "b:1", "--input", "in", "--records", "0"},

@@ -1,4 +1,4 @@
-#include "connectors/kafka/restore/commit_metadata.h"
+#include "src/pipeline/restore/commit_metadata.h"
 
 #include <gtest/gtest.h>
 

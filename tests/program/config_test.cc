@@ -91,7 +91,7 @@ const BadConfig kBadYaml[] = {
 const BadConfig kBadKeys[] = {
     {"Misspelt", "comit_interval: 1s\n", "5: comit_interval: unknown key; did you mean commit_interval?"},
     {"MisspeltSection", "kafak:\n  a: b\n", "5: kafak: unknown key; did you mean kafka?"},
-    {"MisspeltInSection", "counter:\n  kye: key\n", "6: counter.kye: unknown key; did you mean counter.key?"},
+    {"MisspeltInSection", "log:\n  levle: info\n", "6: log.levle: unknown key; did you mean log.level?"},
     {"Unknown", "colour: red\n",
      "5: colour: unknown key; the keys are brokers, input, output, id, scope, horizon, max_future, fpp, "
      "memory, "
@@ -99,17 +99,17 @@ const BadConfig kBadKeys[] = {
      "engine, adaptation, second_opinion, on_duplicate, on_suspect, on_missing_id, on_malformed, "
      "on_undeliverable, on_unreadable, on_uncountable, divert, group, instance, start, "
      "delivery, lanes, assignment, static_membership, commit_interval, on_short_history, on_unread_deleted, "
-     "http, metrics, snapshots, counter, "
+     "http, metrics, snapshots, "
      "log, counters, kafka"},
-    {"UnknownInSection", "counter:\n  colour: key\n",
-     "6: counter.colour: unknown key; the keys are counter.key, counter.delta, counter.output"},
+    {"UnknownInSection", "log:\n  colour: key\n",
+     "6: log.colour: unknown key; the keys are log.level, log.format"},
     {"PropertyAtTopLevel", "linger.ms: 5\n",
      "5: linger.ms: unknown key; a property of librdkafka goes under 'kafka:'"},
     {"SnapshotsAtTopLevel", "snapshots.to: off\n", "5: snapshots.to: unknown key; did you mean snapshots?"},
     {"UnknownInSnapshots", "snapshots: {evry: 5m}\n",
      "5: snapshots.evry: unknown key; did you mean snapshots.every?"},
-    {"CounterAtTopLevel", "counter.key: key\n", "5: counter.key: unknown key; write key under 'counter:'"},
-    {"SectionIsAText", "counter: key\n", "5: counter: expected a section of keys, found a single value"},
+    {"LogAtTopLevel", "log.level: info\n", "5: log.level: unknown key; write level under 'log:'"},
+    {"SectionIsAText", "log: info\n", "5: log: expected a section of keys, found a single value"},
     {"SectionIsEmpty", "kafka:\n", "5: kafka: expected a section of keys, found nothing"},
     {"PropertyThatThereIsNot", "kafka:\n  sasl.pasword: hunter2\n",
      "6: kafka.sasl.pasword: librdkafka has no property sasl.pasword; did you mean sasl.password?"},
@@ -124,10 +124,6 @@ const BadConfig kBadKeys[] = {
     {"Missing", "brokers: b:9092\ninput: in\n",
      " missing output (or --output), for example orders-unique; id (or --id), for example json:/order/id",
      kWhole},
-    {"MissingInCounter", "counter:\n  key: json:/a\n",
-     " missing counter.delta (or --counter-delta), for example json:/amount; counter.output (or "
-     "--counter-output), "
-     "for example orders-by-country"},
 };
 
 const BadConfig kBadValues[] = {
@@ -187,7 +183,7 @@ const BadConfig kBadValues[] = {
      "5: on_unreadable: \"divert\" is not valid: expected fail or drop"},
     {"Scope", "scope: all\n", "5: scope: \"all\" is not valid: expected partition or topic"},
     {"ScopeOfAGroupThatIsNoTopic", "group: a b\nscope: topic\n",
-     "6: scope: topic needs a topic of its own, and \"a b-in-repartition\" is no name of one; choose a "
+     "6: scope: topic needs an internal topic, and \"a b-in-repartition\" is not a topic name; choose a "
      "shorter "
      "group, of letters, digits, '.', '_' and '-'"},
     {"DivertToNowhere", "on_malformed: divert\n",
@@ -228,8 +224,6 @@ const BadConfig kBadValues[] = {
      absl::StrCat("1: output: \"", std::string(80, 'x'), "...\" is not valid: ", kTopic), kWhole},
     {"SameTopics", "brokers: b\ninput: a\noutput: a\nid: key\n",
      "3: output: \"a\" is also the input; expected another topic", kWhole},
-    {"CounterIntoInput", "counter: {key: key, delta: value, output: in}\n",
-     "5: counter.output: \"in\" is also the input; expected another topic"},
     {"CountersIntoInput", "counters:\n  - name: a\n    key: key\n    output: in\n",
      "8: counters[0].output: \"in\" is also the input; expected another topic"},
     {"CountersIntoOneTopic",
@@ -244,9 +238,8 @@ const BadConfig kBadValues[] = {
      "6: counters[0].mode: \"sum\" is not valid: expected delta or total"},
     {"TotalsAtLeastOnce",
      "delivery: at_least_once\ncounters:\n  - {name: a, key: key, output: x, mode: total}\n",
-     "7: counters[0]: mode total needs delivery: exactly_once, since what is read again after a crash would "
-     "be "
-     "counted again; use mode delta"},
+     "7: counters[0]: mode: total needs delivery: exactly_once, because records replayed after a crash would "
+     "be counted twice; use mode: delta"},
     {"CounterStoreOfDeltas", "counters:\n  - {name: a, key: key, output: x, store: \"redis://h\"}\n",
      "6: counters[0]: a store needs mode: total, which can be brought there again"},
     {"CounterStoreAddress", "counters:\n  - {name: a, key: key, output: x, store: \"http://h\"}\n",
@@ -276,16 +269,16 @@ const BadConfig kBadValues[] = {
      "6: counters[0]: expected a counter's keys, found a single value"},
     {"CountersAreAMap", "counters: {name: a}\n",
      "5: counters: expected a list of counters, found a section of keys"},
-    {"CounterIntoOutput", "counter: {key: key, delta: value, output: out}\n",
-     "5: counter.output: \"out\" is also the output; expected another topic"},
+    {"CounterIntoOutput", "counters: [{name: a, key: key, output: out}]\n",
+     "5: counters[0].output: \"out\" is also the output; expected another topic"},
     {"IdPointer", "id: json:id\n",
      absl::StrCat("1: id: field 'json:id': a JSON pointer starts with '/'; did you mean json:/id?", kForms),
      kWhole},
     {"IdForm", "id: $.order.id\n",
      absl::StrCat("1: id: field '$.order.id': there is no such field; did you mean json:/order/id?", kForms),
      kWhole},
-    {"CounterField", "counter:\n  key: country\n",
-     absl::StrCat("6: counter.key: field 'country': there is no such field; did you mean json:/country?",
+    {"CounterField", "counters:\n  - key: country\n",
+     absl::StrCat("6: counters[0].key: field 'country': there is no such field; did you mean json:/country?",
                   kForms)},
 };
 
@@ -322,7 +315,7 @@ TEST(Config, WhatTheStageRefusesIsSaidWithItsLine) {
 TEST(Config, RequiredAloneGivesTheDefaults) {
   const absl::StatusOr<RunConfig> config = FromFile(kRequired);
   ASSERT_TRUE(config.ok()) << config.status();
-  const kafka::DaemonOptions& daemon = config->daemon;
+  const DaemonOptions& daemon = config->daemon;
   EXPECT_EQ(daemon.brokers, "b:9092");
   EXPECT_EQ(daemon.input, "in");
   EXPECT_EQ(daemon.output, "out");
@@ -331,8 +324,8 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
   char host[256] = "";
   ASSERT_EQ(gethostname(host, sizeof(host) - 1), 0);
   EXPECT_EQ(daemon.instance, host);
-  EXPECT_EQ(daemon.start, kafka::Start::kEarliest);
-  EXPECT_EQ(daemon.delivery, kafka::Delivery::kExactlyOnce);
+  EXPECT_EQ(daemon.start, Start::kEarliest);
+  EXPECT_EQ(daemon.delivery, Delivery::kExactlyOnce);
   EXPECT_EQ(daemon.lanes, 1);
   EXPECT_EQ(daemon.commit_interval, absl::Milliseconds(100));
   EXPECT_FALSE(daemon.exit_at_end);
@@ -342,10 +335,10 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
   EXPECT_EQ(daemon.stage.at_memory_limit, AtMemoryLimit::kShortenWindow);
   EXPECT_EQ(daemon.stage.engine, Engine::kCompact);
   EXPECT_EQ(daemon.stage.adaptation, Adaptation::kBudget);
-  EXPECT_EQ(daemon.assignment, kafka::Assignment::kEager);
-  EXPECT_EQ(daemon.static_membership, kafka::StaticMembership::kNever);
-  EXPECT_EQ(daemon.on_short_history, kafka::OnShortHistory::kContinue);
-  EXPECT_EQ(daemon.on_unread_deleted, kafka::OnUnreadDeleted::kFail);
+  EXPECT_EQ(daemon.assignment, Assignment::kEager);
+  EXPECT_EQ(daemon.static_membership, StaticMembership::kNever);
+  EXPECT_EQ(daemon.on_short_history, OnShortHistory::kContinue);
+  EXPECT_EQ(daemon.on_unread_deleted, OnUnreadDeleted::kFail);
   EXPECT_EQ(daemon.snapshots.folder, "");
   EXPECT_EQ(daemon.snapshots.every, absl::Minutes(5));
   EXPECT_EQ(daemon.policies.on_duplicate, Action::kDrop);
@@ -355,7 +348,7 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
   EXPECT_EQ(daemon.policies.on_undeliverable, Action::kDrop);
   EXPECT_EQ(daemon.policies.on_unreadable, Action::kFail);
   EXPECT_EQ(daemon.divert, "");
-  EXPECT_EQ(daemon.scope, kafka::Scope::kPartition);
+  EXPECT_EQ(daemon.scope, Scope::kPartition);
   EXPECT_TRUE(daemon.counters.empty());
   EXPECT_EQ(daemon.policies.on_uncountable, Action::kPass);
   EXPECT_TRUE(daemon.properties.empty());
@@ -364,15 +357,15 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
 
 void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   ASSERT_TRUE(config.ok()) << config.status();
-  const kafka::DaemonOptions& daemon = config->daemon;
+  const DaemonOptions& daemon = config->daemon;
   EXPECT_EQ(daemon.brokers, "a:1,b:2");
   EXPECT_EQ(daemon.input, "in.x");
   EXPECT_EQ(daemon.output, "out_x");
   EXPECT_EQ(daemon.record.id.ToString(), "json:/client+header:seq");
   EXPECT_EQ(daemon.group, "g");
   EXPECT_EQ(daemon.instance, "i-1");
-  EXPECT_EQ(daemon.start, kafka::Start::kLatest);
-  EXPECT_EQ(daemon.delivery, kafka::Delivery::kAtLeastOnce);
+  EXPECT_EQ(daemon.start, Start::kLatest);
+  EXPECT_EQ(daemon.delivery, Delivery::kAtLeastOnce);
   EXPECT_EQ(daemon.lanes, 3);
   EXPECT_EQ(daemon.commit_interval, absl::Milliseconds(250));
   EXPECT_EQ(daemon.stage.horizon, absl::Hours(7 * 24));
@@ -390,13 +383,13 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_EQ(daemon.policies.on_undeliverable, Action::kDivert);
   EXPECT_EQ(daemon.policies.on_unreadable, Action::kDrop);
   EXPECT_EQ(daemon.divert, "diverted");
-  EXPECT_EQ(daemon.scope, kafka::Scope::kTopic);
+  EXPECT_EQ(daemon.scope, Scope::kTopic);
   EXPECT_EQ(daemon.policies.on_uncountable, Action::kDivert);
-  ASSERT_EQ(daemon.counters.size(), 3u);
-  const kafka::CounterOptions& likes = daemon.counters[0];
+  ASSERT_EQ(daemon.counters.size(), 2u);
+  const CounterOptions& likes = daemon.counters[0];
   EXPECT_EQ(likes.name, "likes");
   EXPECT_EQ(likes.output, "likes-by-page");
-  EXPECT_EQ(likes.mode, kafka::CounterMode::kDelta);
+  EXPECT_EQ(likes.mode, CounterMode::kDelta);
   EXPECT_EQ(likes.spec.key.ToString(), "json:/page");
   EXPECT_FALSE(likes.spec.delta);
   ASSERT_TRUE(likes.spec.when);
@@ -405,23 +398,18 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_EQ(daemon.counters[1].name, "money");
   EXPECT_EQ(daemon.counters[1].spec.delta->ToString(), "json:/amount");
   EXPECT_FALSE(daemon.counters[1].spec.when);
-  // The former section.
-  EXPECT_EQ(daemon.counters[2].name, "counter");
-  EXPECT_EQ(daemon.counters[2].spec.key.ToString(), "json:/country");
-  EXPECT_EQ(daemon.counters[2].spec.delta->ToString(), "value");
-  EXPECT_EQ(daemon.counters[2].output, "totals");
-  EXPECT_EQ(daemon.assignment, kafka::Assignment::kCooperative);
-  EXPECT_EQ(daemon.static_membership, kafka::StaticMembership::kAlways);
-  EXPECT_EQ(daemon.on_short_history, kafka::OnShortHistory::kFail);
-  EXPECT_EQ(daemon.on_unread_deleted, kafka::OnUnreadDeleted::kContinue);
+  EXPECT_EQ(daemon.assignment, Assignment::kCooperative);
+  EXPECT_EQ(daemon.static_membership, StaticMembership::kAlways);
+  EXPECT_EQ(daemon.on_short_history, OnShortHistory::kFail);
+  EXPECT_EQ(daemon.on_unread_deleted, OnUnreadDeleted::kContinue);
   EXPECT_EQ(daemon.snapshots.folder, "/var/lib/lethe");
   EXPECT_EQ(daemon.snapshots.every, absl::Minutes(10));
   EXPECT_EQ(config->http, "[::1]:0");
   EXPECT_FALSE(config->metrics_per_partition);
   EXPECT_EQ(config->log.level, LogLevel::kWarning);
   EXPECT_EQ(config->log.format, LogFormat::kJson);
-  EXPECT_EQ(daemon.properties, (std::vector<kafka::Property>{
-                                   {"security.protocol", "SSL"}, {"linger.ms", "5"}, {"client.rack", ""}}));
+  EXPECT_EQ(daemon.properties,
+            (std::vector<Property>{{"security.protocol", "SSL"}, {"linger.ms", "5"}, {"client.rack", ""}}));
 }
 
 TEST(Config, EveryKeyOfTheFileArrives) {
@@ -460,10 +448,6 @@ scope: topic
 snapshots:
   to: folder:/var/lib/lethe
   every: 10m
-counter:
-  key: json:/country
-  delta: value
-  output: totals
 counters:
   - name: likes
     key: json:/page
@@ -518,9 +502,6 @@ TEST(Config, EveryFlagArrives) {
                           {"on_uncountable", "divert"},
                           {"divert", "diverted"},
                           {"scope", "topic"},
-                          {"counter.key", "json:/country"},
-                          {"counter.delta", "value"},
-                          {"counter.output", "totals"},
                           {"http", "[::1]:0"},
                           {"metrics", "topic"},
                           {"log.level", "warning"},
@@ -566,7 +547,7 @@ TEST(Config, ACounterOnTheCommandLineWinsOverThatOfItsName) {
   ASSERT_EQ(config->daemon.counters.size(), 2u);
   EXPECT_EQ(config->daemon.counters[0].output, "x");
   EXPECT_EQ(config->daemon.counters[1].output, "z");
-  EXPECT_EQ(config->daemon.counters[1].mode, kafka::CounterMode::kDelta);
+  EXPECT_EQ(config->daemon.counters[1].mode, CounterMode::kDelta);
   EXPECT_FALSE(config->daemon.counters[1].spec.delta);
 }
 
@@ -591,7 +572,6 @@ TEST(Config, ACounterFlagIsRefusedWithWhatIsExpected) {
 
 // Where an instance is named, a process that crashed takes its own place in the group again.
 TEST(Config, StaticMembershipFollowsTheInstanceUnlessItIsSet) {
-  using kafka::StaticMembership;
   const auto membership = [](const std::string& more) {
     std::vector<EffectiveValue> effective;
     const auto config =
@@ -663,9 +643,9 @@ TEST(Config, AFlagWins) {
   EXPECT_EQ(config->daemon.group, "lethe-other");
   EXPECT_EQ(config->daemon.output, "out");
   EXPECT_EQ(config->daemon.stage.horizon, absl::Hours(2));
-  EXPECT_EQ(config->daemon.properties,
-            (std::vector<kafka::Property>{
-                {"linger.ms", "7"}, {"compression.codec", "lz4"}, {"client.rack", "c=d"}}));
+  EXPECT_EQ(
+      config->daemon.properties,
+      (std::vector<Property>{{"linger.ms", "7"}, {"compression.codec", "lz4"}, {"client.rack", "c=d"}}));
 }
 
 TEST(Config, BadFlagsAreNamed) {
@@ -783,7 +763,7 @@ TEST(Config, SecretsArriveAsTheyAre) {
   const absl::StatusOr<RunConfig> config =
       FromFile(absl::StrCat(kRequired, "kafka:\n  sasl.password: ${LETHE_TEST_SECRET}\n"));
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->daemon.properties, (std::vector<kafka::Property>{{"sasl.password", "p$a${b}: #'\""}}));
+  EXPECT_EQ(config->daemon.properties, (std::vector<Property>{{"sasl.password", "p$a${b}: #'\""}}));
 }
 
 TEST(Config, ASecretOnTheCommandLineIsWarnedOf) {
@@ -817,7 +797,7 @@ TEST(Config, ValuesComeFromFiles) {
            {"hunter2", "hunter2"}, {"hunter2\n", "hunter2"}, {"hunter2\r\n", "hunter2"}, {"a\n\n", "a\n"}}) {
     std::ofstream(path) << content;
     ASSERT_TRUE(config().ok()) << config().status();
-    EXPECT_EQ(config()->daemon.properties, (std::vector<kafka::Property>{{"sasl.password", value}}));
+    EXPECT_EQ(config()->daemon.properties, (std::vector<Property>{{"sasl.password", value}}));
   }
   std::ofstream(path) << "\n";
   EXPECT_EQ(config().status().message(), absl::StrCat(place, path, ": the file is empty"));

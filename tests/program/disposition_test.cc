@@ -1,4 +1,4 @@
-#include "src/pipeline/disposition.h"
+#include "src/pipeline/output/disposition.h"
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,6 @@ Expected Rule(const RecordFacts& record, const Policies& policies) {
       {record.is_undeliverable && record.is_divert_refused && policies.on_undeliverable == Action::kDivert,
        {Action::kDrop, "undeliverable", &RecordCounts::undeliverable}},
       {record.is_undeliverable, {policies.on_undeliverable, "undeliverable", &RecordCounts::undeliverable}},
-      {record.is_routed, {Action::kPass, "unique", &RecordCounts::unique}},
       {record.id_state == State::kMissing, {policies.on_missing_id, "missing_id", &RecordCounts::missing_id}},
       {record.id_state == State::kMalformed, {policies.on_malformed, "malformed", &RecordCounts::malformed}},
       {record.verdict == Verdict::kDuplicate, {policies.on_duplicate, "duplicate", &RecordCounts::duplicate}},
@@ -66,8 +65,8 @@ std::vector<RecordFacts> AllRecords() {
   std::vector<RecordFacts> all;
   for (const State id : {State::kPresent, State::kMissing, State::kMalformed}) {
     for (const Verdict verdict : {Verdict::kUnique, Verdict::kDuplicate, Verdict::kSuspect}) {
-      for (int bits = 0; bits < 8; ++bits) {
-        all.push_back({id, verdict, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0});
+      for (int bits = 0; bits < 4; ++bits) {
+        all.push_back({id, verdict, (bits & 1) != 0, (bits & 2) != 0});
       }
     }
   }
@@ -103,7 +102,7 @@ TEST(Disposition, EveryRecordUnderEveryPolicy) {
       ASSERT_EQ(found.reason.empty(), counts.duplicate + counts.suspect == 0);
     }
   }
-  EXPECT_EQ(combinations, 3 * 4 * 4 * 4 * 3 * 72);
+  EXPECT_EQ(combinations, 3 * 4 * 4 * 4 * 3 * 36);
 }
 
 TEST(Disposition, AUniqueEventPassesUnderEveryPolicy) {
@@ -111,16 +110,6 @@ TEST(Disposition, AUniqueEventPassesUnderEveryPolicy) {
     const Disposition found = Dispose({}, policies);
     ASSERT_EQ(found.action, Action::kPass);
     ASSERT_TRUE(found.is_event);
-  }
-}
-
-TEST(Disposition, TheRouterStopsAtNothingButWhatItCannotDeliver) {
-  for (const Policies& policies : AllPolicies()) {
-    for (RecordFacts record : AllRecords()) {
-      record.is_routed = true;
-      if (record.is_undeliverable) continue;
-      ASSERT_EQ(Dispose(record, policies).action, Action::kPass);
-    }
   }
 }
 

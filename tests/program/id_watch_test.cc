@@ -1,4 +1,4 @@
-#include "src/pipeline/id_watch.h"
+#include "src/pipeline/report/id_watch.h"
 
 #include <gtest/gtest.h>
 

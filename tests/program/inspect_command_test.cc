@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "lethe/snapshot.h"
 #include "lethe/stage.h"
 
 namespace lethe {

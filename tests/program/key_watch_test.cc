@@ -1,5 +1,5 @@
 // What is said of keys that differ between copies, and that nothing is said of others.
-#include "src/pipeline/key_watch.h"
+#include "src/pipeline/report/key_watch.h"
 
 #include <gtest/gtest.h>
 

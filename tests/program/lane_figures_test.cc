@@ -1,4 +1,4 @@
-#include "connectors/kafka/report/lane_figures.h"
+#include "src/pipeline/report/lane_figures.h"
 
 #include <gtest/gtest.h>
 

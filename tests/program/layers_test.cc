@@ -47,7 +47,12 @@ bool IsAllowed(absl::string_view file, absl::string_view name, bool in_angles) {
   const bool reads_records =
       StartsWithAny(file, {"src/record/", "src/survey/", "src/pipeline/", "connectors/"});
   if (StartsWithAny(name, {"src/record/", "src/survey/"})) return reads_records;
+  if (absl::StartsWith(name, "src/pipeline/")) {
+    return StartsWithAny(file, {"src/pipeline/", "connectors/kafka/"});
+  }
   if (absl::StartsWith(name, "src/")) return true;
+  // The loop of the daemon logs, and measures how small records become.
+  if (absl::StartsWith(file, "src/pipeline/") && (name == "spdlog/spdlog.h" || name == "zstd.h")) return true;
   if (absl::StartsWith(file, "src/")) return name == "xxhash.h" || (name == "simdjson.h" && reads_records);
   // A connector includes itself, and the client library that it is there for.
   const std::vector<std::string> folders = absl::StrSplit(file, '/');
@@ -140,8 +145,10 @@ TEST(Layers, TheRulesAreStrict) {
       {"include/lethe/stage.h", "#include \"src/stage/shard.h\"", false},
       {"include/lethe/stage.h", "#include \"xxhash.h\"", false},
       {"src/filter/hash.cc", "#include \"xxhash.h\"", true},
-      {"src/filter/line_memory.cc", "#include <sys/mman.h>", true},
+      {"src/memory/line_memory.cc", "#include <sys/mman.h>", true},
       {"src/record/json_scanner.cc", "#include \"simdjson.h\"", true},
+      {"src/pipeline/worker.cc", "#include <spdlog/spdlog.h>", true},
+      {"src/stage/stage.cc", "#include <spdlog/spdlog.h>", false},
       {"src/stage/stage.cc", "#include \"simdjson.h\"", false},
       {"src/stage/stage.cc", "#include \"src/record/record.h\"", false},
       {"src/survey/survey.h", "#include \"src/record/record_reader.h\"", true},
@@ -151,13 +158,15 @@ TEST(Layers, TheRulesAreStrict) {
       {"src/stage/stage.cc", "#include \"yaml-cpp/yaml.h\"", false},
       {"src/stage/stage.cc", "#include <spdlog/spdlog.h>", false},
       {"src/stage/stage.cc", "#include \"prometheus/registry.h\"", false},
-      {"src/stage/stage.cc", "#include \"connectors/kafka/worker.h\"", false},
+      {"src/stage/stage.cc", "#include \"src/pipeline/worker.h\"", false},
       {"src/stage/stage.cc", "#include \"src/cli/config/units.h\"", false},
-      {"connectors/kafka/worker.cc", "#include \"src/record/record.h\"", true},
-      {"connectors/kafka/worker.cc", "#include <librdkafka/rdkafka.h>", true},
-      {"connectors/kafka/worker.cc", "#include \"connectors/kafka/output/output.h\"", true},
-      {"connectors/kafka/worker.cc", "#include \"connectors/http/http_server.h\"", false},
-      {"connectors/kafka/worker.cc", "#include \"src/cli/config/config.h\"", false},
+      {"src/pipeline/worker.cc", "#include \"src/record/record.h\"", true},
+      {"src/pipeline/worker.cc", "#include <librdkafka/rdkafka.h>", false},
+      {"connectors/kafka/lane.cc", "#include <librdkafka/rdkafka.h>", true},
+      {"connectors/kafka/lane.cc", "#include \"connectors/kafka/output/output.h\"", true},
+      {"connectors/kafka/lane.cc", "#include \"connectors/http/http_server.h\"", false},
+      {"src/pipeline/worker.cc", "#include \"connectors/kafka/output/output.h\"", false},
+      {"src/pipeline/worker.cc", "#include \"src/cli/config/config.h\"", false},
       {"src/cli/main.cc", "#include \"connectors/kafka/daemon.h\"", true},
       {"src/cli/main.cc", "#include \"tests/support/oracle.h\"", false},
   };

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "src/cli/terminal/json_text.h"
-#include "src/pipeline/repeats.h"
+#include "src/pipeline/clock/repeats.h"
 #include "tests/support/seed.h"
 
 namespace lethe {

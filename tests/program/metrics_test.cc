@@ -14,13 +14,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "connectors/http/metrics_text.h"
-#include "connectors/kafka/report/lane_figures.h"
+#include "src/pipeline/report/lane_figures.h"
 
 namespace lethe {
 namespace {
 
-kafka::DaemonReport TwoPartitions() {
-  kafka::DaemonReport report;
+DaemonReport TwoPartitions() {
+  DaemonReport report;
   report.input = "orders";
   report.output = "orders-unique";
   report.group = "shop";
@@ -37,7 +37,7 @@ kafka::DaemonReport TwoPartitions() {
                            .failures = 2});
   report.lanes.resize(1);
   report.lanes[0].commits = 7;
-  report.lanes[0].histograms = kafka::LaneFigures().histograms();
+  report.lanes[0].histograms = LaneFigures().histograms();
   for (const double seconds : {0.004, 0.07, 0.07, 1e9}) {
     report.lanes[0].histograms.latency_seconds.Add(seconds);
   }
@@ -54,8 +54,8 @@ kafka::DaemonReport TwoPartitions() {
   report.lanes[0].partitions[0].restore_left = 33;
   report.lanes[0].partitions[0].restore_time_left = absl::Milliseconds(1500);
   report.snapshots = {.taken = 8, .errors = 9, .last_seconds = 0.25};
-  kafka::PartitionReport& partition = report.lanes[0].partitions[1];
-  partition.phase = kafka::Phase::kActive;
+  PartitionReport& partition = report.lanes[0].partitions[1];
+  partition.phase = Phase::kActive;
   partition.counts = {.unique = 10,
                       .duplicate = 3,
                       .suspect = 8,
@@ -98,8 +98,7 @@ const MetricsOptions kFolded = {.per_partition = false, .configuration = "f00d"}
 const MetricsOptions kEach = {.per_partition = true, .configuration = "f00d"};
 
 // "name,label=value,..." to value, over all families.
-std::map<std::string, double> Values(const kafka::DaemonReport& report,
-                                     const MetricsOptions& options = kEach) {
+std::map<std::string, double> Values(const DaemonReport& report, const MetricsOptions& options = kEach) {
   std::map<std::string, double> values;
   for (const prometheus::MetricFamily& family : Metrics(report, options)) {
     for (const prometheus::ClientMetric& metric : family.metric) {
@@ -195,14 +194,14 @@ TEST(MetricsTest, FoldPartitionsIntoTheirTopic) {
 }
 
 TEST(MetricsTest, ThePartitionsOfATopicMayBeNone) {
-  kafka::DaemonReport report = TwoPartitions();
+  DaemonReport report = TwoPartitions();
   report.lanes[0].partitions.clear();
   EXPECT_TRUE(Values(report, kFolded).contains("lethe_lane_lag_records,group=shop,lane=0"));
   EXPECT_FALSE(Values(report, kFolded).contains("lethe_lag_records,group=shop,topic=orders"));
 }
 
-kafka::DaemonReport TwoStages() {
-  kafka::DaemonReport report = TwoPartitions();
+DaemonReport TwoStages() {
+  DaemonReport report = TwoPartitions();
   report.routing_input = "web-orders";
   report.routing_lanes.resize(1);
   report.routing_lanes[0].commits = 3;
@@ -216,7 +215,7 @@ kafka::DaemonReport TwoStages() {
 // What is routed is judged in the second stage, and counted there; what is not, in the first.
 TEST(MetricsTest, ThoseOfTheFirstStageAreApart) {
   EXPECT_EQ(Values(TwoStages(), kFolded)["lethe_routed_records_total,group=shop,topic=web-orders"], 16);
-  const kafka::DaemonReport report = TwoStages();
+  const DaemonReport report = TwoStages();
   auto values = Values(report);
   const std::string where = ",group=shop,topic=web-orders,partition=0";
   EXPECT_EQ(values["lethe_transactions_committed_total,group=shop,lane=routing-0"], 3);
@@ -230,7 +229,7 @@ TEST(MetricsTest, ThoseOfTheFirstStageAreApart) {
 }
 
 TEST(MetricsTest, LagIsNoneAtTheEndOfALogOfControlRecords) {
-  kafka::DaemonReport report = TwoPartitions();
+  DaemonReport report = TwoPartitions();
   report.lanes[0].partitions[1].position = 100;
   EXPECT_EQ(Values(report)["lethe_lag_records,group=shop,topic=orders,partition=1"], 0);
 }

@@ -1,23 +1,22 @@
 // The partitions of a lane: whose filter is asked for its figures, and when.
-#include "connectors/kafka/group/owned_partition.h"
-
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "src/pipeline/steady_time.h"
+#include "src/pipeline/clock/steady_time.h"
+#include "src/pipeline/task/task.h"
 
 namespace lethe::kafka {
 namespace {
 
-using Owned = std::map<int32_t, std::unique_ptr<OwnedPartition>>;
+using Owned = std::map<int32_t, std::unique_ptr<Task>>;
 
 class RenewStatusTest : public testing::Test {
  protected:
   void Add(int32_t id) {
-    auto partition = std::make_unique<OwnedPartition>();
+    auto partition = std::make_unique<Task>();
     partition->id = id;
     partition->filter = *stage_->Open(absl::StrCat("p", id));
     owned_[id] = std::move(partition);
@@ -77,7 +76,7 @@ TEST_F(RenewStatusTest, NotWhereNothingWasRead) {
 TEST_F(RenewStatusTest, NoPartitionOrNoFilterIsNoMatter) {
   EXPECT_EQ(Renewed(absl::ZeroDuration()), Ids{});
   Add(1);
-  auto failed = std::make_unique<OwnedPartition>();
+  auto failed = std::make_unique<Task>();
   RenewStatus(owned_, absl::ZeroDuration(), &next_);
   owned_[2] = std::move(failed);
   RenewStatus(owned_, absl::ZeroDuration(), &next_);
@@ -90,7 +89,7 @@ TEST(KeptPartitionsTest, TheOneThatHasBeenThereLongestIsDroppedFirst) {
   const absl::Time begin = SteadyNow();
   absl::Time middle = begin;
   for (const int32_t id : {5, 9, 3}) {
-    auto partition = std::make_unique<OwnedPartition>();
+    auto partition = std::make_unique<Task>();
     partition->id = id;
     const absl::Time last = SteadyNow();
     while (SteadyNow() == last) {  // no two at one time

@@ -1,4 +1,4 @@
-#include "src/pipeline/progress_watch.h"
+#include "src/pipeline/report/progress_watch.h"
 
 #include <gtest/gtest.h>
 

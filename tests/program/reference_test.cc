@@ -53,7 +53,7 @@ for page in ["README.md", "connectors/OPERATIONS.md", "connectors/redis/README.m
 assert len(right) >= 4
 right += ["fpp: ${FPP}", "http: off", "lanes: 2", "memory: 1048576", "horizon: 1h30m", "kafka: {linger.ms: 5}"]
 wrong = ["horizn: 1h", "horizon: 1", "lanes: 65", "lanes: many", "start: newest", "memory: 1 GiB", "input: ''",
-         "counter: {topic: x}", "counters: {name: a}", "counters: [{name: a, key: key}]", "kafka: {group.id: x}", "counter: x", "commit_interval: soon"]
+         "counters: {name: a}", "counters: [{name: a, key: key}]", "kafka: {group.id: x}", "log: x", "commit_interval: soon"]
 bad = [text for text in right if not validator.is_valid(yaml.safe_load(text))]
 bad += [text for text in wrong if validator.is_valid(yaml.safe_load(text))]
 assert len(right) > 9

@@ -1,4 +1,4 @@
-#include "connectors/kafka/output/refusal_search.h"
+#include "src/pipeline/output/refusal_search.h"
 
 #include <gtest/gtest.h>
 

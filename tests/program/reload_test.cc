@@ -1,4 +1,4 @@
-// What of a configuration that is read again is applied, and what is only told.
+// The keys of a reloaded configuration that take effect, and those that need a restart.
 #include "src/cli/config/reload.h"
 
 #include <gtest/gtest.h>
@@ -94,10 +94,9 @@ TEST_F(ReloadTest, TheTargetAsFarAsFiltersCanFollow) {
   EXPECT_EQ(daemon_->Report().fpp_target, 2e-7);
   const std::vector<ConfigChange> other = Read("engine: sliced\nfpp: 1e-4\n");
   EXPECT_EQ(Told(other), "fpp 2e-7 stays, not 1e-4;");
-  EXPECT_EQ(
-      other[0].why_not,
-      "a filter for 2e-07 keeps an id in 5 lines, one for 0.0001 in 4: the ids that are in it would not be "
-      "found, so it is made anew from its log");
+  EXPECT_EQ(other[0].why_not,
+            "a filter for 2e-07 keeps an id in 5 lines, one for 0.0001 in 4: ids in the filter would not be "
+            "found; restart with a filter rebuilt from the log");
   EXPECT_EQ(daemon_->Report().fpp_target, 2e-7);
 
   RunsWith("engine: exact\n");

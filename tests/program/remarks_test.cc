@@ -1,4 +1,4 @@
-#include "connectors/kafka/report/remarks.h"
+#include "src/pipeline/report/remarks.h"
 
 #include <gtest/gtest.h>
 

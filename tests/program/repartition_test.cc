@@ -3,13 +3,13 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "connectors/kafka/client/message_view.h"
 #include "connectors/kafka/options/stage_options.h"
 #include "connectors/kafka/repartition/repartition_topic.h"
-#include "connectors/kafka/repartition/route.h"
+#include "src/pipeline/output/router.h"
 
 namespace lethe::kafka {
 namespace {
@@ -23,29 +23,51 @@ RecordFields WithId(absl::string_view id) {
 
 // Written down, since ids that are routed elsewhere by another version no longer meet their copies.
 TEST(Repartition, TheWayOfAnIdNeverChanges) {
-  const rd_kafka_message_t message = {};
+  const InputRecord record;
   std::string ways;
-  for (int i = 0; i < 20; ++i)
-    absl::StrAppend(&ways, Route(WithId(absl::StrCat("id-", i)), message, 12), " ");
+  for (int i = 0; i < 20; ++i) absl::StrAppend(&ways, Route(WithId(absl::StrCat("id-", i)), record, 12), " ");
   EXPECT_EQ(ways, "8 1 1 8 7 11 1 8 6 7 6 7 8 10 1 5 2 5 10 5 ");
 }
 
 TEST(Repartition, IdsAreSpreadEvenly) {
-  const rd_kafka_message_t message = {};
+  const InputRecord record;
   std::map<int32_t, int> counts;
-  for (int i = 0; i < 7000; ++i) ++counts[Route(WithId(absl::StrCat(i)), message, 7)];
+  for (int i = 0; i < 7000; ++i) ++counts[Route(WithId(absl::StrCat(i)), record, 7)];
   ASSERT_EQ(counts.size(), 7u);
   for (const auto& [partition, count] : counts) EXPECT_NEAR(count, 1000, 150) << partition;
 }
 
 TEST(Repartition, WithoutAnIdTheKeyDecidesAndWithoutAKeyThePartition) {
-  rd_kafka_message_t message = {};
-  message.partition = 17;
-  EXPECT_EQ(Route(RecordFields(), message, 5), 2);
-  std::string key = "k";
-  message.key = key.data();
-  message.key_len = key.size();
-  EXPECT_EQ(Route(RecordFields(), message, 5), Route(WithId("k"), message, 5));
+  InputRecord record;
+  record.partition = 17;
+  EXPECT_EQ(Route(RecordFields(), record, 5), 2);
+  record.key = "k";
+  EXPECT_EQ(Route(RecordFields(), record, 5), Route(WithId("k"), record, 5));
+}
+
+// A record without an id meets its policy in the second stage, and nothing is judged twice.
+TEST(Repartition, TheFirstStageJudgesNothingAndTheSecondDoes) {
+  DaemonOptions options;
+  options.input = "orders";
+  const DaemonOptions first = RoutingOptions(options), second = JudgingOptions(options);
+  const InputRecord record;
+  std::vector<HeaderView> none;
+  EXPECT_FALSE(Router(first).IsJudged(WithId("1")));
+  EXPECT_EQ(Router(first).StateOf(RecordFields()), RecordFields::State::kPresent);
+  EXPECT_EQ(Router(first).PartitionOf(WithId("id-0"), record, 12), 8);
+  EXPECT_TRUE(Router(second).IsJudged(WithId("1")));
+  EXPECT_EQ(Router(second).StateOf(RecordFields()), RecordFields::State::kMissing);
+  EXPECT_EQ(Router(second).PartitionOf(WithId("1"), record, 12), std::nullopt);
+  // Written there by somebody else.
+  EXPECT_EQ(Router(second).OriginalOf({3, 4}, none).topic, second.input);
+  const auto from = RoutedFromHeaders({1, 2});
+  std::vector<HeaderView> headers;
+  for (const AddedHeader& header : from) headers.push_back({header.name, header.value});
+  const Router::Original original = Router(second).OriginalOf({3, 4}, headers);
+  EXPECT_EQ(original.topic, "orders");
+  EXPECT_EQ(original.place.partition, 1);
+  EXPECT_EQ(original.place.offset, 2);
+  EXPECT_TRUE(headers.empty());
 }
 
 TEST(Repartition, WithTheTopicGoesWhatWasRoutedToIt) {
@@ -83,29 +105,26 @@ TEST(Repartition, WithTheTopicGoesWhatWasRoutedToIt) {
 }
 
 TEST(Repartition, TheHeadersGoOnAndComeOff) {
-  HeadersPtr headers;
-  EXPECT_FALSE(ReadRoutedFrom(nullptr));
-  AddHeader(headers, "own", "1");
-  rd_kafka_header_add(headers.get(), "null", -1, nullptr, 0);
-  EXPECT_FALSE(ReadRoutedFrom(headers.get()));
+  std::vector<HeaderView> headers;
+  EXPECT_FALSE(TakeRoutedFrom(headers));
+  headers = {{"own", "1"}, {"null", std::nullopt}};
+  EXPECT_FALSE(TakeRoutedFrom(headers));
   // What a record brings along under the same names is its own.
-  AddRoutedFrom(headers, {1, 2});
-  AddRoutedFrom(headers, {3, 12'345'678'901});
-  const auto from = ReadRoutedFrom(headers.get());
+  const auto first = RoutedFromHeaders({1, 2});
+  const auto second = RoutedFromHeaders({3, 12'345'678'901});
+  for (const AddedHeader& header : first) headers.push_back({header.name, header.value});
+  for (const AddedHeader& header : second) headers.push_back({header.name, header.value});
+  const auto from = TakeRoutedFrom(headers);
   ASSERT_TRUE(from.has_value());
   EXPECT_EQ(from->partition, 3);
   EXPECT_EQ(from->offset, 12'345'678'901);
-  const HeadersPtr rest = WithoutRoutedFrom(headers.get());
-  EXPECT_EQ(rd_kafka_header_cnt(rest.get()), 4u);
-  EXPECT_EQ(ReadRoutedFrom(rest.get())->partition, 1);
+  EXPECT_EQ(headers.size(), 4u);
+  EXPECT_EQ(TakeRoutedFrom(headers)->partition, 1);
+  EXPECT_EQ(headers.size(), 2u);
 
-  HeadersPtr alone;
-  AddRoutedFrom(alone, {0, 0});
-  EXPECT_EQ(WithoutRoutedFrom(alone.get()), nullptr);
-  HeadersPtr damaged;
-  AddHeader(damaged, "lethe.routed.partition", "x");
-  AddHeader(damaged, "lethe.routed.offset", "1");
-  EXPECT_FALSE(ReadRoutedFrom(damaged.get()));
+  std::vector<HeaderView> damaged = {{"lethe.routed.partition", "x"}, {"lethe.routed.offset", "1"}};
+  EXPECT_FALSE(TakeRoutedFrom(damaged));
+  EXPECT_EQ(damaged.size(), 2u);
 }
 
 // Whatever the input took is to fit, also when it is routed late, and to be as safe as it was there.

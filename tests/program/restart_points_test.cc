@@ -1,4 +1,4 @@
-#include "connectors/kafka/restore/restart_points.h"
+#include "src/pipeline/restore/restart_points.h"
 
 #include <gtest/gtest.h>
 

@@ -16,8 +16,6 @@
 namespace lethe {
 namespace {
 
-using kafka::Phase;
-
 const absl::Time kNow = absl::FromUnixSeconds(1'700'000'000);
 
 struct Rebuild {
@@ -27,11 +25,11 @@ struct Rebuild {
   int64_t left = 0;
 };
 
-kafka::DaemonReport Report(const std::vector<Rebuild>& partitions) {
-  kafka::DaemonReport report;
+DaemonReport Report(const std::vector<Rebuild>& partitions) {
+  DaemonReport report;
   report.lanes.resize(1);
   for (size_t i = 0; i < partitions.size(); ++i) {
-    kafka::PartitionReport partition;
+    PartitionReport partition;
     partition.partition = static_cast<int32_t>(i);
     partition.phase = partitions[i].phase;
     partition.restore_from = partitions[i].from;

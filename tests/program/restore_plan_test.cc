@@ -1,5 +1,5 @@
 // Which of a kept filter, a snapshot and the log a restart reads, and when a history is short.
-#include "connectors/kafka/restore/restore_plan.h"
+#include "src/pipeline/restore/restore_plan.h"
 
 #include <gtest/gtest.h>
 

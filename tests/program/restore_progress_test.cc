@@ -1,4 +1,4 @@
-#include "connectors/kafka/restore/restore_progress.h"
+#include "src/pipeline/restore/restore_progress.h"
 
 #include <gtest/gtest.h>
 

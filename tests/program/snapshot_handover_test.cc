@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "connectors/kafka/snapshots/snapshots.h"
+#include "src/pipeline/snapshots/snapshots.h"
 
 namespace lethe::kafka {
 namespace {

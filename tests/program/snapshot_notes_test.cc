@@ -1,4 +1,4 @@
-#include "connectors/kafka/restore/snapshot_notes.h"
+#include "src/pipeline/restore/snapshot_notes.h"
 
 #include <gtest/gtest.h>
 

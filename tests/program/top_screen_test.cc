@@ -14,8 +14,8 @@
 namespace lethe {
 namespace {
 
-kafka::DaemonReport Report(int partitions, int64_t unique) {
-  kafka::DaemonReport report;
+DaemonReport Report(int partitions, int64_t unique) {
+  DaemonReport report;
   report.input = "orders";
   report.output = "orders-unique";
   report.group = "lethe";
@@ -23,9 +23,9 @@ kafka::DaemonReport Report(int partitions, int64_t unique) {
   report.fpp_target = 1e-6;
   report.lanes.resize(1);
   for (int i = 0; i < partitions; ++i) {
-    kafka::PartitionReport partition;
+    PartitionReport partition;
     partition.partition = i;
-    partition.phase = kafka::Phase::kActive;
+    partition.phase = Phase::kActive;
     partition.counts.unique = unique;
     partition.counts.duplicate = unique / 10;
     partition.filter.filter.fpp_target = 1e-6;
@@ -58,7 +58,7 @@ TEST(TopScreen, RatesAreThoseSinceTheLastAnswer) {
 }
 
 TEST(TopScreen, TellsOfSuspects) {
-  kafka::DaemonReport report = Report(2, 1000);
+  DaemonReport report = Report(2, 1000);
   report.lanes[0].partitions[0].counts.suspect = 4;
   report.lanes[0].partitions[1].counts.suspect = 3;
   TopScreen screen;
@@ -69,10 +69,10 @@ TEST(TopScreen, TellsOfSuspects) {
 
 // Figures that are as long as they get.
 TEST(TopScreen, NoColumnIsCutAt80AndTheBarsComeWithMore) {
-  kafka::DaemonReport report = Report(1, 9'999'000);
-  kafka::PartitionReport& partition = report.lanes[0].partitions[0];
+  DaemonReport report = Report(1, 9'999'000);
+  PartitionReport& partition = report.lanes[0].partitions[0];
   partition.partition = 9999;
-  partition.phase = kafka::Phase::kRestoring;
+  partition.phase = Phase::kRestoring;
   partition.high_watermark = 99'990'000;
   partition.filter.filter.refresh_period = absl::Seconds(7199.4);
   partition.filter.filter.window = absl::Hours(24) * 365 * 2;
@@ -94,7 +94,7 @@ TEST(TopScreen, NoColumnIsCutAt80AndTheBarsComeWithMore) {
 }
 
 TEST(TopScreen, FitsTheTerminal) {
-  kafka::DaemonReport report = Report(100, 1000);
+  DaemonReport report = Report(100, 1000);
   report.group = std::string(200, 'g');
   report.not_ready = std::vector<std::string>(20, "a reason that is longer than the terminal is wide");
   TopScreen screen;
@@ -137,7 +137,7 @@ TEST(TopScreen, ScrollsThroughAllPartitions) {
 }
 
 TEST(TopScreen, SortsByTheLargestFigure) {
-  kafka::DaemonReport report = Report(3, 1000);
+  DaemonReport report = Report(3, 1000);
   report.lanes[0].partitions[1].high_watermark = 50;
   report.lanes[0].partitions[2].filter.filter.fpp_estimated = 9e-7;
   TopScreen screen;
@@ -153,12 +153,12 @@ TEST(TopScreen, SortsByTheLargestFigure) {
 }
 
 TEST(TopScreen, TheTotalsAreThoseOfAllPartitions) {
-  kafka::DaemonReport report = Report(3, 1000);
-  for (kafka::PartitionReport& partition : report.lanes[0].partitions) partition.high_watermark = 50;
-  report.lanes[0].partitions[1].phase = kafka::Phase::kRestoring;
+  DaemonReport report = Report(3, 1000);
+  for (PartitionReport& partition : report.lanes[0].partitions) partition.high_watermark = 50;
+  report.lanes[0].partitions[1].phase = Phase::kRestoring;
   TopScreen screen;
   ASSERT_TRUE(screen.Draw(StatusJson(report, std::nullopt), kNow, {}).ok());
-  for (kafka::PartitionReport& partition : report.lanes[0].partitions) partition.counts.unique += 10;
+  for (PartitionReport& partition : report.lanes[0].partitions) partition.counts.unique += 10;
   const auto text = screen.Draw(StatusJson(report, std::nullopt), kNow + absl::Seconds(1), {});
   ASSERT_TRUE(text.ok()) << text.status();
   const std::string line = text->substr(text->find("\n all ") + 1);
@@ -169,7 +169,7 @@ TEST(TopScreen, TheTotalsAreThoseOfAllPartitions) {
 }
 
 TEST(TopScreen, ControlsOfTheTerminalStayOut) {
-  kafka::DaemonReport report = Report(1, 1);
+  DaemonReport report = Report(1, 1);
   report.not_ready = {"\033[2Jgone \u009b2J"};
   const auto text = TopScreen().Draw(StatusJson(report, std::nullopt), kNow, {});
   ASSERT_TRUE(text.ok()) << text.status();
@@ -189,9 +189,9 @@ TEST(TopScreen, WhatIsNoStatusIsAnError) {
 }
 
 TEST(StatusJson, HoldsGenerationsAndStepsOfThePartitionThatWasAskedFor) {
-  kafka::DaemonReport report = Report(2, 1);
+  DaemonReport report = Report(2, 1);
   report.lanes[0].partitions[1].problem = "bad \xff bytes";
-  for (kafka::PartitionReport& partition : report.lanes[0].partitions) {
+  for (PartitionReport& partition : report.lanes[0].partitions) {
     partition.filter.filter.generations.resize(3);
     partition.filter.filter.steps.push_back({AdaptationStep::Kind::kUnfold, kNoStreamTime, 64, "because"});
   }
@@ -241,7 +241,7 @@ TEST(StatusHistory, IsBoundedAndForgetsWhatIsGone) {
 }
 
 TEST(StatusJson, HoldsTheFirstStageIfThereIsOne) {
-  kafka::DaemonReport report = Report(1, 1);
+  DaemonReport report = Report(1, 1);
   EXPECT_FALSE(absl::StrContains(StatusJson(report, std::nullopt), "routing"));
   report.lanes[0].partitions[0].counts.tagged = 5;
   report.routing_input = "web-orders";

@@ -1,4 +1,4 @@
-#include "src/pipeline/transaction_backoff.h"
+#include "src/pipeline/output/transaction_backoff.h"
 
 #include <gtest/gtest.h>
 

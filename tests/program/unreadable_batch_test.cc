@@ -1,4 +1,4 @@
-#include "src/pipeline/unreadable_batch.h"
+#include "src/pipeline/task/unreadable_batch.h"
 
 #include <gtest/gtest.h>
 

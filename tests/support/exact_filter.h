@@ -8,8 +8,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "lethe/filter.h"
 #include "lethe/stage.h"
+#include "src/filter/engine_filter.h"
 
 namespace lethe {
 
@@ -19,7 +19,7 @@ struct IdHashHash {
 
 // Remembers an id for exactly the horizon, and no other id. Ids that were inserted before the filter had a
 // time are as old as its first time. Allocates only beyond `expected_ids`.
-class ExactFilter : public Filter {
+class ExactFilter : public EngineFilter {
  public:
   static constexpr int64_t kBytes = 1 << 20;  // what it takes from the budget, whatever it holds
 

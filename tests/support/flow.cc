@@ -22,6 +22,12 @@ void Must(const absl::Status& status) {
 
 }  // namespace
 
+Args SlowReading() {
+  Args args = {"--kafka=queued.min.messages=1", "--kafka=fetch.message.max.bytes=3000"};
+  if (rd_kafka_version() >= 0x02020000) args.push_back("--kafka=fetch.queue.backoff.ms=100");
+  return args;
+}
+
 Flow::Flow(FlowOptions options)
     : options_(std::move(options)),
       input_(UniqueName("input")),

@@ -19,6 +19,10 @@ namespace lethe::test {
 
 using Args = std::vector<std::string>;
 
+// For a daemon that reads some ten batches a second: each is fetched alone, and then waited. librdkafka waits
+// by itself until version 2.2, which has a property for it.
+Args SlowReading();
+
 struct FlowOptions {
   std::string program;  // the path of lethe
   int partitions = 1;

@@ -284,7 +284,13 @@ absl::Status KafkaClient::DeleteTopic(const std::string& topic) {
   const absl::Status status = Admin(RD_KAFKA_ADMIN_OP_DELETETOPICS, [&](const AdminCall& call) {
     rd_kafka_DeleteTopics(call.handle, &request, 1, call.options, call.queue);
   });
-  return status.ok() ? AwaitPartitions(producer_.get(), topic, std::nullopt) : status;
+  if (!status.ok()) return status;
+  if (absl::Status gone = AwaitPartitions(producer_.get(), topic, std::nullopt); !gone.ok()) return gone;
+  committed_watermarks_.reset();
+  uncommitted_watermarks_.reset();
+  absl::StatusOr<Handle> producer = NewProducer(bootstrap_, "");
+  if (producer.ok()) producer_ = std::move(*producer);
+  return producer.status();
 }
 
 absl::Status KafkaClient::AddPartitions(const std::string& topic, int total) {
@@ -482,8 +488,15 @@ absl::StatusOr<std::vector<CommittedOffset>> KafkaClient::Committed(const std::s
   const PartitionList list(rd_kafka_topic_partition_list_new(*partitions),
                            &rd_kafka_topic_partition_list_destroy);
   for (int p = 0; p < *partitions; ++p) rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), p);
-  if (const rd_kafka_resp_err_t error = rd_kafka_committed(consumer->get(), list.get(), kTimeoutMs);
-      error != 0) {
+  // Right after its start a broker may not be the group's coordinator yet, which librdkafka 2.8 says.
+  rd_kafka_resp_err_t error = RD_KAFKA_RESP_ERR_NO_ERROR;
+  WaitUntil(
+      [&] {
+        error = rd_kafka_committed(consumer->get(), list.get(), kTimeoutMs);
+        return error != RD_KAFKA_RESP_ERR_NOT_COORDINATOR;
+      },
+      kTimeout);
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
     return KafkaError(absl::StrCat("committed offsets of ", group), error);
   }
   std::vector<CommittedOffset> offsets;

@@ -71,8 +71,10 @@ ProcessOptions Pipeline::Program(bool exit_at_end) const {
   ProcessOptions process;
   process.args = {options_.program, "run", "--brokers=" + SharedBroker().bootstrap(), "--input=" + input_,
                   "--output=" + output_, "--group=" + group_, "--instance=test", "--id=json:/id",
-                  "--horizon=30d", "--fpp=1e-9", "--http=off", "--counter-key=" + options_.counter_key,
-                  "--counter-delta=" + options_.counter_delta, "--counter-output=" + counters_,
+                  "--horizon=30d", "--fpp=1e-9", "--http=off",
+                  "--counter=name=counter,key=" + options_.counter_key + ",delta=" + options_.counter_delta +
+                      ",output=" + counters_,
+
                   // The partitions of one that was killed are free after so long.
                   "--kafka=session.timeout.ms=3000", "--kafka=heartbeat.interval.ms=500"};
   if (exit_at_end) process.args.push_back("--exit-at-end");

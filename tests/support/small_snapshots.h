@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "lethe/snapshot.h"
 #include "lethe/stage.h"
 
 namespace lethe {

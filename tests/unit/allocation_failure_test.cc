@@ -24,9 +24,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "lethe/snapshot.h"
 #include "lethe/stage.h"
-#include "src/filter/line_memory.h"
 #include "src/filter/ordered_id_set.h"
+#include "src/memory/line_memory.h"
 
 namespace {
 
@@ -492,29 +493,6 @@ TEST(AllocationFailure, AnOrderedSetIsAsBefore) {
   FailAllocations(kNever, kNever);
 }
 
-// Memory that no thread gives back is given back all the same.
-TEST(AllocationFailure, PagesAreGivenBackByAThreadOrNot) {
-  constexpr int64_t kBytes = 8 * LineMemory::kChunkBytes;
-  for (int64_t failing = 1; failing <= 4; ++failing) {
-    MemoryBudget budget(kBytes);
-    auto memory = LineMemory::Create(&budget, kBytes, kBytes);
-    ASSERT_TRUE(memory.ok()) << memory.status();
-    auto* bytes = static_cast<char*>(memory->data());
-    std::fill_n(bytes, kBytes, char{1});
-    FailAllocations(failing, failing);
-    Faulty([&] { memory->Discard(kBytes / 2, kBytes); });
-    FailAllocations(kNever, kNever);
-    memory->AwaitDiscarded();
-    EXPECT_EQ(memory->bytes_to_discard(), 0);
-    memory->Shrink(kBytes / 2);
-    EXPECT_EQ(budget.used_bytes(), kBytes / 2);
-    ASSERT_TRUE(memory->Grow(kBytes));
-    EXPECT_EQ(bytes[kBytes / 2 - 1], 1);
-    EXPECT_EQ(bytes[kBytes / 2], 0);
-    EXPECT_EQ(bytes[kBytes - 1], 0);
-  }
-}
-
 // Pages that nobody makes present beforehand are as usable.
 TEST(AllocationFailure, PagesArePreparedOrNot) {
   constexpr int64_t kBytes = 4 * LineMemory::kChunkBytes;
@@ -526,7 +504,6 @@ TEST(AllocationFailure, PagesArePreparedOrNot) {
     Faulty([&] { memory->Prepare(0); });
     FailAllocations(kNever, kNever);
     static_cast<char*>(memory->data())[kBytes - 1] = 1;
-    EXPECT_LE(memory->present_from(), kBytes);
   }
 }
 

@@ -8,18 +8,19 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "src/filter/line_memory.h"
+#include "src/filter/engine_filter.h"
+#include "src/memory/line_memory.h"
 #include "tests/support/filter_testing.h"
 #include "tests/support/load_scenarios.h"
 
 namespace lethe {
 namespace {
 
-std::unique_ptr<Filter> Make(MemoryBudget* memory, absl::Duration horizon, double target = 1e-6,
-                             CompactCode code = CompactCode::kFastest) {
+std::unique_ptr<EngineFilter> Make(MemoryBudget* memory, absl::Duration horizon, double target = 1e-6,
+                                   CompactCode code = CompactCode::kFastest) {
   auto filter = NewCompactFilter({.horizon = horizon, .target_fpp = target, .memory = memory}, code);
   EXPECT_TRUE(filter.ok()) << filter.status();
-  return *std::move(filter);
+  return std::unique_ptr<EngineFilter>(static_cast<EngineFilter*>(filter->release()));
 }
 
 constexpr absl::Duration kDay = absl::Milliseconds(kScenarioHorizonMs);
@@ -214,7 +215,7 @@ TEST(CompactFilterTest, ACopyHasAllThatWasThereWhenItWasBegun) {
   EXPECT_GT(filter->Status().memory_bytes, LineMemory::kFirstRoomBytes);
 
   auto restored = Make(&memory, absl::Milliseconds(16'000));
-  const auto to = restored->Restore(image->books, static_cast<int64_t>(copied.size()));
+  const auto to = restored->Restore(image->state, static_cast<int64_t>(copied.size()));
   ASSERT_TRUE(to.ok()) << to.status();
   std::copy(copied.begin(), copied.end(), to->front().begin());
   ASSERT_TRUE(restored->Restored());
@@ -242,7 +243,7 @@ TEST(CompactFilterTest, LinesThatCannotBeAreRefused) {
       std::vector<char> lines(image->memory.front().begin(), image->memory.front().end());
       for (int i = 0; i < 1 + round % 20; ++i) lines[random() % lines.size()] = static_cast<char>(random());
       auto restored = Make(&memory, kDay, target);
-      const auto to = restored->Restore(image->books, static_cast<int64_t>(lines.size()));
+      const auto to = restored->Restore(image->state, static_cast<int64_t>(lines.size()));
       ASSERT_TRUE(to.ok()) << to.status();
       std::copy(lines.begin(), lines.end(), to->front().begin());
       if (!restored->Restored()) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "lethe/stage.h"
 
 struct Payment {
@@ -55,9 +56,9 @@ bool Book(const std::vector<Payment>& payments, lethe::Partition& partition, Led
 
 int BookPayments() {
   auto stage = lethe::DedupStage::Create({
-      .horizon = absl::Hours(24),          // how late a retry may come
-      .target_fpp = 1e-6,                  // how many good events it may cost: one in a million
-      .memory_limit_bytes = 64 * 1 << 20,  // for all partitions together
+      .horizon = absl::Hours(24),      // how late a retry may come
+      .target_fpp = 1e-6,              // how many unique events it may drop: one in a million
+      .memory_limit_bytes = 64 << 20,  // for all partitions together
   });
   if (!stage.ok()) {
     std::fprintf(stderr, "%s\n", stage.status().ToString().c_str());

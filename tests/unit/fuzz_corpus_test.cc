@@ -8,6 +8,7 @@
 #include <iterator>
 #include <string>
 
+#include "lethe/snapshot.h"
 #include "lethe/stage.h"
 #include "tests/support/small_snapshots.h"
 

@@ -1,7 +1,6 @@
-#include "src/filter/line_memory.h"
+#include "src/memory/line_memory.h"
 
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include "gtest/gtest.h"
@@ -82,21 +81,7 @@ TEST(LineMemory, ShrinksAndGrowsAgain) {
   memset(bytes, 5, 16 * kMiB);
   for (int64_t kept = 9 * kMiB; kept >= kMiB; kept -= 4 * kMiB) {
     const int64_t all = memory.bytes();
-    memory.Discard(kept, kept + kMiB - 1);
-    EXPECT_EQ(memory.bytes_to_discard(), 0) << "no boundary of chunks";
-    memory.Discard(kept, kept + kMiB);
-    memory.Discard(kept, kept + 4 * kMiB - 100);
-    memory.AwaitDiscarded();
-    EXPECT_EQ(memory.bytes_to_discard(), 0);
     EXPECT_EQ(bytes[kept - 1], 5);
-    EXPECT_EQ(bytes[kept], 0);
-    const int64_t boundary = (kept + 4 * kMiB - 100) / LineMemory::kChunkBytes * LineMemory::kChunkBytes;
-    EXPECT_EQ(bytes[boundary - 1], 0);
-    if (all < 16 * kMiB) {
-      EXPECT_EQ(bytes[boundary], 0) << "of the last pages";
-    } else {
-      EXPECT_EQ(bytes[boundary], 5);
-    }
     EXPECT_EQ(budget.used_bytes(), all);
     memory.Shrink(kept);
     EXPECT_EQ(budget.used_bytes(), kept);
@@ -104,41 +89,6 @@ TEST(LineMemory, ShrinksAndGrowsAgain) {
   ASSERT_TRUE(memory.Grow(16 * kMiB));
   EXPECT_EQ(bytes[kMiB - 1], 5);
   for (int64_t at = kMiB; at < 16 * kMiB; at += 4096) ASSERT_EQ(bytes[at], 0) << at;
-}
-
-// A range that is still being given back when it is shrunk does not lose what comes to its place.
-TEST(LineMemory, WhatIsDiscardedDoesNotReachWhatGrowsThere) {
-  MemoryBudget budget(64 * kMiB);
-  LineMemory memory = Create(&budget, 64 * kMiB, 64 * kMiB);
-  auto* bytes = static_cast<unsigned char*>(memory.data());
-  for (int i = 0; i < 10; ++i) {
-    memset(bytes, 5, 64 * kMiB);
-    memory.Discard(kMiB, 64 * kMiB);
-    memory.Shrink(kMiB);
-    ASSERT_TRUE(memory.Grow(64 * kMiB));
-    for (int64_t at = kMiB; at < 64 * kMiB; at += 4096) ASSERT_EQ(bytes[at], 0) << at;
-    memset(bytes, 6, 64 * kMiB);
-    for (int64_t at = 0; at < 64 * kMiB; at += 4096) ASSERT_EQ(bytes[at], 6) << at;
-  }
-}
-
-TEST(LineMemory, PreparesHugePagesAndNoOthers) {
-  MemoryBudget budget(100 * kMiB);
-  LineMemory memory = Create(&budget, 4096, 64 * kMiB);
-  EXPECT_EQ(memory.present_from(), 0);
-  ASSERT_TRUE(memory.Grow(kMiB));
-  memory.Prepare(4096);
-  EXPECT_EQ(memory.present_from(), 0) << "too little to wait for";
-  ASSERT_TRUE(memory.Grow(32 * kMiB));
-  memory.Prepare(kMiB);
-  LineMemory moved = std::move(memory);
-  while (moved.present_from() > kMiB) std::this_thread::yield();
-  EXPECT_EQ(moved.present_from(), kMiB);
-  EXPECT_EQ(static_cast<char*>(moved.data())[20 * kMiB], 0);
-  ASSERT_TRUE(moved.Grow(64 * kMiB));
-  moved.Prepare(32 * kMiB);
-  moved.Shrink(kMiB);  // whatever was under way
-  EXPECT_EQ(moved.present_from(), 0);
 }
 
 TEST(LineMemory, StaysWithinTheBudget) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "lethe/snapshot.h"
 #include "lethe/stage.h"
 #include "tests/support/seed.h"
 
@@ -166,7 +167,7 @@ TEST_P(LiveSnapshotTest, NothingIsMissing) {
   EXPECT_GT(whole, 1);
 }
 
-// The books of before with the memory of after would be no filter at all.
+// The old state with the new memory would not be a filter.
 TEST_P(LiveSnapshotTest, ARefreshInBetweenAbortsIt) {
   Write(20'000);
   Advance(nullptr);

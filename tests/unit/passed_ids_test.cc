@@ -1,5 +1,5 @@
 // The array of passed ids against a map that forgets nothing.
-#include "src/filter/passed_ids.h"
+#include "src/second_opinion/passed_ids.h"
 
 #include <algorithm>
 #include <cstring>

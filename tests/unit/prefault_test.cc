@@ -1,4 +1,4 @@
-#include "src/filter/prefault.h"
+#include "src/memory/prefault.h"
 
 #include <sys/mman.h>
 
@@ -88,7 +88,7 @@ TEST(Prefault, GoesOnWithTheNextRange) {
     Await(prefault, begin);
     EXPECT_EQ(Missing(begin, begin + 2 * kMiB), 0);
   }
-  // Nothing more of what was given up is done once Fill has returned: it may be unmapped.
+  // The rest of the former range is left alone once Fill has returned: it may be unmapped.
   prefault.Fill(range.data(), range.data());
   EXPECT_EQ(prefault.present_from(), range.data());
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "src/filter/line_memory.h"
+#include "src/memory/line_memory.h"
 #include "src/reference/sliced/sliced_lines.h"
 #include "src/reference/sliced/sliced_model.h"
 #include "tests/support/filter_testing.h"

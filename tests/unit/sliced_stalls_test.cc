@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "src/filter/engine_filter.h"
 #include "src/reference/sliced/sliced_fbf.h"
 #include "src/reference/sliced/sliced_model.h"
 #include "tests/support/filter_testing.h"
@@ -94,7 +95,7 @@ class WatchedFilter {
 
   // The lines that have changed since it was called last, in the lower half of memory and in the upper one.
   std::array<int64_t, 2> CountWritten() {
-    const absl::StatusOr<FilterImage> image = filter_->Image();
+    const absl::StatusOr<FilterImage> image = static_cast<const EngineFilter&>(*filter_).Image();
     EXPECT_TRUE(image.ok()) << image.status();
     const absl::Span<const char> now = image->memory.front();
     before_.resize(now.size());  // with zeros, as new memory is
@@ -181,8 +182,7 @@ INSTANTIATE_TEST_SUITE_P(Calls, SlicedStalls,
                          testing::Values(Kind{"Single", 1e-6, kUsers, 3000, 1},
                                          Kind{"SingleAtALowTarget", 1e-12, kUsers, 6000, 1},
                                          Kind{"Batches", 1e-6, kUsers, 16'000, 64},
-                                         // An unfold waits for pages that another thread makes present.
-                                         Kind{"BatchesInPreparedMemory", 1e-6, kUsers, 60'000, 64},
+                                         Kind{"BatchesInHugePages", 1e-6, kUsers, 60'000, 64},
                                          Kind{"SingleWithThirty", 1e-2, 30, 3000, 1}),
                          [](const testing::TestParamInfo<Kind>& of) { return of.param.name; });
 

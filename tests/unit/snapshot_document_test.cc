@@ -244,20 +244,20 @@ TEST_P(SnapshotDocument, ReadsAFileToItsEnd) {
     EXPECT_TRUE(shard.at_end());
     EXPECT_EQ(shard.number("shard"), i);
     events += shard.number("unique") + shard.number("duplicates");
-    Piece books(file.Take(shard.number("books_bytes")));
-    books.Take(tables.at(kind.engine == Engine::kSliced    ? "Sliced"
+    Piece state(file.Take(shard.number("state_bytes")));
+    state.Take(tables.at(kind.engine == Engine::kSliced    ? "Sliced"
                          : kind.engine == Engine::kCompact ? "Compact"
                                                            : "Published"));
-    EXPECT_TRUE(books.at_end());
-    EXPECT_GE(books.number("now"), kStartMs);
+    EXPECT_TRUE(state.at_end());
+    EXPECT_GE(state.number("now"), kStartMs);
     if (kind.engine == Engine::kSliced) {
-      EXPECT_EQ(shard.number("memory_bytes"), books.number("smallest_lines") * 64 << books.number("level"));
-      in_filter += books.number("arrivals_total");
+      EXPECT_EQ(shard.number("memory_bytes"), state.number("smallest_lines") * 64 << state.number("level"));
+      in_filter += state.number("arrivals_total");
     }
     if (kind.engine == Engine::kCompact) {
-      EXPECT_EQ(shard.number("memory_bytes"), books.number("lines") * 64);
+      EXPECT_EQ(shard.number("memory_bytes"), state.number("lines") * 64);
     }
-    const int64_t parts = kind.engine == Engine::kPublished ? books.number("past") + 2 : 1;
+    const int64_t parts = kind.engine == Engine::kPublished ? state.number("past") + 2 : 1;
     for (int64_t part = 0; part < parts; ++part) {
       file.TakeAll(shard.number("memory_bytes") / parts, 1 << 20);
     }

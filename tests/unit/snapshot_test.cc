@@ -89,7 +89,7 @@ std::string Text(const FilterStatus& s) {
 }
 
 // Without the audit, which never changes a verdict: how its set is divided, and so when it learns of an event
-// or gives up a part of its share, depends on what it once held.
+// or drops a part of its share, depends on what it once held.
 std::string Text(const PartitionStatus& s) {
   return absl::StrCat(absl::FormatTime(s.stream_time), " ", s.unique, " ", s.duplicates, " ", s.suspects, " ",
                       s.replayed, " ", s.pending, "\n", Text(s.filter), "\n",
@@ -277,7 +277,7 @@ TEST_P(SnapshotTwinTest, NothingTellsTheRestoredFromTheSaved) {
             << "\n";
 }
 
-// The books say of how many columns the filter is, and so how wide its cells are.
+// The state says of how many columns the filter is, and so how wide its cells are.
 TEST_F(SnapshotTest, ANumberOfGenerationsIsNotTakenForAnother) {
   options_.engine = Engine::kSliced;
   const int kinds[] = {1, 2, 13, 14, 15, 30, 31, 61};
@@ -559,7 +559,7 @@ TEST_F(SnapshotTest, MemoryIsTakenFromTheBudgetFirst) {
 }
 
 // Whoever waits for a large one is asked with every megabyte, and may have enough of it.
-TEST_F(SnapshotTest, ReadingItIsGivenUpAtAnyPiece) {
+TEST_F(SnapshotTest, ReadingCanBeCancelledAtAnyPiece) {
   options_.target_fpp = 1e-9;
   options_.memory_limit_bytes = 64 << 20;
   options_.second_opinion = SecondOpinion::kOpposite;

@@ -16,7 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "connectors/kafka/client/fixed_properties.h"
-#include "src/pipeline/repeats.h"
+#include "src/pipeline/clock/repeats.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "src/text/suggestion.h"
 
 namespace lethe::kafka {
@@ -24,6 +25,11 @@ namespace {
 
 // In which an input of 100 MB/s brings 2 MB.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(20);
+constexpr int kMessagesBetweenLooks = 1000;
+// Small ones empty a queue sooner.
+constexpr int kManyMessages = 10'000;
+// A reader that got nothing for so long has an empty queue. Longer than librdkafka takes by itself.
+constexpr absl::Duration kBusy = absl::Seconds(2);
 // The version that can be told to look again by itself.
 constexpr int kHasQueueBackoff = 0x02020000;
 
@@ -187,15 +193,36 @@ std::vector<Property> FetchOn::Defaults(std::vector<Property> others) {
   return others;
 }
 
-FetchOn::FetchOn(rd_kafka_t* consumer) : consumer_(consumer) {
+FetchOn::FetchOn(rd_kafka_t* consumer) : consumer_(consumer), busy_until_(SteadyNow() + kBusy) {
   if (rd_kafka_version() >= kHasQueueBackoff) next_ = absl::InfiniteFuture();
   username_ = PropertyOf(consumer, "sasl.username");
   password_ = PropertyOf(consumer, "sasl.password");
 }
 
-void FetchOn::Wake(absl::Time now) {
+void FetchOn::Look(absl::Time now) {
+  if (came_ > 0) busy_until_ = now + kBusy;
+  if (now >= busy_until_ || (now < next_ && came_ < kManyMessages)) return;
+  came_ = 0;
   next_ = now + kLookAgain;
   const ErrorPtr error(rd_kafka_sasl_set_credentials(consumer_, username_.c_str(), password_.c_str()));
+}
+
+MessagePtr FetchOn::Poll(int timeout_ms) {
+  if (next_ == absl::InfiniteFuture()) return MessagePtr(rd_kafka_consumer_poll(consumer_, timeout_ms));
+  MessagePtr message(rd_kafka_consumer_poll(consumer_, 0));
+  if (message != nullptr && ++came_ % kMessagesBetweenLooks != 0) return message;
+  absl::Time now = SteadyNow();
+  Look(now);
+  // While it waits for a message librdkafka does not look again.
+  for (const absl::Time end = now + absl::Milliseconds(timeout_ms); message == nullptr && now < end;) {
+    const absl::Duration wait = now < busy_until_ ? std::min(end - now, kLookAgain) : end - now;
+    message.reset(rd_kafka_consumer_poll(
+        consumer_, static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(wait, absl::Milliseconds(1))))));
+    now = SteadyNow();
+    came_ += message != nullptr ? 1 : 0;
+    Look(now);
+  }
+  return message;
 }
 
 ClientConfig BaseConfig(const DaemonOptions& options, const std::vector<Property>& defaults) {

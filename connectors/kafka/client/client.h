@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "connectors/kafka/options/options.h"
+#include "src/pipeline/options/options.h"
 
 namespace lethe::kafka {
 
@@ -85,23 +85,18 @@ class FetchOn {
   static std::vector<Property> Defaults(std::vector<Property> others = {});
 
   explicit FetchOn(rd_kafka_t* consumer);
-  // To be called often: it was polled, and whether anything came.
-  void Polled(absl::Time now, bool came) {
-    if (came) busy_until_ = now + kBusy;
-    if (now >= next_ && now < busy_until_) Wake(now);
-  }
+  // As rd_kafka_consumer_poll().
+  MessagePtr Poll(int timeout_ms);
 
  private:
-  // Longer than librdkafka takes by itself.
-  static constexpr absl::Duration kBusy = absl::Seconds(2);
-
-  void Wake(absl::Time now);
+  void Look(absl::Time now);
 
   rd_kafka_t* consumer_;
   std::string username_;
   std::string password_;
+  int came_ = 0;  // messages since it was last made to look
   absl::Time next_ = absl::InfinitePast();
-  absl::Time busy_until_ = absl::InfinitePast();
+  absl::Time busy_until_;
 };
 
 // The configuration of one of the daemon's clients: `defaults`, then what the user passes through, which

@@ -10,7 +10,7 @@
 
 #include "absl/strings/string_view.h"
 #include "connectors/kafka/client/client.h"
-#include "connectors/kafka/report/report.h"
+#include "src/pipeline/report/report.h"
 
 namespace lethe::kafka {
 

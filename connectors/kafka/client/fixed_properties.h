@@ -8,7 +8,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "connectors/kafka/options/options.h"
+#include "src/pipeline/options/options.h"
 
 namespace lethe::kafka {
 

@@ -1,18 +1,16 @@
 #include "connectors/kafka/client/message_view.h"
 
-#include "lethe/event.h"
-
 namespace lethe::kafka {
 
-int64_t MessageView::timestamp_ms() const {
+InputRecord MessageView::record() const {
   rd_kafka_timestamp_type_t type;
-  const int64_t timestamp = rd_kafka_message_timestamp(&message_, &type);
-  return type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? -1 : timestamp;
-}
-
-absl::Time MessageView::time() const {
-  const int64_t timestamp = timestamp_ms();
-  return timestamp < 0 ? absl::InfinitePast() : absl::FromUnixMillis(timestamp);
+  const int64_t timestamp_ms = rd_kafka_message_timestamp(&message_, &type);
+  return {message_.partition,
+          message_.offset,
+          Bytes(message_.key, message_.key_len),
+          Bytes(message_.payload, message_.len),
+          type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE ? -1 : timestamp_ms,
+          this};
 }
 
 const rd_kafka_headers_t* MessageView::headers() const {
@@ -20,10 +18,16 @@ const rd_kafka_headers_t* MessageView::headers() const {
   return rd_kafka_message_headers(&message_, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR ? headers : nullptr;
 }
 
-uint64_t MessageView::Hash() const {
-  const RecordView view = record();
-  const uint64_t key = view.key ? HashId(*view.key, 1).a : 0;
-  return view.value ? HashId(*view.value, key).a : ~key;
+void MessageView::AppendTo(std::vector<HeaderView>& headers) const {
+  const rd_kafka_headers_t* all = this->headers();
+  const char* name = nullptr;
+  const void* value = nullptr;
+  size_t size = 0;
+  for (size_t i = 0;
+       all != nullptr && rd_kafka_header_get_all(all, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR;
+       ++i) {
+    headers.push_back({name, Bytes(value, size)});
+  }
 }
 
 std::optional<absl::string_view> MessageView::Last(const std::string& name) const {

@@ -1,4 +1,4 @@
-// A librdkafka message as a record of the engine's.
+// A librdkafka message as a record of the input.
 #ifndef LETHE_CONNECTORS_KAFKA_CLIENT_MESSAGE_VIEW_H_
 #define LETHE_CONNECTORS_KAFKA_CLIENT_MESSAGE_VIEW_H_
 
@@ -7,31 +7,23 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
-#include "src/record/record.h"
+#include "src/pipeline/task/input_record.h"
 
 namespace lethe::kafka {
 
 // Valid as long as the message. Headers are parsed only when asked for.
-class MessageView : public RecordHeaders {
+class MessageView : public InputHeaders {
  public:
   explicit MessageView(const rd_kafka_message_t& message) : message_(message) {}
 
-  RecordView record() const {
-    return {Bytes(message_.key, message_.key_len), Bytes(message_.payload, message_.len), this};
-  }
-
-  // The value, empty if it is null: what two copies of an event should have in common.
-  absl::string_view payload() const { return record().value.value_or(""); }
-  // InfinitePast() if the record has none.
-  absl::Time time() const;
-  int64_t timestamp_ms() const;               // -1 if the record has none
+  // With this as its headers, if it has any.
+  InputRecord record() const;
   const rd_kafka_headers_t* headers() const;  // null if it has none
-  // A hash of key and value, to recognize the record by.
-  uint64_t Hash() const;
 
+  void AppendTo(std::vector<HeaderView>& headers) const override;
   std::optional<absl::string_view> Last(const std::string& name) const override;
 
  private:

@@ -14,7 +14,7 @@
 #include "connectors/kafka/client/message_view.h"
 #include "connectors/kafka/topics/topics.h"
 #include "lethe/counters.h"
-#include "src/pipeline/steady_time.h"
+#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
@@ -31,12 +31,12 @@ const std::map<std::string, std::string> kTotalsConfig = {
 // Of one counter.
 class Restore {
  public:
-  Restore(const DaemonOptions& options, size_t counter, absl::Span<OwnedPartition* const> partitions,
+  Restore(const DaemonOptions& options, size_t counter, absl::Span<Task* const> partitions,
           const std::function<bool()>& go_on)
       : options_(options), counter_(counter), topic_(options.counters[counter].output), go_on_(go_on) {
-    for (OwnedPartition* owned : partitions) {
-      owned->sums[counter] = CounterSums(/*keeps_totals=*/true);
-      if (owned->phase != Phase::kFailed) partitions_[owned->id] = {owned};
+    for (Task* task : partitions) {
+      task->sums[counter] = CounterSums(/*keeps_totals=*/true);
+      if (task->phase != Phase::kFailed) partitions_[task->id] = {task};
     }
   }
 
@@ -47,7 +47,7 @@ class Restore {
 
  private:
   struct Partition {
-    OwnedPartition* owned = nullptr;
+    Task* task = nullptr;
     int64_t next = 0;
     int64_t end = 0;
   };
@@ -95,9 +95,8 @@ class Restore {
     absl::Time deadline = begin + kPatience;
     int64_t records = 0;
     for (int unasked = 0; left > 0;) {
-      const MessagePtr message(rd_kafka_consumer_poll(reader->get(), kPollMs));
+      const MessagePtr message = fetch_on.Poll(kPollMs);
       const absl::Time now = SteadyNow();
-      fetch_on.Polled(now, message != nullptr);
       if ((message == nullptr || ++unasked >= 1000) && !go_on_()) {
         return absl::CancelledError("the totals were not read");
       }
@@ -129,35 +128,35 @@ class Restore {
   }
 
   void Take(Partition& partition, const rd_kafka_message_t& message) {
-    OwnedPartition& owned = *partition.owned;
-    if (owned.phase == Phase::kFailed) return;
-    const RecordView record = MessageView(message).record();
+    Task& task = *partition.task;
+    if (task.phase == Phase::kFailed) return;
+    const MessageView view(message);
+    const InputRecord record = view.record();
     const auto total = CounterTotal::Parse(record.key.value_or(""), record.value);
     const std::string place = absl::StrCat(topic_, "-", message.partition, " offset ", message.offset);
     const std::string& name = options_.counters[counter_].name;
     if (!total.ok()) {
-      return Fail(owned,
-                  absl::StrCat(place, ": the record is no total: ", total.status().message(),
-                               "; give counter ", name, " an output of its own, or delete that topic"));
+      return Fail(task, absl::StrCat(place, ": the record is no total: ", total.status().message(),
+                                     "; give counter ", name, " an output of its own, or delete that topic"));
     }
     // Several counters, or inputs, may share the topic with others' lethe.
     if (total->counter != name || total->topic != options_.origin()) return;
-    if (total->partition != owned.id) {
-      return Fail(owned, absl::StrCat(place, ": the total is of partition ", total->partition,
-                                      "; totals are in the partition of their input: delete the topic if it "
-                                      "was copied from another with more partitions"));
+    if (total->partition != task.id) {
+      return Fail(task, absl::StrCat(place, ": the total is of partition ", total->partition,
+                                     "; totals are in the partition of their input: delete the topic if it "
+                                     "was copied from another with more partitions"));
     }
-    if (total->offset > owned.committed) {
+    if (total->offset > task.committed) {
       return Fail(
-          owned,
+          task,
           absl::StrCat(place, ": the total has everything before offset ", total->offset, " of ",
-                       options_.input, "-", owned.id, ", and the group is at ", owned.committed,
+                       options_.input, "-", task.id, ", and the group is at ", task.committed,
                        ": it was reset, or the input was recreated, and what is read again would be counted "
                        "again; set the group's offset to ",
                        total->offset, " or later, or give counter ", name,
                        " another output, where it counts from the group's offset on"));
     }
-    CounterSums& sums = owned.sums[counter_];
+    CounterSums& sums = task.sums[counter_];
     if (record.value) {
       sums.Restore(total->key, total->total);
     } else {
@@ -165,10 +164,10 @@ class Restore {
     }
   }
 
-  static void Fail(OwnedPartition& owned, std::string problem) {
-    owned.phase = Phase::kFailed;
-    owned.problem = std::move(problem);
-    spdlog::error("{}", owned.problem);
+  static void Fail(Task& task, std::string problem) {
+    task.phase = Phase::kFailed;
+    task.problem = std::move(problem);
+    spdlog::error("{}", task.problem);
   }
 
   const DaemonOptions& options_;
@@ -211,7 +210,7 @@ absl::Status EnsureTotalsTopics(const DaemonOptions& options, const StopFlag& st
   return absl::OkStatus();
 }
 
-absl::Status RestoreTotals(const DaemonOptions& options, absl::Span<OwnedPartition* const> partitions,
+absl::Status RestoreTotals(const DaemonOptions& options, absl::Span<Task* const> partitions,
                            const std::function<bool()>& go_on) {
   for (size_t counter = 0; counter < options.counters.size(); ++counter) {
     if (options.counters[counter].mode != CounterMode::kTotal) continue;

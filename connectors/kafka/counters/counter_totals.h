@@ -9,9 +9,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "connectors/kafka/client/client.h"
-#include "connectors/kafka/group/owned_partition.h"
-#include "connectors/kafka/options/options.h"
-#include "src/pipeline/stop_flag.h"
+#include "src/pipeline/clock/stop_flag.h"
+#include "src/pipeline/options/options.h"
+#include "src/pipeline/task/task.h"
 
 namespace lethe::kafka {
 
@@ -23,7 +23,7 @@ absl::Status EnsureTotalsTopics(const DaemonOptions& options, const StopFlag& st
 // for before: up to the high watermark, since the commit may have reached the group's offsets and not yet the
 // totals. A partition whose totals do not fit its committed offset fails, with the remedy as its problem.
 // Unavailable: no broker answers; ask again. Cancelled: `go_on` has said so.
-absl::Status RestoreTotals(const DaemonOptions& options, absl::Span<OwnedPartition* const> partitions,
+absl::Status RestoreTotals(const DaemonOptions& options, absl::Span<Task* const> partitions,
                            const std::function<bool()>& go_on);
 
 // A consumer of totals that is to be assigned partitions, and commits nothing.

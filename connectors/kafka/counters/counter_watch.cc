@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "src/pipeline/steady_time.h"
+#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
@@ -48,11 +48,11 @@ bool CounterWatch::Wants(int lane) const {
   return asked_ != nullptr && asked_->waits_for.contains(lane);
 }
 
-void CounterWatch::Answer(int lane, const std::map<int32_t, std::unique_ptr<OwnedPartition>>& owned) {
+void CounterWatch::Answer(int lane, const std::map<int32_t, std::unique_ptr<Task>>& task) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (asked_ == nullptr || asked_->waits_for.erase(lane) == 0) return;
   const absl::Time begin = SteadyNow();
-  for (const auto& [id, partition] : owned) {
+  for (const auto& [id, partition] : task) {
     if (partition->phase != Phase::kActive) continue;
     asked_->partitions.push_back(id);
     for (size_t i = 0; i < counters_.size(); ++i) {

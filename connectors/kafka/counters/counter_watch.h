@@ -14,9 +14,9 @@
 
 #include "absl/numeric/int128.h"
 #include "absl/time/time.h"
-#include "connectors/kafka/group/owned_partition.h"
-#include "connectors/kafka/options/options.h"
 #include "lethe/counters.h"
+#include "src/pipeline/options/options.h"
+#include "src/pipeline/task/task.h"
 
 namespace lethe::kafka {
 
@@ -55,7 +55,7 @@ class CounterWatch {
 
   // Whether somebody has asked, and this lane has not answered.
   bool Wants(int lane) const;
-  void Answer(int lane, const std::map<int32_t, std::unique_ptr<OwnedPartition>>& owned);
+  void Answer(int lane, const std::map<int32_t, std::unique_ptr<Task>>& task);
 
  private:
   struct Round {

@@ -11,7 +11,7 @@
 #include "connectors/kafka/counters/counter_totals.h"
 #include "connectors/kafka/topics/topics.h"
 #include "lethe/counters.h"
-#include "src/pipeline/steady_time.h"
+#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
@@ -32,12 +32,12 @@ constexpr char kQueueKbytes[] = "16384";
 }  // namespace
 
 TotalsFeed::TotalsFeed(const DaemonOptions& options, const CounterOptions& counter,
-                       std::unique_ptr<CounterStore> store, std::function<std::vector<int32_t>()> owned,
+                       std::unique_ptr<CounterStore> store, std::function<std::vector<int32_t>()> task,
                        const StopFlag& stop)
     : options_(options),
       counter_(counter),
       store_(std::move(store)),
-      owned_(std::move(owned)),
+      owned_(std::move(task)),
       stop_(stop),
       current_at_(SteadyNow()),
       current_report_(current_at_) {
@@ -75,9 +75,8 @@ absl::Status TotalsFeed::Session() {
   FetchOn fetch_on(consumer->get());
   absl::Time next_look = SteadyNow();
   while (!end_.requested()) {
-    const MessagePtr message(rd_kafka_consumer_poll(consumer->get(), batches_.empty() ? kPollMs : 0));
+    const MessagePtr message = fetch_on.Poll(batches_.empty() ? kPollMs : 0);
     const absl::Time now = SteadyNow();
-    fetch_on.Polled(now, message != nullptr);
     if (message != nullptr) Take(*message);
     absl::Status status;
     if (!batches_.empty() && (message == nullptr || pending_bytes_ >= kMostPendingBytes)) {
@@ -102,20 +101,20 @@ void TotalsFeed::Keep(std::vector<int32_t> partitions) {
 }
 
 bool TotalsFeed::OwnsOthers() {
-  std::vector<int32_t> owned = owned_();
+  std::vector<int32_t> task = owned_();
   // From then on the lanes give back what they have.
   const bool gives_back = stop_.requested();
-  std::sort(owned.begin(), owned.end());
+  std::sort(task.begin(), task.end());
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (kept_) {
-      owned = *kept_;
+      task = *kept_;
     } else if (gives_back) {
       return false;
     }
   }
-  if (owned == partitions_) return false;
-  partitions_ = std::move(owned);
+  if (task == partitions_) return false;
+  partitions_ = std::move(task);
   return true;
 }
 
@@ -182,7 +181,8 @@ void TotalsFeed::Take(const rd_kafka_message_t& message) {
   StoreBatch& batch = OpenBatch(message.partition);
   batch.to = read->second = next;
   if (is_end) return;  // behind the last record are marks of transactions
-  const RecordView record = MessageView(message).record();
+  const MessageView view(message);
+  const InputRecord record = view.record();
   const absl::StatusOr<CounterTotal> total = CounterTotal::Parse(record.key.value_or(""), record.value);
   if (!total.ok()) {
     if (!std::exchange(said_foreign_, true)) {

@@ -19,10 +19,10 @@
 #include "absl/time/time.h"
 #include "connectors/kafka/client/client.h"
 #include "connectors/kafka/client/log_ends.h"
-#include "connectors/kafka/options/options.h"
-#include "connectors/kafka/report/report.h"
 #include "src/counters/counter_store.h"
-#include "src/pipeline/stop_flag.h"
+#include "src/pipeline/clock/stop_flag.h"
+#include "src/pipeline/options/options.h"
+#include "src/pipeline/report/report.h"
 
 namespace lethe::kafka {
 
@@ -37,7 +37,7 @@ class TotalsFeed {
   // `owned` names the partitions that this instance has; it is called from the feed's thread until `stop`,
   // when the lanes give them back, and the last answer holds.
   TotalsFeed(const DaemonOptions& options, const CounterOptions& counter, std::unique_ptr<CounterStore> store,
-             std::function<std::vector<int32_t>()> owned, const StopFlag& stop);
+             std::function<std::vector<int32_t>()> task, const StopFlag& stop);
   ~TotalsFeed();
 
   void Start();

@@ -9,46 +9,43 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "connectors/kafka/options/stage_options.h"
+#include "src/stage/missing_bytes.h"
 
 namespace lethe::kafka {
 namespace {
 
 // A partition may be revoked and given back to the process: the group's members hear with their next
-// heartbeat (3 s) that it shares them out anew, and some protocols do it in two rounds. After that it is
+// heartbeat (3 s) that it rebalances again, and some protocols do it in two rounds. After that it is
 // somebody else's.
 constexpr absl::Duration kMayComeBackFor = absl::Seconds(10);
 
 }  // namespace
 
-std::string IdFingerprint(const DaemonOptions& options, int32_t output_partitions) {
-  const std::string fingerprint = options.record.id.Fingerprint();
-  return options.routes ? absl::StrCat(fingerprint, "/", output_partitions) : fingerprint;
-}
-
-absl::StatusOr<CommitMetadata> ReadStory(const DaemonOptions& options, const std::string& id_fingerprint,
-                                         int32_t partition, const CommittedOffset& committed) {
-  absl::StatusOr<CommitMetadata> story = CommitMetadata::Parse(committed.metadata);
-  if (absl::IsNotFound(story.status())) return story;
+absl::StatusOr<CommitMetadata> ReadCommitMetadata(const DaemonOptions& options,
+                                                  const std::string& id_fingerprint, int32_t partition,
+                                                  const CommittedOffset& committed) {
+  absl::StatusOr<CommitMetadata> metadata = CommitMetadata::Parse(committed.metadata);
+  if (absl::IsNotFound(metadata.status())) return metadata;
   const std::string name = absl::StrCat(options.input, "-", partition);
-  if (!story.ok()) {
+  if (!metadata.ok()) {
     return absl::FailedPreconditionError(
-        absl::StrCat(name, " at offset ", committed.offset, ": ", story.status().message()));
+        absl::StrCat(name, " at offset ", committed.offset, ": ", metadata.status().message()));
   }
-  if (story->restart > committed.offset || story->record_before >= committed.offset) {
+  if (metadata->restart > committed.offset || metadata->record_before >= committed.offset) {
     return absl::FailedPreconditionError(absl::StrCat(
         name, ": group ", options.group, " has committed offset ", committed.offset,
-        ", and its commit metadata speaks of records beyond it (restart offset ", story->restart,
+        ", and its commit metadata speaks of records beyond it (restart offset ", metadata->restart,
         "): a copy of a group from another cluster can be like that. Reset the group's offsets with "
         "kafka-consumer-groups.sh --reset-offsets; it then starts there with an empty filter"));
   }
-  if (!story->output.empty() && story->output != options.output) {
+  if (!metadata->output.empty() && metadata->output != options.output) {
     return absl::FailedPreconditionError(absl::StrCat(
-        name, ": group ", options.group, " writes to topic ", story->output, ", not to ", options.output,
+        name, ": group ", options.group, " writes to topic ", metadata->output, ", not to ", options.output,
         ": two pipelines on one group would each get a part of the records. Use another group, or set "
         "output to ",
-        story->output));
+        metadata->output));
   }
-  if (story->id_fingerprint == id_fingerprint) return story;
+  if (metadata->id_fingerprint == id_fingerprint) return metadata;
   if (options.routes) {
     return absl::FailedPreconditionError(
         absl::StrCat(name, ": group ", options.group, " has so far routed by another id than ",
@@ -58,7 +55,7 @@ absl::StatusOr<CommitMetadata> ReadStory(const DaemonOptions& options, const std
   return absl::FailedPreconditionError(absl::StrCat(
       name, ": group ", options.group, " has so far judged by another id than ", options.record.id.ToString(),
       ": ids of before would not be recognized; use another group, or reset "
-      "the group's offsets with kafka-consumer-groups.sh --reset-offsets to begin anew"));
+      "the group's offsets with kafka-consumer-groups.sh --reset-offsets to start over"));
 }
 
 absl::Status CheckScope(const DaemonOptions& options, rd_kafka_t* client, int32_t partitions) {
@@ -74,7 +71,7 @@ absl::Status CheckScope(const DaemonOptions& options, rd_kafka_t* client, int32_
         " has judged with scope: ", ScopeName(is_routed ? Scope::kPartition : Scope::kTopic),
         " so far: with another scope it would write again what is out. Use another group or the former "
         "scope, "
-        "or delete the group's offsets to begin anew: kafka-consumer-groups.sh --delete-offsets --group ",
+        "or delete the group's offsets to start over: kafka-consumer-groups.sh --delete-offsets --group ",
         options.group, " --topic ", other));
   }
   return absl::OkStatus();
@@ -96,23 +93,23 @@ Uncommitted Assigner::WhyUncommitted(int32_t partition, const std::vector<Commit
     const auto metadata = CommitMetadata::Parse(other.metadata);
     if (metadata.ok() && metadata->origin_partitions <= partition) return Uncommitted::kAdded;
   }
-  return begun && !HasBegun(committed) ? Uncommitted::kMadeAnew : Uncommitted::kNew;
+  return begun && !HasBegun(committed) ? Uncommitted::kRecreated : Uncommitted::kNew;
 }
 
-bool Assigner::NeedsFirstCommit(const OwnedPartition& owned, const CommittedOffset& committed) {
-  return owned.phase != Phase::kFailed && !CommitMetadata::Parse(committed.metadata).ok();
+bool Assigner::NeedsFirstCommit(const Task& task, const CommittedOffset& committed) {
+  return task.phase != Phase::kFailed && !CommitMetadata::Parse(committed.metadata).ok();
 }
 
 bool Assigner::GiveUpKept(absl::Time since) {
   const std::optional<int32_t> given_up = kept_.DropOne(since);
   if (!given_up) return false;
-  spdlog::info("{}-{}: the filter that was kept in case it comes back is given up: others need the memory",
-               options_.input, *given_up);
+  spdlog::info("{}-{}: the filter kept for its return is dropped: others need the memory", options_.input,
+               *given_up);
   return true;
 }
 
 void Assigner::GiveUpForMemory(absl::Time now) {
-  int64_t missing = stage_.TakeMissingBytes();
+  int64_t missing = TakeMissingBytes(stage_);
   while (missing > 0) {
     const int64_t before = stage_.memory().used_bytes();
     if (!GiveUpKept(now - kMayComeBackFor)) return;
@@ -120,63 +117,62 @@ void Assigner::GiveUpForMemory(absl::Time now) {
   }
 }
 
-bool Assigner::OpenFilter(OwnedPartition& owned, RestartPoint start) {
-  const std::string name = absl::StrCat(options_.input, "-", owned.id);
+bool Assigner::OpenFilter(Task& task, RestartPoint start) {
+  const std::string name = absl::StrCat(options_.input, "-", task.id);
   for (;;) {
     auto filter = stage_.Open(name);
     if (filter.ok()) {
-      owned.filter = *std::move(filter);
+      task.filter = *std::move(filter);
       break;
     }
     if (absl::IsResourceExhausted(filter.status()) && GiveUpKept()) continue;
-    owned.Fail(absl::StrCat(name, ": ", filter.status().message()));
-    spdlog::error("{}", owned.problem);
+    task.Fail(absl::StrCat(name, ": ", filter.status().message()));
+    spdlog::error("{}", task.problem);
     return false;
   }
-  if (absl::Status started = owned.filter->StartAt(start.stream_time); !started.ok()) {
-    owned.Fail(absl::StrCat(name, ": ", started.message()));
+  if (absl::Status started = task.filter->StartAt(start.stream_time); !started.ok()) {
+    task.Fail(absl::StrCat(name, ": ", started.message()));
     return false;
   }
-  owned.points.emplace(options_.stage.horizon, start);
-  owned.timed_records = owned.committed_timed_records = 0;
-  owned.mark = owned.committed_mark = {};
-  owned.filter_end = owned.next = start.offset;
+  task.points.emplace(options_.stage.horizon, start);
+  task.timed_records = task.committed_timed_records = 0;
+  task.mark = task.committed_mark = {};
+  task.filter_end = task.next = start.offset;
   return true;
 }
 
-void Assigner::StartEmpty(OwnedPartition& owned, int64_t origin) {
-  owned.origin = owned.committed = origin;
-  owned.origin_partitions = partitions_;
-  owned.phase = Phase::kActive;
-  owned.covered_since = absl::InfinitePast();
-  OpenFilter(owned, {origin, absl::InfinitePast()});
+void Assigner::StartEmpty(Task& task, int64_t origin) {
+  task.origin = task.committed = origin;
+  task.origin_partitions = partitions_;
+  task.phase = Phase::kActive;
+  task.covered_since = absl::InfinitePast();
+  OpenFilter(task, {origin, absl::InfinitePast()});
 }
 
-bool Assigner::AcceptShortHistory(OwnedPartition& owned, const std::string& missing,
-                                  const std::string& remedy) const {
-  const std::string what = absl::StrCat(options_.input, "-", owned.id, ": short history: ", missing,
+bool Assigner::AcceptShortHistory(Task& task, const std::string& missing, const std::string& remedy) const {
+  const std::string what = absl::StrCat(options_.input, "-", task.id, ": short history: ", missing,
                                         ": retries of events before that");
   if (options_.on_short_history == OnShortHistory::kContinue) {
     spdlog::warn("{} pass until the horizon of {} has gone by; {}", what,
                  absl::FormatDuration(options_.stage.horizon), remedy);
     return true;
   }
-  owned.Fail(absl::StrCat(what, " would pass; ", remedy,
-                          "; to go on all the same set on_short_history to continue until the "
-                          "horizon has gone by (lethe_short_history is 0 then)"));
-  spdlog::error("{}", owned.problem);
+  task.Fail(absl::StrCat(what, " would pass; ", remedy,
+                         "; to go on all the same set on_short_history to continue until the "
+                         "horizon has gone by (lethe_short_history is 0 then)"));
+  spdlog::error("{}", task.problem);
   return false;
 }
 
-void Assigner::Rebuild(OwnedPartition& owned, const CommitMetadata& metadata, const RestorePlan& plan) {
-  owned.origin = metadata.origin;
-  owned.origin_partitions = metadata.origin_partitions;
-  owned.phase = Phase::kRestoring;
-  owned.covered_since = plan.covered_since;
-  if (!plan.missing.empty() && !AcceptShortHistory(owned, plan.missing, plan.remedy)) return;
-  owned.restore = RestoreProgress(plan.log_from.offset, owned.committed);
-  if (!OpenFilter(owned, plan.log_from)) return;
-  if (plan.log_from.offset >= owned.committed) owned.phase = Phase::kActive;
+void Assigner::Rebuild(Task& task, const CommitMetadata& metadata, const RestorePlan& plan) {
+  task.origin = metadata.origin;
+  task.origin_partitions = metadata.origin_partitions;
+  task.phase = Phase::kRestoring;
+  task.covered_since = plan.covered_since;
+  if (!plan.missing.empty() && !AcceptShortHistory(task, plan.missing, plan.remedy)) return;
+  task.restore = RestoreProgress(plan.log_from.offset, task.committed);
+  if (!OpenFilter(task, plan.log_from)) return;
+  if (plan.log_from.offset >= task.committed) task.phase = Phase::kActive;
 }
 
 bool Assigner::NeedsLogTimes(const CommittedOffset& committed, const GroupState::Log& log) const {
@@ -186,7 +182,7 @@ bool Assigner::NeedsLogTimes(const CommittedOffset& committed, const GroupState:
   facts.metadata = *metadata;
   facts.log_start = log.start;
   facts.routes = options_.routes;
-  return kafka::NeedsLogTimes(facts);
+  return lethe::NeedsLogTimes(facts);
 }
 
 absl::Status Assigner::CheckSnapshot(const SnapshotPoint& point, SnapshotId id,
@@ -209,118 +205,115 @@ absl::Status Assigner::CheckSnapshot(const SnapshotPoint& point, SnapshotId id,
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> Assigner::FromSnapshot(OwnedPartition& owned, const CommitMetadata& metadata,
+absl::StatusOr<bool> Assigner::FromSnapshot(Task& task, const CommitMetadata& metadata,
                                             const GroupState::Log& log) {
   const std::optional<SnapshotId> id = SnapshotId::Parse(metadata.snapshot);
   absl::StatusOr<RestoredPartition> restored;
   do {
-    restored = snapshots_->store().Restore(owned.id, *id, stage_, [&] { return go_on_(owned.id); });
+    restored = snapshots_->store().Restore(task.id, *id, stage_, [&] { return go_on_(task.id); });
   } while (absl::IsResourceExhausted(restored.status()) && GiveUpKept());
   if (absl::IsCancelled(restored.status())) return restored.status();
   absl::Status usable = restored.status();
   if (usable.ok()) usable = CheckSnapshot(restored->point, *id, metadata, log);
   // The commit that names it came after it, unless somebody has set the group's offsets by hand.
-  if (usable.ok() && std::max(restored->point.offset, restored->point.end_offset) > owned.committed) {
-    usable =
-        absl::FailedPreconditionError(absl::StrCat("it holds what comes after offset ", owned.committed));
+  if (usable.ok() && std::max(restored->point.offset, restored->point.end_offset) > task.committed) {
+    usable = absl::FailedPreconditionError(absl::StrCat("it holds what comes after offset ", task.committed));
   }
   if (!usable.ok()) {
     spdlog::warn("{}-{}: snapshot {} is not used: {}; the filter is rebuilt from the log", options_.input,
-                 owned.id, metadata.snapshot, std::string(usable.message()));
+                 task.id, metadata.snapshot, std::string(usable.message()));
     return false;
   }
   const SnapshotNotes notes = *SnapshotNotes::Parse(restored->point.notes);
   if (IsShort(notes.covered_since, metadata.committed_time, options_.stage.horizon) &&
-      !AcceptShortHistory(owned, MissingSince(notes.covered_since), kKeepLog)) {
+      !AcceptShortHistory(task, MissingSince(notes.covered_since), kKeepLog)) {
     return true;
   }
-  owned.filter = std::move(restored->partition);
-  owned.points = RestartPoints::Parse(options_.stage.horizon, notes.points);
-  owned.snapshot = id;
-  owned.origin = metadata.origin;
-  owned.origin_partitions = metadata.origin_partitions;
-  owned.covered_since = notes.covered_since;
-  owned.timed_records = owned.committed_timed_records = notes.timed_records;
-  owned.mark = owned.committed_mark = {notes.mark_offset, restored->point.record_before};
-  owned.filter_end = restored->point.offset;
-  owned.restore = RestoreProgress(owned.filter_end, owned.committed);
+  task.filter = std::move(restored->partition);
+  task.points = RestartPoints::Parse(options_.stage.horizon, notes.points);
+  task.snapshot = id;
+  task.origin = metadata.origin;
+  task.origin_partitions = metadata.origin_partitions;
+  task.covered_since = notes.covered_since;
+  task.timed_records = task.committed_timed_records = notes.timed_records;
+  task.mark = task.committed_mark = {notes.mark_offset, restored->point.record_before};
+  task.filter_end = restored->point.offset;
+  task.restore = RestoreProgress(task.filter_end, task.committed);
   // As with a filter that was kept, the record before F says whether this is the same log.
-  owned.next = notes.mark_offset;
-  owned.phase = Phase::kChecking;
-  spdlog::info("{}-{}: snapshot {} is loaded, with {} ids; {} offsets are to be read again", options_.input,
-               owned.id, metadata.snapshot, owned.filter->Status().filter.ids, owned.restore.left());
+  task.next = notes.mark_offset;
+  task.phase = Phase::kChecking;
+  spdlog::info("{}-{}: snapshot {} is loaded, with {} ids; {} offsets to replay", options_.input, task.id,
+               metadata.snapshot, task.filter->Status().filter.ids, task.restore.left());
   return true;
 }
 
-bool Assigner::HasGrownFor(const OwnedPartition& owned) const {
-  return options_.scope == Scope::kPartition && owned.phase != Phase::kFailed &&
-         std::max(owned.origin_partitions, owned.growth.partitions) < partitions_;
+bool Assigner::HasGrownFor(const Task& task) const {
+  return options_.scope == Scope::kPartition && task.phase != Phase::kFailed &&
+         std::max(task.origin_partitions, task.growth.partitions) < partitions_;
 }
 
-void Assigner::NoteGrowth(OwnedPartition& owned, int64_t end) {
-  owned.growth = {partitions_, end, absl::InfinitePast()};
-  WarnOfGrowth(owned);
+void Assigner::NoteGrowth(Task& task, int64_t end) {
+  task.growth = {partitions_, end, absl::InfinitePast()};
+  WarnOfGrowth(task);
 }
 
-void Assigner::WarnOfGrowth(const OwnedPartition& owned) {
-  if (owned.growth.offset < 0 || owned.growth.partitions <= warned_of_partitions_) return;
-  warned_of_partitions_ = owned.growth.partitions;
+void Assigner::WarnOfGrowth(const Task& task) {
+  if (task.growth.offset < 0 || task.growth.partitions <= warned_of_partitions_) return;
+  warned_of_partitions_ = task.growth.partitions;
   spdlog::warn(
       "{}: it was given more partitions, and has {} now: a key may be in another one than before, where "
       "copies "
       "of what was sent before are not found, until the horizon of {} has gone by (lethe_keys_moved); with "
       "scope: topic they are found",
-      options_.input, owned.growth.partitions, absl::FormatDuration(options_.stage.horizon));
+      options_.input, task.growth.partitions, absl::FormatDuration(options_.stage.horizon));
 }
 
-absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::Prepare(int32_t partition,
-                                                                  const CommittedOffset& committed,
-                                                                  const GroupState::Log& log,
-                                                                  Uncommitted uncommitted) {
-  auto owned = PrepareFilter(partition, committed, log, uncommitted);
-  if (owned.ok()) (*owned)->sums.assign(options_.counters.size(), CounterSums());
-  stage_.TakeMissingBytes();  // of what it was refused it has made the best; whoever else was asks again
-  if (!owned.ok() || (*owned)->phase == Phase::kFailed || options_.scope == Scope::kTopic) return owned;
+absl::StatusOr<std::unique_ptr<Task>> Assigner::Prepare(int32_t partition, const CommittedOffset& committed,
+                                                        const GroupState::Log& log, Uncommitted uncommitted) {
+  auto task = PrepareFilter(partition, committed, log, uncommitted);
+  if (task.ok()) (*task)->sums.assign(options_.counters.size(), CounterSums());
+  TakeMissingBytes(stage_);  // of what it was refused it has made the best; whoever else was asks again
+  if (!task.ok() || (*task)->phase == Phase::kFailed || options_.scope == Scope::kTopic) return task;
   if (committed.offset < 0 && uncommitted == Uncommitted::kAdded) {
     // All of its records were sent after it was added.
-    (*owned)->growth = {partitions_, (*owned)->origin, absl::InfinitePast()};
+    (*task)->growth = {partitions_, (*task)->origin, absl::InfinitePast()};
     spdlog::warn("{}-{} was added to the topic after the group had begun to read it", options_.input,
                  partition);
   } else if (auto metadata = CommitMetadata::Parse(committed.metadata); metadata.ok()) {
     metadata->DropTimesAfter(absl::Now() + options_.max_future);
-    (*owned)->growth = metadata->growth;
+    (*task)->growth = metadata->growth;
   }
-  if (HasGrownFor(**owned)) {
-    NoteGrowth(**owned, log.end);
+  if (HasGrownFor(**task)) {
+    NoteGrowth(**task, log.end);
   } else {
-    WarnOfGrowth(**owned);
+    WarnOfGrowth(**task);
   }
-  return owned;
+  return task;
 }
 
-absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t partition,
-                                                                        const CommittedOffset& committed,
-                                                                        const GroupState::Log& log,
-                                                                        Uncommitted uncommitted) {
-  std::unique_ptr<OwnedPartition> kept = kept_.Take(partition);
-  auto owned = std::make_unique<OwnedPartition>();
-  owned->id = partition;
-  owned->in_group = committed.offset;
-  owned->log_end = log.end;
-  if (kept != nullptr) owned->counts = kept->counts;
+absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
+                                                              const CommittedOffset& committed,
+                                                              const GroupState::Log& log,
+                                                              Uncommitted uncommitted) {
+  std::unique_ptr<Task> kept = kept_.Take(partition);
+  auto task = std::make_unique<Task>();
+  task->id = partition;
+  task->in_group = committed.offset;
+  task->log_end = log.end;
+  if (kept != nullptr) task->counts = kept->counts;
   const std::string name = absl::StrCat(options_.input, "-", partition);
 
   if (committed.offset < 0) {
     kept.reset();  // its memory goes back before the new filter asks for some
     const bool latest = options_.start == Start::kLatest && uncommitted == Uncommitted::kNew;
-    StartEmpty(*owned, latest ? log.end : log.start);
-    return owned;
+    StartEmpty(*task, latest ? log.end : log.start);
+    return task;
   }
-  owned->committed = committed.offset;
+  task->committed = committed.offset;
   auto fail = [&](std::string problem) {
-    owned->Fail(std::move(problem));
-    spdlog::error("{}", owned->problem);
-    return std::move(owned);
+    task->Fail(std::move(problem));
+    spdlog::error("{}", task->problem);
+    return std::move(task);
   };
   if (log.start > committed.offset) {
     const std::string unread =
@@ -333,8 +326,8 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
                                log.start, " with kafka-consumer-groups.sh --reset-offsets"));
     }
     spdlog::warn("{}: going on without them", unread);
-    owned->unread_deleted = log.start - committed.offset;
-    owned->committed = log.start;
+    task->unread_deleted = log.start - committed.offset;
+    task->committed = log.start;
   }
   if (log.end < committed.offset) {
     return fail(absl::StrCat(
@@ -344,14 +337,14 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
         "sent from now on; --to-earliest reads the whole log again with an empty filter, "
         "and writes all of it to the output once more"));
   }
-  auto metadata = ReadStory(options_, id_fingerprint_, partition, committed);
+  auto metadata = ReadCommitMetadata(options_, id_fingerprint_, partition, committed);
   if (absl::IsNotFound(metadata.status())) {
     spdlog::warn(
         "{}: offset {} was committed by another program: a new beginning there, with an empty filter", name,
         committed.offset);
     kept.reset();
-    StartEmpty(*owned, owned->committed);
-    return owned;
+    StartEmpty(*task, task->committed);
+    return task;
   }
   if (!metadata.ok()) return metadata.status();
   const absl::Time told = metadata->committed_time;
@@ -364,17 +357,17 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
         name, committed.offset, absl::FormatTime(absl::RFC3339_sec, told, absl::UTCTimeZone()),
         absl::FormatDuration(options_.max_future), metadata->restart);
   }
-  owned->time_at_committed =
+  task->time_at_committed =
       metadata->committed_time == absl::InfinitePast() ? absl::InfiniteFuture() : metadata->committed_time;
   // Where the kept filter is at the committed offset, it must remember the same record before that.
-  const auto is_of_same_log = [&](const OwnedPartition& each) {
+  const auto is_of_same_log = [&](const Task& each) {
     return metadata->record_before < 0 || metadata->record_before >= each.filter_end ||
            each.mark.offset < 0 ||
            (each.mark.offset == metadata->record_before && each.mark.hash == metadata->record_before_hash);
   };
   RestoreFacts facts;
   facts.metadata = *metadata;
-  facts.committed = owned->committed;
+  facts.committed = task->committed;
   facts.log_start = log.start;
   facts.horizon = options_.stage.horizon;
   facts.routes = options_.routes;
@@ -391,7 +384,7 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
   if (plan.source == RestoreSource::kKept) {
     kept->committed = kept->in_group = committed.offset;
     kept->log_end = log.end;
-    kept->time_at_committed = owned->time_at_committed;
+    kept->time_at_committed = task->time_at_committed;
     kept->restore = RestoreProgress(kept->filter_end, committed.offset);
     kept->snapshot = snapshot;
     kept->phase = kept->mark.offset < 0 ? Phase::kRestoring : Phase::kChecking;
@@ -403,16 +396,16 @@ absl::StatusOr<std::unique_ptr<OwnedPartition>> Assigner::PrepareFilter(int32_t 
   }
   kept.reset();
   if (plan.source == RestoreSource::kSnapshot) {
-    const absl::StatusOr<bool> loaded = FromSnapshot(*owned, *metadata, log);
+    const absl::StatusOr<bool> loaded = FromSnapshot(*task, *metadata, log);
     if (!loaded.ok()) return absl::CancelledError(absl::StrCat(name, ": ", loaded.status().message()));
     if (*loaded) {
-      owned->TakeHistory(*metadata, log.start);
-      return owned;
+      task->TakeHistory(*metadata, log.start);
+      return task;
     }
   }
-  Rebuild(*owned, *metadata, plan);
-  owned->TakeHistory(*metadata, log.start);
-  return owned;
+  Rebuild(*task, *metadata, plan);
+  task->TakeHistory(*metadata, log.start);
+  return task;
 }
 
 }  // namespace lethe::kafka

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "connectors/kafka/restore/restore_plan.h"
+#include "src/pipeline/restore/restore_plan.h"
 
 namespace lethe::kafka {
 

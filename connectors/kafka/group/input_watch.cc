@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/group/group_state.h"
-#include "src/pipeline/steady_time.h"
+#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
@@ -21,12 +21,12 @@ constexpr int kMostDoublings = 7;  // an hour
 
 }  // namespace
 
-InputWatch::InputWatch(const DaemonOptions& options, int32_t partitions, WorkerState& state, Source& source,
-                       OwnedPartitions& owned, Assigner& assigner)
+InputWatch::InputWatch(const DaemonOptions& options, int32_t partitions, WorkerState& state,
+                       Consumer& consumer, Tasks& tasks, Assigner& assigner)
     : options_(options),
       state_(state),
-      source_(source),
-      owned_(owned),
+      consumer_(consumer),
+      tasks_(tasks),
       assigner_(assigner),
       // A static member that restarts gets the assignment of before, though partitions were added meanwhile.
       given_partitions_(options.static_membership == StaticMembership::kNever ? partitions : 0) {}
@@ -38,29 +38,29 @@ void InputWatch::Look() {
 }
 
 void InputWatch::LookForTopic(absl::Time now) {
-  if (!owned_.empty()) next_topic_ = now + kLookEvery;
+  if (!tasks_.empty()) next_topic_ = now + kLookEvery;
   if (now < next_topic_) return;
   next_topic_ = now + kLookEvery;
   const bool gone =
-      absl::IsNotFound(CountPartitions(source_.client(), options_.input, kLookTimeoutMs).status());
+      absl::IsNotFound(CountPartitions(consumer_.client(), options_.input, kLookTimeoutMs).status());
   if (gone == is_gone_) return;
   is_gone_ = gone;
   if (!gone) return state_.SetWaiting("");
   const std::string why =
       absl::StrCat("input topic ", options_.input,
-                   " is not there any more: what was read of it is out and stays; create it "
-                   "anew and it is read from its start, or stop");
+                   " is not there any more: what was read of it is out and stays; recreate it "
+                   "and it is read from its start, or stop");
   spdlog::error("lane {}: {}", state_.lane, why);
   state_.SetWaiting(why);
 }
 
 void InputWatch::NoteGrowth(int32_t partitions) {
   assigner_.SetPartitions(partitions);
-  for (auto& [id, owned] : owned_) {
-    if (!assigner_.HasGrownFor(*owned)) continue;
-    const auto log = GroupState(source_.client(), options_.input).LogOf(id);
+  for (auto& [id, task] : tasks_) {
+    if (!assigner_.HasGrownFor(*task)) continue;
+    const auto log = GroupState(consumer_.client(), options_.input).LogOf(id);
     if (!log.ok()) return;  // at the next look
-    assigner_.NoteGrowth(*owned, log->end);
+    assigner_.NoteGrowth(*task, log->end);
   }
 }
 
@@ -68,17 +68,17 @@ void InputWatch::LookForUnassigned(absl::Time now) {
   if (now < next_unassigned_) return;
   next_unassigned_ = now + kLookEvery;
   // The topic may have been away meanwhile, and its commits with it.
-  if (owned_.empty()) given_partitions_ = 0;
-  const auto counted = CountPartitions(source_.client(), options_.input, kLookTimeoutMs);
+  if (tasks_.empty()) given_partitions_ = 0;
+  const auto counted = CountPartitions(consumer_.client(), options_.input, kLookTimeoutMs);
   if (!counted.ok()) return;
   NoteGrowth(*counted);
   if (*counted <= given_partitions_) return;
   const int32_t count = *counted;
-  const auto committed = GroupState(source_.client(), options_.input).Committed(count);
+  const auto committed = GroupState(consumer_.client(), options_.input).Committed(count);
   if (!committed.ok()) return;
   int32_t unassigned = given_partitions_;
   while (unassigned < count &&
-         ((*committed)[static_cast<size_t>(unassigned)].offset >= 0 || owned_.contains(unassigned))) {
+         ((*committed)[static_cast<size_t>(unassigned)].offset >= 0 || tasks_.contains(unassigned))) {
     ++unassigned;
   }
   if (unassigned == count) {
@@ -91,12 +91,12 @@ void InputWatch::LookForUnassigned(absl::Time now) {
   if (now - unassigned_since_ < kPatience * (1 << std::min(rejoined_, kMostDoublings))) return;
   spdlog::warn(
       "lane {}: {}-{} is there, and nobody has begun to read it for {}: leaving the group and joining it "
-      "again, so that it assigns anew",
+      "again, so that it assigns partitions again",
       state_.lane, options_.input, unassigned,
       absl::FormatDuration(absl::Trunc(now - unassigned_since_, absl::Seconds(1))));
   unassigned_since_ = now;
   ++rejoined_;
-  if (absl::Status joined = source_.Rejoin(); !joined.ok()) state_.fatal = joined;
+  if (absl::Status joined = consumer_.Rejoin(); !joined.ok()) state_.fatal = joined;
 }
 
 }  // namespace lethe::kafka

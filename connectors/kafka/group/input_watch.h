@@ -12,9 +12,9 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
-#include "connectors/kafka/client/worker_state.h"
 #include "connectors/kafka/group/assignment.h"
-#include "connectors/kafka/group/source.h"
+#include "connectors/kafka/group/consumer.h"
+#include "src/pipeline/task/worker_state.h"
 
 namespace lethe::kafka {
 
@@ -22,8 +22,8 @@ namespace lethe::kafka {
 class InputWatch {
  public:
   // `partitions`: the topic has so many at the start.
-  InputWatch(const DaemonOptions& options, int32_t partitions, WorkerState& state, Source& source,
-             OwnedPartitions& owned, Assigner& assigner);
+  InputWatch(const DaemonOptions& options, int32_t partitions, WorkerState& state, Consumer& consumer,
+             Tasks& tasks, Assigner& assigner);
 
   // Between two batches; asks the cluster every few seconds.
   void Look();
@@ -38,8 +38,8 @@ class InputWatch {
 
   const DaemonOptions& options_;
   WorkerState& state_;
-  Source& source_;
-  OwnedPartitions& owned_;
+  Consumer& consumer_;
+  Tasks& tasks_;
   Assigner& assigner_;
   absl::Time next_topic_ = absl::InfinitePast();
   bool is_gone_ = false;

@@ -3,7 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "absl/strings/str_cat.h"
-#include "src/pipeline/steady_time.h"
+#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
@@ -43,18 +43,20 @@ void Membership::LookAtWait() {
   spdlog::warn(
       "lane {}: waiting for group {} to assign partitions: after a crash the group waits for the member that "
       "is gone until its session times out, at most {} (session.timeout.ms){}",
-      state_.lane, options_.group, absl::FormatDuration(source_.session_timeout()),
+      state_.lane, options_.group, absl::FormatDuration(consumer_.session_timeout()),
       options_.static_membership == StaticMembership::kNever
           ? "; with instance set, a restarted process takes its own place again at once"
           : "");
 }
 
-void Membership::MeetError(const rd_kafka_message_t& event, const std::string& why) {
-  switch (event.err) {
+void Membership::MeetError(const SourceEvent& event) {
+  const auto code = static_cast<rd_kafka_resp_err_t>(event.code);
+  const std::string& why = event.why;
+  switch (code) {
     case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
-      state_.fatal = absl::PermissionDeniedError(
-          absl::StrCat("group ", options_.group, ": ", rd_kafka_message_errstr(&event),
-                       ": grant this user Read on group ", options_.group));
+      state_.fatal =
+          absl::PermissionDeniedError(absl::StrCat("group ", options_.group, ": ", rd_kafka_err2str(code),
+                                                   ": grant this user Read on group ", options_.group));
       return;
     case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
       state_.fatal =
@@ -64,9 +66,9 @@ void Membership::MeetError(const rd_kafka_message_t& event, const std::string& w
       return MeetOtherProtocol(why);
     case RD_KAFKA_RESP_ERR__FATAL: {
       char reason[256];
-      const rd_kafka_resp_err_t cause = rd_kafka_fatal_error(source_.client(), reason, sizeof reason);
+      const rd_kafka_resp_err_t cause = rd_kafka_fatal_error(consumer_.client(), reason, sizeof reason);
       if (cause == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID) return MeetSameName(why);
-      state_.fatal = ErrorStatus(event.err, why);
+      state_.fatal = ErrorStatus(code, why);
       return;
     }
     default:
@@ -77,11 +79,11 @@ void Membership::MeetError(const rd_kafka_message_t& event, const std::string& w
 void Membership::MeetOtherProtocol(const std::string& why) {
   const std::string what = absl::StrCat(
       why, ": group ", options_.group,
-      " has members that do not take assignment: ", source_.is_cooperative() ? "cooperative" : "eager",
+      " has members that do not take assignment: ", consumer_.is_cooperative() ? "cooperative" : "eager",
       "; the protocol cannot change while one of them is in the group. First stop every instance, then start "
       "them all with the new assignment");
   const absl::Time now = SteadyNow();
-  const absl::Duration patience = source_.session_timeout();
+  const absl::Duration patience = consumer_.session_timeout();
   if (other_protocol_since_ == absl::InfiniteFuture()) {
     other_protocol_since_ = now;
     const std::string waiting = absl::StrCat(what, "; waiting ", absl::FormatDuration(patience),
@@ -99,12 +101,12 @@ void Membership::MeetSameName(const std::string& why) {
   const absl::Time now = SteadyNow();
   met_same_name_ = now - std::exchange(last_same_name_, now) < kSameNamesInARow ? met_same_name_ + 1 : 1;
   if (met_same_name_ <= kMostSameNames) {
-    spdlog::warn("lane {}: {}; making the consumer anew", state_.lane, why);
+    spdlog::warn("lane {}: {}; recreating the consumer", state_.lane, why);
     wants_new_consumer_ = true;
     return;
   }
   state_.fatal = absl::AlreadyExistsError(absl::StrCat(
-      why, ": another joins group ", options_.group, " as ", source_.InstanceName(),
+      why, ": another joins group ", options_.group, " as ", consumer_.InstanceName(),
       ", which is this lane's name by static_membership, again and again: give each process its own "
       "--instance"));
 }

@@ -2,24 +2,22 @@
 #ifndef LETHE_CONNECTORS_KAFKA_GROUP_MEMBERSHIP_H_
 #define LETHE_CONNECTORS_KAFKA_GROUP_MEMBERSHIP_H_
 
-#include <librdkafka/rdkafka.h>
-
 #include <string>
 #include <utility>
 
 #include "absl/time/time.h"
-#include "connectors/kafka/client/worker_state.h"
-#include "connectors/kafka/group/source.h"
-#include "connectors/kafka/options/options.h"
-#include "src/pipeline/repeats.h"
+#include "connectors/kafka/group/consumer.h"
+#include "src/pipeline/clock/repeats.h"
+#include "src/pipeline/options/options.h"
+#include "src/pipeline/task/worker_state.h"
 
 namespace lethe::kafka {
 
 // Not thread-safe: it belongs to the worker's thread.
 class Membership {
  public:
-  Membership(const DaemonOptions& options, WorkerState& state, const Source& source)
-      : options_(options), state_(state), source_(source) {}
+  Membership(const DaemonOptions& options, WorkerState& state, const Consumer& consumer)
+      : options_(options), state_(state), consumer_(consumer) {}
 
   // It has an assignment, be it of no partition; or is without one until the next.
   void SetJoined(bool joined);
@@ -31,7 +29,7 @@ class Membership {
 
   // An error of the consumer that concerns no partition alone. Where the worker cannot go on, that is its
   // end.
-  void MeetError(const rd_kafka_message_t& event, const std::string& why);
+  void MeetError(const SourceEvent& event);
   // Whether only a new consumer helps.
   bool TakeNewConsumer() { return std::exchange(wants_new_consumer_, false); }
 
@@ -45,7 +43,7 @@ class Membership {
 
   const DaemonOptions& options_;
   WorkerState& state_;
-  const Source& source_;
+  const Consumer& consumer_;
   bool joined_ = false;
   absl::Time unassigned_since_ = absl::InfinitePast();  // while it has not joined
   bool said_unassigned_ = false;

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "connectors/kafka/options/options.h"
+#include "src/pipeline/options/options.h"
 
 namespace lethe::kafka {
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -13,7 +13,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/options/stage_options.h"
-#include "src/pipeline/steady_time.h"
+#include "connectors/kafka/topics/topics.h"
+#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
@@ -59,20 +60,43 @@ bool NamesCodec(const DaemonOptions& options) {
   });
 }
 
-int64_t SizeOf(const rd_kafka_headers_t* headers) {
+// What the broker says to a member that is no longer one, or not of this generation.
+bool IsGroupMovedOn(rd_kafka_resp_err_t code) {
+  switch (code) {
+    case RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION:
+    case RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID:
+    case RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS:
+    case RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID:
+      return true;
+    default:
+      return false;
+  }
+}
+
+int64_t SizeOf(absl::Span<const HeaderView> headers) {
   int64_t bytes = 0;
-  const char* name = nullptr;
-  const void* value = nullptr;
-  size_t value_bytes = 0;
-  for (size_t i = 0; headers != nullptr && rd_kafka_header_get_all(headers, i, &name, &value, &value_bytes) ==
-                                               RD_KAFKA_RESP_ERR_NO_ERROR;
-       ++i) {
-    bytes += static_cast<int64_t>(std::strlen(name) + value_bytes);
+  for (const HeaderView& header : headers) {
+    bytes += static_cast<int64_t>(header.name.size() + header.value.value_or("").size());
   }
   return bytes;
 }
 
-// What befalls one producer, and not the one that is made in its place.
+HeadersPtr ToHeaders(absl::Span<const HeaderView> headers) {
+  HeadersPtr result;
+  for (const auto& [name, value] : headers) {
+    if (result == nullptr) result.reset(rd_kafka_headers_new(headers.size()));
+    rd_kafka_header_add(result.get(), name.data(), static_cast<ssize_t>(name.size()),
+                        value ? value->data() : nullptr, static_cast<ssize_t>(value.value_or("").size()));
+  }
+  return result;
+}
+
+// Null for what is null, and never null for what is empty.
+const void* DataOf(const std::optional<absl::string_view>& bytes) {
+  return !bytes ? nullptr : bytes->data() == nullptr ? "" : bytes->data();
+}
+
+// Errors that recreating the producer cures.
 bool IsFence(rd_kafka_resp_err_t code) {
   switch (code) {
     case RD_KAFKA_RESP_ERR__FENCED:
@@ -135,10 +159,11 @@ TopicPtr OpenKeyedTopic(rd_kafka_t* producer, const std::string& name) {
 
 }  // namespace
 
-Output::Output(const DaemonOptions& options, int lane, const StopFlag& stop, Heartbeat& heartbeat,
-               std::function<void(const std::string&)> waiting)
+Output::Output(const DaemonOptions& options, int lane, const Consumer& consumer, const StopFlag& stop,
+               Heartbeat& heartbeat, std::function<void(const std::string&)> waiting)
     : options_(options),
       lane_(lane),
+      consumer_(consumer),
       stop_(stop),
       heartbeat_(heartbeat),
       waiting_(std::move(waiting)),
@@ -158,10 +183,10 @@ void Output::OnDelivery(rd_kafka_t* /*producer*/, const rd_kafka_message_t* mess
       self->Refuse(self->sent_[number], message->err, rd_kafka_err2str(message->err));
     }
   } else if (static_cast<int>(message->err) == kBesideAnInvalidRecord) {
-    self->refusals_are_named_ = true;
-  } else if (self->failure_ == Failure::kNone) {
-    self->failure_ = Failure::kTransient;
-    self->last_error_ = rd_kafka_err2str(message->err);
+    self->report_.refusals_are_named = true;
+  } else if (self->report_.failure == Failure::kNone) {
+    self->report_.failure = Failure::kTransient;
+    self->report_.last_error = rd_kafka_err2str(message->err);
   }
 }
 
@@ -238,7 +263,7 @@ absl::Status Output::Open(OutputLimits limits) {
     }
     // For this client only: another instance of the same name took over in between.
     ++fences_;
-    spdlog::warn("lane {}: {}; making the producer anew", lane_, Describe(error.get()));
+    spdlog::warn("lane {}: {}; recreating the producer", lane_, Describe(error.get()));
     DropProducer();
     if (stop_.WaitFor(kAskAgainAfter)) return stopped;
   }
@@ -265,10 +290,11 @@ ErrorPtr Output::Retry(const std::string& doing, const std::function<rd_kafka_er
 
 absl::Status Output::Begin() {
   if (producer_ == nullptr) return NoProducer();
-  failure_ = Failure::kNone;
+  report_.failure = Failure::kNone;
   unsure_ = false;
-  refusals_.clear();
-  refusals_are_named_ = false;
+  report_.has_group_moved_on = false;
+  report_.refusals.clear();
+  report_.refusals_are_named = false;
   sent_.clear();
   room_seen_at_ = 0;
   unanswered_at_end_ = 0;
@@ -278,34 +304,50 @@ absl::Status Output::Begin() {
   for (;;) {
     const ErrorPtr error(rd_kafka_begin_transaction(producer_.get()));
     if (error == nullptr) return absl::OkStatus();
-    last_error_ = Describe(error.get());
+    report_.last_error = Describe(error.get());
     if (!rd_kafka_error_is_fatal(error.get())) {
       return ErrorStatus(rd_kafka_error_code(error.get()), "beginning a transaction");
     }
-    if (Remake(last_error_) != Outcome::kStopped) continue;
-    return stop_.requested() ? absl::CancelledError(last_error_) : NoProducer();
+    if (Remake(report_.last_error) != Outcome::kStopped) continue;
+    return stop_.requested() ? absl::CancelledError(report_.last_error) : NoProducer();
   }
 }
 
-absl::Status Output::Produce(ProduceRequest request) {
+rd_kafka_topic_t* Output::TopicOf(const Target& target) const {
+  switch (target.kind) {
+    case Target::Kind::kOutput:
+      return output_topic_.get();
+    case Target::Kind::kDivert:
+      return divert_topic_.get();
+    case Target::Kind::kCounter:
+      break;
+  }
+  return counter_topics_[target.counter].get();
+}
+
+absl::Status Output::Write(const OutputRecord& record) {
   AwaitRoom();
   const int64_t before = sent_.empty() ? 0 : sent_.back().end_bytes;
-  const auto bytes = static_cast<int64_t>(request.key_bytes + request.value_bytes);
-  const int64_t with_headers = bytes + SizeOf(request.headers.get());
-  sent_.push_back({request.of, before + kRecordOverhead + with_headers, bytes, request.timestamp_ms,
-                   request.key != nullptr});
+  const size_t key_bytes = record.key.value_or("").size();
+  const size_t value_bytes = record.value.value_or("").size();
+  const auto bytes = static_cast<int64_t>(key_bytes + value_bytes);
+  const int64_t with_headers = bytes + SizeOf(record.headers);
+  sent_.push_back({record.of, before + kRecordOverhead + with_headers, bytes, record.timestamp_ms,
+                   record.key.has_value()});
   const auto number = static_cast<uintptr_t>(sent_.size() - 1);
+  HeadersPtr headers = ToHeaders(record.headers);
+  static_assert(OutputRecord::kByKey == RD_KAFKA_PARTITION_UA);
   for (;;) {
-    // A headers argument of null would end the list of arguments' meaning: V_HEADERS(NULL) is no headers.
+    // V_HEADERS(NULL) is no headers.
     const rd_kafka_resp_err_t code = rd_kafka_producev(
-        producer_.get(), RD_KAFKA_V_RKT(request.topic), RD_KAFKA_V_PARTITION(request.partition),
+        producer_.get(), RD_KAFKA_V_RKT(TopicOf(record.target)), RD_KAFKA_V_PARTITION(record.partition),
         RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),  // the input's buffers go back to the consumer at once
-        RD_KAFKA_V_KEY(request.key, request.key_bytes),
-        RD_KAFKA_V_VALUE(const_cast<void*>(request.value), request.value_bytes),
-        RD_KAFKA_V_TIMESTAMP(request.timestamp_ms), RD_KAFKA_V_HEADERS(request.headers.get()),
+        RD_KAFKA_V_KEY(DataOf(record.key), key_bytes),
+        RD_KAFKA_V_VALUE(const_cast<void*>(DataOf(record.value)), value_bytes),
+        RD_KAFKA_V_TIMESTAMP(record.timestamp_ms), RD_KAFKA_V_HEADERS(headers.get()),
         RD_KAFKA_V_OPAQUE(reinterpret_cast<void*>(number)), RD_KAFKA_V_END);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
-      request.headers.release();  // the client owns them now
+      headers.release();  // the client owns them now
       return absl::OkStatus();
     }
     if (code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE) {
@@ -316,22 +358,22 @@ absl::Status Output::Produce(ProduceRequest request) {
       const Waiting waiting(waited_);
       heartbeat_.Beat();
       rd_kafka_poll(producer_.get(), 10);  // returns when something was delivered
-      if (failure_ == Failure::kNone) continue;
+      if (report_.failure == Failure::kNone) continue;
     }
     if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && stop_.requested()) return absl::CancelledError("stopped");
-    if (failure_ == Failure::kNone) {
-      failure_ = Failure::kTransient;
-      last_error_ = rd_kafka_err2str(code);
+    if (report_.failure == Failure::kNone) {
+      report_.failure = Failure::kTransient;
+      report_.last_error = rd_kafka_err2str(code);
     }
     return ErrorStatus(code, "producing");
   }
 }
 
 void Output::Refuse(const Sent& sent, rd_kafka_resp_err_t code, const std::string& why) {
-  failure_ = Failure::kRefused;
-  last_error_ = why;
+  report_.failure = Failure::kRefused;
+  report_.last_error = why;
   const bool diverted = sent.place.diverted;
-  refusals_.push_back(
+  report_.refusals.push_back(
       {sent.place, {sent.bytes, sent.timestamp_ms, sent.has_key, !IsTooLarge(code), diverted}, why});
 }
 
@@ -353,7 +395,7 @@ void Output::AwaitRoom() {
   if (sent_.empty() || sent_.back().end_bytes - room_seen_at_ < kLookForRoomEvery) return;
   room_seen_at_ = sent_.back().end_bytes;
   const Waiting waiting(waited_);
-  while (UnansweredBytes() > kAheadBytes && failure_ == Failure::kNone && !stop_.requested()) {
+  while (UnansweredBytes() > kAheadBytes && report_.failure == Failure::kNone && !stop_.requested()) {
     heartbeat_.Beat();
     rd_kafka_poll(producer_.get(), kLookForRoomMs);
   }
@@ -372,32 +414,51 @@ absl::StatusOr<int32_t> Output::CountPartitions() {
 
 Failure Output::Poll() {
   if (producer_ != nullptr) rd_kafka_poll(producer_.get(), 0);
-  return failure_;
+  return report_.failure;
 }
 
-Outcome Output::Commit(const rd_kafka_topic_partition_list_t* offsets,
-                       const rd_kafka_consumer_group_metadata_t* group, rd_kafka_t* consumer) {
+absl::StatusOr<RecordRules> Output::AskRules() {
+  const auto output = DescribeTopic(consumer_.client(), options_.output);
+  if (!output.ok()) return output.status();
+  return output->record_rules();
+}
+
+PartitionListPtr Output::Offsets(const std::vector<Position>& positions) const {
+  PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(positions.size())));
+  for (const Position& position : positions) {
+    rd_kafka_topic_partition_t* element =
+        rd_kafka_topic_partition_list_add(list.get(), options_.input.c_str(), position.partition);
+    element->offset = position.offset;
+    element->metadata = rd_kafka_mem_malloc(consumer_.client(), position.metadata.size());
+    std::copy(position.metadata.begin(), position.metadata.end(), static_cast<char*>(element->metadata));
+    element->metadata_size = position.metadata.size();
+  }
+  return list;
+}
+
+Outcome Output::Commit(const std::vector<Position>& positions) {
   const Waiting waiting(waited_);
-  return transactional_ ? CommitTransaction(offsets, group) : CommitDelivered(offsets, consumer);
+  const PartitionListPtr offsets = Offsets(positions);
+  return transactional_ ? CommitTransaction(offsets.get()) : CommitDelivered(offsets.get());
 }
 
-Outcome Output::CommitTransaction(const rd_kafka_topic_partition_list_t* offsets,
-                                  const rd_kafka_consumer_group_metadata_t* group) {
+Outcome Output::CommitTransaction(const rd_kafka_topic_partition_list_t* offsets) {
   // A commit would wait for all records itself, but also for those that are stuck behind a refused one.
   const absl::Time begin = SteadyNow();
   while (rd_kafka_flush(producer_.get(), kFlushTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR &&
-         failure_ == Failure::kNone &&
+         report_.failure == Failure::kNone &&
          SteadyNow() - begin < (stop_.requested() ? kStopFlushPatience : kFlushPatience)) {
     heartbeat_.Beat();
   }
-  if (failure_ == Failure::kNone && stop_.requested() && rd_kafka_outq_len(producer_.get()) > 0) {
+  if (report_.failure == Failure::kNone && stop_.requested() && rd_kafka_outq_len(producer_.get()) > 0) {
     // A commit would wait for the rest: a quota or a slow broker would keep lethe from leaving the group.
-    failure_ = Failure::kTransient;
-    last_error_ = "stopped while the broker was slow to take the records";
+    report_.failure = Failure::kTransient;
+    report_.last_error = "stopped while the broker was slow to take the records";
   }
-  if (failure_ != Failure::kNone) return Abort();
+  if (report_.failure != Failure::kNone) return Abort();
   ErrorPtr error = Retry("adding the offsets to the transaction", [&](int timeout_ms) {
-    return rd_kafka_send_offsets_to_transaction(producer_.get(), offsets, group, timeout_ms);
+    return rd_kafka_send_offsets_to_transaction(producer_.get(), offsets, consumer_.group_metadata(),
+                                                timeout_ms);
   });
   if (error == nullptr) {
     error = Retry("committing a transaction", [this](int timeout_ms) {
@@ -409,14 +470,14 @@ Outcome Output::CommitTransaction(const rd_kafka_topic_partition_list_t* offsets
     if (rd_kafka_error_is_retriable(error.get())) return Outcome::kStopped;
   }
   if (rd_kafka_error_is_retriable(error.get())) return Outcome::kStopped;
-  last_error_code_ = rd_kafka_error_code(error.get());
-  if (failure_ != Failure::kRefused) last_error_ = Describe(error.get());
-  if (failure_ == Failure::kNone) failure_ = Failure::kTransient;
+  report_.has_group_moved_on = IsGroupMovedOn(rd_kafka_error_code(error.get()));
+  if (report_.failure != Failure::kRefused) report_.last_error = Describe(error.get());
+  if (report_.failure == Failure::kNone) report_.failure = Failure::kTransient;
   if (rd_kafka_error_is_fatal(error.get())) return Remake(Describe(error.get()));
   return Abort();
 }
 
-Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets, rd_kafka_t* consumer) {
+Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets) {
   absl::Time give_up = absl::InfiniteFuture();
   while (rd_kafka_flush(producer_.get(), kCallTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR) {
     if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = SteadyNow() + kStopGrace;
@@ -429,17 +490,17 @@ Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets, 
   if (rd_kafka_fatal_error(producer_.get(), reason, sizeof reason) != RD_KAFKA_RESP_ERR_NO_ERROR) {
     return Remake(reason);
   }
-  if (failure_ != Failure::kNone) return Aborted(/*renew=*/false);
+  if (report_.failure != Failure::kNone) return Aborted(/*renew=*/false);
   for (;;) {
-    const rd_kafka_resp_err_t code = rd_kafka_commit(consumer, offsets, /*async=*/0);
+    const rd_kafka_resp_err_t code = rd_kafka_commit(consumer_.client(), offsets, /*async=*/0);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return Outcome::kCommitted;
-    last_error_ = rd_kafka_err2str(code);
-    last_error_code_ = code;
+    report_.last_error = rd_kafka_err2str(code);
+    report_.has_group_moved_on = IsGroupMovedOn(code);
     if (!IsTransient(code) || code == RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS) return Outcome::kUnknown;
     if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = SteadyNow() + kStopGrace;
     if (SteadyNow() >= give_up) return Outcome::kStopped;
     heartbeat_.Beat();
-    waiting_(absl::StrCat("committing offsets: ", last_error_));
+    waiting_(absl::StrCat("committing offsets: ", report_.last_error));
     absl::SleepFor(kAskAgainAfter);
   }
 }
@@ -458,14 +519,14 @@ Outcome Output::Abort() {
     rd_kafka_flush(producer_.get(), kCallTimeoutMs);
     return Aborted(/*renew=*/is_unanswered);
   }
-  if (failure_ == Failure::kTransient) {
+  if (report_.failure == Failure::kTransient) {
     // That records were purged does not say why the transaction has failed. While it is to be aborted, the
     // client answers what would begin another with that.
     const ErrorPtr why(rd_kafka_begin_transaction(producer_.get()));
     if (why != nullptr && rd_kafka_error_txn_requires_abort(why.get()) != 0) {
-      last_error_ = Describe(why.get());
+      report_.last_error = Describe(why.get());
       if (rd_kafka_error_code(why.get()) == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) {
-        absl::StrAppend(&last_error_, ": grant this user Write on ",
+        absl::StrAppend(&report_.last_error, ": grant this user Write on ",
                         absl::StrJoin(WrittenTopics(options_), ", "));
       }
     }
@@ -478,7 +539,7 @@ Outcome Output::Abort() {
     // After a refusal something always is unanswered, and each of the aborts until the refused record is
     // found would take half a second more: there it counts if a connection was closed, without which nothing
     // waits to be sent again.
-    const bool counts = failure_ != Failure::kRefused || closed_sockets_ != closed_before_;
+    const bool counts = report_.failure != Failure::kRefused || closed_sockets_ != closed_before_;
     return Aborted(/*renew=*/unsure_ || (is_unanswered && counts));
   }
   if (rd_kafka_error_is_retriable(error.get())) return Outcome::kStopped;
@@ -486,13 +547,13 @@ Outcome Output::Abort() {
 }
 
 Outcome Output::Aborted(bool renew) {
-  const bool too_large = std::any_of(refusals_.begin(), refusals_.end(),
+  const bool too_large = std::any_of(report_.refusals.begin(), report_.refusals.end(),
                                      [](const Refusal& refusal) { return !refusal.record.is_invalid; });
   if (too_large && codec_ == kQuickCodec && !NamesCodec(options_)) {
     codec_ = kDenseCodec;
     renew = true;
     // Nothing is to blame before it was tried.
-    failure_ = Failure::kTransient;
+    report_.failure = Failure::kTransient;
     spdlog::info("lane {}: a record is too large for its topic with {}: compressing with {} from now on",
                  lane_, std::string(kQuickCodec), std::string(kDenseCodec));
   }
@@ -501,23 +562,23 @@ Outcome Output::Aborted(bool renew) {
 
 Outcome Output::Remake(const std::string& why) {
   ++fences_;
-  spdlog::warn("lane {}: the producer is lost: {}; making it anew", lane_, why);
+  spdlog::warn("lane {}: the producer is lost: {}; recreating it", lane_, why);
   return MakeAnew() ? Outcome::kUnknown : Outcome::kStopped;
 }
 
 absl::Status Output::NoProducer() const {
-  return absl::UnavailableError(absl::StrCat("the producer cannot be made anew: ", last_error_));
+  return absl::UnavailableError(absl::StrCat("the producer cannot be recreated: ", report_.last_error));
 }
 
 bool Output::MakeAnew() {
-  const Failure failure = failure_;
+  const Failure failure = report_.failure;
   DropProducer();
   if (absl::Status opened = Open(limits_); !opened.ok()) {
     DropProducer();
-    last_error_ = std::string(opened.message());
+    report_.last_error = std::string(opened.message());
     return false;
   }
-  failure_ = failure;
+  report_.failure = failure;
   return true;
 }
 

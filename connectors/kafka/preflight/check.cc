@@ -15,7 +15,7 @@
 #include "connectors/kafka/preflight/topic_rules.h"
 #include "connectors/kafka/repartition/repartition_topic.h"
 #include "connectors/kafka/topics/topics.h"
-#include "src/pipeline/steady_time.h"
+#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
@@ -207,11 +207,12 @@ class Checker {
     int with = 0;
     for (const CommittedOffset& offset : *committed) with += offset.offset >= 0 ? 1 : 0;
     for (int32_t partition = 0; partition < partitions; ++partition) {
-      const absl::Status story =
-          ReadStory(stage, fingerprint, partition, (*committed)[static_cast<size_t>(partition)]).status();
-      if (story.ok() || absl::IsNotFound(story)) continue;
+      const absl::Status metadata =
+          ReadCommitMetadata(stage, fingerprint, partition, (*committed)[static_cast<size_t>(partition)])
+              .status();
+      if (metadata.ok() || absl::IsNotFound(metadata)) continue;
       // The message ends with its remedy.
-      Add(Severity::kError, "group", where, absl::StrCat("cannot go on: ", story.message()));
+      Add(Severity::kError, "group", where, absl::StrCat("cannot go on: ", metadata.message()));
       return first;
     }
     if (absl::Status scope =

@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "connectors/kafka/options/options.h"
 #include "connectors/kafka/preflight/log_sample.h"
 #include "connectors/kafka/topics/finding.h"
+#include "src/pipeline/options/options.h"
 
 namespace lethe::kafka {
 

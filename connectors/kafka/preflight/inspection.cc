@@ -68,17 +68,6 @@ absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* cli
 
 }  // namespace
 
-int64_t Topics::max_batch_bytes() const {
-  int64_t bytes = output_max_bytes;
-  if (divert_max_bytes > 0) bytes = std::min(bytes, divert_max_bytes);
-  for (const int64_t limit : counter_max_bytes) bytes = std::min(bytes, limit);
-  return bytes;
-}
-
-int64_t Topics::max_record_bytes() const {
-  return std::max({input_max_bytes, output_max_bytes, divert_max_bytes});
-}
-
 absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFlag& stop) {
   for (const std::string& other : WrittenTopics(options)) {
     if (other == options.input) {

@@ -10,7 +10,7 @@
 #include "absl/time/clock.h"
 #include "connectors/kafka/client/client.h"
 #include "connectors/kafka/client/message_view.h"
-#include "src/pipeline/steady_time.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "src/record/record_reader.h"
 
 namespace lethe::kafka {
@@ -118,14 +118,14 @@ class Looker {
 
   void See(const rd_kafka_message_t& message) {
     const MessageView view(message);
-    const RecordView record = view.record();
+    const InputRecord record = view.record();
     ++sample_.records;
     const auto bytes = static_cast<int64_t>(message.key_len + message.len);
     sample_.bytes += bytes;
     sample_.largest_bytes = std::max(sample_.largest_bytes, bytes);
-    sample_.newest = std::max(sample_.newest, view.time());
+    sample_.newest = std::max(sample_.newest, record.time());
     if (!record.key) ++sample_.without_key;
-    const RecordFields& fields = reader_.Read(record);
+    const RecordFields& fields = reader_.Read(record.view());
     if (fields.id_state != RecordFields::State::kPresent) {
       ++(fields.id_state == RecordFields::State::kMalformed ? sample_.malformed : sample_.without_id);
       return;
@@ -166,7 +166,8 @@ absl::StatusOr<LogSample> SampleLog(const DaemonOptions& options, rd_kafka_t* cl
     newest.push_back({partition.partition, std::max(partition.start, partition.end - most), partition.end});
   }
   absl::Status read = ReadStretches(client, options.input, firsts, [&](const rd_kafka_message_t& message) {
-    sample.partitions[static_cast<size_t>(message.partition)].first_record = MessageView(message).time();
+    sample.partitions[static_cast<size_t>(message.partition)].first_record =
+        MessageView(message).record().time();
     return Wanted::kNoMore;
   });
   if (!read.ok()) return read;
@@ -195,7 +196,7 @@ absl::StatusOr<std::vector<absl::Time>> AskTimes(rd_kafka_t* client, const std::
   }
   std::vector<absl::Time> times(from.size(), absl::InfiniteFuture());
   const absl::Status read = ReadStretches(client, topic, stretches, [&](const rd_kafka_message_t& message) {
-    times[static_cast<size_t>(message.partition)] = MessageView(message).time();
+    times[static_cast<size_t>(message.partition)] = MessageView(message).record().time();
     return Wanted::kNoMore;
   });
   if (!read.ok()) return read;

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "connectors/kafka/options/options.h"
+#include "src/pipeline/options/options.h"
 
 namespace lethe::kafka {
 

@@ -84,7 +84,7 @@ class Rules {
     }
     Add(Severity::kWarning, kPartitionsCheck,
         absl::StrCat(what, ": that is right only if the input had as many"),
-        "leave it as it is once ids were routed to it; if none were, delete it, and lethe makes it anew");
+        "leave it as it is once ids were routed to it; if none were, delete it, and lethe recreates it");
   }
 
   // A restart reads the horizon before the record that is to be judged next.

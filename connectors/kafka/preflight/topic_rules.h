@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "connectors/kafka/options/options.h"
 #include "connectors/kafka/topics/finding.h"
 #include "connectors/kafka/topics/topic_facts.h"
+#include "src/pipeline/options/options.h"
 
 namespace lethe::kafka {
 

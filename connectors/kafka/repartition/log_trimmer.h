@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "connectors/kafka/client/client.h"
-#include "connectors/kafka/options/options.h"
-#include "connectors/kafka/report/report.h"
+#include "src/pipeline/options/options.h"
+#include "src/pipeline/report/report.h"
 
 namespace lethe::kafka {
 

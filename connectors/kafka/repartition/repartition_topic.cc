@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/client/client.h"
 #include "connectors/kafka/options/stage_options.h"
-#include "connectors/kafka/restore/commit_metadata.h"
 #include "connectors/kafka/topics/topics.h"
+#include "src/pipeline/restore/commit_metadata.h"
 
 namespace lethe::kafka {
 namespace {
@@ -70,9 +70,9 @@ std::map<std::string, std::string> RepartitionConfig(const TopicFacts& input) {
 std::optional<Finding> LostWithTopic(const DaemonOptions& options,
                                      const std::vector<CommittedOffset>& committed) {
   const bool has_copied = std::any_of(committed.begin(), committed.end(), [](const CommittedOffset& each) {
-    const auto story = CommitMetadata::Parse(each.metadata);
-    // Of a story that cannot be read it is not known.
-    return story.ok() ? story->origin < each.offset : !absl::IsNotFound(story.status());
+    const auto metadata = CommitMetadata::Parse(each.metadata);
+    // Of a metadata that cannot be read it is not known.
+    return metadata.ok() ? metadata->origin < each.offset : !absl::IsNotFound(metadata.status());
   });
   if (!has_copied) return std::nullopt;
   const std::string group = RoutingOptions(options).group;

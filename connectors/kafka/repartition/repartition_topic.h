@@ -11,10 +11,10 @@
 
 #include "absl/status/status.h"
 #include "connectors/kafka/group/group_state.h"
-#include "connectors/kafka/options/options.h"
 #include "connectors/kafka/topics/finding.h"
 #include "connectors/kafka/topics/topic_facts.h"
-#include "src/pipeline/stop_flag.h"
+#include "src/pipeline/clock/stop_flag.h"
+#include "src/pipeline/options/options.h"
 
 namespace lethe::kafka {
 

@@ -14,8 +14,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "connectors/kafka/snapshots/snapshots.h"
+#include "connectors/kafka/snapshots/snapshot_stores.h"
 #include "lethe/event.h"
+#include "src/pipeline/snapshots/snapshots.h"
 
 namespace lethe::kafka {
 namespace {

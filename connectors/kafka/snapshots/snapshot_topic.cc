@@ -30,9 +30,10 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "connectors/kafka/client/client.h"
-#include "connectors/kafka/snapshots/snapshots.h"
+#include "connectors/kafka/snapshots/snapshot_stores.h"
 #include "connectors/kafka/topics/topics.h"
-#include "src/pipeline/steady_time.h"
+#include "src/pipeline/clock/steady_time.h"
+#include "src/pipeline/snapshots/snapshots.h"
 
 namespace lethe::kafka {
 namespace {
@@ -209,7 +210,7 @@ absl::Status SnapshotTopic::WriteChunks(int32_t partition, SnapshotId id, const 
   for (int64_t at = 0, index = 0; at < file.size() && status.ok(); at += kChunkBytes, ++index) {
     std::string chunk(static_cast<size_t>(std::min(kChunkBytes, file.size() - at)), '\0');
     if (!file.Read(at, chunk)) status = absl::InternalError("a snapshot in memory cannot be read");
-    if (!go_on()) status = absl::CancelledError("the snapshot was given up");
+    if (!go_on()) status = absl::CancelledError("writing the snapshot was cancelled");
     if (status.ok()) {
       {
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -236,7 +237,7 @@ absl::Status SnapshotTopic::Scan(int32_t partition, absl::Time from, const GoOn&
   rd_kafka_t* const client = consumer->get();
   FetchOn fetch_on(client);
   const auto given_up = [&] {
-    return absl::CancelledError(absl::StrCat("reading ", topic_, " was given up"));
+    return absl::CancelledError(absl::StrCat("reading ", topic_, " was cancelled"));
   };
   int64_t low = 0;
   int64_t high = 0;
@@ -263,9 +264,8 @@ absl::Status SnapshotTopic::Scan(int32_t partition, absl::Time from, const GoOn&
   absl::Time deadline = SteadyNow() + kPatience;
   while (next < high) {
     if (!go_on()) return given_up();
-    const MessagePtr message(rd_kafka_consumer_poll(client, 100));
+    const MessagePtr message = fetch_on.Poll(100);
     const absl::Time now = SteadyNow();
-    fetch_on.Polled(now, message != nullptr);
     const bool is_end = message != nullptr && message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
     if (message == nullptr || (message->err != RD_KAFKA_RESP_ERR_NO_ERROR && !is_end)) {
       if (now < deadline) continue;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "connectors/kafka/topics/record_rules.h"
+#include "src/pipeline/options/record_rules.h"
 
 namespace lethe::kafka {
 

@@ -9,7 +9,7 @@
 #include "absl/time/clock.h"
 #include "connectors/kafka/client/message_view.h"
 #include "connectors/kafka/topics/topics.h"
-#include "src/pipeline/steady_time.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "src/text/suggestion.h"
 
 namespace lethe::kafka {
@@ -259,11 +259,10 @@ absl::Status TopicReader::ReadAssigned(const std::function<void(const SurveyReco
   absl::Time silent_since = absl::InfiniteFuture();
   FetchOn fetch_on(consumer_.get());
   for (int unchecked = 0; left_ > 0 || options_.follow;) {
-    const MessagePtr message(rd_kafka_consumer_poll(consumer_.get(), kPollMs));
+    const MessagePtr message = fetch_on.Poll(kPollMs);
     if (message != nullptr) silent_since = absl::InfiniteFuture();
     if (message == nullptr || ++unchecked >= kRecordsBetweenChecks) {
       unchecked = 0;
-      fetch_on.Polled(SteadyNow(), message != nullptr);
       if (!go_on(in_ranges_ - left_)) return absl::OkStatus();
     }
     if (message == nullptr && left_ == 0) continue;
@@ -285,7 +284,8 @@ absl::Status TopicReader::ReadAssigned(const std::function<void(const SurveyReco
     }
     const MessageView view(*message);
     ListHeaders(view.headers(), headers);
-    take({view.record(), headers, message->partition, message->offset, view.timestamp_ms()});
+    const InputRecord record = view.record();
+    take({record.view(), headers, record.partition, record.offset, record.timestamp_ms});
     Advance(message->partition, message->offset + 1);
   }
   return absl::OkStatus();

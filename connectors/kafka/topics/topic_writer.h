@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "connectors/kafka/client/client.h"
-#include "connectors/kafka/options/options.h"
+#include "src/pipeline/options/options.h"
 #include "src/survey/survey.h"
 
 namespace lethe::kafka {

@@ -11,7 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/options/stage_options.h"
-#include "src/pipeline/steady_time.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "src/text/suggestion.h"
 
 namespace lethe::kafka {

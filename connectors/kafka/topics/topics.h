@@ -14,9 +14,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "connectors/kafka/client/client.h"
-#include "connectors/kafka/options/options.h"
 #include "connectors/kafka/topics/topic_facts.h"
-#include "src/pipeline/stop_flag.h"
+#include "src/pipeline/clock/stop_flag.h"
+#include "src/pipeline/options/options.h"
 
 namespace lethe::kafka {
 

@@ -77,7 +77,7 @@ Finding LookAtSnapshotFolder(const std::string& folder) {
 }
 
 // While lethe runs the address is taken: by this instance, as its status says.
-bool AnswersAsItself(const std::string& address, const kafka::DaemonOptions& daemon) {
+bool AnswersAsItself(const std::string& address, const DaemonOptions& daemon) {
   const absl::StatusOr<http::HttpAddress> parsed = http::HttpAddress::Parse(address);
   if (!parsed.ok()) return false;
   const absl::StatusOr<std::string> answer = http::HttpGet(parsed->host, parsed->port, "/status");
@@ -87,7 +87,7 @@ bool AnswersAsItself(const std::string& address, const kafka::DaemonOptions& dae
          status.value("instance", "") == daemon.instance;
 }
 
-Finding LookAtHttp(const std::string& address, const kafka::DaemonOptions& daemon) {
+Finding LookAtHttp(const std::string& address, const DaemonOptions& daemon) {
   const std::string where = absl::StrCat("http ", address);
   const absl::Status bound = http::HttpServer::Start(address, {}).status();
   if (bound.ok()) return {Severity::kOk, "http", where, "can be listened to", ""};
@@ -118,7 +118,7 @@ int WriteFindings(const std::vector<Finding>& findings, const CheckCommandOption
     worst = std::max(worst, finding.severity);
     ++counts[static_cast<int>(finding.severity)];
     if (options.format == CheckCommandOptions::Format::kText) {
-      // What a broker says may have several lines.
+      // A broker's message may have several lines.
       std::string line = finding.Text();
       std::replace(line.begin(), line.end(), '\n', ' ');
       out << absl::StreamFormat("%-8s %-15s %s\n", Name(finding.severity), finding.check, Printable(line));

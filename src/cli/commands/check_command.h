@@ -1,4 +1,4 @@
-// `lethe check`: whether `lethe run` with the same configuration would work, and keep what it promises.
+// `lethe check`: whether `lethe run` with the same configuration would work and keep its guarantees.
 //
 //   lethe check --config lethe.yaml
 #ifndef LETHE_SRC_CLI_COMMANDS_CHECK_COMMAND_H_

@@ -23,7 +23,7 @@
 #include "src/cli/terminal/log.h"
 #include "src/cli/terminal/plain_text.h"
 #include "src/cli/terminal/terminal.h"
-#include "src/pipeline/steady_time.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "src/survey/survey.h"
 #include "src/text/format.h"
 
@@ -138,7 +138,7 @@ class Counted {
 absl::Span<const Setting<CountersCommandOptions>> CountersSettings() { return kSettings; }
 
 absl::Status RunCounters(const CountersCommandOptions& options, std::ostream& out) {
-  // stdout is for the totals, and what librdkafka says of connections that it makes again is for nobody.
+  // stdout is for the totals, and librdkafka's messages about reconnecting help no one.
   StartLog({.level = LogLevel::kWarning});
   const std::string warning = kafka::SecretsOnCommandLine(options.properties);
   if (!warning.empty()) spdlog::warn("{}", warning);

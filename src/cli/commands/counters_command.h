@@ -1,4 +1,4 @@
-// `lethe counters`: what has been counted, from the topic of a counter.
+// `lethe counters`: the totals of a counter, from its topic.
 //
 //   lethe counters --brokers localhost:9092 --topic likes --top 20
 #ifndef LETHE_SRC_CLI_COMMANDS_COUNTERS_COMMAND_H_
@@ -11,8 +11,8 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "connectors/kafka/options/options.h"
 #include "src/cli/config/setting.h"
+#include "src/pipeline/options/options.h"
 
 namespace lethe {
 
@@ -24,13 +24,13 @@ struct CountersCommandOptions {
   std::optional<int> top;  // nullopt: every key
   Output output = Output::kTable;
   bool follow = false;
-  std::vector<kafka::Property> properties;
+  std::vector<Property> properties;
 };
 
 absl::Span<const Setting<CountersCommandOptions>> CountersSettings();
 
 // Reads the topic, without a trace in it, and writes keys and totals to `out`, the largest first. With
-// `follow` it goes on, and writes what has changed every second, until it is interrupted. InvalidArgument,
+// `follow` it continues, and writes changes every second, until it is interrupted. InvalidArgument,
 // when all is written: the topic has records that no counter has written.
 absl::Status RunCounters(const CountersCommandOptions& options, std::ostream& out);
 

@@ -96,7 +96,7 @@ class Demo {
   absl::Status StartDaemon();
   absl::Status SendAll(RetryingClients& clients);
   absl::Status AwaitOutput(const DemoTruth& truth);
-  // Whether it still runs, and nobody wants to end the demo.
+  // Whether it still runs, and no signal has asked to end the demo.
   absl::Status CheckDaemon();
   std::string LastLogLine() const;
   absl::Status Stalled(int64_t committed, int64_t sent) const;
@@ -133,7 +133,7 @@ absl::StatusOr<DemoEvents> Demo::Events() const {
 
 absl::Status Demo::Prepare() {
   std::string pattern = (std::filesystem::temp_directory_path() / "lethe-demo-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) return absl::InternalError("no temporary folder can be made");
+  if (mkdtemp(pattern.data()) == nullptr) return absl::InternalError("cannot create a temporary folder");
   folder_ = pattern;
 
   auto events = Events();
@@ -198,15 +198,15 @@ absl::Status Demo::CheckDaemon() {
 
 std::string Demo::LastLogLine() const {
   std::ifstream log(folder_ + "/daemon.log");
-  std::string last = "it has said nothing";
+  std::string last = "its log is empty";
   for (std::string line; std::getline(log, line);) last = line;
   return last;
 }
 
 absl::Status Demo::Stalled(int64_t committed, int64_t sent) const {
   return absl::UnavailableError(
-      absl::StrCat("nothing moves any more: ", FormatCount(committed), " of ", FormatCount(sent),
-                   " records are committed; the daemon's last words: ", LastLogLine()));
+      absl::StrCat("no progress for 60 s: ", FormatCount(committed), " of ", FormatCount(sent),
+                   " records are committed; the daemon's last log line: ", LastLogLine()));
 }
 
 absl::Status Demo::KillDaemon() {
@@ -359,10 +359,10 @@ bool Demo::Report(const DemoTruth& truth, const DaemonFigures& figures, absl::Du
 }
 
 void Demo::Serve() const {
-  absl::PrintF("\nThe metrics are at http://127.0.0.1:%d/metrics until you press Enter or Ctrl-C.\n", port_);
+  absl::PrintF("\nThe status page stays at http://127.0.0.1:%d/ until you press Enter or Ctrl-C.\n", port_);
   std::fflush(stdout);
   pollfd waits[] = {{signal_fd_, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
-  // Without a terminal nobody presses a key, and a closed stdin is no key either.
+  // Without a terminal there is no key to press, and a closed stdin does not count as one.
   poll(waits, isatty(STDIN_FILENO) ? 2 : 1, -1);
 }
 
@@ -372,6 +372,7 @@ absl::StatusOr<bool> Demo::Run() {
   if (absl::Status prepared = Prepare(); !prepared.ok()) return prepared;
   absl::PrintF("%s -> lethe -> %s, on %s\n", topics_.input, topics_.output,
                embedded() ? "an embedded broker" : brokers_);
+  if (options_.serve) absl::PrintF("status page: http://127.0.0.1:%d/\n", port_);
   std::fflush(stdout);
   auto events = Events();
   if (!events.ok()) return events.status();
@@ -395,7 +396,7 @@ absl::StatusOr<bool> Demo::Run() {
 }  // namespace
 
 int DemoCommand(const DemoOptions& options) {
-  spdlog::set_level(spdlog::level::err);  // the clients' chatter has no place beside the table
+  spdlog::set_level(spdlog::level::err);  // the clients' messages would disturb the table
   auto right = Demo(options).Run();
   if (!right.ok()) return ReportError(right.status(), std::cerr);
   return *right ? kExitOk : kExitFailed;

@@ -1,4 +1,4 @@
-// `lethe demo`: the whole pipeline, with clients that retry, and the truth beside what came out.
+// `lethe demo`: the whole pipeline, with clients that retry, and a comparison with the truth.
 #ifndef LETHE_SRC_CLI_COMMANDS_DEMO_COMMAND_H_
 #define LETHE_SRC_CLI_COMMANDS_DEMO_COMMAND_H_
 

@@ -57,7 +57,7 @@ absl::Status Check(const FilterCommandOptions& options) {
   return options.time ? CheckField("time", *options.time) : absl::OkStatus();
 }
 
-// What was seen at one of the exits that an operator should know of, and where first.
+// The count of one kind of record that an operator should know of, and the first place.
 struct Oddities {
   int64_t count = 0;
   std::string first;
@@ -117,7 +117,7 @@ class LineFilter {
   const WithoutId on_malformed_;
   const SecondOpinion second_opinion_;
   const bool pass_suspects_;
-  const absl::string_view limit_meaning_;  // what has given way if the memory limit was reached
+  const absl::string_view limit_meaning_;  // the effect of reaching the memory limit
   Partition* const partition_;
   lines::LineWriter out_;
 

@@ -33,7 +33,7 @@ struct FilterCommandOptions {
   enum class Summary { kText, kJson, kNone };
 
   IdSpec id;                  // `value` and json: only; a line has no key and no headers
-  std::optional<Field> time;  // likewise; without it, a line's time is that of its reading
+  std::optional<Field> time;  // likewise; without it, a line's time is the time of reading
   StageOptions stage;
   OnDuplicate on_duplicate = OnDuplicate::kDrop;
   WithoutId on_missing_id = WithoutId::kPass;
@@ -45,9 +45,9 @@ struct FilterCommandOptions {
 // Reads lines from the files, or, if none is named, from in_fd, up to the end, and writes those that are
 // unique to out_fd, in order and as they are. Each input is plain or gzip, which is seen by its first bytes.
 // A last line without a newline gets one if another line follows.
-// What was read is written before the next read that would wait. At the end, also after an error, `err` gets
-// a summary, as text or as one JSON object: what was read, unique, duplicate, suspect (with a second
-// opinion), without an id, malformed; the modelled FPP, memory, time.
+// Lines that were read are written before the next read that would wait. At the end, also after an error,
+// `err` gets a summary, as text or as one JSON object: what was read, unique, duplicate, suspect (with a
+// second opinion), without an id, malformed; the modelled FPP, memory, time.
 //
 // With kTag a duplicate stays. A JSON object gets a first member, {"lethe.verdict":"duplicate",...; before
 // any other line comes the text `lethe.verdict=duplicate` and a tab.

@@ -1,4 +1,4 @@
-// `lethe inspect`: what is in a snapshot.
+// `lethe inspect`: the contents of a snapshot.
 //
 //   lethe inspect orders-0.snapshot
 #ifndef LETHE_SRC_CLI_COMMANDS_INSPECT_COMMAND_H_

@@ -1,4 +1,4 @@
-// `lethe plan`: what memory a stream takes, or what a memory limit holds.
+// `lethe plan`: the memory that a stream needs, or what fits in a memory limit.
 //
 //   lethe plan --rate 20000 --horizon 24h --fpp 1e-6
 #ifndef LETHE_SRC_CLI_COMMANDS_PLAN_COMMAND_H_

@@ -21,7 +21,7 @@
 #include "src/cli/terminal/log.h"
 #include "src/cli/terminal/plain_text.h"
 #include "src/cli/terminal/terminal.h"
-#include "src/pipeline/steady_time.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "src/record/timestamp.h"
 
 namespace lethe {
@@ -36,7 +36,7 @@ constexpr int kExitError = 2;
 
 constexpr absl::Duration kLast = absl::Hours(24);
 constexpr absl::Duration kSettle = absl::Minutes(1);
-// Of one message, whatever the peer announces; a record that is copied must fit.
+// The largest message, whatever the peer announces; a copied record must fit.
 constexpr int64_t kLargestMessage = int64_t{64} << 20;
 
 absl::Status StoreTime(absl::string_view text, std::optional<absl::Time>& target) {
@@ -68,8 +68,7 @@ constexpr Setting<ReconcileCommandOptions> kSettings[] = {
      [](absl::string_view text, ReconcileCommandOptions& options) {
        return StoreText(text, "expected a command", options.peer);
      }},
-    {"last", "DURATION", "24h", false, "Compare what is not older than this, by the records' timestamps",
-     "7d",
+    {"last", "DURATION", "24h", false, "Compare records that are at most this old, by their timestamps", "7d",
      [](absl::string_view text, ReconcileCommandOptions& options) {
        return Store(text, ParseDuration(text), options.last);
      },
@@ -228,7 +227,7 @@ int Report(const absl::Status& status, std::ostream& err) {
   return kExitError;
 }
 
-// The peer: whoever started it reports, also what goes wrong here.
+// The peer: the process that started it reports, including errors of this side.
 int Serve(const ReconcileCommandOptions& options, const std::atomic<bool>& interrupted, std::ostream& err) {
   FileChannel channel(
       STDIN_FILENO, STDOUT_FILENO, options.timeout, [&] { return !interrupted.load(); },

@@ -13,7 +13,7 @@
 //    missing: the window begins where both logs do, and a transaction that is open is waited for.
 // 2. With `copy` a side that lacks records fences other copies before it looks, and commits what it gets in
 //    one transaction (of more missing records than memory holds, in several, each after the one before). So
-//    whoever dies, and whenever: each id is there once after a run that has ended well.
+//    whichever side dies, and whenever: each id is there once after a successful run.
 // 3. Memory follows `memory` and not the topic: a window that does not fit is compared in several passes,
 //    each of the ids whose hash has another remainder.
 //
@@ -35,7 +35,7 @@ namespace lethe {
 
 absl::Span<const Setting<ReconcileCommandOptions>> ReconcileSettings();
 
-// What one flag alone cannot tell. InvalidArgument says what is wrong.
+// Checks combinations of flags. InvalidArgument says what is wrong.
 absl::Status CheckReconcile(const ReconcileCommandOptions& options);
 
 // The exit code: 0 if nothing is missing (any more), 1 if something is, 2 for an error. The report goes to

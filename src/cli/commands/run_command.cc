@@ -25,7 +25,6 @@
 #include "connectors/http/metrics_text.h"
 #include "connectors/http/page.h"
 #include "connectors/kafka/daemon.h"
-#include "connectors/kafka/report/remarks.h"
 #include "connectors/redis/redis_address.h"
 #include "connectors/redis/redis_store.h"
 #include "src/cli/config/reload.h"
@@ -38,12 +37,13 @@
 #include "src/cli/service/status_history.h"
 #include "src/cli/service/status_json.h"
 #include "src/cli/terminal/exit_code.h"
-#include "src/pipeline/steady_time.h"
+#include "src/pipeline/clock/steady_time.h"
+#include "src/pipeline/report/remarks.h"
 
 namespace lethe {
 namespace {
 
-// A lane of which nothing was heard for so long hangs.
+// A lane that was silent for so long hangs.
 constexpr absl::Duration kLongestSilence = absl::Seconds(30);
 // What the contract of SIGTERM gives us, less a moment to end in.
 constexpr absl::Duration kStopPatience = absl::Seconds(4);
@@ -63,7 +63,7 @@ class SignalThread {
     thread_ = std::thread([this] { Wait(); });
   }
 
-  // SIGUSR1 to the thread itself says that nothing is to be waited for any more.
+  // SIGUSR1 to the thread itself ends its waiting.
   ~SignalThread() {
     pthread_kill(thread_.native_handle(), SIGUSR1);
     thread_.join();
@@ -98,11 +98,12 @@ class SignalThread {
     const bool all_is_out = daemon_.OnlyLeaves();
     if (all_is_out) {
       spdlog::info(
-          "all committed; the group has not answered yet: ending without having left it, which it "
-          "notices after session.timeout.ms");
+          "all committed, but the group has not answered: ending without leaving it; its partitions move "
+          "after "
+          "session.timeout.ms");
     } else {
       spdlog::critical(
-          "{}: ending without having left the group; what was not committed will be read again",
+          "{}: ending without leaving the group; the next start replays uncommitted records",
           is_hurried ? "a second signal asked to end at once" : "the broker did not answer in time");
     }
     SetLogFooter("");
@@ -139,12 +140,12 @@ class SharedText {
 void ReloadFile(const ReloadConfig& reload, RunConfig& running, kafka::Daemon& daemon,
                 SharedText& fingerprint) {
   if (reload == nullptr) {
-    spdlog::warn("SIGHUP: there is no configuration file to read again (--config)");
+    spdlog::warn("SIGHUP: no configuration file to reload; start lethe with --config");
     return;
   }
   const absl::StatusOr<RunConfig> read = reload();
   if (!read.ok()) {
-    spdlog::error("SIGHUP: the configuration is wrong, and nothing is changed: {}",
+    spdlog::error("SIGHUP: the configuration is wrong, nothing was changed: {}",
                   std::string(read.status().message()));
     return;
   }
@@ -155,18 +156,18 @@ void ReloadFile(const ReloadConfig& reload, RunConfig& running, kafka::Daemon& d
     if (change.is_applied) {
       spdlog::info("SIGHUP: {} is now {} (was {})", change.key, change.after, change.before);
     } else if (!change.why_not.empty()) {
-      spdlog::warn("SIGHUP: {} stays {}, and is not {} before a restart: {}", change.key, change.before,
+      spdlog::warn("SIGHUP: {} stays {}; changing it to {} needs a restart: {}", change.key, change.before,
                    change.after, change.why_not);
     } else {
-      spdlog::warn("SIGHUP: {} has changed, and takes effect after a restart", change.key);
+      spdlog::warn("SIGHUP: {} changed; restart lethe to apply it", change.key);
     }
   }
 }
 
 ServiceState StateOf(const kafka::Daemon& daemon, absl::Duration patience) {
-  const kafka::DaemonReport report = daemon.Report();
+  const DaemonReport report = daemon.Report();
   size_t partitions = 0;
-  for (const kafka::LaneReport& lane : report.lanes) partitions += lane.partitions.size();
+  for (const LaneReport& lane : report.lanes) partitions += lane.partitions.size();
   ServiceState state;
   state.alive = daemon.SilentFor() < patience;
   if (report.not_ready.empty()) {
@@ -222,10 +223,10 @@ http::HttpRoutes Routes(kafka::Daemon& daemon, const StatusHistory& history, boo
       {"/healthz", [](const http::HttpQuery&) { return http::HttpResponse{.body = "ok\n"}; }},
       {"/readyz",
        [&daemon](const http::HttpQuery&) {
-         const kafka::DaemonReport report = daemon.Report();
+         const DaemonReport report = daemon.Report();
          std::vector<std::string> lines = report.not_ready;
          if (lines.empty()) lines.emplace_back("ready");
-         const std::vector<std::string> remarks = kafka::Remarks(report);
+         const std::vector<std::string> remarks = Remarks(report);
          lines.insert(lines.end(), remarks.begin(), remarks.end());
          return http::HttpResponse{.status = report.not_ready.empty() ? 200 : 503,
                                    .body = absl::StrCat(absl::StrJoin(lines, "\n"), "\n")};
@@ -234,7 +235,7 @@ http::HttpRoutes Routes(kafka::Daemon& daemon, const StatusHistory& history, boo
 }
 
 // The address was checked with the configuration.
-std::unique_ptr<CounterStore> OpenStore(const kafka::CounterOptions& counter, const std::string& input) {
+std::unique_ptr<CounterStore> OpenStore(const CounterOptions& counter, const std::string& input) {
   return std::make_unique<redis::RedisStore>(
       redis::RedisStoreOptions{.address = redis::RedisAddress::Parse(counter.store).value(),
                                .password = counter.store_password,
@@ -285,7 +286,7 @@ int RunCommand(const RunConfig& config, const ReloadConfig& reload) {
     const RestoreLine restore_line([&] { return (*daemon)->Report(); });
     status = (*daemon)->Run();
   }
-  const kafka::DaemonReport report = (*daemon)->Report();
+  const DaemonReport report = (*daemon)->Report();
   if (const std::string totals = Totals(report); !totals.empty()) spdlog::info("{}", totals);
   if (status.ok()) {
     const bool unfinished = (*daemon)->LeavesUnfinished();

@@ -8,7 +8,7 @@ namespace lethe {
 
 // The exit code. SIGTERM and SIGINT end it: the open transaction is finished and the group is left. If that
 // takes longer than four seconds (a broker that does not answer), the process ends at once. What could not be
-// committed is then read again by the next owner, and the last line says so.
+// committed is then replayed by the next owner, and the last line says so.
 //
 // SIGHUP reads the configuration again, and applies what can be changed while running (reload.h); for the
 // rest it logs that a restart is needed. One that is wrong is logged, and changes nothing.

@@ -32,7 +32,7 @@ constexpr Setting<SurveyCommandOptions> kSettings[] = {
     {"input", "TOPIC", "", true, "The topic that is looked at", "orders",
      [](absl::string_view text, SurveyCommandOptions& options) { return StoreTopic(text, options.input); }},
     {"id", "FIELD[+FIELD...]", "it is looked for", false,
-     "Where a record's id is: key, value, header:NAME, json:/pointer, or several joined with +",
+     "Place of the id in a record: key, value, header:NAME, json:/pointer, or several joined with +",
      "json:/order/id",
      [](absl::string_view text, SurveyCommandOptions& options) {
        return StoreField(IdSpec::Parse(text), options.id);
@@ -49,7 +49,7 @@ constexpr Setting<SurveyCommandOptions> kSettings[] = {
        return BadValue(text, "expected a whole number of at least 1, or all");
      },
      "1 or more, or all"},
-    {"last", "DURATION", "", false, "Read what is not older than this, by the records' timestamps", "24h",
+    {"last", "DURATION", "", false, "Read records that are at most this old, by their timestamps", "24h",
      [](absl::string_view text, SurveyCommandOptions& options) {
        return Store(text, ParseDuration(text), options.last);
      },
@@ -74,7 +74,7 @@ constexpr Setting<SurveyCommandOptions> kSettings[] = {
 absl::Span<const Setting<SurveyCommandOptions>> SurveySettings() { return kSettings; }
 
 absl::Status RunSurvey(const SurveyCommandOptions& options, std::ostream& out) {
-  // stdout is for the report, and what librdkafka says of connections that it makes again is for nobody.
+  // stdout is for the report, and librdkafka's messages about reconnecting help no one.
   StartLog({.level = LogLevel::kWarning});
   const std::string warning = kafka::SecretsOnCommandLine(options.properties);
   if (!warning.empty()) spdlog::warn("{}", warning);
@@ -94,7 +94,7 @@ absl::Status RunSurvey(const SurveyCommandOptions& options, std::ostream& out) {
                                return !interrupted.load();
                              });
   }
-  std::vector<kafka::Property> properties;
+  std::vector<Property> properties;
   std::vector<std::string> secrets;
   for (const auto& [name, value] : options.properties) {
     if (kafka::IsSecretValue(name)) {

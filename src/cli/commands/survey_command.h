@@ -13,8 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "connectors/kafka/options/options.h"
 #include "src/cli/config/setting.h"
+#include "src/pipeline/options/options.h"
 #include "src/record/record_reader.h"
 
 namespace lethe {
@@ -31,12 +31,12 @@ struct SurveyCommandOptions {
   std::optional<absl::Duration> last;
   int64_t memory_bytes = int64_t{256} << 20;
   Output output = Output::kText;
-  std::vector<kafka::Property> properties;
+  std::vector<Property> properties;
 };
 
 absl::Span<const Setting<SurveyCommandOptions>> SurveySettings();
 
-// Reads the topic, without a trace in it, and writes what it found to `out`: also when it is interrupted
+// Reads the topic, without a trace in it, and writes the report to `out`: also when it is interrupted
 // (SIGINT, SIGTERM) or the broker goes away on the way, which is then the error. A bar goes to stderr if that
 // is a terminal.
 absl::Status RunSurvey(const SurveyCommandOptions& options, std::ostream& out);

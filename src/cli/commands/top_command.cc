@@ -144,7 +144,7 @@ absl::Status RunTop(const TopCommandOptions& options) {
       if (!text.ok()) return text.status();
       Write(absl::StrCat("\033[H\033[J", *text));
     } else {
-      // In the place of the state: what is below it was true when the last answer came.
+      // In the place of the state: the figures below are of the last answer.
       const std::string gone =
           absl::StrCat("no answer since ", absl::FormatTime("%H:%M:%S", answered, absl::LocalTimeZone()),
                        ", ", answer.status().message());

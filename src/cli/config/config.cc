@@ -23,16 +23,12 @@ namespace lethe {
 namespace {
 
 constexpr absl::string_view kKafka = "kafka";
-constexpr absl::string_view kCounter = "counter";
 // The sections whose keys are settings.
-constexpr absl::string_view kSections[] = {"snapshots", kCounter, "log"};
+constexpr absl::string_view kSections[] = {"snapshots", "log"};
 constexpr absl::string_view kFromEnvironment = ", from the environment";
-constexpr absl::string_view kCounterKeys[] = {"counter.key", "counter.delta", "counter.output"};
 constexpr absl::string_view kCounters = "counters";
 // Records are read for all of them at once.
 constexpr size_t kMostCounters = 16;
-
-using kafka::Scope;
 
 const Setting<RunConfig>* FindSetting(absl::string_view key) {
   for (const Setting<RunConfig>& setting : RunSettings()) {
@@ -112,10 +108,10 @@ class Assembler {
                             const std::string& place, const std::string& origin);
   absl::Status SetProperty(const std::string& name, const std::string& value, const std::string& place,
                            const std::string& origin);
-  EffectiveValue EffectiveProperty(const kafka::Property& property) const;
+  EffectiveValue EffectiveProperty(const Property& property) const;
   // The value of static_membership where it is not set, as text.
   std::string DefaultMembership() const {
-    return config_.daemon.static_membership == kafka::StaticMembership::kAfterCrash ? "crash" : "false";
+    return config_.daemon.static_membership == StaticMembership::kAfterCrash ? "crash" : "false";
   }
   absl::Status CheckMissing() const;
   absl::Status FinishCounters();
@@ -130,7 +126,7 @@ class Assembler {
   std::map<std::string, std::string, std::less<>> places_;    // by key
   std::map<std::string, EffectiveValue, std::less<>> given_;  // by key; those of `kafka` by "kafka.NAME"
 
-  // One of `counters`, with what was given of it, in the order of the table of its keys.
+  // One of `counters`, with its given values, in the order of the table of its keys.
   struct CounterDraft {
     CounterConfig config;
     std::map<std::string, EffectiveValue, std::less<>> given;  // by the key within it
@@ -252,15 +248,6 @@ absl::Status Assembler::SetInCounter(size_t counter, const std::string& key, abs
 }
 
 absl::Status Assembler::FinishCounters() {
-  // The former section for a single counter.
-  if (places_.contains(kCounterKeys[0])) {
-    CounterDraft former;
-    former.place = absl::StrCat(places_.at("counter.output"));
-    former.config = config_.former_counter;
-    former.config.options.name = std::string(kCounter);
-    former.places["output"] = places_.at("counter.output");
-    counters_.push_back(std::move(former));
-  }
   if (counters_.size() > kMostCounters) {
     return absl::InvalidArgumentError(absl::StrCat(counters_[kMostCounters].place, ": expected at most ",
                                                    kMostCounters, " counters; others take another lethe"));
@@ -269,12 +256,11 @@ absl::Status Assembler::FinishCounters() {
   std::string texts;
   for (CounterDraft& draft : counters_) {
     CounterConfig& config = draft.config;
-    const bool is_former = draft.given.empty();
     for (const Setting<CounterConfig>& setting : CounterSettings()) {
       const auto given = draft.given.find(setting.key);
       if (given != draft.given.end() && setting.key != kStorePassword)
         absl::StrAppend(&texts, setting.key, "=", given->second.text, "\n");
-      if (!setting.required || is_former || given != draft.given.end()) continue;
+      if (!setting.required || given != draft.given.end()) continue;
       return absl::InvalidArgumentError(
           absl::StrCat(draft.place, ": missing ", setting.key, ", for example ", setting.example));
     }
@@ -283,14 +269,13 @@ absl::Status Assembler::FinishCounters() {
           absl::StrCat(draft.place, ": `when` and `equals` go together: a field, and what must be there"));
     }
     if (config.when) config.options.spec.when = {*config.when, *config.equals};
-    if (config.options.mode == kafka::CounterMode::kTotal &&
-        config_.daemon.delivery != kafka::Delivery::kExactlyOnce) {
+    if (config.options.mode == CounterMode::kTotal && config_.daemon.delivery != Delivery::kExactlyOnce) {
       return absl::InvalidArgumentError(
           absl::StrCat(draft.place,
-                       ": mode total needs delivery: exactly_once, since what is read again after a crash "
-                       "would be counted again; use mode delta"));
+                       ": mode: total needs delivery: exactly_once, because records replayed after a crash "
+                       "would be counted twice; use mode: delta"));
     }
-    if (!config.options.store.empty() && config.options.mode != kafka::CounterMode::kTotal) {
+    if (!config.options.store.empty() && config.options.mode != CounterMode::kTotal) {
       return absl::InvalidArgumentError(
           absl::StrCat(draft.place, ": a store needs mode: total, which can be brought there again"));
     }
@@ -316,7 +301,7 @@ absl::Status Assembler::AddEntry(const ConfigEntry& entry, const std::string& pl
   const bool is_property = entry.section == kKafka;
   const Setting<RunConfig>* setting = nullptr;
   if (!is_section && !is_property) {
-    // `counter.key: x` at the top level would otherwise be a second way to say the same.
+    // `log.level: x` at the top level would otherwise be a second way to say the same.
     const bool is_dotted = entry.section.empty() && absl::StrContains(entry.key, '.');
     setting = is_dotted ? nullptr : FindSetting(entry.Path());
     if (setting == nullptr) return UnknownKey(entry, place);
@@ -343,7 +328,7 @@ absl::Status Assembler::AddFlags(const RunFlags& flags) {
   for (const std::string& counter : flags.counters) {
     if (absl::Status status = AddCounterFlag(counter); !status.ok()) return status;
   }
-  const absl::StatusOr<std::vector<kafka::Property>> properties = ParseProperties(flags.kafka);
+  const absl::StatusOr<std::vector<Property>> properties = ParseProperties(flags.kafka);
   if (!properties.ok()) return properties.status();
   for (const auto& [name, value] : *properties) {
     const std::string place = absl::StrCat("--kafka ", name);
@@ -372,9 +357,9 @@ absl::Status Assembler::SetProperty(const std::string& name, const std::string& 
   }
   const std::string key = absl::StrCat(kKafka, ".", name);
   given_[key] = {key, value, origin};
-  std::vector<kafka::Property>& properties = config_.daemon.properties;
+  std::vector<Property>& properties = config_.daemon.properties;
   const auto same = std::find_if(properties.begin(), properties.end(),
-                                 [&](const kafka::Property& property) { return property.first == name; });
+                                 [&](const Property& property) { return property.first == name; });
   if (same == properties.end()) {
     properties.emplace_back(name, value);
   } else {
@@ -384,12 +369,9 @@ absl::Status Assembler::SetProperty(const std::string& name, const std::string& 
 }
 
 absl::Status Assembler::CheckMissing() const {
-  const bool counts = std::any_of(std::begin(kCounterKeys), std::end(kCounterKeys),
-                                  [&](absl::string_view key) { return places_.contains(key); });
   std::vector<std::string> missing;
   for (const Setting<RunConfig>& setting : RunSettings()) {
-    const bool needed = setting.required || (counts && absl::StartsWith(setting.key, "counter."));
-    if (needed && !places_.contains(setting.key)) {
+    if (setting.required && !places_.contains(setting.key)) {
       const std::string name = file_name_.empty()
                                    ? FlagOf(setting.key)
                                    : absl::StrCat(setting.key, " (or ", FlagOf(setting.key), ")");
@@ -403,7 +385,7 @@ absl::Status Assembler::CheckMissing() const {
 
 // A topic that is written and also read, or written as two things, would go round or be unreadable.
 absl::Status Assembler::CheckTopics() const {
-  const kafka::DaemonOptions& daemon = config_.daemon;
+  const DaemonOptions& daemon = config_.daemon;
   struct Topic {
     std::string role;
     std::string name;
@@ -418,7 +400,7 @@ absl::Status Assembler::CheckTopics() const {
   }
   // A topic of two counters would tell their keys apart by nothing but a header.
   for (const CounterDraft& draft : counters_) {
-    const kafka::CounterOptions& counter = draft.config.options;
+    const CounterOptions& counter = draft.config.options;
     topics.push_back({absl::StrCat("output of counter ", counter.name), counter.output,
                       draft.places.find("output")->second});
   }
@@ -457,9 +439,9 @@ absl::Status Assembler::CheckScope() const {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(places_.find("scope")->second, ": topic needs a topic of its own, and \"",
+      absl::StrCat(places_.find("scope")->second, ": topic needs an internal topic, and \"",
                    kafka::RepartitionTopic(config_.daemon),
-                   "\" is no name of one; choose a shorter group, of letters, digits, '.', '_' and '-'"));
+                   "\" is not a topic name; choose a shorter group, of letters, digits, '.', '_' and '-'"));
 }
 
 // Each value was good by itself; an engine may have limits of its own.
@@ -494,7 +476,7 @@ absl::StatusOr<RunConfig> Assembler::Finish() {
   if (absl::Status status = CheckScope(); !status.ok()) return status;
   // A name that was given is meant to be unique in the group; two hosts of one name are not.
   if (!config_.daemon.instance.empty() && !given_.contains("static_membership")) {
-    config_.daemon.static_membership = kafka::StaticMembership::kAfterCrash;
+    config_.daemon.static_membership = StaticMembership::kAfterCrash;
   }
   if (config_.daemon.instance.empty()) {
     char name[256] = "";
@@ -506,9 +488,9 @@ absl::StatusOr<RunConfig> Assembler::Finish() {
   return config_;
 }
 
-EffectiveValue Assembler::EffectiveProperty(const kafka::Property& property) const {
+EffectiveValue Assembler::EffectiveProperty(const Property& property) const {
   EffectiveValue value = given_.at(absl::StrCat(kKafka, ".", property.first));
-  // What comes from the environment does so because it is nobody's business.
+  // A value from the environment is treated as a secret.
   value.is_secret = kafka::IsSecret(property.first) || absl::EndsWith(value.origin, kFromEnvironment);
   if (value.is_secret) value.text.clear();
   return value;
@@ -542,7 +524,7 @@ std::vector<EffectiveValue> Assembler::Effective() const {
       if (values.back().is_secret) values.back().text.clear();
     }
   }
-  for (const kafka::Property& property : config_.daemon.properties) {
+  for (const Property& property : config_.daemon.properties) {
     values.push_back(EffectiveProperty(property));
   }
   return values;
@@ -565,7 +547,7 @@ std::string FingerprintOf(const RunConfig& config) {
   if (const auto counters = config.texts.find(kCounters); counters != config.texts.end()) {
     absl::StrAppend(&effective, kCounters, "=", counters->second, "\n");
   }
-  std::vector<kafka::Property> properties = config.daemon.properties;
+  std::vector<Property> properties = config.daemon.properties;
   std::sort(properties.begin(), properties.end());
   for (const auto& [name, value] : properties) {
     absl::StrAppend(&effective, name, "=", kafka::IsSecret(name) ? "" : value, "\n");
@@ -573,8 +555,8 @@ std::string FingerprintOf(const RunConfig& config) {
   return absl::StrCat(absl::Hex(HashId(effective, 0).a, absl::kZeroPad16));
 }
 
-absl::StatusOr<std::vector<kafka::Property>> ParseProperties(const std::vector<std::string>& given) {
-  std::vector<kafka::Property> properties;
+absl::StatusOr<std::vector<Property>> ParseProperties(const std::vector<std::string>& given) {
+  std::vector<Property> properties;
   for (const std::string& property : given) {
     const size_t equals = property.find('=');
     const std::string name = property.substr(0, equals);

@@ -11,23 +11,22 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "connectors/kafka/options/options.h"
 #include "src/cli/config/config_file.h"
 #include "src/cli/config/setting.h"
 #include "src/cli/terminal/log.h"
+#include "src/pipeline/options/options.h"
 
 namespace lethe {
 
 // One of `counters`, as it was written.
 struct CounterConfig {
-  kafka::CounterOptions options;
+  CounterOptions options;
   std::optional<Field> when;
   std::optional<std::string> equals;
 };
 
 struct RunConfig {
-  kafka::DaemonOptions daemon;
-  CounterConfig former_counter;  // the section `counter`, which is one of `daemon` by now
+  DaemonOptions daemon;
   // Where metrics and health are served: host:port, or "off".
   std::string http = "127.0.0.1:9464";
   // Metrics of each partition; otherwise of the topic.
@@ -35,8 +34,8 @@ struct RunConfig {
   std::string fingerprint;  // FingerprintOf() it
   LogOptions log;
   std::string warning;  // about how it was given; empty: none
-  // What was set, as text, by key, with those of all counters at "counters": to see what has changed when it
-  // is read again.
+  // The given values, as text, by key, with those of all counters at "counters": to find the changes when it
+  // is reloaded.
   std::map<std::string, std::string, std::less<>> texts;
 };
 
@@ -69,9 +68,9 @@ struct RunFlags {
 };
 
 // What --kafka was given: NAME=VALUE each. InvalidArgument names the property, never its value.
-absl::StatusOr<std::vector<kafka::Property>> ParseProperties(const std::vector<std::string>& given);
+absl::StatusOr<std::vector<Property>> ParseProperties(const std::vector<std::string>& given);
 
-// What holds, and where it came from.
+// A value of the effective configuration, and its source.
 struct EffectiveValue {
   // As that of a setting; "kafka.NAME" is a property of librdkafka, "counters[0].key" of the first counter.
   std::string key;
@@ -82,7 +81,7 @@ struct EffectiveValue {
 
 // The file, if there is one, with the flags on top: a flag wins. The file must be right also where a flag
 // wins. InvalidArgument names the file and line, or the flag, the value (never one of `kafka`, which may be
-// a secret) and what is expected. `effective`, if given, gets every value that holds: those of the top level,
+// a secret) and the expected form. `effective`, if given, gets all effective values: those of the top level,
 // then the sections.
 absl::StatusOr<RunConfig> MakeRunConfig(const std::optional<ConfigText>& file, const RunFlags& flags,
                                         std::vector<EffectiveValue>* effective = nullptr);

@@ -82,7 +82,7 @@ absl::Status Flatten(const std::string& name, const std::string& section, int it
   return absl::OkStatus();
 }
 
-// yaml-cpp's own words, less what it may quote of the file: an unquoted password that begins with * is an
+// yaml-cpp's message, without quotes from the file: an unquoted password that begins with * is an
 // alias to YAML, and its message names it.
 std::string WithoutQuotes(const std::string& message) {
   if (absl::StartsWith(message, "the referenced anchor is not defined")) {

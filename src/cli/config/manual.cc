@@ -17,7 +17,7 @@ namespace {
 
 std::vector<const CLI::App*> CommandsOf(const CLI::App& program) { return program.get_subcommands({}); }
 
-// What a command's footer says besides its examples, and these.
+// A command's footer: its text, and its examples.
 std::pair<std::string, std::string> FooterOf(const CLI::App& command) {
   const std::string footer = command.get_footer();
   const size_t split = footer.find(kExample.data());

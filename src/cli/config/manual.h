@@ -17,7 +17,7 @@ inline constexpr absl::string_view kExample = "Example:\n";
 // `lethe --help`: the commands by use, with an example each, in so many columns.
 std::string ProgramHelp(const CLI::App& program, int columns);
 
-// `lethe COMMAND --help`, in so many columns: what it is for, its flags, its examples.
+// `lethe COMMAND --help`, in so many columns: purpose, flags, examples.
 std::string CommandHelp(const CLI::App& command, int columns);
 
 // `lethe help exit-codes`.

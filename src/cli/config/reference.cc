@@ -102,7 +102,7 @@ std::optional<std::pair<double, double>> Bounds(absl::string_view range) {
 
 constexpr absl::string_view kVariable = R"({"type":"string","pattern":"\\$\\{"})";
 
-// What a value of this type may be; a text with a variable in it may be any.
+// The schema of a value; a text with a variable in it may be any value.
 template <class Options>
 std::string SchemaOf(const Setting<Options>& setting) {
   if (IsChoice(setting.type)) {

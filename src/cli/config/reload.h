@@ -1,4 +1,4 @@
-// What becomes of a configuration that is read again while the daemon runs.
+// Reload of the configuration while the daemon runs.
 #ifndef LETHE_SRC_CLI_CONFIG_RELOAD_H_
 #define LETHE_SRC_CLI_CONFIG_RELOAD_H_
 
@@ -11,7 +11,7 @@
 
 namespace lethe {
 
-// A key whose value is another than that which runs.
+// A key whose value differs from the running configuration.
 struct ConfigChange {
   std::string key;          // "commit_interval", "kafka.linger.ms"
   bool is_applied = false;  // it runs with the new value

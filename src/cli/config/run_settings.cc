@@ -1,13 +1,13 @@
-// Every key of the configuration of `lethe run`: what it takes, what it means, and where it is put.
+// Every key of the configuration of `lethe run`: its type, its meaning, and where it is stored.
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "connectors/http/http_server.h"
-#include "connectors/kafka/options/options.h"
 #include "connectors/redis/redis_address.h"
 #include "src/cli/config/config.h"
 #include "src/cli/config/setting.h"
 #include "src/cli/config/units.h"
+#include "src/pipeline/options/options.h"
 
 namespace lethe {
 namespace {
@@ -62,7 +62,7 @@ absl::Status StoreSnapshotInterval(absl::string_view text, absl::Duration& targe
   return Store(text, std::move(interval), target);
 }
 
-absl::Status StoreSnapshotPlace(absl::string_view text, kafka::SnapshotOptions& target) {
+absl::Status StoreSnapshotPlace(absl::string_view text, SnapshotOptions& target) {
   target.folder.clear();
   target.topic.clear();
   if (text == "off") return absl::OkStatus();
@@ -75,14 +75,6 @@ absl::Status StoreSnapshotPlace(absl::string_view text, kafka::SnapshotOptions& 
   return absl::OkStatus();
 }
 
-using kafka::Assignment;
-using kafka::Delivery;
-using kafka::OnShortHistory;
-using kafka::OnUnreadDeleted;
-using kafka::Scope;
-using kafka::Start;
-using kafka::StaticMembership;
-
 // What can be done with a record that has no usable id.
 absl::Status StoreActionWithoutId(absl::string_view text, Action& target) {
   return StoreChoice<Action, 4>(text,
@@ -93,8 +85,8 @@ absl::Status StoreActionWithoutId(absl::string_view text, Action& target) {
                                 target);
 }
 
-// What is written to the output is known to the second opinion from then on.
-absl::Status StoreActionOnSuspect(absl::string_view text, kafka::DaemonOptions& target) {
+// The second opinion remembers the suspects that are written to the output.
+absl::Status StoreActionOnSuspect(absl::string_view text, DaemonOptions& target) {
   Action& action = target.policies.on_suspect;
   const absl::Status stored = StoreChoice<Action, 4>(text,
                                                      {{{"pass", Action::kPass},
@@ -111,18 +103,19 @@ constexpr Setting<RunConfig> kSettings[] = {
      [](absl::string_view text, RunConfig& config) {
        return StoreText(text, "expected one or more brokers, such as localhost:9092", config.daemon.brokers);
      }},
-    {"input", "TOPIC", "", true, "The topic that is read", "orders",
+    {"input", "TOPIC", "", true, "Input topic", "orders",
      [](absl::string_view text, RunConfig& config) { return StoreTopic(text, config.daemon.input); }},
     {"output", "TOPIC", "", true, "Output topic for unique records; it must exist", "orders-unique",
      [](absl::string_view text, RunConfig& config) { return StoreTopic(text, config.daemon.output); }},
     {"id", "FIELD[+FIELD...]", "", true,
-     "Where a record's id is: key, value, header:NAME, json:/pointer, or several joined with +",
+     "Place of the id in a record: key, value, header:NAME, json:/pointer, or several joined with +",
      "json:/order/id",
      [](absl::string_view text, RunConfig& config) {
        return StoreField(IdSpec::Parse(text), config.daemon.record.id);
      }},
     {"scope", "partition|topic", "partition", false,
-     "Where copies are looked for: in the partition, for keyed records, or in the whole topic", "topic",
+     "Where lethe looks for copies: in the same partition (records keyed by id), or in the whole topic",
+     "topic",
      [](absl::string_view text, RunConfig& config) {
        return StoreChoice<Scope>(text, {{{"partition", Scope::kPartition}, {"topic", Scope::kTopic}}},
                                  config.daemon.scope);
@@ -131,28 +124,32 @@ constexpr Setting<RunConfig> kSettings[] = {
      [](absl::string_view text, RunConfig& config) { return StoreHorizon(text, config.daemon.stage); },
      "1ms to 36525d"},
     {"max_future", "DURATION", "1h", false,
-     "A record dated further ahead of this machine's clock counts as one without a timestamp", "10m",
+     "Limit of timestamps ahead of this machine's clock; later ones count as no timestamp", "10m",
      [](absl::string_view text, RunConfig& config) { return StoreMaxFuture(text, config.daemon.max_future); },
      "1s to 36525d"},
-    {"fpp", "NUMBER", "1e-6", false, "The share of good events that may be taken for duplicates", "1e-6",
+    {"fpp", "NUMBER", "1e-6", false, "Share of unique events that may be taken for duplicates", "1e-6",
      [](absl::string_view text, RunConfig& config) { return StoreFpp(text, config.daemon.stage); },
      "1e-15 to 0.1"},
-    {"memory", "SIZE", "1GiB", false, "The limit for all filters together", "1GiB",
+    {"memory", "SIZE", "1GiB", false, "Memory limit for all filters together", "1GiB",
      [](absl::string_view text, RunConfig& config) { return StoreMemory(text, config.daemon.stage); },
      "64KiB or more"},
     {"at_memory_limit", "shorten_window|exceed_fpp", "shorten_window", false,
-     "What gives way at the memory limit: late copies pass, or more good events are dropped", "exceed_fpp",
+     "At the memory limit: shorten the window (late copies pass) or exceed the target (more unique events "
+     "dropped)",
+     "exceed_fpp",
      [](absl::string_view text, RunConfig& config) { return StoreAtMemoryLimit(text, config.daemon.stage); }},
     {"engine", "compact|sliced|published|exact", "compact", false,
-     "The filter; exact has the fewest false positives, and sliced takes another fpp while it runs", "exact",
+     "Filter engine; exact has the fewest false positives; sliced can change fpp while lethe runs", "exact",
      [](absl::string_view text, RunConfig& config) {
        return StoreKeptEngine(text, config.daemon.stage.engine);
      }},
     {"adaptation", "budget|paper", "budget", false,
-     "How the filter adapts to its load: the engine's own way, or, with published, its paper's", "paper",
+     "How the filter adapts to its load: budget is the engine's own way; paper is Algorithm 3, for published "
+     "only",
+     "paper",
      [](absl::string_view text, RunConfig& config) { return StoreAdaptation(text, config.daemon.stage); }},
     {"second_opinion", "none|opposite", "none", false,
-     "Who is asked again about what the filter calls a duplicate: an array of ids, as many as fit; what it "
+     "Second check of the filter's duplicates by an exact array of ids, as many as fit; a duplicate that it "
      "does not confirm is a suspect",
      "opposite",
      [](absl::string_view text, RunConfig& config) { return StoreSecondOpinion(text, config.daemon.stage); }},
@@ -193,7 +190,7 @@ constexpr Setting<RunConfig> kSettings[] = {
                                      config.daemon.policies.on_unreadable);
      }},
     {"on_uncountable", "pass|divert", "pass", false,
-     "Handling of a unique record that a counter cannot count: it is written all the same; divert also "
+     "Handling of unique records that a counter cannot count: pass writes them to the output; divert also "
      "writes a copy to the divert topic",
      "divert",
      [](absl::string_view text, RunConfig& config) {
@@ -201,9 +198,9 @@ constexpr Setting<RunConfig> kSettings[] = {
                                      config.daemon.policies.on_uncountable);
      }},
     {"divert", "TOPIC", "", false,
-     "The topic for what is diverted; it must exist, with as many partitions as the input", "orders-diverted",
+     "Topic for diverted records; it must exist, with as many partitions as the input", "orders-diverted",
      [](absl::string_view text, RunConfig& config) { return StoreTopic(text, config.daemon.divert); }},
-    {"group", "NAME", "lethe-INPUT", false, "The consumer group; its offsets and transactions bear the name",
+    {"group", "NAME", "lethe-INPUT", false, "Consumer group; its offsets and transactions carry the name",
      "lethe-orders",
      [](absl::string_view text, RunConfig& config) {
        return StoreText(text, "expected the name of a consumer group", config.daemon.group);
@@ -214,27 +211,27 @@ constexpr Setting<RunConfig> kSettings[] = {
        return StoreText(text, "expected a name that is stable and unique in the group",
                         config.daemon.instance);
      }},
-    {"start", "earliest|latest", "earliest", false, "Where to start if the group has committed nothing",
-     "latest",
+    {"start", "earliest|latest", "earliest", false, "Where to start without committed offsets", "latest",
      [](absl::string_view text, RunConfig& config) {
        return StoreChoice<Start>(text, {{{"earliest", Start::kEarliest}, {"latest", Start::kLatest}}},
                                  config.daemon.start);
      }},
     {"delivery", "exactly_once|at_least_once", "exactly_once", false,
-     "Whether a crash may repeat what was on its way", "at_least_once",
+     "Whether a crash may repeat records in the output", "at_least_once",
      [](absl::string_view text, RunConfig& config) {
        return StoreChoice<Delivery>(
            text, {{{"exactly_once", Delivery::kExactlyOnce}, {"at_least_once", Delivery::kAtLeastOnce}}},
            config.daemon.delivery);
      }},
-    {"lanes", "NUMBER", "1", false, "Pipelines in this process, each a consumer and a producer with a thread",
+    {"lanes", "NUMBER", "1", false, "Lanes in this process, each with a consumer, a producer and a thread",
      "2",
      [](absl::string_view text, RunConfig& config) {
        return Store(text, ParseWhole<int>(text, 1, 64), config.daemon.lanes);
      },
      "1 to 64"},
     {"assignment", "eager|cooperative", "eager", false,
-     "Whether all partitions stop when one moves to another instance, or that one alone", "cooperative",
+     "Rebalance protocol: eager stops all partitions when one moves, cooperative only that one",
+     "cooperative",
      [](absl::string_view text, RunConfig& config) {
        return StoreChoice<Assignment>(
            text, {{{"eager", Assignment::kEager}, {"cooperative", Assignment::kCooperative}}},
@@ -251,15 +248,15 @@ constexpr Setting<RunConfig> kSettings[] = {
                                                  {"false", StaticMembership::kNever}}},
                                                config.daemon.static_membership);
      }},
-    {"commit_interval", "DURATION", "100ms", false, "How long a transaction stays open: delay against cost",
-     "100ms",
+    {"commit_interval", "DURATION", "100ms", false,
+     "How long a transaction stays open: longer costs less, and delays the output", "100ms",
      [](absl::string_view text, RunConfig& config) {
        return StoreCommitInterval(text, config.daemon.commit_interval);
      },
      "1ms to 10s"},
     {"on_short_history", "continue|fail", "continue", false,
-     "Where the log does not reach back to the horizon, or that was raised: let the copies of what is not "
-     "known pass, or stop",
+     "If the log does not reach back one horizon, or the horizon was raised: continue, and copies of unknown "
+     "ids may pass, or stop the partition",
      "fail",
      [](absl::string_view text, RunConfig& config) {
        return StoreChoice<OnShortHistory>(
@@ -267,14 +264,15 @@ constexpr Setting<RunConfig> kSettings[] = {
            config.daemon.on_short_history);
      }},
     {"on_unread_deleted", "fail|continue", "fail", false,
-     "Where records were deleted before they were read: stop, or go on without them", "continue",
+     "If retention deleted records before lethe read them: stop the partition, or continue without them",
+     "continue",
      [](absl::string_view text, RunConfig& config) {
        return StoreChoice<OnUnreadDeleted>(
            text, {{{"fail", OnUnreadDeleted::kFail}, {"continue", OnUnreadDeleted::kContinue}}},
            config.daemon.on_unread_deleted);
      }},
     {"snapshots.to", "folder:PATH|topic:NAME|off", "off", false,
-     "Where the filters are saved, so that a restart reads less again", "folder:/var/lib/lethe",
+     "Where filters are saved, for a shorter replay after a restart", "folder:/var/lib/lethe",
      [](absl::string_view text, RunConfig& config) {
        return StoreSnapshotPlace(text, config.daemon.snapshots);
      }},
@@ -283,29 +281,16 @@ constexpr Setting<RunConfig> kSettings[] = {
        return StoreSnapshotInterval(text, config.daemon.snapshots.every);
      },
      "1s or more"},
-    {"counter.key", "FIELD", "", false,
-     "Former way to write a single counter, with the name `counter`; use `counters`", "json:/country",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreField(Field::Parse(text), config.former_counter.options.spec.key);
-     }},
-    {"counter.delta", "FIELD", "", false, "Of that counter", "json:/amount",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreField(Field::Parse(text), config.former_counter.options.spec.delta);
-     }},
-    {"counter.output", "TOPIC", "", false, "Of that counter", "orders-by-country",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreTopic(text, config.former_counter.options.output);
-     }},
-    {"http", "HOST:PORT|off", "127.0.0.1:9464", false, "Where metrics and health are served",
+    {"http", "HOST:PORT|off", "127.0.0.1:9464", false, "Address of metrics, health and the status page",
      "127.0.0.1:9464",
      [](absl::string_view text, RunConfig& config) { return StoreHttp(text, config.http); }},
     {"metrics", "partition|topic", "partition", false,
-     "Metrics of each partition, or one figure for all that the process has of the topic", "topic",
+     "Metrics for each partition, or summed over the process's partitions of the topic", "topic",
      [](absl::string_view text, RunConfig& config) {
        return StoreChoice<bool>(text, {{{"partition", true}, {"topic", false}}},
                                 config.metrics_per_partition);
      }},
-    {"log.level", "debug|info|warning|error", "info", false, "The least that is logged", "warning",
+    {"log.level", "debug|info|warning|error", "info", false, "Lowest level that is logged", "warning",
      [](absl::string_view text, RunConfig& config) {
        return StoreChoice<LogLevel, 4>(text,
                                        {{{"debug", LogLevel::kDebug},
@@ -314,8 +299,7 @@ constexpr Setting<RunConfig> kSettings[] = {
                                          {"error", LogLevel::kError}}},
                                        config.log.level);
      }},
-    {"log.format", "text|json", "text", false, "How the log is written: for people, or an object per line",
-     "json",
+    {"log.format", "text|json", "text", false, "Log format: text, or one JSON object per line", "json",
      [](absl::string_view text, RunConfig& config) {
        return StoreChoice<LogFormat>(text, {{{"text", LogFormat::kText}, {"json", LogFormat::kJson}}},
                                      config.log.format);
@@ -331,18 +315,18 @@ constexpr Setting<CounterConfig> kCounterSettings[] = {
        config.options.name = std::string(text);
        return absl::OkStatus();
      }},
-    {"key", "FIELD", "", true, "What a unique record counts for", "json:/page",
+    {"key", "FIELD", "", true, "Key under which a unique record is counted", "json:/page",
      [](absl::string_view text, CounterConfig& config) {
        return StoreField(Field::Parse(text), config.options.spec.key);
      }},
-    {"delta", "FIELD|1", "1", false, "The whole number that it counts; 1: each record counts one",
-     "json:/amount",
+    {"delta", "FIELD|1", "1", false, "Whole number to add; 1: each record counts one", "json:/amount",
      [](absl::string_view text, CounterConfig& config) {
        if (text != "1") return StoreField(Field::Parse(text), config.options.spec.delta);
        config.options.spec.delta.reset();
        return absl::OkStatus();
      }},
-    {"when", "FIELD", "", false, "With `equals`: only records with that text here are counted", "json:/type",
+    {"when", "FIELD", "", false, "With `equals`: count only records with that text in this field",
+     "json:/type",
      [](absl::string_view text, CounterConfig& config) {
        return StoreField(Field::Parse(text), config.when);
      }},
@@ -352,21 +336,19 @@ constexpr Setting<CounterConfig> kCounterSettings[] = {
        return StoreText(text, "expected the text that the field `when` must have", config.equals.emplace());
      }},
     {"mode", "delta|total", "delta", false,
-     "What is written at each commit: what a key has changed by, or what it has come to in the partition",
-     "total",
+     "Written at each commit: the change of each key, or its total in the partition", "total",
      [](absl::string_view text, CounterConfig& config) {
-       return StoreChoice<kafka::CounterMode>(
-           text, {{{"delta", kafka::CounterMode::kDelta}, {"total", kafka::CounterMode::kTotal}}},
-           config.options.mode);
+       return StoreChoice<CounterMode>(
+           text, {{{"delta", CounterMode::kDelta}, {"total", CounterMode::kTotal}}}, config.options.mode);
      }},
-    {"output", "TOPIC", "", true,
-     "The topic that the counts are written to; of no other counter. lethe makes that of totals", "likes",
+    {"output", "TOPIC", "", true, "Output topic of this counter alone. lethe creates it for `mode: total`",
+     "likes",
      [](absl::string_view text, CounterConfig& config) { return StoreTopic(text, config.options.output); }},
     {"store", "redis://HOST:PORT/DB", "", false,
-     "With `mode: total`: a Redis that totals are brought to, for applications to read",
+     "With `mode: total`: Redis to which lethe writes totals, for applications to read",
      "redis://127.0.0.1:6379/0",
      [](absl::string_view text, CounterConfig& config) {
-       // What was found may have a password in it.
+       // The text may contain a password.
        if (absl::Status wrong = redis::RedisAddress::Parse(text).status(); !wrong.ok()) return wrong;
        config.options.store = std::string(text);
        return absl::OkStatus();

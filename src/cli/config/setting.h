@@ -1,4 +1,4 @@
-// What a user can set: one table per command says all there is to say of each key, and drives the
+// The settings: one table per command describes each key completely, and drives the
 // configuration file, the flags and the help.
 #ifndef LETHE_SRC_CLI_CONFIG_SETTING_H_
 #define LETHE_SRC_CLI_CONFIG_SETTING_H_
@@ -19,13 +19,13 @@ namespace lethe {
 // One key that takes one value. Options is the struct that it ends up in.
 template <class Options>
 struct Setting {
-  absl::string_view key;       // as in the file; "counter.key" is `key` in the section `counter`
+  absl::string_view key;       // as in the file; "log.level" is `level` in the section `log`
   absl::string_view type;      // what kind of value, for the help: DURATION
-  absl::string_view fallback;  // the value that holds if it is not set, for people; empty if there is none
+  absl::string_view fallback;  // the default, for people; empty if there is none
   bool required = false;
   absl::string_view meaning;
   absl::string_view example;
-  // InvalidArgument names the value and says what is expected; the caller knows the place.
+  // InvalidArgument names the value and the expected form; the caller adds the place.
   absl::Status (*set)(absl::string_view text, Options& options);
   // The values that are taken, where `type` does not say it: "1 to 64", "1ms to 10s".
   absl::string_view range = {};
@@ -33,15 +33,15 @@ struct Setting {
   absl::string_view former = {};
 };
 
-// --commit-interval for commit_interval, --counter-key for counter.key.
+// --commit-interval for commit_interval, --log-level for log.level.
 inline std::string FlagOf(absl::string_view key) {
   return absl::StrCat("--", absl::StrReplaceAll(key, {{"_", "-"}, {".", "-"}}));
 }
 
-// InvalidArgument that names the value and what is expected.
+// InvalidArgument that names the value and the expected form.
 absl::Status BadValue(absl::string_view value, absl::string_view expected);
 
-// The value in its place, or InvalidArgument that names the text and why there is no value.
+// Stores the value, or returns InvalidArgument with the text and the reason.
 template <class Value, class Target>
 absl::Status Store(absl::string_view text, absl::StatusOr<Value> value, Target& target) {
   if (!value.ok()) return BadValue(text, value.status().message());

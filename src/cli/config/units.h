@@ -12,7 +12,7 @@
 
 namespace lethe {
 
-// Errors are InvalidArgument and say what is expected, without the text that was given: the caller names
+// Errors are InvalidArgument and say the expected form, without the given text: the caller names
 // it, and the place that it stands in.
 
 // Whole numbers with a unit, largest first: 100ms, 24h, 7d, 1h30m. Units are ms, s, m, h and d.

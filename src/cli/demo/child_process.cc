@@ -14,7 +14,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "src/pipeline/steady_time.h"
+#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe {
 namespace {

@@ -20,7 +20,7 @@ namespace {
 constexpr std::array<const char*, 12> kChannels = {"#en", "#de", "#fr", "#ja", "#es", "#ru",
                                                    "#it", "#zh", "#pt", "#nl", "#pl", "#sv"};
 
-// A file of events with what is read from each line.
+// A file of events, and the fields of each line.
 class EventFile {
  public:
   EventFile(int fd, const std::string& path) : path_(path), fd_(fd), lines_(fd, path), reader_(Spec()) {}
@@ -58,7 +58,7 @@ class EventFile {
     const RecordFields& fields = reader_.Read(view);
     if (fields.id_state == RecordFields::State::kMalformed || line.front() != '{') {
       return absl::InvalidArgumentError(
-          absl::StrCat(path_, ":", number_, ": no JSON object: ", fields.reason));
+          absl::StrCat(path_, ":", number_, ": not a JSON object: ", fields.reason));
     }
     DemoEvent event;
     const CounterUpdate& counted = fields.counters[0];
@@ -88,7 +88,7 @@ class EventFile {
 }  // namespace
 
 DemoEvents GeneratedEvents(int64_t count, uint64_t seed) {
-  return [count, seed, random = std::mt19937_64(seed),
+  return [count, random = std::mt19937_64(seed),
           made = int64_t{0}]() mutable -> absl::StatusOr<std::optional<DemoEvent>> {
     if (made == count) return std::nullopt;
     DemoEvent event;

@@ -37,7 +37,7 @@ DemoEvents GeneratedEvents(int64_t count, uint64_t seed);
 // lines that have the same one are the same event, sent twice. The error names the file and the line.
 absl::StatusOr<DemoEvents> EventsFromFile(const std::string& path);
 
-// What a correct pipeline must arrive at, and what one without deduplication would show.
+// The correct result, and that of a pipeline without deduplication.
 struct DemoTruth {
   int64_t sent = 0;
   absl::flat_hash_set<std::string> ids;

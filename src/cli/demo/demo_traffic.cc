@@ -7,12 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/client/message_view.h"
+#include "connectors/kafka/topics/topics.h"
 
 namespace lethe {
 namespace {
 
 using kafka::ClientConfig;
-using kafka::Destroyer;
 using kafka::ErrorStatus;
 using kafka::MessagePtr;
 using kafka::MessageView;
@@ -23,34 +23,11 @@ constexpr int kRequestTimeoutMs = 10000;
 }  // namespace
 
 absl::Status CreateDemoTopics(const std::string& brokers, const DemoTopics& topics) {
-  using NewTopicPtr = std::unique_ptr<rd_kafka_NewTopic_t, Destroyer<rd_kafka_NewTopic_destroy>>;
   auto client = ClientConfig().Set("bootstrap.servers", brokers).MakeProducer();
   if (!client.ok()) return client.status();
-  const std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>> queue(
-      rd_kafka_queue_new(client->get()));
-  const std::unique_ptr<rd_kafka_AdminOptions_t, Destroyer<rd_kafka_AdminOptions_destroy>> options(
-      rd_kafka_AdminOptions_new(client->get(), RD_KAFKA_ADMIN_OP_CREATETOPICS));
-  char ignored[128];
-  // Answered when the brokers know the topic.
-  rd_kafka_AdminOptions_set_operation_timeout(options.get(), kRequestTimeoutMs, ignored, sizeof ignored);
   for (const std::string& name : {topics.input, topics.output, topics.counters}) {
-    char reason[256];
-    const NewTopicPtr topic(
-        rd_kafka_NewTopic_new(name.c_str(), topics.partitions, /*replication=*/-1, reason, sizeof reason));
-    if (topic == nullptr) return absl::InvalidArgumentError(reason);
-    rd_kafka_NewTopic_t* list[] = {topic.get()};
-    rd_kafka_CreateTopics(client->get(), list, 1, options.get(), queue.get());
-    const std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>> event(
-        rd_kafka_queue_poll(queue.get(), 6 * kRequestTimeoutMs));
-    if (event == nullptr) return absl::UnavailableError(absl::StrCat("creating topic ", name, ": no answer"));
-    rd_kafka_resp_err_t code = rd_kafka_event_error(event.get());
-    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
-      size_t count = 0;
-      const rd_kafka_topic_result_t** results =
-          rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event.get()), &count);
-      code = rd_kafka_topic_result_error(results[0]);
-    }
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, absl::StrCat("creating topic ", name));
+    absl::Status made = kafka::CreateTopic(client->get(), name, {.partitions = topics.partitions}, {});
+    if (!made.ok()) return made;
   }
   return absl::OkStatus();
 }
@@ -133,16 +110,17 @@ absl::Status DemoReader::Poll() {
     }
     const std::string topic = rd_kafka_topic_name(message->rkt);
     positions_[{topic, message->partition}] = message->offset + 1;
-    const RecordView record = MessageView(*message).record();
+    const MessageView view(*message);
+    const InputRecord record = view.record();
     if (topic == topics_.output) {
       ++records_;
-      const absl::string_view id = reader_.Read(record).id;
+      const absl::string_view id = reader_.Read(record.view()).id;
       ++copies_[id.substr(std::min<size_t>(id.size(), 1))];  // the first byte says that it is a string
       continue;
     }
     int64_t delta = 0;
     if (!absl::SimpleAtoi(record.value.value_or(""), &delta)) {
-      return absl::DataLossError(absl::StrCat(topic, ": \"", record.value.value_or(""), "\" is no delta"));
+      return absl::DataLossError(absl::StrCat(topic, ": \"", record.value.value_or(""), "\" is not a delta"));
     }
     counters_[std::string(record.key.value_or(""))] += delta;
   }

@@ -1,4 +1,4 @@
-// The two ends of the demo: who sends with retries, and who reads what comes out.
+// The two ends of the demo: the sender with retries, and the reader of the output.
 #ifndef LETHE_SRC_CLI_DEMO_DEMO_TRAFFIC_H_
 #define LETHE_SRC_CLI_DEMO_DEMO_TRAFFIC_H_
 
@@ -45,7 +45,7 @@ class DemoReader {
  public:
   static absl::StatusOr<DemoReader> Connect(const std::string& brokers, const DemoTopics& topics);
 
-  // Reads what there is, waiting at most 20 ms. Not OK if reading failed.
+  // Reads the available records, waiting at most 20 ms. Not OK if reading failed.
   absl::Status Poll();
   // How much of output and counters is there and not read yet.
   absl::StatusOr<int64_t> Behind();

@@ -1,4 +1,4 @@
-// What a metric is, and its samples in the form that Prometheus' library takes.
+// The definition of a metric, and its samples in the form that Prometheus' library takes.
 #ifndef LETHE_SRC_CLI_METRICS_METRIC_FAMILY_H_
 #define LETHE_SRC_CLI_METRICS_METRIC_FAMILY_H_
 
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/pipeline/histogram.h"
+#include "src/pipeline/report/histogram.h"
 
 namespace lethe {
 
@@ -28,7 +28,7 @@ enum class Fold {
   kLeftOut,
 };
 
-// The one definition of a metric: what is exported, and its row in dashboards/README.md.
+// The definition of a metric: its export, and its row in dashboards/README.md.
 struct MetricDefinition {
   const char* name;
   prometheus::MetricType type;

@@ -10,13 +10,6 @@
 
 namespace lethe {
 namespace {
-
-using kafka::ClientReport;
-using kafka::DaemonReport;
-using kafka::LaneHistograms;
-using kafka::LaneReport;
-using kafka::PartitionReport;
-using kafka::StoreReport;
 using prometheus::MetricFamily;
 
 constexpr MetricDefinition kBuildInfo = {"lethe_build_info",
@@ -24,15 +17,15 @@ constexpr MetricDefinition kBuildInfo = {"lethe_build_info",
                                          "version",
                                          "1",
                                          "Always 1; the version is a label.",
-                                         "Two versions for long: a rollout has stopped half way."};
+                                         "Two versions for long: a rollout is incomplete."};
 constexpr MetricDefinition kInfo = {
     "lethe_info",
     kGauge,
     "group, input, output, member, engine, configuration",
     "1",
-    "Always 1; what the process does, and a fingerprint of its configuration (but for its name and address, "
-    "and without secrets), are labels.",
-    "Two fingerprints in a group: its instances were told different things."};
+    "Always 1; labels describe the process, with a fingerprint of its configuration (without name, address "
+    "and secrets).",
+    "Two fingerprints in a group: its instances have different configurations."};
 
 struct DaemonMetric {
   MetricDefinition definition;
@@ -40,29 +33,29 @@ struct DaemonMetric {
 };
 constexpr DaemonMetric kDaemonMetrics[] = {
     {{"lethe_ready", kGauge, "group", "1 or 0",
-      "1 if every lane is in the group, waits for nothing, makes progress, and its partitions are active.",
-      "/readyz says in words what is waited for."},
+      "1 if every lane is in the group and makes progress, and its partitions are active.",
+      "/readyz says what lethe waits for."},
      [](const DaemonReport& r) { return r.not_ready.empty() ? 1.0 : 0.0; }},
     {{"lethe_memory_used_bytes", kGauge, "group", "bytes", "Memory of all filters of the process.",
       "Near the limit: raise `memory` before it is reached. Filters of partitions that moved away count, "
       "too, until others need their memory."},
      [](const DaemonReport& r) { return static_cast<double>(r.memory_used_bytes); }},
-    {{"lethe_memory_limit_bytes", kGauge, "group", "bytes", "What the filters may take together.",
-      "It is what `memory` says."},
+    {{"lethe_memory_limit_bytes", kGauge, "group", "bytes", "Memory limit of all filters of the process.",
+      "Set by `memory`."},
      [](const DaemonReport& r) { return static_cast<double>(r.memory_limit_bytes); }},
     {{"lethe_snapshots_total", kCounter, "group", "snapshots", "Snapshots taken by the process.",
       "None for longer than `snapshots.every`: the log says why."},
      [](const DaemonReport& r) { return static_cast<double>(r.snapshots.taken); }},
     {{"lethe_snapshot_errors_total", kCounter, "group", "snapshots",
-      "Snapshots that could not be written; the stream went on.",
-      "The log says why: a full disk, say. Restores get longer until one is written."},
+      "Snapshots that could not be written; processing continued.",
+      "The log says why, for example a full disk. Restores get longer until one is written."},
      [](const DaemonReport& r) { return static_cast<double>(r.snapshots.errors); }},
     {{"lethe_snapshot_last_seconds", kGauge, "group", "seconds",
       "Time that it took to write the last snapshot.",
       "Near `snapshots.every`: take them less often, or on a faster disk."},
      [](const DaemonReport& r) { return r.snapshots.last_seconds; }},
     {{"lethe_filter_horizon_seconds", kGauge, "group", "seconds", "H: how late a copy may come.",
-      "It is what `horizon` says."},
+      "Set by `horizon`."},
      [](const DaemonReport& r) { return absl::ToDoubleSeconds(r.horizon); }},
 };
 
@@ -73,25 +66,25 @@ struct StoreMetric {
 constexpr const char* kStoreLabels = "group, counter";
 constexpr StoreMetric kStoreMetrics[] = {
     {{"lethe_store_connected", kGauge, kStoreLabels, "1 or 0",
-      "1 if the store that a counter's totals are brought to took the last call.",
-      "0: the log and /readyz say why; totals are kept in their topic meanwhile."},
+      "1 if the last call of the counter's store succeeded.",
+      "0: the log and /readyz say why. Totals stay in their topic until the store answers."},
      [](const StoreReport& s) { return s.connected ? 1.0 : 0.0; }},
     {{"lethe_store_lag_records", kGauge, kStoreLabels, "records",
-      "Totals of this instance's partitions that are committed and not in the store yet, with marks of "
-      "transactions.",
-      "It grows: the store is away, or slower than totals come; see `lethe_store_connected`."},
+      "Committed totals of this instance's partitions that are not in the store yet, including transaction "
+      "markers.",
+      "It grows: the store is unreachable or too slow; see `lethe_store_connected`."},
      [](const StoreReport& s) { return static_cast<double>(s.lag); }},
     {{"lethe_store_lag_seconds", kGauge, kStoreLabels, "seconds",
-      "All totals that were committed longer ago are in the store.",
-      "More than some seconds: what applications read is so old."},
+      "Age of the oldest committed total that is not in the store.",
+      "More than some seconds: applications read totals that are this old."},
      [](const StoreReport& s) { return absl::ToDoubleSeconds(s.behind); }},
     {{"lethe_store_totals_total", kCounter, kStoreLabels, "totals",
-      "Totals stored; of those of a key that are stored together, only the last.",
-      "It stands still while deltas are counted: see `lethe_store_connected`."},
+      "Totals written to the store; of several totals of a key in one call, only the last.",
+      "No growth while deltas are counted: see `lethe_store_connected`."},
      [](const StoreReport& s) { return static_cast<double>(s.totals); }},
     {{"lethe_store_errors_total", kCounter, kStoreLabels, "calls",
-      "Calls of the store that failed; they are tried again.",
-      "It rises: the log says why, once for each kind of error."},
+      "Calls of the store that failed; lethe retries them.",
+      "It rises: the log says why, once per kind of error."},
      [](const StoreReport& s) { return static_cast<double>(s.failures); }},
 };
 
@@ -101,20 +94,19 @@ struct LaneMetric {
 };
 constexpr LaneMetric kLaneMetrics[] = {
     {{"lethe_transactions_committed_total", kCounter, "group, lane", "transactions",
-      "Transactions committed.", "None while there is lag: /readyz says what is waited for."},
+      "Transactions committed.", "None while there is lag: /readyz says what lethe waits for."},
      [](const LaneReport& l) { return static_cast<double>(l.commits); }},
     {{"lethe_transactions_aborted_total", kCounter, "group, lane", "transactions",
-      "Transactions aborted; their records were judged again.",
-      "Again and again: the log names the error. Nothing is lost or doubled, but time."},
+      "Transactions aborted; lethe judged their records again.",
+      "Repeatedly: the log names the error. No record is lost or repeated."},
      [](const LaneReport& l) { return static_cast<double>(l.aborts); }},
     {{"lethe_fences_total", kCounter, "group, lane", "times",
-      "Producers that were lost (fenced, say) and made anew.",
-      "Again and again: two processes bear the same `instance` name."},
+      "Producers that were lost, for example fenced, and recreated.",
+      "Repeatedly: two processes use the same `instance` name."},
      [](const LaneReport& l) { return static_cast<double>(l.fences); }},
     {{"lethe_lane_waiting", kGauge, "group, lane", "1 or 0",
-      "1 while the lane waits for the broker, gives up one transaction after the other, or makes no "
-      "progress.",
-      "/readyz says what for."},
+      "1 while the lane waits for the broker, aborts transactions repeatedly, or makes no progress.",
+      "/readyz says what the lane waits for."},
      [](const LaneReport& l) { return l.waiting.empty() ? 0.0 : 1.0; }},
     {{"lethe_lane_partitions", kGauge, "group, lane", "partitions", "Partitions that the lane owns.",
       "None for long: there are more lanes in the group than partitions."},
@@ -143,14 +135,15 @@ constexpr LaneHistogram kLaneHistograms[] = {
       "Far over `commit_interval`: the broker is slow to commit, or the output to take."},
      &LaneHistograms::transaction_seconds},
     {{"lethe_commit_duration_seconds", kHistogram, "group, lane", "seconds",
-      "The commit alone: delivering what is queued, the offsets, the transaction's end.",
+      "The commit alone: delivering queued records, offsets, and the end of the transaction.",
       "Slow: look at the brokers' disks and network; a longer `commit_interval` makes commits rarer."},
      &LaneHistograms::commit_seconds},
     {{"lethe_end_to_end_latency_seconds", kHistogram, "group, lane", "seconds",
-      "From a record's timestamp to the commit that let it out. Records that were polled together from one "
-      "partition count as their oldest.",
-      "Near `commit_interval` when all is well. More: see lag, then the commit's time. Wrong timestamps of "
-      "the senders show here, too."},
+      "From a record's timestamp to the commit that made it visible. Records of one partition that were "
+      "polled "
+      "together count as their oldest.",
+      "Normally near `commit_interval`. More: check the lag, then the commit's duration. Wrong timestamps of "
+      "senders also show here."},
      &LaneHistograms::latency_seconds},
 };
 
@@ -166,17 +159,17 @@ constexpr ClientMetric kClientMetrics[] = {
       "A producer's of more than some milliseconds: the network or the brokers are slow."},
      [](const ClientReport& c) { return absl::ToDoubleSeconds(c.round_trip); }},
     {{"lethe_client_queued_records", kGauge, kClientLabels, "records",
-      "Records that librdkafka holds: a consumer's were fetched ahead, a producer's are to be sent.",
-      "A consumer's is none while there is lag: fetching is slow. A producer's grows: the output is slow."},
+      "Records queued in librdkafka: fetched ahead by a consumer, or to be sent by a producer.",
+      "Consumer at 0 while there is lag: fetching is slow. Producer growing: the output is slow."},
      [](const ClientReport& c) { return static_cast<double>(c.queued_messages); }},
     {{"lethe_client_queued_bytes", kGauge, kClientLabels, "bytes", "The same in bytes.",
       "A consumer's is bounded by `queued.max.messages.kbytes`, a producer's by 4 MiB and one record."},
      [](const ClientReport& c) { return static_cast<double>(c.queued_bytes); }},
     {{"lethe_client_received_bytes_total", kCounter, kClientLabels, "bytes",
-      "Bytes received from brokers, as they are on the wire.", "None while there is lag: no broker answers."},
+      "Bytes received from brokers, on the wire.", "None while there is lag: no broker answers."},
      [](const ClientReport& c) { return static_cast<double>(c.received_bytes); }},
     {{"lethe_client_sent_bytes_total", kCounter, kClientLabels, "bytes",
-      "Bytes sent to brokers, as they are on the wire.", "Compare with what was received: the share passed."},
+      "Bytes sent to brokers, on the wire.", "Compare with the received bytes: the share that passed."},
      [](const ClientReport& c) { return static_cast<double>(c.sent_bytes); }},
     {{"lethe_client_request_timeouts_total", kCounter, kClientLabels, "requests",
       "Requests that a broker did not answer in time.", "It rises: a broker is overloaded or was away."},

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "connectors/kafka/report/report.h"
 #include "src/cli/metrics/metric_family.h"
+#include "src/pipeline/report/report.h"
 
 namespace lethe {
 
@@ -20,8 +20,7 @@ struct MetricsOptions {
 };
 
 // Families in a fixed order. Works on a copy of the figures, and holds up nothing.
-std::vector<prometheus::MetricFamily> Metrics(const kafka::DaemonReport& report,
-                                              const MetricsOptions& options);
+std::vector<prometheus::MetricFamily> Metrics(const DaemonReport& report, const MetricsOptions& options);
 
 // Of every metric that there is, in the same order.
 std::vector<MetricDefinition> MetricDefinitions();

@@ -13,11 +13,6 @@
 
 namespace lethe {
 namespace {
-
-using kafka::DaemonReport;
-using kafka::LaneReport;
-using kafka::PartitionReport;
-using kafka::Phase;
 using prometheus::MetricFamily;
 using Partitions = std::vector<const PartitionReport*>;
 
@@ -28,7 +23,7 @@ constexpr MetricDefinition kRecords = {
     kCounter,
     "group, topic, partition, verdict",
     "records",
-    "Records of the input by what they are: unique, duplicate, suspect, missing_id, malformed, "
+    "Records of the input by verdict: unique, duplicate, suspect, missing_id, malformed, "
     "undeliverable or unreadable.",
     "Many `missing_id` or `malformed`: `id` names another field than the events have. `undeliverable`: the "
     "output topic refuses records; the log says which and why. `unreadable`: the log names the offsets.",
@@ -39,9 +34,8 @@ constexpr MetricDefinition kActions = {
     kCounter,
     "group, topic, partition, action",
     "records",
-    "The same records by what was done with them: passed, tagged, diverted or dropped.",
-    "Many `dropped` that are no duplicates: compare with `lethe_records_total`; `on_missing_id` and its like "
-    "say what is done.",
+    "Records of the input by action: passed, tagged, diverted or dropped.",
+    "More `dropped` than duplicates: compare with `lethe_records_total`, and check the `on_*` policies.",
     Fold::kSum};
 
 constexpr MetricDefinition kRouted = {
@@ -49,8 +43,8 @@ constexpr MetricDefinition kRouted = {
     kCounter,
     kLabels,
     "records",
-    "With scope: topic, records of the input that were copied to be judged.",
-    "It stands still while `lethe_lag_records` of the input grows: /readyz says what is waited for.",
+    "With scope: topic, records of the input that the router wrote to the repartition topic.",
+    "No growth while `lethe_lag_records` of the input grows: /readyz says what the router waits for.",
     Fold::kSum};
 
 // A kind of record, and where it is counted.
@@ -70,7 +64,7 @@ constexpr Counted kActionKinds[] = {
     {"diverted", &RecordCounts::diverted},
     {"dropped", &RecordCounts::dropped},
 };
-// What the first stage of scope: topic counts does not come to the second.
+// The counts of the router of scope: topic are of records that did not reach the deduplicator.
 constexpr Counted kRoutingVerdictKinds[] = {{"undeliverable", &RecordCounts::undeliverable},
                                             {"unreadable", &RecordCounts::unreadable}};
 constexpr Counted kRoutingActionKinds[] = {
@@ -93,13 +87,13 @@ constexpr MetricDefinition kSteps = {
 struct PartitionMetric {
   MetricDefinition definition;
   double (*value)(const PartitionReport&);
-  bool of_routing = false;  // also of the first stage of scope: topic
+  bool of_routing = false;  // also of the router of scope: topic
 };
 constexpr bool kOfRouting = true;
 
 constexpr PartitionMetric kMetrics[] = {
     {{"lethe_suppressed_records_total", kCounter, kLabels, "records",
-      "Records read again to rebuild the filter; their results were out already.",
+      "Records replayed to rebuild the filter; their results were already in the output.",
       "It should rise while `lethe_restoring` is 1: see the runbook on restores.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.counts.suppressed); }},
     {{"lethe_deltas_total", kCounter, kLabels, "updates",
@@ -113,17 +107,17 @@ constexpr PartitionMetric kMetrics[] = {
      [](const PartitionReport& p) { return static_cast<double>(p.counts.malformed_delta); }},
     {{"lethe_overflowed_deltas_total", kCounter, kLabels, "updates",
       "Deltas of passed records that were not counted: the key's total would leave signed 64 bits.",
-      "It rises: a delta is wrong, or a total has come to 2^63; the log names records, and a key stays as it "
-      "is until a delta fits.",
+      "It rises: a delta is wrong, or a total reached 2^63. The log names records. The key's total stays "
+      "until a "
+      "delta fits.",
       Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.counts.overflowed_delta); }},
     {{"lethe_counted_keys", kGauge, kLabels, "keys", "Keys of counters with `mode: total`, kept in memory.",
-      "It rises without end: keys are never forgotten; count by something that has fewer values.",
-      Fold::kSum},
+      "It rises without end: lethe never forgets keys; count by a field with fewer values.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.counted_keys); }},
     {{"lethe_unkeyed_records_total", kCounter, kLabels, "records",
-      "Records of the input without a key: their copies may be in other partitions.",
-      "Most of them: set `scope: topic`, or have the producers key records by the id.", Fold::kSum},
+      "Records of the input without a key; their copies may be in other partitions.",
+      "Most records: set `scope: topic`, or let the producers key records by the id.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.counts.unkeyed); }},
     {{"lethe_future_timestamps_total", kCounter, kLabels, "records",
       "Records dated more than `max_future` ahead of this machine's clock, judged like records without a "
@@ -135,88 +129,92 @@ constexpr PartitionMetric kMetrics[] = {
      kOfRouting},
     {{"lethe_stream_time_seconds", kGauge, kLabels, "seconds since 1970",
       "Stream time: the running maximum of the median of the last 101 timestamps; -Inf until it starts.",
-      "It stands still while records are read: most of them are dated before it.", Fold::kMax},
+      "No growth while records are read: most of them have older timestamps.", Fold::kMax},
      [](const PartitionReport& p) {
        return absl::ToDoubleSeconds(p.filter.stream_time - absl::UnixEpoch());
      }},
     {{"lethe_stream_time_skew_seconds", kGauge, kLabels, "seconds",
       "How far stream time is ahead of this machine's clock; negative where it is behind, -Inf until it "
       "starts.",
-      "Above 0: clocks of producers are ahead, and ids are forgotten early by as much. Far below 0 without a "
-      "lag: records are dated late.",
+      "Above 0: clocks of producers are ahead, and lethe forgets ids earlier by as much. Far below 0 without "
+      "a "
+      "lag: records have old timestamps.",
       Fold::kMax},
      [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.filter.stream_time - absl::Now()); }},
     {{"lethe_committed_offset", kGauge, kLabels, "offset",
       "The next offset of the input to process, as committed.",
-      "It stands still while `lethe_lag_records` grows: /readyz says what is waited for.", Fold::kLeftOut},
+      "No growth while `lethe_lag_records` grows: /readyz says what lethe waits for.", Fold::kLeftOut},
      [](const PartitionReport& p) { return static_cast<double>(p.committed); },
      kOfRouting},
     {{"lethe_lag_records", kGauge, kLabels, "records", "Records of the input that are not committed yet.",
-      "It grows: more arrives than one lane takes; add lanes or instances, up to the number of partitions.",
+      "It grows: the input is faster than the lanes; add lanes or instances, up to the number of partitions.",
       Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.lag()); },
      kOfRouting},
     {{"lethe_restoring", kGauge, kLabels, "1 or 0; folded: partitions",
       "1 while the filter is rebuilt from the log.",
-      "For long: a long horizon means much to read again; `lethe_suppressed_records_total` says how fast.",
+      "For long: a long horizon means a long replay; `lethe_suppressed_records_total` shows its speed.",
       Fold::kSum},
      [](const PartitionReport& p) {
        return p.phase == Phase::kRestoring || p.phase == Phase::kChecking ? 1.0 : 0.0;
      }},
     {{"lethe_restore_remaining_offsets", kGauge, kLabels, "offsets",
-      "Offsets of the log that the filter's rebuild has still to read.",
-      "It does not fall: the log and /readyz say what is waited for.", Fold::kSum},
+      "Offsets that the filter's rebuild has still to replay.",
+      "It does not fall: the log and /readyz say what lethe waits for.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.restore_left); }},
     {{"lethe_restore_remaining_seconds", kGauge, kLabels, "seconds",
-      "Time that the filter's rebuild will take yet, at the rate of the last seconds; +Inf while there is "
-      "none.",
-      "Longer than you can wait: `snapshots` make restores short.", Fold::kMax},
+      "Remaining time of the filter's rebuild, at the rate of the last seconds; +Inf while there is no "
+      "progress.",
+      "Too long: set `snapshots` for short restores.", Fold::kMax},
      [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.restore_time_left); }},
     {{"lethe_snapshot_offset", kGauge, kLabels, "offset",
-      "The offset from which a restore with the snapshot that counts reads on; -1: none.",
-      "It stands still: `lethe_snapshot_errors_total` and the log say why.", Fold::kLeftOut},
+      "The offset from which a restore with the latest valid snapshot replays; -1: no snapshot.",
+      "No growth: `lethe_snapshot_errors_total` and the log say why.", Fold::kLeftOut},
      [](const PartitionReport& p) { return static_cast<double>(p.snapshot_offset); }},
     {{"lethe_unread_deleted_offsets_total", kCounter, kLabels, "offsets",
-      "Offsets passed over, since their records were deleted before they were read (on_unread_deleted).",
-      "Events were lost before lethe saw them: raise the input's retention, or catch up sooner.", Fold::kSum},
+      "Offsets skipped because retention deleted their records before lethe read them (on_unread_deleted).",
+      "Records were lost before lethe read them: raise the input's retention, or reduce the lag.",
+      Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.unread_deleted); },
      kOfRouting},
     {{"lethe_partition_failed", kGauge, kLabels, "1 or 0; folded: partitions",
-      "1 if the partition is not read, since it failed or is held; the log and /readyz say why.",
+      "1 if the partition failed or is held and is not processed; the log and /readyz say why.",
       "Do what /readyz says.", Fold::kSum},
      [](const PartitionReport& p) {
        return p.phase == Phase::kFailed || p.phase == Phase::kHeld ? 1.0 : 0.0;
      },
      kOfRouting},
     {{"lethe_short_history", kGauge, kLabels, "1 or 0; folded: partitions",
-      "1 while the filter does not know all ids of the horizon, since the log did not reach back, or the "
-      "horizon was raised.",
-      "Unless the horizon was raised: the input's retention is shorter than the horizon and the time that a "
-      "restart may come later; raise `retention.ms`.",
+      "1 while the filter lacks ids of the horizon, because the log did not reach back or the horizon was "
+      "raised.",
+      "Unless the horizon was raised: the input's retention is shorter than the horizon plus the downtime; "
+      "raise `retention.ms`.",
       Fold::kSum},
      [](const PartitionReport& p) { return p.short_history ? 1.0 : 0.0; }},
     {{"lethe_keys_moved", kGauge, kLabels, "1 or 0; folded: partitions",
-      "1 while the horizon has not gone by since the input was given more partitions: copies of what was "
-      "sent "
-      "before may be in other ones, where they are not found.",
-      "It ends by itself, in stream time. Must no copy pass when a topic grows: `scope: topic`.", Fold::kSum},
+      "1 until one horizon has passed since the input got more partitions: copies of earlier records may be "
+      "in "
+      "other partitions, where lethe does not find them.",
+      "It ends by itself, in stream time. If no copy may pass when a topic grows, set `scope: topic`.",
+      Fold::kSum},
      [](const PartitionReport& p) { return p.keys_moved ? 1.0 : 0.0; }},
     {{"lethe_filter_fpp_target_ratio", kGauge, kLabels, "probability",
-      "The false-positive probability that the user allows.", "It is what `fpp` says.", Fold::kMax},
+      "The configured target of the false-positive probability.", "Set by `fpp`.", Fold::kMax},
      [](const PartitionReport& p) { return p.filter.filter.fpp_target; }},
     {{"lethe_filter_fpp_modelled_ratio", kGauge, kLabels, "probability",
-      "The probability that an id never seen is called a duplicate, by the layout's model from the loads.",
+      "Probability that a new id is called a duplicate, modelled from the loads.",
       "Over the target: the memory limit is reached under `at_memory_limit: exceed_fpp`; raise `memory`.",
       Fold::kMax},
      [](const PartitionReport& p) { return p.filter.filter.fpp_modelled; }},
     {{"lethe_filter_fpp_estimated_ratio", kGauge, kLabels, "probability",
-      "The probability that an id never seen is called a duplicate, from the bits that are set.",
+      "Probability that a new id is called a duplicate, estimated from the set bits.",
       "Far from the modelled one: report it, with the log.", Fold::kMax},
      [](const PartitionReport& p) { return p.filter.filter.fpp_estimated; }},
     {{"lethe_filter_fpp_estimated_deviation_ratio", kGauge, kLabels, "probability",
-      "Standard deviation of the estimated probability, which is made from a sample of the bits.",
-      "The estimate, and three of these to either side, hold what all bits imply. 0: all were looked at, or "
-      "the engine takes no sample.",
+      "Standard deviation of the estimated probability, which comes from a sample of the bits.",
+      "The value of all bits is within three deviations of the estimate. 0: all bits were read, or the "
+      "engine "
+      "takes no sample.",
       Fold::kMax},
      [](const PartitionReport& p) { return p.filter.filter.fpp_estimated_deviation; }},
     {{"lethe_filter_fpp_interval_end_ratio", kGauge, kLabels, "probability",
@@ -224,51 +222,49 @@ constexpr PartitionMetric kMetrics[] = {
       "As for the modelled one.", Fold::kMax},
      [](const PartitionReport& p) { return p.filter.filter.fpp_at_interval_end; }},
     {{"lethe_audit_share_ratio", kGauge, kLabels, "share",
-      "The share of the ids that is audited: judged by an exact set, too.",
-      "It was halved: the memory limit leaves the audit no room.", Fold::kOneAudit},
+      "Share of the ids that an exact set checks as well.",
+      "It was halved: the memory limit has no room for the audit.", Fold::kOneAudit},
      [](const PartitionReport& p) { return p.filter.audit.share; }},
     {{"lethe_audit_fresh_events_total", kCounter, kLabels, "events",
-      "Audited events whose id cannot be in the filter.", "Few: the audit's interval is wide; it needs time.",
-      Fold::kSum},
+      "Audited events with an id that cannot be in the filter.",
+      "Few: the audit's interval is wide; it needs time.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.fresh); }},
     {{"lethe_audit_false_drops_total", kCounter, kLabels, "events",
-      "Of the fresh audited events, the ones that were not passed: good events lost.",
-      "The loss of all traffic is this over the audited share: compare the measured FPP with the target.",
+      "Fresh audited events that did not pass: unique events lost.",
+      "Divide by the audited share for the loss of all traffic; compare the measured FPP with the target.",
       Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.false_drops); }},
     {{"lethe_audit_copies_total", kCounter, kLabels, "events",
-      "Audited events whose id was passed within the horizon.", "It is the duplicates that there really are.",
-      Fold::kSum},
+      "Audited events whose id passed within the horizon.", "These are true duplicates.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.copies); }},
-    {{"lethe_audit_missed_copies_total", kCounter, kLabels, "events",
-      "Of the audited copies, the ones that passed.",
-      "More than none: the window was short (see `lethe_filter_window_seconds`), or the first copy was "
-      "itself "
-      "taken for a duplicate.",
+    {{"lethe_audit_missed_copies_total", kCounter, kLabels, "events", "Audited copies that passed.",
+      "Above 0: the window was short (see `lethe_filter_window_seconds`), or the first copy was itself a "
+      "false "
+      "positive.",
       Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.missed); }},
     {{"lethe_audit_payload_mismatches_total", kCounter, kLabels, "events",
-      "Audited copies whose value differs from the first's: the id does not identify the event.",
-      "Good events are dropped: choose an `id` that tells them apart.", Fold::kSum},
+      "Audited copies with another value than the first: the id does not identify the event.",
+      "lethe drops different events as duplicates: choose an `id` that tells them apart.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.payload_mismatches); }},
     {{"lethe_audit_fpp_measured_ratio", kGauge, kLabels, "probability",
       "The rate of false positives that the audit found.", "Read it with its interval.", Fold::kOneAudit},
      [](const PartitionReport& p) { return p.filter.audit.fpp_measured; }},
     {{"lethe_audit_fpp_low_ratio", kGauge, kLabels, "probability",
       "Low end of the audit's 99 % confidence interval.",
-      "Over the target or the estimate: more is lost than promised; see the runbook.", Fold::kOneAudit},
+      "Over the target or the estimate: lethe loses more events than promised; see the runbook.",
+      Fold::kOneAudit},
      [](const PartitionReport& p) { return p.filter.audit.fpp_low; }},
     {{"lethe_audit_fpp_high_ratio", kGauge, kLabels, "probability",
       "High end of the audit's 99 % confidence interval.",
-      "Far over the target: too few events were audited yet to say more.", Fold::kOneAudit},
+      "Far over the target: too few events were audited so far.", Fold::kOneAudit},
      [](const PartitionReport& p) { return p.filter.audit.fpp_high; }},
-    {{"lethe_second_opinion_ids", kGauge, kLabels, "ids", "Ids that the second opinion knows.",
-      "None although `second_opinion` is asked for: nothing was passed yet, or nothing within the horizon.",
-      Fold::kSum},
+    {{"lethe_second_opinion_ids", kGauge, kLabels, "ids", "Ids in the second opinion.",
+      "0 although `second_opinion` is set: no id passed within the horizon.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.second_opinion.ids); }},
     {{"lethe_second_opinion_displaced_total", kCounter, kLabels, "ids",
-      "Ids within the horizon for which the second opinion had no more room: their copies are suspects.",
-      "It rises: a quarter of the memory limit does not hold the ids of a horizon; raise `memory`.",
+      "Ids within the horizon that the second opinion displaced for lack of room: their copies are suspects.",
+      "It rises: the ids of a horizon do not fit in a quarter of the memory limit; raise `memory`.",
       Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.second_opinion.displaced); }},
     {{"lethe_filter_past_generations", kGauge, kLabels, "generations", "N: past generations of the filter.",
@@ -290,7 +286,7 @@ constexpr PartitionMetric kMetrics[] = {
       "It follows the load; nothing to do.", Fold::kMax},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.lines); }},
     {{"lethe_filter_ids", kGauge, kLabels, "ids", "Ids in the filter.",
-      "More than rate times horizon: ids of before are on their way out.", Fold::kSum},
+      "More than rate times horizon: expired ids are still being removed.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.ids); }},
     {{"lethe_filter_present_fill_ratio", kGauge, kLabels, "share of bits",
       "How full the present generation is: the share of its bits that are set.",
@@ -307,9 +303,9 @@ constexpr PartitionMetric kMetrics[] = {
       "The limit is one for all filters: `lethe_memory_limit_bytes`.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.memory_bytes); }},
     {{"lethe_filter_memory_above_need_bytes", kGauge, kLabels, "bytes",
-      "Of the filter's memory, what its ids would not take in a full table: room to grow, and what was not "
+      "Memory of the filter above the size of a full table of its ids: room to grow, and memory not yet "
       "given "
-      "back yet.",
+      "back.",
       "High for more than a horizon after the load has fallen: report it. 0 for other engines than `compact` "
       "and `exact`.",
       Fold::kSum},
@@ -318,7 +314,7 @@ constexpr PartitionMetric kMetrics[] = {
       "It counts against the limit, too.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.memory_bytes); }},
     {{"lethe_filter_refreshes_total", kCounter, kLabels, "refreshes",
-      "Refreshes of the filter since it was made, also in a process before this one.",
+      "Refreshes of the filter since it was created, including those restored from a snapshot.",
       "None while ids come in: a quarter of the horizon has not passed yet.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.refreshes); }},
     {{"lethe_filter_memory_limit_hits_total", kCounter, kLabels, "times",
@@ -346,7 +342,7 @@ double Folded(const PartitionMetric& metric, const Partitions& partitions, const
   return folded;
 }
 
-// What cannot be had from the partitions' values by a sum or a maximum.
+// Folds the figures that are neither sums nor maxima of the partitions' values.
 PartitionReport FoldedReport(const Partitions& partitions) {
   PartitionReport all;
   std::vector<AuditStatus> audits;
@@ -380,7 +376,7 @@ void AddSteps(const PartitionReport& partition, const Labels& labels, MetricFami
   }
 }
 
-// What is counted by kinds of records and steps, in the order of the definitions. Returns the next family.
+// Adds the counts by kind of record and step, in the order of the definitions. Returns the next family.
 std::vector<MetricFamily>::iterator AddKinds(const PartitionReport& partition, bool is_routing,
                                              const Labels& labels, std::vector<MetricFamily>* families) {
   auto family = families->begin();

@@ -6,9 +6,9 @@
 
 #include <vector>
 
-#include "connectors/kafka/report/report.h"
 #include "lethe/status.h"
 #include "src/cli/metrics/metric_family.h"
+#include "src/pipeline/report/report.h"
 
 namespace lethe {
 
@@ -18,7 +18,7 @@ const char* StepKindName(AdaptationStep::Kind kind);
 std::vector<MetricDefinition> PartitionDefinitions();
 
 // One family for each definition, in that order.
-std::vector<prometheus::MetricFamily> PartitionMetrics(const kafka::DaemonReport& report, bool per_partition);
+std::vector<prometheus::MetricFamily> PartitionMetrics(const DaemonReport& report, bool per_partition);
 
 }  // namespace lethe
 

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "src/pipeline/steady_time.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "src/text/format.h"
 
 namespace lethe {
@@ -132,7 +132,7 @@ absl::Status FileChannel::Write(absl::string_view bytes) {
       bytes.remove_prefix(static_cast<size_t>(size));
       deadline = SteadyNow() + patience_;
     } else if (errno == EPIPE) {
-      // What it had to say may still be there to read.
+      // Its last message may still be there to read.
       return absl::UnavailableError(absl::StrCat("the peer has gone", why_gone_()));
     } else if (errno != EAGAIN && errno != EINTR) {
       return Broken(absl::ErrnoToStatus(errno, "writing to the peer"));

@@ -1,4 +1,4 @@
-// The other side of a conversation: a command, or whoever started this one.
+// The peer of a conversation: a command that this process starts, or its parent.
 #ifndef LETHE_SRC_CLI_RECONCILE_PEER_PROCESS_H_
 #define LETHE_SRC_CLI_RECONCILE_PEER_PROCESS_H_
 

@@ -22,7 +22,7 @@ MessageWriter& Put(MessageWriter& to, const std::vector<int64_t>& numbers) {
   return to;
 }
 
-// Grows with what comes, whatever is announced.
+// Grows with the received bytes, whatever length is announced.
 std::vector<int64_t> Numbers(MessageReader& from) {
   std::vector<int64_t> numbers;
   for (uint64_t left = from.Word(); left > 0 && from.ok(); --left) numbers.push_back(Number(from));

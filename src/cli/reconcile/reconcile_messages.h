@@ -1,4 +1,4 @@
-// What the two sides of `lethe reconcile` say to each other beside the comparisons of lethe/reconcile.h.
+// The messages of the two sides of `lethe reconcile`, besides the comparisons of lethe/reconcile.h.
 #ifndef LETHE_SRC_CLI_RECONCILE_RECONCILE_MESSAGES_H_
 #define LETHE_SRC_CLI_RECONCILE_RECONCILE_MESSAGES_H_
 
@@ -34,7 +34,7 @@ struct ReconcileAsk {
   int64_t begin_ms = 0;
   int64_t end_ms = 0;
   int64_t settle_ms = 0;
-  bool to_peer = false;    // whether P gets what it lacks
+  bool to_peer = false;    // whether P gets its missing records
   bool from_peer = false;  // whether I does
   ReconcileMethod method = ReconcileMethod::kAuto;
 
@@ -50,7 +50,7 @@ struct ReconcileFacts {
   int64_t most_kept = 1;  // missing records that it can keep in mind
 };
 
-// What one side has that the other lacks.
+// The records that one side has and the other lacks.
 struct SideReport {
   struct Sample {
     std::string id;  // for people; cut if it is long
@@ -66,7 +66,7 @@ struct SideReport {
   int64_t ids = 0;      // different ones of these
   int64_t without_id = 0;
   int64_t without_time = 0;
-  int64_t emptied = 0;    // partitions of which all records were deleted
+  int64_t emptied = 0;    // partitions with all records deleted
   int64_t only = 0;       // ids that the other side lacks
   int64_t unsettled = 0;  // those at the edges of the window, which are not called missing
   int64_t first_ms = 0;   // of `only`

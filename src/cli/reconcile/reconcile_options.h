@@ -1,4 +1,4 @@
-// What one side of `lethe reconcile` is told.
+// The options of one side of `lethe reconcile`.
 #ifndef LETHE_SRC_CLI_RECONCILE_RECONCILE_OPTIONS_H_
 #define LETHE_SRC_CLI_RECONCILE_RECONCILE_OPTIONS_H_
 
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "connectors/kafka/options/options.h"
 #include "lethe/reconcile.h"
+#include "src/pipeline/options/options.h"
 #include "src/record/record_reader.h"
 
 namespace lethe {
@@ -34,7 +34,7 @@ struct ReconcileCommandOptions {
 
   int64_t memory_bytes = int64_t{256} << 20;
   absl::Duration timeout = absl::Minutes(1);
-  std::vector<kafka::Property> properties;
+  std::vector<Property> properties;
 };
 
 }  // namespace lethe

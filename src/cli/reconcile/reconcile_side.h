@@ -29,12 +29,12 @@ class ReconcileSide {
                                                              ReconcileTalk& talk);
 
   const ReconcileFacts& facts() const { return report_.facts; }
-  // What is compared: what was asked for, or less.
+  // The compared window: the requested one, or less.
   const ReconcileAsk& window() const { return window_; }
 
   // Reads the ids whose key is `pass` modulo `passes`.
   absl::Status Read(int64_t pass, int64_t passes);
-  // From when on nothing has been deleted of what was asked for, as of the last Read().
+  // Since when retention has deleted nothing of the requested window, as of the last Read().
   int64_t whole_since_ms() const { return whole_since_ms_; }
   // No more is compared than is whole on both sides. FailedPrecondition: nothing is left.
   absl::Status Narrow(int64_t whole_since_ms);

@@ -91,8 +91,8 @@ void Writer::WriteHead() {
   Paragraph(absl::StrCat("there: ", NameOf(text_.there)));
   Paragraph(absl::StrCat("by id: ", text_.id));
   Paragraph(absl::StrCat("window: ", TimeText(text_.window.begin_ms), " to ", TimeText(text_.window.end_ms),
-                         " UTC; what is within ", DurationText(absl::Milliseconds(text_.window.settle_ms)),
-                         " of it on the other side is not missing."));
+                         " UTC; a record within ", DurationText(absl::Milliseconds(text_.window.settle_ms)),
+                         " of its edges on the other side is not missing."));
 }
 
 void Writer::WriteCounts() {
@@ -172,7 +172,7 @@ void Writer::WriteNotes() {
   if (text_.window.begin_ms > text_.asked_begin_ms) {
     notes.push_back(absl::StrCat("The window begins at ", TimeText(text_.window.begin_ms), " and not at ",
                                  TimeText(text_.asked_begin_ms),
-                                 ": of what is older one side has deleted records (retention)."));
+                                 ": retention has deleted older records on one side."));
   }
   for (const SideReport* side : {&text_.here, &text_.there}) {
     if (side->emptied == 0) continue;

@@ -1,4 +1,4 @@
-// What a reconciliation found, for people and for programs.
+// The report of a reconciliation, for people and for programs.
 #ifndef LETHE_SRC_CLI_RECONCILE_RECONCILE_TEXT_H_
 #define LETHE_SRC_CLI_RECONCILE_RECONCILE_TEXT_H_
 
@@ -36,7 +36,7 @@ struct ReconcileText {
   bool are_equal() const { return missing_here() == 0 && missing_there() == 0; }
 };
 
-// In 80 columns, but for names that are longer.
+// In 80 columns, except for longer names.
 void WriteReconcile(const ReconcileText& text, const TextStyle& style, std::ostream& out);
 
 // One object on one line; connectors/README.md has its members.

@@ -8,12 +8,12 @@
 
 namespace lethe {
 
-std::string Totals(const kafka::DaemonReport& report) {
+std::string Totals(const DaemonReport& report) {
   if (report.lanes.empty()) return "";
   RecordCounts records;
   int64_t commits = 0;
   int64_t aborts = 0;
-  for (const kafka::LaneReport& lane : report.lanes) {
+  for (const LaneReport& lane : report.lanes) {
     records += lane.totals;
     commits += lane.commits;
     aborts += lane.aborts;
@@ -33,16 +33,16 @@ std::string Totals(const kafka::DaemonReport& report) {
                       " transactions committed, ", aborts == 0 ? "none" : FormatCount(aborts), " aborted");
 }
 
-std::string Farewell(const kafka::DaemonReport& report, bool unfinished) {
+std::string Farewell(const DaemonReport& report, bool unfinished) {
   if (report.lanes.empty() && report.routing_lanes.empty()) {
-    return "ended before it could begin: nothing was read or written";
+    return "ended before it started: nothing was read or written";
   }
   if (unfinished) {
-    return "the group is left; the last transaction was aborted: the next owner replays what is not "
-           "committed, "
-           "and nothing is lost";
+    return "left the group; the last transaction was aborted: the next owner replays uncommitted records, "
+           "and "
+           "nothing is lost";
   }
-  return "all committed, the group is left";
+  return "all committed, left the group";
 }
 
 }  // namespace lethe

@@ -8,17 +8,17 @@
 namespace lethe {
 namespace {
 
-std::string StoreJson(const kafka::StoreReport& store) {
+std::string StoreJson(const StoreReport& store) {
   return absl::StrCat(",\"store\":{\"name\":", JsonString(store.store),
                       ",\"problem\":", JsonString(store.problem), ",\"lag_records\":", store.lag, "}");
 }
 
 }  // namespace
 
-std::string CountersJson(const kafka::CountersView& view, const std::vector<kafka::StoreReport>& stores) {
+std::string CountersJson(const kafka::CountersView& view, const std::vector<StoreReport>& stores) {
   std::vector<std::string> counters;
   for (const kafka::CounterView& counter : view.counters) {
-    const bool has_totals = counter.mode == kafka::CounterMode::kTotal;
+    const bool has_totals = counter.mode == CounterMode::kTotal;
     std::vector<std::string> top;
     for (const auto& [key, total] : counter.top) {
       top.push_back(absl::StrCat("{\"key\":", JsonString(key), ",\"total\":\"", Digits(total), "\"}"));
@@ -31,7 +31,7 @@ std::string CountersJson(const kafka::CountersView& view, const std::vector<kafk
                       ",\"too_many\":", counter.too_many ? "true" : "false", ",\"top\":[",
                       absl::StrJoin(top, ","), "]");
     }
-    for (const kafka::StoreReport& store : stores) {
+    for (const StoreReport& store : stores) {
       if (store.counter == counter.name) absl::StrAppend(&text, StoreJson(store));
     }
     counters.push_back(absl::StrCat(text, "}"));

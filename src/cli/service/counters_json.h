@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "connectors/kafka/counters/counter_watch.h"
-#include "connectors/kafka/report/report.h"
+#include "src/pipeline/report/report.h"
 
 namespace lethe {
 
 // Totals are texts: they may be larger than what JavaScript's numbers can tell apart.
-std::string CountersJson(const kafka::CountersView& view, const std::vector<kafka::StoreReport>& stores);
+std::string CountersJson(const kafka::CountersView& view, const std::vector<StoreReport>& stores);
 
 }  // namespace lethe
 

@@ -15,13 +15,12 @@ constexpr absl::Duration kLookEvery = absl::Milliseconds(250);
 
 }  // namespace
 
-std::string RestoreText::Draw(const kafka::DaemonReport& report, absl::Time now, const TextStyle& style,
-                              int width) {
+std::string RestoreText::Draw(const DaemonReport& report, absl::Time now, const TextStyle& style, int width) {
   int partitions = 0;
   int64_t left = 0;
-  for (const kafka::LaneReport& lane : report.lanes) {
-    for (const kafka::PartitionReport& partition : lane.partitions) {
-      if (partition.phase != kafka::Phase::kRestoring) continue;
+  for (const LaneReport& lane : report.lanes) {
+    for (const PartitionReport& partition : lane.partitions) {
+      if (partition.phase != Phase::kRestoring) continue;
       if (offsets_.empty()) begin_ = now;
       ++partitions;
       left += partition.restore_left;
@@ -34,7 +33,7 @@ std::string RestoreText::Draw(const kafka::DaemonReport& report, absl::Time now,
   }
   int64_t total = 0;
   for (const auto& [partition, offsets] : offsets_) total += offsets;
-  if (total == 0) return "";  // what is to be read is not known yet
+  if (total == 0) return "";  // the offsets to read are not known yet
   return DrawProgress({.done = total - left,
                        .total = total,
                        .unit = "restored",
@@ -43,7 +42,7 @@ std::string RestoreText::Draw(const kafka::DaemonReport& report, absl::Time now,
                       style, width);
 }
 
-RestoreLine::RestoreLine(std::function<kafka::DaemonReport()> look) {
+RestoreLine::RestoreLine(std::function<DaemonReport()> look) {
   if (!LogHasFooter()) return;
   drawing_.emplace(kLookEvery, [this, look = std::move(look), style = TextStyle::Of(STDERR_FILENO)] {
     // The last column stays free, as in ProgressLine.

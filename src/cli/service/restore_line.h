@@ -9,9 +9,9 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "connectors/kafka/report/report.h"
 #include "src/cli/service/periodic.h"
 #include "src/cli/terminal/terminal.h"
+#include "src/pipeline/report/report.h"
 
 namespace lethe {
 
@@ -20,7 +20,7 @@ namespace lethe {
 class RestoreText {
  public:
   // As DrawProgress; empty if no filter is being rebuilt.
-  std::string Draw(const kafka::DaemonReport& report, absl::Time now, const TextStyle& style, int width);
+  std::string Draw(const DaemonReport& report, absl::Time now, const TextStyle& style, int width);
 
  private:
   std::map<int32_t, int64_t> offsets_;  // that each partition has to read, by its number
@@ -30,7 +30,7 @@ class RestoreText {
 // Shows it beneath the log, from a thread of its own, if the log has a footer.
 class RestoreLine {
  public:
-  explicit RestoreLine(std::function<kafka::DaemonReport()> look);
+  explicit RestoreLine(std::function<DaemonReport()> look);
   ~RestoreLine();
 
  private:

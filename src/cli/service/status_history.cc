@@ -4,10 +4,10 @@
 
 namespace lethe {
 
-void StatusHistory::Add(const kafka::DaemonReport& report, absl::Time now) {
+void StatusHistory::Add(const DaemonReport& report, absl::Time now) {
   std::map<int32_t, StatusSample> present;
-  for (const kafka::LaneReport& lane : report.lanes) {
-    for (const kafka::PartitionReport& partition : lane.partitions) {
+  for (const LaneReport& lane : report.lanes) {
+    for (const PartitionReport& partition : lane.partitions) {
       const FilterStatus& filter = partition.filter.filter;
       present[partition.partition] = {.time = now,
                                       .unique = partition.counts.unique,

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "connectors/kafka/report/report.h"
+#include "src/pipeline/report/report.h"
 
 namespace lethe {
 
@@ -31,8 +31,8 @@ class StatusHistory {
   static constexpr size_t kSamples = 120;
   static constexpr size_t kMostPartitions = 1000;
 
-  // A partition that is not in the report is forgotten: where it comes back, its counts begin anew.
-  void Add(const kafka::DaemonReport& report, absl::Time now);
+  // A partition that is not in the report is forgotten; if it comes back, its counts start at 0.
+  void Add(const DaemonReport& report, absl::Time now);
 
   // Oldest first.
   std::vector<StatusSample> Of(int32_t partition) const;

@@ -4,17 +4,14 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/string_view.h"
-#include "connectors/kafka/report/remarks.h"
 #include "lethe/filter.h"
 #include "src/cli/metrics/partition_metrics.h"
+#include "src/pipeline/report/remarks.h"
 
 namespace lethe {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using kafka::LaneReport;
-using kafka::PartitionReport;
-using kafka::Phase;
 
 const char* PhaseName(Phase phase) {
   switch (phase) {
@@ -170,7 +167,8 @@ Json LaneJson(const LaneReport& lane) {
           {"fences", lane.fences}};
 }
 
-// Of the first stage of scope: topic. What it counts does not come to the second, but for what is routed.
+// Of the router of scope: topic. Its counts are of records that did not reach the deduplicator, except the
+// routed ones.
 Json RoutingPartitionJson(const PartitionReport& partition, int lane) {
   return {
       {"partition", partition.partition},          {"lane", lane},
@@ -187,7 +185,7 @@ Json Sorted(std::vector<std::pair<int32_t, Json>> partitions) {
   return sorted;
 }
 
-void AddRouting(const kafka::DaemonReport& report, Json* json) {
+void AddRouting(const DaemonReport& report, Json* json) {
   if (report.routing_input.empty()) return;
   Json lanes = Json::array();
   std::vector<std::pair<int32_t, Json>> partitions;
@@ -204,7 +202,7 @@ void AddRouting(const kafka::DaemonReport& report, Json* json) {
 
 }  // namespace
 
-std::string StatusJson(const kafka::DaemonReport& report, const std::optional<StatusDetail>& detail) {
+std::string StatusJson(const DaemonReport& report, const std::optional<StatusDetail>& detail) {
   Json lanes = Json::array();
   std::vector<std::pair<int32_t, Json>> partitions;
   for (const LaneReport& lane : report.lanes) {
@@ -226,7 +224,7 @@ std::string StatusJson(const kafka::DaemonReport& report, const std::optional<St
                {"memory_used_bytes", report.memory_used_bytes},
                {"memory_limit_bytes", report.memory_limit_bytes},
                {"not_ready", report.not_ready},
-               {"remarks", kafka::Remarks(report)},
+               {"remarks", Remarks(report)},
                {"lanes", std::move(lanes)},
                {"partitions", Sorted(std::move(partitions))}};
   AddRouting(report, &json);

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "connectors/kafka/report/report.h"
 #include "src/cli/service/status_history.h"
+#include "src/pipeline/report/report.h"
 
 namespace lethe {
 
-// What is told of one partition of the input alone: with 1,000 partitions it would be megabytes.
+// Details that are reported for one partition only: for 1,000 partitions they would be megabytes.
 struct StatusDetail {
   int32_t partition = 0;
   std::optional<std::vector<StatusSample>> history = std::nullopt;  // with its ages at `now`
@@ -23,8 +23,8 @@ struct StatusDetail {
 };
 
 // One object. The filter's generations, its latest steps and its history are there for `detail` only. Strings
-// that are no UTF-8 are repaired.
-std::string StatusJson(const kafka::DaemonReport& report, const std::optional<StatusDetail>& detail);
+// with invalid UTF-8 are repaired.
+std::string StatusJson(const DaemonReport& report, const std::optional<StatusDetail>& detail);
 
 }  // namespace lethe
 

@@ -8,7 +8,7 @@
 
 namespace lethe {
 
-// A string of JSON, with its quotes, on one line. Whatever the bytes are it can be parsed: what is no UTF-8
+// A string of JSON, with its quotes, on one line. Any bytes give valid JSON: invalid UTF-8
 // becomes U+FFFD, the replacement character. A terminal's controls are escaped.
 std::string JsonString(absl::string_view text);
 

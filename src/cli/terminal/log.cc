@@ -52,7 +52,7 @@ class JsonLines : public spdlog::formatter {
   std::unique_ptr<spdlog::formatter> clone() const override { return std::make_unique<JsonLines>(); }
 };
 
-// What is in a message may come from a record, and must not make up lines of its own.
+// A message may contain a record's text, which must not forge log lines.
 class OneLine : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& line) override {

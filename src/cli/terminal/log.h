@@ -20,13 +20,13 @@ struct LogOptions {
   LogLevel level = LogLevel::kInfo;
 };
 
-// From now on everything is logged to stderr: stdout is for what a program reads.
+// From now on everything is logged to stderr: stdout is for output that programs read.
 void StartLog(const LogOptions& options);
 
 // Thread-safe.
 void SetLogLevel(LogLevel level);
 
-// A line beneath the log, which stays below what is logged; empty: none. Nothing where stderr is no terminal,
+// A line that stays below the log; empty: none. No effect if stderr is not a terminal,
 // or the log is for programs. Thread-safe, after StartLog.
 void SetLogFooter(absl::string_view line);
 // Whether one would be seen.

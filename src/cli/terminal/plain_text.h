@@ -17,7 +17,7 @@ size_t Utf8Bytes(absl::string_view text);
 bool IsControl(absl::string_view character);
 
 // The text on one line without anything that a terminal obeys: a newline becomes \n, and each byte of another
-// control or of what is not UTF-8 becomes \xNN.
+// control, or of invalid UTF-8, becomes \xNN.
 std::string Printable(absl::string_view text);
 
 }  // namespace lethe

@@ -72,7 +72,7 @@ std::string Quoted(const std::string& text) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
            absl::string_view("_@%+=:,./-").find(c) != absl::string_view::npos;
   });
-  // A name from a record may hold what a terminal obeys.
+  // A name from a record may contain control characters.
   if (Printable(text) != text) {
     return absl::StrCat("$'", Printable(absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}})), "'");
   }
@@ -266,7 +266,7 @@ void Writer::WriteNotes(const IdCandidate& candidate) {
   std::vector<std::string> notes;
   if (candidate.quality == IdQuality::kPoor) {
     Heading("Note");
-    Paragraph(absl::StrCat("This is no id: ", candidate.remark, "."),
+    Paragraph(absl::StrCat("This is not an id: ", candidate.remark, "."),
               absl::StrCat("  ", style_.Yellow("!"), " "), 4);
     return;
   }
@@ -275,11 +275,11 @@ void Writer::WriteNotes(const IdCandidate& candidate) {
   }
   if (!figures.changed_examples.empty()) {
     const CopyExample& example = figures.changed_examples.front();
-    notes.push_back(
-        absl::StrCat("Copies with another payload are dropped like the others. Look at ",
-                     Place(example.first), " and ", Place(example.copy),
-                     ": if they are two events, this is no id; if they are one that was sent again with "
-                     "a new time in it, all is well."));
+    notes.push_back(absl::StrCat(
+        "Copies with another payload are dropped like the others. Look at ", Place(example.first), " and ",
+        Place(example.copy),
+        ": if they are two events, this is not an id; if they are one event that was sent again with "
+        "a new time in it, all is well."));
   }
   if (!figures.elsewhere_examples.empty()) {
     const CopyExample& example = figures.elsewhere_examples.front();
@@ -322,7 +322,7 @@ void Writer::WriteNext(const IdCandidate& candidate) {
     return;
   }
   Paragraph(horizon ? absl::StrCat("To begin with, a horizon of ", flag,
-                                   ": longer than needed here, since a short look misses what comes late.")
+                                   ": longer than needed here, because a short survey misses late copies.")
                     : std::string("No copy was seen here; 24h is the horizon that holds if none is said."),
             "", 2);
   const double unique = report_.rate * (1 - ShareOf(figures.copies.value, report_.records));

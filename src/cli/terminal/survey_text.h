@@ -1,4 +1,4 @@
-// What a survey found, for people and for programs.
+// The report of a survey, for people and for programs.
 #ifndef LETHE_SRC_CLI_TERMINAL_SURVEY_TEXT_H_
 #define LETHE_SRC_CLI_TERMINAL_SURVEY_TEXT_H_
 
@@ -18,7 +18,7 @@ namespace lethe {
 struct SurveyText {
   std::string brokers;
   std::string input;
-  // Of librdkafka, as they were given: what can be printed, and the names of what is secret.
+  // Properties of librdkafka as given: printable ones, and the names of secret ones.
   std::vector<std::pair<std::string, std::string>> properties = {};
   std::vector<std::string> secrets = {};
   bool id_was_given = false;
@@ -30,7 +30,7 @@ struct SurveyText {
 };
 
 // The horizon to begin with: one step longer than what would have caught 99.9 % of the copies, and 10 minutes
-// at least, since a short look misses what comes late. nullopt if there were no copies.
+// at least, because a short survey misses late copies. nullopt if there were no copies.
 std::optional<absl::Duration> ProposedHorizon(const IdFigures& figures);
 
 // In 80 columns.

@@ -91,7 +91,7 @@ std::string ProgressFigures(const Progress& progress) {
     absl::StrAppend(&text, ", ", FormatCount(progress.done), " of ", FormatCount(progress.total), " ",
                     progress.unit);
   }
-  // At the very first there is no rate that would mean something.
+  // The first figures give no meaningful rate.
   if (share > 0 && share < 1 && progress.elapsed >= absl::Milliseconds(250)) {
     const absl::Duration left = progress.elapsed * ((1 - share) / share);
     absl::StrAppend(&text, ", ", absl::FormatDuration(absl::Ceil(left, absl::Seconds(1))), " left");

@@ -10,7 +10,7 @@
 
 namespace lethe {
 
-// What a text may be drawn with.
+// The style in which a text is drawn.
 struct TextStyle {
   bool colour = false;
   bool blocks = false;  // the block characters of Unicode
@@ -49,9 +49,9 @@ std::string Wrapped(absl::string_view text, int columns, int indent = 0);
 struct Progress {
   int64_t done = 0;
   int64_t total = 0;
-  absl::string_view unit = "";  // what is counted, in the plural; empty: only the share is told
+  absl::string_view unit = "";  // the counted things, in the plural; empty: only the share is shown
   absl::Duration elapsed = absl::ZeroDuration();  // since it began with none done
-  std::string note = "";                          // what else there is to say
+  std::string note = "";                          // additional text
 
   double Share() const;  // 1 if there is nothing to do
 };
@@ -66,7 +66,7 @@ std::string DrawProgress(const Progress& progress, const TextStyle& style, int w
 // thread-safe.
 class ProgressLine {
  public:
-  // `unit` is what is counted, in the plural.
+  // `unit` names the counted things, in the plural.
   explicit ProgressLine(absl::string_view unit);
   ~ProgressLine() { Clear(); }
   ProgressLine(const ProgressLine&) = delete;

@@ -32,7 +32,7 @@ class Line {
     while (!text.empty() && columns_ < options_.width) {
       const size_t bytes = Utf8Bytes(text);
       const absl::string_view character = text.substr(0, bytes == 0 ? 1 : bytes);
-      // What a topic's or a lane's text may hold must not reach the terminal's controls.
+      // Text of a topic or a lane may contain control characters, which must not reach the terminal.
       absl::StrAppend(&kept, bytes == 0 || IsControl(character) ? "?" : character);
       text.remove_prefix(character.size());
       ++columns_;
@@ -230,7 +230,7 @@ void TopScreen::SortByNext() {
 
 absl::Status TopScreen::Take(absl::string_view text, absl::Time now) {
   const json status = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!status.is_object()) return absl::InvalidArgumentError("the answer is no status of lethe's");
+  if (!status.is_object()) return absl::InvalidArgumentError("the answer is not a status of lethe");
   try {
     const double seconds = absl::ToDoubleSeconds(now - last_);
     const bool first = last_ == absl::InfinitePast() || seconds <= 0;
@@ -268,7 +268,7 @@ absl::Status TopScreen::Take(absl::string_view text, absl::Time now) {
     return absl::OkStatus();
   } catch (const json::exception& error) {  // so the library says that a key is missing or of another type
     return absl::InvalidArgumentError(
-        absl::StrCat("the answer is no status of this version's: ", error.what()));
+        absl::StrCat("the answer is not a status of this version of lethe: ", error.what()));
   }
 }
 
@@ -300,7 +300,7 @@ absl::StatusOr<std::string> TopScreen::Redraw(const TopScreenOptions& options) {
     return screen;
   } catch (const json::exception& error) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the answer is no status of this version's: ", error.what()));
+        absl::StrCat("the answer is not a status of this version of lethe: ", error.what()));
   }
 }
 

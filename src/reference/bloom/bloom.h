@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "src/filter/each_id.h"
-#include "src/filter/reservation.h"
 #include "src/filter/stream_clock.h"
+#include "src/memory/reservation.h"
 #include "src/reference/bit_array.h"
 
 namespace lethe {

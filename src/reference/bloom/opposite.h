@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "src/filter/each_id.h"
-#include "src/filter/reservation.h"
+#include "src/memory/reservation.h"
 #include "src/reference/bit_positions.h"
 
 namespace lethe {

@@ -30,7 +30,7 @@ constexpr absl::string_view kTooGood = "at this load the modelled rate is under 
 constexpr absl::string_view kMostFilters = "there are as many filters as can be";
 constexpr absl::string_view kNoRoomForFilters = "the memory limit leaves no room for more filters";
 constexpr absl::string_view kOpenTakeMore = "at the memory limit the open filters take more ids";
-constexpr absl::string_view kOldestGivenUp = "at the memory limit the oldest filter was given up";
+constexpr absl::string_view kOldestFilterDropped = "at the memory limit the oldest filter was dropped";
 // What is counted from zero on, so that the first of a kind is seen as an increase.
 constexpr StepCount kCountedSteps[] = {
     {AdaptationStep::Kind::kScaleUp, kNearTarget},
@@ -38,7 +38,7 @@ constexpr StepCount kCountedSteps[] = {
     {AdaptationStep::Kind::kUnfoldRefused, kMostFilters},
     {AdaptationStep::Kind::kUnfoldRefused, kNoRoomForFilters},
     {AdaptationStep::Kind::kExceedFpp, kOpenTakeMore},
-    {AdaptationStep::Kind::kShortenWindow, kOldestGivenUp},
+    {AdaptationStep::Kind::kShortenWindow, kOldestFilterDropped},
 };
 
 }  // namespace
@@ -175,7 +175,7 @@ void AdaptiveFbf::EndInterval() {
   policy_.IntervalEnded();
 }
 
-// A new future, and the outdated gone. An array that is given up is used again at once, since its memory
+// A new future, and the outdated gone. A dropped array is used again at once, because its memory
 // might be somebody else's by the time that it is asked for.
 bool AdaptiveFbf::MakeRoom() {
   const auto is_over = [this] { return IsOutdated(generations_.back()) && !IsKept(generations_.back()); };
@@ -195,7 +195,7 @@ bool AdaptiveFbf::MakeRoom() {
   }
   RecycleOldest();
   ++limit_hits_;
-  Record(AdaptationStep::Kind::kShortenWindow, kOldestGivenUp);
+  Record(AdaptationStep::Kind::kShortenWindow, kOldestFilterDropped);
   return true;
 }
 

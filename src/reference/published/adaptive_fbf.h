@@ -12,7 +12,7 @@
 #include "lethe/filter.h"
 #include "src/adapt/step_log.h"
 #include "src/filter/each_id.h"
-#include "src/filter/reservation.h"
+#include "src/memory/reservation.h"
 #include "src/reference/bit_array.h"
 #include "src/reference/published/paper.h"
 

@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "lethe/filter.h"
 #include "src/filter/each_id.h"
-#include "src/filter/reservation.h"
 #include "src/filter/stream_clock.h"
+#include "src/memory/reservation.h"
 #include "src/reference/bit_array.h"
 #include "src/reference/published/published_model.h"
 
@@ -53,7 +53,7 @@ class PublishedFbf final : public EachIdFilter<PublishedFbf> {
 
   absl::StatusOr<FilterImage> Image() const override;
   // Takes the sizes of the saved one, which may be of another memory limit.
-  absl::StatusOr<std::vector<absl::Span<char>>> Restore(absl::string_view books, int64_t bytes) override;
+  absl::StatusOr<std::vector<absl::Span<char>>> Restore(absl::string_view state, int64_t bytes) override;
   // A refresh clears a generation.
   int64_t ImageEpoch() const override { return refreshes_; }
 

@@ -1,4 +1,4 @@
-// The published filter in a snapshot. The field list below is the format of its books.
+// The published filter in a snapshot. The field list below is the format of its state.
 #include <algorithm>
 #include <bit>
 #include <optional>
@@ -48,21 +48,21 @@ absl::StatusOr<FilterImage> PublishedFbf::Image() const {
   int64_t now_ms = clock_.now_ms();
   FieldWriter fields;
   Transfer(*this, first_ms, now_ms, fields);
-  if (!fields.ok()) return absl::InternalError("published filter: its books hold what they must not");
+  if (!fields.ok()) return absl::InternalError("published filter: its state is inconsistent");
   FilterImage image{fields.bytes(), {}, ImageEpoch()};
   for (const BitArray& generation : generations_) image.memory.push_back(generation.memory());
   return image;
 }
 
-absl::StatusOr<std::vector<absl::Span<char>>> PublishedFbf::Restore(absl::string_view books, int64_t bytes) {
-  FieldReader fields(books);
+absl::StatusOr<std::vector<absl::Span<char>>> PublishedFbf::Restore(absl::string_view state, int64_t bytes) {
+  FieldReader fields(state);
   int64_t first_ms = kNoStreamTime;
   int64_t now_ms = kNoStreamTime;
   Transfer(*this, first_ms, now_ms, fields);
   const int64_t bits = options_.bits_per_generation;
   const auto count = static_cast<int64_t>(generations_.size());
   if (!fields.Ended() || bytes != count * BitArray::BytesFor(bits) || first_ms > now_ms) {
-    return absl::DataLossError("the books of a published filter do not hold together");
+    return absl::DataLossError("the saved state of a published filter is inconsistent");
   }
   if (!memory_.Grow(bytes)) {
     return absl::ResourceExhaustedError(

@@ -61,10 +61,4 @@ double Arrivals::Rate(double look_back_ms) const {
   return seen / look_back_ms;
 }
 
-double Arrivals::ExpectedByAll(double ahead_ms) const {
-  if (start_ms_ == kNoStreamTime) return static_cast<double>(total_);
-  const double passed = static_cast<double>(std::max({now_ms_, 2 * step_ms_, kShortestPastMs}));
-  return static_cast<double>(total_) * std::max(1.0, ahead_ms / passed);
-}
-
 }  // namespace lethe

@@ -31,42 +31,23 @@ class Arrivals {
   // came so far.
   double Expected(double ahead_ms) const;
 
-  // The same, if all since the beginning goes on as it was; the more so, the younger the stream is.
-  double ExpectedByAll(double ahead_ms) const;
-
-  // How many such steps as the largest recent one have made the time since the beginning, at least.
-  double StepsOfTime() const {
-    return 1 + (step_ms_ > 0 ? static_cast<double>(now_ms_) / static_cast<double>(step_ms_) : 0);
-  }
-
-  // Whether less than the first moments of a look `ahead_ms` have passed.
-  bool IsBeginning(double ahead_ms) const {
-    return static_cast<double>(now_ms_) < ahead_ms / kForesight / kFirstMoments;
-  }
-
   // Whether twice the time has passed that a forecast for `ahead_ms` looks back on.
   bool LooksBackTwice(double ahead_ms) const {
     return static_cast<double>(now_ms_) >= 2 * ahead_ms / kForesight;
   }
-
-  // All ids so far.
-  int64_t total() const { return total_; }
 
   // Simulated with jumps of 0.01 to 100 times the load, bursts, and days and nights: with 2 to 8, lines were
   // doubled once more than with 16 after a jump, since it was noticed late; with 32 and 64, bursts that were
   // over soon doubled them for nothing.
   static constexpr double kForesight = 16;
   // A stream that is younger than this part of the look back is taken to be so old. With 2, filters in the
-  // planned memory had to give up ids at the end of their first horizon; with 8 and more, a minute at the
+  // planned memory had to drop ids at the end of their first horizon; with 8 and more, a minute at the
   // beginning was taken for a month, and memory for it.
   static constexpr double kFirstMoments = 4;
 
   // While all of a stream is looked at, its later half must have had at least one in so many of the ids that
   // it would have at the rate of all.
   static constexpr double kUnrest = 2;
-  // No rate is told from less.
-  static constexpr int64_t kShortestPastMs = 1000;
-
   // What a snapshot holds of it: `self` is written to, or read from, `fields`.
   template <typename Self, typename Fields>
   static void Transfer(Self& self, Fields& fields) {

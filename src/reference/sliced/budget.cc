@@ -27,15 +27,6 @@ constexpr int kFoldsAhead = 4;
 // How far over the cap intervals go at the memory limit, if they may, and how finely that is searched.
 constexpr double kMostOverload = 100;
 constexpr double kOverloadStep = 1.05;
-// Of a stream that has just begun: how far what it would bring may be over what the memory limit holds for it
-// to be taken at its word, and how much more after one step of time, half of that after two; how many times
-// what has come is expected if it is not; and the share of the limit that there may be at once. Simulated
-// with bursts of 8 s at a horizon of a day: with 2 times, or a smaller share, they took as much memory and
-// left fewer columns; with more of either, more memory.
-constexpr double kCredible = 1.25;
-constexpr double kDoubt = 16;
-constexpr double kBurstGrowth = 4;
-constexpr double kFirstShare = 1.0 / 1024;
 // What is counted from zero on, so that the first of a kind is seen as an increase.
 constexpr StepCount kCountedSteps[] = {
     {AdaptationStep::Kind::kRefresh, kFull},
@@ -44,7 +35,7 @@ constexpr StepCount kCountedSteps[] = {
     {AdaptationStep::Kind::kFold, kHalfIsEnough},
     {AdaptationStep::Kind::kUnfoldRefused, kNoRoomToGrow},
     {AdaptationStep::Kind::kExceedFpp, kOverloaded},
-    {AdaptationStep::Kind::kShortenWindow, kGivenUp},
+    {AdaptationStep::Kind::kShortenWindow, kOldestDropped},
 };
 // A doubling must be over soon, since until then ids go in at the old density.
 constexpr double kUnfoldsPerInterval = 32;
@@ -225,7 +216,7 @@ void Budget::Describe(int64_t now_ms, FilterStatus* status) const {
     const Interval& full = At(current_ - 1);
     status->refresh_period = absl::Milliseconds(full.end_ms - full.start_ms);
   }
-  // All since the start is covered if nothing was given up.
+  // All since the start is covered if no interval was dropped.
   const int64_t since = oldest_ > 1 ? At(oldest_ - 1).end_ms : first_ms_;
   if (since != kNoStreamTime) status->window = absl::Milliseconds(now_ms - since);
   steps_.Describe(status);
@@ -287,13 +278,13 @@ void Budget::Expire() {
   // Where there is no room to grow, the last free column is taken from what is only kept.
   while (oldest_ < current_ && ExpiryOf(oldest_) < now_ms_ &&
          (KeptUntil(oldest_) < now_ms_ || (growth_refused_ && free_columns() == 0))) {
-    GiveUpOldest();
+    DropOldest();
     expired = true;
   }
   if (expired) fold_wanted_ = !unfold_wanted_ && CanFold();
 }
 
-void Budget::GiveUpOldest() {
+void Budget::DropOldest() {
   ++oldest_;
   ++dirty_;
 }
@@ -333,9 +324,9 @@ void Budget::AtCapWithoutColumn() {
   }
   if (options_.at_memory_limit == AtMemoryLimit::kShortenWindow) {
     if (oldest_ == current_) return;
-    GiveUpOldest();
+    DropOldest();
     ++limit_hits_;
-    Record(AdaptationStep::Kind::kShortenWindow, kGivenUp);
+    Record(AdaptationStep::Kind::kShortenWindow, kOldestDropped);
   }
 }
 
@@ -365,28 +356,13 @@ void Budget::Forecast() {
   }
 }
 
-// Where a new stream is so fast that no memory would do for a horizon of it, either it will not go on like
-// that, or the limit will be met in any case. It is taken for a burst, and there is room for some times what
-// has come. Growing by small steps costs columns, since what is copied is not thinned; so the first steps,
-// which are a small share of the limit together, are one.
-double Budget::MostExpected() const {
-  const auto horizon_ms = static_cast<double>(options_.horizon_ms);
-  if (!arrivals_.IsBeginning(horizon_ms)) return HUGE_VAL;
-  const auto came = static_cast<double>(arrivals_.total());
-  const double most = static_cast<double>(options_.most_lines) * options_.cap * (options_.columns - 2);
-  const double credible = kCredible + kDoubt / arrivals_.StepsOfTime();
-  if (arrivals_.ExpectedByAll(horizon_ms) <= credible * most) return HUGE_VAL;
-  return std::max(kBurstGrowth * came, kFirstShare * most);
-}
-
 void Budget::ExpectAtExpiries(int64_t (Budget::*expiry_of)(int64_t) const) {
   expected_.clear();
-  const double most = MostExpected();
   for (int64_t i = oldest_; i <= current_; ++i) {
     const bool is_known = i < current_ && now_ms_ != kNoStreamTime;
     const int64_t expiry =
         is_known ? std::max<int64_t>(0, (this->*expiry_of)(i)-now_ms_) : options_.horizon_ms;
-    expected_.push_back(std::min(most, arrivals_.Expected(static_cast<double>(expiry))));
+    expected_.push_back(arrivals_.Expected(static_cast<double>(expiry)));
   }
 }
 

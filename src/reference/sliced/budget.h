@@ -38,16 +38,11 @@ class FieldWriter;
 // is not short. Where intervals of half the cap would do, or of a quarter and so on, they end there, so that
 // they can be folded as soon as those of a busier time have expired.
 //
-// *The beginning.* A new filter must soon be as large as it will have to be, since each doubling on the way
-// there costs a part of a column until the horizon has passed. So what came in the first moments is taken for
-// the whole horizon's, unless the memory limit would not do for it by far: then it is a burst, and provided
-// for is some times of what has come.
-//
 // *The limit.* Where the forecast wants room and the memory is not there, that is a step of its own (once an
 // interval), and costs nothing yet. If then an interval fills up with no clean column and none being cleared,
-// the oldest interval is given up before its time (kShortenWindow); or all intervals take as much over the
+// the oldest interval is dropped before its time (kShortenWindow); or all intervals take as much over the
 // cap as the forecast says that they must (kExceedFpp). Either is a limit hit. While memory can be had,
-// nothing is given up: an interval without a clean column goes on.
+// no interval is dropped: one without a clean column goes on.
 //
 // *How much memory.* What a load needs is what the plan has for it (src/engines/plan.h): the lines with all
 // intervals full, and a sixteenth. Lines come in doublings, so a steady load takes up to twice that, also
@@ -68,8 +63,7 @@ class Budget {
     int columns = 16;
     double cap = 1;
     AtMemoryLimit at_memory_limit = AtMemoryLimit::kShortenWindow;
-    int64_t lines = 0;               // at first; never fewer
-    int64_t most_lines = INT64_MAX;  // that the memory limit could have
+    int64_t lines = 0;  // at first; never fewer
   };
   using Pass = FilterPass;
 
@@ -128,7 +122,7 @@ class Budget {
 
   // Fills the shape, the pass, the counts and, as of now, the window of `status`.
   void Describe(int64_t now_ms, FilterStatus* status) const;
-  // The loads of the live intervals, oldest first, preceded by that of the last one given up.
+  // The loads of the live intervals, oldest first, preceded by that of the last dropped one.
   std::vector<double> Loads() const;
   // The same at the end of the last interval; empty before the first has ended.
   const std::vector<double>& LoadsAtRefresh() const { return loads_at_refresh_; }
@@ -141,7 +135,7 @@ class Budget {
   void Save(FieldWriter* fields) const;
   bool Restore(int64_t now_ms, FieldReader* fields);
   Pass running_pass() const { return pass_; }
-  // Grows with each interval that begins and each column that is given up.
+  // Grows with each interval that begins and each dropped column.
   int64_t turns() const { return refreshes_ + oldest_; }
 
   // The share of an interval in which the next column is swept.
@@ -179,14 +173,13 @@ class Budget {
   int64_t ExpiryOf(int64_t sequence) const;
   int64_t KeptUntil(int64_t sequence) const;
   void Expire();
-  void GiveUpOldest();
+  void DropOldest();
   void EndIntervalIfDue();
   void Refresh(absl::string_view reason);
   void AtCapWithoutColumn();
   void Forecast();
   bool Short(int64_t lines, double load, double cap, double expected_factor) const;
   bool CanFold();
-  double MostExpected() const;
   void ExpectAtExpiries(int64_t (Budget::*expiry_of)(int64_t) const);
   void SetNextEvent();
   void Record(AdaptationStep::Kind kind, absl::string_view reason);

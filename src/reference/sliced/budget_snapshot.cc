@@ -62,7 +62,7 @@ bool Budget::Restore(int64_t now_ms, FieldReader* fields) {
   return true;
 }
 
-// What the rest relies on, however the books came about.
+// The checks that the other functions rely on; the saved state is not trusted.
 bool Budget::IsSound() const {
   // Time has begun, or it has not; kNoStreamTime is the lowest of all times.
   if ((first_ms_ == kNoStreamTime) != (now_ms_ == kNoStreamTime) || first_ms_ > now_ms_) return false;

@@ -11,9 +11,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "src/filter/line_memory.h"
-#include "src/filter/reservation.h"
+#include "src/filter/engine_filter.h"
 #include "src/filter/stream_clock.h"
+#include "src/memory/line_memory.h"
+#include "src/memory/reservation.h"
 #include "src/reference/sliced/budget.h"
 #include "src/reference/sliced/sliced_estimate.h"
 #include "src/reference/sliced/sliced_lines.h"
@@ -32,8 +33,9 @@ constexpr int64_t kPassPartsByTime = 512;
 constexpr int64_t kPassStepsPerHorizon = 1024;
 // Where calls come often, each does no more lines of it than these, some ten microseconds' worth.
 constexpr int64_t kLinesByTime = 256;
-// Inserts of a step go into the books at its end, with the time of that. So that a few ids of a quiet stream
-// are not taken for much younger than they are, a step ends at such parts of the horizon at the latest.
+// Inserts of a step are counted in the budget at its end, with the time of that. So that a few ids of a quiet
+// stream are not taken for much younger than they are, a step ends at such parts of the horizon at the
+// latest.
 constexpr int64_t kStepsPerHorizon = 64;
 // Lines looked at for Status.
 constexpr int64_t kStatusLines = 16384;
@@ -43,19 +45,6 @@ constexpr int64_t kMostStepInserts = 1024;
 constexpr int64_t kMostStepLines = 1024;
 // While lines are copied, steps are shorter, so that each remains some microseconds.
 constexpr int64_t kStepPartInCopies = 4;
-// An unfold waits for the pages that it copies to, so that no call does. Until it ends ids go in at the old
-// density. So of a full interval's inserts the first part comes as if nothing were; then each waits for a
-// moment, so that few come while the pages do; and after the second part the rest of the pages is touched,
-// whatever that takes. Simulated, each of the seven doublings after a jump to a hundred times the load may
-// take an eleventh of an interval, and the target holds in twice the planned memory; not so with an eighth.
-constexpr double kUnhindered = 1.0 / 32;
-constexpr double kPatience = 1.0 / 12;
-constexpr int64_t kMomentNanos = 10'000;
-// A fold waits until most of what it leaves behind is given back, and with its last line for the rest, so
-// that nothing is left for its end. But ids may be faster than the thread that gives it back: of the lines
-// that a fold is to take with them, so many times all of them are held back, and no more. What it is to take
-// by time is not: there the thread is much faster, but where time is that of an old stream.
-constexpr int64_t kFoldPatience = 4;
 // Times beyond these are as good as these, and nothing overflows.
 constexpr int64_t kEarliestMs = -(int64_t{1} << 60);
 constexpr int64_t kLatestMs = int64_t{1} << 60;
@@ -65,7 +54,7 @@ constexpr int64_t kLatestMs = int64_t{1} << 60;
 // pairs_, even_ and odd_ name are those of budget_.
 // Thread safety: as Filter's.
 template <typename Cell, int kLinesPerId>
-class SlicedFbf final : public Filter {
+class SlicedFbf final : public EngineFilter {
  public:
   using Lines = SlicedLines<Cell, kLinesPerId>;
 
@@ -158,7 +147,7 @@ class SlicedFbf final : public Filter {
     status.fpp_target = target_fpp_;
     status.memory_bytes = memory_.bytes() + OwnBytes(shape_);
     status.generations = budget_.Generations(now_ms_);
-    // What is not in the books yet is in future and present.
+    // Inserts that are not counted yet are in future and present.
     for (size_t newest = 0; newest < 2; ++newest) status.generations[newest].ids += InsertsInStep();
     return status;
   }
@@ -181,21 +170,21 @@ class SlicedFbf final : public Filter {
     Cell clearing = lines_.idle() ? Cell{0} : lines_.clearing();
     Transfer(*this, position, clearing, fields);
     budget_.Save(&fields);
-    memory_.AwaitDiscarded();  // it is not to change while it is written
-    if (!fields.ok()) return absl::InternalError("sliced filter: its books hold what they must not");
+    if (!fields.ok()) return absl::InternalError("sliced filter: its state is inconsistent");
     return FilterImage{
         fields.bytes(),
         {{static_cast<const char*>(memory_.data()), static_cast<size_t>(lines_.bytes_needed())}},
         ImageEpoch()};
   }
 
-  // Insertions only set bits, in columns that the books of an image say are open. A sweep clears columns that
-  // are dirty by the same books, so that a restored filter clears them again, and nothing is lost. What the
-  // books cannot know is a column that is opened or given up, and where an unfold or fold has moved lines to.
+  // Insertions only set bits, in columns that the state of an image says are open. A sweep clears columns
+  // that are dirty by the same state, so that a restored filter clears them again, and nothing is lost. What
+  // the state cannot know is a column that is opened or dropped, and where an unfold or fold has moved lines
+  // to.
   int64_t ImageEpoch() const override { return budget_.turns() + moves_; }
 
-  absl::StatusOr<std::vector<absl::Span<char>>> Restore(absl::string_view books, int64_t bytes) override {
-    FieldReader fields(books);
+  absl::StatusOr<std::vector<absl::Span<char>>> Restore(absl::string_view state, int64_t bytes) override {
+    FieldReader fields(state);
     int64_t position = 0;
     Cell clearing = 0;
     Transfer(*this, position, clearing, fields);
@@ -205,7 +194,7 @@ class SlicedFbf final : public Filter {
     const bool twice = pass == Budget::Pass::kFold || pass == Budget::Pass::kUnfold;
     const int64_t lines = budget_.lines() * (twice ? 2 : 1);
     if (!sound || bytes != lines * Lines::kLineBytes) {
-      return absl::DataLossError("the books of a sliced filter do not hold together");
+      return absl::DataLossError("the saved state of a sliced filter is inconsistent");
     }
     if (!memory_.Grow(bytes)) {
       return absl::ResourceExhaustedError(absl::StrCat(
@@ -214,14 +203,13 @@ class SlicedFbf final : public Filter {
           " are left: raise it, or open fewer partitions"));
     }
     memory_.Shrink(bytes);
-    // It is read from the first byte on, and meets the pages that come from the last one down.
     memory_.Prepare(0);
     lines_ = Lines(memory_.data(), pass == Budget::Pass::kUnfold ? lines / 2 : lines);
     if (pass == Budget::Pass::kSweep) lines_.BeginSweep(clearing);
     if (pass == Budget::Pass::kUnfold) lines_.BeginUnfold(clearing);
     if (pass == Budget::Pass::kFold) lines_.BeginFold(clearing);
     if (!lines_.SkipTo(position)) {
-      return absl::DataLossError("the books of a sliced filter put a pass where no lines are");
+      return absl::DataLossError("the saved state of a sliced filter puts a pass beyond its lines");
     }
     pass_ = pass;
     TakeBudget();
@@ -235,7 +223,7 @@ class SlicedFbf final : public Filter {
     for (size_t i = 0; i < first; ++i) lines_.Prefetch(ids[i].id);
   }
 
-  // The books, field by field; those of the budget follow. The columns tell the width of the cells.
+  // The state, field by field; that of the budget follows. The columns tell the width of the cells.
   template <typename Self, typename Fields>
   static void Transfer(Self& self, int64_t& position, Cell& clearing, Fields& fields) {
     int64_t columns = self.shape_.columns;
@@ -288,19 +276,17 @@ class SlicedFbf final : public Filter {
     TakeBudget();
   }
 
-  // Every few inserts, and when something is due by time: the books, and the pass that runs.
+  // Every few inserts, and when something is due by time: counts the inserts, and continues the pass.
   void EndStep() {
     const int64_t inserts = InsertsInStep();
     budget_.AddInserts(inserts, now_ms_);
-    patience_ -= inserts;
     if (pass_ != Budget::Pass::kNone) {
       AdvancePass(inserts * budget_.LinesPerInsert(pass_), /*by_time=*/false);
     }
     StartPass();
     step_inserts_ = inserts_left_ = budget_.InsertsPerStep();
     if (pass_ == Budget::Pass::kUnfold || pass_ == Budget::Pass::kFold) {
-      step_inserts_ = inserts_left_ =
-          Hindered() ? 1 : std::max<int64_t>(1, step_inserts_ / kStepPartInCopies);
+      step_inserts_ = inserts_left_ = std::max<int64_t>(1, step_inserts_ / kStepPartInCopies);
     }
     // Wide cells leave a line few of them, so that an interval is short, and passes have more lines to take
     // with each insert.
@@ -311,33 +297,6 @@ class SlicedFbf final : public Filter {
       }
     }
     TakeBudget();
-  }
-
-  // Whether an unfold has pages yet to wait for: the first half of them were there before.
-  bool AwaitsPages() const {
-    return pass_ == Budget::Pass::kUnfold && patience_ > 0 &&
-           memory_.present_from() > lines_.bytes_needed() / 2;
-  }
-  // Whether ids wait with it.
-  bool Hindered() const { return patience_ <= hindered_ && AwaitsPages(); }
-
-  // Of `lines`, those that an unfold can copy to pages that are present; all, once its patience is at an end.
-  // Of a fold's none, while it waits.
-  int64_t ReadyLines(int64_t lines, bool by_time) {
-    if (pass_ == Budget::Pass::kFold && !by_time && held_back_ < kFoldPatience * lines_.lines()) {
-      const int64_t left = lines_.lines() / 2 - lines_.position();
-      if (memory_.bytes_to_discard() <= (left > 1 ? LineMemory::kChunkBytes : 0)) {
-        return std::min(lines, std::max<int64_t>(1, left - 1));
-      }
-      held_back_ += lines;
-      return 0;
-    }
-    if (!AwaitsPages()) return lines;
-    constexpr int64_t kTwoLines = 2 * Lines::kLineBytes;
-    const int64_t wanted = std::max<int64_t>(0, lines_.position() - lines);
-    if (Hindered()) memory_.Await(wanted * kTwoLines, kMomentNanos);
-    const int64_t first_ready = (memory_.present_from() + kTwoLines - 1) / kTwoLines;
-    return std::clamp<int64_t>(lines_.position() - first_ready, 0, lines);
   }
 
   // What a pass step by time has, and how long that takes to be due in parts of kLinesByTime.
@@ -364,15 +323,12 @@ class SlicedFbf final : public Filter {
   }
 
   void AdvancePass(int64_t lines, bool by_time) {
-    lines = ReadyLines(lines, by_time);
     next_pass_ms_ = by_time ? AfterAWait() : std::min(AfterAWait(), next_pass_ms_ + TimeOf(lines));
     if (pass_ != Budget::Pass::kSweep) ++moves_;
     if (lines_.Advance(lines)) {
       if (pass_ == Budget::Pass::kFold) memory_.Shrink(lines_.bytes_needed());
       pass_ = Budget::Pass::kNone;
       budget_.PassEnded();
-    } else if (pass_ == Budget::Pass::kFold) {
-      memory_.Discard(lines_.bytes_needed() / 2, lines_.folded_bytes());
     }
   }
 
@@ -387,10 +343,7 @@ class SlicedFbf final : public Filter {
         return;
       }
       memory_.Prepare(lines_.bytes_needed());
-      patience_ = static_cast<int64_t>(kPatience * budget_.InsertsPerInterval());
-      hindered_ = patience_ - static_cast<int64_t>(kUnhindered * budget_.InsertsPerInterval());
     }
-    held_back_ = 0;
     next_pass_ms_ = AfterAWait();
     if (!lines_.idle()) lines_.AbandonSweep();
     budget_.PassStarted(wanted);
@@ -505,9 +458,6 @@ class SlicedFbf final : public Filter {
   Cell odd_ = 0;
   int64_t inserts_left_ = 0;  // in this step
   int64_t step_inserts_ = 0;
-  int64_t patience_ = 0;   // inserts that may yet come while an unfold waits for pages
-  int64_t hindered_ = 0;   // the last so many of them wait with it
-  int64_t held_back_ = 0;  // lines that were due while a fold waited for what it left to be given back
   int64_t next_event_ms_ = kNoStreamTime;
   int64_t next_pass_ms_ = kNoStreamTime;  // when time alone takes the pass further
   int64_t moves_ = 0;                     // steps of passes that move lines
@@ -534,7 +484,6 @@ absl::StatusOr<std::unique_ptr<Filter>> Make(const FilterOptions& options, const
   budget.cap = SlicedCap(shape, options.target_fpp);
   budget.at_memory_limit = options.at_memory_limit;
   budget.lines = FirstLines(shape, most_bytes, kLineBytes);
-  budget.most_lines = most_bytes / kLineBytes;
   absl::StatusOr<LineMemory> memory =
       LineMemory::Create(options.memory, budget.lines * kLineBytes, LineMemory::RoomUnder(*options.memory));
   if (!memory.ok()) return memory.status();

@@ -141,8 +141,6 @@ class SlicedLines {
   // The lines; the larger number during an unfold or fold.
   int64_t lines() const { return static_cast<int64_t>(large_lines_); }
   int64_t bytes_needed() const { return lines() * kLineBytes; }
-  // During a fold, what lies from the middle of memory up to here is no longer read.
-  int64_t folded_bytes() const { return static_cast<int64_t>(2 * small_) * kLineBytes; }
 
   // How many cells have a column's bit set, in the line of a hash word.
   using Occupancy = std::array<uint8_t, kColumns>;

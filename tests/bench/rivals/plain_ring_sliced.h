@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "src/filter/each_id.h"
-#include "src/filter/line_memory.h"
 #include "src/filter/stream_clock.h"
+#include "src/memory/line_memory.h"
 #include "src/reference/bit_positions.h"
 #include "tests/bench/ring_status.h"
 

@@ -1,0 +1,280 @@
+#include "connectors/kafka/group/consumer.h"
+
+#include <spdlog/spdlog.h>
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "connectors/kafka/group/group_state.h"
+#include "src/pipeline/clock/steady_time.h"
+
+namespace lethe::kafka {
+namespace {
+
+// To leave takes a request, unless the group is in the middle of a rebalance.
+constexpr absl::Duration kLeavePatience = absl::Seconds(1);
+constexpr int kLeavePollMs = 20;
+
+}  // namespace
+
+Consumer::Consumer(const DaemonOptions& options, int lane, Rebalance rebalance)
+    : Source(options.input),
+      options_(options),
+      lane_(lane),
+      rebalance_(std::move(rebalance)),
+      cooperative_(options.assignment == Assignment::kCooperative) {}
+
+absl::Status Consumer::Open() {
+  // What is fetched ahead, over all partitions, is enough to keep the lane busy, and little beside the memory
+  // limit. librdkafka counts values alone, hence the records; and a fetch that compressed well is many times
+  // larger in memory, hence its size. Twice or four times as much was no faster.
+  ClientConfig config = BaseConfig(options_, FetchOn::Defaults({{"queued.min.messages", "25000"},
+                                                                {"fetch.message.max.bytes", "262144"},
+                                                                {"queued.max.messages.kbytes", "32768"},
+                                                                ClientStatistics::Interval()}));
+  config.Set("group.id", options_.group)
+      .Set("isolation.level", "read_committed")
+      .Set("enable.auto.commit", "false")
+      .Set("enable.auto.offset.store", "false")
+      .Set("auto.offset.reset", "error")
+      .Set("enable.partition.eof", "true");
+  config.Set("partition.assignment.strategy", cooperative_ ? "cooperative-sticky" : "range,roundrobin");
+  // Each lane is a member, and two of one name would throw each other out.
+  if (options_.static_membership != StaticMembership::kNever) {
+    config.Set("group.instance.id", InstanceName());
+  }
+  rd_kafka_conf_set_opaque(config.raw(), this);
+  rd_kafka_conf_set_rebalance_cb(config.raw(), OnRebalance);
+  rd_kafka_conf_set_stats_cb(config.raw(), [](rd_kafka_t*, char* json, size_t, void* opaque) {
+    return static_cast<Consumer*>(opaque)->statistics_.Take(json);
+  });
+  auto consumer = config.MakeConsumer();
+  if (!consumer.ok()) return consumer.status();
+  consumer_ = *std::move(consumer);
+  int64_t session_timeout_ms = 0;
+  if (absl::SimpleAtoi(PropertyOf(client(), "session.timeout.ms"), &session_timeout_ms)) {
+    session_timeout_ = absl::Milliseconds(session_timeout_ms);
+  }
+  fetch_on_.emplace(client());
+  rd_kafka_poll_set_consumer(client());
+  return Subscribe();
+}
+
+absl::Status Consumer::Subscribe() {
+  const PartitionListPtr topics(rd_kafka_topic_partition_list_new(1));
+  rd_kafka_topic_partition_list_add(topics.get(), options_.input.c_str(), RD_KAFKA_PARTITION_UA);
+  return ErrorStatus(rd_kafka_subscribe(client(), topics.get()),
+                     absl::StrCat("subscribing to ", options_.input));
+}
+
+absl::Status Consumer::Rejoin() {
+  rd_kafka_unsubscribe(client());
+  return Subscribe();
+}
+
+void Consumer::Leave() {
+  if (!is_open()) return;
+  // Dynamic members leave when they close, and those that keep their place do not leave. A static member that
+  // closes says nothing; one that unsubscribes leaves, when its partitions are revoked.
+  if (options_.static_membership == StaticMembership::kAfterCrash) {
+    rd_kafka_unsubscribe(client());
+    const absl::Time give_up = SteadyNow() + kLeavePatience;
+    while (IsMember() && SteadyNow() < give_up) {
+      const MessagePtr ignored(rd_kafka_consumer_poll(client(), kLeavePollMs));
+    }
+  }
+  rd_kafka_consumer_close(client());
+}
+
+void Consumer::Close() {
+  rd_kafka_consumer_close(client());
+  consumer_.reset();
+}
+
+void Consumer::PollBatch(absl::Duration timeout, size_t limit, size_t most_bytes) {
+  messages_.reserve(limit);
+  views_.reserve(limit);
+  int timeout_ms = static_cast<int>(absl::ToInt64Milliseconds(timeout));
+  size_t bytes = 0;
+  while (messages_.size() < limit && bytes < most_bytes) {
+    // Singly: librdkafka's batch consumption may skip or repeat messages after a seek.
+    MessagePtr polled = fetch_on_->Poll(timeout_ms);
+    if (polled == nullptr) break;
+    const rd_kafka_message_t* message = messages_.emplace_back(std::move(polled)).get();
+    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      batch_.push_back(views_.emplace_back(*message).record());
+    } else {
+      AddEvent(*message);
+    }
+    bytes += message->len + message->key_len;
+    timeout_ms = 0;
+  }
+}
+
+void Consumer::ReleaseBatch() {
+  views_.clear();
+  events_.clear();
+  messages_.clear();
+}
+
+void Consumer::AddEvent(const rd_kafka_message_t& message) {
+  SourceEvent event;
+  event.code = message.err;
+  switch (message.err) {
+    case RD_KAFKA_RESP_ERR__PARTITION_EOF:
+      event.kind = SourceEvent::Kind::kEnd;
+      break;
+    // Of one batch, which is fetched again and fails again: too large once decompressed, or broken.
+    case RD_KAFKA_RESP_ERR__BAD_COMPRESSION:
+    case RD_KAFKA_RESP_ERR__BAD_MSG:
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+      event.kind = SourceEvent::Kind::kUnreadable;
+      event.why = rd_kafka_message_errstr(&message);
+      break;
+    case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
+      event.kind = SourceEvent::Kind::kUnreadDeleted;
+      break;
+    default:
+      break;
+  }
+  const bool is_of_partition = message.rkt != nullptr && message.partition >= 0;
+  if (event.why.empty() && event.kind != SourceEvent::Kind::kEnd) {
+    event.why = absl::StrCat(options_.input, is_of_partition ? absl::StrCat("-", message.partition) : "",
+                             ": ", rd_kafka_message_errstr(&message));
+  }
+  events_.push_back(std::move(event));
+  InputRecord record;
+  if (is_of_partition) record.partition = message.partition;
+  record.offset = message.offset;
+  record.event = &events_.back();
+  batch_.push_back(record);
+}
+
+void Consumer::MoveTo(const Task& task, int64_t offset) {
+  const TopicPtr topic(rd_kafka_topic_new(client(), options_.input.c_str(), nullptr));
+  // Without waiting: messages fetched before are outdated from the call on, and dropped by the client.
+  const rd_kafka_resp_err_t code = rd_kafka_seek(topic.get(), task.id, offset, 0);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    spdlog::warn("{}: seeking offset {}: {}", Name(task), offset, rd_kafka_err2str(code));
+  }
+}
+
+void Consumer::Pause(const Task& task, bool paused) {
+  const PartitionListPtr list = Positions({&task});
+  const rd_kafka_resp_err_t code = paused ? rd_kafka_pause_partitions(client(), list.get())
+                                          : rd_kafka_resume_partitions(client(), list.get());
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    spdlog::warn("{}: {}: {}", Name(task), paused ? "pausing" : "resuming", rd_kafka_err2str(code));
+  }
+}
+
+int64_t Consumer::HighWatermark(int32_t partition) const {
+  int64_t low = 0;
+  int64_t high = 0;
+  if (is_open()) rd_kafka_get_watermark_offsets(client(), options_.input.c_str(), partition, &low, &high);
+  return high;
+}
+
+absl::StatusOr<std::vector<int64_t>> Consumer::Committed(int32_t partitions) const {
+  const auto committed = GroupState(client(), options_.input).Committed(partitions);
+  if (!committed.ok()) return committed.status();
+  std::vector<int64_t> offsets;
+  for (const CommittedOffset& each : *committed) offsets.push_back(each.offset);
+  return offsets;
+}
+
+PartitionListPtr Consumer::Positions(const std::vector<const Task*>& tasks) const {
+  PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(tasks.size())));
+  for (const Task* task : tasks) {
+    rd_kafka_topic_partition_list_add(list.get(), options_.input.c_str(), task->id)->offset = task->next;
+  }
+  return list;
+}
+
+void Consumer::Assign(const std::vector<const Task*>& tasks) {
+  const PartitionListPtr list = Positions(tasks);
+  if (cooperative_) {
+    Log("assigning", ErrorPtr(rd_kafka_incremental_assign(client(), list.get())));
+    return;
+  }
+  const rd_kafka_resp_err_t code = rd_kafka_assign(client(), list.get());
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    spdlog::error("lane {}: assigning: {}", lane_, rd_kafka_err2str(code));
+  }
+}
+
+void Consumer::Reassign(const Task& task, const Tasks& all) {
+  std::vector<const Task*> tasks;
+  if (cooperative_) {
+    tasks = {&task};
+    if (!Log("unassigning", ErrorPtr(rd_kafka_incremental_unassign(client(), Positions(tasks).get())))) {
+      return;
+    }
+  } else {
+    // What is fetched of the others is fetched again, and ignored where it was judged meanwhile.
+    for (const auto& [id, each] : all) {
+      if (each->phase != Phase::kFailed) tasks.push_back(each.get());
+    }
+  }
+  Assign(tasks);
+}
+
+void Consumer::Unassign(const PartitionList& partitions) {
+  if (!cooperative_) {
+    rd_kafka_assign(client(), nullptr);
+    return;
+  }
+  // The client refuses all of them, and goes on waiting, if one was never assigned: what must not be read.
+  rd_kafka_topic_partition_list_t* all = nullptr;
+  rd_kafka_assignment(client(), &all);
+  const PartitionListPtr task(all);
+  const PartitionListPtr assigned(rd_kafka_topic_partition_list_new(partitions.cnt));
+  for (int i = 0; all != nullptr && i < partitions.cnt; ++i) {
+    const rd_kafka_topic_partition_t& each = partitions.elems[i];
+    if (rd_kafka_topic_partition_list_find(all, each.topic, each.partition) == nullptr) continue;
+    rd_kafka_topic_partition_list_add(assigned.get(), each.topic, each.partition);
+  }
+  Log("unassigning", ErrorPtr(rd_kafka_incremental_unassign(client(), assigned.get())));
+}
+
+bool Consumer::Log(const char* doing, const ErrorPtr& error) const {
+  if (error == nullptr) return true;
+  spdlog::error("lane {}: {}: {}", lane_, doing, rd_kafka_error_string(error.get()));
+  return false;
+}
+
+void Consumer::OnRebalance(rd_kafka_t* consumer, rd_kafka_resp_err_t code, PartitionList* partitions,
+                           void* opaque) {
+  const auto* self = static_cast<Consumer*>(opaque);
+  if (code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
+    self->rebalance_.assigned(*partitions);
+  } else {
+    self->rebalance_.revoked(*partitions, rd_kafka_assignment_lost(consumer) != 0);
+  }
+}
+
+bool Consumer::TakeGroupMetadata() {
+  group_metadata_.reset(rd_kafka_consumer_group_metadata(client()));
+  // Without a member's name the broker takes a commit for an operator's, and asks for no generation.
+  return IsMember();
+}
+
+bool Consumer::IsMember() const {
+  char* member = rd_kafka_memberid(client());
+  const bool is_member = member != nullptr && *member != '\0';
+  rd_kafka_mem_free(client(), member);
+  return is_member;
+}
+
+void Consumer::StayAlive() {
+  // A queue of it in which nothing ever is.
+  using QueuePtr = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
+  const QueuePtr nothing(rd_kafka_queue_new(client()));
+  const MessagePtr none(rd_kafka_consume_queue(nothing.get(), 0));
+}
+
+std::string Consumer::InstanceName() const { return absl::StrCat(options_.instance, "-", lane_); }
+
+}  // namespace lethe::kafka

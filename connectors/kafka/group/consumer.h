@@ -1,0 +1,108 @@
+// The input of a worker: a consumer of the group.
+#ifndef LETHE_CONNECTORS_KAFKA_GROUP_CONSUMER_H_
+#define LETHE_CONNECTORS_KAFKA_GROUP_CONSUMER_H_
+
+#include <librdkafka/rdkafka.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "connectors/kafka/client/client.h"
+#include "connectors/kafka/client/client_statistics.h"
+#include "connectors/kafka/client/message_view.h"
+#include "src/pipeline/options/options.h"
+#include "src/pipeline/task/source.h"
+
+namespace lethe::kafka {
+
+using PartitionList = rd_kafka_topic_partition_list_t;
+
+// The input topic through a consumer of the group.
+//
+// Thread safety: none, it belongs to the worker's thread; but statistics() may be asked from any.
+class Consumer final : public Source {
+ public:
+  // Called within Poll() and Close(), and by nothing else.
+  struct Rebalance {
+    std::function<void(const PartitionList&)> assigned;
+    std::function<void(const PartitionList&, bool lost)> revoked;
+  };
+
+  Consumer(const DaemonOptions& options, int lane, Rebalance rebalance);
+
+  // Makes the consumer and subscribes.
+  absl::Status Open() override;
+  bool is_open() const { return consumer_ != nullptr; }
+  // Ends the membership of a static member that would otherwise keep its place, and revokes what is assigned.
+  void Leave() override;
+  // Revokes what is assigned, and drops the consumer.
+  void Close();
+  // Leaves the group and joins it again.
+  absl::Status Rejoin();
+
+  int64_t HighWatermark(int32_t partition) const override;
+  absl::StatusOr<std::vector<int64_t>> Committed(int32_t partitions) const override;
+  bool IsLost() const override { return rd_kafka_assignment_lost(client()) != 0; }
+
+  // After an offset that is not in the log the client fetches nothing more of the partition, and a seek may
+  // come too early for it.
+  void Reassign(const Task& task, const Tasks& all);
+  // Within a rebalance: what the group has assigned is read, from each `next`; or is no longer.
+  void Assign(const std::vector<const Task*>& tasks);
+  void Unassign(const PartitionList& partitions);
+  // Takes the group's metadata of this moment. False: the group counts this worker out already.
+  bool TakeGroupMetadata();
+  const rd_kafka_consumer_group_metadata_t* group_metadata() const { return group_metadata_.get(); }
+  // The group takes a consumer for dead that is not polled for max.poll.interval.ms. This counts as polling,
+  // and brings neither a message nor a rebalance.
+  void StayAlive();
+
+  bool is_cooperative() const { return cooperative_; }
+  absl::Duration session_timeout() const { return session_timeout_; }
+  // In the group, where it is to keep its partitions through a restart.
+  std::string InstanceName() const;
+  rd_kafka_t* client() const { return consumer_.get(); }
+  const ClientStatistics& statistics() const { return statistics_; }
+
+ private:
+  static void OnRebalance(rd_kafka_t* consumer, rd_kafka_resp_err_t code, PartitionList* partitions,
+                          void* opaque);
+  void PollBatch(absl::Duration timeout, size_t limit, size_t most_bytes) override;
+  void ReleaseBatch() override;
+  void MoveTo(const Task& task, int64_t offset) override;
+  void Pause(const Task& task, bool paused) override;
+  // What the client says instead of a message.
+  void AddEvent(const rd_kafka_message_t& message);
+  absl::Status Subscribe();
+  bool IsMember() const;
+  PartitionListPtr Positions(const std::vector<const Task*>& tasks) const;
+  // Whether there is none.
+  bool Log(const char* doing, const ErrorPtr& error) const;
+
+  const DaemonOptions& options_;
+  const int lane_;
+  const Rebalance rebalance_;
+  // The client tells its protocol, too, but no more once it ends.
+  const bool cooperative_;
+  ClientStatistics statistics_;
+  ClientPtr consumer_;
+  std::optional<FetchOn> fetch_on_;  // of the consumer
+  absl::Duration session_timeout_ = absl::ZeroDuration();
+  GroupMetadataPtr group_metadata_;  // as of the present assignment
+  // What the batch's records view. Neither grows while there are any.
+  std::vector<MessagePtr> messages_;
+  std::vector<MessageView> views_;
+  std::deque<SourceEvent> events_;
+};
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_GROUP_CONSUMER_H_

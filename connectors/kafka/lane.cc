@@ -1,0 +1,64 @@
+#include "connectors/kafka/lane.h"
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "src/pipeline/clock/steady_time.h"
+
+namespace lethe::kafka {
+
+Lane::Lane(const DaemonOptions& options, int lane, const Topics& topics, DedupStage& stage,
+           KeptPartitions& kept, Snapshots* snapshots, const LogEnds& ends, const StopFlag& stop)
+    : state_(lane, stop),
+      tuning_(options),
+      consumer_(options, lane,
+                {[this](const PartitionList& partitions) {
+                   ownership_.Assign(partitions);
+                   publisher_.Publish();
+                 },
+                 [this](const PartitionList& partitions, bool lost) {
+                   ownership_.Revoke(partitions, lost);
+                   publisher_.Publish();
+                 }}),
+      output_(options, lane, consumer_, stop, state_.heartbeat,
+              [this](const std::string& why) { state_.SetWaiting(why); }),
+      worker_(options, topics, tuning_, state_, tasks_, consumer_, output_, *this, snapshots),
+      membership_(options, state_, consumer_),
+      ownership_(options, topics, stage, kept, snapshots, state_, consumer_, tasks_, membership_, worker_),
+      input_watch_(options, topics.partitions, state_, consumer_, tasks_, ownership_.assigner()),
+      publisher_(options, topics, tuning_, ends, state_, consumer_, tasks_, membership_, output_, worker_) {}
+
+absl::Status Lane::Run() {
+  state_.heartbeat.Beat();
+  membership_.SetJoined(false);
+  publisher_.Publish();
+  state_.is_running = true;
+  const absl::Cleanup ended = [this] { state_.is_running = false; };
+  worker_.Run();
+  publisher_.Publish();
+  return state_.fatal;
+}
+
+void Lane::Look() {
+  if (membership_.TakeNewConsumer()) RecreateConsumer();
+  if (!state_.fatal.ok()) return;  // there may be no client to ask anything
+  if (ownership_.TakeRejoin()) state_.fatal = consumer_.Rejoin();
+  membership_.LookAtWait();
+  input_watch_.Look();
+  if (!publisher_.IsDue()) return;
+  // Of all lanes: what this one keeps, another's filter may need.
+  ownership_.assigner().GiveUpForMemory(SteadyNow());
+  publisher_.Publish();
+}
+
+void Lane::RecreateConsumer() {
+  if (!worker_.transactions().AbortForNewConsumer()) return;
+  consumer_.Close();  // which revokes what is left
+  membership_.SetJoined(false);
+  if (absl::Status opened = consumer_.Open(); !opened.ok()) {
+    // Its properties were good when the worker started, so they are not to blame.
+    state_.fatal = absl::UnavailableError(
+        absl::StrCat("lane ", state_.lane, ": the consumer cannot be recreated: ", opened.message()));
+  }
+}
+
+}  // namespace lethe::kafka

@@ -1,0 +1,69 @@
+// One consumer and one producer, and the worker between them.
+#ifndef LETHE_CONNECTORS_KAFKA_LANE_H_
+#define LETHE_CONNECTORS_KAFKA_LANE_H_
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "connectors/kafka/client/log_ends.h"
+#include "connectors/kafka/group/consumer.h"
+#include "connectors/kafka/group/input_watch.h"
+#include "connectors/kafka/group/membership.h"
+#include "connectors/kafka/output/output.h"
+#include "connectors/kafka/ownership.h"
+#include "connectors/kafka/publisher.h"
+#include "src/pipeline/clock/stop_flag.h"
+#include "src/pipeline/worker.h"
+
+namespace lethe::kafka {
+
+// A member of the group, in one thread.
+//
+// Thread safety: Run() belongs to one thread; what is const, or changes options, may be called from any.
+class Lane final : public Group {
+ public:
+  // `snapshots` is null where none are taken.
+  Lane(const DaemonOptions& options, int lane, const Topics& topics, DedupStage& stage, KeptPartitions& kept,
+       Snapshots* snapshots, const LogEnds& ends, const StopFlag& stop);
+
+  // Until the stop is requested. Not OK: what makes it impossible to go on, in words for the operator.
+  absl::Status Run();
+
+  LaneReport Report() const { return publisher_.Report(); }
+  // How long nothing has been heard of its thread; zero if it is not running.
+  absl::Duration SilentFor() const {
+    return state_.is_running ? state_.heartbeat.SinceLast() : absl::ZeroDuration();
+  }
+  // It was stopped, has committed what it had carried out, and only leaves the group.
+  bool OnlyLeaves() const { return state_.only_leaves; }
+  // It was stopped, and what it judged last could not be committed: the next owner replays it.
+  bool LeavesUnfinished() const { return state_.leaves_unfinished; }
+  // Before Run().
+  void SetCounterWatch(CounterWatch* watch) { publisher_.SetCounterWatch(watch); }
+  // From the next transaction on.
+  void SetCommitInterval(absl::Duration interval) { tuning_.SetCommitInterval(interval); }
+  void Tune(const LaneTuning& tuning) { tuning_.Set(tuning); }
+
+  // For the worker.
+  void Rebuild(Task& task) override { ownership_.Rebuild(task); }
+  void LoseUnread(Task& task, const std::string& why) override { ownership_.LoseUnread(task, why); }
+  void MeetError(const SourceEvent& event) override { membership_.MeetError(event); }
+  void Look() override;
+
+ private:
+  void RecreateConsumer();
+
+  WorkerState state_;
+  Tuning tuning_;
+  Tasks tasks_;
+  Consumer consumer_;
+  Output output_;
+  Worker worker_;
+  Membership membership_;
+  Ownership ownership_;
+  InputWatch input_watch_;
+  Publisher publisher_;
+};
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_LANE_H_

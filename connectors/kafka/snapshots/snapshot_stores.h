@@ -1,0 +1,20 @@
+// Where snapshots are kept: in a folder, or in a topic.
+#ifndef LETHE_CONNECTORS_KAFKA_SNAPSHOTS_SNAPSHOT_STORES_H_
+#define LETHE_CONNECTORS_KAFKA_SNAPSHOTS_SNAPSHOT_STORES_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "src/pipeline/options/options.h"
+#include "src/pipeline/snapshots/snapshots.h"
+
+namespace lethe::kafka {
+
+// The store that the options ask for. FailedPrecondition, with the remedy, if it cannot be used.
+absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotStore(const DaemonOptions& options);
+absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotFolder(const DaemonOptions& options);
+absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotTopic(const DaemonOptions& options);
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_SNAPSHOTS_SNAPSHOT_STORES_H_

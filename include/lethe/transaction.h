@@ -1,0 +1,79 @@
+// A batch of events that is judged, and then committed or aborted together with the program's own writes.
+//
+//   absl::StatusOr<lethe::Transaction> transaction = (*orders)->Begin();
+//   ... *transaction->Judge(...); write the unique events ...
+//   if (transaction->status().ok() && database.Commit().ok()) transaction->Commit(); else
+//   transaction->Abort();
+//
+// Without it, a write that fails is lost: its retry would look like a duplicate.
+#ifndef LETHE_TRANSACTION_H_
+#define LETHE_TRANSACTION_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "lethe/event.h"
+
+namespace lethe {
+
+class Partition;
+
+// The events that were judged since Partition::Begin(). Passed ids are in an exact pending set until the
+// commit, so a second copy in the same transaction is a duplicate. The filter changes at the commit only, and
+// its time stands still until then. An abort forgets the pending ids and restores stream time, so events that
+// are judged again get the same verdicts.
+//
+// Passed ids take memory. After an allocation failure status() returns an error, and events may pass without
+// being remembered: no event is lost, but copies may pass. So check status() before the program's own commit,
+// and abort on an error; the partition is then as at Begin().
+//
+// Move-only; an open transaction that is destroyed is aborted. Thread safety: Judge, Observe and Forget may
+// be called from several threads; Commit and Abort must not run together with other calls. A transaction that
+// has ended, or was moved from, rejects calls with FailedPrecondition and changes nothing.
+class Transaction {
+ public:
+  Transaction(Transaction&& other) noexcept;
+  // Aborts the transaction that is replaced.
+  Transaction& operator=(Transaction&& other) noexcept;
+  ~Transaction();
+
+  // As those of Partition. A batch does not allocate once the largest transaction was seen.
+  absl::StatusOr<Verdict> Judge(absl::string_view id, absl::Time time);
+  absl::Status Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts);
+  // OK, or ResourceExhausted if a passed event is not remembered: abort. FailedPrecondition if it has ended.
+  absl::Status status() const;
+
+  // As Partition::Observe; an abort undoes it. The filter's time moves at the commit.
+  absl::Status Observe(absl::Time time);
+
+  // Takes back one `unique` verdict of this transaction, or that of a suspect that was passed, because the
+  // event was not carried out (it cannot be written, say). A later copy is judged like the first; a copy that
+  // this transaction has already dropped is lost with it. No effect on an id that is not pending.
+  void Forget(IdHash id);
+
+  // Puts the pending ids into the filter, per shard in the order in which they were judged, at the stream
+  // times of their judgement. Cannot fail. (If status() is not OK, some passed ids are not pending and are
+  // not remembered.)
+  void Commit();
+  // Forgets the pending ids and restores the stream time of Begin(). Cannot fail.
+  void Abort();
+
+  bool open() const { return partition_ != nullptr; }
+  // The memory of the pending ids, at most: 80 bytes each, and twice that for suspects that were passed. It
+  // is not taken from the memory limit; commit in time to keep it small.
+  int64_t pending_bytes() const;
+
+ private:
+  friend class Partition;
+  explicit Transaction(Partition* partition) : partition_(partition) {}
+  absl::Status CheckOpen() const;
+  Partition* partition_ = nullptr;
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_TRANSACTION_H_

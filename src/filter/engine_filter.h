@@ -1,0 +1,77 @@
+// What the stage asks of lethe's own filters beyond lethe/filter.h: a status in steps, and snapshots.
+#ifndef LETHE_SRC_FILTER_ENGINE_FILTER_H_
+#define LETHE_SRC_FILTER_ENGINE_FILTER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "lethe/filter.h"
+
+namespace lethe {
+
+// A whole filter, for a snapshot.
+struct FilterImage {
+  std::string state;                           // all but the bits, serialized; at most kMaxStateBytes
+  std::vector<absl::Span<const char>> memory;  // the bits, in place
+  int64_t epoch = 0;                           // EngineFilter::ImageEpoch()
+  std::shared_ptr<void> copy = nullptr;  // of BeginCopy: what the engine keeps until the copy is complete
+
+  static constexpr int64_t kMaxStateBytes = int64_t{1} << 20;
+};
+
+// Promise, errors and thread safety are those of Filter. Without an override an engine has no snapshots, and
+// its Figures() are its Status().
+class EngineFilter : public Filter {
+ public:
+  // Finds what Figures() leaves out, in steps of some microseconds. The filter may change between two steps,
+  // and must not during one. The filter outlives it.
+  class Sample {
+   public:
+    virtual ~Sample() = default;
+    // Makes a step. True if it has seen enough.
+    virtual bool Look() = 0;
+    virtual void Describe(FilterStatus* status) const = 0;
+  };
+  // Null if Figures() leaves nothing out.
+  virtual std::unique_ptr<Sample> BeginSample() const { return nullptr; }
+
+  // The filter as it is; the spans are valid until it changes. Unimplemented without an override.
+  virtual absl::StatusOr<FilterImage> Image() const;
+
+  // An image whose memory CopyMemory copies, part by part in order, with insertions in between. Give the
+  // spans to CopyMemory only.
+  virtual absl::StatusOr<FilterImage> BeginCopy() const { return Image(); }
+
+  // Copies a part of a span of such an image to `to`. False if the filter has changed in a way that the image
+  // does not allow: the copy is useless, begin another.
+  virtual bool CopyMemory(const FilterImage& image, absl::Span<const char> part, char* to) const;
+
+  // While this equals an image's epoch, the image's memory is in its place and may be copied piece by piece
+  // with insertions in between. Together with the image's state it is then a filter that holds all ids that
+  // were inserted before the image, some of those inserted since, and no others. (So the epoch changes when
+  // time drops or begins a generation, and when bits are moved.)
+  virtual int64_t ImageEpoch() const { return 0; }
+
+  // Makes a new filter, with the same horizon and target, from a serialized state, and returns where the
+  // caller must put the bits: spans of the sizes of the image's, `bytes` together, in their order. Reserves
+  // the memory before it allocates. The state is not trusted: DataLoss if it is not the state of such a
+  // filter with so many bytes, ResourceExhausted if there is no memory. After an error, or if the bits are
+  // not put there, the filter can only be destroyed.
+  virtual absl::StatusOr<std::vector<absl::Span<char>>> Restore(absl::string_view state, int64_t bytes);
+
+  // Called when the bits are there. False if they cannot be those of such a filter, which can then only be
+  // destroyed.
+  virtual bool Restored() { return true; }
+};
+
+// Unimplemented, with what to do.
+absl::Status NoSnapshotsOfThisEngine();
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_FILTER_ENGINE_FILTER_H_

@@ -1,0 +1,57 @@
+// Pages that are there before they are touched.
+#ifndef LETHE_SRC_MEMORY_PREFAULT_H_
+#define LETHE_SRC_MEMORY_PREFAULT_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+
+namespace lethe {
+
+// Makes the pages of a range present in a thread of its own, from the end of the range down, a huge page at
+// a time. The first touch of a huge page has the kernel find and clear 2 MiB: 0.1 ms on a good day, and some
+// ms where memory is fragmented or a host has to find it first. A thread that touches it waits that long,
+// also in small steps, and small pages that the kernel merges later leave a filter with TLB misses for
+// minutes. So somebody else has to wait, and that is the thread. To start one takes as long as a huge page,
+// so it lives as long as this does.
+//
+// Invariant: the pages from present_from() to the end of the range are present, or cannot be made so before
+// they are touched (old kernels, or no thread). The content is not changed; the range may be read and
+// written meanwhile. Thread safety: none, apart from its own thread.
+class Prefault {
+ public:
+  Prefault();
+  // Waits for a chunk at most.
+  ~Prefault();
+  Prefault(const Prefault&) = delete;
+  Prefault& operator=(const Prefault&) = delete;
+
+  // Begins with [begin, end), in whole pages, which is mapped for writing until the next Fill has returned;
+  // drops the rest of the range before. Waits for a chunk of that at most.
+  void Fill(char* begin, char* end);
+
+  const char* present_from() const { return present_from_.load(std::memory_order_acquire); }
+
+  // A huge page.
+  static constexpr int64_t kChunkBytes = int64_t{2} << 20;
+
+ private:
+  void Run();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  char* begin_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  char* last_ ABSL_GUARDED_BY(mutex_) = nullptr;  // the end of the pages still to fill
+  bool is_filling_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<char*> present_from_ = nullptr;
+  std::thread thread_;
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_MEMORY_PREFAULT_H_

@@ -1,0 +1,59 @@
+// Messages that may come very often, said now and then.
+#ifndef LETHE_SRC_PIPELINE_CLOCK_REPEATS_H_
+#define LETHE_SRC_PIPELINE_CLOCK_REPEATS_H_
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "src/pipeline/clock/steady_time.h"
+
+namespace lethe {
+
+// One kind of message: the first is to be logged, and after that at most one every five seconds, which says
+// how many like it were left out since.
+//
+//   if (const auto like_it = refusals_.Next()) spdlog::warn("refused: {}{}", why, *like_it);
+//
+// Thread safety: none.
+class Repeats {
+ public:
+  // What to put behind the message, if it is to be logged.
+  std::optional<std::string> Next(absl::Time now = SteadyNow()) {
+    if (now < next_) {
+      ++left_out_;
+      return std::nullopt;
+    }
+    const std::string like_it =
+        left_out_ == 0 ? "" : absl::StrCat(" (", left_out_, " like it since the last were left out)");
+    next_ = now + kEvery;
+    left_out_ = 0;
+    return like_it;
+  }
+
+ private:
+  static constexpr absl::Duration kEvery = absl::Seconds(5);
+  int64_t left_out_ = 0;
+  absl::Time next_ = absl::InfinitePast();
+};
+
+// The same for messages whose kinds come from elsewhere, by any thread.
+class RepeatsByKind {
+ public:
+  std::optional<std::string> Next(const std::string& kind, absl::Time now = SteadyNow()) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return kinds_[kind].Next(now);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, Repeats> kinds_;  // guarded by mutex_
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_PIPELINE_CLOCK_REPEATS_H_

@@ -1,0 +1,41 @@
+// One request to stop, and a wait that it ends.
+#ifndef LETHE_SRC_PIPELINE_CLOCK_STOP_FLAG_H_
+#define LETHE_SRC_PIPELINE_CLOCK_STOP_FLAG_H_
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+#include "absl/time/time.h"
+
+namespace lethe {
+
+// Thread-safe.
+class StopFlag {
+ public:
+  void Request() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      requested_ = true;
+    }
+    changed_.notify_all();
+  }
+
+  bool requested() const { return requested_.load(std::memory_order_relaxed); }
+
+  // Waits for the request, at most `duration`; whether it came.
+  bool WaitFor(absl::Duration duration) const {
+    std::unique_lock<std::mutex> lock(mutex_);
+    return changed_.wait_for(lock, absl::ToChronoMilliseconds(duration), [this] { return requested(); });
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::atomic<bool> requested_{false};
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_PIPELINE_CLOCK_STOP_FLAG_H_

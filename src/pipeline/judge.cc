@@ -1,0 +1,155 @@
+#include "src/pipeline/judge.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "src/pipeline/clock/steady_time.h"
+#include "src/pipeline/output/disposition.h"
+
+namespace lethe {
+namespace {
+
+// What larger batches needed is given back.
+constexpr size_t kMostKeptText = size_t{4} << 20;
+
+}  // namespace
+
+Judge::Judge(const DaemonOptions& options, const Topics& topics, const Source& source, RecordWriter& writer,
+             RefusalSearch& refusals, Warnings& warnings)
+    : options_(options),
+      topics_(topics),
+      source_(source),
+      writer_(writer),
+      refusals_(refusals),
+      warnings_(warnings),
+      router_(options),
+      reader_(options.RecordAndCounters()) {}
+
+void Judge::GiveBack() {
+  if (texts_.capacity() > kMostKeptText) std::string().swap(texts_);
+}
+
+JudgedRun Judge::Run(Task& task, RecordRun run) {
+  records_.clear();
+  places_.clear();
+  changes_.clear();
+  change_texts_.clear();
+  texts_.clear();
+  // With this policy the partition stops in front of such a record: the broker is asked about each.
+  const bool asks = writer_.StopsAtUndeliverable();
+  const bool foresees = !asks && refusals_.trusted(SteadyNow());
+  const bool foresees_sizes = !asks && refusals_.sizes_trusted(SteadyNow());
+  const absl::Time now = absl::Now();
+  int64_t oldest_ms = INT64_MAX;
+  const absl::Time latest = now + options_.max_future;
+  for (const InputRecord& input : run) {
+    const RecordFields& fields = reader_.Read(input.view());
+    if (auto why = writer_.WhyStop(task, input, fields)) {
+      task.stop_before_next = *std::move(why);
+      break;
+    }
+    const absl::Time time = Believe(task, input, latest);
+    oldest_ms = std::min(oldest_ms, input.timestamp_ms);
+    if (!input.key) ++task.open_counts.unkeyed;
+    if (router_.IsJudged(fields) && task.UndeliverableAt(input.offset) == nullptr) {
+      events_.push_back({task.filter->Hash(fields.id), time, input.payload()});
+      event_records_.push_back(records_.size());
+    } else {
+      JudgeEvents(task);  // stream time moves in the order of the log
+      task.transaction->Observe(time).IgnoreError();
+      if (router_.StateOf(fields) != RecordFields::State::kPresent) Complain(task, input.offset, fields);
+    }
+    Add(input, fields);
+    std::string refused = foresees ? refusals_.Foresee(input.timestamp_ms, input.key.has_value(), now) : "";
+    if (foresees_sizes && refused.empty()) refused = refusals_.ForeseeSize(input.payload());
+    if (refused.empty()) continue;
+    const std::optional<IdHash> judged = events_.empty() ? std::nullopt : std::optional(events_.back().id);
+    JudgeEvents(task);  // before it is known what follows: a copy of it is to pass
+    const JudgedRecord& record = records_.back();
+    if (!writer_.DispositionOf(record).is_written()) continue;
+    if (judged && record.verdict != Verdict::kDuplicate) task.transaction->Forget(*judged);
+    task.undeliverable.try_emplace(input.offset, Undeliverable{std::move(refused)});
+  }
+  JudgeEvents(task);
+  SetViews();
+  return {records_, oldest_ms};
+}
+
+void Judge::JudgeEvents(Task& task) {
+  verdicts_.resize(events_.size());
+  task.transaction->Judge(events_, absl::MakeSpan(verdicts_)).IgnoreError();  // status() tells it, too
+  for (size_t i = 0; i < events_.size(); ++i) {
+    JudgedRecord& record = records_[event_records_[i]];
+    record.verdict = verdicts_[i];
+    if (warnings_.CompareKeys(events_[i].id)) {
+      warnings_.SeeKey(task.id, events_[i].id, record.verdict, record.input->key);
+    }
+  }
+  events_.clear();
+  event_records_.clear();
+}
+
+void Judge::Add(const InputRecord& input, const RecordFields& fields) {
+  places_.push_back({texts_.size(), fields.reason.size(), changes_.size(), 0});
+  absl::StrAppend(&texts_, fields.reason);
+  for (size_t counter = 0; counter < fields.counters.size(); ++counter) {
+    const CounterUpdate& update = fields.counters[counter];
+    if (update.state == CounterUpdate::State::kNotMeant) continue;
+    const bool countable = update.state == CounterUpdate::State::kCounted;
+    const absl::string_view text = countable ? update.key : update.reason;
+    change_texts_.emplace_back(texts_.size(), text.size());
+    absl::StrAppend(&texts_, text);
+    changes_.push_back({counter, countable, "", update.delta});
+    ++places_.back().changes;
+  }
+  records_.push_back({.input = &input,
+                      .id_state = router_.StateOf(fields),
+                      .route = router_.PartitionOf(fields, input, topics_.output_partitions)});
+}
+
+void Judge::SetViews() {
+  const absl::string_view texts = texts_;
+  for (size_t i = 0; i < changes_.size(); ++i) {
+    changes_[i].text = texts.substr(change_texts_[i].first, change_texts_[i].second);
+  }
+  for (size_t i = 0; i < records_.size(); ++i) {
+    const Place& place = places_[i];
+    records_[i].changes = absl::MakeConstSpan(changes_).subspan(place.changes_at, place.changes);
+    records_[i].reason = texts.substr(place.reason_at, place.reason_bytes);
+  }
+}
+
+absl::Time Judge::Believe(Task& task, const InputRecord& input, absl::Time latest) {
+  const absl::Time time = input.time();
+  if (time <= latest) {
+    if (time != absl::InfinitePast()) ++task.timed_records;
+    return time;
+  }
+  ++task.open_counts.future;
+  if (const auto like_it = disbelieved_.Next()) {
+    spdlog::warn(
+        "{} offset {}: its timestamp {} is more than {} ahead of this machine's clock: it is judged like a "
+        "record without a timestamp; correct the producer's clock, or its unit (Kafka's is milliseconds){}",
+        source_.Name(task), input.offset, absl::FormatTime(absl::RFC3339_sec, time, absl::UTCTimeZone()),
+        absl::FormatDuration(options_.max_future), *like_it);
+  }
+  return absl::InfinitePast();
+}
+
+void Judge::Complain(const Task& task, int64_t offset, const RecordFields& fields) {
+  const auto like_it = complaints_.Next();
+  if (!like_it) return;
+  const Action action = writer_.DispositionOf({.id_state = fields.id_state}).action;
+  spdlog::warn("{} offset {}: {} without a verdict: {}{}", source_.Name(task), offset,
+               action == Action::kPass   ? "passed"
+               : action == Action::kDrop ? "dropped"
+                                         : "diverted",
+               std::string(fields.reason), *like_it);
+}
+
+}  // namespace lethe

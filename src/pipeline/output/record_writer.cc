@@ -1,0 +1,194 @@
+#include "src/pipeline/output/record_writer.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "lethe/counters.h"
+
+namespace lethe {
+namespace {
+
+// What a batch of one record has beside its key and value, generously.
+constexpr int64_t kRecordOverhead = 1024;
+
+}  // namespace
+
+Disposition RecordWriter::DispositionOf(const JudgedRecord& record, const Undeliverable* known) const {
+  return Dispose({.id_state = record.id_state,
+                  .verdict = record.verdict,
+                  .is_undeliverable = known != nullptr,
+                  .is_divert_refused = known != nullptr && known->divert_refused},
+                 policies_);
+}
+
+std::optional<std::string> RecordWriter::WhyStop(const Task& task, const InputRecord& input,
+                                                 const RecordFields& fields) {
+  constexpr absl::string_view kStopped = " is fail: the partition is committed up to there, and stands still";
+  const Undeliverable* known = task.UndeliverableAt(input.offset);
+  const Disposition disposition =
+      DispositionOf({.input = &input, .id_state = router_.StateOf(fields)}, known);
+  if (disposition.action != Action::kFail) return std::nullopt;
+  const absl::string_view policy = disposition.policy;
+  if (known == nullptr) {
+    return absl::StrCat(Name(task, input), ": ", fields.reason, "; ", policy, kStopped, "; set ", policy,
+                        " to pass, drop or divert, then reload the configuration (SIGHUP) or start again");
+  }
+  return absl::StrCat(
+      Name(task, input), ": topic ", known->divert_refused ? options_.divert : options_.output,
+      " does not take the record: ", known->why, "; ", policy, kStopped,
+      "; let the topic take it (max.message.bytes, say) and start again, or set on_undeliverable to drop "
+      "or divert and reload the configuration (SIGHUP)");
+}
+
+absl::Status RecordWriter::CarryOut(Task& task, const JudgedRecord& record) {
+  const Undeliverable* known = task.UndeliverableAt(record.input->offset);
+  const Disposition disposition = DispositionOf(record, known);
+  ++(task.open_counts.*disposition.kind_count);
+  if (disposition.action == Action::kFail) return absl::InternalError("the partition stops in front of it");
+  ++(task.open_counts.*disposition.action_count);
+  if (known != nullptr) SayUndeliverable(task, record, *known, disposition.action);
+  if (disposition.action == Action::kDivert) {
+    const absl::string_view reason = disposition.reason.empty() ? record.reason : disposition.reason;
+    return Divert(task, record, disposition.kind, known != nullptr ? known->why : reason);
+  }
+  if (!disposition.is_written()) return absl::OkStatus();
+  const absl::string_view tag = disposition.action == Action::kTag ? disposition.kind : "";
+  if (absl::Status passed = Pass(task, record, tag); !passed.ok()) return passed;
+  return disposition.is_event ? Count(task, record) : absl::OkStatus();
+}
+
+void RecordWriter::SayUndeliverable(const Task& task, const JudgedRecord& record, const Undeliverable& known,
+                                    Action action) {
+  // Of many in a row each would be told again after each abort that the next one costs.
+  if (const auto like_it = undeliverable_.Next()) {
+    spdlog::error("{}: undeliverable, {} does not take it: {}; {}{}", Name(task, *record.input),
+                  known.divert_refused ? options_.divert : options_.output, known.why,
+                  action == Action::kDivert ? "diverted" : "dropped", *like_it);
+  }
+}
+
+Router::Original RecordWriter::OriginalOf(const Task& task, const InputRecord& input) {
+  headers_.clear();
+  if (input.headers != nullptr) input.headers->AppendTo(headers_);
+  return router_.OriginalOf({task.id, input.offset}, headers_);
+}
+
+absl::Status RecordWriter::Copy(const InputRecord& input, Target target, int32_t partition, RecordPlace as) {
+  return sink_.Write(
+      {target, partition, input.key, input.value, std::max<int64_t>(input.timestamp_ms, 0), headers_, as});
+}
+
+absl::Status RecordWriter::Pass(const Task& task, const JudgedRecord& record, absl::string_view tag) {
+  const InputRecord& input = *record.input;
+  const RecordPlace place = {task.id, input.offset};
+  const Router::Original original = OriginalOf(task, input);
+  if (!tag.empty()) headers_.push_back({"lethe.verdict", tag});
+  if (!record.route) return Copy(input, {}, original.place.partition, place);
+  const auto from = RoutedFromHeaders({task.id, input.offset});
+  for (const AddedHeader& header : from) headers_.push_back({header.name, header.value});
+  return Copy(input, {}, *record.route, place);
+}
+
+absl::Status RecordWriter::Divert(const Task& task, const JudgedRecord& record, absl::string_view verdict,
+                                  absl::string_view reason, bool copied) {
+  const InputRecord& input = *record.input;
+  const Router::Original original = OriginalOf(task, input);
+  const std::string partition = absl::StrCat(original.place.partition);
+  const std::string offset = absl::StrCat(original.place.offset);
+  headers_.insert(headers_.end(), {{"lethe.verdict", verdict},
+                                   {"lethe.reason", reason},
+                                   {"lethe.topic", original.topic},
+                                   {"lethe.partition", partition},
+                                   {"lethe.offset", offset}});
+  return Copy(input, {Target::Kind::kDivert}, original.place.partition,
+              {task.id, input.offset, /*diverted=*/true, copied});
+}
+
+absl::Status RecordWriter::Count(Task& task, const JudgedRecord& record) {
+  for (const CounterChange& change : record.changes) {
+    if (!change.countable) {
+      ++task.open_counts.malformed_delta;
+      if (auto left = LeaveUncounted(task, record, change.counter, change.text); !left.ok()) return left;
+      continue;
+    }
+    // A key that the counter's topic would refuse can be no counter's.
+    const int64_t most = topics_.counter_max_bytes[change.counter] - kRecordOverhead;
+    if (const auto size = static_cast<int64_t>(change.text.size()); size > most) {
+      ++task.open_counts.malformed_delta;
+      const std::string why = absl::StrCat("its key has ", size, " bytes, and topic ",
+                                           options_.counters[change.counter].output, " takes ", most);
+      if (auto left = LeaveUncounted(task, record, change.counter, why); !left.ok()) return left;
+      continue;
+    }
+    CounterSums& sums = task.sums[change.counter];
+    if (sums.Add(change.text, change.delta)) {
+      ++task.open_counts.counter_updates;
+    } else if (options_.counters[change.counter].mode == CounterMode::kDelta) {
+      // The sum would leave 64 bits: what there is goes out now, as a record of its own.
+      if (auto produced = ProduceSums(task, change.counter); !produced.ok()) return produced;
+      sums.Clear();
+      sums.Add(change.text, change.delta);
+      ++task.open_counts.counter_updates;
+    } else {
+      ++task.open_counts.overflowed_delta;
+      const std::string why = absl::StrCat("with ", change.delta, " more, its key's total leaves 64 bits");
+      if (auto left = LeaveUncounted(task, record, change.counter, why); !left.ok()) return left;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RecordWriter::LeaveUncounted(Task& task, const JudgedRecord& record, size_t counter,
+                                          absl::string_view why) {
+  const int64_t offset = record.input->offset;
+  const bool divert = DisposeUncountable(task.uncopied.contains(offset), policies_) == Action::kDivert;
+  const std::string reason = absl::StrCat("counter ", options_.counters[counter].name, ": ", why);
+  if (const auto like_it = uncounted_.Next()) {
+    spdlog::warn("{}: written, and not counted: {}{}{}", Name(task, *record.input), reason,
+                 divert ? "; a copy is diverted" : "", *like_it);
+  }
+  return divert ? Divert(task, record, "uncountable", reason, /*copied=*/true) : absl::OkStatus();
+}
+
+absl::Status RecordWriter::ProduceSums(Task& task) {
+  for (size_t counter = 0; counter < task.sums.size(); ++counter) {
+    if (absl::Status produced = ProduceSums(task, counter); !produced.ok()) return produced;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RecordWriter::ProduceSums(Task& task, size_t counter) {
+  const CounterOptions& options = options_.counters[counter];
+  const Target target = {Target::Kind::kCounter, counter};
+  for (const auto& [key, sum] : task.sums[counter].changed()) {
+    absl::Status produced;
+    if (options.mode == CounterMode::kTotal) {
+      const CounterTotal total = {options.name, options_.origin(), task.id, key, sum, task.next};
+      const std::string text = total.RecordValue();
+      const std::string place = total.RecordKey();
+      produced = sink_.Write({target, task.id, place, text});
+    } else {
+      const std::string text = absl::StrCat(sum);
+      const std::string partition = absl::StrCat(task.id);
+      const HeaderView headers[] = {{"lethe.counter", options.name},
+                                    {"lethe.topic", options_.origin()},
+                                    {"lethe.partition", partition}};
+      produced = sink_.Write({target, OutputRecord::kByKey, key, text, 0, headers});
+    }
+    if (!produced.ok()) return produced;
+  }
+  return absl::OkStatus();
+}
+
+std::string RecordWriter::Name(const Task& task, const InputRecord& input) {
+  const std::string here = absl::StrCat(options_.input, "-", task.id, " offset ", input.offset);
+  const Router::Original original = OriginalOf(task, input);
+  if (original.topic == options_.input) return here;
+  return absl::StrCat(original.topic, "-", original.place.partition, " offset ", original.place.offset, " (",
+                      here, ")");
+}
+
+}  // namespace lethe

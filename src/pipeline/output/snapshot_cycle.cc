@@ -1,0 +1,73 @@
+#include "src/pipeline/output/snapshot_cycle.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "src/pipeline/clock/steady_time.h"
+
+namespace lethe {
+namespace {
+
+// A filter that changed its shape is asked again soon: it rarely does so twice in a row.
+constexpr absl::Duration kAgainAfter = absl::Milliseconds(500);
+
+}  // namespace
+
+void SnapshotCycle::Name(const std::vector<Task*>& partitions) {
+  for (Task* task : partitions) {
+    // Done before this commit, so that what it holds at most is before the offset of the commit.
+    if (task->taking != nullptr && task->taking->state == SnapshotTaking::State::kDone) {
+      task->naming = task->taking->id;
+    }
+  }
+}
+
+void SnapshotCycle::Take(const Tasks& tasks) {
+  if (snapshots_ == nullptr) return;
+  const absl::Time now = SteadyNow();
+  for (const auto& [id, task] : tasks) {
+    if (task->naming) {
+      snapshots_->Named(id, *task->naming, std::exchange(task->snapshot, task->naming),
+                        !std::exchange(task->has_named, true));
+      task->naming.reset();
+      task->taking.reset();
+    } else if (task->taking != nullptr) {
+      const SnapshotTaking::State state = task->taking->state;
+      if (state == SnapshotTaking::State::kShapeChanged) task->next_snapshot = now + kAgainAfter;
+      if (state == SnapshotTaking::State::kShapeChanged || state == SnapshotTaking::State::kFailed) {
+        task->taking.reset();
+      }
+    }
+    if (task->next_snapshot == absl::InfinitePast()) task->next_snapshot = now + snapshots_->every();
+    const bool is_due =
+        task->taking == nullptr && task->phase == Phase::kActive && now >= task->next_snapshot;
+    // Where nothing was read yet there is nothing to save, and no record by which to know the log again.
+    if (is_due && task->committed_mark.offset >= 0 && snapshots_->idle()) Begin(*task);
+  }
+}
+
+void SnapshotCycle::Begin(Task& task) {
+  task.next_snapshot = SteadyNow() + snapshots_->every();
+  auto taking = std::make_shared<SnapshotTaking>();
+  taking->partition = task.id;
+  taking->id = SnapshotId::New(task.committed, absl::Now());
+  auto image = task.filter->BeginSnapshot(
+      {.topic = options_.input, .partition = task.id, .id_fingerprint = id_fingerprint_},
+      task.PointOf(taking->id));
+  if (!image.ok()) {
+    snapshots_->Failed(task.id, image.status());
+    return;
+  }
+  taking->image = *std::move(image);
+  task.taking = taking;
+  snapshots_->Take(std::move(taking));
+}
+
+void SnapshotCycle::Drop(Task& task) {
+  if (task.taking != nullptr) snapshots_->Drop(*task.taking);
+  task.taking.reset();
+  task.naming.reset();
+}
+
+}  // namespace lethe

@@ -1,0 +1,38 @@
+// When a partition's snapshot begins, and which one a commit names.
+#ifndef LETHE_SRC_PIPELINE_OUTPUT_SNAPSHOT_CYCLE_H_
+#define LETHE_SRC_PIPELINE_OUTPUT_SNAPSHOT_CYCLE_H_
+
+#include <string>
+#include <vector>
+
+#include "src/pipeline/options/options.h"
+#include "src/pipeline/snapshots/snapshots.h"
+#include "src/pipeline/task/task.h"
+
+namespace lethe {
+
+// Not thread-safe: it belongs to the worker's thread. Does nothing where no snapshots are taken.
+class SnapshotCycle {
+ public:
+  // `snapshots` is null where none are taken.
+  SnapshotCycle(const DaemonOptions& options, std::string id_fingerprint, Snapshots* snapshots)
+      : options_(options), id_fingerprint_(std::move(id_fingerprint)), snapshots_(snapshots) {}
+
+  // Before a commit of these: names what was written since.
+  void Name(const std::vector<Task*>& partitions);
+  // After a commit: sees what became of those that were begun, and begins those that are due.
+  void Take(const Tasks& tasks);
+  // No commit of this worker will name what is being taken.
+  void Drop(Task& task);
+
+ private:
+  void Begin(Task& task);
+
+  const DaemonOptions& options_;
+  const std::string id_fingerprint_;
+  Snapshots* const snapshots_;
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_PIPELINE_OUTPUT_SNAPSHOT_CYCLE_H_

@@ -1,0 +1,315 @@
+#include "src/pipeline/output/transactions.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "src/pipeline/clock/steady_time.h"
+
+namespace lethe {
+namespace {
+
+constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(100);
+// A transaction is also committed when the sums of its counters take this much: their keys may be as large as
+// records are.
+constexpr int64_t kMaxSumsBytes = int64_t{16} << 20;
+// Fewer in a row are a rebalance, or a broker that is started again.
+constexpr int kManyFailures = 3;
+
+int64_t SumsBytes(const Tasks& tasks) {
+  int64_t bytes = 0;
+  for (const auto& [id, partition] : tasks) {
+    for (const CounterSums& sums : partition->sums) bytes += sums.bytes();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Transactions::Transactions(const DaemonOptions& options, const Topics& topics, const Tuning& tuning,
+                           WorkerState& state, Source& source, Tasks& tasks, Sink& sink, HeldPartitions& held,
+                           SnapshotCycle& snapshots, Warnings& warnings)
+    : options_(options),
+      topics_(topics),
+      tuning_(tuning),
+      id_fingerprint_(IdFingerprint(options, topics.output_partitions)),
+      state_(state),
+      source_(source),
+      tasks_(tasks),
+      sink_(sink),
+      held_(held),
+      snapshots_(snapshots),
+      warnings_(warnings),
+      writer_(options, topics, sink),
+      refusal_search_(topics.output_rules) {}
+
+absl::Status Transactions::Open() {
+  return sink_.Open({topics_.max_batch_bytes(), topics_.max_record_bytes()});
+}
+
+size_t Transactions::room_records() const {
+  return backoff_.max_records() - std::min(carried_out_, backoff_.max_records() - 1);
+}
+
+absl::Duration Transactions::time_left() const {
+  return open_ ? deadline_ - SteadyNow() : absl::InfiniteDuration();
+}
+
+bool Transactions::IsDue() const {
+  return open_ && (carried_out_ >= backoff_.max_records() || sink_.size().bytes >= backoff_.max_bytes() ||
+                   SumsBytes(tasks_) >= kMaxSumsBytes || SteadyNow() >= deadline_);
+}
+
+absl::Status Transactions::Begin(Task& task) {
+  if (!open_) {
+    if (absl::Status begun = sink_.Begin(); !begun.ok()) {
+      if (!absl::IsCancelled(begun)) state_.fatal = begun;
+      return begun;
+    }
+    open_ = true;
+    deadline_ = SteadyNow() + tuning_.commit_interval();
+    figures_.TransactionBegun(absl::Now());
+  }
+  if (task.in_transaction()) return absl::OkStatus();
+  absl::Status status = task.filter->SetTargetFpp(tuning_.current().target_fpp);
+  if (status.ok()) status = task.filter->SetPassSuspects(tuning_.current().policies.passes_suspects());
+  if (status.ok()) {
+    auto begun = task.filter->Begin();
+    if (begun.ok()) task.transaction.emplace(std::move(*begun));
+    status = begun.status();
+  }
+  if (!status.ok()) state_.fatal = status;
+  return status;
+}
+
+absl::Status Transactions::Write(Task& task, const JudgedRun& run) {
+  // Before they are carried out: if that fails on the way, this is what was tried.
+  const InputRecord& last = *run.records.back().input;
+  task.next = last.offset + 1;
+  task.mark = {last.offset, last.Hash(), last.time()};
+  task.points->Note(task.next, task.timed_records, task.filter->stream_time());
+  carried_out_ += run.records.size();
+  figures_.RunJudged(run.oldest_ms, run.records.size());
+  for (const JudgedRecord& record : run.records) {
+    if (absl::Status written = writer_.CarryOut(task, record); !written.ok()) return written;
+  }
+  return absl::OkStatus();
+}
+
+void Transactions::PassOver(Task& task, int64_t end) {
+  task.open_counts.unreadable += end - task.next;
+  task.open_counts.dropped += end - task.next;
+  task.next = end;
+  task.points->Note(task.next, task.timed_records, task.filter->stream_time());
+  ++carried_out_;
+}
+
+void Transactions::Commit() {
+  figures_.CommitBegins(absl::Now());
+  const std::vector<Task*> partitions = InTransaction(tasks_);
+  for (Task* task : partitions) {
+    if (!writer_.ProduceSums(*task).ok()) return Abort();
+  }
+  snapshots_.Name(partitions);
+  const Outcome outcome = sink_.Commit(Positions(partitions));
+  if (outcome != Outcome::kCommitted) return RollBack(outcome);
+  Finish(/*committed=*/true);
+}
+
+bool Transactions::AbortForNewConsumer() {
+  if (!open_) return true;
+  const Outcome aborted = sink_.Abort();
+  Finish(/*committed=*/false);
+  if (aborted == Outcome::kStopped) LoseProducer();
+  return aborted != Outcome::kStopped;
+}
+
+absl::Status Transactions::CommitStart(const std::vector<Task*>& fresh) {
+  const std::vector<Position> positions = Positions(fresh);
+  while (!state_.stop.requested()) {
+    if (absl::Status begun = sink_.Begin(); !begun.ok()) return begun;
+    const Outcome outcome = sink_.Commit(positions);
+    if (outcome == Outcome::kCommitted) {
+      for (Task* task : fresh) task->in_group = task->committed;
+      return absl::OkStatus();
+    }
+    if (outcome == Outcome::kStopped) {
+      LoseProducer();
+      return state_.fatal.ok() ? absl::CancelledError("stopped before the starting offsets were committed")
+                               : state_.fatal;
+    }
+    if (sink_.report().has_group_moved_on || source_.IsLost()) break;
+    if (const auto like_it = refused_starts_.Next()) {
+      spdlog::warn("lane {}: committing where partitions start: {}{}", state_.lane, sink_.report().last_error,
+                   *like_it);
+    }
+    if (state_.stop.WaitFor(kAskAgainAfter)) break;
+  }
+  for (const Task* task : fresh) tasks_.erase(task->id);
+  return absl::AbortedError("the group has moved on before the starting offsets were committed");
+}
+
+void Transactions::RollBack(Outcome outcome) {
+  const Failure failure = sink_.report().failure;
+  const std::string why = sink_.report().last_error;
+  if (outcome != Outcome::kStopped) {
+    // What was aborted is not committed, even if another instance has come to the same offset meanwhile.
+    const Outcome resolved = Resolve();
+    if (outcome == Outcome::kUnknown || resolved == Outcome::kStopped) outcome = resolved;
+  }
+  if (outcome == Outcome::kCommitted) {
+    spdlog::info("lane {}: the transaction was committed after all ({})", state_.lane, why);
+    return Finish(/*committed=*/true);
+  }
+  if (outcome == Outcome::kStopped) LoseProducer();
+  held_.Forget();
+  if (const auto like_it = aborted_.Next()) {
+    spdlog::warn("lane {}: transaction of {} records aborted, to be judged again: {}{}", state_.lane,
+                 carried_out_, why, *like_it);
+  }
+  absl::Duration pause;
+  if (failure == Failure::kRefused) {
+    NarrowDown(why);
+  } else {
+    aborted_because_ = why;
+    pause = backoff_.Failed(Size());
+  }
+  const std::vector<Task*> rolled_back = InTransaction(tasks_);
+  if (outcome == Outcome::kStopped) {
+    for (Task* task : rolled_back) task->LeaveNamed();
+  }
+  Finish(/*committed=*/false);
+  // No others: the offset that an idle one is at may be gone from its log.
+  for (Task* task : rolled_back) {
+    if (task->phase != Phase::kFailed) source_.Seek(*task);
+  }
+  if (pause > absl::ZeroDuration()) state_.stop.WaitFor(pause);
+}
+
+Outcome Transactions::Resolve() {
+  std::vector<int64_t> committed;
+  const absl::Status asked = state_.Await([&] {
+    auto answer =
+        source_.Committed(std::max(topics_.partitions, tasks_.empty() ? 0 : tasks_.rbegin()->first + 1));
+    if (answer.ok()) committed = std::move(*answer);
+    return answer.status();
+  });
+  if (!asked.ok()) return Outcome::kStopped;
+  Outcome outcome = Outcome::kAborted;
+  for (Task* task : InTransaction(tasks_)) {
+    const int64_t offset = committed[static_cast<size_t>(task->id)];
+    if (offset == task->next && task->next != task->in_group) outcome = Outcome::kCommitted;
+    if (offset != task->next && offset != task->in_group) {
+      task->LeaveNamed();
+      task->RolledBack();
+      held_.Release(*task);
+      task->Fail(absl::StrCat(source_.Name(*task), ": the group is at offset ", offset, ", not at ",
+                              task->in_group, ": another instance has it now; waiting for the group"));
+      spdlog::warn("{}", task->problem);
+    }
+  }
+  return outcome;
+}
+
+void Transactions::Finish(bool committed) {
+  const std::vector<Task*> partitions = InTransaction(tasks_);
+  if (committed) warnings_.OfMissingIds(partitions);
+  for (Task* task : partitions) {
+    if (!committed) {
+      task->RolledBack();
+      continue;
+    }
+    totals_ += task->open_counts;
+    task->Committed();
+    warnings_.OfUnlisted(*task);
+    if (task->phase == Phase::kFailed) {
+      spdlog::error("{}", task->problem);
+      source_.SetPaused(*task, true);
+    }
+  }
+  ++(committed ? commits_ : aborts_);
+  if (committed) {
+    figures_.Committed(absl::Now());
+    warnings_.OfKeys(tasks_);
+    backoff_.Committed(Size());
+  } else {
+    figures_.RolledBack();
+  }
+  open_ = false;
+  deadline_ = absl::InfiniteFuture();
+  carried_out_ = 0;
+  if (committed) snapshots_.Take(tasks_);
+}
+
+void Transactions::LoseProducer() {
+  if (state_.ends()) return;
+  state_.fatal = absl::UnavailableError(
+      absl::StrCat("lane ", state_.lane, ": the producer cannot go on: ", sink_.report().last_error));
+}
+
+void Transactions::NarrowDown(const std::string& why) {
+  const std::vector<Refusal>& refusals = sink_.report().refusals;
+  std::vector<RefusedRecord> records;
+  for (const Refusal& refusal : refusals) records.push_back(refusal.record);
+  const bool is_any_invalid = std::any_of(records.begin(), records.end(),
+                                          [](const RefusedRecord& record) { return record.is_invalid; });
+  if (is_any_invalid && !refusal_search_.trusted(SteadyNow())) {
+    // As they are now; if the broker does not say, as they were.
+    if (const auto rules = sink_.AskRules(); rules.ok()) refusal_search_.SetRules(*rules);
+  }
+  bool is_known = false;
+  for (const size_t i : refusal_search_.ToBlame(
+           records, sink_.batch_bytes(), sink_.report().refusals_are_named, absl::Now(), SteadyNow())) {
+    const RecordPlace& place = refusals[i].place;
+    Task* task = place.offset < 0 ? nullptr : Find(tasks_, place.partition);
+    if (task == nullptr) continue;
+    if (place.copied) {
+      task->uncopied.insert(place.offset);
+    } else {
+      task->undeliverable[place.offset] = {refusals[i].why, place.diverted};
+    }
+    is_known = true;
+  }
+  if (is_known) return;
+  if (carried_out_ > 1) return backoff_.Refused(Size());
+  for (Task* task : InTransaction(tasks_)) {
+    // Refused for the second time is what there was left to write: the diverted record.
+    const auto [known, is_new] = task->undeliverable.try_emplace(task->mark.offset, Undeliverable{why});
+    known->second.divert_refused = !is_new;
+  }
+}
+
+TransactionSize Transactions::Size() const {
+  TransactionSize size = sink_.size();
+  size.records = carried_out_;
+  return size;
+}
+
+std::vector<Position> Transactions::Positions(const std::vector<Task*>& tasks) const {
+  std::vector<Position> positions;
+  for (const Task* task : tasks) {
+    positions.push_back({task->id, task->next, task->Metadata(id_fingerprint_, options_).ToString()});
+  }
+  return positions;
+}
+
+std::string Transactions::WhyNothingIsCommitted() const {
+  if (backoff_.failures() < kManyFailures || !IsUnfinished()) return "";
+  return absl::StrCat(backoff_.failures(), " transactions in a row were aborted: ", aborted_because_);
+}
+
+bool Transactions::IsUnfinished() const {
+  return std::any_of(tasks_.begin(), tasks_.end(), [](const auto& each) { return each.second->given_up; });
+}
+
+void Transactions::AddTo(LaneReport& report) const {
+  report.commits = commits_;
+  report.aborts = aborts_;
+  report.totals = totals_;
+  report.histograms = figures_.histograms();
+}
+
+}  // namespace lethe

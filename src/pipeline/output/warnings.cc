@@ -1,0 +1,83 @@
+#include "src/pipeline/output/warnings.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "src/pipeline/clock/steady_time.h"
+#include "src/pipeline/report/remarks.h"
+
+namespace lethe {
+namespace {
+
+// Enough to tell what a topic is like.
+constexpr int64_t kSeenUnkeyed = 1000;
+
+}  // namespace
+
+Warnings::Warnings(const DaemonOptions& options, int lane, int32_t partitions)
+    : options_(options), lane_(lane), partitions_(partitions) {
+  if (options.scope == Scope::kPartition && partitions > 1) keys_.emplace();
+}
+
+void Warnings::OfMissingIds(const std::vector<Task*>& committed) {
+  int64_t records = 0;
+  int64_t without_id = 0;
+  for (const Task* task : committed) {
+    const RecordCounts& counts = task->open_counts;
+    records += counts.unique + counts.duplicate + counts.suspect + counts.missing_id + counts.malformed;
+    without_id += counts.missing_id + counts.malformed;
+  }
+  const auto found = ids_.Add(records, without_id, SteadyNow());
+  if (!found) return;
+  spdlog::warn(
+      "lane {}: {} of the last {} records have no usable id at {} and are not deduplicated (on_missing_id, "
+      "on_malformed); correct id, or see what writes such records",
+      lane_, found->without_id, found->records, options_.record.id.ToString());
+}
+
+void Warnings::OfMemoryLimit(Task& task, const PartitionReport& report) {
+  if (task.warned_of_memory) return;
+  const auto remark = MemoryRemark(options_.input, report, options_.stage.horizon);
+  if (!remark) return;
+  task.warned_of_memory = true;
+  if (const auto like_it = memory_warnings_.Next()) spdlog::warn("{}{}", *remark, *like_it);
+}
+
+void Warnings::OfUnlisted(Task& task) {
+  const int64_t more = std::exchange(task.passed_over_unlisted, 0);
+  if (more == 0) return;
+  unlisted_ += more;
+  const auto like_it = unlisted_warnings_.Next();
+  if (!like_it) return;
+  spdlog::warn(
+      "{}-{}: the commit metadata has no room for all undeliverable records ({} so far): after a restart, "
+      "retries of the oldest are taken for copies until the horizon has passed{}",
+      options_.input, task.id, unlisted_, *like_it);
+}
+
+void Warnings::OfKeys(const Tasks& tasks) {
+  if (const auto found = keys_ ? keys_->Take(SteadyNow()) : std::nullopt) {
+    spdlog::warn(
+        "{}: {} of {} copies that were compared with the first of their id have another key: they met in one "
+        "partition by chance, and others are to be expected in different partitions, where they are not "
+        "found; set scope to topic, or key the records by the id",
+        options_.input, found->differing, found->compared);
+  }
+  if (warned_unkeyed_ || options_.scope == Scope::kTopic || partitions_ == 1) return;
+  int64_t records = 0;
+  int64_t unkeyed = 0;
+  for (const auto& [id, task] : tasks) {
+    const RecordCounts& counts = task->counts;
+    records += counts.passed + counts.tagged + counts.diverted + counts.dropped;
+    unkeyed += counts.unkeyed;
+  }
+  if (records < kSeenUnkeyed || 2 * unkeyed <= records) return;
+  warned_unkeyed_ = true;
+  spdlog::warn(
+      "{}: {} of {} records have no key: their producer spreads them over the partitions, and copies in "
+      "different partitions are not found; set scope to topic, or key the records",
+      options_.input, unkeyed, records);
+}
+
+}  // namespace lethe

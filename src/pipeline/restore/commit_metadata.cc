@@ -1,0 +1,148 @@
+#include "src/pipeline/restore/commit_metadata.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace lethe {
+namespace {
+
+std::string GrowthText(const Growth& growth) {
+  if (growth.offset < 0) return absl::StrCat(growth.partitions);
+  return absl::StrCat(growth.partitions, ":", growth.offset, ":", TimeText(growth.time));
+}
+
+bool ParseGrowth(absl::string_view text, Growth* growth) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
+  if (parts.empty() || !absl::SimpleAtoi(parts[0], &growth->partitions) || growth->partitions <= 0)
+    return false;
+  if (parts.size() == 1) return true;
+  return parts.size() == 3 && absl::SimpleAtoi(parts[1], &growth->offset) && growth->offset >= 0 &&
+         ParseTime(parts[2], &growth->time);
+}
+
+bool ParseRecord(absl::string_view text, CommitMetadata* metadata) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
+  return parts.size() == 2 && absl::SimpleAtoi(parts[0], &metadata->record_before) &&
+         metadata->record_before >= 0 && absl::SimpleHexAtoi(parts[1], &metadata->record_before_hash);
+}
+
+std::string ListText(const std::vector<int64_t>& offsets) {
+  std::string text;
+  for (size_t i = offsets.size(); i-- > 0;) {
+    const std::string next =
+        text.empty() ? absl::StrCat(offsets[i]) : absl::StrCat(",", offsets[i + 1] - offsets[i]);
+    if (text.size() + next.size() > CommitMetadata::kMostListBytes) break;
+    text += next;
+  }
+  return text;
+}
+
+bool ParseList(absl::string_view text, std::vector<int64_t>* offsets) {
+  if (text.empty() || text.size() > CommitMetadata::kMostListBytes) return false;
+  int64_t last = 0;
+  for (const absl::string_view word : absl::StrSplit(text, ',')) {
+    int64_t number = 0;
+    if (!absl::SimpleAtoi(word, &number) || number < 0) return false;
+    if (!offsets->empty() && (number == 0 || number > last)) return false;
+    last = offsets->empty() ? number : last - number;
+    offsets->push_back(last);
+  }
+  std::reverse(offsets->begin(), offsets->end());
+  return true;
+}
+
+}  // namespace
+
+std::string TimeText(absl::Time time) {
+  return time == absl::InfinitePast() ? "-" : absl::StrCat(absl::ToUnixMillis(time));
+}
+
+bool ParseTime(absl::string_view text, absl::Time* time) {
+  if (text == "-") {
+    *time = absl::InfinitePast();
+    return true;
+  }
+  int64_t ms;
+  if (!absl::SimpleAtoi(text, &ms)) return false;
+  *time = absl::FromUnixMillis(ms);
+  return true;
+}
+
+bool CommitMetadata::DropTimesAfter(absl::Time latest) {
+  if (growth.time > latest) growth.time = absl::InfinitePast();  // it counts as reached at the next record
+  if (committed_time <= latest && restart_time <= latest && covered_since <= latest) return false;
+  // What was there before R may have been forgotten too early. No stream time that is believed is after
+  // `latest`, so that is an end if the one at R is not believed either.
+  if (restart > origin) covered_since = std::max(covered_since, restart_time);
+  covered_since = std::min(covered_since, latest);
+  if (restart_time > latest) restart_time = absl::InfinitePast();
+  if (committed_time > latest) committed_time = absl::InfinitePast();
+  snapshot.clear();
+  return true;
+}
+
+size_t CommitMetadata::ListedOf(const std::vector<int64_t>& offsets) {
+  if (offsets.empty()) return 0;
+  const std::string text = ListText(offsets);
+  return static_cast<size_t>(std::count(text.begin(), text.end(), ',')) + 1;
+}
+
+std::string CommitMetadata::ToString() const {
+  return absl::StrCat(
+      "lethe/2 o=", origin, " n=", origin_partitions, " r=", restart, " rt=", TimeText(restart_time),
+      " ct=", TimeText(committed_time), " id=", id_fingerprint, " h=", absl::ToInt64Milliseconds(horizon),
+      snapshot.empty() ? "" : " s=", snapshot,
+      covered_since == absl::InfinitePast() ? "" : " cs=" + TimeText(covered_since),
+      growth.partitions == 0 ? "" : " g=" + GrowthText(growth), output.empty() ? "" : " out=" + output,
+      scope.empty() ? "" : " sc=" + scope,
+      record_before < 0 ? "" : absl::StrCat(" b=", record_before, ":", absl::Hex(record_before_hash)),
+      undeliverable.empty() ? "" : " u=" + ListText(undeliverable),
+      last_record_time == absl::InfinitePast() ? "" : " lt=" + TimeText(last_record_time));
+}
+
+absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
+  if (!absl::StartsWith(text, "lethe/")) return absl::NotFoundError("no metadata of lethe's");
+  const std::vector<absl::string_view> words = absl::StrSplit(text, ' ');
+  if (words[0] != "lethe/1" && words[0] != "lethe/2") {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the commit was written in format ", words[0],
+                     ", this program reads lethe/1 and lethe/2: run the version that "
+                     "wrote it, or reset the group's offsets"));
+  }
+  const absl::Status damaged = absl::DataLossError(
+      absl::StrCat("damaged commit metadata \"", text, "\": reset the group's offsets to start over"));
+  std::map<absl::string_view, absl::string_view> fields;
+  for (size_t i = 1; i < words.size(); ++i) {
+    if (!absl::StrContains(words[i], '=')) return damaged;
+    const std::pair<absl::string_view, absl::string_view> field =
+        absl::StrSplit(words[i], absl::MaxSplits('=', 1));
+    fields.insert(field);
+  }
+  CommitMetadata m;
+  int64_t horizon_ms = 0;
+  if (!absl::SimpleAtoi(fields["o"], &m.origin) || !absl::SimpleAtoi(fields["n"], &m.origin_partitions) ||
+      !absl::SimpleAtoi(fields["r"], &m.restart) || !ParseTime(fields["rt"], &m.restart_time) ||
+      !ParseTime(fields["ct"], &m.committed_time) || !absl::SimpleAtoi(fields["h"], &horizon_ms) ||
+      fields["id"].empty() || m.origin < 0 || m.origin_partitions <= 0 || m.restart < m.origin ||
+      horizon_ms <= 0 || (fields.contains("cs") && !ParseTime(fields["cs"], &m.covered_since)) ||
+      (fields.contains("g") && !ParseGrowth(fields["g"], &m.growth)) ||
+      (fields.contains("b") && !ParseRecord(fields["b"], &m)) ||
+      (fields.contains("u") && !ParseList(fields["u"], &m.undeliverable)) ||
+      (fields.contains("lt") && !ParseTime(fields["lt"], &m.last_record_time))) {
+    return damaged;
+  }
+  m.id_fingerprint = std::string(fields["id"]);
+  m.horizon = absl::Milliseconds(horizon_ms);
+  m.snapshot = std::string(fields["s"]);
+  m.output = std::string(fields["out"]);
+  m.scope = std::string(fields["sc"]);
+  return m;
+}
+
+}  // namespace lethe

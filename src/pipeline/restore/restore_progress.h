@@ -1,0 +1,46 @@
+// How far the rebuild of a filter has come, and how long it will take yet.
+#ifndef LETHE_SRC_PIPELINE_RESTORE_RESTORE_PROGRESS_H_
+#define LETHE_SRC_PIPELINE_RESTORE_RESTORE_PROGRESS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace lethe {
+
+// Counts offsets, since the records between two of them are not known before they are read. The rate is a
+// mean of the last seconds. Not thread-safe.
+class RestoreProgress {
+ public:
+  RestoreProgress() = default;
+  // Of offsets [from, to).
+  RestoreProgress(int64_t from, int64_t to) : from_(from), to_(to), next_(from) {}
+
+  // All below `next` were read. True now and then, when it is time to tell of it.
+  bool At(int64_t next, absl::Time now);
+
+  int64_t from() const { return from_; }
+  int64_t to() const { return to_; }
+  int64_t left() const { return to_ - next_; }
+  // nullopt until a rate is known.
+  std::optional<absl::Duration> time_left() const;
+  // "offset 1200 of 5000, 24 %, 35000 offsets/s, some 12s left"
+  std::string ToString() const;
+
+  static constexpr absl::Duration kTellEvery = absl::Seconds(5);
+
+ private:
+  int64_t from_ = 0;
+  int64_t to_ = 0;
+  int64_t next_ = 0;
+  double per_second_ = 0;
+  int64_t sample_next_ = 0;
+  absl::Time sample_time_ = absl::InfinitePast();
+  absl::Time tell_at_ = absl::InfinitePast();
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_PIPELINE_RESTORE_RESTORE_PROGRESS_H_

@@ -1,0 +1,137 @@
+#include "src/pipeline/snapshots/snapshots.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "src/pipeline/clock/steady_time.h"
+
+namespace lethe {
+namespace {
+
+// Within the seconds that a service has to end in, and after the lanes' part of them.
+constexpr absl::Duration kRemovePatience = absl::Seconds(1);
+
+}  // namespace
+
+Snapshots::Snapshots(std::unique_ptr<SnapshotStore> store, absl::Duration every)
+    : store_(std::move(store)), every_(every), thread_([this] { Run(); }) {}
+
+void Snapshots::Stop() {
+  if (!thread_.joinable()) return;
+  GiveUpWriting();
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait_for(lock, absl::ToChronoMilliseconds(kRemovePatience),
+                      [this] { return tasks_.empty() && to_remove_.empty() && !busy_; });
+    if (!tasks_.empty() || !to_remove_.empty()) {
+      spdlog::warn("snapshots that do not count stay: there was no time to remove them");
+    }
+    stop_ = true;
+  }
+  store_->Stop();
+  changed_.notify_all();
+  thread_.join();
+}
+
+bool Snapshots::idle() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return writes_ && tasks_.empty() && to_remove_.empty() && !busy_;
+}
+
+void Snapshots::Take(std::shared_ptr<SnapshotTaking> taking) {
+  Do([this, taking = std::move(taking)] { Write(*taking); });
+}
+
+void Snapshots::Drop(SnapshotTaking& taking) {
+  const SnapshotTaking::State before = taking.state.exchange(SnapshotTaking::State::kDropped);
+  if (before == SnapshotTaking::State::kDone) Remove({taking.partition, taking.id});
+}
+
+void Snapshots::Remove(PartitionSnapshot snapshot) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    to_remove_.push_back(snapshot);
+  }
+  changed_.notify_all();
+}
+
+void Snapshots::Failed(int32_t partition, const absl::Status& why) {
+  spdlog::error("no snapshot of partition {}: {}; the stream goes on, and a restart begins with an older one",
+                partition, std::string(why.message()));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++counts_.errors;
+}
+
+void Snapshots::Named(int32_t partition, SnapshotId id, std::optional<SnapshotId> before, bool is_first) {
+  Do([this, partition, id, before, is_first] {
+    if (absl::Status dropped = store_->DropOlder(partition, id, before, is_first); !dropped.ok()) {
+      spdlog::warn("an old snapshot of partition {} stays: {}", partition, std::string(dropped.message()));
+    }
+  });
+}
+
+SnapshotCounts Snapshots::counts() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return counts_;
+}
+
+void Snapshots::Do(std::function<void()> task) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    tasks_.push_back(std::move(task));
+  }
+  changed_.notify_all();
+}
+
+void Snapshots::Run() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return stop_ || !tasks_.empty() || !to_remove_.empty(); });
+    if (stop_) return;
+    std::function<void()> task;
+    if (to_remove_.empty()) {
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    } else {
+      task = [this, all = std::exchange(to_remove_, {})] {
+        if (absl::Status removed = store_->Remove(all); !removed.ok()) {
+          spdlog::warn("a snapshot that no commit names stays: {}", std::string(removed.message()));
+        }
+      };
+    }
+    busy_ = true;
+    lock.unlock();
+    task();
+    task = nullptr;
+    lock.lock();
+    busy_ = false;
+    changed_.notify_all();
+  }
+}
+
+void Snapshots::Write(SnapshotTaking& taking) {
+  const absl::Time start = SteadyNow();
+  const GoOn go_on = [&] { return writes_ && taking.state == SnapshotTaking::State::kRunning; };
+  const absl::Status written = go_on() ? store_->Write(taking.partition, taking.id, *taking.image, go_on)
+                                       : absl::CancelledError("the snapshot is not wanted any more");
+  // Whatever is said or done before, the lane sees it ended last.
+  SnapshotTaking::State ended = SnapshotTaking::State::kShapeChanged;
+  if (written.ok()) {
+    ended = SnapshotTaking::State::kDone;
+    const double seconds = absl::ToDoubleSeconds(SteadyNow() - start);
+    if (const auto like_it = written_.Next()) {
+      spdlog::info("snapshot of partition {} written in {:.1f} s{}", taking.partition, seconds, *like_it);
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++counts_.taken;
+    counts_.last_seconds = seconds;
+  } else if (!absl::IsAborted(written) && !absl::IsCancelled(written)) {
+    ended = SnapshotTaking::State::kFailed;
+    Failed(taking.partition, written);
+  }
+  const bool was_dropped = taking.state.exchange(ended) == SnapshotTaking::State::kDropped;
+  if (was_dropped && written.ok()) Remove({taking.partition, taking.id});
+}
+
+}  // namespace lethe

@@ -1,0 +1,58 @@
+#include "src/pipeline/task/source.h"
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+
+namespace lethe {
+
+void Source::Poll(absl::Duration timeout, size_t limit, size_t most_bytes) {
+  ClearBatch();
+  ++batch_number_;
+  polling_ = true;
+  const absl::Cleanup polled = [this] { polling_ = false; };
+  PollBatch(timeout, limit, most_bytes);
+}
+
+void Source::ClearBatch() {
+  batch_.clear();
+  ReleaseBatch();
+}
+
+void Source::DropUnowned(const Tasks& tasks) {
+  std::erase_if(batch_, [&](const InputRecord& record) {
+    return record.partition >= 0 && !tasks.contains(record.partition);
+  });
+}
+
+void Source::ReadAgainFrom(size_t begin, const Tasks& tasks) {
+  for (size_t i = begin; i < batch_.size(); ++i) {
+    Task* task = Find(tasks, batch_[i].partition);
+    if (task == nullptr || task->phase == Phase::kFailed || task->in_transaction()) continue;
+    if (!IsStale(*task)) Seek(*task);
+  }
+}
+
+void Source::Seek(Task& task) {
+  task.unreadable.reset();
+  SeekTo(task, task.next);
+}
+
+void Source::SeekTo(Task& task, int64_t offset) {
+  task.end_of_log = 0;  // the reader is not there any more, and will say so again
+  if (polling_) {
+    // In a rebalance: what has been polled is stale, and what will be polled is not.
+    std::erase_if(batch_, [&](const InputRecord& record) { return record.partition == task.id; });
+  } else {
+    task.sought_in_batch = batch_number_;
+  }
+  MoveTo(task, offset);
+}
+
+void Source::SetPaused(Task& task, bool paused) {
+  task.paused = paused;
+  Pause(task, paused);
+}
+
+std::string Source::Name(const Task& task) const { return absl::StrCat(topic_, "-", task.id); }
+
+}  // namespace lethe

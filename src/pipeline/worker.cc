@@ -1,0 +1,148 @@
+#include "src/pipeline/worker.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+
+namespace lethe {
+namespace {
+
+// Records that are judged together: enough to hide the latency of memory, and to take each lock rarely.
+constexpr size_t kBatch = 512;
+// No batch takes much more: while it is judged there are copies of what it counts, and all of it is written
+// before the worker looks at the time again.
+constexpr size_t kBatchBytes = size_t{1} << 20;
+// Never longer, so that a request to stop is seen also while a long interval's transaction is open.
+constexpr absl::Duration kIdleWait = absl::Milliseconds(100);
+
+}  // namespace
+
+Worker::Worker(const DaemonOptions& options, const Topics& topics, Tuning& tuning, WorkerState& state,
+               Tasks& tasks, Source& source, Sink& sink, Group& group, Snapshots* snapshots)
+    : tuning_(tuning),
+      state_(state),
+      tasks_(tasks),
+      source_(source),
+      sink_(sink),
+      group_(group),
+      held_(topics.least_partitions, source, sink),
+      snapshots_(options, IdFingerprint(options, topics.output_partitions), snapshots),
+      warnings_(options, state.lane, topics.partitions),
+      transactions_(options, topics, tuning, state, source, tasks, sink, held_, snapshots_, warnings_),
+      phases_(options, topics, tuning, state, source, held_, transactions_, group, warnings_) {}
+
+void Worker::Run() {
+  if (absl::Status opened = Open(); !opened.ok()) {
+    if (!absl::IsCancelled(opened)) state_.fatal = opened;
+    return;
+  }
+  while (!state_.ends()) Step();
+  Close();
+}
+
+absl::Status Worker::Open() {
+  // Before any record is read: this fences every earlier owner of the transactional id.
+  if (absl::Status opened = transactions_.Open(); !opened.ok()) return opened;
+  return source_.Open();
+}
+
+void Worker::Step() {
+  state_.heartbeat.Beat();
+  if (!transactions_.is_open()) TakeTuning();
+  source_.Poll(std::clamp(transactions_.time_left(), absl::ZeroDuration(), kIdleWait),
+               std::min(kBatch, transactions_.room_records()),
+               std::min(kBatchBytes, transactions_.room_bytes()));
+  const bool processed = Process().ok();
+  if (!state_.fatal.ok()) return;  // Close() aborts what is open
+  const bool failed = sink_.Poll() != Failure::kNone;
+  if (transactions_.is_open() && (failed || !processed)) {
+    transactions_.Abort();  // a batch that was carried out in part must not be committed
+  } else if (transactions_.IsDue()) {
+    transactions_.Commit();
+  }
+  if (!state_.fatal.ok()) return;
+  held_.Look(tasks_);
+  group_.Look();
+}
+
+absl::Status Worker::Process() {
+  transactions_.figures().BatchRead(source_.batch().size());
+  const absl::Cleanup clear = [this] {
+    source_.ClearBatch();
+    phases_.GiveBack();
+  };
+  const std::vector<InputRecord>& batch = source_.batch();
+  for (size_t begin = 0; begin < batch.size() && state_.fatal.ok();) {
+    if (batch[begin].event != nullptr) {
+      HandleEvent(batch[begin++]);
+      continue;
+    }
+    size_t end = begin + 1;
+    while (end < batch.size() && batch[end].event == nullptr &&
+           batch[end].partition == batch[begin].partition) {
+      ++end;
+    }
+    Task* task = Find(tasks_, batch[begin].partition);
+    if (task != nullptr && task->phase != Phase::kFailed && !source_.IsStale(*task)) {
+      const RecordRun run = absl::MakeConstSpan(batch).subspan(begin, end - begin);
+      if (absl::Status done = phases_.Advance(*task, run); !done.ok()) {
+        source_.ReadAgainFrom(begin, tasks_);
+        return done;
+      }
+    }
+    begin = end;
+  }
+  return absl::OkStatus();
+}
+
+void Worker::HandleEvent(const InputRecord& at) {
+  const SourceEvent& event = *at.event;
+  Task* task = Find(tasks_, at.partition);
+  switch (event.kind) {
+    case SourceEvent::Kind::kEnd:
+      if (task != nullptr && !source_.IsStale(*task)) phases_.ReachEnd(*task, at.offset);
+      return;
+    case SourceEvent::Kind::kUnreadable:
+      if (task == nullptr) break;
+      if (!source_.IsStale(*task)) phases_.MeetUnreadable(*task, at.offset, event.why);
+      return;
+    case SourceEvent::Kind::kUnreadDeleted:
+      if (task == nullptr) break;
+      return group_.LoseUnread(*task, event.why);
+    case SourceEvent::Kind::kError:
+      break;
+  }
+  group_.MeetError(event);
+}
+
+void Worker::TakeTuning() {
+  if (!tuning_.Take()) return;
+  transactions_.writer().SetPolicies(tuning_.current().policies);
+  // Those that stand in front of a record by policy ask the new one.
+  for (auto& [id, task] : tasks_) {
+    if (!std::exchange(task->stopped_by_policy, false)) continue;
+    task->phase = Phase::kActive;
+    task->problem.clear();
+    task->unreadable_times = 0;
+    if (task->paused) source_.SetPaused(*task, false);
+    spdlog::info("{}: goes on at offset {}, by the policies as they are now", source_.Name(*task),
+                 task->next);
+    source_.Seek(*task);
+  }
+}
+
+void Worker::Close() {
+  // Not in the revocation that closing brings: in the middle of a rebalance that may take long.
+  transactions_.End(state_.fatal.ok());
+  // Asked before it closes, after which nothing is owned any more.
+  state_.leaves_unfinished = transactions_.IsUnfinished();
+  state_.only_leaves = state_.fatal.ok() && !state_.leaves_unfinished;
+  source_.Leave();
+  // What that has not revoked: a client that has failed for good revokes nothing.
+  for (auto& [id, task] : tasks_) snapshots_.Drop(*task);
+}
+
+}  // namespace lethe

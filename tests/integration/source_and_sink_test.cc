@@ -1,0 +1,92 @@
+// The consumer and the producer of a lane as the pipeline sees them: what tests/program/fake_cluster_test.cc
+// asks of the fakes, asked of a real broker.
+#include "connectors/kafka/group/consumer.h"
+#include "connectors/kafka/output/output.h"
+#include "tests/support/kafka_client.h"
+#include "tests/support/shared_broker.h"
+#include "tests/support/source_and_sink_suite.h"
+
+namespace lethe::test {
+namespace {
+
+class OnBroker {
+ public:
+  OnBroker() {
+    options_.brokers = SharedBroker().bootstrap();
+    options_.input = UniqueName("input");
+    options_.output = UniqueName("output");
+    options_.group = UniqueName("group");
+    options_.instance = "test";
+    for (const std::string& topic : {options_.input, options_.output}) {
+      EXPECT_TRUE(SharedClient().CreateTopic(topic, 1, {{"retention.ms", "-1"}}).ok());
+    }
+    Restart();
+  }
+  ~OnBroker() { consumer_->Leave(); }
+
+  void Append(std::optional<std::string> key, std::optional<std::string> value, int64_t timestamp_ms,
+              std::vector<std::pair<std::string, std::optional<std::string>>> headers) {
+    Record record;
+    record.key = std::move(key);
+    record.value = std::move(value);
+    record.timestamp_ms = timestamp_ms;
+    record.headers = std::move(headers);
+    record.partition = 0;
+    EXPECT_TRUE(SharedClient().Produce(options_.input, {record}).ok());
+  }
+  void AppendAborted(const std::string& value) {
+    auto producer = TransactionalProducer::Start(options_.brokers, UniqueName("aborted")).value();
+    Record record;
+    record.value = value;
+    record.partition = 0;
+    EXPECT_TRUE(producer->Begin().ok());
+    EXPECT_TRUE(producer->Produce(options_.input, {record}).ok());
+    EXPECT_TRUE(producer->Abort().ok());
+  }
+  std::vector<Record> Output() { return SharedClient().ReadSettled(options_.output).value(); }
+  Source& source() { return *consumer_; }
+  Sink& sink() { return *output_; }
+  Task& task() { return task_; }
+  void Restart() {
+    if (consumer_ != nullptr) consumer_->Leave();
+    output_.reset();
+    is_assigned_ = false;
+    consumer_ = std::make_unique<kafka::Consumer>(
+        options_, 0,
+        kafka::Consumer::Rebalance{
+            [this](const kafka::PartitionList&) { Assign(); },
+            [this](const kafka::PartitionList& partitions, bool) { consumer_->Unassign(partitions); }});
+    output_ = std::make_unique<kafka::Output>(options_, 0, *consumer_, stop_, heartbeat_,
+                                              [](const std::string&) {});
+    ASSERT_TRUE(output_->Open({1'000'000, 1'000'000}).ok());
+    ASSERT_TRUE(consumer_->Open().ok());
+    const absl::Time give_up = SteadyNow() + absl::Seconds(60);
+    while (!is_assigned_ && SteadyNow() < give_up) consumer_->Poll(absl::Milliseconds(100), 1, 1);
+    ASSERT_TRUE(is_assigned_);
+    // What that may have read is read again.
+    consumer_->ClearBatch();
+    consumer_->Seek(task_);
+  }
+
+ private:
+  void Assign() {
+    EXPECT_TRUE(consumer_->TakeGroupMetadata());
+    task_ = Task();
+    task_.next = std::max<int64_t>(consumer_->Committed(1).value().front(), 0);
+    consumer_->Assign({&task_});
+    is_assigned_ = true;
+  }
+
+  DaemonOptions options_;
+  StopFlag stop_;
+  Heartbeat heartbeat_;
+  Task task_;
+  bool is_assigned_ = false;
+  std::unique_ptr<kafka::Consumer> consumer_;
+  std::unique_ptr<kafka::Output> output_;
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Kafka, SourceAndSink, OnBroker);
+
+}  // namespace
+}  // namespace lethe::test

@@ -1,0 +1,48 @@
+// The fakes behave as a broker does: the same suite runs against one in
+// tests/integration/source_and_sink_test.cc.
+#include "tests/support/fake_cluster.h"
+
+#include "tests/support/source_and_sink_suite.h"
+
+namespace lethe::test {
+namespace {
+
+class InMemory {
+ public:
+  InMemory() { Restart(); }
+
+  void Append(std::optional<std::string> key, std::optional<std::string> value, int64_t timestamp_ms,
+              Headers headers) {
+    cluster_.Append(0, {std::move(key), std::move(value), timestamp_ms, std::move(headers)});
+  }
+  void AppendAborted(const std::string& /*value*/) {
+    for (int i = 0; i < 2; ++i) cluster_.AppendOther(0, FakeEntry::Kind::kControl);
+  }
+  std::vector<FakeRecord> Output() const {
+    std::vector<FakeRecord> records;
+    for (const FakeCluster::Written& written : cluster_.output) records.push_back(written.record);
+    return records;
+  }
+  Source& source() { return *source_; }
+  Sink& sink() { return *sink_; }
+  Task& task() { return task_; }
+  void Restart() {
+    source_ = std::make_unique<FakeSource>(cluster_, "input");
+    sink_ = std::make_unique<FakeSink>(cluster_);
+    task_ = Task();
+    task_.next = cluster_.committed.contains(0) ? cluster_.committed[0].offset : 0;
+    source_->Assign(0, task_.next);
+    EXPECT_TRUE(sink_->Open({}).ok());
+  }
+
+ private:
+  FakeCluster cluster_;
+  std::unique_ptr<FakeSource> source_;
+  std::unique_ptr<FakeSink> sink_;
+  Task task_;
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(InMemory, SourceAndSink, InMemory);
+
+}  // namespace
+}  // namespace lethe::test

@@ -1,0 +1,542 @@
+// The rules of exactly-once (connectors/kafka/EXACTLY_ONCE.md) on the loop itself, with a cluster in memory:
+// what a broker does is played, what the loop does with it is real.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "src/pipeline/output/router.h"
+#include "src/pipeline/worker.h"
+#include "tests/support/fake_cluster.h"
+
+namespace lethe {
+namespace {
+
+using test::FakeCluster;
+using test::FakeEntry;
+using test::FakeRecord;
+using test::FakeSink;
+using test::FakeSource;
+
+// One life of a process: a worker between the fakes, with partitions that are assigned and revoked by hand.
+class Life final : public Group {
+ public:
+  Life(FakeCluster& of, const DaemonOptions& with)
+      : options(with),
+        cluster(of),
+        source(of, with.input),
+        sink(of),
+        worker(options, topics, tuning, state, tasks, source, sink, *this, nullptr) {
+    source.on_idle = [this] {
+      if (!worker.transactions().is_open() && IsAtEnd()) stop.Request();
+    };
+  }
+
+  // As the group's leader does, and an owner then: restored from the log by what the commit says.
+  Task& Assign(int32_t id) {
+    auto task = std::make_unique<Task>();
+    const FakeCluster::Log& log = cluster.logs[id];
+    task->id = id;
+    task->filter = stage->Open(absl::StrCat(options.input, "-", id)).value();
+    task->log_end = log.end();
+    task->origin_partitions = topics.partitions;
+    RestartPoint start = {log.start};
+    task->committed = log.start;
+    const auto found = cluster.committed.find(id);
+    if (found != cluster.committed.end()) {
+      const CommitMetadata metadata = CommitMetadata::Parse(found->second.metadata).value();
+      start = {std::max(metadata.restart, log.start), metadata.restart_time};
+      task->committed = task->in_group = found->second.offset;
+      task->origin = metadata.origin;
+      task->time_at_committed = metadata.committed_time;
+      task->filter_end = start.offset;
+      task->TakeHistory(metadata, log.start);
+      EXPECT_TRUE(task->filter->StartAt(start.stream_time).ok());
+    } else {
+      task->origin = log.start;
+    }
+    task->next = task->filter_end = start.offset;
+    task->phase = task->next < task->committed ? Phase::kRestoring : Phase::kActive;
+    task->restore = RestoreProgress(task->next, task->committed);
+    task->points.emplace(options.stage.horizon, start);
+    Task& assigned = *task;
+    tasks[id] = std::move(task);
+    source.Assign(id, assigned.next);
+    if (assigned.in_group < 0) {
+      EXPECT_TRUE(worker.transactions().CommitStart({&assigned}).ok());
+    }
+    return assigned;
+  }
+  void Revoke(int32_t id, bool lost) {
+    worker.transactions().End(!lost);
+    tasks.erase(id);
+    source.DropUnowned(tasks);
+    source.Unassign(id);
+  }
+
+  absl::Status Run() {
+    worker.Run();
+    return state.fatal;
+  }
+  // All is read that can be, and nothing waits for anything.
+  bool IsAtEnd() const {
+    return std::all_of(source.positions.begin(), source.positions.end(), [&](const auto& position) {
+      return source.paused.contains(position.first) ||
+             position.second >= source.HighWatermark(position.first);
+    });
+  }
+
+  void Rebuild(Task& task) override { rebuilt.push_back(task.id); }
+  void LoseUnread(Task& task, const std::string& why) override {
+    task.Fail(why);
+    source.Unassign(task.id);
+  }
+  void MeetError(const SourceEvent& event) override { errors.push_back(event.why); }
+  void Look() override {
+    ASSERT_LT(++looks, 1'000'000) << "it never comes to an end";
+    if (on_look) on_look();
+  }
+
+  static Topics TopicsOf(const FakeCluster& cluster) {
+    Topics topics;
+    topics.partitions = topics.output_partitions = 2;
+    topics.least_partitions = cluster.output_partitions;
+    return topics;
+  }
+
+  DaemonOptions options;
+  FakeCluster& cluster;
+  Topics topics = TopicsOf(cluster);
+  StopFlag stop;
+  WorkerState state{0, stop};
+  Tuning tuning{options};
+  std::unique_ptr<DedupStage> stage = DedupStage::Create(options.stage).value();
+  Tasks tasks;
+  FakeSource source;
+  FakeSink sink;
+  Worker worker;
+  std::function<void()> on_look;
+  std::vector<int32_t> rebuilt;
+  std::vector<std::string> errors;
+  int looks = 0;
+};
+
+class PipelineRulesTest : public testing::Test {
+ protected:
+  PipelineRulesTest() {
+    options_.input = "orders";
+    options_.output = "unique";
+    options_.group = "lethe";
+    options_.commit_interval = absl::ZeroDuration();
+    options_.record.id = *IdSpec::Parse("json:/id");
+    cluster_.output_partitions = 2;
+  }
+
+  static FakeRecord Event(const std::string& id, int64_t time_ms = 1'700'000'000'000) {
+    return {id, absl::StrCat(R"({"id":")", id, R"("})"), time_ms};
+  }
+  void Send(const std::vector<std::string>& ids, int32_t partition = 0) {
+    for (const std::string& id : ids) cluster_.Append(partition, Event(id));
+  }
+  // The keys of what was committed to a target, in order: "a b c".
+  std::string Out(Target::Kind kind = Target::Kind::kOutput) const {
+    std::string keys;
+    for (const FakeCluster::Written& each : cluster_.output) {
+      if (each.target.kind == kind) absl::StrAppend(&keys, keys.empty() ? "" : " ", *each.record.key);
+    }
+    return keys;
+  }
+  // Another life that reads partition 0, from what is committed, to its end; returns its counts.
+  RecordCounts Restart() {
+    Life life(cluster_, options_);
+    const Task& task = life.Assign(0);
+    EXPECT_TRUE(life.Run().ok()) << life.state.fatal;
+    problem_ = task.problem;
+    return task.counts;
+  }
+
+  FakeCluster cluster_;
+  DaemonOptions options_;
+  std::string problem_;
+};
+
+TEST_F(PipelineRulesTest, EachEventOnce) {
+  Send({"a", "b", "a", "c", "b"});
+  const RecordCounts counts = Restart();
+  EXPECT_EQ(Out(), "a b c");
+  EXPECT_EQ(counts.unique, 3);
+  EXPECT_EQ(counts.duplicate, 2);
+}
+
+TEST_F(PipelineRulesTest, Rule1WhatWasNotCommittedIsNotRemembered) {
+  Send({"a", "b", "a"});
+  Life life(cluster_, options_);
+  const Task& task = life.Assign(0);
+  life.sink.fail_commits = 2;
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(Out(), "a b");
+  EXPECT_EQ(life.sink.aborts, 2);
+  EXPECT_EQ(task.counts.unique, 2) << "what was judged three times counts once";
+  EXPECT_EQ(task.counts.duplicate, 1);
+}
+
+TEST_F(PipelineRulesTest, Rule1AWriteThatFailsMakesNoCopies) {
+  Send({"a", "b", "c"});
+  Life life(cluster_, options_);
+  life.Assign(0);
+  life.sink.fail_writes = 1;
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(Out(), "a b c");
+}
+
+TEST_F(PipelineRulesTest, Rule2AFilterThatWasKeptRecognizesItsLog) {
+  Send({"a", "b"});
+  Life life(cluster_, options_);
+  Task& task = life.Assign(0);
+  life.on_look = [&, is_kept = false]() mutable {
+    if (is_kept || task.committed != 2) return;
+    is_kept = true;  // it was away, and comes back
+    Send({"a", "c"});
+    task.phase = Phase::kChecking;
+    task.next = task.mark.offset;
+    life.source.Assign(0, task.mark.offset);
+  };
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(Out(), "a b c");
+  EXPECT_TRUE(life.rebuilt.empty());
+}
+
+TEST_F(PipelineRulesTest, Rule2AFilterOfAnotherLogIsRebuilt) {
+  Send({"a", "b"});
+  Life life(cluster_, options_);
+  Task& task = life.Assign(0);
+  life.on_look = [&] {
+    if (task.committed != 2 || !life.rebuilt.empty()) return;
+    cluster_.logs[0].entries[1].record = Event("other");
+    task.phase = Phase::kChecking;
+    task.next = task.mark.offset;
+    life.source.Assign(0, task.mark.offset);
+  };
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(life.rebuilt, std::vector<int32_t>{0});
+}
+
+TEST_F(PipelineRulesTest, Rule3APartitionStopsOnAnotherLogThanThatOfItsCommit) {
+  Send({"a", "b"});
+  Restart();
+  cluster_.logs[0].entries[1].record = Event("other");  // cut, and grown again
+  Send({"c"});
+  Restart();
+  EXPECT_NE(problem_.find("another record"), std::string::npos) << problem_;
+  EXPECT_EQ(Out(), "a b");
+}
+
+TEST_F(PipelineRulesTest, Rule4ARecordThatIsRefusedFailsAlone) {
+  Send({"a", "bad", "b"});
+  Life life(cluster_, options_);
+  const Task& task = life.Assign(0);
+  life.sink.refuses = [](const FakeRecord& record) { return record.key == "bad"; };
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(Out(), "a b");
+  EXPECT_EQ(task.counts.undeliverable, 1);
+  EXPECT_EQ(task.counts.dropped, 1);
+  EXPECT_EQ(task.counts.unique, 2);
+}
+
+TEST_F(PipelineRulesTest, Rule4WhatWasRefusedIsNoFirstNeitherNowNorAfterARestart) {
+  cluster_.Append(0, Event("x", 1));
+  cluster_.Append(0, Event("x", 2));
+  Life life(cluster_, options_);
+  life.Assign(0);
+  life.sink.refuses = [](const FakeRecord& record) { return record.timestamp_ms < 3; };
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(Out(), "");
+  cluster_.Append(0, Event("x", 3));
+  const RecordCounts counts = Restart();
+  EXPECT_EQ(Out(), "x");
+  EXPECT_EQ(counts.suppressed, 2);
+}
+
+TEST_F(PipelineRulesTest, Rule4ByPolicyThePartitionStopsInFrontOfIt) {
+  options_.policies.on_undeliverable = Action::kFail;
+  Send({"a", "bad", "b"});
+  Life life(cluster_, options_);
+  const Task& task = life.Assign(0);
+  life.sink.refuses = [](const FakeRecord& record) { return record.key == "bad"; };
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(Out(), "a");
+  EXPECT_EQ(task.phase, Phase::kFailed);
+  EXPECT_EQ(cluster_.committed[0].offset, 1) << "in front of it";
+}
+
+TEST_F(PipelineRulesTest, Rule5ThePositionBehindControlRecordsIsCommitted) {
+  Send({"a"});
+  cluster_.AppendOther(0, FakeEntry::Kind::kControl);
+  Restart();
+  EXPECT_EQ(cluster_.committed[0].offset, 2);
+  cluster_.DeleteBefore(0, 2);  // retention
+  Send({"b"});
+  Restart();
+  EXPECT_EQ(problem_, "");
+  EXPECT_EQ(Out(), "a b");
+}
+
+TEST_F(PipelineRulesTest, Rule5AnAbortSeeksOnlyThePartitionsOfItsTransaction) {
+  Send({"a"}, 0);
+  Life life(cluster_, options_);
+  life.Assign(0);
+  life.Assign(1);
+  life.sink.fail_commits = 1;
+  ASSERT_TRUE(life.Run().ok());
+  ASSERT_FALSE(life.source.seeks.empty());
+  for (const auto& [partition, offset] : life.source.seeks) EXPECT_EQ(partition, 0);
+}
+
+TEST_F(PipelineRulesTest, Rule6TheCommitSaysHowItCameAbout) {
+  Send({"a", "b"});
+  Restart();
+  const CommitMetadata metadata = CommitMetadata::Parse(cluster_.committed[0].metadata).value();
+  EXPECT_EQ(metadata.origin, 0);
+  EXPECT_EQ(metadata.output, "unique");
+  EXPECT_EQ(metadata.scope, "partition");
+  EXPECT_EQ(metadata.record_before, 1);
+  const FakeRecord& last = cluster_.logs[0].entries[1].record;
+  EXPECT_EQ(metadata.record_before_hash, (InputRecord{.key = *last.key, .value = *last.value}.Hash()));
+}
+
+TEST_F(PipelineRulesTest, Rule7ACommitWhoseAnswerIsLostIsNotRepeated) {
+  Send({"a", "b"});
+  Life life(cluster_, options_);
+  const Task& task = life.Assign(0);
+  life.sink.lose_answers = 1;
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(Out(), "a b");
+  EXPECT_EQ(task.counts.unique, 2);
+}
+
+TEST_F(PipelineRulesTest, Rule10AMemberThatIsFencedWritesNothing) {
+  Send({"a"});
+  Life life(cluster_, options_);
+  Task& task = life.Assign(0);
+  life.sink.is_fenced = true;
+  life.on_look = [&] {
+    if (life.sink.aborts < 1) return;
+    cluster_.committed[0].offset = 5;  // another owner has come further
+    if (task.phase == Phase::kFailed) life.stop.Request();
+  };
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(Out(), "");
+  EXPECT_NE(task.problem.find("another instance has it now"), std::string::npos) << task.problem;
+}
+
+TEST_F(PipelineRulesTest, Rule11WhatIsRevokedIsCommittedFirst) {
+  options_.commit_interval = absl::Hours(1);
+  Send({"a", "b"});
+  Life life(cluster_, options_);
+  life.Assign(0);
+  life.source.on_poll = [&] {
+    if (life.worker.transactions().is_open()) life.Revoke(0, /*lost=*/false);
+  };
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(Out(), "a b");
+  Restart();
+  EXPECT_EQ(Out(), "a b") << "the next owner goes on behind it";
+}
+
+TEST_F(PipelineRulesTest, Rule11WhatIsLostIsAborted) {
+  options_.commit_interval = absl::Hours(1);
+  Send({"a", "b"});
+  Life life(cluster_, options_);
+  life.Assign(0);
+  life.source.on_poll = [&] {
+    if (life.worker.transactions().is_open()) life.Revoke(0, /*lost=*/true);
+  };
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(Out(), "");
+  options_.commit_interval = absl::ZeroDuration();
+  Restart();
+  EXPECT_EQ(Out(), "a b") << "the next owner judges it";
+}
+
+TEST_F(PipelineRulesTest, Rule11WhatWasPolledOfARevokedPartitionIsTheNextOwners) {
+  Send({"a"}, 0);
+  Send({"b"}, 1);
+  Life life(cluster_, options_);
+  life.Assign(0);
+  life.Assign(1);
+  // In the middle of a poll, as librdkafka calls: what was polled before it is in the batch.
+  life.source.on_idle = [&] {
+    if (life.tasks.contains(1)) life.Revoke(1, /*lost=*/false);
+    life.stop.Request();
+  };
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(cluster_.committed[1].offset, 1);
+  EXPECT_EQ(Out(), "a b");
+}
+
+TEST_F(PipelineRulesTest, Rule13AReplaySuppressesWhatIsBeforeTheCommitAndRemembersIt) {
+  Send({"a", "b", "c"});
+  Restart();
+  Send({"b", "d", "a"});
+  const RecordCounts counts = Restart();
+  EXPECT_EQ(Out(), "a b c d");
+  EXPECT_EQ(counts.suppressed, 3);
+  EXPECT_EQ(counts.duplicate, 2);
+}
+
+TEST_F(PipelineRulesTest, Rule14ARecordOfTheFutureMovesNoStreamTimeAndKeepsItsVerdict) {
+  const int64_t now = absl::ToUnixMillis(absl::Now());
+  for (int i = 0; i < 400; ++i) cluster_.Append(0, Event(absl::StrCat("n", i), now));
+  for (int i = 0; i < 200; ++i) cluster_.Append(0, Event(absl::StrCat("f", i), now + 315'360'000'000));
+  cluster_.Append(0, Event("n0", now));
+  Life life(cluster_, options_);
+  const Task& task = life.Assign(0);
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(task.counts.future, 200);
+  EXPECT_EQ(task.counts.unique, 600);
+  EXPECT_EQ(task.counts.duplicate, 1);
+  EXPECT_EQ(task.filter->stream_time(), absl::FromUnixMillis(now));
+}
+
+TEST_F(PipelineRulesTest, Rule16WhatIsJudgedAgainIsCountedOnce) {
+  CounterOptions counter;
+  counter.name = "sums";
+  counter.output = "sums";
+  counter.spec.key = *Field::Parse("key");
+  options_.counters = {counter};
+  Send({"a", "b", "a"});
+  Life life(cluster_, options_);
+  life.topics.counter_max_bytes = {1'000'000};
+  Task& task = life.Assign(0);
+  task.sums.resize(1);
+  life.sink.fail_commits = 1;
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(Out(), "a b");
+  std::string deltas;
+  for (const FakeCluster::Written& each : cluster_.output) {
+    if (each.target.kind == Target::Kind::kCounter) {
+      absl::StrAppend(&deltas, *each.record.key, "+", *each.record.value, " ");
+      EXPECT_EQ(each.partition, OutputRecord::kByKey);
+    }
+  }
+  EXPECT_TRUE(deltas == "a+1 b+1 " || deltas == "b+1 a+1 ") << deltas;
+}
+
+TEST_F(PipelineRulesTest, Rule19APartitionWithoutAnOutputIsHeldAndStopsNoOther) {
+  cluster_.output_partitions = 1;
+  Send({"a"}, 0);
+  Send({"b"}, 1);
+  Life life(cluster_, options_);
+  life.Assign(0);
+  const Task& held = life.Assign(1);
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(Out(), "a");
+  EXPECT_EQ(held.phase, Phase::kHeld);
+  EXPECT_TRUE(life.source.paused.contains(1));
+  EXPECT_EQ(cluster_.committed[1].offset, 0);
+
+  cluster_.output_partitions = 2;
+  Life next(cluster_, options_);
+  next.Assign(1);
+  ASSERT_TRUE(next.Run().ok());
+  EXPECT_EQ(Out(), "a b");
+}
+
+TEST_F(PipelineRulesTest, Rule20ARoutedRecordKeepsItsOrigin) {
+  options_.routes = true;
+  cluster_.Append(1, {"k", R"({"id":"a"})", 5, {{"own", "1"}}});
+  Life life(cluster_, options_);
+  life.Assign(1);
+  ASSERT_TRUE(life.Run().ok());
+  ASSERT_EQ(cluster_.output.size(), 1u);
+  const FakeCluster::Written routed = cluster_.output[0];
+  RecordFields fields;
+  fields.id_state = RecordFields::State::kPresent;
+  fields.id = "sa";  // as the reader says a JSON string
+  EXPECT_EQ(routed.partition, Route(fields, {}, 2));
+  EXPECT_EQ(routed.record.headers.size(), 3u);
+
+  // The second half takes the headers off, and the record goes back to its partition.
+  FakeCluster repartitioned;
+  repartitioned.output_partitions = 2;
+  repartitioned.Append(0, routed.record);
+  DaemonOptions judging = options_;
+  judging.routes = false;
+  judging.routed_from = "orders";
+  judging.input = "repartitioned";
+  Life second(repartitioned, judging);
+  second.Assign(0);
+  ASSERT_TRUE(second.Run().ok());
+  ASSERT_EQ(repartitioned.output.size(), 1u);
+  EXPECT_EQ(repartitioned.output[0].partition, 1);
+  EXPECT_EQ(repartitioned.output[0].record.headers, (test::Headers{{"own", "1"}}));
+  EXPECT_EQ(repartitioned.output[0].record.timestamp_ms, 5);
+}
+
+TEST_F(PipelineRulesTest, Rule22AbortedTransactionsBecomeSmaller) {
+  Send(std::vector<std::string>(1, "a"));
+  Life life(cluster_, options_);
+  life.Assign(0);
+  const size_t room = life.worker.transactions().room_records();
+  life.sink.fail_commits = 1;
+  life.on_look = [&] {
+    if (life.sink.aborts == 1 && life.sink.commits == 1) {
+      EXPECT_LT(life.worker.transactions().room_records(), room);
+    }
+  };
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(Out(), "a");
+}
+
+TEST_F(PipelineRulesTest, Rule23AnUnreadableBatchIsPassedOverByPolicy) {
+  options_.policies.on_unreadable = Action::kDrop;
+  Send({"a"});
+  cluster_.AppendOther(0, FakeEntry::Kind::kUnreadable);
+  cluster_.AppendOther(0, FakeEntry::Kind::kUnreadable);
+  Send({"b"});
+  const RecordCounts counts = Restart();
+  EXPECT_EQ(Out(), "a b");
+  EXPECT_EQ(counts.unreadable, 2);
+  EXPECT_EQ(counts.dropped, 2);
+}
+
+TEST_F(PipelineRulesTest, Rule23OrItsPartitionStopsThereAndNoOther) {
+  Send({"a"}, 0);
+  cluster_.AppendOther(0, FakeEntry::Kind::kUnreadable);
+  Send({"b"}, 1);
+  Life life(cluster_, options_);
+  const Task& stopped = life.Assign(0);
+  life.Assign(1);
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(Out(), "a b");
+  EXPECT_EQ(stopped.phase, Phase::kFailed);
+  EXPECT_EQ(cluster_.committed[0].offset, 1);
+}
+
+TEST_F(PipelineRulesTest, Rule23ARecordWithoutAnIdIsHandledByItsPolicy) {
+  const FakeRecord without = {"k", R"({"no":"id"})", 1};
+  cluster_.Append(0, without);
+  Send({"a"});
+  EXPECT_EQ(Restart().missing_id, 1);
+  EXPECT_EQ(Out(), "k a") << "it passes by default";
+  options_.policies.on_missing_id = Action::kDivert;
+  options_.divert = "diverted";
+  cluster_.Append(0, without);
+  Restart();
+  EXPECT_EQ(Out(), "k a");
+  EXPECT_EQ(Out(Target::Kind::kDivert), "k");
+  options_.policies.on_missing_id = Action::kFail;
+  cluster_.Append(0, without);
+  Send({"b"});
+  Restart();
+  EXPECT_EQ(Out(), "k a");
+  EXPECT_NE(problem_.find("on_missing_id"), std::string::npos) << problem_;
+}
+
+}  // namespace
+}  // namespace lethe

@@ -1,0 +1,177 @@
+#include "tests/support/fake_cluster.h"
+
+#include <algorithm>
+#include <memory>
+
+namespace lethe::test {
+namespace {
+
+// Of a record that stays where it is.
+class FakeHeaders final : public InputHeaders {
+ public:
+  explicit FakeHeaders(const Headers& headers) : headers_(headers) {}
+  std::optional<absl::string_view> Last(const std::string& name) const override {
+    const auto last = std::find_if(headers_.rbegin(), headers_.rend(),
+                                   [&](const auto& header) { return header.first == name; });
+    return last == headers_.rend() ? std::nullopt : std::optional<absl::string_view>(last->second);
+  }
+  void AppendTo(std::vector<HeaderView>& headers) const override {
+    for (const auto& [name, value] : headers_) headers.push_back({name, value});
+  }
+
+ private:
+  const Headers& headers_;
+};
+
+std::optional<std::string> Copy(std::optional<absl::string_view> text) {
+  return text ? std::optional<std::string>(*text) : std::nullopt;
+}
+
+}  // namespace
+
+void FakeCluster::DeleteBefore(int32_t partition, int64_t offset) {
+  Log& log = logs[partition];
+  log.entries.erase(log.entries.begin(), log.entries.begin() + (offset - log.start));
+  log.start = offset;
+}
+
+absl::StatusOr<std::vector<int64_t>> FakeSource::Committed(int32_t partitions) const {
+  std::vector<int64_t> offsets(static_cast<size_t>(partitions), -1);
+  for (const auto& [partition, position] : cluster_.committed) {
+    if (partition < partitions) offsets[static_cast<size_t>(partition)] = position.offset;
+  }
+  return offsets;
+}
+
+void FakeSource::PollBatch(absl::Duration /*timeout*/, size_t limit, size_t /*most_bytes*/) {
+  if (on_poll) on_poll();
+  for (auto& [partition, position] : positions) {
+    if (paused.contains(partition)) continue;
+    const FakeCluster::Log& log = cluster_.logs[partition];
+    if (position < log.start || position > log.end()) {
+      AddEvent(partition, position, SourceEvent::Kind::kUnreadDeleted, "offset out of range");
+      continue;
+    }
+    while (position < log.end() && batch_.size() < limit) {
+      const FakeEntry& entry = log.entries[static_cast<size_t>(position - log.start)];
+      if (entry.kind == FakeEntry::Kind::kUnreadable) {
+        AddEvent(partition, position, SourceEvent::Kind::kUnreadable, "broken");
+        break;
+      }
+      if (entry.kind == FakeEntry::Kind::kRecord) {
+        const FakeRecord& record = records_.emplace_back(entry.record);
+        headers_.emplace_back(std::make_unique<FakeHeaders>(record.headers));
+        batch_.push_back(
+            {partition, position, record.key, record.value, record.timestamp_ms, headers_.back().get()});
+      }
+      ++position;
+    }
+    if (position == log.end() && at_end_.insert(partition).second) {
+      AddEvent(partition, position, SourceEvent::Kind::kEnd, "");
+    }
+    if (position < log.end()) at_end_.erase(partition);
+  }
+  if (batch_.empty() && on_idle) on_idle();
+}
+
+void FakeSource::ReleaseBatch() {
+  headers_.clear();
+  records_.clear();
+  events_.clear();
+}
+
+void FakeSource::AddEvent(int32_t partition, int64_t offset, SourceEvent::Kind kind, const std::string& why) {
+  events_.push_back({kind, why, 0});
+  InputRecord record;
+  record.partition = partition;
+  record.offset = offset;
+  record.event = &events_.back();
+  batch_.push_back(record);
+}
+
+void FakeSource::MoveTo(const Task& task, int64_t offset) {
+  seeks.emplace_back(task.id, offset);
+  if (positions.contains(task.id)) positions[task.id] = offset;
+  at_end_.erase(task.id);
+}
+
+void FakeSource::Pause(const Task& task, bool is_paused) {
+  is_paused ? void(paused.insert(task.id)) : void(paused.erase(task.id));
+}
+
+absl::Status FakeSink::Open(OutputLimits /*limits*/) {
+  is_open = true;
+  return absl::OkStatus();
+}
+
+absl::Status FakeSink::Begin() {
+  report_ = {};
+  pending_.clear();
+  places_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status FakeSink::Write(const OutputRecord& record) {
+  if (fail_writes > 0) {
+    --fail_writes;
+    report_.failure = Failure::kTransient;
+    report_.last_error = "the broker is away";
+    return absl::UnavailableError(report_.last_error);
+  }
+  FakeRecord written = {Copy(record.key), Copy(record.value), record.timestamp_ms};
+  for (const auto& [name, value] : record.headers) {
+    written.headers.emplace_back(std::string(name), std::string(value.value_or("")));
+  }
+  pending_.push_back({record.target, record.partition, std::move(written)});
+  places_.push_back(record.of);
+  return absl::OkStatus();
+}
+
+Outcome FakeSink::Commit(const std::vector<Position>& positions) {
+  for (size_t i = 0; refuses && i < pending_.size(); ++i) {
+    const FakeCluster::Written& written = pending_[i];
+    if (written.target.kind != Target::Kind::kOutput || !refuses(written.record)) continue;
+    report_.failure = Failure::kRefused;
+    report_.last_error = "refused";
+    report_.refusals_are_named = true;
+    report_.refusals.push_back(
+        {places_[i], {.timestamp_ms = written.record.timestamp_ms, .is_invalid = true}, "refused"});
+  }
+  if (report_.failure == Failure::kNone && fail_commits > 0) {
+    --fail_commits;
+    report_.failure = Failure::kTransient;
+    report_.last_error = "the commit failed";
+  }
+  if (is_fenced) {
+    report_.failure = Failure::kTransient;
+    report_.has_group_moved_on = true;
+    report_.last_error = "fenced";
+  }
+  if (report_.failure != Failure::kNone) return Abort();
+  cluster_.output.insert(cluster_.output.end(), pending_.begin(), pending_.end());
+  for (const Position& position : positions) cluster_.committed[position.partition] = position;
+  ++commits;
+  if (lose_answers > 0) {
+    --lose_answers;
+    report_.failure = Failure::kTransient;
+    report_.last_error = "the answer was lost";
+    return Outcome::kUnknown;
+  }
+  return Outcome::kCommitted;
+}
+
+Outcome FakeSink::Abort() {
+  ++aborts;
+  return Outcome::kAborted;
+}
+
+TransactionSize FakeSink::size() const {
+  int64_t bytes = 0;
+  for (const FakeCluster::Written& written : pending_) {
+    bytes += static_cast<int64_t>(written.record.key.value_or("").size() +
+                                  written.record.value.value_or("").size());
+  }
+  return {0, bytes, bytes, absl::ZeroDuration()};
+}
+
+}  // namespace lethe::test

@@ -1,0 +1,145 @@
+// A cluster in memory: logs, the positions of a group, and an output with transactions. What a source and a
+// sink are to the pipeline, without a broker.
+#ifndef LETHE_TESTS_SUPPORT_FAKE_CLUSTER_H_
+#define LETHE_TESTS_SUPPORT_FAKE_CLUSTER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/pipeline/output/sink.h"
+#include "src/pipeline/task/source.h"
+
+namespace lethe::test {
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+struct FakeRecord {
+  std::optional<std::string> key;
+  std::optional<std::string> value;
+  int64_t timestamp_ms = -1;
+  Headers headers = {};
+};
+
+// An entry of a log.
+struct FakeEntry {
+  enum class Kind {
+    kRecord,
+    kControl,     // a marker of a transaction, which no reader sees
+    kUnreadable,  // a batch of one offset that cannot be fetched
+  };
+  Kind kind = Kind::kRecord;
+  FakeRecord record = {};
+};
+
+// Thread safety: none. All is public, since tests arrange it and look at it.
+struct FakeCluster {
+  struct Log {
+    int64_t start = 0;  // the offset of the first entry
+    std::vector<FakeEntry> entries;
+    int64_t end() const { return start + static_cast<int64_t>(entries.size()); }
+  };
+  struct Written {
+    Target target;
+    int32_t partition = 0;
+    FakeRecord record;
+  };
+
+  int64_t Append(int32_t partition, FakeRecord record) {
+    logs[partition].entries.push_back({FakeEntry::Kind::kRecord, std::move(record)});
+    return logs[partition].end() - 1;
+  }
+  void AppendOther(int32_t partition, FakeEntry::Kind kind) { logs[partition].entries.push_back({kind}); }
+  // As retention does.
+  void DeleteBefore(int32_t partition, int64_t offset);
+
+  std::map<int32_t, Log> logs;
+  std::map<int32_t, Position> committed;
+  std::vector<Written> output;  // committed, in the order of the commits
+  int32_t output_partitions = 1;
+};
+
+// Reads the partitions that were assigned to it, in turns.
+class FakeSource final : public Source {
+ public:
+  FakeSource(FakeCluster& cluster, std::string topic) : Source(std::move(topic)), cluster_(cluster) {}
+
+  absl::Status Open() override { return absl::OkStatus(); }
+  void Leave() override { left = true; }
+  int64_t HighWatermark(int32_t partition) const override { return cluster_.logs[partition].end(); }
+  absl::StatusOr<std::vector<int64_t>> Committed(int32_t partitions) const override;
+  bool IsLost() const override { return lost; }
+
+  void Assign(int32_t partition, int64_t offset) { positions[partition] = offset; }
+  void Unassign(int32_t partition) { positions.erase(partition); }
+
+  std::map<int32_t, int64_t> positions;  // where each assigned partition is read on
+  std::set<int32_t> paused;
+  std::vector<std::pair<int32_t, int64_t>> seeks;
+  bool lost = false;
+  bool left = false;
+  // Called within each Poll, where a rebalance would be; and when there is nothing to read.
+  std::function<void()> on_poll;
+  std::function<void()> on_idle;
+
+ private:
+  void PollBatch(absl::Duration timeout, size_t limit, size_t most_bytes) override;
+  void ReleaseBatch() override;
+  void MoveTo(const Task& task, int64_t offset) override;
+  void Pause(const Task& task, bool paused) override;
+  void AddEvent(int32_t partition, int64_t offset, SourceEvent::Kind kind, const std::string& why);
+
+  FakeCluster& cluster_;
+  // Of the batch.
+  std::deque<FakeRecord> records_;
+  std::deque<std::unique_ptr<InputHeaders>> headers_;
+  std::deque<SourceEvent> events_;
+  std::set<int32_t> at_end_;  // of which that was said
+};
+
+// Writes to the cluster's output at the commit. What is to fail fails once, or as often as it is said.
+class FakeSink final : public Sink {
+ public:
+  explicit FakeSink(FakeCluster& cluster) : cluster_(cluster) {}
+
+  absl::Status Open(OutputLimits limits) override;
+  absl::Status Begin() override;
+  absl::Status Write(const OutputRecord& record) override;
+  Failure Poll() override { return report_.failure; }
+  Outcome Commit(const std::vector<Position>& positions) override;
+  Outcome Abort() override;
+  const TransactionReport& report() const override { return report_; }
+  TransactionSize size() const override;
+  int64_t batch_bytes() const override { return 1'000'000; }
+  absl::StatusOr<int32_t> CountPartitions() override { return cluster_.output_partitions; }
+  absl::StatusOr<RecordRules> AskRules() override { return rules; }
+
+  RecordRules rules;
+  // Records that the output refuses for good, of which it hears when it commits.
+  std::function<bool(const FakeRecord&)> refuses;
+  int fail_writes = 0;     // that many fail
+  int fail_commits = 0;    // that many abort, and nothing is out
+  int lose_answers = 0;    // that many commit, and the answer is lost
+  bool is_fenced = false;  // whoever commits now is no member any more
+  int commits = 0;
+  int aborts = 0;
+  bool is_open = false;
+
+ private:
+  FakeCluster& cluster_;
+  TransactionReport report_;
+  std::vector<FakeCluster::Written> pending_;
+  std::vector<RecordPlace> places_;
+};
+
+}  // namespace lethe::test
+
+#endif  // LETHE_TESTS_SUPPORT_FAKE_CLUSTER_H_
