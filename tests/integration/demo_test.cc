@@ -104,7 +104,7 @@ TEST(DemoTest, ServesItsMetricsUntilItIsInterrupted) {
   options.args = {LETHE_PROGRAM, "demo", "--events", "2000", "--serve"};
   auto demo = Process::Start(options);
   ASSERT_TRUE(demo.ok()) << demo.status();
-  const std::string intro = "The metrics are at http://127.0.0.1:";
+  const std::string intro = "The status page stays at http://127.0.0.1:";
   ASSERT_TRUE(WaitUntil([&] { return absl::StrContains((*demo)->Stdout(), intro); }, kPatience))
       << (*demo)->Stdout() << (*demo)->Stderr();
   const std::string out = (*demo)->Stdout();

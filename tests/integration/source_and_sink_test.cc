@@ -44,6 +44,9 @@ class OnBroker {
     EXPECT_TRUE(producer->Abort().ok());
   }
   std::vector<Record> Output() { return SharedClient().ReadSettled(options_.output).value(); }
+  size_t OutputNow() {
+    return SharedClient().ReadAll(options_.output, Isolation::kReadCommitted).value().size();
+  }
   Source& source() { return *consumer_; }
   Sink& sink() { return *output_; }
   Task& task() { return task_; }

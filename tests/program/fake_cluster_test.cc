@@ -23,6 +23,7 @@ class InMemory {
     for (const FakeCluster::Written& written : cluster_.output) records.push_back(written.record);
     return records;
   }
+  size_t OutputNow() const { return cluster_.output.size(); }
   Source& source() { return *source_; }
   Sink& sink() { return *sink_; }
   Task& task() { return task_; }

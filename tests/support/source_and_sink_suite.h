@@ -20,7 +20,9 @@ namespace lethe::test {
 // `Cluster` has an input of one partition and an output of one, and is
 //   void Append(key, value, timestamp_ms, headers)   to the input, committed
 //   void AppendAborted(value)                        to the input, which no reader sees
-//   std::vector<Seen> Output()                       what a reader of what is committed sees
+//   std::vector<Seen> Output()                       what a reader of what is committed sees, once no
+//                                                    transaction is open
+//   size_t OutputNow()                               how much of it there is, whatever is open
 //   Source& source(), Sink& sink()                   open, with partition 0 assigned; the same member
 //   Task& task()                                     of that partition
 //   void Restart()                                   another source and sink, where the group has committed
@@ -94,8 +96,8 @@ TYPED_TEST_P(SourceAndSink, ACommitPutsOutWhatWasWrittenWithThePosition) {
   ASSERT_TRUE(sink.Begin().ok());
   ASSERT_TRUE(sink.Write(this->Record("a", "1")).ok());
   ASSERT_TRUE(sink.Write(this->Record("b", "2")).ok());
-  EXPECT_EQ(this->Values(), "") << "nothing is out before the commit";
-  ASSERT_EQ(sink.Commit({{0, 1, "words"}}), Outcome::kCommitted);
+  EXPECT_EQ(this->cluster_->OutputNow(), 0u) << "nothing is out before the commit";
+  ASSERT_EQ(sink.Commit({{0, 1, "words"}}), Outcome::kCommitted) << sink.report().last_error;
   EXPECT_EQ(this->Values(), "1 2 ");
   EXPECT_EQ(this->cluster_->source().Committed(1).value(), std::vector<int64_t>{1});
   this->cluster_->Restart();
@@ -109,10 +111,10 @@ TYPED_TEST_P(SourceAndSink, AnAbortPutsOutNothing) {
   Sink& sink = this->cluster_->sink();
   ASSERT_TRUE(sink.Begin().ok());
   ASSERT_TRUE(sink.Write(this->Record("a", "1")).ok());
-  ASSERT_EQ(sink.Abort(), Outcome::kAborted);
+  ASSERT_EQ(sink.Abort(), Outcome::kAborted) << sink.report().last_error;
   ASSERT_TRUE(sink.Begin().ok());
   ASSERT_TRUE(sink.Write(this->Record("b", "2")).ok());
-  ASSERT_EQ(sink.Commit({{0, 1, ""}}), Outcome::kCommitted);
+  ASSERT_EQ(sink.Commit({{0, 1, ""}}), Outcome::kCommitted) << sink.report().last_error;
   EXPECT_EQ(this->Values(), "2 ");
 }
 
@@ -148,7 +150,7 @@ TYPED_TEST_P(SourceAndSink, ARecordIsReadAsItWasWritten) {
       copy.timestamp_ms = record.timestamp_ms;
       copy.headers = headers;
       ASSERT_TRUE(sink.Write(copy).ok());
-      ASSERT_EQ(sink.Commit({{0, record.offset + 1, ""}}), Outcome::kCommitted);
+      ASSERT_EQ(sink.Commit({{0, record.offset + 1, ""}}), Outcome::kCommitted) << sink.report().last_error;
     });
   }
   const auto seen = this->cluster_->Output();

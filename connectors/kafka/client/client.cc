@@ -144,6 +144,13 @@ ClientConfig& ClientConfig::Set(const std::vector<Property>& properties) {
   return *this;
 }
 
+void DestroyClient(rd_kafka_t* client) {
+  if (rd_kafka_type(client) == RD_KAFKA_PRODUCER) {
+    rd_kafka_purge(client, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+  }
+  rd_kafka_destroy(client);
+}
+
 absl::StatusOr<ClientPtr> ClientConfig::Make(rd_kafka_type_t type) {
   if (!status_.ok()) return status_;
   const WakesLate threads;
