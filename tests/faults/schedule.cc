@@ -18,8 +18,8 @@ struct Kind {
   absl::Duration longest;
 };
 
-const std::array<Kind, 21>& Kinds() {
-  static const std::array<Kind, 21> kinds = {{
+const std::vector<Kind>& Kinds() {
+  static const std::vector<Kind> kinds = {
       {FaultKind::kKill, "kill lethe", absl::ZeroDuration(), absl::Seconds(2)},
       {FaultKind::kEnd, "end lethe", absl::ZeroDuration(), absl::Seconds(2)},
       {FaultKind::kFreeze, "freeze lethe", absl::Milliseconds(100), absl::Seconds(6)},
@@ -46,7 +46,7 @@ const std::array<Kind, 21>& Kinds() {
        absl::ZeroDuration()},
       {FaultKind::kAddPartitions, "add a partition", absl::ZeroDuration(), absl::ZeroDuration()},
       {FaultKind::kBadClock, "date the input wrongly", absl::Milliseconds(200), absl::Seconds(2)},
-  }};
+  };
   return kinds;
 }
 

@@ -13,8 +13,7 @@ namespace lethe::test {
 
 inline constexpr int kMaxInstances = 3;
 
-// To add a kind: name it in kKinds (schedule.cc), give it to a theme, and say in run.cc how it begins and
-// ends.
+// To add a kind: tests/README.md, Faults. What is of a process comes before the kinds of a broker.
 enum class FaultKind {
   // Of a lethe process.
   kKill,    // SIGKILL; a new one when the fault ends

@@ -26,7 +26,7 @@ struct Destroyer {
 };
 // As rd_kafka_destroy(), also for a producer that was fenced with several requests on their way: they are
 // purged first. (rd_kafka_txns_term() frees the text of the transaction's error, and the answer to the next
-// such request frees it again, in all versions up to 2.12.)
+// such request frees it again, in all versions up to 2.15.)
 void DestroyClient(rd_kafka_t* client);
 using ClientPtr = std::unique_ptr<rd_kafka_t, Destroyer<DestroyClient>>;
 using TopicPtr = std::unique_ptr<rd_kafka_topic_t, Destroyer<rd_kafka_topic_destroy>>;

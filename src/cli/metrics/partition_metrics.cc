@@ -304,8 +304,7 @@ constexpr PartitionMetric kMetrics[] = {
      [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.memory_bytes); }},
     {{"lethe_filter_memory_above_need_bytes", kGauge, kLabels, "bytes",
       "Memory of the filter above the size of a full table of its ids: room to grow, and memory not yet "
-      "given "
-      "back.",
+      "given back.",
       "High for more than a horizon after the load has fallen: report it. 0 for other engines than `compact` "
       "and `exact`.",
       Fold::kSum},
