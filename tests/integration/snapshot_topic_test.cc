@@ -105,7 +105,7 @@ class SnapshotsInTopicTest : public testing::Test {
     });
   }
 
-  // A commit names a snapshot that takes five seconds and more to load with slow_: much lies before it.
+  // A commit names a snapshot that takes ten seconds and more to load with slow_: 600 KB lie before it.
   void LeaveOneThatLoadsSlowly() {
     for (int i = 0; i < 200; ++i) {
       Record other;
@@ -131,7 +131,8 @@ class SnapshotsInTopicTest : public testing::Test {
   Flow flow_{{LETHE_PROGRAM, 1, {}, {}}};
   const std::string topic_ = flow_.input() + "-snapshots";
   const Args args_ = {"--snapshots-to=topic:" + topic_, "--snapshots-every=1s"};
-  const Args slow_ = args_ + SlowReading();
+  const SlowReading slow_reading_{50'000};
+  const Args slow_ = args_ + slow_reading_.args();
   int64_t sent_ = 0;
 };
 

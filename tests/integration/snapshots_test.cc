@@ -871,8 +871,8 @@ TEST(RestoreTest, ProgressIsToldEverywhere) {
   Sender sender(flow, 1);
   for (int i = 0; i < 80; ++i) sender.Send(1000);
   ASSERT_TRUE(EndsWell(flow.RunToEnd()));
-  // Some 0.1 s for each of the 80 batches.
-  const auto slow = flow.Start(SlowReading());
+  const SlowReading slow_reading(200'000);  // of two million
+  const auto slow = flow.Start(slow_reading.args());
   ASSERT_TRUE(slow->Await([&] {
     const double left = slow->Metric("lethe_restore_remaining_offsets");
     const double seconds = slow->Metric("lethe_restore_remaining_seconds");

@@ -22,10 +22,14 @@ void Must(const absl::Status& status) {
 
 }  // namespace
 
-Args SlowReading() {
-  Args args = {"--kafka=queued.min.messages=1", "--kafka=fetch.message.max.bytes=3000"};
-  if (rd_kafka_version() >= 0x02020000) args.push_back("--kafka=fetch.queue.backoff.ms=100");
-  return args;
+SlowReading::SlowReading(int64_t bytes_per_second) : wire_(SharedWire()) {
+  wire_.proxy.SetBytesPerSecond(bytes_per_second);
+}
+SlowReading::~SlowReading() { wire_.proxy.SetBytesPerSecond(0); }
+
+Args SlowReading::args() const {
+  return {"--brokers=" + wire_.bootstrap, "--kafka=queued.min.messages=1",
+          "--kafka=fetch.message.max.bytes=3000"};
 }
 
 Flow::Flow(FlowOptions options)

@@ -14,14 +14,25 @@
 #include "tests/support/daemon.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/process.h"
+#include "tests/support/shared_broker.h"
 
 namespace lethe::test {
 
 using Args = std::vector<std::string>;
 
-// For a daemon that reads some ten batches a second: each is fetched alone, and then waited. librdkafka waits
-// by itself until version 2.2, which has a property for it.
-Args SlowReading();
+// For a daemon that reads so many bytes a second, and each batch alone, as long as this lives.
+class SlowReading {
+ public:
+  explicit SlowReading(int64_t bytes_per_second);
+  ~SlowReading();
+  SlowReading(const SlowReading&) = delete;
+  SlowReading& operator=(const SlowReading&) = delete;
+
+  Args args() const;
+
+ private:
+  const SharedWireToBroker wire_;
+};
 
 struct FlowOptions {
   std::string program;  // the path of lethe
