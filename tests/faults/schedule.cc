@@ -189,7 +189,7 @@ void AddTheRest(Schedule& schedule) {
 }
 
 // What ordinary production sends, in any theme: bulk retries, records that the output rejects, clocks that
-// are wrong, brokers that are slow. By dice of their own, too.
+// are wrong, connections that are slow. By dice of their own, too.
 void AddWildTraffic(Schedule& schedule) {
   Dice dice(schedule.seed ^ 63000024);
   if (dice.OneIn(4)) schedule.most_copies = dice.Choose({12, 100});

@@ -13,7 +13,7 @@ namespace lethe::test {
 
 inline constexpr int kMaxInstances = 3;
 
-// To add a kind: tests/README.md, Faults. What is of a process comes before the kinds of a broker.
+// To add a kind: tests/README.md, Faults. Kinds are compared with <=, so their order matters.
 enum class FaultKind {
   // Of a lethe process.
   kKill,    // SIGKILL; a new one when the fault ends

@@ -301,6 +301,26 @@ TEST_F(PageTest, DrawsNoOutageWhenItOpensOrIsClicked) {
   EXPECT_EQ(*close, json::array());
 }
 
+// Records that come in bursts, three seconds apart, are no outages.
+TEST_F(PageTest, ARateIsTakenOverFiveSeconds) {
+  const auto rates = browser_->Run(
+      "const status = structuredClone(lastStatus), one = status.partitions[0];"
+      "delete one.history; one.partition = 77; one.phase = 'active'; status.partitions = [one];"
+      "for (let second = 0; second < 20; ++second) {"
+      "  one.records.unique += second % 3 === 0 ? 300 : 0;"
+      "  one.actions.passed += second % 3 === 0 ? 300 : 0;"
+      "  remember(one, 1e12 + 1000 * second);"
+      "}"
+      "const all = history.get(77).slice(6); history.delete(77);"
+      "return all.flatMap(s => [s.unique, s.passed, s.all]);");
+  ASSERT_TRUE(rates.ok()) << rates.status();
+  EXPECT_EQ(rates->size(), 42);
+  for (const json& rate : *rates) {
+    EXPECT_GE(rate.get<double>(), 60);
+    EXPECT_LE(rate.get<double>(), 120);
+  }
+}
+
 TEST_F(PageTest, PartitionsAreSortedAndFiltered) {
   const std::string shown =
       "return [...document.querySelectorAll('#partitions tr')].map(row => row.dataset.partition).join();";
