@@ -696,9 +696,11 @@ TEST(RulesTest, Rule18ARebalanceIsNotTheEnd) {
   Flow flow(Options(4));
   RetryingClients clients(TestSeed());
   for (int batch = 0; batch < 20; ++batch) flow.Send(clients.Take(100));
-  // It reads a batch at a time, with pauses, and so is in the middle of its input for seconds.
-  const auto slow = flow.Start({"--instance=slow", "--exit-at-end", "--kafka=queued.min.messages=1",
-                                "--kafka=max.partition.fetch.bytes=1"});
+  // So it is in the middle of its input for seconds.
+  const SlowReading slow_reading(20'000);
+  Args args = slow_reading.args();
+  args.insert(args.end(), {"--instance=slow", "--exit-at-end"});
+  const auto slow = flow.Start(args);
   ASSERT_TRUE(slow->AwaitReady());
   const auto passing = flow.Start({"--instance=passing"});
   ASSERT_TRUE(passing->AwaitReady());
