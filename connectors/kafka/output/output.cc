@@ -337,6 +337,7 @@ absl::Status Output::Write(const OutputRecord& record) {
   const auto number = static_cast<uintptr_t>(sent_.size() - 1);
   HeadersPtr headers = ToHeaders(record.headers);
   static_assert(OutputRecord::kByKey == RD_KAFKA_PARTITION_UA);
+  bool has_asked = false;
   for (;;) {
     // V_HEADERS(NULL) is no headers.
     const rd_kafka_resp_err_t code = rd_kafka_producev(
@@ -349,6 +350,13 @@ absl::Status Output::Write(const OutputRecord& record) {
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
       headers.release();  // the client owns them now
       return absl::OkStatus();
+    }
+    if (code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION && !has_asked) {
+      // The topic may have grown since the producer last asked for its metadata, which it does every five
+      // minutes (topic.metadata.refresh.interval.ms).
+      has_asked = true;
+      const char* topic = rd_kafka_topic_name(TopicOf(record.target));
+      if (kafka::CountPartitions(producer_.get(), topic, kCallTimeoutMs).ok()) continue;
     }
     if (code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE) {
       Refuse(sent_.back(), RD_KAFKA_RESP_ERR__QUEUE_FULL, "larger than librdkafka sends");
