@@ -799,6 +799,21 @@ TEST(Config, ValuesComeFromFiles) {
     ASSERT_TRUE(config().ok()) << config().status();
     EXPECT_EQ(config()->daemon.properties, (std::vector<Property>{{"sasl.password", value}}));
   }
+  // As systemd names the folder of a unit's credentials.
+  setenv("LETHE_TEST_FOLDER", folder.c_str(), 1);
+  std::ofstream(path) << "hunter2";
+  const auto nested = FromFile(
+      absl::StrCat(kRequired, "kafka:\n  sasl.password: a${file:${LETHE_TEST_FOLDER}/password}${NONE:-b}\n"));
+  ASSERT_TRUE(nested.ok()) << nested.status();
+  EXPECT_EQ(nested->daemon.properties, (std::vector<Property>{{"sasl.password", "ahunter2b"}}));
+  unsetenv("LETHE_TEST_FOLDER");
+  EXPECT_EQ(
+      FromFile(absl::StrCat(kRequired, "kafka:\n  sasl.password: ${file:${LETHE_TEST_FOLDER}/password}\n"))
+          .status()
+          .message(),
+      absl::StrCat(place,
+                   "the environment variable LETHE_TEST_FOLDER is not set; set it, or write "
+                   "${LETHE_TEST_FOLDER:-default}"));
   std::ofstream(path) << "\n";
   EXPECT_EQ(config().status().message(), absl::StrCat(place, path, ": the file is empty"));
   std::ofstream(path) << std::string((1 << 16) + 1, 'x');

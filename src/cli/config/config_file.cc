@@ -179,9 +179,22 @@ absl::StatusOr<std::string> ValueFile(const std::string& path) {
   return value;
 }
 
+// The position of the } that ends a reference, or npos. References may be nested.
+size_t EndOfReference(absl::string_view text) {
+  int open = 1;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (absl::StartsWith(text.substr(i), "${")) ++open;
+    if (text[i] == '}' && --open == 0) return i;
+  }
+  return absl::string_view::npos;
+}
+
 // `inside` is what stands between ${ and }.
 absl::StatusOr<std::string> Variable(absl::string_view inside) {
-  if (absl::ConsumePrefix(&inside, "file:")) return ValueFile(std::string(inside));
+  if (absl::ConsumePrefix(&inside, "file:")) {
+    const absl::StatusOr<std::string> path = ExpandReferences(inside);
+    return path.ok() ? ValueFile(*path) : path.status();
+  }
   const size_t split = inside.find(":-");
   const std::string name(inside.substr(0, split));
   if (!IsVariableName(name)) {
@@ -248,7 +261,7 @@ absl::StatusOr<std::string> ExpandReferences(absl::string_view text) {
     if (dollar == absl::string_view::npos) return expanded;
     text.remove_prefix(dollar + 1);
     if (absl::ConsumePrefix(&text, "{")) {
-      const size_t end = text.find('}');
+      const size_t end = EndOfReference(text);
       if (end == absl::string_view::npos) {
         return absl::InvalidArgumentError("a ${ without its }; write $${ if it is meant literally");
       }

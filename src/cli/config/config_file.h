@@ -41,7 +41,8 @@ struct ConfigEntry {
 absl::StatusOr<std::vector<ConfigEntry>> ParseConfigText(const ConfigText& text);
 
 // ${NAME} becomes the environment variable NAME, ${NAME:-default} the default if it is unset or empty,
-// ${file:PATH} what is in the file, less the end of its last line, $$ a single $; any other $ stays.
+// ${file:PATH} the content of the file without its last line end, $$ a single $; any other $ stays. PATH may
+// contain references.
 // InvalidArgument names the variable that is not set, or the file, never a value.
 absl::StatusOr<std::string> ExpandReferences(absl::string_view text);
 

@@ -22,7 +22,7 @@ constexpr char kPageHead[] = R"(# Configuration of `lethe run`
 
 <!-- Written by `lethe help configuration`; change src/cli/config/run_settings.cc, then run it again. -->
 
-Set a key in the file of `--config`, or as a flag; a flag wins. `counters` is a list; `snapshots`, `log` and `kafka` are sections of the file. In a value `${NAME}` is an environment variable, `${NAME:-default}` gives a default, `${file:/path}` is the content of a file, and `$$` is a plain `$`. `lethe run --print-config` prints the effective configuration and the source of each value. [OPERATIONS.md](OPERATIONS.md#configuration) has a whole file, and explains the choices.
+Set a key in the file of `--config`, or as a flag; a flag wins. `counters` is a list; `snapshots`, `log` and `kafka` are sections of the file. In a value `${NAME}` is an environment variable, `${NAME:-default}` gives a default, `${file:/path}` is the content of a file (the path may have references), and `$$` is a plain `$`. `lethe run --print-config` prints the effective configuration and the source of each value. [OPERATIONS.md](OPERATIONS.md#configuration) has a whole file, and explains the choices.
 
 Editors that support JSON schemas check the file with [lethe.schema.json](lethe.schema.json), which `make install` puts into `share/lethe`. For editors with the YAML language server the first line of the file is
 
