@@ -155,8 +155,7 @@ TEST(ScopeTest, WhatTheOutputHasNoPartitionForIsHeldAndNothingElse) {
   ASSERT_TRUE(EndsWell(flow.RunToEnd({"--scope=topic"})));
   ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 2).ok());
   flow.SendIds("b", 1, 100, 1);
-  // With librdkafka's own interval, five minutes, in which a producer asks for metadata.
-  const auto daemon = flow.Start({"--scope=topic"});
+  const auto daemon = flow.Start({"--scope=topic", "--kafka=topic.metadata.refresh.interval.ms=300000"});
   ASSERT_TRUE(daemon->AwaitLog(flow.input() + "-1 is held at offset 0: "));
   flow.SendIds("a", 51, 200);
   EXPECT_TRUE(daemon->Await([&] { return flow.OutputIds().size() == 200; })) << daemon->Log();

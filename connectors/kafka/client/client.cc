@@ -237,6 +237,8 @@ ClientConfig BaseConfig(const DaemonOptions& options, const std::vector<Property
   config.Set("client.id", absl::StrCat("lethe-", options.instance)).Set("log.connection.close", "false");
   // A producer would have the brokers make a topic that is gone, as they are set up to.
   config.Set("allow.auto.create.topics", "false");
+  // librdkafka's default is five minutes, in which a topic can be deleted or get partitions unnoticed.
+  config.Set("topic.metadata.refresh.interval.ms", "10000");
   config.Set(defaults).Set(options.properties);
   config.Set("bootstrap.servers", options.brokers);
   return config;

@@ -14,6 +14,8 @@ namespace {
 
 constexpr absl::Duration kLookEvery = absl::Seconds(5);
 constexpr int kLookTimeoutMs = 500;
+// A broker that has just started may not know a topic yet, so one answer does not count.
+constexpr int kAbsences = 2;
 // A rebalance may have to wait for a member that does not answer; and the cause may be another one, which a
 // rebalance does not mend.
 constexpr absl::Duration kPatience = absl::Seconds(30);
@@ -33,16 +35,18 @@ InputWatch::InputWatch(const DaemonOptions& options, int32_t partitions, WorkerS
 
 void InputWatch::Look() {
   const absl::Time now = SteadyNow();
-  LookForTopic(now);
-  LookForUnassigned(now);
+  if (now < next_look_) return;
+  next_look_ = now + kLookEvery;
+  const auto partitions = CountPartitions(consumer_.client(), options_.input, kLookTimeoutMs);
+  NoteAbsence(absl::IsNotFound(partitions.status()));
+  if (!partitions.ok()) return;
+  NoteGrowth(*partitions);
+  LookForUnassigned(*partitions, now);
 }
 
-void InputWatch::LookForTopic(absl::Time now) {
-  if (!tasks_.empty()) next_topic_ = now + kLookEvery;
-  if (now < next_topic_) return;
-  next_topic_ = now + kLookEvery;
-  const bool gone =
-      absl::IsNotFound(CountPartitions(consumer_.client(), options_.input, kLookTimeoutMs).status());
+void InputWatch::NoteAbsence(bool absent) {
+  absences_ = absent ? absences_ + 1 : 0;
+  const bool gone = absences_ >= kAbsences;
   if (gone == is_gone_) return;
   is_gone_ = gone;
   if (!gone) return state_.SetWaiting("");
@@ -64,16 +68,10 @@ void InputWatch::NoteGrowth(int32_t partitions) {
   }
 }
 
-void InputWatch::LookForUnassigned(absl::Time now) {
-  if (now < next_unassigned_) return;
-  next_unassigned_ = now + kLookEvery;
+void InputWatch::LookForUnassigned(int32_t count, absl::Time now) {
   // The topic may have been away meanwhile, and its commits with it.
   if (tasks_.empty()) given_partitions_ = 0;
-  const auto counted = CountPartitions(consumer_.client(), options_.input, kLookTimeoutMs);
-  if (!counted.ok()) return;
-  NoteGrowth(*counted);
-  if (*counted <= given_partitions_) return;
-  const int32_t count = *counted;
+  if (count <= given_partitions_) return;
   const auto committed = GroupState(consumer_.client(), options_.input).Committed(count);
   if (!committed.ok()) return;
   int32_t unassigned = given_partitions_;

@@ -29,10 +29,10 @@ class InputWatch {
   void Look();
 
  private:
-  // A worker that is given nothing says so where the input topic is gone.
-  void LookForTopic(absl::Time now);
-  // Rejoins the group for a partition that no member was given.
-  void LookForUnassigned(absl::Time now);
+  // The status says when the topic is gone, and when it is back.
+  void NoteAbsence(bool absent);
+  // Rejoins the group for a partition that no member was given. `count`: partitions of the topic.
+  void LookForUnassigned(int32_t count, absl::Time now);
   // Owned partitions hear how many the input has.
   void NoteGrowth(int32_t partitions);
 
@@ -41,10 +41,10 @@ class InputWatch {
   Consumer& consumer_;
   Tasks& tasks_;
   Assigner& assigner_;
-  absl::Time next_topic_ = absl::InfinitePast();
+  absl::Time next_look_ = absl::InfinitePast();
+  int absences_ = 0;  // answers in a row that the topic does not exist
   bool is_gone_ = false;
   int32_t given_partitions_;  // of the input: all below were given to a member
-  absl::Time next_unassigned_ = absl::InfinitePast();
   absl::Time unassigned_since_ = absl::InfiniteFuture();
   int rejoined_ = 0;  // in a row
 };
