@@ -39,8 +39,6 @@ class LookupTable {
   // Little-endian; for each cell the keys XOR-ed (8 bytes), their checks XOR-ed (4), their number (4).
   std::string ToBytes() const;
 
-  uint64_t cells() const { return cells_.size(); }
-
  private:
   static constexpr size_t kHashes = 4;
   struct Cell {

@@ -31,10 +31,9 @@ class Warnings {
   // When the memory limit first costs a partition its window or its target.
   void OfMemoryLimit(Task& task, const PartitionReport& report);
 
-  // Whether the keys of this id are compared: then call SeeKey() with its verdict.
-  bool CompareKeys(IdHash id) const { return keys_ && KeyWatch::IsSampled(id); }
-  void SeeKey(int32_t partition, IdHash id, Verdict verdict, std::optional<absl::string_view> key) {
-    keys_->See(partition, id, verdict, key);
+  // For each judged event.
+  void SeeKey(int32_t partition, IdHash id, Verdict verdict, const std::optional<absl::string_view>& key) {
+    if (keys_ && KeyWatch::IsSampled(id)) keys_->See(partition, id, verdict, key);
   }
   std::optional<IdWatch::Stretch> without_id() const { return ids_.nearly_none(); }
 

@@ -37,7 +37,6 @@ class UnreadableBatch {
 
   // One past the last offset of the batch, once known.
   std::optional<int64_t> end() const { return behind_ && *behind_ <= inside_ + 1 ? behind_ : std::nullopt; }
-  int64_t probe() const { return probe_; }
 
  private:
   void SetBehind(int64_t offset) { behind_ = behind_ ? std::min(*behind_, offset) : offset; }
