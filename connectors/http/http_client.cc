@@ -7,7 +7,7 @@
 namespace lethe::http {
 namespace {
 
-// The library's own words are the names of its enumerators.
+// The library's texts are the names of its enumerators.
 std::string Text(httplib::Error error) {
   switch (error) {
     case httplib::Error::Connection:

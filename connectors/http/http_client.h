@@ -1,4 +1,4 @@
-// One GET, for the program's own commands that read a daemon's figures.
+// One GET, for commands that read a daemon's figures.
 #ifndef LETHE_CONNECTORS_HTTP_HTTP_CLIENT_H_
 #define LETHE_CONNECTORS_HTTP_HTTP_CLIENT_H_
 

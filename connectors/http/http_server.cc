@@ -60,7 +60,7 @@ absl::StatusOr<Descriptor> Listen(const HttpAddress& address, absl::string_view 
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, &freeaddrinfo);
   Descriptor listener(socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const int yes = 1;
-  // So that a restart need not wait for the old connections to be forgotten; it does not share a port.
+  // A restart need not wait for old connections to expire; the port is not shared.
   if (listener.ok() && setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0 &&
       bind(listener.get(), found->ai_addr, found->ai_addrlen) == 0 && listen(listener.get(), kBacklog) == 0) {
     return listener;
@@ -106,7 +106,7 @@ absl::StatusOr<HttpAddress> HttpAddress::Parse(absl::string_view text) {
 }
 
 bool AnswersTo(const HttpAddress& bound, absl::string_view host_header) {
-  // Without the port, which is another one behind a forwarded port.
+  // Without the port, which differs behind a forwarded port.
   const size_t end = absl::StartsWith(host_header, "[") ? host_header.find(']') : host_header.find(':');
   std::string host(host_header.substr(0, end));
   if (absl::StartsWith(host, "[")) host.erase(0, 1);
@@ -124,7 +124,7 @@ bool AnswersTo(const HttpAddress& bound, absl::string_view host_header) {
          std::count(bytes.begin(), bytes.end(), 0) == static_cast<int>(bytes.size());
 }
 
-// All members but the daemon are its thread's.
+// Its thread owns all members except the daemon.
 struct HttpServer::Impl {
   struct Peer {
     int socket;
@@ -138,8 +138,7 @@ struct HttpServer::Impl {
     if (daemon != nullptr) MHD_stop_daemon(daemon);
   }
 
-  // Closes the oldest connections above the limit: the library sees the end of the stream, and lets go of
-  // them.
+  // Closes the oldest connection above the limit: the library sees the end of the stream and drops it.
   void CloseAbove(size_t limit, bool is_answered) {
     const auto counts = [&](const Peer& peer) { return peer.is_answered == is_answered && !peer.is_closing; };
     if (static_cast<size_t>(std::count_if(peers.begin(), peers.end(), counts)) <= limit) return;

@@ -21,10 +21,9 @@ struct HttpAddress {
   static absl::StatusOr<HttpAddress> Parse(absl::string_view text);
 };
 
-// Whether a server that listens on `bound` answers a request with this Host header. A web page of a stranger
-// can reach the server under a name of its own (DNS rebinding), so a name counts only if the server listens
-// on it, or if it is localhost; an address always counts. On all interfaces any name counts: the server's are
-// not known.
+// Whether a server on `bound` answers a request with this Host header: an address, localhost, or the name
+// that it listens on. Another name may be a stranger's page (DNS rebinding). On all interfaces any name
+// counts, since the server's names are not known.
 bool AnswersTo(const HttpAddress& bound, absl::string_view host_header);
 
 struct HttpResponse {
@@ -35,20 +34,17 @@ struct HttpResponse {
   std::string content_security_policy = "default-src 'none'; frame-ancestors 'none'";
 };
 
-// What stands behind the path: {"partition", "3"} of /status?partition=3. Of a name that is given twice, the
-// first counts.
+// {"partition", "3"} of /status?partition=3. Of a repeated name the first counts.
 using HttpQuery = std::map<std::string, std::string>;
 
-// By path, such as "/metrics". Called from one thread, one after the other: a handler that hangs holds up all
-// others and the server's end, so it should answer within a second or so.
+// By path, such as "/metrics". One thread calls them one after the other, so each should answer within a
+// second.
 using HttpRoutes = std::map<std::string, std::function<HttpResponse(const HttpQuery&)>>;
 
-// Answers GET on its routes from the moment that Start() returns until it is destroyed, one request per
-// connection, uncompressed. Strangers cost one thread, kMaxConnections sockets and kMaxAnswers bodies at
-// most: one more idle connection closes the oldest idle one, one more answer closes the connection that has
-// been reading its answer for the longest, and 5 s of silence close any. No body of a request is read. There
-// is no TLS and no password: everyone who reaches the port can read all routes.
-//
+// Answers GET on its routes, one request per connection, uncompressed. Costs at most one thread,
+// kMaxConnections sockets and kMaxAnswers bodies: one more idle connection closes the oldest idle one, one
+// more answer closes the connection with the oldest unread answer, and 5 s of silence close any. Reads no
+// body of a request. There is no TLS and no password: everyone who reaches the port can read all routes.
 // Thread-safe.
 class HttpServer {
  public:
@@ -56,16 +52,15 @@ class HttpServer {
   static constexpr int kMaxAnswers = 16;
   static constexpr int kMaxRequestBytes = 8192;  // the line and the headers
 
-  // InvalidArgument if the address is none, or no address of this host; AlreadyExists if the port is in
-  // use; or another error of the system.
+  // InvalidArgument: not an address of this host. AlreadyExists: the port is in use. Else the system's error.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(absl::string_view address, HttpRoutes routes);
 
-  // Stops: connections that are being read or written are cut, handlers that run are waited for.
+  // Cuts connections, and waits for running handlers.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  // The port that is listened on, also where 0 was asked for.
+  // The real port, also if 0 was requested.
   int port() const;
 
  private:

@@ -12,9 +12,8 @@
 #include "connectors/kafka/counters/counter_watch.h"
 #include "connectors/kafka/group/membership.h"
 #include "connectors/kafka/output/output.h"
-#include "src/pipeline/options/tuning.h"
-#include "src/pipeline/report/progress_watch.h"
 #include "src/pipeline/report/report.h"
+#include "src/pipeline/report/watches.h"
 #include "src/pipeline/task/worker_state.h"
 #include "src/pipeline/worker.h"
 

@@ -27,8 +27,8 @@ struct LineReader::Inflater {
   size_t next = 0;
   size_t end = 0;
   bool in_member = true;  // false between two members, and behind the last
-  bool more = false;      // zlib may hold inflated bytes back, for want of room
-  bool padded = false;    // zeros have begun: nothing else may follow
+  bool more = false;      // zlib may hold back inflated bytes that found no room
+  bool padded = false;    // zeros have begun: only zeros may follow
 
   ~Inflater() { inflateEnd(&stream); }
 };
@@ -78,8 +78,8 @@ void LineReader::MakeRoom() {
   capacity_ *= 2;
 }
 
-// Takes the lines that have ended out of the buffer; their newlines are not before `from`. Ends the input at
-// a line that is too long.
+// Takes whole lines out of the buffer, whose newlines are at `from` or later. A line that is too long ends
+// the input.
 void LineReader::CollectLines(size_t from) {
   while (true) {
     const void* found = from < end_ ? std::memchr(&buffer_[from], '\n', end_ - from) : nullptr;
@@ -117,8 +117,7 @@ absl::Status LineReader::FillPlain() {
   return absl::OkStatus();
 }
 
-// Reads the first bytes into the buffer: two, unless the first one says enough. If they are gzip's, they
-// move to the inflater.
+// Reads up to two bytes into the buffer. If they are gzip's, they move to the inflater.
 absl::Status LineReader::DetectGzip() {
   while (!at_end_ && (end_ == 0 || (end_ == 1 && buffer_[0] == kGzipMagic[0]))) {
     if (absl::Status status = FillPlain(); !status.ok()) return status;
@@ -138,8 +137,7 @@ absl::Status LineReader::DetectGzip() {
 absl::StatusOr<size_t> LineReader::ReadDescriptor(char* to, size_t size) {
   pollfd wait[] = {{fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
   while (true) {
-    // A blocking read would not see the stop, which may come just before it. A wait that a signal ends has
-    // found out nothing.
+    // A blocking read would miss a stop that comes just before it. A signal may end the wait early.
     if (stop_fd_ >= 0 && poll(wait, 2, -1) < 0) continue;
     if (wait[1].revents != 0) return absl::CancelledError(absl::StrCat("reading ", name_, ": stopped"));
     const ssize_t got = read(fd_, to, size);
@@ -152,7 +150,7 @@ absl::StatusOr<size_t> LineReader::ReadDescriptor(char* to, size_t size) {
   }
 }
 
-// Inflates what has been read, or, if nothing is left of it, reads first.
+// Reads first if no compressed bytes are left.
 absl::Status LineReader::FillInflated() {
   Inflater& in = *inflater_;
   if (in.next == in.end && !in.more) {

@@ -18,29 +18,25 @@ namespace lethe::lines {
 // Reads the available bytes and returns them line by line, in place: plain bytes are not copied, except the
 // part of a line that a read may leave at the end of the buffer.
 //
-// Gzip is seen by its first two bytes, which no text in UTF-8 has. Several members in a row are one text,
-// as for gunzip, and zeros behind the last are padding.
-//
-// Does not own the descriptor. Not thread-safe.
+// Detects gzip by its first two bytes, which no text in UTF-8 has. Several members are one text, as for
+// gunzip, and zeros behind the last are padding. Does not own the descriptor. Not thread-safe.
 class LineReader {
  public:
   static constexpr size_t kDefaultMaxLineBytes = size_t{64} << 20;
 
-  // `name` is for messages ("standard input"). max_line_bytes is without the newline; the buffer grows to
-  // four times the longest line, at most. Once `stop_fd` is readable (-1: never) nothing more is read.
+  // `name` is for messages ("standard input"). max_line_bytes is without the newline; the buffer grows to at
+  // most four times the longest line. Reading stops once `stop_fd` is readable (-1: never).
   LineReader(int fd, absl::string_view name, size_t max_line_bytes = kDefaultMaxLineBytes, int stop_fd = -1);
   ~LineReader();
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
 
-  // The next lines: at least one, as many as one read of the descriptor gave; none at the end. Waits only
-  // if no whole line has come, so who has dealt with these lines has dealt with all that can be known.
-  // Each has its newline; the last one may have none. A carriage return before it is part of the line.
-  // Valid until the next Read().
+  // The next lines: at least one, as many as one read of the descriptor gave; none at the end. Waits only if
+  // no whole line has come. Each has its newline, except perhaps the last one; a carriage return is part of
+  // the line. Valid until the next Read().
   //
-  // ResourceExhausted for a line that is too long, DataLoss for compressed data that is damaged or cut
-  // off, Cancelled once it was stopped, else what reading said. Whole lines before the place come first; half
-  // a line never comes.
+  // ResourceExhausted: a line is too long. DataLoss: damaged or cut compressed data. Cancelled: stopped. Else
+  // the error of read(). Whole lines before the error come first.
   absl::StatusOr<absl::Span<const absl::string_view>> Read();
 
  private:
@@ -69,8 +65,8 @@ class LineReader {
   std::vector<absl::string_view> lines_;
   int64_t lines_given_ = 0;
   bool started_ = false;
-  bool at_end_ = false;                 // nothing more will come into the buffer
-  absl::Status error_;                  // why, if it is not the end of the input
+  bool at_end_ = false;                 // the buffer gets no more bytes
+  absl::Status error_;                  // set if it is not the end of the input
   std::unique_ptr<Inflater> inflater_;  // null for plain input
 };
 

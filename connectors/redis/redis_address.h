@@ -1,4 +1,4 @@
-// Where a Redis is: redis://[USER@]HOST[:PORT][/DATABASE].
+// The address of a Redis: redis://[USER@]HOST[:PORT][/DATABASE].
 #ifndef LETHE_CONNECTORS_REDIS_REDIS_ADDRESS_H_
 #define LETHE_CONNECTORS_REDIS_REDIS_ADDRESS_H_
 
@@ -15,7 +15,7 @@ struct RedisAddress {
   int port = 6379;
   int database = 0;
 
-  // InvalidArgument says the expected form, and repeats nothing: the text may hold a password.
+  // InvalidArgument says the expected form without the text, which may hold a password.
   static absl::StatusOr<RedisAddress> Parse(absl::string_view text);
 };
 

@@ -15,16 +15,16 @@
 namespace lethe::redis {
 namespace {
 
-// Short enough for a stop to be answered in time, and long for a Redis that only forks or is busy.
+// Short enough for a prompt stop, and long enough for a Redis that forks or is busy.
 constexpr timeval kConnectTimeout = {1, 0};
 constexpr timeval kAnswerTimeout = {2, 0};
 
 // KEYS: the values, the positions, the totals of this partition. ARGV: INPUT/PARTITION, from, to, and then
 // keys and totals; an empty total is one that was deleted. Returns the position.
 //
-// Redis does not take back what a script has written when it fails, so everything that may fail comes before
-// the first write; Redis checks its memory before that one only. Numbers are doubles in Lua: HINCRBY adds
-// what is known to fit, and the rest is added in decimal digits.
+// A script that fails is not rolled back, so all checks come before the first write; Redis checks its memory
+// only before that one. Numbers are doubles in Lua: HINCRBY adds what fits, the rest is added in decimal
+// digits.
 constexpr char kScript[] = R"lua(
 local values, positions, shard = KEYS[1], KEYS[2], KEYS[3]
 for _, key in ipairs(KEYS) do
@@ -154,7 +154,7 @@ std::string RedisStore::PartitionName(int32_t partition) const {
 }
 
 absl::Status RedisStore::Lost(absl::string_view doing) {
-  // A timeout is told as "Resource temporarily unavailable".
+  // A timeout reads "Resource temporarily unavailable".
   const bool timed_out = context_ != nullptr && context_->err == REDIS_ERR_IO &&
                          (errno == EAGAIN || errno == EWOULDBLOCK || errno == ETIMEDOUT);
   const std::string why = context_ == nullptr ? "out of memory"
@@ -177,7 +177,7 @@ absl::Status RedisStore::Refused(absl::string_view reply) const {
                      ":* +select +info +script|load +evalsha +type +hget +hmget "
                      "+hset +hdel +hkeys +hincrby`"));
   }
-  // Before its version 7 Redis put words of its own before those of a command in a script.
+  // Before version 7 Redis put a prefix before the error of a command in a script.
   if (absl::StrContains(reply, "OOM command not allowed")) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "it has no memory left (", text, "): raise maxmemory, or delete keys that are not needed"));
@@ -185,7 +185,7 @@ absl::Status RedisStore::Refused(absl::string_view reply) const {
   if (absl::StrContains(reply, "READONLY ")) {
     return absl::UnavailableError(absl::StrCat("it is a replica (", text, "): let `store` name the primary"));
   }
-  // Of loading, a primary that is away, a script that runs, a disk that is full: they end, or Redis says how.
+  // Temporary: loading, a missing primary, a running script, a full disk.
   if (StartsWithAny(reply, {"LOADING", "MASTERDOWN", "BUSY", "NOREPLICAS", "MISCONF", "NOSCRIPT", "TRYAGAIN",
                             "CLUSTERDOWN", "UNKILLABLE"})) {
     return absl::UnavailableError(text);
@@ -228,8 +228,7 @@ absl::Status RedisStore::Connect() {
   return status;
 }
 
-// Evicted keys would be missing from sums without a trace. Other policies evict keys that expire, and
-// lethe's do not.
+// Evicted keys would silently miss in sums. The other policies evict only keys that expire; lethe's do not.
 absl::Status RedisStore::KeepsKeys() {
   const absl::StatusOr<Reply> info = Call({"INFO", "memory"});
   if (!info.ok()) return info.status();
@@ -261,7 +260,7 @@ absl::StatusOr<RedisStore::Reply> RedisStore::NextReply() {
   if (redisGetReply(context_.get(), &raw) != REDIS_OK) return Lost("waiting for an answer");
   Reply reply(static_cast<redisReply*>(raw));
   if (reply->type != REDIS_REPLY_ERROR) return reply;
-  // Behind an error others may come, and nothing that is known of the connection is worth keeping.
+  // Later replies of the pipeline may be errors, too.
   const absl::Status refused = Refused(absl::string_view(reply->str, reply->len));
   context_.reset();
   return refused;

@@ -24,9 +24,9 @@ struct RedisStoreOptions {
   std::string input;     // the input's topic, whose partitions have the totals
 };
 
-// The keys are those of README.md. Batches are sent in a pipeline, and each is a call of one script, which
-// Redis runs to its end before anything else. Blocks SIGPIPE in the thread that uses it, since hiredis writes
-// to connections that may be closed. Used by one thread.
+// README.md has the keys. Each batch is one call of a script, which Redis runs atomically; batches are
+// pipelined. Blocks SIGPIPE in its thread, since hiredis writes to connections that may be closed. Used by
+// one thread.
 class RedisStore : public CounterStore {
  public:
   explicit RedisStore(RedisStoreOptions options);
@@ -42,14 +42,14 @@ class RedisStore : public CounterStore {
   };
   using Reply = std::unique_ptr<redisReply, Free>;
 
-  // All that is needed before the first command; nothing if it was done.
+  // Connects and prepares the connection, if needed.
   absl::Status Connect();
   absl::Status KeepsKeys();
   absl::Status Append(const std::vector<absl::string_view>& command);
   // Of the next command in the pipeline. An error reply is an error.
   absl::StatusOr<Reply> NextReply();
   absl::StatusOr<Reply> Call(const std::vector<absl::string_view>& command);
-  // What the connection met last, which is closed.
+  // Closes the connection, and returns its last error.
   absl::Status Lost(absl::string_view doing);
   absl::Status Refused(absl::string_view reply) const;
   std::string PartitionName(int32_t partition) const;
@@ -59,7 +59,7 @@ class RedisStore : public CounterStore {
   const std::string values_;     // the keys, see README.md
   const std::string positions_;  // likewise
   std::unique_ptr<redisContext, Free> context_;
-  std::string script_;  // the hash that Redis knows it by
+  std::string script_;  // its hash in Redis
 };
 
 }  // namespace lethe::redis

@@ -1,4 +1,4 @@
-// What one counter comes to in one partition.
+// The sums of one counter in one partition.
 #ifndef LETHE_SRC_COUNTERS_COUNTER_SUMS_H_
 #define LETHE_SRC_COUNTERS_COUNTER_SUMS_H_
 
@@ -23,25 +23,24 @@ class CounterSums {
 
   // The keys that the open transaction has changed, with their sums.
   const Sums& changed() const { return changed_; }
-  // What these take in memory, roughly: keys may be as large as records are, and each another.
+  // Their memory, roughly: keys may be as large as records.
   int64_t bytes() const { return bytes_; }
 
-  // The transaction is committed.
   void Commit();
-  // It is aborted; or, without totals, its sums are written, and others begin.
+  // After an abort; or, without totals, after its sums were written.
   void Clear();
 
-  // Before the first transaction: what a key has come to by now.
+  // Before the first transaction: the total of a key.
   void Restore(absl::string_view key, int64_t total) { totals_[key] = total; }
   void Forget(absl::string_view key) { totals_.erase(key); }
   const Sums& totals() const { return totals_; }
 
  private:
-  // A slot of the table, as empty as it may be, and what an allocation costs.
+  // Of a slot of the emptiest table and an allocation.
   static constexpr int64_t kBytesBesideKey = 112;
 
   bool keeps_totals_;
-  // Allocates for each key that is new in a commit: keys are few beside records.
+  // Allocates for each new key of a commit: keys are few beside records.
   Sums changed_;
   int64_t bytes_ = 0;
   Sums totals_;  // as committed

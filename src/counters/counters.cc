@@ -15,7 +15,7 @@ constexpr absl::string_view kOffset = ",\"offset\":";
 
 absl::Status Wrong(absl::string_view what) { return absl::InvalidArgumentError(what); }
 
-// What is before the next '/', which goes, too. False if there is none.
+// Takes the part before the next '/', and the '/'. False if there is none.
 bool TakePart(absl::string_view& text, absl::string_view* part) {
   const size_t slash = text.find('/');
   if (slash == absl::string_view::npos || slash == 0) return false;

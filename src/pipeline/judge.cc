@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <string>
 
@@ -12,12 +13,6 @@
 #include "src/pipeline/output/disposition.h"
 
 namespace lethe {
-namespace {
-
-// What larger batches needed is given back.
-constexpr size_t kMostKeptText = size_t{4} << 20;
-
-}  // namespace
 
 Judge::Judge(const DaemonOptions& options, const Topics& topics, const Source& source, RecordWriter& writer,
              RefusalSearch& refusals, Warnings& warnings)
@@ -30,17 +25,12 @@ Judge::Judge(const DaemonOptions& options, const Topics& topics, const Source& s
       router_(options),
       reader_(options.RecordAndCounters()) {}
 
-void Judge::GiveBack() {
-  if (texts_.capacity() > kMostKeptText) std::string().swap(texts_);
-}
-
 JudgedRun Judge::Run(Task& task, RecordRun run) {
   records_.clear();
-  places_.clear();
   changes_.clear();
-  change_texts_.clear();
-  texts_.clear();
-  // With this policy the partition stops in front of such a record: the broker is asked about each.
+  changes_.reserve(run.size() * options_.counters.size());  // records_ view it
+  texts_.release();
+  // With this policy the partition stops before an undeliverable record, so only the broker decides.
   const bool asks = writer_.StopsAtUndeliverable();
   const bool foresees = !asks && refusals_.trusted(SteadyNow());
   const bool foresees_sizes = !asks && refusals_.sizes_trusted(SteadyNow());
@@ -69,59 +59,48 @@ JudgedRun Judge::Run(Task& task, RecordRun run) {
     if (foresees_sizes && refused.empty()) refused = refusals_.ForeseeSize(input.payload());
     if (refused.empty()) continue;
     const std::optional<IdHash> judged = events_.empty() ? std::nullopt : std::optional(events_.back().id);
-    JudgeEvents(task);  // before it is known what follows: a copy of it is to pass
+    JudgeEvents(task);  // before later records: a copy of this one must pass
     const JudgedRecord& record = records_.back();
     if (!writer_.DispositionOf(record).is_written()) continue;
     if (judged && record.verdict != Verdict::kDuplicate) task.transaction->Forget(*judged);
     task.undeliverable.try_emplace(input.offset, Undeliverable{std::move(refused)});
   }
   JudgeEvents(task);
-  SetViews();
   return {records_, oldest_ms};
 }
 
 void Judge::JudgeEvents(Task& task) {
   verdicts_.resize(events_.size());
-  task.transaction->Judge(events_, absl::MakeSpan(verdicts_)).IgnoreError();  // status() tells it, too
+  task.transaction->Judge(events_, absl::MakeSpan(verdicts_)).IgnoreError();  // status() has it, too
   for (size_t i = 0; i < events_.size(); ++i) {
     JudgedRecord& record = records_[event_records_[i]];
     record.verdict = verdicts_[i];
-    if (warnings_.CompareKeys(events_[i].id)) {
-      warnings_.SeeKey(task.id, events_[i].id, record.verdict, record.input->key);
-    }
+    warnings_.SeeKey(task.id, events_[i].id, record.verdict, record.input->key);
   }
   events_.clear();
   event_records_.clear();
 }
 
 void Judge::Add(const InputRecord& input, const RecordFields& fields) {
-  places_.push_back({texts_.size(), fields.reason.size(), changes_.size(), 0});
-  absl::StrAppend(&texts_, fields.reason);
+  const size_t first_change = changes_.size();
   for (size_t counter = 0; counter < fields.counters.size(); ++counter) {
     const CounterUpdate& update = fields.counters[counter];
     if (update.state == CounterUpdate::State::kNotMeant) continue;
     const bool countable = update.state == CounterUpdate::State::kCounted;
-    const absl::string_view text = countable ? update.key : update.reason;
-    change_texts_.emplace_back(texts_.size(), text.size());
-    absl::StrAppend(&texts_, text);
-    changes_.push_back({counter, countable, "", update.delta});
-    ++places_.back().changes;
+    changes_.push_back({counter, countable, Keep(countable ? update.key : update.reason), update.delta});
   }
   records_.push_back({.input = &input,
                       .id_state = router_.StateOf(fields),
+                      .reason = Keep(fields.reason),
+                      .changes = absl::MakeConstSpan(changes_).subspan(first_change),
                       .route = router_.PartitionOf(fields, input, topics_.output_partitions)});
 }
 
-void Judge::SetViews() {
-  const absl::string_view texts = texts_;
-  for (size_t i = 0; i < changes_.size(); ++i) {
-    changes_[i].text = texts.substr(change_texts_[i].first, change_texts_[i].second);
-  }
-  for (size_t i = 0; i < records_.size(); ++i) {
-    const Place& place = places_[i];
-    records_[i].changes = absl::MakeConstSpan(changes_).subspan(place.changes_at, place.changes);
-    records_[i].reason = texts.substr(place.reason_at, place.reason_bytes);
-  }
+absl::string_view Judge::Keep(absl::string_view text) {
+  if (text.empty()) return {};
+  char* const copy = static_cast<char*>(texts_.allocate(text.size(), /*alignment=*/1));
+  std::memcpy(copy, text.data(), text.size());
+  return {copy, text.size()};
 }
 
 absl::Time Judge::Believe(Task& task, const InputRecord& input, absl::Time latest) {

@@ -1,10 +1,10 @@
-// From a run of records to records with verdicts: ids are read, and the filter is asked.
+// Judges a run of records: reads their ids, and looks these up in the filter.
 #ifndef LETHE_SRC_PIPELINE_JUDGE_H_
 #define LETHE_SRC_PIPELINE_JUDGE_H_
 
 #include <cstddef>
-#include <string>
-#include <utility>
+#include <memory>
+#include <memory_resource>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -22,40 +22,34 @@
 
 namespace lethe {
 
-// Invariant: what it has judged is in the open transaction of the partition, in the order of the log; what is
-// known to be undeliverable is not, so that a copy of it passes.
+// Invariant: the partition's open transaction has the ids that passed, in the order of the log, but no id of
+// a record that is known to be undeliverable: a copy of that one passes.
 //
-// Not thread-safe: it belongs to the worker's thread. Memory is kept from batch to batch, so that nothing is
-// allocated once it is warm.
+// Not thread-safe: it belongs to the worker's thread. Keeps its memory, so that a warm worker does not
+// allocate.
 class Judge {
  public:
   Judge(const DaemonOptions& options, const Topics& topics, const Source& source, RecordWriter& writer,
         RefusalSearch& refusals, Warnings& warnings);
 
-  // Of a partition that is in the open transaction. Of a shorter run, if the partition must stop within it:
-  // then its stop_before_next says why. Valid until the next call.
+  // The partition must be in the open transaction. If it must stop within the run, the result is shorter and
+  // task.stop_before_next says why. Valid until the next call.
   JudgedRun Run(Task& task, RecordRun run);
-  // After a batch: gives back what larger batches than usual needed.
-  void GiveBack();
 
  private:
-  // Where the texts of a record are; its views are set when all texts are there.
-  struct Place {
-    size_t reason_at;  // in texts_
-    size_t reason_bytes;
-    size_t changes_at;  // in changes_
-    size_t changes;
-  };
-
-  // The open events, which were not judged yet.
+  // Judges the events that were collected.
   void JudgeEvents(Task& task);
   void Add(const InputRecord& input, const RecordFields& fields);
-  void SetViews();
-  // The time of a record that is judged, or InfinitePast() if it has none, or is dated after `latest`: that
-  // is counted and now and then said.
+  // A copy that is valid until the next run.
+  absl::string_view Keep(absl::string_view text);
+  // The record's time, or InfinitePast() if it has none or is dated after `latest`, which is counted and
+  // logged now and then.
   absl::Time Believe(Task& task, const InputRecord& input, absl::Time latest);
-  // Says now and then which record has no usable id.
+  // Logs now and then which record has no usable id.
   void Complain(const Task& task, int64_t offset, const RecordFields& fields);
+
+  // The texts of a run fit in here; of larger ones the rest is allocated.
+  static constexpr size_t kTextBytes = size_t{1} << 20;
 
   const DaemonOptions& options_;
   const Topics& topics_;
@@ -66,13 +60,12 @@ class Judge {
   const Router router_;
   RecordReader reader_;
   std::vector<JudgedRecord> records_;
-  std::vector<Place> places_;
   std::vector<CounterChange> changes_;
-  std::vector<std::pair<size_t, size_t>> change_texts_;  // their places in texts_, and bytes
   std::vector<Event> events_;
   std::vector<size_t> event_records_;
   std::vector<Verdict> verdicts_;
-  std::string texts_;
+  const std::unique_ptr<char[]> first_texts_ = std::make_unique_for_overwrite<char[]>(kTextBytes);
+  std::pmr::monotonic_buffer_resource texts_{first_texts_.get(), kTextBytes};
   Repeats disbelieved_;  // timestamps
   Repeats complaints_;
 };

@@ -3,14 +3,17 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "src/pipeline/output/disposition.h"
 
 namespace lethe {
 namespace {
 
-// What was damaged on its way is there when it is fetched again.
+// A batch that was damaged on its way is sound when it is fetched again.
 constexpr int kUnreadableTimes = 3;
 
 }  // namespace
@@ -18,14 +21,16 @@ constexpr int kUnreadableTimes = 3;
 Phases::Phases(const DaemonOptions& options, const Topics& topics, const Tuning& tuning, WorkerState& state,
                Source& source, HeldPartitions& held, Transactions& transactions, Group& group,
                Warnings& warnings)
-    : tuning_(tuning),
+    : options_(options),
+      tuning_(tuning),
       state_(state),
       source_(source),
       held_(held),
       transactions_(transactions),
       group_(group),
-      replay_(options, state, source),
-      judge_(options, topics, source, transactions.writer(), transactions.refusals(), warnings) {}
+      judge_(options, topics, source, transactions.writer(), transactions.refusals(), warnings),
+      router_(options),
+      replay_reader_(options.record) {}
 
 absl::Status Phases::Advance(Task& task, RecordRun run) {
   if (task.unreadable) {
@@ -40,18 +45,18 @@ absl::Status Phases::Advance(Task& task, RecordRun run) {
       continue;
     }
     switch (task.phase) {
-      case Phase::kHeld:  // polled before it was
+      case Phase::kHeld:  // it was polled before that
       case Phase::kFailed:
         return absl::OkStatus();
       case Phase::kChecking:
-        if (!replay_.Recognizes(task, run.front())) {
+        if (!Recognizes(task, run.front())) {
           group_.Rebuild(task);
           return absl::OkStatus();
         }
         run.remove_prefix(1);
         break;
       case Phase::kRestoring:
-        run = replay_.Restore(task, run);
+        run = Restore(task, run);
         break;
       case Phase::kActive:
         return JudgeRun(task, run);
@@ -60,13 +65,106 @@ absl::Status Phases::Advance(Task& task, RecordRun run) {
   return absl::OkStatus();
 }
 
+bool Phases::Recognizes(Task& task, const InputRecord& input) {
+  if (input.offset != task.mark.offset || input.Hash() != task.mark.hash) return false;
+  task.mark.time = task.committed_mark.time = input.time();  // a snapshot does not have it
+  task.next = task.filter_end;
+  task.phase = Phase::kRestoring;
+  if (task.next >= task.committed) Activate(task);
+  return true;
+}
+
+RecordRun Phases::Restore(Task& task, RecordRun run) {
+  const auto active = std::find_if(run.begin(), run.end(),
+                                   [&](const InputRecord& input) { return input.offset >= task.committed; });
+  Replay(task, run.first(static_cast<size_t>(active - run.begin())));
+  run.remove_prefix(static_cast<size_t>(active - run.begin()));
+  if (task.phase != Phase::kFailed && (!run.empty() || task.next >= task.committed)) Activate(task);
+  return task.phase == Phase::kFailed ? RecordRun() : run;
+}
+
+void Phases::Activate(Task& task) {
+  if (task.to_compare) return StopOnOtherLog(task);
+  task.phase = Phase::kActive;
+  task.filter->LimitStreamTime(absl::InfiniteFuture());
+  task.KnowsSinceStreamTime();
+  // Only control records or compacted records may be between the last record read and C.
+  task.next = task.filter_end = task.committed;
+  task.committed_mark = task.mark;
+  task.committed_timed_records = task.timed_records;
+  spdlog::info("{}: ready at offset {} after replaying {} offsets", source_.Name(task), task.committed,
+               task.restore.to() - task.restore.from());
+  task.restore.At(task.restore.to(), SteadyNow());
+}
+
+void Phases::Replay(Task& task, RecordRun run) {
+  if (run.empty()) return;
+  if (!IsLogOfCommit(task, run)) return StopOnOtherLog(task);
+  replayed_.clear();
+  const auto replay = [&] {
+    if (absl::Status replayed = task.filter->Replay(replayed_); !replayed.ok()) state_.fatal = replayed;
+    replayed_.clear();
+  };
+  // The wall clock has moved on since these records were judged: it would accept timestamps that were too far
+  // ahead then. Stream time at C takes its place.
+  task.filter->LimitStreamTime(task.time_at_committed);
+  const absl::Time latest = std::min(absl::Now(), task.time_at_committed) + options_.max_future;
+  for (const InputRecord& input : run) {
+    const RecordFields& fields = replay_reader_.Read(input.view());
+    const absl::Time time = input.time() > latest ? absl::InfinitePast() : input.time();
+    if (time != absl::InfinitePast()) ++task.timed_records;
+    if (router_.IsJudged(fields) && !task.passed_over.contains(input.offset)) {
+      replayed_.push_back({task.filter->Hash(fields.id), time, input.payload()});
+    } else {
+      replay();
+      if (absl::Status observed = task.filter->Observe(time); !observed.ok()) state_.fatal = observed;
+    }
+  }
+  replay();
+  task.next = task.filter_end = run.back().offset + 1;
+  const InputRecord& last = run.back();
+  task.mark = task.committed_mark = {last.offset, last.Hash(), last.time()};
+  task.committed_timed_records = task.timed_records;
+  task.counts.suppressed += static_cast<int64_t>(run.size());
+  task.points->Note(task.next, task.timed_records, task.filter->stream_time());
+  if (task.restore.At(task.next, SteadyNow())) {
+    spdlog::info("{}: restoring: {}", source_.Name(task), task.restore.ToString());
+  }
+}
+
+bool Phases::IsLogOfCommit(Task& task, RecordRun run) {
+  if (!task.to_compare || run.back().offset < task.to_compare->offset) return true;
+  const auto found = std::find_if(run.begin(), run.end(), [&](const InputRecord& input) {
+    return input.offset == task.to_compare->offset;
+  });
+  if (found == run.end() || found->Hash() != task.to_compare->hash) return false;
+  task.to_compare.reset();
+  return true;
+}
+
+void Phases::StopOnOtherLog(Task& task) {
+  const LogMark judged = *std::exchange(task.to_compare, std::nullopt);
+  task.Fail(absl::StrCat(
+      source_.Name(task), " offset ", judged.offset,
+      ": the log has another record here than the group has judged, or "
+      "none: it was truncated (an unclean leader election, say) or recreated, and has grown again. Records "
+      "before offset ",
+      task.committed,
+      " may be new and not judged. Reset the group's offsets with "
+      "kafka-consumer-groups.sh --reset-offsets: to ",
+      task.committed,
+      " to go on without them; further back to judge them, where all that is read again is "
+      "written to the output once more"));
+  spdlog::error("{}", task.problem);
+}
+
 absl::Status Phases::JudgeRun(Task& task, RecordRun run) {
   if (!held_.HasOutput(task)) return absl::OkStatus();
   if (!task.stop_before_next.empty()) return absl::OkStatus();
   if (absl::Status begun = transactions_.Begin(task); !begun.ok()) return begun;
   const JudgedRun judged = judge_.Run(task, run);
-  // What was passed may not be remembered, so nothing of it may go out. Whoever is started next has all that
-  // is committed from the log.
+  // The filter may lack an id that passed, so nothing may be written. The next process restores all committed
+  // ids from the log.
   if (absl::Status known = task.transaction->status(); !known.ok()) {
     state_.fatal = absl::Status(known.code(), absl::StrCat(source_.Name(task), ": ", known.message()));
     return state_.fatal;
@@ -80,11 +178,11 @@ void Phases::ReachEnd(Task& task, int64_t end) {
     return SearchReadable(task);
   }
   task.end_of_log = std::max(task.end_of_log, end);
-  // The record that is looked for would have come before. What follows is read again: it is not at its end.
+  // The record to compare with is not in the log.
   if (task.phase == Phase::kChecking) return group_.Rebuild(task);
-  if (task.phase == Phase::kRestoring && end >= task.committed) replay_.Activate(task);
+  if (task.phase == Phase::kRestoring && end >= task.committed) Activate(task);
   if (task.phase != Phase::kActive || !task.stop_before_next.empty() || end <= task.next) return;
-  // Not committed, it would be gone with the next segment: to the broker the log starts behind it then.
+  // Commits the end: once retention removes these offsets, the log would start beyond the committed one.
   if (transactions_.Begin(task).ok()) task.next = end;
 }
 
@@ -98,7 +196,7 @@ void Phases::MeetUnreadable(Task& task, int64_t base, const std::string& why) {
   task.unreadable_times = task.unreadable_at == at ? task.unreadable_times + 1 : 1;
   task.unreadable_at = at;
   if (task.unreadable_times < kUnreadableTimes) return;
-  // The record to compare with is not to be had.
+  // The record to compare with cannot be read.
   if (task.phase == Phase::kChecking) return group_.Rebuild(task);
   const bool is_replay = task.phase != Phase::kActive;
   if (DisposeUnreadable(is_replay, tuning_.current().policies) != Action::kFail) {
@@ -109,7 +207,7 @@ void Phases::MeetUnreadable(Task& task, int64_t base, const std::string& why) {
   const std::string problem = absl::StrCat(
       source_.Name(task), " offset ", at, ": the batch cannot be read: ", why,
       "; on_unreadable is fail: the partition is committed up to there, and stands still; set on_unreadable "
-      "to drop to pass over it, then reload the configuration (SIGHUP) or start again; if it only "
+      "to drop to skip it, then reload the configuration (SIGHUP) or start again; if it only "
       "decompresses to more than the client takes, raise receive.message.max.bytes under kafka");
   if (task.in_transaction()) {
     task.stop_before_next = problem;
@@ -139,9 +237,9 @@ void Phases::PassOver(Task& task, int64_t end) {
     task.next = task.filter_end = std::min(end, task.committed);
     task.counts.suppressed += task.next - begin;
   }
-  spdlog::error("{}: offsets {} to {} cannot be read, and are passed over: {}", source_.Name(task), begin,
+  spdlog::error("{}: offsets {} to {} cannot be read, and are skipped: {}", source_.Name(task), begin,
                 end - 1, task.unreadable_why);
-  if (task.phase == Phase::kRestoring && task.next >= task.committed) replay_.Activate(task);
+  if (task.phase == Phase::kRestoring && task.next >= task.committed) Activate(task);
   source_.Seek(task);
 }
 

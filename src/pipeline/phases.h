@@ -1,15 +1,18 @@
-// What a partition does with what is read of it, by its phase: compared, replayed, judged, or passed over.
+// The phases of a partition: its records are compared, replayed, judged or skipped.
 #ifndef LETHE_SRC_PIPELINE_PHASES_H_
 #define LETHE_SRC_PIPELINE_PHASES_H_
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "lethe/event.h"
 #include "src/pipeline/judge.h"
+#include "src/pipeline/output/router.h"
 #include "src/pipeline/output/transactions.h"
-#include "src/pipeline/replay.h"
-#include "src/pipeline/task/group.h"
+#include "src/pipeline/task/source.h"
+#include "src/record/record_reader.h"
 
 namespace lethe {
 
@@ -19,32 +22,45 @@ class Phases {
   Phases(const DaemonOptions& options, const Topics& topics, const Tuning& tuning, WorkerState& state,
          Source& source, HeldPartitions& held, Transactions& transactions, Group& group, Warnings& warnings);
 
-  // A run of its records. Not OK: the transaction must be aborted, and the rest of the batch is replayed.
+  // Handles a run of the partition's records. Not OK: the worker must abort the transaction and read the rest
+  // of the batch again.
   absl::Status Advance(Task& task, RecordRun run);
-  // The client has come to the end of the log, perhaps over control records and aborted batches.
+  // The client has reached the end of the log; control records or aborted batches may come before it.
   void ReachEnd(Task& task, int64_t end);
-
-  // The batch that begins at `base` cannot be read: by policy its partition stops in front of it, or passes
-  // over it.
+  // The batch that begins at `base` cannot be read: by policy the partition stops before it or skips it.
   void MeetUnreadable(Task& task, int64_t base, const std::string& why);
 
-  // After a batch.
-  void GiveBack() { judge_.GiveBack(); }
-
  private:
+  // kChecking: whether the record is the last one that the filter knows. If so, the restore goes on behind
+  // it.
+  bool Recognizes(Task& task, const InputRecord& input);
+  // kRestoring: replays the records before C. Returns the rest of the run, which is to be judged.
+  RecordRun Restore(Task& task, RecordRun run);
+  void Replay(Task& task, RecordRun run);
+  // Everything before C was read: the partition is kActive, unless its log differs from the one judged.
+  void Activate(Task& task);
+  // Compares the record that the commit metadata names, once the run has reached it.
+  bool IsLogOfCommit(Task& task, RecordRun run);
+  void StopOnOtherLog(Task& task);
+
+  // kActive.
   absl::Status JudgeRun(Task& task, RecordRun run);
-  // Reads where the search for the end of the unreadable batch wants to, or passes over the batch.
+
+  // Seeks the next offset of the search for the end of the unreadable batch, or skips the batch.
   void SearchReadable(Task& task);
   void PassOver(Task& task, int64_t end);
 
+  const DaemonOptions& options_;
   const Tuning& tuning_;
   WorkerState& state_;
   Source& source_;
   HeldPartitions& held_;
   Transactions& transactions_;
   Group& group_;
-  Replay replay_;
   Judge judge_;
+  const Router router_;
+  RecordReader replay_reader_;
+  std::vector<Event> replayed_;
 };
 
 }  // namespace lethe

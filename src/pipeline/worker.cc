@@ -12,10 +12,10 @@ namespace {
 
 // Records that are judged together: enough to hide the latency of memory, and to take each lock rarely.
 constexpr size_t kBatch = 512;
-// No batch takes much more: while it is judged there are copies of what it counts, and all of it is written
-// before the worker looks at the time again.
+// A batch hardly exceeds this: the worker copies its counter keys, and writes all of it before it looks at
+// the time again.
 constexpr size_t kBatchBytes = size_t{1} << 20;
-// Never longer, so that a request to stop is seen also while a long interval's transaction is open.
+// Bounds the wait, so that the worker sees a request to stop within a long commit interval.
 constexpr absl::Duration kIdleWait = absl::Milliseconds(100);
 
 }  // namespace
@@ -59,7 +59,7 @@ void Worker::Step() {
   if (!state_.fatal.ok()) return;  // Close() aborts what is open
   const bool failed = sink_.Poll() != Failure::kNone;
   if (transactions_.is_open() && (failed || !processed)) {
-    transactions_.Abort();  // a batch that was carried out in part must not be committed
+    transactions_.Abort();  // half a batch must not be committed
   } else if (transactions_.IsDue()) {
     transactions_.Commit();
   }
@@ -70,10 +70,7 @@ void Worker::Step() {
 
 absl::Status Worker::Process() {
   transactions_.figures().BatchRead(source_.batch().size());
-  const absl::Cleanup clear = [this] {
-    source_.ClearBatch();
-    phases_.GiveBack();
-  };
+  const absl::Cleanup clear = [this] { source_.ClearBatch(); };
   const std::vector<InputRecord>& batch = source_.batch();
   for (size_t begin = 0; begin < batch.size() && state_.fatal.ok();) {
     if (batch[begin].event != nullptr) {
@@ -120,8 +117,7 @@ void Worker::HandleEvent(const InputRecord& at) {
 
 void Worker::TakeTuning() {
   if (!tuning_.Take()) return;
-  transactions_.writer().SetPolicies(tuning_.current().policies);
-  // Those that stand in front of a record by policy ask the new one.
+  // Partitions that a policy has stopped follow the new policy.
   for (auto& [id, task] : tasks_) {
     if (!std::exchange(task->stopped_by_policy, false)) continue;
     task->phase = Phase::kActive;
@@ -135,13 +131,13 @@ void Worker::TakeTuning() {
 }
 
 void Worker::Close() {
-  // Not in the revocation that closing brings: in the middle of a rebalance that may take long.
+  // Before the revocation at closing: in the middle of a rebalance a commit may take long.
   transactions_.End(state_.fatal.ok());
-  // Asked before it closes, after which nothing is owned any more.
+  // While partitions are still owned.
   state_.leaves_unfinished = transactions_.IsUnfinished();
   state_.only_leaves = state_.fatal.ok() && !state_.leaves_unfinished;
   source_.Leave();
-  // What that has not revoked: a client that has failed for good revokes nothing.
+  // A client that has failed for good revokes nothing.
   for (auto& [id, task] : tasks_) snapshots_.Drop(*task);
 }
 

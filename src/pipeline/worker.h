@@ -5,30 +5,27 @@
 #include "absl/status/status.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/options/topics.h"
-#include "src/pipeline/options/tuning.h"
 #include "src/pipeline/output/held_partitions.h"
 #include "src/pipeline/output/sink.h"
 #include "src/pipeline/output/snapshot_cycle.h"
 #include "src/pipeline/output/transactions.h"
 #include "src/pipeline/output/warnings.h"
 #include "src/pipeline/phases.h"
-#include "src/pipeline/task/group.h"
 #include "src/pipeline/task/source.h"
 #include "src/pipeline/task/worker_state.h"
 
 namespace lethe {
 
-// One source and one sink, in one thread. It sees the outside through these two and the group alone.
-//
-// Not thread-safe: it belongs to the worker's thread.
+// Sees the outside through its source, its sink and the group alone. Not thread-safe: it belongs to one
+// thread.
 class Worker {
  public:
-  // All outlive it; nothing is called before Run(). `tasks` are those that the group has assigned.
-  // `snapshots` is null where none are taken.
+  // The arguments outlive it; Run() makes the first call. `tasks` are the assigned partitions. `snapshots` is
+  // null if none are taken.
   Worker(const DaemonOptions& options, const Topics& topics, Tuning& tuning, WorkerState& state, Tasks& tasks,
          Source& source, Sink& sink, Group& group, Snapshots* snapshots);
 
-  // Until the stop is requested, or something makes it impossible to go on (WorkerState::fatal).
+  // Returns when a stop is requested or an error is fatal (WorkerState::fatal).
   void Run();
 
   HeldPartitions& held() { return held_; }
@@ -40,9 +37,8 @@ class Worker {
   absl::Status Open();
   void Step();
   void Close();
-  // Not OK: the transaction must be aborted, and the rest of the batch is read again.
+  // Not OK: the transaction must be aborted; the rest of the batch is read again.
   absl::Status Process();
-  // What the source says instead of a record.
   void HandleEvent(const InputRecord& at);
   void TakeTuning();
 

@@ -1,4 +1,4 @@
-// Checksums of a set's ranges: which parts of two sets are equal is seen from a few bytes of each.
+// Checksums of a set's ranges: a few bytes show which parts of two sets are equal.
 #ifndef LETHE_SRC_RECONCILE_KEY_RANGES_H_
 #define LETHE_SRC_RECONCILE_KEY_RANGES_H_
 
@@ -31,13 +31,12 @@ class KeyRanges {
   size_t RangeOf(uint64_t key) const { return RangeOf(key, bits_); }
   const std::vector<RangeSum>& sums() const { return sums_; }
 
-  // Little-endian: the sum (8 bytes) and the count (4 bytes, modulo 2^32) of each range for which `of` is
-  // true.
+  // Little-endian: the sum (8 bytes) and the count (4 bytes, modulo 2^32) of each range in `of`.
   std::string ToBytes(const std::vector<bool>& of) const;
   static constexpr size_t kBytesOfRange = 12;
 
-  // Ranges for which `of` is true and these bytes say something else. `peer_keys` becomes the number of keys
-  // that the peer has in them. False if the bytes are too few or too many.
+  // The ranges in `of` that differ from these bytes; `peer_keys` is the number of the peer's keys in them.
+  // False if the number of bytes is wrong.
   bool Differing(absl::string_view bytes, const std::vector<bool>& of, std::vector<bool>& differing,
                  uint64_t& peer_keys) const;
 

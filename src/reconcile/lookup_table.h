@@ -19,7 +19,7 @@ class LookupTable {
  public:
   static constexpr size_t kCellBytes = 16;
 
-  // Cells with which a difference of so many keys is listed but once in a thousand times or rarer
+  // Cells for a difference of so many keys. Listing it fails at most once in a thousand times
   // (LookupTableTest.ListsTheDifferenceItWasSizedFor).
   static uint64_t CellsFor(double difference);
 
@@ -32,15 +32,12 @@ class LookupTable {
     std::vector<uint64_t> only_here;
     std::vector<uint64_t> only_there;
   };
-  // What was inserted here and not into the table whose ToBytes() these are, and the other way about. nullopt
-  // if the difference is too large for the cells, or the bytes are not those of such a table. Uses up the
-  // table.
+  // The difference to the table with these ToBytes(). nullopt if it is too large for the cells, or the bytes
+  // are not of such a table. Uses up the table.
   std::optional<Difference> Subtract(absl::string_view bytes);
 
   // Little-endian; for each cell the keys XOR-ed (8 bytes), their checks XOR-ed (4), their number (4).
   std::string ToBytes() const;
-
-  uint64_t cells() const { return cells_.size(); }
 
  private:
   static constexpr size_t kHashes = 4;
@@ -52,7 +49,7 @@ class LookupTable {
 
   void Change(uint64_t key, uint32_t by);
   uint32_t CheckOf(uint64_t key) const;
-  // The i-th cell of a key lies in the i-th quarter, so that its cells are different ones.
+  // The i-th cell of a key lies in the i-th quarter, so that its cells differ.
   size_t Place(uint64_t key, size_t i) const;
   bool IsPure(const Cell& cell) const;
 

@@ -1,4 +1,4 @@
-// What the messages of a reconciliation hold: unsigned integers, little-endian, and bytes.
+// The content of a reconciliation's messages: unsigned integers, little-endian, and bytes.
 #ifndef LETHE_SRC_RECONCILE_MESSAGE_H_
 #define LETHE_SRC_RECONCILE_MESSAGE_H_
 
@@ -23,8 +23,7 @@ class MessageWriter {
     bytes_.append(text.data(), text.size());
     return *this;
   }
-  // Ascending numbers: how many, then each as its distance from the one before, in sevenths of a byte,
-  // the lowest first (LEB128).
+  // The number of ascending numbers, then each as its distance from the one before, in LEB128.
   MessageWriter& Ascending(const std::vector<uint64_t>& numbers);
 
   std::string Take() { return std::move(bytes_); }
@@ -33,8 +32,8 @@ class MessageWriter {
   std::string bytes_;
 };
 
-// After the end of a message, or an error in it, ok() stays false, nothing more is read, and the value that
-// was asked for is 0 or empty. Views are valid as long as the message.
+// After an error or the end of the message ok() stays false, and values are 0 or empty. Views are valid as
+// long as the message.
 class MessageReader {
  public:
   explicit MessageReader(absl::string_view bytes) : bytes_(bytes) {}

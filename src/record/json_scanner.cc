@@ -241,8 +241,8 @@ bool JsonScanner::Walk() {
   return true;
 }
 
-// Reads the value that comes next: a scalar or an empty container whole; of another container the opening
-// bracket and what is before its first value.
+// Reads the next value: a scalar or an empty container whole; of another container all before its first
+// value.
 bool JsonScanner::ScanValue(bool* opened) {
   const size_t offset = Offset();
   JsonValue value;

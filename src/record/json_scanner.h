@@ -16,8 +16,8 @@ class dom_parser_implementation;
 
 namespace lethe {
 
-// The value at a place. `text` is what stands in the document: of a string what is between its quotes,
-// of a number, true and false all of it; of the others nothing.
+// The value at a place. `text` is as in the document: a string without its quotes, a number, true or false;
+// empty for others.
 struct JsonValue {
   enum class Kind : uint8_t {
     kAbsent,
@@ -30,21 +30,21 @@ struct JsonValue {
   absl::string_view text;
 };
 
-// Appends the UTF-8 that the inside of a string means, whose escapes are well-formed. False if it has no
-// UTF-8, because half of a surrogate pair stands alone; what was appended then means nothing.
+// Appends the UTF-8 of a string with well-formed escapes. False if half of a surrogate pair stands alone; the
+// appended text is then invalid.
 bool AppendUnescaped(absl::string_view inside, std::string* out);
 
 // Accepts exactly the texts of RFC 8259, with a byte order mark before them or none. Numbers are of any
 // length and size, nesting is of any depth, and \u may name a lone surrogate. Where a name occurs twice
 // in an object, the last one counts, as in JavaScript, Python, Java (Jackson) and Go.
 //
-// simdjson's first stage does the vector work: it checks UTF-8, finds the ends of strings, and lists
-// where each token starts. Its two public parsers do not fit what comes then: the DOM parser refuses
-// valid records (integers beyond 64 bits, 1e999) and forgets how a number was written; On-Demand leaves
-// unchecked what it skips. So the grammar is checked here, on the list of tokens.
+// simdjson's first stage checks UTF-8, finds the ends of strings, and lists where each token starts. Its
+// public parsers do not fit: the DOM parser refuses valid records (integers beyond 64 bits, 1e999) and loses
+// the text of numbers; On-Demand does not check what it skips. So the grammar is checked here, on the list of
+// tokens.
 //
-// Invariant between calls: each value() is of the last text for which Scan was true. Does not allocate
-// once it has seen its largest text. Thread-compatible.
+// Invariant: each value() is of the last text for which Scan was true. Stops allocating after its largest
+// text. Thread-compatible.
 class JsonScanner {
  public:
   // At most 64 JSON pointers (RFC 6901), well-formed and not empty.
@@ -102,9 +102,9 @@ class JsonScanner {
   size_t next_ = 0;
   bool backslash_ = false;  // there is one somewhere in the text
 
-  // Where we are. Sets of targets are bit masks. In the container at depth d (the root's is 1) the first
-  // d - 1 steps of live_[d] led here, and index_[d] is the present element; kept down to the longest
-  // pointer's depth. here_ are the targets whose steps lead to the value that comes next, or through it.
+  // Sets of targets are bit masks. In the container at depth d (the root's is 1) the first d - 1 steps of
+  // live_[d] led here, and index_[d] is the present element; kept down to the longest pointer's depth. here_:
+  // the targets whose steps lead to the next value, or through it.
   std::vector<char> containers_;
   std::vector<uint64_t> live_;
   std::vector<int64_t> index_;

@@ -1,4 +1,4 @@
-// A record as the engine sees it, wherever it came from.
+// A record from any source.
 #ifndef LETHE_SRC_RECORD_RECORD_H_
 #define LETHE_SRC_RECORD_RECORD_H_
 
@@ -9,7 +9,7 @@
 
 namespace lethe {
 
-// Headers by name; the connector that read the record implements it.
+// The connector implements it.
 class RecordHeaders {
  public:
   virtual ~RecordHeaders() = default;

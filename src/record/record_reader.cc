@@ -70,8 +70,7 @@ std::optional<Source> MakeSource(std::optional<Field> field, std::vector<std::st
   return source;
 }
 
-// A counter of the spec, and what views of its update point into where they do not point into the record or
-// the scanner.
+// A counter of the spec, and storage for views of its update.
 struct CounterSource {
   Source key;
   std::optional<Source> delta;
@@ -107,7 +106,7 @@ struct RecordReader::Impl {
 
   Json json = Json::kNotRead;
   RecordFields fields;
-  // What the views of `fields` point into where they do not point into the record or the scanner.
+  // Storage for views of `fields` outside of the record and the scanner.
   std::string id_bytes;
   std::string reason;
   std::string id_text;
@@ -146,7 +145,7 @@ void RecordReader::Impl::Read(const RecordView& record) {
   fields.counters = updates;
 }
 
-// `unescaped` is where the text goes if it cannot be viewed where it is.
+// `unescaped`: storage for an unescaped text.
 Found RecordReader::Impl::Find(const Source& source, const RecordView& record, std::string* unescaped) const {
   std::optional<absl::string_view> bytes;
   switch (source.field.kind) {
@@ -229,7 +228,7 @@ void RecordReader::Impl::ReadTime(const RecordView& record) {
 
 bool RecordReader::Impl::Meets(const RecordView& record, CounterSource& counter) const {
   const Source& when = *counter.when;
-  // What is neither string nor number is no usable value elsewhere; here it may be what is asked for.
+  // A condition may also ask for true, false or null.
   if (when.json() && json == Json::kRead && scanner->value(when.pointer).kind == Kind::kOther) {
     return scanner->value(when.pointer).text == counter.wanted;
   }

@@ -30,23 +30,21 @@ struct Field {
 // An id: one or more fields joined with '+', for example json:/client+json:/seq.
 //
 // Its bytes: key, value and headers as they are; a JSON string is the byte 's' and its unescaped UTF-8, a
-// JSON number the byte 'n' and its text as written (so 1 and 1.0 differ, and 1 and "1"). Where several are
-// joined, each is preceded by its length in bytes, 8 bytes little-endian. Objects, arrays, null, true and
-// false are no ids, and neither is what is empty: if one of the fields is, the record has no id, since many
-// records would share it. Where a name is twice in an object, the last one counts. A string with half of a
-// surrogate pair (a lone \ud800) has no UTF-8, and is no id; elsewhere in the record it does no harm.
+// JSON number the byte 'n' and its text as written (so 1 and 1.0 differ, and 1 and "1"). Joined fields are
+// each preceded by their length, 8 bytes little-endian. A record has no id if a field is empty, an object, an
+// array, null, true or false, or a string with half of a surrogate pair (a lone \ud800), which has no UTF-8.
+// Of a name that is twice in an object the last value counts.
 struct IdSpec {
   std::vector<Field> fields;
 
   static absl::StatusOr<IdSpec> Parse(absl::string_view text);
   std::string ToString() const;
   bool reads_json() const;
-  // Changes whenever the same record may give other bytes: hex of a hash of ToString() and of the version
-  // of the rule above.
+  // Hex of a hash of ToString() and of the version of the rule above.
   std::string Fingerprint() const;
 };
 
-// What an event counts, where that is written in it.
+// The counter key and the delta of an event.
 struct CounterSpec {
   // JSON string: its unescaped UTF-8; JSON number: its text as written; key, value or header: as it is.
   Field key;
@@ -102,10 +100,9 @@ struct RecordFields {
   absl::Span<const CounterUpdate> counters;
 };
 
-// Reads the fields of a RecordSpec; parses JSON once per record, and checks all of it (json_scanner.h says
-// what is JSON); never, if the spec reads none. A null value has no JSON in it, which is well-formed; an
-// empty one is malformed. Does not allocate once it has seen its largest record; keeps about ten times that
-// record's size in memory, if it reads JSON. Thread-compatible: one reader per thread.
+// Parses and checks the JSON of a record once, if the spec needs it (json_scanner.h). A null value is
+// well-formed and has no JSON in it; an empty one is malformed. Stops allocating after its largest record;
+// with JSON it keeps about ten times that size. Thread-compatible: one reader per thread.
 class RecordReader {
  public:
   explicit RecordReader(RecordSpec spec);

@@ -1,4 +1,4 @@
-// How a user writes where an id, a time or a counter is in a record.
+// Parses the places of id, time and counters.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -31,7 +31,7 @@ absl::Status Wrong(absl::string_view text, absl::string_view what, absl::string_
                                                  right.empty() ? "" : "?", " (", kForms, ")"));
 }
 
-// A JSON pointer for what may have been meant as one: `id`, `$.a.b`, `a.b[0]`, `/a~b`.
+// The likely JSON pointer for `id`, `$.a.b`, `a.b[0]`, `/a~b`.
 std::string NearestPointer(absl::string_view text) {
   std::string path(text);
   if (!absl::StartsWith(path, "/")) {
@@ -63,7 +63,7 @@ absl::Status CheckPointer(absl::string_view text, absl::string_view pointer) {
   return absl::OkStatus();
 }
 
-// What may have been meant by a text that has none of the four forms.
+// The likely field for a text that has none of the four forms.
 std::string NearestField(absl::string_view text) {
   const std::string lower = absl::AsciiStrToLower(absl::StripAsciiWhitespace(text));
   if (lower == "key" || lower == "keys") return "key";

@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kFirstMillis = -62'167'219'200'000;  // 0000-01-01T00:00:00Z
 constexpr int64_t kLastMillis = 253'402'300'799'999;   // 9999-12-31T23:59:59.999Z
 
-// Takes one part after the other off the front of a text; after a part that is not there, all are not.
+// Takes parts off the front of a text. After a missing part it stays not AllTaken().
 class Parts {
  public:
   explicit Parts(absl::string_view text) : rest_(text) {}

@@ -15,8 +15,7 @@ namespace ondemand = simdjson::ondemand;
 constexpr int kMostDepth = 4;
 constexpr size_t kMostPlaces = 512;
 
-// Calls `found` with the pointer of each string and number. What is broken ends the walk: whether a text is
-// JSON is not decided here.
+// Calls `found` with the pointer of each string and number. Broken JSON ends the walk.
 template <class Found>
 bool Walk(ondemand::object object, const std::string& pointer, int depth, const Found& found) {
   for (auto member : object) {

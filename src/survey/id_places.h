@@ -13,9 +13,8 @@
 
 namespace lethe {
 
-// Counts in how many records each place has a string or a number. JSON is looked into four objects deep,
-// never into arrays, whose elements have no names. At most 512 places are counted: the first that are met.
-// Names that no id can have (with a + in them, by which ids are joined) are left out. Thread-compatible.
+// Counts in how many records each place has a string or a number: headers, and JSON down to four objects, not
+// in arrays. Counts the first 512 places. Leaves out names with a '+', which joins ids. Thread-compatible.
 class IdPlaces {
  public:
   IdPlaces();
@@ -24,7 +23,7 @@ class IdPlaces {
   void AddHeader(absl::string_view name);
   void AddJson(absl::string_view text);
 
-  // Those that are in at least `least` records, the most frequent first, at most `most`.
+  // Places in at least `least` records, the most frequent first, at most `most`.
   std::vector<Field> AtLeast(int64_t least, size_t most) const;
 
  private:

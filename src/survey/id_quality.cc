@@ -14,14 +14,13 @@ namespace {
 
 constexpr double kGoodPresent = 0.99, kDoubtfulPresent = 0.9;
 constexpr double kGoodChanged = 0.001, kDoubtfulChanged = 0.1;
-// A share of exact copies that is not an accident.
+// A significant share of exact copies.
 constexpr double kNotable = 0.001;
 
 bool IsValue(const IdSpec& id) { return id.fields.size() == 1 && id.fields[0].kind == Field::Kind::kValue; }
 
 std::string Percent(double share) {
   if (share >= 1) return "100 %";
-  // 99.996 % is not all.
   if (share > 0.9999) return "more than 99.99 %";
   return absl::StrFormat("%.*f %%", share < 0.001 ? 3 : share < 0.1 ? 2 : 1, 100 * share);
 }
@@ -38,7 +37,7 @@ std::string LastName(const IdSpec& id) {
   return absl::AsciiStrToLower(name.substr(name.find_last_of("/.:") + 1));
 }
 
-// 0 for what people call an id, and more for what they do not.
+// 0 for a usual name of an id, more for others.
 int Unlikeliness(const IdSpec& id) {
   const std::string name = LastName(id);
   if (name == "id" || name == "uuid" || name == "guid") return 0;
@@ -95,7 +94,7 @@ IdOpinion OpinionOf(const IdSpec& id, const IdEvidence& evidence,
 bool IsPreferred(const IdSpec& x, IdQuality x_quality, const IdEvidence& x_evidence, const IdSpec& y,
                  IdQuality y_quality, const IdEvidence& y_evidence) {
   if (x_quality != y_quality) return x_quality < y_quality;
-  // The last resort comes before what is doubtful if it finds something, and behind it else.
+  // `value`, the last resort, comes before doubtful candidates only if it finds copies.
   if (IsValue(x) != IsValue(y)) {
     const IdEvidence& value = IsValue(x) ? x_evidence : y_evidence;
     return IsValue(x) == (value.copies > kNotable * value.records);

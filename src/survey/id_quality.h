@@ -1,4 +1,4 @@
-// Whether something is an id, from how it behaves.
+// Rates candidates for the id.
 #ifndef LETHE_SURVEY_ID_QUALITY_H_
 #define LETHE_SURVEY_ID_QUALITY_H_
 
@@ -9,23 +9,22 @@
 
 namespace lethe {
 
-// Numbers of records; estimates, so not whole.
+// Estimated numbers of records.
 struct IdEvidence {
   double records = 0;  // all
   double present = 0;  // have it
-  double copies = 0;   // have the same as one before
+  double copies = 0;   // repeat an earlier one
   double changed = 0;  // of the copies: with another payload than the first
 
   double present_share() const { return records == 0 ? 0 : present / records; }
-  // Of the records that have it, less exact copies: how many share it with another that says something else.
+  // Share of events (records without exact copies) that share it with another event.
   double changed_share() const {
     const double events = present - (copies - changed);
     return events <= 0 ? 0 : changed / events;
   }
 };
 
-// Good: in 99 % of the records, and at most 1 in 1,000 says something else than another with the same id.
-// Doubtful: 90 %, and 1 in 10.
+// Good: in 99 % of the records, and at most 1 in 1,000 events shares it. Doubtful: 90 %, and 1 in 10.
 IdQuality QualityOf(const IdEvidence& evidence);
 
 struct IdOpinion {
@@ -33,8 +32,8 @@ struct IdOpinion {
   std::string remark;
 };
 
-// `whole_value` is the evidence of the id `value`, if ids are being looked for: an id that is another one in
-// each exact copy is not an id, and `value` itself is the last resort.
+// `whole_value`: the evidence of `value` during a search. It shows candidates that differ between exact
+// copies.
 IdOpinion OpinionOf(const IdSpec& id, const IdEvidence& evidence,
                     const std::optional<IdEvidence>& whole_value);
 

@@ -31,7 +31,7 @@ class Weighted {
     whole2_ += spread * whole * whole;
   }
 
-  // `weight` is that of an id which was not seen: one such could have been there.
+  // `weight`: of one id that the sample may have missed.
   Estimate Count(double weight) const {
     return {part_, kNormal95 * std::sqrt(part2_ + weight * (weight - 1))};
   }
@@ -126,7 +126,7 @@ void IdSample::Add(const Sighting& sighting) {
     }
   }
   if (halvings_ > 0 && sighting.id >> (64 - halvings_) != 0) return;
-  // A vector left to itself would grow beyond the limit.
+  // Default growth would exceed the limit.
   if (sightings_.size() == sightings_.capacity()) {
     sightings_.reserve(std::min(capacity_, std::max<size_t>(1024, sightings_.size() * 2)));
   }
@@ -178,7 +178,7 @@ void IdSample::HalveThreshold() {
                                   [&](const Sighting& sighting) { return is_over(sighting.id); }),
                    sightings_.end());
   if (folded_.size() <= kMostFolded) return;
-  // Too many to keep apart: they are sampled like all others.
+  // Too many: they are sampled like all others.
   absl::erase_if(folded_, [&](const auto& folded) { return is_over(folded.first); });
   for (auto& [id, folded] : folded_) folded.weight = weight();
 }

@@ -1,5 +1,5 @@
-// How often ids come again, how late, where, and how changed: exactly if memory holds every id that is seen,
-// else from a sample of the ids.
+// Measures how often, how late, where and how changed ids repeat: exactly if memory holds every id, else from
+// a sample.
 #ifndef LETHE_SURVEY_ID_SAMPLE_H_
 #define LETHE_SURVEY_ID_SAMPLE_H_
 
@@ -14,21 +14,20 @@ namespace lethe {
 
 // One record with an id.
 struct Sighting {
-  uint64_t id = 0;  // a hash of it
+  uint64_t id = 0;  // hash
   int64_t time_ms = 0;
   int64_t offset = 0;
   int32_t partition = 0;
-  uint32_t payload = 0;  // a hash of what the record says
+  uint32_t payload = 0;  // hash
 };
 
-// A figure and how far off it may be: the true one is within value +- margin in 95 of 100 surveys. The margin
-// is 0 if the figure is exact.
+// The true figure is within value +- margin in 95 of 100 surveys; margin 0: exact.
 struct Estimate {
   double value = 0;
   double margin = 0;
 };
 
-// The horizons that a person would choose among.
+// Usual horizons.
 inline constexpr std::array<absl::Duration, 10> kHorizons = {
     absl::Milliseconds(100), absl::Seconds(1), absl::Seconds(10), absl::Minutes(1), absl::Minutes(10),
     absl::Hours(1),          absl::Hours(6),   absl::Hours(24),   absl::Hours(168), absl::Hours(720)};
@@ -39,19 +38,17 @@ struct CopyExample {
   Sighting copy;
 };
 
-// Of the records with an id. The first of an id is the one with the earliest time, in whatever order they
-// were read; the others are copies.
+// Of the records with an id. The first of an id is the one with the earliest time; the others are copies.
 struct IdFigures {
   int64_t records = 0;       // exact
   double sampled_share = 1;  // of the ids; 1: all
   Estimate copies;
-  // Of the copies, those whose payload, or partition, is another than the first one's.
+  // Copies whose payload, or partition, differs from the first one's.
   Estimate changed;
   Estimate elsewhere;
   Estimate changed_share;
   Estimate elsewhere_share;
-  // Of the copies, those that came at most kHorizons[i] after the first: what such a horizon would have
-  // caught at least.
+  // Copies that came at most kHorizons[i] after the first: the horizon would have caught at least these.
   std::array<Estimate, kHorizons.size()> caught;
   std::array<Estimate, kHorizons.size()> caught_share;
   absl::Duration latest;  // among the sampled ids
@@ -62,12 +59,10 @@ struct IdFigures {
   std::vector<CopyExample> elsewhere_examples;
 };
 
-// The sample is every record of every id whose hash is under a threshold, which is halved when memory is
-// full: of an id, all records are in it or none. So shares are unbiased, and 1 / sampled_share scales counts.
-// An id with very many records (such as a constant) is folded into counts, and stays, with the weight that it
-// had.
-//
-// Invariant: memory is at most about the limit for any input. Thread-compatible.
+// The sample has all records of the ids whose hash is under a threshold, which is halved when memory is full.
+// So shares are unbiased, and 1 / sampled_share scales counts. An id with very many records (such as a
+// constant) is folded into counts, and keeps its weight. Invariant: memory stays near the limit.
+// Thread-compatible.
 class IdSample {
  public:
   // At least 1 MiB.
@@ -79,7 +74,7 @@ class IdSample {
   int64_t records() const { return records_; }
 
  private:
-  // How late, in which bucket: up to kHorizons[i], the last one is later.
+  // Copies up to kHorizons[i] late; the last bucket is for later ones.
   using Late = std::array<int64_t, kHorizons.size() + 1>;
 
   // The copies of one id.
@@ -93,8 +88,8 @@ class IdSample {
 
     void Add(const Sighting& copy);
   };
-  // An id with too many records to keep each. What comes with an earlier time than the first that was known
-  // when it was folded counts as no later than it.
+  // An id with too many records. A record that is earlier than the first known at the folding counts as not
+  // late.
   struct Folded {
     Copies copies;
     double weight = 1;

@@ -12,7 +12,7 @@
 namespace lethe {
 namespace {
 
-// Candidates are chosen from the first records: so many, or what fits into so many bytes.
+// Candidates come from the first records, up to this number and size.
 constexpr size_t kFirstRecords = 4000;
 constexpr size_t kFirstBytes = size_t{16} << 20;
 constexpr size_t kMostPlaces = 60;
@@ -24,7 +24,7 @@ constexpr size_t kTimes = 65536;
 
 uint64_t HashOf(absl::string_view bytes) { return HashId(bytes, 0).a; }
 
-// A record that is kept until candidates are chosen.
+// A record that is kept until the candidates are chosen.
 struct Held : RecordHeaders {
   explicit Held(const SurveyRecord& from)
       : has_key(from.record.key),
@@ -67,10 +67,10 @@ struct Held : RecordHeaders {
   int64_t time_ms;
 };
 
-// A candidate in the first records: the hash in each, 0 if there is none.
+// A candidate's hash in each of the first records; 0: none.
 using Column = std::vector<uint64_t>;
 
-// An id that is followed through all records.
+// A candidate, measured on all records.
 class Tracked {
  public:
   Tracked(IdSpec id, int64_t memory_bytes) : reader_({.id = id}), sample_(memory_bytes) {
@@ -149,7 +149,6 @@ bool IsBetter(const Scored& x, const Scored& y) {
   return x.evidence.changed_share() < y.evidence.changed_share();
 }
 
-// The ids that are worth following, from the first records.
 std::vector<IdSpec> ChooseIds(const std::vector<Held>& records) {
   IdPlaces places;
   for (const Held& held : records) {
@@ -196,7 +195,7 @@ IdEvidence EvidenceOf(const IdCandidate& candidate, int64_t records) {
   return evidence;
 }
 
-// A sample of times that is the same at each run, and all of them while they are few.
+// All times while they are few, then a reproducible sample.
 class Times {
  public:
   void Add(int64_t time_ms) {
@@ -224,7 +223,7 @@ class Times {
  private:
   std::vector<int64_t> times_;
   uint64_t seen_ = 0;
-  std::mt19937_64 random_;  // NOLINT(cert-msc51-cpp): the same figures at each run
+  std::mt19937_64 random_;  // NOLINT(cert-msc51-cpp): reproducible
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A first look at a stream: how many duplicates it has, how late they come, and where its id is.
+// Surveys a stream: where its id is, how many duplicates it has, and how late they come.
 #ifndef LETHE_SURVEY_SURVEY_H_
 #define LETHE_SURVEY_SURVEY_H_
 
@@ -17,10 +17,10 @@
 
 namespace lethe {
 
-// A record and where it stands. Views, valid as long as the record.
+// Views, valid as long as the record.
 struct SurveyRecord {
   RecordView record;
-  // The same headers as `record` has, all of them by name.
+  // All headers of `record`.
   absl::Span<const std::pair<absl::string_view, std::optional<absl::string_view>>> headers;
   int32_t partition = 0;
   int64_t offset = 0;
@@ -28,22 +28,22 @@ struct SurveyRecord {
 };
 
 struct SurveyOptions {
-  std::optional<IdSpec> id;  // nullopt: it is looked for
+  std::optional<IdSpec> id;  // nullopt: search for it
   int64_t memory_bytes = int64_t{256} << 20;
 };
 
-// What speaks for an id, best first.
+// Best first.
 enum class IdQuality {
-  kGood,      // nearly always there, and nearly always another one but for copies with an equal payload
-  kDoubtful,  // it may be one: the figures must be looked at
-  kPoor,      // it is none
+  kGood,      // nearly always there, and nearly always unique except for copies with an equal payload
+  kDoubtful,  // look at the figures
+  kPoor,      // not an id
 };
 
 // A candidate for the id, and its effect on the stream.
 struct IdCandidate {
   IdSpec id;
   IdQuality quality = IdQuality::kPoor;
-  std::string remark;     // why, for people; empty if it was given, and nothing speaks against it
+  std::string remark;     // the reason; empty for a given id without objection
   int64_t missing = 0;    // records without it
   int64_t malformed = 0;  // records whose JSON is broken, if it reads JSON
   struct Unusable {
@@ -66,8 +66,8 @@ struct SurveyReport {
   std::vector<IdCandidate> candidates;
 };
 
-// Looks at each record once. Memory is at most about the limit, and 16 MiB for the first records, from which
-// candidates for the id are taken when none is given. Thread-compatible.
+// Memory is about the limit at most, plus 16 MiB for the first records, which give the candidates if no id is
+// given. Thread-compatible.
 class Survey {
  public:
   explicit Survey(SurveyOptions options);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "connectors/http/metrics_text.h"
+#include "connectors/http/responses.h"
 #include "lethe/stage.h"
 #include "src/cli/metrics/metrics.h"
 #include "src/pipeline/report/lane_figures.h"

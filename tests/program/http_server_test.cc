@@ -21,8 +21,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "connectors/http/metrics_text.h"
-#include "connectors/http/page.h"
+#include "connectors/http/responses.h"
 
 namespace lethe::http {
 namespace {

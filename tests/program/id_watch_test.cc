@@ -1,6 +1,6 @@
-#include "src/pipeline/report/id_watch.h"
-
 #include <gtest/gtest.h>
+
+#include "src/pipeline/report/watches.h"
 
 namespace lethe::kafka {
 namespace {

@@ -1,6 +1,4 @@
 // What is said of keys that differ between copies, and that nothing is said of others.
-#include "src/pipeline/report/key_watch.h"
-
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "src/pipeline/report/watches.h"
 
 namespace lethe::kafka {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "connectors/http/metrics_text.h"
+#include "connectors/http/responses.h"
 #include "src/pipeline/report/lane_figures.h"
 
 namespace lethe {

@@ -1,8 +1,8 @@
-#include "src/pipeline/report/progress_watch.h"
-
 #include <gtest/gtest.h>
 
 #include <vector>
+
+#include "src/pipeline/report/watches.h"
 
 namespace lethe::kafka {
 namespace {

@@ -1,9 +1,9 @@
-#include "src/pipeline/restore/snapshot_notes.h"
-
 #include <gtest/gtest.h>
 
 #include <set>
 #include <string>
+
+#include "src/pipeline/restore/commit_metadata.h"
 
 namespace lethe::kafka {
 namespace {

@@ -18,7 +18,7 @@
 #include "connectors/kafka/client/client.h"
 #include "connectors/kafka/client/client_statistics.h"
 #include "connectors/kafka/group/consumer.h"
-#include "src/pipeline/clock/heartbeat.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "src/pipeline/clock/stop_flag.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/output/sink.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "src/pipeline/options/record_rules.h"
+#include "src/pipeline/options/topics.h"
 
 namespace lethe::kafka {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/pipeline/report/histogram.h"
+#include "src/pipeline/report/report.h"
 
 namespace lethe {
 

@@ -1,4 +1,4 @@
-// Messages that may come very often, said now and then.
+// Limits the rate of log messages that may come very often.
 #ifndef LETHE_SRC_PIPELINE_CLOCK_REPEATS_H_
 #define LETHE_SRC_PIPELINE_CLOCK_REPEATS_H_
 
@@ -14,15 +14,14 @@
 
 namespace lethe {
 
-// One kind of message: the first is to be logged, and after that at most one every five seconds, which says
-// how many like it were left out since.
+// One kind of message: logs the first, then at most one every five seconds, with the number left out since.
 //
 //   if (const auto like_it = refusals_.Next()) spdlog::warn("refused: {}{}", why, *like_it);
 //
 // Thread safety: none.
 class Repeats {
  public:
-  // What to put behind the message, if it is to be logged.
+  // If the message is to be logged: text to append to it.
   std::optional<std::string> Next(absl::Time now = SteadyNow()) {
     if (now < next_) {
       ++left_out_;
@@ -41,7 +40,7 @@ class Repeats {
   absl::Time next_ = absl::InfinitePast();
 };
 
-// The same for messages whose kinds come from elsewhere, by any thread.
+// Thread-safe, for any number of kinds.
 class RepeatsByKind {
  public:
   std::optional<std::string> Next(const std::string& kind, absl::Time now = SteadyNow()) {

@@ -1,19 +1,32 @@
-// The time of a clock that nobody sets.
+// A clock that nobody sets.
 #ifndef LETHE_SRC_PIPELINE_CLOCK_STEADY_TIME_H_
 #define LETHE_SRC_PIPELINE_CLOCK_STEADY_TIME_H_
 
+#include <atomic>
 #include <chrono>
 
 #include "absl/time/time.h"
 
 namespace lethe {
 
-// For whatever is due, or is to end, some time from now: absl::Now() may be set back by an hour, and what
-// waits for it would wait for as long. It says nothing about the date, and is only to be compared with
-// itself; the times of records, of snapshots and of what is shown are absl::Now().
+// For timeouts and intervals: absl::Now() may be set back by an hour, and would stretch them. Compare it only
+// with itself; times of records, snapshots and reports are absl::Now().
 inline absl::Time SteadyNow() {
   return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
 }
+
+// A thread beats in each of its loops, also while it waits for a broker: without a beat it hangs.
+// Thread-safe.
+class Heartbeat {
+ public:
+  void Beat() { last_ = Now(); }
+  absl::Duration SinceLast() const { return absl::FromChrono(Now() - last_.load()); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static Clock::duration Now() { return Clock::now().time_since_epoch(); }
+  std::atomic<Clock::duration> last_{Now()};
+};
 
 }  // namespace lethe
 

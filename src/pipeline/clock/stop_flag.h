@@ -1,4 +1,4 @@
-// One request to stop, and a wait that it ends.
+// A request to stop, which also ends a wait.
 #ifndef LETHE_SRC_PIPELINE_CLOCK_STOP_FLAG_H_
 #define LETHE_SRC_PIPELINE_CLOCK_STOP_FLAG_H_
 

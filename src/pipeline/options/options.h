@@ -1,4 +1,4 @@
-// What the daemon is told.
+// The options of the daemon.
 #ifndef LETHE_SRC_PIPELINE_OPTIONS_OPTIONS_H_
 #define LETHE_SRC_PIPELINE_OPTIONS_OPTIONS_H_
 
@@ -8,37 +8,65 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "lethe/options.h"
-#include "src/pipeline/options/policies.h"
 #include "src/record/record_reader.h"
 
 namespace lethe {
 
+enum class Action {
+  kPass,    // written to the output as it is
+  kDrop,    // not written
+  kTag,     // written to the output, with a header that says why
+  kDivert,  // written to the dead-letter topic, with the reason and its place as headers
+  kFail,    // its partition stops before it
+};
+
+// Handling of duplicates and bad records.
+struct Policies {
+  Action on_duplicate = Action::kDrop;      // kDrop, kTag or kDivert
+  Action on_suspect = Action::kPass;        // kPass, kDrop, kTag or kDivert; see StageOptions::pass_suspects
+  Action on_missing_id = Action::kPass;     // kPass, kDrop, kDivert or kFail
+  Action on_malformed = Action::kPass;      // the same
+  Action on_undeliverable = Action::kDrop;  // kDrop, kDivert or kFail
+  Action on_unreadable = Action::kFail;     // kFail or kDrop
+  // For an event that passes and cannot be counted. kPass, or kDivert: a copy is diverted.
+  Action on_uncountable = Action::kPass;
+
+  bool diverts() const {
+    return on_duplicate == Action::kDivert || on_suspect == Action::kDivert ||
+           on_missing_id == Action::kDivert || on_malformed == Action::kDivert ||
+           on_undeliverable == Action::kDivert || on_uncountable == Action::kDivert;
+  }
+  // Then the second opinion remembers them.
+  bool passes_suspects() const { return on_suspect == Action::kPass || on_suspect == Action::kTag; }
+};
+
 enum class Start { kEarliest, kLatest };
-// Where ids are unique: in each partition of the input, or in all of them.
+// Where ids are unique: in each input partition, or in the whole topic.
 enum class Scope { kPartition, kTopic };
-// As in a configuration, and in commit metadata.
+// As in the configuration and in commit metadata.
 inline const char* ScopeName(Scope scope) { return scope == Scope::kTopic ? "topic" : "partition"; }
 enum class Delivery { kExactlyOnce, kAtLeastOnce };
 
-// What is done where the filter cannot know all that it must: a log that is too short, a raised horizon.
+// The filter cannot know all ids of the horizon: the log is too short, or the horizon was raised.
 enum class OnShortHistory { kContinue, kFail };
-// What is done where records were deleted before they were read.
+// Retention has deleted unread records.
 enum class OnUnreadDeleted { kFail, kContinue };
 
-// How the group moves partitions: all of them stop when one moves, or only that one does.
+// When a partition moves, all partitions stop, or only that one.
 enum class Assignment { kEager, kCooperative };
 
-// When a lane that starts again within session.timeout.ms takes its own place in the group back, as a static
-// member: partitions do not move then, and nobody waits for the member that has gone.
+// When a lane that restarts within session.timeout.ms takes its place in the group back, as a static member,
+// so that no partition moves.
 enum class StaticMembership {
   kNever,
-  kAfterCrash,  // a clean stop leaves the group, so that others take the partitions at once
-  kAlways,      // also after a clean stop, after which nobody has the partitions until it is back
+  kAfterCrash,  // a clean stop leaves the group: others take the partitions at once
+  kAlways,      // also after a clean stop: nobody has the partitions until it is back
 };
 
-// Where snapshots go: to a folder, to a topic, or (both empty) nowhere.
+// Snapshots go to a folder or to a topic; both empty: no snapshots.
 struct SnapshotOptions {
   std::string folder;
   std::string topic;
@@ -46,17 +74,17 @@ struct SnapshotOptions {
 };
 
 enum class CounterMode {
-  kDelta,  // what a commit has added
-  kTotal,  // what a key has come to in the partition
+  kDelta,  // the sum of a commit
+  kTotal,  // the running total of the key in the partition
 };
 
-// What unique events count, and the topic that it goes to.
+// A counter of unique events, and its output topic.
 struct CounterOptions {
   std::string name;                        // letters, digits, '.', '_' and '-'; unique
   CounterMode mode = CounterMode::kDelta;  // kTotal only with exactly once
   CounterSpec spec;
-  std::string output;  // of no other counter
-  // Where totals are brought to beside: redis://HOST:PORT/DATABASE. Empty: nowhere.
+  std::string output;  // the topic; of no other counter
+  // A store that also gets the totals: redis://HOST:PORT/DATABASE. Empty: none.
   std::string store = {};
   std::string store_password = {};
 };
@@ -72,23 +100,23 @@ struct DaemonOptions {
   std::string instance;  // stable, and unique in the group
 
   Scope scope = Scope::kPartition;
-  Start start = Start::kEarliest;  // for a group that has committed nothing
+  Start start = Start::kEarliest;  // without a committed offset
   Delivery delivery = Delivery::kExactlyOnce;
   int lanes = 1;
   Assignment assignment = Assignment::kEager;
   StaticMembership static_membership = StaticMembership::kNever;
   absl::Duration commit_interval = absl::Milliseconds(100);
   bool exit_at_end = false;
-  // After so long, and three commit intervals, a lane that is behind and commits nothing is not ready. Tests
-  // have less.
+  // A lane with lag that commits nothing for this long plus three commit intervals is not ready. Shorter in
+  // tests.
   absl::Duration stall_patience = absl::Seconds(30);
 
   RecordSpec record;
   Policies policies;
-  std::string divert;  // the topic for what is diverted; empty unless policies.diverts()
+  std::string divert;  // the dead-letter topic; empty unless policies.diverts()
   std::vector<CounterOptions> counters;
   StageOptions stage;
-  // A record dated further ahead of this machine's clock has no time: it moves no stream time.
+  // A record dated further ahead of this machine's clock counts as one without a time.
   absl::Duration max_future = absl::Hours(1);
   SnapshotOptions snapshots;
   OnShortHistory on_short_history = OnShortHistory::kContinue;
@@ -96,14 +124,14 @@ struct DaemonOptions {
 
   std::vector<Property> properties;
 
-  // Of the lanes of one of the two stages of Scope::kTopic (stage_options.h); the user does not set them.
-  bool routes = false;                 // copies the input to the output by id, and judges nothing
-  std::string routed_from;             // the topic from which the input was routed; empty if it was not
-  std::vector<std::string> routed_to;  // of those that copy: where the records get their partition back
+  // Set for the two halves of Scope::kTopic (stage_options.h), not by the user.
+  bool routes = false;                 // the router: copies the input to the output by id
+  std::string routed_from;             // the deduplicator: the topic from which the input was routed
+  std::vector<std::string> routed_to;  // the router: topics where records get their partition back
 
   // The input, or the topic from which it was routed.
   const std::string& origin() const { return routed_from.empty() ? input : routed_from; }
-  // What is read of each record that is judged.
+  // The fields to read of each judged record.
   RecordSpec RecordAndCounters() const {
     RecordSpec spec = record;
     for (const CounterOptions& counter : counters) spec.counters.push_back(counter.spec);
@@ -111,9 +139,12 @@ struct DaemonOptions {
   }
 };
 
-// What must not change from one run of a group to the next. Where records are routed, that is also to how
-// many partitions.
-std::string IdFingerprint(const DaemonOptions& options, int32_t output_partitions);
+// What must stay the same from one run of a group to the next: the id, and for the router the number of
+// output partitions.
+inline std::string IdFingerprint(const DaemonOptions& options, int32_t output_partitions) {
+  const std::string fingerprint = options.record.id.Fingerprint();
+  return options.routes ? absl::StrCat(fingerprint, "/", output_partitions) : fingerprint;
+}
 
 }  // namespace lethe
 

@@ -59,7 +59,7 @@ Disposition Decide(const RecordFacts& record, const Policies& policies) {
 Disposition Dispose(const RecordFacts& record, const Policies& policies) {
   Disposition disposition = Decide(record, policies);
   disposition.action_count = CountOf(disposition.action);
-  // A tagged suspect may well be unique; a tagged duplicate is a copy, whatever is done with it.
+  // A tagged suspect may be unique; a tagged duplicate is a copy.
   disposition.is_event =
       disposition.action == Action::kPass ||
       (disposition.action == Action::kTag && disposition.kind_count == &RecordCounts::suspect);

@@ -1,4 +1,4 @@
-// The disposition of a record: what is done with it, and how it is counted. It is decided here alone.
+// The disposition of a record: pass, drop, tag, divert or fail, and how it is counted. Decided here alone.
 #ifndef LETHE_SRC_PIPELINE_OUTPUT_DISPOSITION_H_
 #define LETHE_SRC_PIPELINE_OUTPUT_DISPOSITION_H_
 
@@ -6,25 +6,24 @@
 
 #include "absl/strings/string_view.h"
 #include "lethe/event.h"
-#include "src/pipeline/options/policies.h"
-#include "src/pipeline/report/record_counts.h"
+#include "src/pipeline/options/options.h"
+#include "src/pipeline/report/report.h"
 #include "src/record/record_reader.h"
 
 namespace lethe {
 
-// What is known of a record. Before it is judged its verdict is kUnique.
 struct RecordFacts {
   RecordFields::State id_state = RecordFields::State::kPresent;
-  Verdict verdict = Verdict::kUnique;  // only looked at if the id is present
-  bool is_undeliverable = false;       // the topic that it is for rejects it for good
-  bool is_divert_refused = false;      // and so does the topic for diverted records
+  Verdict verdict = Verdict::kUnique;  // only used if the id is present; kUnique before it is judged
+  bool is_undeliverable = false;       // the output rejects it for good
+  bool is_divert_refused = false;      // and so does the dead-letter topic
 };
 
 struct Disposition {
-  Action action = Action::kPass;  // kFail: its partition stops in front of it
+  Action action = Action::kPass;  // kFail: its partition stops before it
   absl::string_view kind;         // in headers and logs: "duplicate"
-  absl::string_view policy;       // that decided: "on_duplicate"; empty: none was asked
-  absl::string_view reason;  // why it is no unique event; empty: the record's reader says it, or it is one
+  absl::string_view policy;       // "on_duplicate"; empty for a unique record
+  absl::string_view reason;       // empty for a unique record, or if the record's reader has it
   int64_t RecordCounts::*kind_count = nullptr;
   int64_t RecordCounts::*action_count = nullptr;  // null for kFail
   bool is_event = false;                          // counters count it
@@ -32,13 +31,13 @@ struct Disposition {
   bool is_written() const { return action == Action::kPass || action == Action::kTag; }
 };
 
-// A function of its arguments alone.
+// A pure function.
 Disposition Dispose(const RecordFacts& record, const Policies& policies);
 
-// Of an event that is written and that a counter cannot count: kPass, or kDivert for a copy of it.
+// For an event that is written and that a counter cannot count: kPass, or kDivert for a copy of it.
 Action DisposeUncountable(bool is_copy_refused, const Policies& policies);
 
-// Of records that cannot be fetched: kDrop or kFail. A replay passes over what the live run was done with.
+// For records that cannot be fetched: kDrop or kFail. A replay skips them, as the live run must have done.
 Action DisposeUnreadable(bool is_replay, const Policies& policies);
 
 }  // namespace lethe

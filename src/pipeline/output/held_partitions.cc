@@ -16,7 +16,7 @@ constexpr absl::Duration kLookEvery = absl::Seconds(1);
 bool HeldPartitions::HasOutput(Task& task) {
   if (task.id < output_partitions_) return true;
   const auto count = sink_.CountPartitions();
-  // If the broker does not say, the transaction will find out.
+  // Without an answer of the broker the transaction shows it.
   if (!count.ok() && !absl::IsNotFound(count.status())) return true;
   output_partitions_ = count.value_or(0);
   if (task.id < output_partitions_) return true;

@@ -1,4 +1,4 @@
-// Partitions of the input that have no partition of the same number in the output.
+// Input partitions without a partition of the same number in the output.
 #ifndef LETHE_SRC_PIPELINE_OUTPUT_HELD_PARTITIONS_H_
 #define LETHE_SRC_PIPELINE_OUTPUT_HELD_PARTITIONS_H_
 
@@ -10,22 +10,20 @@
 
 namespace lethe {
 
-// Each is held, so that it stops no other, until the output has got its partition.
-//
-// Not thread-safe: it belongs to the worker's thread.
+// Holds each of them until the output has its partition; others go on. Not thread-safe: it belongs to the
+// worker's thread.
 class HeldPartitions {
  public:
-  // The topics that are written to are known to have so many partitions.
   HeldPartitions(int32_t output_partitions, Source& source, Sink& sink)
       : source_(source), sink_(sink), output_partitions_(output_partitions) {}
 
-  // Whether the output has such a partition; if it has not, holds this one.
+  // Whether the output has the partition; if not, holds the task.
   bool HasOutput(Task& task);
-  // Those that are held go on where the output has got their partitions.
+  // Releases tasks whose partitions the output has now.
   void Look(const Tasks& tasks);
-  // It is as any other again: what the client is told not to fetch, it would not fetch for a later owner.
+  // Also resumes fetching: the client would not fetch a paused partition for a later owner, either.
   void Release(Task& task);
-  // After a failed transaction nothing is known of the output.
+  // After a failed transaction: the output may have changed.
   void Forget() { output_partitions_ = 0; }
 
  private:

@@ -11,7 +11,7 @@
 namespace lethe {
 namespace {
 
-// What a batch of one record has beside its key and value, generously.
+// At least the size of a batch of one record without its key and value.
 constexpr int64_t kRecordOverhead = 1024;
 
 }  // namespace
@@ -21,7 +21,7 @@ Disposition RecordWriter::DispositionOf(const JudgedRecord& record, const Undeli
                   .verdict = record.verdict,
                   .is_undeliverable = known != nullptr,
                   .is_divert_refused = known != nullptr && known->divert_refused},
-                 policies_);
+                 policies());
 }
 
 std::optional<std::string> RecordWriter::WhyStop(const Task& task, const InputRecord& input,
@@ -62,7 +62,7 @@ absl::Status RecordWriter::CarryOut(Task& task, const JudgedRecord& record) {
 
 void RecordWriter::SayUndeliverable(const Task& task, const JudgedRecord& record, const Undeliverable& known,
                                     Action action) {
-  // Of many in a row each would be told again after each abort that the next one costs.
+  // Each abort judges the records again, and would repeat the message.
   if (const auto like_it = undeliverable_.Next()) {
     spdlog::error("{}: undeliverable, {} does not take it: {}; {}{}", Name(task, *record.input),
                   known.divert_refused ? options_.divert : options_.output, known.why,
@@ -109,34 +109,30 @@ absl::Status RecordWriter::Divert(const Task& task, const JudgedRecord& record, 
 
 absl::Status RecordWriter::Count(Task& task, const JudgedRecord& record) {
   for (const CounterChange& change : record.changes) {
-    if (!change.countable) {
-      ++task.open_counts.malformed_delta;
-      if (auto left = LeaveUncounted(task, record, change.counter, change.text); !left.ok()) return left;
-      continue;
-    }
-    // A key that the counter's topic would refuse can be no counter's.
+    const CounterOptions& counter = options_.counters[change.counter];
     const int64_t most = topics_.counter_max_bytes[change.counter] - kRecordOverhead;
-    if (const auto size = static_cast<int64_t>(change.text.size()); size > most) {
-      ++task.open_counts.malformed_delta;
-      const std::string why = absl::StrCat("its key has ", size, " bytes, and topic ",
-                                           options_.counters[change.counter].output, " takes ", most);
-      if (auto left = LeaveUncounted(task, record, change.counter, why); !left.ok()) return left;
-      continue;
-    }
     CounterSums& sums = task.sums[change.counter];
-    if (sums.Add(change.text, change.delta)) {
-      ++task.open_counts.counter_updates;
-    } else if (options_.counters[change.counter].mode == CounterMode::kDelta) {
-      // The sum would leave 64 bits: what there is goes out now, as a record of its own.
+    int64_t RecordCounts::*count = &RecordCounts::malformed_delta;
+    std::string why;
+    if (!change.countable) {
+      why = std::string(change.text);
+    } else if (const auto size = static_cast<int64_t>(change.text.size()); size > most) {
+      why = absl::StrCat("its key has ", size, " bytes, and topic ", counter.output, " takes ", most);
+    } else if (sums.Add(change.text, change.delta)) {
+      count = &RecordCounts::counter_updates;
+    } else if (counter.mode == CounterMode::kDelta) {
+      // The sum would leave 64 bits: the present one is written at once, as a record of its own.
       if (auto produced = ProduceSums(task, change.counter); !produced.ok()) return produced;
       sums.Clear();
       sums.Add(change.text, change.delta);
-      ++task.open_counts.counter_updates;
+      count = &RecordCounts::counter_updates;
     } else {
-      ++task.open_counts.overflowed_delta;
-      const std::string why = absl::StrCat("with ", change.delta, " more, its key's total leaves 64 bits");
-      if (auto left = LeaveUncounted(task, record, change.counter, why); !left.ok()) return left;
+      count = &RecordCounts::overflowed_delta;
+      why = absl::StrCat("with ", change.delta, " more, its key's total leaves 64 bits");
     }
+    ++(task.open_counts.*count);
+    if (why.empty()) continue;
+    if (auto left = LeaveUncounted(task, record, change.counter, why); !left.ok()) return left;
   }
   return absl::OkStatus();
 }
@@ -144,7 +140,7 @@ absl::Status RecordWriter::Count(Task& task, const JudgedRecord& record) {
 absl::Status RecordWriter::LeaveUncounted(Task& task, const JudgedRecord& record, size_t counter,
                                           absl::string_view why) {
   const int64_t offset = record.input->offset;
-  const bool divert = DisposeUncountable(task.uncopied.contains(offset), policies_) == Action::kDivert;
+  const bool divert = DisposeUncountable(task.uncopied.contains(offset), policies()) == Action::kDivert;
   const std::string reason = absl::StrCat("counter ", options_.counters[counter].name, ": ", why);
   if (const auto like_it = uncounted_.Next()) {
     spdlog::warn("{}: written, and not counted: {}{}{}", Name(task, *record.input), reason,

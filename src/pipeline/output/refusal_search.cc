@@ -3,7 +3,7 @@
 namespace lethe {
 namespace {
 
-// A batch has a head of 61 bytes, and another record would take 20 at least.
+// A batch header has 61 bytes, and another record would take at least 20.
 constexpr int64_t kLeastRest = 80;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Which records the output refuses for good.
+// Finds the records that the output refuses for good.
 #ifndef LETHE_SRC_PIPELINE_OUTPUT_REFUSAL_SEARCH_H_
 #define LETHE_SRC_PIPELINE_OUTPUT_REFUSAL_SEARCH_H_
 
@@ -10,8 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "src/pipeline/options/compressed_size.h"
-#include "src/pipeline/options/record_rules.h"
+#include "src/pipeline/options/topics.h"
 
 namespace lethe {
 
@@ -24,34 +23,28 @@ struct RefusedRecord {
   bool diverted = false;    // it went to the divert topic
 };
 
-// Kafka refuses whole batches, and librdkafka before 2.4 does not tell which of its records is to blame.
-// Known are records that were alone in their batch, and those that the topic's settings forbid, if it was for
-// such a record that the broker refused the batch. For a while after that, records that the settings forbid
-// are not even sent: each would cost an aborted transaction. The same holds for sizes: once the broker has
-// refused a record for its size, values that zstd does not make small enough are not sent. What the broker
-// says counts again and again, so a change of the settings is noticed.
-//
-// Thread safety: none.
+// Kafka refuses whole batches, and librdkafka before 2.4 does not name the record. Known are records that
+// were alone in their batch, and those that the topic's settings forbid. For a while after such a refusal,
+// records that the settings forbid (and values that zstd does not make small enough) are not sent: each would
+// cost an aborted transaction. Then the broker is asked again, since settings change. Thread safety: none.
 class RefusalSearch {
  public:
   static constexpr absl::Duration kTrust = absl::Seconds(10);
 
   explicit RefusalSearch(const RecordRules& rules) : rules_(rules) {}
 
-  // The settings of the output as they are now.
   void SetRules(const RecordRules& rules) { rules_ = rules; }
 
-  // The indices of those that are to blame for certain. Batches of more than one record are at most
-  // `batch_bytes` large. `named`: the broker has named each record that it finds fault with.
+  // The indices of the records that are certainly to blame. Batches of several records have at most
+  // `batch_bytes`. `named`: the broker has named each bad record.
   std::vector<size_t> ToBlame(absl::Span<const RefusedRecord> refused, int64_t batch_bytes, bool named,
                               absl::Time now, absl::Time steady_now);
 
-  // Whether the settings are believed, since the broker has refused such a record lately.
+  // Whether the broker has lately refused a record by these settings.
   bool trusted(absl::Time steady_now) const { return steady_now < trusted_until_; }
-  // The same for sizes.
   bool sizes_trusted(absl::Time steady_now) const { return steady_now < sizes_trusted_until_; }
 
-  // While it is trusted: why it is no use to send this record; empty: send it.
+  // While trusted: why the broker would refuse this record; empty: send it.
   std::string Foresee(int64_t timestamp_ms, bool has_key, absl::Time now) const {
     return rules_.WhyRefused(timestamp_ms, has_key, now);
   }

@@ -1,4 +1,4 @@
-// What `scope: topic` does to a record: to which partition it goes, and where it came from.
+// The routing of `scope: topic`: a record's partition by its id, and its original place.
 #ifndef LETHE_SRC_PIPELINE_OUTPUT_ROUTER_H_
 #define LETHE_SRC_PIPELINE_OUTPUT_ROUTER_H_
 
@@ -15,48 +15,44 @@
 
 namespace lethe {
 
-// Where a record is routed to: by its id; without a usable one by its key, without a key by its partition,
-// so that it comes to its policy in the second stage. A fixed function: another one would be a change that
-// loses duplicates.
+// The partition that a record is routed to: by its id, else by its key, else by its partition. Fixed for
+// good: another function would part duplicates.
 int32_t Route(const RecordFields& fields, const InputRecord& record, int32_t partitions);
 
-// A header that a record gets, with a value of its own.
+// Owns its value.
 struct AddedHeader {
   absl::string_view name;
   std::string value;
 };
 
-// The place of the record in the input, which its copy says by its last two headers.
+// The original place of a routed record, in its last two headers.
 struct RoutedFrom {
   int32_t partition = 0;
   int64_t offset = 0;
 };
 std::array<AddedHeader, 2> RoutedFromHeaders(const RoutedFrom& from);
-// Takes these off; nullopt, and nothing is taken, if the last two headers are not those.
+// Removes these; nullopt, and removes nothing, if the last two headers are others.
 std::optional<RoutedFrom> TakeRoutedFrom(std::vector<HeaderView>& headers);
 
-// A stage has one of three parts: it judges its input, it only routes it (the first stage of `scope: topic`),
-// or it judges what was routed to it (the second).
+// A worker judges its input, or it only routes it (the router), or it judges routed records (the
+// deduplicator).
 class Router {
  public:
-  // The options must outlive it.
   explicit Router(const DaemonOptions& options) : options_(options) {}
 
-  // Whether the filter is asked about the record.
   bool IsJudged(const RecordFields& fields) const {
     return !options_.routes && fields.id_state == RecordFields::State::kPresent;
   }
-  // What the policies are asked about: a record that is only routed meets them in the second stage.
+  // For the policies: records that are only routed meet them in the deduplicator.
   RecordFields::State StateOf(const RecordFields& fields) const {
     return options_.routes ? RecordFields::State::kPresent : fields.id_state;
   }
-  // The partition of the output that the record is routed to; nullopt: that of its original.
+  // The output partition that the record is routed to; nullopt: that of its original.
   std::optional<int32_t> PartitionOf(const RecordFields& fields, const InputRecord& record,
                                      int32_t partitions) const {
     return options_.routes ? std::optional(Route(fields, record, partitions)) : std::nullopt;
   }
-  // Where the record was first: in the input, or in the topic that this was routed from. Takes the headers
-  // off that say so.
+  // The record's place before routing. Removes the headers that have it.
   struct Original {
     absl::string_view topic;
     RoutedFrom place;

@@ -1,5 +1,5 @@
-// The output as one worker sees it: what is written between Begin and Commit is out together with the input's
-// positions, or not at all.
+// The output as one worker sees it: the records between Begin and Commit, and the input's positions, commit
+// together or not at all.
 #ifndef LETHE_SRC_PIPELINE_OUTPUT_SINK_H_
 #define LETHE_SRC_PIPELINE_OUTPUT_SINK_H_
 
@@ -13,19 +13,18 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "src/pipeline/options/record_rules.h"
+#include "src/pipeline/options/topics.h"
 #include "src/pipeline/output/refusal_search.h"
 #include "src/pipeline/output/transaction_backoff.h"
 #include "src/pipeline/task/input_record.h"
 
 namespace lethe {
 
-// What became of a transaction.
 enum class Outcome {
   kCommitted,
-  kAborted,  // nothing of it is out; the sink is ready for the next
-  kUnknown,  // the committed positions must be asked: the connection was lost while it committed
-  kStopped,  // the program is to stop, and there was no answer in time
+  kAborted,  // the sink is ready for the next
+  kUnknown,  // ask for the committed positions: the connection was lost during the commit
+  kStopped,  // a stop was requested, and there was no answer in time
 };
 
 // Why a transaction must be aborted.
@@ -35,15 +34,14 @@ enum class Failure {
   kTransient,  // anything else: a broker was away for too long, or the group has moved on
 };
 
-// The record of the input of which something is written.
+// The input record that an output record comes from.
 struct RecordPlace {
   int32_t partition = 0;
-  int64_t offset = -1;    // -1: it is none
-  bool diverted = false;  // written to the topic for what is diverted
-  bool copied = false;    // to that, and beside the record in the output
+  int64_t offset = -1;    // -1: none
+  bool diverted = false;  // written to the dead-letter topic
+  bool copied = false;    // likewise, and the record itself to the output
 };
 
-// One of the topics that are written to.
 struct Target {
   enum class Kind { kOutput, kDivert, kCounter };
   Kind kind = Kind::kOutput;
@@ -52,7 +50,7 @@ struct Target {
 
 // Views, valid during the call.
 struct OutputRecord {
-  // The partition is that of the key, as by Kafka's own default partitioner.
+  // The partition of the key, by Kafka's default partitioner.
   static constexpr int32_t kByKey = -1;
 
   Target target;
@@ -64,33 +62,31 @@ struct OutputRecord {
   RecordPlace of = {};
 };
 
-// Where the group reads on after the commit, and what it is told about it.
+// The offset to commit, with its metadata.
 struct Position {
   int32_t partition = 0;
   int64_t offset = 0;
   std::string metadata;
 };
 
-// Bounds of what is sent.
 struct OutputLimits {
-  int64_t batch_bytes = 0;   // batches are kept below it, but for those of one record
-  int64_t record_bytes = 0;  // the client's queue has room for such a record
+  int64_t batch_bytes = 0;   // bound of a batch of several records
+  int64_t record_bytes = 0;  // the client's queue holds a record of this size
 };
 
-// A record of a batch that was refused.
 struct Refusal {
   RecordPlace place;
   RefusedRecord record;
   std::string why;
 };
 
-// Of the open transaction, or of the one that ended last.
+// Of the open or the latest transaction.
 struct TransactionReport {
   Failure failure = Failure::kNone;
   std::string last_error;
-  bool has_group_moved_on = false;  // its commit was refused, since this is no member of the group any more
+  bool has_group_moved_on = false;  // the commit was refused: this worker has left the group
   std::vector<Refusal> refusals;
-  // Whether the broker has named those of them that it finds fault with (librdkafka 2.4).
+  // Whether the broker has named the bad ones (librdkafka 2.4).
   bool refusals_are_named = false;
 };
 
@@ -99,30 +95,26 @@ class Sink {
  public:
   virtual ~Sink() = default;
 
-  // Connects, and fences every earlier sink of the same name. Not OK: what is wrong, with what to do, or
-  // Cancelled on stop.
+  // Connects, and fences every earlier sink of the same name. Cancelled on stop.
   virtual absl::Status Open(OutputLimits limits) = 0;
   // Cancelled on stop.
   virtual absl::Status Begin() = 0;
-  // Hands one record over. Waits while a few megabytes are on their way. Cancelled on stop; else not OK: the
-  // transaction is to be aborted.
+  // Waits while a few megabytes are in flight. Cancelled on stop; after another error abort the transaction.
   virtual absl::Status Write(const OutputRecord& record) = 0;
-  // Whether something failed that makes a commit pointless.
+  // A failure after which a commit is pointless.
   virtual Failure Poll() = 0;
-  // Commits what was written and the positions, retrying what can be retried.
+  // Commits the records and the positions; retries where it can.
   virtual Outcome Commit(const std::vector<Position>& positions) = 0;
   // kAborted, kUnknown or kStopped.
   virtual Outcome Abort() = 0;
 
   virtual const TransactionReport& report() const = 0;
-  // What was written, what of it was acknowledged when it ended, and how long the worker waited for that.
   virtual TransactionSize size() const = 0;
-  // How large a batch of more than one record may be.
+  // Bound of a batch of several records.
   virtual int64_t batch_bytes() const = 0;
-  // The partitions that all topics have in which records keep their partition, as they are now. NotFound: a
-  // topic is not there.
+  // The present number of partitions that all topics have in which records keep their partition. NotFound: a
+  // topic does not exist.
   virtual absl::StatusOr<int32_t> CountPartitions() = 0;
-  // What the output refuses by its settings as they are now.
   virtual absl::StatusOr<RecordRules> AskRules() = 0;
 };
 

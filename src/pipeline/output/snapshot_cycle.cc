@@ -9,14 +9,14 @@
 namespace lethe {
 namespace {
 
-// A filter that changed its shape is asked again soon: it rarely does so twice in a row.
+// After the filter changed its shape, which it rarely does twice in a row.
 constexpr absl::Duration kAgainAfter = absl::Milliseconds(500);
 
 }  // namespace
 
 void SnapshotCycle::Name(const std::vector<Task*>& partitions) {
   for (Task* task : partitions) {
-    // Done before this commit, so that what it holds at most is before the offset of the commit.
+    // It was written before this commit, so it holds no id from behind the committed offset.
     if (task->taking != nullptr && task->taking->state == SnapshotTaking::State::kDone) {
       task->naming = task->taking->id;
     }
@@ -42,7 +42,7 @@ void SnapshotCycle::Take(const Tasks& tasks) {
     if (task->next_snapshot == absl::InfinitePast()) task->next_snapshot = now + snapshots_->every();
     const bool is_due =
         task->taking == nullptr && task->phase == Phase::kActive && now >= task->next_snapshot;
-    // Where nothing was read yet there is nothing to save, and no record by which to know the log again.
+    // Before the first record there is no mark to recognize the log by.
     if (is_due && task->committed_mark.offset >= 0 && snapshots_->idle()) Begin(*task);
   }
 }

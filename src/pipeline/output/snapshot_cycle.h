@@ -1,4 +1,4 @@
-// When a partition's snapshot begins, and which one a commit names.
+// Begins the snapshots of partitions, and names them in commits.
 #ifndef LETHE_SRC_PIPELINE_OUTPUT_SNAPSHOT_CYCLE_H_
 #define LETHE_SRC_PIPELINE_OUTPUT_SNAPSHOT_CYCLE_H_
 
@@ -11,18 +11,18 @@
 
 namespace lethe {
 
-// Not thread-safe: it belongs to the worker's thread. Does nothing where no snapshots are taken.
+// Not thread-safe: it belongs to the worker's thread.
 class SnapshotCycle {
  public:
-  // `snapshots` is null where none are taken.
+  // `snapshots` is null if none are taken: then nothing happens.
   SnapshotCycle(const DaemonOptions& options, std::string id_fingerprint, Snapshots* snapshots)
       : options_(options), id_fingerprint_(std::move(id_fingerprint)), snapshots_(snapshots) {}
 
-  // Before a commit of these: names what was written since.
+  // Before a commit of these: names the snapshots that were written since.
   void Name(const std::vector<Task*>& partitions);
-  // After a commit: sees what became of those that were begun, and begins those that are due.
+  // After a commit: looks after the snapshots that were begun, and begins those that are due.
   void Take(const Tasks& tasks);
-  // No commit of this worker will name what is being taken.
+  // No commit of this worker will name the snapshot that is being taken.
   void Drop(Task& task);
 
  private:

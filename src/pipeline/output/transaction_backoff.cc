@@ -7,7 +7,7 @@ namespace lethe {
 void TransactionBackoff::Committed(const TransactionSize& size) {
   failures_ = 0;
   max_records_ = std::min(kMaxRecords, max_records_ * 2);
-  // Between half of the wait and all of it the size is right.
+  // Between half of the long wait and all of it the size stays.
   if (size.waited < kLongWait / 2) max_bytes_ = std::min(kMaxBytes, max_bytes_ * 2);
   FitTo(size.bytes, size.waited);
 }

@@ -1,4 +1,4 @@
-// How much the next transaction may hold, and when it may begin.
+// Bounds of the next transaction, and the pause before it.
 #ifndef LETHE_SRC_PIPELINE_OUTPUT_TRANSACTION_BACKOFF_H_
 #define LETHE_SRC_PIPELINE_OUTPUT_TRANSACTION_BACKOFF_H_
 
@@ -9,25 +9,22 @@
 
 namespace lethe {
 
-// What a transaction held when it ended.
 struct TransactionSize {
-  size_t records = 0;        // that were read for it
-  int64_t bytes = 0;         // that were produced
+  size_t records = 0;        // read
+  int64_t bytes = 0;         // produced
   int64_t acknowledged = 0;  // of these bytes
-  absl::Duration waited;     // how long the lane waited for the output
+  absl::Duration waited;     // for the output
 };
 
-// The one backoff for every aborted transaction. A transaction that fails is tried again at half its size;
-// the size doubles with each commit. Where the output is slow, a transaction holds no more bytes than it
-// takes in two seconds, so that it commits long before its timeout.
-//
-// Thread safety: none.
+// The one backoff for every aborted transaction. A failed transaction is retried at half its size; the size
+// doubles with each commit. A transaction holds no more bytes than the output takes in two seconds, so that
+// it commits long before its timeout. Thread safety: none.
 class TransactionBackoff {
  public:
   // Memory: 80 bytes at most for each pending id, and what the client needs for each record and byte.
   static constexpr size_t kMaxRecords = 100'000;
   static constexpr int64_t kMaxBytes = int64_t{64} << 20;
-  // Of the first transaction, when nothing is known of the output.
+  // Of the first transaction.
   static constexpr int64_t kFirstBytes = int64_t{4} << 20;
   static constexpr int64_t kMinBytes = int64_t{64} << 10;
   static constexpr absl::Duration kLongWait = absl::Seconds(2);
@@ -35,18 +32,18 @@ class TransactionBackoff {
 
   size_t max_records() const { return max_records_; }
   int64_t max_bytes() const { return max_bytes_; }
-  // In a row, but for those of refused records.
+  // In a row, without refused records.
   int failures() const { return failures_; }
 
   void Committed(const TransactionSize& size);
-  // A record was refused, and is not known.
+  // An unknown record was refused.
   void Refused(const TransactionSize& size);
-  // It failed for any other reason. How long to wait before the next.
+  // Any other failure. Returns the pause before the next transaction.
   absl::Duration Failed(const TransactionSize& size);
 
  private:
   void Halve(const TransactionSize& size);
-  // To what the output takes in kLongWait, if it took `bytes` in longer than that.
+  // To the bytes that the output takes in kLongWait, if `bytes` took longer.
   void FitTo(int64_t bytes, absl::Duration waited);
 
   size_t max_records_ = kMaxRecords;

@@ -13,10 +13,9 @@ namespace lethe {
 namespace {
 
 constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(100);
-// A transaction is also committed when the sums of its counters take this much: their keys may be as large as
-// records are.
+// A transaction is also due when its counters' sums take this much: keys may be as large as records.
 constexpr int64_t kMaxSumsBytes = int64_t{16} << 20;
-// Fewer in a row are a rebalance, or a broker that is started again.
+// Fewer in a row are a rebalance or a broker's restart.
 constexpr int kManyFailures = 3;
 
 int64_t SumsBytes(const Tasks& tasks) {
@@ -43,7 +42,7 @@ Transactions::Transactions(const DaemonOptions& options, const Topics& topics, c
       held_(held),
       snapshots_(snapshots),
       warnings_(warnings),
-      writer_(options, topics, sink),
+      writer_(options, topics, tuning, sink),
       refusal_search_(topics.output_rules) {}
 
 absl::Status Transactions::Open() {
@@ -86,7 +85,7 @@ absl::Status Transactions::Begin(Task& task) {
 }
 
 absl::Status Transactions::Write(Task& task, const JudgedRun& run) {
-  // Before they are carried out: if that fails on the way, this is what was tried.
+  // Before the records are carried out: if one fails, the transaction has tried all of them.
   const InputRecord& last = *run.records.back().input;
   task.next = last.offset + 1;
   task.mark = {last.offset, last.Hash(), last.time()};
@@ -156,7 +155,7 @@ void Transactions::RollBack(Outcome outcome) {
   const Failure failure = sink_.report().failure;
   const std::string why = sink_.report().last_error;
   if (outcome != Outcome::kStopped) {
-    // What was aborted is not committed, even if another instance has come to the same offset meanwhile.
+    // An aborted transaction stays aborted, even if another instance has committed the same offset meanwhile.
     const Outcome resolved = Resolve();
     if (outcome == Outcome::kUnknown || resolved == Outcome::kStopped) outcome = resolved;
   }
@@ -182,7 +181,7 @@ void Transactions::RollBack(Outcome outcome) {
     for (Task* task : rolled_back) task->LeaveNamed();
   }
   Finish(/*committed=*/false);
-  // No others: the offset that an idle one is at may be gone from its log.
+  // Only these: retention may have removed the offset of an idle partition.
   for (Task* task : rolled_back) {
     if (task->phase != Phase::kFailed) source_.Seek(*task);
   }
@@ -257,7 +256,7 @@ void Transactions::NarrowDown(const std::string& why) {
   const bool is_any_invalid = std::any_of(records.begin(), records.end(),
                                           [](const RefusedRecord& record) { return record.is_invalid; });
   if (is_any_invalid && !refusal_search_.trusted(SteadyNow())) {
-    // As they are now; if the broker does not say, as they were.
+    // Without an answer the former rules stay.
     if (const auto rules = sink_.AskRules(); rules.ok()) refusal_search_.SetRules(*rules);
   }
   bool is_known = false;
@@ -276,7 +275,7 @@ void Transactions::NarrowDown(const std::string& why) {
   if (is_known) return;
   if (carried_out_ > 1) return backoff_.Refused(Size());
   for (Task* task : InTransaction(tasks_)) {
-    // Refused for the second time is what there was left to write: the diverted record.
+    // After a second refusal it is the diverted record that was refused.
     const auto [known, is_new] = task->undeliverable.try_emplace(task->mark.offset, Undeliverable{why});
     known->second.divert_refused = !is_new;
   }
@@ -302,7 +301,7 @@ std::string Transactions::WhyNothingIsCommitted() const {
 }
 
 bool Transactions::IsUnfinished() const {
-  return std::any_of(tasks_.begin(), tasks_.end(), [](const auto& each) { return each.second->given_up; });
+  return std::any_of(tasks_.begin(), tasks_.end(), [](const auto& each) { return each.second->was_aborted; });
 }
 
 void Transactions::AddTo(LaneReport& report) const {

@@ -1,5 +1,4 @@
-// The transactions of a worker: one at a time, over all partitions that have carried something out since the
-// last.
+// The transactions of a worker: one at a time, over all partitions with new records.
 #ifndef LETHE_SRC_PIPELINE_OUTPUT_TRANSACTIONS_H_
 #define LETHE_SRC_PIPELINE_OUTPUT_TRANSACTIONS_H_
 
@@ -11,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "src/pipeline/options/topics.h"
-#include "src/pipeline/options/tuning.h"
 #include "src/pipeline/output/held_partitions.h"
 #include "src/pipeline/output/record_writer.h"
 #include "src/pipeline/output/refusal_search.h"
@@ -25,69 +23,63 @@
 
 namespace lethe {
 
-// Invariant: between transactions every owned partition's filter is a function of the log up to its committed
-// offset (but while it is being restored), and nothing is out beyond it.
-//
-// Not thread-safe: it belongs to the worker's thread.
+// Invariant: between transactions the filter of every restored partition is a function of the log up to its
+// committed offset, and no output beyond it is visible. Not thread-safe: it belongs to the worker's thread.
 class Transactions {
  public:
   Transactions(const DaemonOptions& options, const Topics& topics, const Tuning& tuning, WorkerState& state,
                Source& source, Tasks& tasks, Sink& sink, HeldPartitions& held, SnapshotCycle& snapshots,
                Warnings& warnings);
 
-  // Makes the producer, and fences every earlier one of the same name.
+  // Creates the producer, and fences every earlier one of the same name.
   absl::Status Open();
   bool is_open() const { return open_; }
-  // What it has room for yet, at least one record.
+  // At least one record.
   size_t room_records() const;
   size_t room_bytes() const { return static_cast<size_t>(backoff_.max_bytes()); }
-  // Until it is to be committed; infinite if none is open.
+  // Until the commit; infinite if none is open.
   absl::Duration time_left() const;
   // Whether it is full, or has been open for the commit interval.
   bool IsDue() const;
 
-  // Takes the partition into the open transaction, or one that is opened for it.
+  // Takes the partition into the open transaction; opens one if there is none.
   absl::Status Begin(Task& task);
-  // Carries out what was judged of a partition in it. Not OK: the transaction must be aborted.
+  // Carries out the judged records of a partition in it. Not OK: the transaction must be aborted.
   absl::Status Write(Task& task, const JudgedRun& run);
-  // So many offsets in front of `end` cannot be read, and count as carried out.
+  // Skips the offsets before `end`, which cannot be read.
   void PassOver(Task& task, int64_t end);
 
-  // Commits what is open; if that fails, aborts it.
+  // If the commit fails, aborts.
   void Commit();
-  // Aborts it: rolls back to the committed offsets and reads from there again, unless it turns out to be
-  // committed.
+  // Rolls back to the committed offsets and reads from there again, unless it turns out to be committed.
   void Abort() { RollBack(sink_.Abort()); }
-  // Whichever of the two it may be, if one is open.
   void End(bool may_commit) {
     if (open_) may_commit ? Commit() : Abort();
   }
-  // As Abort() where the consumer is dropped, too. False: there is no producer any more.
+  // As Abort(), but the consumer is recreated, too, so nothing is sought. False: the producer is lost.
   bool AbortForNewConsumer();
-  // Commits where partitions start, with their metadata. Not OK: this assignment is over.
+  // Commits the starting offsets with their metadata. Not OK: this assignment is over.
   absl::Status CommitStart(const std::vector<Task*>& fresh);
 
-  // What such transactions fail for, one after the other, in words; empty: they do not.
+  // Why several transactions in a row have failed; empty if they have not.
   std::string WhyNothingIsCommitted() const;
-  // Whether a partition is owned of which the last transaction was not committed.
+  // Whether the last transaction of an owned partition was aborted.
   bool IsUnfinished() const;
 
   RecordWriter& writer() { return writer_; }
   RefusalSearch& refusals() { return refusal_search_; }
-  // Fills in the counts since the start.
+  // Sets the counts since the start.
   void AddTo(LaneReport& report) const;
   LaneFigures& figures() { return figures_; }
 
  private:
   void RollBack(Outcome aborted);
-  // Asks the group what it has committed, after a failure: the transaction is out or it is not. kStopped only
-  // if the program is to stop.
+  // After a failure, asks the group for its committed offsets: kCommitted, kAborted, or kStopped on stop.
   Outcome Resolve();
   void Finish(bool committed);
-  // The producer cannot be recreated: nor does the worker go on, unless it is to stop anyway.
+  // The producer cannot be recreated: fatal, unless a stop is requested.
   void LoseProducer();
-  // After a refusal: finds the records to blame. Where none is known, the transaction is halved until one
-  // stands alone.
+  // After a refusal: finds the records to blame. If none is known, halves the transaction until one is alone.
   void NarrowDown(const std::string& why);
   TransactionSize Size() const;
   std::vector<Position> Positions(const std::vector<Task*>& tasks) const;

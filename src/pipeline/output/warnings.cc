@@ -10,7 +10,7 @@
 namespace lethe {
 namespace {
 
-// Enough to tell what a topic is like.
+// Records after which a topic may look unkeyed.
 constexpr int64_t kSeenUnkeyed = 1000;
 
 }  // namespace
@@ -60,8 +60,9 @@ void Warnings::OfKeys(const Tasks& tasks) {
   if (const auto found = keys_ ? keys_->Take(SteadyNow()) : std::nullopt) {
     spdlog::warn(
         "{}: {} of {} copies that were compared with the first of their id have another key: they met in one "
-        "partition by chance, and others are to be expected in different partitions, where they are not "
-        "found; set scope to topic, or key the records by the id",
+        "partition by chance, and copies in different partitions are not found; set scope to topic, or key "
+        "the "
+        "records by the id",
         options_.input, found->differing, found->compared);
   }
   if (warned_unkeyed_ || options_.scope == Scope::kTopic || partitions_ == 1) return;

@@ -10,7 +10,7 @@ constexpr double kBatchRecords[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
 // Around the default interval of 100 ms, and up to what the broker allows: 30 s.
 constexpr double kTransactionSeconds[] = {.005, .01, .025, .05, .1, .15, .25, .5, 1, 2.5, 5, 10, 30};
 constexpr double kCommitSeconds[] = {.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30};
-// From a live stream to one that is a week behind.
+// Up to a lag of a week.
 constexpr double kLatencySeconds[] = {.005, .01, .025, .05, .1,  .25,  .5,    1,     2.5,   5,
                                       10,   30,  60,   300, 900, 3600, 21600, 86400, 604800};
 
@@ -35,7 +35,7 @@ void LaneFigures::Committed(absl::Time now) {
   if (commit_began_ <= now) histograms_.commit_seconds.Add(absl::ToDoubleSeconds(now - commit_began_));
   for (const JudgedRun& run : runs_) {
     const double age = absl::ToDoubleSeconds(now - absl::FromUnixMillis(run.oldest_ms));
-    // A sender whose clock is ahead of ours has sent just now.
+    // The sender's clock may be ahead.
     histograms_.latency_seconds.Add(std::max(age, 0.0), run.records);
   }
   RolledBack();

@@ -1,4 +1,4 @@
-// How a lane works: its batches, its transactions, and how old records are when they are committed.
+// The figures of a lane: its batches, its transactions, and the latency of records.
 #ifndef LETHE_SRC_PIPELINE_REPORT_LANE_FIGURES_H_
 #define LETHE_SRC_PIPELINE_REPORT_LANE_FIGURES_H_
 
@@ -11,19 +11,17 @@
 
 namespace lethe {
 
-// What is counted per batch and per commit; nothing here is paid for each record. Belongs to one lane.
+// Works once per batch and per commit, not per record. Belongs to one lane.
 class LaneFigures {
  public:
   LaneFigures();
 
-  // A batch was polled.
   void BatchRead(size_t records);
   void TransactionBegun(absl::Time now) { begun_ = now; }
-  // `records` of one partition that were polled together were judged, the oldest being of `oldest_ms`; a
-  // negative one: they have no timestamps. All of them count as the oldest, so no age comes out too low.
+  // `records` of one partition were judged; the oldest is of `oldest_ms` (negative: no timestamp). All count
+  // as the oldest, so no latency is too low.
   void RunJudged(int64_t oldest_ms, size_t records);
   void CommitBegins(absl::Time now) { commit_began_ = now; }
-  // What was judged since the transaction began is out; or it will be judged again.
   void Committed(absl::Time now);
   void RolledBack();
 

@@ -1,4 +1,4 @@
-// What is to be known of a daemon that is ready all the same.
+// Remarks on a daemon that is ready.
 #ifndef LETHE_SRC_PIPELINE_REPORT_REMARKS_H_
 #define LETHE_SRC_PIPELINE_REPORT_REMARKS_H_
 
@@ -10,8 +10,8 @@
 
 namespace lethe {
 
-// What the memory limit does to the partition at present: its filter was kept from growing, and covers less
-// than the horizon or loses more good events than the target allows. nullopt: nothing.
+// The present effect of the memory limit on the partition: its filter covers less than the horizon, or loses
+// more unique events than the target allows.
 std::optional<std::string> MemoryRemark(const std::string& input, const PartitionReport& partition,
                                         absl::Duration horizon);
 

@@ -1,34 +1,103 @@
-// What the daemon says of itself, for metrics, the page and tests. Plain values.
+// The daemon's report, for metrics, the page and tests. Plain values.
 #ifndef LETHE_SRC_PIPELINE_REPORT_REPORT_H_
 #define LETHE_SRC_PIPELINE_REPORT_REPORT_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "lethe/status.h"
-#include "src/pipeline/report/histogram.h"
-#include "src/pipeline/report/id_watch.h"
-#include "src/pipeline/report/record_counts.h"
+#include "src/pipeline/report/watches.h"
 
 namespace lethe {
+
+// Each input record is in exactly one of the first eight. Counted after the commit, so a record that an abort
+// has had judged twice counts once.
+struct RecordCounts {
+  int64_t unique = 0;
+  int64_t duplicate = 0;
+  int64_t suspect = 0;        // the second opinion does not confirm the duplicate
+  int64_t missing_id = 0;     // without a verdict
+  int64_t malformed = 0;      // without a verdict
+  int64_t undeliverable = 0;  // the output refuses it for good
+  int64_t unreadable = 0;     // could not be fetched; skipped
+  int64_t suppressed = 0;     // replayed to restore the filter
+  // The dispositions of the first seven: each record is in exactly one.
+  int64_t passed = 0;
+  int64_t tagged = 0;
+  int64_t diverted = 0;
+  int64_t dropped = 0;
+  int64_t counter_updates = 0;   // of one counter by one record
+  int64_t malformed_delta = 0;   // a passed record that a counter cannot count
+  int64_t overflowed_delta = 0;  // a total would have left 64 bits
+  int64_t unkeyed = 0;           // without a key
+  int64_t future = 0;            // dated further ahead than max_future
+
+  RecordCounts& operator+=(const RecordCounts& other) {
+    unique += other.unique;
+    duplicate += other.duplicate;
+    suspect += other.suspect;
+    missing_id += other.missing_id;
+    malformed += other.malformed;
+    undeliverable += other.undeliverable;
+    unreadable += other.unreadable;
+    suppressed += other.suppressed;
+    passed += other.passed;
+    tagged += other.tagged;
+    diverted += other.diverted;
+    dropped += other.dropped;
+    counter_updates += other.counter_updates;
+    malformed_delta += other.malformed_delta;
+    overflowed_delta += other.overflowed_delta;
+    unkeyed += other.unkeyed;
+    future += other.future;
+    return *this;
+  }
+};
+
+// As Prometheus' histograms. Invariant: counts()[i] values are above bounds()[i - 1] and not above
+// bounds()[i]; the last count is for values above all bounds. Not thread-safe.
+class Histogram {
+ public:
+  Histogram() = default;  // without bounds: counts only
+  // `bounds` ascend, and outlive the histogram.
+  explicit Histogram(absl::Span<const double> bounds) : bounds_(bounds), counts_(bounds.size() + 1) {}
+
+  void Add(double value, int64_t times = 1) {
+    const auto bucket = std::lower_bound(bounds_.begin(), bounds_.end(), value) - bounds_.begin();
+    counts_[static_cast<size_t>(bucket)] += times;
+    sum_ += value * static_cast<double>(times);
+  }
+
+  absl::Span<const double> bounds() const { return bounds_; }
+  absl::Span<const int64_t> counts() const { return counts_; }
+  double sum() const { return sum_; }
+
+ private:
+  absl::Span<const double> bounds_;
+  std::vector<int64_t> counts_ = {0};
+  double sum_ = 0;
+};
 
 // Of the process.
 struct SnapshotCounts {
   int64_t taken = 0;
-  int64_t errors = 0;       // could not be written: a full disk, say
-  double last_seconds = 0;  // that the last one took
+  int64_t errors = 0;       // not written: a full disk, say
+  double last_seconds = 0;  // duration of the last one
 };
 
 enum class Phase {
-  kChecking,   // the filter that was kept is compared with the log
+  kChecking,   // the kept filter is compared with the log
   kRestoring,  // the filter is rebuilt from the log
   kActive,     // events are judged
-  kHeld,       // nothing is read until the output has such a partition; `problem` says so
-  kFailed,     // nothing is read; `problem` says why and what to do
+  kHeld,       // not read until the output has such a partition; `problem` says so
+  kFailed,     // not read; `problem` says why and what to do
 };
 
 struct PartitionReport {
@@ -44,16 +113,15 @@ struct PartitionReport {
   int64_t restore_left = 0;          // offsets to go
   absl::Duration restore_time_left;  // infinite while it is not known
   int64_t snapshot_offset = -1;      // of the snapshot that the commits name; -1: none
-  int64_t unread_deleted = 0;  // offsets that were passed over, since the log does not have them any more
-  int64_t counted_keys = 0;    // of all counters with totals
-  int64_t restart = 0;         // R, as committed: no rebuild needs what is before it; 0 if not known
-  bool short_history = false;  // the filter does not know all ids of the horizon: duplicates may pass
-  bool keys_moved = false;     // the topic grew within the horizon: copies may be in different partitions
-  // When it was last asked: up to a quarter of a second ago, or longer where a lane has many partitions.
+  int64_t unread_deleted = 0;        // lost records: offsets deleted by retention and skipped
+  int64_t counted_keys = 0;          // of all counters with totals
+  int64_t restart = 0;               // R, as committed; 0 if not known
+  bool short_history = false;        // ids of the horizon are missing: copies may pass
+  bool keys_moved = false;  // the topic grew within the horizon: copies may be in different partitions
+  // Up to a quarter of a second old, or older if the lane has many partitions.
   PartitionStatus filter;
 
-  // Records that are not committed yet. A position at the end of the log counts as all: the last offsets may
-  // be control records.
+  // Records that are not committed yet. 0 at the end of the log, whose last offsets may be control records.
   int64_t lag() const {
     return position >= high_watermark ? 0 : std::max<int64_t>(high_watermark - committed, 0);
   }
@@ -68,7 +136,7 @@ struct LaneHistograms {
 
 // Of a consumer or a producer, by librdkafka.
 struct ClientReport {
-  bool known = false;                                // it has told its figures
+  bool known = false;                                // statistics have come
   absl::Duration round_trip = absl::ZeroDuration();  // the mean of the slowest broker
   int64_t queued_messages = 0;                       // fetched ahead, or to be sent
   int64_t queued_bytes = 0;
@@ -79,32 +147,32 @@ struct ClientReport {
 
 struct LaneReport {
   int lane = 0;
-  bool joined = false;                                    // has an assignment, be it of no partition
-  absl::Duration unassigned_for = absl::ZeroDuration();   // how long it has not
-  absl::Duration session_timeout = absl::ZeroDuration();  // after which the group gives up a member
-  bool at_end = false;  // every partition has reached the end that was read at the start
-  std::string waiting;  // what it waits for; empty: nothing
+  bool joined = false;                                    // has an assignment, even an empty one
+  absl::Duration unassigned_for = absl::ZeroDuration();   // 0 if joined
+  absl::Duration session_timeout = absl::ZeroDuration();  // after which the group removes a member
+  bool at_end = false;                         // every partition has reached the end offset of the start
+  std::string waiting;                         // for what; empty: nothing
   std::optional<IdWatch::Stretch> without_id;  // the latest records, if nearly all lack a usable id
   int64_t commits = 0;
   int64_t aborts = 0;
   int64_t fences = 0;
-  RecordCounts totals;  // committed since the start, of partitions that it has lost, too
+  RecordCounts totals;  // committed since the start, also of revoked partitions
   LaneHistograms histograms;
   ClientReport consumer;
   ClientReport producer;
   std::vector<PartitionReport> partitions;
 };
 
-// Of a store that a counter's totals are brought to.
+// A store of a counter's totals.
 struct StoreReport {
   std::string counter;
-  std::string store = {};    // where it is
-  bool connected = false;    // as of the last call
-  std::string problem = {};  // what is waited for; empty: nothing
-  int64_t lag = 0;           // offsets of the totals of this instance's partitions that are not stored
+  std::string store = {};                        // its address
+  bool connected = false;                        // as of the last call
+  std::string problem = {};                      // empty: none
+  int64_t lag = 0;                               // offsets of this instance's totals that are not stored
   absl::Duration behind = absl::ZeroDuration();  // all that was committed longer ago is stored
-  int64_t totals = 0;                            // that were stored
-  int64_t failures = 0;                          // calls of it that failed
+  int64_t totals = 0;                            // stored
+  int64_t failures = 0;                          // failed calls
 };
 
 struct DaemonReport {
@@ -120,7 +188,7 @@ struct DaemonReport {
   SnapshotCounts snapshots;
   std::vector<LaneReport> lanes;
   std::vector<StoreReport> stores;
-  // The first stage of Scope::kTopic: what it reads, and its lanes. Their `unique` is what was routed.
+  // The router of Scope::kTopic: its input and lanes. Their `unique` counts routed records.
   std::string routing_input;
   std::vector<LaneReport> routing_lanes;
   // Empty if the daemon is ready: every lane has joined, waits for nothing, and its partitions are active.

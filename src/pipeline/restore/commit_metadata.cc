@@ -2,15 +2,32 @@
 
 #include <algorithm>
 #include <map>
+#include <random>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/types/span.h"
 
 namespace lethe {
 namespace {
+
+using Fields = std::map<absl::string_view, absl::string_view>;
+
+// Of words NAME=VALUE. False if a word has no '='.
+bool ParseFields(absl::Span<const absl::string_view> words, Fields* fields) {
+  bool is_good = true;
+  for (const absl::string_view word : words) {
+    is_good = is_good && absl::StrContains(word, '=');
+    const std::pair<absl::string_view, absl::string_view> field =
+        absl::StrSplit(word, absl::MaxSplits('=', 1));
+    fields->insert(field);
+  }
+  return is_good;
+}
 
 std::string GrowthText(const Growth& growth) {
   if (growth.offset < 0) return absl::StrCat(growth.partitions);
@@ -75,10 +92,10 @@ bool ParseTime(absl::string_view text, absl::Time* time) {
 }
 
 bool CommitMetadata::DropTimesAfter(absl::Time latest) {
-  if (growth.time > latest) growth.time = absl::InfinitePast();  // it counts as reached at the next record
+  if (growth.time > latest) growth.time = absl::InfinitePast();  // reached at the next record
   if (committed_time <= latest && restart_time <= latest && covered_since <= latest) return false;
-  // What was there before R may have been forgotten too early. No stream time that is believed is after
-  // `latest`, so that is an end if the one at R is not believed either.
+  // The filter may have forgotten ids from before R too early. `latest` bounds the gap if the time at R is
+  // wrong, too.
   if (restart > origin) covered_since = std::max(covered_since, restart_time);
   covered_since = std::min(covered_since, latest);
   if (restart_time > latest) restart_time = absl::InfinitePast();
@@ -117,13 +134,8 @@ absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
   }
   const absl::Status damaged = absl::DataLossError(
       absl::StrCat("damaged commit metadata \"", text, "\": reset the group's offsets to start over"));
-  std::map<absl::string_view, absl::string_view> fields;
-  for (size_t i = 1; i < words.size(); ++i) {
-    if (!absl::StrContains(words[i], '=')) return damaged;
-    const std::pair<absl::string_view, absl::string_view> field =
-        absl::StrSplit(words[i], absl::MaxSplits('=', 1));
-    fields.insert(field);
-  }
+  Fields fields;
+  if (!ParseFields(absl::MakeConstSpan(words).subspan(1), &fields)) return damaged;
   CommitMetadata m;
   int64_t horizon_ms = 0;
   if (!absl::SimpleAtoi(fields["o"], &m.origin) || !absl::SimpleAtoi(fields["n"], &m.origin_partitions) ||
@@ -143,6 +155,43 @@ absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
   m.output = std::string(fields["out"]);
   m.scope = std::string(fields["sc"]);
   return m;
+}
+
+SnapshotId SnapshotId::New(int64_t offset, absl::Time now) {
+  std::random_device random;
+  return {offset, static_cast<uint64_t>(absl::ToUnixMillis(now)) << 22 | random() >> 10};
+}
+
+std::string SnapshotId::ToString() const {
+  return absl::StrCat(offset, "-", absl::Hex(token, absl::kZeroPad16));
+}
+
+std::optional<SnapshotId> SnapshotId::Parse(absl::string_view text) {
+  const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(text, absl::MaxSplits('-', 1));
+  SnapshotId id;
+  if (!absl::SimpleAtoi(parts.first, &id.offset) || !absl::SimpleHexAtoi(parts.second, &id.token)) {
+    return std::nullopt;
+  }
+  // One name for each id: no sign, no space, no other digits.
+  return id.offset >= 0 && id.ToString() == text ? std::optional(id) : std::nullopt;
+}
+
+std::string SnapshotNotes::ToString() const {
+  return absl::StrCat("o=", origin, " m=", mark_offset, " n=", timed_records, " c=", TimeText(covered_since),
+                      " p=", points);
+}
+
+std::optional<SnapshotNotes> SnapshotNotes::Parse(absl::string_view text) {
+  const std::vector<absl::string_view> words = absl::StrSplit(text, ' ');
+  Fields fields;
+  ParseFields(words, &fields);
+  SnapshotNotes notes;
+  if (!absl::SimpleAtoi(fields["o"], &notes.origin) || !absl::SimpleAtoi(fields["m"], &notes.mark_offset) ||
+      !absl::SimpleAtoi(fields["n"], &notes.timed_records) || !ParseTime(fields["c"], &notes.covered_since)) {
+    return std::nullopt;
+  }
+  notes.points = std::string(fields["p"]);
+  return notes;
 }
 
 }  // namespace lethe

@@ -1,30 +1,34 @@
-// The metadata that a committed offset carries, so that the next owner of the partition knows where to
-// rebuild its filter from.
+// The texts in commits and snapshots from which the next owner of a partition restores its filter.
 //
-// Text, within offset.metadata.max.bytes (4,096 by default), fields in this order, separated by one space:
+// Commit metadata, within offset.metadata.max.bytes (4,096 by default), fields in this order, separated by
+// one space:
 //
 //   lethe/2 o=ORIGIN n=PARTITIONS r=RESTART rt=TIME ct=TIME id=FINGERPRINT h=HORIZON_MS [s=SNAPSHOT]
 //       [cs=TIME] [g=PARTITIONS[:OFFSET:TIME]] [out=TOPIC] [sc=SCOPE] [b=OFFSET:HASH]
 //       [u=OFFSET[,DISTANCE]...] [lt=TIME]
 //
-// ORIGIN and RESTART are offsets, times are stream time in Unix milliseconds or '-' where stream time has
-// not started to move. The fields in brackets are left out where they have nothing to say: SNAPSHOT is the id
-// of the snapshot that counts (snapshot_notes.h), cs the stream time since which all ids are known while that
-// is less than the horizon ago, and g that the topic has grown (see Growth; OFFSET and TIME are left out when
-// the horizon has gone by, and TIME is '-' until OFFSET is reached). TOPIC is the output and SCOPE
-// "partition" or "topic". b is the last record before the committed offset, with the hash of its key and
-// value in hexadecimal digits. u lists the undeliverable records from RESTART on, the newest first, each
-// DISTANCE before the one that stands in front of it; the oldest are left out where the list would be longer
-// than kMostListBytes. lt is the timestamp of the last record before the committed offset, by which a log
-// that has expired is told from one that was cut. Unknown fields are ignored; a word that is no field is
-// damage.
+// ORIGIN and RESTART are offsets. TIME is stream time in Unix milliseconds, or '-' before it first moves.
+// Fields in brackets may be missing:
+//   s    the id of the snapshot that counts (SnapshotId)
+//   cs   the stream time since which all ids are known, while that is less than the horizon ago
+//   g    the topic has grown (Growth); no OFFSET and TIME once the horizon has passed; TIME is '-' until
+//   OFFSET
+//        is reached
+//   out  the output topic;  sc  "partition" or "topic"
+//   b    the last record before the committed offset, and the hexadecimal hash of its key and value
+//   u    the undeliverable records from RESTART on, the newest first, each DISTANCE before the previous one;
+//   the
+//        oldest are left out beyond kMostListBytes
+//   lt   the timestamp of that last record, which tells an expired log from a cut one
+// Unknown fields are ignored; a word without '=' is damage.
 //
-// Format lethe/1 is the same without the last five fields. It is read, so that a group goes on after an
-// upgrade; the next commit is in the new format, which versions that know only lethe/1 refuse.
+// Format lethe/1 lacks the last five fields. Lethe reads it and writes the new one, which versions that know
+// only lethe/1 refuse.
 #ifndef LETHE_SRC_PIPELINE_RESTORE_COMMIT_METADATA_H_
 #define LETHE_SRC_PIPELINE_RESTORE_COMMIT_METADATA_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,33 +38,32 @@
 
 namespace lethe {
 
-// That the topic was given more partitions than it had at the partition's origin: since then the records of a
-// key may go to another partition than before.
+// The topic has more partitions than at the partition's origin: a key may have moved to another partition.
 struct Growth {
-  int32_t partitions = 0;  // that it has; 0: as many as at the origin
-  // The records from here on were sent after it; -1: that is more than the horizon ago.
+  int32_t partitions = 0;  // now; 0: as many as at the origin
+  // Records from here on were sent after the growth; -1: it is longer ago than the horizon.
   int64_t offset = -1;
-  absl::Time time = absl::InfinitePast();  // stream time at `offset`; InfinitePast(): it is not reached yet
+  absl::Time time = absl::InfinitePast();  // stream time at `offset`; InfinitePast(): not reached yet
 
   // Everything before `next` was read, and stream time is `now`.
   void Reach(int64_t next, absl::Time now) {
     if (offset >= 0 && next >= offset && time == absl::InfinitePast()) time = now;
   }
-  // Whether copies of what was sent before it may still come, within the horizon.
+  // Whether copies of records from before the growth may still come.
   bool IsRecent(absl::Time now, absl::Duration horizon) const {
     return offset >= 0 && (time == absl::InfinitePast() || now - horizon < time);
   }
 };
 
 struct CommitMetadata {
-  int64_t origin = 0;             // O: the first offset that this group ever judged in its present life
-  int32_t origin_partitions = 0;  // how many partitions the topic had when the partition began at O
-  int64_t restart = 0;            // R: where a rebuild must start reading
+  int64_t origin = 0;             // O: the first offset that this group has judged since its last reset
+  int32_t origin_partitions = 0;  // of the topic, at that time
+  int64_t restart = 0;            // R: a rebuild reads from here
   absl::Time restart_time = absl::InfinitePast();    // stream time at R
   absl::Time committed_time = absl::InfinitePast();  // stream time at the committed offset
   std::string id_fingerprint;
   absl::Duration horizon;
-  std::string snapshot = "";  // the id of the one that counts, as it stands there
+  std::string snapshot = "";  // its id, not parsed
   // Stream time since which all ids are known; InfinitePast(): all of the horizon are.
   absl::Time covered_since = absl::InfinitePast();
   Growth growth = {};
@@ -69,26 +72,61 @@ struct CommitMetadata {
   // The last record before the committed offset; -1: not known.
   int64_t record_before = -1;
   uint64_t record_before_hash = 0;
-  std::vector<int64_t> undeliverable = {};             // offsets from `restart` on, rising
-  absl::Time last_record_time = absl::InfinitePast();  // of the last record before C, as it says; not bounded
+  std::vector<int64_t> undeliverable = {};             // ascending offsets from `restart` on
+  absl::Time last_record_time = absl::InfinitePast();  // timestamp of the last record before C; not bounded
 
   static constexpr size_t kMostListBytes = 1536;
-  // How many of such offsets, the newest, the list has room for.
+  // How many of these offsets, from the newest, fit into the list.
   static size_t ListedOf(const std::vector<int64_t>& offsets);
 
-  // Takes stream times after `latest` for unknown. True if there was one: the records that the filter knew
-  // at C are then those from R on, and whether these are all of a horizon is not known.
+  // Drops stream times after `latest`. True if there was one: the history is then short.
   bool DropTimesAfter(absl::Time latest);
 
   std::string ToString() const;
 
-  // NotFound: this is no metadata of lethe's (an operator's reset, or another program's commit).
-  // FailedPrecondition: written by another version of the format.
-  // DataLoss: lethe's, but damaged.
+  // NotFound: not lethe's (an operator's reset, or another program's commit). FailedPrecondition: another
+  // version of the format. DataLoss: damaged.
   static absl::StatusOr<CommitMetadata> Parse(absl::string_view text);
 };
 
-// Stream times in such texts: Unix milliseconds, or '-' for the infinite past. False if it is neither.
+// The name of a snapshot: the next offset to read, and a unique token: its start in milliseconds (42 bits)
+// and 22 random bits.
+struct SnapshotId {
+  int64_t offset = -1;
+  uint64_t token = 0;
+
+  static SnapshotId New(int64_t offset, absl::Time now);
+  absl::Time time() const { return absl::FromUnixMillis(static_cast<int64_t>(token >> 22)); }
+  // "184467-5f0c3a9be1d200a1". Parse accepts no other form: the text comes from a commit and becomes part of
+  // a file's name.
+  std::string ToString() const;
+  static std::optional<SnapshotId> Parse(absl::string_view text);
+
+  bool operator==(const SnapshotId&) const = default;
+
+  // By offset and by clock. After an operator's reset offsets are lower but times are not: then neither is
+  // older.
+  bool IsOlderThan(const SnapshotId& other) const { return offset <= other.offset && token < other.token; }
+};
+
+// Text in the snapshot (SnapshotPoint::notes):
+//
+//   o=ORIGIN m=OFFSET n=RECORDS c=TIME p=POINT,POINT,...
+//
+// OFFSET: of the last record before the snapshot's offset. RECORDS: the number of records with a time so far.
+// TIME: stream time since which all ids are known, or '-' if all are. POINT: see RestartPoints::ToString.
+struct SnapshotNotes {
+  int64_t origin = 0;
+  int64_t mark_offset = -1;
+  int64_t timed_records = 0;
+  absl::Time covered_since = absl::InfinitePast();
+  std::string points;
+
+  std::string ToString() const;
+  static std::optional<SnapshotNotes> Parse(absl::string_view text);
+};
+
+// Unix milliseconds, or '-' for the infinite past. False if it is neither.
 std::string TimeText(absl::Time time);
 bool ParseTime(absl::string_view text, absl::Time* time);
 

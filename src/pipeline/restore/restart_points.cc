@@ -27,11 +27,10 @@ void RestartPoints::Truncate(int64_t offset) {
 }
 
 RestartPoint RestartPoints::For(absl::Time stream_time) const {
-  // The newest point before which nothing is needed...
+  // The newest point before which no record is needed...
   size_t needed = points_.size() - 1;
   while (needed > 0 && !(points_[needed].at.stream_time < stream_time - horizon_)) --needed;
-  // ... and from it back until the clock has had its records. The first point is where reading started:
-  // there the live run's clock was as empty as the rebuild's will be.
+  // ... and back by kWarmup records, or to the first point, where the live run's clock was empty, too.
   size_t start = needed;
   while (start > 0 && points_[needed].records - points_[start].records < kWarmup) --start;
   return points_[start].at;

@@ -1,5 +1,5 @@
-// Where a rebuild of a partition's filter must start reading, so that it knows every id that is still
-// needed and has the same stream time as the live run.
+// Offsets from which a rebuild of a filter finds every id that is still needed, with the stream time of the
+// live run.
 #ifndef LETHE_SRC_PIPELINE_RESTORE_RESTART_POINTS_H_
 #define LETHE_SRC_PIPELINE_RESTORE_RESTART_POINTS_H_
 
@@ -13,44 +13,42 @@
 
 namespace lethe {
 
-// An offset with the stream time of that point: all records before it were judged at that time or earlier.
+// Records before the offset were judged at this stream time or earlier.
 struct RestartPoint {
   int64_t offset = 0;
   absl::Time stream_time = absl::InfinitePast();
 };
 
-// A short list of points, some 32 to a horizon, oldest first. The first is where reading started.
+// Some 32 points to a horizon, oldest first; the first is where reading started.
 //
-// A record is still needed while stream time has not passed its own by more than the horizon. The rebuild
-// must start before the first needed record, and far enough before it that the running median of
-// kWarmup records is full by then: a rebuild whose clock stood still over needed records would put them
-// into an older interval than the live run did, and forget them too early. (In a topic with 60 records to
-// a horizon, a start at the first needed one would leave the clock standing for a whole horizon.)
+// A record is needed while its time is within the horizon. A rebuild must start kWarmup records before the
+// first needed one: until the running median is full, its clock stands still, puts records into an older
+// interval than the live run did, and forgets them too early. (In a topic with 60 records to a horizon the
+// clock would stand still for all of it.)
 //
 // Invariant: points_ is never empty; offsets and stream times increase. Not thread-safe.
 class RestartPoints {
  public:
-  // Records after which stream time is what it would be had all of the log been read.
+  // Records after which stream time is that of a run over all of the log.
   static constexpr int64_t kWarmup = 101;
 
   RestartPoints(absl::Duration horizon, RestartPoint start);
 
-  // All records below `offset` were read, `records` of them since the start; stream time is now
-  // `stream_time`. Calls come in the order of offsets, but for a Truncate in between.
+  // All records below `offset` were read, `records` of them since the start. Offsets ascend, except after
+  // Truncate().
   void Note(int64_t offset, int64_t records, absl::Time stream_time);
 
-  // Forgets what was noted beyond `offset` (the transaction was aborted).
+  // Removes the points beyond `offset`, after an abort.
   void Truncate(int64_t offset);
 
-  // The point from which to rebuild when stream time is `stream_time`. Points before it are dropped, so
-  // call it for what is committed only with times that will not be taken back.
+  // The point from which to rebuild at this stream time.
   RestartPoint For(absl::Time stream_time) const;
   void Drop(const RestartPoint& before);
 
-  // The oldest that is left: once For() what is committed was dropped to, the point from which to rebuild.
+  // After Drop(For(committed stream time)): the point from which to rebuild.
   const RestartPoint& oldest() const { return points_.front().at; }
 
-  // "OFFSET:TIME:RECORDS,..." with times as in the commit metadata. nullopt if it is no such text.
+  // "OFFSET:TIME:RECORDS,..." with times as in the commit metadata.
   std::string ToString() const;
   static std::optional<RestartPoints> Parse(absl::Duration horizon, absl::string_view text);
 

@@ -7,11 +7,11 @@
 namespace lethe {
 namespace {
 
-// Whether records that are gone may be within the horizon of what is judged next.
+// Whether deleted records may be within the horizon of the next record.
 bool MissesRecords(const RestoreFacts& facts) {
   if (!facts.times) return true;
-  // Records come in about the order of their times: those that are gone came before the first that is there,
-  // and were read, so that none is newer than the last before C.
+  // Records come in about the order of their times: deleted ones are no newer than the first record of the
+  // log, or than the last before C.
   absl::Time newest_gone = std::max(facts.metadata.committed_time, facts.metadata.last_record_time);
   if (facts.times->first != absl::InfinitePast()) {
     newest_gone =
@@ -26,8 +26,7 @@ void PlanLog(const RestoreFacts& facts, RestorePlan& plan) {
   plan.covered_since = metadata.covered_since;
   const bool begins_late = facts.log_start > metadata.restart;
   if (begins_late) {
-    // Stream time at the start of the log is not known, and the clock stands still for a while: with the time
-    // of the commit nothing looks older than it is.
+    // Stream time there is not known. With that of the commit no record looks older than it is.
     plan.log_from = {std::min(facts.log_start, facts.committed), metadata.committed_time};
   }
   if (facts.routes) return;
@@ -37,7 +36,7 @@ void PlanLog(const RestoreFacts& facts, RestorePlan& plan) {
                                 facts.log_start);
     plan.remedy = kKeepLog;
   } else if (!begins_late && metadata.horizon < facts.horizon && metadata.restart > metadata.origin) {
-    // A larger horizon than that of the commit needs ids from before R, and those are not known.
+    // The larger horizon needs ids from before R, which are not known.
     plan.covered_since = std::max(plan.covered_since, metadata.restart_time);
     if (!IsShort(plan.covered_since, metadata.committed_time, facts.horizon)) return;
     plan.missing = absl::StrCat("the horizon was raised from ", absl::FormatDuration(metadata.horizon),
@@ -54,7 +53,7 @@ void PlanLog(const RestoreFacts& facts, RestorePlan& plan) {
 
 LogTimes LogTimesOf(absl::Time first, absl::Time next, absl::Time now) {
   const bool has_first = first != absl::InfiniteFuture();
-  // One that is dated ahead is judged now all the same, and one without a time may be of any.
+  // A record without a time may have any; one dated ahead is judged now.
   return {has_first ? first : absl::InfinitePast(), next == absl::InfinitePast() ? now : std::min(next, now)};
 }
 
@@ -77,7 +76,7 @@ RestorePlan PlanRestore(const RestoreFacts& facts) {
   PlanLog(facts, plan);
   plan.source = RestoreSource::kLog;
   plan.from = plan.log_from.offset;
-  // Where as much is to be read, what is nearer at hand.
+  // At a tie the quicker source: the kept filter before the snapshot, the snapshot before the log.
   if (facts.snapshot && *facts.snapshot <= facts.committed && *facts.snapshot > facts.log_start &&
       *facts.snapshot >= plan.from) {
     plan.source = RestoreSource::kSnapshot;

@@ -1,5 +1,5 @@
-// Where the filter of a partition comes from when it is assigned, and whether it will know all ids of the
-// horizon. `lethe run` asks for each partition that it gets, and `lethe check` asks before that.
+// Plans the restore of an assigned partition's filter, and tells whether it will know all ids of the horizon.
+// Used by `lethe run` and by `lethe check`.
 #ifndef LETHE_SRC_PIPELINE_RESTORE_RESTORE_PLAN_H_
 #define LETHE_SRC_PIPELINE_RESTORE_RESTORE_PLAN_H_
 
@@ -15,51 +15,49 @@ namespace lethe {
 
 // By the records' own timestamps.
 struct LogTimes {
-  absl::Time first = absl::InfinitePast();  // of the first record that is there; InfinitePast(): not known
-  absl::Time next = absl::InfinitePast();   // of the record to judge next; the present time if there is none
+  absl::Time first = absl::InfinitePast();  // of the first record; InfinitePast(): not known
+  absl::Time next = absl::InfinitePast();   // of the next record; the present time if there is none
 };
 
-// `first` and `next` as AskTimes() tells them, InfiniteFuture() where there is no such record.
+// `first` and `next` by AskTimes(), InfiniteFuture() where there is no such record.
 LogTimes LogTimesOf(absl::Time first, absl::Time next, absl::Time now);
 
 struct RestoreFacts {
   CommitMetadata metadata;
   int64_t committed = 0;  // C
   int64_t log_start = 0;
-  absl::Duration horizon = absl::ZeroDuration();  // of the options, not of the commit
-  bool routes = false;                            // nothing is judged, so nothing is to be known
-  // F of a filter of this process, and the offset of the snapshot that the commit names, if they may be used.
+  absl::Duration horizon = absl::ZeroDuration();  // by the options, not the commit
+  bool routes = false;                            // nothing is judged, so no ids are needed
+  // F of a kept filter, and the offset of the snapshot that the commit names, if usable.
   std::optional<int64_t> kept;
   std::optional<int64_t> snapshot;
-  // Only looked at where NeedsLogTimes(). Not known: the log is taken for too short.
+  // Only used if NeedsLogTimes(). Not known: the log counts as too short.
   std::optional<LogTimes> times;
 };
 
 enum class RestoreSource { kKept, kSnapshot, kLog };
 
 struct RestorePlan {
-  // The one of which a restart reads the fewest offsets, from `from` to C.
+  // The source that reads the fewest offsets, from `from` to C.
   RestoreSource source = RestoreSource::kLog;
   int64_t from = 0;
-  // What a rebuild from the log is: also where a snapshot turns out to be of no use.
+  // The start of a rebuild from the log, also used if a snapshot turns out to be unusable.
   RestartPoint log_from;
-  // Stream time from which on all ids are known then, and where these are not all of the horizon, why, and
-  // what to do about it.
+  // Stream time from which all ids will be known; if that does not cover the horizon, why, and what to do.
   absl::Time covered_since = absl::InfinitePast();
   std::string missing;
   std::string remedy;
 };
 
-// Whether the log begins behind R, so that the times of its records say whether it is short. (R may lie far
-// before the horizon: it leaves the clock a hundred records, which in a sparse topic are days.)
+// Whether the log begins behind R, so that times must tell whether it is short. (In a sparse topic the
+// hundred records from R on may be days before the horizon.)
 bool NeedsLogTimes(const RestoreFacts& facts);
 
 RestorePlan PlanRestore(const RestoreFacts& facts);
 
-// Whether ids that are known since then are not all of the horizon before a stream time.
+// Whether ids known since then do not cover the horizon before a stream time.
 bool IsShort(absl::Time covered_since, absl::Time stream_time, absl::Duration horizon);
 
-// What is missing where only that is known.
 std::string MissingSince(absl::Time covered_since);
 
 inline constexpr char kKeepLog[] = "keep the log longer (retention.ms, retention.bytes)";

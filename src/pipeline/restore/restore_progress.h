@@ -1,4 +1,4 @@
-// How far the rebuild of a filter has come, and how long it will take yet.
+// The progress of a filter's rebuild, and the time left.
 #ifndef LETHE_SRC_PIPELINE_RESTORE_RESTORE_PROGRESS_H_
 #define LETHE_SRC_PIPELINE_RESTORE_RESTORE_PROGRESS_H_
 
@@ -10,15 +10,15 @@
 
 namespace lethe {
 
-// Counts offsets, since the records between two of them are not known before they are read. The rate is a
-// mean of the last seconds. Not thread-safe.
+// Counts offsets, since the number of records is not known. The rate is a mean of the last seconds. Not
+// thread-safe.
 class RestoreProgress {
  public:
   RestoreProgress() = default;
   // Of offsets [from, to).
   RestoreProgress(int64_t from, int64_t to) : from_(from), to_(to), next_(from) {}
 
-  // All below `next` were read. True now and then, when it is time to tell of it.
+  // All offsets below `next` were read. True if it is time to log the progress.
   bool At(int64_t next, absl::Time now);
 
   int64_t from() const { return from_; }

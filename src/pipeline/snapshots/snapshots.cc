@@ -9,7 +9,7 @@
 namespace lethe {
 namespace {
 
-// Within the seconds that a service has to end in, and after the lanes' part of them.
+// Part of the seconds that a service has to end in.
 constexpr absl::Duration kRemovePatience = absl::Seconds(1);
 
 }  // namespace
@@ -115,7 +115,7 @@ void Snapshots::Write(SnapshotTaking& taking) {
   const GoOn go_on = [&] { return writes_ && taking.state == SnapshotTaking::State::kRunning; };
   const absl::Status written = go_on() ? store_->Write(taking.partition, taking.id, *taking.image, go_on)
                                        : absl::CancelledError("the snapshot is not wanted any more");
-  // Whatever is said or done before, the lane sees it ended last.
+  // Set last, after logs and counts.
   SnapshotTaking::State ended = SnapshotTaking::State::kShapeChanged;
   if (written.ok()) {
     ended = SnapshotTaking::State::kDone;

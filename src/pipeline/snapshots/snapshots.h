@@ -1,4 +1,4 @@
-// The snapshots of the partitions: taken in the background, counted when a commit names them.
+// Snapshots of partitions: written in the background, valid once a commit names them.
 #ifndef LETHE_SRC_PIPELINE_SNAPSHOTS_SNAPSHOTS_H_
 #define LETHE_SRC_PIPELINE_SNAPSHOTS_SNAPSHOTS_H_
 
@@ -22,12 +22,11 @@
 #include "src/pipeline/clock/repeats.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/report/report.h"
-#include "src/pipeline/restore/snapshot_notes.h"
+#include "src/pipeline/restore/commit_metadata.h"
 
 namespace lethe {
 
-// Asked again and again by what takes long, and at least every tenth of a second by what waits for a broker:
-// false gives it up.
+// Asked repeatedly during long work, at least every 100 ms during a wait for a broker: false cancels it.
 using GoOn = std::function<bool()>;
 
 struct PartitionSnapshot {
@@ -35,26 +34,26 @@ struct PartitionSnapshot {
   SnapshotId id;
 };
 
-// Where snapshots are. Write, Remove and DropOlder come from one thread, Restore from any.
+// Write, Remove and DropOlder are called from one thread, Restore from any.
 class SnapshotStore {
  public:
   virtual ~SnapshotStore() = default;
 
-  // Returns when the snapshot would survive a power cut. After an error nothing of it is left. Aborted and
-  // Cancelled as LiveSnapshot.
+  // Returns when the snapshot would survive a power cut. Leaves nothing after an error. Aborted and Cancelled
+  // as LiveSnapshot.
   virtual absl::Status Write(int32_t partition, SnapshotId id, LiveSnapshot& image, const GoOn& go_on) = 0;
   // Errors as DedupStage::Restore; NotFound: it is not here.
   virtual absl::StatusOr<RestoredPartition> Restore(int32_t partition, SnapshotId id, DedupStage& stage,
                                                     const GoOn& go_on) = 0;
   virtual absl::Status Remove(const std::vector<PartitionSnapshot>& snapshots) = 0;
-  // A commit names this one: all that are older go, of this partition, whoever wrote them. Not those that are
-  // newer: when this is done the partition may have another owner, who writes its own and names it. `before`
-  // is the one that the commit before named. `is_first`: nothing was named since the partition was assigned,
-  // and an earlier owner may have left what it could not remove.
+  // A commit names this snapshot: removes the older ones of the partition, by any owner. Not newer ones,
+  // which the next owner may have written meanwhile. `before`: the one that the previous commit named.
+  // `is_first`: the first one since the assignment; an earlier owner may have left snapshots that it could
+  // not remove.
   virtual absl::Status DropOlder(int32_t partition, SnapshotId id, std::optional<SnapshotId> before,
                                  bool is_first) = 0;
 
-  // The program ends: Write, Remove and DropOlder wait for a broker no longer. From any thread.
+  // From then on Write, Remove and DropOlder wait for no broker. From any thread.
   void Stop() { stopped_ = true; }
 
  protected:
@@ -64,11 +63,10 @@ class SnapshotStore {
   std::atomic<bool> stopped_ = false;
 };
 
-// One that is being taken, or was. Shared by the lane, which begins it and drops it, and the thread that
-// writes it.
+// Shared by the lane, which begins and drops the snapshot, and the thread that writes it.
 struct SnapshotTaking {
-  // Set by one exchange when it is written, and by one when it is dropped (no commit will name it): who comes
-  // second and finds the other has it removed.
+  // Exchanged once when it is written and once when it is dropped (no commit will name it): the second of the
+  // two removes the snapshot.
   enum class State { kRunning, kDone, kShapeChanged, kFailed, kDropped };
 
   int32_t partition = 0;
@@ -77,30 +75,27 @@ struct SnapshotTaking {
   std::atomic<State> state = State::kRunning;
 };
 
-// A thread that writes one snapshot at a time. Thread-safe. Partitions whose snapshot is being taken are
-// destroyed before it is.
+// A thread that writes one snapshot at a time. Thread-safe. Outlives the partitions.
 class Snapshots {
  public:
   Snapshots(std::unique_ptr<SnapshotStore> store, absl::Duration every);
   ~Snapshots() { Stop(); }
 
-  // The program ends: what is being written is given up, and nothing is written any more. From any thread.
+  // Cancels the snapshot that is being written, and writes no more. From any thread.
   void GiveUpWriting() { writes_ = false; }
-  // That, and what is to be removed is, as far as a second suffices; nothing is done from then on. From one
-  // thread.
+  // Likewise, and waits up to a second for removals. From one thread.
   void Stop();
 
   SnapshotStore& store() { return *store_; }
   absl::Duration every() const { return every_; }
 
-  // Whether one would be written now. An image that had to wait would grow stale.
+  // Whether a snapshot would be written at once; a waiting image grows stale.
   bool idle() const;
   void Take(std::shared_ptr<SnapshotTaking> taking);
-  // No commit will name it. From the thread that has had it taken.
+  // No commit will name it. From the thread that has called Take().
   void Drop(SnapshotTaking& taking);
-  // One could not even begin.
+  // A snapshot could not begin.
   void Failed(int32_t partition, const absl::Status& why);
-  // A commit has named it.
   void Named(int32_t partition, SnapshotId id, std::optional<SnapshotId> before, bool is_first);
 
   SnapshotCounts counts() const;

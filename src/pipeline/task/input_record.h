@@ -1,4 +1,4 @@
-// A record of the input, wherever it was read from.
+// A record of the input, from any source.
 #ifndef LETHE_SRC_PIPELINE_TASK_INPUT_RECORD_H_
 #define LETHE_SRC_PIPELINE_TASK_INPUT_RECORD_H_
 
@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "lethe/event.h"
 #include "src/record/record.h"
 
 namespace lethe {
@@ -20,24 +21,24 @@ struct HeaderView {
   std::optional<absl::string_view> value;
 };
 
-// The headers of a record, which the source implements.
+// The source implements it.
 class InputHeaders : public RecordHeaders {
  public:
-  // Appends all of them in their order. Valid as long as the record.
+  // Appends all in their order. Valid as long as the record.
   virtual void AppendTo(std::vector<HeaderView>& headers) const = 0;
 };
 
-// What a source says in the place of a record.
+// An event in the place of a record.
 struct SourceEvent {
   enum class Kind {
-    kEnd,            // the reader has come to the end of the partition's log, which is `offset`
+    kEnd,            // the reader has reached the end of the partition's log, at `offset`
     kUnreadable,     // the batch at `offset` cannot be fetched, decompressed or parsed
-    kUnreadDeleted,  // the log does not have the offset that is to be read
-    kError,          // anything else, of a partition or of none
+    kUnreadDeleted,  // the log does not have the next offset any more
+    kError,          // any other error, of a partition or of none
   };
 
   Kind kind = Kind::kError;
-  std::string why;  // in words, with the partition if there is one
+  std::string why;  // with the partition if there is one
   int code = 0;     // of the source's client
 };
 
@@ -49,17 +50,20 @@ struct InputRecord {
   std::optional<absl::string_view> value = std::nullopt;
   int64_t timestamp_ms = -1;              // -1: it has none
   const InputHeaders* headers = nullptr;  // null: it has none
-  const SourceEvent* event = nullptr;     // not null: this stands here in the place of a record
+  const SourceEvent* event = nullptr;     // not null: an event in the place of a record
 
   RecordView view() const { return {key, value, headers}; }
   // InfinitePast() if the record has none.
   absl::Time time() const {
     return timestamp_ms < 0 ? absl::InfinitePast() : absl::FromUnixMillis(timestamp_ms);
   }
-  // The value, empty if it is null: what two copies of an event should have in common.
+  // Copies of an event should have the same.
   absl::string_view payload() const { return value.value_or(""); }
-  // A hash of key and value, to recognize the record by.
-  uint64_t Hash() const;
+  // Of key and value: recognizes the record.
+  uint64_t Hash() const {
+    const uint64_t key_hash = key ? HashId(*key, 1).a : 0;
+    return value ? HashId(*value, key_hash).a : ~key_hash;
+  }
 };
 
 // Consecutive records of one partition in a batch.

@@ -38,9 +38,9 @@ void Source::Seek(Task& task) {
 }
 
 void Source::SeekTo(Task& task, int64_t offset) {
-  task.end_of_log = 0;  // the reader is not there any more, and will say so again
+  task.end_of_log = 0;  // the reader reports the end again
   if (polling_) {
-    // In a rebalance: what has been polled is stale, and what will be polled is not.
+    // In a rebalance: only the records polled so far are stale.
     std::erase_if(batch_, [&](const InputRecord& record) { return record.partition == task.id; });
   } else {
     task.sought_in_batch = batch_number_;

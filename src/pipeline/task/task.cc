@@ -9,7 +9,7 @@ namespace lethe {
 
 namespace {
 
-// So few have room in commit metadata, however far apart they are.
+// Commit metadata has room for this many, whatever their distances.
 constexpr size_t kMostSurelyListed = CommitMetadata::kMostListBytes / 20;
 
 }  // namespace
@@ -19,7 +19,7 @@ CommitMetadata Task::Metadata(const std::string& id_fingerprint, const DaemonOpt
   const absl::Time now = filter->stream_time();
   const RestartPoint restart = points->For(now);
   const std::optional<SnapshotId>& named = naming ? naming : snapshot;
-  // From one that is older than R more would be read again than without it.
+  // A restore from an older one would read more than a restore from R.
   const bool is_of_use = named && named->offset >= restart.offset;
   Growth grown = growth;
   grown.Reach(next, now);
@@ -75,7 +75,7 @@ void Task::Committed() {
   committed = in_group = filter_end = next;
   committed_mark = mark;
   committed_timed_records = timed_records;
-  given_up = false;
+  was_aborted = false;
   growth.Reach(committed, filter->stream_time());
   counts += open_counts;
   open_counts = {};
@@ -101,7 +101,7 @@ void Task::Committed() {
 void Task::RolledBack() {
   if (transaction) transaction->Abort();
   transaction.reset();
-  given_up = true;
+  was_aborted = true;
   naming.reset();
   next = committed;
   mark = committed_mark;
@@ -153,13 +153,13 @@ void RenewStatus(const Tasks& tasks, absl::Duration budget, int32_t* next) {
 }
 
 void KeptPartitions::Put(std::unique_ptr<Task> partition) {
-  // Of the lane that had it, and of what its client has said: another lane counts its batches otherwise.
+  // State of the former lane and its client.
   partition->sought_in_batch = -1;
   partition->end_of_log = 0;
   partition->unreadable.reset();
   partition->has_named = false;
-  partition->sums.clear();  // what its next owner counts, this one would not know
-  partition->given_up = false;
+  partition->sums.clear();  // another process may count meanwhile
+  partition->was_aborted = false;
   const std::lock_guard<std::mutex> lock(mutex_);
   const int32_t id = partition->id;
   partitions_[id] = {std::move(partition), SteadyNow()};
@@ -172,7 +172,7 @@ std::unique_ptr<Task> KeptPartitions::Take(int32_t id) {
 }
 
 std::optional<int32_t> KeptPartitions::DropOne(absl::Time since) {
-  Kept dropped;  // ends when the lock is free again: a large filter takes some time to give back
+  Kept dropped;  // freed after the lock: a large filter takes some time
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto oldest =
       std::min_element(partitions_.begin(), partitions_.end(),

@@ -1,9 +1,46 @@
-#include "src/pipeline/report/progress_watch.h"
+#include "src/pipeline/report/watches.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace lethe {
+namespace {
+
+constexpr size_t kPlaces = 16384;
+constexpr int64_t kEnough = 10;
+constexpr int64_t kAmong = 1000;
+constexpr absl::Duration kEvery = absl::Hours(1);
+
+uint64_t HashOf(std::optional<absl::string_view> key) {
+  // The lowest bit tells an empty key from a null one.
+  return key ? HashId(*key, 0).a | 1 : 0;
+}
+
+}  // namespace
+
+KeyWatch::KeyWatch() : places_(kPlaces) {}
+
+void KeyWatch::See(int32_t partition, IdHash id, Verdict verdict, std::optional<absl::string_view> key) {
+  Place& place = places_[id.a / kOneIn % kPlaces];
+  // The factor is odd, so the ids of two partitions differ.
+  const Place seen = {id.b + static_cast<uint64_t>(partition) * 0x9E3779B97F4A7C15u, HashOf(key)};
+  if (verdict == Verdict::kUnique) {
+    place = seen;
+    return;
+  }
+  if (place.id != seen.id) return;
+  if (found_.compared == kAmong) found_ = {};
+  ++found_.compared;
+  if (place.key != seen.key) ++found_.differing;
+}
+
+std::optional<KeyWatch::Found> KeyWatch::Take(absl::Time now) {
+  if (found_.differing < kEnough || now < next_) return std::nullopt;
+  next_ = now + kEvery;
+  const Found found = found_;
+  found_ = {};
+  return found;
+}
 
 void ProgressWatch::Look(absl::Span<const Sight> owned, absl::Time now) {
   std::map<int32_t, Seen> seen;

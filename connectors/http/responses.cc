@@ -1,4 +1,6 @@
-#include "connectors/http/page.h"
+#include "connectors/http/responses.h"
+
+#include <prometheus/text_serializer.h>
 
 #include "absl/strings/str_cat.h"
 #include "connectors/http/page_html.h"
@@ -13,6 +15,10 @@ HttpResponse Page() {
                                                   "'; style-src '", kPageStyleHash,
                                                   "'; connect-src 'self'; img-src data:; base-uri 'none'; "
                                                   "form-action 'none'; frame-ancestors 'none'")};
+}
+
+HttpResponse MetricsText(const std::vector<prometheus::MetricFamily>& families) {
+  return {200, "text/plain; version=0.0.4; charset=utf-8", prometheus::TextSerializer().Serialize(families)};
 }
 
 }  // namespace lethe::http

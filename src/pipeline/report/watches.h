@@ -1,0 +1,122 @@
+// What a lane watches: missing ids, differing keys of copies, stalled partitions. Not thread-safe: each
+// belongs to one lane.
+#ifndef LETHE_SRC_PIPELINE_REPORT_WATCHES_H_
+#define LETHE_SRC_PIPELINE_REPORT_WATCHES_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "lethe/event.h"
+
+namespace lethe {
+
+// Finds stretches of records that nearly all lack a usable id: `id` names the wrong field, or a producer has
+// changed.
+class IdWatch {
+ public:
+  struct Stretch {
+    int64_t records = 0;
+    int64_t without_id = 0;
+  };
+
+  // After a commit. Returns the stretch that ends here if nearly all of it lack an id, at most once a minute.
+  std::optional<Stretch> Add(int64_t records, int64_t without_id, absl::Time now) {
+    if (records == 0) return std::nullopt;
+    open_.records += records;
+    open_.without_id += without_id;
+    if (open_.records < kLeast || now < next_) return std::nullopt;
+    next_ = now + kEvery;
+    last_ = open_;
+    open_ = {};
+    return nearly_none();
+  }
+
+  // The last stretch, if nearly all of it lack an id.
+  std::optional<Stretch> nearly_none() const {
+    const bool nearly_none =
+        last_.records > 0 && kOneIn * (last_.records - last_.without_id) <= last_.records;
+    return nearly_none ? std::optional(last_) : std::nullopt;
+  }
+
+ private:
+  static constexpr int64_t kLeast = 100;
+  static constexpr int64_t kOneIn = 10;  // nine of ten lack it
+  static constexpr absl::Duration kEvery = absl::Minutes(1);
+
+  Stretch open_;
+  Stretch last_;
+  absl::Time next_ = absl::InfinitePast();
+};
+
+// Compares the keys of copies with the key of the first. Other keys mean that copies meet in one partition
+// only by chance.
+//
+// Samples one id in 64 by its hash, and remembers up to 16,384 keys, one in each place. So a copy is compared
+// if it comes within about a million ids of the first. 256 KiB, allocated at the start.
+class KeyWatch {
+ public:
+  KeyWatch();
+
+  static bool IsSampled(IdHash id) { return id.a % kOneIn == 0; }
+  // For a judged event with a sampled id. A null key differs from every other.
+  void See(int32_t partition, IdHash id, Verdict verdict, std::optional<absl::string_view> key);
+
+  struct Found {
+    int64_t differing = 0;  // copies with another key than the first
+    int64_t compared = 0;   // copies
+  };
+  // At least ten differing among the last thousand compared; at most once an hour.
+  std::optional<Found> Take(absl::Time now);
+
+ private:
+  static constexpr uint64_t kOneIn = 64;
+
+  // Of an id in one partition.
+  struct Place {
+    uint64_t id = 0;
+    uint64_t key = 0;
+  };
+  std::vector<Place> places_;
+  Found found_;
+  absl::Time next_ = absl::InfinitePast();
+};
+
+// Finds partitions that have lag and commit nothing for longer than the patience, for whatever reason. While
+// others commit, a partition may wait for its turn, and gets kTurns times the patience. Times are
+// SteadyNow().
+class ProgressWatch {
+ public:
+  static constexpr int kTurns = 10;
+
+  struct Sight {
+    int32_t partition = 0;
+    int64_t committed = 0;
+    bool behind = false;  // it has lag
+  };
+
+  // `owned` are all partitions of the lane; others are forgotten.
+  void Look(absl::Span<const Sight> owned, absl::Time now);
+
+  // Time with lag and without a commit; zero without lag.
+  absl::Duration StandsFor(int32_t partition, absl::Time now) const;
+  // Stalled partitions, in order.
+  std::vector<int32_t> Stalled(absl::Duration patience, absl::Time now) const;
+
+ private:
+  struct Seen {
+    int64_t committed = 0;
+    bool behind = false;
+    absl::Time since = absl::InfinitePast();  // the last commit, or the last look without lag
+  };
+
+  std::map<int32_t, Seen> seen_;
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_PIPELINE_REPORT_WATCHES_H_
