@@ -16,7 +16,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/counters/counter_totals.h"
-#include "connectors/kafka/repartition/repartition_topic.h"
 #include "connectors/kafka/snapshots/snapshot_stores.h"
 #include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/clock/steady_time.h"

@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "connectors/kafka/client/log_ends.h"
+#include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/group/consumer.h"
 #include "connectors/kafka/group/input_watch.h"
 #include "connectors/kafka/group/membership.h"

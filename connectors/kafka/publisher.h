@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "connectors/kafka/client/log_ends.h"
+#include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/counters/counter_watch.h"
 #include "connectors/kafka/group/membership.h"
 #include "connectors/kafka/output/output.h"

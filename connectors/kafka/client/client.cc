@@ -290,6 +290,12 @@ std::string TransactionRemedy(rd_kafka_t* producer, rd_kafka_resp_err_t code, co
   return "";
 }
 
+EventPtr AskAdmin(rd_kafka_t* client, int timeout_ms, const std::function<void(rd_kafka_queue_t*)>& send) {
+  const QueuePtr queue(rd_kafka_queue_new(client));
+  send(queue.get());
+  return EventPtr(rd_kafka_queue_poll(queue.get(), timeout_ms));
+}
+
 absl::StatusOr<TopicShape> ShapeOf(rd_kafka_t* client, const std::string& name, int timeout_ms) {
   const TopicPtr topic(rd_kafka_topic_new(client, name.c_str(), nullptr));
   if (topic == nullptr)

@@ -5,6 +5,7 @@
 
 #include <librdkafka/rdkafka.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,6 +37,8 @@ using PartitionListPtr =
 using GroupMetadataPtr =
     std::unique_ptr<rd_kafka_consumer_group_metadata_t, Destroyer<rd_kafka_consumer_group_metadata_destroy>>;
 using HeadersPtr = std::unique_ptr<rd_kafka_headers_t, Destroyer<rd_kafka_headers_destroy>>;
+using QueuePtr = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
+using EventPtr = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>>;
 // An error of a transactional call; null is success.
 using ErrorPtr = std::unique_ptr<rd_kafka_error_t, Destroyer<rd_kafka_error_destroy>>;
 
@@ -125,6 +128,9 @@ rd_kafka_resp_err_t CauseOf(rd_kafka_t* client, const rd_kafka_error_t* error);
 // What to do where a transactional producer of this group cannot start because of `code`. Empty: its text
 // says all there is to say.
 std::string TransactionRemedy(rd_kafka_t* producer, rd_kafka_resp_err_t code, const std::string& group);
+
+// Sends an admin request and waits for its answer; null: none came in time.
+EventPtr AskAdmin(rd_kafka_t* client, int timeout_ms, const std::function<void(rd_kafka_queue_t*)>& send);
 
 struct TopicShape {
   int32_t partitions = 0;

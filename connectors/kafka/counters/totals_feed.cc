@@ -303,11 +303,9 @@ void TotalsFeed::Finish(absl::Duration patience, const std::function<bool()>& go
   std::map<int32_t, int64_t> ends;
   const absl::StatusOr<ClientPtr> asking = MakeTotalsReader(options_, "read_uncommitted");
   for (auto at = stored.begin(); asking.ok() && at != stored.end() && wait();) {
-    int64_t begin = 0, end = 0;
-    const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
-        asking->get(), counter_.output.c_str(), at->first, &begin, &end, kRequestTimeoutMs);
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) continue;
-    ends[at->first] = end;
+    const auto bounds = BoundsOf(asking->get(), counter_.output, at->first, kRequestTimeoutMs);
+    if (!bounds.ok()) continue;
+    ends[at->first] = bounds->end;
     ++at;
   }
   const auto is_behind = [&] {

@@ -18,7 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "connectors/kafka/client/client.h"
-#include "connectors/kafka/client/log_ends.h"
+#include "connectors/kafka/client/log_reader.h"
 #include "src/counters/counter_store.h"
 #include "src/pipeline/clock/stop_flag.h"
 #include "src/pipeline/options/options.h"

@@ -7,6 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/group/group_state.h"
 #include "src/pipeline/clock/steady_time.h"
 
@@ -30,16 +31,12 @@ absl::Status Consumer::Open() {
   // What is fetched ahead, over all partitions, is enough to keep the lane busy, and little beside the memory
   // limit. librdkafka counts values alone, hence the records; and a fetch that compressed well is many times
   // larger in memory, hence its size. Twice or four times as much was no faster.
-  ClientConfig config = BaseConfig(options_, FetchOn::Defaults({{"queued.min.messages", "25000"},
-                                                                {"fetch.message.max.bytes", "262144"},
-                                                                {"queued.max.messages.kbytes", "32768"},
-                                                                ClientStatistics::Interval()}));
-  config.Set("group.id", options_.group)
-      .Set("isolation.level", "read_committed")
-      .Set("enable.auto.commit", "false")
-      .Set("enable.auto.offset.store", "false")
-      .Set("auto.offset.reset", "error")
-      .Set("enable.partition.eof", "true");
+  ClientConfig config = ReaderConfig(options_, "read_committed",
+                                     FetchOn::Defaults({{"queued.min.messages", "25000"},
+                                                        {"fetch.message.max.bytes", "262144"},
+                                                        {"queued.max.messages.kbytes", "32768"},
+                                                        ClientStatistics::Interval()}));
+  config.Set("auto.offset.reset", "error");
   config.Set("partition.assignment.strategy", cooperative_ ? "cooperative-sticky" : "range,roundrobin");
   // Each lane is a member, and two of one name would throw each other out.
   if (options_.static_membership != StaticMembership::kNever) {
@@ -270,7 +267,6 @@ bool Consumer::IsMember() const {
 
 void Consumer::StayAlive() {
   // A queue of it in which nothing ever is.
-  using QueuePtr = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
   const QueuePtr nothing(rd_kafka_queue_new(client()));
   const MessagePtr none(rd_kafka_consume_queue(nothing.get(), 0));
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "connectors/kafka/client/client.h"
+#include "connectors/kafka/client/log_reader.h"
 
 namespace lethe::kafka {
 namespace {
@@ -38,13 +38,12 @@ absl::StatusOr<std::vector<CommittedOffset>> GroupState::Committed(int32_t parti
 }
 
 absl::StatusOr<GroupState::Log> GroupState::LogOf(int32_t partition) const {
-  Log log;
-  const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(consumer_, topic_.c_str(), partition,
-                                                                    &log.start, &log.end, kRequestTimeoutMs);
-  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return log;
-  absl::Status status = ErrorStatus(code, absl::StrCat("asking for the bounds of ", topic_, "-", partition));
-  if (absl::IsNotFound(status)) CountPartitions(consumer_, topic_, kRequestTimeoutMs).status().IgnoreError();
-  return status;
+  const auto bounds = BoundsOf(consumer_, topic_, partition, kRequestTimeoutMs);
+  if (bounds.ok()) return Log{bounds->begin, bounds->end};
+  if (absl::IsNotFound(bounds.status())) {
+    CountPartitions(consumer_, topic_, kRequestTimeoutMs).status().IgnoreError();
+  }
+  return bounds.status();
 }
 
 }  // namespace lethe::kafka

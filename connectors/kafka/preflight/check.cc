@@ -1,7 +1,6 @@
 #include "connectors/kafka/preflight/check.h"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/client/client.h"
+#include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/group/assignment.h"
 #include "connectors/kafka/options/stage_options.h"
 #include "connectors/kafka/preflight/topic_rules.h"
@@ -26,17 +25,6 @@ constexpr absl::Duration kPatience = absl::Seconds(8);
 constexpr int kRequestTimeoutMs = 8000;
 // A record of this size is sent to see whether it is refused; larger ones are not worth it.
 constexpr int64_t kLargestProbe = int64_t{16} << 20;
-
-// Asks until there is an answer that is not "ask again", or the time is over.
-template <class Answer>
-absl::StatusOr<Answer> Patiently(const std::function<absl::StatusOr<Answer>()>& ask) {
-  const absl::Time deadline = SteadyNow() + kPatience;
-  for (;;) {
-    absl::StatusOr<Answer> answer = ask();
-    if (!absl::IsUnavailable(answer.status()) || SteadyNow() > deadline) return answer;
-    absl::SleepFor(absl::Milliseconds(100));
-  }
-}
 
 class Checker {
  public:
@@ -75,7 +63,7 @@ class Checker {
     }
     client_ = *std::move(client);
     absl::Status met;
-    const absl::StatusOr<int> count = Patiently<int>([&]() -> absl::StatusOr<int> {
+    const absl::StatusOr<int> count = Patiently(kPatience, [&]() -> absl::StatusOr<int> {
       const rd_kafka_metadata_t* metadata = nullptr;
       const auto code = rd_kafka_metadata(client_.get(), 0, nullptr, &metadata, 1500);
       met = errors_.Last(client_.get());
@@ -97,7 +85,7 @@ class Checker {
   }
 
   bool LookAtTopics() {
-    auto topics = Patiently<AllTopics>([&] { return DescribeTopics(options_, client_.get()); });
+    auto topics = Patiently(kPatience, [&] { return DescribeTopics(options_, client_.get()); });
     if (!topics.ok()) {
       // The message ends with its remedy: a command that is to be copied, say.
       Add(Severity::kError, "topics", "topics", absl::StrCat("cannot be used: ", topics.status().message()),
@@ -142,7 +130,7 @@ class Checker {
       return;
     }
     const std::string topic = RepartitionTopic(options_);
-    const auto may = Patiently<bool>([&]() -> absl::StatusOr<bool> {
+    const auto may = Patiently(kPatience, [&]() -> absl::StatusOr<bool> {
       if (absl::Status status = MayCreateRepartitionTopic(options_, client_.get(), topics_.input);
           !status.ok())
         return status;
@@ -184,7 +172,7 @@ class Checker {
       own = *std::move(client);
     }
     const GroupState group(own == nullptr ? client_.get() : own.get(), stage.input);
-    return Patiently<std::vector<CommittedOffset>>([&] { return group.Committed(partitions); });
+    return Patiently(kPatience, [&] { return group.Committed(partitions); });
   }
 
   void AddGroup(const DaemonOptions& stage, const absl::Status& asked, const std::string& what) {
@@ -324,7 +312,7 @@ class Checker {
   void LookAtLog() {
     const std::string where = absl::StrCat("input topic ", options_.input);
     auto sample =
-        Patiently<LogSample>([&] { return SampleLog(options_, client_.get(), topics_.input.partitions); });
+        Patiently(kPatience, [&] { return SampleLog(options_, client_.get(), topics_.input.partitions); });
     if (!sample.ok()) {
       const bool denied = absl::IsPermissionDenied(sample.status());
       Add(denied ? Severity::kError : Severity::kWarning, "read", where,

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "connectors/kafka/client/client.h"
+#include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/group/group_state.h"
 #include "connectors/kafka/options/stage_options.h"
 #include "connectors/kafka/preflight/topic_rules.h"
@@ -14,22 +14,6 @@ namespace lethe::kafka {
 namespace {
 
 constexpr int kRequestTimeoutMs = 1500;
-
-absl::StatusOr<std::vector<int64_t>> EndOffsets(rd_kafka_t* client, const std::string& topic,
-                                                int32_t partitions) {
-  std::vector<int64_t> ends;
-  for (int32_t partition = 0; partition < partitions; ++partition) {
-    int64_t low = 0;
-    int64_t end = 0;  // by the client's isolation level
-    const rd_kafka_resp_err_t code =
-        rd_kafka_query_watermark_offsets(client, topic.c_str(), partition, &low, &end, kRequestTimeoutMs);
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-      return ErrorStatus(code, absl::StrCat("asking for the end of ", topic, "-", partition));
-    }
-    ends.push_back(end);
-  }
-  return ends;
-}
 
 absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* client) {
   const auto described = DescribeTopics(options, client);
@@ -60,9 +44,11 @@ absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* cli
     }
     topics.warnings.push_back(finding.Text());
   }
-  auto ends = EndOffsets(client, options.input, topics.partitions);
-  if (!ends.ok()) return ends.status();
-  topics.end_offsets = *std::move(ends);
+  for (int32_t partition = 0; partition < topics.partitions; ++partition) {
+    const auto bounds = BoundsOf(client, options.input, partition, kRequestTimeoutMs);
+    if (!bounds.ok()) return bounds.status();
+    topics.end_offsets.push_back(bounds->end);
+  }
   return topics;
 }
 

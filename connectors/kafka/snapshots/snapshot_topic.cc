@@ -30,6 +30,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "connectors/kafka/client/client.h"
+#include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/snapshots/snapshot_stores.h"
 #include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/clock/steady_time.h"
@@ -226,58 +227,31 @@ absl::Status SnapshotTopic::WriteChunks(int32_t partition, SnapshotId id, const 
 absl::Status SnapshotTopic::Scan(int32_t partition, absl::Time from, const GoOn& go_on,
                                  const See& see) const {
   // Up to the high watermark: all that was there when the commit that names it was read.
-  ClientConfig config = BaseConfig(options_, FetchOn::Defaults({{"fetch.message.max.bytes", "8388608"}}));
-  config.Set("group.id", options_.group)
-      .Set("isolation.level", "read_uncommitted")
-      .Set("enable.auto.commit", "false")
-      .Set("enable.partition.eof", "true")
-      .Set("auto.offset.reset", "earliest");
-  auto consumer = config.MakeConsumer();
+  const auto consumer =
+      ReaderConfig(options_, "read_uncommitted", FetchOn::Defaults({{"fetch.message.max.bytes", "8388608"}}))
+          .MakeConsumer();
   if (!consumer.ok()) return consumer.status();
-  rd_kafka_t* const client = consumer->get();
-  FetchOn fetch_on(client);
-  const auto given_up = [&] {
-    return absl::CancelledError(absl::StrCat("reading ", topic_, " was cancelled"));
-  };
-  int64_t low = 0;
-  int64_t high = 0;
   const int32_t place = Place(partition);
-  if (!go_on()) return given_up();
-  rd_kafka_resp_err_t code =
-      rd_kafka_query_watermark_offsets(client, topic_.c_str(), place, &low, &high, kRequestTimeoutMs);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
-    return ErrorStatus(code, absl::StrCat("asking for the end of ", topic_));
+  const auto bounds = BoundsOf(consumer->get(), topic_, place, kRequestTimeoutMs);
+  if (!bounds.ok()) return bounds.status();
+  if (!go_on()) return absl::CancelledError(absl::StrCat("reading ", topic_, " was cancelled"));
   const PartitionListPtr list(rd_kafka_topic_partition_list_new(1));
   rd_kafka_topic_partition_t* const element =
       rd_kafka_topic_partition_list_add(list.get(), topic_.c_str(), place);
   element->offset = absl::ToUnixMillis(from);
-  if (!go_on()) return given_up();
-  code = rd_kafka_offsets_for_times(client, list.get(), kRequestTimeoutMs);
+  rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(consumer->get(), list.get(), kRequestTimeoutMs);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) code = element->err;
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
     return ErrorStatus(code, absl::StrCat("looking for a time in ", topic_));
-  int64_t next = element->offset;
-  if (next < 0 || next >= high) return absl::OkStatus();
-  code = rd_kafka_assign(client, list.get());
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, absl::StrCat("reading ", topic_));
-
-  absl::Time deadline = SteadyNow() + kPatience;
-  while (next < high) {
-    if (!go_on()) return given_up();
-    const MessagePtr message = fetch_on.Poll(100);
-    const absl::Time now = SteadyNow();
-    const bool is_end = message != nullptr && message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
-    if (message == nullptr || (message->err != RD_KAFKA_RESP_ERR_NO_ERROR && !is_end)) {
-      if (now < deadline) continue;
-      return absl::UnavailableError(absl::StrCat("reading ", topic_, " stands still at offset ", next));
-    }
-    deadline = now + kPatience;
-    // The last offsets may be control records, which no one sees but as the end.
-    next = is_end ? message->offset : message->offset + 1;
-    const absl::string_view key(static_cast<const char*>(message->key), message->key_len);
-    if (!is_end && !see(key, *message)) break;
-  }
-  return absl::OkStatus();
+  if (element->offset < 0) return absl::OkStatus();
+  return ReadLog(consumer->get(), topic_,
+                 {.ranges = {{place, {element->offset, bounds->end}}},
+                  .patience = kPatience,
+                  .see =
+                      [&](const rd_kafka_message_t& message) {
+                        return see({static_cast<const char*>(message.key), message.key_len}, message);
+                      },
+                  .go_on = [&](int64_t) { return go_on(); }});
 }
 
 absl::StatusOr<Manifest> SnapshotTopic::Read(int32_t partition, SnapshotId id, const MemoryFile& file,
@@ -418,7 +392,7 @@ absl::Status SnapshotTopic::Bury(const std::vector<PartitionSnapshot>& snapshots
 }
 
 // A snapshot that does not count any more is gone soon.
-const std::map<std::string, std::string> kTopicConfig = {
+const TopicConfig kTopicConfig = {
     {"cleanup.policy", "compact"}, {"segment.ms", "600000"}, {"delete.retention.ms", "600000"}};
 
 }  // namespace
@@ -432,30 +406,15 @@ absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotTopic(const DaemonOpt
   auto producer = config.MakeProducer();
   if (!producer.ok()) return producer.status();
   const std::string& name = options.snapshots.topic;
-  const absl::Time deadline = SteadyNow() + kPatience;
-  bool created = false;
-  for (;;) {
-    const absl::StatusOr<TopicShape> shape = ShapeOf(producer->get(), name, kRequestTimeoutMs);
-    if (shape.ok() && shape->partitions > 0) {
-      return std::make_unique<SnapshotTopic>(options, *std::move(producer), shape->partitions);
-    }
-    absl::Status status = shape.status();
-    if (absl::IsNotFound(status)) status = absl::OkStatus();  // it is created, or will appear
-    if (status.ok() && !created) {
-      const absl::StatusOr<TopicShape> input = ShapeOf(producer->get(), options.input, kRequestTimeoutMs);
-      status = input.ok() ? CreateTopic(producer->get(), name, *input, kTopicConfig) : input.status();
-      created = status.ok();
-    }
-    if (!status.ok() && (!absl::IsUnavailable(status) || SteadyNow() >= deadline)) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "snapshots cannot go to topic ", name, ": ", WithGrant("snapshot", name, status).message(),
-          absl::IsPermissionDenied(status) ? "; or create it" : "; create it",
-          ", with cleanup.policy=compact, or set snapshots.to to a folder, or off"));
-    }
-    if (SteadyNow() >= deadline)
-      return absl::UnavailableError(absl::StrCat("topic ", name, " does not appear"));
-    rd_kafka_poll(producer->get(), 100);
-  }
+  const auto partitions = Patiently(kPatience, [&] {
+    return EnsureTopic(options, producer->get(), "snapshot", name,
+                       [](const TopicFacts&) -> absl::StatusOr<TopicConfig> { return kTopicConfig; });
+  });
+  if (partitions.ok()) return std::make_unique<SnapshotTopic>(options, *std::move(producer), *partitions);
+  return absl::FailedPreconditionError(
+      absl::StrCat("snapshots cannot go to topic ", name, ": ", partitions.status().message(),
+                   absl::IsPermissionDenied(partitions.status()) ? "; or create it" : "; create it",
+                   ", with cleanup.policy=compact, or set snapshots.to to a folder, or off"));
 }
 
 }  // namespace lethe::kafka

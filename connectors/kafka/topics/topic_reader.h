@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "connectors/kafka/client/client.h"
+#include "connectors/kafka/client/log_reader.h"
 #include "src/pipeline/options/options.h"
 #include "src/survey/survey.h"
 
@@ -29,12 +30,6 @@ struct ReadOptions {
   std::optional<absl::Time> since = {};  // by the records' timestamps
   absl::string_view name = "survey";     // as which the brokers see it
   bool follow = false;                   // goes on behind the end
-};
-
-// Of one partition.
-struct OffsetRange {
-  int64_t begin = 0;
-  int64_t end = 0;
 };
 
 // Committed records only, up to the end as it is when the bounds are found, or on and on. Thread-compatible.
@@ -71,7 +66,8 @@ class TopicReader {
     return Read(bounds_, take, go_on);
   }
   // The same of other offsets, by partition.
-  absl::Status Read(std::vector<OffsetRange> ranges, const std::function<void(const SurveyRecord&)>& take,
+  absl::Status Read(const std::vector<OffsetRange>& ranges,
+                    const std::function<void(const SurveyRecord&)>& take,
                     const std::function<bool(int64_t done)>& go_on);
 
  private:
@@ -81,21 +77,13 @@ class TopicReader {
   absl::Status AwaitTransactions(const std::function<bool()>& go_on);
   absl::Status FindBegins();
   absl::Status FindSince();
-  absl::Status Assign();
-  absl::Status ReadAssigned(const std::function<void(const SurveyRecord&)>& take,
-                            const std::function<bool(int64_t done)>& go_on);
-  absl::Status TakeError(const rd_kafka_message_t& message);
-  void Advance(int32_t partition, int64_t to);
 
   const ReadOptions options_;
   ClientPtr consumer_;
   std::vector<int64_t> log_begins_;  // by partition, as all of these
   std::vector<OffsetRange> bounds_;
-  std::vector<OffsetRange> ranges_;  // what is left of those that are read
   int64_t in_topic_ = 0;
   int64_t to_read_ = 0;
-  int64_t in_ranges_ = 0;
-  int64_t left_ = 0;  // of in_ranges_
 };
 
 }  // namespace lethe::kafka

@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/options/stage_options.h"
 #include "src/pipeline/clock/steady_time.h"
 #include "src/text/suggestion.h"
@@ -22,22 +23,18 @@ constexpr absl::Duration kNewTopicPatience = absl::Seconds(3);
 constexpr int kRequestTimeoutMs = 1500;
 constexpr int kCreateTimeoutMs = 5000;
 
-using TopicConfig = std::map<std::string, std::string>;
-
 // PermissionDenied if the user lacks the permission.
 absl::StatusOr<TopicConfig> DescribeConfig(rd_kafka_t* client, const std::string& name) {
   using ResourcePtr = std::unique_ptr<rd_kafka_ConfigResource_t, Destroyer<rd_kafka_ConfigResource_destroy>>;
-  using QueuePtr = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
-  using EventPtr = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>>;
   using OptionsPtr = std::unique_ptr<rd_kafka_AdminOptions_t, Destroyer<rd_kafka_AdminOptions_destroy>>;
   const ResourcePtr resource(rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, name.c_str()));
-  const QueuePtr queue(rd_kafka_queue_new(client));
   const OptionsPtr options(rd_kafka_AdminOptions_new(client, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS));
   char reason[128];
   rd_kafka_AdminOptions_set_request_timeout(options.get(), kRequestTimeoutMs, reason, sizeof reason);
   rd_kafka_ConfigResource_t* resources[] = {resource.get()};
-  rd_kafka_DescribeConfigs(client, resources, 1, options.get(), queue.get());
-  const EventPtr event(rd_kafka_queue_poll(queue.get(), kRequestTimeoutMs + 1000));
+  const EventPtr event = AskAdmin(client, kRequestTimeoutMs + 1000, [&](rd_kafka_queue_t* queue) {
+    rd_kafka_DescribeConfigs(client, resources, 1, options.get(), queue);
+  });
   if (event == nullptr) return absl::UnavailableError("describing a topic timed out");
   rd_kafka_resp_err_t code = rd_kafka_event_error(event.get());
   TopicConfig config;
@@ -129,10 +126,8 @@ absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& 
 }
 
 absl::Status CreateTopic(rd_kafka_t* client, const std::string& name, const TopicShape& shape,
-                         const std::map<std::string, std::string>& config, bool validate_only) {
+                         const TopicConfig& config, bool validate_only) {
   using NewTopicPtr = std::unique_ptr<rd_kafka_NewTopic_t, Destroyer<rd_kafka_NewTopic_destroy>>;
-  using QueuePtr = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
-  using EventPtr = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>>;
   using OptionsPtr = std::unique_ptr<rd_kafka_AdminOptions_t, Destroyer<rd_kafka_AdminOptions_destroy>>;
   char reason[256];
   const int replicas = shape.replicas > 0 ? shape.replicas : -1;
@@ -143,11 +138,11 @@ absl::Status CreateTopic(rd_kafka_t* client, const std::string& name, const Topi
     rd_kafka_NewTopic_set_config(topic.get(), key.c_str(), value.c_str());
   }
   rd_kafka_NewTopic_t* topics[] = {topic.get()};
-  const QueuePtr queue(rd_kafka_queue_new(client));
   const OptionsPtr options(rd_kafka_AdminOptions_new(client, RD_KAFKA_ADMIN_OP_CREATETOPICS));
   rd_kafka_AdminOptions_set_validate_only(options.get(), validate_only ? 1 : 0, reason, sizeof reason);
-  rd_kafka_CreateTopics(client, topics, 1, options.get(), queue.get());
-  const EventPtr event(rd_kafka_queue_poll(queue.get(), kCreateTimeoutMs));
+  const EventPtr event = AskAdmin(client, kCreateTimeoutMs, [&](rd_kafka_queue_t* queue) {
+    rd_kafka_CreateTopics(client, topics, 1, options.get(), queue);
+  });
   if (event == nullptr) return absl::UnavailableError(absl::StrCat("creating topic ", name, " timed out"));
   rd_kafka_resp_err_t code = rd_kafka_event_error(event.get());
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -172,6 +167,22 @@ absl::Status WithGrant(absl::string_view role, const std::string& topic, const a
   if (role == "repartition") what = "Read, Write, Delete and, to make it, Create";
   return absl::PermissionDeniedError(
       absl::StrCat(status.message(), ": grant this user ", what, " on topic ", topic));
+}
+
+absl::StatusOr<int32_t> EnsureTopic(
+    const DaemonOptions& options, rd_kafka_t* client, absl::string_view role, const std::string& name,
+    const std::function<absl::StatusOr<TopicConfig>(const TopicFacts& input)>& config_for) {
+  const auto partitions = CountPartitions(client, name, kCreateTimeoutMs);
+  if (partitions.ok()) return partitions;
+  if (!absl::IsNotFound(partitions.status())) return WithGrant(role, name, partitions.status());
+  const auto input = DescribeInput(options, client);
+  if (!input.ok()) return input.status();
+  const auto config = config_for(*input);
+  if (!config.ok()) return config.status();
+  const absl::Status created = CreateTopic(client, name, {input->partitions, input->replicas}, *config);
+  if (!created.ok()) return WithGrant(role, name, created);
+  spdlog::info("topic {} was made, with {} partitions", name, input->partitions);
+  return input->partitions;
 }
 
 absl::StatusOr<TopicFacts> DescribeInput(const DaemonOptions& options, rd_kafka_t* client) {
@@ -220,14 +231,8 @@ absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, rd_kafka_
 }
 
 absl::StatusOr<ClientPtr> MakeAskingClient(const DaemonOptions& options, ClientErrors& errors) {
-  ClientConfig config = BaseConfig(options);
-  // Its group is never joined, and nothing is committed: it is there to be asked about.
-  config.Set("group.id", options.group)
-      .Set("isolation.level", options.routed_from.empty() ? "read_committed" : "read_uncommitted")
-      .Set("enable.auto.commit", "false")
-      .Set("enable.auto.offset.store", "false")
-      .Set("auto.offset.reset", "error")
-      .Set("enable.partition.eof", "true");
+  ClientConfig config =
+      ReaderConfig(options, options.routed_from.empty() ? "read_committed" : "read_uncommitted");
   errors.Watch(config);
   // A consumer, since asking as a producer would create missing topics where brokers allow it.
   return config.MakeConsumer();

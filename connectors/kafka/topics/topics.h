@@ -34,13 +34,21 @@ std::vector<std::string> TopicNames(rd_kafka_t* client);
 // Asks once; for a few seconds at most. Unavailable: ask again. NotFound: there is no such topic (yet).
 absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& name);
 
+using TopicConfig = std::map<std::string, std::string>;
+
 // Makes a topic; OK if another has made it a moment ago. `validate_only`: only asks the broker whether it
 // would. No replicas: as many as is the brokers' default.
 absl::Status CreateTopic(rd_kafka_t* client, const std::string& name, const TopicShape& shape,
-                         const std::map<std::string, std::string>& config, bool validate_only = false);
+                         const TopicConfig& config, bool validate_only = false);
 
 // A denial, with what this user must be granted on the topic, by its role; any other status as it is.
 absl::Status WithGrant(absl::string_view role, const std::string& topic, const absl::Status& status);
+
+// How many partitions a topic of lethe's own has, which is created if it is missing: with as many partitions
+// and replicas as the input.
+absl::StatusOr<int32_t> EnsureTopic(
+    const DaemonOptions& options, rd_kafka_t* client, absl::string_view role, const std::string& name,
+    const std::function<absl::StatusOr<TopicConfig>(const TopicFacts& input)>& config_for);
 
 // As DescribeTopic. The errors name the topic's role, and say what to do.
 absl::StatusOr<TopicFacts> DescribeInput(const DaemonOptions& options, rd_kafka_t* client);
