@@ -19,7 +19,7 @@
 #include "connectors/kafka/counters/totals_feed.h"
 #include "connectors/kafka/lane.h"
 #include "connectors/kafka/options/stage_options.h"
-#include "connectors/kafka/preflight/inspection.h"
+#include "connectors/kafka/preflight/topic_rules.h"
 #include "connectors/kafka/repartition/repartition_topic.h"
 #include "lethe/stage.h"
 #include "src/counters/counter_store.h"

@@ -94,7 +94,7 @@ absl::Status Ownership::Prepare(const PartitionList& partitions) {
   assigner_.SetPartitions(count);
   std::vector<CommittedOffset> committed;
   absl::Status asked = state_.Await([&] {
-    auto answer = Group().Committed(count);
+    auto answer = AskCommitted(consumer_.client(), options_.input, count);
     if (answer.ok()) committed = std::move(*answer);
     return answer.status();
   });
@@ -135,9 +135,9 @@ absl::Status Ownership::Prepare(const PartitionList& partitions) {
 absl::StatusOr<std::unique_ptr<Task>> Ownership::PrepareOne(int32_t partition,
                                                             const CommittedOffset& committed,
                                                             Uncommitted uncommitted, absl::Time give_up) {
-  GroupState::Log log;
+  LogState log;
   const absl::Status asked = state_.Await([&] {
-    auto answer = Group().LogOf(partition);
+    auto answer = AskLog(consumer_.client(), options_.input, partition);
     if (answer.ok()) log = *answer;
     const bool wait = absl::IsNotFound(answer.status()) && SteadyNow() < give_up;
     return wait ? absl::UnavailableError(answer.status().message()) : answer.status();
@@ -159,7 +159,7 @@ absl::Status Ownership::AwaitTotals(const std::vector<Task*>& partitions) {
   return restored;
 }
 
-void Ownership::AskLogTimes(int32_t partition, const CommittedOffset& committed, GroupState::Log& log) {
+void Ownership::AskLogTimes(int32_t partition, const CommittedOffset& committed, LogState& log) {
   if (!assigner_.NeedsLogTimes(committed, log)) return;
   state_.heartbeat.Beat();
   // The worker's own client is in the middle of its assignment.
@@ -207,7 +207,7 @@ void Ownership::PrepareAgain(Task& task) {
   snapshots_.Drop(task);
   task.filter.reset();  // its memory goes back before the new one asks for some
   const absl::Status asked = state_.Await([&] {
-    const auto committed = Group().Committed(task.id + 1);
+    const auto committed = AskCommitted(consumer_.client(), options_.input, task.id + 1);
     if (!committed.ok()) return committed.status();
     auto prepared = PrepareOne(task.id, committed->back(), Uncommitted::kRecreated, absl::InfinitePast());
     if (!prepared.ok()) return prepared.status();

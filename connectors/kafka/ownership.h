@@ -55,12 +55,11 @@ class Ownership {
   // What their counters have come to, once the broker says it.
   absl::Status AwaitTotals(const std::vector<Task*>& partitions);
   // Fills in the times of the log where they matter. If the broker does not tell them, they are not known.
-  void AskLogTimes(int32_t partition, const CommittedOffset& committed, GroupState::Log& log);
+  void AskLogTimes(int32_t partition, const CommittedOffset& committed, LogState& log);
   // While a snapshot is loaded, or totals are, which may take minutes: the worker neither hangs nor has left,
   // unless it is stopped.
   bool GoOnLoading(int32_t partition, absl::string_view what);
   void LoadingEnds();
-  GroupState Group() const { return GroupState(consumer_.client(), options_.input); }
 
   const DaemonOptions& options_;
   const Topics& topics_;

@@ -6,11 +6,15 @@
 #ifndef LETHE_CONNECTORS_KAFKA_BROKER_EMBEDDED_BROKER_H_
 #define LETHE_CONNECTORS_KAFKA_BROKER_EMBEDDED_BROKER_H_
 
+#include <librdkafka/rdkafka.h>
+#include <librdkafka/rdkafka_mock.h>
+
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "connectors/kafka/client/client.h"
 
 namespace lethe::kafka {
 
@@ -21,15 +25,15 @@ class EmbeddedBroker {
   static constexpr int64_t kPartitionBytes = int64_t{4} << 20;
 
   static absl::StatusOr<std::unique_ptr<EmbeddedBroker>> Start();
-  ~EmbeddedBroker();
 
   std::string bootstrap_servers() const;
   absl::Status CreateTopic(const std::string& name, int partitions);
 
  private:
-  struct Impl;
-  explicit EmbeddedBroker(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  EmbeddedBroker() = default;
+
+  ClientPtr client_;  // librdkafka keeps the cluster's state in a client, which outlives the cluster
+  std::unique_ptr<rd_kafka_mock_cluster_t, Destroyer<rd_kafka_mock_cluster_destroy>> cluster_;
 };
 
 }  // namespace lethe::kafka

@@ -242,11 +242,17 @@ ClientConfig BaseConfig(const DaemonOptions& options, const std::vector<Property
   return config;
 }
 
-void AddHeader(HeadersPtr& headers, absl::string_view name, absl::string_view value) {
-  constexpr size_t kMost = 5;  // that lethe adds at once
-  if (headers == nullptr) headers.reset(rd_kafka_headers_new(kMost));
-  rd_kafka_header_add(headers.get(), name.data(), static_cast<ssize_t>(name.size()), value.data(),
-                      static_cast<ssize_t>(value.size()));
+void* DataOf(const std::optional<absl::string_view>& bytes) {
+  if (!bytes) return nullptr;
+  return const_cast<char*>(bytes->data() == nullptr ? "" : bytes->data());
+}
+
+void AddHeader(HeadersPtr& headers, absl::string_view name, const std::optional<absl::string_view>& value) {
+  constexpr size_t kUsual = 5;
+  if (headers == nullptr) headers.reset(rd_kafka_headers_new(kUsual));
+  rd_kafka_header_add(headers.get(), static_cast<const char*>(DataOf(name)),
+                      static_cast<ssize_t>(name.size()), DataOf(value),
+                      static_cast<ssize_t>(value.value_or("").size()));
 }
 
 absl::Status ErrorStatus(rd_kafka_resp_err_t code, absl::string_view doing) {
@@ -278,6 +284,11 @@ rd_kafka_resp_err_t CauseOf(rd_kafka_t* client, const rd_kafka_error_t* error) {
   return cause == RD_KAFKA_RESP_ERR_NO_ERROR ? code : cause;
 }
 
+bool IsFence(rd_kafka_resp_err_t code) {
+  return code == RD_KAFKA_RESP_ERR__FENCED || code == RD_KAFKA_RESP_ERR_PRODUCER_FENCED ||
+         code == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH;
+}
+
 std::string TransactionRemedy(rd_kafka_t* producer, rd_kafka_resp_err_t code, const std::string& group) {
   if (absl::IsPermissionDenied(ErrorStatus(code, ""))) {
     return absl::StrCat("grant this user Write on transactional ids with the prefix ", group, "/");
@@ -288,6 +299,14 @@ std::string TransactionRemedy(rd_kafka_t* producer, rd_kafka_resp_err_t code, co
                         "transaction.timeout.ms under kafka to that at most, or raise that of the brokers");
   }
   return "";
+}
+
+absl::Status StartError(rd_kafka_t* producer, const rd_kafka_error_t* error, absl::string_view doing,
+                        const std::string& group) {
+  const rd_kafka_resp_err_t code = CauseOf(producer, error);
+  const absl::Status status = ErrorStatus(code, doing);
+  const std::string remedy = TransactionRemedy(producer, code, group);
+  return absl::Status(status.code(), absl::StrCat(status.message(), remedy.empty() ? "" : ": ", remedy));
 }
 
 EventPtr AskAdmin(rd_kafka_t* client, int timeout_ms, const std::function<void(rd_kafka_queue_t*)>& send) {

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -116,8 +117,11 @@ std::string PropertyOf(rd_kafka_t* client, const char* name);
 // What librdkafka says, without what it may quote of a secret.
 std::string WithoutSecrets(absl::string_view text);
 
-// Adds a header, making the headers if there are none yet.
-void AddHeader(HeadersPtr& headers, absl::string_view name, absl::string_view value);
+// The pointer that librdkafka wants of a key or value: null for none, and never null for an empty one.
+void* DataOf(const std::optional<absl::string_view>& bytes);
+
+// Creates the headers if they are null.
+void AddHeader(HeadersPtr& headers, absl::string_view name, const std::optional<absl::string_view>& value);
 
 absl::Status ErrorStatus(rd_kafka_resp_err_t code, absl::string_view doing);
 
@@ -125,9 +129,15 @@ absl::Status ErrorStatus(rd_kafka_resp_err_t code, absl::string_view doing);
 // state for it. Of another error, its code.
 rd_kafka_resp_err_t CauseOf(rd_kafka_t* client, const rd_kafka_error_t* error);
 
-// What to do where a transactional producer of this group cannot start because of `code`. Empty: its text
-// says all there is to say.
+// Whether another producer took the transactional id over, or its epoch ran out: a new producer cures that.
+bool IsFence(rd_kafka_resp_err_t code);
+
+// The remedy where a transactional producer of this group cannot start because of `code`; empty: none is
+// known.
 std::string TransactionRemedy(rd_kafka_t* producer, rd_kafka_resp_err_t code, const std::string& group);
+// The error of init_transactions, with its remedy.
+absl::Status StartError(rd_kafka_t* producer, const rd_kafka_error_t* error, absl::string_view doing,
+                        const std::string& group);
 
 // Sends an admin request and waits for its answer; null: none came in time.
 EventPtr AskAdmin(rd_kafka_t* client, int timeout_ms, const std::function<void(rd_kafka_queue_t*)>& send);

@@ -62,7 +62,7 @@ absl::Status CheckScope(const DaemonOptions& options, rd_kafka_t* client, int32_
   if (options.routes) return absl::OkStatus();
   const bool is_routed = !options.routed_from.empty();
   const std::string other = is_routed ? options.routed_from : RepartitionTopic(options);
-  const auto committed = GroupState(client, other).Committed(partitions);
+  const auto committed = AskCommitted(client, other, partitions);
   if (!committed.ok()) return absl::IsUnavailable(committed.status()) ? committed.status() : absl::OkStatus();
   for (const CommittedOffset& each : *committed) {
     if (each.offset < 0 || absl::IsNotFound(CommitMetadata::Parse(each.metadata).status())) continue;
@@ -175,7 +175,7 @@ void Assigner::Rebuild(Task& task, const CommitMetadata& metadata, const Restore
   if (plan.log_from.offset >= task.committed) task.phase = Phase::kActive;
 }
 
-bool Assigner::NeedsLogTimes(const CommittedOffset& committed, const GroupState::Log& log) const {
+bool Assigner::NeedsLogTimes(const CommittedOffset& committed, const LogState& log) const {
   const auto metadata = CommitMetadata::Parse(committed.metadata);
   if (!metadata.ok() || log.start > committed.offset) return false;
   RestoreFacts facts;
@@ -186,7 +186,7 @@ bool Assigner::NeedsLogTimes(const CommittedOffset& committed, const GroupState:
 }
 
 absl::Status Assigner::CheckSnapshot(const SnapshotPoint& point, SnapshotId id,
-                                     const CommitMetadata& metadata, const GroupState::Log& log) const {
+                                     const CommitMetadata& metadata, const LogState& log) const {
   const std::optional<SnapshotNotes> notes = SnapshotNotes::Parse(point.notes);
   if (!notes || point.offset != id.offset || !RestartPoints::Parse(options_.stage.horizon, notes->points)) {
     return absl::DataLossError("it does not say from where to go on");
@@ -205,8 +205,7 @@ absl::Status Assigner::CheckSnapshot(const SnapshotPoint& point, SnapshotId id,
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> Assigner::FromSnapshot(Task& task, const CommitMetadata& metadata,
-                                            const GroupState::Log& log) {
+absl::StatusOr<bool> Assigner::FromSnapshot(Task& task, const CommitMetadata& metadata, const LogState& log) {
   const std::optional<SnapshotId> id = SnapshotId::Parse(metadata.snapshot);
   absl::StatusOr<RestoredPartition> restored;
   do {
@@ -269,7 +268,7 @@ void Assigner::WarnOfGrowth(const Task& task) {
 }
 
 absl::StatusOr<std::unique_ptr<Task>> Assigner::Prepare(int32_t partition, const CommittedOffset& committed,
-                                                        const GroupState::Log& log, Uncommitted uncommitted) {
+                                                        const LogState& log, Uncommitted uncommitted) {
   auto task = PrepareFilter(partition, committed, log, uncommitted);
   if (task.ok()) (*task)->sums.assign(options_.counters.size(), CounterSums());
   TakeMissingBytes(stage_);  // of what it was refused it has made the best; whoever else was asks again
@@ -293,8 +292,7 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::Prepare(int32_t partition, const
 
 absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
                                                               const CommittedOffset& committed,
-                                                              const GroupState::Log& log,
-                                                              Uncommitted uncommitted) {
+                                                              const LogState& log, Uncommitted uncommitted) {
   std::unique_ptr<Task> kept = kept_.Take(partition);
   auto task = std::make_unique<Task>();
   task->id = partition;

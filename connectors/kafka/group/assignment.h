@@ -48,13 +48,13 @@ class Assigner {
            KeptPartitions& kept, Snapshots* snapshots, GoOnLoading go_on);
 
   // Whether Prepare is to be told the times of the log.
-  bool NeedsLogTimes(const CommittedOffset& committed, const GroupState::Log& log) const;
+  bool NeedsLogTimes(const CommittedOffset& committed, const LogState& log) const;
 
   // The partition, ready to be read from its `next`. A partition that must not be read comes back as kFailed
   // with its problem. FailedPrecondition: the group's commits are of another format or id configuration, and
   // the program must not go on. Cancelled: loading its snapshot was given up.
   absl::StatusOr<std::unique_ptr<Task>> Prepare(int32_t partition, const CommittedOffset& committed,
-                                                const GroupState::Log& log, Uncommitted uncommitted);
+                                                const LogState& log, Uncommitted uncommitted);
 
   // The topic has so many partitions, or more: they do not become fewer.
   void SetPartitions(int32_t partitions) { partitions_ = std::max(partitions_, partitions); }
@@ -84,12 +84,12 @@ class Assigner {
   void WarnOfGrowth(const Task& task);
   // As Prepare, but that nothing is known of the topic's growth.
   absl::StatusOr<std::unique_ptr<Task>> PrepareFilter(int32_t partition, const CommittedOffset& committed,
-                                                      const GroupState::Log& log, Uncommitted uncommitted);
+                                                      const LogState& log, Uncommitted uncommitted);
   // Gives the partition the filter of the snapshot that the commit names. False, with a line in the log that
   // says why, if there is none that is of use; the partition is as it was then. Cancelled: it was given up.
-  absl::StatusOr<bool> FromSnapshot(Task& task, const CommitMetadata& metadata, const GroupState::Log& log);
+  absl::StatusOr<bool> FromSnapshot(Task& task, const CommitMetadata& metadata, const LogState& log);
   absl::Status CheckSnapshot(const SnapshotPoint& point, SnapshotId id, const CommitMetadata& metadata,
-                             const GroupState::Log& log) const;
+                             const LogState& log) const;
   // Gives it an empty filter that is to be rebuilt from the log.
   void Rebuild(Task& task, const CommitMetadata& metadata, const RestorePlan& plan);
   // The filter will not know all ids of the horizon, because of what is `missing`: says so, and what to do

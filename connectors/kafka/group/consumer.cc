@@ -175,7 +175,7 @@ int64_t Consumer::HighWatermark(int32_t partition) const {
 }
 
 absl::StatusOr<std::vector<int64_t>> Consumer::Committed(int32_t partitions) const {
-  const auto committed = GroupState(client(), options_.input).Committed(partitions);
+  const auto committed = AskCommitted(client(), options_.input, partitions);
   if (!committed.ok()) return committed.status();
   std::vector<int64_t> offsets;
   for (const CommittedOffset& each : *committed) offsets.push_back(each.offset);

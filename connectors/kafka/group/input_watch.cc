@@ -58,7 +58,7 @@ void InputWatch::NoteGrowth(int32_t partitions) {
   assigner_.SetPartitions(partitions);
   for (auto& [id, task] : tasks_) {
     if (!assigner_.HasGrownFor(*task)) continue;
-    const auto log = GroupState(consumer_.client(), options_.input).LogOf(id);
+    const auto log = AskLog(consumer_.client(), options_.input, id);
     if (!log.ok()) return;  // at the next look
     assigner_.NoteGrowth(*task, log->end);
   }
@@ -74,7 +74,7 @@ void InputWatch::LookForUnassigned(absl::Time now) {
   NoteGrowth(*counted);
   if (*counted <= given_partitions_) return;
   const int32_t count = *counted;
-  const auto committed = GroupState(consumer_.client(), options_.input).Committed(count);
+  const auto committed = AskCommitted(consumer_.client(), options_.input, count);
   if (!committed.ok()) return;
   int32_t unassigned = given_partitions_;
   while (unassigned < count &&

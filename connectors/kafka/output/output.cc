@@ -32,27 +32,20 @@ constexpr absl::Duration kStopGrace = absl::Seconds(3);
 // After stop: how long its records may; then it is aborted, which also takes a moment.
 constexpr absl::Duration kStopFlushPatience = absl::Milliseconds(1500);
 
-// What the broker says of one record and would say of it again.
+// For the topic, or its segments.
+bool IsTooLarge(rd_kafka_resp_err_t code) {
+  return code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE || code == RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE;
+}
+
+// The broker refuses the record itself, and would refuse it again.
 bool IsRefusal(rd_kafka_resp_err_t code) {
-  switch (code) {
-    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
-    case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:  // for the topic's segments
-    case RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP:
-    case RD_KAFKA_RESP_ERR_INVALID_RECORD:
-    case RD_KAFKA_RESP_ERR_INVALID_MSG:
-      return true;
-    default:
-      return false;
-  }
+  return IsTooLarge(code) || code == RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP ||
+         code == RD_KAFKA_RESP_ERR_INVALID_RECORD || code == RD_KAFKA_RESP_ERR_INVALID_MSG;
 }
 
 // RD_KAFKA_RESP_ERR__INVALID_DIFFERENT_RECORD, since librdkafka 2.4: the record is good, and was in the batch
 // of one that is not.
 constexpr int kBesideAnInvalidRecord = -138;
-
-bool IsTooLarge(rd_kafka_resp_err_t code) {
-  return code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE || code == RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE;
-}
 
 bool NamesCodec(const DaemonOptions& options) {
   return std::any_of(options.properties.begin(), options.properties.end(), [](const Property& property) {
@@ -60,17 +53,10 @@ bool NamesCodec(const DaemonOptions& options) {
   });
 }
 
-// What the broker says to a member that is no longer one, or not of this generation.
+// The broker's answers to a former member, or to one of an earlier generation.
 bool IsGroupMovedOn(rd_kafka_resp_err_t code) {
-  switch (code) {
-    case RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION:
-    case RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID:
-    case RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS:
-    case RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID:
-      return true;
-    default:
-      return false;
-  }
+  return code == RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION || code == RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID ||
+         code == RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS || code == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID;
 }
 
 int64_t SizeOf(absl::Span<const HeaderView> headers) {
@@ -79,33 +65,6 @@ int64_t SizeOf(absl::Span<const HeaderView> headers) {
     bytes += static_cast<int64_t>(header.name.size() + header.value.value_or("").size());
   }
   return bytes;
-}
-
-HeadersPtr ToHeaders(absl::Span<const HeaderView> headers) {
-  HeadersPtr result;
-  for (const auto& [name, value] : headers) {
-    if (result == nullptr) result.reset(rd_kafka_headers_new(headers.size()));
-    rd_kafka_header_add(result.get(), name.data(), static_cast<ssize_t>(name.size()),
-                        value ? value->data() : nullptr, static_cast<ssize_t>(value.value_or("").size()));
-  }
-  return result;
-}
-
-// Null for what is null, and never null for what is empty.
-const void* DataOf(const std::optional<absl::string_view>& bytes) {
-  return !bytes ? nullptr : bytes->data() == nullptr ? "" : bytes->data();
-}
-
-// Errors that recreating the producer cures.
-bool IsFence(rd_kafka_resp_err_t code) {
-  switch (code) {
-    case RD_KAFKA_RESP_ERR__FENCED:
-    case RD_KAFKA_RESP_ERR_PRODUCER_FENCED:
-    case RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH:
-      return true;
-    default:
-      return false;
-  }
 }
 
 // What may be on its way to the brokers: enough to keep them busy, and little enough to be committed within
@@ -169,8 +128,6 @@ Output::Output(const DaemonOptions& options, int lane, const Consumer& consumer,
       waiting_(std::move(waiting)),
       transactional_(options.delivery == Delivery::kExactlyOnce),
       codec_(kQuickCodec) {}
-
-Output::~Output() = default;
 
 void Output::OnDelivery(rd_kafka_t* /*producer*/, const rd_kafka_message_t* message, void* opaque) {
   auto* self = static_cast<Output*>(opaque);
@@ -255,11 +212,8 @@ absl::Status Output::Open(OutputLimits limits) {
     if (error == nullptr) return absl::OkStatus();
     const absl::Status stopped = absl::CancelledError("stopped while the transactional producer started");
     if (stop_.requested()) return stopped;
-    const rd_kafka_resp_err_t code = CauseOf(producer_.get(), error.get());
-    if (!IsFence(code)) {
-      const absl::Status status = ErrorStatus(code, "starting the transactional producer");
-      const std::string remedy = TransactionRemedy(producer_.get(), code, options_.group);
-      return absl::Status(status.code(), absl::StrCat(status.message(), remedy.empty() ? "" : ": ", remedy));
+    if (!IsFence(CauseOf(producer_.get(), error.get()))) {
+      return StartError(producer_.get(), error.get(), "starting the transactional producer", options_.group);
     }
     // For this client only: another instance of the same name took over in between.
     ++fences_;
@@ -269,14 +223,19 @@ absl::Status Output::Open(OutputLimits limits) {
   }
 }
 
+bool Output::StopGraceIsOver(absl::Time& give_up) const {
+  if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = SteadyNow() + kStopGrace;
+  return SteadyNow() >= give_up;
+}
+
 ErrorPtr Output::Retry(const std::string& doing, const std::function<rd_kafka_error_t*(int)>& call) {
   absl::Time give_up = absl::InfiniteFuture();
   bool said = false;
   for (;;) {
     heartbeat_.Beat();
-    if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = SteadyNow() + kStopGrace;
+    StopGraceIsOver(give_up);  // begins with the stop, also while the call waits
     ErrorPtr error(call(kCallTimeoutMs));
-    if (error == nullptr || !rd_kafka_error_is_retriable(error.get()) || SteadyNow() >= give_up) {
+    if (error == nullptr || !rd_kafka_error_is_retriable(error.get()) || StopGraceIsOver(give_up)) {
       if (said) waiting_("");
       return error;
     }
@@ -308,7 +267,7 @@ absl::Status Output::Begin() {
     if (!rd_kafka_error_is_fatal(error.get())) {
       return ErrorStatus(rd_kafka_error_code(error.get()), "beginning a transaction");
     }
-    if (Remake(report_.last_error) != Outcome::kStopped) continue;
+    if (ProducerLost(report_.last_error) != Outcome::kStopped) continue;
     return stop_.requested() ? absl::CancelledError(report_.last_error) : NoProducer();
   }
 }
@@ -335,15 +294,15 @@ absl::Status Output::Write(const OutputRecord& record) {
   sent_.push_back({record.of, before + kRecordOverhead + with_headers, bytes, record.timestamp_ms,
                    record.key.has_value()});
   const auto number = static_cast<uintptr_t>(sent_.size() - 1);
-  HeadersPtr headers = ToHeaders(record.headers);
+  HeadersPtr headers;
+  for (const auto& [name, value] : record.headers) AddHeader(headers, name, value);
   static_assert(OutputRecord::kByKey == RD_KAFKA_PARTITION_UA);
   for (;;) {
     // V_HEADERS(NULL) is no headers.
     const rd_kafka_resp_err_t code = rd_kafka_producev(
         producer_.get(), RD_KAFKA_V_RKT(TopicOf(record.target)), RD_KAFKA_V_PARTITION(record.partition),
         RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),  // the input's buffers go back to the consumer at once
-        RD_KAFKA_V_KEY(DataOf(record.key), key_bytes),
-        RD_KAFKA_V_VALUE(const_cast<void*>(DataOf(record.value)), value_bytes),
+        RD_KAFKA_V_KEY(DataOf(record.key), key_bytes), RD_KAFKA_V_VALUE(DataOf(record.value), value_bytes),
         RD_KAFKA_V_TIMESTAMP(record.timestamp_ms), RD_KAFKA_V_HEADERS(headers.get()),
         RD_KAFKA_V_OPAQUE(reinterpret_cast<void*>(number)), RD_KAFKA_V_END);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -467,28 +426,26 @@ Outcome Output::CommitTransaction(const rd_kafka_topic_partition_list_t* offsets
       return rd_kafka_commit_transaction(producer_.get(), timeout_ms);
     });
     if (error == nullptr) return Outcome::kCommitted;
-    if (rd_kafka_error_is_retriable(error.get())) return Outcome::kStopped;
   }
   if (rd_kafka_error_is_retriable(error.get())) return Outcome::kStopped;
   report_.has_group_moved_on = IsGroupMovedOn(rd_kafka_error_code(error.get()));
   if (report_.failure != Failure::kRefused) report_.last_error = Describe(error.get());
   if (report_.failure == Failure::kNone) report_.failure = Failure::kTransient;
-  if (rd_kafka_error_is_fatal(error.get())) return Remake(Describe(error.get()));
+  if (rd_kafka_error_is_fatal(error.get())) return ProducerLost(Describe(error.get()));
   return Abort();
 }
 
 Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets) {
   absl::Time give_up = absl::InfiniteFuture();
   while (rd_kafka_flush(producer_.get(), kCallTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = SteadyNow() + kStopGrace;
-    if (SteadyNow() >= give_up) return Outcome::kStopped;
+    if (StopGraceIsOver(give_up)) return Outcome::kStopped;
     heartbeat_.Beat();
     waiting_("delivering records: the broker does not answer");
   }
   waiting_("");
   char reason[256];
   if (rd_kafka_fatal_error(producer_.get(), reason, sizeof reason) != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return Remake(reason);
+    return ProducerLost(reason);
   }
   if (report_.failure != Failure::kNone) return Aborted(/*renew=*/false);
   for (;;) {
@@ -497,8 +454,7 @@ Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets) 
     report_.last_error = rd_kafka_err2str(code);
     report_.has_group_moved_on = IsGroupMovedOn(code);
     if (!IsTransient(code) || code == RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS) return Outcome::kUnknown;
-    if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = SteadyNow() + kStopGrace;
-    if (SteadyNow() >= give_up) return Outcome::kStopped;
+    if (StopGraceIsOver(give_up)) return Outcome::kStopped;
     heartbeat_.Beat();
     waiting_(absl::StrCat("committing offsets: ", report_.last_error));
     absl::SleepFor(kAskAgainAfter);
@@ -543,7 +499,7 @@ Outcome Output::Abort() {
     return Aborted(/*renew=*/unsure_ || (is_unanswered && counts));
   }
   if (rd_kafka_error_is_retriable(error.get())) return Outcome::kStopped;
-  return Remake(Describe(error.get()));
+  return ProducerLost(Describe(error.get()));
 }
 
 Outcome Output::Aborted(bool renew) {
@@ -557,20 +513,20 @@ Outcome Output::Aborted(bool renew) {
     spdlog::info("lane {}: a record is too large for its topic with {}: compressing with {} from now on",
                  lane_, std::string(kQuickCodec), std::string(kDenseCodec));
   }
-  return !renew || MakeAnew() ? Outcome::kAborted : Outcome::kStopped;
+  return !renew || RecreateProducer() ? Outcome::kAborted : Outcome::kStopped;
 }
 
-Outcome Output::Remake(const std::string& why) {
+Outcome Output::ProducerLost(const std::string& why) {
   ++fences_;
   spdlog::warn("lane {}: the producer is lost: {}; recreating it", lane_, why);
-  return MakeAnew() ? Outcome::kUnknown : Outcome::kStopped;
+  return RecreateProducer() ? Outcome::kUnknown : Outcome::kStopped;
 }
 
 absl::Status Output::NoProducer() const {
   return absl::UnavailableError(absl::StrCat("the producer cannot be recreated: ", report_.last_error));
 }
 
-bool Output::MakeAnew() {
+bool Output::RecreateProducer() {
   const Failure failure = report_.failure;
   DropProducer();
   if (absl::Status opened = Open(limits_); !opened.ok()) {

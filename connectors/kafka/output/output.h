@@ -37,7 +37,6 @@ class Output final : public Sink {
   // beats meanwhile. Positions are committed for the consumer's group, in its present generation.
   Output(const DaemonOptions& options, int lane, const Consumer& consumer, const StopFlag& stop,
          Heartbeat& heartbeat, std::function<void(const std::string&)> waiting);
-  ~Output() override;
 
   // Makes the producer and fences every earlier one of the same name (init_transactions), waiting for a
   // broker that is away.
@@ -81,12 +80,14 @@ class Output final : public Sink {
   Outcome Aborted(bool renew);
   void Refuse(const Sent& sent, rd_kafka_resp_err_t code, const std::string& why);
   void DropProducer();
-  Outcome Remake(const std::string& why);
-  // Another producer in its place, and the failure as it was; false: last_error() says why there is none.
-  bool MakeAnew();
+  Outcome ProducerLost(const std::string& why);
+  // Keeps the failure. False: the report's last_error says why there is no producer.
+  bool RecreateProducer();
   absl::Status NoProducer() const;
   Outcome CommitTransaction(const rd_kafka_topic_partition_list_t* offsets);
   Outcome CommitDelivered(const rd_kafka_topic_partition_list_t* offsets);
+  // After stop: whether the time that a wait may still take is over. `give_up` starts as InfiniteFuture().
+  bool StopGraceIsOver(absl::Time& give_up) const;
   // Calls until it neither asks for a retry nor times out. Null is success.
   ErrorPtr Retry(const std::string& doing, const std::function<rd_kafka_error_t*(int timeout_ms)>& call);
   rd_kafka_topic_t* TopicOf(const Target& target) const;

@@ -171,8 +171,8 @@ class Checker {
       if (!client.ok()) return client.status();
       own = *std::move(client);
     }
-    const GroupState group(own == nullptr ? client_.get() : own.get(), stage.input);
-    return Patiently(kPatience, [&] { return group.Committed(partitions); });
+    rd_kafka_t* const client = own == nullptr ? client_.get() : own.get();
+    return Patiently(kPatience, [&] { return kafka::AskCommitted(client, stage.input, partitions); });
   }
 
   void AddGroup(const DaemonOptions& stage, const absl::Status& asked, const std::string& what) {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/preflight/check.h"
-#include "connectors/kafka/topics/topic_facts.h"
+#include "connectors/kafka/topics/topics.h"
 #include "src/engines/plan.h"
 #include "src/text/format.h"
 

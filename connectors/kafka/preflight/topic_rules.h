@@ -4,9 +4,12 @@
 
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "connectors/kafka/topics/finding.h"
-#include "connectors/kafka/topics/topic_facts.h"
+#include "connectors/kafka/topics/topics.h"
+#include "src/pipeline/clock/stop_flag.h"
 #include "src/pipeline/options/options.h"
+#include "src/pipeline/options/topics.h"
 
 namespace lethe::kafka {
 
@@ -22,6 +25,12 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
 inline bool IsForBeginners(const Finding& finding) {
   return finding.severity == Finding::Severity::kError && finding.check == kPartitionsCheck;
 }
+
+// Of the topics before the first record; asks the cluster, waiting for a broker that is away (Cancelled on
+// stop). NotFound: a topic is missing. FailedPrecondition: the topics do not fit, by ApplyTopicRules().
+// PermissionDenied: the brokers do not let this user in, or a topic may not be seen. Each error says what to
+// do.
+absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFlag& stop);
 
 }  // namespace lethe::kafka
 

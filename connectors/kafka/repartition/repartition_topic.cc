@@ -27,7 +27,7 @@ using DeleteRecordsPtr = std::unique_ptr<rd_kafka_DeleteRecords_t, Destroyer<rd_
 // copies.
 absl::StatusOr<TopicConfig> ConfigIfNew(const DaemonOptions& options, rd_kafka_t* client,
                                         const TopicFacts& input) {
-  const auto committed = GroupState(client, options.input).Committed(input.partitions);
+  const auto committed = AskCommitted(client, options.input, input.partitions);
   if (absl::IsPermissionDenied(committed.status())) {
     const std::string group = RoutingOptions(options).group;
     return absl::PermissionDeniedError(absl::StrCat("group ", group, ": ", committed.status().message(),

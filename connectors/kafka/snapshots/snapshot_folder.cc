@@ -115,4 +115,10 @@ absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotFolder(const DaemonOp
   return std::make_unique<SnapshotFolder>(options);
 }
 
+absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotStore(const DaemonOptions& options) {
+  if (!options.snapshots.folder.empty()) return OpenSnapshotFolder(options);
+  if (!options.snapshots.topic.empty()) return OpenSnapshotTopic(options);
+  return nullptr;
+}
+
 }  // namespace lethe::kafka

@@ -29,14 +29,9 @@ ErrorPtr Retry(const std::function<bool()>& go_on, const std::function<rd_kafka_
   }
 }
 
-const char* Pointer(absl::string_view bytes) { return bytes.data() == nullptr ? "" : bytes.data(); }
-
 HeadersPtr HeadersOf(const SurveyRecord& record, absl::string_view from) {
-  HeadersPtr headers(rd_kafka_headers_new(record.headers.size() + 1));
-  for (const auto& [name, value] : record.headers) {
-    rd_kafka_header_add(headers.get(), Pointer(name), static_cast<ssize_t>(name.size()),
-                        value ? Pointer(*value) : nullptr, value ? static_cast<ssize_t>(value->size()) : 0);
-  }
+  HeadersPtr headers;
+  for (const auto& [name, value] : record.headers) AddHeader(headers, name, value);
   AddHeader(headers, kCopiedFrom, from);
   return headers;
 }
@@ -82,10 +77,8 @@ absl::StatusOr<std::unique_ptr<TopicWriter>> TopicWriter::Open(const WriteOption
   const ErrorPtr error =
       Retry(go_on, [&] { return rd_kafka_init_transactions(writer->producer_.get(), kCallTimeoutMs); });
   if (error == nullptr) return writer;
-  const rd_kafka_resp_err_t code = CauseOf(writer->producer_.get(), error.get());
-  const absl::Status status = ErrorStatus(code, absl::StrCat("starting to write to ", options.topic));
-  const std::string remedy = TransactionRemedy(writer->producer_.get(), code, std::string(kGroup));
-  return absl::Status(status.code(), absl::StrCat(status.message(), remedy.empty() ? "" : ": ", remedy));
+  return StartError(writer->producer_.get(), error.get(),
+                    absl::StrCat("starting to write to ", options.topic), std::string(kGroup));
 }
 
 TopicWriter::~TopicWriter() {
@@ -111,8 +104,7 @@ void TopicWriter::OnDelivery(rd_kafka_t* /*producer*/, const rd_kafka_message_t*
 absl::Status TopicWriter::Lost(const rd_kafka_error_t* error, absl::string_view doing) const {
   if (!refused_.ok()) return refused_;
   const rd_kafka_resp_err_t code = CauseOf(producer_.get(), error);
-  if (code == RD_KAFKA_RESP_ERR__FENCED || code == RD_KAFKA_RESP_ERR_PRODUCER_FENCED ||
-      code == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH) {
+  if (IsFence(code)) {
     return absl::AbortedError(absl::StrCat("another lethe reconcile --copy writes to ", options_.topic,
                                            " at ", options_.brokers,
                                            " and goes on; this one has copied nothing there"));
@@ -130,13 +122,10 @@ absl::Status TopicWriter::Write(const SurveyRecord& record, absl::string_view fr
     is_open_ = true;
   }
   HeadersPtr headers = HeadersOf(record, from);
-  // librdkafka's macros cast what they are given, and no more than its first word.
-  const auto pointer = [](const std::optional<absl::string_view>& bytes) {
-    return bytes ? const_cast<char*>(Pointer(*bytes)) : nullptr;
-  };
   const auto& [key, value, unused] = record.record;
-  void* const key_bytes = pointer(key);
-  void* const value_bytes = pointer(value);
+  // librdkafka's macros cast only the first word of what they are given.
+  void* const key_bytes = DataOf(key);
+  void* const value_bytes = DataOf(value);
   const size_t key_size = key.value_or("").size();
   const size_t value_size = value.value_or("").size();
   const int32_t partition = record.partition < 0 ? RD_KAFKA_PARTITION_UA : record.partition;

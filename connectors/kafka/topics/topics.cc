@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/options/stage_options.h"
@@ -22,6 +23,8 @@ namespace {
 constexpr absl::Duration kNewTopicPatience = absl::Seconds(3);
 constexpr int kRequestTimeoutMs = 1500;
 constexpr int kCreateTimeoutMs = 5000;
+// Kafka's default of max.message.bytes, for brokers that do not describe topics.
+constexpr int64_t kDefaultMaxMessageBytes = 1048588;
 
 // PermissionDenied if the user lacks the permission.
 absl::StatusOr<TopicConfig> DescribeConfig(rd_kafka_t* client, const std::string& name) {
@@ -62,27 +65,22 @@ bool CanDescribeTopics(rd_kafka_t* client) {
   return !embedded;
 }
 
-absl::Status AboutTopic(const DaemonOptions& options, const char* role, const std::string& name,
-                        const absl::Status& status, int32_t partitions, rd_kafka_t* client) {
-  if (absl::IsNotFound(status)) {
-    // What is read exists, if its name is right; what is written is new at first.
-    const std::optional<std::string> nearest =
-        absl::string_view(role) == "input" ? Nearest(name, TopicNames(client)) : std::nullopt;
-    return absl::NotFoundError(
-        absl::StrCat(role, " topic ", name, " does not exist",
-                     nearest ? absl::StrCat("; did you mean ", *nearest, "? Else ") : ": ",
-                     "create it, for example with kafka-topics.sh --bootstrap-server ", options.brokers,
-                     " --create --topic ", name, " --partitions ", std::max(partitions, 1)));
-  }
-  if (!absl::IsPermissionDenied(status)) return status;
-  return WithGrant(role, name, absl::PermissionDeniedError(absl::StrCat(role, " ", status.message())));
-}
-
-absl::StatusOr<TopicFacts> DescribeAs(const DaemonOptions& options, const char* role, const std::string& name,
-                                      int32_t partitions, rd_kafka_t* client) {
+absl::StatusOr<TopicFacts> DescribeAs(const DaemonOptions& options, absl::string_view role,
+                                      const std::string& name, int32_t partitions, rd_kafka_t* client) {
   auto topic = DescribeTopic(client, name);
-  if (!topic.ok()) return AboutTopic(options, role, name, topic.status(), partitions, client);
-  return topic;
+  if (absl::IsPermissionDenied(topic.status())) {
+    return WithGrant(role, name,
+                     absl::PermissionDeniedError(absl::StrCat(role, " ", topic.status().message())));
+  }
+  if (!absl::IsNotFound(topic.status())) return topic;
+  // What is read exists, if its name is right; what is written is new at first.
+  const std::optional<std::string> nearest =
+      role == "input" ? Nearest(name, TopicNames(client)) : std::nullopt;
+  return absl::NotFoundError(
+      absl::StrCat(role, " topic ", name, " does not exist",
+                   nearest ? absl::StrCat("; did you mean ", *nearest, "? Else ") : ": ",
+                   "create it, for example with kafka-topics.sh --bootstrap-server ", options.brokers,
+                   " --create --topic ", name, " --partitions ", std::max(partitions, 1)));
 }
 
 // Of a topic that lethe makes if it is missing.
@@ -94,6 +92,38 @@ absl::Status DescribeIfThere(const DaemonOptions& options, const char* role, con
 }
 
 }  // namespace
+
+std::string TopicFacts::Value(const std::string& property) const {
+  const auto found = config.find(property);
+  return found == config.end() ? "" : found->second;
+}
+
+int64_t TopicFacts::Number(const std::string& property, int64_t fallback) const {
+  const auto found = config.find(property);
+  int64_t value = 0;
+  return found != config.end() && absl::SimpleAtoi(found->second, &value) ? value : fallback;
+}
+
+int64_t TopicFacts::max_message_bytes() const { return Number("max.message.bytes", kDefaultMaxMessageBytes); }
+
+RecordRules TopicFacts::record_rules() const {
+  RecordRules rules;
+  rules.needs_key = absl::StrContains(Value("cleanup.policy"), "compact");
+  rules.max_batch_bytes = max_batch_bytes();
+  if (Value("message.timestamp.type") == "LogAppendTime") return rules;
+  rules.before_max_ms = max_before_ms();
+  rules.after_max_ms = max_after_ms();
+  return rules;
+}
+
+int64_t TopicFacts::max_batch_bytes() const {
+  return std::min(max_message_bytes(), Number("segment.bytes", INT64_MAX));
+}
+
+int64_t TopicFacts::TimestampBound(const char* property) const {
+  const int64_t own = Number(property, INT64_MAX);
+  return own == INT64_MAX ? Number(kDifference, INT64_MAX) : own;
+}
 
 std::vector<std::string> TopicNames(rd_kafka_t* client) {
   const rd_kafka_metadata_t* metadata = nullptr;
