@@ -23,18 +23,18 @@
 namespace lethe::kafka {
 namespace {
 
-// In which an input of 100 MB/s brings 2 MB.
+// An input of 100 MB/s brings 2 MB in that time.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(20);
 constexpr int kMessagesBetweenLooks = 1000;
 // Small ones empty a queue sooner.
 constexpr int kManyMessages = 10'000;
 // A reader that got nothing for so long has an empty queue. Longer than librdkafka takes by itself.
 constexpr absl::Duration kBusy = absl::Seconds(2);
-// The version that can be told to look again by itself.
+// The first version with fetch.queue.backoff.ms.
 constexpr int kHasQueueBackoff = 0x02020000;
 
-// librdkafka's levels are syslog's. What it calls an error is mostly a broker that went away for a moment,
-// and the daemon says by itself what it waits for: so its lines are one level lower here.
+// librdkafka's levels are syslog's. Most of its errors are brokers that are away for a moment, and lethe logs
+// itself what it waits for: so each line is one level lower here.
 void ForwardLog(const rd_kafka_t* /*client*/, int level, const char* facility, const char* text) {
   if (absl::string_view(facility) == "CONFWARN") return;  // a consumer's property in a producer, say
   const std::string harmless = WithoutSecrets(text);
@@ -51,10 +51,10 @@ void ForwardLog(const rd_kafka_t* /*client*/, int level, const char* facility, c
   }
 }
 
-// librdkafka's main thread sleeps whole milliseconds and then asks over and over until its timer is due: up
-// to a millisecond of CPU for each of its timers, of which an idle consumer has 3.5 in a second. One that the
-// system may wake a millisecond late finds it due. Threads inherit this from the one that starts them, those
-// of the brokers, too: what lingers may be sent a millisecond later.
+// librdkafka's main thread sleeps whole milliseconds and then polls until its timer is due, which costs up to
+// a millisecond of CPU for each timer, 3.5 times a second in an idle consumer. With a millisecond of timer
+// slack it wakes when the timer is due. Its other threads inherit the slack, so a lingering batch may leave a
+// millisecond later.
 class WakesLate {
  public:
   WakesLate() : before_(prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0)) { Set(1'000'000); }
@@ -90,7 +90,7 @@ std::string PropertyOf(rd_kafka_t* client, const char* name) {
 
 namespace {
 
-// The first column of the table that librdkafka prints of its properties.
+// The first column of the table of properties that librdkafka prints.
 std::vector<std::string> PropertyNames() {
   char* table = nullptr;
   size_t size = 0;
@@ -126,8 +126,8 @@ ClientConfig& ClientConfig::Set(const std::string& name, const std::string& valu
                      nearest ? absl::StrCat(*nearest, "?") : "; its CONFIGURATION.md lists them"));
     return *this;
   }
-  // The value may be a secret, also under a name that does not look like it, and librdkafka's reason repeats
-  // it. Of the reason only the range is shown, which stands behind the value.
+  // The value may be a secret, whatever the name, and librdkafka's reason repeats it. Only the allowed range
+  // behind the value is shown.
   constexpr absl::string_view kRange = "outside allowed range ";
   const absl::string_view text(reason);
   const size_t range = text.rfind(kRange);
@@ -163,7 +163,7 @@ absl::StatusOr<ClientPtr> ClientConfig::Make(rd_kafka_type_t type) {
 }
 
 std::string WithoutSecrets(absl::string_view text) {
-  // Of all properties librdkafka quotes only this one's parts in what it says.
+  // librdkafka's messages quote parts of this property alone.
   for (const absl::string_view name : {"sasl.oauthbearer.config", "SASL/OAUTHBEARER extension"}) {
     const size_t at = text.find(name);
     if (at != absl::string_view::npos) {
@@ -220,7 +220,7 @@ MessagePtr FetchOn::Poll(int timeout_ms) {
   if (message != nullptr && ++came_ % kMessagesBetweenLooks != 0) return message;
   absl::Time now = SteadyNow();
   Look(now);
-  // While it waits for a message librdkafka does not look again.
+  // librdkafka does not check for room while it waits for a message.
   for (const absl::Time end = now + absl::Milliseconds(timeout_ms); message == nullptr && now < end;) {
     const absl::Duration wait = now < busy_until_ ? std::min(end - now, kLookAgain) : end - now;
     message.reset(rd_kafka_consumer_poll(
@@ -235,7 +235,7 @@ MessagePtr FetchOn::Poll(int timeout_ms) {
 ClientConfig BaseConfig(const DaemonOptions& options, const std::vector<Property>& defaults) {
   ClientConfig config;
   config.Set("client.id", absl::StrCat("lethe-", options.instance)).Set("log.connection.close", "false");
-  // A producer would have the brokers make a topic that is gone, as they are set up to.
+  // Otherwise a producer would make the brokers create a deleted topic with their defaults.
   config.Set("allow.auto.create.topics", "false");
   config.Set(defaults).Set(options.properties);
   config.Set("bootstrap.servers", options.brokers);

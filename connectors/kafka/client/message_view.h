@@ -19,7 +19,7 @@ class MessageView : public InputHeaders {
  public:
   explicit MessageView(const rd_kafka_message_t& message) : message_(message) {}
 
-  // With this as its headers, if it has any.
+  // Its headers are this view.
   InputRecord record() const;
   const rd_kafka_headers_t* headers() const;  // null if it has none
 

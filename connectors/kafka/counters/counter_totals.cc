@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/client/message_view.h"
+#include "connectors/kafka/group/assignment.h"
 #include "connectors/kafka/topics/topics.h"
 #include "lethe/counters.h"
 #include "src/pipeline/clock/steady_time.h"
@@ -20,14 +21,14 @@ namespace lethe::kafka {
 namespace {
 
 constexpr int kRequestTimeoutMs = 2000;
-// A transaction that a former owner left open ends in between, by its timeout.
+// A former owner's open transaction ends within this time, by its timeout.
 constexpr absl::Duration kPatience = absl::Seconds(90);
 
 // So that a restart reads little more than one record for each key.
 const TopicConfig kTotalsConfig = {
     {"cleanup.policy", "compact"}, {"segment.ms", "3600000"}, {"segment.bytes", "104857600"}};
 
-// Of one counter.
+// Restores the totals of one counter.
 class Restore {
  public:
   Restore(const DaemonOptions& options, size_t counter, absl::Span<Task* const> partitions,
@@ -97,18 +98,20 @@ class Restore {
     const std::string place = absl::StrCat(topic_, "-", message.partition, " offset ", message.offset);
     const std::string& name = options_.counters[counter_].name;
     if (!total.ok()) {
-      return Fail(task, absl::StrCat(place, ": the record is no total: ", total.status().message(),
-                                     "; give counter ", name, " an output of its own, or delete that topic"));
+      return FailPartition(
+          task, absl::StrCat(place, ": the record is no total: ", total.status().message(), "; give counter ",
+                             name, " an output of its own, or delete that topic"));
     }
     // Several counters, or inputs, may share the topic with others' lethe.
     if (total->counter != name || total->topic != options_.origin()) return;
     if (total->partition != task.id) {
-      return Fail(task, absl::StrCat(place, ": the total is of partition ", total->partition,
-                                     "; totals are in the partition of their input: delete the topic if it "
-                                     "was copied from another with more partitions"));
+      return FailPartition(
+          task, absl::StrCat(place, ": the total is of partition ", total->partition,
+                             "; totals are in the partition of their input: delete the topic if it "
+                             "was copied from another with more partitions"));
     }
     if (total->offset > task.committed) {
-      return Fail(
+      return FailPartition(
           task,
           absl::StrCat(place, ": the total has everything before offset ", total->offset, " of ",
                        options_.input, "-", task.id, ", and the group is at ", task.committed,
@@ -123,12 +126,6 @@ class Restore {
     } else {
       sums.Forget(total->key);
     }
-  }
-
-  static void Fail(Task& task, std::string problem) {
-    task.phase = Phase::kFailed;
-    task.problem = std::move(problem);
-    spdlog::error("{}", task.problem);
   }
 
   const DaemonOptions& options_;

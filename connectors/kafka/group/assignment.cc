@@ -14,9 +14,8 @@
 namespace lethe::kafka {
 namespace {
 
-// A partition may be revoked and given back to the process: the group's members hear with their next
-// heartbeat (3 s) that it rebalances again, and some protocols do it in two rounds. After that it is
-// somebody else's.
+// A revoked partition may come back to the process: members hear with their next heartbeat (3 s) that the
+// group rebalances again, and some protocols take two rounds. After that another member owns it.
 constexpr absl::Duration kMayComeBackFor = absl::Seconds(10);
 
 }  // namespace
@@ -77,6 +76,11 @@ absl::Status CheckScope(const DaemonOptions& options, rd_kafka_t* client, int32_
   return absl::OkStatus();
 }
 
+void FailPartition(Task& task, std::string problem) {
+  task.Fail(std::move(problem));
+  spdlog::error("{}", task.problem);
+}
+
 Assigner::Assigner(const DaemonOptions& options, int32_t partitions, std::string id_fingerprint,
                    DedupStage& stage, KeptPartitions& kept, Snapshots* snapshots, GoOnLoading go_on)
     : options_(options),
@@ -126,12 +130,11 @@ bool Assigner::OpenFilter(Task& task, RestartPoint start) {
       break;
     }
     if (absl::IsResourceExhausted(filter.status()) && GiveUpKept()) continue;
-    task.Fail(absl::StrCat(name, ": ", filter.status().message()));
-    spdlog::error("{}", task.problem);
+    FailPartition(task, absl::StrCat(name, ": ", filter.status().message()));
     return false;
   }
   if (absl::Status started = task.filter->StartAt(start.stream_time); !started.ok()) {
-    task.Fail(absl::StrCat(name, ": ", started.message()));
+    FailPartition(task, absl::StrCat(name, ": ", started.message()));
     return false;
   }
   task.points.emplace(options_.stage.horizon, start);
@@ -157,10 +160,9 @@ bool Assigner::AcceptShortHistory(Task& task, const std::string& missing, const 
                  absl::FormatDuration(options_.stage.horizon), remedy);
     return true;
   }
-  task.Fail(absl::StrCat(what, " would pass; ", remedy,
-                         "; to go on all the same set on_short_history to continue until the "
-                         "horizon has gone by (lethe_short_history is 0 then)"));
-  spdlog::error("{}", task.problem);
+  FailPartition(task, absl::StrCat(what, " would pass; ", remedy,
+                                   "; to go on all the same set on_short_history to continue until the "
+                                   "horizon has gone by (lethe_short_history is 0 then)"));
   return false;
 }
 
@@ -214,7 +216,7 @@ absl::StatusOr<bool> Assigner::FromSnapshot(Task& task, const CommitMetadata& me
   if (absl::IsCancelled(restored.status())) return restored.status();
   absl::Status usable = restored.status();
   if (usable.ok()) usable = CheckSnapshot(restored->point, *id, metadata, log);
-  // The commit that names it came after it, unless somebody has set the group's offsets by hand.
+  // The commit that names it came after it, unless an operator has reset the group's offsets.
   if (usable.ok() && std::max(restored->point.offset, restored->point.end_offset) > task.committed) {
     usable = absl::FailedPreconditionError(absl::StrCat("it holds what comes after offset ", task.committed));
   }
@@ -238,7 +240,7 @@ absl::StatusOr<bool> Assigner::FromSnapshot(Task& task, const CommitMetadata& me
   task.mark = task.committed_mark = {notes.mark_offset, restored->point.record_before};
   task.filter_end = restored->point.offset;
   task.restore = RestoreProgress(task.filter_end, task.committed);
-  // As with a filter that was kept, the record before F says whether this is the same log.
+  // As for a kept filter, the record before F shows whether this is the same log.
   task.next = notes.mark_offset;
   task.phase = Phase::kChecking;
   spdlog::info("{}-{}: snapshot {} is loaded, with {} ids; {} offsets to replay", options_.input, task.id,
@@ -271,10 +273,10 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::Prepare(int32_t partition, const
                                                         const LogState& log, Uncommitted uncommitted) {
   auto task = PrepareFilter(partition, committed, log, uncommitted);
   if (task.ok()) (*task)->sums.assign(options_.counters.size(), CounterSums());
-  TakeMissingBytes(stage_);  // of what it was refused it has made the best; whoever else was asks again
+  TakeMissingBytes(stage_);  // the new filter copes with a refusal; others will ask again
   if (!task.ok() || (*task)->phase == Phase::kFailed || options_.scope == Scope::kTopic) return task;
   if (committed.offset < 0 && uncommitted == Uncommitted::kAdded) {
-    // All of its records were sent after it was added.
+    // All its records were sent after it was added.
     (*task)->growth = {partitions_, (*task)->origin, absl::InfinitePast()};
     spdlog::warn("{}-{} was added to the topic after the group had begun to read it", options_.input,
                  partition);
@@ -302,15 +304,14 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
   const std::string name = absl::StrCat(options_.input, "-", partition);
 
   if (committed.offset < 0) {
-    kept.reset();  // its memory goes back before the new filter asks for some
+    kept.reset();  // frees its memory before the new filter asks for some
     const bool latest = options_.start == Start::kLatest && uncommitted == Uncommitted::kNew;
     StartEmpty(*task, latest ? log.end : log.start);
     return task;
   }
   task->committed = committed.offset;
   auto fail = [&](std::string problem) {
-    task->Fail(std::move(problem));
-    spdlog::error("{}", task->problem);
+    FailPartition(*task, std::move(problem));
     return std::move(task);
   };
   if (log.start > committed.offset) {
@@ -357,7 +358,7 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
   }
   task->time_at_committed =
       metadata->committed_time == absl::InfinitePast() ? absl::InfiniteFuture() : metadata->committed_time;
-  // Where the kept filter is at the committed offset, it must remember the same record before that.
+  // A kept filter that is at the committed offset must have the same record before it.
   const auto is_of_same_log = [&](const Task& each) {
     return metadata->record_before < 0 || metadata->record_before >= each.filter_end ||
            each.mark.offset < 0 ||
@@ -386,7 +387,7 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
     kept->restore = RestoreProgress(kept->filter_end, committed.offset);
     kept->snapshot = snapshot;
     kept->phase = kept->mark.offset < 0 ? Phase::kRestoring : Phase::kChecking;
-    // The record before F is read once more, to see that this is still the same log.
+    // Reads the record before F once more, to see that this is still the same log.
     kept->next = kept->mark.offset < 0 ? kept->filter_end : kept->mark.offset;
     if (kept->phase == Phase::kRestoring && kept->next >= kept->committed) kept->phase = Phase::kActive;
     kept->TakeHistory(*metadata, log.start);

@@ -1,4 +1,4 @@
-// What the group has committed, and where logs begin and end, asked of the cluster.
+// Committed offsets of the group, and the bounds of logs.
 #ifndef LETHE_CONNECTORS_KAFKA_GROUP_GROUP_STATE_H_
 #define LETHE_CONNECTORS_KAFKA_GROUP_GROUP_STATE_H_
 
@@ -14,9 +14,9 @@
 
 namespace lethe::kafka {
 
-// What the group has committed for a partition.
+// The committed offset of a partition.
 struct CommittedOffset {
-  int64_t offset = -1;  // -1: nothing
+  int64_t offset = -1;  // -1: none
   std::string metadata;
 };
 

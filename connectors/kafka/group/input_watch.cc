@@ -14,8 +14,7 @@ namespace {
 
 constexpr absl::Duration kLookEvery = absl::Seconds(5);
 constexpr int kLookTimeoutMs = 500;
-// A rebalance may have to wait for a member that does not answer; and the cause may be another one, which a
-// rebalance does not mend.
+// A rebalance may wait for a member that does not answer; and there may be a cause that no rebalance cures.
 constexpr absl::Duration kPatience = absl::Seconds(30);
 constexpr int kMostDoublings = 7;  // an hour
 
@@ -28,7 +27,7 @@ InputWatch::InputWatch(const DaemonOptions& options, int32_t partitions, WorkerS
       consumer_(consumer),
       tasks_(tasks),
       assigner_(assigner),
-      // A static member that restarts gets the assignment of before, though partitions were added meanwhile.
+      // A restarted static member gets its old assignment, even if partitions were added meanwhile.
       given_partitions_(options.static_membership == StaticMembership::kNever ? partitions : 0) {}
 
 void InputWatch::Look() {
@@ -46,10 +45,9 @@ void InputWatch::LookForTopic(absl::Time now) {
   if (gone == is_gone_) return;
   is_gone_ = gone;
   if (!gone) return state_.SetWaiting("");
-  const std::string why =
-      absl::StrCat("input topic ", options_.input,
-                   " is not there any more: what was read of it is out and stays; recreate it "
-                   "and it is read from its start, or stop");
+  const std::string why = absl::StrCat("input topic ", options_.input,
+                                       " was deleted: records written so far stay; recreate it "
+                                       "and it is read from its start, or stop");
   spdlog::error("lane {}: {}", state_.lane, why);
   state_.SetWaiting(why);
 }
@@ -67,7 +65,7 @@ void InputWatch::NoteGrowth(int32_t partitions) {
 void InputWatch::LookForUnassigned(absl::Time now) {
   if (now < next_unassigned_) return;
   next_unassigned_ = now + kLookEvery;
-  // The topic may have been away meanwhile, and its commits with it.
+  // The topic, and its committed offsets, may have been deleted meanwhile.
   if (tasks_.empty()) given_partitions_ = 0;
   const auto counted = CountPartitions(consumer_.client(), options_.input, kLookTimeoutMs);
   if (!counted.ok()) return;
@@ -90,8 +88,8 @@ void InputWatch::LookForUnassigned(absl::Time now) {
   unassigned_since_ = std::min(unassigned_since_, now);
   if (now - unassigned_since_ < kPatience * (1 << std::min(rejoined_, kMostDoublings))) return;
   spdlog::warn(
-      "lane {}: {}-{} is there, and nobody has begun to read it for {}: leaving the group and joining it "
-      "again, so that it assigns partitions again",
+      "lane {}: {}-{} has had no owner for {}: rejoining the group, "
+      "so that the group assigns partitions again",
       state_.lane, options_.input, unassigned,
       absl::FormatDuration(absl::Trunc(now - unassigned_since_, absl::Seconds(1))));
   unassigned_since_ = now;

@@ -25,11 +25,11 @@ constexpr int kCallTimeoutMs = 1000;
 constexpr int kFlushTimeoutMs = 20;
 // How long the last records of a transaction may take until that is worth a warning.
 constexpr absl::Duration kFlushPatience = absl::Seconds(10);
-// A call that asks for a retry may do so at once.
+// The pause before a retry.
 constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(20);
 // After stop: how long the open transaction may still take.
 constexpr absl::Duration kStopGrace = absl::Seconds(3);
-// After stop: how long its records may; then it is aborted, which also takes a moment.
+// After stop: how long its records may still take; then it is aborted, which also takes a moment.
 constexpr absl::Duration kStopFlushPatience = absl::Milliseconds(1500);
 
 // For the topic, or its segments.
@@ -67,15 +67,15 @@ int64_t SizeOf(absl::Span<const HeaderView> headers) {
   return bytes;
 }
 
-// What may be on its way to the brokers: enough to keep them busy, and little enough to be committed within
-// the transaction's time when they are slow all of a sudden.
+// The most bytes on their way to the brokers: enough to keep them busy, and few enough to commit within the
+// transaction's time when they suddenly slow down.
 constexpr int64_t kAheadBytes = int64_t{4} << 20;
 constexpr int64_t kLookForRoomEvery = kAheadBytes / 16;
 constexpr int kLookForRoomMs = 2;
-// How records are compressed: quickly, until one is too large for its topic by that.
+// The compression: fast, until a record is too large for its topic.
 constexpr absl::string_view kQuickCodec = "lz4";
 constexpr absl::string_view kDenseCodec = "zstd";
-// What a record takes beside its key and value on the wire.
+// The size of a record on the wire without its key and value.
 constexpr int64_t kRecordOverhead = 10;
 // The client's queue, for records up to so many bytes.
 constexpr int64_t kQueueBytes = int64_t{64} << 20;
@@ -107,8 +107,8 @@ std::string Describe(const rd_kafka_error_t* error) {
   return absl::StrCat(rd_kafka_error_string(error), " (", rd_kafka_error_name(error), ")");
 }
 
-// One whose records go where Kafka Streams, ksqlDB and the Java client look for their keys: by murmur2 of the
-// key. (librdkafka's default is another function.)
+// Partitions by murmur2 of the key, as Kafka Streams, ksqlDB and the Java client expect; librdkafka's default
+// differs.
 TopicPtr OpenKeyedTopic(rd_kafka_t* producer, const std::string& name) {
   rd_kafka_topic_conf_t* config = rd_kafka_default_topic_conf_dup(producer);
   char reason[256];
@@ -133,7 +133,7 @@ void Output::OnDelivery(rd_kafka_t* /*producer*/, const rd_kafka_message_t* mess
   auto* self = static_cast<Output*>(opaque);
   if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) return;
   if (rd_kafka_message_status(message) == RD_KAFKA_MSG_STATUS_POSSIBLY_PERSISTED) self->unsure_ = true;
-  // A refusal counts, and not what is purged because of it.
+  // A refusal counts; records that are purged because of it do not.
   if (IsRefusal(message->err)) {
     const auto number = static_cast<size_t>(reinterpret_cast<uintptr_t>(message->_private));
     if (number < self->sent_.size()) {
@@ -160,7 +160,7 @@ absl::Status Output::MakeProducer() {
                                // Large batches cost less on both sides.
                                {"linger.ms", "5"},
                                {"compression.type", std::string(codec_)},
-                               // What a stalled output holds is bounded by AwaitRoom(); any record fits.
+                               // AwaitRoom() bounds a stalled output; any record fits.
                                {"queue.buffering.max.kbytes", absl::StrCat((queue_bytes >> 10) + 1)},
                                {"queue.buffering.max.messages", "1000000"},
                                ClientStatistics::Interval(),
@@ -168,8 +168,8 @@ absl::Status Output::MakeProducer() {
   config.Set("enable.idempotence", "true")
       .Set("acks", "all")
       .Set("delivery.report.only.error", "true")
-      // Whether a record is too large is the broker's to say: the client would measure it before it is
-      // compressed. But no record may be refused because of others in its batch.
+      // The broker decides whether a record is too large: the client would measure it uncompressed. But no
+      // record may be refused because of others in its batch.
       .Set("message.max.bytes", "1000000000")
       .Set("batch.size", absl::StrCat(BatchSize(options_, limits_.batch_bytes)));
   if (transactional_) {
@@ -215,7 +215,7 @@ absl::Status Output::Open(OutputLimits limits) {
     if (!IsFence(CauseOf(producer_.get(), error.get()))) {
       return StartError(producer_.get(), error.get(), "starting the transactional producer", options_.group);
     }
-    // For this client only: another instance of the same name took over in between.
+    // Another instance of the same name took over in between.
     ++fences_;
     spdlog::warn("lane {}: {}; recreating the producer", lane_, Describe(error.get()));
     DropProducer();
@@ -402,7 +402,7 @@ Outcome Output::Commit(const std::vector<Position>& positions) {
 }
 
 Outcome Output::CommitTransaction(const rd_kafka_topic_partition_list_t* offsets) {
-  // A commit would wait for all records itself, but also for those that are stuck behind a refused one.
+  // A commit would also wait for records that are stuck behind a refused one.
   const absl::Time begin = SteadyNow();
   while (rd_kafka_flush(producer_.get(), kFlushTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR &&
          report_.failure == Failure::kNone &&
@@ -461,11 +461,11 @@ Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets) 
   }
 }
 
-// What was sent and not answered for may be in the broker's log. If it waited to be sent again, the client
-// purges it when it aborts, and gives its sequence numbers to what comes next: the broker takes that for
-// copies, acknowledges it, and throws it away (librdkafka 2.0.2, and its sources of July 2026). A new
-// producer has an epoch of its own. OnDelivery is told which records may be there, but by the last attempt to
-// send them only, so whatever is unanswered counts.
+// Unanswered records may be in the broker's log. If one waited to be sent again, the client purges it when it
+// aborts, and reuses its sequence numbers for later records: the broker takes those for copies, acknowledges
+// them and drops them (librdkafka 2.0.2, and its sources of July 2026). A new producer has a new epoch.
+// OnDelivery learns which records may be there, but only from the last attempt to send them, so every
+// unanswered record counts.
 Outcome Output::Abort() {
   if (producer_ == nullptr) return Outcome::kStopped;
   unanswered_at_end_ = UnansweredBytes();
@@ -476,8 +476,8 @@ Outcome Output::Abort() {
     return Aborted(/*renew=*/is_unanswered);
   }
   if (report_.failure == Failure::kTransient) {
-    // That records were purged does not say why the transaction has failed. While it is to be aborted, the
-    // client answers what would begin another with that.
+    // Purged records do not show why the transaction failed. Until it is aborted, the client answers another
+    // begin with the cause.
     const ErrorPtr why(rd_kafka_begin_transaction(producer_.get()));
     if (why != nullptr && rd_kafka_error_txn_requires_abort(why.get()) != 0) {
       report_.last_error = Describe(why.get());
@@ -491,9 +491,9 @@ Outcome Output::Abort() {
     return rd_kafka_abort_transaction(producer_.get(), timeout_ms);
   });
   if (error == nullptr) {
-    while (rd_kafka_poll(producer_.get(), 0) > 0) continue;  // what became of the last records
-    // After a refusal something always is unanswered, and each of the aborts until the refused record is
-    // found would take half a second more: there it counts if a connection was closed, without which nothing
+    while (rd_kafka_poll(producer_.get(), 0) > 0) continue;  // the last delivery reports
+    // After a refusal some records are always unanswered, and renewing would add half a second to each abort
+    // until the refused record is found. There it counts only if a connection was closed: otherwise no record
     // waits to be sent again.
     const bool counts = report_.failure != Failure::kRefused || closed_sockets_ != closed_before_;
     return Aborted(/*renew=*/unsure_ || (is_unanswered && counts));
@@ -508,7 +508,7 @@ Outcome Output::Aborted(bool renew) {
   if (too_large && codec_ == kQuickCodec && !NamesCodec(options_)) {
     codec_ = kDenseCodec;
     renew = true;
-    // Nothing is to blame before it was tried.
+    // The record is not to blame before the denser codec was tried.
     report_.failure = Failure::kTransient;
     spdlog::info("lane {}: a record is too large for its topic with {}: compressing with {} from now on",
                  lane_, std::string(kQuickCodec), std::string(kDenseCodec));

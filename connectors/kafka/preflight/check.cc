@@ -101,8 +101,7 @@ class Checker {
     return true;
   }
 
-  // What the group that judges has committed of the topic that it judges, and its lag there. What cannot be
-  // asked is told by what follows.
+  // The committed offsets of the judging group, and its lag. A later check reports what cannot be asked.
   void LookAtJudged() {
     if (options_.scope == Scope::kTopic && !topics_.repartition) return;
     const DaemonOptions stage = options_.scope == Scope::kTopic ? JudgingOptions(options_) : options_;
@@ -119,7 +118,7 @@ class Checker {
     topics_.lag = *std::max_element(lags_.begin(), lags_.end());
   }
 
-  // Those that copy the input have a group of their own, and the others read what they have written.
+  // Routers have a group of their own, and deduplicators read their topic.
   void LookAtBothStages() {
     const int32_t input_partitions = topics_.input.partitions;
     if (topics_.repartition) {
@@ -152,7 +151,7 @@ class Checker {
               absl::StrJoin(RepartitionConfig(topics_.input), " --config ", absl::PairFormatter("="))));
     }
     LookAtStage(RoutingOptions(options_), input_partitions, input_partitions);
-    // The other group has its offsets in a topic that is not there yet.
+    // The other group's offsets are in a topic that does not exist yet.
     const absl::Status group = AskCommitted(options_, input_partitions).status();
     AddGroup(options_, group, "can be used");
   }
@@ -182,7 +181,7 @@ class Checker {
         GrantGroup(stage));
   }
 
-  // What it has committed for the first partition.
+  // Returns its committed offset of the first partition.
   CommittedOffset LookAtGroup(const DaemonOptions& stage, int32_t partitions,
                               const std::string& fingerprint) {
     const auto committed = AskCommitted(stage, partitions);
@@ -218,8 +217,8 @@ class Checker {
     return absl::StrCat("grant this user Read on group ", stage.group);
   }
 
-  // What only a transaction tells: whether its id may be used, and the group be committed to. The offset that
-  // is sent is the one that is committed, and it is aborted.
+  // Only a transaction shows whether its id may be used, and offsets of the group be committed. It sends the
+  // committed offset again, and aborts.
   void TryTransaction(const DaemonOptions& stage, const CommittedOffset& first) {
     const std::string id = absl::StrCat(stage.group, "/", options_.instance, "/check");
     const std::string where = absl::StrCat("transactional id ", id);
@@ -261,8 +260,8 @@ class Checker {
     }
   }
 
-  // A record that is larger than the topic takes is refused in any case: by the permission first, or by its
-  // size. So nothing is written.
+  // The topic refuses a record that is too large, if not for the missing permission then for its size. So
+  // nothing is written.
   void TryWriting(const char* role, const TopicFacts& topic) {
     const std::string where = absl::StrCat(role, " topic ", topic.name);
     const int64_t limit = topic.max_message_bytes();
@@ -335,7 +334,7 @@ class Checker {
     }
   }
 
-  // What a restart reads of each partition for which there is a commit, as `lethe run` would plan it.
+  // What a restart would read of each partition with a commit, as `lethe run` plans it.
   void LookAtRestart(LogSample& sample) {
     int64_t offsets = 0;
     int planned = 0;

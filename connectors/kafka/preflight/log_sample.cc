@@ -21,7 +21,7 @@ constexpr int kRequestTimeoutMs = 3000;
 constexpr absl::Duration kPatience = absl::Seconds(10);
 constexpr int64_t kMostRecords = 20000;
 constexpr absl::Duration kRateOver = absl::Hours(1);
-// What came in less says nothing about a day.
+// A younger log says nothing about a day.
 constexpr absl::Duration kYoungestLog = absl::Minutes(5);
 
 // Reads the ranges all at once, until they are done or the time is over.

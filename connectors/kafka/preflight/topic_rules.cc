@@ -67,14 +67,15 @@ class Rules {
                      Alter("cleanup.policy=compact")));
   }
 
-  // Made with as many partitions as the input, and not changed with it: the way of an id must not change.
+  // Created with as many partitions as the input; it never gets more, since the route of an id must not
+  // change.
   void RoutesTo(int32_t input_partitions) {
     Check(topic_.partitions == input_partitions, kPartitionsCheck, Partitions(input_partitions),
           Severity::kWarning, "that is right only if the input had as many",
           "leave it as it is once ids were routed to it; if none were, delete it, and lethe recreates it");
   }
 
-  // A restart reads the horizon before the record that is to be judged next.
+  // A restart reads from the horizon before the next record to judge.
   void IsKeptFor(absl::Duration horizon, absl::Duration lag) {
     const int64_t retention_ms = topic_.Number("retention.ms", -1);
     const std::string kept = retention_ms < 0 ? "for ever" : DurationText(absl::Milliseconds(retention_ms));
@@ -129,7 +130,7 @@ class Rules {
     Add(Severity::kOk, "timestamps", what, "");
   }
 
-  // Records come late, when there is a lag; so what the input took in time is old for this topic.
+  // A lag makes records late: a timestamp that the input accepted in time is old for this topic.
   void TakesTimesOf(const TopicFacts& input) {
     const bool takes_all =
         topic_.max_before_ms() == INT64_MAX && topic_.max_after_ms() >= input.max_after_ms();
@@ -206,7 +207,7 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
   }
   Rules output_rules("output", topics.output, findings);
   if (!options.routes)
-    output_rules.HasPartitionsFor(origin.partitions);  // what is routed goes where there is one
+    output_rules.HasPartitionsFor(origin.partitions);  // routed records may go to any partition
   if (output_rules.IsDescribed()) {
     output_rules.KeepsTimes();
     if (!origin.config.empty()) output_rules.TakesRecordsOf(origin);

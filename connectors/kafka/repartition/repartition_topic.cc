@@ -13,9 +13,9 @@
 namespace lethe::kafka {
 namespace {
 
-// What the two headers add to a record, generously: what the input took must fit.
+// The most that the two headers add to a record.
 constexpr int64_t kHeaderBytes = 256;
-// Records that are no longer needed go soon, and not only when a gigabyte of them has come together.
+// Small segments, so that deleted records free their room soon.
 constexpr int64_t kSegmentBytes = 52428800;
 
 // How long Trim() waits for the broker.
@@ -49,11 +49,11 @@ TopicConfig RepartitionConfig(const TopicFacts& input) {
                         {"segment.bytes", absl::StrCat(std::max(kSegmentBytes, max_bytes))},
                         {"message.timestamp.type", "CreateTime"},
                         {"max.message.bytes", absl::StrCat(max_bytes)}};
-  // Which of them there are depends on the brokers' version.
+  // The brokers' version decides which exist.
   for (const char* bound : {TopicFacts::kBefore, TopicFacts::kAfter, TopicFacts::kDifference}) {
     if (input.config.contains(bound)) config[bound] = absl::StrCat(INT64_MAX);
   }
-  // What was routed is committed in the input's group: it must be as safe as the input is.
+  // Routed records are committed in the input's group, so the topic must be as safe as the input.
   constexpr char kMinInSync[] = "min.insync.replicas";
   if (const auto least = input.config.find(kMinInSync); least != input.config.end()) {
     config[kMinInSync] = least->second;
@@ -65,7 +65,7 @@ std::optional<Finding> LostWithTopic(const DaemonOptions& options,
                                      const std::vector<CommittedOffset>& committed) {
   const bool has_copied = std::any_of(committed.begin(), committed.end(), [](const CommittedOffset& each) {
     const auto metadata = CommitMetadata::Parse(each.metadata);
-    // Of a metadata that cannot be read it is not known.
+    // Unreadable metadata counts as routed.
     return metadata.ok() ? metadata->origin < each.offset : !absl::IsNotFound(metadata.status());
   });
   if (!has_copied) return std::nullopt;

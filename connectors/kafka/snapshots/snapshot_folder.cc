@@ -1,7 +1,7 @@
-// Snapshots in a folder: one file for each, of which only one of a partition counts.
+// Snapshots in a folder, one file each; one of each partition counts.
 //
-// Instances may share the folder. What one of them drops is older than what it has named, so never what a
-// later owner of the partition writes.
+// Instances may share the folder: one deletes only snapshots that are older than the one that it has named,
+// so never those of a later owner.
 #include <sys/stat.h>
 #include <unistd.h>
 

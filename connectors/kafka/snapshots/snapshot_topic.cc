@@ -1,17 +1,17 @@
 // Snapshots in a compacted topic, for instances that have no disk of their own.
 //
-// Snapshots of input partition p are in partition p of the topic (modulo its partitions). A snapshot is a row
-// of chunks, and a manifest behind them. All bear the time that is in the snapshot's id, by which they are
-// found. Keys are text:
+// Snapshots of input partition p are in partition p of the topic (modulo its partitions). A snapshot is a
+// sequence of chunks and a manifest behind them. All have the timestamp in the snapshot's id, by which they
+// are found. Keys are text:
 //
 //   GROUP/INPUT/PARTITION/ID/INDEX       a chunk: bytes [INDEX x kChunkBytes, ...) of the file
 //   GROUP/INPUT/PARTITION/ID/manifest    "lethe-snapshot/1 chunks=COUNT bytes=BYTES"
 //
-// A snapshot without its manifest does not exist. What the bytes are worth, the file's own checksums say.
+// A snapshot without its manifest does not exist. The file's own checksums protect its bytes.
 //
-// Compaction removes nothing by itself, since no two snapshots share a key: each record of one that does not
-// count gets a tombstone. What a process leaves that is killed, the next owner of the partition finds in the
-// topic, when a commit has named the first snapshot that is its own.
+// No two snapshots share a key, so each record of one that does not count gets a tombstone. The next owner of
+// the partition finds the remains of a killed process in the topic, when a commit has named the owner's first
+// snapshot.
 #include <librdkafka/rdkafka.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -43,14 +43,14 @@ namespace {
 constexpr int64_t kChunkBytes = 512 << 10;
 constexpr int kRequestTimeoutMs = 2000;
 constexpr absl::Duration kPatience = absl::Seconds(30);
-// An owner leaves one snapshot at most, of about the size of the next one's. Where the snapshots of many
-// partitions, or groups, are in one partition, all of them lie between.
+// An owner leaves one snapshot at most, of about the size of the next one's. Snapshots of other partitions or
+// groups in the same partition may lie between.
 constexpr int64_t kLookThroughSnapshots = 4;
 constexpr int64_t kLookThroughBytes = int64_t{16} << 20;
 constexpr absl::string_view kManifest = "manifest";
 constexpr absl::string_view kFormat = "lethe-snapshot/1";
 
-// A file in memory, which takes as much of it as the snapshot has bytes.
+// An anonymous file in memory.
 class MemoryFile {
  public:
   MemoryFile() : descriptor_(memfd_create("lethe-snapshot", MFD_CLOEXEC)) {}
@@ -109,7 +109,7 @@ class SnapshotTopic final : public SnapshotStore {
   absl::Status Write(int32_t partition, SnapshotId id, LiveSnapshot& image, const GoOn& go_on) override;
   absl::StatusOr<RestoredPartition> Restore(int32_t partition, SnapshotId id, DedupStage& stage,
                                             const GoOn& go_on) override;
-  absl::Status Remove(const std::vector<PartitionSnapshot>& snapshots) override { return Bury(snapshots); }
+  absl::Status Remove(const std::vector<PartitionSnapshot>& snapshots) override { return Delete(snapshots); }
   absl::Status DropOlder(int32_t partition, SnapshotId id, std::optional<SnapshotId> before,
                          bool is_first) override;
 
@@ -127,22 +127,22 @@ class SnapshotTopic final : public SnapshotStore {
   }
   int32_t Place(int32_t partition) const { return partition % partitions_; }
 
-  // Hands a record over; a null value is a tombstone. Waits while the queue is full. `failed` is set when it
-  // was not delivered, and outlives the next Flush.
+  // Produces a record; a null value is a tombstone. Waits while the queue is full. `failed` is set if it was
+  // not delivered, and must outlive the next Flush.
   absl::Status Send(int32_t partition, SnapshotId id, const std::string& key, const std::string* value,
                     rd_kafka_resp_err_t* failed);
   absl::Status Flush(const rd_kafka_resp_err_t& failed);
   absl::Status WriteChunks(int32_t partition, SnapshotId id, const MemoryFile& file, const GoOn& go_on);
-  // Shows the records of this partition's place from the first on that bears this time or a later one, up to
-  // the end as it is now, or until `see` returns false. Cancelled: given up.
+  // Calls `see` for the records of the partition's place from this time on, up to the present end, or until
+  // it returns false.
   using See = std::function<bool(absl::string_view key, const rd_kafka_message_t& message)>;
   absl::Status Scan(int32_t partition, absl::Time from, const GoOn& go_on, const See& see) const;
   // Reads the snapshot's chunks into the file.
   absl::StatusOr<Manifest> Read(int32_t partition, SnapshotId id, const MemoryFile& file,
                                 const GoOn& go_on) const;
-  // Looks in the topic for what earlier owners of the partition have left since `from`, older than `id`.
+  // Finds the remains of earlier owners since `from`, older than `id`.
   absl::Status FindOlder(int32_t partition, SnapshotId id, absl::Time from);
-  absl::Status Bury(const std::vector<PartitionSnapshot>& snapshots);
+  absl::Status Delete(const std::vector<PartitionSnapshot>& snapshots);
 
   const DaemonOptions& options_;
   const std::string id_fingerprint_;
@@ -151,7 +151,7 @@ class SnapshotTopic final : public SnapshotStore {
   const ClientPtr producer_;
 
   std::mutex mutex_;
-  // Of snapshots that are there, or parts of them, by partition and id; guarded by mutex_.
+  // The chunks of snapshots in the topic, or parts of them, by partition and id; guarded by mutex_.
   std::map<std::pair<int32_t, std::string>, int64_t> chunks_;
 };
 
@@ -180,7 +180,7 @@ absl::Status SnapshotTopic::Flush(const rd_kafka_resp_err_t& failed) {
     code = rd_kafka_flush(producer_.get(), 100);
   } while (code != RD_KAFKA_RESP_ERR_NO_ERROR && !stopped() && SteadyNow() < deadline);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(failed, absl::StrCat("writing to ", topic_));
-  // Nothing may be delivered later than we say, nor report to a place that is gone.
+  // No record may be delivered after this, nor report to a variable that is gone.
   rd_kafka_purge(producer_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
   rd_kafka_flush(producer_.get(), -1);
   return ErrorStatus(code, absl::StrCat("writing to ", topic_));
@@ -199,8 +199,8 @@ absl::Status SnapshotTopic::Write(int32_t partition, SnapshotId id, LiveSnapshot
     const absl::Status flushed = Flush(failed);
     if (written.ok()) written = flushed;
   }
-  // If that fails too, it is tried again when another snapshot counts.
-  if (!written.ok()) Bury({{partition, id}}).IgnoreError();
+  // If that fails too, the next snapshot that counts tries again.
+  if (!written.ok()) Delete({{partition, id}}).IgnoreError();
   return written;
 }
 
@@ -316,7 +316,7 @@ absl::Status SnapshotTopic::FindOlder(int32_t partition, SnapshotId id, absl::Ti
         absl::StrSplit(key, absl::MaxSplits('/', 1));
     const std::optional<SnapshotId> other = SnapshotId::Parse(split.first);
     if (!other) return left > 0;
-    // What others left, they left before this one was begun.
+    // Other owners wrote theirs before this one.
     if (*other == id) return false;
     int64_t index = kManifestIndex;
     const bool is_part = split.second == kManifest || (absl::SimpleAtoi(split.second, &index) && index >= 0);
@@ -350,7 +350,7 @@ absl::Status SnapshotTopic::DropOlder(int32_t partition, SnapshotId id, std::opt
       const std::lock_guard<std::mutex> lock(mutex_);
       is_known = chunks_.contains({partition, before->ToString()});
     }
-    // Whoever named the one before has seen to all that was older.
+    // The owner that named `before` has deleted all older ones.
     const absl::Time from = !before    ? absl::UnixEpoch()
                             : is_known ? before->time() + absl::Milliseconds(1)
                                        : before->time();
@@ -364,11 +364,11 @@ absl::Status SnapshotTopic::DropOlder(int32_t partition, SnapshotId id, std::opt
       if (key.first == partition && other.IsOlderThan(id)) older.push_back({partition, other});
     }
   }
-  absl::Status buried = Bury(older);
-  return status.ok() ? buried : status;
+  absl::Status deleted = Delete(older);
+  return status.ok() ? deleted : status;
 }
 
-absl::Status SnapshotTopic::Bury(const std::vector<PartitionSnapshot>& snapshots) {
+absl::Status SnapshotTopic::Delete(const std::vector<PartitionSnapshot>& snapshots) {
   rd_kafka_resp_err_t failed = RD_KAFKA_RESP_ERR_NO_ERROR;
   absl::Status status;
   for (const auto& [partition, id] : snapshots) {
@@ -378,7 +378,7 @@ absl::Status SnapshotTopic::Bury(const std::vector<PartitionSnapshot>& snapshots
       chunks = chunks_[{partition, id.ToString()}];
     }
     const std::string prefix = Prefix(partition, id);
-    // The manifest first: without it the rest is nothing.
+    // The manifest first: without it the snapshot does not exist.
     status.Update(Send(partition, id, absl::StrCat(prefix, kManifest), nullptr, &failed));
     for (int64_t index = 0; index < chunks; ++index) {
       status.Update(Send(partition, id, absl::StrCat(prefix, index), nullptr, &failed));
@@ -391,7 +391,7 @@ absl::Status SnapshotTopic::Bury(const std::vector<PartitionSnapshot>& snapshots
   return absl::OkStatus();
 }
 
-// A snapshot that does not count any more is gone soon.
+// Frees the room of old snapshots soon.
 const TopicConfig kTopicConfig = {
     {"cleanup.policy", "compact"}, {"segment.ms", "600000"}, {"delete.retention.ms", "600000"}};
 
@@ -400,7 +400,7 @@ const TopicConfig kTopicConfig = {
 absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotTopic(const DaemonOptions& options) {
   ClientConfig config = BaseConfig(options, {{"linger.ms", "5"}, {"compression.type", "lz4"}});
   config.Set("enable.idempotence", "true").Set("acks", "all").Set("delivery.report.only.error", "true");
-  // What waits to be sent is in memory twice.
+  // The queue holds a second copy in memory.
   config.Set("queue.buffering.max.kbytes", "16384").Set("message.max.bytes", "1000000");
   rd_kafka_conf_set_dr_msg_cb(config.raw(), SnapshotTopic::OnDelivery);
   auto producer = config.MakeProducer();

@@ -45,7 +45,7 @@ absl::StatusOr<std::vector<int64_t>> OffsetsSince(rd_kafka_t* client, const std:
   const PartitionListPtr list(rd_kafka_topic_partition_list_new(partitions));
   rd_kafka_topic_partition_list_add_range(list.get(), topic.c_str(), 0, partitions - 1);
   for (int i = 0; i < list->cnt; ++i) {
-    // What is below 0 has other meanings.
+    // Negative times have other meanings.
     list->elems[i].offset = std::max<int64_t>(absl::ToUnixMillis(since), 0);
   }
   rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(client, list.get(), kRequestTimeoutMs);
@@ -150,7 +150,7 @@ absl::Status TopicReader::FindLogBegins() {
   return absl::OkStatus();
 }
 
-// A reader of committed records is told the last stable offset, one of all records the end of the log.
+// A read_committed client gets the last stable offset, a read_uncommitted one the end of the log.
 absl::Status TopicReader::AwaitTransactions(const std::function<bool()>& go_on) {
   const absl::StatusOr<ClientPtr> sees_all = MakeConsumer("read_uncommitted");
   if (!sees_all.ok()) return sees_all.status();
@@ -163,9 +163,10 @@ absl::Status TopicReader::AwaitTransactions(const std::function<bool()>& go_on) 
       const absl::StatusOr<OffsetRange> now = Watermarks(consumer_.get(), options_.topic, partition);
       if (!now.ok()) return now.status();
       if (now->end == bounds.end && SteadyNow() > deadline) {
-        return absl::UnavailableError(absl::StrCat(
-            options_.topic, "-", partition, ": a transaction is open since offset ", now->end,
-            ", and nobody may read behind it: wait until it ends, or abort it (kafka-transactions.sh)"));
+        return absl::UnavailableError(absl::StrCat(options_.topic, "-", partition,
+                                                   ": a transaction is open since offset ", now->end,
+                                                   ", and records behind it cannot be read yet: wait until "
+                                                   "it ends, or abort it (kafka-transactions.sh)"));
       }
       if (!go_on()) return absl::CancelledError("interrupted");
       bounds.end = std::min(now->end, all->end);

@@ -11,14 +11,14 @@
 namespace lethe::kafka {
 namespace {
 
-// The brokers may be written to by one at a time. The topic is in the name, and not where the records come
-// from: two that copy the same records from two places would double them.
+// One writer at a time for each topic. The source is not in the name: two that copy the same records from two
+// places would double them.
 constexpr absl::string_view kGroup = "lethe-reconcile";
 constexpr int kCallTimeoutMs = 500;
 constexpr absl::Duration kPatience = absl::Minutes(2);
 constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(20);
 
-// Calls until it asks for no retry. Null is success.
+// Retries while the error asks for it. Null is success.
 ErrorPtr Retry(const std::function<bool()>& go_on, const std::function<rd_kafka_error_t*()>& call) {
   const absl::Time deadline = SteadyNow() + kPatience;
   for (;;) {
@@ -64,7 +64,7 @@ absl::StatusOr<std::unique_ptr<TopicWriter>> TopicWriter::Open(const WriteOption
   config.Set("enable.idempotence", "true")
       .Set("acks", "all")
       .Set("delivery.report.only.error", "true")
-      // Whether a record is too large is the broker's to say; none may be refused for others in its batch.
+      // The broker decides whether a record is too large; none may be refused because of others in its batch.
       .Set("message.max.bytes", "1000000000")
       .Set("batch.size", absl::StrCat(std::min<int64_t>(1'000'000, topic->max_batch_bytes())))
       .Set("transactional.id", absl::StrCat(kGroup, "/", options.topic));
@@ -149,7 +149,7 @@ absl::Status TopicWriter::Write(const SurveyRecord& record, absl::string_view fr
 
 absl::Status TopicWriter::Commit(const std::function<bool()>& go_on) {
   if (!is_open_) return absl::OkStatus();
-  // A commit would wait for all records itself, but also for those that are stuck behind a refused one.
+  // A commit would also wait for records that are stuck behind a refused one.
   const absl::Time deadline = SteadyNow() + kPatience;
   while (rd_kafka_flush(producer_.get(), 100) != RD_KAFKA_RESP_ERR_NO_ERROR && refused_.ok()) {
     if (!go_on()) return absl::CancelledError("interrupted");
@@ -159,7 +159,7 @@ absl::Status TopicWriter::Commit(const std::function<bool()>& go_on) {
     }
   }
   if (!refused_.ok()) return refused_;
-  // From here on it may be committed, so it is asked on.
+  // From here on the broker may have committed, so keep asking.
   const ErrorPtr error = Retry(
       [&] {
         go_on();

@@ -19,7 +19,7 @@
 namespace lethe::kafka {
 namespace {
 
-// Short enough for a stop to be seen in time; who waits asks again, over the same connection.
+// Short enough for a prompt stop; callers ask again, over the same connection.
 constexpr absl::Duration kNewTopicPatience = absl::Seconds(3);
 constexpr int kRequestTimeoutMs = 1500;
 constexpr int kCreateTimeoutMs = 5000;
@@ -73,7 +73,7 @@ absl::StatusOr<TopicFacts> DescribeAs(const DaemonOptions& options, absl::string
                      absl::PermissionDeniedError(absl::StrCat(role, " ", topic.status().message())));
   }
   if (!absl::IsNotFound(topic.status())) return topic;
-  // What is read exists, if its name is right; what is written is new at first.
+  // An input exists if its name is right; an output is new at first.
   const std::optional<std::string> nearest =
       role == "input" ? Nearest(name, TopicNames(client)) : std::nullopt;
   return absl::NotFoundError(
@@ -83,7 +83,7 @@ absl::StatusOr<TopicFacts> DescribeAs(const DaemonOptions& options, absl::string
                    " --create --topic ", name, " --partitions ", std::max(partitions, 1)));
 }
 
-// Of a topic that lethe makes if it is missing.
+// For topics that lethe creates.
 absl::Status DescribeIfThere(const DaemonOptions& options, const char* role, const std::string& name,
                              rd_kafka_t* client, std::optional<TopicFacts>& topic) {
   auto described = DescribeAs(options, role, name, 1, client);
@@ -264,7 +264,7 @@ absl::StatusOr<ClientPtr> MakeAskingClient(const DaemonOptions& options, ClientE
   ClientConfig config =
       ReaderConfig(options, options.routed_from.empty() ? "read_committed" : "read_uncommitted");
   errors.Watch(config);
-  // A consumer, since asking as a producer would create missing topics where brokers allow it.
+  // A consumer: a producer's question would create missing topics where brokers allow it.
   return config.MakeConsumer();
 }
 
@@ -277,7 +277,7 @@ absl::Status AwaitTopics(const DaemonOptions& options, const StopFlag& stop,
   absl::Time missing_since = absl::InfiniteFuture();
   for (;;) {
     absl::Status answer = ask(client->get());
-    // A topic that was made a moment ago is not known to every broker yet.
+    // Some brokers may not know a new topic yet.
     const bool missing = absl::IsNotFound(answer);
     missing_since = missing ? std::min(missing_since, SteadyNow()) : absl::InfiniteFuture();
     const bool wait = missing ? SteadyNow() - missing_since < kNewTopicPatience : absl::IsUnavailable(answer);
