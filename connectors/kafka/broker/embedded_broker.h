@@ -20,9 +20,6 @@ namespace lethe::kafka {
 // Ends with the object. Thread-safe.
 class EmbeddedBroker {
  public:
-  // The least that a partition keeps; librdkafka drops its oldest batches beyond 5 MB.
-  static constexpr int64_t kPartitionBytes = int64_t{4} << 20;
-
   static absl::StatusOr<std::unique_ptr<EmbeddedBroker>> Start();
 
   std::string bootstrap_servers() const;

@@ -2,8 +2,6 @@
 #ifndef LETHE_CONNECTORS_KAFKA_CLIENT_CLIENT_STATISTICS_H_
 #define LETHE_CONNECTORS_KAFKA_CLIENT_CLIENT_STATISTICS_H_
 
-#include <librdkafka/rdkafka.h>
-
 #include <cstdlib>
 #include <memory>
 #include <mutex>

@@ -7,7 +7,6 @@
 #include <map>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/client/log_reader.h"
@@ -41,13 +40,12 @@ class Restore {
   }
 
   absl::Status Run() {
-    if (absl::Status status = FindEnds(); !status.ok()) return Granting(status);
-    return Granting(Read());
+    absl::Status status = FindEnds();
+    if (status.ok()) status = Read();
+    return WithGrant("totals", topic_, status);
   }
 
  private:
-  absl::Status Granting(const absl::Status& status) const { return WithGrant("totals", topic_, status); }
-
   absl::Status FindEnds() {
     const auto asking = MakeTotalsReader(options_, "read_uncommitted");
     if (!asking.ok()) return asking.status();
@@ -55,7 +53,7 @@ class Restore {
       if (!go_on_()) return absl::CancelledError("the totals were not read");
       const auto bounds = BoundsOf(asking->get(), topic_, id, kRequestTimeoutMs);
       if (bounds.ok()) {
-        ranges_[id] = *bounds;
+        if (bounds->begin < bounds->end) ranges_[id] = *bounds;
       } else if (!absl::IsNotFound(bounds.status())) {
         return bounds.status();
       } else if (const auto count = CountPartitions(asking->get(), topic_, kRequestTimeoutMs);
@@ -68,6 +66,7 @@ class Restore {
   }
 
   absl::Status Read() {
+    if (ranges_.empty()) return absl::OkStatus();
     const auto reader = MakeTotalsReader(options_, "read_committed");
     if (!reader.ok()) return reader.status();
     const absl::Time begin = SteadyNow();

@@ -1,7 +1,6 @@
 #include "connectors/kafka/counters/counter_watch.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "src/pipeline/clock/steady_time.h"
 

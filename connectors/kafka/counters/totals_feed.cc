@@ -1,6 +1,5 @@
 #include "connectors/kafka/counters/totals_feed.h"
 
-#include <librdkafka/rdkafka.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>

@@ -2,12 +2,10 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "connectors/kafka/options/stage_options.h"
 #include "src/stage/missing_bytes.h"
 

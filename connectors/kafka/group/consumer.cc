@@ -2,7 +2,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include <memory>
 #include <utility>
 
 #include "absl/strings/numbers.h"

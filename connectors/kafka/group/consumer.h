@@ -14,7 +14,6 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "connectors/kafka/client/client.h"
 #include "connectors/kafka/client/client_statistics.h"
 #include "connectors/kafka/client/message_view.h"

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -14,7 +15,6 @@
 #include "connectors/kafka/preflight/topic_rules.h"
 #include "connectors/kafka/repartition/repartition_topic.h"
 #include "connectors/kafka/topics/topics.h"
-#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
@@ -189,28 +189,24 @@ class Checker {
       AddGroup(stage, committed.status(), "");
       return {};
     }
-    const CommittedOffset first = committed->front();
-    const std::string where = absl::StrCat("group ", stage.group);
-    int with = 0;
-    for (const CommittedOffset& offset : *committed) with += offset.offset >= 0 ? 1 : 0;
-    for (int32_t partition = 0; partition < partitions; ++partition) {
-      const absl::Status metadata =
-          ReadCommitMetadata(stage, fingerprint, partition, (*committed)[static_cast<size_t>(partition)])
-              .status();
-      if (metadata.ok() || absl::IsNotFound(metadata)) continue;
+    absl::Status problem;
+    for (int32_t partition = 0; partition < partitions && !absl::IsFailedPrecondition(problem); ++partition) {
+      const CommittedOffset& offset = (*committed)[static_cast<size_t>(partition)];
+      problem = ReadCommitMetadata(stage, fingerprint, partition, offset).status();
+    }
+    if (!absl::IsFailedPrecondition(problem) && stage.group == options_.group) {
+      problem = CheckScope(stage, client_.get(), partitions);
+    }
+    if (absl::IsFailedPrecondition(problem)) {
       // The message ends with its remedy.
-      Add(Severity::kError, "group", where, absl::StrCat("cannot go on: ", metadata.message()));
-      return first;
+      Add(Severity::kError, "group", absl::StrCat("group ", stage.group),
+          absl::StrCat("cannot go on: ", problem.message()));
+    } else {
+      const auto with = absl::c_count_if(*committed, [](const auto& each) { return each.offset >= 0; });
+      AddGroup(stage, absl::OkStatus(),
+               absl::StrCat("has committed offsets for ", with, " of ", committed->size(), " partitions"));
     }
-    if (absl::Status scope =
-            stage.group == options_.group ? CheckScope(stage, client_.get(), partitions) : absl::OkStatus();
-        absl::IsFailedPrecondition(scope)) {
-      Add(Severity::kError, "group", where, absl::StrCat("cannot go on: ", scope.message()));
-      return first;
-    }
-    AddGroup(stage, absl::OkStatus(),
-             absl::StrCat("has committed offsets for ", with, " of ", committed->size(), " partitions"));
-    return first;
+    return committed->front();
   }
 
   static std::string GrantGroup(const DaemonOptions& stage) {

@@ -36,16 +36,6 @@ absl::Status ReadRanges(rd_kafka_t* client, const std::string& topic, std::map<i
   return absl::IsCancelled(read) || absl::IsUnavailable(read) ? absl::OkStatus() : read;
 }
 
-absl::Status AskOffsets(rd_kafka_t* client, const std::string& topic, LogSample& sample) {
-  for (LogSample::Partition& partition : sample.partitions) {
-    const auto bounds = BoundsOf(client, topic, partition.partition, kRequestTimeoutMs);
-    if (!bounds.ok()) return bounds.status();
-    partition.start = bounds->begin;
-    partition.end = bounds->end;
-  }
-  return absl::OkStatus();
-}
-
 // How many records have come in the last hour, or since the log began if that is less.
 absl::Status AskRate(rd_kafka_t* client, const std::string& topic, LogSample& sample) {
   const absl::Time now = absl::Now();
@@ -120,8 +110,11 @@ class Looker {
 
 absl::StatusOr<LogSample> SampleLog(const DaemonOptions& options, rd_kafka_t* client, int32_t partitions) {
   LogSample sample;
-  for (int32_t i = 0; i < partitions; ++i) sample.partitions.push_back({.partition = i});
-  if (absl::Status asked = AskOffsets(client, options.input, sample); !asked.ok()) return asked;
+  for (int32_t i = 0; i < partitions; ++i) {
+    const auto bounds = BoundsOf(client, options.input, i, kRequestTimeoutMs);
+    if (!bounds.ok()) return bounds.status();
+    sample.partitions.push_back({.partition = i, .start = bounds->begin, .end = bounds->end});
+  }
   std::map<int32_t, OffsetRange> firsts;
   std::map<int32_t, OffsetRange> newest;
   const int64_t most = std::max<int64_t>(kMostRecords / std::max(partitions, 1), 1);
@@ -147,15 +140,13 @@ absl::StatusOr<LogSample> SampleLog(const DaemonOptions& options, rd_kafka_t* cl
 
 absl::StatusOr<std::vector<absl::Time>> AskTimes(rd_kafka_t* client, const std::string& topic,
                                                  const std::vector<int64_t>& from) {
-  LogSample bounds;
-  for (size_t i = 0; i < from.size(); ++i) {
-    if (from[i] >= 0) bounds.partitions.push_back({.partition = static_cast<int32_t>(i)});
-  }
-  if (absl::Status asked = AskOffsets(client, topic, bounds); !asked.ok()) return asked;
   std::map<int32_t, OffsetRange> ranges;
-  for (const LogSample::Partition& partition : bounds.partitions) {
-    const int64_t begin = std::max(partition.start, from[static_cast<size_t>(partition.partition)]);
-    ranges[partition.partition] = {begin, partition.end};
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from[i] < 0) continue;
+    const auto partition = static_cast<int32_t>(i);
+    const auto bounds = BoundsOf(client, topic, partition, kRequestTimeoutMs);
+    if (!bounds.ok()) return bounds.status();
+    ranges[partition] = {std::max(bounds->begin, from[i]), bounds->end};
   }
   std::vector<absl::Time> times(from.size(), absl::InfiniteFuture());
   const absl::Status read = ReadRanges(client, topic, ranges, [&](const rd_kafka_message_t& message) {

@@ -10,7 +10,6 @@
 #include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/group/group_state.h"
 #include "connectors/kafka/options/stage_options.h"
-#include "connectors/kafka/topics/topics.h"
 #include "src/text/format.h"
 
 namespace lethe::kafka {

@@ -24,7 +24,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -109,7 +108,7 @@ class SnapshotTopic final : public SnapshotStore {
   absl::Status Write(int32_t partition, SnapshotId id, LiveSnapshot& image, const GoOn& go_on) override;
   absl::StatusOr<RestoredPartition> Restore(int32_t partition, SnapshotId id, DedupStage& stage,
                                             const GoOn& go_on) override;
-  absl::Status Remove(const std::vector<PartitionSnapshot>& snapshots) override { return Delete(snapshots); }
+  absl::Status Remove(const std::vector<PartitionSnapshot>& snapshots) override;
   absl::Status DropOlder(int32_t partition, SnapshotId id, std::optional<SnapshotId> before,
                          bool is_first) override;
 
@@ -142,7 +141,6 @@ class SnapshotTopic final : public SnapshotStore {
                                 const GoOn& go_on) const;
   // Finds the remains of earlier owners since `from`, older than `id`.
   absl::Status FindOlder(int32_t partition, SnapshotId id, absl::Time from);
-  absl::Status Delete(const std::vector<PartitionSnapshot>& snapshots);
 
   const DaemonOptions& options_;
   const std::string id_fingerprint_;
@@ -200,7 +198,7 @@ absl::Status SnapshotTopic::Write(int32_t partition, SnapshotId id, LiveSnapshot
     if (written.ok()) written = flushed;
   }
   // If that fails too, the next snapshot that counts tries again.
-  if (!written.ok()) Delete({{partition, id}}).IgnoreError();
+  if (!written.ok()) Remove({{partition, id}}).IgnoreError();
   return written;
 }
 
@@ -364,11 +362,11 @@ absl::Status SnapshotTopic::DropOlder(int32_t partition, SnapshotId id, std::opt
       if (key.first == partition && other.IsOlderThan(id)) older.push_back({partition, other});
     }
   }
-  absl::Status deleted = Delete(older);
+  absl::Status deleted = Remove(older);
   return status.ok() ? deleted : status;
 }
 
-absl::Status SnapshotTopic::Delete(const std::vector<PartitionSnapshot>& snapshots) {
+absl::Status SnapshotTopic::Remove(const std::vector<PartitionSnapshot>& snapshots) {
   rd_kafka_resp_err_t failed = RD_KAFKA_RESP_ERR_NO_ERROR;
   absl::Status status;
   for (const auto& [partition, id] : snapshots) {

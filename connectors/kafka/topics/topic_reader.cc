@@ -5,10 +5,8 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/client/message_view.h"
-#include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/clock/steady_time.h"
 #include "src/text/suggestion.h"
 
@@ -21,19 +19,6 @@ constexpr absl::Duration kReadPatience = absl::Seconds(30);
 constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(50);
 
 using Header = std::pair<absl::string_view, std::optional<absl::string_view>>;
-
-void ListHeaders(const rd_kafka_headers_t* from, std::vector<Header>& headers) {
-  headers.clear();
-  const char* name = nullptr;
-  const void* value = nullptr;
-  size_t size = 0;
-  for (size_t i = 0; from != nullptr &&
-                     rd_kafka_header_get_all(from, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR;
-       ++i) {
-    const absl::string_view bytes(static_cast<const char*>(value), size);
-    headers.emplace_back(name, value == nullptr ? std::optional<absl::string_view>() : bytes);
-  }
-}
 
 absl::StatusOr<OffsetRange> Watermarks(rd_kafka_t* client, const std::string& topic, int32_t partition) {
   return Patiently(kConnectPatience, [&] { return BoundsOf(client, topic, partition, kRequestTimeoutMs); });
@@ -81,13 +66,6 @@ absl::StatusOr<std::unique_ptr<TopicReader>> TopicReader::Open(ReadOptions optio
   if (found.ok()) found = reader->FindBegins();
   if (!found.ok()) return found;
   return reader;
-}
-
-std::string TopicReader::ClusterId() const {
-  char* const id = rd_kafka_clusterid(consumer_.get(), kRequestTimeoutMs);
-  std::string text = id == nullptr ? "" : id;
-  rd_kafka_mem_free(consumer_.get(), id);
-  return text;
 }
 
 absl::Status TopicReader::FindSettledBounds(const std::function<bool()>& go_on) {
@@ -197,7 +175,10 @@ absl::Status TopicReader::Read(const std::vector<OffsetRange>& ranges,
   std::vector<Header> headers;
   reading.see = [&](const rd_kafka_message_t& message) {
     const MessageView view(message);
-    ListHeaders(view.headers(), headers);
+    headers.clear();
+    view.ForEachHeader([&](absl::string_view name, std::optional<absl::string_view> value) {
+      headers.emplace_back(name, value);
+    });
     const InputRecord record = view.record();
     take({record.view(), headers, record.partition, record.offset, record.timestamp_ms});
     return true;

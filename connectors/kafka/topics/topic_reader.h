@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "connectors/kafka/client/client.h"
 #include "connectors/kafka/client/log_reader.h"
+#include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/options/options.h"
 #include "src/survey/survey.h"
 
@@ -55,7 +56,7 @@ class TopicReader {
   int64_t log_begin(int32_t partition) const { return log_begins_[static_cast<size_t>(partition)]; }
   const OffsetRange& bounds(int32_t partition) const { return bounds_[static_cast<size_t>(partition)]; }
   // Empty if no broker answers.
-  std::string ClusterId() const;
+  std::string ClusterId() const { return kafka::ClusterId(client()); }
   rd_kafka_t* client() const { return consumer_.get(); }
 
   // Calls `take` for each record, and `go_on` several times a second with the number of offsets that are

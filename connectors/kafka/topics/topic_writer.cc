@@ -1,10 +1,10 @@
 #include "connectors/kafka/topics/topic_writer.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "connectors/kafka/client/message_view.h"
 #include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/clock/steady_time.h"
 
@@ -89,14 +89,7 @@ TopicWriter::~TopicWriter() {
 void TopicWriter::OnDelivery(rd_kafka_t* /*producer*/, const rd_kafka_message_t* message, void* opaque) {
   auto* self = static_cast<TopicWriter*>(opaque);
   if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR || !self->refused_.ok()) return;
-  std::string from = "a record";
-  rd_kafka_headers_t* headers = nullptr;
-  const void* value = nullptr;
-  size_t size = 0;
-  if (rd_kafka_message_headers(message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR &&
-      rd_kafka_header_get_last(headers, kCopiedFrom, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR) {
-    from = std::string(static_cast<const char*>(value), size);
-  }
+  const absl::string_view from = MessageView(*message).Last(kCopiedFrom).value_or("a record");
   self->refused_ = ErrorStatus(
       message->err, absl::StrCat("copying ", from, " to ", self->options_.topic, "-", message->partition));
 }

@@ -4,7 +4,6 @@
 
 #include <librdkafka/rdkafka.h>
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>

@@ -3,9 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -57,14 +55,6 @@ absl::StatusOr<TopicConfig> DescribeConfig(rd_kafka_t* client, const std::string
   return config;
 }
 
-// The embedded broker never answers a request to describe a topic.
-bool CanDescribeTopics(rd_kafka_t* client) {
-  char* id = rd_kafka_clusterid(client, kRequestTimeoutMs);
-  const bool embedded = id != nullptr && absl::StartsWith(id, "mockCluster");
-  rd_kafka_mem_free(client, id);
-  return !embedded;
-}
-
 absl::StatusOr<TopicFacts> DescribeAs(const DaemonOptions& options, absl::string_view role,
                                       const std::string& name, int32_t partitions, rd_kafka_t* client) {
   auto topic = DescribeTopic(client, name);
@@ -81,14 +71,6 @@ absl::StatusOr<TopicFacts> DescribeAs(const DaemonOptions& options, absl::string
                    nearest ? absl::StrCat("; did you mean ", *nearest, "? Else ") : ": ",
                    "create it, for example with kafka-topics.sh --bootstrap-server ", options.brokers,
                    " --create --topic ", name, " --partitions ", std::max(partitions, 1)));
-}
-
-// For topics that lethe creates.
-absl::Status DescribeIfThere(const DaemonOptions& options, const char* role, const std::string& name,
-                             rd_kafka_t* client, std::optional<TopicFacts>& topic) {
-  auto described = DescribeAs(options, role, name, 1, client);
-  if (described.ok()) topic = std::move(*described);
-  return absl::IsNotFound(described.status()) ? absl::OkStatus() : described.status();
 }
 
 }  // namespace
@@ -125,6 +107,13 @@ int64_t TopicFacts::TimestampBound(const char* property) const {
   return own == INT64_MAX ? Number(kDifference, INT64_MAX) : own;
 }
 
+std::string ClusterId(rd_kafka_t* client) {
+  char* const id = rd_kafka_clusterid(client, kRequestTimeoutMs);
+  const std::string text = id == nullptr ? "" : id;
+  rd_kafka_mem_free(client, id);
+  return text;
+}
+
 std::vector<std::string> TopicNames(rd_kafka_t* client) {
   const rd_kafka_metadata_t* metadata = nullptr;
   if (rd_kafka_metadata(client, 1, nullptr, &metadata, kRequestTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -146,7 +135,8 @@ absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& 
   if (!shape.ok()) return shape.status();
   topic.partitions = shape->partitions;
   topic.replicas = shape->replicas;
-  if (!CanDescribeTopics(client)) return topic;
+  // The embedded broker never answers a request to describe a topic.
+  if (absl::StartsWith(ClusterId(client), "mockCluster")) return topic;
   auto config = DescribeConfig(client, name);
   topic.may_be_described = !absl::IsPermissionDenied(config.status());
   if (!topic.may_be_described) return topic;
@@ -221,42 +211,34 @@ absl::StatusOr<TopicFacts> DescribeInput(const DaemonOptions& options, rd_kafka_
 
 absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, rd_kafka_t* client) {
   AllTopics topics;
-  auto input = DescribeInput(options, client);
-  if (!input.ok()) return input.status();
-  topics.input = *std::move(input);
-  if (!options.routed_from.empty()) {
-    auto origin = DescribeAs(options, "input", options.routed_from, 1, client);
-    if (!origin.ok()) return origin.status();
-    topics.origin = *std::move(origin);
-  }
+  absl::Status asked;
+  const auto describe = [&](absl::string_view role, const std::string& name, int32_t partitions, auto& into) {
+    auto topic = DescribeAs(options, role, name, partitions, client);
+    asked = topic.status();
+    if (topic.ok()) into = *std::move(topic);
+    const bool creates_it = role == "snapshot" || role == "repartition";
+    if (creates_it && absl::IsNotFound(asked)) asked = absl::OkStatus();
+  };
+  describe("input", options.input, 1, topics.input);
+  if (asked.ok() && !options.routed_from.empty()) describe("input", options.routed_from, 1, topics.origin);
   const int32_t partitions = topics.with_places().partitions;
-  auto output = DescribeAs(options, "output", options.output, partitions, client);
-  if (!output.ok()) return output.status();
-  topics.output = *std::move(output);
+  if (asked.ok()) describe("output", options.output, partitions, topics.output);
   for (const CounterOptions& each : options.counters) {
-    auto counter = DescribeAs(options, "counter", each.output, topics.input.partitions, client);
-    if (each.mode == CounterMode::kTotal && absl::IsNotFound(counter.status())) {
-      counter = TopicFacts();  // lethe makes it
-      counter->name = each.output;
-    }
-    if (!counter.ok()) return counter.status();
-    topics.counters.push_back(*std::move(counter));
-  }
-  if (!options.divert.empty()) {
-    auto divert = DescribeAs(options, "divert", options.divert, partitions, client);
-    if (!divert.ok()) return divert.status();
-    topics.divert = *std::move(divert);
-  }
-  if (!options.snapshots.topic.empty() && !options.routes) {
-    const absl::Status asked =
-        DescribeIfThere(options, "snapshot", options.snapshots.topic, client, topics.snapshots);
     if (!asked.ok()) return asked;
+    TopicFacts& counter = topics.counters.emplace_back();
+    counter.name = each.output;
+    describe("counter", each.output, topics.input.partitions, counter);
+    if (each.mode == CounterMode::kTotal && absl::IsNotFound(asked))
+      asked = absl::OkStatus();  // created later
   }
-  if (options.scope == Scope::kTopic && !options.routes && options.routed_from.empty()) {
-    const absl::Status asked =
-        DescribeIfThere(options, "repartition", RepartitionTopic(options), client, topics.repartition);
-    if (!asked.ok()) return asked;
+  if (asked.ok() && !options.divert.empty()) describe("divert", options.divert, partitions, topics.divert);
+  if (asked.ok() && !options.snapshots.topic.empty() && !options.routes) {
+    describe("snapshot", options.snapshots.topic, 1, topics.snapshots);
   }
+  if (asked.ok() && options.scope == Scope::kTopic && !options.routes && options.routed_from.empty()) {
+    describe("repartition", RepartitionTopic(options), 1, topics.repartition);
+  }
+  if (!asked.ok()) return asked;
   return topics;
 }
 

@@ -78,6 +78,9 @@ absl::Status AwaitTopics(const DaemonOptions& options, const StopFlag& stop,
 // A client that asks and reads, and joins no group. `errors` keeps its connection errors.
 absl::StatusOr<ClientPtr> MakeAskingClient(const DaemonOptions& options, ClientErrors& errors);
 
+// Empty if no broker answers.
+std::string ClusterId(rd_kafka_t* client);
+
 // The topics of the cluster, without Kafka's own; none if no broker answers.
 std::vector<std::string> TopicNames(rd_kafka_t* client);
 
