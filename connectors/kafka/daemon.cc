@@ -33,17 +33,6 @@ constexpr absl::Duration kAskTimeout = absl::Seconds(1);
 // Together with the rest of the shutdown, less than the time promised after SIGTERM.
 constexpr absl::Duration kStorePatience = absl::Seconds(1);
 
-// Whether all lanes are at their end; appends the problems of partitions that could not be read.
-bool AllAtEnd(const std::vector<LaneReport>& lanes, std::vector<std::string>& problems) {
-  for (const LaneReport& lane : lanes) {
-    if (!lane.at_end) return false;
-    for (const PartitionReport& partition : lane.partitions) {
-      if (!partition.problem.empty()) problems.push_back(partition.problem);
-    }
-  }
-  return true;
-}
-
 // Whether a process of the same user holds the lock of this name.
 bool IsHeldByThisUser(const sockaddr_un& address, socklen_t length) {
   // The holder listens within microseconds; one that never does is not lethe.
@@ -249,13 +238,15 @@ absl::Status Daemon::RunToStop() {
 }
 
 void Daemon::AwaitEnd(const Stage& stage, std::vector<std::string>& problems) {
-  std::vector<std::string> found;
   while (!stop_.WaitFor(kLookAtLanesEvery)) {
-    found.clear();
-    if (AllAtEnd(stage.Reports(), found)) {
-      problems.insert(problems.end(), found.begin(), found.end());
-      return;
+    const std::vector<LaneReport> reports = stage.Reports();
+    if (!absl::c_all_of(reports, [](const LaneReport& lane) { return lane.at_end; })) continue;
+    for (const LaneReport& lane : reports) {
+      for (const PartitionReport& partition : lane.partitions) {
+        if (!partition.problem.empty()) problems.push_back(partition.problem);
+      }
     }
+    return;
   }
 }
 

@@ -90,7 +90,7 @@ class Daemon {
     std::vector<std::thread> threads;
 
     std::vector<LaneReport> Reports() const;
-    // Of all its lanes.
+    // The partitions of all its lanes.
     std::vector<int32_t> Partitions() const;
     // Asks for the ends of the lanes' partitions; keeps the last answers if that fails.
     void AskEnds();
@@ -111,7 +111,8 @@ class Daemon {
   LaneTuning TuningFor(const Stage& stage) const;
   // Starts the lanes, the routers first, and returns when they must stop.
   absl::Status RunToStop();
-  // Waits until every lane of the stage has reached the end, or the stop is requested.
+  // Waits until every lane of the stage is at the end, or the stop; appends the problems of partitions that
+  // could not be read.
   void AwaitEnd(const Stage& stage, std::vector<std::string>& problems);
   // Appends why the stage is not ready.
   static void AddReasons(const Stage& stage, const std::vector<LaneReport>& lanes,

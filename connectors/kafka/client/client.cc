@@ -68,24 +68,6 @@ class WakesLate {
   const int before_;
 };
 
-}  // namespace
-
-std::string PropertyOf(rd_kafka_t* client, const char* name) {
-  std::string value(1024, '\0');
-  size_t size = value.size();  // with the zero at its end
-  if (rd_kafka_conf_get(rd_kafka_conf(client), name, value.data(), &size) != RD_KAFKA_CONF_OK) {
-    return std::string();
-  }
-  if (size > value.size()) {
-    value.resize(size);
-    rd_kafka_conf_get(rd_kafka_conf(client), name, value.data(), &size);
-  }
-  value.resize(size - 1);
-  return value;
-}
-
-namespace {
-
 // The first column of the table of properties that librdkafka prints.
 std::vector<std::string> PropertyNames() {
   char* table = nullptr;
@@ -104,6 +86,20 @@ std::vector<std::string> PropertyNames() {
 }
 
 }  // namespace
+
+std::string PropertyOf(rd_kafka_t* client, const char* name) {
+  std::string value(1024, '\0');
+  size_t size = value.size();  // with the zero at its end
+  if (rd_kafka_conf_get(rd_kafka_conf(client), name, value.data(), &size) != RD_KAFKA_CONF_OK) {
+    return std::string();
+  }
+  if (size > value.size()) {
+    value.resize(size);
+    rd_kafka_conf_get(rd_kafka_conf(client), name, value.data(), &size);
+  }
+  value.resize(size - 1);
+  return value;
+}
 
 ClientConfig::ClientConfig() : conf_(rd_kafka_conf_new()) {
   rd_kafka_conf_set_log_cb(conf_.get(), ForwardLog);

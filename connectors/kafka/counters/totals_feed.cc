@@ -25,7 +25,7 @@ constexpr size_t kMostKeys = 512;
 constexpr size_t kMostBatchBytes = 1 << 20;
 // The size of all batches of one request.
 constexpr size_t kMostPendingBytes = 4 << 20;
-constexpr size_t kBytesBesideKey = 64;
+constexpr size_t kBytesPerTotal = 64;
 constexpr char kQueueKbytes[] = "16384";
 
 }  // namespace
@@ -202,7 +202,7 @@ void TotalsFeed::Take(const rd_kafka_message_t& message) {
   StoredTotal& stored = batch.totals[at->second];
   stored.total = record.value ? std::optional<int64_t>(total->total) : std::nullopt;
   if (!is_new) return;
-  const size_t bytes = total->key.size() + kBytesBesideKey;
+  const size_t bytes = total->key.size() + kBytesPerTotal;
   pending_bytes_ += bytes;
   open.bytes += bytes;
   if (batch.totals.size() >= kMostKeys || open.bytes >= kMostBatchBytes) open_.erase(message.partition);

@@ -51,7 +51,7 @@ absl::StatusOr<CommitMetadata> ReadCommitMetadata(const DaemonOptions& options,
   }
   return absl::FailedPreconditionError(absl::StrCat(
       name, ": group ", options.group, " has so far judged by another id than ", options.record.id.ToString(),
-      ": ids of before would not be recognized; use another group, or reset "
+      ": earlier ids would not be recognized; use another group, or reset "
       "the group's offsets with kafka-consumer-groups.sh --reset-offsets to start over"));
 }
 
@@ -66,7 +66,7 @@ absl::Status CheckScope(const DaemonOptions& options, rd_kafka_t* client, int32_
     return absl::FailedPreconditionError(absl::StrCat(
         "group ", options.group,
         " has judged with scope: ", ScopeName(is_routed ? Scope::kPartition : Scope::kTopic),
-        " so far: with another scope it would write again what is out. Use another group or the former "
+        " so far: with another scope it would write the same records again. Use another group or the former "
         "scope, "
         "or delete the group's offsets to start over: kafka-consumer-groups.sh --delete-offsets --group ",
         options.group, " --topic ", other));
@@ -344,14 +344,14 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
     return task;
   }
   if (!metadata.ok()) return metadata.status();
-  const absl::Time told = metadata->committed_time;
+  const absl::Time stated = metadata->committed_time;
   if (metadata->DropTimesAfter(absl::Now() + options_.max_future)) {
     kept.reset();
     spdlog::warn(
         "{}: the commit of offset {} gives stream time {}, more than {} ahead of this machine's clock: it is "
         "not believed, and the filter is rebuilt from offset {}; many records were dated ahead, or this "
         "machine's clock is behind",
-        name, committed.offset, absl::FormatTime(absl::RFC3339_sec, told, absl::UTCTimeZone()),
+        name, committed.offset, absl::FormatTime(absl::RFC3339_sec, stated, absl::UTCTimeZone()),
         absl::FormatDuration(options_.max_future), metadata->restart);
   }
   task->time_at_committed =

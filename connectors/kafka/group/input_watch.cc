@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/group/group_state.h"
@@ -32,18 +33,19 @@ InputWatch::InputWatch(const DaemonOptions& options, int32_t partitions, WorkerS
 
 void InputWatch::Look() {
   const absl::Time now = SteadyNow();
-  LookForTopic(now);
-  LookForUnassigned(now);
+  if (now < next_look_) return;
+  next_look_ = now + kLookEvery;
+  const auto partitions = CountPartitions(consumer_.client(), options_.input, kLookTimeoutMs);
+  SetGone(tasks_.empty() && absl::IsNotFound(partitions.status()));
+  // The topic, and its committed offsets, may have been deleted meanwhile.
+  if (tasks_.empty()) given_partitions_ = 0;
+  if (!partitions.ok()) return;
+  NoteGrowth(*partitions);
+  LookForUnassigned(*partitions, now);
 }
 
-void InputWatch::LookForTopic(absl::Time now) {
-  if (!tasks_.empty()) next_topic_ = now + kLookEvery;
-  if (now < next_topic_) return;
-  next_topic_ = now + kLookEvery;
-  const bool gone =
-      absl::IsNotFound(CountPartitions(consumer_.client(), options_.input, kLookTimeoutMs).status());
-  if (gone == is_gone_) return;
-  is_gone_ = gone;
+void InputWatch::SetGone(bool gone) {
+  if (std::exchange(is_gone_, gone) == gone) return;
   if (!gone) return state_.SetWaiting("");
   const std::string why = absl::StrCat("input topic ", options_.input,
                                        " was deleted: records written so far stay; recreate it "
@@ -62,16 +64,8 @@ void InputWatch::NoteGrowth(int32_t partitions) {
   }
 }
 
-void InputWatch::LookForUnassigned(absl::Time now) {
-  if (now < next_unassigned_) return;
-  next_unassigned_ = now + kLookEvery;
-  // The topic, and its committed offsets, may have been deleted meanwhile.
-  if (tasks_.empty()) given_partitions_ = 0;
-  const auto counted = CountPartitions(consumer_.client(), options_.input, kLookTimeoutMs);
-  if (!counted.ok()) return;
-  NoteGrowth(*counted);
-  if (*counted <= given_partitions_) return;
-  const int32_t count = *counted;
+void InputWatch::LookForUnassigned(int32_t count, absl::Time now) {
+  if (count <= given_partitions_) return;
   const auto committed = AskCommitted(consumer_.client(), options_.input, count);
   if (!committed.ok()) return;
   int32_t unassigned = given_partitions_;
@@ -87,11 +81,9 @@ void InputWatch::LookForUnassigned(absl::Time now) {
   }
   unassigned_since_ = std::min(unassigned_since_, now);
   if (now - unassigned_since_ < kPatience * (1 << std::min(rejoined_, kMostDoublings))) return;
-  spdlog::warn(
-      "lane {}: {}-{} has had no owner for {}: rejoining the group, "
-      "so that the group assigns partitions again",
-      state_.lane, options_.input, unassigned,
-      absl::FormatDuration(absl::Trunc(now - unassigned_since_, absl::Seconds(1))));
+  spdlog::warn("lane {}: {}-{} has had no owner for {}: rejoining the group for a new assignment",
+               state_.lane, options_.input, unassigned,
+               absl::FormatDuration(absl::Trunc(now - unassigned_since_, absl::Seconds(1))));
   unassigned_since_ = now;
   ++rejoined_;
   if (absl::Status joined = consumer_.Rejoin(); !joined.ok()) state_.fatal = joined;

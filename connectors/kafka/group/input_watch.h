@@ -30,9 +30,9 @@ class InputWatch {
 
  private:
   // A worker without partitions reports a deleted input topic.
-  void LookForTopic(absl::Time now);
+  void SetGone(bool gone);
   // Rejoins the group for a partition that no member was given.
-  void LookForUnassigned(absl::Time now);
+  void LookForUnassigned(int32_t count, absl::Time now);
   // Tells owned partitions the input's number of partitions.
   void NoteGrowth(int32_t partitions);
 
@@ -41,10 +41,9 @@ class InputWatch {
   Consumer& consumer_;
   Tasks& tasks_;
   Assigner& assigner_;
-  absl::Time next_topic_ = absl::InfinitePast();
+  absl::Time next_look_ = absl::InfinitePast();
   bool is_gone_ = false;
   int32_t given_partitions_;  // all below this one have an owner
-  absl::Time next_unassigned_ = absl::InfinitePast();
   absl::Time unassigned_since_ = absl::InfiniteFuture();
   int rejoined_ = 0;  // in a row
 };

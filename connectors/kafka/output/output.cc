@@ -43,7 +43,7 @@ bool IsRefusal(rd_kafka_resp_err_t code) {
 
 // RD_KAFKA_RESP_ERR__INVALID_DIFFERENT_RECORD, since librdkafka 2.4: the record is good, and was in the batch
 // of one that is not.
-constexpr int kBesideAnInvalidRecord = -138;
+constexpr int kBatchHasInvalidRecord = -138;
 
 bool NamesCodec(const DaemonOptions& options) {
   return std::any_of(options.properties.begin(), options.properties.end(), [](const Property& property) {
@@ -137,7 +137,7 @@ void Output::OnDelivery(rd_kafka_t* /*producer*/, const rd_kafka_message_t* mess
     if (number < self->sent_.size()) {
       self->Refuse(self->sent_[number], message->err, rd_kafka_err2str(message->err));
     }
-  } else if (static_cast<int>(message->err) == kBesideAnInvalidRecord) {
+  } else if (static_cast<int>(message->err) == kBatchHasInvalidRecord) {
     self->report_.refusals_are_named = true;
   } else if (self->report_.failure == Failure::kNone) {
     self->report_.failure = Failure::kTransient;

@@ -243,7 +243,7 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
       counter_rules.KeepsTotals();
     } else {
       counter_rules.IsNotCompacted(
-          "deltas are events, of which compaction would keep only the last of each key");
+          "deltas are events, and compaction would keep only the last one of each key");
     }
   }
   if (topics.divert) {
@@ -251,7 +251,7 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
     divert_rules.HasPartitionsFor(origin.partitions);
     if (divert_rules.IsDescribed()) {
       divert_rules.IsNotCompacted(
-          "what is diverted are events, of which compaction would keep only the last of each key");
+          "diverted records are events, and compaction would keep only the last one of each key");
     }
   }
   return findings;

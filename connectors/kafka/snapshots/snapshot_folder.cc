@@ -49,9 +49,7 @@ class SnapshotFolder final : public SnapshotStore {
   absl::Status Remove(const std::vector<PartitionSnapshot>& snapshots) override {
     absl::Status status;
     for (const PartitionSnapshot& each : snapshots) {
-      const std::string path = Path(each.partition, each.id);
-      if (unlink(path.c_str()) == 0 || errno == ENOENT) continue;
-      status.Update(absl::ErrnoToStatus(errno, absl::StrCat("removing ", path)));
+      status.Update(Unlink(Path(each.partition, each.id)));
     }
     return status;
   }
@@ -68,17 +66,18 @@ class SnapshotFolder final : public SnapshotStore {
       if (!absl::ConsumePrefix(&name, prefix)) continue;
       if (!absl::ConsumeSuffix(&name, kSuffix) && !absl::ConsumeSuffix(&name, kUnfinished)) continue;
       const std::optional<SnapshotId> found = SnapshotId::Parse(name);
-      if (!found || !found->IsOlderThan(id)) continue;
-      const std::string path = it->path().string();
-      if (unlink(path.c_str()) != 0 && errno != ENOENT) {
-        status.Update(absl::ErrnoToStatus(errno, absl::StrCat("removing ", path)));
-      }
+      if (found && found->IsOlderThan(id)) status.Update(Unlink(it->path().string()));
     }
     if (error) return absl::InternalError(absl::StrCat("looking into ", folder_, ": ", error.message()));
     return status;
   }
 
  private:
+  static absl::Status Unlink(const std::string& path) {
+    if (unlink(path.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();
+    return absl::ErrnoToStatus(errno, absl::StrCat("removing ", path));
+  }
+
   std::string Prefix(int32_t partition) const {
     return absl::StrCat(topic_.substr(0, kShownOfTopic), "-", partition, ".", group_, ".");
   }

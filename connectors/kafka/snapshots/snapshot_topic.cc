@@ -265,7 +265,7 @@ absl::StatusOr<Manifest> SnapshotTopic::Read(int32_t partition, SnapshotId id, c
     if (key == kManifest) {
       const std::optional<Manifest> manifest = Manifest::Parse(value);
       if (!manifest) {
-        read = absl::DataLossError(absl::StrCat("its manifest in ", topic_, " is none"));
+        read = absl::DataLossError(absl::StrCat("its manifest in ", topic_, " is damaged"));
       } else if (static_cast<int64_t>(found.size()) == manifest->chunks) {
         read = *manifest;
       }
