@@ -734,7 +734,7 @@ TEST(MembershipTest, Rule19APartitionThatNobodyBeginsIsAssignedAnew) {
   flow.SendIds("b", 1, 100, 2);
   ASSERT_TRUE(daemon->Await([&] {
     poll();
-    return absl::StrContains(daemon->Log(), "leaving the group and joining it again");
+    return absl::StrContains(daemon->Log(), "rejoining the group for a new assignment");
   }));
   EXPECT_TRUE(absl::StrContains(daemon->Log(), "-2 has had no owner")) << daemon->Log();
   idle.reset();
