@@ -11,12 +11,12 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/counters/counter_totals.h"
-#include "connectors/kafka/repartition/repartition_topic.h"
 #include "connectors/kafka/snapshots/snapshot_stores.h"
 #include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/clock/steady_time.h"
@@ -27,26 +27,15 @@ namespace {
 
 constexpr absl::Duration kLookAtLanesEvery = absl::Milliseconds(20);
 constexpr absl::Duration kTrimEvery = absl::Seconds(10);
-// How often it is asked whether there is something to read, while a lane may stand still.
+// How often the ends of the partitions are asked for, while a lane may stand still.
 constexpr int kAsksInPatience = 3;
 constexpr absl::Duration kAskTimeout = absl::Seconds(1);
-// With the rest of what it takes to end, less than the contract of SIGTERM gives.
+// Together with the rest of the shutdown, less than the time promised after SIGTERM.
 constexpr absl::Duration kStorePatience = absl::Seconds(1);
 
-// Whether all have come to their end; `problems` are those of partitions that could not be read.
-bool AllAtEnd(const std::vector<LaneReport>& lanes, std::vector<std::string>& problems) {
-  for (const LaneReport& lane : lanes) {
-    if (!lane.at_end) return false;
-    for (const PartitionReport& partition : lane.partitions) {
-      if (!partition.problem.empty()) problems.push_back(partition.problem);
-    }
-  }
-  return true;
-}
-
-// Whether the lock of this name is a process's of the same user.
+// Whether a process of the same user holds the lock of this name.
 bool IsHeldByThisUser(const sockaddr_un& address, socklen_t length) {
-  // A process that has the name listens within microseconds; one that never does is not lethe.
+  // The holder listens within microseconds; one that never does is not lethe.
   for (int tries = 0; tries < 100; ++tries) {
     const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (probe < 0) return true;
@@ -72,8 +61,8 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(DaemonOptions options, co
   }
   std::unique_ptr<Daemon> daemon(new Daemon(std::move(options)));
   const DaemonOptions& own = daemon->options_;
-  if (own.scope == Scope::kTopic) daemon->routing_.emplace(RoutingOptions(own));
-  for (Stage* stage : daemon->Stages()) {
+  if (own.scope == Scope::kTopic) daemon->stages_.push_back(&daemon->routing_.emplace(RoutingOptions(own)));
+  for (Stage* stage : daemon->stages_) {
     auto dedup = DedupStage::Create(stage->options.stage);
     if (!dedup.ok()) return dedup.status();
     stage->dedup = *std::move(dedup);
@@ -101,7 +90,7 @@ absl::Status Daemon::LockInstance() {
       absl::StrCat("lethe/", absl::StrJoin(brokers, ","), "/", options_.group, "/", options_.instance);
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
-  // Longer names are told apart by what fits, and by their hash.
+  // Longer names are replaced by their hash.
   const std::string fitted = name.size() < sizeof(address.sun_path) - 1
                                  ? name
                                  : absl::StrCat("lethe/", absl::Hex(HashId(name, 0).a, absl::kZeroPad16),
@@ -111,7 +100,7 @@ absl::Status Daemon::LockInstance() {
   instance_lock_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (instance_lock_ < 0) return absl::ErrnoToStatus(errno, "socket");
   if (bind(instance_lock_, reinterpret_cast<const sockaddr*>(&address), length) == 0) {
-    // So that others see whose it is.
+    // So that others can see the owner.
     return listen(instance_lock_, SOMAXCONN) == 0 ? absl::OkStatus() : absl::ErrnoToStatus(errno, "listen");
   }
   if (errno != EADDRINUSE) return absl::ErrnoToStatus(errno, "bind");
@@ -131,7 +120,7 @@ absl::Status Daemon::LockInstance() {
 
 absl::Status Daemon::Run() {
   if (absl::Status locked = LockInstance(); !locked.ok()) return locked;
-  if (absl::Status inspected = Inspect(); !inspected.ok()) {
+  if (absl::Status inspected = CreateTopics(); !inspected.ok()) {
     return absl::IsCancelled(inspected) ? absl::OkStatus() : inspected;
   }
   spdlog::info("{} ({} partitions) -> {}, group {}, id {}, horizon {}, false-positive target {}",
@@ -142,13 +131,14 @@ absl::Status Daemon::Run() {
   for (const std::unique_ptr<TotalsFeed>& feed : feeds_) feed->Start();
   absl::Status status = RunToStop();
   if (!status.ok()) stop_.Request();
-  // Before the lanes end, not behind them: what they leave to be removed has to wait for it.
+  // Before the lanes end: snapshots that they leave to be removed wait for this thread.
   if (judging_.snapshots != nullptr) judging_.snapshots->GiveUpWriting();
-  for (Stage* stage : Stages()) {
+  for (Stage* stage : stages_) {
     for (std::thread& thread : stage->threads) thread.join();
   }
   if (judging_.snapshots != nullptr) judging_.snapshots->Stop();
-  // A store that is away is waited for where somebody waits for the end, and otherwise by the next owner.
+  // With exit_at_end a user waits for the end, so wait for a store that is away; else the next owner fills
+  // it.
   const absl::Duration patience =
       options_.exit_at_end && status.ok() ? absl::InfiniteDuration() : kStorePatience;
   for (const std::unique_ptr<TotalsFeed>& feed : feeds_) {
@@ -167,19 +157,15 @@ absl::Status Daemon::OpenSnapshots() {
   return absl::OkStatus();
 }
 
-std::vector<const Daemon::Stage*> Daemon::Stages() const {
-  std::vector<const Stage*> stages = {&judging_};
-  if (routing_) stages.push_back(&*routing_);
-  return stages;
+std::vector<Lane*> Daemon::Lanes() const {
+  std::vector<Lane*> lanes;
+  for (const Stage* stage : stages_) {
+    for (const std::unique_ptr<Lane>& lane : stage->lanes) lanes.push_back(lane.get());
+  }
+  return lanes;
 }
 
-std::vector<Daemon::Stage*> Daemon::Stages() {
-  std::vector<Stage*> stages = {&judging_};
-  if (routing_) stages.push_back(&*routing_);
-  return stages;
-}
-
-absl::Status Daemon::Inspect() {
+absl::Status Daemon::CreateTopics() {
   if (routing_) {
     if (absl::Status made = EnsureRepartitionTopic(options_, stop_); !made.ok()) return made;
     if (absl::Status inspected = Inspect(*routing_); !inspected.ok()) return inspected;
@@ -225,7 +211,7 @@ absl::Status Daemon::RunToStop() {
   if (routing_) Start(*routing_);
   if (routing_ && options_.exit_at_end) {
     AwaitEnd(*routing_, problems);
-    // The end of the second stage is where the first has come to.
+    // The deduplicators end where the routers have come to.
     if (absl::Status inspected = Inspect(judging_); !inspected.ok()) {
       return absl::IsCancelled(inspected) ? absl::OkStatus() : inspected;
     }
@@ -239,8 +225,8 @@ absl::Status Daemon::RunToStop() {
   }
   absl::Time next_trim = SteadyNow() + kTrimEvery;
   while (!stop_.WaitFor(options_.stall_patience / kAsksInPatience)) {
-    for (Stage* stage : Stages()) stage->AskEnds();
-    // Those who looked whose lock it is have seen it.
+    for (Stage* stage : stages_) stage->AskEnds();
+    // The connections of IsHeldByThisUser() have served their purpose.
     for (int asked = 0; instance_lock_ >= 0 && (asked = accept(instance_lock_, nullptr, nullptr)) >= 0;) {
       close(asked);
     }
@@ -252,13 +238,15 @@ absl::Status Daemon::RunToStop() {
 }
 
 void Daemon::AwaitEnd(const Stage& stage, std::vector<std::string>& problems) {
-  std::vector<std::string> found;
   while (!stop_.WaitFor(kLookAtLanesEvery)) {
-    found.clear();
-    if (AllAtEnd(stage.Reports(), found)) {
-      problems.insert(problems.end(), found.begin(), found.end());
-      return;
+    const std::vector<LaneReport> reports = stage.Reports();
+    if (!absl::c_all_of(reports, [](const LaneReport& lane) { return lane.at_end; })) continue;
+    for (const LaneReport& lane : reports) {
+      for (const PartitionReport& partition : lane.partitions) {
+        if (!partition.problem.empty()) problems.push_back(partition.problem);
+      }
     }
+    return;
   }
 }
 
@@ -268,13 +256,17 @@ std::vector<LaneReport> Daemon::Stage::Reports() const {
   return reports;
 }
 
-std::vector<int32_t> Daemon::OwnedPartitions() const {
+std::vector<int32_t> Daemon::Stage::Partitions() const {
   std::vector<int32_t> partitions;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  for (const LaneReport& lane : judging_.Reports()) {
+  for (const LaneReport& lane : Reports()) {
     for (const PartitionReport& partition : lane.partitions) partitions.push_back(partition.partition);
   }
   return partitions;
+}
+
+std::vector<int32_t> Daemon::OwnedPartitions() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return judging_.Partitions();
 }
 
 void Daemon::Stage::AskEnds() {
@@ -286,48 +278,31 @@ void Daemon::Stage::AskEnds() {
     asking = *std::move(client);
   }
   met.Last(asking.get()).IgnoreError();  // what the lanes meet, too, and say
-  std::vector<int32_t> partitions;
-  for (const LaneReport& lane : Reports()) {
-    for (const PartitionReport& partition : lane.partitions) partitions.push_back(partition.partition);
-  }
-  ends.Ask(asking.get(), options.input, partitions, kAskTimeout).IgnoreError();
+  ends.Ask(asking.get(), options.input, Partitions(), kAskTimeout).IgnoreError();
 }
 
 absl::Duration Daemon::SilentFor() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   absl::Duration longest = absl::ZeroDuration();
-  for (const Stage* stage : Stages()) {
-    for (const std::unique_ptr<Lane>& lane : stage->lanes) longest = std::max(longest, lane->SilentFor());
-  }
+  for (const Lane* lane : Lanes()) longest = std::max(longest, lane->SilentFor());
   return longest;
 }
 
 bool Daemon::OnlyLeaves() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  bool only_leaves = true;
-  for (const Stage* stage : Stages()) {
-    only_leaves = only_leaves && !stage->lanes.empty();
-    for (const std::unique_ptr<Lane>& lane : stage->lanes) only_leaves = only_leaves && lane->OnlyLeaves();
-  }
-  return only_leaves;
+  const bool has_started = absl::c_none_of(stages_, [](const Stage* stage) { return stage->lanes.empty(); });
+  return has_started && absl::c_all_of(Lanes(), [](const Lane* lane) { return lane->OnlyLeaves(); });
 }
 
 bool Daemon::LeavesUnfinished() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  bool unfinished = false;
-  for (const Stage* stage : Stages()) {
-    for (const std::unique_ptr<Lane>& lane : stage->lanes)
-      unfinished = unfinished || lane->LeavesUnfinished();
-  }
-  return unfinished;
+  return absl::c_any_of(Lanes(), [](const Lane* lane) { return lane->LeavesUnfinished(); });
 }
 
 void Daemon::SetCommitInterval(absl::Duration interval) {
   const std::lock_guard<std::mutex> lock(mutex_);
   commit_interval_ = interval;
-  for (const Stage* stage : Stages()) {
-    for (const std::unique_ptr<Lane>& lane : stage->lanes) lane->SetCommitInterval(interval);
-  }
+  for (Lane* lane : Lanes()) lane->SetCommitInterval(interval);
 }
 
 LaneTuning Daemon::TuningFor(const Stage& stage) const {
@@ -337,14 +312,14 @@ LaneTuning Daemon::TuningFor(const Stage& stage) const {
 
 absl::Status Daemon::SetPolicies(const Policies& policies) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (const Stage* stage : Stages()) {
+  for (const Stage* stage : stages_) {
     const bool diverts = stage->options.routes ? RoutingPolicies(policies).diverts() : policies.diverts();
     if (!diverts || !stage->options.divert.empty()) continue;
     return absl::FailedPreconditionError(
         "the topic for what is diverted is opened at the start, and nothing was diverted to it then");
   }
   tuning_.policies = policies;
-  for (const Stage* stage : Stages()) {
+  for (const Stage* stage : stages_) {
     for (const std::unique_ptr<Lane>& lane : stage->lanes) lane->Tune(TuningFor(*stage));
   }
   return absl::OkStatus();

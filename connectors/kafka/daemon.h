@@ -14,13 +14,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "connectors/kafka/client/client.h"
-#include "connectors/kafka/client/log_ends.h"
+#include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/counters/counter_watch.h"
 #include "connectors/kafka/counters/totals_feed.h"
 #include "connectors/kafka/lane.h"
 #include "connectors/kafka/options/stage_options.h"
-#include "connectors/kafka/preflight/inspection.h"
-#include "connectors/kafka/repartition/log_trimmer.h"
+#include "connectors/kafka/preflight/topic_rules.h"
+#include "connectors/kafka/repartition/repartition_topic.h"
 #include "lethe/stage.h"
 #include "src/counters/counter_store.h"
 #include "src/pipeline/clock/stop_flag.h"
@@ -33,43 +33,41 @@ namespace lethe::kafka {
 // Thread-safe but for Run, which is called once.
 class Daemon {
  public:
-  // InvalidArgument: the options cannot be met. Asks nothing of the broker yet.
-  // `open_store` is given each counter that has a store, and the input that its totals name.
+  // InvalidArgument: the options cannot be met. Asks no broker yet. `open_store` gets each counter that has a
+  // store, and the input that its totals name.
   using OpenStore =
       std::function<std::unique_ptr<CounterStore>(const CounterOptions& counter, const std::string& input)>;
   static absl::StatusOr<std::unique_ptr<Daemon>> Create(DaemonOptions options,
                                                         const OpenStore& open_store = nullptr);
   ~Daemon();
 
-  // Reads, judges and writes until Stop(), until the end that was read at the start (exit_at_end), or until
-  // something makes it impossible to go on. Everything that was carried out is committed when it returns OK,
-  // unless LeavesUnfinished().
+  // Runs until Stop(), until the end as it was at the start (exit_at_end), or until an error that it cannot
+  // handle. When it returns OK, all that was carried out is committed, unless LeavesUnfinished().
   absl::Status Run();
 
-  // Ends Run() soon: the open transaction is committed (or given up, if it cannot be), and the group is left.
-  // From any thread.
+  // Ends Run() soon: commits or aborts the open transaction, and leaves the group. From any thread.
   void Stop() {
     is_hurried_ = true;
     stop_.Request();
   }
 
   DaemonReport Report() const;
-  // The counters with the `top` largest totals of each, as far as this instance knows them, at most a second
-  // or so old from the second call on. Asks the lanes for more.
+  // The counters with the `top` largest totals of each, in this instance's partitions. From the second call
+  // on they are at most a second or so old.
   CountersView Counters(size_t top);
 
-  // After Stop(): nothing is left to be committed, and the group alone is waited for.
+  // After Stop(): everything is committed, and only leaving the group remains.
   bool OnlyLeaves() const;
-  // After Run(): what was judged last could not be committed, and the next owner reads it again.
+  // After Run(): the last records could not be committed, and the next owner replays them.
   bool LeavesUnfinished() const;
 
-  // How long nothing has been heard of the lane that was last heard of: one that only waits is not silent.
+  // The time since the last heartbeat of the most silent lane; a lane that only waits still beats.
   absl::Duration SilentFor() const;
 
   // How long transactions stay open from now on. From any thread.
   void SetCommitInterval(absl::Duration interval);
-  // What becomes of records from the next transactions on. FailedPrecondition if something is diverted: the
-  // topic for it is opened at the start, and only if it is needed then. From any thread.
+  // The policies of the next transactions. FailedPrecondition if they divert records and those at the start
+  // did not: the dead-letter topic is opened at the start only. From any thread.
   absl::Status SetPolicies(const Policies& policies);
   // As DedupStage::SetTargetFpp; partitions follow with their next transactions. From any thread.
   absl::Status SetTargetFpp(double target_fpp);
@@ -77,9 +75,9 @@ class Daemon {
   absl::Status SetMemoryLimit(int64_t bytes);
 
  private:
-  // Lanes that do the same: they judge, or route. Options and topics do not change once there are lanes.
+  // Lanes of one kind: deduplicators, or routers. Options and topics stay the same once there are lanes.
   struct Stage {
-    explicit Stage(DaemonOptions of_it) : options(std::move(of_it)) {}
+    explicit Stage(DaemonOptions of_stage) : options(std::move(of_stage)) {}
     DaemonOptions options;
     std::unique_ptr<DedupStage> dedup;
     std::unique_ptr<Snapshots> snapshots;  // null: none are taken; guarded by mutex_
@@ -92,7 +90,9 @@ class Daemon {
     std::vector<std::thread> threads;
 
     std::vector<LaneReport> Reports() const;
-    // Asks where the partitions end that the lanes have; not while the topic is away, say.
+    // The partitions of all its lanes.
+    std::vector<int32_t> Partitions() const;
+    // Asks for the ends of the lanes' partitions; keeps the last answers if that fails.
     void AskEnds();
   };
 
@@ -101,20 +101,20 @@ class Daemon {
         judging_(options_.scope == Scope::kTopic ? JudgingOptions(options_) : options_),
         counter_watch_(options_.counters, options_.lanes) {}
   absl::Status LockInstance();
-  absl::Status Inspect();
+  absl::Status CreateTopics();
   absl::Status Inspect(Stage& stage);
   absl::Status OpenSnapshots();
   std::vector<int32_t> OwnedPartitions() const;
-  std::vector<const Stage*> Stages() const;
-  std::vector<Stage*> Stages();
+  std::vector<Lane*> Lanes() const;
   void Start(Stage& stage);
-  // What holds for the lanes of a stage.
+  // The tuning of the stage's lanes.
   LaneTuning TuningFor(const Stage& stage) const;
-  // Starts the lanes, the routing ones first, and returns when they are to stop.
+  // Starts the lanes, the routers first, and returns when they must stop.
   absl::Status RunToStop();
-  // Waits until every lane of the stage has reached the end, or the stop is requested.
+  // Waits until every lane of the stage is at the end, or the stop; appends the problems of partitions that
+  // could not be read.
   void AwaitEnd(const Stage& stage, std::vector<std::string>& problems);
-  // Why it is not ready, in words.
+  // Appends why the stage is not ready.
   static void AddReasons(const Stage& stage, const std::vector<LaneReport>& lanes,
                          std::vector<std::string>& reasons);
 
@@ -122,7 +122,8 @@ class Daemon {
   StopFlag stop_;
   int instance_lock_ = -1;
   Stage judging_;
-  std::optional<Stage> routing_;  // the first of two, if ids are to be unique in the topic
+  std::optional<Stage> routing_;              // the first of two, if ids are to be unique in the topic
+  std::vector<Stage*> stages_ = {&judging_};  // with routing_ if there is one
   std::optional<LogTrimmer> trimmer_;
   std::vector<std::unique_ptr<TotalsFeed>> feeds_;
   CounterWatch counter_watch_;

@@ -45,7 +45,7 @@ void Lane::Look() {
   membership_.LookAtWait();
   input_watch_.Look();
   if (!publisher_.IsDue()) return;
-  // Of all lanes: what this one keeps, another's filter may need.
+  // A filter of any lane may need the memory of one that this lane keeps.
   ownership_.assigner().GiveUpForMemory(SteadyNow());
   publisher_.Publish();
 }

@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "connectors/kafka/client/log_ends.h"
+#include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/group/consumer.h"
 #include "connectors/kafka/group/input_watch.h"
 #include "connectors/kafka/group/membership.h"
@@ -18,24 +18,24 @@ namespace lethe::kafka {
 
 // A member of the group, in one thread.
 //
-// Thread safety: Run() belongs to one thread; what is const, or changes options, may be called from any.
+// Thread safety: Run() belongs to one thread; const functions and setters may be called from any.
 class Lane final : public Group {
  public:
   // `snapshots` is null where none are taken.
   Lane(const DaemonOptions& options, int lane, const Topics& topics, DedupStage& stage, KeptPartitions& kept,
        Snapshots* snapshots, const LogEnds& ends, const StopFlag& stop);
 
-  // Until the stop is requested. Not OK: what makes it impossible to go on, in words for the operator.
+  // Runs until the stop. Not OK: an error that it cannot handle, in words for the operator.
   absl::Status Run();
 
   LaneReport Report() const { return publisher_.Report(); }
-  // How long nothing has been heard of its thread; zero if it is not running.
+  // The time since its thread's last heartbeat; zero if it is not running.
   absl::Duration SilentFor() const {
     return state_.is_running ? state_.heartbeat.SinceLast() : absl::ZeroDuration();
   }
-  // It was stopped, has committed what it had carried out, and only leaves the group.
+  // After the stop: everything is committed, and only leaving the group remains.
   bool OnlyLeaves() const { return state_.only_leaves; }
-  // It was stopped, and what it judged last could not be committed: the next owner replays it.
+  // After the stop: the last records could not be committed, and the next owner replays them.
   bool LeavesUnfinished() const { return state_.leaves_unfinished; }
   // Before Run().
   void SetCounterWatch(CounterWatch* watch) { publisher_.SetCounterWatch(watch); }

@@ -3,7 +3,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -15,7 +14,7 @@
 namespace lethe::kafka {
 namespace {
 
-// How long a partition that was assigned may be unknown: who assigns it may hear first of one that was added.
+// How long an assigned partition may be unknown: the member that assigns it may learn of a new one first.
 constexpr absl::Duration kNewPartitionPatience = absl::Seconds(30);
 
 }  // namespace
@@ -37,10 +36,10 @@ Ownership::Ownership(const DaemonOptions& options, const Topics& topics, DedupSt
                 snapshots, [this](int32_t partition) { return GoOnLoading(partition, "snapshot"); }) {}
 
 void Ownership::Assign(const PartitionList& partitions) {
-  // As of this assignment, not of a later one: a lane that stalls over a rebalance must not be able to
-  // commit, with the new generation, what it judged in the old one.
+  // Of this assignment, not of a later one: a lane that stalls over a rebalance must not commit, with the new
+  // generation, what it judged in the old one.
   const bool is_member = consumer_.TakeGroupMetadata();
-  // Cooperative: what was kept goes on under the new generation.
+  // Cooperative: partitions that stay go on under the new generation.
   transactions_.End(is_member);
   membership_.SetJoined(true);
   absl::Status prepared = state_.fatal;
@@ -48,7 +47,7 @@ void Ownership::Assign(const PartitionList& partitions) {
     prepared = is_member ? Prepare(partitions)
                          : absl::AbortedError("the group has moved on before the assignment came");
   }
-  // A cooperative client takes these for given from now on, and would not offer them again.
+  // A cooperative client counts these as assigned, and would not offer them again.
   if (consumer_.is_cooperative() && absl::IsAborted(prepared)) wants_to_rejoin_ = true;
   std::vector<const Task*> assigned;
   for (int i = 0; prepared.ok() && i < partitions.cnt; ++i) {
@@ -69,8 +68,8 @@ void Ownership::Revoke(const PartitionList& partitions, bool lost) {
         "of them is replayed by the next owner",
         state_.lane, partitions.cnt, partitions.cnt == 1 ? "" : "s", options_.input);
   }
-  // The group is in its next generation already, and nobody else has any of the partitions until we say that
-  // we let them go: what was judged is still ours to commit. (Lost is what the group took away unasked.)
+  // The group is in its next generation, and no other member owns the partitions before this one releases
+  // them: it may still commit. (Lost partitions were taken away before.)
   if (consumer_.is_cooperative() && !lost) lost = !consumer_.TakeGroupMetadata();
   transactions_.End(!lost);
   for (int i = 0; i < partitions.cnt; ++i) {
@@ -81,10 +80,10 @@ void Ownership::Revoke(const PartitionList& partitions, bool lost) {
     if (found->second->phase != Phase::kFailed) kept_.Put(std::move(found->second));
     tasks_.erase(found);
   }
-  // What was polled of them and not judged yet is the next owner's.
+  // The next owner gets their records that were polled and not judged yet.
   consumer_.DropUnowned(tasks_);
   consumer_.Unassign(partitions);
-  // To be without partitions until the next assignment is not to be at their end.
+  // A lane without partitions before the next assignment is not at their end.
   if (tasks_.empty()) membership_.SetJoined(false);
 }
 
@@ -94,7 +93,7 @@ absl::Status Ownership::Prepare(const PartitionList& partitions) {
   assigner_.SetPartitions(count);
   std::vector<CommittedOffset> committed;
   absl::Status asked = state_.Await([&] {
-    auto answer = Group().Committed(count);
+    auto answer = AskCommitted(consumer_.client(), options_.input, count);
     if (answer.ok()) committed = std::move(*answer);
     return answer.status();
   });
@@ -119,10 +118,9 @@ absl::Status Ownership::Prepare(const PartitionList& partitions) {
   asked = AwaitTotals(prepared);
   if (!asked.ok()) return asked;
   if (begin > 0) {
-    spdlog::info(
-        "lane {}: of {} of {} partitions of {} the group has committed nothing: it begins at their {}",
-        state_.lane, begin, partitions.cnt, options_.input,
-        options_.start == Start::kLatest ? "end" : "start");
+    spdlog::info("lane {}: no committed offsets for {} of {} partitions of {}; starting at {}", state_.lane,
+                 begin, partitions.cnt, options_.input,
+                 options_.start == Start::kLatest ? "latest" : "earliest");
   }
   std::erase_if(prepared, [&](const Task* task) {
     return !Assigner::NeedsFirstCommit(*task, committed[static_cast<size_t>(task->id)]);
@@ -135,9 +133,9 @@ absl::Status Ownership::Prepare(const PartitionList& partitions) {
 absl::StatusOr<std::unique_ptr<Task>> Ownership::PrepareOne(int32_t partition,
                                                             const CommittedOffset& committed,
                                                             Uncommitted uncommitted, absl::Time give_up) {
-  GroupState::Log log;
+  LogState log;
   const absl::Status asked = state_.Await([&] {
-    auto answer = Group().LogOf(partition);
+    auto answer = AskLog(consumer_.client(), options_.input, partition);
     if (answer.ok()) log = *answer;
     const bool wait = absl::IsNotFound(answer.status()) && SteadyNow() < give_up;
     return wait ? absl::UnavailableError(answer.status().message()) : answer.status();
@@ -159,10 +157,10 @@ absl::Status Ownership::AwaitTotals(const std::vector<Task*>& partitions) {
   return restored;
 }
 
-void Ownership::AskLogTimes(int32_t partition, const CommittedOffset& committed, GroupState::Log& log) {
+void Ownership::AskLogTimes(int32_t partition, const CommittedOffset& committed, LogState& log) {
   if (!assigner_.NeedsLogTimes(committed, log)) return;
   state_.heartbeat.Beat();
-  // The worker's own client is in the middle of its assignment.
+  // Another client, since the worker's own is in the middle of its assignment.
   ClientErrors errors;
   auto client = MakeAskingClient(options_, errors);
   if (!client.ok()) return;
@@ -186,28 +184,28 @@ void Ownership::Rebuild(Task& task) {
 
 void Ownership::LoseUnread(Task& task, const std::string& why) {
   held_.Release(task);
-  // Below the committed offset it is history that is short, and nothing was unread.
+  // Below the committed offset the history is short, and no record was lost unread.
   const bool is_history = task.phase == Phase::kChecking || task.phase == Phase::kRestoring;
   if (is_history || options_.on_unread_deleted == OnUnreadDeleted::kContinue) {
     spdlog::warn("{}: offset {} is not in the log any more; going on where the log starts", why, task.next);
-    // What was carried out before is to be out before the partition starts over.
+    // The records before it must be committed before the partition starts over.
     transactions_.End(/*may_commit=*/true);
     PrepareAgain(task);
     if (task.phase != Phase::kFailed) consumer_.Reassign(task, tasks_);
     return;
   }
-  task.Fail(absl::StrCat(why, ": offset ", task.next,
-                         " is not in the log any more: records were deleted unread, or the topic was "
-                         "recreated; restart to see which, reset the group's offsets, or set "
-                         "on_unread_deleted to continue"));
-  spdlog::error("{}", task.problem);
+  FailPartition(task,
+                absl::StrCat(why, ": offset ", task.next,
+                             " is not in the log any more: records were deleted unread, or the topic was "
+                             "recreated; restart to see which, reset the group's offsets, or set "
+                             "on_unread_deleted to continue"));
 }
 
 void Ownership::PrepareAgain(Task& task) {
   snapshots_.Drop(task);
   task.filter.reset();  // its memory goes back before the new one asks for some
   const absl::Status asked = state_.Await([&] {
-    const auto committed = Group().Committed(task.id + 1);
+    const auto committed = AskCommitted(consumer_.client(), options_.input, task.id + 1);
     if (!committed.ok()) return committed.status();
     auto prepared = PrepareOne(task.id, committed->back(), Uncommitted::kRecreated, absl::InfinitePast());
     if (!prepared.ok()) return prepared.status();

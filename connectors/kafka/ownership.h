@@ -23,7 +23,8 @@
 
 namespace lethe::kafka {
 
-// Invariant: offsets are committed only of partitions that were owned without a break since they were judged.
+// Invariant: offsets are committed only of partitions that were owned without a break since they were judged
+// (rule 11).
 //
 // Not thread-safe: it belongs to the worker's thread.
 class Ownership {
@@ -36,11 +37,11 @@ class Ownership {
   void Assign(const PartitionList& partitions);
   void Revoke(const PartitionList& partitions, bool lost);
 
-  // The log differs from the one that the filter was made of: the filter is rebuilt.
+  // The log is not the one that the filter was built from: rebuilds the filter.
   void Rebuild(Task& task);
   // The log has no record at `next` any more.
   void LoseUnread(Task& task, const std::string& why);
-  // Whether an assignment failed in a way that only a new one mends.
+  // Whether an assignment failed in a way that only rejoining the group cures.
   bool TakeRejoin() { return std::exchange(wants_to_rejoin_, false); }
 
   Assigner& assigner() { return assigner_; }
@@ -50,17 +51,16 @@ class Ownership {
   // Waits until `give_up` for a partition that this client does not know yet.
   absl::StatusOr<std::unique_ptr<Task>> PrepareOne(int32_t partition, const CommittedOffset& committed,
                                                    Uncommitted uncommitted, absl::Time give_up);
-  // Asks where the partition starts, as if it had just been assigned.
+  // Prepares it as if it had just been assigned.
   void PrepareAgain(Task& task);
-  // What their counters have come to, once the broker says it.
+  // Restores their totals, once a broker answers.
   absl::Status AwaitTotals(const std::vector<Task*>& partitions);
-  // Fills in the times of the log where they matter. If the broker does not tell them, they are not known.
-  void AskLogTimes(int32_t partition, const CommittedOffset& committed, GroupState::Log& log);
-  // While a snapshot is loaded, or totals are, which may take minutes: the worker neither hangs nor has left,
-  // unless it is stopped.
+  // Fills in the times of the log where they matter; they stay unknown if no broker answers.
+  void AskLogTimes(int32_t partition, const CommittedOffset& committed, LogState& log);
+  // While a snapshot or totals are loaded, which may take minutes: shows that the worker is alive, and stays
+  // in the group. False: stop.
   bool GoOnLoading(int32_t partition, absl::string_view what);
   void LoadingEnds();
-  GroupState Group() const { return GroupState(consumer_.client(), options_.input); }
 
   const DaemonOptions& options_;
   const Topics& topics_;
@@ -73,7 +73,7 @@ class Ownership {
   SnapshotCycle& snapshots_;
   Transactions& transactions_;
   Assigner assigner_;
-  bool has_begun_ = false;  // it was given partitions, and what the group has committed of them stood
+  bool has_begun_ = false;  // it had partitions whose committed offsets were valid
   bool wants_to_rejoin_ = false;
   std::optional<int32_t> loading_;  // the partition that is being loaded
 };

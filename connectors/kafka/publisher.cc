@@ -14,7 +14,7 @@ namespace lethe::kafka {
 namespace {
 
 constexpr absl::Duration kPublishEvery = absl::Milliseconds(250);
-// What asking filters for their figures may take of the worker's time at once.
+// The most time that the figures of filters may take of the worker at once.
 constexpr absl::Duration kRenewFor = absl::Milliseconds(5);
 // A transaction stays open for one interval, and its commit may take some.
 constexpr int kIntervals = 3;
@@ -86,7 +86,7 @@ PartitionReport Publisher::ReportOf(const Task& task) const {
   partition.committed = task.committed;
   partition.position = std::max(task.next, task.end_of_log);
   partition.high_watermark = consumer_.HighWatermark(task.id);
-  // Of what must not be read the client does not know it.
+  // The client does not know it for a partition that is not read.
   if (task.phase == Phase::kFailed) {
     partition.high_watermark = std::max(partition.high_watermark, task.log_end);
   }
@@ -112,7 +112,7 @@ LaneReport Publisher::Report() const {
   std::shared_ptr<const LaneReport> published;
   absl::Duration age;
   {
-    // The worker waits for this lock: the copy, of a thousand partitions perhaps, is made outside.
+    // The worker waits for this lock, so the copy, of a thousand partitions perhaps, is made outside.
     const std::lock_guard<std::mutex> lock(mutex_);
     published = report_;
     age = SteadyNow() - published_at_;
@@ -122,7 +122,7 @@ LaneReport Publisher::Report() const {
   if (!waiting.empty()) {
     report.waiting = waiting;
   } else if (state_.is_running && report.waiting.empty() && age > StallPatience()) {
-    // It publishes whenever it goes round: it has been within one round since.
+    // It publishes in each round, so it has been in one round since.
     report.waiting = absl::StrCat("no progress for ", InSeconds(age),
                                   ": one batch or one call to the brokers has taken so long");
   }
@@ -139,7 +139,7 @@ std::string Publisher::WhyItStands() {
   const absl::Time now = SteadyNow();
   std::vector<ProgressWatch::Sight> sights;
   for (const auto& [id, task] : tasks_) {
-    if (task->phase != Phase::kActive) continue;  // it says by itself what it waits for
+    if (task->phase != Phase::kActive) continue;  // its report says what it waits for
     const int64_t end = std::max(ends_.Of(id), task->log_end);
     const bool behind = task->next > task->committed || std::max(task->next, task->end_of_log) < end;
     sights.push_back({id, task->committed, behind});
@@ -174,7 +174,7 @@ bool Publisher::IsAtEnd() const {
     if (task->phase != Phase::kActive) return false;
     const auto index = static_cast<size_t>(id);
     if (index >= topics_.end_offsets.size()) continue;
-    // The last offsets may be control records, which no one sees but as the end of the partition.
+    // The last offsets may be control records, visible only as the end of the partition.
     if (std::max(task->committed, task->end_of_log) < topics_.end_offsets[index]) return false;
   }
   return true;

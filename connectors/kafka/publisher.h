@@ -1,4 +1,4 @@
-// What a worker says of itself, and whether it makes progress.
+// Publishes the figures of a worker, and whether it makes progress.
 #ifndef LETHE_CONNECTORS_KAFKA_PUBLISHER_H_
 #define LETHE_CONNECTORS_KAFKA_PUBLISHER_H_
 
@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "connectors/kafka/client/log_ends.h"
+#include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/counters/counter_watch.h"
 #include "connectors/kafka/group/membership.h"
 #include "connectors/kafka/output/output.h"
@@ -19,16 +19,16 @@
 
 namespace lethe::kafka {
 
-// Thread safety: Report() may be called from any thread, the rest belongs to the worker's.
+// Thread safety: Report() from any thread; the rest belongs to the worker's.
 class Publisher {
  public:
   Publisher(const DaemonOptions& options, const Topics& topics, const Tuning& tuning, const LogEnds& ends,
             const WorkerState& state, const Consumer& consumer, const Tasks& tasks,
             const Membership& membership, const Output& output, Worker& worker);
 
-  // Before the worker runs. The watch asks for the totals of counters.
+  // Before the worker runs.
   void SetCounterWatch(CounterWatch* watch) { counter_watch_ = watch; }
-  // Whether it is time to publish again, or the end of the input was reached where the daemon waits for it.
+  // Whether it is time to publish again, or the end was reached where the daemon waits for it (exit_at_end).
   bool IsDue() const;
   void Publish();
 
@@ -36,10 +36,9 @@ class Publisher {
 
  private:
   PartitionReport ReportOf(const Task& task) const;
-  // How long a partition may be behind and commit nothing before the worker is said to stand still.
+  // How long a partition may be behind without a commit before it counts as stalled.
   absl::Duration StallPatience() const;
-  // Which partitions have made no progress for too long, in words; empty: none. Logs when that begins or
-  // ends.
+  // Names the partitions without progress; empty: none. Logs when that begins or ends.
   std::string WhyItStands();
   bool IsAtEnd() const;
   void SayWhenCaughtUp();
@@ -57,10 +56,10 @@ class Publisher {
   Warnings& warnings_;
   CounterWatch* counter_watch_ = nullptr;
   ProgressWatch progress_;
-  std::string stalled_;  // what WhyItStands() said last
+  std::string stalled_;  // the last answer of WhyItStands()
   bool caught_up_ = false;
   absl::Time next_publish_ = absl::InfinitePast();
-  int32_t next_renewed_ = 0;  // the partition whose filter is asked next
+  int32_t next_renewed_ = 0;  // the partition whose filter figures are next
   bool published_at_end_ = false;
 
   mutable std::mutex mutex_;

@@ -43,8 +43,7 @@ class AssignmentTest : public testing::Test {
     return {origin,   kPartitions, restart, restart_time, committed_time, options_.record.id.Fingerprint(),
             kHorizon, ""};
   }
-  absl::StatusOr<std::unique_ptr<Task>> Prepare(int64_t offset, const std::string& metadata,
-                                                GroupState::Log log,
+  absl::StatusOr<std::unique_ptr<Task>> Prepare(int64_t offset, const std::string& metadata, LogState log,
                                                 Uncommitted uncommitted = Uncommitted::kNew) {
     Assigner assigner(options_, kPartitions, IdFingerprint(options_, kPartitions), *stage_, kept_,
                       snapshots_.get(), [this](int32_t) { return go_on_(); });
@@ -173,7 +172,7 @@ TEST_F(AssignmentTest, WhatWasUndeliverableIsPassedOnWithTheCommit) {
 
 TEST_F(AssignmentTest, ALogThatDoesNotHoldTheCommittedOffsetFailsThePartition) {
   const std::string story = Story(0, 0, At(0), At(1)).ToString();
-  for (const GroupState::Log& log : {GroupState::Log{1001, 2000}, GroupState::Log{0, 999}}) {
+  for (const LogState& log : {LogState{1001, 2000}, LogState{0, 999}}) {
     auto owned = Prepare(1000, story, log);
     ASSERT_TRUE(owned.ok()) << owned.status();
     EXPECT_EQ((*owned)->phase, Phase::kFailed);

@@ -6,10 +6,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -23,18 +19,18 @@
 namespace lethe::kafka {
 namespace {
 
-// In which an input of 100 MB/s brings 2 MB.
+// An input of 100 MB/s brings 2 MB in that time.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(20);
 constexpr int kMessagesBetweenLooks = 1000;
 // Small ones empty a queue sooner.
 constexpr int kManyMessages = 10'000;
 // A reader that got nothing for so long has an empty queue. Longer than librdkafka takes by itself.
 constexpr absl::Duration kBusy = absl::Seconds(2);
-// The version that can be told to look again by itself.
+// The first version with fetch.queue.backoff.ms.
 constexpr int kHasQueueBackoff = 0x02020000;
 
-// librdkafka's levels are syslog's. What it calls an error is mostly a broker that went away for a moment,
-// and the daemon says by itself what it waits for: so its lines are one level lower here.
+// librdkafka's levels are syslog's. Most of its errors are brokers that are away for a moment, and lethe logs
+// itself what it waits for: so each line is one level lower here.
 void ForwardLog(const rd_kafka_t* /*client*/, int level, const char* facility, const char* text) {
   if (absl::string_view(facility) == "CONFWARN") return;  // a consumer's property in a producer, say
   const std::string harmless = WithoutSecrets(text);
@@ -51,10 +47,10 @@ void ForwardLog(const rd_kafka_t* /*client*/, int level, const char* facility, c
   }
 }
 
-// librdkafka's main thread sleeps whole milliseconds and then asks over and over until its timer is due: up
-// to a millisecond of CPU for each of its timers, of which an idle consumer has 3.5 in a second. One that the
-// system may wake a millisecond late finds it due. Threads inherit this from the one that starts them, those
-// of the brokers, too: what lingers may be sent a millisecond later.
+// librdkafka's main thread sleeps whole milliseconds and then polls until its timer is due, which costs up to
+// a millisecond of CPU for each timer, 3.5 times a second in an idle consumer. With a millisecond of timer
+// slack it wakes when the timer is due. Its other threads inherit the slack, so a lingering batch may leave a
+// millisecond later.
 class WakesLate {
  public:
   WakesLate() : before_(prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0)) { Set(1'000'000); }
@@ -72,25 +68,7 @@ class WakesLate {
   const int before_;
 };
 
-}  // namespace
-
-std::string PropertyOf(rd_kafka_t* client, const char* name) {
-  std::string value(1024, '\0');
-  size_t size = value.size();  // with the zero at its end
-  if (rd_kafka_conf_get(rd_kafka_conf(client), name, value.data(), &size) != RD_KAFKA_CONF_OK) {
-    return std::string();
-  }
-  if (size > value.size()) {
-    value.resize(size);
-    rd_kafka_conf_get(rd_kafka_conf(client), name, value.data(), &size);
-  }
-  value.resize(size - 1);
-  return value;
-}
-
-namespace {
-
-// The first column of the table that librdkafka prints of its properties.
+// The first column of the table of properties that librdkafka prints.
 std::vector<std::string> PropertyNames() {
   char* table = nullptr;
   size_t size = 0;
@@ -109,6 +87,20 @@ std::vector<std::string> PropertyNames() {
 
 }  // namespace
 
+std::string PropertyOf(rd_kafka_t* client, const char* name) {
+  std::string value(1024, '\0');
+  size_t size = value.size();  // with the zero at its end
+  if (rd_kafka_conf_get(rd_kafka_conf(client), name, value.data(), &size) != RD_KAFKA_CONF_OK) {
+    return std::string();
+  }
+  if (size > value.size()) {
+    value.resize(size);
+    rd_kafka_conf_get(rd_kafka_conf(client), name, value.data(), &size);
+  }
+  value.resize(size - 1);
+  return value;
+}
+
 ClientConfig::ClientConfig() : conf_(rd_kafka_conf_new()) {
   rd_kafka_conf_set_log_cb(conf_.get(), ForwardLog);
 }
@@ -126,8 +118,8 @@ ClientConfig& ClientConfig::Set(const std::string& name, const std::string& valu
                      nearest ? absl::StrCat(*nearest, "?") : "; its CONFIGURATION.md lists them"));
     return *this;
   }
-  // The value may be a secret, also under a name that does not look like it, and librdkafka's reason repeats
-  // it. Of the reason only the range is shown, which stands behind the value.
+  // The value may be a secret, whatever the name, and librdkafka's reason repeats it. Only the allowed range
+  // behind the value is shown.
   constexpr absl::string_view kRange = "outside allowed range ";
   const absl::string_view text(reason);
   const size_t range = text.rfind(kRange);
@@ -163,7 +155,7 @@ absl::StatusOr<ClientPtr> ClientConfig::Make(rd_kafka_type_t type) {
 }
 
 std::string WithoutSecrets(absl::string_view text) {
-  // Of all properties librdkafka quotes only this one's parts in what it says.
+  // librdkafka's messages quote parts of this property alone.
   for (const absl::string_view name : {"sasl.oauthbearer.config", "SASL/OAUTHBEARER extension"}) {
     const size_t at = text.find(name);
     if (at != absl::string_view::npos) {
@@ -220,7 +212,7 @@ MessagePtr FetchOn::Poll(int timeout_ms) {
   if (message != nullptr && ++came_ % kMessagesBetweenLooks != 0) return message;
   absl::Time now = SteadyNow();
   Look(now);
-  // While it waits for a message librdkafka does not look again.
+  // librdkafka does not check for room while it waits for a message.
   for (const absl::Time end = now + absl::Milliseconds(timeout_ms); message == nullptr && now < end;) {
     const absl::Duration wait = now < busy_until_ ? std::min(end - now, kLookAgain) : end - now;
     message.reset(rd_kafka_consumer_poll(
@@ -235,7 +227,7 @@ MessagePtr FetchOn::Poll(int timeout_ms) {
 ClientConfig BaseConfig(const DaemonOptions& options, const std::vector<Property>& defaults) {
   ClientConfig config;
   config.Set("client.id", absl::StrCat("lethe-", options.instance)).Set("log.connection.close", "false");
-  // A producer would have the brokers make a topic that is gone, as they are set up to.
+  // Otherwise a producer would make the brokers create a deleted topic with their defaults.
   config.Set("allow.auto.create.topics", "false");
   // librdkafka's default is five minutes, in which a topic can be deleted or get partitions unnoticed.
   config.Set("topic.metadata.refresh.interval.ms", "10000");
@@ -244,11 +236,17 @@ ClientConfig BaseConfig(const DaemonOptions& options, const std::vector<Property
   return config;
 }
 
-void AddHeader(HeadersPtr& headers, absl::string_view name, absl::string_view value) {
-  constexpr size_t kMost = 5;  // that lethe adds at once
-  if (headers == nullptr) headers.reset(rd_kafka_headers_new(kMost));
-  rd_kafka_header_add(headers.get(), name.data(), static_cast<ssize_t>(name.size()), value.data(),
-                      static_cast<ssize_t>(value.size()));
+void* DataOf(const std::optional<absl::string_view>& bytes) {
+  if (!bytes) return nullptr;
+  return const_cast<char*>(bytes->data() == nullptr ? "" : bytes->data());
+}
+
+void AddHeader(HeadersPtr& headers, absl::string_view name, const std::optional<absl::string_view>& value) {
+  constexpr size_t kUsual = 5;
+  if (headers == nullptr) headers.reset(rd_kafka_headers_new(kUsual));
+  rd_kafka_header_add(headers.get(), static_cast<const char*>(DataOf(name)),
+                      static_cast<ssize_t>(name.size()), DataOf(value),
+                      static_cast<ssize_t>(value.value_or("").size()));
 }
 
 absl::Status ErrorStatus(rd_kafka_resp_err_t code, absl::string_view doing) {
@@ -280,6 +278,11 @@ rd_kafka_resp_err_t CauseOf(rd_kafka_t* client, const rd_kafka_error_t* error) {
   return cause == RD_KAFKA_RESP_ERR_NO_ERROR ? code : cause;
 }
 
+bool IsFence(rd_kafka_resp_err_t code) {
+  return code == RD_KAFKA_RESP_ERR__FENCED || code == RD_KAFKA_RESP_ERR_PRODUCER_FENCED ||
+         code == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH;
+}
+
 std::string TransactionRemedy(rd_kafka_t* producer, rd_kafka_resp_err_t code, const std::string& group) {
   if (absl::IsPermissionDenied(ErrorStatus(code, ""))) {
     return absl::StrCat("grant this user Write on transactional ids with the prefix ", group, "/");
@@ -290,6 +293,20 @@ std::string TransactionRemedy(rd_kafka_t* producer, rd_kafka_resp_err_t code, co
                         "transaction.timeout.ms under kafka to that at most, or raise that of the brokers");
   }
   return "";
+}
+
+absl::Status StartError(rd_kafka_t* producer, const rd_kafka_error_t* error, absl::string_view doing,
+                        const std::string& group) {
+  const rd_kafka_resp_err_t code = CauseOf(producer, error);
+  const absl::Status status = ErrorStatus(code, doing);
+  const std::string remedy = TransactionRemedy(producer, code, group);
+  return absl::Status(status.code(), absl::StrCat(status.message(), remedy.empty() ? "" : ": ", remedy));
+}
+
+EventPtr AskAdmin(rd_kafka_t* client, int timeout_ms, const std::function<void(rd_kafka_queue_t*)>& send) {
+  const QueuePtr queue(rd_kafka_queue_new(client));
+  send(queue.get());
+  return EventPtr(rd_kafka_queue_poll(queue.get(), timeout_ms));
 }
 
 absl::StatusOr<TopicShape> ShapeOf(rd_kafka_t* client, const std::string& name, int timeout_ms) {

@@ -1,8 +1,6 @@
-// What librdkafka says of itself, kept until somebody asks.
+// librdkafka's statistics of one client.
 #ifndef LETHE_CONNECTORS_KAFKA_CLIENT_CLIENT_STATISTICS_H_
 #define LETHE_CONNECTORS_KAFKA_CLIENT_CLIENT_STATISTICS_H_
-
-#include <librdkafka/rdkafka.h>
 
 #include <cstdlib>
 #include <memory>
@@ -14,19 +12,19 @@
 
 namespace lethe::kafka {
 
-// The few of librdkafka's figures (STATISTICS.md there) that help. `known` is false if the text is none.
+// The figures that lethe reports (see librdkafka's STATISTICS.md). `known` is false if the text is not JSON.
 ClientReport ParseClientStatistics(absl::string_view json);
 
-// The latest statistics of one client. The client's thread, which is the lane's, only leaves the text here;
-// whoever asks reads it: with 1,000 partitions that is a megabyte.
+// The latest statistics. The lane's thread only stores the text, a megabyte with 1,000 partitions; Report()
+// parses it.
 //
 // Thread-safe.
 class ClientStatistics {
  public:
-  // In seconds between two; a default that the user may change (statistics.interval.ms).
+  // A default that the user may change.
   static Property Interval() { return {"statistics.interval.ms", "5000"}; }
 
-  // As librdkafka's callback has it: the text is ours from now on, which is what it is to be told with 1.
+  // For librdkafka's stats_cb: takes over the text; 1 tells librdkafka so.
   int Take(char* json);
 
   ClientReport Report() const;

@@ -16,14 +16,14 @@ constexpr absl::string_view kStart =
     "lethe itself decides where a partition without a committed offset starts; set 'start' instead";
 constexpr absl::string_view kAcks = "an output record counts as written when all in-sync replicas have it";
 
-// Synonyms of librdkafka's (CONFIGURATION.md there) are listed too, or they would be a way around.
+// Includes the synonyms in librdkafka's CONFIGURATION.md, which would set the same.
 constexpr FixedProperty kFixed[] = {
     {"bootstrap.servers", kUseBrokers},
     {"metadata.broker.list", kUseBrokers},
     {"group.id", "set 'group' instead"},
     {"transactional.id",
-     "it is made of group, instance and lane, so that a restarted instance fences its "
-     "former self and nobody else; set 'instance' instead"},
+     "lethe builds it from group, instance and lane, so that a restarted instance fences its "
+     "former self only; set 'instance' instead"},
     {"partition.assignment.strategy", "set 'assignment' to eager or cooperative instead"},
     {"group.instance.id",
      "each lane is a member of the group, and two with one name would throw each other out; set "

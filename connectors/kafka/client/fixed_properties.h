@@ -1,5 +1,5 @@
-// What lethe knows of librdkafka's properties: those that a user may not set, since lethe's promise rests on
-// their values, and those whose values are not to be shown.
+// The librdkafka properties that a user may not set, since lethe's guarantees rest on their values, and those
+// whose values are secret.
 #ifndef LETHE_CONNECTORS_KAFKA_CLIENT_FIXED_PROPERTIES_H_
 #define LETHE_CONNECTORS_KAFKA_CLIENT_FIXED_PROPERTIES_H_
 
@@ -19,17 +19,16 @@ struct FixedProperty {
 
 absl::Span<const FixedProperty> FixedProperties();
 
-// Why the property is fixed; nullopt if it is the user's to set.
+// Why the property is fixed; nullopt if the user may set it.
 std::optional<absl::string_view> WhyFixed(absl::string_view property);
 
-// Whether the value of a property is nobody's business: passwords, keys, tokens.
+// Whether the property concerns a secret: passwords, keys, tokens.
 bool IsSecret(absl::string_view property);
 
-// The same, but for the places of keys, which every user of the host may read on a command line.
+// Likewise, except the paths of key files, which need no protection.
 bool IsSecretValue(absl::string_view property);
 
-// A warning if any of these, from a command line, is secret: other users of the host see it. Empty if none
-// is.
+// A warning if a property from the command line is secret, where other users of the host see it; else empty.
 std::string SecretsOnCommandLine(absl::Span<const Property> properties);
 
 }  // namespace lethe::kafka

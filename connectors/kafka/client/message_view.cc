@@ -19,15 +19,9 @@ const rd_kafka_headers_t* MessageView::headers() const {
 }
 
 void MessageView::AppendTo(std::vector<HeaderView>& headers) const {
-  const rd_kafka_headers_t* all = this->headers();
-  const char* name = nullptr;
-  const void* value = nullptr;
-  size_t size = 0;
-  for (size_t i = 0;
-       all != nullptr && rd_kafka_header_get_all(all, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR;
-       ++i) {
-    headers.push_back({name, Bytes(value, size)});
-  }
+  ForEachHeader([&](absl::string_view name, std::optional<absl::string_view> value) {
+    headers.push_back({name, value});
+  });
 }
 
 std::optional<absl::string_view> MessageView::Last(const std::string& name) const {

@@ -4,7 +4,6 @@
 
 #include <librdkafka/rdkafka.h>
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,14 +18,27 @@ class MessageView : public InputHeaders {
  public:
   explicit MessageView(const rd_kafka_message_t& message) : message_(message) {}
 
-  // With this as its headers, if it has any.
+  // Its headers are this view.
   InputRecord record() const;
-  const rd_kafka_headers_t* headers() const;  // null if it has none
+  // Calls `use` with the name and value of each header.
+  template <class Use>
+  void ForEachHeader(const Use& use) const {
+    const rd_kafka_headers_t* const all = headers();
+    const char* name = nullptr;
+    const void* value = nullptr;
+    size_t size = 0;
+    for (size_t i = 0; all != nullptr &&
+                       rd_kafka_header_get_all(all, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR;
+         ++i) {
+      use(absl::string_view(name), Bytes(value, size));
+    }
+  }
 
   void AppendTo(std::vector<HeaderView>& headers) const override;
   std::optional<absl::string_view> Last(const std::string& name) const override;
 
  private:
+  const rd_kafka_headers_t* headers() const;  // null if it has none
   static std::optional<absl::string_view> Bytes(const void* data, size_t size) {
     if (data == nullptr) return std::nullopt;
     return absl::string_view(static_cast<const char*>(data), size);

@@ -1,7 +1,6 @@
 #include "connectors/kafka/counters/counter_watch.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "src/pipeline/clock/steady_time.h"
 
@@ -48,21 +47,21 @@ bool CounterWatch::Wants(int lane) const {
   return asked_ != nullptr && asked_->waits_for.contains(lane);
 }
 
-void CounterWatch::Answer(int lane, const std::map<int32_t, std::unique_ptr<Task>>& task) {
+void CounterWatch::Answer(int lane, const std::map<int32_t, std::unique_ptr<Task>>& tasks) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (asked_ == nullptr || asked_->waits_for.erase(lane) == 0) return;
   const absl::Time begin = SteadyNow();
-  for (const auto& [id, partition] : task) {
-    if (partition->phase != Phase::kActive) continue;
+  for (const auto& [id, task] : tasks) {
+    if (task->phase != Phase::kActive) continue;
     asked_->partitions.push_back(id);
     for (size_t i = 0; i < counters_.size(); ++i) {
       Round::Counter& counter = asked_->counters[i];
-      counter.keys += static_cast<int64_t>(partition->sums[i].totals().size());
+      counter.keys += static_cast<int64_t>(task->sums[i].totals().size());
       if (counter.keys > kMostKeys) {
         counter.totals.clear();
         continue;
       }
-      for (const auto& [key, total] : partition->sums[i].totals()) counter.totals[key] += total;
+      for (const auto& [key, total] : task->sums[i].totals()) counter.totals[key] += total;
     }
   }
   const absl::Time now = SteadyNow();

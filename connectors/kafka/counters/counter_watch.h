@@ -24,7 +24,7 @@ struct CounterView {
   std::string name;
   std::string output;
   CounterMode mode = CounterMode::kDelta;
-  // The rest with totals only. Keys of all partitions are as many at most; some may be in several.
+  // The rest with totals only. A key of several partitions counts several times.
   int64_t keys = 0;
   bool too_many = false;                                  // to be listed here
   std::vector<std::pair<std::string, absl::int128>> top;  // the largest first
@@ -32,30 +32,29 @@ struct CounterView {
 
 struct CountersView {
   std::vector<CounterView> counters;
-  // Whose totals these are: what other instances own, or is being restored, is not in them.
+  // The partitions with totals here: without those of other instances, or being restored.
   std::vector<int32_t> partitions;
   int32_t all_partitions = 0;                     // of the input; 0: not known yet
   absl::Duration age = absl::InfiniteDuration();  // of what is known; infinite: nothing yet
 };
 
-// Totals belong to the lanes' threads. So View() leaves a request, and each lane adds its totals up when it
-// next publishes its figures. Without requests that costs nothing, and with them a tenth of a lane's time at
-// most.
+// Totals belong to the lanes' threads. View() leaves a request, and each lane sums its totals when it next
+// publishes. That takes a tenth of a lane's time at most, and none without requests.
 //
 // Thread-safe.
 class CounterWatch {
  public:
-  // Of a counter, in all partitions of the instance.
+  // The most keys of a counter that are summed, over all partitions of the instance.
   static constexpr int64_t kMostKeys = 250'000;
 
   CounterWatch(const std::vector<CounterOptions>& counters, int lanes) : counters_(counters), lanes_(lanes) {}
 
-  // What was last known, with so many keys of each counter; asks for more.
+  // The last known sums, with the `top` largest totals of each counter; requests newer ones.
   CountersView View(size_t top);
 
-  // Whether somebody has asked, and this lane has not answered.
+  // Whether a request waits for this lane.
   bool Wants(int lane) const;
-  void Answer(int lane, const std::map<int32_t, std::unique_ptr<Task>>& task);
+  void Answer(int lane, const std::map<int32_t, std::unique_ptr<Task>>& tasks);
 
  private:
   struct Round {
@@ -73,7 +72,7 @@ class CounterWatch {
   const std::vector<CounterOptions> counters_;
   const int lanes_;
   mutable std::mutex mutex_;
-  std::shared_ptr<Round> asked_;        // guarded by mutex_, as are these; null: nobody waits
+  std::shared_ptr<Round> asked_;        // guarded by mutex_, as are these; null: no request
   std::shared_ptr<const Round> known_;  // complete, and never changed
   absl::Time next_ = absl::InfinitePast();
 };

@@ -1,6 +1,5 @@
 #include "connectors/kafka/counters/totals_feed.h"
 
-#include <librdkafka/rdkafka.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -21,23 +20,23 @@ constexpr int kRequestTimeoutMs = 1000;
 constexpr absl::Duration kLookEvery = absl::Seconds(1);
 constexpr absl::Duration kTryAgainAfter = absl::Milliseconds(500);
 constexpr absl::Duration kHandover = absl::Milliseconds(100);
-// Of a batch, which keeps a store from everything else: about a millisecond.
+// The size of a batch, during which a store serves no one else: about a millisecond.
 constexpr size_t kMostKeys = 512;
 constexpr size_t kMostBatchBytes = 1 << 20;
-// Of all batches that are sent at once.
+// The size of all batches of one request.
 constexpr size_t kMostPendingBytes = 4 << 20;
-constexpr size_t kBytesBesideKey = 64;
+constexpr size_t kBytesPerTotal = 64;
 constexpr char kQueueKbytes[] = "16384";
 
 }  // namespace
 
 TotalsFeed::TotalsFeed(const DaemonOptions& options, const CounterOptions& counter,
-                       std::unique_ptr<CounterStore> store, std::function<std::vector<int32_t>()> task,
+                       std::unique_ptr<CounterStore> store, std::function<std::vector<int32_t>()> owned,
                        const StopFlag& stop)
     : options_(options),
       counter_(counter),
       store_(std::move(store)),
-      owned_(std::move(task)),
+      owned_(std::move(owned)),
       stop_(stop),
       current_at_(SteadyNow()),
       current_report_(current_at_) {
@@ -101,44 +100,47 @@ void TotalsFeed::Keep(std::vector<int32_t> partitions) {
 }
 
 bool TotalsFeed::OwnsOthers() {
-  std::vector<int32_t> task = owned_();
-  // From then on the lanes give back what they have.
+  std::vector<int32_t> partitions = owned_();
+  // After the stop the lanes release their partitions.
   const bool gives_back = stop_.requested();
-  std::sort(task.begin(), task.end());
+  std::sort(partitions.begin(), partitions.end());
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (kept_) {
-      task = *kept_;
+      partitions = *kept_;
     } else if (gives_back) {
       return false;
     }
   }
-  if (task == partitions_) return false;
-  partitions_ = std::move(task);
+  if (partitions == partitions_) return false;
+  partitions_ = std::move(partitions);
   return true;
 }
 
+absl::StatusOr<std::map<int32_t, int64_t>> TotalsFeed::AskStore() {
+  const absl::StatusOr<std::vector<int64_t>> answer = store_->Positions(partitions_);
+  if (!answer.ok()) return Met(answer.status());
+  std::map<int32_t, int64_t> positions;
+  for (size_t i = 0; i < partitions_.size(); ++i) positions[partitions_[i]] = (*answer)[i];
+  return positions;
+}
+
 absl::Status TotalsFeed::FindPositions() {
-  const absl::StatusOr<std::vector<int64_t>> positions = store_->Positions(partitions_);
-  if (!positions.ok()) return Met(positions.status());
-  stored_.clear();
-  for (size_t i = 0; i < partitions_.size(); ++i) stored_[partitions_[i]] = (*positions)[i];
-  read_ = stored_;
+  const auto positions = AskStore();
+  if (!positions.ok()) return positions.status();
+  read_ = stored_ = *positions;
   Publish();
   return Met(IsFitting());
 }
 
 absl::Status TotalsFeed::ComparePositions() {
-  const absl::StatusOr<std::vector<int64_t>> positions = store_->Positions(partitions_);
-  if (!positions.ok()) return Met(positions.status());
-  for (size_t i = 0; i < partitions_.size(); ++i) {
-    if ((*positions)[i] == stored_[partitions_[i]]) continue;
-    return absl::AbortedError("the store has another position");
-  }
+  const auto positions = AskStore();
+  if (!positions.ok()) return positions.status();
+  if (*positions != stored_) return absl::AbortedError("the store has another position");
   return Met(IsFitting());
 }
 
-// A consumer for each session: nothing can come that was fetched for another position.
+// Each session has its own consumer, so that no message comes from an earlier position.
 absl::StatusOr<ClientPtr> TotalsFeed::Assign() const {
   absl::StatusOr<ClientPtr> consumer =
       MakeTotalsReader(options_, "read_committed", {{"queued.max.messages.kbytes", kQueueKbytes}});
@@ -165,7 +167,7 @@ StoreBatch& TotalsFeed::OpenBatch(int32_t partition) {
 void TotalsFeed::Take(const rd_kafka_message_t& message) {
   const bool is_end = message.err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
   if (message.err != RD_KAFKA_RESP_ERR_NO_ERROR && !is_end) {
-    // librdkafka tries again by itself; what stands still shows in the lag.
+    // librdkafka retries; the lag shows a standstill.
     if (IsTransient(message.err) || message.err == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED) return;
     if (std::exchange(said_reading_, message.err) == message.err) return;
     spdlog::warn("counter {}: store {}: {}", counter_.name, store_->name(),
@@ -180,7 +182,7 @@ void TotalsFeed::Take(const rd_kafka_message_t& message) {
   if (read == read_.end() || next <= read->second) return;
   StoreBatch& batch = OpenBatch(message.partition);
   batch.to = read->second = next;
-  if (is_end) return;  // behind the last record are marks of transactions
+  if (is_end) return;  // transaction markers follow the last record
   const MessageView view(message);
   const InputRecord record = view.record();
   const absl::StatusOr<CounterTotal> total = CounterTotal::Parse(record.key.value_or(""), record.value);
@@ -200,7 +202,7 @@ void TotalsFeed::Take(const rd_kafka_message_t& message) {
   StoredTotal& stored = batch.totals[at->second];
   stored.total = record.value ? std::optional<int64_t>(total->total) : std::nullopt;
   if (!is_new) return;
-  const size_t bytes = total->key.size() + kBytesBesideKey;
+  const size_t bytes = total->key.size() + kBytesPerTotal;
   pending_bytes_ += bytes;
   open.bytes += bytes;
   if (batch.totals.size() >= kMostKeys || open.bytes >= kMostBatchBytes) open_.erase(message.partition);
@@ -238,12 +240,11 @@ void TotalsFeed::AskEnds() {
     asking_ = *std::move(client);
   }
   const absl::Time now = SteadyNow();
-  if (!ends_.Ask(asking_.get(), counter_.output, partitions_, absl::Milliseconds(kRequestTimeoutMs)).ok())
-    return;
-  asked_at_ = now;
+  const absl::Duration timeout = absl::Milliseconds(kRequestTimeoutMs);
+  if (ends_.Ask(asking_.get(), counter_.output, partitions_, timeout).ok()) asked_at_ = now;
 }
 
-// A store that is ahead of the topic has the totals of another.
+// A store that is ahead of the topic has the totals of another topic.
 absl::Status TotalsFeed::IsFitting() const {
   for (const auto& [partition, position] : stored_) {
     const int64_t end = ends_.Of(partition);
@@ -277,7 +278,7 @@ absl::Status TotalsFeed::Met(const absl::Status& status) {
     report_.problem = std::string(status.message());
     if (!status.ok()) ++report_.failures;
   }
-  // Once for each change of state: the words of an error that stays may differ from one try to the next.
+  // Once for each change of state: an error that stays may change its wording.
   if (status.code() == said_) return status;
   if (status.ok()) {
     spdlog::info("counter {}: store {} takes totals", counter_.name, store_->name());
@@ -299,15 +300,13 @@ void TotalsFeed::Finish(absl::Duration patience, const std::function<bool()>& go
     for (const int32_t partition : kept_.value_or(std::vector<int32_t>())) stored.try_emplace(partition, 0);
   };
   look();
-  // The last commit may have reached the group's offsets, and not yet the totals: what was written counts.
+  // The last commit may be in the group's offsets and not yet in the totals, so the high watermark counts.
   std::map<int32_t, int64_t> ends;
   const absl::StatusOr<ClientPtr> asking = MakeTotalsReader(options_, "read_uncommitted");
   for (auto at = stored.begin(); asking.ok() && at != stored.end() && wait();) {
-    int64_t begin = 0, end = 0;
-    const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
-        asking->get(), counter_.output.c_str(), at->first, &begin, &end, kRequestTimeoutMs);
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) continue;
-    ends[at->first] = end;
+    const auto bounds = BoundsOf(asking->get(), counter_.output, at->first, kRequestTimeoutMs);
+    if (!bounds.ok()) continue;
+    ends[at->first] = bounds->end;
     ++at;
   }
   const auto is_behind = [&] {

@@ -16,9 +16,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "connectors/kafka/client/client.h"
-#include "connectors/kafka/client/log_ends.h"
+#include "connectors/kafka/client/log_reader.h"
 #include "src/counters/counter_store.h"
 #include "src/pipeline/clock/stop_flag.h"
 #include "src/pipeline/options/options.h"
@@ -26,48 +27,48 @@
 
 namespace lethe::kafka {
 
-// A thread that reads the totals that are committed, of the partitions that this instance owns, from the
-// position that the store names, and stores them. It waits for a store that is away, and keeps nobody else
-// waiting. Positions are compared once a second, so a store that was set back (a replica that lacked the
-// last writes, say) is filled again.
+// A thread that reads the committed totals of this instance's partitions, from the position in the store, and
+// stores them. It waits for a store that is away, and holds up nothing else. It compares positions once a
+// second, and fills a store again that was set back (a replica without the last writes, say).
 //
 // Thread-safe but for Start and Finish.
 class TotalsFeed {
  public:
-  // `owned` names the partitions that this instance has; it is called from the feed's thread until `stop`,
-  // when the lanes give them back, and the last answer holds.
+  // `owned` returns this instance's partitions; the feed's thread calls it until `stop`, when lanes release
+  // them and the last answer stays valid.
   TotalsFeed(const DaemonOptions& options, const CounterOptions& counter, std::unique_ptr<CounterStore> store,
-             std::function<std::vector<int32_t>()> task, const StopFlag& stop);
+             std::function<std::vector<int32_t>()> owned, const StopFlag& stop);
   ~TotalsFeed();
 
   void Start();
-  // Before the lanes end: these are the partitions to the last.
+  // Before the lanes end: the final partitions.
   void Keep(std::vector<int32_t> partitions);
-  // After the lanes have ended: stores what they have committed, and ends the thread. Waits until `patience`
-  // is over or `go_on` returns false; then the rest is stored by the next owner of the partitions.
+  // After the lanes have ended: stores their last commits and ends the thread. Waits until `patience` is over
+  // or `go_on` returns false; the next owner of the partitions stores the rest.
   void Finish(absl::Duration patience, const std::function<bool()>& go_on);
 
   StoreReport Report() const;
 
  private:
   void Run();
-  // From the positions in the store until it or a broker fails, another has written, or other partitions are
-  // owned.
+  // Runs until the store or a broker fails, the position in the store changes, or other partitions are owned.
   absl::Status Session();
+  // The positions in the store, by partition.
+  absl::StatusOr<std::map<int32_t, int64_t>> AskStore();
   absl::Status FindPositions();
   absl::StatusOr<ClientPtr> Assign() const;
-  // Adds a message's total to those that are to be stored, and the end of a partition to the position.
+  // Adds a message to the open batch of its partition.
   void Take(const rd_kafka_message_t& message);
   StoreBatch& OpenBatch(int32_t partition);
-  // Stores them. Aborted: another has written, or the store was set back, and the positions hold no more.
+  // Stores the batches. Aborted: the store has another position than expected.
   absl::Status Flush();
-  // Whether the store is there and has the positions that it had.
+  // Aborted: the store has another position than expected.
   absl::Status ComparePositions();
   void AskEnds();
   absl::Status IsFitting() const;
   void Publish();
   bool OwnsOthers();
-  // Of the store: says what has changed, and counts what failed.
+  // Logs a change of the store's state, and counts failures.
   absl::Status Met(const absl::Status& status);
 
   const DaemonOptions options_;

@@ -2,21 +2,18 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "connectors/kafka/options/stage_options.h"
 #include "src/stage/missing_bytes.h"
 
 namespace lethe::kafka {
 namespace {
 
-// A partition may be revoked and given back to the process: the group's members hear with their next
-// heartbeat (3 s) that it rebalances again, and some protocols do it in two rounds. After that it is
-// somebody else's.
+// A revoked partition may come back to the process: members hear with their next heartbeat (3 s) that the
+// group rebalances again, and some protocols take two rounds. After that another member owns it.
 constexpr absl::Duration kMayComeBackFor = absl::Seconds(10);
 
 }  // namespace
@@ -54,7 +51,7 @@ absl::StatusOr<CommitMetadata> ReadCommitMetadata(const DaemonOptions& options,
   }
   return absl::FailedPreconditionError(absl::StrCat(
       name, ": group ", options.group, " has so far judged by another id than ", options.record.id.ToString(),
-      ": ids of before would not be recognized; use another group, or reset "
+      ": earlier ids would not be recognized; use another group, or reset "
       "the group's offsets with kafka-consumer-groups.sh --reset-offsets to start over"));
 }
 
@@ -62,19 +59,24 @@ absl::Status CheckScope(const DaemonOptions& options, rd_kafka_t* client, int32_
   if (options.routes) return absl::OkStatus();
   const bool is_routed = !options.routed_from.empty();
   const std::string other = is_routed ? options.routed_from : RepartitionTopic(options);
-  const auto committed = GroupState(client, other).Committed(partitions);
+  const auto committed = AskCommitted(client, other, partitions);
   if (!committed.ok()) return absl::IsUnavailable(committed.status()) ? committed.status() : absl::OkStatus();
   for (const CommittedOffset& each : *committed) {
     if (each.offset < 0 || absl::IsNotFound(CommitMetadata::Parse(each.metadata).status())) continue;
     return absl::FailedPreconditionError(absl::StrCat(
         "group ", options.group,
         " has judged with scope: ", ScopeName(is_routed ? Scope::kPartition : Scope::kTopic),
-        " so far: with another scope it would write again what is out. Use another group or the former "
+        " so far: with another scope it would write the same records again. Use another group or the former "
         "scope, "
         "or delete the group's offsets to start over: kafka-consumer-groups.sh --delete-offsets --group ",
         options.group, " --topic ", other));
   }
   return absl::OkStatus();
+}
+
+void FailPartition(Task& task, std::string problem) {
+  task.Fail(std::move(problem));
+  spdlog::error("{}", task.problem);
 }
 
 Assigner::Assigner(const DaemonOptions& options, int32_t partitions, std::string id_fingerprint,
@@ -126,12 +128,11 @@ bool Assigner::OpenFilter(Task& task, RestartPoint start) {
       break;
     }
     if (absl::IsResourceExhausted(filter.status()) && GiveUpKept()) continue;
-    task.Fail(absl::StrCat(name, ": ", filter.status().message()));
-    spdlog::error("{}", task.problem);
+    FailPartition(task, absl::StrCat(name, ": ", filter.status().message()));
     return false;
   }
   if (absl::Status started = task.filter->StartAt(start.stream_time); !started.ok()) {
-    task.Fail(absl::StrCat(name, ": ", started.message()));
+    FailPartition(task, absl::StrCat(name, ": ", started.message()));
     return false;
   }
   task.points.emplace(options_.stage.horizon, start);
@@ -157,10 +158,9 @@ bool Assigner::AcceptShortHistory(Task& task, const std::string& missing, const 
                  absl::FormatDuration(options_.stage.horizon), remedy);
     return true;
   }
-  task.Fail(absl::StrCat(what, " would pass; ", remedy,
-                         "; to go on all the same set on_short_history to continue until the "
-                         "horizon has gone by (lethe_short_history is 0 then)"));
-  spdlog::error("{}", task.problem);
+  FailPartition(task, absl::StrCat(what, " would pass; ", remedy,
+                                   "; to go on all the same set on_short_history to continue until the "
+                                   "horizon has gone by (lethe_short_history is 0 then)"));
   return false;
 }
 
@@ -175,7 +175,7 @@ void Assigner::Rebuild(Task& task, const CommitMetadata& metadata, const Restore
   if (plan.log_from.offset >= task.committed) task.phase = Phase::kActive;
 }
 
-bool Assigner::NeedsLogTimes(const CommittedOffset& committed, const GroupState::Log& log) const {
+bool Assigner::NeedsLogTimes(const CommittedOffset& committed, const LogState& log) const {
   const auto metadata = CommitMetadata::Parse(committed.metadata);
   if (!metadata.ok() || log.start > committed.offset) return false;
   RestoreFacts facts;
@@ -186,7 +186,7 @@ bool Assigner::NeedsLogTimes(const CommittedOffset& committed, const GroupState:
 }
 
 absl::Status Assigner::CheckSnapshot(const SnapshotPoint& point, SnapshotId id,
-                                     const CommitMetadata& metadata, const GroupState::Log& log) const {
+                                     const CommitMetadata& metadata, const LogState& log) const {
   const std::optional<SnapshotNotes> notes = SnapshotNotes::Parse(point.notes);
   if (!notes || point.offset != id.offset || !RestartPoints::Parse(options_.stage.horizon, notes->points)) {
     return absl::DataLossError("it does not say from where to go on");
@@ -205,8 +205,7 @@ absl::Status Assigner::CheckSnapshot(const SnapshotPoint& point, SnapshotId id,
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> Assigner::FromSnapshot(Task& task, const CommitMetadata& metadata,
-                                            const GroupState::Log& log) {
+absl::StatusOr<bool> Assigner::FromSnapshot(Task& task, const CommitMetadata& metadata, const LogState& log) {
   const std::optional<SnapshotId> id = SnapshotId::Parse(metadata.snapshot);
   absl::StatusOr<RestoredPartition> restored;
   do {
@@ -215,7 +214,7 @@ absl::StatusOr<bool> Assigner::FromSnapshot(Task& task, const CommitMetadata& me
   if (absl::IsCancelled(restored.status())) return restored.status();
   absl::Status usable = restored.status();
   if (usable.ok()) usable = CheckSnapshot(restored->point, *id, metadata, log);
-  // The commit that names it came after it, unless somebody has set the group's offsets by hand.
+  // The commit that names it came after it, unless an operator has reset the group's offsets.
   if (usable.ok() && std::max(restored->point.offset, restored->point.end_offset) > task.committed) {
     usable = absl::FailedPreconditionError(absl::StrCat("it holds what comes after offset ", task.committed));
   }
@@ -239,7 +238,7 @@ absl::StatusOr<bool> Assigner::FromSnapshot(Task& task, const CommitMetadata& me
   task.mark = task.committed_mark = {notes.mark_offset, restored->point.record_before};
   task.filter_end = restored->point.offset;
   task.restore = RestoreProgress(task.filter_end, task.committed);
-  // As with a filter that was kept, the record before F says whether this is the same log.
+  // As for a kept filter, the record before F shows whether this is the same log.
   task.next = notes.mark_offset;
   task.phase = Phase::kChecking;
   spdlog::info("{}-{}: snapshot {} is loaded, with {} ids; {} offsets to replay", options_.input, task.id,
@@ -269,13 +268,13 @@ void Assigner::WarnOfGrowth(const Task& task) {
 }
 
 absl::StatusOr<std::unique_ptr<Task>> Assigner::Prepare(int32_t partition, const CommittedOffset& committed,
-                                                        const GroupState::Log& log, Uncommitted uncommitted) {
+                                                        const LogState& log, Uncommitted uncommitted) {
   auto task = PrepareFilter(partition, committed, log, uncommitted);
   if (task.ok()) (*task)->sums.assign(options_.counters.size(), CounterSums());
-  TakeMissingBytes(stage_);  // of what it was refused it has made the best; whoever else was asks again
+  TakeMissingBytes(stage_);  // the new filter copes with a refusal; others will ask again
   if (!task.ok() || (*task)->phase == Phase::kFailed || options_.scope == Scope::kTopic) return task;
   if (committed.offset < 0 && uncommitted == Uncommitted::kAdded) {
-    // All of its records were sent after it was added.
+    // All its records were sent after it was added.
     (*task)->growth = {partitions_, (*task)->origin, absl::InfinitePast()};
     spdlog::warn("{}-{} was added to the topic after the group had begun to read it", options_.input,
                  partition);
@@ -293,8 +292,7 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::Prepare(int32_t partition, const
 
 absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
                                                               const CommittedOffset& committed,
-                                                              const GroupState::Log& log,
-                                                              Uncommitted uncommitted) {
+                                                              const LogState& log, Uncommitted uncommitted) {
   std::unique_ptr<Task> kept = kept_.Take(partition);
   auto task = std::make_unique<Task>();
   task->id = partition;
@@ -304,15 +302,14 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
   const std::string name = absl::StrCat(options_.input, "-", partition);
 
   if (committed.offset < 0) {
-    kept.reset();  // its memory goes back before the new filter asks for some
+    kept.reset();  // frees its memory before the new filter asks for some
     const bool latest = options_.start == Start::kLatest && uncommitted == Uncommitted::kNew;
     StartEmpty(*task, latest ? log.end : log.start);
     return task;
   }
   task->committed = committed.offset;
   auto fail = [&](std::string problem) {
-    task->Fail(std::move(problem));
-    spdlog::error("{}", task->problem);
+    FailPartition(*task, std::move(problem));
     return std::move(task);
   };
   if (log.start > committed.offset) {
@@ -347,19 +344,19 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
     return task;
   }
   if (!metadata.ok()) return metadata.status();
-  const absl::Time told = metadata->committed_time;
+  const absl::Time stated = metadata->committed_time;
   if (metadata->DropTimesAfter(absl::Now() + options_.max_future)) {
     kept.reset();
     spdlog::warn(
         "{}: the commit of offset {} gives stream time {}, more than {} ahead of this machine's clock: it is "
         "not believed, and the filter is rebuilt from offset {}; many records were dated ahead, or this "
         "machine's clock is behind",
-        name, committed.offset, absl::FormatTime(absl::RFC3339_sec, told, absl::UTCTimeZone()),
+        name, committed.offset, absl::FormatTime(absl::RFC3339_sec, stated, absl::UTCTimeZone()),
         absl::FormatDuration(options_.max_future), metadata->restart);
   }
   task->time_at_committed =
       metadata->committed_time == absl::InfinitePast() ? absl::InfiniteFuture() : metadata->committed_time;
-  // Where the kept filter is at the committed offset, it must remember the same record before that.
+  // A kept filter that is at the committed offset must have the same record before it.
   const auto is_of_same_log = [&](const Task& each) {
     return metadata->record_before < 0 || metadata->record_before >= each.filter_end ||
            each.mark.offset < 0 ||
@@ -388,7 +385,7 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
     kept->restore = RestoreProgress(kept->filter_end, committed.offset);
     kept->snapshot = snapshot;
     kept->phase = kept->mark.offset < 0 ? Phase::kRestoring : Phase::kChecking;
-    // The record before F is read once more, to see that this is still the same log.
+    // Reads the record before F once more, to see that this is still the same log.
     kept->next = kept->mark.offset < 0 ? kept->filter_end : kept->mark.offset;
     if (kept->phase == Phase::kRestoring && kept->next >= kept->committed) kept->phase = Phase::kActive;
     kept->TakeHistory(*metadata, log.start);

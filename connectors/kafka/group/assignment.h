@@ -1,4 +1,4 @@
-// What a lane does with partitions that it was assigned: where each starts, and with which filter.
+// Where an assigned partition starts, and with which filter.
 #ifndef LETHE_CONNECTORS_KAFKA_GROUP_ASSIGNMENT_H_
 #define LETHE_CONNECTORS_KAFKA_GROUP_ASSIGNMENT_H_
 
@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,88 +20,89 @@
 
 namespace lethe::kafka {
 
-// Why the group may have committed nothing of a partition. Of one that was added after the group began to
-// read the topic, or whose topic was recreated and took the commits with it, all records count, whatever
-// --start says.
+// Why the group has committed nothing of a partition. All records count, whatever --start says, of one that
+// was added after the group began to read the topic, or whose topic was recreated.
 enum class Uncommitted { kNew, kAdded, kRecreated };
 
-// The metadata of an offset that is committed for a partition of the input. NotFound: it has none, and is a
-// new beginning. FailedPrecondition: it is of another format or id configuration, or damaged, and the program
-// must not go on; the message says where, and what to do.
+// The metadata of a committed offset. NotFound: it has none, and starts over. FailedPrecondition: it is
+// damaged, or of another format or id configuration; the message says where, and what to do.
 absl::StatusOr<CommitMetadata> ReadCommitMetadata(const DaemonOptions& options,
                                                   const std::string& id_fingerprint, int32_t partition,
                                                   const CommittedOffset& committed);
 
-// FailedPrecondition, with the remedy, if the group has judged the input with the other scope; Unavailable:
-// ask again. The client is of the group; `partitions` are those of the input.
+// FailedPrecondition: the group has judged the input with the other scope. Unavailable: ask again. The client
+// is of the group; `partitions` are the input's.
 absl::Status CheckScope(const DaemonOptions& options, rd_kafka_t* client, int32_t partitions);
+
+// Fails the partition, which is then not read any more, and logs why.
+void FailPartition(Task& task, std::string problem);
 
 // Decides, for one partition at a time, where reading starts and which filter it has.
 class Assigner {
  public:
-  // Asked again and again while the snapshot of a partition is loaded: false gives that up.
+  // Asked several times a second while a snapshot is loaded; false cancels that.
   using GoOnLoading = std::function<bool(int32_t partition)>;
 
-  // `partitions` are those of the input; `snapshots` is null where none are taken.
+  // `partitions` are the input's; `snapshots` is null where none are taken.
   Assigner(const DaemonOptions& options, int32_t partitions, std::string id_fingerprint, DedupStage& stage,
            KeptPartitions& kept, Snapshots* snapshots, GoOnLoading go_on);
 
-  // Whether Prepare is to be told the times of the log.
-  bool NeedsLogTimes(const CommittedOffset& committed, const GroupState::Log& log) const;
+  // Whether Prepare() needs the times of the log.
+  bool NeedsLogTimes(const CommittedOffset& committed, const LogState& log) const;
 
-  // The partition, ready to be read from its `next`. A partition that must not be read comes back as kFailed
-  // with its problem. FailedPrecondition: the group's commits are of another format or id configuration, and
-  // the program must not go on. Cancelled: loading its snapshot was given up.
+  // The partition, ready to be read from its `next`; kFailed if it must not be read. FailedPrecondition: the
+  // group's commits do not fit, and the program must stop (see ReadCommitMetadata). Cancelled: loading its
+  // snapshot was cancelled.
   absl::StatusOr<std::unique_ptr<Task>> Prepare(int32_t partition, const CommittedOffset& committed,
-                                                const GroupState::Log& log, Uncommitted uncommitted);
+                                                const LogState& log, Uncommitted uncommitted);
 
-  // The topic has so many partitions, or more: they do not become fewer.
+  // Never lowers the number.
   void SetPartitions(int32_t partitions) { partitions_ = std::max(partitions_, partitions); }
-  // Whether it had fewer when the partition last heard of it, and that matters: with Scope::kTopic it does
-  // not, since copies meet in a topic that does not grow.
+  // Whether the input has grown since the task last noted it, and that matters: with Scope::kTopic copies
+  // meet in a topic that does not grow.
   bool HasGrownFor(const Task& task) const;
-  // That is so, and the log of the partition ends at `end`.
+  // Notes that it has grown; the log of the partition ends at `end`.
   void NoteGrowth(Task& task, int64_t end);
 
-  // Of a partition for which nothing is committed. `begun`: the lane has seen the topic's commits stand.
+  // For a partition without a committed offset. `begun`: the lane has seen committed offsets of the topic.
   static Uncommitted WhyUncommitted(int32_t partition, const std::vector<CommittedOffset>& committed,
                                     bool begun);
 
-  // Whether what the group has committed does not carry the partition's present metadata yet: the offset must
-  // be committed with it before the first verdict.
+  // Whether the committed offset lacks the partition's metadata: it must be committed with it before the
+  // first verdict.
   static bool NeedsFirstCommit(const Task& task, const CommittedOffset& committed);
 
-  // Between records, now and then: where a filter of the process has been refused memory, what is kept of
-  // partitions that went long enough ago is given up for it, those that went first first.
+  // Called now and then: if a filter was refused memory, drops kept filters of partitions that left long
+  // enough ago, oldest first.
   void GiveUpForMemory(absl::Time now);
 
-  // The log is not the one that the snapshot is of: it is not to be used again.
+  // The snapshot is of another log, and must not be used again.
   void Refuse(SnapshotId snapshot) { refused_.insert(snapshot.ToString()); }
 
  private:
-  // Once for each number of partitions, if keys may have moved.
+  // Warns that keys may have moved, once for each number of partitions.
   void WarnOfGrowth(const Task& task);
-  // As Prepare, but that nothing is known of the topic's growth.
+  // Prepare() without the growth of the topic.
   absl::StatusOr<std::unique_ptr<Task>> PrepareFilter(int32_t partition, const CommittedOffset& committed,
-                                                      const GroupState::Log& log, Uncommitted uncommitted);
-  // Gives the partition the filter of the snapshot that the commit names. False, with a line in the log that
-  // says why, if there is none that is of use; the partition is as it was then. Cancelled: it was given up.
-  absl::StatusOr<bool> FromSnapshot(Task& task, const CommitMetadata& metadata, const GroupState::Log& log);
+                                                      const LogState& log, Uncommitted uncommitted);
+  // Loads the filter of the snapshot that the commit names. False: it cannot be used (logged), and the task
+  // is unchanged. Cancelled: loading was cancelled.
+  absl::StatusOr<bool> FromSnapshot(Task& task, const CommitMetadata& metadata, const LogState& log);
   absl::Status CheckSnapshot(const SnapshotPoint& point, SnapshotId id, const CommitMetadata& metadata,
-                             const GroupState::Log& log) const;
-  // Gives it an empty filter that is to be rebuilt from the log.
+                             const LogState& log) const;
+  // Starts with an empty filter, to be rebuilt from the log.
   void Rebuild(Task& task, const CommitMetadata& metadata, const RestorePlan& plan);
-  // The filter will not know all ids of the horizon, because of what is `missing`: says so, and what to do
-  // about it. False: by policy the partition is not to be read.
+  // Logs that the filter will lack ids of the horizon, because of `missing`, and the remedy. False: the
+  // policy is to fail the partition.
   bool AcceptShortHistory(Task& task, const std::string& missing, const std::string& remedy) const;
   void StartEmpty(Task& task, int64_t origin);
   bool OpenFilter(Task& task, RestartPoint start);
-  // One filter that is kept since then, or longer, and says so. False if there is none.
+  // Drops one filter that is kept since then, or longer. False if there is none.
   bool GiveUpKept(absl::Time since = absl::InfiniteFuture());
 
   const DaemonOptions& options_;
   int32_t partitions_;
-  int32_t warned_of_partitions_ = 0;  // as many as they were when it was last said that keys may have moved
+  int32_t warned_of_partitions_ = 0;  // the number at the last warning that keys may have moved
   DedupStage& stage_;
   KeptPartitions& kept_;
   Snapshots* const snapshots_;

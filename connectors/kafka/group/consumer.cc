@@ -2,18 +2,18 @@
 
 #include <spdlog/spdlog.h>
 
-#include <memory>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/group/group_state.h"
 #include "src/pipeline/clock/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
 
-// To leave takes a request, unless the group is in the middle of a rebalance.
+// Leaving takes one request, unless the group is in the middle of a rebalance.
 constexpr absl::Duration kLeavePatience = absl::Seconds(1);
 constexpr int kLeavePollMs = 20;
 
@@ -27,21 +27,17 @@ Consumer::Consumer(const DaemonOptions& options, int lane, Rebalance rebalance)
       cooperative_(options.assignment == Assignment::kCooperative) {}
 
 absl::Status Consumer::Open() {
-  // What is fetched ahead, over all partitions, is enough to keep the lane busy, and little beside the memory
-  // limit. librdkafka counts values alone, hence the records; and a fetch that compressed well is many times
-  // larger in memory, hence its size. Twice or four times as much was no faster.
-  ClientConfig config = BaseConfig(options_, FetchOn::Defaults({{"queued.min.messages", "25000"},
-                                                                {"fetch.message.max.bytes", "262144"},
-                                                                {"queued.max.messages.kbytes", "32768"},
-                                                                ClientStatistics::Interval()}));
-  config.Set("group.id", options_.group)
-      .Set("isolation.level", "read_committed")
-      .Set("enable.auto.commit", "false")
-      .Set("enable.auto.offset.store", "false")
-      .Set("auto.offset.reset", "error")
-      .Set("enable.partition.eof", "true");
+  // Fetching ahead, over all partitions: enough to keep the lane busy, and little compared with the memory
+  // limit. Records are bounded because librdkafka counts only values, and the fetch because it may be many
+  // times larger when decompressed. Twice or four times as much was no faster.
+  ClientConfig config = ReaderConfig(options_, "read_committed",
+                                     FetchOn::Defaults({{"queued.min.messages", "25000"},
+                                                        {"fetch.message.max.bytes", "262144"},
+                                                        {"queued.max.messages.kbytes", "32768"},
+                                                        ClientStatistics::Interval()}));
+  config.Set("auto.offset.reset", "error");
   config.Set("partition.assignment.strategy", cooperative_ ? "cooperative-sticky" : "range,roundrobin");
-  // Each lane is a member, and two of one name would throw each other out.
+  // Each lane is a member, and needs a name of its own.
   if (options_.static_membership != StaticMembership::kNever) {
     config.Set("group.instance.id", InstanceName());
   }
@@ -76,8 +72,8 @@ absl::Status Consumer::Rejoin() {
 
 void Consumer::Leave() {
   if (!is_open()) return;
-  // Dynamic members leave when they close, and those that keep their place do not leave. A static member that
-  // closes says nothing; one that unsubscribes leaves, when its partitions are revoked.
+  // Dynamic members leave when they close. A static member that closes keeps its place; to leave, it must
+  // unsubscribe and have its partitions revoked.
   if (options_.static_membership == StaticMembership::kAfterCrash) {
     rd_kafka_unsubscribe(client());
     const absl::Time give_up = SteadyNow() + kLeavePatience;
@@ -126,7 +122,7 @@ void Consumer::AddEvent(const rd_kafka_message_t& message) {
     case RD_KAFKA_RESP_ERR__PARTITION_EOF:
       event.kind = SourceEvent::Kind::kEnd;
       break;
-    // Of one batch, which is fetched again and fails again: too large once decompressed, or broken.
+    // One batch cannot be read, however often it is fetched: broken, or too large once decompressed.
     case RD_KAFKA_RESP_ERR__BAD_COMPRESSION:
     case RD_KAFKA_RESP_ERR__BAD_MSG:
     case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
@@ -154,7 +150,7 @@ void Consumer::AddEvent(const rd_kafka_message_t& message) {
 
 void Consumer::MoveTo(const Task& task, int64_t offset) {
   const TopicPtr topic(rd_kafka_topic_new(client(), options_.input.c_str(), nullptr));
-  // Without waiting: messages fetched before are outdated from the call on, and dropped by the client.
+  // Does not wait: from the call on, the client drops messages that it fetched before.
   const rd_kafka_resp_err_t code = rd_kafka_seek(topic.get(), task.id, offset, 0);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
     spdlog::warn("{}: seeking offset {}: {}", Name(task), offset, rd_kafka_err2str(code));
@@ -178,7 +174,7 @@ int64_t Consumer::HighWatermark(int32_t partition) const {
 }
 
 absl::StatusOr<std::vector<int64_t>> Consumer::Committed(int32_t partitions) const {
-  const auto committed = GroupState(client(), options_.input).Committed(partitions);
+  const auto committed = AskCommitted(client(), options_.input, partitions);
   if (!committed.ok()) return committed.status();
   std::vector<int64_t> offsets;
   for (const CommittedOffset& each : *committed) offsets.push_back(each.offset);
@@ -213,7 +209,7 @@ void Consumer::Reassign(const Task& task, const Tasks& all) {
       return;
     }
   } else {
-    // What is fetched of the others is fetched again, and ignored where it was judged meanwhile.
+    // The others' records are fetched again, and skipped if they were judged meanwhile.
     for (const auto& [id, each] : all) {
       if (each->phase != Phase::kFailed) tasks.push_back(each.get());
     }
@@ -226,10 +222,11 @@ void Consumer::Unassign(const PartitionList& partitions) {
     rd_kafka_assign(client(), nullptr);
     return;
   }
-  // The client refuses all of them, and goes on waiting, if one was never assigned: what must not be read.
+  // The client refuses the whole list, and keeps waiting, if one of it was never assigned: a failed
+  // partition.
   rd_kafka_topic_partition_list_t* all = nullptr;
   rd_kafka_assignment(client(), &all);
-  const PartitionListPtr task(all);
+  const PartitionListPtr owner(all);
   const PartitionListPtr assigned(rd_kafka_topic_partition_list_new(partitions.cnt));
   for (int i = 0; all != nullptr && i < partitions.cnt; ++i) {
     const rd_kafka_topic_partition_t& each = partitions.elems[i];
@@ -257,7 +254,7 @@ void Consumer::OnRebalance(rd_kafka_t* consumer, rd_kafka_resp_err_t code, Parti
 
 bool Consumer::TakeGroupMetadata() {
   group_metadata_.reset(rd_kafka_consumer_group_metadata(client()));
-  // Without a member's name the broker takes a commit for an operator's, and asks for no generation.
+  // Without a member id the broker takes a commit for an operator's, and checks no generation.
   return IsMember();
 }
 
@@ -269,8 +266,7 @@ bool Consumer::IsMember() const {
 }
 
 void Consumer::StayAlive() {
-  // A queue of it in which nothing ever is.
-  using QueuePtr = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
+  // An empty queue of the client.
   const QueuePtr nothing(rd_kafka_queue_new(client()));
   const MessagePtr none(rd_kafka_consume_queue(nothing.get(), 0));
 }

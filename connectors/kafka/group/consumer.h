@@ -14,7 +14,6 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "connectors/kafka/client/client.h"
 #include "connectors/kafka/client/client_statistics.h"
 #include "connectors/kafka/client/message_view.h"
@@ -30,7 +29,7 @@ using PartitionList = rd_kafka_topic_partition_list_t;
 // Thread safety: none, it belongs to the worker's thread; but statistics() may be asked from any.
 class Consumer final : public Source {
  public:
-  // Called within Poll() and Close(), and by nothing else.
+  // Called within Poll() and Close() only.
   struct Rebalance {
     std::function<void(const PartitionList&)> assigned;
     std::function<void(const PartitionList&, bool lost)> revoked;
@@ -38,36 +37,36 @@ class Consumer final : public Source {
 
   Consumer(const DaemonOptions& options, int lane, Rebalance rebalance);
 
-  // Makes the consumer and subscribes.
+  // Creates the consumer and subscribes.
   absl::Status Open() override;
   bool is_open() const { return consumer_ != nullptr; }
-  // Ends the membership of a static member that would otherwise keep its place, and revokes what is assigned.
+  // Revokes all partitions. A static member leaves too, unless it keeps its place.
   void Leave() override;
   // Revokes what is assigned, and drops the consumer.
   void Close();
-  // Leaves the group and joins it again.
+  // Leaves the group and rejoins it.
   absl::Status Rejoin();
 
   int64_t HighWatermark(int32_t partition) const override;
   absl::StatusOr<std::vector<int64_t>> Committed(int32_t partitions) const override;
   bool IsLost() const override { return rd_kafka_assignment_lost(client()) != 0; }
 
-  // After an offset that is not in the log the client fetches nothing more of the partition, and a seek may
-  // come too early for it.
+  // After an offset that is not in the log, the client fetches no more of the partition, and a seek may come
+  // too early.
   void Reassign(const Task& task, const Tasks& all);
-  // Within a rebalance: what the group has assigned is read, from each `next`; or is no longer.
+  // Within a rebalance: reads these from each `next`, or no longer.
   void Assign(const std::vector<const Task*>& tasks);
   void Unassign(const PartitionList& partitions);
-  // Takes the group's metadata of this moment. False: the group counts this worker out already.
+  // Takes the group metadata of this moment. False: this consumer is no member any more.
   bool TakeGroupMetadata();
   const rd_kafka_consumer_group_metadata_t* group_metadata() const { return group_metadata_.get(); }
-  // The group takes a consumer for dead that is not polled for max.poll.interval.ms. This counts as polling,
-  // and brings neither a message nor a rebalance.
+  // Counts as a poll, without a message or a rebalance: the group drops a consumer that is not polled for
+  // max.poll.interval.ms.
   void StayAlive();
 
   bool is_cooperative() const { return cooperative_; }
   absl::Duration session_timeout() const { return session_timeout_; }
-  // In the group, where it is to keep its partitions through a restart.
+  // The group.instance.id.
   std::string InstanceName() const;
   rd_kafka_t* client() const { return consumer_.get(); }
   const ClientStatistics& statistics() const { return statistics_; }
@@ -79,25 +78,25 @@ class Consumer final : public Source {
   void ReleaseBatch() override;
   void MoveTo(const Task& task, int64_t offset) override;
   void Pause(const Task& task, bool paused) override;
-  // What the client says instead of a message.
+  // Adds an event or error of the client.
   void AddEvent(const rd_kafka_message_t& message);
   absl::Status Subscribe();
   bool IsMember() const;
   PartitionListPtr Positions(const std::vector<const Task*>& tasks) const;
-  // Whether there is none.
+  // Logs the error; true if there is none.
   bool Log(const char* doing, const ErrorPtr& error) const;
 
   const DaemonOptions& options_;
   const int lane_;
   const Rebalance rebalance_;
-  // The client tells its protocol, too, but no more once it ends.
+  // Kept here, since a client that ends does not report its protocol any more.
   const bool cooperative_;
   ClientStatistics statistics_;
   ClientPtr consumer_;
   std::optional<FetchOn> fetch_on_;  // of the consumer
   absl::Duration session_timeout_ = absl::ZeroDuration();
   GroupMetadataPtr group_metadata_;  // as of the present assignment
-  // What the batch's records view. Neither grows while there are any.
+  // The storage of the batch's records; neither grows while there are any.
   std::vector<MessagePtr> messages_;
   std::vector<MessageView> views_;
   std::deque<SourceEvent> events_;

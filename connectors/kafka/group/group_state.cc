@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "connectors/kafka/client/client.h"
+#include "connectors/kafka/client/log_reader.h"
 
 namespace lethe::kafka {
 namespace {
@@ -17,17 +17,18 @@ bool HasBegun(const std::vector<CommittedOffset>& committed) {
                      [](const CommittedOffset& each) { return each.offset >= 0; });
 }
 
-absl::StatusOr<std::vector<CommittedOffset>> GroupState::Committed(int32_t partitions) const {
+absl::StatusOr<std::vector<CommittedOffset>> AskCommitted(rd_kafka_t* client, const std::string& topic,
+                                                          int32_t partitions) {
   const PartitionListPtr list(rd_kafka_topic_partition_list_new(partitions));
-  rd_kafka_topic_partition_list_add_range(list.get(), topic_.c_str(), 0, partitions - 1);
-  const rd_kafka_resp_err_t code = rd_kafka_committed(consumer_, list.get(), kRequestTimeoutMs);
+  rd_kafka_topic_partition_list_add_range(list.get(), topic.c_str(), 0, partitions - 1);
+  const rd_kafka_resp_err_t code = rd_kafka_committed(client, list.get(), kRequestTimeoutMs);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for committed offsets");
   std::vector<CommittedOffset> result(static_cast<size_t>(partitions));
   for (int i = 0; i < list->cnt; ++i) {
     const rd_kafka_topic_partition_t& element = list->elems[i];
     if (element.err != RD_KAFKA_RESP_ERR_NO_ERROR) {
       return ErrorStatus(element.err,
-                         absl::StrCat("asking for the committed offset of ", topic_, "-", element.partition));
+                         absl::StrCat("asking for the committed offset of ", topic, "-", element.partition));
     }
     CommittedOffset& committed = result[static_cast<size_t>(element.partition)];
     if (element.offset < 0) continue;
@@ -37,14 +38,13 @@ absl::StatusOr<std::vector<CommittedOffset>> GroupState::Committed(int32_t parti
   return result;
 }
 
-absl::StatusOr<GroupState::Log> GroupState::LogOf(int32_t partition) const {
-  Log log;
-  const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(consumer_, topic_.c_str(), partition,
-                                                                    &log.start, &log.end, kRequestTimeoutMs);
-  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return log;
-  absl::Status status = ErrorStatus(code, absl::StrCat("asking for the bounds of ", topic_, "-", partition));
-  if (absl::IsNotFound(status)) CountPartitions(consumer_, topic_, kRequestTimeoutMs).status().IgnoreError();
-  return status;
+absl::StatusOr<LogState> AskLog(rd_kafka_t* client, const std::string& topic, int32_t partition) {
+  const auto bounds = BoundsOf(client, topic, partition, kRequestTimeoutMs);
+  if (bounds.ok()) return LogState{bounds->begin, bounds->end};
+  if (absl::IsNotFound(bounds.status())) {
+    CountPartitions(client, topic, kRequestTimeoutMs).status().IgnoreError();
+  }
+  return bounds.status();
 }
 
 }  // namespace lethe::kafka

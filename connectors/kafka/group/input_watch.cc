@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/group/group_state.h"
@@ -16,8 +17,7 @@ constexpr absl::Duration kLookEvery = absl::Seconds(5);
 constexpr int kLookTimeoutMs = 500;
 // A broker that has just started may not know a topic yet, so one answer does not count.
 constexpr int kAbsences = 2;
-// A rebalance may have to wait for a member that does not answer; and the cause may be another one, which a
-// rebalance does not mend.
+// A rebalance may wait for a member that does not answer; and there may be a cause that no rebalance cures.
 constexpr absl::Duration kPatience = absl::Seconds(30);
 constexpr int kMostDoublings = 7;  // an hour
 
@@ -30,7 +30,7 @@ InputWatch::InputWatch(const DaemonOptions& options, int32_t partitions, WorkerS
       consumer_(consumer),
       tasks_(tasks),
       assigner_(assigner),
-      // A static member that restarts gets the assignment of before, though partitions were added meanwhile.
+      // A restarted static member gets its old assignment, even if partitions were added meanwhile.
       given_partitions_(options.static_membership == StaticMembership::kNever ? partitions : 0) {}
 
 void InputWatch::Look() {
@@ -39,6 +39,8 @@ void InputWatch::Look() {
   next_look_ = now + kLookEvery;
   const auto partitions = CountPartitions(consumer_.client(), options_.input, kLookTimeoutMs);
   NoteAbsence(absl::IsNotFound(partitions.status()));
+  // The topic, and its committed offsets, may have been deleted meanwhile.
+  if (tasks_.empty()) given_partitions_ = 0;
   if (!partitions.ok()) return;
   NoteGrowth(*partitions);
   LookForUnassigned(*partitions, now);
@@ -47,13 +49,11 @@ void InputWatch::Look() {
 void InputWatch::NoteAbsence(bool absent) {
   absences_ = absent ? absences_ + 1 : 0;
   const bool gone = absences_ >= kAbsences;
-  if (gone == is_gone_) return;
-  is_gone_ = gone;
+  if (std::exchange(is_gone_, gone) == gone) return;
   if (!gone) return state_.SetWaiting("");
-  const std::string why =
-      absl::StrCat("input topic ", options_.input,
-                   " is not there any more: what was read of it is out and stays; recreate it "
-                   "and it is read from its start, or stop");
+  const std::string why = absl::StrCat("input topic ", options_.input,
+                                       " was deleted: records written so far stay; recreate it "
+                                       "and it is read from its start, or stop");
   spdlog::error("lane {}: {}", state_.lane, why);
   state_.SetWaiting(why);
 }
@@ -62,17 +62,15 @@ void InputWatch::NoteGrowth(int32_t partitions) {
   assigner_.SetPartitions(partitions);
   for (auto& [id, task] : tasks_) {
     if (!assigner_.HasGrownFor(*task)) continue;
-    const auto log = GroupState(consumer_.client(), options_.input).LogOf(id);
+    const auto log = AskLog(consumer_.client(), options_.input, id);
     if (!log.ok()) return;  // at the next look
     assigner_.NoteGrowth(*task, log->end);
   }
 }
 
 void InputWatch::LookForUnassigned(int32_t count, absl::Time now) {
-  // The topic may have been away meanwhile, and its commits with it.
-  if (tasks_.empty()) given_partitions_ = 0;
   if (count <= given_partitions_) return;
-  const auto committed = GroupState(consumer_.client(), options_.input).Committed(count);
+  const auto committed = AskCommitted(consumer_.client(), options_.input, count);
   if (!committed.ok()) return;
   int32_t unassigned = given_partitions_;
   while (unassigned < count &&
@@ -87,11 +85,9 @@ void InputWatch::LookForUnassigned(int32_t count, absl::Time now) {
   }
   unassigned_since_ = std::min(unassigned_since_, now);
   if (now - unassigned_since_ < kPatience * (1 << std::min(rejoined_, kMostDoublings))) return;
-  spdlog::warn(
-      "lane {}: {}-{} is there, and nobody has begun to read it for {}: leaving the group and joining it "
-      "again, so that it assigns partitions again",
-      state_.lane, options_.input, unassigned,
-      absl::FormatDuration(absl::Trunc(now - unassigned_since_, absl::Seconds(1))));
+  spdlog::warn("lane {}: {}-{} has had no owner for {}: rejoining the group for a new assignment",
+               state_.lane, options_.input, unassigned,
+               absl::FormatDuration(absl::Trunc(now - unassigned_since_, absl::Seconds(1))));
   unassigned_since_ = now;
   ++rejoined_;
   if (absl::Status joined = consumer_.Rejoin(); !joined.ok()) state_.fatal = joined;

@@ -1,11 +1,11 @@
-// What happens to the input topic while it is read: it is deleted, or it gets partitions, also when it is
-// recreated, and the group is to give each of them to a member.
+// Watches the input topic: whether it is deleted, and whether each of its partitions is assigned to a member,
+// also after it was recreated or got more partitions.
 //
-// Two ways lead to an unassigned partition. The group's leader may ask a broker that does not know the new
-// partition yet; the client then sees no reason to rebalance when it learns of it. And the group does not
-// rebalance when a static member restarts (KIP-345): it gets its old assignment, and a leader that restarted
-// does not know that it is the leader (KIP-814, which librdkafka does not have). So each worker checks that
-// every partition has a committed offset, since each owner commits its starting offset.
+// A partition stays unassigned in two cases. The group's leader may ask a broker that does not know a new
+// partition yet; when it learns of it, the client sees no reason to rebalance. And the group does not
+// rebalance when a static member restarts (KIP-345): it gets its old assignment, and a restarted leader does
+// not know that it is the leader (KIP-814, which librdkafka lacks). Each owner commits its starting offset,
+// so each worker checks that every partition has a committed offset.
 #ifndef LETHE_CONNECTORS_KAFKA_GROUP_INPUT_WATCH_H_
 #define LETHE_CONNECTORS_KAFKA_GROUP_INPUT_WATCH_H_
 
@@ -21,7 +21,7 @@ namespace lethe::kafka {
 // Not thread-safe: it belongs to the worker's thread.
 class InputWatch {
  public:
-  // `partitions`: the topic has so many at the start.
+  // `partitions`: the topic's number at the start.
   InputWatch(const DaemonOptions& options, int32_t partitions, WorkerState& state, Consumer& consumer,
              Tasks& tasks, Assigner& assigner);
 
@@ -29,11 +29,11 @@ class InputWatch {
   void Look();
 
  private:
-  // The status says when the topic is gone, and when it is back.
+  // Reports that the topic is gone, or that it is back.
   void NoteAbsence(bool absent);
-  // Rejoins the group for a partition that no member was given. `count`: partitions of the topic.
+  // Rejoins the group for a partition that no member was given.
   void LookForUnassigned(int32_t count, absl::Time now);
-  // Owned partitions hear how many the input has.
+  // Tells owned partitions the input's number of partitions.
   void NoteGrowth(int32_t partitions);
 
   const DaemonOptions& options_;
@@ -44,7 +44,7 @@ class InputWatch {
   absl::Time next_look_ = absl::InfinitePast();
   int absences_ = 0;  // answers in a row that the topic does not exist
   bool is_gone_ = false;
-  int32_t given_partitions_;  // of the input: all below were given to a member
+  int32_t given_partitions_;  // all below this one have an owner
   absl::Time unassigned_since_ = absl::InfiniteFuture();
   int rejoined_ = 0;  // in a row
 };

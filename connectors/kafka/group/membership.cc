@@ -8,12 +8,12 @@
 namespace lethe::kafka {
 namespace {
 
-// So many, each so soon after the one before, are no accident.
+// So many in a row are no accident.
 constexpr int kMostSameNames = 3;
 constexpr absl::Duration kSameNamesInARow = absl::Minutes(5);
-// How long a group may take before it is worth a line in the log: an empty one waits 3 s for more members.
+// How long a group may take without a log line: an empty one waits 3 s for more members.
 constexpr absl::Duration kSayUnassignedAfter = absl::Seconds(5);
-// What a broker may take to notice that a session has timed out.
+// The most that a broker takes to notice a session timeout.
 constexpr absl::Duration kDeadMemberSlack = absl::Seconds(2);
 
 }  // namespace

@@ -19,26 +19,25 @@ class Membership {
   Membership(const DaemonOptions& options, WorkerState& state, const Consumer& consumer)
       : options_(options), state_(state), consumer_(consumer) {}
 
-  // It has an assignment, be it of no partition; or is without one until the next.
+  // Whether it has an assignment, even one of no partition.
   void SetJoined(bool joined);
   bool joined() const { return joined_; }
   // Zero once it has joined.
   absl::Duration unassigned_for() const;
-  // Logs once that the group takes long to assign partitions, and why it may.
+  // Logs once that the group takes long to assign partitions, and the possible cause.
   void LookAtWait();
 
-  // An error of the consumer that concerns no partition alone. Where the worker cannot go on, that is its
-  // end.
+  // An error of the consumer that concerns no single partition; may end the worker.
   void MeetError(const SourceEvent& event);
-  // Whether only a new consumer helps.
+  // Whether the consumer must be recreated.
   bool TakeNewConsumer() { return std::exchange(wants_new_consumer_, false); }
 
  private:
-  // The group has members with another assignment protocol. Those that died count until their session times
-  // out; after that it is the worker that ends.
+  // The group has members with another assignment protocol. Dead ones count until their session times out;
+  // after that the worker ends.
   void MeetOtherProtocol(const std::string& why);
-  // Another member uses this instance name. A new consumer throws it out; if it comes back again and again,
-  // it is the worker that ends.
+  // Another member uses this instance name. Recreating the consumer fences it; if it comes back again and
+  // again, the worker ends.
   void MeetSameName(const std::string& why);
 
   const DaemonOptions& options_;

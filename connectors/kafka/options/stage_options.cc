@@ -17,7 +17,7 @@ DaemonOptions RoutingOptions(const DaemonOptions& options) {
   routing.counters.clear();
   routing.policies = RoutingPolicies(options.policies);
   if (!routing.policies.diverts()) routing.divert.clear();
-  // Nothing is judged, so nothing is to be remembered: a restart reads a second of the log again.
+  // Routers remember no ids: a restart reads a second of the log again.
   routing.stage = {.horizon = absl::Seconds(1), .engine = Engine::kExact, .audit_share = 0};
   return routing;
 }
@@ -30,7 +30,7 @@ DaemonOptions JudgingOptions(const DaemonOptions& options) {
   DaemonOptions judging = options;
   judging.input = RepartitionTopic(options);
   judging.routed_from = options.input;
-  judging.start = Start::kEarliest;  // where the input is begun was the first stage's to say
+  judging.start = Start::kEarliest;  // `start` applies to the input, for the routers
   return judging;
 }
 

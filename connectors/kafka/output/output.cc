@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -25,34 +23,27 @@ constexpr int kCallTimeoutMs = 1000;
 constexpr int kFlushTimeoutMs = 20;
 // How long the last records of a transaction may take until that is worth a warning.
 constexpr absl::Duration kFlushPatience = absl::Seconds(10);
-// A call that asks for a retry may do so at once.
+// The pause before a retry.
 constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(20);
 // After stop: how long the open transaction may still take.
 constexpr absl::Duration kStopGrace = absl::Seconds(3);
-// After stop: how long its records may; then it is aborted, which also takes a moment.
+// After stop: how long its records may still take; then it is aborted, which also takes a moment.
 constexpr absl::Duration kStopFlushPatience = absl::Milliseconds(1500);
 
-// What the broker says of one record and would say of it again.
+// For the topic, or its segments.
+bool IsTooLarge(rd_kafka_resp_err_t code) {
+  return code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE || code == RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE;
+}
+
+// The broker refuses the record itself, and would refuse it again.
 bool IsRefusal(rd_kafka_resp_err_t code) {
-  switch (code) {
-    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
-    case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:  // for the topic's segments
-    case RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP:
-    case RD_KAFKA_RESP_ERR_INVALID_RECORD:
-    case RD_KAFKA_RESP_ERR_INVALID_MSG:
-      return true;
-    default:
-      return false;
-  }
+  return IsTooLarge(code) || code == RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP ||
+         code == RD_KAFKA_RESP_ERR_INVALID_RECORD || code == RD_KAFKA_RESP_ERR_INVALID_MSG;
 }
 
 // RD_KAFKA_RESP_ERR__INVALID_DIFFERENT_RECORD, since librdkafka 2.4: the record is good, and was in the batch
 // of one that is not.
-constexpr int kBesideAnInvalidRecord = -138;
-
-bool IsTooLarge(rd_kafka_resp_err_t code) {
-  return code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE || code == RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE;
-}
+constexpr int kBatchHasInvalidRecord = -138;
 
 bool NamesCodec(const DaemonOptions& options) {
   return std::any_of(options.properties.begin(), options.properties.end(), [](const Property& property) {
@@ -60,17 +51,10 @@ bool NamesCodec(const DaemonOptions& options) {
   });
 }
 
-// What the broker says to a member that is no longer one, or not of this generation.
+// The broker's answers to a former member, or to one of an earlier generation.
 bool IsGroupMovedOn(rd_kafka_resp_err_t code) {
-  switch (code) {
-    case RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION:
-    case RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID:
-    case RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS:
-    case RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID:
-      return true;
-    default:
-      return false;
-  }
+  return code == RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION || code == RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID ||
+         code == RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS || code == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID;
 }
 
 int64_t SizeOf(absl::Span<const HeaderView> headers) {
@@ -81,42 +65,15 @@ int64_t SizeOf(absl::Span<const HeaderView> headers) {
   return bytes;
 }
 
-HeadersPtr ToHeaders(absl::Span<const HeaderView> headers) {
-  HeadersPtr result;
-  for (const auto& [name, value] : headers) {
-    if (result == nullptr) result.reset(rd_kafka_headers_new(headers.size()));
-    rd_kafka_header_add(result.get(), name.data(), static_cast<ssize_t>(name.size()),
-                        value ? value->data() : nullptr, static_cast<ssize_t>(value.value_or("").size()));
-  }
-  return result;
-}
-
-// Null for what is null, and never null for what is empty.
-const void* DataOf(const std::optional<absl::string_view>& bytes) {
-  return !bytes ? nullptr : bytes->data() == nullptr ? "" : bytes->data();
-}
-
-// Errors that recreating the producer cures.
-bool IsFence(rd_kafka_resp_err_t code) {
-  switch (code) {
-    case RD_KAFKA_RESP_ERR__FENCED:
-    case RD_KAFKA_RESP_ERR_PRODUCER_FENCED:
-    case RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// What may be on its way to the brokers: enough to keep them busy, and little enough to be committed within
-// the transaction's time when they are slow all of a sudden.
+// The most bytes on their way to the brokers: enough to keep them busy, and few enough to commit within the
+// transaction's time when they suddenly slow down.
 constexpr int64_t kAheadBytes = int64_t{4} << 20;
 constexpr int64_t kLookForRoomEvery = kAheadBytes / 16;
 constexpr int kLookForRoomMs = 2;
-// How records are compressed: quickly, until one is too large for its topic by that.
+// The compression: fast, until a record is too large for its topic.
 constexpr absl::string_view kQuickCodec = "lz4";
 constexpr absl::string_view kDenseCodec = "zstd";
-// What a record takes beside its key and value on the wire.
+// The size of a record on the wire without its key and value.
 constexpr int64_t kRecordOverhead = 10;
 // The client's queue, for records up to so many bytes.
 constexpr int64_t kQueueBytes = int64_t{64} << 20;
@@ -148,8 +105,8 @@ std::string Describe(const rd_kafka_error_t* error) {
   return absl::StrCat(rd_kafka_error_string(error), " (", rd_kafka_error_name(error), ")");
 }
 
-// One whose records go where Kafka Streams, ksqlDB and the Java client look for their keys: by murmur2 of the
-// key. (librdkafka's default is another function.)
+// Partitions by murmur2 of the key, as Kafka Streams, ksqlDB and the Java client expect; librdkafka's default
+// differs.
 TopicPtr OpenKeyedTopic(rd_kafka_t* producer, const std::string& name) {
   rd_kafka_topic_conf_t* config = rd_kafka_default_topic_conf_dup(producer);
   char reason[256];
@@ -170,19 +127,17 @@ Output::Output(const DaemonOptions& options, int lane, const Consumer& consumer,
       transactional_(options.delivery == Delivery::kExactlyOnce),
       codec_(kQuickCodec) {}
 
-Output::~Output() = default;
-
 void Output::OnDelivery(rd_kafka_t* /*producer*/, const rd_kafka_message_t* message, void* opaque) {
   auto* self = static_cast<Output*>(opaque);
   if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) return;
   if (rd_kafka_message_status(message) == RD_KAFKA_MSG_STATUS_POSSIBLY_PERSISTED) self->unsure_ = true;
-  // A refusal counts, and not what is purged because of it.
+  // A refusal counts; records that are purged because of it do not.
   if (IsRefusal(message->err)) {
     const auto number = static_cast<size_t>(reinterpret_cast<uintptr_t>(message->_private));
     if (number < self->sent_.size()) {
       self->Refuse(self->sent_[number], message->err, rd_kafka_err2str(message->err));
     }
-  } else if (static_cast<int>(message->err) == kBesideAnInvalidRecord) {
+  } else if (static_cast<int>(message->err) == kBatchHasInvalidRecord) {
     self->report_.refusals_are_named = true;
   } else if (self->report_.failure == Failure::kNone) {
     self->report_.failure = Failure::kTransient;
@@ -203,7 +158,7 @@ absl::Status Output::MakeProducer() {
                                // Large batches cost less on both sides.
                                {"linger.ms", "5"},
                                {"compression.type", std::string(codec_)},
-                               // What a stalled output holds is bounded by AwaitRoom(); any record fits.
+                               // AwaitRoom() bounds a stalled output; any record fits.
                                {"queue.buffering.max.kbytes", absl::StrCat((queue_bytes >> 10) + 1)},
                                {"queue.buffering.max.messages", "1000000"},
                                ClientStatistics::Interval(),
@@ -211,8 +166,8 @@ absl::Status Output::MakeProducer() {
   config.Set("enable.idempotence", "true")
       .Set("acks", "all")
       .Set("delivery.report.only.error", "true")
-      // Whether a record is too large is the broker's to say: the client would measure it before it is
-      // compressed. But no record may be refused because of others in its batch.
+      // The broker decides whether a record is too large: the client would measure it uncompressed. But no
+      // record may be refused because of others in its batch.
       .Set("message.max.bytes", "1000000000")
       .Set("batch.size", absl::StrCat(BatchSize(options_, limits_.batch_bytes)));
   if (transactional_) {
@@ -255,13 +210,10 @@ absl::Status Output::Open(OutputLimits limits) {
     if (error == nullptr) return absl::OkStatus();
     const absl::Status stopped = absl::CancelledError("stopped while the transactional producer started");
     if (stop_.requested()) return stopped;
-    const rd_kafka_resp_err_t code = CauseOf(producer_.get(), error.get());
-    if (!IsFence(code)) {
-      const absl::Status status = ErrorStatus(code, "starting the transactional producer");
-      const std::string remedy = TransactionRemedy(producer_.get(), code, options_.group);
-      return absl::Status(status.code(), absl::StrCat(status.message(), remedy.empty() ? "" : ": ", remedy));
+    if (!IsFence(CauseOf(producer_.get(), error.get()))) {
+      return StartError(producer_.get(), error.get(), "starting the transactional producer", options_.group);
     }
-    // For this client only: another instance of the same name took over in between.
+    // Another instance of the same name took over in between.
     ++fences_;
     spdlog::warn("lane {}: {}; recreating the producer", lane_, Describe(error.get()));
     DropProducer();
@@ -269,14 +221,19 @@ absl::Status Output::Open(OutputLimits limits) {
   }
 }
 
+bool Output::StopGraceIsOver(absl::Time& give_up) const {
+  if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = SteadyNow() + kStopGrace;
+  return SteadyNow() >= give_up;
+}
+
 ErrorPtr Output::Retry(const std::string& doing, const std::function<rd_kafka_error_t*(int)>& call) {
   absl::Time give_up = absl::InfiniteFuture();
   bool said = false;
   for (;;) {
     heartbeat_.Beat();
-    if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = SteadyNow() + kStopGrace;
+    StopGraceIsOver(give_up);  // begins with the stop, also while the call waits
     ErrorPtr error(call(kCallTimeoutMs));
-    if (error == nullptr || !rd_kafka_error_is_retriable(error.get()) || SteadyNow() >= give_up) {
+    if (error == nullptr || !rd_kafka_error_is_retriable(error.get()) || StopGraceIsOver(give_up)) {
       if (said) waiting_("");
       return error;
     }
@@ -308,7 +265,7 @@ absl::Status Output::Begin() {
     if (!rd_kafka_error_is_fatal(error.get())) {
       return ErrorStatus(rd_kafka_error_code(error.get()), "beginning a transaction");
     }
-    if (Remake(report_.last_error) != Outcome::kStopped) continue;
+    if (ProducerLost(report_.last_error) != Outcome::kStopped) continue;
     return stop_.requested() ? absl::CancelledError(report_.last_error) : NoProducer();
   }
 }
@@ -335,7 +292,8 @@ absl::Status Output::Write(const OutputRecord& record) {
   sent_.push_back({record.of, before + kRecordOverhead + with_headers, bytes, record.timestamp_ms,
                    record.key.has_value()});
   const auto number = static_cast<uintptr_t>(sent_.size() - 1);
-  HeadersPtr headers = ToHeaders(record.headers);
+  HeadersPtr headers;
+  for (const auto& [name, value] : record.headers) AddHeader(headers, name, value);
   static_assert(OutputRecord::kByKey == RD_KAFKA_PARTITION_UA);
   bool has_asked = false;
   for (;;) {
@@ -343,8 +301,7 @@ absl::Status Output::Write(const OutputRecord& record) {
     const rd_kafka_resp_err_t code = rd_kafka_producev(
         producer_.get(), RD_KAFKA_V_RKT(TopicOf(record.target)), RD_KAFKA_V_PARTITION(record.partition),
         RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),  // the input's buffers go back to the consumer at once
-        RD_KAFKA_V_KEY(DataOf(record.key), key_bytes),
-        RD_KAFKA_V_VALUE(const_cast<void*>(DataOf(record.value)), value_bytes),
+        RD_KAFKA_V_KEY(DataOf(record.key), key_bytes), RD_KAFKA_V_VALUE(DataOf(record.value), value_bytes),
         RD_KAFKA_V_TIMESTAMP(record.timestamp_ms), RD_KAFKA_V_HEADERS(headers.get()),
         RD_KAFKA_V_OPAQUE(reinterpret_cast<void*>(number)), RD_KAFKA_V_END);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -451,7 +408,7 @@ Outcome Output::Commit(const std::vector<Position>& positions) {
 }
 
 Outcome Output::CommitTransaction(const rd_kafka_topic_partition_list_t* offsets) {
-  // A commit would wait for all records itself, but also for those that are stuck behind a refused one.
+  // A commit would also wait for records that are stuck behind a refused one.
   const absl::Time begin = SteadyNow();
   while (rd_kafka_flush(producer_.get(), kFlushTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR &&
          report_.failure == Failure::kNone &&
@@ -475,28 +432,26 @@ Outcome Output::CommitTransaction(const rd_kafka_topic_partition_list_t* offsets
       return rd_kafka_commit_transaction(producer_.get(), timeout_ms);
     });
     if (error == nullptr) return Outcome::kCommitted;
-    if (rd_kafka_error_is_retriable(error.get())) return Outcome::kStopped;
   }
   if (rd_kafka_error_is_retriable(error.get())) return Outcome::kStopped;
   report_.has_group_moved_on = IsGroupMovedOn(rd_kafka_error_code(error.get()));
   if (report_.failure != Failure::kRefused) report_.last_error = Describe(error.get());
   if (report_.failure == Failure::kNone) report_.failure = Failure::kTransient;
-  if (rd_kafka_error_is_fatal(error.get())) return Remake(Describe(error.get()));
+  if (rd_kafka_error_is_fatal(error.get())) return ProducerLost(Describe(error.get()));
   return Abort();
 }
 
 Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets) {
   absl::Time give_up = absl::InfiniteFuture();
   while (rd_kafka_flush(producer_.get(), kCallTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = SteadyNow() + kStopGrace;
-    if (SteadyNow() >= give_up) return Outcome::kStopped;
+    if (StopGraceIsOver(give_up)) return Outcome::kStopped;
     heartbeat_.Beat();
     waiting_("delivering records: the broker does not answer");
   }
   waiting_("");
   char reason[256];
   if (rd_kafka_fatal_error(producer_.get(), reason, sizeof reason) != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return Remake(reason);
+    return ProducerLost(reason);
   }
   if (report_.failure != Failure::kNone) return Aborted(/*renew=*/false);
   for (;;) {
@@ -505,19 +460,18 @@ Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets) 
     report_.last_error = rd_kafka_err2str(code);
     report_.has_group_moved_on = IsGroupMovedOn(code);
     if (!IsTransient(code) || code == RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS) return Outcome::kUnknown;
-    if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = SteadyNow() + kStopGrace;
-    if (SteadyNow() >= give_up) return Outcome::kStopped;
+    if (StopGraceIsOver(give_up)) return Outcome::kStopped;
     heartbeat_.Beat();
     waiting_(absl::StrCat("committing offsets: ", report_.last_error));
     absl::SleepFor(kAskAgainAfter);
   }
 }
 
-// What was sent and not answered for may be in the broker's log. If it waited to be sent again, the client
-// purges it when it aborts, and gives its sequence numbers to what comes next: the broker takes that for
-// copies, acknowledges it, and throws it away (librdkafka 2.0.2, and its sources of July 2026). A new
-// producer has an epoch of its own. OnDelivery is told which records may be there, but by the last attempt to
-// send them only, so whatever is unanswered counts.
+// Unanswered records may be in the broker's log. If one waited to be sent again, the client purges it when it
+// aborts, and reuses its sequence numbers for later records: the broker takes those for copies, acknowledges
+// them and drops them (librdkafka 2.0.2, and its sources of July 2026). A new producer has a new epoch.
+// OnDelivery learns which records may be there, but only from the last attempt to send them, so every
+// unanswered record counts.
 Outcome Output::Abort() {
   if (producer_ == nullptr) return Outcome::kStopped;
   unanswered_at_end_ = UnansweredBytes();
@@ -528,8 +482,8 @@ Outcome Output::Abort() {
     return Aborted(/*renew=*/is_unanswered);
   }
   if (report_.failure == Failure::kTransient) {
-    // That records were purged does not say why the transaction has failed. While it is to be aborted, the
-    // client answers what would begin another with that.
+    // Purged records do not show why the transaction failed. Until it is aborted, the client answers another
+    // begin with the cause.
     const ErrorPtr why(rd_kafka_begin_transaction(producer_.get()));
     if (why != nullptr && rd_kafka_error_txn_requires_abort(why.get()) != 0) {
       report_.last_error = Describe(why.get());
@@ -543,15 +497,15 @@ Outcome Output::Abort() {
     return rd_kafka_abort_transaction(producer_.get(), timeout_ms);
   });
   if (error == nullptr) {
-    while (rd_kafka_poll(producer_.get(), 0) > 0) continue;  // what became of the last records
-    // After a refusal something always is unanswered, and each of the aborts until the refused record is
-    // found would take half a second more: there it counts if a connection was closed, without which nothing
+    while (rd_kafka_poll(producer_.get(), 0) > 0) continue;  // the last delivery reports
+    // After a refusal some records are always unanswered, and renewing would add half a second to each abort
+    // until the refused record is found. There it counts only if a connection was closed: otherwise no record
     // waits to be sent again.
     const bool counts = report_.failure != Failure::kRefused || closed_sockets_ != closed_before_;
     return Aborted(/*renew=*/unsure_ || (is_unanswered && counts));
   }
   if (rd_kafka_error_is_retriable(error.get())) return Outcome::kStopped;
-  return Remake(Describe(error.get()));
+  return ProducerLost(Describe(error.get()));
 }
 
 Outcome Output::Aborted(bool renew) {
@@ -560,25 +514,25 @@ Outcome Output::Aborted(bool renew) {
   if (too_large && codec_ == kQuickCodec && !NamesCodec(options_)) {
     codec_ = kDenseCodec;
     renew = true;
-    // Nothing is to blame before it was tried.
+    // The record is not to blame before the denser codec was tried.
     report_.failure = Failure::kTransient;
     spdlog::info("lane {}: a record is too large for its topic with {}: compressing with {} from now on",
                  lane_, std::string(kQuickCodec), std::string(kDenseCodec));
   }
-  return !renew || MakeAnew() ? Outcome::kAborted : Outcome::kStopped;
+  return !renew || RecreateProducer() ? Outcome::kAborted : Outcome::kStopped;
 }
 
-Outcome Output::Remake(const std::string& why) {
+Outcome Output::ProducerLost(const std::string& why) {
   ++fences_;
   spdlog::warn("lane {}: the producer is lost: {}; recreating it", lane_, why);
-  return MakeAnew() ? Outcome::kUnknown : Outcome::kStopped;
+  return RecreateProducer() ? Outcome::kUnknown : Outcome::kStopped;
 }
 
 absl::Status Output::NoProducer() const {
   return absl::UnavailableError(absl::StrCat("the producer cannot be recreated: ", report_.last_error));
 }
 
-bool Output::MakeAnew() {
+bool Output::RecreateProducer() {
   const Failure failure = report_.failure;
   DropProducer();
   if (absl::Status opened = Open(limits_); !opened.ok()) {

@@ -1,5 +1,5 @@
-// The producing end of a lane: what is written between Begin and Commit is out together with the input
-// offsets, or not at all.
+// The producer of a lane: records between Begin and Commit are out together with the input offsets, or not at
+// all.
 #ifndef LETHE_CONNECTORS_KAFKA_OUTPUT_OUTPUT_H_
 #define LETHE_CONNECTORS_KAFKA_OUTPUT_OUTPUT_H_
 
@@ -26,21 +26,19 @@
 namespace lethe::kafka {
 
 // A producer with a transactional id (exactly once), or an idempotent one that delivers before the offsets
-// are committed (at least once). Errors that the client calls fatal recreate the producer. If that fails
-// (its key cannot be read, say), there is none from then on: Begin and CountPartitions say why, and Abort is
-// kStopped.
+// are committed (at least once). After a fatal error it recreates the producer. If that fails (its key cannot
+// be read, say), Begin and CountPartitions say why, and Abort is kStopped.
 //
 // Thread safety: none; one lane, one thread. `stop` may be set from any thread, and ends every wait.
 class Output final : public Sink {
  public:
-  // `waiting` is told what the lane waits for, in words, and the empty string when it goes on; `heartbeat`
-  // beats meanwhile. Positions are committed for the consumer's group, in its present generation.
+  // `waiting` gets what the lane waits for, and the empty string when it goes on; `heartbeat` beats
+  // meanwhile. Positions are committed for the consumer's group, in its present generation.
   Output(const DaemonOptions& options, int lane, const Consumer& consumer, const StopFlag& stop,
          Heartbeat& heartbeat, std::function<void(const std::string&)> waiting);
-  ~Output() override;
 
-  // Makes the producer and fences every earlier one of the same name (init_transactions), waiting for a
-  // broker that is away.
+  // Creates the producer and fences earlier ones of the same name (init_transactions); waits for a broker
+  // that is away.
   absl::Status Open(OutputLimits limits) override;
   absl::Status Begin() override;
   absl::Status Write(const OutputRecord& record) override;
@@ -65,28 +63,30 @@ class Output final : public Sink {
   // A record of the transaction.
   struct Sent {
     RecordPlace place;
-    int64_t end_bytes;  // of it and all before it
+    int64_t end_bytes;  // up to its end in the transaction
     int64_t bytes;      // of key and value
     int64_t timestamp_ms;
     bool has_key;
   };
 
   absl::Status MakeProducer();
-  // Waits until little of what was produced is on its way.
+  // Waits while too much is on its way to the brokers.
   void AwaitRoom();
-  // Of the transaction, not yet answered for; about, since the last answer need not be the last record's.
+  // The bytes of the transaction without an answer; about, since answers may come out of order.
   int64_t UnansweredBytes();
-  // The transaction is aborted. Makes the producer again if it is to be renewed, or is to compress better
-  // from now on: what is refused as too large may fit by another codec, unless the user has chosen one.
+  // After the abort: recreates the producer if `renew`, or to compress better: a record that is too large may
+  // fit with another codec, unless the user has chosen one.
   Outcome Aborted(bool renew);
   void Refuse(const Sent& sent, rd_kafka_resp_err_t code, const std::string& why);
   void DropProducer();
-  Outcome Remake(const std::string& why);
-  // Another producer in its place, and the failure as it was; false: last_error() says why there is none.
-  bool MakeAnew();
+  Outcome ProducerLost(const std::string& why);
+  // Keeps the failure. False: the report's last_error says why there is no producer.
+  bool RecreateProducer();
   absl::Status NoProducer() const;
   Outcome CommitTransaction(const rd_kafka_topic_partition_list_t* offsets);
   Outcome CommitDelivered(const rd_kafka_topic_partition_list_t* offsets);
+  // After stop: whether the time that a wait may still take is over. `give_up` starts as InfiniteFuture().
+  bool StopGraceIsOver(absl::Time& give_up) const;
   // Calls until it neither asks for a retry nor times out. Null is success.
   ErrorPtr Retry(const std::string& doing, const std::function<rd_kafka_error_t*(int timeout_ms)>& call);
   rd_kafka_topic_t* TopicOf(const Target& target) const;
@@ -115,7 +115,7 @@ class Output final : public Sink {
   absl::Duration waited_;
   int64_t room_seen_at_ = 0;  // sent bytes when AwaitRoom last looked
   TransactionReport report_;
-  bool unsure_ = false;  // whether something of the transaction was sent, and nobody knows what became of it
+  bool unsure_ = false;      // some record may have been written, without an answer
   absl::string_view codec_;  // where the user names none
   int64_t fences_ = 0;
 };

@@ -1,21 +1,20 @@
 #include "connectors/kafka/preflight/check.h"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/client/client.h"
+#include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/group/assignment.h"
 #include "connectors/kafka/options/stage_options.h"
 #include "connectors/kafka/preflight/topic_rules.h"
 #include "connectors/kafka/repartition/repartition_topic.h"
 #include "connectors/kafka/topics/topics.h"
-#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
@@ -26,17 +25,6 @@ constexpr absl::Duration kPatience = absl::Seconds(8);
 constexpr int kRequestTimeoutMs = 8000;
 // A record of this size is sent to see whether it is refused; larger ones are not worth it.
 constexpr int64_t kLargestProbe = int64_t{16} << 20;
-
-// Asks until there is an answer that is not "ask again", or the time is over.
-template <class Answer>
-absl::StatusOr<Answer> Patiently(const std::function<absl::StatusOr<Answer>()>& ask) {
-  const absl::Time deadline = SteadyNow() + kPatience;
-  for (;;) {
-    absl::StatusOr<Answer> answer = ask();
-    if (!absl::IsUnavailable(answer.status()) || SteadyNow() > deadline) return answer;
-    absl::SleepFor(absl::Milliseconds(100));
-  }
-}
 
 class Checker {
  public:
@@ -75,7 +63,7 @@ class Checker {
     }
     client_ = *std::move(client);
     absl::Status met;
-    const absl::StatusOr<int> count = Patiently<int>([&]() -> absl::StatusOr<int> {
+    const absl::StatusOr<int> count = Patiently(kPatience, [&]() -> absl::StatusOr<int> {
       const rd_kafka_metadata_t* metadata = nullptr;
       const auto code = rd_kafka_metadata(client_.get(), 0, nullptr, &metadata, 1500);
       met = errors_.Last(client_.get());
@@ -97,7 +85,7 @@ class Checker {
   }
 
   bool LookAtTopics() {
-    auto topics = Patiently<AllTopics>([&] { return DescribeTopics(options_, client_.get()); });
+    auto topics = Patiently(kPatience, [&] { return DescribeTopics(options_, client_.get()); });
     if (!topics.ok()) {
       // The message ends with its remedy: a command that is to be copied, say.
       Add(Severity::kError, "topics", "topics", absl::StrCat("cannot be used: ", topics.status().message()),
@@ -113,8 +101,7 @@ class Checker {
     return true;
   }
 
-  // What the group that judges has committed of the topic that it judges, and its lag there. What cannot be
-  // asked is told by what follows.
+  // The committed offsets of the judging group, and its lag. A later check reports what cannot be asked.
   void LookAtJudged() {
     if (options_.scope == Scope::kTopic && !topics_.repartition) return;
     const DaemonOptions stage = options_.scope == Scope::kTopic ? JudgingOptions(options_) : options_;
@@ -131,7 +118,7 @@ class Checker {
     topics_.lag = *std::max_element(lags_.begin(), lags_.end());
   }
 
-  // Those that copy the input have a group of their own, and the others read what they have written.
+  // Routers have a group of their own, and deduplicators read their topic.
   void LookAtBothStages() {
     const int32_t input_partitions = topics_.input.partitions;
     if (topics_.repartition) {
@@ -142,7 +129,7 @@ class Checker {
       return;
     }
     const std::string topic = RepartitionTopic(options_);
-    const auto may = Patiently<bool>([&]() -> absl::StatusOr<bool> {
+    const auto may = Patiently(kPatience, [&]() -> absl::StatusOr<bool> {
       if (absl::Status status = MayCreateRepartitionTopic(options_, client_.get(), topics_.input);
           !status.ok())
         return status;
@@ -164,7 +151,7 @@ class Checker {
               absl::StrJoin(RepartitionConfig(topics_.input), " --config ", absl::PairFormatter("="))));
     }
     LookAtStage(RoutingOptions(options_), input_partitions, input_partitions);
-    // The other group has its offsets in a topic that is not there yet.
+    // The other group's offsets are in a topic that does not exist yet.
     const absl::Status group = AskCommitted(options_, input_partitions).status();
     AddGroup(options_, group, "can be used");
   }
@@ -183,8 +170,8 @@ class Checker {
       if (!client.ok()) return client.status();
       own = *std::move(client);
     }
-    const GroupState group(own == nullptr ? client_.get() : own.get(), stage.input);
-    return Patiently<std::vector<CommittedOffset>>([&] { return group.Committed(partitions); });
+    rd_kafka_t* const client = own == nullptr ? client_.get() : own.get();
+    return Patiently(kPatience, [&] { return kafka::AskCommitted(client, stage.input, partitions); });
   }
 
   void AddGroup(const DaemonOptions& stage, const absl::Status& asked, const std::string& what) {
@@ -194,7 +181,7 @@ class Checker {
         GrantGroup(stage));
   }
 
-  // What it has committed for the first partition.
+  // Returns its committed offset of the first partition.
   CommittedOffset LookAtGroup(const DaemonOptions& stage, int32_t partitions,
                               const std::string& fingerprint) {
     const auto committed = AskCommitted(stage, partitions);
@@ -202,36 +189,32 @@ class Checker {
       AddGroup(stage, committed.status(), "");
       return {};
     }
-    const CommittedOffset first = committed->front();
-    const std::string where = absl::StrCat("group ", stage.group);
-    int with = 0;
-    for (const CommittedOffset& offset : *committed) with += offset.offset >= 0 ? 1 : 0;
-    for (int32_t partition = 0; partition < partitions; ++partition) {
-      const absl::Status metadata =
-          ReadCommitMetadata(stage, fingerprint, partition, (*committed)[static_cast<size_t>(partition)])
-              .status();
-      if (metadata.ok() || absl::IsNotFound(metadata)) continue;
+    absl::Status problem;
+    for (int32_t partition = 0; partition < partitions && !absl::IsFailedPrecondition(problem); ++partition) {
+      const CommittedOffset& offset = (*committed)[static_cast<size_t>(partition)];
+      problem = ReadCommitMetadata(stage, fingerprint, partition, offset).status();
+    }
+    if (!absl::IsFailedPrecondition(problem) && stage.group == options_.group) {
+      problem = CheckScope(stage, client_.get(), partitions);
+    }
+    if (absl::IsFailedPrecondition(problem)) {
       // The message ends with its remedy.
-      Add(Severity::kError, "group", where, absl::StrCat("cannot go on: ", metadata.message()));
-      return first;
+      Add(Severity::kError, "group", absl::StrCat("group ", stage.group),
+          absl::StrCat("cannot go on: ", problem.message()));
+    } else {
+      const auto with = absl::c_count_if(*committed, [](const auto& each) { return each.offset >= 0; });
+      AddGroup(stage, absl::OkStatus(),
+               absl::StrCat("has committed offsets for ", with, " of ", committed->size(), " partitions"));
     }
-    if (absl::Status scope =
-            stage.group == options_.group ? CheckScope(stage, client_.get(), partitions) : absl::OkStatus();
-        absl::IsFailedPrecondition(scope)) {
-      Add(Severity::kError, "group", where, absl::StrCat("cannot go on: ", scope.message()));
-      return first;
-    }
-    AddGroup(stage, absl::OkStatus(),
-             absl::StrCat("has committed offsets for ", with, " of ", committed->size(), " partitions"));
-    return first;
+    return committed->front();
   }
 
   static std::string GrantGroup(const DaemonOptions& stage) {
     return absl::StrCat("grant this user Read on group ", stage.group);
   }
 
-  // What only a transaction tells: whether its id may be used, and the group be committed to. The offset that
-  // is sent is the one that is committed, and it is aborted.
+  // Only a transaction shows whether its id may be used, and offsets of the group be committed. It sends the
+  // committed offset again, and aborts.
   void TryTransaction(const DaemonOptions& stage, const CommittedOffset& first) {
     const std::string id = absl::StrCat(stage.group, "/", options_.instance, "/check");
     const std::string where = absl::StrCat("transactional id ", id);
@@ -273,8 +256,8 @@ class Checker {
     }
   }
 
-  // A record that is larger than the topic takes is refused in any case: by the permission first, or by its
-  // size. So nothing is written.
+  // The topic refuses a record that is too large, if not for the missing permission then for its size. So
+  // nothing is written.
   void TryWriting(const char* role, const TopicFacts& topic) {
     const std::string where = absl::StrCat(role, " topic ", topic.name);
     const int64_t limit = topic.max_message_bytes();
@@ -324,7 +307,7 @@ class Checker {
   void LookAtLog() {
     const std::string where = absl::StrCat("input topic ", options_.input);
     auto sample =
-        Patiently<LogSample>([&] { return SampleLog(options_, client_.get(), topics_.input.partitions); });
+        Patiently(kPatience, [&] { return SampleLog(options_, client_.get(), topics_.input.partitions); });
     if (!sample.ok()) {
       const bool denied = absl::IsPermissionDenied(sample.status());
       Add(denied ? Severity::kError : Severity::kWarning, "read", where,
@@ -347,7 +330,7 @@ class Checker {
     }
   }
 
-  // What a restart reads of each partition for which there is a commit, as `lethe run` would plan it.
+  // What a restart would read of each partition with a commit, as `lethe run` plans it.
   void LookAtRestart(LogSample& sample) {
     int64_t offsets = 0;
     int planned = 0;

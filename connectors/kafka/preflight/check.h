@@ -1,4 +1,4 @@
-// Looks whether lethe can run with these options, and whether it would keep what is promised.
+// Checks whether lethe can run with these options, and keep its guarantees.
 #ifndef LETHE_CONNECTORS_KAFKA_PREFLIGHT_CHECK_H_
 #define LETHE_CONNECTORS_KAFKA_PREFLIGHT_CHECK_H_
 
@@ -10,18 +10,16 @@
 
 namespace lethe::kafka {
 
-// Asks the brokers, for half a minute at most, and reads the newest records of the input. It writes no
-// record, joins no group and fences nobody; what it tries of transactions it does under a transactional id
-// of its own, GROUP/INSTANCE/check. With Scope::kTopic it looks at both stages: both groups, and the topic
-// between them or the right to make it.
+// Asks the brokers, for half a minute at most, and reads the newest records of the input. Writes no record,
+// joins no group and fences no producer; it tries transactions under an id of its own, GROUP/INSTANCE/check.
+// With Scope::kTopic it checks both stages and the topic between them, or the right to create it.
 std::vector<Finding> Check(const DaemonOptions& options);
 
-// The part that looks at what was read.
+// The findings about the sample.
 struct TopicFacts;
 std::vector<Finding> ApplyLogRules(const DaemonOptions& options, const TopicFacts& input,
                                    const LogSample& sample);
-// Whether the output takes the largest record of the input's sample, which the input may have taken
-// compressed.
+// Whether the output accepts the largest record of the sample, which the input may have compressed.
 Finding ApplySizeRule(const TopicFacts& output, const LogSample& sample);
 
 }  // namespace lethe::kafka

@@ -1,4 +1,4 @@
-// What the newest records say about whether duplicates are found, and for how long.
+// Whether duplicates are found, and for how long, by the newest records.
 #include <algorithm>
 #include <utility>
 
@@ -6,7 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/preflight/check.h"
-#include "connectors/kafka/topics/topic_facts.h"
+#include "connectors/kafka/topics/topics.h"
 #include "src/engines/plan.h"
 #include "src/text/format.h"
 
@@ -15,12 +15,12 @@ namespace {
 
 using Severity = Finding::Severity;
 
-// What a batch of one record has beside its key and value, without headers.
+// The size of a batch of one record without key, value and headers.
 constexpr int64_t kBatchHead = 128;
 
-// Fewer in an hour say nothing about the load to plan for.
+// Fewer records per second say nothing about the load to plan for.
 constexpr double kLeastRate = 0.1;
-// What clocks that are kept by NTP do not come to.
+// Clocks with NTP differ less.
 constexpr absl::Duration kMostAhead = absl::Seconds(5);
 
 constexpr char kKeyRemedy[] =
@@ -136,8 +136,8 @@ class LogRules {
         "");
   }
 
-  // Only what is ahead can be told from here: a record that is behind may just be old. A broker tells its
-  // clock by nothing but the times that it gives to records (LogAppendTime): no answer of Kafka's bears one.
+  // Only a clock that is ahead can be seen: a record that is behind may just be old. Kafka's answers carry no
+  // time of the broker, except in records with LogAppendTime.
   void Clock() {
     const bool by_broker = input_.config.contains("message.timestamp.type") &&
                            input_.config.at("message.timestamp.type") == "LogAppendTime";
@@ -155,11 +155,11 @@ class LogRules {
         "set the clocks by NTP; many such records end the horizon of others early");
   }
 
-  // Whether what is needed after a restart is still there, whatever has deleted it.
+  // Whether the log still has what a restart needs, whatever deleted it.
   void Reach() {
     const absl::Time now = absl::Now();
     for (const LogSample::Partition& partition : sample_.partitions) {
-      // What a restart reads begins the horizon before the record that is to be judged next.
+      // A restart reads from the horizon before the next record to judge.
       const absl::Duration needed = options_.stage.horizon + partition.lag;
       if (partition.is_planned || partition.start == 0 || partition.first_record <= now - needed) continue;
       return Add(Severity::kWarning, "reach",

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/client/client.h"
+#include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/client/message_view.h"
 #include "src/pipeline/clock/steady_time.h"
 #include "src/record/record_reader.h"
@@ -18,67 +19,21 @@ namespace {
 
 constexpr int kRequestTimeoutMs = 3000;
 constexpr absl::Duration kPatience = absl::Seconds(10);
-constexpr int kPollMs = 200;
 constexpr int64_t kMostRecords = 20000;
 constexpr absl::Duration kRateOver = absl::Hours(1);
-// What came in less says nothing about a day.
+// A younger log says nothing about a day.
 constexpr absl::Duration kYoungestLog = absl::Minutes(5);
 
-// Whether more of a stretch is to be read.
-enum class Wanted { kMore, kNoMore };
-
-// A stretch of one partition's log.
-struct Stretch {
-  int32_t partition = 0;
-  int64_t begin = 0;
-  int64_t end = 0;
-};
-
-// Reads stretches, all at once, until they are through, `see` has seen enough of them, or the time is over.
-absl::Status ReadStretches(rd_kafka_t* client, const std::string& topic,
-                           const std::vector<Stretch>& stretches,
-                           const std::function<Wanted(const rd_kafka_message_t&)>& see) {
-  const PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(stretches.size())));
-  std::unordered_map<int32_t, int64_t> ends;
-  for (const Stretch& stretch : stretches) {
-    if (stretch.begin >= stretch.end) continue;
-    rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), stretch.partition)->offset = stretch.begin;
-    ends[stretch.partition] = stretch.end;
-  }
-  if (ends.empty()) return absl::OkStatus();
-  if (const auto code = rd_kafka_assign(client, list.get()); code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return ErrorStatus(code, absl::StrCat("reading ", topic));
-  }
+// Reads the ranges all at once, until they are done or the time is over.
+absl::Status ReadRanges(rd_kafka_t* client, const std::string& topic, std::map<int32_t, OffsetRange> ranges,
+                        std::function<bool(const rd_kafka_message_t&)> see) {
   const absl::Time deadline = SteadyNow() + kPatience;
-  absl::Status status;
-  while (!ends.empty() && status.ok() && SteadyNow() < deadline) {
-    const MessagePtr message(rd_kafka_consumer_poll(client, kPollMs));
-    if (message == nullptr) continue;
-    const auto end = ends.find(message->partition);
-    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
-      if (end == ends.end()) continue;
-      const Wanted wanted = message->offset < end->second ? see(*message) : Wanted::kNoMore;
-      if (wanted == Wanted::kNoMore || message->offset + 1 >= end->second) ends.erase(end);
-    } else if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
-      // The last offsets may be control records, which no one sees.
-      if (end != ends.end()) ends.erase(end);
-    } else if (message->err == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) {
-      status = ErrorStatus(message->err, absl::StrCat("reading ", topic));
-    }
-  }
-  rd_kafka_assign(client, nullptr);
-  return status;
-}
-
-absl::Status AskOffsets(rd_kafka_t* client, const std::string& topic, LogSample& sample) {
-  for (LogSample::Partition& partition : sample.partitions) {
-    const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
-        client, topic.c_str(), partition.partition, &partition.start, &partition.end, kRequestTimeoutMs);
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-      return ErrorStatus(code, absl::StrCat("asking for the bounds of ", topic, "-", partition.partition));
-    }
-  }
-  return absl::OkStatus();
+  const absl::Status read = ReadLog(
+      client, topic,
+      {.ranges = std::move(ranges), .patience = kPatience, .see = std::move(see), .go_on = [&](int64_t) {
+         return SteadyNow() < deadline;
+       }});
+  return absl::IsCancelled(read) || absl::IsUnavailable(read) ? absl::OkStatus() : read;
 }
 
 // How many records have come in the last hour, or since the log began if that is less.
@@ -155,26 +110,28 @@ class Looker {
 
 absl::StatusOr<LogSample> SampleLog(const DaemonOptions& options, rd_kafka_t* client, int32_t partitions) {
   LogSample sample;
-  for (int32_t i = 0; i < partitions; ++i) sample.partitions.push_back({.partition = i});
-  rd_kafka_poll_set_consumer(client);
-  if (absl::Status asked = AskOffsets(client, options.input, sample); !asked.ok()) return asked;
-  std::vector<Stretch> firsts;
-  std::vector<Stretch> newest;
+  for (int32_t i = 0; i < partitions; ++i) {
+    const auto bounds = BoundsOf(client, options.input, i, kRequestTimeoutMs);
+    if (!bounds.ok()) return bounds.status();
+    sample.partitions.push_back({.partition = i, .start = bounds->begin, .end = bounds->end});
+  }
+  std::map<int32_t, OffsetRange> firsts;
+  std::map<int32_t, OffsetRange> newest;
   const int64_t most = std::max<int64_t>(kMostRecords / std::max(partitions, 1), 1);
   for (const LogSample::Partition& partition : sample.partitions) {
-    firsts.push_back({partition.partition, partition.start, partition.end});
-    newest.push_back({partition.partition, std::max(partition.start, partition.end - most), partition.end});
+    firsts[partition.partition] = {partition.start, partition.end};
+    newest[partition.partition] = {std::max(partition.start, partition.end - most), partition.end};
   }
-  absl::Status read = ReadStretches(client, options.input, firsts, [&](const rd_kafka_message_t& message) {
+  absl::Status read = ReadRanges(client, options.input, firsts, [&](const rd_kafka_message_t& message) {
     sample.partitions[static_cast<size_t>(message.partition)].first_record =
         MessageView(message).record().time();
-    return Wanted::kNoMore;
+    return false;
   });
   if (!read.ok()) return read;
   Looker looker(options, sample);
-  read = ReadStretches(client, options.input, newest, [&](const rd_kafka_message_t& message) {
+  read = ReadRanges(client, options.input, newest, [&](const rd_kafka_message_t& message) {
     looker.See(message);
-    return Wanted::kMore;
+    return true;
   });
   if (!read.ok()) return read;
   if (absl::Status asked = AskRate(client, options.input, sample); !asked.ok()) return asked;
@@ -183,21 +140,18 @@ absl::StatusOr<LogSample> SampleLog(const DaemonOptions& options, rd_kafka_t* cl
 
 absl::StatusOr<std::vector<absl::Time>> AskTimes(rd_kafka_t* client, const std::string& topic,
                                                  const std::vector<int64_t>& from) {
-  LogSample bounds;
+  std::map<int32_t, OffsetRange> ranges;
   for (size_t i = 0; i < from.size(); ++i) {
-    if (from[i] >= 0) bounds.partitions.push_back({.partition = static_cast<int32_t>(i)});
-  }
-  rd_kafka_poll_set_consumer(client);
-  if (absl::Status asked = AskOffsets(client, topic, bounds); !asked.ok()) return asked;
-  std::vector<Stretch> stretches;
-  for (const LogSample::Partition& partition : bounds.partitions) {
-    const int64_t begin = std::max(partition.start, from[static_cast<size_t>(partition.partition)]);
-    stretches.push_back({partition.partition, begin, partition.end});
+    if (from[i] < 0) continue;
+    const auto partition = static_cast<int32_t>(i);
+    const auto bounds = BoundsOf(client, topic, partition, kRequestTimeoutMs);
+    if (!bounds.ok()) return bounds.status();
+    ranges[partition] = {std::max(bounds->begin, from[i]), bounds->end};
   }
   std::vector<absl::Time> times(from.size(), absl::InfiniteFuture());
-  const absl::Status read = ReadStretches(client, topic, stretches, [&](const rd_kafka_message_t& message) {
+  const absl::Status read = ReadRanges(client, topic, ranges, [&](const rd_kafka_message_t& message) {
     times[static_cast<size_t>(message.partition)] = MessageView(message).record().time();
-    return Wanted::kNoMore;
+    return false;
   });
   if (!read.ok()) return read;
   return times;

@@ -1,4 +1,4 @@
-// The ends of the input's log, read to know what is in it.
+// Samples of the input's log.
 #ifndef LETHE_CONNECTORS_KAFKA_PREFLIGHT_LOG_SAMPLE_H_
 #define LETHE_CONNECTORS_KAFKA_PREFLIGHT_LOG_SAMPLE_H_
 
@@ -15,7 +15,7 @@
 namespace lethe::kafka {
 
 struct LogSample {
-  // Of the newest records of each partition.
+  // The newest records of each partition.
   int64_t records = 0;
   int64_t bytes = 0;          // of keys and values
   int64_t largest_bytes = 0;  // of one record's
@@ -33,26 +33,24 @@ struct LogSample {
     int64_t end = 0;                                 // the last stable offset
     absl::Time first_record = absl::InfinitePast();  // its time; InfinitePast(): not known
     double rate = 0;  // records a second, over the last hour; 0 if the log is too young to tell
-    // How long ago the record was sent that the group has to judge next; zero if there is none, or the group
-    // is not known.
+    // The age of the next record to judge; zero if there is none, or the group is not known.
     absl::Duration lag = absl::ZeroDuration();
     bool is_planned = false;  // what a restart reads of it is known from the group's commit
   };
   std::vector<Partition> partitions;
 };
 
-// Reads at most some 20,000 records, for at most ten seconds, with `client` (MakeAskingClient's). Joins no
-// group, writes nothing. PermissionDenied: the user may not read.
+// Reads some 20,000 records at most, for ten seconds at most, with MakeAskingClient()'s client.
+// PermissionDenied: the user may not read.
 absl::StatusOr<LogSample> SampleLog(const DaemonOptions& options, rd_kafka_t* client, int32_t partitions);
 
-// The timestamp of the first record of each partition that is not before its offset of `from`; InfiniteFuture
-// where there is none, or where that is negative; InfinitePast where it has none. Takes at most ten seconds;
-// errors as SampleLog.
+// The timestamp of each partition's first record at or after its offset in `from`. InfiniteFuture: there is
+// none, or the offset is negative; InfinitePast: it has none. Takes ten seconds at most; errors as SampleLog.
 absl::StatusOr<std::vector<absl::Time>> AskTimes(rd_kafka_t* client, const std::string& topic,
                                                  const std::vector<int64_t>& from);
 
-// How long ago the first record of each partition was sent that is not before its offset of `next`; zero
-// where there is none, or where that is negative. Takes at most ten seconds; errors as SampleLog.
+// The age of each partition's first record at or after its offset in `next`; zero: there is none, or the
+// offset is negative. Takes ten seconds at most; errors as SampleLog.
 absl::StatusOr<std::vector<absl::Duration>> AskLag(rd_kafka_t* client, const std::string& topic,
                                                    const std::vector<int64_t>& next);
 

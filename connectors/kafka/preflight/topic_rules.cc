@@ -5,15 +5,19 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "connectors/kafka/client/log_reader.h"
+#include "connectors/kafka/group/group_state.h"
+#include "connectors/kafka/options/stage_options.h"
 #include "src/text/format.h"
 
 namespace lethe::kafka {
 namespace {
 
 using Severity = Finding::Severity;
+
+constexpr int kRequestTimeoutMs = 1500;
 
 // Findings of one topic, by its role.
 class Rules {
@@ -33,172 +37,130 @@ class Rules {
 
   void IsNotCompacted(absl::string_view why) {
     const std::string policy = topic_.Value("cleanup.policy");
-    if (!absl::StrContains(policy, "compact")) {
-      Add(Severity::kOk, "cleanup.policy", absl::StrCat("has cleanup.policy=", policy), "");
-      return;
-    }
-    Add(Severity::kError, "cleanup.policy",
-        absl::StrCat("is compacted (cleanup.policy=", policy, "), and ", why),
-        "use a topic with cleanup.policy=delete");
+    const bool is_compacted = absl::StrContains(policy, "compact");
+    Check(!is_compacted, "cleanup.policy",
+          is_compacted ? absl::StrCat("is compacted (cleanup.policy=", policy, ")")
+                       : absl::StrCat("has cleanup.policy=", policy),
+          Severity::kError, why, "use a topic with cleanup.policy=delete");
   }
 
-  void IsCompacted() {
+  void KeepsSnapshots() {
     const std::string policy = topic_.Value("cleanup.policy");
-    if (policy == "compact") {
-      Add(Severity::kOk, "cleanup.policy", "has cleanup.policy=compact", "");
-      return;
-    }
-    Add(Severity::kWarning, "cleanup.policy",
-        absl::StrCat(
-            "has cleanup.policy=", policy, ": ",
-            absl::StrContains(policy, "compact")
-                ? "snapshots that count are deleted with the others when they are old"
-                : "no snapshot is deleted when another has replaced it, and all are when they are old",
-            ", and the filters are then rebuilt from the input"),
-        absl::StrCat("kafka-configs.sh --alter --entity-type topics --entity-name ", topic_.name,
-                     " --add-config cleanup.policy=compact"));
+    Check(policy == "compact", "cleanup.policy", absl::StrCat("has cleanup.policy=", policy),
+          Severity::kWarning,
+          absl::StrCat(
+              absl::StrContains(policy, "compact")
+                  ? "snapshots that count are deleted with the others when they are old"
+                  : "no snapshot is deleted when another has replaced it, and all are when they are old",
+              ", and the filters are then rebuilt from the input"),
+          Alter("cleanup.policy=compact"));
   }
 
   void KeepsTotals() {
     const std::string policy = topic_.Value("cleanup.policy");
-    if (policy == "compact") {
-      Add(Severity::kOk, "cleanup.policy", "has cleanup.policy=compact", "");
-      return;
-    }
-    Add(Severity::kError, "cleanup.policy",
-        absl::StrCat("has cleanup.policy=", policy,
-                     ": totals of keys that are not counted for a while would be deleted; it is the topic of "
-                     "another mode, or not made for totals"),
-        absl::StrCat("name another topic, which lethe makes; or, if nothing is in it, kafka-configs.sh "
-                     "--alter --entity-type topics --entity-name ",
-                     topic_.name, " --add-config cleanup.policy=compact"));
+    Check(
+        policy == "compact", "cleanup.policy", absl::StrCat("has cleanup.policy=", policy), Severity::kError,
+        "totals of keys that are not counted for a while would be deleted; it is the topic of another mode, "
+        "or not made for totals",
+        absl::StrCat("name another topic, which lethe makes; or, if nothing is in it, ",
+                     Alter("cleanup.policy=compact")));
   }
 
-  // Made with as many partitions as the input, and not changed with it: the way of an id must not change.
+  // Created with as many partitions as the input; it never gets more, since the route of an id must not
+  // change.
   void RoutesTo(int32_t input_partitions) {
-    const std::string what =
-        absl::StrCat("has ", topic_.partitions, " partitions, the input has ", input_partitions);
-    if (topic_.partitions == input_partitions) {
-      Add(Severity::kOk, kPartitionsCheck, what, "");
-      return;
-    }
-    Add(Severity::kWarning, kPartitionsCheck,
-        absl::StrCat(what, ": that is right only if the input had as many"),
-        "leave it as it is once ids were routed to it; if none were, delete it, and lethe recreates it");
+    Check(topic_.partitions == input_partitions, kPartitionsCheck, Partitions(input_partitions),
+          Severity::kWarning, "that is right only if the input had as many",
+          "leave it as it is once ids were routed to it; if none were, delete it, and lethe recreates it");
   }
 
-  // A restart reads the horizon before the record that is to be judged next.
+  // A restart reads from the horizon before the next record to judge.
   void IsKeptFor(absl::Duration horizon, absl::Duration lag) {
     const int64_t retention_ms = topic_.Number("retention.ms", -1);
     const std::string kept = retention_ms < 0 ? "for ever" : DurationText(absl::Milliseconds(retention_ms));
     const bool reaches = retention_ms < 0 || absl::Milliseconds(retention_ms) >= horizon + lag;
-    const std::string what = absl::StrCat(
-        "keeps records ", retention_ms < 0 ? "" : "for ", kept, " (retention.ms=", retention_ms, "), ",
-        reaches ? "and" : "less than", " the horizon ", reaches ? "is " : "of ", DurationText(horizon),
-        lag == absl::ZeroDuration()
-            ? ""
-            : absl::StrCat(reaches ? ", the lag of the group " : " and the lag of the group of ",
-                           DurationText(absl::Trunc(lag, absl::Seconds(1)))));
-    if (reaches) {
-      Add(Severity::kOk, "retention", what, "");
-    } else {
-      Add(Severity::kWarning, "retention",
-          absl::StrCat(what, ": after a restart older ids are not known, and their retries pass"),
-          lag == absl::ZeroDuration() ? "raise retention.ms" : "raise retention.ms, or catch up");
-    }
+    const bool has_lag = lag != absl::ZeroDuration();
+    const std::string lag_text = DurationText(absl::Trunc(lag, absl::Seconds(1)));
+    const std::string needed =
+        reaches ? absl::StrCat("and the horizon is ", DurationText(horizon),
+                               has_lag ? absl::StrCat(", the lag of the group ", lag_text) : "")
+                : absl::StrCat("less than the horizon of ", DurationText(horizon),
+                               has_lag ? absl::StrCat(" and the lag of the group of ", lag_text) : "");
+    Check(reaches, "retention",
+          absl::StrCat("keeps records ", retention_ms < 0 ? "" : "for ", kept,
+                       " (retention.ms=", retention_ms, "), ", needed),
+          Severity::kWarning, "after a restart older ids are not known, and their retries pass",
+          has_lag ? "raise retention.ms, or catch up" : "raise retention.ms");
   }
 
   void HasPartitionsFor(int32_t needed) {
-    const std::string what = absl::StrCat("has ", topic_.partitions, " partitions, the input has ", needed);
-    if (topic_.partitions == needed) {
-      Add(Severity::kOk, kPartitionsCheck, what, "");
-    } else if (topic_.partitions > needed) {
-      Add(Severity::kWarning, "partitions",
-          absl::StrCat(what, ": records keep their partition, the others stay empty"),
-          "make a topic with as many, if readers rely on the number");
-    } else {
-      Add(Severity::kError, "partitions",
-          absl::StrCat(what, ": records keep their partition, so it needs as many"),
-          absl::StrCat("kafka-topics.sh --alter --topic ", topic_.name, " --partitions ", needed));
+    if (topic_.partitions > needed) {
+      return Add(Severity::kWarning, kPartitionsCheck,
+                 absl::StrCat(Partitions(needed), ": records keep their partition, the others stay empty"),
+                 "make a topic with as many, if readers rely on the number");
     }
+    Check(topic_.partitions == needed, kPartitionsCheck, Partitions(needed), Severity::kError,
+          "records keep their partition, so it needs as many",
+          absl::StrCat("kafka-topics.sh --alter --topic ", topic_.name, " --partitions ", needed));
   }
 
   void KeepsTimes() {
     const bool is_lost = topic_.Value("message.timestamp.type") == "LogAppendTime";
-    if (!is_lost) {
-      Add(Severity::kOk, "timestamps", "keeps the records' own times", "");
-      return;
-    }
-    Add(Severity::kWarning, "timestamps",
-        "has message.timestamp.type=LogAppendTime: the records' own times are lost there",
-        "message.timestamp.type=CreateTime keeps them");
+    Check(!is_lost, "timestamps",
+          is_lost ? "has message.timestamp.type=LogAppendTime" : "keeps the records' own times",
+          Severity::kWarning, "the records' own times are lost there",
+          "message.timestamp.type=CreateTime keeps them");
   }
 
   // A bound is one that is at least as narrow as lethe's own.
   void BoundsTimes(absl::Duration max_future) {
-    const char* const kBounds[] = {"message.timestamp.after.max.ms", "message.timestamp.difference.max.ms"};
-    if (topic_.Value("message.timestamp.type") == "LogAppendTime") {
-      Add(Severity::kOk, "timestamps", "has message.timestamp.type=LogAppendTime: no producer dates records",
-          "");
-      return;
-    }
-    for (const char* bound : kBounds) {
+    std::string what =
+        absl::StrCat("accepts records dated far ahead; lethe gives those no time that are more than ",
+                     absl::FormatDuration(max_future), " ahead of its clock (max_future), and ",
+                     TopicFacts::kAfter, " would refuse them");
+    for (const char* bound : {TopicFacts::kDifference, TopicFacts::kAfter}) {
       const int64_t most_ms = topic_.Number(bound, INT64_MAX);
       if (absl::Milliseconds(most_ms) > max_future) continue;
-      Add(Severity::kOk, "timestamps",
-          absl::StrCat("refuses records dated ahead (", bound, "=", most_ms, ")"), "");
-      return;
+      what = absl::StrCat("refuses records dated ahead (", bound, "=", most_ms, ")");
     }
-    Add(Severity::kOk, "timestamps",
-        absl::StrCat("accepts records dated far ahead; lethe gives those no time that are more than ",
-                     absl::FormatDuration(max_future), " ahead of its clock (max_future), and ", kBounds[0],
-                     " would refuse them"),
-        "");
+    if (topic_.Value("message.timestamp.type") == "LogAppendTime") {
+      what = "has message.timestamp.type=LogAppendTime: no producer dates records";
+    }
+    Add(Severity::kOk, "timestamps", what, "");
   }
 
-  // Records come late, when there is a lag; so what the input took in time is old for this topic.
+  // A lag makes records late: a timestamp that the input accepted in time is old for this topic.
   void TakesTimesOf(const TopicFacts& input) {
-    if (topic_.max_before_ms() == INT64_MAX && topic_.max_after_ms() >= input.max_after_ms()) {
-      Add(Severity::kOk, "timestamp bounds", "takes the timestamps that the input takes", "");
-      return;
-    }
+    const bool takes_all =
+        topic_.max_before_ms() == INT64_MAX && topic_.max_after_ms() >= input.max_after_ms();
     std::string wanted;
     for (const char* property : {TopicFacts::kBefore, TopicFacts::kAfter, TopicFacts::kDifference}) {
       if (!topic_.config.contains(property)) continue;
       absl::StrAppend(&wanted, wanted.empty() ? "" : ",", property, "=", INT64_MAX);
     }
-    Add(Severity::kWarning, "timestamp bounds",
-        "refuses timestamps that the input takes, or took before a lag: such records cannot be delivered",
-        absl::StrCat("kafka-configs.sh --alter --entity-type topics --entity-name ", topic_.name,
-                     " --add-config ", wanted));
+    Check(takes_all, "timestamp bounds",
+          takes_all ? "takes the timestamps that the input takes"
+                    : "refuses timestamps that the input takes, or took before a lag",
+          Severity::kWarning, "such records cannot be delivered", Alter(wanted));
   }
 
   void IsReplicatedAs(const TopicFacts& input) {
     if (topic_.replicas == 0 || input.replicas == 0) return;
-    const std::string what =
-        absl::StrCat("has ", topic_.replicas, " replicas, the input has ", input.replicas);
-    if (topic_.replicas >= input.replicas) return Add(Severity::kOk, "replicas", what, "");
-    Add(Severity::kWarning, "replicas",
-        absl::StrCat(what,
-                     ": what was routed and is not judged yet is lost with fewer brokers than the "
-                     "input is"),
-        "add replicas with kafka-reassign-partitions.sh");
+    Check(topic_.replicas >= input.replicas, "replicas",
+          absl::StrCat("has ", topic_.replicas, " replicas, the input has ", input.replicas),
+          Severity::kWarning,
+          "what was routed and is not judged yet is lost with fewer brokers than the input is",
+          "add replicas with kafka-reassign-partitions.sh");
   }
 
   void TakesRecordsOf(const TopicFacts& input) {
     const int64_t limit = topic_.max_batch_bytes();
     const char* property = limit < topic_.max_message_bytes() ? "segment.bytes" : "max.message.bytes";
     const int64_t sent = input.max_message_bytes();
-    const std::string what =
-        absl::StrCat("takes up to ", limit, " bytes at once (", property, "), the input ", sent);
-    if (limit >= sent) {
-      Add(Severity::kOk, "size", what, "");
-      return;
-    }
-    Add(Severity::kWarning, "size",
-        absl::StrCat(what, ": larger records cannot be delivered, and are counted as undeliverable"),
-        absl::StrCat("kafka-configs.sh --alter --entity-type topics --entity-name ", topic_.name,
-                     " --add-config ", property, "=", sent));
+    Check(limit >= sent, "size",
+          absl::StrCat("takes up to ", limit, " bytes at once (", property, "), the input ", sent),
+          Severity::kWarning, "larger records cannot be delivered, and are counted as undeliverable",
+          Alter(absl::StrCat(property, "=", sent)));
   }
 
   void Add(Severity severity, std::string check, std::string what, std::string remedy) {
@@ -206,6 +168,22 @@ class Rules {
   }
 
  private:
+  // `what` alone if all is well, else with the problem, how severe it is, and its remedy.
+  void Check(bool is_well, const char* check, absl::string_view what, Severity severity,
+             absl::string_view problem, std::string remedy) {
+    if (is_well) return Add(Severity::kOk, check, std::string(what), "");
+    Add(severity, check, absl::StrCat(what, ": ", problem), std::move(remedy));
+  }
+
+  std::string Partitions(int32_t input_partitions) const {
+    return absl::StrCat("has ", topic_.partitions, " partitions, the input has ", input_partitions);
+  }
+
+  std::string Alter(absl::string_view config) const {
+    return absl::StrCat("kafka-configs.sh --alter --entity-type topics --entity-name ", topic_.name,
+                        " --add-config ", config);
+  }
+
   const TopicFacts& topic_;
   const std::string where_;
   std::vector<Finding>& findings_;
@@ -228,7 +206,7 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
   }
   Rules output_rules("output", topics.output, findings);
   if (!options.routes)
-    output_rules.HasPartitionsFor(origin.partitions);  // what is routed goes where there is one
+    output_rules.HasPartitionsFor(origin.partitions);  // routed records may go to any partition
   if (output_rules.IsDescribed()) {
     output_rules.KeepsTimes();
     if (!origin.config.empty()) output_rules.TakesRecordsOf(origin);
@@ -249,7 +227,7 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
   }
   if (topics.snapshots) {
     Rules snapshot_rules("snapshot", *topics.snapshots, findings);
-    if (snapshot_rules.IsDescribed()) snapshot_rules.IsCompacted();
+    if (snapshot_rules.IsDescribed()) snapshot_rules.KeepsSnapshots();
   }
   for (size_t i = 0; i < topics.counters.size(); ++i) {
     const TopicFacts& counter = topics.counters[i];
@@ -265,7 +243,7 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
       counter_rules.KeepsTotals();
     } else {
       counter_rules.IsNotCompacted(
-          "deltas are events, of which compaction would keep only the last of each key");
+          "deltas are events, and compaction would keep only the last one of each key");
     }
   }
   if (topics.divert) {
@@ -273,10 +251,68 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
     divert_rules.HasPartitionsFor(origin.partitions);
     if (divert_rules.IsDescribed()) {
       divert_rules.IsNotCompacted(
-          "what is diverted are events, of which compaction would keep only the last of each key");
+          "diverted records are events, and compaction would keep only the last one of each key");
     }
   }
   return findings;
+}
+
+namespace {
+
+absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* client) {
+  const auto described = DescribeTopics(options, client);
+  if (!described.ok()) return described.status();
+  Topics topics;
+  topics.partitions = described->input.partitions;
+  topics.output_partitions = described->output.partitions;
+  topics.input_max_bytes = described->input.max_message_bytes();
+  topics.output_max_bytes = described->output.max_batch_bytes();
+  topics.output_rules = described->output.record_rules();
+  for (const TopicFacts& counter : described->counters) {
+    topics.counter_max_bytes.push_back(counter.max_batch_bytes());
+  }
+  if (described->divert) topics.divert_max_bytes = described->divert->max_batch_bytes();
+  topics.least_partitions = INT32_MAX;
+  for (const std::string& topic : TopicsOfSamePartition(options)) {
+    const auto count = CountPartitions(client, topic, kRequestTimeoutMs);
+    topics.least_partitions = std::min(topics.least_partitions, count.value_or(0));
+  }
+  for (const Finding& finding : ApplyTopicRules(options, *described)) {
+    if (finding.severity == Finding::Severity::kOk) continue;
+    if (IsForBeginners(finding)) {
+      const auto committed = AskCommitted(client, options.input, topics.partitions);
+      if (!committed.ok()) return committed.status();
+      if (!HasBegun(*committed)) return absl::FailedPreconditionError(finding.Text());
+    } else if (finding.severity == Finding::Severity::kError) {
+      return absl::FailedPreconditionError(finding.Text());
+    }
+    topics.warnings.push_back(finding.Text());
+  }
+  for (int32_t partition = 0; partition < topics.partitions; ++partition) {
+    const auto bounds = BoundsOf(client, options.input, partition, kRequestTimeoutMs);
+    if (!bounds.ok()) return bounds.status();
+    topics.end_offsets.push_back(bounds->end);
+  }
+  return topics;
+}
+
+}  // namespace
+
+absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFlag& stop) {
+  for (const std::string& other : WrittenTopics(options)) {
+    if (other == options.input) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("topic ", options.input, " is input and output at once: it would feed itself"));
+    }
+  }
+  Topics topics;
+  absl::Status asked = AwaitTopics(options, stop, [&](rd_kafka_t* client) {
+    auto answer = InspectOnce(options, client);
+    if (answer.ok()) topics = std::move(*answer);
+    return answer.status();
+  });
+  if (!asked.ok()) return asked;
+  return topics;
 }
 
 }  // namespace lethe::kafka

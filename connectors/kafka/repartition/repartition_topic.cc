@@ -3,63 +3,56 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <utility>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "connectors/kafka/client/client.h"
 #include "connectors/kafka/options/stage_options.h"
-#include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/restore/commit_metadata.h"
 
 namespace lethe::kafka {
 namespace {
 
-// What the two headers add to a record, generously: what the input took must fit.
+// The most that the two headers add to a record.
 constexpr int64_t kHeaderBytes = 256;
-// Records that are no longer needed go soon, and not only when a gigabyte of them has come together.
+// Small segments, so that deleted records free their room soon.
 constexpr int64_t kSegmentBytes = 52428800;
-constexpr int kCreateTimeoutMs = 5000;
 
-// The client is of the group that copies.
-absl::Status EnsureOnce(const DaemonOptions& options, rd_kafka_t* client) {
-  const std::string name = RepartitionTopic(options);
-  const absl::Status exists = CountPartitions(client, name, kCreateTimeoutMs).status();
-  if (!absl::IsNotFound(exists)) return WithGrant("repartition", name, exists);
-  const auto input = DescribeInput(options, client);
-  if (!input.ok()) return input.status();
-  const auto committed = GroupState(client, options.input).Committed(input->partitions);
+// How long Trim() waits for the broker.
+constexpr int kTrimTimeoutMs = 2000;
+
+using DeleteRecordsPtr = std::unique_ptr<rd_kafka_DeleteRecords_t, Destroyer<rd_kafka_DeleteRecords_destroy>>;
+
+// The configuration of a topic that may be created: nothing is lost with it. The client is of the group that
+// copies.
+absl::StatusOr<TopicConfig> ConfigIfNew(const DaemonOptions& options, rd_kafka_t* client,
+                                        const TopicFacts& input) {
+  const auto committed = AskCommitted(client, options.input, input.partitions);
   if (absl::IsPermissionDenied(committed.status())) {
     const std::string group = RoutingOptions(options).group;
     return absl::PermissionDeniedError(absl::StrCat("group ", group, ": ", committed.status().message(),
                                                     ": grant this user Read on group ", group));
   }
   if (!committed.ok()) return committed.status();
-  // Another instance may have made it a moment ago: who waits for topics asks again.
+  // Another instance may have created it a moment ago: AwaitTopics asks again.
   if (const auto lost = LostWithTopic(options, *committed)) return absl::NotFoundError(lost->Text());
-  if (absl::Status created =
-          CreateTopic(client, name, {input->partitions, input->replicas}, RepartitionConfig(*input));
-      !created.ok())
-    return WithGrant("repartition", name, created);
-  spdlog::info("topic {} was made, with {} partitions", name, input->partitions);
-  return absl::OkStatus();
+  return RepartitionConfig(input);
 }
 
 }  // namespace
 
-std::map<std::string, std::string> RepartitionConfig(const TopicFacts& input) {
+TopicConfig RepartitionConfig(const TopicFacts& input) {
   const int64_t max_bytes = std::min<int64_t>(input.max_message_bytes() + kHeaderBytes, INT32_MAX);
-  std::map<std::string, std::string> config = {
-      {"cleanup.policy", "delete"},
-      {"retention.ms", "-1"},
-      {"retention.bytes", "-1"},
-      {"segment.bytes", absl::StrCat(std::max(kSegmentBytes, max_bytes))},
-      {"message.timestamp.type", "CreateTime"},
-      {"max.message.bytes", absl::StrCat(max_bytes)}};
-  // Which of them there are depends on the brokers' version.
+  TopicConfig config = {{"cleanup.policy", "delete"},
+                        {"retention.ms", "-1"},
+                        {"retention.bytes", "-1"},
+                        {"segment.bytes", absl::StrCat(std::max(kSegmentBytes, max_bytes))},
+                        {"message.timestamp.type", "CreateTime"},
+                        {"max.message.bytes", absl::StrCat(max_bytes)}};
+  // The brokers' version decides which exist.
   for (const char* bound : {TopicFacts::kBefore, TopicFacts::kAfter, TopicFacts::kDifference}) {
     if (input.config.contains(bound)) config[bound] = absl::StrCat(INT64_MAX);
   }
-  // What was routed is committed in the input's group: it must be as safe as the input is.
+  // Routed records are committed in the input's group, so the topic must be as safe as the input.
   constexpr char kMinInSync[] = "min.insync.replicas";
   if (const auto least = input.config.find(kMinInSync); least != input.config.end()) {
     config[kMinInSync] = least->second;
@@ -71,7 +64,7 @@ std::optional<Finding> LostWithTopic(const DaemonOptions& options,
                                      const std::vector<CommittedOffset>& committed) {
   const bool has_copied = std::any_of(committed.begin(), committed.end(), [](const CommittedOffset& each) {
     const auto metadata = CommitMetadata::Parse(each.metadata);
-    // Of a metadata that cannot be read it is not known.
+    // Unreadable metadata counts as routed.
     return metadata.ok() ? metadata->origin < each.offset : !absl::IsNotFound(metadata.status());
   });
   if (!has_copied) return std::nullopt;
@@ -93,14 +86,57 @@ std::optional<Finding> LostWithTopic(const DaemonOptions& options,
 }
 
 absl::Status EnsureRepartitionTopic(const DaemonOptions& options, const StopFlag& stop) {
-  return AwaitTopics(RoutingOptions(options), stop,
-                     [&](rd_kafka_t* client) { return EnsureOnce(options, client); });
+  return AwaitTopics(RoutingOptions(options), stop, [&](rd_kafka_t* client) {
+    return EnsureTopic(options, client, "repartition", RepartitionTopic(options),
+                       [&](const TopicFacts& input) { return ConfigIfNew(options, client, input); })
+        .status();
+  });
 }
 
 absl::Status MayCreateRepartitionTopic(const DaemonOptions& options, rd_kafka_t* client,
                                        const TopicFacts& input) {
   return CreateTopic(client, RepartitionTopic(options), {input.partitions, input.replicas},
                      RepartitionConfig(input), /*validate_only=*/true);
+}
+
+absl::StatusOr<LogTrimmer> LogTrimmer::Create(const DaemonOptions& judging) {
+  auto client = BaseConfig(judging).MakeProducer();
+  if (!client.ok()) return client.status();
+  return LogTrimmer(judging.input, *std::move(client));
+}
+
+void LogTrimmer::Trim(const std::vector<LaneReport>& lanes) {
+  const PartitionListPtr list(rd_kafka_topic_partition_list_new(1));
+  for (const LaneReport& lane : lanes) {
+    for (const PartitionReport& partition : lane.partitions) {
+      const int64_t offset = partition.restart;
+      if (offset <= 0 || offset <= trimmed_[partition.partition]) continue;
+      rd_kafka_topic_partition_list_add(list.get(), topic_.c_str(), partition.partition)->offset = offset;
+    }
+  }
+  if (list->cnt == 0) return;
+  const DeleteRecordsPtr deletion(rd_kafka_DeleteRecords_new(list.get()));
+  rd_kafka_DeleteRecords_t* deletions[] = {deletion.get()};
+  const EventPtr event = AskAdmin(client_.get(), kTrimTimeoutMs, [&](rd_kafka_queue_t* queue) {
+    rd_kafka_DeleteRecords(client_.get(), deletions, 1, nullptr, queue);
+  });
+  if (event == nullptr) return;  // done or not: it is asked again
+  rd_kafka_resp_err_t code = rd_kafka_event_error(event.get());
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    const rd_kafka_topic_partition_list_t* done =
+        rd_kafka_DeleteRecords_result_offsets(rd_kafka_event_DeleteRecords_result(event.get()));
+    for (int i = 0; i < done->cnt; ++i) {
+      const rd_kafka_topic_partition_t& element = done->elems[i];
+      if (element.err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+        code = element.err;
+      } else {
+        trimmed_[element.partition] = std::max(trimmed_[element.partition], element.offset);
+      }
+    }
+  }
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR || std::exchange(complained_, true)) return;
+  spdlog::warn("{}: records that are no longer needed cannot be deleted, and the topic grows: {}", topic_,
+               rd_kafka_err2str(code));
 }
 
 }  // namespace lethe::kafka

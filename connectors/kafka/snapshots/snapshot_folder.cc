@@ -1,14 +1,13 @@
-// Snapshots in a folder: one file for each, of which only one of a partition counts.
+// Snapshots in a folder, one file each; one of each partition counts.
 //
-// Instances may share the folder. What one of them drops is older than what it has named, so never what a
-// later owner of the partition writes.
+// Instances may share the folder: one deletes only snapshots that are older than the one that it has named,
+// so never those of a later owner.
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -50,9 +49,7 @@ class SnapshotFolder final : public SnapshotStore {
   absl::Status Remove(const std::vector<PartitionSnapshot>& snapshots) override {
     absl::Status status;
     for (const PartitionSnapshot& each : snapshots) {
-      const std::string path = Path(each.partition, each.id);
-      if (unlink(path.c_str()) == 0 || errno == ENOENT) continue;
-      status.Update(absl::ErrnoToStatus(errno, absl::StrCat("removing ", path)));
+      status.Update(Unlink(Path(each.partition, each.id)));
     }
     return status;
   }
@@ -69,17 +66,18 @@ class SnapshotFolder final : public SnapshotStore {
       if (!absl::ConsumePrefix(&name, prefix)) continue;
       if (!absl::ConsumeSuffix(&name, kSuffix) && !absl::ConsumeSuffix(&name, kUnfinished)) continue;
       const std::optional<SnapshotId> found = SnapshotId::Parse(name);
-      if (!found || !found->IsOlderThan(id)) continue;
-      const std::string path = it->path().string();
-      if (unlink(path.c_str()) != 0 && errno != ENOENT) {
-        status.Update(absl::ErrnoToStatus(errno, absl::StrCat("removing ", path)));
-      }
+      if (found && found->IsOlderThan(id)) status.Update(Unlink(it->path().string()));
     }
     if (error) return absl::InternalError(absl::StrCat("looking into ", folder_, ": ", error.message()));
     return status;
   }
 
  private:
+  static absl::Status Unlink(const std::string& path) {
+    if (unlink(path.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();
+    return absl::ErrnoToStatus(errno, absl::StrCat("removing ", path));
+  }
+
   std::string Prefix(int32_t partition) const {
     return absl::StrCat(topic_.substr(0, kShownOfTopic), "-", partition, ".", group_, ".");
   }
@@ -113,6 +111,12 @@ absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotFolder(const DaemonOp
                      "; give this user the right to, or set snapshots.to to another"));
   }
   return std::make_unique<SnapshotFolder>(options);
+}
+
+absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotStore(const DaemonOptions& options) {
+  if (!options.snapshots.folder.empty()) return OpenSnapshotFolder(options);
+  if (!options.snapshots.topic.empty()) return OpenSnapshotTopic(options);
+  return nullptr;
 }
 
 }  // namespace lethe::kafka

@@ -10,7 +10,7 @@
 
 namespace lethe::kafka {
 
-// The store that the options ask for. FailedPrecondition, with the remedy, if it cannot be used.
+// The store that the options ask for; null: none. FailedPrecondition, with the remedy, if it cannot be used.
 absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotStore(const DaemonOptions& options);
 absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotFolder(const DaemonOptions& options);
 absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotTopic(const DaemonOptions& options);

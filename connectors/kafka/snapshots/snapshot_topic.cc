@@ -1,17 +1,17 @@
 // Snapshots in a compacted topic, for instances that have no disk of their own.
 //
-// Snapshots of input partition p are in partition p of the topic (modulo its partitions). A snapshot is a row
-// of chunks, and a manifest behind them. All bear the time that is in the snapshot's id, by which they are
-// found. Keys are text:
+// Snapshots of input partition p are in partition p of the topic (modulo its partitions). A snapshot is a
+// sequence of chunks and a manifest behind them. All have the timestamp in the snapshot's id, by which they
+// are found. Keys are text:
 //
 //   GROUP/INPUT/PARTITION/ID/INDEX       a chunk: bytes [INDEX x kChunkBytes, ...) of the file
 //   GROUP/INPUT/PARTITION/ID/manifest    "lethe-snapshot/1 chunks=COUNT bytes=BYTES"
 //
-// A snapshot without its manifest does not exist. What the bytes are worth, the file's own checksums say.
+// A snapshot without its manifest does not exist. The file's own checksums protect its bytes.
 //
-// Compaction removes nothing by itself, since no two snapshots share a key: each record of one that does not
-// count gets a tombstone. What a process leaves that is killed, the next owner of the partition finds in the
-// topic, when a commit has named the first snapshot that is its own.
+// No two snapshots share a key, so each record of one that does not count gets a tombstone. The next owner of
+// the partition finds the remains of a killed process in the topic, when a commit has named the owner's first
+// snapshot.
 #include <librdkafka/rdkafka.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -24,12 +24,12 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "connectors/kafka/client/client.h"
+#include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/snapshots/snapshot_stores.h"
 #include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/clock/steady_time.h"
@@ -42,14 +42,14 @@ namespace {
 constexpr int64_t kChunkBytes = 512 << 10;
 constexpr int kRequestTimeoutMs = 2000;
 constexpr absl::Duration kPatience = absl::Seconds(30);
-// An owner leaves one snapshot at most, of about the size of the next one's. Where the snapshots of many
-// partitions, or groups, are in one partition, all of them lie between.
+// An owner leaves one snapshot at most, of about the size of the next one's. Snapshots of other partitions or
+// groups in the same partition may lie between.
 constexpr int64_t kLookThroughSnapshots = 4;
 constexpr int64_t kLookThroughBytes = int64_t{16} << 20;
 constexpr absl::string_view kManifest = "manifest";
 constexpr absl::string_view kFormat = "lethe-snapshot/1";
 
-// A file in memory, which takes as much of it as the snapshot has bytes.
+// An anonymous file in memory.
 class MemoryFile {
  public:
   MemoryFile() : descriptor_(memfd_create("lethe-snapshot", MFD_CLOEXEC)) {}
@@ -108,7 +108,7 @@ class SnapshotTopic final : public SnapshotStore {
   absl::Status Write(int32_t partition, SnapshotId id, LiveSnapshot& image, const GoOn& go_on) override;
   absl::StatusOr<RestoredPartition> Restore(int32_t partition, SnapshotId id, DedupStage& stage,
                                             const GoOn& go_on) override;
-  absl::Status Remove(const std::vector<PartitionSnapshot>& snapshots) override { return Bury(snapshots); }
+  absl::Status Remove(const std::vector<PartitionSnapshot>& snapshots) override;
   absl::Status DropOlder(int32_t partition, SnapshotId id, std::optional<SnapshotId> before,
                          bool is_first) override;
 
@@ -126,22 +126,21 @@ class SnapshotTopic final : public SnapshotStore {
   }
   int32_t Place(int32_t partition) const { return partition % partitions_; }
 
-  // Hands a record over; a null value is a tombstone. Waits while the queue is full. `failed` is set when it
-  // was not delivered, and outlives the next Flush.
+  // Produces a record; a null value is a tombstone. Waits while the queue is full. `failed` is set if it was
+  // not delivered, and must outlive the next Flush.
   absl::Status Send(int32_t partition, SnapshotId id, const std::string& key, const std::string* value,
                     rd_kafka_resp_err_t* failed);
   absl::Status Flush(const rd_kafka_resp_err_t& failed);
   absl::Status WriteChunks(int32_t partition, SnapshotId id, const MemoryFile& file, const GoOn& go_on);
-  // Shows the records of this partition's place from the first on that bears this time or a later one, up to
-  // the end as it is now, or until `see` returns false. Cancelled: given up.
+  // Calls `see` for the records of the partition's place from this time on, up to the present end, or until
+  // it returns false.
   using See = std::function<bool(absl::string_view key, const rd_kafka_message_t& message)>;
   absl::Status Scan(int32_t partition, absl::Time from, const GoOn& go_on, const See& see) const;
   // Reads the snapshot's chunks into the file.
   absl::StatusOr<Manifest> Read(int32_t partition, SnapshotId id, const MemoryFile& file,
                                 const GoOn& go_on) const;
-  // Looks in the topic for what earlier owners of the partition have left since `from`, older than `id`.
+  // Finds the remains of earlier owners since `from`, older than `id`.
   absl::Status FindOlder(int32_t partition, SnapshotId id, absl::Time from);
-  absl::Status Bury(const std::vector<PartitionSnapshot>& snapshots);
 
   const DaemonOptions& options_;
   const std::string id_fingerprint_;
@@ -150,7 +149,7 @@ class SnapshotTopic final : public SnapshotStore {
   const ClientPtr producer_;
 
   std::mutex mutex_;
-  // Of snapshots that are there, or parts of them, by partition and id; guarded by mutex_.
+  // The chunks of snapshots in the topic, or parts of them, by partition and id; guarded by mutex_.
   std::map<std::pair<int32_t, std::string>, int64_t> chunks_;
 };
 
@@ -179,7 +178,7 @@ absl::Status SnapshotTopic::Flush(const rd_kafka_resp_err_t& failed) {
     code = rd_kafka_flush(producer_.get(), 100);
   } while (code != RD_KAFKA_RESP_ERR_NO_ERROR && !stopped() && SteadyNow() < deadline);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(failed, absl::StrCat("writing to ", topic_));
-  // Nothing may be delivered later than we say, nor report to a place that is gone.
+  // No record may be delivered after this, nor report to a variable that is gone.
   rd_kafka_purge(producer_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
   rd_kafka_flush(producer_.get(), -1);
   return ErrorStatus(code, absl::StrCat("writing to ", topic_));
@@ -198,8 +197,8 @@ absl::Status SnapshotTopic::Write(int32_t partition, SnapshotId id, LiveSnapshot
     const absl::Status flushed = Flush(failed);
     if (written.ok()) written = flushed;
   }
-  // If that fails too, it is tried again when another snapshot counts.
-  if (!written.ok()) Bury({{partition, id}}).IgnoreError();
+  // If that fails too, the next snapshot that counts tries again.
+  if (!written.ok()) Remove({{partition, id}}).IgnoreError();
   return written;
 }
 
@@ -226,58 +225,31 @@ absl::Status SnapshotTopic::WriteChunks(int32_t partition, SnapshotId id, const 
 absl::Status SnapshotTopic::Scan(int32_t partition, absl::Time from, const GoOn& go_on,
                                  const See& see) const {
   // Up to the high watermark: all that was there when the commit that names it was read.
-  ClientConfig config = BaseConfig(options_, FetchOn::Defaults({{"fetch.message.max.bytes", "8388608"}}));
-  config.Set("group.id", options_.group)
-      .Set("isolation.level", "read_uncommitted")
-      .Set("enable.auto.commit", "false")
-      .Set("enable.partition.eof", "true")
-      .Set("auto.offset.reset", "earliest");
-  auto consumer = config.MakeConsumer();
+  const auto consumer =
+      ReaderConfig(options_, "read_uncommitted", FetchOn::Defaults({{"fetch.message.max.bytes", "8388608"}}))
+          .MakeConsumer();
   if (!consumer.ok()) return consumer.status();
-  rd_kafka_t* const client = consumer->get();
-  FetchOn fetch_on(client);
-  const auto given_up = [&] {
-    return absl::CancelledError(absl::StrCat("reading ", topic_, " was cancelled"));
-  };
-  int64_t low = 0;
-  int64_t high = 0;
   const int32_t place = Place(partition);
-  if (!go_on()) return given_up();
-  rd_kafka_resp_err_t code =
-      rd_kafka_query_watermark_offsets(client, topic_.c_str(), place, &low, &high, kRequestTimeoutMs);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
-    return ErrorStatus(code, absl::StrCat("asking for the end of ", topic_));
+  const auto bounds = BoundsOf(consumer->get(), topic_, place, kRequestTimeoutMs);
+  if (!bounds.ok()) return bounds.status();
+  if (!go_on()) return absl::CancelledError(absl::StrCat("reading ", topic_, " was cancelled"));
   const PartitionListPtr list(rd_kafka_topic_partition_list_new(1));
   rd_kafka_topic_partition_t* const element =
       rd_kafka_topic_partition_list_add(list.get(), topic_.c_str(), place);
   element->offset = absl::ToUnixMillis(from);
-  if (!go_on()) return given_up();
-  code = rd_kafka_offsets_for_times(client, list.get(), kRequestTimeoutMs);
+  rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(consumer->get(), list.get(), kRequestTimeoutMs);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) code = element->err;
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
     return ErrorStatus(code, absl::StrCat("looking for a time in ", topic_));
-  int64_t next = element->offset;
-  if (next < 0 || next >= high) return absl::OkStatus();
-  code = rd_kafka_assign(client, list.get());
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, absl::StrCat("reading ", topic_));
-
-  absl::Time deadline = SteadyNow() + kPatience;
-  while (next < high) {
-    if (!go_on()) return given_up();
-    const MessagePtr message = fetch_on.Poll(100);
-    const absl::Time now = SteadyNow();
-    const bool is_end = message != nullptr && message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
-    if (message == nullptr || (message->err != RD_KAFKA_RESP_ERR_NO_ERROR && !is_end)) {
-      if (now < deadline) continue;
-      return absl::UnavailableError(absl::StrCat("reading ", topic_, " stands still at offset ", next));
-    }
-    deadline = now + kPatience;
-    // The last offsets may be control records, which no one sees but as the end.
-    next = is_end ? message->offset : message->offset + 1;
-    const absl::string_view key(static_cast<const char*>(message->key), message->key_len);
-    if (!is_end && !see(key, *message)) break;
-  }
-  return absl::OkStatus();
+  if (element->offset < 0) return absl::OkStatus();
+  return ReadLog(consumer->get(), topic_,
+                 {.ranges = {{place, {element->offset, bounds->end}}},
+                  .patience = kPatience,
+                  .see =
+                      [&](const rd_kafka_message_t& message) {
+                        return see({static_cast<const char*>(message.key), message.key_len}, message);
+                      },
+                  .go_on = [&](int64_t) { return go_on(); }});
 }
 
 absl::StatusOr<Manifest> SnapshotTopic::Read(int32_t partition, SnapshotId id, const MemoryFile& file,
@@ -293,7 +265,7 @@ absl::StatusOr<Manifest> SnapshotTopic::Read(int32_t partition, SnapshotId id, c
     if (key == kManifest) {
       const std::optional<Manifest> manifest = Manifest::Parse(value);
       if (!manifest) {
-        read = absl::DataLossError(absl::StrCat("its manifest in ", topic_, " is none"));
+        read = absl::DataLossError(absl::StrCat("its manifest in ", topic_, " is damaged"));
       } else if (static_cast<int64_t>(found.size()) == manifest->chunks) {
         read = *manifest;
       }
@@ -342,7 +314,7 @@ absl::Status SnapshotTopic::FindOlder(int32_t partition, SnapshotId id, absl::Ti
         absl::StrSplit(key, absl::MaxSplits('/', 1));
     const std::optional<SnapshotId> other = SnapshotId::Parse(split.first);
     if (!other) return left > 0;
-    // What others left, they left before this one was begun.
+    // Other owners wrote theirs before this one.
     if (*other == id) return false;
     int64_t index = kManifestIndex;
     const bool is_part = split.second == kManifest || (absl::SimpleAtoi(split.second, &index) && index >= 0);
@@ -376,7 +348,7 @@ absl::Status SnapshotTopic::DropOlder(int32_t partition, SnapshotId id, std::opt
       const std::lock_guard<std::mutex> lock(mutex_);
       is_known = chunks_.contains({partition, before->ToString()});
     }
-    // Whoever named the one before has seen to all that was older.
+    // The owner that named `before` has deleted all older ones.
     const absl::Time from = !before    ? absl::UnixEpoch()
                             : is_known ? before->time() + absl::Milliseconds(1)
                                        : before->time();
@@ -390,11 +362,11 @@ absl::Status SnapshotTopic::DropOlder(int32_t partition, SnapshotId id, std::opt
       if (key.first == partition && other.IsOlderThan(id)) older.push_back({partition, other});
     }
   }
-  absl::Status buried = Bury(older);
-  return status.ok() ? buried : status;
+  absl::Status deleted = Remove(older);
+  return status.ok() ? deleted : status;
 }
 
-absl::Status SnapshotTopic::Bury(const std::vector<PartitionSnapshot>& snapshots) {
+absl::Status SnapshotTopic::Remove(const std::vector<PartitionSnapshot>& snapshots) {
   rd_kafka_resp_err_t failed = RD_KAFKA_RESP_ERR_NO_ERROR;
   absl::Status status;
   for (const auto& [partition, id] : snapshots) {
@@ -404,7 +376,7 @@ absl::Status SnapshotTopic::Bury(const std::vector<PartitionSnapshot>& snapshots
       chunks = chunks_[{partition, id.ToString()}];
     }
     const std::string prefix = Prefix(partition, id);
-    // The manifest first: without it the rest is nothing.
+    // The manifest first: without it the snapshot does not exist.
     status.Update(Send(partition, id, absl::StrCat(prefix, kManifest), nullptr, &failed));
     for (int64_t index = 0; index < chunks; ++index) {
       status.Update(Send(partition, id, absl::StrCat(prefix, index), nullptr, &failed));
@@ -417,8 +389,8 @@ absl::Status SnapshotTopic::Bury(const std::vector<PartitionSnapshot>& snapshots
   return absl::OkStatus();
 }
 
-// A snapshot that does not count any more is gone soon.
-const std::map<std::string, std::string> kTopicConfig = {
+// Frees the room of old snapshots soon.
+const TopicConfig kTopicConfig = {
     {"cleanup.policy", "compact"}, {"segment.ms", "600000"}, {"delete.retention.ms", "600000"}};
 
 }  // namespace
@@ -426,36 +398,21 @@ const std::map<std::string, std::string> kTopicConfig = {
 absl::StatusOr<std::unique_ptr<SnapshotStore>> OpenSnapshotTopic(const DaemonOptions& options) {
   ClientConfig config = BaseConfig(options, {{"linger.ms", "5"}, {"compression.type", "lz4"}});
   config.Set("enable.idempotence", "true").Set("acks", "all").Set("delivery.report.only.error", "true");
-  // What waits to be sent is in memory twice.
+  // The queue holds a second copy in memory.
   config.Set("queue.buffering.max.kbytes", "16384").Set("message.max.bytes", "1000000");
   rd_kafka_conf_set_dr_msg_cb(config.raw(), SnapshotTopic::OnDelivery);
   auto producer = config.MakeProducer();
   if (!producer.ok()) return producer.status();
   const std::string& name = options.snapshots.topic;
-  const absl::Time deadline = SteadyNow() + kPatience;
-  bool created = false;
-  for (;;) {
-    const absl::StatusOr<TopicShape> shape = ShapeOf(producer->get(), name, kRequestTimeoutMs);
-    if (shape.ok() && shape->partitions > 0) {
-      return std::make_unique<SnapshotTopic>(options, *std::move(producer), shape->partitions);
-    }
-    absl::Status status = shape.status();
-    if (absl::IsNotFound(status)) status = absl::OkStatus();  // it is created, or will appear
-    if (status.ok() && !created) {
-      const absl::StatusOr<TopicShape> input = ShapeOf(producer->get(), options.input, kRequestTimeoutMs);
-      status = input.ok() ? CreateTopic(producer->get(), name, *input, kTopicConfig) : input.status();
-      created = status.ok();
-    }
-    if (!status.ok() && (!absl::IsUnavailable(status) || SteadyNow() >= deadline)) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "snapshots cannot go to topic ", name, ": ", WithGrant("snapshot", name, status).message(),
-          absl::IsPermissionDenied(status) ? "; or create it" : "; create it",
-          ", with cleanup.policy=compact, or set snapshots.to to a folder, or off"));
-    }
-    if (SteadyNow() >= deadline)
-      return absl::UnavailableError(absl::StrCat("topic ", name, " does not appear"));
-    rd_kafka_poll(producer->get(), 100);
-  }
+  const auto partitions = Patiently(kPatience, [&] {
+    return EnsureTopic(options, producer->get(), "snapshot", name,
+                       [](const TopicFacts&) -> absl::StatusOr<TopicConfig> { return kTopicConfig; });
+  });
+  if (partitions.ok()) return std::make_unique<SnapshotTopic>(options, *std::move(producer), *partitions);
+  return absl::FailedPreconditionError(
+      absl::StrCat("snapshots cannot go to topic ", name, ": ", partitions.status().message(),
+                   absl::IsPermissionDenied(partitions.status()) ? "; or create it" : "; create it",
+                   ", with cleanup.policy=compact, or set snapshots.to to a folder, or off"));
 }
 
 }  // namespace lethe::kafka

@@ -1,4 +1,4 @@
-// What a look at the cluster found: for the log, and for `lethe check`.
+// A finding about the cluster, for the log and for `lethe check`.
 #ifndef LETHE_CONNECTORS_KAFKA_TOPICS_FINDING_H_
 #define LETHE_CONNECTORS_KAFKA_TOPICS_FINDING_H_
 

@@ -5,10 +5,8 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/client/message_view.h"
-#include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/clock/steady_time.h"
 #include "src/text/suggestion.h"
 
@@ -16,46 +14,14 @@ namespace lethe::kafka {
 namespace {
 
 constexpr int kRequestTimeoutMs = 5000;
-constexpr int kPollMs = 100;
 constexpr absl::Duration kConnectPatience = absl::Seconds(10);
 constexpr absl::Duration kReadPatience = absl::Seconds(30);
-constexpr int kRecordsBetweenChecks = 1024;
 constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(50);
 
 using Header = std::pair<absl::string_view, std::optional<absl::string_view>>;
 
-void ListHeaders(const rd_kafka_headers_t* from, std::vector<Header>& headers) {
-  headers.clear();
-  const char* name = nullptr;
-  const void* value = nullptr;
-  size_t size = 0;
-  for (size_t i = 0; from != nullptr &&
-                     rd_kafka_header_get_all(from, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR;
-       ++i) {
-    const absl::string_view bytes(static_cast<const char*>(value), size);
-    headers.emplace_back(name, value == nullptr ? std::optional<absl::string_view>() : bytes);
-  }
-}
-
-// Asks until a broker answers that is ready to, for a while.
-template <class Answer>
-absl::StatusOr<Answer> Await(const std::function<absl::StatusOr<Answer>()>& ask) {
-  const absl::Time deadline = SteadyNow() + kConnectPatience;
-  for (;;) {
-    absl::StatusOr<Answer> answer = ask();
-    if (!absl::IsUnavailable(answer.status()) || SteadyNow() > deadline) return answer;
-    absl::SleepFor(kAskAgainAfter);
-  }
-}
-
 absl::StatusOr<OffsetRange> Watermarks(rd_kafka_t* client, const std::string& topic, int32_t partition) {
-  return Await<OffsetRange>([&]() -> absl::StatusOr<OffsetRange> {
-    OffsetRange range;
-    const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
-        client, topic.c_str(), partition, &range.begin, &range.end, kRequestTimeoutMs);
-    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return range;
-    return ErrorStatus(code, absl::StrCat("asking for the bounds of ", topic, "-", partition));
-  });
+  return Patiently(kConnectPatience, [&] { return BoundsOf(client, topic, partition, kRequestTimeoutMs); });
 }
 
 // The first offset of each partition whose record is not older; below 0: all are.
@@ -64,7 +30,7 @@ absl::StatusOr<std::vector<int64_t>> OffsetsSince(rd_kafka_t* client, const std:
   const PartitionListPtr list(rd_kafka_topic_partition_list_new(partitions));
   rd_kafka_topic_partition_list_add_range(list.get(), topic.c_str(), 0, partitions - 1);
   for (int i = 0; i < list->cnt; ++i) {
-    // What is below 0 has other meanings.
+    // Negative times have other meanings.
     list->elems[i].offset = std::max<int64_t>(absl::ToUnixMillis(since), 0);
   }
   rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(client, list.get(), kRequestTimeoutMs);
@@ -83,13 +49,11 @@ absl::StatusOr<ClientPtr> TopicReader::MakeConsumer(absl::string_view isolation)
   DaemonOptions client;
   client.brokers = options_.brokers;
   client.instance = std::string(options_.name);
+  // librdkafka wants a group, even of a client that joins none.
+  client.group = absl::StrCat("lethe-", options_.name, "-", absl::Hex(std::random_device()()));
   client.properties = options_.properties;
-  ClientConfig config = BaseConfig(client, FetchOn::Defaults({{"queued.max.messages.kbytes", "65536"}}));
-  // librdkafka wants a group, even of one who joins none.
-  config.Set("group.id", absl::StrCat("lethe-", options_.name, "-", absl::Hex(std::random_device()())));
-  config.Set("enable.auto.commit", "false").Set("enable.auto.offset.store", "false");
-  config.Set("isolation.level", std::string(isolation)).Set("enable.partition.eof", "true");
-  config.Set("auto.offset.reset", "earliest").Set("allow.auto.create.topics", "false");
+  ClientConfig config = ReaderConfig(client, std::string(isolation),
+                                     FetchOn::Defaults({{"queued.max.messages.kbytes", "65536"}}));
   return config.MakeConsumer();
 }
 
@@ -98,18 +62,10 @@ absl::StatusOr<std::unique_ptr<TopicReader>> TopicReader::Open(ReadOptions optio
   absl::StatusOr<ClientPtr> consumer = reader->MakeConsumer("read_committed");
   if (!consumer.ok()) return consumer.status();
   reader->consumer_ = *std::move(consumer);
-  rd_kafka_poll_set_consumer(reader->consumer_.get());
   absl::Status found = reader->FindEnds();
   if (found.ok()) found = reader->FindBegins();
   if (!found.ok()) return found;
   return reader;
-}
-
-std::string TopicReader::ClusterId() const {
-  char* const id = rd_kafka_clusterid(consumer_.get(), kRequestTimeoutMs);
-  std::string text = id == nullptr ? "" : id;
-  rd_kafka_mem_free(consumer_.get(), id);
-  return text;
 }
 
 absl::Status TopicReader::FindSettledBounds(const std::function<bool()>& go_on) {
@@ -137,8 +93,8 @@ absl::Status TopicReader::FindBegins() {
 }
 
 absl::Status TopicReader::FindEnds() {
-  const absl::StatusOr<int32_t> partitions =
-      Await<int32_t>([&] { return CountPartitions(consumer_.get(), options_.topic, kRequestTimeoutMs); });
+  const absl::StatusOr<int32_t> partitions = Patiently(
+      kConnectPatience, [&] { return CountPartitions(consumer_.get(), options_.topic, kRequestTimeoutMs); });
   if (absl::IsNotFound(partitions.status())) {
     const std::optional<std::string> nearest = Nearest(options_.topic, TopicNames(consumer_.get()));
     return absl::NotFoundError(absl::StrCat("topic ", options_.topic, " does not exist at ", options_.brokers,
@@ -172,7 +128,7 @@ absl::Status TopicReader::FindLogBegins() {
   return absl::OkStatus();
 }
 
-// A reader of committed records is told the last stable offset, one of all records the end of the log.
+// A read_committed client gets the last stable offset, a read_uncommitted one the end of the log.
 absl::Status TopicReader::AwaitTransactions(const std::function<bool()>& go_on) {
   const absl::StatusOr<ClientPtr> sees_all = MakeConsumer("read_uncommitted");
   if (!sees_all.ok()) return sees_all.status();
@@ -185,9 +141,10 @@ absl::Status TopicReader::AwaitTransactions(const std::function<bool()>& go_on) 
       const absl::StatusOr<OffsetRange> now = Watermarks(consumer_.get(), options_.topic, partition);
       if (!now.ok()) return now.status();
       if (now->end == bounds.end && SteadyNow() > deadline) {
-        return absl::UnavailableError(absl::StrCat(
-            options_.topic, "-", partition, ": a transaction is open since offset ", now->end,
-            ", and nobody may read behind it: wait until it ends, or abort it (kafka-transactions.sh)"));
+        return absl::UnavailableError(absl::StrCat(options_.topic, "-", partition,
+                                                   ": a transaction is open since offset ", now->end,
+                                                   ", and records behind it cannot be read yet: wait until "
+                                                   "it ends, or abort it (kafka-transactions.sh)"));
       }
       if (!go_on()) return absl::CancelledError("interrupted");
       bounds.end = std::min(now->end, all->end);
@@ -198,8 +155,9 @@ absl::Status TopicReader::AwaitTransactions(const std::function<bool()>& go_on) 
 }
 
 absl::Status TopicReader::FindSince() {
-  const auto offsets = Await<std::vector<int64_t>>(
-      [&] { return OffsetsSince(consumer_.get(), options_.topic, partitions(), *options_.since); });
+  const auto offsets = Patiently(kConnectPatience, [&] {
+    return OffsetsSince(consumer_.get(), options_.topic, partitions(), *options_.since);
+  });
   if (!offsets.ok()) return offsets.status();
   for (size_t i = 0; i < bounds_.size(); ++i) {
     OffsetRange& bounds = bounds_[i];
@@ -209,86 +167,24 @@ absl::Status TopicReader::FindSince() {
   return absl::OkStatus();
 }
 
-absl::Status TopicReader::Assign() {
-  const PartitionListPtr list(rd_kafka_topic_partition_list_new(partitions()));
-  in_ranges_ = 0;
-  for (int32_t partition = 0; partition < partitions(); ++partition) {
-    const OffsetRange& range = ranges_[static_cast<size_t>(partition)];
-    if (range.begin >= range.end && !options_.follow) continue;
-    rd_kafka_topic_partition_list_add(list.get(), options_.topic.c_str(), partition)->offset = range.begin;
-    in_ranges_ += std::max<int64_t>(range.end - range.begin, 0);
-  }
-  left_ = in_ranges_;
-  const rd_kafka_resp_err_t code = rd_kafka_assign(consumer_.get(), list.get());
-  return ErrorStatus(code, absl::StrCat("reading ", options_.topic));
-}
-
-void TopicReader::Advance(int32_t partition, int64_t to) {
-  OffsetRange& range = ranges_[static_cast<size_t>(partition)];
-  to = std::min(to, range.end);
-  if (to <= range.begin) return;
-  left_ -= to - range.begin;
-  range.begin = to;
-}
-
-absl::Status TopicReader::TakeError(const rd_kafka_message_t& message) {
-  if (message.err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
-    Advance(message.partition, message.offset);
-    return absl::OkStatus();
-  }
-  // Nothing is asked of a group, so it is all the same whether we may be in it.
-  if (IsTransient(message.err) || message.err == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED) {
-    return absl::OkStatus();
-  }
-  return ErrorStatus(message.err, absl::StrCat("reading ", options_.topic));
-}
-
-absl::Status TopicReader::Read(std::vector<OffsetRange> ranges,
+absl::Status TopicReader::Read(const std::vector<OffsetRange>& ranges,
                                const std::function<void(const SurveyRecord&)>& take,
                                const std::function<bool(int64_t done)>& go_on) {
-  ranges_ = std::move(ranges);
-  if (absl::Status status = Assign(); !status.ok()) return status;
-  absl::Status status = ReadAssigned(take, go_on);
-  rd_kafka_assign(consumer_.get(), nullptr);  // or it would fetch on
-  return status;
-}
-
-absl::Status TopicReader::ReadAssigned(const std::function<void(const SurveyRecord&)>& take,
-                                       const std::function<bool(int64_t done)>& go_on) {
+  LogReading reading{.patience = kReadPatience, .follow = options_.follow, .go_on = go_on};
+  for (size_t i = 0; i < ranges.size(); ++i) reading.ranges[static_cast<int32_t>(i)] = ranges[i];
   std::vector<Header> headers;
-  absl::Time silent_since = absl::InfiniteFuture();
-  FetchOn fetch_on(consumer_.get());
-  for (int unchecked = 0; left_ > 0 || options_.follow;) {
-    const MessagePtr message = fetch_on.Poll(kPollMs);
-    if (message != nullptr) silent_since = absl::InfiniteFuture();
-    if (message == nullptr || ++unchecked >= kRecordsBetweenChecks) {
-      unchecked = 0;
-      if (!go_on(in_ranges_ - left_)) return absl::OkStatus();
-    }
-    if (message == nullptr && left_ == 0) continue;
-    if (message == nullptr) {
-      silent_since = std::min(silent_since, SteadyNow());
-      if (SteadyNow() - silent_since < kReadPatience) continue;
-      return absl::UnavailableError(absl::StrFormat("nothing came from %s for %s, with %d of %d records read",
-                                                    options_.brokers, absl::FormatDuration(kReadPatience),
-                                                    in_ranges_ - left_, in_ranges_));
-    }
-    if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
-      if (absl::Status status = TakeError(*message); !status.ok()) return status;
-      continue;
-    }
-    const OffsetRange& range = ranges_[static_cast<size_t>(message->partition)];
-    if (message->offset >= range.end && !options_.follow) {  // it came while the others were read
-      Advance(message->partition, range.end);
-      continue;
-    }
-    const MessageView view(*message);
-    ListHeaders(view.headers(), headers);
+  reading.see = [&](const rd_kafka_message_t& message) {
+    const MessageView view(message);
+    headers.clear();
+    view.ForEachHeader([&](absl::string_view name, std::optional<absl::string_view> value) {
+      headers.emplace_back(name, value);
+    });
     const InputRecord record = view.record();
     take({record.view(), headers, record.partition, record.offset, record.timestamp_ms});
-    Advance(message->partition, message->offset + 1);
-  }
-  return absl::OkStatus();
+    return true;
+  };
+  const absl::Status read = ReadLog(consumer_.get(), options_.topic, std::move(reading));
+  return absl::IsCancelled(read) ? absl::OkStatus() : read;
 }
 
 }  // namespace lethe::kafka

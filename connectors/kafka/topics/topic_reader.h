@@ -1,4 +1,4 @@
-// Reads a part of a topic, and leaves no trace: it joins no group, commits nothing, writes nothing.
+// Reads a part of a topic: joins no group, commits nothing, writes nothing.
 #ifndef LETHE_CONNECTORS_KAFKA_TOPICS_TOPIC_READER_H_
 #define LETHE_CONNECTORS_KAFKA_TOPICS_TOPIC_READER_H_
 
@@ -14,6 +14,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "connectors/kafka/client/client.h"
+#include "connectors/kafka/client/log_reader.h"
+#include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/options/options.h"
 #include "src/survey/survey.h"
 
@@ -31,27 +33,21 @@ struct ReadOptions {
   bool follow = false;                   // goes on behind the end
 };
 
-// Of one partition.
-struct OffsetRange {
-  int64_t begin = 0;
-  int64_t end = 0;
-};
-
-// Committed records only, up to the end as it is when the bounds are found, or on and on. Thread-compatible.
+// Reads committed records only, up to the end when the bounds were found, or further (`follow`).
+// Thread-compatible.
 class TopicReader {
  public:
   // Asks for the topic's bounds. NotFound: there is no such topic; Unavailable: no broker answers.
   static absl::StatusOr<std::unique_ptr<TopicReader>> Open(ReadOptions options);
-  // Asks for them again, and waits for transactions that are open at the end, since nobody knows of their
-  // records. `go_on` is asked meanwhile; false ends the waiting (Cancelled). Unavailable: one stays open.
+  // Asks for the bounds again, and waits for transactions that are open at the end. `go_on` is asked
+  // meanwhile; false ends the waiting (Cancelled). Unavailable: one stays open.
   absl::Status FindSettledBounds(const std::function<bool()>& go_on);
 
-  // Offsets, of which some may have no record: marks of transactions, or what compaction removed.
+  // Numbers of offsets; some have no record: transaction markers, or compacted.
   int64_t in_topic() const { return in_topic_; }
   int64_t to_read() const { return to_read_; }
   int32_t partitions() const { return static_cast<int32_t>(bounds_.size()); }
-  // Whether records of the partition were deleted that may have been within the bounds, as of when these or
-  // the log's beginnings were asked for.
+  // Whether records of the partition may have been deleted within the bounds, as of the last question.
   bool IsCut(int32_t partition) const {
     const int64_t log_begin = log_begins_[static_cast<size_t>(partition)];
     return log_begin > 0 && log_begin >= bounds(partition).begin;
@@ -59,19 +55,20 @@ class TopicReader {
   absl::Status FindLogBegins();
   int64_t log_begin(int32_t partition) const { return log_begins_[static_cast<size_t>(partition)]; }
   const OffsetRange& bounds(int32_t partition) const { return bounds_[static_cast<size_t>(partition)]; }
-  // Empty if no broker says it.
-  std::string ClusterId() const;
+  // Empty if no broker answers.
+  std::string ClusterId() const { return kafka::ClusterId(client()); }
   rd_kafka_t* client() const { return consumer_.get(); }
 
-  // Calls `take` for each record, and `go_on` several times a second with how many of to_read() are behind
-  // it. OK at the end, and when `go_on` has returned false. Unavailable if nothing came for half a minute,
+  // Calls `take` for each record, and `go_on` several times a second with the number of offsets that are
+  // done. OK at the end, and when `go_on` returned false. Unavailable if nothing came for half a minute
   // before the end. May be called again.
   absl::Status Read(const std::function<void(const SurveyRecord&)>& take,
                     const std::function<bool(int64_t done)>& go_on) {
     return Read(bounds_, take, go_on);
   }
-  // The same of other offsets, by partition.
-  absl::Status Read(std::vector<OffsetRange> ranges, const std::function<void(const SurveyRecord&)>& take,
+  // Likewise, other offsets by partition.
+  absl::Status Read(const std::vector<OffsetRange>& ranges,
+                    const std::function<void(const SurveyRecord&)>& take,
                     const std::function<bool(int64_t done)>& go_on);
 
  private:
@@ -81,21 +78,13 @@ class TopicReader {
   absl::Status AwaitTransactions(const std::function<bool()>& go_on);
   absl::Status FindBegins();
   absl::Status FindSince();
-  absl::Status Assign();
-  absl::Status ReadAssigned(const std::function<void(const SurveyRecord&)>& take,
-                            const std::function<bool(int64_t done)>& go_on);
-  absl::Status TakeError(const rd_kafka_message_t& message);
-  void Advance(int32_t partition, int64_t to);
 
   const ReadOptions options_;
   ClientPtr consumer_;
   std::vector<int64_t> log_begins_;  // by partition, as all of these
   std::vector<OffsetRange> bounds_;
-  std::vector<OffsetRange> ranges_;  // what is left of those that are read
   int64_t in_topic_ = 0;
   int64_t to_read_ = 0;
-  int64_t in_ranges_ = 0;
-  int64_t left_ = 0;  // of in_ranges_
 };
 
 }  // namespace lethe::kafka

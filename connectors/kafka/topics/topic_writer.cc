@@ -1,24 +1,24 @@
 #include "connectors/kafka/topics/topic_writer.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "connectors/kafka/client/message_view.h"
 #include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/clock/steady_time.h"
 
 namespace lethe::kafka {
 namespace {
 
-// The brokers may be written to by one at a time. The topic is in the name, and not where the records come
-// from: two that copy the same records from two places would double them.
+// One writer at a time for each topic. The source is not in the name: two that copy the same records from two
+// places would double them.
 constexpr absl::string_view kGroup = "lethe-reconcile";
 constexpr int kCallTimeoutMs = 500;
 constexpr absl::Duration kPatience = absl::Minutes(2);
 constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(20);
 
-// Calls until it asks for no retry. Null is success.
+// Retries while the error asks for it. Null is success.
 ErrorPtr Retry(const std::function<bool()>& go_on, const std::function<rd_kafka_error_t*()>& call) {
   const absl::Time deadline = SteadyNow() + kPatience;
   for (;;) {
@@ -29,14 +29,9 @@ ErrorPtr Retry(const std::function<bool()>& go_on, const std::function<rd_kafka_
   }
 }
 
-const char* Pointer(absl::string_view bytes) { return bytes.data() == nullptr ? "" : bytes.data(); }
-
 HeadersPtr HeadersOf(const SurveyRecord& record, absl::string_view from) {
-  HeadersPtr headers(rd_kafka_headers_new(record.headers.size() + 1));
-  for (const auto& [name, value] : record.headers) {
-    rd_kafka_header_add(headers.get(), Pointer(name), static_cast<ssize_t>(name.size()),
-                        value ? Pointer(*value) : nullptr, value ? static_cast<ssize_t>(value->size()) : 0);
-  }
+  HeadersPtr headers;
+  for (const auto& [name, value] : record.headers) AddHeader(headers, name, value);
   AddHeader(headers, kCopiedFrom, from);
   return headers;
 }
@@ -69,7 +64,7 @@ absl::StatusOr<std::unique_ptr<TopicWriter>> TopicWriter::Open(const WriteOption
   config.Set("enable.idempotence", "true")
       .Set("acks", "all")
       .Set("delivery.report.only.error", "true")
-      // Whether a record is too large is the broker's to say; none may be refused for others in its batch.
+      // The broker decides whether a record is too large; none may be refused because of others in its batch.
       .Set("message.max.bytes", "1000000000")
       .Set("batch.size", absl::StrCat(std::min<int64_t>(1'000'000, topic->max_batch_bytes())))
       .Set("transactional.id", absl::StrCat(kGroup, "/", options.topic));
@@ -82,10 +77,8 @@ absl::StatusOr<std::unique_ptr<TopicWriter>> TopicWriter::Open(const WriteOption
   const ErrorPtr error =
       Retry(go_on, [&] { return rd_kafka_init_transactions(writer->producer_.get(), kCallTimeoutMs); });
   if (error == nullptr) return writer;
-  const rd_kafka_resp_err_t code = CauseOf(writer->producer_.get(), error.get());
-  const absl::Status status = ErrorStatus(code, absl::StrCat("starting to write to ", options.topic));
-  const std::string remedy = TransactionRemedy(writer->producer_.get(), code, std::string(kGroup));
-  return absl::Status(status.code(), absl::StrCat(status.message(), remedy.empty() ? "" : ": ", remedy));
+  return StartError(writer->producer_.get(), error.get(),
+                    absl::StrCat("starting to write to ", options.topic), std::string(kGroup));
 }
 
 TopicWriter::~TopicWriter() {
@@ -96,14 +89,7 @@ TopicWriter::~TopicWriter() {
 void TopicWriter::OnDelivery(rd_kafka_t* /*producer*/, const rd_kafka_message_t* message, void* opaque) {
   auto* self = static_cast<TopicWriter*>(opaque);
   if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR || !self->refused_.ok()) return;
-  std::string from = "a record";
-  rd_kafka_headers_t* headers = nullptr;
-  const void* value = nullptr;
-  size_t size = 0;
-  if (rd_kafka_message_headers(message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR &&
-      rd_kafka_header_get_last(headers, kCopiedFrom, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR) {
-    from = std::string(static_cast<const char*>(value), size);
-  }
+  const absl::string_view from = MessageView(*message).Last(kCopiedFrom).value_or("a record");
   self->refused_ = ErrorStatus(
       message->err, absl::StrCat("copying ", from, " to ", self->options_.topic, "-", message->partition));
 }
@@ -111,8 +97,7 @@ void TopicWriter::OnDelivery(rd_kafka_t* /*producer*/, const rd_kafka_message_t*
 absl::Status TopicWriter::Lost(const rd_kafka_error_t* error, absl::string_view doing) const {
   if (!refused_.ok()) return refused_;
   const rd_kafka_resp_err_t code = CauseOf(producer_.get(), error);
-  if (code == RD_KAFKA_RESP_ERR__FENCED || code == RD_KAFKA_RESP_ERR_PRODUCER_FENCED ||
-      code == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH) {
+  if (IsFence(code)) {
     return absl::AbortedError(absl::StrCat("another lethe reconcile --copy writes to ", options_.topic,
                                            " at ", options_.brokers,
                                            " and goes on; this one has copied nothing there"));
@@ -130,13 +115,10 @@ absl::Status TopicWriter::Write(const SurveyRecord& record, absl::string_view fr
     is_open_ = true;
   }
   HeadersPtr headers = HeadersOf(record, from);
-  // librdkafka's macros cast what they are given, and no more than its first word.
-  const auto pointer = [](const std::optional<absl::string_view>& bytes) {
-    return bytes ? const_cast<char*>(Pointer(*bytes)) : nullptr;
-  };
   const auto& [key, value, unused] = record.record;
-  void* const key_bytes = pointer(key);
-  void* const value_bytes = pointer(value);
+  // librdkafka's macros cast only the first word of what they are given.
+  void* const key_bytes = DataOf(key);
+  void* const value_bytes = DataOf(value);
   const size_t key_size = key.value_or("").size();
   const size_t value_size = value.value_or("").size();
   const int32_t partition = record.partition < 0 ? RD_KAFKA_PARTITION_UA : record.partition;
@@ -160,7 +142,7 @@ absl::Status TopicWriter::Write(const SurveyRecord& record, absl::string_view fr
 
 absl::Status TopicWriter::Commit(const std::function<bool()>& go_on) {
   if (!is_open_) return absl::OkStatus();
-  // A commit would wait for all records itself, but also for those that are stuck behind a refused one.
+  // A commit would also wait for records that are stuck behind a refused one.
   const absl::Time deadline = SteadyNow() + kPatience;
   while (rd_kafka_flush(producer_.get(), 100) != RD_KAFKA_RESP_ERR_NO_ERROR && refused_.ok()) {
     if (!go_on()) return absl::CancelledError("interrupted");
@@ -170,7 +152,7 @@ absl::Status TopicWriter::Commit(const std::function<bool()>& go_on) {
     }
   }
   if (!refused_.ok()) return refused_;
-  // From here on it may be committed, so it is asked on.
+  // From here on the broker may have committed, so keep asking.
   const ErrorPtr error = Retry(
       [&] {
         go_on();

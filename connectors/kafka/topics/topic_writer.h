@@ -1,10 +1,9 @@
-// Writes records that another topic has into this one: all of them in one transaction.
+// Copies records of another topic into this one, all of them in one transaction.
 #ifndef LETHE_CONNECTORS_KAFKA_TOPICS_TOPIC_WRITER_H_
 #define LETHE_CONNECTORS_KAFKA_TOPICS_TOPIC_WRITER_H_
 
 #include <librdkafka/rdkafka.h>
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -32,22 +31,22 @@ inline constexpr char kCopiedFrom[] = "lethe.copied_from";
 // Thread-compatible.
 class TopicWriter {
  public:
-  // Fences every other TopicWriter of this topic: what one has begun is aborted, and none commits any more.
-  // So a reader that asks for the topic's end after this sees all that any of them will ever have written.
-  // `asks` is a client of the same cluster; `go_on` is asked several times a second, here and below, while
-  // the brokers are waited for. FailedPrecondition: the topic would not keep the timestamps.
+  // Fences every other TopicWriter of this topic: their transactions are aborted. So a reader that then asks
+  // for the topic's end sees all that they have written. `asks` is a client of the same cluster; `go_on` is
+  // asked several times a second, here and below, while brokers are slow. FailedPrecondition: the topic would
+  // not keep the timestamps.
   static absl::StatusOr<std::unique_ptr<TopicWriter>> Open(const WriteOptions& options, rd_kafka_t* asks,
                                                            const std::function<bool()>& go_on);
-  // Aborts what was not committed.
+  // Aborts an open transaction.
   ~TopicWriter();
   TopicWriter(const TopicWriter&) = delete;
   TopicWriter& operator=(const TopicWriter&) = delete;
 
-  // With key, value, headers and timestamp as they are, to the record's partition; below 0: to the one that
-  // Kafka's default partitioner gives its key.
+  // Keeps key, value, headers and timestamp. A partition below 0: the one that Kafka's default partitioner
+  // gives the key.
   absl::Status Write(const SurveyRecord& record, absl::string_view from, const std::function<bool()>& go_on);
-  // OK: all that was written since the last commit is out. Any other: nothing of it, unless the message says
-  // that nobody knows.
+  // OK: all records since the last commit are out. Any other: none of them, unless the message says that it
+  // is not known.
   absl::Status Commit(const std::function<bool()>& go_on);
 
  private:

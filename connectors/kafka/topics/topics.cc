@@ -3,13 +3,13 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/options/stage_options.h"
 #include "src/pipeline/clock/steady_time.h"
 #include "src/text/suggestion.h"
@@ -17,27 +17,25 @@
 namespace lethe::kafka {
 namespace {
 
-// Short enough for a stop to be seen in time; who waits asks again, over the same connection.
+// Short enough for a prompt stop; callers ask again, over the same connection.
 constexpr absl::Duration kNewTopicPatience = absl::Seconds(3);
 constexpr int kRequestTimeoutMs = 1500;
 constexpr int kCreateTimeoutMs = 5000;
-
-using TopicConfig = std::map<std::string, std::string>;
+// Kafka's default of max.message.bytes, for brokers that do not describe topics.
+constexpr int64_t kDefaultMaxMessageBytes = 1048588;
 
 // PermissionDenied if the user lacks the permission.
 absl::StatusOr<TopicConfig> DescribeConfig(rd_kafka_t* client, const std::string& name) {
   using ResourcePtr = std::unique_ptr<rd_kafka_ConfigResource_t, Destroyer<rd_kafka_ConfigResource_destroy>>;
-  using QueuePtr = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
-  using EventPtr = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>>;
   using OptionsPtr = std::unique_ptr<rd_kafka_AdminOptions_t, Destroyer<rd_kafka_AdminOptions_destroy>>;
   const ResourcePtr resource(rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, name.c_str()));
-  const QueuePtr queue(rd_kafka_queue_new(client));
   const OptionsPtr options(rd_kafka_AdminOptions_new(client, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS));
   char reason[128];
   rd_kafka_AdminOptions_set_request_timeout(options.get(), kRequestTimeoutMs, reason, sizeof reason);
   rd_kafka_ConfigResource_t* resources[] = {resource.get()};
-  rd_kafka_DescribeConfigs(client, resources, 1, options.get(), queue.get());
-  const EventPtr event(rd_kafka_queue_poll(queue.get(), kRequestTimeoutMs + 1000));
+  const EventPtr event = AskAdmin(client, kRequestTimeoutMs + 1000, [&](rd_kafka_queue_t* queue) {
+    rd_kafka_DescribeConfigs(client, resources, 1, options.get(), queue);
+  });
   if (event == nullptr) return absl::UnavailableError("describing a topic timed out");
   rd_kafka_resp_err_t code = rd_kafka_event_error(event.get());
   TopicConfig config;
@@ -57,46 +55,64 @@ absl::StatusOr<TopicConfig> DescribeConfig(rd_kafka_t* client, const std::string
   return config;
 }
 
-// The embedded broker never answers a request to describe a topic.
-bool CanDescribeTopics(rd_kafka_t* client) {
-  char* id = rd_kafka_clusterid(client, kRequestTimeoutMs);
-  const bool embedded = id != nullptr && absl::StartsWith(id, "mockCluster");
-  rd_kafka_mem_free(client, id);
-  return !embedded;
-}
-
-absl::Status AboutTopic(const DaemonOptions& options, const char* role, const std::string& name,
-                        const absl::Status& status, int32_t partitions, rd_kafka_t* client) {
-  if (absl::IsNotFound(status)) {
-    // What is read exists, if its name is right; what is written is new at first.
-    const std::optional<std::string> nearest =
-        absl::string_view(role) == "input" ? Nearest(name, TopicNames(client)) : std::nullopt;
-    return absl::NotFoundError(
-        absl::StrCat(role, " topic ", name, " does not exist",
-                     nearest ? absl::StrCat("; did you mean ", *nearest, "? Else ") : ": ",
-                     "create it, for example with kafka-topics.sh --bootstrap-server ", options.brokers,
-                     " --create --topic ", name, " --partitions ", std::max(partitions, 1)));
-  }
-  if (!absl::IsPermissionDenied(status)) return status;
-  return WithGrant(role, name, absl::PermissionDeniedError(absl::StrCat(role, " ", status.message())));
-}
-
-absl::StatusOr<TopicFacts> DescribeAs(const DaemonOptions& options, const char* role, const std::string& name,
-                                      int32_t partitions, rd_kafka_t* client) {
+absl::StatusOr<TopicFacts> DescribeAs(const DaemonOptions& options, absl::string_view role,
+                                      const std::string& name, int32_t partitions, rd_kafka_t* client) {
   auto topic = DescribeTopic(client, name);
-  if (!topic.ok()) return AboutTopic(options, role, name, topic.status(), partitions, client);
-  return topic;
-}
-
-// Of a topic that lethe makes if it is missing.
-absl::Status DescribeIfThere(const DaemonOptions& options, const char* role, const std::string& name,
-                             rd_kafka_t* client, std::optional<TopicFacts>& topic) {
-  auto described = DescribeAs(options, role, name, 1, client);
-  if (described.ok()) topic = std::move(*described);
-  return absl::IsNotFound(described.status()) ? absl::OkStatus() : described.status();
+  if (absl::IsPermissionDenied(topic.status())) {
+    return WithGrant(role, name,
+                     absl::PermissionDeniedError(absl::StrCat(role, " ", topic.status().message())));
+  }
+  if (!absl::IsNotFound(topic.status())) return topic;
+  // An input exists if its name is right; an output is new at first.
+  const std::optional<std::string> nearest =
+      role == "input" ? Nearest(name, TopicNames(client)) : std::nullopt;
+  return absl::NotFoundError(
+      absl::StrCat(role, " topic ", name, " does not exist",
+                   nearest ? absl::StrCat("; did you mean ", *nearest, "? Else ") : ": ",
+                   "create it, for example with kafka-topics.sh --bootstrap-server ", options.brokers,
+                   " --create --topic ", name, " --partitions ", std::max(partitions, 1)));
 }
 
 }  // namespace
+
+std::string TopicFacts::Value(const std::string& property) const {
+  const auto found = config.find(property);
+  return found == config.end() ? "" : found->second;
+}
+
+int64_t TopicFacts::Number(const std::string& property, int64_t fallback) const {
+  const auto found = config.find(property);
+  int64_t value = 0;
+  return found != config.end() && absl::SimpleAtoi(found->second, &value) ? value : fallback;
+}
+
+int64_t TopicFacts::max_message_bytes() const { return Number("max.message.bytes", kDefaultMaxMessageBytes); }
+
+RecordRules TopicFacts::record_rules() const {
+  RecordRules rules;
+  rules.needs_key = absl::StrContains(Value("cleanup.policy"), "compact");
+  rules.max_batch_bytes = max_batch_bytes();
+  if (Value("message.timestamp.type") == "LogAppendTime") return rules;
+  rules.before_max_ms = max_before_ms();
+  rules.after_max_ms = max_after_ms();
+  return rules;
+}
+
+int64_t TopicFacts::max_batch_bytes() const {
+  return std::min(max_message_bytes(), Number("segment.bytes", INT64_MAX));
+}
+
+int64_t TopicFacts::TimestampBound(const char* property) const {
+  const int64_t own = Number(property, INT64_MAX);
+  return own == INT64_MAX ? Number(kDifference, INT64_MAX) : own;
+}
+
+std::string ClusterId(rd_kafka_t* client) {
+  char* const id = rd_kafka_clusterid(client, kRequestTimeoutMs);
+  const std::string text = id == nullptr ? "" : id;
+  rd_kafka_mem_free(client, id);
+  return text;
+}
 
 std::vector<std::string> TopicNames(rd_kafka_t* client) {
   const rd_kafka_metadata_t* metadata = nullptr;
@@ -119,7 +135,8 @@ absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& 
   if (!shape.ok()) return shape.status();
   topic.partitions = shape->partitions;
   topic.replicas = shape->replicas;
-  if (!CanDescribeTopics(client)) return topic;
+  // The embedded broker never answers a request to describe a topic.
+  if (absl::StartsWith(ClusterId(client), "mockCluster")) return topic;
   auto config = DescribeConfig(client, name);
   topic.may_be_described = !absl::IsPermissionDenied(config.status());
   if (!topic.may_be_described) return topic;
@@ -129,10 +146,8 @@ absl::StatusOr<TopicFacts> DescribeTopic(rd_kafka_t* client, const std::string& 
 }
 
 absl::Status CreateTopic(rd_kafka_t* client, const std::string& name, const TopicShape& shape,
-                         const std::map<std::string, std::string>& config, bool validate_only) {
+                         const TopicConfig& config, bool validate_only) {
   using NewTopicPtr = std::unique_ptr<rd_kafka_NewTopic_t, Destroyer<rd_kafka_NewTopic_destroy>>;
-  using QueuePtr = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
-  using EventPtr = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>>;
   using OptionsPtr = std::unique_ptr<rd_kafka_AdminOptions_t, Destroyer<rd_kafka_AdminOptions_destroy>>;
   char reason[256];
   const int replicas = shape.replicas > 0 ? shape.replicas : -1;
@@ -143,11 +158,11 @@ absl::Status CreateTopic(rd_kafka_t* client, const std::string& name, const Topi
     rd_kafka_NewTopic_set_config(topic.get(), key.c_str(), value.c_str());
   }
   rd_kafka_NewTopic_t* topics[] = {topic.get()};
-  const QueuePtr queue(rd_kafka_queue_new(client));
   const OptionsPtr options(rd_kafka_AdminOptions_new(client, RD_KAFKA_ADMIN_OP_CREATETOPICS));
   rd_kafka_AdminOptions_set_validate_only(options.get(), validate_only ? 1 : 0, reason, sizeof reason);
-  rd_kafka_CreateTopics(client, topics, 1, options.get(), queue.get());
-  const EventPtr event(rd_kafka_queue_poll(queue.get(), kCreateTimeoutMs));
+  const EventPtr event = AskAdmin(client, kCreateTimeoutMs, [&](rd_kafka_queue_t* queue) {
+    rd_kafka_CreateTopics(client, topics, 1, options.get(), queue);
+  });
   if (event == nullptr) return absl::UnavailableError(absl::StrCat("creating topic ", name, " timed out"));
   rd_kafka_resp_err_t code = rd_kafka_event_error(event.get());
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -174,62 +189,64 @@ absl::Status WithGrant(absl::string_view role, const std::string& topic, const a
       absl::StrCat(status.message(), ": grant this user ", what, " on topic ", topic));
 }
 
+absl::StatusOr<int32_t> EnsureTopic(
+    const DaemonOptions& options, rd_kafka_t* client, absl::string_view role, const std::string& name,
+    const std::function<absl::StatusOr<TopicConfig>(const TopicFacts& input)>& config_for) {
+  const auto partitions = CountPartitions(client, name, kCreateTimeoutMs);
+  if (partitions.ok()) return partitions;
+  if (!absl::IsNotFound(partitions.status())) return WithGrant(role, name, partitions.status());
+  const auto input = DescribeInput(options, client);
+  if (!input.ok()) return input.status();
+  const auto config = config_for(*input);
+  if (!config.ok()) return config.status();
+  const absl::Status created = CreateTopic(client, name, {input->partitions, input->replicas}, *config);
+  if (!created.ok()) return WithGrant(role, name, created);
+  spdlog::info("topic {} was made, with {} partitions", name, input->partitions);
+  return input->partitions;
+}
+
 absl::StatusOr<TopicFacts> DescribeInput(const DaemonOptions& options, rd_kafka_t* client) {
   return DescribeAs(options, "input", options.input, 1, client);
 }
 
 absl::StatusOr<AllTopics> DescribeTopics(const DaemonOptions& options, rd_kafka_t* client) {
   AllTopics topics;
-  auto input = DescribeInput(options, client);
-  if (!input.ok()) return input.status();
-  topics.input = *std::move(input);
-  if (!options.routed_from.empty()) {
-    auto origin = DescribeAs(options, "input", options.routed_from, 1, client);
-    if (!origin.ok()) return origin.status();
-    topics.origin = *std::move(origin);
-  }
+  absl::Status asked;
+  const auto describe = [&](absl::string_view role, const std::string& name, int32_t partitions, auto& into) {
+    auto topic = DescribeAs(options, role, name, partitions, client);
+    asked = topic.status();
+    if (topic.ok()) into = *std::move(topic);
+    const bool creates_it = role == "snapshot" || role == "repartition";
+    if (creates_it && absl::IsNotFound(asked)) asked = absl::OkStatus();
+  };
+  describe("input", options.input, 1, topics.input);
+  if (asked.ok() && !options.routed_from.empty()) describe("input", options.routed_from, 1, topics.origin);
   const int32_t partitions = topics.with_places().partitions;
-  auto output = DescribeAs(options, "output", options.output, partitions, client);
-  if (!output.ok()) return output.status();
-  topics.output = *std::move(output);
+  if (asked.ok()) describe("output", options.output, partitions, topics.output);
   for (const CounterOptions& each : options.counters) {
-    auto counter = DescribeAs(options, "counter", each.output, topics.input.partitions, client);
-    if (each.mode == CounterMode::kTotal && absl::IsNotFound(counter.status())) {
-      counter = TopicFacts();  // lethe makes it
-      counter->name = each.output;
-    }
-    if (!counter.ok()) return counter.status();
-    topics.counters.push_back(*std::move(counter));
-  }
-  if (!options.divert.empty()) {
-    auto divert = DescribeAs(options, "divert", options.divert, partitions, client);
-    if (!divert.ok()) return divert.status();
-    topics.divert = *std::move(divert);
-  }
-  if (!options.snapshots.topic.empty() && !options.routes) {
-    const absl::Status asked =
-        DescribeIfThere(options, "snapshot", options.snapshots.topic, client, topics.snapshots);
     if (!asked.ok()) return asked;
+    TopicFacts& counter = topics.counters.emplace_back();
+    counter.name = each.output;
+    describe("counter", each.output, topics.input.partitions, counter);
+    if (each.mode == CounterMode::kTotal && absl::IsNotFound(asked))
+      asked = absl::OkStatus();  // created later
   }
-  if (options.scope == Scope::kTopic && !options.routes && options.routed_from.empty()) {
-    const absl::Status asked =
-        DescribeIfThere(options, "repartition", RepartitionTopic(options), client, topics.repartition);
-    if (!asked.ok()) return asked;
+  if (asked.ok() && !options.divert.empty()) describe("divert", options.divert, partitions, topics.divert);
+  if (asked.ok() && !options.snapshots.topic.empty() && !options.routes) {
+    describe("snapshot", options.snapshots.topic, 1, topics.snapshots);
   }
+  if (asked.ok() && options.scope == Scope::kTopic && !options.routes && options.routed_from.empty()) {
+    describe("repartition", RepartitionTopic(options), 1, topics.repartition);
+  }
+  if (!asked.ok()) return asked;
   return topics;
 }
 
 absl::StatusOr<ClientPtr> MakeAskingClient(const DaemonOptions& options, ClientErrors& errors) {
-  ClientConfig config = BaseConfig(options);
-  // Its group is never joined, and nothing is committed: it is there to be asked about.
-  config.Set("group.id", options.group)
-      .Set("isolation.level", options.routed_from.empty() ? "read_committed" : "read_uncommitted")
-      .Set("enable.auto.commit", "false")
-      .Set("enable.auto.offset.store", "false")
-      .Set("auto.offset.reset", "error")
-      .Set("enable.partition.eof", "true");
+  ClientConfig config =
+      ReaderConfig(options, options.routed_from.empty() ? "read_committed" : "read_uncommitted");
   errors.Watch(config);
-  // A consumer, since asking as a producer would create missing topics where brokers allow it.
+  // A consumer: a producer's question would create missing topics where brokers allow it.
   return config.MakeConsumer();
 }
 
@@ -242,7 +259,7 @@ absl::Status AwaitTopics(const DaemonOptions& options, const StopFlag& stop,
   absl::Time missing_since = absl::InfiniteFuture();
   for (;;) {
     absl::Status answer = ask(client->get());
-    // A topic that was made a moment ago is not known to every broker yet.
+    // Some brokers may not know a new topic yet.
     const bool missing = absl::IsNotFound(answer);
     missing_since = missing ? std::min(missing_since, SteadyNow()) : absl::InfiniteFuture();
     const bool wait = missing ? SteadyNow() - missing_since < kNewTopicPatience : absl::IsUnavailable(answer);

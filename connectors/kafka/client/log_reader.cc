@@ -1,0 +1,120 @@
+#include "connectors/kafka/client/log_reader.h"
+
+#include <algorithm>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+
+namespace lethe::kafka {
+namespace {
+
+constexpr int kPollMs = 100;
+constexpr absl::Duration kAskEvery = absl::Milliseconds(50);
+// As a time, in the protocol's request ListOffsets.
+constexpr int64_t kLatest = -1;
+
+}  // namespace
+
+ClientConfig ReaderConfig(const DaemonOptions& options, const std::string& isolation,
+                          const std::vector<Property>& defaults) {
+  ClientConfig config = BaseConfig(options, defaults);
+  config.Set("group.id", options.group)
+      .Set("isolation.level", isolation)
+      .Set("enable.auto.commit", "false")
+      .Set("enable.auto.offset.store", "false")
+      .Set("enable.partition.eof", "true")
+      .Set("auto.offset.reset", "earliest");
+  return config;
+}
+
+absl::StatusOr<OffsetRange> BoundsOf(rd_kafka_t* client, const std::string& topic, int32_t partition,
+                                     int timeout_ms) {
+  OffsetRange bounds;
+  const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(client, topic.c_str(), partition,
+                                                                    &bounds.begin, &bounds.end, timeout_ms);
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return bounds;
+  return ErrorStatus(code, absl::StrCat("asking for the bounds of ", topic, "-", partition));
+}
+
+absl::Status ReadLog(rd_kafka_t* consumer, const std::string& topic, LogReading reading) {
+  const PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(reading.ranges.size())));
+  int64_t offsets = 0;
+  for (auto& [partition, range] : reading.ranges) {
+    range.end = std::max(range.begin, range.end);
+    if (range.begin == range.end && !reading.follow) continue;
+    rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset = range.begin;
+    offsets += range.end - range.begin;
+  }
+  if (list->cnt == 0) return absl::OkStatus();
+  const std::string doing = absl::StrCat("reading ", topic);
+  rd_kafka_poll_set_consumer(consumer);
+  const absl::Cleanup fetch_no_more = [&] { rd_kafka_assign(consumer, nullptr); };
+  if (absl::Status assigned = ErrorStatus(rd_kafka_assign(consumer, list.get()), doing); !assigned.ok()) {
+    return assigned;
+  }
+  FetchOn fetch_on(consumer);
+  absl::Time deadline = SteadyNow() + reading.patience;
+  absl::Time next_ask = absl::InfinitePast();
+  for (int64_t left = offsets; left > 0 || reading.follow;) {
+    const MessagePtr message = fetch_on.Poll(kPollMs);
+    const absl::Time now = SteadyNow();
+    if (message == nullptr || now >= next_ask) {
+      next_ask = now + kAskEvery;
+      if (!reading.go_on(offsets - left)) return absl::CancelledError(absl::StrCat(doing, " was cancelled"));
+    }
+    const bool is_end = message != nullptr && message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
+    if (message == nullptr || (message->err != RD_KAFKA_RESP_ERR_NO_ERROR && !is_end)) {
+      // Nothing is asked of a group, so it does not matter whether this user may be in it.
+      if (message != nullptr && !IsTransient(message->err) &&
+          message->err != RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED) {
+        return ErrorStatus(message->err, doing);
+      }
+      if (now < deadline || left == 0) continue;
+      return absl::UnavailableError(
+          absl::StrCat(doing, " makes no progress after ", offsets - left, " of ", offsets,
+                       " offsets: a transaction in it is open, or no broker answers"));
+    }
+    deadline = now + reading.patience;
+    const auto found = reading.ranges.find(message->partition);
+    if (found == reading.ranges.end()) continue;
+    OffsetRange& range = found->second;
+    if (range.begin == range.end && !reading.follow) continue;
+    const bool is_wanted = message->offset < range.end || reading.follow;
+    // The last offsets may be control records: the end of the partition alone shows them.
+    const bool has_more = is_wanted && (is_end || reading.see(*message));
+    const int64_t next = has_more ? message->offset + (is_end ? 0 : 1) : range.end;
+    const int64_t done = std::clamp(next, range.begin, range.end) - range.begin;
+    range.begin += done;
+    left -= done;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LogEnds::Ask(rd_kafka_t* client, const std::string& topic,
+                          const std::vector<int32_t>& partitions, absl::Duration timeout) {
+  if (partitions.empty()) return absl::OkStatus();
+  const PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(partitions.size())));
+  for (const int32_t partition : partitions) {
+    rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset = kLatest;
+  }
+  const rd_kafka_resp_err_t code =
+      rd_kafka_offsets_for_times(client, list.get(), static_cast<int>(absl::ToInt64Milliseconds(timeout)));
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return ErrorStatus(code, absl::StrCat("asking for the end of ", topic));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (int i = 0; i < list->cnt; ++i) {
+    const rd_kafka_topic_partition_t& answer = list->elems[i];
+    if (answer.err == RD_KAFKA_RESP_ERR_NO_ERROR && answer.offset >= 0) {
+      ends_[answer.partition] = answer.offset;
+    }
+  }
+  return absl::OkStatus();
+}
+
+int64_t LogEnds::Of(int32_t partition) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto end = ends_.find(partition);
+  return end == ends_.end() ? 0 : end->second;
+}
+
+}  // namespace lethe::kafka

@@ -1,0 +1,82 @@
+// Where logs begin and end, and the records between: for consumers that join no group and commit nothing.
+#ifndef LETHE_CONNECTORS_KAFKA_CLIENT_LOG_READER_H_
+#define LETHE_CONNECTORS_KAFKA_CLIENT_LOG_READER_H_
+
+#include <librdkafka/rdkafka.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "connectors/kafka/client/client.h"
+#include "src/pipeline/clock/steady_time.h"
+
+namespace lethe::kafka {
+
+// Offsets of one partition, without `end`.
+struct OffsetRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+// Asks again while the answer is Unavailable, for as long as `patience`.
+template <class Ask>
+auto Patiently(absl::Duration patience, const Ask& ask) {
+  const absl::Time deadline = SteadyNow() + patience;
+  for (;;) {
+    auto answer = ask();
+    if (!absl::IsUnavailable(answer.status()) || SteadyNow() > deadline) return answer;
+    absl::SleepFor(absl::Milliseconds(50));
+  }
+}
+
+// The configuration of a consumer that joins no group and commits nothing. librdkafka requires a group all
+// the same. `isolation` is an isolation.level.
+ClientConfig ReaderConfig(const DaemonOptions& options, const std::string& isolation,
+                          const std::vector<Property>& defaults = {});
+
+// The offsets that the partition has, up to the last stable offset or the high watermark, by the client's
+// isolation level.
+absl::StatusOr<OffsetRange> BoundsOf(rd_kafka_t* client, const std::string& topic, int32_t partition,
+                                     int timeout_ms);
+
+struct LogReading {
+  std::map<int32_t, OffsetRange> ranges = {};  // by partition
+  absl::Duration patience;                     // without a message
+  bool follow = false;                         // goes on behind the ranges
+  // Gets each record; false: no more of its partition.
+  std::function<bool(const rd_kafka_message_t&)> see = {};
+  // Asked several times a second, with how many offsets of the ranges are done; false ends the reading.
+  std::function<bool(int64_t done)> go_on = [](int64_t) { return true; };
+};
+// Unavailable: nothing came for as long as `patience`. Cancelled: `go_on` said so.
+absl::Status ReadLog(rd_kafka_t* consumer, const std::string& topic, LogReading reading);
+
+// The last stable offsets of a topic, asked of the brokers by another client than the one that reads: that
+// one knows an end from its last fetch only, and the end is needed where fetches fail.
+//
+// Thread-safe.
+class LogEnds {
+ public:
+  // Keeps the known end of a partition without an answer.
+  absl::Status Ask(rd_kafka_t* client, const std::string& topic, const std::vector<int32_t>& partitions,
+                   absl::Duration timeout);
+
+  // As last asked; 0 if it was not.
+  int64_t Of(int32_t partition) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<int32_t, int64_t> ends_;  // guarded by mutex_
+};
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_CLIENT_LOG_READER_H_
