@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kFirst = 12;
 constexpr uint64_t kCount = 12;
 
-TEST(ScheduleTest, ADozenHasEachThemeAndAllThatBefallsSnapshots) {
+TEST(ScheduleTest, ADozenHasEachThemeAndEveryDamageToSnapshots) {
   std::set<std::string> themes;
   std::set<FaultKind> kinds;
   std::set<SnapshotPlace> places;

@@ -53,7 +53,7 @@ class SnapshotHarmTest : public testing::Test {
   std::vector<StoredSnapshot> whole_;
 };
 
-TEST_F(SnapshotHarmTest, WhatIsDamagedIsRefused) {
+TEST_F(SnapshotHarmTest, DamagedOnesAreRefused) {
   EXPECT_TRUE(Stored(whole_).ok());
   for (uint64_t seed = 0; seed < 50; ++seed) {
     std::vector<StoredSnapshot> snapshots = whole_;
@@ -62,7 +62,7 @@ TEST_F(SnapshotHarmTest, WhatIsDamagedIsRefused) {
   }
 }
 
-TEST_F(SnapshotHarmTest, WhatIsForeignIsWholeAndRefused) {
+TEST_F(SnapshotHarmTest, ForeignOnesAreWholeAndRefused) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     std::vector<StoredSnapshot> snapshots = whole_;
     ASSERT_TRUE(SnapshotHarm(seed).MakeForeign(snapshots).ok());
@@ -71,7 +71,7 @@ TEST_F(SnapshotHarmTest, WhatIsForeignIsWholeAndRefused) {
   }
 }
 
-TEST_F(SnapshotHarmTest, WhatIsOldIsThereUnderItsOwnNameOrALaterOne) {
+TEST_F(SnapshotHarmTest, OldOnesHaveTheirOwnNameOrALaterOne) {
   bool its_own = false;
   bool later = false;
   for (uint64_t seed = 0; seed < 50; ++seed) {

@@ -187,7 +187,7 @@ TEST(CheckTest, WhatCannotRunIsAnError) {
 }
 
 // Nor does a run go on from what another version has committed, or from what is damaged.
-TEST(CheckTest, AStoryThatCannotBeReadIsAnErrorAndEndsARun) {
+TEST(CheckTest, UnreadableCommitMetadataIsAnErrorAndEndsARun) {
   Flow flow({LETHE_PROGRAM, 2, {}, {}});
   flow.SendIds("a", 1, 10);
   int64_t offset = 5;
@@ -207,7 +207,7 @@ TEST(CheckTest, AStoryThatCannotBeReadIsAnErrorAndEndsARun) {
 }
 
 // No producer will ever be allowed that, so it is no use to make another.
-TEST(CheckTest, ATransactionTimeoutThatTheBrokersDoNotAllowIsToldAndEndsIt) {
+TEST(CheckTest, ATransactionTimeoutAboveTheBrokersLimitEndsItWithTheReason) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   flow.SendIds("a", 1, 100);
   const Args args = {"--kafka=transaction.timeout.ms=900001"};  // the default maximum is 15 minutes
@@ -287,7 +287,7 @@ TEST(ReloadTest, NotWhenItsTerminalIsClosed) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(ReloadTest, WhatCanBeChangedIsAndTheRestIsTold) {
+TEST(ReloadTest, ChangeableKeysChangeAndTheOthersAreReported) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   const std::string file =
       (std::filesystem::temp_directory_path() / absl::StrCat("lethe-reload-", getpid(), ".yaml")).string();

@@ -161,7 +161,7 @@ TEST(CounterStoreTest, AStoreThatIsOutOfMemoryIsWaitedFor) {
 }
 
 // Once for each change, however often it is tried.
-TEST(CounterStoreTest, WhatChangesIsSaidOnce) {
+TEST(CounterStoreTest, EachChangeIsReportedOnce) {
   RetryingClients clients(TestSeed());
   Flow flow(Options());
   const auto redis = StartRedis();
@@ -183,7 +183,7 @@ TEST(CounterStoreTest, WhatChangesIsSaidOnce) {
   EXPECT_TRUE(absl::StrContains(daemon->Log(), "lacks the last totals"));
 }
 
-TEST(CounterStoreTest, AWrongPasswordIsSaidAndMended) {
+TEST(CounterStoreTest, AWrongPasswordIsReportedUntilItIsCorrected) {
   RetryingClients clients(TestSeed());
   Flow flow(Options());
   const auto redis = StartRedis();
@@ -298,7 +298,7 @@ TEST(CounterStoreTest, AStoreThatIsAheadOfTheTopicIsRefusedWithTheRemedy) {
 }
 
 // The topic of totals may hold those of other counters, and what is none.
-TEST(CounterStoreTest, WhatIsNotOfTheCounterIsPassedOver) {
+TEST(CounterStoreTest, RecordsOfOthersAreSkipped) {
   RetryingClients clients(TestSeed());
   Flow flow(Options());
   const auto redis = StartRedis();

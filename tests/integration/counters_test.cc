@@ -508,7 +508,7 @@ TEST(CountersTest, TheCommandFollows) {
   EXPECT_TRUE(daemon->Stop());
 }
 
-TEST(CountersTest, TheCommandSaysWhatIsNoCounters) {
+TEST(CountersTest, TheCommandRejectsATopicWithoutCounters) {
   const std::string topic = NewTopic("foreign", 1);
   std::vector<Record> records(3);
   for (Record& record : records) record.key = "k";

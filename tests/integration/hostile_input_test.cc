@@ -64,7 +64,7 @@ class ImpatientDaemon {
 
 bool Await(const std::function<bool()>& condition) { return WaitUntil(condition, absl::Seconds(30)); }
 
-TEST(ProgressTest, Rule22ALaneThatCannotFetchWhatIsThereIsNotReadyAndSaysWhere) {
+TEST(ProgressTest, Rule22ALaneThatCannotFetchIsNotReadyAndNamesThePlace) {
   Flow flow({LETHE_PROGRAM, 1, {{"max.message.bytes", "4000000"}}, {}});
   flow.SendIds("a", 1, 10);
   // Larger than what the client takes from a connection.
@@ -251,7 +251,7 @@ TEST(MemoryTest, BatchesThatUnpackToALotAreHeldOneAtATime) {
   EXPECT_TRUE(daemon->Stop());
 }
 
-TEST(RemarksTest, AWrongIdIsAnErrorToCheckAndToldWhileItRuns) {
+TEST(RemarksTest, AWrongIdIsAnErrorOfCheckAndReportedAtRunTime) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   flow.SendIds("a", 1, 200);
   const Finished check = flow.RunCommand("check", {"--id=json:/nope"});
@@ -265,7 +265,7 @@ TEST(RemarksTest, AWrongIdIsAnErrorToCheckAndToldWhileItRuns) {
   EXPECT_TRUE(daemon->Stop());
 }
 
-TEST(RemarksTest, AFloodOfIdsThatTakesTheMemoryIsToldAndNoFault) {
+TEST(RemarksTest, AFloodOfIdsIsReportedAsNoFault) {
   Flow flow({LETHE_PROGRAM, 2, {}, {}});
   flow.SendIds("few", 1, 100, 1);
   const auto daemon = flow.Start({"--memory=256KiB", "--engine=exact"});

@@ -109,7 +109,7 @@ class OutputTest : public testing::Test {
 
 // What a broker has, and has not acknowledged when its transaction is aborted, must not make it take the next
 // transaction's records for copies: the client gives them the same sequence numbers.
-TEST_F(OutputTest, AnAbortOfWhatIsNotAcknowledgedLosesNothingOfTheNextTransaction) {
+TEST_F(OutputTest, AnAbortOfUnacknowledgedRecordsLosesNothingOfTheNextTransaction) {
   ASSERT_TRUE(SharedClient().CreateTopic(options_.output, 1).ok());
   BeginWithALostReply();
   // The client learns that the connection is gone, not what became of the record, and cannot ask.
@@ -122,7 +122,7 @@ TEST_F(OutputTest, AnAbortOfWhatIsNotAcknowledgedLosesNothingOfTheNextTransactio
 
 // The same where it is aborted since another record of it was refused, which is no reason for another
 // producer.
-TEST_F(OutputTest, ARefusalBesideWhatIsNotAcknowledgedLosesNothingOfTheNextTransaction) {
+TEST_F(OutputTest, ARefusalAmongUnacknowledgedRecordsLosesNothingOfTheNextTransaction) {
   ASSERT_TRUE(SharedClient()
                   .CreateTopic(options_.output, 2, {{"message.timestamp.difference.max.ms", "3600000"}})
                   .ok());
@@ -138,7 +138,7 @@ TEST_F(OutputTest, ARefusalBesideWhatIsNotAcknowledgedLosesNothingOfTheNextTrans
 }
 
 // It is fenced, and what its client is made of is not there any more. It says so, whatever it is asked.
-TEST_F(OutputTest, WithoutAProducerNothingIsDoneAndTheReasonIsSaid) {
+TEST_F(OutputTest, WithoutAProducerCallsFailWithTheReason) {
   ASSERT_NO_FATAL_FAILURE(BeginAndFence());
   TakeTheKeyAway();
   EXPECT_EQ(Commit(), Outcome::kStopped);
@@ -163,7 +163,7 @@ TEST_F(OutputTest, ATransactionThatCannotBeginSaysWhyThereIsNoOtherProducer) {
 }
 
 // Without transactions what was given up may be there: it is written again, and nothing is lost for it.
-TEST_F(OutputTest, AtLeastOnceGivingUpWhatIsNotAcknowledgedLosesNothingThatComesThen) {
+TEST_F(OutputTest, AtLeastOnceDroppingUnacknowledgedRecordsLosesNoLaterOne) {
   options_.delivery = Delivery::kAtLeastOnce;
   Output output(options_, 0, consumer_, stop_, heartbeat_, [](const std::string&) {});
   ASSERT_TRUE(SharedClient().CreateTopic(options_.output, 1).ok());

@@ -115,7 +115,7 @@ class PageTest : public testing::Test {
 };
 
 // Of each counter its largest keys, as this instance knows them, while they change.
-TEST(CountersPageTest, ShowsTheLargestLiveAndSaysWhatIsNotKnown) {
+TEST(CountersPageTest, ShowsTheLargestLiveAndNamesUnknownOnes) {
   Flow flow({.program = LETHE_PROGRAM, .partitions = 2, .input = {}, .output = {}});
   int sent = 0;
   const auto send = [&](const std::string& key, const std::string& n, int32_t partition) {

@@ -128,7 +128,7 @@ TEST(PoliciesTest, ATaggedDuplicateKeepsItsPlaceAndIsNotCounted) {
   EXPECT_EQ(counted, 100 * 101 / 2);
 }
 
-TEST(PoliciesTest, WhatIsDivertedSaysWhyAndWhereItWas) {
+TEST(PoliciesTest, DivertedRecordsNameReasonAndPlace) {
   PolicyFlow flow(2);
   std::vector<Record> records;
   for (int32_t partition : {0, 1}) {
@@ -293,7 +293,7 @@ TEST(PoliciesTest, FailStopsThePartitionInFrontOfARecordThatIsRefused) {
   FailsAt(flow, "on-undeliverable", absl::StrCat("topic ", flow.output(), " does not take the record"));
 }
 
-TEST(PoliciesTest, WhatTheOutputRefusesCanBeDiverted) {
+TEST(PoliciesTest, ARecordThatTheOutputRejectsCanBeDiverted) {
   PolicyFlow flow(1, {{"max.message.bytes", "2000"}});
   const std::string large(10'000, 'x');
   flow.Send({{WithId("a"), WithId(large), WithId("b"), WithId(large), WithId("c")}});
@@ -310,7 +310,7 @@ TEST(PoliciesTest, WhatTheOutputRefusesCanBeDiverted) {
 }
 
 // Where neither topic takes it, it is counted, and does not come up again and again.
-TEST(PoliciesTest, WhatTheDivertTopicRefusesTooIsDropped) {
+TEST(PoliciesTest, ARecordThatTheDivertTopicRejectsIsDropped) {
   PolicyFlow flow(1, {{"max.message.bytes", "2000"}}, {{"max.message.bytes", "2000"}});
   const std::string large(10'000, 'x');
   std::vector<Record> records = {WithId("a"), WithId(large), WithId("a"), WithId("b")};

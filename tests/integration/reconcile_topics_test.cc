@@ -194,7 +194,7 @@ class ReconcileTopicsOfSizeTest : public ReconcileTopicsTest, public testing::Wi
 INSTANTIATE_TEST_SUITE_P(Differences, ReconcileTopicsOfSizeTest, testing::Values(0, 1, 300, 25'000));
 
 // In one pass and in many, by each method.
-TEST_P(ReconcileTopicsOfSizeTest, SaysWhatTheListSays) {
+TEST_P(ReconcileTopicsOfSizeTest, AgreesWithTheList) {
   constexpr int kEvents = 50'000;
   const int only_here = GetParam() - GetParam() / 2;
   const int only_there = GetParam() / 2;
@@ -263,7 +263,7 @@ TEST_F(ReconcileTopicsTest, AnEmptySideLacksAll) {
 
 // What is near an edge of the window on one side, and beyond it on the other, is not missing; nor is what
 // came less than --settle ago.
-TEST_F(ReconcileTopicsTest, WhatIsInFlightAtTheEdgesIsNotMissing) {
+TEST_F(ReconcileTopicsTest, RecordsInFlightAtTheEdgesAreNotMissing) {
   const absl::Time begin = now_ - absl::Minutes(40), end = now_ - absl::Minutes(20);
   Send(here_, {Event("near-begin", begin + absl::Seconds(1)), Event("near-end", end - absl::Seconds(1)),
                Event("just-before", begin - absl::Seconds(1)), Event("just-after", end + absl::Seconds(1)),
@@ -418,7 +418,7 @@ TEST_F(ReconcileTopicsTest, RefusesAPeerThatComparesSomethingElse) {
   ExpectError(finished, {"json:/order/number", "json:/order/id"});
 }
 
-TEST_F(ReconcileTopicsTest, ErrorsOfThePeerAreToldHere) {
+TEST_F(ReconcileTopicsTest, ErrorsOfThePeerAreReportedHere) {
   const std::string there = absl::StrCat(LETHE_PROGRAM, " reconcile --serve --id json:/order/id --brokers ");
   ExpectError(RunWith(absl::StrCat(there, there_.bootstrap, " --topic nowhere"), {}),
               {"the peer has failed: topic nowhere does not exist"});
@@ -492,7 +492,7 @@ TEST_F(ReconcileTopicsTest, APeerThatIsKilledInAnyRoundIsAnError) {
   }
 }
 
-TEST_F(ReconcileTopicsTest, CopiesWhatIsMissingAsItIs) {
+TEST_F(ReconcileTopicsTest, CopiesMissingRecordsUnchanged) {
   const std::vector<Record> both = Events("both", 2000);
   std::vector<Record> here = Events("here", 40);
   const std::vector<Record> there = Events("there", 30);

@@ -21,7 +21,7 @@ namespace lethe::test {
 inline FlowOptions Options(int partitions = 1) { return {LETHE_PROGRAM, partitions, {}, {}}; }
 
 // A field of the story that a commit carries, such as "r".
-inline int64_t StoryField(const CommittedOffset& committed, const std::string& name) {
+inline int64_t MetadataField(const CommittedOffset& committed, const std::string& name) {
   int64_t value = -1;
   for (absl::string_view word : absl::StrSplit(committed.metadata, ' ')) {
     if (absl::ConsumePrefix(&word, name + "=") && absl::SimpleAtoi(word, &value)) return value;

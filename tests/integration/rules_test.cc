@@ -42,7 +42,7 @@ TEST(RulesTest, Rule2And6AnOperatorsResetIsANewBeginning) {
   for (int i = 1; i <= 1000; ++i) expected.push_back(absl::StrCat("a", i));
   for (int i = 401; i <= 1000; ++i) expected.push_back(absl::StrCat("a", i));
   EXPECT_EQ(flow.OutputIds(), expected);
-  EXPECT_EQ(StoryField(flow.Committed()[0], "o"), 400);
+  EXPECT_EQ(MetadataField(flow.Committed()[0], "o"), 400);
   // The new life is restored from its own beginning.
   flow.SendIds("a", 1, 1000);
   ASSERT_TRUE(EndsWell(flow.RunToEnd()));
@@ -50,7 +50,7 @@ TEST(RulesTest, Rule2And6AnOperatorsResetIsANewBeginning) {
   EXPECT_EQ(flow.OutputIds(), expected);
 }
 
-TEST(RulesTest, Rule3ATopicThatWasMadeAnewIsReadFromItsStart) {
+TEST(RulesTest, Rule3ATopicRecreatedBetweenRunsIsReadFromItsStart) {
   Flow flow(Options());
   flow.SendIds("a", 1, 300);
   ASSERT_TRUE(EndsWell(flow.RunToEnd()));
@@ -72,7 +72,7 @@ TEST(RulesTest, Rule5TheStartIsCommittedBeforeTheFirstVerdict) {
     ASSERT_TRUE(daemon->AwaitReady());
     const std::vector<CommittedOffset> committed = flow.Committed();
     EXPECT_EQ(committed[0].offset, 100);
-    EXPECT_EQ(StoryField(committed[0], "o"), 100);
+    EXPECT_EQ(MetadataField(committed[0], "o"), 100);
     EXPECT_EQ(committed[1].offset, 0);
   }  // killed
   flow.SendIds("new", 1, 100, 0);
@@ -154,7 +154,7 @@ TEST(RulesTest, Rule6AGroupOfAnotherOutputOrScopeIsRefused) {
   EXPECT_TRUE(flow.ExactlyOnce());
 }
 
-TEST(RulesTest, Rule6AStoryThatDoesNotFitIsRefusedWithTheRemedy) {
+TEST(RulesTest, Rule6CommitMetadataThatDoesNotFitIsRefusedWithTheRemedy) {
   Flow flow(Options());
   flow.SendIds("a", 1, 10);
   ASSERT_TRUE(EndsWell(flow.RunToEnd()));
@@ -451,14 +451,14 @@ TEST(RulesTest, Rule10ACooperativeZombieCanWriteButNotCommit) {
 }
 
 // The broker has ended its transaction, and lets nothing in under its old epoch.
-TEST(RulesTest, Rules7And9AProducerThatWasFencedIsMadeAnew) { StandStill(WhenItWakes::kItIsFenced, {}); }
+TEST(RulesTest, Rules7And9AFencedProducerIsRecreated) { StandStill(WhenItWakes::kItIsFenced, {}); }
 
-TEST(RulesTest, Rules7And9ACooperativeProducerThatWasFencedIsMadeAnew) {
+TEST(RulesTest, Rules7And9AFencedCooperativeProducerIsRecreated) {
   StandStill(WhenItWakes::kItIsFenced, {"--assignment=cooperative"});
 }
 
 // Stream time is made of the records' own: some days of it, with a horizon of an hour.
-TEST(RulesTest, Rule13ARestartKnowsWhatIsOut) {
+TEST(RulesTest, Rule13ARestartKnowsAllThatPassed) {
   Flow flow(Options());
   const int64_t day = 24 * 3'600'000;
   const int64_t begin = absl::ToUnixMillis(absl::Now()) - 3 * day;
@@ -472,7 +472,7 @@ TEST(RulesTest, Rule13ARestartKnowsWhatIsOut) {
   }  // killed
   const CommittedOffset committed = flow.Committed()[0];
   EXPECT_EQ(committed.offset, 5000);
-  EXPECT_GT(StoryField(committed, "r"), 4000);  // what is older than the horizon is not read again
+  EXPECT_GT(MetadataField(committed, "r"), 4000);  // what is older than the horizon is not read again
   std::vector<Record> retries;
   for (const int old : {4999, 4900, 4850, 10}) {
     retries.push_back(WithId(absl::StrCat("a", old), 0, begin + 5000 * step));
@@ -553,7 +553,7 @@ TEST(RulesTest, Rule24RunAndCheckJudgeAHistoryByTheTimeThatIsMissing) {
   flow.Send(records);
   const Args args = {"--horizon=1h", "--on-short-history=fail"};
   ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
-  const int64_t restart = StoryField(flow.Committed()[0], "r");
+  const int64_t restart = MetadataField(flow.Committed()[0], "r");
   const auto checked = [&] { return flow.RunCommand("check", args).out; };
   EXPECT_TRUE(
       absl::StrContains(checked(), absl::StrCat(" reads ", 150 - restart, " offsets of 1 partitions")))
@@ -604,74 +604,6 @@ TEST(RulesTest, Rule13ALogThatStartsTooLateIsReported) {
   flow.ResetGroup({{1250, ""}});  // the remedy
   ASSERT_TRUE(EndsWell(flow.RunToEnd()));
   EXPECT_EQ(flow.OutputIds().size(), 1150u);
-}
-
-// Some days of records, and a horizon that is raised from one hour to ten: it is not known what came before
-// the hour, until ten have passed.
-TEST(RulesTest, Rule13ARaisedHorizonIsShortUntilItHasPassed) {
-  Flow flow(Options());
-  const int64_t step = 30'000;
-  const int64_t begin = absl::ToUnixMillis(absl::Now()) - 3 * 24 * 3'600'000;
-  int sent = 0;
-  const auto send = [&](int count) {
-    std::vector<Record> records;
-    for (int i = 0; i < count; ++i, ++sent) {
-      records.push_back(WithId(absl::StrCat("a", sent), 0, begin + sent * step));
-    }
-    flow.Send(records);
-  };
-  const auto await_all = [&](Daemon& daemon) {
-    return daemon.Await([&] { return flow.Committed()[0].offset == sent; });
-  };
-  send(5000);
-  ASSERT_TRUE(EndsWell(flow.RunToEnd({"--horizon=1h"})));
-  EXPECT_EQ(StoryField(flow.Committed()[0], "cs"), -1);
-  const Finished refused = flow.RunToEnd({"--horizon=10h", "--on-short-history=fail"});
-  EXPECT_TRUE(IsRefused(refused, "the horizon was raised from 1h to 10h"));
-  EXPECT_TRUE(IsRefused(refused, "go back to the former horizon"));
-  EXPECT_TRUE(IsRefused(refused, "set on_short_history to continue"));
-  // What is refused has changed nothing.
-  send(10);
-  EXPECT_TRUE(EndsWell(flow.RunToEnd({"--horizon=1h", "--on-short-history=fail"})));
-
-  for (int restart = 0; restart < 3; ++restart) {
-    const auto daemon = flow.Start({"--horizon=10h"});
-    send(10);  // the commit of which has the new horizon
-    ASSERT_TRUE(await_all(*daemon));
-    EXPECT_EQ(daemon->Metric("lethe_short_history"), 1) << restart;
-    EXPECT_TRUE(absl::StrContains(daemon->Log(), "short history: ")) << daemon->Log();
-    EXPECT_TRUE(daemon->Stop());
-    EXPECT_GT(StoryField(flow.Committed()[0], "cs"), 0);
-  }
-  EXPECT_TRUE(IsRefused(flow.RunToEnd({"--horizon=10h", "--on-short-history=fail"}),
-                        "set on_short_history to continue until the horizon has gone by"));
-  const auto daemon = flow.Start({"--horizon=10h"});
-  send(1300);
-  ASSERT_TRUE(await_all(*daemon));
-  EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_short_history") == 0; }));
-  EXPECT_TRUE(daemon->Stop());
-  send(10);
-  const Finished over = flow.RunToEnd({"--horizon=10h", "--on-short-history=fail"});
-  EXPECT_TRUE(EndsWell(over));
-  EXPECT_FALSE(absl::StrContains(over.err, "short history")) << over.err;
-  EXPECT_EQ(StoryField(flow.Committed()[0], "cs"), -1);
-  EXPECT_TRUE(flow.ExactlyOnce());
-}
-
-// What of a log that was too short is not known is not known to the next owner either.
-TEST(RulesTest, Rule13ShortHistoryIsToldAgainAfterARestart) {
-  Flow flow(Options());
-  flow.SendIds("a", 1, 1000);
-  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
-  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 900).ok());
-  for (int restart = 0; restart < 3; ++restart) {
-    flow.SendIds(absl::StrCat("r", restart, "-"), 1, 100);
-    const auto daemon = flow.Start();
-    ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 100; }));
-    EXPECT_EQ(daemon->Metric("lethe_short_history"), 1) << restart;
-    EXPECT_TRUE(absl::StrContains(daemon->Log(), "short history: ")) << daemon->Log();
-    EXPECT_TRUE(daemon->Stop());
-  }
 }
 
 TEST(RulesTest, Rule18EndsWhereTheInputEndedAtTheStart) {
@@ -775,19 +707,6 @@ TEST(RulesTest, Rule19KeysMayHaveMovedForAHorizonAfterAnExpansion) {
   EXPECT_TRUE(again->Await([&] { return moved(*again, 0) == 1 && moved(*again, 2) == 1; }));
   EXPECT_EQ(moved(*again, 1), 0);
   EXPECT_TRUE(again->Stop());
-}
-
-// While nobody of the group was there.
-TEST(RulesTest, Rule19AnExpansionBetweenTwoRunsIsSeen) {
-  Flow flow(Options(1));
-  flow.SendIds("a", 1, 200);
-  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
-  ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 2).ok());
-  ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 2).ok());
-  const auto daemon = flow.Start();
-  EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_keys_moved") == 2; }));
-  EXPECT_TRUE(daemon->AwaitLog("a key may be in another one"));
-  EXPECT_TRUE(daemon->Stop());
 }
 
 TEST(RulesTest, SigtermUnderLoad) {

@@ -74,7 +74,7 @@ TEST(RulesTest, Rule21NothingIsSkippedOrRepeatedWhereReadingGoesBack) {
 }
 
 // With fewer records than have been read: the rest is told apart by that.
-TEST(RulesTest, Rule3ATopicThatIsMadeAnewUnderItIsNotReadOnFromTheMiddle) {
+TEST(RulesTest, Rule3ATopicRecreatedUnderItIsReadFromItsStart) {
   Flow flow(Options());
   flow.SendIds("a", 1, 300);
   const auto daemon = flow.Start({"--kafka=topic.metadata.refresh.interval.ms=500"});
@@ -110,7 +110,7 @@ TEST(RulesTest, Rule3ATopicThatWasAwayIsReadFromItsStartWhereverAGroupStarts) {
 }
 
 // With the input gone there is nothing to do but to say so; what is out stays.
-TEST(RulesTest, Rule3AnInputTopicThatIsDeletedUnderItIsSaid) {
+TEST(RulesTest, Rule3AnInputDeletedUnderItIsReported) {
   Flow flow(Options());
   Flow other(Options());
   flow.SendIds("a", 1, 300);
@@ -361,7 +361,7 @@ TEST(RulesTest, Rule14APoisonedGroupRecovers) {
   flow.SendIds("a", 1, 300);
   ASSERT_TRUE(EndsWell(flow.RunToEnd({"--horizon=1h"})));
   const CommittedOffset before = flow.Committed()[0];
-  const std::string told = absl::StrCat(" ct=", StoryField(before, "ct"), " ");
+  const std::string told = absl::StrCat(" ct=", MetadataField(before, "ct"), " ");
   ASSERT_TRUE(absl::StrContains(before.metadata, told)) << before.metadata;
   flow.ResetGroup({{before.offset, absl::StrReplaceAll(before.metadata, {{told, " ct=4102444800000 "}})}});
   flow.SendIds("a", 1, 300);
@@ -369,7 +369,7 @@ TEST(RulesTest, Rule14APoisonedGroupRecovers) {
   ASSERT_TRUE(EndsWell(flow.RunToEnd({"--horizon=1h"})));
   EXPECT_EQ(flow.OutputIds().size(), 500u);
   EXPECT_TRUE(flow.ExactlyOnce());
-  EXPECT_LE(StoryField(flow.Committed()[0], "ct"), absl::ToUnixMillis(absl::Now()));
+  EXPECT_LE(MetadataField(flow.Committed()[0], "ct"), absl::ToUnixMillis(absl::Now()));
 }
 
 // (Partitions 3 and 5 both count "en": whoever reads the partition of "en" needs the deltas of both.)
@@ -418,7 +418,7 @@ TEST(RulesTest, Rule16DeltasOfAKeyAreInOnePartitionAndExactThroughKills) {
 
 // One instance hears of the new partition at once and hands it to the other, which would hear of it in five
 // minutes.
-TEST(RulesTest, Rule19ANewPartitionIsReadFromItsStartByWhoHasNotHeardOfIt) {
+TEST(RulesTest, Rule19ANewPartitionIsReadFromItsStart) {
   Flow flow(Options());
   ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 2).ok());
   const auto first =

@@ -149,7 +149,7 @@ TEST(ScopeTest, ExactlyOncePerTopicThroughKills) {
 }
 
 // It is not copied, so that the second stage never stands in front of a record that has nowhere to go.
-TEST(ScopeTest, WhatTheOutputHasNoPartitionForIsHeldAndNothingElse) {
+TEST(ScopeTest, OnlyPartitionsThatTheOutputLacksAreHeld) {
   Flow flow(Options(1));
   flow.SendIds("a", 1, 100);
   ASSERT_TRUE(EndsWell(flow.RunToEnd({"--scope=topic"})));
@@ -170,7 +170,7 @@ TEST(ScopeTest, WhatTheOutputHasNoPartitionForIsHeldAndNothingElse) {
 }
 
 // The second stage gives up one transaction after the other, holds nothing, and says why.
-TEST(ScopeTest, AnOutputThatIsDeletedUnderItIsToldAndWaitedFor) {
+TEST(ScopeTest, AnOutputDeletedUnderItIsReportedAndAwaited) {
   Flow flow(Options(1));
   const auto daemon = flow.Start({"--scope=topic", "--kafka=topic.metadata.refresh.interval.ms=500",
                                   "--kafka=topic.metadata.propagation.max.ms=500"});
@@ -222,7 +222,7 @@ TEST(ScopeTest, PoliciesAreThoseOfTheInput) {
 }
 
 // The topic that the records are copied to is lethe's own: it deletes what no restart needs.
-TEST(ScopeTest, WhatNoRestartNeedsIsDeleted) {
+TEST(ScopeTest, RecordsThatNoRestartNeedsAreDeleted) {
   Flow flow(Options(1));
   const int64_t step = 20'000;
   const int64_t begin = absl::ToUnixMillis(absl::Now()) - 3 * 24 * 3'600'000;
@@ -262,7 +262,7 @@ TEST(ScopeTest, TheWayOfAnIdMustNotChange) {
 }
 
 // What was routed is not judged, and what is known of ids goes with it: nobody is to hear of that by chance.
-TEST(ScopeTest, ARoutingTopicThatIsGoneIsNotMadeAnewWithoutAWord) {
+TEST(ScopeTest, AMissingRepartitionTopicIsNotRecreatedSilently) {
   Flow flow(Options(2));
   const Args args = {"--scope=topic"};
   for (int p = 0; p < 2; ++p) flow.SendIds(absl::StrCat("p", p, "-"), 1, 100, p);

@@ -227,7 +227,7 @@ TEST_F(SecurityTest, ScramOverTlsAndMutualTlsWithTheNeededAclsAlone) {
 
 // A topic that is denied is told with its name, nothing is lost, the offsets stay, and once it is granted all
 // goes on.
-TEST_F(SecurityTest, WhatIsDeniedIsToldAndLosesNothing) {
+TEST_F(SecurityTest, DeniedOperationsAreReportedAndLoseNothing) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   const std::vector<Acl> needed = Needed(flow, "User:lethe");
   const Args args = Scram("SCRAM-SHA-512");
@@ -264,7 +264,7 @@ TEST_F(SecurityTest, WhatIsDeniedIsToldAndLosesNothing) {
 
 // The other topics that it may be told to write to: what is denied at the start is told with the topic's
 // name, nothing is out, and all goes on when it is granted.
-TEST_F(SecurityTest, EachTopicBesideTheOutputIsToldWhereItIsDenied) {
+TEST_F(SecurityTest, EachDeniedTopicBesideTheOutputIsNamed) {
   const struct {
     std::string name;
     std::string option;  // ends where the topic's name is to stand; or scope: topic
@@ -335,7 +335,7 @@ TEST_F(SecurityTest, EachTopicBesideTheOutputIsToldWhereItIsDenied) {
 
 // What may be seen, and so lets it start, but not be written to: the log names it, and it waits until it is
 // granted.
-TEST_F(SecurityTest, WhatMayBeSeenButNotWrittenToIsToldWhileItRuns) {
+TEST_F(SecurityTest, TopicsWithoutWritePermissionAreReportedAtRunTime) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   const std::string counters = flow.input() + "-counters", diverted = flow.input() + "-diverted";
   Grant(Needed(flow, "User:lethe"));
@@ -373,7 +373,7 @@ TEST_F(SecurityTest, WhatMayBeSeenButNotWrittenToIsToldWhileItRuns) {
 }
 
 // The permission to write goes while it runs, and comes back.
-TEST_F(SecurityTest, WhatIsTakenAwayWhileItRunsIsWaitedFor) {
+TEST_F(SecurityTest, RevokedPermissionsAreAwaited) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   const std::vector<Acl> needed = Needed(flow, "User:lethe");
   Args args = Scram("SCRAM-SHA-256");
@@ -402,7 +402,7 @@ TEST_F(SecurityTest, WhatIsTakenAwayWhileItRunsIsWaitedFor) {
 
 // From the environment, from a file and as it stands there; at the start, and whenever the file is read
 // again.
-TEST_F(SecurityTest, NoSecretIsServedOrToldWhileItRunsAndIsReloaded) {
+TEST_F(SecurityTest, NoSecretIsServedOrLogged) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   Grant(Needed(flow, "User:lethe"));
   flow.SendIds("a", 1, 100);
@@ -472,7 +472,7 @@ TEST_F(SecurityTest, AWrongPasswordEndsItWithTheReason) {
 
 // A process of the same name, that comes in by another listener, throws it out of the group: its clients must
 // be made anew, from a key that is being replaced just then.
-TEST_F(SecurityTest, AConsumerThatCannotBeMadeAnewEndsItWithTheReason) {
+TEST_F(SecurityTest, AConsumerThatCannotBeRecreatedEndsItWithTheReason) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   Grant(Needed(flow, "User:CN=lethe"));
   const std::string key = certificates_->Path("consumer.key");
@@ -494,7 +494,7 @@ TEST_F(SecurityTest, AConsumerThatCannotBeMadeAnewEndsItWithTheReason) {
 }
 
 // The same to its producer, in the middle of a transaction that a rebalance is to commit.
-TEST_F(SecurityTest, AProducerThatCannotBeMadeAnewEndsItWithTheReason) {
+TEST_F(SecurityTest, AProducerThatCannotBeRecreatedEndsItWithTheReason) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   Grant(Needed(flow, "User:CN=lethe"));
   const std::string key = certificates_->Path("producer.key");

@@ -230,7 +230,7 @@ TEST_F(SnapshotsInTopicTest, OneThatNoCommitNamesIsGoneWhenTheProcessEnds) {
   ExpectAllOnce();
 }
 
-TEST_F(SnapshotsInTopicTest, WhatAKilledProcessLeftIsGoneWhenTheNextOneHasNamedItsOwn) {
+TEST_F(SnapshotsInTopicTest, LeftoversOfAKilledProcessAreDeletedByTheNextOwner) {
   Send(3000);
   {
     const auto daemon = flow_.Start(args_);
@@ -301,7 +301,7 @@ class SnapshotTopicStoreTest : public testing::Test {
 };
 
 // Wherever it is: in the filter, between two chunks, or before the manifest.
-TEST_F(SnapshotTopicStoreTest, NothingStaysOfOneThatIsGivenUp) {
+TEST_F(SnapshotTopicStoreTest, NothingStaysOfAnAbandonedOne) {
   for (int i = 0; i < 1'000'000; ++i) EXPECT_TRUE(filter_->Judge(absl::StrCat(i), absl::Now()).ok());
   const auto store = kafka::OpenSnapshotTopic(options_).value();
   const SnapshotId whole = SnapshotId::New(1, absl::Now());

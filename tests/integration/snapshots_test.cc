@@ -65,7 +65,7 @@ Args operator+(Args args, const Args& more) {
   return args;
 }
 
-std::string StoryField(const CommittedOffset& committed, const std::string& name) {
+std::string MetadataField(const CommittedOffset& committed, const std::string& name) {
   for (absl::string_view word : absl::StrSplit(committed.metadata, ' ')) {
     if (absl::ConsumePrefix(&word, name + "=")) return std::string(word);
   }
@@ -86,12 +86,13 @@ class Sender {
   }
   testing::AssertionResult AwaitSnapshots(Daemon& daemon) {
     std::vector<std::string> before;
-    for (const CommittedOffset& committed : flow_.Committed()) before.push_back(StoryField(committed, "s"));
+    for (const CommittedOffset& committed : flow_.Committed())
+      before.push_back(MetadataField(committed, "s"));
     return daemon.Await([&] {
       Send(20);
       const std::vector<CommittedOffset> committed = flow_.Committed();
       for (size_t p = 0; p < before.size(); ++p) {
-        const std::string now = StoryField(committed[p], "s");
+        const std::string now = MetadataField(committed[p], "s");
         if (now.empty() || now == before[p]) return false;
       }
       return true;
@@ -165,7 +166,7 @@ TEST(SnapshotsTest, Rule15APartitionMovesToAnInstanceThatSharesTheFolder) {
         [&] { return daemon->Metric("lethe_records_total") >= static_cast<double>(sender.sent()); }));
   }  // killed
   std::vector<std::string> named;
-  for (const CommittedOffset& committed : flow.Committed()) named.push_back(StoryField(committed, "s"));
+  for (const CommittedOffset& committed : flow.Committed()) named.push_back(MetadataField(committed, "s"));
   SendAllAgain(flow);
   const Finished finished = flow.RunToEnd(folder.args() + Args{"--instance=two"});
   ASSERT_TRUE(EndsWell(finished));
@@ -183,7 +184,7 @@ TEST(SnapshotsTest, Rule15OnlyTheSnapshotThatCountsStays) {
   const auto daemon = flow.Start(folder.args());
   for (int round = 0; round < 3; ++round) ASSERT_TRUE(sender.AwaitSnapshots(*daemon));
   ASSERT_TRUE(daemon->Stop());
-  const std::string named = StoryField(flow.Committed()[0], "s");
+  const std::string named = MetadataField(flow.Committed()[0], "s");
   // The one that was named last, and perhaps one that no commit came to name.
   const std::vector<std::string> files = folder.files();
   EXPECT_LE(files.size(), 2u);
@@ -204,7 +205,7 @@ class UnusableSnapshotTest : public testing::Test {
       ASSERT_TRUE(daemon->Await(
           [&] { return daemon->Metric("lethe_records_total") >= static_cast<double>(sender_.sent()); }));
     }
-    const std::string named = StoryField(flow_.Committed()[0], "s");
+    const std::string named = MetadataField(flow_.Committed()[0], "s");
     for (const std::string& file : folder_.files()) {
       if (absl::StrContains(file, named)) snapshot_ = file;
     }
@@ -257,7 +258,7 @@ std::vector<CommittedOffset> WithoutRecordBefore(std::vector<CommittedOffset> co
   return committed;
 }
 
-TEST_F(UnusableSnapshotTest, Rule3And15ALogThatWasMadeAnewIsSeen) {
+TEST_F(UnusableSnapshotTest, Rule3And15ARecreatedLogIsDetected) {
   const std::vector<CommittedOffset> committed = flow_.Committed();
   ASSERT_TRUE(SharedClient().DeleteTopic(flow_.input()).ok());
   ASSERT_TRUE(SharedClient().CreateTopic(flow_.input(), 1).ok());
@@ -461,7 +462,7 @@ TEST(SnapshotTopicTest, Rule17ASnapshotBehindAnOpenTransactionIsRead) {
     ASSERT_TRUE(daemon->Await(
         [&] { return daemon->Metric("lethe_records_total") >= static_cast<double>(sender.sent()); }));
   }  // killed
-  const std::string named = StoryField(flow.Committed()[0], "s");
+  const std::string named = MetadataField(flow.Committed()[0], "s");
   SendAllAgain(flow);
   const Finished finished = flow.RunToEnd(args);
   ASSERT_TRUE(EndsWell(finished));
@@ -475,7 +476,7 @@ TEST(SnapshotTopicTest, Rule17ASnapshotBehindAnOpenTransactionIsRead) {
 
 // What a former owner is late to tidy up is what is older than its own, and not what the partition's next
 // owner has named, even if it has come to know of that.
-TEST(SnapshotTopicTest, Rule15WhatALaterOwnerWritesStays) {
+TEST(SnapshotTopicTest, Rule15SnapshotsOfALaterOwnerStay) {
   DaemonOptions options;
   options.brokers = SharedBroker().bootstrap();
   options.input = UniqueName("input");
@@ -718,7 +719,7 @@ TEST(MembershipTest, AStopInTheMiddleOfARebalanceEndsWell) {
 
 // The group has a new partition, and nobody begins to read it. (Here one who has it does nothing with it;
 // where brokers tell the member that assigns different things, nobody has it.)
-TEST(MembershipTest, Rule19APartitionThatNobodyBeginsIsAssignedAnew) {
+TEST(MembershipTest, Rule19AnUnassignedPartitionMakesTheGroupRebalance) {
   Flow flow({LETHE_PROGRAM, 2, {}, {}});
   flow.SendIds("a", 1, 100, 0);
   const auto daemon = flow.Start({"--kafka=topic.metadata.refresh.interval.ms=500"});
@@ -745,7 +746,7 @@ TEST(MembershipTest, Rule19APartitionThatNobodyBeginsIsAssignedAnew) {
 
 // Nor does one who has nothing at all take that for good: so it is where a topic was made anew, and the
 // member that assigns was told that it is still away.
-TEST(MembershipTest, Rule19AnInputThatNobodyBeginsIsAssignedAnew) {
+TEST(MembershipTest, Rule19AnUnassignedInputMakesTheGroupRebalance) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   flow.SendIds("a", 1, 100);
   Handle idle = IdleMember(flow, "aaa");
@@ -759,17 +760,6 @@ TEST(MembershipTest, Rule19AnInputThatNobodyBeginsIsAssignedAnew) {
   ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 100; }));
   EXPECT_TRUE(daemon->Stop());
   EXPECT_TRUE(flow.ExactlyOnce());
-}
-
-TEST(RestoreTest, Rule13ShortHistoryFailsWhereTheUserSaysSo) {
-  Flow flow({LETHE_PROGRAM, 1, {}, {}});
-  flow.SendIds("a", 1, 1000);
-  ASSERT_TRUE(EndsWell(flow.RunToEnd()));
-  ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 900).ok());
-  const Finished finished = flow.RunToEnd({"--on-short-history=fail"});
-  EXPECT_EQ(finished.exit_code, 1);
-  EXPECT_TRUE(absl::StrContains(finished.err, "set on_short_history to continue")) << finished.err;
-  EXPECT_TRUE(EndsWell(flow.RunToEnd({"--on-short-history=continue"})));
 }
 
 // With a snapshot the log need only reach back to that.
@@ -824,7 +814,7 @@ TEST(RestoreTest, Rule13UnreadDeletedRecordsAreLeftOutWhereTheUserSaysSo) {
 }
 
 // The group is at an offset before them until the first commit, also after an abort.
-TEST(RestoreTest, Rule13WhatIsAbortedAfterUnreadDeletedRecordsIsReadAgain) {
+TEST(RestoreTest, Rule13AnAbortAfterUnreadDeletedRecordsIsReplayed) {
   Flow flow({LETHE_PROGRAM, 1, {}, {{"max.message.bytes", "2000"}}});
   flow.SendIds("a", 1, 200);
   ASSERT_TRUE(EndsWell(flow.RunToEnd()));
@@ -865,7 +855,7 @@ TEST(RestoreTest, Rule13AFilterAtTheMemoryLimitIsRebuiltInItsOwnMemory) {
 }
 
 // A restore that takes its time says how much of it is left.
-TEST(RestoreTest, ProgressIsToldEverywhere) {
+TEST(RestoreTest, ProgressIsShownEverywhere) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   Sender sender(flow, 1);
   for (int i = 0; i < 80; ++i) sender.Send(1000);

@@ -274,7 +274,7 @@ TEST_F(SurveyTopicTest, TheCommandsThatItPrintsDeduplicateATopicWithoutKeys) {
   EXPECT_EQ(SharedClient().ReadSettled(output)->size(), 2700u);
 }
 
-TEST_F(SurveyTopicTest, AnEmptyTopicIsSaidToBeSo) {
+TEST_F(SurveyTopicTest, AnEmptyTopicIsReported) {
   Send({});
   const Finished finished = Survey({}, topic_);
   EXPECT_EQ(finished.exit_code, 0) << finished.err;

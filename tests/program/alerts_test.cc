@@ -117,7 +117,7 @@ TEST(AlertsTest, TheMetricsOfRulesAndDashboardsAreDefined) {
 }
 
 // In a stack each line is as high as all beneath it: one that is 0 paints over the one that is not.
-TEST(AlertsTest, NoPanelStacksSeriesOfWhichMostAreZero) {
+TEST(AlertsTest, NoPanelStacksSeriesThatAreMostlyZero) {
   for (const char* file : {"overview.json", "adaptation.json", "pipeline.json"}) {
     EXPECT_FALSE(absl::StrContains(FileText(file), "\"stacking\"")) << file;
   }
@@ -137,7 +137,7 @@ TEST(AlertsTest, VerdictsHaveColoursAndMIsInBits) {
 }
 
 // A recorded series that is used is recorded.
-TEST(AlertsTest, WhatIsRecordedIsThere) {
+TEST(AlertsTest, RecordedSeriesExist) {
   const std::string rules = FileText("alerts.yml");
   static const std::regex recorded("[a-z_]+:lethe_[a-z_]+:[a-z0-9_]+");
   for (std::sregex_iterator it(rules.begin(), rules.end(), recorded), end; it != end; ++it) {

@@ -91,7 +91,7 @@ TEST_F(AssignmentTest, WhyNothingIsCommittedIsInTheCommitsOfTheOthers) {
   EXPECT_EQ(why(kPartitions, {ours, none, none}, true), Uncommitted::kAdded);
 }
 
-TEST_F(AssignmentTest, AStoryIsReadAgainFromItsRestartPoint) {
+TEST_F(AssignmentTest, ACommitIsReplayedFromItsRestartPoint) {
   auto owned = Prepare(1000, Story(5, 400, At(2), At(3)).ToString(), {0, 2000});
   ASSERT_TRUE(owned.ok()) << owned.status();
   EXPECT_EQ((*owned)->phase, Phase::kRestoring);
@@ -190,6 +190,9 @@ TEST_F(AssignmentTest, WithShortHistoryTheClockStartsWhereItWasAtTheCommit) {
   EXPECT_EQ((*owned)->restore.from(), 950);
   EXPECT_EQ((*owned)->filter->stream_time(), At(3));
   EXPECT_TRUE((*owned)->short_history(kHorizon));
+  // The next owner learns it from the commit, wherever its log starts.
+  const CommitMetadata next = (*owned)->Metadata(options_.record.id.Fingerprint(), options_);
+  EXPECT_TRUE((*Prepare(1000, next.ToString(), {0, 2000}))->short_history(kHorizon));
 }
 
 TEST_F(AssignmentTest, AKeptFilterThatIsNotAheadGoesOn) {
@@ -297,7 +300,7 @@ class KeptMemoryTest : public AssignmentTest, public testing::WithParamInterface
   std::unique_ptr<Partition> live_;
 };
 
-TEST_P(KeptMemoryTest, IsGivenUpForAFilterThatIsRefusedSome) {
+TEST_P(KeptMemoryTest, IsFreedForAFilterThatNeedsIt) {
   Assigner assigner = NewAssigner();
   int64_t before = 0;  // it had when something was given up for it
   for (int i = 0; before == 0 || LiveBytes() <= before; ++i) {
@@ -405,7 +408,7 @@ TEST_F(SnapshotAssignmentTest, OneThatIsNotOfThisLifeOrCannotBeCheckedOrIsNotNam
 }
 
 // It is not the log's turn then: a partition of several gigabytes would be read in vain.
-TEST_F(SnapshotAssignmentTest, LoadingItIsGivenUpAtOnceWhenTheLaneStops) {
+TEST_F(SnapshotAssignmentTest, LoadingStopsAtOnceWithTheLane) {
   int asked = 0;
   go_on_ = [&] { return ++asked > 0; };
   EXPECT_EQ((*Prepare(1000, Naming(0, 400).ToString(), {0, 2000}))->next, 899);
@@ -439,7 +442,7 @@ TEST_F(SnapshotAssignmentTest, OneWhoseLogWasAnotherIsNotTriedAgain) {
 }
 
 // It is called in the background: the partition may have a new owner by then, which shares the folder.
-TEST_F(SnapshotAssignmentTest, WhatALaterOwnerWritesStays) {
+TEST_F(SnapshotAssignmentTest, SnapshotsOfALaterOwnerStay) {
   const std::string prefix = std::filesystem::directory_iterator(folder_)->path().string();
   const auto path_of = [&](SnapshotId id, const std::string& suffix) {
     return prefix.substr(0, prefix.find(id_.ToString())) + id.ToString() + suffix;
@@ -459,7 +462,7 @@ TEST_F(SnapshotAssignmentTest, WhatALaterOwnerWritesStays) {
   EXPECT_FALSE(std::filesystem::exists(path_of(id_, ".snapshot")));
 }
 
-TEST_F(SnapshotAssignmentTest, NothingStaysOfOneThatIsGivenUp) {
+TEST_F(SnapshotAssignmentTest, NothingStaysOfAnAbandonedOne) {
   auto owned = Kept(900);
   const SnapshotId next = SnapshotId::New(900, At(2));
   auto image = owned->filter->BeginSnapshot({.topic = "orders", .partition = 2}, owned->PointOf(next));
@@ -626,7 +629,7 @@ TEST_F(SnapshotAssignmentTest, OneOfAShortHistoryIsUsedUnlessTheUserSaysNo) {
 }
 
 // The topic has kPartitions now.
-TEST_F(AssignmentTest, AStoryOfFewerPartitionsIsOfATopicThatHasGrown) {
+TEST_F(AssignmentTest, ACommitThatNamesFewerPartitionsShowsGrowth) {
   CommitMetadata story = Story(0, 400, At(2), At(3));
   EXPECT_FALSE((*Prepare(1000, story.ToString(), {0, 2000}))->keys_moved(kHorizon));
   story.origin_partitions = 2;

@@ -90,7 +90,7 @@ TEST(TopicRules, TotalsAreCompactedAndInThePartitionOfTheirInput) {
   EXPECT_EQ(wrong(missing), "");  // lethe makes it
 }
 
-TEST(TopicRules, WhatIsDivertedKeepsItsPartition) {
+TEST(TopicRules, DivertedRecordsKeepTheirPartition) {
   AllTopics topics = {Topic("in"), Topic("out")};
   topics.divert = Topic("diverted");
   EXPECT_EQ(Wrong(ApplyTopicRules(Options(), topics)), "");
@@ -185,7 +185,7 @@ TEST(TopicRules, TheInputMustBeKeptForTheLagToo) {
   EXPECT_EQ(Wrong(ApplyTopicRules(Options(), topics)), "");
 }
 
-TEST(TopicRules, WhatIsNotKnownIsNotJudged) {
+TEST(TopicRules, UnknownSettingsAreNotJudged) {
   const TopicFacts silent_in{"in", 4, {}, true}, silent_out{"out", 4, {}, true};
   EXPECT_EQ(WrongTopics(silent_in, silent_out), "");
   const TopicFacts denied{"in", 4, {}, false};
@@ -245,7 +245,7 @@ TEST(LogRules, IdsAndKeys) {
   EXPECT_EQ(WrongLog(sample, {{"retention.bytes", "8000000"}}, options), "");
 }
 
-TEST(LogRules, WhatBecomesOfRecordsWithoutAnIdIsSaidByThePolicies) {
+TEST(LogRules, RecordsWithoutAnIdAreHandledByThePolicies) {
   const auto said = [](Action action) {
     DaemonOptions options = Options();
     options.policies.on_missing_id = action;
@@ -265,7 +265,7 @@ TEST(LogRules, WhatBecomesOfRecordsWithoutAnIdIsSaidByThePolicies) {
 }
 
 // Whether producers can date records ahead is said, and is no fault: lethe has a bound of its own.
-TEST(TopicRules, BoundsOfTimestampsAreTold) {
+TEST(TopicRules, BoundsOfTimestampsAreReported) {
   const auto told = [](std::map<std::string, std::string> config) {
     for (const Finding& finding :
          ApplyTopicRules(Options(), AllTopics{Topic("in", std::move(config)), Topic("out")})) {

@@ -36,7 +36,7 @@ TEST(ClientStatistics, AProducersQueueIsItsOwn) {
   EXPECT_EQ(report.queued_bytes, 70);
 }
 
-TEST(ClientStatistics, WhatIsNoneSaysNothing) {
+TEST(ClientStatistics, AnythingElseChangesNothing) {
   for (const char* text : {"", "{", "[]", "1", "null"}) {
     EXPECT_FALSE(ParseClientStatistics(text).known) << text;
   }

@@ -87,7 +87,7 @@ TEST_F(CommandLineTest, HelpListsCommandsAndExitCodes) {
   }
 }
 
-TEST_F(CommandLineTest, WhatIsNotThereIsNotListed) {
+TEST_F(CommandLineTest, AbsentFilesAreNotListed) {
   commands_.demo = nullptr;
   EXPECT_EQ(Run({"--help"}), kExitOk);
   EXPECT_FALSE(absl::StrContains(out_.str(), "demo"));
@@ -356,7 +356,7 @@ TEST_F(CommandLineTest, ReadsTheFileAndLetsFlagsWin) {
   EXPECT_TRUE(NothingRan());
 }
 
-TEST_F(CommandLineTest, ReadsTheFileAnewWithTheSameFlags) {
+TEST_F(CommandLineTest, ReadsTheFileAgainWithTheSameFlags) {
   const std::string path =
       std::filesystem::temp_directory_path() / absl::StrCat("lethe-reload-test-", getpid(), ".yaml");
   std::ofstream(path) << "brokers: b\ninput: in\noutput: out\nid: key\n";
@@ -397,7 +397,7 @@ TEST_F(CommandLineTest, PrintsTheConfigurationInsteadOfRunning) {
   EXPECT_EQ(Run({"run", "--print-config"}), kExitUsage);
 }
 
-TEST_F(CommandLineTest, WrongUseIsSaidAndRunsNothing) {
+TEST_F(CommandLineTest, WrongUseIsReportedAndRunsNothing) {
   const struct {
     std::vector<std::string> args;
     std::string error;

@@ -250,7 +250,7 @@ TEST(CommitMetadataTest, DamageIsFound) {
 }
 
 // However it is cut or changed: an answer, and never a story that cannot be.
-TEST(CommitMetadataTest, RandomDamageNeverGivesAnImpossibleStory) {
+TEST(CommitMetadataTest, RandomDamageNeverGivesImpossibleMetadata) {
   std::mt19937_64 random(TestSeed());
   for (int i = 0; i < 100'000; ++i) {
     std::string text = Example().ToString();

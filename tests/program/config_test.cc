@@ -299,7 +299,7 @@ INSTANTIATE_TEST_SUITE_P(Keys, BadConfigTest, testing::ValuesIn(kBadKeys), NameO
 INSTANTIATE_TEST_SUITE_P(Values, BadConfigTest, testing::ValuesIn(kBadValues), NameOf);
 INSTANTIATE_TEST_SUITE_P(Variables, BadConfigTest, testing::ValuesIn(kBadVariables), NameOf);
 
-TEST(Config, WhatTheStageRefusesIsSaidWithItsLine) {
+TEST(Config, ErrorsOfTheStageAreReportedWithTheLine) {
   for (const auto& [key, text] : {std::pair("horizon", "0s"),
                                   {"horizon", "999999d"},
                                   {"fpp", "0.999"},

@@ -97,7 +97,7 @@ TEST(CounterSumsTest, WithoutTotalsACommitForgets) {
 }
 
 // With random deltas of any size, what is written before each Clear and what is left add up exactly.
-TEST(CounterSumsTest, WhatIsWrittenAddsUp) {
+TEST(CounterSumsTest, WrittenSumsAddUp) {
   std::mt19937_64 random(TestSeed());
   CounterSums sums;
   std::map<std::string, __int128> expected, written;

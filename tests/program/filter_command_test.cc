@@ -443,7 +443,7 @@ TEST(FilterCommandTest, RandomLinesAgreeWithASet) {
 }
 
 // Each engine finds the duplicates that follow at once; those that promise less than a filter say so.
-TEST(FilterCommandTest, EveryEngineFiltersAndSaysWhatItDoesNotPromise) {
+TEST(FilterCommandTest, EveryEngineFiltersAndNamesItsLimits) {
   for (const absl::string_view name :
        {"sliced", "compact", "published", "exact", "bloom", "recycled", "opposite"}) {
     FilterCommandOptions options = Options("value");
@@ -461,7 +461,7 @@ TEST(FilterCommandTest, EveryEngineFiltersAndSaysWhatItDoesNotPromise) {
   }
 }
 
-TEST(FilterCommandTest, TheSummarySaysWhatGaveWayAtTheMemoryLimit) {
+TEST(FilterCommandTest, TheSummaryNamesTheEffectOfTheMemoryLimit) {
   std::string lines;
   for (int i = 0; i < 20'000; ++i) absl::StrAppend(&lines, i, "\n");
   FilterCommandOptions options = Options("value");

@@ -275,7 +275,7 @@ TEST(HttpServer, DoesNotCompress) {
   EXPECT_FALSE(absl::StrContains(absl::AsciiStrToLower(answer), "content-encoding")) << answer;
 }
 
-TEST(HttpServer, BrowsersAreToldToRunAndFrameNothing) {
+TEST(HttpServer, HeadersForbidScriptsAndFrames) {
   const auto server = StartOn("127.0.0.1:0", {{"/", [](const HttpQuery&) { return Page(); }},
                                               {"/text", [](const HttpQuery&) { return HttpResponse{}; }}});
   httplib::Client client("127.0.0.1", server->port());

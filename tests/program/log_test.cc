@@ -47,7 +47,7 @@ TEST(Log, JsonComesBackAsItWas) {
   }
 }
 
-TEST(Log, WhatIsNoUtf8IsReplaced) {
+TEST(Log, InvalidUtf8IsReplaced) {
   const std::pair<std::string, std::string> cases[] = {
       {"a\xff"
        "b",
@@ -83,7 +83,7 @@ TEST(Log, TextIsForPeople) {
   EXPECT_EQ(line.substr(line.find(" warning ")), " warning one\\ntwo \\x1b[31mred \u20ac\n");
 }
 
-TEST(Log, RepeatsAreToldOfNowAndThen) {
+TEST(Log, RepeatedMessagesAreSummedUp) {
   Repeats repeats;
   const absl::Time start = absl::UnixEpoch();
   EXPECT_EQ(repeats.Next(start), "");

@@ -334,7 +334,7 @@ TEST_F(PipelineRulesTest, Rule10AMemberThatIsFencedWritesNothing) {
   EXPECT_NE(task.problem.find("another instance has it now"), std::string::npos) << task.problem;
 }
 
-TEST_F(PipelineRulesTest, Rule11WhatIsRevokedIsCommittedFirst) {
+TEST_F(PipelineRulesTest, Rule11ARevokedPartitionIsCommittedFirst) {
   options_.commit_interval = absl::Hours(1);
   Send({"a", "b"});
   Life life(cluster_, options_);
@@ -348,7 +348,7 @@ TEST_F(PipelineRulesTest, Rule11WhatIsRevokedIsCommittedFirst) {
   EXPECT_EQ(Out(), "a b") << "the next owner goes on behind it";
 }
 
-TEST_F(PipelineRulesTest, Rule11WhatIsLostIsAborted) {
+TEST_F(PipelineRulesTest, Rule11ALostPartitionIsAborted) {
   options_.commit_interval = absl::Hours(1);
   Send({"a", "b"});
   Life life(cluster_, options_);
@@ -379,7 +379,7 @@ TEST_F(PipelineRulesTest, Rule11WhatWasPolledOfARevokedPartitionIsTheNextOwners)
   EXPECT_EQ(Out(), "a b");
 }
 
-TEST_F(PipelineRulesTest, Rule13AReplaySuppressesWhatIsBeforeTheCommitAndRemembersIt) {
+TEST_F(PipelineRulesTest, Rule13AReplayWritesNothingAndRemembersEverything) {
   Send({"a", "b", "c"});
   Restart();
   Send({"b", "d", "a"});
@@ -403,7 +403,7 @@ TEST_F(PipelineRulesTest, Rule14ARecordOfTheFutureMovesNoStreamTimeAndKeepsItsVe
   EXPECT_EQ(task.filter->stream_time(), absl::FromUnixMillis(now));
 }
 
-TEST_F(PipelineRulesTest, Rule16WhatIsJudgedAgainIsCountedOnce) {
+TEST_F(PipelineRulesTest, Rule16ARecordThatIsJudgedAgainIsCountedOnce) {
   CounterOptions counter;
   counter.name = "sums";
   counter.output = "sums";

@@ -57,7 +57,7 @@ TEST(ReconcileMessagesTest, WindowsThatCannotBeAreRefused) {
   }
 }
 
-TEST(ReconcileMessagesTest, RecordsKeepWhatIsNullAndWhatIsEmpty) {
+TEST(ReconcileMessagesTest, RecordsKeepNullAndEmptyApart) {
   using Headers = std::vector<std::pair<absl::string_view, std::optional<absl::string_view>>>;
   const Headers headers = {{"a", "1"}, {"a", ""}, {"", std::nullopt}};
   std::string bytes;

@@ -32,7 +32,7 @@ TEST(RedisAddressTest, SaysWhereARedisIs) {
   }
 }
 
-TEST(RedisAddressTest, RefusesWhatIsNone) {
+TEST(RedisAddressTest, RefusesMalformedOnes) {
   for (const char* text : {"", "redis:", "redis://", "redis:///0", "redis://:6379", "redis://@h",
                            "redis://h:", "redis://h:0", "redis://h:65536", "redis://h:+1", "redis://h:1x",
                            "redis://h/-1", "redis://h/x", "redis://h/99999999999", "redis://[::1",

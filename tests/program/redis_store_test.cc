@@ -252,7 +252,7 @@ TEST_F(RedisStoreTest, GoesOnAfterARestartAndWithoutItsScript) {
   EXPECT_EQ(Stored(), (Values{{"a", "3"}}));
 }
 
-TEST_F(RedisStoreTest, OneThatHangsIsGivenUpInTime) {
+TEST_F(RedisStoreTest, AHangingStoreTimesOut) {
   const auto store = Open();
   ASSERT_TRUE(store->Positions({0}).ok());
   ASSERT_TRUE(server_->process().Signal(SIGSTOP).ok());
@@ -265,7 +265,7 @@ TEST_F(RedisStoreTest, OneThatHangsIsGivenUpInTime) {
   EXPECT_TRUE(store->Positions({0}).ok());
 }
 
-TEST_F(RedisStoreTest, SaysWhatAPasswordIsNeededFor) {
+TEST_F(RedisStoreTest, NamesTheAddressThatNeedsAPassword) {
   ASSERT_TRUE(server_
                   ->Command({"ACL", "SETUSER", "lethe", "on", ">right", "~lethe:t", "~lethe:t:*", "+select",
                              "+info", "+script|load", "+evalsha", "+type", "+hget", "+hmget", "+hset",

@@ -54,7 +54,7 @@ TEST_F(ReloadTest, NothingChanges) {
   EXPECT_EQ(running_.fingerprint, Config("").fingerprint);
 }
 
-TEST_F(ReloadTest, WhatIsAppliedIsToldWithItsValuesAndTheRestByName) {
+TEST_F(ReloadTest, AppliedChangesAreLoggedWithValuesAndTheOthersByName) {
   RunsWith("horizon: 1h\nkafka:\n  sasl.password: hunter2\n  linger.ms: 5\n");
   EXPECT_EQ(
       Told(Read("commit_interval: 50ms\nlog:\n  level: debug\nkafka:\n  sasl.password: hunter3\n  debug: "
@@ -63,7 +63,7 @@ TEST_F(ReloadTest, WhatIsAppliedIsToldWithItsValuesAndTheRestByName) {
       "kafka.sasl.password;");
 }
 
-TEST_F(ReloadTest, WhatIsAppliedIsNoChangeAnyMore) {
+TEST_F(ReloadTest, AnAppliedChangeIsNoChangeAnyMore) {
   RunsWith("horizon: 1h\ncommit_interval: 10ms\n");
   const std::string read = "horizon: 2h\nlog:\n  level: error\n";
   EXPECT_EQ(Told(Read(read)), "horizon;commit_interval 10ms>100ms;log.level info>error;");

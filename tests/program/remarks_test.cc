@@ -17,7 +17,7 @@ PartitionReport Hit(int32_t id, absl::Duration window, double fpp) {
   return partition;
 }
 
-TEST(RemarksTest, AMemoryLimitThatCostsWindowOrTargetIsTold) {
+TEST(RemarksTest, AMemoryLimitThatCostsWindowOrTargetIsReported) {
   DaemonReport report;
   report.input = "orders";
   report.horizon = absl::Hours(24);
@@ -34,7 +34,7 @@ TEST(RemarksTest, AMemoryLimitThatCostsWindowOrTargetIsTold) {
   EXPECT_TRUE(absl::StrContains(Remarks(report)[0], "2e-06")) << Remarks(report)[0];
 }
 
-TEST(RemarksTest, RecordsWithoutAnIdAreToldWithTheirNumbers) {
+TEST(RemarksTest, RecordsWithoutAnIdAreReportedWithTheirNumbers) {
   DaemonReport report;
   report.lanes.resize(2);
   EXPECT_TRUE(Remarks(report).empty());

@@ -128,7 +128,7 @@ TEST(Repartition, TheHeadersGoOnAndComeOff) {
 }
 
 // Whatever the input took is to fit, also when it is routed late, and to be as safe as it was there.
-TEST(Repartition, ItsTopicTakesWhatTheInputTook) {
+TEST(Repartition, ItsTopicAcceptsEveryRecordOfTheInput) {
   TopicFacts input{"orders", 4, {}, true};
   EXPECT_FALSE(RepartitionConfig(input).contains(TopicFacts::kDifference)) << "the brokers may not know it";
   input.config = {{TopicFacts::kDifference, "1000"}};

@@ -54,7 +54,7 @@ class ServiceManagerTest : public testing::Test {
   const std::string abstract_ = absl::StrCat("@lethe-service-manager-test-", getpid());
 };
 
-TEST_F(ServiceManagerTest, WithoutASocketNothingIsSaid) {
+TEST_F(ServiceManagerTest, WithoutASocketNothingIsSent) {
   for (const char* name : {"", "/", "no/socket", "/nowhere/there", "@lethe-nobody-listens"}) {
     setenv("NOTIFY_SOCKET", name, 1);
     const ServiceManager manager;

@@ -139,7 +139,7 @@ TEST_F(SnapshotHandoverTest, ExactlyOneOfBothHasItRemoved) {
   for (const auto& [id, there] : store_->there()) EXPECT_EQ(there, 0) << id;
 }
 
-TEST_F(SnapshotHandoverTest, AtTheEndNothingIsWrittenButWhatIsToBeRemovedIs) {
+TEST_F(SnapshotHandoverTest, AtTheEndOnlyTombstonesAreWritten) {
   store_->LetEnd();
   const auto done = Take();
   Await([&] { return done->state == State::kDone; });

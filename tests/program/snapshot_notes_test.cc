@@ -35,7 +35,7 @@ TEST(SnapshotIdTest, NothingElseIsTaken) {
   }
 }
 
-TEST(SnapshotIdTest, OlderIsWhatIsBeforeByTheLogAndByTheClock) {
+TEST(SnapshotIdTest, OlderMeansEarlierByTheLogAndByTheClock) {
   const auto at = [](int64_t offset, int64_t ms) {
     return SnapshotId::New(offset, absl::FromUnixMillis(ms));
   };

@@ -60,7 +60,7 @@ TEST(SurveyText, FitsATerminal) {
   }
 }
 
-TEST(SurveyText, SaysWhatWasFoundAndWhatToDo) {
+TEST(SurveyText, ReportsFindingsAndRemedies) {
   const std::string text = Written(Rich());
   for (const char* part :
        {"3 partitions, 1,000,000 records; the newest 60,000 were read", "records without a usable id",
@@ -98,7 +98,7 @@ TEST(SurveyText, NamesFromRecordsObeyNothing) {
   EXPECT_FALSE(absl::StrContains(written, "\u009b"));
 }
 
-TEST(SurveyText, QuotesWhatAShellWouldTakeApart) {
+TEST(SurveyText, QuotesWordsForTheShell) {
   Survey survey({.id = *IdSpec::Parse("json:/order id")});
   const std::string value = R"({"order id":"1"})";
   SurveyRecord record;
@@ -125,7 +125,7 @@ TEST(SurveyText, TheCommandsHaveThePropertiesThatWereGivenButNoSecrets) {
   EXPECT_TRUE(absl::StrContains(written, "add sasl.password")) << written;
 }
 
-TEST(SurveyText, AnEarlyEndIsSaid) {
+TEST(SurveyText, AnEarlyEndIsReported) {
   SurveyText text = Rich();
   text.is_whole = false;
   text.to_read = 90000;

@@ -181,7 +181,7 @@ TEST(TopScreen, ControlsOfTheTerminalStayOut) {
   EXPECT_TRUE(absl::StrContains(*colored, "\033[32mactive")) << *colored;
 }
 
-TEST(TopScreen, WhatIsNoStatusIsAnError) {
+TEST(TopScreen, AnythingButAStatusIsAnError) {
   for (const std::string text : {"", "no JSON", "[]", "{}", "{\"partitions\":[{}]}", "{\"partitions\":7}"}) {
     const auto drawn = TopScreen().Draw(text, kNow, {});
     EXPECT_EQ(drawn.status().code(), absl::StatusCode::kInvalidArgument) << text;
@@ -223,7 +223,7 @@ TEST(StatusJson, HoldsTheHistoryThatWasAskedFor) {
   EXPECT_EQ(std::vector<std::string>(absl::StrSplit(text, "\"history\"")).size(), 2) << "of one partition";
 }
 
-TEST(StatusHistory, IsBoundedAndForgetsWhatIsGone) {
+TEST(StatusHistory, IsBoundedAndForgetsAbsentPartitions) {
   StatusHistory history;
   for (size_t i = 0; i < 2 * StatusHistory::kSamples; ++i) {
     history.Add(Report(2, static_cast<int64_t>(i)), kNow + static_cast<int64_t>(i) * StatusHistory::kEvery);

@@ -163,7 +163,7 @@ TYPED_TEST_P(SourceAndSink, ARecordIsReadAsItWasWritten) {
   EXPECT_EQ(seen[1].value, std::nullopt);
 }
 
-TYPED_TEST_P(SourceAndSink, TheEndIsBehindWhatNoReaderSees) {
+TYPED_TEST_P(SourceAndSink, TheEndIsBehindInvisibleRecords) {
   this->cluster_->Append("k", "v", 1000, {});
   this->cluster_->AppendAborted("no");
   EXPECT_EQ(this->Poll(1)[0].value, "v");
@@ -197,7 +197,7 @@ TYPED_TEST_P(SourceAndSink, APausedPartitionIsNotRead) {
 
 REGISTER_TYPED_TEST_SUITE_P(SourceAndSink, ACommitPutsOutWhatWasWrittenWithThePosition, AnAbortPutsOutNothing,
                             ASeekReadsAgainFromThere, ARecordIsReadAsItWasWritten,
-                            TheEndIsBehindWhatNoReaderSees, AnOffsetThatIsNotThereIsAnEvent,
+                            TheEndIsBehindInvisibleRecords, AnOffsetThatIsNotThereIsAnEvent,
                             APausedPartitionIsNotRead);
 
 }  // namespace lethe::test

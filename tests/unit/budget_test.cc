@@ -239,7 +239,7 @@ TEST(Budget, AtTheLimitShortensTheWindow) {
   EXPECT_NEAR(simulation.shortest_window(), 0.5, 0.06);
 }
 
-TEST(Budget, AtTheLimitExceedsTheTargetIfToldSo) {
+TEST(Budget, AtTheLimitExceedsTheTargetIfConfigured) {
   Budget::Options options = Options();
   options.at_memory_limit = AtMemoryLimit::kExceedFpp;
   Simulation simulation(options, 1024);

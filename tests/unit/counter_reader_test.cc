@@ -38,7 +38,7 @@ TEST(CounterTotalTest, MayHaveMoreInALaterVersion) {
   EXPECT_EQ(total->offset, 2);
 }
 
-TEST(CounterTotalTest, RefusesWhatIsNone) {
+TEST(CounterTotalTest, RefusesMalformedOnes) {
   const std::string value = R"({"mode":"total","total":1,"offset":2})";
   for (const char* key :
        {"", "k", "c/t/k", "c/t/0/", "c/t/x/k", "c/t/-1/k", "/t/0/k", "c//0/k", "c/t/4294967296/k"}) {

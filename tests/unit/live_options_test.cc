@@ -15,7 +15,7 @@
 namespace lethe {
 namespace {
 
-TEST(MemoryBudgetTest, ALowerLimitIsTakenFromWhatIsFree) {
+TEST(MemoryBudgetTest, ALowerLimitIsTakenFromFreeMemory) {
   MemoryBudget whole(1000);
   MemoryBudget part(800, &whole);
   ASSERT_TRUE(part.Reserve(300));
@@ -34,7 +34,7 @@ TEST(MemoryBudgetTest, ALowerLimitIsTakenFromWhatIsFree) {
 }
 
 // Whoever reserves while the limit changes: what is held stays within the limit that was set.
-TEST(MemoryBudgetTest, NobodyReservesWhatALowerLimitIsTaking) {
+TEST(MemoryBudgetTest, NobodyReservesMemoryThatALowerLimitTakes) {
   MemoryBudget budget(1000);
   std::atomic<bool> ended = false;
   std::atomic<int64_t> held = 0;
@@ -158,7 +158,7 @@ TEST_F(LiveOptionsTest, AFilterAtItsLimitTakesTheRoomOfAHigherOne) {
   ExpectAllKnown(kRate);
 }
 
-TEST_F(LiveOptionsTest, ALowerLimitHoldsForWhatIsYetToBeTaken) {
+TEST_F(LiveOptionsTest, ALowerLimitBindsLaterAllocations) {
   Open({.target_fpp = 1e-3, .memory_limit_bytes = 8 << 20, .engine = Engine::kSliced});
   Run(1, 100'000);
   const int64_t used = stage_->memory().used_bytes();
@@ -168,7 +168,7 @@ TEST_F(LiveOptionsTest, ALowerLimitHoldsForWhatIsYetToBeTaken) {
   EXPECT_LE(stage_->memory().used_bytes(), used * 3 / 2);
 }
 
-TEST_F(LiveOptionsTest, ALimitUnderWhatIsUsedIsRefusedWithTheNearest) {
+TEST_F(LiveOptionsTest, ALimitBelowTheUsedMemoryIsRefusedWithTheNearest) {
   Open({.target_fpp = 1e-3, .memory_limit_bytes = 8 << 20, .engine = Engine::kSliced});
   Run(1, 200'000);
   const absl::Status refused = stage_->SetMemoryLimit(128 << 10);

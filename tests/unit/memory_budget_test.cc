@@ -9,7 +9,7 @@
 namespace lethe {
 namespace {
 
-TEST(MemoryBudget, KnowsWhatTheLargestRefusedRequestLacks) {
+TEST(MemoryBudget, KnowsHowMuchTheLargestRefusedRequestLacks) {
   MemoryBudget budget(100);
   ASSERT_TRUE(budget.Reserve(70));
   EXPECT_EQ(budget.TakeMissingBytes(), 0);
@@ -35,7 +35,7 @@ TEST(MemoryBudget, APartKnowsWhatItWasRefused) {
   EXPECT_EQ(part.TakeMissingBytes(), 10);
 }
 
-TEST(MemoryBudget, SomeThreadsTakeAndAnotherHearsWhatTheyAreRefused) {
+TEST(MemoryBudget, RefusalsOfSomeThreadsReachAnother) {
   constexpr int kRounds = 2000;
   MemoryBudget whole(1000);
   MemoryBudget part(1000, &whole);

@@ -172,7 +172,7 @@ TEST(NewFilterTest, WhatValidatePassesFindsRoom) {
 
 // As many sliced filters as fit by the figure can be made, whatever else the limit has room for; and with
 // half of it there is no filter.
-TEST(NewFilterTest, TheSmallestSlicedFilterIsAsSmallAsIsSaid) {
+TEST(NewFilterTest, TheSmallestSlicedFilterIsAsSmallAsDocumented) {
   const int64_t smallest = SmallestFilterBytes(Engine::kSliced);
   EXPECT_LE(smallest, int64_t{32} << 10);
   for (const double target : {1e-12, 1e-9, 1e-6, 1e-4, 1e-2, 0.1}) {

@@ -28,7 +28,7 @@ TEST(OrderedIdSetTest, HoldsIdsInOrderOfInsertion) {
   }
 }
 
-TEST(OrderedIdSetTest, AForgottenIdComesBackInItsNewPlace) {
+TEST(OrderedIdSetTest, AnExpiredIdComesBackInItsNewPlace) {
   IdSet set;
   for (uint64_t i = 0; i < 5; ++i) set.Insert({Id(i), 0});
   EXPECT_TRUE(set.Forget(Id(1)));
@@ -44,7 +44,7 @@ TEST(OrderedIdSetTest, AForgottenIdComesBackInItsNewPlace) {
   EXPECT_FALSE(set.Insert({Id(4), 6}));
 }
 
-TEST(OrderedIdSetTest, IdsWithEqualTagsAndSlotsAreTold) {
+TEST(OrderedIdSetTest, IdsWithEqualTagsAndSlotsAreDistinguished) {
   IdSet set;
   for (uint64_t i = 0; i < 500; ++i) EXPECT_TRUE(set.Insert({{.a = i << 40, .b = 0}, 0}));
   for (uint64_t i = 0; i < 1000; ++i) EXPECT_EQ((set.Find({.a = i << 40, .b = 0}) != nullptr), i < 500);
@@ -60,7 +60,7 @@ TEST(OrderedIdSetTest, BytesAreThoseOfThePresentContent) {
   EXPECT_EQ(set.bytes(), IdSet::kBytesPerId);
 }
 
-TEST(OrderedIdSetTest, KeepsWhatIsToBeKept) {
+TEST(OrderedIdSetTest, KeepsLiveIds) {
   IdSet set;
   for (int i = 0; i < 1000; ++i) set.Insert({Id(static_cast<uint64_t>(i)), i});
   set.Forget(Id(998));

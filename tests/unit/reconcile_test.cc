@@ -133,7 +133,7 @@ TEST(ReconcileTest, BytesFollowTheDifference) {
   }
 }
 
-TEST(ReconcileTest, TheMethodsCostWhatIsComputed) {
+TEST(ReconcileTest, TheMethodsCostAsComputed) {
   const Sets sets = {2000, 1000, 100'000};
   const Outcome filters = Talk(sets, ReconcileMethod::kFilter);
   const Outcome tables = Talk(sets, ReconcileMethod::kLookupTable);

@@ -111,7 +111,7 @@ TEST(RecordReaderTest, StringsAreUnescaped) {
   EXPECT_EQ(IdOfValue("json:/id", R"({"comment":"cut \ud83d","\udddd":1,"id":"a"})"), "sa");
 }
 
-TEST(RecordReaderTest, WhatIsNoId) {
+TEST(RecordReaderTest, UnusableIds) {
   for (const char* value : {"{}", "[]", "true", "false", "null", "[1]", R"({"a":"b"})"}) {
     EXPECT_EQ(IdOfValue("json:/id", absl::StrCat("{\"id\":", value, "}")),
               "missing: json:/id is neither a string nor a number");

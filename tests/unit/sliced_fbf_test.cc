@@ -358,7 +358,7 @@ TEST(SlicedFbf, AtTheLimitForgetsEarly) {
   EXPECT_LT(stream.KnownOfLast(1), 0.6);
 }
 
-TEST(SlicedFbf, AtTheLimitForgetsNothingIfToldSo) {
+TEST(SlicedFbf, AtTheLimitForgetsNothingIfConfigured) {
   MemoryBudget memory(200'000);
   std::unique_ptr<Filter> filter = Make({.horizon = absl::Hours(1),
                                          .target_fpp = 1e-3,

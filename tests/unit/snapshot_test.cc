@@ -386,7 +386,7 @@ TEST_F(SnapshotTest, EveryCutIsFound) {
   }
 }
 
-TEST_F(SnapshotTest, WhatIsTooMuchIsFound) {
+TEST_F(SnapshotTest, ExcessBytesAreFound) {
   SaveSmall();
   const std::string good = Contents(path_);
   Put(path_, good + '\0');
@@ -766,7 +766,7 @@ TEST_F(SnapshotFaultTest, AFolderThatIsNotSynced) {
   EXPECT_FALSE(std::filesystem::exists(path_ + ".new"));
 }
 
-TEST_F(SnapshotFaultTest, WhatACrashLeftIsReplaced) {
+TEST_F(SnapshotFaultTest, LeftoversOfACrashAreReplaced) {
   Put(path_ + ".new", "half a snapshot");
   ASSERT_EQ(chmod((path_ + ".new").c_str(), 0666), 0);
   EXPECT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
@@ -790,7 +790,7 @@ TEST_F(SnapshotFaultTest, TextsHaveAnEnd) {
   ExpectOld();
 }
 
-TEST_F(SnapshotTest, InspectSaysWhatIsInIt) {
+TEST_F(SnapshotTest, InspectDescribesIt) {
   for (const Engine engine : {Engine::kSliced, Engine::kPublished, Engine::kCompact}) {
     options_.engine = engine;
     options_.shards = 2;

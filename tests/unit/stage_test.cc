@@ -77,7 +77,7 @@ TEST_P(StageTest, AMajorityOfThePastAtTheStartChangesNoVerdict) {
   EXPECT_EQ(CountUnique(verdicts), 0);
 }
 
-TEST_P(StageTest, AReplayEndsAtTheStreamTimeThatItIsToldOf) {
+TEST_P(StageTest, AReplayEndsAtTheGivenStreamTime) {
   partition_->LimitStreamTime(kStart);
   EXPECT_TRUE(partition_->Replay(Events(0, 300, kStart + kHorizon / 2)).ok());
   EXPECT_EQ(partition_->stream_time(), kStart);
@@ -227,7 +227,7 @@ TEST_P(StageTest, PendingIdsEnterAtTheTimeOfTheirJudgement) {
   EXPECT_EQ(*partition_->Judge("b", kStart), Verdict::kDuplicate);
 }
 
-TEST_P(StageTest, AForgottenIdIsJudgedAnew) {
+TEST_P(StageTest, AForgottenIdIsNewAgain) {
   Transaction transaction = Begin();
   const IdHash a = partition_->Hash("a");
   EXPECT_EQ(*transaction.Judge("a", kStart), Verdict::kUnique);

@@ -62,7 +62,7 @@ TEST(StreamTimeTest, NeverGoesBack) {
   for (int i = 0; i < 200; ++i) EXPECT_EQ(time.Observe(kStart - 1000), kStart);
 }
 
-TEST(StreamTimeTest, StartsWhereItIsToldAndWaitsThere) {
+TEST(StreamTimeTest, StartsWhereItIsSetAndWaitsThere) {
   StreamTime time;
   time.StartAt(kStart);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(time.Observe(kStart + 1000), kStart);

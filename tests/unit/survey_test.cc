@@ -153,7 +153,7 @@ TEST_F(SurveyTest, FindsTheIdInAHeader) {
   EXPECT_EQ(Best(), "header:event-id");
 }
 
-TEST_F(SurveyTest, WhatIsNewAtEachSendingIsNoId) {
+TEST_F(SurveyTest, AFieldThatChangesWithEachSendingIsNoId) {
   LookForId();
   WithRetries(10000, [&](int i) {
     const std::string trace = absl::StrCat("trace-", sent_);

@@ -29,7 +29,7 @@ TEST(TimestampTest, EveryDayOfFourCenturies) {
   }
 }
 
-TEST(TimestampTest, WhatIsNoRfc3339) {
+TEST(TimestampTest, MalformedTimes) {
   for (const char* text : {"",
                            "2015",
                            "2015-09-12",
