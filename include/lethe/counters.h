@@ -44,10 +44,10 @@ struct CounterTotal {
 // isolation.level=read_committed, those of each partition in their order, from the beginning of the topic.
 //
 //   lethe::CounterReader likes;
-//   while (...) {
-//     if (absl::Status status = likes.Add(key, value); !status.ok()) ...
+//   for (const auto& [key, value] : records) {
+//     if (absl::Status added = likes.Add(key, value); !added.ok()) return added;
 //   }
-//   absl::int128 total = likes.Total("page 7");
+//   const absl::int128 total = likes.Total("page 7");
 //
 // Not thread-safe.
 class CounterReader {

@@ -33,10 +33,9 @@ enum class Adaptation {
   // The engine's own way: kCompact and kExact size themselves by what they hold, kSliced by doubling and
   // halving its generations; the others have one size.
   kBudget,
-  // For kPublished: as its paper has it, corrected so that the horizon holds. The number of filters doubles
-  // and
-  // the refresh period falls when the false-positive rate nears the target; at a tenth of it, both go back by
-  // small steps. The filters' size stays.
+  // For kPublished: the paper's Algorithm 3, corrected so that the horizon holds. When the rate of false
+  // positives nears the target, the number of filters doubles and the refresh period falls; at a tenth of the
+  // target both go back in small steps. The size of the filters stays.
   kPaper,
 };
 

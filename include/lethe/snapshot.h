@@ -1,10 +1,12 @@
 // Snapshots: a partition's memory in a file, for a fast restart. A snapshot is never needed for correctness:
 // without it the program replays the last horizon of its log.
 //
-//   partition->Save("orders-0.snapshot", {.topic = "orders", .id_fingerprint = "..."}, {.offset = 1200});
-//   ...
-//   auto restored = stage->Restore("orders-0", "orders-0.snapshot", {.topic = "orders", .id_fingerprint =
-//   "..."}); if (restored.ok()) ReplayFrom(restored->point.offset, *restored->partition);
+//   const lethe::SnapshotOrigin origin = {.topic = "orders", .id_fingerprint = "json:/id"};
+//   const absl::Status saved = orders.Save("orders-0.snapshot", origin, {.offset = 1200});
+//   if (!saved.ok()) return saved;
+//   auto restored = stage.Restore("orders-0", "orders-0.snapshot", origin);
+//   if (!restored.ok()) return restored.status();
+//   ReplayFrom(restored->point.offset, *restored->partition);
 //
 // Partition::Save and DedupStage::Restore (stage.h) write and read them; Partition::BeginSnapshot writes one
 // while the stream continues. README.md in this folder says which engines have snapshots; for the others all

@@ -3,7 +3,12 @@
 //   auto stage = lethe::DedupStage::Create({.horizon = absl::Hours(24), .target_fpp = 1e-6});
 //   if (!stage.ok()) return stage.status();
 //   auto orders = (*stage)->Open("orders-0");
-//   if (*(*orders)->Judge(order.id, order.time) == lethe::Verdict::kUnique) Process(order);
+//   if (!orders.ok()) return orders.status();
+//   for (const Order& order : incoming) {
+//     const auto verdict = (*orders)->Judge(order.id, order.time);
+//     if (!verdict.ok()) return verdict.status();
+//     if (*verdict == lethe::Verdict::kUnique) Process(order);
+//   }
 //
 // If the results are written in a transaction, judge inside a Transaction (transaction.h).
 //

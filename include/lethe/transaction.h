@@ -1,9 +1,15 @@
 // A batch of events that is judged, and then committed or aborted together with the program's own writes.
 //
-//   absl::StatusOr<lethe::Transaction> transaction = (*orders)->Begin();
-//   ... *transaction->Judge(...); write the unique events ...
-//   if (transaction->status().ok() && database.Commit().ok()) transaction->Commit(); else
-//   transaction->Abort();
+//   auto transaction = orders.Begin();
+//   if (!transaction.ok()) return transaction.status();
+//   const auto verdict = transaction->Judge(order.id, order.time);
+//   if (!verdict.ok()) return verdict.status();  // the end of the scope aborts the transaction
+//   if (*verdict == lethe::Verdict::kUnique) database.Write(order);
+//   if (transaction->status().ok() && database.Commit()) {
+//     transaction->Commit();
+//   } else {
+//     transaction->Abort();
+//   }
 //
 // Without it, a write that fails is lost: its retry would look like a duplicate.
 #ifndef LETHE_TRANSACTION_H_

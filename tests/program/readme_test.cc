@@ -47,8 +47,9 @@ absl::Status CopyUnique(std::istream& in, std::ostream& out) {
   auto partition = (*stage)->Open("lines");
   if (!partition.ok()) return partition.status();
   for (std::string line; std::getline(in, line);) {
-    // Fails only while a transaction of the partition is open.
-    if (*(*partition)->Judge(line, absl::Now()) == lethe::Verdict::kUnique) out << line << '\n';
+    const auto verdict = (*partition)->Judge(line, absl::Now());
+    if (!verdict.ok()) return verdict.status();
+    if (*verdict == lethe::Verdict::kUnique) out << line << '\n';
   }
   return absl::OkStatus();
 }
