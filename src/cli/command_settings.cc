@@ -104,10 +104,6 @@ constexpr Setting<DemoOptions> kDemoSettings[] = {
      [](absl::string_view text, DemoOptions& options) {
        return Store(text, ParseWhole<int64_t>(text, 0, 1'000'000'000), options.rate);
      }},
-    {"input", "FILE", "events that are made up", false, "The events, one per line", "events.ndjson.gz",
-     [](absl::string_view text, DemoOptions& options) {
-       return StoreText(text, "expected the name of a file", options.input);
-     }},
     {"brokers", "HOST:PORT,...", "a broker in the program", false, "The Kafka cluster", "localhost:9092",
      [](absl::string_view text, DemoOptions& options) {
        return StoreText(text, "expected one or more brokers, such as localhost:9092", options.brokers);

@@ -2,20 +2,15 @@
 // words are held to it, on the embedded broker, on a real one, and through kills.
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <zlib.h>
 
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "connectors/http/http_client.h"
-#include "tests/support/kafka_client.h"
 #include "tests/support/process.h"
-#include "tests/support/retrying_clients.h"
 #include "tests/support/shared_broker.h"
 
 namespace lethe::test {
@@ -37,59 +32,11 @@ void ExpectExact(const Finished& demo) {
   EXPECT_TRUE(absl::StrContains(demo.out, "Nothing was lost, and no duplicate passed.")) << demo.out;
 }
 
-// Lines as retrying clients send them, in a file that is removed at the end.
-class EventFile {
- public:
-  explicit EventFile(const std::string& name)
-      : path_(std::filesystem::temp_directory_path() / UniqueName(name)) {}
-  ~EventFile() { std::filesystem::remove(path_); }
-  std::string path() const { return path_.string(); }
-
-  void Write(const std::string& text) { std::ofstream(path_, std::ios::binary) << text; }
-  void WriteGzip(const std::string& text) {
-    gzFile file = gzopen(path_.c_str(), "wb");
-    gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
-    gzclose(file);
-  }
-
- private:
-  std::filesystem::path path_;
-};
-
-std::string Lines(size_t count) {
-  std::string lines;
-  for (const Record& record : RetryingClients(17).Take(count)) absl::StrAppend(&lines, *record.value, "\n");
-  return lines;
-}
-
 TEST(DemoTest, IsExactOnTheEmbeddedBroker) {
   const Finished demo = Demo({"--events", "20000"});
   ExpectExact(demo);
   EXPECT_TRUE(absl::StrContains(demo.out, "at least once")) << demo.out;
   EXPECT_TRUE(absl::StrContains(demo.out, "20,000")) << demo.out;
-}
-
-TEST(DemoTest, TakesAFileOfEventsPlainOrCompressed) {
-  EventFile plain("events.ndjson");
-  plain.Write(Lines(5000));
-  ExpectExact(Demo({"--input", plain.path()}));
-  EventFile compressed("events.ndjson.gz");
-  compressed.WriteGzip(Lines(5000));
-  ExpectExact(Demo({"--input", compressed.path()}));
-}
-
-TEST(DemoTest, NamesTheLineThatIsNoEvent) {
-  EventFile file("broken.ndjson");
-  file.Write("{\"id\":\"a\"}\n{\"id\":\n");
-  const Finished demo = Demo({"--input", file.path()});
-  EXPECT_EQ(demo.exit_code, 2);
-  EXPECT_TRUE(absl::StrContains(demo.err, absl::StrCat(file.path(), ":2"))) << demo.err;
-}
-
-TEST(DemoTest, NamesTheFileThatIsNotThere) {
-  const Finished demo = Demo({"--input", "/nonexistent/events.ndjson"});
-  EXPECT_EQ(demo.exit_code, 1);
-  EXPECT_TRUE(absl::StrContains(demo.err, "/nonexistent/events.ndjson")) << demo.err;
 }
 
 TEST(DemoTest, IsExactOnARealBrokerThroughTwoKills) {

@@ -55,13 +55,5 @@ TEST_F(RealEventsTest, EachEditOnceThroughTenKills) {
   EXPECT_TRUE((*pipeline)->ExactlyOnce(stream->totals));
 }
 
-TEST_F(RealEventsTest, DemoIsExact) {
-  ProcessOptions options;
-  options.args = {LETHE_PROGRAM, "demo", "--input", source_.events.string()};
-  const auto demo = RunToEnd(options, absl::Minutes(3));
-  ASSERT_TRUE(demo.ok()) << demo.status();
-  EXPECT_EQ(demo->exit_code, 0) << demo->out << demo->err;
-}
-
 }  // namespace
 }  // namespace lethe::test

@@ -219,13 +219,12 @@ TEST_F(CommandLineTest, CommandsGetWhatWasAskedForAndGiveTheExitCode) {
   EXPECT_EQ(filter_->on_duplicate, FilterCommandOptions::OnDuplicate::kTag);
   EXPECT_EQ(filter_->summary, FilterCommandOptions::Summary::kJson);
 
-  EXPECT_EQ(Run({"demo", "--events", "5", "--rate", "10", "--input", "f", "--brokers", "b", "--kill", "2",
-                 "--seed", "18446744073709551615", "--serve"}),
+  EXPECT_EQ(Run({"demo", "--events", "5", "--rate", "10", "--brokers", "b", "--kill", "2", "--seed",
+                 "18446744073709551615", "--serve"}),
             19);
   ASSERT_TRUE(demo_.has_value());
   EXPECT_EQ(demo_->events, 5);
   EXPECT_EQ(demo_->rate, 10);
-  EXPECT_EQ(demo_->input, "f");
   EXPECT_EQ(demo_->brokers, "b");
   EXPECT_EQ(demo_->kill, 2);
   EXPECT_EQ(demo_->seed, UINT64_MAX);

@@ -92,7 +92,6 @@ class Demo {
 
  private:
   absl::Status Prepare();
-  absl::StatusOr<DemoEvents> Events() const;
   absl::Status StartDaemon();
   absl::Status SendAll(RetryingClients& clients);
   absl::Status AwaitOutput(const DemoTruth& truth);
@@ -116,7 +115,6 @@ class Demo {
   std::string brokers_;
   DemoTopics topics_;
   int port_ = 0;
-  int64_t total_ = 0;  // events, as far as can be foreseen
   int kills_ = 0;
   int64_t records_at_kill_ = 0;  // what had come out, and what may be on its way out
   std::unique_ptr<kafka::EmbeddedBroker> broker_;
@@ -126,26 +124,10 @@ class Demo {
   std::optional<ProgressLine> progress_;
 };
 
-absl::StatusOr<DemoEvents> Demo::Events() const {
-  if (options_.input.empty()) return GeneratedEvents(options_.events, seed_);
-  return EventsFromFile(options_.input);
-}
-
 absl::Status Demo::Prepare() {
   std::string pattern = (std::filesystem::temp_directory_path() / "lethe-demo-XXXXXX").string();
   if (mkdtemp(pattern.data()) == nullptr) return absl::InternalError("cannot create a temporary folder");
   folder_ = pattern;
-
-  auto events = Events();
-  if (!events.ok()) return events.status();
-  if (options_.input.empty()) {
-    total_ = options_.events;
-  } else {
-    for (auto event = (*events)(); !event.ok() || event->has_value(); event = (*events)()) {
-      if (!event.ok()) return event.status();
-      ++total_;
-    }
-  }
 
   const std::string suffix = absl::StrCat(absl::Hex(std::random_device()(), absl::kZeroPad8));
   topics_ = {absl::StrCat("edits-", suffix), absl::StrCat("edits-clean-", suffix),
@@ -240,11 +222,10 @@ absl::Status Demo::SendAll(RetryingClients& clients) {
       room = room && sent - committed < kMostOnTheWay && *behind < kMostOnTheWay;
     }
     for (int i = 0; room && i < kSendAtOnce; ++i) {
-      auto event = clients.Next();
-      if (!event.ok()) return event.status();
-      more = event->has_value();
+      const std::optional<DemoEvent> event = clients.Next();
+      more = event.has_value();
       if (!more) break;
-      if (absl::Status sent_it = sender_->Send(**event); !sent_it.ok()) return sent_it;
+      if (absl::Status sent_it = sender_->Send(*event); !sent_it.ok()) return sent_it;
       last_progress = absl::Now();
     }
     if (absl::Status read = reader_->Poll(); !read.ok()) return read;
@@ -252,10 +233,10 @@ absl::Status Demo::SendAll(RetryingClients& clients) {
     if (absl::Now() - last_progress > kPatience) return Stalled(committed, sent);
     // Spread over the run, and not before something has come out since the last time.
     if (kills_ < options_.kill && reader_->records() > records_at_kill_ &&
-        sent > total_ * (kills_ + 1) / (options_.kill + 1)) {
+        sent > options_.events * (kills_ + 1) / (options_.kill + 1)) {
       if (absl::Status killed = KillDaemon(); !killed.ok()) return killed;
     }
-    progress_->Show(sent, total_ + total_ / 10, ProgressNote());
+    progress_->Show(sent, options_.events + options_.events / 10, ProgressNote());
   }
   return sender_->Flush();
 }
@@ -374,9 +355,7 @@ absl::StatusOr<bool> Demo::Run() {
                embedded() ? "an embedded broker" : brokers_);
   if (options_.serve) absl::PrintF("status page: http://127.0.0.1:%d/\n", port_);
   std::fflush(stdout);
-  auto events = Events();
-  if (!events.ok()) return events.status();
-  RetryingClients clients(*std::move(events), seed_);
+  RetryingClients clients(GeneratedEvents(options_.events, seed_), seed_);
   const absl::Time start = absl::Now();
   progress_.emplace("sent");
   if (absl::Status sent = SendAll(clients); !sent.ok()) return sent;

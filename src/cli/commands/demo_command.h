@@ -11,7 +11,6 @@ namespace lethe {
 struct DemoOptions {
   int64_t events = 100'000;
   int64_t rate = 0;              // events per second; 0: as fast as they go
-  std::string input;             // a file of lines; empty: events are made up
   std::string brokers;           // empty: a broker inside the program
   int kill = 0;                  // how often the daemon is killed on the way
   std::optional<uint64_t> seed;  // of the events and the kills; a random one unless set

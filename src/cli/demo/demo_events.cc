@@ -1,18 +1,11 @@
 #include "src/cli/demo/demo_events.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
+#include <algorithm>
 #include <array>
-#include <cerrno>
-#include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "connectors/lines/line_reader.h"
-#include "src/record/record_reader.h"
 
 namespace lethe {
 namespace {
@@ -20,76 +13,10 @@ namespace {
 constexpr std::array<const char*, 12> kChannels = {"#en", "#de", "#fr", "#ja", "#es", "#ru",
                                                    "#it", "#zh", "#pt", "#nl", "#pl", "#sv"};
 
-// A file of events, and the fields of each line.
-class EventFile {
- public:
-  EventFile(int fd, const std::string& path) : path_(path), fd_(fd), lines_(fd, path), reader_(Spec()) {}
-  ~EventFile() { close(fd_); }
-  EventFile(const EventFile&) = delete;
-  EventFile& operator=(const EventFile&) = delete;
-
-  absl::StatusOr<std::optional<DemoEvent>> Next() {
-    for (;;) {
-      if (next_ == batch_.size()) {
-        auto batch = lines_.Read();
-        if (!batch.ok()) return batch.status();
-        if (batch->empty()) return std::nullopt;
-        batch_ = *batch;
-        next_ = 0;
-      }
-      absl::string_view line = batch_[next_++];
-      ++number_;
-      while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.remove_suffix(1);
-      if (!line.empty()) return Parse(line);
-    }
-  }
-
- private:
-  static RecordSpec Spec() {
-    RecordSpec spec;
-    spec.id = IdSpec{{Field{Field::Kind::kJson, "/id"}}};
-    spec.counters.push_back({{Field::Kind::kJson, "/channel"}, Field{Field::Kind::kJson, "/delta"}});
-    return spec;
-  }
-
-  absl::StatusOr<std::optional<DemoEvent>> Parse(absl::string_view line) {
-    RecordView view;
-    view.value = line;
-    const RecordFields& fields = reader_.Read(view);
-    if (fields.id_state == RecordFields::State::kMalformed || line.front() != '{') {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path_, ":", number_, ": not a JSON object: ", fields.reason));
-    }
-    DemoEvent event;
-    const CounterUpdate& counted = fields.counters[0];
-    if (counted.state == CounterUpdate::State::kCounted) {
-      event.channel = std::string(counted.key);
-      event.delta = counted.delta;
-    }
-    if (fields.id_state == RecordFields::State::kPresent) {
-      event.id = std::string(fields.id.substr(1));  // the first byte says whether it is a string
-      event.json = std::string(line);
-    } else {
-      event.id = absl::StrFormat("%016x-%d", HashId(line, 0).a, number_);
-      event.json = absl::StrCat("{\"id\":\"", event.id, "\"", line == "{}" ? "" : ",", line.substr(1));
-    }
-    return event;
-  }
-
-  const std::string path_;
-  const int fd_;
-  lines::LineReader lines_;
-  RecordReader reader_;
-  absl::Span<const absl::string_view> batch_;
-  size_t next_ = 0;
-  int64_t number_ = 0;
-};
-
 }  // namespace
 
 DemoEvents GeneratedEvents(int64_t count, uint64_t seed) {
-  return [count, random = std::mt19937_64(seed),
-          made = int64_t{0}]() mutable -> absl::StatusOr<std::optional<DemoEvent>> {
+  return [count, random = std::mt19937_64(seed), made = int64_t{0}]() mutable -> std::optional<DemoEvent> {
     if (made == count) return std::nullopt;
     DemoEvent event;
     event.id = absl::StrFormat("%016x%08x", random(), made++);
@@ -105,22 +32,15 @@ DemoEvents GeneratedEvents(int64_t count, uint64_t seed) {
   };
 }
 
-absl::StatusOr<DemoEvents> EventsFromFile(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return absl::ErrnoToStatus(errno, path);
-  return [file = std::make_shared<EventFile>(fd, path)] { return file->Next(); };
-}
-
-absl::StatusOr<std::optional<DemoEvent>> RetryingClients::Next() {
+std::optional<DemoEvent> RetryingClients::Next() {
   if (!retries_.empty() && (at_end_ || retries_.top().due <= position_)) {
     DemoEvent event = retries_.top().event;
     retries_.pop();
     Account(event);
     return event;
   }
-  auto event = events_();
-  if (!event.ok()) return event;
-  if (!event->has_value()) {
+  const std::optional<DemoEvent> event = events_();
+  if (!event.has_value()) {
     if (at_end_) return std::nullopt;
     at_end_ = true;
     return Next();  // the retries that are still to come
@@ -131,10 +51,10 @@ absl::StatusOr<std::optional<DemoEvent>> RetryingClients::Next() {
     const int copies = lost(kLostAgain) ? 2 : 1;
     for (int i = 0; i < copies; ++i) {
       const int64_t later = std::uniform_int_distribution<int64_t>(1, kLatest)(random_);
-      retries_.push({position_ + later, **event});
+      retries_.push({position_ + later, *event});
     }
   }
-  Account(**event);
+  Account(*event);
   return event;
 }
 

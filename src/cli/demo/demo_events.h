@@ -5,18 +5,14 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <queue>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-#include "lethe/event.h"
 
 namespace lethe {
 
@@ -28,14 +24,10 @@ struct DemoEvent {
 };
 
 // Gives one event after another; nullopt at the end.
-using DemoEvents = std::function<absl::StatusOr<std::optional<DemoEvent>>()>;
+using DemoEvents = std::function<std::optional<DemoEvent>()>;
 
 // `count` made-up edits; the same seed gives the same ones.
 DemoEvents GeneratedEvents(int64_t count, uint64_t seed);
-
-// The lines of a file of JSON objects, plain or compressed with gzip. An object without an "id" gets one; two
-// lines that have the same one are the same event, sent twice. The error names the file and the line.
-absl::StatusOr<DemoEvents> EventsFromFile(const std::string& path);
 
 // The correct result, and that of a pipeline without deduplication.
 struct DemoTruth {
@@ -56,7 +48,7 @@ class RetryingClients {
   RetryingClients(DemoEvents events, uint64_t seed) : events_(std::move(events)), random_(seed) {}
 
   // The next sending; nullopt when all is sent.
-  absl::StatusOr<std::optional<DemoEvent>> Next();
+  std::optional<DemoEvent> Next();
 
   const DemoTruth& truth() const { return truth_; }
 

@@ -40,7 +40,7 @@ class DemoSender {
   kafka::TopicPtr topic_;
 };
 
-// Reads the output and the counters, read_committed, and keeps the books. Not thread-safe.
+// Reads the output and the counters (read_committed) and counts what it reads. Not thread-safe.
 class DemoReader {
  public:
   static absl::StatusOr<DemoReader> Connect(const std::string& brokers, const DemoTopics& topics);
