@@ -1,4 +1,4 @@
-// What can be set of each command but `lethe run`, whose settings are its configuration's (run_settings.cc).
+// The settings of each command but `lethe run`, whose settings are its configuration (run_settings.cc).
 #ifndef LETHE_SRC_CLI_COMMAND_SETTINGS_H_
 #define LETHE_SRC_CLI_COMMAND_SETTINGS_H_
 

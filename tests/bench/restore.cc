@@ -98,7 +98,7 @@ std::unique_ptr<Process> Start(const std::string& brokers, const std::string& gr
 void Await(Process& process, const std::string& what, const std::function<bool()>& met) {
   const bool is_met = WaitUntil([&] { return met() || !process.Running(); }, kPatience);
   if (is_met && process.Running()) return;
-  OrExit(absl::InternalError(absl::StrCat("waited in vain for ", what, ":\n", process.Stderr())));
+  OrExit(absl::InternalError(absl::StrCat("timed out waiting for ", what, ":\n", process.Stderr())));
 }
 
 struct Restore {

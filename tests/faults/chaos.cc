@@ -102,7 +102,7 @@ class Chaos {
     Run run(schedule, *site, program_, folder);
     const absl::StatusOr<Judgement> judgement = run.Play();
     if (!judgement.ok()) {
-      site.reset();  // whatever is wrong with it, the next begins anew
+      site.reset();  // whatever is wrong with it, the next begins again
       return Fail(schedule.seed, {absl::StrCat("the harness: ", judgement.status().ToString())}, folder);
     }
     Sum(schedule.seed, *judgement, run.news(), absl::Now() - begin);

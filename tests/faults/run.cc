@@ -50,7 +50,7 @@ News& News::operator+=(const News& more) {
 
 std::string News::ToString() const {
   return absl::StrFormat(
-      "%d transactions aborted, %d producers made anew, %d filters from snapshots, %d snapshots refused, %d "
+      "%d transactions aborted, %d producers recreated, %d filters from snapshots, %d snapshots refused, %d "
       "not "
       "written",
       aborted, fenced, restored, refused, unwritten);
@@ -601,7 +601,7 @@ absl::Status Run::BeginAnotherLife() {
       },
       kCommitted);
   if (!noticed) Problem("that the input is gone is not noticed");
-  Say("the input is made anew");
+  Say("the input is recreated");
   const absl::Status made = site_.client().CreateTopic(input_, partitions_, {{"retention.ms", "-1"}});
   if (!made.ok()) return made;
   if (absl::Status started = StartTraffic(); !started.ok()) return started;

@@ -29,7 +29,7 @@ inline constexpr char kUnwritten[] = "no snapshot of partition ";
 // What the processes said of what befell them: that the faults have had an effect.
 struct News {
   int64_t aborted = 0;    // transactions, so that their records were judged again
-  int64_t fenced = 0;     // producers that were made anew
+  int64_t fenced = 0;     // producers that were recreated
   int64_t restored = 0;   // partitions that began with a snapshot
   int64_t refused = 0;    // that met one that could not be used
   int64_t unwritten = 0;  // snapshots that could not be written
@@ -105,7 +105,7 @@ class Run {
                               const std::vector<Record>& records);
   // Reads what is out since the last life.
   absl::Status ReadOutput();
-  // Deletes the input when nothing is left to be read of it, and makes it anew: what comes then is a life of
+  // Deletes the input when nothing is left to be read of it, and recreates it: what comes then is a life of
   // its own, with ids of the last one, which are new again.
   absl::Status BeginAnotherLife();
   // So many partitions are somebody's.

@@ -122,7 +122,7 @@ void Run::AwaitBite(const Fault& fault, const Hit& hit) {
       });
     });
   };
-  if (!WaitUntil(bites, kBite)) Say("in vain");
+  if (!WaitUntil(bites, kBite)) Say("no effect");
 }
 
 absl::Status Run::FinishOfSnapshots(const Fault& fault, const Hit& hit) {

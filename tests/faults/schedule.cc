@@ -330,7 +330,7 @@ std::string Schedule::Outline() const {
       absl::FormatDuration(transaction_timeout), absl::FormatDuration(socket_timeout), assignment,
       static_members ? ", static members" : "", topic_scope ? ", scope topic" : "", PlaceName(snapshots),
       from_the_start ? "from the start" : "once it flows", absl::FormatDuration(lasts),
-      deletes_input ? "; then the input is deleted, and made anew" : "");
+      deletes_input ? "; then the input is deleted, and recreated" : "");
   for (const Fault& fault : faults) {
     absl::StrAppendFormat(
         &text, "  %6.2f s  %s%s%s\n", absl::ToDoubleSeconds(fault.at), FaultName(fault.kind),

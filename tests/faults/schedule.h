@@ -85,7 +85,7 @@ struct Schedule {
   bool from_the_start = false;  // faults begin before the first output is seen
   absl::Duration lasts;
   std::vector<Fault> faults;  // by time
-  // When all this is over: the input, under the processes, and it is made anew with other events.
+  // When all this is over: the input, under the processes, and it is recreated with other events.
   bool deletes_input = false;
 
   // What the processes count can be added up: there is one, with one lane, which is not ended on the way.

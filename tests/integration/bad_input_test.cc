@@ -61,10 +61,6 @@ double Verdicts(const Daemon& daemon, const std::string& verdict) {
   return daemon.Metric("lethe_records_total", {absl::StrCat("verdict=\"", verdict, "\"")});
 }
 
-testing::AssertionResult AwaitJudged(Daemon& daemon, size_t records) {
-  return daemon.Await([&] { return daemon.Metric("lethe_records_total") >= static_cast<double>(records); });
-}
-
 TEST(BadInputTest, RecordsWithoutAUsableIdPassUnchangedAndAreCounted) {
   const KafkaClient::Configs large = {{"max.message.bytes", "2097152"}};
   Flow flow(Options(2, large, large));

@@ -243,11 +243,11 @@ TEST(CheckTest, AnInputThatHasGrownIsAWarningOnceTheGroupHasBegun) {
     EXPECT_TRUE(daemon->AwaitLog(flow.input() + "-2 is held at offset 0: records keep their partition"));
     EXPECT_TRUE(daemon->Stop());
 
-    const Args anew = {scope, "--group=" + UniqueName("new")};
-    const Finished other = flow.RunCommand("check", anew);
+    const Args fresh = {scope, "--group=" + UniqueName("new")};
+    const Finished other = flow.RunCommand("check", fresh);
     EXPECT_EQ(other.exit_code, 2) << other.out << other.err;
     EXPECT_TRUE(Says(other, "error    partitions      " + finding));
-    const Finished run = flow.RunToEnd(anew);
+    const Finished run = flow.RunToEnd(fresh);
     EXPECT_EQ(run.exit_code, 1) << run.err;
     EXPECT_TRUE(absl::StrContains(run.err, finding)) << run.err;
   }

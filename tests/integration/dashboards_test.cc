@@ -1,5 +1,5 @@
 // The dashboards: their models, and their queries, asked of a real Prometheus that watches lethe while the
-// load rises and falls. With LETHE_WRITE=1 in the environment the pictures of dashboards/ are drawn anew.
+// load rises and falls. With LETHE_WRITE=1 in the environment the pictures of dashboards/ are drawn again.
 #include <gtest/gtest.h>
 #include <simdjson.h>
 

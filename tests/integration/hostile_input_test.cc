@@ -117,11 +117,6 @@ Record Bulky(size_t bytes, int32_t partition = 0) {
 const Args kSmallClient = {"--kafka=message.max.bytes=400000", "--kafka=receive.message.max.bytes=500000",
                            "--kafka=fetch.max.bytes=400000", "--kafka=fetch.message.max.bytes=400000"};
 
-Args With(Args args, const Args& more) {
-  args.insert(args.end(), more.begin(), more.end());
-  return args;
-}
-
 TEST(UnreadableTest, Rule23ABatchThatCannotBeReadHoldsItsPartitionAloneOrIsPassedOver) {
   Flow flow({LETHE_PROGRAM, 2, {{"compression.type", "zstd"}, {"max.message.bytes", "4000000"}}, {}});
   flow.SendIds("a", 1, 10);
@@ -140,7 +135,7 @@ TEST(UnreadableTest, Rule23ABatchThatCannotBeReadHoldsItsPartitionAloneOrIsPasse
     EXPECT_EQ(flow.Committed()[0].offset, 10);
     EXPECT_TRUE(daemon->Stop());
   }
-  const Args drop = With(kSmallClient, {"--on-unreadable=drop"});
+  const Args drop = kSmallClient + Args{"--on-unreadable=drop"};
   {
     const auto daemon = flow.Start(drop);
     ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 22; })) << daemon->Log();
@@ -165,7 +160,7 @@ TEST(UnreadableTest, Rule23APolicyThatIsReloadedLetsAHeldPartitionGoOn) {
   Flow flow({LETHE_PROGRAM, 1, {{"compression.type", "zstd"}, {"max.message.bytes", "4000000"}}, {}});
   flow.Send({{WithId("a"), Bulky(1'000'000), WithId("b")}});
   write("fail");
-  const auto daemon = flow.Start(With(kSmallClient, {"--config=" + file}));
+  const auto daemon = flow.Start(kSmallClient + Args{"--config=" + file});
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_partition_failed") == 1; })) << daemon->Log();
   write("drop");
   ASSERT_EQ(kill(daemon->process().pid(), SIGHUP), 0);

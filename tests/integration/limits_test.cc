@@ -111,10 +111,6 @@ testing::AssertionResult StaysBounded(Daemon& daemon) {
   return testing::AssertionFailure() << peak << " bytes, the bound is " << kMostBytes;
 }
 
-testing::AssertionResult AwaitJudged(Daemon& daemon, int records) {
-  return daemon.Await([&] { return daemon.Metric("lethe_records_total") >= records; });
-}
-
 // 280 MB at full speed.
 TEST(LimitsTest, MemoryIsBoundedUnderLoad) {
   Flow flow({LETHE_PROGRAM, 4, {}, {}});

@@ -21,11 +21,6 @@ namespace {
 const Args kLongSession = {"--kafka=session.timeout.ms=60000"};
 constexpr absl::Duration kLong = absl::Seconds(60);
 
-Args operator+(Args args, const Args& more) {
-  args.insert(args.end(), more.begin(), more.end());
-  return args;
-}
-
 // How many partitions it has.
 size_t Owned(const Daemon& daemon) {
   const std::vector<std::string> series =

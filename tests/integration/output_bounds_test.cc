@@ -38,10 +38,6 @@ double Verdicts(const Daemon& daemon, const std::string& verdict) {
   return daemon.Metric("lethe_records_total", {absl::StrCat("verdict=\"", verdict, "\"")});
 }
 
-testing::AssertionResult AwaitJudged(Daemon& daemon, size_t records) {
-  return daemon.Await([&] { return daemon.Metric("lethe_records_total") >= static_cast<double>(records); });
-}
-
 // The client's queue is as large as the records that the topics take.
 TEST(OutputBoundsTest, Rule23ARecordLargerThanTheUsualQueueIsDelivered) {
   const KafkaClient::Configs large = {{"max.message.bytes", "95000000"}};

@@ -62,10 +62,6 @@ double Count(const Daemon& daemon, const std::string& metric, const std::string&
   return daemon.Metric(metric, {label});
 }
 
-testing::AssertionResult AwaitJudged(Daemon& daemon, size_t records) {
-  return daemon.Await([&] { return daemon.Metric("lethe_records_total") >= static_cast<double>(records); });
-}
-
 // Succeeds if `diverted` is `original` with the headers that say why it is here and where it was.
 testing::AssertionResult IsDiverted(const Record& original, const std::string& input,
                                     const std::string& verdict, const std::string& reason,

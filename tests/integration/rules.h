@@ -29,11 +29,6 @@ inline int64_t MetadataField(const CommittedOffset& committed, const std::string
   return -1;
 }
 
-inline testing::AssertionResult EndsWell(const Finished& finished) {
-  if (finished.exit_code == 0) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "ended with " << finished.exit_code << ":\n" << finished.err;
-}
-
 inline testing::AssertionResult IsRefused(const Finished& finished, const std::string& remedy) {
   if (finished.exit_code == 1 && absl::StrContains(finished.err, remedy)) return testing::AssertionSuccess();
   return testing::AssertionFailure() << "ended with " << finished.exit_code << ", no \"" << remedy

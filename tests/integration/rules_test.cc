@@ -445,7 +445,7 @@ void StandStill(WhenItWakes when, Args args) {
 
 TEST(RulesTest, Rule10AZombieCanWriteButNotCommit) { StandStill(WhenItWakes::kItsTransactionIsOpen, {}); }
 
-// With assignments that leave alone what stays, the generation is asked for anew while partitions are kept.
+// With assignments that leave alone what stays, the generation is asked for again while partitions are kept.
 TEST(RulesTest, Rule10ACooperativeZombieCanWriteButNotCommit) {
   StandStill(WhenItWakes::kItsTransactionIsOpen, {"--assignment=cooperative"});
 }

@@ -84,9 +84,9 @@ TEST(RulesTest, Rule3ATopicRecreatedUnderItIsReadFromItsStart) {
   flow.SendIds("b", 1, 200);
   // Which of the two it is depends on what it hears first: that the topic was away, or that the offset is not
   // there.
-  const auto reads_it_anew = [&] { return flow.OutputIds().size() == 500; };
+  const auto reads_it_again = [&] { return flow.OutputIds().size() == 500; };
   const auto refuses = [&] { return absl::StrContains(daemon->Log(), "recreated; restart to see which"); };
-  ASSERT_TRUE(daemon->Await([&] { return reads_it_anew() || refuses(); }));
+  ASSERT_TRUE(daemon->Await([&] { return reads_it_again() || refuses(); }));
   EXPECT_TRUE(daemon->Stop());
   ASSERT_TRUE(EndsWell(flow.RunToEnd()));
   EXPECT_EQ(flow.OutputIds().size(), 500u);

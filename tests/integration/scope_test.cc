@@ -37,11 +37,6 @@ std::vector<Record> Unkeyed(std::vector<Record> records, int partitions, std::mt
   return records;
 }
 
-testing::AssertionResult EndsWell(const Finished& finished) {
-  if (finished.exit_code == 0) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "ended with " << finished.exit_code << ":\n" << finished.err;
-}
-
 // Succeeds if each id of the input is in the output once, in the partition where one of its copies is, with
 // that one's headers and timestamp.
 testing::AssertionResult OncePerTopic(Flow& flow) {
@@ -283,7 +278,7 @@ TEST(ScopeTest, AMissingRepartitionTopicIsNotRecreatedSilently) {
   EXPECT_EQ(run.exit_code, 1) << run.err;
   EXPECT_TRUE(absl::StrContains(run.err, gone)) << run.err;
   EXPECT_TRUE(absl::StrContains(run.err, remedy)) << run.err;
-  EXPECT_FALSE(SharedClient().EndOffsets(topic, Isolation::kReadUncommitted).ok()) << "it was made anew";
+  EXPECT_FALSE(SharedClient().EndOffsets(topic, Isolation::kReadUncommitted).ok()) << "it was recreated";
   EXPECT_EQ(SharedClient().Committed(group, flow.input())->front().metadata, routed.front().metadata);
 
   // As it is said there: all of it is judged again, and is in the output once more.

@@ -471,7 +471,7 @@ TEST_F(SecurityTest, AWrongPasswordEndsItWithTheReason) {
 }
 
 // A process of the same name, that comes in by another listener, throws it out of the group: its clients must
-// be made anew, from a key that is being replaced just then.
+// be recreated, from a key that is being replaced just then.
 TEST_F(SecurityTest, AConsumerThatCannotBeRecreatedEndsItWithTheReason) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   Grant(Needed(flow, "User:CN=lethe"));

@@ -51,11 +51,6 @@ bool AnyIsOf(const std::set<std::string>& keys, const std::string& snapshot) {
                      [&](const std::string& key) { return absl::StrContains(key, "/" + snapshot + "/"); });
 }
 
-Args operator+(Args args, const Args& more) {
-  args.insert(args.end(), more.begin(), more.end());
-  return args;
-}
-
 // One partition whose snapshots go to a topic, every second.
 class SnapshotsInTopicTest : public testing::Test {
  protected:

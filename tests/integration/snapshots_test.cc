@@ -60,11 +60,6 @@ class Folder {
   std::string top_;
 };
 
-Args operator+(Args args, const Args& more) {
-  args.insert(args.end(), more.begin(), more.end());
-  return args;
-}
-
 std::string MetadataField(const CommittedOffset& committed, const std::string& name) {
   for (absl::string_view word : absl::StrSplit(committed.metadata, ' ')) {
     if (absl::ConsumePrefix(&word, name + "=")) return std::string(word);
@@ -105,11 +100,6 @@ class Sender {
   const int partitions_;
   int64_t sent_ = 0;
 };
-
-testing::AssertionResult EndsWell(const Finished& finished) {
-  if (finished.exit_code == 0) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "ended with " << finished.exit_code << ":\n" << finished.err;
-}
 
 // Sends all that was sent again: nothing of it may come out a second time.
 void SendAllAgain(Flow& flow) {
@@ -523,7 +513,7 @@ TEST(SnapshotTopicTest, Rule15SnapshotsOfALaterOwnerStay) {
   EXPECT_TRUE(is_there(named));
 }
 
-// What stays is not restored anew when another instance comes or goes.
+// What stays is not restored again when another instance comes or goes.
 TEST(MembershipTest, Rule11CooperativePartitionsThatStayGoOn) {
   RetryingClients clients(TestSeed());
   Flow flow({LETHE_PROGRAM, 4, {}, {}});
@@ -744,7 +734,7 @@ TEST(MembershipTest, Rule19AnUnassignedPartitionMakesTheGroupRebalance) {
   EXPECT_TRUE(flow.ExactlyOnce());
 }
 
-// Nor does one who has nothing at all take that for good: so it is where a topic was made anew, and the
+// Nor does one who has nothing at all take that for good: so it is where a topic was recreated, and the
 // member that assigns was told that it is still away.
 TEST(MembershipTest, Rule19AnUnassignedInputMakesTheGroupRebalance) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});

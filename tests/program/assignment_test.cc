@@ -407,7 +407,7 @@ TEST_F(SnapshotAssignmentTest, OneThatIsNotOfThisLifeOrCannotBeCheckedOrIsNotNam
   EXPECT_EQ((*Prepare(1000, other.ToString(), {0, 2000}))->next, 400);
 }
 
-// It is not the log's turn then: a partition of several gigabytes would be read in vain.
+// It is not the log's turn then: a partition of several gigabytes would be read for nothing.
 TEST_F(SnapshotAssignmentTest, LoadingStopsAtOnceWithTheLane) {
   int asked = 0;
   go_on_ = [&] { return ++asked > 0; };

@@ -329,7 +329,7 @@ std::string Table() {
   return table;
 }
 
-// The table is made of the definitions: with LETHE_WRITE=1 in the environment it is written anew.
+// The table is made of the definitions: with LETHE_WRITE=1 in the environment it is written again.
 TEST(MetricsTest, TheReadmeHasTheTable) {
   const std::string path = absl::StrCat(LETHE_SOURCE_DIR, "/dashboards/README.md");
   std::stringstream page;
@@ -345,7 +345,7 @@ TEST(MetricsTest, TheReadmeHasTheTable) {
     return;
   }
   EXPECT_EQ(text.substr(from, to - from), Table())
-      << "write it anew: LETHE_WRITE=1 build/tests/program/metrics_test";
+      << "write it again: LETHE_WRITE=1 build/tests/program/metrics_test";
 }
 
 }  // namespace

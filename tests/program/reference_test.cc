@@ -27,12 +27,12 @@ std::string ReadFile(const std::string& path) {
 
 TEST(Reference, ThePageIsUpToDate) {
   EXPECT_EQ(ReadFile(LETHE_SOURCE_DIR "/connectors/configuration.md"), ConfigurationPage())
-      << "write it anew: build/lethe help configuration > connectors/configuration.md";
+      << "write it again: build/lethe help configuration > connectors/configuration.md";
 }
 
 TEST(Reference, TheSchemaIsUpToDate) {
   EXPECT_EQ(ReadFile(LETHE_SOURCE_DIR "/connectors/lethe.schema.json"), ConfigurationSchema())
-      << "write it anew: build/lethe help schema > connectors/lethe.schema.json";
+      << "write it again: build/lethe help schema > connectors/lethe.schema.json";
 }
 
 // As an editor does: the configurations of the documents are right by the schema, and these are not.

@@ -57,7 +57,7 @@ TEST(RestoreText, IsThatOfAllRebuildsAtATime) {
       {Phase::kActive, 0, 5000, 0}, {Phase::kActive, 100, 1100, 0}, {Phase::kRestoring, 0, 3000, 2000}};
   EXPECT_EQ(Drawn(text, middle, 10), "50 %, 2,000 of 4,000 restored, 10s left, 1 of 2 partitions to go");
   EXPECT_EQ(Drawn(text, {{Phase::kActive}, {Phase::kActive}, {Phase::kActive}}, 20), "");
-  // The next begins anew.
+  // The next begins again.
   EXPECT_EQ(Drawn(text, {{Phase::kRestoring, 0, 100, 75}}, 60),
             "25 %, 25 of 100 restored, 1 of 1 partitions to go");
 }

@@ -51,7 +51,7 @@ TEST(TopScreen, RatesAreThoseSinceTheLastAnswer) {
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_TRUE(absl::StrContains(*second, "500 unique/s, 50 duplicates/s")) << *second;
   EXPECT_FALSE(absl::StrContains(*second, "suspects")) << *second;
-  // Started anew: no rate, rather than a negative one.
+  // After a restart: no rate, rather than a negative one.
   const auto third = screen.Draw(StatusJson(Report(2, 10), std::nullopt), kNow + absl::Seconds(3), {});
   ASSERT_TRUE(third.ok()) << third.status();
   EXPECT_TRUE(absl::StrContains(*third, "- unique/s")) << *third;

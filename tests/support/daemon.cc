@@ -45,7 +45,7 @@ testing::AssertionResult Daemon::Await(const std::function<bool()>& condition) {
   bool met = false;
   WaitUntil([&] { return (met = condition()) || !process_->Running(); }, kTimeout);
   if (met || condition()) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "in vain; lethe says\n" << Log();
+  return testing::AssertionFailure() << "timed out; lethe says\n" << Log();
 }
 
 testing::AssertionResult Daemon::AwaitLog(absl::string_view text) {

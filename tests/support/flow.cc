@@ -142,6 +142,20 @@ testing::AssertionResult Flow::ExactlyOnce() {
   return testing::AssertionSuccess();
 }
 
+Args operator+(Args args, const Args& more) {
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+testing::AssertionResult EndsWell(const Finished& finished) {
+  if (finished.exit_code == 0) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "ended with " << finished.exit_code << ":\n" << finished.err;
+}
+
+testing::AssertionResult AwaitJudged(Daemon& daemon, int64_t records) {
+  return daemon.Await([&] { return daemon.Metric("lethe_records_total") >= static_cast<double>(records); });
+}
+
 Record WithId(const std::string& id, int32_t partition, int64_t at) {
   Record record;
   record.key = "key of " + id;

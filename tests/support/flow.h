@@ -69,7 +69,7 @@ class Flow {
   std::vector<std::string> OutputIds();
   int64_t OutputSize();  // with what is not committed
   std::vector<CommittedOffset> Committed();
-  // As an operator does: without any story. For all partitions; nobody may be in the group. Of the flow's
+  // As an operator does: without metadata. For all partitions; nobody may be in the group. Of the flow's
   // group, if none is named.
   void ResetGroup(const std::vector<CommittedOffset>& offsets, const std::string& group = "");
 
@@ -84,6 +84,14 @@ class Flow {
   const std::string output_;
   const std::string group_;
 };
+
+Args operator+(Args args, const Args& more);
+
+// Succeeds if the exit code is 0.
+testing::AssertionResult EndsWell(const Finished& finished);
+
+// Waits until lethe has judged this many records, of all partitions together.
+testing::AssertionResult AwaitJudged(Daemon& daemon, int64_t records);
 
 // A record with this id; `at` in Unix milliseconds, 0: now.
 Record WithId(const std::string& id, int32_t partition = 0, int64_t at = 0);

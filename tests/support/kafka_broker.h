@@ -23,7 +23,7 @@ struct KafkaBrokerOptions {
   std::vector<std::pair<std::string, std::string>> properties;  // in addition to our own, or instead of them
   std::string heap = "384m";
   // Has the last word on the properties, each time before the broker is formatted: for listeners of its own,
-  // say, whose ports must be chosen anew when one was taken.
+  // say, whose ports must be chosen again when one was taken.
   std::function<void(std::map<std::string, std::string>& properties)> adapt;
   std::vector<std::string> format_args;  // for the tool that formats the storage: --add-scram ...
   // More listeners, each with the port that is told to its clients: that of a proxy, which leads to

@@ -91,7 +91,7 @@ class Reader {
   AuditStatus audit() const { return partition_->Status().audit; }
 
  private:
-  // As a daemon that starts anew: an empty filter, and the log up to the committed offset.
+  // As a daemon that restarts: an empty filter, and the log up to the committed offset.
   void Rebuild() {
     partition_ = *stage_->Open("log");
     aborted_.clear();  // for ids older than the horizon the new filter may answer otherwise

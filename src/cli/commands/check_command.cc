@@ -143,7 +143,7 @@ int RunCheck(const absl::StatusOr<RunConfig>& config, const CheckCommandOptions&
                            "correct the file or the flag that it names"}},
                          options, out);
   }
-  // What librdkafka says on the way is in the findings; of itself it is for who looks closer.
+  // The findings say what librdkafka reports meanwhile; its own lines are for log level debug.
   LogOptions log = config->log;
   log.level = log.level == LogLevel::kInfo ? LogLevel::kError : log.level;
   StartLog(log);

@@ -17,17 +17,17 @@
 namespace lethe {
 
 struct FilterCommandOptions {
-  // What becomes of a line whose id was passed within the horizon.
+  // Handling of a line whose id has passed within the horizon.
   enum class OnDuplicate {
     kDrop,
-    kTag,  // it stays in the output, marked; see RunFilter
+    kTag,  // written with a mark; see RunFilter
   };
 
   // Handling of a line that has no verdict.
   enum class WithoutId {
     kPass,
     kDrop,
-    kFail,  // it ends the command, as an error
+    kFail,  // ends the command with an error
   };
 
   enum class Summary { kText, kJson, kNone };
@@ -42,26 +42,25 @@ struct FilterCommandOptions {
   std::vector<std::string> files;  // read one after the other; without any: in_fd
 };
 
-// Reads lines from the files, or, if none is named, from in_fd, up to the end, and writes those that are
-// unique to out_fd, in order and as they are. Each input is plain or gzip, which is seen by its first bytes.
-// A last line without a newline gets one if another line follows.
-// Lines that were read are written before the next read that would wait. At the end, also after an error,
-// `err` gets a summary, as text or as one JSON object: what was read, unique, duplicate, suspect (with a
-// second opinion), without an id, malformed; the modelled FPP, memory, time.
+// Reads lines from the files, or from in_fd if there are none, and writes the unique ones to out_fd,
+// unchanged and in order. An input is plain or gzip; its first bytes tell. A last line without a newline gets
+// one if another line follows. Lines are written before a read that would wait. At the end, also after an
+// error, `err` gets a summary, as text or as one JSON object: the numbers of lines that were read, unique,
+// duplicate, suspect (with a second opinion), without an id, malformed; the modelled FPP, memory, time.
 //
-// With kTag a duplicate stays. A JSON object gets a first member, {"lethe.verdict":"duplicate",...; before
-// any other line comes the text `lethe.verdict=duplicate` and a tab.
+// With kTag a duplicate is written, too. A JSON object gets a first member, {"lethe.verdict":"duplicate",...;
+// before any other line comes the text `lethe.verdict=duplicate` and a tab.
 //
 // OK at the end of the input, once `stop_fd` is readable (-1: never), and when the reader of out_fd has gone
-// away (the process ignores SIGPIPE from here on). An engine that does not keep the promise of
-// include/lethe/filter.h is told in `err` at the start. InvalidArgument for options that cannot be met and
-// for files that cannot be read, before anything is written; FailedPrecondition for a line that kFail ends
-// at, with what is before it written; otherwise the error that reading or writing had.
+// away (the process ignores SIGPIPE from here on). If the engine does not keep the promise
+// of include/lethe/filter.h, `err` says so at the start. InvalidArgument, before anything is written, for
+// impossible options and unreadable files; FailedPrecondition for a line that kFail ends at, with all lines
+// before it written; otherwise the error of reading or writing.
 absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_fd, std::ostream& err,
                        int stop_fd = -1);
 
 // RunFilter from the files or standard input to standard output, with the summary on standard error; the exit
-// code. The first Ctrl-C ends the input; what was read is judged, written and told.
+// code. The first Ctrl-C ends the input; lines that were read are judged, written and counted.
 int FilterCommand(const FilterCommandOptions& options);
 
 }  // namespace lethe

@@ -209,7 +209,7 @@ absl::Status Converse(const ReconcileCommandOptions& options, ReconcileTalk& tal
 }
 
 absl::Status Reconcile(const ReconcileCommandOptions& options, FileChannel& channel,
-                       const std::atomic<bool>& interrupted, ReconcileText& text, bool& was_told) {
+                       const std::atomic<bool>& interrupted, ReconcileText& text, bool& peer_knows) {
   absl::StatusOr<Reconciliation> peers = Reconciliation::Begin(
       channel, {.initiates = !options.serves,
                 .subject = absl::StrCat(options.id.ToString(), " (", options.id.Fingerprint(), ")"),
@@ -217,7 +217,7 @@ absl::Status Reconcile(const ReconcileCommandOptions& options, FileChannel& chan
   if (!peers.ok()) return peers.status();
   ReconcileTalk talk(*peers, channel, interrupted, /*shows=*/!options.serves);
   absl::Status status = Converse(options, talk, text);
-  if (!status.ok()) was_told = talk.Fail(status);
+  if (!status.ok()) peer_knows = talk.Fail(status);
   text.bytes = peers->bytes();
   return status;
 }
@@ -233,10 +233,10 @@ int Serve(const ReconcileCommandOptions& options, const std::atomic<bool>& inter
       STDIN_FILENO, STDOUT_FILENO, options.timeout, [&] { return !interrupted.load(); },
       [] { return std::string(); });
   ReconcileText text;
-  bool was_told = false;
-  const absl::Status status = Reconcile(options, channel, interrupted, text, was_told);
+  bool peer_knows = false;
+  const absl::Status status = Reconcile(options, channel, interrupted, text, peer_knows);
   if (status.ok()) return kExitEqual;
-  return was_told ? kExitError : Report(status, err);
+  return peer_knows ? kExitError : Report(status, err);
 }
 
 int Initiate(const ReconcileCommandOptions& options, const std::atomic<bool>& interrupted, std::ostream& out,
@@ -257,8 +257,8 @@ int Initiate(const ReconcileCommandOptions& options, const std::atomic<bool>& in
   text.id = options.id.ToString();
   text.window = *ask;
   text.asked_begin_ms = ask->begin_ms;
-  bool was_told = false;
-  const absl::Status status = Reconcile(options, channel, interrupted, text, was_told);
+  bool peer_knows = false;
+  const absl::Status status = Reconcile(options, channel, interrupted, text, peer_knows);
   if (!status.ok()) return Report(status, err);
   text.elapsed = SteadyNow() - begin;
   if (options.output == Output::kJson) {

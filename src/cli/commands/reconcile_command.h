@@ -9,15 +9,15 @@
 //
 // Invariants:
 // 1. An id is called missing if and only if one side has it in the window and the other nowhere in the window
-//    and `settle` around it, in what was committed when it looked. What nobody can know is not called
-//    missing: the window begins where both logs do, and a transaction that is open is waited for.
+//    and `settle` around it, in what was committed when it looked. The window begins
+//    where both logs do, and an open transaction is awaited, so nothing unknown is called missing.
 // 2. With `copy` a side that lacks records fences other copies before it looks, and commits what it gets in
-//    one transaction (of more missing records than memory holds, in several, each after the one before). So
-//    whichever side dies, and whenever: each id is there once after a successful run.
+//    one transaction, or in several, one after the other, if memory does not hold the missing records. So
+//    each id is there once after a successful run, whichever side died before, and whenever.
 // 3. Memory follows `memory` and not the topic: a window that does not fit is compared in several passes,
 //    each of the ids whose hash has another remainder.
 //
-// What would catch a lie: tests/integration/reconcile_topics_test.cc writes two real clusters from a list
+// The test of all this: tests/integration/reconcile_topics_test.cc writes two real clusters from a list
 // that says for each event where it is and when, and compares the report with the list (sets, counts, times,
 // places), with one pass and with many; it kills either side at random bytes of the conversation, and counts
 // each id in both topics afterwards, and once more after a run that ended well.

@@ -44,7 +44,7 @@ namespace {
 
 // A lane that was silent for so long hangs.
 constexpr absl::Duration kLongestSilence = absl::Seconds(30);
-// What the contract of SIGTERM gives us, less a moment to end in.
+// The documented five seconds after SIGTERM, less a moment to end in.
 constexpr absl::Duration kStopPatience = absl::Seconds(4);
 // `timeout`, shells and some supervisors signal a process and its group, so that one request comes twice.
 constexpr absl::Duration kSameRequest = absl::Seconds(1);

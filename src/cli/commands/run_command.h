@@ -1,4 +1,4 @@
-// `lethe run`: the daemon with its metrics, until it is told to stop.
+// `lethe run`: the daemon with its metrics, until a signal stops it.
 #ifndef LETHE_SRC_CLI_COMMANDS_RUN_COMMAND_H_
 #define LETHE_SRC_CLI_COMMANDS_RUN_COMMAND_H_
 
@@ -7,11 +7,11 @@
 namespace lethe {
 
 // The exit code. SIGTERM and SIGINT end it: the open transaction is finished and the group is left. If that
-// takes longer than four seconds (a broker that does not answer), the process ends at once. What could not be
-// committed is then replayed by the next owner, and the last line says so.
+// takes longer than four seconds (a broker that does not answer), the process ends at once. The next owner
+// then judges the uncommitted records, and the last line says so.
 //
-// SIGHUP reads the configuration again, and applies what can be changed while running (reload.h); for the
-// rest it logs that a restart is needed. One that is wrong is logged, and changes nothing.
+// SIGHUP reads the configuration again and applies the keys that can change while lethe runs (reload.h); for
+// the others it logs that a restart is needed. A wrong configuration is logged and changes nothing.
 int RunCommand(const RunConfig& config, const ReloadConfig& reload);
 
 }  // namespace lethe

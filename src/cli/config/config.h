@@ -55,8 +55,8 @@ std::string CounterFlagType();
 // The value of a setting that holds, as text.
 std::string TextOf(const RunConfig& config, const Setting<RunConfig>& setting);
 
-// Of the effective configuration, to see whether two instances were told the same: without their name and
-// address, and without the values of librdkafka's properties that may be secret.
+// A hash of the effective configuration, to compare instances: without their name and address, and without
+// the values of librdkafka's properties that may be secret.
 std::string FingerprintOf(const RunConfig& config);
 
 // What the command line says, as text.

@@ -1,4 +1,4 @@
-// What the program says of itself, written from its own commands and flags: help, man pages, completions.
+// Help, man pages and completions, generated from the commands and flags.
 #ifndef LETHE_SRC_CLI_CONFIG_MANUAL_H_
 #define LETHE_SRC_CLI_CONFIG_MANUAL_H_
 

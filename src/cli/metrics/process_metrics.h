@@ -1,4 +1,4 @@
-// What the process itself costs, under the names that all Prometheus clients use.
+// Metrics of the process itself, under the names that all Prometheus clients use.
 #ifndef LETHE_SRC_CLI_METRICS_PROCESS_METRICS_H_
 #define LETHE_SRC_CLI_METRICS_PROCESS_METRICS_H_
 

@@ -12,8 +12,8 @@
 namespace lethe {
 namespace {
 
-// An entry, its key once more for the comparison, and what comes of it there and afterwards; if all ids may
-// differ and go into lookup tables, those of both sides.
+// Memory for an id: its entry, its key in the comparison, and its share of the result; if all ids may differ,
+// also its cells in the lookup tables of both sides.
 constexpr int64_t kBytesOfId = 80;
 constexpr int64_t kBytesOfIdInTables = kBytesOfId + 88;
 // So that a filter, or a table where all ids differ, is smaller than the largest message.
@@ -125,8 +125,8 @@ absl::Status ReconcileSide::Read(int64_t pass, int64_t passes) {
   return read;
 }
 
-// What was read below the log's beginning says nothing: between two records of it others may have been
-// deleted before they were read.
+// Records that were read below the log's beginning do not count: others between them may have been deleted
+// before they were read.
 absl::StatusOr<int64_t> ReconcileSide::WholeSince(int32_t partition,
                                                   const std::optional<FirstRecord>& first) {
   const int64_t log_begin = log_->log_begin(partition);

@@ -41,10 +41,10 @@ class ReconcileSide {
 
   // Of the ids that were read last.
   std::vector<uint64_t> Keys();
-  // What the peer lacks of them. `is_copied`: the records are kept in mind until they are sent.
+  // Notes which of them the peer lacks. `is_copied`: keeps these records in memory until they are sent.
   void Take(const Difference& difference, bool is_copied);
 
-  // Sends the records that are kept in mind, until the peer has committed them.
+  // Sends the records that the peer lacks, until it has committed them.
   absl::Status SendMissing();
   // Takes what the peer sends, and commits it.
   absl::Status ReceiveMissing(const ReconcileFacts& from);

@@ -58,7 +58,7 @@ class ReconcileTalk {
   bool Alive(int64_t done = 0, int64_t total = 0);
   const absl::Status& status() const { return status_; }
 
-  // Tells the peer why this side ends, unless it cannot or need not be told. True: it was told.
+  // Tells the peer why this side ends, unless it cannot or need not know. True: it has got it.
   bool Fail(const absl::Status& why);
 
  private:

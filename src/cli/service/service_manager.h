@@ -1,4 +1,4 @@
-// What the daemon tells the service manager that has started it (sd_notify(3), systemd's protocol).
+// Messages to the service manager that has started the daemon (sd_notify(3), systemd's protocol).
 #ifndef LETHE_SRC_CLI_SERVICE_SERVICE_MANAGER_H_
 #define LETHE_SRC_CLI_SERVICE_SERVICE_MANAGER_H_
 

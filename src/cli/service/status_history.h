@@ -1,4 +1,4 @@
-// What the page's curves show, of the last ten minutes.
+// The last ten minutes of figures, for the page's curves.
 #ifndef LETHE_SRC_CLI_SERVICE_STATUS_HISTORY_H_
 #define LETHE_SRC_CLI_SERVICE_STATUS_HISTORY_H_
 

@@ -67,7 +67,7 @@ class OneLine : public spdlog::custom_flag_formatter {
 class LogSink : public spdlog::sinks::stderr_color_sink_mt {
  public:
   explicit LogSink(LogFormat format) : has_footer_(format == LogFormat::kText && CanRedraw(STDERR_FILENO)) {
-    // What asks for no colour is known to us, and not to spdlog.
+    // spdlog does not know the settings that ask for no colour.
     if (!TextStyle::Of(STDERR_FILENO).colour) set_color_mode(spdlog::color_mode::never);
   }
 

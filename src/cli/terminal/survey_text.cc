@@ -315,15 +315,14 @@ void Writer::WriteNext(const IdCandidate& candidate) {
   const std::string flag = FlagText(horizon.value_or(absl::Hours(24)));
   Heading("Next");
   if (candidate.quality == IdQuality::kPoor) {
-    Paragraph(text_.id_was_given
-                  ? "Without --id, lethe survey looks for one."
-                  : "Nothing that was looked at is an id. If you know of one, say it with --id.",
+    Paragraph(text_.id_was_given ? "Without --id, lethe survey looks for one."
+                                 : "No examined field is an id. If you know one, name it with --id.",
               "", 2);
     return;
   }
   Paragraph(horizon ? absl::StrCat("To begin with, a horizon of ", flag,
                                    ": longer than needed here, because a short survey misses late copies.")
-                    : std::string("No copy was seen here; 24h is the horizon that holds if none is said."),
+                    : std::string("No copy was seen here; 24h is the default horizon."),
             "", 2);
   const double unique = report_.rate * (1 - ShareOf(figures.copies.value, report_.records));
   if (report_.rate > 0) {

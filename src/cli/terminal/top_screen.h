@@ -1,4 +1,4 @@
-// What `lethe top` draws, as text.
+// The screen of `lethe top`, as text.
 #ifndef LETHE_SRC_CLI_TERMINAL_TOP_SCREEN_H_
 #define LETHE_SRC_CLI_TERMINAL_TOP_SCREEN_H_
 
