@@ -599,7 +599,8 @@ TEST_F(ReconcileTopicsTest, OneCopyFencesTheOneBefore) {
   ASSERT_TRUE((*first)->Write(record, "here", go_on).ok());
   const auto second = open();
   ASSERT_TRUE(second.ok()) << second.status();
-  EXPECT_EQ((*first)->Commit(go_on).code(), absl::StatusCode::kAborted);
+  const absl::Status fenced = (*first)->Commit(go_on);
+  EXPECT_EQ(fenced.code(), absl::StatusCode::kAborted) << fenced;
   EXPECT_TRUE(Counts(there_).empty());
   ASSERT_TRUE((*second)->Write(record, "here", go_on).ok());
   EXPECT_TRUE((*second)->Commit(go_on).ok());

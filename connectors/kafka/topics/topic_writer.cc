@@ -89,19 +89,25 @@ TopicWriter::~TopicWriter() {
 void TopicWriter::OnDelivery(rd_kafka_t* /*producer*/, const rd_kafka_message_t* message, void* opaque) {
   auto* self = static_cast<TopicWriter*>(opaque);
   if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR || !self->refused_.ok()) return;
+  if (IsFence(message->err)) {
+    self->refused_ = self->Fenced();
+    return;
+  }
   const absl::string_view from = MessageView(*message).Last(kCopiedFrom).value_or("a record");
   self->refused_ = ErrorStatus(
       message->err, absl::StrCat("copying ", from, " to ", self->options_.topic, "-", message->partition));
 }
 
+absl::Status TopicWriter::Fenced() const {
+  return absl::AbortedError(absl::StrCat("another lethe reconcile --copy writes to ", options_.topic, " at ",
+                                         options_.brokers,
+                                         " and goes on; this one has copied nothing there"));
+}
+
 absl::Status TopicWriter::Lost(const rd_kafka_error_t* error, absl::string_view doing) const {
   if (!refused_.ok()) return refused_;
   const rd_kafka_resp_err_t code = CauseOf(producer_.get(), error);
-  if (IsFence(code)) {
-    return absl::AbortedError(absl::StrCat("another lethe reconcile --copy writes to ", options_.topic,
-                                           " at ", options_.brokers,
-                                           " and goes on; this one has copied nothing there"));
-  }
+  if (IsFence(code)) return Fenced();
   const absl::Status status = ErrorStatus(code, absl::StrCat(doing, " to ", options_.topic));
   return absl::Status(status.code(), absl::StrCat(status.message(), ", ", rd_kafka_error_string(error)));
 }

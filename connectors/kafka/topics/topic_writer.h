@@ -52,6 +52,8 @@ class TopicWriter {
  private:
   explicit TopicWriter(WriteOptions options) : options_(std::move(options)) {}
   static void OnDelivery(rd_kafka_t*, const rd_kafka_message_t* message, void* opaque);
+  // Another writer to the topic has taken over.
+  absl::Status Fenced() const;
   absl::Status Lost(const rd_kafka_error_t* error, absl::string_view doing) const;
 
   const WriteOptions options_;

@@ -139,7 +139,7 @@ absl::StatusOr<int64_t> ReconcileSide::WholeSince(int32_t partition,
   const auto take = [&](const SurveyRecord& record) {
     if (!left_ms) left_ms = record.time_ms;
   };
-  absl::Status read = log_->Read(std::move(ranges), take, [&](int64_t) { return !left_ms && talk_.Alive(); });
+  absl::Status read = log_->Read(ranges, take, [&](int64_t) { return !left_ms && talk_.Alive(); });
   if (read.ok()) read = talk_.status();
   if (!read.ok()) return read;
   return left_ms.value_or(window_.wide_end_ms());
@@ -232,7 +232,7 @@ absl::Status ReconcileSide::SendMissing() {
   const auto go_on = [&](int64_t) {
     return status.ok() && talk_.Alive(sent, static_cast<int64_t>(missing_.size()));
   };
-  if (absl::Status read = log_->Read(std::move(ranges), take, go_on); !read.ok()) return read;
+  if (absl::Status read = log_->Read(ranges, take, go_on); !read.ok()) return read;
   if (!talk_.status().ok()) return talk_.status();
   send_batch();
   if (status.ok()) status = talk_.Send(ReconcileWord::kEnd, Encode(std::vector<int64_t>{sent}));
@@ -297,7 +297,7 @@ absl::StatusOr<SideReport> ReconcileSide::Report() {
         if (is_it) sample.id = IdText(options_.id, fields.id);
       }
     };
-    absl::Status read = log_->Read(std::move(ranges), take, [&](int64_t) { return talk_.Alive(); });
+    absl::Status read = log_->Read(ranges, take, [&](int64_t) { return talk_.Alive(); });
     if (read.ok()) read = talk_.status();
     if (!read.ok()) return read;
   }
