@@ -161,11 +161,11 @@ struct HttpServer::Impl {
   HttpResponse Answer(MHD_Connection* connection, const char* path, const char* method) const {
     const char* const host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
     if (host != nullptr && !AnswersTo(bound, host)) {
-      return {.status = MHD_HTTP_MISDIRECTED_REQUEST,
-              .body = absl::StrCat(
-                  "This server listens on ", bound.host,
-                  " and does not answer under another name. Use its address, or let it listen on "
-                  "that name.\n")};
+      return {
+          .status = MHD_HTTP_MISDIRECTED_REQUEST,
+          .body = absl::StrCat(
+              "This server listens on ", bound.host,
+              " and does not answer under another name. Use its address, or let it listen on that name.\n")};
     }
     if (absl::string_view(method) != MHD_HTTP_METHOD_GET) {
       return {.status = MHD_HTTP_METHOD_NOT_ALLOWED, .body = "Only GET is answered here.\n"};

@@ -64,8 +64,7 @@ void Ownership::Revoke(const PartitionList& partitions, bool lost) {
   if (lost && partitions.cnt > 0) {
     spdlog::warn(
         "lane {}: the group took {} partition{} of {} away before they were given back; what was not "
-        "committed "
-        "of them is replayed by the next owner",
+        "committed of them is replayed by the next owner",
         state_.lane, partitions.cnt, partitions.cnt == 1 ? "" : "s", options_.input);
   }
   // The group is in its next generation, and no other member owns the partitions before this one releases
@@ -175,8 +174,8 @@ void Ownership::AskLogTimes(int32_t partition, const CommittedOffset& committed,
 
 void Ownership::Rebuild(Task& task) {
   spdlog::warn(
-      "{}: the log differs from the one that the filter was made of (truncated, or recreated): the "
-      "filter is rebuilt",
+      "{}: the log differs from the one that the filter was made of (truncated, or recreated): the filter is "
+      "rebuilt",
       consumer_.Name(task));
   if (task.snapshot) assigner_.Refuse(*task.snapshot);
   PrepareAgain(task);
@@ -194,11 +193,11 @@ void Ownership::LoseUnread(Task& task, const std::string& why) {
     if (task.phase != Phase::kFailed) consumer_.Reassign(task, tasks_);
     return;
   }
-  FailPartition(task,
-                absl::StrCat(why, ": offset ", task.next,
-                             " is not in the log any more: records were deleted unread, or the topic was "
-                             "recreated; restart to see which, reset the group's offsets, or set "
-                             "on_unread_deleted to continue"));
+  FailPartition(
+      task,
+      absl::StrCat(why, ": offset ", task.next,
+                   " is not in the log any more: records were deleted unread, or the topic was recreated; "
+                   "restart to see which, reset the group's offsets, or set on_unread_deleted to continue"));
 }
 
 void Ownership::PrepareAgain(Task& task) {

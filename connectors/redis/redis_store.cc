@@ -135,10 +135,10 @@ absl::StatusOr<int64_t> PositionOf(const redisReply& reply, const std::string& p
   if (reply.type == REDIS_REPLY_STRING &&
       absl::SimpleAtoi(absl::string_view(reply.str, reply.len), &position))
     return position;
-  return absl::FailedPreconditionError(absl::StrCat(
-      positions,
-      " has a position that is not a number: another program writes to it; delete the keys of this "
-      "counter, and lethe fills them again"));
+  return absl::FailedPreconditionError(
+      absl::StrCat(positions,
+                   " has a position that is not a number: another program writes to it; delete the keys of "
+                   "this counter, and lethe fills them again"));
 }
 
 }  // namespace
@@ -172,10 +172,9 @@ absl::Status RedisStore::Refused(absl::string_view reply) const {
         absl::StrCat("it does not let lethe in (", text, "): see to store_password, and to USER in store"));
   }
   if (absl::StartsWith(reply, "NOPERM")) {
-    return absl::PermissionDeniedError(
-        absl::StrCat(text, ": grant the user `~", values_, " ~", values_,
-                     ":* +select +info +script|load +evalsha +type +hget +hmget "
-                     "+hset +hdel +hkeys +hincrby`"));
+    return absl::PermissionDeniedError(absl::StrCat(
+        text, ": grant the user `~", values_, " ~", values_,
+        ":* +select +info +script|load +evalsha +type +hget +hmget +hset +hdel +hkeys +hincrby`"));
   }
   // Before version 7 Redis put a prefix before the error of a command in a script.
   if (absl::StrContains(reply, "OOM command not allowed")) {

@@ -146,15 +146,14 @@ void Phases::StopOnOtherLog(Task& task) {
   const LogMark judged = *std::exchange(task.to_compare, std::nullopt);
   task.Fail(absl::StrCat(
       source_.Name(task), " offset ", judged.offset,
-      ": the log has another record here than the group has judged, or "
-      "none: it was truncated (an unclean leader election, say) or recreated, and has grown again. Records "
-      "before offset ",
+      ": the log has another record here than the group has judged, or none: it was truncated (an unclean "
+      "leader election, say) or recreated, and has grown again. Records before offset ",
       task.committed,
-      " may be new and not judged. Reset the group's offsets with "
-      "kafka-consumer-groups.sh --reset-offsets: to ",
+      " may be new and not judged. Reset the group's offsets with kafka-consumer-groups.sh --reset-offsets: "
+      "to ",
       task.committed,
-      " to go on without them; further back to judge them, where all that is read again is "
-      "written to the output once more"));
+      " to go on without them; further back to judge them, where all that is read again is written to the "
+      "output once more"));
   spdlog::error("{}", task.problem);
 }
 
@@ -207,8 +206,8 @@ void Phases::MeetUnreadable(Task& task, int64_t base, const std::string& why) {
   const std::string problem = absl::StrCat(
       source_.Name(task), " offset ", at, ": the batch cannot be read: ", why,
       "; on_unreadable is fail: the partition is committed up to there, and stands still; set on_unreadable "
-      "to drop to skip it, then reload the configuration (SIGHUP) or start again; if it only "
-      "decompresses to more than the client takes, raise receive.message.max.bytes under kafka");
+      "to drop to skip it, then reload the configuration (SIGHUP) or start again; if it only decompresses to "
+      "more than the client takes, raise receive.message.max.bytes under kafka");
   if (task.in_transaction()) {
     task.stop_before_next = problem;
     return;

@@ -91,10 +91,10 @@ absl::StatusOr<Reconciliation> Reconciliation::Begin(PeerChannel& channel, Recon
   std::string magic(kMagic.size(), '\0');
   if (absl::Status read = channel.Read(magic.data(), magic.size()); !read.ok()) return read;
   if (magic != kMagic) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the peer's first bytes are \"", absl::CHexEscape(magic),
-        "\", which is not lethe: its command must print nothing else on its standard output (a login shell's "
-        "greeting, for example)"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the peer's first bytes are \"", absl::CHexEscape(magic),
+                     "\", which is not lethe: its command must print nothing else on its standard output (a "
+                     "login shell's greeting, for example)"));
   }
   absl::StatusOr<std::string> message = self.ReceiveMessage(kHello);
   if (!message.ok()) return message.status();

@@ -22,15 +22,15 @@ constexpr FixedProperty kFixed[] = {
     {"metadata.broker.list", kUseBrokers},
     {"group.id", "set 'group' instead"},
     {"transactional.id",
-     "lethe builds it from group, instance and lane, so that a restarted instance fences its "
-     "former self only; set 'instance' instead"},
+     "lethe builds it from group, instance and lane, so that a restarted instance fences its former self "
+     "only; set 'instance' instead"},
     {"partition.assignment.strategy", "set 'assignment' to eager or cooperative instead"},
     {"group.instance.id",
      "each lane is a member of the group, and two with one name would throw each other out; set "
      "'static_membership' instead, which names them by instance and lane"},
     {"isolation.level",
-     "the input is read with read_committed: only then does an offset fetch wait for "
-     "transactions that are still being committed"},
+     "the input is read with read_committed: only then does an offset fetch wait for transactions that are "
+     "still being committed"},
     {"enable.auto.commit", kOffsetsInTransaction},
     {"auto.commit.enable", kOffsetsInTransaction},
     {"enable.auto.offset.store", kOffsetsInTransaction},

@@ -104,20 +104,18 @@ class Restore {
     // Several counters, or inputs, may share the topic with others' lethe.
     if (total->counter != name || total->topic != options_.origin()) return;
     if (total->partition != task.id) {
-      return FailPartition(
-          task, absl::StrCat(place, ": the total is of partition ", total->partition,
-                             "; totals are in the partition of their input: delete the topic if it "
-                             "was copied from another with more partitions"));
+      return FailPartition(task, absl::StrCat(place, ": the total is of partition ", total->partition,
+                                              "; totals are in the partition of their input: delete the "
+                                              "topic if it was copied from another with more partitions"));
     }
     if (total->offset > task.committed) {
       return FailPartition(
-          task,
-          absl::StrCat(place, ": the total has everything before offset ", total->offset, " of ",
-                       options_.input, "-", task.id, ", and the group is at ", task.committed,
-                       ": it was reset, or the input was recreated, and what is read again would be counted "
-                       "again; set the group's offset to ",
-                       total->offset, " or later, or give counter ", name,
-                       " another output, where it counts from the group's offset on"));
+          task, absl::StrCat(place, ": the total has everything before offset ", total->offset, " of ",
+                             options_.input, "-", task.id, ", and the group is at ", task.committed,
+                             ": it was reset, or the input was recreated, and what is read again would be "
+                             "counted again; set the group's offset to ",
+                             total->offset, " or later, or give counter ", name,
+                             " another output, where it counts from the group's offset on"));
     }
     CounterSums& sums = task.sums[counter_];
     if (record.value) {

@@ -252,8 +252,8 @@ absl::Status TotalsFeed::IsFitting() const {
     return absl::FailedPreconditionError(
         absl::StrCat("it has the totals up to offset ", position, " of ", counter_.output, "-", partition,
                      ", which ends at ", end,
-                     ": the topic was recreated or cut, or those are of another cluster; delete "
-                     "the keys of this counter in the store, and lethe fills them again"));
+                     ": the topic was recreated or cut, or those are of another cluster; delete the keys of "
+                     "this counter in the store, and lethe fills them again"));
   }
   return absl::OkStatus();
 }

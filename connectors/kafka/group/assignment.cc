@@ -36,11 +36,11 @@ absl::StatusOr<CommitMetadata> ReadCommitMetadata(const DaemonOptions& options,
         "kafka-consumer-groups.sh --reset-offsets; it then starts there with an empty filter"));
   }
   if (!metadata->output.empty() && metadata->output != options.output) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        name, ": group ", options.group, " writes to topic ", metadata->output, ", not to ", options.output,
-        ": two pipelines on one group would each get a part of the records. Use another group, or set "
-        "output to ",
-        metadata->output));
+    return absl::FailedPreconditionError(absl::StrCat(name, ": group ", options.group, " writes to topic ",
+                                                      metadata->output, ", not to ", options.output,
+                                                      ": two pipelines on one group would each get a part of "
+                                                      "the records. Use another group, or set output to ",
+                                                      metadata->output));
   }
   if (metadata->id_fingerprint == id_fingerprint) return metadata;
   if (options.routes) {
@@ -51,8 +51,8 @@ absl::StatusOr<CommitMetadata> ReadCommitMetadata(const DaemonOptions& options,
   }
   return absl::FailedPreconditionError(absl::StrCat(
       name, ": group ", options.group, " has so far judged by another id than ", options.record.id.ToString(),
-      ": earlier ids would not be recognized; use another group, or reset "
-      "the group's offsets with kafka-consumer-groups.sh --reset-offsets to start over"));
+      ": earlier ids would not be recognized; use another group, or reset the group's offsets with "
+      "kafka-consumer-groups.sh --reset-offsets to start over"));
 }
 
 absl::Status CheckScope(const DaemonOptions& options, rd_kafka_t* client, int32_t partitions) {
@@ -63,13 +63,13 @@ absl::Status CheckScope(const DaemonOptions& options, rd_kafka_t* client, int32_
   if (!committed.ok()) return absl::IsUnavailable(committed.status()) ? committed.status() : absl::OkStatus();
   for (const CommittedOffset& each : *committed) {
     if (each.offset < 0 || absl::IsNotFound(CommitMetadata::Parse(each.metadata).status())) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
-        "group ", options.group,
-        " has judged with scope: ", ScopeName(is_routed ? Scope::kPartition : Scope::kTopic),
-        " so far: with another scope it would write the same records again. Use another group or the former "
-        "scope, "
-        "or delete the group's offsets to start over: kafka-consumer-groups.sh --delete-offsets --group ",
-        options.group, " --topic ", other));
+    return absl::FailedPreconditionError(
+        absl::StrCat("group ", options.group,
+                     " has judged with scope: ", ScopeName(is_routed ? Scope::kPartition : Scope::kTopic),
+                     " so far: with another scope it would write the same records again. Use another group "
+                     "or the former scope, or delete the group's offsets to start over: "
+                     "kafka-consumer-groups.sh --delete-offsets --group ",
+                     options.group, " --topic ", other));
   }
   return absl::OkStatus();
 }
@@ -196,11 +196,9 @@ absl::Status Assigner::CheckSnapshot(const SnapshotPoint& point, SnapshotId id,
         absl::StrCat("it begins at offset ", notes->origin, ", and the group at ", metadata.origin));
   }
   if (notes->mark_offset < log.start) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the log starts at ", log.start,
-                     ", so whether it is the same as the snapshot's cannot be "
-                     "seen at offset ",
-                     notes->mark_offset));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the log starts at ", log.start,
+        ", so whether it is the same as the snapshot's cannot be seen at offset ", notes->mark_offset));
   }
   return absl::OkStatus();
 }
@@ -261,9 +259,8 @@ void Assigner::WarnOfGrowth(const Task& task) {
   warned_of_partitions_ = task.growth.partitions;
   spdlog::warn(
       "{}: it was given more partitions, and has {} now: a key may be in another one than before, where "
-      "copies "
-      "of what was sent before are not found, until the horizon of {} has gone by (lethe_keys_moved); with "
-      "scope: topic they are found",
+      "copies of what was sent before are not found, until the horizon of {} has gone by (lethe_keys_moved); "
+      "with scope: topic they are found",
       options_.input, task.growth.partitions, absl::FormatDuration(options_.stage.horizon));
 }
 
@@ -317,10 +314,9 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
         absl::StrCat(name, ": records ", committed.offset, " to ", log.start - 1,
                      " were deleted before they were read (the log starts at ", log.start, ")");
     if (options_.on_unread_deleted == OnUnreadDeleted::kFail) {
-      return fail(absl::StrCat(unread,
-                               ": to go on without them, set on_unread_deleted to continue, or reset "
-                               "the group to ",
-                               log.start, " with kafka-consumer-groups.sh --reset-offsets"));
+      return fail(absl::StrCat(
+          unread, ": to go on without them, set on_unread_deleted to continue, or reset the group to ",
+          log.start, " with kafka-consumer-groups.sh --reset-offsets"));
     }
     spdlog::warn("{}: going on without them", unread);
     task->unread_deleted = log.start - committed.offset;
@@ -329,10 +325,9 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
   if (log.end < committed.offset) {
     return fail(absl::StrCat(
         name, ": the group has committed offset ", committed.offset, ", the log ends at ", log.end,
-        ": the topic was truncated or recreated. Reset the group's offsets with "
-        "kafka-consumer-groups.sh --reset-offsets: --to-latest goes on with the records "
-        "sent from now on; --to-earliest reads the whole log again with an empty filter, "
-        "and writes all of it to the output once more"));
+        ": the topic was truncated or recreated. Reset the group's offsets with kafka-consumer-groups.sh "
+        "--reset-offsets: --to-latest goes on with the records sent from now on; --to-earliest reads the "
+        "whole log again with an empty filter, and writes all of it to the output once more"));
   }
   auto metadata = ReadCommitMetadata(options_, id_fingerprint_, partition, committed);
   if (absl::IsNotFound(metadata.status())) {

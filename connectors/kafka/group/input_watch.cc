@@ -51,9 +51,9 @@ void InputWatch::NoteAbsence(bool absent) {
   const bool gone = absences_ >= kAbsences;
   if (std::exchange(is_gone_, gone) == gone) return;
   if (!gone) return state_.SetWaiting("");
-  const std::string why = absl::StrCat("input topic ", options_.input,
-                                       " was deleted: records written so far stay; recreate it "
-                                       "and it is read from its start, or stop");
+  const std::string why = absl::StrCat(
+      "input topic ", options_.input,
+      " was deleted: records written so far stay; recreate it and it is read from its start, or stop");
   spdlog::error("lane {}: {}", state_.lane, why);
   state_.SetWaiting(why);
 }

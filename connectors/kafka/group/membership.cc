@@ -105,10 +105,10 @@ void Membership::MeetSameName(const std::string& why) {
     wants_new_consumer_ = true;
     return;
   }
-  state_.fatal = absl::AlreadyExistsError(absl::StrCat(
-      why, ": another joins group ", options_.group, " as ", consumer_.InstanceName(),
-      ", which is this lane's name by static_membership, again and again: give each process its own "
-      "--instance"));
+  state_.fatal = absl::AlreadyExistsError(
+      absl::StrCat(why, ": another joins group ", options_.group, " as ", consumer_.InstanceName(),
+                   ", which is this lane's name by static_membership, again and again: give each process its "
+                   "own --instance"));
 }
 
 }  // namespace lethe::kafka

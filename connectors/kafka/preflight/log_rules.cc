@@ -123,12 +123,11 @@ class LogRules {
                  kKeyRemedy);
     }
     if (sample_.without_key > 0) {
-      return Add(
-          Severity::kWarning, "keys",
-          absl::StrCat("has no key in ", sample_.without_key, " of ", sample_.records,
-                       " of its newest records: their copies may land in different partitions, and are "
-                       "not found there"),
-          kKeyRemedy);
+      return Add(Severity::kWarning, "keys",
+                 absl::StrCat("has no key in ", sample_.without_key, " of ", sample_.records,
+                              " of its newest records: their copies may land in different partitions, and "
+                              "are not found there"),
+                 kKeyRemedy);
     }
     Add(Severity::kOk, "keys",
         absl::StrCat("has a key in all of ", sample_.records,
@@ -188,8 +187,8 @@ class LogRules {
     if (busiest * record <= 0) return;
     const absl::Duration kept = absl::Seconds(static_cast<double>(limit) / (busiest * record));
     const std::string what = absl::StrFormat(
-        "keeps %s of a partition (retention.bytes), some %s of it at the present rate (more, "
-        "if it is compressed)",
+        "keeps %s of a partition (retention.bytes), some %s of it at the present rate (more, if it is "
+        "compressed)",
         FormatBytes(limit), DurationText(kept));
     const absl::Duration needed = options_.stage.horizon + lag;
     if (kept >= needed) return Add(Severity::kOk, "retention.bytes", what, "");

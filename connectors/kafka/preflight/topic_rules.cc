@@ -58,12 +58,12 @@ class Rules {
 
   void KeepsTotals() {
     const std::string policy = topic_.Value("cleanup.policy");
-    Check(
-        policy == "compact", "cleanup.policy", absl::StrCat("has cleanup.policy=", policy), Severity::kError,
-        "totals of keys that are not counted for a while would be deleted; it is the topic of another mode, "
-        "or not made for totals",
-        absl::StrCat("name another topic, which lethe makes; or, if nothing is in it, ",
-                     Alter("cleanup.policy=compact")));
+    Check(policy == "compact", "cleanup.policy", absl::StrCat("has cleanup.policy=", policy),
+          Severity::kError,
+          "totals of keys that are not counted for a while would be deleted; it is the topic of another "
+          "mode, or not made for totals",
+          absl::StrCat("name another topic, which lethe makes; or, if nothing is in it, ",
+                       Alter("cleanup.policy=compact")));
   }
 
   // Created with as many partitions as the input; it never gets more, since the route of an id must not

@@ -71,18 +71,18 @@ std::optional<Finding> LostWithTopic(const DaemonOptions& options,
   const std::string group = RoutingOptions(options).group;
   return Finding{
       Finding::Severity::kError, "create", absl::StrCat("repartition topic ", RepartitionTopic(options)),
-      absl::StrCat("is gone, and group ", group, " has routed records of ", options.input,
-                   " to it: what of them was not judged yet would be left out, and copies of what was would "
-                   "pass"),
-      absl::StrCat("stop every instance, then have them routed again: kafka-consumer-groups.sh "
-                   "--bootstrap-server ",
-                   options.brokers, " --group ", group, " --topic ", options.input,
-                   " --reset-offsets --to-earliest --execute, or --to-datetime with a time before the first "
-                   "that was not judged; what is read again and is in ",
-                   options.output, " already is written there once more",
-                   options.counters.empty() ? "" : ", and counted again",
-                   ", and copies of what is not read again pass (a new "
-                   "--group does the same, from where --start says)")};
+      absl::StrCat(
+          "is gone, and group ", group, " has routed records of ", options.input,
+          " to it: what of them was not judged yet would be left out, and copies of what was would pass"),
+      absl::StrCat(
+          "stop every instance, then have them routed again: kafka-consumer-groups.sh --bootstrap-server ",
+          options.brokers, " --group ", group, " --topic ", options.input,
+          " --reset-offsets --to-earliest --execute, or --to-datetime with a time before the first that was "
+          "not judged; what is read again and is in ",
+          options.output, " already is written there once more",
+          options.counters.empty() ? "" : ", and counted again",
+          ", and copies of what is not read again pass (a new --group does the same, from where --start "
+          "says)")};
 }
 
 absl::Status EnsureRepartitionTopic(const DaemonOptions& options, const StopFlag& stop) {

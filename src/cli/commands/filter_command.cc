@@ -34,10 +34,9 @@ constexpr absl::string_view kJsonSpace = " \t\r\n";
 
 absl::Status CheckField(absl::string_view option, const Field& field) {
   if (field.kind == Field::Kind::kValue || field.kind == Field::Kind::kJson) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      option, " '", field.ToString(),
-      "': a line has no key and no headers; say json:/POINTER for a place in its JSON, or value for "
-      "the whole line"));
+  return absl::InvalidArgumentError(absl::StrCat(option, " '", field.ToString(),
+                                                 "': a line has no key and no headers; say json:/POINTER for "
+                                                 "a place in its JSON, or value for the whole line"));
 }
 
 absl::Status CannotRead(const std::string& file) {
@@ -252,9 +251,8 @@ void LineFilter::SummarizeJson(absl::Duration elapsed, const MemoryBudget& memor
   const PartitionStatus status = partition_->Status();
   err << absl::StreamFormat(
              "{\"records\":%d,\"unique\":%d,\"duplicates\":%d,\"suspects\":%d,\"missing_id\":%d,"
-             "\"malformed\":%d,"
-             "\"seconds\":%.6f,\"fpp_modelled\":%.17g,\"fpp_target\":%.17g,\"memory_bytes\":%d,"
-             "\"memory_limit_bytes\":%d,\"ids\":%d,\"memory_limit_hits\":%d}\n",
+             "\"malformed\":%d,\"seconds\":%.6f,\"fpp_modelled\":%.17g,\"fpp_target\":%.17g,\"memory_bytes\":"
+             "%d,\"memory_limit_bytes\":%d,\"ids\":%d,\"memory_limit_hits\":%d}\n",
              records_, status.unique, status.duplicates, status.suspects, missing_.count, malformed_.count,
              absl::ToDoubleSeconds(elapsed), status.filter.fpp_modelled, status.filter.fpp_target,
              memory.used_bytes(), memory.limit_bytes(), status.filter.ids, status.filter.limit_hits)

@@ -69,8 +69,7 @@ std::string Milliseconds(absl::Duration duration) {
 void WriteShardJson(const FilterStatus& shard, std::ostream& out) {
   out << absl::StreamFormat(
       "{\"ids\":%d,\"past_generations\":%d,\"bits_per_generation\":%d,\"memory_bytes\":%d,\"window_ms\":%s,"
-      "\"fpp_modelled\":%.17g,\"fpp_estimated\":%.17g,\"fpp_estimated_deviation\":%.17g,"
-      "\"generations\":[",
+      "\"fpp_modelled\":%.17g,\"fpp_estimated\":%.17g,\"fpp_estimated_deviation\":%.17g,\"generations\":[",
       shard.ids, shard.past_generations, shard.bits_per_generation, shard.memory_bytes,
       Milliseconds(shard.window), shard.fpp_modelled, shard.fpp_estimated, shard.fpp_estimated_deviation);
   for (const GenerationStatus& generation : shard.generations) {
@@ -86,16 +85,16 @@ void WriteJson(const SnapshotReport& report, std::ostream& out) {
   const PartitionStatus& partition = report.partition;
   const bool timed = partition.stream_time != absl::InfinitePast();
   out << absl::StreamFormat(
-             "{\"format_version\":%d,\"file_bytes\":%d,\"name\":%s,\"topic\":%s,\"partition\":%d,"
-             "\"id_fingerprint\":%s,\"offset\":%d,\"end_offset\":%d,\"record_before\":\"%016x\",",
+             "{\"format_version\":%d,\"file_bytes\":%d,\"name\":%s,\"topic\":%s,\"partition\":%d,\"id_"
+             "fingerprint\":%s,\"offset\":%d,\"end_offset\":%d,\"record_before\":\"%016x\",",
              report.format_version, report.file_bytes, JsonString(partition.name),
              JsonString(report.origin.topic), report.origin.partition,
              JsonString(report.origin.id_fingerprint), report.point.offset, report.point.end_offset,
              report.point.record_before)
       << absl::StreamFormat(
              "\"engine\":%s,\"horizon_ms\":%s,\"target_fpp\":%.17g,\"stream_time_ms\":%s,\"window_ms\":%s,"
-             "\"ids\":%d,\"memory_bytes\":%d,\"fpp_modelled\":%.17g,\"fpp_estimated\":%.17g,"
-             "\"fpp_estimated_deviation\":%.17g,\"limit_hits\":%d,",
+             "\"ids\":%d,\"memory_bytes\":%d,\"fpp_modelled\":%.17g,\"fpp_estimated\":%.17g,\"fpp_estimated_"
+             "deviation\":%.17g,\"limit_hits\":%d,",
              JsonString(report.engine), Milliseconds(report.horizon), report.target_fpp,
              timed ? absl::StrCat(absl::ToUnixMillis(partition.stream_time)) : "null",
              Milliseconds(partition.filter.window), partition.filter.ids, partition.filter.memory_bytes,
@@ -103,8 +102,7 @@ void WriteJson(const SnapshotReport& report, std::ostream& out) {
              partition.filter.fpp_estimated_deviation, partition.filter.limit_hits)
       << absl::StreamFormat(
              "\"unique\":%d,\"duplicates\":%d,\"suspects\":%d,\"replayed\":%d,\"audit\":{\"fresh\":%d,"
-             "\"false_drops\":%d,"
-             "\"copies\":%d,\"missed\":%d},\"shards\":[",
+             "\"false_drops\":%d,\"copies\":%d,\"missed\":%d},\"shards\":[",
              partition.unique, partition.duplicates, partition.suspects, partition.replayed,
              partition.audit.fresh, partition.audit.false_drops, partition.audit.copies,
              partition.audit.missed);

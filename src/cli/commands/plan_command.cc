@@ -30,10 +30,9 @@ void WriteText(const Plan& plan, std::ostream& out) {
 
 void WriteJson(const Plan& plan, std::ostream& out) {
   out << absl::StreamFormat(
-      "{\"rate\":%.17g,\"horizon_ms\":%d,\"target_fpp\":%.17g,\"memory_bytes\":%d,\"filter_bytes\":%d,"
-      "\"past_generations\":%d,\"refresh_period_ms\":%.17g,\"fingerprint_bits\":%d,\"ids\":%.17g,\"bits_per_"
-      "id\":%.17g,\"false_drops_per_day\":%.17g,"
-      "\"exact_bytes\":%d,\"exact_bits_per_id\":%.17g}\n",
+      "{\"rate\":%.17g,\"horizon_ms\":%d,\"target_fpp\":%.17g,\"memory_bytes\":%d,\"filter_bytes\":%d,\"past_"
+      "generations\":%d,\"refresh_period_ms\":%.17g,\"fingerprint_bits\":%d,\"ids\":%.17g,\"bits_per_id\":%."
+      "17g,\"false_drops_per_day\":%.17g,\"exact_bytes\":%d,\"exact_bits_per_id\":%.17g}\n",
       plan.rate, absl::ToInt64Milliseconds(plan.horizon), plan.target_fpp, plan.memory_bytes,
       plan.filter_bytes, plan.past_generations, absl::ToDoubleMilliseconds(plan.refresh_period),
       plan.fingerprint_bits, plan.ids, plan.bits_per_id, plan.false_drops_per_day, plan.exact_bytes,

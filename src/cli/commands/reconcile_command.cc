@@ -281,13 +281,13 @@ absl::Status CheckReconcile(const ReconcileCommandOptions& options) {
                            options.settle || options.copy || options.method;
     if (!says_more) return absl::OkStatus();
     return error(
-        "--serve does as the side with --peer says: give --peer, --last, --since, --until, --settle, "
-        "--copy and --method there alone");
+        "--serve does as the side with --peer says: give --peer, --last, --since, --until, --settle, --copy "
+        "and --method there alone");
   }
   if (options.peer.empty()) {
     return error(
-        "missing --peer, for example --peer 'ssh site-b lethe reconcile --serve --brokers b:9092 "
-        "--topic orders --id json:/order/id'");
+        "missing --peer, for example --peer 'ssh site-b lethe reconcile --serve --brokers b:9092 --topic "
+        "orders --id json:/order/id'");
   }
   if (options.since && options.last) return error("--since and --last say both when the window begins");
   return absl::OkStatus();

@@ -98,8 +98,7 @@ class SignalThread {
     if (all_is_out) {
       spdlog::info(
           "all committed, but the group has not answered: ending without leaving it; its partitions move "
-          "after "
-          "session.timeout.ms");
+          "after session.timeout.ms");
     } else {
       spdlog::critical(
           "{}: ending without leaving the group; the next start replays uncommitted records",

@@ -426,9 +426,9 @@ absl::Status Assembler::CheckDivert() const {
                                     {"on_undeliverable", policies.on_undeliverable},
                                     {"on_uncountable", policies.on_uncountable}}) {
     if (action != Action::kDivert) continue;
-    return absl::InvalidArgumentError(absl::StrCat(places_.find(key)->second,
-                                                   ": divert needs a topic: set divert (or --divert), for "
-                                                   "example orders-diverted"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(places_.find(key)->second,
+                     ": divert needs a topic: set divert (or --divert), for example orders-diverted"));
   }
   return absl::OkStatus();
 }

@@ -87,8 +87,7 @@ absl::Status Flatten(const std::string& name, const std::string& section, int it
 std::string WithoutQuotes(const std::string& message) {
   if (absl::StartsWith(message, "the referenced anchor is not defined")) {
     return "a value that begins with * refers to an anchor, and there is none of that name: put it in quotes "
-           "if "
-           "the * belongs to it";
+           "if the * belongs to it";
   }
   if (absl::StartsWith(message, "illegal document indicator in scalar")) {
     return "a quote is opened, and not closed";

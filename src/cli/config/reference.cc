@@ -219,10 +219,11 @@ std::string ConfigurationSchema() {
   for (const kafka::FixedProperty& property : kafka::FixedProperties()) {
     fixed.push_back(absl::StrCat(JsonString(property.name), ": false"));
   }
-  entries.push_back(absl::StrCat(
-      "\"kafka\": {\"description\":\"Properties of librdkafka\",\"type\":\"object\",\"additionalProperties\":"
-      "{\"type\":[\"string\",\"number\",\"boolean\"]},\"properties\":{\n    ",
-      absl::StrJoin(fixed, ",\n    "), "}}"));
+  entries.push_back(
+      absl::StrCat("\"kafka\": {\"description\":\"Properties of "
+                   "librdkafka\",\"type\":\"object\",\"additionalProperties\":{\"type\":[\"string\","
+                   "\"number\",\"boolean\"]},\"properties\":{\n    ",
+                   absl::StrJoin(fixed, ",\n    "), "}}"));
   return absl::StrCat(
       "{\"$schema\": \"http://json-schema.org/draft-07/schema#\",\n",
       "\"$comment\": \"Written by `lethe help schema`; change src/cli/config/run_settings.cc, then run it "

@@ -62,13 +62,11 @@ struct LiveKey {
 constexpr LiveKey kLive[] = {
     {"fpp", ApplyFpp,
      "with the next transaction, if the filter's form stays: engine `sliced`, and both targets in one of the "
-     "ranges up from 1e-3, up from 1e-5, up from 1e-7, and below; ids in the filter keep their rate until "
-     "it "
+     "ranges up from 1e-3, up from 1e-5, up from 1e-7, and below; ids in the filter keep their rate until it "
      "is forgotten, so a lower target is kept once the horizon has passed"},
     {"memory", ApplyMemory,
      "at once: a filter that needs room takes it, up to four times the limit under which it was made; a "
-     "lower "
-     "limit must not be below the present use"},
+     "lower limit must not be below the present use"},
     {"on_duplicate", ApplyPolicy<&Policies::on_duplicate>, kHowPolicies},
     {"on_suspect", ApplyPolicy<&Policies::on_suspect>, kHowPolicies},
     {"on_missing_id", ApplyPolicy<&Policies::on_missing_id>, kHowPolicies},

@@ -182,8 +182,7 @@ constexpr Setting<RunConfig> kSettings[] = {
      }},
     {"on_unreadable", "fail|drop", "fail", false,
      "Handling of record batches that cannot be fetched (corrupt, or too large once decompressed): fail "
-     "stops "
-     "the partition, drop skips the batch",
+     "stops the partition, drop skips the batch",
      "drop",
      [](absl::string_view text, RunConfig& config) {
        return StoreChoice<Action, 2>(text, {{{"fail", Action::kFail}, {"drop", Action::kDrop}}},
@@ -238,8 +237,8 @@ constexpr Setting<RunConfig> kSettings[] = {
            config.daemon.assignment);
      }},
     {"static_membership", "true|crash|false", "crash if instance is set, else false", false,
-     "When a restart within the group's session timeout keeps its partitions: always, after a crash only "
-     "(a clean stop leaves the group at once), or never",
+     "When a restart within the group's session timeout keeps its partitions: always, after a crash only (a "
+     "clean stop leaves the group at once), or never",
      "true",
      [](absl::string_view text, RunConfig& config) {
        return StoreChoice<StaticMembership, 3>(text,

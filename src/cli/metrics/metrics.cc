@@ -140,8 +140,7 @@ constexpr LaneHistogram kLaneHistograms[] = {
      &LaneHistograms::commit_seconds},
     {{"lethe_end_to_end_latency_seconds", kHistogram, "group, lane", "seconds",
       "From a record's timestamp to the commit that made it visible. Records of one partition that were "
-      "polled "
-      "together count as their oldest.",
+      "polled together count as their oldest.",
       "Normally near `commit_interval`. More: check the lag, then the commit's duration. Wrong timestamps of "
       "senders also show here."},
      &LaneHistograms::latency_seconds},

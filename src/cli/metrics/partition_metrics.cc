@@ -23,8 +23,8 @@ constexpr MetricDefinition kRecords = {
     kCounter,
     "group, topic, partition, verdict",
     "records",
-    "Records of the input by verdict: unique, duplicate, suspect, missing_id, malformed, "
-    "undeliverable or unreadable.",
+    "Records of the input by verdict: unique, duplicate, suspect, missing_id, malformed, undeliverable or "
+    "unreadable.",
     "Many `missing_id` or `malformed`: `id` names another field than the events have. `undeliverable`: the "
     "output topic refuses records; the log says which and why. `unreadable`: the log names the offsets.",
     Fold::kSum};
@@ -80,8 +80,7 @@ constexpr MetricDefinition kSteps = {
     "Steps by which the filter adapted itself, since the process began: refresh, unfold, fold, "
     "unfold_refused, shorten_window, exceed_fpp, scale_up, scale_down.",
     "`unfold_refused`, `shorten_window` or `exceed_fpp`: the memory limit is reached; raise `memory`, or "
-    "state "
-    "a shorter `horizon` or a higher `fpp`.",
+    "state a shorter `horizon` or a higher `fpp`.",
     Fold::kSum};
 
 struct PartitionMetric {
@@ -108,8 +107,7 @@ constexpr PartitionMetric kMetrics[] = {
     {{"lethe_overflowed_deltas_total", kCounter, kLabels, "updates",
       "Deltas of passed records that were not counted: the key's total would leave signed 64 bits.",
       "It rises: a delta is wrong, or a total reached 2^63. The log names records. The key's total stays "
-      "until a "
-      "delta fits.",
+      "until a delta fits.",
       Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.counts.overflowed_delta); }},
     {{"lethe_counted_keys", kGauge, kLabels, "keys", "Keys of counters with `mode: total`, kept in memory.",
@@ -137,8 +135,7 @@ constexpr PartitionMetric kMetrics[] = {
       "How far stream time is ahead of this machine's clock; negative where it is behind, -Inf until it "
       "starts.",
       "Above 0: clocks of producers are ahead, and lethe forgets ids earlier by as much. Far below 0 without "
-      "a "
-      "lag: records have old timestamps.",
+      "a lag: records have old timestamps.",
       Fold::kMax},
      [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.filter.stream_time - absl::Now()); }},
     {{"lethe_committed_offset", kGauge, kLabels, "offset",
@@ -193,8 +190,7 @@ constexpr PartitionMetric kMetrics[] = {
      [](const PartitionReport& p) { return p.short_history ? 1.0 : 0.0; }},
     {{"lethe_keys_moved", kGauge, kLabels, "1 or 0; folded: partitions",
       "1 until one horizon has passed since the input got more partitions: copies of earlier records may be "
-      "in "
-      "other partitions, where lethe does not find them.",
+      "in other partitions, where lethe does not find them.",
       "It ends by itself, in stream time. If no copy may pass when a topic grows, set `scope: topic`.",
       Fold::kSum},
      [](const PartitionReport& p) { return p.keys_moved ? 1.0 : 0.0; }},
@@ -213,8 +209,7 @@ constexpr PartitionMetric kMetrics[] = {
     {{"lethe_filter_fpp_estimated_deviation_ratio", kGauge, kLabels, "probability",
       "Standard deviation of the estimated probability, which comes from a sample of the bits.",
       "The value of all bits is within three deviations of the estimate. 0: all bits were read, or the "
-      "engine "
-      "takes no sample.",
+      "engine takes no sample.",
       Fold::kMax},
      [](const PartitionReport& p) { return p.filter.filter.fpp_estimated_deviation; }},
     {{"lethe_filter_fpp_interval_end_ratio", kGauge, kLabels, "probability",
@@ -239,8 +234,7 @@ constexpr PartitionMetric kMetrics[] = {
      [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.copies); }},
     {{"lethe_audit_missed_copies_total", kCounter, kLabels, "events", "Audited copies that passed.",
       "Above 0: the window was short (see `lethe_filter_window_seconds`), or the first copy was itself a "
-      "false "
-      "positive.",
+      "false positive.",
       Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.missed); }},
     {{"lethe_audit_payload_mismatches_total", kCounter, kLabels, "events",

@@ -184,8 +184,7 @@ void Writer::WriteNotes() {
   if (facts.cluster == text_.there.facts.cluster && facts.topic == text_.there.facts.topic) {
     notes.push_back(
         "Both sides name the same cluster and topic. Unless two clusters have one id, the peer's --brokers "
-        "or "
-        "--topic is wrong, and the topic was compared with itself.");
+        "or --topic is wrong, and the topic was compared with itself.");
   }
   if (notes.empty()) return;
   out_ << "\n";

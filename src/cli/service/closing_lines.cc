@@ -39,8 +39,7 @@ std::string Farewell(const DaemonReport& report, bool unfinished) {
   }
   if (unfinished) {
     return "left the group; the last transaction was aborted: the next owner replays uncommitted records, "
-           "and "
-           "nothing is lost";
+           "and nothing is lost";
   }
   return "all committed, left the group";
 }

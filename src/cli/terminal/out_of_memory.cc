@@ -14,8 +14,7 @@ namespace {
 
 constexpr absl::string_view kNoMemory =
     "lethe: the system has no memory left for this process: raise its limit (of the container, the service, "
-    "or "
-    "ulimit -v), or lower the memory limit in the configuration; the next start replays uncommitted "
+    "or ulimit -v), or lower the memory limit in the configuration; the next start replays uncommitted "
     "records\n";
 
 std::terminate_handler handler_before = nullptr;

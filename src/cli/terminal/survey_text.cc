@@ -146,10 +146,9 @@ void Writer::WriteHead() {
                          " records; ", read, "."),
             "", 2);
   if (report_.records == 0) {
-    Paragraph(text_.in_topic == 0
-                  ? "The topic is empty: there is nothing to say of it yet."
-                  : "No record is in the part that was asked for: read more of the topic, with "
-                    "--records all or a longer --last.",
+    Paragraph(text_.in_topic == 0 ? "The topic is empty: there is nothing to say of it yet."
+                                  : "No record is in the part that was asked for: read more of the topic, "
+                                    "with --records all or a longer --last.",
               "", 2);
     return;
   }
@@ -214,11 +213,10 @@ void Writer::WriteDuplicates(const IdCandidate& candidate) {
               "", 6);
   }
   if (figures.sampled_share < 1) {
-    Paragraph(
-        absl::StrFormat("Estimated from 1 in %.0f of the ids, which is what --memory holds, each with all "
-                        "its records; 95 of 100 such surveys are within the margins.",
-                        1 / figures.sampled_share),
-        "", 2);
+    Paragraph(absl::StrFormat("Estimated from 1 in %.0f of the ids, which is what --memory holds, each with "
+                              "all its records; 95 of 100 such surveys are within the margins.",
+                              1 / figures.sampled_share),
+              "", 2);
   }
 }
 
@@ -275,19 +273,18 @@ void Writer::WriteNotes(const IdCandidate& candidate) {
   }
   if (!figures.changed_examples.empty()) {
     const CopyExample& example = figures.changed_examples.front();
-    notes.push_back(absl::StrCat(
-        "Copies with another payload are dropped like the others. Look at ", Place(example.first), " and ",
-        Place(example.copy),
-        ": if they are two events, this is not an id; if they are one event that was sent again with "
-        "a new time in it, all is well."));
+    notes.push_back(absl::StrCat("Copies with another payload are dropped like the others. Look at ",
+                                 Place(example.first), " and ", Place(example.copy),
+                                 ": if they are two events, this is not an id; if they are one event that "
+                                 "was sent again with a new time in it, all is well."));
   }
   if (!figures.elsewhere_examples.empty()) {
     const CopyExample& example = figures.elsewhere_examples.front();
     notes.push_back(
         absl::StrCat("A copy is found in the partition of its first only, and some are elsewhere (",
                      Place(example.first), " and ", Place(example.copy),
-                     "): let the producer key its records by the id, or by what an id always "
-                     "comes with, or run lethe with --scope topic, as below."));
+                     "): let the producer key its records by the id, or by what an id always comes with, or "
+                     "run lethe with --scope topic, as below."));
   }
   if (figures.most > 10 && ShareOf(static_cast<double>(figures.most), report_.records) > kHeavy) {
     notes.push_back(absl::StrCat("One id is in ", FormatCount(figures.most), " records, first at ",

@@ -23,12 +23,12 @@ bool HeldPartitions::HasOutput(Task& task) {
   task.phase = Phase::kHeld;
   task.problem = absl::StrCat(
       source_.Name(task), " is held at offset ", task.next, ": ",
-      count.ok() ? absl::StrCat("records keep their partition, and the topics that are written to have only ",
-                                output_partitions_,
-                                "; add partitions there, and it goes on (kafka-topics.sh "
-                                "--alter --partitions ",
-                                task.id + 1, ")")
-                 : absl::StrCat(count.status().message(), "; create it, and it goes on"));
+      count.ok()
+          ? absl::StrCat("records keep their partition, and the topics that are written to have only ",
+                         output_partitions_,
+                         "; add partitions there, and it goes on (kafka-topics.sh --alter --partitions ",
+                         task.id + 1, ")")
+          : absl::StrCat(count.status().message(), "; create it, and it goes on"));
   spdlog::error("{}", task.problem);
   source_.SetPaused(task, true);
   next_look_ = SteadyNow() + kLookEvery;

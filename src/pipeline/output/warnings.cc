@@ -61,8 +61,7 @@ void Warnings::OfKeys(const Tasks& tasks) {
     spdlog::warn(
         "{}: {} of {} copies that were compared with the first of their id have another key: they met in one "
         "partition by chance, and copies in different partitions are not found; set scope to topic, or key "
-        "the "
-        "records by the id",
+        "the records by the id",
         options_.input, found->differing, found->compared);
   }
   if (warned_unkeyed_ || options_.scope == Scope::kTopic || partitions_ == 1) return;

@@ -127,10 +127,9 @@ absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
   if (!absl::StartsWith(text, "lethe/")) return absl::NotFoundError("no metadata of lethe's");
   const std::vector<absl::string_view> words = absl::StrSplit(text, ' ');
   if (words[0] != "lethe/1" && words[0] != "lethe/2") {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the commit was written in format ", words[0],
-                     ", this program reads lethe/1 and lethe/2: run the version that "
-                     "wrote it, or reset the group's offsets"));
+    return absl::FailedPreconditionError(absl::StrCat("the commit was written in format ", words[0],
+                                                      ", this program reads lethe/1 and lethe/2: run the "
+                                                      "version that wrote it, or reset the group's offsets"));
   }
   const absl::Status damaged = absl::DataLossError(
       absl::StrCat("damaged commit metadata \"", text, "\": reset the group's offsets to start over"));
