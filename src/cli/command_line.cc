@@ -159,7 +159,11 @@ class SettingFlags {
  public:
   SettingFlags(CLI::App& command, absl::Span<const Setting<Options>> settings) {
     for (const Setting<Options>& setting : settings) {
-      flags_.emplace_back(&setting, AddFlag(command, Names(setting), setting.type, Description(setting)));
+      CLI::Option* flag = setting.type.empty()
+                              ? AddSwitch(command, Names(setting), Description(setting))
+                              : AddFlag(command, Names(setting), setting.type, Description(setting));
+      if (setting.many && flag->get_positional()) flag->expected(-1);
+      flags_.emplace_back(&setting, flag);
     }
   }
 
@@ -177,6 +181,12 @@ class SettingFlags {
   absl::StatusOr<Options> Parse() const {
     Options options;
     for (const auto& [setting, flag] : flags_) {
+      if (setting->type.empty() || setting->many) {
+        for (const std::string& each : flag->results()) {
+          if (absl::Status status = setting->set(each, options); !status.ok()) return status;
+        }
+        continue;
+      }
       const absl::StatusOr<std::optional<std::string>> text = Text(*flag);
       if (!text.ok()) return text.status();
       if (!*text && setting->required) {
@@ -221,6 +231,23 @@ CLI::App& AddCommand(CLI::App& program, const std::string& name, const std::stri
   command->footer(footer);
   command->group(GroupOf(name));
   return *command;
+}
+
+// A command that takes settings only. `check` looks at what they are together.
+template <class Options>
+Command AddCommand(CLI::App& program, const std::string& name, const std::string& meaning, const char* footer,
+                   absl::Span<const Setting<Options>> settings, const std::function<int(const Options&)>& run,
+                   absl::Status (*check)(const Options&) = nullptr) {
+  CLI::App& app = AddCommand(program, name, meaning, footer);
+  const SettingFlags<Options> flags(app, settings);
+  return {&app, [=]() -> absl::StatusOr<int> {
+            const absl::StatusOr<Options> options = flags.Parse();
+            if (!options.ok()) return options.status();
+            if (check != nullptr) {
+              if (absl::Status checked = check(*options); !checked.ok()) return checked;
+            }
+            return run(*options);
+          }};
 }
 
 absl::StatusOr<std::optional<ConfigText>> ReadConfig(const CLI::Option& flag) {
@@ -297,126 +324,6 @@ Command AddCheck(
             const absl::StatusOr<CheckCommandOptions> options = flags.Parse();
             if (!options.ok()) return options.status();
             return check(arguments.Make(/*exit_at_end=*/false), *options);
-          }};
-}
-
-Command AddFilter(CLI::App& program, const std::function<int(const FilterCommandOptions&)>& filter) {
-  CLI::App& app = AddCommand(program, "filter", "Deduplicate the lines of files or of a pipe", kFilterFooter);
-  const SettingFlags<FilterCommandOptions> flags(app, FilterSettings());
-  CLI::Option* quiet = AddSwitch(app, "--quiet", "Print no summary");
-  CLI::Option* files =
-      AddFlag(app, "FILE", "FILE", "What to read; standard input if none is named")->expected(-1);
-  return {&app, [=]() -> absl::StatusOr<int> {
-            absl::StatusOr<FilterCommandOptions> options = flags.Parse();
-            if (!options.ok()) return options.status();
-            if (quiet->count() > 0) options->summary = FilterCommandOptions::Summary::kNone;
-            options->files = files->results();
-            return filter(*options);
-          }};
-}
-
-Command AddDemo(CLI::App& program, const std::function<int(const DemoOptions&)>& demo) {
-  CLI::App& app = AddCommand(program, "demo", "Send events twice, deduplicate them, and count", kDemoFooter);
-  const SettingFlags<DemoOptions> flags(app, DemoSettings());
-  CLI::Option* serve = AddSwitch(app, "--serve", "Keep the status page up at the end");
-  return {&app, [=]() -> absl::StatusOr<int> {
-            absl::StatusOr<DemoOptions> options = flags.Parse();
-            if (!options.ok()) return options.status();
-            options->serve = serve->count() > 0;
-            return demo(*options);
-          }};
-}
-
-Command AddPlan(CLI::App& program, const std::function<int(const PlanCommandOptions&)>& plan) {
-  CLI::App& app = AddCommand(program, "plan",
-                             "Compute the memory that a stream needs, or what fits in a limit", kPlanFooter);
-  const SettingFlags<PlanCommandOptions> flags(app, PlanSettings());
-  return {&app, [=]() -> absl::StatusOr<int> {
-            const absl::StatusOr<PlanCommandOptions> options = flags.Parse();
-            if (!options.ok()) return options.status();
-            return plan(*options);
-          }};
-}
-
-Command AddInspect(CLI::App& program, const std::function<int(const InspectCommandOptions&)>& inspect) {
-  CLI::App& app = AddCommand(program, "inspect", "Describe a snapshot", kInspectFooter);
-  const SettingFlags<InspectCommandOptions> flags(app, InspectSettings());
-  CLI::Option* snapshot = AddFlag(app, "SNAPSHOT", "FILE", "The snapshot (required)");
-  return {&app, [=]() -> absl::StatusOr<int> {
-            absl::StatusOr<InspectCommandOptions> options = flags.Parse();
-            if (!options.ok()) return options.status();
-            const absl::StatusOr<std::optional<std::string>> path = Text(*snapshot);
-            if (!path.ok()) return path.status();
-            if (!*path || (*path)->empty()) {
-              return absl::InvalidArgumentError("missing SNAPSHOT, for example orders-0.snapshot");
-            }
-            options->path = **path;
-            return inspect(*options);
-          }};
-}
-
-Command AddTop(CLI::App& program, const std::function<int(const TopCommandOptions&)>& top) {
-  CLI::App& app = AddCommand(program, "top", "Watch a running daemon in the terminal", kTopFooter);
-  const SettingFlags<TopCommandOptions> flags(app, TopSettings());
-  CLI::Option* once = AddSwitch(app, "--once", "Print the figures once and exit");
-  return {&app, [=]() -> absl::StatusOr<int> {
-            absl::StatusOr<TopCommandOptions> options = flags.Parse();
-            if (!options.ok()) return options.status();
-            options->once = once->count() > 0;
-            return top(*options);
-          }};
-}
-
-Command AddSurvey(CLI::App& program, const std::function<int(const SurveyCommandOptions&)>& survey) {
-  CLI::App& app = AddCommand(program, "survey",
-                             "Examine a topic: its id, its duplicates and how late they come", kSurveyFooter);
-  const SettingFlags<SurveyCommandOptions> flags(app, SurveySettings());
-  CLI::Option* properties =
-      AddFlag(app, "--kafka", "NAME=VALUE", "A property of librdkafka; may be given several times");
-  return {&app, [=]() -> absl::StatusOr<int> {
-            absl::StatusOr<SurveyCommandOptions> options = flags.Parse();
-            if (!options.ok()) return options.status();
-            absl::StatusOr<std::vector<Property>> given = ParseProperties(properties->results());
-            if (!given.ok()) return given.status();
-            options->properties = *std::move(given);
-            return survey(*options);
-          }};
-}
-
-Command AddReconcile(CLI::App& program, const std::function<int(const ReconcileCommandOptions&)>& reconcile) {
-  CLI::App& app =
-      AddCommand(program, "reconcile", "Find and copy missing records between two topics (rsync for topics)",
-                 kReconcileFooter);
-  const SettingFlags<ReconcileCommandOptions> flags(app, ReconcileSettings());
-  CLI::Option* serve = AddSwitch(app, "--serve", "Run as the peer, on standard input and output");
-  CLI::Option* properties =
-      AddFlag(app, "--kafka", "NAME=VALUE", "A property of librdkafka; may be given several times");
-  return {&app, [=]() -> absl::StatusOr<int> {
-            absl::StatusOr<ReconcileCommandOptions> options = flags.Parse();
-            if (!options.ok()) return options.status();
-            absl::StatusOr<std::vector<Property>> given = ParseProperties(properties->results());
-            if (!given.ok()) return given.status();
-            options->properties = *std::move(given);
-            options->serves = serve->count() > 0;
-            if (absl::Status checked = CheckReconcile(*options); !checked.ok()) return checked;
-            return reconcile(*options);
-          }};
-}
-
-Command AddCounters(CLI::App& program, const std::function<int(const CountersCommandOptions&)>& counters) {
-  CLI::App& app = AddCommand(program, "counters", "Print the totals of a counter", kCountersFooter);
-  const SettingFlags<CountersCommandOptions> flags(app, CountersSettings());
-  CLI::Option* follow = AddSwitch(app, "--follow", "Keep running and print changes every second");
-  CLI::Option* properties =
-      AddFlag(app, "--kafka", "NAME=VALUE", "A property of librdkafka; may be given several times");
-  return {&app, [=]() -> absl::StatusOr<int> {
-            absl::StatusOr<CountersCommandOptions> options = flags.Parse();
-            if (!options.ok()) return options.status();
-            absl::StatusOr<std::vector<Property>> given = ParseProperties(properties->results());
-            if (!given.ok()) return given.status();
-            options->properties = *std::move(given);
-            options->follow = follow->count() > 0;
-            return counters(*options);
           }};
 }
 
@@ -540,16 +447,24 @@ int RunCommandLine(const std::vector<std::string>& args, const Commands& command
   program.set_version_flag("--version", kVersion, "Print the version and exit");
   program.allow_extras();
   std::vector<Command> all;
-  if (commands.survey) all.push_back(AddSurvey(program, commands.survey));
-  if (commands.plan) all.push_back(AddPlan(program, commands.plan));
-  if (commands.demo) all.push_back(AddDemo(program, commands.demo));
+  const auto add = [&](const char* name, const char* meaning, const char* footer, const auto& settings,
+                       const auto& run, auto... check) {
+    if (run) all.push_back(AddCommand(program, name, meaning, footer, settings, run, check...));
+  };
+  add("survey", "Examine a topic: its id, its duplicates and how late they come", kSurveyFooter,
+      SurveySettings(), commands.survey);
+  add("plan", "Compute the memory that a stream needs, or what fits in a limit", kPlanFooter, PlanSettings(),
+      commands.plan);
+  add("demo", "Send events twice, deduplicate them, and count", kDemoFooter, DemoSettings(), commands.demo);
   if (commands.check) all.push_back(AddCheck(program, commands.check));
   if (commands.run) all.push_back(AddRun(program, commands.run, out));
-  if (commands.filter) all.push_back(AddFilter(program, commands.filter));
-  if (commands.top) all.push_back(AddTop(program, commands.top));
-  if (commands.counters) all.push_back(AddCounters(program, commands.counters));
-  if (commands.inspect) all.push_back(AddInspect(program, commands.inspect));
-  if (commands.reconcile) all.push_back(AddReconcile(program, commands.reconcile));
+  add("filter", "Deduplicate the lines of files or of a pipe", kFilterFooter, FilterSettings(),
+      commands.filter);
+  add("top", "Watch a running daemon in the terminal", kTopFooter, TopSettings(), commands.top);
+  add("counters", "Print the totals of a counter", kCountersFooter, CountersSettings(), commands.counters);
+  add("inspect", "Describe a snapshot", kInspectFooter, InspectSettings(), commands.inspect);
+  add("reconcile", "Find and copy missing records between two topics (rsync for topics)", kReconcileFooter,
+      ReconcileSettings(), commands.reconcile, CheckReconcile);
   all.push_back(AddHelp(program, columns, out));
   all.push_back(AddVersion(program, out));
   all.push_back(AddCompletion(program, out));

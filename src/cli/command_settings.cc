@@ -86,13 +86,14 @@ constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
      [](absl::string_view text, FilterCommandOptions& options) {
        return StoreWithoutId(text, options.on_malformed);
      }},
-    {"format", "text|json", "text", false, "How the summary is printed, on stderr", "json",
+    FormatSetting<FilterCommandOptions>("How the summary is printed, on stderr", "summary"),
+    SwitchSetting<FilterCommandOptions, &FilterCommandOptions::quiet>("quiet", "Print no summary"),
+    {"FILE", "FILE", "", false, "What to read; standard input if none is named", "",
      [](absl::string_view text, FilterCommandOptions& options) {
-       using Summary = FilterCommandOptions::Summary;
-       return StoreChoice<Summary>(text, {{{"text", Summary::kText}, {"json", Summary::kJson}}},
-                                   options.summary);
+       options.files.emplace_back(text);
+       return absl::OkStatus();
      },
-     "", "summary"},
+     "", "", /*many=*/true},
 };
 
 constexpr Setting<DemoOptions> kDemoSettings[] = {
@@ -116,6 +117,7 @@ constexpr Setting<DemoOptions> kDemoSettings[] = {
      [](absl::string_view text, DemoOptions& options) {
        return Store(text, ParseWhole<uint64_t>(text, 0, std::numeric_limits<uint64_t>::max()), options.seed);
      }},
+    SwitchSetting<DemoOptions, &DemoOptions::serve>("serve", "Keep the status page up at the end"),
 };
 
 // Checks a value as a stage does, and tells it apart from one that is not given.
@@ -146,12 +148,7 @@ constexpr Setting<PlanCommandOptions> kPlanSettings[] = {
      [](absl::string_view text, PlanCommandOptions& options) {
        return StoreGiven(text, StoreMemory, &StageOptions::memory_limit_bytes, options.request.memory_bytes);
      }},
-    {"format", "text|json", "text", false, "How the plan is printed", "json",
-     [](absl::string_view text, PlanCommandOptions& options) {
-       using Output = PlanCommandOptions::Output;
-       return StoreChoice<Output>(text, {{{"text", Output::kText}, {"json", Output::kJson}}}, options.output);
-     },
-     "", "output"},
+    FormatSetting<PlanCommandOptions>("How the plan is printed", "output"),
 };
 
 constexpr Setting<TopCommandOptions> kTopSettings[] = {
@@ -159,23 +156,19 @@ constexpr Setting<TopCommandOptions> kTopSettings[] = {
      [](absl::string_view text, TopCommandOptions& options) {
        return Store(text, http::HttpAddress::Parse(text), options.http);
      }},
+    SwitchSetting<TopCommandOptions, &TopCommandOptions::once>("once", "Print the figures once and exit"),
 };
 
 constexpr Setting<InspectCommandOptions> kInspectSettings[] = {
-    {"format", "text|json", "text", false, "How it is printed", "json",
+    FormatSetting<InspectCommandOptions>("How it is printed", "output"),
+    {"SNAPSHOT", "FILE", "", true, "The snapshot", "orders-0.snapshot",
      [](absl::string_view text, InspectCommandOptions& options) {
-       using Output = InspectCommandOptions::Output;
-       return StoreChoice<Output>(text, {{{"text", Output::kText}, {"json", Output::kJson}}}, options.output);
-     },
-     "", "output"},
+       return StoreText(text, "expected a file", options.path);
+     }},
 };
 
 constexpr Setting<CheckCommandOptions> kCheckSettings[] = {
-    {"format", "text|json", "text", false, "How the findings are printed", "json",
-     [](absl::string_view text, CheckCommandOptions& options) {
-       using Format = CheckCommandOptions::Format;
-       return StoreChoice<Format>(text, {{{"text", Format::kText}, {"json", Format::kJson}}}, options.format);
-     }},
+    FormatSetting<CheckCommandOptions>("How the findings are printed", ""),
 };
 
 }  // namespace

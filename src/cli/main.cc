@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <functional>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -18,45 +19,30 @@
 #include "src/cli/terminal/out_of_memory.h"
 #include "src/cli/terminal/terminal.h"
 
+namespace {
+
+// Runs a command that reports to stdout, and its error.
+template <class Options>
+std::function<int(const Options&)> Reporting(absl::Status (*run)(const Options&, std::ostream&)) {
+  return [run](const Options& options) { return lethe::ReportError(run(options, std::cout), std::cerr); };
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   lethe::ExitWhenOutOfMemory();
   const lethe::Commands commands = {
       .run = lethe::RunCommand,
       .filter = lethe::FilterCommand,
       .demo = lethe::DemoCommand,
-      .plan =
-          [](const lethe::PlanCommandOptions& options) {
-            const absl::Status status = lethe::RunPlan(options, std::cout);
-            return status.ok() ? lethe::kExitOk : lethe::ReportError(status, std::cerr);
-          },
-      .inspect =
-          [](const lethe::InspectCommandOptions& options) {
-            const absl::Status status = lethe::RunInspect(options, std::cout);
-            return status.ok() ? lethe::kExitOk : lethe::ReportError(status, std::cerr);
-          },
-      .top =
-          [](const lethe::TopCommandOptions& options) {
-            const absl::Status status = lethe::RunTop(options);
-            return status.ok() ? lethe::kExitOk : lethe::ReportError(status, std::cerr);
-          },
-      .check =
-          [](const absl::StatusOr<lethe::RunConfig>& config, const lethe::CheckCommandOptions& options) {
-            return lethe::RunCheck(config, options, std::cout);
-          },
-      .survey =
-          [](const lethe::SurveyCommandOptions& options) {
-            const absl::Status status = lethe::RunSurvey(options, std::cout);
-            return status.ok() ? lethe::kExitOk : lethe::ReportError(status, std::cerr);
-          },
-      .reconcile =
-          [](const lethe::ReconcileCommandOptions& options) {
-            return lethe::RunReconcile(options, std::cout, std::cerr);
-          },
-      .counters =
-          [](const lethe::CountersCommandOptions& options) {
-            const absl::Status status = lethe::RunCounters(options, std::cout);
-            return status.ok() ? lethe::kExitOk : lethe::ReportError(status, std::cerr);
-          },
+      .plan = Reporting(lethe::RunPlan),
+      .inspect = Reporting(lethe::RunInspect),
+      .top = [](const auto& options) { return lethe::ReportError(lethe::RunTop(options), std::cerr); },
+      .check = [](const auto& config,
+                  const auto& options) { return lethe::RunCheck(config, options, std::cout); },
+      .survey = Reporting(lethe::RunSurvey),
+      .reconcile = [](const auto& options) { return lethe::RunReconcile(options, std::cout, std::cerr); },
+      .counters = Reporting(lethe::RunCounters),
   };
   return lethe::RunCommandLine(std::vector<std::string>(argv + 1, argv + argc), commands, std::cout,
                                std::cerr, lethe::TerminalWidth(STDOUT_FILENO));

@@ -375,19 +375,18 @@ TEST(Findings, AreWrittenAndCounted) {
   const Finding fine{Severity::kOk, "a", "topic x", "is fine", ""};
   const Finding warning{Severity::kWarning, "b", "topic \"y\"", "is\nso", "do"};
   const Finding error{Severity::kError, "c", "z", "is wrong", "mend it"};
-  const auto write = [](const std::vector<Finding>& findings, CheckCommandOptions::Format format) {
+  const auto write = [](const std::vector<Finding>& findings, ReportFormat format) {
     std::ostringstream out;
     const int code = WriteFindings(findings, {format}, out);
     return std::make_pair(code, out.str());
   };
-  using Format = CheckCommandOptions::Format;
-  EXPECT_EQ(write({fine}, Format::kText).first, 0);
-  EXPECT_EQ(write({fine, warning, fine}, Format::kText).first, 1);
-  EXPECT_EQ(write({error, warning}, Format::kText),
+  EXPECT_EQ(write({fine}, ReportFormat::kText).first, 0);
+  EXPECT_EQ(write({fine, warning, fine}, ReportFormat::kText).first, 1);
+  EXPECT_EQ(write({error, warning}, ReportFormat::kText),
             std::make_pair(2, std::string("error    c               z is wrong: mend it\n"
                                           "warning  b               topic \"y\" is so: do\n"
                                           "0 ok, 1 warning, 1 error\n")));
-  const auto [code, json] = write({fine, warning, error}, Format::kJson);
+  const auto [code, json] = write({fine, warning, error}, ReportFormat::kJson);
   EXPECT_EQ(code, 2);
   simdjson::dom::parser parser;
   const simdjson::dom::element all = parser.parse(json);

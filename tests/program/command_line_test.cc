@@ -167,21 +167,21 @@ TEST_F(CommandLineTest, OneFlagPrintsJsonInAllCommandsAndTheFormerOnesStillDo) {
   const std::vector<std::string> survey = {"survey", "--brokers", "b:1", "--input", "in"};
   for (const char* flag : {"--format", "--output"}) {
     EXPECT_EQ(Run({"plan", "--rate", "1", flag, "json"}), 20);
-    EXPECT_EQ(plan_->output, PlanCommandOptions::Output::kJson);
+    EXPECT_EQ(plan_->format, ReportFormat::kJson);
     EXPECT_EQ(Run({"inspect", flag, "json", "a"}), 21);
-    EXPECT_EQ(inspect_->output, InspectCommandOptions::Output::kJson);
+    EXPECT_EQ(inspect_->format, ReportFormat::kJson);
     std::vector<std::string> args = survey;
     args.insert(args.end(), {flag, "json"});
     EXPECT_EQ(Run(args), 24);
-    EXPECT_EQ(survey_->output, SurveyCommandOptions::Output::kJson);
+    EXPECT_EQ(survey_->format, ReportFormat::kJson);
     EXPECT_EQ(
         Run({"reconcile", "--brokers", "b:1", "--topic", "t", "--id", "key", "--peer", "x", flag, "json"}),
         25);
-    EXPECT_EQ(reconcile_->output, ReconcileCommandOptions::Output::kJson);
+    EXPECT_EQ(reconcile_->format, ReportFormat::kJson);
   }
   for (const char* flag : {"--format", "--summary"}) {
     EXPECT_EQ(Run({"filter", "--id", "value", flag, "json"}), 18);
-    EXPECT_EQ(filter_->summary, FilterCommandOptions::Summary::kJson);
+    EXPECT_EQ(filter_->format, ReportFormat::kJson);
   }
   EXPECT_EQ(Run({"plan", "--format", "json", "--output", "json"}), kExitUsage);
 }
@@ -191,7 +191,7 @@ TEST_F(CommandLineTest, FilterTakesFiles) {
                  "--on-malformed", "drop"}),
             18);
   EXPECT_EQ(filter_->files, (std::vector<std::string>{"a", "b.gz"}));
-  EXPECT_EQ(filter_->summary, FilterCommandOptions::Summary::kNone);
+  EXPECT_TRUE(filter_->quiet);
   EXPECT_EQ(filter_->on_missing_id, FilterCommandOptions::WithoutId::kFail);
   EXPECT_EQ(filter_->on_malformed, FilterCommandOptions::WithoutId::kDrop);
   EXPECT_EQ(Run({"filter", "--id", "value"}), 18);
@@ -217,7 +217,7 @@ TEST_F(CommandLineTest, CommandsGetWhatWasAskedForAndGiveTheExitCode) {
   EXPECT_EQ(filter_->stage.target_fpp, 1e-4);
   EXPECT_EQ(filter_->stage.memory_limit_bytes, 64 << 20);
   EXPECT_EQ(filter_->on_duplicate, FilterCommandOptions::OnDuplicate::kTag);
-  EXPECT_EQ(filter_->summary, FilterCommandOptions::Summary::kJson);
+  EXPECT_EQ(filter_->format, ReportFormat::kJson);
 
   EXPECT_EQ(Run({"demo", "--events", "5", "--rate", "10", "--brokers", "b", "--kill", "2", "--seed",
                  "18446744073709551615", "--serve"}),
@@ -236,17 +236,17 @@ TEST_F(CommandLineTest, CommandsGetWhatWasAskedForAndGiveTheExitCode) {
   EXPECT_EQ(plan_->request.horizon, absl::Hours(1));
   EXPECT_EQ(plan_->request.target_fpp, 1e-4);
   EXPECT_EQ(plan_->request.memory_bytes, std::nullopt);
-  EXPECT_EQ(plan_->output, PlanCommandOptions::Output::kJson);
+  EXPECT_EQ(plan_->format, ReportFormat::kJson);
   EXPECT_EQ(Run({"plan", "--memory", "64MiB"}), 20);
   EXPECT_EQ(plan_->request.memory_bytes, 64 << 20);
   EXPECT_EQ(plan_->request.rate, std::nullopt);
-  EXPECT_EQ(plan_->output, PlanCommandOptions::Output::kText);
+  EXPECT_EQ(plan_->format, ReportFormat::kText);
   EXPECT_EQ(Run({"inspect", "--output", "json", "a.snapshot"}), 21);
   ASSERT_TRUE(inspect_.has_value());
   EXPECT_EQ(inspect_->path, "a.snapshot");
-  EXPECT_EQ(inspect_->output, InspectCommandOptions::Output::kJson);
+  EXPECT_EQ(inspect_->format, ReportFormat::kJson);
   EXPECT_EQ(Run({"inspect", "b.snapshot"}), 21);
-  EXPECT_EQ(inspect_->output, InspectCommandOptions::Output::kText);
+  EXPECT_EQ(inspect_->format, ReportFormat::kText);
 }
 
 TEST_F(CommandLineTest, TopTakesTheAddressOfADaemon) {
@@ -291,7 +291,7 @@ TEST_F(CommandLineTest, SurveyTakesItsFlags) {
   EXPECT_EQ(survey_->records, 5000);
   EXPECT_EQ(survey_->last, absl::Hours(2));
   EXPECT_EQ(survey_->memory_bytes, 32 << 20);
-  EXPECT_EQ(survey_->output, SurveyCommandOptions::Output::kJson);
+  EXPECT_EQ(survey_->format, ReportFormat::kJson);
   EXPECT_EQ(survey_->properties, (std::vector<Property>{{"a", "b"}}));
   EXPECT_EQ(Run({"survey", "--brokers", "b:1", "--input", "in", "--records", "all"}), 24);
   EXPECT_TRUE(survey_->all_records);
@@ -382,7 +382,7 @@ TEST_F(CommandLineTest, CheckTakesWhatRunTakesAndHearsOfAWrongConfiguration) {
             23);
   ASSERT_TRUE(checked_.has_value() && checked_->ok());
   EXPECT_EQ((*checked_)->daemon.properties, (std::vector<Property>{{"retries", "1"}}));
-  EXPECT_EQ(check_->format, CheckCommandOptions::Format::kJson);
+  EXPECT_EQ(check_->format, ReportFormat::kJson);
   EXPECT_EQ(Run({"check", "--brokers", "b"}), 23);
   EXPECT_FALSE(checked_->ok());
   EXPECT_EQ(Run({"check", "--format", "xml"}), kExitUsage);

@@ -136,7 +136,7 @@ TEST(FilterCommandTest, UniqueLinesPassInOrderAsTheyAre) {
 
 TEST(FilterCommandTest, TheSummaryCanBeJson) {
   FilterCommandOptions options = Options("json:/id");
-  options.summary = FilterCommandOptions::Summary::kJson;
+  options.format = ReportFormat::kJson;
   const std::string summary = Filter(options, "{\"id\":1}\n{\"id\":1}\n{\"id\":2}\n{}\nx\n").summary;
   EXPECT_TRUE(Says(summary,
                    "{\"records\":5,\"unique\":2,\"duplicates\":1,\"suspects\":0,\"missing_id\":1,"
@@ -212,7 +212,7 @@ TEST(FilterCommandTest, LinesWithoutAnIdAreHandledAsAsked) {
 
 TEST(FilterCommandTest, QuietPrintsNoSummary) {
   FilterCommandOptions options = Options("value");
-  options.summary = FilterCommandOptions::Summary::kNone;
+  options.quiet = true;
   EXPECT_EQ(Filter(options, "a\na\n").summary, "");
 }
 

@@ -17,8 +17,6 @@
 namespace lethe {
 namespace {
 
-using Output = InspectCommandOptions::Output;
-
 class InspectCommandTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -35,9 +33,9 @@ class InspectCommandTest : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove(path_); }
 
-  std::string Inspect(Output output) {
+  std::string Inspect(ReportFormat format) {
     std::ostringstream out;
-    const absl::Status status = RunInspect({path_, output}, out);
+    const absl::Status status = RunInspect({path_, format}, out);
     EXPECT_TRUE(status.ok()) << status;
     return out.str();
   }
@@ -46,7 +44,7 @@ class InspectCommandTest : public testing::Test {
 };
 
 TEST_F(InspectCommandTest, TextForPeople) {
-  const std::string text = Inspect(Output::kText);
+  const std::string text = Inspect(ReportFormat::kText);
   for (const char* part :
        {"snapshot     format 3, ", "partition    orders \"7\", of topic orders, partition 7\n",
         "configuration f00\n",
@@ -61,7 +59,7 @@ TEST_F(InspectCommandTest, TextForPeople) {
 }
 
 TEST_F(InspectCommandTest, JsonForPrograms) {
-  const std::string json = Inspect(Output::kJson);
+  const std::string json = Inspect(ReportFormat::kJson);
   EXPECT_EQ(json.find('\n'), json.size() - 1);
   simdjson::dom::parser parser;
   const simdjson::dom::element all = parser.parse(json);
@@ -86,7 +84,7 @@ TEST_F(InspectCommandTest, JsonForPrograms) {
 TEST_F(InspectCommandTest, SaysWhatIsWrong) {
   std::filesystem::resize_file(path_, 1000);
   std::ostringstream out;
-  const absl::Status status = RunInspect({path_, Output::kText}, out);
+  const absl::Status status = RunInspect({path_, ReportFormat::kText}, out);
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_TRUE(absl::StrContains(status.message(), "is cut: it ends at byte 1000")) << status;
   EXPECT_EQ(out.str(), "");

@@ -14,12 +14,10 @@
 namespace lethe {
 namespace {
 
-using Output = PlanCommandOptions::Output;
-
 constexpr double kTarget = 4e-7;
 
-PlanCommandOptions OneDay(Output output) {
-  return {{.rate = 20000, .horizon = absl::Hours(24), .target_fpp = kTarget}, output};
+PlanCommandOptions OneDay(ReportFormat format) {
+  return {{.rate = 20000, .horizon = absl::Hours(24), .target_fpp = kTarget}, format};
 }
 
 std::string Printed(const PlanCommandOptions& options) {
@@ -29,7 +27,7 @@ std::string Printed(const PlanCommandOptions& options) {
 }
 
 TEST(PlanCommand, TextHasAllThatIsPlanned) {
-  const std::string text = Printed(OneDay(Output::kText));
+  const std::string text = Printed(OneDay(ReportFormat::kText));
   for (const char* part : {"20000 unique events a second", "24h, with 1.728e+09 ids",
                            "4e-07: some 691 good events", " as the limit", "bits for each id",
                            "N = 16 past generations, t = 1h30m, fingerprints of", "exact set    24.1 GiB"}) {
@@ -38,7 +36,7 @@ TEST(PlanCommand, TextHasAllThatIsPlanned) {
 }
 
 TEST(PlanCommand, JsonHasTheValuesOfThePlan) {
-  const PlanCommandOptions options = OneDay(Output::kJson);
+  const PlanCommandOptions options = OneDay(ReportFormat::kJson);
   const Plan plan = *MakePlan(options.request);
   const std::optional<testing::NaiveJson> json = testing::NaiveParser::Parse(Printed(options));
   ASSERT_TRUE(json.has_value());
@@ -69,7 +67,7 @@ TEST(PlanCommand, JsonHasTheValuesOfThePlan) {
 
 TEST(PlanCommand, WhatCannotBeMetIsRefusedAndNothingPrinted) {
   std::ostringstream out;
-  const absl::Status status = RunPlan({{.rate = 1}, Output::kText}, out);
+  const absl::Status status = RunPlan({{.rate = 1}, ReportFormat::kText}, out);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(out.str(), "");
 }

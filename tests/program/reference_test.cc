@@ -66,9 +66,10 @@ END)");
 template <class Options>
 void ExpectComplete(const Setting<Options>& setting) {
   SCOPED_TRACE(setting.key);
-  EXPECT_FALSE(setting.type.empty());
   EXPECT_FALSE(setting.meaning.empty());
   Options options;
+  // A switch has no value, and so neither a type nor an example.
+  EXPECT_EQ(setting.type.empty(), setting.example.empty());
   EXPECT_TRUE(setting.set(setting.example, options).ok()) << setting.set(setting.example, options);
   // A default of one word is a value; others are explained.
   if (!setting.fallback.empty() && !absl::StrContains(setting.fallback, ' ') &&

@@ -117,7 +117,7 @@ int WriteFindings(const std::vector<Finding>& findings, const CheckCommandOption
   for (const Finding& finding : findings) {
     worst = std::max(worst, finding.severity);
     ++counts[static_cast<int>(finding.severity)];
-    if (options.format == CheckCommandOptions::Format::kText) {
+    if (options.format == ReportFormat::kText) {
       // A broker's message may have several lines.
       std::string line = finding.Text();
       std::replace(line.begin(), line.end(), '\n', ' ');
@@ -126,7 +126,7 @@ int WriteFindings(const std::vector<Finding>& findings, const CheckCommandOption
       absl::StrAppend(&list, list.empty() ? "" : ",", Json(finding));
     }
   }
-  if (options.format == CheckCommandOptions::Format::kText) {
+  if (options.format == ReportFormat::kText) {
     out << absl::StreamFormat("%d ok, %d warning%s, %d error%s\n", counts[0], counts[1],
                               counts[1] == 1 ? "" : "s", counts[2], counts[2] == 1 ? "" : "s");
   } else {

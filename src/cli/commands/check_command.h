@@ -14,8 +14,7 @@
 namespace lethe {
 
 struct CheckCommandOptions {
-  enum class Format { kText, kJson };
-  Format format = Format::kText;
+  ReportFormat format = ReportFormat::kText;
 };
 
 // Writes a line for each finding, or one object of JSON. 0: all is well; 1: there are warnings; 2: something

@@ -36,10 +36,7 @@ using Entry = std::pair<std::string, absl::int128>;
 constexpr absl::Duration kFollowEvery = absl::Seconds(1);
 
 constexpr Setting<CountersCommandOptions> kSettings[] = {
-    {"brokers", "HOST:PORT,...", "", true, "The Kafka cluster: one or more of its brokers", "localhost:9092",
-     [](absl::string_view text, CountersCommandOptions& options) {
-       return StoreText(text, "expected one or more brokers, such as localhost:9092", options.brokers);
-     }},
+    BrokersSetting<CountersCommandOptions>("The Kafka cluster: one or more of its brokers"),
     {"topic", "TOPIC", "", true, "The output of a counter, of either mode", "likes",
      [](absl::string_view text, CountersCommandOptions& options) { return StoreTopic(text, options.topic); }},
     {"top", "NUMBER", "every key", false, "Print so many keys, those with the largest totals", "20",
@@ -54,6 +51,9 @@ constexpr Setting<CountersCommandOptions> kSettings[] = {
            text, {{{"table", Output::kTable}, {"json", Output::kJson}, {"csv", Output::kCsv}}},
            options.output);
      }},
+    SwitchSetting<CountersCommandOptions, &CountersCommandOptions::follow>(
+        "follow", "Keep running and print changes every second"),
+    KafkaSetting<CountersCommandOptions>(),
 };
 
 // RFC 4180.

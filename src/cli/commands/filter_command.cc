@@ -300,16 +300,9 @@ absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_f
     close(fd);
   }
   const absl::Duration elapsed = absl::Now() - start;
-  switch (options.summary) {
-    case FilterCommandOptions::Summary::kText:
-      filter.Summarize(elapsed, (*stage)->memory(), err);
-      break;
-    case FilterCommandOptions::Summary::kJson:
-      filter.SummarizeJson(elapsed, (*stage)->memory(), err);
-      break;
-    case FilterCommandOptions::Summary::kNone:
-      break;
-  }
+  const auto summarize =
+      options.format == ReportFormat::kJson ? &LineFilter::SummarizeJson : &LineFilter::Summarize;
+  if (!options.quiet) (filter.*summarize)(elapsed, (*stage)->memory(), err);
   return absl::IsCancelled(status) ? absl::OkStatus() : status;
 }
 

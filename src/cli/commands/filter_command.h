@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "lethe/options.h"
+#include "src/cli/config/setting.h"
 #include "src/record/record_reader.h"
 
 namespace lethe {
@@ -30,16 +31,15 @@ struct FilterCommandOptions {
     kFail,  // ends the command with an error
   };
 
-  enum class Summary { kText, kJson, kNone };
-
   IdSpec id;                  // `value` and json: only; a line has no key and no headers
   std::optional<Field> time;  // likewise; without it, a line's time is the time of reading
   StageOptions stage;
   OnDuplicate on_duplicate = OnDuplicate::kDrop;
   WithoutId on_missing_id = WithoutId::kPass;
   WithoutId on_malformed = WithoutId::kPass;
-  Summary summary = Summary::kText;
-  std::vector<std::string> files;  // read one after the other; without any: in_fd
+  ReportFormat format = ReportFormat::kText;  // of the summary
+  bool quiet = false;                         // no summary
+  std::vector<std::string> files;             // read one after the other; without any: in_fd
 };
 
 // Reads lines from the files, or from in_fd if there are none, and writes the unique ones to out_fd,

@@ -118,7 +118,7 @@ void WriteJson(const SnapshotReport& report, std::ostream& out) {
 absl::Status RunInspect(const InspectCommandOptions& options, std::ostream& out) {
   const absl::StatusOr<SnapshotReport> report = InspectSnapshot(options.path);
   if (!report.ok()) return report.status();
-  (options.output == InspectCommandOptions::Output::kJson ? WriteJson : WriteText)(*report, out);
+  (options.format == ReportFormat::kJson ? WriteJson : WriteText)(*report, out);
   return absl::OkStatus();
 }
 

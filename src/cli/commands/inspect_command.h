@@ -8,14 +8,13 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "src/cli/config/setting.h"
 
 namespace lethe {
 
 struct InspectCommandOptions {
-  enum class Output { kText, kJson };
-
   std::string path;
-  Output output = Output::kText;
+  ReportFormat format = ReportFormat::kText;
 };
 
 // Reads and checks the whole snapshot and writes to `out` where it comes from, its figures, and the ages and

@@ -7,15 +7,14 @@
 #include <ostream>
 
 #include "absl/status/status.h"
+#include "src/cli/config/setting.h"
 #include "src/engines/plan.h"
 
 namespace lethe {
 
 struct PlanCommandOptions {
-  enum class Output { kText, kJson };
-
   PlanRequest request;
-  Output output = Output::kText;
+  ReportFormat format = ReportFormat::kText;
 };
 
 // Writes the plan to `out`. The error is MakePlan's.

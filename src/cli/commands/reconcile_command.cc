@@ -28,7 +28,6 @@ namespace lethe {
 namespace {
 
 using Copy = ReconcileCommandOptions::Copy;
-using Output = ReconcileCommandOptions::Output;
 
 constexpr int kExitEqual = 0;
 constexpr int kExitDifferent = 1;
@@ -46,11 +45,7 @@ absl::Status StoreTime(absl::string_view text, std::optional<absl::Time>& target
 }
 
 constexpr Setting<ReconcileCommandOptions> kSettings[] = {
-    {"brokers", "HOST:PORT,...", "", true, "This side's Kafka cluster: one or more of its brokers",
-     "localhost:9092",
-     [](absl::string_view text, ReconcileCommandOptions& options) {
-       return StoreText(text, "expected one or more brokers, such as localhost:9092", options.brokers);
-     }},
+    BrokersSetting<ReconcileCommandOptions>("This side's Kafka cluster: one or more of its brokers"),
     {"topic", "TOPIC", "", true, "This side's topic", "orders",
      [](absl::string_view text, ReconcileCommandOptions& options) {
        return StoreTopic(text, options.topic);
@@ -124,11 +119,10 @@ constexpr Setting<ReconcileCommandOptions> kSettings[] = {
        return Store(text, timeout, options.timeout);
      },
      "2s or more"},
-    {"format", "text|json", "text", false, "How the report is printed", "json",
-     [](absl::string_view text, ReconcileCommandOptions& options) {
-       return StoreChoice<Output>(text, {{{"text", Output::kText}, {"json", Output::kJson}}}, options.output);
-     },
-     "", "output"},
+    FormatSetting<ReconcileCommandOptions>("How the report is printed", "output"),
+    SwitchSetting<ReconcileCommandOptions, &ReconcileCommandOptions::serves>(
+        "serve", "Run as the peer, on standard input and output"),
+    KafkaSetting<ReconcileCommandOptions>(),
 };
 
 bool Copies(const ReconcileCommandOptions& options, Copy direction) {
@@ -261,7 +255,7 @@ int Initiate(const ReconcileCommandOptions& options, const std::atomic<bool>& in
   const absl::Status status = Reconcile(options, channel, interrupted, text, peer_knows);
   if (!status.ok()) return Report(status, err);
   text.elapsed = SteadyNow() - begin;
-  if (options.output == Output::kJson) {
+  if (options.format == ReportFormat::kJson) {
     WriteReconcileJson(text, out);
   } else {
     WriteReconcile(text, TextStyle::Of(STDOUT_FILENO), out);

@@ -20,15 +20,10 @@
 namespace lethe {
 namespace {
 
-using Output = SurveyCommandOptions::Output;
-
 constexpr int64_t kRecords = 1'000'000;
 
 constexpr Setting<SurveyCommandOptions> kSettings[] = {
-    {"brokers", "HOST:PORT,...", "", true, "The Kafka cluster: one or more of its brokers", "localhost:9092",
-     [](absl::string_view text, SurveyCommandOptions& options) {
-       return StoreText(text, "expected one or more brokers, such as localhost:9092", options.brokers);
-     }},
+    BrokersSetting<SurveyCommandOptions>("The Kafka cluster: one or more of its brokers"),
     {"input", "TOPIC", "", true, "The topic that is looked at", "orders",
      [](absl::string_view text, SurveyCommandOptions& options) { return StoreTopic(text, options.input); }},
     {"id", "FIELD[+FIELD...]", "it is looked for", false,
@@ -62,11 +57,8 @@ constexpr Setting<SurveyCommandOptions> kSettings[] = {
        return Store(text, bytes, options.memory_bytes);
      },
      "16MiB or more"},
-    {"format", "text|json", "text", false, "How the report is printed", "json",
-     [](absl::string_view text, SurveyCommandOptions& options) {
-       return StoreChoice<Output>(text, {{{"text", Output::kText}, {"json", Output::kJson}}}, options.output);
-     },
-     "", "output"},
+    FormatSetting<SurveyCommandOptions>("How the report is printed", "output"),
+    KafkaSetting<SurveyCommandOptions>(),
 };
 
 }  // namespace
@@ -115,7 +107,7 @@ absl::Status RunSurvey(const SurveyCommandOptions& options, std::ostream& out) {
       .is_whole = status.ok() && !interrupted.load(),
       .report = survey.Report(),
   };
-  if (options.output == Output::kJson) {
+  if (options.format == ReportFormat::kJson) {
     WriteSurveyJson(text, out);
   } else {
     WriteSurvey(text, TextStyle::Of(STDOUT_FILENO), out);

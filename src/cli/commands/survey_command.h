@@ -20,8 +20,6 @@
 namespace lethe {
 
 struct SurveyCommandOptions {
-  enum class Output { kText, kJson };
-
   std::string brokers;
   std::string input;
   std::optional<IdSpec> id;  // nullopt: it is looked for
@@ -30,7 +28,7 @@ struct SurveyCommandOptions {
   bool all_records = false;
   std::optional<absl::Duration> last;
   int64_t memory_bytes = int64_t{256} << 20;
-  Output output = Output::kText;
+  ReportFormat format = ReportFormat::kText;
   std::vector<Property> properties;
 };
 

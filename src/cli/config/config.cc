@@ -61,12 +61,6 @@ std::vector<std::string> KeysOf(absl::string_view section) {
   return keys;
 }
 
-absl::Status CheckProperty(const std::string& name, const std::string& place) {
-  const std::optional<absl::string_view> reason = kafka::WhyFixed(name);
-  if (!reason) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(place, ": this property cannot be set: ", *reason));
-}
-
 absl::string_view Found(ConfigEntry::Shape shape) {
   switch (shape) {
     case ConfigEntry::Shape::kText:
@@ -328,13 +322,15 @@ absl::Status Assembler::AddFlags(const RunFlags& flags) {
   for (const std::string& counter : flags.counters) {
     if (absl::Status status = AddCounterFlag(counter); !status.ok()) return status;
   }
-  const absl::StatusOr<std::vector<Property>> properties = ParseProperties(flags.kafka);
-  if (!properties.ok()) return properties.status();
-  for (const auto& [name, value] : *properties) {
+  std::vector<Property> properties;
+  for (const std::string& given : flags.kafka) {
+    if (absl::Status status = AddProperty(given, properties); !status.ok()) return status;
+  }
+  for (const auto& [name, value] : properties) {
     const std::string place = absl::StrCat("--kafka ", name);
     if (absl::Status status = SetProperty(name, value, place, "--kafka"); !status.ok()) return status;
   }
-  config_.warning = kafka::SecretsOnCommandLine(*properties);
+  config_.warning = kafka::SecretsOnCommandLine(properties);
   config_.daemon.exit_at_end = flags.exit_at_end;
   return absl::OkStatus();
 }
@@ -553,24 +549,6 @@ std::string FingerprintOf(const RunConfig& config) {
     absl::StrAppend(&effective, name, "=", kafka::IsSecret(name) ? "" : value, "\n");
   }
   return absl::StrCat(absl::Hex(HashId(effective, 0).a, absl::kZeroPad16));
-}
-
-absl::StatusOr<std::vector<Property>> ParseProperties(const std::vector<std::string>& given) {
-  std::vector<Property> properties;
-  for (const std::string& property : given) {
-    const size_t equals = property.find('=');
-    const std::string name = property.substr(0, equals);
-    if (equals == std::string::npos || name.empty()) {
-      return absl::InvalidArgumentError("--kafka: expected NAME=VALUE, such as security.protocol=SSL");
-    }
-    const std::string place = absl::StrCat("--kafka ", name);
-    for (const auto& [earlier, value] : properties) {
-      if (earlier == name) return absl::InvalidArgumentError(absl::StrCat(place, ": given twice"));
-    }
-    if (absl::Status status = CheckProperty(name, place); !status.ok()) return status;
-    properties.emplace_back(name, property.substr(equals + 1));
-  }
-  return properties;
 }
 
 absl::StatusOr<RunConfig> MakeRunConfig(const std::optional<ConfigText>& file, const RunFlags& flags,

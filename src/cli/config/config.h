@@ -67,9 +67,6 @@ struct RunFlags {
   bool exit_at_end = false;
 };
 
-// What --kafka was given: NAME=VALUE each. InvalidArgument names the property, never its value.
-absl::StatusOr<std::vector<Property>> ParseProperties(const std::vector<std::string>& given);
-
 // A value of the effective configuration, and its source.
 struct EffectiveValue {
   // As that of a setting; "kafka.NAME" is a property of librdkafka, "counters[0].key" of the first counter.

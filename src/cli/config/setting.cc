@@ -1,8 +1,11 @@
 #include "src/cli/config/setting.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_split.h"
+#include "connectors/kafka/client/fixed_properties.h"
 #include "src/cli/config/units.h"
 
 namespace lethe {
@@ -26,6 +29,27 @@ absl::Status BadValue(absl::string_view value, absl::string_view expected) {
   return absl::InvalidArgumentError(absl::StrCat("\"", absl::Utf8SafeCEscape(value.substr(0, kShown)),
                                                  value.size() > kShown ? "..." : "",
                                                  "\" is not valid: ", expected));
+}
+
+absl::Status CheckProperty(const std::string& name, const std::string& place) {
+  const std::optional<absl::string_view> reason = kafka::WhyFixed(name);
+  if (!reason) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(place, ": this property cannot be set: ", *reason));
+}
+
+absl::Status AddProperty(absl::string_view given, std::vector<Property>& properties) {
+  const std::pair<std::string, std::string> property = absl::StrSplit(given, absl::MaxSplits('=', 1));
+  const std::string& name = property.first;
+  if (name.empty() || name.size() == given.size()) {
+    return absl::InvalidArgumentError("--kafka: expected NAME=VALUE, such as security.protocol=SSL");
+  }
+  const std::string place = absl::StrCat("--kafka ", name);
+  for (const auto& [earlier, value] : properties) {
+    if (earlier == name) return absl::InvalidArgumentError(absl::StrCat(place, ": given twice"));
+  }
+  if (absl::Status status = CheckProperty(name, place); !status.ok()) return status;
+  properties.push_back(property);
+  return absl::OkStatus();
 }
 
 absl::Status StoreText(absl::string_view text, absl::string_view expected, std::string& target) {

@@ -6,21 +6,25 @@
 #include <array>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "lethe/options.h"
+#include "src/pipeline/options/options.h"
 
 namespace lethe {
 
-// One key that takes one value. Options is the struct that it ends up in.
+// One key, and how its value is stored in Options.
 template <class Options>
 struct Setting {
-  absl::string_view key;       // as in the file; "log.level" is `level` in the section `log`
-  absl::string_view type;      // what kind of value, for the help: DURATION
+  // As in the file; "log.level" is `level` in the section `log`. In capitals: an argument without a flag.
+  absl::string_view key;
+  absl::string_view type;      // what kind of value, for the help: DURATION; empty: a switch without one
   absl::string_view fallback;  // the default, for people; empty if there is none
   bool required = false;
   absl::string_view meaning;
@@ -31,10 +35,13 @@ struct Setting {
   absl::string_view range = {};
   // A former key, which is still taken as a flag.
   absl::string_view former = {};
+  // It may be given several times; `set`, which is called for each, names the place in its errors.
+  bool many = false;
 };
 
-// --commit-interval for commit_interval, --log-level for log.level.
+// --commit-interval for commit_interval, --log-level for log.level, FILE for FILE.
 inline std::string FlagOf(absl::string_view key) {
+  if (absl::ascii_isupper(static_cast<unsigned char>(key[0]))) return std::string(key);
   return absl::StrCat("--", absl::StrReplaceAll(key, {{"_", "-"}, {".", "-"}}));
 }
 
@@ -78,6 +85,67 @@ absl::Status StoreText(absl::string_view text, absl::string_view expected, std::
 // Kafka's own rule for the names of topics.
 bool IsTopicName(absl::string_view text);
 absl::Status StoreTopic(absl::string_view text, std::string& target);
+
+// A flag without a value.
+template <class Options, bool Options::*kSwitch>
+constexpr Setting<Options> SwitchSetting(absl::string_view key, absl::string_view meaning) {
+  return {key, "", "", false, meaning, "", [](absl::string_view, Options& options) {
+            options.*kSwitch = true;
+            return absl::OkStatus();
+          }};
+}
+
+enum class ReportFormat { kText, kJson };
+
+// --format of commands that print one report.
+template <class Options>
+constexpr Setting<Options> FormatSetting(absl::string_view meaning, absl::string_view former) {
+  return {"format",
+          "text|json",
+          "text",
+          false,
+          meaning,
+          "json",
+          [](absl::string_view text, Options& options) {
+            return StoreChoice<ReportFormat>(
+                text, {{{"text", ReportFormat::kText}, {"json", ReportFormat::kJson}}}, options.format);
+          },
+          "",
+          former};
+}
+
+// InvalidArgument if it is a property that lethe sets itself.
+absl::Status CheckProperty(const std::string& name, const std::string& place);
+
+// Adds one that --kafka was given, as NAME=VALUE. InvalidArgument names the property, never its value.
+absl::Status AddProperty(absl::string_view given, std::vector<Property>& properties);
+
+// --brokers and --kafka of commands that read a topic.
+template <class Options>
+constexpr Setting<Options> BrokersSetting(absl::string_view meaning) {
+  return {"brokers",
+          "HOST:PORT,...",
+          "",
+          true,
+          meaning,
+          "localhost:9092",
+          [](absl::string_view text, Options& options) {
+            return StoreText(text, "expected one or more brokers, such as localhost:9092", options.brokers);
+          }};
+}
+template <class Options>
+constexpr Setting<Options> KafkaSetting() {
+  return {"kafka",
+          "NAME=VALUE",
+          "",
+          false,
+          "A property of librdkafka; may be given several times",
+          "security.protocol=SSL",
+          [](absl::string_view text, Options& options) { return AddProperty(text, options.properties); },
+          "",
+          "",
+          /*many=*/true};
+}
 
 // What several commands share. The stage's own limits are checked here, where the place is known.
 absl::Status StoreHorizon(absl::string_view text, StageOptions& stage);

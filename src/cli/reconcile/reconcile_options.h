@@ -9,13 +9,13 @@
 
 #include "absl/time/time.h"
 #include "lethe/reconcile.h"
+#include "src/cli/config/setting.h"
 #include "src/pipeline/options/options.h"
 #include "src/record/record_reader.h"
 
 namespace lethe {
 
 struct ReconcileCommandOptions {
-  enum class Output { kText, kJson };
   enum class Copy { kNone, kToPeer, kFromPeer, kBoth };
 
   std::string brokers;
@@ -30,7 +30,7 @@ struct ReconcileCommandOptions {
   std::optional<absl::Duration> settle;
   std::optional<Copy> copy;
   std::optional<ReconcileMethod> method;
-  Output output = Output::kText;
+  ReportFormat format = ReportFormat::kText;
 
   int64_t memory_bytes = int64_t{256} << 20;
   absl::Duration timeout = absl::Minutes(1);

@@ -5,6 +5,7 @@
 namespace lethe {
 
 int ReportError(const absl::Status& status, std::ostream& err) {
+  if (status.ok()) return kExitOk;
   err << "lethe: " << Printable(status.message()) << "\n";
   return status.code() == absl::StatusCode::kInvalidArgument ? kExitUsage : kExitFailed;
 }

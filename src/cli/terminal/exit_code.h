@@ -13,7 +13,8 @@ inline constexpr int kExitFailed = 1;         // at run time
 inline constexpr int kExitUsage = 2;          // the command line or the configuration is wrong
 inline constexpr int kExitInterrupted = 130;  // by Ctrl-C, as shells say it: 128 and the signal's number
 
-// Prints an error as the command's last line. kExitUsage for InvalidArgument, kExitFailed for others.
+// kExitOk, or prints the error as the command's last line: kExitUsage for InvalidArgument, kExitFailed for
+// others.
 int ReportError(const absl::Status& status, std::ostream& err);
 
 }  // namespace lethe
