@@ -65,8 +65,7 @@ absl::string_view BrokenPromise(Engine engine) {
              "dropped, in the end all";
     case Engine::kRecycled:
       return "no horizon is promised: it forgets all on each multiple of the horizon, and copies of what "
-             "came "
-             "before pass";
+             "came before pass";
     case Engine::kOpposite:
       return "no horizon is promised: an id is forgotten when another takes its slot, and its copies pass "
              "then";

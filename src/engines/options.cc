@@ -98,8 +98,8 @@ absl::Status CanFollowTarget(Engine engine, double from, double to) {
   if (engine != Engine::kSliced) {
     return absl::FailedPreconditionError(
         absl::StrCat("target_fpp: a filter of the engine ", EngineName(engine),
-                     " takes its form from the target when it is "
-                     "made; to change the target, restart with a filter rebuilt from the log"));
+                     " takes its form from the target when it is made; to change the target, restart with a "
+                     "filter rebuilt from the log"));
   }
   const int lines = SlicedShapeFor(from).lines_per_id;
   const int other_lines = SlicedShapeFor(to).lines_per_id;

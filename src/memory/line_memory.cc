@@ -92,8 +92,8 @@ absl::StatusOr<LineMemory> LineMemory::Create(MemoryBudget* budget, int64_t byte
     if (WholePagesFor(bytes) <= budget->limit_bytes() - budget->used_bytes()) {
       return absl::ResourceExhaustedError(
           absl::StrCat("the system refused ", bytes,
-                       " bytes for a filter, which the memory limit allows: raise "
-                       "the process's limits, or lower the memory limit"));
+                       " bytes for a filter, which the memory limit allows: raise the process's limits, or "
+                       "lower the memory limit"));
     }
     return absl::ResourceExhaustedError(
         absl::StrCat("no memory for the smallest filter (", bytes,

@@ -148,9 +148,9 @@ SnapshotReader::~SnapshotReader() {
 }
 
 absl::Status SnapshotReader::Damaged(absl::string_view what) const {
-  return absl::DataLossError(absl::StrCat("snapshot ", path_, ": ", what,
-                                          "; it cannot be used: delete it, and let the filter be rebuilt "
-                                          "from its log"));
+  return absl::DataLossError(
+      absl::StrCat("snapshot ", path_, ": ", what,
+                   "; it cannot be used: delete it, and let the filter be rebuilt from its log"));
 }
 
 absl::Status SnapshotReader::Annotate(const absl::Status& status) const {

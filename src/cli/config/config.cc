@@ -30,11 +30,10 @@ constexpr absl::string_view kCounters = "counters";
 // Records are read for all of them at once.
 constexpr size_t kMostCounters = 16;
 
-const Setting<RunConfig>* FindSetting(absl::string_view key) {
-  for (const Setting<RunConfig>& setting : RunSettings()) {
-    if (setting.key == key) return &setting;
-  }
-  return nullptr;
+template <class Options>
+const Setting<Options>* FindSetting(absl::Span<const Setting<Options>> settings, absl::string_view key) {
+  const auto found = absl::c_find_if(settings, [&](const auto& setting) { return setting.key == key; });
+  return found == settings.end() ? nullptr : &*found;
 }
 
 // The section that a key belongs to; empty at the top level.
@@ -75,6 +74,25 @@ absl::string_view Found(ConfigEntry::Shape shape) {
   return "";
 }
 
+// A value as it was given, and its place for messages.
+struct GivenValue {
+  EffectiveValue value;
+  std::string place;
+};
+using GivenValues = std::map<std::string, GivenValue, std::less<>>;  // by key
+
+// Stores the value in `options`, and notes it in `given`.
+template <class Options>
+absl::Status Set(const Setting<Options>& setting, absl::string_view text, const std::string& place,
+                 const std::string& origin, Options& options, GivenValues& given) {
+  if (absl::Status status = setting.set(text, options); !status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(place, ": ", status.message()));
+  }
+  const std::string key(setting.key);
+  given[key] = {{key, std::string(text), origin}, place};
+  return absl::OkStatus();
+}
+
 // Puts a configuration together, and remembers where each value came from, since whether values agree with
 // one another is only known at the end.
 class Assembler {
@@ -89,17 +107,12 @@ class Assembler {
 
  private:
   absl::Status AddEntry(const ConfigEntry& entry, const std::string& place);
-  absl::Status Set(const Setting<RunConfig>& setting, absl::string_view text, const std::string& place,
-                   const std::string& origin);
   std::string OriginOf(const ConfigEntry& entry, const std::string& expanded) const {
     const bool is_expanded = expanded != entry.text && absl::StrContains(entry.text, "${");
     return absl::StrCat(file_name_, ":", entry.line, is_expanded ? kFromEnvironment : absl::string_view());
   }
   absl::Status AddCounterEntry(const ConfigEntry& entry, const std::string& place);
   absl::Status AddCounterFlag(const std::string& given);
-  // In counter `counter` of those that are being put together.
-  absl::Status SetInCounter(size_t counter, const std::string& key, absl::string_view text,
-                            const std::string& place, const std::string& origin);
   absl::Status SetProperty(const std::string& name, const std::string& value, const std::string& place,
                            const std::string& origin);
   EffectiveValue EffectiveProperty(const Property& property) const;
@@ -117,15 +130,13 @@ class Assembler {
   const std::string file_name_;  // empty if there is none
   kafka::ClientConfig checked_;  // what librdkafka says to each property is known with its place
   RunConfig config_;
-  std::map<std::string, std::string, std::less<>> places_;    // by key
-  std::map<std::string, EffectiveValue, std::less<>> given_;  // by key; those of `kafka` by "kafka.NAME"
+  GivenValues given_;  // those of `kafka` by "kafka.NAME"
 
-  // One of `counters`, with its given values, in the order of the table of its keys.
+  // One of `counters`.
   struct CounterDraft {
     CounterConfig config;
-    std::map<std::string, EffectiveValue, std::less<>> given;  // by the key within it
-    std::map<std::string, std::string, std::less<>> places;    // likewise
-    std::string place;                                         // of all of it
+    GivenValues given;  // by the key within it
+    std::string place;  // of all of it
   };
   std::vector<CounterDraft> counters_;
 };
@@ -136,7 +147,7 @@ absl::Status UnknownKey(const ConfigEntry& entry, const std::string& place) {
   const std::string path = entry.section == kCounters ? entry.key : entry.Path();
   if (std::optional<std::string> nearest = Nearest(path, keys)) {
     hint = absl::StrCat("did you mean ", *nearest, "?");
-  } else if (entry.section.empty() && FindSetting(entry.key) != nullptr) {
+  } else if (entry.section.empty() && FindSetting(RunSettings(), entry.key) != nullptr) {
     hint = absl::StrCat("write ", entry.key.substr(entry.key.find('.') + 1), " under '", SectionOf(entry.key),
                         ":'");
   } else if (entry.section.empty() && absl::StrContains(entry.key, '.')) {
@@ -172,30 +183,27 @@ absl::Status Assembler::AddCounterEntry(const ConfigEntry& entry, const std::str
     counters_.resize(counter + 1);
     counters_[counter].place = absl::StrCat(file_name_, ":", entry.line, ": counters[", entry.item, "]");
   }
-  const auto settings = CounterSettings();
-  if (absl::c_none_of(settings, [&](const auto& setting) { return setting.key == entry.key; })) {
-    return UnknownKey(entry, place);
-  }
+  const Setting<CounterConfig>* setting = FindSetting(CounterSettings(), entry.key);
+  if (setting == nullptr) return UnknownKey(entry, place);
   if (entry.shape != ConfigEntry::Shape::kText) {
     return absl::InvalidArgumentError(
         absl::StrCat(place, ": expected a single value, found ", Found(entry.shape)));
   }
   const absl::StatusOr<std::string> text = ExpandReferences(entry.text);
   if (!text.ok()) return absl::InvalidArgumentError(absl::StrCat(place, ": ", text.status().message()));
-  return SetInCounter(counter, entry.key, *text, place, OriginOf(entry, *text));
+  CounterDraft& draft = counters_[counter];
+  return Set(*setting, *text, place, OriginOf(entry, *text), draft.config, draft.given);
 }
 
 absl::Status Assembler::AddCounterFlag(const std::string& given) {
   const std::string flag = "--counter";
   CounterDraft draft;
   draft.place = flag;
-  std::vector<std::pair<std::string, std::string>> values;
   for (const absl::string_view part : absl::StrSplit(given, ',')) {
     const size_t equals = part.find('=');
     const absl::string_view key = part.substr(0, equals);
-    const auto settings = CounterSettings();
-    const bool is_key = absl::c_any_of(settings, [&](const auto& setting) { return setting.key == key; });
-    if (equals == absl::string_view::npos || !is_key) {
+    const Setting<CounterConfig>* setting = FindSetting(CounterSettings(), key);
+    if (equals == absl::string_view::npos || setting == nullptr) {
       return absl::InvalidArgumentError(absl::StrCat(
           flag, ": expected ", CounterFlagType(), "; the keys are ", absl::StrJoin(KeysOf(kCounters), ", "),
           "; a counter whose values have commas goes into a file"));
@@ -205,39 +213,20 @@ absl::Status Assembler::AddCounterFlag(const std::string& given) {
           absl::StrCat(flag, ": every user of this host can read a secret on the command line. Put ",
                        kStorePassword, " into the configuration file, as ${file:PATH} or ${VARIABLE}"));
     }
-    values.emplace_back(key, part.substr(equals + 1));
-    if (key == "name") draft.config.options.name = std::string(part.substr(equals + 1));
+    const std::string place = absl::StrCat(flag, ": ", key);
+    if (draft.given.contains(key)) return absl::InvalidArgumentError(absl::StrCat(place, ": given twice"));
+    absl::Status set = Set(*setting, part.substr(equals + 1), place, flag, draft.config, draft.given);
+    if (!set.ok()) return set;
   }
   // A flag wins over the file, here for the counter of its name.
   const auto same = absl::c_find_if(counters_, [&](const CounterDraft& other) {
     return other.place != flag && other.config.options.name == draft.config.options.name;
   });
-  const size_t counter = static_cast<size_t>(same - counters_.begin());
-  if (same == counters_.end()) counters_.emplace_back();
-  counters_[counter] = CounterDraft();
-  counters_[counter].place = flag;
-  for (const auto& [key, text] : values) {
-    const std::string place = absl::StrCat(flag, ": ", key);
-    if (counters_[counter].places.contains(key)) {
-      return absl::InvalidArgumentError(absl::StrCat(place, ": given twice"));
-    }
-    absl::Status set = SetInCounter(counter, key, text, place, flag);
-    if (!set.ok()) return set;
+  if (same == counters_.end()) {
+    counters_.push_back(std::move(draft));
+  } else {
+    *same = std::move(draft);
   }
-  return absl::OkStatus();
-}
-
-absl::Status Assembler::SetInCounter(size_t counter, const std::string& key, absl::string_view text,
-                                     const std::string& place, const std::string& origin) {
-  CounterDraft& draft = counters_[counter];
-  for (const Setting<CounterConfig>& setting : CounterSettings()) {
-    if (setting.key != key) continue;
-    if (absl::Status set = setting.set(text, draft.config); !set.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat(place, ": ", set.message()));
-    }
-  }
-  draft.places[key] = place;
-  draft.given[key] = {key, std::string(text), origin};
   return absl::OkStatus();
 }
 
@@ -253,7 +242,7 @@ absl::Status Assembler::FinishCounters() {
     for (const Setting<CounterConfig>& setting : CounterSettings()) {
       const auto given = draft.given.find(setting.key);
       if (given != draft.given.end() && setting.key != kStorePassword)
-        absl::StrAppend(&texts, setting.key, "=", given->second.text, "\n");
+        absl::StrAppend(&texts, setting.key, "=", given->second.value.text, "\n");
       if (!setting.required || given != draft.given.end()) continue;
       return absl::InvalidArgumentError(
           absl::StrCat(draft.place, ": missing ", setting.key, ", for example ", setting.example));
@@ -297,7 +286,7 @@ absl::Status Assembler::AddEntry(const ConfigEntry& entry, const std::string& pl
   if (!is_section && !is_property) {
     // `log.level: x` at the top level would otherwise be a second way to say the same.
     const bool is_dotted = entry.section.empty() && absl::StrContains(entry.key, '.');
-    setting = is_dotted ? nullptr : FindSetting(entry.Path());
+    setting = is_dotted ? nullptr : FindSetting(RunSettings(), entry.Path());
     if (setting == nullptr) return UnknownKey(entry, place);
   }
   const ConfigEntry::Shape wanted = is_section ? ConfigEntry::Shape::kMap : ConfigEntry::Shape::kText;
@@ -309,15 +298,16 @@ absl::Status Assembler::AddEntry(const ConfigEntry& entry, const std::string& pl
   absl::StatusOr<std::string> text = ExpandReferences(entry.text);
   if (!text.ok()) return absl::InvalidArgumentError(absl::StrCat(place, ": ", text.status().message()));
   const std::string origin = OriginOf(entry, *text);
-  if (!is_property) return Set(*setting, *text, place, origin);
+  if (!is_property) return Set(*setting, *text, place, origin, config_, given_);
   if (absl::Status status = CheckProperty(entry.key, place); !status.ok()) return status;
   return SetProperty(entry.key, *text, place, origin);
 }
 
 absl::Status Assembler::AddFlags(const RunFlags& flags) {
   for (const auto& [key, text] : flags.values) {
-    if (absl::Status status = Set(*FindSetting(key), text, FlagOf(key), FlagOf(key)); !status.ok())
-      return status;
+    const std::string flag = FlagOf(key);
+    absl::Status status = Set(*FindSetting(RunSettings(), key), text, flag, flag, config_, given_);
+    if (!status.ok()) return status;
   }
   for (const std::string& counter : flags.counters) {
     if (absl::Status status = AddCounterFlag(counter); !status.ok()) return status;
@@ -335,24 +325,13 @@ absl::Status Assembler::AddFlags(const RunFlags& flags) {
   return absl::OkStatus();
 }
 
-absl::Status Assembler::Set(const Setting<RunConfig>& setting, absl::string_view text,
-                            const std::string& place, const std::string& origin) {
-  if (absl::Status status = setting.set(text, config_); !status.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(place, ": ", status.message()));
-  }
-  places_[std::string(setting.key)] = place;
-  config_.texts[std::string(setting.key)] = std::string(text);
-  given_[std::string(setting.key)] = {std::string(setting.key), std::string(text), origin};
-  return absl::OkStatus();
-}
-
 absl::Status Assembler::SetProperty(const std::string& name, const std::string& value,
                                     const std::string& place, const std::string& origin) {
   if (const absl::Status& status = checked_.Set(name, value).status(); !status.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(place, ": ", status.message()));
   }
   const std::string key = absl::StrCat(kKafka, ".", name);
-  given_[key] = {key, value, origin};
+  given_[key] = {{key, value, origin}, place};
   std::vector<Property>& properties = config_.daemon.properties;
   const auto same = std::find_if(properties.begin(), properties.end(),
                                  [&](const Property& property) { return property.first == name; });
@@ -367,7 +346,7 @@ absl::Status Assembler::SetProperty(const std::string& name, const std::string& 
 absl::Status Assembler::CheckMissing() const {
   std::vector<std::string> missing;
   for (const Setting<RunConfig>& setting : RunSettings()) {
-    if (setting.required && !places_.contains(setting.key)) {
+    if (setting.required && !given_.contains(setting.key)) {
       const std::string name = file_name_.empty()
                                    ? FlagOf(setting.key)
                                    : absl::StrCat(setting.key, " (or ", FlagOf(setting.key), ")");
@@ -392,13 +371,13 @@ absl::Status Assembler::CheckTopics() const {
                                   {"output", &daemon.output},
                                   {"divert", &daemon.divert},
                                   {"snapshots.to", &daemon.snapshots.topic}}) {
-    if (!name->empty()) topics.push_back({key, *name, places_.find(key)->second});
+    if (!name->empty()) topics.push_back({key, *name, given_.find(key)->second.place});
   }
   // A topic of two counters would tell their keys apart by nothing but a header.
   for (const CounterDraft& draft : counters_) {
     const CounterOptions& counter = draft.config.options;
     topics.push_back({absl::StrCat("output of counter ", counter.name), counter.output,
-                      draft.places.find("output")->second});
+                      draft.given.find("output")->second.place});
   }
   for (size_t later = 1; later < topics.size(); ++later) {
     for (size_t earlier = 0; earlier < later; ++earlier) {
@@ -423,7 +402,7 @@ absl::Status Assembler::CheckDivert() const {
                                     {"on_uncountable", policies.on_uncountable}}) {
     if (action != Action::kDivert) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat(places_.find(key)->second,
+        absl::StrCat(given_.find(key)->second.place,
                      ": divert needs a topic: set divert (or --divert), for example orders-diverted"));
   }
   return absl::OkStatus();
@@ -435,7 +414,7 @@ absl::Status Assembler::CheckScope() const {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(places_.find("scope")->second, ": topic needs an internal topic, and \"",
+      absl::StrCat(given_.find("scope")->second.place, ": topic needs an internal topic, and \"",
                    kafka::RepartitionTopic(config_.daemon),
                    "\" is not a topic name; choose a shorter group, of letters, digits, '.', '_' and '-'"));
 }
@@ -455,9 +434,9 @@ absl::Status Assembler::CheckStage() const {
   for (const auto& [complaint, blamed] : kBlamed) {
     if (absl::ConsumePrefix(&message, complaint)) key = blamed;
   }
-  const auto place = places_.find(key);
-  if (place == places_.end()) return status;
-  return absl::InvalidArgumentError(absl::StrCat(place->second, ": ", message));
+  const auto given = given_.find(key);
+  if (given == given_.end()) return status;
+  return absl::InvalidArgumentError(absl::StrCat(given->second.place, ": ", message));
 }
 
 absl::StatusOr<RunConfig> Assembler::Finish() {
@@ -467,6 +446,10 @@ absl::StatusOr<RunConfig> Assembler::Finish() {
   if (absl::Status status = CheckDivert(); !status.ok()) return status;
   if (!config_.daemon.policies.diverts()) config_.daemon.divert.clear();  // nothing would be written to it
   if (absl::Status status = CheckStage(); !status.ok()) return status;
+  for (const Setting<RunConfig>& setting : RunSettings()) {
+    const auto given = given_.find(setting.key);
+    if (given != given_.end()) config_.texts[given->first] = given->second.value.text;
+  }
   config_.fingerprint = FingerprintOf(config_);
   if (config_.daemon.group.empty()) config_.daemon.group = absl::StrCat("lethe-", config_.daemon.input);
   if (absl::Status status = CheckScope(); !status.ok()) return status;
@@ -485,7 +468,7 @@ absl::StatusOr<RunConfig> Assembler::Finish() {
 }
 
 EffectiveValue Assembler::EffectiveProperty(const Property& property) const {
-  EffectiveValue value = given_.at(absl::StrCat(kKafka, ".", property.first));
+  EffectiveValue value = given_.at(absl::StrCat(kKafka, ".", property.first)).value;
   // A value from the environment is treated as a secret.
   value.is_secret = kafka::IsSecret(property.first) || absl::EndsWith(value.origin, kFromEnvironment);
   if (value.is_secret) value.text.clear();
@@ -497,7 +480,7 @@ std::vector<EffectiveValue> Assembler::Effective() const {
   for (const Setting<RunConfig>& setting : RunSettings()) {
     const auto given = given_.find(setting.key);
     if (given != given_.end()) {
-      values.push_back(given->second);
+      values.push_back(given->second.value);
     } else if (!setting.fallback.empty()) {
       const absl::string_view key = setting.key;
       const std::string text = key == "group"               ? config_.daemon.group
@@ -514,7 +497,7 @@ std::vector<EffectiveValue> Assembler::Effective() const {
     for (const Setting<CounterConfig>& setting : CounterSettings()) {
       const auto given = counters_[i].given.find(setting.key);
       if (given == counters_[i].given.end()) continue;
-      values.push_back(given->second);
+      values.push_back(given->second.value);
       values.back().key = absl::StrCat(kCounters, "[", i, "].", setting.key);
       values.back().is_secret = setting.key == kStorePassword;
       if (values.back().is_secret) values.back().text.clear();
