@@ -64,6 +64,7 @@ std::vector<Alert> Alerts() {
 TEST(AlertsTest, EachNamesTheRemedyAndItsSectionOfTheRunbook) {
   const std::string runbook = FileText("runbook.md");
   const std::string tests = FileText("alerts_test.yml");
+  const std::string page = FileText("README.md");
   std::set<std::string> names;
   for (const Alert& alert : Alerts()) {
     SCOPED_TRACE(alert.name);
@@ -80,6 +81,12 @@ TEST(AlertsTest, EachNamesTheRemedyAndItsSectionOfTheRunbook) {
     const std::string text = runbook.substr(section, runbook.find("\n## ", section + 1) - section);
     for (const char* part : {"*Means:* ", "*Look:* ", "*Do:* "}) EXPECT_TRUE(absl::StrContains(text, part));
     EXPECT_TRUE(absl::StrContains(tests, absl::StrCat("alertname: ", alert.name, "\n"))) << "is not tested";
+    const size_t severity = alert.text.find("{severity: ") + 11;
+    const std::string row =
+        absl::StrCat("\n| ", alert.text.substr(severity, alert.text.find('}', severity) - severity));
+    const size_t begin = page.find(row);
+    ASSERT_NE(begin, std::string::npos) << row;
+    EXPECT_TRUE(absl::StrContains(page.substr(begin, page.find('\n', begin + 1) - begin), alert.name)) << row;
   }
   EXPECT_EQ(names.size(), Alerts().size());
   for (const absl::string_view line : absl::StrSplit(runbook, '\n')) {

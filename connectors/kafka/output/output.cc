@@ -309,8 +309,7 @@ absl::Status Output::Write(const OutputRecord& record) {
       return absl::OkStatus();
     }
     if (code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION && !has_asked) {
-      // The topic may have grown since the producer last asked for its metadata, which it does every five
-      // minutes (topic.metadata.refresh.interval.ms).
+      // The topic may have grown since the producer last asked for its metadata.
       has_asked = true;
       const char* topic = rd_kafka_topic_name(TopicOf(record.target));
       if (kafka::CountPartitions(producer_.get(), topic, kCallTimeoutMs).ok()) continue;
