@@ -205,8 +205,8 @@ class Partition {
   // the sync of its folder failed, the new file is there and complete. FailedPrecondition if a transaction is
   // open. Unimplemented if the engine has no snapshots.
   //
-  // Holds each shard's lock in turn while it writes that shard: its events wait, about a second per GiB, and
-  // longer on a slow disk. Events that are judged meanwhile must be replayed after a restore.
+  // No transaction begins meanwhile. Events that are judged outside of one go on, and must be replayed after
+  // a restore; Aborted if they change the filter's shape (a refresh, or a change of size) again and again.
   absl::Status Save(const std::string& path, const SnapshotOrigin& origin, const SnapshotPoint& point) const;
 
   // Begins a snapshot that LiveSnapshot::Write writes while events are judged. FailedPrecondition if a

@@ -71,14 +71,6 @@ class CompactSample {
   double sum_of_squares_ = 0;
 };
 
-template <typename Tag>
-CompactEstimate EstimateCompact(const CompactTable<Tag>& table, const CompactSpan& span) {
-  CompactSample<Tag> sample;
-  while (!sample.Look(table, span)) {
-  }
-  return sample.Estimate();
-}
-
 }  // namespace lethe
 
 #endif  // LETHE_SRC_FILTER_COMPACT_ESTIMATE_H_

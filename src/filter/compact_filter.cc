@@ -90,14 +90,12 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
     if (__builtin_expect(HasWork(), 0)) Work(LinesDue(epochs_.now_ms(), before_ms));
   }
 
-  FilterStatus Status() const override;
   FilterStatus Figures() const override;
   std::unique_ptr<EngineFilter::Sample> BeginSample() const override {
     return std::make_unique<Looker>(this);
   }
 
-  absl::StatusOr<FilterImage> Image() const override { return ImageOf(/*is_copied=*/false); }
-  absl::StatusOr<FilterImage> BeginCopy() const override { return ImageOf(/*is_copied=*/true); }
+  absl::StatusOr<FilterImage> BeginCopy() const override;
   bool CopyMemory(const FilterImage& image, absl::Span<const char> part, char* to) const override;
   // Insertions add entries, which an image may have or not; CompactCopy is for entries that leave a line. An
   // epoch that begins or dies changes what the lines mean, and so does the first time.
@@ -112,17 +110,16 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
    public:
     explicit Looker(const CompactFilter* filter) : filter_(filter) {}
     bool Look() override { return sample_.Look(filter_->table_, filter_->epochs_.span()); }
-    void Describe(FilterStatus* status) const override { DescribeEstimate(sample_.Estimate(), status); }
+    void Describe(FilterStatus* status) const override {
+      const CompactEstimate estimate = sample_.Estimate();
+      status->fpp_estimated = estimate.fpp;
+      status->fpp_estimated_deviation = estimate.deviation;
+    }
 
    private:
     const CompactFilter* const filter_;
     CompactSample<Tag> sample_;
   };
-
-  static void DescribeEstimate(const CompactEstimate& estimate, FilterStatus* status) {
-    status->fpp_estimated = estimate.fpp;
-    status->fpp_estimated_deviation = estimate.deviation;
-  }
 
   friend class EachIdFilter<CompactFilter>;
 
@@ -353,7 +350,6 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
     return static_cast<int64_t>(static_cast<double>(table_.lines()) * std::min(slices, 1.0));
   }
 
-  absl::StatusOr<FilterImage> ImageOf(bool is_copied) const;
   template <typename Self, typename Fields>
   static void Transfer(Self& self, int64_t& memory_bytes, Fields& fields);
 
@@ -377,13 +373,6 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
   int64_t no_shrink_before_ = 0;  // in epochs begun
   int64_t limit_hits_ = 0;
 };
-
-template <typename Tag, typename Processor>
-FilterStatus CompactFilter<Tag, Processor>::Status() const {
-  FilterStatus status = Figures();
-  DescribeEstimate(EstimateCompact(table_, epochs_.span()), &status);
-  return status;
-}
 
 template <typename Tag, typename Processor>
 FilterStatus CompactFilter<Tag, Processor>::Figures() const {
@@ -434,7 +423,7 @@ void CompactFilter<Tag, Processor>::Transfer(Self& self, int64_t& memory_bytes, 
 }
 
 template <typename Tag, typename Processor>
-absl::StatusOr<FilterImage> CompactFilter<Tag, Processor>::ImageOf(bool is_copied) const {
+absl::StatusOr<FilterImage> CompactFilter<Tag, Processor>::BeginCopy() const {
   FieldWriter fields;
   epochs_.Save(&fields);
   table_.Save(epochs_.span(), &fields);
@@ -442,9 +431,7 @@ absl::StatusOr<FilterImage> CompactFilter<Tag, Processor>::ImageOf(bool is_copie
   int64_t memory_bytes = std::min(table_.memory_bytes(), 2 * lines_bytes + kMostSpareBytes);
   Transfer(*this, memory_bytes, fields);
   if (!fields.ok()) return absl::InternalError("compact filter: its state is inconsistent");
-  FilterImage image{fields.bytes(), {table_.memory()}, ImageEpoch()};
-  if (is_copied) image.copy = table_.BeginCopy();
-  return image;
+  return FilterImage{fields.bytes(), {table_.memory()}, ImageEpoch(), table_.BeginCopy()};
 }
 
 template <typename Tag, typename Processor>

@@ -12,7 +12,16 @@ absl::Status NoSnapshotsOfThisEngine() {
       "filter from its log");
 }
 
-absl::StatusOr<FilterImage> EngineFilter::Image() const { return NoSnapshotsOfThisEngine(); }
+FilterStatus EngineFilter::Status() const {
+  FilterStatus status = Figures();
+  const std::unique_ptr<Sample> sample = BeginSample();
+  while (!sample->Look()) {
+  }
+  sample->Describe(&status);
+  return status;
+}
+
+absl::StatusOr<FilterImage> EngineFilter::BeginCopy() const { return NoSnapshotsOfThisEngine(); }
 
 bool EngineFilter::CopyMemory(const FilterImage& image, absl::Span<const char> part, char* to) const {
   if (ImageEpoch() != image.epoch) return false;

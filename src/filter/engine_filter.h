@@ -19,13 +19,13 @@ struct FilterImage {
   std::string state;                           // all but the bits, serialized; at most kMaxStateBytes
   std::vector<absl::Span<const char>> memory;  // the bits, in place
   int64_t epoch = 0;                           // EngineFilter::ImageEpoch()
-  std::shared_ptr<void> copy = nullptr;  // of BeginCopy: what the engine keeps until the copy is complete
+  std::shared_ptr<void> copy = nullptr;        // what the engine keeps until the copy is complete
 
   static constexpr int64_t kMaxStateBytes = int64_t{1} << 20;
 };
 
-// Promise, errors and thread safety are those of Filter. Without an override an engine has no snapshots, and
-// its Figures() are its Status().
+// Promise, errors and thread safety are those of Filter. Without an override an engine has no snapshots. It
+// overrides Status(), or Figures() and BeginSample().
 class EngineFilter : public Filter {
  public:
   // Finds what Figures() leaves out, in steps of some microseconds. The filter may change between two steps,
@@ -39,13 +39,12 @@ class EngineFilter : public Filter {
   };
   // Null if Figures() leaves nothing out.
   virtual std::unique_ptr<Sample> BeginSample() const { return nullptr; }
+  // The figures, with all that a sample finds.
+  FilterStatus Status() const override;
 
-  // The filter as it is; the spans are valid until it changes. Unimplemented without an override.
-  virtual absl::StatusOr<FilterImage> Image() const;
-
-  // An image whose memory CopyMemory copies, part by part in order, with insertions in between. Give the
-  // spans to CopyMemory only.
-  virtual absl::StatusOr<FilterImage> BeginCopy() const { return Image(); }
+  // The filter as it is. CopyMemory copies its memory, part by part in order, with insertions in between;
+  // give the spans to that only. Unimplemented without an override.
+  virtual absl::StatusOr<FilterImage> BeginCopy() const;
 
   // Copies a part of a span of such an image to `to`. False if the filter has changed in a way that the image
   // does not allow: the copy is useless, begin another.

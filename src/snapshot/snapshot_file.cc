@@ -94,14 +94,6 @@ absl::Status SnapshotWriter::RewritePiece(int64_t offset, absl::string_view cont
   return status;
 }
 
-absl::Status SnapshotWriter::WriteMemory(absl::Span<const char> memory) {
-  for (size_t done = 0; done < memory.size(); done += kPieceBytes) {
-    const absl::Span<const char> piece = memory.subspan(done, kPieceBytes);
-    if (absl::Status status = WritePiece({piece.data(), piece.size()}); !status.ok()) return status;
-  }
-  return absl::OkStatus();
-}
-
 absl::Status SnapshotWriter::Finish() {
   if (path_.empty()) {
     fd_ = -1;

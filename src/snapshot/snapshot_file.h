@@ -22,12 +22,6 @@ namespace lethe {
 inline constexpr size_t kPieceBytes = size_t{1} << 20;
 inline constexpr int64_t kChecksumBytes = 8;
 
-// What `bytes` of memory take in a file.
-inline constexpr int64_t InPieces(int64_t bytes) {
-  constexpr auto kPiece = static_cast<int64_t>(kPieceBytes);
-  return bytes + (bytes + kPiece - 1) / kPiece * kChecksumBytes;
-}
-
 // Writes PATH.new, which only its owner can read, and gives it the name PATH at the end. Move-only; one that
 // is destroyed before Finish() leaves PATH as it was, and no PATH.new. Thread safety: none; one writer per
 // path at a time.
@@ -44,7 +38,6 @@ class SnapshotWriter {
   absl::Status WritePiece(absl::string_view content);
   // In the place of a piece of the same size that was written at this offset.
   absl::Status RewritePiece(int64_t offset, absl::string_view content);
-  absl::Status WriteMemory(absl::Span<const char> memory);
 
   // The file's bytes so far.
   int64_t offset() const { return offset_; }

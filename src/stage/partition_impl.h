@@ -60,7 +60,6 @@ struct Partition::Impl {
   // Makes a snapshot's header. Outside of transactions only. Unimplemented if the engine has no snapshots.
   absl::StatusOr<SnapshotHeader> Header(const SnapshotOrigin& origin, const SnapshotPoint& point) const;
 
-  absl::Status Save(const std::string& path, const SnapshotOrigin& origin, const SnapshotPoint& point) const;
   static absl::StatusOr<SnapshotReport> Inspect(const std::string& path);
 
   // As long as it lives no transaction begins. FailedPrecondition if one is open, in which `what` must not

@@ -73,17 +73,15 @@ class Shard {
   bool SetTargetFpp(double target_fpp);
   void SetPassSuspects(bool pass_suspects);
 
-  // Its section of a snapshot (src/stage/snapshot_format.h); Restore into a new shard only.
-  absl::Status Save(int index, SnapshotWriter* writer) const;
-
   // A second opinion as it is copied: its state is of the beginning, its lines as PassedIds::Copy says.
   struct SecondOpinionImage {
     std::string state;
     PassedIds::Copy lines;
   };
 
-  // The same in parts, while events are judged: the present state, with the filter's memory to be copied
-  // later. Copy, of a part of that memory, is Aborted once the filter has changed its shape.
+  // Its section of a snapshot (src/stage/snapshot_format.h), in parts, while events are judged: the present
+  // state, with the filter's memory to be copied later. Copy, of a part of that memory, is Aborted once the
+  // filter has changed its shape.
   struct Image {
     std::string pieces[2];  // all that comes before the memory
     FilterImage filter;     // without its state
@@ -96,6 +94,7 @@ class Shard {
   absl::StatusOr<bool> CopySecondOpinion(int64_t most_bytes, SecondOpinionImage* image) const;
   static absl::Status Write(const SecondOpinionImage& image, SnapshotWriter* writer);
 
+  // Of a new shard only.
   absl::Status Restore(int index, SnapshotReader* reader);
 
   int64_t pending_bytes() const;
@@ -111,9 +110,6 @@ class Shard {
     return verdict == Verdict::kUnique || (verdict == Verdict::kSuspect && pass_suspects_);
   }
   // With the lock held.
-  absl::StatusOr<FilterImage> ImageOf(absl::StatusOr<FilterImage> (EngineFilter::*image)() const) const;
-  absl::StatusOr<Image> Describe(int index, absl::StatusOr<FilterImage> image) const;
-  absl::StatusOr<std::string> DescribeSecondOpinion() const;
   void AskSecondOpinion(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts);
   void RememberPassed(absl::Span<const TimedId> ids);
   void JudgeInTransaction(const ShardEvents& events, absl::Span<Verdict> verdicts);

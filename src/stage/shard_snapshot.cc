@@ -34,13 +34,7 @@ int64_t BytesOf(const Spans& memory) {
   return static_cast<int64_t>(bytes);
 }
 
-static_assert(PassedIds::kCopyPieceBytes == kPieceBytes);  // so that its pieces are those of WriteMemory
-
-absl::Status WriteSizeAndState(int64_t bytes, absl::string_view state, SnapshotWriter* writer) {
-  FieldWriter size;
-  size.Count(bytes);
-  return writer->WritePiece(absl::StrCat(size.bytes(), state));
-}
+static_assert(PassedIds::kCopyPieceBytes == kPieceBytes);  // so that ReadMemory reads its pieces
 
 }  // namespace
 
@@ -51,62 +45,24 @@ void Shard::TransferCounts(Self& self, Fields& fields) {
   fields.Count(self.replayed_);
 }
 
-absl::StatusOr<FilterImage> Shard::ImageOf(absl::StatusOr<FilterImage> (EngineFilter::*image)() const) const {
+absl::StatusOr<Shard::Image> Shard::BeginImage(int index) const {
+  const std::lock_guard lock(mutex_);
   if (engine_filter_ == nullptr) return NoSnapshotsOfThisEngine();
-  return (engine_filter_->*image)();
-}
-
-// All but the ids of the audit.
-absl::StatusOr<Shard::Image> Shard::Describe(int index, absl::StatusOr<FilterImage> image) const {
-  if (!image.ok()) return image.status();
-  const Sizes sizes = {index, static_cast<int64_t>(image->state.size()), BytesOf(image->memory)};
+  absl::StatusOr<FilterImage> filter = engine_filter_->BeginCopy();
+  if (!filter.ok()) return filter.status();
+  const Sizes sizes = {index, static_cast<int64_t>(filter->state.size()), BytesOf(filter->memory)};
   FieldWriter fields;
   TransferSizes(sizes, index, fields);
   TransferCounts(*this, fields);
   audit_.Save(&fields);
   if (!fields.ok()) return absl::InternalError(absl::StrCat("shard ", index, ": counts beyond all bounds"));
-  return Image{{fields.bytes(), std::move(image->state)}, *std::move(image), {}, {}};
-}
-
-absl::Status Shard::Save(int index, SnapshotWriter* writer) const {
-  const std::lock_guard lock(mutex_);
-  const absl::StatusOr<Image> image = Describe(index, ImageOf(&EngineFilter::Image));
-  if (!image.ok()) return image.status();
-  for (const std::string& piece : image->pieces) {
-    if (absl::Status status = writer->WritePiece(piece); !status.ok()) return status;
-  }
-  for (const absl::Span<const char> span : image->filter.memory) {
-    if (absl::Status status = writer->WriteMemory(span); !status.ok()) return status;
-  }
-  if (absl::Status status = Audit::SaveIds(audit_.CopyIds(), writer); !status.ok()) return status;
-  if (!second_opinion_) return absl::OkStatus();
-  const absl::StatusOr<std::string> state = DescribeSecondOpinion();
-  if (!state.ok()) return state.status();
-  const absl::Span<const char> lines = second_opinion_->memory();
-  if (absl::Status status = WriteSizeAndState(static_cast<int64_t>(lines.size()), *state, writer);
-      !status.ok())
-    return status;
-  return writer->WriteMemory(lines);
-}
-
-// All but the bytes of its lines, which come first.
-absl::StatusOr<std::string> Shard::DescribeSecondOpinion() const {
-  FieldWriter fields;
-  fields.Count(suspects_);
-  second_opinion_->Transfer(fields);
-  if (!fields.ok()) return absl::InternalError("second opinion: counts beyond all bounds");
-  return fields.bytes();
-}
-
-absl::StatusOr<Shard::Image> Shard::BeginImage(int index) const {
-  const std::lock_guard lock(mutex_);
-  absl::StatusOr<Image> image = Describe(index, ImageOf(&EngineFilter::BeginCopy));
-  if (!image.ok()) return image.status();
-  image->audited = audit_.CopyIds();
+  Image image = {{fields.bytes(), std::move(filter->state)}, *std::move(filter), audit_.CopyIds(), {}};
   if (!second_opinion_) return image;
-  absl::StatusOr<std::string> state = DescribeSecondOpinion();
-  if (!state.ok()) return state.status();
-  image->second_opinion = {*std::move(state), {}};
+  FieldWriter state;
+  state.Count(suspects_);
+  second_opinion_->Transfer(state);
+  if (!state.ok()) return absl::InternalError("second opinion: counts beyond all bounds");
+  image.second_opinion = {state.bytes(), {}};
   return image;
 }
 
@@ -130,8 +86,10 @@ absl::StatusOr<bool> Shard::CopySecondOpinion(int64_t most_bytes, SecondOpinionI
 }
 
 absl::Status Shard::Write(const SecondOpinionImage& image, SnapshotWriter* writer) {
-  if (absl::Status status = WriteSizeAndState(image.lines.bytes, image.state, writer); !status.ok())
-    return status;
+  FieldWriter size;
+  size.Count(image.lines.bytes);
+  const std::string begin = absl::StrCat(size.bytes(), image.state);
+  if (absl::Status status = writer->WritePiece(begin); !status.ok()) return status;
   for (const std::string& piece : image.lines.pieces) {
     if (absl::Status status = writer->WritePiece(piece); !status.ok()) return status;
   }

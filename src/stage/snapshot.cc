@@ -16,6 +16,10 @@
 namespace lethe {
 namespace {
 
+// Events that are judged meanwhile may change a filter's shape, and then a snapshot is begun again. That is
+// rare: a filter grows by doubling, and begins an epoch or generation some times in a horizon.
+constexpr int kTries = 16;
+
 template <typename Value>
 absl::Status Other(const SnapshotReader& reader, absl::string_view what, const Value& saved,
                    const Value& wanted) {
@@ -96,23 +100,17 @@ absl::StatusOr<SnapshotHeader> Partition::Impl::Header(const SnapshotOrigin& ori
 
 absl::Status Partition::Save(const std::string& path, const SnapshotOrigin& origin,
                              const SnapshotPoint& point) const {
-  return OrNoMemory([&] { return impl_->Save(path, origin, point); });
-}
-
-absl::Status Partition::Impl::Save(const std::string& path, const SnapshotOrigin& origin,
-                                   const SnapshotPoint& point) const {
-  const absl::StatusOr<Outside> entered = EnterOutside("a snapshot");
+  // Nobody would note the end of transactions that began meanwhile.
+  const absl::StatusOr<Impl::Outside> entered = impl_->EnterOutside("a snapshot");
   if (!entered.ok()) return entered.status();
-  const absl::StatusOr<SnapshotHeader> header = Header(origin, point);
-  if (!header.ok()) return header.status();
-  absl::StatusOr<SnapshotWriter> writer = SnapshotWriter::Create(path);
-  if (!writer.ok()) return writer.status();
-  if (absl::Status status = header->Write(&*writer); !status.ok()) return status;
-  for (int i = 0; i < header->shards; ++i) {
-    if (absl::Status status = shards[static_cast<size_t>(i)]->Save(i, &*writer); !status.ok()) return status;
+  absl::Status saved;
+  for (int i = 0; i < kTries; ++i) {
+    const absl::StatusOr<std::unique_ptr<LiveSnapshot>> live = BeginSnapshot(origin, point);
+    if (!live.ok()) return live.status();
+    saved = (*live)->Write(path);
+    if (!absl::IsAborted(saved)) break;
   }
-  if (absl::Status status = WriteSnapshotEnd(&*writer); !status.ok()) return status;
-  return writer->Finish();
+  return saved;
 }
 
 absl::StatusOr<RestoredPartition> DedupStage::Restore(absl::string_view name, const std::string& path,

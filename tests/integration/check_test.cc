@@ -405,7 +405,7 @@ TEST(ServiceTest, TellsTheServiceManagerHowItIsAndLogsLinesOfJson) {
 
 TEST(ExpansionTest, PartitionsThatTheOutputDoesNotHaveYetWait) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
-  const auto daemon = flow.Start({"--kafka=topic.metadata.refresh.interval.ms=500"});
+  const auto daemon = flow.Start();
   flow.SendIds("a", 1, 100);
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 100; }));
   ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 3).ok());
@@ -422,7 +422,7 @@ TEST(ExpansionTest, PartitionsThatTheOutputDoesNotHaveYetWait) {
   EXPECT_EQ(daemon->Metric("lethe_transactions_aborted_total"), 0);
   EXPECT_TRUE(daemon->Stop());
   // Nor does a new process refuse to go on with what has somewhere to go.
-  const auto second = flow.Start({"--kafka=topic.metadata.refresh.interval.ms=500"});
+  const auto second = flow.Start();
   ASSERT_TRUE(second->AwaitLog("has 1 partitions, the input has 3"));
   ASSERT_TRUE(second->Await([&] { return second->Metric("lethe_partition_failed") == 2; }));
   flow.SendIds("a", 101, 200);

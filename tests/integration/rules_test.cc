@@ -671,7 +671,7 @@ TEST(RulesTest, Rule19KeysMayHaveMovedForAHorizonAfterAnExpansion) {
       return true;
     });
   };
-  const Args args = {"--horizon=1h", "--kafka=topic.metadata.refresh.interval.ms=500"};
+  const Args args = {"--horizon=1h"};
   send(200, 2);
   {
     const auto daemon = flow.Start(args);

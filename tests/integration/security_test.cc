@@ -345,8 +345,7 @@ TEST_F(SecurityTest, TopicsWithoutWritePermissionAreReportedAtRunTime) {
   }
   Args args = Scram("SCRAM-SHA-256");
   for (const std::string& arg : {"--counter=name=counter,key=key,delta=json:/n,output=" + counters,
-                                 "--divert=" + diverted, std::string("--on-duplicate=divert"),
-                                 std::string("--kafka=topic.metadata.refresh.interval.ms=1000")}) {
+                                 "--divert=" + diverted, std::string("--on-duplicate=divert")}) {
     args.push_back(arg);
   }
   flow.Send(Countable(1, 100));
@@ -377,7 +376,6 @@ TEST_F(SecurityTest, RevokedPermissionsAreAwaited) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   const std::vector<Acl> needed = Needed(flow, "User:lethe");
   Args args = Scram("SCRAM-SHA-256");
-  args.emplace_back("--kafka=topic.metadata.refresh.interval.ms=1000");
   Grant(needed);
   flow.SendIds("a", 1, 100);
   const auto daemon = flow.Start(args);

@@ -712,7 +712,7 @@ TEST(MembershipTest, AStopInTheMiddleOfARebalanceEndsWell) {
 TEST(MembershipTest, Rule19AnUnassignedPartitionMakesTheGroupRebalance) {
   Flow flow({LETHE_PROGRAM, 2, {}, {}});
   flow.SendIds("a", 1, 100, 0);
-  const auto daemon = flow.Start({"--kafka=topic.metadata.refresh.interval.ms=500"});
+  const auto daemon = flow.Start();
   ASSERT_TRUE(daemon->AwaitReady());
   // By its name it comes behind lethe, so that the last partition is its.
   Handle idle = IdleMember(flow, "zzz");

@@ -236,7 +236,7 @@ TEST(CompactFilterTest, LinesThatCannotBeAreRefused) {
   for (const double target : {1e-2, 1e-6}) {
     auto filter = Make(&memory, kDay, target);
     for (uint64_t i = 0; i < 2000; ++i) InsertOne(*filter, NumberedId(i, seed), 0);
-    const auto image = filter->Image();
+    const auto image = filter->BeginCopy();
     ASSERT_TRUE(image.ok()) << image.status();
     int refused = 0;
     for (int round = 0; round < 300; ++round) {

@@ -95,7 +95,7 @@ class WatchedFilter {
 
   // The lines that have changed since it was called last, in the lower half of memory and in the upper one.
   std::array<int64_t, 2> CountWritten() {
-    const absl::StatusOr<FilterImage> image = static_cast<const EngineFilter&>(*filter_).Image();
+    const absl::StatusOr<FilterImage> image = static_cast<const EngineFilter&>(*filter_).BeginCopy();
     EXPECT_TRUE(image.ok()) << image.status();
     const absl::Span<const char> now = image->memory.front();
     before_.resize(now.size());  // with zeros, as new memory is

@@ -51,7 +51,7 @@ class PublishedFbf final : public EachIdFilter<PublishedFbf> {
   // imply, from some 260,000 positions of each; its deviation is what another choice of these would change.
   FilterStatus Status() const override;
 
-  absl::StatusOr<FilterImage> Image() const override;
+  absl::StatusOr<FilterImage> BeginCopy() const override;
   // Takes the sizes of the saved one, which may be of another memory limit.
   absl::StatusOr<std::vector<absl::Span<char>>> Restore(absl::string_view state, int64_t bytes) override;
   // A refresh clears a generation.

@@ -43,7 +43,7 @@ void PublishedFbf::Transfer(Self& self, int64_t& first_ms, int64_t& now_ms, Fiel
   fields.Count(self.refreshes_);
 }
 
-absl::StatusOr<FilterImage> PublishedFbf::Image() const {
+absl::StatusOr<FilterImage> PublishedFbf::BeginCopy() const {
   int64_t first_ms = clock_.first_ms();
   int64_t now_ms = clock_.now_ms();
   FieldWriter fields;

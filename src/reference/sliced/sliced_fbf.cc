@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "src/filter/engine_filter.h"
+#include "src/filter/each_id.h"
 #include "src/filter/stream_clock.h"
 #include "src/memory/line_memory.h"
 #include "src/memory/reservation.h"
@@ -24,8 +24,6 @@
 namespace lethe {
 namespace {
 
-// Ids whose lines are on their way from memory while one is worked on.
-constexpr size_t kAhead = 24;
 // Passes are paid for by inserts; but a filter that is full of false positives gets none, and would never
 // be swept, and a quiet one would keep its memory. So time takes them further too: a part of the lines
 // with each part of the horizon, half as long.
@@ -54,7 +52,7 @@ constexpr int64_t kLatestMs = int64_t{1} << 60;
 // pairs_, even_ and odd_ name are those of budget_.
 // Thread safety: as Filter's.
 template <typename Cell, int kLinesPerId>
-class SlicedFbf final : public EngineFilter {
+class SlicedFbf final : public EachIdFilter<SlicedFbf<Cell, kLinesPerId>> {
  public:
   using Lines = SlicedLines<Cell, kLinesPerId>;
 
@@ -78,63 +76,8 @@ class SlicedFbf final : public EngineFilter {
     return static_cast<int64_t>(sizeof(SlicedFbf)) + Budget::HeapBytes(shape.columns);
   }
 
-  void Contains(absl::Span<const IdHash> ids, absl::Span<Verdict> verdicts) const override {
-    const size_t first = ids.size() == 1 ? 0 : std::min(kAhead, ids.size());
-    for (size_t i = 0; i < first; ++i) lines_.Prefetch(ids[i]);
-    for (size_t i = 0; i < ids.size(); ++i) {
-      if (i + kAhead < ids.size()) lines_.Prefetch(ids[i + kAhead]);
-      verdicts[i] = IsIn(lines_.Columns(ids[i])) ? Verdict::kDuplicate : Verdict::kUnique;
-    }
-  }
-
-  void Insert(absl::Span<const TimedId> ids) override {
-    PrefetchFirst(ids);
-    for (size_t i = 0; i < ids.size(); ++i) {
-      if (i + kAhead < ids.size()) lines_.Prefetch(ids[i + kAhead].id);
-      if (ids[i].stream_time_ms > now_ms_) MoveTo(ids[i].stream_time_ms);
-      Set(lines_.Find(ids[i].id));
-    }
-  }
-
-  void Replay(absl::Span<const TimedId> ids) override {
-    PrefetchFirst(ids);
-    for (size_t i = 0; i < ids.size(); ++i) {
-      if (i + kAhead < ids.size()) lines_.Prefetch(ids[i + kAhead].id);
-      if (ids[i].stream_time_ms > now_ms_) MoveTo(ids[i].stream_time_ms);
-      const typename Lines::Places places = lines_.Find(ids[i].id);
-      const Cell columns = Lines::Columns(places);
-      if (const Cell pairs = columns & std::rotl(columns, 1) & pairs_; pairs != 0) {
-        budget_.Keep(AgeOfNewest(pairs), now_ms_);
-      } else {
-        Set(places);
-      }
-    }
-  }
-
-  void TestAndInsert(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) override {
-    PrefetchFirst(ids);
-    for (size_t i = 0; i < ids.size(); ++i) {
-      if (i + kAhead < ids.size()) lines_.Prefetch(ids[i + kAhead].id);
-      if (ids[i].stream_time_ms > now_ms_) MoveTo(ids[i].stream_time_ms);
-      const typename Lines::Places places = lines_.Find(ids[i].id);
-      if (IsIn(Lines::Columns(places))) {
-        verdicts[i] = Verdict::kDuplicate;
-      } else {
-        verdicts[i] = Verdict::kUnique;
-        Set(places);
-      }
-    }
-  }
-
-  void AdvanceTo(int64_t stream_time_ms) override { MoveTo(stream_time_ms); }
-
-  FilterStatus Status() const override {
-    FilterStatus status = Figures();
-    Looker looker(this);
-    while (!looker.Look()) {
-    }
-    looker.Describe(&status);
-    return status;
+  void AdvanceTo(int64_t stream_time_ms) override {
+    if (stream_time_ms > now_ms_) MoveTo(stream_time_ms);
   }
 
   FilterStatus Figures() const override {
@@ -152,7 +95,9 @@ class SlicedFbf final : public EngineFilter {
     return status;
   }
 
-  std::unique_ptr<Sample> BeginSample() const override { return std::make_unique<Looker>(this); }
+  std::unique_ptr<EngineFilter::Sample> BeginSample() const override {
+    return std::make_unique<Looker>(this);
+  }
 
   bool SetTargetFpp(double target_fpp) override {
     if (SlicedShapeFor(target_fpp).lines_per_id != kLinesPerId) return false;
@@ -164,7 +109,7 @@ class SlicedFbf final : public EngineFilter {
     return true;
   }
 
-  absl::StatusOr<FilterImage> Image() const override {
+  absl::StatusOr<FilterImage> BeginCopy() const override {
     FieldWriter fields;
     int64_t position = lines_.idle() ? 0 : lines_.position();
     Cell clearing = lines_.idle() ? Cell{0} : lines_.clearing();
@@ -217,10 +162,25 @@ class SlicedFbf final : public EngineFilter {
   }
 
  private:
-  void PrefetchFirst(absl::Span<const TimedId> ids) const {
-    if (ids.size() == 1) return;  // nothing to do meanwhile
-    const size_t first = std::min(kAhead, ids.size());
-    for (size_t i = 0; i < first; ++i) lines_.Prefetch(ids[i].id);
+  friend class EachIdFilter<SlicedFbf>;
+
+  void PrefetchId(IdHash id) const { lines_.Prefetch(id); }
+  bool ContainsId(IdHash id) const { return IsIn(lines_.Columns(id)); }
+  void InsertId(IdHash id) { Set(lines_.Find(id)); }
+  bool TestAndInsertId(IdHash id) {
+    const typename Lines::Places places = lines_.Find(id);
+    if (IsIn(Lines::Columns(places))) return true;
+    Set(places);
+    return false;
+  }
+  void ReplayId(IdHash id) {
+    const typename Lines::Places places = lines_.Find(id);
+    const Cell columns = Lines::Columns(places);
+    if (const Cell pairs = columns & std::rotl(columns, 1) & pairs_; pairs != 0) {
+      budget_.Keep(AgeOfNewest(pairs), now_ms_);
+    } else {
+      Set(places);
+    }
   }
 
   // The state, field by field; that of the budget follows. The columns tell the width of the cells.
@@ -384,7 +344,7 @@ class SlicedFbf final : public EngineFilter {
   }
 
   // Looks at lines, in even steps through the hash space, which meet every line of a small filter once.
-  class Looker : public Sample {
+  class Looker : public EngineFilter::Sample {
    public:
     explicit Looker(const SlicedFbf* filter) : filter_(filter) { Begin(); }
 
