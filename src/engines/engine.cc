@@ -74,7 +74,7 @@ absl::string_view BrokenPromise(Engine engine) {
 }
 
 absl::StatusOr<Engine> ParseEngine(absl::string_view name) {
-  // A configuration may hold anything; what is longer than any name is like none of them.
+  // A longer text is like none of the names.
   const absl::string_view compared = name.substr(0, 64);
   Engine nearest = Engine::kCompact;
   for (const Engine engine : kEngines) {

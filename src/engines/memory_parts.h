@@ -8,8 +8,8 @@
 
 namespace lethe {
 
-// What each may take. Together they are the limit: a part has its own, since whoever came first would else
-// leave nothing for the others, and each must do with what it has in a way of its own.
+// How much each may take; together they are the limit. Otherwise the first would leave nothing for the
+// others, and each copes with its limit in a way of its own.
 struct MemoryParts {
   int64_t filters = 0;
   int64_t audit = 0;

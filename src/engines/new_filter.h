@@ -1,4 +1,4 @@
-// What options of filters and stages have in common: their ranges, and what an engine needs at least.
+// What options of filters and stages share: their ranges, and the least memory of an engine.
 #ifndef LETHE_SRC_ENGINES_NEW_FILTER_H_
 #define LETHE_SRC_ENGINES_NEW_FILTER_H_
 
@@ -13,7 +13,8 @@ namespace lethe {
 // OK, or InvalidArgument that names the option, the error and the nearest possible value.
 absl::Status ValidateHorizon(absl::Duration horizon);
 absl::Status ValidateTargetFpp(double target_fpp, Engine engine);
-// Whether filters that were made for one target can go on with another; if not, FailedPrecondition says why.
+// OK if filters that were made for one target can change to another; else FailedPrecondition, with the
+// reason.
 absl::Status CanFollowTarget(Engine engine, double from, double to);
 absl::Status ValidateAdaptation(Adaptation adaptation, Engine engine);
 

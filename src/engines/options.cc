@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kMostShards = 256;
 
-// A second opinion must have something to say, and somebody who listens.
+// A second opinion needs false positives to find, and a policy for suspects.
 absl::Status ValidateSecondOpinion(const StageOptions& options) {
   if (options.second_opinion == SecondOpinion::kNone) {
     return options.pass_suspects

@@ -16,9 +16,9 @@
 namespace lethe {
 
 // Lines are copied in order. A line that loses an entry before its turn (it is split, or an entry is moved or
-// renewed) is kept as it was, and copied so: a copy has all entries of the moment in which it was begun, and
-// some that came later. Where more than an eighth of the lines, or memory, would be needed for that, the copy
-// is broken. The lines are not merged meanwhile.
+// renewed) is saved before, and copied as saved: a copy has all entries of its beginning, and some later
+// ones. If that takes more than an eighth of the lines, or memory is lacking, the copy is broken. Lines are
+// not merged meanwhile.
 //
 // The table shares it with the copying thread. Thread safety: none, apart from that sharing.
 class CompactCopy {

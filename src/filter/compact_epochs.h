@@ -48,7 +48,7 @@ class CompactEpochs {
     if (__builtin_expect(live() > 0 && now_ms_ < Newest().end_ms && Newest().ids < most_ids, 1)) return false;
     return Begin();
   }
-  // An id more in the newest epoch, now.
+  // Counts one more id in the newest epoch, now.
   void Add() {
     Epoch& newest = Newest();
     ++newest.ids;
@@ -61,7 +61,7 @@ class CompactEpochs {
   void Touch();
 
   // The rate of an entry that is inserted from now on: the probability that an id that was never inserted
-  // equals it. A rate that rises says that the table has shrunk, and that older entries have lost bits, too.
+  // equals it. If it rises, the table has shrunk, and older entries have lost bits, too.
   void SetRate(double rate);
   // The sum of the rates of all ids.
   double Fpp() const;
@@ -74,7 +74,7 @@ class CompactEpochs {
   // Snapshots.
   void Save(FieldWriter* fields) const;
   bool Restore(FieldReader* fields);
-  // Ids of the newest epoch that were not counted, and came at any time of it.
+  // Ids of the newest epoch that are not counted yet; their times are anywhere within it.
   void AddUncounted(int64_t ids);
 
   const CompactSpan& span() const { return span_; }
@@ -84,9 +84,9 @@ class CompactEpochs {
   int64_t begun() const { return span_.newest; }
   int64_t now_ms() const { return now_ms_; }
   int64_t slice_ms() const { return slice_ms_; }
-  // Between the beginnings of the last two epochs; a slice of the horizon if there are no two.
+  // The time between the beginnings of the last two epochs; without two, a slice of the horizon.
   absl::Duration RefreshPeriod() const;
-  // All ids since that long ago are held.
+  // All ids that came within this time are held.
   absl::Duration Window() const;
 
  private:
@@ -108,7 +108,7 @@ class CompactEpochs {
   int64_t now_ms_ = kNoStreamTime;
   int64_t idle_until_ms_ = kNoStreamTime;  // until then no epoch expires
   int64_t covered_since_ms_ = kNoStreamTime;
-  bool lost_before_time_ = false;  // an epoch was forgotten when there was no time yet
+  bool lost_before_time_ = false;  // an epoch was forgotten before stream time started
   int64_t ids_ = 0;
   double rate_ = 0;
   bool rate_rose_ = false;  // since it fell last

@@ -18,14 +18,14 @@ struct CompactEstimate {
 // An id that was never inserted meets the live entries of two lines, and equals an entry whose tag has t bits
 // and of which v address bits above the line's level are known with the probability 2^-(t + v). So the rate
 // is twice the mean over addresses of the sum over the address's line. Up to 1,024 addresses the sum is
-// exact, above it is over so many, spread evenly.
+// exact; beyond, it samples 1,024 of them, spread evenly.
 //
-// In steps, between which the table may change; one of another level is looked at from the start. Thread
-// safety: none.
+// It takes steps, between which the table may change; after a change of level it starts again. Thread safety:
+// none.
 template <typename Tag>
 class CompactSample {
  public:
-  // Goes on, for some microseconds. True if it has seen enough.
+  // Takes some microseconds. True at the end.
   bool Look(const CompactTable<Tag>& table, const CompactSpan& span) {
     if (table.level() != level_) {
       *this = CompactSample();

@@ -22,7 +22,7 @@ namespace {
 // The table shrinks under this load, and grows over kCompactFullLoad. If they were closer, it would do both
 // in turn as epochs expire.
 constexpr double kSlackLoad = 0.79;
-// Under this load it shrinks as fast as calls may; above, by a line in so many inserts.
+// Under this load it shrinks as fast as calls may; above, by one line for so many inserts.
 constexpr double kLooseLoad = 0.625;
 constexpr int64_t kInsertsPerMerge = 12;
 // The load up to which it fills where no memory is left.
@@ -39,7 +39,7 @@ constexpr int64_t kGiveBackPerCall = int64_t{32} << 10;
 constexpr int64_t kInsertsPerOverflow = 8;
 constexpr int64_t kPressureToGrow = 32 * kInsertsPerOverflow;
 
-// Of memory beyond twice the lines, which was not yet given back: so much a snapshot may claim.
+// A snapshot may claim so much memory beyond twice the lines, which the filter had not given back yet.
 constexpr int64_t kMostSpareBytes = int64_t{4} << 20;
 
 // At the memory limit epochs also end with a share of the slots, so that one can go at a time.
@@ -162,7 +162,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
     Add(id, found);
   }
 
-  // Lines have changed since they were looked at, or are to make room.
+  // For lines that have changed since they were looked at, or that must make room.
   [[gnu::noinline]] void AddLater(IdHash id) {
     MakeRoom();
     Add(id, table_.template Look<Processor>(id, epochs_.span()));
@@ -201,7 +201,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
   int64_t GenerationBits() const {
     return table_.lines() * 8 * kCompactLineBytes / std::max(1, epochs_.live());
   }
-  // The ids fill as many lines as they do in a table that has just to grow for them.
+  // The need is the lines of a table that these ids fill until it has to grow.
   int64_t MemoryAboveNeed() const {
     const double ids_per_line =
         kCompactFullLoad * static_cast<double>(table_.slots()) / static_cast<double>(table_.lines());
@@ -218,7 +218,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
            table_.HasExcess();
   }
 
-  // Does a part of the due work, some microseconds; more of shrinking if more lines are due by time.
+  // Does a part of the due work, for some microseconds; shrinks by more lines if time demands it.
   void Work(int64_t lines_due) {
     if (table_.stashed() > 0) DrainStash();
     if (epochs_.ids() > grow_over_ids_) {
@@ -312,8 +312,8 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
     NoteSize();
   }
 
-  // A share of the slots that there are when the limit is reached: with a share of those that there are now,
-  // a table that grows would soon have as many epochs as can be, and no more could begin in time.
+  // A share of the slots at the limit. With a share of the present slots, a growing table would soon have the
+  // most epochs that are possible, and no other could begin in time.
   int64_t EpochIdsAtLimit() const {
     const auto bytes = static_cast<double>(table_.memory_bytes());
     const double most = 1 + static_cast<double>(std::max<int64_t>(0, FreeBytes())) / bytes;
@@ -343,7 +343,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
     most_ids_in_epoch_ = FreeBytes() < table_.memory_bytes() ? EpochIdsAtLimit() : INT64_MAX;
   }
 
-  // By the time that has passed: all lines in a slice of the horizon.
+  // In proportion to the time that has passed: all lines in a slice of the horizon.
   int64_t LinesDue(int64_t now_ms, int64_t before_ms) const {
     if (before_ms == kNoStreamTime) return 0;
     const double slices = static_cast<double>(now_ms - before_ms) / static_cast<double>(epochs_.slice_ms());
@@ -357,7 +357,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
   const double target_fpp_;
   const Reservation own_;
   CompactEpochs epochs_;
-  mutable CompactTable<Tag> table_;  // which has the copies that are made of it
+  mutable CompactTable<Tag> table_;  // mutable: it shares a copy that is being made of it
   StepLog steps_;
   int recorded_level_;
   int64_t grow_over_ids_ = 0;

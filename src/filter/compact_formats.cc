@@ -9,7 +9,7 @@ namespace {
 // Tables of fewer lines than 2^kLargeLevel have half a bit more for each halving.
 constexpr int kLargeLevel = 20;
 constexpr double kMostGrowth = 2.2;
-constexpr int kFewestBits = 14;  // that a narrow line's most slots have room for
+constexpr int kFewestBits = 14;  // fewer would not give a narrow line more slots
 constexpr int kMostBits = 64;
 
 template <typename Tag>

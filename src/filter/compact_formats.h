@@ -32,9 +32,8 @@ struct CompactFormats {
   std::array<CompactFormat, kCompactMostLevel + 1> of_level = {};
 
   const CompactFormat& operator[](int level) const { return of_level[static_cast<size_t>(level)]; }
-  // The probability that an id that was never inserted equals an entry of which all bits are known that a
-  // line of this level holds: the entry is in one of the id's two lines of 2^level, and their bits are the
-  // same.
+  // The probability that an id that was never inserted equals an entry with all of its bits: that the entry
+  // is in one of the id's two lines, of 2^level, and that the bits are the same.
   double rate_of(int level) const { return std::ldexp(1.0, 1 - level - fingerprint_bits_of(level)); }
   int fingerprint_bits_of(int level) const { return (*this)[level].known_bits() + (wide ? 16 : 8); }
 };

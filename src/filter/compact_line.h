@@ -10,7 +10,7 @@
 namespace lethe {
 
 inline constexpr int64_t kCompactLineBytes = 64;
-// Live at a time, so that a line can tell them apart.
+// So many epochs are live at a time; a line can tell them apart.
 inline constexpr int kCompactMostEpochs = 20;
 
 // How the slots of a line are laid out. It depends on the line's level, the number of address bits that
@@ -64,7 +64,7 @@ struct CompactLine {
   static constexpr int kTagBits = 8 * sizeof(Tag);
   static constexpr int kSlotBits = kWide ? 459 : 448;
   static constexpr int kMostSlots = kWide ? 17 : 29;
-  static constexpr int kMostFieldBits = 57;  // that one load at any bit can read
+  static constexpr int kMostFieldBits = 57;  // as many as one load at any bit can read
   static constexpr int kEpochsBefore = kCompactMostEpochs - 1;
   static constexpr int kMaskBits = kWide ? 36 : 48;
   static constexpr int kHeadBits = 5;
@@ -191,12 +191,12 @@ struct CompactLine {
     const uint64_t marker = uint64_t{1} << format.whole_bits;
     SetTag(line, slot, tag);
     SetField(line, format, slot, marker | (address_bits & (marker - 1)));
-    // Only the last field lies in part in that word. To load it would wait for the store of any near it.
+    // Of all fields only the last one shares that word. A load of it would wait for a store nearby.
     const bool is_in_word = format.first_field + (slot + 1) * format.field_bits > 8 * 56;
     SetMeta(line, __builtin_expect(is_in_word, 0) ? MetaWord(line) : meta_word, meta);
   }
 
-  // The slot of the entry so many places behind the oldest.
+  // The slot of an entry, counted from the oldest, which is 0.
   static int SlotOf(const CompactFormat& format, const CompactMeta& meta, int entry) {
     const int slot = static_cast<int>(meta.head) + entry;
     return slot < format.slots ? slot : slot - format.slots;
@@ -212,7 +212,7 @@ struct CompactLine {
             .from_last = false,
             .tag = GetTag(line, slot)};
   }
-  // Of an entry of a line whose meta is renewed; `one` is its bit in the mask.
+  // The same for an entry of a line whose meta is renewed; `one` is its bit in the mask.
   static int64_t EpochOf(const CompactSpan& span, int entry, uint64_t one) {
     return span.newest - kEpochsBefore + __builtin_ctzll(one) - entry;
   }

@@ -37,8 +37,8 @@ struct CompactFound {
 };
 
 // The instructions that a probe uses: one set for any processor, and one for AVX2. Both give the same
-// answers. Run() calls a loop that is inlined into it, and so compiled for this processor; functions that it
-// should take with it are forced inline.
+// answers. Run() calls a loop that is inlined into it, and so is compiled for this processor, with all
+// functions that are forced inline.
 
 struct AnyProcessor {
   template <typename Loop>

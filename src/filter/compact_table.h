@@ -40,8 +40,8 @@ class CompactTable {
  public:
   using Line = CompactLine<Tag>;
 
-  // More ids in the stash than this slow lookups down. It is as good as empty: with room for splits, no run
-  // was seen to stash more than 9.
+  // More ids in the stash would slow lookups down. It is nearly always empty: while splits had memory, no run
+  // stashed more than 9.
   static constexpr int kMostStashed = 32;
 
   // `memory` has room for the first lines, which are zero.
@@ -91,7 +91,7 @@ class CompactTable {
   int Merge(const CompactSpan& span);
   // Tries to put up to four stashed ids into their lines.
   void DrainStash(const CompactSpan& span);
-  // A part of the lines, in turn: enough that none keeps a stamp until it comes round.
+  // Renews a part of the lines, in turn: so many that no stamp in a line comes round again.
   void SweepStamps(const CompactSpan& span);
 
   // Gives memory back that the lines do not need, up to `most_bytes` of it or a huge page.

@@ -80,10 +80,10 @@ class EachIdFilter : public EngineFilter {
   }
 
  private:
-  // Of two lines each: as many cache misses as a core can have under way, and some.
+  // Two lines for each: somewhat more cache misses than a core can have under way.
   static constexpr size_t kAhead = 16;
 
-  // Calls prefetch(i) for each of so many ids, and process(i) when kAhead more have been asked for.
+  // Calls prefetch(i) for each id, and process(i) when kAhead later ones were prefetched.
   template <typename Prefetch, typename Process>
   static void ForEach(size_t count, const Prefetch& prefetch, const Process& process) {
     Derived::Run([count, prefetch, process]() LETHE_INLINE {

@@ -19,8 +19,8 @@ namespace lethe {
 // finds them. A slot belongs to the present content if it bears the present epoch, so Clear() does not
 // touch the table; memory is kept, and once the set has been at its largest it does not allocate.
 //
-// Insert and Reserve throw std::bad_alloc where the system has no memory, and have changed nothing then. All
-// else takes none.
+// Insert and Reserve throw std::bad_alloc if the system has no memory, and then change nothing. Nothing else
+// allocates.
 //
 // Invariant: every entry that was not forgotten is found by exactly one slot of the present epoch, and the
 // table is at most half full. Thread-compatible.
@@ -108,7 +108,7 @@ class OrderedIdSet {
 
   struct Slot {
     uint16_t epoch = 0;  // 0: never used
-    uint16_t tag = 0;    // bits of the hash, so that an unlike id is told apart without its entry
+    uint16_t tag = 0;    // bits of the hash: most other ids are recognized without their entries
     uint32_t index = 0;  // into entries_; more would be 96 GB of ids
   };
   static_assert(sizeof(Slot) == 8);

@@ -1,4 +1,4 @@
-// The time that a filter goes by.
+// The clock of a filter.
 #ifndef LETHE_SRC_FILTER_STREAM_CLOCK_H_
 #define LETHE_SRC_FILTER_STREAM_CLOCK_H_
 
@@ -9,7 +9,7 @@
 
 namespace lethe {
 
-// A span of stream time in its unit, rounded up; the longest that there is for what is longer.
+// In milliseconds, the unit of stream time, rounded up; at most INT64_MAX.
 inline int64_t WholeMilliseconds(absl::Duration duration) {
   return absl::ToInt64Milliseconds(absl::Ceil(duration, absl::Milliseconds(1)));
 }

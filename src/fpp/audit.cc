@@ -85,8 +85,8 @@ bool Audit::Count(const Seen* before, const Seen& event, Counts* counts) {
       CountCopy(*before, event, counts);
       return event.passed;
     }
-    // The filter's window can have become longer since it was last asked. Asking is dear, so only where it
-    // matters.
+    // The filter's window may have become longer since it was last asked. Asking is slow, so it happens only
+    // where it matters.
     const bool may_be_fresh = AgeMs(*before, now_ms_) > fades_ms_;
     if (may_be_fresh && !event.passed && !MeasureFading()) return false;
     if (AgeMs(*before, now_ms_) <= fades_ms_) return event.passed;
@@ -105,7 +105,7 @@ void Audit::CountCopy(const Seen& first, const Seen& event, Counts* counts) {
 }
 
 void Audit::Remember(const Seen& seen) {
-  PartOf(seen.id).seen.Forget(seen.id);  // it comes again
+  PartOf(seen.id).seen.Forget(seen.id);  // inserted again below
   if (MakeRoom(seen.id) && Audits(seen.id)) PartOf(seen.id).seen.Insert(seen);
 }
 
@@ -126,7 +126,7 @@ bool Audit::MakeRoom(IdHash id) {
     Part& part = PartOf(id);
     if (part.seen.places() < part.capacity) return true;
     DropForgotten(&part);
-    // A part that stays nearly full would be looked through again and again.
+    // Otherwise a part that stays nearly full would be searched again and again.
     const auto has_room = [&part] { return part.seen.size() <= part.capacity / 4 * 3; };
     if (part.capacity > 0 && has_room()) return true;
     if (part.capacity < kMostPlaces ? Grow(&part) : Split(&part)) continue;
@@ -148,7 +148,7 @@ void Audit::DropForgotten(Part* part) {
 
 bool Audit::Grow(Part* part) {
   const size_t larger = std::max(kFewestPlaces, 2 * part->capacity);
-  // Old and new are there together for a moment.
+  // For a moment both the old and the new one exist.
   if (!memory_->Reserve(OrderedIdSet<Seen>::BytesFor(larger))) return false;
   bool has_grown = true;
   try {

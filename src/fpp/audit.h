@@ -1,4 +1,4 @@
-// The audit: what the filter's verdicts cost, measured on the real traffic.
+// The audit measures on the real traffic how many verdicts of a filter are wrong.
 #ifndef LETHE_SRC_FPP_AUDIT_H_
 #define LETHE_SRC_FPP_AUDIT_H_
 
@@ -22,24 +22,24 @@ class FieldWriter;
 class SnapshotReader;
 class SnapshotWriter;
 
-// Follows one filter and remembers exactly which of the audited ids were seen, when, with which payload, and
-// whether they were passed; compares every verdict on such an id with that. It is told of all that happens to
-// the filter and in transactions, in the same order, and never changes a verdict.
+// Remembers exactly which of the audited ids one filter has seen, when, with which payload, and whether they
+// passed, and compares every verdict on such an id with that. It gets all that the filter gets, and the
+// beginnings and ends of transactions, in the same order. It never changes a verdict.
 //
 // An event is one of three. A *copy*: its id was passed within the horizon, by the event's stream time; if
 // it is passed, it was missed. *Fresh*: its id was not seen, or so long ago, by the filter's own time, that
-// the filter must have forgotten it; if it is not passed, a good event is lost. In
-// between, nothing is learnt of it: past the horizon the filter may say either, and a second copy of a good
-// event that was lost gets the answer of the first, so to count it as another would tell a wrong rate. "So
-// long ago" is the filter's present window and an interval: past a window's end ids fade for about that long.
+// the filter must have forgotten it; if it is not passed, a unique event is lost. In between it is not
+// counted: past the horizon the filter may give either answer, and a second copy of a lost event gets the
+// same answer as the first, so counting it again would distort the rate. "So long ago" is the filter's
+// present window and an interval: past the end of a window ids fade for about that long.
 //
 // The set is in parts of at most kMostPlaces, by bits of the id, so that no call does more than look through
 // one of them. Memory comes from the budget: 48 bytes per place, of which 3/8 are in use on average. When a
 // part is full, ids that were forgotten, or are no longer audited, are removed; then it doubles, or is split
 // in two; where the budget refuses that, or the system has no memory, the audited share is halved, as often
 // as it takes, and half of the ids leave, those of other parts when these are full. A rate is the same for
-// any share, so the counts go on. Of an event whose id cannot be known to be fresh, since there is no memory
-// to ask the filter, nothing is learnt. So nothing that it is told can fail.
+// any share, so the counts continue. If memory is lacking to ask the filter whether an id is fresh, the event
+// is not counted. So no call fails.
 //
 // Invariant: every audited id that was seen within the horizon is in the exact set (or pending).
 // Thread-compatible; the filter and the budget outlive it.
@@ -60,7 +60,7 @@ class Audit {
     now_ms_ = stream_time_ms;
   }
 
-  // What follows is for ids that it audits. Judged outside of a transaction; the filter is at its time.
+  // The next four are for audited ids. Judged outside of a transaction; the filter is at the event's time.
   void Judged(const TimedId& timed, bool passed, absl::string_view payload);
   // Judged in the open transaction, against the filter and what is pending.
   void JudgedPending(const TimedId& timed, bool passed, absl::string_view payload);
@@ -72,9 +72,9 @@ class Audit {
 
   AuditStatus Status() const;
 
-  // For a snapshot: what it knows besides the ids, and then the ids. Only a new audit can be restored. Memory
-  // is taken with the ids, which come after the filter has its own; where the budget has no room for them,
-  // the share is halved. False, or DataLoss, if that is not what an audit has saved.
+  // For a snapshot: first all but the ids, then the ids. Only a new audit can be restored. It reserves memory
+  // with the ids, after the filter; if the budget has no room, the share is halved. False, or DataLoss, if an
+  // audit cannot have saved this.
   struct SavedIds {
     int64_t places = 0;
     int64_t capacity = 0;
@@ -154,7 +154,8 @@ class Audit {
   Counts pending_counts_;
 };
 
-// The audits of a partition's shards as one: sums, the mean share, and the rate and interval of the sums.
+// The audit of a partition, from those of its shards: sums, the mean share, and the rate and interval of the
+// sums.
 AuditStatus MergeAudits(absl::Span<const AuditStatus> audits);
 
 }  // namespace lethe

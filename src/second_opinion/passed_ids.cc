@@ -62,12 +62,12 @@ void PassedIds::Remember(const TimedId& timed) {
   if (2 * ids_ >= kPlaces * line_count_) GrowByALine();
   const auto [first, second] = LinesOf(passed.key);
   const int64_t emptier = Kept(lines()[second]) < Kept(lines()[first]) ? second : first;
-  // At the limit nearly all lines are full, and looking for one that is not would be dear.
+  // At the limit nearly all lines are full, and a search for another would be slow.
   if (Kept(lines()[emptier]) == kPlaces && 8 * ids_ < 7 * kPlaces * line_count_) MoveOne(emptier);
   Insert(&lines()[emptier], passed);
 }
 
-// Takes one of the ids of a full line to its other line, if there is a place in any of these.
+// Moves one of the ids of a full line to its other line, if one of these lines has a free place.
 void PassedIds::MoveOne(int64_t from) {
   for (Place& place : lines()[from]) {
     const auto [first, second] = LinesOf(place.key);
@@ -182,8 +182,8 @@ absl::StatusOr<absl::Span<char>> PassedIds::MakeRoom(int64_t bytes) {
   return absl::MakeSpan(static_cast<char*>(memory_.data()), static_cast<size_t>(bytes));
 }
 
-// Of a place of a line, as a copy may have it: whether the id belongs to other lines, or is in its other
-// line, too, which gets the later time then.
+// Whether the id of a place belongs to other lines, or is also in its other line, which then gets the later
+// time. A copy may have such places.
 bool PassedIds::IsElsewhere(const Place& place, int64_t line) const {
   const auto [first, second] = LinesOf(place.key);
   if (line != first && line != second) return true;

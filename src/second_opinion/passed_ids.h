@@ -1,5 +1,5 @@
-// The second opinion on what a filter calls a duplicate: an exact array of the ids that passed. This class is
-// all that the stage knows of it; it asks (Confirms), tells (Remember), reports (Status) and saves.
+// The second opinion on a filter's duplicates: an exact array of the ids that passed. This class is the whole
+// interface that the stage uses.
 #ifndef LETHE_SRC_SECOND_OPINION_PASSED_IDS_H_
 #define LETHE_SRC_SECOND_OPINION_PASSED_IDS_H_
 
@@ -78,10 +78,10 @@ class PassedIds {
   struct Copy {
     std::vector<std::string> pieces;  // of kCopyPieceBytes, except the last
     int64_t bytes = 0;                // in all of them
-    int64_t moves = 0;                // as many were made when it was last gone on with
+    int64_t moves = 0;                // PassedIds::moves_ at the last GoOn
   };
   enum class CopyState { kGoesOn, kWhole, kBroken };
-  // Copies `most_bytes` more at most, in whole lines. Broken if too many ids moved since the last call.
+  // Copies at most `most_bytes` more, in whole lines. Broken if too many ids moved since the last call.
   CopyState GoOn(Copy* copy, int64_t most_bytes) const;
   static constexpr int64_t kCopyPieceBytes = int64_t{1} << 20;
 
@@ -131,7 +131,7 @@ class PassedIds {
   int64_t whole_ = kFewestLines;  // the largest power of two that is not above line_count_
   int64_t swept_ = 0;             // the next line to look through
   int64_t ids_ = 0;               // places that are not free
-  int64_t displaced_ = 0;         // ids that were to be kept and are not
+  int64_t displaced_ = 0;         // ids that another one displaced before the horizon
   // The lines of the last kMovesKept moves, in a ring; null before the first.
   std::unique_ptr<int64_t[]> moved_to_;
   int64_t moves_ = 0;                 // made in all

@@ -14,7 +14,7 @@
 
 namespace lethe {
 
-// An array on the stack that is not filled before it is used: most calls need a small part of it.
+// An uninitialized array on the stack: most calls need only a small part of it.
 template <typename T, size_t kSize>
 class RawArray {
  public:
@@ -33,14 +33,14 @@ class RawArray {
 struct ShardEvents {
   absl::Span<const TimedId> ids;
   const Event* batch = nullptr;
-  const uint16_t* origins = nullptr;  // where in the batch each id came from; null: where it is
+  const uint16_t* origins = nullptr;  // the index of each id in the batch; null: its own index
 
   absl::string_view Payload(size_t i) const { return batch[origins == nullptr ? i : origins[i]].payload; }
 };
 
-// Groups up to kCapacity events by shard, keeping their order within each, in one pass of counting and one
-// of placing; verdicts find their way back. Where all events are of one shard, nothing moves. Lives on the
-// stack (some 28 KB), so that judging allocates nothing, however many threads do it.
+// Groups up to kCapacity events by shard, in their order within each shard (a counting sort), and returns the
+// verdicts in the order of the events. If all events are of one shard, nothing moves. It is on the stack
+// (some 28 KB), so judging allocates nothing in any number of threads.
 class Batch {
  public:
   static constexpr size_t kCapacity = 1024;
@@ -66,7 +66,7 @@ class Batch {
     }
   }
 
-  // Gives each event, in order, the stream time that `time_of(event)` says. To be called once.
+  // Gives each event, in order, the stream time `time_of(event)`. Call it once.
   template <typename TimeOf>
   void Stamp(TimeOf time_of) {
     for (size_t i = 0; i < events_.size(); ++i) {

@@ -1,4 +1,4 @@
-// A snapshot of a partition that goes on.
+// A snapshot of a partition that continues to judge events.
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -16,14 +16,14 @@
 namespace lethe {
 namespace {
 
-// Copied with a shard's lock held: events of the shard wait for so long.
+// Copied at a time with a shard's lock held, while events of the shard wait.
 constexpr size_t kSliceBytes = size_t{256} << 10;
 
 }  // namespace
 
-// State and audits are those of the beginning, all taken before it is handed out; the memory is copied later,
-// in slices. Filter::ImageEpoch says why that is one picture, and PassedIds::Copy why nothing that was passed
-// before the beginning is missing in a second opinion.
+// State and audits are copied at the beginning, the memory later, in slices. EngineFilter::ImageEpoch says
+// why the parts fit together, and PassedIds::Copy why a second opinion lacks nothing that passed before the
+// beginning.
 struct LiveSnapshot::Impl {
   absl::Status Write(SnapshotWriter* writer);
   absl::Status AskWhetherToGoOn() const;
@@ -129,8 +129,7 @@ absl::Status LiveSnapshot::Impl::Copy(size_t shard, absl::Span<const char> memor
   return link->impl->shards[shard]->Copy(shards[shard], memory, to);
 }
 
-// All of a shard's is copied before it is written: how much there is is known at the end only, and stands
-// first.
+// Copies all of a shard's before it writes it: the size comes first in the file, and is known at the end.
 absl::Status LiveSnapshot::Impl::WriteSecondOpinion(size_t shard, SnapshotWriter* writer) {
   std::optional<Shard::SecondOpinionImage>& image = shards[shard].second_opinion;
   if (!image) return absl::OkStatus();

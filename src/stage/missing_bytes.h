@@ -1,4 +1,4 @@
-// What a stage's memory limit lacks.
+// How much memory a stage's limit lacks.
 #ifndef LETHE_SRC_STAGE_MISSING_BYTES_H_
 #define LETHE_SRC_STAGE_MISSING_BYTES_H_
 

@@ -1,4 +1,4 @@
-// Memory that the system does not have, at the public boundary: a status, and no exception.
+// At the public boundary an allocation failure is a status, and no exception.
 #ifndef LETHE_SRC_STAGE_NO_MEMORY_H_
 #define LETHE_SRC_STAGE_NO_MEMORY_H_
 
@@ -8,8 +8,8 @@
 
 namespace lethe {
 
-// ResourceExhausted, with what to do. Takes no memory once it was called while there was some; without that
-// it may lack the words. Thread-safe.
+// ResourceExhausted, with what to do. The first call allocates the message, later ones nothing; without
+// memory the first call returns the code alone. Thread-safe.
 absl::Status NoMemory() noexcept;
 
 // What `call` returns, a Status or a StatusOr, or NoMemory() if it throws std::bad_alloc.

@@ -11,7 +11,7 @@
 namespace lethe {
 namespace {
 
-// So often at most Observe() moves the filters' time, too.
+// Observe() moves the filters' time at most so often.
 constexpr int64_t kAdvancesPerHorizon = 1024;
 
 int64_t ToMs(absl::Time time) {
@@ -112,7 +112,7 @@ absl::Status Partition::Impl::Observe(absl::Time time) {
     const std::lock_guard lock(clock_mutex);
     started = true;
     now_ms = clock.Observe(ToMs(time));
-    // Each shard's lock is too much for each record without an id.
+    // To take each shard's lock for each record without an id would be slow.
     const int64_t step_ms = absl::ToInt64Milliseconds(horizon / kAdvancesPerHorizon);
     if (now_ms == kNoStreamTime || now_ms - std::max(advanced_ms, -StreamTime::kFarthestMs) < step_ms) {
       return absl::OkStatus();
@@ -171,7 +171,7 @@ absl::Status Partition::Impl::SetTargetFpp(double target) {
   {
     const std::lock_guard lock(clock_mutex);
     if (target == target_fpp) return absl::OkStatus();
-    // Of filters of one kind either all can, or none.
+    // Filters of one kind can all follow, or none can.
     if (absl::Status status = CanFollowTarget(engine, target_fpp, target); !status.ok()) return status;
   }
   for (const auto& shard : shards) {

@@ -37,7 +37,7 @@ struct Partition::Impl {
   // Shards are a power of two, at most 256.
   Impl(std::string name_of, uint64_t seed, double target, const StageOptions& options,
        std::vector<std::unique_ptr<Shard>> parts);
-  // Waits for a piece of a snapshot that is just being copied.
+  // Waits until the present piece of a snapshot is copied.
   ~Impl();
 
   absl::Status Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts);
@@ -62,8 +62,7 @@ struct Partition::Impl {
 
   static absl::StatusOr<SnapshotReport> Inspect(const std::string& path);
 
-  // As long as it lives no transaction begins. FailedPrecondition if one is open, in which `what` must not
-  // be.
+  // No transaction begins while it exists. FailedPrecondition, which names `what`, if one is open.
   class Outside {
    public:
     explicit Outside(const Impl* impl) : impl_(impl) {}
@@ -85,7 +84,7 @@ struct Partition::Impl {
 
   const std::string name;
   const uint64_t hash_seed;
-  // A snapshot must have the same.
+  // A restored snapshot must have the same.
   const Engine engine;
   const Adaptation adaptation;
   const absl::Duration horizon;
@@ -99,13 +98,13 @@ struct Partition::Impl {
   int64_t advanced_ms = kNoStreamTime;  // to which Observe() has moved the filters
   bool started = false;                 // an event was seen, or the time set
 
-  mutable std::atomic<int> outside = 0;  // calls that no transaction may meet
+  mutable std::atomic<int> outside = 0;  // calls during which no transaction may begin
   std::atomic<bool> transaction_open = false;
 
-  // A passed event since Begin() is not pending.
+  // An event that passed since Begin() is not pending, because memory was lacking.
   std::atomic<bool> lacks_pending = false;
 
-  // How snapshots that are being taken find the shards, as long as those are there.
+  // By this a snapshot that is being taken finds the shards, while they exist.
   struct Link {
     std::mutex mutex;
     const Impl* impl;  // guarded by mutex; null when it is gone

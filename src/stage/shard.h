@@ -73,7 +73,7 @@ class Shard {
   bool SetTargetFpp(double target_fpp);
   void SetPassSuspects(bool pass_suspects);
 
-  // A second opinion as it is copied: its state is of the beginning, its lines as PassedIds::Copy says.
+  // A copy of a second opinion: its state is that of the beginning, its lines are those of PassedIds::Copy.
   struct SecondOpinionImage {
     std::string state;
     PassedIds::Copy lines;
@@ -90,7 +90,7 @@ class Shard {
   };
   absl::StatusOr<Image> BeginImage(int index) const;
   absl::Status Copy(const Image& image, absl::Span<const char> memory, char* to) const;
-  // Goes on by so many bytes; true if it is whole. Aborted as Copy.
+  // Copies so many bytes more; true if the copy is complete. Aborted as Copy.
   absl::StatusOr<bool> CopySecondOpinion(int64_t most_bytes, SecondOpinionImage* image) const;
   static absl::Status Write(const SecondOpinionImage& image, SnapshotWriter* writer);
 
@@ -98,8 +98,8 @@ class Shard {
   absl::Status Restore(int index, SnapshotReader* reader);
 
   int64_t pending_bytes() const;
-  // Leaves the work to calls of other threads, while they come; else takes the lock again and again, some
-  // microseconds each time.
+  // Calls of other threads do the work while they hold the lock. If none come, it takes the lock itself, for
+  // some microseconds at a time.
   ShardStatus Status() const;
 
  private:
@@ -115,11 +115,11 @@ class Shard {
   void JudgeInTransaction(const ShardEvents& events, absl::Span<Verdict> verdicts);
   void EndTransaction();
 
-  // What Status() wants to know, found out step by step with the lock held.
+  // Finds what Status() reports, in steps with the lock held.
   class Look {
    public:
     explicit Look(const Shard* shard) : shard_(shard) {}
-    // Goes on for some microseconds; true if all is known.
+    // Takes some microseconds; true at the end.
     bool Step();
     ShardStatus Take();
 
@@ -130,19 +130,19 @@ class Shard {
     bool begun_ = false;
   };
 
-  // A look that each call makes a step of while it holds the lock. So Status() need not take the lock: the
-  // system may preempt its thread for milliseconds, and events would wait for that.
+  // Each call makes a step of the look while it holds the lock. So Status() need not take the lock: if the
+  // system preempted its thread then, events would wait for milliseconds.
   struct Request {
     Look look;
-    std::atomic<int> steps = 0;  // that were made by others
+    std::atomic<int> steps = 0;  // made by other threads
     std::atomic<bool> done = false;
   };
   // Makes a step of it. The lock is held.
   void Serve(Request* request) const noexcept;
 
-  // Holds the lock, and serves the request that there is. Who must wait for it is counted, so that Status()
-  // leaves it to them between two steps. It is held for some microseconds, and to be put to sleep and woken
-  // takes a hundred: so it is tried for a while before that.
+  // Holds the lock, and serves an open request. Waiting threads are counted, so that Status() lets them go
+  // first between two steps. The lock is held for some microseconds, while sleeping and waking take a
+  // hundred, so a thread spins for a while before it sleeps.
   class Lock {
    public:
     explicit Lock(const Shard* shard) : shard_(shard) {
@@ -175,7 +175,7 @@ class Shard {
   };
 
   mutable std::atomic<int> waiting_ = 0;
-  mutable std::mutex status_mutex_;  // of those who ask for the status
+  mutable std::mutex status_mutex_;  // one Status() at a time
   mutable std::atomic<Request*> request_ = nullptr;
   mutable std::mutex mutex_;  // guards all that follows
   const std::unique_ptr<Filter> filter_;
@@ -194,10 +194,9 @@ class Shard {
   int64_t pending_held_back_ = 0;   // likewise: suspects that were not passed
 };
 
-// The shards of one partition as one. The status of an event's shard is that of the event, and shards are
-// chosen at random, so rates (FPP) are means; sizes and counts are sums; the window is the shortest, since
-// it is a promise; N and t are the largest; k and the target are the same in all;
-// their steps are all there, in the order of stream time.
+// The status of a partition, from those of its shards. Sizes and counts are sums. Rates (FPP) are means,
+// since events choose shards at random. The window is the shortest, since it is a promise; N and t are the
+// largest; k and the target are the same in all. The steps of all are in the order of stream time.
 ShardStatus MergeShards(absl::Span<const ShardStatus> shards);
 
 }  // namespace lethe

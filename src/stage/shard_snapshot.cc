@@ -1,5 +1,5 @@
-// A shard in a snapshot: the field list below, those of its audit, and then what
-// src/stage/snapshot_format.h says.
+// A shard in a snapshot: the fields below, those of its audit, and then the rest of
+// src/stage/snapshot_format.h.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,7 +10,7 @@
 namespace lethe {
 namespace {
 
-// Of the first piece; all of its fields are there always.
+// The size of the first piece, which always has all of its fields.
 constexpr size_t kShardBytes = (6 + 13) * 8;
 constexpr size_t kSecondOpinionBytes = (2 + 4) * 8;
 

@@ -50,7 +50,7 @@ struct SnapshotHeader {
 
   // InvalidArgument if a text is too long.
   absl::Status Write(SnapshotWriter* writer) const;
-  // Puts it in the place of the one that was written, which was of the same size.
+  // Overwrites the header that was written, which has the same size.
   absl::Status Rewrite(SnapshotWriter* writer) const;
   // DataLoss, or FailedPrecondition for another version.
   static absl::StatusOr<SnapshotHeader> Read(SnapshotReader* reader);
@@ -61,7 +61,7 @@ struct SnapshotHeader {
   absl::StatusOr<std::string> SerializedState() const;
 };
 
-// The file's last piece, and nothing behind it.
+// The last piece of the file.
 absl::Status WriteSnapshotEnd(SnapshotWriter* writer);
 absl::Status ReadSnapshotEnd(SnapshotReader* reader);
 

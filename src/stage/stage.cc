@@ -42,7 +42,7 @@ absl::StatusOr<std::unique_ptr<DedupStage>> DedupStage::Create(const StageOption
 absl::StatusOr<std::unique_ptr<DedupStage>> DedupStage::Create(const StageOptions& options,
                                                                FilterFactory new_filter) {
   return OrNoMemory([&]() -> absl::StatusOr<std::unique_ptr<DedupStage>> {
-    (void)NoMemory();  // as long as there is some
+    (void)NoMemory();  // allocates its message while there is memory
     if (absl::Status status = Validate(options); !status.ok()) return status;
     absl::StatusOr<uint64_t> seed = options.hash_seed.has_value() ? *options.hash_seed : RandomSeed();
     if (!seed.ok()) return seed.status();

@@ -274,7 +274,7 @@ TEST_F(CommandLineTest, CountersTakesItsFlags) {
   EXPECT_EQ(counters_->top, 20);
   EXPECT_TRUE(counters_->follow);
   EXPECT_EQ(counters_->output, CountersCommandOptions::Output::kCsv);
-  EXPECT_EQ(counters_->properties, (std::vector<Property>{{"a", "b"}}));
+  EXPECT_EQ(counters_->properties.values, (std::vector<Property>{{"a", "b"}}));
   EXPECT_EQ(Run({"counters", "--brokers", "b:1", "--topic", "likes", "--top", "0"}), kExitUsage);
   EXPECT_EQ(Run({"counters", "--brokers", "b:1"}), kExitUsage);
 }
@@ -292,7 +292,7 @@ TEST_F(CommandLineTest, SurveyTakesItsFlags) {
   EXPECT_EQ(survey_->last, absl::Hours(2));
   EXPECT_EQ(survey_->memory_bytes, 32 << 20);
   EXPECT_EQ(survey_->format, ReportFormat::kJson);
-  EXPECT_EQ(survey_->properties, (std::vector<Property>{{"a", "b"}}));
+  EXPECT_EQ(survey_->properties.values, (std::vector<Property>{{"a", "b"}}));
   EXPECT_EQ(Run({"survey", "--brokers", "b:1", "--input", "in", "--records", "all"}), 24);
   EXPECT_TRUE(survey_->all_records);
 }
@@ -316,7 +316,7 @@ TEST_F(CommandLineTest, ReconcileTakesTheFlagsOfItsSide) {
   EXPECT_EQ(reconcile_->method, ReconcileMethod::kLookupTable);
   EXPECT_EQ(reconcile_->memory_bytes, 32 << 20);
   EXPECT_EQ(reconcile_->timeout, absl::Seconds(10));
-  EXPECT_EQ(reconcile_->properties, (std::vector<Property>{{"a", "b"}}));
+  EXPECT_EQ(reconcile_->properties.values, (std::vector<Property>{{"a", "b"}}));
   EXPECT_EQ(run({"--peer", "x", "--since", "2026-11-22T18:00:00Z", "--until", "2026-11-22T19:00:00Z"}), 25);
   EXPECT_EQ(*reconcile_->until - *reconcile_->since, absl::Hours(1));
   EXPECT_EQ(run({"--serve"}), 25);

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/client/fixed_properties.h"
+#include "src/cli/commands/survey_command.h"
 
 namespace lethe {
 namespace {
@@ -780,6 +781,40 @@ TEST(Config, ASecretOnTheCommandLineIsWarnedOf) {
   EXPECT_EQ(warning("ssl.key.location=/etc/lethe/key.pem"), "");
   EXPECT_EQ(warning("security.protocol=SSL"), "");
   EXPECT_EQ(FromFile(absl::StrCat(kRequired, "kafka:\n  sasl.password: hunter2\n"))->warning, "");
+}
+
+// Where there is no file, too: `lethe survey` needs the password of the brokers.
+TEST(Config, ThePropertiesOfFlagsHaveReferences) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / absl::StrCat("lethe-flag-test-", getpid());
+  std::ofstream(path) << "hunter2\n";
+  setenv("LETHE_TEST_USER", "lethe", 1);
+  const std::string password = absl::StrCat("sasl.password=${file:", path.string(), "}");
+  RunFlags flags = RequiredFlags();
+  flags.kafka = {"sasl.username=${LETHE_TEST_USER}", password, "client.rack=a=$$b"};
+  std::vector<EffectiveValue> effective;
+  const auto config = MakeRunConfig(std::nullopt, flags, &effective);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->daemon.properties,
+            (std::vector<Property>{
+                {"sasl.username", "lethe"}, {"sasl.password", "hunter2"}, {"client.rack", "a=$b"}}));
+  EXPECT_EQ(config->warning, "");
+  for (const EffectiveValue& value : effective) EXPECT_NE(value.text, "hunter2") << value.key;
+
+  const Setting<SurveyCommandOptions>* kafka = nullptr;
+  for (const auto& setting : SurveySettings()) kafka = setting.key == "kafka" ? &setting : kafka;
+  ASSERT_NE(kafka, nullptr);
+  SurveyCommandOptions survey;
+  ASSERT_TRUE(kafka->set(password, survey).ok());
+  ASSERT_TRUE(kafka->set("ssl.key.password=literal", survey).ok());
+  EXPECT_EQ(survey.properties.values.front(), (Property{"sasl.password", "hunter2"}));
+  EXPECT_EQ(survey.properties.exposed, std::vector<std::string>{"ssl.key.password"});
+
+  unsetenv("LETHE_TEST_USER");
+  EXPECT_EQ(MakeRunConfig(std::nullopt, flags).status().message(),
+            "--kafka sasl.username: the environment variable LETHE_TEST_USER is not set; set it, or write "
+            "${LETHE_TEST_USER:-default}");
+  std::filesystem::remove(path);
 }
 
 TEST(Config, ValuesComeFromFiles) {

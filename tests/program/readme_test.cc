@@ -211,6 +211,7 @@ TEST(Readme, TheProgramTakesTheCommandsOfThePages) {
   };
   commands.survey = take;
   commands.reconcile = take;
+  setenv("KAFKA_PASSWORD", "secret", 1);
   int shown = 0;
   for (const char* page : {"/README.md", "/connectors/OPERATIONS.md", "/connectors/README.md"}) {
     for (std::vector<std::string> args : LetheCommands(ReadFile(absl::StrCat(LETHE_SOURCE_DIR, page)))) {

@@ -16,6 +16,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "src/cli/commands/run_command.h"
 
 namespace lethe {
 namespace {
@@ -126,6 +127,14 @@ TEST_F(ServiceManagerTest, AnotherProcesssWatchdogIsNotOurs) {
     setenv("WATCHDOG_USEC", limit, 1);
     EXPECT_EQ(ServiceManager().watchdog(), absl::InfiniteDuration()) << limit;
   }
+}
+
+// What a container's liveness probe asks, which has no watchdog.
+TEST(Health, IsThatOfTheMostSilentLane) {
+  EXPECT_EQ(Health(absl::ZeroDuration()).status, 200);
+  EXPECT_EQ(Health(absl::Seconds(29)).body, "ok\n");
+  EXPECT_EQ(Health(absl::Seconds(31)).status, 503);
+  EXPECT_EQ(Health(absl::Seconds(31)).body, "a lane hangs: no sign of life for 31s\n");
 }
 
 }  // namespace

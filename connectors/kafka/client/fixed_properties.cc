@@ -63,15 +63,11 @@ bool IsSecretValue(absl::string_view property) {
   return IsSecret(property) && !absl::EndsWith(property, ".location");
 }
 
-std::string SecretsOnCommandLine(absl::Span<const Property> properties) {
-  std::vector<std::string> names;
-  for (const auto& [name, value] : properties) {
-    if (IsSecretValue(name)) names.push_back(name);
-  }
-  if (names.empty()) return "";
-  return absl::StrCat("--kafka ", absl::StrJoin(names, ", --kafka "),
-                      ": every user of this host can read a secret on the command line. Put it into the "
-                      "configuration file, as ${file:PATH} or ${VARIABLE}");
+std::string SecretsOnCommandLine(absl::Span<const std::string> properties) {
+  if (properties.empty()) return "";
+  return absl::StrCat("--kafka ", absl::StrJoin(properties, ", --kafka "),
+                      ": every user of this host can read a secret on the command line. Write "
+                      "${file:PATH} or ${VARIABLE} instead, in single quotes: lethe reads it");
 }
 
 }  // namespace lethe::kafka

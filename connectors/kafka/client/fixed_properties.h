@@ -28,8 +28,8 @@ bool IsSecret(absl::string_view property);
 // Likewise, except the paths of key files, which need no protection.
 bool IsSecretValue(absl::string_view property);
 
-// A warning if a property from the command line is secret, where other users of the host see it; else empty.
-std::string SecretsOnCommandLine(absl::Span<const Property> properties);
+// A warning about these properties, whose values are secrets and on the command line; empty without any.
+std::string SecretsOnCommandLine(absl::Span<const std::string> properties);
 
 }  // namespace lethe::kafka
 

@@ -140,11 +140,11 @@ absl::Span<const Setting<CountersCommandOptions>> CountersSettings() { return kS
 absl::Status RunCounters(const CountersCommandOptions& options, std::ostream& out) {
   // stdout is for the totals, and librdkafka's messages about reconnecting help no one.
   StartLog({.level = LogLevel::kWarning});
-  const std::string warning = kafka::SecretsOnCommandLine(options.properties);
+  const std::string warning = kafka::SecretsOnCommandLine(options.properties.exposed);
   if (!warning.empty()) spdlog::warn("{}", warning);
   const kafka::ReadOptions read = {.brokers = options.brokers,
                                    .topic = options.topic,
-                                   .properties = options.properties,
+                                   .properties = options.properties.values,
                                    .name = "counters",
                                    .follow = options.follow};
   const absl::StatusOr<std::unique_ptr<kafka::TopicReader>> reader = kafka::TopicReader::Open(read);

@@ -24,14 +24,14 @@ struct CountersCommandOptions {
   std::optional<int> top;  // nullopt: every key
   Output output = Output::kTable;
   bool follow = false;
-  std::vector<Property> properties;
+  GivenProperties properties;
 };
 
 absl::Span<const Setting<CountersCommandOptions>> CountersSettings();
 
 // Reads the topic, without a trace in it, and writes keys and totals to `out`, the largest first. With
-// `follow` it continues, and writes changes every second, until it is interrupted. InvalidArgument,
-// when all is written: the topic has records that no counter has written.
+// `follow` it continues, and writes changes every second, until it is interrupted. DataLoss, when
+// all is written: the topic has records that no counter has written.
 absl::Status RunCounters(const CountersCommandOptions& options, std::ostream& out);
 
 }  // namespace lethe

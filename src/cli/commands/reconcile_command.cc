@@ -295,7 +295,7 @@ int RunReconcile(const ReconcileCommandOptions& options, std::ostream& out, std:
                       "--serve speaks with another lethe and not with people: it is for --peer's command"),
                   err);
   }
-  const std::string warning = kafka::SecretsOnCommandLine(options.properties);
+  const std::string warning = kafka::SecretsOnCommandLine(options.properties.exposed);
   if (!warning.empty()) spdlog::warn("{}", warning);
   // A peer that has gone is an error, and no signal.
   signal(SIGPIPE, SIG_IGN);

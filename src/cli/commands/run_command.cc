@@ -38,6 +38,7 @@
 #include "src/cli/terminal/exit_code.h"
 #include "src/pipeline/clock/steady_time.h"
 #include "src/pipeline/report/remarks.h"
+#include "src/text/format.h"
 
 namespace lethe {
 namespace {
@@ -218,7 +219,7 @@ http::HttpRoutes Routes(kafka::Daemon& daemon, const StatusHistory& history, boo
          return http::HttpResponse{.content_type = "application/json",
                                    .body = CountersJson(view, daemon.Report().stores)};
        }},
-      {"/healthz", [](const http::HttpQuery&) { return http::HttpResponse{.body = "ok\n"}; }},
+      {"/healthz", [&daemon](const http::HttpQuery&) { return Health(daemon.SilentFor()); }},
       {"/readyz",
        [&daemon](const http::HttpQuery&) {
          const DaemonReport report = daemon.Report();
@@ -254,6 +255,12 @@ int Fail(const absl::Status& status, const RunConfig& config) {
 }
 
 }  // namespace
+
+http::HttpResponse Health(absl::Duration silent) {
+  if (silent < kLongestSilence) return {.body = "ok\n"};
+  return {.status = 503,
+          .body = absl::StrCat("a lane hangs: no sign of life for ", DurationText(silent), "\n")};
+}
 
 int RunCommand(const RunConfig& config, const ReloadConfig& reload) {
   StartLog(config.log);

@@ -2,6 +2,8 @@
 #ifndef LETHE_SRC_CLI_COMMANDS_RUN_COMMAND_H_
 #define LETHE_SRC_CLI_COMMANDS_RUN_COMMAND_H_
 
+#include "absl/time/time.h"
+#include "connectors/http/http_server.h"
 #include "src/cli/config/config.h"
 
 namespace lethe {
@@ -13,6 +15,10 @@ namespace lethe {
 // SIGHUP reads the configuration again and applies the keys that can change while lethe runs (reload.h); for
 // the others it logs that a restart is needed. A wrong configuration is logged and changes nothing.
 int RunCommand(const RunConfig& config, const ReloadConfig& reload);
+
+// The answer of /healthz: 503 if a lane has given no sign of life for half a minute. A lane that waits, or
+// loads a snapshot, gives them.
+http::HttpResponse Health(absl::Duration silent);
 
 }  // namespace lethe
 

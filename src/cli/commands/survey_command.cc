@@ -68,9 +68,9 @@ absl::Span<const Setting<SurveyCommandOptions>> SurveySettings() { return kSetti
 absl::Status RunSurvey(const SurveyCommandOptions& options, std::ostream& out) {
   // stdout is for the report, and librdkafka's messages about reconnecting help no one.
   StartLog({.level = LogLevel::kWarning});
-  const std::string warning = kafka::SecretsOnCommandLine(options.properties);
+  const std::string warning = kafka::SecretsOnCommandLine(options.properties.exposed);
   if (!warning.empty()) spdlog::warn("{}", warning);
-  kafka::ReadOptions read = {options.brokers, options.input, options.properties, options.records};
+  kafka::ReadOptions read = {options.brokers, options.input, options.properties.values, options.records};
   if (options.last) read.since = absl::Now() - *options.last;
   if (!options.records && !options.all_records && !options.last) read.newest = kRecords;
   const absl::StatusOr<std::unique_ptr<kafka::TopicReader>> reader = kafka::TopicReader::Open(read);
@@ -88,7 +88,7 @@ absl::Status RunSurvey(const SurveyCommandOptions& options, std::ostream& out) {
   }
   std::vector<Property> properties;
   std::vector<std::string> secrets;
-  for (const auto& [name, value] : options.properties) {
+  for (const auto& [name, value] : options.properties.values) {
     if (kafka::IsSecretValue(name)) {
       secrets.push_back(name);
     } else {

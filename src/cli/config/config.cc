@@ -312,15 +312,15 @@ absl::Status Assembler::AddFlags(const RunFlags& flags) {
   for (const std::string& counter : flags.counters) {
     if (absl::Status status = AddCounterFlag(counter); !status.ok()) return status;
   }
-  std::vector<Property> properties;
+  GivenProperties properties;
   for (const std::string& given : flags.kafka) {
     if (absl::Status status = AddProperty(given, properties); !status.ok()) return status;
   }
-  for (const auto& [name, value] : properties) {
+  for (const auto& [name, value] : properties.values) {
     const std::string place = absl::StrCat("--kafka ", name);
     if (absl::Status status = SetProperty(name, value, place, "--kafka"); !status.ok()) return status;
   }
-  config_.warning = kafka::SecretsOnCommandLine(properties);
+  config_.warning = kafka::SecretsOnCommandLine(properties.exposed);
   config_.daemon.exit_at_end = flags.exit_at_end;
   return absl::OkStatus();
 }

@@ -4,8 +4,10 @@
 #include <optional>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "connectors/kafka/client/fixed_properties.h"
+#include "src/cli/config/config_file.h"
 #include "src/cli/config/units.h"
 
 namespace lethe {
@@ -37,18 +39,21 @@ absl::Status CheckProperty(const std::string& name, const std::string& place) {
   return absl::InvalidArgumentError(absl::StrCat(place, ": this property cannot be set: ", *reason));
 }
 
-absl::Status AddProperty(absl::string_view given, std::vector<Property>& properties) {
+absl::Status AddProperty(absl::string_view given, GivenProperties& properties) {
   const std::pair<std::string, std::string> property = absl::StrSplit(given, absl::MaxSplits('=', 1));
-  const std::string& name = property.first;
+  const auto& [name, text] = property;
   if (name.empty() || name.size() == given.size()) {
     return absl::InvalidArgumentError("--kafka: expected NAME=VALUE, such as security.protocol=SSL");
   }
   const std::string place = absl::StrCat("--kafka ", name);
-  for (const auto& [earlier, value] : properties) {
+  for (const auto& [earlier, unused] : properties.values) {
     if (earlier == name) return absl::InvalidArgumentError(absl::StrCat(place, ": given twice"));
   }
   if (absl::Status status = CheckProperty(name, place); !status.ok()) return status;
-  properties.push_back(property);
+  const absl::StatusOr<std::string> value = ExpandReferences(text);
+  if (!value.ok()) return absl::InvalidArgumentError(absl::StrCat(place, ": ", value.status().message()));
+  if (kafka::IsSecretValue(name) && *value == text) properties.exposed.push_back(name);
+  properties.values.emplace_back(name, *value);
   return absl::OkStatus();
 }
 

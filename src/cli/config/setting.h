@@ -117,8 +117,15 @@ constexpr Setting<Options> FormatSetting(absl::string_view meaning, absl::string
 // InvalidArgument if it is a property that lethe sets itself.
 absl::Status CheckProperty(const std::string& name, const std::string& place);
 
-// Adds one that --kafka was given, as NAME=VALUE. InvalidArgument names the property, never its value.
-absl::Status AddProperty(absl::string_view given, std::vector<Property>& properties);
+// What --kafka was given.
+struct GivenProperties {
+  std::vector<Property> values;
+  std::vector<std::string> exposed;  // those that are secret, and not references
+};
+
+// Adds one, as NAME=VALUE, where VALUE may have references (ExpandReferences). InvalidArgument names the
+// property, never its value.
+absl::Status AddProperty(absl::string_view given, GivenProperties& properties);
 
 // --brokers and --kafka of commands that read a topic.
 template <class Options>

@@ -34,7 +34,7 @@ struct ReconcileCommandOptions {
 
   int64_t memory_bytes = int64_t{256} << 20;
   absl::Duration timeout = absl::Minutes(1);
-  std::vector<Property> properties;
+  GivenProperties properties;
 };
 
 }  // namespace lethe

@@ -53,14 +53,14 @@ absl::StatusOr<std::unique_ptr<ReconcileSide>> ReconcileSide::Open(const Reconci
   std::unique_ptr<ReconcileSide> side(new ReconcileSide(options, ask, talk));
   auto log = kafka::TopicReader::Open({.brokers = options.brokers,
                                        .topic = options.topic,
-                                       .properties = options.properties,
+                                       .properties = options.properties.values,
                                        .since = absl::FromUnixMillis(ask.wide_begin_ms()),
                                        .name = "reconcile"});
   if (!log.ok()) return log.status();
   side->log_ = *std::move(log);
   const auto go_on = [&] { return talk.Alive(); };
   if (is_copied_to) {
-    auto writer = kafka::TopicWriter::Open({options.brokers, options.topic, options.properties},
+    auto writer = kafka::TopicWriter::Open({options.brokers, options.topic, options.properties.values},
                                            side->log_->client(), go_on);
     if (!writer.ok()) return writer.status();
     side->writer_ = *std::move(writer);
