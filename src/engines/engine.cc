@@ -1,13 +1,10 @@
-#include <algorithm>
 #include <array>
-#include <cstddef>
-#include <numeric>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "lethe/options.h"
+#include "src/text/suggestion.h"
 
 namespace lethe {
 namespace {
@@ -15,21 +12,6 @@ namespace {
 constexpr std::array<Engine, 7> kEngines = {Engine::kCompact, Engine::kSliced, Engine::kPublished,
                                             Engine::kExact,   Engine::kBloom,  Engine::kRecycled,
                                             Engine::kOpposite};
-
-// The least number of letters to put in, take out or change to make one name the other (Levenshtein).
-size_t EditDistance(absl::string_view x, absl::string_view y) {
-  std::vector<size_t> above(y.size() + 1);
-  std::iota(above.begin(), above.end(), size_t{0});
-  for (size_t i = 0; i < x.size(); ++i) {
-    std::vector<size_t> row(y.size() + 1, i + 1);
-    for (size_t j = 0; j < y.size(); ++j) {
-      const size_t change = above[j] + (x[i] == y[j] ? 0 : 1);
-      row[j + 1] = std::min({change, above[j + 1] + 1, row[j] + 1});
-    }
-    above = row;
-  }
-  return above.back();
-}
 
 }  // namespace
 
