@@ -195,8 +195,11 @@ TEST(CompactFilterTest, ACopyHasAllThatWasThereWhenItWasBegun) {
   auto filter = Make(&memory, absl::Milliseconds(16'000));
   uint64_t next = 0;
   // Nearly as many as there is room for where the lines are: they will move.
-  for (; next < 760'000; ++next)
-    InsertOne(*filter, NumberedId(next, seed), 16'000 + static_cast<int64_t>(next / 2000));
+  while (filter->Status().memory_bytes < LineMemory::kFirstRoomBytes - (int64_t{160} << 10)) {
+    for (int i = 0; i < 1000; ++i, ++next) {
+      InsertOne(*filter, NumberedId(next, seed), 16'000 + static_cast<int64_t>(next / 2000));
+    }
+  }
   const uint64_t before = next;
   const FilterStatus begun = filter->Status();
   const auto image = filter->BeginCopy();
