@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -319,6 +320,25 @@ TEST_F(PipelineRulesTest, Rule7ACommitWhoseAnswerIsLostIsNotRepeated) {
   EXPECT_EQ(task.counts.unique, 2);
 }
 
+TEST_F(PipelineRulesTest, Rule8AnAbortForgetsAllPartitionsOfTheTransaction) {
+  Send({"a", "a"}, 0);
+  Send({"b", "b"}, 1);
+  Life life(cluster_, options_);
+  const Task& first = life.Assign(0);
+  const Task& second = life.Assign(1);
+  life.sink.fail_commits = 1;
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(life.sink.aborts, 1);
+  const std::vector<std::pair<int32_t, int64_t>> both = {{0, 0}, {1, 0}};
+  EXPECT_EQ(life.source.seeks, both);
+  EXPECT_EQ(Out(), "a b");
+  for (const Task* task : {&first, &second}) {
+    EXPECT_EQ(task->counts.unique, 1);
+    EXPECT_EQ(task->counts.duplicate, 1);
+    EXPECT_EQ(cluster_.committed[task->id].offset, 2);
+  }
+}
+
 TEST_F(PipelineRulesTest, Rule10AMemberThatIsFencedWritesNothing) {
   Send({"a"});
   Life life(cluster_, options_);
@@ -476,6 +496,23 @@ TEST_F(PipelineRulesTest, Rule20ARoutedRecordKeepsItsOrigin) {
   EXPECT_EQ(repartitioned.output[0].partition, 1);
   EXPECT_EQ(repartitioned.output[0].record.headers, (test::Headers{{"own", "1"}}));
   EXPECT_EQ(repartitioned.output[0].record.timestamp_ms, 5);
+}
+
+TEST_F(PipelineRulesTest, Rule21RecordsBelowTheExpectedOffsetAreSkipped) {
+  Send({"a", "b"});
+  Life life(cluster_, options_);
+  const Task& task = life.Assign(0);
+  life.source.on_poll = [&, went_back = false]() mutable {
+    if (went_back || task.committed != 2) return;
+    went_back = true;
+    Send({"c"});
+    life.source.positions[0] = 0;
+  };
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(life.source.positions[0], 3);
+  EXPECT_EQ(Out(), "a b c");
+  EXPECT_EQ(task.counts.unique, 3);
+  EXPECT_EQ(task.counts.duplicate, 0) << "a record was judged twice";
 }
 
 TEST_F(PipelineRulesTest, Rule22AbortedTransactionsBecomeSmaller) {
