@@ -187,7 +187,8 @@ void Publisher::SayWhenCaughtUp() {
   });
   if (has_all && !caught_up_) {
     spdlog::info(
-        "lane {}: caught up with {}: all that its {} partition{} held when they were assigned is out",
+        "lane {}: caught up with {}: all records present in its {} partition{} at the assignment are "
+        "processed",
         state_.lane, options_.input, tasks_.size(), tasks_.size() == 1 ? "" : "s");
   }
   caught_up_ = has_all;

@@ -113,7 +113,7 @@ constexpr Setting<DemoOptions> kDemoSettings[] = {
      [](absl::string_view text, DemoOptions& options) {
        return Store(text, ParseWhole<int>(text, 0, 1000), options.kill);
      }},
-    {"seed", "NUMBER", "a random one", false, "For the same events and kills as before", "42",
+    {"seed", "NUMBER", "a random one", false, "Repeat a run: its seed", "42",
      [](absl::string_view text, DemoOptions& options) {
        return Store(text, ParseWhole<uint64_t>(text, 0, std::numeric_limits<uint64_t>::max()), options.seed);
      }},

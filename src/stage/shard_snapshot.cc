@@ -107,9 +107,10 @@ absl::Status Shard::Restore(int index, SnapshotReader* reader) {
   Audit::SavedIds audited;
   TransferSizes(sizes, index, fields);
   TransferCounts(*this, fields);
-  if (!audit_.Restore(&fields, &audited) || !fields.Ended()) {
-    return reader->Damaged(absl::StrCat("says what cannot be of ", where));
+  if (!audit_.Restore(&fields, &audited)) {
+    return reader->Damaged(absl::StrCat("has an impossible size or threshold in the audit of ", where));
   }
+  if (!fields.Ended()) return reader->Damaged(absl::StrCat("has a count out of its range in ", where));
   if (sizes.state + sizes.memory > reader->remaining()) {
     return reader->Damaged(absl::StrCat("is cut: it ends at byte ", reader->file_bytes(), ", in ", where));
   }

@@ -156,7 +156,7 @@ absl::StatusOr<SnapshotReport> Partition::Impl::Inspect(const std::string& path)
   const absl::StatusOr<SnapshotHeader> header = SnapshotHeader::Read(&*reader);
   if (!header.ok()) return header.status();
   const std::optional<Engine> engine = SavedEngine(header->engine);
-  if (!engine) return reader->Damaged(absl::StrCat("is of an engine that there is not, ", header->engine));
+  if (!engine) return reader->Damaged(absl::StrCat("is of an unknown engine, ", header->engine));
   const absl::StatusOr<std::unique_ptr<DedupStage>> stage =
       DedupStage::Create(OptionsOf(*header, *engine, reader->file_bytes()));
   if (absl::IsResourceExhausted(stage.status())) return reader->Annotate(stage.status());

@@ -4,12 +4,19 @@
 #include <signal.h>
 
 #include <cstdio>
+#include <fstream>
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "connectors/http/http_client.h"
+#include "tests/support/pages.h"
 #include "tests/support/process.h"
 #include "tests/support/shared_broker.h"
 
@@ -44,6 +51,40 @@ TEST(DemoTest, IsExactOnARealBrokerThroughTwoKills) {
   ExpectExact(demo);
   EXPECT_TRUE(absl::StrContains(demo.out, "exactly once")) << demo.out;
   EXPECT_TRUE(absl::StrContains(demo.out, "killed with SIGKILL   2 times")) << demo.out;
+}
+
+// The architecture page lists the functions on a record's way. A debugger stops the daemon in each of them
+// once: a function that is never called would be named as its part of the work only by mistake.
+TEST(DemoTest, TheWayOfARecordIsTheOneThatRuns) {
+  std::ifstream file(LETHE_SOURCE_DIR "/connectors/README.md");
+  std::stringstream page;
+  page << file.rdbuf();
+  std::set<std::string> named;
+  for (const auto& [source, function] : NamedFunctions(page.str())) named.insert(function);
+  ASSERT_GT(named.size(), 12u);
+  ProcessOptions options;
+  // The daemon is a child of the demo.
+  options.args = {
+      "gdb", "-nx", "-batch", "-ex", "set follow-fork-mode child", "-ex", "set breakpoint pending off"};
+  for (const std::string& function : named) {
+    const bool is_connector =
+        absl::StartsWith(function, "Consumer::") || absl::StartsWith(function, "Output::");
+    options.args.insert(options.args.end(),
+                        {"-ex", absl::StrCat("tbreak lethe::", is_connector ? "kafka::" : "", function)});
+  }
+  options.args.insert(
+      options.args.end(),
+      {"-ex", "run", "-ex", "python exec('while gdb.selected_inferior().pid: gdb.execute(\"continue\")')",
+       "--args", LETHE_PROGRAM, "demo", "--events", "2000", "--seed", "4711"});
+  const auto finished = RunToEnd(options, kPatience);
+  ASSERT_TRUE(finished.ok()) << finished.status();
+  for (const std::string& function : named) {
+    const bool was_called = absl::c_any_of(absl::StrSplit(finished->out, '\n'), [&](absl::string_view line) {
+      return absl::StrContains(line, "hit Temporary breakpoint") &&
+             absl::StrContains(line, absl::StrCat("::", function, "("));
+    });
+    EXPECT_TRUE(was_called) << function << " is never called\n" << finished->out << finished->err;
+  }
 }
 
 TEST(DemoTest, ServesItsMetricsUntilItIsInterrupted) {

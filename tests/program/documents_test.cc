@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "tests/support/pages.h"
 
 namespace lethe {
 namespace {
@@ -43,21 +44,6 @@ std::vector<fs::path> Documents() {
     }
   }
   return documents;
-}
-
-// The page's lines outside of fenced blocks, where `](` is a link and `#` begins a heading.
-std::vector<std::string> ProseLines(const std::string& page) {
-  std::vector<std::string> lines;
-  bool is_code = false;
-  for (const absl::string_view line : absl::StrSplit(page, '\n')) {
-    if (absl::StartsWith(absl::StripLeadingAsciiWhitespace(line), "```")) {
-      is_code = !is_code;
-    } else if (!is_code) {
-      lines.emplace_back(line);
-    }
-  }
-  EXPECT_FALSE(is_code) << "a fenced block does not end";
-  return lines;
 }
 
 // What GitHub makes of a heading: "## Scope: `topic`" has the anchor scope-topic.
@@ -138,18 +124,6 @@ TEST(Documents, EveryLinkAndAnchorExists) {
   }
   EXPECT_GT(links, 80);
   EXPECT_GT(anchors, 30);
-}
-
-// Of a page's lines: each "`file`: `function`".
-std::vector<std::pair<std::string, std::string>> NamedFunctions(const std::string& page) {
-  std::vector<std::pair<std::string, std::string>> named;
-  for (const std::string& line : ProseLines(page)) {
-    const std::vector<std::string> parts = absl::StrSplit(line, '`');
-    for (size_t i = 1; i + 2 < parts.size(); i += 2) {
-      if (parts[i + 1] == ": " && absl::EndsWith(parts[i], ".cc")) named.emplace_back(parts[i], parts[i + 2]);
-    }
-  }
-  return named;
 }
 
 TEST(Documents, TheWayOfARecordNamesFunctionsThatExist) {

@@ -236,7 +236,7 @@ class Checker {
       return;
     }
     Add(Severity::kOk, "transactions", where,
-        "can be used, as those of the lanes if they have the same prefix");
+        absl::StrCat("may be used; lanes need the prefix ", stage.group, "/"));
     if (const ErrorPtr error{rd_kafka_begin_transaction(client)}; error != nullptr) return;
     const PartitionListPtr offsets(rd_kafka_topic_partition_list_new(1));
     rd_kafka_topic_partition_t* element =

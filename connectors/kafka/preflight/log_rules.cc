@@ -112,7 +112,7 @@ class LogRules {
       return Add(Severity::kWarning, "keys",
                  absl::StrCat("has copies in different partitions (", sample_.copies_elsewhere, " of ",
                               sample_.records, " of its newest records; ", sample_.example,
-                              "), and such are not found"),
+                              "), and lethe cannot match these copies"),
                  kKeyRemedy);
     }
     if (sample_.copies_with_another_key > 0) {
@@ -125,8 +125,8 @@ class LogRules {
     if (sample_.without_key > 0) {
       return Add(Severity::kWarning, "keys",
                  absl::StrCat("has no key in ", sample_.without_key, " of ", sample_.records,
-                              " of its newest records: their copies may land in different partitions, and "
-                              "are not found there"),
+                              " of its newest records: their copies may land in different partitions, "
+                              "where lethe cannot match them"),
                  kKeyRemedy);
     }
     Add(Severity::kOk, "keys",
@@ -142,10 +142,7 @@ class LogRules {
                            input_.config.at("message.timestamp.type") == "LogAppendTime";
     const absl::Duration ahead = sample_.newest - absl::Now();
     if (ahead <= kMostAhead) {
-      return Add(Severity::kOk, "clock",
-                 absl::StrCat("has no record of the future, by this machine's clock and ",
-                              by_broker ? "the broker's" : "the producers' (the brokers tell no time)"),
-                 "");
+      return Add(Severity::kOk, "clock", "has no timestamp ahead of this machine's clock", "");
     }
     Add(Severity::kWarning, "clock",
         absl::StrCat("has a record that is ", DurationText(ahead),
@@ -168,7 +165,7 @@ class LogRules {
                               ": after a restart older ids are not known, and their retries pass"),
                  "raise retention.ms and retention.bytes");
     }
-    Add(Severity::kOk, "reach", "holds what a restart would read again, or all there ever was", "");
+    Add(Severity::kOk, "reach", "holds all records that a restart replays", "");
   }
 
   void RetentionBytes() {

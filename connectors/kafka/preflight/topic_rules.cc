@@ -115,7 +115,7 @@ class Rules {
   // A bound is one that is at least as narrow as lethe's own.
   void BoundsTimes(absl::Duration max_future) {
     std::string what =
-        absl::StrCat("accepts records dated far ahead; lethe gives those no time that are more than ",
+        absl::StrCat("accepts records dated far ahead; lethe ignores timestamps more than ",
                      absl::FormatDuration(max_future), " ahead of its clock (max_future), and ",
                      TopicFacts::kAfter, " would refuse them");
     for (const char* bound : {TopicFacts::kDifference, TopicFacts::kAfter}) {

@@ -201,7 +201,7 @@ absl::StatusOr<int32_t> EnsureTopic(
   if (!config.ok()) return config.status();
   const absl::Status created = CreateTopic(client, name, {input->partitions, input->replicas}, *config);
   if (!created.ok()) return WithGrant(role, name, created);
-  spdlog::info("topic {} was made, with {} partitions", name, input->partitions);
+  spdlog::info("topic {} created, with {} partitions", name, input->partitions);
   return input->partitions;
 }
 

@@ -39,7 +39,7 @@ constexpr Setting<CountersCommandOptions> kSettings[] = {
     BrokersSetting<CountersCommandOptions>("The Kafka cluster: one or more of its brokers"),
     {"topic", "TOPIC", "", true, "The output of a counter, of either mode", "likes",
      [](absl::string_view text, CountersCommandOptions& options) { return StoreTopic(text, options.topic); }},
-    {"top", "NUMBER", "every key", false, "Print so many keys, those with the largest totals", "20",
+    {"top", "NUMBER", "every key", false, "Print the NUMBER largest totals", "20",
      [](absl::string_view text, CountersCommandOptions& options) {
        return Store(text, ParseWhole<int>(text, 1, std::numeric_limits<int>::max()), options.top);
      },

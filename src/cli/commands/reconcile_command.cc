@@ -105,7 +105,7 @@ constexpr Setting<ReconcileCommandOptions> kSettings[] = {
        return stored;
      }},
     {"memory", "SIZE", "256MiB", false,
-     "The limit of what ids take on this side; what does not fit is read in several passes", "1GiB",
+     "Memory limit for ids on this side; with more ids it reads in several passes", "1GiB",
      [](absl::string_view text, ReconcileCommandOptions& options) {
        const absl::StatusOr<int64_t> bytes = ParseBytes(text);
        if (bytes.ok() && *bytes < (int64_t{1} << 20)) return BadValue(text, "expected at least 1MiB");

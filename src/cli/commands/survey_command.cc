@@ -24,7 +24,7 @@ constexpr int64_t kRecords = 1'000'000;
 
 constexpr Setting<SurveyCommandOptions> kSettings[] = {
     BrokersSetting<SurveyCommandOptions>("The Kafka cluster: one or more of its brokers"),
-    {"input", "TOPIC", "", true, "The topic that is looked at", "orders",
+    {"input", "TOPIC", "", true, "Topic to examine", "orders",
      [](absl::string_view text, SurveyCommandOptions& options) { return StoreTopic(text, options.input); }},
     {"id", "FIELD[+FIELD...]", "it is looked for", false,
      "Place of the id in a record: key, value, header:NAME, json:/pointer, or several joined with +",

@@ -280,11 +280,11 @@ void Writer::WriteNotes(const IdCandidate& candidate) {
   }
   if (!figures.elsewhere_examples.empty()) {
     const CopyExample& example = figures.elsewhere_examples.front();
-    notes.push_back(
-        absl::StrCat("A copy is found in the partition of its first only, and some are elsewhere (",
-                     Place(example.first), " and ", Place(example.copy),
-                     "): let the producer key its records by the id, or by what an id always comes with, or "
-                     "run lethe with --scope topic, as below."));
+    notes.push_back(absl::StrCat(
+        "lethe finds a copy only in its first record's partition, and some are elsewhere (",
+        Place(example.first), " and ", Place(example.copy),
+        "): let the producer key its records by the id, or by a field that is equal for all copies, "
+        "or run lethe with --scope topic, as below."));
   }
   if (figures.most > 10 && ShareOf(static_cast<double>(figures.most), report_.records) > kHeavy) {
     notes.push_back(absl::StrCat("One id is in ", FormatCount(figures.most), " records, first at ",

@@ -64,7 +64,7 @@ void RecordWriter::SayUndeliverable(const Task& task, const JudgedRecord& record
                                     Action action) {
   // Each abort judges the records again, and would repeat the message.
   if (const auto like_it = undeliverable_.Next()) {
-    spdlog::error("{}: undeliverable, {} does not take it: {}; {}{}", Name(task, *record.input),
+    spdlog::error("{}: undeliverable: {} rejects it: {}; {}{}", Name(task, *record.input),
                   known.divert_refused ? options_.divert : options_.output, known.why,
                   action == Action::kDivert ? "diverted" : "dropped", *like_it);
   }

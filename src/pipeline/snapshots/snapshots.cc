@@ -25,7 +25,7 @@ void Snapshots::Stop() {
     changed_.wait_for(lock, absl::ToChronoMilliseconds(kRemovePatience),
                       [this] { return tasks_.empty() && to_remove_.empty() && !busy_; });
     if (!tasks_.empty() || !to_remove_.empty()) {
-      spdlog::warn("snapshots that do not count stay: there was no time to remove them");
+      spdlog::warn("could not remove unused snapshots: there was no time");
     }
     stop_ = true;
   }
