@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "src/reference/bit_array.h"
 #include "src/reference/published/published_check.h"
 #include "src/reference/published/published_model.h"
@@ -83,6 +84,20 @@ class LabFbf {
     generations_.push_back(NewGeneration(newest_number_ - static_cast<int>(generations_.size())));
   }
   void DropOldest() { generations_.pop_back(); }
+
+  // The same filter in memory of its own.
+  LabFbf Copy() const {
+    LabFbf copy(0, bits_, hashes_, check_, mapping_);
+    copy.generations_.clear();
+    copy.newest_number_ = newest_number_;
+    for (const Generation& generation : generations_) {
+      Generation& made = copy.generations_.emplace_back(NewGeneration(0));
+      made.ids = generation.ids;
+      made.is_odd = generation.is_odd;
+      absl::c_copy(generation.bits.memory(), made.bits.memory().begin());
+    }
+    return copy;
+  }
 
   int filters() const { return static_cast<int>(generations_.size()); }
   // Newest first.

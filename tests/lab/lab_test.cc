@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "tests/lab/experiments.h"
+#include "tests/lab/store/experiments.h"
 
 namespace lethe::lab {
 namespace {
@@ -264,6 +267,68 @@ TEST(Lab, TablesAreWrittenAsTheyAre) {
   table.Add({"a, b", 0.5, int64_t{3}});
   EXPECT_EQ(table.ToCsv(), "# seed 1\nfilter,x,count\n\"a, b\",0.5,3\n");
   EXPECT_EQ(table.Number("x", {{"filter", "a, b"}, {"count", int64_t{3}}}), 0.5);
+}
+
+// Section V: the stories of Figures 6 and 7 end with the paper's values.
+TEST(Lab, StoreTellsThePapersStories) {
+  EXPECT_TRUE(absl::EndsWith(Figure5(), "its value is 1\n"));
+  const std::string without = Figure6();
+  EXPECT_TRUE(absl::EndsWith(without, "its value is 9\n")) << without;
+  EXPECT_FALSE(absl::StrContains(without, "dismissed"));
+  const std::string with = Figure7();
+  EXPECT_TRUE(absl::EndsWith(with, "its value is 6\n")) << with;
+  EXPECT_TRUE(absl::StrContains(with, "dismissed as a retry"));
+}
+
+StoreSize SmallStore() { return {.batches = 3000, .counters = 10, .runs = 2, .seed = Seed()}; }
+
+// The paper's claim holds for retries at the replica that had the update; at another one some are counted
+// twice, because its filter has not heard of them.
+TEST(Lab, StoreIsExactWhenRetriesReachTheSameReplica) {
+  const Table table = StoreLoss(SmallStore(), {0, 0.05});
+  for (const int64_t acks : {1, 2, 3}) {
+    const auto over = [&](const char* filter, const char* at, double loss) {
+      return table.Number("over",
+                          {{"filter", filter}, {"retries_at", at}, {"write_acks", acks}, {"loss", loss}});
+    };
+    EXPECT_EQ(over("none", "the same replica", 0), 0);
+    EXPECT_GT(over("none", "the same replica", 0.05), 0.05);
+    EXPECT_EQ(over("FBF", "the same replica", 0.05), 0);
+    EXPECT_GT(over("FBF", "another replica", 0.05), 0);
+    EXPECT_LT(over("FBF", "another replica", 0.05), 0.2 * over("none", "another replica", 0.05));
+  }
+  for (const double under : table.Numbers("under")) EXPECT_EQ(under, 0);
+  for (const double unanswered : table.Numbers("unanswered")) EXPECT_EQ(unanswered, 0);
+}
+
+TEST(Lab, StoreUnderFaults) {
+  const Table table = StoreFaults(SmallStore());
+  const auto over = [&](const char* fault, const char* variant, const char* filter = "FBF") {
+    return table.Number("over", {{"fault", fault}, {"variant", variant}, {"filter", filter}});
+  };
+  EXPECT_GT(over("coordinator fails after the write", "", "none"), 0.5);
+  EXPECT_EQ(over("coordinator fails after the write", ""), 0);
+  // What its leader applied and could not send before it fell is counted there and at the next leader.
+  EXPECT_LT(over("node crashes and returns", "filter rebuilt from the log's ids"), 0.01);
+  // A log that is replayed over what was flushed: dismissed by a filter that was saved and reaches back so
+  // far.
+  EXPECT_GT(over("crash in a flush, log replayed", "filter saved with the flush", "none"), 0.2);
+  EXPECT_GT(over("crash in a flush, log replayed", "filter not saved"), 0.2);
+  EXPECT_LT(over("crash in a flush, log replayed", "saved, and a window longer than the log"), 0.01);
+  // Both sides of a split ring count: no filter hears of the other side's ids in time.
+  EXPECT_GT(over("ring in two parts", "answer after 2 replicas"), 0.01);
+}
+
+// The same memory: one filter a node has the fewest false positives, one a counter the most.
+TEST(Lab, StoreGranularity) {
+  StoreSize size = SmallStore();
+  size.counters = 20;
+  const Table table = StoreGranularity(size, 20'000);
+  const auto under = [&](const char* granularity) {
+    return table.Number("under", {{"granularity", granularity}});
+  };
+  EXPECT_LE(under("node"), under("column family"));
+  EXPECT_GT(under("counter"), 1.5 * under("column family"));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "tests/lab/experiments.h"
+#include "tests/lab/store/experiments.h"
 
 namespace lethe::lab {
 namespace {
@@ -66,6 +67,12 @@ std::vector<Experiment> Experiments(uint64_t seed) {
                                     .seed = seed};
          return std::vector<Table>{Convergence("dbf_large", large, {1},
                                                {Mapping::kShared, Mapping::kPair, Mapping::kPairAndRound})};
+       }},
+      {"The store: loss of messages, faults, granularity",
+       [=] {
+         const StoreSize store = {.seed = seed};
+         return std::vector<Table>{StoreLoss(store, {0, 0.005, 0.01, 0.02, 0.05, 0.1}), StoreFaults(store),
+                                   StoreGranularity(store, 20'000), StoreStories()};
        }},
       {"Robustness", [=] { return std::vector<Table>{Robustness({.seed = seed})}; }},
   };

@@ -489,8 +489,26 @@ def robustness(lab):
     lab.save(figure, "robustness", "robustness")
 
 
+def store(lab):
+    table = lab["store_loss"]
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4.4), sharey=True)
+    for axis, at in zip(axes, ("the same replica", "another replica")):
+        for acks in (1, 2, 3):
+            for name, style in (("none", "--"), ("FBF", "-")):
+                rows = table.where(filter=name, retries_at=at, write_acks=acks)
+                axis.plot([100 * r["loss"] for r in rows], [100 * r["over"] for r in rows], style,
+                          color=CYCLE[acks - 1], marker=MARKERS[acks - 1],
+                          label=f"{'with FBF' if name == 'FBF' else 'without'}, answer after {acks}")
+        axis.set_yscale("symlog", linthresh=0.01)
+        axis.set_xlabel("messages lost (%)")
+        axis.set_title(f"Retries go to {at}")
+        axis.legend()
+    axes[0].set_ylabel("counted too often (%)")
+    lab.save(figure, "store", "store_loss")
+
+
 PLOTS = [figure_8, figure_9, figure_10, figure_11, figure_12, figure_13, errata, slides, opposite, distributed,
-         distributed_large, robustness]
+         distributed_large, robustness, store]
 
 
 def percent(value):
@@ -604,7 +622,31 @@ def table_distributed(lab):
     return markdown(["experiment", "theirs", f"ours, in {len(table.values('run'))} networks"], rows)
 
 
-TABLES = {"figures": table_figures, "slides": table_slides, "dbf": table_distributed}
+def table_store_faults(lab):
+    table = lab["store_faults"]
+    rows = []
+    for row in table.where(filter="FBF"):
+        none = table.one(filter="none", fault=row["fault"], variant=row["variant"])
+        rows.append((row["fault"], row["variant"], f"{100 * none['over']:.1f} %", f"{100 * row['over']:.2f} %"))
+    return markdown(["fault", "and", "too much without the filter", "with it"], rows)
+
+
+def table_store_granularity(lab):
+    return markdown(["a filter for each", "filters", "not counted"],
+                    [(r["granularity"], f"{r['filters']:.0f}", f"{100 * r['under']:.1f} %")
+                     for r in lab["store_granularity"].rows])
+
+
+def table_store_story(lab):
+    """Figures 6 and 7 from where they differ."""
+    def told(figure):
+        lines = [r["line"] for r in lab["store_stories"].where(figure=figure)]
+        return lines[next(i for i, line in enumerate(lines) if "c1 += 3" in line):]
+    return "\n".join(["```", "Figure 6", *told(6.0), "", "Figure 7", *told(7.0), "```"])
+
+
+TABLES = {"store_faults": table_store_faults, "store_granularity": table_store_granularity,
+          "store_story": table_store_story, "figures": table_figures, "slides": table_slides, "dbf": table_distributed}
 
 
 def write_page(lab, page, tables):
