@@ -10,10 +10,10 @@ build_packages := g++ cmake ninja-build pkg-config librdkafka-dev libabsl-dev pr
 broker_packages := libgtest-dev maven
 bench_packages := libgtest-dev libbenchmark-dev
 # The page is tried in a real browser; rsvg-convert and pngquant draw dashboards. Prometheus brings promtool;
-# mandoc reads the manual, and shells their completions. A test compiles a Java source, and gdb follows a record.
+# mandoc reads the manual page. A test compiles a Java source, and gdb follows a record.
 browser_packages := chromium chromium-driver librsvg2-bin pngquant fonts-dejavu-core
 test_packages := $(broker_packages) $(bench_packages) $(browser_packages) python3 python3-jsonschema python3-yaml \
-  python3-confluent-kafka openssl prometheus mandoc zsh fish dpkg-dev file binutils redis-server default-jdk-headless gdb
+  python3-confluent-kafka openssl prometheus mandoc dpkg-dev file binutils redis-server default-jdk-headless gdb
 lab_packages := libgtest-dev python3-matplotlib
 lab_counters_packages := $(lab_packages) $(broker_packages) python3-cassandra python3-confluent-kafka python3-redis \
   redis-server

@@ -9,9 +9,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "src/cli/command_settings.h"
 #include "src/cli/config/manual.h"
 #include "src/cli/config/reference.h"
+#include "src/cli/config/removed.h"
 #include "src/cli/config/setting.h"
 #include "src/cli/terminal/exit_code.h"
 #include "src/cli/terminal/plain_text.h"
@@ -52,13 +55,6 @@ constexpr char kPlanFooter[] = R"(Give three of rate, horizon, fpp and memory; t
 
 Example:
   lethe plan --rate 20k/s --horizon 24h --fpp 1e-6)";
-
-constexpr char kTopFooter[] =
-    R"(The arrows and page keys scroll, s sorts, q ends. Where the output is no terminal, it prints the figures
-once, with the rates of one second.
-
-Example:
-  lethe top --http 127.0.0.1:9464)";
 
 constexpr char kInspectFooter[] = R"(It needs as much memory as the filter had.
 
@@ -105,17 +101,8 @@ Example:
 
 constexpr char kHelpFooter[] = R"(Example:
   lethe help exit-codes
-  lethe help configuration)";
-
-constexpr char kCompletionFooter[] = R"(make install puts the scripts where shells look for them.
-
-Example:
-  source <(lethe completion bash))";
-
-constexpr char kManualFooter[] = R"(For packagers; make install does it.
-
-Example:
-  lethe manual /usr/local/share)";
+  lethe help configuration
+  source <(lethe help completion))";
 
 // CLI11 takes every flag as text, any number of times; the settings interpret it.
 CLI::Option* AddFlag(CLI::App& command, const std::string& name, absl::string_view type,
@@ -213,7 +200,7 @@ std::string GroupOf(const std::string& command) {
   for (const char* name : {"run", "filter"}) {
     if (command == name) return "Deduplicate";
   }
-  for (const char* name : {"help", "version", "completion", "manual"}) {
+  for (const char* name : {"help", "version"}) {
     if (command == name) return "About lethe";
   }
   return "Look into what runs";
@@ -331,7 +318,8 @@ absl::StatusOr<std::string> HelpOn(const std::string& topic, CLI::App& program) 
   if (topic == "exit-codes") return ExitCodes();
   if (topic == "configuration") return ConfigurationPage();
   if (topic == "schema") return ConfigurationSchema();
-  std::vector<std::string> topics = {"exit-codes", "configuration", "schema"};
+  if (topic == "completion") return BashCompletion(program);
+  std::vector<std::string> topics = {"exit-codes", "configuration", "schema", "completion"};
   for (CLI::App* command : program.get_subcommands({})) {
     topics.push_back(command->get_name());
   }
@@ -344,7 +332,8 @@ absl::StatusOr<std::string> HelpOn(const std::string& topic, CLI::App& program) 
 
 Command AddHelp(CLI::App& program, int columns, std::ostream& out) {
   CLI::App& app = AddCommand(program, "help", "Explain a command or a topic", kHelpFooter);
-  CLI::Option* topic = AddFlag(app, "TOPIC", "COMMAND|exit-codes|configuration|schema", "What to explain");
+  CLI::Option* topic =
+      AddFlag(app, "TOPIC", "COMMAND|exit-codes|configuration|schema|completion", "What to explain");
   return {&app, [=, &program, &out]() -> absl::StatusOr<int> {
             const absl::StatusOr<std::optional<std::string>> name = Text(*topic);
             if (!name.ok()) return name.status();
@@ -364,34 +353,6 @@ Command AddVersion(CLI::App& program, std::ostream& out) {
           }};
 }
 
-Command AddCompletion(CLI::App& program, std::ostream& out) {
-  CLI::App& app = AddCommand(program, "completion", "Print a script that completes commands and flags",
-                             kCompletionFooter);
-  CLI::Option* shell = AddFlag(app, "SHELL", "bash|zsh|fish", "The shell (required)");
-  return {&app, [=, &program, &out]() -> absl::StatusOr<int> {
-            const absl::StatusOr<std::optional<std::string>> name = Text(*shell);
-            if (!name.ok()) return name.status();
-            const absl::StatusOr<std::string> script = Completion(program, name->value_or(""));
-            if (!script.ok())
-              return absl::InvalidArgumentError(absl::StrCat("SHELL: ", script.status().message()));
-            out << *script;
-            return kExitOk;
-          }};
-}
-
-Command AddManual(CLI::App& program, std::ostream& err) {
-  CLI::App& app = AddCommand(program, "manual", "Write man pages, completions and the schema", kManualFooter);
-  CLI::Option* folder =
-      AddFlag(app, "FOLDER", "FOLDER", "Destination, laid out like PREFIX/share (required)");
-  return {&app, [=, &program, &err]() -> absl::StatusOr<int> {
-            const absl::StatusOr<std::optional<std::string>> name = Text(*folder);
-            if (!name.ok()) return name.status();
-            if (!*name) return absl::InvalidArgumentError("missing FOLDER, for example /usr/local/share");
-            const absl::Status status = WriteManual(program, **name);
-            return status.ok() ? kExitOk : ReportError(status, err);
-          }};
-}
-
 // The error for arguments that CLI11 could not place. Only the names of flags are shown: anything
 // else may be a secret that missed its flag.
 absl::Status Unplaced(const CLI::App& app, const std::vector<std::string>& unplaced) {
@@ -401,6 +362,10 @@ absl::Status Unplaced(const CLI::App& app, const std::vector<std::string>& unpla
         "unexpected argument without a flag; a value follows its flag, and a value with spaces needs quotes");
   }
   const std::string name = first.substr(0, first.find('='));
+  const std::string key = absl::StrReplaceAll(absl::StripPrefix(name, "--"), {{"-", "_"}});
+  if (const std::string removed = RemovedText(key); !removed.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(name, ": ", removed));
+  }
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) names.push_back(option->get_name());
   const std::optional<std::string> nearest = Nearest(name, names);
@@ -428,6 +393,10 @@ int NoCommand(const CLI::App& program, int columns, std::ostream& err) {
   }
   if (absl::StartsWith(unplaced.front(), "-")) {
     return UsageError("lethe", Unplaced(program, unplaced).message(), err);
+  }
+  const std::string command_line = absl::StrCat("lethe ", unplaced.front());
+  if (const std::string removed = RemovedText(command_line); !removed.empty()) {
+    return UsageError("lethe", absl::StrCat(unplaced.front(), ": ", removed), err);
   }
   std::vector<std::string> names;
   for (const CLI::App* command : program.get_subcommands({})) names.push_back(command->get_name());
@@ -460,15 +429,12 @@ int RunCommandLine(const std::vector<std::string>& args, const Commands& command
   if (commands.run) all.push_back(AddRun(program, commands.run, out));
   add("filter", "Deduplicate the lines of files or of a pipe", kFilterFooter, FilterSettings(),
       commands.filter);
-  add("top", "Watch a running daemon in the terminal", kTopFooter, TopSettings(), commands.top);
   add("counters", "Print the totals of a counter", kCountersFooter, CountersSettings(), commands.counters);
   add("inspect", "Describe a snapshot", kInspectFooter, InspectSettings(), commands.inspect);
   add("reconcile", "Find and copy missing records between two topics (rsync for topics)", kReconcileFooter,
       ReconcileSettings(), commands.reconcile, CheckReconcile);
   all.push_back(AddHelp(program, columns, out));
   all.push_back(AddVersion(program, out));
-  all.push_back(AddCompletion(program, out));
-  all.push_back(AddManual(program, err));
   try {
     // CLI11 wants them last first.
     std::vector<std::string> reversed(args.rbegin(), args.rend());

@@ -16,7 +16,6 @@
 #include "src/cli/commands/plan_command.h"
 #include "src/cli/commands/reconcile_command.h"
 #include "src/cli/commands/survey_command.h"
-#include "src/cli/commands/top_command.h"
 #include "src/cli/config/config.h"
 
 namespace lethe {
@@ -30,7 +29,6 @@ struct Commands {
   std::function<int(const DemoOptions&)> demo;
   std::function<int(const PlanCommandOptions&)> plan;
   std::function<int(const InspectCommandOptions&)> inspect;
-  std::function<int(const TopCommandOptions&)> top;
   std::function<int(const absl::StatusOr<RunConfig>&, const CheckCommandOptions&)> check;
   std::function<int(const SurveyCommandOptions&)> survey;
   std::function<int(const ReconcileCommandOptions&)> reconcile;

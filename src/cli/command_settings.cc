@@ -151,14 +151,6 @@ constexpr Setting<PlanCommandOptions> kPlanSettings[] = {
     FormatSetting<PlanCommandOptions>("How the plan is printed", "output"),
 };
 
-constexpr Setting<TopCommandOptions> kTopSettings[] = {
-    {"http", "HOST:PORT", "127.0.0.1:9464", false, "Where the daemon answers", "127.0.0.1:9464",
-     [](absl::string_view text, TopCommandOptions& options) {
-       return Store(text, http::HttpAddress::Parse(text), options.http);
-     }},
-    SwitchSetting<TopCommandOptions, &TopCommandOptions::once>("once", "Print the figures once and exit"),
-};
-
 constexpr Setting<InspectCommandOptions> kInspectSettings[] = {
     FormatSetting<InspectCommandOptions>("How it is printed", "output"),
     {"SNAPSHOT", "FILE", "", true, "The snapshot", "orders-0.snapshot",
@@ -176,7 +168,6 @@ constexpr Setting<CheckCommandOptions> kCheckSettings[] = {
 absl::Span<const Setting<FilterCommandOptions>> FilterSettings() { return kFilterSettings; }
 absl::Span<const Setting<DemoOptions>> DemoSettings() { return kDemoSettings; }
 absl::Span<const Setting<PlanCommandOptions>> PlanSettings() { return kPlanSettings; }
-absl::Span<const Setting<TopCommandOptions>> TopSettings() { return kTopSettings; }
 absl::Span<const Setting<InspectCommandOptions>> InspectSettings() { return kInspectSettings; }
 absl::Span<const Setting<CheckCommandOptions>> CheckSettings() { return kCheckSettings; }
 

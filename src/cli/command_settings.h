@@ -8,7 +8,6 @@
 #include "src/cli/commands/filter_command.h"
 #include "src/cli/commands/inspect_command.h"
 #include "src/cli/commands/plan_command.h"
-#include "src/cli/commands/top_command.h"
 #include "src/cli/config/setting.h"
 
 namespace lethe {
@@ -16,7 +15,6 @@ namespace lethe {
 absl::Span<const Setting<FilterCommandOptions>> FilterSettings();
 absl::Span<const Setting<DemoOptions>> DemoSettings();
 absl::Span<const Setting<PlanCommandOptions>> PlanSettings();
-absl::Span<const Setting<TopCommandOptions>> TopSettings();
 absl::Span<const Setting<InspectCommandOptions>> InspectSettings();
 absl::Span<const Setting<CheckCommandOptions>> CheckSettings();
 

@@ -14,7 +14,6 @@
 #include "src/cli/commands/reconcile_command.h"
 #include "src/cli/commands/run_command.h"
 #include "src/cli/commands/survey_command.h"
-#include "src/cli/commands/top_command.h"
 #include "src/cli/terminal/exit_code.h"
 #include "src/cli/terminal/out_of_memory.h"
 #include "src/cli/terminal/terminal.h"
@@ -37,7 +36,6 @@ int main(int argc, char** argv) {
       .demo = lethe::DemoCommand,
       .plan = Reporting(lethe::RunPlan),
       .inspect = Reporting(lethe::RunInspect),
-      .top = [](const auto& options) { return lethe::ReportError(lethe::RunTop(options), std::cerr); },
       .check = [](const auto& config,
                   const auto& options) { return lethe::RunCheck(config, options, std::cout); },
       .survey = Reporting(lethe::RunSurvey),

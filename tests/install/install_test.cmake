@@ -89,8 +89,7 @@ if(EXISTS ${BUILD}/lethe)
       endif()
     endforeach()
   endif()
-  foreach(name man/man1/lethe.1 man/man1/lethe-survey.1 bash-completion/completions/lethe
-      zsh/site-functions/_lethe fish/vendor_completions.d/lethe.fish lethe/lethe.schema.json
+  foreach(name man/man1/lethe.1 bash-completion/completions/lethe lethe/lethe.schema.json
       lethe/dashboards/overview.json lethe/dashboards/alerts.yml doc/lethe/connectors/configuration.md)
     if(NOT EXISTS ${prefix}/share/${name})
       message(FATAL_ERROR "share/${name} was not installed; there are: ${found}")

@@ -1,4 +1,4 @@
-// The status page in a real browser, and `lethe top`, on a daemon that works: they say what /metrics says.
+// The status page in a real browser, on a daemon that works: it says what /metrics says.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -378,27 +378,6 @@ TEST_F(PageTest, MovesAtARefreshAndSaysWhenTheDaemonIsGone) {
   const auto stale = browser_->Run("return document.body.classList.contains('stale');");
   ASSERT_TRUE(stale.ok()) << stale.status();
   EXPECT_TRUE(stale->get<bool>());
-}
-
-TEST_F(PageTest, TopSaysTheSame) {
-  ProcessOptions command;
-  command.args = {LETHE_PROGRAM, "top", "--http", absl::StrCat("127.0.0.1:", daemon_->port())};
-  const auto top = RunToEnd(command, absl::Minutes(1));
-  ASSERT_TRUE(top.ok()) << top.status();
-  EXPECT_EQ(top->exit_code, 0) << top->err;
-  int partitions = 0;
-  const size_t table = top->out.find("\nPART ");
-  ASSERT_NE(table, std::string::npos) << top->out;
-  for (const absl::string_view line : absl::StrSplit(top->out.substr(table + 1), '\n')) {
-    const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
-    int partition = 0;
-    if (words.size() < 5 || !absl::SimpleAtoi(words[0], &partition)) continue;
-    ++partitions;
-    EXPECT_EQ(words[1], "active");
-    EXPECT_EQ(words[7], absl::StrCat(daemon_->Metric("lethe_filter_past_generations",
-                                                     {absl::StrCat("partition=\"", partition, "\"")})));
-  }
-  EXPECT_EQ(partitions, kPartitions) << top->out;
 }
 
 }  // namespace

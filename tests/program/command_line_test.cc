@@ -11,6 +11,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "src/cli/config/removed.h"
 #include "src/cli/config/setting.h"
 #include "src/cli/terminal/exit_code.h"
 
@@ -28,7 +30,6 @@ class CommandLineTest : public testing::Test {
     demo_.reset();
     plan_.reset();
     inspect_.reset();
-    top_.reset();
     check_.reset();
     checked_.reset();
     survey_.reset();
@@ -43,8 +44,8 @@ class CommandLineTest : public testing::Test {
     return Run(args);
   }
   bool NothingRan() const {
-    return !run_ && !filter_ && !demo_ && !plan_ && !inspect_ && !top_ && !check_ && !survey_ &&
-           !reconcile_ && !counters_;
+    return !run_ && !filter_ && !demo_ && !plan_ && !inspect_ && !check_ && !survey_ && !reconcile_ &&
+           !counters_;
   }
 
   std::ostringstream out_, err_;
@@ -54,7 +55,6 @@ class CommandLineTest : public testing::Test {
   std::optional<DemoOptions> demo_;
   std::optional<PlanCommandOptions> plan_;
   std::optional<InspectCommandOptions> inspect_;
-  std::optional<TopCommandOptions> top_;
   std::optional<absl::StatusOr<RunConfig>> checked_;
   std::optional<CheckCommandOptions> check_;
   std::optional<SurveyCommandOptions> survey_;
@@ -66,7 +66,6 @@ class CommandLineTest : public testing::Test {
       [this](const DemoOptions& options) { return demo_ = options, 19; },
       [this](const PlanCommandOptions& options) { return plan_ = options, 20; },
       [this](const InspectCommandOptions& options) { return inspect_ = options, 21; },
-      [this](const TopCommandOptions& options) { return top_ = options, 22; },
       [this](const absl::StatusOr<RunConfig>& config, const CheckCommandOptions& options) {
         checked_ = config;
         check_ = options;
@@ -81,7 +80,7 @@ class CommandLineTest : public testing::Test {
 TEST_F(CommandLineTest, HelpListsCommandsAndExitCodes) {
   EXPECT_EQ(Run({"--help"}), kExitOk);
   EXPECT_EQ(err_.str(), "");
-  for (const char* text : {"run ", "filter ", "demo ", "plan ", "inspect ", "top ", "check ", "--version",
+  for (const char* text : {"run ", "filter ", "demo ", "plan ", "inspect ", "check ", "--version",
                            "Exit codes: 0 ", "1 it failed", "2 the command"}) {
     EXPECT_TRUE(absl::StrContains(out_.str(), text)) << text << " is not in\n" << out_.str();
   }
@@ -96,7 +95,7 @@ TEST_F(CommandLineTest, AbsentFilesAreNotListed) {
 
 TEST_F(CommandLineTest, EachCommandHasHelpWithAnExample) {
   for (const std::string command :
-       {"survey", "run", "filter", "demo", "plan", "inspect", "top", "check", "reconcile", "counters"}) {
+       {"survey", "run", "filter", "demo", "plan", "inspect", "check", "reconcile", "counters"}) {
     EXPECT_EQ(Run({command, "--help"}), kExitOk);
     EXPECT_TRUE(absl::StrContains(out_.str(), "Example:")) << out_.str();
     EXPECT_TRUE(absl::StrContains(out_.str(), absl::StrCat("lethe ", command, " --"))) << out_.str();
@@ -138,12 +137,9 @@ TEST_F(CommandLineTest, HelpWrapsBetweenWordsAtTheTerminalsWidth) {
                                                {"check", "--help"},
                                                {"run", "--help"},
                                                {"filter", "--help"},
-                                               {"top", "--help"},
                                                {"inspect", "--help"},
                                                {"reconcile", "--help"},
                                                {"help", "--help"},
-                                               {"completion", "--help"},
-                                               {"manual", "--help"},
                                                {"help", "exit-codes"},
                                                {"version", "--help"}}) {
     columns_ = 1000;
@@ -247,19 +243,6 @@ TEST_F(CommandLineTest, CommandsGetWhatWasAskedForAndGiveTheExitCode) {
   EXPECT_EQ(inspect_->format, ReportFormat::kJson);
   EXPECT_EQ(Run({"inspect", "b.snapshot"}), 21);
   EXPECT_EQ(inspect_->format, ReportFormat::kText);
-}
-
-TEST_F(CommandLineTest, TopTakesTheAddressOfADaemon) {
-  EXPECT_EQ(Run({"top"}), 22);
-  ASSERT_TRUE(top_.has_value());
-  EXPECT_EQ(top_->http.port, 9464);
-  EXPECT_FALSE(top_->once);
-  EXPECT_EQ(Run({"top", "--http", "[::1]:8080", "--once"}), 22);
-  EXPECT_EQ(top_->http.host, "::1");
-  EXPECT_EQ(top_->http.port, 8080);
-  EXPECT_TRUE(top_->once);
-  EXPECT_EQ(Run({"top", "--http", "nowhere"}), kExitUsage);
-  EXPECT_TRUE(absl::StrContains(err_.str(), "--http")) << err_.str();
 }
 
 TEST_F(CommandLineTest, CountersTakesItsFlags) {
@@ -394,6 +377,29 @@ TEST_F(CommandLineTest, PrintsTheConfigurationInsteadOfRunning) {
   EXPECT_TRUE(absl::StrContains(out_.str(), "horizon: 2h  # --horizon\n")) << out_.str();
   EXPECT_FALSE(absl::StrContains(out_.str(), "hunter2")) << out_.str();
   EXPECT_EQ(Run({"run", "--print-config"}), kExitUsage);
+}
+
+TEST_F(CommandLineTest, WhatWasRemovedIsNamedWithItsLastVersionAndWhatToDo) {
+  const std::string path =
+      std::filesystem::temp_directory_path() / absl::StrCat("lethe-removed-test-", getpid(), ".yaml");
+  ASSERT_FALSE(AllRemoved().empty());
+  for (const Removed& removed : AllRemoved()) {
+    absl::string_view name = removed.name;
+    if (absl::ConsumePrefix(&name, "lethe ")) {
+      EXPECT_EQ(Run({std::string(name)}), kExitUsage) << name;
+    } else {
+      EXPECT_EQ(RunWith({FlagOf(name), "x"}), kExitUsage) << name;
+      EXPECT_TRUE(absl::StrContains(err_.str(), removed.instead)) << err_.str();
+      std::ofstream(path) << "brokers: b\n" << name << ": x\n";
+      EXPECT_EQ(Run({"run", "--config", path}), kExitUsage) << name;
+      EXPECT_TRUE(absl::StrContains(err_.str(), absl::StrCat(path, ":2"))) << err_.str();
+    }
+    for (const absl::string_view part : {name, removed.last_version, removed.instead}) {
+      EXPECT_TRUE(absl::StrContains(err_.str(), part)) << err_.str();
+    }
+  }
+  std::filesystem::remove(path);
+  EXPECT_TRUE(NothingRan());
 }
 
 TEST_F(CommandLineTest, WrongUseIsReportedAndRunsNothing) {

@@ -17,6 +17,7 @@
 #include "connectors/kafka/client/fixed_properties.h"
 #include "connectors/kafka/options/stage_options.h"
 #include "lethe/event.h"
+#include "src/cli/config/removed.h"
 #include "src/text/suggestion.h"
 
 namespace lethe {
@@ -142,6 +143,9 @@ class Assembler {
 };
 
 absl::Status UnknownKey(const ConfigEntry& entry, const std::string& place) {
+  if (const std::string removed = RemovedText(entry.Path()); !removed.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(place, ": ", removed));
+  }
   const std::vector<std::string> keys = KeysOf(entry.section);
   std::string hint;
   const std::string path = entry.section == kCounters ? entry.key : entry.Path();

@@ -1,15 +1,11 @@
 #include "src/cli/config/manual.h"
 
-#include <filesystem>
-#include <fstream>
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "src/cli/config/reference.h"
 #include "src/cli/terminal/terminal.h"
 
 namespace lethe {
@@ -29,46 +25,6 @@ std::pair<std::string, std::string> FooterOf(const CLI::App& command) {
 std::string FirstExample(const CLI::App& command) {
   const std::string examples = FooterOf(command).second;
   return std::string(absl::StripAsciiWhitespace(examples.substr(0, examples.find('\n'))));
-}
-
-// Troff: no character is taken for a request, and a minus can be copied into a shell.
-std::string Troff(absl::string_view text) {
-  std::string out;
-  for (absl::string_view line : absl::StrSplit(text, '\n')) {
-    if (!out.empty()) out += '\n';
-    if (absl::StartsWith(line, ".") || absl::StartsWith(line, "'")) out += "\\&";
-    out += absl::StrReplaceAll(line, {{"\\", "\\e"}, {"-", "\\-"}});
-  }
-  return out;
-}
-
-void AppendExamples(const std::string& examples, std::string* page) {
-  if (examples.empty()) return;
-  absl::StrAppend(page, ".SH EXAMPLES\n.nf\n", Troff(examples), "\n.fi\n");
-}
-
-void AppendOptions(const CLI::App& app, std::string* page) {
-  absl::StrAppend(page, ".SH OPTIONS\n");
-  for (const CLI::Option* option : app.get_options()) {
-    const std::string type = option->get_type_name();
-    absl::StrAppend(page, ".TP\n\\fB", Troff(option->get_name(/*positional=*/false, /*all_options=*/true)),
-                    "\\fR", type.empty() ? "" : absl::StrCat(" \\fI", Troff(type), "\\fR"), "\n",
-                    Troff(option->get_description()), "\n");
-  }
-}
-
-std::string PageName(const CLI::App* command) {
-  return command == nullptr ? "lethe" : absl::StrCat("lethe-", command->get_name());
-}
-
-absl::Status WriteFile(const std::filesystem::path& path, const std::string& text) {
-  std::error_code error;
-  std::filesystem::create_directories(path.parent_path(), error);
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) return absl::UnavailableError(absl::StrCat(path.string(), ": cannot be written"));
-  return absl::OkStatus();
 }
 
 // Paragraphs are parted by an empty line; the other newlines are of the source.
@@ -160,59 +116,6 @@ std::string ExitCodes() {
      the summary printed.
 128 + N  Signal N killed it, as shells say it.
 )";
-}
-
-std::string ManPage(const CLI::App& program, const CLI::App* command) {
-  const CLI::App& app = command == nullptr ? program : *command;
-  const std::string title = absl::AsciiStrToUpper(PageName(command));
-  std::string page = absl::StrCat(".\\\" Written by lethe itself.\n.TH ", Troff(title), " 1 \"\" \"lethe ",
-                                  LETHE_VERSION, "\" \"lethe\"\n.SH NAME\n", Troff(PageName(command)),
-                                  " \\- ", Troff(app.get_description()), "\n.SH SYNOPSIS\n.B lethe ",
-                                  command == nullptr ? "\\fICOMMAND\\fR" : Troff(command->get_name()),
-                                  "\n[\\fIFLAGS\\fR]\n");
-  const auto [text, examples] = FooterOf(app);
-  if (command == nullptr) {
-    absl::StrAppend(&page, ".SH COMMANDS\n");
-    for (const CLI::App* each : CommandsOf(program)) {
-      absl::StrAppend(&page, ".TP\n\\fBlethe\\-", Troff(each->get_name()), "\\fR(1)\n",
-                      Troff(each->get_description()), "\n");
-    }
-  } else if (!text.empty()) {
-    absl::StrAppend(&page, ".SH DESCRIPTION\n", Troff(absl::StrReplaceAll(text, {{"\n\n", "\n.PP\n"}})),
-                    "\n");
-    page = absl::StrReplaceAll(page, {{"\\&.PP", ".PP"}});
-  }
-  AppendOptions(app, &page);
-  AppendExamples(examples, &page);
-  absl::StrAppend(&page, ".SH EXIT STATUS\n.nf\n", Troff(ExitCodes()),
-                  ".fi\n.SH ENVIRONMENT\n.TP\nNO_COLOR\n",
-                  "If it is set and not empty, nothing is coloured.\n.SH SEE ALSO\n");
-  if (command != nullptr) return absl::StrCat(page, ".BR lethe (1)\n");
-  for (const CLI::App* each : CommandsOf(program)) {
-    const bool is_last = each == CommandsOf(program).back();
-    absl::StrAppend(&page, ".BR lethe\\-", each->get_name(), " (1)", is_last ? "" : ",", "\n");
-  }
-  return page;
-}
-
-absl::Status WriteManual(const CLI::App& program, const std::string& folder) {
-  const std::filesystem::path share = folder;
-  std::vector<const CLI::App*> pages = CommandsOf(program);
-  pages.push_back(nullptr);
-  for (const CLI::App* command : pages) {
-    const absl::Status status =
-        WriteFile(share / "man" / "man1" / absl::StrCat(PageName(command), ".1"), ManPage(program, command));
-    if (!status.ok()) return status;
-  }
-  const std::pair<const char*, std::filesystem::path> scripts[] = {
-      {"bash", share / "bash-completion" / "completions" / "lethe"},
-      {"zsh", share / "zsh" / "site-functions" / "_lethe"},
-      {"fish", share / "fish" / "vendor_completions.d" / "lethe.fish"},
-  };
-  for (const auto& [shell, path] : scripts) {
-    if (absl::Status status = WriteFile(path, *Completion(program, shell)); !status.ok()) return status;
-  }
-  return WriteFile(share / "lethe" / "lethe.schema.json", ConfigurationSchema());
 }
 
 }  // namespace lethe

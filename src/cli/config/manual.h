@@ -1,12 +1,10 @@
-// Help, man pages and completions, generated from the commands and flags.
+// Help and completion, generated from the commands and flags.
 #ifndef LETHE_SRC_CLI_CONFIG_MANUAL_H_
 #define LETHE_SRC_CLI_CONFIG_MANUAL_H_
 
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace lethe {
@@ -23,14 +21,8 @@ std::string CommandHelp(const CLI::App& command, int columns);
 // `lethe help exit-codes`.
 std::string ExitCodes();
 
-// In troff's man macros: of one command, or, if it is null, of the program.
-std::string ManPage(const CLI::App& program, const CLI::App* command);
-
-// A script for bash, zsh or fish. InvalidArgument for any other shell.
-absl::StatusOr<std::string> Completion(const CLI::App& program, absl::string_view shell);
-
-// All of it as files under a folder, where a prefix's `share` has them; and the schema of the configuration.
-absl::Status WriteManual(const CLI::App& program, const std::string& folder);
+// `lethe help completion`: a script for bash.
+std::string BashCompletion(const CLI::App& program);
 
 }  // namespace lethe
 

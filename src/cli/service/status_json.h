@@ -1,4 +1,4 @@
-// The daemon's figures as JSON: what the page, `lethe top` and other programs read at /status.
+// The daemon's figures as JSON: what the page and other programs read at /status.
 //
 // dashboards/README.md describes every key.
 #ifndef LETHE_SRC_CLI_SERVICE_STATUS_JSON_H_

@@ -1,0 +1,28 @@
+#include "src/cli/config/removed.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace lethe {
+namespace {
+
+constexpr Removed kRemoved[] = {
+    {"lethe top", "0.2", "open the status page, or read /status or /metrics"},
+    {"lethe completion", "0.2", "run lethe help completion, which prints a script for bash"},
+    {"lethe manual", "0.2", "run make install, or read lethe help"},
+};
+
+}  // namespace
+
+absl::Span<const Removed> AllRemoved() { return kRemoved; }
+
+std::string RemovedText(absl::string_view name) {
+  for (const Removed& removed : kRemoved) {
+    if (removed.name == name) {
+      return absl::StrCat("removed; version ", removed.last_version,
+                          " was the last with it: ", removed.instead);
+    }
+  }
+  return "";
+}
+
+}  // namespace lethe
