@@ -19,14 +19,50 @@ namespace {
 constexpr timeval kConnectTimeout = {1, 0};
 constexpr timeval kAnswerTimeout = {2, 0};
 
-// KEYS: the values, the positions, the totals of this partition. ARGV: INPUT/PARTITION, from, to, and then
-// keys and totals; an empty total is one that was deleted. Returns the position.
+// What both scripts begin with. Where a hash has fewer keys than the last batch left in it, somebody has
+// deleted some, and changes would be added to what is not there: all is deleted, to be filled again.
+constexpr char kScriptBegin[] = R"lua(
+local values, positions, counts = KEYS[1], KEYS[2], KEYS[3]
+
+local function lacks(hash, name)
+  local least = redis.call('HGET', counts, name)
+  return least and redis.call('HLEN', hash) < (tonumber(least) or 0)
+end
+
+-- False: nothing was deleted.
+local function reset_if_damaged(partitions)
+  local is_damaged = lacks(values, '')
+  for _, partition in ipairs(partitions) do
+    is_damaged = is_damaged or lacks(values .. ':totals:' .. partition, partition)
+  end
+  if not is_damaged then return false end
+  for _, hash in ipairs({positions, counts}) do
+    for _, partition in ipairs(redis.call('HKEYS', hash)) do
+      redis.call('UNLINK', values .. ':totals:' .. partition)
+    end
+  end
+  redis.call('UNLINK', values, positions, counts)
+  return true
+end
+)lua";
+
+// KEYS: the values, the positions, the numbers of keys. ARGV: INPUT/PARTITION for each partition. Returns
+// their positions.
+constexpr char kPositionsScript[] = R"lua(
+reset_if_damaged(ARGV)
+local found = {}
+for i, partition in ipairs(ARGV) do found[i] = redis.call('HGET', positions, partition) or '0' end
+return found
+)lua";
+
+// KEYS: the values, the positions, the numbers of keys, the totals of this partition. ARGV: INPUT/PARTITION,
+// from, to, and then keys and totals; an empty total is one that was deleted. Returns the position.
 //
 // A script that fails is not rolled back, so all checks come before the first write; Redis checks its memory
 // only before that one. Numbers are doubles in Lua: HINCRBY adds what fits, the rest is added in decimal
 // digits.
 constexpr char kScript[] = R"lua(
-local values, positions, shard = KEYS[1], KEYS[2], KEYS[3]
+local shard = KEYS[4]
 for _, key in ipairs(KEYS) do
   local kind = redis.call('TYPE', key)['ok']
   if kind ~= 'none' and kind ~= 'hash' then
@@ -35,6 +71,7 @@ for _, key in ipairs(KEYS) do
 end
 local position = redis.call('HGET', positions, ARGV[1]) or '0'
 if position ~= ARGV[2] then return position end
+if reset_if_damaged({ARGV[1]}) then return '0' end
 
 -- Adds decimal digits to limbs of seven, the lowest first, each with the number's sign.
 local function add(limbs, text)
@@ -107,14 +144,17 @@ for i = 4, #ARGV, 2 do
     local added = false
     if fits(total) and fits(before) then
       local change = string.format('%.0f', tonumber(total) - tonumber(before or '0'))
-      added = type(redis.pcall('HINCRBY', values, key, change)) == 'number'
+      local value = redis.pcall('HINCRBY', values, key, change)
+      -- What is the change alone may have been missing.
+      added = type(value) == 'number' and not (before and value == tonumber(change))
     end
-    -- The sum is beyond 64 bits, was, or is no number of lethe's.
+    -- The sum is beyond 64 bits, was, was missing, or is no number of lethe's.
     if not added then redis.call('HSET', values, key, sum(key, total)) end
     redis.call('HSET', shard, key, total)
   end
 end
 redis.call('HSET', positions, ARGV[1], ARGV[3])
+redis.call('HSET', counts, '', redis.call('HLEN', values), ARGV[1], redis.call('HLEN', shard))
 return ARGV[3]
 )lua";
 
@@ -129,25 +169,34 @@ bool StartsWithAny(absl::string_view text, std::initializer_list<absl::string_vi
   return false;
 }
 
-absl::StatusOr<int64_t> PositionOf(const redisReply& reply, const std::string& positions) {
-  int64_t position = 0;
-  if (reply.type == REDIS_REPLY_NIL) return position;
-  if (reply.type == REDIS_REPLY_STRING &&
-      absl::SimpleAtoi(absl::string_view(reply.str, reply.len), &position))
-    return position;
-  return absl::FailedPreconditionError(
-      absl::StrCat(positions,
-                   " has a position that is not a number: another program writes to it; delete the keys of "
-                   "this counter, and lethe fills them again"));
-}
-
 }  // namespace
 
 RedisStore::RedisStore(RedisStoreOptions options)
     : options_(std::move(options)),
       name_(NameOf(options_.address)),
       values_(absl::StrCat("lethe:", options_.totals)),
-      positions_(absl::StrCat(values_, ":positions")) {}
+      positions_(absl::StrCat(values_, ":positions")),
+      counts_(absl::StrCat(values_, ":keys")) {}
+
+std::string RedisStore::ResetCommand() const {
+  const RedisAddress& address = options_.address;
+  std::string cli =
+      absl::StrCat("redis-cli -h ", address.host, " -p ", address.port, " -n ", address.database);
+  if (!address.user.empty()) absl::StrAppend(&cli, " --user '", address.user, "'");
+  return absl::StrCat(options_.password.empty() ? "" : "export REDISCLI_AUTH=PASSWORD; ", cli,
+                      " --scan --pattern '", values_, ":*' | xargs ", cli, " UNLINK ", values_);
+}
+
+absl::StatusOr<int64_t> RedisStore::PositionOf(const redisReply& reply) const {
+  int64_t position = 0;
+  if (reply.type == REDIS_REPLY_STRING &&
+      absl::SimpleAtoi(absl::string_view(reply.str, reply.len), &position) && position >= 0) {
+    return position;
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(positions_, " has a position that is no offset: another program writes to it. Run `",
+                   ResetCommand(), "`; lethe then writes all totals again"));
+}
 
 std::string RedisStore::PartitionName(int32_t partition) const {
   return absl::StrCat(options_.input, "/", partition);
@@ -174,7 +223,7 @@ absl::Status RedisStore::Refused(absl::string_view reply) const {
   if (absl::StartsWith(reply, "NOPERM")) {
     return absl::PermissionDeniedError(absl::StrCat(
         text, ": grant the user `~", values_, " ~", values_,
-        ":* +select +info +script|load +evalsha +type +hget +hmget +hset +hdel +hkeys +hincrby`"));
+        ":* +select +info +script|load +evalsha +type +hget +hset +hdel +hkeys +hincrby +hlen +unlink`"));
   }
   // Before version 7 Redis put a prefix before the error of a command in a script.
   if (absl::StrContains(reply, "OOM command not allowed")) {
@@ -218,10 +267,12 @@ absl::Status RedisStore::Connect() {
     status = Call({"SELECT", absl::StrCat(address.database)}).status();
   }
   if (status.ok()) status = KeepsKeys();
-  if (status.ok()) {
-    const absl::StatusOr<Reply> loaded = Call({"SCRIPT", "LOAD", kScript});
+  for (const auto& [script, hash] :
+       {std::pair{kPositionsScript, &positions_script_}, std::pair{kScript, &script_}}) {
+    if (!status.ok()) break;
+    const absl::StatusOr<Reply> loaded = Call({"SCRIPT", "LOAD", absl::StrCat(kScriptBegin, script)});
     status = loaded.status();
-    if (status.ok()) script_ = (*loaded)->str;
+    if (status.ok()) *hash = (*loaded)->str;
   }
   if (!status.ok()) context_.reset();
   return status;
@@ -276,17 +327,17 @@ absl::StatusOr<std::vector<int64_t>> RedisStore::Positions(const std::vector<int
   if (partitions.empty()) return positions;
   std::vector<std::string> names;
   for (const int32_t partition : partitions) names.push_back(PartitionName(partition));
-  std::vector<absl::string_view> command = {"HMGET", positions_};
+  std::vector<absl::string_view> command = {"EVALSHA", positions_script_, "3", values_, positions_, counts_};
   command.insert(command.end(), names.begin(), names.end());
   const absl::StatusOr<Reply> reply = Call(command);
   if (!reply.ok()) return reply.status();
   for (size_t i = 0; i < partitions.size() && i < (*reply)->elements; ++i) {
-    const absl::StatusOr<int64_t> position = PositionOf(*(*reply)->element[i], positions_);
+    const absl::StatusOr<int64_t> position = PositionOf(*(*reply)->element[i]);
     if (!position.ok()) return position.status();
     positions.push_back(*position);
   }
   if (positions.size() == partitions.size()) return positions;
-  return absl::FailedPreconditionError("it answers HMGET as no Redis does");
+  return absl::FailedPreconditionError("it answers EVALSHA as no Redis does");
 }
 
 absl::StatusOr<std::vector<int64_t>> RedisStore::Apply(const std::vector<StoreBatch>& batches) {
@@ -295,8 +346,8 @@ absl::StatusOr<std::vector<int64_t>> RedisStore::Apply(const std::vector<StoreBa
     const std::string partition = PartitionName(batch.partition);
     const std::string shard = absl::StrCat(values_, ":totals:", partition);
     const std::string from = absl::StrCat(batch.from), to = absl::StrCat(batch.to);
-    std::vector<absl::string_view> command = {"EVALSHA", script_,   "3",  values_, positions_,
-                                              shard,     partition, from, to};
+    std::vector<absl::string_view> command = {"EVALSHA", script_, "4",       values_, positions_,
+                                              counts_,   shard,   partition, from,    to};
     std::vector<std::string> totals;
     totals.reserve(batch.totals.size());
     for (const StoredTotal& each : batch.totals) {
@@ -310,7 +361,7 @@ absl::StatusOr<std::vector<int64_t>> RedisStore::Apply(const std::vector<StoreBa
   for (size_t i = 0; i < batches.size(); ++i) {
     const absl::StatusOr<Reply> reply = NextReply();
     if (!reply.ok()) return reply.status();
-    const absl::StatusOr<int64_t> position = PositionOf(**reply, positions_);
+    const absl::StatusOr<int64_t> position = PositionOf(**reply);
     if (!position.ok()) return position.status();
     positions.push_back(*position);
   }

@@ -32,6 +32,7 @@ class RedisStore : public CounterStore {
   explicit RedisStore(RedisStoreOptions options);
 
   const std::string& name() const override { return name_; }
+  std::string ResetCommand() const override;
   absl::StatusOr<std::vector<int64_t>> Positions(const std::vector<int32_t>& partitions) override;
   absl::StatusOr<std::vector<int64_t>> Apply(const std::vector<StoreBatch>& batches) override;
 
@@ -52,14 +53,17 @@ class RedisStore : public CounterStore {
   // Closes the connection, and returns its last error.
   absl::Status Lost(absl::string_view doing);
   absl::Status Refused(absl::string_view reply) const;
+  absl::StatusOr<int64_t> PositionOf(const redisReply& reply) const;
   std::string PartitionName(int32_t partition) const;
 
   const RedisStoreOptions options_;
   const std::string name_;
   const std::string values_;     // the keys, see README.md
   const std::string positions_;  // likewise
+  const std::string counts_;     // likewise
   std::unique_ptr<redisContext, Free> context_;
-  std::string script_;  // its hash in Redis
+  std::string positions_script_;  // its hash in Redis
+  std::string script_;            // likewise
 };
 
 }  // namespace lethe::redis

@@ -41,7 +41,11 @@ class CounterStore {
   // Without its password.
   virtual const std::string& name() const = 0;
 
-  // Of these partitions, in their order; 0 where nothing was stored.
+  // For a shell: deletes all that the store has of this counter.
+  virtual std::string ResetCommand() const = 0;
+
+  // Of these partitions, in their order; 0 where nothing was stored, or where totals have been deleted since:
+  // then all are to be stored again.
   virtual absl::StatusOr<std::vector<int64_t>> Positions(const std::vector<int32_t>& partitions) = 0;
 
   // Stores the batches in their order. Returns the new position of each batch's partition: its `to` if it was

@@ -1,12 +1,17 @@
 // Totals in a real Redis, exact whatever happens to it and to lethe.
+#include "src/counters/counter_store.h"
+
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +19,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "connectors/kafka/counters/totals_feed.h"
+#include "src/pipeline/clock/stop_flag.h"
 #include "tests/integration/counting.h"
 #include "tests/integration/rules.h"
 #include "tests/support/flow.h"
@@ -261,6 +268,59 @@ TEST(CounterStoreTest, AReplicaThatIsNoPrimaryIsNotWrittenTo) {
   EXPECT_TRUE(daemon->Stop());
 }
 
+// Stores nothing: another instance has just stored all that the topic has, which has grown since lethe asked
+// for its end.
+class StoreOfAnother : public CounterStore {
+ public:
+  explicit StoreOfAnother(std::string topic) : topic_(std::move(topic)) {}
+
+  const std::string& name() const override { return topic_; }
+  std::string ResetCommand() const override { return "reset"; }
+  absl::StatusOr<std::vector<int64_t>> Positions(const std::vector<int32_t>& partitions) override {
+    EXPECT_EQ(partitions, std::vector<int32_t>{0});
+    EXPECT_TRUE(SharedClient().Produce(topic_, {WithId("1")}).ok());
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++calls_;
+    called_.notify_all();
+    return std::vector<int64_t>{calls_};
+  }
+  absl::StatusOr<std::vector<int64_t>> Apply(const std::vector<StoreBatch>& batches) override {
+    std::vector<int64_t> positions;
+    for (const StoreBatch& batch : batches) positions.push_back(batch.to);
+    return positions;
+  }
+  bool AwaitCalls(int64_t calls) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    return called_.wait_for(lock, std::chrono::seconds(30), [&] { return calls_ >= calls; });
+  }
+
+ private:
+  const std::string topic_;
+  std::mutex mutex_;
+  std::condition_variable called_;
+  int64_t calls_ = 0;  // guarded by mutex_
+};
+
+TEST(CounterStoreTest, APositionThatIsNewerThanTheKnownEndIsNoAlarm) {
+  DaemonOptions options;
+  options.brokers = SharedBroker().bootstrap();
+  options.input = UniqueName("input");
+  options.group = UniqueName("group");
+  CounterOptions counter;
+  counter.name = "likes";
+  counter.output = UniqueName("totals");
+  ASSERT_TRUE(SharedClient().CreateTopic(counter.output, 1, {}).ok());
+  auto owned = std::make_unique<StoreOfAnother>(counter.output);
+  StoreOfAnother& store = *owned;
+  StopFlag stop;
+  kafka::TotalsFeed feed(
+      options, counter, std::move(owned), [] { return std::vector<int32_t>{0}; }, stop);
+  feed.Start();
+  ASSERT_TRUE(store.AwaitCalls(4));
+  EXPECT_EQ(feed.Report().failures, 0) << feed.Report().problem;
+  feed.Finish(absl::ZeroDuration(), [] { return false; });
+}
+
 // Data that are lost are written again, also while nothing is counted.
 TEST(CounterStoreTest, AnEmptiedStoreIsFilledAgain) {
   RetryingClients clients(TestSeed());
@@ -274,8 +334,10 @@ TEST(CounterStoreTest, AnEmptiedStoreIsFilledAgain) {
   }));
   const Totals expected = CountedKeys(flow, "country", "amount");
   ASSERT_TRUE(daemon->Await([&] { return InRedis(*redis, totals) == expected; }));
-  ASSERT_TRUE(redis->Command({"FLUSHALL"}).ok());
-  EXPECT_TRUE(daemon->Await([&] { return InRedis(*redis, totals) == expected; }));
+  for (const auto& deletion : {Args{"FLUSHALL"}, Args{"DEL", "lethe:" + totals}}) {
+    ASSERT_TRUE(redis->Command(deletion).ok());
+    EXPECT_TRUE(daemon->Await([&] { return InRedis(*redis, totals) == expected; }));
+  }
   EXPECT_TRUE(daemon->Stop());
 }
 
@@ -291,6 +353,7 @@ TEST(CounterStoreTest, AStoreThatIsAheadOfTheTopicIsRefusedWithTheRemedy) {
   ASSERT_TRUE(CountMore(flow, clients, *daemon));
   EXPECT_TRUE(daemon->AwaitLog(absl::StrCat("the totals up to offset 1000000 of ", totals, "-0")));
   EXPECT_TRUE(InRedis(*redis, totals).empty());
+  ASSERT_TRUE(daemon->AwaitLog(absl::StrCat("-n 0 --scan --pattern 'lethe:", totals, ":*' | xargs")));
   ASSERT_TRUE(redis->Command({"DEL", positions}).ok());
   EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_store_connected") == 1; }));
   EXPECT_TRUE(AwaitExact(flow, *daemon, *redis, totals));

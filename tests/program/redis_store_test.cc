@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <memory>
@@ -121,6 +122,59 @@ TEST_F(RedisStoreTest, ADeletedTotalIsTakenOut) {
   EXPECT_EQ(Stored(), (Values{{"a", "2"}}));
   ASSERT_TRUE(store->Apply({{0, 2, 3, {{"a", 1}, {"b", 1}}}}).ok());
   EXPECT_EQ(Stored(), (Values{{"a", "3"}, {"b", "1"}}));
+}
+
+// Of totals that are deleted in part the rest cannot be added to: the store asks for all of them again.
+TEST_F(RedisStoreTest, WhatSomebodyDeletesIsWrittenAgain) {
+  const std::vector<StoreBatch> batches = {
+      {0, 0, 2, {{"a", 100}, {"b", 1}}}, {1, 0, 1, {{"a", 100}}}, {0, 2, 3, {{"a", 102}}}};
+  const Values all = {{"a", "202"}, {"b", "1"}};
+  const std::vector<std::vector<std::string>> deletions = {
+      {"DEL", "lethe:t"},
+      {"HDEL", "lethe:t", "b"},
+      {"DEL", "lethe:t:totals:in/0"},
+      {"HDEL", "lethe:t:totals:in/0", "a"},
+      {"DEL", "lethe:t", "lethe:t:positions"},
+      {"DEL", "lethe:t:totals:in/0", "lethe:t:totals:in/1"},
+  };
+  const auto store = Open();
+  for (const std::vector<std::string>& deletion : deletions) {
+    ASSERT_EQ(store->Apply(batches).value(), (Positions{2, 1, 3}));
+    ASSERT_EQ(store->Positions({0, 1}).value(), (Positions{3, 1}));
+    ASSERT_TRUE(server_->Command(deletion).ok());
+    EXPECT_EQ(store->Positions({0, 1}).value(), (Positions{0, 0})) << deletion.back();
+    EXPECT_EQ(store->Apply(batches).value(), (Positions{2, 1, 3}));
+    EXPECT_EQ(Stored(), all) << deletion.back();
+    ASSERT_TRUE(server_->Command({"FLUSHALL"}).ok());
+  }
+  // Before another batch, whose position fits.
+  ASSERT_TRUE(store->Apply(batches).ok());
+  ASSERT_TRUE(server_->Command({"DEL", "lethe:t"}).ok());
+  EXPECT_EQ(store->Apply({{1, 1, 2, {}}}).value(), Positions{0});
+  EXPECT_EQ(store->Apply(batches).value(), (Positions{2, 1, 3}));
+  EXPECT_EQ(Stored(), all);
+  // Positions alone: everything is stored over what is there.
+  ASSERT_TRUE(store->Apply(batches).ok());
+  ASSERT_TRUE(server_->Command({"DEL", "lethe:t:positions"}).ok());
+  EXPECT_EQ(store->Apply(batches).value(), (Positions{2, 1, 3}));
+  EXPECT_EQ(Stored(), all);
+}
+
+// As in a store that an earlier version has filled, which has no numbers of keys.
+TEST_F(RedisStoreTest, AMissingValueIsWrittenWithTheNextTotalOfItsKey) {
+  const auto store = Open();
+  ASSERT_TRUE(store->Apply({{0, 0, 1, {{"a", 100}}}, {1, 0, 1, {{"a", 100}}}}).ok());
+  ASSERT_TRUE(server_->Command({"DEL", "lethe:t", "lethe:t:keys"}).ok());
+  EXPECT_EQ(store->Apply({{0, 1, 2, {{"a", 102}}}}).value(), Positions{2});
+  EXPECT_EQ(Stored(), (Values{{"a", "202"}}));
+}
+
+TEST_F(RedisStoreTest, TheResetCommandDeletesTheKeysOfThisCounterAlone) {
+  const auto store = Open();
+  ASSERT_TRUE(store->Apply({{0, 0, 1, {{"a", 1}}}, {1, 0, 1, {{"a", 5}}}}).ok());
+  ASSERT_TRUE(server_->Command({"SET", "lethe:t2", "another counter's"}).ok());
+  ASSERT_EQ(std::system(store->ResetCommand().c_str()), 0);
+  EXPECT_EQ(server_->Command({"KEYS", "*"}).value(), (std::vector<std::string>{"lethe:t2"}));
 }
 
 // Two writers of the same partitions, each with batches of its own making, from a log that both read.
@@ -268,8 +322,8 @@ TEST_F(RedisStoreTest, AHangingStoreTimesOut) {
 TEST_F(RedisStoreTest, NamesTheAddressThatNeedsAPassword) {
   ASSERT_TRUE(server_
                   ->Command({"ACL", "SETUSER", "lethe", "on", ">right", "~lethe:t", "~lethe:t:*", "+select",
-                             "+info", "+script|load", "+evalsha", "+type", "+hget", "+hmget", "+hset",
-                             "+hdel", "+hkeys", "+hincrby"})
+                             "+info", "+script|load", "+evalsha", "+type", "+hget", "+hset", "+hdel",
+                             "+hkeys", "+hincrby", "+hlen", "+unlink"})
                   .ok());
   const auto open = [&](const std::string& user, const std::string& password, int database = 0) {
     return RedisStore({.address = {user, "127.0.0.1", server_->port(), database},
@@ -286,8 +340,12 @@ TEST_F(RedisStoreTest, NamesTheAddressThatNeedsAPassword) {
   EXPECT_EQ(granted.Apply({{0, 0, 1, {{"a", kMost}, {"b", 1}}}, {1, 0, 1, {{"a", std::nullopt}}}}).value(),
             (Positions{1, 1}));
   EXPECT_EQ(granted.Positions({0}).value(), Positions{1});
+  ASSERT_TRUE(
+      server_->Command({"EVAL", "redis.call('SELECT', 1); return redis.call('DEL', KEYS[1])", "1", "lethe:t"})
+          .ok());
+  EXPECT_EQ(granted.Positions({0}).value(), Positions{0});
   ASSERT_TRUE(server_->Command({"ACL", "SETUSER", "lethe", "-evalsha"}).ok());
-  const absl::Status denied = granted.Apply({{0, 1, 2, {{"a", 1}}}}).status();
+  const absl::Status denied = granted.Apply({{0, 0, 2, {{"a", 1}}}}).status();
   EXPECT_TRUE(absl::IsPermissionDenied(denied)) << denied;
   EXPECT_TRUE(absl::StrContains(denied.message(), "+evalsha")) << denied;
   // Of the default user.

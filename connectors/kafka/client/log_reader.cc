@@ -111,10 +111,10 @@ absl::Status LogEnds::Ask(rd_kafka_t* client, const std::string& topic,
   return absl::OkStatus();
 }
 
-int64_t LogEnds::Of(int32_t partition) const {
+std::optional<int64_t> LogEnds::Find(int32_t partition) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto end = ends_.find(partition);
-  return end == ends_.end() ? 0 : end->second;
+  return end == ends_.end() ? std::nullopt : std::optional(end->second);
 }
 
 }  // namespace lethe::kafka

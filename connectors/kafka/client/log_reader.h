@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,8 +70,10 @@ class LogEnds {
   absl::Status Ask(rd_kafka_t* client, const std::string& topic, const std::vector<int32_t>& partitions,
                    absl::Duration timeout);
 
-  // As last asked; 0 if it was not.
-  int64_t Of(int32_t partition) const;
+  // As last answered; nullopt: it never was.
+  std::optional<int64_t> Find(int32_t partition) const;
+  // The same, and 0.
+  int64_t Of(int32_t partition) const { return Find(partition).value_or(0); }
 
  private:
   mutable std::mutex mutex_;

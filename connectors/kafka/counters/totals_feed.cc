@@ -57,7 +57,7 @@ void TotalsFeed::Start() {
 void TotalsFeed::Run() {
   while (!end_.requested()) {
     OwnsOthers();
-    AskEnds();
+    UpdateEnds();
     Publish();
     const absl::Status ended = Session();
     if (!ended.ok()) end_.WaitFor(absl::IsAborted(ended) ? kHandover : kTryAgainAfter);
@@ -84,7 +84,7 @@ absl::Status TotalsFeed::Session() {
     if (status.ok() && now >= next_look) {
       if (OwnsOthers()) return absl::OkStatus();
       if (batches_.empty()) status = ComparePositions();
-      AskEnds();
+      UpdateEnds();
       Publish();
       next_look = now + kLookEvery;
     }
@@ -128,16 +128,24 @@ absl::StatusOr<std::map<int32_t, int64_t>> TotalsFeed::AskStore() {
 absl::Status TotalsFeed::FindPositions() {
   const auto positions = AskStore();
   if (!positions.ok()) return positions.status();
+  for (const auto& [partition, position] : *positions) {
+    const auto before = stored_.find(partition);
+    if (before == stored_.end() || position >= before->second) continue;
+    spdlog::warn(
+        "counter {}: store {} was set back from offset {} of {}-{} to {}, or totals were deleted in "
+        "it; lethe writes them again",
+        counter_.name, store_->name(), before->second, counter_.output, partition, position);
+  }
   read_ = stored_ = *positions;
   Publish();
-  return Met(IsFitting());
+  return CheckFit();
 }
 
 absl::Status TotalsFeed::ComparePositions() {
   const auto positions = AskStore();
   if (!positions.ok()) return positions.status();
   if (*positions != stored_) return absl::AbortedError("the store has another position");
-  return Met(IsFitting());
+  return CheckFit();
 }
 
 // Each session has its own consumer, so that no message comes from an earlier position.
@@ -215,8 +223,8 @@ absl::Status TotalsFeed::Flush() {
   int64_t totals = 0;
   for (size_t i = 0; i < batches_.size(); ++i) {
     const StoreBatch& batch = batches_[i];
-    stored_[batch.partition] = (*positions)[i];
     if ((*positions)[i] == batch.to) {
+      stored_[batch.partition] = batch.to;
       totals += static_cast<int64_t>(batch.totals.size());
     } else {
       status = absl::AbortedError("the store has another position");
@@ -233,29 +241,39 @@ absl::Status TotalsFeed::Flush() {
   return status;
 }
 
-void TotalsFeed::AskEnds() {
+absl::Status TotalsFeed::AskEnds(LogEnds& ends) {
   if (asking_ == nullptr) {
     absl::StatusOr<ClientPtr> client = MakeTotalsReader(options_, "read_committed");
-    if (!client.ok()) return;
+    if (!client.ok()) return client.status();
     asking_ = *std::move(client);
   }
-  const absl::Time now = SteadyNow();
-  const absl::Duration timeout = absl::Milliseconds(kRequestTimeoutMs);
-  if (ends_.Ask(asking_.get(), counter_.output, partitions_, timeout).ok()) asked_at_ = now;
+  return ends.Ask(asking_.get(), counter_.output, partitions_, absl::Milliseconds(kRequestTimeoutMs));
 }
 
-// A store that is ahead of the topic has the totals of another topic.
-absl::Status TotalsFeed::IsFitting() const {
+void TotalsFeed::UpdateEnds() {
+  const absl::Time now = SteadyNow();
+  if (AskEnds(ends_).ok()) asked_at_ = now;
+}
+
+absl::Status TotalsFeed::CheckFit() {
+  const bool may_be_ahead = std::any_of(stored_.begin(), stored_.end(), [&](const auto& stored) {
+    return stored.second > ends_.Of(stored.first);
+  });
+  if (!may_be_ahead) return Met(absl::OkStatus());
+  // The topic grows, and others store: only an end that is asked for after the position counts.
+  LogEnds ends;
+  if (!AskEnds(ends).ok()) return absl::AbortedError("no broker tells the ends");
   for (const auto& [partition, position] : stored_) {
-    const int64_t end = ends_.Of(partition);
-    if (end <= 0 || position <= end) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("it has the totals up to offset ", position, " of ", counter_.output, "-", partition,
-                     ", which ends at ", end,
-                     ": the topic was recreated or cut, or those are of another cluster; delete the keys of "
-                     "this counter in the store, and lethe fills them again"));
+    const std::optional<int64_t> end = ends.Find(partition);
+    if (!end) return absl::AbortedError("no broker tells the ends");
+    if (position <= *end) continue;
+    return Met(absl::FailedPreconditionError(absl::StrCat(
+        "it has the totals up to offset ", position, " of ", counter_.output, "-", partition,
+        ", which ends at ", *end,
+        ": the topic was recreated or cut, or the store has the totals of another cluster. Run `",
+        store_->ResetCommand(), "`; lethe then writes all totals again")));
   }
-  return absl::OkStatus();
+  return Met(absl::OkStatus());
 }
 
 void TotalsFeed::Publish() {

@@ -64,8 +64,10 @@ class TotalsFeed {
   absl::Status Flush();
   // Aborted: the store has another position than expected.
   absl::Status ComparePositions();
-  void AskEnds();
-  absl::Status IsFitting() const;
+  absl::Status AskEnds(LogEnds& ends);
+  void UpdateEnds();
+  // Whether the store's positions can be those of the topic. Aborted: it is not known.
+  absl::Status CheckFit();
   void Publish();
   bool OwnsOthers();
   // Logs a change of the store's state, and counts failures.
