@@ -36,13 +36,14 @@ ClientReport ParseClientStatistics(absl::string_view json) {
   report.known = true;
   report.received_bytes = Number(root, "rx_bytes");
   report.sent_bytes = Number(root, "tx_bytes");
-  // A producer's queue; a consumer's are by partition.
+  // A producer's queue.
   report.queued_messages = Number(root, "msg_cnt");
   report.queued_bytes = Number(root, "msg_size");
   ForEach(root, "topics", [&](const element& topic) {
     ForEach(topic, "partitions", [&](const element& partition) {
-      report.queued_messages += Number(partition, "fetchq_cnt");
-      report.queued_bytes += Number(partition, "fetchq_size");
+      // A group's consumer forwards all partitions to one queue, and each states the whole of it.
+      report.queued_messages = std::max(report.queued_messages, Number(partition, "fetchq_cnt"));
+      report.queued_bytes = std::max(report.queued_bytes, Number(partition, "fetchq_size"));
     });
   });
   ForEach(root, "brokers", [&](const element& broker) {
