@@ -64,6 +64,9 @@ void Publisher::Publish() {
   if (const std::string why = WhyItStands(); report.waiting.empty()) report.waiting = why;
   report.at_end = published_at_end_ = IsAtEnd();
   report.without_id = warnings_.without_id();
+  warnings_.OfThrottling(consumer_.statistics().throttled(), output_.statistics().throttled());
+  report.consumer_throttled = warnings_.consumer_throttled();
+  report.producer_throttled = warnings_.producer_throttled();
   transactions_.AddTo(report);
   report.fences = output_.fences();
   RenewStatus(tasks_, kRenewFor, &next_renewed_);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tests/support/flow.h"
@@ -128,31 +129,33 @@ TEST(OutputBoundsTest, ARecordThatFitsOnlyByABetterCodecIsDelivered) {
   EXPECT_EQ(by_lz4.OutputIds(), (std::vector<std::string>{"a", "b"}));
 }
 
-// Has the broker slow the producers of a client's id down.
-void SetQuota(const std::string& client, int bytes_per_second) {
+// Has the broker slow the clients of this id down.
+void SetQuota(const std::string& client, int produced_per_second, int fetched_per_second) {
   ProcessOptions tool;
-  tool.args = {"java",
-               "-Xmx128m",
-               "-XX:TieredStopAtLevel=1",
-               "-XX:+UseSerialGC",
-               "-cp",
-               absl::StrCat(LETHE_KAFKA_LIBS, "/*"),
-               "kafka.admin.ConfigCommand",
-               "--bootstrap-server",
-               SharedBroker().bootstrap(),
-               "--alter",
-               "--entity-type",
-               "clients",
-               "--entity-name",
-               client,
-               "--add-config",
-               absl::StrCat("producer_byte_rate=", bytes_per_second)};
+  tool.args = {
+      "java",
+      "-Xmx128m",
+      "-XX:TieredStopAtLevel=1",
+      "-XX:+UseSerialGC",
+      "-cp",
+      absl::StrCat(LETHE_KAFKA_LIBS, "/*"),
+      "kafka.admin.ConfigCommand",
+      "--bootstrap-server",
+      SharedBroker().bootstrap(),
+      "--alter",
+      "--entity-type",
+      "clients",
+      "--entity-name",
+      client,
+      "--add-config",
+      absl::StrCat("producer_byte_rate=", produced_per_second, ",consumer_byte_rate=", fetched_per_second)};
   const auto finished = RunToEnd(tool, absl::Minutes(1));
   ASSERT_TRUE(finished.ok()) << finished.status();
   ASSERT_EQ(finished->exit_code, 0) << finished->out << finished->err;
 }
 
-// Whatever the quota is, and when it changes: nothing is aborted, and four fifths of it are used.
+// Whatever the quota is, and when it changes: nothing is aborted, four fifths of it are used, and lethe says
+// what holds it back.
 TEST(OutputBoundsTest, Rule22AnOutputUnderAQuotaGetsWhatItTakes) {
   Flow flow({LETHE_PROGRAM, 1, {}, {}});
   const std::string client = flow.group();
@@ -164,14 +167,15 @@ TEST(OutputBoundsTest, Rule22AnOutputUnderAQuotaGetsWhatItTakes) {
     }
     flow.Send(records);
   }
-  SetQuota(client, 200'000);
+  constexpr int kFetched = 1'000'000;  // enough
+  SetQuota(client, 200'000, kFetched);
   const auto daemon = flow.Start({"--kafka=client.id=" + client, "--kafka=compression.type=none"});
   ASSERT_TRUE(daemon->AwaitReady());
   const auto committed = [&] { return flow.Committed()[0].offset; };
   // The quota's window lets a burst of ten seconds by.
   ASSERT_TRUE(daemon->Await([&] { return committed() > 2500; })) << daemon->Log();
   for (const int rate : {200'000, 500'000}) {
-    if (rate != 200'000) SetQuota(client, rate);
+    if (rate != 200'000) SetQuota(client, rate, kFetched);
     const int64_t before = committed();
     ASSERT_TRUE(daemon->Await([&] { return committed() > before; })) << daemon->Log();
     // Long enough that a commit of two seconds more or less does not matter.
@@ -183,6 +187,13 @@ TEST(OutputBoundsTest, Rule22AnOutputUnderAQuotaGetsWhatItTakes) {
     std::cout << rate << " bytes/s: " << 100 * used << " % of the quota\n";
     EXPECT_GE(used, 0.8) << rate;
   }
+  for (const char* name : {"consumer", "producer"}) {
+    EXPECT_GT(daemon->Metric("lethe_client_throttled_seconds_total", {absl::StrCat("client=\"", name, "\"")}),
+              1)
+        << name;
+  }
+  EXPECT_TRUE(
+      daemon->Await([&] { return !absl::StrContains(daemon->Get("/status").body, "\"remarks\":[]"); }));
   EXPECT_EQ(daemon->Metric("lethe_transactions_aborted_total"), 0) << daemon->Log();
   EXPECT_TRUE(daemon->Stop());
   EXPECT_LT(committed(), kRecords) << "there was not enough to write";

@@ -53,5 +53,13 @@ TEST(ClientStatistics, KeepTheLatest) {
   EXPECT_EQ(statistics.Report().received_bytes, 2);
 }
 
+TEST(ClientStatistics, ThrottleTimesAddUp) {
+  ClientStatistics statistics;
+  statistics.AddThrottled(200);
+  statistics.AddThrottled(0);  // a broker that throttles no more
+  statistics.AddThrottled(50);
+  EXPECT_EQ(statistics.Report().throttled, absl::Milliseconds(250));
+}
+
 }  // namespace
 }  // namespace lethe::kafka

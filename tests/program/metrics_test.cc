@@ -42,7 +42,7 @@ DaemonReport TwoPartitions() {
     report.lanes[0].histograms.latency_seconds.Add(seconds);
   }
   report.lanes[0].consumer = {.known = true, .round_trip = absl::Milliseconds(3), .queued_bytes = 11};
-  report.lanes[0].producer = {.known = true, .sent_bytes = 12};
+  report.lanes[0].producer = {.known = true, .sent_bytes = 12, .throttled = absl::Milliseconds(250)};
   report.lanes[0].partitions.resize(2);
   report.lanes[0].partitions[1].partition = 1;
   report.lanes[0].partitions[0].filter.filter = {.past_generations = 4,
@@ -128,6 +128,7 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   EXPECT_EQ(values["lethe_lane_lag_records,group=shop,lane=0"], 10);
   EXPECT_EQ(values["lethe_client_round_trip_seconds,group=shop,lane=0,client=consumer"], 0.003);
   EXPECT_EQ(values["lethe_client_sent_bytes_total,group=shop,lane=0,client=producer"], 12);
+  EXPECT_EQ(values["lethe_client_throttled_seconds_total,group=shop,lane=0,client=producer"], 0.25);
   const std::string where = ",group=shop,topic=orders,partition=1";
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=unique")], 10);
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=duplicate")], 3);

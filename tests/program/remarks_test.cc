@@ -44,5 +44,17 @@ TEST(RemarksTest, RecordsWithoutAnIdAreReportedWithTheirNumbers) {
   EXPECT_TRUE(absl::StrContains(Remarks(report)[0], "lane 1: 12,340 of 12,345 records have no usable id"));
 }
 
+TEST(RemarksTest, AQuotaIsReportedForEachClientOfAllLanes) {
+  DaemonReport report;
+  report.lanes.resize(2);
+  report.routing_lanes.resize(1);
+  EXPECT_TRUE(Remarks(report).empty());
+  report.lanes[1].producer_throttled = 0.5;
+  EXPECT_EQ(Remarks(report).size(), 1u);
+  report.lanes[1].consumer_throttled = 0.5;
+  report.routing_lanes[0].consumer_throttled = 1;
+  EXPECT_EQ(Remarks(report).size(), 3u);
+}
+
 }  // namespace
 }  // namespace lethe::kafka

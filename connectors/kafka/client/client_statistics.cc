@@ -63,6 +63,12 @@ int ClientStatistics::Take(char* json) {
 }
 
 ClientReport ClientStatistics::Report() const {
+  ClientReport report = Latest();
+  report.throttled = throttled();
+  return report;
+}
+
+ClientReport ClientStatistics::Latest() const {
   decltype(unread_) text;
   {
     const std::lock_guard<std::mutex> lock(mutex_);

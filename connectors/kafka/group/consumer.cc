@@ -46,6 +46,9 @@ absl::Status Consumer::Open() {
   rd_kafka_conf_set_stats_cb(config.raw(), [](rd_kafka_t*, char* json, size_t, void* opaque) {
     return static_cast<Consumer*>(opaque)->statistics_.Take(json);
   });
+  rd_kafka_conf_set_throttle_cb(config.raw(), [](rd_kafka_t*, const char*, int32_t, int ms, void* opaque) {
+    static_cast<Consumer*>(opaque)->statistics_.AddThrottled(ms);
+  });
   auto consumer = config.MakeConsumer();
   if (!consumer.ok()) return consumer.status();
   consumer_ = *std::move(consumer);

@@ -179,6 +179,9 @@ absl::Status Output::MakeProducer() {
   rd_kafka_conf_set_stats_cb(config.raw(), [](rd_kafka_t*, char* json, size_t, void* opaque) {
     return static_cast<Output*>(opaque)->statistics_.Take(json);
   });
+  rd_kafka_conf_set_throttle_cb(config.raw(), [](rd_kafka_t*, const char*, int32_t, int ms, void* opaque) {
+    static_cast<Output*>(opaque)->statistics_.AddThrottled(ms);
+  });
   auto producer = config.MakeProducer();
   if (!producer.ok()) return producer.status();
   producer_ = *std::move(producer);

@@ -173,6 +173,10 @@ constexpr ClientMetric kClientMetrics[] = {
     {{"lethe_client_request_timeouts_total", kCounter, kClientLabels, "requests",
       "Requests that a broker did not answer in time.", "It rises: a broker is overloaded or was away."},
      [](const ClientReport& c) { return static_cast<double>(c.request_timeouts); }},
+    {{"lethe_client_throttled_seconds_total", kCounter, kClientLabels, "seconds",
+      "Time for which brokers held this client back by a quota, as they stated it.",
+      "It rises: raise the quota of lethe's user or client.id, or accept the lag."},
+     [](const ClientReport& c) { return absl::ToDoubleSeconds(c.throttled); }},
 };
 
 // All lanes with their names: those that judge, and those that route.

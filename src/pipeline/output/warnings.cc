@@ -44,6 +44,18 @@ void Warnings::OfMemoryLimit(Task& task, const PartitionReport& report) {
   if (const auto like_it = memory_warnings_.Next()) spdlog::warn("{}{}", *remark, *like_it);
 }
 
+void Warnings::OfThrottling(absl::Duration consumer, absl::Duration producer) {
+  const absl::Time now = SteadyNow();
+  consumer_throttle_.Look(consumer, now);
+  producer_throttle_.Look(producer, now);
+  if (const auto share = consumer_throttle_.Take(now)) {
+    spdlog::warn("lane {}: {}", lane_, ThrottleRemark("consumer", *share));
+  }
+  if (const auto share = producer_throttle_.Take(now)) {
+    spdlog::warn("lane {}: {}", lane_, ThrottleRemark("producer", *share));
+  }
+}
+
 void Warnings::OfUnlisted(Task& task) {
   const int64_t more = std::exchange(task.passed_over_unlisted, 0);
   if (more == 0) return;

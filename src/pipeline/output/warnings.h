@@ -1,4 +1,4 @@
-// Warnings of a worker: missing ids, differing keys, the memory limit, undeliverable records.
+// Warnings of a worker: missing ids, differing keys, the memory limit, undeliverable records, quotas.
 #ifndef LETHE_SRC_PIPELINE_OUTPUT_WARNINGS_H_
 #define LETHE_SRC_PIPELINE_OUTPUT_WARNINGS_H_
 
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "lethe/event.h"
 #include "src/pipeline/clock/repeats.h"
 #include "src/pipeline/options/options.h"
@@ -31,11 +32,16 @@ class Warnings {
   // When the memory limit first costs a partition its window or its target.
   void OfMemoryLimit(Task& task, const PartitionReport& report);
 
+  // If quotas hold the clients back: the sums of the throttle times that brokers stated.
+  void OfThrottling(absl::Duration consumer, absl::Duration producer);
+
   // For each judged event.
   void SeeKey(int32_t partition, IdHash id, Verdict verdict, const std::optional<absl::string_view>& key) {
     if (keys_ && KeyWatch::IsSampled(id)) keys_->See(partition, id, verdict, key);
   }
   std::optional<IdWatch::Stretch> without_id() const { return ids_.nearly_none(); }
+  double consumer_throttled() const { return consumer_throttle_.share(); }
+  double producer_throttled() const { return producer_throttle_.share(); }
 
  private:
   const DaemonOptions& options_;
@@ -43,6 +49,8 @@ class Warnings {
   const int32_t partitions_;
   IdWatch ids_;
   std::optional<KeyWatch> keys_;  // for Scope::kPartition
+  ThrottleWatch consumer_throttle_;
+  ThrottleWatch producer_throttle_;
   bool warned_unkeyed_ = false;
   int64_t unlisted_ = 0;  // undeliverable records in no commit
   Repeats unlisted_warnings_;

@@ -22,8 +22,33 @@ std::optional<std::string> MemoryRemark(const std::string& input, const Partitio
                       DurationText(horizon), ", and later copies pass; raise memory");
 }
 
+std::string ThrottleRemark(absl::string_view client, double share) {
+  return absl::StrFormat(
+      "a quota of the brokers holds the %s back %.0f %% of the time; raise the quota of its user or "
+      "client.id "
+      "(kafka-configs.sh --describe --entity-type users, or clients)",
+      client, 100 * share);
+}
+
+namespace {
+
+void AddThrottled(const std::vector<LaneReport>& lanes, absl::string_view name,
+                  std::vector<std::string>* remarks) {
+  for (const LaneReport& lane : lanes) {
+    for (const auto& [client, share] :
+         {std::pair("consumer", lane.consumer_throttled), {"producer", lane.producer_throttled}}) {
+      if (share == 0) continue;
+      remarks->push_back(absl::StrCat(name, " ", lane.lane, ": ", ThrottleRemark(client, share)));
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> Remarks(const DaemonReport& report) {
   std::vector<std::string> remarks;
+  AddThrottled(report.routing_lanes, "routing lane", &remarks);
+  AddThrottled(report.lanes, "lane", &remarks);
   for (const LaneReport& lane : report.lanes) {
     if (lane.without_id) {
       remarks.push_back(absl::StrCat("lane ", lane.lane, ": ", FormatCount(lane.without_id->without_id),

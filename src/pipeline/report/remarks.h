@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "src/pipeline/report/report.h"
 
 namespace lethe {
@@ -14,6 +15,9 @@ namespace lethe {
 // more unique events than the target allows.
 std::optional<std::string> MemoryRemark(const std::string& input, const PartitionReport& partition,
                                         absl::Duration horizon);
+
+// That quotas hold a client, "consumer" or "producer", back for this share of the time.
+std::string ThrottleRemark(absl::string_view client, double share);
 
 // One of each kind and lane.
 std::vector<std::string> Remarks(const DaemonReport& report);

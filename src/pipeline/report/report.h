@@ -143,6 +143,8 @@ struct ClientReport {
   int64_t received_bytes = 0;
   int64_t sent_bytes = 0;
   int64_t request_timeouts = 0;
+  absl::Duration throttled =
+      absl::ZeroDuration();  // by quotas: the sum of what brokers stated since the start
 };
 
 struct LaneReport {
@@ -150,8 +152,12 @@ struct LaneReport {
   bool joined = false;                                    // has an assignment, even an empty one
   absl::Duration unassigned_for = absl::ZeroDuration();   // 0 if joined
   absl::Duration session_timeout = absl::ZeroDuration();  // after which the group removes a member
-  bool at_end = false;                         // every partition has reached the end offset of the start
-  std::string waiting;                         // for what; empty: nothing
+  bool at_end = false;  // every partition has reached the end offset of the start
+  std::string waiting;  // for what; empty: nothing
+  // Shares of the last ten seconds in which quotas held the consumer or the producer back; 0 if below a
+  // tenth.
+  double consumer_throttled = 0;
+  double producer_throttled = 0;
   std::optional<IdWatch::Stretch> without_id;  // the latest records, if nearly all lack a usable id
   int64_t commits = 0;
   int64_t aborts = 0;

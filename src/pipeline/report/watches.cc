@@ -10,6 +10,9 @@ constexpr size_t kPlaces = 16384;
 constexpr int64_t kEnough = 10;
 constexpr int64_t kAmong = 1000;
 constexpr absl::Duration kEvery = absl::Hours(1);
+constexpr absl::Duration kThrottleWindow = absl::Seconds(10);
+constexpr double kLeastThrottled = 0.1;
+constexpr absl::Duration kThrottleNewsEvery = absl::Minutes(10);
 
 uint64_t HashOf(std::optional<absl::string_view> key) {
   // The lowest bit tells an empty key from a null one.
@@ -40,6 +43,27 @@ std::optional<KeyWatch::Found> KeyWatch::Take(absl::Time now) {
   const Found found = found_;
   found_ = {};
   return found;
+}
+
+void ThrottleWatch::Look(absl::Duration throttled, absl::Time now) {
+  window_ = std::min(window_, now);
+  if (looked_ < now) {
+    in_window_ += std::max(std::min(now, until_) - looked_, absl::ZeroDuration());
+  }
+  looked_ = now;
+  if (throttled > total_) until_ = std::max(until_, now + (throttled - total_));
+  total_ = throttled;
+  if (now - window_ < kThrottleWindow) return;
+  share_ = absl::FDivDuration(in_window_, now - window_);
+  if (share_ < kLeastThrottled) share_ = 0;
+  window_ = now;
+  in_window_ = absl::ZeroDuration();
+}
+
+std::optional<double> ThrottleWatch::Take(absl::Time now) {
+  if (share_ == 0 || now < next_) return std::nullopt;
+  next_ = now + kThrottleNewsEvery;
+  return share_;
 }
 
 void ProgressWatch::Look(absl::Span<const Sight> owned, absl::Time now) {

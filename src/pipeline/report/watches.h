@@ -1,5 +1,5 @@
-// What a lane watches: missing ids, differing keys of copies, stalled partitions. Not thread-safe: each
-// belongs to one lane.
+// What a lane watches: missing ids, differing keys of copies, quotas, stalled partitions. Not thread-safe:
+// each belongs to one lane.
 #ifndef LETHE_SRC_PIPELINE_REPORT_WATCHES_H_
 #define LETHE_SRC_PIPELINE_REPORT_WATCHES_H_
 
@@ -83,6 +83,26 @@ class KeyWatch {
   };
   std::vector<Place> places_;
   Found found_;
+  absl::Time next_ = absl::InfinitePast();
+};
+
+// Finds out whether quotas hold a client back for long. Times are SteadyNow().
+class ThrottleWatch {
+ public:
+  // `throttled`: the sum of all throttle times that brokers stated. To be called often.
+  void Look(absl::Duration throttled, absl::Time now);
+  // The share of the last whole ten seconds in which a broker held requests back; 0 if below a tenth.
+  double share() const { return share_; }
+  // The share if it is above 0, at most once in ten minutes.
+  std::optional<double> Take(absl::Time now);
+
+ private:
+  absl::Duration total_ = absl::ZeroDuration();
+  absl::Time until_ = absl::InfinitePast();  // the end of the throttle times stated so far
+  absl::Time looked_ = absl::InfiniteFuture();
+  absl::Time window_ = absl::InfiniteFuture();  // its begin
+  absl::Duration in_window_ = absl::ZeroDuration();
+  double share_ = 0;
   absl::Time next_ = absl::InfinitePast();
 };
 
