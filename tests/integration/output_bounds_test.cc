@@ -157,7 +157,7 @@ void SetQuota(const std::string& client, int produced_per_second, int fetched_pe
 // Whatever the quota is, and when it changes: nothing is aborted, four fifths of it are used, and lethe says
 // what holds it back.
 TEST(OutputBoundsTest, Rule22AnOutputUnderAQuotaGetsWhatItTakes) {
-  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  Flow flow({LETHE_PROGRAM, 4, {}, {}});  // three of them stay empty
   const std::string client = flow.group();
   constexpr int kRecords = 30'000;
   {
@@ -192,6 +192,10 @@ TEST(OutputBoundsTest, Rule22AnOutputUnderAQuotaGetsWhatItTakes) {
               1)
         << name;
   }
+  // The partitions share one queue.
+  const double queued = daemon->Metric("lethe_client_queued_records", {"client=\"consumer\""});
+  EXPECT_GT(queued, 1000);
+  EXPECT_LT(queued, kRecords);
   EXPECT_TRUE(
       daemon->Await([&] { return !absl::StrContains(daemon->Get("/status").body, "\"remarks\":[]"); }));
   EXPECT_EQ(daemon->Metric("lethe_transactions_aborted_total"), 0) << daemon->Log();
