@@ -176,6 +176,7 @@ struct StoreReport {
 };
 
 struct DaemonReport {
+  std::string brokers;  // as configured
   std::string input;
   std::string output;
   std::string group;
