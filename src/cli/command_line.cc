@@ -80,8 +80,9 @@ Example:
 
 constexpr char kReconcileFooter[] =
     R"(Each side reads its own topic, and the two speak over the standard input and output of --peer's command: no
-port, no new credentials. Without --copy nothing is written. Records are copied with key, value, headers and
-timestamp, in one transaction, with a header lethe.copied_from=CLUSTER/TOPIC/PARTITION/OFFSET.
+port, no new credentials. Without --copy nothing is written, and the side with --serve must allow it: to copy
+to the peer, its command needs --copy from-peer. Records are copied with key, value, headers and timestamp, in
+one transaction, with a header lethe.copied_from=CLUSTER/TOPIC/PARTITION/OFFSET.
 
 Exit codes: 0 nothing is missing, or nothing any more; 1 something is; 2 an error, and nothing is known.
 

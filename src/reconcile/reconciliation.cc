@@ -33,7 +33,7 @@ namespace {
 //     kFilter   bits, round, ranges, I's filter of those ranges; P answers kFilter with its own
 //   after kFound and kFilter P sends kSums of those ranges, without the keys that are known to differ.
 constexpr absl::string_view kMagic = "lethe reconcile\n";
-constexpr uint64_t kVersion = 1;
+constexpr uint64_t kVersion = 2;
 enum Type : char {
   kHello = 'H',
   kProgram = 'P',
@@ -46,6 +46,7 @@ enum Type : char {
 };
 constexpr size_t kHeaderBytes = 5;
 constexpr size_t kLargestHello = 1 << 16;
+constexpr size_t kLongestSubject = 1000;  // in an error
 
 // A filter of eight bits and five hashes for each key of the larger set hides one missing key in 46: more
 // bits cost more than another round, fewer leave more to the next.
@@ -108,9 +109,9 @@ absl::StatusOr<Reconciliation> Reconciliation::Begin(PeerChannel& channel, Recon
                                                       ": install the same lethe on both sides"));
   }
   if (subject != self.options_.subject) {
-    return absl::FailedPreconditionError(absl::StrCat("the peer compares ", absl::CHexEscape(subject),
-                                                      ", and this side ", self.options_.subject,
-                                                      ": give both the same id"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the peer compares ", absl::CHexEscape(subject.substr(0, kLongestSubject)),
+                     ", and this side ", self.options_.subject, ": give both the same id"));
   }
   return self;
 }
@@ -385,8 +386,9 @@ class Reconciliation::Comparison {
   absl::Status TakeDone(absl::string_view message) {
     MessageReader fields(message);
     only_there_ = fields.Word();
-    return fields.Ended() && only_there_ <= peer_keys_ ? absl::OkStatus()
-                                                       : Contradiction("a count of differences");
+    // What is left on either side is the same set.
+    const bool fits = only_there_ <= peer_keys_ && peer_keys_ - only_there_ == common_.size();
+    return fields.Ended() && fits ? absl::OkStatus() : Contradiction("a count of differences");
   }
 
   absl::Status TooLarge(uint64_t bytes) const {

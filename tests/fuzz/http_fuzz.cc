@@ -35,14 +35,20 @@ std::string Ask(int port, const std::string& request) {
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (connect(peer, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) Refused("connect");
+  // The fuzzer's alarm interrupts any of these calls; an interrupted connect goes on by itself.
+  while (connect(peer, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 && errno != EISCONN) {
+    if (errno != EINTR && errno != EALREADY) Refused("connect");
+  }
   // The server waits for the rest of an incomplete request. The blank line completes the headers; if a body
   // is missing, the end of the stream after the silence ends the wait.
   const std::string whole = request + "\r\n\r\n";
   std::string answer;
   char buffer[4096];
-  ssize_t size = send(peer, whole.data(), whole.size(), MSG_NOSIGNAL);
-  while (size > 0 || (size < 0 && errno == EAGAIN)) {
+  ssize_t size = 0;
+  do {
+    size = send(peer, whole.data(), whole.size(), MSG_NOSIGNAL);
+  } while (size < 0 && errno == EINTR);
+  while (size > 0 || (size < 0 && (errno == EAGAIN || errno == EINTR))) {
     size = recv(peer, buffer, sizeof(buffer), 0);
     if (size > 0) answer.append(buffer, static_cast<size_t>(size));
     if (size < 0 && errno == EAGAIN) shutdown(peer, SHUT_WR);

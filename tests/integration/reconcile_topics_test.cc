@@ -16,6 +16,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/topics/topic_reader.h"
@@ -87,8 +88,8 @@ class ReconcileTopicsTest : public testing::Test {
   }
 
   std::string ServeCommand(const Args& more = {}, const std::string& id = "json:/order/id") const {
-    std::string command = absl::StrCat(LETHE_PROGRAM, " reconcile --serve --brokers ", there_.bootstrap,
-                                       " --topic ", topic_, " --id ", id);
+    std::string command = absl::StrCat(LETHE_PROGRAM, " reconcile --serve --copy both --brokers ",
+                                       there_.bootstrap, " --topic ", topic_, " --id ", id);
     for (const std::string& arg : more) absl::StrAppend(&command, " ", arg);
     return command;
   }
@@ -552,7 +553,7 @@ TEST_F(ReconcileTopicsTest, CopiesIntoAnotherNumberOfPartitionsByKey) {
   for (const auto& [key, of_key] : partitions) EXPECT_EQ(of_key.size(), 1u) << key;
 }
 
-// More missing records than the memory keeps in mind are copied in several transactions.
+// Each pass copies in a transaction of its own.
 TEST_F(ReconcileTopicsTest, CopiesInSeveralPasses) {
   const std::vector<Record> events = Events("event", 60'000);
   Send(here_, {events.begin(), events.begin() + 40'000});
@@ -562,6 +563,21 @@ TEST_F(ReconcileTopicsTest, CopiesInSeveralPasses) {
   EXPECT_EQ(Figure(json["here"], "copied"), 20'000);
   EXPECT_EQ(Figure(json["there"], "copied"), 20'000);
   for (const Site* site : {&here_, &there_}) ExpectEachOnce(Counts(*site), 60'000);
+}
+
+TEST_F(ReconcileTopicsTest, CopiesOnlyWhatTheServingSideAllows) {
+  Send(here_, Events("here", 5));
+  Send(there_, Events("there", 5));
+  const auto allowing = [&](absl::string_view what) {
+    return absl::StrReplaceAll(ServeCommand(), {{"--copy both", absl::StrCat("--copy ", what)}});
+  };
+  for (const auto& [allowed, asked] :
+       {std::pair{"none", "to-peer"}, {"none", "from-peer"}, {"to-peer", "both"}, {"from-peer", "both"}}) {
+    ExpectError(RunWith(allowing(allowed), {"--copy", asked}), {"--copy"});
+  }
+  EXPECT_EQ(RunWith(allowing("from-peer"), {"--copy", "to-peer"}).exit_code, 1);
+  EXPECT_EQ(Counts(here_).size(), 5u);
+  EXPECT_EQ(Counts(there_).size(), 10u);
 }
 
 TEST_F(ReconcileTopicsTest, DoesNotCopyWhereTimestampsAreNotKept) {

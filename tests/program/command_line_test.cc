@@ -304,12 +304,14 @@ TEST_F(CommandLineTest, ReconcileTakesTheFlagsOfItsSide) {
   EXPECT_EQ(*reconcile_->until - *reconcile_->since, absl::Hours(1));
   EXPECT_EQ(run({"--serve"}), 25);
   EXPECT_TRUE(reconcile_->serves);
+  EXPECT_EQ(reconcile_->copy, std::nullopt);
+  EXPECT_EQ(run({"--serve", "--copy", "from-peer"}), 25);
+  EXPECT_EQ(reconcile_->copy, ReconcileCommandOptions::Copy::kFromPeer);
   // The window is the initiator's to say, so that the two cannot differ in it.
   for (const std::vector<std::string>& more : {std::vector<std::string>{"--last", "1h"},
                                                {"--since", "2026-11-22T18:00:00Z"},
                                                {"--until", "2026-11-22T18:00:00Z"},
                                                {"--settle", "1m"},
-                                               {"--copy", "both"},
                                                {"--method", "table"},
                                                {"--peer", "x"}}) {
     std::vector<std::string> args = {"--serve"};

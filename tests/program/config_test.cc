@@ -1,6 +1,7 @@
 #include "src/cli/config/config.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -855,6 +856,50 @@ TEST(Config, ValuesComeFromFiles) {
   EXPECT_EQ(config().status().message(),
             absl::StrCat(place, path, ": larger than 64 KiB, which no value is"));
   std::filesystem::remove_all(folder);
+}
+
+// Who may write the configuration, or a part of it, can neither stop the program in an open() nor keep it
+// busy.
+TEST(Config, ValuesComeFromRegularFilesAlone) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / absl::StrCat("lethe-fifo-test-", getpid());
+  std::filesystem::create_directory(folder);
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const std::string link = folder / "link";
+  std::filesystem::create_symlink("/dev/zero", link);
+  for (const std::string& path : {pipe, link, std::string("/dev/zero"), folder.string()}) {
+    const auto config = FromFile(absl::StrCat(kRequired, "kafka:\n  sasl.password: ${file:", path, "}\n"));
+    EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument) << config.status();
+    EXPECT_TRUE(absl::StrContains(config.status().message(), path)) << config.status();
+  }
+  // As in a Kubernetes volume.
+  std::ofstream(folder / "file") << "hunter2";
+  std::filesystem::remove(link);
+  std::filesystem::create_symlink("file", link);
+  EXPECT_TRUE(FromFile(absl::StrCat(kRequired, "kafka:\n  sasl.password: ${file:", link, "}\n")).ok());
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Config, ReferencesAreBounded) {
+  const auto code = [](const std::string& value) {
+    return FromFile(absl::StrCat(kRequired, "kafka:\n  sasl.password: ", value, "\n")).status().code();
+  };
+  constexpr int kLevels = 100'000;
+  std::string nested;
+  for (int i = 0; i < kLevels; ++i) nested += "${file:";
+  nested += std::string(kLevels, '}');
+  EXPECT_EQ(code(nested), absl::StatusCode::kInvalidArgument);
+
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / absl::StrCat("lethe-repeat-test-", getpid());
+  std::ofstream(path) << std::string(1 << 10, 'x');
+  const std::string once = absl::StrCat("${file:", path.string(), "}");
+  std::string many;
+  for (int i = 0; i < 64; ++i) many += once;
+  EXPECT_EQ(code(many), absl::StatusCode::kOk);
+  EXPECT_EQ(code(many + once), absl::StatusCode::kInvalidArgument);
+  std::filesystem::remove(path);
 }
 
 TEST(Config, AnyEndOfTheFileIsFine) {

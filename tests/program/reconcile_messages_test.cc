@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <optional>
 #include <random>
 #include <string>
@@ -20,11 +21,11 @@ constexpr ReconcileAsk kAsk = {.begin_ms = 1000,
 
 SideReport Report() {
   SideReport report;
-  report.facts = {"cluster", "orders", 2, 3, 4};
+  report.facts = {"cluster", "orders", 2, 3};
   report.records = 5;
-  report.only = 6;
+  report.only = 24;
   report.gone = 7;
-  report.by_partition = {2, 4};
+  report.by_partition = {2, 22};
   report.by_time.resize(SideReport::kBuckets, 1);
   report.samples = {{"id-1", 1, 77, 1500}, {"", 0, 0, 0}};
   return report;
@@ -41,6 +42,47 @@ TEST(ReconcileMessagesTest, ComeAsTheyWereSent) {
   EXPECT_EQ(Encode(report), Encode(Report()));
   EXPECT_EQ(report.samples[0].id, "id-1");
   EXPECT_EQ(report.gone, 7);
+}
+
+TEST(ReconcileMessagesTest, NoWindowBeginsBeforeTime) {
+  ReconcileAsk ask = kAsk;
+  ask.settle_ms = ask.begin_ms + 1;  // -1 means the end of the log to a broker
+  EXPECT_EQ(ask.wide_begin_ms(), 0);
+}
+
+// Figures and texts that no topic has would fill a report, or keep this side busy.
+TEST(ReconcileMessagesTest, FiguresThatCannotBeAreRefused) {
+  using Change = std::function<void(SideReport&)>;
+  const std::vector<Change> changes = {
+      [](SideReport& report) { report.facts.passes = ReconcileFacts::kMostPasses + 1; },
+      [](SideReport& report) { report.facts.partitions = 1'000'001; },
+      [](SideReport& report) { report.facts.cluster = std::string(256, 'c'); },
+      [](SideReport& report) { report.facts.topic = std::string(250, 't'); },
+      [](SideReport& report) { report.facts.topic = "a/b"; },
+      [](SideReport& report) { report.facts.topic = ""; },
+      [](SideReport& report) { report.records = INT64_MAX; },
+      [](SideReport& report) { report.without_id = -1; },
+      [](SideReport& report) { report.copied = report.only; },  // and 7 are gone
+      [](SideReport& report) { report.last_ms = INT64_MAX; },
+      [](SideReport& report) {
+        report.by_partition = {-1, 25};
+      },
+      [](SideReport& report) {
+        report.by_partition = {2, 23};
+      },
+      [](SideReport& report) { report.by_partition = {24}; },
+      [](SideReport& report) { report.by_time[3] = INT64_MAX; },
+      [](SideReport& report) { report.samples[0].id = std::string(SideReport::kSampleBytes + 1, 'i'); },
+      [](SideReport& report) { report.samples[0].partition = 2; },
+      [](SideReport& report) { report.samples[0].offset = -1; },
+      [](SideReport& report) { report.samples[0].time_ms = INT64_MAX; },
+      [](SideReport& report) { report.samples.resize(SideReport::kSamples + 1); }};
+  for (size_t i = 0; i < changes.size(); ++i) {
+    SideReport report = Report();
+    changes[i](report);
+    SideReport read;
+    EXPECT_FALSE(Decode(Encode(report), read)) << i;
+  }
 }
 
 TEST(ReconcileMessagesTest, WindowsThatCannotBeAreRefused) {

@@ -214,6 +214,17 @@ TEST(ReconcileTest, CountsThatCannotBeAreRefused) {
   EXPECT_EQ(outcome.here.status().code(), absl::StatusCode::kResourceExhausted) << outcome.here.status();
 }
 
+// The initiator copies as many records as the peer says that it has alone, so that must fit what both have.
+TEST(ReconcileTest, ACountOfDifferencesMustFitTheSets) {
+  bool count_follows = false;
+  const Outcome outcome = Talk({3, 3, 1000}, ReconcileMethod::kLookupTable, [&](std::string bytes) {
+    if (count_follows) ++bytes[0];
+    count_follows = bytes.size() == 5 && bytes[0] == 'D';
+    return bytes;
+  });
+  EXPECT_EQ(outcome.here.status().code(), absl::StatusCode::kDataLoss) << outcome.here.status();
+}
+
 // The peer dies after any number of bytes, or any byte of it is another: an error or the truth, never a
 // crash, and never without an end. (A lie about its own set is believed: a peer could have sent it as the
 // truth.)

@@ -13,7 +13,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "connectors/kafka/client/fixed_properties.h"
 #include "connectors/kafka/topics/topic_reader.h"
 #include "lethe/counters.h"
@@ -55,12 +54,6 @@ constexpr Setting<CountersCommandOptions> kSettings[] = {
         "follow", "Keep running and print changes every second"),
     KafkaSetting<CountersCommandOptions>(),
 };
-
-// RFC 4180.
-std::string CsvCell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
-}
 
 class Printer {
  public:

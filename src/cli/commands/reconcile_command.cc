@@ -80,7 +80,7 @@ constexpr Setting<ReconcileCommandOptions> kSettings[] = {
      },
      "1ms or more"},
     {"copy", "none|to-peer|from-peer|both", "none", false,
-     "Whether missing records are written to the side that lacks them", "both",
+     "Which side gets the records that it lacks; with --serve, what the other side may ask for", "both",
      [](absl::string_view text, ReconcileCommandOptions& options) {
        Copy copy{};
        absl::Status stored = StoreChoice<Copy, 4>(text,
@@ -157,7 +157,8 @@ absl::Status Converse(const ReconcileCommandOptions& options, ReconcileTalk& tal
   absl::Status status =
       initiates ? talk.Send(ReconcileWord::kAsk, Encode(ask)) : talk.Receive(ReconcileWord::kAsk, ask);
   if (!status.ok()) return status;
-  const bool sends = initiates ? ask.to_peer : ask.from_peer;
+  if (!initiates) status = CheckAllowed(options, ask);
+  if (!status.ok()) return status;
   const bool receives = initiates ? ask.from_peer : ask.to_peer;
   auto opened = ReconcileSide::Open(options, ask, receives, talk);
   if (!opened.ok()) return talk.status().ok() ? opened.status() : talk.status();
@@ -167,8 +168,7 @@ absl::Status Converse(const ReconcileCommandOptions& options, ReconcileTalk& tal
   if (!status.ok()) return status;
 
   text.passes = std::max(side.facts().passes, theirs.passes);
-  const auto most_kept = static_cast<uint64_t>(std::min(side.facts().most_kept, theirs.most_kept));
-  uint64_t kept = 0;
+  uint64_t only_there = 0;
   for (int64_t pass = 0; pass < text.passes; ++pass) {
     status = side.Read(pass, text.passes);
     if (!status.ok()) return status;
@@ -178,20 +178,18 @@ absl::Status Converse(const ReconcileCommandOptions& options, ReconcileTalk& tal
     if (!status.ok()) return status;
     const absl::StatusOr<Difference> difference = talk.peers().Compare(side.Keys(), ask.method);
     if (!difference.ok()) return difference.status();
-    side.Take(*difference, sends);
+    side.Take(*difference);
+    only_there += difference->only_there;
     text.compare_bytes += difference->bytes;
     text.table_rounds += difference->table_rounds;
     text.filter_rounds += difference->filter_rounds;
     text.bytes_by_tables += difference->bytes_by_tables;
     text.bytes_by_filters += difference->bytes_by_filters;
     text.bytes_of_all_keys += difference->bytes_of_all_keys;
-    // Both sides count alike, so that they agree on when to copy.
-    kept += difference->only_here.size() + difference->only_there;
-    if (pass + 1 < text.passes && kept <= most_kept) continue;
-    kept = 0;
     for (const bool is_to_peer : {true, false}) {
       if (is_to_peer ? !ask.to_peer : !ask.from_peer) continue;
-      status = is_to_peer == initiates ? side.SendMissing() : side.ReceiveMissing(theirs);
+      status =
+          is_to_peer == initiates ? side.SendMissing() : side.ReceiveMissing(theirs, difference->only_there);
       if (!status.ok()) return status;
     }
   }
@@ -199,7 +197,13 @@ absl::Status Converse(const ReconcileCommandOptions& options, ReconcileTalk& tal
   if (!report.ok()) return report.status();
   text.window = side.window();
   text.here = *std::move(report);
-  return talk.Exchange(ReconcileWord::kReport, text.here, text.there);
+  status = talk.Exchange(ReconcileWord::kReport, text.here, text.there);
+  if (!status.ok()) return status;
+  const SideReport& there = text.there;
+  const bool agrees = there.facts.cluster == theirs.cluster && there.facts.topic == theirs.topic &&
+                      there.facts.partitions == theirs.partitions && there.copied == side.received() &&
+                      static_cast<uint64_t>(there.only + there.unsettled) == only_there;
+  return agrees ? absl::OkStatus() : ReconcileTalk::Contradiction();
 }
 
 absl::Status Reconcile(const ReconcileCommandOptions& options, FileChannel& channel,
@@ -209,7 +213,7 @@ absl::Status Reconcile(const ReconcileCommandOptions& options, FileChannel& chan
                 .subject = absl::StrCat(options.id.ToString(), " (", options.id.Fingerprint(), ")"),
                 .largest_message_bytes = kLargestMessage});
   if (!peers.ok()) return peers.status();
-  ReconcileTalk talk(*peers, channel, interrupted, /*shows=*/!options.serves);
+  ReconcileTalk talk(*peers, channel, interrupted, options.timeout, /*shows=*/!options.serves);
   absl::Status status = Converse(options, talk, text);
   if (!status.ok()) peer_knows = talk.Fail(status);
   text.bytes = peers->bytes();
@@ -272,11 +276,11 @@ absl::Status CheckReconcile(const ReconcileCommandOptions& options) {
   const auto error = [](absl::string_view what) { return absl::InvalidArgumentError(what); };
   if (options.serves) {
     const bool says_more = !options.peer.empty() || options.last || options.since || options.until ||
-                           options.settle || options.copy || options.method;
+                           options.settle || options.method;
     if (!says_more) return absl::OkStatus();
     return error(
-        "--serve does as the side with --peer says: give --peer, --last, --since, --until, --settle, --copy "
-        "and --method there alone");
+        "--serve does as the side with --peer says: give --peer, --last, --since, --until, --settle and "
+        "--method there alone");
   }
   if (options.peer.empty()) {
     return error(
@@ -284,6 +288,17 @@ absl::Status CheckReconcile(const ReconcileCommandOptions& options) {
         "orders --id json:/order/id'");
   }
   if (options.since && options.last) return error("--since and --last say both when the window begins");
+  return absl::OkStatus();
+}
+
+absl::Status CheckAllowed(const ReconcileCommandOptions& options, const ReconcileAsk& ask) {
+  const auto denied = [&](absl::string_view what, absl::string_view flag) {
+    return absl::PermissionDeniedError(absl::StrCat("--serve does not let the other side ", what, " ",
+                                                    options.topic, ": add --copy ", flag,
+                                                    " (or both) to its command, after --serve"));
+  };
+  if (ask.to_peer && !Copies(options, Copy::kFromPeer)) return denied("write records into", "from-peer");
+  if (ask.from_peer && !Copies(options, Copy::kToPeer)) return denied("copy records of", "to-peer");
   return absl::OkStatus();
 }
 

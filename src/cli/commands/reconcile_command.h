@@ -29,6 +29,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "src/cli/config/setting.h"
+#include "src/cli/reconcile/reconcile_messages.h"
 #include "src/cli/reconcile/reconcile_options.h"
 
 namespace lethe {
@@ -37,6 +38,10 @@ absl::Span<const Setting<ReconcileCommandOptions>> ReconcileSettings();
 
 // Checks combinations of flags. InvalidArgument says what is wrong.
 absl::Status CheckReconcile(const ReconcileCommandOptions& options);
+
+// Whether the side with --serve allows what the other asks for. PermissionDenied: it does not, and says how
+// to allow it.
+absl::Status CheckAllowed(const ReconcileCommandOptions& options, const ReconcileAsk& ask);
 
 // The exit code: 0 if nothing is missing (any more), 1 if something is, 2 for an error. The report goes to
 // `out`, errors to `err`; a bar to stderr if that is a terminal.

@@ -1,5 +1,6 @@
 #include "src/cli/config/config_file.h"
 
+#include <sys/stat.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
@@ -23,7 +24,8 @@ namespace {
 constexpr size_t kMaxFileBytes = size_t{1} << 20;
 constexpr size_t kMaxValueFileBytes = size_t{1} << 16;
 constexpr int kMaxDepth = 8;
-constexpr int kMaxValues = 2'000;  // keys, values and aliases, of which each may repeat a whole section
+constexpr int kMaxReferenceDepth = 4;  // each level is read again for each around it
+constexpr int kMaxValues = 2'000;      // keys, values and aliases, of which each may repeat a whole section
 
 absl::Status ErrorAt(absl::string_view name, int line, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(name, ":", line, ": ", what));
@@ -165,8 +167,20 @@ absl::StatusOr<std::string> ReadBeginning(const std::string& path, absl::string_
   return text;
 }
 
+// A pipe would wait for a writer, and a device may never end.
+absl::Status CheckRegular(const std::string& path) {
+  struct stat status = {};
+  if (stat(path.c_str(), &status) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat(path, ": the value cannot be read"));
+  }
+  if (S_ISREG(status.st_mode)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": not a regular file; a value is read from nothing else"));
+}
+
 // The content of a file without its last end of line, which editors and `echo` add.
 absl::StatusOr<std::string> ValueFile(const std::string& path) {
+  if (absl::Status regular = CheckRegular(path); !regular.ok()) return regular;
   absl::StatusOr<std::string> value = ReadBeginning(path, "value", kMaxValueFileBytes);
   if (!value.ok()) return value;
   if (value->size() > kMaxValueFileBytes) {
@@ -177,6 +191,8 @@ absl::StatusOr<std::string> ValueFile(const std::string& path) {
   if (value->empty()) return absl::InvalidArgumentError(absl::StrCat(path, ": the file is empty"));
   return value;
 }
+
+absl::StatusOr<std::string> Expand(absl::string_view text, int depth);
 
 // The position of the } that ends a reference, or npos. References may be nested.
 size_t EndOfReference(absl::string_view text) {
@@ -189,9 +205,9 @@ size_t EndOfReference(absl::string_view text) {
 }
 
 // `inside` is what stands between ${ and }.
-absl::StatusOr<std::string> Variable(absl::string_view inside) {
+absl::StatusOr<std::string> Variable(absl::string_view inside, int depth) {
   if (absl::ConsumePrefix(&inside, "file:")) {
-    const absl::StatusOr<std::string> path = ExpandReferences(inside);
+    const absl::StatusOr<std::string> path = Expand(inside, depth + 1);
     return path.ok() ? ValueFile(*path) : path.status();
   }
   const size_t split = inside.find(":-");
@@ -209,6 +225,36 @@ absl::StatusOr<std::string> Variable(absl::string_view inside) {
                                                    " is not set; set it, or write ${", name, ":-default}"));
   }
   return std::string(value);
+}
+
+absl::StatusOr<std::string> Expand(absl::string_view text, int depth) {
+  if (depth > kMaxReferenceDepth) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("references more than ", kMaxReferenceDepth, " deep, which no value has"));
+  }
+  std::string expanded;
+  while (true) {
+    const size_t dollar = text.find('$');
+    absl::StrAppend(&expanded, text.substr(0, dollar));
+    if (dollar == absl::string_view::npos) return expanded;
+    text.remove_prefix(dollar + 1);
+    if (absl::ConsumePrefix(&text, "{")) {
+      const size_t end = EndOfReference(text);
+      if (end == absl::string_view::npos) {
+        return absl::InvalidArgumentError("a ${ without its }; write $${ if it is meant literally");
+      }
+      absl::StatusOr<std::string> value = Variable(text.substr(0, end), depth);
+      if (!value.ok()) return value.status();
+      if (expanded.size() + value->size() > kMaxValueFileBytes) {
+        return absl::InvalidArgumentError("its references give more than 64 KiB, which no value is");
+      }
+      expanded += *value;
+      text.remove_prefix(end + 1);
+    } else {
+      expanded += '$';
+      absl::ConsumePrefix(&text, "$");
+    }
+  }
 }
 
 }  // namespace
@@ -252,27 +298,6 @@ absl::StatusOr<std::vector<ConfigEntry>> ParseConfigText(const ConfigText& text)
   return entries;
 }
 
-absl::StatusOr<std::string> ExpandReferences(absl::string_view text) {
-  std::string expanded;
-  while (true) {
-    const size_t dollar = text.find('$');
-    absl::StrAppend(&expanded, text.substr(0, dollar));
-    if (dollar == absl::string_view::npos) return expanded;
-    text.remove_prefix(dollar + 1);
-    if (absl::ConsumePrefix(&text, "{")) {
-      const size_t end = EndOfReference(text);
-      if (end == absl::string_view::npos) {
-        return absl::InvalidArgumentError("a ${ without its }; write $${ if it is meant literally");
-      }
-      absl::StatusOr<std::string> value = Variable(text.substr(0, end));
-      if (!value.ok()) return value.status();
-      expanded += *value;
-      text.remove_prefix(end + 1);
-    } else {
-      expanded += '$';
-      absl::ConsumePrefix(&text, "$");
-    }
-  }
-}
+absl::StatusOr<std::string> ExpandReferences(absl::string_view text) { return Expand(text, 0); }
 
 }  // namespace lethe

@@ -24,6 +24,24 @@ constexpr size_t kMostInInbox = size_t{1} << 20;
 constexpr size_t kPiece = size_t{64} << 10;
 constexpr absl::Duration kLeave = absl::Seconds(2);
 
+// Begins again after each piece, not after each byte: who sends byte by byte could go on for ever.
+class Patience {
+ public:
+  explicit Patience(absl::Duration of_piece) : of_piece_(of_piece) {}
+  absl::Time deadline() const { return deadline_; }
+  void Moved(size_t bytes) {
+    moved_ += bytes;
+    if (moved_ < kPiece) return;
+    moved_ %= kPiece;
+    deadline_ = SteadyNow() + of_piece_;
+  }
+
+ private:
+  const absl::Duration of_piece_;
+  size_t moved_ = 0;
+  absl::Time deadline_ = SteadyNow() + of_piece_;
+};
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PeerProcess>> PeerProcess::Start(const std::string& command) {
@@ -98,18 +116,16 @@ absl::Status FileChannel::Broken(absl::Status status) {
 absl::Status FileChannel::Await(bool to_write, absl::Time deadline) {
   for (;;) {
     if (!go_on_()) return Broken(absl::CancelledError("interrupted"));
+    // Whatever comes meanwhile: bytes one by one do not prolong the waiting.
+    if (SteadyNow() > deadline) {
+      return Broken(absl::DeadlineExceededError(absl::StrCat(
+          "the peer ", to_write ? "has taken" : "has sent", " nothing for ", DurationText(patience_),
+          ", or too little: it hangs, or is slow; --timeout says how long to wait")));
+    }
     const bool reads = !has_ended_ && inbox_.size() < kMostInInbox;
     pollfd files[] = {{reads ? in_ : -1, POLLIN, 0}, {to_write ? out_ : -1, POLLOUT, 0}};
-    const int ready = poll(files, 2, kAskMs);
-    if (ready > 0) {
-      if (files[0].revents == 0) return absl::OkStatus();
-      return TakeWhatComes();
-    }
-    if (SteadyNow() > deadline) {
-      return Broken(absl::DeadlineExceededError(
-          absl::StrCat("the peer ", to_write ? "has taken" : "has sent", " nothing for ",
-                       DurationText(patience_), ": it hangs, or is slow; --timeout says how long to wait")));
-    }
+    if (poll(files, 2, kAskMs) <= 0) continue;
+    return files[0].revents == 0 ? absl::OkStatus() : TakeWhatComes();
   }
 }
 
@@ -125,18 +141,18 @@ absl::Status FileChannel::TakeWhatComes() {
 }
 
 absl::Status FileChannel::Write(absl::string_view bytes) {
-  absl::Time deadline = SteadyNow() + patience_;
+  Patience patience(patience_);
   while (!bytes.empty()) {
     const ssize_t size = write(out_, bytes.data(), bytes.size());
     if (size > 0) {
       bytes.remove_prefix(static_cast<size_t>(size));
-      deadline = SteadyNow() + patience_;
+      patience.Moved(static_cast<size_t>(size));
     } else if (errno == EPIPE) {
       // Its last message may still be there to read.
       return absl::UnavailableError(absl::StrCat("the peer has gone", why_gone_()));
     } else if (errno != EAGAIN && errno != EINTR) {
       return Broken(absl::ErrnoToStatus(errno, "writing to the peer"));
-    } else if (absl::Status status = Await(/*to_write=*/true, deadline); !status.ok()) {
+    } else if (absl::Status status = Await(/*to_write=*/true, patience.deadline()); !status.ok()) {
       return status;
     }
   }
@@ -144,11 +160,11 @@ absl::Status FileChannel::Write(absl::string_view bytes) {
 }
 
 absl::Status FileChannel::Read(char* to, size_t size) {
-  absl::Time deadline = SteadyNow() + patience_;
+  Patience patience(patience_);
   while (size > 0) {
     if (inbox_.empty()) {
       if (has_ended_) return Broken(absl::UnavailableError(absl::StrCat("the peer has gone", why_gone_())));
-      if (absl::Status status = Await(/*to_write=*/false, deadline); !status.ok()) return status;
+      if (absl::Status status = Await(/*to_write=*/false, patience.deadline()); !status.ok()) return status;
       continue;
     }
     const size_t taken = std::min(size, inbox_.size());
@@ -156,7 +172,7 @@ absl::Status FileChannel::Read(char* to, size_t size) {
     inbox_.erase(0, taken);
     to += taken;
     size -= taken;
-    deadline = SteadyNow() + patience_;
+    patience.Moved(taken);
   }
   return absl::OkStatus();
 }

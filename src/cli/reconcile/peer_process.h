@@ -47,8 +47,9 @@ class PeerProcess {
 // meanwhile, so that two that write at once do not wait for each other. Thread-compatible.
 class FileChannel : public PeerChannel {
  public:
-  // `patience`: how long the peer may neither send nor take anything. `go_on` is asked several times a second
-  // while it is waited for; false ends the waiting. `why_gone` explains the end of the peer.
+  // `patience`: how long 64 KiB may take, or what is less, in either direction. `go_on` is asked several
+  // times a second while the peer is waited for; false ends the waiting. `why_gone` explains the end of the
+  // peer.
   FileChannel(int in, int out, absl::Duration patience, std::function<bool()> go_on,
               std::function<std::string()> why_gone);
 

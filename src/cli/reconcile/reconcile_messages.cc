@@ -1,9 +1,11 @@
 #include "src/cli/reconcile/reconcile_messages.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "src/reconcile/message.h"
 
 namespace lethe {
@@ -11,7 +13,30 @@ namespace {
 
 // Arithmetic on times within these bounds cannot overflow: the years up to 9999.
 constexpr int64_t kLastMs = 253'402'300'799'999;
-constexpr int64_t kMostPasses = 1 << 20;
+// More than any topic has; sums of such figures fit in 64 bits.
+constexpr int64_t kMostCount = int64_t{1} << 48;
+constexpr int64_t kMostPartitions = 1'000'000;
+constexpr size_t kLongestCluster = 255;
+constexpr size_t kLongestTopic = 249;  // Kafka's own limit
+
+bool IsCount(int64_t number) { return number >= 0 && number <= kMostCount; }
+bool IsTime(int64_t ms) { return ms >= 0 && ms <= kLastMs; }
+
+// What `total` is made of.
+bool AddUpTo(const std::vector<int64_t>& counts, int64_t total) {
+  int64_t left = total;
+  for (const int64_t count : counts) {
+    if (count < 0 || count > left) return false;
+    left -= count;
+  }
+  return left == 0;
+}
+
+bool IsTopicName(absl::string_view name) {
+  return !name.empty() && name.size() <= kLongestTopic && std::all_of(name.begin(), name.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
+  });
+}
 
 MessageWriter& Put(MessageWriter& to, int64_t number) { return to.Word(static_cast<uint64_t>(number)); }
 int64_t Number(MessageReader& from) { return static_cast<int64_t>(from.Word()); }
@@ -41,14 +66,15 @@ std::optional<absl::string_view> MaybeText(MessageReader& from) {
 
 void Put(MessageWriter& to, const ReconcileFacts& facts) {
   to.Text(facts.cluster).Text(facts.topic);
-  for (const int64_t number : {facts.partitions, facts.passes, facts.most_kept}) Put(to, number);
+  for (const int64_t number : {facts.partitions, facts.passes}) Put(to, number);
 }
 
 bool Get(MessageReader& from, ReconcileFacts& to) {
   to.cluster = std::string(from.Text());
   to.topic = std::string(from.Text());
-  for (int64_t* number : {&to.partitions, &to.passes, &to.most_kept}) *number = Number(from);
-  return from.ok() && to.partitions > 0 && to.passes > 0 && to.passes <= kMostPasses && to.most_kept > 0;
+  for (int64_t* number : {&to.partitions, &to.passes}) *number = Number(from);
+  return from.ok() && to.cluster.size() <= kLongestCluster && IsTopicName(to.topic) && to.partitions > 0 &&
+         to.partitions <= kMostPartitions && to.passes > 0 && to.passes <= ReconcileFacts::kMostPasses;
 }
 
 template <class Report>
@@ -111,7 +137,7 @@ bool Decode(absl::string_view bytes, SideReport& to) {
   if (!Get(from, to.facts)) return false;
   for (int64_t* number : Figures(to)) {
     *number = Number(from);
-    if (*number < 0) return false;
+    if (!IsCount(*number)) return false;
   }
   to.by_partition = Numbers(from);
   to.by_time = Numbers(from);
@@ -122,11 +148,16 @@ bool Decode(absl::string_view bytes, SideReport& to) {
     sample.partition = static_cast<int32_t>(from.Word());
     sample.offset = Number(from);
     sample.time_ms = Number(from);
+    const bool is_possible = sample.id.size() <= SideReport::kSampleBytes && sample.partition >= 0 &&
+                             sample.partition < to.facts.partitions && sample.offset >= 0 &&
+                             IsTime(sample.time_ms) && to.samples.size() < SideReport::kSamples;
+    if (!is_possible) return false;
     to.samples.push_back(std::move(sample));
   }
-  return from.Ended() && to.by_time.size() == SideReport::kBuckets &&
-         to.samples.size() <= SideReport::kSamples &&
-         static_cast<int64_t>(to.by_partition.size()) == to.facts.partitions;
+  return from.Ended() && to.by_time.size() == SideReport::kBuckets && AddUpTo(to.by_time, to.only) &&
+         static_cast<int64_t>(to.by_partition.size()) == to.facts.partitions &&
+         AddUpTo(to.by_partition, to.only) && to.copied + to.gone <= to.only && IsTime(to.first_ms) &&
+         IsTime(to.last_ms);
 }
 
 std::string Encode(const std::vector<int64_t>& numbers) {

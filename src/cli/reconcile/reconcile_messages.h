@@ -2,6 +2,7 @@
 #ifndef LETHE_SRC_CLI_RECONCILE_RECONCILE_MESSAGES_H_
 #define LETHE_SRC_CLI_RECONCILE_RECONCILE_MESSAGES_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -19,7 +20,7 @@ enum class ReconcileWord : uint64_t {
   kAsk = 1,  // I: ReconcileAsk
   kFacts,    // both: ReconcileFacts. Then for each pass, when its part of the log is read:
   kReady,    // both: from when on its log is whole, Unix milliseconds. Then a comparison.
-  // Where records are copied, after the last pass, or more often if many are missing:
+  // Where records are copied, after each comparison:
   kRecords,  // from the side that has them: AppendRecord() of each
   kEnd,      // from it: how many they were
   kCopied,   // from the side that lacked them: how many it has committed
@@ -38,16 +39,19 @@ struct ReconcileAsk {
   bool from_peer = false;  // whether I does
   ReconcileMethod method = ReconcileMethod::kAuto;
 
-  int64_t wide_begin_ms() const { return begin_ms - settle_ms; }
+  // Below 0 there are no records, and brokers understand something else.
+  int64_t wide_begin_ms() const { return std::max<int64_t>(begin_ms - settle_ms, 0); }
   int64_t wide_end_ms() const { return end_ms + settle_ms; }
 };
 
 struct ReconcileFacts {
+  // Each pass reads the whole window of the log once.
+  static constexpr int64_t kMostPasses = 1000;
+
   std::string cluster;
   std::string topic;
   int64_t partitions = 0;
-  int64_t passes = 1;     // that its memory needs
-  int64_t most_kept = 1;  // missing records that it can keep in mind
+  int64_t passes = 1;  // that its memory needs
 };
 
 // The records that one side has and the other lacks.
@@ -60,6 +64,7 @@ struct SideReport {
   };
   static constexpr size_t kBuckets = 24;  // equal parts of the window
   static constexpr size_t kSamples = 5;
+  static constexpr size_t kSampleBytes = 200;  // of an id
 
   ReconcileFacts facts;
   int64_t records = 0;  // compared
@@ -78,8 +83,8 @@ struct SideReport {
   int64_t gone = 0;                   // of `only`, deleted here before they were copied
 };
 
-// False: it is no such message, and `to` may be anything of its type. What is read takes no more memory than
-// a few times the message.
+// False: it is no such message, or has a text, a count or a time that no topic has, and `to` may be anything
+// of its type. What is read takes no more memory than a few times the message.
 std::string Encode(const ReconcileAsk& ask);
 bool Decode(absl::string_view bytes, ReconcileAsk& to);
 std::string Encode(const ReconcileFacts& facts);

@@ -21,14 +21,14 @@ struct ReconcileCommandOptions {
   std::string brokers;
   std::string topic;
   IdSpec id;
-  bool serves = false;  // it is the peer, and speaks on its standard input and output
+  bool serves = false;       // it is the peer, and speaks on its standard input and output
+  std::optional<Copy> copy;  // what the initiator asks for; what the peer allows, as its own side sees it
   // The initiator's alone:
   std::string peer;  // a command
   std::optional<absl::Duration> last;
   std::optional<absl::Time> since;
   std::optional<absl::Time> until;
   std::optional<absl::Duration> settle;
-  std::optional<Copy> copy;
   std::optional<ReconcileMethod> method;
   ReportFormat format = ReportFormat::kText;
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "src/cli/reconcile/copy_intake.h"
 
 namespace lethe {
 namespace {
@@ -19,10 +20,7 @@ constexpr int64_t kBytesOfIdInTables = kBytesOfId + 88;
 // So that a filter, or a table where all ids differ, is smaller than the largest message.
 constexpr int64_t kMostIds = 30'000'000;
 constexpr int64_t kMostIdsInTables = 1'400'000;
-// A quarter of the memory is for these.
-constexpr int64_t kBytesOfPlace = 16;
 constexpr size_t kBatchBytes = size_t{256} << 10;
-constexpr size_t kSampleBytes = 200;
 
 std::string TimeText(int64_t ms) {
   return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", absl::FromUnixMillis(ms), absl::UTCTimeZone());
@@ -40,9 +38,9 @@ std::string IdText(const IdSpec& spec, absl::string_view id) {
     absl::string_view part = id.substr(0, static_cast<size_t>(size));
     id.remove_prefix(part.size());
     if (field.kind == Field::Kind::kJson) part.remove_prefix(1);
-    absl::StrAppend(&text, text.empty() ? "" : "+", part.substr(0, kSampleBytes));
+    absl::StrAppend(&text, text.empty() ? "" : "+", part.substr(0, SideReport::kSampleBytes));
   }
-  return text.substr(0, kSampleBytes);
+  return text.substr(0, SideReport::kSampleBytes);
 }
 
 }  // namespace
@@ -71,11 +69,15 @@ absl::StatusOr<std::unique_ptr<ReconcileSide>> ReconcileSide::Open(const Reconci
   facts.topic = options.topic;
   facts.partitions = side->log_->partitions();
   const bool by_tables = ask.method == ReconcileMethod::kLookupTable;
-  const int64_t ids_in_memory =
-      (options.memory_bytes - options.memory_bytes / 4) / (by_tables ? kBytesOfIdInTables : kBytesOfId);
+  const int64_t ids_in_memory = options.memory_bytes / (by_tables ? kBytesOfIdInTables : kBytesOfId);
   const int64_t ids = std::min(ids_in_memory, by_tables ? kMostIdsInTables : kMostIds);
   facts.passes = side->log_->to_read() / ids + 1;
-  facts.most_kept = options.memory_bytes / 4 / kBytesOfPlace;
+  if (facts.passes > ReconcileFacts::kMostPasses) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        options.topic, " at ", options.brokers, " has ", side->log_->to_read(),
+        " offsets in the window, which takes ", facts.passes, " passes, and the limit is ",
+        ReconcileFacts::kMostPasses, ": raise --memory on that side, or compare a shorter window"));
+  }
   side->report_.by_partition.resize(static_cast<size_t>(facts.partitions));
   side->report_.by_time.resize(SideReport::kBuckets);
   for (int32_t partition = 0; partition < side->log_->partitions(); ++partition) {
@@ -86,6 +88,8 @@ absl::StatusOr<std::unique_ptr<ReconcileSide>> ReconcileSide::Open(const Reconci
 }
 
 absl::Status ReconcileSide::Read(int64_t pass, int64_t passes) {
+  pass_ = pass;
+  passes_ = passes;
   const bool is_first = pass == 0;
   const auto modulus = static_cast<uint64_t>(passes);
   std::vector<std::optional<FirstRecord>> firsts(static_cast<size_t>(log_->partitions()));
@@ -175,7 +179,8 @@ std::vector<uint64_t> ReconcileSide::Keys() {
   return keys;
 }
 
-void ReconcileSide::Take(const Difference& difference, bool is_copied) {
+void ReconcileSide::Take(const Difference& difference) {
+  missing_.clear();
   auto entry = entries_.begin();
   for (const uint64_t key : difference.only_here) {
     while (entry->key != key) ++entry;
@@ -191,10 +196,8 @@ void ReconcileSide::Take(const Difference& difference, bool is_copied) {
                            (window_.end_ms - window_.begin_ms);
     ++report_.by_time[static_cast<size_t>(bucket)];
     TakeSample(*entry);
-    if (is_copied) missing_.push_back({entry->partition, entry->offset});
+    missing_.push_back({entry->partition, entry->offset});
   }
-  // The memory is for the next pass.
-  entries_ = {};
 }
 
 void ReconcileSide::TakeSample(const Entry& entry) {
@@ -242,40 +245,27 @@ absl::Status ReconcileSide::SendMissing() {
   if (committed[0] != sent) return ReconcileTalk::Contradiction();
   report_.copied += sent;
   report_.gone += static_cast<int64_t>(missing_.size()) - sent;
-  missing_ = {};
   return absl::OkStatus();
 }
 
-absl::Status ReconcileSide::ReceiveMissing(const ReconcileFacts& from) {
+absl::Status ReconcileSide::ReceiveMissing(const ReconcileFacts& from, uint64_t announced) {
   const bool keeps_partitions = from.partitions == facts().partitions;
   const auto go_on = [&] { return talk_.Alive(); };
-  int64_t received = 0;
-  for (;;) {
-    const auto message = talk_.Receive({ReconcileWord::kRecords, ReconcileWord::kEnd});
-    if (!message.ok()) return message.status();
-    const auto& [word, payload] = *message;
-    if (word == ReconcileWord::kEnd) {
-      std::vector<int64_t> sent(1);
-      if (!Decode(payload, sent) || sent[0] != received) return ReconcileTalk::Contradiction();
-      break;
-    }
-    absl::Status written;
-    const bool all = ReadRecords(payload, [&](SurveyRecord record) {
-      if (record.partition >= from.partitions) return false;
-      const std::string source =
-          absl::StrCat(from.cluster, "/", from.topic, "/", record.partition, "/", record.offset);
-      if (!keeps_partitions) record.partition = -1;
-      written = writer_->Write(record, source, go_on);
-      ++received;
-      return written.ok();
-    });
-    if (!written.ok()) return talk_.status().ok() ? written : talk_.status();
-    if (!all) return ReconcileTalk::Contradiction();
-  }
-  if (absl::Status committed = writer_->Commit(go_on); !committed.ok()) {
-    return talk_.status().ok() ? committed : talk_.status();
-  }
-  return talk_.Send(ReconcileWord::kCopied, Encode(std::vector<int64_t>{received}));
+  const auto has = [&](uint64_t key) {
+    const auto entry = std::lower_bound(entries_.begin(), entries_.end(), key,
+                                        [](const Entry& x, uint64_t y) { return x.key < y; });
+    return entry != entries_.end() && entry->key == key;
+  };
+  const auto write = [&](SurveyRecord record, absl::string_view source) {
+    if (!keeps_partitions) record.partition = -1;
+    return writer_->Write(record, source, go_on);
+  };
+  const absl::StatusOr<int64_t> received =
+      ReceiveCopies(talk_, from, {window_, pass_, passes_, announced, has}, reader_, write);
+  const absl::Status committed = received.ok() ? writer_->Commit(go_on) : received.status();
+  if (!committed.ok()) return talk_.status().ok() ? committed : talk_.status();
+  received_ += *received;
+  return talk_.Send(ReconcileWord::kCopied, Encode(std::vector<int64_t>{*received}));
 }
 
 absl::StatusOr<SideReport> ReconcileSide::Report() {

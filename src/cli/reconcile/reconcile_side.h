@@ -41,13 +41,15 @@ class ReconcileSide {
 
   // Of the ids that were read last.
   std::vector<uint64_t> Keys();
-  // Notes which of them the peer lacks. `is_copied`: keeps these records in memory until they are sent.
-  void Take(const Difference& difference, bool is_copied);
+  // Notes which of them the peer lacks.
+  void Take(const Difference& difference);
 
-  // Sends the records that the peer lacks, until it has committed them.
+  // Of the last comparison: sends the records that the peer lacks, until it has committed them.
   absl::Status SendMissing();
-  // Takes what the peer sends, and commits it.
-  absl::Status ReceiveMissing(const ReconcileFacts& from);
+  // Likewise: receives the records that this side lacks, at most as many as the peer has `announced`
+  // (copy_intake.h), and commits them.
+  absl::Status ReceiveMissing(const ReconcileFacts& from, uint64_t announced);
+  int64_t received() const { return received_; }
 
   // Reads the samples' ids.
   absl::StatusOr<SideReport> Report();
@@ -89,8 +91,11 @@ class ReconcileSide {
   std::unique_ptr<kafka::TopicReader> log_;
   std::unique_ptr<kafka::TopicWriter> writer_;  // if it is copied to
   RecordReader reader_;
-  std::vector<Entry> entries_;
-  std::vector<Place> missing_;  // at the peer, and not sent yet
+  int64_t pass_ = 0;
+  int64_t passes_ = 1;
+  std::vector<Entry> entries_;  // of this pass; by key, and each key once, after Keys()
+  std::vector<Place> missing_;  // of these at the peer
+  int64_t received_ = 0;
   SideReport report_;
 };
 

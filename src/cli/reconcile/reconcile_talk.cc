@@ -6,11 +6,32 @@
 #include "absl/strings/str_cat.h"
 #include "src/pipeline/clock/steady_time.h"
 #include "src/reconcile/message.h"
+#include "src/text/format.h"
 
 namespace lethe {
 namespace {
 
 constexpr absl::Duration kBetweenSigns = absl::Milliseconds(500);
+// Progress is this part of the peer's work, so the work takes at most as many times the timeout.
+constexpr int64_t kStepsOfWork = 10'000;
+constexpr size_t kMostOfReason = 2000;
+
+// Whether the figures of the peer's signs of life grow. One object for one wait.
+class PeerProgress {
+ public:
+  bool Grows(int64_t done, int64_t total) {
+    if (total <= 0 || done > total) return false;
+    if (total_ == 0) total_ = total;
+    // Who may enlarge the work may never end it.
+    if (total != total_ || done < due_) return false;
+    due_ = done + std::max<int64_t>(total / kStepsOfWork, 1);
+    return true;
+  }
+
+ private:
+  int64_t total_ = 0;
+  int64_t due_ = 1;
+};
 
 }  // namespace
 
@@ -25,6 +46,8 @@ absl::Status ReconcileTalk::Send(ReconcileWord word, absl::string_view payload) 
 
 absl::StatusOr<std::pair<ReconcileWord, std::string>> ReconcileTalk::Receive(
     std::initializer_list<ReconcileWord> words) {
+  PeerProgress progress;
+  absl::Time deadline = SteadyNow() + timeout_;
   for (;;) {
     const absl::StatusOr<std::string> message = peers_.Receive();
     if (!message.ok()) return message.status();
@@ -34,11 +57,17 @@ absl::StatusOr<std::pair<ReconcileWord, std::string>> ReconcileTalk::Receive(
     const absl::string_view payload = absl::string_view(*message).substr(sizeof(uint64_t));
     if (word == ReconcileWord::kFailed) {
       peer_has_failed_ = true;
-      return absl::AbortedError(absl::StrCat("the peer has failed: ", payload));
+      return absl::AbortedError(absl::StrCat("the peer has failed: ", payload.substr(0, kMostOfReason)));
     }
     if (word == ReconcileWord::kAlive) {
       std::vector<int64_t> figures(2);
       if (!Decode(payload, figures)) return Contradiction();
+      if (progress.Grows(figures[0], figures[1])) deadline = SteadyNow() + timeout_;
+      if (SteadyNow() > deadline) {
+        return absl::DeadlineExceededError(
+            absl::StrCat("the peer is alive, and has made no progress for ", DurationText(timeout_),
+                         ": it waits for its brokers, or is slow; --timeout says how long to wait"));
+      }
       Show(figures[0], figures[1], "by the peer");
       continue;
     }

@@ -23,10 +23,11 @@ namespace lethe {
 // Thread-compatible.
 class ReconcileTalk {
  public:
-  // `shows`: how far both are is shown on stderr, if that is a terminal.
+  // `timeout`: how long the peer may work without progress. `shows`: how far both are is shown on stderr, if
+  // that is a terminal.
   ReconcileTalk(Reconciliation& peers, const FileChannel& channel, const std::atomic<bool>& interrupted,
-                bool shows)
-      : peers_(peers), channel_(channel), interrupted_(interrupted) {
+                absl::Duration timeout, bool shows)
+      : peers_(peers), channel_(channel), interrupted_(interrupted), timeout_(timeout) {
     if (shows) progress_.emplace("records");
   }
 
@@ -34,7 +35,8 @@ class ReconcileTalk {
 
   absl::Status Send(ReconcileWord word, absl::string_view payload = "");
   // The next message, which is to be one of these, but for signs of life. Aborted: the peer says that it has
-  // failed; DataLoss: it is another.
+  // failed; DataLoss: it is another; DeadlineExceeded: signs of life alone come, and for as long as the
+  // timeout they say of no progress.
   absl::StatusOr<std::pair<ReconcileWord, std::string>> Receive(std::initializer_list<ReconcileWord> words);
 
   // Both sides say the same word; `own` becomes the other's.
@@ -67,6 +69,7 @@ class ReconcileTalk {
   Reconciliation& peers_;
   const FileChannel& channel_;
   const std::atomic<bool>& interrupted_;
+  const absl::Duration timeout_;
   std::optional<ProgressLine> progress_;
   absl::Time next_sign_ = absl::InfinitePast();
   absl::Status status_;

@@ -19,8 +19,7 @@ std::string JsonString(absl::string_view text) {
     } else if (c == '\n') {
       quoted += "\\n";
     } else if (IsControl(text.substr(0, bytes))) {
-      // The last byte of a control's UTF-8 is its number.
-      absl::StrAppendFormat(&quoted, "\\u%04x", static_cast<unsigned char>(text[bytes - 1]));
+      absl::StrAppendFormat(&quoted, "\\u%04x", CodePoint(text.substr(0, bytes)));
     } else {
       absl::StrAppend(&quoted, text.substr(0, bytes));
     }

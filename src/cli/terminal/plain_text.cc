@@ -1,7 +1,9 @@
 #include "src/cli/terminal/plain_text.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 
 namespace lethe {
 namespace {
@@ -29,10 +31,19 @@ size_t Utf8Bytes(absl::string_view text) {
   return is_overlong || is_surrogate || is_beyond ? 0 : bytes;
 }
 
+uint32_t CodePoint(absl::string_view character) {
+  const uint32_t first = At(character, 0);
+  if (character.size() < 2) return first;
+  uint32_t code = first & (0xFFu >> (character.size() + 1));
+  for (size_t i = 1; i < character.size(); ++i) code = code << 6 | (At(character, i) & 0x3Fu);
+  return code;
+}
+
 bool IsControl(absl::string_view character) {
-  const unsigned char first = At(character, 0);
-  return (character.size() == 1 && (first < 0x20 || first == 0x7F)) ||
-         (character.size() == 2 && first == 0xC2 && At(character, 1) < 0xA0);
+  if (character.empty()) return false;
+  const uint32_t code = CodePoint(character);
+  return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x061C || code == 0x200E || code == 0x200F ||
+         (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
 }
 
 std::string Printable(absl::string_view text) {
@@ -51,6 +62,13 @@ std::string Printable(absl::string_view text) {
     text.remove_prefix(character.size());
   }
   return printable;
+}
+
+std::string CsvCell(absl::string_view text) {
+  std::string cell = Printable(text);
+  if (!cell.empty() && absl::StrContains("=+-@", cell.front())) cell = absl::StrCat("'", cell);
+  if (cell.find_first_of(",\"") == std::string::npos) return cell;
+  return absl::StrCat("\"", absl::StrReplaceAll(cell, {{"\"", "\"\""}}), "\"");
 }
 
 }  // namespace lethe
