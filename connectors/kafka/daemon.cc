@@ -344,6 +344,7 @@ CountersView Daemon::Counters(size_t top) {
 
 DaemonReport Daemon::Report() const {
   DaemonReport report;
+  report.brokers = options_.brokers;
   report.input = judging_.options.input;
   report.output = options_.output;
   report.group = options_.group;

@@ -2,6 +2,8 @@
 #ifndef LETHE_SRC_REFERENCE_BIT_ARRAY_H_
 #define LETHE_SRC_REFERENCE_BIT_ARRAY_H_
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -48,6 +50,17 @@ class BitArray {
       word |= bit;
     }
     return fresh;
+  }
+
+  // The share of the bits that are set, in a sample of some 65,000.
+  double Fill() const {
+    constexpr size_t kSampledWords = 1024;
+    const absl::Span<const uint64_t> all = words();
+    const size_t samples = std::min(all.size(), kSampledWords);
+    int64_t set = 0;
+    for (size_t i = 0; i < samples; ++i) set += std::popcount(all[i * all.size() / samples]);
+    return static_cast<double>(set) /
+           static_cast<double>(std::min(static_cast<int64_t>(64 * samples), bits()));
   }
 
   void Clear() { std::memset(words_.get(), 0, static_cast<size_t>(bytes())); }

@@ -95,6 +95,34 @@ TEST(AdaptiveFbfTest, FollowsARisingAndAFallingLoad) {
 
 // A burst at a moment at which no time has passed, and even before time has begun: the interval that is full
 // ends with the id that fills it.
+// The future, the present and N past ones; an id is in two of them, and no older than the horizon allows.
+TEST(AdaptiveFbfTest, DescribesItsGenerations) {
+  const uint64_t seed = TestSeed();
+  MemoryBudget memory(int64_t{1} << 20);
+  auto filter = Make(&memory, absl::Seconds(1000), 1e-2);
+  for (int64_t i = 0; i < 2500; ++i) {
+    InsertOne(*filter, NumberedId(static_cast<uint64_t>(i), seed), 1000 * i);
+  }
+  const FilterStatus status = filter->Status();
+  ASSERT_GE(status.generations.size(), 3u);
+  EXPECT_EQ(status.generations[0].newest, absl::ZeroDuration());
+  int64_t ids = 0;
+  for (size_t i = 0; i < status.generations.size(); ++i) {
+    const GenerationStatus& generation = status.generations[i];
+    ids += generation.ids;
+    EXPECT_GE(generation.oldest, generation.newest);
+    EXPECT_LT(generation.oldest, status.window + absl::Seconds(1000));
+    EXPECT_GT(generation.ids, 0);
+    EXPECT_GT(generation.fill, 0);
+    EXPECT_LT(generation.fill, 1);
+    if (i > 0) {
+      EXPECT_GE(generation.oldest, status.generations[i - 1].oldest);
+    }
+  }
+  EXPECT_GE(ids, status.ids);
+  EXPECT_LE(ids, 2 * status.ids);
+}
+
 TEST(AdaptiveFbfTest, ABurstBeforeTimeBeginsKeepsTheTargetToo) {
   const uint64_t seed = TestSeed();
   for (const int64_t now : {kNoStreamTime, int64_t{5000}}) {

@@ -13,6 +13,8 @@ void StatusHistory::Add(const DaemonReport& report, absl::Time now) {
                                       .unique = partition.counts.unique,
                                       .duplicate = partition.counts.duplicate,
                                       .fpp_estimated = filter.fpp_estimated,
+                                      .ids = filter.ids,
+                                      .memory_bytes = filter.memory_bytes,
                                       .past_generations = filter.past_generations,
                                       .refresh_period = filter.refresh_period};
     }

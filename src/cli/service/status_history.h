@@ -19,11 +19,13 @@ struct StatusSample {
   int64_t unique = 0;  // so far, as the duplicates
   int64_t duplicate = 0;
   double fpp_estimated = 0;
+  int64_t ids = 0;
+  int64_t memory_bytes = 0;  // of the filter
   int past_generations = 0;
   absl::Duration refresh_period = absl::ZeroDuration();
 };
 
-// Bounded: kSamples of kMostPartitions are some 6 MB, and those of a dozen partitions 70 KB. Of more
+// Bounded: kSamples of kMostPartitions are some 8 MB, and those of a dozen partitions 90 KB. Of more
 // partitions those with the lowest numbers are kept. Thread-safe.
 class StatusHistory {
  public:

@@ -101,12 +101,15 @@ Json AuditJson(const AuditStatus& audit) {
 // Columns, since the names would be most of it.
 Json HistoryJson(const std::vector<StatusSample>& history, absl::Time now) {
   Json ages = Json::array(), unique = Json::array(), duplicate = Json::array(), fpp = Json::array(),
-       past_generations = Json::array(), refresh_periods = Json::array();
+       ids = Json::array(), memory = Json::array(), past_generations = Json::array(),
+       refresh_periods = Json::array();
   for (const StatusSample& sample : history) {
     ages.push_back(absl::ToDoubleSeconds(now - sample.time));
     unique.push_back(sample.unique);
     duplicate.push_back(sample.duplicate);
     fpp.push_back(sample.fpp_estimated);
+    ids.push_back(sample.ids);
+    memory.push_back(sample.memory_bytes);
     past_generations.push_back(sample.past_generations);
     refresh_periods.push_back(Seconds(sample.refresh_period));
   }
@@ -114,12 +117,42 @@ Json HistoryJson(const std::vector<StatusSample>& history, absl::Time now) {
           {"unique", std::move(unique)},
           {"duplicate", std::move(duplicate)},
           {"fpp_estimated", std::move(fpp)},
+          {"ids", std::move(ids)},
+          {"memory_bytes", std::move(memory)},
           {"past_generations", std::move(past_generations)},
           {"refresh_period_seconds", std::move(refresh_periods)}};
 }
 
 Json SecondOpinionJson(const SecondOpinionStatus& opinion) {
   return {{"ids", opinion.ids}, {"displaced", opinion.displaced}, {"memory_bytes", opinion.memory_bytes}};
+}
+
+Json RecordsJson(const RecordCounts& counts) {
+  return {{"unique", counts.unique},        {"duplicate", counts.duplicate},
+          {"suspect", counts.suspect},      {"missing_id", counts.missing_id},
+          {"malformed", counts.malformed},  {"undeliverable", counts.undeliverable},
+          {"unreadable", counts.unreadable}};
+}
+
+Json ActionsJson(const RecordCounts& counts) {
+  return {{"passed", counts.passed},
+          {"tagged", counts.tagged},
+          {"diverted", counts.diverted},
+          {"dropped", counts.dropped}};
+}
+
+// Since the start of the process, also of revoked partitions. With scope: topic a routed record counts where
+// it is judged.
+Json TotalsJson(const DaemonReport& report) {
+  RecordCounts totals;
+  for (const LaneReport& lane : report.lanes) totals += lane.totals;
+  for (const LaneReport& lane : report.routing_lanes) {
+    totals.undeliverable += lane.totals.undeliverable;
+    totals.unreadable += lane.totals.unreadable;
+    totals.diverted += lane.totals.diverted;
+    totals.dropped += lane.totals.dropped;
+  }
+  return {{"records", RecordsJson(totals)}, {"actions", ActionsJson(totals)}};
 }
 
 Json PartitionJson(const PartitionReport& partition, int lane, bool detailed) {
@@ -136,19 +169,8 @@ Json PartitionJson(const PartitionReport& partition, int lane, bool detailed) {
             {"to_offset", partition.restore_to},
             {"at_offset", partition.position}}},
           {"stream_time", UnixSeconds(partition.filter.stream_time)},
-          {"records",
-           {{"unique", partition.counts.unique},
-            {"duplicate", partition.counts.duplicate},
-            {"suspect", partition.counts.suspect},
-            {"missing_id", partition.counts.missing_id},
-            {"malformed", partition.counts.malformed},
-            {"undeliverable", partition.counts.undeliverable},
-            {"unreadable", partition.counts.unreadable}}},
-          {"actions",
-           {{"passed", partition.counts.passed},
-            {"tagged", partition.counts.tagged},
-            {"diverted", partition.counts.diverted},
-            {"dropped", partition.counts.dropped}}},
+          {"records", RecordsJson(partition.counts)},
+          {"actions", ActionsJson(partition.counts)},
           {"unkeyed_records", partition.counts.unkeyed},
           {"suppressed_records", partition.counts.suppressed},
           {"future_timestamps", partition.counts.future},
@@ -215,16 +237,19 @@ std::string StatusJson(const DaemonReport& report, const std::optional<StatusDet
     }
   }
   Json json = {{"version", LETHE_VERSION},
+               {"brokers", report.brokers},
                {"input", report.input},
                {"output", report.output},
                {"group", report.group},
                {"instance", report.instance},
+               {"engine", report.engine},
                {"horizon_seconds", Seconds(report.horizon)},
                {"fpp_target", report.fpp_target},
                {"memory_used_bytes", report.memory_used_bytes},
                {"memory_limit_bytes", report.memory_limit_bytes},
                {"not_ready", report.not_ready},
                {"remarks", Remarks(report)},
+               {"totals", TotalsJson(report)},
                {"lanes", std::move(lanes)},
                {"partitions", Sorted(std::move(partitions))}};
   AddRouting(report, &json);

@@ -182,6 +182,7 @@ struct StoreReport {
 };
 
 struct DaemonReport {
+  std::string brokers;  // as configured
   std::string input;
   std::string output;
   std::string group;

@@ -72,7 +72,7 @@ bool AdaptiveFbf::ContainsId(IdHash id) const {
 void AdaptiveFbf::InsertId(IdHash id) {
   generations_[0].bits.Insert(id);
   generations_[1].bits.Insert(id);
-  ++generations_[0].ids;
+  if (++generations_[0].ids == 1) generations_[0].first_ms = now_ms_;
   generations_[0].last_ms = last_insert_ms_ = now_ms_;
   if (generations_[0].ids == policy_.most_ids()) Adapt();
 }
@@ -109,7 +109,7 @@ void AdaptiveFbf::AdvanceTo(int64_t stream_time_ms) {
 void AdaptiveFbf::Begin(int64_t now_ms) {
   first_ms_ = begin_ms_ = now_ms;
   for (Generation& generation : generations_) {
-    if (generation.ids > 0) generation.last_ms = last_insert_ms_ = now_ms;
+    if (generation.ids > 0) generation.first_ms = generation.last_ms = last_insert_ms_ = now_ms;
   }
   if (options_.at_memory_limit == AtMemoryLimit::kShortenWindow && limit_hits_ > 0) {
     forgotten_until_ms_ = now_ms;
@@ -286,7 +286,26 @@ FilterStatus AdaptiveFbf::Status() const {
   status.refreshes = refreshes_;
   status.limit_hits = limit_hits_;
   steps_.Describe(&status);
+  DescribeGenerations(&status);
   return status;
+}
+
+// A generation has the ids of its own interval, and of the next one, when it was the present.
+void AdaptiveFbf::DescribeGenerations(FilterStatus* status) const {
+  const auto ago = [&](int64_t time_ms) {
+    return time_ms == kNoStreamTime ? absl::ZeroDuration() : absl::Milliseconds(now_ms_ - time_ms);
+  };
+  const Generation* newer = nullptr;
+  for (const Generation& generation : generations_) {
+    const bool has_newer = newer != nullptr && newer->ids > 0;
+    const Generation& oldest = generation.ids > 0 || !has_newer ? generation : *newer;
+    const Generation& newest = has_newer ? *newer : generation;
+    status->generations.push_back({.ids = generation.ids + (has_newer ? newer->ids : 0),
+                                   .oldest = ago(oldest.first_ms),
+                                   .newest = ago(newest.last_ms),
+                                   .fill = generation.bits.Fill()});
+    newer = &generation;
+  }
 }
 
 void AdaptiveFbf::RecordOnce(AdaptationStep::Kind kind, absl::string_view reason) {

@@ -52,8 +52,9 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
 
   struct Generation {
     BitArray bits;
-    int64_t ids = 0;                  // of its own interval
-    int64_t last_ms = kNoStreamTime;  // when the last of them came
+    int64_t ids = 0;                   // of its own interval
+    int64_t first_ms = kNoStreamTime;  // when the first of them came, and the last
+    int64_t last_ms = kNoStreamTime;
     int64_t kept_ms = kNoStreamTime;  // when the last copy of one of them was replayed
     bool is_full = false;             // they ended their interval
   };
@@ -65,6 +66,7 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
   void ReplayId(IdHash id);
 
   void Begin(int64_t now_ms);
+  void DescribeGenerations(FilterStatus* status) const;
   bool IsFull() const { return generations_[0].ids >= policy_.most_ids(); }
   // Whether all of its ids are older than the horizon, and then whether all of their copies are.
   bool IsOutdated(const Generation& generation) const;

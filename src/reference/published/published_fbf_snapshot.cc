@@ -1,6 +1,5 @@
 // The published filter in a snapshot. The field list below is the format of its state.
 #include <algorithm>
-#include <bit>
 #include <optional>
 #include <utility>
 
@@ -12,17 +11,6 @@ namespace lethe {
 namespace {
 
 constexpr int64_t kMostBitsPerGeneration = int64_t{1} << 45;
-// Words looked at for the fill of a generation.
-constexpr size_t kFillWords = 1024;
-
-double FillOf(const BitArray& array) {
-  const absl::Span<const uint64_t> words = array.words();
-  const size_t samples = std::min(words.size(), kFillWords);
-  int64_t set = 0;
-  for (size_t i = 0; i < samples; ++i) set += std::popcount(words[i * words.size() / samples]);
-  const int64_t bits = std::min(static_cast<int64_t>(64 * samples), array.bits());
-  return static_cast<double>(set) / static_cast<double>(bits);
-}
 
 }  // namespace
 
@@ -94,7 +82,7 @@ void PublishedFbf::DescribeGenerations(FilterStatus* status) const {
     status->generations.push_back({.ids = interval_ids_[slot] + as_present,
                                    .oldest = clock_.Since(intervals),
                                    .newest = age < 2 ? absl::ZeroDuration() : clock_.Since(intervals - 2),
-                                   .fill = FillOf(generations_[slot])});
+                                   .fill = generations_[slot].Fill()});
   }
 }
 
