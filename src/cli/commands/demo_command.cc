@@ -28,6 +28,7 @@
 #include "connectors/kafka/broker/embedded_broker.h"
 #include "src/cli/demo/child_process.h"
 #include "src/cli/demo/demo_events.h"
+#include "src/cli/demo/demo_pace.h"
 #include "src/cli/demo/demo_traffic.h"
 #include "src/cli/terminal/exit_code.h"
 #include "src/cli/terminal/terminal.h"
@@ -38,6 +39,7 @@ namespace {
 
 // Exact comparisons leave no room for chance: one event in a thousand million may be dropped wrongly.
 constexpr double kTargetFpp = 1e-9;
+constexpr int64_t kPaceEvents = 500'000;
 constexpr uint16_t kServePort = 9464;
 // Events on their way at a time, on the embedded broker, which keeps some 4 MB of a partition; and where the
 // daemon is killed, so that each kill is in the middle of its work.
@@ -91,6 +93,7 @@ class Demo {
   absl::StatusOr<bool> Run();
 
  private:
+  absl::Status ReportPace() const;
   absl::Status Prepare();
   absl::Status StartDaemon();
   absl::Status SendAll(RetryingClients& clients);
@@ -123,6 +126,17 @@ class Demo {
   std::optional<DemoReader> reader_;
   std::optional<ProgressLine> progress_;
 };
+
+// The first figure is of lethe itself: in what follows the brokers set the pace.
+absl::Status Demo::ReportPace() const {
+  const auto pace = MeasurePace(kPaceEvents, kTargetFpp, seed_);
+  if (!pace.ok()) return pace.status();
+  absl::PrintF("lethe alone, no broker: %s records/s on one core (reads the id from JSON, judges it)\n",
+               FormatCount(static_cast<int64_t>(pace->records_per_second)));
+  absl::PrintF("                        %s ids take %.1f MiB\n", FormatCount(pace->ids),
+               static_cast<double>(pace->filter_bytes) / (1 << 20));
+  return absl::OkStatus();
+}
 
 absl::Status Demo::Prepare() {
   std::string pattern = (std::filesystem::temp_directory_path() / "lethe-demo-XXXXXX").string();
@@ -327,15 +341,19 @@ bool Demo::Report(const DemoTruth& truth, const DaemonFigures& figures, absl::Du
   absl::PrintF("  memory                filters %.1f MiB, process at most %.0f MiB\n",
                static_cast<double>(figures.filter_bytes) / (1 << 20),
                static_cast<double>(figures.process_bytes) / (1 << 20));
-  absl::PrintF("  time                  %.1f s, %s events/s%s\n", seconds,
+  absl::PrintF("  time                  %.1f s, %s events/s, bounded by %s\n", seconds,
                FormatCount(static_cast<int64_t>(static_cast<double>(truth.sent) / seconds)),
-               embedded() ? " (the embedded broker's pace)" : "");
+               options_.rate > 0 ? "--rate"
+               : embedded()      ? "the embedded broker, a mock for tests"
+                                 : "this demo, which sends and compares on the same machine");
   absl::PrintF("  delivery              %s\n",
-               embedded() ? "at least once: the embedded broker has no transactions" : "exactly once");
+               embedded() ? "at least once: the embedded broker has no transactions; make demo-kafka has them"
+                          : "exactly once");
   if (kills_ > 0) absl::PrintF("  killed with SIGKILL   %d times, and started again\n", kills_);
   const bool right = lost == 0 && twice == 0 && wrong == 0;
   absl::PrintF("\n%s\n", right ? "Nothing was lost, and no duplicate passed."
                                : "WRONG: this must not happen. Please report it with the lines above.");
+  if (!options_.serve) absl::PrintF("lethe demo --serve keeps the live status page up.\n");
   return right;
 }
 
@@ -350,6 +368,7 @@ void Demo::Serve() const {
 absl::StatusOr<bool> Demo::Run() {
   absl::PrintF("lethe demo: clients lose acknowledgements, and send again (seed %d)\n",
                static_cast<int64_t>(seed_));
+  if (absl::Status paced = ReportPace(); !paced.ok()) return paced;
   if (absl::Status prepared = Prepare(); !prepared.ok()) return prepared;
   absl::PrintF("%s -> lethe -> %s, on %s\n", topics_.input, topics_.output,
                embedded() ? "an embedded broker" : brokers_);
