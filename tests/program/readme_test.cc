@@ -121,6 +121,16 @@ TEST(Readme, ItNamesTheReadersDuty) {
   EXPECT_TRUE(absl::StrContains(Readme(), "`isolation.level=read_committed`"));
 }
 
+// A newcomer sees in the first screen how to run it and how to test it; then how to use it, then figures.
+TEST(Readme, ItBeginsWithHowToRunAndTestIt) {
+  const std::vector<std::string> lines = absl::StrSplit(Readme(), '\n');
+  const std::string screen = absl::StrJoin(lines.begin(), lines.begin() + 15, "\n");
+  EXPECT_TRUE(absl::StrContains(screen, "\nmake demo"));
+  EXPECT_TRUE(absl::StrContains(screen, "\nmake test"));
+  EXPECT_TRUE(absl::StrContains(screen, "dashboards/page.png"));
+  EXPECT_LT(Readme().find("\n## Quick start"), Readme().find("\n## How fast it is"));
+}
+
 // The first program of the page for embedders.
 TEST(Embedding, ItsProgramIsTheOneThatIsTested) {
   const std::string source = ReadFile(LETHE_SOURCE_DIR "/tests/program/readme_test.cc");
