@@ -63,19 +63,27 @@ TEST(DemoTest, TheWayOfARecordIsTheOneThatRuns) {
   for (const auto& [source, function] : NamedFunctions(page.str())) named.insert(function);
   ASSERT_GT(named.size(), 12u);
   ProcessOptions options;
-  // The daemon is a child of the demo.
-  options.args = {
-      "gdb", "-nx", "-batch", "-ex", "set follow-fork-mode child", "-ex", "set breakpoint pending off"};
+  // The daemon is a child of the demo, which reads and judges records of its own.
+  options.args = {"gdb",
+                  "-nx",
+                  "-batch",
+                  "-ex",
+                  "set follow-fork-mode child",
+                  "-ex",
+                  "set breakpoint pending off",
+                  "-ex",
+                  "tbreak lethe::RunCommand",
+                  "-ex",
+                  "run"};
   for (const std::string& function : named) {
     const bool is_connector =
         absl::StartsWith(function, "Consumer::") || absl::StartsWith(function, "Output::");
     options.args.insert(options.args.end(),
                         {"-ex", absl::StrCat("tbreak lethe::", is_connector ? "kafka::" : "", function)});
   }
-  options.args.insert(
-      options.args.end(),
-      {"-ex", "run", "-ex", "python exec('while gdb.selected_inferior().pid: gdb.execute(\"continue\")')",
-       "--args", LETHE_PROGRAM, "demo", "--events", "2000", "--seed", "4711"});
+  options.args.insert(options.args.end(),
+                      {"-ex", "python exec('while gdb.selected_inferior().pid: gdb.execute(\"continue\")')",
+                       "--args", LETHE_PROGRAM, "demo", "--events", "2000", "--seed", "4711"});
   const auto finished = RunToEnd(options, kPatience);
   ASSERT_TRUE(finished.ok()) << finished.status();
   for (const std::string& function : named) {
