@@ -191,8 +191,6 @@ void Daemon::Start(Stage& stage) {
     for (int i = 0; i < options_.lanes; ++i) {
       stage.lanes.push_back(std::make_unique<Lane>(stage.options, i, stage.topics, *stage.dedup, stage.kept,
                                                    stage.snapshots.get(), stage.ends, stop_));
-      stage.lanes.back()->SetCommitInterval(commit_interval_);
-      stage.lanes.back()->Tune(TuningFor(stage));
       if (&stage == &judging_) stage.lanes.back()->SetCounterWatch(&counter_watch_);
     }
   }
@@ -299,42 +297,6 @@ bool Daemon::LeavesUnfinished() const {
   return absl::c_any_of(Lanes(), [](const Lane* lane) { return lane->LeavesUnfinished(); });
 }
 
-void Daemon::SetCommitInterval(absl::Duration interval) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  commit_interval_ = interval;
-  for (Lane* lane : Lanes()) lane->SetCommitInterval(interval);
-}
-
-LaneTuning Daemon::TuningFor(const Stage& stage) const {
-  if (!stage.options.routes) return tuning_;
-  return {RoutingPolicies(tuning_.policies), stage.options.stage.target_fpp};
-}
-
-absl::Status Daemon::SetPolicies(const Policies& policies) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  for (const Stage* stage : stages_) {
-    const bool diverts = stage->options.routes ? RoutingPolicies(policies).diverts() : policies.diverts();
-    if (!diverts || !stage->options.divert.empty()) continue;
-    return absl::FailedPreconditionError(
-        "the topic for what is diverted is opened at the start, and nothing was diverted to it then");
-  }
-  tuning_.policies = policies;
-  for (const Stage* stage : stages_) {
-    for (const std::unique_ptr<Lane>& lane : stage->lanes) lane->Tune(TuningFor(*stage));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Daemon::SetTargetFpp(double target_fpp) {
-  if (absl::Status set = judging_.dedup->SetTargetFpp(target_fpp); !set.ok()) return set;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  tuning_.target_fpp = target_fpp;
-  for (const std::unique_ptr<Lane>& lane : judging_.lanes) lane->Tune(tuning_);
-  return absl::OkStatus();
-}
-
-absl::Status Daemon::SetMemoryLimit(int64_t bytes) { return judging_.dedup->SetMemoryLimit(bytes); }
-
 CountersView Daemon::Counters(size_t top) {
   CountersView view = counter_watch_.View(top);
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -353,8 +315,8 @@ DaemonReport Daemon::Report() const {
   report.memory_used_bytes = judging_.dedup->memory().used_bytes();
   if (routing_) report.memory_used_bytes += routing_->dedup->memory().used_bytes();
   report.memory_limit_bytes = judging_.dedup->memory().limit_bytes();
+  report.fpp_target = options_.stage.target_fpp;
   const std::lock_guard<std::mutex> lock(mutex_);
-  report.fpp_target = tuning_.target_fpp;
   if (judging_.snapshots != nullptr) report.snapshots = judging_.snapshots->counts();
   report.lanes = judging_.Reports();
   for (const std::unique_ptr<TotalsFeed>& feed : feeds_) report.stores.push_back(feed->Report());

@@ -64,16 +64,6 @@ class Daemon {
   // The time since the last heartbeat of the most silent lane; a lane that only waits still beats.
   absl::Duration SilentFor() const;
 
-  // How long transactions stay open from now on. From any thread.
-  void SetCommitInterval(absl::Duration interval);
-  // The policies of the next transactions. FailedPrecondition if they divert records and those at the start
-  // did not: the dead-letter topic is opened at the start only. From any thread.
-  absl::Status SetPolicies(const Policies& policies);
-  // As DedupStage::SetTargetFpp; partitions follow with their next transactions. From any thread.
-  absl::Status SetTargetFpp(double target_fpp);
-  // As DedupStage::SetMemoryLimit, at once.
-  absl::Status SetMemoryLimit(int64_t bytes);
-
  private:
   // Lanes of one kind: deduplicators, or routers. Options and topics stay the same once there are lanes.
   struct Stage {
@@ -107,8 +97,6 @@ class Daemon {
   std::vector<int32_t> OwnedPartitions() const;
   std::vector<Lane*> Lanes() const;
   void Start(Stage& stage);
-  // The tuning of the stage's lanes.
-  LaneTuning TuningFor(const Stage& stage) const;
   // Starts the lanes, the routers first, and returns when they must stop.
   absl::Status RunToStop();
   // Waits until every lane of the stage is at the end, or the stop; appends the problems of partitions that
@@ -130,9 +118,7 @@ class Daemon {
   std::atomic<bool> is_hurried_{false};  // Stop() was called
 
   mutable std::mutex mutex_;
-  absl::Duration commit_interval_ = options_.commit_interval;        // guarded by mutex_
-  LaneTuning tuning_{options_.policies, options_.stage.target_fpp};  // likewise
-  absl::Status first_error_;                                         // likewise
+  absl::Status first_error_;  // guarded by mutex_
 };
 
 }  // namespace lethe::kafka

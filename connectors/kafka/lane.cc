@@ -9,7 +9,6 @@ namespace lethe::kafka {
 Lane::Lane(const DaemonOptions& options, int lane, const Topics& topics, DedupStage& stage,
            KeptPartitions& kept, Snapshots* snapshots, const LogEnds& ends, const StopFlag& stop)
     : state_(lane, stop),
-      tuning_(options),
       consumer_(options, lane,
                 {[this](const PartitionList& partitions) {
                    ownership_.Assign(partitions);
@@ -21,11 +20,11 @@ Lane::Lane(const DaemonOptions& options, int lane, const Topics& topics, DedupSt
                  }}),
       output_(options, lane, consumer_, stop, state_.heartbeat,
               [this](const std::string& why) { state_.SetWaiting(why); }),
-      worker_(options, topics, tuning_, state_, tasks_, consumer_, output_, *this, snapshots),
+      worker_(options, topics, state_, tasks_, consumer_, output_, *this, snapshots),
       membership_(options, state_, consumer_),
       ownership_(options, topics, stage, kept, snapshots, state_, consumer_, tasks_, membership_, worker_),
       input_watch_(options, topics.partitions, state_, consumer_, tasks_, ownership_.assigner()),
-      publisher_(options, topics, tuning_, ends, state_, consumer_, tasks_, membership_, output_, worker_) {}
+      publisher_(options, topics, ends, state_, consumer_, tasks_, membership_, output_, worker_) {}
 
 absl::Status Lane::Run() {
   state_.heartbeat.Beat();

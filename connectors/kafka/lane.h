@@ -39,9 +39,6 @@ class Lane final : public Group {
   bool LeavesUnfinished() const { return state_.leaves_unfinished; }
   // Before Run().
   void SetCounterWatch(CounterWatch* watch) { publisher_.SetCounterWatch(watch); }
-  // From the next transaction on.
-  void SetCommitInterval(absl::Duration interval) { tuning_.SetCommitInterval(interval); }
-  void Tune(const LaneTuning& tuning) { tuning_.Set(tuning); }
 
   // For the worker.
   void Rebuild(Task& task) override { ownership_.Rebuild(task); }
@@ -53,7 +50,6 @@ class Lane final : public Group {
   void RecreateConsumer();
 
   WorkerState state_;
-  Tuning tuning_;
   Tasks tasks_;
   Consumer consumer_;
   Output output_;

@@ -25,12 +25,11 @@ std::string InSeconds(absl::Duration duration) {
 
 }  // namespace
 
-Publisher::Publisher(const DaemonOptions& options, const Topics& topics, const Tuning& tuning,
-                     const LogEnds& ends, const WorkerState& state, const Consumer& consumer,
-                     const Tasks& tasks, const Membership& membership, const Output& output, Worker& worker)
+Publisher::Publisher(const DaemonOptions& options, const Topics& topics, const LogEnds& ends,
+                     const WorkerState& state, const Consumer& consumer, const Tasks& tasks,
+                     const Membership& membership, const Output& output, Worker& worker)
     : options_(options),
       topics_(topics),
-      tuning_(tuning),
       ends_(ends),
       state_(state),
       consumer_(consumer),
@@ -135,7 +134,7 @@ LaneReport Publisher::Report() const {
 }
 
 absl::Duration Publisher::StallPatience() const {
-  return options_.stall_patience + kIntervals * tuning_.commit_interval();
+  return options_.stall_patience + kIntervals * options_.commit_interval;
 }
 
 std::string Publisher::WhyItStands() {

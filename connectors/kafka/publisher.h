@@ -22,9 +22,9 @@ namespace lethe::kafka {
 // Thread safety: Report() from any thread; the rest belongs to the worker's.
 class Publisher {
  public:
-  Publisher(const DaemonOptions& options, const Topics& topics, const Tuning& tuning, const LogEnds& ends,
-            const WorkerState& state, const Consumer& consumer, const Tasks& tasks,
-            const Membership& membership, const Output& output, Worker& worker);
+  Publisher(const DaemonOptions& options, const Topics& topics, const LogEnds& ends, const WorkerState& state,
+            const Consumer& consumer, const Tasks& tasks, const Membership& membership, const Output& output,
+            Worker& worker);
 
   // Before the worker runs.
   void SetCounterWatch(CounterWatch* watch) { counter_watch_ = watch; }
@@ -45,7 +45,6 @@ class Publisher {
 
   const DaemonOptions& options_;
   const Topics& topics_;
-  const Tuning& tuning_;
   const LogEnds& ends_;  // of the input
   const WorkerState& state_;
   const Consumer& consumer_;

@@ -266,8 +266,6 @@ class RunArguments {
         *file, {*std::move(given), properties_->results(), counters_->results(), exit_at_end}, effective);
   }
 
-  bool has_file() const { return file_->count() > 0; }
-
  private:
   CLI::Option* file_;
   SettingFlags<RunConfig> flags_;
@@ -275,8 +273,7 @@ class RunArguments {
   CLI::Option* properties_;
 };
 
-Command AddRun(CLI::App& program, const std::function<int(const RunConfig&, const ReloadConfig& reload)>& run,
-               std::ostream& out) {
+Command AddRun(CLI::App& program, const std::function<int(const RunConfig&)>& run, std::ostream& out) {
   CLI::App& app =
       AddCommand(program, "run", "Deduplicate a Kafka topic into another, until stopped", kRunFooter);
   const RunArguments arguments(app);
@@ -293,10 +290,9 @@ Command AddRun(CLI::App& program, const std::function<int(const RunConfig&, cons
               out << EffectiveYaml(effective);
               return kExitOk;
             }
-            const ReloadConfig make = [=] { return arguments.Make(exit_at_end->count() > 0); };
-            const absl::StatusOr<RunConfig> made = make();
+            const absl::StatusOr<RunConfig> made = arguments.Make(exit_at_end->count() > 0);
             if (!made.ok()) return made.status();
-            return run(*made, arguments.has_file() ? make : nullptr);
+            return run(*made);
           }};
 }
 

@@ -22,9 +22,7 @@ namespace lethe {
 
 // What the commands do; each returns the exit code. One that is empty is not listed.
 struct Commands {
-  // `reload` reads the configuration again from the same file and flags; null if there is no file. It lives
-  // until `run` returns.
-  std::function<int(const RunConfig&, const ReloadConfig& reload)> run;
+  std::function<int(const RunConfig&)> run;
   std::function<int(const FilterCommandOptions&)> filter;
   std::function<int(const DemoOptions&)> demo;
   std::function<int(const PlanCommandOptions&)> plan;

@@ -18,11 +18,9 @@ constexpr int kUnreadableTimes = 3;
 
 }  // namespace
 
-Phases::Phases(const DaemonOptions& options, const Topics& topics, const Tuning& tuning, WorkerState& state,
-               Source& source, HeldPartitions& held, Transactions& transactions, Group& group,
-               Warnings& warnings)
+Phases::Phases(const DaemonOptions& options, const Topics& topics, WorkerState& state, Source& source,
+               HeldPartitions& held, Transactions& transactions, Group& group, Warnings& warnings)
     : options_(options),
-      tuning_(tuning),
       state_(state),
       source_(source),
       held_(held),
@@ -198,7 +196,7 @@ void Phases::MeetUnreadable(Task& task, int64_t base, const std::string& why) {
   // The record to compare with cannot be read.
   if (task.phase == Phase::kChecking) return group_.Rebuild(task);
   const bool is_replay = task.phase != Phase::kActive;
-  if (DisposeUnreadable(is_replay, tuning_.current().policies) != Action::kFail) {
+  if (DisposeUnreadable(is_replay, options_.policies) != Action::kFail) {
     task.unreadable.emplace(base, task.next);
     task.unreadable_why = why;
     return SearchReadable(task);
@@ -206,14 +204,13 @@ void Phases::MeetUnreadable(Task& task, int64_t base, const std::string& why) {
   const std::string problem = absl::StrCat(
       source_.Name(task), " offset ", at, ": the batch cannot be read: ", why,
       "; on_unreadable is fail: the partition is committed up to there, and stands still; set on_unreadable "
-      "to drop to skip it, then reload the configuration (SIGHUP) or start again; if it only decompresses to "
+      "to drop to skip it, then restart lethe; if it only decompresses to "
       "more than the client takes, raise receive.message.max.bytes under kafka");
   if (task.in_transaction()) {
     task.stop_before_next = problem;
     return;
   }
   task.phase = Phase::kFailed;
-  task.stopped_by_policy = true;
   task.problem = problem;
   spdlog::error("{}", problem);
   source_.SetPaused(task, true);

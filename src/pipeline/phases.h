@@ -19,8 +19,8 @@ namespace lethe {
 // Not thread-safe: it belongs to the worker's thread.
 class Phases {
  public:
-  Phases(const DaemonOptions& options, const Topics& topics, const Tuning& tuning, WorkerState& state,
-         Source& source, HeldPartitions& held, Transactions& transactions, Group& group, Warnings& warnings);
+  Phases(const DaemonOptions& options, const Topics& topics, WorkerState& state, Source& source,
+         HeldPartitions& held, Transactions& transactions, Group& group, Warnings& warnings);
 
   // Handles a run of the partition's records. Not OK: the worker must abort the transaction and read the rest
   // of the batch again.
@@ -51,7 +51,6 @@ class Phases {
   void PassOver(Task& task, int64_t end);
 
   const DaemonOptions& options_;
-  const Tuning& tuning_;
   WorkerState& state_;
   Source& source_;
   HeldPartitions& held_;

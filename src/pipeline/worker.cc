@@ -20,10 +20,9 @@ constexpr absl::Duration kIdleWait = absl::Milliseconds(100);
 
 }  // namespace
 
-Worker::Worker(const DaemonOptions& options, const Topics& topics, Tuning& tuning, WorkerState& state,
-               Tasks& tasks, Source& source, Sink& sink, Group& group, Snapshots* snapshots)
-    : tuning_(tuning),
-      state_(state),
+Worker::Worker(const DaemonOptions& options, const Topics& topics, WorkerState& state, Tasks& tasks,
+               Source& source, Sink& sink, Group& group, Snapshots* snapshots)
+    : state_(state),
       tasks_(tasks),
       source_(source),
       sink_(sink),
@@ -31,8 +30,8 @@ Worker::Worker(const DaemonOptions& options, const Topics& topics, Tuning& tunin
       held_(topics.least_partitions, source, sink),
       snapshots_(options, IdFingerprint(options, topics.output_partitions), snapshots),
       warnings_(options, state.lane, topics.partitions),
-      transactions_(options, topics, tuning, state, source, tasks, sink, held_, snapshots_, warnings_),
-      phases_(options, topics, tuning, state, source, held_, transactions_, group, warnings_) {}
+      transactions_(options, topics, state, source, tasks, sink, held_, snapshots_, warnings_),
+      phases_(options, topics, state, source, held_, transactions_, group, warnings_) {}
 
 void Worker::Run() {
   if (absl::Status opened = Open(); !opened.ok()) {
@@ -51,7 +50,6 @@ absl::Status Worker::Open() {
 
 void Worker::Step() {
   state_.heartbeat.Beat();
-  if (!transactions_.is_open()) TakeTuning();
   source_.Poll(std::clamp(transactions_.time_left(), absl::ZeroDuration(), kIdleWait),
                std::min(kBatch, transactions_.room_records()),
                std::min(kBatchBytes, transactions_.room_bytes()));
@@ -113,21 +111,6 @@ void Worker::HandleEvent(const InputRecord& at) {
       break;
   }
   group_.MeetError(event);
-}
-
-void Worker::TakeTuning() {
-  if (!tuning_.Take()) return;
-  // Partitions that a policy has stopped follow the new policy.
-  for (auto& [id, task] : tasks_) {
-    if (!std::exchange(task->stopped_by_policy, false)) continue;
-    task->phase = Phase::kActive;
-    task->problem.clear();
-    task->unreadable_times = 0;
-    if (task->paused) source_.SetPaused(*task, false);
-    spdlog::info("{}: goes on at offset {}, by the policies as they are now", source_.Name(*task),
-                 task->next);
-    source_.Seek(*task);
-  }
 }
 
 void Worker::Close() {

@@ -22,8 +22,8 @@ class Worker {
  public:
   // The arguments outlive it; Run() makes the first call. `tasks` are the assigned partitions. `snapshots` is
   // null if none are taken.
-  Worker(const DaemonOptions& options, const Topics& topics, Tuning& tuning, WorkerState& state, Tasks& tasks,
-         Source& source, Sink& sink, Group& group, Snapshots* snapshots);
+  Worker(const DaemonOptions& options, const Topics& topics, WorkerState& state, Tasks& tasks, Source& source,
+         Sink& sink, Group& group, Snapshots* snapshots);
 
   // Returns when a stop is requested or an error is fatal (WorkerState::fatal).
   void Run();
@@ -40,9 +40,7 @@ class Worker {
   // Not OK: the transaction must be aborted; the rest of the batch is read again.
   absl::Status Process();
   void HandleEvent(const InputRecord& at);
-  void TakeTuning();
 
-  Tuning& tuning_;
   WorkerState& state_;
   Tasks& tasks_;
   Source& source_;

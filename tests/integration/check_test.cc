@@ -254,7 +254,7 @@ TEST(CheckTest, AnInputThatHasGrownIsAWarningOnceTheGroupHasBegun) {
 }
 
 // A daemon that nobody can end with Ctrl-C any more would keep its partitions.
-TEST(ReloadTest, NotWhenItsTerminalIsClosed) {
+TEST(RunTest, EndsWhenItsTerminalIsClosed) {
   const std::string http = absl::StrCat("127.0.0.1:", FreePort());
   const std::string brokers = absl::StrCat("127.0.0.1:", FreePort());
   const auto [terminal, inside] = OpenTerminal();
@@ -285,81 +285,6 @@ TEST(ReloadTest, NotWhenItsTerminalIsClosed) {
     waitpid(pid, &status, 0);
   }
   EXPECT_EQ(status, 0);
-}
-
-TEST(ReloadTest, ChangeableKeysChangeAndTheOthersAreReported) {
-  Flow flow({LETHE_PROGRAM, 1, {}, {}});
-  const std::string file =
-      (std::filesystem::temp_directory_path() / absl::StrCat("lethe-reload-", getpid(), ".yaml")).string();
-  std::ofstream(file) << "commit_interval: 100ms\nmemory: 64MiB\n";
-  const auto daemon = flow.Start({"--config=" + file});
-  ASSERT_TRUE(daemon->AwaitReady());
-  std::ofstream(file)
-      << "commit_interval: 7ms\nmemory: 128MiB\nlanes: 2\nlog:\n  level: debug\nkafka:\n  linger.ms: 7\n";
-  ASSERT_TRUE(daemon->process().Signal(SIGHUP).ok());
-  EXPECT_TRUE(daemon->AwaitLog("commit_interval is now 7ms (was 100ms)"));
-  EXPECT_TRUE(daemon->AwaitLog("log.level is now debug (was info)"));
-  EXPECT_TRUE(daemon->AwaitLog("memory is now 128MiB (was 64MiB)"));
-  EXPECT_EQ(daemon->Metric("lethe_memory_limit_bytes"), 128 << 20);
-  EXPECT_TRUE(daemon->AwaitLog("lanes changed; restart lethe to apply it"));
-  EXPECT_TRUE(daemon->AwaitLog("kafka.linger.ms changed; restart lethe to apply it"));
-  std::ofstream(file) << "commit_interval: 7ms\n  broken\n";
-  ASSERT_TRUE(daemon->process().Signal(SIGHUP).ok());
-  EXPECT_TRUE(daemon->AwaitLog("the configuration is wrong, nothing was changed: " + file + ":"));
-  flow.SendIds("a", 1, 100);
-  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 100; }));
-  EXPECT_TRUE(daemon->Stop());
-  EXPECT_TRUE(flow.ExactlyOnce());
-  std::filesystem::remove(file);
-}
-
-TEST(ReloadTest, PoliciesAndTargetsChangeWhileItRuns) {
-  Flow flow({LETHE_PROGRAM, 2, {}, {}});
-  const std::string file =
-      (std::filesystem::temp_directory_path() / absl::StrCat("lethe-policies-", getpid(), ".yaml")).string();
-  std::ofstream(file) << "engine: sliced\non_missing_id: fail\nmemory: 64MiB\nfpp: 1e-6\n";
-  flow.SendIds("a", 1, 20'000);
-  std::vector<Record> without_id(3, WithId("none"));
-  for (Record& record : without_id) record.value = "{}";
-  flow.Send(without_id);
-  flow.SendIds("b", 1, 50);
-  const auto daemon = flow.Start({"--config=" + file, "--fpp="});
-  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_partition_failed") == 1; }));
-  flow.SendIds("other", 1, 10, 1);
-  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 20'010; }));
-  const std::string info = daemon->Get("/metrics").body;
-
-  std::ofstream(file) << "engine: sliced\non_missing_id: drop\non_duplicate: tag\nmemory: 64KiB\nfpp: 2e-7\n";
-  ASSERT_TRUE(daemon->process().Signal(SIGHUP).ok());
-  EXPECT_TRUE(daemon->AwaitLog("on_missing_id is now drop (was fail)"));
-  EXPECT_TRUE(daemon->AwaitLog("on_duplicate is now tag (was drop)"));
-  EXPECT_TRUE(daemon->AwaitLog("fpp is now 2e-7 (was 1e-6)"));
-  EXPECT_TRUE(daemon->AwaitLog("memory stays 64MiB; changing it to 64KiB needs a restart: "));
-  // The partition that stood goes on, without a restart.
-  EXPECT_TRUE(daemon->AwaitLog("goes on at offset 20000, by the policies as they are now"));
-  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 20'063; }));
-  EXPECT_EQ(daemon->Metric("lethe_partition_failed"), 0);
-  EXPECT_TRUE(daemon->AwaitReady());
-  flow.SendIds("a", 41, 60);
-  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_records_total") == 20'083; }));
-  EXPECT_EQ(flow.Output().size(), 20'080u) << "all but what has no id: duplicates have a header";
-  EXPECT_EQ(daemon->Metric("lethe_memory_limit_bytes"), 64 << 20);
-  EXPECT_TRUE(daemon->Await([&] {
-    return daemon->Metric("lethe_filter_fpp_target_ratio", {flow.input(), "partition=\"0\""}) == 2e-7;
-  }));
-  const auto line = [](const std::string& metrics) {
-    const size_t at = metrics.find("\nlethe_info{");
-    return metrics.substr(at, metrics.find('\n', at + 1) - at);
-  };
-  EXPECT_NE(line(daemon->Get("/metrics").body), line(info)) << "the fingerprint of what runs";
-
-  std::ofstream(file) << "on_missing_id: divert\ndivert: " << flow.output() << "-x\nfpp: 1e-4\n";
-  ASSERT_TRUE(daemon->process().Signal(SIGHUP).ok());
-  EXPECT_TRUE(daemon->AwaitLog(
-      "on_missing_id stays drop; changing it to divert needs a restart: the topic to divert"));
-  EXPECT_TRUE(daemon->AwaitLog("fpp stays 2e-7; changing it to 1e-4 needs a restart: a filter for 2e-07"));
-  EXPECT_TRUE(daemon->Stop());
-  std::filesystem::remove(file);
 }
 
 // The daemon as systemd starts it, with a log for programs.

@@ -152,23 +152,6 @@ TEST(UnreadableTest, Rule23ABatchThatCannotBeReadHoldsItsPartitionAloneOrIsPasse
   EXPECT_EQ(flow.Committed()[0].offset, 32);
 }
 
-TEST(UnreadableTest, Rule23APolicyThatIsReloadedLetsAHeldPartitionGoOn) {
-  const std::string file = testing::TempDir() + "/unreadable.yaml";
-  const auto write = [&](const std::string& policy) {
-    std::ofstream(file) << "on_unreadable: " << policy << "\n";
-  };
-  Flow flow({LETHE_PROGRAM, 1, {{"compression.type", "zstd"}, {"max.message.bytes", "4000000"}}, {}});
-  flow.Send({{WithId("a"), Bulky(1'000'000), WithId("b")}});
-  write("fail");
-  const auto daemon = flow.Start(kSmallClient + Args{"--config=" + file});
-  ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_partition_failed") == 1; })) << daemon->Log();
-  write("drop");
-  ASSERT_EQ(kill(daemon->process().pid(), SIGHUP), 0);
-  ASSERT_TRUE(daemon->Await([&] { return flow.Committed()[0].offset == 3; })) << daemon->Log();
-  EXPECT_EQ(flow.OutputIds(), (std::vector<std::string>{"a", "b"}));
-  EXPECT_TRUE(daemon->Stop());
-}
-
 // What a process has of memory, in MiB.
 struct MemoryOf {
   explicit MemoryOf(pid_t pid) {

@@ -61,7 +61,7 @@ class CommandLineTest : public testing::Test {
   std::optional<ReconcileCommandOptions> reconcile_;
   std::optional<CountersCommandOptions> counters_;
   Commands commands_ = {
-      [this](const RunConfig& config, const ReloadConfig&) { return run_ = config, 17; },
+      [this](const RunConfig& config) { return run_ = config, 17; },
       [this](const FilterCommandOptions& options) { return filter_ = options, 18; },
       [this](const DemoOptions& options) { return demo_ = options, 19; },
       [this](const PlanCommandOptions& options) { return plan_ = options, 20; },
@@ -336,27 +336,6 @@ TEST_F(CommandLineTest, ReadsTheFileAndLetsFlagsWin) {
   std::filesystem::remove(path);
   EXPECT_EQ(Run({"run", "--config", path}), kExitUsage);
   EXPECT_TRUE(NothingRan());
-}
-
-TEST_F(CommandLineTest, ReadsTheFileAgainWithTheSameFlags) {
-  const std::string path =
-      std::filesystem::temp_directory_path() / absl::StrCat("lethe-reload-test-", getpid(), ".yaml");
-  std::ofstream(path) << "brokers: b\ninput: in\noutput: out\nid: key\n";
-  commands_.run = [&](const RunConfig& config, const ReloadConfig& reload) {
-    EXPECT_EQ(config.daemon.stage.horizon, absl::Hours(24));
-    std::ofstream(path) << "brokers: b\ninput: in\noutput: out\nid: key\nlanes: 2\nhorizon: 2h\n";
-    const absl::StatusOr<RunConfig> again = reload();
-    EXPECT_TRUE(again.ok()) << again.status();
-    EXPECT_EQ(again->daemon.lanes, 3);
-    EXPECT_EQ(again->daemon.stage.horizon, absl::Hours(2));
-    std::ofstream(path) << "brokers: b\n";
-    EXPECT_FALSE(reload().ok());
-    return 17;
-  };
-  EXPECT_EQ(Run({"run", "--config", path, "--lanes", "3"}), 17);
-  std::filesystem::remove(path);
-  commands_.run = [](const RunConfig&, const ReloadConfig& reload) { return reload == nullptr ? 17 : 0; };
-  EXPECT_EQ(RunWith({}), 17);
 }
 
 TEST_F(CommandLineTest, CheckTakesWhatRunTakesAndHearsOfAWrongConfiguration) {

@@ -61,7 +61,7 @@ class ManualTest : public testing::Test {
   std::ostringstream out_, err_;
   fs::path share_;
   const Commands commands_ = {
-      [](const RunConfig&, const ReloadConfig&) { return 1; },
+      [](const RunConfig&) { return 1; },
       [](const FilterCommandOptions&) { return 1; },
       [](const DemoOptions&) { return 1; },
       [](const PlanCommandOptions&) { return 1; },

@@ -32,7 +32,7 @@ class Life final : public Group {
         cluster(of),
         source(of, with.input),
         sink(of),
-        worker(options, topics, tuning, state, tasks, source, sink, *this, nullptr) {
+        worker(options, topics, state, tasks, source, sink, *this, nullptr) {
     source.on_idle = [this] {
       if (!worker.transactions().is_open() && IsAtEnd()) stop.Request();
     };
@@ -115,7 +115,6 @@ class Life final : public Group {
   Topics topics = TopicsOf(cluster);
   StopFlag stop;
   WorkerState state{0, stop};
-  Tuning tuning{options};
   std::unique_ptr<DedupStage> stage = DedupStage::Create(options.stage).value();
   Tasks tasks;
   FakeSource source;

@@ -6,10 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <functional>
 #include <iostream>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -26,7 +24,6 @@
 #include "connectors/kafka/daemon.h"
 #include "connectors/redis/redis_address.h"
 #include "connectors/redis/redis_store.h"
-#include "src/cli/config/reload.h"
 #include "src/cli/metrics/metrics.h"
 #include "src/cli/service/closing_lines.h"
 #include "src/cli/service/counters_json.h"
@@ -50,13 +47,11 @@ constexpr absl::Duration kStopPatience = absl::Seconds(4);
 // `timeout`, shells and some supervisors signal a process and its group, so that one request comes twice.
 constexpr absl::Duration kSameRequest = absl::Seconds(1);
 
-// Waits for signals in a thread of its own: SIGTERM, SIGINT and the end of its terminal stop the daemon,
-// SIGHUP calls `reload`.
+// Waits for signals in a thread of its own: SIGTERM, SIGINT and the end of its terminal stop the daemon.
 // Signals must be blocked in all threads: make it first.
 class SignalThread {
  public:
-  SignalThread(kafka::Daemon& daemon, const ServiceManager& manager, std::function<void()> reload)
-      : daemon_(daemon), manager_(manager), reload_(std::move(reload)) {
+  SignalThread(kafka::Daemon& daemon, const ServiceManager& manager) : daemon_(daemon), manager_(manager) {
     sigemptyset(&signals_);
     for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) sigaddset(&signals_, signal);
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
@@ -77,7 +72,7 @@ class SignalThread {
     int signal = sigwaitinfo(&signals_, &info);
     for (; signal < 0 || (signal == SIGHUP && info.si_code != SI_KERNEL);
          signal = sigwaitinfo(&signals_, &info)) {
-      if (signal == SIGHUP) reload_();
+      if (signal == SIGHUP) spdlog::warn("SIGHUP: ignored; restart lethe to apply a changed configuration");
     }
     if (signal == SIGUSR1) return;
     spdlog::info("{}: finishing the open transaction and leaving the group", signal == SIGTERM ? "SIGTERM"
@@ -112,56 +107,9 @@ class SignalThread {
 
   kafka::Daemon& daemon_;
   const ServiceManager& manager_;
-  const std::function<void()> reload_;
   sigset_t signals_;
   std::thread thread_;
 };
-
-// A text that one thread changes and others read.
-class SharedText {
- public:
-  explicit SharedText(std::string text) : text_(std::move(text)) {}
-  void Set(const std::string& text) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    text_ = text;
-  }
-  std::string Get() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return text_;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::string text_;  // guarded by mutex_
-};
-
-// Reads the configuration again, and applies what can be.
-void ReloadFile(const ReloadConfig& reload, RunConfig& running, kafka::Daemon& daemon,
-                SharedText& fingerprint) {
-  if (reload == nullptr) {
-    spdlog::warn("SIGHUP: no configuration file to reload; start lethe with --config");
-    return;
-  }
-  const absl::StatusOr<RunConfig> read = reload();
-  if (!read.ok()) {
-    spdlog::error("SIGHUP: the configuration is wrong, nothing was changed: {}",
-                  std::string(read.status().message()));
-    return;
-  }
-  const std::vector<ConfigChange> changes = Reload(*read, running, daemon);
-  fingerprint.Set(running.fingerprint);
-  if (changes.empty()) spdlog::info("SIGHUP: the configuration has not changed");
-  for (const ConfigChange& change : changes) {
-    if (change.is_applied) {
-      spdlog::info("SIGHUP: {} is now {} (was {})", change.key, change.after, change.before);
-    } else if (!change.why_not.empty()) {
-      spdlog::warn("SIGHUP: {} stays {}; changing it to {} needs a restart: {}", change.key, change.before,
-                   change.after, change.why_not);
-    } else {
-      spdlog::warn("SIGHUP: {} changed; restart lethe to apply it", change.key);
-    }
-  }
-}
 
 ServiceState StateOf(const kafka::Daemon& daemon, absl::Duration patience) {
   const DaemonReport report = daemon.Report();
@@ -200,13 +148,13 @@ size_t TopOf(const http::HttpQuery& query) {
   return std::min(top, kMost);
 }
 
-http::HttpRoutes Routes(kafka::Daemon& daemon, const StatusHistory& history, bool per_partition,
-                        const SharedText& fingerprint) {
+http::HttpRoutes Routes(kafka::Daemon& daemon, const StatusHistory& history, const RunConfig& config) {
   return {
       {"/", [](const http::HttpQuery&) { return http::Page(); }},
       {"/metrics",
-       [&daemon, &fingerprint, per_partition](const http::HttpQuery&) {
-         return http::MetricsText(Metrics(daemon.Report(), {per_partition, fingerprint.Get()}));
+       [&daemon, &config](const http::HttpQuery&) {
+         return http::MetricsText(
+             Metrics(daemon.Report(), {config.metrics_per_partition, config.fingerprint}));
        }},
       {"/status",
        [&daemon, &history](const http::HttpQuery& query) {
@@ -262,25 +210,21 @@ http::HttpResponse Health(absl::Duration silent) {
           .body = absl::StrCat("a lane hangs: no sign of life for ", DurationText(silent), "\n")};
 }
 
-int RunCommand(const RunConfig& config, const ReloadConfig& reload) {
+int RunCommand(const RunConfig& config) {
   StartLog(config.log);
   if (!config.warning.empty()) spdlog::warn("{}", config.warning);
   signal(SIGXFSZ, SIG_IGN);  // a snapshot that the limit of a file's size stops is an error, and no end
   auto daemon = kafka::Daemon::Create(config.daemon, OpenStore);
   if (!daemon.ok()) return Fail(daemon.status(), config);
   absl::Status status;
-  RunConfig running = config;  // the signal thread's
-  SharedText fingerprint(config.fingerprint);
   const ServiceManager manager;
   {
-    const SignalThread signals(**daemon, manager,
-                               [&] { ReloadFile(reload, running, **daemon, fingerprint); });
+    const SignalThread signals(**daemon, manager);
     StatusHistory history;
     std::optional<Periodic> sampler;
     std::unique_ptr<http::HttpServer> server;
     if (config.http != "off") {
-      auto started = http::HttpServer::Start(
-          config.http, Routes(**daemon, history, config.metrics_per_partition, fingerprint));
+      auto started = http::HttpServer::Start(config.http, Routes(**daemon, history, config));
       if (!started.ok()) return Fail(started.status(), config);
       sampler.emplace(StatusHistory::kEvery, [&] { history.Add((*daemon)->Report(), absl::Now()); });
       server = *std::move(started);

@@ -11,10 +11,7 @@ namespace lethe {
 // The exit code. SIGTERM and SIGINT end it: the open transaction is finished and the group is left. If that
 // takes longer than four seconds (a broker that does not answer), the process ends at once. The next owner
 // then judges the uncommitted records, and the last line says so.
-//
-// SIGHUP reads the configuration again and applies the keys that can change while lethe runs (reload.h); for
-// the others it logs that a restart is needed. A wrong configuration is logged and changes nothing.
-int RunCommand(const RunConfig& config, const ReloadConfig& reload);
+int RunCommand(const RunConfig& config);
 
 // The answer of /healthz: 503 if a lane has given no sign of life for half a minute. A lane that waits, or
 // loads a snapshot, gives them.

@@ -2,7 +2,6 @@
 #ifndef LETHE_SRC_CLI_CONFIG_CONFIG_H_
 #define LETHE_SRC_CLI_CONFIG_CONFIG_H_
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -34,12 +33,9 @@ struct RunConfig {
   std::string fingerprint;  // FingerprintOf() it
   LogOptions log;
   std::string warning;  // about how it was given; empty: none
-  // The given values, as text, by key, with those of all counters at "counters": to find the changes when it
-  // is reloaded.
+  // The given values, as text, by key, with those of all counters at "counters".
   std::map<std::string, std::string, std::less<>> texts;
 };
-
-using ReloadConfig = std::function<absl::StatusOr<RunConfig>()>;
 
 // Every key that takes one value; `counters`, a list, and `kafka`, a section of any number of them, are
 // apart.

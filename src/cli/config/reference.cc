@@ -12,7 +12,6 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "connectors/kafka/client/fixed_properties.h"
-#include "src/cli/config/reload.h"
 #include "src/cli/terminal/json_text.h"
 
 namespace lethe {
@@ -30,15 +29,6 @@ Editors that support JSON schemas check the file with [lethe.schema.json](lethe.
 # yaml-language-server: $schema=/usr/local/share/lethe/lethe.schema.json
 ```
 
-)";
-
-constexpr char kReload[] = R"(
-## Reload
-
-On SIGHUP (`systemctl reload lethe`) lethe reads the file again; flags keep their values. These keys take effect while lethe runs. The log reports each, or why it cannot take effect. For every other changed key the log says that a restart is needed. A wrong file changes nothing. `lethe_info` shows the fingerprint of the effective configuration.
-
-| key | takes effect |
-| --- | --- |
 )";
 
 constexpr char kTypes[] = R"(
@@ -165,18 +155,12 @@ std::string YamlValue(const std::string& text) {
 
 std::string ConfigurationPage() {
   std::string page = kPageHead;
-  absl::StrAppend(&page, "| key | flag | type | default | range | SIGHUP | meaning | example |\n",
-                  "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
+  absl::StrAppend(&page, "| key | flag | type | default | range | meaning | example |\n",
+                  "| --- | --- | --- | --- | --- | --- | --- |\n");
   for (const Setting<RunConfig>& setting : RunSettings()) {
     absl::StrAppend(&page, "| `", setting.key, "` | `", FlagOf(setting.key), "` | ", Code(setting.type),
-                    " | ", Cell(Default(setting)), " | ", Cell(setting.range), " | ",
-                    HowReloaded(setting.key).empty() ? "" : "yes", " | ", Cell(setting.meaning), " | ",
-                    Code(setting.example), " |\n");
-  }
-  absl::StrAppend(&page, kReload);
-  for (const Setting<RunConfig>& setting : RunSettings()) {
-    const absl::string_view how = HowReloaded(setting.key);
-    if (!how.empty()) absl::StrAppend(&page, "| `", setting.key, "` | ", Cell(how), " |\n");
+                    " | ", Cell(Default(setting)), " | ", Cell(setting.range), " | ", Cell(setting.meaning),
+                    " | ", Code(setting.example), " |\n");
   }
   absl::StrAppend(&page, kTypes, kCountersText);
   for (const Setting<CounterConfig>& setting : CounterSettings()) {

@@ -50,8 +50,8 @@ struct JudgedRun {
 // thread.
 class RecordWriter {
  public:
-  RecordWriter(const DaemonOptions& options, const Topics& topics, const Tuning& tuning, Sink& sink)
-      : options_(options), topics_(topics), tuning_(tuning), sink_(sink), router_(options) {}
+  RecordWriter(const DaemonOptions& options, const Topics& topics, Sink& sink)
+      : options_(options), topics_(topics), sink_(sink), router_(options) {}
 
   // `known`: why a topic rejects the record; null if none is known to.
   Disposition DispositionOf(const JudgedRecord& record, const Undeliverable* known = nullptr) const;
@@ -68,7 +68,7 @@ class RecordWriter {
   absl::Status ProduceSums(Task& task);
 
  private:
-  const Policies& policies() const { return tuning_.current().policies; }
+  const Policies& policies() const { return options_.policies; }
   absl::Status ProduceSums(Task& task, size_t counter);
   void SayUndeliverable(const Task& task, const JudgedRecord& record, const Undeliverable& known,
                         Action action);
@@ -88,7 +88,6 @@ class RecordWriter {
 
   const DaemonOptions& options_;
   const Topics& topics_;
-  const Tuning& tuning_;
   Sink& sink_;
   const Router router_;
   std::vector<HeaderView> headers_;  // of the record being written; kept to save allocations

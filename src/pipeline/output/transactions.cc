@@ -28,12 +28,11 @@ int64_t SumsBytes(const Tasks& tasks) {
 
 }  // namespace
 
-Transactions::Transactions(const DaemonOptions& options, const Topics& topics, const Tuning& tuning,
-                           WorkerState& state, Source& source, Tasks& tasks, Sink& sink, HeldPartitions& held,
+Transactions::Transactions(const DaemonOptions& options, const Topics& topics, WorkerState& state,
+                           Source& source, Tasks& tasks, Sink& sink, HeldPartitions& held,
                            SnapshotCycle& snapshots, Warnings& warnings)
     : options_(options),
       topics_(topics),
-      tuning_(tuning),
       id_fingerprint_(IdFingerprint(options, topics.output_partitions)),
       state_(state),
       source_(source),
@@ -42,7 +41,7 @@ Transactions::Transactions(const DaemonOptions& options, const Topics& topics, c
       held_(held),
       snapshots_(snapshots),
       warnings_(warnings),
-      writer_(options, topics, tuning, sink),
+      writer_(options, topics, sink),
       refusal_search_(topics.output_rules) {}
 
 absl::Status Transactions::Open() {
@@ -69,19 +68,17 @@ absl::Status Transactions::Begin(Task& task) {
       return begun;
     }
     open_ = true;
-    deadline_ = SteadyNow() + tuning_.commit_interval();
+    deadline_ = SteadyNow() + options_.commit_interval;
     figures_.TransactionBegun(absl::Now());
   }
   if (task.in_transaction()) return absl::OkStatus();
-  absl::Status status = task.filter->SetTargetFpp(tuning_.current().target_fpp);
-  if (status.ok()) status = task.filter->SetPassSuspects(tuning_.current().policies.passes_suspects());
-  if (status.ok()) {
-    auto begun = task.filter->Begin();
-    if (begun.ok()) task.transaction.emplace(std::move(*begun));
-    status = begun.status();
+  auto begun = task.filter->Begin();
+  if (begun.ok()) {
+    task.transaction.emplace(std::move(*begun));
+  } else {
+    state_.fatal = begun.status();
   }
-  if (!status.ok()) state_.fatal = status;
-  return status;
+  return begun.status();
 }
 
 absl::Status Transactions::Write(Task& task, const JudgedRun& run) {

@@ -27,9 +27,8 @@ namespace lethe {
 // committed offset, and no output beyond it is visible. Not thread-safe: it belongs to the worker's thread.
 class Transactions {
  public:
-  Transactions(const DaemonOptions& options, const Topics& topics, const Tuning& tuning, WorkerState& state,
-               Source& source, Tasks& tasks, Sink& sink, HeldPartitions& held, SnapshotCycle& snapshots,
-               Warnings& warnings);
+  Transactions(const DaemonOptions& options, const Topics& topics, WorkerState& state, Source& source,
+               Tasks& tasks, Sink& sink, HeldPartitions& held, SnapshotCycle& snapshots, Warnings& warnings);
 
   // Creates the producer, and fences every earlier one of the same name.
   absl::Status Open();
@@ -86,7 +85,6 @@ class Transactions {
 
   const DaemonOptions& options_;
   const Topics& topics_;
-  const Tuning& tuning_;
   const std::string id_fingerprint_;
   WorkerState& state_;
   Source& source_;

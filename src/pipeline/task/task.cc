@@ -92,7 +92,6 @@ void Task::Committed() {
   }
   if (!stop_before_next.empty()) {
     phase = Phase::kFailed;
-    stopped_by_policy = true;
     problem = std::move(stop_before_next);
     stop_before_next.clear();
   }

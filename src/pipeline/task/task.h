@@ -115,7 +115,6 @@ struct Task {
   // Why a policy stops the partition before the record at `next`, or empty. Becomes its problem when
   // everything before is committed.
   std::string stop_before_next;
-  bool stopped_by_policy = false;  // it has; another policy may let the record pass
 
   // The partition is not read any more; `why` says what to do.
   void Fail(std::string why) {
