@@ -17,26 +17,28 @@ struct CompactEstimate {
 
 // An id that was never inserted meets the live entries of two lines, and equals an entry whose tag has t bits
 // and of which v address bits above the line's level are known with the probability 2^-(t + v). So the rate
-// is twice the mean over addresses of the sum over the address's line. Up to 1,024 addresses the sum is
-// exact; beyond, it samples 1,024 of them, spread evenly.
+// is twice the mean over addresses of the sum over the address's line. Up to `most_lines` addresses the sum
+// is exact; beyond, it samples so many of them, spread evenly.
 //
 // It takes steps, between which the table may change; after a change of level it starts again. Thread safety:
 // none.
 template <typename Tag>
 class CompactSample {
  public:
+  explicit CompactSample(int64_t most_lines) : most_lines_(most_lines) {}
+
   // Takes some microseconds. True at the end.
   bool Look(const CompactTable<Tag>& table, const CompactSpan& span) {
     if (table.level() != level_) {
-      *this = CompactSample();
+      *this = CompactSample(most_lines_);
       level_ = table.level();
       addresses_ = int64_t{2} << level_;
-      wanted_ = std::min(addresses_, kMostLines);
+      wanted_ = std::min(addresses_, most_lines_);
     }
     const int64_t end = std::min(wanted_, looked_at_ + kLinesPerLook);
     for (; looked_at_ < end; ++looked_at_) {
       // The golden ratio's multiples are spread evenly, in the low bits of a level as well.
-      const uint64_t address = addresses_ <= kMostLines
+      const uint64_t address = addresses_ <= most_lines_
                                    ? static_cast<uint64_t>(looked_at_)
                                    : (static_cast<uint64_t>(looked_at_) * 0x9E3779B97F4A7C15ULL) >> 20;
       double of_line = 0;
@@ -60,9 +62,9 @@ class CompactSample {
   }
 
  private:
-  static constexpr int64_t kMostLines = 1024;
   static constexpr int64_t kLinesPerLook = 32;
 
+  int64_t most_lines_;
   int level_ = -1;
   int64_t addresses_ = 0;
   int64_t wanted_ = 0;

@@ -91,8 +91,8 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
   }
 
   FilterStatus Figures() const override;
-  std::unique_ptr<EngineFilter::Sample> BeginSample() const override {
-    return std::make_unique<Looker>(this);
+  std::unique_ptr<EngineFilter::Sample> BeginSample(int64_t most_lines) const override {
+    return std::make_unique<Looker>(this, most_lines);
   }
 
   absl::StatusOr<FilterImage> BeginCopy() const override;
@@ -108,7 +108,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
  private:
   class Looker : public EngineFilter::Sample {
    public:
-    explicit Looker(const CompactFilter* filter) : filter_(filter) {}
+    Looker(const CompactFilter* filter, int64_t most_lines) : filter_(filter), sample_(most_lines) {}
     bool Look() override { return sample_.Look(filter_->table_, filter_->epochs_.span()); }
     void Describe(FilterStatus* status) const override {
       const CompactEstimate estimate = sample_.Estimate();

@@ -14,7 +14,7 @@ absl::Status NoSnapshotsOfThisEngine() {
 
 FilterStatus EngineFilter::Status() const {
   FilterStatus status = Figures();
-  const std::unique_ptr<Sample> sample = BeginSample();
+  const std::unique_ptr<Sample> sample = BeginSample(kSampledLines);
   while (!sample->Look()) {
   }
   sample->Describe(&status);

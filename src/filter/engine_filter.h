@@ -37,8 +37,9 @@ class EngineFilter : public Filter {
     virtual bool Look() = 0;
     virtual void Describe(FilterStatus* status) const = 0;
   };
-  // Null if Figures() leaves nothing out.
-  virtual std::unique_ptr<Sample> BeginSample() const { return nullptr; }
+  static constexpr int64_t kSampledLines = 1024;
+  // Looks at `most_lines` of the filter's lines at most. Null if Figures() leaves nothing out.
+  virtual std::unique_ptr<Sample> BeginSample(int64_t /*most_lines*/) const { return nullptr; }
   // The figures, with all that a sample finds.
   FilterStatus Status() const override;
 

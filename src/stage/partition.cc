@@ -226,7 +226,8 @@ void Partition::Impl::Abort() noexcept {
 PartitionStatus Partition::Impl::Status() const {
   std::vector<ShardStatus> parts;
   parts.reserve(shards.size());
-  for (const auto& shard : shards) parts.push_back(shard->Status());
+  const int64_t most_lines = EngineFilter::kSampledLines / static_cast<int64_t>(shards.size());
+  for (const auto& shard : shards) parts.push_back(shard->Status(most_lines));
   const ShardStatus all = MergeShards(parts);
   return {.name = name,
           .stream_time = StreamTimeNow(),

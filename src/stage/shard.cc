@@ -1,10 +1,9 @@
 #include "src/stage/shard.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <new>
-#include <thread>
 
 #include "src/adapt/step_log.h"
 
@@ -154,57 +153,41 @@ int64_t Shard::pending_bytes() const {
   return pending_.bytes() + pending_suspects_.bytes();
 }
 
-bool Shard::Look::Step() {
-  if (begun_) return sample_ == nullptr || sample_->Look();
-  status_ = {
-      .unique = shard_->unique_,
-      .duplicates = shard_->duplicates_,
-      .suspects = shard_->suspects_,
-      .replayed = shard_->replayed_,
-      .pending = static_cast<int64_t>(shard_->pending_.size()),
-      .filter = shard_->filter_->Figures(),
-      .audit = shard_->audit_.Status(),
-      .second_opinion = shard_->second_opinion_ ? shard_->second_opinion_->Status() : SecondOpinionStatus()};
-  if (shard_->engine_filter_ != nullptr) sample_ = shard_->engine_filter_->BeginSample();
-  begun_ = true;
-  return sample_ == nullptr;
+bool Shard::Seen::FitsTo(const FilterStatus& filter, int64_t epoch_now) const {
+  return sample != nullptr && epoch == epoch_now && lines == filter.lines &&
+         std::abs(filter.ids - ids) <= ids / 16;
 }
 
-ShardStatus Shard::Look::Take() {
-  if (sample_ != nullptr) sample_->Describe(&status_.filter);
-  return std::move(status_);
-}
-
-void Shard::Serve(Request* request) const noexcept {
-  try {
-    if (request->look.Step()) {
-      request_ = nullptr;
-      request->done = true;  // the last access: Status() may return and destroy it
-    } else {
-      ++request->steps;
-    }
-  } catch (const std::bad_alloc&) {
-    request_ = nullptr;  // Status() takes the lock then, and throws it in its own thread
-  }
-}
-
-ShardStatus Shard::Status() const {
-  // Longer than the time between two calls where many come.
-  constexpr auto kPatience = std::chrono::microseconds(50);
+ShardStatus Shard::Status(int64_t most_lines) const {
   const std::lock_guard<std::mutex> one_at_a_time(status_mutex_);
-  Request request{.look = Look(this)};
-  request_ = &request;
-  for (int steps = -1; !request.done && steps != request.steps;) {
-    steps = request.steps;
-    std::this_thread::sleep_for(kPatience);
+  ShardStatus status;
+  {
+    const Lock lock(this);
+    status = {.unique = unique_,
+              .duplicates = duplicates_,
+              .suspects = suspects_,
+              .replayed = replayed_,
+              .pending = static_cast<int64_t>(pending_.size()),
+              .filter = filter_->Figures(),
+              .audit = audit_.Status(),
+              .second_opinion = second_opinion_ ? second_opinion_->Status() : SecondOpinionStatus()};
+    if (engine_filter_ == nullptr) return status;
+    const int64_t epoch = engine_filter_->ImageEpoch();
+    if (!seen_.FitsTo(status.filter, epoch)) {
+      seen_ = {engine_filter_->BeginSample(most_lines), epoch, status.filter.lines, status.filter.ids};
+      if (seen_.sample == nullptr) return status;
+    } else {
+      seen_.sample->Describe(&status.filter);
+      return status;
+    }
   }
-  for (bool known = request.done; !known;) {
-    while (waiting_ > 0) std::this_thread::yield();
-    const std::lock_guard<std::mutex> lock(mutex_);
-    request_ = nullptr;
-    known = request.done || request.look.Step();
+  // Events go first between two steps.
+  for (bool ends = false; !ends;) {
+    const Lock lock(this);
+    ends = seen_.sample->Look();
   }
-  return request.look.Take();
+  seen_.sample->Describe(&status.filter);
+  return status;
 }
 
 ShardStatus MergeShards(absl::Span<const ShardStatus> shards) {

@@ -3,7 +3,6 @@
 #ifndef LETHE_SRC_STAGE_SHARD_H_
 #define LETHE_SRC_STAGE_SHARD_H_
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -98,9 +97,9 @@ class Shard {
   absl::Status Restore(int index, SnapshotReader* reader);
 
   int64_t pending_bytes() const;
-  // Calls of other threads do the work while they hold the lock. If none come, it takes the lock itself, for
-  // some microseconds at a time.
-  ShardStatus Status() const;
+  // Looks at `most_lines` of the filter's lines at most. It does so again once the filter has changed its
+  // epoch or size, or holds a sixteenth of ids more or less.
+  ShardStatus Status(int64_t most_lines) const;
 
  private:
   template <typename Self, typename Fields>
@@ -115,48 +114,17 @@ class Shard {
   void JudgeInTransaction(const ShardEvents& events, absl::Span<Verdict> verdicts);
   void EndTransaction();
 
-  // Finds what Status() reports, in steps with the lock held.
-  class Look {
-   public:
-    explicit Look(const Shard* shard) : shard_(shard) {}
-    // Takes some microseconds; true at the end.
-    bool Step();
-    ShardStatus Take();
-
-   private:
-    const Shard* const shard_;
-    ShardStatus status_;
-    std::unique_ptr<EngineFilter::Sample> sample_;
-    bool begun_ = false;
-  };
-
-  // Each call makes a step of the look while it holds the lock. So Status() need not take the lock: if the
-  // system preempted its thread then, events would wait for milliseconds.
-  struct Request {
-    Look look;
-    std::atomic<int> steps = 0;  // made by other threads
-    std::atomic<bool> done = false;
-  };
-  // Makes a step of it. The lock is held.
-  void Serve(Request* request) const noexcept;
-
-  // Holds the lock, and serves an open request. Waiting threads are counted, so that Status() lets them go
-  // first between two steps. The lock is held for some microseconds, while sleeping and waking take a
-  // hundred, so a thread spins for a while before it sleeps.
+  // Holds the lock. It is held for some microseconds, while sleeping and waking take a hundred, so a thread
+  // spins for a while before it sleeps.
   class Lock {
    public:
     explicit Lock(const Shard* shard) : shard_(shard) {
       if (shard_->mutex_.try_lock()) return;
-      ++shard_->waiting_;
       if (!TryForAWhile()) shard_->mutex_.lock();
-      --shard_->waiting_;
     }
     Lock(const Lock&) = delete;
     Lock& operator=(const Lock&) = delete;
-    ~Lock() {
-      if (Request* request = shard_->request_; request != nullptr) shard_->Serve(request);
-      shard_->mutex_.unlock();
-    }
+    ~Lock() { shard_->mutex_.unlock(); }
 
    private:
     static constexpr int kTries = 1000;
@@ -174,9 +142,16 @@ class Shard {
     const Shard* const shard_;
   };
 
-  mutable std::atomic<int> waiting_ = 0;
-  mutable std::mutex status_mutex_;  // one Status() at a time
-  mutable std::atomic<Request*> request_ = nullptr;
+  // What Status() found last in the filter's lines, and where it was found.
+  struct Seen {
+    std::unique_ptr<EngineFilter::Sample> sample;
+    int64_t epoch = 0;
+    int64_t lines = 0;
+    int64_t ids = 0;
+    bool FitsTo(const FilterStatus& filter, int64_t epoch_now) const;
+  };
+  mutable std::mutex status_mutex_;  // one Status() at a time; guards seen_
+  mutable Seen seen_;
   mutable std::mutex mutex_;  // guards all that follows
   const std::unique_ptr<Filter> filter_;
   EngineFilter* const engine_filter_;  // filter_, or null if it is the program's own

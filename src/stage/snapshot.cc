@@ -172,7 +172,7 @@ absl::StatusOr<SnapshotReport> Partition::Impl::Inspect(const std::string& path)
                            .target_fpp = header->target_fpp,
                            .partition = restored->partition->Status()};
   for (const auto& shard : restored->partition->impl_->shards)
-    report.shards.push_back(shard->Status().filter);
+    report.shards.push_back(shard->Status(EngineFilter::kSampledLines).filter);
   return report;
 }
 

@@ -193,7 +193,9 @@ class SlowlySampledFilter : public ExactFilter {
  public:
   SlowlySampledFilter(const FilterOptions& options, const std::atomic<int>* judged)
       : ExactFilter(options, 0), judged_(judged) {}
-  std::unique_ptr<Sample> BeginSample() const override { return std::make_unique<Slow>(judged_); }
+  std::unique_ptr<Sample> BeginSample(int64_t /*most_lines*/) const override {
+    return std::make_unique<Slow>(judged_);
+  }
 
  private:
   class Slow : public Sample {
@@ -227,6 +229,48 @@ TEST(StatusTest, LooksAtTheFilterWhileOthersJudge) {
   EXPECT_EQ(partition->Status().filter.fpp_estimated, 0.5);
   done = true;
   judge.join();
+}
+
+// A filter that counts how often its memory is looked at.
+class CountedSamplesFilter : public ExactFilter {
+ public:
+  CountedSamplesFilter(const FilterOptions& options, int* samples, int64_t* lines)
+      : ExactFilter(options, 0), samples_(samples), lines_(lines) {}
+  std::unique_ptr<Sample> BeginSample(int64_t most_lines) const override {
+    ++*samples_;
+    *lines_ += most_lines;
+    return std::make_unique<One>();
+  }
+  int64_t ImageEpoch() const override { return epoch_; }
+  void AdvanceTo(int64_t stream_time_ms) override { epoch_ = stream_time_ms; }
+
+ private:
+  class One : public Sample {
+   public:
+    bool Look() override { return true; }
+    void Describe(FilterStatus* status) const override { status->fpp_estimated = 0.25; }
+  };
+  int* const samples_;
+  int64_t* const lines_;
+  int64_t epoch_ = 0;
+};
+
+TEST(StatusTest, LooksAgainOnlyInAnotherEpochAndAtSoManyLinesInAll) {
+  constexpr int kShards = 16;
+  int samples = 0;
+  int64_t lines = 0;
+  auto stage = *DedupStage::Create(
+      {.shards = kShards}, [&](const FilterOptions& options) -> absl::StatusOr<std::unique_ptr<Filter>> {
+        if (!options.memory->Reserve(ExactFilter::kBytes)) return absl::ResourceExhaustedError("no room");
+        return std::make_unique<CountedSamplesFilter>(options, &samples, &lines);
+      });
+  auto partition = *stage->Open("p");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(partition->Status().filter.fpp_estimated, 0.25);
+  EXPECT_EQ(samples, kShards);
+  EXPECT_EQ(lines, EngineFilter::kSampledLines);
+  ASSERT_TRUE(partition->AdvanceTo(kStart).ok());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(partition->Status().filter.fpp_estimated, 0.25);
+  EXPECT_EQ(samples, 2 * kShards);
 }
 
 // The sliced filters of four shards, which at once grow to more than the limit has for all of them: what is

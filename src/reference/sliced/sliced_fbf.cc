@@ -95,7 +95,7 @@ class SlicedFbf final : public EachIdFilter<SlicedFbf<Cell, kLinesPerId>> {
     return status;
   }
 
-  std::unique_ptr<EngineFilter::Sample> BeginSample() const override {
+  std::unique_ptr<EngineFilter::Sample> BeginSample(int64_t /*most_lines*/) const override {
     return std::make_unique<Looker>(this);
   }
 
