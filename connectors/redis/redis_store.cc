@@ -59,8 +59,8 @@ return found
 // from, to, and then keys and totals; an empty total is one that was deleted. Returns the position.
 //
 // A script that fails is not rolled back, so all checks come before the first write; Redis checks its memory
-// only before that one. Numbers are doubles in Lua: HINCRBY adds what fits, the rest is added in decimal
-// digits.
+// only before that one. Numbers are doubles in Lua, so HINCRBY adds; a sum beyond 64 bits is the text
+// `overflow` until a later total of its key brings it back.
 constexpr char kScript[] = R"lua(
 local shard = KEYS[4]
 for _, key in ipairs(KEYS) do
@@ -73,61 +73,22 @@ local position = redis.call('HGET', positions, ARGV[1]) or '0'
 if position ~= ARGV[2] then return position end
 if reset_if_damaged({ARGV[1]}) then return '0' end
 
--- Adds decimal digits to limbs of seven, the lowest first, each with the number's sign.
-local function add(limbs, text)
-  local sign, digits = 1, text
-  if string.sub(text, 1, 1) == '-' then sign, digits = -1, string.sub(text, 2) end
-  local i = 1
-  for last = #digits, 1, -7 do
-    limbs[i] = (limbs[i] or 0) + sign * tonumber(string.sub(digits, math.max(1, last - 6), last))
-    i = i + 1
-  end
-end
-
--- The limbs times `sign`, each below 10^7, and what is carried out of the last: below 0 if the sum is.
-local function carried(limbs, sign)
-  local carry, out = 0, {}
-  for i = 1, #limbs do
-    local sum = sign * limbs[i] + carry
-    carry = math.floor(sum / 1e7)
-    out[i] = sum - carry * 1e7
-  end
-  while carry > 0 do
-    out[#out + 1] = carry % 1e7
-    carry = math.floor(carry / 1e7)
-  end
-  return carry, out
-end
-
-local function decimal(limbs)
-  local sign, carry, out = '', carried(limbs, 1)
-  if carry < 0 then
-    sign = '-'
-    carry, out = carried(limbs, -1)
-  end
-  local text = ''
-  for i = 1, #out do text = string.format('%07d', out[i]) .. text end
-  text = string.gsub(text, '^0+', '')
-  if text == '' then return '0' end
-  return sign .. text
-end
-
--- Of all partitions, with this total, or none, in this one. False: no partition has the key.
-local function sum(key, total)
-  local limbs, found = {0}, false
-  if total then
-    add(limbs, total)
-    found = true
-  end
+-- Writes the sum over all partitions, with this total, or none, in this one.
+local function write_sum(key, total)
+  local parts = {}
+  if total then parts[1] = total end
   for _, partition in ipairs(redis.call('HKEYS', positions)) do
     local name = values .. ':totals:' .. partition
     local other = name ~= shard and redis.call('HGET', name, key)
-    if other then
-      add(limbs, other)
-      found = true
+    if other then parts[#parts + 1] = other end
+  end
+  if #parts == 0 then return redis.call('HDEL', values, key) end
+  redis.call('HSET', values, key, parts[1])
+  for i = 2, #parts do
+    if type(redis.pcall('HINCRBY', values, key, parts[i])) ~= 'number' then
+      return redis.call('HSET', values, key, 'overflow')
     end
   end
-  return found and decimal(limbs)
 end
 
 -- 15 digits are exact in a double, and so is the difference of two such numbers.
@@ -137,8 +98,7 @@ for i = 4, #ARGV, 2 do
   local key, total = ARGV[i], ARGV[i + 1]
   local before = redis.call('HGET', shard, key)
   if total == '' then
-    local value = sum(key, false)
-    if value then redis.call('HSET', values, key, value) else redis.call('HDEL', values, key) end
+    write_sum(key, false)
     redis.call('HDEL', shard, key)
   elseif total ~= before then
     local added = false
@@ -149,7 +109,7 @@ for i = 4, #ARGV, 2 do
       added = type(value) == 'number' and not (before and value == tonumber(change))
     end
     -- The sum is beyond 64 bits, was, was missing, or is no number of lethe's.
-    if not added then redis.call('HSET', values, key, sum(key, total)) end
+    if not added then write_sum(key, total) end
     redis.call('HSET', shard, key, total)
   end
 end

@@ -22,6 +22,7 @@ absl::Status StoreEngine(absl::string_view text, StageOptions& stage) {
     return absl::InvalidArgumentError(absl::StripPrefix(engine.status().message(), "engine: "));
   }
   stage.engine = *engine;
+  stage.adaptation = AdaptationOf(*engine);
   return absl::OkStatus();
 }
 
@@ -37,24 +38,10 @@ constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
      [](absl::string_view text, FilterCommandOptions& options) { return StoreFpp(text, options.stage); }},
     {"memory", "SIZE", "1GiB", false, "Memory limit for the filter", "1GiB",
      [](absl::string_view text, FilterCommandOptions& options) { return StoreMemory(text, options.stage); }},
-    {"at_memory_limit", "shorten_window|exceed_fpp", "shorten_window", false,
-     "At the memory limit: shorten the window (late copies pass) or exceed the target (more unique lines "
-     "dropped)",
-     "exceed_fpp",
-     [](absl::string_view text, FilterCommandOptions& options) {
-       return StoreAtMemoryLimit(text, options.stage);
-     }},
     {"engine", "NAME", "compact", false,
      "Filter engine: compact, sliced, published, exact; without the guarantees: bloom, recycled, opposite",
      "exact",
      [](absl::string_view text, FilterCommandOptions& options) { return StoreEngine(text, options.stage); }},
-    {"adaptation", "budget|paper", "budget", false,
-     "How the filter adapts to its load: budget is the engine's own way; paper is Algorithm 3, for published "
-     "only",
-     "paper",
-     [](absl::string_view text, FilterCommandOptions& options) {
-       return StoreAdaptation(text, options.stage);
-     }},
     {"second_opinion", "none|opposite", "none", false,
      "Second check of the filter's duplicates by an exact array of ids, as many as fit; a duplicate that it "
      "does not confirm is a suspect",

@@ -158,16 +158,15 @@ TEST(PoliciesTest, DivertedRecordsNameReasonAndPlace) {
   EXPECT_EQ(flow.OutputIds(), (std::vector<std::string>{"a", "b", "a", "b"}));
 }
 
-// A filter that is too small takes many good events for duplicates; the second opinion knows better.
+// A filter with a high target takes many good events for duplicates; the second opinion knows better.
 TEST(PoliciesTest, ASuspectGoesWhereItsPolicySays) {
   constexpr int kEvents = 40'000;
   for (const std::string policy : {"pass", "drop", "tag", "divert"}) {
     SCOPED_TRACE(policy);
     PolicyFlow flow;
     flow.SendIds("e", 1, kEvents / 2);
-    const auto daemon =
-        flow.Start(flow.Diverting({"--engine=published", "--memory=1MiB", "--second-opinion=opposite",
-                                   absl::StrCat("--on-suspect=", policy)}));
+    const auto daemon = flow.Start(
+        flow.Diverting({"--fpp=0.1", "--second-opinion=opposite", absl::StrCat("--on-suspect=", policy)}));
     // Ids of the open transaction are known exactly: the filter is asked about what comes after it.
     ASSERT_TRUE(AwaitJudged(*daemon, kEvents / 2));
     flow.SendIds("f", 1, kEvents / 2);

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 
@@ -358,6 +360,30 @@ TEST_F(CommandLineTest, PrintsTheConfigurationInsteadOfRunning) {
   EXPECT_TRUE(absl::StrContains(out_.str(), "horizon: 2h  # --horizon\n")) << out_.str();
   EXPECT_FALSE(absl::StrContains(out_.str(), "hunter2")) << out_.str();
   EXPECT_EQ(Run({"run", "--print-config"}), kExitUsage);
+}
+
+// seq 1 1000000 | lethe filter --id value --engine published
+TEST_F(CommandLineTest, ThePublishedFilterKeepsItsTargetAndSaysThatItsWindowIsShorter) {
+  constexpr int kLines = 200'000;
+  std::string lines;
+  for (int i = 1; i <= kLines; ++i) absl::StrAppend(&lines, i, "\n");
+  for (const char* memory : {"1GiB", "1MiB"}) {
+    ASSERT_EQ(
+        Run({"filter", "--id", "value", "--engine", "published", "--memory", memory, "--format", "json"}),
+        18);
+    std::FILE* const input = std::tmpfile();
+    std::FILE* const output = std::tmpfile();
+    ASSERT_EQ(std::fwrite(lines.data(), 1, lines.size(), input), lines.size());
+    std::rewind(input);
+    std::ostringstream summary;
+    ASSERT_TRUE(RunFilter(*filter_, fileno(input), fileno(output), summary).ok());
+    const auto figures = nlohmann::json::parse(summary.str());
+    // 0.2 false positives are expected; more than five in less than a run of a million.
+    EXPECT_LE(figures["duplicates"].get<int>(), 5) << summary.str();
+    EXPECT_EQ(figures["memory_limit_hits"].get<int>() > 0, memory == std::string("1MiB")) << summary.str();
+    std::fclose(input);
+    std::fclose(output);
+  }
 }
 
 TEST_F(CommandLineTest, WhatWasRemovedIsNamedWithItsLastVersionAndWhatToDo) {

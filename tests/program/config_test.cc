@@ -97,8 +97,7 @@ const BadConfig kBadKeys[] = {
     {"Unknown", "colour: red\n",
      "5: colour: unknown key; the keys are brokers, input, output, id, scope, horizon, max_future, fpp, "
      "memory, "
-     "at_memory_limit, "
-     "engine, adaptation, second_opinion, on_duplicate, on_suspect, on_missing_id, on_malformed, "
+     "engine, second_opinion, on_duplicate, on_suspect, on_missing_id, on_malformed, "
      "on_undeliverable, on_unreadable, on_uncountable, divert, group, instance, start, "
      "delivery, lanes, assignment, static_membership, commit_interval, on_short_history, on_unread_deleted, "
      "http, metrics, snapshots, "
@@ -144,8 +143,6 @@ const BadConfig kBadValues[] = {
     {"Share", "fpp: 1%\n", "5: fpp: \"1%\" is not valid: expected a number between 0 and 1, such as 1e-6"},
     {"Number", "lanes: two\n", "5: lanes: \"two\" is not valid: expected a whole number from 1 to 64"},
     {"NumberTooSmall", "lanes: 0\n", "5: lanes: \"0\" is not valid: expected a whole number from 1 to 64"},
-    {"AtMemoryLimit", "at_memory_limit: crash\n",
-     "5: at_memory_limit: \"crash\" is not valid: expected shorten_window or exceed_fpp"},
     {"Engine", "engine: slice\n",
      "5: engine: \"slice\" is not valid: expected compact, sliced, published or exact"},
     {"EngineForComparisons", "engine: bloom\n",
@@ -157,10 +154,6 @@ const BadConfig kBadValues[] = {
     {"EngineOfFewIds", "engine: opposite\n",
      "5: engine: \"opposite\" is not valid: it breaks what lethe run promises; set compact, sliced, "
      "published or exact (lethe filter --engine opposite tries it out)"},
-    {"Adaptation", "adaptation: none\n", "5: adaptation: \"none\" is not valid: expected budget or paper"},
-    {"AdaptationOfAnotherEngine", "engine: exact\nadaptation: paper\n",
-     "6: adaptation: paper is for the engine published, not exact; the nearest that can be is "
-     "budget"},
     {"SecondOpinion", "second_opinion: bloom\n",
      "5: second_opinion: \"bloom\" is not valid: expected none or opposite"},
     {"OnSuspect", "on_suspect: fail\n",
@@ -172,9 +165,6 @@ const BadConfig kBadValues[] = {
      "to pass them"},
     {"EngineAndTarget", "fpp: 1e-13\nengine: sliced\n",
      "6: engine: target_fpp: 1e-13 is too low for the engine sliced; the nearest that can be is 1e-12"},
-    {"EngineAndMemoryLimit", "at_memory_limit: exceed_fpp\n",
-     "5: at_memory_limit: exceed_fpp is for the engine sliced, not compact; the nearest that can be is "
-     "shorten_window"},
     {"OnDuplicate", "on_duplicate: pass\n",
      "5: on_duplicate: \"pass\" is not valid: expected drop, tag or divert"},
     {"OnMissingId", "on_missing_id: tag\n",
@@ -373,7 +363,6 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_EQ(daemon.stage.horizon, absl::Hours(7 * 24));
   EXPECT_EQ(daemon.stage.target_fpp, 1e-4);
   EXPECT_EQ(daemon.stage.memory_limit_bytes, 512 << 20);
-  EXPECT_EQ(daemon.stage.at_memory_limit, AtMemoryLimit::kExceedFpp);
   EXPECT_EQ(daemon.stage.engine, Engine::kPublished);
   EXPECT_EQ(daemon.stage.second_opinion, SecondOpinion::kOpposite);
   EXPECT_FALSE(daemon.stage.pass_suspects);
@@ -430,9 +419,7 @@ horizon: 7d
 max_future: 5m
 fpp: 1e-4
 memory: 512MiB
-at_memory_limit: exceed_fpp
 engine: published
-adaptation: paper
 second_opinion: opposite
 on_suspect: divert
 assignment: cooperative
@@ -485,9 +472,7 @@ TEST(Config, EveryFlagArrives) {
                           {"max_future", "5m"},
                           {"fpp", "1e-4"},
                           {"memory", "512MiB"},
-                          {"at_memory_limit", "exceed_fpp"},
                           {"engine", "published"},
-                          {"adaptation", "paper"},
                           {"second_opinion", "opposite"},
                           {"on_suspect", "divert"},
                           {"assignment", "cooperative"},

@@ -81,9 +81,6 @@ class LineFilter {
         on_malformed_(options.on_malformed),
         second_opinion_(options.stage.second_opinion),
         pass_suspects_(options.stage.pass_suspects),
-        limit_meaning_(options.stage.at_memory_limit == AtMemoryLimit::kExceedFpp
-                           ? "more good lines than the target may have been dropped"
-                           : "duplicates may have passed within the horizon"),
         partition_(partition),
         out_(out_fd, "standard output") {}
 
@@ -116,7 +113,6 @@ class LineFilter {
   const WithoutId on_malformed_;
   const SecondOpinion second_opinion_;
   const bool pass_suspects_;
-  const absl::string_view limit_meaning_;  // the effect of reaching the memory limit
   Partition* const partition_;
   lines::LineWriter out_;
 
@@ -241,8 +237,10 @@ void LineFilter::Summarize(absl::Duration elapsed, const MemoryBudget& memory, s
       << absl::StreamFormat("  memory %s of %s, %d ids\n", FormatBytes(memory.used_bytes()),
                             FormatBytes(memory.limit_bytes()), status.filter.ids);
   if (status.filter.limit_hits > 0) {
-    err << absl::StreamFormat("  the memory limit was reached %d times: %s; raise it\n",
-                              status.filter.limit_hits, limit_meaning_);
+    err << absl::StreamFormat(
+        "  the memory limit was reached %d times: duplicates may have passed within the "
+        "horizon; raise it\n",
+        status.filter.limit_hits);
   }
   err.flush();
 }

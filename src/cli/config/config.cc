@@ -429,10 +429,7 @@ absl::Status Assembler::CheckStage() const {
   if (status.ok()) return status;
   // What the stage complains of, and the key to blame for it.
   constexpr std::pair<absl::string_view, absl::string_view> kBlamed[] = {
-      {"adaptation: ", "adaptation"},
-      {"at_memory_limit: ", "at_memory_limit"},
-      {"second_opinion: ", "second_opinion"},
-      {"pass_suspects: ", "on_suspect"}};
+      {"second_opinion: ", "second_opinion"}, {"pass_suspects: ", "on_suspect"}};
   absl::string_view message = status.message();
   absl::string_view key = "engine";
   for (const auto& [complaint, blamed] : kBlamed) {

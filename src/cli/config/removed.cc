@@ -6,6 +6,9 @@ namespace lethe {
 namespace {
 
 constexpr Removed kRemoved[] = {
+    {"adaptation", "0.2", "delete the line; engine published always adapts by its paper's Algorithm 3"},
+    {"at_memory_limit", "0.2",
+     "delete the line; at the limit the window shortens and no more unique events are lost than fpp says"},
     {"lethe top", "0.2", "open the status page, or read /status or /metrics"},
     {"lethe completion", "0.2", "run lethe help completion, which prints a script for bash"},
     {"lethe manual", "0.2", "run make install, or read lethe help"},

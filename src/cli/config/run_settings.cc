@@ -22,19 +22,21 @@ absl::Status StoreCommitInterval(absl::string_view text, absl::Duration& target)
 }
 
 // The engines for comparisons break what the daemon promises.
-absl::Status StoreKeptEngine(absl::string_view text, Engine& target) {
+absl::Status StoreKeptEngine(absl::string_view text, StageOptions& target) {
   if (const absl::StatusOr<Engine> engine = ParseEngine(text);
       engine.ok() && !BrokenPromise(*engine).empty()) {
     return BadValue(text, absl::StrCat("it breaks what lethe run promises; set compact, sliced, published or "
                                        "exact (lethe filter --engine ",
                                        text, " tries it out)"));
   }
-  return StoreChoice<Engine, 4>(text,
-                                {{{"compact", Engine::kCompact},
-                                  {"sliced", Engine::kSliced},
-                                  {"published", Engine::kPublished},
-                                  {"exact", Engine::kExact}}},
-                                target);
+  const absl::Status stored = StoreChoice<Engine, 4>(text,
+                                                     {{{"compact", Engine::kCompact},
+                                                       {"sliced", Engine::kSliced},
+                                                       {"published", Engine::kPublished},
+                                                       {"exact", Engine::kExact}}},
+                                                     target.engine);
+  target.adaptation = AdaptationOf(target.engine);
+  return stored;
 }
 
 absl::Status StoreMaxFuture(absl::string_view text, absl::Duration& target) {
@@ -133,21 +135,9 @@ constexpr Setting<RunConfig> kSettings[] = {
     {"memory", "SIZE", "1GiB", false, "Memory limit for all filters together", "1GiB",
      [](absl::string_view text, RunConfig& config) { return StoreMemory(text, config.daemon.stage); },
      "64KiB or more"},
-    {"at_memory_limit", "shorten_window|exceed_fpp", "shorten_window", false,
-     "At the memory limit: shorten the window (late copies pass) or exceed the target (more unique events "
-     "dropped)",
-     "exceed_fpp",
-     [](absl::string_view text, RunConfig& config) { return StoreAtMemoryLimit(text, config.daemon.stage); }},
     {"engine", "compact|sliced|published|exact", "compact", false,
-     "Filter engine; exact has the fewest false positives; sliced can change fpp while lethe runs", "exact",
-     [](absl::string_view text, RunConfig& config) {
-       return StoreKeptEngine(text, config.daemon.stage.engine);
-     }},
-    {"adaptation", "budget|paper", "budget", false,
-     "How the filter adapts to its load: budget is the engine's own way; paper is Algorithm 3, for published "
-     "only",
-     "paper",
-     [](absl::string_view text, RunConfig& config) { return StoreAdaptation(text, config.daemon.stage); }},
+     "Filter engine; exact has the fewest false positives", "exact",
+     [](absl::string_view text, RunConfig& config) { return StoreKeptEngine(text, config.daemon.stage); }},
     {"second_opinion", "none|opposite", "none", false,
      "Second check of the filter's duplicates by an exact array of ids, as many as fit; a duplicate that it "
      "does not confirm is a suspect",

@@ -91,17 +91,6 @@ absl::Status StoreMemory(absl::string_view text, StageOptions& stage) {
   return StoreChecked(text, ParseBytes(text), &StageOptions::memory_limit_bytes, stage);
 }
 
-absl::Status StoreAdaptation(absl::string_view text, StageOptions& stage) {
-  return StoreChoice<Adaptation>(text, {{{"budget", Adaptation::kBudget}, {"paper", Adaptation::kPaper}}},
-                                 stage.adaptation);
-}
-
-absl::Status StoreAtMemoryLimit(absl::string_view text, StageOptions& stage) {
-  return StoreChoice<AtMemoryLimit>(
-      text, {{{"shorten_window", AtMemoryLimit::kShortenWindow}, {"exceed_fpp", AtMemoryLimit::kExceedFpp}}},
-      stage.at_memory_limit);
-}
-
 absl::Status StoreSecondOpinion(absl::string_view text, StageOptions& stage) {
   return StoreChoice<SecondOpinion>(
       text, {{{"none", SecondOpinion::kNone}, {"opposite", SecondOpinion::kOpposite}}}, stage.second_opinion);
