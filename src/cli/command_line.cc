@@ -27,7 +27,8 @@ constexpr char kVersion[] = "lethe " LETHE_VERSION;
 
 constexpr char kProgramFooter[] =
     R"(Exit codes: 0 all is well; 1 it failed at run time; 2 the command line or the
-configuration is wrong; 130 lethe filter was interrupted (lethe help exit-codes).)";
+configuration is wrong; 3 no record has the id; 130 lethe filter was interrupted
+(lethe help exit-codes).)";
 
 constexpr char kRunFooter[] =
     R"(In the file the keys are the flags' names with _ for -; counters is a list, and kafka a section. ${NAME} stands for
@@ -43,6 +44,9 @@ Example:
 constexpr char kFilterFooter[] =
     R"(It reads the files one after the other, or standard input if none is named. Input that is compressed with
 gzip is recognized and unpacked. The summary goes to stderr.
+
+Exit codes: 0 all is well; 1 it failed at run time; 2 the command line is wrong; 3 no line had a usable id, so
+nothing was deduplicated; 130 it was interrupted.
 
 Example:
   tail -F events.ndjson | lethe filter --id json:/id --horizon 1h > unique.ndjson
@@ -62,8 +66,8 @@ Example:
   lethe inspect --format json orders-0.snapshot)";
 
 constexpr char kCheckFooter[] =
-    R"(It takes what run takes, writes nothing, joins no group, and may look on while lethe runs. A line for each
-finding: ok, warning or error, what was looked at, where, and what to do.
+    R"(It takes what run takes, writes nothing, joins no group, and may look on while lethe runs. It prints
+findings, errors first: error, warning or ok, what was looked at, where, and what to do.
 
 Exit codes: 0 all is well; 1 there are warnings; 2 something is wrong that lethe does not run with.
 
@@ -73,6 +77,8 @@ Example:
 constexpr char kSurveyFooter[] =
     R"(It reads without a trace: it joins no group, commits nothing, writes nothing. Ctrl-C prints what was found so
 far.
+
+Exit codes: 0 all is well; 1 it failed at run time; 2 the command line is wrong; 3 no record has the given --id.
 
 Example:
   lethe survey --brokers localhost:9092 --input orders

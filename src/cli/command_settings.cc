@@ -148,6 +148,8 @@ constexpr Setting<InspectCommandOptions> kInspectSettings[] = {
 
 constexpr Setting<CheckCommandOptions> kCheckSettings[] = {
     FormatSetting<CheckCommandOptions>("How the findings are printed", ""),
+    SwitchSetting<CheckCommandOptions, &CheckCommandOptions::quiet>("quiet",
+                                                                    "Print warnings and errors only"),
 };
 
 }  // namespace

@@ -26,6 +26,12 @@ std::function<int(const Options&)> Reporting(absl::Status (*run)(const Options&,
   return [run](const Options& options) { return lethe::ReportError(run(options, std::cout), std::cerr); };
 }
 
+// Of standard output.
+lethe::FindingsLook Look() {
+  return {lethe::TextStyle::Of(STDOUT_FILENO),
+          isatty(STDOUT_FILENO) != 0 ? lethe::TerminalWidth(STDOUT_FILENO) : 0};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -37,7 +43,7 @@ int main(int argc, char** argv) {
       .plan = Reporting(lethe::RunPlan),
       .inspect = Reporting(lethe::RunInspect),
       .check = [](const auto& config,
-                  const auto& options) { return lethe::RunCheck(config, options, std::cout); },
+                  const auto& options) { return lethe::RunCheck(config, options, Look(), std::cout); },
       .survey = Reporting(lethe::RunSurvey),
       .reconcile = [](const auto& options) { return lethe::RunReconcile(options, std::cout, std::cerr); },
       .counters = Reporting(lethe::RunCounters),

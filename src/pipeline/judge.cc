@@ -52,7 +52,10 @@ JudgedRun Judge::Run(Task& task, RecordRun run) {
     } else {
       JudgeEvents(task);  // stream time moves in the order of the log
       task.transaction->Observe(time).IgnoreError();
-      if (router_.StateOf(fields) != RecordFields::State::kPresent) Complain(task, input.offset, fields);
+      if (router_.StateOf(fields) != RecordFields::State::kPresent) {
+        warnings_.SeeWithoutId(fields.reason);
+        Complain(task, input.offset, fields);
+      }
     }
     Add(input, fields);
     std::string refused = foresees ? refusals_.Foresee(input.timestamp_ms, input.key.has_value(), now) : "";

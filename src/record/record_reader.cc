@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/record/json_scanner.h"
+#include "src/record/registry_frame.h"
 #include "src/record/timestamp.h"
 
 namespace lethe {
@@ -192,6 +193,9 @@ void RecordReader::Impl::NoId(State state, absl::string_view label, absl::string
 
 void RecordReader::Impl::ReadId(const RecordView& record) {
   if (id_reads_json && json == Json::kBroken) {
+    if (const auto schema = SchemaIdOf(*record.value)) {
+      return NoId(State::kMalformed, "the value is not JSON: it begins with", FrameText(*schema));
+    }
     NoId(State::kMalformed, "the value is not JSON:", scanner->error());
     absl::StrAppend(&reason, ", at byte ", scanner->error_offset());
     fields.reason = reason;

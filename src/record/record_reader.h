@@ -40,6 +40,7 @@ struct IdSpec {
   static absl::StatusOr<IdSpec> Parse(absl::string_view text);
   std::string ToString() const;
   bool reads_json() const;
+  bool reads_key() const;
   // Hex of a hash of ToString() and of the version of the rule above.
   std::string Fingerprint() const;
 };

@@ -149,6 +149,11 @@ bool IdSpec::reads_json() const {
                      [](const Field& field) { return field.kind == Field::Kind::kJson; });
 }
 
+bool IdSpec::reads_key() const {
+  return std::any_of(fields.begin(), fields.end(),
+                     [](const Field& field) { return field.kind == Field::Kind::kKey; });
+}
+
 std::string IdSpec::Fingerprint() const {
   const std::string text = absl::StrCat(kIdRule, ToString());
   return absl::StrFormat("%016x", XXH3_64bits(text.data(), text.size()));

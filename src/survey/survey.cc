@@ -236,6 +236,7 @@ class Survey::Impl {
 
   void Add(const SurveyRecord& record) {
     ++records_;
+    frames_.Add(record.record.key, record.record.value);
     if (record.time_ms >= 0) {
       times_.Add(record.time_ms);
     } else {
@@ -254,6 +255,7 @@ class Survey::Impl {
     SurveyReport report;
     report.records = records_;
     report.without_time = without_time_;
+    report.frames = frames_;
     times_.Fill(report);
     for (Tracked& tracked : tracked_) report.candidates.push_back(tracked.Candidate());
     Judge(report.candidates);
@@ -297,6 +299,7 @@ class Survey::Impl {
   const bool looks_for_id_;
   int64_t records_ = 0;
   int64_t without_time_ = 0;
+  RegistryFrames frames_;
   Times times_;
   std::vector<Held> held_;
   size_t held_bytes_ = 0;

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "src/record/record_reader.h"
+#include "src/record/registry_frame.h"
 #include "src/survey/id_sample.h"
 
 namespace lethe {
@@ -62,6 +63,7 @@ struct SurveyReport {
   absl::Time begin = absl::InfinitePast();
   absl::Time end = absl::InfinitePast();
   double rate = 0;  // records a second between them; 0 if they are the same
+  RegistryFrames frames;
   // Best first. If the id was given: that one alone.
   std::vector<IdCandidate> candidates;
 };

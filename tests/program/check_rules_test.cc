@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -12,6 +13,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "connectors/http/http_server.h"
 #include "connectors/kafka/preflight/check.h"
@@ -359,6 +361,23 @@ TEST(LogRules, ReachAndSizeCountTheLag) {
   EXPECT_EQ(WrongLog(sample, {{"retention.bytes", "12000000"}}), "warning retention.bytes;");
 }
 
+TEST(LogRules, SchemaRegistryFramesThatTheIdMeetsAreNamed) {
+  const std::string framed(
+      "\0\0\0\0\x2A"
+      "body",
+      9);
+  LogSample sample = Sample();
+  sample.frames.Add(framed, framed);
+  DaemonOptions options = Options();
+  EXPECT_EQ(WrongLog(sample, {}, options), "error schema registry;");
+  options.record.id = *IdSpec::Parse("header:id");
+  EXPECT_EQ(WrongLog(sample, {}, options), "");
+  options.record.id = *IdSpec::Parse("key");
+  EXPECT_EQ(WrongLog(sample, {}, options), "warning schema registry;");
+  for (int i = 0; i < 9; ++i) sample.frames.Add("a plain key", std::nullopt);
+  EXPECT_EQ(WrongLog(sample, {}, options), "");
+}
+
 TEST(LogRules, MemoryIsThatOfThePlan) {
   DaemonOptions options = Options();
   LogSample sample = Sample();
@@ -377,7 +396,7 @@ TEST(Findings, AreWrittenAndCounted) {
   const Finding error{Severity::kError, "c", "z", "is wrong", "mend it"};
   const auto write = [](const std::vector<Finding>& findings, ReportFormat format) {
     std::ostringstream out;
-    const int code = WriteFindings(findings, {format}, out);
+    const int code = WriteFindings(findings, {format}, {}, out);
     return std::make_pair(code, out.str());
   };
   EXPECT_EQ(write({fine}, ReportFormat::kText).first, 0);
@@ -391,9 +410,65 @@ TEST(Findings, AreWrittenAndCounted) {
   simdjson::dom::parser parser;
   const simdjson::dom::element all = parser.parse(json);
   EXPECT_EQ(all["findings"].get_array().size(), 3u);
+  EXPECT_EQ(all["findings"].at(0)["severity"].get_string().value(), "error");
   EXPECT_EQ(all["findings"].at(1)["what"].get_string().value(), "is\nso");
   EXPECT_EQ(all["findings"].at(1)["severity"].get_string().value(), "warning");
   EXPECT_EQ(all["errors"].get_int64().value(), 1);
+}
+
+TEST(Findings, TheWorstComeFirstAndQuietLeavesOutTheRest) {
+  const Finding fine{Severity::kOk, "a", "topic x", "is fine", ""};
+  const Finding warning{Severity::kWarning, "b", "topic y", "is so", "do"};
+  const Finding error{Severity::kError, "c", "z", "is wrong", "mend it"};
+  const auto write = [](const std::vector<Finding>& findings, bool quiet) {
+    std::ostringstream out;
+    const int code = WriteFindings(findings, {.quiet = quiet}, {}, out);
+    return std::make_pair(code, out.str());
+  };
+  const auto [code, text] = write({fine, warning, error}, false);
+  EXPECT_LT(text.find("error "), text.find("warning "));
+  EXPECT_LT(text.find("warning "), text.find("ok "));
+  const auto [same_code, quiet] = write({fine, warning, error}, true);
+  EXPECT_EQ(same_code, code);
+  EXPECT_EQ(std::count(quiet.begin(), quiet.end(), '\n'), 2);
+  EXPECT_EQ(write({fine}, true), std::make_pair(0, std::string()));
+}
+
+TEST(Findings, FitATerminalAndCommandsStayWhole) {
+  const std::string command =
+      absl::StrCat("kafka-configs.sh --alter", std::string(100, 'x'), " --entity-name y");
+  const std::vector<Finding> findings = {
+      {Severity::kWarning, "retention", "topic x", absl::StrCat("has", std::string(300, ' '), "words"), "do"},
+      {Severity::kError, "size", "topic x",
+       "takes less than it should, by a good deal, which is a pity, and long",
+       absl::StrCat("do one thing, or: ", command)}};
+  for (const int columns : {40, 80}) {
+    std::ostringstream out;
+    WriteFindings(findings, {}, {{}, columns}, out);
+    for (const absl::string_view line : absl::StrSplit(out.str(), '\n')) {
+      if (!absl::StrContains(line, command)) {
+        EXPECT_LT(line.size(), static_cast<size_t>(columns)) << line;
+      }
+    }
+    EXPECT_TRUE(absl::StrContains(out.str(), command)) << out.str();
+    EXPECT_FALSE(absl::StrContains(out.str(), "\033"));
+  }
+  std::ostringstream coloured;
+  WriteFindings(findings, {}, {{.colour = true}, 80}, coloured);
+  EXPECT_TRUE(absl::StrContains(coloured.str(), "\033[31merror"));
+}
+
+TEST(Check, WhatTheClientsOfRunRefuseIsAnErrorBeforeABrokerIsAsked) {
+  DaemonOptions options = Options();
+  options.brokers = "127.0.0.1:1";
+  options.group = "g";
+  options.delivery = Delivery::kAtLeastOnce;
+  for (const Property& property : {Property("max.in.flight.requests.per.connection", "10"),
+                                   {"session.timeout.ms", "400000"},
+                                   {"no.such.property", "1"}}) {
+    options.properties = {property};
+    EXPECT_EQ(Wrong(Check(options)), "error configuration;") << property.first;
+  }
 }
 
 // Who may do everything looks as somebody who may not.
@@ -464,7 +539,7 @@ TEST(Machine, AnAddressThatSomebodyElseHasIsAnError) {
 
 TEST(Findings, AWrongConfigurationIsOne) {
   std::ostringstream out;
-  EXPECT_EQ(RunCheck(absl::InvalidArgumentError("lethe.yaml:3: horizon: x"), {}, out), 2);
+  EXPECT_EQ(RunCheck(absl::InvalidArgumentError("lethe.yaml:3: horizon: x"), {}, {}, out), 2);
   EXPECT_TRUE(
       absl::StrContains(out.str(), "error    configuration   configuration is wrong: lethe.yaml:3: horizon"))
       << out.str();

@@ -18,6 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/broker/embedded_broker.h"
+#include "connectors/kafka/client/fixed_properties.h"
 
 namespace lethe::kafka {
 namespace {
@@ -45,6 +46,19 @@ TEST(ClientConfigTest, ARefusalNamesThePropertyAndNeverTheValue) {
   }
   EXPECT_EQ(Refusal("sasl.pasword", "hunter2"),
             "librdkafka has no property sasl.pasword; did you mean sasl.password?");
+}
+
+// Debian 12's library has no OIDC; another that has it takes the value.
+TEST(ClientConfigTest, WhatThisLibraryWasBuiltWithoutIsSaid) {
+  EXPECT_FALSE(absl::StrContains(Refusal("sasl.oauthbearer.method", "oidc"), "the value is not accepted"));
+}
+
+TEST(ClientConfigTest, AnAddressIsNoSecret) {
+  EXPECT_FALSE(IsSecret("sasl.oauthbearer.token.endpoint.url"));
+  for (const char* name :
+       {"sasl.password", "sasl.oauthbearer.client.secret", "ssl.key.pem", "sasl.jaas.config"}) {
+    EXPECT_TRUE(IsSecret(name)) << name;
+  }
 }
 
 TEST(ClientConfigTest, WhatLibrdkafkaQuotesOfTokensIsNotShown) {

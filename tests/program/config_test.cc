@@ -672,7 +672,7 @@ TEST(Config, FixedPropertiesAreRefusedWithTheReason) {
   for (const char* name :
        {"isolation.level", "enable.auto.commit", "enable.auto.offset.store", "auto.offset.reset", "group.id",
         "transactional.id", "enable.idempotence", "acks", "enable.partition.eof", "bootstrap.servers",
-        "partition.assignment.strategy", "group.instance.id"}) {
+        "partition.assignment.strategy", "group.protocol", "group.instance.id"}) {
     EXPECT_TRUE(kafka::WhyFixed(name).has_value()) << name;
   }
   EXPECT_FALSE(kafka::WhyFixed("sasl.password").has_value());

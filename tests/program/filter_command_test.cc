@@ -19,6 +19,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "src/cli/terminal/exit_code.h"
 #include "tests/support/seed.h"
 
 namespace lethe {
@@ -208,6 +209,21 @@ TEST(FilterCommandTest, LinesWithoutAnIdAreHandledAsAsked) {
   EXPECT_TRUE(Says(failed.status.message(), "line 3: "));
   EXPECT_TRUE(Says(failed.status.message(), "--on-malformed"));
   EXPECT_EQ(failed.output, "{\"id\":1}\n") << "what came before it is written";
+}
+
+int CodeOf(const absl::Status& status) {
+  std::ostringstream err;
+  return ReportError(status, err);
+}
+
+TEST(FilterCommandTest, AnIdThatNoLineHasEndsWithACodeOfItsOwn) {
+  FilterCommandOptions options = Options("json:/ID");
+  options.quiet = true;
+  const Outcome outcome = Filter(options, "{\"id\":1}\n{\"id\":1}\nbroken\n");
+  EXPECT_EQ(outcome.output, "{\"id\":1}\n{\"id\":1}\nbroken\n");
+  EXPECT_EQ(CodeOf(outcome.status), kExitNoId) << outcome.status;
+  EXPECT_EQ(CodeOf(Filter(options, "{\"id\":1}\n{\"ID\":1}\n").status), kExitOk);
+  EXPECT_EQ(CodeOf(Filter(options, "").status), kExitOk);
 }
 
 TEST(FilterCommandTest, QuietPrintsNoSummary) {

@@ -28,5 +28,15 @@ TEST(IdWatchTest, FewerThanNineOfTenAreNoNewsAndEndIt) {
   EXPECT_FALSE(watch.nearly_none());
 }
 
+TEST(IdWatchTest, AStretchHasTheReasonOfItsFirstRecord) {
+  IdWatch watch;
+  watch.See("a");
+  watch.See("b");
+  EXPECT_EQ(watch.Add(100, 100, kStart)->reason, "a");
+  watch.See("c");
+  EXPECT_EQ(watch.Add(100, 100, kStart + absl::Minutes(1))->reason, "c");
+  EXPECT_EQ(watch.nearly_none()->reason, "c");
+}
+
 }  // namespace
 }  // namespace lethe::kafka

@@ -188,6 +188,17 @@ TEST_F(SurveyTest, FallsBackOnTheWholeValue) {
   EXPECT_EQ(survey_->Report().candidates.at(0).quality, IdQuality::kDoubtful);
 }
 
+TEST_F(SurveyTest, SchemaRegistryFramesAreSeen) {
+  LookForId();
+  for (int i = 0; i < 100; ++i) {
+    Add(absl::StrCat("k", i), absl::StrCat(absl::string_view("\0\0\0\0\x2A", 5), "avro", i));
+  }
+  const RegistryFrames frames = survey_->Report().frames;
+  EXPECT_TRUE(frames.in_values());
+  EXPECT_EQ(frames.value_schema(), 42);
+  EXPECT_FALSE(frames.in_keys());
+}
+
 TEST_F(SurveyTest, NumbersBeyond64BitsAndOddNamesCanBeIds) {
   LookForId();
   WithRetries(6000, [&](int i) {

@@ -118,10 +118,17 @@ ClientConfig& ClientConfig::Set(const std::string& name, const std::string& valu
                      nearest ? absl::StrCat(*nearest, "?") : "; its CONFIGURATION.md lists them"));
     return *this;
   }
+  const absl::string_view text(reason);
+  constexpr absl::string_view kUnsupported = " not supported in this build: ";
+  if (const size_t at = text.find(kUnsupported);
+      absl::StartsWith(text, "Configuration property ") && at != absl::string_view::npos) {
+    status_ = absl::InvalidArgumentError(absl::StrCat("librdkafka ", rd_kafka_version_str(), " cannot do ",
+                                                      name, ": ", text.substr(at + kUnsupported.size())));
+    return *this;
+  }
   // The value may be a secret, whatever the name, and librdkafka's reason repeats it. Only the allowed range
   // behind the value is shown.
   constexpr absl::string_view kRange = "outside allowed range ";
-  const absl::string_view text(reason);
   const size_t range = text.rfind(kRange);
   status_ = absl::InvalidArgumentError(absl::StrCat(
       "librdkafka property ", name, ": the value is not accepted",

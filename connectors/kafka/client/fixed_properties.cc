@@ -25,6 +25,10 @@ constexpr FixedProperty kFixed[] = {
      "lethe builds it from group, instance and lane, so that a restarted instance fences its former self "
      "only; set 'instance' instead"},
     {"partition.assignment.strategy", "set 'assignment' to eager or cooperative instead"},
+    {"group.protocol",
+     "lethe uses the classic protocol, in which a member chooses how to assign ('assignment'); in the other "
+     "the brokers do"},
+    {"group.remote.assignor", "lethe uses the classic group protocol; set 'assignment' instead"},
     {"group.instance.id",
      "each lane is a member of the group, and two with one name would throw each other out; set "
      "'static_membership' instead, which names them by instance and lane"},
@@ -53,6 +57,7 @@ std::optional<absl::string_view> WhyFixed(absl::string_view property) {
 }
 
 bool IsSecret(absl::string_view property) {
+  if (absl::EndsWith(property, ".url")) return false;  // of an OAuth server's tokens
   for (absl::string_view word : {"password", "secret", "key", "jaas", "token", "oauthbearer.config"}) {
     if (absl::StrContains(property, word)) return true;
   }

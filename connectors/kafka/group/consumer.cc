@@ -26,21 +26,27 @@ Consumer::Consumer(const DaemonOptions& options, int lane, Rebalance rebalance)
       rebalance_(std::move(rebalance)),
       cooperative_(options.assignment == Assignment::kCooperative) {}
 
-absl::Status Consumer::Open() {
+ClientConfig Consumer::Config(const DaemonOptions& options, int lane) {
   // Fetching ahead, over all partitions: enough to keep the lane busy, and little compared with the memory
   // limit. Records are bounded because librdkafka counts only values, and the fetch because it may be many
   // times larger when decompressed. Twice or four times as much was no faster.
-  ClientConfig config = ReaderConfig(options_, "read_committed",
+  ClientConfig config = ReaderConfig(options, "read_committed",
                                      FetchOn::Defaults({{"queued.min.messages", "25000"},
                                                         {"fetch.message.max.bytes", "262144"},
                                                         {"queued.max.messages.kbytes", "32768"},
                                                         ClientStatistics::Interval()}));
   config.Set("auto.offset.reset", "error");
-  config.Set("partition.assignment.strategy", cooperative_ ? "cooperative-sticky" : "range,roundrobin");
+  config.Set("partition.assignment.strategy",
+             options.assignment == Assignment::kCooperative ? "cooperative-sticky" : "range,roundrobin");
   // Each lane is a member, and needs a name of its own.
-  if (options_.static_membership != StaticMembership::kNever) {
-    config.Set("group.instance.id", InstanceName());
+  if (options.static_membership != StaticMembership::kNever) {
+    config.Set("group.instance.id", InstanceName(options, lane));
   }
+  return config;
+}
+
+absl::Status Consumer::Open() {
+  ClientConfig config = Config(options_, lane_);
   rd_kafka_conf_set_opaque(config.raw(), this);
   rd_kafka_conf_set_rebalance_cb(config.raw(), OnRebalance);
   rd_kafka_conf_set_stats_cb(config.raw(), [](rd_kafka_t*, char* json, size_t, void* opaque) {
@@ -274,6 +280,8 @@ void Consumer::StayAlive() {
   const MessagePtr none(rd_kafka_consume_queue(nothing.get(), 0));
 }
 
-std::string Consumer::InstanceName() const { return absl::StrCat(options_.instance, "-", lane_); }
+std::string Consumer::InstanceName(const DaemonOptions& options, int lane) {
+  return absl::StrCat(options.instance, "-", lane);
+}
 
 }  // namespace lethe::kafka

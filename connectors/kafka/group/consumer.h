@@ -37,6 +37,9 @@ class Consumer final : public Source {
 
   Consumer(const DaemonOptions& options, int lane, Rebalance rebalance);
 
+  // Of the consumer of this lane, without callbacks.
+  static ClientConfig Config(const DaemonOptions& options, int lane);
+
   // Creates the consumer and subscribes.
   absl::Status Open() override;
   bool is_open() const { return consumer_ != nullptr; }
@@ -67,11 +70,12 @@ class Consumer final : public Source {
   bool is_cooperative() const { return cooperative_; }
   absl::Duration session_timeout() const { return session_timeout_; }
   // The group.instance.id.
-  std::string InstanceName() const;
+  std::string InstanceName() const { return InstanceName(options_, lane_); }
   rd_kafka_t* client() const { return consumer_.get(); }
   const ClientStatistics& statistics() const { return statistics_; }
 
  private:
+  static std::string InstanceName(const DaemonOptions& options, int lane);
   static void OnRebalance(rd_kafka_t* consumer, rd_kafka_resp_err_t code, PartitionList* partitions,
                           void* opaque);
   void PollBatch(absl::Duration timeout, size_t limit, size_t most_bytes) override;

@@ -71,7 +71,6 @@ constexpr int64_t kAheadBytes = int64_t{4} << 20;
 constexpr int64_t kLookForRoomEvery = kAheadBytes / 16;
 constexpr int kLookForRoomMs = 2;
 // The compression: fast, until a record is too large for its topic.
-constexpr absl::string_view kQuickCodec = "lz4";
 constexpr absl::string_view kDenseCodec = "zstd";
 // The size of a record on the wire without its key and value.
 constexpr int64_t kRecordOverhead = 10;
@@ -150,29 +149,35 @@ int Output::CloseSocket(int socket, void* opaque) {
   return close(socket);
 }
 
-absl::Status Output::MakeProducer() {
-  const int64_t queue_bytes = std::max(kQueueBytes, limits_.record_bytes);
+ClientConfig Output::Config(const DaemonOptions& options, int lane, const OutputLimits& limits,
+                            absl::string_view codec) {
+  const int64_t queue_bytes = std::max(kQueueBytes, limits.record_bytes);
   ClientConfig config =
-      BaseConfig(options_, {
-                               {"transaction.timeout.ms", "30000"},
-                               // Large batches cost less on both sides.
-                               {"linger.ms", "5"},
-                               {"compression.type", std::string(codec_)},
-                               // AwaitRoom() bounds a stalled output; any record fits.
-                               {"queue.buffering.max.kbytes", absl::StrCat((queue_bytes >> 10) + 1)},
-                               {"queue.buffering.max.messages", "1000000"},
-                               ClientStatistics::Interval(),
-                           });
+      BaseConfig(options, {
+                              {"transaction.timeout.ms", "30000"},
+                              // Large batches cost less on both sides.
+                              {"linger.ms", "5"},
+                              {"compression.type", std::string(codec)},
+                              // AwaitRoom() bounds a stalled output; any record fits.
+                              {"queue.buffering.max.kbytes", absl::StrCat((queue_bytes >> 10) + 1)},
+                              {"queue.buffering.max.messages", "1000000"},
+                              ClientStatistics::Interval(),
+                          });
   config.Set("enable.idempotence", "true")
       .Set("acks", "all")
       .Set("delivery.report.only.error", "true")
       // The broker decides whether a record is too large: the client would measure it uncompressed. But no
       // record may be refused because of others in its batch.
       .Set("message.max.bytes", "1000000000")
-      .Set("batch.size", absl::StrCat(BatchSize(options_, limits_.batch_bytes)));
-  if (transactional_) {
-    config.Set("transactional.id", absl::StrCat(options_.group, "/", options_.instance, "/", lane_));
+      .Set("batch.size", absl::StrCat(BatchSize(options, limits.batch_bytes)));
+  if (options.delivery == Delivery::kExactlyOnce) {
+    config.Set("transactional.id", absl::StrCat(options.group, "/", options.instance, "/", lane));
   }
+  return config;
+}
+
+absl::Status Output::MakeProducer() {
+  ClientConfig config = Config(options_, lane_, limits_, codec_);
   rd_kafka_conf_set_opaque(config.raw(), this);
   rd_kafka_conf_set_dr_msg_cb(config.raw(), OnDelivery);
   rd_kafka_conf_set_closesocket_cb(config.raw(), CloseSocket);

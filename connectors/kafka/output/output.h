@@ -32,6 +32,11 @@ namespace lethe::kafka {
 // Thread safety: none; one lane, one thread. `stop` may be set from any thread, and ends every wait.
 class Output final : public Sink {
  public:
+  static constexpr absl::string_view kQuickCodec = "lz4";
+  // Of the producer of this lane, without callbacks.
+  static ClientConfig Config(const DaemonOptions& options, int lane, const OutputLimits& limits,
+                             absl::string_view codec = kQuickCodec);
+
   // `waiting` gets what the lane waits for, and the empty string when it goes on; `heartbeat` beats
   // meanwhile. Positions are committed for the consumer's group, in its present generation.
   Output(const DaemonOptions& options, int lane, const Consumer& consumer, const StopFlag& stop,

@@ -11,7 +11,9 @@
 #include "absl/time/clock.h"
 #include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/group/assignment.h"
+#include "connectors/kafka/group/consumer.h"
 #include "connectors/kafka/options/stage_options.h"
+#include "connectors/kafka/output/output.h"
 #include "connectors/kafka/preflight/topic_rules.h"
 #include "connectors/kafka/repartition/repartition_topic.h"
 #include "connectors/kafka/topics/topics.h"
@@ -62,6 +64,11 @@ class Checker {
       return false;
     }
     client_ = *std::move(client);
+    if (const absl::Status refused = TryClients(); !refused.ok()) {
+      Add(Severity::kError, "configuration", "kafka", absl::StrCat("is not accepted: ", refused.message()),
+          "see the properties under kafka");
+      return false;
+    }
     absl::Status met;
     const absl::StatusOr<int> count = Patiently(kPatience, [&]() -> absl::StatusOr<int> {
       const rd_kafka_metadata_t* metadata = nullptr;
@@ -82,6 +89,14 @@ class Checker {
         absl::IsPermissionDenied(why) ? "correct the credentials"
                                       : "see the address, the network and security.protocol");
     return false;
+  }
+
+  // What librdkafka says to the clients of `run`: some properties do not go with those that lethe sets. None
+  // of the two joins the group or fences a producer.
+  absl::Status TryClients() const {
+    if (absl::Status made = Consumer::Config(options_, 0).MakeConsumer().status(); !made.ok()) return made;
+    constexpr int64_t kUsualBytes = 1'000'000;
+    return Output::Config(options_, 0, {kUsualBytes, kUsualBytes}).MakeProducer().status();
   }
 
   bool LookAtTopics() {

@@ -39,6 +39,7 @@ class LogRules {
       Add(Severity::kOk, "sample", "has no records yet: keys, ids, rate and clock cannot be looked at", "");
       return std::move(findings_);
     }
+    Frames();
     Ids();
     Keys();
     Clock();
@@ -54,6 +55,22 @@ class LogRules {
   void Add(Severity severity, const char* check, std::string what, std::string remedy) {
     findings_.push_back(
         {severity, check, absl::StrCat("input topic ", input_.name), std::move(what), std::move(remedy)});
+  }
+
+  // What a schema registry's serializers put before keys and values.
+  void Frames() {
+    const RegistryFrames& frames = sample_.frames;
+    if (frames.in_values() && options_.record.id.reads_json()) {
+      Add(Severity::kError, "schema registry",
+          absl::StrCat("has values that begin with ", FrameText(frames.value_schema()),
+                       ": Avro, Protobuf or JSON Schema, and lethe reads fields of JSON only"),
+          std::string(kFramedValuesRemedy));
+    }
+    if (frames.in_keys() && options_.record.id.reads_key()) {
+      Add(Severity::kWarning, "schema registry",
+          absl::StrCat("has keys that begin with ", FrameText(frames.key_schema()), ": ", kFramedKeysEffect),
+          std::string(kFramedKeysRemedy));
+    }
   }
 
   void Ids() {

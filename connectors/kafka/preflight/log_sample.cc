@@ -80,6 +80,7 @@ class Looker {
     sample_.largest_bytes = std::max(sample_.largest_bytes, bytes);
     sample_.newest = std::max(sample_.newest, record.time());
     if (!record.key) ++sample_.without_key;
+    sample_.frames.Add(record.view().key, record.view().value);
     const RecordFields& fields = reader_.Read(record.view());
     if (fields.id_state != RecordFields::State::kPresent) {
       ++(fields.id_state == RecordFields::State::kMalformed ? sample_.malformed : sample_.without_id);

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "src/pipeline/options/options.h"
+#include "src/record/registry_frame.h"
 
 namespace lethe::kafka {
 
@@ -24,7 +25,8 @@ struct LogSample {
   int64_t malformed = 0;                // the JSON that it would be in
   int64_t copies_elsewhere = 0;         // records whose id was also seen in another partition
   int64_t copies_with_another_key = 0;  // in the same partition, but with a key that might have led elsewhere
-  std::string example;                  // where one of those is: orders-3 offset 17 and orders-5 offset 4
+  RegistryFrames frames;
+  std::string example;  // where one of those is: orders-3 offset 17 and orders-5 offset 4
   absl::Time newest = absl::InfinitePast();
 
   struct Partition {

@@ -267,7 +267,8 @@ absl::Status AwaitTopics(const DaemonOptions& options, const StopFlag& stop,
     const absl::Status met = errors.Last(client->get());
     if (absl::IsPermissionDenied(met)) return met;
     const std::string why(met.ok() ? answer.message() : met.message());
-    if (said != why) spdlog::warn("waiting for {}: {}", options.brokers, why);
+    // A topic may have been created a moment ago; if it stays missing, the error says so.
+    if (said != why && !missing) spdlog::warn("waiting for {}: {}", options.brokers, why);
     said = why;
     if (stop.WaitFor(absl::Milliseconds(250))) {
       return absl::CancelledError(absl::StrCat("stopped while waiting for ", options.brokers, ": ", why));

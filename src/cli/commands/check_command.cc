@@ -11,8 +11,12 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
 #include "connectors/http/http_client.h"
 #include "connectors/http/http_server.h"
 #include "connectors/kafka/preflight/check.h"
@@ -42,6 +46,46 @@ std::string Json(const Finding& finding) {
   return absl::StrCat("{\"severity\":\"", Name(finding.severity), "\",\"check\":", JsonString(finding.check),
                       ",\"where\":", JsonString(finding.where), ",\"what\":", JsonString(finding.what),
                       ",\"remedy\":", JsonString(finding.remedy), "}");
+}
+
+std::string OnOneLine(absl::string_view text) {
+  // A broker's message may have several lines.
+  return Printable(absl::StrReplaceAll(text, {{"\n", " "}}));
+}
+
+constexpr int kSeverityColumns = 9;
+constexpr int kCheckColumns = 16;
+
+// The first two columns.
+std::string Head(const Finding& finding, const TextStyle& style) {
+  const std::string name = absl::StrFormat("%-*s", kSeverityColumns, Name(finding.severity));
+  const std::string painted = finding.severity == Severity::kError     ? style.Red(name)
+                              : finding.severity == Severity::kWarning ? style.Yellow(name)
+                                                                       : style.Green(name);
+  return absl::StrFormat("%s%-*s", painted, kCheckColumns, finding.check);
+}
+
+// On a terminal: broken between words. A command of Kafka is on a line of its own, unbroken, to be copied.
+void WriteFolded(const Finding& finding, const FindingsLook& look, std::ostream& out) {
+  constexpr int kIndent = kSeverityColumns + kCheckColumns;
+  constexpr int kNarrow = 60;
+  const bool is_narrow = look.columns < kNarrow;
+  const int indent = is_narrow ? kSeverityColumns : kIndent;
+  const std::string margin = absl::StrCat("\n", std::string(static_cast<size_t>(indent), ' '));
+  const auto paragraph = [&](absl::string_view text) {
+    const size_t command = std::min(text.find("kafka-topics.sh "), text.find("kafka-configs.sh "));
+    if (command > 0) out << Wrapped(OnOneLine(text.substr(0, command)), look.columns - 1, indent);
+    if (command == absl::string_view::npos) return;
+    out << (command > 0 ? "\n  " : "  ") << look.style.Bold(OnOneLine(text.substr(command)));
+  };
+  out << Head(finding, look.style) << (is_narrow ? margin : "");
+  paragraph(absl::StrCat(finding.where, " ", finding.what));
+  if (!finding.remedy.empty()) {
+    const bool is_command = absl::StartsWith(finding.remedy, "kafka-");
+    out << (is_command ? "\n" : margin);
+    paragraph(finding.remedy);
+  }
+  out << "\n";
 }
 
 // Leaves no trace: the file that is tried has no name, and is gone when it is closed.
@@ -109,39 +153,40 @@ std::vector<Finding> CheckMachine(const RunConfig& config) {
   return findings;
 }
 
-int WriteFindings(const std::vector<Finding>& findings, const CheckCommandOptions& options,
+int WriteFindings(std::vector<Finding> findings, const CheckCommandOptions& options, const FindingsLook& look,
                   std::ostream& out) {
-  Severity worst = Severity::kOk;
+  absl::c_stable_sort(findings, [](const Finding& x, const Finding& y) { return x.severity > y.severity; });
+  const Severity worst = findings.empty() ? Severity::kOk : findings.front().severity;
   int counts[3] = {};
   std::string list;
   for (const Finding& finding : findings) {
-    worst = std::max(worst, finding.severity);
     ++counts[static_cast<int>(finding.severity)];
-    if (options.format == ReportFormat::kText) {
-      // A broker's message may have several lines.
-      std::string line = finding.Text();
-      std::replace(line.begin(), line.end(), '\n', ' ');
-      out << absl::StreamFormat("%-8s %-15s %s\n", Name(finding.severity), finding.check, Printable(line));
-    } else {
+    if (options.quiet && finding.severity == Severity::kOk) continue;
+    if (options.format == ReportFormat::kJson) {
       absl::StrAppend(&list, list.empty() ? "" : ",", Json(finding));
+    } else if (look.columns > 0) {
+      WriteFolded(finding, look, out);
+    } else {
+      out << Head(finding, look.style) << OnOneLine(finding.Text()) << "\n";
     }
   }
-  if (options.format == ReportFormat::kText) {
-    out << absl::StreamFormat("%d ok, %d warning%s, %d error%s\n", counts[0], counts[1],
-                              counts[1] == 1 ? "" : "s", counts[2], counts[2] == 1 ? "" : "s");
-  } else {
+  if (options.format == ReportFormat::kJson) {
     out << "{\"findings\":[" << list << "],\"ok\":" << counts[0] << ",\"warnings\":" << counts[1]
         << ",\"errors\":" << counts[2] << "}\n";
+  } else if (!options.quiet) {
+    out << absl::StreamFormat("%d ok, %d warning%s, %d error%s\n", counts[0], counts[1],
+                              counts[1] == 1 ? "" : "s", counts[2], counts[2] == 1 ? "" : "s");
   }
   return static_cast<int>(worst);
 }
 
-int RunCheck(const absl::StatusOr<RunConfig>& config, const CheckCommandOptions& options, std::ostream& out) {
+int RunCheck(const absl::StatusOr<RunConfig>& config, const CheckCommandOptions& options,
+             const FindingsLook& look, std::ostream& out) {
   if (!config.ok()) {
     return WriteFindings({{Severity::kError, "configuration", "configuration",
                            absl::StrCat("is wrong: ", config.status().message()),
                            "correct the file or the flag that it names"}},
-                         options, out);
+                         options, look, out);
   }
   // The findings say what librdkafka reports meanwhile; its own lines are for log level debug.
   LogOptions log = config->log;
@@ -153,7 +198,7 @@ int RunCheck(const absl::StatusOr<RunConfig>& config, const CheckCommandOptions&
   }
   for (Finding& finding : CheckMachine(*config)) findings.push_back(std::move(finding));
   for (Finding& finding : kafka::Check(config->daemon)) findings.push_back(std::move(finding));
-  return WriteFindings(findings, options, out);
+  return WriteFindings(std::move(findings), options, look, out);
 }
 
 }  // namespace lethe

@@ -10,23 +10,33 @@
 #include "absl/status/statusor.h"
 #include "connectors/kafka/topics/finding.h"
 #include "src/cli/config/config.h"
+#include "src/cli/terminal/terminal.h"
 
 namespace lethe {
 
 struct CheckCommandOptions {
   ReportFormat format = ReportFormat::kText;
+  bool quiet = false;  // only warnings and errors
 };
 
-// Writes a line for each finding, or one object of JSON. 0: all is well; 1: there are warnings; 2: something
-// is wrong that lethe does not run with, the configuration (`config` is its error then) included.
-int RunCheck(const absl::StatusOr<RunConfig>& config, const CheckCommandOptions& options, std::ostream& out);
+// How findings look where they go to.
+struct FindingsLook {
+  TextStyle style = {};
+  int columns = 0;  // of a terminal; 0: a line for each finding, whatever its length
+};
+
+// Writes the findings as text, or one object of JSON: errors, warnings, and what is fine. 0: all is well;
+// 1: there are warnings; 2: something is wrong that lethe does not run with, the configuration (`config` is
+// its error then) included.
+int RunCheck(const absl::StatusOr<RunConfig>& config, const CheckCommandOptions& options,
+             const FindingsLook& look, std::ostream& out);
 
 // What this machine says: the snapshots' folder, if there is one, and the address of --http.
 std::vector<kafka::Finding> CheckMachine(const RunConfig& config);
 
 // The part that writes.
-int WriteFindings(const std::vector<kafka::Finding>& findings, const CheckCommandOptions& options,
-                  std::ostream& out);
+int WriteFindings(std::vector<kafka::Finding> findings, const CheckCommandOptions& options,
+                  const FindingsLook& look, std::ostream& out);
 
 }  // namespace lethe
 

@@ -93,6 +93,8 @@ class LineFilter {
   absl::Status Pass(absl::Span<const absl::string_view> lines);
   void Summarize(absl::Duration elapsed, const MemoryBudget& memory, std::ostream& err) const;
   void SummarizeJson(absl::Duration elapsed, const MemoryBudget& memory, std::ostream& err) const;
+  // NoIdError() if there were lines, and none had an id.
+  absl::Status CheckIds(const IdSpec& id) const;
 
  private:
   absl::Status Take(absl::string_view line, absl::Time now);
@@ -257,6 +259,11 @@ void LineFilter::SummarizeJson(absl::Duration elapsed, const MemoryBudget& memor
       << std::flush;
 }
 
+absl::Status LineFilter::CheckIds(const IdSpec& id) const {
+  if (records_ == 0 || missing_.count + malformed_.count < records_) return absl::OkStatus();
+  return NoIdError(records_, id.ToString(), "nothing was deduplicated");
+}
+
 // Up to the end of the input.
 absl::Status PassAll(int fd, absl::string_view name, int stop_fd, LineFilter& filter) {
   lines::LineReader in(fd, name, lines::LineReader::kDefaultMaxLineBytes, stop_fd);
@@ -301,14 +308,14 @@ absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_f
   const auto summarize =
       options.format == ReportFormat::kJson ? &LineFilter::SummarizeJson : &LineFilter::Summarize;
   if (!options.quiet) (filter.*summarize)(elapsed, (*stage)->memory(), err);
-  return absl::IsCancelled(status) ? absl::OkStatus() : status;
+  return status.ok() || absl::IsCancelled(status) ? filter.CheckIds(options.id) : status;
 }
 
 int FilterCommand(const FilterCommandOptions& options) {
   const Interrupt interrupt;
   const absl::Status status = RunFilter(options, STDIN_FILENO, STDOUT_FILENO, std::cerr, interrupt.fd());
-  if (!status.ok()) return ReportError(status, std::cerr);
-  return interrupt.requested() ? kExitInterrupted : kExitOk;
+  const int code = ReportError(status, std::cerr);
+  return interrupt.requested() && (code == kExitOk || code == kExitNoId) ? kExitInterrupted : code;
 }
 
 }  // namespace lethe

@@ -55,7 +55,8 @@ struct FilterCommandOptions {
 // away (the process ignores SIGPIPE from here on). If the engine does not keep the promise
 // of include/lethe/filter.h, `err` says so at the start. InvalidArgument, before anything is written, for
 // impossible options and unreadable files; FailedPrecondition for a line that kFail ends at, with all lines
-// before it written; otherwise the error of reading or writing.
+// before it written; NoIdError() if there were lines and none had an id; otherwise the error of reading or
+// writing.
 absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_fd, std::ostream& err,
                        int stop_fd = -1);
 

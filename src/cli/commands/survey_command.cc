@@ -11,6 +11,7 @@
 #include "connectors/kafka/client/fixed_properties.h"
 #include "connectors/kafka/topics/topic_reader.h"
 #include "src/cli/config/units.h"
+#include "src/cli/terminal/exit_code.h"
 #include "src/cli/terminal/interrupt.h"
 #include "src/cli/terminal/log.h"
 #include "src/cli/terminal/survey_text.h"
@@ -113,6 +114,11 @@ absl::Status RunSurvey(const SurveyCommandOptions& options, std::ostream& out) {
     WriteSurvey(text, TextStyle::Of(STDOUT_FILENO), out);
   }
   out.flush();
+  const SurveyReport& report = text.report;
+  const bool has_id = report.records == 0 || report.candidates.front().figures.records > 0;
+  if (status.ok() && options.id && !has_id) {
+    return NoIdError(report.records, options.id->ToString(), "the figures say nothing of duplicates");
+  }
   return status;
 }
 

@@ -112,6 +112,8 @@ std::string ExitCodes() {
      written. The message names the flag, or the file and line. lethe check:
      something is wrong that lethe does not run with. lethe reconcile: any
      error.
+3    lethe filter, lethe survey: no record has a usable id at --id, so nothing
+     was deduplicated, or found out.
 130  lethe filter was interrupted (Ctrl-C): what it had read is written, and
      the summary printed.
 128 + N  Signal N killed it, as shells say it.

@@ -1,12 +1,30 @@
 #include "src/cli/terminal/exit_code.h"
 
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
 #include "src/cli/terminal/plain_text.h"
+#include "src/text/format.h"
 
 namespace lethe {
+
+namespace {
+
+constexpr absl::string_view kNoId = "lethe/no-id";
+
+}  // namespace
+
+absl::Status NoIdError(int64_t records, absl::string_view id, absl::string_view effect) {
+  absl::Status error = absl::FailedPreconditionError(
+      absl::StrCat("WARNING: none of the ", FormatCount(records), " records has a usable id at ", id, ": ",
+                   effect, "; correct --id"));
+  error.SetPayload(kNoId, absl::Cord());
+  return error;
+}
 
 int ReportError(const absl::Status& status, std::ostream& err) {
   if (status.ok()) return kExitOk;
   err << "lethe: " << Printable(status.message()) << "\n";
+  if (status.GetPayload(kNoId)) return kExitNoId;
   return status.code() == absl::StatusCode::kInvalidArgument ? kExitUsage : kExitFailed;
 }
 

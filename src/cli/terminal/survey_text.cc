@@ -93,6 +93,7 @@ class Writer {
   void Write() {
     WriteHead();
     if (report_.records == 0) return;
+    WriteFrames();
     if (!text_.id_was_given) WriteCandidates();
     const IdCandidate& best = report_.candidates.front();
     WriteDuplicates(best);
@@ -103,6 +104,7 @@ class Writer {
 
  private:
   void WriteHead();
+  void WriteFrames();
   void WriteCandidates();
   void WriteDuplicates(const IdCandidate& candidate);
   void WriteUnusable(const IdCandidate& candidate);
@@ -164,6 +166,24 @@ void Writer::WriteHead() {
                    Span(report_.end - report_.begin),
                    report_.rate > 0 ? absl::StrCat("; ", Rate(report_.rate), " records a second") : "", "."),
       "", 2);
+}
+
+void Writer::WriteFrames() {
+  const RegistryFrames& frames = report_.frames;
+  if (!frames.in_values() && !frames.in_keys()) return;
+  Heading("Schema registry");
+  const std::string mark = absl::StrCat("  ", style_.Yellow("!"), " ");
+  if (frames.in_values()) {
+    Paragraph(absl::StrCat("The values begin with ", FrameText(frames.value_schema()),
+                           ": Avro, Protobuf or JSON Schema. lethe cannot read their fields: ",
+                           kFramedValuesRemedy, "."),
+              mark, 4);
+  }
+  if (frames.in_keys()) {
+    Paragraph(absl::StrCat("The keys begin with ", FrameText(frames.key_schema()), ". With --id key ",
+                           kFramedKeysEffect, ": ", kFramedKeysRemedy, "."),
+              mark, 4);
+  }
 }
 
 void Writer::WriteCandidates() {
@@ -431,8 +451,10 @@ void WriteSurveyJson(const SurveyText& text, std::ostream& out) {
       << ",\"in_topic\":" << text.in_topic << ",\"to_read\":" << text.to_read
       << ",\"whole\":" << (text.is_whole ? "true" : "false") << ",\"records\":" << report.records
       << ",\"without_time\":" << report.without_time << ",\"begin_ms\":" << time(report.begin)
-      << ",\"end_ms\":" << time(report.end) << absl::StreamFormat(",\"rate\":%.17g", report.rate)
-      << ",\"ids\":["
+      << ",\"end_ms\":" << time(report.end)
+      << ",\"framed_keys\":" << (report.frames.in_keys() ? "true" : "false")
+      << ",\"framed_values\":" << (report.frames.in_values() ? "true" : "false")
+      << absl::StreamFormat(",\"rate\":%.17g", report.rate) << ",\"ids\":["
       << absl::StrJoin(report.candidates, ",",
                        [](std::string* json, const IdCandidate& candidate) { *json += Json(candidate); })
       << "]}\n";

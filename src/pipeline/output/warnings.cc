@@ -16,7 +16,7 @@ constexpr int64_t kSeenUnkeyed = 1000;
 }  // namespace
 
 Warnings::Warnings(const DaemonOptions& options, int lane, int32_t partitions)
-    : options_(options), lane_(lane), partitions_(partitions) {
+    : options_(options), lane_(lane), partitions_(partitions), id_reads_key_(options.record.id.reads_key()) {
   if (options.scope == Scope::kPartition && partitions > 1) keys_.emplace();
 }
 
@@ -32,8 +32,8 @@ void Warnings::OfMissingIds(const std::vector<Task*>& committed) {
   if (!found) return;
   spdlog::warn(
       "lane {}: {} of the last {} records have no usable id at {} and are not deduplicated (on_missing_id, "
-      "on_malformed); correct id, or see what writes such records",
-      lane_, found->without_id, found->records, options_.record.id.ToString());
+      "on_malformed): {}; correct id, or see what writes such records",
+      lane_, found->without_id, found->records, options_.record.id.ToString(), found->reason);
 }
 
 void Warnings::OfMemoryLimit(Task& task, const PartitionReport& report) {
@@ -69,6 +69,12 @@ void Warnings::OfUnlisted(Task& task) {
 }
 
 void Warnings::OfKeys(const Tasks& tasks) {
+  if (!warned_of_frames_ && frames_.in_keys()) {
+    warned_of_frames_ = true;
+    spdlog::warn("{}: id reads keys that begin with {}: {}; {}", options_.input,
+                 FrameText(frames_.key_schema()), std::string(kFramedKeysEffect),
+                 std::string(kFramedKeysRemedy));
+  }
   if (const auto found = keys_ ? keys_->Take(SteadyNow()) : std::nullopt) {
     spdlog::warn(
         "{}: {} of {} copies that were compared with the first of their id have another key: they met in one "

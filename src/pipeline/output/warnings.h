@@ -14,6 +14,7 @@
 #include "src/pipeline/report/report.h"
 #include "src/pipeline/report/watches.h"
 #include "src/pipeline/task/task.h"
+#include "src/record/registry_frame.h"
 
 namespace lethe {
 
@@ -27,7 +28,8 @@ class Warnings {
   void OfMissingIds(const std::vector<Task*>& committed);
   // If there are more undeliverable records than the commit metadata can list.
   void OfUnlisted(Task& task);
-  // For Scope::kPartition: if most records have no key, or copies have other keys than the first of their id.
+  // If the id reads keys that a schema registry frames. For Scope::kPartition: if most records have no key,
+  // or copies have other keys than the first of their id.
   void OfKeys(const Tasks& tasks);
   // When the memory limit first costs a partition its window or its target.
   void OfMemoryLimit(Task& task, const PartitionReport& report);
@@ -35,9 +37,13 @@ class Warnings {
   // If quotas hold the clients back: the sums of the throttle times that brokers stated.
   void OfThrottling(absl::Duration consumer, absl::Duration producer);
 
+  // For a record without a usable id.
+  void SeeWithoutId(absl::string_view reason) { ids_.See(reason); }
   // For each judged event.
   void SeeKey(int32_t partition, IdHash id, Verdict verdict, const std::optional<absl::string_view>& key) {
-    if (keys_ && KeyWatch::IsSampled(id)) keys_->See(partition, id, verdict, key);
+    if (!KeyWatch::IsSampled(id)) return;
+    if (keys_) keys_->See(partition, id, verdict, key);
+    if (id_reads_key_) frames_.Add(key, std::nullopt);
   }
   std::optional<IdWatch::Stretch> without_id() const { return ids_.nearly_none(); }
   double consumer_throttled() const { return consumer_throttle_.share(); }
@@ -49,6 +55,9 @@ class Warnings {
   const int32_t partitions_;
   IdWatch ids_;
   std::optional<KeyWatch> keys_;  // for Scope::kPartition
+  const bool id_reads_key_;
+  RegistryFrames frames_;  // of sampled records, if the id reads the key
+  bool warned_of_frames_ = false;
   ThrottleWatch consumer_throttle_;
   ThrottleWatch producer_throttle_;
   bool warned_unkeyed_ = false;

@@ -51,9 +51,10 @@ std::vector<std::string> Remarks(const DaemonReport& report) {
   AddThrottled(report.lanes, "lane", &remarks);
   for (const LaneReport& lane : report.lanes) {
     if (lane.without_id) {
-      remarks.push_back(absl::StrCat("lane ", lane.lane, ": ", FormatCount(lane.without_id->without_id),
-                                     " of ", FormatCount(lane.without_id->records),
-                                     " records have no usable id, and are not deduplicated; correct id"));
+      remarks.push_back(absl::StrCat(
+          "lane ", lane.lane, ": ", FormatCount(lane.without_id->without_id), " of ",
+          FormatCount(lane.without_id->records), " records have no usable id, and are not deduplicated",
+          lane.without_id->reason.empty() ? "" : ": ", lane.without_id->reason, "; correct id"));
     }
     std::optional<std::string> first;
     int more = 0;

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -22,7 +24,13 @@ class IdWatch {
   struct Stretch {
     int64_t records = 0;
     int64_t without_id = 0;
+    std::string reason = {};  // of its first record without an id
   };
+
+  // For a record without a usable id.
+  void See(absl::string_view reason) {
+    if (open_.reason.empty()) open_.reason = std::string(reason);
+  }
 
   // After a commit. Returns the stretch that ends here if nearly all of it lack an id, at most once a minute.
   std::optional<Stretch> Add(int64_t records, int64_t without_id, absl::Time now) {
@@ -31,8 +39,7 @@ class IdWatch {
     open_.without_id += without_id;
     if (open_.records < kLeast || now < next_) return std::nullopt;
     next_ = now + kEvery;
-    last_ = open_;
-    open_ = {};
+    last_ = std::exchange(open_, {});
     return nearly_none();
   }
 

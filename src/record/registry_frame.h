@@ -1,0 +1,77 @@
+// The frame that a schema registry's serializers put before a key or a value: a zero byte and the schema's
+// id, 4 bytes big-endian (Confluent's wire format; Apicurio writes it, too).
+#ifndef LETHE_SRC_RECORD_REGISTRY_FRAME_H_
+#define LETHE_SRC_RECORD_REGISTRY_FRAME_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace lethe {
+
+// The schema's id, above 0, if the bytes look framed. 8 bytes are taken for a number, which looks the same.
+inline std::optional<int32_t> SchemaIdOf(absl::string_view bytes) {
+  constexpr size_t kFrameBytes = 5;
+  constexpr size_t kNumberBytes = 8;
+  if (bytes.size() <= kFrameBytes || bytes.size() == kNumberBytes || bytes[0] != '\0') return std::nullopt;
+  uint32_t id = 0;
+  for (size_t i = 1; i < kFrameBytes; ++i) id = id << 8 | static_cast<uint8_t>(bytes[i]);
+  if (id == 0 || id > INT32_MAX) return std::nullopt;
+  return static_cast<int32_t>(id);
+}
+
+// How many of the keys and values that were seen are framed. Not thread-safe.
+class RegistryFrames {
+ public:
+  void Add(std::optional<absl::string_view> key, std::optional<absl::string_view> value) {
+    Add(key, keys_);
+    Add(value, values_);
+  }
+
+  // Whether nearly all keys, or values, are framed: nine of ten.
+  bool in_keys() const { return keys_.Nearly(); }
+  bool in_values() const { return values_.Nearly(); }
+  // A schema of the keys, or of the values; 0 if none was seen.
+  int32_t key_schema() const { return keys_.schema; }
+  int32_t value_schema() const { return values_.schema; }
+
+ private:
+  struct Count {
+    int64_t seen = 0;
+    int64_t framed = 0;
+    int32_t schema = 0;
+
+    bool Nearly() const { return framed > 0 && 10 * framed >= 9 * seen; }
+  };
+
+  static void Add(std::optional<absl::string_view> bytes, Count& count) {
+    if (!bytes) return;
+    ++count.seen;
+    const auto schema = SchemaIdOf(*bytes);
+    if (!schema) return;
+    ++count.framed;
+    if (count.schema == 0) count.schema = *schema;
+  }
+
+  Count keys_;
+  Count values_;
+};
+
+// For people: what such bytes begin with.
+std::string FrameText(int32_t schema);
+
+// What can be done with framed values, and what an id from framed keys does.
+inline constexpr absl::string_view kFramedValuesRemedy =
+    "set id to a header (header:NAME), or to value if copies are equal byte for byte, or write the topic as "
+    "JSON without a registry (Kafka Connect: JsonConverter)";
+inline constexpr absl::string_view kFramedKeysEffect =
+    "a copy that was written with another version of the key's schema has another id and passes";
+inline constexpr absl::string_view kFramedKeysRemedy =
+    "set id to a header (header:NAME), or keep the key's schema as it is";
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_RECORD_REGISTRY_FRAME_H_
