@@ -1,23 +1,31 @@
 #include "connectors/redis/redis_store.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/time.h>
 
 #include <cerrno>
-#include <cstring>
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
+#include "absl/time/time.h"
 
 namespace lethe::redis {
 namespace {
 
 // Short enough for a prompt stop, and long enough for a Redis that forks or is busy.
 constexpr timeval kConnectTimeout = {1, 0};
-constexpr timeval kAnswerTimeout = {2, 0};
+constexpr absl::Duration kSendTimeout = absl::Seconds(10);
+constexpr absl::Duration kReplyTimeout = absl::Seconds(2);
+// Of one wait: lethe may be stopped meanwhile.
+constexpr timeval kTurn = {0, 50'000};
+// The longest is that of INFO. A position has at most 19 digits.
+constexpr size_t kMostReplyBytes = 64 << 10;
+constexpr size_t kMostBytesPerPosition = 32;
+constexpr size_t kMostErrorBytes = 300;
 
 // What both scripts begin with. Where a hash has fewer keys than the last batch left in it, somebody has
 // deleted some, and changes would be added to what is not there: all is deleted, to be filled again.
@@ -122,6 +130,27 @@ std::string NameOf(const RedisAddress& address) {
   return absl::StrCat("redis://", address.host, ":", address.port, "/", address.database);
 }
 
+absl::Time Now() {
+  return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+// `replies`, which are hiredis' own, with arrays bounded before there is memory for their elements: one array
+// of at most as many as the reader's privdata says.
+redisReplyObjectFunctions* BoundedReplies(const redisReplyObjectFunctions& replies) {
+  static const auto create_array = replies.createArray;
+  static redisReplyObjectFunctions bounded = [&] {
+    redisReplyObjectFunctions functions = replies;
+    // The number's type depends on hiredis' version.
+    functions.createArray = [](const redisReadTask* task, auto elements) -> void* {
+      const size_t most = *static_cast<const size_t*>(task->privdata);
+      if (task->parent != nullptr || static_cast<size_t>(elements) > most) return nullptr;
+      return create_array(task, elements);
+    };
+    return functions;
+  }();
+  return &bounded;
+}
+
 bool StartsWithAny(absl::string_view text, std::initializer_list<absl::string_view> words) {
   for (const absl::string_view word : words) {
     if (absl::StartsWith(text, word)) return true;
@@ -166,15 +195,30 @@ absl::Status RedisStore::Lost(absl::string_view doing) {
   // A timeout reads "Resource temporarily unavailable".
   const bool timed_out = context_ != nullptr && context_->err == REDIS_ERR_IO &&
                          (errno == EAGAIN || errno == EWOULDBLOCK || errno == ETIMEDOUT);
+  const bool is_strange =
+      context_ != nullptr && (context_->err == REDIS_ERR_PROTOCOL || context_->err == REDIS_ERR_OOM);
   const std::string why = context_ == nullptr ? "out of memory"
                           : timed_out         ? "no answer"
                                               : std::string(context_->errstr);
   context_.reset();
+  if (is_strange) return NoRedis(doing);
   return absl::UnavailableError(absl::StrCat(doing, ": ", why));
 }
 
+absl::Status RedisStore::NoAnswer(absl::string_view doing) {
+  context_.reset();
+  return absl::UnavailableError(absl::StrCat(doing, ": no answer"));
+}
+
+absl::Status RedisStore::NoRedis(absl::string_view doing) {
+  context_.reset();
+  return absl::FailedPreconditionError(absl::StrCat(
+      doing,
+      ": it answers as no Redis does: see to the host and the port in store, and to who answers there"));
+}
+
 absl::Status RedisStore::Refused(absl::string_view reply) const {
-  const std::string text(reply);
+  const std::string text(reply.substr(0, kMostErrorBytes));
   if (StartsWithAny(reply,
                     {"NOAUTH", "WRONGPASS", "ERR invalid password", "ERR AUTH", "ERR Client sent AUTH"})) {
     return absl::PermissionDeniedError(
@@ -214,25 +258,28 @@ absl::Status RedisStore::Connect() {
   const RedisAddress& address = options_.address;
   context_.reset(redisConnectWithTimeout(address.host.c_str(), address.port, kConnectTimeout));
   if (context_ == nullptr || context_->err != 0) return Lost("connecting");
-  if (redisSetTimeout(context_.get(), kAnswerTimeout) != REDIS_OK) return Lost("connecting");
+  if (redisSetTimeout(context_.get(), kTurn) != REDIS_OK) return Lost("connecting");
   redisEnableKeepAlive(context_.get());
+  context_->reader->fn = BoundedReplies(*context_->reader->fn);
+  context_->reader->privdata = &most_elements_;
   absl::Status status;
   if (!options_.password.empty()) {
     std::vector<absl::string_view> command = {"AUTH"};
     if (!address.user.empty()) command.emplace_back(address.user);
     command.emplace_back(options_.password);
-    status = Call(command).status();
+    status = Call(command, REDIS_REPLY_STATUS).status();
   }
   if (status.ok() && address.database != 0) {
-    status = Call({"SELECT", absl::StrCat(address.database)}).status();
+    status = Call({"SELECT", absl::StrCat(address.database)}, REDIS_REPLY_STATUS).status();
   }
   if (status.ok()) status = KeepsKeys();
   for (const auto& [script, hash] :
        {std::pair{kPositionsScript, &positions_script_}, std::pair{kScript, &script_}}) {
     if (!status.ok()) break;
-    const absl::StatusOr<Reply> loaded = Call({"SCRIPT", "LOAD", absl::StrCat(kScriptBegin, script)});
+    const absl::StatusOr<Reply> loaded =
+        Call({"SCRIPT", "LOAD", absl::StrCat(kScriptBegin, script)}, REDIS_REPLY_STRING);
     status = loaded.status();
-    if (status.ok()) *hash = (*loaded)->str;
+    if (status.ok()) hash->assign((*loaded)->str, (*loaded)->len);
   }
   if (!status.ok()) context_.reset();
   return status;
@@ -240,7 +287,7 @@ absl::Status RedisStore::Connect() {
 
 // Evicted keys would silently miss in sums. The other policies evict only keys that expire; lethe's do not.
 absl::Status RedisStore::KeepsKeys() {
-  const absl::StatusOr<Reply> info = Call({"INFO", "memory"});
+  const absl::StatusOr<Reply> info = Call({"INFO", "memory"}, REDIS_REPLY_STRING);
   if (!info.ok()) return info.status();
   const absl::string_view text((*info)->str, (*info)->len);
   if (!absl::StrContains(text, "maxmemory_policy:allkeys-") || absl::StrContains(text, "maxmemory:0\r")) {
@@ -264,21 +311,60 @@ absl::Status RedisStore::Append(const std::vector<absl::string_view>& command) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<RedisStore::Reply> RedisStore::NextReply() {
-  void* raw = nullptr;
-  errno = 0;
-  if (redisGetReply(context_.get(), &raw) != REDIS_OK) return Lost("waiting for an answer");
-  Reply reply(static_cast<redisReply*>(raw));
-  if (reply->type != REDIS_REPLY_ERROR) return reply;
-  // Later replies of the pipeline may be errors, too.
-  const absl::Status refused = Refused(absl::string_view(reply->str, reply->len));
+absl::Status RedisStore::AwaitTurn(int events, absl::Time deadline, absl::string_view doing) {
+  pollfd connection = {.fd = context_->fd, .events = static_cast<int16_t>(events), .revents = 0};
+  while (!interrupted_) {
+    // Errors show in the call that follows.
+    if (poll(&connection, 1, static_cast<int>(kTurn.tv_usec / 1000)) > 0) return absl::OkStatus();
+    if (Now() >= deadline) return NoAnswer(doing);
+  }
   context_.reset();
-  return refused;
+  return absl::CancelledError(absl::StrCat(doing, ": interrupted"));
 }
 
-absl::StatusOr<RedisStore::Reply> RedisStore::Call(const std::vector<absl::string_view>& command) {
+absl::Status RedisStore::Send() {
+  constexpr absl::string_view kDoing = "writing";
+  const absl::Time deadline = Now() + kSendTimeout;
+  for (int done = 0; done == 0;) {
+    if (absl::Status turn = AwaitTurn(POLLOUT, deadline, kDoing); !turn.ok()) return turn;
+    errno = 0;
+    if (redisBufferWrite(context_.get(), &done) != REDIS_OK) return Lost(kDoing);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RedisStore::Reply> RedisStore::NextReply(int type, size_t elements) {
+  constexpr absl::string_view kDoing = "waiting for an answer";
+  const absl::Time deadline = Now() + kReplyTimeout;
+  const size_t most = kMostReplyBytes + elements * kMostBytesPerPosition;
+  most_elements_ = elements;
+  void* raw = nullptr;
+  for (size_t before = 0, read = 0;; read += context_->reader->len - before) {
+    errno = 0;
+    if (redisGetReplyFromReader(context_.get(), &raw) != REDIS_OK) return Lost(kDoing);
+    if (raw != nullptr) break;
+    if (read > most) return NoRedis(kDoing);
+    if (absl::Status turn = AwaitTurn(POLLIN, deadline, kDoing); !turn.ok()) return turn;
+    // A reply that comes in drops makes each wait short.
+    if (Now() >= deadline) return NoAnswer(kDoing);
+    before = context_->reader->len;
+    if (redisBufferRead(context_.get()) != REDIS_OK) return Lost(kDoing);
+  }
+  Reply reply(static_cast<redisReply*>(raw));
+  if (reply->type == REDIS_REPLY_ERROR) {
+    // Later replies of the pipeline may be errors, too.
+    context_.reset();
+    return Refused(absl::string_view(reply->str, reply->len));
+  }
+  if (reply->type != type || reply->elements != elements) return NoRedis(kDoing);
+  return reply;
+}
+
+absl::StatusOr<RedisStore::Reply> RedisStore::Call(const std::vector<absl::string_view>& command, int type,
+                                                   size_t elements) {
   if (absl::Status appended = Append(command); !appended.ok()) return appended;
-  return NextReply();
+  if (absl::Status sent = Send(); !sent.ok()) return sent;
+  return NextReply(type, elements);
 }
 
 absl::StatusOr<std::vector<int64_t>> RedisStore::Positions(const std::vector<int32_t>& partitions) {
@@ -289,15 +375,14 @@ absl::StatusOr<std::vector<int64_t>> RedisStore::Positions(const std::vector<int
   for (const int32_t partition : partitions) names.push_back(PartitionName(partition));
   std::vector<absl::string_view> command = {"EVALSHA", positions_script_, "3", values_, positions_, counts_};
   command.insert(command.end(), names.begin(), names.end());
-  const absl::StatusOr<Reply> reply = Call(command);
+  const absl::StatusOr<Reply> reply = Call(command, REDIS_REPLY_ARRAY, partitions.size());
   if (!reply.ok()) return reply.status();
-  for (size_t i = 0; i < partitions.size() && i < (*reply)->elements; ++i) {
+  for (size_t i = 0; i < partitions.size(); ++i) {
     const absl::StatusOr<int64_t> position = PositionOf(*(*reply)->element[i]);
     if (!position.ok()) return position.status();
     positions.push_back(*position);
   }
-  if (positions.size() == partitions.size()) return positions;
-  return absl::FailedPreconditionError("it answers EVALSHA as no Redis does");
+  return positions;
 }
 
 absl::StatusOr<std::vector<int64_t>> RedisStore::Apply(const std::vector<StoreBatch>& batches) {
@@ -318,8 +403,9 @@ absl::StatusOr<std::vector<int64_t>> RedisStore::Apply(const std::vector<StoreBa
     if (absl::Status appended = Append(command); !appended.ok()) return appended;
   }
   std::vector<int64_t> positions;
+  if (absl::Status sent = Send(); !sent.ok()) return sent;
   for (size_t i = 0; i < batches.size(); ++i) {
-    const absl::StatusOr<Reply> reply = NextReply();
+    const absl::StatusOr<Reply> reply = NextReply(REDIS_REPLY_STRING);
     if (!reply.ok()) return reply.status();
     const absl::StatusOr<int64_t> position = PositionOf(**reply);
     if (!position.ok()) return position.status();

@@ -4,6 +4,8 @@
 
 #include <hiredis/hiredis.h>
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "connectors/redis/redis_address.h"
 #include "src/counters/counter_store.h"
 
@@ -26,13 +29,14 @@ struct RedisStoreOptions {
 
 // README.md has the keys. Each batch is one call of a script, which Redis runs atomically; batches are
 // pipelined. Blocks SIGPIPE in its thread, since hiredis writes to connections that may be closed. Used by
-// one thread.
+// one thread, but for Interrupt.
 class RedisStore : public CounterStore {
  public:
   explicit RedisStore(RedisStoreOptions options);
 
   const std::string& name() const override { return name_; }
   std::string ResetCommand() const override;
+  void Interrupt() override { interrupted_ = true; }
   absl::StatusOr<std::vector<int64_t>> Positions(const std::vector<int32_t>& partitions) override;
   absl::StatusOr<std::vector<int64_t>> Apply(const std::vector<StoreBatch>& batches) override;
 
@@ -47,9 +51,17 @@ class RedisStore : public CounterStore {
   absl::Status Connect();
   absl::Status KeepsKeys();
   absl::Status Append(const std::vector<absl::string_view>& command);
-  // Of the next command in the pipeline. An error reply is an error.
-  absl::StatusOr<Reply> NextReply();
-  absl::StatusOr<Reply> Call(const std::vector<absl::string_view>& command);
+  // Waits until the connection can be read or written, for as long as nobody interrupts.
+  absl::Status AwaitTurn(int events, absl::Time deadline, absl::string_view doing);
+  // What was appended.
+  absl::Status Send();
+  // Of the next command in the pipeline: of hiredis' type, and an array of so many elements. An error reply
+  // is an error. Whoever answers may be no Redis, so type, size and time are bounded.
+  absl::StatusOr<Reply> NextReply(int type, size_t elements = 0);
+  absl::StatusOr<Reply> Call(const std::vector<absl::string_view>& command, int type, size_t elements = 0);
+  // These close the connection.
+  absl::Status NoAnswer(absl::string_view doing);
+  absl::Status NoRedis(absl::string_view doing);
   // Closes the connection, and returns its last error.
   absl::Status Lost(absl::string_view doing);
   absl::Status Refused(absl::string_view reply) const;
@@ -62,6 +74,8 @@ class RedisStore : public CounterStore {
   const std::string positions_;  // likewise
   const std::string counts_;     // likewise
   std::unique_ptr<redisContext, Free> context_;
+  size_t most_elements_ = 0;  // of the reply that is waited for
+  std::atomic<bool> interrupted_{false};
   std::string positions_script_;  // its hash in Redis
   std::string script_;            // likewise
 };

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "lethe/secret_hash.h"
 
 namespace lethe {
 
@@ -53,7 +53,7 @@ struct CounterTotal {
 class CounterReader {
  public:
   // A total may leave 64 bits: it is a sum over partitions.
-  using Totals = absl::flat_hash_map<std::string, absl::int128>;
+  using Totals = SecretHashMap<absl::int128>;
 
   // One record. InvalidArgument: it is no record of a counter, or one of another mode than those before;
   // nothing is added.
@@ -75,7 +75,7 @@ class CounterReader {
 
   Mode mode_ = Mode::kUnknown;
   Totals totals_;
-  absl::flat_hash_map<std::string, int64_t> shards_;  // by the record's key
+  SecretHashMap<int64_t> shards_;  // by the record's key
 };
 
 }  // namespace lethe

@@ -33,7 +33,8 @@ struct StoreBatch {
 //
 // After an error ask for the positions: a batch may be stored or not. Calls reconnect. Errors: Unavailable
 // (away, restarting), ResourceExhausted (no memory), PermissionDenied (wrong password), FailedPrecondition
-// (anything else that an operator must correct). Used by one thread.
+// (anything else that an operator must correct), Cancelled (interrupted). Used by one thread, but for
+// Interrupt.
 class CounterStore {
  public:
   virtual ~CounterStore() = default;
@@ -43,6 +44,9 @@ class CounterStore {
 
   // For a shell: deletes all that the store has of this counter.
   virtual std::string ResetCommand() const = 0;
+
+  // From any thread: ends a call that waits, and all that come later.
+  virtual void Interrupt() = 0;
 
   // Of these partitions, in their order; 0 where nothing was stored, or where totals have been deleted since:
   // then all are to be stored again.

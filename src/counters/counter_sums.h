@@ -5,15 +5,15 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
+#include "lethe/secret_hash.h"
 
 namespace lethe {
 
 // Not thread-safe: one per partition and counter.
 class CounterSums {
  public:
-  using Sums = absl::flat_hash_map<std::string, int64_t>;
+  using Sums = SecretHashMap<int64_t>;
 
   // With totals, the sum of a key is that of all transactions; else that of the open one.
   explicit CounterSums(bool keeps_totals = false) : keeps_totals_(keeps_totals) {}

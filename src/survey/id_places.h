@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
+#include "lethe/secret_hash.h"
 #include "src/record/record_reader.h"
 
 namespace lethe {
@@ -31,7 +31,7 @@ class IdPlaces {
 
   void Count(Field::Kind kind, absl::string_view name);
 
-  absl::flat_hash_map<std::string, int64_t> records_;  // by Field::ToString()
+  SecretHashMap<int64_t> records_;  // by Field::ToString()
   std::unique_ptr<Parser> parser_;
 };
 

@@ -276,6 +276,7 @@ class StoreOfAnother : public CounterStore {
 
   const std::string& name() const override { return topic_; }
   std::string ResetCommand() const override { return "reset"; }
+  void Interrupt() override {}
   absl::StatusOr<std::vector<int64_t>> Positions(const std::vector<int32_t>& partitions) override {
     EXPECT_EQ(partitions, std::vector<int32_t>{0});
     EXPECT_TRUE(SharedClient().Produce(topic_, {WithId("1")}).ok());

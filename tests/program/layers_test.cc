@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -132,6 +134,61 @@ TEST(Layers, NoFoldersIncludeEachOther) {
   };
   visit("src/cli");  // which needs all others
   EXPECT_GT(done.size(), 15u);
+}
+
+// The tables of text in a source that do not hash with SecretHash: keys of records, topics and files may be
+// made to collide in any other hash.
+std::vector<std::string> TablesWithoutSecret(const std::string& source) {
+  static const std::regex kTable("(flat_hash_|node_hash_|unordered_)(multi)?(map|set)<");
+  std::vector<std::string> found;
+  for (std::sregex_iterator match(source.begin(), source.end(), kTable), end; match != end; ++match) {
+    const auto from = static_cast<size_t>(match->position());
+    size_t at = from + static_cast<size_t>(match->length());
+    size_t key_end = 0;  // of the first argument
+    for (int depth = 1; depth > 0 && at < source.size(); ++at) {
+      if (source[at] == '<' || source[at] == '(') ++depth;
+      if (source[at] == '>' || source[at] == ')') --depth;
+      if (key_end == 0 && (depth == 0 || (depth == 1 && source[at] == ','))) key_end = at;
+    }
+    const std::string table = source.substr(from, at - from);
+    if (!absl::StrContains(source.substr(from, key_end - from), "string")) continue;
+    if (!absl::StrContains(table, "SecretHash")) found.push_back(table);
+  }
+  return found;
+}
+
+TEST(Layers, TablesOfTextHashWithASecret) {
+  int with_secret = 0;
+  const std::filesystem::path root = LETHE_SOURCE_DIR;
+  for (const char* top : {"include", "src", "connectors"}) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root / top)) {
+      if (entry.path().extension() != ".h" && entry.path().extension() != ".cc") continue;
+      std::ifstream text(entry.path());
+      const std::string source(std::istreambuf_iterator<char>(text), {});
+      for (const std::string& table : TablesWithoutSecret(source)) {
+        ADD_FAILURE() << entry.path() << ": " << table << ": take SecretHashMap or SecretHashSet";
+      }
+      if (absl::StrContains(source, "SecretHashMap<") || absl::StrContains(source, "SecretHashSet ")) {
+        ++with_secret;
+      }
+    }
+  }
+  EXPECT_GT(with_secret, 6);
+}
+
+TEST(Layers, TablesWithoutASecretAreFound) {
+  using Tables = std::vector<std::string>;
+  for (const char* table :
+       {"absl::flat_hash_map<std::string, int>", "std::unordered_map<std::string, Place>",
+        "absl::flat_hash_set<absl::string_view>", "absl::node_hash_map<std::pair<int, std::string>, int>",
+        "std::unordered_multimap<\n  std::string, std::vector<int>>"}) {
+    EXPECT_EQ(TablesWithoutSecret(absl::StrCat("  ", table, " table_;\n")).size(), 1u) << table;
+  }
+  for (const char* table : {"absl::flat_hash_map<int, std::string>", "absl::flat_hash_set<uint64_t>",
+                            "absl::flat_hash_map<std::string, Value, SecretHash, std::equal_to<>>",
+                            "std::map<std::string, int>"}) {
+    EXPECT_EQ(TablesWithoutSecret(absl::StrCat("  ", table, " table_;\n")), Tables()) << table;
+  }
 }
 
 TEST(Layers, TheRulesAreStrict) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <future>
 #include <limits>
 #include <map>
 #include <memory>
@@ -22,12 +23,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tests/support/redis_server.h"
+#include "tests/support/reply_server.h"
 #include "tests/support/seed.h"
 
 namespace lethe::redis {
 namespace {
 
 using test::RedisServer;
+using test::ReplyServer;
 
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
@@ -362,6 +365,93 @@ TEST_F(RedisStoreTest, NamesTheAddressThatNeedsAPassword) {
   EXPECT_TRUE(absl::IsPermissionDenied(open("", "").Positions({0}).status()));
   EXPECT_TRUE(absl::IsPermissionDenied(open("", "hush").Positions({0}).status()));
   EXPECT_TRUE(open("", "right").Positions({0}).ok());
+}
+
+// Of INFO, and of two scripts that are loaded.
+std::string Prepared() {
+  const std::string hash = absl::StrCat("$40\r\n", std::string(40, 'a'), "\r\n");
+  return absl::StrCat("$13\r\nmaxmemory:0\r\n\r\n", hash, hash);
+}
+
+RedisStoreOptions At(const ReplyServer& server) {
+  return {.address = {.user = "", .host = "127.0.0.1", .port = server.port()},
+          .password = "",
+          .totals = "t",
+          .input = "in"};
+}
+
+TEST(HostileRedisTest, RepliesThatNoRedisGivesAreErrors) {
+  const std::string arrays = [] {
+    std::string text;
+    for (int i = 0; i < 5; ++i) text += "*2\r\n";
+    return text;
+  }();
+  const std::vector<std::string> streams = {
+      ":1\r\n",                                                   // INFO
+      "$-1\r\n",                                                  // likewise
+      absl::StrCat("$1\r\n \r\n", ":5\r\n"),                      // SCRIPT LOAD
+      absl::StrCat("$1\r\n \r\n", "$-1\r\n"),                     // likewise
+      absl::StrCat(Prepared(), "$1\r\n7\r\n"),                    // positions
+      absl::StrCat(Prepared(), "*1\r\n$1\r\n7\r\n"),              // too few
+      absl::StrCat(Prepared(), "*2000000000\r\n"),                // too many
+      absl::StrCat(Prepared(), arrays),                           // in one another
+      absl::StrCat(Prepared(), "*2\r\n:1\r\n:2\r\n"),             // numbers
+      absl::StrCat(Prepared(), "*2\r\n$2\r\n-5\r\n$1\r\n0\r\n"),  // no offset
+      absl::StrCat(Prepared(), "*-1\r\n"),
+      "HTTP/1.1 400 Bad Request\r\n\r\n",
+  };
+  for (const std::string& stream : streams) {
+    const ReplyServer server([&](int connection) {
+      ReplyServer::Send(connection, stream);
+      ReplyServer::ReadAll(connection);
+    });
+    const absl::Status status = RedisStore(At(server)).Positions({0, 1}).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << stream << ": " << status;
+  }
+}
+
+TEST(HostileRedisTest, AReplyWithoutEndIsNotKept) {
+  for (const char* begin : {"$512000000\r\n", "+", "-", "*1\r\n"}) {
+    size_t sent = 0;
+    {
+      const ReplyServer server([&](int connection) {
+        const std::string more(64 << 10, 'x');
+        for (bool open = ReplyServer::Send(connection, begin); open;) {
+          open = ReplyServer::Send(connection, more);
+          if (open) sent += more.size();
+        }
+      });
+      EXPECT_TRUE(absl::IsFailedPrecondition(RedisStore(At(server)).Positions({0}).status())) << begin;
+    }
+    EXPECT_LT(sent, 64u << 20) << begin;  // what fits into the system's buffers
+  }
+}
+
+TEST(HostileRedisTest, AReplyInDropsIsNotAwaitedForever) {
+  const ReplyServer server([](int connection) {
+    for (bool open = ReplyServer::Send(connection, "$1000000\r\n"); open;) {
+      open = ReplyServer::Send(connection, "x");
+      absl::SleepFor(absl::Milliseconds(20));
+    }
+  });
+  const absl::Status status = RedisStore(At(server)).Positions({0}).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+}
+
+TEST(HostileRedisTest, AWaitIsInterrupted) {
+  std::promise<void> connected;
+  const ReplyServer server([&](int connection) {
+    connected.set_value();
+    ReplyServer::ReadAll(connection);
+  });
+  RedisStore store(At(server));
+  std::thread interrupts([&] {
+    connected.get_future().wait();
+    store.Interrupt();
+  });
+  const absl::Status status = store.Positions({0}).status();
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  interrupts.join();
 }
 
 }  // namespace

@@ -45,13 +45,16 @@ TotalsFeed::TotalsFeed(const DaemonOptions& options, const CounterOptions& count
   report_.problem = "not connected yet";
 }
 
-TotalsFeed::~TotalsFeed() {
-  end_.Request();
-  if (thread_.joinable()) thread_.join();
-}
+TotalsFeed::~TotalsFeed() { Stop(); }
 
 void TotalsFeed::Start() {
   thread_ = std::thread([this] { Run(); });
+}
+
+void TotalsFeed::Stop() {
+  end_.Request();
+  store_->Interrupt();
+  if (thread_.joinable()) thread_.join();
 }
 
 void TotalsFeed::Run() {
@@ -290,6 +293,7 @@ void TotalsFeed::Publish() {
 }
 
 absl::Status TotalsFeed::Met(const absl::Status& status) {
+  if (absl::IsCancelled(status)) return status;  // at the end
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     report_.connected = status.ok();
@@ -338,8 +342,7 @@ void TotalsFeed::Finish(absl::Duration patience, const std::function<bool()>& go
     end_.WaitFor(absl::Milliseconds(10));
     behind = is_behind();
   }
-  end_.Request();
-  if (thread_.joinable()) thread_.join();
+  Stop();
   if (!behind) return;
   spdlog::warn("counter {}: store {} lacks the last totals; the next owner of the partitions stores them",
                counter_.name, store_->name());

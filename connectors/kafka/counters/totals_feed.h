@@ -14,12 +14,12 @@
 #include <thread>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "connectors/kafka/client/client.h"
 #include "connectors/kafka/client/log_reader.h"
+#include "lethe/secret_hash.h"
 #include "src/counters/counter_store.h"
 #include "src/pipeline/clock/stop_flag.h"
 #include "src/pipeline/options/options.h"
@@ -51,6 +51,7 @@ class TotalsFeed {
 
  private:
   void Run();
+  void Stop();
   // Runs until the store or a broker fails, the position in the store changes, or other partitions are owned.
   absl::Status Session();
   // The positions in the store, by partition.
@@ -89,7 +90,7 @@ class TotalsFeed {
   struct Open {
     size_t batch = 0;  // of batches_, that is added to
     size_t bytes = 0;
-    absl::flat_hash_map<std::string, size_t> at;  // of keys in it
+    SecretHashMap<size_t> at;  // of keys in it
   };
   std::map<int32_t, Open> open_;  // by partition
   size_t pending_bytes_ = 0;

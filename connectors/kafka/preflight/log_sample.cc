@@ -4,13 +4,13 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/client/message_view.h"
+#include "lethe/secret_hash.h"
 #include "src/pipeline/clock/steady_time.h"
 #include "src/record/record_reader.h"
 
@@ -104,7 +104,7 @@ class Looker {
   const std::string& topic_;
   RecordReader reader_;
   LogSample& sample_;
-  std::unordered_map<std::string, Place> seen_;
+  SecretHashMap<Place> seen_;
 };
 
 }  // namespace

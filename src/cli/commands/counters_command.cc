@@ -10,12 +10,12 @@
 #include <memory>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/client/fixed_properties.h"
 #include "connectors/kafka/topics/topic_reader.h"
 #include "lethe/counters.h"
+#include "lethe/secret_hash.h"
 #include "src/cli/config/units.h"
 #include "src/cli/terminal/interrupt.h"
 #include "src/cli/terminal/json_text.h"
@@ -123,7 +123,7 @@ class Counted {
   CounterReader reader_;
   int64_t refused_ = 0;
   std::string first_refused_;
-  absl::flat_hash_map<std::string, absl::int128> printed_;
+  SecretHashMap<absl::int128> printed_;
 };
 
 }  // namespace

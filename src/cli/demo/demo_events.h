@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
+#include "lethe/secret_hash.h"
 
 namespace lethe {
 
@@ -32,7 +32,7 @@ DemoEvents GeneratedEvents(int64_t count, uint64_t seed);
 // The correct result, and that of a pipeline without deduplication.
 struct DemoTruth {
   int64_t sent = 0;
-  absl::flat_hash_set<std::string> ids;
+  SecretHashSet ids;
   std::map<std::string, int64_t> totals;                // per channel, each event once
   std::map<std::string, int64_t> totals_without_dedup;  // per channel, every copy
 };

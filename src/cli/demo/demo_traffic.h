@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "connectors/kafka/client/client.h"
+#include "lethe/secret_hash.h"
 #include "src/cli/demo/demo_events.h"
 #include "src/record/record_reader.h"
 
@@ -52,7 +52,7 @@ class DemoReader {
   // Of the group, over all partitions of the input; 0 where nothing is committed.
   absl::StatusOr<int64_t> CommittedOffsets();
 
-  const absl::flat_hash_map<std::string, int64_t>& copies() const { return copies_; }  // per id
+  const SecretHashMap<int64_t>& copies() const { return copies_; }  // per id
   int64_t records() const { return records_; }
   const std::map<std::string, int64_t>& counters() const { return counters_; }
 
@@ -66,7 +66,7 @@ class DemoReader {
   kafka::ClientPtr group_;
   RecordReader reader_;
   std::map<std::pair<std::string, int32_t>, int64_t> positions_;
-  absl::flat_hash_map<std::string, int64_t> copies_;
+  SecretHashMap<int64_t> copies_;
   int64_t records_ = 0;
   std::map<std::string, int64_t> counters_;
 };
