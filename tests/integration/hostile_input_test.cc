@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -200,6 +201,67 @@ TEST(MemoryTest, RecordsOfNothingAreBounded) {
   record.value = "";
   EXPECT_LT(PeakMibAfter(flow, std::vector<Record>(200'000, record), 8), kMibOfFilters + kMibOfALane);
 }
+
+// Batches of a few hundred bytes to some KB that unpack to 5 MB each.
+struct Bombs {
+  std::string codec;
+  bool in_header = false;
+  int light_before = 0;  // small records in front of them
+  int64_t mib_more = 0;  // beside the usual
+};
+
+void PrintTo(const Bombs& bombs, std::ostream* out) {
+  *out << bombs.codec << (bombs.in_header ? "InHeaders" : "") << (bombs.light_before > 0 ? "Behind" : "");
+}
+
+class BombTest : public testing::TestWithParam<Bombs> {};
+
+TEST_P(BombTest, Rule23AFetchIsBoundedInWhatItBecomes) {
+  constexpr int kPartitions = 4;
+  constexpr int kBombs = 100;
+  constexpr size_t kBytes = 5'000'000;
+  const KafkaClient::Configs large = {{"max.message.bytes", "8000000"}};
+  Flow flow({LETHE_PROGRAM, kPartitions, large, large});
+  for (int32_t p = 0; p < kPartitions && GetParam().light_before > 0; ++p) {
+    flow.SendIds(absl::StrCat("light", p, "-"), 1, GetParam().light_before, p);
+  }
+  auto producer =
+      TransactionalProducer::Start(SharedBroker().bootstrap(), flow.input(),
+                                   {{"compression.codec", GetParam().codec}, {"batch.num.messages", "1"}});
+  ASSERT_TRUE(producer.ok()) << producer.status();
+  ASSERT_TRUE((*producer)->Begin().ok());
+  for (int i = 0; i < kBombs; ++i) {
+    Record bomb = WithId(absl::StrCat("bomb", i), i % kPartitions);
+    if (GetParam().in_header) {
+      bomb.headers = {{"large", std::string(kBytes, ' ')}};
+    } else {
+      bomb.value->append(kBytes, ' ');
+    }
+    const absl::Status produced = (*producer)->Produce(flow.input(), {{bomb}});
+    ASSERT_TRUE(produced.ok()) << produced;
+  }
+  ASSERT_TRUE((*producer)->Commit().ok());
+  // A marker of the transaction is behind each partition's.
+  const int64_t all = GetParam().light_before + kBombs / kPartitions + 1;
+  const auto daemon = flow.Start({absl::StrCat("--memory=", kMibOfFilters, "MiB")});
+  ASSERT_TRUE(daemon->Await([&] {
+    const std::vector<CommittedOffset> committed = flow.Committed();
+    return absl::c_all_of(committed, [&](const CommittedOffset& each) { return each.offset == all; });
+  })) << daemon->Log();
+  const int64_t peak = MemoryOf(daemon->process().pid()).peak_mib;
+  std::cout << testing::PrintToString(GetParam()) << ": " << peak << " MiB\n";
+  EXPECT_LT(peak, kMibOfFilters + kMibOfALane + GetParam().mib_more);
+  EXPECT_EQ(daemon->Metric("lethe_records_total", {"verdict=\"unique\""}),
+            kPartitions * GetParam().light_before + kBombs);
+  EXPECT_TRUE(daemon->Stop());
+}
+
+// zstd reaches 20,000 to 1, gzip 1,000, lz4 250, snappy 21.
+INSTANTIATE_TEST_SUITE_P(Codecs, BombTest,
+                         testing::Values(Bombs{"zstd"}, Bombs{"gzip"}, Bombs{"lz4"}, Bombs{"snappy"},
+                                         Bombs{"zstd", true}, Bombs{"zstd", false, 20'000, 512},
+                                         Bombs{"zstd", true, 20'000, 512}),
+                         testing::PrintToStringParamName());
 
 // gzip has no limit in the client. Each is a batch of 90 KB; one at a time is unpacked.
 TEST(MemoryTest, BatchesThatUnpackToALotAreHeldOneAtATime) {

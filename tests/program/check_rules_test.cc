@@ -77,6 +77,17 @@ TEST(TopicRules, WhatFitsIsFine) {
   EXPECT_EQ(WrongTopics(Topic("in"), Topic("out", {{"cleanup.policy", "compact"}})), "");
 }
 
+TEST(TopicRules, AnInputOfLargeGzipBatchesMayTakeALotOfMemory) {
+  const auto wrong = [](const std::string& codec, const std::string& bytes) {
+    return WrongTopics(Topic("in", {{"compression.type", codec}, {"max.message.bytes", bytes}}),
+                       Topic("out", {{"max.message.bytes", bytes}}));
+  };
+  EXPECT_EQ(wrong("producer", "10485760"), "warning decompression;");
+  EXPECT_EQ(wrong("gzip", "10485760"), "warning decompression;");
+  EXPECT_EQ(wrong("producer", "1048588"), "");
+  for (const char* codec : {"zstd", "lz4", "snappy", "uncompressed"}) EXPECT_EQ(wrong(codec, "10485760"), "");
+}
+
 TEST(TopicRules, TotalsAreCompactedAndInThePartitionOfTheirInput) {
   const auto wrong = [](const TopicFacts& totals) {
     return WrongTopics(Topic("in"), Topic("out"), &totals, CounterMode::kTotal);

@@ -125,7 +125,7 @@ absl::Duration Waits(const EmbeddedBroker& broker, bool fetches_on) {
   ClientConfig config = For(broker);
   config.Set("group.id", "reader").Set("auto.offset.reset", "earliest").Set("enable.auto.commit", "false");
   config.Set("queued.min.messages", absl::StrCat(kFull)).Set("fetch.message.max.bytes", "10000");
-  if (fetches_on) config.Set(FetchOn::Defaults());
+  if (fetches_on) config.Set(FetchOn::Defaults()).Set("message.max.bytes", "1000");
   const absl::StatusOr<ClientPtr> consumer = config.MakeConsumer();
   EXPECT_TRUE(consumer.ok()) << consumer.status();
   if (!consumer.ok()) return absl::ZeroDuration();
@@ -187,6 +187,50 @@ TEST(FetchOnTest, TheCredentialsStayWhatTheyAre) {
   };
   EXPECT_EQ(property("sasl.username"), user);
   EXPECT_EQ(property("sasl.password"), password);
+}
+
+constexpr FetchRoom::Limits kMost = {16'384, 25'000};
+
+void AddMany(FetchRoom& room, int records, size_t bytes) {
+  for (int i = 0; i < records; ++i) room.Add(bytes);
+}
+
+TEST(FetchRoomTest, BeginsSmallAndOpensForSmallRecords) {
+  FetchRoom room(kMost);
+  EXPECT_LE(room.limits().fetch_bytes, kMost.fetch_bytes / 16);
+  EXPECT_LE(room.limits().queued_records, kMost.queued_records / 16);
+  AddMany(room, 10'000, 200);
+  EXPECT_EQ(room.limits(), kMost);
+}
+
+TEST(FetchRoomTest, OneLargeRecordIsEnoughToFetchOneBatchAtATime) {
+  FetchRoom room(kMost);
+  AddMany(room, 10'000, 200);
+  EXPECT_TRUE(room.Add(5'000'000));
+  EXPECT_LE(room.limits().fetch_bytes, 1000);
+  EXPECT_LE(room.limits().queued_records * 5'000'000, 64 << 20);
+}
+
+// One in a thousand is enough to come again.
+TEST(FetchRoomTest, LargeRecordsAreRememberedForAWhile) {
+  FetchRoom room(kMost);
+  room.Add(5'000'000);
+  AddMany(room, 1000, 200);
+  EXPECT_LE(room.limits().fetch_bytes, 1000);
+  AddMany(room, 20'000, 200);
+  EXPECT_EQ(room.limits(), kMost);
+}
+
+TEST(FetchRoomTest, TheLargestSizeLeavesOneBatchAndOneRecord) {
+  FetchRoom room(kMost);
+  room.Add(size_t{1} << 40);
+  EXPECT_EQ(room.limits(), (FetchRoom::Limits{1, 1}));
+}
+
+TEST(FetchRoomTest, TheLimitsOfTheUserAreNeverExceeded) {
+  FetchRoom room({300, 10});
+  AddMany(room, 20'000, 1);
+  EXPECT_EQ(room.limits(), (FetchRoom::Limits{300, 10}));
 }
 
 }  // namespace

@@ -9,9 +9,11 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "connectors/kafka/client/fixed_properties.h"
+#include "connectors/kafka/client/message_view.h"
 #include "src/pipeline/clock/repeats.h"
 #include "src/pipeline/clock/steady_time.h"
 #include "src/text/suggestion.h"
@@ -28,6 +30,24 @@ constexpr int kManyMessages = 10'000;
 constexpr absl::Duration kBusy = absl::Seconds(2);
 // The first version with fetch.queue.backoff.ms.
 constexpr int kHasQueueBackoff = 0x02020000;
+
+// One fetch, over all partitions that a broker leads. The densest batches (zstd) make half a GiB of it.
+// Larger fetches are faster where batches are small and the brokers far away.
+constexpr absl::string_view kFetchBytes = "16384";
+
+int64_t NumberOf(rd_kafka_t* client, const char* name) {
+  int64_t number = 0;
+  return absl::SimpleAtoi(PropertyOf(client, name), &number) ? number : 0;
+}
+
+size_t BytesOf(const rd_kafka_message_t& message) {
+  size_t bytes = message.len + message.key_len;
+  MessageView(message).ForEachHeader(
+      [&](absl::string_view name, const std::optional<absl::string_view>& value) {
+        bytes += name.size() + (value ? value->size() : 0);
+      });
+  return bytes;
+}
 
 // librdkafka's levels are syslog's. Most of its errors are brokers that are away for a moment, and lethe logs
 // itself what it waits for: so each line is one level lower here.
@@ -193,13 +213,18 @@ absl::Status ClientErrors::Last(rd_kafka_t* client) {
 }
 
 std::vector<Property> FetchOn::Defaults(std::vector<Property> others) {
+  others.emplace_back("fetch.max.bytes", std::string(kFetchBytes));
   if (rd_kafka_version() >= kHasQueueBackoff) {
     others.emplace_back("fetch.queue.backoff.ms", absl::StrCat(absl::ToInt64Milliseconds(kLookAgain)));
   }
   return others;
 }
 
-FetchOn::FetchOn(rd_kafka_t* consumer) : consumer_(consumer), busy_until_(SteadyNow() + kBusy) {
+FetchOn::FetchOn(rd_kafka_t* consumer)
+    : consumer_(consumer),
+      room_({NumberOf(consumer, "fetch.max.bytes"), NumberOf(consumer, "queued.min.messages")}),
+      busy_until_(SteadyNow() + kBusy) {
+  Limit();
   if (rd_kafka_version() >= kHasQueueBackoff) next_ = absl::InfiniteFuture();
   username_ = PropertyOf(consumer, "sasl.username");
   password_ = PropertyOf(consumer, "sasl.password");
@@ -213,7 +238,33 @@ void FetchOn::Look(absl::Time now) {
   const ErrorPtr error(rd_kafka_sasl_set_credentials(consumer_, username_.c_str(), password_.c_str()));
 }
 
+// librdkafka reads both with each fetch, and has no call that changes them: its documentation hands out the
+// configuration of a running client for reading. Creating the consumer again would rebalance the group.
+void FetchOn::Limit() {
+  rd_kafka_conf_t* const live = const_cast<rd_kafka_conf_t*>(rd_kafka_conf(consumer_));
+  const auto set = [&](const char* name, int64_t value) {
+    char reason[128];
+    const std::string text = absl::StrCat(value);
+    if (rd_kafka_conf_set(live, name, text.c_str(), reason, sizeof reason) != RD_KAFKA_CONF_OK) {
+      spdlog::warn("limiting {} to {}: {}", name, text, reason);
+    }
+  };
+  set("fetch.max.bytes", room_.limits().fetch_bytes);
+  set("queued.min.messages", room_.limits().queued_records);
+}
+
 MessagePtr FetchOn::Poll(int timeout_ms) {
+  MessagePtr message = Take(timeout_ms);
+  if (message == nullptr || message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    last_bytes_ = 0;
+    return message;
+  }
+  last_bytes_ = BytesOf(*message);
+  if (room_.Add(last_bytes_)) Limit();
+  return message;
+}
+
+MessagePtr FetchOn::Take(int timeout_ms) {
   if (next_ == absl::InfiniteFuture()) return MessagePtr(rd_kafka_consumer_poll(consumer_, timeout_ms));
   MessagePtr message(rd_kafka_consumer_poll(consumer_, 0));
   if (message != nullptr && ++came_ % kMessagesBetweenLooks != 0) return message;

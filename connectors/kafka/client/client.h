@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "connectors/kafka/client/fetch_room.h"
 #include "src/pipeline/options/options.h"
 
 namespace lethe::kafka {
@@ -79,11 +80,11 @@ class ClientErrors {
   absl::Status last_;
 };
 
-// Keeps a consumer fetching while it is read. When its queue was full (queued.min.messages,
-// queued.max.messages.kbytes), librdkafka waits a second before it checks for room: a fast reader gets one
-// queue a second. Since 2.2 a property sets that interval. Before, setting the same credentials again is the
-// one public call that makes its threads check and changes nothing else. Not thread-safe: it belongs to the
-// reader.
+// Keeps a consumer fetching while it is read, and bounds what it fetches (FetchRoom). When its queue was full
+// (queued.min.messages, queued.max.messages.kbytes), librdkafka waits a second before it checks for room: a
+// fast reader gets one queue a second. Since 2.2 a property sets that interval. Before, setting the same
+// credentials again is the one public call that makes its threads check and changes nothing else. Not
+// thread-safe: it belongs to the reader.
 class FetchOn {
  public:
   // The default properties of such a consumer, after `others`.
@@ -92,13 +93,19 @@ class FetchOn {
   explicit FetchOn(rd_kafka_t* consumer);
   // rd_kafka_consumer_poll().
   MessagePtr Poll(int timeout_ms);
+  // Of the last message: its key, value and headers.
+  size_t last_bytes() const { return last_bytes_; }
 
  private:
+  MessagePtr Take(int timeout_ms);
   void Look(absl::Time now);
+  void Limit();
 
   rd_kafka_t* consumer_;
   std::string username_;
   std::string password_;
+  FetchRoom room_;
+  size_t last_bytes_ = 0;
   int came_ = 0;  // messages since the last Look()
   absl::Time next_ = absl::InfinitePast();
   absl::Time busy_until_;

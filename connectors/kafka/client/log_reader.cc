@@ -23,7 +23,9 @@ ClientConfig ReaderConfig(const DaemonOptions& options, const std::string& isola
       .Set("enable.auto.commit", "false")
       .Set("enable.auto.offset.store", "false")
       .Set("enable.partition.eof", "true")
-      .Set("auto.offset.reset", "earliest");
+      .Set("auto.offset.reset", "earliest")
+      // Of producers; in a consumer it is the least that fetch.max.bytes may be.
+      .Set("message.max.bytes", "1000");
   return config;
 }
 

@@ -28,11 +28,9 @@ Consumer::Consumer(const DaemonOptions& options, int lane, Rebalance rebalance)
 
 ClientConfig Consumer::Config(const DaemonOptions& options, int lane) {
   // Fetching ahead, over all partitions: enough to keep the lane busy, and little compared with the memory
-  // limit. Records are bounded because librdkafka counts only values, and the fetch because it may be many
-  // times larger when decompressed. Twice or four times as much was no faster.
+  // limit. Twice or four times as much was no faster.
   ClientConfig config = ReaderConfig(options, "read_committed",
                                      FetchOn::Defaults({{"queued.min.messages", "25000"},
-                                                        {"fetch.message.max.bytes", "262144"},
                                                         {"queued.max.messages.kbytes", "32768"},
                                                         ClientStatistics::Interval()}));
   config.Set("auto.offset.reset", "error");
@@ -113,7 +111,7 @@ void Consumer::PollBatch(absl::Duration timeout, size_t limit, size_t most_bytes
     } else {
       AddEvent(*message);
     }
-    bytes += message->len + message->key_len;
+    bytes += fetch_on_->last_bytes();
     timeout_ms = 0;
   }
 }

@@ -18,6 +18,10 @@ namespace {
 using Severity = Finding::Severity;
 
 constexpr int kRequestTimeoutMs = 1500;
+// What gzip packs at most.
+constexpr int64_t kGzipRatio = 1032;
+// Twice what a topic of the default size accepts.
+constexpr int64_t kLargeBatch = int64_t{2} << 30;
 
 // Findings of one topic, by its role.
 class Rules {
@@ -112,6 +116,17 @@ class Rules {
           "message.timestamp.type=CreateTime keeps them");
   }
 
+  // lethe reads a batch whole, and librdkafka does not bound what gzip makes of it.
+  void BoundsBatches() {
+    const std::string codec = topic_.Value("compression.type");
+    const int64_t becomes = kGzipRatio * topic_.max_message_bytes();
+    if ((codec != "producer" && codec != "gzip") || becomes <= kLargeBatch) return;
+    Add(Severity::kWarning, "decompression",
+        absl::StrCat("accepts gzip batches of ", FormatBytes(topic_.max_message_bytes()),
+                     ", which may decompress to ", FormatBytes(becomes), " in lethe's memory"),
+        absl::StrCat("lower max.message.bytes, or ", Alter("compression.type=lz4")));
+  }
+
   // A bound is one that is at least as narrow as lethe's own.
   void BoundsTimes(absl::Duration max_future) {
     std::string what =
@@ -203,6 +218,7 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
     const bool is_judged = options.scope == Scope::kPartition || !options.routed_from.empty();
     if (is_judged) input_rules.IsKeptFor(options.stage.horizon, topics.lag);
     input_rules.BoundsTimes(options.max_future);
+    input_rules.BoundsBatches();
   }
   Rules output_rules("output", topics.output, findings);
   if (!options.routes)

@@ -24,12 +24,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "connectors/kafka/client/client.h"
 #include "connectors/kafka/client/log_reader.h"
+#include "connectors/kafka/snapshots/snapshot_records.h"
 #include "connectors/kafka/snapshots/snapshot_stores.h"
 #include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/clock/steady_time.h"
@@ -38,16 +37,12 @@
 namespace lethe::kafka {
 namespace {
 
-// Well below the megabyte that topics take by default.
-constexpr int64_t kChunkBytes = 512 << 10;
 constexpr int kRequestTimeoutMs = 2000;
 constexpr absl::Duration kPatience = absl::Seconds(30);
 // An owner leaves one snapshot at most, of about the size of the next one's. Snapshots of other partitions or
 // groups in the same partition may lie between.
 constexpr int64_t kLookThroughSnapshots = 4;
 constexpr int64_t kLookThroughBytes = int64_t{16} << 20;
-constexpr absl::string_view kManifest = "manifest";
-constexpr absl::string_view kFormat = "lethe-snapshot/1";
 
 // An anonymous file in memory.
 class MemoryFile {
@@ -77,38 +72,22 @@ class MemoryFile {
   const int descriptor_;
 };
 
-struct Manifest {
-  int64_t chunks = 0;
-  int64_t bytes = 0;
-
-  std::string ToString() const { return absl::StrCat(kFormat, " chunks=", chunks, " bytes=", bytes); }
-  static std::optional<Manifest> Parse(absl::string_view text) {
-    const std::vector<absl::string_view> words = absl::StrSplit(text, ' ');
-    Manifest manifest;
-    if (words.size() < 3 || words[0] != kFormat) return std::nullopt;
-    absl::string_view chunks = words[1], bytes = words[2];
-    if (!absl::ConsumePrefix(&chunks, "chunks=") || !absl::SimpleAtoi(chunks, &manifest.chunks) ||
-        !absl::ConsumePrefix(&bytes, "bytes=") || !absl::SimpleAtoi(bytes, &manifest.bytes)) {
-      return std::nullopt;
-    }
-    const bool agrees = manifest.bytes > 0 && manifest.chunks == (manifest.bytes - 1) / kChunkBytes + 1;
-    return agrees ? std::optional(manifest) : std::nullopt;
-  }
-};
-
 class SnapshotTopic final : public SnapshotStore {
  public:
   SnapshotTopic(const DaemonOptions& options, ClientPtr producer, int32_t partitions)
       : options_(options),
         id_fingerprint_(options.record.id.Fingerprint()),
         topic_(options.snapshots.topic),
+        most_chunks_(MostChunks(options.stage.memory_limit_bytes)),
         partitions_(partitions),
         producer_(std::move(producer)) {}
 
   absl::Status Write(int32_t partition, SnapshotId id, LiveSnapshot& image, const GoOn& go_on) override;
   absl::StatusOr<RestoredPartition> Restore(int32_t partition, SnapshotId id, DedupStage& stage,
                                             const GoOn& go_on) override;
-  absl::Status Remove(const std::vector<PartitionSnapshot>& snapshots) override;
+  absl::Status Remove(const std::vector<PartitionSnapshot>& snapshots) override {
+    return Delete(snapshots, [] { return true; });
+  }
   absl::Status DropOlder(int32_t partition, SnapshotId id, std::optional<SnapshotId> before,
                          bool is_first) override;
 
@@ -121,8 +100,8 @@ class SnapshotTopic final : public SnapshotStore {
   std::string Prefix(int32_t partition) const {
     return absl::StrCat(options_.group, "/", options_.input, "/", partition, "/");
   }
-  std::string Prefix(int32_t partition, SnapshotId id) const {
-    return absl::StrCat(Prefix(partition), id.ToString(), "/");
+  std::string Key(int32_t partition, SnapshotId id, std::optional<int64_t> chunk) const {
+    return absl::StrCat(Prefix(partition), SnapshotKey{id, chunk}.ToString());
   }
   int32_t Place(int32_t partition) const { return partition % partitions_; }
 
@@ -137,20 +116,22 @@ class SnapshotTopic final : public SnapshotStore {
   using See = std::function<bool(absl::string_view key, const rd_kafka_message_t& message)>;
   absl::Status Scan(int32_t partition, absl::Time from, const GoOn& go_on, const See& see) const;
   // Reads the snapshot's chunks into the file.
-  absl::StatusOr<Manifest> Read(int32_t partition, SnapshotId id, const MemoryFile& file,
-                                const GoOn& go_on) const;
+  absl::StatusOr<SnapshotManifest> Read(int32_t partition, SnapshotId id, const MemoryFile& file,
+                                        const GoOn& go_on) const;
   // Finds the remains of earlier owners since `from`, older than `id`.
   absl::Status FindOlder(int32_t partition, SnapshotId id, absl::Time from);
+  absl::Status Delete(const std::vector<PartitionSnapshot>& snapshots, const GoOn& go_on);
 
   const DaemonOptions& options_;
   const std::string id_fingerprint_;
   const std::string topic_;
+  const int64_t most_chunks_;
   const int32_t partitions_;
   const ClientPtr producer_;
 
   std::mutex mutex_;
-  // The chunks of snapshots in the topic, or parts of them, by partition and id; guarded by mutex_.
-  std::map<std::pair<int32_t, std::string>, int64_t> chunks_;
+  // The chunks that were written or seen of snapshots in the topic, by partition and id; guarded by mutex_.
+  std::map<std::pair<int32_t, std::string>, std::set<int64_t>> chunks_;
 };
 
 absl::Status SnapshotTopic::Send(int32_t partition, SnapshotId id, const std::string& key,
@@ -188,12 +169,12 @@ absl::Status SnapshotTopic::Write(int32_t partition, SnapshotId id, LiveSnapshot
   const MemoryFile file;
   if (absl::Status status = file.status(); !status.ok()) return status;
   if (absl::Status status = image.Write(file.descriptor(), go_on); !status.ok()) return status;
-  const Manifest manifest = {(file.size() - 1) / kChunkBytes + 1, file.size()};
+  const SnapshotManifest manifest = {(file.size() - 1) / kChunkBytes + 1, file.size()};
   absl::Status written = WriteChunks(partition, id, file, go_on);
   if (written.ok()) {
     const std::string text = manifest.ToString();
     rd_kafka_resp_err_t failed = RD_KAFKA_RESP_ERR_NO_ERROR;
-    written = Send(partition, id, absl::StrCat(Prefix(partition, id), kManifest), &text, &failed);
+    written = Send(partition, id, Key(partition, id, std::nullopt), &text, &failed);
     const absl::Status flushed = Flush(failed);
     if (written.ok()) written = flushed;
   }
@@ -213,9 +194,9 @@ absl::Status SnapshotTopic::WriteChunks(int32_t partition, SnapshotId id, const 
     if (status.ok()) {
       {
         const std::lock_guard<std::mutex> lock(mutex_);
-        chunks_[{partition, id.ToString()}] = index + 1;
+        chunks_[{partition, id.ToString()}].insert(index);
       }
-      status = Send(partition, id, absl::StrCat(Prefix(partition, id), index), &chunk, &failed);
+      status = Send(partition, id, Key(partition, id, index), &chunk, &failed);
     }
   }
   const absl::Status flushed = Flush(failed);
@@ -252,31 +233,36 @@ absl::Status SnapshotTopic::Scan(int32_t partition, absl::Time from, const GoOn&
                   .go_on = [&](int64_t) { return go_on(); }});
 }
 
-absl::StatusOr<Manifest> SnapshotTopic::Read(int32_t partition, SnapshotId id, const MemoryFile& file,
-                                             const GoOn& go_on) const {
-  const std::string prefix = Prefix(partition, id);
-  absl::StatusOr<Manifest> read =
+absl::StatusOr<SnapshotManifest> SnapshotTopic::Read(int32_t partition, SnapshotId id, const MemoryFile& file,
+                                                     const GoOn& go_on) const {
+  const std::string prefix = Prefix(partition);
+  absl::StatusOr<SnapshotManifest> read =
       absl::NotFoundError(absl::StrCat("it is not, or not whole, in topic ", topic_));
   std::set<int64_t> found;
   const auto see = [&](absl::string_view key, const rd_kafka_message_t& message) {
     if (!absl::ConsumePrefix(&key, prefix) || message.payload == nullptr) return true;
+    const std::optional<SnapshotKey> parsed = SnapshotKey::Parse(key, most_chunks_);
+    if (!parsed || !(parsed->id == id)) return true;
     const absl::string_view value(static_cast<const char*>(message.payload), message.len);
-    int64_t index = 0;
-    if (key == kManifest) {
-      const std::optional<Manifest> manifest = Manifest::Parse(value);
+    if (!parsed->chunk) {
+      const std::optional<SnapshotManifest> manifest = SnapshotManifest::Parse(value, most_chunks_);
       if (!manifest) {
         read = absl::DataLossError(absl::StrCat("its manifest in ", topic_, " is damaged"));
-      } else if (static_cast<int64_t>(found.size()) == manifest->chunks) {
+      } else if (static_cast<int64_t>(found.size()) == manifest->chunks &&
+                 *found.rbegin() == manifest->chunks - 1) {
         read = *manifest;
       }
       return false;
     }
-    if (!absl::SimpleAtoi(key, &index) || index < 0) return true;
-    if (!file.Write(index * kChunkBytes, value)) {
+    if (static_cast<int64_t>(value.size()) > kChunkBytes) {
+      read = absl::DataLossError(absl::StrCat("its chunk ", *parsed->chunk, " in ", topic_, " is damaged"));
+      return false;
+    }
+    if (!file.Write(*parsed->chunk * kChunkBytes, value)) {
       read = absl::ResourceExhaustedError("no memory for a snapshot");
       return false;
     }
-    found.insert(index);
+    found.insert(*parsed->chunk);
     return true;
   };
   if (absl::Status scanned = Scan(partition, id.time(), go_on, see); !scanned.ok()) return scanned;
@@ -287,11 +273,12 @@ absl::StatusOr<RestoredPartition> SnapshotTopic::Restore(int32_t partition, Snap
                                                          const GoOn& go_on) {
   const MemoryFile file;
   if (absl::Status status = file.status(); !status.ok()) return status;
-  const absl::StatusOr<Manifest> manifest = Read(partition, id, file, go_on);
+  const absl::StatusOr<SnapshotManifest> manifest = Read(partition, id, file, go_on);
   if (!manifest.ok()) return manifest.status();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    chunks_[{partition, id.ToString()}] = manifest->chunks;
+    std::set<int64_t>& chunks = chunks_[{partition, id.ToString()}];
+    for (int64_t index = 0; index < manifest->chunks; ++index) chunks.insert(index);
   }
   return stage.Restore(absl::StrCat(options_.input, "-", partition), file.path(),
                        {.topic = options_.input, .partition = partition, .id_fingerprint = id_fingerprint_},
@@ -300,41 +287,23 @@ absl::StatusOr<RestoredPartition> SnapshotTopic::Restore(int32_t partition, Snap
 
 absl::Status SnapshotTopic::FindOlder(int32_t partition, SnapshotId id, absl::Time from) {
   const std::string prefix = Prefix(partition);
-  constexpr int64_t kManifestIndex = -1;
-  int64_t left = kLookThroughBytes;
+  int64_t look_through = kLookThroughBytes;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    left += kLookThroughSnapshots * kChunkBytes * chunks_[{partition, id.ToString()}];
+    const auto own = static_cast<int64_t>(chunks_[{partition, id.ToString()}].size());
+    look_through += kLookThroughSnapshots * kChunkBytes * own;
   }
-  std::map<std::string, std::set<int64_t>> parts;  // that are there, by id
+  SnapshotRemains remains(id, most_chunks_, look_through);
   const auto see = [&](absl::string_view key, const rd_kafka_message_t& message) {
-    left -= static_cast<int64_t>(message.len);
-    if (!absl::ConsumePrefix(&key, prefix)) return left > 0;
-    const std::pair<absl::string_view, absl::string_view> split =
-        absl::StrSplit(key, absl::MaxSplits('/', 1));
-    const std::optional<SnapshotId> other = SnapshotId::Parse(split.first);
-    if (!other) return left > 0;
-    // Other owners wrote theirs before this one.
-    if (*other == id) return false;
-    int64_t index = kManifestIndex;
-    const bool is_part = split.second == kManifest || (absl::SimpleAtoi(split.second, &index) && index >= 0);
-    if (is_part && other->IsOlderThan(id)) {
-      std::set<int64_t>& there = parts[other->ToString()];
-      if (message.payload == nullptr) {
-        there.erase(index);
-      } else {
-        there.insert(index);
-      }
-    }
-    return left > 0;
+    const auto bytes = static_cast<int64_t>(key.size() + message.len);
+    const bool is_ours = absl::ConsumePrefix(&key, prefix);
+    return remains.See(is_ours ? std::optional(key) : std::nullopt, message.payload == nullptr, bytes);
   };
   const absl::Status scanned = Scan(
       partition, from, [this] { return !stopped(); }, see);
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto& [other, indexes] : parts) {
-    if (indexes.empty()) continue;
-    int64_t& chunks = chunks_[{partition, other}];
-    chunks = std::max(chunks, *indexes.rbegin() + 1);
+  for (const auto& [other, chunks] : remains.chunks()) {
+    chunks_[{partition, other}].insert(chunks.begin(), chunks.end());
   }
   return scanned;
 }
@@ -362,25 +331,26 @@ absl::Status SnapshotTopic::DropOlder(int32_t partition, SnapshotId id, std::opt
       if (key.first == partition && other.IsOlderThan(id)) older.push_back({partition, other});
     }
   }
-  absl::Status deleted = Remove(older);
+  absl::Status deleted = Delete(older, [this] { return !stopped(); });
   return status.ok() ? deleted : status;
 }
 
-absl::Status SnapshotTopic::Remove(const std::vector<PartitionSnapshot>& snapshots) {
+absl::Status SnapshotTopic::Delete(const std::vector<PartitionSnapshot>& snapshots, const GoOn& go_on) {
   rd_kafka_resp_err_t failed = RD_KAFKA_RESP_ERR_NO_ERROR;
   absl::Status status;
   for (const auto& [partition, id] : snapshots) {
-    int64_t chunks = 0;
+    std::set<int64_t> chunks;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       chunks = chunks_[{partition, id.ToString()}];
     }
-    const std::string prefix = Prefix(partition, id);
     // The manifest first: without it the snapshot does not exist.
-    status.Update(Send(partition, id, absl::StrCat(prefix, kManifest), nullptr, &failed));
-    for (int64_t index = 0; index < chunks; ++index) {
-      status.Update(Send(partition, id, absl::StrCat(prefix, index), nullptr, &failed));
+    status = Send(partition, id, Key(partition, id, std::nullopt), nullptr, &failed);
+    for (auto index = chunks.begin(); index != chunks.end() && status.ok(); ++index) {
+      status = go_on() ? Send(partition, id, Key(partition, id, *index), nullptr, &failed)
+                       : absl::CancelledError("deleting snapshots was cancelled");
     }
+    if (!status.ok()) break;
   }
   status.Update(Flush(failed));
   if (!status.ok()) return status;
