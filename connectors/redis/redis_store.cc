@@ -137,7 +137,8 @@ absl::Time Now() {
 // `replies`, which are hiredis' own, with arrays bounded before there is memory for their elements: one array
 // of at most as many as the reader's privdata says.
 redisReplyObjectFunctions* BoundedReplies(const redisReplyObjectFunctions& replies) {
-  static const auto create_array = replies.createArray;
+  // GCC 12 does not see the use in the generic lambda.
+  [[maybe_unused]] static const auto create_array = replies.createArray;
   static redisReplyObjectFunctions bounded = [&] {
     redisReplyObjectFunctions functions = replies;
     // The number's type depends on hiredis' version.
