@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -107,6 +108,7 @@ class Life final : public Group {
     Topics topics;
     topics.partitions = topics.output_partitions = 2;
     topics.least_partitions = cluster.output_partitions;
+    topics.output_rules = cluster.output_rules;
     return topics;
   }
 
@@ -261,6 +263,27 @@ TEST_F(PipelineRulesTest, Rule4WhatWasRefusedIsNoFirstNeitherNowNorAfterARestart
   const RecordCounts counts = Restart();
   EXPECT_EQ(Out(), "x");
   EXPECT_EQ(counts.suppressed, 2);
+}
+
+// Values that no codec makes small are judged by the limits as they are now, not as they were at the start.
+TEST_F(PipelineRulesTest, Rule4ALimitThatWasRaisedCountsAfterTheNextRefusal) {
+  std::mt19937_64 random(1);
+  const auto event_of = [&](const std::string& id, size_t bytes) {
+    FakeRecord record = Event(id);
+    record.value->insert(1, R"("noise":"",)");
+    while (record.value->size() < bytes) record.value->insert(10, absl::StrCat(absl::Hex(random())));
+    return record;
+  };
+  cluster_.output_rules.max_batch_bytes = 1'000;
+  Life life(cluster_, options_);
+  const Task& task = life.Assign(0);
+  cluster_.output_rules.max_batch_bytes = 5'000;
+  cluster_.Append(0, event_of("a", 3'000));
+  cluster_.Append(0, event_of("huge", 20'000));
+  cluster_.Append(0, event_of("b", 3'000));
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(Out(), "a b");
+  EXPECT_EQ(task.counts.undeliverable, 1);
 }
 
 TEST_F(PipelineRulesTest, Rule4ByPolicyThePartitionStopsInFrontOfIt) {

@@ -80,6 +80,20 @@ TEST(RefusalSearchTest, SizesAreForeseenForAWhileAfterOneThatWasRefused) {
   EXPECT_FALSE(search.sizes_trusted(kSteady + RefusalSearch::kTrust));
 }
 
+TEST(RefusalSearchTest, TheSettingsAreAskedForOnceForEachKindOfRefusal) {
+  RefusalSearch search = WithinAnHour();
+  const RefusedRecord old = Small(At(-absl::Hours(2)));
+  EXPECT_FALSE(search.NeedsRules({}, kSteady));
+  EXPECT_TRUE(search.NeedsRules({Large()}, kSteady));
+  EXPECT_TRUE(search.NeedsRules({old}, kSteady));
+  Blame(search, {old}, false);
+  EXPECT_FALSE(search.NeedsRules({old}, kSteady));
+  EXPECT_TRUE(search.NeedsRules({old, Large()}, kSteady)) << "a limit was not asked for yet";
+  Blame(search, {Large()}, false);
+  EXPECT_FALSE(search.NeedsRules({old, Large()}, kSteady));
+  EXPECT_TRUE(search.NeedsRules({Large()}, kSteady + RefusalSearch::kTrust));
+}
+
 TEST(RefusalSearchTest, ARecordThatWasAloneIsToBlame) {
   RefusalSearch search((RecordRules()));
   EXPECT_EQ(Blame(search, {Small()}, false), (Indices{0}));

@@ -128,14 +128,19 @@ absl::Status FakeSink::Write(const OutputRecord& record) {
 }
 
 Outcome FakeSink::Commit(const std::vector<Position>& positions) {
-  for (size_t i = 0; refuses && i < pending_.size(); ++i) {
+  for (size_t i = 0; i < pending_.size(); ++i) {
     const FakeCluster::Written& written = pending_[i];
-    if (written.target.kind != Target::Kind::kOutput || !refuses(written.record)) continue;
+    const auto bytes = static_cast<int64_t>(written.record.value.value_or("").size());
+    const bool is_too_large = bytes > cluster_.output_rules.max_batch_bytes;
+    const bool is_invalid = refuses && refuses(written.record);
+    if (written.target.kind != Target::Kind::kOutput || (!is_too_large && !is_invalid)) continue;
     report_.failure = Failure::kRefused;
     report_.last_error = "refused";
     report_.refusals_are_named = true;
     report_.refusals.push_back(
-        {places_[i], {.timestamp_ms = written.record.timestamp_ms, .is_invalid = true}, "refused"});
+        {places_[i],
+         {.bytes = bytes, .timestamp_ms = written.record.timestamp_ms, .is_invalid = !is_too_large},
+         "refused"});
   }
   if (report_.failure == Failure::kNone && fail_commits > 0) {
     --fail_commits;

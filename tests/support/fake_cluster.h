@@ -65,6 +65,7 @@ struct FakeCluster {
   std::map<int32_t, Position> committed;
   std::vector<Written> output;  // committed, in the order of the commits
   int32_t output_partitions = 1;
+  RecordRules output_rules;  // by which the output refuses values for their size
 };
 
 // Reads the partitions that were assigned to it, in turns.
@@ -120,9 +121,8 @@ class FakeSink final : public Sink {
   TransactionSize size() const override;
   int64_t batch_bytes() const override { return 1'000'000; }
   absl::StatusOr<int32_t> CountPartitions() override { return cluster_.output_partitions; }
-  absl::StatusOr<RecordRules> AskRules() override { return rules; }
+  absl::StatusOr<RecordRules> AskRules() override { return cluster_.output_rules; }
 
-  RecordRules rules;
   // Records that the output refuses for good, of which it hears when it commits.
   std::function<bool(const FakeRecord&)> refuses;
   int fail_writes = 0;     // that many fail

@@ -1,5 +1,7 @@
 #include "src/pipeline/output/refusal_search.h"
 
+#include <algorithm>
+
 namespace lethe {
 namespace {
 
@@ -7,6 +9,12 @@ namespace {
 constexpr int64_t kLeastRest = 80;
 
 }  // namespace
+
+bool RefusalSearch::NeedsRules(absl::Span<const RefusedRecord> refused, absl::Time steady_now) const {
+  return std::any_of(refused.begin(), refused.end(), [&](const RefusedRecord& record) {
+    return !(record.is_invalid ? trusted(steady_now) : sizes_trusted(steady_now));
+  });
+}
 
 std::vector<size_t> RefusalSearch::ToBlame(absl::Span<const RefusedRecord> refused, int64_t batch_bytes,
                                            bool named, absl::Time now, absl::Time steady_now) {

@@ -33,6 +33,9 @@ class RefusalSearch {
 
   explicit RefusalSearch(const RecordRules& rules) : rules_(rules) {}
 
+  // Whether the topic's settings are to be asked for first: those known may be as old as the process, and
+  // records would be dropped by a limit that was raised since.
+  bool NeedsRules(absl::Span<const RefusedRecord> refused, absl::Time steady_now) const;
   void SetRules(const RecordRules& rules) { rules_ = rules; }
 
   // The indices of the records that are certainly to blame. Batches of several records have at most

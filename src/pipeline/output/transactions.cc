@@ -253,9 +253,7 @@ void Transactions::NarrowDown(const std::string& why) {
   const std::vector<Refusal>& refusals = sink_.report().refusals;
   std::vector<RefusedRecord> records;
   for (const Refusal& refusal : refusals) records.push_back(refusal.record);
-  const bool is_any_invalid = std::any_of(records.begin(), records.end(),
-                                          [](const RefusedRecord& record) { return record.is_invalid; });
-  if (is_any_invalid && !refusal_search_.trusted(SteadyNow())) {
+  if (refusal_search_.NeedsRules(records, SteadyNow())) {
     // Without an answer the former rules stay.
     if (const auto rules = sink_.AskRules(); rules.ok()) refusal_search_.SetRules(*rules);
   }
