@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "src/pipeline/clock/steady_time.h"
-#include "src/pipeline/output/disposition.h"
 
 namespace lethe {
 namespace {
@@ -197,23 +196,28 @@ void Phases::MeetUnreadable(Task& task, int64_t base, const std::string& why) {
   if (task.unreadable_times < kUnreadableTimes) return;
   // The record to compare with cannot be read.
   if (task.phase == Phase::kChecking) return group_.Rebuild(task);
-  const bool is_replay = task.phase != Phase::kActive;
-  if (DisposeUnreadable(is_replay, tuning_.current().policies) != Action::kFail) {
+  const bool is_replay = task.phase == Phase::kRestoring;
+  // What was committed is judged; but the filter will lack the ids of the batch, so copies of them may pass.
+  const bool stops = is_replay ? options_.on_short_history == OnShortHistory::kFail
+                               : tuning_.current().policies.on_unreadable == Action::kFail;
+  if (!stops) {
     task.unreadable.emplace(base, task.next);
     task.unreadable_why = why;
     return SearchReadable(task);
   }
   const std::string problem = absl::StrCat(
       source_.Name(task), " offset ", at, ": the batch cannot be read: ", why,
-      "; on_unreadable is fail: the partition is committed up to there, and stands still; set on_unreadable "
-      "to drop to skip it, then reload the configuration (SIGHUP) or start again; if it only decompresses to "
-      "more than the client takes, raise receive.message.max.bytes under kafka");
+      is_replay ? "; the filter needs its ids, and on_short_history is fail: the partition stands still; set "
+                  "on_short_history to continue to go on without them, and start lethe again"
+                : "; on_unreadable is fail: the partition is committed up to there, and stands still; set "
+                  "on_unreadable to drop to skip it, and start lethe again",
+      "; if it only decompresses to more than the client takes, raise receive.message.max.bytes under kafka");
   if (task.in_transaction()) {
     task.stop_before_next = problem;
     return;
   }
   task.phase = Phase::kFailed;
-  task.stopped_by_policy = true;
+  task.stopped_by_policy = !is_replay;
   task.problem = problem;
   spdlog::error("{}", problem);
   source_.SetPaused(task, true);
@@ -235,6 +239,16 @@ void Phases::PassOver(Task& task, int64_t end) {
   } else {
     task.next = task.filter_end = std::min(end, task.committed);
     task.counts.suppressed += task.next - begin;
+    // Of the offsets that are skipped, no id is known.
+    const absl::Time known_since = std::min(task.time_at_committed, absl::Now());
+    task.covered_since = std::max(task.covered_since, known_since);
+    if (task.to_compare && task.to_compare->offset >= begin && task.to_compare->offset < task.next) {
+      task.to_compare.reset();  // nothing shows that the log is another one
+    }
+    spdlog::warn(
+        "{}: short history: copies of events at offsets {} to {} pass until the horizon of {} has "
+        "gone by",
+        source_.Name(task), begin, task.next - 1, absl::FormatDuration(options_.stage.horizon));
   }
   spdlog::error("{}: offsets {} to {} cannot be read, and are skipped: {}", source_.Name(task), begin,
                 end - 1, task.unreadable_why);

@@ -119,11 +119,5 @@ TEST(Disposition, WhatCannotBeCountedIsCopiedWhereACopyIsTaken) {
   EXPECT_EQ(DisposeUncountable(true, {.on_uncountable = Action::kDivert}), Action::kPass);
 }
 
-TEST(Disposition, WhatCannotBeReadStopsOnlyTheLiveRun) {
-  EXPECT_EQ(DisposeUnreadable(false, {}), Action::kFail);
-  EXPECT_EQ(DisposeUnreadable(true, {}), Action::kDrop);
-  EXPECT_EQ(DisposeUnreadable(false, {.on_unreadable = Action::kDrop}), Action::kDrop);
-}
-
 }  // namespace
 }  // namespace lethe

@@ -55,7 +55,7 @@ class Life final : public Group {
       start = {std::max(metadata.restart, log.start), metadata.restart_time};
       task->committed = task->in_group = found->second.offset;
       task->origin = metadata.origin;
-      task->time_at_committed = metadata.committed_time;
+      if (metadata.committed_time != absl::InfinitePast()) task->time_at_committed = metadata.committed_time;
       task->filter_end = start.offset;
       task->TakeHistory(metadata, log.start);
       EXPECT_TRUE(task->filter->StartAt(start.stream_time).ok());
@@ -79,6 +79,7 @@ class Life final : public Group {
     tasks.erase(id);
     source.DropUnowned(tasks);
     source.Unassign(id);
+    source.paused.erase(id);
   }
 
   absl::Status Run() {
@@ -576,6 +577,69 @@ TEST_F(PipelineRulesTest, Rule23OrItsPartitionStopsThereAndNoOther) {
   EXPECT_EQ(Out(), "a b");
   EXPECT_EQ(stopped.phase, Phase::kFailed);
   EXPECT_EQ(cluster_.committed[0].offset, 1);
+}
+
+TEST_F(PipelineRulesTest, Rule23APartitionThatAPolicyStoppedGoesOnAfterARestart) {
+  Send({"a", "b", "c"});
+  cluster_.logs[0].entries[1] = {FakeEntry::Kind::kUnreadable};
+  Life life(cluster_, options_);
+  life.Assign(0);
+  life.on_look = [&, is_renewed = false]() mutable {
+    if (is_renewed || life.tasks[0]->phase != Phase::kFailed) return;
+    is_renewed = true;  // the group assigns the partition once more
+    life.Revoke(0, /*lost=*/false);
+    life.Assign(0);
+  };
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(life.tasks[0]->phase, Phase::kFailed) << "by the same policy as before";
+  EXPECT_EQ(Out(), "a");
+  options_.policies.on_unreadable = Action::kDrop;
+  EXPECT_EQ(Restart().unreadable, 1);
+  EXPECT_EQ(Out(), "a c");
+  EXPECT_EQ(cluster_.committed[0].offset, 3);
+}
+
+TEST_F(PipelineRulesTest, Rule23ABatchThatAReplayCannotReadIsShortHistory) {
+  Send({"a", "b", "c"});
+  Restart();
+  cluster_.logs[0].entries[1] = {FakeEntry::Kind::kUnreadable};
+  Send({"b", "c", "d"});
+  Life life(cluster_, options_);
+  const Task& task = life.Assign(0);
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(Out(), "a b c b d") << "what is not known cannot be recognized";
+  EXPECT_EQ(task.counts.suppressed, 3);
+  EXPECT_EQ(task.counts.unreadable, 0) << "it was judged when it could be read";
+  EXPECT_TRUE(task.short_history(options_.stage.horizon));
+  EXPECT_NE(CommitMetadata::Parse(cluster_.committed[0].metadata)->covered_since, absl::InfinitePast());
+}
+
+TEST_F(PipelineRulesTest, Rule23ByPolicyTheReplayStopsThereUntilItCanBeRead) {
+  options_.on_short_history = OnShortHistory::kFail;
+  Send({"a", "b"});
+  Restart();
+  const FakeEntry sound = std::exchange(cluster_.logs[0].entries[0], {FakeEntry::Kind::kUnreadable});
+  Send({"a", "c"});
+  Restart();
+  EXPECT_NE(problem_.find("on_short_history"), std::string::npos) << problem_;
+  EXPECT_EQ(cluster_.committed[0].offset, 2);
+  cluster_.logs[0].entries[0] = sound;
+  Restart();
+  EXPECT_EQ(problem_, "");
+  EXPECT_EQ(Out(), "a b c");
+}
+
+TEST_F(PipelineRulesTest, Rule3ARecordBeforeTheCommitThatCannotBeReadIsNoOtherLog) {
+  Send({"a", "b"});
+  Restart();
+  cluster_.logs[0].entries[1] = {FakeEntry::Kind::kUnreadable};
+  Send({"a", "c"});
+  Life life(cluster_, options_);
+  const Task& task = life.Assign(0);
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(task.problem, "");
+  EXPECT_EQ(Out(), "a b c");
+  EXPECT_TRUE(task.short_history(options_.stage.horizon));
 }
 
 TEST_F(PipelineRulesTest, Rule23ARecordWithoutAnIdIsHandledByItsPolicy) {

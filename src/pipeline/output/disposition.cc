@@ -70,8 +70,4 @@ Action DisposeUncountable(bool is_copy_refused, const Policies& policies) {
   return is_copy_refused ? Action::kPass : policies.on_uncountable;
 }
 
-Action DisposeUnreadable(bool is_replay, const Policies& policies) {
-  return is_replay ? Action::kDrop : policies.on_unreadable;
-}
-
 }  // namespace lethe

@@ -37,9 +37,6 @@ Disposition Dispose(const RecordFacts& record, const Policies& policies);
 // For an event that is written and that a counter cannot count: kPass, or kDivert for a copy of it.
 Action DisposeUncountable(bool is_copy_refused, const Policies& policies);
 
-// For records that cannot be fetched: kDrop or kFail. A replay skips them, as the live run must have done.
-Action DisposeUnreadable(bool is_replay, const Policies& policies);
-
 }  // namespace lethe
 
 #endif  // LETHE_SRC_PIPELINE_OUTPUT_DISPOSITION_H_

@@ -34,13 +34,13 @@ std::optional<std::string> RecordWriter::WhyStop(const Task& task, const InputRe
   const absl::string_view policy = disposition.policy;
   if (known == nullptr) {
     return absl::StrCat(Name(task, input), ": ", fields.reason, "; ", policy, kStopped, "; set ", policy,
-                        " to pass, drop or divert, then reload the configuration (SIGHUP) or start again");
+                        " to pass, drop or divert, and start lethe again");
   }
   return absl::StrCat(Name(task, input), ": topic ",
                       known->divert_refused ? options_.divert : options_.output,
                       " does not take the record: ", known->why, "; ", policy, kStopped,
-                      "; let the topic take it (max.message.bytes, say) and start again, or set "
-                      "on_undeliverable to drop or divert and reload the configuration (SIGHUP)");
+                      "; let the topic take it (max.message.bytes, say), or set on_undeliverable to drop or "
+                      "divert, and start lethe again");
 }
 
 absl::Status RecordWriter::CarryOut(Task& task, const JudgedRecord& record) {
