@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "connectors/http/http_server.h"
+#include "connectors/kafka/options/stage_options.h"
 #include "connectors/kafka/preflight/check.h"
 #include "connectors/kafka/preflight/topic_rules.h"
 #include "src/cli/commands/check_command.h"
@@ -73,6 +74,16 @@ TEST(TopicRules, WhatFitsIsFine) {
   EXPECT_EQ(WrongTopics(Topic("in", {{"retention.ms", "-1"}}), Topic("out")), "");
   EXPECT_EQ(WrongTopics(Topic("in", {{"retention.ms", "86400000"}}), Topic("out")), "");
   EXPECT_EQ(WrongTopics(Topic("in"), Topic("out", {{"cleanup.policy", "compact"}})), "");
+}
+
+TEST(TopicRules, MemoryHasRoomForTheSmallestFilters) {
+  DaemonOptions options = Options();
+  AllTopics topics = {Topic("in"), Topic("out")};
+  topics.input.partitions = topics.output.partitions = 60;
+  options.stage.memory_limit_bytes = LeastMemory(options, 60);
+  EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "");
+  options.stage.memory_limit_bytes -= 1024;
+  EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "warning memory;");
 }
 
 TEST(TopicRules, TotalsAreCompactedAndInThePartitionOfTheirInput) {
