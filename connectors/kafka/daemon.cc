@@ -20,6 +20,7 @@
 #include "connectors/kafka/snapshots/snapshot_stores.h"
 #include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/clock/steady_time.h"
+#include "src/pipeline/report/remarks.h"
 #include "src/text/format.h"
 
 namespace lethe::kafka {
@@ -239,11 +240,8 @@ void Daemon::AwaitEnd(const Stage& stage, std::vector<std::string>& problems) {
   while (!stop_.WaitFor(kLookAtLanesEvery)) {
     const std::vector<LaneReport> reports = stage.Reports();
     if (!absl::c_all_of(reports, [](const LaneReport& lane) { return lane.at_end; })) continue;
-    for (const LaneReport& lane : reports) {
-      for (const PartitionReport& partition : lane.partitions) {
-        if (!partition.problem.empty()) problems.push_back(partition.problem);
-      }
-    }
+    for (std::string& problem : Problems(stage.options.input, reports))
+      problems.push_back(std::move(problem));
     return;
   }
 }
@@ -338,6 +336,8 @@ DaemonReport Daemon::Report() const {
 void Daemon::AddReasons(const Stage& stage, const std::vector<LaneReport>& lanes,
                         std::vector<std::string>& reasons) {
   const char* what = stage.options.routes ? "routing lane " : "lane ";
+  // Failures first: a restore ends by itself.
+  for (std::string& problem : Problems(stage.options.input, lanes)) reasons.push_back(std::move(problem));
   for (const LaneReport& lane : lanes) {
     if (!lane.joined) {
       std::string text = absl::StrCat(what, lane.lane, " waits for the group to assign partitions");
@@ -351,9 +351,7 @@ void Daemon::AddReasons(const Stage& stage, const std::vector<LaneReport>& lanes
     }
     if (!lane.waiting.empty()) reasons.push_back(absl::StrCat(what, lane.lane, ": ", lane.waiting));
     for (const PartitionReport& partition : lane.partitions) {
-      if (partition.phase == Phase::kFailed || partition.phase == Phase::kHeld) {
-        reasons.push_back(partition.problem);
-      } else if (partition.phase != Phase::kActive) {
+      if (partition.phase == Phase::kChecking || partition.phase == Phase::kRestoring) {
         std::string text = absl::StrCat(stage.options.input, "-", partition.partition,
                                         " is restoring: ", partition.restore_left, " offsets to go, up to ",
                                         partition.restore_to);

@@ -41,6 +41,7 @@ void Lane::Look() {
   if (membership_.TakeNewConsumer()) RecreateConsumer();
   if (!state_.fatal.ok()) return;  // there may be no client to ask anything
   if (ownership_.TakeRejoin()) state_.fatal = consumer_.Rejoin();
+  ownership_.LookForMemory();
   membership_.LookAtWait();
   input_watch_.Look();
   if (!publisher_.IsDue()) return;

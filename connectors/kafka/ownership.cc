@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "connectors/kafka/counters/counter_totals.h"
 #include "connectors/kafka/preflight/log_sample.h"
+#include "connectors/kafka/topics/topic_id.h"
 #include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/clock/steady_time.h"
 
@@ -16,6 +17,10 @@ namespace {
 
 // How long an assigned partition may be unknown: the member that assigns it may learn of a new one first.
 constexpr absl::Duration kNewPartitionPatience = absl::Seconds(30);
+constexpr absl::Duration kLookForMemoryEvery = absl::Seconds(1);
+// Each attempt is a rebalance of the group.
+constexpr absl::Duration kRejoinForMemoryEvery = absl::Minutes(1);
+constexpr int kTopicIdTimeoutMs = 1000;
 
 }  // namespace
 
@@ -101,6 +106,7 @@ absl::Status Ownership::Prepare(const PartitionList& partitions) {
   }
   if (!asked.ok()) return asked;
 
+  assigner_.SetTopicId(AskTopicId(consumer_.client(), options_.input, kTopicIdTimeoutMs));
   std::vector<Task*> prepared;
   int begin = 0;
   for (int i = 0; i < partitions.cnt; ++i) {
@@ -114,6 +120,7 @@ absl::Status Ownership::Prepare(const PartitionList& partitions) {
     prepared.push_back(task->get());
     tasks_[partition] = *std::move(task);
   }
+  SayLackOfMemory();
   asked = AwaitTotals(prepared);
   if (!asked.ok()) return asked;
   if (begin > 0) {
@@ -127,6 +134,29 @@ absl::Status Ownership::Prepare(const PartitionList& partitions) {
   if (!prepared.empty()) asked = transactions_.CommitStart(prepared);
   if (asked.ok()) has_begun_ = has_begun_ || partitions.cnt > 0;
   return asked;
+}
+
+void Ownership::SayLackOfMemory() const {
+  std::vector<const Task*> lacking;
+  for (const auto& [id, task] : tasks_) {
+    if (task->lacks_memory) lacking.push_back(task.get());
+  }
+  if (lacking.empty()) return;
+  spdlog::error("lane {}: {}{}", state_.lane, lacking[0]->problem,
+                lacking.size() == 1 ? "" : absl::StrCat(" (and ", lacking.size() - 1, " more partitions)"));
+}
+
+void Ownership::LookForMemory() {
+  const absl::Time now = SteadyNow();
+  if (now < next_memory_look_) return;
+  next_memory_look_ = now + kLookForMemoryEvery;
+  const auto lacking =
+      std::count_if(tasks_.begin(), tasks_.end(), [](const auto& each) { return each.second->lacks_memory; });
+  if (lacking == 0 || !assigner_.MakeRoomForFilters(lacking, now)) return;
+  next_memory_look_ = now + kRejoinForMemoryEvery;
+  spdlog::info("lane {}: there is memory for the filters of {} partitions that had none: rejoining the group",
+               state_.lane, lacking);
+  wants_to_rejoin_ = true;
 }
 
 absl::StatusOr<std::unique_ptr<Task>> Ownership::PrepareOne(int32_t partition,
@@ -206,6 +236,7 @@ void Ownership::PrepareAgain(Task& task) {
   const absl::Status asked = state_.Await([&] {
     const auto committed = AskCommitted(consumer_.client(), options_.input, task.id + 1);
     if (!committed.ok()) return committed.status();
+    assigner_.SetTopicId(AskTopicId(consumer_.client(), options_.input, kTopicIdTimeoutMs));
     auto prepared = PrepareOne(task.id, committed->back(), Uncommitted::kRecreated, absl::InfinitePast());
     if (!prepared.ok()) return prepared.status();
     (*prepared)->counts = task.counts;
@@ -214,6 +245,7 @@ void Ownership::PrepareAgain(Task& task) {
     return AwaitTotals({&task});
   });
   if (asked.ok()) {
+    if (task.lacks_memory) SayLackOfMemory();
     if (task.phase != Phase::kFailed) consumer_.Seek(task);
     return;
   }

@@ -41,6 +41,9 @@ class Ownership {
   void Rebuild(Task& task);
   // The log has no record at `next` any more.
   void LoseUnread(Task& task, const std::string& why);
+  // Between two batches: whether partitions that lacked memory for their filters may have some now. Then they
+  // are assigned once more, with all others of the lane.
+  void LookForMemory();
   // Whether an assignment failed in a way that only rejoining the group cures.
   bool TakeRejoin() { return std::exchange(wants_to_rejoin_, false); }
 
@@ -61,6 +64,8 @@ class Ownership {
   // in the group. False: stop.
   bool GoOnLoading(int32_t partition, absl::string_view what);
   void LoadingEnds();
+  // Logs the partitions that lack memory, once for all of them.
+  void SayLackOfMemory() const;
 
   const DaemonOptions& options_;
   const Topics& topics_;
@@ -75,6 +80,7 @@ class Ownership {
   Assigner assigner_;
   bool has_begun_ = false;  // it had partitions whose committed offsets were valid
   bool wants_to_rejoin_ = false;
+  absl::Time next_memory_look_ = absl::InfinitePast();
   std::optional<int32_t> loading_;  // the partition that is being loaded
 };
 

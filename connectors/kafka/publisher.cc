@@ -8,7 +8,9 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "src/pipeline/clock/steady_time.h"
+#include "src/pipeline/report/remarks.h"
 
 namespace lethe::kafka {
 namespace {
@@ -69,10 +71,12 @@ void Publisher::Publish() {
   transactions_.AddTo(report);
   report.fences = output_.fences();
   RenewStatus(tasks_, kRenewFor, &next_renewed_);
+  LookForOpenTransactions();
   for (const auto& [id, task] : tasks_) {
     report.partitions.push_back(ReportOf(*task));
     warnings_.OfMemoryLimit(*task, report.partitions.back());
   }
+  SayOpenTransactions(report.partitions);
   auto published = std::make_shared<const LaneReport>(std::move(report));
   const std::lock_guard<std::mutex> lock(mutex_);
   report_.swap(published);
@@ -104,6 +108,8 @@ PartitionReport Publisher::ReportOf(const Task& task) const {
     partition.counted_keys += static_cast<int64_t>(sums.totals().size());
   }
   partition.short_history = task.short_history(options_.stage.horizon);
+  const absl::Duration held_for = open_transactions_.HeldFor(task.id, SteadyNow());
+  if (held_for > StallPatience()) partition.open_transaction_since = absl::Now() - held_for;
   partition.keys_moved = task.keys_moved(options_.stage.horizon);
   if (task.points) partition.restart = task.points->oldest().offset;
   partition.filter = task.status;
@@ -166,6 +172,28 @@ std::string Publisher::WhyItStands() {
   }
   stalled_ = why;
   return why;
+}
+
+void Publisher::LookForOpenTransactions() {
+  std::vector<OpenTransactionWatch::Sight> sights;
+  for (const auto& [id, task] : tasks_) {
+    const int64_t position = task->next;
+    // The end that the client met is the last stable offset; that of the log comes with the same answers. The
+    // end that was asked for shows that the answers have not stopped.
+    const bool held = task->phase == Phase::kActive && task->end_of_log == position &&
+                      consumer_.HighWatermark(id) > position && ends_.Of(id) <= position;
+    sights.push_back({id, position, held});
+  }
+  open_transactions_.Look(sights, SteadyNow());
+}
+
+void Publisher::SayOpenTransactions(const std::vector<PartitionReport>& partitions) {
+  const std::optional<std::string> held = OpenTransactionRemark(options_.input, partitions);
+  if (held && !said_open_transaction_) spdlog::warn("lane {}: {}", state_.lane, *held);
+  if (!held && said_open_transaction_) {
+    spdlog::info("lane {}: no producer's transaction holds the input any more", state_.lane);
+  }
+  said_open_transaction_ = held.has_value();
 }
 
 bool Publisher::IsAtEnd() const {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "connectors/kafka/client/log_reader.h"
@@ -40,6 +41,8 @@ class Publisher {
   absl::Duration StallPatience() const;
   // Names the partitions without progress; empty: none. Logs when that begins or ends.
   std::string WhyItStands();
+  void LookForOpenTransactions();
+  void SayOpenTransactions(const std::vector<PartitionReport>& partitions);
   bool IsAtEnd() const;
   void SayWhenCaughtUp();
 
@@ -56,6 +59,8 @@ class Publisher {
   CounterWatch* counter_watch_ = nullptr;
   ProgressWatch progress_;
   std::string stalled_;  // the last answer of WhyItStands()
+  OpenTransactionWatch open_transactions_;
+  bool said_open_transaction_ = false;
   bool caught_up_ = false;
   absl::Time next_publish_ = absl::InfinitePast();
   int32_t next_renewed_ = 0;  // the partition whose filter figures are next

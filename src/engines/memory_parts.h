@@ -25,6 +25,10 @@ inline MemoryParts PartsOf(const StageOptions& options) {
   return parts;
 }
 
+// The smallest limit with room for the first filter of each shard of so many partitions, and what belongs to
+// it.
+int64_t SmallestLimitBytes(const StageOptions& options, int64_t partitions);
+
 }  // namespace lethe
 
 #endif  // LETHE_SRC_ENGINES_MEMORY_PARTS_H_

@@ -42,27 +42,28 @@ absl::Status ValidateAtMemoryLimit(const StageOptions& options) {
                  "shorten_window");
 }
 
-bool HasRoom(const StageOptions& options, int64_t limit_bytes) {
+bool HasRoom(const StageOptions& options, int64_t limit_bytes, int64_t partitions) {
   StageOptions limited = options;
   limited.memory_limit_bytes = limit_bytes;
   const MemoryParts parts = PartsOf(limited);
-  return parts.filters >= options.shards * SmallestFilterBytes(options.engine) &&
+  const int64_t shards = partitions * options.shards;
+  return parts.filters >= shards * SmallestFilterBytes(options.engine) &&
          (options.second_opinion == SecondOpinion::kNone ||
-          parts.second_opinion >= options.shards * PassedIds::kFewestBytes);
-}
-
-// The smallest limit with room for the first filter of each shard and what belongs to it.
-int64_t SmallestLimitBytes(const StageOptions& options) {
-  int64_t too_small = 0;
-  int64_t enough = 8 * options.shards * (SmallestFilterBytes(options.engine) + PassedIds::kFewestBytes);
-  while (enough - too_small > 1) {
-    const int64_t middle = too_small + (enough - too_small) / 2;
-    (HasRoom(options, middle) ? enough : too_small) = middle;
-  }
-  return enough;
+          parts.second_opinion >= shards * PassedIds::kFewestBytes);
 }
 
 }  // namespace
+
+int64_t SmallestLimitBytes(const StageOptions& options, int64_t partitions) {
+  int64_t too_small = 0;
+  int64_t enough =
+      8 * partitions * options.shards * (SmallestFilterBytes(options.engine) + PassedIds::kFewestBytes);
+  while (enough - too_small > 1) {
+    const int64_t middle = too_small + (enough - too_small) / 2;
+    (HasRoom(options, middle, partitions) ? enough : too_small) = middle;
+  }
+  return enough;
+}
 
 absl::Status ValidateHorizon(absl::Duration horizon) {
   const std::string wrong = DurationText(horizon);
@@ -136,11 +137,11 @@ absl::Status Validate(const StageOptions& options) {
                    absl::StrCat(shards - below < above - shards ? below : above));
   }
   if (absl::Status status = ValidateSecondOpinion(options); !status.ok()) return status;
-  if (!HasRoom(options, options.memory_limit_bytes)) {
+  if (!HasRoom(options, options.memory_limit_bytes, 1)) {
     return Invalid("memory_limit_bytes",
                    absl::StrCat(options.memory_limit_bytes, " has no room for one partition's filter in ",
                                 options.shards, options.shards == 1 ? " shard" : " shards"),
-                   absl::StrCat(SmallestLimitBytes(options)));
+                   absl::StrCat(SmallestLimitBytes(options, 1)));
   }
   return absl::OkStatus();
 }

@@ -1,10 +1,12 @@
 // `lethe reconcile` between two clusters whose events are known: what it says is missing, what it copies, and
 // what happens when either side dies.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <simdjson.h>
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <random>
@@ -308,7 +310,11 @@ TEST_F(ReconcileTopicsTest, AnOpenTransactionIsWaitedFor) {
                   topic_,        "--id",      "json:/order/id", "--peer",        ServeCommand()};
   const auto process = Process::Start(options);
   ASSERT_TRUE(process.ok()) << process.status();
-  EXPECT_TRUE(absl::IsDeadlineExceeded((*process)->Wait(absl::Seconds(3)).status()));
+  // The peer's, which says so while it waits.
+  ASSERT_TRUE(WaitUntil(
+      [&] { return absl::StrContains((*process)->Stderr(), "a transaction is open since offset "); },
+      absl::Seconds(30)));
+  EXPECT_TRUE((*process)->Running());
   ASSERT_TRUE((*producer)->Commit().ok());
   const absl::StatusOr<int> code = (*process)->Wait(absl::Minutes(1));
   ASSERT_TRUE(code.ok()) << code.status();
@@ -621,6 +627,44 @@ TEST_F(ReconcileTopicsTest, OneCopyFencesTheOneBefore) {
   ASSERT_TRUE((*second)->Write(record, "here", go_on).ok());
   EXPECT_TRUE((*second)->Commit(go_on).ok());
   ExpectEachOnce(Counts(there_), 1);
+}
+
+// The receiving side is killed when records of its transaction are in the topic: a run that copies nothing
+// waits for that transaction, and the next copy ends it.
+TEST_F(ReconcileTopicsTest, AKillWithinACopyLeavesATransactionThatTheNextCopyEnds) {
+  constexpr int kEvents = 20'000;
+  Send(here_, Events("event", kEvents));
+  const std::string pid_file = absl::StrCat(testing::TempDir(), UniqueName("pid"));
+  ProcessOptions options;
+  options.args = {LETHE_PROGRAM, "reconcile", "--brokers",      here_.bootstrap, "--topic",
+                  topic_,        "--id",      "json:/order/id", "--peer",        ServeCommand()};
+  ProcessOptions copying = options;
+  // It gets a part of the records, and never their end.
+  copying.args.back() = absl::StrCat("(stdbuf -o0 head -c 1000000; cat > /dev/null) | sh -c 'echo $$ > ",
+                                     pid_file, "; exec ", ServeCommand(), "'");
+  copying.args.insert(copying.args.end(), {"--copy", "to-peer"});
+  const auto copy = Process::Start(copying);
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  const auto has_records = [&] {
+    const auto ends = there_.client.EndOffsets(topic_, Isolation::kReadUncommitted);
+    return ends.ok() && *std::max_element(ends->begin(), ends->end()) > 0;
+  };
+  ASSERT_TRUE(WaitUntil(has_records, absl::Seconds(30))) << (*copy)->Stderr();
+  pid_t peer = 0;
+  std::ifstream(pid_file) >> peer;
+  ASSERT_GT(peer, 0);
+  ASSERT_EQ(kill(peer, SIGKILL), 0);
+  EXPECT_EQ((*copy)->Wait(absl::Seconds(30)).value_or(-1), 2) << (*copy)->Stderr();
+  EXPECT_TRUE(absl::StrContains((*copy)->Stderr(), "run it again")) << (*copy)->Stderr();
+
+  const auto waits = Process::Start(options);
+  ASSERT_TRUE(waits.ok()) << waits.status();
+  ASSERT_TRUE(
+      WaitUntil([&] { return absl::StrContains((*waits)->Stderr(), "a transaction is open since offset "); },
+                absl::Seconds(20)));
+  Reconcile(0, {"--copy", "to-peer"});
+  ExpectEachOnce(Counts(there_), kEvents);
+  EXPECT_NE((*waits)->Wait(absl::Seconds(30)).value_or(2), 2) << (*waits)->Stderr();
 }
 
 // Either side is killed at any point of a copy, again and again: what is missing is there once in the end,

@@ -15,8 +15,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "connectors/kafka/options/stage_options.h"
 #include "connectors/kafka/snapshots/snapshot_stores.h"
+#include "connectors/kafka/topics/topic_id.h"
 #include "src/pipeline/clock/steady_time.h"
+#include "src/text/format.h"
 
 namespace lethe::kafka {
 namespace {
@@ -101,6 +104,67 @@ TEST_F(AssignmentTest, ACommitIsReplayedFromItsRestartPoint) {
   EXPECT_EQ((*owned)->filter->stream_time(), At(2));
   EXPECT_FALSE((*owned)->short_history(kHorizon));
   EXPECT_FALSE(Assigner::NeedsFirstCommit(**owned, {1000, Story(5, 400, At(2), At(3)).ToString()}));
+}
+
+TEST_F(AssignmentTest, ACommitOfAnotherTopicOfThisNameStopsThePartition) {
+  const auto prepare = [this](const std::string& judged, const std::string& present) {
+    Assigner assigner(options_, kPartitions, IdFingerprint(options_, kPartitions), *stage_, kept_, nullptr,
+                      [](int32_t) { return true; });
+    assigner.SetTopicId(present);
+    CommitMetadata story = Story(0, 400, At(2), At(3));
+    story.topic_id = judged;
+    return *assigner.Prepare(2, {1000, story.ToString()}, {0, 2000}, Uncommitted::kNew);
+  };
+  for (const auto& [judged, present] : {std::pair("", ""), {"", "id1"}, {"id1", ""}, {"id1", "id1"}}) {
+    const auto task = prepare(judged, present);
+    EXPECT_EQ(task->phase, Phase::kRestoring) << judged << " " << present;
+    EXPECT_EQ(task->topic_id, present);
+  }
+  const auto task = prepare("id1", "id2");
+  EXPECT_EQ(task->phase, Phase::kFailed);
+  EXPECT_TRUE(absl::StrContains(task->problem, "--reset-offsets")) << task->problem;
+}
+
+TEST(TopicIdWatchTest, ATopicIsAnotherWhenTwoAnswersInARowSayTheSame) {
+  TopicIdWatch watch;
+  EXPECT_FALSE(watch.IsRecreated("id1", "id1"));
+  EXPECT_FALSE(watch.IsRecreated("id1", "id2"));
+  EXPECT_FALSE(watch.IsRecreated("id1", "id1")) << "a broker was behind";
+  EXPECT_FALSE(watch.IsRecreated("id1", "id2"));
+  EXPECT_FALSE(watch.IsRecreated("id1", "")) << "no answer";
+  EXPECT_FALSE(watch.IsRecreated("id1", "id2"));
+  EXPECT_TRUE(watch.IsRecreated("id1", "id2"));
+  EXPECT_FALSE(watch.IsRecreated("", "id2")) << "the id was not known";
+}
+
+TEST_F(AssignmentTest, WithoutMemoryForItsFilterAPartitionFailsUntilThereIsSome) {
+  options_.stage.memory_limit_bytes = LeastMemory(options_, 1);
+  stage_ = *DedupStage::Create(options_.stage);
+  Assigner assigner(options_, kPartitions, IdFingerprint(options_, kPartitions), *stage_, kept_, nullptr,
+                    [](int32_t) { return true; });
+  auto first = *assigner.Prepare(0, {-1, ""}, {0, 1000}, Uncommitted::kNew);
+  EXPECT_EQ(first->phase, Phase::kActive);
+  const auto second = *assigner.Prepare(1, {-1, ""}, {0, 1000}, Uncommitted::kNew);
+  EXPECT_EQ(second->phase, Phase::kFailed);
+  EXPECT_TRUE(second->lacks_memory);
+  EXPECT_TRUE(absl::StrContains(second->problem, BytesSetting(options_.stage.memory_limit_bytes)))
+      << "the figure that the user has set: " << second->problem;
+  EXPECT_TRUE(absl::StrContains(second->problem, BytesSetting(LeastMemory(options_, kPartitions))));
+  EXPECT_FALSE(assigner.MakeRoomForFilters(1, SteadyNow()));
+  kept_.Put(std::move(first));
+  EXPECT_FALSE(assigner.MakeRoomForFilters(1, SteadyNow())) << "it may come back";
+  EXPECT_TRUE(assigner.MakeRoomForFilters(1, SteadyNow() + absl::Minutes(1)));
+  EXPECT_EQ((*assigner.Prepare(1, {-1, ""}, {0, 1000}, Uncommitted::kNew))->phase, Phase::kActive);
+}
+
+TEST_F(AssignmentTest, TheLeastMemoryIsEnoughForThePartitions) {
+  options_.stage.memory_limit_bytes = LeastMemory(options_, 60);
+  stage_ = *DedupStage::Create(options_.stage);
+  std::vector<std::unique_ptr<Task>> tasks;
+  for (int32_t partition = 0; partition < 60; ++partition) {
+    tasks.push_back(*Prepare(-1, "", {0, 1000}));
+    ASSERT_EQ(tasks.back()->phase, Phase::kActive) << partition << ": " << tasks.back()->problem;
+  }
 }
 
 TEST_F(AssignmentTest, APlainCommitIsANewBeginningThere) {

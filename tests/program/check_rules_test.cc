@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "connectors/http/http_server.h"
+#include "connectors/kafka/options/stage_options.h"
 #include "connectors/kafka/preflight/check.h"
 #include "connectors/kafka/preflight/topic_rules.h"
 #include "src/cli/commands/check_command.h"
@@ -86,6 +87,16 @@ TEST(TopicRules, AnInputOfLargeGzipBatchesMayTakeALotOfMemory) {
   EXPECT_EQ(wrong("gzip", "10485760"), "warning decompression;");
   EXPECT_EQ(wrong("producer", "1048588"), "");
   for (const char* codec : {"zstd", "lz4", "snappy", "uncompressed"}) EXPECT_EQ(wrong(codec, "10485760"), "");
+}
+
+TEST(TopicRules, MemoryHasRoomForTheSmallestFilters) {
+  DaemonOptions options = Options();
+  AllTopics topics = {Topic("in"), Topic("out")};
+  topics.input.partitions = topics.output.partitions = 60;
+  options.stage.memory_limit_bytes = LeastMemory(options, 60);
+  EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "");
+  options.stage.memory_limit_bytes -= 1024;
+  EXPECT_EQ(Wrong(ApplyTopicRules(options, topics)), "warning memory;");
 }
 
 TEST(TopicRules, TotalsAreCompactedAndInThePartitionOfTheirInput) {

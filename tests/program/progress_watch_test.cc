@@ -64,5 +64,19 @@ TEST(ProgressWatchTest, APartitionThatComesBackBeginsAgain) {
   EXPECT_EQ(watch.Stalled(kPatience, At(52)), (std::vector<int32_t>{0, 1}));
 }
 
+TEST(OpenTransactionWatchTest, APartitionIsHeldFromItsFirstSightWhileItsPositionStays) {
+  using Sight = OpenTransactionWatch::Sight;
+  OpenTransactionWatch watch;
+  watch.Look({Sight{0, 17, true}, Sight{1, 5, false}}, At(0));
+  watch.Look({Sight{0, 17, true}, Sight{1, 5, true}}, At(30));
+  EXPECT_EQ(watch.HeldFor(0, At(31)), absl::Seconds(31));
+  EXPECT_EQ(watch.HeldFor(1, At(31)), absl::Seconds(1));
+  watch.Look({Sight{0, 18, true}, Sight{1, 5, false}}, At(32));
+  EXPECT_EQ(watch.HeldFor(0, At(33)), absl::Seconds(1)) << "another transaction, perhaps";
+  EXPECT_EQ(watch.HeldFor(1, At(33)), absl::ZeroDuration());
+  watch.Look({}, At(34));
+  EXPECT_EQ(watch.HeldFor(0, At(35)), absl::ZeroDuration());
+}
+
 }  // namespace
 }  // namespace lethe::kafka

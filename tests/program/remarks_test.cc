@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 
 namespace lethe::kafka {
 namespace {
@@ -54,6 +56,36 @@ TEST(RemarksTest, AQuotaIsReportedForEachClientOfAllLanes) {
   report.lanes[1].consumer_throttled = 0.5;
   report.routing_lanes[0].consumer_throttled = 1;
   EXPECT_EQ(Remarks(report).size(), 3u);
+}
+
+TEST(RemarksTest, AnOpenTransactionOfTheInputIsReportedWithItsPlace) {
+  DaemonReport report;
+  report.input = "orders";
+  report.lanes.resize(1);
+  report.lanes[0].partitions.resize(3);
+  EXPECT_TRUE(Remarks(report).empty());
+  PartitionReport& held = report.lanes[0].partitions[1];
+  held.partition = 4;
+  held.position = 17;
+  held.open_transaction_since = absl::FromUnixSeconds(0);
+  ASSERT_EQ(Remarks(report).size(), 1u);
+  EXPECT_TRUE(absl::StrContains(Remarks(report)[0], "orders-4 waits at offset 17 since 1970-01-01 00:00:00"))
+      << Remarks(report)[0];
+  report.lanes[0].partitions[2].open_transaction_since = absl::Now();
+  ASSERT_EQ(Remarks(report).size(), 1u);
+  EXPECT_TRUE(absl::StrContains(Remarks(report)[0], "1 more")) << Remarks(report)[0];
+}
+
+TEST(ProblemsTest, EachReasonIsToldOnceWithTheNumberOfItsPartitions) {
+  std::vector<LaneReport> lanes(2);
+  for (int32_t id = 0; id < 4; ++id) {
+    PartitionReport& partition = lanes[static_cast<size_t>(id) / 2].partitions.emplace_back();
+    partition.partition = id;
+    if (id > 0) partition.problem = absl::StrCat("orders-", id, id == 2 ? " offset 5: bad" : ": no memory");
+  }
+  EXPECT_EQ(
+      Problems("orders", lanes),
+      (std::vector<std::string>{"orders-1: no memory (and 1 more partitions)", "orders-2 offset 5: bad"}));
 }
 
 }  // namespace

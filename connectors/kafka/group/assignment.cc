@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/options/stage_options.h"
+#include "connectors/kafka/topics/topic_id.h"
+#include "src/engines/memory_parts.h"
 #include "src/stage/missing_bytes.h"
 
 namespace lethe::kafka {
@@ -74,6 +76,16 @@ absl::Status CheckScope(const DaemonOptions& options, rd_kafka_t* client, int32_
   return absl::OkStatus();
 }
 
+std::string RecreatedUnread(const std::string& name, int64_t committed) {
+  return absl::StrCat(name, ": the input was deleted and created again: its records before offset ",
+                      committed,
+                      " may not have been judged. Reset the group's offsets with kafka-consumer-groups.sh "
+                      "--reset-offsets, and "
+                      "start lethe again: --to-earliest reads the whole log with an empty filter, and writes "
+                      "once more what it "
+                      "had already written of the new topic; --to-current goes on without those records");
+}
+
 void FailPartition(Task& task, std::string problem) {
   task.Fail(std::move(problem));
   spdlog::error("{}", task.problem);
@@ -127,7 +139,14 @@ bool Assigner::OpenFilter(Task& task, RestartPoint start) {
       task.filter = *std::move(filter);
       break;
     }
-    if (absl::IsResourceExhausted(filter.status()) && GiveUpKept()) continue;
+    if (absl::IsResourceExhausted(filter.status())) {
+      if (GiveUpKept()) continue;
+      // Logged with its like, by the caller.
+      task.lacks_memory = true;
+      task.Fail(absl::StrCat(name, ": no memory for its filter: ", LeastMemoryText(options_, partitions_),
+                             "; raise memory and start lethe again. It tries again when there is some"));
+      return false;
+    }
     FailPartition(task, absl::StrCat(name, ": ", filter.status().message()));
     return false;
   }
@@ -139,6 +158,15 @@ bool Assigner::OpenFilter(Task& task, RestartPoint start) {
   task.timed_records = task.committed_timed_records = 0;
   task.mark = task.committed_mark = {};
   task.filter_end = task.next = start.offset;
+  return true;
+}
+
+bool Assigner::MakeRoomForFilters(int64_t partitions, absl::Time now) {
+  const MemoryBudget& memory = stage_.memory();
+  const int64_t needed = SmallestLimitBytes(options_.stage, partitions);
+  while (memory.limit_bytes() - memory.used_bytes() < needed) {
+    if (!GiveUpKept(now - kMayComeBackFor)) return false;
+  }
   return true;
 }
 
@@ -267,7 +295,10 @@ void Assigner::WarnOfGrowth(const Task& task) {
 absl::StatusOr<std::unique_ptr<Task>> Assigner::Prepare(int32_t partition, const CommittedOffset& committed,
                                                         const LogState& log, Uncommitted uncommitted) {
   auto task = PrepareFilter(partition, committed, log, uncommitted);
-  if (task.ok()) (*task)->sums.assign(options_.counters.size(), CounterSums());
+  if (task.ok()) {
+    (*task)->sums.assign(options_.counters.size(), CounterSums());
+    (*task)->topic_id = topic_id_;
+  }
   TakeMissingBytes(stage_);  // the new filter copes with a refusal; others will ask again
   if (!task.ok() || (*task)->phase == Phase::kFailed || options_.scope == Scope::kTopic) return task;
   if (committed.offset < 0 && uncommitted == Uncommitted::kAdded) {
@@ -339,6 +370,7 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
     return task;
   }
   if (!metadata.ok()) return metadata.status();
+  if (IsOfAnotherTopic(metadata->topic_id, topic_id_)) return fail(RecreatedUnread(name, committed.offset));
   const absl::Time stated = metadata->committed_time;
   if (metadata->DropTimesAfter(absl::Now() + options_.max_future)) {
     kept.reset();

@@ -34,6 +34,10 @@ absl::StatusOr<CommitMetadata> ReadCommitMetadata(const DaemonOptions& options,
 // is of the group; `partitions` are the input's.
 absl::Status CheckScope(const DaemonOptions& options, rd_kafka_t* client, int32_t partitions);
 
+// Why a partition stops whose input was deleted and created again by the same name. `committed`: the next
+// offset by the group.
+std::string RecreatedUnread(const std::string& name, int64_t committed);
+
 // Fails the partition, which is then not read any more, and logs why.
 void FailPartition(Task& task, std::string problem);
 
@@ -58,6 +62,11 @@ class Assigner {
 
   // Never lowers the number.
   void SetPartitions(int32_t partitions) { partitions_ = std::max(partitions_, partitions); }
+  // The input's, of the partitions that are prepared from now on; empty: not known.
+  void SetTopicId(std::string id) { topic_id_ = std::move(id); }
+  // Whether there is memory for the filters of so many more partitions; drops kept filters for it, as
+  // GiveUpForMemory() does.
+  bool MakeRoomForFilters(int64_t partitions, absl::Time now);
   // Whether the input has grown since the task last noted it, and that matters: with Scope::kTopic copies
   // meet in a topic that does not grow.
   bool HasGrownFor(const Task& task) const;
@@ -109,6 +118,7 @@ class Assigner {
   const GoOnLoading go_on_;
   const std::string id_fingerprint_;
   std::set<std::string> refused_;
+  std::string topic_id_;
 };
 
 }  // namespace lethe::kafka

@@ -42,6 +42,7 @@ void InputWatch::Look() {
   // The topic, and its committed offsets, may have been deleted meanwhile.
   if (tasks_.empty()) given_partitions_ = 0;
   if (!partitions.ok()) return;
+  LookForAnotherTopic();
   NoteGrowth(*partitions);
   LookForUnassigned(*partitions, now);
 }
@@ -56,6 +57,24 @@ void InputWatch::NoteAbsence(bool absent) {
       " was deleted: records written so far stay; recreate it and it is read from its start, or stop");
   spdlog::error("lane {}: {}", state_.lane, why);
   state_.SetWaiting(why);
+}
+
+void InputWatch::LookForAnotherTopic() {
+  const auto judged = std::find_if(tasks_.begin(), tasks_.end(),
+                                   [](const auto& each) { return !each.second->topic_id.empty(); });
+  if (judged == tasks_.end()) return;
+  const std::string id = AskTopicId(consumer_.client(), options_.input, kLookTimeoutMs);
+  if (!topic_id_.IsRecreated(judged->second->topic_id, id)) return;
+  for (auto& [partition, task] : tasks_) {
+    if (task->phase == Phase::kFailed || !IsOfAnotherTopic(task->topic_id, id)) continue;
+    std::string why = RecreatedUnread(consumer_.Name(*task), task->next);
+    if (task->in_transaction()) {
+      task->stop_before_next = std::move(why);  // what was judged was read, of either topic
+      continue;
+    }
+    FailPartition(*task, std::move(why));
+    consumer_.SetPaused(*task, true);
+  }
 }
 
 void InputWatch::NoteGrowth(int32_t partitions) {

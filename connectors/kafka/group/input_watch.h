@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "connectors/kafka/group/assignment.h"
 #include "connectors/kafka/group/consumer.h"
+#include "connectors/kafka/topics/topic_id.h"
 #include "src/pipeline/task/worker_state.h"
 
 namespace lethe::kafka {
@@ -33,6 +34,8 @@ class InputWatch {
   void NoteAbsence(bool absent);
   // Rejoins the group for a partition that no member was given.
   void LookForUnassigned(int32_t count, absl::Time now);
+  // Stops the partitions of a topic that was deleted and created again since they were assigned.
+  void LookForAnotherTopic();
   // Tells owned partitions the input's number of partitions.
   void NoteGrowth(int32_t partitions);
 
@@ -41,6 +44,7 @@ class InputWatch {
   Consumer& consumer_;
   Tasks& tasks_;
   Assigner& assigner_;
+  TopicIdWatch topic_id_;
   absl::Time next_look_ = absl::InfinitePast();
   int absences_ = 0;  // answers in a row that the topic does not exist
   bool is_gone_ = false;

@@ -1,6 +1,8 @@
 #include "connectors/kafka/options/stage_options.h"
 
 #include "absl/strings/str_cat.h"
+#include "src/engines/memory_parts.h"
+#include "src/text/format.h"
 
 namespace lethe::kafka {
 
@@ -52,6 +54,17 @@ std::vector<std::string> TopicsOfSamePartition(const DaemonOptions& options) {
   }
   std::erase(topics, "");
   return topics;
+}
+
+int64_t LeastMemory(const DaemonOptions& options, int32_t partitions) {
+  constexpr int64_t kKiB = 1024;
+  return (SmallestLimitBytes(options.stage, partitions) + kKiB - 1) / kKiB * kKiB;
+}
+
+std::string LeastMemoryText(const DaemonOptions& options, int32_t partitions) {
+  return absl::StrCat("memory is ", BytesSetting(options.stage.memory_limit_bytes), ", and the ", partitions,
+                      " partitions of the input need at least ",
+                      BytesSetting(LeastMemory(options, partitions)), " where one instance has all of them");
 }
 
 }  // namespace lethe::kafka

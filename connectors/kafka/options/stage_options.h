@@ -31,6 +31,11 @@ std::vector<std::string> WrittenTopics(const DaemonOptions& options);
 // partition they lack must wait.
 std::vector<std::string> TopicsOfSamePartition(const DaemonOptions& options);
 
+// The memory limit that so many partitions of the input need on one instance, rounded up to KiB.
+int64_t LeastMemory(const DaemonOptions& options, int32_t partitions);
+// It, beside the one that the user has set.
+std::string LeastMemoryText(const DaemonOptions& options, int32_t partitions);
+
 }  // namespace lethe::kafka
 
 #endif  // LETHE_CONNECTORS_KAFKA_OPTIONS_STAGE_OPTIONS_H_

@@ -48,6 +48,15 @@ class Rules {
           Severity::kError, why, "use a topic with cleanup.policy=delete");
   }
 
+  void HasMemory(const DaemonOptions& options) {
+    const int64_t least = LeastMemory(options, topic_.partitions);
+    if (options.stage.memory_limit_bytes >= least) return;
+    Add(Severity::kWarning, "memory",
+        absl::StrCat(LeastMemoryText(options, topic_.partitions),
+                     ": partitions without memory for the smallest filter are not read"),
+        absl::StrCat("set memory to ", BytesSetting(least), " or more, or run more instances"));
+  }
+
   void KeepsSnapshots() {
     const std::string policy = topic_.Value("cleanup.policy");
     Check(policy == "compact", "cleanup.policy", absl::StrCat("has cleanup.policy=", policy),
@@ -212,6 +221,7 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
   const TopicFacts& origin = topics.with_places();
   Rules input_rules("input", input, findings);
   input_rules.Add(Severity::kOk, kPartitionsCheck, absl::StrCat("has ", input.partitions, " partitions"), "");
+  if (!options.routes) input_rules.HasMemory(options);
   if (input_rules.IsDescribed()) {
     input_rules.IsNotCompacted("compaction may keep the retry and remove the first");
     // Filters are rebuilt from the topic that is judged.

@@ -1,8 +1,11 @@
 #include "connectors/kafka/topics/topic_reader.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -17,6 +20,8 @@ constexpr int kRequestTimeoutMs = 5000;
 constexpr absl::Duration kConnectPatience = absl::Seconds(10);
 constexpr absl::Duration kReadPatience = absl::Seconds(30);
 constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(50);
+// How long an open transaction is awaited without a log line.
+constexpr absl::Duration kSayAfter = absl::Seconds(1);
 
 using Header = std::pair<absl::string_view, std::optional<absl::string_view>>;
 
@@ -132,7 +137,8 @@ absl::Status TopicReader::FindLogBegins() {
 absl::Status TopicReader::AwaitTransactions(const std::function<bool()>& go_on) {
   const absl::StatusOr<ClientPtr> sees_all = MakeConsumer("read_uncommitted");
   if (!sees_all.ok()) return sees_all.status();
-  const absl::Time deadline = SteadyNow() + kReadPatience;
+  const absl::Time begin = SteadyNow();
+  bool said = false;
   for (int32_t partition = 0; partition < partitions(); ++partition) {
     const absl::StatusOr<OffsetRange> all = Watermarks(sees_all->get(), options_.topic, partition);
     if (!all.ok()) return all.status();
@@ -140,11 +146,16 @@ absl::Status TopicReader::AwaitTransactions(const std::function<bool()>& go_on) 
     while (bounds.end < all->end) {
       const absl::StatusOr<OffsetRange> now = Watermarks(consumer_.get(), options_.topic, partition);
       if (!now.ok()) return now.status();
-      if (now->end == bounds.end && SteadyNow() > deadline) {
-        return absl::UnavailableError(absl::StrCat(options_.topic, "-", partition,
-                                                   ": a transaction is open since offset ", now->end,
-                                                   ", and records behind it cannot be read yet: wait until "
-                                                   "it ends, or abort it (kafka-transactions.sh)"));
+      const absl::Duration waited = SteadyNow() - begin;
+      const std::string why =
+          absl::StrCat(options_.topic, "-", partition, ": a transaction is open since offset ", now->end,
+                       ", and records behind it cannot be read yet");
+      if (now->end == bounds.end && waited > kReadPatience) {
+        return absl::UnavailableError(
+            absl::StrCat(why, ": wait until it ends, or abort it (kafka-transactions.sh), and run it again"));
+      }
+      if (waited > kSayAfter && !std::exchange(said, true)) {
+        spdlog::warn("{}; waiting for its end, up to {}", why, absl::FormatDuration(kReadPatience));
       }
       if (!go_on()) return absl::CancelledError("interrupted");
       bounds.end = std::min(now->end, all->end);

@@ -237,6 +237,13 @@ int Serve(const ReconcileCommandOptions& options, const std::atomic<bool>& inter
   return peer_knows ? kExitError : Report(status, err);
 }
 
+constexpr absl::string_view kRunItAgain = "; run it again: no record is copied twice";
+
+// The other side has gone, or a broker; not what is wrong with the request or the data.
+bool IsWorthAnotherRun(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsAborted(status) || absl::IsDeadlineExceeded(status);
+}
+
 int Initiate(const ReconcileCommandOptions& options, const std::atomic<bool>& interrupted, std::ostream& out,
              std::ostream& err) {
   const absl::Time begin = SteadyNow();
@@ -257,6 +264,9 @@ int Initiate(const ReconcileCommandOptions& options, const std::atomic<bool>& in
   text.asked_begin_ms = ask->begin_ms;
   bool peer_knows = false;
   const absl::Status status = Reconcile(options, channel, interrupted, text, peer_knows);
+  if (IsWorthAnotherRun(status)) {
+    return Report(absl::Status(status.code(), absl::StrCat(status.message(), kRunItAgain)), err);
+  }
   if (!status.ok()) return Report(status, err);
   text.elapsed = SteadyNow() - begin;
   if (options.format == ReportFormat::kJson) {

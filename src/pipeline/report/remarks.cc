@@ -1,9 +1,11 @@
 #include "src/pipeline/report/remarks.h"
 
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "src/text/format.h"
 
 namespace lethe {
@@ -45,6 +47,54 @@ void AddThrottled(const std::vector<LaneReport>& lanes, absl::string_view name,
 
 }  // namespace
 
+std::optional<std::string> OpenTransactionRemark(const std::string& input,
+                                                 const std::vector<PartitionReport>& partitions) {
+  const PartitionReport* first = nullptr;
+  int more = 0;
+  for (const PartitionReport& partition : partitions) {
+    if (partition.open_transaction_since == absl::InfiniteFuture()) continue;
+    more += first != nullptr ? 1 : 0;
+    if (first == nullptr) first = &partition;
+  }
+  if (first == nullptr) return std::nullopt;
+  const std::string others = more == 0 ? "" : absl::StrCat(" (and ", more, " more partitions)");
+  return absl::StrCat(
+      input, "-", first->partition, " waits at offset ", first->position, " since ",
+      absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", first->open_transaction_since, absl::UTCTimeZone()), others,
+      ": a transaction that a producer opened there hides the records behind it; it ends with its "
+      "transaction.timeout.ms, or abort it: kafka-transactions.sh --bootstrap-server BROKERS abort --topic ",
+      input, " --partition ", first->partition, " --start-offset ", first->position);
+}
+
+std::vector<std::string> Problems(const std::string& input, const std::vector<LaneReport>& lanes) {
+  struct Problem {
+    std::string first;
+    int more = 0;
+  };
+  std::vector<Problem> problems;
+  std::map<std::string, size_t> by_reason;
+  for (const LaneReport& lane : lanes) {
+    for (const PartitionReport& partition : lane.partitions) {
+      if (partition.problem.empty()) continue;
+      absl::string_view reason = partition.problem;
+      absl::ConsumePrefix(&reason, absl::StrCat(input, "-", partition.partition));
+      const auto [found, is_new] = by_reason.try_emplace(std::string(reason), problems.size());
+      if (is_new) {
+        problems.push_back({partition.problem});
+      } else {
+        ++problems[found->second].more;
+      }
+    }
+  }
+  std::vector<std::string> texts;
+  for (const Problem& problem : problems) {
+    texts.push_back(problem.more == 0
+                        ? problem.first
+                        : absl::StrCat(problem.first, " (and ", problem.more, " more partitions)"));
+  }
+  return texts;
+}
+
 std::vector<std::string> Remarks(const DaemonReport& report) {
   std::vector<std::string> remarks;
   AddThrottled(report.routing_lanes, "routing lane", &remarks);
@@ -64,8 +114,12 @@ std::vector<std::string> Remarks(const DaemonReport& report) {
       more += first ? 1 : 0;
       if (!first) first = std::move(remark);
     }
+    if (auto held = OpenTransactionRemark(report.input, lane.partitions)) remarks.push_back(*held);
     if (first)
       remarks.push_back(more == 0 ? *first : absl::StrCat(*first, " (and ", more, " more partitions)"));
+  }
+  for (const LaneReport& lane : report.routing_lanes) {
+    if (auto held = OpenTransactionRemark(report.routing_input, lane.partitions)) remarks.push_back(*held);
   }
   for (const StoreReport& store : report.stores) {
     if (store.problem.empty()) continue;

@@ -19,6 +19,13 @@ std::optional<std::string> MemoryRemark(const std::string& input, const Partitio
 // That quotas hold a client, "consumer" or "producer", back for this share of the time.
 std::string ThrottleRemark(absl::string_view client, double share);
 
+// Names the first of the partitions that a producer's open transaction holds, and their number.
+std::optional<std::string> OpenTransactionRemark(const std::string& input,
+                                                 const std::vector<PartitionReport>& partitions);
+
+// Why partitions are held or failed. Each reason once, with the first partition and the number of others.
+std::vector<std::string> Problems(const std::string& input, const std::vector<LaneReport>& lanes);
+
 // One of each kind and lane.
 std::vector<std::string> Remarks(const DaemonReport& report);
 

@@ -117,6 +117,9 @@ struct PartitionReport {
   int64_t counted_keys = 0;          // of all counters with totals
   int64_t restart = 0;               // R, as committed; 0 if not known
   bool short_history = false;        // ids of the horizon are missing: copies may pass
+  // Since then an open transaction of a producer hides the records at `position`; InfiniteFuture(): it does
+  // not, or has not for long.
+  absl::Time open_transaction_since = absl::InfiniteFuture();
   bool keys_moved = false;  // the topic grew within the horizon: copies may be in different partitions
   // Up to a quarter of a second old, or older if the lane has many partitions.
   PartitionStatus filter;

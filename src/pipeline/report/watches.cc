@@ -97,4 +97,20 @@ std::vector<int32_t> ProgressWatch::Stalled(absl::Duration patience, absl::Time 
   return stalled;
 }
 
+void OpenTransactionWatch::Look(absl::Span<const Sight> owned, absl::Time now) {
+  std::map<int32_t, Held> held;
+  for (const Sight& sight : owned) {
+    if (!sight.held) continue;
+    const auto before = held_.find(sight.partition);
+    const bool is_same = before != held_.end() && before->second.position == sight.position;
+    held[sight.partition] = {sight.position, is_same ? before->second.since : now};
+  }
+  held_ = std::move(held);
+}
+
+absl::Duration OpenTransactionWatch::HeldFor(int32_t partition, absl::Time now) const {
+  const auto held = held_.find(partition);
+  return held == held_.end() ? absl::ZeroDuration() : now - held->second.since;
+}
+
 }  // namespace lethe

@@ -1,5 +1,5 @@
-// What a lane watches: missing ids, differing keys of copies, quotas, stalled partitions. Not thread-safe:
-// each belongs to one lane.
+// What a lane watches: missing ids, differing keys of copies, quotas, stalled partitions, open transactions
+// of producers. Not thread-safe: each belongs to one lane.
 #ifndef LETHE_SRC_PIPELINE_REPORT_WATCHES_H_
 #define LETHE_SRC_PIPELINE_REPORT_WATCHES_H_
 
@@ -142,6 +142,32 @@ class ProgressWatch {
   };
 
   std::map<int32_t, Seen> seen_;
+};
+
+// Finds partitions whose committed records are all read and whose log goes on: a producer's transaction is
+// open there, and a reader of committed records gets nothing behind its first record. Times are SteadyNow().
+class OpenTransactionWatch {
+ public:
+  struct Sight {
+    int32_t partition = 0;
+    int64_t position = 0;  // the next offset to read
+    // The client has met the last stable offset at `position`, and the log ends behind it.
+    bool held = false;
+  };
+
+  // `owned` are all partitions of the lane; others are forgotten.
+  void Look(absl::Span<const Sight> owned, absl::Time now);
+
+  // How long the partition has been held; zero if it is not.
+  absl::Duration HeldFor(int32_t partition, absl::Time now) const;
+
+ private:
+  struct Held {
+    int64_t position = 0;
+    absl::Time since = absl::InfinitePast();
+  };
+
+  std::map<int32_t, Held> held_;
 };
 
 }  // namespace lethe

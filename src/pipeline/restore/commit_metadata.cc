@@ -120,7 +120,8 @@ std::string CommitMetadata::ToString() const {
       scope.empty() ? "" : " sc=" + scope,
       record_before < 0 ? "" : absl::StrCat(" b=", record_before, ":", absl::Hex(record_before_hash)),
       undeliverable.empty() ? "" : " u=" + ListText(undeliverable),
-      last_record_time == absl::InfinitePast() ? "" : " lt=" + TimeText(last_record_time));
+      last_record_time == absl::InfinitePast() ? "" : " lt=" + TimeText(last_record_time),
+      topic_id.empty() ? "" : " ti=" + topic_id);
 }
 
 absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
@@ -153,6 +154,7 @@ absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
   m.snapshot = std::string(fields["s"]);
   m.output = std::string(fields["out"]);
   m.scope = std::string(fields["sc"]);
+  m.topic_id = std::string(fields["ti"]);
   return m;
 }
 

@@ -74,6 +74,7 @@ struct CommitMetadata {
   uint64_t record_before_hash = 0;
   std::vector<int64_t> undeliverable = {};             // ascending offsets from `restart` on
   absl::Time last_record_time = absl::InfinitePast();  // timestamp of the last record before C; not bounded
+  std::string topic_id = "";  // of the input, as the cluster names it; empty: not known
 
   static constexpr size_t kMostListBytes = 1536;
   // How many of these offsets, from the newest, fit into the list.

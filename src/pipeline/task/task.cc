@@ -44,7 +44,8 @@ CommitMetadata Task::Metadata(const std::string& id_fingerprint, const DaemonOpt
           mark.offset,
           mark.hash,
           std::move(listed),
-          mark.time};
+          mark.time,
+          topic_id};
 }
 
 void Task::TakeHistory(const CommitMetadata& metadata, int64_t log_start) {

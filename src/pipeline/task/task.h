@@ -53,6 +53,7 @@ struct Task {
 
   int64_t origin = 0;             // O
   int32_t origin_partitions = 0;  // of the topic, at that time
+  std::string topic_id;           // of the topic that is judged; empty: the client or the cluster knows none
   int64_t committed = 0;          // C
   int64_t in_group = -1;          // the group's offset: C, or before deleted unread records; -1: none
   int64_t filter_end = 0;         // F
@@ -109,8 +110,9 @@ struct Task {
   std::string unreadable_why;
 
   bool warned_of_memory = false;
-  bool paused = false;       // the client fetches nothing of it
-  bool was_aborted = false;  // its last transaction
+  bool lacks_memory = false;  // it failed because no filter could be made
+  bool paused = false;        // the client fetches nothing of it
+  bool was_aborted = false;   // its last transaction
 
   // Why a policy stops the partition before the record at `next`, or empty. Becomes its problem when
   // everything before is committed.
