@@ -13,7 +13,7 @@ bench_packages := libgtest-dev libbenchmark-dev
 # mandoc reads the manual page. A test compiles a Java source, and gdb follows a record.
 browser_packages := chromium chromium-driver librsvg2-bin pngquant fonts-dejavu-core
 test_packages := $(broker_packages) $(bench_packages) $(browser_packages) python3 python3-jsonschema python3-yaml \
-  python3-confluent-kafka openssl prometheus mandoc dpkg-dev file binutils redis-server default-jdk-headless gdb
+  python3-confluent-kafka openssl prometheus mandoc dpkg-dev lintian file binutils redis-server default-jdk-headless gdb
 lab_packages := libgtest-dev python3-matplotlib
 lab_counters_packages := $(lab_packages) $(broker_packages) python3-cassandra python3-confluent-kafka python3-redis \
   redis-server
@@ -48,7 +48,7 @@ configure_program = @test -f build/build.ninja || cmake --preset release -DLETHE
 # Warnings are errors in CI only.
 configure_tests = @cmake --preset release -DLETHE_TESTS=ON $(if $(CI),-DLETHE_WERROR=ON) > /dev/null
 
-.PHONY: build help demo demo-kafka test unit test-debian13 chaos bench lab lab-counters install deb format format-check tidy fuzz packages clean
+.PHONY: build help demo demo-kafka test unit test-debian13 chaos bench lab lab-counters install deb sbom format format-check tidy fuzz packages clean
 
 build:  ## the program, build/lethe
 	$(call install,$(build_packages))
@@ -116,9 +116,15 @@ lab-counters:  ## counters in a real Redis and Cassandra, with lethe and without
 install: build  ## to PREFIX (/usr/local)
 	cmake --install build --prefix $(PREFIX)
 
-deb: build  ## a Debian package, in build/
+deb: build  ## Debian packages, in build/: lethe, and liblethe-dev with the library
 	$(call install,dpkg-dev file)
 	cd build && cpack -G DEB
+
+# Of the shared libraries the program knows itself; these are inside it.
+inside := libabsl-dev libcli11-dev libspdlog-dev libxxhash-dev nlohmann-json3-dev
+sbom: build  ## what the program is made of (CycloneDX): build/lethe.cdx.json
+	$(call install,python3)
+	.ci/sbom build/lethe "$$(build/lethe --version | cut -d ' ' -f 2)" $(inside) > build/lethe.cdx.json
 
 format:  ## the sources, in place
 	$(call install,$(format_packages))
