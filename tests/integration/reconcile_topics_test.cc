@@ -640,7 +640,9 @@ TEST_F(ReconcileTopicsTest, AKillWithinACopyLeavesATransactionThatTheNextCopyEnd
                   topic_,        "--id",      "json:/order/id", "--peer",        ServeCommand()};
   ProcessOptions copying = options;
   // It gets a part of the records, and never their end.
-  copying.args.back() = absl::StrCat("(stdbuf -o0 head -c 1000000; cat > /dev/null) | sh -c 'echo $$ > ",
+  copying.args.back() = absl::StrCat("sh -c 'echo $$ > ", pid_file,
+                                     "-of-feeder; stdbuf -o0 head -c 1000000; cat > /dev/null; :' | "
+                                     "sh -c 'echo $$ > ",
                                      pid_file, "; exec ", ServeCommand(), "'");
   copying.args.insert(copying.args.end(), {"--copy", "to-peer"});
   const auto copy = Process::Start(copying);
@@ -650,10 +652,13 @@ TEST_F(ReconcileTopicsTest, AKillWithinACopyLeavesATransactionThatTheNextCopyEnd
     return ends.ok() && *std::max_element(ends->begin(), ends->end()) > 0;
   };
   ASSERT_TRUE(WaitUntil(has_records, absl::Seconds(30))) << (*copy)->Stderr();
-  pid_t peer = 0;
-  std::ifstream(pid_file) >> peer;
-  ASSERT_GT(peer, 0);
-  ASSERT_EQ(kill(peer, SIGKILL), 0);
+  // Then the feeder, whose end alone would have the peer abort in order.
+  for (const std::string& file : {pid_file, absl::StrCat(pid_file, "-of-feeder")}) {
+    pid_t pid = 0;
+    std::ifstream(file) >> pid;
+    ASSERT_GT(pid, 0);
+    ASSERT_EQ(kill(pid, SIGKILL), 0) << (*copy)->Stderr();
+  }
   EXPECT_EQ((*copy)->Wait(absl::Seconds(30)).value_or(-1), 2) << (*copy)->Stderr();
   EXPECT_TRUE(absl::StrContains((*copy)->Stderr(), "run it again")) << (*copy)->Stderr();
 
