@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <new>
 
 #include "src/adapt/step_log.h"
@@ -154,8 +153,7 @@ int64_t Shard::pending_bytes() const {
 }
 
 bool Shard::Seen::FitsTo(const FilterStatus& filter, int64_t epoch_now) const {
-  return sample != nullptr && epoch == epoch_now && lines == filter.lines &&
-         std::abs(filter.ids - ids) <= ids / 16;
+  return sample != nullptr && epoch == epoch_now && lines == filter.lines && ids == filter.ids;
 }
 
 ShardStatus Shard::Status(int64_t most_lines) const {

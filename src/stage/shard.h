@@ -98,7 +98,7 @@ class Shard {
 
   int64_t pending_bytes() const;
   // Looks at `most_lines` of the filter's lines at most. It does so again once the filter has changed its
-  // epoch or size, or holds a sixteenth of ids more or less.
+  // epoch or size, or the number of its ids.
   ShardStatus Status(int64_t most_lines) const;
 
  private:
