@@ -49,6 +49,8 @@ void ReadDefaults(const element& defaults, Panel* panel) {
   });
   double low = 0;
   panel->from_zero = defaults["min"].get(low) == simdjson::SUCCESS && low == 0;
+  double high = 0;
+  if (defaults["max"].get(high) == simdjson::SUCCESS) panel->maximum = high;
   element custom;
   if (defaults["custom"].get(custom) != simdjson::SUCCESS) return;
   element scale;
@@ -114,7 +116,15 @@ Dashboard ReadDashboard(const std::string& path) {
         {Text(annotation, "name"), Text(annotation, "expr"), Text(annotation, "iconColor")});
   });
   ForEach(root["links"], [&](const element& link) { dashboard.links.push_back(Text(link, "url")); });
-  ForEach(root["panels"], [&](const element& panel) { dashboard.panels.push_back(ReadPanel(panel)); });
+  ForEach(root["panels"], [&](const element& panel) {
+    dashboard.panels.push_back(ReadPanel(panel));
+    const size_t row = dashboard.panels.size() - 1;
+    ForEach(panel["panels"], [&](const element& folded) {
+      dashboard.panels.push_back(ReadPanel(folded));
+      dashboard.panels.back().is_folded = true;
+      ++dashboard.panels[row].folded;
+    });
+  });
   return dashboard;
 }
 

@@ -2,6 +2,7 @@
 #ifndef LETHE_TESTS_SUPPORT_DASHBOARD_H_
 #define LETHE_TESTS_SUPPORT_DASHBOARD_H_
 
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -19,7 +20,7 @@ struct PanelQuery {
   bool instant = false;
 };
 
-// What an override says of the series of one name.
+// What an override says of the series of one name, or of those that a /regular expression/ finds.
 struct SeriesStyle {
   std::string unit;  // empty: the panel's
   std::string color;
@@ -44,6 +45,9 @@ struct Panel {
   bool stacked = false;
   bool bars = false;
   bool from_zero = false;
+  double maximum = std::numeric_limits<double>::infinity();  // of its axis
+  int folded = 0;                                            // panels of a collapsed row
+  bool is_folded = false;                                    // in a collapsed row
 };
 
 struct Annotation {
@@ -64,7 +68,7 @@ struct Dashboard {
   std::vector<DashboardVariable> variables;
   std::vector<Annotation> annotations;
   std::vector<std::string> links;
-  std::vector<Panel> panels;  // with its rows, of type "row"
+  std::vector<Panel> panels;  // with its rows, of type "row", and those in them
 };
 
 // Throws simdjson's errors where the model is not what Grafana expects.

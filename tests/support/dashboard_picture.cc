@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <regex>
 #include <set>
 
 #include "absl/strings/numbers.h"
@@ -62,8 +63,13 @@ std::string Cut(const std::string& text, double width) {
 
 const SeriesStyle& StyleOf(const Panel& panel, const std::string& name) {
   static const SeriesStyle none;
-  const auto style = panel.styles.find(name);
-  return style == panel.styles.end() ? none : style->second;
+  const auto named = panel.styles.find(name);
+  if (named != panel.styles.end()) return named->second;
+  for (const auto& [matcher, style] : panel.styles) {
+    if (matcher.size() < 2 || matcher.front() != '/' || matcher.back() != '/') continue;
+    if (std::regex_search(name, std::regex(matcher.substr(1, matcher.size() - 2)))) return style;
+  }
+  return none;
 }
 
 std::string SeriesColor(const Panel& panel, const std::vector<NamedSeries>& all, size_t index) {
@@ -74,7 +80,7 @@ std::string SeriesColor(const Panel& panel, const std::vector<NamedSeries>& all,
 std::string UnitOnRight(const Panel& panel) {
   std::string unit = panel.unit;
   for (const auto& [name, style] : panel.styles) {
-    if (style.right_axis && !style.unit.empty()) unit = style.unit == "s" ? "short" : style.unit;
+    if (style.right_axis && !style.unit.empty()) unit = style.unit;
   }
   return unit;
 }
@@ -91,12 +97,16 @@ double RoundUp(double value, bool bytes) {
   return 10 * magnitude;
 }
 
-// Powers on either side, an even number of them apart, so that the middle is one, too.
-void RoundLogarithms(double base, double* low, double* high) {
+// Powers on either side, an even number of them apart, so that the middle is one, too. None is above `most`.
+void RoundLogarithms(double base, double most, double* low, double* high) {
   const auto log = [&](double value) { return std::log(value) / std::log(base); };
-  const double first = std::floor(log(*low) + 1e-9);
+  double first = std::floor(log(*low) + 1e-9);
   double last = std::max(std::ceil(log(*high) - 1e-9), first + 1);
-  if (std::fmod(last - first, 2) != 0) ++last;
+  if (std::fmod(last - first, 2) != 0) --first;
+  if (const double above = last - std::floor(log(most) + 1e-9); above > 0) {
+    first -= above;
+    last -= above;
+  }
   *low = std::pow(base, first);
   *high = std::pow(base, last);
 }
@@ -118,7 +128,7 @@ bool AxisOf(const Panel& panel, const std::vector<NamedSeries>& all, bool right,
   if (low > high) return false;
   if (logarithmic) {
     low = std::max(low, high * 1e-9);
-    RoundLogarithms(panel.unit == "bytes" ? 4 : 10, &low, &high);
+    RoundLogarithms(panel.unit == "bytes" ? 4 : 10, panel.maximum, &low, &high);
   } else {
     if (panel.from_zero || right) low = std::min(low, 0.0);
     if (high <= low) high = low + 1;
@@ -152,9 +162,10 @@ void DrawLine(const NamedSeries& named, const SeriesStyle& style, const Scale& t
   bool drawing = false;
   double before = 0;
   for (const auto& [at, value] : named.series.points) {
-    if (!std::isfinite(value) || at - before > 1.5) drawing = false;
+    const bool has_place = std::isfinite(value) && (!scale.logarithmic || value > 0);
+    if (!has_place || at - before > 1.5) drawing = false;
     before = at;
-    if (!std::isfinite(value)) continue;
+    if (!has_place) continue;
     absl::StrAppendFormat(&path, "%s%.1f %.1f", drawing ? "L" : "M", time(at), scale(value));
     drawing = true;
   }
@@ -310,8 +321,10 @@ void DrawHeatmap(std::vector<NamedSeries> answers, const DashboardAnswers& all, 
 void DrawPanel(const Panel& panel, const DashboardAnswers& all, std::string* svg) {
   const Box outer = {panel.x * kColumn + kGap, kHead + panel.y * kRow + kGap, panel.w * kColumn - kGap,
                      panel.h * kRow - kGap};
+  if (panel.is_folded) return;
   if (panel.type == "row") {
-    AppendText(outer.x + 4, outer.y + 16, panel.title, "class=\"r\"", svg);
+    const std::string folded = panel.folded > 0 ? absl::StrCat(" (", panel.folded, " panels)") : "";
+    AppendText(outer.x + 4, outer.y + 16, absl::StrCat(panel.title, folded), "class=\"r\"", svg);
     return;
   }
   absl::StrAppendFormat(svg, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"p\"/>\n",
@@ -355,7 +368,9 @@ std::string InUnit(double value, const std::string& unit) {
 
 std::string DrawDashboard(const Dashboard& dashboard, const DashboardAnswers& answers) {
   int rows = 0;
-  for (const Panel& panel : dashboard.panels) rows = std::max(rows, panel.y + panel.h);
+  for (const Panel& panel : dashboard.panels) {
+    if (!panel.is_folded) rows = std::max(rows, panel.y + panel.h);
+  }
   const double width = 24 * kColumn + kGap;
   const double height = kHead + rows * kRow + 2 * kGap;
   std::string svg = absl::StrFormat(

@@ -10,6 +10,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "tests/support/free_port.h"
 #include "tests/support/kafka_client.h"
 
@@ -63,7 +64,8 @@ std::vector<Series> Parse(const std::string& answer) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Prometheus>> Prometheus::Start(int port, const std::string& rule_file) {
+absl::StatusOr<std::unique_ptr<Prometheus>> Prometheus::Start(const std::vector<int>& ports,
+                                                              const std::string& rule_file) {
   std::string folder = std::filesystem::temp_directory_path() / "lethe-prometheus-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) return absl::ErrnoToStatus(errno, "mkdtemp");
   std::unique_ptr<Prometheus> prometheus(new Prometheus(folder));
@@ -71,7 +73,8 @@ absl::StatusOr<std::unique_ptr<Prometheus>> Prometheus::Start(int port, const st
   config << "global: {scrape_interval: 1s, evaluation_interval: 1s}\n"
          << "scrape_configs:\n"
          << "  - job_name: lethe\n"
-         << "    static_configs: [{targets: [\"127.0.0.1:" << port << "\"]}]\n";
+         << "    static_configs: [{targets: [\"127.0.0.1:" << absl::StrJoin(ports, "\", \"127.0.0.1:")
+         << "\"]}]\n";
   if (!rule_file.empty()) config << "rule_files: [\"" << rule_file << "\"]\n";
   config.close();
   prometheus->port_ = FreePort();

@@ -25,9 +25,10 @@ struct Series {
 // Invariant: its process ends with the object, and with the thread that started it. Thread-compatible.
 class Prometheus {
  public:
-  // Scrapes 127.0.0.1:`port` each second as the job `lethe`, and evaluates the rules of `rule_file` (a path,
-  // or none). Returns when it answers.
-  static absl::StatusOr<std::unique_ptr<Prometheus>> Start(int port, const std::string& rule_file = "");
+  // Scrapes these ports of 127.0.0.1 each second as the job `lethe`, and evaluates the rules of `rule_file`
+  // (a path, or none). Returns when it answers.
+  static absl::StatusOr<std::unique_ptr<Prometheus>> Start(const std::vector<int>& ports,
+                                                           const std::string& rule_file = "");
   ~Prometheus();
   Prometheus(const Prometheus&) = delete;
   Prometheus& operator=(const Prometheus&) = delete;

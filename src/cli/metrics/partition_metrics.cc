@@ -261,10 +261,16 @@ constexpr PartitionMetric kMetrics[] = {
       Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.second_opinion.displaced); }},
     {{"lethe_filter_past_generations", kGauge, kLabels, "generations", "N: past generations of the filter.",
-      "It follows the load; nothing to do.", Fold::kMax},
+      "Engine `published` adapts N to the load. `compact` and `exact` stay at 16 after the first horizon, "
+      "and "
+      "adapt their table (`lethe_filter_ids`, `lethe_filter_lines`, `lethe_filter_memory_bytes`).",
+      Fold::kMax},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.past_generations); }},
     {{"lethe_filter_refresh_period_seconds", kGauge, kLabels, "seconds",
-      "t: stream time between the last two refreshes.", "It follows the load; nothing to do.", Fold::kMax},
+      "t: stream time between the last two refreshes.",
+      "Engine `published` adapts t to the load: the horizon / (N + 1). Of `compact` and `exact` it is a "
+      "sixteenth of the horizon.",
+      Fold::kMax},
      [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.filter.filter.refresh_period); }},
     {{"lethe_filter_generation_bytes", kGauge, kLabels, "bytes",
       "m, in bytes: the size of one generation; of engine `compact`, its share of the table.",
