@@ -14,6 +14,8 @@ namespace {
 
 // A batch that was damaged on its way is sound when it is fetched again.
 constexpr int kUnreadableTimes = 3;
+// Before the end of a replay, what is fetched ahead may already be new: more than a source has in its queue.
+constexpr int64_t kCarefulOffsets = 100'000;
 
 }  // namespace
 
@@ -76,6 +78,7 @@ RecordRun Phases::Restore(Task& task, RecordRun run) {
                                    [&](const InputRecord& input) { return input.offset >= task.committed; });
   Replay(task, run.first(static_cast<size_t>(active - run.begin())));
   run.remove_prefix(static_cast<size_t>(active - run.begin()));
+  if (task.committed - task.next < kCarefulOffsets) source_.ReadCarefully();
   if (task.phase != Phase::kFailed && (!run.empty() || task.next >= task.committed)) Activate(task);
   return task.phase == Phase::kFailed ? RecordRun() : run;
 }

@@ -189,7 +189,9 @@ TEST(FetchOnTest, TheCredentialsStayWhatTheyAre) {
   EXPECT_EQ(property("sasl.password"), password);
 }
 
-constexpr FetchRoom::Limits kMost = {16'384, 25'000};
+constexpr FetchRoom::Limits kMost = {65'536, 25'000};
+// As long as few small records came in a row.
+constexpr FetchRoom::Limits kUntrusted = {16'384, 25'000};
 
 void AddMany(FetchRoom& room, int records, size_t bytes) {
   for (int i = 0; i < records; ++i) room.Add(bytes);
@@ -200,25 +202,37 @@ TEST(FetchRoomTest, BeginsSmallAndOpensForSmallRecords) {
   EXPECT_LE(room.limits().fetch_bytes, kMost.fetch_bytes / 16);
   EXPECT_LE(room.limits().queued_records, kMost.queued_records / 16);
   AddMany(room, 10'000, 200);
+  EXPECT_EQ(room.limits(), kUntrusted);
+  AddMany(room, 300'000, 200);
   EXPECT_EQ(room.limits(), kMost);
 }
 
 TEST(FetchRoomTest, OneLargeRecordIsEnoughToFetchOneBatchAtATime) {
   FetchRoom room(kMost);
-  AddMany(room, 10'000, 200);
+  AddMany(room, 300'000, 200);
   EXPECT_TRUE(room.Add(5'000'000));
   EXPECT_LE(room.limits().fetch_bytes, 1000);
   EXPECT_LE(room.limits().queued_records * 5'000'000, 64 << 20);
 }
 
-// One in a thousand is enough to come again.
+// One in a thousand is enough to come again, and one in 250,000 to be careful.
 TEST(FetchRoomTest, LargeRecordsAreRememberedForAWhile) {
   FetchRoom room(kMost);
+  AddMany(room, 300'000, 200);
   room.Add(5'000'000);
   AddMany(room, 1000, 200);
   EXPECT_LE(room.limits().fetch_bytes, 1000);
   AddMany(room, 20'000, 200);
-  EXPECT_EQ(room.limits(), kMost);
+  EXPECT_EQ(room.limits(), kUntrusted);
+}
+
+// The process may have been ended by what comes next.
+TEST(FetchRoomTest, TheEndOfAReplayIsReadCarefully) {
+  FetchRoom room(kMost);
+  AddMany(room, 300'000, 200);
+  EXPECT_TRUE(room.Distrust());
+  EXPECT_EQ(room.limits(), kUntrusted);
+  EXPECT_FALSE(room.Distrust());
 }
 
 TEST(FetchRoomTest, TheLargestSizeLeavesOneBatchAndOneRecord) {

@@ -31,9 +31,9 @@ constexpr absl::Duration kBusy = absl::Seconds(2);
 // The first version with fetch.queue.backoff.ms.
 constexpr int kHasQueueBackoff = 0x02020000;
 
-// One fetch, over all partitions that a broker leads. The densest batches (zstd) make half a GiB of it.
+// One fetch, over all partitions that a broker leads. The densest batches (zstd) make 2 GiB of it.
 // Larger fetches are faster where batches are small and the brokers far away.
-constexpr absl::string_view kFetchBytes = "16384";
+constexpr absl::string_view kFetchBytes = "65536";
 
 int64_t NumberOf(rd_kafka_t* client, const char* name) {
   int64_t number = 0;

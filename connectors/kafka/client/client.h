@@ -93,6 +93,10 @@ class FetchOn {
   explicit FetchOn(rd_kafka_t* consumer);
   // rd_kafka_consumer_poll().
   MessagePtr Poll(int timeout_ms);
+  // What comes next may be anything: smaller fetches for a while.
+  void ReadCarefully() {
+    if (room_.Distrust()) Limit();
+  }
   // Of the last message: its key, value and headers.
   size_t last_bytes() const { return last_bytes_; }
 

@@ -80,6 +80,7 @@ class Consumer final : public Source {
                           void* opaque);
   void PollBatch(absl::Duration timeout, size_t limit, size_t most_bytes) override;
   void ReleaseBatch() override;
+  void ReadCarefully() override { fetch_on_->ReadCarefully(); }
   void MoveTo(const Task& task, int64_t offset) override;
   void Pause(const Task& task, bool paused) override;
   // Adds an event or error of the client.

@@ -45,6 +45,9 @@ class Source {
   void Seek(Task& task);
   void SeekTo(Task& task, int64_t offset);
   void SetPaused(Task& task, bool paused);
+  // What comes next was never read to its end: it may take all the memory there is, and end the process each
+  // time. So it is to be fetched in small pieces for a while.
+  virtual void ReadCarefully() {}
 
   // The end of the log, as last fetched; 0: not known.
   virtual int64_t HighWatermark(int32_t partition) const = 0;
