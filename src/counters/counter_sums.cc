@@ -4,23 +4,29 @@
 
 namespace lethe {
 
-bool CounterSums::Add(absl::string_view key, int64_t delta) {
+CounterSums::Added CounterSums::Add(absl::string_view key, int64_t delta) {
   int64_t before = 0;
+  bool is_new = false;
   const auto changed = changed_.find(key);
   if (changed != changed_.end()) {
     before = changed->second;
   } else if (const auto total = totals_.find(key); total != totals_.end()) {
     before = total->second;
+  } else if (totals_.size() + new_keys_ >= max_keys_) {
+    return Added::kTooManyKeys;
+  } else {
+    is_new = true;
   }
   int64_t after = 0;
-  if (__builtin_add_overflow(before, delta, &after)) return false;
+  if (__builtin_add_overflow(before, delta, &after)) return Added::kOverflow;
   if (changed != changed_.end()) {
     changed->second = after;
   } else {
     changed_.emplace(key, after);
+    new_keys_ += is_new ? 1 : 0;
     bytes_ += static_cast<int64_t>(key.size()) + kBytesBesideKey;
   }
-  return true;
+  return Added::kYes;
 }
 
 void CounterSums::Commit() {
@@ -32,6 +38,7 @@ void CounterSums::Commit() {
 
 void CounterSums::Clear() {
   changed_.clear();
+  new_keys_ = 0;
   bytes_ = 0;
 }
 

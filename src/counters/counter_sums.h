@@ -2,7 +2,9 @@
 #ifndef LETHE_SRC_COUNTERS_COUNTER_SUMS_H_
 #define LETHE_SRC_COUNTERS_COUNTER_SUMS_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -15,11 +17,26 @@ class CounterSums {
  public:
   using Sums = SecretHashMap<int64_t>;
 
-  // With totals, the sum of a key is that of all transactions; else that of the open one.
-  explicit CounterSums(bool keeps_totals = false) : keeps_totals_(keeps_totals) {}
+  enum class Added {
+    kYes,
+    // Nothing is added:
+    kOverflow,     // the sum would leave int64
+    kTooManyKeys,  // it would be one key too many
+  };
 
-  // Adds to the key's sum. False, and nothing is added, if the sum would leave int64.
-  bool Add(absl::string_view key, int64_t delta);
+  // Without totals: the sum of a key is that of the open transaction.
+  CounterSums() = default;
+  // With totals, of all transactions, and at most `max_keys` of them. The first keys in the log's order are
+  // those that count, and a committed total stays; so a replay decides as the live run did.
+  static CounterSums WithTotals(size_t max_keys) {
+    CounterSums sums;
+    sums.keeps_totals_ = true;
+    sums.max_keys_ = max_keys;
+    return sums;
+  }
+
+  // Adds to the key's sum.
+  Added Add(absl::string_view key, int64_t delta);
 
   // The keys that the open transaction has changed, with their sums.
   const Sums& changed() const { return changed_; }
@@ -39,9 +56,11 @@ class CounterSums {
   // Of a slot of the emptiest table and an allocation.
   static constexpr int64_t kBytesBesideKey = 112;
 
-  bool keeps_totals_;
+  bool keeps_totals_ = false;
+  size_t max_keys_ = std::numeric_limits<size_t>::max();
   // Allocates for each new key of a commit: keys are few beside records.
   Sums changed_;
+  size_t new_keys_ = 0;  // of changed_, that have no total
   int64_t bytes_ = 0;
   Sums totals_;  // as committed
 };

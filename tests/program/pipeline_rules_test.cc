@@ -470,6 +470,32 @@ TEST_F(PipelineRulesTest, Rule16ARecordThatIsJudgedAgainIsCountedOnce) {
   EXPECT_TRUE(deltas == "a+1 b+1 " || deltas == "b+1 a+1 ") << deltas;
 }
 
+TEST_F(PipelineRulesTest, Rule16ARecordWithOneKeyTooManyIsWrittenAndNotCounted) {
+  CounterOptions counter;
+  counter.name = "sums";
+  counter.output = "sums";
+  counter.mode = CounterMode::kTotal;
+  counter.max_keys = 2;
+  counter.spec.key = *Field::Parse("key");
+  options_.counters = {counter};
+  options_.divert = "diverted";
+  options_.policies.on_uncountable = Action::kDivert;
+  Send({"a", "b", "c"});
+  Life life(cluster_, options_);
+  life.topics.counter_max_bytes = {1'000'000};
+  Task& task = life.Assign(0);
+  task.sums = {CounterSums::WithTotals(counter.max_keys)};
+  life.sink.fail_commits = 1;  // and judged again
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(Out(), "a b c");
+  std::vector<std::string> diverted;
+  for (const FakeCluster::Written& each : cluster_.output) {
+    if (each.target.kind == Target::Kind::kDivert) diverted.push_back(*each.record.key);
+  }
+  EXPECT_EQ(diverted, std::vector<std::string>{"c"});
+  EXPECT_EQ(task.sums[0].totals(), (CounterSums::Sums{{"a", 1}, {"b", 1}}));
+}
+
 TEST_F(PipelineRulesTest, Rule19APartitionWithoutAnOutputIsHeldAndStopsNoOther) {
   cluster_.output_partitions = 1;
   Send({"a"}, 0);

@@ -67,10 +67,10 @@ TEST(SecretHashTest, TheKeysCollideInAbseilsOwnHash) {
 
 TEST(SecretHashTest, TheKeysOfACounterDoNotCollide) {
   const std::vector<std::string> keys = CollidingKeys();
-  CounterSums sums(true);
+  CounterSums sums = CounterSums::WithTotals(keys.size());
   CounterReader deltas, totals;
   for (const std::string& key : keys) {
-    ASSERT_TRUE(sums.Add(key, 1));
+    ASSERT_EQ(sums.Add(key, 1), CounterSums::Added::kYes);
     ASSERT_TRUE(deltas.Add(key, "1").ok());
     const CounterTotal total = {"likes", "in", 0, key, 1, 1};
     ASSERT_TRUE(totals.Add(total.RecordKey(), total.RecordValue()).ok());

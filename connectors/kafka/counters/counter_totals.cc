@@ -34,7 +34,7 @@ class Restore {
           const std::function<bool()>& go_on)
       : options_(options), counter_(counter), topic_(options.counters[counter].output), go_on_(go_on) {
     for (Task* task : partitions) {
-      task->sums[counter] = CounterSums(/*keeps_totals=*/true);
+      task->sums[counter] = CounterSums::WithTotals(options_.counters[counter].max_keys);
       if (task->phase != Phase::kFailed) tasks_[task->id] = task;
     }
   }

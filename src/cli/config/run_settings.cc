@@ -333,6 +333,15 @@ constexpr Setting<CounterConfig> kCounterSettings[] = {
     {"output", "TOPIC", "", true, "Output topic of this counter alone. lethe creates it for `mode: total`",
      "likes",
      [](absl::string_view text, CounterConfig& config) { return StoreTopic(text, config.options.output); }},
+    {"max_keys", "NUMBER", "1000000", false,
+     "With `mode: total`: keys that are counted in each partition of the input, about 160 bytes of memory "
+     "each. "
+     "lethe counts the first ones; records with other keys are uncountable (`on_uncountable`)",
+     "5000000",
+     [](absl::string_view text, CounterConfig& config) {
+       return Store(text, ParseWhole<size_t>(text, 1, 1'000'000'000), config.options.max_keys);
+     },
+     "1 to 1000000000"},
     {"store", "redis://HOST:PORT/DB", "", false,
      "With `mode: total`: Redis to which lethe writes totals, for applications to read",
      "redis://127.0.0.1:6379/0",

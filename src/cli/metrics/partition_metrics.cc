@@ -105,13 +105,14 @@ constexpr PartitionMetric kMetrics[] = {
       Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.counts.malformed_delta); }},
     {{"lethe_overflowed_deltas_total", kCounter, kLabels, "updates",
-      "Deltas of passed records that were not counted: the key's total would leave signed 64 bits.",
-      "It rises: a delta is wrong, or a total reached 2^63. The log names records. The key's total stays "
-      "until a delta fits.",
+      "Deltas of passed records that were not counted: the key's total would leave signed 64 bits, or the "
+      "partition has totals of `max_keys` keys.",
+      "It rises: a delta is wrong, a total reached 2^63, or there are too many keys. The log names records.",
       Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.counts.overflowed_delta); }},
     {{"lethe_counted_keys", kGauge, kLabels, "keys", "Keys of counters with `mode: total`, kept in memory.",
-      "It rises without end: lethe never forgets keys; count by a field with fewer values.", Fold::kSum},
+      "It comes near `max_keys`: lethe never forgets keys; count by a field with fewer values, or raise it.",
+      Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.counted_keys); }},
     {{"lethe_unkeyed_records_total", kCounter, kLabels, "records",
       "Records of the input without a key; their copies may be in other partitions.",

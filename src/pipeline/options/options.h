@@ -84,6 +84,8 @@ struct CounterOptions {
   CounterMode mode = CounterMode::kDelta;  // kTotal only with exactly once
   CounterSpec spec;
   std::string output;  // the topic; of no other counter
+  // With kTotal: keys that have a total, in each partition of the input; others are uncountable.
+  size_t max_keys = 1'000'000;
   // A store that also gets the totals: redis://HOST:PORT/DATABASE. Empty: none.
   std::string store = {};
   std::string store_password = {};

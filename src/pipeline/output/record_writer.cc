@@ -118,17 +118,23 @@ absl::Status RecordWriter::Count(Task& task, const JudgedRecord& record) {
       why = std::string(change.text);
     } else if (const auto size = static_cast<int64_t>(change.text.size()); size > most) {
       why = absl::StrCat("its key has ", size, " bytes, and topic ", counter.output, " takes ", most);
-    } else if (sums.Add(change.text, change.delta)) {
-      count = &RecordCounts::counter_updates;
-    } else if (counter.mode == CounterMode::kDelta) {
-      // The sum would leave 64 bits: the present one is written at once, as a record of its own.
-      if (auto produced = ProduceSums(task, change.counter); !produced.ok()) return produced;
-      sums.Clear();
-      sums.Add(change.text, change.delta);
-      count = &RecordCounts::counter_updates;
     } else {
-      count = &RecordCounts::overflowed_delta;
-      why = absl::StrCat("with ", change.delta, " more, its key's total leaves 64 bits");
+      CounterSums::Added added = sums.Add(change.text, change.delta);
+      if (added == CounterSums::Added::kOverflow && counter.mode == CounterMode::kDelta) {
+        // The present sum is written at once, as a record of its own.
+        if (auto produced = ProduceSums(task, change.counter); !produced.ok()) return produced;
+        sums.Clear();
+        added = sums.Add(change.text, change.delta);
+      }
+      if (added == CounterSums::Added::kYes) {
+        count = &RecordCounts::counter_updates;
+      } else {
+        count = &RecordCounts::overflowed_delta;
+        why = added == CounterSums::Added::kTooManyKeys
+                  ? absl::StrCat("the partition has totals of ", counter.max_keys,
+                                 " keys already: raise max_keys, or count by a field with fewer values")
+                  : absl::StrCat("with ", change.delta, " more, its key's total leaves 64 bits");
+      }
     }
     ++(task.open_counts.*count);
     if (why.empty()) continue;

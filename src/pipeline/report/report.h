@@ -35,7 +35,7 @@ struct RecordCounts {
   int64_t dropped = 0;
   int64_t counter_updates = 0;   // of one counter by one record
   int64_t malformed_delta = 0;   // a passed record that a counter cannot count
-  int64_t overflowed_delta = 0;  // a total would have left 64 bits
+  int64_t overflowed_delta = 0;  // a total would have left 64 bits, or been one too many
   int64_t unkeyed = 0;           // without a key
   int64_t future = 0;            // dated further ahead than max_future
 
