@@ -163,7 +163,7 @@ void RunWithRefusals(Flow& flow, const KafkaClient::Configs& output, const std::
   // judged again.
   const auto most = static_cast<size_t>((absl::Now() - start) / absl::Seconds(5)) + 1;
   std::vector<std::string> told = absl::StrSplit(daemon->Log(), '\n');
-  std::erase_if(told, [](const std::string& line) { return !absl::StrContains(line, ": undeliverable, "); });
+  std::erase_if(told, [](const std::string& line) { return !absl::StrContains(line, ": undeliverable: "); });
   EXPECT_GE(told.size(), 1u);
   EXPECT_LE(told.size(), most);
   for (const std::string& line : told) {

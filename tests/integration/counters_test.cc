@@ -417,7 +417,7 @@ TEST(CountersTest, TheCommandPrintsTheTotalsOfBothModes) {
   for (const std::string& topic : {deltas, totals}) {
     EXPECT_EQ(Counters(topic, {}).out, "871  a\n600  c\u00e9\n300  b,\\n\n");
     EXPECT_EQ(Counters(topic, {"--top=1"}).out, "871  a\n");
-    EXPECT_EQ(Counters(topic, {"--format=csv"}).out, "key,total\na,871\nc\u00e9,600\n\"b,\n\",300\n");
+    EXPECT_EQ(Counters(topic, {"--format=csv"}).out, "key,total\na,871\nc\u00e9,600\n\"b,\\n\",300\n");
     EXPECT_EQ(Counters(topic, {"--format=json", "--top=2"}).out,
               "{\"key\":\"a\",\"total\":871}\n{\"key\":\"c\u00e9\",\"total\":600}\n");
   }
