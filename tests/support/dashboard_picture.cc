@@ -323,7 +323,8 @@ void DrawPanel(const Panel& panel, const DashboardAnswers& all, std::string* svg
                      panel.h * kRow - kGap};
   if (panel.is_folded) return;
   if (panel.type == "row") {
-    const std::string folded = panel.folded > 0 ? absl::StrCat(" (", panel.folded, " panels)") : "";
+    const std::string folded =
+        panel.folded > 0 ? absl::StrCat(" (", panel.folded, panel.folded == 1 ? " panel)" : " panels)") : "";
     AppendText(outer.x + 4, outer.y + 16, absl::StrCat(panel.title, folded), "class=\"r\"", svg);
     return;
   }

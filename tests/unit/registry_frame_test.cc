@@ -23,6 +23,15 @@ TEST(RegistryFrame, OtherBytesHaveNone) {
   EXPECT_FALSE(SchemaIdOf(Bytes({0, 0, 1, 0x8B, 1, 2, 3, 4}))) << "a number of 64 bits";
 }
 
+TEST(RegistryFrames, EightBytesTellNothing) {
+  RegistryFrames frames;
+  const std::string number = Bytes({0, 0, 0, 1, 2, 3, 4, 5});
+  frames.Add(number, std::nullopt);
+  EXPECT_FALSE(frames.in_keys());
+  frames.Add(Bytes({0, 0, 0, 0, 42, 'x'}), std::nullopt);
+  EXPECT_TRUE(frames.in_keys());
+}
+
 TEST(RegistryFrames, NearlyAllAreFramed) {
   const std::string framed = Bytes({0, 0, 0, 0, 42, 'x'});
   RegistryFrames frames;

@@ -275,7 +275,7 @@ constexpr PartitionMetric kMetrics[] = {
      [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.filter.filter.refresh_period); }},
     {{"lethe_filter_generation_bytes", kGauge, kLabels, "bytes",
       "m, in bytes: the size of one generation; of engine `compact`, its share of the table.",
-      "It doubles and halves with the load; nothing to do.", Fold::kMax},
+      "It follows the load in `compact`, and is fixed by the memory limit in `published`.", Fold::kMax},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.bits_per_generation) / 8; }},
     {{"lethe_filter_hashes", kGauge, kLabels, "bits",
       "k: bits set for an id in one generation, or bits of its fingerprint.", "It is fixed by the layout.",
