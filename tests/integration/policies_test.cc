@@ -166,8 +166,8 @@ TEST(PoliciesTest, ASuspectGoesWhereItsPolicySays) {
     PolicyFlow flow;
     flow.SendIds("e", 1, kEvents / 2);
     const auto daemon =
-        flow.Start(flow.Diverting({"--engine=published", "--fpp=0.1", "--second-opinion=opposite",
-                                   absl::StrCat("--on-suspect=", policy)}));
+        flow.Start(flow.Diverting({"--engine=published", "--fpp=0.1", "--memory=128KiB",
+                                   "--second-opinion=opposite", absl::StrCat("--on-suspect=", policy)}));
     // Ids of the open transaction are known exactly: the filter is asked about what comes after it.
     ASSERT_TRUE(AwaitJudged(*daemon, kEvents / 2));
     flow.SendIds("f", 1, kEvents / 2);
