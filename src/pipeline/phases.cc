@@ -18,13 +18,15 @@ constexpr int kUnreadableTimes = 3;
 }  // namespace
 
 Phases::Phases(const DaemonOptions& options, const Topics& topics, WorkerState& state, Source& source,
-               HeldPartitions& held, Transactions& transactions, Group& group, Warnings& warnings)
+               HeldPartitions& held, Transactions& transactions, Group& group, Warnings& warnings,
+               SourcePace& pace)
     : options_(options),
       state_(state),
       source_(source),
       held_(held),
       transactions_(transactions),
       group_(group),
+      pace_(pace),
       judge_(options, topics, source, transactions.writer(), transactions.refusals(), warnings),
       router_(options),
       replay_reader_(options.record) {}
@@ -157,7 +159,11 @@ void Phases::StopOnOtherLog(Task& task) {
 absl::Status Phases::JudgeRun(Task& task, RecordRun run) {
   if (!held_.HasOutput(task)) return absl::OkStatus();
   if (!task.stop_before_next.empty()) return absl::OkStatus();
+  run = pace_.Admit(task, run);
+  // A partition that waits says so with its next commit.
+  if (run.empty() && !task.pace.waits()) return absl::OkStatus();
   if (absl::Status begun = transactions_.Begin(task); !begun.ok()) return begun;
+  if (run.empty()) return absl::OkStatus();
   const JudgedRun judged = judge_.Run(task, run);
   // The filter may lack an id that passed, so nothing may be written. The next process restores all committed
   // ids from the log.
@@ -173,6 +179,7 @@ void Phases::ReachEnd(Task& task, int64_t end) {
     task.unreadable->Readable();
     return SearchReadable(task);
   }
+  if (pace_.ReachEnd(task)) return;
   task.end_of_log = std::max(task.end_of_log, end);
   // The record to compare with is not in the log.
   if (task.phase == Phase::kChecking) return group_.Rebuild(task);
@@ -184,6 +191,7 @@ void Phases::ReachEnd(Task& task, int64_t end) {
 
 void Phases::MeetUnreadable(Task& task, int64_t base, const std::string& why) {
   if (task.phase == Phase::kFailed || task.phase == Phase::kHeld || !task.stop_before_next.empty()) return;
+  if (pace_.ReachEnd(task)) return;
   if (task.unreadable) {
     task.unreadable->Unreadable(base);
     return SearchReadable(task);

@@ -10,6 +10,7 @@
 #include "lethe/event.h"
 #include "src/pipeline/judge.h"
 #include "src/pipeline/output/router.h"
+#include "src/pipeline/output/source_pace.h"
 #include "src/pipeline/output/transactions.h"
 #include "src/pipeline/task/source.h"
 #include "src/record/record_reader.h"
@@ -20,7 +21,8 @@ namespace lethe {
 class Phases {
  public:
   Phases(const DaemonOptions& options, const Topics& topics, WorkerState& state, Source& source,
-         HeldPartitions& held, Transactions& transactions, Group& group, Warnings& warnings);
+         HeldPartitions& held, Transactions& transactions, Group& group, Warnings& warnings,
+         SourcePace& pace);
 
   // Handles a run of the partition's records. Not OK: the worker must abort the transaction and read the rest
   // of the batch again.
@@ -56,6 +58,7 @@ class Phases {
   HeldPartitions& held_;
   Transactions& transactions_;
   Group& group_;
+  SourcePace& pace_;
   Judge judge_;
   const Router router_;
   RecordReader replay_reader_;
