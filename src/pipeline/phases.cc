@@ -174,12 +174,19 @@ absl::Status Phases::JudgeRun(Task& task, RecordRun run) {
   return judged.records.empty() ? absl::OkStatus() : transactions_.Write(task, judged);
 }
 
-void Phases::ReachEnd(Task& task, int64_t end) {
+void Phases::SayThatItWaits(Task& task) {
+  if (!task.pace.waits() || task.phase != Phase::kActive || !task.stop_before_next.empty()) return;
+  // What keeps it from beginning is told and handled where records are judged.
+  static_cast<void>(transactions_.Begin(task).ok());
+}
+
+void Phases::ReachEnd(Task& task, const InputRecord& at) {
+  const int64_t end = at.offset;
   if (task.unreadable) {
     task.unreadable->Readable();
     return SearchReadable(task);
   }
-  if (pace_.ReachEnd(task)) return;
+  if (pace_.ReachEnd(task, at)) return SayThatItWaits(task);
   task.end_of_log = std::max(task.end_of_log, end);
   // The record to compare with is not in the log.
   if (task.phase == Phase::kChecking) return group_.Rebuild(task);
@@ -191,7 +198,7 @@ void Phases::ReachEnd(Task& task, int64_t end) {
 
 void Phases::MeetUnreadable(Task& task, int64_t base, const std::string& why) {
   if (task.phase == Phase::kFailed || task.phase == Phase::kHeld || !task.stop_before_next.empty()) return;
-  if (pace_.ReachEnd(task)) return;
+  if (pace_.MeetUnreadable(task)) return SayThatItWaits(task);
   if (task.unreadable) {
     task.unreadable->Unreadable(base);
     return SearchReadable(task);

@@ -28,7 +28,7 @@ class Phases {
   // of the batch again.
   absl::Status Advance(Task& task, RecordRun run);
   // The client has reached the end of the log; control records or aborted batches may come before it.
-  void ReachEnd(Task& task, int64_t end);
+  void ReachEnd(Task& task, const InputRecord& at);
   // The batch that begins at `base` cannot be read: by policy the partition stops before it or skips it.
   void MeetUnreadable(Task& task, int64_t base, const std::string& why);
 
@@ -47,6 +47,8 @@ class Phases {
 
   // kActive.
   absl::Status JudgeRun(Task& task, RecordRun run);
+  // Other instances learn from the next commit what a partition waits for.
+  void SayThatItWaits(Task& task);
 
   // Seeks the next offset of the search for the end of the unreadable batch, or skips the batch.
   void SearchReadable(Task& task);

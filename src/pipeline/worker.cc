@@ -100,7 +100,7 @@ void Worker::HandleEvent(const InputRecord& at) {
   Task* task = Find(tasks_, at.partition);
   switch (event.kind) {
     case SourceEvent::Kind::kEnd:
-      if (task != nullptr && !source_.IsStale(*task)) phases_.ReachEnd(*task, at.offset);
+      if (task != nullptr && !source_.IsStale(*task)) phases_.ReachEnd(*task, at);
       return;
     case SourceEvent::Kind::kUnreadable:
       if (task == nullptr) break;

@@ -27,6 +27,8 @@ constexpr int kWrong = 3;
 constexpr absl::Duration kLongestStep = absl::Seconds(1);
 // A partition that is read, but whose time stands still, gets so many times the patience.
 constexpr int kPatienceWithReading = 10;
+// Failed or held: it goes on by itself soon, or not at all.
+constexpr absl::Duration kPatienceWithStopped = absl::Seconds(10);
 // A transaction stays open for one commit interval, and its commit may take some.
 constexpr int kIntervals = 3;
 
@@ -82,9 +84,13 @@ SourcePace::SourcePace(const DaemonOptions& options, WorkerState& state, const T
 RecordRun SourcePace::Admit(Task& task, RecordRun run) {
   if (!is_on()) return run;
   Pace& pace = task.pace;
-  if (pace.waits()) return {};  // polled before it was paused
+  if (pace.waits()) {
+    source_.SetAside(task, run);
+    return {};
+  }
   const absl::Time now = absl::Now();
   if (pace.peek) {
+    source_.SetAside(task, run);
     if (LookAt(*pace.peek, run, now)) Decide(task);
     return {};
   }
@@ -97,13 +103,22 @@ RecordRun SourcePace::Admit(Task& task, RecordRun run) {
     const bool is_clear = LookAt(peek, run.subspan(i + 1), now);
     if (is_clear && IsWrong(peek)) continue;
     pace.peek = peek;
+    source_.SetAside(task, run.subspan(i));
     if (is_clear) Decide(task);
     return run.first(i);
   }
   return run;
 }
 
-bool SourcePace::ReachEnd(Task& task) {
+bool SourcePace::ReachEnd(Task& task, const InputRecord& at) {
+  if (!task.pace.peek && !task.pace.waits()) return false;
+  source_.SetAside(task, {&at, 1});
+  if (task.pace.peek) Decide(task);
+  return true;
+}
+
+bool SourcePace::MeetUnreadable(Task& task) {
+  // The reader meets it again.
   if (task.pace.peek) Decide(task);
   return task.pace.waits() || source_.IsStale(task);
 }
@@ -127,20 +142,19 @@ void SourcePace::Decide(Task& task) {
   const Pace::Peek peek = *std::exchange(task.pace.peek, std::nullopt);
   if (IsWrong(peek)) {
     task.pace.wrong_time_at = peek.offset;
-    return source_.Seek(task);
+    return source_.TakeBack(task);
   }
   task.pace.waits_at = peek.time;
   task.pace.floor = peek.floor;
   task.pace.look_again = peek.seen >= kBehind ? absl::InfiniteFuture() : SteadyNow() + kLookAgainAfter;
-  source_.SetPaused(task, true);
+  source_.Wait(task);
 }
 
 void SourcePace::Resume(Task& task) {
   task.pace.waits_at = absl::InfinitePast();
   task.pace.look_again = absl::InfiniteFuture();
   if (task.phase != Phase::kActive) return;
-  source_.SetPaused(task, false);
-  source_.Seek(task);
+  source_.TakeBack(task);
 }
 
 void SourcePace::Look() {
@@ -236,15 +250,19 @@ void SourcePace::WatchSlowest(bool is_waited_for) {
   }
   if (state_.sources != nullptr && !state_.sources->answered()) return;
   stands_for_ += is_read ? step / kPatienceWithReading : step;
+  const Task* const own = Find(tasks_, slowest_.partition);
+  const bool is_stopped = own != nullptr && (own->phase == Phase::kFailed || own->phase == Phase::kHeld);
+  const absl::Duration patience =
+      is_stopped ? std::min(options_.source_patience, kPatienceWithStopped) : options_.source_patience;
   // Of another lane only what is committed is seen.
-  if (stands_for_ < options_.source_patience + kIntervals * options_.commit_interval) return;
+  if (stands_for_ < patience + kIntervals * options_.commit_interval) return;
   stands_for_ = absl::ZeroDuration();
   passed_over_[slowest_.partition] = slowest_.state.floor;
   spdlog::warn(
       "{}-{}: it has records to read, and has stood still at offset {} for {}: the other partitions do not "
       "wait for it any longer. Copies of records that it still has pass, if they are more than the horizon "
       "behind the others then",
-      options_.input, slowest_.partition, slowest_.state.position, DurationText(options_.source_patience));
+      options_.input, slowest_.partition, slowest_.state.position, DurationText(patience));
 }
 
 std::vector<int32_t> SourcePace::PassedOver() const {

@@ -74,7 +74,8 @@ class SourcePace {
   RecordRun Admit(Task& task, RecordRun run);
   // The log of a partition that waits or looks ahead goes on no further, or cannot be read further, for now.
   // False: it does neither.
-  bool ReachEnd(Task& task);
+  bool ReachEnd(Task& task, const InputRecord& at);
+  bool MeetUnreadable(Task& task);
   // Between two batches: what waited long enough goes on.
   void Look();
   // Partitions that stand still, and are not waited for.

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "src/pipeline/task/input_record.h"
 #include "src/pipeline/task/task.h"
 
@@ -45,6 +46,13 @@ class Source {
   void Seek(Task& task);
   void SeekTo(Task& task, int64_t offset);
   void SetPaused(Task& task, bool paused);
+
+  // For SourcePace, which looks ahead. Records of the batch, or its end of the log, are kept, so that they
+  // need not be fetched again; TakeBack() brings them again in their order, before later ones. Without such a
+  // place a partition that waits is paused, and sought then. A seek drops what was kept.
+  virtual void SetAside(const Task& task, absl::Span<const InputRecord> records);
+  virtual void Wait(Task& task) { SetPaused(task, true); }
+  virtual void TakeBack(Task& task);
 
   // The end of the log, as last fetched; 0: not known.
   virtual int64_t HighWatermark(int32_t partition) const = 0;
