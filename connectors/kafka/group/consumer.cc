@@ -182,6 +182,13 @@ void Consumer::Wait(Task& task) { aside_[task.id].waits = true; }
 void Consumer::TakeBack(Task& task) {
   Aside& aside = aside_[task.id];
   aside.waits = false;
+  // In the middle of a batch: what it still has of the partition comes behind what is kept.
+  for (MessagePtr& message : messages_) {
+    if (message == nullptr || message->partition != task.id || message->offset < task.next) continue;
+    aside.kept.push_back(std::move(message));
+    Account(task.id, aside, *aside.kept.back());
+  }
+  SkipRestOfBatch(task);
   while (!aside.kept.empty()) {
     aside.coming.push_front(std::move(aside.kept.back()));
     aside.kept.pop_back();

@@ -63,6 +63,8 @@ class Source {
   std::string Name(const Task& task) const;
 
  protected:
+  void SkipRestOfBatch(Task& task) const { task.sought_in_batch = batch_number_; }
+
   std::vector<InputRecord> batch_;
 
  private:
