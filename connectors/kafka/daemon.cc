@@ -137,6 +137,7 @@ absl::Status Daemon::Run() {
   for (Stage* stage : stages_) {
     for (std::thread& thread : stage->threads) thread.join();
   }
+  source_feed_.reset();
   if (judging_.snapshots != nullptr) judging_.snapshots->Stop();
   // With exit_at_end a user waits for the end, so wait for a store that is away; else the next owner fills
   // it.
@@ -192,6 +193,7 @@ void Daemon::Start(Stage& stage) {
     for (int i = 0; i < options_.lanes; ++i) {
       stage.lanes.push_back(std::make_unique<Lane>(stage.options, i, stage.topics, *stage.dedup, stage.kept,
                                                    stage.snapshots.get(), stage.ends, stop_));
+      if (stage.options.routes) stage.lanes.back()->SetSources(&sources_);
       if (&stage == &judging_) stage.lanes.back()->SetCounterWatch(&counter_watch_);
     }
   }
@@ -207,7 +209,16 @@ void Daemon::Start(Stage& stage) {
 
 absl::Status Daemon::RunToStop() {
   std::vector<std::string> problems;
-  if (routing_) Start(*routing_);
+  if (routing_) {
+    source_feed_ = std::make_unique<SourceFeed>(
+        routing_->options, routing_->topics.partitions, sources_,
+        [this] {
+          const std::lock_guard<std::mutex> lock(mutex_);
+          return routing_->Partitions();
+        },
+        stop_);
+    Start(*routing_);
+  }
   if (routing_ && options_.exit_at_end) {
     AwaitEnd(*routing_, problems);
     // The deduplicators end where the routers have come to.

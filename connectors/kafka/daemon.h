@@ -21,10 +21,12 @@
 #include "connectors/kafka/options/stage_options.h"
 #include "connectors/kafka/preflight/topic_rules.h"
 #include "connectors/kafka/repartition/repartition_topic.h"
+#include "connectors/kafka/repartition/source_feed.h"
 #include "lethe/stage.h"
 #include "src/counters/counter_store.h"
 #include "src/pipeline/clock/stop_flag.h"
 #include "src/pipeline/options/options.h"
+#include "src/pipeline/output/source_pace.h"
 #include "src/pipeline/report/report.h"
 #include "src/pipeline/task/task.h"
 
@@ -112,6 +114,8 @@ class Daemon {
   Stage judging_;
   std::optional<Stage> routing_;              // the first of two, if ids are to be unique in the topic
   std::vector<Stage*> stages_ = {&judging_};  // with routing_ if there is one
+  RoutedSources sources_;                     // of its input
+  std::unique_ptr<SourceFeed> source_feed_;
   std::optional<LogTrimmer> trimmer_;
   std::vector<std::unique_ptr<TotalsFeed>> feeds_;
   CounterWatch counter_watch_;

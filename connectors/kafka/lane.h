@@ -39,6 +39,8 @@ class Lane final : public Group {
   bool LeavesUnfinished() const { return state_.leaves_unfinished; }
   // Before Run().
   void SetCounterWatch(CounterWatch* watch) { publisher_.SetCounterWatch(watch); }
+  // Before Run(), of a router.
+  void SetSources(RoutedSources* sources) { state_.sources = sources; }
 
   // For the worker.
   void Rebuild(Task& task) override { ownership_.Rebuild(task); }

@@ -38,6 +38,7 @@ Publisher::Publisher(const DaemonOptions& options, const Topics& topics, const L
       tasks_(tasks),
       membership_(membership),
       transactions_(worker.transactions()),
+      pace_(worker.pace()),
       output_(output),
       warnings_(worker.warnings()),
       published_at_(SteadyNow()) {
@@ -70,6 +71,7 @@ void Publisher::Publish() {
   report.producer_throttled = warnings_.producer_throttled();
   transactions_.AddTo(report);
   report.fences = output_.fences();
+  report.passed_over = pace_.PassedOver();
   RenewStatus(tasks_, kRenewFor, &next_renewed_);
   LookForOpenTransactions();
   for (const auto& [id, task] : tasks_) {
@@ -147,7 +149,8 @@ std::string Publisher::WhyItStands() {
   const absl::Time now = SteadyNow();
   std::vector<ProgressWatch::Sight> sights;
   for (const auto& [id, task] : tasks_) {
-    if (task->phase != Phase::kActive) continue;  // its report says what it waits for
+    // Its report says what it waits for, or it waits for others.
+    if (task->phase != Phase::kActive || task->pace.waits()) continue;
     const int64_t end = std::max(ends_.Of(id), task->log_end);
     const bool behind = task->next > task->committed || std::max(task->next, task->end_of_log) < end;
     sights.push_back({id, task->committed, behind});

@@ -54,6 +54,7 @@ class Publisher {
   const Tasks& tasks_;
   const Membership& membership_;
   const Transactions& transactions_;
+  const SourcePace& pace_;
   const Output& output_;
   Warnings& warnings_;
   CounterWatch* counter_watch_ = nullptr;

@@ -20,13 +20,15 @@ constexpr int64_t kCarefulOffsets = 100'000;
 }  // namespace
 
 Phases::Phases(const DaemonOptions& options, const Topics& topics, WorkerState& state, Source& source,
-               HeldPartitions& held, Transactions& transactions, Group& group, Warnings& warnings)
+               HeldPartitions& held, Transactions& transactions, Group& group, Warnings& warnings,
+               SourcePace& pace)
     : options_(options),
       state_(state),
       source_(source),
       held_(held),
       transactions_(transactions),
       group_(group),
+      pace_(pace),
       judge_(options, topics, source, transactions.writer(), transactions.refusals(), warnings),
       router_(options),
       replay_reader_(options.record) {}
@@ -160,7 +162,11 @@ void Phases::StopOnOtherLog(Task& task) {
 absl::Status Phases::JudgeRun(Task& task, RecordRun run) {
   if (!held_.HasOutput(task)) return absl::OkStatus();
   if (!task.stop_before_next.empty()) return absl::OkStatus();
+  run = pace_.Admit(task, run);
+  // A partition that waits says so with its next commit.
+  if (run.empty() && !task.pace.waits()) return absl::OkStatus();
   if (absl::Status begun = transactions_.Begin(task); !begun.ok()) return begun;
+  if (run.empty()) return absl::OkStatus();
   const JudgedRun judged = judge_.Run(task, run);
   // The filter may lack an id that passed, so nothing may be written. The next process restores all committed
   // ids from the log.
@@ -171,11 +177,19 @@ absl::Status Phases::JudgeRun(Task& task, RecordRun run) {
   return judged.records.empty() ? absl::OkStatus() : transactions_.Write(task, judged);
 }
 
-void Phases::ReachEnd(Task& task, int64_t end) {
+void Phases::SayThatItWaits(Task& task) {
+  if (!task.pace.waits() || task.phase != Phase::kActive || !task.stop_before_next.empty()) return;
+  // What keeps it from beginning is told and handled where records are judged.
+  static_cast<void>(transactions_.Begin(task).ok());
+}
+
+void Phases::ReachEnd(Task& task, const InputRecord& at) {
+  const int64_t end = at.offset;
   if (task.unreadable) {
     task.unreadable->Readable();
     return SearchReadable(task);
   }
+  if (pace_.ReachEnd(task, at)) return SayThatItWaits(task);
   task.end_of_log = std::max(task.end_of_log, end);
   // The record to compare with is not in the log.
   if (task.phase == Phase::kChecking) return group_.Rebuild(task);
@@ -187,6 +201,7 @@ void Phases::ReachEnd(Task& task, int64_t end) {
 
 void Phases::MeetUnreadable(Task& task, int64_t base, const std::string& why) {
   if (task.phase == Phase::kFailed || task.phase == Phase::kHeld || !task.stop_before_next.empty()) return;
+  if (pace_.MeetUnreadable(task)) return SayThatItWaits(task);
   if (task.unreadable) {
     task.unreadable->Unreadable(base);
     return SearchReadable(task);

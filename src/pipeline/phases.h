@@ -10,6 +10,7 @@
 #include "lethe/event.h"
 #include "src/pipeline/judge.h"
 #include "src/pipeline/output/router.h"
+#include "src/pipeline/output/source_pace.h"
 #include "src/pipeline/output/transactions.h"
 #include "src/pipeline/task/source.h"
 #include "src/record/record_reader.h"
@@ -20,13 +21,14 @@ namespace lethe {
 class Phases {
  public:
   Phases(const DaemonOptions& options, const Topics& topics, WorkerState& state, Source& source,
-         HeldPartitions& held, Transactions& transactions, Group& group, Warnings& warnings);
+         HeldPartitions& held, Transactions& transactions, Group& group, Warnings& warnings,
+         SourcePace& pace);
 
   // Handles a run of the partition's records. Not OK: the worker must abort the transaction and read the rest
   // of the batch again.
   absl::Status Advance(Task& task, RecordRun run);
   // The client has reached the end of the log; control records or aborted batches may come before it.
-  void ReachEnd(Task& task, int64_t end);
+  void ReachEnd(Task& task, const InputRecord& at);
   // The batch that begins at `base` cannot be read: by policy the partition stops before it or skips it.
   void MeetUnreadable(Task& task, int64_t base, const std::string& why);
 
@@ -45,6 +47,8 @@ class Phases {
 
   // kActive.
   absl::Status JudgeRun(Task& task, RecordRun run);
+  // Other instances learn from the next commit what a partition waits for.
+  void SayThatItWaits(Task& task);
 
   // Seeks the next offset of the search for the end of the unreadable batch, or skips the batch.
   void SearchReadable(Task& task);
@@ -56,6 +60,7 @@ class Phases {
   HeldPartitions& held_;
   Transactions& transactions_;
   Group& group_;
+  SourcePace& pace_;
   Judge judge_;
   const Router router_;
   RecordReader replay_reader_;

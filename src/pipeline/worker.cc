@@ -31,7 +31,8 @@ Worker::Worker(const DaemonOptions& options, const Topics& topics, WorkerState& 
       snapshots_(options, IdFingerprint(options, topics.output_partitions), snapshots),
       warnings_(options, state.lane, topics.partitions),
       transactions_(options, topics, state, source, tasks, sink, held_, snapshots_, warnings_),
-      phases_(options, topics, state, source, held_, transactions_, group, warnings_) {}
+      pace_(options, state, tasks, source),
+      phases_(options, topics, state, source, held_, transactions_, group, warnings_, pace_) {}
 
 void Worker::Run() {
   if (absl::Status opened = Open(); !opened.ok()) {
@@ -63,6 +64,7 @@ void Worker::Step() {
   }
   if (!state_.fatal.ok()) return;
   held_.Look(tasks_);
+  pace_.Look();
   group_.Look();
 }
 
@@ -98,7 +100,7 @@ void Worker::HandleEvent(const InputRecord& at) {
   Task* task = Find(tasks_, at.partition);
   switch (event.kind) {
     case SourceEvent::Kind::kEnd:
-      if (task != nullptr && !source_.IsStale(*task)) phases_.ReachEnd(*task, at.offset);
+      if (task != nullptr && !source_.IsStale(*task)) phases_.ReachEnd(*task, at);
       return;
     case SourceEvent::Kind::kUnreadable:
       if (task == nullptr) break;

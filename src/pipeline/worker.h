@@ -8,6 +8,7 @@
 #include "src/pipeline/output/held_partitions.h"
 #include "src/pipeline/output/sink.h"
 #include "src/pipeline/output/snapshot_cycle.h"
+#include "src/pipeline/output/source_pace.h"
 #include "src/pipeline/output/transactions.h"
 #include "src/pipeline/output/warnings.h"
 #include "src/pipeline/phases.h"
@@ -31,6 +32,7 @@ class Worker {
   HeldPartitions& held() { return held_; }
   SnapshotCycle& snapshots() { return snapshots_; }
   Transactions& transactions() { return transactions_; }
+  const SourcePace& pace() const { return pace_; }
   Warnings& warnings() { return warnings_; }
 
  private:
@@ -50,6 +52,7 @@ class Worker {
   SnapshotCycle snapshots_;
   Warnings warnings_;
   Transactions transactions_;
+  SourcePace pace_;
   Phases phases_;
 };
 

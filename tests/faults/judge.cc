@@ -94,6 +94,7 @@ class PartitionJudge {
   PartitionJudge(const Evidence& evidence, Kinds& kinds, Judgement& sums)
       : horizon_ms_(absl::ToInt64Milliseconds(evidence.horizon)),
         keeps_order_(!evidence.topic_scope),
+        scattered_(evidence.scattered),
         output_takes_bytes_(evidence.output_takes_bytes),
         kinds_(kinds),
         sums_(sums),
@@ -127,6 +128,9 @@ class PartitionJudge {
       if (found == SIZE_MAX) continue;
       Entry& entry = entries_[found];
       entry.passed = true;
+      if (entry.record->partition != record->partition) {
+        kinds_.foreign.Add(absl::StrCat("in partition ", record->partition, ": ", Place(entry)));
+      }
       if (keeps_order_) next = std::max(next, found + 1);
       if (entry.event.id.empty()) continue;
       if (!MayPass(entry)) {
@@ -140,6 +144,7 @@ class PartitionJudge {
 
   void JudgeDrops(Totals& totals) {
     std::unordered_map<std::string, size_t> last_pass;
+    if (scattered_) last_pass = last_pass_;
     for (size_t i = 0; i < entries_.size(); ++i) {
       const Entry& entry = entries_[i];
       ++sums_.records;
@@ -218,6 +223,7 @@ class PartitionJudge {
 
   const int64_t horizon_ms_;
   const bool keeps_order_;
+  const bool scattered_;
   const size_t output_takes_bytes_;
   Kinds& kinds_;
   Judgement& sums_;
@@ -309,6 +315,33 @@ void CheckEnds(const char* topic, const TopicEnds& ends, Kinds& kinds) {
   }
 }
 
+std::vector<const Record*> ByTime(const std::vector<Record>& records) {
+  std::vector<const Record*> result;
+  for (const Record& record : records) result.push_back(&record);
+  std::stable_sort(result.begin(), result.end(),
+                   [](const Record* a, const Record* b) { return a->timestamp_ms < b->timestamp_ms; });
+  return result;
+}
+
+// As one partition, in the order of time.
+void JudgeScattered(const Evidence& evidence, Kinds& kinds, Judgement& sums, Totals& totals) {
+  PartitionJudge judge(evidence, kinds, sums);
+  for (const Record* record : ByTime(evidence.input)) judge.AddInput(*record);
+  judge.Match(ByTime(evidence.output));
+  judge.JudgeDrops(totals);
+}
+
+void CheckCommitted(const Evidence& evidence, Kinds& kinds) {
+  std::map<int32_t, int64_t> ends;
+  for (const Record& record : evidence.input) ends[record.partition] = record.offset + 1;
+  for (const auto& [partition, end] : ends) {
+    const int64_t committed = evidence.committed[static_cast<size_t>(partition)];
+    if (committed >= end) continue;
+    kinds.uncommitted.Add(absl::StrCat("partition ", partition, " is committed up to ", committed,
+                                       ", its records end at ", end));
+  }
+}
+
 }  // namespace
 
 std::string FaultyEvent::ToJson() const {
@@ -350,7 +383,12 @@ Judgement Judge(const Evidence& evidence) {
   const auto inputs = ByPartition(evidence.input);
   auto outputs = ByPartition(evidence.output);
   CountedVerdicts seen;
-  for (size_t p = 0; p < evidence.committed.size(); ++p) {
+  if (evidence.scattered) {
+    JudgeScattered(evidence, kinds, judgement, totals[0]);
+    CheckCommitted(evidence, kinds);
+    outputs.clear();
+  }
+  for (size_t p = 0; p < evidence.committed.size() && !evidence.scattered; ++p) {
     const auto partition = static_cast<int32_t>(p);
     PartitionJudge judge(evidence, kinds, judgement);
     if (const auto found = inputs.find(partition); found != inputs.end()) {

@@ -66,6 +66,9 @@ struct Evidence {
   absl::Duration horizon;
   // Ids are unique in the topic. Then order is kept for each id, and counters are sums over all partitions.
   bool topic_scope = false;
+  // With it: copies are in any partition, all within the horizon of the first, by their timestamps. Each id
+  // is passed once then, whichever of its records that is.
+  bool scattered = false;
   // Records dated after it count as records without a time.
   absl::Time latest_time = absl::InfiniteFuture();
   // Values of more bytes are not for the output.

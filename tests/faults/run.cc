@@ -127,6 +127,12 @@ absl::Status Run::Prepare() {
   }
   if (absl::Status prepared = PrepareSnapshots(); !prepared.ok()) return prepared;
   if (absl::Status started = StartTraffic(); !started.ok()) return started;
+  if (schedule_.backlog_horizons > 0) {
+    const int64_t all = schedule_.per_second * absl::ToInt64Seconds(schedule_.lasts);
+    WaitUntil([&] { return traffic_->sent() >= all; }, kFirstOutput);
+    if (absl::Status stopped = traffic_->Stop(); !stopped.ok()) return stopped;
+    Say(absl::StrCat("a backlog of ", traffic_->sent(), " records"));
+  }
   for (int i = 0; i < schedule_.instances; ++i) {
     instances_[static_cast<size_t>(i)].wanted = true;
     if (absl::Status started = StartInstance(i); !started.ok()) return started;
@@ -159,6 +165,7 @@ absl::Status Run::StartTraffic() {
   options.copies_within = schedule_.copies_within;
   options.most_copies = schedule_.most_copies;
   options.oversized_per_mille = schedule_.oversized_per_mille;
+  options.scattered = schedule_.backlog_horizons > 0;
   // Hours go by in a second there, and the stream is not to reach the future.
   if (schedule_.step > absl::Milliseconds(1)) options.begins_ago = absl::Hours(24 * 365);
   auto traffic = Traffic::Start(options);
@@ -524,13 +531,16 @@ absl::Status Run::Drain() {
 }
 
 absl::Status Run::EndInput() {
-  if (absl::Status stopped = traffic_->Stop(); !stopped.ok()) return stopped;
+  if (schedule_.backlog_horizons == 0) {
+    if (absl::Status stopped = traffic_->Stop(); !stopped.ok()) return stopped;
+  }
   Say(absl::StrCat("the input ends: ", traffic_->sent(), " records sent, ", traffic_->given_up(),
                    " given up"));
   auto input = ReadSettled(input_);
   if (!input.ok()) return input.status();
   evidence_.horizon = schedule_.horizon;
   evidence_.topic_scope = schedule_.topic_scope;
+  evidence_.scattered = schedule_.backlog_horizons > 0;
   evidence_.latest_time = absl::Now() + kMaxFuture;
   if (schedule_.oversized_per_mille > 0) evidence_.output_takes_bytes = kOutputMaxMessageBytes;
   evidence_.input = *std::move(input);

@@ -209,6 +209,30 @@ void AddWildTraffic(Schedule& schedule) {
                    [](const Fault& a, const Fault& b) { return a.at < b.at; });
 }
 
+// What a router must not read at unequal pace. By dice of its own, too.
+void AddBacklog(Schedule& schedule) {
+  Dice dice(schedule.seed ^ 20000021);
+  if (!dice.OneIn(6)) return;
+  schedule.backlog_horizons = dice.Between(2, 10);
+  schedule.topic_scope = true;
+  schedule.deletes_input = false;
+  schedule.from_the_start = true;
+  schedule.partitions = std::max(schedule.partitions, 3);
+  schedule.horizon = absl::Hours(1);
+  schedule.wild_per_mille = schedule.oversized_per_mille = 0;
+  const int64_t records = schedule.per_second * absl::ToInt64Seconds(schedule.lasts);
+  schedule.step =
+      absl::Milliseconds(schedule.backlog_horizons * absl::ToInt64Milliseconds(schedule.horizon) / records);
+  // The latest copies come six times as late: within half a horizon.
+  schedule.copies_within = static_cast<int>(records / schedule.backlog_horizons / 12);
+  // What the producer writes again is out of order by itself.
+  std::erase_if(schedule.faults, [](const Fault& fault) {
+    using enum FaultKind;
+    return fault.kind == kLoseAcks || fault.kind == kAbortedInput || fault.kind == kBadClock ||
+           fault.kind == kAddPartitions;
+  });
+}
+
 absl::string_view PlaceName(SnapshotPlace place) {
   switch (place) {
     case SnapshotPlace::kNowhere:
@@ -312,6 +336,7 @@ Schedule MakeSchedule(uint64_t seed) {
   AddSnapshots(schedule);
   AddTheRest(schedule);
   AddWildTraffic(schedule);
+  AddBacklog(schedule);
   return schedule;
 }
 
@@ -331,6 +356,9 @@ std::string Schedule::Outline() const {
       static_members ? ", static members" : "", topic_scope ? ", scope topic" : "", PlaceName(snapshots),
       from_the_start ? "from the start" : "once it flows", absl::FormatDuration(lasts),
       deletes_input ? "; then the input is deleted, and recreated" : "");
+  if (backlog_horizons > 0) {
+    absl::StrAppendFormat(&text, "  a backlog of %d horizons, in uneven partitions\n", backlog_horizons);
+  }
   for (const Fault& fault : faults) {
     absl::StrAppendFormat(
         &text, "  %6.2f s  %s%s%s\n", absl::ToDoubleSeconds(fault.at), FaultName(fault.kind),

@@ -81,6 +81,9 @@ struct Schedule {
   std::string assignment;  // eager or cooperative
   bool static_members = false;
   bool topic_scope = false;  // --scope=topic
+  // All of the input is there before the first process starts: so many horizons of it, in uneven partitions,
+  // with copies in any of them. 0: it comes meanwhile.
+  int backlog_horizons = 0;
   SnapshotPlace snapshots = SnapshotPlace::kNowhere;
   bool from_the_start = false;  // faults begin before the first output is seen
   absl::Duration lasts;

@@ -19,9 +19,11 @@ TEST(ScheduleTest, ADozenHasEachThemeAndEveryDamageToSnapshots) {
   std::set<std::string> themes;
   std::set<FaultKind> kinds;
   std::set<SnapshotPlace> places;
+  int with_a_backlog = 0;
   int with_static_members = 0, with_a_second_life = 0, with_bulk_retries = 0, with_rejected_records = 0;
   for (uint64_t seed = kFirst; seed < kFirst + kCount; ++seed) {
     const Schedule schedule = MakeSchedule(seed);
+    with_a_backlog += schedule.backlog_horizons > 0 ? 1 : 0;
     with_static_members += schedule.static_members ? 1 : 0;
     with_a_second_life += schedule.deletes_input ? 1 : 0;
     with_bulk_retries += schedule.most_copies > 3 ? 1 : 0;
@@ -32,6 +34,7 @@ TEST(ScheduleTest, ADozenHasEachThemeAndEveryDamageToSnapshots) {
   }
   EXPECT_EQ(themes.size(), static_cast<size_t>(ThemeCount()));
   EXPECT_EQ(places.size(), 4u);
+  EXPECT_GE(with_a_backlog, 1);
   EXPECT_GE(with_static_members, 2);
   EXPECT_GE(with_a_second_life, 2);
   EXPECT_GE(with_bulk_retries, 2);

@@ -127,6 +127,13 @@ int32_t Traffic::PartitionOf(const std::string& id) const {
   return static_cast<int32_t>(std::hash<std::string>{}(id) % static_cast<size_t>(partitions_));
 }
 
+int32_t Traffic::AnyPartition() {
+  const int partitions = partitions_;
+  int32_t partition = 0;
+  while (partition + 1 < partitions && random_() % 3 == 0) ++partition;
+  return partition;
+}
+
 int64_t Traffic::TimeAt(int64_t position) {
   const int64_t right = RightTimeAt(position);
   const int64_t ten_years = absl::ToInt64Milliseconds(absl::Hours(24 * 3653));
@@ -159,11 +166,12 @@ void Traffic::SendNext() {
     copies_.pop();
     copy.event.send = position;
     if (random_() % 2 == 0) copy.event.pad.clear();
-    return Send(copy.event, copy.partition, TimeAt(position));
+    return Send(copy.event, options_.scattered ? AnyPartition() : copy.partition, TimeAt(position));
   }
   FaultyEvent event = EventNumber(next_number_++);
   event.send = position;
-  const int32_t partition = PartitionOf(event.id.empty() ? absl::StrCat(position) : event.id);
+  const int32_t partition =
+      options_.scattered ? AnyPartition() : PartitionOf(event.id.empty() ? absl::StrCat(position) : event.id);
   for (uint64_t copies = random_() % 10 != 0 || event.id.empty()
                              ? 0
                              : 1 + random_() % static_cast<uint64_t>(options_.most_copies);

@@ -34,6 +34,8 @@ struct TrafficOptions {
   // Most copies of an event are among so many that follow it; some come up to six times as late.
   int copies_within = 1000;
   int most_copies = 3;
+  // Each record goes to any partition, to the last ones rarely; else an id has its partition.
+  bool scattered = false;
   // The time of the first event is so long ago, so that none is in the future.
   absl::Duration begins_ago = absl::Hours(1);
 };
@@ -77,6 +79,7 @@ class Traffic {
   void SendNext();
   FaultyEvent EventNumber(int64_t number) const;
   int32_t PartitionOf(const std::string& id) const;
+  int32_t AnyPartition();
   int64_t TimeAt(int64_t position);
   int64_t RightTimeAt(int64_t position);
   void Send(const FaultyEvent& event, int32_t partition, int64_t at_ms);

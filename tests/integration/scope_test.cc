@@ -107,7 +107,9 @@ TEST(ScopeTest, Rule20TheTopicBetweenTakesTheInputsTimestamps) {
   flow.Send(records);
   const Finished check = flow.RunCommand("check", {"--scope=topic"});
   EXPECT_NE(check.exit_code, 2) << check.out;
-  ASSERT_TRUE(EndsWell(flow.RunToEnd({"--scope=topic"})));
+  const Finished first = flow.RunToEnd({"--scope=topic"});
+  ASSERT_TRUE(EndsWell(first));
+  EXPECT_FALSE(absl::StrContains(first.err, "does not exist")) << "of a topic that it has just created";
   EXPECT_EQ(flow.Output().size(), 10u);
 }
 
@@ -371,6 +373,36 @@ TEST(ScopeTest, Rule20RoutedRecordsAreTheInputsById) {
   }
   EXPECT_EQ(used.size(), 3u);
   EXPECT_EQ(flow.Output().size(), 100u);
+}
+
+// A day of records waits, and the horizon is ten minutes: the router must not read one partition ahead of the
+// others, also where it goes on after a kill.
+TEST(ScopeTest, Rule20NoCopyPassesAfterABacklogAndAKill) {
+  std::mt19937_64 random(TestSeed());
+  Flow flow(Options(12));
+  constexpr int kIds = 20'000;
+  constexpr int64_t kSpanMs = 24 * 3'600'000;
+  const int64_t begin = absl::ToUnixMillis(absl::Now()) - kSpanMs - 60'000;
+  std::vector<std::pair<int64_t, int>> events;
+  for (int id = 0; id < kIds; ++id) {
+    events.emplace_back(begin + kSpanMs * id / kIds, id);
+    if (id % 10 == 0) events.emplace_back(events.back().first + static_cast<int64_t>(random() % 59'000), id);
+  }
+  std::sort(events.begin(), events.end());
+  std::discrete_distribution<int32_t> partition({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+  std::vector<Record> records;
+  for (const auto& [at, id] : events) {
+    records.push_back(WithId(absl::StrCat(id), partition(random), at));
+    records.back().key = std::nullopt;
+  }
+  flow.Send(records);
+  const Args args = {"--scope=topic", "--horizon=10m"};
+  {
+    const auto daemon = flow.Start(args);
+    ASSERT_TRUE(daemon->Await([&] { return flow.OutputSize() > kIds / 4; }));
+  }  // killed
+  ASSERT_TRUE(EndsWell(flow.RunToEnd(args)));
+  EXPECT_TRUE(OncePerTopic(flow));
 }
 
 TEST(ScopeTest, AnInputThatLooksUnkeyedIsWarnedOf) {

@@ -48,6 +48,7 @@ void ExpectSame(const CommitMetadata& a, const CommitMetadata& b) {
   EXPECT_EQ(a.record_before_hash, b.record_before_hash);
   EXPECT_EQ(a.undeliverable, b.undeliverable);
   EXPECT_EQ(a.last_record_time, b.last_record_time);
+  EXPECT_EQ(a.next_record_time, b.next_record_time);
   EXPECT_EQ(a.topic_id, b.topic_id);
 }
 

@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -16,6 +18,11 @@ namespace {
 // Leaving takes one request, unless the group is in the middle of a rebalance.
 constexpr absl::Duration kLeavePatience = absl::Seconds(1);
 constexpr int kLeavePollMs = 20;
+// Of one partition: what its next slices of time may need, and little memory.
+constexpr size_t kMostAside = 4096;
+constexpr size_t kMostAsideBytes = size_t{1} << 20;
+
+size_t SizeOf(const rd_kafka_message_t& message) { return message.len + message.key_len; }
 
 }  // namespace
 
@@ -99,24 +106,124 @@ void Consumer::Close() {
 void Consumer::PollBatch(absl::Duration timeout, size_t limit, size_t most_bytes) {
   messages_.reserve(limit);
   views_.reserve(limit);
-  int timeout_ms = static_cast<int>(absl::ToInt64Milliseconds(timeout));
   size_t bytes = 0;
+  // What the client has fetched comes behind that.
+  if (!AddReturned(limit, most_bytes, bytes)) return;
+  int timeout_ms = messages_.empty() ? static_cast<int>(absl::ToInt64Milliseconds(timeout)) : 0;
   while (messages_.size() < limit && bytes < most_bytes) {
     // Singly: librdkafka's batch consumption may skip or repeat messages after a seek.
     MessagePtr polled = fetch_on_->Poll(timeout_ms);
     if (polled == nullptr) break;
-    const rd_kafka_message_t* message = messages_.emplace_back(std::move(polled)).get();
-    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
-      batch_.push_back(views_.emplace_back(*message).record());
-    } else {
-      AddEvent(*message);
-    }
-    bytes += fetch_on_->last_bytes();
     timeout_ms = 0;
+    const auto aside = aside_.find(polled->partition);
+    if (aside != aside_.end() && !aside->second.coming.empty() && polled->rkt != nullptr) {
+      aside->second.coming.push_back(std::move(polled));
+      Account(aside->first, aside->second, *aside->second.coming.back());
+      continue;
+    }
+    Add(std::move(polled));
+    bytes += fetch_on_->last_bytes();
   }
 }
 
+void Consumer::Add(MessagePtr message) {
+  const rd_kafka_message_t* added = messages_.emplace_back(std::move(message)).get();
+  if (added->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    batch_.push_back(views_.emplace_back(*added).record());
+  } else {
+    AddEvent(*added);
+  }
+}
+
+bool Consumer::AddReturned(size_t limit, size_t most_bytes, size_t& bytes) {
+  for (auto& [partition, aside] : aside_) {
+    if (aside.waits) continue;
+    while (!aside.coming.empty()) {
+      if (messages_.size() >= limit || bytes >= most_bytes) return false;
+      const size_t size = SizeOf(*aside.coming.front());
+      aside.bytes -= size;
+      bytes += size;
+      Add(std::move(aside.coming.front()));
+      aside.coming.pop_front();
+    }
+    if (aside.is_full) {
+      aside.is_full = false;
+      PauseClient(partition, false);
+    }
+  }
+  return true;
+}
+
+void Consumer::SetAside(const Task& task, absl::Span<const InputRecord> records) {
+  Aside& aside = aside_[task.id];
+  auto message = messages_.begin();
+  for (const InputRecord& record : records) {
+    message = std::find_if(message, messages_.end(), [&](const MessagePtr& each) {
+      return each != nullptr && each->partition == task.id && each->offset == record.offset;
+    });
+    if (message == messages_.end()) return;
+    aside.kept.push_back(std::move(*message));
+    Account(task.id, aside, *aside.kept.back());
+  }
+}
+
+void Consumer::Account(int32_t partition, Aside& aside, const rd_kafka_message_t& added) {
+  aside.bytes += SizeOf(added);
+  const int64_t next = added.err == RD_KAFKA_RESP_ERR_NO_ERROR ? added.offset + 1 : added.offset;
+  aside.end = std::max(aside.end, next);
+  if (aside.is_full) return;
+  if (aside.kept.size() + aside.coming.size() <= kMostAside && aside.bytes <= kMostAsideBytes) return;
+  aside.is_full = true;
+  PauseClient(partition, true);
+}
+
+void Consumer::Wait(Task& task) { aside_[task.id].waits = true; }
+
+void Consumer::TakeBack(Task& task) {
+  Aside& aside = aside_[task.id];
+  aside.waits = false;
+  // In the middle of a batch: what it still has of the partition comes behind what is kept.
+  for (MessagePtr& message : messages_) {
+    if (message == nullptr || message->partition != task.id || message->offset < task.next) continue;
+    aside.kept.push_back(std::move(message));
+    Account(task.id, aside, *aside.kept.back());
+  }
+  SkipRestOfBatch(task);
+  while (!aside.kept.empty()) {
+    aside.coming.push_front(std::move(aside.kept.back()));
+    aside.kept.pop_back();
+  }
+}
+
+void Consumer::DropAside(int32_t partition) {
+  const auto aside = aside_.find(partition);
+  if (aside == aside_.end()) return;
+  for (MessagePtr& message : aside->second.kept) dropped_.push_back(std::move(message));
+  for (MessagePtr& message : aside->second.coming) dropped_.push_back(std::move(message));
+  const bool was_full = aside->second.is_full;
+  aside_.erase(aside);
+  if (was_full) PauseClient(partition, false);
+}
+
+void Consumer::PauseClient(int32_t partition, bool paused) {
+  if (!paused && paused_.contains(partition)) return;
+  const PartitionListPtr list(rd_kafka_topic_partition_list_new(1));
+  rd_kafka_topic_partition_list_add(list.get(), options_.input.c_str(), partition);
+  const rd_kafka_resp_err_t code = paused ? rd_kafka_pause_partitions(client(), list.get())
+                                          : rd_kafka_resume_partitions(client(), list.get());
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    spdlog::warn("{}-{}: {}: {}", options_.input, partition, paused ? "pausing" : "resuming",
+                 rd_kafka_err2str(code));
+  }
+  const auto aside = aside_.find(partition);
+  if (paused || aside == aside_.end()) return;
+  // A pause drops what the client had fetched.
+  const TopicPtr topic(rd_kafka_topic_new(client(), options_.input.c_str(), nullptr));
+  rd_kafka_seek(topic.get(), partition, aside->second.end, 0);
+}
+
 void Consumer::ReleaseBatch() {
+  dropped_.clear();
   views_.clear();
   events_.clear();
   messages_.clear();
@@ -156,6 +263,7 @@ void Consumer::AddEvent(const rd_kafka_message_t& message) {
 }
 
 void Consumer::MoveTo(const Task& task, int64_t offset) {
+  DropAside(task.id);
   const TopicPtr topic(rd_kafka_topic_new(client(), options_.input.c_str(), nullptr));
   // Does not wait: from the call on, the client drops messages that it fetched before.
   const rd_kafka_resp_err_t code = rd_kafka_seek(topic.get(), task.id, offset, 0);
@@ -165,6 +273,11 @@ void Consumer::MoveTo(const Task& task, int64_t offset) {
 }
 
 void Consumer::Pause(const Task& task, bool paused) {
+  if (paused) {
+    paused_.insert(task.id);
+  } else {
+    paused_.erase(task.id);
+  }
   const PartitionListPtr list = Positions({&task});
   const rd_kafka_resp_err_t code = paused ? rd_kafka_pause_partitions(client(), list.get())
                                           : rd_kafka_resume_partitions(client(), list.get());
@@ -197,6 +310,7 @@ PartitionListPtr Consumer::Positions(const std::vector<const Task*>& tasks) cons
 }
 
 void Consumer::Assign(const std::vector<const Task*>& tasks) {
+  for (const Task* task : tasks) DropAside(task->id);
   const PartitionListPtr list = Positions(tasks);
   if (cooperative_) {
     Log("assigning", ErrorPtr(rd_kafka_incremental_assign(client(), list.get())));
@@ -225,6 +339,10 @@ void Consumer::Reassign(const Task& task, const Tasks& all) {
 }
 
 void Consumer::Unassign(const PartitionList& partitions) {
+  for (int i = 0; i < partitions.cnt; ++i) {
+    DropAside(partitions.elems[i].partition);
+    paused_.erase(partitions.elems[i].partition);
+  }
   if (!cooperative_) {
     rd_kafka_assign(client(), nullptr);
     return;

@@ -8,12 +8,15 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "connectors/kafka/client/client.h"
 #include "connectors/kafka/client/client_statistics.h"
 #include "connectors/kafka/client/message_view.h"
@@ -83,6 +86,26 @@ class Consumer final : public Source {
   void ReadCarefully() override { fetch_on_->ReadCarefully(); }
   void MoveTo(const Task& task, int64_t offset) override;
   void Pause(const Task& task, bool paused) override;
+  void SetAside(const Task& task, absl::Span<const InputRecord> records) override;
+  void Wait(Task& task) override;
+  void TakeBack(Task& task) override;
+
+  // Messages of a partition that were fetched and not processed.
+  struct Aside {
+    std::deque<MessagePtr> kept;    // set aside
+    std::deque<MessagePtr> coming;  // behind these: taken into the next batches, unless it waits
+    bool waits = false;
+    size_t bytes = 0;      // of both
+    int64_t end = -1;      // the next offset to fetch
+    bool is_full = false;  // the client fetches no more of it
+  };
+  // Takes what comes back into the batch. False: not all of it has room.
+  bool AddReturned(size_t limit, size_t most_bytes, size_t& bytes);
+  void Add(MessagePtr message);
+  // Accounts for a message that was added to the aside; when they are many, the client pauses.
+  void Account(int32_t partition, Aside& aside, const rd_kafka_message_t& added);
+  void DropAside(int32_t partition);
+  void PauseClient(int32_t partition, bool paused);
   // Adds an event or error of the client.
   void AddEvent(const rd_kafka_message_t& message);
   absl::Status Subscribe();
@@ -103,6 +126,9 @@ class Consumer final : public Source {
   GroupMetadataPtr group_metadata_;  // as of the present assignment
   // The storage of the batch's records; neither grows while there are any.
   std::vector<MessagePtr> messages_;
+  std::map<int32_t, Aside> aside_;   // by partition
+  std::vector<MessagePtr> dropped_;  // of the asides; the batch may still have views of them
+  std::set<int32_t> paused_;         // by the worker
   std::vector<MessageView> views_;
   std::deque<SourceEvent> events_;
 };

@@ -20,9 +20,12 @@ DaemonOptions RoutingOptions(const DaemonOptions& options) {
   routing.policies = RoutingPolicies(options.policies);
   if (!routing.policies.diverts()) routing.divert.clear();
   // Routers remember no ids: a restart reads a second of the log again.
+  routing.lead = LeadOf(options.stage.horizon);
   routing.stage = {.horizon = absl::Seconds(1), .engine = Engine::kExact, .audit_share = 0};
   return routing;
 }
+
+absl::Duration LeadOf(absl::Duration horizon) { return horizon / 16; }
 
 Policies RoutingPolicies(const Policies& policies) {
   return {.on_undeliverable = policies.on_undeliverable, .on_unreadable = policies.on_unreadable};
@@ -32,6 +35,8 @@ DaemonOptions JudgingOptions(const DaemonOptions& options) {
   DaemonOptions judging = options;
   judging.input = RepartitionTopic(options);
   judging.routed_from = options.input;
+  // A record may come to the repartition topic a lead early, and its copy a lead late.
+  judging.stage.horizon = options.stage.horizon + 2 * LeadOf(options.stage.horizon);
   judging.start = Start::kEarliest;  // `start` applies to the input, for the routers
   return judging;
 }

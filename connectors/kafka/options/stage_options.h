@@ -21,6 +21,8 @@ std::string RepartitionTopic(const DaemonOptions& options);
 // The options of the routers, in a group of their own (GROUP-repartition), and of the deduplicators.
 DaemonOptions RoutingOptions(const DaemonOptions& options);
 DaemonOptions JudgingOptions(const DaemonOptions& options);
+// How far a source partition may be ahead of the slowest one, for this horizon.
+absl::Duration LeadOf(absl::Duration horizon);
 // The policies that apply to routers.
 Policies RoutingPolicies(const Policies& policies);
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "connectors/kafka/options/stage_options.h"
 #include "connectors/kafka/preflight/check.h"
 #include "connectors/kafka/topics/topics.h"
 #include "src/engines/plan.h"
@@ -226,7 +227,8 @@ class LogRules {
     }
     PlanRequest request;
     request.rate = rate_;
-    request.horizon = options_.stage.horizon;
+    const bool is_routed = options_.scope == Scope::kTopic;
+    request.horizon = (is_routed ? JudgingOptions(options_) : options_).stage.horizon;
     request.target_fpp = options_.stage.target_fpp;
     const auto plan = MakePlan(request);
     const std::string load =

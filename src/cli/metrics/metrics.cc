@@ -108,6 +108,12 @@ constexpr LaneMetric kLaneMetrics[] = {
       "1 while the lane waits for the broker, aborts transactions repeatedly, or makes no progress.",
       "/readyz says what the lane waits for."},
      [](const LaneReport& l) { return l.waiting.empty() ? 0.0 : 1.0; }},
+    {{"lethe_sources_passed_over", kGauge, "group, lane", "partitions",
+      "With scope: topic, partitions of the input that stand still with records to read, so that a lane of "
+      "the router does not wait for them any longer.",
+      "Not 0: /readyz names them. Find out why they stand still; copies of records that they still have may "
+      "pass."},
+     [](const LaneReport& l) { return static_cast<double>(l.passed_over.size()); }},
     {{"lethe_lane_partitions", kGauge, "group, lane", "partitions", "Partitions that the lane owns.",
       "None for long: there are more lanes in the group than partitions."},
      [](const LaneReport& l) { return static_cast<double>(l.partitions.size()); }},

@@ -130,6 +130,11 @@ struct DaemonOptions {
   bool routes = false;                 // the router: copies the input to the output by id
   std::string routed_from;             // the deduplicator: the topic from which the input was routed
   std::vector<std::string> routed_to;  // the router: topics where records get their partition back
+  // The router: how far a source partition may be ahead of the slowest one that has records to read, by the
+  // records' timestamps. Infinite: as far as it likes.
+  absl::Duration lead = absl::InfiniteDuration();
+  // The router: a source partition that holds others, and stands still for this long, is not waited for.
+  absl::Duration source_patience = absl::Minutes(1);
 
   // The input, or the topic from which it was routed.
   const std::string& origin() const { return routed_from.empty() ? input : routed_from; }

@@ -55,6 +55,7 @@ void HeldPartitions::Look(const Tasks& tasks) {
 
 void HeldPartitions::Release(Task& task) {
   if (task.paused) source_.SetPaused(task, false);
+  task.pace = {};
   if (task.phase != Phase::kHeld) return;
   task.phase = Phase::kActive;
   task.problem.clear();

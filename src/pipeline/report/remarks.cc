@@ -120,6 +120,13 @@ std::vector<std::string> Remarks(const DaemonReport& report) {
   }
   for (const LaneReport& lane : report.routing_lanes) {
     if (auto held = OpenTransactionRemark(report.routing_input, lane.partitions)) remarks.push_back(*held);
+    if (lane.passed_over.empty()) continue;
+    const size_t more = lane.passed_over.size() - 1;
+    remarks.push_back(absl::StrCat(
+        "routing lane ", lane.lane, ": ", report.routing_input, "-", lane.passed_over.front(),
+        " stands still with records to read, and other partitions do not wait for it: copies of its records "
+        "may pass",
+        more == 0 ? "" : absl::StrCat(" (and ", more, " more partitions)")));
   }
   for (const StoreReport& store : report.stores) {
     if (store.problem.empty()) continue;

@@ -170,6 +170,8 @@ struct LaneReport {
   ClientReport consumer;
   ClientReport producer;
   std::vector<PartitionReport> partitions;
+  // The router: partitions of the input that stand still, and are not waited for.
+  std::vector<int32_t> passed_over;
 };
 
 // A store of a counter's totals.

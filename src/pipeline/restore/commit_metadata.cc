@@ -121,7 +121,8 @@ std::string CommitMetadata::ToString() const {
       record_before < 0 ? "" : absl::StrCat(" b=", record_before, ":", absl::Hex(record_before_hash)),
       undeliverable.empty() ? "" : " u=" + ListText(undeliverable),
       last_record_time == absl::InfinitePast() ? "" : " lt=" + TimeText(last_record_time),
-      topic_id.empty() ? "" : " ti=" + topic_id);
+      topic_id.empty() ? "" : " ti=" + topic_id,
+      next_record_time == absl::InfinitePast() ? "" : " nt=" + TimeText(next_record_time));
 }
 
 absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
@@ -146,7 +147,8 @@ absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
       (fields.contains("g") && !ParseGrowth(fields["g"], &m.growth)) ||
       (fields.contains("b") && !ParseRecord(fields["b"], &m)) ||
       (fields.contains("u") && !ParseList(fields["u"], &m.undeliverable)) ||
-      (fields.contains("lt") && !ParseTime(fields["lt"], &m.last_record_time))) {
+      (fields.contains("lt") && !ParseTime(fields["lt"], &m.last_record_time)) ||
+      (fields.contains("nt") && !ParseTime(fields["nt"], &m.next_record_time))) {
     return damaged;
   }
   m.id_fingerprint = std::string(fields["id"]);

@@ -53,6 +53,13 @@ void Source::SetPaused(Task& task, bool paused) {
   Pause(task, paused);
 }
 
+void Source::SetAside(const Task&, absl::Span<const InputRecord>) {}
+
+void Source::TakeBack(Task& task) {
+  if (task.paused) SetPaused(task, false);
+  Seek(task);
+}
+
 std::string Source::Name(const Task& task) const { return absl::StrCat(topic_, "-", task.id); }
 
 }  // namespace lethe

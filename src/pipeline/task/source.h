@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "src/pipeline/task/input_record.h"
 #include "src/pipeline/task/task.h"
 
@@ -49,6 +50,13 @@ class Source {
   // time. So it is to be fetched in small pieces for a while.
   virtual void ReadCarefully() {}
 
+  // For SourcePace, which looks ahead. Records of the batch, or its end of the log, are kept, so that they
+  // need not be fetched again; TakeBack() brings them again in their order, before later ones. Without such a
+  // place a partition that waits is paused, and sought then. A seek drops what was kept.
+  virtual void SetAside(const Task& task, absl::Span<const InputRecord> records);
+  virtual void Wait(Task& task) { SetPaused(task, true); }
+  virtual void TakeBack(Task& task);
+
   // The end of the log, as last fetched; 0: not known.
   virtual int64_t HighWatermark(int32_t partition) const = 0;
   // The committed offsets of partitions 0 to `partitions` - 1; -1: none. Unavailable: ask again.
@@ -58,6 +66,8 @@ class Source {
   std::string Name(const Task& task) const;
 
  protected:
+  void SkipRestOfBatch(Task& task) const { task.sought_in_batch = batch_number_; }
+
   std::vector<InputRecord> batch_;
 
  private:

@@ -45,7 +45,8 @@ CommitMetadata Task::Metadata(const std::string& id_fingerprint, const DaemonOpt
           mark.hash,
           std::move(listed),
           mark.time,
-          topic_id};
+          topic_id,
+          pace.floor};
 }
 
 void Task::TakeHistory(const CommitMetadata& metadata, int64_t log_start) {
@@ -110,6 +111,10 @@ void Task::RolledBack() {
   for (CounterSums& each : sums) each.Clear();
   points->Truncate(committed);
   stop_before_next.clear();
+  pace.peek.reset();
+  pace.wrong_time_at = -1;
+  pace.floor = absl::InfinitePast();
+  if (pace.waits()) pace.look_again = absl::InfinitePast();
 }
 
 void Task::KnowsSinceStreamTime() {
@@ -160,6 +165,7 @@ void KeptPartitions::Put(std::unique_ptr<Task> partition) {
   partition->has_named = false;
   partition->sums.clear();  // another process may count meanwhile
   partition->was_aborted = false;
+  partition->pace = {};
   const std::lock_guard<std::mutex> lock(mutex_);
   const int32_t id = partition->id;
   partitions_[id] = {std::move(partition), SteadyNow()};

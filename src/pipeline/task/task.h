@@ -33,6 +33,31 @@ struct LogMark {
   absl::Time time = absl::InfinitePast();  // its timestamp; InfinitePast(): not known
 };
 
+// The router's pace of one source partition (SourcePace).
+struct Pace {
+  // A look at records behind `offset`, to learn whether the record there is ahead of the others, or only its
+  // timestamp is wrong.
+  struct Peek {
+    int64_t offset = -1;
+    absl::Time time;         // of the record there
+    absl::Time known_floor;  // of the partition: older timestamps are wrong, or late
+    absl::Time floor;        // the lowest of `time` and those behind that are not much lower
+    int seen = 0;            // timestamps behind
+    int lower = 0;           // of these, much lower than `time`
+  };
+
+  // The partition is not read until the others come near this time; InfinitePast(): it is.
+  absl::Time waits_at = absl::InfinitePast();
+  // The latest of these times: no record from `next` on is older, but for wrong timestamps.
+  absl::Time floor = absl::InfinitePast();
+  std::optional<Peek> peek;
+  int64_t wrong_time_at = -1;                      // the offset of a record whose timestamp is not believed
+  absl::Time look_again = absl::InfiniteFuture();  // by SteadyNow(): the peek had few records
+  absl::Time at_end_until = absl::InfinitePast();  // by SteadyNow()
+
+  bool waits() const { return waits_at != absl::InfinitePast(); }
+};
+
 struct Undeliverable {
   std::string why;
   bool divert_refused = false;  // the dead-letter topic refuses it, too
@@ -109,6 +134,7 @@ struct Task {
   std::optional<UnreadableBatch> unreadable;
   std::string unreadable_why;
 
+  Pace pace;
   bool warned_of_memory = false;
   bool lacks_memory = false;  // it failed because no filter could be made
   bool paused = false;        // the client fetches nothing of it

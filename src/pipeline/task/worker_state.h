@@ -14,6 +14,8 @@
 
 namespace lethe {
 
+class RoutedSources;
+
 // Belongs to the worker's thread, except members marked as thread-safe.
 class WorkerState {
  public:
@@ -31,7 +33,8 @@ class WorkerState {
   const int lane;
   const StopFlag& stop;
   Heartbeat heartbeat;
-  absl::Status fatal;  // why the worker cannot go on, for the operator
+  RoutedSources* sources = nullptr;  // the router: of all lanes and instances; null: only this worker's
+  absl::Status fatal;                // why the worker cannot go on, for the operator
 
   // Thread-safe.
   std::atomic<bool> is_running{false};

@@ -1,0 +1,52 @@
+// What routers of other instances have routed, by the commits of their group.
+#ifndef LETHE_CONNECTORS_KAFKA_REPARTITION_SOURCE_FEED_H_
+#define LETHE_CONNECTORS_KAFKA_REPARTITION_SOURCE_FEED_H_
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "connectors/kafka/client/client.h"
+#include "connectors/kafka/client/log_reader.h"
+#include "src/pipeline/clock/stop_flag.h"
+#include "src/pipeline/options/options.h"
+#include "src/pipeline/output/source_pace.h"
+
+namespace lethe::kafka {
+
+// Asks the group, in a thread of its own: each second, and ten times a second while a lane waits for others.
+//
+// Invariant: the ends of the logs are asked before the committed offsets, so a partition that counts as at
+// its end was there.
+class SourceFeed {
+ public:
+  // `routing` are the routers' options. `owned` returns the partitions of this process, whose lanes speak for
+  // themselves. All outlive the feed.
+  SourceFeed(const DaemonOptions& routing, int32_t partitions, RoutedSources& sources,
+             std::function<std::vector<int32_t>()> owned, const StopFlag& stop);
+  // After the stop.
+  ~SourceFeed() { thread_.join(); }
+  SourceFeed(const SourceFeed&) = delete;
+  SourceFeed& operator=(const SourceFeed&) = delete;
+
+ private:
+  void Run();
+  absl::Status Ask();
+
+  const DaemonOptions& options_;
+  RoutedSources& sources_;
+  const std::function<std::vector<int32_t>()> owned_;
+  const StopFlag& stop_;
+  int32_t partitions_;
+  ClientErrors errors_;
+  ClientPtr client_;
+  LogEnds ends_;
+  std::thread thread_;
+};
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_REPARTITION_SOURCE_FEED_H_

@@ -1,0 +1,274 @@
+#include "src/pipeline/output/source_pace.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "src/pipeline/clock/steady_time.h"
+#include "src/pipeline/restore/commit_metadata.h"
+#include "src/text/format.h"
+
+namespace lethe {
+namespace {
+
+// That another's partition is at its end is believed for this long.
+constexpr absl::Duration kNewsAge = absl::Seconds(3);
+// A partition that was at its end this short a time ago has nothing old to read. Without this each record of
+// a slow partition would hold all others until it is committed.
+constexpr absl::Duration kEndAge = absl::Seconds(1);
+constexpr absl::Duration kLookAgainAfter = absl::Seconds(1);
+// A record is ahead if fewer than kWrong of the kBehind timestamps behind it are much lower. So 47 wrong ones
+// in a row hold nothing, and two late records release nothing.
+constexpr int kBehind = 50;
+constexpr int kWrong = 3;
+// Standing still is counted in steps of this at most: the process itself may have been stopped.
+constexpr absl::Duration kLongestStep = absl::Seconds(1);
+// A partition that is read, but whose time stands still, gets so many times the patience.
+constexpr int kPatienceWithReading = 10;
+// Failed or held: it goes on by itself soon, or not at all.
+constexpr absl::Duration kPatienceWithStopped = absl::Seconds(10);
+// A transaction stays open for one commit interval, and its commit may take some.
+constexpr int kIntervals = 3;
+
+absl::Time FloorOf(const Task& task) {
+  const absl::Time stream_time = task.filter == nullptr ? absl::InfinitePast() : task.filter->stream_time();
+  return std::max(task.pace.floor, stream_time);
+}
+
+// Of few records behind it, half of them show that the record's timestamp is wrong.
+bool IsWrong(const Pace::Peek& peek) {
+  return peek.lower >= kWrong || (peek.seen < kBehind && peek.lower > 0 && peek.lower * 2 >= peek.seen);
+}
+
+}  // namespace
+
+SourceState CommittedState(int64_t offset, absl::string_view metadata, int64_t log_end, absl::Time latest) {
+  SourceState state;
+  state.position = offset;
+  state.at_end = offset >= log_end;
+  const auto parsed = CommitMetadata::Parse(metadata);
+  if (!parsed.ok()) return state;
+  for (const absl::Time time : {parsed->committed_time, parsed->next_record_time}) {
+    if (time <= latest) state.floor = std::max(state.floor, time);
+  }
+  return state;
+}
+
+void RoutedSources::Put(const std::map<int32_t, SourceState>& states) {
+  const absl::Time now = SteadyNow();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [partition, state] : states) known_[partition] = {state, now};
+}
+
+void RoutedSources::SetCount(int32_t partitions) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (int32_t id = 0; id < partitions; ++id) known_.try_emplace(id, Known{{}, absl::InfinitePast()});
+}
+
+std::map<int32_t, SourceState> RoutedSources::All() const {
+  const absl::Time oldest = SteadyNow() - kNewsAge;
+  std::map<int32_t, SourceState> all;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [partition, known] : known_) {
+    SourceState& state = all[partition] = known.state;
+    state.at_end = state.at_end && known.at >= oldest;
+  }
+  return all;
+}
+
+SourcePace::SourcePace(const DaemonOptions& options, WorkerState& state, const Tasks& tasks, Source& source)
+    : options_(options), state_(state), tasks_(tasks), source_(source) {}
+
+RecordRun SourcePace::Admit(Task& task, RecordRun run) {
+  if (!is_on()) return run;
+  Pace& pace = task.pace;
+  if (pace.waits()) {
+    source_.SetAside(task, run);
+    return {};
+  }
+  const absl::Time now = absl::Now();
+  if (pace.peek) {
+    source_.SetAside(task, run);
+    if (LookAt(*pace.peek, run, now)) Decide(task);
+    return {};
+  }
+  if (!is_new_) Renew();
+  const absl::Time limit = LimitOf(task);
+  for (size_t i = 0; i < run.size(); ++i) {
+    if (TimeOf(run[i], now) <= limit || run[i].offset == pace.wrong_time_at) continue;
+    const absl::Time time = TimeOf(run[i], now);
+    Pace::Peek peek = {run[i].offset, time, FloorOf(task), time};
+    const bool is_clear = LookAt(peek, run.subspan(i + 1), now);
+    if (is_clear && IsWrong(peek)) continue;
+    pace.peek = peek;
+    source_.SetAside(task, run.subspan(i));
+    if (is_clear) Decide(task);
+    return run.first(i);
+  }
+  return run;
+}
+
+bool SourcePace::ReachEnd(Task& task, const InputRecord& at) {
+  if (!task.pace.peek && !task.pace.waits()) return false;
+  source_.SetAside(task, {&at, 1});
+  if (task.pace.peek) Decide(task);
+  return true;
+}
+
+bool SourcePace::MeetUnreadable(Task& task) {
+  // The reader meets it again.
+  if (task.pace.peek) Decide(task);
+  return task.pace.waits() || source_.IsStale(task);
+}
+
+bool SourcePace::LookAt(Pace::Peek& peek, RecordRun run, absl::Time now) const {
+  for (const InputRecord& input : run) {
+    const absl::Time time = TimeOf(input, now);
+    if (time == absl::InfinitePast() || time < peek.known_floor) continue;
+    ++peek.seen;
+    if (time < peek.time - options_.lead / 2) {
+      ++peek.lower;
+    } else {
+      peek.floor = std::min(peek.floor, time);
+    }
+    if (peek.lower >= kWrong || peek.seen >= kBehind) return true;
+  }
+  return false;
+}
+
+void SourcePace::Decide(Task& task) {
+  const Pace::Peek peek = *std::exchange(task.pace.peek, std::nullopt);
+  if (IsWrong(peek)) {
+    task.pace.wrong_time_at = peek.offset;
+    return source_.TakeBack(task);
+  }
+  task.pace.waits_at = peek.time;
+  task.pace.floor = peek.floor;
+  task.pace.look_again = peek.seen >= kBehind ? absl::InfiniteFuture() : SteadyNow() + kLookAgainAfter;
+  source_.Wait(task);
+}
+
+void SourcePace::Resume(Task& task) {
+  task.pace.waits_at = absl::InfinitePast();
+  task.pace.look_again = absl::InfiniteFuture();
+  if (task.phase != Phase::kActive) return;
+  source_.TakeBack(task);
+}
+
+void SourcePace::Look() {
+  if (!is_on()) return;
+  Renew();
+  const absl::Time now = SteadyNow();
+  bool is_any_waiting = false;
+  for (const auto& [id, task] : tasks_) {
+    if (!task->pace.waits()) continue;
+    const absl::Time limit = LimitOf(*task);
+    // Half a lead at least, so that it is worth fetching.
+    const bool may_go_on =
+        limit == absl::InfiniteFuture() || task->pace.waits_at <= limit - options_.lead / 2;
+    if (may_go_on || now >= task->pace.look_again) {
+      Resume(*task);
+    } else {
+      is_any_waiting = true;
+    }
+  }
+  WatchSlowest(is_any_waiting);
+  if (state_.sources != nullptr) {
+    if (is_any_waiting) state_.sources->AskSoon();
+    std::map<int32_t, SourceState> committed;
+    for (const auto& [id, task] : tasks_) {
+      // Only what is committed: what others route then comes later in the topic.
+      if (!task->in_transaction()) committed[id] = StateOf(*task, now);
+    }
+    state_.sources->Put(committed);
+  }
+  is_new_ = false;
+}
+
+void SourcePace::Renew() {
+  is_new_ = true;
+  slowest_ = second_ = {};
+  const absl::Time now = SteadyNow();
+  const auto see = [&](int32_t partition, const SourceState& state) {
+    if (state.at_end) return;
+    if (const auto passed = passed_over_.find(partition); passed != passed_over_.end()) {
+      if (passed->second == state.floor) return;
+      passed_over_.erase(passed);
+      spdlog::info("{}-{}: other partitions wait for it again", options_.input, partition);
+    }
+    if (slowest_.partition < 0 || state.floor < slowest_.state.floor) {
+      second_ = std::exchange(slowest_, {partition, state});
+    } else if (second_.partition < 0 || state.floor < second_.state.floor) {
+      second_ = {partition, state};
+    }
+  };
+  for (const auto& [id, task] : tasks_) see(id, StateOf(*task, now));
+  if (state_.sources == nullptr) return;
+  for (const auto& [id, state] : state_.sources->All()) {
+    if (!tasks_.contains(id)) see(id, state);
+  }
+}
+
+absl::Time SourcePace::LimitOf(const Task& task) const {
+  return (slowest_.partition == task.id ? second_ : slowest_).state.floor + options_.lead;
+}
+
+SourceState SourcePace::StateOf(Task& task, absl::Time steady_now) const {
+  SourceState state;
+  state.position = task.next;
+  state.at_end = IsAtEnd(task, steady_now);
+  state.floor = FloorOf(task);
+  return state;
+}
+
+bool SourcePace::IsAtEnd(Task& task, absl::Time steady_now) const {
+  if (task.phase == Phase::kFailed || task.phase == Phase::kHeld) return false;
+  const int64_t end = std::max(source_.HighWatermark(task.id), task.log_end);
+  if (task.phase == Phase::kActive && std::max(task.next, task.end_of_log) >= end) {
+    task.pace.at_end_until = steady_now + kEndAge;
+  }
+  return steady_now < task.pace.at_end_until;
+}
+
+absl::Time SourcePace::TimeOf(const InputRecord& input, absl::Time now) const {
+  const absl::Time time = input.time();
+  return time > now + options_.max_future ? absl::InfinitePast() : std::min(time, now);
+}
+
+void SourcePace::WatchSlowest(bool is_waited_for) {
+  const absl::Time now = SteadyNow();
+  const absl::Duration step = std::min(now - std::exchange(watched_at_, now), kLongestStep);
+  const bool is_same =
+      watched_.partition == slowest_.partition && watched_.state.floor == slowest_.state.floor;
+  const bool is_read = is_same && watched_.state.position != slowest_.state.position;
+  watched_ = slowest_;
+  if (!is_waited_for || !is_same || slowest_.partition < 0) {
+    stands_for_ = absl::ZeroDuration();
+    return;
+  }
+  if (state_.sources != nullptr && !state_.sources->answered()) return;
+  stands_for_ += is_read ? step / kPatienceWithReading : step;
+  const Task* const own = Find(tasks_, slowest_.partition);
+  const bool is_stopped = own != nullptr && (own->phase == Phase::kFailed || own->phase == Phase::kHeld);
+  const absl::Duration patience =
+      is_stopped ? std::min(options_.source_patience, kPatienceWithStopped) : options_.source_patience;
+  // Of another lane only what is committed is seen.
+  if (stands_for_ < patience + kIntervals * options_.commit_interval) return;
+  stands_for_ = absl::ZeroDuration();
+  passed_over_[slowest_.partition] = slowest_.state.floor;
+  spdlog::warn(
+      "{}-{}: it has records to read, and has stood still at offset {} for {}: the other partitions do not "
+      "wait for it any longer. Copies of records that it still has pass, if they are more than the horizon "
+      "behind the others then",
+      options_.input, slowest_.partition, slowest_.state.position, DurationText(patience));
+}
+
+std::vector<int32_t> SourcePace::PassedOver() const {
+  std::vector<int32_t> partitions;
+  for (const auto& [partition, floor] : passed_over_) partitions.push_back(partition);
+  return partitions;
+}
+
+}  // namespace lethe

@@ -1,0 +1,121 @@
+// Bounds the disorder of the topic that routers write: source partitions that are ahead wait for the others.
+#ifndef LETHE_SRC_PIPELINE_OUTPUT_SOURCE_PACE_H_
+#define LETHE_SRC_PIPELINE_OUTPUT_SOURCE_PACE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "src/pipeline/options/options.h"
+#include "src/pipeline/task/source.h"
+#include "src/pipeline/task/worker_state.h"
+
+namespace lethe {
+
+// A source partition as others see it, from what is committed.
+struct SourceState {
+  absl::Time floor = absl::InfinitePast();  // no record to come is older, but for wrong timestamps
+  int64_t position = -1;                    // the committed offset; -1: none
+  bool at_end = false;                      // all that its log had is routed
+};
+
+// The state of a partition of another instance, by the offset that it has committed (-1: none) with this
+// metadata, and the end of the log before that was asked. Times after `latest` are not believed.
+SourceState CommittedState(int64_t offset, absl::string_view metadata, int64_t log_end, absl::Time latest);
+
+// The source partitions of all routers: of this process by its lanes, of others by their commits.
+// Thread-safe.
+class RoutedSources {
+ public:
+  // By partition, as of now.
+  void Put(const std::map<int32_t, SourceState>& states);
+  // The input has so many partitions. Nothing is known of those that were never put: they hold the others.
+  void SetCount(int32_t partitions);
+  // All of them. That a partition is at its end is believed for a few seconds only.
+  std::map<int32_t, SourceState> All() const;
+
+  // A lane waits, and news of others may end that. True once.
+  void AskSoon() { ask_soon_ = true; }
+  bool TakeAskSoon() { return ask_soon_.exchange(false); }
+  // The brokers have answered. Without an answer nobody can tell whether a partition stands still.
+  void SetAnswered(bool answered) { answered_ = answered; }
+  bool answered() const { return answered_; }
+
+ private:
+  struct Known {
+    SourceState state;
+    absl::Time at;
+  };
+  std::atomic<bool> ask_soon_{false};
+  std::atomic<bool> answered_{true};
+  mutable std::mutex mutex_;
+  std::map<int32_t, Known> known_;  // guarded by mutex_
+};
+
+// The pace of one router's partitions.
+//
+// A partition's record is routed if its timestamp is at most DaemonOptions::lead after the floor of every
+// other partition that has records to read. Else the partition waits, and its floor is that timestamp. So
+// whatever follows a record in the repartition topic is at most the lead older. The slowest partition never
+// waits.
+//
+// Wrong timestamps hold nothing: a record is ahead only if the records behind it are, too.
+//
+// Not thread-safe: it belongs to the worker's thread.
+class SourcePace {
+ public:
+  SourcePace(const DaemonOptions& options, WorkerState& state, const Tasks& tasks, Source& source);
+
+  // How much of the run may be routed now, from its front. With the rest the partition waits, or looks ahead.
+  RecordRun Admit(Task& task, RecordRun run);
+  // The log of a partition that waits or looks ahead goes on no further, or cannot be read further, for now.
+  // False: it does neither.
+  bool ReachEnd(Task& task, const InputRecord& at);
+  bool MeetUnreadable(Task& task);
+  // Between two batches: what waited long enough goes on.
+  void Look();
+  // Partitions that stand still, and are not waited for.
+  std::vector<int32_t> PassedOver() const;
+
+ private:
+  struct Slow {
+    int32_t partition = -1;
+    SourceState state = {.floor = absl::InfiniteFuture()};
+  };
+
+  bool is_on() const { return options_.routes && options_.lead < absl::InfiniteDuration(); }
+  absl::Time TimeOf(const InputRecord& input, absl::Time now) const;
+  bool IsAtEnd(Task& task, absl::Time steady_now) const;
+  SourceState StateOf(Task& task, absl::Time steady_now) const;
+  // Finds the two slowest partitions.
+  void Renew();
+  absl::Time LimitOf(const Task& task) const;
+  // Looks at the records of the run; true once it is clear whether the record at the peek's offset is ahead.
+  bool LookAt(Pace::Peek& peek, RecordRun run, absl::Time now) const;
+  void Decide(Task& task);
+  void Resume(Task& task);
+  // Stops waiting for the slowest partition if it stands still for too long.
+  void WatchSlowest(bool is_waited_for);
+
+  const DaemonOptions& options_;
+  WorkerState& state_;
+  const Tasks& tasks_;
+  Source& source_;
+
+  bool is_new_ = false;  // the two below are of this batch
+  Slow slowest_;
+  Slow second_;
+  // The slowest partition, for how long it has stood still, and when that was last looked at.
+  Slow watched_;
+  absl::Duration stands_for_ = absl::ZeroDuration();
+  absl::Time watched_at_ = absl::InfinitePast();
+  std::map<int32_t, absl::Time> passed_over_;  // and their floors
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_PIPELINE_OUTPUT_SOURCE_PACE_H_
