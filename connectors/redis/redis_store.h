@@ -56,7 +56,7 @@ class RedisStore : public CounterStore {
   // What was appended.
   absl::Status Send();
   // Of the next command in the pipeline: of hiredis' type, and an array of so many elements. An error reply
-  // is an error. Whoever answers may be no Redis, so type, size and time are bounded.
+  // is an error. The server may be no Redis, so lethe bounds type, size and time.
   absl::StatusOr<Reply> NextReply(int type, size_t elements = 0);
   absl::StatusOr<Reply> Call(const std::vector<absl::string_view>& command, int type, size_t elements = 0);
   // These close the connection.

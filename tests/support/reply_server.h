@@ -1,4 +1,4 @@
-// A server that answers whatever a test wants to whoever connects.
+// A server that sends each client the replies that a test chooses.
 #ifndef LETHE_TESTS_SUPPORT_REPLY_SERVER_H_
 #define LETHE_TESTS_SUPPORT_REPLY_SERVER_H_
 

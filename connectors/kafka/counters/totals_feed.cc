@@ -263,7 +263,7 @@ absl::Status TotalsFeed::CheckFit() {
     return stored.second > ends_.Of(stored.first);
   });
   if (!may_be_ahead) return Met(absl::OkStatus());
-  // The topic grows, and others store: only an end that is asked for after the position counts.
+  // The topic grows while others store: only an end that lethe asked for after the position counts.
   LogEnds ends;
   if (!AskEnds(ends).ok()) return absl::AbortedError("no broker tells the ends");
   for (const auto& [partition, position] : stored_) {

@@ -27,7 +27,7 @@ constexpr int kWrong = 3;
 constexpr absl::Duration kLongestStep = absl::Seconds(1);
 // A partition that is read, but whose time stands still, gets so many times the patience.
 constexpr int kPatienceWithReading = 10;
-// Failed or held: it goes on by itself soon, or not at all.
+// Failed or held: it resumes soon, or only after a restart.
 constexpr absl::Duration kPatienceWithStopped = absl::Seconds(10);
 // A transaction stays open for one commit interval, and its commit may take some.
 constexpr int kIntervals = 3;
