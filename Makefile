@@ -48,7 +48,7 @@ configure_program = @test -f build/build.ninja || cmake --preset release -DLETHE
 # Warnings are errors in CI only.
 configure_tests = @cmake --preset release -DLETHE_TESTS=ON $(if $(CI),-DLETHE_WERROR=ON) > /dev/null
 
-.PHONY: build help demo demo-kafka test unit test-debian13 chaos bench lab lab-counters install deb sbom format format-check tidy fuzz packages clean
+.PHONY: build help demo demo-kafka demo-adapt test unit test-debian13 chaos bench lab lab-counters install deb sbom format format-check tidy fuzz packages clean
 
 build:  ## the program, build/lethe
 	$(call install,$(build_packages))
@@ -66,6 +66,12 @@ demo-kafka:  ## the same against a real Kafka broker; lethe is killed twice on t
 	$(configure_tests)
 	cmake --build build --target lethe_program with_kafka -j $(JOBS)
 	build/tests/with_kafka -- build/lethe demo --brokers {} --kill 2
+
+demo-adapt:  ## filters that follow a load: a day in a minute, with a real broker and Prometheus; PICTURE=FILE
+	$(call install,$(build_packages) $(broker_packages) prometheus librsvg2-bin pngquant fonts-dejavu-core)
+	$(configure_tests)
+	cmake --build build --target with_kafka watched_demo -j $(JOBS)
+	build/tests/with_kafka -- build/tests/watched_demo {} $(or $(PICTURE),build/adaptation.png)
 
 # Most tests wait for a broker most of their time.
 test:  ## all tests

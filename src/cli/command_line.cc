@@ -53,7 +53,8 @@ Example:
   lethe filter --id json:/id --time json:/time --quiet monday.ndjson.gz tuesday.ndjson > unique.ndjson)";
 
 constexpr char kDemoFooter[] = R"(Example:
-  lethe demo --events 1000000)";
+  lethe demo --events 1000000
+  lethe demo --adapt)";
 
 constexpr char kPlanFooter[] = R"(Give three of rate, horizon, fpp and memory; the plan finds the fourth.
 
@@ -427,7 +428,7 @@ int RunCommandLine(const std::vector<std::string>& args, const Commands& command
       SurveySettings(), commands.survey);
   add("plan", "Compute the memory that a stream needs, or what fits in a limit", kPlanFooter, PlanSettings(),
       commands.plan);
-  add("demo", "Send events twice, deduplicate them, and count", kDemoFooter, DemoSettings(), commands.demo);
+  add("demo", "Send events twice, deduplicate them, and count", kDemoFooter, DemoSettings(), commands.demo, CheckDemo);
   if (commands.check) all.push_back(AddCheck(program, commands.check));
   if (commands.run) all.push_back(AddRun(program, commands.run, out));
   add("filter", "Deduplicate the lines of files or of a pipe", kFilterFooter, FilterSettings(),

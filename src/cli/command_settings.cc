@@ -105,6 +105,19 @@ constexpr Setting<DemoOptions> kDemoSettings[] = {
        return Store(text, ParseWhole<uint64_t>(text, 0, std::numeric_limits<uint64_t>::max()), options.seed);
      }},
     SwitchSetting<DemoOptions, &DemoOptions::serve>("serve", "Keep the status page up at the end"),
+    {"port", "NUMBER", "9464 with --serve or --adapt, if it is free", false,
+     "Port of the status page; with --adapt the second engine has the next one", "9464",
+     [](absl::string_view text, DemoOptions& options) {
+       return Store(text, ParseWhole<int>(text, 1, 65534), options.port);
+     }},
+    SwitchSetting<DemoOptions, &DemoOptions::adapt>("adapt",
+                                                    "Show filters that follow a load instead: a day in a "
+                                                    "minute with engine: published, compact beside it"),
+    {"day", "DURATION", "1m", false, "How long the day of --adapt takes", "20s",
+     [](absl::string_view text, DemoOptions& options) {
+       if (absl::Status stored = Store(text, ParseDuration(text), options.day); !stored.ok()) return stored;
+       return options.day >= absl::Seconds(1) ? absl::OkStatus() : BadValue(text, "expected 1s or more");
+     }},
 };
 
 // Checks a value as a stage does, and tells it apart from one that is not given.

@@ -227,6 +227,12 @@ TEST_F(CommandLineTest, CommandsGetWhatWasAskedForAndGiveTheExitCode) {
   EXPECT_EQ(demo_->kill, 2);
   EXPECT_EQ(demo_->seed, UINT64_MAX);
   EXPECT_TRUE(demo_->serve);
+  EXPECT_FALSE(demo_->adapt);
+  EXPECT_EQ(Run({"demo", "--adapt", "--day", "20s", "--port", "9000"}), 19);
+  ASSERT_TRUE(demo_.has_value());
+  EXPECT_TRUE(demo_->adapt);
+  EXPECT_EQ(demo_->day, absl::Seconds(20));
+  EXPECT_EQ(demo_->port, 9000);
 
   EXPECT_EQ(Run({"plan", "--rate", "2.5e4", "--horizon", "1h", "--fpp", "1e-4", "--output", "json"}), 20);
   ASSERT_TRUE(plan_.has_value());
@@ -447,6 +453,9 @@ TEST_F(CommandLineTest, WrongUseIsReportedAndRunsNothing) {
        "lethe survey: --records: \"0\" is not valid: expected a whole number of at least 1, or all"},
       {{"survey", "--brokers", "b:1", "--input", "in", "--memory", "1MiB"},
        "lethe survey: --memory: \"1MiB\" is not valid: expected at least 16MiB"},
+      {{"demo", "--adapt", "--kill", "2"},
+       "lethe demo: --adapt has a load of its own, and no kills: leave out --rate and --kill"},
+      {{"demo", "--adapt", "--day", "0s"}, "lethe demo: --day: \"0s\" is not valid: expected 1s or more"},
       {{"demo", "--serve=yes"}, "lethe demo: serve was given a disallowed flag override"},
   };
   for (const auto& [args, error] : cases) {
