@@ -3,7 +3,7 @@
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-build_packages := g++ cmake ninja-build pkg-config librdkafka-dev libabsl-dev prometheus-cpp-dev \
+build_packages := g++ cmake ninja-build pkg-config librdkafka-dev libabsl-dev libboost-dev prometheus-cpp-dev \
   libsimdjson-dev libyaml-cpp-dev libcli11-dev libspdlog-dev libxxhash-dev libcpp-httplib-dev libmicrohttpd-dev \
   nlohmann-json3-dev zlib1g-dev libzstd-dev libhiredis-dev
 # Maven, which brings a Java, fetches the Kafka broker of the tests.
@@ -127,7 +127,7 @@ deb: build  ## Debian packages, in build/: lethe, and liblethe-dev with the libr
 	cd build && cpack -G DEB
 
 # Of the shared libraries the program knows itself; these are inside it.
-inside := libabsl-dev libcli11-dev libspdlog-dev libxxhash-dev nlohmann-json3-dev
+inside := libabsl-dev libboost-dev libcli11-dev libspdlog-dev libxxhash-dev nlohmann-json3-dev
 sbom: build  ## what the program is made of (CycloneDX): build/lethe.cdx.json
 	$(call install,python3)
 	.ci/sbom build/lethe "$$(build/lethe --version | cut -d ' ' -f 2)" $(inside) > build/lethe.cdx.json
