@@ -84,9 +84,10 @@ struct OppositeSize {
 };
 Table OppositeAlone(const OppositeSize& size);
 Table OppositeBehind(const OppositeSize& size);
-// The share of copies that are missed when `load` times as many new ids as there are slots come in between:
-// 1 - e^(-2 load). An id that took another's slot loses it to that one's copy, which comes before its own.
-double OppositeModel(double load);
+// The share of copies that are missed when `load` times as many new ids as there are slots come in between and
+// a share of all ids is sent again: 1 - e^(-(1 + share) load). An id that took another's slot loses it to that
+// one's copy, which comes before its own.
+double OppositeModel(double load, double share);
 
 // The Distributed Bloom Filter.
 enum class Mapping {

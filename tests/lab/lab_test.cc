@@ -185,9 +185,13 @@ TEST(Lab, TheOppositeOfABloomFilter) {
   const Table alone = OppositeAlone(size);
   for (const double false_positives : alone.Numbers("false_positives")) EXPECT_EQ(false_positives, 0);
   for (const double load : {0.02, 0.25, 1.0}) {
-    EXPECT_NEAR(
-        alone.Number("missed_share", {{"slots", int64_t{16'384}}, {"threads", int64_t{1}}, {"load", load}}),
-        OppositeModel(load), 0.03);
+    for (const double copied : {1.0, 0.05}) {
+      EXPECT_NEAR(
+          alone.Number(
+              "missed_share",
+              {{"copied", copied}, {"slots", int64_t{16'384}}, {"threads", int64_t{1}}, {"load", load}}),
+          OppositeModel(load, copied), 0.02);
+    }
   }
   const Table behind = OppositeBehind(size);
   for (const double confirmed : behind.Numbers("fresh_confirmed")) EXPECT_EQ(confirmed, 0);

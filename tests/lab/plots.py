@@ -375,13 +375,17 @@ def opposite(lab):
     table = lab["opposite"]
     # All are in the same places, so the markers are nested.
     for i, (slots, threads) in enumerate([(2048, 1), (131_072, 1), (16_384, 1), (16_384, 2), (16_384, 4)]):
-        rows = table.where(slots=slots, threads=threads)
+        rows = table.where(copied=1.0, slots=slots, threads=threads)
         left.plot([r["load"] for r in rows], [r["missed_share"] for r in rows], linestyle="none", marker=MARKERS[i],
                   markersize=3 + 3 * i, markerfacecolor="none", color=CYCLE[i],
                   label=f"{slots:,} slots, {threads} thread{'s' if threads > 1 else ''}")
-    loads = [r["load"] for r in table.where(slots=2048, threads=1)]
-    left.plot(loads, [r["model"] for r in table.where(slots=2048, threads=1)], color="black", linewidth=0.8,
-              label="1 - exp(-2 load)")
+    few = table.where(copied=0.05)
+    left.plot([r["load"] for r in few], [r["missed_share"] for r in few], linestyle="none", marker="x",
+              color=CYCLE[6], label="16,384 slots, one id in 20 is sent again")
+    for share, style in ((1.0, "-"), (0.05, ":")):
+        rows = table.where(copied=share, slots=16_384, threads=1)
+        left.plot([r["load"] for r in rows], [r["model"] for r in rows], color="black", linewidth=0.8,
+                  linestyle=style, label=f"1 - exp(-{1 + share:g} load)")
     left.set_xscale("log")
     left.set_xlabel("load: new ids between two sendings, for each slot")
     left.set_ylabel("copies missed (share)")
