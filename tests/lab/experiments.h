@@ -84,9 +84,9 @@ struct OppositeSize {
 };
 Table OppositeAlone(const OppositeSize& size);
 Table OppositeBehind(const OppositeSize& size);
-// The share of copies that are missed when `load` times as many new ids as there are slots come in between and
-// a share of all ids is sent again: 1 - e^(-(1 + share) load). An id that took another's slot loses it to that
-// one's copy, which comes before its own.
+// The share of copies that are missed when `load` times as many new ids as there are slots come in between
+// and a share of all ids is sent again: 1 - e^(-(1 + share) load). An id that took another's slot loses it to
+// that one's copy, which comes before its own.
 double OppositeModel(double load, double share);
 
 // The Distributed Bloom Filter.
@@ -102,6 +102,10 @@ struct NetworkSize {
   int64_t elements_per_node = 200;
   int iterations = 20;
   bool stop_when_converged = false;
+  // What the paper leaves open: whether who is chosen as a neighbour has its chooser as one, too; and whether
+  // a node sends one filter a round to all its neighbours, or what it has by then to one after the other.
+  bool is_mutual = true;
+  bool sends_at_once = false;
   int runs = 10;
   uint64_t seed = 1;
 };
@@ -109,6 +113,8 @@ struct NetworkSize {
 // two.
 Table Convergence(const std::string& name, const NetworkSize& size, const std::vector<int>& experiments,
                   const std::vector<Mapping>& mappings);
+// The standard filter at the end, by what the paper leaves open.
+Table NeighbourReadings(const NetworkSize& size);
 // Bytes to find the difference of two sets. (Peers draw nonces, so these vary a little from run to run.)
 Table ReconcileCosts(int64_t keys, const std::vector<int64_t>& differences, uint64_t seed);
 
