@@ -61,20 +61,24 @@ Table Erratum4(const ErrataSize& size);  // empty filters behind the oldest hide
 Table Erratum5(const ErrataSize& size);  // more filters of the same period, under a steady load
 Table Erratum6(const ErrataSize& size);  // steps down, and the window
 
-// The slides' approaches on one run: no filter, an exact list, a plain Bloom filter, a recycled one, the FBF,
-// and sliced and compact: memory, FPP, and what a counter says beside the truth.
+// The slides' approaches on one run: no retries, no filter, an exact list, a plain Bloom filter, a recycled
+// one, the FBF, and sliced and compact: memory, FPP, and what a counter says beside the truth.
 struct SlidesSize {
   int64_t horizon_ms = 60'000;
   int64_t horizons = 10;
   int64_t ids_per_horizon = 60'000;
-  int64_t bits_per_id = 32;  // of the filters of a fixed size
-  double retried = 0.06;
+  int64_t bits_per_id = 32;     // of the filters of a fixed size
+  double retried = 0.06;        // the acknowledgement was lost
+  double requests_lost = 0.01;  // and are retried
   double target = 1e-3;
   int points_per_horizon = 8;
   int64_t probes = kPaperProbes;
   uint64_t seed = 1;
 };
 Table Slides(const SlidesSize& size);
+// The recycled filter by its period, in horizons, beside the published one: the share of retries that it
+// misses, and of updates that are lost.
+Table RecycledPeriods(const SlidesSize& size, const std::vector<double>& periods);
 
 // The opposite of a Bloom filter: misses and false positives by slots, load and threads; behind the filter.
 struct OppositeSize {

@@ -167,6 +167,7 @@ TEST(Lab, Slides) {
   const auto at = [&](const char* column, const char* filter) {
     return table.Number(column, {{"filter", filter}, {"second", 360.0}});
   };
+  EXPECT_NEAR(at("counter", "no retries") / at("truth", "no retries"), 0.99, 0.005);
   EXPECT_NEAR(at("counter", "no filter") / at("truth", "no filter"), 1.06, 0.01);
   EXPECT_EQ(at("counter", "exact list"), at("truth", "exact list"));
   // A plain filter fills up; a recycled one lets retries pass; lists grow.
@@ -178,6 +179,23 @@ TEST(Lab, Slides) {
     // Copies of what was lost, which was not passed before.
     EXPECT_LE(at("passed_retries", filter), at("lost", filter)) << filter;
   }
+}
+
+// A recycled filter misses half a horizon's retries in each period; the longer the period, the more updates
+// it loses in the same memory.
+TEST(Lab, ARecycledFilterPaysForEachMissThatItSpares) {
+  const Table table =
+      RecycledPeriods({.horizons = 12, .ids_per_horizon = 6000, .seed = Seed()}, {1, 2, 4, 12});
+  const auto at = [&](const char* column, double periods) {
+    return table.Number(column, {{"filter", "recycled"}, {"periods", periods}});
+  };
+  for (const double periods : {1.0, 2.0, 4.0}) {
+    EXPECT_NEAR(at("missed_share", periods), 0.5 / periods * (12 - periods) / 12, 0.06) << periods;
+  }
+  EXPECT_EQ(at("missed_share", 12), 0);
+  EXPECT_LT(10 * at("lost_share", 1), at("lost_share", 4));
+  EXPECT_GT(at("lost_share", 4), table.Number("lost_share", {{"filter", "published"}}));
+  EXPECT_EQ(table.Number("missed_share", {{"filter", "published"}}), 0);
 }
 
 TEST(Lab, TheOppositeOfABloomFilter) {

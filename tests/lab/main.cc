@@ -44,7 +44,11 @@ std::vector<Experiment> Experiments(uint64_t seed) {
          return std::vector<Table>{Erratum1(errata), Erratum2(errata), Erratum3(errata),
                                    Erratum4(errata), Erratum5(errata), Erratum6(errata)};
        }},
-      {"The slides: approaches on one run", [=] { return std::vector<Table>{Slides({.seed = seed})}; }},
+      {"The slides: approaches on one run",
+       [=] {
+         return std::vector<Table>{Slides({.seed = seed}), RecycledPeriods({.horizons = 24, .seed = seed},
+                                                                           {0.5, 1, 2, 3, 4, 6, 8, 12, 24})};
+       }},
       {"The opposite of a Bloom filter",
        [=] {
          return std::vector<Table>{OppositeAlone({.seed = seed}), OppositeBehind({.seed = seed})};

@@ -597,6 +597,16 @@ def table_slides(lab):
                     rows)
 
 
+def table_recycled(lab):
+    def name(row):
+        each = "each" if row["periods"] == 1 else f"each {row['periods']:g}"
+        return f"recycled, cleared {each} horizon{'s' if row['periods'] > 1 else ''}" if row["filter"] == "recycled" \
+            else row["filter"]
+    return markdown(["filter", "retries that pass", "updates lost"],
+                    [(name(r), f"{100 * r['missed_share']:.2g} %", f"{100 * r['lost_share']:.2g} %")
+                     for r in lab["recycled"].rows])
+
+
 def table_distributed(lab):
     table = lab["dbf"]
     last = max(table.values("iteration"))
@@ -656,7 +666,8 @@ def table_store_story(lab):
 
 
 TABLES = {"store_faults": table_store_faults, "store_granularity": table_store_granularity,
-          "store_story": table_store_story, "figures": table_figures, "slides": table_slides, "dbf": table_distributed}
+          "store_story": table_store_story, "figures": table_figures, "slides": table_slides, "recycled": table_recycled,
+          "dbf": table_distributed}
 
 
 def write_page(lab, page, tables):
