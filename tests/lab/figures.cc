@@ -1,8 +1,10 @@
 // Figures 8 to 12 of "Idempotent Distributed Counters Using a Forgetful Bloom Filter".
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <random>
 
+#include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "src/reference/published/published_fbf.h"
@@ -206,12 +208,48 @@ Table Figure8Spread(const FigureSize& size, int64_t elements) {
   return table;
 }
 
+namespace {
+
+// Importance sampling for the basic FBF (N = 1): whatever it takes for contained is set in the newest or in
+// the oldest generation, in all positions. So only strangers are asked for whose first two are; `probes` of
+// them stand for as many times more as such a stranger is rare.
+void AddRareStrangers(const LabFbf& fbf, int64_t probes, uint64_t seed, CountedRate* rate) {
+  const std::vector<uint64_t> set = fbf.NewestOrOldest();
+  const auto bits = static_cast<uint64_t>(fbf.bits());
+  std::mt19937_64 random(seed);
+  // A hash that BitPositions takes to a position that is set: ScaleDown() of it.
+  const auto word = [&] {
+    const absl::uint128 low = std::max(random(), bits);
+    return static_cast<uint64_t>(((absl::uint128(set[random() % set.size()]) << 64) + low) / bits);
+  };
+  int64_t hits = 0;
+  for (int64_t i = 0; i < probes; ++i) {
+    const uint64_t first = word();
+    hits += fbf.ContainsId({first, word() - first}) ? 1 : 0;
+  }
+  const double share = static_cast<double>(set.size()) / static_cast<double>(bits);
+  rate->Add(hits, std::llround(static_cast<double>(probes) / (share * share)));
+}
+
+}  // namespace
+
 Table Figure10(const FigureSize& size, const std::vector<int64_t>& bits) {
   Table table("fig10",
               absl::StrCat("N = 1; k = 5; t = 5 s; 300 elements come evenly in 10 s; ", Chance(size), "; ",
                            OfOthers(size)),
               kFppColumns);
-  for (const int64_t m : bits) AddFilters(size, 300, m, 2, static_cast<double>(m), &table);
+  for (const int64_t m : bits) {
+    AddFilters(size, 300, m, 2, static_cast<double>(m), &table);
+    Point rare;
+    for (int i = 0; i < size.repetitions; ++i) {
+      LabRun lab(1, m, kPeriodMs, LabFbf::Check::kText, LabFbf::Mapping::kShared, SeedOf(size, i));
+      lab.RunUntil(2 * kPeriodMs - 1, Evenly(300, 2 * kPeriodMs));
+      AddRareStrangers(lab.fbf(), 10 * size.probes, SeedOf(size, i), &rare.rate);
+      rare.equation_3 = lab.fbf().EquationThree();
+      rare.shared_model = lab.fbf().SharedModel();
+    }
+    rare.AddTo(&table, "published, by importance", static_cast<double>(m));
+  }
   return table;
 }
 

@@ -54,6 +54,16 @@ TEST(Lab, Figure10EquationThreeFollowsTheSize) {
   const double equation = table.Number("equation_3", {{"filter", "published"}, {"x", 3000.0}});
   EXPECT_GT(equation, 0.7 * fpp(3000));
   EXPECT_LT(equation, 1.3 * fpp(3000));
+  // Importance sampling finds the same where plain sampling can, and goes on where it cannot.
+  const Table wide = Figure10(Small(), {15'000});
+  const auto rare = [](const Table& from, const char* column, double bits) {
+    return from.Number(column, {{"filter", "published, by importance"}, {"x", bits}});
+  };
+  EXPECT_LT(rare(table, "low", 3000), table.Number("high", {{"filter", "published"}, {"x", 3000.0}}));
+  EXPECT_GT(rare(table, "high", 3000), table.Number("low", {{"filter", "published"}, {"x", 3000.0}}));
+  EXPECT_LT(rare(wide, "low", 15'000), rare(wide, "equation_3", 15'000));
+  EXPECT_GT(rare(wide, "high", 15'000), rare(wide, "equation_3", 15'000));
+  EXPECT_GT(rare(wide, "low", 15'000), 0);
 }
 
 TEST(Lab, Figure11AShorterPeriodLowersTheFpp) {
