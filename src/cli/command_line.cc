@@ -428,7 +428,8 @@ int RunCommandLine(const std::vector<std::string>& args, const Commands& command
       SurveySettings(), commands.survey);
   add("plan", "Compute the memory that a stream needs, or what fits in a limit", kPlanFooter, PlanSettings(),
       commands.plan);
-  add("demo", "Send events twice, deduplicate them, and count", kDemoFooter, DemoSettings(), commands.demo, CheckDemo);
+  add("demo", "Send events twice, deduplicate them, and count", kDemoFooter, DemoSettings(), commands.demo,
+      CheckDemo);
   if (commands.check) all.push_back(AddCheck(program, commands.check));
   if (commands.run) all.push_back(AddRun(program, commands.run, out));
   add("filter", "Deduplicate the lines of files or of a pipe", kFilterFooter, FilterSettings(),
