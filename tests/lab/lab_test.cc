@@ -116,6 +116,23 @@ TEST(Lab, Figure13AlgorithmThreeAsPrinted) {
   }
 }
 
+// There is a load under which it takes the paper's steps: 6 filters at 16 s, 4 at 19 s, 8 at 28 s. But from
+// 10 s two steps down lead to 12 s, not to the paper's 13 s.
+TEST(Lab, Figure13ALoadBringsThePapersTimes) {
+  const Table table = Figure13Searched(SmallAdaptation()).at(1);
+  const auto at = [&](const char* column, int64_t second) {
+    return table.Number(column, {{"second", second}});
+  };
+  EXPECT_EQ(at("filters", 15), 3);
+  EXPECT_EQ(at("filters", 16), 6);
+  EXPECT_EQ(at("period_s", 16), 10);
+  EXPECT_EQ(at("filters", 19), 4);
+  EXPECT_EQ(at("period_s", 19), 12);
+  EXPECT_EQ(at("filters", 27), 4);
+  EXPECT_EQ(at("filters", 28), 8);
+  EXPECT_EQ(at("filters", 40), 8);
+}
+
 ErrataSize SmallErrata() { return {.probes = 20'000, .repetitions = 5, .seed = Seed()}; }
 
 TEST(Lab, Erratum1EquationOne) {

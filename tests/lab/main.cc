@@ -37,7 +37,12 @@ std::vector<Experiment> Experiments(uint64_t seed) {
        }},
       {"Figure 11: the refresh period", [=] { return std::vector<Table>{Figure11(size)}; }},
       {"Figure 12: the number of filters", [=] { return std::vector<Table>{Figure12(size)}; }},
-      {"Figure 13: adaptation", [=] { return std::vector<Table>{Figure13({.seed = seed})}; }},
+      {"Figure 13: adaptation",
+       [=] {
+         std::vector<Table> tables = Figure13Searched({.seed = seed});
+         tables.push_back(Figure13({.seed = seed}));
+         return tables;
+       }},
       {"The errata",
        [=] {
          const ErrataSize errata = {.seed = seed};
