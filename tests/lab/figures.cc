@@ -119,7 +119,7 @@ struct Point {
   }
 };
 
-// The five filters with `elements` that come evenly in the last `periods` refresh periods.
+// The four filters with `elements` that come evenly in the last `periods` refresh periods.
 void AddFilters(const FigureSize& size, int64_t elements, int64_t bits, int periods, double x, Table* table) {
   const int64_t duration = periods * kPeriodMs;
   const Times times = Evenly(elements, duration);
@@ -147,22 +147,19 @@ void AddFilters(const FigureSize& size, int64_t elements, int64_t bits, int peri
   simple.AddTo(table, "simple check", x);
   published.AddTo(table, "published", x);
   corrected.AddTo(table, "corrected", x);
-  for (const Engine engine : {Engine::kSliced, Engine::kCompact}) {
-    Point point;
-    for (int i = 0; i < size.repetitions; ++i) {
-      const uint64_t seed = SeedOf(size, i);
-      OwnedFilter owned =
-          MakeFilter({.horizon = absl::Milliseconds(2 * kPeriodMs), .target_fpp = kTarget, .engine = engine},
-                     3 * bits * size.scale / 8);
-      FilterRun(owned.filter.get(), seed).RunUntil(duration - 1, Evenly(elements * size.scale, duration));
-      point.rate.Add(CountStrangers(*owned.filter, size.probes, seed), size.probes);
-      const FilterStatus status = owned->Status();
-      point.bytes = status.memory_bytes / size.scale;
-      point.window_s = absl::ToDoubleSeconds(status.window);
-      point.limit_hits = status.limit_hits;
-    }
-    point.AddTo(table, std::string(EngineName(engine)), x);
+  Point compact;
+  for (int i = 0; i < size.repetitions; ++i) {
+    const uint64_t seed = SeedOf(size, i);
+    OwnedFilter owned = MakeFilter({.horizon = absl::Milliseconds(2 * kPeriodMs), .target_fpp = kTarget},
+                                   3 * bits * size.scale / 8);
+    FilterRun(owned.filter.get(), seed).RunUntil(duration - 1, Evenly(elements * size.scale, duration));
+    compact.rate.Add(CountStrangers(*owned.filter, size.probes, seed), size.probes);
+    const FilterStatus status = owned->Status();
+    compact.bytes = status.memory_bytes / size.scale;
+    compact.window_s = absl::ToDoubleSeconds(status.window);
+    compact.limit_hits = status.limit_hits;
   }
+  compact.AddTo(table, "compact", x);
 }
 
 std::string Chance(const FigureSize& size) {
@@ -170,8 +167,7 @@ std::string Chance(const FigureSize& size) {
 }
 
 std::string OfOthers(const FigureSize& size) {
-  return absl::StrCat("sliced and compact: target 1e-4; horizon 10 s; ", size.scale,
-                      " times elements and memory");
+  return absl::StrCat("compact: target 1e-4; horizon 10 s; ", size.scale, " times elements and memory");
 }
 
 }  // namespace
@@ -271,13 +267,13 @@ class RisingRun {
     }
   }
 
-  void Other(Engine engine, int64_t horizon_ms, int64_t limit_bytes) {
+  void Compact(int64_t horizon_ms, int64_t limit_bytes) {
     const Times times = load_.Arrivals(size_.scale);
     std::vector<Point> points(load_.rates.size());
     for (int i = 0; i < size_.repetitions; ++i) {
       const uint64_t seed = SeedOf(size_, i);
-      OwnedFilter owned = MakeFilter(
-          {.horizon = absl::Milliseconds(horizon_ms), .target_fpp = kTarget, .engine = engine}, limit_bytes);
+      OwnedFilter owned =
+          MakeFilter({.horizon = absl::Milliseconds(horizon_ms), .target_fpp = kTarget}, limit_bytes);
       FilterRun run(owned.filter.get(), seed);
       for (size_t at = 0; at < points.size(); ++at) {
         run.RunUntil(std::llround(load_.time_at(load_.rates[at]) * 1000), times);
@@ -289,7 +285,7 @@ class RisingRun {
       }
     }
     for (size_t at = 0; at < points.size(); ++at) {
-      points[at].AddTo(table_, std::string(EngineName(engine)), load_.rates[at]);
+      points[at].AddTo(table_, "compact", load_.rates[at]);
     }
   }
 
@@ -334,9 +330,7 @@ Table Figure11(const FigureSize& size) {
     run.Published({past, 10'000 / (past + 1), absl::StrCat("corrected", shape)}, -1,
                   LabFbf::Mapping::kAlternating);
   }
-  for (const Engine engine : {Engine::kSliced, Engine::kCompact}) {
-    run.Other(engine, 10'000, 3 * kWideBits / 8 * size.scale);
-  }
+  run.Compact(10'000, 3 * kWideBits / 8 * size.scale);
   return table;
 }
 
@@ -364,9 +358,7 @@ Table Figure12(const FigureSize& size) {
     run.Published({filters - 2, kPeriodMs, name + ", before a refresh"}, 0.98, LabFbf::Mapping::kShared);
     run.Published({filters - 2, kPeriodMs, name + ", corrected"}, -1, LabFbf::Mapping::kAlternating);
   }
-  for (const Engine engine : {Engine::kSliced, Engine::kCompact}) {
-    run.Other(engine, 2 * kPeriodMs, 3 * kBits / 8 * size.scale);
-  }
+  run.Compact(2 * kPeriodMs, 3 * kBits / 8 * size.scale);
   return table;
 }
 

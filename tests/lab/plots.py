@@ -23,7 +23,7 @@ from PIL import Image  # noqa: E402
 
 # Okabe and Ito's colours, which most people can tell apart.
 COLORS = {
-    "published": "#0072B2", "corrected": "#009E73", "sliced": "#E69F00", "compact": "#D55E00",
+    "published": "#0072B2", "corrected": "#009E73", "compact": "#D55E00",
     "simple check": "#999999", "printed": "#CC79A7", "exact": "#000000",
 }
 # Those that stand for no filter of their own.
@@ -125,7 +125,7 @@ def fpp_axes(axes, x_label, title):
 def figure_8(lab):
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), width_ratios=(3, 2))
     table = lab["fig08_09"]
-    for i, name in enumerate(["simple check", "published", "corrected", "sliced", "compact"]):
+    for i, name in enumerate(["simple check", "published", "corrected", "compact"]):
         label = {"published": "published (optimized check)"}.get(name, name)
         band(left, table.where(filter=name), "x", label, COLORS[name], MARKERS[i])
     fpp_axes(left, "elements inserted", "Fig. 8: optimized check against the simple one")
@@ -144,16 +144,16 @@ def figure_8(lab):
 
 
 def model_plot(lab, table, axes, x_label, title):
-    for i, name in enumerate(["published", "corrected", "sliced", "compact"]):
+    for i, name in enumerate(["published", "corrected", "compact"]):
         band(axes, table.where(filter=name), "x", f"{name}, measured", COLORS[name], MARKERS[i],
-             linestyle="-" if name in ("sliced", "compact") else "none")
+             linestyle="-" if name == "compact" else "none")
     rows = table.where(filter="published")
     axes.plot([r["x"] for r in rows], [r["equation_3"] for r in rows], color="black", linestyle="--",
               label="Equation 3")
     axes.plot([r["x"] for r in rows], [r["shared_model"] for r in rows], color="black", linestyle=":",
               label="model with shared intervals")
     fpp_axes(axes, x_label, title)
-    axes.axhline(1e-4, color=COLORS["compact"], linewidth=0.8, linestyle="-.", label="target of sliced and compact")
+    axes.axhline(1e-4, color=COLORS["compact"], linewidth=0.8, linestyle="-.", label="target of compact")
     axes.legend()
 
 
@@ -183,12 +183,12 @@ def figure_11(lab):
     series = [("published, t = 5 s", "published, N = 1, t = 5 s", CYCLE[0]),
               ("published, N = 4, t = 2 s", None, CYCLE[1]), ("corrected, N = 4, t = 2 s", None, CYCLE[2]),
               ("published, N = 9, t = 1 s", None, CYCLE[5]), ("corrected, N = 9, t = 1 s", None, CYCLE[4]),
-              ("sliced", None, COLORS["sliced"]), ("compact", None, COLORS["compact"])]
+              ("compact", None, COLORS["compact"])]
     for i, (name, label, color) in enumerate(series):
         rows = table.where(filter=name)
         kib = max(r["bytes"] for r in rows) / 1024
         band(right, rows, "x", f"{label or name}: {kib:.0f} KiB", color, MARKERS[i], False,
-             linestyle="-" if name in ("sliced", "compact") else "none")
+             linestyle="-" if name == "compact" else "none")
         # Equation 3 holds for the corrected filter, whose neighbours are independent.
         model = "equation_3" if name.startswith("corrected") else "shared_model"
         if rows[0][model] > 0:
@@ -206,7 +206,7 @@ def figure_12(lab):
         rows = table.where(filter=f"{count} filters")
         band(left, rows, "x", f"{count} filters: hold {rows[0]['window_s']:.0f} s", CYCLE[i], MARKERS[i],
              linestyle=["-", "-", "--", ":"][i])
-    for name in ("sliced", "compact"):
+    for name == "compact":
         band(left, table.where(filter=name), "x", f"{name}: horizon 10 s", COLORS[name], "x")
     fpp_axes(left, "operations per second", "Fig. 12: means over the phases of a period")
     left.legend()
@@ -224,11 +224,11 @@ def figure_12(lab):
 
 def figure_13(lab):
     table = lab["fig13"]
-    names = ["printed", "corrected", "sliced", "compact"]
+    names = ["printed", "corrected", "compact"]
     target = 0.01
     horizon = 22
-    figure, axes = plt.subplots(4, 4, figsize=(13, 9), sharex=True, sharey="row")
-    titles = ["Algorithm 3 as printed", "corrected", "sliced (default)", "compact"]
+    figure, axes = plt.subplots(4, 3, figsize=(11, 9), sharex=True, sharey="row")
+    titles = ["Algorithm 3 as printed", "corrected", "compact (default)"]
     for column, name in enumerate(names):
         rows = table.where(filter=name)
         seconds = [r["second"] for r in rows]
@@ -343,7 +343,7 @@ def slides(lab):
     figure, (memory, fpp, error) = plt.subplots(1, 3, figsize=(13, 4.6))
     styles = {"no filter": ("#999999", "-"), "exact list": (COLORS["exact"], "-"), "bloom": ("#CC79A7", "-"),
               "recycled": ("#56B4E9", "-"), "published": (COLORS["published"], "-"),
-              "sliced": (COLORS["sliced"], "-"), "compact": (COLORS["compact"], "-")}
+              "compact": (COLORS["compact"], "-")}
     for name, (color, style) in styles.items():
         rows = table.where(filter=name)
         seconds = [r["second"] for r in rows]
@@ -371,7 +371,7 @@ def slides(lab):
 
 
 def opposite(lab):
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6))
+    figure, left = plt.subplots(figsize=(6.5, 4.6))
     table = lab["opposite"]
     # All are in the same places, so the markers are nested.
     for i, (slots, threads) in enumerate([(2048, 1), (131_072, 1), (16_384, 1), (16_384, 2), (16_384, 4)]):
@@ -388,22 +388,7 @@ def opposite(lab):
     left.set_title("Misses of the opposite of a Bloom filter; false positives: "
                    f"{sum(r['false_positives'] for r in table.rows):.0f}", fontsize=10)
     left.legend(fontsize=7)
-    table = lab["opposite_behind"]
-    ids = 100_000
-    for i, engine in enumerate(table.values("engine")):
-        rows = table.where(engine=engine)
-        right.plot([r["opinion_bytes"] / ids for r in rows], [r["copies_confirmed"] / r["copies"] for r in rows],
-                   marker=MARKERS[i], color=COLORS[engine], linestyle="-" if i == 0 else "--",
-                   label=f"{engine}: copies confirmed")
-        right.plot([r["opinion_bytes"] / ids for r in rows], [r["fresh_suspect"] / r["fresh"] for r in rows],
-                   marker=MARKERS[i], color=COLORS[engine], linestyle=":", label=f"{engine}: new ids called suspect")
-    right.set_xscale("log")
-    right.set_yscale("log")
-    right.set_xlabel("memory of the second opinion (bytes for each id of a horizon)")
-    right.set_ylabel("share")
-    right.set_title("As a second opinion: no new id is confirmed as a duplicate", fontsize=10)
-    right.legend(fontsize=7, loc="center right")
-    lab.save(figure, "opposite", "opposite", "opposite_behind")
+    lab.save(figure, "opposite", "opposite")
 
 
 MAPPINGS = {"shared": ("one mapping for all (standard Bloom filter)", COLORS["printed"], "o"),
@@ -568,7 +553,7 @@ def table_figures(lab):
     rows.append(
         ("13", "the FPP stays under the target: 6 filters at 16 s, 4 at 19 s, 8 at 28 s",
          f"as printed: up to {worst['fpp'] / 0.01:.1f} times the target, {max(r['filters'] for r in printed):.0f} filters; "
-         f"corrected, sliced, compact: {', '.join(fpp_worst(fig13, n) for n in ('corrected', 'sliced', 'compact'))} "
+         f"corrected, compact: {', '.join(fpp_worst(fig13, n) for n in ('corrected', 'compact'))} "
          "of the target at most, no duplicate passes",
          f"The first step comes at {first['second']:.0f} s, and duplicates pass from {min(passing):.0f} s to "
          f"{max(passing):.0f} s: errata 4 and 6. Empty filters lower what Equation 3 says of the oldest, and nothing "

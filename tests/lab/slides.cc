@@ -87,12 +87,12 @@ Table Slides(const SlidesSize& size) {
   run(
       "exact list", [&](IdHash id, int64_t) { return list.InsertIfNew(id); }, [] { return int64_t{0}; },
       [&] { return list.bytes(); });
-  for (const Engine engine :
-       {Engine::kBloom, Engine::kRecycled, Engine::kPublished, Engine::kSliced, Engine::kCompact}) {
+  for (const Engine engine : {Engine::kBloom, Engine::kRecycled, Engine::kPublished, Engine::kCompact}) {
     // The fixed ones take a 64th of the limit.
-    const OwnedFilter filter = MakeFilter(
-        {.horizon = absl::Milliseconds(size.horizon_ms), .target_fpp = size.target, .engine = engine},
-        64 * bytes);
+    const FilterOptions options = {
+        .horizon = absl::Milliseconds(size.horizon_ms), .target_fpp = size.target, .engine = engine};
+    const OwnedFilter filter = engine == Engine::kPublished ? MakeFixedPublished(options, 64 * bytes)
+                                                            : MakeFilter(options, 64 * bytes);
     run(
         std::string(EngineName(engine)),
         [&](IdHash id, int64_t now_ms) { return TestAndInsertOne(*filter, id, now_ms) == Verdict::kUnique; },

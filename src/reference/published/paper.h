@@ -42,10 +42,9 @@ namespace lethe {
 // these loads. One filter's own varies about that with the fill of its generations, of m bits with k for an
 // id, by a standard deviation of some k / (2 sqrt(m)) of what a full generation alone brings: for this the
 // last tenth is room. Where the memory limit refuses a step up, but not yet one more filter, it is the whole
-// target in place of nine tenths; where it refuses that too, AtMemoryLimit says whether the target or the
-// window gives way. What it does not promise is memory: a horizon with bursts may have up to eight times as
-// many filters as hold its ids, and the way back is one filter for each period. The policy `budget` of the
-// sliced filter needs less.
+// target in place of nine tenths; where it refuses that too, the window gives way. What it does not promise
+// is memory: a horizon with bursts may have up to eight times as many filters as hold its ids, and the way
+// back is one filter for each period.
 //
 // Invariant: 1 <= past_generations() <= kMostPast, and (past_generations() + 1) * refresh_period_ms() is at
 // least the horizon. Thread safety: none.
