@@ -47,8 +47,9 @@ Plan PlanFor(const Extent& extent, const std::string& name, double window, doubl
 
 absl::StatusOr<Figures> Measure(const Extent& extent, const Contender& contender, double window,
                                 double target_fpp, const Plan& plan) {
-  if (!extent.progress->Begin(absl::StrCat(contender.name, ", ", IdsText(window), " ids, target ", target_fpp),
-                              ExpectedSeconds(contender.name, window, target_fpp, plan))) {
+  if (!extent.progress->Begin(
+          absl::StrCat(contender.name, ", ", IdsText(window), " ids, target ", target_fpp),
+          ExpectedSeconds(contender.name, window, target_fpp, plan))) {
     return Figures{};
   }
   const absl::StatusOr<Layout> layout = contender.make();

@@ -206,8 +206,7 @@ def figure_12(lab):
         rows = table.where(filter=f"{count} filters")
         band(left, rows, "x", f"{count} filters: hold {rows[0]['window_s']:.0f} s", CYCLE[i], MARKERS[i],
              linestyle=["-", "-", "--", ":"][i])
-    for name == "compact":
-        band(left, table.where(filter=name), "x", f"{name}: horizon 10 s", COLORS[name], "x")
+    band(left, table.where(filter="compact"), "x", "compact: horizon 10 s", COLORS["compact"], "x")
     fpp_axes(left, "operations per second", "Fig. 12: means over the phases of a period")
     left.legend()
     for i, count in enumerate([3, 24]):

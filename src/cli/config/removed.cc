@@ -11,7 +11,7 @@ constexpr Removed kRemoved[] = {
      "delete the line; at the limit the window shortens and no more unique events are lost than fpp says"},
     {"second_opinion", "0.2", "delete the line; to drop fewer unique events, lower fpp or set engine: exact"},
     {"on_suspect", "0.2", "delete the line; no record is judged suspect any more"},
-    {"engine: sliced", "0.2", "set compact, which takes less memory and time, or delete the line"},
+    {"engine: sliced", "0.2", "set compact, which replaces it, or delete the line"},
     {"lethe top", "0.2", "open the status page, or read /status or /metrics"},
     {"lethe completion", "0.2", "run lethe help completion, which prints a script for bash"},
     {"lethe manual", "0.2", "run make install, or read lethe help"},
