@@ -58,7 +58,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(DaemonOptions options, co
   if (const absl::string_view broken = BrokenPromise(options.stage.engine); !broken.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("engine: ", EngineName(options.stage.engine),
                                                    " is for comparisons: ", broken,
-                                                   "; use compact, sliced, published or exact"));
+                                                   "; use compact, exact or published"));
   }
   std::unique_ptr<Daemon> daemon(new Daemon(std::move(options)));
   const DaemonOptions& own = daemon->options_;

@@ -4,7 +4,9 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "src/cli/config/removed.h"
 #include "src/cli/config/units.h"
 
 namespace lethe {
@@ -17,12 +19,14 @@ absl::Status StoreWithoutId(absl::string_view text, FilterCommandOptions::Withou
 }
 
 absl::Status StoreEngine(absl::string_view text, StageOptions& stage) {
+  if (const std::string removed = RemovedText(absl::StrCat("engine: ", text)); !removed.empty()) {
+    return BadValue(text, removed);
+  }
   const absl::StatusOr<Engine> engine = ParseEngine(text);
   if (!engine.ok()) {  // the place, which the caller says, ends with the key
     return absl::InvalidArgumentError(absl::StripPrefix(engine.status().message(), "engine: "));
   }
   stage.engine = *engine;
-  stage.adaptation = AdaptationOf(*engine);
   return absl::OkStatus();
 }
 
@@ -39,21 +43,8 @@ constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
     {"memory", "SIZE", "1GiB", false, "Memory limit for the filter", "1GiB",
      [](absl::string_view text, FilterCommandOptions& options) { return StoreMemory(text, options.stage); }},
     {"engine", "NAME", "compact", false,
-     "Filter engine: compact, sliced, published, exact; without the guarantees: bloom, recycled, opposite",
-     "exact",
+     "Filter engine: compact, exact, published; without the guarantees: bloom, recycled, opposite", "exact",
      [](absl::string_view text, FilterCommandOptions& options) { return StoreEngine(text, options.stage); }},
-    {"second_opinion", "none|opposite", "none", false,
-     "Second check of the filter's duplicates by an exact array of ids, as many as fit; a duplicate that it "
-     "does not confirm is a suspect",
-     "opposite",
-     [](absl::string_view text, FilterCommandOptions& options) {
-       return StoreSecondOpinion(text, options.stage);
-     }},
-    {"on_suspect", "pass|drop", "pass", false,
-     "Handling of suspects: unique lines, or copies of forgotten ids", "drop",
-     [](absl::string_view text, FilterCommandOptions& options) {
-       return StoreOnSuspect(text, options.stage);
-     }},
     {"on_duplicate", "drop|tag", "drop", false, "Handling of duplicates: tag keeps and marks them", "tag",
      [](absl::string_view text, FilterCommandOptions& options) {
        using OnDuplicate = FilterCommandOptions::OnDuplicate;

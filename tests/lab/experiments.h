@@ -23,7 +23,7 @@ struct FigureSize {
 };
 
 // FPP against the elements, which come evenly in `periods` refresh periods: the simple check, the published
-// one, the corrected filter, sliced and compact, with Equation 3 and the model with shared intervals.
+// one, the corrected filter and compact, with Equation 3 and the model with shared intervals.
 Table Figures8And9(const FigureSize& size, const std::vector<int64_t>& elements);
 // How much lower the published check's FPP is than the simple one's, by the periods in which the elements
 // come.
@@ -36,7 +36,7 @@ Table Figure11(const FigureSize& size);
 Table Figure12(const FigureSize& size);
 
 // Figure 13: a load that rises and subsides twice, then stays; Algorithm 3 as printed (with Algorithm 2's
-// text, and with its pseudocode), corrected, sliced and compact. Each second all ids that were inserted are
+// text, and with its pseudocode), corrected, and compact. Each second all ids that were inserted are
 // looked for: the window ends where the youngest lost one is.
 struct AdaptationSize {
   double seconds = 150;
@@ -65,7 +65,7 @@ Table Erratum5(const ErrataSize& size);  // more filters of the same period, und
 Table Erratum6(const ErrataSize& size);  // steps down, and the window
 
 // The slides' approaches on one run: no retries, no filter, an exact list, a plain Bloom filter, a recycled
-// one, the FBF, and sliced and compact: memory, FPP, and what a counter says beside the truth.
+// one, the FBF, and compact: memory, FPP, and what a counter says beside the truth.
 struct SlidesSize {
   int64_t horizon_ms = 60'000;
   int64_t horizons = 10;
@@ -83,14 +83,12 @@ Table Slides(const SlidesSize& size);
 // misses, and of updates that are lost.
 Table RecycledPeriods(const SlidesSize& size, const std::vector<double>& periods);
 
-// The opposite of a Bloom filter: misses and false positives by slots, load and threads; behind the filter.
+// The opposite of a Bloom filter: misses and false positives by slots, load and threads.
 struct OppositeSize {
   int64_t copies = 100'000;
-  int64_t stage_ids = 100'000;
   uint64_t seed = 1;
 };
 Table OppositeAlone(const OppositeSize& size);
-Table OppositeBehind(const OppositeSize& size);
 // The share of copies that are missed when `load` times as many new ids as there are slots come in between
 // and a share of all ids is sent again: 1 - e^(-(1 + share) load). An id that took another's slot loses it to
 // that one's copy, which comes before its own.

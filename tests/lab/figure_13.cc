@@ -288,7 +288,7 @@ Table Figure13(const AdaptationSize& size) {
       absl::StrCat(
           "target ", size.target, "; horizon ", size.horizon_ms / 1000,
           " s; printed: m = 6250 bits, k = 5, begins with N = 1, t = 11 s; corrected: m = 8192 bits, its "
-          "smallest; sliced and compact: ",
+          "smallest; compact: ",
           size.scale, " times the load; ", size.probes, " probes at each second; seed ", size.seed),
       {"filter", "second", "rate", "fpp", "low", "high", "believed", "filters", "period_s", "window_s",
        "missed", "in_horizon", "bytes"});
@@ -298,17 +298,14 @@ Table Figure13(const AdaptationSize& size) {
     PrintedRunner printed(size.target, size.horizon_ms / 2, check);
     Run(name, size, TwoPeaks(), 1, printed, &table);
   }
-  const auto engine = [&](const std::string& name, Engine which, Adaptation adaptation, int64_t scale) {
-    EngineRunner runner({.horizon = absl::Milliseconds(size.horizon_ms),
-                         .target_fpp = size.target,
-                         .engine = which,
-                         .adaptation = adaptation},
-                        scale == 1 ? int64_t{1} << 20 : int64_t{64} << 20);
+  const auto engine = [&](const std::string& name, Engine which, int64_t scale) {
+    EngineRunner runner(
+        {.horizon = absl::Milliseconds(size.horizon_ms), .target_fpp = size.target, .engine = which},
+        scale == 1 ? int64_t{1} << 20 : int64_t{64} << 20);
     Run(name, size, TwoPeaks(), scale, runner, &table);
   };
-  engine("corrected", Engine::kPublished, Adaptation::kPaper, 1);
-  engine("sliced", Engine::kSliced, Adaptation::kBudget, size.scale);
-  engine("compact", Engine::kCompact, Adaptation::kBudget, size.scale);
+  engine("corrected", Engine::kPublished, 1);
+  engine("compact", Engine::kCompact, size.scale);
   return table;
 }
 

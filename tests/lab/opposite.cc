@@ -1,12 +1,9 @@
-// "The Opposite of a Bloom Filter" (Jeff Hodges): by itself, shared by threads, and behind the filter.
+// "The Opposite of a Bloom Filter" (Jeff Hodges), by itself and shared by threads.
 #include <atomic>
 #include <cmath>
-#include <iostream>
-#include <random>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "lethe/stage.h"
 #include "tests/lab/experiments.h"
 
 namespace lethe::lab {
@@ -109,62 +106,5 @@ Table OppositeAlone(const OppositeSize& size) {
 }
 
 double OppositeModel(double load, double share) { return -std::expm1(-(1 + share) * load); }
-
-Table OppositeBehind(const OppositeSize& size) {
-  constexpr double kTarget = 0.01;
-  constexpr int64_t kHorizonS = 1000;
-  Table table("opposite_behind",
-              absl::StrCat("a stage with target ", kTarget, " and a second opinion; ", size.stage_ids,
-                           " ids in a horizon, each sent again within it; three horizons; seed ", size.seed),
-              {"engine", "memory_bytes", "opinion_bytes", "fresh", "fresh_confirmed", "fresh_suspect",
-               "copies", "copies_confirmed", "copies_suspect", "copies_unique"});
-  for (const Engine engine : {Engine::kSliced, Engine::kCompact}) {
-    for (const int64_t bytes_per_id : {8, 16, 32, 64, 128}) {
-      auto stage = DedupStage::Create({.horizon = absl::Seconds(kHorizonS),
-                                       .target_fpp = kTarget,
-                                       .memory_limit_bytes = size.stage_ids * bytes_per_id,
-                                       .engine = engine,
-                                       .second_opinion = SecondOpinion::kOpposite,
-                                       .pass_suspects = false,
-                                       .audit_share = 0,
-                                       .hash_seed = size.seed});
-      if (!stage.ok()) {
-        std::cerr << stage.status() << std::endl;
-        std::abort();
-      }
-      auto partition = (*stage)->Open("lab");
-      if (!partition.ok()) {
-        std::cerr << partition.status() << std::endl;
-        std::abort();
-      }
-      std::mt19937_64 random(size.seed);
-      int64_t fresh[3] = {}, copies[3] = {};
-      std::vector<bool> passed(static_cast<size_t>(3 * size.stage_ids), false);
-      const auto judge = [&](int64_t number, double at) {
-        const auto verdict =
-            (*partition)->Judge(absl::StrCat("update ", number), absl::UnixEpoch() + absl::Seconds(at));
-        return verdict.ok() ? static_cast<size_t>(*verdict) : 0;
-      };
-      for (int64_t i = 0; i < 3 * size.stage_ids; ++i) {
-        const double at = static_cast<double>(i) * kHorizonS / static_cast<double>(size.stage_ids);
-        const size_t verdict = judge(i, at);
-        ++fresh[verdict];
-        passed[static_cast<size_t>(i)] = verdict == static_cast<size_t>(Verdict::kUnique);
-        // A copy of one that was passed within nine tenths of the horizon: stream time lags a little.
-        const auto back = static_cast<int64_t>(random() % static_cast<uint64_t>(size.stage_ids * 9 / 10));
-        if (back >= i || !passed[static_cast<size_t>(i - 1 - back)]) continue;
-        ++copies[judge(i - 1 - back, at)];
-      }
-      const PartitionStatus status = (*partition)->Status();
-      const auto of = [](Verdict verdict) { return static_cast<size_t>(verdict); };
-      table.Add({std::string(EngineName(engine)), size.stage_ids * bytes_per_id,
-                 status.second_opinion.memory_bytes, fresh[0] + fresh[1] + fresh[2],
-                 fresh[of(Verdict::kDuplicate)], fresh[of(Verdict::kSuspect)],
-                 copies[0] + copies[1] + copies[2], copies[of(Verdict::kDuplicate)],
-                 copies[of(Verdict::kSuspect)], copies[of(Verdict::kUnique)]});
-    }
-  }
-  return table;
-}
 
 }  // namespace lethe::lab

@@ -54,6 +54,12 @@ class ExactList {
   absl::flat_hash_set<std::pair<uint64_t, uint64_t>> ids_;
 };
 
+// With that many bytes, which are a 64th of the limit for those of a fixed size.
+OwnedFilter MakeEqual(const FilterOptions& options, int64_t bytes) {
+  return options.engine == Engine::kPublished ? MakeFixedPublished(options, 64 * bytes)
+                                              : MakeFilter(options, 64 * bytes);
+}
+
 }  // namespace
 
 Table Slides(const SlidesSize& size) {
@@ -100,12 +106,10 @@ Table Slides(const SlidesSize& size) {
   run(
       "exact list", [&](IdHash id, const Update&) { return list.InsertIfNew(id); }, none,
       [&] { return list.bytes(); });
-  for (const Engine engine :
-       {Engine::kBloom, Engine::kRecycled, Engine::kPublished, Engine::kSliced, Engine::kCompact}) {
-    // The fixed ones take a 64th of the limit.
-    const OwnedFilter filter = MakeFilter(
-        {.horizon = absl::Milliseconds(size.horizon_ms), .target_fpp = size.target, .engine = engine},
-        64 * bytes);
+  for (const Engine engine : {Engine::kBloom, Engine::kRecycled, Engine::kPublished, Engine::kCompact}) {
+    const FilterOptions options = {
+        .horizon = absl::Milliseconds(size.horizon_ms), .target_fpp = size.target, .engine = engine};
+    const OwnedFilter filter = MakeEqual(options, bytes);
     run(
         std::string(EngineName(engine)),
         [&](IdHash id, const Update& update) {
@@ -125,11 +129,11 @@ Table RecycledPeriods(const SlidesSize& size, const std::vector<double>& periods
               {"filter", "periods", "missed_share", "lost_share"});
   const std::vector<Update> updates = Updates(size);
   const auto run = [&](Engine engine, double horizons) {
-    const OwnedFilter filter = MakeFilter(
-        {.horizon = absl::Milliseconds(std::llround(horizons * static_cast<double>(size.horizon_ms))),
-         .target_fpp = size.target,
-         .engine = engine},
-        64 * bytes);
+    const FilterOptions options = {
+        .horizon = absl::Milliseconds(std::llround(horizons * static_cast<double>(size.horizon_ms))),
+        .target_fpp = size.target,
+        .engine = engine};
+    const OwnedFilter filter = MakeEqual(options, bytes);
     std::vector<bool> has_passed(static_cast<size_t>(size.horizons * size.ids_per_horizon));
     int64_t firsts = 0, lost = 0, retries = 0, missed = 0;
     for (const Update& update : updates) {

@@ -401,9 +401,12 @@ TEST_F(CommandLineTest, WhatWasRemovedIsNamedWithItsLastVersionAndWhatToDo) {
     if (absl::ConsumePrefix(&name, "lethe ")) {
       EXPECT_EQ(Run({std::string(name)}), kExitUsage) << name;
     } else {
-      EXPECT_EQ(RunWith({FlagOf(name), "x"}), kExitUsage) << name;
+      const std::vector<std::string> parts = absl::StrSplit(removed.name, ": ");
+      const std::string value = parts.size() > 1 ? parts[1] : "x";
+      name = name.substr(0, parts[0].size());
+      EXPECT_EQ(RunWith({FlagOf(name), value}), kExitUsage) << name;
       EXPECT_TRUE(absl::StrContains(err_.str(), removed.instead)) << err_.str();
-      std::ofstream(path) << "brokers: b\n" << name << ": x\n";
+      std::ofstream(path) << "brokers: b\n" << name << ": " << value << "\n";
       EXPECT_EQ(Run({"run", "--config", path}), kExitUsage) << name;
       EXPECT_TRUE(absl::StrContains(err_.str(), absl::StrCat(path, ":2"))) << err_.str();
     }

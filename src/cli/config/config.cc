@@ -399,7 +399,6 @@ absl::Status Assembler::CheckDivert() const {
   const Policies& policies = config_.daemon.policies;
   if (!policies.diverts() || !config_.daemon.divert.empty()) return absl::OkStatus();
   for (const auto& [key, action] : {std::pair("on_duplicate", policies.on_duplicate),
-                                    {"on_suspect", policies.on_suspect},
                                     {"on_missing_id", policies.on_missing_id},
                                     {"on_malformed", policies.on_malformed},
                                     {"on_undeliverable", policies.on_undeliverable},
@@ -427,17 +426,9 @@ absl::Status Assembler::CheckScope() const {
 absl::Status Assembler::CheckStage() const {
   const absl::Status status = Validate(config_.daemon.stage);
   if (status.ok()) return status;
-  // What the stage complains of, and the key to blame for it.
-  constexpr std::pair<absl::string_view, absl::string_view> kBlamed[] = {
-      {"second_opinion: ", "second_opinion"}, {"pass_suspects: ", "on_suspect"}};
-  absl::string_view message = status.message();
-  absl::string_view key = "engine";
-  for (const auto& [complaint, blamed] : kBlamed) {
-    if (absl::ConsumePrefix(&message, complaint)) key = blamed;
-  }
-  const auto given = given_.find(key);
+  const auto given = given_.find("engine");
   if (given == given_.end()) return status;
-  return absl::InvalidArgumentError(absl::StrCat(given->second.place, ": ", message));
+  return absl::InvalidArgumentError(absl::StrCat(given->second.place, ": ", status.message()));
 }
 
 absl::StatusOr<RunConfig> Assembler::Finish() {
