@@ -273,8 +273,8 @@ TEST(Lab, TheDistributedBloomFilterConverges) {
   }
 }
 
-// One filter a round to all neighbours brings the paper's 18 of 50 in the second experiment, one after the
-// other less; neither brings the first one's median of 793.
+// With one filter a round to all neighbours the paper's 18 of 50 is in the range of the second experiment,
+// with one after the other it is above; neither brings the first one's median of 793.
 TEST(Lab, TheStandardFilterDependsOnWhatThePaperLeavesOpen) {
   const Table table = NeighbourReadings({.seed = Seed()});
   const auto at = [&](const char* column, int64_t experiment, int64_t at_once) {

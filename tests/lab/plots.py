@@ -183,8 +183,10 @@ def figure_9(lab):
 def figure_10(lab):
     figure, axes = plt.subplots(figsize=(8, 4.6))
     model_plot(lab, lab["fig10"], axes, "m: bits of each generation", "Fig. 10: 300 elements, filters of several sizes")
-    band(axes, lab["fig10"].where(filter="published, by importance"), "x", "published, by importance sampling",
-         COLORS["published"], "x", linestyle="none")
+    rare = lab["fig10"].where(filter="published, by importance")
+    axes.errorbar([r["x"] for r in rare], [r["fpp"] for r in rare],
+                  [[r["fpp"] - r["low"] for r in rare], [r["high"] - r["fpp"] for r in rare]], fmt="x", capsize=3,
+                  color=COLORS["published"], label="published, by importance sampling")
     axes.legend()
     lab.save(figure, "fig10", "fig10")
 
