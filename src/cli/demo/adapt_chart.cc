@@ -16,9 +16,9 @@
 namespace lethe {
 namespace {
 
-constexpr int kRows = 4;     // of one chart
-constexpr int kMargin = 10;  // columns left of a chart
-constexpr double kLeastFpp = 1e-12;
+constexpr int kRows = 4;               // of one chart
+constexpr int kMargin = 10;            // columns left of a chart
+constexpr double kDecades = 5;         // of the FPP, one above its target
 constexpr double kLeastMinutes = 0.5;  // t
 
 enum class Series { kNone, kTarget, kCompact, kPublished };
@@ -26,7 +26,7 @@ enum class Series { kNone, kTarget, kCompact, kPublished };
 // Lines in a field of characters: with Braille's two by four dots in each, or with one letter.
 class Canvas {
  public:
-  explicit Canvas(int columns) : columns_(columns), cells_(static_cast<size_t>(columns * kRows)) {}
+  explicit Canvas(int columns) : columns_(columns), cells_(Index(0, kRows)) {}
 
   // Points from the left (0) to the right (1) and from the bottom (0) to the top (1).
   struct Point {
@@ -49,7 +49,7 @@ class Canvas {
   std::string Row(int row, const TextStyle& style) const {
     std::string text;
     for (int column = 0; column < columns_; ++column) {
-      text += Text(cells_[static_cast<size_t>(row * columns_ + column)], style);
+      text += Text(cells_[Index(column, row)], style);
     }
     return text;
   }
@@ -60,9 +60,13 @@ class Canvas {
     Series series = Series::kNone;
   };
 
+  size_t Index(int column, int row) const {
+    return static_cast<size_t>(row) * static_cast<size_t>(columns_) + static_cast<size_t>(column);
+  }
+
   void Dot(int x, int y, Series series) {
     constexpr uint8_t kDots[4][2] = {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
-    Cell& cell = cells_[static_cast<size_t>(y / 4 * columns_ + x / 2)];
+    Cell& cell = cells_[Index(x / 2, y / 4)];
     cell.dots |= kDots[y % 4][x % 2];
     cell.series = std::max(cell.series, series);
   }
@@ -131,12 +135,12 @@ std::string DrawAdaptChart(absl::Span<const AdaptSample> samples, double target,
   const double longest = Highest(samples, period, 1);
   double most_load = 1;
   for (const AdaptSample& sample : samples) most_load = std::max(most_load, sample.load);
-  const double decades = std::log10(target / kLeastFpp) + 1;  // up to ten times the target
-  const auto fpp_height = [decades](double fpp) {
-    return std::log10(std::max(fpp, kLeastFpp) / kLeastFpp) / decades;
+  const double least_fpp = 10 * target / std::pow(10, kDecades);
+  const auto fpp_height = [least_fpp](double fpp) {
+    return std::log10(std::max(fpp, least_fpp) / least_fpp) / kDecades;
   };
   const Chart charts[] = {
-      {"FPP", absl::StrFormat("%.0e", 10 * target), absl::StrFormat("%.0e", kLeastFpp),
+      {"FPP", absl::StrFormat("%.0e", 10 * target), absl::StrFormat("%.0e", least_fpp),
        [&](const AdaptFigures& figures) { return fpp_height(figures.fpp); }},
       {"N, past generations", absl::StrFormat("%.0f", most_past), "0",
        [&](const AdaptFigures& figures) { return past(figures) / most_past; }},

@@ -116,7 +116,9 @@ class AdaptDemo {
   const AdaptDemoOptions options_;
   const uint64_t seed_;
   DemoDay day_;
-  const absl::Time midnight_ = absl::FromUnixMillis(absl::ToUnixMillis(absl::Now() - DemoDay::kLength));
+  // Of yesterday, so that the pages show the times of the day, and no record is of the future.
+  const absl::Time midnight_ =
+      absl::FromUnixSeconds((absl::ToUnixSeconds(absl::Now()) / 86'400 - 1) * 86'400);
   std::unique_ptr<DemoSite> site_;
   std::vector<Watched> watched_;  // published, compact
   std::optional<DemoSender> sender_;
