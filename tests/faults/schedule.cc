@@ -160,7 +160,7 @@ void AddSnapshots(Schedule& schedule) {
   using enum FaultKind;
   // Any other number would do, but with this one the dozen of `make test` has each kind.
   Dice dice(schedule.seed ^ 22000066);
-  if (schedule.engine == "exact" || dice.OneIn(2)) return;
+  if (dice.OneIn(2)) return;
   schedule.snapshots =
       dice.Choose({SnapshotPlace::kFolderOfEach, SnapshotPlace::kFolderOfAll, SnapshotPlace::kTopic});
   // The first ones are taken when a second has gone by.

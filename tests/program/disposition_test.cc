@@ -91,7 +91,6 @@ TEST(Disposition, EveryRecordUnderEveryPolicy) {
       ASSERT_EQ(counts.diverted, found.action == Action::kDivert ? 1 : 0);
       ASSERT_EQ(counts.dropped, found.action == Action::kDrop ? 1 : 0);
       ASSERT_EQ(found.is_written(), counts.passed + counts.tagged == 1);
-      ASSERT_EQ(found.is_event, counts.passed == 1);
       // A policy is named wherever one was asked, and what is diverted has a reason here or in its reader.
       ASSERT_EQ(found.policy, counts.unique == 1 ? "" : absl::StrCat("on_", found.kind));
       ASSERT_EQ(found.reason.empty(), counts.duplicate == 0);
@@ -104,7 +103,6 @@ TEST(Disposition, AUniqueEventPassesUnderEveryPolicy) {
   for (const Policies& policies : AllPolicies()) {
     const Disposition found = Dispose({}, policies);
     ASSERT_EQ(found.action, Action::kPass);
-    ASSERT_TRUE(found.is_event);
   }
 }
 

@@ -55,8 +55,6 @@ Disposition Decide(const RecordFacts& record, const Policies& policies) {
 Disposition Dispose(const RecordFacts& record, const Policies& policies) {
   Disposition disposition = Decide(record, policies);
   disposition.action_count = CountOf(disposition.action);
-  // A tagged duplicate is a copy.
-  disposition.is_event = disposition.action == Action::kPass;
   return disposition;
 }
 
