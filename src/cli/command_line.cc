@@ -269,8 +269,9 @@ class RunArguments {
     if (!file.ok()) return file.status();
     absl::StatusOr<std::vector<std::pair<std::string, std::string>>> given = flags_.Given();
     if (!given.ok()) return given.status();
-    return MakeRunConfig(
-        *file, {*std::move(given), properties_->results(), counters_->results(), exit_at_end}, effective);
+    return MakeRunConfig(*file,
+                         {*std::move(given), properties_->results(), counters_->results(), exit_at_end},
+                         effective, MemoryLimitOfCgroup());
   }
 
  private:
