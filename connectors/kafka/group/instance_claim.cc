@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -20,6 +21,8 @@ namespace {
 // Two processes that were both there first, after a network was cut, say: one of them must give in.
 constexpr int kMostInARow = 3;
 constexpr int kAskTimeoutMs = 3000;
+// A broker makes a member id of the name of a static member, or of the client's, and "-" and a UUID.
+constexpr size_t kIdBehindName = 37;
 
 std::string PropertyOr(const DaemonOptions& options, absl::string_view name, std::string fallback) {
   for (const auto& [key, value] : options.properties) {
@@ -71,13 +74,14 @@ absl::StatusOr<std::string> InstanceClaim::HostOfOther(int lane, const std::stri
   const auto members = ask_();
   if (!members.ok()) return members.status();
   const std::string name = NameOf(lane);
-  int of_this_name = 0;
+  int of_this_name = 0;  // with the lane's own, unless another took its place
   std::string host;
   for (const NamedMember& member : *members) {
     if (member.name != name) continue;
     ++of_this_name;
     if (member.id != own) host = member.host;
   }
+  if (is_static_ && of_this_name == 0) return absl::UnavailableError("no member of this name is left");
   // Without static membership the process's lanes share a name.
   return of_this_name > (is_static_ ? 0 : options_.lanes) ? host : "";
 }
@@ -110,29 +114,26 @@ absl::Status InstanceClaim::Fenced(int lane, const std::string& own) {
 }
 
 absl::StatusOr<std::vector<NamedMember>> AskGroupMembers(const DaemonOptions& options) {
+  using GroupsPtr = std::unique_ptr<const rd_kafka_group_list, Destroyer<rd_kafka_group_list_destroy>>;
   ClientErrors errors;
   auto client = MakeAskingClient(options, errors);
   if (!client.ok()) return client.status();
-  const char* group = options.group.c_str();
-  const EventPtr event = AskAdmin(client->get(), kAskTimeoutMs, [&](rd_kafka_queue_t* queue) {
-    rd_kafka_DescribeConsumerGroups(client->get(), &group, 1, nullptr, queue);
-  });
-  const rd_kafka_DescribeConsumerGroups_result_t* result =
-      event == nullptr ? nullptr : rd_kafka_event_DescribeConsumerGroups_result(event.get());
-  if (result == nullptr) return absl::UnavailableError("the brokers did not describe the group in time");
-  size_t count = 0;
-  const rd_kafka_ConsumerGroupDescription_t** groups =
-      rd_kafka_DescribeConsumerGroups_result_groups(result, &count);
-  if (count != 1) return absl::UnavailableError("the brokers did not describe the group");
-  const rd_kafka_error_t* error = rd_kafka_ConsumerGroupDescription_error(groups[0]);
-  if (error != nullptr) return ErrorStatus(rd_kafka_error_code(error), "describing the group");
+  // rd_kafka_DescribeConsumerGroups() says more, but where brokers do not know the request, such as the one
+  // of `lethe demo`, the client of librdkafka 2.0.2 never closes.
+  const rd_kafka_group_list* raw = nullptr;
+  const rd_kafka_resp_err_t code =
+      rd_kafka_list_groups(client->get(), options.group.c_str(), &raw, kAskTimeoutMs);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for the members of the group");
+  const GroupsPtr groups(raw);
   std::vector<NamedMember> members;
-  for (size_t i = 0; i < rd_kafka_ConsumerGroupDescription_member_count(groups[0]); ++i) {
-    const rd_kafka_MemberDescription_t* member = rd_kafka_ConsumerGroupDescription_member(groups[0], i);
-    const char* instance = rd_kafka_MemberDescription_group_instance_id(member);
-    members.push_back({rd_kafka_MemberDescription_consumer_id(member),
-                       instance != nullptr ? instance : rd_kafka_MemberDescription_client_id(member),
-                       rd_kafka_MemberDescription_host(member)});
+  for (int i = 0; i < groups->group_cnt; ++i) {
+    for (int j = 0; j < groups->groups[i].member_cnt; ++j) {
+      const rd_kafka_group_member_info& member = groups->groups[i].members[j];
+      const absl::string_view id = member.member_id;
+      if (id.size() <= kIdBehindName) continue;
+      members.push_back(
+          {std::string(id), std::string(id.substr(0, id.size() - kIdBehindName)), member.client_host});
+    }
   }
   return members;
 }
