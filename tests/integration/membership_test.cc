@@ -153,7 +153,10 @@ TEST(MembershipTest, OfTwoProcessesWithOneInstanceTheFirstStays) {
       EXPECT_EQ(second->process().Wait(absl::Seconds(1)).value_or(-1), 1) << second->Log();
       EXPECT_TRUE(absl::StrContains(second->Log(), "on host /127.0.0.1")) << second->Log();
     }
-    EXPECT_TRUE(absl::StrContains(first->Log(), "on host /127.0.0.1")) << first->Log();
+    // A producer may be fenced before its rival is a member, and then there is nobody to name.
+    if (membership == "crash") {
+      EXPECT_TRUE(absl::StrContains(first->Log(), "on host /127.0.0.1")) << first->Log();
+    }
     EXPECT_TRUE(first->Await([&] { return static_cast<bool>(flow.ExactlyOnce()); })) << first->Log();
     EXPECT_TRUE(first->Stop());
   }

@@ -28,6 +28,7 @@
 #include "connectors/kafka/broker/embedded_broker.h"
 #include "src/cli/demo/child_process.h"
 #include "src/cli/demo/demo_events.h"
+#include "src/cli/demo/demo_folder.h"
 #include "src/cli/demo/demo_pace.h"
 #include "src/cli/demo/demo_traffic.h"
 #include "src/cli/terminal/exit_code.h"
@@ -139,9 +140,9 @@ absl::Status Demo::ReportPace() const {
 }
 
 absl::Status Demo::Prepare() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "lethe-demo-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) return absl::InternalError("cannot create a temporary folder");
-  folder_ = pattern;
+  const absl::StatusOr<std::string> folder = MakeDemoFolder();
+  if (!folder.ok()) return folder.status();
+  folder_ = *folder;
 
   const std::string suffix = absl::StrCat(absl::Hex(std::random_device()(), absl::kZeroPad8));
   topics_ = {absl::StrCat("edits-", suffix), absl::StrCat("edits-clean-", suffix),
