@@ -48,7 +48,7 @@ configure_program = @test -f build/build.ninja || cmake --preset release -DLETHE
 # Warnings are errors in CI only.
 configure_tests = @cmake --preset release -DLETHE_TESTS=ON $(if $(CI),-DLETHE_WERROR=ON) > /dev/null
 
-.PHONY: build help demo demo-kafka demo-adapt test unit test-debian13 chaos bench lab lab-counters install deb sbom format format-check tidy fuzz packages clean
+.PHONY: build help demo demo-kafka demo-adapt test unit test-debian13 test-image chaos bench lab lab-counters install deb image sbom format format-check tidy fuzz packages clean
 
 build:  ## the program, build/lethe
 	$(call install,$(build_packages))
@@ -125,6 +125,17 @@ install: build  ## to PREFIX (/usr/local)
 deb: build  ## Debian packages, in build/: lethe, and liblethe-dev with the library
 	$(call install,dpkg-dev file)
 	cd build && cpack -G DEB
+
+version := $(shell awk '/^project/ { print $$3 }' CMakeLists.txt)
+image:  ## the container's image, lethe:VERSION, with docker or buildah; as root where that is buildah
+	$(call install,$(if $(shell docker info > /dev/null 2>&1 && echo it runs),,buildah debootstrap))
+	.ci/image lethe:$(version)
+
+test-image: image  ## the image against a real broker, with a read-only root; as root
+	$(call install,$(build_packages) $(broker_packages) python3 python3-confluent-kafka)
+	$(configure_tests)
+	cmake --build build --target with_kafka -j $(JOBS)
+	build/tests/with_kafka --oauth -- /usr/bin/python3 -B tests/image_test.py lethe:$(version) {}
 
 # Of the shared libraries the program knows itself; these are inside it.
 inside := libabsl-dev libboost-dev libcli11-dev libspdlog-dev libxxhash-dev nlohmann-json3-dev

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "connectors/kafka/client/library.h"
 #include "src/cli/command_settings.h"
 #include "src/cli/config/manual.h"
 #include "src/cli/config/reference.h"
@@ -270,8 +271,9 @@ class RunArguments {
     if (!file.ok()) return file.status();
     absl::StatusOr<std::vector<std::pair<std::string, std::string>>> given = flags_.Given();
     if (!given.ok()) return given.status();
-    return MakeRunConfig(
-        *file, {*std::move(given), properties_->results(), counters_->results(), exit_at_end}, effective);
+    return MakeRunConfig(*file,
+                         {*std::move(given), properties_->results(), counters_->results(), exit_at_end},
+                         effective, MemoryLimitOfCgroup());
   }
 
  private:
@@ -350,9 +352,11 @@ Command AddHelp(CLI::App& program, int columns, std::ostream& out) {
 }
 
 Command AddVersion(CLI::App& program, std::ostream& out) {
-  CLI::App& app = AddCommand(program, "version", "Print the version", "Example:\n  lethe version");
+  CLI::App& app =
+      AddCommand(program, "version", "Print the version, and that of librdkafka with its features",
+                 "Example:\n  lethe version");
   return {&app, [&out]() -> absl::StatusOr<int> {
-            out << kVersion << "\n";
+            out << kVersion << "\n" << kafka::LibraryText() << "\n";
             return kExitOk;
           }};
 }

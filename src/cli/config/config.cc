@@ -18,6 +18,7 @@
 #include "connectors/kafka/options/stage_options.h"
 #include "lethe/event.h"
 #include "src/cli/config/removed.h"
+#include "src/text/format.h"
 #include "src/text/suggestion.h"
 
 namespace lethe {
@@ -98,7 +99,11 @@ absl::Status Set(const Setting<Options>& setting, absl::string_view text, const 
 // one another is only known at the end.
 class Assembler {
  public:
-  explicit Assembler(std::string file_name) : file_name_(std::move(file_name)) {}
+  Assembler(std::string file_name, const std::optional<CgroupLimit>& limit)
+      : file_name_(std::move(file_name)) {
+    config_.limit = limit;
+    if (limit) config_.daemon.stage.memory_limit_bytes = DefaultMemory(*limit);
+  }
 
   absl::Status AddFile(const ConfigText& file);
   absl::Status AddFlags(const RunFlags& flags);
@@ -121,6 +126,7 @@ class Assembler {
   std::string DefaultMembership() const {
     return config_.daemon.static_membership == StaticMembership::kAfterCrash ? "crash" : "false";
   }
+  std::string DefaultMemoryText() const { return BytesSetting(config_.daemon.stage.memory_limit_bytes); }
   absl::Status CheckMissing() const;
   absl::Status FinishCounters();
   absl::Status CheckTopics() const;
@@ -477,9 +483,12 @@ std::vector<EffectiveValue> Assembler::Effective() const {
       const absl::string_view key = setting.key;
       const std::string text = key == "group"               ? config_.daemon.group
                                : key == "instance"          ? config_.daemon.instance
+                               : key == "memory"            ? DefaultMemoryText()
                                : key == "static_membership" ? DefaultMembership()
                                                             : std::string(setting.fallback);
-      values.push_back({std::string(setting.key), text, "default"});
+      const bool is_of_limit = config_.limit && key == "memory";
+      values.push_back({std::string(setting.key), text,
+                        is_of_limit ? absl::StrCat("half of ", config_.limit->file) : "default"});
     }
   }
   // Sections come last, each in one piece.
@@ -527,8 +536,9 @@ std::string FingerprintOf(const RunConfig& config) {
 }
 
 absl::StatusOr<RunConfig> MakeRunConfig(const std::optional<ConfigText>& file, const RunFlags& flags,
-                                        std::vector<EffectiveValue>* effective) {
-  Assembler assembler(file ? file->name : "");
+                                        std::vector<EffectiveValue>* effective,
+                                        const std::optional<CgroupLimit>& limit) {
+  Assembler assembler(file ? file->name : "", limit);
   if (file) {
     if (absl::Status status = assembler.AddFile(*file); !status.ok()) return status;
   }

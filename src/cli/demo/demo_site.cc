@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/client/client.h"
 #include "connectors/kafka/topics/topics.h"
+#include "src/cli/demo/demo_folder.h"
 
 namespace lethe {
 
@@ -49,9 +50,9 @@ DemoSite::~DemoSite() {
 
 absl::StatusOr<std::unique_ptr<DemoSite>> DemoSite::Create(const std::string& brokers) {
   std::unique_ptr<DemoSite> site(new DemoSite());
-  std::string pattern = (std::filesystem::temp_directory_path() / "lethe-demo-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) return absl::InternalError("cannot create a temporary folder");
-  site->folder_ = pattern;
+  const absl::StatusOr<std::string> folder = MakeDemoFolder();
+  if (!folder.ok()) return folder.status();
+  site->folder_ = *folder;
   site->brokers_ = brokers;
   if (brokers.empty()) {
     auto broker = kafka::EmbeddedBroker::Start();
