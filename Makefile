@@ -3,7 +3,7 @@
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-build_packages := g++ cmake ninja-build pkg-config librdkafka-dev libabsl-dev prometheus-cpp-dev \
+build_packages := g++ cmake ninja-build pkg-config librdkafka-dev libabsl-dev libboost-dev prometheus-cpp-dev \
   libsimdjson-dev libyaml-cpp-dev libcli11-dev libspdlog-dev libxxhash-dev libcpp-httplib-dev libmicrohttpd-dev \
   nlohmann-json3-dev zlib1g-dev libzstd-dev libhiredis-dev
 # Maven, which brings a Java, fetches the Kafka broker of the tests.
@@ -48,7 +48,7 @@ configure_program = @test -f build/build.ninja || cmake --preset release -DLETHE
 # Warnings are errors in CI only.
 configure_tests = @cmake --preset release -DLETHE_TESTS=ON $(if $(CI),-DLETHE_WERROR=ON) > /dev/null
 
-.PHONY: build help demo demo-kafka test unit test-debian13 chaos bench lab lab-counters install deb sbom format format-check tidy fuzz packages clean
+.PHONY: build help demo demo-kafka demo-adapt test unit test-debian13 test-image chaos bench lab lab-counters install deb image sbom format format-check tidy fuzz packages clean
 
 build:  ## the program, build/lethe
 	$(call install,$(build_packages))
@@ -66,6 +66,12 @@ demo-kafka:  ## the same against a real Kafka broker; lethe is killed twice on t
 	$(configure_tests)
 	cmake --build build --target lethe_program with_kafka -j $(JOBS)
 	build/tests/with_kafka -- build/lethe demo --brokers {} --kill 2
+
+demo-adapt:  ## filters that follow a load: a day in a minute, with a real broker and Prometheus; PICTURE=FILE
+	$(call install,$(build_packages) $(broker_packages) prometheus librsvg2-bin pngquant fonts-dejavu-core)
+	$(configure_tests)
+	cmake --build build --target with_kafka watched_demo -j $(JOBS)
+	build/tests/with_kafka -- build/tests/watched_demo {} $(or $(PICTURE),build/adaptation.png)
 
 # Most tests wait for a broker most of their time.
 test:  ## all tests
@@ -120,8 +126,19 @@ deb: build  ## Debian packages, in build/: lethe, and liblethe-dev with the libr
 	$(call install,dpkg-dev file)
 	cd build && cpack -G DEB
 
+version := $(shell awk '/^project/ { print $$3 }' CMakeLists.txt)
+image:  ## the container's image, lethe:VERSION, with docker or buildah; as root where that is buildah
+	$(call install,$(if $(shell docker info > /dev/null 2>&1 && echo it runs),,buildah debootstrap))
+	.ci/image lethe:$(version)
+
+test-image: image  ## the image against a real broker, with a read-only root; as root
+	$(call install,$(build_packages) $(broker_packages) python3 python3-confluent-kafka)
+	$(configure_tests)
+	cmake --build build --target with_kafka -j $(JOBS)
+	build/tests/with_kafka --oauth -- /usr/bin/python3 -B tests/image_test.py lethe:$(version) {}
+
 # Of the shared libraries the program knows itself; these are inside it.
-inside := libabsl-dev libcli11-dev libspdlog-dev libxxhash-dev nlohmann-json3-dev
+inside := libabsl-dev libboost-dev libcli11-dev libspdlog-dev libxxhash-dev nlohmann-json3-dev
 sbom: build  ## what the program is made of (CycloneDX): build/lethe.cdx.json
 	$(call install,python3)
 	.ci/sbom build/lethe "$$(build/lethe --version | cut -d ' ' -f 2)" $(inside) > build/lethe.cdx.json

@@ -58,7 +58,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(DaemonOptions options, co
   if (const absl::string_view broken = BrokenPromise(options.stage.engine); !broken.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("engine: ", EngineName(options.stage.engine),
                                                    " is for comparisons: ", broken,
-                                                   "; use compact, sliced, published or exact"));
+                                                   "; use compact, exact or published"));
   }
   std::unique_ptr<Daemon> daemon(new Daemon(std::move(options)));
   const DaemonOptions& own = daemon->options_;
@@ -146,8 +146,19 @@ absl::Status Daemon::Run() {
   for (const std::unique_ptr<TotalsFeed>& feed : feeds_) {
     feed->Finish(patience, [&] { return !is_hurried_ || patience < absl::InfiniteDuration(); });
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return first_error_.ok() ? status : first_error_;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!first_error_.ok()) status = first_error_;
+  }
+  if (absl::IsAlreadyExists(status)) PauseForWinner();
+  return status;
+}
+
+void Daemon::PauseForWinner() const {
+  const absl::Time end = SteadyNow() + judging_.claim.pause();
+  spdlog::error("ending in {}: another process has this instance",
+                absl::FormatDuration(absl::Trunc(judging_.claim.pause(), absl::Milliseconds(100))));
+  while (!is_hurried_ && SteadyNow() < end) absl::SleepFor(absl::Milliseconds(50));
 }
 
 absl::Status Daemon::OpenSnapshots() {
@@ -188,11 +199,12 @@ absl::Status Daemon::Inspect(Stage& stage) {
 }
 
 void Daemon::Start(Stage& stage) {
+  stage.claim.Look();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (int i = 0; i < options_.lanes; ++i) {
       stage.lanes.push_back(std::make_unique<Lane>(stage.options, i, stage.topics, *stage.dedup, stage.kept,
-                                                   stage.snapshots.get(), stage.ends, stop_));
+                                                   stage.snapshots.get(), stage.ends, stage.claim, stop_));
       if (stage.options.routes) stage.lanes.back()->SetSources(&sources_);
       if (&stage == &judging_) stage.lanes.back()->SetCounterWatch(&counter_watch_);
     }

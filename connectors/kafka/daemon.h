@@ -17,6 +17,7 @@
 #include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/counters/counter_watch.h"
 #include "connectors/kafka/counters/totals_feed.h"
+#include "connectors/kafka/group/instance_claim.h"
 #include "connectors/kafka/lane.h"
 #include "connectors/kafka/options/stage_options.h"
 #include "connectors/kafka/preflight/topic_rules.h"
@@ -69,8 +70,10 @@ class Daemon {
  private:
   // Lanes of one kind: deduplicators, or routers. Options and topics stay the same once there are lanes.
   struct Stage {
-    explicit Stage(DaemonOptions of_stage) : options(std::move(of_stage)) {}
+    explicit Stage(DaemonOptions of_stage)
+        : options(std::move(of_stage)), claim(options, [this] { return AskGroupMembers(options); }) {}
     DaemonOptions options;
+    InstanceClaim claim;
     std::unique_ptr<DedupStage> dedup;
     std::unique_ptr<Snapshots> snapshots;  // null: none are taken; guarded by mutex_
     KeptPartitions kept;                   // their filters end before `dedup`, and before snapshots of them
@@ -93,6 +96,8 @@ class Daemon {
         judging_(options_.scope == Scope::kTopic ? JudgingOptions(options_) : options_),
         counter_watch_(options_.counters, options_.lanes) {}
   absl::Status LockInstance();
+  // Before this process ends because another has its instance.
+  void PauseForWinner() const;
   absl::Status CreateTopics();
   absl::Status Inspect(Stage& stage);
   absl::Status OpenSnapshots();

@@ -7,7 +7,8 @@
 namespace lethe::kafka {
 
 Lane::Lane(const DaemonOptions& options, int lane, const Topics& topics, DedupStage& stage,
-           KeptPartitions& kept, Snapshots* snapshots, const LogEnds& ends, const StopFlag& stop)
+           KeptPartitions& kept, Snapshots* snapshots, const LogEnds& ends, InstanceClaim& claim,
+           const StopFlag& stop)
     : state_(lane, stop),
       consumer_(options, lane,
                 {[this](const PartitionList& partitions) {
@@ -18,10 +19,12 @@ Lane::Lane(const DaemonOptions& options, int lane, const Topics& topics, DedupSt
                    ownership_.Revoke(partitions, lost);
                    publisher_.Publish();
                  }}),
-      output_(options, lane, consumer_, stop, state_.heartbeat,
-              [this](const std::string& why) { state_.SetWaiting(why); }),
+      output_(
+          options, lane, consumer_, stop, state_.heartbeat,
+          [this](const std::string& why) { state_.SetWaiting(why); },
+          [this] { return membership_.MayRecreateProducer(); }),
       worker_(options, topics, state_, tasks_, consumer_, output_, *this, snapshots),
-      membership_(options, state_, consumer_),
+      membership_(options, state_, consumer_, claim),
       ownership_(options, topics, stage, kept, snapshots, state_, consumer_, tasks_, membership_, worker_),
       input_watch_(options, topics.partitions, state_, consumer_, tasks_, ownership_.assigner()),
       publisher_(options, topics, ends, state_, consumer_, tasks_, membership_, output_, worker_) {}

@@ -23,7 +23,7 @@ class Lane final : public Group {
  public:
   // `snapshots` is null where none are taken.
   Lane(const DaemonOptions& options, int lane, const Topics& topics, DedupStage& stage, KeptPartitions& kept,
-       Snapshots* snapshots, const LogEnds& ends, const StopFlag& stop);
+       Snapshots* snapshots, const LogEnds& ends, InstanceClaim& claim, const StopFlag& stop);
 
   // Runs until the stop. Not OK: an error that it cannot handle, in words for the operator.
   absl::Status Run();

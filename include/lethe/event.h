@@ -17,9 +17,6 @@ namespace lethe {
 enum class Verdict : uint8_t {
   kUnique = 0,     // no event with this id was passed within the horizon
   kDuplicate = 1,  // an event with this id was passed, or (at the stated rate) a false positive
-  // Only with a second opinion (StageOptions::second_opinion): the filter says duplicate, and the second
-  // opinion does not confirm it. Either a false positive, or a copy whose id the second opinion has lost.
-  kSuspect = 2,
 };
 
 // 128 bits of a seeded hash (XXH3) of an id. Two ids with the same IdHash are taken for the same id;

@@ -65,10 +65,6 @@ class Filter {
   // The status without the figures that need a look through the filter's memory, such as the estimated rate;
   // those are 0. The stage calls it while events wait, so it takes microseconds.
   virtual FilterStatus Figures() const { return Status(); }
-
-  // Changes the target; ids in the filter keep their rate until they are forgotten. False, and nothing
-  // changes, if the filter could not find its ids any more, or if its shape is fixed by its first target.
-  virtual bool SetTargetFpp(double /*target_fpp*/) { return false; }
 };
 
 struct FilterOptions {
@@ -76,9 +72,7 @@ struct FilterOptions {
   double target_fpp = 1e-6;
   // Where the filter's memory is taken from; outlives the filter.
   MemoryBudget* memory = nullptr;
-  AtMemoryLimit at_memory_limit = AtMemoryLimit::kShortenWindow;
   Engine engine = Engine::kCompact;
-  Adaptation adaptation = Adaptation::kBudget;
 };
 
 // InvalidArgument if the options cannot be met (with the nearest possible ones), ResourceExhausted if there

@@ -15,12 +15,15 @@ namespace lethe {
 
 // The membership filters to choose from; include/lethe/filter.h has the promise that all keep but three.
 enum class Engine {
-  kSliced,     // forgetful Bloom filter, generations as bits of a cell
-  kPublished,  // the N-FBF as published, on separate arrays of a fixed size; the reference
-  kExact,      // kCompact with its widest fingerprints, whatever the target: about 1e-15
   // Fingerprints in time order, in a table that grows and shrinks by one line: memory follows the ids that
   // are held. For any target down to 1e-15. The default.
   kCompact,
+  kExact,  // kCompact with its widest fingerprints, whatever the target: about 1e-15
+  // The Forgetful Bloom Filter (N-FBF) with its paper's Algorithm 3, corrected so that the horizon holds:
+  // when
+  // the rate of false positives nears the target, the number of filters doubles and the refresh period falls;
+  // at a tenth of the target both go back in small steps. The size of the filters stays.
+  kPublished,
 
   // These three break the promise, each in its way.
   kBloom,     // one plain Bloom filter that never forgets: its rate of false positives rises to 1
@@ -28,38 +31,8 @@ enum class Engine {
   kOpposite,  // a bounded array of ids: no false positives; a copy passes once its id was displaced
 };
 
-// How a filter adapts to its load.
-enum class Adaptation {
-  // The engine's own way: kCompact and kExact size themselves by what they hold, kSliced by doubling and
-  // halving its generations; the others have one size.
-  kBudget,
-  // For kPublished: the paper's Algorithm 3, corrected so that the horizon holds. When the rate of false
-  // positives nears the target, the number of filters doubles and the refresh period falls; at a tenth of the
-  // target both go back in small steps. The size of the filters stays.
-  kPaper,
-};
-
-// The behaviour when the filters need more than the memory limit.
-enum class AtMemoryLimit {
-  // Old ids are forgotten before the horizon: late duplicates may pass, but unique events are never lost more
-  // often than the target says.
-  kShortenWindow,
-  // Nothing is forgotten before the horizon: no duplicate passes, but more unique events may be lost. For
-  // kSliced, and for kPublished with Adaptation::kPaper.
-  kExceedFpp,
-};
-
-// A second check when the filter says duplicate, which may be a false positive.
-enum class SecondOpinion {
-  kNone,
-  // An array that keeps the ids that were passed, each exactly, as many as it has room for, and the latest
-  // ones ("The Opposite of a Bloom Filter", Jeff Hodges). What it holds is a duplicate for sure; what it does
-  // not hold is a suspect: a false positive, or a copy of an id that it had no more room for.
-  kOpposite,
-};
-
-// The engine's name, as in a configuration: "compact", "sliced", "published", "exact", "bloom",
-// "recycled", "opposite".
+// The engine's name, as in a configuration: "compact", "exact", "published", "bloom", "recycled",
+// "opposite".
 absl::string_view EngineName(Engine engine);
 
 // The part of Filter's promise that the engine does not keep, as a sentence; empty if it keeps all.
@@ -78,28 +51,15 @@ struct StageOptions {
   // of ten.
   double target_fpp = 1e-6;
 
-  // For all filters of the stage together, their audits and second opinions, in bytes. An audit may take up
-  // to an eighth of it, second opinions up to a quarter; the rest is for the filters. Parts that are not
-  // needed (no audit, no second opinion) are the filters' too.
+  // For all filters of the stage and their audits together, in bytes. Audits may take up to an eighth of it;
+  // the rest, and without an audit all, is for the filters.
   int64_t memory_limit_bytes = int64_t{1} << 30;
 
   // Parts of one partition's filter, each with a lock of its own (a stripe): a power of two from 1 to
   // 256. More than one pays only if several threads judge events of the same partition.
   int shards = 1;
 
-  AtMemoryLimit at_memory_limit = AtMemoryLimit::kShortenWindow;
-
   Engine engine = Engine::kCompact;
-  Adaptation adaptation = Adaptation::kBudget;
-
-  // Not for kExact and kOpposite, which have no false positives to find (but for equal hashes).
-  SecondOpinion second_opinion = SecondOpinion::kNone;
-
-  // Whether the caller carries a suspect out, as it does a unique event. A suspect that is passed is
-  // remembered; one that is not leaves no trace, and its next copy is a suspect again. With true no unique
-  // event is lost, but copies whose ids the second opinion has lost pass. With false suspects are dropped and
-  // not remembered: what is lost and what passes is as without a second opinion.
-  bool pass_suspects = true;
 
   // The share of ids whose verdicts are checked by an exact set beside the filter (AuditStatus): 0 for
   // none, 1 for all. What is outside of [0, 1] counts as its nearer end. An audited id takes 64 to 128

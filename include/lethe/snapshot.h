@@ -72,8 +72,8 @@ class LiveSnapshot {
 
   // Writes the file as Partition::Save does. Holds a shard's lock while it copies 256 KiB, 23 us at the
   // median, again and again.
-  //   Aborted    the filter changed its shape meanwhile (a refresh, or a change of size), or too many ids
-  //              moved within the second opinion between two copies: begin another snapshot
+  //   Aborted    the filter changed its shape meanwhile (a refresh, or a change of size): begin another
+  //              snapshot
   //   Cancelled  the partition was destroyed, or `go_on`, which is called before each copy, returned false
   absl::Status Write(const std::string& path, const std::function<bool()>& go_on = nullptr);
   // The same to an empty file that is open for writing and stays the caller's. Does not sync it.

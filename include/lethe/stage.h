@@ -21,7 +21,6 @@
 #ifndef LETHE_STAGE_H_
 #define LETHE_STAGE_H_
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -81,8 +80,8 @@ class DedupStage {
   // keeps the saved hash seed. Its audit continues with the smaller of both shares.
   //   NotFound            there is no such file
   //   DataLoss            the file is damaged or cut (the message says where), or is not a snapshot
-  //   FailedPrecondition  origin, engine, horizon, number of shards or second opinion differ; or the saved
-  //                       target cannot change to the stage's; or the format is newer than this library
+  //   FailedPrecondition  origin, engine, horizon, target or number of shards differ; or the format is newer
+  //                       than this library
   //   ResourceExhausted   the memory limit, or the system, has no room for it
   //   Unimplemented       the stage's engine has no snapshots
   //   Cancelled           `go_on`, which is called before each megabyte is read, returned false
@@ -93,37 +92,28 @@ class DedupStage {
                                             const std::function<bool()>& go_on = nullptr);
 
   // Changes StageOptions::memory_limit_bytes for all partitions at once. Filters use a higher limit when they
-  // grow next; engines of one size (kPublished, kBloom, kRecycled, kOpposite) use it for new partitions only,
-  // and no filter grows beyond four times the limit under which it was made. A lower limit takes free memory;
-  // filters shrink with their load.
+  // grow next; engines of one size (kBloom, kRecycled, kOpposite) use it for new partitions only. A lower
+  // limit takes free memory; filters shrink with their load.
   //   InvalidArgument     no partition would have room under the limit
   //   FailedPrecondition  more is used now; the message names the nearest possible limit
   // One thread at a time; other methods may run meanwhile.
   absl::Status SetMemoryLimit(int64_t bytes);
 
-  // Changes StageOptions::target_fpp for partitions that are opened later; Partition::SetTargetFpp does it
-  // for an open one. InvalidArgument if it is not a target. FailedPrecondition, with the reason, if open
-  // partitions could not follow: their filters would have to be rebuilt from the log. Thread-safe.
-  absl::Status SetTargetFpp(double target_fpp);
-
  private:
   friend int64_t TakeMissingBytes(DedupStage& stage);  // src/stage/missing_bytes.h
   DedupStage(const StageOptions& options, uint64_t hash_seed, FilterFactory new_filter);
-  absl::StatusOr<std::unique_ptr<Partition>> Open(absl::string_view name, uint64_t hash_seed,
-                                                  double target_fpp);
+  absl::StatusOr<std::unique_ptr<Partition>> Open(absl::string_view name, uint64_t hash_seed);
   absl::StatusOr<RestoredPartition> Read(absl::string_view name, const std::string& path,
                                          const SnapshotOrigin& origin, const std::function<bool()>& go_on);
   absl::Status SetLimits(int64_t bytes);
 
   const StageOptions options_;
-  std::atomic<double> target_fpp_;
   const uint64_t hash_seed_;
   const FilterFactory new_filter_;
   // The limit is divided into parts, so that none starves another.
   MemoryBudget memory_;
   MemoryBudget filter_memory_;
   MemoryBudget audit_memory_;
-  MemoryBudget second_opinion_memory_;
 };
 
 // A stream of events in which ids are unique: one filter, in shards with a lock each, and one stream time.
@@ -159,8 +149,7 @@ class Partition {
 
   // Remembers events whose results are already out, without judging them: rebuilds a filter from a log. A
   // replay cannot know which of an id's events passed, so it remembers the id for the horizon from its last
-  // event on; a copy takes no more room. (`published` without kPaper has one size and inserts the id again in
-  // each interval. `sliced`, and `published` with kPaper, forget the id a horizon after its first event if
+  // event on; a copy takes no more room. (`published` forgets the id a horizon after its first event if
   // memory is short.) With the probability of a false positive, a new id is taken for another one and is
   // forgotten with it. FailedPrecondition, and nothing changes, if a transaction is open; none may begin
   // meanwhile.
@@ -193,13 +182,6 @@ class Partition {
   // at the stream time by which the log's results were judged. InfiniteFuture() lifts the limit.
   void LimitStreamTime(absl::Time latest);
 
-  // Change StageOptions::target_fpp and pass_suspects from the next event on. FailedPrecondition, and nothing
-  // changes, if a transaction is open, or if the filter cannot follow the target (DedupStage::SetTargetFpp).
-  // Ids in the filter keep their rate of false positives, so a lower target is met once the horizon has
-  // passed. A suspect that was not passed is a suspect again.
-  absl::Status SetTargetFpp(double target_fpp);
-  absl::Status SetPassSuspects(bool pass_suspects);
-
   // Writes the partition's memory to a file, first to PATH.new. Only the file's owner can read it, because it
   // holds the seed of the hash. After an error, such as a full disk, the old file at `path` remains; if only
   // the sync of its folder failed, the new file is there and complete. FailedPrecondition if a transaction is
@@ -210,8 +192,8 @@ class Partition {
   absl::Status Save(const std::string& path, const SnapshotOrigin& origin, const SnapshotPoint& point) const;
 
   // Begins a snapshot that LiveSnapshot::Write writes while events are judged. FailedPrecondition if a
-  // transaction is open now; one may begin at once. Copies the audit's ids, 32 bytes each; Write copies
-  // second opinions, one shard at a time, outside of the memory limit. Other errors as of Save.
+  // transaction is open now; one may begin at once. Copies the audit's ids, 32 bytes each. Other errors as of
+  // Save.
   absl::StatusOr<std::unique_ptr<LiveSnapshot>> BeginSnapshot(const SnapshotOrigin& origin,
                                                               const SnapshotPoint& point) const;
 

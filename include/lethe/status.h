@@ -20,9 +20,8 @@ struct AdaptationStep {
     kFold,           // the lines are halved
     kUnfoldRefused,  // the memory limit kept the filter from growing
     kShortenWindow,  // at the limit: the oldest generation was dropped before the horizon
-    kExceedFpp,      // at the limit: an interval takes more ids than the target allows
-    kScaleUp,        // Adaptation::kPaper: twice the filters, and a shorter refresh period
-    kScaleDown,      // Adaptation::kPaper: one filter less, and a longer refresh period
+    kScaleUp,        // kPublished: twice the filters, and a shorter refresh period
+    kScaleDown,      // kPublished: one filter less, and a longer refresh period
   };
   Kind kind = Kind::kRefresh;
   int64_t stream_time_ms = 0;       // kNoStreamTime if time had not begun
@@ -35,14 +34,6 @@ struct StepCount {
   AdaptationStep::Kind kind = AdaptationStep::Kind::kRefresh;
   absl::string_view reason = "";  // as in AdaptationStep
   int64_t count = 0;
-};
-
-// Work on a filter's memory that is spread over calls, each doing a little of it.
-enum class FilterPass : uint8_t {
-  kNone,
-  kSweep,   // what is forgotten is cleared
-  kUnfold,  // the lines are being doubled: their number grows when it has ended
-  kFold,    // the lines are being halved: their number has fallen when it began
 };
 
 // One generation of a forgetful filter: what it holds, and how full it is.
@@ -62,10 +53,8 @@ struct FilterStatus {
   absl::Duration refresh_period = absl::ZeroDuration();  // t
   int64_t bits_per_generation = 0;                       // m
   int bits_per_id = 0;                                   // k
-  // Of 64 bytes each, which hold the ids of kCompact, kExact and kSliced. 0 in other engines.
+  // Of 64 bytes each, which hold the ids of kCompact and kExact. 0 in other engines.
   int64_t lines = 0;
-  // What is under way; of several filters, the last of its kinds that any of them is at.
-  FilterPass pass = FilterPass::kNone;
 
   int64_t ids = 0;  // inserted and not yet forgotten
   // Of the generation that is the present: the share of its bits that are set, by a sample. 0 in engines
@@ -85,7 +74,7 @@ struct FilterStatus {
   // and what was not given back yet. Of kCompact and kExact; 0 in other engines.
   int64_t memory_above_need_bytes = 0;
   int64_t refreshes = 0;
-  // Times that the memory limit shortened the window, or let an interval exceed the target.
+  // Times that the memory limit shortened the window.
   int64_t limit_hits = 0;
   // The latest steps of adaptation, oldest first; at most 64 of a filter.
   std::vector<AdaptationStep> steps = {};
@@ -95,17 +84,9 @@ struct FilterStatus {
   std::vector<GenerationStatus> generations = {};
 };
 
-// The second opinion, where there is one: ids that were passed, each exactly.
-struct SecondOpinionStatus {
-  int64_t ids = 0;        // that it holds
-  int64_t displaced = 0;  // ids within the horizon that had no more room: copies of these are suspects
-  int64_t memory_bytes = 0;
-};
-
 // What the stage found out about its own verdicts, from the ids that it audits: a share of all ids, chosen by
-// their hash, of which an exact set remembers what was passed. What counts is what became of an event: a
-// suspect that was passed is as one that was called unique, one that was not as a duplicate. Counts are since
-// the partition was opened, of events that were committed (or judged in one step).
+// their hash, of which an exact set remembers what was passed. Counts are since the partition was opened, of
+// events that were committed (or judged in one step).
 struct AuditStatus {
   double share = 0;    // of the ids that are audited now; halved when memory is short
   int64_t events = 0;  // judged, of audited ids: fresh ones, copies, and some of which nothing is learnt
@@ -135,12 +116,10 @@ struct PartitionStatus {
   absl::Time stream_time = absl::InfinitePast();
   int64_t unique = 0;      // judged unique (and not taken back by an abort or Forget)
   int64_t duplicates = 0;  // judged duplicate (likewise)
-  int64_t suspects = 0;    // judged suspect (likewise)
   int64_t replayed = 0;    // inserted without a verdict
   int64_t pending = 0;     // passed in the open transaction
   FilterStatus filter;
   AuditStatus audit;
-  SecondOpinionStatus second_opinion = {};
 };
 
 }  // namespace lethe

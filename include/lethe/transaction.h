@@ -56,9 +56,9 @@ class Transaction {
   // As Partition::Observe; an abort undoes it. The filter's time moves at the commit.
   absl::Status Observe(absl::Time time);
 
-  // Takes back one `unique` verdict of this transaction, or that of a suspect that was passed, because the
-  // event was not carried out (it cannot be written, say). A later copy is judged like the first; a copy that
-  // this transaction has already dropped is lost with it. No effect on an id that is not pending.
+  // Takes back one `unique` verdict of this transaction, because the event was not carried out (it cannot be
+  // written, say). A later copy is judged like the first; a copy that this transaction has already dropped is
+  // lost with it. No effect on an id that is not pending.
   void Forget(IdHash id);
 
   // Puts the pending ids into the filter, per shard in the order in which they were judged, at the stream
@@ -69,8 +69,8 @@ class Transaction {
   void Abort();
 
   bool open() const { return partition_ != nullptr; }
-  // The memory of the pending ids, at most: 80 bytes each, and twice that for suspects that were passed. It
-  // is not taken from the memory limit; commit in time to keep it small.
+  // The memory of the pending ids, at most: 80 bytes each. It is not taken from the memory limit; commit in
+  // time to keep it small.
   int64_t pending_bytes() const;
 
  private:

@@ -73,7 +73,7 @@ class StepLog {
  private:
   template <typename Step, typename Fields>
   static void TransferStep(Step& step, Fields& fields) {
-    fields.Int(step.kind, 0, static_cast<int>(AdaptationStep::Kind::kExceedFpp));
+    fields.Int(step.kind, 0, static_cast<int>(AdaptationStep::Kind::kShortenWindow));
     fields.Time(step.stream_time_ms);
     fields.Count(step.bits_per_generation);
     auto reason = std::find(std::begin(kStepReasons), std::end(kStepReasons), step.reason) - kStepReasons;

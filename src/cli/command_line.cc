@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "connectors/kafka/client/library.h"
 #include "src/cli/command_settings.h"
 #include "src/cli/config/manual.h"
 #include "src/cli/config/reference.h"
@@ -53,7 +54,8 @@ Example:
   lethe filter --id json:/id --time json:/time --quiet monday.ndjson.gz tuesday.ndjson > unique.ndjson)";
 
 constexpr char kDemoFooter[] = R"(Example:
-  lethe demo --events 1000000)";
+  lethe demo --events 1000000
+  lethe demo --adapt)";
 
 constexpr char kPlanFooter[] = R"(Give three of rate, horizon, fpp and memory; the plan finds the fourth.
 
@@ -269,8 +271,9 @@ class RunArguments {
     if (!file.ok()) return file.status();
     absl::StatusOr<std::vector<std::pair<std::string, std::string>>> given = flags_.Given();
     if (!given.ok()) return given.status();
-    return MakeRunConfig(
-        *file, {*std::move(given), properties_->results(), counters_->results(), exit_at_end}, effective);
+    return MakeRunConfig(*file,
+                         {*std::move(given), properties_->results(), counters_->results(), exit_at_end},
+                         effective, MemoryLimitOfCgroup());
   }
 
  private:
@@ -349,9 +352,11 @@ Command AddHelp(CLI::App& program, int columns, std::ostream& out) {
 }
 
 Command AddVersion(CLI::App& program, std::ostream& out) {
-  CLI::App& app = AddCommand(program, "version", "Print the version", "Example:\n  lethe version");
+  CLI::App& app =
+      AddCommand(program, "version", "Print the version, and that of librdkafka with its features",
+                 "Example:\n  lethe version");
   return {&app, [&out]() -> absl::StatusOr<int> {
-            out << kVersion << "\n";
+            out << kVersion << "\n" << kafka::LibraryText() << "\n";
             return kExitOk;
           }};
 }
@@ -427,7 +432,8 @@ int RunCommandLine(const std::vector<std::string>& args, const Commands& command
       SurveySettings(), commands.survey);
   add("plan", "Compute the memory that a stream needs, or what fits in a limit", kPlanFooter, PlanSettings(),
       commands.plan);
-  add("demo", "Send events twice, deduplicate them, and count", kDemoFooter, DemoSettings(), commands.demo);
+  add("demo", "Send events twice, deduplicate them, and count", kDemoFooter, DemoSettings(), commands.demo,
+      CheckDemo);
   if (commands.check) all.push_back(AddCheck(program, commands.check));
   if (commands.run) all.push_back(AddRun(program, commands.run, out));
   add("filter", "Deduplicate the lines of files or of a pipe", kFilterFooter, FilterSettings(),

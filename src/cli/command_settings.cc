@@ -4,7 +4,9 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "src/cli/config/removed.h"
 #include "src/cli/config/units.h"
 
 namespace lethe {
@@ -17,12 +19,14 @@ absl::Status StoreWithoutId(absl::string_view text, FilterCommandOptions::Withou
 }
 
 absl::Status StoreEngine(absl::string_view text, StageOptions& stage) {
+  if (const std::string removed = RemovedText(absl::StrCat("engine: ", text)); !removed.empty()) {
+    return BadValue(text, removed);
+  }
   const absl::StatusOr<Engine> engine = ParseEngine(text);
   if (!engine.ok()) {  // the place, which the caller says, ends with the key
     return absl::InvalidArgumentError(absl::StripPrefix(engine.status().message(), "engine: "));
   }
   stage.engine = *engine;
-  stage.adaptation = AdaptationOf(*engine);
   return absl::OkStatus();
 }
 
@@ -39,21 +43,8 @@ constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
     {"memory", "SIZE", "1GiB", false, "Memory limit for the filter", "1GiB",
      [](absl::string_view text, FilterCommandOptions& options) { return StoreMemory(text, options.stage); }},
     {"engine", "NAME", "compact", false,
-     "Filter engine: compact, sliced, published, exact; without the guarantees: bloom, recycled, opposite",
-     "exact",
+     "Filter engine: compact, exact, published; without the guarantees: bloom, recycled, opposite", "exact",
      [](absl::string_view text, FilterCommandOptions& options) { return StoreEngine(text, options.stage); }},
-    {"second_opinion", "none|opposite", "none", false,
-     "Second check of the filter's duplicates by an exact array of ids, as many as fit; a duplicate that it "
-     "does not confirm is a suspect",
-     "opposite",
-     [](absl::string_view text, FilterCommandOptions& options) {
-       return StoreSecondOpinion(text, options.stage);
-     }},
-    {"on_suspect", "pass|drop", "pass", false,
-     "Handling of suspects: unique lines, or copies of forgotten ids", "drop",
-     [](absl::string_view text, FilterCommandOptions& options) {
-       return StoreOnSuspect(text, options.stage);
-     }},
     {"on_duplicate", "drop|tag", "drop", false, "Handling of duplicates: tag keeps and marks them", "tag",
      [](absl::string_view text, FilterCommandOptions& options) {
        using OnDuplicate = FilterCommandOptions::OnDuplicate;
@@ -105,6 +96,19 @@ constexpr Setting<DemoOptions> kDemoSettings[] = {
        return Store(text, ParseWhole<uint64_t>(text, 0, std::numeric_limits<uint64_t>::max()), options.seed);
      }},
     SwitchSetting<DemoOptions, &DemoOptions::serve>("serve", "Keep the status page up at the end"),
+    {"port", "NUMBER", "9464 with --serve or --adapt, if it is free", false,
+     "Port of the status page; with --adapt the second engine has the next one", "9464",
+     [](absl::string_view text, DemoOptions& options) {
+       return Store(text, ParseWhole<int>(text, 1, 65534), options.port);
+     }},
+    SwitchSetting<DemoOptions, &DemoOptions::adapt>("adapt",
+                                                    "Show filters that follow a load instead: a day in a "
+                                                    "minute with engine: published, compact beside it"),
+    {"day", "DURATION", "1m", false, "How long the day of --adapt takes", "20s",
+     [](absl::string_view text, DemoOptions& options) {
+       if (absl::Status stored = Store(text, ParseDuration(text), options.day); !stored.ok()) return stored;
+       return options.day >= absl::Seconds(1) ? absl::OkStatus() : BadValue(text, "expected 1s or more");
+     }},
 };
 
 // Checks a value as a stage does, and tells it apart from one that is not given.

@@ -9,16 +9,13 @@
 namespace lethe {
 namespace {
 
-constexpr std::array<Engine, 7> kEngines = {Engine::kCompact, Engine::kSliced, Engine::kPublished,
-                                            Engine::kExact,   Engine::kBloom,  Engine::kRecycled,
-                                            Engine::kOpposite};
+constexpr std::array<Engine, 6> kEngines = {Engine::kCompact, Engine::kExact,    Engine::kPublished,
+                                            Engine::kBloom,   Engine::kRecycled, Engine::kOpposite};
 
 }  // namespace
 
 absl::string_view EngineName(Engine engine) {
   switch (engine) {
-    case Engine::kSliced:
-      return "sliced";
     case Engine::kPublished:
       return "published";
     case Engine::kExact:
@@ -37,7 +34,6 @@ absl::string_view EngineName(Engine engine) {
 
 absl::string_view BrokenPromise(Engine engine) {
   switch (engine) {
-    case Engine::kSliced:
     case Engine::kPublished:
     case Engine::kExact:
     case Engine::kCompact:

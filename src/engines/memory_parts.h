@@ -8,20 +8,18 @@
 
 namespace lethe {
 
-// How much each may take; together they are the limit. Otherwise the first would leave nothing for the
-// others, and each copes with its limit in a way of its own.
+// How much each may take; together they are the limit. Otherwise the first would leave nothing for the other,
+// and each copes with its limit in a way of its own.
 struct MemoryParts {
   int64_t filters = 0;
   int64_t audit = 0;
-  int64_t second_opinion = 0;
 };
 
 inline MemoryParts PartsOf(const StageOptions& options) {
   const int64_t limit = options.memory_limit_bytes;
   MemoryParts parts;
   if (options.audit_share > 0) parts.audit = limit / 8;
-  if (options.second_opinion != SecondOpinion::kNone) parts.second_opinion = limit / 4;
-  parts.filters = limit - parts.audit - parts.second_opinion;
+  parts.filters = limit - parts.audit;
   return parts;
 }
 

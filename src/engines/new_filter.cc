@@ -9,13 +9,10 @@
 #include "src/reference/bloom/recycled.h"
 #include "src/reference/fixed_share.h"
 #include "src/reference/published/adaptive_fbf.h"
-#include "src/reference/published/published_fbf.h"
-#include "src/reference/sliced/sliced_fbf.h"
 
 namespace lethe {
 
 int64_t SmallestFilterBytes(Engine engine) {
-  if (engine == Engine::kSliced) return SmallestSlicedFbfBytes();
   if (engine == Engine::kCompact || engine == Engine::kExact) return SmallestCompactFilterBytes();
   return kSmallestShareBytes;
 }
@@ -25,14 +22,10 @@ absl::StatusOr<std::unique_ptr<Filter>> NewFilter(const FilterOptions& options) 
   if (absl::Status status = ValidateTargetFpp(options.target_fpp, options.engine); !status.ok()) {
     return status;
   }
-  if (absl::Status status = ValidateAdaptation(options.adaptation, options.engine); !status.ok()) {
-    return status;
-  }
   if (options.memory == nullptr) return absl::InvalidArgumentError("memory: no budget is given");
   switch (options.engine) {
     case Engine::kPublished:
-      if (options.adaptation == Adaptation::kPaper) return AdaptiveFbf::Create(options);
-      return PublishedFbf::Create(PublishedShape(options));
+      return AdaptiveFbf::Create(options);
     case Engine::kExact: {
       FilterOptions widest = options;
       widest.target_fpp = kLowestCompactTarget;
@@ -46,8 +39,6 @@ absl::StatusOr<std::unique_ptr<Filter>> NewFilter(const FilterOptions& options) 
       return Recycled::Create(options);
     case Engine::kOpposite:
       return Opposite::Create(options);
-    case Engine::kSliced:
-      return NewSlicedFbf(options);
   }
   return absl::InvalidArgumentError(
       absl::StrCat("engine: no engine has the number ", static_cast<int>(options.engine)));

@@ -13,10 +13,6 @@ namespace lethe {
 // OK, or InvalidArgument that names the option, the error and the nearest possible value.
 absl::Status ValidateHorizon(absl::Duration horizon);
 absl::Status ValidateTargetFpp(double target_fpp, Engine engine);
-// OK if filters that were made for one target can change to another; else FailedPrecondition, with the
-// reason.
-absl::Status CanFollowTarget(Engine engine, double from, double to);
-absl::Status ValidateAdaptation(Adaptation adaptation, Engine engine);
 
 // The memory without which an engine cannot make one filter, in bytes.
 int64_t SmallestFilterBytes(Engine engine);

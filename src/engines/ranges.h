@@ -21,17 +21,15 @@ inline constexpr absl::Duration kLongestHorizon = absl::Hours(24 * 36525);
 // TiB, holds fewer than 2^46 ids at any target: that floor is below 2^-74, or 6e-23, under every rate of any
 // engine.
 //
-// *Figures.* A rate is computed as one less a product over the pairs of generations, at most 63, each factor
-// and each product rounded by 2^-54 at most: wrong by up to 7e-15. That is less than a hundredth of 1e-12,
-// and all of 1e-14; and who steers by a figure must be able to trust it.
+// *Figures.* A rate is computed as one less a product over the pairs of generations, each factor and each
+// product rounded by 2^-54 at most: for 63 pairs wrong by up to 7e-15. That is less than a hundredth of
+// 1e-12, and all of 1e-14; and who steers by a figure must be able to trust it.
 //
 // *Measurements.* At 1e-12 a filter that judges a million ids a second takes eleven days to a false positive.
 // Under that no audit, no test and no user would ever see whether the target is kept.
 inline constexpr double kLowestTargetFpp = 1e-12;
 
-// Of compact and sliced. Here the sliced filter's model, which leaves out what pairs of generations share, is
-// 8 % too high, and above ever more; a compact filter gains nothing above. Other engines take what is a
-// probability at all.
+// Of compact, which gains nothing above. Other engines take what is a probability at all.
 inline constexpr double kHighestDefaultTarget = 0.1;
 inline constexpr double kHighestTargetFpp = 0.99;
 

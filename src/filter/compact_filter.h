@@ -19,8 +19,7 @@ enum class CompactCode : uint8_t { kFastest, kPortable };
 // 1e-2, 26 at 1e-6, 56 at 1e-15, which is practically exact.
 //
 // Keeps Filter's promise. An id is forgotten a sixteenth of the horizon late at most. Where no memory is
-// left, the oldest epoch is forgotten before its time (limit_hits counts the times), under either
-// AtMemoryLimit.
+// left, the oldest epoch is forgotten before its time (limit_hits counts the times).
 //
 // Horizon and target have been found valid, and there is a budget. ResourceExhausted if the budget has no
 // room for the smallest filter.

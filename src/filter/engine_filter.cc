@@ -8,8 +8,7 @@ namespace lethe {
 
 absl::Status NoSnapshotsOfThisEngine() {
   return absl::UnimplementedError(
-      "this engine has no snapshots; `sliced`, `compact` and `published` of a fixed size have. Rebuild the "
-      "filter from its log");
+      "this engine has no snapshots; `compact` and `exact` have. Rebuild the filter from its log");
 }
 
 FilterStatus EngineFilter::Status() const {

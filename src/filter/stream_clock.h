@@ -39,15 +39,7 @@ class StreamClock {
 
   bool started() const { return now_ms_ != kNoStreamTime; }
   int64_t now_ms() const { return now_ms_; }
-  // The first time that was seen; kNoStreamTime if none was.
-  int64_t first_ms() const { return first_ms_; }
   int64_t interval_ms() const { return interval_ms_; }
-
-  // When the current interval ends, exclusive; the last of all times if that is later.
-  int64_t interval_end_ms() const {
-    const __int128 end = (static_cast<__int128>(interval_) + 1) * interval_ms_;
-    return end > INT64_MAX ? INT64_MAX : static_cast<int64_t>(end);
-  }
 
   // The time since the beginning of the interval that began `intervals` before the current one, but not
   // more than has passed since the first time that was seen.

@@ -1,7 +1,6 @@
 #include "src/memory/line_memory.h"
 
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,7 +19,6 @@ namespace {
 // For one filter: tens of billions of ids. The processor's address space has 2048 times that.
 constexpr int64_t kMostAddressSpace = int64_t{64} << 30;
 // How many times its first limit a filter can grow to.
-constexpr int64_t kRoomForHigherLimits = 4;
 // By how much memory that moves has more room than it needs at once.
 constexpr int64_t kRoomToGrow = 4;
 
@@ -61,14 +59,6 @@ void MovePages(char* from, size_t bytes, char* to) {
 int64_t LineMemory::WholePagesIn(int64_t bytes) { return bytes / PageBytes() * PageBytes(); }
 
 int64_t LineMemory::WholePagesFor(int64_t bytes) { return WholePagesIn(bytes + PageBytes() - 1); }
-
-int64_t LineMemory::RoomUnder(const MemoryBudget& budget) {
-  rlimit address_space = {};
-  const bool is_limited =
-      getrlimit(RLIMIT_AS, &address_space) != 0 || address_space.rlim_cur != RLIM_INFINITY;
-  if (is_limited) return budget.limit_bytes();
-  return kRoomForHigherLimits * std::min(budget.limit_bytes(), kMostAddressSpace);
-}
 
 absl::StatusOr<LineMemory> LineMemory::Create(MemoryBudget* budget, int64_t bytes, int64_t most_bytes,
                                               int64_t huge_from) {

@@ -52,10 +52,6 @@ class LineMemory {
   // Keeps the first `bytes` and gives the rest back to the system and to the budget.
   void Shrink(int64_t bytes);
 
-  // How far a filter may come to grow under this budget: to its limit, and to four times that where address
-  // space is not limited, because a limit can be raised.
-  static int64_t RoomUnder(const MemoryBudget& budget);
-
   // `bytes`, rounded down to pages, and up.
   static int64_t WholePagesIn(int64_t bytes);
   static int64_t WholePagesFor(int64_t bytes);

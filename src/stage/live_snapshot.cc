@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
-#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,15 +21,12 @@ constexpr size_t kSliceBytes = size_t{256} << 10;
 }  // namespace
 
 // State and audits are copied at the beginning, the memory later, in slices. EngineFilter::ImageEpoch says
-// why the parts fit together, and PassedIds::Copy why a second opinion lacks nothing that passed before the
-// beginning.
+// why the parts fit together.
 struct LiveSnapshot::Impl {
   absl::Status Write(SnapshotWriter* writer);
   absl::Status AskWhetherToGoOn() const;
   absl::Status WriteMemory(size_t shard, SnapshotWriter* writer);
   absl::Status Copy(size_t shard, absl::Span<const char> memory, char* to) const;
-  absl::Status WriteSecondOpinion(size_t shard, SnapshotWriter* writer);
-  absl::StatusOr<bool> CopySecondOpinion(size_t shard);
 
   SnapshotHeader header;
   std::shared_ptr<Partition::Impl::Link> link;
@@ -91,7 +87,6 @@ absl::Status LiveSnapshot::Impl::Write(SnapshotWriter* writer) {
     }
     if (absl::Status status = WriteMemory(i, writer); !status.ok()) return status;
     if (absl::Status status = Audit::SaveIds(shards[i].audited, writer); !status.ok()) return status;
-    if (absl::Status status = WriteSecondOpinion(i, writer); !status.ok()) return status;
   }
   if (absl::Status status = WriteSnapshotEnd(writer); !status.ok()) return status;
   // Only now is the highest offset of the copied ids known.
@@ -127,28 +122,6 @@ absl::Status LiveSnapshot::Impl::Copy(size_t shard, absl::Span<const char> memor
   const std::lock_guard lock(link->mutex);
   if (link->impl == nullptr) return absl::CancelledError("the partition is gone");
   return link->impl->shards[shard]->Copy(shards[shard], memory, to);
-}
-
-// Copies all of a shard's before it writes it: the size comes first in the file, and is known at the end.
-absl::Status LiveSnapshot::Impl::WriteSecondOpinion(size_t shard, SnapshotWriter* writer) {
-  std::optional<Shard::SecondOpinionImage>& image = shards[shard].second_opinion;
-  if (!image) return absl::OkStatus();
-  for (bool whole = false; !whole;) {
-    const absl::StatusOr<bool> copied = CopySecondOpinion(shard);
-    if (!copied.ok()) return copied.status();
-    whole = *copied;
-    std::this_thread::yield();
-  }
-  if (absl::Status status = Shard::Write(*image, writer); !status.ok()) return status;
-  image.reset();
-  return absl::OkStatus();
-}
-
-absl::StatusOr<bool> LiveSnapshot::Impl::CopySecondOpinion(size_t shard) {
-  if (absl::Status status = AskWhetherToGoOn(); !status.ok()) return status;
-  const std::lock_guard lock(link->mutex);
-  if (link->impl == nullptr) return absl::CancelledError("the partition is gone");
-  return link->impl->shards[shard]->CopySecondOpinion(kSliceBytes, &*shards[shard].second_opinion);
 }
 
 }  // namespace lethe

@@ -28,17 +28,15 @@ void ForEachChunk(size_t events, Visit visit) {
 
 }  // namespace
 
-Partition::Impl::Impl(std::string name_of, uint64_t seed, double target, const StageOptions& options,
+Partition::Impl::Impl(std::string name_of, uint64_t seed, const StageOptions& options,
                       std::vector<std::unique_ptr<Shard>> parts)
     : name(std::move(name_of)),
       hash_seed(seed),
       engine(options.engine),
-      adaptation(options.adaptation),
       horizon(options.horizon),
-      second_opinion(options.second_opinion),
+      target_fpp(options.target_fpp),
       shards(std::move(parts)),
       clock(StreamTime::For(options.horizon)),
-      target_fpp(target),
       link(std::make_shared<Link>()) {
   link->impl = this;
 }
@@ -165,33 +163,6 @@ void Partition::Impl::LimitStreamTime(absl::Time latest) {
   clock_at_begin.LimitTo(latest_ms);
 }
 
-absl::Status Partition::Impl::SetTargetFpp(double target) {
-  const absl::StatusOr<Outside> entered = EnterOutside("another target");
-  if (!entered.ok()) return entered.status();
-  {
-    const std::lock_guard lock(clock_mutex);
-    if (target == target_fpp) return absl::OkStatus();
-    // Filters of one kind can all follow, or none can.
-    if (absl::Status status = CanFollowTarget(engine, target_fpp, target); !status.ok()) return status;
-  }
-  for (const auto& shard : shards) {
-    if (!shard->SetTargetFpp(target)) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("partition ", name, ": its filter cannot follow another target"));
-    }
-  }
-  const std::lock_guard lock(clock_mutex);
-  target_fpp = target;
-  return absl::OkStatus();
-}
-
-absl::Status Partition::Impl::SetPassSuspects(bool pass_suspects) {
-  const absl::StatusOr<Outside> entered = EnterOutside("another policy for suspects");
-  if (!entered.ok()) return entered.status();
-  for (const auto& shard : shards) shard->SetPassSuspects(pass_suspects);
-  return absl::OkStatus();
-}
-
 absl::Status Partition::Impl::Begin() {
   if (transaction_open.exchange(true)) {
     return absl::FailedPreconditionError(
@@ -233,12 +204,10 @@ PartitionStatus Partition::Impl::Status() const {
           .stream_time = StreamTimeNow(),
           .unique = all.unique,
           .duplicates = all.duplicates,
-          .suspects = all.suspects,
           .replayed = all.replayed,
           .pending = all.pending,
           .filter = all.filter,
-          .audit = all.audit,
-          .second_opinion = all.second_opinion};
+          .audit = all.audit};
 }
 
 absl::Time Partition::Impl::StreamTimeNow() const {
@@ -282,12 +251,6 @@ absl::Status Partition::StartAt(absl::Time stream_time) {
   return OrNoMemory([&] { return impl_->StartAt(stream_time); });
 }
 void Partition::LimitStreamTime(absl::Time latest) { impl_->LimitStreamTime(latest); }
-absl::Status Partition::SetTargetFpp(double target_fpp) {
-  return OrNoMemory([&] { return impl_->SetTargetFpp(target_fpp); });
-}
-absl::Status Partition::SetPassSuspects(bool pass_suspects) {
-  return OrNoMemory([&] { return impl_->SetPassSuspects(pass_suspects); });
-}
 absl::Time Partition::stream_time() const { return impl_->StreamTimeNow(); }
 PartitionStatus Partition::Status() const { return impl_->Status(); }
 

@@ -35,7 +35,7 @@ class Batch;
 // Invariant: pending sets are empty while no transaction is open.
 struct Partition::Impl {
   // Shards are a power of two, at most 256.
-  Impl(std::string name_of, uint64_t seed, double target, const StageOptions& options,
+  Impl(std::string name_of, uint64_t seed, const StageOptions& options,
        std::vector<std::unique_ptr<Shard>> parts);
   // Waits until the present piece of a snapshot is copied.
   ~Impl();
@@ -48,8 +48,6 @@ struct Partition::Impl {
   absl::Status AdvanceTo(absl::Time time);
   absl::Status StartAt(absl::Time time);
   void LimitStreamTime(absl::Time latest);
-  absl::Status SetTargetFpp(double target);
-  absl::Status SetPassSuspects(bool pass_suspects);
   absl::Status Begin();
   void Commit() noexcept;
   void Abort() noexcept;
@@ -86,15 +84,13 @@ struct Partition::Impl {
   const uint64_t hash_seed;
   // A restored snapshot must have the same.
   const Engine engine;
-  const Adaptation adaptation;
   const absl::Duration horizon;
-  const SecondOpinion second_opinion;
+  const double target_fpp;
   const std::vector<std::unique_ptr<Shard>> shards;
 
   mutable std::mutex clock_mutex;  // guards what follows
   StreamTime clock;
   StreamTime clock_at_begin;            // of the open transaction
-  double target_fpp;                    // a snapshot must be able to follow it
   int64_t advanced_ms = kNoStreamTime;  // to which Observe() has moved the filters
   bool started = false;                 // an event was seen, or the time set
 

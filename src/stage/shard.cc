@@ -8,45 +8,20 @@
 
 namespace lethe {
 
-Shard::Shard(std::unique_ptr<Filter> filter, std::optional<PassedIds> second_opinion,
-             const StageOptions& options, MemoryBudget* audit_memory)
+Shard::Shard(std::unique_ptr<Filter> filter, const StageOptions& options, MemoryBudget* audit_memory)
     : filter_(std::move(filter)),
       engine_filter_(dynamic_cast<EngineFilter*>(filter_.get())),
-      second_opinion_(std::move(second_opinion)),
-      pass_suspects_(options.pass_suspects),
       audit_(options.audit_share, options.horizon, filter_.get(), audit_memory) {}
 
 void Shard::Judge(const ShardEvents& events, absl::Span<Verdict> verdicts) {
   const Lock lock(this);
   filter_->TestAndInsert(events.ids, verdicts);
-  if (second_opinion_) AskSecondOpinion(events.ids, verdicts);
   for (size_t i = 0; i < events.ids.size(); ++i) {
     const TimedId& timed = events.ids[i];
-    ++(verdicts[i] == Verdict::kUnique    ? unique_
-       : verdicts[i] == Verdict::kSuspect ? suspects_
-                                          : duplicates_);
+    const bool passes = verdicts[i] == Verdict::kUnique;
+    ++(passes ? unique_ : duplicates_);
     audit_.AdvanceTo(timed.stream_time_ms);
-    if (audit_.Audits(timed.id)) audit_.Judged(timed, Passes(verdicts[i]), events.Payload(i));
-  }
-}
-
-// After the filter has judged, and remembered the unique ids.
-void Shard::AskSecondOpinion(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts) {
-  for (const TimedId& timed : ids) second_opinion_->Prefetch(timed.id);
-  bool has_passed_suspects = false;
-  for (size_t i = 0; i < ids.size(); ++i) {
-    const TimedId& timed = ids[i];
-    if (verdicts[i] == Verdict::kDuplicate && !second_opinion_->Confirms(timed)) {
-      verdicts[i] = Verdict::kSuspect;
-      // The filter is at the time of the batch's end by now, so it keeps the id for a little longer.
-      if (pass_suspects_) filter_->Insert({&timed, 1});
-      has_passed_suspects = pass_suspects_;
-    } else if (verdicts[i] == Verdict::kUnique && has_passed_suspects && second_opinion_->Confirms(timed)) {
-      // Within the batch the filter has forgotten an id of which it had called a copy a duplicate; the second
-      // opinion did not know it, and so that copy has been passed.
-      verdicts[i] = Verdict::kDuplicate;
-    }
-    if (Passes(verdicts[i])) second_opinion_->Remember(timed);
+    if (audit_.Audits(timed.id)) audit_.Judged(timed, passes, events.Payload(i));
   }
 }
 
@@ -65,23 +40,16 @@ void Shard::JudgeInTransaction(const ShardEvents& events, absl::Span<Verdict> ve
   filter_->Contains(asked_, verdicts);
   for (size_t i = 0; i < events.ids.size(); ++i) {
     const TimedId& timed = events.ids[i];
-    if (verdicts[i] == Verdict::kDuplicate && second_opinion_ && pending_.Find(timed.id) == nullptr &&
-        !second_opinion_->Confirms(timed)) {
-      verdicts[i] = Verdict::kSuspect;
-    }
-    const bool passes = Passes(verdicts[i]);
-    if (passes && !pending_.Insert(timed)) verdicts[i] = Verdict::kDuplicate;
-    if (verdicts[i] == Verdict::kDuplicate) ++pending_duplicates_;
-    if (verdicts[i] == Verdict::kSuspect && passes) pending_suspects_.Insert(timed);
-    if (verdicts[i] == Verdict::kSuspect && !passes) ++pending_held_back_;
-    if (audit_.Audits(timed.id)) audit_.JudgedPending(timed, Passes(verdicts[i]), events.Payload(i));
+    if (verdicts[i] == Verdict::kUnique && !pending_.Insert(timed)) verdicts[i] = Verdict::kDuplicate;
+    const bool passes = verdicts[i] == Verdict::kUnique;
+    if (!passes) ++pending_duplicates_;
+    if (audit_.Audits(timed.id)) audit_.JudgedPending(timed, passes, events.Payload(i));
   }
 }
 
 void Shard::Replay(const ShardEvents& events) {
   const Lock lock(this);
   filter_->Replay(events.ids);
-  RememberPassed(events.ids);
   for (size_t i = 0; i < events.ids.size(); ++i) {
     const TimedId& timed = events.ids[i];
     audit_.AdvanceTo(timed.stream_time_ms);
@@ -90,16 +58,9 @@ void Shard::Replay(const ShardEvents& events) {
   replayed_ += static_cast<int64_t>(events.ids.size());
 }
 
-void Shard::RememberPassed(absl::Span<const TimedId> ids) {
-  if (!second_opinion_) return;
-  for (const TimedId& timed : ids) second_opinion_->Remember(timed);
-}
-
 void Shard::Forget(IdHash id) {
   const Lock lock(this);
-  if (!pending_.Forget(id)) return;
-  pending_suspects_.Forget(id);
-  audit_.Forget(id);
+  if (pending_.Forget(id)) audit_.Forget(id);
 }
 
 void Shard::Commit(int64_t stream_time_ms) noexcept {
@@ -107,13 +68,10 @@ void Shard::Commit(int64_t stream_time_ms) noexcept {
   const absl::Span<const TimedId> ids = pending_.InOrder();
   filter_->Insert(ids);
   filter_->AdvanceTo(stream_time_ms);
-  RememberPassed(ids);
   for (const TimedId& timed : ids) audit_.AdvanceTo(timed.stream_time_ms);
   audit_.AdvanceTo(stream_time_ms);
   audit_.Commit();
-  const auto passed_suspects = static_cast<int64_t>(pending_suspects_.size());
-  unique_ += static_cast<int64_t>(ids.size()) - passed_suspects;
-  suspects_ += passed_suspects + pending_held_back_;
+  unique_ += static_cast<int64_t>(ids.size());
   duplicates_ += pending_duplicates_;
   EndTransaction();
 }
@@ -126,19 +84,7 @@ void Shard::Abort() noexcept {
 
 void Shard::EndTransaction() {
   pending_.Clear();
-  pending_suspects_.Clear();
   pending_duplicates_ = 0;
-  pending_held_back_ = 0;
-}
-
-bool Shard::SetTargetFpp(double target_fpp) {
-  const Lock lock(this);
-  return filter_->SetTargetFpp(target_fpp);
-}
-
-void Shard::SetPassSuspects(bool pass_suspects) {
-  const Lock lock(this);
-  pass_suspects_ = pass_suspects;
 }
 
 void Shard::AdvanceTo(int64_t stream_time_ms) {
@@ -149,7 +95,7 @@ void Shard::AdvanceTo(int64_t stream_time_ms) {
 
 int64_t Shard::pending_bytes() const {
   const Lock lock(this);
-  return pending_.bytes() + pending_suspects_.bytes();
+  return pending_.bytes();
 }
 
 bool Shard::Seen::FitsTo(const FilterStatus& filter, int64_t epoch_now) const {
@@ -163,12 +109,10 @@ ShardStatus Shard::Status(int64_t most_lines) const {
     const Lock lock(this);
     status = {.unique = unique_,
               .duplicates = duplicates_,
-              .suspects = suspects_,
               .replayed = replayed_,
               .pending = static_cast<int64_t>(pending_.size()),
               .filter = filter_->Figures(),
-              .audit = audit_.Status(),
-              .second_opinion = second_opinion_ ? second_opinion_->Status() : SecondOpinionStatus()};
+              .audit = audit_.Status()};
     if (engine_filter_ == nullptr) return status;
     const int64_t epoch = engine_filter_->ImageEpoch();
     if (!seen_.FitsTo(status.filter, epoch)) {
@@ -197,12 +141,8 @@ ShardStatus MergeShards(absl::Span<const ShardStatus> shards) {
   for (const ShardStatus& shard : shards) {
     all.unique += shard.unique;
     all.duplicates += shard.duplicates;
-    all.suspects += shard.suspects;
     all.replayed += shard.replayed;
     all.pending += shard.pending;
-    all.second_opinion.ids += shard.second_opinion.ids;
-    all.second_opinion.displaced += shard.second_opinion.displaced;
-    all.second_opinion.memory_bytes += shard.second_opinion.memory_bytes;
     audits.push_back(shard.audit);
     const FilterStatus& one = shard.filter;
     FilterStatus& sum = all.filter;
@@ -210,7 +150,6 @@ ShardStatus MergeShards(absl::Span<const ShardStatus> shards) {
     sum.refresh_period = std::max(sum.refresh_period, one.refresh_period);
     sum.bits_per_generation += one.bits_per_generation;
     sum.lines += one.lines;
-    sum.pass = std::max(sum.pass, one.pass);
     sum.bits_per_id = std::max(sum.bits_per_id, one.bits_per_id);
     sum.ids += one.ids;
     sum.present_fill = std::max(sum.present_fill, one.present_fill);

@@ -1,12 +1,10 @@
-// A part of a partition: a filter, its second opinion, its audit, the ids that are pending on top of it, and
-// their lock.
+// A part of a partition: a filter, its audit, the ids that are pending on top of it, and their lock.
 #ifndef LETHE_SRC_STAGE_SHARD_H_
 #define LETHE_SRC_STAGE_SHARD_H_
 
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +19,6 @@
 #include "src/filter/engine_filter.h"
 #include "src/filter/ordered_id_set.h"
 #include "src/fpp/audit.h"
-#include "src/second_opinion/passed_ids.h"
 #include "src/stage/batch.h"
 
 namespace lethe {
@@ -33,23 +30,20 @@ class SnapshotWriter;
 struct ShardStatus {
   int64_t unique = 0;
   int64_t duplicates = 0;
-  int64_t suspects = 0;
   int64_t replayed = 0;
   int64_t pending = 0;
   FilterStatus filter;
   AuditStatus audit;
-  SecondOpinionStatus second_opinion = {};
 };
 
-// Invariant: filter and second opinion hold ids of committed events only, and their time is not beyond the
-// stream time of the last commit (or of the last event outside of a transaction); what the open transaction
-// passed is in the pending set alone.
+// Invariant: the filter holds ids of committed events only, and its time is not beyond the stream time of the
+// last commit (or of the last event outside of a transaction); what the open transaction passed is in the
+// pending set alone.
 //
 // Thread-safe: each method takes the lock once.
 class Shard {
  public:
-  Shard(std::unique_ptr<Filter> filter, std::optional<PassedIds> second_opinion, const StageOptions& options,
-        MemoryBudget* audit_memory);
+  Shard(std::unique_ptr<Filter> filter, const StageOptions& options, MemoryBudget* audit_memory);
 
   // Outside of a transaction: judges and remembers in one step.
   void Judge(const ShardEvents& events, absl::Span<Verdict> verdicts);
@@ -63,20 +57,10 @@ class Shard {
   void Forget(IdHash id);
 
   // The pending ids go into the filter, which then moves to `stream_time_ms`. Neither this nor Abort needs
-  // memory without which it would fail: filter, second opinion and audit make do with theirs.
+  // memory without which it would fail: filter and audit make do with theirs.
   void Commit(int64_t stream_time_ms) noexcept;
   void Abort() noexcept;
   void AdvanceTo(int64_t stream_time_ms);
-
-  // Outside of a transaction. The first is false if the filter cannot follow.
-  bool SetTargetFpp(double target_fpp);
-  void SetPassSuspects(bool pass_suspects);
-
-  // A copy of a second opinion: its state is that of the beginning, its lines are those of PassedIds::Copy.
-  struct SecondOpinionImage {
-    std::string state;
-    PassedIds::Copy lines;
-  };
 
   // Its section of a snapshot (src/stage/snapshot_format.h), in parts, while events are judged: the present
   // state, with the filter's memory to be copied later. Copy, of a part of that memory, is Aborted once the
@@ -85,13 +69,9 @@ class Shard {
     std::string pieces[2];  // all that comes before the memory
     FilterImage filter;     // without its state
     std::vector<Audit::Seen> audited;
-    std::optional<SecondOpinionImage> second_opinion;
   };
   absl::StatusOr<Image> BeginImage(int index) const;
   absl::Status Copy(const Image& image, absl::Span<const char> memory, char* to) const;
-  // Copies so many bytes more; true if the copy is complete. Aborted as Copy.
-  absl::StatusOr<bool> CopySecondOpinion(int64_t most_bytes, SecondOpinionImage* image) const;
-  static absl::Status Write(const SecondOpinionImage& image, SnapshotWriter* writer);
 
   // Of a new shard only.
   absl::Status Restore(int index, SnapshotReader* reader);
@@ -104,13 +84,7 @@ class Shard {
  private:
   template <typename Self, typename Fields>
   static void TransferCounts(Self& self, Fields& fields);
-  absl::Status RestoreSecondOpinion(absl::string_view where, SnapshotReader* reader);
-  bool Passes(Verdict verdict) const {
-    return verdict == Verdict::kUnique || (verdict == Verdict::kSuspect && pass_suspects_);
-  }
   // With the lock held.
-  void AskSecondOpinion(absl::Span<const TimedId> ids, absl::Span<Verdict> verdicts);
-  void RememberPassed(absl::Span<const TimedId> ids);
   void JudgeInTransaction(const ShardEvents& events, absl::Span<Verdict> verdicts);
   void EndTransaction();
 
@@ -155,18 +129,13 @@ class Shard {
   mutable std::mutex mutex_;  // guards all that follows
   const std::unique_ptr<Filter> filter_;
   EngineFilter* const engine_filter_;  // filter_, or null if it is the program's own
-  std::optional<PassedIds> second_opinion_;
-  bool pass_suspects_;
-  Audit audit_;  // of filter_
+  Audit audit_;                        // of filter_
   OrderedIdSet<TimedId> pending_;
-  OrderedIdSet<TimedId> pending_suspects_;  // of these, the ones that were suspects
-  std::vector<IdHash> asked_;               // scratch: what the filter is asked in JudgePending
+  std::vector<IdHash> asked_;  // scratch: what the filter is asked in JudgePending
   int64_t unique_ = 0;
   int64_t duplicates_ = 0;
-  int64_t suspects_ = 0;
   int64_t replayed_ = 0;
   int64_t pending_duplicates_ = 0;  // judged in the open transaction
-  int64_t pending_held_back_ = 0;   // likewise: suspects that were not passed
 };
 
 // The status of a partition, from those of its shards. Sizes and counts are sums. Rates (FPP) are means,

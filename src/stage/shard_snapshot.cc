@@ -12,7 +12,6 @@ namespace {
 
 // The size of the first piece, which always has all of its fields.
 constexpr size_t kShardBytes = (6 + 13) * 8;
-constexpr size_t kSecondOpinionBytes = (2 + 4) * 8;
 
 struct Sizes {
   int index = 0;
@@ -34,8 +33,6 @@ int64_t BytesOf(const Spans& memory) {
   return static_cast<int64_t>(bytes);
 }
 
-static_assert(PassedIds::kCopyPieceBytes == kPieceBytes);  // so that ReadMemory reads its pieces
-
 }  // namespace
 
 template <typename Self, typename Fields>
@@ -56,44 +53,13 @@ absl::StatusOr<Shard::Image> Shard::BeginImage(int index) const {
   TransferCounts(*this, fields);
   audit_.Save(&fields);
   if (!fields.ok()) return absl::InternalError(absl::StrCat("shard ", index, ": counts beyond all bounds"));
-  Image image = {{fields.bytes(), std::move(filter->state)}, *std::move(filter), audit_.CopyIds(), {}};
-  if (!second_opinion_) return image;
-  FieldWriter state;
-  state.Count(suspects_);
-  second_opinion_->Transfer(state);
-  if (!state.ok()) return absl::InternalError("second opinion: counts beyond all bounds");
-  image.second_opinion = {state.bytes(), {}};
-  return image;
+  return Image{{fields.bytes(), std::move(filter->state)}, *std::move(filter), audit_.CopyIds()};
 }
 
 absl::Status Shard::Copy(const Image& image, absl::Span<const char> memory, char* to) const {
   const std::lock_guard lock(mutex_);
   if (engine_filter_->CopyMemory(image.filter, memory, to)) return absl::OkStatus();
   return absl::AbortedError("the filter changed its shape during the snapshot; begin another");
-}
-
-absl::StatusOr<bool> Shard::CopySecondOpinion(int64_t most_bytes, SecondOpinionImage* image) const {
-  const std::lock_guard lock(mutex_);
-  switch (second_opinion_->GoOn(&image->lines, most_bytes)) {
-    case PassedIds::CopyState::kGoesOn:
-      return false;
-    case PassedIds::CopyState::kWhole:
-      return true;
-    case PassedIds::CopyState::kBroken:
-      break;
-  }
-  return absl::AbortedError("the second opinion moved too many ids during the snapshot; begin another");
-}
-
-absl::Status Shard::Write(const SecondOpinionImage& image, SnapshotWriter* writer) {
-  FieldWriter size;
-  size.Count(image.lines.bytes);
-  const std::string begin = absl::StrCat(size.bytes(), image.state);
-  if (absl::Status status = writer->WritePiece(begin); !status.ok()) return status;
-  for (const std::string& piece : image.lines.pieces) {
-    if (absl::Status status = writer->WritePiece(piece); !status.ok()) return status;
-  }
-  return absl::OkStatus();
 }
 
 absl::Status Shard::Restore(int index, SnapshotReader* reader) {
@@ -128,29 +94,7 @@ absl::Status Shard::Restore(int index, SnapshotReader* reader) {
   if (!engine_filter_->Restored()) {
     return reader->Damaged(absl::StrCat("holds impossible lines in the ", in_memory));
   }
-  if (absl::Status status = audit_.RestoreIds(audited, reader); !status.ok()) return status;
-  return second_opinion_ ? RestoreSecondOpinion(where, reader) : absl::OkStatus();
-}
-
-absl::Status Shard::RestoreSecondOpinion(absl::string_view where, SnapshotReader* reader) {
-  const std::string what = absl::StrCat("second opinion of ", where);
-  std::string piece(kSecondOpinionBytes, '\0');
-  if (absl::Status status = reader->ReadPiece(absl::MakeSpan(piece), what); !status.ok()) return status;
-  FieldReader fields(piece);
-  int64_t bytes = 0;
-  fields.Count(bytes);
-  fields.Count(suspects_);
-  second_opinion_->Transfer(fields);
-  if (!fields.Ended()) return reader->Damaged(absl::StrCat("says what cannot be of the ", what));
-  if (bytes > reader->remaining()) {
-    return reader->Damaged(absl::StrCat("is cut: it ends at byte ", reader->file_bytes(), ", in the ", what));
-  }
-  const absl::StatusOr<absl::Span<char>> memory = second_opinion_->MakeRoom(bytes);
-  if (absl::IsDataLoss(memory.status())) return reader->Damaged(memory.status().message());
-  if (!memory.ok()) return reader->Annotate(memory.status());
-  if (absl::Status status = reader->ReadMemory(*memory, what); !status.ok()) return status;
-  return second_opinion_->Restored() ? absl::OkStatus()
-                                     : reader->Damaged(absl::StrCat("holds impossible times in the ", what));
+  return audit_.RestoreIds(audited, reader);
 }
 
 }  // namespace lethe

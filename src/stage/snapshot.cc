@@ -1,12 +1,10 @@
 // The parts of the public API that write and read snapshots.
 #include "lethe/snapshot.h"
 
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "lethe/stage.h"
-#include "src/engines/new_filter.h"
 #include "src/snapshot/snapshot_file.h"
 #include "src/stage/no_memory.h"
 #include "src/stage/partition_impl.h"
@@ -20,9 +18,9 @@ namespace {
 // rare: a filter grows by doubling, and begins an epoch or generation some times in a horizon.
 constexpr int kTries = 16;
 
-template <typename Value>
-absl::Status Other(const SnapshotReader& reader, absl::string_view what, const Value& saved,
-                   const Value& wanted) {
+template <typename Saved, typename Wanted>
+absl::Status Other(const SnapshotReader& reader, absl::string_view what, const Saved& saved,
+                   const Wanted& wanted) {
   return reader.Annotate(absl::FailedPreconditionError(
       absl::StrCat("its ", what, " is ", saved, ", and not ", wanted,
                    ": it is of no use here; let the filter be rebuilt from its log")));
@@ -37,43 +35,37 @@ absl::Status CheckOrigin(const SnapshotReader& reader, const SnapshotOrigin& sav
   return Other(reader, "id configuration's fingerprint", saved.id_fingerprint, wanted.id_fingerprint);
 }
 
-absl::Status NoSnapshots(absl::string_view partition, Adaptation adaptation) {
-  return absl::UnimplementedError(
-      absl::StrCat("partition ", partition, ": its engine has no snapshots",
-                   adaptation == Adaptation::kPaper ? " with the adaptation `paper`" : "",
-                   "; `sliced` and `compact` have, and `published` of a fixed size. Let the filter be "
-                   "rebuilt from its log"));
+absl::Status NoSnapshots(absl::string_view partition) {
+  return absl::UnimplementedError(absl::StrCat(
+      "partition ", partition,
+      ": its engine has no snapshots; `compact` and `exact` have. Let the filter be rebuilt from "
+      "its log"));
 }
 
 absl::Status CheckOptions(const SnapshotReader& reader, const SnapshotHeader& saved,
-                          const StageOptions& wanted, double target_fpp) {
-  const std::string engine = SavedEngineName(wanted.engine, wanted.adaptation);
+                          const StageOptions& wanted) {
+  const absl::string_view engine = EngineName(wanted.engine);
   if (saved.engine != engine) return Other(reader, "engine", saved.engine, engine);
   if (saved.horizon != wanted.horizon) {
     return Other(reader, "horizon", DurationText(saved.horizon), DurationText(wanted.horizon));
   }
-  if (!CanFollowTarget(wanted.engine, saved.target_fpp, target_fpp).ok()) {
-    return Other(reader, "target", saved.target_fpp, target_fpp);
+  if (saved.target_fpp != wanted.target_fpp) {
+    return Other(reader, "target", saved.target_fpp, wanted.target_fpp);
   }
-  if (saved.second_opinion != wanted.second_opinion) {
-    const auto name = [](SecondOpinion opinion) {
-      return opinion == SecondOpinion::kNone ? "none" : "opposite";
-    };
-    return Other(reader, "second opinion", name(saved.second_opinion), name(wanted.second_opinion));
-  }
+  // Version 0.2 had one, whose ids follow each shard.
+  if (saved.second_opinion != 0) return Other(reader, "second opinion", "opposite", "none");
   if (saved.shards != wanted.shards) return Other(reader, "number of shards", saved.shards, wanted.shards);
   return absl::OkStatus();
 }
 
 // Options under which any valid file can be restored.
-StageOptions OptionsOf(const SnapshotHeader& header, Engine engine, int64_t file_bytes) {
+StageOptions OptionsOf(const SnapshotHeader& header, int64_t file_bytes) {
   constexpr int64_t kMoreBytes = int64_t{64} << 20;
   return {.horizon = header.horizon,
           .target_fpp = header.target_fpp,
           .memory_limit_bytes = 32 * file_bytes + header.shards * kMoreBytes,
           .shards = header.shards,
-          .engine = engine,
-          .second_opinion = header.second_opinion,
+          .engine = header.engine == EngineName(Engine::kExact) ? Engine::kExact : Engine::kCompact,
           .audit_share = 1};
 }
 
@@ -81,18 +73,16 @@ StageOptions OptionsOf(const SnapshotHeader& header, Engine engine, int64_t file
 
 absl::StatusOr<SnapshotHeader> Partition::Impl::Header(const SnapshotOrigin& origin,
                                                        const SnapshotPoint& point) const {
-  const std::string engine_name = SavedEngineName(engine, adaptation);
-  if (engine_name.empty()) return NoSnapshots(name, adaptation);
+  if (!HasSnapshots(engine)) return NoSnapshots(name);
   SnapshotHeader header = {.name = name,
                            .origin = origin,
                            .point = point,
-                           .engine = engine_name,
+                           .engine = std::string(EngineName(engine)),
                            .shards = static_cast<int>(shards.size()),
                            .horizon = horizon,
-                           .hash_seed = hash_seed,
-                           .second_opinion = second_opinion};
+                           .target_fpp = target_fpp,
+                           .hash_seed = hash_seed};
   const std::lock_guard lock(clock_mutex);
-  header.target_fpp = target_fpp;
   header.started = started;
   header.clock = clock;
   return header;
@@ -122,17 +112,14 @@ absl::StatusOr<RestoredPartition> DedupStage::Restore(absl::string_view name, co
 absl::StatusOr<RestoredPartition> DedupStage::Read(absl::string_view name, const std::string& path,
                                                    const SnapshotOrigin& origin,
                                                    const std::function<bool()>& go_on) {
-  if (SavedEngineName(options_.engine, options_.adaptation).empty()) {
-    return NoSnapshots(name, options_.adaptation);
-  }
+  if (!HasSnapshots(options_.engine)) return NoSnapshots(name);
   absl::StatusOr<SnapshotReader> reader = SnapshotReader::Open(path, go_on);
   if (!reader.ok()) return reader.status();
   absl::StatusOr<SnapshotHeader> header = SnapshotHeader::Read(&*reader);
   if (!header.ok()) return header.status();
   if (absl::Status status = CheckOrigin(*reader, header->origin, origin); !status.ok()) return status;
-  if (absl::Status status = CheckOptions(*reader, *header, options_, target_fpp_); !status.ok())
-    return status;
-  absl::StatusOr<std::unique_ptr<Partition>> partition = Open(name, header->hash_seed, header->target_fpp);
+  if (absl::Status status = CheckOptions(*reader, *header, options_); !status.ok()) return status;
+  absl::StatusOr<std::unique_ptr<Partition>> partition = Open(name, header->hash_seed);
   if (!partition.ok()) return partition.status();
   Partition::Impl& impl = *(*partition)->impl_;
   impl.clock = header->clock;
@@ -142,7 +129,6 @@ absl::StatusOr<RestoredPartition> DedupStage::Read(absl::string_view name, const
     if (!status.ok()) return status;
   }
   if (absl::Status status = ReadSnapshotEnd(&*reader); !status.ok()) return status;
-  if (absl::Status status = impl.SetTargetFpp(target_fpp_); !status.ok()) return status;
   return RestoredPartition{*std::move(partition), header->point};
 }
 
@@ -155,10 +141,8 @@ absl::StatusOr<SnapshotReport> Partition::Impl::Inspect(const std::string& path)
   if (!reader.ok()) return reader.status();
   const absl::StatusOr<SnapshotHeader> header = SnapshotHeader::Read(&*reader);
   if (!header.ok()) return header.status();
-  const std::optional<Engine> engine = SavedEngine(header->engine);
-  if (!engine) return reader->Damaged(absl::StrCat("is of an unknown engine, ", header->engine));
   const absl::StatusOr<std::unique_ptr<DedupStage>> stage =
-      DedupStage::Create(OptionsOf(*header, *engine, reader->file_bytes()));
+      DedupStage::Create(OptionsOf(*header, reader->file_bytes()));
   if (absl::IsResourceExhausted(stage.status())) return reader->Annotate(stage.status());
   if (!stage.ok()) return reader->Damaged(stage.status().message());
   const absl::StatusOr<RestoredPartition> restored = (*stage)->Restore(header->name, path, header->origin);

@@ -16,11 +16,7 @@ constexpr absl::string_view kEndMagic = "LETHEEND";
 constexpr size_t kMostText = size_t{1} << 16;
 constexpr uint32_t kMostHeaderBytes = 1 << 20;
 constexpr int kMostShards = 256;
-constexpr auto kLastSecondOpinion = static_cast<int64_t>(SecondOpinion::kOpposite);
 constexpr size_t kMostName = 64;
-
-constexpr std::pair<Engine, absl::string_view> kEngines[] = {
-    {Engine::kSliced, "sliced"}, {Engine::kPublished, "published"}, {Engine::kCompact, "compact"}};
 
 // The preamble and the end: eight letters, eight bytes.
 using Marker = std::array<char, 16>;
@@ -35,21 +31,6 @@ Marker MarkerOf(absl::string_view letters, const Eight& eight) {
 }
 
 }  // namespace
-
-std::string SavedEngineName(Engine engine, Adaptation adaptation) {
-  if (adaptation == Adaptation::kPaper) return "";
-  for (const auto& [each, name] : kEngines) {
-    if (each == engine) return std::string(name);
-  }
-  return "";
-}
-
-std::optional<Engine> SavedEngine(absl::string_view name) {
-  for (const auto& [engine, each] : kEngines) {
-    if (each == name) return engine;
-  }
-  return std::nullopt;
-}
 
 template <typename Self, typename Fields>
 void SnapshotHeader::Transfer(Self& self, Fields& fields) {
@@ -69,7 +50,7 @@ void SnapshotHeader::Transfer(Self& self, Fields& fields) {
   fields.Word(self.hash_seed);
   fields.Int(self.started, 0, 1);
   fields.Text(self.point.notes, kMostText);
-  fields.Int(self.second_opinion, 0, kLastSecondOpinion);
+  fields.Int(self.second_opinion, 0, 1);
 }
 
 absl::StatusOr<std::string> SnapshotHeader::SerializedState() const {

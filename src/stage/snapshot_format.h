@@ -2,9 +2,9 @@
 //
 // src/snapshot/README.md describes it byte by byte. A file is a sequence of pieces, each followed by its
 // checksum (snapshot_file.h); a piece of state is a sequence of fields of eight bytes (fields.h), and what
-// transfers them is the Transfer of each class: SnapshotHeader here, StreamTime, Shard, Audit, SlicedFbf with
-// Budget and Arrivals, PublishedFbf, PassedIds. The preamble is the same in every version, so that each can
-// tell a later one from damage.
+// transfers them is the Transfer of each class: SnapshotHeader here, StreamTime, Shard, Audit, and those of
+// the compact filter. The preamble is the same in every version, so that each can tell a later one from
+// damage.
 //
 // A filter's memory is a function of the hash (HashId) and of the places that a layout gives an id: a change
 // of either, or of any of the field lists, needs another version. Files of another version are not read:
@@ -14,7 +14,6 @@
 #define LETHE_SRC_STAGE_SNAPSHOT_FORMAT_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -29,10 +28,8 @@ namespace lethe {
 
 inline constexpr uint32_t kSnapshotVersion = 3;
 
-// The engines that have snapshots, by the names that stand in files: empty, or nullopt, for others. With its
-// paper's adaptation the published one has none.
-std::string SavedEngineName(Engine engine, Adaptation adaptation);
-std::optional<Engine> SavedEngine(absl::string_view name);
+// Whether the engine has snapshots. Its name (EngineName) stands in the file.
+inline bool HasSnapshots(Engine engine) { return engine == Engine::kCompact || engine == Engine::kExact; }
 
 struct SnapshotHeader {
   uint32_t version = kSnapshotVersion;
@@ -44,8 +41,8 @@ struct SnapshotHeader {
   absl::Duration horizon = absl::ZeroDuration();
   double target_fpp = 0;
   uint64_t hash_seed = 0;
-  SecondOpinion second_opinion = SecondOpinion::kNone;
-  bool started = false;  // an event was seen, or the time set
+  int second_opinion = 0;  // 1 in files of version 0.2 that have one, which are not restored
+  bool started = false;    // an event was seen, or the time set
   StreamTime clock = {};
 
   // InvalidArgument if a text is too long.

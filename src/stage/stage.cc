@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cmath>
 #include <iterator>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,7 +13,6 @@
 #include "lethe/filter.h"
 #include "src/engines/memory_parts.h"
 #include "src/engines/new_filter.h"
-#include "src/second_opinion/passed_ids.h"
 #include "src/stage/missing_bytes.h"
 #include "src/stage/no_memory.h"
 #include "src/stage/partition_impl.h"
@@ -52,38 +50,23 @@ absl::StatusOr<std::unique_ptr<DedupStage>> DedupStage::Create(const StageOption
 
 DedupStage::DedupStage(const StageOptions& options, uint64_t hash_seed, FilterFactory new_filter)
     : options_(options),
-      target_fpp_(options.target_fpp),
       hash_seed_(hash_seed),
       new_filter_(std::move(new_filter)),
       memory_(options.memory_limit_bytes),
       filter_memory_(PartsOf(options).filters, &memory_),
-      audit_memory_(PartsOf(options).audit, &memory_),
-      second_opinion_memory_(PartsOf(options).second_opinion, &memory_) {}
+      audit_memory_(PartsOf(options).audit, &memory_) {}
 
 DedupStage::~DedupStage() = default;
 
 absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view name) {
-  return OrNoMemory([&] { return Open(name, hash_seed_, target_fpp_); });
-}
-
-absl::Status DedupStage::SetTargetFpp(double target_fpp) {
-  return OrNoMemory([&] {
-    if (absl::Status status = ValidateTargetFpp(target_fpp, options_.engine); !status.ok()) return status;
-    if (absl::Status status = CanFollowTarget(options_.engine, target_fpp_, target_fpp); !status.ok()) {
-      return status;
-    }
-    target_fpp_ = target_fpp;
-    return absl::OkStatus();
-  });
+  return OrNoMemory([&] { return Open(name, hash_seed_); });
 }
 
 absl::Status DedupStage::SetMemoryLimit(int64_t bytes) {
   return OrNoMemory([&] { return SetLimits(bytes); });
 }
 
-int64_t TakeMissingBytes(DedupStage& stage) {
-  return stage.filter_memory_.TakeMissingBytes() + stage.second_opinion_memory_.TakeMissingBytes();
-}
+int64_t TakeMissingBytes(DedupStage& stage) { return stage.filter_memory_.TakeMissingBytes(); }
 
 absl::Status DedupStage::SetLimits(int64_t bytes) {
   StageOptions wanted = options_;
@@ -91,8 +74,7 @@ absl::Status DedupStage::SetLimits(int64_t bytes) {
   if (absl::Status status = Validate(wanted); !status.ok()) return status;
   const MemoryParts to = PartsOf(wanted);
   const std::pair<MemoryBudget*, int64_t> parts[] = {{&filter_memory_, to.filters},
-                                                     {&audit_memory_, to.audit},
-                                                     {&second_opinion_memory_, to.second_opinion}};
+                                                     {&audit_memory_, to.audit}};
   const bool is_raised = bytes > memory_.limit_bytes();
   if (is_raised) memory_.SetLimit(bytes);
   // Each part keeps its limit or gets its share. The whole is lowered last, when its parts have room.
@@ -114,14 +96,11 @@ absl::Status DedupStage::SetLimits(int64_t bytes) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view name, uint64_t hash_seed,
-                                                            double target_fpp) {
+absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view name, uint64_t hash_seed) {
   const FilterOptions filter_options{.horizon = options_.horizon,
-                                     .target_fpp = target_fpp,
+                                     .target_fpp = options_.target_fpp,
                                      .memory = &filter_memory_,
-                                     .at_memory_limit = options_.at_memory_limit,
-                                     .engine = options_.engine,
-                                     .adaptation = options_.adaptation};
+                                     .engine = options_.engine};
   std::vector<std::unique_ptr<Shard>> shards;
   for (int i = 0; i < options_.shards; ++i) {
     const auto refused = [&](const absl::Status& why) {
@@ -130,17 +109,10 @@ absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view na
     };
     absl::StatusOr<std::unique_ptr<Filter>> filter = new_filter_(filter_options);
     if (!filter.ok()) return refused(filter.status());
-    std::optional<PassedIds> second_opinion;
-    if (options_.second_opinion == SecondOpinion::kOpposite) {
-      absl::StatusOr<PassedIds> passed = PassedIds::Create(options_.horizon, &second_opinion_memory_);
-      if (!passed.ok()) return refused(passed.status());
-      second_opinion.emplace(*std::move(passed));
-    }
-    shards.push_back(
-        std::make_unique<Shard>(*std::move(filter), std::move(second_opinion), options_, &audit_memory_));
+    shards.push_back(std::make_unique<Shard>(*std::move(filter), options_, &audit_memory_));
   }
-  return std::unique_ptr<Partition>(new Partition(std::make_unique<Partition::Impl>(
-      std::string{name}, hash_seed, target_fpp, options_, std::move(shards))));
+  return std::unique_ptr<Partition>(new Partition(
+      std::make_unique<Partition::Impl>(std::string{name}, hash_seed, options_, std::move(shards))));
 }
 
 }  // namespace lethe

@@ -9,10 +9,10 @@
 namespace lethe::bench {
 namespace {
 
-std::vector<std::string> Row(const Figures& figures, const Figures& sliced) {
+std::vector<std::string> Row(const Figures& figures, const Figures& compact) {
   return {figures.layout + figures.fault,  absl::StrCat(figures.generations),
           FigureText(figures.bits_per_id), FppText(figures),
-          FigureText(figures.ns_batch),    FigureText(figures.ns_batch / sliced.ns_batch),
+          FigureText(figures.ns_batch),    FigureText(figures.ns_batch / compact.ns_batch),
           FigureText(figures.ns_single),   FigureText(figures.slowest_us)};
 }
 
@@ -21,15 +21,15 @@ std::vector<std::string> Row(const Figures& figures, const Figures& sliced) {
 absl::StatusOr<Table> CompareLayouts(const Extent& extent, double window, double target_fpp,
                                      std::vector<Figures>* all) {
   Table table{.columns = {"layout", "generations", "bits per id", "FPP measured", "ns per id, batched",
-                          "times sliced", "ns, single", "slowest call, us"}};
-  Figures sliced;
+                          "times compact", "ns, single", "slowest call, us"}};
+  Figures compact;
   for (const std::string& name : LayoutNames()) {
     absl::StatusOr<Figures> figures =
         Measure(extent, {name, [&] { return MakeLayout(name, window, target_fpp); }}, window, target_fpp,
                 PlanFor(extent, name, window, target_fpp));
     if (!figures.ok()) return figures.status();
-    if (name == "sliced") sliced = *figures;
-    table.rows.push_back(Row(*figures, sliced));
+    if (name == "compact") compact = *figures;
+    table.rows.push_back(Row(*figures, compact));
     NoteFault(*figures, &table);
     all->push_back(*std::move(figures));
   }
@@ -42,8 +42,8 @@ absl::StatusOr<Table> CompareTargets(const Extent& extent, std::vector<Figures>*
                           "ns, single"}};
   for (const double target_fpp : {1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9}) {
     absl::StatusOr<Figures> figures =
-        Measure(extent, {"sliced", [&] { return MakeLayout("sliced", kWindow, target_fpp); }}, kWindow,
-                target_fpp, PlanFor(extent, "sliced", kWindow, target_fpp));
+        Measure(extent, {"compact", [&] { return MakeLayout("compact", kWindow, target_fpp); }}, kWindow,
+                target_fpp, PlanFor(extent, "compact", kWindow, target_fpp));
     if (!figures.ok()) return figures.status();
     table.rows.push_back({absl::StrFormat("%g", target_fpp), FigureText(figures->bits_per_id),
                           FppText(*figures), FigureText(figures->fpp_modelled), FigureText(figures->ns_batch),
@@ -51,38 +51,6 @@ absl::StatusOr<Table> CompareTargets(const Extent& extent, std::vector<Figures>*
     NoteFault(*figures, &table);
     // The comparison of the layouts has these two already.
     if (target_fpp != 1e-4 && target_fpp != 1e-6) all->push_back(*std::move(figures));
-  }
-  return table;
-}
-
-absl::StatusOr<Table> CompareGenerations(const Extent& extent) {
-  constexpr double kBitsPerId = 32;
-  constexpr double kTarget = 1e-4;  // for the number of probes
-  Table table{.columns = {"layout", "ids", "N", "bits per id", "FPP measured", "ns per id, batched",
-                          "times N = 6", "ns, single"}};
-  for (const double window : {1e6, 1e7}) {
-    if (window > extent.largest_window) break;
-    for (const bool sliced : {true, false}) {
-      double first_ns = 0;
-      for (const int generations : {8, 16, 32}) {
-        const std::string name = sliced ? "sliced" : "published";
-        const absl::StatusOr<Figures> figures =
-            Measure(extent,
-                    {name,
-                     [&] {
-                       return sliced ? MakeFixedSliced(generations, window, kBitsPerId)
-                                     : MakePublished(generations, window, kBitsPerId, 7);
-                     }},
-                    window, kTarget, PlanFor(extent, name, window, kTarget));
-        if (!figures.ok()) return figures.status();
-        if (first_ns == 0) first_ns = figures->ns_batch;
-        table.rows.push_back(
-            {figures->layout + figures->fault, IdsText(window), absl::StrCat(generations - 2),
-             FigureText(figures->bits_per_id), FppText(*figures), FigureText(figures->ns_batch),
-             absl::StrFormat("%.2f", figures->ns_batch / first_ns), FigureText(figures->ns_single)});
-        NoteFault(*figures, &table);
-      }
-    }
   }
   return table;
 }

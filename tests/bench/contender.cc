@@ -17,7 +17,7 @@ bool IsSlow(const std::string& name) { return name == "published" || name == "pl
 // For the progress: what it takes on a machine with two processors and 32 MiB of last-level cache, roughly.
 double ExpectedSeconds(const std::string& name, double window, double target_fpp, const Plan& plan) {
   double nanos = 100;
-  if (name == "sliced" || name == "plain-ring-sliced") nanos = 50;
+  if (name == "compact") nanos = 50;
   if (name == "exact" || name == "exact-engine") nanos = 230;
   if (IsSlow(name)) nanos = 900;
   nanos *= window > 5e7 ? 1 : window > 5e6 ? 0.4 : 0.15;
@@ -47,9 +47,9 @@ Plan PlanFor(const Extent& extent, const std::string& name, double window, doubl
 
 absl::StatusOr<Figures> Measure(const Extent& extent, const Contender& contender, double window,
                                 double target_fpp, const Plan& plan) {
-  const std::string& what = contender.what.empty() ? contender.name : contender.what;
-  if (!extent.progress->Begin(absl::StrCat(what, ", ", IdsText(window), " ids, target ", target_fpp),
-                              ExpectedSeconds(contender.name, window, target_fpp, plan))) {
+  if (!extent.progress->Begin(
+          absl::StrCat(contender.name, ", ", IdsText(window), " ids, target ", target_fpp),
+          ExpectedSeconds(contender.name, window, target_fpp, plan))) {
     return Figures{};
   }
   const absl::StatusOr<Layout> layout = contender.make();

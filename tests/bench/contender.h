@@ -16,7 +16,6 @@ namespace lethe::bench {
 struct Contender {
   std::string name;
   std::function<absl::StatusOr<Layout>()> make;
-  std::string what = "";  // for the progress, if the name says too little
 };
 
 // What is run for a table of layouts.

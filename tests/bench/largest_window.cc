@@ -15,6 +15,8 @@ namespace {
 
 constexpr double kLargest = 1e9;
 constexpr double kTarget = 1e-4;
+// Of compact at this target, at most.
+constexpr double kMostBitsPerId = 40;
 // Of what the filter takes, so that nothing else on the machine is short of memory.
 constexpr double kMargin = 1.25;
 constexpr double kMarginBytes = double{1 << 29};
@@ -42,7 +44,7 @@ double LargestThatFits(const Extent& extent) {
   double window = kLargest;
   for (int half_powers = 18; half_powers >= 10; --half_powers) {
     window = std::pow(10.0, half_powers / 2.0);
-    const double bytes = BitsPerIdOfSliced(window, kTarget) / 8 * window;
+    const double bytes = kMostBitsPerId / 8 * window;
     if (window <= 1.001 * extent.largest_window && kMargin * bytes + kMarginBytes <= available) break;
   }
   return window;
@@ -53,7 +55,7 @@ double LargestThatFits(const Extent& extent) {
 absl::StatusOr<Table> MeasureLargestWindow(const Extent& extent, std::vector<Figures>* all) {
   Table table{
       .text =
-          "The sliced filter alone, as it grows from nothing. The last column is the time of the "
+          "Compact alone, as it grows from nothing. The last column is the time of the "
           "thread that makes its pages present meanwhile, which is in none of the others.",
       .columns = {"ids", "target", "memory, GiB", "bits per id", "FPP measured", "false hits",
                   "ns per id, batched", "ns, single", "slowest call, us", "helper thread, ns per id"}};
@@ -73,7 +75,7 @@ absl::StatusOr<Table> MeasureLargestWindow(const Extent& extent, std::vector<Fig
                      .false_hits = 400,
                      .most_probes = 2e7};
   absl::StatusOr<Figures> figures = Measure(
-      extent, {"sliced", [&] { return MakeLayout("sliced", window, kTarget); }}, window, kTarget, plan);
+      extent, {"compact", [&] { return MakeLayout("compact", window, kTarget); }}, window, kTarget, plan);
   if (!figures.ok()) return figures.status();
   table.rows.push_back(
       {IdsText(window) + figures->fault, absl::StrFormat("%g", kTarget),

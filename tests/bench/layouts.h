@@ -22,21 +22,15 @@ struct Layout {
   std::unique_ptr<Filter> filter = nullptr;
 };
 
-// "sliced", "published", "plain-ring-sliced", "plain-ring", "split-block", "exact", "apbf", "epoch-table",
-// and "exact-engine", lethe's own exact engine.
+// "compact", the rivals, and "exact-engine", lethe's own exact engine.
 const std::vector<std::string>& LayoutNames();
 
 // Of which no false positive can be met.
 inline bool IsExact(const std::string& name) { return name == "exact" || name == "exact-engine"; }
 
-// A layout for so many ids in the horizon (kHorizonMs). The published one gets as many bits as the sliced
-// one has for the target; it would need half as many again to meet it.
+// A layout for so many ids in the horizon (kHorizonMs). The published one gets as many bits as compact takes;
+// it would need half as many again to meet the target.
 absl::StatusOr<Layout> MakeLayout(const std::string& name, double window, double target_fpp);
-
-// What the sliced engine gets for that: what its model asks for, and a little.
-double BitsPerIdOfSliced(double window, double target_fpp);
-// lethe's sliced engine with a memory limit of that many bits per id of the window.
-absl::StatusOr<Layout> MakeSliced(double window, double target_fpp, double bits_per_id);
 
 // A layout whose memory is `bytes` of lines; `make` gets the memory.
 inline constexpr int64_t kAmpleBytes = int64_t{1} << 36;
@@ -49,11 +43,6 @@ absl::StatusOr<Layout> OnLines(const std::string& name, int generations, int64_t
   layout.filter = make(*std::move(memory));
   return layout;
 }
-
-// The sliced layout by itself with 8, 16 or 32 generations.
-absl::StatusOr<Layout> MakeFixedSliced(int generations, double window, double bits_per_id);
-// The published filter of any number of generations.
-absl::StatusOr<Layout> MakePublished(int generations, double window, double bits_per_id, int hashes);
 
 }  // namespace lethe::bench
 

@@ -5,8 +5,8 @@
 //
 // With --ask-all a copy of each id within the horizon is looked for 128 times a horizon: some 1.5 billion
 // copies with a million ids. Otherwise, of some hundred thousand. It ends with an error if one was missed.
-// IDS is the number of ids per horizon, 1e6 by default; TARGET the false-positive target, 1e-6; the engines
-// are compact and sliced by default. Prints a Markdown table.
+// IDS is the number of ids per horizon, 1e6 by default; TARGET the false-positive target, 1e-6; the engine
+// is compact by default. Prints a Markdown table.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -71,7 +71,7 @@ int Main(int argc, char** argv) {
     }
     engines.push_back(*engine);
   }
-  if (engines.empty()) engines = {Engine::kCompact, Engine::kSliced};
+  if (engines.empty()) engines = {Engine::kCompact};
   absl::PrintF(
       "| engine | scenario | ids held at most | bits per id held: mean | worst | FPP estimated: worst | "
       "FPP measured: mean | missed | MiB at most |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- "

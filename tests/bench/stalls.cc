@@ -220,12 +220,9 @@ class Stalls {
   }
 
  private:
-  // An unfold changes the size when it ends and a fold when it begins; both are in all batches that they
-  // last.
   static Event WhatHappened(const FilterStatus& before, const FilterStatus& after) {
-    const auto ran = [&](FilterPass pass) { return before.pass == pass || after.pass == pass; };
-    if (ran(FilterPass::kUnfold) || after.lines > before.lines) return kUnfold;
-    if (ran(FilterPass::kFold) || after.lines < before.lines) return kFold;
+    if (after.lines > before.lines) return kUnfold;
+    if (after.lines < before.lines) return kFold;
     return after.refreshes > before.refreshes ? kRefresh : kNothing;
   }
 

@@ -20,9 +20,7 @@ std::vector<PlannedTable> AllTables(const Extent& extent) {
     return [measure](const Extent& e, std::vector<Figures>*) { return measure(e); };
   };
   tables.push_back({"The largest window", MeasureLargestWindow});
-  tables.push_back({"Targets: the sliced filter, 10^6 ids", CompareTargets});
-  tables.push_back({"Generations: N = 6, 14 and 30 at 32 bits per id", alone(CompareGenerations)});
-  tables.push_back({"Shapes: widths of cells, lines and cells of an id", alone(CompareShapes)});
+  tables.push_back({"Targets: compact, 10^6 ids", CompareTargets});
   tables.push_back(
       {"Stage: what it adds to the filter (10^6 ids, target 1e-06, one shard)", alone(MeasureStage)});
   tables.push_back({"Threads: ids per second on one partition, blocks of 512", alone(MeasureThreads)});

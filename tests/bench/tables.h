@@ -29,20 +29,14 @@ struct PlannedTable {
 // All tables, in their order.
 std::vector<PlannedTable> AllTables(const Extent& extent);
 
-// All layouts, for so many ids and a target of 1e-4 or 1e-6; the sliced one alone for as many ids as memory
-// has room for; and at targets from 1e-2 to 1e-9.
+// All layouts, for so many ids and a target of 1e-4 or 1e-6; compact alone for as many ids as memory has
+// room for; and at targets from 1e-2 to 1e-9.
 absl::StatusOr<Table> CompareLayouts(const Extent& extent, double window, double target_fpp,
                                      std::vector<Figures>* all);
 absl::StatusOr<Table> MeasureLargestWindow(const Extent& extent, std::vector<Figures>* all);
 absl::StatusOr<Table> CompareTargets(const Extent& extent, std::vector<Figures>* all);
 
-// What more generations cost: the sliced layout and the published one with N = 6, 14 and 30.
-absl::StatusOr<Table> CompareGenerations(const Extent& extent);
-
-// Widths of cells, lines and cells of an id: what the shapes that the model finds small take in time.
-absl::StatusOr<Table> CompareShapes(const Extent& extent);
-
-// Single calls of the sliced filter while it grows from nothing, holds its size, and shrinks.
+// Single calls of the default filter while it grows from nothing, holds its size, and shrinks.
 absl::StatusOr<Table> MeasureStalls(const Extent& extent);
 
 // Partitions saved to a file and loaded from it.

@@ -30,7 +30,7 @@ constexpr int kAbortedRecords = 30;
 constexpr int64_t kSlowBytesPerSecond = 50'000;
 // The default of max_future.
 constexpr absl::Duration kMaxFuture = absl::Hours(1);
-constexpr char kFenced[] = "by static_membership";
+constexpr char kFenced[] = "runs as instance";
 
 std::string Line(const Record& record) {
   return absl::StrFormat("%d\t%d\t%d\t%s\t%s\n", record.partition, record.offset, record.timestamp_ms,

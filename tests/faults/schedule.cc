@@ -160,7 +160,7 @@ void AddSnapshots(Schedule& schedule) {
   using enum FaultKind;
   // Any other number would do, but with this one the dozen of `make test` has each kind.
   Dice dice(schedule.seed ^ 22000066);
-  if (schedule.engine == "exact" || dice.OneIn(2)) return;
+  if (dice.OneIn(2)) return;
   schedule.snapshots =
       dice.Choose({SnapshotPlace::kFolderOfEach, SnapshotPlace::kFolderOfAll, SnapshotPlace::kTopic});
   // The first ones are taken when a second has gone by.
@@ -308,7 +308,7 @@ Schedule MakeSchedule(uint64_t seed) {
   schedule.partitions = dice.Between(1, 5);
   schedule.instances = dice.Between(1, kMaxInstances);
   schedule.lanes = dice.OneIn(3) ? 2 : 1;
-  schedule.engine = dice.OneIn(4) ? "exact" : "sliced";
+  schedule.engine = dice.OneIn(4) ? "exact" : "compact";
   schedule.per_second = dice.Choose({300, 1000, 2500});
   schedule.commit_interval = dice.Choose({absl::Milliseconds(20), absl::Milliseconds(100), absl::Seconds(1)});
   schedule.session_timeout = dice.Choose({absl::Seconds(1), absl::Seconds(2), absl::Seconds(4)});
@@ -331,8 +331,6 @@ Schedule MakeSchedule(uint64_t seed) {
   }
   AddFaults(dice, theme, schedule);
   schedule.assignment = dice.Choose({"eager", "eager", "cooperative"});
-  // By dice of its own, as below.
-  if (schedule.engine == "sliced" && Dice(schedule.seed ^ 77000013).OneIn(3)) schedule.engine = "compact";
   AddSnapshots(schedule);
   AddTheRest(schedule);
   AddWildTraffic(schedule);

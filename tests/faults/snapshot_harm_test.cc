@@ -28,7 +28,7 @@ class SnapshotHarmTest : public testing::Test {
   ~SnapshotHarmTest() override { std::filesystem::remove_all(folder_); }
 
   void SetUp() override {
-    auto stage = DedupStage::Create({.horizon = absl::Hours(1), .engine = Engine::kSliced});
+    auto stage = DedupStage::Create({.horizon = absl::Hours(1)});
     ASSERT_TRUE(stage.ok()) << stage.status();
     stage_ = *std::move(stage);
     const auto partition = stage_->Open("orders-0");

@@ -5,9 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "lethe/snapshot.h"
@@ -24,20 +22,11 @@ void Check(bool good, const char* what) {
 
 }  // namespace
 
-// The first byte says which engine is to take the rest.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const auto* stages = new std::vector<std::unique_ptr<lethe::DedupStage>>([] {
-    std::vector<std::unique_ptr<lethe::DedupStage>> made;
-    for (const lethe::StageOptions& options : lethe::SmallStages()) {
-      made.push_back(*lethe::DedupStage::Create(options));
-    }
-    return made;
-  }());
+  static lethe::DedupStage& stage = **new auto(*lethe::DedupStage::Create(lethe::SmallStage()));
   static const int file = memfd_create("snapshot", MFD_CLOEXEC);
-  if (size == 0) return 0;
-  lethe::DedupStage& stage = *(*stages)[data[0] % stages->size()];
   Check(ftruncate(file, 0) == 0, "ftruncate");
-  Check(pwrite(file, data + 1, size - 1, 0) == static_cast<ssize_t>(size - 1), "pwrite");
+  Check(pwrite(file, data, size, 0) == static_cast<ssize_t>(size), "pwrite");
   {
     const absl::StatusOr<lethe::RestoredPartition> restored =
         stage.Restore("q", absl::StrCat("/proc/self/fd/", file), lethe::kSmallOrigin);

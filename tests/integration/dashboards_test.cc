@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <set>
@@ -19,6 +18,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "tests/support/dashboard.h"
+#include "tests/support/dashboard_answers.h"
 #include "tests/support/dashboard_picture.h"
 #include "tests/support/flow.h"
 #include "tests/support/prometheus.h"
@@ -124,11 +124,9 @@ class WatchedDay {
   std::string compact() const { return flow_.group(); }
   std::string published() const { return flow_.group() + "-published"; }
 
-  // What Grafana would put for its variables.
-  std::map<std::string, std::string> variables(const std::string& group) const {
-    return {{"job", "lethe"},          {"group", group},
-            {"topic", flow_.input()},  {"partition", ".*"},
-            {"__rate_interval", "5s"}, {"__range", absl::StrCat(absl::ToInt64Seconds(to_ - from_), "s")}};
+  DashboardView view(const std::string& group) const {
+    return DashboardView::Of(*prometheus_, from_, to_,
+                             {{"group", group}, {"topic", flow_.input()}, {"partition", ".*"}});
   }
 
   static constexpr absl::Duration kHorizon = absl::Seconds(6);
@@ -193,19 +191,6 @@ bool HasData(const std::vector<Series>& series) {
   return false;
 }
 
-std::string Legend(const PanelQuery& query, const Series& series) {
-  std::string name = query.legend;
-  for (const auto& [label, value] : series.labels) {
-    const std::string place = absl::StrCat("{{", label, "}}");
-    for (size_t at = name.find(place); at != std::string::npos; at = name.find(place)) {
-      name.replace(at, place.size(), value);
-    }
-  }
-  return name;
-}
-
-using Variables = std::map<std::string, std::string>;
-
 // What is drawn only once enough ids were audited, which takes longer than the test, is asked for without
 // that.
 std::string WithoutThreshold(const std::string& expression) {
@@ -214,37 +199,26 @@ std::string WithoutThreshold(const std::string& expression) {
 
 // The answers to a panel's queries, each of which must have some. Of a panel that is in sight on a day like
 // any other, one line at least is not flat at zero.
-std::vector<NamedSeries> Ask(const WatchedDay& day, const Variables& variables, const Panel& panel) {
-  std::vector<NamedSeries> all;
+void CheckPanelAnswers(const DashboardView& view, const Panel& panel) {
+  SCOPED_TRACE(panel.title);
   bool is_zero = true;
-  for (const PanelQuery& query : panel.queries) {
-    const std::string expression = Filled(query.expression, variables);
-    EXPECT_FALSE(absl::StrContains(expression, '$')) << expression;
-    const auto ask = [&](const std::string& what) {
-      return query.instant ? day.prometheus().Query(what, day.to())
-                           : day.prometheus().QueryRange(what, day.from(), day.to());
-    };
-    const auto unlimited = ask(WithoutThreshold(expression));
-    EXPECT_TRUE(unlimited.ok() && HasData(*unlimited)) << panel.title << ": " << expression;
-    auto answer = ask(expression);
-    if (!answer.ok()) {
-      ADD_FAILURE() << panel.title << ": " << answer.status();
-      continue;
-    }
-    for (Series& series : *answer) {
-      is_zero = is_zero && std::none_of(series.points.begin(), series.points.end(), [](const auto& point) {
+  for (PanelQuery query : panel.queries) {
+    query.expression = WithoutThreshold(query.expression);
+    EXPECT_FALSE(absl::StrContains(Filled(query.expression, view.variables), '$')) << query.expression;
+    const auto series = AskQuery(view, query);
+    ASSERT_TRUE(series.ok()) << series.status();
+    EXPECT_TRUE(HasData(*series)) << query.expression;
+    for (const Series& one : *series) {
+      is_zero = is_zero && std::none_of(one.points.begin(), one.points.end(), [](const auto& point) {
                   return std::isfinite(point.second) && point.second != 0;
                 });
-      std::string name = Legend(query, series);
-      all.push_back({std::move(name), std::move(series)});
     }
   }
-  EXPECT_FALSE(is_zero && panel.type == "timeseries" && !panel.is_folded) << panel.title;
-  return all;
+  EXPECT_FALSE(is_zero && panel.type == "timeseries" && !panel.is_folded);
 }
 
 // The choices that a user has: of each variable there is at least one.
-void CheckVariables(const WatchedDay& day, const Variables& variables, const Dashboard& dashboard) {
+void CheckVariables(const DashboardView& view, const Dashboard& dashboard) {
   constexpr absl::string_view kBegin = "label_values(";
   for (const DashboardVariable& variable : dashboard.variables) {
     if (variable.definition.empty()) continue;
@@ -253,58 +227,39 @@ void CheckVariables(const WatchedDay& day, const Variables& variables, const Das
     const std::string selector = variable.definition.substr(kBegin.size(), comma - kBegin.size());
     const std::string label = variable.definition.substr(comma + 2, variable.definition.size() - comma - 3);
     EXPECT_EQ(label, variable.name);
-    const auto series = day.prometheus().Query(Filled(selector, variables), day.to());
+    const auto series = view.prometheus.Query(Filled(selector, view.variables), view.to);
     ASSERT_TRUE(series.ok()) << series.status();
     ASSERT_FALSE(series->empty()) << variable.definition;
     for (const Series& one : *series) EXPECT_TRUE(one.labels.contains(label)) << variable.definition;
   }
 }
 
-// When steps were seen first; a query that looks back for some seconds shows each for as long.
-void AddAnnotations(const WatchedDay& day, const Variables& variables, const Dashboard& dashboard,
-                    DashboardAnswers* answers) {
+// At a limit that is not reached there is nothing to see.
+void CheckAnnotations(const DashboardView& view, const Dashboard& dashboard) {
   for (const Annotation& annotation : dashboard.annotations) {
-    const std::string expression = Filled(annotation.expression, variables);
-    const auto series = day.prometheus().QueryRange(expression, day.from(), day.to());
-    ASSERT_TRUE(series.ok()) << series.status();
-    // At a limit that is not reached there is nothing to see.
-    EXPECT_EQ(HasData(*series), !absl::StrContains(annotation.name, "limit")) << annotation.name;
-    for (const Series& one : *series) {
-      double before = 0;
-      for (const auto& [time, value] : one.points) {
-        if (time - before > 1.5) answers->annotations.emplace_back(time, annotation.color);
-        before = time;
-      }
-    }
+    const auto steps = AskAnnotation(view, annotation);
+    ASSERT_TRUE(steps.ok()) << steps.status();
+    EXPECT_EQ(steps->empty(), absl::StrContains(annotation.name, "limit")) << annotation.name;
   }
 }
 
-void Draw(const std::string& name, const Dashboard& dashboard, const DashboardAnswers& answers) {
-  const std::string svg_path = absl::StrCat(testing::TempDir(), name, ".svg");
-  const std::string png_path =
-      absl::StrCat(std::getenv("LETHE_WRITE") != nullptr ? kFolder + "/" : testing::TempDir(), name, ".png");
-  const std::string svg = DrawDashboard(dashboard, answers);
-  EXPECT_FALSE(absl::StrContains(svg, "no data")) << name;
-  std::ofstream(svg_path) << svg;
-  for (const std::vector<std::string>& args : {
-           std::vector<std::string>{"rsvg-convert", "-o", png_path, svg_path},
-           std::vector<std::string>{"pngquant", "--force", "--speed=1", "--output=" + png_path, "64",
-                                    png_path},
-       }) {
-    ProcessOptions program;
-    program.args = args;
-    const auto done = test::RunToEnd(program, absl::Minutes(1));
-    ASSERT_TRUE(done.ok()) << done.status() << "; Debian's packages are librsvg2-bin and pngquant";
-    EXPECT_EQ(done->exit_code, 0) << done->err;
-  }
-  EXPECT_LT(std::filesystem::file_size(png_path), 150'000u);
-  std::filesystem::remove(svg_path);
+// The picture of adaptation in the README is of another day: `make demo-adapt`.
+void Draw(const std::string& name, const DashboardView& view, const Dashboard& dashboard) {
+  const bool writes = std::getenv("LETHE_WRITE") != nullptr && name != "adaptation";
+  const std::string path = absl::StrCat(writes ? kFolder + "/" : testing::TempDir(), name, ".png");
+  const auto answers = AskDashboard(view, dashboard);
+  ASSERT_TRUE(answers.ok()) << answers.status();
+  EXPECT_FALSE(absl::StrContains(DrawDashboard(dashboard, *answers), "no data")) << name;
+  const absl::Status drawn = WritePicture(dashboard, *answers, path);
+  ASSERT_TRUE(drawn.ok()) << drawn;
+  EXPECT_LT(std::filesystem::file_size(path), 150'000u);
 }
 
 // What a query answers for a group, in order of time; the first series, if there are several.
 std::vector<double> Values(const WatchedDay& day, const std::string& group, const std::string& expression,
                            absl::Time from) {
-  const auto answer = day.prometheus().QueryRange(Filled(expression, day.variables(group)), from, day.to());
+  const auto answer =
+      day.prometheus().QueryRange(Filled(expression, day.view(group).variables), from, day.to());
   EXPECT_TRUE(answer.ok()) << answer.status();
   std::vector<double> values;
   if (!answer.ok() || answer->empty()) return values;
@@ -384,19 +339,16 @@ TEST(DashboardsTest, EveryQueryHasAnAnswerAndAdaptationIsVisible) {
   for (const char* name : kDashboards) {
     SCOPED_TRACE(name);
     // Both engines, where the dashboard tells them apart.
-    const Variables variables = day.variables(name == absl::string_view("adaptation")
-                                                  ? absl::StrCat(day.compact(), "|", day.published())
-                                                  : day.compact());
+    const DashboardView view =
+        day.view(name == absl::string_view("adaptation") ? absl::StrCat(day.compact(), "|", day.published())
+                                                         : day.compact());
     const Dashboard dashboard = Read(name);
-    DashboardAnswers answers;
-    answers.from = absl::ToDoubleSeconds(day.from() - absl::UnixEpoch());
-    answers.to = absl::ToDoubleSeconds(day.to() - absl::UnixEpoch());
     for (const Panel& panel : dashboard.panels) {
-      if (panel.type != "row") answers.panels[panel.id] = Ask(day, variables, panel);
+      if (panel.type != "row") CheckPanelAnswers(view, panel);
     }
-    CheckVariables(day, variables, dashboard);
-    AddAnnotations(day, variables, dashboard, &answers);
-    Draw(name, dashboard, answers);
+    CheckVariables(view, dashboard);
+    CheckAnnotations(view, dashboard);
+    Draw(name, view, dashboard);
   }
   CheckAdaptation(day);
   EXPECT_TRUE(RulesAreSound(day));

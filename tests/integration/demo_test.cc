@@ -8,13 +8,16 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "connectors/http/http_client.h"
 #include "tests/support/pages.h"
 #include "tests/support/process.h"
@@ -51,6 +54,44 @@ TEST(DemoTest, IsExactOnARealBrokerThroughTwoKills) {
   ExpectExact(demo);
   EXPECT_TRUE(absl::StrContains(demo.out, "exactly once")) << demo.out;
   EXPECT_TRUE(absl::StrContains(demo.out, "killed with SIGKILL   2 times")) << demo.out;
+}
+
+// The lines that `lethe demo --adapt` prints without a terminal: time, load, and of each engine N, t
+// and FPP.
+std::vector<std::vector<std::string>> AdaptLines(const std::string& out) {
+  std::vector<std::vector<std::string>> lines;
+  for (const absl::string_view line : absl::StrSplit(out, '\n')) {
+    std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    if (words.size() == 8 && words[0].size() == 5 && words[0][2] == ':') lines.push_back(std::move(words));
+  }
+  return lines;
+}
+
+TEST(DemoTest, AFilterFollowsTheLoadOfADay) {
+  const Finished demo = Demo({"--adapt", "--day", "10s"});
+  ASSERT_EQ(demo.exit_code, 0) << demo.out << demo.err;
+  struct Moment {
+    double past;
+    absl::Duration period;
+    double fpp;
+  };
+  std::vector<Moment> day;  // of `published`, once it has a horizon's ids
+  for (const std::vector<std::string>& words : AdaptLines(demo.out)) {
+    Moment moment = {};
+    ASSERT_TRUE(absl::SimpleAtod(words[2], &moment.past) && absl::ParseDuration(words[3], &moment.period) &&
+                absl::SimpleAtod(words[4], &moment.fpp))
+        << demo.out;
+    if (words[0] > "01:30") day.push_back(moment);
+    EXPECT_LE(moment.fpp, 1e-6) << demo.out;
+  }
+  ASSERT_GT(day.size(), 10u) << demo.out;
+  const auto less = [](const Moment& a, const Moment& b) { return a.past < b.past; };
+  const Moment most = *absl::c_max_element(day, less);
+  EXPECT_EQ(day.front().past, 1) << demo.out;
+  EXPECT_GE(most.past, 10) << demo.out;
+  EXPECT_LE(day.back().past, 3) << demo.out;
+  EXPECT_GE(day.front().period, 5 * most.period) << demo.out;
+  EXPECT_GE(day.back().period, 5 * most.period) << demo.out;
 }
 
 // The architecture page lists the functions on a record's way. A debugger stops the daemon in each of them

@@ -8,10 +8,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "tests/integration/rules.h"
 #include "tests/support/flow.h"
+#include "tests/support/retrying_clients.h"
+#include "tests/support/seed.h"
 #include "tests/support/shared_broker.h"
 
 namespace lethe::test {
@@ -129,6 +132,34 @@ TEST(MembershipTest, ADeadMemberWithAnotherAssignmentIsWaitedFor) {
   EXPECT_TRUE(two->AwaitReady());
   EXPECT_EQ(two->Get("/readyz").status, 200);
   EXPECT_TRUE(two->Stop());
+}
+
+// On two hosts, say: another way to name the broker keeps them from seeing each other on this one.
+TEST(MembershipTest, OfTwoProcessesWithOneInstanceTheFirstStays) {
+  for (const std::string membership : {"crash", "false"}) {
+    Flow flow(Options(2));
+    RetryingClients clients(TestSeed());
+    const Args args = {"--instance=one", "--static-membership=" + membership,
+                       "--kafka=session.timeout.ms=6000", "--kafka=heartbeat.interval.ms=500"};
+    const auto first = flow.Start(args);
+    ASSERT_TRUE(first->AwaitReady());
+    ASSERT_TRUE(SendUntil(flow, clients, [&] { return flow.Committed()[0].offset > 0; }));
+    for (int starts = membership == "crash" ? 2 : 1; starts > 0; --starts) {  // again by its supervisor
+      const std::string brokers =
+          absl::StrReplaceAll(SharedBroker().bootstrap(), {{"127.0.0.1", "localhost"}});
+      ASSERT_NE(brokers, SharedBroker().bootstrap());
+      const auto second = flow.Start(args + Args{"--brokers=" + brokers});
+      ASSERT_TRUE(SendUntil(flow, clients, [&] { return !second->process().Running(); })) << second->Log();
+      EXPECT_EQ(second->process().Wait(absl::Seconds(1)).value_or(-1), 1) << second->Log();
+      EXPECT_TRUE(absl::StrContains(second->Log(), "on host /127.0.0.1")) << second->Log();
+    }
+    // A producer may be fenced before its rival is a member, and then there is nobody to name.
+    if (membership == "crash") {
+      EXPECT_TRUE(absl::StrContains(first->Log(), "on host /127.0.0.1")) << first->Log();
+    }
+    EXPECT_TRUE(first->Await([&] { return static_cast<bool>(flow.ExactlyOnce()); })) << first->Log();
+    EXPECT_TRUE(first->Stop());
+  }
 }
 
 }  // namespace

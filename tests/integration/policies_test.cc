@@ -158,50 +158,6 @@ TEST(PoliciesTest, DivertedRecordsNameReasonAndPlace) {
   EXPECT_EQ(flow.OutputIds(), (std::vector<std::string>{"a", "b", "a", "b"}));
 }
 
-// A filter with a high target takes many good events for duplicates; the second opinion knows better.
-TEST(PoliciesTest, ASuspectGoesWhereItsPolicySays) {
-  constexpr int kEvents = 40'000;
-  for (const std::string policy : {"pass", "drop", "tag", "divert"}) {
-    SCOPED_TRACE(policy);
-    PolicyFlow flow;
-    flow.SendIds("e", 1, kEvents / 2);
-    const auto daemon =
-        flow.Start(flow.Diverting({"--engine=published", "--fpp=0.1", "--memory=128KiB",
-                                   "--second-opinion=opposite", absl::StrCat("--on-suspect=", policy)}));
-    // Ids of the open transaction are known exactly: the filter is asked about what comes after it.
-    ASSERT_TRUE(AwaitJudged(*daemon, kEvents / 2));
-    flow.SendIds("f", 1, kEvents / 2);
-    ASSERT_TRUE(AwaitJudged(*daemon, kEvents));
-    const auto suspects = static_cast<size_t>(Count(*daemon, "lethe_records_total", "verdict=\"suspect\""));
-    EXPECT_GT(suspects, 0u);
-    const std::map<std::string, std::string> actions = {
-        {"pass", "passed"}, {"drop", "dropped"}, {"tag", "tagged"}, {"divert", "diverted"}};
-    const double expected = static_cast<double>(policy == "pass" ? kEvents : suspects);
-    EXPECT_EQ(
-        Count(*daemon, "lethe_record_actions_total", absl::StrCat("action=\"", actions.at(policy), "\"")),
-        expected);
-    EXPECT_TRUE(daemon->Stop());
-
-    const bool is_written = policy == "pass" || policy == "tag";
-    const std::vector<Record> output = flow.Output();
-    EXPECT_EQ(output.size(), is_written ? kEvents : kEvents - suspects);
-    size_t tagged = 0;
-    for (const Record& record : output) {
-      if (record.headers.empty()) continue;
-      EXPECT_EQ(record.headers, (std::vector<Header>{{"lethe.verdict", "suspect"}}));
-      ++tagged;
-    }
-    EXPECT_EQ(tagged, policy == "tag" ? suspects : 0);
-    const std::vector<Record> diverted = flow.Diverted();
-    ASSERT_EQ(diverted.size(), policy == "divert" ? suspects : 0);
-    const std::vector<Record> input = flow.Input();
-    for (const Record& record : diverted) {
-      const auto original = static_cast<size_t>(std::stoll(*record.headers.back().second));
-      EXPECT_TRUE(IsDiverted(input.at(original), flow.input(), "suspect", "does not confirm", record));
-    }
-  }
-}
-
 TEST(PoliciesTest, WhatHasNoUsableIdCanBeDropped) {
   PolicyFlow flow;
   flow.Send({{WithoutId(), WithId("a"), Broken(), Broken(), WithId("b")}});

@@ -77,7 +77,7 @@ Network MakeNetwork(const NetworkSize& size, uint64_t seed) {
     others.resize(static_cast<size_t>(size.neighbours));
     network.neighbours.push_back(std::move(others));
   }
-  // Who is a neighbour has one.
+  if (!size.is_mutual) return network;
   const std::vector<std::vector<size_t>> chosen = network.neighbours;
   for (size_t node = 0; node < nodes; ++node) {
     for (const size_t other : chosen[node]) {
@@ -96,21 +96,21 @@ struct Traffic {
 };
 
 // A node sends a filter of what it has to a neighbour, and gets what of the neighbour's is not in it. m makes
-// the FPP a half of as many elements as `sized_for`: k = 1.
+// the FPP a half of as many elements as `sized_for`: k = 1. What it has now goes to `set`.
 void Exchange(const Network& network, Mapping mapping, uint64_t round, double sized_for, size_t sender,
-              size_t neighbour, ElementSet* set, Traffic* traffic) {
+              size_t neighbour, const ElementSet& sent, ElementSet* set, Traffic* traffic) {
   const auto bits = static_cast<uint64_t>(std::ceil(sized_for / std::log(2.0)));
   const bool is_shared = mapping == Mapping::kShared;
   DistributedBloomFilter filter(is_shared ? 0 : network.ids[sender], is_shared ? 0 : network.ids[neighbour],
                                 mapping == Mapping::kPairAndRound ? round : 0, bits, 1);
   traffic->filter_bytes += filter.bytes().size();
-  const ElementSet missing = network.nodes[neighbour].Without(*set);
+  const ElementSet missing = network.nodes[neighbour].Without(sent);
   const int64_t lacks = missing.Count();
-  traffic->all_ids_bytes += kIdBytes * static_cast<uint64_t>(set->Count());
-  const auto difference = static_cast<double>(lacks + set->Without(network.nodes[neighbour]).Count());
+  traffic->all_ids_bytes += kIdBytes * static_cast<uint64_t>(sent.Count());
+  const auto difference = static_cast<double>(lacks + sent.Without(network.nodes[neighbour]).Count());
   traffic->table_bytes += LookupTable::CellsFor(difference) * LookupTable::kCellBytes;
   if (lacks == 0) return;  // what the filter would say is known
-  set->ForEach([&](size_t i) { filter.Insert(network.hashes[i]); });
+  sent.ForEach([&](size_t i) { filter.Insert(network.hashes[i]); });
   missing.ForEach([&](size_t i) {
     if (filter.Contains(network.hashes[i])) return;
     set->Insert(i);
@@ -162,15 +162,41 @@ Table Convergence(const std::string& name, const NetworkSize& size, const std::v
           if (iteration == size.iterations || (size.stop_when_converged && converged == size.nodes)) break;
           for (size_t node = 0; node < network.nodes.size(); ++node) {
             ElementSet set = network.nodes[node];
+            ElementSet sent = set;
             for (const size_t neighbour : network.neighbours[node]) {
-              const int64_t larger = std::max(set.Count(), network.nodes[neighbour].Count());
+              const int64_t larger = std::max(sent.Count(), network.nodes[neighbour].Count());
               const auto sized_for = static_cast<double>(experiment == 1 ? size.elements : larger);
-              Exchange(network, mapping, static_cast<uint64_t>(iteration), sized_for, node, neighbour, &set,
-                       &traffic);
+              Exchange(network, mapping, static_cast<uint64_t>(iteration), sized_for, node, neighbour, sent,
+                       &set, &traffic);
+              if (!size.sends_at_once) sent = set;
             }
             network.nodes[node] = std::move(set);
           }
         }
+      }
+    }
+  }
+  return table;
+}
+
+Table NeighbourReadings(const NetworkSize& size) {
+  Table table("dbf_readings", absl::StrCat(Scale(size), "; ", size.runs, " networks; standard Bloom filter"),
+              {"experiment", "mutual", "at_once", "least", "mean", "most", "least_median", "most_median"});
+  for (const int experiment : {1, 2}) {
+    for (const bool is_mutual : {true, false}) {
+      for (const bool sends_at_once : {false, true}) {
+        NetworkSize reading = size;
+        reading.is_mutual = is_mutual;
+        reading.sends_at_once = sends_at_once;
+        const Table runs = Convergence("", reading, {experiment}, {Mapping::kShared});
+        const Table::Where at_end = {{"iteration", int64_t{size.iterations}}};
+        const std::vector<double> converged = runs.Numbers("converged", at_end);
+        const std::vector<double> medians = runs.Numbers("median_set", at_end);
+        const auto [least, most] = std::minmax_element(converged.begin(), converged.end());
+        const auto [least_median, most_median] = std::minmax_element(medians.begin(), medians.end());
+        const double mean = std::reduce(converged.begin(), converged.end()) / static_cast<double>(size.runs);
+        table.Add({int64_t{experiment}, int64_t{is_mutual}, int64_t{sends_at_once}, *least, mean, *most,
+                   *least_median, *most_median});
       }
     }
   }

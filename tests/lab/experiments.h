@@ -23,7 +23,7 @@ struct FigureSize {
 };
 
 // FPP against the elements, which come evenly in `periods` refresh periods: the simple check, the published
-// one, the corrected filter, sliced and compact, with Equation 3 and the model with shared intervals.
+// one, the corrected filter and compact, with Equation 3 and the model with shared intervals.
 Table Figures8And9(const FigureSize& size, const std::vector<int64_t>& elements);
 // How much lower the published check's FPP is than the simple one's, by the periods in which the elements
 // come.
@@ -35,9 +35,9 @@ Table Figure11(const FigureSize& size);
 // FPP against the rate, for several numbers of filters.
 Table Figure12(const FigureSize& size);
 
-// Figure 13: a load that rises and subsides twice, then stays; Algorithm 3 as printed, corrected, sliced and
-// compact. Each second all ids that were inserted are looked for: the window ends where the youngest lost one
-// is.
+// Figure 13: a load that rises and subsides twice, then stays; Algorithm 3 as printed (with Algorithm 2's
+// text, and with its pseudocode), corrected, and compact. Each second all ids that were inserted are
+// looked for: the window ends where the youngest lost one is.
 struct AdaptationSize {
   double seconds = 150;
   double target = 0.01;
@@ -47,6 +47,9 @@ struct AdaptationSize {
   uint64_t seed = 1;
 };
 Table Figure13(const AdaptationSize& size);
+// A load that was searched for: under it Algorithm 3 as printed takes the paper's steps at the paper's times.
+// The load, and the run.
+std::vector<Table> Figure13Searched(const AdaptationSize& size);
 
 // The paper's errata (README.md), by number.
 struct ErrataSize {
@@ -61,32 +64,35 @@ Table Erratum4(const ErrataSize& size);  // empty filters behind the oldest hide
 Table Erratum5(const ErrataSize& size);  // more filters of the same period, under a steady load
 Table Erratum6(const ErrataSize& size);  // steps down, and the window
 
-// The slides' approaches on one run: no filter, an exact list, a plain Bloom filter, a recycled one, the FBF,
-// and sliced and compact: memory, FPP, and what a counter says beside the truth.
+// The slides' approaches on one run: no retries, no filter, an exact list, a plain Bloom filter, a recycled
+// one, the FBF, and compact: memory, FPP, and what a counter says beside the truth.
 struct SlidesSize {
   int64_t horizon_ms = 60'000;
   int64_t horizons = 10;
   int64_t ids_per_horizon = 60'000;
-  int64_t bits_per_id = 32;  // of the filters of a fixed size
-  double retried = 0.06;
+  int64_t bits_per_id = 32;     // of the filters of a fixed size
+  double retried = 0.06;        // the acknowledgement was lost
+  double requests_lost = 0.01;  // and are retried
   double target = 1e-3;
   int points_per_horizon = 8;
   int64_t probes = kPaperProbes;
   uint64_t seed = 1;
 };
 Table Slides(const SlidesSize& size);
+// The recycled filter by its period, in horizons, beside the published one: the share of retries that it
+// misses, and of updates that are lost.
+Table RecycledPeriods(const SlidesSize& size, const std::vector<double>& periods);
 
-// The opposite of a Bloom filter: misses and false positives by slots, load and threads; behind the filter.
+// The opposite of a Bloom filter: misses and false positives by slots, load and threads.
 struct OppositeSize {
   int64_t copies = 100'000;
-  int64_t stage_ids = 100'000;
   uint64_t seed = 1;
 };
 Table OppositeAlone(const OppositeSize& size);
-Table OppositeBehind(const OppositeSize& size);
-// The share of copies that are missed when `load` times as many new ids as there are slots come in between:
-// 1 - e^(-2 load). An id that took another's slot loses it to that one's copy, which comes before its own.
-double OppositeModel(double load);
+// The share of copies that are missed when `load` times as many new ids as there are slots come in between
+// and a share of all ids is sent again: 1 - e^(-(1 + share) load). An id that took another's slot loses it to
+// that one's copy, which comes before its own.
+double OppositeModel(double load, double share);
 
 // The Distributed Bloom Filter.
 enum class Mapping {
@@ -101,6 +107,10 @@ struct NetworkSize {
   int64_t elements_per_node = 200;
   int iterations = 20;
   bool stop_when_converged = false;
+  // What the paper leaves open: whether who is chosen as a neighbour has its chooser as one, too; and whether
+  // a node sends one filter a round to all its neighbours, or what it has by then to one after the other.
+  bool is_mutual = true;
+  bool sends_at_once = false;
   int runs = 10;
   uint64_t seed = 1;
 };
@@ -108,6 +118,8 @@ struct NetworkSize {
 // two.
 Table Convergence(const std::string& name, const NetworkSize& size, const std::vector<int>& experiments,
                   const std::vector<Mapping>& mappings);
+// The standard filter at the end, by what the paper leaves open.
+Table NeighbourReadings(const NetworkSize& size);
 // Bytes to find the difference of two sets. (Peers draw nonces, so these vary a little from run to run.)
 Table ReconcileCosts(int64_t keys, const std::vector<int64_t>& differences, uint64_t seed);
 

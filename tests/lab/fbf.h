@@ -99,6 +99,19 @@ class LabFbf {
     return copy;
   }
 
+  // Positions that are set in the newest or in the oldest generation.
+  std::vector<uint64_t> NewestOrOldest() const {
+    std::vector<uint64_t> positions;
+    const absl::Span<const uint64_t> newest = generations_.front().bits.words();
+    const absl::Span<const uint64_t> oldest = generations_.back().bits.words();
+    for (uint64_t position = 0; position < static_cast<uint64_t>(bits_); ++position) {
+      const uint64_t word = newest[position / 64] | oldest[position / 64];
+      if ((word >> (position % 64) & 1) != 0) positions.push_back(position);
+    }
+    return positions;
+  }
+  int64_t bits() const { return bits_; }
+
   int filters() const { return static_cast<int>(generations_.size()); }
   // Newest first.
   std::vector<double> IntervalIds() const {

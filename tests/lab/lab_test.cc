@@ -31,8 +31,7 @@ TEST(Lab, Figures8And9) {
     EXPECT_LT(at("fpp", "published"), 0.5 * at("fpp", "simple check"));
     EXPECT_GT(at("equation_3", "published"), 0.7 * at("fpp", "published"));
     EXPECT_LT(at("equation_3", "published"), 1.3 * at("fpp", "published"));
-    // In the memory of the paper's filter, the others keep their target.
-    EXPECT_LE(at("low", "sliced"), 1e-4);
+    // In the memory of the paper's filter, compact keeps its target.
     EXPECT_LE(at("low", "compact"), 1e-4);
     EXPECT_LT(at("high", "compact"), at("low", "published"));
   }
@@ -54,6 +53,16 @@ TEST(Lab, Figure10EquationThreeFollowsTheSize) {
   const double equation = table.Number("equation_3", {{"filter", "published"}, {"x", 3000.0}});
   EXPECT_GT(equation, 0.7 * fpp(3000));
   EXPECT_LT(equation, 1.3 * fpp(3000));
+  // Importance sampling finds the same where plain sampling can, and goes on where it cannot.
+  const Table wide = Figure10(Small(), {15'000});
+  const auto rare = [](const Table& from, const char* column, double bits) {
+    return from.Number(column, {{"filter", "published, by importance"}, {"x", bits}});
+  };
+  EXPECT_LT(rare(table, "low", 3000), table.Number("high", {{"filter", "published"}, {"x", 3000.0}}));
+  EXPECT_GT(rare(table, "high", 3000), table.Number("low", {{"filter", "published"}, {"x", 3000.0}}));
+  EXPECT_LT(rare(wide, "low", 15'000), rare(wide, "equation_3", 15'000));
+  EXPECT_GT(rare(wide, "high", 15'000), rare(wide, "equation_3", 15'000));
+  EXPECT_GT(rare(wide, "low", 15'000), 0);
 }
 
 TEST(Lab, Figure11AShorterPeriodLowersTheFpp) {
@@ -71,6 +80,19 @@ TEST(Lab, Figure11AShorterPeriodLowersTheFpp) {
   // It is bought with the window.
   EXPECT_EQ(at("window_s", "published, t = 1 s", 100), 2);
   EXPECT_LE(at("low", "compact", 250), 1e-4);
+}
+
+// In the paper's memory compact keeps its target by shortening its window; with enough memory it keeps both.
+TEST(Lab, Figures11And12CompactKeepsTargetAndWindowWithEnoughMemory) {
+  for (const Table& table : {Figure11(Small()), Figure12(Small())}) {
+    for (const double hits : table.Numbers("limit_hits", {{"filter", "compact, enough memory"}})) {
+      EXPECT_EQ(hits, 0);
+    }
+    for (const double low : table.Numbers("low", {{"filter", "compact, enough memory"}}))
+      EXPECT_LE(low, 1e-4);
+    const std::vector<double> windows = table.Numbers("window_s", {{"filter", "compact, enough memory"}});
+    EXPECT_GE(windows.back(), 10);
+  }
 }
 
 TEST(Lab, Figure12MoreFiltersLowerTheFppOfARisingLoadAlone) {
@@ -99,11 +121,28 @@ TEST(Lab, Figure13AlgorithmThreeAsPrinted) {
   EXPECT_GT(most("low", "printed"), 3 * 0.01);
   EXPECT_LT(most("believed", "printed"), 2 * 0.01);
   EXPECT_GT(most("filters", "printed"), 100);
-  for (const char* filter : {"corrected", "sliced", "compact"}) {
+  for (const char* filter : {"corrected", "compact"}) {
     EXPECT_EQ(most("missed", filter), 0) << filter;
     // At no second is the rate over the target, as far as can be told from so few probes.
     EXPECT_LT(most("low", filter), 0.01) << filter;
   }
+}
+
+// There is a load under which it takes the paper's steps: 6 filters at 16 s, 4 at 19 s, 8 at 28 s. But from
+// 10 s two steps down lead to 12 s, not to the paper's 13 s.
+TEST(Lab, Figure13ALoadBringsThePapersTimes) {
+  const Table table = Figure13Searched(SmallAdaptation()).at(1);
+  const auto at = [&](const char* column, int64_t second) {
+    return table.Number(column, {{"second", second}});
+  };
+  EXPECT_EQ(at("filters", 15), 3);
+  EXPECT_EQ(at("filters", 16), 6);
+  EXPECT_EQ(at("period_s", 16), 10);
+  EXPECT_EQ(at("filters", 19), 4);
+  EXPECT_EQ(at("period_s", 19), 12);
+  EXPECT_EQ(at("filters", 27), 4);
+  EXPECT_EQ(at("filters", 28), 8);
+  EXPECT_EQ(at("filters", 40), 8);
 }
 
 ErrataSize SmallErrata() { return {.probes = 20'000, .repetitions = 5, .seed = Seed()}; }
@@ -167,33 +206,50 @@ TEST(Lab, Slides) {
   const auto at = [&](const char* column, const char* filter) {
     return table.Number(column, {{"filter", filter}, {"second", 360.0}});
   };
+  EXPECT_NEAR(at("counter", "no retries") / at("truth", "no retries"), 0.99, 0.005);
   EXPECT_NEAR(at("counter", "no filter") / at("truth", "no filter"), 1.06, 0.01);
   EXPECT_EQ(at("counter", "exact list"), at("truth", "exact list"));
   // A plain filter fills up; a recycled one lets retries pass; lists grow.
   EXPECT_GT(at("lost", "bloom"), 0.02 * at("truth", "bloom"));
   EXPECT_GT(at("passed_retries", "recycled"), 0.01 * at("truth", "recycled"));
   EXPECT_GT(at("bytes", "exact list"), 10 * at("bytes", "compact"));
-  for (const char* filter : {"published", "sliced", "compact"}) {
+  for (const char* filter : {"published", "compact"}) {
     EXPECT_LT(at("lost", filter), 0.003 * at("truth", filter)) << filter;
     // Copies of what was lost, which was not passed before.
     EXPECT_LE(at("passed_retries", filter), at("lost", filter)) << filter;
   }
 }
 
+// A recycled filter misses half a horizon's retries in each period; the longer the period, the more updates
+// it loses in the same memory.
+TEST(Lab, ARecycledFilterPaysForEachMissThatItSpares) {
+  const Table table =
+      RecycledPeriods({.horizons = 12, .ids_per_horizon = 6000, .seed = Seed()}, {1, 2, 4, 12});
+  const auto at = [&](const char* column, double periods) {
+    return table.Number(column, {{"filter", "recycled"}, {"periods", periods}});
+  };
+  for (const double periods : {1.0, 2.0, 4.0}) {
+    EXPECT_NEAR(at("missed_share", periods), 0.5 / periods * (12 - periods) / 12, 0.06) << periods;
+  }
+  EXPECT_EQ(at("missed_share", 12), 0);
+  EXPECT_LT(10 * at("lost_share", 1), at("lost_share", 4));
+  EXPECT_GT(at("lost_share", 4), table.Number("lost_share", {{"filter", "published"}}));
+  EXPECT_EQ(table.Number("missed_share", {{"filter", "published"}}), 0);
+}
+
 TEST(Lab, TheOppositeOfABloomFilter) {
-  const OppositeSize size = {.copies = 20'000, .stage_ids = 20'000, .seed = Seed()};
+  const OppositeSize size = {.copies = 20'000, .seed = Seed()};
   const Table alone = OppositeAlone(size);
   for (const double false_positives : alone.Numbers("false_positives")) EXPECT_EQ(false_positives, 0);
   for (const double load : {0.02, 0.25, 1.0}) {
-    EXPECT_NEAR(
-        alone.Number("missed_share", {{"slots", int64_t{16'384}}, {"threads", int64_t{1}}, {"load", load}}),
-        OppositeModel(load), 0.03);
+    for (const double copied : {1.0, 0.05}) {
+      EXPECT_NEAR(
+          alone.Number(
+              "missed_share",
+              {{"copied", copied}, {"slots", int64_t{16'384}}, {"threads", int64_t{1}}, {"load", load}}),
+          OppositeModel(load, copied), 0.02);
+    }
   }
-  const Table behind = OppositeBehind(size);
-  for (const double confirmed : behind.Numbers("fresh_confirmed")) EXPECT_EQ(confirmed, 0);
-  for (const double unique : behind.Numbers("copies_unique")) EXPECT_EQ(unique, 0);
-  const std::vector<double> confirmed = behind.Numbers("copies_confirmed", {{"engine", "compact"}});
-  EXPECT_TRUE(std::is_sorted(confirmed.begin(), confirmed.end()));  // by memory
 }
 
 // 50 of 50 nodes, against 0 and some.
@@ -215,6 +271,20 @@ TEST(Lab, TheDistributedBloomFilterConverges) {
     EXPECT_EQ(converged(1, "pair and round"), 50);
     EXPECT_EQ(converged(2, "pair and round"), 50);
   }
+}
+
+// With one filter a round to all neighbours the paper's 18 of 50 is in the range of the second experiment,
+// with one after the other it is above; neither brings the first one's median of 793.
+TEST(Lab, TheStandardFilterDependsOnWhatThePaperLeavesOpen) {
+  const Table table = NeighbourReadings({.seed = Seed()});
+  const auto at = [&](const char* column, int64_t experiment, int64_t at_once) {
+    return table.Number(column, {{"experiment", experiment}, {"mutual", int64_t{1}}, {"at_once", at_once}});
+  };
+  EXPECT_LE(at("least", 2, 1), 18);
+  EXPECT_GE(at("most", 2, 1), 18);
+  EXPECT_LT(at("mean", 2, 0), 0.7 * at("mean", 2, 1));
+  EXPECT_LT(at("most_median", 1, 0), 793);
+  EXPECT_GT(at("least_median", 1, 1), 793);
 }
 
 TEST(Lab, AnExchangeCostsLessThanAllIds) {
@@ -246,11 +316,11 @@ TEST(Lab, Robustness) {
     const auto at = [&](const char* column, const char* engine) {
       return table.Number(column, {{"scenario", scenario}, {"engine", engine}});
     };
-    for (const char* engine : {"compact", "sliced", "exact", "published", "published, paper"}) {
+    for (const char* engine : {"compact", "exact", "published", "published, paper"}) {
       EXPECT_EQ(at("missed", engine), 0) << scenario << ", " << engine;
       EXPECT_GT(at("asked", engine), 0);
     }
-    for (const char* engine : {"compact", "sliced", "exact", "published, paper"}) {
+    for (const char* engine : {"compact", "exact", "published, paper"}) {
       EXPECT_LE(at("low", engine), size.target) << scenario << ", " << engine;
     }
     EXPECT_GT(at("missed_share", "recycled"), 0.1) << scenario;

@@ -37,23 +37,30 @@ std::vector<Experiment> Experiments(uint64_t seed) {
        }},
       {"Figure 11: the refresh period", [=] { return std::vector<Table>{Figure11(size)}; }},
       {"Figure 12: the number of filters", [=] { return std::vector<Table>{Figure12(size)}; }},
-      {"Figure 13: adaptation", [=] { return std::vector<Table>{Figure13({.seed = seed})}; }},
+      {"Figure 13: adaptation",
+       [=] {
+         std::vector<Table> tables = Figure13Searched({.seed = seed});
+         tables.push_back(Figure13({.seed = seed}));
+         return tables;
+       }},
       {"The errata",
        [=] {
          const ErrataSize errata = {.seed = seed};
          return std::vector<Table>{Erratum1(errata), Erratum2(errata), Erratum3(errata),
                                    Erratum4(errata), Erratum5(errata), Erratum6(errata)};
        }},
-      {"The slides: approaches on one run", [=] { return std::vector<Table>{Slides({.seed = seed})}; }},
-      {"The opposite of a Bloom filter",
+      {"The slides: approaches on one run",
        [=] {
-         return std::vector<Table>{OppositeAlone({.seed = seed}), OppositeBehind({.seed = seed})};
+         return std::vector<Table>{Slides({.seed = seed}), RecycledPeriods({.horizons = 24, .seed = seed},
+                                                                           {0.5, 1, 2, 3, 4, 6, 8, 12, 24})};
        }},
+      {"The opposite of a Bloom filter", [=] { return std::vector<Table>{OppositeAlone({.seed = seed})}; }},
       {"The Distributed Bloom Filter at the paper's scale",
        [=] {
          return std::vector<Table>{
              Convergence("dbf", {.seed = seed}, {1, 2},
                          {Mapping::kShared, Mapping::kPair, Mapping::kPairAndRound}),
+             NeighbourReadings({.seed = seed}),
              ReconcileCosts(100'000, {2, 20, 200, 2000, 20'000, 100'000, 200'000}, seed)};
        }},
       {"The Distributed Bloom Filter with 500 nodes and 100,000 elements",

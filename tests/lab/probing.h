@@ -14,6 +14,7 @@
 
 #include "lethe/filter.h"
 #include "src/fpp/confidence.h"
+#include "src/reference/published/published_fbf.h"
 #include "tests/support/filter_testing.h"
 
 namespace lethe::lab {
@@ -105,6 +106,19 @@ inline OwnedFilter MakeFilter(FilterOptions options, int64_t limit_bytes) {
   auto filter = NewFilter(options);
   if (!filter.ok()) {
     std::cerr << EngineName(options.engine) << ": " << filter.status() << std::endl;
+    std::abort();
+  }
+  made.filter = *std::move(filter);
+  return made;
+}
+
+// The published filter of a fixed size, without its paper's adaptation.
+inline OwnedFilter MakeFixedPublished(FilterOptions options, int64_t limit_bytes) {
+  OwnedFilter made{.memory = std::make_unique<MemoryBudget>(limit_bytes), .filter = nullptr};
+  options.memory = made.memory.get();
+  auto filter = PublishedFbf::Create(PublishedShape(options));
+  if (!filter.ok()) {
+    std::cerr << filter.status() << std::endl;
     std::abort();
   }
   made.filter = *std::move(filter);

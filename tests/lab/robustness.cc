@@ -124,18 +124,14 @@ std::deque<Scenario> Scenarios(const RobustnessSize& size) {
 struct Contender {
   std::string name;
   Engine engine;
-  Adaptation adaptation = Adaptation::kBudget;
+  bool is_fixed = false;
 };
 
 const std::vector<Contender>& Contenders() {
   static const auto& contenders = *new std::vector<Contender>{
-      {"compact", Engine::kCompact},
-      {"sliced", Engine::kSliced},
-      {"exact", Engine::kExact},
-      {"published", Engine::kPublished},
-      {"published, paper", Engine::kPublished, Adaptation::kPaper},
-      {"recycled", Engine::kRecycled},
-      {"bloom", Engine::kBloom},
+      {"compact", Engine::kCompact},           {"exact", Engine::kExact},
+      {"published", Engine::kPublished, true}, {"published, paper", Engine::kPublished},
+      {"recycled", Engine::kRecycled},         {"bloom", Engine::kBloom},
       {"opposite", Engine::kOpposite},
   };
   return contenders;
@@ -143,11 +139,10 @@ const std::vector<Contender>& Contenders() {
 
 void Run(const RobustnessSize& size, const Scenario& scenario, const Contender& contender, Table* table) {
   const int64_t share = size.ids_per_horizon * size.bits_per_id / 8;
-  const OwnedFilter filter = MakeFilter({.horizon = absl::Milliseconds(size.horizon_ms),
-                                         .target_fpp = size.target,
-                                         .engine = contender.engine,
-                                         .adaptation = contender.adaptation},
-                                        64 * share);
+  const FilterOptions options = {
+      .horizon = absl::Milliseconds(size.horizon_ms), .target_fpp = size.target, .engine = contender.engine};
+  const OwnedFilter filter =
+      contender.is_fixed ? MakeFixedPublished(options, 64 * share) : MakeFilter(options, 64 * share);
   StreamTime stream_time = StreamTime::For(absl::Milliseconds(size.horizon_ms));
   int64_t largest_ms = kNoStreamTime;
   // When an id was passed last. The promise is in stream time, which lags: a hundredth is left for that.

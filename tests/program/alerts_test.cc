@@ -133,7 +133,7 @@ TEST(AlertsTest, NoPanelStacksSeriesThatAreMostlyZero) {
 // A verdict has its own colour wherever it is drawn, and m is in bits, as in the paper.
 TEST(AlertsTest, VerdictsHaveColoursAndMIsInBits) {
   const std::string overview = FileText("overview.json");
-  for (const char* verdict : {"unique", "duplicate", "suspect", "missing_id", "malformed", "undeliverable"}) {
+  for (const char* verdict : {"unique", "duplicate", "missing_id", "malformed", "undeliverable"}) {
     EXPECT_TRUE(absl::StrContains(overview, absl::StrCat("\"options\": \"", verdict, "\""))) << verdict;
   }
   const std::string adaptation = FileText("adaptation.json");

@@ -398,12 +398,10 @@ TEST_P(KeptMemoryTest, StaysWhileNobodyIsRefusedAny) {
   for (int32_t id = 0; id < kPartitions - 1; ++id) EXPECT_NE(kept_.Take(id), nullptr) << id;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Engines, KeptMemoryTest,
-    testing::Values(StageOptions{.engine = Engine::kSliced},
-                    StageOptions{.at_memory_limit = AtMemoryLimit::kExceedFpp, .engine = Engine::kSliced},
-                    StageOptions{.engine = Engine::kPublished, .adaptation = Adaptation::kPaper},
-                    StageOptions{.engine = Engine::kExact}, StageOptions{.engine = Engine::kCompact}));
+INSTANTIATE_TEST_SUITE_P(Engines, KeptMemoryTest,
+                         testing::Values(StageOptions{.engine = Engine::kCompact},
+                                         StageOptions{.engine = Engine::kPublished},
+                                         StageOptions{.engine = Engine::kExact}));
 
 // A folder with a snapshot of a filter that knows the ids of [0, 900).
 class SnapshotAssignmentTest : public AssignmentTest {

@@ -19,10 +19,9 @@ TEST(ClosingLines, TotalsAreThoseOfAllLanes) {
   report.lanes = {Lane({.unique = 900, .duplicate = 100}, 12, 0)};
   EXPECT_EQ(Totals(report),
             "1,000 records: 900 unique, 100 duplicates; 12 transactions committed, none aborted");
-  report.lanes.push_back(
-      Lane({.unique = 1, .suspect = 2, .missing_id = 3, .malformed = 4, .undeliverable = 5}, 1, 2));
+  report.lanes.push_back(Lane({.unique = 1, .missing_id = 3, .malformed = 4, .undeliverable = 5}, 1, 2));
   EXPECT_EQ(Totals(report),
-            "1,015 records: 901 unique, 100 duplicates, 2 suspects, 3 without an id, 4 malformed, 5 "
+            "1,013 records: 901 unique, 100 duplicates, 3 without an id, 4 malformed, 5 "
             "undeliverable; 13 transactions committed, 2 aborted");
 }
 

@@ -97,7 +97,7 @@ const BadConfig kBadKeys[] = {
     {"Unknown", "colour: red\n",
      "5: colour: unknown key; the keys are brokers, input, output, id, scope, horizon, max_future, fpp, "
      "memory, "
-     "engine, second_opinion, on_duplicate, on_suspect, on_missing_id, on_malformed, "
+     "engine, on_duplicate, on_missing_id, on_malformed, "
      "on_undeliverable, on_unreadable, on_uncountable, divert, group, instance, start, "
      "delivery, lanes, assignment, static_membership, commit_interval, on_short_history, on_unread_deleted, "
      "http, metrics, snapshots, "
@@ -143,28 +143,18 @@ const BadConfig kBadValues[] = {
     {"Share", "fpp: 1%\n", "5: fpp: \"1%\" is not valid: expected a number between 0 and 1, such as 1e-6"},
     {"Number", "lanes: two\n", "5: lanes: \"two\" is not valid: expected a whole number from 1 to 64"},
     {"NumberTooSmall", "lanes: 0\n", "5: lanes: \"0\" is not valid: expected a whole number from 1 to 64"},
-    {"Engine", "engine: slice\n",
-     "5: engine: \"slice\" is not valid: expected compact, sliced, published or exact"},
+    {"Engine", "engine: slice\n", "5: engine: \"slice\" is not valid: expected compact, exact or published"},
     {"EngineForComparisons", "engine: bloom\n",
-     "5: engine: \"bloom\" is not valid: it breaks what lethe run promises; set compact, sliced, "
-     "published or exact (lethe filter --engine bloom tries it out)"},
+     "5: engine: \"bloom\" is not valid: it breaks what lethe run promises; set compact, exact or "
+     "published (lethe filter --engine bloom tries it out)"},
     {"EngineThatForgetsAllAtOnce", "engine: recycled\n",
-     "5: engine: \"recycled\" is not valid: it breaks what lethe run promises; set compact, sliced, "
-     "published or exact (lethe filter --engine recycled tries it out)"},
+     "5: engine: \"recycled\" is not valid: it breaks what lethe run promises; set compact, exact or "
+     "published (lethe filter --engine recycled tries it out)"},
     {"EngineOfFewIds", "engine: opposite\n",
-     "5: engine: \"opposite\" is not valid: it breaks what lethe run promises; set compact, sliced, "
-     "published or exact (lethe filter --engine opposite tries it out)"},
-    {"SecondOpinion", "second_opinion: bloom\n",
-     "5: second_opinion: \"bloom\" is not valid: expected none or opposite"},
-    {"OnSuspect", "on_suspect: fail\n",
-     "5: on_suspect: \"fail\" is not valid: expected pass, drop, tag or divert"},
-    {"SecondOpinionOnWhatIsExact", "engine: exact\nsecond_opinion: opposite\n",
-     "6: second_opinion: the engine exact has no false positives to find; the nearest that can be is none"},
-    {"SuspectsOfNobody", "on_suspect: drop\n",
-     "5: on_suspect: without a second opinion there are no suspects to hold back; the nearest that can be is "
-     "to pass them"},
-    {"EngineAndTarget", "fpp: 1e-13\nengine: sliced\n",
-     "6: engine: target_fpp: 1e-13 is too low for the engine sliced; the nearest that can be is 1e-12"},
+     "5: engine: \"opposite\" is not valid: it breaks what lethe run promises; set compact, exact or "
+     "published (lethe filter --engine opposite tries it out)"},
+    {"EngineAndTarget", "fpp: 1e-13\nengine: published\n",
+     "6: engine: target_fpp: 1e-13 is too low for the engine published; the nearest that can be is 1e-12"},
     {"OnDuplicate", "on_duplicate: pass\n",
      "5: on_duplicate: \"pass\" is not valid: expected drop, tag or divert"},
     {"OnMissingId", "on_missing_id: tag\n",
@@ -324,9 +314,7 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
   EXPECT_EQ(daemon.stage.horizon, absl::Hours(24));
   EXPECT_EQ(daemon.stage.target_fpp, 1e-6);
   EXPECT_EQ(daemon.stage.memory_limit_bytes, int64_t{1} << 30);
-  EXPECT_EQ(daemon.stage.at_memory_limit, AtMemoryLimit::kShortenWindow);
   EXPECT_EQ(daemon.stage.engine, Engine::kCompact);
-  EXPECT_EQ(daemon.stage.adaptation, Adaptation::kBudget);
   EXPECT_EQ(daemon.assignment, Assignment::kEager);
   EXPECT_EQ(daemon.static_membership, StaticMembership::kNever);
   EXPECT_EQ(daemon.on_short_history, OnShortHistory::kContinue);
@@ -334,7 +322,6 @@ TEST(Config, RequiredAloneGivesTheDefaults) {
   EXPECT_EQ(daemon.snapshots.folder, "");
   EXPECT_EQ(daemon.snapshots.every, absl::Minutes(5));
   EXPECT_EQ(daemon.policies.on_duplicate, Action::kDrop);
-  EXPECT_EQ(daemon.policies.on_suspect, Action::kPass);
   EXPECT_EQ(daemon.policies.on_missing_id, Action::kPass);
   EXPECT_EQ(daemon.policies.on_malformed, Action::kPass);
   EXPECT_EQ(daemon.policies.on_undeliverable, Action::kDrop);
@@ -364,11 +351,7 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_EQ(daemon.stage.target_fpp, 1e-4);
   EXPECT_EQ(daemon.stage.memory_limit_bytes, 512 << 20);
   EXPECT_EQ(daemon.stage.engine, Engine::kPublished);
-  EXPECT_EQ(daemon.stage.second_opinion, SecondOpinion::kOpposite);
-  EXPECT_FALSE(daemon.stage.pass_suspects);
-  EXPECT_EQ(daemon.stage.adaptation, Adaptation::kPaper);
   EXPECT_EQ(daemon.policies.on_duplicate, Action::kTag);
-  EXPECT_EQ(daemon.policies.on_suspect, Action::kDivert);
   EXPECT_EQ(daemon.policies.on_missing_id, Action::kDrop);
   EXPECT_EQ(daemon.policies.on_malformed, Action::kFail);
   EXPECT_EQ(daemon.policies.on_undeliverable, Action::kDivert);
@@ -420,8 +403,6 @@ max_future: 5m
 fpp: 1e-4
 memory: 512MiB
 engine: published
-second_opinion: opposite
-on_suspect: divert
 assignment: cooperative
 static_membership: true
 on_short_history: fail
@@ -473,8 +454,6 @@ TEST(Config, EveryFlagArrives) {
                           {"fpp", "1e-4"},
                           {"memory", "512MiB"},
                           {"engine", "published"},
-                          {"second_opinion", "opposite"},
-                          {"on_suspect", "divert"},
                           {"assignment", "cooperative"},
                           {"static_membership", "true"},
                           {"on_short_history", "fail"},
@@ -585,9 +564,9 @@ TEST(Config, TheTableOfSettingsTellsTheTruth) {
     RunConfig config;
     EXPECT_TRUE(setting.set(setting.example, config).ok());
     EXPECT_EQ(setting.required && !setting.fallback.empty(), false);
-    // Those depend on the input, on the host, and on whether an instance is named.
+    // Those depend on the input, on the host and its memory limit, and on whether an instance is named.
     if (setting.fallback.empty() || setting.key == "group" || setting.key == "instance" ||
-        setting.key == "static_membership") {
+        setting.key == "memory" || setting.key == "static_membership") {
       continue;
     }
     config = RunConfig();
@@ -610,9 +589,7 @@ TEST(Config, TheTableOfSettingsTellsTheTruth) {
     EXPECT_EQ(config.daemon.max_future, defaults.daemon.max_future);
     EXPECT_EQ(config.daemon.stage.target_fpp, defaults.daemon.stage.target_fpp);
     EXPECT_EQ(config.daemon.stage.memory_limit_bytes, defaults.daemon.stage.memory_limit_bytes);
-    EXPECT_EQ(config.daemon.stage.at_memory_limit, defaults.daemon.stage.at_memory_limit);
     EXPECT_EQ(config.daemon.stage.engine, defaults.daemon.stage.engine);
-    EXPECT_EQ(config.daemon.stage.adaptation, defaults.daemon.stage.adaptation);
     EXPECT_EQ(config.daemon.assignment, defaults.daemon.assignment);
     EXPECT_EQ(config.daemon.on_short_history, defaults.daemon.on_short_history);
     EXPECT_EQ(config.daemon.on_unread_deleted, defaults.daemon.on_unread_deleted);

@@ -27,9 +27,9 @@ TEST(DaemonTest, AnEngineThatPromisesLessIsRefused) {
     EXPECT_EQ(Daemon::Create(options).status(),
               absl::InvalidArgumentError(absl::StrCat("engine: ", EngineName(engine),
                                                       " is for comparisons: ", BrokenPromise(engine),
-                                                      "; use compact, sliced, published or exact")));
+                                                      "; use compact, exact or published")));
   }
-  for (const Engine engine : {Engine::kSliced, Engine::kPublished, Engine::kExact, Engine::kCompact}) {
+  for (const Engine engine : {Engine::kPublished, Engine::kExact, Engine::kCompact}) {
     options.stage.engine = engine;
     EXPECT_TRUE(Daemon::Create(options).ok()) << EngineName(engine);
   }

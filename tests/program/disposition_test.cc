@@ -14,7 +14,6 @@ using State = RecordFields::State;
 
 // By the configuration: what each policy may be.
 const std::vector<Action> kOnDuplicate = {Action::kDrop, Action::kTag, Action::kDivert};
-const std::vector<Action> kOnSuspect = {Action::kPass, Action::kDrop, Action::kTag, Action::kDivert};
 const std::vector<Action> kOnNoId = {Action::kPass, Action::kDrop, Action::kDivert, Action::kFail};
 const std::vector<Action> kOnUndeliverable = {Action::kDrop, Action::kDivert, Action::kFail};
 
@@ -36,7 +35,6 @@ Expected Rule(const RecordFacts& record, const Policies& policies) {
       {record.id_state == State::kMissing, {policies.on_missing_id, "missing_id", &RecordCounts::missing_id}},
       {record.id_state == State::kMalformed, {policies.on_malformed, "malformed", &RecordCounts::malformed}},
       {record.verdict == Verdict::kDuplicate, {policies.on_duplicate, "duplicate", &RecordCounts::duplicate}},
-      {record.verdict == Verdict::kSuspect, {policies.on_suspect, "suspect", &RecordCounts::suspect}},
       {true, {Action::kPass, "unique", &RecordCounts::unique}},
   };
   for (const auto& line : table) {
@@ -48,12 +46,10 @@ Expected Rule(const RecordFacts& record, const Policies& policies) {
 std::vector<Policies> AllPolicies() {
   std::vector<Policies> all;
   for (const Action duplicate : kOnDuplicate) {
-    for (const Action suspect : kOnSuspect) {
-      for (const Action missing : kOnNoId) {
-        for (const Action malformed : kOnNoId) {
-          for (const Action undeliverable : kOnUndeliverable) {
-            all.push_back({duplicate, suspect, missing, malformed, undeliverable});
-          }
+    for (const Action missing : kOnNoId) {
+      for (const Action malformed : kOnNoId) {
+        for (const Action undeliverable : kOnUndeliverable) {
+          all.push_back({duplicate, missing, malformed, undeliverable});
         }
       }
     }
@@ -64,7 +60,7 @@ std::vector<Policies> AllPolicies() {
 std::vector<RecordFacts> AllRecords() {
   std::vector<RecordFacts> all;
   for (const State id : {State::kPresent, State::kMissing, State::kMalformed}) {
-    for (const Verdict verdict : {Verdict::kUnique, Verdict::kDuplicate, Verdict::kSuspect}) {
+    for (const Verdict verdict : {Verdict::kUnique, Verdict::kDuplicate}) {
       for (int bits = 0; bits < 4; ++bits) {
         all.push_back({id, verdict, (bits & 1) != 0, (bits & 2) != 0});
       }
@@ -82,13 +78,12 @@ TEST(Disposition, EveryRecordUnderEveryPolicy) {
       const Expected expected = Rule(record, policies);
       ASSERT_EQ(found.action, expected.action);
       ASSERT_EQ(found.kind, expected.kind);
-      // One count of the first seven, and one of the last four unless the partition stops.
+      // One count of the first five, and one of the last four unless the partition stops.
       RecordCounts counts;
       ++(counts.*found.kind_count);
       ASSERT_EQ(counts.*expected.count, 1);
-      ASSERT_EQ(counts.unique + counts.duplicate + counts.suspect + counts.missing_id + counts.malformed +
-                    counts.undeliverable,
-                1);
+      ASSERT_EQ(
+          counts.unique + counts.duplicate + counts.missing_id + counts.malformed + counts.undeliverable, 1);
       ASSERT_EQ(found.action_count == nullptr, found.action == Action::kFail);
       if (found.action_count != nullptr) ++(counts.*found.action_count);
       ASSERT_EQ(counts.passed, found.action == Action::kPass ? 1 : 0);
@@ -96,20 +91,18 @@ TEST(Disposition, EveryRecordUnderEveryPolicy) {
       ASSERT_EQ(counts.diverted, found.action == Action::kDivert ? 1 : 0);
       ASSERT_EQ(counts.dropped, found.action == Action::kDrop ? 1 : 0);
       ASSERT_EQ(found.is_written(), counts.passed + counts.tagged == 1);
-      ASSERT_EQ(found.is_event, counts.passed == 1 || (counts.tagged == 1 && counts.suspect == 1));
       // A policy is named wherever one was asked, and what is diverted has a reason here or in its reader.
       ASSERT_EQ(found.policy, counts.unique == 1 ? "" : absl::StrCat("on_", found.kind));
-      ASSERT_EQ(found.reason.empty(), counts.duplicate + counts.suspect == 0);
+      ASSERT_EQ(found.reason.empty(), counts.duplicate == 0);
     }
   }
-  EXPECT_EQ(combinations, 3 * 4 * 4 * 4 * 3 * 36);
+  EXPECT_EQ(combinations, 3 * 4 * 4 * 3 * 24);
 }
 
 TEST(Disposition, AUniqueEventPassesUnderEveryPolicy) {
   for (const Policies& policies : AllPolicies()) {
     const Disposition found = Dispose({}, policies);
     ASSERT_EQ(found.action, Action::kPass);
-    ASSERT_TRUE(found.is_event);
   }
 }
 

@@ -140,7 +140,7 @@ TEST(FilterCommandTest, TheSummaryCanBeJson) {
   options.format = ReportFormat::kJson;
   const std::string summary = Filter(options, "{\"id\":1}\n{\"id\":1}\n{\"id\":2}\n{}\nx\n").summary;
   EXPECT_TRUE(Says(summary,
-                   "{\"records\":5,\"unique\":2,\"duplicates\":1,\"suspects\":0,\"missing_id\":1,"
+                   "{\"records\":5,\"unique\":2,\"duplicates\":1,\"missing_id\":1,"
                    "\"malformed\":1,\"seconds\":"));
   EXPECT_EQ(summary.find('\n'), summary.size() - 1);
 }
@@ -259,27 +259,6 @@ TEST(FilterCommandTest, TaggedDuplicatesStay) {
   EXPECT_EQ(Filter(options, "[1]\n[1,{}]\n").output, "[1]\nlethe.verdict=duplicate\t[1,{}]\n");
 }
 
-// A filter of a 64th of so little memory takes many good lines for duplicates; the second opinion finds them.
-TEST(FilterCommandTest, SuspectsPassOrAreDropped) {
-  FilterCommandOptions options = Options("value");
-  options.stage.memory_limit_bytes = int64_t{8} << 20;
-  options.stage.engine = Engine::kBloom;
-  std::string input;
-  constexpr int kLines = 100'000;
-  for (int i = 0; i < kLines; ++i) absl::StrAppend(&input, i, "\n", i, "\n");
-  options.stage.second_opinion = SecondOpinion::kOpposite;
-  std::string once;
-  for (int i = 0; i < kLines; ++i) absl::StrAppend(&once, i, "\n");
-  Outcome outcome = Filter(options, input);
-  EXPECT_TRUE(outcome.output == once) << "of " << once.size() << " bytes, " << outcome.output.size();
-  EXPECT_TRUE(Says(outcome.summary, "duplicates        100000  dropped"));
-  EXPECT_TRUE(Says(outcome.summary, "  passed\n  missing id"));
-  options.stage.pass_suspects = false;
-  outcome = Filter(options, input);
-  EXPECT_LT(outcome.output.size(), once.size());
-  EXPECT_TRUE(Says(outcome.summary, "  dropped\n  missing id"));
-}
-
 // A tagged object is an object still, and says so.
 TEST(FilterCommandTest, TaggedObjectsAreJson) {
   FilterCommandOptions options = Options("json:/id");
@@ -363,8 +342,7 @@ TEST(FilterCommandTest, TimeIsTheRecords) {
     absl::StrAppend(&late, "{\"t\":\"1970-01-05T00:00:00.", 100 + i, "Z\"}\n");
   }
   const std::string same = "{\"id\":\"same\"}\n";
-  for (const Engine engine :
-       {Engine::kSliced, Engine::kPublished, Engine::kExact, Engine::kCompact, Engine::kRecycled}) {
+  for (const Engine engine : {Engine::kPublished, Engine::kExact, Engine::kCompact, Engine::kRecycled}) {
     options.stage.engine = engine;
     options.stage.target_fpp = 1e-6;
     EXPECT_EQ(Filter(options, early + same + same).output, early + same) << EngineName(engine);
@@ -460,8 +438,7 @@ TEST(FilterCommandTest, RandomLinesAgreeWithASet) {
 
 // Each engine finds the duplicates that follow at once; those that promise less than a filter say so.
 TEST(FilterCommandTest, EveryEngineFiltersAndNamesItsLimits) {
-  for (const absl::string_view name :
-       {"sliced", "compact", "published", "exact", "bloom", "recycled", "opposite"}) {
+  for (const absl::string_view name : {"compact", "published", "exact", "bloom", "recycled", "opposite"}) {
     FilterCommandOptions options = Options("value");
     options.stage.engine = ParseEngine(name).value();
     options.stage.target_fpp = 1e-6;

@@ -77,7 +77,7 @@ TEST_F(KeyWatchTest, NoKeyIsAnotherThanAnEmptyOne) {
   See(id, Verdict::kUnique, std::nullopt);
   for (int i = 0; i < 10; ++i) See(id, Verdict::kDuplicate, std::nullopt);
   EXPECT_FALSE(watch_.Take(kNow));
-  for (int i = 0; i < 10; ++i) See(id, Verdict::kSuspect, "");
+  for (int i = 0; i < 10; ++i) See(id, Verdict::kDuplicate, "");
   EXPECT_TRUE(watch_.Take(kNow));
 }
 

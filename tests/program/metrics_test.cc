@@ -25,7 +25,7 @@ DaemonReport TwoPartitions() {
   report.output = "orders-unique";
   report.group = "shop";
   report.instance = "lethe-0";
-  report.engine = "sliced";
+  report.engine = "compact";
   report.horizon = absl::Hours(1);
   report.memory_used_bytes = 1000;
   report.memory_limit_bytes = 2000;
@@ -58,7 +58,6 @@ DaemonReport TwoPartitions() {
   partition.phase = Phase::kActive;
   partition.counts = {.unique = 10,
                       .duplicate = 3,
-                      .suspect = 8,
                       .missing_id = 2,
                       .malformed = 1,
                       .undeliverable = 4,
@@ -90,7 +89,6 @@ DaemonReport TwoPartitions() {
                              .step_counts = {{AdaptationStep::Kind::kRefresh, "full", 8},
                                              {AdaptationStep::Kind::kUnfold, "\"short\"", 2}}};
   partition.filter.audit = {.share = 0.5, .fresh = 3000, .false_drops = 3};
-  partition.filter.second_opinion = {.ids = 70, .displaced = 6};
   return report;
 }
 
@@ -121,7 +119,7 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   EXPECT_EQ(values["lethe_memory_limit_bytes,group=shop"], 2000);
   EXPECT_EQ(values["lethe_filter_horizon_seconds,group=shop"], 3600);
   EXPECT_EQ(values["lethe_ready,group=shop"], 1);
-  EXPECT_EQ(values["lethe_info,group=shop,input=orders,output=orders-unique,member=lethe-0,engine=sliced,"
+  EXPECT_EQ(values["lethe_info,group=shop,input=orders,output=orders-unique,member=lethe-0,engine=compact,"
                    "configuration=f00d"],
             1);
   EXPECT_EQ(values["lethe_transactions_committed_total,group=shop,lane=0"], 7);
@@ -132,7 +130,6 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   const std::string where = ",group=shop,topic=orders,partition=1";
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=unique")], 10);
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=duplicate")], 3);
-  EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=suspect")], 8);
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=missing_id")], 2);
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=malformed")], 1);
   EXPECT_EQ(values[absl::StrCat("lethe_records_total", where, ",verdict=undeliverable")], 4);
@@ -153,8 +150,6 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   EXPECT_EQ(values[absl::StrCat("lethe_filter_lines", where)], 512);
   EXPECT_EQ(values[absl::StrCat("lethe_filter_fpp_estimated_ratio", where)], 1e-7);
   EXPECT_EQ(values[absl::StrCat("lethe_filter_fpp_estimated_deviation_ratio", where)], 3e-9);
-  EXPECT_EQ(values[absl::StrCat("lethe_second_opinion_ids", where)], 70);
-  EXPECT_EQ(values[absl::StrCat("lethe_second_opinion_displaced_total", where)], 6);
   EXPECT_EQ(values[absl::StrCat("lethe_restoring", where)], 0);
   const std::string restoring = ",group=shop,topic=orders,partition=0";
   EXPECT_EQ(values[absl::StrCat("lethe_restore_remaining_offsets", restoring)], 33);

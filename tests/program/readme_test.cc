@@ -109,8 +109,8 @@ TEST(Operations, ItsFullConfigurationHasEveryKeyAndTheDefaults) {
     const auto entry = std::find_if(entries->begin(), entries->end(),
                                     [&](const ConfigEntry& e) { return e.Path() == setting.key; });
     ASSERT_NE(entry, entries->end()) << setting.key << " is not in the full configuration of OPERATIONS.md";
-    const bool depends =
-        setting.key == "group" || setting.key == "instance" || setting.key == "static_membership";
+    const bool depends = setting.key == "group" || setting.key == "instance" || setting.key == "memory" ||
+                         setting.key == "static_membership";
     if (!setting.fallback.empty() && !depends) {
       EXPECT_EQ(entry->text, setting.fallback) << setting.key;
     }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -17,6 +18,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "tests/support/free_port.h"
 #include "tests/support/kafka_client.h"
@@ -29,6 +31,13 @@ constexpr absl::Duration kStartTimeout = absl::Minutes(2);
 constexpr absl::Duration kStopTimeout = absl::Seconds(30);
 constexpr size_t kLogTailBytes = 4000;
 
+// Of the tests' broker; with LETHE_KAFKA=newest in the environment those of the newest.
+const char* Jars() {
+  const char* const wanted = std::getenv("LETHE_KAFKA");
+  return wanted != nullptr && absl::string_view(wanted) == "newest" ? LETHE_NEWEST_KAFKA_LIBS
+                                                                    : LETHE_KAFKA_LIBS;
+}
+
 std::vector<std::string> Java(const std::string& heap, const std::string& folder,
                               const std::string& main_class) {
   // A short life: the cheap compiler and the simple collector start faster and take less of the two cores.
@@ -38,7 +47,7 @@ std::vector<std::string> Java(const std::string& heap, const std::string& folder
           absl::StrCat("-Djava.io.tmpdir=", folder), "-Dorg.slf4j.simpleLogger.showDateTime=true",
           "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
           "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaConfig=warn",  // all its defaults
-          "-cp", absl::StrCat(LETHE_KAFKA_LIBS, "/*"), main_class};
+          "-cp", absl::StrCat(Jars(), "/*"), main_class};
 }
 
 std::map<std::string, std::string> Properties(int id, int cluster_size,
@@ -76,6 +85,8 @@ std::map<std::string, std::string> Properties(int id, int cluster_size,
       {"transaction.state.log.replication.factor", replicas},
       {"transaction.state.log.min.isr", in_sync},
       {"transaction.state.log.num.partitions", absl::StrCat(kInternalPartitions)},
+      {"share.coordinator.state.topic.replication.factor", replicas},  // from 4.0 on
+      {"share.coordinator.state.topic.min.isr", in_sync},
       {"broker.session.timeout.ms", "2000"},  // one that was killed is let in again after so long
       {"broker.heartbeat.interval.ms", "500"},
       {"log.cleaner.dedupe.buffer.size", "8388608"},
@@ -185,8 +196,7 @@ absl::Status KafkaBroker::Format(const std::string& voters) {
   if (!formatted.ok()) return formatted.status();
   if (formatted->exit_code != 0) {
     return absl::InternalError(absl::StrCat("kafka.tools.StorageTool failed with ", formatted->exit_code,
-                                            " (jars in ", LETHE_KAFKA_LIBS, "):\n", formatted->out,
-                                            formatted->err));
+                                            " (jars in ", Jars(), "):\n", formatted->out, formatted->err));
   }
   return absl::OkStatus();
 }

@@ -37,6 +37,7 @@ class Prometheus {
   // A point each second.
   absl::StatusOr<std::vector<Series>> QueryRange(const std::string& expression, absl::Time from,
                                                  absl::Time to) const;
+  int port() const { return port_; }
   // The body of an answer of its HTTP API, such as /api/v1/rules.
   absl::StatusOr<std::string> Get(const std::string& path) const;
 

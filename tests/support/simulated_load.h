@@ -17,10 +17,7 @@
 #include "gtest/gtest.h"
 #include "lethe/filter.h"
 #include "src/reference/published/paper.h"
-#include "src/reference/sliced/sliced_fbf.h"
-#include "src/reference/sliced/sliced_model.h"
 #include "tests/support/filter_testing.h"
-#include "tests/support/sliced_plan.h"
 
 namespace lethe {
 
@@ -46,27 +43,20 @@ struct Probed {
   double rate() const { return probes > 0 ? hits / probes : 0; }
 };
 
-// Feeds a filter that adapts in steps of a quarter of a full interval (kPaper: a half; with more past
-// generations than users get, as many longer), and after each compares it with what it must be: every id that
-// it took within the horizon is there (by samples of all ages, the oldest among them; all of them when
-// asked), its window is the horizon at least, its memory is within the limit and the budget has it, its steps
-// are whole and give their reason. After each refresh, when all live columns are as full as they get,
-// strangers are asked for. Failures are gtest's.
-//
-// With Adaptation::kBudget it is the sliced filter. With kPaper it is the published one, of which also what
-// its bits imply is compared with the target, at each step; its N must be what its steps have made of it.
+// Feeds the published filter in steps of half a full interval, and after each compares it with what it must
+// be: every id that it took within the horizon is there (by samples of all ages, the oldest among them; all
+// of them when asked), its window is the horizon at least, its memory is within the limit and the budget has
+// it, the rate that its bits imply is not over the target, its steps are whole and give their reason, and its
+// N is what they have made of it. After each refresh strangers are asked for. Failures are gtest's.
 class SimulatedLoad {
  public:
   struct Options {
     double target_fpp = 1e-3;
     int64_t limit_bytes = int64_t{1} << 30;
-    AtMemoryLimit at_memory_limit = AtMemoryLimit::kShortenWindow;
     uint64_t seed = 0;
     int probes_per_refresh = 200'000;
-    int past_generations = kDefaultPastGenerations;  // at most, with kBudget
     // Whether the limit is not to be met, and so the promise to be kept.
     bool ample = true;
-    Adaptation adaptation = Adaptation::kBudget;
   };
   static constexpr int64_t kHorizonMs = 24 * 3'600'000;
   static constexpr double kStepsPerHorizon = 2000;
@@ -74,19 +64,13 @@ class SimulatedLoad {
   static constexpr double kChance = 1e-11;
 
   explicit SimulatedLoad(const Options& options) : options_(options), memory_(options.limit_bytes) {
-    const FilterOptions of = {.horizon = absl::Milliseconds(kHorizonMs),
-                              .target_fpp = options.target_fpp,
-                              .memory = &memory_,
-                              .at_memory_limit = options.at_memory_limit,
-                              .engine = IsPaper() ? Engine::kPublished : Engine::kSliced,
-                              .adaptation = options.adaptation};
-    absl::StatusOr<std::unique_ptr<Filter>> filter =
-        IsPaper() ? NewFilter(of) : NewSlicedFbf(of, options.past_generations);
+    absl::StatusOr<std::unique_ptr<Filter>> filter = NewFilter({.horizon = absl::Milliseconds(kHorizonMs),
+                                                                .target_fpp = options.target_fpp,
+                                                                .memory = &memory_,
+                                                                .engine = Engine::kPublished});
     EXPECT_TRUE(filter.ok()) << filter.status();
     filter_ = *std::move(filter);
     TakeStatus();
-    first_bits_ = status_.bits_per_generation;
-    own_bytes_ = bytes() - 64 * static_cast<double>(status_.lines);
   }
 
   // Goes on for so many horizons.
@@ -127,17 +111,6 @@ class SimulatedLoad {
     }
     EXPECT_EQ(lost, 0) << Where();
   }
-  // The share of those that are between so many milliseconds old that is there.
-  double ShareKnown(int64_t oldest_ms, int64_t newest_ms) const {
-    double all = 0;
-    double there = 0;
-    for (const Known& known : known_) {
-      if (known.time_ms < now_ms_ - oldest_ms || known.time_ms > now_ms_ - newest_ms) continue;
-      ++all;
-      there += IsContained(*filter_, NumberedId(known.number, options_.seed)) ? 1 : 0;
-    }
-    return there / all;
-  }
 
   Probed Probe(int probes) {
     Probed probed{.probes = static_cast<double>(probes), .expected = status_.fpp_estimated * probes};
@@ -153,31 +126,18 @@ class SimulatedLoad {
     return probed;
   }
 
-  // What so many ids in a horizon need at least: the plan without its margin. And what a filter takes for
-  // them at most, as src/reference/sliced/budget.h has it: twice the plan, and what it has besides its lines.
-  // The plan is for the number of generations that users get; with another one an id takes as many more bits.
-  double LeastBytesFor(double ids) const { return PlannedBytes(ids) / 1.0625; }
-  double MostBytesFor(double ids) const {
-    return 2 * std::max(PlannedBytes(ids), 64.0 * static_cast<double>(FewestSlicedLines(shape_))) +
-           own_bytes_;
-  }
-
   const FilterStatus& status() const { return status_; }
   double bytes() const { return static_cast<double>(memory_.used_bytes()); }
-  // At any time since this was last asked.
-  double TakeMostBytes() { return static_cast<double>(std::exchange(most_bytes_, memory_.used_bytes())); }
   // Of all refreshes.
   const Probed& probed() const { return probed_; }
-  // With kPaper: of all steps.
+  // Of all steps.
   double worst_estimate() const { return worst_estimate_; }
-  int64_t taken() const { return taken_; }
-  int64_t refused() const { return refused_; }
   int64_t Steps(AdaptationStep::Kind kind) const { return steps_[static_cast<size_t>(kind)]; }
   std::string Where() const {
-    return absl::StrCat("LETHE_SEED=", options_.seed, ", N=", options_.past_generations, ", at ", time_,
-                        " horizons, target ", options_.target_fpp, ", measured ", probed_.rate(), " in ",
-                        probed_.probes, " probes, estimated ", status_.fpp_estimated, ", modelled ",
-                        status_.fpp_modelled, ", bytes ", memory_.used_bytes());
+    return absl::StrCat("LETHE_SEED=", options_.seed, ", at ", time_, " horizons, target ",
+                        options_.target_fpp, ", measured ", probed_.rate(), " in ", probed_.probes,
+                        " probes, estimated ", status_.fpp_estimated, ", modelled ", status_.fpp_modelled,
+                        ", bytes ", memory_.used_bytes());
   }
 
  private:
@@ -190,30 +150,13 @@ class SimulatedLoad {
   static constexpr size_t kSamples = 64;
   static constexpr int64_t kCheckSteps = 50;
 
-  double PlannedBytes(double ids) const {
-    return 64 * SlicedLinesFor(ids, options_.target_fpp) * SlicedBitsPerId(shape_, options_.target_fpp) /
-           SlicedBitsPerId(SlicedShapeFor(options_.target_fpp), options_.target_fpp);
-  }
-
-  bool IsPaper() const { return options_.adaptation == Adaptation::kPaper; }
-
   int64_t NowMs() const { return kStartMs + static_cast<int64_t>(time_ * kHorizonMs); }
 
-  // Where intervals are short, checks are not more frequent than with the number of generations that users
-  // get.
-  double IntervalsPerCheck() const {
-    return std::max(1.0, static_cast<double>(options_.past_generations) / kDefaultPastGenerations);
-  }
-
-  // A quarter of a full interval.
+  // A half of a full interval.
   size_t BatchSize() const {
-    if (IsPaper()) {
-      const PaperPolicy policy(kHorizonMs, options_.target_fpp, status_.bits_per_generation,
-                               status_.bits_per_id);
-      return static_cast<size_t>(std::max<int64_t>(policy.most_ids() / 2, 1));
-    }
-    const double lines = static_cast<double>(status_.bits_per_generation) / shape_.cells_per_line();
-    return static_cast<size_t>(std::max(cap_ * lines * IntervalsPerCheck() / 4, 1.0));
+    const PaperPolicy policy(kHorizonMs, options_.target_fpp, status_.bits_per_generation,
+                             status_.bits_per_id);
+    return static_cast<size_t>(std::max<int64_t>(policy.most_ids() / 2, 1));
   }
 
   void Insert(size_t count) {
@@ -221,16 +164,10 @@ class SimulatedLoad {
     verdicts_.resize(count);
     for (size_t i = 0; i < count; ++i) batch_.push_back({NumberedId(next_ + i, options_.seed), NowMs()});
     filter_->TestAndInsert(batch_, absl::MakeSpan(verdicts_));
-    most_bytes_ = std::max(most_bytes_, memory_.used_bytes());
     now_ms_ = NowMs();
     first_ms_ = std::min(first_ms_, now_ms_);
     for (size_t i = 0; i < count; ++i, ++next_) {
-      if (verdicts_[i] == Verdict::kUnique) {
-        known_.push_back({next_, now_ms_});
-        ++taken_;
-      } else {
-        ++refused_;
-      }
+      if (verdicts_[i] == Verdict::kUnique) known_.push_back({next_, now_ms_});
     }
   }
 
@@ -243,19 +180,15 @@ class SimulatedLoad {
     TakeStatus();
     EXPECT_LE(memory_.used_bytes(), memory_.limit_bytes()) << Where();
     EXPECT_EQ(memory_.used_bytes(), status_.memory_bytes) << Where();
-    const bool keeps_horizon = options_.ample || options_.at_memory_limit == AtMemoryLimit::kExceedFpp;
-    if (keeps_horizon && !known_.empty()) {
+    if (options_.ample && !known_.empty()) {
       EXPECT_GE(status_.window, absl::Milliseconds(std::min(kHorizonMs, now_ms_ - first_ms_))) << Where();
     }
     // Else the window is shorter, but what the filter says that it is: of the millisecond in which it begins,
     // some may be gone.
-    CheckSamples(keeps_horizon ? kHorizonMs
-                               : std::min(kHorizonMs, absl::ToInt64Milliseconds(status_.window) - 1));
-    const bool keeps_target = options_.ample || options_.at_memory_limit == AtMemoryLimit::kShortenWindow;
-    if (IsPaper() && keeps_target) {
-      worst_estimate_ = std::max(worst_estimate_, status_.fpp_estimated);
-      EXPECT_LE(status_.fpp_estimated, options_.target_fpp) << Where();
-    }
+    CheckSamples(options_.ample ? kHorizonMs
+                                : std::min(kHorizonMs, absl::ToInt64Milliseconds(status_.window) - 1));
+    worst_estimate_ = std::max(worst_estimate_, status_.fpp_estimated);
+    EXPECT_LE(status_.fpp_estimated, options_.target_fpp) << Where();
     if (status_.refreshes != refreshes) CheckRate();
   }
 
@@ -280,7 +213,6 @@ class SimulatedLoad {
     probed_.hits += probed.hits;
     probed_.probes += probed.probes;
     probed_.expected += probed.expected;
-    if (!options_.ample && options_.at_memory_limit == AtMemoryLimit::kExceedFpp) return;
     EXPECT_FALSE(IsTooMany(probed.hits, options_.target_fpp * probed.probes, kChance))
         << probed.hits << " of " << probed.probes << " strangers; " << Where();
   }
@@ -301,23 +233,8 @@ class SimulatedLoad {
     }
     for (size_t i = old_steps.size() - gone; i < now.steps.size(); ++i) CheckStep(now.steps[i]);
     status_ = std::move(now);
-    if (IsPaper()) {
-      EXPECT_EQ(status_.past_generations, past_generations_) << Where();
-    } else {
-      EXPECT_EQ(Steps(AdaptationStep::Kind::kRefresh), status_.refreshes) << Where();
-    }
-    EXPECT_EQ(Steps(AdaptationStep::Kind::kShortenWindow) + Steps(AdaptationStep::Kind::kExceedFpp),
-              status_.limit_hits)
-        << Where();
-    if (first_bits_ > 0 && !IsPaper()) {
-      const double doublings =
-          std::log2(static_cast<double>(status_.bits_per_generation) / static_cast<double>(first_bits_));
-      // An unfold that runs is recorded, and counts when it has ended.
-      const auto steps =
-          static_cast<double>(Steps(AdaptationStep::Kind::kUnfold) - Steps(AdaptationStep::Kind::kFold));
-      EXPECT_GE(doublings, steps - 1) << Where();
-      EXPECT_LE(doublings, steps) << Where();
-    }
+    EXPECT_EQ(status_.past_generations, past_generations_) << Where();
+    EXPECT_EQ(Steps(AdaptationStep::Kind::kShortenWindow), status_.limit_hits) << Where();
   }
 
   void CheckStep(const AdaptationStep& step) {
@@ -333,9 +250,6 @@ class SimulatedLoad {
   }
 
   const Options options_;
-  const SlicedShape shape_ = {.columns = options_.past_generations + 2,
-                              .lines_per_id = SlicedShapeFor(options_.target_fpp).lines_per_id};
-  const double cap_ = SlicedCap(shape_, options_.target_fpp);
   MemoryBudget memory_;
   std::unique_ptr<Filter> filter_;
   FilterStatus status_;
@@ -346,19 +260,14 @@ class SimulatedLoad {
   uint64_t next_stranger_ = 0;
   size_t unchecked_ = 0;
   uint64_t sampled_ = 0;
-  int64_t taken_ = 0;
-  int64_t refused_ = 0;
   std::deque<Known> known_;  // in the order of time
   Probed probed_;
   std::vector<TimedId> batch_;
   std::vector<Verdict> verdicts_;
   std::array<int64_t, 16> steps_{};
   int64_t last_step_ms_ = std::numeric_limits<int64_t>::min();
-  int64_t first_bits_ = 0;
   int past_generations_ = 1;  // by the steps up and down
   double worst_estimate_ = 0;
-  double own_bytes_ = 0;  // of the filter, besides its lines: its books, and what pages are rounded up by
-  int64_t most_bytes_ = 0;
 };
 
 }  // namespace lethe

@@ -1,9 +1,8 @@
-// Snapshots of a few events, one of each engine that has them: what the fuzzer begins with.
+// A snapshot of a few events: what the fuzzer begins with.
 #ifndef LETHE_TESTS_SUPPORT_SMALL_SNAPSHOTS_H_
 #define LETHE_TESTS_SUPPORT_SMALL_SNAPSHOTS_H_
 
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -14,22 +13,12 @@ namespace lethe {
 
 inline const SnapshotOrigin kSmallOrigin = {.topic = "t"};
 
-// In the order of the fuzzer's choice between them.
-inline std::vector<StageOptions> SmallStages() {
-  StageOptions sliced = {.horizon = absl::Seconds(10),
-                         .target_fpp = 1e-2,
-                         .memory_limit_bytes = 1 << 20,
-                         .engine = Engine::kSliced,
-                         .audit_share = 0.1,
-                         .hash_seed = 7};
-  StageOptions compact = sliced;
-  compact.engine = Engine::kCompact;
-  StageOptions published = sliced;
-  published.engine = Engine::kPublished;
-  // One with a second opinion: its ids are in the snapshot, too.
-  StageOptions opposite = sliced;
-  opposite.second_opinion = SecondOpinion::kOpposite;
-  return {sliced, compact, published, opposite};
+inline StageOptions SmallStage() {
+  return {.horizon = absl::Seconds(10),
+          .target_fpp = 1e-2,
+          .memory_limit_bytes = 1 << 20,
+          .audit_share = 0.1,
+          .hash_seed = 7};
 }
 
 // The first quarter of the ids comes twice.

@@ -14,7 +14,7 @@
 
 namespace lethe {
 
-// The contents of the pieces of a snapshot of one shard of the sliced engine.
+// The contents of the pieces of a snapshot of one shard.
 inline std::vector<std::string> PiecesOf(const std::string& file) {
   std::vector<std::string> pieces;
   size_t at = 0;

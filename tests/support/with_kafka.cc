@@ -1,13 +1,20 @@
-// with_kafka -- PROGRAM [ARGUMENT...]
+// with_kafka [--oauth] -- PROGRAM [ARGUMENT...]
 //
 // Starts a Kafka broker, runs the program with every argument `{}` replaced by the broker's address (which is
-// also in KAFKA_BROKERS), ends the broker, and returns the program's exit status.
+// also in KAFKA_BROKERS), ends the broker, and returns the program's exit status. With LETHE_KAFKA=newest in
+// the environment the broker is the newest one. With --oauth it also listens, at the address in
+// KAFKA_OAUTH_BROKERS, to clients that authenticate with an unsigned token, again after four seconds.
 #include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <map>
+#include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "tests/support/free_port.h"
 #include "tests/support/kafka_broker.h"
 
 namespace {
@@ -20,6 +27,21 @@ void PassOn(int number) {
   if (child > 0 && number != SIGINT) kill(child, number);
 }
 
+// Adds the listener; returns its address.
+std::string AddOauth(std::map<std::string, std::string>& properties) {
+  std::string address = absl::StrCat("127.0.0.1:", lethe::test::FreePort());
+  for (const char* key : {"listeners", "advertised.listeners"}) {
+    absl::StrAppend(&properties[key], ",OAUTH://", address);
+  }
+  properties["listener.security.protocol.map"] += ",OAUTH:SASL_PLAINTEXT";
+  properties["listener.name.oauth.sasl.enabled.mechanisms"] = "OAUTHBEARER";
+  properties["listener.name.oauth.oauthbearer.sasl.jaas.config"] =
+      "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+      "unsecuredLoginStringClaim_sub=\"broker\";";
+  properties["listener.name.oauth.oauthbearer.connections.max.reauth.ms"] = "4000";
+  return address;
+}
+
 int Fail(const absl::Status& status) {
   std::fprintf(stderr, "with_kafka: %s\n", status.ToString().c_str());
   return 125;
@@ -28,18 +50,25 @@ int Fail(const absl::Status& status) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3 || absl::string_view(argv[1]) != "--") {
-    std::fprintf(stderr,
-                 "usage: with_kafka -- PROGRAM [ARGUMENT...]   ({} stands for the broker's address)\n");
+  const bool oauth = argc > 1 && absl::string_view(argv[1]) == "--oauth";
+  const int command = oauth ? 3 : 2;
+  if (argc <= command || absl::string_view(argv[command - 1]) != "--") {
+    std::fprintf(
+        stderr,
+        "usage: with_kafka [--oauth] -- PROGRAM [ARGUMENT...]   ({} stands for the broker's address)\n");
     return 125;
   }
-  absl::StatusOr<std::unique_ptr<lethe::test::KafkaBroker>> broker = lethe::test::KafkaBroker::Start();
+  lethe::test::KafkaBrokerOptions options;
+  std::string oauth_address;
+  if (oauth) options.adapt = [&](auto& properties) { oauth_address = AddOauth(properties); };
+  absl::StatusOr<std::unique_ptr<lethe::test::KafkaBroker>> broker =
+      lethe::test::KafkaBroker::Start(std::move(options));
   if (!broker.ok()) return Fail(broker.status());
 
   lethe::test::ProcessOptions program;
   program.inherit = true;
-  program.env = {{"KAFKA_BROKERS", (*broker)->bootstrap()}};
-  for (int i = 2; i < argc; ++i) {
+  program.env = {{"KAFKA_BROKERS", (*broker)->bootstrap()}, {"KAFKA_OAUTH_BROKERS", oauth_address}};
+  for (int i = command; i < argc; ++i) {
     program.args.push_back(absl::string_view(argv[i]) == "{}" ? (*broker)->bootstrap() : argv[i]);
   }
   absl::StatusOr<std::unique_ptr<lethe::test::Process>> process = lethe::test::Process::Start(program);

@@ -16,14 +16,9 @@ namespace {
 
 using StepKind = AdaptationStep::Kind;
 
-std::unique_ptr<AdaptiveFbf> Make(MemoryBudget* memory, absl::Duration horizon, double target,
-                                  AtMemoryLimit at_limit = AtMemoryLimit::kShortenWindow) {
-  auto filter = AdaptiveFbf::Create({.horizon = horizon,
-                                     .target_fpp = target,
-                                     .memory = memory,
-                                     .at_memory_limit = at_limit,
-                                     .engine = Engine::kPublished,
-                                     .adaptation = Adaptation::kPaper});
+std::unique_ptr<AdaptiveFbf> Make(MemoryBudget* memory, absl::Duration horizon, double target) {
+  auto filter = AdaptiveFbf::Create(
+      {.horizon = horizon, .target_fpp = target, .memory = memory, .engine = Engine::kPublished});
   EXPECT_TRUE(filter.ok()) << filter.status();
   return *std::move(filter);
 }
@@ -80,7 +75,7 @@ TEST(AdaptiveFbfTest, FollowsARisingAndAFallingLoad) {
   EXPECT_EQ(quiet_again.steps.back().kind, StepKind::kScaleDown);
   EXPECT_FALSE(quiet_again.steps.back().reason.empty());
   EXPECT_EQ(quiet_again.limit_hits, 0);
-  EXPECT_EQ(quiet_again.step_counts.size(), 6u) << "a step of a kind or reason not counted from zero on";
+  EXPECT_EQ(quiet_again.step_counts.size(), 5u) << "a step of a kind or reason not counted from zero on";
   for (const StepCount& steps : quiet_again.step_counts) {
     const bool expected = steps.kind == StepKind::kScaleUp || steps.kind == StepKind::kScaleDown;
     EXPECT_EQ(steps.count > 0, expected) << steps.reason;
@@ -147,7 +142,7 @@ TEST(AdaptiveFbfTest, ABurstBeforeTimeBeginsKeepsTheTargetToo) {
 
 // The oracle: every id with its time. Loads of all sizes, bursts, gaps and small budgets; whenever N has
 // changed, and now and then, each id that is not older than the horizon and the window is contained. Only
-// kShortenWindow at the memory limit makes the window shorter than the horizon.
+// at the memory limit the window is shorter than the horizon.
 TEST(AdaptiveFbfTest, NoCopyPassesWithinTheHorizonAtAnyStep) {
   const uint64_t seed = TestSeed();
   std::mt19937_64 random(seed);
@@ -156,9 +151,8 @@ TEST(AdaptiveFbfTest, NoCopyPassesWithinTheHorizonAtAnyStep) {
   for (int round = 0; round < 40; ++round) {
     const int64_t horizon = 1 + below(round % 4 == 0 ? 100 : 1'000'000);
     const int64_t limit = (int64_t{16} << 10) + below(round % 3 == 0 ? 20'000 : 1'000'000);
-    const AtMemoryLimit at_limit = round % 2 == 0 ? AtMemoryLimit::kExceedFpp : AtMemoryLimit::kShortenWindow;
     MemoryBudget memory(limit);
-    auto filter = Make(&memory, absl::Milliseconds(horizon), round % 5 == 0 ? 1e-6 : 1e-2, at_limit);
+    auto filter = Make(&memory, absl::Milliseconds(horizon), round % 5 == 0 ? 1e-6 : 1e-2);
     std::deque<std::pair<uint64_t, int64_t>> log;
     uint64_t next = 0;
     int64_t now = below(1'000'000) - 500'000;
@@ -184,7 +178,7 @@ TEST(AdaptiveFbfTest, NoCopyPassesWithinTheHorizonAtAnyStep) {
       const FilterStatus status = filter->Status();
       ASSERT_EQ(status.memory_bytes + held, memory.used_bytes());
       for (const AdaptationStep& taken : status.steps) seen.insert(taken.kind);
-      const bool is_short = at_limit == AtMemoryLimit::kShortenWindow && status.limit_hits > 0;
+      const bool is_short = status.limit_hits > 0;
       const int64_t covered = is_short ? absl::ToInt64Milliseconds(status.window) : horizon;
       if (!is_short) {
         ASSERT_GE(status.window, absl::Milliseconds(log.empty() ? 0 : now - log.front().second));
@@ -206,58 +200,42 @@ TEST(AdaptiveFbfTest, NoCopyPassesWithinTheHorizonAtAnyStep) {
   EXPECT_TRUE(seen.contains(StepKind::kScaleDown));
 }
 
-// A load that no step can meet, within a memory limit of sixteen filters: kShortenWindow holds the modelled
-// rate and shortens the window, kExceedFpp the other way round.
-TEST(AdaptiveFbfTest, AtTheMemoryLimitOneThingGivesWay) {
+// A load that no step can meet, within a memory limit of sixteen filters.
+TEST(AdaptiveFbfTest, AtTheMemoryLimitTheWindowGivesWay) {
   const uint64_t seed = TestSeed();
-  for (const AtMemoryLimit at_limit : {AtMemoryLimit::kShortenWindow, AtMemoryLimit::kExceedFpp}) {
-    MemoryBudget memory(int64_t{16} << 10);
-    auto filter = Make(&memory, absl::Seconds(10'000), 1e-3, at_limit);
-    for (int64_t second = 0; second < 30'000; ++second) {
-      InsertOne(*filter, NumberedId(static_cast<uint64_t>(second), seed), second * 1000);
-      ASSERT_LE(memory.used_bytes(), memory.limit_bytes());
-    }
-    const FilterStatus status = filter->Status();
-    EXPECT_GT(status.limit_hits, 0);
-    EXPECT_TRUE(std::any_of(status.steps.begin(), status.steps.end(), [&](const AdaptationStep& step) {
-      return step.kind == StepKind::kUnfoldRefused;
-    }));
-    if (at_limit == AtMemoryLimit::kShortenWindow) {
-      EXPECT_LE(status.fpp_modelled, 1e-3);
-      EXPECT_LT(status.window, absl::Seconds(10'000));
-      EXPECT_GT(status.window, absl::Seconds(2000));
-    } else {
-      EXPECT_GT(status.fpp_modelled, 1e-3);
-      EXPECT_GE(status.window, absl::Seconds(10'000));
-    }
+  MemoryBudget memory(int64_t{16} << 10);
+  auto filter = Make(&memory, absl::Seconds(10'000), 1e-3);
+  for (int64_t second = 0; second < 30'000; ++second) {
+    InsertOne(*filter, NumberedId(static_cast<uint64_t>(second), seed), second * 1000);
+    ASSERT_LE(memory.used_bytes(), memory.limit_bytes());
   }
+  const FilterStatus status = filter->Status();
+  EXPECT_GT(status.limit_hits, 0);
+  EXPECT_TRUE(std::any_of(status.steps.begin(), status.steps.end(),
+                          [](const AdaptationStep& step) { return step.kind == StepKind::kUnfoldRefused; }));
+  EXPECT_LE(status.fpp_modelled, 1e-3);
+  EXPECT_LT(status.window, absl::Seconds(10'000));
+  EXPECT_GT(status.window, absl::Seconds(2000));
 }
 
 // Two filters on one budget, of which the other takes what this one has counted on: two filters must do.
 TEST(AdaptiveFbfTest, AnotherFilterMayTakeTheMemoryFirst) {
   const uint64_t seed = TestSeed();
-  for (const AtMemoryLimit at_limit : {AtMemoryLimit::kShortenWindow, AtMemoryLimit::kExceedFpp}) {
-    MemoryBudget memory(int64_t{16} << 10);
-    auto filter = Make(&memory, absl::Seconds(100), 1e-3, at_limit);
-    const int64_t rest = memory.limit_bytes() - memory.used_bytes();
-    ASSERT_TRUE(memory.Reserve(rest));
-    for (uint64_t i = 0; i < 5000; ++i) {
-      InsertOne(*filter, NumberedId(i, seed), static_cast<int64_t>(i) * 100);
-      ASSERT_LE(memory.used_bytes(), memory.limit_bytes());
-      // A period of 50 s is 500 ids, of which the shortest window has some, and the horizon's thousand the
-      // longest.
-      const uint64_t covered = at_limit == AtMemoryLimit::kExceedFpp ? 1000 : 1;
-      ASSERT_TRUE(IsContained(*filter, NumberedId(i, seed)));
-      ASSERT_TRUE(IsContained(*filter, NumberedId(i - std::min(i, covered), seed))) << i;
-    }
-    const FilterStatus status = filter->Status();
-    EXPECT_EQ(status.memory_bytes, 2 * 1024);
-    EXPECT_TRUE(std::any_of(status.steps.begin(), status.steps.end(), [&](const AdaptationStep& step) {
-      return step.kind ==
-             (at_limit == AtMemoryLimit::kExceedFpp ? StepKind::kExceedFpp : StepKind::kShortenWindow);
-    }));
-    memory.Release(rest);
+  MemoryBudget memory(int64_t{16} << 10);
+  auto filter = Make(&memory, absl::Seconds(100), 1e-3);
+  const int64_t rest = memory.limit_bytes() - memory.used_bytes();
+  ASSERT_TRUE(memory.Reserve(rest));
+  for (uint64_t i = 0; i < 5000; ++i) {
+    InsertOne(*filter, NumberedId(i, seed), static_cast<int64_t>(i) * 100);
+    ASSERT_LE(memory.used_bytes(), memory.limit_bytes());
+    ASSERT_TRUE(IsContained(*filter, NumberedId(i, seed)));
+    ASSERT_TRUE(IsContained(*filter, NumberedId(i - std::min<uint64_t>(i, 1), seed))) << i;
   }
+  const FilterStatus status = filter->Status();
+  EXPECT_EQ(status.memory_bytes, 2 * 1024);
+  EXPECT_TRUE(std::any_of(status.steps.begin(), status.steps.end(),
+                          [](const AdaptationStep& step) { return step.kind == StepKind::kShortenWindow; }));
+  memory.Release(rest);
 }
 
 TEST(AdaptiveFbfTest, NeedsRoomForTwoFilters) {

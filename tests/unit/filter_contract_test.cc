@@ -3,41 +3,26 @@
 
 #include <deque>
 #include <random>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "lethe/filter.h"
 #include "src/engines/new_filter.h"
-#include "src/reference/sliced/sliced_fbf.h"
 #include "tests/support/filter_testing.h"
 
 namespace lethe {
 namespace {
 
-struct Kind {
-  Engine engine;
-  Adaptation adaptation = Adaptation::kBudget;
-  int past_generations = 0;  // at most, of kSliced; 0 for what users get
-};
+std::string NameOf(const testing::TestParamInfo<Engine>& of) { return std::string(EngineName(of.param)); }
 
-std::string NameOf(const testing::TestParamInfo<Kind>& of) {
-  return absl::StrCat(EngineName(of.param.engine), of.param.adaptation == Adaptation::kPaper ? "_paper" : "",
-                      of.param.past_generations > 0 ? absl::StrCat("_", of.param.past_generations) : "");
-}
-
-class FilterContractTest : public testing::TestWithParam<Kind> {
+class FilterContractTest : public testing::TestWithParam<Engine> {
  protected:
   std::unique_ptr<Filter> Make(int64_t horizon_ms, MemoryBudget* memory) {
     // Stream time is in whole milliseconds, to which a horizon is rounded up.
     const absl::Duration horizon =
         std::max(absl::Milliseconds(1), absl::Milliseconds(horizon_ms) - absl::Microseconds(300));
-    const FilterOptions options = {.horizon = horizon,
-                                   .memory = memory,
-                                   .engine = GetParam().engine,
-                                   .adaptation = GetParam().adaptation};
-    const int past = GetParam().past_generations;
-    auto filter = past > 0 ? NewSlicedFbf(options, past) : NewFilter(options);
+    auto filter = NewFilter({.horizon = horizon, .memory = memory, .engine = GetParam()});
     EXPECT_TRUE(filter.ok()) << filter.status();
     return *std::move(filter);
   }
@@ -114,11 +99,9 @@ TEST_P(FilterContractTest, ForgetsWhatIsOlder) {
   }
   const FilterStatus status = filter->Status();
   EXPECT_GE(status.ids, 1000);
-  // With one past generation an interval lasts for the whole horizon, and a little more.
-  const double most = GetParam().past_generations == 1 ? 2.1 : 2;
-  EXPECT_LE(static_cast<double>(status.ids), most * 1000);
+  EXPECT_LE(status.ids, 2000);
   EXPECT_GE(status.window, absl::Seconds(10));
-  EXPECT_LE(status.window, most * absl::Seconds(10));
+  EXPECT_LE(status.window, absl::Seconds(20));
   EXPECT_LE(status.fpp_estimated, status.fpp_target);
   EXPECT_GT(status.refreshes, 340);
   for (uint64_t i = 0; i < 358'000; ++i) false_positives += IsContained(*filter, NumberedId(i, seed)) ? 1 : 0;
@@ -212,17 +195,7 @@ TEST_P(FilterContractTest, MemoryComesFromTheBudgetAndGoesBack) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, FilterContractTest,
-                         testing::Values(Kind{Engine::kSliced}, Kind{Engine::kPublished},
-                                         Kind{Engine::kPublished, Adaptation::kPaper}, Kind{Engine::kExact},
-                                         Kind{Engine::kCompact}),
-                         NameOf);
-constexpr auto SlicedWith = [](int past_generations) {
-  return Kind{Engine::kSliced, Adaptation::kBudget, past_generations};
-};
-INSTANTIATE_TEST_SUITE_P(Generations, FilterContractTest,
-                         testing::Values(SlicedWith(1), SlicedWith(2), SlicedWith(6), SlicedWith(14),
-                                         SlicedWith(30), SlicedWith(61)),
-                         NameOf);
+                         testing::Values(Engine::kCompact, Engine::kExact, Engine::kPublished), NameOf);
 
 // Those of them that grow with their load.
 class BudgetedFilterTest : public FilterContractTest {};
@@ -232,9 +205,7 @@ class GrowingFilterTest : public FilterContractTest {};
 // last is there.
 TEST_P(BudgetedFilterTest, NeverTakesMoreThanTheBudget) {
   const uint64_t seed = TestSeed();
-  const int past = GetParam().past_generations;
-  const int64_t smallest = past > 0 ? SmallestSlicedFbfBytes(past) : SmallestFilterBytes(GetParam().engine);
-  for (const int64_t limit : {smallest, int64_t{100'000}, int64_t{1} << 20}) {
+  for (const int64_t limit : {SmallestFilterBytes(GetParam()), int64_t{100'000}, int64_t{1} << 20}) {
     for (const int64_t ids_a_ms : {10, 1'000'000}) {
       MemoryBudget memory(limit);
       auto filter = Make(1'000'000, &memory);
@@ -277,19 +248,9 @@ TEST_P(GrowingFilterTest, GivesMemoryBackWhenItsLoadFalls) {
   EXPECT_LE(small_again.memory_bytes, small.memory_bytes * 3);
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, BudgetedFilterTest,
-                         testing::Values(Kind{Engine::kSliced}, Kind{Engine::kExact}, Kind{Engine::kCompact}),
+INSTANTIATE_TEST_SUITE_P(Engines, BudgetedFilterTest, testing::Values(Engine::kCompact, Engine::kExact),
                          NameOf);
-INSTANTIATE_TEST_SUITE_P(Generations, BudgetedFilterTest,
-                         testing::Values(SlicedWith(1), SlicedWith(2), SlicedWith(6), SlicedWith(14),
-                                         SlicedWith(30), SlicedWith(61)),
-                         NameOf);
-INSTANTIATE_TEST_SUITE_P(Engines, GrowingFilterTest,
-                         testing::Values(Kind{Engine::kSliced}, Kind{Engine::kExact}, Kind{Engine::kCompact}),
-                         NameOf);
-// With one or two, memory that was taken for a rising load is kept for some horizons.
-INSTANTIATE_TEST_SUITE_P(Generations, GrowingFilterTest,
-                         testing::Values(SlicedWith(6), SlicedWith(14), SlicedWith(30), SlicedWith(61)),
+INSTANTIATE_TEST_SUITE_P(Engines, GrowingFilterTest, testing::Values(Engine::kCompact, Engine::kExact),
                          NameOf);
 
 }  // namespace

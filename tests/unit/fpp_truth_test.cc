@@ -13,8 +13,6 @@
 #include "gtest/gtest.h"
 #include "src/reference/published/published_fbf.h"
 #include "src/reference/published/published_model.h"
-#include "src/reference/sliced/sliced_fbf.h"
-#include "src/reference/sliced/sliced_model.h"
 #include "tests/support/filter_testing.h"
 
 namespace lethe {
@@ -42,12 +40,9 @@ const Load kLoads[] = {
 };
 
 struct Case {
-  Engine engine;
   double target;
-  double ids;                // the most that come in a horizon
-  double hits;               // false positives to be expected of a load's probes
-  int64_t fewest_lines = 0;  // of a filter that is looked at
-  int past = 14;             // generations of the sliced filter at most
+  double ids;   // the most that come in a horizon
+  double hits;  // false positives to be expected of a load's probes
 };
 
 // The most that comes of a load in a horizon, in its own unit.
@@ -71,17 +66,6 @@ std::vector<double> IdsBySteps(const Case& given, const Load& load) {
     ids.push_back(of_each * load.rate(step / double{kStepsPerHorizon}));
   }
   return ids;
-}
-
-// A limit that the sliced filter reaches by doublings, and that has little more room than it needs: so it is
-// near its target under every load.
-int64_t LimitBytes(const Case& given) {
-  constexpr double kMargin = 1.2;
-  constexpr int64_t kOwnBytes = 16 << 10;
-  SlicedShape shape = SlicedShapeFor(given.target);
-  shape.columns = given.past + 2;
-  const double bits = SlicedBitsPerId(shape, given.target);
-  return static_cast<int64_t>(kMargin * given.ids * bits / 8) + kOwnBytes;
 }
 
 constexpr int kPast = 14;
@@ -114,20 +98,13 @@ int64_t PublishedBits(const Case& given, const Load& load, int hashes) {
 }
 
 std::unique_ptr<Filter> Make(const Case& given, const Load& load, MemoryBudget* memory) {
-  const FilterOptions options = {.horizon = absl::Milliseconds(kHorizonMs),
-                                 .target_fpp = given.target,
-                                 .memory = memory,
-                                 .engine = given.engine};
-  if (given.engine == Engine::kPublished) {
-    PublishedFbfOptions sized = PublishedShape(options);
-    EXPECT_EQ(sized.past_generations, kPast);
-    EXPECT_EQ(sized.refresh_period * kIntervalsPerHorizon, options.horizon);
-    sized.bits_per_generation = PublishedBits(given, load, sized.hashes);
-    auto filter = PublishedFbf::Create(sized);
-    EXPECT_TRUE(filter.ok()) << filter.status();
-    return *std::move(filter);
-  }
-  auto filter = NewSlicedFbf(options, given.past);
+  const absl::Duration horizon = absl::Milliseconds(kHorizonMs);
+  PublishedFbfOptions sized =
+      PublishedShape({.horizon = horizon, .target_fpp = given.target, .memory = memory});
+  EXPECT_EQ(sized.past_generations, kPast);
+  EXPECT_EQ(sized.refresh_period * kIntervalsPerHorizon, horizon);
+  sized.bits_per_generation = PublishedBits(given, load, sized.hashes);
+  auto filter = PublishedFbf::Create(sized);
   EXPECT_TRUE(filter.ok()) << filter.status();
   return *std::move(filter);
 }
@@ -135,7 +112,7 @@ std::unique_ptr<Filter> Make(const Case& given, const Load& load, MemoryBudget* 
 // Gives the filter the load, always the same ids, and calls look(step, filter) after steps.
 template <typename Look>
 void UnderLoad(const Case& given, const Load& load, uint64_t first_id, const Look& look) {
-  MemoryBudget memory(given.engine == Engine::kPublished ? int64_t{1} << 30 : LimitBytes(given));
+  MemoryBudget memory(int64_t{1} << 30);
   const std::unique_ptr<Filter> filter = Make(given, load, &memory);
   uint64_t next = first_id;
   double due = 0;
@@ -157,15 +134,14 @@ struct Moment {
   double estimate;
 };
 
-// The moments in which the filter is near its target, in time's order. It is never far above it. (In another
-// run of a large filter they may be off by a little: its doublings wait for pages that the system provides.)
+// The moments in which the filter is near its target, in time's order. It is never far above it.
 std::vector<Moment> MomentsNearTheTarget(const Case& given, const Load& load, uint64_t first_id) {
   std::vector<Moment> near;
   UnderLoad(given, load, first_id, [&](int step, const Filter& filter) {
     if (step < kFirstLook || step % kStepsPerLook != 0) return;
     const FilterStatus status = filter.Status();
     EXPECT_LE(status.fpp_estimated, 2 * given.target) << "at step " << step;
-    if (status.fpp_estimated < given.target / 3 || status.lines < given.fewest_lines) return;
+    if (status.fpp_estimated < given.target / 3) return;
     near.push_back({step, status.fpp_estimated});
   });
   return near;
@@ -197,49 +173,26 @@ TEST_P(FppTruth, IsInTheIntervalOfTheEstimate) {
     const FilterStatus status = filter.Status();
     EXPECT_GE(status.fpp_estimated, given.target / 10);
     EXPECT_LE(status.fpp_estimated, 2 * given.target);
-    // All lines of small filters are counted, and then there is nothing to be unsure of.
-    if (given.fewest_lines == 0) {
-      EXPECT_EQ(status.fpp_estimated_deviation, 0);
-    } else {
-      EXPECT_GT(status.fpp_estimated_deviation, 0);
-    }
+    // All words of small filters are counted, and then there is nothing to be unsure of.
+    EXPECT_EQ(status.fpp_estimated_deviation, 0);
     truth.Add(CountHits(filter, probes, &next_stranger), static_cast<double>(probes), status.fpp_estimated,
               status.fpp_estimated_deviation);
   });
   EXPECT_EQ(moment, moments.end());
   EXPECT_GE(truth.expected, 0.95 * WantedHits(given.hits)) << "too little was learnt";
   EXPECT_LT(truth.deviation, 0.05 * truth.expected);
-  ExpectTruth(truth, absl::StrCat(EngineName(given.engine), " at ", given.target, ", ", load.name, ", ",
-                                  moments.size(), " moments of ", probes, " probes"));
+  ExpectTruth(truth, absl::StrCat("published at ", given.target, ", ", load.name, ", ", moments.size(),
+                                  " moments of ", probes, " probes"));
 }
 
-// Status samples lines from 16,384 on: the last case has four times as many at least.
-INSTANTIATE_TEST_SUITE_P(Engines, FppTruth,
-                         testing::Combine(testing::Values(Case{Engine::kSliced, 1e-2, 30'000, 1000},
-                                                          Case{Engine::kSliced, 1e-3, 30'000, 1000},
-                                                          Case{Engine::kSliced, 1e-4, 30'000, 400},
-                                                          Case{Engine::kSliced, 1e-6, 20'000, 108},
-                                                          Case{Engine::kSliced, 1e-4, 1'200'000, 400, 65'536},
-                                                          Case{Engine::kPublished, 1e-3, 30'000, 1000},
-                                                          Case{Engine::kPublished, 1e-4, 30'000, 400},
-                                                          Case{Engine::kPublished, 1e-5, 20'000, 60}),
+INSTANTIATE_TEST_SUITE_P(Published, FppTruth,
+                         testing::Combine(testing::Values(Case{1e-3, 30'000, 1000}, Case{1e-4, 30'000, 400},
+                                                          Case{1e-5, 20'000, 60}),
                                           testing::ValuesIn(kLoads)),
                          [](const auto& given) {
-                           const Case& one = std::get<0>(given.param);
-                           return absl::StrCat(EngineName(one.engine), "_at_1e",
-                                               static_cast<int>(-std::log10(one.target) + 0.5),
-                                               one.fewest_lines > 0 ? "_sampled_" : "_",
-                                               std::get<1>(given.param).name);
-                         });
-// With one or two, filters are never near their target.
-INSTANTIATE_TEST_SUITE_P(Generations, FppTruth,
-                         testing::Combine(testing::Values(Case{Engine::kSliced, 1e-3, 30'000, 300, 0, 6},
-                                                          Case{Engine::kSliced, 1e-3, 30'000, 300, 0, 30},
-                                                          Case{Engine::kSliced, 1e-3, 30'000, 300, 0, 61}),
-                                          testing::Values(kLoads[0], kLoads[1])),
-                         [](const auto& given) {
-                           return absl::StrCat("N_", std::get<0>(given.param).past, "_",
-                                               std::get<1>(given.param).name);
+                           return absl::StrCat(
+                               "at_1e", static_cast<int>(-std::log10(std::get<0>(given.param).target) + 0.5),
+                               "_", std::get<1>(given.param).name);
                          });
 
 }  // namespace

@@ -27,21 +27,14 @@ TEST(MergeShardsTest, TheDeviationIsThatOfAMeanOfIndependentEstimates) {
 
 TEST(MergeShardsTest, CountsAreSumsAndTheWindowIsTheShortest) {
   std::vector<ShardStatus> shards(2);
-  shards[0].suspects = 3;
-  shards[1].suspects = 4;
-  shards[0].second_opinion = {.ids = 1, .displaced = 2, .memory_bytes = 3};
-  shards[1].second_opinion = {.ids = 10, .displaced = 20, .memory_bytes = 30};
   shards[0].filter.window = absl::Seconds(5);
   shards[1].filter.window = absl::Seconds(4);
-  shards[0].filter.pass = FilterPass::kUnfold;
-  shards[1].filter.pass = FilterPass::kSweep;
+  shards[0].unique = shards[0].filter.ids = 3;
+  shards[1].unique = shards[1].filter.ids = 4;
   const ShardStatus all = MergeShards(shards);
-  EXPECT_EQ(all.suspects, 7);
-  EXPECT_EQ(all.second_opinion.ids, 11);
-  EXPECT_EQ(all.second_opinion.displaced, 22);
-  EXPECT_EQ(all.second_opinion.memory_bytes, 33);
   EXPECT_EQ(all.filter.window, absl::Seconds(4));
-  EXPECT_EQ(all.filter.pass, FilterPass::kUnfold);
+  EXPECT_EQ(all.unique, 7);
+  EXPECT_EQ(all.filter.ids, 7);
 }
 
 }  // namespace

@@ -39,60 +39,18 @@ TEST(OptionsTest, TargetMustBeAProbabilityThatCanBeMet) {
             "target_fpp: 0 is too low for the engine compact; the nearest that can be is 1e-15");
   EXPECT_EQ(Refusal({.target_fpp = 1}),
             "target_fpp: 1 is too high for the engine compact; the nearest that can be is 0.1");
-  EXPECT_EQ(Refusal({.target_fpp = 1e-13, .engine = Engine::kSliced}),
-            "target_fpp: 1e-13 is too low for the engine sliced; the nearest that can be is 1e-12");
-  EXPECT_EQ(Refusal({.target_fpp = 1, .engine = Engine::kSliced}),
-            "target_fpp: 1 is too high for the engine sliced; the nearest that can be is 0.1");
+  EXPECT_EQ(Refusal({.target_fpp = 1e-13, .engine = Engine::kPublished}),
+            "target_fpp: 1e-13 is too low for the engine published; the nearest that can be is 1e-12");
   EXPECT_EQ(Refusal({.target_fpp = 1, .engine = Engine::kExact}),
             "target_fpp: 1 is too high for the engine exact; the nearest that can be is 0.99");
   EXPECT_EQ(Refusal({.target_fpp = std::nan("")}), "target_fpp: is not a number; give 1e-6, say");
   EXPECT_TRUE(Validate({.target_fpp = 1e-15}).ok());
-  EXPECT_TRUE(Validate({.target_fpp = 1e-12, .engine = Engine::kSliced}).ok());
-  EXPECT_TRUE(Validate({.target_fpp = 0.1, .engine = Engine::kSliced}).ok());
+  EXPECT_TRUE(Validate({.target_fpp = 1e-12, .engine = Engine::kPublished}).ok());
   EXPECT_TRUE(Validate({.target_fpp = 0.99, .engine = Engine::kExact}).ok());
 }
 
-TEST(OptionsTest, OnlyFiltersThatCanExceedTheTargetMayBeAskedTo) {
-  EXPECT_EQ(Refusal({.at_memory_limit = AtMemoryLimit::kExceedFpp}),
-            "at_memory_limit: exceed_fpp is for the engine sliced, not compact; the nearest that can be is "
-            "shorten_window");
-  EXPECT_TRUE(Validate({.at_memory_limit = AtMemoryLimit::kExceedFpp, .engine = Engine::kSliced}).ok());
-  EXPECT_TRUE(Validate({.at_memory_limit = AtMemoryLimit::kExceedFpp,
-                        .engine = Engine::kPublished,
-                        .adaptation = Adaptation::kPaper})
-                  .ok());
-}
-
-TEST(OptionsTest, ThePapersAdaptationIsForThePublishedFilter) {
-  EXPECT_TRUE(Validate({.engine = Engine::kPublished, .adaptation = Adaptation::kPaper}).ok());
-  EXPECT_EQ(Refusal({.engine = Engine::kExact, .adaptation = Adaptation::kPaper}),
-            "adaptation: paper is for the engine published, not exact; the nearest that can be is budget");
-  MemoryBudget memory(1 << 20);
-  EXPECT_EQ(NewFilter({.memory = &memory, .adaptation = Adaptation::kPaper}).status().code(),
-            absl::StatusCode::kInvalidArgument);
-}
-
-TEST(OptionsTest, ASecondOpinionNeedsFalsePositivesToFind) {
-  for (const Engine engine :
-       {Engine::kSliced, Engine::kPublished, Engine::kCompact, Engine::kBloom, Engine::kRecycled}) {
-    const StageOptions options = {.engine = engine, .second_opinion = SecondOpinion::kOpposite};
-    EXPECT_TRUE(Validate(options).ok()) << Validate(options);
-  }
-  EXPECT_EQ(
-      Refusal({.engine = Engine::kExact, .second_opinion = SecondOpinion::kOpposite}),
-      "second_opinion: the engine exact has no false positives to find; the nearest that can be is none");
-  EXPECT_EQ(Refusal({.engine = Engine::kOpposite, .second_opinion = SecondOpinion::kOpposite}),
-            "second_opinion: the engine opposite has no false positives to find; the nearest that can be is "
-            "none");
-  EXPECT_EQ(
-      Refusal({.pass_suspects = false}),
-      "pass_suspects: without a second opinion there are no suspects to hold back; the nearest that can be "
-      "is to pass them");
-}
-
 TEST(EngineTest, NamesAndEnginesAreEachOthers) {
-  for (const absl::string_view name :
-       {"sliced", "compact", "published", "exact", "bloom", "recycled", "opposite"}) {
+  for (const absl::string_view name : {"compact", "published", "exact", "bloom", "recycled", "opposite"}) {
     const absl::StatusOr<Engine> engine = ParseEngine(name);
     ASSERT_TRUE(engine.ok()) << engine.status();
     EXPECT_EQ(EngineName(*engine), name);
@@ -100,7 +58,7 @@ TEST(EngineTest, NamesAndEnginesAreEachOthers) {
 }
 
 TEST(EngineTest, ThreeBreakThePromise) {
-  for (const Engine engine : {Engine::kSliced, Engine::kCompact, Engine::kPublished, Engine::kExact}) {
+  for (const Engine engine : {Engine::kCompact, Engine::kPublished, Engine::kExact}) {
     EXPECT_EQ(BrokenPromise(engine), "") << EngineName(engine);
   }
   for (const Engine engine : {Engine::kBloom, Engine::kRecycled, Engine::kOpposite}) {
@@ -112,11 +70,10 @@ TEST(EngineTest, AnUnknownNameIsRefusedWithTheNearest) {
   const auto refusal = [](absl::string_view name) {
     return std::string(ParseEngine(name).status().message());
   };
-  EXPECT_EQ(
-      refusal("compakt"),
-      "engine: there is no \"compakt\"; the nearest is compact, of compact, sliced, published, exact, bloom, "
-      "recycled, opposite");
-  EXPECT_NE(refusal("Sliced").find("nearest is sliced,"), std::string::npos);
+  EXPECT_EQ(refusal("compakt"),
+            "engine: there is no \"compakt\"; the nearest is compact, of compact, exact, published, bloom, "
+            "recycled, opposite");
+  EXPECT_NE(refusal("Published").find("nearest is published,"), std::string::npos);
   EXPECT_NE(refusal("blom").find("nearest is bloom,"), std::string::npos);
   EXPECT_NE(refusal("recycle").find("nearest is recycled,"), std::string::npos);
   EXPECT_NE(refusal("oposite").find("nearest is opposite,"), std::string::npos);
@@ -144,12 +101,6 @@ TEST(OptionsTest, MemoryMustHoldTheSmallestFilterOfEveryShard) {
             "memory_limit_bytes: -1 has no room for one partition's filter in 2 shards; "
             "the nearest that can be is 37449");
   EXPECT_TRUE(Validate({.memory_limit_bytes = 37449, .shards = 2, .engine = Engine::kPublished}).ok());
-  // A quarter is for the second opinion.
-  EXPECT_EQ(Refusal({.memory_limit_bytes = 0,
-                     .engine = Engine::kPublished,
-                     .second_opinion = SecondOpinion::kOpposite}),
-            "memory_limit_bytes: 0 has no room for one partition's filter in 1 shard; "
-            "the nearest that can be is 65536");
 }
 
 TEST(NewFilterTest, TakesItsMemoryFromTheBudgetAndGivesItBack) {
@@ -157,7 +108,8 @@ TEST(NewFilterTest, TakesItsMemoryFromTheBudgetAndGivesItBack) {
   {
     auto filter = NewFilter({.memory = &memory, .engine = Engine::kPublished});
     ASSERT_TRUE(filter.ok()) << filter.status();
-    EXPECT_EQ(memory.used_bytes(), int64_t{16} << 20);
+    // Two generations of the sixteen that a 64th of the limit has room for.
+    EXPECT_EQ(memory.used_bytes(), int64_t{2} << 20);
     EXPECT_EQ((*filter)->Status().memory_bytes, memory.used_bytes());
   }
   EXPECT_EQ(memory.used_bytes(), 0);
@@ -170,24 +122,24 @@ TEST(NewFilterTest, WhatValidatePassesFindsRoom) {
   }
 }
 
-// As many sliced filters as fit by the figure can be made, whatever else the limit has room for; and with
-// half of it there is no filter.
-TEST(NewFilterTest, TheSmallestSlicedFilterIsAsSmallAsDocumented) {
-  const int64_t smallest = SmallestFilterBytes(Engine::kSliced);
+// As many filters as fit by the figure can be made, whatever else the limit has room for; and with half of it
+// there is no filter.
+TEST(NewFilterTest, TheSmallestFilterIsAsSmallAsDocumented) {
+  const int64_t smallest = SmallestFilterBytes(Engine::kCompact);
   EXPECT_LE(smallest, int64_t{32} << 10);
   for (const double target : {1e-12, 1e-9, 1e-6, 1e-4, 1e-2, 0.1}) {
     for (int64_t limit = smallest; limit < 70 * smallest; limit = limit * 9 / 8) {
       MemoryBudget memory(limit);
       std::vector<std::unique_ptr<Filter>> filters;
       for (int64_t i = 0; i < limit / smallest; ++i) {
-        auto filter = NewFilter({.target_fpp = target, .memory = &memory, .engine = Engine::kSliced});
+        auto filter = NewFilter({.target_fpp = target, .memory = &memory});
         ASSERT_TRUE(filter.ok()) << i << " of " << limit / smallest << ": " << filter.status();
         filters.push_back(*std::move(filter));
       }
       EXPECT_LE(memory.used_bytes(), limit);
     }
     MemoryBudget half(smallest / 2);
-    EXPECT_EQ(NewFilter({.target_fpp = target, .memory = &half, .engine = Engine::kSliced}).status().code(),
+    EXPECT_EQ(NewFilter({.target_fpp = target, .memory = &half}).status().code(),
               absl::StatusCode::kResourceExhausted);
   }
 }

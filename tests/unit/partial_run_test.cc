@@ -78,10 +78,10 @@ TEST(PartialRun, ANewTableGoesToItsPlace) {
 }
 
 TEST(PartialRun, FiguresTakeThePlaceOfThoseWithTheirKey) {
-  const std::string first = R"({"layout": "sliced", "window": 100000, "target_fpp": 1e-06, "fpp": 1})";
-  const std::string other = R"({"layout": "sliced", "window": 100000, "target_fpp": 0.0001, "fpp": 2})";
-  const std::string again = R"({"layout": "sliced", "window": 100000, "target_fpp": 1e-06, "fpp": 3})";
-  const std::string large = R"({"layout": "sliced", "window": 1000000, "target_fpp": 1e-06, "fpp": 4})";
+  const std::string first = R"({"layout": "compact", "window": 100000, "target_fpp": 1e-06, "fpp": 1})";
+  const std::string other = R"({"layout": "compact", "window": 100000, "target_fpp": 0.0001, "fpp": 2})";
+  const std::string again = R"({"layout": "compact", "window": 100000, "target_fpp": 1e-06, "fpp": 3})";
+  const std::string large = R"({"layout": "compact", "window": 1000000, "target_fpp": 1e-06, "fpp": 4})";
   const std::string whole = PutFigures("", {first, other});
   EXPECT_EQ(whole, "[\n  " + first + ",\n  " + other + "\n]\n");
   EXPECT_EQ(PutFigures(whole, {}), whole);

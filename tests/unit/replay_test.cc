@@ -12,7 +12,6 @@
 #include "lethe/stage.h"
 #include "src/engines/plan.h"
 #include "tests/support/filter_testing.h"
-#include "tests/support/sliced_plan.h"
 
 namespace lethe {
 namespace {
@@ -44,37 +43,23 @@ std::vector<Record> MakeLog(std::mt19937_64& random, int64_t ids_in_horizon, int
   return log;
 }
 
-struct Case {
-  Engine engine;
-  Adaptation adaptation = Adaptation::kBudget;
-  AtMemoryLimit at_memory_limit = AtMemoryLimit::kShortenWindow;
-};
-
-class ReplayTest : public testing::TestWithParam<Case> {
+class ReplayTest : public testing::TestWithParam<Engine> {
  protected:
   StageOptions Options(int64_t memory_bytes) const {
     return {.horizon = absl::Milliseconds(kHorizonMs),
             .target_fpp = kTarget,
             .memory_limit_bytes = memory_bytes,
-            .at_memory_limit = GetParam().at_memory_limit,
-            .engine = GetParam().engine,
-            .adaptation = GetParam().adaptation,
+            .engine = GetParam(),
             .audit_share = 0,
             .hash_seed = TestSeed()};
   }
 
-  static bool IsPlanned() {
-    return GetParam().engine == Engine::kSliced || GetParam().engine == Engine::kCompact;
-  }
-  static int64_t ids_in_horizon() { return IsPlanned() ? 60'000 : 15'000; }
+  static int64_t ids_in_horizon() { return GetParam() == Engine::kCompact ? 60'000 : 15'000; }
 
   // For the default engine as much as `plan` says. An exact set or a table keeps what was replayed until the
   // horizon has passed since its last copy: twice what the run needs does for that, with some for its steps.
   int64_t MemoryFor(const std::vector<Record>& log) const {
-    if (GetParam().engine == Engine::kSliced) {
-      return SlicedLimitBytes(static_cast<double>(ids_in_horizon()), kTarget);
-    }
-    if (GetParam().engine == Engine::kCompact) {
+    if (GetParam() == Engine::kCompact) {
       const absl::StatusOr<Plan> plan =
           MakePlan({.rate = static_cast<double>(ids_in_horizon()) * 1000 / kHorizonMs,
                     .horizon = absl::Milliseconds(kHorizonMs),
@@ -111,16 +96,9 @@ class ReplayTest : public testing::TestWithParam<Case> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    Engines, ReplayTest,
-    testing::Values(Case{Engine::kSliced},
-                    Case{Engine::kSliced, Adaptation::kBudget, AtMemoryLimit::kExceedFpp},
-                    Case{Engine::kExact}, Case{Engine::kCompact},
-                    Case{Engine::kPublished, Adaptation::kPaper}),
-    [](const auto& tested) {
-      return absl::StrCat(EngineName(tested.param.engine),
-                          tested.param.at_memory_limit == AtMemoryLimit::kExceedFpp ? "_exceed_fpp" : "");
-    });
+INSTANTIATE_TEST_SUITE_P(Engines, ReplayTest,
+                         testing::Values(Engine::kExact, Engine::kCompact, Engine::kPublished),
+                         [](const auto& tested) { return std::string(EngineName(tested.param)); });
 
 // The live run passes each id once. The restarted one reads the last horizon again; then copies come of what
 // is within the horizon, and new ids.

@@ -26,7 +26,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "lethe/stage.h"
-#include "src/reference/sliced/sliced_fbf.h"
 #include "src/stage/snapshot_format.h"
 #include "tests/support/exact_filter.h"
 #include "tests/support/seed.h"
@@ -73,8 +72,8 @@ const SnapshotOrigin kOrigin = {.topic = "orders", .partition = 3, .id_fingerpri
 // Without what is modelled, which a compact filter takes from its lines when it is restored.
 std::string Text(const FilterStatus& s) {
   std::string text = absl::StrCat(s.past_generations, " ", absl::FormatDuration(s.refresh_period), " ",
-                                  s.bits_per_generation, " ", static_cast<int>(s.pass), " ", s.bits_per_id,
-                                  " ", s.ids, " ", absl::FormatDuration(s.window));
+                                  s.bits_per_generation, " ", s.bits_per_id, " ", s.ids, " ",
+                                  absl::FormatDuration(s.window));
   absl::StrAppend(&text, " ", s.fpp_estimated, " ", s.fpp_target, " ", s.memory_bytes, " ", s.refreshes, " ",
                   s.limit_hits, "\n");
   for (const AdaptationStep& step : s.steps) {
@@ -91,10 +90,8 @@ std::string Text(const FilterStatus& s) {
 // Without the audit, which never changes a verdict: how its set is divided, and so when it learns of an event
 // or drops a part of its share, depends on what it once held.
 std::string Text(const PartitionStatus& s) {
-  return absl::StrCat(absl::FormatTime(s.stream_time), " ", s.unique, " ", s.duplicates, " ", s.suspects, " ",
-                      s.replayed, " ", s.pending, "\n", Text(s.filter), "\n",
-                      absl::StrCat(s.second_opinion.ids, " ", s.second_opinion.displaced, " ",
-                                   s.second_opinion.memory_bytes));
+  return absl::StrCat(absl::FormatTime(s.stream_time), " ", s.unique, " ", s.duplicates, " ", s.replayed, " ",
+                      s.pending, "\n", Text(s.filter), "\n");
 }
 
 std::string Contents(const std::string& path) {
@@ -131,13 +128,8 @@ class MemoryFile {
   const int fd_;
 };
 
-// With sliced filters of so many past generations at most, if any are given.
-std::unique_ptr<DedupStage> NewStage(const StageOptions& options, int past_generations = 0) {
-  auto stage = past_generations == 0
-                   ? DedupStage::Create(options)
-                   : DedupStage::Create(options, [past_generations](const FilterOptions& filter) {
-                       return NewSlicedFbf(filter, past_generations);
-                     });
+std::unique_ptr<DedupStage> NewStage(const StageOptions& options) {
+  auto stage = DedupStage::Create(options);
   EXPECT_TRUE(stage.ok()) << stage.status();
   return *std::move(stage);
 }
@@ -189,35 +181,19 @@ struct Shape {
   int shards;
   double target_fpp;
   int64_t memory_limit_bytes;
-  SecondOpinion second_opinion = SecondOpinion::kNone;
-  int past_generations = 0;  // at most; 0 for what users get
 };
 
 class SnapshotTwinTest : public SnapshotTest, public testing::WithParamInterface<Shape> {};
 
-INSTANTIATE_TEST_SUITE_P(
-    Shapes, SnapshotTwinTest,
-    testing::Values(
-        Shape{Engine::kSliced, 1, 1e-2, 64 << 20}, Shape{Engine::kSliced, 1, 1e-4, 64 << 20},
-        Shape{Engine::kSliced, 4, 1e-6, 64 << 20}, Shape{Engine::kSliced, 1, 1e-8, 64 << 20},
-        // At its limit.
-        Shape{Engine::kSliced, 2, 1e-4, 192 << 10}, Shape{Engine::kPublished, 1, 1e-2, 8 << 20},
-        Shape{Engine::kPublished, 4, 1e-3, 8 << 20},
-        Shape{Engine::kSliced, 2, 1e-1, 64 << 20, SecondOpinion::kOpposite},
-        // So small that no page is prepared by a thread, whose pace would tell one from the other.
-        Shape{Engine::kSliced, 1, 1e-3, 4 << 20, SecondOpinion::kNone, 1},
-        Shape{Engine::kSliced, 1, 1e-5, 4 << 20, SecondOpinion::kNone, 2},
-        Shape{Engine::kSliced, 1, 1e-3, 4 << 20, SecondOpinion::kNone, 6},
-        Shape{Engine::kSliced, 1, 1e-3, 4 << 20, SecondOpinion::kNone, 14},
-        Shape{Engine::kSliced, 1, 1e-3, 4 << 20, SecondOpinion::kNone, 30},
-        Shape{Engine::kSliced, 1, 1e-3, 4 << 20, SecondOpinion::kNone, 61},
-        Shape{Engine::kSliced, 2, 1e-2, 256 << 10, SecondOpinion::kNone, 61},
-        Shape{Engine::kPublished, 1, 1e-2, 1 << 20, SecondOpinion::kOpposite},
-        Shape{Engine::kCompact, 1, 1e-2, 64 << 20}, Shape{Engine::kCompact, 4, 1e-6, 64 << 20},
-        Shape{Engine::kCompact, 1, 1e-15, 64 << 20}, Shape{Engine::kCompact, 2, 1e-4, 192 << 10},
-        Shape{Engine::kCompact, 1, 1e-2, 64 << 20, SecondOpinion::kOpposite}));
+INSTANTIATE_TEST_SUITE_P(Shapes, SnapshotTwinTest,
+                         testing::Values(Shape{Engine::kCompact, 1, 1e-2, 64 << 20},
+                                         Shape{Engine::kCompact, 4, 1e-6, 64 << 20},
+                                         Shape{Engine::kCompact, 1, 1e-15, 64 << 20},
+                                         Shape{Engine::kExact, 1, 1e-6, 64 << 20},
+                                         // At its limit.
+                                         Shape{Engine::kCompact, 2, 1e-4, 192 << 10}));
 
-// A stream whose rate goes up and down, so that filters grow, shrink and sweep. Every now and then one of two
+// A stream whose rate goes up and down, so that filters grow and shrink. Every now and then one of two
 // partitions is replaced by what is restored from its snapshot, in another stage; nothing tells them apart.
 TEST_P(SnapshotTwinTest, NothingTellsTheRestoredFromTheSaved) {
   std::mt19937_64 random(TestSeed());
@@ -225,12 +201,10 @@ TEST_P(SnapshotTwinTest, NothingTellsTheRestoredFromTheSaved) {
   options_.shards = GetParam().shards;
   options_.target_fpp = GetParam().target_fpp;
   options_.memory_limit_bytes = GetParam().memory_limit_bytes;
-  options_.second_opinion = GetParam().second_opinion;
-  const int past = GetParam().past_generations;
-  const auto never_saved_in = NewStage(options_, past);
+  const auto never_saved_in = NewStage(options_);
   const auto never_saved = *never_saved_in->Open("twin");
   std::vector<std::unique_ptr<DedupStage>> stages;
-  stages.push_back(NewStage(options_, past));
+  stages.push_back(NewStage(options_));
   auto twin = *stages.back()->Open("twin");
 
   int64_t now_us = kStartMs * 1000;
@@ -259,7 +233,7 @@ TEST_P(SnapshotTwinTest, NothingTellsTheRestoredFromTheSaved) {
     if (random() % 4 != 0) continue;
     ASSERT_TRUE(twin->Save(path_, kOrigin, point_).ok());
     ASSERT_EQ(Text(twin->Status()), Text(never_saved->Status())) << "batch " << batch;
-    auto stage = NewStage(options_, past);
+    auto stage = NewStage(options_);
     auto restored = stage->Restore("twin", path_, kOrigin);
     ASSERT_TRUE(restored.ok()) << restored.status();
     ASSERT_EQ(Text(restored->partition->Status()), Text(never_saved->Status())) << "batch " << batch;
@@ -277,54 +251,25 @@ TEST_P(SnapshotTwinTest, NothingTellsTheRestoredFromTheSaved) {
             << "\n";
 }
 
-// The state says of how many columns the filter is, and so how wide its cells are.
-TEST_F(SnapshotTest, ANumberOfGenerationsIsNotTakenForAnother) {
-  options_.engine = Engine::kSliced;
-  const int kinds[] = {1, 2, 13, 14, 15, 30, 31, 61};
-  for (const int saved : kinds) {
-    stage_ = NewStage(options_, saved);
-    partition_ = *stage_->Open("p");
-    for (int i = 0; i < 400; ++i)
-      EXPECT_TRUE(partition_->Judge(absl::StrCat(i), absl::FromUnixMillis(kStartMs + i * 10)).ok());
-    ASSERT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
-    for (const int other : kinds) {
-      const auto stage = NewStage(options_, other);
-      const auto restored = stage->Restore("p", path_, kOrigin);
-      EXPECT_EQ(restored.status().code(),
-                other == saved ? absl::StatusCode::kOk : absl::StatusCode::kDataLoss)
-          << saved << " and " << other << ": " << restored.status();
-    }
-    partition_.reset();
-  }
-  // What users get, and what was saved before there were others.
-  SaveSmall();
-  const auto stage = NewStage(options_, 14);
-  EXPECT_TRUE(stage->Restore("p", path_, kOrigin).ok());
-}
-
 // Before time begins, and with nothing in it.
 TEST_F(SnapshotTest, AnEmptyPartition) {
-  for (const Engine engine : {Engine::kSliced, Engine::kPublished, Engine::kCompact}) {
-    options_.engine = engine;
-    stage_ = NewStage(options_);
-    partition_ = *stage_->Open("p");
-    ASSERT_TRUE(partition_->Save(path_, {}, {}).ok());
-    auto restored = stage_->Restore("q", path_, {});
-    ASSERT_TRUE(restored.ok()) << restored.status();
-    EXPECT_EQ(restored->partition->Status().name, "q");
-    EXPECT_EQ(restored->partition->stream_time(), absl::InfinitePast());
-    // As new: time may be set still.
-    EXPECT_TRUE(restored->partition->StartAt(absl::FromUnixMillis(kStartMs)).ok());
-    EXPECT_EQ(*restored->partition->Judge("a", absl::InfinitePast()), Verdict::kUnique);
-    EXPECT_EQ(*restored->partition->Judge("a", absl::InfinitePast()), Verdict::kDuplicate);
-    ASSERT_TRUE(restored->partition->Save(path_, {}, {}).ok());
-    auto again = stage_->Restore("r", path_, {});
-    ASSERT_TRUE(again.ok()) << again.status();
-    EXPECT_EQ(again->partition->StartAt(absl::Now()).code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_EQ(*again->partition->Judge("a", absl::InfinitePast()), Verdict::kDuplicate);
-    EXPECT_EQ(*again->partition->Judge("b", absl::InfinitePast()), Verdict::kUnique);
-    partition_.reset();
-  }
+  stage_ = NewStage(options_);
+  partition_ = *stage_->Open("p");
+  ASSERT_TRUE(partition_->Save(path_, {}, {}).ok());
+  auto restored = stage_->Restore("q", path_, {});
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  EXPECT_EQ(restored->partition->Status().name, "q");
+  EXPECT_EQ(restored->partition->stream_time(), absl::InfinitePast());
+  // As new: time may be set still.
+  EXPECT_TRUE(restored->partition->StartAt(absl::FromUnixMillis(kStartMs)).ok());
+  EXPECT_EQ(*restored->partition->Judge("a", absl::InfinitePast()), Verdict::kUnique);
+  EXPECT_EQ(*restored->partition->Judge("a", absl::InfinitePast()), Verdict::kDuplicate);
+  ASSERT_TRUE(restored->partition->Save(path_, {}, {}).ok());
+  auto again = stage_->Restore("r", path_, {});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->partition->StartAt(absl::Now()).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(*again->partition->Judge("a", absl::InfinitePast()), Verdict::kDuplicate);
+  EXPECT_EQ(*again->partition->Judge("b", absl::InfinitePast()), Verdict::kUnique);
 }
 
 TEST_F(SnapshotTest, TheSeedAndThePointComeBack) {
@@ -397,11 +342,10 @@ TEST_F(SnapshotTest, ExcessBytesAreFound) {
 
 // Two pieces of the same size, each whole, in each other's place.
 TEST_F(SnapshotTest, ExchangedPiecesAreFound) {
-  options_.engine = Engine::kSliced;  // whose memory has a size that is easy to say
   options_.memory_limit_bytes = 16 << 20;
   stage_ = NewStage(options_);
   partition_ = *stage_->Open("p");
-  for (int i = 0; i < 300'000; ++i)
+  for (int i = 0; i < 900'000; ++i)
     EXPECT_TRUE(partition_->Judge(absl::StrCat(i), absl::FromUnixMillis(kStartMs + i / 100)).ok());
   ASSERT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
   ASSERT_TRUE(Restored().ok());
@@ -455,8 +399,6 @@ TEST_F(SnapshotTest, LiesAreNotBelieved) {
 }
 
 TEST_F(SnapshotTest, OfAnotherConfiguration) {
-  options_.engine = Engine::kSliced;
-  stage_ = NewStage(options_);
   SaveSmall();
   const auto refused = [&](const absl::Status& status, absl::string_view what) {
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
@@ -478,15 +420,15 @@ TEST_F(SnapshotTest, OfAnotherConfiguration) {
   options = options_;
   options.target_fpp = 1e-4;
   refused(Restored(options), "its target is 0.001, and not 0.0001");
-  // To where a live filter can follow, a saved one can, too.
-  options.target_fpp = 2e-3;
-  EXPECT_TRUE(Restored(options).ok()) << Restored(options);
   options = options_;
   options.shards = 2;
   refused(Restored(options), "its number of shards is 1, and not 2");
-  options = options_;
-  options.engine = Engine::kPublished;
-  refused(Restored(options), "its engine is sliced, and not published");
+  // Of version 0.2.
+  std::vector<std::string> sliced = PiecesOf(Contents(path_));
+  sliced[1].replace(sliced[1].find("compact"), 7, std::string("sliced\0", 7));
+  sliced[1][sliced[1].find("sliced") - 8] = 6;
+  Put(path_, Sealed(sliced));
+  refused(Restored(), "its engine is sliced, and not compact");
 }
 
 // In an earlier one the ids were in other places.
@@ -502,21 +444,6 @@ TEST_F(SnapshotTest, OfAnotherVersion) {
     EXPECT_TRUE(absl::StrContains(status.message(), absl::StrCat("has the format version ", int{version})))
         << status;
   }
-}
-
-TEST_F(SnapshotTest, OfAnotherSecondOpinion) {
-  options_.second_opinion = SecondOpinion::kOpposite;
-  SaveSmall();
-  EXPECT_TRUE(Restored().ok()) << Restored();
-  const std::string good = Contents(path_);
-  for (size_t size = good.size() - 1; size > good.size() - 20'000; size -= 997) {
-    Put(path_, good.substr(0, size));
-    EXPECT_EQ(Restored().code(), absl::StatusCode::kDataLoss) << size;
-  }
-  Put(path_, good);
-  options_.second_opinion = SecondOpinion::kNone;
-  EXPECT_TRUE(absl::StrContains(Restored().message(), "second opinion is opposite, and not none"))
-      << Restored();
 }
 
 TEST_F(SnapshotTest, OfNoSnapshot) {
@@ -541,28 +468,23 @@ TEST_F(SnapshotTest, OfNoSnapshot) {
 
 // A filter grew to what another limit has no room for.
 TEST_F(SnapshotTest, MemoryIsTakenFromTheBudgetFirst) {
-  for (const Engine engine : {Engine::kSliced, Engine::kPublished, Engine::kCompact}) {
-    options_.engine = engine;
-    options_.memory_limit_bytes = 64 << 20;
-    stage_ = NewStage(options_);
-    partition_ = *stage_->Open("p");
-    for (int i = 0; i < 300'000; ++i) {
-      EXPECT_TRUE(partition_->Judge(absl::StrCat(i), absl::FromUnixMillis(kStartMs + i / 100)).ok());
-    }
-    ASSERT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
-    options_.memory_limit_bytes = 512 << 10;
-    const absl::Status status = Restored();
-    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
-    EXPECT_TRUE(absl::StrContains(status.message(), path_)) << status;
-    partition_.reset();
+  options_.memory_limit_bytes = 64 << 20;
+  stage_ = NewStage(options_);
+  partition_ = *stage_->Open("p");
+  for (int i = 0; i < 300'000; ++i) {
+    EXPECT_TRUE(partition_->Judge(absl::StrCat(i), absl::FromUnixMillis(kStartMs + i / 100)).ok());
   }
+  ASSERT_TRUE(partition_->Save(path_, kOrigin, point_).ok());
+  options_.memory_limit_bytes = 512 << 10;
+  const absl::Status status = Restored();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), path_)) << status;
 }
 
 // Whoever waits for a large one is asked with every megabyte, and may have enough of it.
 TEST_F(SnapshotTest, ReadingCanBeCancelledAtAnyPiece) {
   options_.target_fpp = 1e-9;
   options_.memory_limit_bytes = 64 << 20;
-  options_.second_opinion = SecondOpinion::kOpposite;
   stage_ = NewStage(options_);
   partition_ = *stage_->Open("p");
   for (int i = 0; i < 300'000; ++i) {
@@ -676,31 +598,31 @@ TEST_F(SnapshotTest, EventsMayBeJudgedMeanwhile) {
 
 TEST_F(SnapshotTest, OtherEnginesSayThatTheyCannot) {
   SaveSmall();
-  std::filesystem::rename(path_, path_ + ".sliced");
+  std::filesystem::rename(path_, path_ + ".compact");
   options_.memory_limit_bytes = 2 * ExactFilter::kBytes;
   const auto stage = *DedupStage::Create(options_, ExactFilter::Factory());
   auto partition = *stage->Open("p");
   EXPECT_EQ(partition->Save(path_, kOrigin, point_).code(), absl::StatusCode::kUnimplemented);
   EXPECT_FALSE(std::filesystem::exists(path_) || std::filesystem::exists(path_ + ".new"));
   partition.reset();
-  EXPECT_EQ(stage->Restore("p", path_ + ".sliced", kOrigin).status().code(),
+  EXPECT_EQ(stage->Restore("p", path_ + ".compact", kOrigin).status().code(),
             absl::StatusCode::kUnimplemented);
 }
 
-TEST_F(SnapshotTest, ThePapersAdaptationSaysThatItCannot) {
-  options_.engine = Engine::kPublished;
+TEST_F(SnapshotTest, EnginesWithoutSnapshotsSaySo) {
   SaveSmall();
-  const std::string fixed = Contents(path_);
-  options_.adaptation = Adaptation::kPaper;
-  const auto stage = NewStage(options_);
-  const auto partition = *stage->Open("p");
-  EXPECT_TRUE(partition->Judge("a", absl::FromUnixMillis(kStartMs)).ok());
-  for (const absl::Status& status :
-       {partition->Save(path_, kOrigin, point_), stage->Restore("q", path_, kOrigin).status()}) {
-    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
-    EXPECT_TRUE(absl::StrContains(status.message(), "with the adaptation `paper`")) << status;
+  const std::string before = Contents(path_);
+  for (const Engine engine : {Engine::kPublished, Engine::kRecycled, Engine::kOpposite}) {
+    options_.engine = engine;
+    const auto stage = NewStage(options_);
+    const auto partition = *stage->Open("p");
+    EXPECT_TRUE(partition->Judge("a", absl::FromUnixMillis(kStartMs)).ok());
+    for (const absl::Status& status :
+         {partition->Save(path_, kOrigin, point_), stage->Restore("q", path_, kOrigin).status()}) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
+    }
   }
-  EXPECT_EQ(Contents(path_), fixed);
+  EXPECT_EQ(Contents(path_), before);
 }
 
 // Whatever fails, the old snapshot is there, and nothing else.
@@ -790,48 +712,42 @@ TEST_F(SnapshotFaultTest, TextsHaveAnEnd) {
   ExpectOld();
 }
 
-TEST_F(SnapshotTest, InspectDescribesIt) {
-  for (const Engine engine : {Engine::kSliced, Engine::kPublished, Engine::kCompact}) {
-    options_.engine = engine;
-    options_.shards = 2;
-    options_.audit_share = 1;
-    SaveSmall();
-    const absl::StatusOr<SnapshotReport> report = InspectSnapshot(path_);
-    ASSERT_TRUE(report.ok()) << report.status();
-    EXPECT_EQ(report->format_version, 3);
-    EXPECT_EQ(report->file_bytes, static_cast<int64_t>(std::filesystem::file_size(path_)));
-    EXPECT_EQ(report->origin.topic, "orders");
-    EXPECT_EQ(report->point.offset, 400);
-    EXPECT_EQ(report->engine, engine == Engine::kSliced    ? "sliced"
-                              : engine == Engine::kCompact ? "compact"
-                                                           : "published");
-    EXPECT_EQ(report->horizon, options_.horizon);
-    EXPECT_EQ(report->target_fpp, options_.target_fpp);
-    EXPECT_EQ(report->partition.name, "orders-3");
-    EXPECT_EQ(Text(report->partition), Text(partition_->Status()));
-    ASSERT_EQ(report->shards.size(), 2u);
-    for (const FilterStatus& shard : report->shards) {
-      // A compact filter has the generations that hold something; its ids are in one each.
-      const bool is_compact = engine == Engine::kCompact;
-      if (!is_compact) {
-        ASSERT_EQ(static_cast<int>(shard.generations.size()), shard.past_generations + 2);
-      }
-      // The last tenth of events were copies; the generations that took the others hold each in two.
-      int64_t ids = 0;
-      for (const GenerationStatus& generation : shard.generations) {
-        ids += generation.ids;
-        EXPECT_EQ(generation.fill > 0, generation.ids > 0);
-        EXPECT_GE(generation.oldest, generation.newest);
-        EXPECT_LE(generation.oldest, absl::Seconds(4));
-      }
-      EXPECT_EQ(ids, is_compact ? shard.ids : 2 * shard.ids);
+class SnapshotInspectTest : public SnapshotTest, public testing::WithParamInterface<Engine> {};
+
+INSTANTIATE_TEST_SUITE_P(Engines, SnapshotInspectTest, testing::Values(Engine::kCompact, Engine::kExact));
+
+TEST_P(SnapshotInspectTest, DescribesIt) {
+  options_.engine = GetParam();
+  options_.shards = 2;
+  options_.audit_share = 1;
+  SaveSmall();
+  const absl::StatusOr<SnapshotReport> report = InspectSnapshot(path_);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->format_version, 3);
+  EXPECT_EQ(report->file_bytes, static_cast<int64_t>(std::filesystem::file_size(path_)));
+  EXPECT_EQ(report->origin.topic, "orders");
+  EXPECT_EQ(report->point.offset, 400);
+  EXPECT_EQ(report->engine, EngineName(GetParam()));
+  EXPECT_EQ(report->horizon, options_.horizon);
+  EXPECT_EQ(report->target_fpp, options_.target_fpp);
+  EXPECT_EQ(report->partition.name, "orders-3");
+  EXPECT_EQ(Text(report->partition), Text(partition_->Status()));
+  ASSERT_EQ(report->shards.size(), 2u);
+  for (const FilterStatus& shard : report->shards) {
+    // The generations that hold something; an id is in one.
+    int64_t ids = 0;
+    for (const GenerationStatus& generation : shard.generations) {
+      ids += generation.ids;
+      EXPECT_EQ(generation.fill > 0, generation.ids > 0);
+      EXPECT_GE(generation.oldest, generation.newest);
+      EXPECT_LE(generation.oldest, absl::Seconds(4));
     }
-    partition_.reset();
-    std::string bad = Contents(path_);
-    bad[bad.size() / 2] ^= 1;
-    Put(path_, bad);
-    EXPECT_EQ(InspectSnapshot(path_).status().code(), absl::StatusCode::kDataLoss);
+    EXPECT_EQ(ids, shard.ids);
   }
+  std::string bad = Contents(path_);
+  bad[bad.size() / 2] ^= 1;
+  Put(path_, bad);
+  EXPECT_EQ(InspectSnapshot(path_).status().code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(InspectSnapshot(folder_ + "/none").status().code(), absl::StatusCode::kNotFound);
 }
 

@@ -154,14 +154,14 @@ struct Filters {
   std::string name;
   FilterFactory factory;
   int rounds = 30;
-  Engine engine = Engine::kSliced;
+  Engine engine = Engine::kCompact;
 };
 
 class StageLogTest : public testing::TestWithParam<Filters> {};
 
 INSTANTIATE_TEST_SUITE_P(Filters, StageLogTest,
                          testing::Values(Filters{"Exact", ExactFilter::Factory()},
-                                         Filters{"Sliced", NewFilter},
+                                         Filters{"Compact", NewFilter},
                                          Filters{"Published", NewFilter, 4, Engine::kPublished}),
                          [](const auto& tested) { return tested.param.name; });
 

@@ -163,8 +163,6 @@ TEST_P(StageThreadsTest, EveryPairOfCallsMayRunAtOnce) {
       {false, [&](int i) { partition_->AdvanceTo(kStart + absl::Milliseconds(i)).IgnoreError(); }},
       {false, [&](int) { partition_->Replay(batch).IgnoreError(); }},
       {false, [&](int) { partition_->LimitStreamTime(absl::InfiniteFuture()); }},
-      {false, [&](int) { partition_->SetPassSuspects(true).IgnoreError(); }},
-      {false, [&](int i) { partition_->SetTargetFpp(i % 2 == 0 ? 1e-6 : 1e-7).IgnoreError(); }},
       {false, [&](int) { EXPECT_GE(partition_->Status().unique, 0); }},
       {false, [&](int) { partition_->stream_time(); }},
       {false, [&](int) { transact(); }},
@@ -273,29 +271,27 @@ TEST(StatusTest, LooksAgainOnlyInAnotherEpochAndAtSoManyLinesInAll) {
   EXPECT_EQ(samples, 2 * kShards);
 }
 
-// The sliced filters of four shards, which at once grow to more than the limit has for all of them: what is
-// given to one is missing to another, and the pages that each grows into are made present by a thread more.
-// An hour of these ids would be 3.6 million, ten MiB for each shard; but only these come, so that those that
-// may not grow have room for them all the same.
-class SlicedThreadsTest : public Threads {
+// The filters of four shards, which together grow to more than the limit has for all of them: what is given
+// to one is missing to another, and the pages that each grows into are made present by a thread more.
+class GrowingThreadsTest : public Threads {
  protected:
-  static constexpr size_t kSlicedIds = 60'000;
+  static constexpr size_t kGrowingIds = 400'000;
   static constexpr StageOptions kOptions = {.horizon = absl::Hours(1),
                                             .target_fpp = 1e-12,
-                                            .memory_limit_bytes = int64_t{24} << 20,
+                                            .memory_limit_bytes = int64_t{2} << 20,
                                             .shards = 4,
-                                            .engine = Engine::kSliced,
+                                            .engine = Engine::kCompact,
                                             .audit_share = 0};
-  SlicedThreadsTest() : Threads(*DedupStage::Create(kOptions), kSlicedIds) {}
+  GrowingThreadsTest() : Threads(*DedupStage::Create(kOptions), kGrowingIds) {}
 };
 
-TEST_F(SlicedThreadsTest, ShardsThatUnfoldAtOnceShareALimit) {
+TEST_F(GrowingThreadsTest, ShardsThatGrowAtOnceShareALimit) {
   std::atomic<bool> done = false;
   std::thread watcher([&] {
     while (!done) {
       const int64_t used = stage_->memory().used_bytes();
       EXPECT_LE(used, kOptions.memory_limit_bytes);
-      EXPECT_LE(partition_->Status().unique, static_cast<int64_t>(kSlicedIds));
+      EXPECT_GE(partition_->Status().unique, 0);
       std::this_thread::yield();
     }
   });
@@ -304,18 +300,17 @@ TEST_F(SlicedThreadsTest, ShardsThatUnfoldAtOnceShareALimit) {
   });
   done = true;
   watcher.join();
-  for (const auto& passes : passes_) EXPECT_EQ(passes, 1);
+  for (const auto& passes : passes_) EXPECT_GE(passes, 1);
   const FilterStatus filter = partition_->Status().filter;
   const auto steps = [&](AdaptationStep::Kind kind) {
     int64_t count = 0;
     for (const StepCount& one : filter.step_counts) count += one.kind == kind ? one.count : 0;
     return count;
   };
-  // Some have grown from 3 MiB to 6, for which pages are prepared.
-  EXPECT_GT(filter.memory_bytes, int64_t{4 * 3 + 1} << 20);
-  EXPECT_GT(steps(AdaptationStep::Kind::kUnfold), 4 * 7);
+  EXPECT_GT(filter.memory_bytes, kOptions.memory_limit_bytes * 3 / 4);
+  EXPECT_GT(steps(AdaptationStep::Kind::kUnfold), 4 * 4);
   EXPECT_GT(steps(AdaptationStep::Kind::kUnfoldRefused), 0);
-  EXPECT_EQ(filter.limit_hits, 0);
+  EXPECT_GT(filter.limit_hits, 0);
 }
 
 }  // namespace

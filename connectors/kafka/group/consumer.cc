@@ -91,7 +91,7 @@ void Consumer::Leave() {
   if (options_.static_membership == StaticMembership::kAfterCrash) {
     rd_kafka_unsubscribe(client());
     const absl::Time give_up = SteadyNow() + kLeavePatience;
-    while (IsMember() && SteadyNow() < give_up) {
+    while (!MemberId().empty() && SteadyNow() < give_up) {
       const MessagePtr ignored(rd_kafka_consumer_poll(client(), kLeavePollMs));
     }
   }
@@ -379,15 +379,17 @@ void Consumer::OnRebalance(rd_kafka_t* consumer, rd_kafka_resp_err_t code, Parti
 
 bool Consumer::TakeGroupMetadata() {
   group_metadata_.reset(rd_kafka_consumer_group_metadata(client()));
+  const std::string id = MemberId();
+  if (!id.empty()) member_id_ = id;
   // Without a member id the broker takes a commit for an operator's, and checks no generation.
-  return IsMember();
+  return !id.empty();
 }
 
-bool Consumer::IsMember() const {
-  char* member = rd_kafka_memberid(client());
-  const bool is_member = member != nullptr && *member != '\0';
-  rd_kafka_mem_free(client(), member);
-  return is_member;
+std::string Consumer::MemberId() const {
+  char* id = rd_kafka_memberid(client());
+  std::string copy = id == nullptr ? "" : id;
+  rd_kafka_mem_free(client(), id);
+  return copy;
 }
 
 void Consumer::StayAlive() {

@@ -72,13 +72,14 @@ class Consumer final : public Source {
 
   bool is_cooperative() const { return cooperative_; }
   absl::Duration session_timeout() const { return session_timeout_; }
-  // The group.instance.id.
-  std::string InstanceName() const { return InstanceName(options_, lane_); }
+  // The group.instance.id of a static member.
+  static std::string InstanceName(const DaemonOptions& options, int lane);
+  // Its id in the group, as of the last assignment; empty before the first.
+  const std::string& member_id() const { return member_id_; }
   rd_kafka_t* client() const { return consumer_.get(); }
   const ClientStatistics& statistics() const { return statistics_; }
 
  private:
-  static std::string InstanceName(const DaemonOptions& options, int lane);
   static void OnRebalance(rd_kafka_t* consumer, rd_kafka_resp_err_t code, PartitionList* partitions,
                           void* opaque);
   void PollBatch(absl::Duration timeout, size_t limit, size_t most_bytes) override;
@@ -109,7 +110,8 @@ class Consumer final : public Source {
   // Adds an event or error of the client.
   void AddEvent(const rd_kafka_message_t& message);
   absl::Status Subscribe();
-  bool IsMember() const;
+  // Empty: this consumer is no member.
+  std::string MemberId() const;
   PartitionListPtr Positions(const std::vector<const Task*>& tasks) const;
   // Logs the error; true if there is none.
   bool Log(const char* doing, const ErrorPtr& error) const;
@@ -124,6 +126,7 @@ class Consumer final : public Source {
   std::optional<FetchOn> fetch_on_;  // of the consumer
   absl::Duration session_timeout_ = absl::ZeroDuration();
   GroupMetadataPtr group_metadata_;  // as of the present assignment
+  std::string member_id_;
   // The storage of the batch's records; neither grows while there are any.
   std::vector<MessagePtr> messages_;
   std::map<int32_t, Aside> aside_;   // by partition

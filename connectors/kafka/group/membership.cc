@@ -8,9 +8,6 @@
 namespace lethe::kafka {
 namespace {
 
-// So many in a row are no accident.
-constexpr int kMostSameNames = 3;
-constexpr absl::Duration kSameNamesInARow = absl::Minutes(5);
 // How long a group may take without a log line: an empty one waits 3 s for more members.
 constexpr absl::Duration kSayUnassignedAfter = absl::Seconds(5);
 // The most that a broker takes to notice a session timeout.
@@ -95,20 +92,20 @@ void Membership::MeetOtherProtocol(const std::string& why) {
   }
 }
 
-// librdkafka 2.0.2 fences itself: when the session has timed out, it may send a heartbeat without its
-// member's name, which a broker answers as if another had come.
 void Membership::MeetSameName(const std::string& why) {
-  const absl::Time now = SteadyNow();
-  met_same_name_ = now - std::exchange(last_same_name_, now) < kSameNamesInARow ? met_same_name_ + 1 : 1;
-  if (met_same_name_ <= kMostSameNames) {
-    spdlog::warn("lane {}: {}; recreating the consumer", state_.lane, why);
-    wants_new_consumer_ = true;
-    return;
-  }
-  state_.fatal = absl::AlreadyExistsError(
-      absl::StrCat(why, ": another joins group ", options_.group, " as ", consumer_.InstanceName(),
-                   ", which is this lane's name by static_membership, again and again: give each process its "
-                   "own --instance"));
+  state_.heartbeat.Beat();
+  state_.fatal = claim_.Fenced(state_.lane, consumer_.member_id());
+  if (!state_.fatal.ok()) return;
+  spdlog::warn("lane {}: {}; recreating the consumer", state_.lane, why);
+  wants_new_consumer_ = true;
+}
+
+absl::Status Membership::MayRecreateProducer() {
+  // Static members learn it from their consumer, for certain.
+  if (options_.static_membership != StaticMembership::kNever) return absl::OkStatus();
+  state_.heartbeat.Beat();
+  state_.fatal.Update(claim_.Fenced(state_.lane, consumer_.member_id()));
+  return state_.fatal;
 }
 
 }  // namespace lethe::kafka

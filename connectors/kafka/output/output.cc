@@ -116,13 +116,15 @@ TopicPtr OpenKeyedTopic(rd_kafka_t* producer, const std::string& name) {
 }  // namespace
 
 Output::Output(const DaemonOptions& options, int lane, const Consumer& consumer, const StopFlag& stop,
-               Heartbeat& heartbeat, std::function<void(const std::string&)> waiting)
+               Heartbeat& heartbeat, std::function<void(const std::string&)> waiting,
+               std::function<absl::Status()> may_recreate)
     : options_(options),
       lane_(lane),
       consumer_(consumer),
       stop_(stop),
       heartbeat_(heartbeat),
       waiting_(std::move(waiting)),
+      may_recreate_(std::move(may_recreate)),
       transactional_(options.delivery == Delivery::kExactlyOnce),
       codec_(kQuickCodec) {}
 
@@ -225,6 +227,7 @@ absl::Status Output::Open(OutputLimits limits) {
     ++fences_;
     spdlog::warn("lane {}: {}; recreating the producer", lane_, Describe(error.get()));
     DropProducer();
+    if (absl::Status may = may_recreate_(); !may.ok()) return may;
     if (stop_.WaitFor(kAskAgainAfter)) return stopped;
   }
 }
@@ -531,6 +534,13 @@ Outcome Output::Aborted(bool renew) {
 
 Outcome Output::ProducerLost(const std::string& why) {
   ++fences_;
+  char reason[256];
+  const bool is_fenced = IsFence(rd_kafka_fatal_error(producer_.get(), reason, sizeof reason));
+  if (const absl::Status may = is_fenced ? may_recreate_() : absl::OkStatus(); !may.ok()) {
+    DropProducer();
+    report_.last_error = std::string(may.message());
+    return Outcome::kStopped;
+  }
   spdlog::warn("lane {}: the producer is lost: {}; recreating it", lane_, why);
   return RecreateProducer() ? Outcome::kUnknown : Outcome::kStopped;
 }

@@ -38,9 +38,12 @@ class Output final : public Sink {
                              absl::string_view codec = kQuickCodec);
 
   // `waiting` gets what the lane waits for, and the empty string when it goes on; `heartbeat` beats
-  // meanwhile. Positions are committed for the consumer's group, in its present generation.
-  Output(const DaemonOptions& options, int lane, const Consumer& consumer, const StopFlag& stop,
-         Heartbeat& heartbeat, std::function<void(const std::string&)> waiting);
+  // meanwhile. `may_recreate` is asked when the producer was fenced; an error stands for one of making
+  // another. Positions are committed for the consumer's group, in its present generation.
+  Output(
+      const DaemonOptions& options, int lane, const Consumer& consumer, const StopFlag& stop,
+      Heartbeat& heartbeat, std::function<void(const std::string&)> waiting,
+      std::function<absl::Status()> may_recreate = [] { return absl::OkStatus(); });
 
   // Creates the producer and fences earlier ones of the same name (init_transactions); waits for a broker
   // that is away.
@@ -105,6 +108,7 @@ class Output final : public Sink {
   const StopFlag& stop_;
   Heartbeat& heartbeat_;
   const std::function<void(const std::string&)> waiting_;
+  const std::function<absl::Status()> may_recreate_;
   const bool transactional_;
   OutputLimits limits_;
 

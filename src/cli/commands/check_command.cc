@@ -23,6 +23,7 @@
 #include "src/cli/terminal/json_text.h"
 #include "src/cli/terminal/log.h"
 #include "src/cli/terminal/plain_text.h"
+#include "src/text/format.h"
 
 namespace lethe {
 namespace {
@@ -142,10 +143,21 @@ Finding LookAtHttp(const std::string& address, const DaemonOptions& daemon) {
           "name another address with http, or off"};
 }
 
+Finding LookAtLimit(const DaemonOptions& daemon, const CgroupLimit& limit) {
+  if (const absl::Status fits = FitsLimit(daemon, limit); !fits.ok()) {
+    return {Severity::kError, "memory", "memory limit", std::string(fits.message()), ""};
+  }
+  return {Severity::kOk, "memory", absl::StrCat("memory limit ", limit.file),
+          absl::StrCat("has room for memory (", FormatBytes(daemon.stage.memory_limit_bytes), ") and the ",
+                       FormatBytes(BytesBesideMemory(daemon)), " beside it"),
+          ""};
+}
+
 }  // namespace
 
 std::vector<Finding> CheckMachine(const RunConfig& config) {
   std::vector<Finding> findings;
+  if (config.limit) findings.push_back(LookAtLimit(config.daemon, *config.limit));
   if (!config.daemon.snapshots.folder.empty()) {
     findings.push_back(LookAtSnapshotFolder(config.daemon.snapshots.folder));
   }

@@ -31,7 +31,8 @@ struct FindingsLook {
 int RunCheck(const absl::StatusOr<RunConfig>& config, const CheckCommandOptions& options,
              const FindingsLook& look, std::ostream& out);
 
-// What this machine says: the snapshots' folder, if there is one, and the address of --http.
+// What this machine says: the memory limit, if there is one, the snapshots' folder, and the address of
+// --http.
 std::vector<kafka::Finding> CheckMachine(const RunConfig& config);
 
 // The part that writes.

@@ -1,17 +1,9 @@
 #include "src/cli/commands/demo_command.h"
 
-#include <netinet/in.h>
-#include <poll.h>
-#include <signal.h>
 #include <spdlog/spdlog.h>
-#include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <random>
@@ -25,10 +17,11 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "connectors/http/http_client.h"
-#include "connectors/kafka/broker/embedded_broker.h"
+#include "src/cli/demo/adapt_demo.h"
 #include "src/cli/demo/child_process.h"
 #include "src/cli/demo/demo_events.h"
 #include "src/cli/demo/demo_pace.h"
+#include "src/cli/demo/demo_site.h"
 #include "src/cli/demo/demo_traffic.h"
 #include "src/cli/terminal/exit_code.h"
 #include "src/cli/terminal/terminal.h"
@@ -40,27 +33,12 @@ namespace {
 // Exact comparisons leave no room for chance: one event in a thousand million may be dropped wrongly.
 constexpr double kTargetFpp = 1e-9;
 constexpr int64_t kPaceEvents = 500'000;
-constexpr uint16_t kServePort = 9464;
+constexpr char kDaemon[] = "daemon";
 // Events on their way at a time, on the embedded broker, which keeps some 4 MB of a partition; and where the
 // daemon is killed, so that each kill is in the middle of its work.
 constexpr int64_t kMostOnTheWay = 12000;
 constexpr int kSendAtOnce = 500;
 constexpr absl::Duration kPatience = absl::Seconds(60);  // without any progress
-
-// `wanted` if it is free, or any that is.
-absl::StatusOr<int> FreePort(uint16_t wanted) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(wanted);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  const bool ok = fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
-                  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0;
-  close(fd);
-  if (ok) return ntohs(address.sin_port);
-  return wanted == 0 ? absl::StatusOr<int>(absl::InternalError("no free port on 127.0.0.1")) : FreePort(0);
-}
 
 struct DaemonFigures {
   double fpp_modelled = 0;
@@ -72,22 +50,7 @@ struct DaemonFigures {
 class Demo {
  public:
   explicit Demo(const DemoOptions& options)
-      : options_(options), seed_(options.seed ? *options.seed : std::random_device()()) {
-    // Before the clients' threads begin, so that they inherit it: an interruption is seen by CheckDaemon()
-    // and Serve().
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-    signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC);
-  }
-  ~Demo() {
-    daemon_.reset();
-    close(signal_fd_);
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
+      : options_(options), seed_(options.seed ? *options.seed : std::random_device()()) {}
 
   // Whether all of it came out right.
   absl::StatusOr<bool> Run();
@@ -98,29 +61,23 @@ class Demo {
   absl::Status StartDaemon();
   absl::Status SendAll(RetryingClients& clients);
   absl::Status AwaitOutput(const DemoTruth& truth);
-  // Whether it still runs, and no signal has asked to end the demo.
-  absl::Status CheckDaemon();
-  std::string LastLogLine() const;
+  absl::Status CheckDaemon() { return site_->Check(kDaemon, *daemon_); }
   absl::Status Stalled(int64_t committed, int64_t sent) const;
   absl::Status KillDaemon();
   std::string ProgressNote() const;
   absl::StatusOr<DaemonFigures> Figures() const;
   bool Report(const DemoTruth& truth, const DaemonFigures& figures, absl::Duration took) const;
-  void Serve() const;
 
   bool embedded() const { return options_.brokers.empty(); }
   bool paced() const { return embedded() || options_.kill > 0; }
 
   const DemoOptions options_;
   const uint64_t seed_;
-  int signal_fd_ = -1;
-  std::string folder_;
-  std::string brokers_;
   DemoTopics topics_;
   int port_ = 0;
   int kills_ = 0;
   int64_t records_at_kill_ = 0;  // what had come out, and what may be on its way out
-  std::unique_ptr<kafka::EmbeddedBroker> broker_;
+  std::unique_ptr<DemoSite> site_;
   std::unique_ptr<ChildProcess> daemon_;
   std::optional<DemoSender> sender_;
   std::optional<DemoReader> reader_;
@@ -139,70 +96,44 @@ absl::Status Demo::ReportPace() const {
 }
 
 absl::Status Demo::Prepare() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "lethe-demo-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) return absl::InternalError("cannot create a temporary folder");
-  folder_ = pattern;
-
+  auto site = DemoSite::Create(options_.brokers);
+  if (!site.ok()) return site.status();
+  site_ = *std::move(site);
   const std::string suffix = absl::StrCat(absl::Hex(std::random_device()(), absl::kZeroPad8));
   topics_ = {absl::StrCat("edits-", suffix), absl::StrCat("edits-clean-", suffix),
              absl::StrCat("edits-counters-", suffix), absl::StrCat("lethe-demo-", suffix)};
-  brokers_ = options_.brokers;
-  if (embedded()) {
-    auto broker = kafka::EmbeddedBroker::Start();
-    if (!broker.ok()) return broker.status();
-    broker_ = *std::move(broker);
-    brokers_ = broker_->bootstrap_servers();
-    for (const std::string& topic : {topics_.input, topics_.output, topics_.counters}) {
-      if (absl::Status made = broker_->CreateTopic(topic, topics_.partitions); !made.ok()) return made;
-    }
-  } else if (absl::Status made = CreateDemoTopics(brokers_, topics_); !made.ok()) {
-    return made;
-  }
-  auto sender = DemoSender::Connect(brokers_, topics_.input);
+  absl::Status made =
+      site_->CreateTopics({topics_.input, topics_.output, topics_.counters}, topics_.partitions);
+  if (!made.ok()) return made;
+  auto sender = DemoSender::Connect(site_->brokers(), topics_.input);
   if (!sender.ok()) return sender.status();
   sender_.emplace(*std::move(sender));
-  auto reader = DemoReader::Connect(brokers_, topics_);
+  auto reader = DemoReader::Connect(site_->brokers(), topics_);
   if (!reader.ok()) return reader.status();
   reader_.emplace(*std::move(reader));
-  const auto port = FreePort(options_.serve ? kServePort : 0);
+  const auto port =
+      options_.port ? absl::StatusOr<int>(*options_.port) : FreePort(options_.serve ? kDemoPort : 0);
   if (!port.ok()) return port.status();
   port_ = *port;
   return StartDaemon();
 }
 
 absl::Status Demo::StartDaemon() {
-  auto daemon = ChildProcess::Start(
-      {"run", "--brokers", brokers_, "--input", topics_.input, "--output", topics_.output, "--group",
-       topics_.group, "--instance", "demo", "--id", "json:/id", "--horizon", "24h", "--fpp",
-       absl::StrCat(kTargetFpp), "--delivery", embedded() ? "at_least_once" : "exactly_once", "--counter",
+  auto daemon = site_->StartDaemon(
+      kDaemon,
+      {"--input", topics_.input, "--output", topics_.output, "--group", topics_.group, "--instance", "demo",
+       "--id", "json:/id", "--horizon", "24h", "--fpp", absl::StrCat(kTargetFpp), "--counter",
        absl::StrCat("name=edits,key=json:/channel,delta=json:/delta,output=", topics_.counters), "--http",
-       absl::StrCat("127.0.0.1:", port_), "--commit-interval", embedded() ? "20ms" : "100ms",
-       // After a SIGKILL the group waits this long before it gives the partitions out again.
-       "--kafka", "session.timeout.ms=6000"},
-      folder_ + "/daemon.log");
+       absl::StrCat("127.0.0.1:", port_)});
   if (!daemon.ok()) return daemon.status();
   daemon_ = *std::move(daemon);
   return absl::OkStatus();
 }
 
-absl::Status Demo::CheckDaemon() {
-  pollfd wait = {signal_fd_, POLLIN, 0};
-  if (poll(&wait, 1, 0) > 0) return absl::CancelledError("interrupted");
-  if (daemon_->Running()) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("the daemon has ended: ", LastLogLine()));
-}
-
-std::string Demo::LastLogLine() const {
-  std::ifstream log(folder_ + "/daemon.log");
-  std::string last = "its log is empty";
-  for (std::string line; std::getline(log, line);) last = line;
-  return last;
-}
-
 absl::Status Demo::Stalled(int64_t committed, int64_t sent) const {
   return absl::UnavailableError(
       absl::StrCat("no progress for 60 s: ", FormatCount(committed), " of ", FormatCount(sent),
-                   " records are committed; the daemon's last log line: ", LastLogLine()));
+                   " records are committed; the daemon's last log line: ", site_->LastLogLine(kDaemon)));
 }
 
 absl::Status Demo::KillDaemon() {
@@ -357,21 +288,13 @@ bool Demo::Report(const DemoTruth& truth, const DaemonFigures& figures, absl::Du
   return right;
 }
 
-void Demo::Serve() const {
-  absl::PrintF("\nThe status page stays at http://127.0.0.1:%d/ until you press Enter or Ctrl-C.\n", port_);
-  std::fflush(stdout);
-  pollfd waits[] = {{signal_fd_, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
-  // Without a terminal there is no key to press, and a closed stdin does not count as one.
-  poll(waits, isatty(STDIN_FILENO) ? 2 : 1, -1);
-}
-
 absl::StatusOr<bool> Demo::Run() {
   absl::PrintF("lethe demo: clients lose acknowledgements, and send again (seed %d)\n",
                static_cast<int64_t>(seed_));
   if (absl::Status paced = ReportPace(); !paced.ok()) return paced;
   if (absl::Status prepared = Prepare(); !prepared.ok()) return prepared;
   absl::PrintF("%s -> lethe -> %s, on %s\n", topics_.input, topics_.output,
-               embedded() ? "an embedded broker" : brokers_);
+               embedded() ? "an embedded broker" : options_.brokers);
   if (options_.serve) absl::PrintF("status page: http://127.0.0.1:%d/\n", port_);
   std::fflush(stdout);
   RetryingClients clients(GeneratedEvents(options_.events, seed_), seed_);
@@ -384,7 +307,10 @@ absl::StatusOr<bool> Demo::Run() {
   const auto figures = Figures();
   if (!figures.ok()) return figures.status();
   const bool right = Report(clients.truth(), *figures, took);
-  if (options_.serve) Serve();
+  if (options_.serve) {
+    absl::PrintF("\nThe status page stays at http://127.0.0.1:%d/ until you press Enter or Ctrl-C.\n", port_);
+    site_->AwaitUser();
+  }
   if (const int code = daemon_->Terminate(absl::Seconds(10)); code != kExitOk) {
     return absl::InternalError(absl::StrCat("the daemon ended with exit code ", code, " on SIGTERM"));
   }
@@ -393,9 +319,21 @@ absl::StatusOr<bool> Demo::Run() {
 
 }  // namespace
 
+absl::Status CheckDemo(const DemoOptions& options) {
+  if (!options.adapt || (options.rate == 0 && options.kill == 0)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "--adapt has a load of its own, and no kills: leave out --rate and --kill");
+}
+
 int DemoCommand(const DemoOptions& options) {
   spdlog::set_level(spdlog::level::err);  // the clients' messages would disturb the table
-  auto right = Demo(options).Run();
+  auto right = options.adapt ? RunAdaptDemo({.events = options.events,
+                                             .brokers = options.brokers,
+                                             .seed = options.seed,
+                                             .day = options.day,
+                                             .port = options.port,
+                                             .serve = options.serve})
+                             : Demo(options).Run();
   if (!right.ok()) return ReportError(right.status(), std::cerr);
   return *right ? kExitOk : kExitFailed;
 }

@@ -79,8 +79,6 @@ class LineFilter {
         on_duplicate_(options.on_duplicate),
         on_missing_id_(options.on_missing_id),
         on_malformed_(options.on_malformed),
-        second_opinion_(options.stage.second_opinion),
-        pass_suspects_(options.stage.pass_suspects),
         partition_(partition),
         out_(out_fd, "standard output") {}
 
@@ -113,8 +111,6 @@ class LineFilter {
   const OnDuplicate on_duplicate_;
   const WithoutId on_missing_id_;
   const WithoutId on_malformed_;
-  const SecondOpinion second_opinion_;
-  const bool pass_suspects_;
   Partition* const partition_;
   lines::LineWriter out_;
 
@@ -192,9 +188,6 @@ void LineFilter::Judge() {
       case Verdict::kDuplicate:
         if (on_duplicate_ == OnDuplicate::kTag) WriteDuplicate(event_lines_[i]);
         break;
-      case Verdict::kSuspect:
-        if (pass_suspects_) Write(event_lines_[i]);
-        break;
     }
   }
   events_.clear();
@@ -225,12 +218,8 @@ void LineFilter::Summarize(absl::Duration elapsed, const MemoryBudget& memory, s
   err << absl::StreamFormat("lethe filter: %d records in %.2f s (%.0f records/s)\n", records_, seconds, rate)
       << absl::StreamFormat("  unique      %12d  passed\n", status.unique)
       << absl::StreamFormat("  duplicates  %12d  %s\n", status.duplicates,
-                            on_duplicate_ == OnDuplicate::kTag ? "passed, tagged" : "dropped");
-  if (second_opinion_ != SecondOpinion::kNone) {
-    err << absl::StreamFormat("  suspects    %12d  %s\n", status.suspects,
-                              pass_suspects_ ? "passed" : "dropped");
-  }
-  err << absl::StreamFormat("  missing id  %12d  %s%s\n", missing_.count, Handled(on_missing_id_),
+                            on_duplicate_ == OnDuplicate::kTag ? "passed, tagged" : "dropped")
+      << absl::StreamFormat("  missing id  %12d  %s%s\n", missing_.count, Handled(on_missing_id_),
                             missing_.first)
       << absl::StreamFormat("  malformed   %12d  %s%s\n", malformed_.count, Handled(on_malformed_),
                             malformed_.first)
@@ -250,10 +239,10 @@ void LineFilter::Summarize(absl::Duration elapsed, const MemoryBudget& memory, s
 void LineFilter::SummarizeJson(absl::Duration elapsed, const MemoryBudget& memory, std::ostream& err) const {
   const PartitionStatus status = partition_->Status();
   err << absl::StreamFormat(
-             "{\"records\":%d,\"unique\":%d,\"duplicates\":%d,\"suspects\":%d,\"missing_id\":%d,"
+             "{\"records\":%d,\"unique\":%d,\"duplicates\":%d,\"missing_id\":%d,"
              "\"malformed\":%d,\"seconds\":%.6f,\"fpp_modelled\":%.17g,\"fpp_target\":%.17g,\"memory_bytes\":"
              "%d,\"memory_limit_bytes\":%d,\"ids\":%d,\"memory_limit_hits\":%d}\n",
-             records_, status.unique, status.duplicates, status.suspects, missing_.count, malformed_.count,
+             records_, status.unique, status.duplicates, missing_.count, malformed_.count,
              absl::ToDoubleSeconds(elapsed), status.filter.fpp_modelled, status.filter.fpp_target,
              memory.used_bytes(), memory.limit_bytes(), status.filter.ids, status.filter.limit_hits)
       << std::flush;

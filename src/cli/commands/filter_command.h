@@ -46,7 +46,7 @@ struct FilterCommandOptions {
 // unchanged and in order. An input is plain or gzip; its first bytes tell. A last line without a newline gets
 // one if another line follows. Lines are written before a read that would wait. At the end, also after an
 // error, `err` gets a summary, as text or as one JSON object: the numbers of lines that were read, unique,
-// duplicate, suspect (with a second opinion), without an id, malformed; the modelled FPP, memory, time.
+// duplicate, without an id, malformed; the modelled FPP, memory, time.
 //
 // With kTag a duplicate is written, too. A JSON object gets a first member, {"lethe.verdict":"duplicate",...;
 // before any other line comes the text `lethe.verdict=duplicate` and a tab.

@@ -37,8 +37,8 @@ void WriteText(const SnapshotReport& report, std::ostream& out) {
       << absl::StreamFormat("FPP          %.3g modelled, %.3g estimated, standard deviation %.2g\n",
                             filter.fpp_modelled, filter.fpp_estimated, filter.fpp_estimated_deviation)
       << absl::StreamFormat("limit hits   %d\n", filter.limit_hits)
-      << absl::StreamFormat("judged       %d unique, %d duplicates, %d suspects; %d replayed\n",
-                            partition.unique, partition.duplicates, partition.suspects, partition.replayed)
+      << absl::StreamFormat("judged       %d unique, %d duplicates; %d replayed\n", partition.unique,
+                            partition.duplicates, partition.replayed)
       << absl::StreamFormat("audit        %d of %d good events lost, %d of %d copies missed\n",
                             partition.audit.false_drops, partition.audit.fresh, partition.audit.missed,
                             partition.audit.copies);
@@ -101,11 +101,10 @@ void WriteJson(const SnapshotReport& report, std::ostream& out) {
              partition.filter.fpp_modelled, partition.filter.fpp_estimated,
              partition.filter.fpp_estimated_deviation, partition.filter.limit_hits)
       << absl::StreamFormat(
-             "\"unique\":%d,\"duplicates\":%d,\"suspects\":%d,\"replayed\":%d,\"audit\":{\"fresh\":%d,"
+             "\"unique\":%d,\"duplicates\":%d,\"replayed\":%d,\"audit\":{\"fresh\":%d,"
              "\"false_drops\":%d,\"copies\":%d,\"missed\":%d},\"shards\":[",
-             partition.unique, partition.duplicates, partition.suspects, partition.replayed,
-             partition.audit.fresh, partition.audit.false_drops, partition.audit.copies,
-             partition.audit.missed);
+             partition.unique, partition.duplicates, partition.replayed, partition.audit.fresh,
+             partition.audit.false_drops, partition.audit.copies, partition.audit.missed);
   for (const FilterStatus& shard : report.shards) {
     if (&shard != report.shards.data()) out << ",";
     WriteShardJson(shard, out);

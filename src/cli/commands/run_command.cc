@@ -213,6 +213,9 @@ http::HttpResponse Health(absl::Duration silent) {
 int RunCommand(const RunConfig& config) {
   StartLog(config.log);
   if (!config.warning.empty()) spdlog::warn("{}", config.warning);
+  if (config.limit) {
+    if (absl::Status fits = FitsLimit(config.daemon, *config.limit); !fits.ok()) return Fail(fits, config);
+  }
   signal(SIGXFSZ, SIG_IGN);  // a snapshot that the limit of a file's size stops is an error, and no end
   auto daemon = kafka::Daemon::Create(config.daemon, OpenStore);
   if (!daemon.ok()) return Fail(daemon.status(), config);

@@ -18,6 +18,7 @@
 #include "connectors/kafka/options/stage_options.h"
 #include "lethe/event.h"
 #include "src/cli/config/removed.h"
+#include "src/text/format.h"
 #include "src/text/suggestion.h"
 
 namespace lethe {
@@ -98,7 +99,11 @@ absl::Status Set(const Setting<Options>& setting, absl::string_view text, const 
 // one another is only known at the end.
 class Assembler {
  public:
-  explicit Assembler(std::string file_name) : file_name_(std::move(file_name)) {}
+  Assembler(std::string file_name, const std::optional<CgroupLimit>& limit)
+      : file_name_(std::move(file_name)) {
+    config_.limit = limit;
+    if (limit) config_.daemon.stage.memory_limit_bytes = DefaultMemory(*limit);
+  }
 
   absl::Status AddFile(const ConfigText& file);
   absl::Status AddFlags(const RunFlags& flags);
@@ -121,6 +126,7 @@ class Assembler {
   std::string DefaultMembership() const {
     return config_.daemon.static_membership == StaticMembership::kAfterCrash ? "crash" : "false";
   }
+  std::string DefaultMemoryText() const { return BytesSetting(config_.daemon.stage.memory_limit_bytes); }
   absl::Status CheckMissing() const;
   absl::Status FinishCounters();
   absl::Status CheckTopics() const;
@@ -399,7 +405,6 @@ absl::Status Assembler::CheckDivert() const {
   const Policies& policies = config_.daemon.policies;
   if (!policies.diverts() || !config_.daemon.divert.empty()) return absl::OkStatus();
   for (const auto& [key, action] : {std::pair("on_duplicate", policies.on_duplicate),
-                                    {"on_suspect", policies.on_suspect},
                                     {"on_missing_id", policies.on_missing_id},
                                     {"on_malformed", policies.on_malformed},
                                     {"on_undeliverable", policies.on_undeliverable},
@@ -427,17 +432,9 @@ absl::Status Assembler::CheckScope() const {
 absl::Status Assembler::CheckStage() const {
   const absl::Status status = Validate(config_.daemon.stage);
   if (status.ok()) return status;
-  // What the stage complains of, and the key to blame for it.
-  constexpr std::pair<absl::string_view, absl::string_view> kBlamed[] = {
-      {"second_opinion: ", "second_opinion"}, {"pass_suspects: ", "on_suspect"}};
-  absl::string_view message = status.message();
-  absl::string_view key = "engine";
-  for (const auto& [complaint, blamed] : kBlamed) {
-    if (absl::ConsumePrefix(&message, complaint)) key = blamed;
-  }
-  const auto given = given_.find(key);
+  const auto given = given_.find("engine");
   if (given == given_.end()) return status;
-  return absl::InvalidArgumentError(absl::StrCat(given->second.place, ": ", message));
+  return absl::InvalidArgumentError(absl::StrCat(given->second.place, ": ", status.message()));
 }
 
 absl::StatusOr<RunConfig> Assembler::Finish() {
@@ -486,9 +483,12 @@ std::vector<EffectiveValue> Assembler::Effective() const {
       const absl::string_view key = setting.key;
       const std::string text = key == "group"               ? config_.daemon.group
                                : key == "instance"          ? config_.daemon.instance
+                               : key == "memory"            ? DefaultMemoryText()
                                : key == "static_membership" ? DefaultMembership()
                                                             : std::string(setting.fallback);
-      values.push_back({std::string(setting.key), text, "default"});
+      const bool is_of_limit = config_.limit && key == "memory";
+      values.push_back({std::string(setting.key), text,
+                        is_of_limit ? absl::StrCat("half of ", config_.limit->file) : "default"});
     }
   }
   // Sections come last, each in one piece.
@@ -536,8 +536,9 @@ std::string FingerprintOf(const RunConfig& config) {
 }
 
 absl::StatusOr<RunConfig> MakeRunConfig(const std::optional<ConfigText>& file, const RunFlags& flags,
-                                        std::vector<EffectiveValue>* effective) {
-  Assembler assembler(file ? file->name : "");
+                                        std::vector<EffectiveValue>* effective,
+                                        const std::optional<CgroupLimit>& limit) {
+  Assembler assembler(file ? file->name : "", limit);
   if (file) {
     if (absl::Status status = assembler.AddFile(*file); !status.ok()) return status;
   }

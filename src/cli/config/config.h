@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "src/cli/config/config_file.h"
+#include "src/cli/config/container.h"
 #include "src/cli/config/setting.h"
 #include "src/cli/terminal/log.h"
 #include "src/pipeline/options/options.h"
@@ -32,7 +33,8 @@ struct RunConfig {
   bool metrics_per_partition = true;
   std::string fingerprint;  // FingerprintOf() it
   LogOptions log;
-  std::string warning;  // about how it was given; empty: none
+  std::string warning;               // about how it was given; empty: none
+  std::optional<CgroupLimit> limit;  // of this process's memory
   // The given values, as text, by key, with those of all counters at "counters".
   std::map<std::string, std::string, std::less<>> texts;
 };
@@ -75,9 +77,10 @@ struct EffectiveValue {
 // The file, if there is one, with the flags on top: a flag wins. The file must be right also where a flag
 // wins. InvalidArgument names the file and line, or the flag, the value (never one of `kafka`, which may be
 // a secret) and the expected form. `effective`, if given, gets all effective values: those of the top level,
-// then the sections.
+// then the sections. `limit` is that of the process's memory.
 absl::StatusOr<RunConfig> MakeRunConfig(const std::optional<ConfigText>& file, const RunFlags& flags,
-                                        std::vector<EffectiveValue>* effective = nullptr);
+                                        std::vector<EffectiveValue>* effective = nullptr,
+                                        const std::optional<CgroupLimit>& limit = std::nullopt);
 
 }  // namespace lethe
 

@@ -10,7 +10,7 @@
 namespace lethe {
 
 struct Removed {
-  absl::string_view name;  // of a key, as in RunSettings(), or "lethe COMMAND"
+  absl::string_view name;  // of a key, as in RunSettings(), "KEY: VALUE" or "lethe COMMAND"
   absl::string_view last_version;
   absl::string_view instead;  // what to do, an imperative
 };

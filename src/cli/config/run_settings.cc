@@ -5,6 +5,7 @@
 #include "connectors/http/http_server.h"
 #include "connectors/redis/redis_address.h"
 #include "src/cli/config/config.h"
+#include "src/cli/config/removed.h"
 #include "src/cli/config/setting.h"
 #include "src/cli/config/units.h"
 #include "src/pipeline/options/options.h"
@@ -25,18 +26,16 @@ absl::Status StoreCommitInterval(absl::string_view text, absl::Duration& target)
 absl::Status StoreKeptEngine(absl::string_view text, StageOptions& target) {
   if (const absl::StatusOr<Engine> engine = ParseEngine(text);
       engine.ok() && !BrokenPromise(*engine).empty()) {
-    return BadValue(text, absl::StrCat("it breaks what lethe run promises; set compact, sliced, published or "
-                                       "exact (lethe filter --engine ",
+    return BadValue(text, absl::StrCat("it breaks what lethe run promises; set compact, exact or "
+                                       "published (lethe filter --engine ",
                                        text, " tries it out)"));
   }
-  const absl::Status stored = StoreChoice<Engine, 4>(text,
-                                                     {{{"compact", Engine::kCompact},
-                                                       {"sliced", Engine::kSliced},
-                                                       {"published", Engine::kPublished},
-                                                       {"exact", Engine::kExact}}},
-                                                     target.engine);
-  target.adaptation = AdaptationOf(target.engine);
-  return stored;
+  if (const std::string removed = RemovedText(absl::StrCat("engine: ", text)); !removed.empty()) {
+    return BadValue(text, removed);
+  }
+  return StoreChoice<Engine, 3>(
+      text, {{{"compact", Engine::kCompact}, {"exact", Engine::kExact}, {"published", Engine::kPublished}}},
+      target.engine);
 }
 
 absl::Status StoreMaxFuture(absl::string_view text, absl::Duration& target) {
@@ -87,19 +86,6 @@ absl::Status StoreActionWithoutId(absl::string_view text, Action& target) {
                                 target);
 }
 
-// The second opinion remembers the suspects that are written to the output.
-absl::Status StoreActionOnSuspect(absl::string_view text, DaemonOptions& target) {
-  Action& action = target.policies.on_suspect;
-  const absl::Status stored = StoreChoice<Action, 4>(text,
-                                                     {{{"pass", Action::kPass},
-                                                       {"drop", Action::kDrop},
-                                                       {"tag", Action::kTag},
-                                                       {"divert", Action::kDivert}}},
-                                                     action);
-  target.stage.pass_suspects = target.policies.passes_suspects();
-  return stored;
-}
-
 constexpr Setting<RunConfig> kSettings[] = {
     {"brokers", "HOST:PORT,...", "", true, "The Kafka cluster: one or more of its brokers", "localhost:9092",
      [](absl::string_view text, RunConfig& config) {
@@ -132,17 +118,13 @@ constexpr Setting<RunConfig> kSettings[] = {
     {"fpp", "NUMBER", "1e-6", false, "Share of unique events that may be taken for duplicates", "1e-6",
      [](absl::string_view text, RunConfig& config) { return StoreFpp(text, config.daemon.stage); },
      "1e-15 to 0.1"},
-    {"memory", "SIZE", "1GiB", false, "Memory limit for all filters together", "1GiB",
+    {"memory", "SIZE", "1GiB, in a cgroup half of its memory limit", false,
+     "Memory limit for all filters together", "1GiB",
      [](absl::string_view text, RunConfig& config) { return StoreMemory(text, config.daemon.stage); },
      "64KiB or more"},
-    {"engine", "compact|sliced|published|exact", "compact", false,
+    {"engine", "compact|exact|published", "compact", false,
      "Filter engine; exact has the fewest false positives", "exact",
      [](absl::string_view text, RunConfig& config) { return StoreKeptEngine(text, config.daemon.stage); }},
-    {"second_opinion", "none|opposite", "none", false,
-     "Second check of the filter's duplicates by an exact array of ids, as many as fit; a duplicate that it "
-     "does not confirm is a suspect",
-     "opposite",
-     [](absl::string_view text, RunConfig& config) { return StoreSecondOpinion(text, config.daemon.stage); }},
     {"on_duplicate", "drop|tag|divert", "drop", false,
      "Handling of duplicates: tag passes them with a header that says so", "tag",
      [](absl::string_view text, RunConfig& config) {
@@ -150,9 +132,6 @@ constexpr Setting<RunConfig> kSettings[] = {
            text, {{{"drop", Action::kDrop}, {"tag", Action::kTag}, {"divert", Action::kDivert}}},
            config.daemon.policies.on_duplicate);
      }},
-    {"on_suspect", "pass|drop|tag|divert", "pass", false,
-     "Handling of suspects: unique events, or copies of forgotten ids", "tag",
-     [](absl::string_view text, RunConfig& config) { return StoreActionOnSuspect(text, config.daemon); }},
     {"on_missing_id", "pass|drop|divert|fail", "pass", false,
      "Handling of records without a usable id: fail stops the partition", "divert",
      [](absl::string_view text, RunConfig& config) {

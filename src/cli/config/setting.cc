@@ -91,13 +91,4 @@ absl::Status StoreMemory(absl::string_view text, StageOptions& stage) {
   return StoreChecked(text, ParseBytes(text), &StageOptions::memory_limit_bytes, stage);
 }
 
-absl::Status StoreSecondOpinion(absl::string_view text, StageOptions& stage) {
-  return StoreChoice<SecondOpinion>(
-      text, {{{"none", SecondOpinion::kNone}, {"opposite", SecondOpinion::kOpposite}}}, stage.second_opinion);
-}
-
-absl::Status StoreOnSuspect(absl::string_view text, StageOptions& stage) {
-  return StoreChoice<bool>(text, {{{"pass", true}, {"drop", false}}}, stage.pass_suspects);
-}
-
 }  // namespace lethe

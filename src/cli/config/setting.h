@@ -158,12 +158,6 @@ constexpr Setting<Options> KafkaSetting() {
 absl::Status StoreHorizon(absl::string_view text, StageOptions& stage);
 absl::Status StoreFpp(absl::string_view text, StageOptions& stage);
 absl::Status StoreMemory(absl::string_view text, StageOptions& stage);
-// The published filter always adapts as its paper has it: of one size it would exceed the target.
-inline Adaptation AdaptationOf(Engine engine) {
-  return engine == Engine::kPublished ? Adaptation::kPaper : Adaptation::kBudget;
-}
-absl::Status StoreSecondOpinion(absl::string_view text, StageOptions& stage);
-absl::Status StoreOnSuspect(absl::string_view text, StageOptions& stage);
 
 }  // namespace lethe
 

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/client/message_view.h"
-#include "connectors/kafka/topics/topics.h"
 
 namespace lethe {
 namespace {
@@ -21,16 +20,6 @@ using kafka::PartitionListPtr;
 constexpr int kRequestTimeoutMs = 10000;
 
 }  // namespace
-
-absl::Status CreateDemoTopics(const std::string& brokers, const DemoTopics& topics) {
-  auto client = ClientConfig().Set("bootstrap.servers", brokers).MakeProducer();
-  if (!client.ok()) return client.status();
-  for (const std::string& name : {topics.input, topics.output, topics.counters}) {
-    absl::Status made = kafka::CreateTopic(client->get(), name, {.partitions = topics.partitions}, {});
-    if (!made.ok()) return made;
-  }
-  return absl::OkStatus();
-}
 
 absl::StatusOr<DemoSender> DemoSender::Connect(const std::string& brokers, const std::string& topic) {
   auto producer = ClientConfig()
@@ -46,11 +35,11 @@ absl::StatusOr<DemoSender> DemoSender::Connect(const std::string& brokers, const
   return sender;
 }
 
-absl::Status DemoSender::Send(const DemoEvent& event) {
+absl::Status DemoSender::Send(const DemoEvent& event, int64_t time_ms) {
   for (;;) {
     const rd_kafka_resp_err_t code = rd_kafka_producev(
         producer_.get(), RD_KAFKA_V_RKT(topic_.get()), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-        RD_KAFKA_V_KEY(event.id.data(), event.id.size()),
+        RD_KAFKA_V_KEY(event.id.data(), event.id.size()), RD_KAFKA_V_TIMESTAMP(time_ms),
         RD_KAFKA_V_VALUE(const_cast<char*>(event.json.data()), event.json.size()), RD_KAFKA_V_END);
     rd_kafka_poll(producer_.get(), code == RD_KAFKA_RESP_ERR__QUEUE_FULL ? 10 : 0);
     if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL) return ErrorStatus(code, "sending an event");
@@ -81,6 +70,7 @@ absl::StatusOr<DemoReader> DemoReader::Connect(const std::string& brokers, const
   reader.group_ = *std::move(group);
   const PartitionListPtr list(rd_kafka_topic_partition_list_new(2 * topics.partitions));
   for (const std::string& topic : {topics.output, topics.counters}) {
+    if (topic.empty()) continue;
     for (int32_t partition = 0; partition < topics.partitions; ++partition) {
       rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset = 0;
       reader.positions_[{topic, partition}] = 0;

@@ -20,19 +20,17 @@ namespace lethe {
 struct DemoTopics {
   std::string input;
   std::string output;
-  std::string counters;
+  std::string counters;  // empty: none
   std::string group;
   int partitions = 4;
 };
-
-// Makes the topics on a real broker; on one that exists already it is an error.
-absl::Status CreateDemoTopics(const std::string& brokers, const DemoTopics& topics);
 
 // Sends events, keyed by their id, so that all copies of one are in the same partition. Not thread-safe.
 class DemoSender {
  public:
   static absl::StatusOr<DemoSender> Connect(const std::string& brokers, const std::string& topic);
-  absl::Status Send(const DemoEvent& event);
+  // With its timestamp in milliseconds since 1970; 0: the time of sending.
+  absl::Status Send(const DemoEvent& event, int64_t time_ms = 0);
   absl::Status Flush();
 
  private:

@@ -23,7 +23,7 @@ constexpr MetricDefinition kRecords = {
     kCounter,
     "group, topic, partition, verdict",
     "records",
-    "Records of the input by verdict: unique, duplicate, suspect, missing_id, malformed, undeliverable or "
+    "Records of the input by verdict: unique, duplicate, missing_id, malformed, undeliverable or "
     "unreadable.",
     "Many `missing_id` or `malformed`: `id` names another field than the events have. `undeliverable`: the "
     "output topic refuses records; the log says which and why. `unreadable`: the log names the offsets.",
@@ -53,9 +53,11 @@ struct Counted {
   int64_t RecordCounts::*count;
 };
 constexpr Counted kVerdictKinds[] = {
-    {"unique", &RecordCounts::unique},         {"duplicate", &RecordCounts::duplicate},
-    {"suspect", &RecordCounts::suspect},       {"missing_id", &RecordCounts::missing_id},
-    {"malformed", &RecordCounts::malformed},   {"undeliverable", &RecordCounts::undeliverable},
+    {"unique", &RecordCounts::unique},
+    {"duplicate", &RecordCounts::duplicate},
+    {"missing_id", &RecordCounts::missing_id},
+    {"malformed", &RecordCounts::malformed},
+    {"undeliverable", &RecordCounts::undeliverable},
     {"unreadable", &RecordCounts::unreadable},
 };
 constexpr Counted kActionKinds[] = {
@@ -78,8 +80,8 @@ constexpr MetricDefinition kSteps = {
     "group, topic, partition, kind, reason",
     "steps",
     "Steps by which the filter adapted itself, since the process began: refresh, unfold, fold, "
-    "unfold_refused, shorten_window, exceed_fpp, scale_up, scale_down.",
-    "`unfold_refused`, `shorten_window` or `exceed_fpp`: the memory limit is reached; raise `memory`, or "
+    "unfold_refused, shorten_window, scale_up, scale_down.",
+    "`unfold_refused` or `shorten_window`: the memory limit is reached; raise `memory`, or "
     "state a shorter `horizon` or a higher `fpp`.",
     Fold::kSum};
 
@@ -253,14 +255,6 @@ constexpr PartitionMetric kMetrics[] = {
       "High end of the audit's 99 % confidence interval.",
       "Far over the target: too few events were audited so far.", Fold::kOneAudit},
      [](const PartitionReport& p) { return p.filter.audit.fpp_high; }},
-    {{"lethe_second_opinion_ids", kGauge, kLabels, "ids", "Ids in the second opinion.",
-      "0 although `second_opinion` is set: no id passed within the horizon.", Fold::kSum},
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.second_opinion.ids); }},
-    {{"lethe_second_opinion_displaced_total", kCounter, kLabels, "ids",
-      "Ids within the horizon that the second opinion displaced for lack of room: their copies are suspects.",
-      "It rises: the ids of a horizon do not fit in a quarter of the memory limit; raise `memory`.",
-      Fold::kSum},
-     [](const PartitionReport& p) { return static_cast<double>(p.filter.second_opinion.displaced); }},
     {{"lethe_filter_past_generations", kGauge, kLabels, "generations", "N: past generations of the filter.",
       "Engine `published` adapts N to the load. `compact` and `exact` stay at 16 after the first horizon, "
       "and "
@@ -317,8 +311,7 @@ constexpr PartitionMetric kMetrics[] = {
       "None while ids come in: a quarter of the horizon has not passed yet.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.refreshes); }},
     {{"lethe_filter_memory_limit_hits_total", kCounter, kLabels, "times",
-      "Times that the memory limit shortened the window, or let an interval exceed the target.",
-      "It rises: raise `memory`.", Fold::kSum},
+      "Times that the memory limit shortened the window.", "It rises: raise `memory`.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.limit_hits); }},
 };
 
@@ -445,8 +438,6 @@ const char* StepKindName(AdaptationStep::Kind kind) {
       return "unfold_refused";
     case AdaptationStep::Kind::kShortenWindow:
       return "shorten_window";
-    case AdaptationStep::Kind::kExceedFpp:
-      return "exceed_fpp";
     case AdaptationStep::Kind::kScaleUp:
       return "scale_up";
     case AdaptationStep::Kind::kScaleDown:

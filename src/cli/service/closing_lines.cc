@@ -18,12 +18,11 @@ std::string Totals(const DaemonReport& report) {
     commits += lane.commits;
     aborts += lane.aborts;
   }
-  const int64_t all = records.unique + records.duplicate + records.suspect + records.missing_id +
-                      records.malformed + records.undeliverable;
+  const int64_t all =
+      records.unique + records.duplicate + records.missing_id + records.malformed + records.undeliverable;
   std::vector<std::string> parts = {absl::StrCat(FormatCount(records.unique), " unique"),
                                     absl::StrCat(FormatCount(records.duplicate), " duplicates")};
-  const std::pair<int64_t, const char*> rare[] = {{records.suspect, "suspects"},
-                                                  {records.missing_id, "without an id"},
+  const std::pair<int64_t, const char*> rare[] = {{records.missing_id, "without an id"},
                                                   {records.malformed, "malformed"},
                                                   {records.undeliverable, "undeliverable"}};
   for (const auto& [count, name] : rare) {

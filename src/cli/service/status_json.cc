@@ -123,14 +123,12 @@ Json HistoryJson(const std::vector<StatusSample>& history, absl::Time now) {
           {"refresh_period_seconds", std::move(refresh_periods)}};
 }
 
-Json SecondOpinionJson(const SecondOpinionStatus& opinion) {
-  return {{"ids", opinion.ids}, {"displaced", opinion.displaced}, {"memory_bytes", opinion.memory_bytes}};
-}
-
 Json RecordsJson(const RecordCounts& counts) {
-  return {{"unique", counts.unique},        {"duplicate", counts.duplicate},
-          {"suspect", counts.suspect},      {"missing_id", counts.missing_id},
-          {"malformed", counts.malformed},  {"undeliverable", counts.undeliverable},
+  return {{"unique", counts.unique},
+          {"duplicate", counts.duplicate},
+          {"missing_id", counts.missing_id},
+          {"malformed", counts.malformed},
+          {"undeliverable", counts.undeliverable},
           {"unreadable", counts.unreadable}};
 }
 
@@ -176,8 +174,7 @@ Json PartitionJson(const PartitionReport& partition, int lane, bool detailed) {
           {"future_timestamps", partition.counts.future},
           {"malformed_deltas", partition.counts.malformed_delta},
           {"filter", FilterJson(partition.filter.filter, detailed)},
-          {"audit", AuditJson(partition.filter.audit)},
-          {"second_opinion", SecondOpinionJson(partition.filter.second_opinion)}};
+          {"audit", AuditJson(partition.filter.audit)}};
 }
 
 Json LaneJson(const LaneReport& lane) {

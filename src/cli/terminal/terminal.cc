@@ -66,6 +66,11 @@ int TerminalWidth(int fd) {
   return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+int TerminalHeight(int fd) {
+  winsize size = {};
+  return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+}
+
 std::string Wrapped(absl::string_view text, int columns, int indent) {
   const std::string margin(static_cast<size_t>(indent), ' ');
   std::string wrapped;

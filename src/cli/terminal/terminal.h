@@ -40,6 +40,9 @@ bool CanRedraw(int fd);
 // Columns of the terminal; 80 if it does not say.
 int TerminalWidth(int fd);
 
+// Lines of the terminal; 24 if it does not say.
+int TerminalHeight(int fd);
+
 // The text broken between words, so that no line is longer than `columns` but for a word that is. The caller
 // has written `indent` columns of the first line; the others begin with as many spaces. No newline at the
 // end.

@@ -26,7 +26,6 @@ enum class Action {
 // Handling of duplicates and bad records.
 struct Policies {
   Action on_duplicate = Action::kDrop;      // kDrop, kTag or kDivert
-  Action on_suspect = Action::kPass;        // kPass, kDrop, kTag or kDivert; see StageOptions::pass_suspects
   Action on_missing_id = Action::kPass;     // kPass, kDrop, kDivert or kFail
   Action on_malformed = Action::kPass;      // the same
   Action on_undeliverable = Action::kDrop;  // kDrop, kDivert or kFail
@@ -35,12 +34,10 @@ struct Policies {
   Action on_uncountable = Action::kPass;
 
   bool diverts() const {
-    return on_duplicate == Action::kDivert || on_suspect == Action::kDivert ||
-           on_missing_id == Action::kDivert || on_malformed == Action::kDivert ||
-           on_undeliverable == Action::kDivert || on_uncountable == Action::kDivert;
+    return on_duplicate == Action::kDivert || on_missing_id == Action::kDivert ||
+           on_malformed == Action::kDivert || on_undeliverable == Action::kDivert ||
+           on_uncountable == Action::kDivert;
   }
-  // Then the second opinion remembers them.
-  bool passes_suspects() const { return on_suspect == Action::kPass || on_suspect == Action::kTag; }
 };
 
 enum class Start { kEarliest, kLatest };

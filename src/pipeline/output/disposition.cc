@@ -6,8 +6,6 @@ namespace {
 using Count = int64_t RecordCounts::*;
 
 constexpr absl::string_view kSameId = "a record before it has the same id";
-constexpr absl::string_view kUnconfirmed =
-    "the filter takes it for a duplicate, and the second opinion does not confirm it";
 
 Count CountOf(Action action) {
   switch (action) {
@@ -29,8 +27,6 @@ Disposition Judged(Verdict verdict, const Policies& policies) {
   switch (verdict) {
     case Verdict::kDuplicate:
       return {policies.on_duplicate, "duplicate", "on_duplicate", kSameId, &RecordCounts::duplicate};
-    case Verdict::kSuspect:
-      return {policies.on_suspect, "suspect", "on_suspect", kUnconfirmed, &RecordCounts::suspect};
     case Verdict::kUnique:
       break;
   }
@@ -59,10 +55,6 @@ Disposition Decide(const RecordFacts& record, const Policies& policies) {
 Disposition Dispose(const RecordFacts& record, const Policies& policies) {
   Disposition disposition = Decide(record, policies);
   disposition.action_count = CountOf(disposition.action);
-  // A tagged suspect may be unique; a tagged duplicate is a copy.
-  disposition.is_event =
-      disposition.action == Action::kPass ||
-      (disposition.action == Action::kTag && disposition.kind_count == &RecordCounts::suspect);
   return disposition;
 }
 

@@ -26,7 +26,6 @@ struct Disposition {
   absl::string_view reason;       // empty for a unique record, or if the record's reader has it
   int64_t RecordCounts::*kind_count = nullptr;
   int64_t RecordCounts::*action_count = nullptr;  // null for kFail
-  bool is_event = false;                          // counters count it
 
   bool is_written() const { return action == Action::kPass || action == Action::kTag; }
 };

@@ -57,7 +57,8 @@ absl::Status RecordWriter::CarryOut(Task& task, const JudgedRecord& record) {
   if (!disposition.is_written()) return absl::OkStatus();
   const absl::string_view tag = disposition.action == Action::kTag ? disposition.kind : "";
   if (absl::Status passed = Pass(task, record, tag); !passed.ok()) return passed;
-  return disposition.is_event ? Count(task, record) : absl::OkStatus();
+  // A tagged one is a copy.
+  return disposition.action == Action::kPass ? Count(task, record) : absl::OkStatus();
 }
 
 void RecordWriter::SayUndeliverable(const Task& task, const JudgedRecord& record, const Undeliverable& known,

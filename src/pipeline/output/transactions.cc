@@ -64,7 +64,7 @@ bool Transactions::IsDue() const {
 absl::Status Transactions::Begin(Task& task) {
   if (!open_) {
     if (absl::Status begun = sink_.Begin(); !begun.ok()) {
-      if (!absl::IsCancelled(begun)) state_.fatal = begun;
+      if (!absl::IsCancelled(begun)) state_.fatal.Update(begun);
       return begun;
     }
     open_ = true;

@@ -25,7 +25,7 @@ void Warnings::OfMissingIds(const std::vector<Task*>& committed) {
   int64_t without_id = 0;
   for (const Task* task : committed) {
     const RecordCounts& counts = task->open_counts;
-    records += counts.unique + counts.duplicate + counts.suspect + counts.missing_id + counts.malformed;
+    records += counts.unique + counts.duplicate + counts.missing_id + counts.malformed;
     without_id += counts.missing_id + counts.malformed;
   }
   const auto found = ids_.Add(records, without_id, SteadyNow());

@@ -22,7 +22,6 @@ namespace lethe {
 struct RecordCounts {
   int64_t unique = 0;
   int64_t duplicate = 0;
-  int64_t suspect = 0;        // the second opinion does not confirm the duplicate
   int64_t missing_id = 0;     // without a verdict
   int64_t malformed = 0;      // without a verdict
   int64_t undeliverable = 0;  // the output refuses it for good
@@ -42,7 +41,6 @@ struct RecordCounts {
   RecordCounts& operator+=(const RecordCounts& other) {
     unique += other.unique;
     duplicate += other.duplicate;
-    suspect += other.suspect;
     missing_id += other.missing_id;
     malformed += other.malformed;
     undeliverable += other.undeliverable;

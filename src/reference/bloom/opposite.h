@@ -18,8 +18,9 @@ namespace lethe {
 // same slot and the same 64 other bits of their hash, which is one pair in 2^64 at most.
 //
 // It breaks Filter's promise: an id is forgotten when another one with the same slot comes, which may be
-// the next one. Duplicates that follow soon after are found, at a rate that depends on the ids between
-// them and the slots: with d ids between, about e^(-d / slots). Time plays no part; an id may stay for ever.
+// the next one. Duplicates that follow soon after are found: with d new ids between, of a stream in which a
+// share c of the ids is sent again so late, about e^(-(1 + c) d / slots) of them. (An id that took another's
+// slot loses it to that one's copy, which comes before its own.) Time plays no part; an id may stay for ever.
 //
 // The size is FixedShareBytes. Thread safety: all methods may be called from several threads at once. Of
 // several threads that test and insert one id that is not contained, one at least gets kUnique.

@@ -29,7 +29,6 @@ constexpr absl::string_view kNearTarget = "at this load the modelled rate reache
 constexpr absl::string_view kTooGood = "at this load the modelled rate is under a tenth of the target";
 constexpr absl::string_view kMostFilters = "there are as many filters as can be";
 constexpr absl::string_view kNoRoomForFilters = "the memory limit leaves no room for more filters";
-constexpr absl::string_view kOpenTakeMore = "at the memory limit the open filters take more ids";
 constexpr absl::string_view kOldestFilterDropped = "at the memory limit the oldest filter was dropped";
 // What is counted from zero on, so that the first of a kind is seen as an increase.
 constexpr StepCount kCountedSteps[] = {
@@ -37,7 +36,6 @@ constexpr StepCount kCountedSteps[] = {
     {AdaptationStep::Kind::kScaleDown, kTooGood},
     {AdaptationStep::Kind::kUnfoldRefused, kMostFilters},
     {AdaptationStep::Kind::kUnfoldRefused, kNoRoomForFilters},
-    {AdaptationStep::Kind::kExceedFpp, kOpenTakeMore},
     {AdaptationStep::Kind::kShortenWindow, kOldestFilterDropped},
 };
 
@@ -111,9 +109,7 @@ void AdaptiveFbf::Begin(int64_t now_ms) {
   for (Generation& generation : generations_) {
     if (generation.ids > 0) generation.first_ms = generation.last_ms = last_insert_ms_ = now_ms;
   }
-  if (options_.at_memory_limit == AtMemoryLimit::kShortenWindow && limit_hits_ > 0) {
-    forgotten_until_ms_ = now_ms;
-  }
+  if (limit_hits_ > 0) forgotten_until_ms_ = now_ms;
 }
 
 void AdaptiveFbf::Adapt() {
@@ -141,9 +137,9 @@ void AdaptiveFbf::GoUp() {
   const int64_t filters = policy_.PastAfterUp() + 2 - static_cast<int64_t>(generations_.size());
   const int64_t bytes = std::max<int64_t>(0, filters) * BitArray::BytesFor(bits_per_generation_);
   if (!policy_.CanGoUp()) {
-    RecordOnce(AdaptationStep::Kind::kUnfoldRefused, kMostFilters);
+    RecordRefusal(kMostFilters);
   } else if (!memory_.HasRoomFor(bytes)) {
-    RecordOnce(AdaptationStep::Kind::kUnfoldRefused, kNoRoomForFilters);
+    RecordRefusal(kNoRoomForFilters);
   } else {
     policy_.StepUp();
     Record(AdaptationStep::Kind::kScaleUp, kNearTarget);
@@ -167,36 +163,29 @@ void AdaptiveFbf::EndInterval() {
     // A figure to be shown: where there is no memory to work it out, the one before stays.
   }
   generations_[0].is_full = IsFull();
-  begin_ms_ = now_ms_;  // also if there is no room: it is tried again after a period
-  if (!MakeRoom()) return;
+  begin_ms_ = now_ms_;
+  MakeRoom();
   fpp_at_interval_end_ = fpp;
-  hits_in_interval_ = 0;
+  refused_in_interval_ = false;
   ++refreshes_;
   policy_.IntervalEnded();
 }
 
 // A new future, and the outdated gone. A dropped array is used again at once, because its memory
 // might be somebody else's by the time that it is asked for.
-bool AdaptiveFbf::MakeRoom() {
+void AdaptiveFbf::MakeRoom() {
   const auto is_over = [this] { return IsOutdated(generations_.back()) && !IsKept(generations_.back()); };
   if (is_over()) {
     RecycleOldest();
     while (generations_.size() > 2 && is_over()) DropOldest();
-    return true;
+    return;
   }
-  if (AddGeneration()) return true;
-  if (IsOutdated(generations_.back())) {  // it was kept as long as there was room
-    RecycleOldest();
-    return true;
-  }
-  if (options_.at_memory_limit == AtMemoryLimit::kExceedFpp) {
-    RecordOnce(AdaptationStep::Kind::kExceedFpp, kOpenTakeMore);
-    return false;
-  }
+  if (AddGeneration()) return;
+  const bool is_kept_only = IsOutdated(generations_.back());  // as long as there was room
   RecycleOldest();
+  if (is_kept_only) return;
   ++limit_hits_;
   Record(AdaptationStep::Kind::kShortenWindow, kOldestFilterDropped);
-  return true;
 }
 
 void AdaptiveFbf::RecycleOldest() {
@@ -248,7 +237,7 @@ void AdaptiveFbf::ForgetAll() {
   forgotten_until_ms_ = last_insert_ms_;
   last_insert_ms_ = kNoStreamTime;
   begin_ms_ = now_ms_;
-  hits_in_interval_ = 0;
+  refused_in_interval_ = false;
   ++refreshes_;
   policy_.IntervalEnded();
 }
@@ -308,13 +297,9 @@ void AdaptiveFbf::DescribeGenerations(FilterStatus* status) const {
   }
 }
 
-void AdaptiveFbf::RecordOnce(AdaptationStep::Kind kind, absl::string_view reason) {
-  const uint32_t bit = uint32_t{1} << static_cast<int>(kind);
-  if ((hits_in_interval_ & bit) != 0) return;
-  hits_in_interval_ |= bit;
-  // A growth that was refused costs nothing by itself.
-  if (kind != AdaptationStep::Kind::kUnfoldRefused) ++limit_hits_;
-  Record(kind, reason);
+void AdaptiveFbf::RecordRefusal(absl::string_view reason) {
+  if (std::exchange(refused_in_interval_, true)) return;
+  Record(AdaptationStep::Kind::kUnfoldRefused, reason);
 }
 
 void AdaptiveFbf::Record(AdaptationStep::Kind kind, absl::string_view reason) {

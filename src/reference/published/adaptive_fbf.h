@@ -28,10 +28,9 @@ namespace lethe {
 // their copies pass.) An interval that has as many ids as the policy allows ends with the very id that is the
 // last of them. So the target holds at each moment; PaperPolicy says how far.
 //
-// At the memory limit, where there is none for one more filter, and where the system has no memory: under
-// kShortenWindow the oldest generation goes before its time, when a generation would take more than the
-// target allows or its period is over; under kExceedFpp the open generations take more. Both are counted, and
-// are steps.
+// At the memory limit, where there is none for one more filter, and where the system has no memory, the
+// oldest generation goes before its time, when a generation would take more than the target allows or its
+// period is over. That is counted, and is a step.
 //
 // Invariant: generations_[0] is the future, [1] the present; the ids of an interval are in its own
 // generation, which was the future then, and in the next older one, unless that is gone. There are at least
@@ -74,14 +73,14 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
   void Adapt();
   void GoUp();
   void EndInterval();
-  bool MakeRoom();
+  void MakeRoom();
   bool AddGeneration();
   bool HasPlaceForOne();
   void RecycleOldest();
   void DropOldest();
   void ForgetAll();
   double ModelledFpp() const;
-  void RecordOnce(AdaptationStep::Kind kind, absl::string_view reason);
+  void RecordRefusal(absl::string_view reason);  // once an interval
   void Record(AdaptationStep::Kind kind, absl::string_view reason);
 
   const FilterOptions options_;
@@ -98,7 +97,7 @@ class AdaptiveFbf final : public EachIdFilter<AdaptiveFbf> {
   int64_t forgotten_until_ms_ = kNoStreamTime;  // the last time of an id that is forgotten
   int64_t refreshes_ = 0;
   int64_t limit_hits_ = 0;
-  uint32_t hits_in_interval_ = 0;  // a bit for each kind of step: each counts once
+  bool refused_in_interval_ = false;
   double fpp_at_interval_end_ = 0;
   StepLog steps_;
 };

@@ -9,43 +9,41 @@
 namespace lethe {
 
 // Algorithm 3 ("dynamic resizing") of Subramanyam, Gupta, Leslie and Wang, "Idempotent Distributed Counters
-// Using a Forgetful Bloom Filter": once a second of stream time, at a false-positive probability of 0.9
-// times the target or more, the filters become twice as many and the refresh period a unit shorter; at 0.1
-// times the target or less there is one filter less, and the period is a unit longer. It decides; the filter
-// carries out.
+// Using a Forgetful Bloom Filter", once a second of stream time. The policy decides, the filter carries out:
 //
-// Where it departs from the letter of the paper, since the letter would break the horizon or the target:
-// - The unit scales. N and t move together such that (N + 1) t is the horizon: a step up leads from N to
-//   2 (N + 2) - 2 past filters, and t falls to horizon / (N + 1), about a half. With t - 1 alone, more
-//   filters lengthen the window and lower nothing; with one filter less and t + 1, the window can end
-//   before the horizon.
-// - The probability is not Equation 3's, which takes neighbours for independent: a pair counts with the
-//   interval's ids that both of its generations hold.
-// - It is that of a filter all of whose intervals have as many ids as the open one, for a step up, or as the
-//   fullest one would have in the longer period, for a step down. What the filter has now shows the load of a
-//   horizon ago: too late for a step up, and a step up cannot make it less.
-// - Nine tenths are not waited for until the next second, in which a burst could bring any number of ids: the
-//   id with which the open interval reaches them ends it. Steps down are thought of once a second; where a
-//   tenth of t is less than a second, at each tenth.
-// - The filters become twice as many when more than a quarter of N + 2 intervals of a horizon were ended in
-//   that way: at N = 1 by the first one. If each of them doubled the filters, bursts would do so faster than
-//   steps down can undo it, until there are as many as can be.
-// - A step down waits until an interval has ended since the last step, for its effect must have shown.
-// - What is closed now stays for a horizon, beside what follows a step up. So the nine tenths are parted:
-//   three for the generations that are checked alone, whatever N is, and six for the pairs of 3.5 times the
-//   filters. Of these 3.5, the N + 1 full periods of a horizon bring less than 1, and the full intervals,
-//   with those after them, less than 2.5: the most where a load climbs from three filters to a thousand at
-//   once, 2 / 3 at N = 1, 1 / 3 and 1 / 4 at the next two, and less at each further one.
+//   procedure TriggerDynamicResizing()                  Wanted()
+//     if curFPP() >= 0.9 * targetFPP() then             Step::kUp
+//       scaleUpFilters()                                StepUp(): N + 2 becomes 2 (N + 2)
+//       decreaseRefreshPeriod()                         and t is horizon / (N + 1)
+//     else if curFPP() <= 0.1 * targetFPP() then        Step::kDown
+//       scaleDownFilters()                              StepDown(): N becomes N - 1
+//       increaseRefreshPeriod()                         and t is horizon / (N + 1)
 //
-// What it promises, as long as each interval ends when it calls for it: the probability of a false positive
-// is at no moment over nine tenths of the target, whatever the load does, as the mean over all filters with
-// these loads. One filter's own varies about that with the fill of its generations, of m bits with k for an
-// id, by a standard deviation of some k / (2 sqrt(m)) of what a full generation alone brings: for this the
-// last tenth is room. Where the memory limit refuses a step up, but not yet one more filter, it is the whole
-// target in place of nine tenths; where it refuses that too, AtMemoryLimit says whether the target or the
-// window gives way. What it does not promise is memory: a horizon with bursts may have up to eight times as
-// many filters as hold its ids, and the way back is one filter for each period. The policy `budget` of the
-// sliced filter needs less.
+// To the letter it breaks the horizon and the target (tests/lab). Corrections:
+// 1. The paper's t - 1 and t + 1 scale: (N + 1) t is the horizon. With t - 1 more filters lengthen the window
+//    and lower nothing; with t + 1 one filter less can end it before the horizon.
+// 2. curFPP() is not Equation 3, which takes neighbours for independent: a pair counts with the ids that both
+//    of its generations hold.
+// 3. It looks ahead: at a filter whose intervals all have as many ids as the open one (up), or as the fullest
+//    one would have in the longer period (down). What the filter has now shows the load of a horizon ago, too
+//    late for a step up.
+// 4. A burst does not wait for the next second: the id with which the open interval reaches nine tenths ends
+//    it. More than a quarter of N + 2 intervals that ended so call for a step up; if each of them did, bursts
+//    would double the filters faster than steps down can undo it. Where a tenth of t is less than a second,
+//    steps down are thought of at each tenth.
+// 5. A step down waits until an interval has ended since the last step, for its effect must have shown.
+// 6. What is closed now stays for a horizon, beside what follows a step up. So three of the nine tenths are
+//    for the generations that are checked alone, and six for the pairs of 3.5 times the filters. Of these 3.5
+//    the N + 1 full periods of a horizon bring less than 1, and the full intervals, with those after them,
+//    less than 2.5: the most where a load climbs from three filters to a thousand at once, 2 / 3 at N = 1, 1
+//    / 3 and 1 / 4 at the next two, and less at each further one.
+//
+// So the probability of a false positive is at no moment over nine tenths of the target, whatever the load
+// does, as the mean over all filters with these loads. One filter's own varies about that by a standard
+// deviation of some k / (2 sqrt(m)) of what a full generation alone brings: the last tenth is room for it.
+// Where the memory limit refuses a step up, but not yet one more filter, it is the whole target; where it
+// refuses that too, the window gives way. Memory is not promised: a horizon with bursts may have up to eight
+// times as many filters as hold its ids, and the way back is one filter for each period.
 //
 // Invariant: 1 <= past_generations() <= kMostPast, and (past_generations() + 1) * refresh_period_ms() is at
 // least the horizon. Thread safety: none.

@@ -134,6 +134,19 @@ FilterStatus PublishedFbf::Status() const {
   return status;
 }
 
+// Generation i was the future in the interval i before this one, and the present in the next.
+void PublishedFbf::DescribeGenerations(FilterStatus* status) const {
+  for (size_t age = 0; age < generations_.size(); ++age) {
+    const size_t slot = Slot(age);
+    const auto intervals = static_cast<int64_t>(age);
+    const int64_t as_present = age == 0 ? 0 : interval_ids_[Slot(age - 1)];
+    status->generations.push_back({.ids = interval_ids_[slot] + as_present,
+                                   .oldest = clock_.Since(intervals),
+                                   .newest = age < 2 ? absl::ZeroDuration() : clock_.Since(intervals - 2),
+                                   .fill = generations_[slot].Fill()});
+  }
+}
+
 PublishedFbfOptions PublishedShape(const FilterOptions& options) {
   constexpr int64_t kGenerations = kDefaultPastGenerations + 2;
   const int64_t bytes = FixedShareBytes(*options.memory);

@@ -51,17 +51,9 @@ class PublishedFbf final : public EachIdFilter<PublishedFbf> {
   // imply, from some 260,000 positions of each; its deviation is what another choice of these would change.
   FilterStatus Status() const override;
 
-  absl::StatusOr<FilterImage> BeginCopy() const override;
-  // Takes the sizes of the saved one, which may be of another memory limit.
-  absl::StatusOr<std::vector<absl::Span<char>>> Restore(absl::string_view state, int64_t bytes) override;
-  // A refresh clears a generation.
-  int64_t ImageEpoch() const override { return refreshes_; }
-
  private:
   friend class EachIdFilter<PublishedFbf>;
 
-  template <typename Self, typename Fields>
-  static void Transfer(Self& self, int64_t& first_ms, int64_t& now_ms, Fields& fields);
   void DescribeGenerations(FilterStatus* status) const;
   PublishedFbf(const PublishedFbfOptions& options, int64_t refresh_period_ms, Reservation memory,
                std::vector<BitArray> generations);
@@ -73,7 +65,7 @@ class PublishedFbf final : public EachIdFilter<PublishedFbf> {
   void Refresh();
   double ModelledFpp() const;
 
-  PublishedFbfOptions options_;  // constant but for a restore
+  const PublishedFbfOptions options_;
   Reservation memory_;
   std::vector<BitArray> generations_;
   std::vector<int64_t> interval_ids_;  // by slot: inserted while that generation was the future
@@ -82,11 +74,11 @@ class PublishedFbf final : public EachIdFilter<PublishedFbf> {
   int64_t refreshes_ = 0;
 };
 
-// The shape that NewFilter gives Engine::kPublished. N = 14, so that the window is at most a fifteenth
-// longer than the horizon, and t = horizon / (N + 1). The size is fixed (FixedShareBytes), since the
-// published filter has no way to grow that keeps its promise. k is what makes the two checks of one
-// generation alone reach the target when arrays are half full. Status() tells if more ids come than that
-// carries.
+// A shape of fixed size for these options, of which AdaptiveFbf takes m and k. N = 14, so that the window is
+// at most a fifteenth longer than the horizon, and t = horizon / (N + 1). The size is fixed
+// (FixedShareBytes), since the published filter has no way to grow that keeps its promise. k is what makes
+// the two checks of one generation alone reach the target when arrays are half full. Status() tells if more
+// ids come than that carries.
 PublishedFbfOptions PublishedShape(const FilterOptions& options);
 
 }  // namespace lethe

@@ -7,9 +7,11 @@
 namespace lethe {
 namespace {
 
-// How a run of generations can come about as the union of checks: each check may be in or out, each
-// generation of the run must be in one that is in, and each check that is in changes the sign. The sum
-// is kept for both states of the last generation, as the run is made longer.
+// Equation 3 is 1 - (1 - p(future)) (1 - p(present) p(past 1)) ... (1 - p(past N)): its product is a sum over
+// all sets of checks, where each check changes the sign. With neighbours that are not independent each set
+// counts with the probability of the generations that it looks at, so the sets are gathered by those. This is
+// the sum of the signs of all sets that look at a run of generations, at each of them: kept for both states
+// of the last generation, looked at or not, as the run is made longer.
 class SignedCover {
  public:
   // A run that begins with generation `first` of `generations`.

@@ -33,9 +33,9 @@ SplitOperations PortableSplitOperations();
 // AVX2's, where the processor has it.
 SplitOperations FastestSplitOperations();
 
-// The forgetful Bloom filter with strict pairs and a mapping each for even and odd generations, as in
-// the sliced filter; but each generation of a bucket is a block of its own, so that a look-up reads 512
-// bytes in a row. The horizon is 14 intervals; a refresh clears a generation at once.
+// The forgetful Bloom filter with strict pairs and a mapping each for even and odd generations. Each
+// generation of a bucket is a block of its own, so that a look-up reads 512 bytes in a row. The horizon is 14
+// intervals; a refresh clears a generation at once.
 //
 // Thread safety: as Filter.
 class SplitBlockFbf final : public EachIdFilter<SplitBlockFbf> {

@@ -21,6 +21,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if hasKey $config "http" }}{{ fail "config.http: the chart sets it; use http.port" }}{{ end -}}
 {{- $_ := set $config "instance" "${HOSTNAME}" -}}
 {{- $_ := set $config "http" (printf "0.0.0.0:%d" (int .Values.http.port)) -}}
+{{- if not .Values.resources }}{{ $_ := set $config "memory" ($config.memory | default "1GiB") }}{{ end -}}
 {{- toYaml $config -}}
 {{- end -}}
 

@@ -1,0 +1,26 @@
+# lethe's image: the program, the libraries that it loads, and CA certificates. No shell, no package manager; it
+# runs as uid 65532 with a read-only root. `make image` builds it; so does `docker build .`.
+ARG DEBIAN=debian:13
+FROM ${DEBIAN} AS build
+WORKDIR /lethe
+COPY . .
+ARG SOURCE_DATE_EPOCH=0
+# make installs what it needs. Everything gets the time of the sources, so that two builds are one image.
+RUN apt-get update -qq && apt-get install -qq -y --no-install-recommends make ca-certificates > /dev/null && \
+    make build sbom && .ci/image-root /image && \
+    find /image -exec touch --no-dereference --date "@$SOURCE_DATE_EPOCH" {} +
+
+FROM scratch
+COPY --from=build /image/ /
+ARG VERSION=0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="lethe" \
+      org.opencontainers.image.description="Deduplicates a Kafka topic into another, exactly once" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+ENV PATH=/usr/bin
+USER 65532:65532
+EXPOSE 9464
+ENTRYPOINT ["/usr/bin/lethe"]
+CMD ["help"]

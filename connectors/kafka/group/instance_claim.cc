@@ -1,0 +1,141 @@
+#include "connectors/kafka/group/instance_claim.h"
+
+#include <librdkafka/rdkafka.h>
+#include <spdlog/spdlog.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "connectors/kafka/client/client.h"
+#include "connectors/kafka/group/consumer.h"
+#include "connectors/kafka/topics/topics.h"
+
+namespace lethe::kafka {
+namespace {
+
+// Two processes that were both there first, after a network was cut, say: one of them must give in.
+constexpr int kMostInARow = 3;
+constexpr int kAskTimeoutMs = 3000;
+// A broker makes a member id of the name of a static member, or of the client's, and "-" and a UUID.
+constexpr size_t kIdBehindName = 37;
+
+std::string PropertyOr(const DaemonOptions& options, absl::string_view name, std::string fallback) {
+  for (const auto& [key, value] : options.properties) {
+    if (key == name) fallback = value;
+  }
+  return fallback;
+}
+
+absl::Duration SessionTimeout(const DaemonOptions& options) {
+  int64_t ms = 0;
+  const std::string given = PropertyOr(options, "session.timeout.ms", "");
+  return absl::SimpleAtoi(given, &ms) ? absl::Milliseconds(ms) : absl::Seconds(45);  // librdkafka's default
+}
+
+}  // namespace
+
+InstanceClaim::InstanceClaim(const DaemonOptions& options, AskMembers ask, std::function<absl::Time()> now)
+    : options_(options),
+      is_static_(options.static_membership != StaticMembership::kNever),
+      session_timeout_(SessionTimeout(options)),
+      ask_(std::move(ask)),
+      now_(std::move(now)) {}
+
+std::string InstanceClaim::NameOf(int lane) const {
+  return is_static_ ? Consumer::InstanceName(options_, lane)
+                    : PropertyOr(options_, "client.id", absl::StrCat("lethe-", options_.instance));
+}
+
+void InstanceClaim::Look() {
+  const auto members = ask_();
+  if (!members.ok()) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const NamedMember& member : *members) {
+    bool has_our_name = false;
+    for (int lane = 0; lane < options_.lanes && !has_our_name; ++lane) {
+      has_our_name = member.name == NameOf(lane);
+    }
+    if (!has_our_name) continue;
+    newcomer_until_ = now_() + session_timeout_;
+    spdlog::info(
+        "group {} has a member named {}, on host {}: a former life of this process, whose place it takes; if "
+        "that process lives, this one ends",
+        options_.group, member.name, member.host);
+    return;
+  }
+}
+
+absl::StatusOr<std::string> InstanceClaim::HostOfOther(int lane, const std::string& own) const {
+  const auto members = ask_();
+  if (!members.ok()) return members.status();
+  const std::string name = NameOf(lane);
+  int of_this_name = 0;  // with the lane's own, unless another took its place
+  std::string host;
+  for (const NamedMember& member : *members) {
+    if (member.name != name) continue;
+    ++of_this_name;
+    if (member.id != own) host = member.host;
+  }
+  if (is_static_ && of_this_name == 0) return absl::UnavailableError("no member of this name is left");
+  // Without static membership the process's lanes share a name.
+  return of_this_name > (is_static_ ? 0 : options_.lanes) ? host : "";
+}
+
+absl::Status InstanceClaim::Fenced(int lane, const std::string& own) {
+  const absl::StatusOr<std::string> asked = HostOfOther(lane, own);
+  // librdkafka 2.0.2 fences itself: when the session has timed out, it may send a heartbeat without its
+  // member's id, which a broker answers as if another had come. And a slow transaction is fenced, too.
+  // A consumer of a static member is fenced by another for certain, whether the group can be asked or not.
+  if (asked.ok() ? asked->empty() : !is_static_) return absl::OkStatus();
+  const std::string host = asked.value_or("that the brokers do not tell");
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const absl::Time now = now_();
+  Row& row = rows_[lane];
+  row.fences = now - std::exchange(row.last, now) < session_timeout_ / 4 ? row.fences + 1 : 1;
+  const bool is_newcomer = now < newcomer_until_;
+  if (!is_newcomer && row.fences <= kMostInARow) {
+    spdlog::warn(
+        "lane {}: another process, on host {}, runs as instance {} of group {}: taking the name back from "
+        "it. "
+        "Give each process its own instance",
+        lane, host, options_.instance, options_.group);
+    return absl::OkStatus();
+  }
+  return absl::AlreadyExistsError(
+      absl::StrCat("another process, on host ", host, ", runs as instance ", options_.instance, " of group ",
+                   options_.group,
+                   " and stays: the two would fence each other. Give each process its own instance, such as "
+                   "${HOSTNAME} in a StatefulSet"));
+}
+
+absl::StatusOr<std::vector<NamedMember>> AskGroupMembers(const DaemonOptions& options) {
+  using GroupsPtr = std::unique_ptr<const rd_kafka_group_list, Destroyer<rd_kafka_group_list_destroy>>;
+  ClientErrors errors;
+  auto client = MakeAskingClient(options, errors);
+  if (!client.ok()) return client.status();
+  // rd_kafka_DescribeConsumerGroups() says more, but where brokers do not know the request, such as the one
+  // of `lethe demo`, the client of librdkafka 2.0.2 never closes.
+  const rd_kafka_group_list* raw = nullptr;
+  const rd_kafka_resp_err_t code =
+      rd_kafka_list_groups(client->get(), options.group.c_str(), &raw, kAskTimeoutMs);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for the members of the group");
+  const GroupsPtr groups(raw);
+  std::vector<NamedMember> members;
+  for (int i = 0; i < groups->group_cnt; ++i) {
+    for (int j = 0; j < groups->groups[i].member_cnt; ++j) {
+      const rd_kafka_group_member_info& member = groups->groups[i].members[j];
+      const absl::string_view id = member.member_id;
+      if (id.size() <= kIdBehindName) continue;
+      members.push_back(
+          {std::string(id), std::string(id.substr(0, id.size() - kIdBehindName)), member.client_host});
+    }
+  }
+  return members;
+}
+
+}  // namespace lethe::kafka

@@ -1,0 +1,73 @@
+// Two processes that run as one instance: which of them stays.
+#ifndef LETHE_CONNECTORS_KAFKA_GROUP_INSTANCE_CLAIM_H_
+#define LETHE_CONNECTORS_KAFKA_GROUP_INSTANCE_CLAIM_H_
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "src/pipeline/clock/steady_time.h"
+#include "src/pipeline/options/options.h"
+
+namespace lethe::kafka {
+
+struct NamedMember {
+  std::string id;    // the broker's, new each time it joins
+  std::string name;  // the group.instance.id; without static membership the client.id
+  std::string host;  // as the broker sees it
+};
+
+// A process's claim on the name of its instance. Another process of that name fences this one's consumers or
+// producers. The one that was there first takes the name back, and the newcomer ends. Only the newcomer sees
+// the other in the group when it starts; but it also sees a former life that crashed, whose place it may
+// take. So it learns which of the two it was when it is fenced, within a session timeout.
+//
+// Thread-safe.
+class InstanceClaim {
+ public:
+  // Asks for the members of the group. Unavailable: no answer.
+  using AskMembers = std::function<absl::StatusOr<std::vector<NamedMember>>()>;
+
+  InstanceClaim(const DaemonOptions& options, AskMembers ask, std::function<absl::Time()> now = SteadyNow);
+
+  // Before the lanes start.
+  void Look();
+  // A lane was fenced; `own` is its member id in the group. OK: recreate what was fenced. AlreadyExists:
+  // another process has the name and stays; the error says where it is and what to do.
+  absl::Status Fenced(int lane, const std::string& own);
+  // How long a process waits before it ends, since its supervisor may start it again at once: the winner must
+  // tell that from a process that fights on.
+  absl::Duration pause() const { return session_timeout_ / 3; }
+
+ private:
+  struct Row {
+    int fences = 0;  // in a row
+    absl::Time last = absl::InfinitePast();
+  };
+  // The lane's name in the group, or all lanes' common one.
+  std::string NameOf(int lane) const;
+  // Where another member of the lane's name is; empty: there is none.
+  absl::StatusOr<std::string> HostOfOther(int lane, const std::string& own) const;
+
+  const DaemonOptions& options_;
+  const bool is_static_;
+  const absl::Duration session_timeout_;
+  const AskMembers ask_;
+  const std::function<absl::Time()> now_;
+
+  std::mutex mutex_;
+  absl::Time newcomer_until_ = absl::InfinitePast();  // guarded by mutex_
+  std::map<int, Row> rows_;                           // by lane; guarded by mutex_
+};
+
+// The members of the options' group, with a client of its own.
+absl::StatusOr<std::vector<NamedMember>> AskGroupMembers(const DaemonOptions& options);
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_GROUP_INSTANCE_CLAIM_H_

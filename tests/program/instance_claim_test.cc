@@ -1,0 +1,102 @@
+// Which of two processes stays that run as one instance.
+#include "connectors/kafka/group/instance_claim.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/time/time.h"
+
+namespace lethe::kafka {
+namespace {
+
+// Its session times out after 45 s.
+DaemonOptions Options(StaticMembership membership) {
+  DaemonOptions options;
+  options.group = "g";
+  options.instance = "a";
+  options.static_membership = membership;
+  return options;
+}
+
+class InstanceClaimTest : public testing::Test {
+ protected:
+  void Pass(absl::Duration time) { now_ += time; }
+
+  absl::StatusOr<std::vector<NamedMember>> members_ = std::vector<NamedMember>();
+  absl::Time now_ = absl::FromUnixSeconds(1000);
+  const DaemonOptions options_ = Options(StaticMembership::kAfterCrash);
+  InstanceClaim claim_{options_, [this] { return members_; }, [this] { return now_; }};
+};
+
+const NamedMember kOther = {"id-of-other", "a-0", "/10.0.0.7"};
+const NamedMember kOwn = {"own", "a-0", "/10.0.0.6"};
+
+TEST_F(InstanceClaimTest, TheNewcomerEndsAndNamesTheOther) {
+  members_->push_back(kOther);
+  claim_.Look();
+  const absl::Status fenced = claim_.Fenced(0, "own");
+  EXPECT_EQ(fenced.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(absl::StrContains(fenced.message(), "/10.0.0.7")) << fenced;
+}
+
+TEST_F(InstanceClaimTest, TheOneThatWasThereFirstTakesItsNameBackHoweverOften) {
+  claim_.Look();
+  members_->push_back(kOther);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_TRUE(claim_.Fenced(0, "own").ok());
+    Pass(claim_.pause());  // a newcomer takes at least so long to come again
+  }
+}
+
+TEST_F(InstanceClaimTest, OneThatTookThePlaceOfItsFormerLifeIsNoNewcomerAfterASessionTimeout) {
+  members_->push_back(kOther);
+  claim_.Look();
+  Pass(absl::Seconds(46));
+  EXPECT_TRUE(claim_.Fenced(0, "own").ok());
+}
+
+TEST_F(InstanceClaimTest, OfTwoThatWereThereFirstOneGivesIn) {
+  claim_.Look();
+  members_->push_back(kOther);
+  int taken_back = 0;
+  for (; claim_.Fenced(0, "own").ok(); ++taken_back) {
+    ASSERT_LT(taken_back, 10);
+    Pass(absl::Seconds(6));
+  }
+  EXPECT_GT(taken_back, 0);
+}
+
+TEST_F(InstanceClaimTest, AFenceWithoutAnotherMemberIsNoContest) {
+  members_->push_back(kOwn);
+  claim_.Look();
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(claim_.Fenced(0, "own").ok());
+}
+
+TEST_F(InstanceClaimTest, WithoutAnAnswerFencesInARowStillEnd) {
+  members_ = absl::UnavailableError("no answer");
+  claim_.Look();
+  int fences = 0;
+  while (claim_.Fenced(0, "own").ok()) ASSERT_LT(++fences, 10);
+  EXPECT_GT(fences, 0);
+}
+
+// They share the client's name.
+TEST_F(InstanceClaimTest, LanesOfAProcessAreNoOthers) {
+  DaemonOptions options = Options(StaticMembership::kNever);
+  options.lanes = 2;
+  InstanceClaim claim(
+      options, [this] { return members_; }, [this] { return now_; });
+  claim.Look();
+  members_ = std::vector<NamedMember>{{"own", "lethe-a", "/10.0.0.6"}, {"lane-1", "lethe-a", "/10.0.0.6"}};
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(claim.Fenced(0, "own").ok());
+  members_->push_back({"id-of-other", "lethe-a", "/10.0.0.7"});
+  int fences = 0;
+  while (claim.Fenced(0, "own").ok()) ASSERT_LT(++fences, 10);
+  EXPECT_GT(fences, 0);
+}
+
+}  // namespace
+}  // namespace lethe::kafka
