@@ -48,7 +48,7 @@ configure_program = @test -f build/build.ninja || cmake --preset release -DLETHE
 # Warnings are errors in CI only.
 configure_tests = @cmake --preset release -DLETHE_TESTS=ON $(if $(CI),-DLETHE_WERROR=ON) > /dev/null
 
-.PHONY: build help demo demo-kafka demo-adapt test unit test-debian13 test-image chaos bench lab lab-counters install deb image sbom format format-check tidy fuzz packages clean
+.PHONY: build help demo demo-kafka demo-adapt test unit test-debian13 test-image test-kubernetes chaos bench lab lab-counters install deb image sbom format format-check tidy fuzz packages clean
 
 build:  ## the program, build/lethe
 	$(call install,$(build_packages))
@@ -136,6 +136,15 @@ test-image: image  ## the image against a real broker, with a read-only root; as
 	$(configure_tests)
 	cmake --build build --target with_kafka -j $(JOBS)
 	build/tests/with_kafka --oauth -- /usr/bin/python3 -B tests/image_test.py lethe:$(version) {}
+
+build/kubernetes/helm:
+	GOBIN=$(CURDIR)/$(@D) go install helm.sh/helm/v3/cmd/helm@v3.22.0
+build/kubernetes/kube-apiserver:
+	mkdir -p $(@D)
+	.ci/kube-apiserver 1.34.4 $@
+test-kubernetes: build/kubernetes/helm build/kubernetes/kube-apiserver  ## the chart at a real API server, built the first time: needs Go 1.24
+	$(call install,etcd-server python3 python3-yaml openssl)
+	/usr/bin/python3 -B tests/kubernetes_test.py build/kubernetes
 
 # Of the shared libraries the program knows itself; these are inside it.
 inside := libabsl-dev libboost-dev libcli11-dev libspdlog-dev libxxhash-dev nlohmann-json3-dev

@@ -149,7 +149,8 @@ TEST(MembershipTest, OfTwoProcessesWithOneInstanceTheFirstStays) {
           absl::StrReplaceAll(SharedBroker().bootstrap(), {{"127.0.0.1", "localhost"}});
       ASSERT_NE(brokers, SharedBroker().bootstrap());
       const auto second = flow.Start(args + Args{"--brokers=" + brokers});
-      ASSERT_TRUE(SendUntil(flow, clients, [&] { return !second->process().Running(); })) << second->Log();
+      const auto has_ended = [&] { return second->process().Wait(absl::Milliseconds(200)).ok(); };
+      ASSERT_TRUE(SendUntil(flow, clients, has_ended)) << second->Log();
       EXPECT_EQ(second->process().Wait(absl::Seconds(1)).value_or(-1), 1) << second->Log();
       EXPECT_TRUE(absl::StrContains(second->Log(), "on host /127.0.0.1")) << second->Log();
     }

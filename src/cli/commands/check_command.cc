@@ -145,9 +145,9 @@ Finding LookAtHttp(const std::string& address, const DaemonOptions& daemon) {
 
 Finding LookAtLimit(const DaemonOptions& daemon, const CgroupLimit& limit) {
   if (const absl::Status fits = FitsLimit(daemon, limit); !fits.ok()) {
-    return {Severity::kError, "memory", "memory limit", std::string(fits.message()), ""};
+    return {Severity::kError, "memory", "cgroup", std::string(fits.message()), ""};
   }
-  return {Severity::kOk, "memory", absl::StrCat("memory limit ", limit.file),
+  return {Severity::kOk, "memory", absl::StrCat("cgroup ", limit.file),
           absl::StrCat("has room for memory (", FormatBytes(daemon.stage.memory_limit_bytes), ") and the ",
                        FormatBytes(BytesBesideMemory(daemon)), " beside it"),
           ""};
