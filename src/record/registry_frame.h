@@ -1,5 +1,6 @@
 // The frame that a schema registry's serializers put before a key or a value: a zero byte and the schema's
-// id, 4 bytes big-endian (Confluent's wire format; Apicurio writes it, too).
+// id, 4 bytes big-endian (Confluent's wire format; Apicurio writes it, too). Newer serializers may leave key
+// and value unframed, and name the schema in a header: a byte 1 and the schema's GUID.
 #ifndef LETHE_SRC_RECORD_REGISTRY_FRAME_H_
 #define LETHE_SRC_RECORD_REGISTRY_FRAME_H_
 
@@ -7,8 +8,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
+#include "src/record/record.h"
+#include "src/record/schema_source.h"
 
 namespace lethe {
 
@@ -23,6 +27,30 @@ inline std::optional<int32_t> SchemaIdOf(absl::string_view bytes) {
   if (id == 0 || id > INT32_MAX) return std::nullopt;
   return static_cast<int32_t>(id);
 }
+
+// A key or a value without its frame.
+struct Unframed {
+  enum class Kind {
+    kFramed,
+    kPlain,   // no frame: `payload` is all of it
+    kBroken,  // it has a frame that cannot be, or one of another registry
+  };
+  Kind kind = Kind::kPlain;
+  SchemaId schema = {};  // of kFramed
+  // Protobuf only: the places of the message in its schema (message indexes) begin here. In the header, if
+  // the frame is there.
+  absl::string_view indexes = {};
+  absl::string_view payload = {};  // with the indexes before it, unless they are in the header
+  bool in_header = false;
+  const char* why = "";  // of kBroken, for people: "it begins with..."
+};
+
+// The header of the key's or the value's schema comes before their frame. `headers` may be null.
+Unframed Unframe(absl::string_view bytes, const RecordHeaders* headers, bool of_key);
+
+// Takes Protobuf's message indexes off the front: a count and that many numbers, as zigzag varints; a lone 0
+// stands for the first message. False if they cannot be. At most 32 nested messages.
+bool TakeMessageIndexes(absl::string_view& bytes, std::vector<int32_t>* indexes);
 
 // How many of the keys and values that were seen are framed. Not thread-safe.
 class RegistryFrames {
