@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#include <charconv>
 #include <utility>
 
-#include "src/record/number_text.h"
 #include "src/record/varint.h"
 
 namespace lethe {
@@ -20,13 +19,20 @@ constexpr uint8_t kGroupEnd = 4;
 constexpr uint8_t kFixed32 = 5;
 constexpr int kDeepestGroup = 100;
 
-// The fields's number and its wire type. False: such a tag cannot be.
+// The field's number and its wire type. False: such a tag cannot be.
 bool TakeTag(const char** at, const char* end, uint32_t* number, uint8_t* wire) {
   uint64_t tag = 0;
   if (!TakeVarint(at, end, &tag) || tag > UINT32_MAX) return false;
   *number = static_cast<uint32_t>(tag >> 3);
   *wire = static_cast<uint8_t>(tag & 7);
   return *number != 0;
+}
+
+// Its decimal text views `digits`.
+template <class Integer>
+FieldValue IntegerValue(Integer number, std::array<char, 32>& digits) {
+  const char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  return {FieldValue::Kind::kNumber, false, {digits.data(), static_cast<size_t>(end - digits.data())}};
 }
 
 // Little-endian.
@@ -40,9 +46,8 @@ uint64_t FixedNumber(const char* at, size_t size) {
 
 ProtobufWalk::ProtobufWalk(std::vector<ProtobufPath> paths) {
   for (size_t i = 0; i < paths.size(); ++i) {
-    for (const ProtobufPath::Step& step : paths[i].steps) has_rivals_ |= !step.rivals.empty();
-    ends_at_.resize(std::max(ends_at_.size(), paths[i].steps.size() + 1));
-    ends_at_[paths[i].steps.size()] |= uint64_t{1} << i;
+    ends_at_.resize(std::max(ends_at_.size(), paths[i].size() + 1));
+    ends_at_[paths[i].size()] |= uint64_t{1} << i;
     targets_.push_back({std::move(paths[i]), {}, {}});
   }
 }
@@ -60,18 +65,7 @@ bool ProtobufWalk::Walk(absl::string_view message) {
     target.value = FieldValue();
     all = all << 1 | 1;
   }
-  if (!WalkMessage(message.data(), message.data() + message.size(), all, 0)) return false;
-  for (Target& target : targets_) {
-    if (target.value.kind != FieldValue::Kind::kAbsent || !target.path.fallback) continue;
-    const bool is_text =
-        target.path.type == ProtobufPath::Type::kString || target.path.type == ProtobufPath::Type::kEnum;
-    const bool is_bool = target.path.type == ProtobufPath::Type::kBool;
-    target.value = {is_bool   ? FieldValue::Kind::kOther
-                    : is_text ? FieldValue::Kind::kString
-                              : FieldValue::Kind::kNumber,
-                    false, *target.path.fallback};
-  }
-  return true;
+  return WalkMessage(message.data(), message.data() + message.size(), all, 0);
 }
 
 // Recursive only along the paths.
@@ -148,74 +142,30 @@ bool ProtobufWalk::SkipGroup(const char** at, const char* end, uint32_t number) 
   return true;
 }
 
-uint64_t ProtobufWalk::Matching(uint64_t live, size_t depth, uint32_t number) {
+uint64_t ProtobufWalk::Matching(uint64_t live, size_t depth, uint32_t number) const {
   uint64_t matching = 0;
   for (; live != 0; live &= live - 1) {
-    Target& target = targets_[static_cast<size_t>(std::countr_zero(live))];
-    const ProtobufPath::Step& step = target.path.steps[depth];
-    if (step.number == number) {
-      matching |= live & -live;
-    } else if (has_rivals_ &&
-               std::find(step.rivals.begin(), step.rivals.end(), number) != step.rivals.end()) {
-      target.value = FieldValue();
-    }
+    const Target& target = targets_[static_cast<size_t>(std::countr_zero(live))];
+    if (target.path[depth] == number) matching |= live & -live;
   }
   return matching;
 }
 
 void ProtobufWalk::Store(const Written& written, Target& target) {
   using Kind = FieldValue::Kind;
-  using Type = ProtobufPath::Type;
-  FieldValue value;
-  const bool is_fixed = written.wire == kFixed32 || written.wire == kFixed64;
-  const bool is_integer = written.wire == kVarint || is_fixed;
-  switch (target.path.type) {
-    case Type::kByWire:
-      if (written.wire == kVarint) value = NumberValue(static_cast<int64_t>(written.number), target.digits);
-      if (is_fixed) value = NumberValue(written.number, target.digits);
-      if (written.wire == kLength) value = {Kind::kString, false, written.bytes};
-      if (written.wire == kGroup) value = {Kind::kOther, false, {}};
-      break;
-    case Type::kSigned:
-      if (written.wire == kFixed32) {
-        value = NumberValue(static_cast<int32_t>(written.number), target.digits);
-      } else if (is_integer) {
-        value = NumberValue(static_cast<int64_t>(written.number), target.digits);
-      }
-      break;
-    case Type::kUnsigned:
-      if (is_integer) value = NumberValue(written.number, target.digits);
-      break;
-    case Type::kZigzag:
-      if (written.wire == kVarint) value = NumberValue(FromZigzag(written.number), target.digits);
-      break;
-    case Type::kFloat:
-      if (written.wire == kFixed32) {
-        value = NumberValue(std::bit_cast<float>(static_cast<uint32_t>(written.number)), target.digits);
-      } else if (written.wire == kFixed64) {
-        value = NumberValue(std::bit_cast<double>(written.number), target.digits);
-      }
-      break;
-    case Type::kBool:
-      if (written.wire == kVarint) value = {Kind::kOther, false, written.number != 0 ? "true" : "false"};
-      break;
-    case Type::kEnum:
-      if (written.wire == kVarint) {
-        const auto symbol = target.path.symbols.find(static_cast<int32_t>(written.number));
-        value = symbol != target.path.symbols.end()
-                    ? FieldValue{Kind::kString, false, symbol->second}
-                    : NumberValue(static_cast<int32_t>(written.number), target.digits);
-      }
-      break;
-    case Type::kString:
-      if (written.wire == kLength) value = {Kind::kString, false, written.bytes};
-      break;
-    case Type::kMessage:
-      value = {Kind::kOther, false, {}};
-      break;
+  switch (written.wire) {
+    case kVarint:
+      target.value = IntegerValue(static_cast<int64_t>(written.number), target.digits);
+      return;
+    case kLength:
+      target.value = {Kind::kString, false, written.bytes};
+      return;
+    case kGroup:
+      target.value = {Kind::kOther, false, {}};
+      return;
+    default:
+      target.value = IntegerValue(written.number, target.digits);
   }
-  // A field of another wire type is an unknown one.
-  if (value.kind != Kind::kAbsent) target.value = value;
 }
 
 }  // namespace lethe

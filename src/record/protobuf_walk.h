@@ -5,9 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -15,22 +12,8 @@
 
 namespace lethe {
 
-// A place in a message.
-struct ProtobufPath {
-  // How the last field is written. The encoding does not tell, so without a schema a varint is read as int64,
-  // a fixed one without a sign, and anything with a length as a string.
-  enum class Type : uint8_t { kByWire, kSigned, kUnsigned, kZigzag, kFloat, kBool, kEnum, kString, kMessage };
-
-  struct Step {
-    uint32_t number = 0;
-    std::vector<uint32_t> rivals = {};  // the other fields of its oneof: the last one written counts
-  };
-
-  std::vector<Step> steps;  // the last one is the field
-  Type type = Type::kByWire;
-  std::map<int32_t, std::string> symbols = {};         // of kEnum; others are their number
-  std::optional<std::string> fallback = std::nullopt;  // its text, if the schema states a default
-};
+// The numbers of the fields that lead to a place; the last one is the place itself.
+using ProtobufPath = std::vector<uint32_t>;
 
 // Of a field that occurs several times the last value counts, and messages that do are merged, as the
 // specification has it. Groups, unknown fields and those of another wire type than the schema's are skipped;
@@ -47,8 +30,7 @@ class ProtobufWalk {
   // Whether the bytes are a message.
   bool Walk(absl::string_view message);
 
-  // The value at the i-th path. Valid until the next Walk, as long as the message. Floats have the shortest
-  // text that is theirs; not a number and infinity are kOther.
+  // The value at the i-th path. Valid until the next Walk, as long as the message.
   const FieldValue& value(size_t i) const { return targets_[i].value; }
 
   // After a Walk that returned false: the error, and its byte.
@@ -71,13 +53,12 @@ class ProtobufWalk {
   bool WalkMessage(const char* at, const char* end, uint64_t live, size_t depth);
   bool TakeField(const char** at, const char* end, uint8_t wire, Written* written);
   bool SkipGroup(const char** at, const char* end, uint32_t number);
-  // The targets that lead through the field, or end there; forgets what its oneof had before.
-  uint64_t Matching(uint64_t live, size_t depth, uint32_t number);
+  // The targets that lead through the field, or end there.
+  uint64_t Matching(uint64_t live, size_t depth, uint32_t number) const;
   static void Store(const Written& written, Target& target);
 
   std::vector<Target> targets_;
   std::vector<uint64_t> ends_at_;  // by depth: the targets with so many steps
-  bool has_rivals_ = false;
   const char* begin_ = nullptr;
   const char* error_ = "";
   size_t error_offset_ = 0;

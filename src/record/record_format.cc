@@ -64,7 +64,7 @@ class ProtobufNumbers final : public RecordFormat {
     if (unframed.kind == Unframed::Kind::kBroken) {
       why_ = unframed.why;
     } else if (unframed.kind == Unframed::Kind::kFramed && !unframed.in_header &&
-               !TakeMessageIndexes(message, nullptr)) {
+               !TakeMessageIndexes(message)) {
       why_ = "the message indexes of its frame cannot be";
     }
     return why_ == nullptr && walk_.Walk(message);
@@ -95,7 +95,7 @@ std::unique_ptr<RecordFormat> MakeFormat(const Field& field, const std::vector<s
       for (const std::string& place : places) {
         ProtobufPath& path = paths.emplace_back();
         for (const PointerStep& step : StepsOf(place)) {
-          path.steps.push_back({static_cast<uint32_t>(step.index)});
+          path.push_back(static_cast<uint32_t>(step.index));
         }
       }
       return std::make_unique<ProtobufNumbers>(std::move(paths), field.in_key);

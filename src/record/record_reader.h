@@ -50,6 +50,7 @@ struct IdSpec {
 
   static absl::StatusOr<IdSpec> Parse(absl::string_view text);
   std::string ToString() const;
+  // Of the value, without a frame.
   bool reads_json() const;
   // The key or the value as a whole, whatever is in it.
   bool reads_key() const;

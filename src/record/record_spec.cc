@@ -181,7 +181,7 @@ std::string IdSpec::ToString() const {
 
 bool IdSpec::reads_json() const {
   return std::any_of(fields.begin(), fields.end(),
-                     [](const Field& field) { return field.kind == Field::Kind::kJson; });
+                     [](const Field& field) { return field.kind == Field::Kind::kJson && !field.in_key; });
 }
 
 bool IdSpec::reads_key() const {

@@ -1,8 +1,5 @@
 #include "src/record/registry_frame.h"
 
-#include <algorithm>
-
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "src/record/varint.h"
 
@@ -17,9 +14,8 @@ constexpr size_t kGlueFrame = 18;
 constexpr int64_t kMostIndexes = 32;
 
 // Takes the schema's number or GUID off the front.
-bool TakeSchemaId(absl::string_view& bytes, SchemaId& schema) {
+bool TakeSchemaId(absl::string_view& bytes) {
   if (bytes.size() >= kGuidFrame && bytes[0] == kGuidByte) {
-    std::copy_n(bytes.begin() + 1, schema.guid.size(), schema.guid.begin());
     bytes.remove_prefix(kGuidFrame);
     return true;
   }
@@ -27,20 +23,11 @@ bool TakeSchemaId(absl::string_view& bytes, SchemaId& schema) {
   uint32_t number = 0;
   for (size_t i = 1; i < kNumberFrame; ++i) number = number << 8 | static_cast<uint8_t>(bytes[i]);
   if (number == 0 || number > INT32_MAX) return false;
-  schema.number = static_cast<int32_t>(number);
   bytes.remove_prefix(kNumberFrame);
   return true;
 }
 
 }  // namespace
-
-std::string SchemaId::ToString() const {
-  if (number != 0) return absl::StrCat(number);
-  std::string hex =
-      absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(guid.data()), guid.size()));
-  for (const size_t at : {20, 16, 12, 8}) hex.insert(at, 1, '-');
-  return hex;
-}
 
 Unframed Unframe(absl::string_view bytes, const RecordHeaders* headers, bool of_key) {
   static const auto* const kKeySchema = new std::string("__key_schema_id");
@@ -49,18 +36,16 @@ Unframed Unframe(absl::string_view bytes, const RecordHeaders* headers, bool of_
   if (headers != nullptr) {
     if (auto header = headers->Last(of_key ? *kKeySchema : *kValueSchema)) {
       unframed.in_header = true;
-      const bool is_right = TakeSchemaId(*header, unframed.schema);
+      const bool is_right = TakeSchemaId(*header);
       unframed.kind = is_right ? Unframed::Kind::kFramed : Unframed::Kind::kBroken;
-      unframed.indexes = *header;
       if (!is_right) unframed.why = "the header of its schema is neither 00 and an id nor 01 and a GUID";
       return unframed;
     }
   }
   if (bytes.empty()) return unframed;
   if (bytes[0] == '\0') {
-    const bool is_right = TakeSchemaId(unframed.payload, unframed.schema);
+    const bool is_right = TakeSchemaId(unframed.payload);
     unframed.kind = is_right ? Unframed::Kind::kFramed : Unframed::Kind::kBroken;
-    unframed.indexes = unframed.payload;
     if (!is_right) {
       unframed.why = bytes.size() < kNumberFrame ? "its frame (00 and a schema id) is cut off"
                                                  : "its frame names a schema id of 0 or below";
@@ -72,16 +57,14 @@ Unframed Unframe(absl::string_view bytes, const RecordHeaders* headers, bool of_
   return unframed;
 }
 
-bool TakeMessageIndexes(absl::string_view& bytes, std::vector<int32_t>* indexes) {
+bool TakeMessageIndexes(absl::string_view& bytes) {
   const char* at = bytes.data();
   const char* const end = at + bytes.size();
   int64_t count = 0;
   if (!TakeZigzag(&at, end, &count) || count < 0 || count > kMostIndexes) return false;
-  if (indexes != nullptr) indexes->assign(count == 0 ? 1 : 0, 0);
   for (; count > 0; --count) {
     int64_t index = 0;
     if (!TakeZigzag(&at, end, &index) || index < 0 || index > INT32_MAX) return false;
-    if (indexes != nullptr) indexes->push_back(static_cast<int32_t>(index));
   }
   bytes.remove_prefix(static_cast<size_t>(at - bytes.data()));
   return true;

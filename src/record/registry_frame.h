@@ -8,11 +8,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "src/record/record.h"
-#include "src/record/schema_source.h"
 
 namespace lethe {
 
@@ -36,11 +34,7 @@ struct Unframed {
     kBroken,  // it has a frame that cannot be, or one of another registry
   };
   Kind kind = Kind::kPlain;
-  SchemaId schema = {};  // of kFramed
-  // Protobuf only: the places of the message in its schema (message indexes) begin here. In the header, if
-  // the frame is there.
-  absl::string_view indexes = {};
-  absl::string_view payload = {};  // with the indexes before it, unless they are in the header
+  absl::string_view payload = {};  // of Protobuf with the message's indexes before it, unless in the header
   bool in_header = false;
   const char* why = "";  // of kBroken, for people: "it begins with..."
 };
@@ -50,7 +44,7 @@ Unframed Unframe(absl::string_view bytes, const RecordHeaders* headers, bool of_
 
 // Takes Protobuf's message indexes off the front: a count and that many numbers, as zigzag varints; a lone 0
 // stands for the first message. False if they cannot be. At most 32 nested messages.
-bool TakeMessageIndexes(absl::string_view& bytes, std::vector<int32_t>* indexes);
+bool TakeMessageIndexes(absl::string_view& bytes);
 
 // How many of the keys and values that were seen are framed. Not thread-safe.
 class RegistryFrames {
@@ -94,14 +88,17 @@ class RegistryFrames {
 // For people: what such bytes begin with.
 std::string FrameText(int32_t schema);
 
-// What can be done with framed values, and what an id from framed keys does.
+// What can be done with framed values, and what an id does that is a framed key or value as a whole.
 inline constexpr absl::string_view kFramedValuesRemedy =
-    "set id to a header (header:NAME), or to value if copies are equal byte for byte, or write the topic as "
-    "JSON without a registry (Kafka Connect: JsonConverter)";
-inline constexpr absl::string_view kFramedKeysEffect =
-    "a copy that was written with another version of the key's schema has another id and passes";
+    "set id to framed.json:/POINTER if they are JSON Schema, to protobuf:/NUMBER if they are Protobuf (by "
+    "the "
+    "numbers of its fields), to a header (header:NAME), or to value if copies are equal byte for byte; or "
+    "write the topic as JSON without a registry (Kafka Connect: JsonConverter)";
+inline constexpr absl::string_view kFrameEffect =
+    "a copy that was written with another version of the schema has another id and passes";
 inline constexpr absl::string_view kFramedKeysRemedy =
-    "set id to a header (header:NAME), or keep the key's schema as it is";
+    "set id to a field of the key, key.framed.json:/POINTER or key.protobuf:/NUMBER, to a header "
+    "(header:NAME), or keep the key's schema as it is";
 
 }  // namespace lethe
 
