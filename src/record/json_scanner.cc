@@ -5,9 +5,6 @@
 #include <cstring>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
 #include "simdjson.h"
 
 namespace lethe {
@@ -20,14 +17,6 @@ constexpr size_t kMaxBytes = (size_t{1} << 31) - 1;  // offsets of tokens have 3
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 bool IsJsonSpace(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-
-// The element that a pointer's step names in an array, or -1 (RFC 6901: no sign, no leading zero).
-int64_t ArrayIndex(absl::string_view step) {
-  int64_t index = -1;
-  if (step.empty() || !std::all_of(step.begin(), step.end(), absl::ascii_isdigit)) return -1;
-  if (step.size() > 1 && step[0] == '0') return -1;
-  return absl::SimpleAtoi(step, &index) ? index : -1;
-}
 
 const char* DigitsEnd(const char* p, const char* end) {
   while (p < end && absl::ascii_isdigit(static_cast<unsigned char>(*p))) ++p;
@@ -168,10 +157,7 @@ JsonScanner::JsonScanner(const std::vector<std::string>& pointers) {
   size_t longest = 0;
   for (const std::string& pointer : pointers) {
     Target target;
-    for (absl::string_view step : absl::StrSplit(absl::string_view(pointer).substr(1), '/')) {
-      const std::string name = absl::StrReplaceAll(step, {{"~1", "/"}, {"~0", "~"}});
-      target.steps.push_back({name, ArrayIndex(name)});
-    }
+    target.steps = StepsOf(pointer);
     longest = std::max(longest, target.steps.size());
     targets_.push_back(std::move(target));
   }
@@ -228,7 +214,7 @@ bool JsonScanner::Tokenize(absl::string_view text) {
 
 // The grammar, on the list of tokens. Without recursion: a text may be as deep as it is long.
 bool JsonScanner::Walk() {
-  for (Target& target : targets_) target.value = JsonValue();
+  for (Target& target : targets_) target.value = FieldValue();
   containers_.clear();
   next_ = 0;
   here_ = all_;
@@ -245,8 +231,8 @@ bool JsonScanner::Walk() {
 // value.
 bool JsonScanner::ScanValue(bool* opened) {
   const size_t offset = Offset();
-  JsonValue value;
-  value.kind = JsonValue::Kind::kOther;
+  FieldValue value;
+  value.kind = FieldValue::Kind::kOther;
   const char first = Peek();
   switch (first) {
     case '{':
@@ -295,12 +281,12 @@ bool JsonScanner::ScanValue(bool* opened) {
 
 // A string's token reaches up to the next one, with nothing but white space behind its closing quote,
 // since any other byte outside of a string would be, or belong to, a token of its own.
-bool JsonScanner::ScanString(JsonValue* value) {
+bool JsonScanner::ScanString(FieldValue* value) {
   const size_t begin = Offset() + 1;
   size_t end = tokens_[next_ + 1];
   while (end > begin && IsJsonSpace(text_[end - 1])) --end;
   if (end == begin || text_[end - 1] != '"') return Fail("a string has no end", begin - 1);
-  value->kind = JsonValue::Kind::kString;
+  value->kind = FieldValue::Kind::kString;
   value->text = absl::string_view(text_ + begin, end - 1 - begin);
   if (backslash_ && value->text.find('\\') != absl::string_view::npos) {
     value->escaped = true;
@@ -310,14 +296,14 @@ bool JsonScanner::ScanString(JsonValue* value) {
   return true;
 }
 
-bool JsonScanner::ScanNumber(JsonValue* value) {
+bool JsonScanner::ScanNumber(FieldValue* value) {
   const size_t begin = Offset();
   const size_t end = tokens_[next_ + 1];
   const char* number_end = NumberEnd(text_ + begin, text_ + end);
   if (number_end == nullptr || !IsSpace(static_cast<size_t>(number_end - text_), end)) {
     return Fail("a number is wrong", begin);
   }
-  value->kind = JsonValue::Kind::kNumber;
+  value->kind = FieldValue::Kind::kNumber;
   value->text = absl::string_view(text_ + begin, static_cast<size_t>(number_end - text_) - begin);
   ++next_;
   return true;
@@ -337,7 +323,7 @@ bool JsonScanner::ScanWord(absl::string_view word) {
 // Reads a name and its colon; here_ becomes the targets that go through it.
 bool JsonScanner::ScanKey() {
   if (Peek() != '"') return Fail("a name is missing", Offset());
-  JsonValue key;
+  FieldValue key;
   if (!ScanString(&key)) return false;
   if (Peek() != ':') return Fail("a colon is missing", Offset());
   ++next_;
@@ -354,7 +340,7 @@ bool JsonScanner::ScanKey() {
   for (; live != 0; live &= live - 1) {
     Target& target = targets_[static_cast<size_t>(std::countr_zero(live))];
     if (target.steps[depth - 1].name != key.text) continue;
-    target.value = JsonValue();  // an earlier member of this name does not count
+    target.value = FieldValue();  // an earlier member of this name does not count
     here_ |= live & -live;
   }
   return true;
@@ -403,7 +389,7 @@ void JsonScanner::BeginElement() {
   }
 }
 
-void JsonScanner::Found(const JsonValue& value) {
+void JsonScanner::Found(const FieldValue& value) {
   const size_t depth = containers_.size();
   if (depth >= ends_at_.size()) return;
   for (uint64_t set = here_ & ends_at_[depth]; set != 0; set &= set - 1) {

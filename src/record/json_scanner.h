@@ -9,26 +9,14 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "src/record/field_value.h"
+#include "src/record/pointer.h"
 
 namespace simdjson::internal {
 class dom_parser_implementation;
 }  // namespace simdjson::internal
 
 namespace lethe {
-
-// The value at a place. `text` is as in the document: a string without its quotes, a number, true or false;
-// empty for others.
-struct JsonValue {
-  enum class Kind : uint8_t {
-    kAbsent,
-    kString,
-    kNumber,
-    kOther,  // an object, an array, true, false or null
-  };
-  Kind kind = Kind::kAbsent;
-  bool escaped = false;  // a string with a backslash in it: see AppendUnescaped
-  absl::string_view text;
-};
 
 // Appends the UTF-8 of a string with well-formed escapes. False if half of a surrogate pair stands alone; the
 // appended text is then invalid.
@@ -57,34 +45,30 @@ class JsonScanner {
   bool Scan(absl::string_view text);
 
   // The value at the i-th pointer. Valid until the next Scan.
-  const JsonValue& value(size_t i) const { return targets_[i].value; }
+  const FieldValue& value(size_t i) const { return targets_[i].value; }
 
   // After a Scan that returned false: the error, and its byte.
   const char* error() const { return error_; }
   size_t error_offset() const { return error_offset_; }
 
  private:
-  struct Step {
-    std::string name;
-    int64_t index;  // what the name means in an array; -1 if nothing
-  };
   struct Target {
-    std::vector<Step> steps;
-    JsonValue value;
+    std::vector<PointerStep> steps;
+    FieldValue value;
   };
 
   bool Fail(const char* error, size_t offset);
   bool Tokenize(absl::string_view text);
   bool Walk();
   bool ScanValue(bool* opened);
-  bool ScanString(JsonValue* value);
-  bool ScanNumber(JsonValue* value);
+  bool ScanString(FieldValue* value);
+  bool ScanNumber(FieldValue* value);
   bool ScanWord(absl::string_view word);
   bool ScanKey();
   bool NextInContainer(bool* more);
   void Open(char bracket);
   void BeginElement();
-  void Found(const JsonValue& value);
+  void Found(const FieldValue& value);
   bool IsSpace(size_t begin, size_t end) const;
 
   size_t Offset() const { return tokens_[next_]; }

@@ -1,38 +1,52 @@
 #include "src/record/record_reader.h"
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "src/record/json_scanner.h"
-#include "src/record/registry_frame.h"
+#include "src/record/record_format.h"
 #include "src/record/timestamp.h"
 
 namespace lethe {
 namespace {
 
 using State = RecordFields::State;
-using Kind = JsonValue::Kind;
+using Kind = FieldValue::Kind;
 
 constexpr char kStringByte = 's';
 constexpr char kNumberByte = 'n';
 constexpr size_t kLengthBytes = 8;
 
-// A field of the spec, and its place among the scanner's pointers.
+// A key or a value in one format: all fields that are read of it are found at once.
+struct Part {
+  Field field;  // one of them
+  std::vector<std::string> pointers = {};
+  std::unique_ptr<RecordFormat> format = nullptr;
+  std::string cannot_be_read = {};  // for people
+  // Of the present record.
+  enum class State { kRead, kNull, kBroken } state = State::kNull;
+
+  absl::string_view part_name() const { return field.in_key ? "key" : "value"; }
+};
+
+// A field of the spec, and its place in its part.
 struct Source {
   Field field;
   std::string label;
-  size_t pointer = 0;
+  size_t part = 0;
+  size_t place = 0;
 
-  bool json() const { return field.kind == Field::Kind::kJson; }
+  bool pointer() const { return field.is_pointer(); }
 };
 
-// The value at a source: JSON, or (kAbsent) plain bytes.
+// The value at a source, or (kAbsent) plain bytes.
 struct Found {
   State state = State::kMissing;
   Kind kind = Kind::kAbsent;
   absl::string_view text;
-  const char* why = "";  // it is missing
+  absl::string_view why = "";  // it is missing
 };
 
 // Null if `text` is an integer of 64 bits, else the reason why not.
@@ -63,11 +77,19 @@ std::optional<absl::Time> ParseTime(const Found& found) {
   }
 }
 
-std::optional<Source> MakeSource(std::optional<Field> field, std::vector<std::string>* pointers) {
+std::optional<Source> MakeSource(std::optional<Field> field, std::vector<Part>& parts) {
   if (!field) return std::nullopt;
-  Source source{*std::move(field), "", pointers->size()};
+  Source source{*std::move(field), ""};
   source.label = source.field.ToString();
-  if (source.json()) pointers->push_back(source.field.name);
+  if (!source.pointer()) return source;
+  const auto is_of_it = [&](const Part& part) {
+    return part.field.kind == source.field.kind && part.field.in_key == source.field.in_key;
+  };
+  const auto part = std::find_if(parts.begin(), parts.end(), is_of_it);
+  source.part = static_cast<size_t>(part - parts.begin());
+  if (part == parts.end()) parts.push_back({.field = source.field});
+  source.place = parts[source.part].pointers.size();
+  parts[source.part].pointers.push_back(source.field.name);
   return source;
 }
 
@@ -88,8 +110,6 @@ void PutLength(size_t length, char* out) {
 }  // namespace
 
 struct RecordReader::Impl {
-  enum class Json { kNotRead, kRead, kNull, kBroken };
-
   explicit Impl(RecordSpec spec);
   void Read(const RecordView& record);
   void ReadId(const RecordView& record);
@@ -102,12 +122,10 @@ struct RecordReader::Impl {
   std::vector<Source> id;
   std::optional<Source> time;
   std::vector<CounterSource> counters;
-  bool id_reads_json = false;
-  std::unique_ptr<JsonScanner> scanner;  // null if nothing reads JSON
+  std::vector<Part> parts;
 
-  Json json = Json::kNotRead;
   RecordFields fields;
-  // Storage for views of `fields` outside of the record and the scanner.
+  // Storage for views of `fields` outside of the record and the formats.
   std::string id_bytes;
   std::string reason;
   std::string id_text;
@@ -116,29 +134,32 @@ struct RecordReader::Impl {
 };
 
 RecordReader::Impl::Impl(RecordSpec spec) {
-  std::vector<std::string> pointers;
-  id_reads_json = spec.id.reads_json();
-  for (Field& field : spec.id.fields) id.push_back(*MakeSource(std::move(field), &pointers));
-  time = MakeSource(std::move(spec.time), &pointers);
+  for (Field& field : spec.id.fields) id.push_back(*MakeSource(std::move(field), parts));
+  time = MakeSource(std::move(spec.time), parts);
   for (CounterSpec& counter : spec.counters) {
-    CounterSource source{
-        *MakeSource(std::move(counter.key), &pointers), std::nullopt, std::nullopt, "", "", ""};
-    source.delta = MakeSource(std::move(counter.delta), &pointers);
+    CounterSource source{*MakeSource(std::move(counter.key), parts), std::nullopt, std::nullopt, "", "", ""};
+    source.delta = MakeSource(std::move(counter.delta), parts);
     if (counter.when) {
-      source.when = MakeSource(std::move(counter.when->field), &pointers);
+      source.when = MakeSource(std::move(counter.when->field), parts);
       source.wanted = std::move(counter.when->text);
     }
     counters.push_back(std::move(source));
   }
   updates.resize(counters.size());
-  if (!pointers.empty()) scanner = std::make_unique<JsonScanner>(pointers);
+  for (Part& part : parts) {
+    part.format = MakeFormat(part.field, part.pointers);
+    part.cannot_be_read =
+        absl::StrCat("cannot be read: the ", part.part_name(), " is not ", part.format->name());
+  }
 }
 
 void RecordReader::Impl::Read(const RecordView& record) {
   fields = RecordFields();
-  json = Json::kNotRead;
-  if (scanner != nullptr) {
-    json = !record.value ? Json::kNull : scanner->Scan(*record.value) ? Json::kRead : Json::kBroken;
+  for (Part& part : parts) {
+    const std::optional<absl::string_view> bytes = part.field.in_key ? record.key : record.value;
+    part.state = !bytes                                      ? Part::State::kNull
+                 : part.format->Read(*bytes, record.headers) ? Part::State::kRead
+                                                             : Part::State::kBroken;
   }
   ReadId(record);
   if (time) ReadTime(record);
@@ -159,11 +180,19 @@ Found RecordReader::Impl::Find(const Source& source, const RecordView& record, s
     case Field::Kind::kHeader:
       if (record.headers != nullptr) bytes = record.headers->Last(source.field.name);
       break;
-    case Field::Kind::kJson: {
-      if (json == Json::kBroken) return {State::kMalformed, Kind::kAbsent, "", ""};
-      if (json == Json::kNull)
-        return {State::kMissing, Kind::kAbsent, "", "is not there, since the value is null"};
-      const JsonValue& value = scanner->value(source.pointer);
+    case Field::Kind::kJson:
+    case Field::Kind::kFramedJson:
+    case Field::Kind::kProtobuf: {
+      const Part& part = parts[source.part];
+      if (part.state == Part::State::kBroken) {
+        return {State::kMalformed, Kind::kAbsent, "", part.cannot_be_read};
+      }
+      if (part.state == Part::State::kNull) {
+        return {State::kMissing, Kind::kAbsent, "",
+                part.field.in_key ? "is not there, since the key is null"
+                                  : "is not there, since the value is null"};
+      }
+      const FieldValue& value = part.format->value(source.place);
       if (value.kind == Kind::kAbsent) return {State::kMissing, value.kind, "", "is not there"};
       if (value.kind == Kind::kOther)
         return {State::kMissing, value.kind, "", "is neither a string nor a number"};
@@ -192,12 +221,11 @@ void RecordReader::Impl::NoId(State state, absl::string_view label, absl::string
 }
 
 void RecordReader::Impl::ReadId(const RecordView& record) {
-  if (id_reads_json && json == Json::kBroken) {
-    if (const auto schema = SchemaIdOf(*record.value)) {
-      return NoId(State::kMalformed, "the value is not JSON: it begins with", FrameText(*schema));
-    }
-    NoId(State::kMalformed, "the value is not JSON:", scanner->error());
-    absl::StrAppend(&reason, ", at byte ", scanner->error_offset());
+  for (const Source& source : id) {
+    if (!source.pointer() || parts[source.part].state != Part::State::kBroken) continue;
+    const Part& part = parts[source.part];
+    NoId(State::kMalformed, part.field.in_key ? "the key" : "the value", "");
+    part.format->AppendWhy(&reason);
     fields.reason = reason;
     return;
   }
@@ -206,14 +234,14 @@ void RecordReader::Impl::ReadId(const RecordView& record) {
   for (const Source& source : id) {
     const Found found = Find(source, record, &id_text);
     if (found.state != State::kPresent) return NoId(found.state, source.label, found.why);
-    if (!joined && !source.json()) {
+    if (!joined && !source.pointer()) {
       fields.id_state = State::kPresent;
       fields.id = found.text;
       return;
     }
     const size_t begin = id_bytes.size();
     if (joined) id_bytes.append(kLengthBytes, '\0');
-    if (source.json()) id_bytes.push_back(found.kind == Kind::kString ? kStringByte : kNumberByte);
+    if (source.pointer()) id_bytes.push_back(found.kind == Kind::kString ? kStringByte : kNumberByte);
     id_bytes.append(found.text.data(), found.text.size());
     if (joined) PutLength(id_bytes.size() - begin - kLengthBytes, &id_bytes[begin]);
   }
@@ -233,8 +261,9 @@ void RecordReader::Impl::ReadTime(const RecordView& record) {
 bool RecordReader::Impl::Meets(const RecordView& record, CounterSource& counter) const {
   const Source& when = *counter.when;
   // A condition may also ask for true, false or null.
-  if (when.json() && json == Json::kRead && scanner->value(when.pointer).kind == Kind::kOther) {
-    return scanner->value(when.pointer).text == counter.wanted;
+  if (when.pointer() && parts[when.part].state == Part::State::kRead) {
+    const FieldValue& value = parts[when.part].format->value(when.place);
+    if (value.kind == Kind::kOther) return value.text == counter.wanted;
   }
   const Found found = Find(when, record, &counter.other_text);
   return found.state == State::kPresent && found.text == counter.wanted;
@@ -251,22 +280,20 @@ void RecordReader::Impl::ReadCounter(const RecordView& record, CounterSource& co
     absl::StrAppend(&update.reason, source.label, " ", why);
   };
   if (counter.when) {
-    if (counter.when->json() && json == Json::kBroken) {
-      return uncountable(*counter.when, "cannot be read: the value is not JSON");
+    const Source& when = *counter.when;
+    if (when.pointer() && parts[when.part].state == Part::State::kBroken) {
+      return uncountable(when, parts[when.part].cannot_be_read);
     }
     if (!Meets(record, counter)) {
       update.state = UpdateState::kNotMeant;
       return;
     }
   }
-  const auto why_not = [](const Found& found) {
-    return found.state == State::kMalformed ? "cannot be read: the value is not JSON" : found.why;
-  };
   const Found key = Find(counter.key, record, &counter.key_text);
-  if (key.state != State::kPresent) return uncountable(counter.key, why_not(key));
+  if (key.state != State::kPresent) return uncountable(counter.key, key.why);
   if (counter.delta) {
     const Found delta = Find(*counter.delta, record, &counter.other_text);
-    if (delta.state != State::kPresent) return uncountable(*counter.delta, why_not(delta));
+    if (delta.state != State::kPresent) return uncountable(*counter.delta, delta.why);
     const char* why = delta.kind == Kind::kString ? "is a string" : WhyNoInteger(delta.text, &update.delta);
     if (why != nullptr) return uncountable(*counter.delta, why);
   }

@@ -16,11 +16,19 @@
 
 namespace lethe {
 
-// One place in a record: `key`, `value`, `header:NAME` or `json:/pointer` (RFC 6901).
+// One place in a record: `key`, `value`, `header:NAME`, or a pointer (RFC 6901) into the value, of one of
+// these forms, or into the key, with `key.` before it:
+//
+//   json:/pointer           JSON
+//   framed.json:/pointer    JSON, with a schema registry's frame before it or without
+//   protobuf:/3/7           Protobuf by the numbers of its fields, with a frame or without
 struct Field {
-  enum class Kind { kKey, kValue, kHeader, kJson };
+  enum class Kind { kKey, kValue, kHeader, kJson, kFramedJson, kProtobuf };
   Kind kind = Kind::kValue;
-  std::string name;  // the header's name, or the JSON pointer
+  std::string name;     // the header's name, or the pointer
+  bool in_key = false;  // a pointer into the key
+
+  bool is_pointer() const { return kind >= Kind::kJson; }
 
   // InvalidArgument says what is wrong, and the nearest right form.
   static absl::StatusOr<Field> Parse(absl::string_view text);
@@ -34,22 +42,29 @@ struct Field {
 // each preceded by their length, 8 bytes little-endian. A record has no id if a field is empty, an object, an
 // array, null, true or false, or a string with half of a surrogate pair (a lone \ud800), which has no UTF-8.
 // Of a name that is twice in an object the last value counts.
+//
+// The same value gives the same bytes in every format: Protobuf's strings and bytes are strings, its
+// integers their decimal text. The frame is no part of it.
 struct IdSpec {
   std::vector<Field> fields;
 
   static absl::StatusOr<IdSpec> Parse(absl::string_view text);
   std::string ToString() const;
+  // Of the value, without a frame.
   bool reads_json() const;
+  // The key or the value as a whole, whatever is in it.
   bool reads_key() const;
+  bool reads_value() const;
+  bool needs_schema() const;
   // Hex of a hash of ToString() and of the version of the rule above.
   std::string Fingerprint() const;
 };
 
 // The counter key and the delta of an event.
 struct CounterSpec {
-  // JSON string: its unescaped UTF-8; JSON number: its text as written; key, value or header: as it is.
+  // String: its UTF-8; number: its text (a JSON number's as written); key, value or header: as it is.
   Field key;
-  // A JSON number that is written as an integer (not 1.0, 1e3 or "1"), or the decimal text of one. nullopt:
+  // A number that is written as an integer (not 1.0, 1e3 or "1"), or the decimal text of one. nullopt:
   // each event counts 1.
   std::optional<Field> delta = std::nullopt;
   // Only events with this text at this place are counted; read like the key, and true and false are texts.
@@ -62,7 +77,7 @@ struct CounterSpec {
 
 struct RecordSpec {
   IdSpec id;
-  // JSON number: Unix milliseconds; JSON string: RFC 3339; key, value or header: the text of either, the
+  // Number: Unix milliseconds; string: RFC 3339; key, value or header: the text of either, the
   // milliseconds an integer. Other times, and those outside the years 0 to 9999, are missing.
   std::optional<Field> time = std::nullopt;
   std::vector<CounterSpec> counters = {};
@@ -73,7 +88,7 @@ struct CounterUpdate {
   enum class State {
     kCounted,
     kNotMeant,     // the condition does not hold
-    kUncountable,  // key or delta are missing or unusable, or the value is not JSON
+    kUncountable,  // key or delta are missing or unusable, or the record is broken
   };
   State state = State::kUncountable;
   absl::string_view key;  // not empty
@@ -87,7 +102,7 @@ struct RecordFields {
   enum class State {
     kPresent,
     kMissing,    // the record is well-formed, and has no usable value there
-    kMalformed,  // the record is broken: its value is not JSON, anywhere in it
+    kMalformed,  // the record is broken, anywhere in the key or the value that the field is in
   };
   State id_state = State::kMissing;
   absl::string_view id;
@@ -101,9 +116,10 @@ struct RecordFields {
   absl::Span<const CounterUpdate> counters;
 };
 
-// Parses and checks the JSON of a record once, if the spec needs it (json_scanner.h). A null value is
-// well-formed and has no JSON in it; an empty one is malformed. Stops allocating after its largest record;
-// with JSON it keeps about ten times that size. Thread-compatible: one reader per thread.
+// Parses and checks the JSON of a record once, if the spec needs it (json_scanner.h), and so with the other
+// formats. A null value is well-formed and has no field; an empty one is malformed JSON and an empty Protobuf
+// message. Stops allocating after its largest record; with JSON it keeps about ten times
+// that size. Thread-compatible: one reader per thread.
 class RecordReader {
  public:
   explicit RecordReader(RecordSpec spec);

@@ -13,13 +13,16 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "src/record/pointer.h"
 #include "src/record/record_reader.h"
 #include "xxhash.h"
 
 namespace lethe {
 namespace {
 
-constexpr absl::string_view kForms = "a field is key, value, header:NAME or json:/POINTER";
+constexpr absl::string_view kForms =
+    "a field is key, value, header:NAME or json:/POINTER; or framed.json:/POINTER or protobuf:/NUMBER; with "
+    "key. before them, of the key";
 constexpr size_t kMaxIdFields = 32;
 
 // The version of the rule that makes an id's bytes.
@@ -50,31 +53,58 @@ std::string NearestPointer(absl::string_view text) {
   return right;
 }
 
-absl::Status CheckPointer(absl::string_view text, absl::string_view pointer) {
-  if (pointer.empty()) return Wrong(text, "the JSON pointer is empty", "value");
+// The forms with a pointer, and what is before it; `json` comes last: it is the end of another.
+constexpr std::pair<absl::string_view, Field::Kind> kPointerForms[] = {
+    {"framed.json:", Field::Kind::kFramedJson},
+    {"protobuf:", Field::Kind::kProtobuf},
+    {"json:", Field::Kind::kJson},
+};
+constexpr absl::string_view kOfKey = "key.";
+
+absl::string_view PrefixOf(Field::Kind kind) {
+  for (const auto& [prefix, form] : kPointerForms) {
+    if (form == kind) return prefix;
+  }
+  return "";
+}
+
+// Protobuf's numbers of fields: https://protobuf.dev/programming-guides/proto3
+constexpr int64_t kMostFieldNumber = (int64_t{1} << 29) - 1;
+
+absl::Status CheckPointer(absl::string_view text, absl::string_view pointer, const Field& field) {
+  if (pointer.empty()) return Wrong(text, "the JSON pointer is empty", field.in_key ? "key" : "value");
   const std::string nearest = NearestPointer(pointer);
+  const std::string form = absl::StrCat(field.in_key ? kOfKey : "", PrefixOf(field.kind));
   if (pointer[0] != '/') {
-    return Wrong(text, "a JSON pointer starts with '/'", absl::StrCat("json:", nearest));
+    return Wrong(text, "a JSON pointer starts with '/'", absl::StrCat(form, nearest));
   }
   if (nearest != pointer) {
     return Wrong(text, "in a JSON pointer '~' is written ~0, and '/' in a name ~1",
-                 absl::StrCat("json:", nearest));
+                 absl::StrCat(form, nearest));
+  }
+  if (field.kind != Field::Kind::kProtobuf) return absl::OkStatus();
+  const std::vector<PointerStep> steps = StepsOf(pointer);
+  for (const PointerStep& step : steps) {
+    if (step.index < 1 || step.index > kMostFieldNumber) {
+      return Wrong(text, absl::StrCat("name Protobuf's fields by their numbers, 1 to ", kMostFieldNumber),
+                   "protobuf:/1/2");
+    }
   }
   return absl::OkStatus();
 }
 
-// The likely field for a text that has none of the four forms.
+// The likely field for a text that has none of the forms.
 std::string NearestField(absl::string_view text) {
   const std::string lower = absl::AsciiStrToLower(absl::StripAsciiWhitespace(text));
   if (lower == "key" || lower == "keys") return "key";
   if (lower == "value" || lower == "values" || lower == "payload" || lower == "body") return "value";
   absl::string_view rest = absl::StripAsciiWhitespace(text);
-  for (absl::string_view kind : {"headers", "header", "json"}) {
+  for (absl::string_view kind : {"headers", "header", "json", "framed.json", "protobuf"}) {
     if (!absl::StartsWithIgnoreCase(rest, kind)) continue;
     rest.remove_prefix(kind.size());
-    const bool json = kind == "json";
-    while (!rest.empty() && absl::StrContains(json ? ":= " : ":=./ ", rest[0])) rest.remove_prefix(1);
-    if (json) return absl::StrCat("json:", rest.empty() ? "/NAME" : NearestPointer(rest));
+    const bool has_pointer = !absl::StartsWith(kind, "header");
+    while (!rest.empty() && absl::StrContains(has_pointer ? ":= " : ":=./ ", rest[0])) rest.remove_prefix(1);
+    if (has_pointer) return absl::StrCat(kind, ":", rest.empty() ? "/NAME" : NearestPointer(rest));
     return absl::StrCat("header:", rest.empty() ? "NAME" : rest);
   }
   if (rest.empty()) return "";
@@ -91,9 +121,12 @@ absl::StatusOr<Field> Field::Parse(absl::string_view text) {
     if (name.empty()) return Wrong(text, "the header has no name", "header:NAME");
     return Field{Kind::kHeader, std::string(name)};
   }
-  if (absl::ConsumePrefix(&name, "json:")) {
-    if (absl::Status status = CheckPointer(text, name); !status.ok()) return status;
-    return Field{Kind::kJson, std::string(name)};
+  const bool in_key = absl::ConsumePrefix(&name, kOfKey);
+  for (const auto& [prefix, form] : kPointerForms) {
+    if (!absl::ConsumePrefix(&name, prefix)) continue;
+    Field field{form, std::string(name), in_key};
+    if (absl::Status status = CheckPointer(text, name, field); !status.ok()) return status;
+    return field;
   }
   if (text.empty()) return Wrong(text, "it is empty", "");
   return Wrong(text, "there is no such field", NearestField(text));
@@ -108,7 +141,9 @@ std::string Field::ToString() const {
     case Kind::kHeader:
       return absl::StrCat("header:", name);
     case Kind::kJson:
-      return absl::StrCat("json:", name);
+    case Kind::kFramedJson:
+    case Kind::kProtobuf:
+      return absl::StrCat(in_key ? kOfKey : "", PrefixOf(kind), name);
   }
   return "";
 }
@@ -146,12 +181,17 @@ std::string IdSpec::ToString() const {
 
 bool IdSpec::reads_json() const {
   return std::any_of(fields.begin(), fields.end(),
-                     [](const Field& field) { return field.kind == Field::Kind::kJson; });
+                     [](const Field& field) { return field.kind == Field::Kind::kJson && !field.in_key; });
 }
 
 bool IdSpec::reads_key() const {
   return std::any_of(fields.begin(), fields.end(),
                      [](const Field& field) { return field.kind == Field::Kind::kKey; });
+}
+
+bool IdSpec::reads_value() const {
+  return std::any_of(fields.begin(), fields.end(),
+                     [](const Field& field) { return field.kind == Field::Kind::kValue; });
 }
 
 std::string IdSpec::Fingerprint() const {

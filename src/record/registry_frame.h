@@ -1,5 +1,6 @@
 // The frame that a schema registry's serializers put before a key or a value: a zero byte and the schema's
-// id, 4 bytes big-endian (Confluent's wire format; Apicurio writes it, too).
+// id, 4 bytes big-endian (Confluent's wire format; Apicurio writes it, too). Newer serializers may leave key
+// and value unframed, and name the schema in a header: a byte 1 and the schema's GUID.
 #ifndef LETHE_SRC_RECORD_REGISTRY_FRAME_H_
 #define LETHE_SRC_RECORD_REGISTRY_FRAME_H_
 
@@ -9,6 +10,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "src/record/record.h"
 
 namespace lethe {
 
@@ -23,6 +25,26 @@ inline std::optional<int32_t> SchemaIdOf(absl::string_view bytes) {
   if (id == 0 || id > INT32_MAX) return std::nullopt;
   return static_cast<int32_t>(id);
 }
+
+// A key or a value without its frame.
+struct Unframed {
+  enum class Kind {
+    kFramed,
+    kPlain,   // no frame: `payload` is all of it
+    kBroken,  // it has a frame that cannot be, or one of another registry
+  };
+  Kind kind = Kind::kPlain;
+  absl::string_view payload = {};  // of Protobuf with the message's indexes before it, unless in the header
+  bool in_header = false;
+  const char* why = "";  // of kBroken, for people: "it begins with..."
+};
+
+// The header of the key's or the value's schema comes before their frame. `headers` may be null.
+Unframed Unframe(absl::string_view bytes, const RecordHeaders* headers, bool of_key);
+
+// Takes Protobuf's message indexes off the front: a count and that many numbers, as zigzag varints; a lone 0
+// stands for the first message. False if they cannot be. At most 32 nested messages.
+bool TakeMessageIndexes(absl::string_view& bytes);
 
 // How many of the keys and values that were seen are framed. Not thread-safe.
 class RegistryFrames {
@@ -66,14 +88,17 @@ class RegistryFrames {
 // For people: what such bytes begin with.
 std::string FrameText(int32_t schema);
 
-// What can be done with framed values, and what an id from framed keys does.
+// What can be done with framed values, and what an id does that is a framed key or value as a whole.
 inline constexpr absl::string_view kFramedValuesRemedy =
-    "set id to a header (header:NAME), or to value if copies are equal byte for byte, or write the topic as "
-    "JSON without a registry (Kafka Connect: JsonConverter)";
-inline constexpr absl::string_view kFramedKeysEffect =
-    "a copy that was written with another version of the key's schema has another id and passes";
+    "set id to framed.json:/POINTER if they are JSON Schema, to protobuf:/NUMBER if they are Protobuf (by "
+    "the "
+    "numbers of its fields), to a header (header:NAME), or to value if copies are equal byte for byte; or "
+    "write the topic as JSON without a registry (Kafka Connect: JsonConverter)";
+inline constexpr absl::string_view kFrameEffect =
+    "a copy that was written with another version of the schema has another id and passes";
 inline constexpr absl::string_view kFramedKeysRemedy =
-    "set id to a header (header:NAME), or keep the key's schema as it is";
+    "set id to a field of the key, key.framed.json:/POINTER or key.protobuf:/NUMBER, to a header "
+    "(header:NAME), or keep the key's schema as it is";
 
 }  // namespace lethe
 

@@ -49,6 +49,25 @@ void CheckRecord(size_t which, const std::string& value) {
   if (id) Check(fields.id == *id, "the id's bytes");
 }
 
+// Any bytes as framed JSON and as Protobuf, of the key and the value. An id of Protobuf that is there is
+// there again when a field that is not read follows.
+void CheckFormats(const std::string& bytes) {
+  static auto* reader = [] {
+    lethe::RecordSpec spec;
+    spec.id = lethe::IdSpec::Parse("key.framed.json:/a+key.protobuf:/3/7+protobuf:/1").value();
+    spec.time = lethe::Field::Parse("framed.json:/t").value();
+    spec.counters.push_back({lethe::Field::Parse("protobuf:/2/2/2").value()});
+    return new lethe::RecordReader(spec);
+  }();
+  static auto* protobuf = new lethe::RecordReader({.id = lethe::IdSpec::Parse("protobuf:/1").value()});
+  reader->Read({.key = bytes, .value = bytes});
+  const RecordFields& fields = protobuf->Read({.value = bytes});
+  if (fields.id_state != RecordFields::State::kPresent) return;
+  const std::string id(fields.id);
+  const std::string longer = bytes + "\x7A\x01x";
+  Check(protobuf->Read({.value = longer}).id == id, "a field behind the id");
+}
+
 // A spec that parses goes there and back, and reads.
 void CheckSpec(const std::string& text) {
   const absl::StatusOr<lethe::IdSpec> spec = lethe::IdSpec::Parse(text);
@@ -65,9 +84,11 @@ void CheckSpec(const std::string& text) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string rest(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const size_t which = data[0] % (Specs().size() + 1);
+  const size_t which = data[0] % (Specs().size() + 2);
   if (which == Specs().size()) {
     CheckSpec(rest);
+  } else if (which > Specs().size()) {
+    CheckFormats(rest);
   } else {
     CheckRecord(which, rest);
   }

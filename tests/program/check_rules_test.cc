@@ -394,8 +394,15 @@ TEST(LogRules, SchemaRegistryFramesThatTheIdMeetsAreNamed) {
   EXPECT_EQ(WrongLog(sample, {}, options), "error schema registry;");
   options.record.id = *IdSpec::Parse("header:id");
   EXPECT_EQ(WrongLog(sample, {}, options), "");
+  for (const char* id : {"framed.json:/id", "protobuf:/1", "key.protobuf:/1"}) {
+    options.record.id = *IdSpec::Parse(id);
+    EXPECT_EQ(WrongLog(sample, {}, options), "") << id;
+  }
+  for (const char* id : {"key", "value"}) {
+    options.record.id = *IdSpec::Parse(id);
+    EXPECT_EQ(WrongLog(sample, {}, options), "warning schema registry;") << id;
+  }
   options.record.id = *IdSpec::Parse("key");
-  EXPECT_EQ(WrongLog(sample, {}, options), "warning schema registry;");
   for (int i = 0; i < 9; ++i) sample.frames.Add("a plain key", std::nullopt);
   EXPECT_EQ(WrongLog(sample, {}, options), "");
 }

@@ -14,9 +14,10 @@ namespace {
   return ::testing::AssertionFailure() << "'" << text << "' does not say '" << part << "'";
 }
 
-TEST(FieldTest, FourFormsGoThereAndBack) {
+TEST(FieldTest, FormsGoThereAndBack) {
   for (const char* text : {"key", "value", "header:id", "header:X-Request Id:+", "json:/id",
-                           "json:/a/0/b~1c~0d", "json:/", "json:/a b", "json:/ü", "json:/a+b"}) {
+                           "json:/a/0/b~1c~0d", "json:/", "json:/a b", "json:/ü", "json:/a+b", "key.json:/id",
+                           "framed.json:/a/b", "key.framed.json:/a", "protobuf:/3/7", "key.protobuf:/1"}) {
     const absl::StatusOr<Field> field = Field::Parse(text);
     ASSERT_TRUE(field.ok()) << field.status();
     EXPECT_EQ(field->ToString(), text);
@@ -47,6 +48,12 @@ TEST(FieldTest, ErrorsNameTheNearestRightForm) {
       {"headers.id", "did you mean header:id?"},
       {"header=id", "did you mean header:id?"},
       {"", "it is empty"},
+      {"framed.json:id", "did you mean framed.json:/id?"},
+      {"key.json:id", "did you mean key.json:/id?"},
+      {"protobuf/3/7", "did you mean protobuf:/3/7?"},
+      {"protobuf:/3/x", "by their numbers"},
+      {"protobuf:/0", "1 to 536870911"},
+      {"protobuf:/536870912", "1 to 536870911"},
   };
   for (const auto& [text, right] : cases) {
     const absl::StatusOr<Field> field = Field::Parse(text);
@@ -89,6 +96,12 @@ TEST(IdSpecTest, ErrorsNameTheWrongPart) {
       {"key+value+key", "key is there twice"},
       {"json:/a+b", "a name with '+' in it cannot be part of an id"},
       {"", "it is empty"},
+      {"framed.json:id", "did you mean framed.json:/id?"},
+      {"key.json:id", "did you mean key.json:/id?"},
+      {"protobuf/3/7", "did you mean protobuf:/3/7?"},
+      {"protobuf:/3/x", "by their numbers"},
+      {"protobuf:/0", "1 to 536870911"},
+      {"protobuf:/536870912", "1 to 536870911"},
   };
   for (const auto& [text, what] : cases) {
     const absl::StatusOr<IdSpec> spec = IdSpec::Parse(text);

@@ -64,24 +64,28 @@ class LogRules {
     if (frames.in_values() && options_.record.id.reads_json()) {
       Add(Severity::kError, "schema registry",
           absl::StrCat("has values that begin with ", FrameText(frames.value_schema()),
-                       ": Avro, Protobuf or JSON Schema, and lethe reads fields of JSON only"),
+                       ": Avro, Protobuf or JSON Schema, and json: reads JSON without a frame"),
+          std::string(kFramedValuesRemedy));
+    }
+    if (frames.in_values() && options_.record.id.reads_value()) {
+      Add(Severity::kWarning, "schema registry",
+          absl::StrCat("has values that begin with ", FrameText(frames.value_schema()), ": ", kFrameEffect),
           std::string(kFramedValuesRemedy));
     }
     if (frames.in_keys() && options_.record.id.reads_key()) {
       Add(Severity::kWarning, "schema registry",
-          absl::StrCat("has keys that begin with ", FrameText(frames.key_schema()), ": ", kFramedKeysEffect),
+          absl::StrCat("has keys that begin with ", FrameText(frames.key_schema()), ": ", kFrameEffect),
           std::string(kFramedKeysRemedy));
     }
   }
 
   void Ids() {
     if (sample_.without_id + sample_.malformed == sample_.records) {
-      return Add(
-          Severity::kError, "ids",
-          absl::StrCat("has no usable id at ", options_.record.id.ToString(), " in any of ", sample_.records,
-                       " of its newest records (", sample_.without_id, " without it, ", sample_.malformed,
-                       " of broken JSON): nothing can be deduplicated"),
-          "set id to where the records have it");
+      return Add(Severity::kError, "ids",
+                 absl::StrCat("has no usable id at ", options_.record.id.ToString(), " in any of ",
+                              sample_.records, " of its newest records (", sample_.without_id,
+                              " without it, ", sample_.malformed, " broken): nothing can be deduplicated"),
+                 "set id to where the records have it");
     }
     if (sample_.without_id == 0 && sample_.malformed == 0) {
       return Add(Severity::kOk, "ids",
@@ -99,7 +103,7 @@ class LogRules {
     };
     add(sample_.without_id, "no id", "on_missing_id", options_.policies.on_missing_id,
         "see whether the id is there under another name");
-    add(sample_.malformed, "broken JSON instead of an id", "on_malformed", options_.policies.on_malformed,
+    add(sample_.malformed, "broken data instead of an id", "on_malformed", options_.policies.on_malformed,
         "see what writes such records");
   }
 

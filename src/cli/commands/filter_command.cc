@@ -33,7 +33,8 @@ constexpr absl::string_view kTextTag = "lethe.verdict=duplicate\t";
 constexpr absl::string_view kJsonSpace = " \t\r\n";
 
 absl::Status CheckField(absl::string_view option, const Field& field) {
-  if (field.kind == Field::Kind::kValue || field.kind == Field::Kind::kJson) return absl::OkStatus();
+  const bool is_of_line = field.kind == Field::Kind::kValue || field.kind == Field::Kind::kJson;
+  if (is_of_line && !field.in_key) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(option, " '", field.ToString(),
                                                  "': a line has no key and no headers; say json:/POINTER for "
                                                  "a place in its JSON, or value for the whole line"));

@@ -37,7 +37,7 @@ std::string IdText(const IdSpec& spec, absl::string_view id) {
     }
     absl::string_view part = id.substr(0, static_cast<size_t>(size));
     id.remove_prefix(part.size());
-    if (field.kind == Field::Kind::kJson) part.remove_prefix(1);
+    if (field.is_pointer()) part.remove_prefix(1);
     absl::StrAppend(&text, text.empty() ? "" : "+", part.substr(0, SideReport::kSampleBytes));
   }
   return text.substr(0, SideReport::kSampleBytes);

@@ -175,13 +175,13 @@ void Writer::WriteFrames() {
   const std::string mark = absl::StrCat("  ", style_.Yellow("!"), " ");
   if (frames.in_values()) {
     Paragraph(absl::StrCat("The values begin with ", FrameText(frames.value_schema()),
-                           ": Avro, Protobuf or JSON Schema. lethe cannot read their fields: ",
+                           ": Avro, Protobuf or JSON Schema. --id json: does not read them: ",
                            kFramedValuesRemedy, "."),
               mark, 4);
   }
   if (frames.in_keys()) {
     Paragraph(absl::StrCat("The keys begin with ", FrameText(frames.key_schema()), ". With --id key ",
-                           kFramedKeysEffect, ": ", kFramedKeysRemedy, "."),
+                           kFrameEffect, ": ", kFramedKeysRemedy, "."),
               mark, 4);
   }
 }

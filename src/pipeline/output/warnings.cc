@@ -72,8 +72,7 @@ void Warnings::OfKeys(const Tasks& tasks) {
   if (!warned_of_frames_ && frames_.in_keys()) {
     warned_of_frames_ = true;
     spdlog::warn("{}: id reads keys that begin with {}: {}; {}", options_.input,
-                 FrameText(frames_.key_schema()), std::string(kFramedKeysEffect),
-                 std::string(kFramedKeysRemedy));
+                 FrameText(frames_.key_schema()), std::string(kFrameEffect), std::string(kFramedKeysRemedy));
   }
   if (const auto found = keys_ ? keys_->Take(SteadyNow()) : std::nullopt) {
     spdlog::warn(

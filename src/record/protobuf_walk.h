@@ -1,0 +1,69 @@
+// Checks a Protobuf message and finds the values at a few places in it, in one pass over the encoding.
+#ifndef LETHE_SRC_RECORD_PROTOBUF_WALK_H_
+#define LETHE_SRC_RECORD_PROTOBUF_WALK_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "src/record/field_value.h"
+
+namespace lethe {
+
+// The numbers of the fields that lead to a place; the last one is the place itself.
+using ProtobufPath = std::vector<uint32_t>;
+
+// Of a field that occurs several times the last value counts, and messages that do are merged, as the
+// specification has it. Groups, unknown fields and those of another wire type than the schema's are skipped;
+// groups may be 100 deep, as in other readers. Only messages on the way to a place are looked into: others
+// are bytes.
+//
+// It does not use libprotobuf's readers: those build the whole message (tests/bench/README.md has the cost).
+// Stops allocating after construction. Thread-compatible.
+class ProtobufWalk {
+ public:
+  // At most 64.
+  explicit ProtobufWalk(std::vector<ProtobufPath> paths);
+
+  // Whether the bytes are a message.
+  bool Walk(absl::string_view message);
+
+  // The value at the i-th path. Valid until the next Walk, as long as the message.
+  const FieldValue& value(size_t i) const { return targets_[i].value; }
+
+  // After a Walk that returned false: the error, and its byte.
+  const char* error() const { return error_; }
+  size_t error_offset() const { return error_offset_; }
+
+ private:
+  struct Written {
+    uint8_t wire = 0;
+    uint64_t number = 0;
+    absl::string_view bytes = {};
+  };
+  struct Target {
+    ProtobufPath path;
+    FieldValue value;
+    std::array<char, 32> digits;
+  };
+
+  bool Fail(const char* error, const char* at);
+  bool WalkMessage(const char* at, const char* end, uint64_t live, size_t depth);
+  bool TakeField(const char** at, const char* end, uint8_t wire, Written* written);
+  bool SkipGroup(const char** at, const char* end, uint32_t number);
+  // The targets that lead through the field, or end there.
+  uint64_t Matching(uint64_t live, size_t depth, uint32_t number) const;
+  static void Store(const Written& written, Target& target);
+
+  std::vector<Target> targets_;
+  std::vector<uint64_t> ends_at_;  // by depth: the targets with so many steps
+  const char* begin_ = nullptr;
+  const char* error_ = "";
+  size_t error_offset_ = 0;
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_RECORD_PROTOBUF_WALK_H_

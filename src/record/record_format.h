@@ -1,0 +1,36 @@
+// The formats of keys and values.
+#ifndef LETHE_SRC_RECORD_RECORD_FORMAT_H_
+#define LETHE_SRC_RECORD_RECORD_FORMAT_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "src/record/field_value.h"
+#include "src/record/record.h"
+#include "src/record/record_reader.h"
+
+namespace lethe {
+
+// Checks the key or the value of a record, and finds the values at a few places in it. Thread-compatible.
+class RecordFormat {
+ public:
+  virtual ~RecordFormat() = default;
+  // Whether it is of the format. `headers` may be null.
+  virtual bool Read(absl::string_view bytes, const RecordHeaders* headers) = 0;
+  // After a Read that was true: the value at the i-th place. Valid until the next one, as long as the record.
+  virtual const FieldValue& value(size_t i) const = 0;
+  // After another: appends what is wrong, to stand behind "the value ".
+  virtual void AppendWhy(std::string* reason) const = 0;
+  // "JSON"
+  virtual const char* name() const = 0;
+};
+
+// For fields of one kind, all of the key or all of the value; `places` are their names.
+std::unique_ptr<RecordFormat> MakeFormat(const Field& field, const std::vector<std::string>& places);
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_RECORD_RECORD_FORMAT_H_
