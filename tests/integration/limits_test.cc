@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -221,7 +223,12 @@ TEST(LimitsTest, MemoryIsBoundedWhenTheOutputStandsStill) {
   Flow flow({LETHE_PROGRAM, 4, {}, {}});
   SendKilobytes(flow, "a", 50'000, 4);
   const auto daemon = flow.Start({"--memory=64MiB", "--brokers=" + wire.bootstrap, "--commit-interval=10s"});
-  ASSERT_TRUE(AwaitJudged(*daemon, 1));
+  // Between two transactions: one that is nearly full would be ended with little in the queue.
+  ASSERT_TRUE(daemon->Await([&] {
+    return absl::c_all_of(flow.Committed(),
+                          [](const CommittedOffset& each) { return each.offset == 12'500; });
+  })) << daemon->Log();
+  const absl::Cleanup release = [&] { wire.proxy.SetStallingProducers(false); };
   wire.proxy.SetStallingProducers(true);
   SendKilobytes(flow, "b", 150'000, 4);
   // All that may wait for the output does.
@@ -246,6 +253,7 @@ TEST(LimitsTest, AnOutputThatStandsStillBeyondThePollIntervalLosesNothing) {
                                   "--kafka=max.poll.interval.ms=3000"});
   flow.SendIds("a", 1, 1000, 0);
   ASSERT_TRUE(AwaitJudged(*daemon, 1000));
+  const absl::Cleanup release = [&] { wire.proxy.SetStallingProducers(false); };
   wire.proxy.SetStallingProducers(true);
   flow.SendIds("b", 1, 1000, 1);
   ASSERT_TRUE(daemon->AwaitLog("maximum poll interval (3000ms) exceeded"));
