@@ -234,8 +234,8 @@ TEST(ScopeTest, RecordsThatNoRestartNeedsAreDeleted) {
         SharedClient().ReadAll(RepartitionTopic(flow), Isolation::kReadCommitted)->size());
   };
   EXPECT_GT(kept(), 180);  // an hour of them
-  // The window is an eighth longer. Its beginning, and that of what a rebuild reads before it, are the ends of
-  // batches, which have up to 512 records.
+  // The window is an eighth longer. Its beginning, and that of what a rebuild reads before it, are the ends
+  // of batches, which have up to 512 records.
   EXPECT_LE(kept(), 180 + 180 / 8 + 2 * 512);
   std::vector<Record> retries;
   for (const int old : {4999, 4900, 4850}) {
