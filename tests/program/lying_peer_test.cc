@@ -199,7 +199,7 @@ TEST_F(LyingPeerTest, SignsOfLifeDoNotOutlastTheTimeout) {
 // An honest peer that needs longer than the timeout, and gets on.
 TEST_F(LyingPeerTest, ProgressOutlastsTheTimeout) {
   constexpr int64_t kSteps = 100;
-  constexpr absl::Duration kOfAStep = absl::Milliseconds(20);
+  static constexpr absl::Duration kOfAStep = absl::Milliseconds(20);
   Start(
       [](Reconciliation& peer) {
         for (int64_t i = 1; i <= kSteps; ++i) {

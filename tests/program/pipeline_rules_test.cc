@@ -23,7 +23,6 @@ namespace {
 using test::FakeCluster;
 using test::FakeEntry;
 using test::FakeRecord;
-using test::FakeSink;
 using test::Life;
 
 class PipelineRulesTest : public testing::Test {

@@ -27,7 +27,6 @@ namespace lethe {
 namespace {
 
 using test::FakeCluster;
-using test::FakeRecord;
 using test::Life;
 
 constexpr int64_t kMinute = 60'000;
