@@ -1,4 +1,4 @@
-// Ids in framed JSON and in Protobuf: the same bytes as in JSON, and what becomes of broken records.
+// Ids in framed JSON and in Protobuf: the same bytes as in JSON. Broken records are malformed.
 #include <map>
 #include <string>
 #include <vector>
