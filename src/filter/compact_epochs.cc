@@ -150,7 +150,9 @@ bool CompactEpochs::Restore(FieldReader* fields) {
   for (int64_t number = span_.oldest; number <= span_.newest; ++number) {
     const Epoch& epoch = (*this)[number];
     if (epoch.first_ms > epoch.last_ms || epoch.last_ms < last_ms) return false;
-    if ((epoch.first_ms == kNoStreamTime) != (now_ms_ == kNoStreamTime)) return false;
+    for (const int64_t time_ms : {epoch.first_ms, epoch.last_ms}) {
+      if ((time_ms == kNoStreamTime) != (now_ms_ == kNoStreamTime)) return false;
+    }
     last_ms = epoch.last_ms;
     ids_ += epoch.ids;
   }

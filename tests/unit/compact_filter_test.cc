@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -261,6 +263,39 @@ TEST(CompactFilterTest, LinesThatCannotBeAreRefused) {
       EXPECT_GE(restored->Status().ids, 0);
     }
     EXPECT_GT(refused, 10);
+  }
+}
+
+// Whatever one of its numbers is: it is refused, or the ages that the filter tells are of times that can be.
+TEST(CompactFilterTest, TimesThatCannotBeAreRefused) {
+  const uint64_t seed = TestSeed();
+  MemoryBudget memory(int64_t{64} << 20);
+  constexpr int64_t kFarthestMs = int64_t{1} << 61;
+  for (const bool has_time : {false, true}) {
+    auto filter = Make(&memory, kDay);
+    InsertOne(*filter, NumberedId(0, seed), has_time ? 1000 : kNoStreamTime);
+    const auto image = filter->BeginCopy();
+    ASSERT_TRUE(image.ok()) << image.status();
+    int refused = 0;
+    for (size_t at = 0; at + 8 <= image->state.size(); at += 8) {
+      for (const int64_t number : {std::numeric_limits<int64_t>::min(), -kFarthestMs, -(int64_t{1} << 55),
+                                   int64_t{1} << 55, kFarthestMs, std::numeric_limits<int64_t>::max()}) {
+        std::string state = image->state;
+        std::memcpy(state.data() + at, &number, sizeof number);
+        auto restored = Make(&memory, kDay);
+        const auto to = restored->Restore(state, static_cast<int64_t>(image->memory.front().size()));
+        if (!to.ok()) {
+          ++refused;
+          continue;
+        }
+        for (const GenerationStatus& generation : restored->Status().generations) {
+          for (const absl::Duration age : {generation.oldest, generation.newest}) {
+            EXPECT_LE(absl::AbsDuration(age), absl::Milliseconds(2 * kFarthestMs)) << at << ": " << number;
+          }
+        }
+      }
+    }
+    EXPECT_GT(refused, 20);
   }
 }
 
