@@ -17,6 +17,8 @@ constexpr size_t kBatch = 512;
 constexpr size_t kBatchBytes = size_t{1} << 20;
 // Bounds the wait, so that the worker sees a request to stop within a long commit interval.
 constexpr absl::Duration kIdleWait = absl::Milliseconds(100);
+// The same while there is nothing to read, and news of other routers would change that.
+constexpr absl::Duration kBlockedWait = absl::Milliseconds(10);
 
 }  // namespace
 
@@ -51,7 +53,8 @@ absl::Status Worker::Open() {
 
 void Worker::Step() {
   state_.heartbeat.Beat();
-  source_.Poll(std::clamp(transactions_.time_left(), absl::ZeroDuration(), kIdleWait),
+  source_.Poll(std::clamp(transactions_.time_left(), absl::ZeroDuration(),
+                          pace_.is_blocked() ? kBlockedWait : kIdleWait),
                std::min(kBatch, transactions_.room_records()),
                std::min(kBatchBytes, transactions_.room_bytes()));
   const bool processed = Process().ok();
@@ -59,7 +62,7 @@ void Worker::Step() {
   const bool failed = sink_.Poll() != Failure::kNone;
   if (transactions_.is_open() && (failed || !processed)) {
     transactions_.Abort();  // half a batch must not be committed
-  } else if (transactions_.IsDue()) {
+  } else if (transactions_.IsDue() || (transactions_.is_open() && pace_.is_blocked())) {
     transactions_.Commit();
   }
   if (!state_.fatal.ok()) return;

@@ -33,6 +33,7 @@ constexpr int64_t kMinute = 60'000;
 constexpr int64_t kHour = 60 * kMinute;
 
 struct Sent {
+  int64_t sent_ms;
   int64_t time_ms;
   int id;
 };
@@ -43,6 +44,7 @@ struct Stream {
   int copies = 0;
   int64_t span_ms = 0;
   int64_t latest_copy_ms = 0;
+  bool copies_keep_time = false;  // they come later, with the timestamp of the first
 };
 
 class SourcePaceTest : public testing::Test {
@@ -66,14 +68,15 @@ class SourcePaceTest : public testing::Test {
     const int64_t begin = absl::ToUnixMillis(absl::Now()) - stream.span_ms - stream.latest_copy_ms;
     std::vector<Sent> events;
     for (int id = 0; id < stream.ids; ++id) {
-      events.push_back({begin + stream.span_ms * id / stream.ids, next_id_ + id});
+      const int64_t time_ms = begin + stream.span_ms * id / stream.ids;
+      events.push_back({time_ms, time_ms, next_id_ + id});
       if (id % std::max(stream.ids / std::max(stream.copies, 1), 1) != 0 || stream.copies == 0) continue;
       const auto later = 1 + static_cast<int64_t>(random_() % static_cast<uint64_t>(stream.latest_copy_ms));
-      events.push_back({events.back().time_ms + later, next_id_ + id});
+      events.push_back({time_ms + later, stream.copies_keep_time ? time_ms : time_ms + later, next_id_ + id});
     }
     next_id_ += stream.ids;
     std::stable_sort(events.begin(), events.end(),
-                     [](const Sent& a, const Sent& b) { return a.time_ms < b.time_ms; });
+                     [](const Sent& a, const Sent& b) { return a.sent_ms < b.sent_ms; });
     std::discrete_distribution<int32_t> partition(weights.begin(), weights.end());
     for (const Sent& event : events) {
       input_.Append(partition(random_), {std::nullopt, absl::StrCat("id-", event.id), event.time_ms});
@@ -124,6 +127,12 @@ class SourcePaceTest : public testing::Test {
     }
     return most;
   }
+  // As the brokers tell them.
+  std::map<int32_t, int64_t> Ends() const {
+    std::map<int32_t, int64_t> ends;
+    for (const auto& [id, log] : input_.logs) ends[id] = log.end();
+    return ends;
+  }
   int64_t Lead() const { return absl::ToInt64Milliseconds(Routing().lead); }
 
   const uint64_t seed_ = TestSeed();
@@ -147,6 +156,21 @@ TEST_F(SourcePaceTest, Rule20NoCopyPassesAfterABacklogOfManyHorizons) {
 TEST_F(SourcePaceTest, CopiesAsLateAsTheHorizonAreFound) {
   Send({.ids = 60'000, .copies = 6'000, .span_ms = 2 * kHour, .latest_copy_ms = 10 * kMinute}, Evenly());
   ASSERT_TRUE(Router()->Run().ok());
+  Judge();
+  EXPECT_EQ(CopiesPassed(), 0);
+}
+
+// A source whose records are often late waits for the others all the same.
+TEST_F(SourcePaceTest, CopiesWithTheTimestampOfTheFirstReleaseNothing) {
+  constexpr int64_t kLate = 8 * kMinute;
+  Send({.ids = 60'000,
+        .copies = 20'000,
+        .span_ms = 4 * kHour,
+        .latest_copy_ms = kLate,
+        .copies_keep_time = true},
+       Evenly());
+  ASSERT_TRUE(Router()->Run().ok());
+  EXPECT_LE(Disorder(), Lead() + kLate);
   Judge();
   EXPECT_EQ(CopiesPassed(), 0);
 }
@@ -326,6 +350,7 @@ TEST_F(SourcePaceTest, TwoInstancesWaitForEachOther) {
         others[id] = CommittedState(committed.offset, committed.metadata, input_.logs[id].end(), absl::Now());
       }
       sources.Put(others);
+      sources.PutEnds(Ends());
     };
     EXPECT_TRUE(router.Run().ok());
     turns.Pass(me, /*ends=*/true);
@@ -337,6 +362,27 @@ TEST_F(SourcePaceTest, TwoInstancesWaitForEachOther) {
   EXPECT_LE(Disorder(), Lead());
   Judge();
   EXPECT_EQ(CopiesPassed(), 0);
+}
+
+// What the client knows of it may be older than what the other partitions have.
+TEST_F(SourcePaceTest, APartitionIsAtItsEndByANewAnswerOfTheBrokersOnly) {
+  std::vector<int> weights(12, 1);
+  weights[3] = 0;
+  Send({.ids = 12'000, .span_ms = 6 * kHour, .latest_copy_ms = 1}, weights);
+  RoutedSources sources;
+  const auto router = Router();
+  router->state.sources = &sources;
+  size_t routed_before = 0;
+  int idle_rounds = 0;
+  router->source.on_idle = [&] {
+    if (++idle_rounds == 20) routed_before = input_.output.size();
+    if (idle_rounds >= 20) sources.PutEnds(Ends());
+    if (idle_rounds > 20 && router->source.paused.empty() && input_.output.size() == 12'000)
+      router->stop.Request();
+  };
+  ASSERT_TRUE(router->Run().ok());
+  EXPECT_EQ(routed_before, 0u);
+  EXPECT_EQ(input_.output.size(), 12'000u);
 }
 
 TEST_F(SourcePaceTest, OnePartitionOfAnInstanceThatIsAwayHoldsTheOthersForAWhileOnly) {
@@ -359,7 +405,10 @@ TEST_F(SourcePaceTest, OnePartitionOfAnInstanceThatIsAwayHoldsTheOthersForAWhile
     sources.SetAnswered(true);
   };
   std::vector<int32_t> passed_over;
-  router->on_look = [&] { passed_over = router->worker.pace().PassedOver(); };
+  router->on_look = [&] {
+    sources.PutEnds(Ends());
+    passed_over = router->worker.pace().PassedOver();
+  };
   ASSERT_TRUE(router->Run().ok());
   EXPECT_EQ(routed_before, 0u);  // its time is not known at all
   EXPECT_EQ(passed_over, std::vector<int32_t>{0});

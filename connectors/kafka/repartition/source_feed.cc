@@ -1,6 +1,7 @@
 #include "connectors/kafka/repartition/source_feed.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -13,7 +14,7 @@ namespace lethe::kafka {
 namespace {
 
 constexpr absl::Duration kAskEvery = absl::Seconds(1);
-constexpr absl::Duration kAskSoonEvery = absl::Milliseconds(100);
+constexpr absl::Duration kAskSoonEvery = absl::Milliseconds(20);
 constexpr absl::Duration kAskTimeout = absl::Seconds(2);
 
 }  // namespace
@@ -29,13 +30,14 @@ SourceFeed::SourceFeed(const DaemonOptions& routing, int32_t partitions, RoutedS
 void SourceFeed::Run() {
   absl::Time next_ask = absl::InfinitePast();
   while (!stop_.WaitFor(kAskSoonEvery)) {
-    if (!sources_.TakeAskSoon() && SteadyNow() < next_ask) continue;
-    sources_.SetAnswered(Ask().ok());
-    next_ask = SteadyNow() + kAskEvery;
+    const bool is_due = SteadyNow() >= next_ask;
+    if (!sources_.TakeAskSoon() && !is_due) continue;
+    sources_.SetAnswered(Ask(is_due).ok());
+    if (is_due) next_ask = SteadyNow() + kAskEvery;
   }
 }
 
-absl::Status SourceFeed::Ask() {
+absl::Status SourceFeed::Ask(bool with_count) {
   if (client_ == nullptr) {
     // With the records that a hanging transaction holds back: they are still to come.
     ClientConfig config = ReaderConfig(options_, "read_uncommitted");
@@ -46,14 +48,22 @@ absl::Status SourceFeed::Ask() {
   }
   errors_.Last(client_.get()).IgnoreError();  // what the lanes meet, too, and say
   const auto timeout_ms = static_cast<int>(absl::ToInt64Milliseconds(kAskTimeout));
-  const auto count = CountPartitions(client_.get(), options_.input, timeout_ms);
-  if (!count.ok()) return count.status();
-  partitions_ = std::max(partitions_, *count);
-  sources_.SetCount(partitions_);
+  if (with_count) {
+    const auto count = CountPartitions(client_.get(), options_.input, timeout_ms);
+    if (!count.ok()) return count.status();
+    partitions_ = std::max(partitions_, *count);
+    sources_.SetCount(partitions_);
+  }
   std::vector<int32_t> all(static_cast<size_t>(partitions_));
   std::iota(all.begin(), all.end(), 0);
-  if (absl::Status asked = ends_.Ask(client_.get(), options_.input, all, kAskTimeout); !asked.ok())
+  LogEnds asked_ends;
+  if (absl::Status asked = asked_ends.Ask(client_.get(), options_.input, all, kAskTimeout); !asked.ok())
     return asked;
+  std::map<int32_t, int64_t> ends;
+  for (const int32_t id : all) {
+    if (const auto end = asked_ends.Find(id)) ends[id] = *end;
+  }
+  sources_.PutEnds(ends);
   const auto committed = AskCommitted(client_.get(), options_.input, partitions_);
   if (!committed.ok()) return committed.status();
   std::vector<int32_t> owned = owned_();
@@ -63,7 +73,10 @@ absl::Status SourceFeed::Ask() {
   for (const int32_t id : all) {
     if (std::binary_search(owned.begin(), owned.end(), id)) continue;
     const CommittedOffset& each = (*committed)[static_cast<size_t>(id)];
-    others[id] = CommittedState(std::max<int64_t>(each.offset, 0), each.metadata, ends_.Of(id), latest);
+    const auto end = ends.find(id);
+    others[id] =
+        CommittedState(std::max<int64_t>(each.offset, 0), each.metadata,
+                       end == ends.end() ? std::numeric_limits<int64_t>::max() : end->second, latest);
   }
   sources_.Put(others);
   return absl::OkStatus();

@@ -17,7 +17,8 @@
 
 namespace lethe::kafka {
 
-// Asks the group, in a thread of its own: each second, and ten times a second while a lane waits for others.
+// Asks the group, in a thread of its own: each second, and up to fifty times a second while a lane waits for
+// others.
 //
 // Invariant: the ends of the logs are asked before the committed offsets, so a partition that counts as at
 // its end was there.
@@ -34,7 +35,8 @@ class SourceFeed {
 
  private:
   void Run();
-  absl::Status Ask();
+  // `with_count`: partitions may have been added.
+  absl::Status Ask(bool with_count);
 
   const DaemonOptions& options_;
   RoutedSources& sources_;
@@ -43,7 +45,6 @@ class SourceFeed {
   int32_t partitions_;
   ClientErrors errors_;
   ClientPtr client_;
-  LogEnds ends_;
   std::thread thread_;
 };
 

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -13,16 +14,16 @@
 namespace lethe {
 namespace {
 
-// That another's partition is at its end is believed for this long.
+// What the brokers told of the end of a partition is believed for this long. (A client's own knowledge of it
+// may be older: the process was stopped, or a broker did not answer.)
 constexpr absl::Duration kNewsAge = absl::Seconds(3);
 // A partition that was at its end this short a time ago has nothing old to read. Without this each record of
 // a slow partition would hold all others until it is committed.
 constexpr absl::Duration kEndAge = absl::Seconds(1);
 constexpr absl::Duration kLookAgainAfter = absl::Seconds(1);
-// A record is ahead if fewer than kWrong of the kBehind timestamps behind it are much lower. So 47 wrong ones
-// in a row hold nothing, and two late records release nothing.
+// A timestamp is wrong if half of so many behind it are much lower. So 24 wrong ones in a row hold nothing,
+// and late records release nothing.
 constexpr int kBehind = 50;
-constexpr int kWrong = 3;
 // Standing still is counted in steps of this at most: the process itself may have been stopped.
 constexpr absl::Duration kLongestStep = absl::Seconds(1);
 // A partition that is read, but whose time stands still, gets so many times the patience.
@@ -37,10 +38,7 @@ absl::Time FloorOf(const Task& task) {
   return std::max(task.pace.floor, stream_time);
 }
 
-// Of few records behind it, half of them show that the record's timestamp is wrong.
-bool IsWrong(const Pace::Peek& peek) {
-  return peek.lower >= kWrong || (peek.seen < kBehind && peek.lower > 0 && peek.lower * 2 >= peek.seen);
-}
+bool IsWrong(const Pace::Peek& peek) { return peek.lower > 0 && peek.lower * 2 >= peek.seen; }
 
 }  // namespace
 
@@ -56,26 +54,44 @@ SourceState CommittedState(int64_t offset, absl::string_view metadata, int64_t l
   return state;
 }
 
+template <class T>
+bool RoutedSources::Told<T>::is_new() const {
+  return at >= SteadyNow() - kNewsAge;
+}
+
 void RoutedSources::Put(const std::map<int32_t, SourceState>& states) {
   const absl::Time now = SteadyNow();
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto& [partition, state] : states) known_[partition] = {state, now};
+  for (const auto& [partition, state] : states) states_[partition] = {state, now};
 }
 
 void RoutedSources::SetCount(int32_t partitions) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (int32_t id = 0; id < partitions; ++id) known_.try_emplace(id, Known{{}, absl::InfinitePast()});
+  for (int32_t id = 0; id < partitions; ++id) {
+    states_.try_emplace(id, Told<SourceState>{{}, absl::InfinitePast()});
+  }
 }
 
 std::map<int32_t, SourceState> RoutedSources::All() const {
-  const absl::Time oldest = SteadyNow() - kNewsAge;
   std::map<int32_t, SourceState> all;
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto& [partition, known] : known_) {
-    SourceState& state = all[partition] = known.state;
-    state.at_end = state.at_end && known.at >= oldest;
+  for (const auto& [partition, told] : states_) {
+    SourceState& state = all[partition] = told.value;
+    state.at_end = state.at_end && told.is_new();
   }
   return all;
+}
+
+void RoutedSources::PutEnds(const std::map<int32_t, int64_t>& ends) {
+  const absl::Time now = SteadyNow();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [partition, end] : ends) ends_[partition] = {end, now};
+}
+
+std::optional<int64_t> RoutedSources::End(int32_t partition) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = ends_.find(partition);
+  return found == ends_.end() || !found->second.is_new() ? std::nullopt : std::optional(found->second.value);
 }
 
 SourcePace::SourcePace(const DaemonOptions& options, WorkerState& state, const Tasks& tasks, Source& source)
@@ -133,7 +149,7 @@ bool SourcePace::LookAt(Pace::Peek& peek, RecordRun run, absl::Time now) const {
     } else {
       peek.floor = std::min(peek.floor, time);
     }
-    if (peek.lower >= kWrong || peek.seen >= kBehind) return true;
+    if (peek.lower * 2 >= kBehind || peek.seen >= kBehind) return true;
   }
   return false;
 }
@@ -162,18 +178,24 @@ void SourcePace::Look() {
   Renew();
   const absl::Time now = SteadyNow();
   bool is_any_waiting = false;
+  bool is_any_read = false;
   for (const auto& [id, task] : tasks_) {
-    if (!task->pace.waits()) continue;
+    if (!task->pace.waits()) {
+      is_any_read = is_any_read || (task->phase == Phase::kActive && !IsAtEnd(*task, now));
+      continue;
+    }
     const absl::Time limit = LimitOf(*task);
     // Half a lead at least, so that it is worth fetching.
     const bool may_go_on =
         limit == absl::InfiniteFuture() || task->pace.waits_at <= limit - options_.lead / 2;
     if (may_go_on || now >= task->pace.look_again) {
       Resume(*task);
+      is_any_read = true;
     } else {
       is_any_waiting = true;
     }
   }
+  is_blocked_ = is_any_waiting && !is_any_read;
   WatchSlowest(is_any_waiting);
   if (state_.sources != nullptr) {
     if (is_any_waiting) state_.sources->AskSoon();
@@ -225,7 +247,10 @@ SourceState SourcePace::StateOf(Task& task, absl::Time steady_now) const {
 
 bool SourcePace::IsAtEnd(Task& task, absl::Time steady_now) const {
   if (task.phase == Phase::kFailed || task.phase == Phase::kHeld) return false;
-  const int64_t end = std::max(source_.HighWatermark(task.id), task.log_end);
+  int64_t end = std::max(source_.HighWatermark(task.id), task.log_end);
+  if (state_.sources != nullptr) {
+    end = std::max(end, state_.sources->End(task.id).value_or(std::numeric_limits<int64_t>::max()));
+  }
   if (task.phase == Phase::kActive && std::max(task.next, task.end_of_log) >= end) {
     task.pace.at_end_until = steady_now + kEndAge;
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -37,6 +38,10 @@ class RoutedSources {
   void SetCount(int32_t partitions);
   // All of them. That a partition is at its end is believed for a few seconds only.
   std::map<int32_t, SourceState> All() const;
+  // The ends of the logs, by partition, as the brokers have just told them.
+  void PutEnds(const std::map<int32_t, int64_t>& ends);
+  // Of a partition; nullopt: not told in the last few seconds.
+  std::optional<int64_t> End(int32_t partition) const;
 
   // A lane waits, and news of others may end that. True once.
   void AskSoon() { ask_soon_ = true; }
@@ -46,14 +51,18 @@ class RoutedSources {
   bool answered() const { return answered_; }
 
  private:
-  struct Known {
-    SourceState state;
-    absl::Time at;
+  template <class T>
+  struct Told {
+    T value;
+    absl::Time at;  // by SteadyNow()
+
+    bool is_new() const;
   };
   std::atomic<bool> ask_soon_{false};
   std::atomic<bool> answered_{true};
   mutable std::mutex mutex_;
-  std::map<int32_t, Known> known_;  // guarded by mutex_
+  std::map<int32_t, Told<SourceState>> states_;  // guarded by mutex_, like the next
+  std::map<int32_t, Told<int64_t>> ends_;
 };
 
 // The pace of one router's partitions.
@@ -78,6 +87,9 @@ class SourcePace {
   bool MeetUnreadable(Task& task);
   // Between two batches: what waited long enough goes on.
   void Look();
+  // Since the last look: some partitions wait, and no other one has records to read. Then only news of other
+  // lanes and instances helps, and they wait for what this one commits.
+  bool is_blocked() const { return is_blocked_; }
   // Partitions that stand still, and are not waited for.
   std::vector<int32_t> PassedOver() const;
 
@@ -106,6 +118,7 @@ class SourcePace {
   const Tasks& tasks_;
   Source& source_;
 
+  bool is_blocked_ = false;
   bool is_new_ = false;  // the two below are of this batch
   Slow slowest_;
   Slow second_;
