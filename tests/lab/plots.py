@@ -718,11 +718,12 @@ def table_store_granularity(lab):
 
 
 def table_store_story(lab):
-    """Figures 6 and 7 from where they differ."""
-    def told(figure):
+    """Figure 5, and Figures 6 and 7 from where they differ."""
+    def told(figure, begin):
         lines = [r["line"] for r in lab["store_stories"].where(figure=figure)]
-        return lines[next(i for i, line in enumerate(lines) if "c1 += 3" in line):]
-    return "\n".join(["```", "Figure 6", *told(6.0), "", "Figure 7", *told(7.0), "```"])
+        return lines[next(i for i, line in enumerate(lines) if begin in line):]
+    return "\n".join(["```", "Figure 5", *told(5.0, "c1 += 1"), "", "Figure 6", *told(6.0, "c1 += 3"), "",
+                      "Figure 7", *told(7.0, "c1 += 3"), "```"])
 
 
 TABLES = {"store_faults": table_store_faults, "store_granularity": table_store_granularity,
