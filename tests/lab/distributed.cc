@@ -95,27 +95,59 @@ struct Traffic {
   uint64_t table_bytes = 0;    // if it were a lookup table sized for the difference, which somebody foretells
 };
 
-// A node sends a filter of what it has to a neighbour, and gets what of the neighbour's is not in it. m makes
-// the FPP a half of as many elements as `sized_for`: k = 1. What it has now goes to `set`.
-void Exchange(const Network& network, Mapping mapping, uint64_t round, double sized_for, size_t sender,
-              size_t neighbour, const ElementSet& sent, ElementSet* set, Traffic* traffic) {
+// The standard one, with the same mapping for all; m need not be odd, and the second experiment's m is
+// another one with nearly each new element.
+class StandardFilter {
+ public:
+  StandardFilter(uint64_t bits, int hashes) : bits_(bits), hashes_(hashes) {}
+  void Insert(uint64_t element) {
+    for (int i = 0; i < hashes_; ++i) bits_[Position(element, i)] = true;
+  }
+  bool Contains(uint64_t element) const {
+    for (int i = 0; i < hashes_; ++i) {
+      if (!bits_[Position(element, i)]) return false;
+    }
+    return true;
+  }
+
+ private:
+  uint64_t Position(uint64_t element, int i) const { return std::rotl(element, 29 * i) % bits_.size(); }
+
+  std::vector<bool> bits_;
+  const int hashes_;
+};
+
+// What of `missing` a filter of `sent` does not hide goes to `set`.
+template <typename AnyFilter>
+void TakeUnhidden(AnyFilter filter, const std::vector<uint64_t>& hashes, const ElementSet& sent,
+                  const ElementSet& missing, ElementSet* set, Traffic* traffic) {
+  sent.ForEach([&](size_t i) { filter.Insert(hashes[i]); });
+  missing.ForEach([&](size_t i) {
+    if (filter.Contains(hashes[i])) return;
+    set->Insert(i);
+    traffic->element_bytes += kIdBytes;
+  });
+}
+
+// A node sends a filter of what it has to a neighbour, and gets what of the neighbour's is not in it. m is
+// the one that makes the FPP a half of as many elements as `sized_for`, with k = 1. What it has now goes to
+// `set`.
+void Exchange(const Network& network, Mapping mapping, uint64_t round, double sized_for, int hashes,
+              size_t sender, size_t neighbour, const ElementSet& sent, ElementSet* set, Traffic* traffic) {
   const auto bits = static_cast<uint64_t>(std::ceil(sized_for / std::log(2.0)));
-  const bool is_shared = mapping == Mapping::kShared;
-  DistributedBloomFilter filter(is_shared ? 0 : network.ids[sender], is_shared ? 0 : network.ids[neighbour],
-                                mapping == Mapping::kPairAndRound ? round : 0, bits, 1);
-  traffic->filter_bytes += filter.bytes().size();
+  traffic->filter_bytes += (bits + 7) / 8;
   const ElementSet missing = network.nodes[neighbour].Without(sent);
   const int64_t lacks = missing.Count();
   traffic->all_ids_bytes += kIdBytes * static_cast<uint64_t>(sent.Count());
   const auto difference = static_cast<double>(lacks + sent.Without(network.nodes[neighbour]).Count());
   traffic->table_bytes += LookupTable::CellsFor(difference) * LookupTable::kCellBytes;
   if (lacks == 0) return;  // what the filter would say is known
-  sent.ForEach([&](size_t i) { filter.Insert(network.hashes[i]); });
-  missing.ForEach([&](size_t i) {
-    if (filter.Contains(network.hashes[i])) return;
-    set->Insert(i);
-    traffic->element_bytes += kIdBytes;
-  });
+  if (mapping == Mapping::kShared) {
+    return TakeUnhidden(StandardFilter(bits, hashes), network.hashes, sent, missing, set, traffic);
+  }
+  TakeUnhidden(DistributedBloomFilter(network.ids[sender], network.ids[neighbour],
+                                      mapping == Mapping::kPairAndRound ? round : 0, bits, hashes),
+               network.hashes, sent, missing, set, traffic);
 }
 
 const char* NameOf(Mapping mapping) {
@@ -133,7 +165,7 @@ const char* NameOf(Mapping mapping) {
 std::string Scale(const NetworkSize& size) {
   return absl::StrCat(size.nodes, " nodes, each with ", size.neighbours,
                       " neighbours of its choice and those that chose it; ", size.elements, " elements, ",
-                      size.elements_per_node, " at each node; FPP 50 %; seed ", size.seed);
+                      size.elements_per_node, " at each node; m for an FPP of 50 %; seed ", size.seed);
 }
 
 }  // namespace
@@ -141,8 +173,8 @@ std::string Scale(const NetworkSize& size) {
 Table Convergence(const std::string& name, const NetworkSize& size, const std::vector<int>& experiments,
                   const std::vector<Mapping>& mappings) {
   Table table(name, absl::StrCat(Scale(size), "; ", size.runs, " networks"),
-              {"experiment", "mapping", "run", "iteration", "converged", "median_set", "filter_bytes",
-               "element_bytes", "all_ids_bytes", "table_bytes"});
+              {"experiment", "mapping", "run", "iteration", "converged", "median_set", "median_rest",
+               "filter_bytes", "element_bytes", "all_ids_bytes", "table_bytes"});
   for (int run = 0; run < size.runs; ++run) {
     const Network start = MakeNetwork(size, size.seed * 1000 + static_cast<uint64_t>(run));
     for (const int experiment : experiments) {
@@ -153,10 +185,10 @@ Table Convergence(const std::string& name, const NetworkSize& size, const std::v
           std::vector<int64_t> counts;
           for (const ElementSet& set : network.nodes) counts.push_back(set.Count());
           const int64_t converged = std::count(counts.begin(), counts.end(), size.elements);
-          std::nth_element(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(counts.size() / 2),
-                           counts.end());
+          std::sort(counts.begin(), counts.end());
+          const auto rest = static_cast<size_t>(size.nodes - converged);  // comes first
           table.Add({int64_t{experiment}, NameOf(mapping), int64_t{run}, int64_t{iteration}, converged,
-                     counts[counts.size() / 2], static_cast<double>(traffic.filter_bytes),
+                     counts[counts.size() / 2], counts[rest / 2], static_cast<double>(traffic.filter_bytes),
                      static_cast<double>(traffic.element_bytes), static_cast<double>(traffic.all_ids_bytes),
                      static_cast<double>(traffic.table_bytes)});
           if (iteration == size.iterations || (size.stop_when_converged && converged == size.nodes)) break;
@@ -166,8 +198,8 @@ Table Convergence(const std::string& name, const NetworkSize& size, const std::v
             for (const size_t neighbour : network.neighbours[node]) {
               const int64_t larger = std::max(sent.Count(), network.nodes[neighbour].Count());
               const auto sized_for = static_cast<double>(experiment == 1 ? size.elements : larger);
-              Exchange(network, mapping, static_cast<uint64_t>(iteration), sized_for, node, neighbour, sent,
-                       &set, &traffic);
+              Exchange(network, mapping, static_cast<uint64_t>(iteration), sized_for, size.hashes, node,
+                       neighbour, sent, &set, &traffic);
               if (!size.sends_at_once) sent = set;
             }
             network.nodes[node] = std::move(set);
@@ -179,24 +211,36 @@ Table Convergence(const std::string& name, const NetworkSize& size, const std::v
   return table;
 }
 
-Table NeighbourReadings(const NetworkSize& size) {
+Table NetworkReadings(const NetworkSize& size) {
   Table table("dbf_readings", absl::StrCat(Scale(size), "; ", size.runs, " networks; standard Bloom filter"),
-              {"experiment", "mutual", "at_once", "least", "mean", "most", "least_median", "most_median"});
+              {"experiment", "mutual", "at_once", "hashes", "least", "mean", "most", "least_median",
+               "most_median", "least_rest", "most_rest"});
+  const auto add = [&](int experiment, const NetworkSize& reading) {
+    const Table runs = Convergence("", reading, {experiment}, {Mapping::kShared});
+    const Table::Where at_end = {{"iteration", int64_t{size.iterations}}};
+    std::vector<Cell> row = {int64_t{experiment}, int64_t{reading.is_mutual}, int64_t{reading.sends_at_once},
+                             int64_t{reading.hashes}};
+    for (const char* column : {"converged", "median_set", "median_rest"}) {
+      const std::vector<double> ends = runs.Numbers(column, at_end);
+      const auto [least, most] = std::minmax_element(ends.begin(), ends.end());
+      row.push_back(*least);
+      if (row.size() == 5) {
+        row.push_back(std::reduce(ends.begin(), ends.end()) / static_cast<double>(size.runs));
+      }
+      row.push_back(*most);
+    }
+    table.Add(std::move(row));
+  };
   for (const int experiment : {1, 2}) {
-    for (const bool is_mutual : {true, false}) {
-      for (const bool sends_at_once : {false, true}) {
-        NetworkSize reading = size;
-        reading.is_mutual = is_mutual;
-        reading.sends_at_once = sends_at_once;
-        const Table runs = Convergence("", reading, {experiment}, {Mapping::kShared});
-        const Table::Where at_end = {{"iteration", int64_t{size.iterations}}};
-        const std::vector<double> converged = runs.Numbers("converged", at_end);
-        const std::vector<double> medians = runs.Numbers("median_set", at_end);
-        const auto [least, most] = std::minmax_element(converged.begin(), converged.end());
-        const auto [least_median, most_median] = std::minmax_element(medians.begin(), medians.end());
-        const double mean = std::reduce(converged.begin(), converged.end()) / static_cast<double>(size.runs);
-        table.Add({int64_t{experiment}, int64_t{is_mutual}, int64_t{sends_at_once}, *least, mean, *most,
-                   *least_median, *most_median});
+    for (const int hashes : {1, 2}) {
+      for (const bool is_mutual : {true, false}) {
+        for (const bool sends_at_once : {false, true}) {
+          NetworkSize reading = size;
+          reading.hashes = hashes;
+          reading.is_mutual = is_mutual;
+          reading.sends_at_once = sends_at_once;
+          add(experiment, reading);
+        }
       }
     }
   }

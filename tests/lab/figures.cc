@@ -7,7 +7,6 @@
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "src/reference/published/published_fbf.h"
 #include "tests/lab/experiments.h"
 #include "tests/lab/fbf.h"
 
@@ -22,26 +21,6 @@ constexpr double kTarget = 1e-4;  // of the filters that take one
 constexpr int64_t kEnough = 16;
 constexpr std::pair<const char*, int64_t> kCompactRuns[] = {{"compact", 1},
                                                             {"compact, enough memory", kEnough}};
-
-struct Owned {
-  std::unique_ptr<MemoryBudget> memory = std::make_unique<MemoryBudget>(int64_t{1} << 30);
-  std::unique_ptr<PublishedFbf> filter;
-};
-
-Owned MakePublished(int past, int64_t bits, int64_t period_ms) {
-  Owned owned;
-  auto filter = PublishedFbf::Create({.past_generations = past,
-                                      .bits_per_generation = bits,
-                                      .hashes = kHashes,
-                                      .refresh_period = absl::Milliseconds(period_ms),
-                                      .memory = owned.memory.get()});
-  if (!filter.ok()) {
-    std::cerr << filter.status() << std::endl;
-    std::abort();
-  }
-  owned.filter = *std::move(filter);
-  return owned;
-}
 
 uint64_t SeedOf(const FigureSize& size, int repetition) {
   return size.seed * 1000 + static_cast<uint64_t>(repetition);
@@ -125,34 +104,42 @@ struct Point {
   }
 };
 
-// The four filters with `elements` that come evenly in the last `periods` refresh periods.
+// An FBF that is asked by one of the checks.
+struct Checked {
+  bool ContainsId(IdHash id) const { return fbf.ContainsId(id, check); }
+  const LabFbf& fbf;
+  LabFbf::Check check;
+};
+
+// The paper's basic FBF (N = 1) by its simple and its optimized check, with its Equation 3; the corrected
+// one, whose neighbours differ in their mapping; and compact. `elements` come evenly in the last `periods`
+// refresh periods.
 void AddFilters(const FigureSize& size, int64_t elements, int64_t bits, int periods, double x, Table* table) {
   const int64_t duration = periods * kPeriodMs;
   const Times times = Evenly(elements, duration);
   Point simple, published, corrected;
   for (int i = 0; i < size.repetitions; ++i) {
     const uint64_t seed = SeedOf(size, i);
-    Owned owned = MakePublished(1, bits, kPeriodMs);
-    FilterRun(owned.filter.get(), seed).RunUntil(duration - 1, times);
-    published.rate.Add(CountStrangers(*owned.filter, size.probes, seed), size.probes);
-    LabRun lab(1, bits, kPeriodMs, LabFbf::Check::kSimple, LabFbf::Mapping::kShared, seed);
-    lab.RunUntil(duration - 1, times);
-    simple.rate.Add(CountStrangersIn(lab.fbf(), size.probes, seed), size.probes);
-    published.equation_3 = lab.fbf().EquationThree();
-    published.shared_model = lab.fbf().SharedModel();
-    LabRun right(1, bits, kPeriodMs, LabFbf::Check::kText, LabFbf::Mapping::kAlternating, seed);
-    right.RunUntil(duration - 1, times);
-    corrected.rate.Add(CountStrangersIn(right.fbf(), size.probes, seed), size.probes);
-    published.bytes = owned.memory->used_bytes();
+    const auto filled = [&](LabFbf::Mapping mapping) {
+      LabRun run(1, bits, kPeriodMs, LabFbf::Check::kText, mapping, seed);
+      run.RunUntil(duration - 1, times);
+      return run;
+    };
+    const LabRun run = filled(LabFbf::Mapping::kShared);
+    const LabFbf& fbf = run.fbf();
+    simple.rate.Add(CountStrangersIn(Checked{fbf, LabFbf::Check::kSimple}, size.probes, seed), size.probes);
+    published.rate.Add(CountStrangersIn(Checked{fbf, LabFbf::Check::kText}, size.probes, seed), size.probes);
+    published.shared_model = fbf.SharedModel();
+    corrected.rate.Add(CountStrangersIn(filled(LabFbf::Mapping::kAlternating).fbf(), size.probes, seed),
+                       size.probes);
+    published.equation_3 = corrected.equation_3 = fbf.EquationThree();
   }
-  corrected.equation_3 = published.equation_3;
-  for (Point* point : {&simple, &published, &corrected}) {
-    point->bytes = published.bytes;
+  for (const auto& [name, point] :
+       {std::pair("simple check", &simple), {"published", &published}, {"corrected", &corrected}}) {
+    point->bytes = 3 * BitArray::BytesFor(bits);
     point->window_s = 2.0 * kPeriodMs / 1000;
+    point->AddTo(table, name, x);
   }
-  simple.AddTo(table, "simple check", x);
-  published.AddTo(table, "published", x);
-  corrected.AddTo(table, "corrected", x);
   for (const auto& [name, times_memory] : kCompactRuns) {
     Point compact;
     for (int i = 0; i < size.repetitions; ++i) {
@@ -197,12 +184,11 @@ Table Figure8Spread(const FigureSize& size, int64_t elements) {
     CountedRate simple, optimized;
     for (int i = 0; i < size.repetitions; ++i) {
       const uint64_t seed = SeedOf(size, i);
-      LabRun lab(1, kBits, kPeriodMs, LabFbf::Check::kSimple, LabFbf::Mapping::kShared, seed);
-      lab.RunUntil(periods * kPeriodMs - 1, Evenly(elements, periods * kPeriodMs));
-      simple.Add(CountStrangersIn(lab.fbf(), size.probes, seed), size.probes);
-      LabRun text(1, kBits, kPeriodMs, LabFbf::Check::kText, LabFbf::Mapping::kShared, seed);
-      text.RunUntil(periods * kPeriodMs - 1, Evenly(elements, periods * kPeriodMs));
-      optimized.Add(CountStrangersIn(text.fbf(), size.probes, seed), size.probes);
+      LabRun run(1, kBits, kPeriodMs, LabFbf::Check::kText, LabFbf::Mapping::kShared, seed);
+      run.RunUntil(periods * kPeriodMs - 1, Evenly(elements, periods * kPeriodMs));
+      simple.Add(CountStrangersIn(Checked{run.fbf(), LabFbf::Check::kSimple}, size.probes, seed),
+                 size.probes);
+      optimized.Add(CountStrangersIn(run.fbf(), size.probes, seed), size.probes);
     }
     const double lower = simple.rate() > 0 ? 1 - optimized.rate() / simple.rate() : 0;
     table.Add({int64_t{periods}, simple.rate(), optimized.rate(), lower});

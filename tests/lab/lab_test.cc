@@ -273,18 +273,35 @@ TEST(Lab, TheDistributedBloomFilterConverges) {
   }
 }
 
-// With one filter a round to all neighbours the paper's 18 of 50 is in the range of the second experiment,
-// with one after the other it is above; neither brings the first one's median of 793.
-TEST(Lab, TheStandardFilterDependsOnWhatThePaperLeavesOpen) {
-  const Table table = NeighbourReadings({.seed = Seed()});
-  const auto at = [&](const char* column, int64_t experiment, int64_t at_once) {
-    return table.Number(column, {{"experiment", experiment}, {"mutual", int64_t{1}}, {"at_once", at_once}});
-  };
-  EXPECT_LE(at("least", 2, 1), 18);
-  EXPECT_GE(at("most", 2, 1), 18);
-  EXPECT_LT(at("mean", 2, 0), 0.7 * at("mean", 2, 1));
-  EXPECT_LT(at("most_median", 1, 0), 793);
-  EXPECT_GT(at("least_median", 1, 1), 793);
+// Two hash functions, and what a node has by then to one neighbour after the other, bring the paper's median
+// of 793 in the first experiment; no other reading does. With mutual neighbours they bring the second one's
+// 18 of 50, with a median of 999 at the others, in some networks. Without, the distributed filter does not
+// complete the first experiment.
+TEST(Lab, OneReadingBringsTheStandardFiltersFigures) {
+  const Table table = NetworkReadings({.runs = 5, .seed = Seed()});
+  for (const int64_t mutual : {0, 1}) {
+    for (const int64_t at_once : {0, 1}) {
+      for (const int64_t hashes : {1, 2}) {
+        const Table::Where first = {
+            {"experiment", int64_t{1}}, {"mutual", mutual}, {"at_once", at_once}, {"hashes", hashes}};
+        const bool brings =
+            table.Number("least_median", first) <= 793 && table.Number("most_median", first) >= 793;
+        EXPECT_EQ(brings, at_once == 0 && hashes == 2)
+            << "mutual " << mutual << ", at once " << at_once << ", hashes " << hashes;
+      }
+    }
+  }
+  const NetworkSize many = {.runs = 40, .seed = Seed()};
+  const Table second = Convergence("", many, {2}, {Mapping::kShared});
+  const Table::Where at_end = {{"iteration", int64_t{many.iterations}}};
+  const std::vector<double> complete = second.Numbers("converged", at_end);
+  EXPECT_LT(*std::min_element(complete.begin(), complete.end()), 18);
+  EXPECT_GE(*std::max_element(complete.begin(), complete.end()), 18);
+  for (const double rest : second.Numbers("median_rest", at_end)) EXPECT_NEAR(rest, 999, 1);
+  const NetworkSize ten = {.is_mutual = false, .runs = 3, .seed = Seed()};
+  for (const double nodes : Convergence("", ten, {1}, {Mapping::kPair}).Numbers("converged", at_end)) {
+    EXPECT_LT(nodes, 45);
+  }
 }
 
 TEST(Lab, AnExchangeCostsLessThanAllIds) {

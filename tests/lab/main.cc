@@ -60,7 +60,7 @@ std::vector<Experiment> Experiments(uint64_t seed) {
          return std::vector<Table>{
              Convergence("dbf", {.seed = seed}, {1, 2},
                          {Mapping::kShared, Mapping::kPair, Mapping::kPairAndRound}),
-             NeighbourReadings({.seed = seed}),
+             NetworkReadings({.runs = 40, .seed = seed}),
              ReconcileCosts(100'000, {2, 20, 200, 2000, 20'000, 100'000, 200'000}, seed)};
        }},
       {"The Distributed Bloom Filter with 500 nodes and 100,000 elements",
@@ -70,6 +70,7 @@ std::vector<Experiment> Experiments(uint64_t seed) {
                                     .elements_per_node = 20'000,
                                     .iterations = 10,
                                     .stop_when_converged = true,
+                                    .hashes = 1,
                                     .runs = 1,
                                     .seed = seed};
          return std::vector<Table>{Convergence("dbf_large", large, {1},

@@ -42,14 +42,20 @@ PaperPolicy::PaperPolicy(int64_t horizon_ms, double target_fpp, int64_t bits, in
 
 PaperPolicy::Step PaperPolicy::Wanted(const Intervals& intervals, int64_t now_ms) {
   next_ms_ = now_ms + std::clamp<int64_t>(refresh_period_ms() / kAsksPerPeriod, 1, kSecondMs);
-  // if curFPP() >= 0.9 * targetFPP(): it did in each interval that ended by its ids.
-  if (kFullPerFilters * intervals.full > past_ + 2) return Step::kUp;
-  // else if curFPP() <= 0.1 * targetFPP(): it would be, with one filter less, which must not call for a step
-  // up.
-  if (!shown_ || past_ == 1 || kFullPerFilters * intervals.full > past_ + 1) return Step::kNone;
+  if (IsNearTarget(intervals)) return Step::kUp;
+  if (shown_ && past_ > 1 && IsFarUnderTarget(intervals)) return Step::kDown;
+  return Step::kNone;
+}
+
+bool PaperPolicy::IsNearTarget(const Intervals& intervals) const {
+  return kFullPerFilters * intervals.full > past_ + 2;
+}
+
+bool PaperPolicy::IsFarUnderTarget(const Intervals& intervals) const {
+  if (kFullPerFilters * intervals.full > past_ + 1) return false;
   const double ids_after = static_cast<double>(intervals.most_ids) * (past_ + 1) / past_;
   const EvenFpp after = Even(ids_after, past_ - 1, bits_, hashes_);
-  return after.alone + after.pairs <= kDownFrom * target_fpp_ ? Step::kDown : Step::kNone;
+  return after.alone + after.pairs <= kDownFrom * target_fpp_;
 }
 
 int PaperPolicy::PastAfterUp() const { return std::min(2 * (past_ + 2) - 2, kMostPast); }

@@ -11,39 +11,41 @@ namespace lethe {
 // Algorithm 3 ("dynamic resizing") of Subramanyam, Gupta, Leslie and Wang, "Idempotent Distributed Counters
 // Using a Forgetful Bloom Filter", once a second of stream time. The policy decides, the filter carries out:
 //
-//   procedure TriggerDynamicResizing()                  Wanted()
-//     if curFPP() >= 0.9 * targetFPP() then             Step::kUp
-//       scaleUpFilters()                                StepUp(): N + 2 becomes 2 (N + 2)
-//       decreaseRefreshPeriod()                         and t is horizon / (N + 1)
-//     else if curFPP() <= 0.1 * targetFPP() then        Step::kDown
-//       scaleDownFilters()                              StepDown(): N becomes N - 1
-//       increaseRefreshPeriod()                         and t is horizon / (N + 1)
+//   procedure TriggerDynamicResizing()                  Wanted():
+//     if curFPP() >= 0.9 * targetFPP() then               IsNearTarget()
+//       scaleUpFilters()                                  StepUp(): N + 2 becomes 2 (N + 2)
+//       decreaseRefreshPeriod()                           and t is horizon / (N + 1)
+//     else if curFPP() <= 0.1 * targetFPP() then          IsFarUnderTarget()
+//       scaleDownFilters()                                StepDown(): N becomes N - 1
+//       increaseRefreshPeriod()                           and t is horizon / (N + 1)
+//     end if
 //
 // To the letter it breaks the horizon and the target (tests/lab). Corrections:
-// 1. The paper's t - 1 and t + 1 scale: (N + 1) t is the horizon. With t - 1 more filters lengthen the window
-//    and lower nothing; with t + 1 one filter less can end it before the horizon.
-// 2. curFPP() is not Equation 3, which takes neighbours for independent: a pair counts with the ids that both
-//    of its generations hold.
-// 3. It looks ahead: at a filter whose intervals all have as many ids as the open one (up), or as the fullest
-//    one would have in the longer period (down). What the filter has now shows the load of a horizon ago, too
-//    late for a step up.
-// 4. A burst does not wait for the next second: the id with which the open interval reaches nine tenths ends
-//    it. More than a quarter of N + 2 intervals that ended so call for a step up; if each of them did, bursts
+// 1. (N + 1) t is the horizon. With the paper's t - 1 more filters lengthen the window and lower nothing;
+// with
+//    its t + 1 one filter less can end the window before the horizon.
+// 2. curFPP() is not Equation 3, which takes neighbours for independent: a pair shares the ids of an
+// interval.
+// 3. curFPP() looks ahead, at a filter whose intervals all have as many ids as the open one (up), or as the
+//    fullest one would have in the longer period (down): what is held now shows the load of a horizon ago.
+// 4. A burst does not wait for the next second: the id that brings the open interval to nine tenths ends it.
+// A
+//    step up is called for when more than a quarter of N + 2 intervals ended so: if each of them did, bursts
 //    would double the filters faster than steps down can undo it. Where a tenth of t is less than a second,
 //    steps down are thought of at each tenth.
-// 5. A step down waits until an interval has ended since the last step, for its effect must have shown.
+// 5. A step down waits until an interval has ended since the last step, so that its effect has shown.
 // 6. What is closed now stays for a horizon, beside what follows a step up. So three of the nine tenths are
-//    for the generations that are checked alone, and six for the pairs of 3.5 times the filters. Of these 3.5
-//    the N + 1 full periods of a horizon bring less than 1, and the full intervals, with those after them,
-//    less than 2.5: the most where a load climbs from three filters to a thousand at once, 2 / 3 at N = 1, 1
-//    / 3 and 1 / 4 at the next two, and less at each further one.
+//    for the generations that are checked alone, and six for the pairs of 3.5 times the filters: the N + 1
+//    full periods of a horizon bring less than 1, and the full intervals, with those after them, less than
+//    2.5. (Most where a load climbs from three filters to a thousand at once: 2 / 3 at N = 1, 1 / 3 and 1 / 4
+//    at the next two, and less at each further one.)
 //
-// So the probability of a false positive is at no moment over nine tenths of the target, whatever the load
-// does, as the mean over all filters with these loads. One filter's own varies about that by a standard
-// deviation of some k / (2 sqrt(m)) of what a full generation alone brings: the last tenth is room for it.
-// Where the memory limit refuses a step up, but not yet one more filter, it is the whole target; where it
-// refuses that too, the window gives way. Memory is not promised: a horizon with bursts may have up to eight
-// times as many filters as hold its ids, and the way back is one filter for each period.
+// So the FPP is at no moment over nine tenths of the target, whatever the load does, as the mean over all
+// filters with these loads. The last tenth is room for one filter's own, which varies about that by a
+// standard deviation of some k / (2 sqrt(m)) of what a full generation alone brings. Where the memory limit
+// refuses a step up, but not yet one more filter, it is the whole target; where it refuses that too, the
+// window gives way. Memory is not promised: a horizon with bursts may have up to eight times as many filters
+// as hold its ids, and the way back is one filter for each period.
 //
 // Invariant: 1 <= past_generations() <= kMostPast, and (past_generations() + 1) * refresh_period_ms() is at
 // least the horizon. Thread safety: none.
@@ -83,6 +85,10 @@ class PaperPolicy {
   void IntervalEnded() { shown_ = true; }
 
  private:
+  // In enough of the intervals that are held the rate reached nine tenths of the target.
+  bool IsNearTarget(const Intervals& intervals) const;
+  // With one filter less it would be a tenth of the target at most, and no step up would be called for.
+  bool IsFarUnderTarget(const Intervals& intervals) const;
   int64_t PeriodFor(int past) const { return (horizon_ms_ + past) / (past + 1); }
   void SetPast(int past);
 

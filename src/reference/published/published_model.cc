@@ -7,11 +7,16 @@
 namespace lethe {
 namespace {
 
-// Equation 3 is 1 - (1 - p(future)) (1 - p(present) p(past 1)) ... (1 - p(past N)): its product is a sum over
-// all sets of checks, where each check changes the sign. With neighbours that are not independent each set
-// counts with the probability of the generations that it looks at, so the sets are gathered by those. This is
-// the sum of the signs of all sets that look at a run of generations, at each of them: kept for both states
-// of the last generation, looked at or not, as the run is made longer.
+// Equation 3, multiplied out, is a sum over all sets of checks, each with the sign of how many they are and
+// with the product of the generations that they look at. Where neighbours are not independent that product is
+// the probability of all of these generations together. So the sets are gathered by the runs of neighbours
+// that they look at; this is the sum of the signs of those that look at each generation of one run.
+//
+// N = 1, for example: the checks are F (future), PA (present and past) and A (past). The run F alone: {F},
+// -1. The run A alone: {A}, -1. The run PA: {PA} and {PA, A}, -1 + 1 = 0, and the same of F, P, A together:
+// what the pair finds the past alone has found. So the FPP is p(F) + p(A) - p(F) p(A).
+//
+// As the run is made longer, the sum is kept for both states of its last generation, looked at or not.
 class SignedCover {
  public:
   // A run that begins with generation `first` of `generations`.
@@ -32,8 +37,8 @@ class SignedCover {
     ++last_;
   }
 
-  // The sum over the ways that cover the whole run. The oldest generation's check of its own can join any
-  // way: where that adds nothing, the two cancel.
+  // Of the whole run. The oldest generation has a check of its own: each set that looks at it anyway counts
+  // with that check and without, which cancels; the others need it.
   double Sum() const { return last_ + 1 == generations_ ? -uncovered_ : covered_; }
 
  private:
