@@ -71,7 +71,8 @@ absl::StatusOr<Descriptor> Listen(const HttpAddress& address, absl::string_view 
           "http: ", text,
           ": another program listens there already; choose another port, or 0 for any free one"));
     case EADDRNOTAVAIL:
-      return absl::InvalidArgumentError(absl::StrCat("http: ", text, ": this host has no such address"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("http: ", text, ": this host does not have that address"));
     default:
       return absl::ErrnoToStatus(errno, absl::StrCat("http: ", text, ": cannot listen"));
   }

@@ -109,7 +109,7 @@ absl::Status Daemon::LockInstance() {
     // Any user of the host can take any name, and may not keep lethe from starting with it.
     spdlog::warn(
         "another user of this host holds the lock of group {}, instance {}; starting without it. If that is "
-        "lethe, give each its own --instance: two of one name fence each other",
+        "lethe, give each its own --instance: two processes with one instance fence each other",
         options_.group, options_.instance);
     close(std::exchange(instance_lock_, -1));
     return absl::OkStatus();

@@ -68,8 +68,8 @@ void Ownership::Assign(const PartitionList& partitions) {
 void Ownership::Revoke(const PartitionList& partitions, bool lost) {
   if (lost && partitions.cnt > 0) {
     spdlog::warn(
-        "lane {}: the group took {} partition{} of {} away before they were given back; what was not "
-        "committed of them is replayed by the next owner",
+        "lane {}: lost {} partition{} of {} before revoking them; the next owner replays their uncommitted "
+        "records",
         state_.lane, partitions.cnt, partitions.cnt == 1 ? "" : "s", options_.input);
   }
   // The group is in its next generation, and no other member owns the partitions before this one releases
@@ -204,8 +204,8 @@ void Ownership::AskLogTimes(int32_t partition, const CommittedOffset& committed,
 
 void Ownership::Rebuild(Task& task) {
   spdlog::warn(
-      "{}: the log differs from the one that the filter was made of (truncated, or recreated): the filter is "
-      "rebuilt",
+      "{}: the log is not the one that the filter was built from (truncated or recreated): rebuilding the "
+      "filter",
       consumer_.Name(task));
   if (task.snapshot) assigner_.Refuse(*task.snapshot);
   PrepareAgain(task);

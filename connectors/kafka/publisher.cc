@@ -194,7 +194,7 @@ void Publisher::SayOpenTransactions(const std::vector<PartitionReport>& partitio
   const std::optional<std::string> held = OpenTransactionRemark(options_.input, partitions);
   if (held && !said_open_transaction_) spdlog::warn("lane {}: {}", state_.lane, *held);
   if (!held && said_open_transaction_) {
-    spdlog::info("lane {}: no producer's transaction holds the input any more", state_.lane);
+    spdlog::info("lane {}: no open transaction blocks the input any longer", state_.lane);
   }
   said_open_transaction_ = held.has_value();
 }

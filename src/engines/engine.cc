@@ -39,13 +39,13 @@ absl::string_view BrokenPromise(Engine engine) {
     case Engine::kCompact:
       return "";
     case Engine::kBloom:
-      return "no bound on false positives is promised: it never forgets, so more and more good events are "
+      return "it promises no bound on false positives: it never forgets, so more and more good events are "
              "dropped, in the end all";
     case Engine::kRecycled:
-      return "no horizon is promised: it forgets all on each multiple of the horizon, and copies of what "
-             "came before pass";
+      return "it promises no horizon: it forgets all ids at each multiple of the horizon, and copies of "
+             "earlier events pass";
     case Engine::kOpposite:
-      return "no horizon is promised: an id is forgotten when another takes its slot, and its copies pass "
+      return "it promises no horizon: it forgets an id when another takes its slot, and its copies pass "
              "then";
   }
   return "";

@@ -102,7 +102,7 @@ absl::Status Audit::RestoreIds(const SavedIds& ids, SnapshotReader* reader) {
       seen.payload = payload & kPayloadBits;
       seen.passed = passed == 1;
       if (!fields.ok() || !in_time || !RestoreId(seen, forgotten)) {
-        return reader->Damaged("holds ids that no audit has saved");
+        return reader->Damaged("holds impossible ids of the audit");
       }
     }
   }

@@ -148,14 +148,14 @@ void Phases::StopOnOtherLog(Task& task) {
   const LogMark judged = *std::exchange(task.to_compare, std::nullopt);
   task.Fail(absl::StrCat(
       source_.Name(task), " offset ", judged.offset,
-      ": the log has another record here than the group has judged, or none: it was truncated (an unclean "
-      "leader election, say) or recreated, and has grown again. Records before offset ",
+      ": this is not the record that lethe judged: the log was truncated (by an unclean leader election, for "
+      "example) or recreated, and has grown since. Records before offset ",
       task.committed,
       " may be new and not judged. Reset the group's offsets with kafka-consumer-groups.sh --reset-offsets: "
       "to ",
       task.committed,
-      " to go on without them; further back to judge them, where all that is read again is written to the "
-      "output once more"));
+      " to skip them; further back to judge them, and lethe writes all records from there to the output "
+      "again"));
   spdlog::error("{}", task.problem);
 }
 
@@ -223,10 +223,10 @@ void Phases::MeetUnreadable(Task& task, int64_t base, const std::string& why) {
   }
   const std::string problem = absl::StrCat(
       source_.Name(task), " offset ", at, ": the batch cannot be read: ", why,
-      is_replay ? "; the filter needs its ids, and on_short_history is fail: the partition stands still; set "
-                  "on_short_history to continue to go on without them, then restart lethe"
-                : "; on_unreadable is fail: the partition is committed up to there, and stands still; set "
-                  "on_unreadable to drop to skip it, then restart lethe",
+      is_replay ? "; the filter needs its ids, and on_short_history is fail, so the partition is stopped. To "
+                  "run without those ids, set on_short_history to continue and restart lethe"
+                : "; on_unreadable is fail, so the partition is stopped at this offset. To skip the batch, "
+                  "set on_unreadable to drop and restart lethe",
       "; if it only decompresses to more than the client takes, raise receive.message.max.bytes under kafka");
   if (task.in_transaction()) {
     task.stop_before_next = problem;

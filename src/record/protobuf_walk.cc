@@ -77,7 +77,7 @@ bool ProtobufWalk::WalkMessage(const char* at, const char* end, uint64_t live, s
     if (!TakeTag(&at, end, &number, &wire)) return Fail("a field has no number", field);
     Written written{.wire = wire};
     if (wire == kGroup) {
-      if (!SkipGroup(&at, end, number)) return Fail("a group has no end, or is too deep", field);
+      if (!SkipGroup(&at, end, number)) return Fail("a group does not end, or is nested too deeply", field);
     } else if (!TakeField(&at, end, wire, &written)) {
       return Fail(wire == kGroupEnd || wire > kFixed32 ? "a field has a wrong type" : "a field is cut off",
                   field);

@@ -21,9 +21,9 @@ constexpr int kTries = 16;
 template <typename Saved, typename Wanted>
 absl::Status Other(const SnapshotReader& reader, absl::string_view what, const Saved& saved,
                    const Wanted& wanted) {
-  return reader.Annotate(absl::FailedPreconditionError(
-      absl::StrCat("its ", what, " is ", saved, ", and not ", wanted,
-                   ": it is of no use here; let the filter be rebuilt from its log")));
+  return reader.Annotate(
+      absl::FailedPreconditionError(absl::StrCat("its ", what, " is ", saved, ", and not ", wanted,
+                                                 ": it does not fit here; rebuild the filter from its log")));
 }
 
 absl::Status CheckOrigin(const SnapshotReader& reader, const SnapshotOrigin& saved,

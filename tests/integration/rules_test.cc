@@ -37,7 +37,7 @@ TEST(RulesTest, Rule2And6AnOperatorsResetIsANewBeginning) {
   flow.ResetGroup({{400, ""}});
   const Finished again = flow.RunToEnd();
   ASSERT_TRUE(EndsWell(again));
-  EXPECT_TRUE(absl::StrContains(again.err, "a new beginning there, with an empty filter")) << again.err;
+  EXPECT_TRUE(absl::StrContains(again.err, "another program committed offset")) << again.err;
   std::vector<std::string> expected;
   for (int i = 1; i <= 1000; ++i) expected.push_back(absl::StrCat("a", i));
   for (int i = 401; i <= 1000; ++i) expected.push_back(absl::StrCat("a", i));
@@ -595,7 +595,7 @@ TEST(RulesTest, Rule13ALogThatStartsTooLateIsReported) {
   // Above the committed offset: records were deleted unread.
   flow.SendIds("a", 1101, 1200);
   ASSERT_TRUE(SharedClient().DeleteRecords(flow.input(), 0, 1250).ok());
-  EXPECT_TRUE(IsRefused(flow.RunToEnd(), "records 1200 to 1249 were deleted before they were read"));
+  EXPECT_TRUE(IsRefused(flow.RunToEnd(), "records 1200 to 1249 were deleted before lethe read them"));
   daemon = flow.Start();
   ASSERT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_partition_failed") == 1; }));
   EXPECT_EQ(daemon->Get("/readyz").status, 503);
@@ -680,7 +680,7 @@ TEST(RulesTest, Rule19KeysMayHaveMovedForAHorizonAfterAnExpansion) {
     ASSERT_TRUE(SharedClient().AddPartitions(flow.output(), 3).ok());
     ASSERT_TRUE(SharedClient().AddPartitions(flow.input(), 3).ok());
     ASSERT_TRUE(daemon->AwaitLog(flow.input() + "-2 was added to the topic"));
-    ASSERT_TRUE(daemon->AwaitLog("it was given more partitions, and has 3 now: a key may be in another one"));
+    ASSERT_TRUE(daemon->AwaitLog("partitions were added, it has 3 now"));
     EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_keys_moved") == 3; }));
     EXPECT_TRUE(absl::StrContains(daemon->Get("/status").body, R"("keys_moved":true)"));
     send(200, 3);

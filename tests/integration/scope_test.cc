@@ -259,7 +259,7 @@ TEST(ScopeTest, TheWayOfAnIdMustNotChange) {
   ASSERT_TRUE(SharedClient().AddPartitions(RepartitionTopic(flow), 3).ok());
   const Finished wider = flow.RunToEnd({"--scope=topic"});
   EXPECT_EQ(wider.exit_code, 1);
-  EXPECT_TRUE(absl::StrContains(wider.err, "has other partitions than it had")) << wider.err;
+  EXPECT_TRUE(absl::StrContains(wider.err, "has another number of partitions than before")) << wider.err;
 }
 
 // What was routed is not judged, and what is known of ids goes with it: nobody is to hear of that by chance.

@@ -256,7 +256,7 @@ TEST_F(UnusableSnapshotTest, Rule3And15ARecreatedLogIsDetected) {
   flow_.ResetGroup(committed);  // with its story, as a tool that copies groups would
   const Finished refused = flow_.RunToEnd(folder_.args());
   EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_TRUE(absl::StrContains(refused.err, "the log has another record here")) << refused.err;
+  EXPECT_TRUE(absl::StrContains(refused.err, "this is not the record that lethe judged")) << refused.err;
   flow_.ResetGroup(WithoutRecordBefore(committed));
   const Finished finished = flow_.RunToEnd(folder_.args());
   ASSERT_TRUE(EndsWell(finished));

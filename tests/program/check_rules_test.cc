@@ -279,8 +279,8 @@ TEST(LogRules, RecordsWithoutAnIdAreHandledByThePolicies) {
     return ApplyLogRules(options, Topic("in"), sample)[0].what;
   };
   EXPECT_EQ(said(Action::kPass),
-            "has no id at json:/id in 3 of 1000 of its newest records: such records pass without a verdict, "
-            "their copies too (on_missing_id)");
+            "has no id at json:/id in 3 of 1000 of its newest records: these records and their copies pass "
+            "without a verdict (on_missing_id)");
   EXPECT_TRUE(absl::EndsWith(said(Action::kDrop), ": such records are dropped (on_missing_id)"));
   EXPECT_TRUE(absl::EndsWith(said(Action::kDivert), ": such records go to topic elsewhere (on_missing_id)"));
   EXPECT_TRUE(absl::EndsWith(said(Action::kFail),

@@ -148,13 +148,13 @@ const BadConfig kBadValues[] = {
     {"NumberTooSmall", "lanes: 0\n", "5: lanes: \"0\" is not valid: expected a whole number from 1 to 64"},
     {"Engine", "engine: slice\n", "5: engine: \"slice\" is not valid: expected compact, exact or published"},
     {"EngineForComparisons", "engine: bloom\n",
-     "5: engine: \"bloom\" is not valid: it breaks what lethe run promises; set compact, exact or "
+     "5: engine: \"bloom\" is not valid: it breaks the guarantees of lethe run; set compact, exact or "
      "published (lethe filter --engine bloom tries it out)"},
     {"EngineThatForgetsAllAtOnce", "engine: recycled\n",
-     "5: engine: \"recycled\" is not valid: it breaks what lethe run promises; set compact, exact or "
+     "5: engine: \"recycled\" is not valid: it breaks the guarantees of lethe run; set compact, exact or "
      "published (lethe filter --engine recycled tries it out)"},
     {"EngineOfFewIds", "engine: opposite\n",
-     "5: engine: \"opposite\" is not valid: it breaks what lethe run promises; set compact, exact or "
+     "5: engine: \"opposite\" is not valid: it breaks the guarantees of lethe run; set compact, exact or "
      "published (lethe filter --engine opposite tries it out)"},
     {"EngineAndTarget", "fpp: 1e-13\nengine: published\n",
      "6: engine: target_fpp: 1e-13 is too low for the engine published; the nearest that can be is 1e-12"},

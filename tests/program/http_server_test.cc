@@ -151,7 +151,7 @@ TEST(HttpServer, BadAddressesAndTakenPortsAreClear) {
             "for all interfaces");
   // 192.0.2.0/24 is nobody's (RFC 5737).
   EXPECT_EQ(HttpServer::Start("192.0.2.1:0", {}).status(),
-            absl::InvalidArgumentError("http: 192.0.2.1:0: this host has no such address"));
+            absl::InvalidArgumentError("http: 192.0.2.1:0: this host does not have that address"));
   const auto server = StartOn("127.0.0.1:0", Hello());
   const std::string address = absl::StrCat("127.0.0.1:", server->port());
   EXPECT_EQ(HttpServer::Start(address, {}).status(),

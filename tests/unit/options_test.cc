@@ -62,7 +62,7 @@ TEST(EngineTest, ThreeBreakThePromise) {
     EXPECT_EQ(BrokenPromise(engine), "") << EngineName(engine);
   }
   for (const Engine engine : {Engine::kBloom, Engine::kRecycled, Engine::kOpposite}) {
-    EXPECT_NE(BrokenPromise(engine).find("promised"), absl::string_view::npos) << EngineName(engine);
+    EXPECT_NE(BrokenPromise(engine).find("promise"), absl::string_view::npos) << EngineName(engine);
   }
 }
 

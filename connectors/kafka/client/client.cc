@@ -153,7 +153,7 @@ ClientConfig& ClientConfig::Set(const std::string& name, const std::string& valu
   status_ = absl::InvalidArgumentError(absl::StrCat(
       "librdkafka property ", name, ": the value is not accepted",
       range == absl::string_view::npos
-          ? "; librdkafka's CONFIGURATION.md says what is"
+          ? "; librdkafka's CONFIGURATION.md lists them"
           : absl::StrCat("; allowed is ", absl::StripAsciiWhitespace(text.substr(range + kRange.size())))));
   return *this;
 }
@@ -375,7 +375,8 @@ absl::StatusOr<TopicShape> ShapeOf(rd_kafka_t* client, const std::string& name, 
   const rd_kafka_resp_err_t code = rd_kafka_metadata(client, 0, topic.get(), &raw, timeout_ms);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for topic metadata");
   const std::unique_ptr<const rd_kafka_metadata_t, Destroyer<rd_kafka_metadata_destroy>> metadata(raw);
-  if (metadata->topic_cnt != 1) return absl::UnavailableError("the broker gave no metadata of the topic");
+  if (metadata->topic_cnt != 1)
+    return absl::UnavailableError("the broker returned no metadata for the topic");
   if (metadata->topics[0].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
     return ErrorStatus(metadata->topics[0].err, absl::StrCat("topic ", name));
   }

@@ -112,8 +112,8 @@ class Restore {
       return FailPartition(
           task, absl::StrCat(place, ": the total has everything before offset ", total->offset, " of ",
                              options_.input, "-", task.id, ", and the group is at ", task.committed,
-                             ": it was reset, or the input was recreated, and what is read again would be "
-                             "counted again; set the group's offset to ",
+                             ": the group was reset, or the input was recreated. Records read again would be "
+                             "counted twice. Set the group's offset to ",
                              total->offset, " or later, or give counter ", name,
                              " another output, where it counts from the group's offset on"));
     }

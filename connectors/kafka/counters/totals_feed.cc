@@ -200,7 +200,7 @@ void TotalsFeed::Take(const rd_kafka_message_t& message) {
   if (!total.ok()) {
     if (!std::exchange(said_foreign_, true)) {
       spdlog::error(
-          "{}-{} offset {}: the record is no total: {}; it is not stored; let nothing else write to {}",
+          "{}-{} offset {}: not a total: {}. lethe does not store it. Let nothing but lethe write to {}",
           counter_.output, message.partition, message.offset, std::string(total.status().message()),
           counter_.output);
     }

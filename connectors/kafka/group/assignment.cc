@@ -46,10 +46,11 @@ absl::StatusOr<CommitMetadata> ReadCommitMetadata(const DaemonOptions& options,
   }
   if (metadata->id_fingerprint == id_fingerprint) return metadata;
   if (options.routes) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(name, ": group ", options.group, " has so far routed by another id than ",
-                     options.record.id.ToString(), ", or ", options.output,
-                     " has other partitions than it had: copies would no longer meet; use another group"));
+    return absl::FailedPreconditionError(absl::StrCat(name, ": group ", options.group,
+                                                      " has so far routed by another id than ",
+                                                      options.record.id.ToString(), ", or ", options.output,
+                                                      " has another number of partitions than before: copies "
+                                                      "would go to different partitions. Use another group"));
   }
   return absl::FailedPreconditionError(absl::StrCat(
       name, ": group ", options.group, " has so far judged by another id than ", options.record.id.ToString(),
@@ -77,13 +78,11 @@ absl::Status CheckScope(const DaemonOptions& options, rd_kafka_t* client, int32_
 }
 
 std::string RecreatedUnread(const std::string& name, int64_t committed) {
-  return absl::StrCat(name, ": the input was deleted and created again: its records before offset ",
-                      committed,
-                      " may not have been judged. Reset the group's offsets with kafka-consumer-groups.sh "
-                      "--reset-offsets, and "
-                      "start lethe again: --to-earliest reads the whole log with an empty filter, and writes "
-                      "once more what it "
-                      "had already written of the new topic; --to-current goes on without those records");
+  return absl::StrCat(
+      name, ": the input was deleted and created again: its records before offset ", committed,
+      " may not have been judged. Reset the group's offsets with kafka-consumer-groups.sh --reset-offsets, "
+      "and restart lethe: --to-earliest reads the whole log with an empty filter, and writes records of the "
+      "new topic again that are in the output already; --to-current skips the unread records");
 }
 
 void FailPartition(Task& task, std::string problem) {
@@ -187,8 +186,8 @@ bool Assigner::AcceptShortHistory(Task& task, const std::string& missing, const 
     return true;
   }
   FailPartition(task, absl::StrCat(what, " would pass; ", remedy,
-                                   "; to go on all the same set on_short_history to continue until the "
-                                   "horizon has gone by (lethe_short_history is 0 then)"));
+                                   ". To run without those ids, set on_short_history to continue until one "
+                                   "horizon has passed (lethe_short_history is 0 then)"));
   return false;
 }
 
@@ -217,7 +216,7 @@ absl::Status Assigner::CheckSnapshot(const SnapshotPoint& point, SnapshotId id,
                                      const CommitMetadata& metadata, const LogState& log) const {
   const std::optional<SnapshotNotes> notes = SnapshotNotes::Parse(point.notes);
   if (!notes || point.offset != id.offset || !RestartPoints::Parse(options_.stage.horizon, notes->points)) {
-    return absl::DataLossError("it does not say from where to go on");
+    return absl::DataLossError("it does not say at which offset to continue");
   }
   if (notes->origin != metadata.origin) {
     return absl::FailedPreconditionError(
@@ -242,7 +241,8 @@ absl::StatusOr<bool> Assigner::FromSnapshot(Task& task, const CommitMetadata& me
   if (usable.ok()) usable = CheckSnapshot(restored->point, *id, metadata, log);
   // The commit that names it came after it, unless an operator has reset the group's offsets.
   if (usable.ok() && std::max(restored->point.offset, restored->point.end_offset) > task.committed) {
-    usable = absl::FailedPreconditionError(absl::StrCat("it holds what comes after offset ", task.committed));
+    usable = absl::FailedPreconditionError(
+        absl::StrCat("it holds ids after the committed offset ", task.committed));
   }
   if (!usable.ok()) {
     spdlog::warn("{}-{}: snapshot {} is not used: {}; the filter is rebuilt from the log", options_.input,
@@ -286,9 +286,9 @@ void Assigner::WarnOfGrowth(const Task& task) {
   if (task.growth.offset < 0 || task.growth.partitions <= warned_of_partitions_) return;
   warned_of_partitions_ = task.growth.partitions;
   spdlog::warn(
-      "{}: it was given more partitions, and has {} now: a key may be in another one than before, where "
-      "copies of what was sent before are not found, until the horizon of {} has gone by (lethe_keys_moved); "
-      "with scope: topic they are found",
+      "{}: partitions were added, it has {} now: keys may have moved to other partitions. lethe cannot match "
+      "copies of earlier records there until the horizon of {} has passed (lethe_keys_moved); scope: topic "
+      "matches them",
       options_.input, task.growth.partitions, absl::FormatDuration(options_.stage.horizon));
 }
 
@@ -343,13 +343,13 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
   if (log.start > committed.offset) {
     const std::string unread =
         absl::StrCat(name, ": records ", committed.offset, " to ", log.start - 1,
-                     " were deleted before they were read (the log starts at ", log.start, ")");
+                     " were deleted before lethe read them (the log starts at ", log.start, ")");
     if (options_.on_unread_deleted == OnUnreadDeleted::kFail) {
-      return fail(absl::StrCat(
-          unread, ": to go on without them, set on_unread_deleted to continue, or reset the group to ",
-          log.start, " with kafka-consumer-groups.sh --reset-offsets"));
+      return fail(absl::StrCat(unread,
+                               ": to skip them, set on_unread_deleted to continue, or reset the group to ",
+                               log.start, " with kafka-consumer-groups.sh --reset-offsets"));
     }
-    spdlog::warn("{}: going on without them", unread);
+    spdlog::warn("{}: skipping them", unread);
     task->unread_deleted = log.start - committed.offset;
     task->committed = log.start;
   }
@@ -357,14 +357,13 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
     return fail(absl::StrCat(
         name, ": the group has committed offset ", committed.offset, ", the log ends at ", log.end,
         ": the topic was truncated or recreated. Reset the group's offsets with kafka-consumer-groups.sh "
-        "--reset-offsets: --to-latest goes on with the records sent from now on; --to-earliest reads the "
-        "whole log again with an empty filter, and writes all of it to the output once more"));
+        "--reset-offsets: --to-latest reads only records sent from now on; --to-earliest reads the whole log "
+        "with an empty filter, and writes all of it to the output again"));
   }
   auto metadata = ReadCommitMetadata(options_, id_fingerprint_, partition, committed);
   if (absl::IsNotFound(metadata.status())) {
-    spdlog::warn(
-        "{}: offset {} was committed by another program: a new beginning there, with an empty filter", name,
-        committed.offset);
+    spdlog::warn("{}: another program committed offset {}: starting there with an empty filter", name,
+                 committed.offset);
     kept.reset();
     StartEmpty(*task, task->committed);
     return task;

@@ -63,8 +63,8 @@ void InstanceClaim::Look() {
     if (!has_our_name) continue;
     newcomer_until_ = now_() + session_timeout_;
     spdlog::info(
-        "group {} has a member named {}, on host {}: a former life of this process, whose place it takes; if "
-        "that process lives, this one ends",
+        "group {} has a member named {} on host {}: this process takes its place, or ends if that one is "
+        "still running",
         options_.group, member.name, member.host);
     return;
   }

@@ -119,7 +119,7 @@ class LogRules {
       case Action::kTag:  // not for them
         break;
     }
-    return "such records pass without a verdict, their copies too";
+    return "these records and their copies pass without a verdict";
   }
 
   void Keys() {
@@ -170,7 +170,7 @@ class LogRules {
         absl::StrCat("has a record that is ", DurationText(ahead),
                      " ahead of this machine's clock, by the clock of ",
                      by_broker ? "the broker" : "its producer"),
-        "set the clocks by NTP; many such records end the horizon of others early");
+        "set the clocks by NTP; many records ahead of the clock shorten the horizon of others");
   }
 
   // Whether the log still has what a restart needs, whatever deleted it.
@@ -226,8 +226,7 @@ class LogRules {
   void Memory() {
     if (options_.stage.engine != Engine::kCompact) return;  // the plan is of that one
     if (rate_ < kLeastRate) {
-      return Add(Severity::kOk, "memory",
-                 "has too few records in the last hour, or only begun in it, to plan memory for", "");
+      return Add(Severity::kOk, "memory", "has too few records in the last hour to estimate memory", "");
     }
     PlanRequest request;
     request.rate = rate_;

@@ -73,9 +73,9 @@ class Rules {
     const std::string policy = topic_.Value("cleanup.policy");
     Check(policy == "compact", "cleanup.policy", absl::StrCat("has cleanup.policy=", policy),
           Severity::kError,
-          "totals of keys that are not counted for a while would be deleted; it is the topic of another "
-          "mode, or not made for totals",
-          absl::StrCat("name another topic, which lethe makes; or, if nothing is in it, ",
+          "retention would delete totals of idle keys; the topic belongs to another mode, or was not created "
+          "for totals",
+          absl::StrCat("name another topic, which lethe creates; or, if it is empty, ",
                        Alter("cleanup.policy=compact")));
   }
 
@@ -84,7 +84,7 @@ class Rules {
   void RoutesTo(int32_t input_partitions) {
     Check(topic_.partitions == input_partitions, kPartitionsCheck, Partitions(input_partitions),
           Severity::kWarning, "that is right only if the input had as many",
-          "leave it as it is once ids were routed to it; if none were, delete it, and lethe recreates it");
+          "keep it if lethe has routed records to it; else delete it, and lethe recreates it");
   }
 
   // A restart reads from the horizon before the next record to judge.
@@ -165,7 +165,7 @@ class Rules {
     Check(takes_all, "timestamp bounds",
           takes_all ? "takes the timestamps that the input takes"
                     : "refuses timestamps that the input takes, or took before a lag",
-          Severity::kWarning, "such records cannot be delivered", Alter(wanted));
+          Severity::kWarning, "the output rejects records with other timestamps", Alter(wanted));
   }
 
   void IsReplicatedAs(const TopicFacts& input) {
@@ -173,7 +173,7 @@ class Rules {
     Check(topic_.replicas >= input.replicas, "replicas",
           absl::StrCat("has ", topic_.replicas, " replicas, the input has ", input.replicas),
           Severity::kWarning,
-          "what was routed and is not judged yet is lost with fewer brokers than the input is",
+          "routed records that are not judged yet survive fewer broker failures than the input",
           "add replicas with kafka-reassign-partitions.sh");
   }
 

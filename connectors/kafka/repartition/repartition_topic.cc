@@ -71,18 +71,16 @@ std::optional<Finding> LostWithTopic(const DaemonOptions& options,
   const std::string group = RoutingOptions(options).group;
   return Finding{
       Finding::Severity::kError, "create", absl::StrCat("repartition topic ", RepartitionTopic(options)),
-      absl::StrCat(
-          "is gone, and group ", group, " has routed records of ", options.input,
-          " to it: what of them was not judged yet would be left out, and copies of what was would pass"),
+      absl::StrCat("is gone, and group ", group, " has routed records of ", options.input,
+                   " to it: unjudged ones would be lost, and copies of judged ones would pass"),
       absl::StrCat(
           "stop every instance, then have them routed again: kafka-consumer-groups.sh --bootstrap-server ",
           options.brokers, " --group ", group, " --topic ", options.input,
-          " --reset-offsets --to-earliest --execute, or --to-datetime with a time before the first that was "
-          "not judged; what is read again and is in ",
-          options.output, " already is written there once more",
+          " --reset-offsets --to-earliest --execute, or --to-datetime with a time before the first unjudged "
+          "record. Records read again that are in ",
+          options.output, " already are written there again",
           options.counters.empty() ? "" : ", and counted again",
-          ", and copies of what is not read again pass (a new --group does the same, from where --start "
-          "says)")};
+          "; copies of records before that time pass (a new --group does the same, from --start)")};
 }
 
 absl::Status EnsureRepartitionTopic(const DaemonOptions& options, const StopFlag& stop) {
@@ -135,7 +133,7 @@ void LogTrimmer::Trim(const std::vector<LaneReport>& lanes) {
     }
   }
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR || std::exchange(complained_, true)) return;
-  spdlog::warn("{}: records that are no longer needed cannot be deleted, and the topic grows: {}", topic_,
+  spdlog::warn("{}: cannot delete records that no restart needs, so the topic grows: {}", topic_,
                rd_kafka_err2str(code));
 }
 

@@ -101,7 +101,7 @@ void TopicWriter::OnDelivery(rd_kafka_t* /*producer*/, const rd_kafka_message_t*
 absl::Status TopicWriter::Fenced() const {
   return absl::AbortedError(absl::StrCat("another lethe reconcile --copy writes to ", options_.topic, " at ",
                                          options_.brokers,
-                                         " and goes on; this one has copied nothing there"));
+                                         " and continues; this one has copied nothing there"));
 }
 
 absl::Status TopicWriter::Lost(const rd_kafka_error_t* error, absl::string_view doing) const {
@@ -153,8 +153,8 @@ absl::Status TopicWriter::Commit(const std::function<bool()>& go_on) {
   while (rd_kafka_flush(producer_.get(), 100) != RD_KAFKA_RESP_ERR_NO_ERROR && refused_.ok()) {
     if (!go_on()) return absl::CancelledError("interrupted");
     if (SteadyNow() > deadline) {
-      return absl::UnavailableError(absl::StrCat("the brokers at ", options_.brokers,
-                                                 " do not take the records: nothing was copied there"));
+      return absl::UnavailableError(absl::StrCat(
+          "the brokers at ", options_.brokers, " do not acknowledge the records: nothing was copied there"));
     }
   }
   if (!refused_.ok()) return refused_;
@@ -168,10 +168,11 @@ absl::Status TopicWriter::Commit(const std::function<bool()>& go_on) {
   if (error == nullptr || !rd_kafka_error_txn_requires_abort(error.get())) is_open_ = false;
   if (error == nullptr) return absl::OkStatus();
   if (rd_kafka_error_is_retriable(error.get())) {
-    return absl::UnavailableError(absl::StrCat("no answer to the commit from ", options_.brokers,
-                                               ": run it again, it copies what is missing then"));
+    return absl::UnavailableError(
+        absl::StrCat("no answer to the commit from ", options_.brokers,
+                     ": run it again; it copies the records that are still missing"));
   }
-  return Lost(error.get(), "committing what was copied");
+  return Lost(error.get(), "committing the copies");
 }
 
 }  // namespace lethe::kafka

@@ -174,7 +174,7 @@ absl::Status CreateTopic(rd_kafka_t* client, const std::string& name, const Topi
   if (code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) return absl::OkStatus();  // another instance's
   if (code == RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR) {
     return absl::UnavailableError(absl::StrCat("creating topic ", name, " with ", replicas,
-                                               " replicas, as the input has: not so many brokers are up"));
+                                               " replicas, like the input: fewer brokers are up"));
   }
   return ErrorStatus(code, absl::StrCat("creating topic ", name));
 }

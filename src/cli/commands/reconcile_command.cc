@@ -80,7 +80,7 @@ constexpr Setting<ReconcileCommandOptions> kSettings[] = {
      },
      "1ms or more"},
     {"copy", "none|to-peer|from-peer|both", "none", false,
-     "Which side gets the records that it lacks; with --serve, what the other side may ask for", "both",
+     "Which side gets its missing records; with --serve, what the other side may request", "both",
      [](absl::string_view text, ReconcileCommandOptions& options) {
        Copy copy{};
        absl::Status stored = StoreChoice<Copy, 4>(text,
@@ -93,7 +93,7 @@ constexpr Setting<ReconcileCommandOptions> kSettings[] = {
        return stored;
      }},
     {"method", "auto|table|filter", "auto", false,
-     "How differences are found: lookup tables, Distributed Bloom Filters, or what costs less", "table",
+     "How to find differences: lookup tables, Distributed Bloom Filters, or whichever costs less", "table",
      [](absl::string_view text, ReconcileCommandOptions& options) {
        ReconcileMethod method{};
        absl::Status stored = StoreChoice<ReconcileMethod, 3>(text,

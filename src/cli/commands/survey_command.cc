@@ -50,8 +50,8 @@ constexpr Setting<SurveyCommandOptions> kSettings[] = {
        return Store(text, ParseDuration(text), options.last);
      },
      "1ms or more"},
-    {"memory", "SIZE", "256MiB", false,
-     "The limit; what does not fit in it is estimated from a sample of ids", "1GiB",
+    {"memory", "SIZE", "256MiB", false, "Memory limit; beyond it, figures are estimated from a sample of ids",
+     "1GiB",
      [](absl::string_view text, SurveyCommandOptions& options) {
        const absl::StatusOr<int64_t> bytes = ParseBytes(text);
        if (bytes.ok() && *bytes < (int64_t{16} << 20)) return BadValue(text, "expected at least 16MiB");
@@ -117,7 +117,7 @@ absl::Status RunSurvey(const SurveyCommandOptions& options, std::ostream& out) {
   const SurveyReport& report = text.report;
   const bool has_id = report.records == 0 || report.candidates.front().figures.records > 0;
   if (status.ok() && options.id && !has_id) {
-    return NoIdError(report.records, options.id->ToString(), "the figures say nothing of duplicates");
+    return NoIdError(report.records, options.id->ToString(), "the figures tell nothing about duplicates");
   }
   return status;
 }

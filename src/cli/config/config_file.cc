@@ -175,7 +175,7 @@ absl::Status CheckRegular(const std::string& path) {
   }
   if (S_ISREG(status.st_mode)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(path, ": not a regular file; a value is read from nothing else"));
+      absl::StrCat(path, ": not a regular file; values are read from regular files only"));
 }
 
 // The content of a file without its last end of line, which editors and `echo` add.

@@ -26,9 +26,11 @@ absl::Status StoreCommitInterval(absl::string_view text, absl::Duration& target)
 absl::Status StoreKeptEngine(absl::string_view text, StageOptions& target) {
   if (const absl::StatusOr<Engine> engine = ParseEngine(text);
       engine.ok() && !BrokenPromise(*engine).empty()) {
-    return BadValue(text, absl::StrCat("it breaks what lethe run promises; set compact, exact or "
-                                       "published (lethe filter --engine ",
-                                       text, " tries it out)"));
+    return BadValue(
+        text,
+        absl::StrCat(
+            "it breaks the guarantees of lethe run; set compact, exact or published (lethe filter --engine ",
+            text, " tries it out)"));
   }
   if (const std::string removed = RemovedText(absl::StrCat("engine: ", text)); !removed.empty()) {
     return BadValue(text, removed);
@@ -140,7 +142,7 @@ constexpr Setting<RunConfig> kSettings[] = {
        return StoreActionWithoutId(text, config.daemon.policies.on_missing_id);
      }},
     {"on_malformed", "pass|drop|divert|fail", "pass", false,
-     "Handling of records whose JSON or Protobuf is broken, if the id is in it", "divert",
+     "Handling of records with broken JSON or Protobuf, if the id is in it", "divert",
      [](absl::string_view text, RunConfig& config) {
        return StoreActionWithoutId(text, config.daemon.policies.on_malformed);
      }},
@@ -219,7 +221,7 @@ constexpr Setting<RunConfig> kSettings[] = {
                                                config.daemon.static_membership);
      }},
     {"commit_interval", "DURATION", "100ms", false,
-     "How long a transaction stays open: longer costs less, and delays the output", "100ms",
+     "How long a transaction stays open: a longer one costs less and delays the output", "100ms",
      [](absl::string_view text, RunConfig& config) {
        return StoreCommitInterval(text, config.daemon.commit_interval);
      },

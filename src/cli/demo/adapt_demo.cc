@@ -411,7 +411,7 @@ bool AdaptDemo::Report() const {
   if (!is_right) {
     absl::PrintF("\nWRONG: this must not happen. Please report it with the lines above.\n");
   } else if (published.most_past == published.first_past) {
-    absl::PrintF("\nThe load was too small for N to follow it: raise --events.\n");
+    absl::PrintF("\nThe load was too small to move N: raise --events.\n");
   } else {
     const std::string seen = absl::StrFormat(
         "While the load rose and fell, published took N from %.0f to %.0f and back to %.0f, and t from %s to "

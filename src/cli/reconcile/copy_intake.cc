@@ -49,12 +49,12 @@ absl::StatusOr<int64_t> ReceiveCopies(
       status = Refused(source, why);
       return false;
     };
-    if (record.partition >= from.partitions) return refuse("whose partition its topic does not have");
+    if (record.partition >= from.partitions) return refuse("with a partition that the topic does not have");
     if (keys.size() >= terms.announced) {
       return refuse(absl::StrCat("after it announced ", terms.announced, " missing ids"));
     }
     if (record.time_ms < terms.window.begin_ms || record.time_ms >= terms.window.end_ms) {
-      return refuse("whose timestamp is outside the window");
+      return refuse("with a timestamp outside the window");
     }
     const ReceivedHeaders view(record.headers);
     record.record.headers = &view;
@@ -62,7 +62,7 @@ absl::StatusOr<int64_t> ReceiveCopies(
     if (fields.id_state != RecordFields::State::kPresent) return refuse("which has no id");
     const uint64_t key = talk.peers().Key(fields.id);
     const bool was_compared = key % static_cast<uint64_t>(terms.passes) == static_cast<uint64_t>(terms.pass);
-    if (!was_compared || terms.has(key)) return refuse("whose id this side does not lack");
+    if (!was_compared || terms.has(key)) return refuse("with an id that this side has already");
     keys.push_back(key);
     headers.clear();
     for (const Header& header : record.headers) {

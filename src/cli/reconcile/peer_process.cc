@@ -120,7 +120,7 @@ absl::Status FileChannel::Await(bool to_write, absl::Time deadline) {
     if (SteadyNow() > deadline) {
       return Broken(absl::DeadlineExceededError(absl::StrCat(
           "the peer ", to_write ? "has taken" : "has sent", " nothing for ", DurationText(patience_),
-          ", or too little: it hangs, or is slow; --timeout says how long to wait")));
+          ", or too little: it hangs, or is slow; raise --timeout to wait longer")));
     }
     const bool reads = !has_ended_ && inbox_.size() < kMostInInbox;
     pollfd files[] = {{reads ? in_ : -1, POLLIN, 0}, {to_write ? out_ : -1, POLLOUT, 0}};

@@ -155,7 +155,7 @@ absl::Status ReconcileSide::Narrow(int64_t whole_since_ms) {
   const int64_t begin = std::min(whole_since_ms, window_.wide_end_ms()) + window_.settle_ms;
   if (begin >= window_.end_ms) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "nothing of the window is left on both sides: ", options_.topic, " at ", options_.brokers,
+        "neither side has records in the window any longer: ", options_.topic, " at ", options_.brokers,
         " has lost no record since ", TimeText(whole_since_ms_), ", and both sides since ",
         TimeText(whole_since_ms), "; raise the retention, or ask for a later window"));
   }

@@ -65,7 +65,7 @@ absl::StatusOr<std::pair<ReconcileWord, std::string>> ReconcileTalk::Receive(
       if (progress.Grows(figures[0], figures[1])) deadline = SteadyNow() + timeout_;
       if (SteadyNow() > deadline) {
         return absl::DeadlineExceededError(
-            absl::StrCat("the peer is alive, and has made no progress for ", DurationText(timeout_),
+            absl::StrCat("the peer answers, but has made no progress for ", DurationText(timeout_),
                          ": it waits for its brokers, or is slow; --timeout says how long to wait"));
       }
       Show(figures[0], figures[1], "by the peer");

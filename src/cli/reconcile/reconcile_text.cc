@@ -102,7 +102,7 @@ void Writer::WriteCounts() {
   Row("", "here", "there");
   Counts("records", here.records, there.records);
   Counts("ids", here.ids, there.ids);
-  Counts("ids that the other side lacks", here.only, there.only);
+  Counts("ids missing on the other side", here.only, there.only);
   if (here.only > 0 || there.only > 0) {
     const auto time = [](const SideReport& side, int64_t ms) {
       return side.only == 0 ? std::string("-") : TimeText(ms);

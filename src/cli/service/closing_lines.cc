@@ -34,7 +34,7 @@ std::string Totals(const DaemonReport& report) {
 
 std::string Farewell(const DaemonReport& report, bool unfinished) {
   if (report.lanes.empty() && report.routing_lanes.empty()) {
-    return "ended before it started: nothing was read or written";
+    return "stopped before the first record was read";
   }
   if (unfinished) {
     return "left the group; the last transaction was aborted: the next owner replays uncommitted records, "

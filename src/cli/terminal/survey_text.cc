@@ -148,14 +148,14 @@ void Writer::WriteHead() {
                          " records; ", read, "."),
             "", 2);
   if (report_.records == 0) {
-    Paragraph(text_.in_topic == 0 ? "The topic is empty: there is nothing to say of it yet."
-                                  : "No record is in the part that was asked for: read more of the topic, "
-                                    "with --records all or a longer --last.",
+    Paragraph(text_.in_topic == 0 ? "The topic is empty."
+                                  : "No record is in the requested part: read more of the topic, with "
+                                    "--records all or a longer --last.",
               "", 2);
     return;
   }
   if (report_.begin == absl::InfinitePast()) {
-    Paragraph("None has a timestamp, so nothing can be said of rates and horizons.", "", 2);
+    Paragraph("No record has a timestamp, so rates and horizons are unknown.", "", 2);
     return;
   }
   const absl::TimeZone utc = absl::UTCTimeZone();

@@ -24,11 +24,11 @@ bool HeldPartitions::HasOutput(Task& task) {
   task.problem = absl::StrCat(
       source_.Name(task), " is held at offset ", task.next, ": ",
       count.ok()
-          ? absl::StrCat("records keep their partition, and the topics that are written to have only ",
+          ? absl::StrCat("records keep their partition number, and the output topics have only ",
                          output_partitions_,
-                         "; add partitions there, and it goes on (kafka-topics.sh --alter --partitions ",
+                         "; it resumes when you add partitions there (kafka-topics.sh --alter --partitions ",
                          task.id + 1, ")")
-          : absl::StrCat(count.status().message(), "; create it, and it goes on"));
+          : absl::StrCat(count.status().message(), "; it resumes when you create it"));
   spdlog::error("{}", task.problem);
   source_.SetPaused(task, true);
   next_look_ = SteadyNow() + kLookEvery;
@@ -47,7 +47,7 @@ void HeldPartitions::Look(const Tasks& tasks) {
       continue;
     }
     output_partitions_ = *count;
-    spdlog::info("{}: goes on at offset {}: the output has its partition", source_.Name(*task), task->next);
+    spdlog::info("{}: resumed at offset {}: the output has its partition", source_.Name(*task), task->next);
     Release(*task);
     source_.Seek(*task);
   }

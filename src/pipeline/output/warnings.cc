@@ -32,7 +32,7 @@ void Warnings::OfMissingIds(const std::vector<Task*>& committed) {
   if (!found) return;
   spdlog::warn(
       "lane {}: {} of the last {} records have no usable id at {} and are not deduplicated (on_missing_id, "
-      "on_malformed): {}; correct id, or see what writes such records",
+      "on_malformed): {}; correct `id`, or the producer of these records",
       lane_, found->without_id, found->records, options_.record.id.ToString(), found->reason);
 }
 

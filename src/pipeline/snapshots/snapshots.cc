@@ -57,8 +57,10 @@ void Snapshots::Remove(PartitionSnapshot snapshot) {
 }
 
 void Snapshots::Failed(int32_t partition, const absl::Status& why) {
-  spdlog::error("no snapshot of partition {}: {}; the stream goes on, and a restart begins with an older one",
-                partition, std::string(why.message()));
+  spdlog::error(
+      "could not save a snapshot of partition {}: {}; processing continues, and a restart uses an older "
+      "snapshot",
+      partition, std::string(why.message()));
   const std::lock_guard<std::mutex> lock(mutex_);
   ++counts_.errors;
 }
@@ -66,7 +68,8 @@ void Snapshots::Failed(int32_t partition, const absl::Status& why) {
 void Snapshots::Named(int32_t partition, SnapshotId id, std::optional<SnapshotId> before, bool is_first) {
   Do([this, partition, id, before, is_first] {
     if (absl::Status dropped = store_->DropOlder(partition, id, before, is_first); !dropped.ok()) {
-      spdlog::warn("an old snapshot of partition {} stays: {}", partition, std::string(dropped.message()));
+      spdlog::warn("could not remove an old snapshot of partition {}: {}", partition,
+                   std::string(dropped.message()));
     }
   });
 }
@@ -96,7 +99,7 @@ void Snapshots::Run() {
     } else {
       task = [this, all = std::exchange(to_remove_, {})] {
         if (absl::Status removed = store_->Remove(all); !removed.ok()) {
-          spdlog::warn("a snapshot that no commit names stays: {}", std::string(removed.message()));
+          spdlog::warn("could not remove an unused snapshot: {}", std::string(removed.message()));
         }
       };
     }
