@@ -377,9 +377,8 @@ TEST(CountersTest, ATopicThatDoesNotFitTotalsIsRefusedWithTheRemedy) {
   record.value = "5";
   record.partition = 1;
   ASSERT_TRUE(SharedClient().Produce(foreign, {{record}}).ok());
-  EXPECT_TRUE(
-      IsRefused(flow.RunToEnd(totals(foreign)),
-                absl::StrCat(foreign, "-1 offset 0: not a total: its key is not COUNTER")));
+  EXPECT_TRUE(IsRefused(flow.RunToEnd(totals(foreign)),
+                        absl::StrCat(foreign, "-1 offset 0: not a total: its key is not COUNTER")));
   // And the other way round.
   const std::string made = UniqueName("totals");
   ASSERT_TRUE(EndsWell(flow.RunToEnd(totals(made))));

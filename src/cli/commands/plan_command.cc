@@ -18,7 +18,8 @@ void WriteText(const Plan& plan, std::ostream& out) {
                                 : FormatCount(std::llround(plan.false_drops_per_day)))
       << absl::StreamFormat(
              "memory       %s as the limit: twice what the filters need, since a restart\n"
-             "             remembers copies for longer, and an eighth for the audit\n",
+             "             remembers copies for longer, and an eighth for the audit;\n"
+             "             scope: topic needs an eighth more\n",
              FormatBytes(plan.memory_bytes))
       << absl::StreamFormat("filter       %s, %.1f bits for each id\n", FormatBytes(plan.filter_bytes),
                             plan.bits_per_id)
