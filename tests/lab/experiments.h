@@ -89,6 +89,8 @@ struct OppositeSize {
   uint64_t seed = 1;
 };
 Table OppositeAlone(const OppositeSize& size);
+// The article's other designs: verdicts with a lock for each index, and ids as intervals in sorted order.
+Table OppositeVariants(const OppositeSize& size);
 // The share of copies that are missed when `load` times as many new ids as there are slots come in between
 // and a share of all ids is sent again: 1 - e^(-(1 + share) load). An id that took another's slot loses it to
 // that one's copy, which comes before its own.

@@ -237,6 +237,15 @@ TEST(Lab, ARecycledFilterPaysForEachMissThatItSpares) {
   EXPECT_EQ(table.Number("missed_share", {{"filter", "published"}}), 0);
 }
 
+TEST(Lab, TheOppositesOtherDesigns) {
+  const Table variants = OppositeVariants({.copies = 100'000, .seed = Seed()});
+  for (const double other : variants.Numbers("other_verdicts_with_locks")) EXPECT_EQ(other, 0);
+  EXPECT_NEAR(variants.Number("bits_per_id_as_intervals", {{"ids", std::string("random")}}),
+              64 - 14 + std::log2(std::exp(1.0)), 0.2);
+  EXPECT_LT(variants.Number("bits_per_id_as_intervals", {{"ids", std::string("one in ten of a sequence")}}),
+            6);
+}
+
 TEST(Lab, TheOppositeOfABloomFilter) {
   const OppositeSize size = {.copies = 20'000, .seed = Seed()};
   const Table alone = OppositeAlone(size);

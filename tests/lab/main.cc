@@ -54,7 +54,10 @@ std::vector<Experiment> Experiments(uint64_t seed) {
          return std::vector<Table>{Slides({.seed = seed}), RecycledPeriods({.horizons = 24, .seed = seed},
                                                                            {0.5, 1, 2, 3, 4, 6, 8, 12, 24})};
        }},
-      {"The opposite of a Bloom filter", [=] { return std::vector<Table>{OppositeAlone({.seed = seed})}; }},
+      {"The opposite of a Bloom filter",
+       [=] {
+         return std::vector<Table>{OppositeAlone({.seed = seed}), OppositeVariants({.seed = seed})};
+       }},
       {"The Distributed Bloom Filter at the paper's scale",
        [=] {
          return std::vector<Table>{

@@ -371,23 +371,26 @@ TEST_F(CommandLineTest, PrintsTheConfigurationInsteadOfRunning) {
 
 // seq 1 1000000 | lethe filter --id value --engine published
 TEST_F(CommandLineTest, ThePublishedFilterKeepsItsTargetAndSaysThatItsWindowIsShorter) {
-  constexpr int kLines = 200'000;
   std::string lines;
-  for (int i = 1; i <= kLines; ++i) absl::StrAppend(&lines, i, "\n");
-  for (const char* memory : {"1GiB", "1MiB"}) {
-    ASSERT_EQ(
-        Run({"filter", "--id", "value", "--engine", "published", "--memory", memory, "--format", "json"}),
-        18);
+  for (int i = 1; i <= 1'000'000; ++i) absl::StrAppend(&lines, i, "\n");
+  const std::vector<std::string> too_little = {"--memory", "1MiB"};
+  for (const std::vector<std::string>& with :
+       {std::vector<std::string>(), {"--memory", "64MiB", "--horizon", "1h"}, too_little}) {
+    std::vector<std::string> args = {"filter", "--id", "value", "--engine", "published", "--format", "json"};
+    args.insert(args.end(), with.begin(), with.end());
+    ASSERT_EQ(Run(args), 18);
     std::FILE* const input = std::tmpfile();
     std::FILE* const output = std::tmpfile();
-    ASSERT_EQ(std::fwrite(lines.data(), 1, lines.size(), input), lines.size());
+    // What does not fit is slow.
+    const size_t bytes = with == too_little ? lines.size() / 8 : lines.size();
+    ASSERT_EQ(std::fwrite(lines.data(), 1, bytes, input), bytes);
     std::rewind(input);
     std::ostringstream summary;
     ASSERT_TRUE(RunFilter(*filter_, fileno(input), fileno(output), summary).ok());
     const auto figures = nlohmann::json::parse(summary.str());
-    // 0.2 false positives are expected; more than five in less than a run of a million.
-    EXPECT_LE(figures["duplicates"].get<int>(), 5) << summary.str();
-    EXPECT_EQ(figures["memory_limit_hits"].get<int>() > 0, memory == std::string("1MiB")) << summary.str();
+    // At most one false positive is expected; more than nine in less than a run of a million.
+    EXPECT_LE(figures["duplicates"].get<int>(), 9) << summary.str();
+    EXPECT_EQ(figures["memory_limit_hits"].get<int>() > 0, with == too_little) << summary.str();
     std::fclose(input);
     std::fclose(output);
   }
