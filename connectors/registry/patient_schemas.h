@@ -1,0 +1,31 @@
+// Schemas for commands that read a topic once, and have nothing else to do meanwhile.
+#ifndef LETHE_CONNECTORS_REGISTRY_PATIENT_SCHEMAS_H_
+#define LETHE_CONNECTORS_REGISTRY_PATIENT_SCHEMAS_H_
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "src/record/schema_source.h"
+
+namespace lethe::registry {
+
+// Find waits for another source, `patience` at most, all waits together. One that is waited for in vain is
+// kUnknown, and status() says so: what was read then does not count. For one thread.
+class PatientSchemas final : public SchemaSource {
+ public:
+  PatientSchemas(SchemaSource& source, absl::Duration patience) : source_(source), patience_(patience) {}
+
+  SchemaLookup Find(const SchemaKey& key) override;
+  SchemaFigures figures() const override { return source_.figures(); }
+
+  // Unavailable: a schema was waited for in vain.
+  const absl::Status& status() const { return status_; }
+
+ private:
+  SchemaSource& source_;
+  absl::Duration patience_;
+  absl::Status status_;
+};
+
+}  // namespace lethe::registry
+
+#endif  // LETHE_CONNECTORS_REGISTRY_PATIENT_SCHEMAS_H_
