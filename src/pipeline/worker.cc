@@ -17,6 +17,8 @@ constexpr size_t kBatch = 512;
 constexpr size_t kBatchBytes = size_t{1} << 20;
 // Bounds the wait, so that the worker sees a request to stop within a long commit interval.
 constexpr absl::Duration kIdleWait = absl::Milliseconds(100);
+// While a schema is expected, at which the partition goes on.
+constexpr absl::Duration kSchemaWait = absl::Milliseconds(5);
 
 }  // namespace
 
@@ -27,7 +29,7 @@ Worker::Worker(const DaemonOptions& options, const Topics& topics, WorkerState& 
       source_(source),
       sink_(sink),
       group_(group),
-      held_(topics.least_partitions, source, sink),
+      held_(topics.least_partitions, source, sink, options.record.schemas),
       snapshots_(options, IdFingerprint(options, topics.output_partitions), snapshots),
       warnings_(options, state.lane, topics.partitions),
       transactions_(options, topics, state, source, tasks, sink, held_, snapshots_, warnings_),
@@ -51,7 +53,8 @@ absl::Status Worker::Open() {
 
 void Worker::Step() {
   state_.heartbeat.Beat();
-  source_.Poll(std::clamp(transactions_.time_left(), absl::ZeroDuration(), kIdleWait),
+  const absl::Duration longest = held_.ExpectsSchema() ? kSchemaWait : kIdleWait;
+  source_.Poll(std::clamp(transactions_.time_left(), absl::ZeroDuration(), longest),
                std::min(kBatch, transactions_.room_records()),
                std::min(kBatchBytes, transactions_.room_bytes()));
   const bool processed = Process().ok();

@@ -401,13 +401,12 @@ TEST(PatientSchemasTest, WaitsForAnAnswerAndNoLonger) {
   FakeRegistry registry;
   registry.Put("/schemas/ids/7",
                {.status = 200, .body = R"({"schema":"x"})", .after = absl::Milliseconds(50)});
-  SchemaRegistry source(Quick({registry.url()}));
-  PatientSchemas patient(source, absl::Seconds(60));
+  PatientSchemas patient(std::make_unique<SchemaRegistry>(Quick({registry.url()})), absl::Seconds(60));
   EXPECT_EQ(patient.Find(7).state, State::kKnown);
   EXPECT_TRUE(patient.status().ok());
 
-  SchemaRegistry away(Quick({"http://127.0.0.1:1"}));
-  PatientSchemas gives_up(away, absl::Milliseconds(50));
+  PatientSchemas gives_up(std::make_unique<SchemaRegistry>(Quick({"http://127.0.0.1:1"})),
+                          absl::Milliseconds(50));
   for (int i = 0; i < 1000; ++i) EXPECT_EQ(gives_up.Find(7).state, State::kUnknown);
   EXPECT_TRUE(absl::IsUnavailable(gives_up.status())) << gives_up.status();
 }
