@@ -338,6 +338,7 @@ DaemonReport Daemon::Report() const {
   if (routing_) report.memory_used_bytes += routing_->dedup->memory().used_bytes();
   report.memory_limit_bytes = judging_.dedup->memory().limit_bytes();
   report.fpp_target = options_.stage.target_fpp;
+  if (options_.record.schemas != nullptr) report.schemas = options_.record.schemas->figures();
   const std::lock_guard<std::mutex> lock(mutex_);
   if (judging_.snapshots != nullptr) report.snapshots = judging_.snapshots->counts();
   report.lanes = judging_.Reports();

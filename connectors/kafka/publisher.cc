@@ -20,6 +20,8 @@ constexpr absl::Duration kPublishEvery = absl::Milliseconds(250);
 constexpr absl::Duration kRenewFor = absl::Milliseconds(5);
 // A transaction stays open for one interval, and its commit may take some.
 constexpr int kIntervals = 3;
+// A first look-up of a schema takes some milliseconds; then the partition is said to be held.
+constexpr absl::Duration kSchemaGrace = absl::Seconds(1);
 
 std::string InSeconds(absl::Duration duration) {
   return absl::FormatDuration(absl::Trunc(duration, absl::Seconds(1)));
@@ -90,6 +92,10 @@ PartitionReport Publisher::ReportOf(const Task& task) const {
   partition.partition = task.id;
   partition.phase = task.phase;
   partition.problem = task.problem;
+  if (task.waits_for && SteadyNow() - task.waits_since > kSchemaGrace) {
+    partition.phase = Phase::kHeld;
+    partition.problem = WhyItWaits(task);
+  }
   partition.counts = task.counts;
   partition.committed = task.committed;
   partition.position = std::max(task.next, task.end_of_log);
@@ -116,6 +122,15 @@ PartitionReport Publisher::ReportOf(const Task& task) const {
   if (task.points) partition.restart = task.points->oldest().offset;
   partition.filter = task.status;
   return partition;
+}
+
+std::string Publisher::WhyItWaits(const Task& task) const {
+  SchemaLookup lookup;
+  if (options_.record.schemas != nullptr) lookup = options_.record.schemas->Find(*task.waits_for);
+  return absl::StrCat(
+      consumer_.Name(task), " is held at offset ", task.next, ": ",
+      lookup.why.empty() ? absl::StrCat(SchemaName(*task.waits_for), " is asked for") : lookup.why,
+      "; it goes on when the schema registry has answered");
 }
 
 LaneReport Publisher::Report() const {
@@ -150,7 +165,7 @@ std::string Publisher::WhyItStands() {
   std::vector<ProgressWatch::Sight> sights;
   for (const auto& [id, task] : tasks_) {
     // Its report says what it waits for, or it waits for others.
-    if (task->phase != Phase::kActive || task->pace.waits()) continue;
+    if (task->phase != Phase::kActive || task->pace.waits() || task->waits_for) continue;
     const int64_t end = std::max(ends_.Of(id), task->log_end);
     const bool behind = task->next > task->committed || std::max(task->next, task->end_of_log) < end;
     sights.push_back({id, task->committed, behind});
@@ -183,7 +198,7 @@ void Publisher::LookForOpenTransactions() {
     const int64_t position = task->next;
     // The end that the client met is the last stable offset; that of the log comes with the same answers. The
     // end that was asked for shows that the answers have not stopped.
-    const bool held = task->phase == Phase::kActive && task->end_of_log == position &&
+    const bool held = task->phase == Phase::kActive && !task->waits_for && task->end_of_log == position &&
                       consumer_.HighWatermark(id) > position && ends_.Of(id) <= position;
     sights.push_back({id, position, held});
   }
@@ -202,6 +217,7 @@ void Publisher::SayOpenTransactions(const std::vector<PartitionReport>& partitio
 bool Publisher::IsAtEnd() const {
   if (!membership_.joined() || transactions_.is_open()) return false;
   for (const auto& [id, task] : tasks_) {
+    if (task->waits_for) return false;
     // The daemon says so when it ends.
     if (task->phase == Phase::kFailed || task->phase == Phase::kHeld) continue;
     if (task->phase != Phase::kActive) return false;

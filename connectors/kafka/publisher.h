@@ -37,6 +37,7 @@ class Publisher {
 
  private:
   PartitionReport ReportOf(const Task& task) const;
+  std::string WhyItWaits(const Task& task) const;
   // How long a partition may be behind without a commit before it counts as stalled.
   absl::Duration StallPatience() const;
   // Names the partitions without progress; empty: none. Logs when that begins or ends.

@@ -190,7 +190,9 @@ class SettingFlags {
             absl::StrCat("missing ", FlagOf(setting->key), ", for example ", setting->example));
       }
       if (!*text) continue;
-      if (absl::Status status = setting->set(**text, options); !status.ok()) {
+      const absl::StatusOr<std::string> value = FlagValue(setting->key, **text);
+      const absl::Status status = value.ok() ? setting->set(*value, options) : value.status();
+      if (!status.ok()) {
         return absl::InvalidArgumentError(absl::StrCat(FlagOf(setting->key), ": ", status.message()));
       }
     }

@@ -39,6 +39,10 @@ JudgedRun Judge::Run(Task& task, RecordRun run) {
   const absl::Time latest = now + options_.max_future;
   for (const InputRecord& input : run) {
     const RecordFields& fields = reader_.Read(input.view());
+    if (fields.waits_for) {
+      task.waits_for = fields.waits_for;
+      break;
+    }
     if (auto why = writer_.WhyStop(task, input, fields)) {
       task.stop_before_next = *std::move(why);
       break;

@@ -32,8 +32,9 @@ class Judge {
   Judge(const DaemonOptions& options, const Topics& topics, const Source& source, RecordWriter& writer,
         RefusalSearch& refusals, Warnings& warnings);
 
-  // The partition must be in the open transaction. If it must stop within the run, the result is shorter and
-  // task.stop_before_next says why. Valid until the next call.
+  // The partition must be in the open transaction. If it must stop within the run, the result is shorter, and
+  // task.stop_before_next says why, or task.waits_for is the schema that the next record needs. Valid until
+  // the next call.
   JudgedRun Run(Task& task, RecordRun run);
 
  private:

@@ -34,6 +34,7 @@ Phases::Phases(const DaemonOptions& options, const Topics& topics, WorkerState& 
       replay_reader_(options.record) {}
 
 absl::Status Phases::Advance(Task& task, RecordRun run) {
+  if (task.waits_for) return absl::OkStatus();  // it was polled before that
   if (task.unreadable) {
     task.unreadable->Readable();
     SearchReadable(task);
@@ -79,6 +80,7 @@ RecordRun Phases::Restore(Task& task, RecordRun run) {
   const auto active = std::find_if(run.begin(), run.end(),
                                    [&](const InputRecord& input) { return input.offset >= task.committed; });
   Replay(task, run.first(static_cast<size_t>(active - run.begin())));
+  if (task.waits_for) return {};
   run.remove_prefix(static_cast<size_t>(active - run.begin()));
   if (task.committed - task.next < kCarefulOffsets) source_.ReadCarefully();
   if (task.phase != Phase::kFailed && (!run.empty() || task.next >= task.committed)) Activate(task);
@@ -111,8 +113,14 @@ void Phases::Replay(Task& task, RecordRun run) {
   // ahead then. Stream time at C takes its place.
   task.filter->LimitStreamTime(task.time_at_committed);
   const absl::Time latest = std::min(absl::Now(), task.time_at_committed) + options_.max_future;
+  std::optional<SchemaKey> waits_for;
   for (const InputRecord& input : run) {
     const RecordFields& fields = replay_reader_.Read(input.view());
+    if (fields.waits_for) {
+      waits_for = fields.waits_for;
+      run = run.first(static_cast<size_t>(&input - run.data()));
+      break;
+    }
     const absl::Time time = input.time() > latest ? absl::InfinitePast() : input.time();
     if (time != absl::InfinitePast()) ++task.timed_records;
     if (router_.IsJudged(fields) && !task.passed_over.contains(input.offset)) {
@@ -123,6 +131,8 @@ void Phases::Replay(Task& task, RecordRun run) {
     }
   }
   replay();
+  if (waits_for) held_.AwaitSchema(task, *waits_for);
+  if (run.empty()) return;
   task.next = task.filter_end = run.back().offset + 1;
   const InputRecord& last = run.back();
   task.mark = task.committed_mark = {last.offset, last.Hash(), last.time()};
@@ -168,6 +178,7 @@ absl::Status Phases::JudgeRun(Task& task, RecordRun run) {
   if (absl::Status begun = transactions_.Begin(task); !begun.ok()) return begun;
   if (run.empty()) return absl::OkStatus();
   const JudgedRun judged = judge_.Run(task, run);
+  if (task.waits_for) held_.AwaitSchema(task, *task.waits_for);
   // The filter may lack an id that passed, so nothing may be written. The next process restores all committed
   // ids from the log.
   if (absl::Status known = task.transaction->status(); !known.ok()) {
@@ -185,6 +196,7 @@ void Phases::SayThatItWaits(Task& task) {
 
 void Phases::ReachEnd(Task& task, const InputRecord& at) {
   const int64_t end = at.offset;
+  if (task.waits_for) return;  // there is a record before it
   if (task.unreadable) {
     task.unreadable->Readable();
     return SearchReadable(task);
@@ -201,6 +213,7 @@ void Phases::ReachEnd(Task& task, const InputRecord& at) {
 
 void Phases::MeetUnreadable(Task& task, int64_t base, const std::string& why) {
   if (task.phase == Phase::kFailed || task.phase == Phase::kHeld || !task.stop_before_next.empty()) return;
+  if (task.waits_for) return;
   if (pace_.MeetUnreadable(task)) return SayThatItWaits(task);
   if (task.unreadable) {
     task.unreadable->Unreadable(base);

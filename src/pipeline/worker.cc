@@ -17,8 +17,8 @@ constexpr size_t kBatch = 512;
 constexpr size_t kBatchBytes = size_t{1} << 20;
 // Bounds the wait, so that the worker sees a request to stop within a long commit interval.
 constexpr absl::Duration kIdleWait = absl::Milliseconds(100);
-// The same while there is nothing to read, and news of other routers would change that.
-constexpr absl::Duration kBlockedWait = absl::Milliseconds(10);
+// The same while a schema or news of other routers is expected, after which there is more to read.
+constexpr absl::Duration kShortWait = absl::Milliseconds(5);
 
 }  // namespace
 
@@ -29,7 +29,7 @@ Worker::Worker(const DaemonOptions& options, const Topics& topics, WorkerState& 
       source_(source),
       sink_(sink),
       group_(group),
-      held_(topics.least_partitions, source, sink),
+      held_(topics.least_partitions, source, sink, options.record.schemas),
       snapshots_(options, IdFingerprint(options, topics.output_partitions), snapshots),
       warnings_(options, state.lane, topics.partitions),
       transactions_(options, topics, state, source, tasks, sink, held_, snapshots_, warnings_),
@@ -53,8 +53,8 @@ absl::Status Worker::Open() {
 
 void Worker::Step() {
   state_.heartbeat.Beat();
-  source_.Poll(std::clamp(transactions_.time_left(), absl::ZeroDuration(),
-                          pace_.is_blocked() ? kBlockedWait : kIdleWait),
+  const absl::Duration longest = pace_.is_blocked() || held_.ExpectsSchema() ? kShortWait : kIdleWait;
+  source_.Poll(std::clamp(transactions_.time_left(), absl::ZeroDuration(), longest),
                std::min(kBatch, transactions_.room_records()),
                std::min(kBatchBytes, transactions_.room_bytes()));
   const bool processed = Process().ok();

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "src/record/field_value.h"
 #include "src/record/record.h"
 #include "src/record/record_reader.h"
+#include "src/record/schema_source.h"
 
 namespace lethe {
 
@@ -22,7 +24,9 @@ class RecordFormat {
   virtual bool Read(absl::string_view bytes, const RecordHeaders* headers) = 0;
   // After a Read that was true: the value at the i-th place. Valid until the next one, as long as the record.
   virtual const FieldValue& value(size_t i) const = 0;
-  // After another: appends what is wrong, to stand behind "the value ".
+  // After another: the schema that the source does not have yet; nullopt: the bytes are wrong.
+  virtual std::optional<SchemaKey> waits_for() const { return std::nullopt; }
+  // Then: appends what is wrong, to stand behind "the value ".
   virtual void AppendWhy(std::string* reason) const = 0;
   // "JSON"
   virtual const char* name() const = 0;

@@ -26,7 +26,7 @@ struct Part {
   std::unique_ptr<RecordFormat> format = nullptr;
   std::string cannot_be_read = {};  // for people
   // Of the present record.
-  enum class State { kRead, kNull, kBroken } state = State::kNull;
+  enum class State { kRead, kNull, kBroken, kWaiting } state = State::kNull;
 
   absl::string_view part_name() const { return field.in_key ? "key" : "value"; }
 };
@@ -159,7 +159,12 @@ void RecordReader::Impl::Read(const RecordView& record) {
     const std::optional<absl::string_view> bytes = part.field.in_key ? record.key : record.value;
     part.state = !bytes                                      ? Part::State::kNull
                  : part.format->Read(*bytes, record.headers) ? Part::State::kRead
+                 : part.format->waits_for()                  ? Part::State::kWaiting
                                                              : Part::State::kBroken;
+    if (part.state != Part::State::kWaiting) continue;
+    fields.waits_for = part.format->waits_for();
+    fields.id_state = fields.time_state = State::kWaiting;
+    return;
   }
   ReadId(record);
   if (time) ReadTime(record);

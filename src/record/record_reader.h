@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "src/record/record.h"
+#include "src/record/schema_source.h"
 
 namespace lethe {
 
@@ -81,6 +82,8 @@ struct RecordSpec {
   // milliseconds an integer. Other times, and those outside the years 0 to 9999, are missing.
   std::optional<Field> time = std::nullopt;
   std::vector<CounterSpec> counters = {};
+  // For fields that need a schema; outlives the readers. Null: there is none, and such records are malformed.
+  SchemaSource* schemas = nullptr;
 };
 
 // The result of one counter of the spec for a record.
@@ -103,6 +106,7 @@ struct RecordFields {
     kPresent,
     kMissing,    // the record is well-formed, and has no usable value there
     kMalformed,  // the record is broken, anywhere in the key or the value that the field is in
+    kWaiting,    // its schema is not known yet: see waits_for
   };
   State id_state = State::kMissing;
   absl::string_view id;
@@ -114,6 +118,10 @@ struct RecordFields {
 
   // One for each counter of the spec, in its order.
   absl::Span<const CounterUpdate> counters;
+
+  // The schema that the source does not have yet, of any field of the spec: nothing else of the record counts
+  // then, and it must be read again.
+  std::optional<SchemaKey> waits_for;
 };
 
 // Parses and checks the JSON of a record once, if the spec needs it (json_scanner.h), and so with the other

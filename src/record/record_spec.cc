@@ -194,6 +194,11 @@ bool IdSpec::reads_value() const {
                      [](const Field& field) { return field.kind == Field::Kind::kValue; });
 }
 
+bool IdSpec::needs_schema() const {
+  return std::any_of(fields.begin(), fields.end(),
+                     [](const Field& field) { return field.kind > Field::Kind::kProtobuf; });
+}
+
 std::string IdSpec::Fingerprint() const {
   const std::string text = absl::StrCat(kIdRule, ToString());
   return absl::StrFormat("%016x", XXH3_64bits(text.data(), text.size()));

@@ -36,7 +36,22 @@ struct SchemaLookup {
     kUnknown,  // the registry has none, by all that is known
   };
   State state = State::kUnknown;
-  std::shared_ptr<const Schema> schema;  // of kKnown
+  std::shared_ptr<const Schema> schema = nullptr;  // of kKnown
+  // Of the others, for people: why it is not known, with its name. Empty: nobody has been asked yet.
+  std::string why = {};
+};
+
+// "schema id 7", "schema GUID 0123abcd-..."
+std::string SchemaName(const SchemaKey& key);
+
+struct SchemaFigures {
+  int64_t known = 0;
+  int64_t waiting = 0;
+  // Requests to the registry, by their result.
+  int64_t answered = 0;
+  int64_t unknown = 0;  // it has no such schema
+  int64_t refused = 0;  // 401 or 403
+  int64_t failed = 0;   // no answer, or none that makes sense
 };
 
 // Thread-safe.
@@ -45,6 +60,9 @@ class SchemaSource {
   virtual ~SchemaSource() = default;
   // Never blocks: what is not known is asked for elsewhere meanwhile.
   virtual SchemaLookup Find(const SchemaKey& key) = 0;
+  // Grows when a schema that was waited for is kKnown or kUnknown.
+  virtual int64_t answers() const { return 0; }
+  virtual SchemaFigures figures() const { return {}; }
 };
 
 }  // namespace lethe

@@ -73,7 +73,8 @@ using Column = std::vector<uint64_t>;
 // A candidate, measured on all records.
 class Tracked {
  public:
-  Tracked(IdSpec id, int64_t memory_bytes) : reader_({.id = id}), sample_(memory_bytes) {
+  Tracked(IdSpec id, int64_t memory_bytes, SchemaSource* schemas)
+      : reader_({.id = id, .schemas = schemas}), sample_(memory_bytes) {
     candidate_.id = std::move(id);
   }
 
@@ -101,8 +102,8 @@ class Tracked {
   IdCandidate candidate_;
 };
 
-Column ColumnOf(const IdSpec& id, const std::vector<Held>& records) {
-  RecordReader reader({.id = id});
+Column ColumnOf(const IdSpec& id, const std::vector<Held>& records, SchemaSource* schemas) {
+  RecordReader reader({.id = id, .schemas = schemas});
   Column column;
   for (const Held& held : records) {
     const SurveyRecord view = held.View();
@@ -149,17 +150,17 @@ bool IsBetter(const Scored& x, const Scored& y) {
   return x.evidence.changed_share() < y.evidence.changed_share();
 }
 
-std::vector<IdSpec> ChooseIds(const std::vector<Held>& records) {
+std::vector<IdSpec> ChooseIds(const std::vector<Held>& records, SchemaSource* schemas) {
   IdPlaces places;
   for (const Held& held : records) {
     for (const auto& [name, text] : held.headers) places.AddHeader(name);
     if (held.has_value) places.AddJson(held.value);
   }
-  const Column values = ColumnOf({{{Field::Kind::kValue, ""}}}, records);
+  const Column values = ColumnOf({{{Field::Kind::kValue, ""}}}, records, nullptr);
   std::vector<Scored> singles;
   for (Field& field : places.AtLeast(static_cast<int64_t>(records.size() + 1) / 2, kMostPlaces)) {
     Scored scored{{{std::move(field)}}, {}, {}, IdQuality::kPoor};
-    scored.column = ColumnOf(scored.id, records);
+    scored.column = ColumnOf(scored.id, records, schemas);
     scored.evidence = EvidenceOf(scored.column, values);
     scored.quality = QualityOf(scored.evidence);
     singles.push_back(std::move(scored));
@@ -231,7 +232,7 @@ class Times {
 class Survey::Impl {
  public:
   explicit Impl(SurveyOptions options) : options_(std::move(options)), looks_for_id_(!options_.id) {
-    if (options_.id) tracked_.emplace_back(*options_.id, options_.memory_bytes);
+    if (options_.id) tracked_.emplace_back(*options_.id, options_.memory_bytes, options_.schemas);
   }
 
   void Add(const SurveyRecord& record) {
@@ -269,9 +270,9 @@ class Survey::Impl {
   }
 
   void ChooseAndTrack() {
-    const std::vector<IdSpec> ids = ChooseIds(held_);
+    const std::vector<IdSpec> ids = ChooseIds(held_, options_.schemas);
     for (const IdSpec& id : ids) {
-      tracked_.emplace_back(id, options_.memory_bytes / static_cast<int64_t>(ids.size()));
+      tracked_.emplace_back(id, options_.memory_bytes / static_cast<int64_t>(ids.size()), options_.schemas);
     }
     for (const Held& held : held_) Track(held.View());
     held_ = {};

@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "src/record/record_reader.h"
 #include "src/record/registry_frame.h"
+#include "src/record/schema_source.h"
 #include "src/survey/id_sample.h"
 
 namespace lethe {
@@ -31,6 +32,7 @@ struct SurveyRecord {
 struct SurveyOptions {
   std::optional<IdSpec> id;  // nullopt: search for it
   int64_t memory_bytes = int64_t{256} << 20;
+  SchemaSource* schemas = nullptr;  // outlives the survey; never waits. Null: there is none
 };
 
 // Best first.

@@ -104,7 +104,7 @@ const BadConfig kBadKeys[] = {
      "on_undeliverable, on_unreadable, on_uncountable, divert, group, instance, start, "
      "delivery, lanes, assignment, static_membership, commit_interval, on_short_history, on_unread_deleted, "
      "http, metrics, snapshots, "
-     "log, counters, kafka"},
+     "schema_registry, log, counters, kafka"},
     {"UnknownInSection", "log:\n  colour: key\n",
      "6: log.colour: unknown key; the keys are log.level, log.format"},
     {"PropertyAtTopLevel", "linger.ms: 5\n",
@@ -476,7 +476,8 @@ TEST(Config, EveryFlagArrives) {
                           {"log.level", "warning"},
                           {"log.format", "json"}},
                          {"security.protocol=SSL", "linger.ms=5", "client.rack="});
-  EXPECT_EQ(flags.values.size(), RunSettings().size()) << "a setting is not tested";
+  // TheSchemaRegistry tests those of its section, of which some exclude others.
+  EXPECT_EQ(flags.values.size() + 6, RunSettings().size()) << "a setting is not tested";
   flags.exit_at_end = true;
   flags.counters = {"name=likes,key=json:/page,when=json:/type,equals=like,output=likes-by-page",
                     "name=money,key=key,delta=json:/amount,output=money-by-key"};
@@ -731,6 +732,55 @@ TEST(Config, SecretsArriveAsTheyAre) {
       FromFile(absl::StrCat(kRequired, "kafka:\n  sasl.password: ${LETHE_TEST_SECRET}\n"));
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->daemon.properties, (std::vector<Property>{{"sasl.password", "p$a${b}: #'\""}}));
+}
+
+TEST(Config, TheSchemaRegistry) {
+  setenv("LETHE_TEST_SECRET", kSecret, 1);
+  const std::string yaml = absl::StrCat(kRequired,
+                                        "snapshots: {to: 'folder:/snapshots'}\n"
+                                        "schema_registry:\n"
+                                        "  url: https://a:8081/,https://b/apis/ccompat/v7\n"
+                                        "  user: lethe\n"
+                                        "  password: ${LETHE_TEST_SECRET}\n"
+                                        "  ca_file: /ca.pem\n"
+                                        "  timeout: 3s\n");
+  std::vector<EffectiveValue> effective;
+  const auto config = MakeRunConfig(ConfigText{"lethe.yaml", yaml}, {}, &effective);
+  ASSERT_TRUE(config.ok()) << config.status();
+  const registry::RegistryOptions& registry = config->schema_registry;
+  EXPECT_EQ(registry.urls, (std::vector<std::string>{"https://a:8081", "https://b/apis/ccompat/v7"}));
+  EXPECT_EQ(registry.user, "lethe");
+  EXPECT_EQ(registry.password, kSecret);
+  EXPECT_EQ(registry.ca_file, "/ca.pem");
+  EXPECT_EQ(registry.timeout, absl::Seconds(3));
+  EXPECT_EQ(registry.folder, "/snapshots");
+  EXPECT_TRUE(absl::StrContains(config->warning, "no field needs a schema"));
+  for (const EffectiveValue& value : effective) EXPECT_NE(value.text, kSecret) << value.key;
+  for (const auto& [key, text] : config->texts) EXPECT_NE(text, kSecret) << key;
+
+  RunFlags flags = RequiredFlags();
+  flags.values.emplace_back("schema_registry.url", "http://a");
+  flags.values.emplace_back("schema_registry.token", "${LETHE_TEST_SECRET}");
+  const auto by_flags = MakeRunConfig(std::nullopt, flags);
+  ASSERT_TRUE(by_flags.ok()) << by_flags.status();
+  EXPECT_EQ(by_flags->schema_registry.token, kSecret);
+  EXPECT_EQ(by_flags->fingerprint, [&] {
+    setenv("LETHE_TEST_SECRET", "another", 1);
+    return MakeRunConfig(std::nullopt, flags)->fingerprint;
+  }()) << "a fingerprint tells nothing of a secret";
+  flags.values.back().second = kSecret;
+  const auto exposed = MakeRunConfig(std::nullopt, flags);
+  EXPECT_TRUE(absl::IsInvalidArgument(exposed.status()));
+  EXPECT_FALSE(absl::StrContains(exposed.status().message(), kSecret));
+
+  for (const char* wrong :
+       {"{user: a, password: b}", "{url: 'http://a', user: a}", "{ca_file: /x}",
+        "{url: 'http://a', password: b}", "{url: 'http://u:hunter2@a'}",
+        "{url: 'http://a', user: a, password: b, token: c}", "{url: 'http://a', timeout: 1ms}"}) {
+    const auto refused = FromFile(absl::StrCat(kRequired, "schema_registry: ", wrong, "\n"));
+    EXPECT_TRUE(absl::IsInvalidArgument(refused.status())) << wrong;
+    EXPECT_FALSE(absl::StrContains(refused.status().message(), kSecret));
+  }
 }
 
 TEST(Config, ASecretOnTheCommandLineIsWarnedOf) {

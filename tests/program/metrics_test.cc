@@ -29,6 +29,7 @@ DaemonReport TwoPartitions() {
   report.horizon = absl::Hours(1);
   report.memory_used_bytes = 1000;
   report.memory_limit_bytes = 2000;
+  report.schemas = {.known = 8, .waiting = 1, .answered = 9, .unknown = 2, .refused = 3, .failed = 4};
   report.stores.push_back({.counter = "likes",
                            .connected = true,
                            .lag = 5,
@@ -119,6 +120,12 @@ TEST(MetricsTest, SayWhatTheReportSays) {
   EXPECT_EQ(values["lethe_memory_limit_bytes,group=shop"], 2000);
   EXPECT_EQ(values["lethe_filter_horizon_seconds,group=shop"], 3600);
   EXPECT_EQ(values["lethe_ready,group=shop"], 1);
+  EXPECT_EQ(values["lethe_schemas_known,group=shop"], 8);
+  EXPECT_EQ(values["lethe_schemas_waiting,group=shop"], 1);
+  EXPECT_EQ(values["lethe_schema_requests_total,group=shop,result=answered"], 9);
+  EXPECT_EQ(values["lethe_schema_requests_total,group=shop,result=unknown"], 2);
+  EXPECT_EQ(values["lethe_schema_requests_total,group=shop,result=refused"], 3);
+  EXPECT_EQ(values["lethe_schema_requests_total,group=shop,result=failed"], 4);
   EXPECT_EQ(values["lethe_info,group=shop,input=orders,output=orders-unique,member=lethe-0,engine=compact,"
                    "configuration=f00d"],
             1);

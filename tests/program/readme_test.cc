@@ -91,6 +91,7 @@ TEST(Readme, ItsConfigurationLoads) {
 TEST(Operations, ItsConfigurationsLoad) {
   setenv("KAFKA_PASSWORD", "secret", 1);
   setenv("REDIS_PASSWORD", "secret", 1);
+  setenv("REGISTRY_PASSWORD", "secret", 1);
   std::vector<std::string> blocks = Blocks(Operations(), "yaml");
   ASSERT_EQ(blocks.size(), 2u);
   blocks[1] =

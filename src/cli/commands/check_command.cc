@@ -20,6 +20,7 @@
 #include "connectors/http/http_client.h"
 #include "connectors/http/http_server.h"
 #include "connectors/kafka/preflight/check.h"
+#include "connectors/registry/patient_schemas.h"
 #include "src/cli/terminal/json_text.h"
 #include "src/cli/terminal/log.h"
 #include "src/cli/terminal/plain_text.h"
@@ -209,7 +210,10 @@ int RunCheck(const absl::StatusOr<RunConfig>& config, const CheckCommandOptions&
     findings.push_back({Severity::kWarning, "configuration", "command line", config->warning, ""});
   }
   for (Finding& finding : CheckMachine(*config)) findings.push_back(std::move(finding));
-  for (Finding& finding : kafka::Check(config->daemon)) findings.push_back(std::move(finding));
+  const auto schemas = registry::PatientSchemas::Open(config->schema_registry);
+  DaemonOptions daemon = config->daemon;
+  daemon.record.schemas = schemas.get();
+  for (Finding& finding : kafka::Check(daemon)) findings.push_back(std::move(finding));
   return WriteFindings(std::move(findings), options, look, out);
 }
 

@@ -122,6 +122,12 @@ constexpr Setting<ReconcileCommandOptions> kSettings[] = {
     FormatSetting<ReconcileCommandOptions>("How the report is printed", "output"),
     SwitchSetting<ReconcileCommandOptions, &ReconcileCommandOptions::serves>(
         "serve", "Run as the peer, on standard input and output"),
+    RegistrySetting<ReconcileCommandOptions>("schema_registry.url"),
+    RegistrySetting<ReconcileCommandOptions>("schema_registry.user"),
+    RegistrySetting<ReconcileCommandOptions>("schema_registry.password"),
+    RegistrySetting<ReconcileCommandOptions>("schema_registry.token"),
+    RegistrySetting<ReconcileCommandOptions>("schema_registry.ca_file"),
+    RegistrySetting<ReconcileCommandOptions>("schema_registry.timeout"),
     KafkaSetting<ReconcileCommandOptions>(),
 };
 
@@ -284,6 +290,9 @@ absl::Span<const Setting<ReconcileCommandOptions>> ReconcileSettings() { return 
 
 absl::Status CheckReconcile(const ReconcileCommandOptions& options) {
   const auto error = [](absl::string_view what) { return absl::InvalidArgumentError(what); };
+  if (absl::Status checked = CheckRegistryOf({.id = options.id}, options.schema_registry); !checked.ok()) {
+    return checked;
+  }
   if (options.serves) {
     const bool says_more = !options.peer.empty() || options.last || options.since || options.until ||
                            options.settle || options.method;

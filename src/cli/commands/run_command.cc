@@ -24,6 +24,7 @@
 #include "connectors/kafka/daemon.h"
 #include "connectors/redis/redis_address.h"
 #include "connectors/redis/redis_store.h"
+#include "connectors/registry/schema_registry.h"
 #include "src/cli/metrics/metrics.h"
 #include "src/cli/service/closing_lines.h"
 #include "src/cli/service/counters_json.h"
@@ -217,7 +218,13 @@ int RunCommand(const RunConfig& config) {
     if (absl::Status fits = FitsLimit(config.daemon, *config.limit); !fits.ok()) return Fail(fits, config);
   }
   signal(SIGXFSZ, SIG_IGN);  // a snapshot that the limit of a file's size stops is an error, and no end
-  auto daemon = kafka::Daemon::Create(config.daemon, OpenStore);
+  DaemonOptions options = config.daemon;
+  std::unique_ptr<registry::SchemaRegistry> schemas;
+  if (!config.schema_registry.urls.empty()) {
+    schemas = std::make_unique<registry::SchemaRegistry>(config.schema_registry);
+    options.record.schemas = schemas.get();
+  }
+  auto daemon = kafka::Daemon::Create(std::move(options), OpenStore);
   if (!daemon.ok()) return Fail(daemon.status(), config);
   absl::Status status;
   const ServiceManager manager;

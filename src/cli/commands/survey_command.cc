@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "connectors/kafka/client/fixed_properties.h"
 #include "connectors/kafka/topics/topic_reader.h"
+#include "connectors/registry/patient_schemas.h"
 #include "src/cli/config/units.h"
 #include "src/cli/terminal/exit_code.h"
 #include "src/cli/terminal/interrupt.h"
@@ -59,6 +60,12 @@ constexpr Setting<SurveyCommandOptions> kSettings[] = {
      },
      "16MiB or more"},
     FormatSetting<SurveyCommandOptions>("How the report is printed", "output"),
+    RegistrySetting<SurveyCommandOptions>("schema_registry.url"),
+    RegistrySetting<SurveyCommandOptions>("schema_registry.user"),
+    RegistrySetting<SurveyCommandOptions>("schema_registry.password"),
+    RegistrySetting<SurveyCommandOptions>("schema_registry.token"),
+    RegistrySetting<SurveyCommandOptions>("schema_registry.ca_file"),
+    RegistrySetting<SurveyCommandOptions>("schema_registry.timeout"),
     KafkaSetting<SurveyCommandOptions>(),
 };
 
@@ -67,6 +74,10 @@ constexpr Setting<SurveyCommandOptions> kSettings[] = {
 absl::Span<const Setting<SurveyCommandOptions>> SurveySettings() { return kSettings; }
 
 absl::Status RunSurvey(const SurveyCommandOptions& options, std::ostream& out) {
+  if (absl::Status checked = CheckRegistryOf({.id = options.id.value_or(IdSpec{})}, options.schema_registry);
+      !checked.ok()) {
+    return checked;
+  }
   // stdout is for the report, and librdkafka's messages about reconnecting help no one.
   StartLog({.level = LogLevel::kWarning});
   const std::string warning = kafka::SecretsOnCommandLine(options.properties.exposed);
@@ -76,7 +87,8 @@ absl::Status RunSurvey(const SurveyCommandOptions& options, std::ostream& out) {
   if (!options.records && !options.all_records && !options.last) read.newest = kRecords;
   const absl::StatusOr<std::unique_ptr<kafka::TopicReader>> reader = kafka::TopicReader::Open(read);
   if (!reader.ok()) return reader.status();
-  Survey survey({.id = options.id, .memory_bytes = options.memory_bytes});
+  const auto schemas = registry::PatientSchemas::Open(options.schema_registry);
+  Survey survey({.id = options.id, .memory_bytes = options.memory_bytes, .schemas = schemas.get()});
   const std::atomic<bool>& interrupted = CatchInterrupts();
   absl::Status status;
   {
@@ -84,8 +96,9 @@ absl::Status RunSurvey(const SurveyCommandOptions& options, std::ostream& out) {
     status = (*reader)->Read([&](const SurveyRecord& record) { survey.Add(record); },
                              [&](int64_t done) {
                                progress.Show(done, (*reader)->to_read());
-                               return !interrupted.load();
+                               return !interrupted.load() && (schemas == nullptr || schemas->status().ok());
                              });
+    if (schemas != nullptr && !schemas->status().ok()) return schemas->status();
   }
   std::vector<Property> properties;
   std::vector<std::string> secrets;

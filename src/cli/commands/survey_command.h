@@ -29,6 +29,7 @@ struct SurveyCommandOptions {
   std::optional<absl::Duration> last;
   int64_t memory_bytes = int64_t{256} << 20;
   ReportFormat format = ReportFormat::kText;
+  registry::RegistryOptions schema_registry;
   GivenProperties properties;
 };
 

@@ -26,7 +26,7 @@ namespace {
 
 constexpr absl::string_view kKafka = "kafka";
 // The sections whose keys are settings.
-constexpr absl::string_view kSections[] = {"snapshots", "log"};
+constexpr absl::string_view kSections[] = {"snapshots", "schema_registry", "log"};
 constexpr absl::string_view kFromEnvironment = ", from the environment";
 constexpr absl::string_view kCounters = "counters";
 // Records are read for all of them at once.
@@ -133,6 +133,7 @@ class Assembler {
   absl::Status CheckDivert() const;
   absl::Status CheckScope() const;
   absl::Status CheckStage() const;
+  absl::Status CheckSchemas();
 
   const std::string file_name_;  // empty if there is none
   kafka::ClientConfig checked_;  // what librdkafka says to each property is known with its place
@@ -316,7 +317,9 @@ absl::Status Assembler::AddEntry(const ConfigEntry& entry, const std::string& pl
 absl::Status Assembler::AddFlags(const RunFlags& flags) {
   for (const auto& [key, text] : flags.values) {
     const std::string flag = FlagOf(key);
-    absl::Status status = Set(*FindSetting(RunSettings(), key), text, flag, flag, config_, given_);
+    const absl::StatusOr<std::string> value = FlagValue(key, text);
+    if (!value.ok()) return absl::InvalidArgumentError(absl::StrCat(flag, ": ", value.status().message()));
+    absl::Status status = Set(*FindSetting(RunSettings(), key), *value, flag, flag, config_, given_);
     if (!status.ok()) return status;
   }
   for (const std::string& counter : flags.counters) {
@@ -437,6 +440,23 @@ absl::Status Assembler::CheckStage() const {
   return absl::InvalidArgumentError(absl::StrCat(given->second.place, ": ", status.message()));
 }
 
+absl::Status Assembler::CheckSchemas() {
+  const RecordSpec spec = config_.daemon.RecordAndCounters();
+  if (absl::Status status = CheckRegistryOf(spec, config_.schema_registry); !status.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file_name_, file_name_.empty() ? "" : ": ", status.message()));
+  }
+  if (!NeedsSchema(spec) && !config_.schema_registry.urls.empty()) {
+    absl::StrAppend(
+        &config_.warning, config_.warning.empty() ? "" : "; ",
+        "schema_registry is set, and no field needs a schema: delete it, or set id to avro:/POINTER "
+        "or protobuf:/NAME");
+  }
+  // Beside the snapshots, for the replay after a restart.
+  config_.schema_registry.folder = config_.daemon.snapshots.folder;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<RunConfig> Assembler::Finish() {
   if (absl::Status status = CheckMissing(); !status.ok()) return status;
   if (absl::Status status = FinishCounters(); !status.ok()) return status;
@@ -444,9 +464,11 @@ absl::StatusOr<RunConfig> Assembler::Finish() {
   if (absl::Status status = CheckDivert(); !status.ok()) return status;
   if (!config_.daemon.policies.diverts()) config_.daemon.divert.clear();  // nothing would be written to it
   if (absl::Status status = CheckStage(); !status.ok()) return status;
+  if (absl::Status status = CheckSchemas(); !status.ok()) return status;
   for (const Setting<RunConfig>& setting : RunSettings()) {
     const auto given = given_.find(setting.key);
-    if (given != given_.end()) config_.texts[given->first] = given->second.value.text;
+    if (given == given_.end() || IsSecretKey(setting.key)) continue;
+    config_.texts[given->first] = given->second.value.text;
   }
   config_.fingerprint = FingerprintOf(config_);
   if (config_.daemon.group.empty()) config_.daemon.group = absl::StrCat("lethe-", config_.daemon.input);
@@ -479,6 +501,8 @@ std::vector<EffectiveValue> Assembler::Effective() const {
     const auto given = given_.find(setting.key);
     if (given != given_.end()) {
       values.push_back(given->second.value);
+      values.back().is_secret = IsSecretKey(setting.key);
+      if (values.back().is_secret) values.back().text.clear();
     } else if (!setting.fallback.empty()) {
       const absl::string_view key = setting.key;
       const std::string text = key == "group"               ? config_.daemon.group

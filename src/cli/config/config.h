@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "connectors/registry/registry_options.h"
 #include "src/cli/config/config_file.h"
 #include "src/cli/config/container.h"
 #include "src/cli/config/setting.h"
@@ -27,6 +28,7 @@ struct CounterConfig {
 
 struct RunConfig {
   DaemonOptions daemon;
+  registry::RegistryOptions schema_registry;
   // Where metrics and health are served: host:port, or "off".
   std::string http = "127.0.0.1:9464";
   // Metrics of each partition; otherwise of the topic.
@@ -54,7 +56,7 @@ std::string CounterFlagType();
 std::string TextOf(const RunConfig& config, const Setting<RunConfig>& setting);
 
 // A hash of the effective configuration, to compare instances: without their name and address, and without
-// the values of librdkafka's properties that may be secret.
+// secrets.
 std::string FingerprintOf(const RunConfig& config);
 
 // What the command line says, as text.

@@ -253,6 +253,12 @@ constexpr Setting<RunConfig> kSettings[] = {
        return StoreSnapshotInterval(text, config.daemon.snapshots.every);
      },
      "1s or more"},
+    RegistrySetting<RunConfig>("schema_registry.url"),
+    RegistrySetting<RunConfig>("schema_registry.user"),
+    RegistrySetting<RunConfig>("schema_registry.password"),
+    RegistrySetting<RunConfig>("schema_registry.token"),
+    RegistrySetting<RunConfig>("schema_registry.ca_file"),
+    RegistrySetting<RunConfig>("schema_registry.timeout"),
     {"http", "HOST:PORT|off", "127.0.0.1:9464", false, "Address of metrics, health and the status page",
      "127.0.0.1:9464",
      [](absl::string_view text, RunConfig& config) { return StoreHttp(text, config.http); }},

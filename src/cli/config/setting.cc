@@ -57,6 +57,72 @@ absl::Status AddProperty(absl::string_view given, GivenProperties& properties) {
   return absl::OkStatus();
 }
 
+bool IsSecretKey(absl::string_view key) {
+  return key == "schema_registry.password" || key == "schema_registry.token";
+}
+
+absl::StatusOr<std::string> FlagValue(absl::string_view key, const std::string& text) {
+  if (!IsSecretKey(key)) return text;
+  absl::StatusOr<std::string> value = ExpandReferences(text);
+  if (value.ok() && *value == text) {
+    return absl::InvalidArgumentError(
+        "every user of this host can read a secret on the command line: give it as '${file:PATH}' or "
+        "'${VARIABLE}'");
+  }
+  return value;
+}
+
+absl::Status StoreRegistryTimeout(absl::string_view text, absl::Duration& target) {
+  absl::StatusOr<absl::Duration> timeout = ParseDuration(text);
+  if (timeout.ok() && (*timeout < absl::Milliseconds(100) || *timeout > absl::Minutes(5))) {
+    return BadValue(text, "expected a duration from 100ms to 5m");
+  }
+  return Store(text, std::move(timeout), target);
+}
+
+namespace {
+
+// The first field that needs a schema, as it was given; empty: none does.
+std::string FieldThatNeedsSchema(const RecordSpec& spec) {
+  std::vector<Field> fields = spec.id.fields;
+  if (spec.time) fields.push_back(*spec.time);
+  for (const CounterSpec& counter : spec.counters) {
+    fields.push_back(counter.key);
+    if (counter.delta) fields.push_back(*counter.delta);
+    if (counter.when) fields.push_back(counter.when->field);
+  }
+  const auto found = std::find_if(fields.begin(), fields.end(),
+                                  [](const Field& field) { return IdSpec{{field}}.needs_schema(); });
+  return found == fields.end() ? "" : found->ToString();
+}
+
+}  // namespace
+
+bool NeedsSchema(const RecordSpec& spec) { return !FieldThatNeedsSchema(spec).empty(); }
+
+absl::Status CheckRegistryOf(const RecordSpec& spec, const registry::RegistryOptions& options) {
+  const bool has_user = !options.user.empty();
+  if (options.urls.empty() &&
+      (has_user || !options.password.empty() || !options.token.empty() || !options.ca_file.empty())) {
+    return absl::InvalidArgumentError(
+        "schema_registry: set url (--schema-registry), such as https://registry:8081");
+  }
+  if (has_user == options.password.empty()) {
+    return absl::InvalidArgumentError("schema_registry: user and password go together");
+  }
+  if (has_user && !options.token.empty()) {
+    return absl::InvalidArgumentError("schema_registry: set user and password, or token, not both");
+  }
+  const std::string needs = FieldThatNeedsSchema(spec);
+  if (!needs.empty() && options.urls.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(needs,
+                     " needs a schema registry: set url under schema_registry (or --schema-registry), "
+                     "such as https://registry:8081"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status StoreText(absl::string_view text, absl::string_view expected, std::string& target) {
   if (text.empty()) return BadValue(text, expected);
   target = std::string(text);

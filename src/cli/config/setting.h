@@ -14,6 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "connectors/registry/registry_options.h"
 #include "lethe/options.h"
 #include "src/pipeline/options/options.h"
 
@@ -39,11 +41,18 @@ struct Setting {
   bool many = false;
 };
 
-// --commit-interval for commit_interval, --log-level for log.level, FILE for FILE.
+// --commit-interval for commit_interval, --log-level for log.level, --schema-registry for
+// schema_registry.url, FILE for FILE.
 inline std::string FlagOf(absl::string_view key) {
   if (absl::ascii_isupper(static_cast<unsigned char>(key[0]))) return std::string(key);
-  return absl::StrCat("--", absl::StrReplaceAll(key, {{"_", "-"}, {".", "-"}}));
+  return absl::StrCat("--", absl::StrReplaceAll(absl::StripSuffix(key, ".url"), {{"_", "-"}, {".", "-"}}));
 }
+
+// Whether the value of this key is never shown.
+bool IsSecretKey(absl::string_view key);
+// The value of a flag. That of a secret must be a reference (ExpandReferences), since every user of the host
+// sees the command line; InvalidArgument then, without the place.
+absl::StatusOr<std::string> FlagValue(absl::string_view key, const std::string& text);
 
 // InvalidArgument that names the value and the expected form.
 absl::Status BadValue(absl::string_view value, absl::string_view expected);
@@ -153,6 +162,88 @@ constexpr Setting<Options> KafkaSetting() {
           "",
           /*many=*/true};
 }
+
+// `schema_registry` of commands that read records: a member of this name.
+inline constexpr absl::string_view kRegistryUrl = "schema_registry.url";
+absl::Status StoreRegistryTimeout(absl::string_view text, absl::Duration& target);
+template <class Options>
+constexpr Setting<Options> RegistrySetting(absl::string_view key) {
+  if (key == kRegistryUrl) {
+    return {
+        key,
+        "URL[,URL...]",
+        "",
+        false,
+        "Schema registry with Confluent's API, for avro: fields and protobuf: fields by name; several URLs "
+        "of it are asked in turn",
+        "https://registry:8081",
+        [](absl::string_view text, Options& options) {
+          // The text may contain a password.
+          return StoreField(registry::ParseUrls(text), options.schema_registry.urls);
+        }};
+  }
+  if (key == "schema_registry.user") {
+    return {key,
+            "NAME",
+            "",
+            false,
+            "User of the schema registry (basic authentication)",
+            "lethe",
+            [](absl::string_view text, Options& options) {
+              return StoreText(text, "expected a name", options.schema_registry.user);
+            }};
+  }
+  if (key == "schema_registry.password") {
+    return {key,
+            "TEXT",
+            "",
+            false,
+            "The user's password, from a file or the environment",
+            "${file:/etc/lethe/registry-password}",
+            [](absl::string_view text, Options& options) {
+              options.schema_registry.password = std::string(text);
+              return absl::OkStatus();
+            }};
+  }
+  if (key == "schema_registry.token") {
+    return {key,
+            "TEXT",
+            "",
+            false,
+            "Bearer token in the place of a user, from a file or the environment",
+            "${file:/etc/lethe/registry-token}",
+            [](absl::string_view text, Options& options) {
+              options.schema_registry.token = std::string(text);
+              return absl::OkStatus();
+            }};
+  }
+  if (key == "schema_registry.ca_file") {
+    return {key,
+            "FILE",
+            "",
+            false,
+            "Authorities that the schema registry's certificate may come from (PEM), in the place of the "
+            "system's",
+            "/etc/lethe/ca.pem",
+            [](absl::string_view text, Options& options) {
+              return StoreText(text, "expected a file", options.schema_registry.ca_file);
+            }};
+  }
+  return {key,
+          "DURATION",
+          "10s",
+          false,
+          "How long one request to the schema registry may take",
+          "5s",
+          [](absl::string_view text, Options& options) {
+            return StoreRegistryTimeout(text, options.schema_registry.timeout);
+          },
+          "100ms to 5m"};
+}
+// InvalidArgument: the registry's settings do not go together, or a field needs a schema, and no registry is
+// set.
+absl::Status CheckRegistryOf(const RecordSpec& spec, const registry::RegistryOptions& options);
+bool NeedsSchema(const RecordSpec& spec);
 
 // What several commands share. The stage's own limits are checked here, where the place is known.
 absl::Status StoreHorizon(absl::string_view text, StageOptions& stage);

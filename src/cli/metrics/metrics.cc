@@ -59,6 +59,27 @@ constexpr DaemonMetric kDaemonMetrics[] = {
      [](const DaemonReport& r) { return absl::ToDoubleSeconds(r.horizon); }},
 };
 
+struct SchemaMetric {
+  MetricDefinition definition;
+  double (*value)(const SchemaFigures&);
+};
+constexpr SchemaMetric kSchemaMetrics[] = {
+    {{"lethe_schemas_known", kGauge, "group", "schemas", "Schemas that lethe has from the schema registry.",
+      "Thousands: producers register a new schema again and again."},
+     [](const SchemaFigures& s) { return static_cast<double>(s.known); }},
+    {{"lethe_schemas_waiting", kGauge, "group", "schemas",
+      "Schemas that lethe asks the registry for. Partitions with such records wait.",
+      "Not 0 for more than some seconds: /readyz and the log say what the registry answers."},
+     [](const SchemaFigures& s) { return static_cast<double>(s.waiting); }},
+};
+constexpr MetricDefinition kSchemaRequests = {
+    "lethe_schema_requests_total",
+    kCounter,
+    "group, result",
+    "requests",
+    "Requests to the schema registry: answered, unknown (it has no such schema), refused (401, 403), failed.",
+    "Refused or failed rise: the log says why. Unknown rises: records name schemas that the registry lacks."};
+
 struct StoreMetric {
   MetricDefinition definition;
   double (*value)(const StoreReport&);
@@ -232,6 +253,23 @@ void AddProcess(const DaemonReport& report, const MetricsOptions& options,
   }
 }
 
+void AddSchemas(const DaemonReport& report, std::vector<MetricFamily>* families) {
+  for (const SchemaMetric& metric : kSchemaMetrics) {
+    families->push_back(NewFamily(metric.definition));
+    if (report.schemas) {
+      AddSample(metric.value(*report.schemas), {{"group", report.group}}, &families->back());
+    }
+  }
+  families->push_back(NewFamily(kSchemaRequests));
+  if (!report.schemas) return;
+  for (const auto& [result, count] : {std::pair("answered", report.schemas->answered),
+                                      {"unknown", report.schemas->unknown},
+                                      {"refused", report.schemas->refused},
+                                      {"failed", report.schemas->failed}}) {
+    AddSample(static_cast<double>(count), {{"group", report.group}, {"result", result}}, &families->back());
+  }
+}
+
 void AddStores(const DaemonReport& report, std::vector<MetricFamily>* families) {
   for (const StoreMetric& metric : kStoreMetrics) {
     families->push_back(NewFamily(metric.definition));
@@ -269,6 +307,7 @@ std::vector<MetricFamily> Metrics(const DaemonReport& report, const MetricsOptio
   std::vector<MetricFamily> families;
   AddProcess(report, options, &families);
   Move(PartitionMetrics(report, options.per_partition), &families);
+  AddSchemas(report, &families);
   AddStores(report, &families);
   AddLanes(report, &families);
   Move(ProcessMetrics(), &families);
@@ -279,6 +318,8 @@ std::vector<MetricDefinition> MetricDefinitions() {
   std::vector<MetricDefinition> all = {kBuildInfo, kInfo};
   for (const DaemonMetric& metric : kDaemonMetrics) all.push_back(metric.definition);
   Move(PartitionDefinitions(), &all);
+  for (const SchemaMetric& metric : kSchemaMetrics) all.push_back(metric.definition);
+  all.push_back(kSchemaRequests);
   for (const StoreMetric& metric : kStoreMetrics) all.push_back(metric.definition);
   for (const LaneMetric& metric : kLaneMetrics) all.push_back(metric.definition);
   for (const LaneHistogram& metric : kLaneHistograms) all.push_back(metric.definition);

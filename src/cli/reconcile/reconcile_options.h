@@ -34,6 +34,7 @@ struct ReconcileCommandOptions {
 
   int64_t memory_bytes = int64_t{256} << 20;
   absl::Duration timeout = absl::Minutes(1);
+  registry::RegistryOptions schema_registry;
   GivenProperties properties;
 };
 

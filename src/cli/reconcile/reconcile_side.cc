@@ -118,6 +118,7 @@ absl::Status ReconcileSide::Read(int64_t pass, int64_t passes) {
   absl::Status read =
       log_->Read(take, [&](int64_t done) { return talk_.Alive(before + done, passes * log_->to_read()); });
   if (read.ok()) read = talk_.status();
+  if (read.ok()) read = SchemasStatus();
   // After reading: retention may have deleted something meanwhile.
   if (read.ok()) read = log_->FindLogBegins();
   for (int32_t partition = 0; read.ok() && partition < log_->partitions(); ++partition) {
@@ -263,6 +264,7 @@ absl::Status ReconcileSide::ReceiveMissing(const ReconcileFacts& from, uint64_t 
   const absl::StatusOr<int64_t> received =
       ReceiveCopies(talk_, from, {window_, pass_, passes_, announced, has}, reader_, write);
   const absl::Status committed = received.ok() ? writer_->Commit(go_on) : received.status();
+  if (absl::Status schemas = SchemasStatus(); !schemas.ok()) return schemas;
   if (!committed.ok()) return talk_.status().ok() ? committed : talk_.status();
   received_ += *received;
   return talk_.Send(ReconcileWord::kCopied, Encode(std::vector<int64_t>{*received}));

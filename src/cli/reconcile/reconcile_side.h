@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "connectors/kafka/topics/topic_reader.h"
 #include "connectors/kafka/topics/topic_writer.h"
+#include "connectors/registry/patient_schemas.h"
 #include "src/cli/reconcile/reconcile_messages.h"
 #include "src/cli/reconcile/reconcile_options.h"
 #include "src/cli/reconcile/reconcile_talk.h"
@@ -79,7 +80,10 @@ class ReconcileSide {
         window_(ask),
         talk_(talk),
         whole_since_ms_(ask.wide_begin_ms()),
-        reader_({options.id}) {}
+        schemas_(registry::PatientSchemas::Open(options.schema_registry)),
+        reader_({.id = options.id, .schemas = schemas_.get()}) {}
+  // Not OK: the registry does not answer, and what was read is worth nothing.
+  absl::Status SchemasStatus() const { return schemas_ == nullptr ? absl::OkStatus() : schemas_->status(); }
   void TakeSample(const Entry& entry);
   // From when on a partition that has lost records is whole; `first` is the first of it that was read.
   absl::StatusOr<int64_t> WholeSince(int32_t partition, const std::optional<FirstRecord>& first);
@@ -89,7 +93,8 @@ class ReconcileSide {
   ReconcileTalk& talk_;
   int64_t whole_since_ms_;
   std::unique_ptr<kafka::TopicReader> log_;
-  std::unique_ptr<kafka::TopicWriter> writer_;  // if it is copied to
+  std::unique_ptr<kafka::TopicWriter> writer_;               // if it is copied to
+  const std::unique_ptr<registry::PatientSchemas> schemas_;  // null: there is no registry
   RecordReader reader_;
   int64_t pass_ = 0;
   int64_t passes_ = 1;

@@ -44,6 +44,7 @@ Disposition Decide(const RecordFacts& record, const Policies& policies) {
       return {policies.on_missing_id, "missing_id", "on_missing_id", "", &RecordCounts::missing_id};
     case RecordFields::State::kMalformed:
       return {policies.on_malformed, "malformed", "on_malformed", "", &RecordCounts::malformed};
+    case RecordFields::State::kWaiting:  // not judged yet
     case RecordFields::State::kPresent:
       break;
   }

@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "src/pipeline/clock/steady_time.h"
@@ -10,6 +12,8 @@ namespace lethe {
 namespace {
 
 constexpr absl::Duration kLookEvery = absl::Seconds(1);
+// A registry that takes longer is slow or away.
+constexpr absl::Duration kSchemaSoon = absl::Seconds(1);
 
 }  // namespace
 
@@ -35,7 +39,33 @@ bool HeldPartitions::HasOutput(Task& task) {
   return false;
 }
 
+void HeldPartitions::AwaitSchema(Task& task, const SchemaKey& key) {
+  task.waits_for = key;
+  task.waits_since = SteadyNow();
+  task.pace = {};  // what it has set aside is dropped at the seek
+  source_.SetPaused(task, true);
+  schema_soon_ = SteadyNow() + kSchemaSoon;
+}
+
+bool HeldPartitions::ExpectsSchema() const { return SteadyNow() < schema_soon_; }
+
+void HeldPartitions::LookForSchemas(const Tasks& tasks) {
+  if (schemas_ == nullptr || schemas_->answers() == answers_) return;
+  answers_ = schemas_->answers();
+  schema_soon_ = absl::InfinitePast();
+  for (const auto& [id, task] : tasks) {
+    if (!task->waits_for) continue;
+    if (schemas_->Find(*task->waits_for).state == SchemaLookup::State::kWaiting) {
+      schema_soon_ = std::max(schema_soon_, task->waits_since + kSchemaSoon);
+      continue;
+    }
+    Release(*task);
+    source_.Seek(*task);
+  }
+}
+
 void HeldPartitions::Look(const Tasks& tasks) {
+  LookForSchemas(tasks);
   if (SteadyNow() < next_look_) return;
   next_look_ = absl::InfiniteFuture();
   absl::StatusOr<int32_t> count = absl::UnknownError("not asked yet");
@@ -56,6 +86,7 @@ void HeldPartitions::Look(const Tasks& tasks) {
 void HeldPartitions::Release(Task& task) {
   if (task.paused) source_.SetPaused(task, false);
   task.pace = {};
+  task.waits_for.reset();
   if (task.phase != Phase::kHeld) return;
   task.phase = Phase::kActive;
   task.problem.clear();

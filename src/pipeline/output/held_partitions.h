@@ -1,4 +1,5 @@
-// Input partitions without a partition of the same number in the output.
+// Input partitions that cannot go on yet: the output has no partition of their number, or a schema is
+// missing.
 #ifndef LETHE_SRC_PIPELINE_OUTPUT_HELD_PARTITIONS_H_
 #define LETHE_SRC_PIPELINE_OUTPUT_HELD_PARTITIONS_H_
 
@@ -10,25 +11,35 @@
 
 namespace lethe {
 
-// Holds each of them until the output has its partition; others go on. Not thread-safe: it belongs to the
-// worker's thread.
+// Holds each of them until it can go on; others go on. Not thread-safe: it belongs to the worker's thread.
 class HeldPartitions {
  public:
-  HeldPartitions(int32_t output_partitions, Source& source, Sink& sink)
-      : source_(source), sink_(sink), output_partitions_(output_partitions) {}
+  // `schemas` may be null.
+  HeldPartitions(int32_t output_partitions, Source& source, Sink& sink, SchemaSource* schemas)
+      : source_(source), sink_(sink), schemas_(schemas), output_partitions_(output_partitions) {}
 
   // Whether the output has the partition; if not, holds the task.
   bool HasOutput(Task& task);
-  // Releases tasks whose partitions the output has now.
+  // Holds the task before its record at `next`, which needs the schema.
+  void AwaitSchema(Task& task, const SchemaKey& key);
+  // Releases tasks whose partitions the output has now, and those whose schema is known now, or known to be
+  // unknown.
   void Look(const Tasks& tasks);
+  // Whether a task has just begun to wait for a schema: an answer takes some milliseconds.
+  bool ExpectsSchema() const;
   // Also resumes fetching: the client would not fetch a paused partition for a later owner, either.
   void Release(Task& task);
   // After a failed transaction: the output may have changed.
   void Forget() { output_partitions_ = 0; }
 
  private:
+  void LookForSchemas(const Tasks& tasks);
+
   Source& source_;
   Sink& sink_;
+  SchemaSource* const schemas_;
+  int64_t answers_ = 0;  // of the schemas, at the last look
+  absl::Time schema_soon_ = absl::InfinitePast();
   int32_t output_partitions_;
   absl::Time next_look_ = absl::InfinitePast();
 };

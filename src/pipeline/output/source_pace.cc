@@ -246,7 +246,7 @@ SourceState SourcePace::StateOf(Task& task, absl::Time steady_now) const {
 }
 
 bool SourcePace::IsAtEnd(Task& task, absl::Time steady_now) const {
-  if (task.phase == Phase::kFailed || task.phase == Phase::kHeld) return false;
+  if (task.phase == Phase::kFailed || task.phase == Phase::kHeld || task.waits_for) return false;
   int64_t end = std::max(source_.HighWatermark(task.id), task.log_end);
   if (state_.sources != nullptr) {
     end = std::max(end, state_.sources->End(task.id).value_or(std::numeric_limits<int64_t>::max()));
@@ -276,7 +276,8 @@ void SourcePace::WatchSlowest(bool is_waited_for) {
   if (state_.sources != nullptr && !state_.sources->answered()) return;
   stands_for_ += is_read ? step / kPatienceWithReading : step;
   const Task* const own = Find(tasks_, slowest_.partition);
-  const bool is_stopped = own != nullptr && (own->phase == Phase::kFailed || own->phase == Phase::kHeld);
+  const bool is_stopped = own != nullptr && (own->phase == Phase::kFailed || own->phase == Phase::kHeld ||
+                                             own->waits_for.has_value());
   const absl::Duration patience =
       is_stopped ? std::min(options_.source_patience, kPatienceWithStopped) : options_.source_patience;
   // Of another lane only what is committed is seen.

@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "lethe/status.h"
 #include "src/pipeline/report/watches.h"
+#include "src/record/schema_source.h"
 
 namespace lethe {
 
@@ -94,7 +95,7 @@ enum class Phase {
   kChecking,   // the kept filter is compared with the log
   kRestoring,  // the filter is rebuilt from the log
   kActive,     // events are judged
-  kHeld,       // not read until the output has such a partition; `problem` says so
+  kHeld,       // not read until the output has such a partition, or a schema is known; `problem` says so
   kFailed,     // not read; `problem` says why and what to do
 };
 
@@ -185,7 +186,8 @@ struct StoreReport {
 };
 
 struct DaemonReport {
-  std::string brokers;  // as configured
+  std::optional<SchemaFigures> schemas;  // of the schema registry, if there is one
+  std::string brokers;                   // as configured
   std::string input;
   std::string output;
   std::string group;

@@ -23,6 +23,7 @@
 #include "src/pipeline/restore/restore_progress.h"
 #include "src/pipeline/snapshots/snapshots.h"
 #include "src/pipeline/task/unreadable_batch.h"
+#include "src/record/schema_source.h"
 
 namespace lethe {
 
@@ -133,6 +134,10 @@ struct Task {
   int unreadable_times = 0;
   std::optional<UnreadableBatch> unreadable;
   std::string unreadable_why;
+
+  // The record at `next` waits for this schema: the partition is paused, and what is polled of it is dropped.
+  std::optional<SchemaKey> waits_for;
+  absl::Time waits_since;  // by SteadyNow()
 
   Pace pace;
   bool warned_of_memory = false;

@@ -1,0 +1,426 @@
+#include "connectors/registry/schema_registry.h"
+
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "connectors/registry/patient_schemas.h"
+#include "tests/support/fake_registry.h"
+#include "tests/support/reply_server.h"
+
+namespace lethe::registry {
+namespace {
+
+using State = SchemaLookup::State;
+using test::FakeRegistry;
+using test::ReplyServer;
+
+constexpr absl::Duration kPatience = absl::Seconds(60);
+// 404 is asked again for this long in these tests.
+constexpr absl::Duration kMissing = absl::Milliseconds(300);
+
+RegistryOptions Quick(std::vector<std::string> urls) {
+  RegistryOptions options;
+  options.urls = std::move(urls);
+  options.patience = kMissing;
+  options.first_pause = absl::Milliseconds(5);
+  options.longest_pause = absl::Milliseconds(20);
+  return options;
+}
+
+bool WaitUntil(const std::function<bool()>& condition) {
+  for (const absl::Time end = absl::Now() + kPatience; absl::Now() < end;) {
+    if (condition()) return true;
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  return false;
+}
+
+SchemaLookup Await(SchemaSource& source, const SchemaKey& key) {
+  SchemaLookup lookup;
+  EXPECT_TRUE(WaitUntil([&] {
+    lookup = source.Find(key);
+    return lookup.state != State::kWaiting;
+  }));
+  return lookup;
+}
+
+// Still waits after so many requests, and says why.
+std::string WaitsBecause(SchemaRegistry& source, const SchemaKey& key, int64_t SchemaFigures::*result) {
+  source.Find(key);
+  EXPECT_TRUE(WaitUntil([&] { return source.figures().*result >= 3; }));
+  const SchemaLookup lookup = source.Find(key);
+  EXPECT_EQ(lookup.state, State::kWaiting) << lookup.why;
+  EXPECT_EQ(source.figures().waiting, 1);
+  return lookup.why;
+}
+
+std::string Reply(const std::string& body) {
+  return absl::StrCat("HTTP/1.1 200 OK\r\nContent-Length: ", body.size(), "\r\n\r\n", body);
+}
+
+void ReadRequest(int connection) {
+  std::string request;
+  char byte = 0;
+  while (!absl::EndsWith(request, "\r\n\r\n") && recv(connection, &byte, 1, 0) == 1) request.push_back(byte);
+}
+
+std::string UrlOf(const ReplyServer& server) { return absl::StrCat("http://127.0.0.1:", server.port()); }
+
+std::string EmptyFolder() {
+  const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
+  const auto folder = std::filesystem::path(testing::TempDir()) / absl::StrCat("lethe-", test->name());
+  std::filesystem::remove_all(folder);
+  return folder.string();
+}
+
+TEST(SchemaRegistryTest, AsksOnceForASchema) {
+  FakeRegistry registry;
+  registry.PutAvro(7, R"(\"string\")");
+  SchemaRegistry source(Quick({registry.url()}));
+  const int64_t answers = source.answers();
+  const SchemaLookup lookup = Await(source, 7);
+  ASSERT_EQ(lookup.state, State::kKnown) << lookup.why;
+  EXPECT_EQ(lookup.schema->text, R"("string")");
+  EXPECT_EQ(lookup.schema->type, Schema::Type::kAvro);
+  EXPECT_GT(source.answers(), answers);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(source.Find(7).schema, lookup.schema);
+  EXPECT_EQ(registry.requests(), 1u);
+  EXPECT_EQ(source.figures().known, 1);
+  EXPECT_EQ(source.figures().waiting, 0);
+  EXPECT_EQ(source.figures().answered, 1);
+}
+
+TEST(SchemaRegistryTest, KnowsTypesGuidsAndPaths) {
+  FakeRegistry registry;
+  registry.Put("/path/schemas/ids/1", {200, R"({"schemaType":"PROTOBUF","schema":"syntax = \"proto3\";"})"});
+  registry.Put("/path/schemas/ids/2",
+               {.status = 200, .body = R"({"schemaType":"JSON","schema":"{}"})", .chunked = true});
+  registry.Put("/path/schemas/guids/00010203-0405-0607-0809-0a0b0c0d0e0f", {200, R"({"schema":"\"int\""})"});
+  SchemaRegistry source(Quick(*ParseUrls(registry.url() + "/path/")));
+  const SchemaLookup protobuf = Await(source, 1);
+  ASSERT_EQ(protobuf.state, State::kKnown) << protobuf.why;
+  EXPECT_EQ(protobuf.schema->type, Schema::Type::kProtobuf);
+  const SchemaLookup chunked = Await(source, 2);
+  ASSERT_EQ(chunked.state, State::kKnown) << chunked.why;
+  EXPECT_EQ(chunked.schema->type, Schema::Type::kJson);
+  const std::array<uint8_t, 16> guid = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  const SchemaLookup by_guid = Await(source, guid);
+  ASSERT_EQ(by_guid.state, State::kKnown) << by_guid.why;
+  EXPECT_EQ(by_guid.schema->text, R"("int")");
+}
+
+TEST(SchemaRegistryTest, ResolvesReferencesInTheirOrder) {
+  FakeRegistry registry;
+  registry.Put("/schemas/ids/1", {200, R"({"schema":"C","references":[
+      {"name":"A","subject":"a/x","version":1},{"name":"B","subject":"b","version":2}]})"});
+  registry.Put("/subjects/a%2Fx/versions/1?deleted=true", {200, R"({"id":9,"schema":"A"})"});
+  registry.Put("/subjects/b/versions/2?deleted=true",
+               {200, R"({"schema":"B","references":[{"name":"A","subject":"a/x","version":1},
+                         {"name":"D","subject":"d","version":1}]})"});
+  registry.Put("/subjects/d/versions/1?deleted=true", {200, R"({"schema":"D"})"});
+  SchemaRegistry source(Quick({registry.url()}));
+  const SchemaLookup lookup = Await(source, 1);
+  ASSERT_EQ(lookup.state, State::kKnown) << lookup.why;
+  std::string order;
+  for (const Schema::Reference& each : lookup.schema->references)
+    absl::StrAppend(&order, each.name, each.text);
+  EXPECT_EQ(order, "AADDBB");
+}
+
+TEST(SchemaRegistryTest, ReferencesAreBounded) {
+  FakeRegistry registry;
+  // Each names the next one, and the hundredth the first.
+  for (int i = 0; i < 100; ++i) {
+    const std::string answer = absl::StrCat(R"({"schema":"x","references":[{"name":")", (i + 1) % 100,
+                                            R"(","subject":"s)", (i + 1) % 100, R"(","version":1}]})");
+    registry.Put(absl::StrCat("/subjects/s", i, "/versions/1?deleted=true"), {200, answer});
+    if (i == 0) registry.Put("/schemas/ids/1", {200, answer});
+  }
+  SchemaRegistry source(Quick({registry.url()}));
+  EXPECT_EQ(Await(source, 1).state, State::kUnknown);
+  EXPECT_LT(registry.requests(), 50u);
+}
+
+TEST(SchemaRegistryTest, ASchemaThatTheRegistryLacksIsAskedForAgainAndThenUnknown) {
+  FakeRegistry registry;
+  SchemaRegistry source(Quick({registry.url()}));
+  const absl::Time begin = absl::Now();
+  const SchemaLookup lookup = Await(source, 7);
+  EXPECT_EQ(lookup.state, State::kUnknown);
+  EXPECT_TRUE(absl::StrContains(lookup.why, "schema id 7")) << lookup.why;
+  EXPECT_TRUE(absl::StrContains(lookup.why, "404")) << lookup.why;
+  EXPECT_GE(absl::Now() - begin, kMissing);
+  EXPECT_GE(registry.requests(), 3u);
+  EXPECT_EQ(source.figures().waiting, 0);
+  const size_t requests = registry.requests();
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(source.Find(7).state, State::kUnknown);
+  EXPECT_EQ(registry.requests(), requests) << "it is remembered";
+}
+
+TEST(SchemaRegistryTest, AFollowerThatLagsBehindIsWaitedFor) {
+  FakeRegistry registry;
+  SchemaRegistry source(Quick({registry.url()}));
+  source.Find(7);
+  ASSERT_TRUE(WaitUntil([&] { return registry.requests() >= 2; }));
+  EXPECT_EQ(source.Find(7).state, State::kWaiting);
+  registry.PutAvro(7, R"(\"int\")");
+  EXPECT_EQ(Await(source, 7).state, State::kKnown);
+}
+
+TEST(SchemaRegistryTest, AnUnknownSchemaIsForgottenAndFound) {
+  FakeRegistry registry;
+  RegistryOptions options = Quick({registry.url()});
+  options.remembers_unknown = absl::Milliseconds(50);
+  SchemaRegistry source(options);
+  ASSERT_EQ(Await(source, 7).state, State::kUnknown);
+  registry.PutAvro(7, R"(\"int\")");
+  ASSERT_TRUE(WaitUntil([&] { return source.Find(7).state == State::kKnown; }));
+}
+
+// One forged id takes the patience, and the others have none left.
+TEST(SchemaRegistryTest, ForgedIdsShareOnePatience) {
+  FakeRegistry registry;
+  SchemaRegistry source(Quick({registry.url()}));
+  ASSERT_EQ(Await(source, 1).state, State::kUnknown);
+  const size_t first = registry.requests();
+  const absl::Time begin = absl::Now();
+  constexpr int kForged = 120;
+  for (int id = 2; id < 2 + kForged; ++id) ASSERT_EQ(Await(source, id).state, State::kUnknown);
+  // Of these a few come back into the patience.
+  EXPECT_LT(registry.requests() - first, 2u * kForged);
+  EXPECT_GT(absl::Now() - begin, absl::Milliseconds(1000))
+      << "the registry is asked 50 times a second at most";
+}
+
+TEST(SchemaRegistryTest, IsNeverUnknownWhileTheRegistryDoesNotAnswer) {
+  FakeRegistry registry;
+  SchemaRegistry source(Quick({registry.url()}));
+  const auto all = [&](int status, const std::string& body) {
+    registry.PutAll(std::make_shared<const FakeRegistry::Answer>(FakeRegistry::Answer{status, body}));
+  };
+  all(401, "who are you");
+  EXPECT_TRUE(absl::StrContains(WaitsBecause(source, 7, &SchemaFigures::refused), "401"));
+  all(503, "");
+  EXPECT_TRUE(absl::StrContains(WaitsBecause(source, 7, &SchemaFigures::failed), "503"));
+  all(404, "<html>no such page</html>");  // the path in the url is wrong
+  ASSERT_TRUE(WaitUntil([&] { return absl::StrContains(source.Find(7).why, "404"); }));
+  EXPECT_EQ(source.Find(7).state, State::kWaiting);
+  all(200, "<html>a proxy</html>");
+  ASSERT_TRUE(WaitUntil([&] { return absl::StrContains(source.Find(7).why, "not a schema"); }));
+  EXPECT_EQ(source.Find(7).state, State::kWaiting);
+  registry.PutAll(nullptr);
+  registry.PutAvro(7, R"(\"int\")");
+  EXPECT_EQ(Await(source, 7).state, State::kKnown);
+}
+
+TEST(SchemaRegistryTest, FollowsNoRedirect) {
+  FakeRegistry other;
+  other.PutAvro(7, R"(\"int\")");
+  FakeRegistry registry;
+  registry.Put("/schemas/ids/7", {302, "", {{"Location", other.url() + "/schemas/ids/7"}}});
+  RegistryOptions options = Quick({registry.url()});
+  options.user = "lethe";
+  options.password = "secret";
+  SchemaRegistry source(options);
+  EXPECT_TRUE(absl::StrContains(WaitsBecause(source, 7, &SchemaFigures::failed), "redirect"));
+  EXPECT_EQ(other.requests(), 0u);
+}
+
+TEST(SchemaRegistryTest, SendsUserOrToken) {
+  FakeRegistry registry;
+  registry.PutAvro(7, R"(\"int\")");
+  RegistryOptions options = Quick({registry.url()});
+  options.user = "lethe";
+  options.password = "secret";
+  Await(*std::make_unique<SchemaRegistry>(options), 7);
+  EXPECT_EQ(registry.authorization(), "Basic bGV0aGU6c2VjcmV0");
+  options.user = options.password = "";
+  options.token = "abc";
+  Await(*std::make_unique<SchemaRegistry>(options), 7);
+  EXPECT_EQ(registry.authorization(), "Bearer abc");
+}
+
+TEST(SchemaRegistryTest, AsksTheNextUrlWhereOneDoesNotAnswer) {
+  FakeRegistry away;
+  away.PutAll(std::make_shared<const FakeRegistry::Answer>(FakeRegistry::Answer{500, ""}));
+  FakeRegistry registry;
+  registry.PutAvro(7, R"(\"int\")");
+  registry.PutAvro(8, R"(\"int\")");
+  // Port 1 refuses connections.
+  SchemaRegistry source(Quick({"http://127.0.0.1:1", away.url(), registry.url()}));
+  EXPECT_EQ(Await(source, 7).state, State::kKnown);
+  EXPECT_EQ(Await(source, 8).state, State::kKnown);
+  EXPECT_EQ(away.requests(), 1u) << "the one that answered is asked first";
+}
+
+TEST(SchemaRegistryTest, ASlowRegistryTimesOutAndTheEndWaitsForNothing) {
+  FakeRegistry registry;
+  registry.Put("/schemas/ids/7", {.status = 200, .body = R"({"schema":"x"})", .after = absl::Seconds(1)});
+  RegistryOptions options = Quick({registry.url()});
+  options.timeout = absl::Milliseconds(50);
+  {
+    SchemaRegistry source(options);
+    EXPECT_TRUE(absl::StrContains(WaitsBecause(source, 7, &SchemaFigures::failed), "no answer within 50ms"));
+  }
+  options.timeout = absl::Hours(1);
+  const ReplyServer silent([](int connection) { ReplyServer::ReadAll(connection); });
+  options.urls = {UrlOf(silent)};
+  const absl::Time begin = absl::Now();
+  {
+    SchemaRegistry source(options);
+    source.Find(7);
+  }
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(30));
+}
+
+TEST(SchemaRegistryTest, GarbageAndHalfAnswersAreNoAnswers) {
+  for (const std::string& reply :
+       {std::string("garbage"), std::string("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{\"schema"),
+        std::string("HTTP/1.1 200 OK\r\n"), std::string(), Reply("[[[[[[[[[[[[[[[["),
+        Reply(R"({"schema":7})"), Reply(R"({"schema":"x","references":[{"name":"a"}]})")}) {
+    const ReplyServer server([&](int connection) {
+      ReadRequest(connection);
+      ReplyServer::Send(connection, reply);
+    });
+    SchemaRegistry source(Quick({UrlOf(server)}));
+    EXPECT_NE(WaitsBecause(source, 7, &SchemaFigures::failed), "") << reply;
+  }
+}
+
+TEST(SchemaRegistryTest, WhatIsTooLargeIsRefused) {
+  FakeRegistry registry;
+  registry.PutAvro(1, std::string((size_t{1} << 20) + 1, 'x'));
+  registry.PutAvro(2, std::string(size_t{5} << 20, 'x'));
+  registry.Put("/schemas/ids/3", {200, R"({"schema":"x","schemaType":"THRIFT"})"});
+  SchemaRegistry source(Quick({registry.url()}));
+  for (const int id : {1, 2, 3}) {
+    const SchemaLookup lookup = Await(source, id);
+    EXPECT_EQ(lookup.state, State::kUnknown) << id;
+    EXPECT_TRUE(absl::StrContains(lookup.why, absl::StrCat("schema id ", id))) << lookup.why;
+  }
+  EXPECT_EQ(registry.requests(), 3u);
+}
+
+TEST(SchemaRegistryTest, OneBadSchemaDoesNotHoldTheOthers) {
+  FakeRegistry registry;
+  registry.Put("/schemas/ids/1", {500, ""});
+  SchemaRegistry source(Quick({registry.url()}));
+  source.Find(1);
+  for (int id = 2; id < 10; ++id) {
+    registry.PutAvro(id, R"(\"int\")");
+    EXPECT_EQ(Await(source, id).state, State::kKnown);
+  }
+  EXPECT_EQ(source.Find(1).state, State::kWaiting);
+}
+
+TEST(SchemaRegistryTest, KeepsSchemasAcrossRestarts) {
+  RegistryOptions options;
+  {
+    FakeRegistry registry;
+    registry.Put("/schemas/ids/7",
+                 {200, R"({"schema":"C\u00e9","references":[{"name":"A","subject":"a","version":1}]})"});
+    registry.Put("/subjects/a/versions/1?deleted=true", {200, R"({"schema":"A"})"});
+    options = Quick({registry.url()});
+    options.folder = EmptyFolder();
+    SchemaRegistry source(options);
+    ASSERT_EQ(Await(source, 7).state, State::kKnown);
+  }
+  {
+    SchemaRegistry source(options);
+    const SchemaLookup lookup = Await(source, 7);
+    ASSERT_EQ(lookup.state, State::kKnown);
+    EXPECT_EQ(lookup.schema->text, "C\u00e9");
+    ASSERT_EQ(lookup.schema->references.size(), 1u);
+    EXPECT_EQ(lookup.schema->references[0].text, "A");
+    // Another waits for the registry, and does not keep this one from its file.
+    source.Find(8);
+    EXPECT_EQ(source.figures().answered, 0);
+  }
+  // Of another registry the same id is another schema.
+  options.urls = {"http://127.0.0.1:1"};
+  SchemaRegistry source(options);
+  WaitsBecause(source, 7, &SchemaFigures::failed);
+}
+
+TEST(SchemaRegistryTest, ADamagedFileIsAskedForAgain) {
+  FakeRegistry registry;
+  registry.PutAvro(7, R"(\"int\")");
+  RegistryOptions options = Quick({registry.url()});
+  options.folder = EmptyFolder();
+  ASSERT_EQ(Await(*std::make_unique<SchemaRegistry>(options), 7).state, State::kKnown);
+  std::filesystem::path file;
+  for (const auto& each : std::filesystem::recursive_directory_iterator(options.folder)) {
+    if (each.is_regular_file()) file = each.path();
+  }
+  ASSERT_EQ(file.filename(), "7.schema");
+  for (const std::string& damage : {std::string("x"), std::string(), std::string(100, '{')}) {
+    std::ofstream(file, std::ios::binary) << damage;
+    const size_t requests = registry.requests();
+    EXPECT_EQ(Await(*std::make_unique<SchemaRegistry>(options), 7).state, State::kKnown);
+    EXPECT_EQ(registry.requests(), requests + 1);
+  }
+}
+
+TEST(SchemaRegistryTest, TrustsTheAuthoritiesOfTheFile) {
+  const std::string folder = EmptyFolder();
+  std::filesystem::create_directories(folder);
+  const std::string certificate = folder + "/cert.pem";
+  const std::string key = folder + "/key.pem";
+  const std::string command = absl::StrCat(
+      "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext "
+      "subjectAltName=DNS:localhost -keyout ",
+      key, " -out ", certificate, " 2> /dev/null");
+  ASSERT_EQ(std::system(command.c_str()), 0);  // NOLINT(cert-env33-c)
+  FakeRegistry registry(certificate, key);
+  registry.PutAvro(7, R"(\"int\")");
+  RegistryOptions options = Quick({registry.url()});
+  {
+    SchemaRegistry stranger(options);
+    EXPECT_TRUE(absl::StrContains(WaitsBecause(stranger, 7, &SchemaFigures::failed), "certificate"));
+  }
+  options.ca_file = certificate;
+  SchemaRegistry source(options);
+  const SchemaLookup lookup = Await(source, 7);
+  EXPECT_EQ(lookup.state, State::kKnown) << lookup.why;
+}
+
+TEST(PatientSchemasTest, WaitsForAnAnswerAndNoLonger) {
+  FakeRegistry registry;
+  registry.Put("/schemas/ids/7",
+               {.status = 200, .body = R"({"schema":"x"})", .after = absl::Milliseconds(50)});
+  PatientSchemas patient(std::make_unique<SchemaRegistry>(Quick({registry.url()})), absl::Seconds(60));
+  EXPECT_EQ(patient.Find(7).state, State::kKnown);
+  EXPECT_TRUE(patient.status().ok());
+
+  PatientSchemas gives_up(std::make_unique<SchemaRegistry>(Quick({"http://127.0.0.1:1"})),
+                          absl::Milliseconds(50));
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(gives_up.Find(7).state, State::kUnknown);
+  EXPECT_TRUE(absl::IsUnavailable(gives_up.status())) << gives_up.status();
+}
+
+TEST(RegistryOptionsTest, ParsesUrls) {
+  EXPECT_EQ(ParseUrls("https://a:8081/, http://b/apis/ccompat/v7").value(),
+            (std::vector<std::string>{"https://a:8081", "http://b/apis/ccompat/v7"}));
+  for (const char* wrong : {"", "a:8081", "ftp://a", "http://", "https://a,", "http://a/?x=1", "http://a/#x",
+                            "http://user:secret@a", "http://a b"}) {
+    const auto urls = ParseUrls(wrong);
+    EXPECT_TRUE(absl::IsInvalidArgument(urls.status())) << wrong;
+    EXPECT_FALSE(absl::StrContains(urls.status().message(), "secret"));
+  }
+}
+
+}  // namespace
+}  // namespace lethe::registry

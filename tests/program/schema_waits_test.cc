@@ -1,0 +1,246 @@
+// Partitions whose next record waits for its schema, on the loop itself with a cluster in memory.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "src/pipeline/worker.h"
+#include "src/record/record_format.h"
+#include "tests/support/fake_cluster.h"
+#include "tests/support/fake_schemas.h"
+#include "tests/support/life.h"
+
+namespace lethe {
+namespace {
+
+test::FakeSchemas* schemas = nullptr;
+
+// A value such as "7abc": of schema 7, with the id "abc". In the place of the real formats in this program.
+class FakeFormat final : public RecordFormat {
+ public:
+  bool Read(absl::string_view bytes, const RecordHeaders*) override {
+    int32_t id = 0;
+    waits_for_.reset();
+    if (!absl::SimpleAtoi(bytes.substr(0, 1), &id)) return false;
+    const SchemaLookup lookup = schemas->Find(id);
+    why_ = lookup.why;
+    if (lookup.state == SchemaLookup::State::kWaiting) waits_for_ = id;
+    value_ = {FieldValue::Kind::kString, false, bytes.substr(1)};
+    return lookup.state == SchemaLookup::State::kKnown;
+  }
+  const FieldValue& value(size_t) const override { return value_; }
+  std::optional<SchemaKey> waits_for() const override { return waits_for_; }
+  void AppendWhy(std::string* reason) const override { absl::StrAppend(reason, why_); }
+  const char* name() const override { return "fake"; }
+
+ private:
+  std::optional<SchemaKey> waits_for_;
+  std::string why_;
+  FieldValue value_;
+};
+
+}  // namespace
+
+std::unique_ptr<RecordFormat> MakeFormat(const Field&, const std::vector<std::string>&) {
+  return std::make_unique<FakeFormat>();
+}
+
+namespace {
+
+using test::FakeCluster;
+using test::Life;
+
+class SchemaWaitsTest : public testing::Test {
+ protected:
+  SchemaWaitsTest() {
+    schemas = &schemas_;
+    options_.input = "orders";
+    options_.output = "unique";
+    options_.group = "lethe";
+    options_.commit_interval = absl::ZeroDuration();
+    options_.record.id = *IdSpec::Parse("framed.json:/id");
+    options_.record.schemas = &schemas_;
+    cluster_.output_partitions = 2;
+    schemas_.Put(1, {});
+  }
+
+  void Send(const std::vector<std::string>& values, int32_t partition = 0) {
+    for (const std::string& value : values) cluster_.Append(partition, {value, value, 1'700'000'000'000});
+  }
+  std::string Out() const {
+    std::string values;
+    for (const FakeCluster::Written& each : cluster_.output) {
+      absl::StrAppend(&values, values.empty() ? "" : " ", *each.record.value);
+    }
+    return values;
+  }
+  // Runs until nothing is left to read; while partitions wait, `while_waiting` is called, and must end that.
+  static void Run(Life& life, std::function<void()> while_waiting) {
+    life.source.on_idle = [&life, while_waiting = std::move(while_waiting)] {
+      if (life.worker.transactions().is_open()) return;
+      for (const auto& [id, task] : life.tasks) {
+        if (task->waits_for) return while_waiting();
+      }
+      if (life.IsAtEnd()) life.stop.Request();
+    };
+    ASSERT_TRUE(life.Run().ok()) << life.state.fatal;
+  }
+
+  FakeCluster cluster_;
+  DaemonOptions options_;
+  test::FakeSchemas schemas_;
+};
+
+TEST_F(SchemaWaitsTest, APartitionWaitsAndOthersGoOn) {
+  Send({"1a", "1a", "2b", "1c", "2b"}, 0);
+  Send({"1x", "1y"}, 1);
+  Life life(cluster_, options_);
+  const Task& waiting = life.Assign(0);
+  const Task& other = life.Assign(1);
+  int waits = 0;
+  Run(life, [&] {
+    if (++waits == 1) {
+      EXPECT_EQ(waiting.committed, 2) << "what is before the record is committed";
+      EXPECT_EQ(waiting.counts.unique, 1);
+      EXPECT_EQ(other.committed, 2);
+      EXPECT_TRUE(life.source.paused.contains(0));
+      EXPECT_FALSE(life.source.paused.contains(1));
+      Send({"1z"}, 1);
+    } else if (other.committed == 3) {
+      schemas_.Put(2, {});
+    }
+  });
+  EXPECT_EQ(waiting.committed, 5);
+  EXPECT_EQ(waiting.counts.unique, 3);
+  EXPECT_EQ(waiting.counts.duplicate, 2);
+  EXPECT_EQ(waiting.counts.malformed, 0);
+  EXPECT_EQ(Out(), "1a 1x 1y 1z 2b 1c");
+  EXPECT_TRUE(life.source.paused.empty());
+  EXPECT_EQ(waiting.phase, Phase::kActive);
+}
+
+TEST_F(SchemaWaitsTest, IsAskedForOnlyWhenThereAreAnswers) {
+  Send({"2a"});
+  Life life(cluster_, options_);
+  life.Assign(0);
+  int looks = 0;
+  int64_t finds = 0;
+  Run(life, [&] {
+    if (++looks == 1) finds = schemas_.finds;
+    if (looks == 100) {
+      EXPECT_EQ(schemas_.finds, finds);
+      schemas_.Put(3, {});  // another one
+    }
+    if (looks == 110) schemas_.Put(2, {});
+  });
+  EXPECT_EQ(Out(), "2a");
+}
+
+TEST_F(SchemaWaitsTest, AnUnknownSchemaIsMalformedByPolicy) {
+  options_.policies.on_malformed = Action::kDivert;
+  options_.divert = "diverted";
+  Send({"1a", "2b", "1c"});
+  Life life(cluster_, options_);
+  const Task& task = life.Assign(0);
+  Run(life, [&] { schemas_.PutUnknown(2); });
+  EXPECT_EQ(task.counts.malformed, 1);
+  EXPECT_EQ(task.counts.unique, 2);
+  ASSERT_EQ(cluster_.output.size(), 3u);
+  const FakeCluster::Written& diverted = cluster_.output[1];
+  EXPECT_EQ(diverted.target.kind, Target::Kind::kDivert);
+  EXPECT_EQ(diverted.record.headers[1].second, "the value schema id 2: none");
+}
+
+TEST_F(SchemaWaitsTest, NothingIsCountedTwiceAfterAnAbort) {
+  Send({"1a", "1b", "2c", "1d"});
+  Life life(cluster_, options_);
+  const Task& task = life.Assign(0);
+  life.sink.fail_commits = 2;  // of the transaction in which it began to wait
+  Run(life, [&] {
+    EXPECT_EQ(task.committed, 2);
+    schemas_.Put(2, {});
+  });
+  EXPECT_EQ(Out(), "1a 1b 2c 1d");
+  EXPECT_EQ(task.counts.unique, 4);
+  EXPECT_EQ(task.counts.duplicate, 0);
+}
+
+TEST_F(SchemaWaitsTest, TheEndOfTheLogIsNotCommittedBeforeTheRecord) {
+  Send({"2a"});
+  cluster_.AppendOther(0, test::FakeEntry::Kind::kControl);
+  Life life(cluster_, options_);
+  const Task& task = life.Assign(0);
+  int waits = 0;
+  Run(life, [&] {
+    EXPECT_EQ(task.committed, 0);
+    if (++waits == 20) schemas_.Put(2, {});
+  });
+  EXPECT_EQ(Out(), "2a");
+  EXPECT_EQ(cluster_.committed[0].offset, 2);
+}
+
+TEST_F(SchemaWaitsTest, AnUnreadableBatchBehindItIsLeftForLater) {
+  options_.policies.on_unreadable = Action::kDrop;
+  Send({"2a"});
+  cluster_.AppendOther(0, test::FakeEntry::Kind::kUnreadable);
+  Send({"1b"});
+  Life life(cluster_, options_);
+  const Task& task = life.Assign(0);
+  Run(life, [&] { schemas_.Put(2, {}); });
+  EXPECT_EQ(Out(), "2a 1b");
+  EXPECT_EQ(task.counts.unreadable, 1);
+}
+
+TEST_F(SchemaWaitsTest, ARevokedPartitionIsReadByTheNextOwner) {
+  Send({"1a", "2b"});
+  {
+    Life life(cluster_, options_);
+    life.Assign(0);
+    Run(life, [&] {
+      life.worker.held().Release(*life.tasks[0]);
+      EXPECT_TRUE(life.source.paused.empty());
+      EXPECT_FALSE(life.tasks[0]->waits_for);
+      life.Revoke(0, /*lost=*/false);
+    });
+  }
+  schemas_.Put(2, {});
+  Life life(cluster_, options_);
+  life.Assign(0);
+  Run(life, [] {});
+  EXPECT_EQ(Out(), "1a 2b");
+}
+
+TEST_F(SchemaWaitsTest, AReplayWaitsToo) {
+  schemas_.Put(2, {});
+  Send({"1a", "2b", "1c", "2d"});
+  {
+    Life life(cluster_, options_);
+    life.Assign(0);
+    Run(life, [] {});
+  }
+  Send({"1a", "2b", "1e", "2d"});
+  test::FakeSchemas restarted;  // which knows nothing yet
+  restarted.Put(1, {});
+  schemas = &restarted;
+  options_.record.schemas = &restarted;
+  Life life(cluster_, options_);
+  const Task& task = life.Assign(0);
+  ASSERT_EQ(task.phase, Phase::kRestoring);
+  int waits = 0;
+  Run(life, [&] {
+    EXPECT_EQ(task.phase, Phase::kRestoring);
+    EXPECT_EQ(task.next, 1);
+    if (++waits == 10) restarted.Put(2, {});
+  });
+  EXPECT_EQ(Out(), "1a 2b 1c 2d 1e");
+  EXPECT_EQ(task.counts.suppressed, 4);
+  EXPECT_EQ(task.counts.duplicate, 3);
+  EXPECT_EQ(task.phase, Phase::kActive);
+}
+
+}  // namespace
+}  // namespace lethe
