@@ -13,7 +13,7 @@ bench_packages := libgtest-dev libbenchmark-dev
 # mandoc reads the manual page. A test compiles a Java source, and gdb follows a record.
 browser_packages := chromium chromium-driver librsvg2-bin pngquant fonts-dejavu-core
 test_packages := $(broker_packages) $(bench_packages) $(browser_packages) python3 python3-jsonschema python3-yaml \
-  python3-confluent-kafka openssl prometheus mandoc dpkg-dev lintian file binutils redis-server default-jdk-headless gdb
+  python3-confluent-kafka openssl prometheus mandoc systemd dpkg-dev lintian file binutils redis-server default-jdk-headless gdb
 lab_packages := libgtest-dev python3-matplotlib
 lab_counters_packages := $(lab_packages) $(broker_packages) python3-cassandra python3-confluent-kafka python3-redis \
   redis-server
@@ -88,7 +88,11 @@ unit:  ## tests without a broker, a browser or a long load; about a minute after
 
 test-debian13:  ## make demo and make test on Debian 13, in a root of its own; COMMAND='make unit' does less
 	$(call install,debootstrap util-linux)
-	tests/debian13.sh $(if $(COMMAND),'$(COMMAND)')
+	tests/debian.sh trixie '$(or $(COMMAND),make demo && make test)'
+
+test-packages:  ## the Debian packages, built and installed on Debian 12 and 13 in roots of their own; as root
+	$(call install,debootstrap util-linux)
+	tests/packages_test.sh bookworm trixie
 
 chaos:  ## random schedules of faults: SCHEDULES=200 SEED=n, both optional
 	$(call install,$(build_packages) $(broker_packages))

@@ -18,7 +18,7 @@ time. Its memory is bounded, and a restart restores it from snapshots or from
 the log. It also counts events by key, surveys topics for duplicates, and
 reconciles two topics.
 
-The package brings a systemd unit, which is neither enabled nor started, and
+The package brings systemd units, which are neither enabled nor started, and
 Grafana dashboards with Prometheus rules.")
 set(CPACK_DEBIAN_LETHE_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_LIST_DIR}/postinst ${CMAKE_CURRENT_LIST_DIR}/prerm
   ${CMAKE_CURRENT_LIST_DIR}/postrm)

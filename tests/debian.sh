@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds and tests this tree on Debian 13, in a root of its own that starts from nothing but git and make.
-#   tests/debian13.sh ['COMMAND']    default: make demo && make test
+# Runs a command in this tree on a release of Debian, in a root of its own with nothing but git and make, or the
+# packages that INCLUDE names.
+#   tests/debian.sh trixie 'make demo && make test'
 # ROOT=FOLDER keeps that root, and uses it again; without it a temporary one is removed at the end. MIRROR=URL
 # is where Debian's packages come from; without it, from where this machine has its own. For root, on Debian.
 set -euo pipefail
@@ -9,18 +10,17 @@ set -euo pipefail
 if [ "${1:-}" != --inside ]; then
   exec unshare --mount --pid --fork --kill-child "$0" --inside "$@"
 fi
-shift
-command=${1:-make demo && make test}
+release=$2 command=$3
 tree=$(cd "$(dirname "$0")/.." && pwd)
 
 mirror=${MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | head -n 1)}
 if [ -z "$mirror" ]; then
-  echo "debian13.sh: no mirror of Debian among this machine's sources; give one: MIRROR=URL" >&2
+  echo "debian.sh: no mirror of Debian among this machine's sources; give one: MIRROR=URL" >&2
   exit 1
 fi
 
 if [ -z "${ROOT:-}" ]; then
-  root=$(mktemp -d "${TMPDIR:-/var/tmp}/lethe-debian13.XXXXXX")
+  root=$(mktemp -d "${TMPDIR:-/var/tmp}/lethe-$release.XXXXXX")
   # Never across a mount: /dev is this machine's.
   trap 'rm -rf --one-file-system "$root"' EXIT
 else
@@ -29,7 +29,7 @@ else
 fi
 
 if [ ! -e "$root/debootstrapped" ]; then
-  debootstrap --variant=minbase --include=ca-certificates,git,make trixie "$root" "$mirror" > "$root.log" ||
+  debootstrap --variant=minbase --include=${INCLUDE:-ca-certificates,git,make} $release "$root" "$mirror" > "$root.log" ||
     { tail -n 20 "$root.log" >&2; exit 1; }
   rm "$root.log"
   touch "$root/debootstrapped"
