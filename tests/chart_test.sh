@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# The chart and the sidecar's example by Helm's rules and the schemas of Kubernetes: chart_test.sh FOLDER, which has
+# helm, and kubernetes-validate in python/bin. `make test-chart` does it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+helm=$1/helm validate=$1/python/bin/kubernetes-validate
+chart=connectors/kubernetes/lethe sidecar=connectors/kubernetes/sidecar.yaml
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# Helm names each linked file, each time.
+quietly() { "$@" 2> "$work/errors" || { cat "$work/errors" >&2; return 1; }; }
+
+quietly "$helm" lint --strict --quiet "$chart"
+if "$helm" lint --strict --set http.port=metrics "$chart" > /dev/null 2>&1; then
+  echo "the chart's schema takes a port that is no number" >&2
+  exit 1
+fi
+
+# By the oldest and the newest Kubernetes: the chart's, and that of containers beside others.
+oldest=1.27 oldest_sidecar=1.29 newest=1.37
+few=podDisruptionBudget.enabled=false
+many=dashboards.enabled=true,secrets[0].name=kafka,config.lanes=4,config.scope=topic,podLabels.team=orders
+for values in "$few" "$many"; do
+  for version in $oldest $newest; do
+    quietly "$helm" template orders "$chart" --kube-version "$version" --set "$values" > "$work/chart.yaml"
+    "$validate" --strict --quiet --kubernetes-version "$version" "$work/chart.yaml"
+  done
+done
+for version in $oldest_sidecar $newest; do
+  "$validate" --strict --quiet --kubernetes-version "$version" "$sidecar"
+done
+sed 's/^\( *\)serviceName:/\1serviceNam:/' "$work/chart.yaml" > "$work/wrong.yaml"
+if "$validate" --strict --quiet "$work/wrong.yaml" > /dev/null; then
+  echo "a misspelt field is not found" >&2
+  exit 1
+fi
+echo "the chart is valid from Kubernetes $oldest to $newest, the sidecar's example from $oldest_sidecar"
