@@ -7,7 +7,6 @@ Not a container runtime's work, which cannot run everywhere: the image is unpack
 """
 import base64
 import ctypes
-import http.server
 import json
 import os
 import shutil
@@ -16,12 +15,11 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import urllib.error
 import urllib.request
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 UID = 65532
@@ -111,36 +109,27 @@ def look_at_files(root, config):
     print(f"files: {size / 2**20:.1f} MiB; the bill of materials names {len(names)} packages")
 
 
-class TokenServer(http.server.ThreadingHTTPServer):
-    """The endpoint of an OAuth server that gives tokens for client credentials: unsigned, for ten seconds."""
+def oidc_properties():
+    given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.method": "oidc",
+             "sasl.oauthbearer.client.id": "lethe", "sasl.oauthbearer.client.secret": "of the test",
+             "sasl.oauthbearer.scope": "kafka", "sasl.oauthbearer.token.endpoint.url": os.environ["KAFKA_OAUTH_TOKENS"]}
+    return [f"--kafka={name}={value}" for name, value in given.items()]
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self):
-            self.server.asked += 1
-            now = int(time.time())
-            parts = {"alg": "none"}, {"sub": "lethe", "iat": now, "exp": now + 10, "scope": "kafka"}
-            token = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts]
-            answer = {"access_token": ".".join([*token, ""]), "token_type": "Bearer", "expires_in": 10}
-            body = json.dumps(answer).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
 
-        def log_message(self, *_):
-            pass
-
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), self.Handler)
-        self.asked = 0
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def properties(self):
-        given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.method": "oidc",
-                 "sasl.oauthbearer.client.id": "lethe", "sasl.oauthbearer.client.secret": "of the test",
-                 "sasl.oauthbearer.token.endpoint.url": f"http://127.0.0.1:{self.server_port}/token"}
-        return [f"--kafka={name}={value}" for name, value in given.items()]
+def look_at_signatures(brokers):
+    """The broker refuses a token that nobody has signed."""
+    now = int(time.time())
+    parts = {"alg": "none"}, {"sub": "lethe", "iss": os.environ["KAFKA_OAUTH_TOKENS"].removesuffix("/token"), "aud": "kafka",
+                              "scope": "kafka", "iat": now, "exp": now + 60}
+    token = ".".join([*(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts), ""])
+    errors = []
+    producer = Producer({"bootstrap.servers": brokers, "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER",
+                         "oauth_cb": lambda _: (token, now + 60), "error_cb": errors.append})
+    end = time.monotonic() + 30
+    while not any(error.code() == KafkaError._AUTHENTICATION for error in errors):
+        assert time.monotonic() < end, f"an unsigned token is not refused: {errors}"
+        producer.poll(0.1)
+    print("oidc: an unsigned token is refused")
 
 
 def look_at_run(root, config, brokers, name, lethes_brokers, properties=(), seconds=0):
@@ -221,11 +210,9 @@ def main(image, brokers):
         mount("none", root, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID)
         assert start(root, config, ["version"]).wait(10) == 0
         look_at_run(root, config, brokers, "plain", brokers)
-        tokens = TokenServer()
-        look_at_run(root, config, brokers, "oidc", os.environ["KAFKA_OAUTH_BROKERS"], tokens.properties(), seconds=25)
-        # Each client has a token of its own, and asks for the next before it expires.
-        assert tokens.asked >= 6, tokens.asked
-        print(f"oidc: {tokens.asked} tokens")
+        look_at_signatures(os.environ["KAFKA_OAUTH_BROKERS"])
+        # Tokens last for ten seconds, and the broker wants one again every four.
+        look_at_run(root, config, brokers, "oidc", os.environ["KAFKA_OAUTH_BROKERS"], oidc_properties(), seconds=25)
         # It starts lethe once more, and keeps a log: runtimes mount these.
         mount("proc", root + "/proc", 0, b"proc")
         mount("tmpfs", root + "/dev/shm", 0, b"tmpfs")
