@@ -168,7 +168,8 @@ def follow_the_page(cluster):
     os.symlink(SOURCE + "/connectors", cluster.folder + "/connectors")
     cluster.run("bash", "-ec", install)
     look_at_memory(cluster, "1536Mi")
-    assert "secrets" in json.dumps(cluster.pod()["spec"]["volumes"]), cluster.pod()
+    mounts = {mount["mountPath"] for mount in cluster.pod()["spec"]["containers"][0]["volumeMounts"]}
+    assert "/etc/lethe/secrets/kafka" in mounts, mounts
     cluster.run("bash", "-ec", upgrade)
     look_at_memory(cluster, "896Mi")
     cluster.run("bash", "-ec", uninstall)
@@ -178,9 +179,9 @@ def follow_the_page(cluster):
 
 def main(tools):
     with Cluster(os.path.abspath(tools)) as cluster:
-        follow_the_page(cluster)
         cluster.define("servicemonitors", "ServiceMonitor")
         cluster.define("prometheusrules", "PrometheusRule")
+        follow_the_page(cluster)
         every = ["--set", "serviceMonitor.enabled=true,prometheusRule.enabled=true,dashboards.enabled=true"]
         cluster.helm("install", "orders", CHART, *every)
         dashboards = ["orders-adaptation", "orders-overview", "orders-pipeline"]
