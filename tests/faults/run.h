@@ -24,7 +24,7 @@
 namespace lethe::test {
 
 // A process says this of a snapshot that it could not write.
-inline constexpr char kUnwritten[] = "no snapshot of partition ";
+inline constexpr char kUnwritten[] = "could not save a snapshot of partition ";
 
 // What the processes said of what befell them: that the faults have had an effect.
 struct News {

@@ -154,7 +154,7 @@ TEST(CheckTest, BothStagesOfTheScopeOfATopic) {
   Finished wider = flow.RunCommand("check", args);
   EXPECT_EQ(wider.exit_code, 2) << wider.out << wider.err;
   EXPECT_TRUE(Says(wider, absl::StrCat("has so far routed by another id than json:/id, or ", topic,
-                                       " has other partitions than it had")));
+                                       " has another number of partitions than before")));
 }
 
 TEST(CheckTest, WhatCannotRunIsAnError) {

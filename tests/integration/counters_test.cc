@@ -369,7 +369,7 @@ TEST(CountersTest, ATopicThatDoesNotFitTotalsIsRefusedWithTheRemedy) {
                     narrow = NewTopic("narrow", 2, {{"cleanup.policy", "compact"}}),
                     foreign = NewTopic("foreign", 3, {{"cleanup.policy", "compact"}});
   const auto totals = [](const std::string& topic) { return CountOrders(topic); };
-  EXPECT_TRUE(IsRefused(flow.RunToEnd(totals(deltas)), "is the topic of another mode"));
+  EXPECT_TRUE(IsRefused(flow.RunToEnd(totals(deltas)), "belongs to another mode"));
   EXPECT_TRUE(
       IsRefused(flow.RunToEnd(totals(narrow)), absl::StrCat("--alter --topic ", narrow, " --partitions 3")));
   Record record;

@@ -246,7 +246,7 @@ TEST_F(ReconcileTopicsTest, TheReportIsForPeopleToo) {
   Send(there_, Events("event", 90));
   const Finished finished = RunWith(ServeCommand(), {});
   EXPECT_EQ(finished.exit_code, 1);
-  for (const char* text : {"The two sides differ.", "ids that the other side lacks", "By partition",
+  for (const char* text : {"The two sides differ.", "ids missing on the other side", "By partition",
                            "Only here, for example", "event90", "lookup table"}) {
     EXPECT_TRUE(absl::StrContains(finished.out, text)) << text << " is not in\n" << finished.out;
   }
@@ -341,7 +341,8 @@ TEST_F(ReconcileTopicsTest, WhatRetentionHasDeletedIsNotMissing) {
     return absl::FormatTime(absl::RFC3339_full, absl::FromUnixMillis(events[i].timestamp_ms),
                             absl::UTCTimeZone());
   };
-  ExpectError(RunWith(ServeCommand(), {"--since", at(10), "--until", at(900)}), {"nothing of the window"});
+  ExpectError(RunWith(ServeCommand(), {"--since", at(10), "--until", at(900)}),
+              {"neither side has records in the window"});
 }
 
 // What is deleted in the middle of the reading leaves a hole between records that were read.

@@ -132,7 +132,7 @@ TEST(RulesTest, Rule3ALogThatWasCutAndHasGrownAgainIsNotGoneOnWith) {
   flow.SendIds("a", 1, 200);
   flow.SendIds("b", 1, 200);
   flow.ResetGroup({before});
-  EXPECT_TRUE(IsRefused(flow.RunToEnd(), "offset 299: the log has another record here"));
+  EXPECT_TRUE(IsRefused(flow.RunToEnd(), "offset 299: this is not the record that lethe judged"));
   EXPECT_EQ(flow.Committed()[0].metadata, before.metadata);
   flow.ResetGroup({{200, ""}});  // the remedy
   ASSERT_TRUE(EndsWell(flow.RunToEnd()));
@@ -689,7 +689,7 @@ TEST(RulesTest, Rule19KeysMayHaveMovedForAHorizonAfterAnExpansion) {
   }
   const auto daemon = flow.Start(args);
   EXPECT_TRUE(daemon->Await([&] { return daemon->Metric("lethe_keys_moved") == 3; }));
-  EXPECT_TRUE(daemon->AwaitLog("a key may be in another one"));
+  EXPECT_TRUE(daemon->AwaitLog("keys may have moved"));
   // An hour and more, in the partition where it passes.
   std::vector<Record> later;
   for (int i = 0; i < 600; ++i) {
