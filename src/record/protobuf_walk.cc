@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 #include "src/record/varint.h"
@@ -28,11 +29,38 @@ bool TakeTag(const char** at, const char* end, uint32_t* number, uint8_t* wire) 
   return *number != 0;
 }
 
-// Its decimal text views `digits`.
-template <class Integer>
-FieldValue IntegerValue(Integer number, std::array<char, 32>& digits) {
+// Its decimal text, the shortest one, views `digits`.
+template <class Number>
+FieldValue NumberValue(Number number, std::array<char, 32>& digits) {
   const char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
   return {FieldValue::Kind::kNumber, false, {digits.data(), static_cast<size_t>(end - digits.data())}};
+}
+template <class Number>
+FieldValue FiniteValue(Number number, std::array<char, 32>& digits) {
+  if (!std::isfinite(number)) return {FieldValue::Kind::kOther, false, {}};
+  return NumberValue(number, digits);
+}
+
+// The encoding of a type; of an unknown one any.
+bool IsWrittenAs(ProtobufType type, uint8_t wire) {
+  switch (type) {
+    case ProtobufType::kUnknown:
+      return true;
+    case ProtobufType::kFixed32:
+    case ProtobufType::kSfixed32:
+    case ProtobufType::kFloat:
+      return wire == kFixed32;
+    case ProtobufType::kFixed64:
+    case ProtobufType::kSfixed64:
+    case ProtobufType::kDouble:
+      return wire == kFixed64;
+    case ProtobufType::kBytes:
+      return wire == kLength;
+    case ProtobufType::kMessage:
+      return wire == kLength || wire == kGroup;
+    default:
+      return wire == kVarint;
+  }
 }
 
 // Little-endian.
@@ -44,11 +72,18 @@ uint64_t FixedNumber(const char* at, size_t size) {
 
 }  // namespace
 
-ProtobufWalk::ProtobufWalk(std::vector<ProtobufPath> paths) {
-  for (size_t i = 0; i < paths.size(); ++i) {
-    ends_at_.resize(std::max(ends_at_.size(), paths[i].size() + 1));
-    ends_at_[paths[i].size()] |= uint64_t{1} << i;
-    targets_.push_back({std::move(paths[i]), {}, {}});
+ProtobufWalk::ProtobufWalk(std::vector<ProtobufPlace> places) : ends_at_(2) {
+  for (size_t i = 0; i < places.size(); ++i) {
+    ProtobufPlace& place = places[i];
+    const uint64_t bit = uint64_t{1} << i;
+    if (!place.path.empty()) {
+      all_ |= bit;
+      ends_at_.resize(std::max(ends_at_.size(), place.path.size() + 1));
+      ends_at_[place.path.size()] |= bit;
+      if (place.has_default) with_default_ |= bit;
+      if (!place.rivals.empty()) with_rivals_ |= bit;
+    }
+    targets_.push_back({std::move(place), {}, {}});
   }
 }
 
@@ -60,16 +95,16 @@ bool ProtobufWalk::Fail(const char* error, const char* at) {
 
 bool ProtobufWalk::Walk(absl::string_view message) {
   begin_ = message.data();
-  uint64_t all = 0;
-  for (Target& target : targets_) {
-    target.value = FieldValue();
-    all = all << 1 | 1;
-  }
-  return WalkMessage(message.data(), message.data() + message.size(), all, 0);
+  for (Target& target : targets_) target.value = FieldValue();
+  return WalkMessage(message.data(), message.data() + message.size(), all_, 0);
 }
 
 // Recursive only along the paths.
 bool ProtobufWalk::WalkMessage(const char* at, const char* end, uint64_t live, size_t depth) {
+  for (uint64_t rest = live & with_default_ & ends_at_[depth + 1]; rest != 0; rest &= rest - 1) {
+    Target& target = targets_[static_cast<size_t>(std::countr_zero(rest))];
+    if (target.value.kind == FieldValue::Kind::kAbsent) StoreDefault(target);
+  }
   while (at < end) {
     const char* const field = at;
     uint32_t number = 0;
@@ -82,6 +117,7 @@ bool ProtobufWalk::WalkMessage(const char* at, const char* end, uint64_t live, s
       return Fail(wire == kGroupEnd || wire > kFixed32 ? "a field has a wrong type" : "a field is cut off",
                   field);
     }
+    if ((live & with_rivals_) != 0) ForgetRivals(live & with_rivals_, depth, number);
     uint64_t matching = Matching(live, depth, number);
     for (uint64_t ending = matching & ends_at_[depth + 1]; ending != 0; ending &= ending - 1) {
       Store(written, targets_[static_cast<size_t>(std::countr_zero(ending))]);
@@ -146,26 +182,96 @@ uint64_t ProtobufWalk::Matching(uint64_t live, size_t depth, uint32_t number) co
   uint64_t matching = 0;
   for (; live != 0; live &= live - 1) {
     const Target& target = targets_[static_cast<size_t>(std::countr_zero(live))];
-    if (target.path[depth] == number) matching |= live & -live;
+    if (target.place.path[depth] == number) matching |= live & -live;
   }
   return matching;
 }
 
-void ProtobufWalk::Store(const Written& written, Target& target) {
-  using Kind = FieldValue::Kind;
-  switch (written.wire) {
-    case kVarint:
-      target.value = IntegerValue(static_cast<int64_t>(written.number), target.digits);
-      return;
-    case kLength:
-      target.value = {Kind::kString, false, written.bytes};
-      return;
-    case kGroup:
-      target.value = {Kind::kOther, false, {}};
-      return;
-    default:
-      target.value = IntegerValue(written.number, target.digits);
+void ProtobufWalk::ForgetRivals(uint64_t live, size_t depth, uint32_t number) {
+  for (; live != 0; live &= live - 1) {
+    Target& target = targets_[static_cast<size_t>(std::countr_zero(live))];
+    if (depth >= target.place.rivals.size()) continue;
+    const std::vector<uint32_t>& rivals = target.place.rivals[depth];
+    if (std::find(rivals.begin(), rivals.end(), number) != rivals.end()) target.value = FieldValue();
   }
+}
+
+void ProtobufWalk::StoreDefault(Target& target) {
+  if (target.place.type == ProtobufType::kBytes) {
+    target.value = {FieldValue::Kind::kString, false, {}};
+    return;
+  }
+  Written zero;
+  for (zero.wire = kVarint; !IsWrittenAs(target.place.type, zero.wire);) ++zero.wire;
+  Store(zero, target);
+}
+
+void ProtobufWalk::Store(const Written& written, Target& target) {
+  const ProtobufPlace& place = target.place;
+  if (!IsWrittenAs(place.type, written.wire)) return;
+  const uint64_t bits = written.number;
+  const auto low_bits = static_cast<uint32_t>(bits);  // as other readers take a number of 32 bits
+  FieldValue& value = target.value;
+  switch (place.type) {
+    case ProtobufType::kUnknown:
+      if (written.wire == kVarint) {
+        value = NumberValue(static_cast<int64_t>(bits), target.digits);
+      } else if (written.wire == kLength) {
+        value = {FieldValue::Kind::kString, false, written.bytes};
+      } else if (written.wire == kGroup) {
+        value = {FieldValue::Kind::kOther, false, {}};
+      } else {
+        value = NumberValue(bits, target.digits);
+      }
+      break;
+    case ProtobufType::kInt32:
+    case ProtobufType::kSfixed32:
+      value = NumberValue(static_cast<int32_t>(low_bits), target.digits);
+      break;
+    case ProtobufType::kInt64:
+    case ProtobufType::kSfixed64:
+      value = NumberValue(static_cast<int64_t>(bits), target.digits);
+      break;
+    case ProtobufType::kUint32:
+    case ProtobufType::kFixed32:
+      value = NumberValue(low_bits, target.digits);
+      break;
+    case ProtobufType::kUint64:
+    case ProtobufType::kFixed64:
+      value = NumberValue(bits, target.digits);
+      break;
+    case ProtobufType::kSint32:
+      value = NumberValue(static_cast<int32_t>(FromZigzag(low_bits)), target.digits);
+      break;
+    case ProtobufType::kSint64:
+      value = NumberValue(FromZigzag(bits), target.digits);
+      break;
+    case ProtobufType::kFloat:
+      value = FiniteValue(std::bit_cast<float>(low_bits), target.digits);
+      break;
+    case ProtobufType::kDouble:
+      value = FiniteValue(std::bit_cast<double>(bits), target.digits);
+      break;
+    case ProtobufType::kBool:
+      value = {FieldValue::Kind::kOther, false, bits != 0 ? "true" : "false"};
+      break;
+    case ProtobufType::kEnum: {
+      const auto symbol = place.symbols.find(static_cast<int32_t>(low_bits));
+      if (symbol != place.symbols.end()) {
+        value = {FieldValue::Kind::kString, false, symbol->second};
+      } else if (place.has_other_numbers) {
+        value = NumberValue(static_cast<int32_t>(low_bits), target.digits);
+      }
+      break;
+    }
+    case ProtobufType::kBytes:
+      value = {FieldValue::Kind::kString, false, written.bytes};
+      break;
+    case ProtobufType::kMessage:
+      value = {FieldValue::Kind::kOther, false, {}};
+      break;
+  }
+  value.unit = place.unit;
 }
 
 }  // namespace lethe

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -14,6 +16,39 @@ namespace lethe {
 
 // The numbers of the fields that lead to a place; the last one is the place itself.
 using ProtobufPath = std::vector<uint32_t>;
+
+// Of the value at a place, as its schema has it; kUnknown: there is no schema, and the encoding must do.
+enum class ProtobufType : uint8_t {
+  kUnknown,
+  kInt32,
+  kInt64,
+  kUint32,
+  kUint64,
+  kSint32,
+  kSint64,
+  kFixed32,
+  kFixed64,
+  kSfixed32,
+  kSfixed64,
+  kFloat,
+  kDouble,
+  kBool,
+  kEnum,
+  kBytes,  // and strings
+  kMessage,
+};
+
+struct ProtobufPlace {
+  ProtobufPath path;  // empty: the message has no such place
+  ProtobufType type = ProtobufType::kUnknown;
+  // Its value is the type's default in a message that is there and does not have it.
+  bool has_default = false;
+  TimeUnit unit = TimeUnit::kMilliseconds;      // of a number
+  std::map<int32_t, std::string> symbols = {};  // of an enum
+  bool has_other_numbers = false;               // the enum may have numbers without a symbol
+  // By step, as far as there are any: the other fields of its oneof, of which the last one counts.
+  std::vector<std::vector<uint32_t>> rivals = {};
+};
 
 // Of a field that occurs several times the last value counts, and messages that do are merged, as the
 // specification has it. Groups, unknown fields and those of another wire type than the schema's are skipped;
@@ -25,12 +60,12 @@ using ProtobufPath = std::vector<uint32_t>;
 class ProtobufWalk {
  public:
   // At most 64.
-  explicit ProtobufWalk(std::vector<ProtobufPath> paths);
+  explicit ProtobufWalk(std::vector<ProtobufPlace> places);
 
   // Whether the bytes are a message.
   bool Walk(absl::string_view message);
 
-  // The value at the i-th path. Valid until the next Walk, as long as the message.
+  // The value at the i-th place. Valid until the next Walk, as long as the message.
   const FieldValue& value(size_t i) const { return targets_[i].value; }
 
   // After a Walk that returned false: the error, and its byte.
@@ -44,7 +79,7 @@ class ProtobufWalk {
     absl::string_view bytes = {};
   };
   struct Target {
-    ProtobufPath path;
+    ProtobufPlace place;
     FieldValue value;
     std::array<char, 32> digits;
   };
@@ -55,10 +90,16 @@ class ProtobufWalk {
   bool SkipGroup(const char** at, const char* end, uint32_t number);
   // The targets that lead through the field, or end there.
   uint64_t Matching(uint64_t live, size_t depth, uint32_t number) const;
+  void ForgetRivals(uint64_t live, size_t depth, uint32_t number);
   static void Store(const Written& written, Target& target);
+  static void StoreDefault(Target& target);
 
   std::vector<Target> targets_;
-  std::vector<uint64_t> ends_at_;  // by depth: the targets with so many steps
+  // Sets of targets.
+  uint64_t all_ = 0;
+  uint64_t with_default_ = 0;
+  uint64_t with_rivals_ = 0;
+  std::vector<uint64_t> ends_at_;  // by depth: those with so many steps
   const char* begin_ = nullptr;
   const char* error_ = "";
   size_t error_offset_ = 0;

@@ -55,7 +55,8 @@ class JsonFormat final : public RecordFormat {
 // would be a field without a number.
 class ProtobufNumbers final : public RecordFormat {
  public:
-  ProtobufNumbers(std::vector<ProtobufPath> paths, bool in_key) : walk_(std::move(paths)), in_key_(in_key) {}
+  ProtobufNumbers(std::vector<ProtobufPlace> places, bool in_key)
+      : walk_(std::move(places)), in_key_(in_key) {}
 
   bool Read(absl::string_view bytes, const RecordHeaders* headers) override {
     why_ = nullptr;
@@ -91,14 +92,14 @@ class ProtobufNumbers final : public RecordFormat {
 std::unique_ptr<RecordFormat> MakeFormat(const Field& field, const std::vector<std::string>& places) {
   switch (field.kind) {
     case Field::Kind::kProtobuf: {
-      std::vector<ProtobufPath> paths;
+      std::vector<ProtobufPlace> numbers;
       for (const std::string& place : places) {
-        ProtobufPath& path = paths.emplace_back();
+        ProtobufPath& path = numbers.emplace_back().path;
         for (const PointerStep& step : StepsOf(place)) {
           path.push_back(static_cast<uint32_t>(step.index));
         }
       }
-      return std::make_unique<ProtobufNumbers>(std::move(paths), field.in_key);
+      return std::make_unique<ProtobufNumbers>(std::move(numbers), field.in_key);
     }
     case Field::Kind::kJson:
     case Field::Kind::kFramedJson:
