@@ -7,6 +7,7 @@
 #include "src/record/pointer.h"
 #include "src/record/protobuf_walk.h"
 #include "src/record/registry_frame.h"
+#include "src/record/schema_formats.h"
 
 namespace lethe {
 namespace {
@@ -65,7 +66,7 @@ class ProtobufNumbers final : public RecordFormat {
     if (unframed.kind == Unframed::Kind::kBroken) {
       why_ = unframed.why;
     } else if (unframed.kind == Unframed::Kind::kFramed && !unframed.in_header &&
-               !TakeMessageIndexes(message)) {
+               !TakeMessageIndexes(message, &indexes_)) {
       why_ = "the message indexes of its frame cannot be";
     }
     return why_ == nullptr && walk_.Walk(message);
@@ -84,13 +85,19 @@ class ProtobufNumbers final : public RecordFormat {
  private:
   ProtobufWalk walk_;
   const bool in_key_;
+  std::vector<int32_t> indexes_;
   const char* why_ = nullptr;  // of a broken frame
 };
 
 }  // namespace
 
-std::unique_ptr<RecordFormat> MakeFormat(const Field& field, const std::vector<std::string>& places) {
+std::unique_ptr<RecordFormat> MakeFormat(const Field& field, const std::vector<std::string>& places,
+                                         SchemaSource* schemas) {
   switch (field.kind) {
+    case Field::Kind::kAvro:
+      return MakeAvroFormat(places, field.in_key, schemas);
+    case Field::Kind::kProtobufNames:
+      return MakeProtobufFormat(places, field.in_key, schemas);
     case Field::Kind::kProtobuf: {
       std::vector<ProtobufPlace> numbers;
       for (const std::string& place : places) {
