@@ -76,7 +76,7 @@ absl::StatusOr<const pb::FileDescriptor*> Build(const std::string& name, const s
   pb::FileDescriptorProto file;
   if (!IsDescriptor(text, &file)) {
     file.Clear();
-    bool has_syntax = true;
+    bool has_syntax = false;
     if (absl::Status status = Look(text, &has_syntax); !status.ok()) return status;
     const std::string whole = has_syntax ? text : absl::StrCat("syntax = \"proto2\";", text);
     pb::io::ArrayInputStream stream(whole.data(), static_cast<int>(whole.size()));
@@ -164,16 +164,43 @@ void SetType(const pb::FieldDescriptor& field, ProtobufPlace& place) {
   }
 }
 
+// The element that a step after a repeated field's name means. False: there can be none.
+bool AddElement(const pb::FieldDescriptor& field, const PointerStep& step, ProtobufPlace& place) {
+  place.elements.resize(place.path.size());
+  ProtobufElement& element = place.elements.back();
+  if (!field.is_map()) {
+    element.kind = ProtobufElement::Kind::kIndex;
+    element.index = static_cast<uint64_t>(step.index);
+    return step.index >= 0;
+  }
+  const pb::FieldDescriptor& value = *field.message_type()->map_value();
+  element.kind = ProtobufElement::Kind::kKey;
+  element.key = step.name;
+  element.key_type = TypeOf(*field.message_type()->map_key());
+  AddStep(value, place);
+  SetType(value, place);
+  place.has_default = place.type != ProtobufType::kMessage;
+  return true;
+}
+
 ProtobufPlace PlaceOf(const pb::Descriptor& root, const std::string& pointer) {
   const std::vector<PointerStep> steps = StepsOf(pointer);
   if (steps.size() > kMostSteps) return {};
   const pb::Descriptor* message = &root;
   ProtobufPlace place;
-  for (const PointerStep& step : steps) {
-    const pb::FieldDescriptor* const field = message == nullptr ? nullptr : FieldOf(*message, step.name);
-    if (field == nullptr || field->is_repeated()) return {};
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const pb::FieldDescriptor* field = message == nullptr ? nullptr : FieldOf(*message, steps[i].name);
+    if (field == nullptr) return {};
     AddStep(*field, place);
     SetType(*field, place);
+    if (field->is_repeated()) {
+      if (++i == steps.size()) {
+        place.type = ProtobufType::kAll;
+        break;
+      }
+      if (!AddElement(*field, steps[i], place)) return {};
+      if (field->is_map()) field = field->message_type()->map_value();
+    }
     // A group is not looked into.
     message = field->type() == pb::FieldDescriptor::TYPE_MESSAGE ? field->message_type() : nullptr;
   }

@@ -31,8 +31,9 @@ class ProtobufSchema {
   ~ProtobufSchema();
 
   // `indexes`: the message's index in the file, then in the message around it; none: the first message.
-  // `pointers`: each step is the name of a field, or its name in JSON. Of a message that the schema does not
-  // have: nullopt. Places that the message does not have have no path.
+  // `pointers`: each step is the name of a field, or its name in JSON, or behind a repeated field the index
+  // of an element, behind a map a key. Of a message that the schema does not have: nullopt. Places that the
+  // message does not have have no path.
   std::optional<std::vector<ProtobufPlace>> Places(absl::Span<const int32_t> indexes,
                                                    const std::vector<std::string>& pointers) const;
 

@@ -45,6 +45,7 @@ FieldValue FiniteValue(Number number, std::array<char, 32>& digits) {
 bool IsWrittenAs(ProtobufType type, uint8_t wire) {
   switch (type) {
     case ProtobufType::kUnknown:
+    case ProtobufType::kAll:
       return true;
     case ProtobufType::kFixed32:
     case ProtobufType::kSfixed32:
@@ -70,6 +71,12 @@ uint64_t FixedNumber(const char* at, size_t size) {
   return number;
 }
 
+uint8_t WireOf(ProtobufType type) {
+  uint8_t wire = kVarint;
+  while (!IsWrittenAs(type, wire)) ++wire;
+  return wire;
+}
+
 }  // namespace
 
 ProtobufWalk::ProtobufWalk(std::vector<ProtobufPlace> places) : ends_at_(2) {
@@ -82,8 +89,11 @@ ProtobufWalk::ProtobufWalk(std::vector<ProtobufPlace> places) : ends_at_(2) {
       ends_at_[place.path.size()] |= bit;
       if (place.has_default) with_default_ |= bit;
       if (!place.rivals.empty()) with_rivals_ |= bit;
+      if (!place.elements.empty()) with_elements_ |= bit;
     }
-    targets_.push_back({std::move(place), {}, {}});
+    Target& target = targets_.emplace_back();
+    target.place = std::move(place);
+    target.seen.resize(target.place.elements.size());
   }
 }
 
@@ -95,7 +105,7 @@ bool ProtobufWalk::Fail(const char* error, const char* at) {
 
 bool ProtobufWalk::Walk(absl::string_view message) {
   begin_ = message.data();
-  for (Target& target : targets_) target.value = FieldValue();
+  for (Target& target : targets_) Forget(target, 0);
   return WalkMessage(message.data(), message.data() + message.size(), all_, 0);
 }
 
@@ -119,6 +129,9 @@ bool ProtobufWalk::WalkMessage(const char* at, const char* end, uint64_t live, s
     }
     if ((live & with_rivals_) != 0) ForgetRivals(live & with_rivals_, depth, number);
     uint64_t matching = Matching(live, depth, number);
+    if ((matching & with_elements_) != 0 && !Select(written, depth, &matching)) {
+      return Fail("a repeated field or a map is broken", field);
+    }
     for (uint64_t ending = matching & ends_at_[depth + 1]; ending != 0; ending &= ending - 1) {
       Store(written, targets_[static_cast<size_t>(std::countr_zero(ending))]);
     }
@@ -192,8 +205,76 @@ void ProtobufWalk::ForgetRivals(uint64_t live, size_t depth, uint32_t number) {
     Target& target = targets_[static_cast<size_t>(std::countr_zero(live))];
     if (depth >= target.place.rivals.size()) continue;
     const std::vector<uint32_t>& rivals = target.place.rivals[depth];
-    if (std::find(rivals.begin(), rivals.end(), number) != rivals.end()) target.value = FieldValue();
+    if (std::find(rivals.begin(), rivals.end(), number) != rivals.end()) Forget(target, depth);
   }
+}
+
+void ProtobufWalk::Forget(Target& target, size_t depth) {
+  target.value = FieldValue();
+  for (size_t i = depth; i < target.seen.size(); ++i) target.seen[i] = 0;
+}
+
+bool ProtobufWalk::Select(const Written& written, size_t depth, uint64_t* matching) {
+  for (uint64_t rest = *matching & with_elements_; rest != 0; rest &= rest - 1) {
+    Target& target = targets_[static_cast<size_t>(std::countr_zero(rest))];
+    if (depth >= target.place.elements.size()) continue;
+    const ProtobufElement& element = target.place.elements[depth];
+    bool is_it = true;
+    switch (element.kind) {
+      case ProtobufElement::Kind::kLast:
+        break;
+      case ProtobufElement::Kind::kIndex:
+        if (!SelectElement(written, depth, target, &is_it)) return false;
+        break;
+      case ProtobufElement::Kind::kKey:
+        if (!SelectEntry(written, element, &is_it)) return false;
+        if (is_it) Forget(target, depth + 1);  // of a key that is there twice the last value counts
+        break;
+    }
+    if (!is_it) *matching &= ~(rest & -rest);
+  }
+  return true;
+}
+
+// Numbers may be packed: many in the bytes of one field.
+bool ProtobufWalk::SelectElement(const Written& written, size_t depth, Target& target, bool* is_it) {
+  const bool is_last = target.place.path.size() == depth + 1;
+  const ProtobufType type = is_last ? target.place.type : ProtobufType::kMessage;
+  const uint64_t index = target.place.elements[depth].index;
+  uint64_t& seen = target.seen[depth];
+  *is_it = false;
+  if (IsWrittenAs(type, written.wire)) {
+    *is_it = seen++ == index;
+    return true;
+  }
+  if (written.wire != kLength || type == ProtobufType::kMessage) return true;  // of another type: unknown
+  const char* at = written.bytes.data();
+  const char* const end = at + written.bytes.size();
+  for (Written one{.wire = WireOf(type)}; at < end;) {
+    if (!TakeField(&at, end, one.wire, &one)) return false;
+    if (seen++ == index) Store(one, target);
+  }
+  return true;
+}
+
+bool ProtobufWalk::SelectEntry(const Written& written, const ProtobufElement& element, bool* is_it) {
+  *is_it = false;
+  if (written.wire != kLength) return true;
+  key_.place.type = element.key_type;
+  StoreDefault(key_);
+  const char* at = written.bytes.data();
+  const char* const end = at + written.bytes.size();
+  while (at < end) {
+    uint32_t number = 0;
+    Written field;
+    if (!TakeTag(&at, end, &number, &field.wire)) return false;
+    if (field.wire == kGroup ? !SkipGroup(&at, end, number) : !TakeField(&at, end, field.wire, &field)) {
+      return false;
+    }
+    if (number == 1) Store(field, key_);
+  }
+  *is_it = key_.value.text == element.key;
+  return true;
 }
 
 void ProtobufWalk::StoreDefault(Target& target) {
@@ -201,9 +282,7 @@ void ProtobufWalk::StoreDefault(Target& target) {
     target.value = {FieldValue::Kind::kString, false, {}};
     return;
   }
-  Written zero;
-  for (zero.wire = kVarint; !IsWrittenAs(target.place.type, zero.wire);) ++zero.wire;
-  Store(zero, target);
+  Store({.wire = WireOf(target.place.type)}, target);
 }
 
 void ProtobufWalk::Store(const Written& written, Target& target) {
@@ -268,6 +347,7 @@ void ProtobufWalk::Store(const Written& written, Target& target) {
       value = {FieldValue::Kind::kString, false, written.bytes};
       break;
     case ProtobufType::kMessage:
+    case ProtobufType::kAll:
       value = {FieldValue::Kind::kOther, false, {}};
       break;
   }

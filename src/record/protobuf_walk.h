@@ -36,6 +36,16 @@ enum class ProtobufType : uint8_t {
   kEnum,
   kBytes,  // and strings
   kMessage,
+  kAll,  // elements of a repeated field, or entries of a map
+};
+
+// Which one of a repeated field or a map is meant.
+struct ProtobufElement {
+  enum class Kind : uint8_t { kLast, kIndex, kKey } kind = Kind::kLast;
+  uint64_t index = 0;
+  // A map is written as messages with a key (1) and a value (2), so that the path goes on with 2.
+  std::string key = {};
+  ProtobufType key_type = ProtobufType::kBytes;
 };
 
 struct ProtobufPlace {
@@ -48,6 +58,7 @@ struct ProtobufPlace {
   bool has_other_numbers = false;               // the enum may have numbers without a symbol
   // By step, as far as there are any: the other fields of its oneof, of which the last one counts.
   std::vector<std::vector<uint32_t>> rivals = {};
+  std::vector<ProtobufElement> elements = {};  // by step, as far as one is not the last
 };
 
 // Of a field that occurs several times the last value counts, and messages that do are merged, as the
@@ -80,8 +91,9 @@ class ProtobufWalk {
   };
   struct Target {
     ProtobufPlace place;
-    FieldValue value;
-    std::array<char, 32> digits;
+    FieldValue value = {};
+    std::array<char, 32> digits = {};
+    std::vector<uint64_t> seen = {};  // elements, by step
   };
 
   bool Fail(const char* error, const char* at);
@@ -90,7 +102,13 @@ class ProtobufWalk {
   bool SkipGroup(const char** at, const char* end, uint32_t number);
   // The targets that lead through the field, or end there.
   uint64_t Matching(uint64_t live, size_t depth, uint32_t number) const;
+  // Takes the targets away that mean another element than this one. False: what it had to look into is
+  // broken.
+  bool Select(const Written& written, size_t depth, uint64_t* matching);
+  bool SelectElement(const Written& written, size_t depth, Target& target, bool* is_it);
+  bool SelectEntry(const Written& written, const ProtobufElement& element, bool* is_it);
   void ForgetRivals(uint64_t live, size_t depth, uint32_t number);
+  static void Forget(Target& target, size_t depth);
   static void Store(const Written& written, Target& target);
   static void StoreDefault(Target& target);
 
@@ -99,7 +117,9 @@ class ProtobufWalk {
   uint64_t all_ = 0;
   uint64_t with_default_ = 0;
   uint64_t with_rivals_ = 0;
+  uint64_t with_elements_ = 0;
   std::vector<uint64_t> ends_at_;  // by depth: those with so many steps
+  Target key_;                     // of a map's entry
   const char* begin_ = nullptr;
   const char* error_ = "";
   size_t error_offset_ = 0;

@@ -25,7 +25,7 @@ namespace lethe {
 //   protobuf:/3/7           Protobuf by the numbers of its fields, with a frame or without
 //   avro:/pointer           Avro behind a frame, by its schema: names or aliases of fields, indexes of
 //                           elements, keys of maps; a union has no step
-//   protobuf:/name...       Protobuf behind a frame, by its schema: names of fields, or their names in JSON
+//   protobuf:/name...       the same of Protobuf: names of fields, or their names in JSON
 struct Field {
   enum class Kind { kKey, kValue, kHeader, kJson, kFramedJson, kProtobuf, kAvro, kProtobufNames };
   Kind kind = Kind::kValue;
