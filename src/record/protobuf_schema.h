@@ -21,6 +21,14 @@ class FileDescriptor;
 namespace lethe {
 
 // Compiled by libprotobuf. Immutable.
+//
+// A place is a JSON pointer (RFC 6901): a step is a field by its name or its name in JSON, the index in a
+// repeated field, or the key in a map (an integer's text, true or false). The wrappers of google.protobuf
+// (StringValue and the like) are the value in them, as in JSON.
+//
+// A field that is not written has its default if the message around it is there, and the schema does not tell
+// the two apart: numbers, strings, enums and bools of proto3, without `optional` and in no oneof. Others are
+// missing, and all of proto2's, also those with a default of their own.
 class ProtobufSchema {
  public:
   // InvalidArgument: it is no Protobuf schema; ResourceExhausted: it is larger than 1 MiB with its
@@ -31,9 +39,7 @@ class ProtobufSchema {
   ~ProtobufSchema();
 
   // `indexes`: the message's index in the file, then in the message around it; none: the first message.
-  // `pointers`: each step is the name of a field, or its name in JSON, or behind a repeated field the index
-  // of an element, behind a map a key. Of a message that the schema does not have: nullopt. Places that the
-  // message does not have have no path.
+  // Of a message that the schema does not have: nullopt. Places that the message does not have have no path.
   std::optional<std::vector<ProtobufPlace>> Places(absl::Span<const int32_t> indexes,
                                                    const std::vector<std::string>& pointers) const;
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "src/record/varint.h"
@@ -11,13 +12,8 @@
 namespace lethe {
 namespace {
 
-// Of the encoding: https://protobuf.dev/programming-guides/encoding
-constexpr uint8_t kVarint = 0;
-constexpr uint8_t kFixed64 = 1;
-constexpr uint8_t kLength = 2;
-constexpr uint8_t kGroup = 3;
-constexpr uint8_t kGroupEnd = 4;
-constexpr uint8_t kFixed32 = 5;
+using namespace protobuf_wire;  // NOLINT(google-build-using-namespace): six constants
+
 constexpr int kDeepestGroup = 100;
 
 // The field's number and its wire type. False: such a tag cannot be.
@@ -29,39 +25,19 @@ bool TakeTag(const char** at, const char* end, uint32_t* number, uint8_t* wire) 
   return *number != 0;
 }
 
-// Its decimal text, the shortest one, views `digits`.
+// Its decimal text views `digits`.
 template <class Number>
 FieldValue NumberValue(Number number, std::array<char, 32>& digits) {
   const char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
   return {FieldValue::Kind::kNumber, false, {digits.data(), static_cast<size_t>(end - digits.data())}};
 }
-template <class Number>
-FieldValue FiniteValue(Number number, std::array<char, 32>& digits) {
-  if (!std::isfinite(number)) return {FieldValue::Kind::kOther, false, {}};
-  return NumberValue(number, digits);
-}
 
-// The encoding of a type; of an unknown one any.
-bool IsWrittenAs(ProtobufType type, uint8_t wire) {
-  switch (type) {
-    case ProtobufType::kUnknown:
-    case ProtobufType::kAll:
-      return true;
-    case ProtobufType::kFixed32:
-    case ProtobufType::kSfixed32:
-    case ProtobufType::kFloat:
-      return wire == kFixed32;
-    case ProtobufType::kFixed64:
-    case ProtobufType::kSfixed64:
-    case ProtobufType::kDouble:
-      return wire == kFixed64;
-    case ProtobufType::kBytes:
-      return wire == kLength;
-    case ProtobufType::kMessage:
-      return wire == kLength || wire == kGroup;
-    default:
-      return wire == kVarint;
-  }
+// JSON has no text for those without end, and for what is no number.
+template <class Real, class Bits>
+FieldValue RealValue(Bits bits, std::array<char, 32>& digits) {
+  const auto real = std::bit_cast<Real>(bits);
+  if (!std::isfinite(real)) return {FieldValue::Kind::kOther, false, {}};
+  return NumberValue(real, digits);
 }
 
 // Little-endian.
@@ -71,29 +47,109 @@ uint64_t FixedNumber(const char* at, size_t size) {
   return number;
 }
 
-uint8_t WireOf(ProtobufType type) {
-  uint8_t wire = kVarint;
-  while (!IsWrittenAs(type, wire)) ++wire;
-  return wire;
+// Whether a field that is written so is the step's: else it is an unknown one.
+bool IsWrittenSo(const ProtobufStep& step, uint8_t wire) {
+  if (step.type == ProtobufType::kByWire) return true;
+  const uint8_t own = ProtobufWireOf(step.type);
+  // Repeated numbers may be packed, whatever the schema says.
+  return wire == own || (step.is_repeated && wire == kLength && own != kGroup);
+}
+
+// Too large numbers lose their upper bits, as in other readers. False: as good as not written.
+bool StoreValue(const ProtobufStep& step, uint64_t number, absl::string_view bytes, FieldValue& value,
+                std::array<char, 32>& digits) {
+  using Kind = FieldValue::Kind;
+  switch (step.type) {
+    case ProtobufType::kInt32:
+    case ProtobufType::kSfixed32:
+      value = NumberValue(static_cast<int32_t>(number), digits);
+      break;
+    case ProtobufType::kByWire:
+    case ProtobufType::kInt64:
+    case ProtobufType::kSfixed64:
+      value = NumberValue(static_cast<int64_t>(number), digits);
+      break;
+    case ProtobufType::kUint32:
+    case ProtobufType::kFixed32:
+      value = NumberValue(static_cast<uint32_t>(number), digits);
+      break;
+    case ProtobufType::kUint64:
+    case ProtobufType::kFixed64:
+      value = NumberValue(number, digits);
+      break;
+    case ProtobufType::kSint32:
+      value = NumberValue(static_cast<int32_t>(FromZigzag(static_cast<uint32_t>(number))), digits);
+      break;
+    case ProtobufType::kSint64:
+      value = NumberValue(FromZigzag(number), digits);
+      break;
+    case ProtobufType::kFloat:
+      value = RealValue<float>(static_cast<uint32_t>(number), digits);
+      break;
+    case ProtobufType::kDouble:
+      value = RealValue<double>(number, digits);
+      break;
+    case ProtobufType::kBool:
+      value = {Kind::kOther, false, number != 0 ? "true" : "false"};
+      break;
+    case ProtobufType::kString:
+      value = {Kind::kString, false, bytes};
+      break;
+    case ProtobufType::kEnum: {
+      const auto symbol = step.symbols->symbols.find(static_cast<int32_t>(number));
+      if (symbol != step.symbols->symbols.end()) {
+        value = {Kind::kString, false, symbol->second};
+      } else if (step.symbols->is_closed) {
+        return false;
+      } else {
+        value = NumberValue(static_cast<int32_t>(number), digits);
+      }
+      break;
+    }
+    case ProtobufType::kMessage:
+    case ProtobufType::kGroup:
+      value = {Kind::kOther, false, {}};
+      break;
+  }
+  return true;
 }
 
 }  // namespace
 
+uint8_t ProtobufWireOf(ProtobufType type) {
+  switch (type) {
+    case ProtobufType::kFixed32:
+    case ProtobufType::kSfixed32:
+    case ProtobufType::kFloat:
+      return kFixed32;
+    case ProtobufType::kFixed64:
+    case ProtobufType::kSfixed64:
+    case ProtobufType::kDouble:
+      return kFixed64;
+    case ProtobufType::kString:
+    case ProtobufType::kMessage:
+      return kLength;
+    case ProtobufType::kGroup:
+      return kGroup;
+    default:
+      return kVarint;
+  }
+}
+
 ProtobufWalk::ProtobufWalk(std::vector<ProtobufPlace> places) : ends_at_(2) {
   for (size_t i = 0; i < places.size(); ++i) {
-    ProtobufPlace& place = places[i];
-    const uint64_t bit = uint64_t{1} << i;
-    if (!place.path.empty()) {
-      all_ |= bit;
-      ends_at_.resize(std::max(ends_at_.size(), place.path.size() + 1));
-      ends_at_[place.path.size()] |= bit;
-      if (place.has_default) with_default_ |= bit;
-      if (!place.rivals.empty()) with_rivals_ |= bit;
-      if (!place.elements.empty()) with_elements_ |= bit;
-    }
     Target& target = targets_.emplace_back();
-    target.place = std::move(place);
-    target.seen.resize(target.place.elements.size());
+    target.unit = places[i].unit;
+    target.path = std::move(places[i].path);
+    target.seen.resize(target.path.size());
+    if (target.path.empty()) continue;
+    const uint64_t bit = uint64_t{1} << i;
+    all_ |= bit;
+    ends_at_.resize(std::max(ends_at_.size(), target.path.size() + 1));
+    ends_at_[target.path.size()] |= bit;
+    for (const ProtobufStep& step : target.path) {
+      if (step.is_repeated) special_ |= bit;
+    }
   }
 }
 
@@ -103,17 +159,40 @@ bool ProtobufWalk::Fail(const char* error, const char* at) {
   return false;
 }
 
+// What was found of it behind its step at `depth` does not count.
+void ProtobufWalk::Forget(Target& target, size_t depth) {
+  target.value = FieldValue();
+  if (depth + 1 < target.path.size()) target.is_reached = false;
+  for (size_t i = depth + 1; i < target.seen.size(); ++i) target.seen[i] = 0;
+}
+
 bool ProtobufWalk::Walk(absl::string_view message) {
   begin_ = message.data();
-  for (Target& target : targets_) Forget(target, 0);
-  return WalkMessage(message.data(), message.data() + message.size(), all_, 0);
+  for (Target& target : targets_) {
+    target.value = FieldValue();
+    target.is_reached = false;
+  }
+  for (uint64_t rest = special_; rest != 0; rest &= rest - 1) {
+    Target& target = targets_[static_cast<size_t>(std::countr_zero(rest))];
+    std::fill(target.seen.begin(), target.seen.end(), 0);
+  }
+  if (!WalkMessage(message, all_, 0)) return false;
+  for (Target& target : targets_) {
+    if (target.value.kind == FieldValue::Kind::kAbsent && target.is_reached &&
+        target.path.back().has_default) {
+      StoreValue(target.path.back(), 0, "", target.value, target.digits);
+    }
+    target.value.unit = target.unit;
+  }
+  return true;
 }
 
 // Recursive only along the paths.
-bool ProtobufWalk::WalkMessage(const char* at, const char* end, uint64_t live, size_t depth) {
-  for (uint64_t rest = live & with_default_ & ends_at_[depth + 1]; rest != 0; rest &= rest - 1) {
-    Target& target = targets_[static_cast<size_t>(std::countr_zero(rest))];
-    if (target.value.kind == FieldValue::Kind::kAbsent) StoreDefault(target);
+bool ProtobufWalk::WalkMessage(absl::string_view message, uint64_t live, size_t depth) {
+  const char* at = message.data();
+  const char* const end = at + message.size();
+  for (uint64_t last = live & ends_at_[depth + 1]; last != 0; last &= last - 1) {
+    targets_[static_cast<size_t>(std::countr_zero(last))].is_reached = true;
   }
   while (at < end) {
     const char* const field = at;
@@ -122,24 +201,117 @@ bool ProtobufWalk::WalkMessage(const char* at, const char* end, uint64_t live, s
     if (!TakeTag(&at, end, &number, &wire)) return Fail("a field has no number", field);
     Written written{.wire = wire};
     if (wire == kGroup) {
-      if (!SkipGroup(&at, end, number)) return Fail("a group has no end, or is too deep", field);
+      if (!SkipGroup(&at, end, number, &written)) return Fail("a group has no end, or is too deep", field);
     } else if (!TakeField(&at, end, wire, &written)) {
       return Fail(wire == kGroupEnd || wire > kFixed32 ? "a field has a wrong type" : "a field is cut off",
                   field);
     }
-    if ((live & with_rivals_) != 0) ForgetRivals(live & with_rivals_, depth, number);
-    uint64_t matching = Matching(live, depth, number);
-    if ((matching & with_elements_) != 0 && !Select(written, depth, &matching)) {
-      return Fail("a repeated field or a map is broken", field);
-    }
-    for (uint64_t ending = matching & ends_at_[depth + 1]; ending != 0; ending &= ending - 1) {
-      Store(written, targets_[static_cast<size_t>(std::countr_zero(ending))]);
-    }
-    matching &= ~ends_at_[depth + 1];
-    if (matching == 0 || wire != kLength) continue;
-    const absl::string_view inner = written.bytes;
-    if (!WalkMessage(inner.data(), inner.data() + inner.size(), matching, depth + 1)) return false;
+    const uint64_t matching = Matching(live, depth, number, wire);
+    if (matching != 0 && !WalkField(written, matching, depth)) return false;
   }
+  return true;
+}
+
+bool ProtobufWalk::WalkField(const Written& written, uint64_t matching, size_t depth) {
+  for (uint64_t special = matching & special_; special != 0; special &= special - 1) {
+    const uint64_t bit = special & -special;
+    bool is_it = true;
+    if (!TakeElements(written, depth, targets_[static_cast<size_t>(std::countr_zero(bit))], &is_it)) {
+      return false;
+    }
+    if (!is_it) matching &= ~bit;
+  }
+  for (uint64_t ending = matching & ends_at_[depth + 1]; ending != 0; ending &= ending - 1) {
+    Target& target = targets_[static_cast<size_t>(std::countr_zero(ending))];
+    const ProtobufStep& step = target.path[depth];
+    if (step.type != ProtobufType::kByWire) {
+      StoreValue(step, written.number, written.bytes, target.value, target.digits);
+    } else if (written.wire == kLength) {
+      target.value = {FieldValue::Kind::kString, false, written.bytes};
+    } else if (written.wire == kGroup) {
+      target.value = {FieldValue::Kind::kOther, false, {}};
+    } else if (written.wire == kVarint) {
+      target.value = NumberValue(static_cast<int64_t>(written.number), target.digits);
+    } else {
+      target.value = NumberValue(written.number, target.digits);
+    }
+  }
+  matching &= ~ends_at_[depth + 1];
+  if (written.wire == kGroup) {  // by its number alone a group is not looked into
+    for (uint64_t rest = matching; rest != 0; rest &= rest - 1) {
+      const uint64_t bit = rest & -rest;
+      const Target& target = targets_[static_cast<size_t>(std::countr_zero(bit))];
+      if (target.path[depth].type != ProtobufType::kGroup) matching &= ~bit;
+    }
+  } else if (written.wire != kLength) {
+    return true;
+  }
+  return matching == 0 || WalkMessage(written.bytes, matching, depth + 1);
+}
+
+// Of a target with a repeated field: whether this one is (`is_it`) the element or the entry that it means. A
+// number of packed ones is stored at once.
+bool ProtobufWalk::TakeElements(const Written& written, size_t depth, Target& target, bool* is_it) {
+  const ProtobufStep& step = target.path[depth];
+  if (!step.is_repeated) return true;
+  *is_it = false;
+  if (step.map_key) {
+    if (!HasKey(written.bytes, step, is_it)) return false;
+    if (*is_it) Forget(target, depth);
+  } else if (step.index < 0) {
+    target.value = {FieldValue::Kind::kOther, false, {}};
+  } else if (written.wire == kLength && ProtobufWireOf(step.type) != kLength) {
+    return TakePacked(written.bytes, target);
+  } else {
+    const bool counts = step.type != ProtobufType::kEnum || !step.symbols->is_closed ||
+                        step.symbols->symbols.contains(static_cast<int32_t>(written.number));
+    *is_it = counts && target.seen[depth] == step.index;
+    if (counts) ++target.seen[depth];
+  }
+  return true;
+}
+
+// Numbers: the last step of the target.
+bool ProtobufWalk::TakePacked(absl::string_view elements, Target& target) {
+  const ProtobufStep& step = target.path.back();
+  int64_t& seen = target.seen.back();
+  const char* at = elements.data();
+  const char* const end = at + elements.size();
+  while (at < end) {
+    Written element;
+    if (!TakeField(&at, end, ProtobufWireOf(step.type), &element))
+      return Fail("a packed number is cut off", at);
+    FieldValue value;
+    std::array<char, 32> digits;
+    if (seen == step.index) {
+      if (StoreValue(step, element.number, "", target.value, target.digits)) ++seen;
+    } else if (step.type != ProtobufType::kEnum || StoreValue(step, element.number, "", value, digits)) {
+      ++seen;
+    }
+  }
+  return true;
+}
+
+bool ProtobufWalk::HasKey(absl::string_view entry, const ProtobufStep& step, bool* has) {
+  const char* at = entry.data();
+  const char* const end = at + entry.size();
+  ProtobufStep key(1);
+  key.type = step.key_type;
+  FieldValue value;
+  std::array<char, 32> digits;
+  StoreValue(key, 0, "", value, digits);
+  while (at < end) {
+    const char* const field = at;
+    uint32_t number = 0;
+    uint8_t wire = 0;
+    Written written;
+    if (!TakeTag(&at, end, &number, &wire)) return Fail("a field has no number", field);
+    if (!(wire == kGroup ? SkipGroup(&at, end, number, &written) : TakeField(&at, end, wire, &written))) {
+      return Fail("a field in a map is cut off", field);
+    }
+    if (number == 1 && IsWrittenSo(key, wire)) StoreValue(key, written.number, written.bytes, value, digits);
+  }
+  *has = value.text == *step.map_key;
   return true;
 }
 
@@ -170,11 +342,13 @@ bool ProtobufWalk::TakeField(const char** at, const char* end, uint8_t wire, Wri
   return true;
 }
 
-bool ProtobufWalk::SkipGroup(const char** at, const char* end, uint32_t number) {
+bool ProtobufWalk::SkipGroup(const char** at, const char* end, uint32_t number, Written* written) {
+  const char* const begin = *at;
   std::array<uint32_t, kDeepestGroup> open;
   size_t depth = 0;
   open[depth++] = number;
   while (depth > 0) {
+    written->bytes = {begin, static_cast<size_t>(*at - begin)};
     uint32_t inner = 0;
     uint8_t wire = 0;
     if (!TakeTag(at, end, &inner, &wire)) return false;
@@ -191,167 +365,19 @@ bool ProtobufWalk::SkipGroup(const char** at, const char* end, uint32_t number) 
   return true;
 }
 
-uint64_t ProtobufWalk::Matching(uint64_t live, size_t depth, uint32_t number) const {
+uint64_t ProtobufWalk::Matching(uint64_t live, size_t depth, uint32_t number, uint8_t wire) {
   uint64_t matching = 0;
   for (; live != 0; live &= live - 1) {
-    const Target& target = targets_[static_cast<size_t>(std::countr_zero(live))];
-    if (target.place.path[depth] == number) matching |= live & -live;
+    Target& target = targets_[static_cast<size_t>(std::countr_zero(live))];
+    const ProtobufStep& step = target.path[depth];
+    if (step.number == number) {
+      if (IsWrittenSo(step, wire)) matching |= live & -live;
+    } else if (!step.rivals.empty() && std::find(step.rivals.begin(), step.rivals.end(),
+                                                 ProtobufTag(number, wire)) != step.rivals.end()) {
+      Forget(target, depth);
+    }
   }
   return matching;
-}
-
-void ProtobufWalk::ForgetRivals(uint64_t live, size_t depth, uint32_t number) {
-  for (; live != 0; live &= live - 1) {
-    Target& target = targets_[static_cast<size_t>(std::countr_zero(live))];
-    if (depth >= target.place.rivals.size()) continue;
-    const std::vector<uint32_t>& rivals = target.place.rivals[depth];
-    if (std::find(rivals.begin(), rivals.end(), number) != rivals.end()) Forget(target, depth);
-  }
-}
-
-void ProtobufWalk::Forget(Target& target, size_t depth) {
-  target.value = FieldValue();
-  for (size_t i = depth; i < target.seen.size(); ++i) target.seen[i] = 0;
-}
-
-bool ProtobufWalk::Select(const Written& written, size_t depth, uint64_t* matching) {
-  for (uint64_t rest = *matching & with_elements_; rest != 0; rest &= rest - 1) {
-    Target& target = targets_[static_cast<size_t>(std::countr_zero(rest))];
-    if (depth >= target.place.elements.size()) continue;
-    const ProtobufElement& element = target.place.elements[depth];
-    bool is_it = true;
-    switch (element.kind) {
-      case ProtobufElement::Kind::kLast:
-        break;
-      case ProtobufElement::Kind::kIndex:
-        if (!SelectElement(written, depth, target, &is_it)) return false;
-        break;
-      case ProtobufElement::Kind::kKey:
-        if (!SelectEntry(written, element, &is_it)) return false;
-        if (is_it) Forget(target, depth + 1);  // of a key that is there twice the last value counts
-        break;
-    }
-    if (!is_it) *matching &= ~(rest & -rest);
-  }
-  return true;
-}
-
-// Numbers may be packed: many in the bytes of one field.
-bool ProtobufWalk::SelectElement(const Written& written, size_t depth, Target& target, bool* is_it) {
-  const bool is_last = target.place.path.size() == depth + 1;
-  const ProtobufType type = is_last ? target.place.type : ProtobufType::kMessage;
-  const uint64_t index = target.place.elements[depth].index;
-  uint64_t& seen = target.seen[depth];
-  *is_it = false;
-  if (IsWrittenAs(type, written.wire)) {
-    *is_it = seen++ == index;
-    return true;
-  }
-  if (written.wire != kLength || type == ProtobufType::kMessage) return true;  // of another type: unknown
-  const char* at = written.bytes.data();
-  const char* const end = at + written.bytes.size();
-  for (Written one{.wire = WireOf(type)}; at < end;) {
-    if (!TakeField(&at, end, one.wire, &one)) return false;
-    if (seen++ == index) Store(one, target);
-  }
-  return true;
-}
-
-bool ProtobufWalk::SelectEntry(const Written& written, const ProtobufElement& element, bool* is_it) {
-  *is_it = false;
-  if (written.wire != kLength) return true;
-  key_.place.type = element.key_type;
-  StoreDefault(key_);
-  const char* at = written.bytes.data();
-  const char* const end = at + written.bytes.size();
-  while (at < end) {
-    uint32_t number = 0;
-    Written field;
-    if (!TakeTag(&at, end, &number, &field.wire)) return false;
-    if (field.wire == kGroup ? !SkipGroup(&at, end, number) : !TakeField(&at, end, field.wire, &field)) {
-      return false;
-    }
-    if (number == 1) Store(field, key_);
-  }
-  *is_it = key_.value.text == element.key;
-  return true;
-}
-
-void ProtobufWalk::StoreDefault(Target& target) {
-  if (target.place.type == ProtobufType::kBytes) {
-    target.value = {FieldValue::Kind::kString, false, {}};
-    return;
-  }
-  Store({.wire = WireOf(target.place.type)}, target);
-}
-
-void ProtobufWalk::Store(const Written& written, Target& target) {
-  const ProtobufPlace& place = target.place;
-  if (!IsWrittenAs(place.type, written.wire)) return;
-  const uint64_t bits = written.number;
-  const auto low_bits = static_cast<uint32_t>(bits);  // as other readers take a number of 32 bits
-  FieldValue& value = target.value;
-  switch (place.type) {
-    case ProtobufType::kUnknown:
-      if (written.wire == kVarint) {
-        value = NumberValue(static_cast<int64_t>(bits), target.digits);
-      } else if (written.wire == kLength) {
-        value = {FieldValue::Kind::kString, false, written.bytes};
-      } else if (written.wire == kGroup) {
-        value = {FieldValue::Kind::kOther, false, {}};
-      } else {
-        value = NumberValue(bits, target.digits);
-      }
-      break;
-    case ProtobufType::kInt32:
-    case ProtobufType::kSfixed32:
-      value = NumberValue(static_cast<int32_t>(low_bits), target.digits);
-      break;
-    case ProtobufType::kInt64:
-    case ProtobufType::kSfixed64:
-      value = NumberValue(static_cast<int64_t>(bits), target.digits);
-      break;
-    case ProtobufType::kUint32:
-    case ProtobufType::kFixed32:
-      value = NumberValue(low_bits, target.digits);
-      break;
-    case ProtobufType::kUint64:
-    case ProtobufType::kFixed64:
-      value = NumberValue(bits, target.digits);
-      break;
-    case ProtobufType::kSint32:
-      value = NumberValue(static_cast<int32_t>(FromZigzag(low_bits)), target.digits);
-      break;
-    case ProtobufType::kSint64:
-      value = NumberValue(FromZigzag(bits), target.digits);
-      break;
-    case ProtobufType::kFloat:
-      value = FiniteValue(std::bit_cast<float>(low_bits), target.digits);
-      break;
-    case ProtobufType::kDouble:
-      value = FiniteValue(std::bit_cast<double>(bits), target.digits);
-      break;
-    case ProtobufType::kBool:
-      value = {FieldValue::Kind::kOther, false, bits != 0 ? "true" : "false"};
-      break;
-    case ProtobufType::kEnum: {
-      const auto symbol = place.symbols.find(static_cast<int32_t>(low_bits));
-      if (symbol != place.symbols.end()) {
-        value = {FieldValue::Kind::kString, false, symbol->second};
-      } else if (place.has_other_numbers) {
-        value = NumberValue(static_cast<int32_t>(low_bits), target.digits);
-      }
-      break;
-    }
-    case ProtobufType::kBytes:
-      value = {FieldValue::Kind::kString, false, written.bytes};
-      break;
-    case ProtobufType::kMessage:
-    case ProtobufType::kAll:
-      value = {FieldValue::Kind::kOther, false, {}};
-      break;
-  }
-  value.unit = place.unit;
 }
 
 }  // namespace lethe

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,12 +16,20 @@
 
 namespace lethe {
 
-// The numbers of the fields that lead to a place; the last one is the place itself.
-using ProtobufPath = std::vector<uint32_t>;
+// Wire types: https://protobuf.dev/programming-guides/encoding
+namespace protobuf_wire {
+inline constexpr uint8_t kVarint = 0;
+inline constexpr uint8_t kFixed64 = 1;
+inline constexpr uint8_t kLength = 2;
+inline constexpr uint8_t kGroup = 3;
+inline constexpr uint8_t kGroupEnd = 4;
+inline constexpr uint8_t kFixed32 = 5;
+}  // namespace protobuf_wire
 
-// Of the value at a place, as its schema has it; kUnknown: there is no schema, and the encoding must do.
+// How a field is written, and what its value is. Without a schema the wire alone tells (kByWire): a varint is
+// a signed number, a fixed one an unsigned number, and bytes are a string or a message.
 enum class ProtobufType : uint8_t {
-  kUnknown,
+  kByWire,
   kInt32,
   kInt64,
   kUint32,
@@ -33,38 +43,56 @@ enum class ProtobufType : uint8_t {
   kFloat,
   kDouble,
   kBool,
+  kString,  // or bytes
   kEnum,
-  kBytes,  // and strings
   kMessage,
-  kAll,  // elements of a repeated field, or entries of a map
+  kGroup
 };
 
-// Which one of a repeated field or a map is meant.
-struct ProtobufElement {
-  enum class Kind : uint8_t { kLast, kIndex, kKey } kind = Kind::kLast;
-  uint64_t index = 0;
-  // A map is written as messages with a key (1) and a value (2), so that the path goes on with 2.
-  std::string key = {};
-  ProtobufType key_type = ProtobufType::kBytes;
+// Of one that is not packed.
+uint8_t ProtobufWireOf(ProtobufType type);
+inline uint32_t ProtobufTag(uint32_t number, uint8_t wire) { return number << 3 | wire; }
+
+// The values of an enum by their numbers.
+struct ProtobufEnum {
+  std::map<int32_t, std::string> symbols;
+  bool is_closed = false;  // proto2: a number without a symbol is as good as an unknown field
 };
+
+// A field on the way to a place.
+struct ProtobufStep {
+  // By its number alone.
+  ProtobufStep(uint32_t the_number) : number(the_number) {}  // NOLINT(google-explicit-constructor)
+
+  uint32_t number;
+  ProtobufType type = ProtobufType::kByWire;
+  bool is_repeated = false;
+  // The element of a repeated field; -1: none is named, so that the place is the list.
+  int64_t index = -1;
+  // Of a map: the entry with this key; its value is the next step.
+  std::optional<std::string> map_key = std::nullopt;
+  ProtobufType key_type = ProtobufType::kByWire;
+  // The other fields of its oneof, as their tags: each of them takes the value away.
+  std::vector<uint32_t> rivals = {};
+  // Of the last step: if it is not written, its value is 0, false, "" or an enum's symbol of 0.
+  bool has_default = false;
+  std::shared_ptr<const ProtobufEnum> symbols = nullptr;  // of kEnum
+};
+
+// The fields that lead to a place; the last one is the place itself.
+using ProtobufPath = std::vector<ProtobufStep>;
 
 struct ProtobufPlace {
-  ProtobufPath path;  // empty: the message has no such place
-  ProtobufType type = ProtobufType::kUnknown;
-  // Its value is the type's default in a message that is there and does not have it.
-  bool has_default = false;
-  TimeUnit unit = TimeUnit::kMilliseconds;      // of a number
-  std::map<int32_t, std::string> symbols = {};  // of an enum
-  bool has_other_numbers = false;               // the enum may have numbers without a symbol
-  // By step, as far as there are any: the other fields of its oneof, of which the last one counts.
-  std::vector<std::vector<uint32_t>> rivals = {};
-  std::vector<ProtobufElement> elements = {};  // by step, as far as one is not the last
+  ProtobufPath path = {};                   // empty: the message has no such place
+  TimeUnit unit = TimeUnit::kMilliseconds;  // of a number
 };
 
 // Of a field that occurs several times the last value counts, and messages that do are merged, as the
 // specification has it. Groups, unknown fields and those of another wire type than the schema's are skipped;
 // groups may be 100 deep, as in other readers. Only messages on the way to a place are looked into: others
 // are bytes.
+//
+// A floating-point number is the shortest decimal text that reads back as the same number of its type.
 //
 // It does not use libprotobuf's readers: those build the whole message (tests/bench/README.md has the cost).
 // Stops allocating after construction. Thread-compatible.
@@ -87,39 +115,34 @@ class ProtobufWalk {
   struct Written {
     uint8_t wire = 0;
     uint64_t number = 0;
-    absl::string_view bytes = {};
+    absl::string_view bytes = {};  // of a length or a group: what is inside
   };
   struct Target {
-    ProtobufPlace place;
+    ProtobufPath path;
+    TimeUnit unit = TimeUnit::kMilliseconds;
     FieldValue value = {};
     std::array<char, 32> digits = {};
-    std::vector<uint64_t> seen = {};  // elements, by step
+    std::vector<int64_t> seen;  // by step: elements of a repeated field
+    bool is_reached = false;    // the message that the last field belongs to is there
   };
 
   bool Fail(const char* error, const char* at);
-  bool WalkMessage(const char* at, const char* end, uint64_t live, size_t depth);
+  bool WalkMessage(absl::string_view message, uint64_t live, size_t depth);
+  bool WalkField(const Written& written, uint64_t matching, size_t depth);
   bool TakeField(const char** at, const char* end, uint8_t wire, Written* written);
-  bool SkipGroup(const char** at, const char* end, uint32_t number);
+  bool SkipGroup(const char** at, const char* end, uint32_t number, Written* written);
   // The targets that lead through the field, or end there.
-  uint64_t Matching(uint64_t live, size_t depth, uint32_t number) const;
-  // Takes the targets away that mean another element than this one. False: what it had to look into is
-  // broken.
-  bool Select(const Written& written, size_t depth, uint64_t* matching);
-  bool SelectElement(const Written& written, size_t depth, Target& target, bool* is_it);
-  bool SelectEntry(const Written& written, const ProtobufElement& element, bool* is_it);
-  void ForgetRivals(uint64_t live, size_t depth, uint32_t number);
+  uint64_t Matching(uint64_t live, size_t depth, uint32_t number, uint8_t wire);
+  bool TakeElements(const Written& written, size_t depth, Target& target, bool* is_it);
+  bool TakePacked(absl::string_view elements, Target& target);
+  bool HasKey(absl::string_view entry, const ProtobufStep& step, bool* has);
   static void Forget(Target& target, size_t depth);
-  static void Store(const Written& written, Target& target);
-  static void StoreDefault(Target& target);
 
   std::vector<Target> targets_;
   // Sets of targets.
-  uint64_t all_ = 0;
-  uint64_t with_default_ = 0;
-  uint64_t with_rivals_ = 0;
-  uint64_t with_elements_ = 0;
+  uint64_t all_ = 0;               // but those without a path
+  uint64_t special_ = 0;           // with a repeated field or a map on their way
   std::vector<uint64_t> ends_at_;  // by depth: those with so many steps
-  Target key_;                     // of a map's entry
   const char* begin_ = nullptr;
   const char* error_ = "";
   size_t error_offset_ = 0;
