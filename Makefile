@@ -8,7 +8,7 @@ build_packages := g++ cmake ninja-build pkg-config librdkafka-dev libabsl-dev li
   nlohmann-json3-dev zlib1g-dev libzstd-dev libhiredis-dev libcurl4-openssl-dev libprotobuf-dev
 # Maven, which brings a Java, fetches the Kafka broker of the tests.
 broker_packages := libgtest-dev maven
-bench_packages := libgtest-dev libbenchmark-dev
+bench_packages := libgtest-dev libbenchmark-dev libavro-dev
 # The page is tried in a real browser; rsvg-convert and pngquant draw dashboards. Prometheus brings promtool;
 # mandoc reads the manual page. A test compiles a Java source, and gdb follows a record.
 browser_packages := chromium chromium-driver librsvg2-bin pngquant fonts-dejavu-core
