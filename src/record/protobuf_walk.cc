@@ -55,8 +55,14 @@ bool IsWrittenSo(const ProtobufStep& step, uint8_t wire) {
   return wire == own || (step.is_repeated && wire == kLength && own != kGroup);
 }
 
-// Too large numbers lose their upper bits, as in other readers. False: as good as not written.
-bool StoreValue(const ProtobufStep& step, uint64_t number, absl::string_view bytes, FieldValue& value,
+// Whether a number is one of the enum's, if that has no others.
+bool IsKnown(const ProtobufStep& step, uint64_t number) {
+  return step.type != ProtobufType::kEnum || !step.symbols->is_closed ||
+         step.symbols->symbols.contains(static_cast<int32_t>(number));
+}
+
+// Too large numbers lose their upper bits, as in other readers. Unknown ones of an enum are not stored.
+void StoreValue(const ProtobufStep& step, uint64_t number, absl::string_view bytes, FieldValue& value,
                 std::array<char, 32>& digits) {
   using Kind = FieldValue::Kind;
   switch (step.type) {
@@ -99,9 +105,7 @@ bool StoreValue(const ProtobufStep& step, uint64_t number, absl::string_view byt
       const auto symbol = step.symbols->symbols.find(static_cast<int32_t>(number));
       if (symbol != step.symbols->symbols.end()) {
         value = {Kind::kString, false, symbol->second};
-      } else if (step.symbols->is_closed) {
-        return false;
-      } else {
+      } else if (!step.symbols->is_closed) {
         value = NumberValue(static_cast<int32_t>(number), digits);
       }
       break;
@@ -111,7 +115,6 @@ bool StoreValue(const ProtobufStep& step, uint64_t number, absl::string_view byt
       value = {Kind::kOther, false, {}};
       break;
   }
-  return true;
 }
 
 }  // namespace
@@ -263,10 +266,7 @@ bool ProtobufWalk::TakeElements(const Written& written, size_t depth, Target& ta
   } else if (written.wire == kLength && ProtobufWireOf(step.type) != kLength) {
     return TakePacked(written.bytes, target);
   } else {
-    const bool counts = step.type != ProtobufType::kEnum || !step.symbols->is_closed ||
-                        step.symbols->symbols.contains(static_cast<int32_t>(written.number));
-    *is_it = counts && target.seen[depth] == step.index;
-    if (counts) ++target.seen[depth];
+    *is_it = IsKnown(step, written.number) && target.seen[depth]++ == step.index;
   }
   return true;
 }
@@ -281,13 +281,8 @@ bool ProtobufWalk::TakePacked(absl::string_view elements, Target& target) {
     Written element;
     if (!TakeField(&at, end, ProtobufWireOf(step.type), &element))
       return Fail("a packed number is cut off", at);
-    FieldValue value;
-    std::array<char, 32> digits;
-    if (seen == step.index) {
-      if (StoreValue(step, element.number, "", target.value, target.digits)) ++seen;
-    } else if (step.type != ProtobufType::kEnum || StoreValue(step, element.number, "", value, digits)) {
-      ++seen;
-    }
+    if (!IsKnown(step, element.number)) continue;
+    if (seen++ == step.index) StoreValue(step, element.number, "", target.value, target.digits);
   }
   return true;
 }
