@@ -23,6 +23,7 @@ namespace pb = google::protobuf;
 
 constexpr size_t kMostBytes = size_t{1} << 20;
 constexpr int kDeepest = 64;
+constexpr size_t kMostErrorBytes = 200;
 constexpr size_t kMostSteps = 100;  // messages may be no deeper, by libprotobuf's default
 // The name of the schema's own file: no reference can have it.
 constexpr char kMainFile[] = "\1";
@@ -43,8 +44,8 @@ class FirstError final : public pb::io::ErrorCollector, public pb::DescriptorPoo
   }
 
  private:
-  void Take(std::string text) {
-    if (text_.empty()) text_ = std::move(text).substr(0, 200);
+  void Take(const std::string& text) {
+    if (text_.empty()) text_ = text.substr(0, kMostErrorBytes);
   }
   std::string text_;
 };
@@ -262,13 +263,12 @@ absl::StatusOr<ProtobufSchema> ProtobufSchema::Compile(const Schema& schema) {
 
 std::optional<std::vector<ProtobufPlace>> ProtobufSchema::Places(
     absl::Span<const int32_t> indexes, const std::vector<std::string>& pointers) const {
-  static constexpr int32_t kFirst[] = {0};
-  if (indexes.empty()) indexes = kFirst;
-  const pb::Descriptor* message = nullptr;
-  for (const int32_t index : indexes) {
-    const int count = message == nullptr ? file_->message_type_count() : message->nested_type_count();
-    if (index < 0 || index >= count) return std::nullopt;
-    message = message == nullptr ? file_->message_type(index) : message->nested_type(index);
+  const int32_t first = indexes.empty() ? 0 : indexes[0];
+  if (first < 0 || first >= file_->message_type_count()) return std::nullopt;
+  const pb::Descriptor* message = file_->message_type(first);
+  for (const int32_t index : indexes.empty() ? indexes : indexes.subspan(1)) {
+    if (index < 0 || index >= message->nested_type_count()) return std::nullopt;
+    message = message->nested_type(index);
   }
   std::vector<ProtobufPlace> places;
   for (const std::string& pointer : pointers) places.push_back(PlaceOf(*message, pointer));
