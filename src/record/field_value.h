@@ -8,6 +8,9 @@
 
 namespace lethe {
 
+// What a number counts if it is a time since the Unix epoch.
+enum class TimeUnit : uint8_t { kMilliseconds, kMicroseconds, kNanoseconds, kSeconds, kDays };
+
 // The value at a place, in the form that JSON has for it, so that a record has the same id in every format.
 // `text` is UTF-8 for a string (bytes as they are, and of a JSON document the text between its quotes), the
 // decimal text of a number, true or false; empty for others.
@@ -21,6 +24,7 @@ struct FieldValue {
   Kind kind = Kind::kAbsent;
   bool escaped = false;  // a JSON string with a backslash in it: see AppendUnescaped
   absl::string_view text;
+  TimeUnit unit = TimeUnit::kMilliseconds;  // another one only if the record's schema says so
 };
 
 }  // namespace lethe

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "src/record/varint.h"
@@ -10,13 +12,8 @@
 namespace lethe {
 namespace {
 
-// Of the encoding: https://protobuf.dev/programming-guides/encoding
-constexpr uint8_t kVarint = 0;
-constexpr uint8_t kFixed64 = 1;
-constexpr uint8_t kLength = 2;
-constexpr uint8_t kGroup = 3;
-constexpr uint8_t kGroupEnd = 4;
-constexpr uint8_t kFixed32 = 5;
+using namespace protobuf_wire;  // NOLINT(google-build-using-namespace): six constants
+
 constexpr int kDeepestGroup = 100;
 
 // The field's number and its wire type. False: such a tag cannot be.
@@ -29,10 +26,18 @@ bool TakeTag(const char** at, const char* end, uint32_t* number, uint8_t* wire) 
 }
 
 // Its decimal text views `digits`.
-template <class Integer>
-FieldValue IntegerValue(Integer number, std::array<char, 32>& digits) {
+template <class Number>
+FieldValue NumberValue(Number number, std::array<char, 32>& digits) {
   const char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
   return {FieldValue::Kind::kNumber, false, {digits.data(), static_cast<size_t>(end - digits.data())}};
+}
+
+// JSON has no text for those without end, and for what is no number.
+template <class Real, class Bits>
+FieldValue RealValue(Bits bits, std::array<char, 32>& digits) {
+  const auto real = std::bit_cast<Real>(bits);
+  if (!std::isfinite(real)) return {FieldValue::Kind::kOther, false, {}};
+  return NumberValue(real, digits);
 }
 
 // Little-endian.
@@ -42,13 +47,112 @@ uint64_t FixedNumber(const char* at, size_t size) {
   return number;
 }
 
+// Whether a field that is written so is the step's: else it is an unknown one.
+bool IsWrittenSo(const ProtobufStep& step, uint8_t wire) {
+  if (step.type == ProtobufType::kByWire) return true;
+  const uint8_t own = ProtobufWireOf(step.type);
+  // Repeated numbers may be packed, whatever the schema says.
+  return wire == own || (step.is_repeated && wire == kLength && own != kGroup);
+}
+
+// Whether a number is one of the enum's, if that has no others.
+bool IsKnown(const ProtobufStep& step, uint64_t number) {
+  return step.type != ProtobufType::kEnum || !step.symbols->is_closed ||
+         step.symbols->symbols.contains(static_cast<int32_t>(number));
+}
+
+// Too large numbers lose their upper bits, as in other readers. Unknown ones of an enum are not stored.
+void StoreValue(const ProtobufStep& step, uint64_t number, absl::string_view bytes, FieldValue& value,
+                std::array<char, 32>& digits) {
+  using Kind = FieldValue::Kind;
+  switch (step.type) {
+    case ProtobufType::kInt32:
+    case ProtobufType::kSfixed32:
+      value = NumberValue(static_cast<int32_t>(number), digits);
+      break;
+    case ProtobufType::kByWire:
+    case ProtobufType::kInt64:
+    case ProtobufType::kSfixed64:
+      value = NumberValue(static_cast<int64_t>(number), digits);
+      break;
+    case ProtobufType::kUint32:
+    case ProtobufType::kFixed32:
+      value = NumberValue(static_cast<uint32_t>(number), digits);
+      break;
+    case ProtobufType::kUint64:
+    case ProtobufType::kFixed64:
+      value = NumberValue(number, digits);
+      break;
+    case ProtobufType::kSint32:
+      value = NumberValue(static_cast<int32_t>(FromZigzag(static_cast<uint32_t>(number))), digits);
+      break;
+    case ProtobufType::kSint64:
+      value = NumberValue(FromZigzag(number), digits);
+      break;
+    case ProtobufType::kFloat:
+      value = RealValue<float>(static_cast<uint32_t>(number), digits);
+      break;
+    case ProtobufType::kDouble:
+      value = RealValue<double>(number, digits);
+      break;
+    case ProtobufType::kBool:
+      value = {Kind::kOther, false, number != 0 ? "true" : "false"};
+      break;
+    case ProtobufType::kString:
+      value = {Kind::kString, false, bytes};
+      break;
+    case ProtobufType::kEnum: {
+      const auto symbol = step.symbols->symbols.find(static_cast<int32_t>(number));
+      if (symbol != step.symbols->symbols.end()) {
+        value = {Kind::kString, false, symbol->second};
+      } else if (!step.symbols->is_closed) {
+        value = NumberValue(static_cast<int32_t>(number), digits);
+      }
+      break;
+    }
+    case ProtobufType::kMessage:
+    case ProtobufType::kGroup:
+      value = {Kind::kOther, false, {}};
+      break;
+  }
+}
+
 }  // namespace
 
-ProtobufWalk::ProtobufWalk(std::vector<ProtobufPath> paths) {
-  for (size_t i = 0; i < paths.size(); ++i) {
-    ends_at_.resize(std::max(ends_at_.size(), paths[i].size() + 1));
-    ends_at_[paths[i].size()] |= uint64_t{1} << i;
-    targets_.push_back({std::move(paths[i]), {}, {}});
+uint8_t ProtobufWireOf(ProtobufType type) {
+  switch (type) {
+    case ProtobufType::kFixed32:
+    case ProtobufType::kSfixed32:
+    case ProtobufType::kFloat:
+      return kFixed32;
+    case ProtobufType::kFixed64:
+    case ProtobufType::kSfixed64:
+    case ProtobufType::kDouble:
+      return kFixed64;
+    case ProtobufType::kString:
+    case ProtobufType::kMessage:
+      return kLength;
+    case ProtobufType::kGroup:
+      return kGroup;
+    default:
+      return kVarint;
+  }
+}
+
+ProtobufWalk::ProtobufWalk(std::vector<ProtobufPlace> places) : ends_at_(2) {
+  for (size_t i = 0; i < places.size(); ++i) {
+    Target& target = targets_.emplace_back();
+    target.unit = places[i].unit;
+    target.path = std::move(places[i].path);
+    target.seen.resize(target.path.size());
+    if (target.path.empty()) continue;
+    const uint64_t bit = uint64_t{1} << i;
+    all_ |= bit;
+    ends_at_.resize(std::max(ends_at_.size(), target.path.size() + 1));
+    ends_at_[target.path.size()] |= bit;
+    for (const ProtobufStep& step : target.path) {
+      if (step.is_repeated) special_ |= bit;
+    }
   }
 }
 
@@ -58,18 +162,41 @@ bool ProtobufWalk::Fail(const char* error, const char* at) {
   return false;
 }
 
+// What was found of it behind its step at `depth` does not count.
+void ProtobufWalk::Forget(Target& target, size_t depth) {
+  target.value = FieldValue();
+  if (depth + 1 < target.path.size()) target.is_reached = false;
+  for (size_t i = depth + 1; i < target.seen.size(); ++i) target.seen[i] = 0;
+}
+
 bool ProtobufWalk::Walk(absl::string_view message) {
   begin_ = message.data();
-  uint64_t all = 0;
   for (Target& target : targets_) {
     target.value = FieldValue();
-    all = all << 1 | 1;
+    target.is_reached = false;
   }
-  return WalkMessage(message.data(), message.data() + message.size(), all, 0);
+  for (uint64_t rest = special_; rest != 0; rest &= rest - 1) {
+    Target& target = targets_[static_cast<size_t>(std::countr_zero(rest))];
+    std::fill(target.seen.begin(), target.seen.end(), 0);
+  }
+  if (!WalkMessage(message, all_, 0)) return false;
+  for (Target& target : targets_) {
+    if (target.value.kind == FieldValue::Kind::kAbsent && target.is_reached &&
+        target.path.back().has_default) {
+      StoreValue(target.path.back(), 0, "", target.value, target.digits);
+    }
+    target.value.unit = target.unit;
+  }
+  return true;
 }
 
 // Recursive only along the paths.
-bool ProtobufWalk::WalkMessage(const char* at, const char* end, uint64_t live, size_t depth) {
+bool ProtobufWalk::WalkMessage(absl::string_view message, uint64_t live, size_t depth) {
+  const char* at = message.data();
+  const char* const end = at + message.size();
+  for (uint64_t last = live & ends_at_[depth + 1]; last != 0; last &= last - 1) {
+    targets_[static_cast<size_t>(std::countr_zero(last))].is_reached = true;
+  }
   while (at < end) {
     const char* const field = at;
     uint32_t number = 0;
@@ -77,20 +204,111 @@ bool ProtobufWalk::WalkMessage(const char* at, const char* end, uint64_t live, s
     if (!TakeTag(&at, end, &number, &wire)) return Fail("a field has no number", field);
     Written written{.wire = wire};
     if (wire == kGroup) {
-      if (!SkipGroup(&at, end, number)) return Fail("a group does not end, or is nested too deeply", field);
+      if (!SkipGroup(&at, end, number, &written)) {
+        return Fail("a group does not end, or is nested too deeply", field);
+      }
     } else if (!TakeField(&at, end, wire, &written)) {
       return Fail(wire == kGroupEnd || wire > kFixed32 ? "a field has a wrong type" : "a field is cut off",
                   field);
     }
-    uint64_t matching = Matching(live, depth, number);
-    for (uint64_t ending = matching & ends_at_[depth + 1]; ending != 0; ending &= ending - 1) {
-      Store(written, targets_[static_cast<size_t>(std::countr_zero(ending))]);
-    }
-    matching &= ~ends_at_[depth + 1];
-    if (matching == 0 || wire != kLength) continue;
-    const absl::string_view inner = written.bytes;
-    if (!WalkMessage(inner.data(), inner.data() + inner.size(), matching, depth + 1)) return false;
+    const uint64_t matching = Matching(live, depth, number, wire);
+    if (matching != 0 && !WalkField(written, matching, depth)) return false;
   }
+  return true;
+}
+
+bool ProtobufWalk::WalkField(const Written& written, uint64_t matching, size_t depth) {
+  for (uint64_t special = matching & special_; special != 0; special &= special - 1) {
+    const uint64_t bit = special & -special;
+    bool is_it = true;
+    if (!TakeElements(written, depth, targets_[static_cast<size_t>(std::countr_zero(bit))], &is_it)) {
+      return false;
+    }
+    if (!is_it) matching &= ~bit;
+  }
+  for (uint64_t ending = matching & ends_at_[depth + 1]; ending != 0; ending &= ending - 1) {
+    Target& target = targets_[static_cast<size_t>(std::countr_zero(ending))];
+    const ProtobufStep& step = target.path[depth];
+    if (step.type != ProtobufType::kByWire) {
+      StoreValue(step, written.number, written.bytes, target.value, target.digits);
+    } else if (written.wire == kLength) {
+      target.value = {FieldValue::Kind::kString, false, written.bytes};
+    } else if (written.wire == kGroup) {
+      target.value = {FieldValue::Kind::kOther, false, {}};
+    } else if (written.wire == kVarint) {
+      target.value = NumberValue(static_cast<int64_t>(written.number), target.digits);
+    } else {
+      target.value = NumberValue(written.number, target.digits);
+    }
+  }
+  matching &= ~ends_at_[depth + 1];
+  if (written.wire == kGroup) {  // by its number alone a group is not looked into
+    for (uint64_t rest = matching; rest != 0; rest &= rest - 1) {
+      const uint64_t bit = rest & -rest;
+      const Target& target = targets_[static_cast<size_t>(std::countr_zero(bit))];
+      if (target.path[depth].type != ProtobufType::kGroup) matching &= ~bit;
+    }
+  } else if (written.wire != kLength) {
+    return true;
+  }
+  return matching == 0 || WalkMessage(written.bytes, matching, depth + 1);
+}
+
+// Of a target with a repeated field: whether this one is (`is_it`) the element or the entry that it means. A
+// number of packed ones is stored at once.
+bool ProtobufWalk::TakeElements(const Written& written, size_t depth, Target& target, bool* is_it) {
+  const ProtobufStep& step = target.path[depth];
+  if (!step.is_repeated) return true;
+  *is_it = false;
+  if (step.map_key) {
+    if (!HasKey(written.bytes, step, is_it)) return false;
+    if (*is_it) Forget(target, depth);
+  } else if (step.index < 0) {
+    target.value = {FieldValue::Kind::kOther, false, {}};
+  } else if (written.wire == kLength && ProtobufWireOf(step.type) != kLength) {
+    return TakePacked(written.bytes, target);
+  } else {
+    *is_it = IsKnown(step, written.number) && target.seen[depth]++ == step.index;
+  }
+  return true;
+}
+
+// Numbers: the last step of the target.
+bool ProtobufWalk::TakePacked(absl::string_view elements, Target& target) {
+  const ProtobufStep& step = target.path.back();
+  int64_t& seen = target.seen.back();
+  const char* at = elements.data();
+  const char* const end = at + elements.size();
+  while (at < end) {
+    Written element;
+    if (!TakeField(&at, end, ProtobufWireOf(step.type), &element))
+      return Fail("a packed number is cut off", at);
+    if (!IsKnown(step, element.number)) continue;
+    if (seen++ == step.index) StoreValue(step, element.number, "", target.value, target.digits);
+  }
+  return true;
+}
+
+bool ProtobufWalk::HasKey(absl::string_view entry, const ProtobufStep& step, bool* has) {
+  const char* at = entry.data();
+  const char* const end = at + entry.size();
+  ProtobufStep key(1);
+  key.type = step.key_type;
+  FieldValue value;
+  std::array<char, 32> digits;
+  StoreValue(key, 0, "", value, digits);
+  while (at < end) {
+    const char* const field = at;
+    uint32_t number = 0;
+    uint8_t wire = 0;
+    Written written;
+    if (!TakeTag(&at, end, &number, &wire)) return Fail("a field has no number", field);
+    if (!(wire == kGroup ? SkipGroup(&at, end, number, &written) : TakeField(&at, end, wire, &written))) {
+      return Fail("a field in a map is cut off", field);
+    }
+    if (number == 1 && IsWrittenSo(key, wire)) StoreValue(key, written.number, written.bytes, value, digits);
+  }
+  *has = value.text == *step.map_key;
   return true;
 }
 
@@ -121,11 +339,13 @@ bool ProtobufWalk::TakeField(const char** at, const char* end, uint8_t wire, Wri
   return true;
 }
 
-bool ProtobufWalk::SkipGroup(const char** at, const char* end, uint32_t number) {
+bool ProtobufWalk::SkipGroup(const char** at, const char* end, uint32_t number, Written* written) {
+  const char* const begin = *at;
   std::array<uint32_t, kDeepestGroup> open;
   size_t depth = 0;
   open[depth++] = number;
   while (depth > 0) {
+    written->bytes = {begin, static_cast<size_t>(*at - begin)};
     uint32_t inner = 0;
     uint8_t wire = 0;
     if (!TakeTag(at, end, &inner, &wire)) return false;
@@ -142,30 +362,19 @@ bool ProtobufWalk::SkipGroup(const char** at, const char* end, uint32_t number) 
   return true;
 }
 
-uint64_t ProtobufWalk::Matching(uint64_t live, size_t depth, uint32_t number) const {
+uint64_t ProtobufWalk::Matching(uint64_t live, size_t depth, uint32_t number, uint8_t wire) {
   uint64_t matching = 0;
   for (; live != 0; live &= live - 1) {
-    const Target& target = targets_[static_cast<size_t>(std::countr_zero(live))];
-    if (target.path[depth] == number) matching |= live & -live;
+    Target& target = targets_[static_cast<size_t>(std::countr_zero(live))];
+    const ProtobufStep& step = target.path[depth];
+    if (step.number == number) {
+      if (IsWrittenSo(step, wire)) matching |= live & -live;
+    } else if (!step.rivals.empty() && std::find(step.rivals.begin(), step.rivals.end(),
+                                                 ProtobufTag(number, wire)) != step.rivals.end()) {
+      Forget(target, depth);
+    }
   }
   return matching;
-}
-
-void ProtobufWalk::Store(const Written& written, Target& target) {
-  using Kind = FieldValue::Kind;
-  switch (written.wire) {
-    case kVarint:
-      target.value = IntegerValue(static_cast<int64_t>(written.number), target.digits);
-      return;
-    case kLength:
-      target.value = {Kind::kString, false, written.bytes};
-      return;
-    case kGroup:
-      target.value = {Kind::kOther, false, {}};
-      return;
-    default:
-      target.value = IntegerValue(written.number, target.digits);
-  }
 }
 
 }  // namespace lethe

@@ -7,6 +7,7 @@
 #include "src/record/pointer.h"
 #include "src/record/protobuf_walk.h"
 #include "src/record/registry_frame.h"
+#include "src/record/schema_formats.h"
 
 namespace lethe {
 namespace {
@@ -55,7 +56,8 @@ class JsonFormat final : public RecordFormat {
 // would be a field without a number.
 class ProtobufNumbers final : public RecordFormat {
  public:
-  ProtobufNumbers(std::vector<ProtobufPath> paths, bool in_key) : walk_(std::move(paths)), in_key_(in_key) {}
+  ProtobufNumbers(std::vector<ProtobufPlace> places, bool in_key)
+      : walk_(std::move(places)), in_key_(in_key) {}
 
   bool Read(absl::string_view bytes, const RecordHeaders* headers) override {
     why_ = nullptr;
@@ -64,7 +66,7 @@ class ProtobufNumbers final : public RecordFormat {
     if (unframed.kind == Unframed::Kind::kBroken) {
       why_ = unframed.why;
     } else if (unframed.kind == Unframed::Kind::kFramed && !unframed.in_header &&
-               !TakeMessageIndexes(message)) {
+               !TakeMessageIndexes(message, &indexes_)) {
       why_ = "the message indexes of its frame cannot be";
     }
     return why_ == nullptr && walk_.Walk(message);
@@ -83,22 +85,28 @@ class ProtobufNumbers final : public RecordFormat {
  private:
   ProtobufWalk walk_;
   const bool in_key_;
+  std::vector<int32_t> indexes_;
   const char* why_ = nullptr;  // of a broken frame
 };
 
 }  // namespace
 
-std::unique_ptr<RecordFormat> MakeFormat(const Field& field, const std::vector<std::string>& places) {
+std::unique_ptr<RecordFormat> MakeFormat(const Field& field, const std::vector<std::string>& places,
+                                         SchemaSource* schemas) {
   switch (field.kind) {
+    case Field::Kind::kAvro:
+      return MakeAvroFormat(places, field.in_key, schemas);
+    case Field::Kind::kProtobufNames:
+      return MakeProtobufFormat(places, field.in_key, schemas);
     case Field::Kind::kProtobuf: {
-      std::vector<ProtobufPath> paths;
+      std::vector<ProtobufPlace> numbers;
       for (const std::string& place : places) {
-        ProtobufPath& path = paths.emplace_back();
+        ProtobufPath& path = numbers.emplace_back().path;
         for (const PointerStep& step : StepsOf(place)) {
           path.push_back(static_cast<uint32_t>(step.index));
         }
       }
-      return std::make_unique<ProtobufNumbers>(std::move(paths), field.in_key);
+      return std::make_unique<ProtobufNumbers>(std::move(numbers), field.in_key);
     }
     case Field::Kind::kJson:
     case Field::Kind::kFramedJson:

@@ -24,6 +24,8 @@ class RecordFormat {
   virtual bool Read(absl::string_view bytes, const RecordHeaders* headers) = 0;
   // After a Read that was true: the value at the i-th place. Valid until the next one, as long as the record.
   virtual const FieldValue& value(size_t i) const = 0;
+  // Why it is kAbsent: "is not there".
+  virtual absl::string_view why_absent(size_t /* i */) const { return "is not there"; }
   // After another: the schema that the source does not have yet; nullopt: the bytes are wrong.
   virtual std::optional<SchemaKey> waits_for() const { return std::nullopt; }
   // Then: appends what is wrong, to stand behind "the value ".
@@ -32,8 +34,10 @@ class RecordFormat {
   virtual const char* name() const = 0;
 };
 
-// For fields of one kind, all of the key or all of the value; `places` are their names.
-std::unique_ptr<RecordFormat> MakeFormat(const Field& field, const std::vector<std::string>& places);
+// For fields of one kind, all of the key or all of the value; `places` are their names, at most 64. `schemas`
+// may be null.
+std::unique_ptr<RecordFormat> MakeFormat(const Field& field, const std::vector<std::string>& places,
+                                         SchemaSource* schemas);
 
 }  // namespace lethe
 

@@ -47,6 +47,7 @@ struct Found {
   Kind kind = Kind::kAbsent;
   absl::string_view text;
   absl::string_view why = "";  // it is missing
+  TimeUnit unit = TimeUnit::kMilliseconds;
 };
 
 // Null if `text` is an integer of 64 bits, else the reason why not.
@@ -68,7 +69,7 @@ std::optional<int64_t> ParseInteger(absl::string_view text) {
 std::optional<absl::Time> ParseTime(const Found& found) {
   switch (found.kind) {
     case Kind::kNumber:
-      return ParseUnixMillis(found.text);
+      return ParseUnixTime(found.text, found.unit);
     case Kind::kString:
       return ParseRfc3339(found.text);
     default:
@@ -147,7 +148,7 @@ RecordReader::Impl::Impl(RecordSpec spec) {
   }
   updates.resize(counters.size());
   for (Part& part : parts) {
-    part.format = MakeFormat(part.field, part.pointers);
+    part.format = MakeFormat(part.field, part.pointers, spec.schemas);
     part.cannot_be_read =
         absl::StrCat("cannot be read: the ", part.part_name(), " is not ", part.format->name());
   }
@@ -187,7 +188,9 @@ Found RecordReader::Impl::Find(const Source& source, const RecordView& record, s
       break;
     case Field::Kind::kJson:
     case Field::Kind::kFramedJson:
-    case Field::Kind::kProtobuf: {
+    case Field::Kind::kProtobuf:
+    case Field::Kind::kAvro:
+    case Field::Kind::kProtobufNames: {
       const Part& part = parts[source.part];
       if (part.state == Part::State::kBroken) {
         return {State::kMalformed, Kind::kAbsent, "", part.cannot_be_read};
@@ -198,7 +201,9 @@ Found RecordReader::Impl::Find(const Source& source, const RecordView& record, s
                                   : "is not there, since the value is null"};
       }
       const FieldValue& value = part.format->value(source.place);
-      if (value.kind == Kind::kAbsent) return {State::kMissing, value.kind, "", "is not there"};
+      if (value.kind == Kind::kAbsent) {
+        return {State::kMissing, value.kind, "", part.format->why_absent(source.place)};
+      }
       if (value.kind == Kind::kOther)
         return {State::kMissing, value.kind, "", "is neither a string nor a number"};
       absl::string_view text = value.text;
@@ -210,7 +215,7 @@ Found RecordReader::Impl::Find(const Source& source, const RecordView& record, s
         text = *unescaped;
       }
       if (text.empty()) return {State::kMissing, value.kind, "", "is empty"};
-      return {State::kPresent, value.kind, text, ""};
+      return {State::kPresent, value.kind, text, "", value.unit};
     }
   }
   if (!bytes) return {State::kMissing, Kind::kAbsent, "", "is null"};

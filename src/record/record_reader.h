@@ -23,8 +23,11 @@ namespace lethe {
 //   json:/pointer           JSON
 //   framed.json:/pointer    JSON, with a schema registry's frame before it or without
 //   protobuf:/3/7           Protobuf by the numbers of its fields, with a frame or without
+//   avro:/pointer           Avro behind a frame, by its schema: names or aliases of fields, indexes of
+//                           elements, keys of maps; a union has no step
+//   protobuf:/name...       the same of Protobuf: names of fields, or their names in JSON
 struct Field {
-  enum class Kind { kKey, kValue, kHeader, kJson, kFramedJson, kProtobuf };
+  enum class Kind { kKey, kValue, kHeader, kJson, kFramedJson, kProtobuf, kAvro, kProtobufNames };
   Kind kind = Kind::kValue;
   std::string name;     // the header's name, or the pointer
   bool in_key = false;  // a pointer into the key
@@ -44,8 +47,12 @@ struct Field {
 // array, null, true or false, or a string with half of a surrogate pair (a lone \ud800), which has no UTF-8.
 // Of a name that is twice in an object the last value counts.
 //
-// The same value gives the same bytes in every format: Protobuf's strings and bytes are strings, its
-// integers their decimal text. The frame is no part of it.
+// The same value gives the same bytes in every format: strings, bytes, fixed and the symbols of enums are
+// strings; integers are numbers in their decimal text, and so are float and double, in the shortest one that
+// is read back as the same (1 for 1.0). Of Avro's logical types a decimal is its value without zeros at the
+// end, a uuid its text in lower case if it is a fixed; others are the number that they are. A field that
+// Protobuf leaves out is the default of its type if the schema gives it no presence, so that 0 is an id and
+// an empty string none. The frame is no part of an id.
 struct IdSpec {
   std::vector<Field> fields;
 
@@ -78,13 +85,17 @@ struct CounterSpec {
 
 struct RecordSpec {
   IdSpec id;
-  // Number: Unix milliseconds; string: RFC 3339; key, value or header: the text of either, the
+  // Number: Unix milliseconds, or what the schema says (Avro's timestamps and dates; the seconds of
+  // google.protobuf.Timestamp); string: RFC 3339; key, value or header: the text of either, the
   // milliseconds an integer. Other times, and those outside the years 0 to 9999, are missing.
   std::optional<Field> time = std::nullopt;
   std::vector<CounterSpec> counters = {};
   // For fields that need a schema; outlives the readers. Null: there is none, and such records are malformed.
   SchemaSource* schemas = nullptr;
 };
+
+// InvalidArgument: more than 64 fields of one format in the key or the value.
+absl::Status CheckPlaces(const RecordSpec& spec);
 
 // The result of one counter of the spec for a record.
 struct CounterUpdate {

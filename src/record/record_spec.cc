@@ -1,5 +1,7 @@
 // Parses the places of id, time and counters.
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,9 +23,10 @@ namespace lethe {
 namespace {
 
 constexpr absl::string_view kForms =
-    "a field is key, value, header:NAME or json:/POINTER; or framed.json:/POINTER or protobuf:/NUMBER; with "
-    "key. before them, of the key";
+    "a field is key, value, header:NAME or json:/POINTER; or avro:/POINTER, framed.json:/POINTER, "
+    "protobuf:/NAME or protobuf:/NUMBER; with key. before them, of the key";
 constexpr size_t kMaxIdFields = 32;
+constexpr size_t kMostPlaces = 64;  // the readers' sets of places have as many bits
 
 // The version of the rule that makes an id's bytes.
 constexpr absl::string_view kIdRule = "lethe id bytes 1: ";
@@ -55,13 +58,15 @@ std::string NearestPointer(absl::string_view text) {
 
 // The forms with a pointer, and what is before it; `json` comes last: it is the end of another.
 constexpr std::pair<absl::string_view, Field::Kind> kPointerForms[] = {
+    {"avro:", Field::Kind::kAvro},
     {"framed.json:", Field::Kind::kFramedJson},
-    {"protobuf:", Field::Kind::kProtobuf},
+    {"protobuf:", Field::Kind::kProtobuf},  // kProtobufNames, if the pointer has names
     {"json:", Field::Kind::kJson},
 };
 constexpr absl::string_view kOfKey = "key.";
 
 absl::string_view PrefixOf(Field::Kind kind) {
+  if (kind == Field::Kind::kProtobufNames) kind = Field::Kind::kProtobuf;
   for (const auto& [prefix, form] : kPointerForms) {
     if (form == kind) return prefix;
   }
@@ -71,7 +76,15 @@ absl::string_view PrefixOf(Field::Kind kind) {
 // Protobuf's numbers of fields: https://protobuf.dev/programming-guides/proto3
 constexpr int64_t kMostFieldNumber = (int64_t{1} << 29) - 1;
 
-absl::Status CheckPointer(absl::string_view text, absl::string_view pointer, const Field& field) {
+// Behind the first name there may be the index of an element, or a map's key.
+bool BeginsWithName(const std::vector<PointerStep>& steps) {
+  const std::string& name = steps[0].name;
+  return !name.empty() && !absl::ascii_isdigit(static_cast<unsigned char>(name[0])) &&
+         std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return absl::ascii_isalnum(c) || c == '_'; });
+}
+
+absl::Status CheckPointer(absl::string_view text, absl::string_view pointer, Field& field) {
   if (pointer.empty()) return Wrong(text, "the JSON pointer is empty", field.in_key ? "key" : "value");
   const std::string nearest = NearestPointer(pointer);
   const std::string form = absl::StrCat(field.in_key ? kOfKey : "", PrefixOf(field.kind));
@@ -84,12 +97,17 @@ absl::Status CheckPointer(absl::string_view text, absl::string_view pointer, con
   }
   if (field.kind != Field::Kind::kProtobuf) return absl::OkStatus();
   const std::vector<PointerStep> steps = StepsOf(pointer);
-  for (const PointerStep& step : steps) {
-    if (step.index < 1 || step.index > kMostFieldNumber) {
-      return Wrong(text, absl::StrCat("name Protobuf's fields by their numbers, 1 to ", kMostFieldNumber),
-                   "protobuf:/1/2");
-    }
+  const auto is_number = [](const PointerStep& step) {
+    return step.index >= 1 && step.index <= kMostFieldNumber;
+  };
+  if (std::all_of(steps.begin(), steps.end(), is_number)) return absl::OkStatus();
+  if (!BeginsWithName(steps)) {
+    return Wrong(text,
+                 absl::StrCat("name Protobuf's fields by their names, or all by their numbers, 1 to ",
+                              kMostFieldNumber),
+                 "protobuf:/NAME");
   }
+  field.kind = Field::Kind::kProtobufNames;
   return absl::OkStatus();
 }
 
@@ -99,7 +117,7 @@ std::string NearestField(absl::string_view text) {
   if (lower == "key" || lower == "keys") return "key";
   if (lower == "value" || lower == "values" || lower == "payload" || lower == "body") return "value";
   absl::string_view rest = absl::StripAsciiWhitespace(text);
-  for (absl::string_view kind : {"headers", "header", "json", "framed.json", "protobuf"}) {
+  for (absl::string_view kind : {"headers", "header", "json", "avro", "framed.json", "protobuf"}) {
     if (!absl::StartsWithIgnoreCase(rest, kind)) continue;
     rest.remove_prefix(kind.size());
     const bool has_pointer = !absl::StartsWith(kind, "header");
@@ -143,6 +161,8 @@ std::string Field::ToString() const {
     case Kind::kJson:
     case Kind::kFramedJson:
     case Kind::kProtobuf:
+    case Kind::kAvro:
+    case Kind::kProtobufNames:
       return absl::StrCat(in_key ? kOfKey : "", PrefixOf(kind), name);
   }
   return "";
@@ -197,6 +217,27 @@ bool IdSpec::reads_value() const {
 bool IdSpec::needs_schema() const {
   return std::any_of(fields.begin(), fields.end(),
                      [](const Field& field) { return field.kind > Field::Kind::kProtobuf; });
+}
+
+absl::Status CheckPlaces(const RecordSpec& spec) {
+  std::map<std::pair<Field::Kind, bool>, size_t> counts;
+  const auto add = [&](const std::optional<Field>& field) {
+    if (field && field->is_pointer()) ++counts[{field->kind, field->in_key}];
+  };
+  for (const Field& field : spec.id.fields) add(field);
+  add(spec.time);
+  for (const CounterSpec& counter : spec.counters) {
+    add(counter.key);
+    add(counter.delta);
+    if (counter.when) add(counter.when->field);
+  }
+  for (const auto& [kind, count] : counts) {
+    if (count <= kMostPlaces) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "id, time and counters name ", count, " fields (", kind.second ? kOfKey : "", PrefixOf(kind.first),
+        ") of one ", kind.second ? "key" : "value", "; at most ", kMostPlaces, " can be read"));
+  }
+  return absl::OkStatus();
 }
 
 std::string IdSpec::Fingerprint() const {

@@ -1,5 +1,8 @@
 #include "src/record/registry_frame.h"
 
+#include <algorithm>
+#include <array>
+
 #include "absl/strings/str_cat.h"
 #include "src/record/varint.h"
 
@@ -14,8 +17,10 @@ constexpr size_t kGlueFrame = 18;
 constexpr int64_t kMostIndexes = 32;
 
 // Takes the schema's number or GUID off the front.
-bool TakeSchemaId(absl::string_view& bytes) {
+bool TakeSchemaId(absl::string_view& bytes, SchemaKey* key) {
   if (bytes.size() >= kGuidFrame && bytes[0] == kGuidByte) {
+    auto& guid = key->emplace<std::array<uint8_t, 16>>();
+    std::copy_n(bytes.begin() + 1, guid.size(), guid.begin());
     bytes.remove_prefix(kGuidFrame);
     return true;
   }
@@ -23,6 +28,7 @@ bool TakeSchemaId(absl::string_view& bytes) {
   uint32_t number = 0;
   for (size_t i = 1; i < kNumberFrame; ++i) number = number << 8 | static_cast<uint8_t>(bytes[i]);
   if (number == 0 || number > INT32_MAX) return false;
+  *key = static_cast<int32_t>(number);
   bytes.remove_prefix(kNumberFrame);
   return true;
 }
@@ -36,7 +42,8 @@ Unframed Unframe(absl::string_view bytes, const RecordHeaders* headers, bool of_
   if (headers != nullptr) {
     if (auto header = headers->Last(of_key ? *kKeySchema : *kValueSchema)) {
       unframed.in_header = true;
-      const bool is_right = TakeSchemaId(*header);
+      const bool is_right = TakeSchemaId(*header, &unframed.schema);
+      unframed.in_header_behind = *header;
       unframed.kind = is_right ? Unframed::Kind::kFramed : Unframed::Kind::kBroken;
       if (!is_right) unframed.why = "the header of its schema is neither 00 and an id nor 01 and a GUID";
       return unframed;
@@ -44,7 +51,7 @@ Unframed Unframe(absl::string_view bytes, const RecordHeaders* headers, bool of_
   }
   if (bytes.empty()) return unframed;
   if (bytes[0] == '\0') {
-    const bool is_right = TakeSchemaId(unframed.payload);
+    const bool is_right = TakeSchemaId(unframed.payload, &unframed.schema);
     unframed.kind = is_right ? Unframed::Kind::kFramed : Unframed::Kind::kBroken;
     if (!is_right) {
       unframed.why = bytes.size() < kNumberFrame ? "its frame (00 and a schema id) is cut off"
@@ -57,7 +64,8 @@ Unframed Unframe(absl::string_view bytes, const RecordHeaders* headers, bool of_
   return unframed;
 }
 
-bool TakeMessageIndexes(absl::string_view& bytes) {
+bool TakeMessageIndexes(absl::string_view& bytes, std::vector<int32_t>* indexes) {
+  indexes->clear();
   const char* at = bytes.data();
   const char* const end = at + bytes.size();
   int64_t count = 0;
@@ -65,6 +73,7 @@ bool TakeMessageIndexes(absl::string_view& bytes) {
   for (; count > 0; --count) {
     int64_t index = 0;
     if (!TakeZigzag(&at, end, &index) || index < 0 || index > INT32_MAX) return false;
+    indexes->push_back(static_cast<int32_t>(index));
   }
   bytes.remove_prefix(static_cast<size_t>(at - bytes.data()));
   return true;

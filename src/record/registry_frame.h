@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "src/record/record.h"
+#include "src/record/schema_source.h"
 
 namespace lethe {
 
@@ -35,16 +37,18 @@ struct Unframed {
   };
   Kind kind = Kind::kPlain;
   absl::string_view payload = {};  // of Protobuf with the message's indexes before it, unless in the header
+  SchemaKey schema = {};           // of kFramed
   bool in_header = false;
-  const char* why = "";  // of kBroken, for people: "it begins with..."
+  absl::string_view in_header_behind = {};  // what follows the schema in the header: the message's indexes
+  const char* why = "";                     // of kBroken, for people: "it begins with..."
 };
 
 // The header of the key's or the value's schema comes before their frame. `headers` may be null.
 Unframed Unframe(absl::string_view bytes, const RecordHeaders* headers, bool of_key);
 
 // Takes Protobuf's message indexes off the front: a count and that many numbers, as zigzag varints; a lone 0
-// stands for the first message. False if they cannot be. At most 32 nested messages.
-bool TakeMessageIndexes(absl::string_view& bytes);
+// stands for the first message, and is no index. False if they cannot be. At most 32 nested messages.
+bool TakeMessageIndexes(absl::string_view& bytes, std::vector<int32_t>* indexes);
 
 // How many of the keys and values that were seen are framed. Not thread-safe.
 class RegistryFrames {

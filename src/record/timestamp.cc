@@ -116,4 +116,30 @@ std::optional<absl::Time> ParseUnixMillis(absl::string_view number) {
   return absl::FromUnixMillis(milliseconds);
 }
 
+std::optional<absl::Time> ParseUnixTime(absl::string_view integer, TimeUnit unit) {
+  if (unit == TimeUnit::kMilliseconds) return ParseUnixMillis(integer);
+  int64_t number = 0;
+  if (!absl::SimpleAtoi(integer, &number)) return std::nullopt;
+  absl::Time time;
+  switch (unit) {
+    case TimeUnit::kMilliseconds:
+    case TimeUnit::kMicroseconds:
+      time = absl::FromUnixMicros(number);
+      break;
+    case TimeUnit::kNanoseconds:
+      time = absl::FromUnixNanos(number);
+      break;
+    case TimeUnit::kSeconds:
+      time = absl::FromUnixSeconds(number);
+      break;
+    case TimeUnit::kDays:
+      time = absl::UnixEpoch() + number * absl::Hours(24);
+      break;
+  }
+  if (time < absl::FromUnixMillis(kFirstMillis) || time > absl::FromUnixMillis(kLastMillis)) {
+    return std::nullopt;
+  }
+  return time;
+}
+
 }  // namespace lethe

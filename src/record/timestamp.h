@@ -6,6 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "src/record/field_value.h"
 
 namespace lethe {
 
@@ -17,6 +18,8 @@ std::optional<absl::Time> ParseRfc3339(absl::string_view text);
 // Milliseconds since the Unix epoch, as a JSON number; a fraction is cut off. Only the years 0 to 9999, as in
 // RFC 3339, so that arithmetic on times cannot overflow.
 std::optional<absl::Time> ParseUnixMillis(absl::string_view number);
+// The same of integers in another unit.
+std::optional<absl::Time> ParseUnixTime(absl::string_view integer, TimeUnit unit);
 
 }  // namespace lethe
 
