@@ -6,10 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "src/pipeline/worker.h"
-#include "src/record/record_format.h"
 #include "tests/support/fake_cluster.h"
 #include "tests/support/fake_schemas.h"
 #include "tests/support/life.h"
@@ -17,39 +16,24 @@
 namespace lethe {
 namespace {
 
-test::FakeSchemas* schemas = nullptr;
-
-// A value such as "7abc": of schema 7, with the id "abc". In the place of the real formats in this program.
-class FakeFormat final : public RecordFormat {
- public:
-  bool Read(absl::string_view bytes, const RecordHeaders*) override {
-    int32_t id = 0;
-    waits_for_.reset();
-    if (!absl::SimpleAtoi(bytes.substr(0, 1), &id)) return false;
-    const SchemaLookup lookup = schemas->Find(id);
-    why_ = lookup.why;
-    if (lookup.state == SchemaLookup::State::kWaiting) waits_for_ = id;
-    value_ = {FieldValue::Kind::kString, false, bytes.substr(1)};
-    return lookup.state == SchemaLookup::State::kKnown;
-  }
-  const FieldValue& value(size_t) const override { return value_; }
-  std::optional<SchemaKey> waits_for() const override { return waits_for_; }
-  void AppendWhy(std::string* reason) const override { absl::StrAppend(reason, why_); }
-  const char* name() const override { return "fake"; }
-
- private:
-  std::optional<SchemaKey> waits_for_;
-  std::string why_;
-  FieldValue value_;
-};
-
-}  // namespace
-
-std::unique_ptr<RecordFormat> MakeFormat(const Field&, const std::vector<std::string>&) {
-  return std::make_unique<FakeFormat>();
+// An order with an id.
+Schema Orders() {
+  return {Schema::Type::kAvro,
+          R"({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]})",
+          {}};
 }
 
-namespace {
+// "7abc" stands for an order of schema 7 with the id "abc", in a frame.
+std::string Framed(absl::string_view text) {
+  const std::string id(text.substr(1));
+  std::string value(4, '\0');
+  value += static_cast<char>(text[0] - '0');
+  value += static_cast<char>(2 * id.size());
+  return value + id;
+}
+std::string Shown(absl::string_view value) {
+  return absl::StrCat(static_cast<int>(value[4]), value.substr(6));
+}
 
 using test::FakeCluster;
 using test::Life;
@@ -57,24 +41,24 @@ using test::Life;
 class SchemaWaitsTest : public testing::Test {
  protected:
   SchemaWaitsTest() {
-    schemas = &schemas_;
     options_.input = "orders";
     options_.output = "unique";
     options_.group = "lethe";
     options_.commit_interval = absl::ZeroDuration();
-    options_.record.id = *IdSpec::Parse("framed.json:/id");
+    options_.record.id = *IdSpec::Parse("avro:/id");
     options_.record.schemas = &schemas_;
     cluster_.output_partitions = 2;
-    schemas_.Put(1, {});
+    schemas_.Put(1, Orders());
   }
 
   void Send(const std::vector<std::string>& values, int32_t partition = 0) {
-    for (const std::string& value : values) cluster_.Append(partition, {value, value, 1'700'000'000'000});
+    for (const std::string& value : values)
+      cluster_.Append(partition, {value, Framed(value), 1'700'000'000'000});
   }
   std::string Out() const {
     std::string values;
     for (const FakeCluster::Written& each : cluster_.output) {
-      absl::StrAppend(&values, values.empty() ? "" : " ", *each.record.value);
+      absl::StrAppend(&values, values.empty() ? "" : " ", Shown(*each.record.value));
     }
     return values;
   }
@@ -111,7 +95,7 @@ TEST_F(SchemaWaitsTest, APartitionWaitsAndOthersGoOn) {
       EXPECT_FALSE(life.source.paused.contains(1));
       Send({"1z"}, 1);
     } else if (other.committed == 3) {
-      schemas_.Put(2, {});
+      schemas_.Put(2, Orders());
     }
   });
   EXPECT_EQ(waiting.committed, 5);
@@ -133,9 +117,9 @@ TEST_F(SchemaWaitsTest, IsAskedForOnlyWhenThereAreAnswers) {
     if (++looks == 1) finds = schemas_.finds;
     if (looks == 100) {
       EXPECT_EQ(schemas_.finds, finds);
-      schemas_.Put(3, {});  // another one
+      schemas_.Put(3, Orders());  // another one
     }
-    if (looks == 110) schemas_.Put(2, {});
+    if (looks == 110) schemas_.Put(2, Orders());
   });
   EXPECT_EQ(Out(), "2a");
 }
@@ -152,7 +136,7 @@ TEST_F(SchemaWaitsTest, AnUnknownSchemaIsMalformedByPolicy) {
   ASSERT_EQ(cluster_.output.size(), 3u);
   const FakeCluster::Written& diverted = cluster_.output[1];
   EXPECT_EQ(diverted.target.kind, Target::Kind::kDivert);
-  EXPECT_EQ(diverted.record.headers[1].second, "the value schema id 2: none");
+  EXPECT_EQ(diverted.record.headers[1].second, "the value is not Avro: schema id 2: none");
 }
 
 TEST_F(SchemaWaitsTest, NothingIsCountedTwiceAfterAnAbort) {
@@ -162,7 +146,7 @@ TEST_F(SchemaWaitsTest, NothingIsCountedTwiceAfterAnAbort) {
   life.sink.fail_commits = 2;  // of the transaction in which it began to wait
   Run(life, [&] {
     EXPECT_EQ(task.committed, 2);
-    schemas_.Put(2, {});
+    schemas_.Put(2, Orders());
   });
   EXPECT_EQ(Out(), "1a 1b 2c 1d");
   EXPECT_EQ(task.counts.unique, 4);
@@ -177,7 +161,7 @@ TEST_F(SchemaWaitsTest, TheEndOfTheLogIsNotCommittedBeforeTheRecord) {
   int waits = 0;
   Run(life, [&] {
     EXPECT_EQ(task.committed, 0);
-    if (++waits == 20) schemas_.Put(2, {});
+    if (++waits == 20) schemas_.Put(2, Orders());
   });
   EXPECT_EQ(Out(), "2a");
   EXPECT_EQ(cluster_.committed[0].offset, 2);
@@ -190,7 +174,7 @@ TEST_F(SchemaWaitsTest, AnUnreadableBatchBehindItIsLeftForLater) {
   Send({"1b"});
   Life life(cluster_, options_);
   const Task& task = life.Assign(0);
-  Run(life, [&] { schemas_.Put(2, {}); });
+  Run(life, [&] { schemas_.Put(2, Orders()); });
   EXPECT_EQ(Out(), "2a 1b");
   EXPECT_EQ(task.counts.unreadable, 1);
 }
@@ -207,7 +191,7 @@ TEST_F(SchemaWaitsTest, ARevokedPartitionIsReadByTheNextOwner) {
       life.Revoke(0, /*lost=*/false);
     });
   }
-  schemas_.Put(2, {});
+  schemas_.Put(2, Orders());
   Life life(cluster_, options_);
   life.Assign(0);
   Run(life, [] {});
@@ -215,7 +199,7 @@ TEST_F(SchemaWaitsTest, ARevokedPartitionIsReadByTheNextOwner) {
 }
 
 TEST_F(SchemaWaitsTest, AReplayWaitsToo) {
-  schemas_.Put(2, {});
+  schemas_.Put(2, Orders());
   Send({"1a", "2b", "1c", "2d"});
   {
     Life life(cluster_, options_);
@@ -224,8 +208,7 @@ TEST_F(SchemaWaitsTest, AReplayWaitsToo) {
   }
   Send({"1a", "2b", "1e", "2d"});
   test::FakeSchemas restarted;  // which knows nothing yet
-  restarted.Put(1, {});
-  schemas = &restarted;
+  restarted.Put(1, Orders());
   options_.record.schemas = &restarted;
   Life life(cluster_, options_);
   const Task& task = life.Assign(0);
@@ -234,7 +217,7 @@ TEST_F(SchemaWaitsTest, AReplayWaitsToo) {
   Run(life, [&] {
     EXPECT_EQ(task.phase, Phase::kRestoring);
     EXPECT_EQ(task.next, 1);
-    if (++waits == 10) restarted.Put(2, {});
+    if (++waits == 10) restarted.Put(2, Orders());
   });
   EXPECT_EQ(Out(), "1a 2b 1c 2d 1e");
   EXPECT_EQ(task.counts.suppressed, 4);
