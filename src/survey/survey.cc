@@ -154,7 +154,7 @@ std::vector<IdSpec> ChooseIds(const std::vector<Held>& records, SchemaSource* sc
   IdPlaces places;
   for (const Held& held : records) {
     for (const auto& [name, text] : held.headers) places.AddHeader(name);
-    if (held.has_value) places.AddJson(held.value);
+    if (held.has_value) places.AddValue(held.value, &held, schemas);
   }
   const Column values = ColumnOf({{{Field::Kind::kValue, ""}}}, records, nullptr);
   std::vector<Scored> singles;

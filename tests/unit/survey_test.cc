@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "tests/support/fake_schemas.h"
 #include "tests/support/seed.h"
 
 namespace lethe {
@@ -197,6 +198,27 @@ TEST_F(SurveyTest, SchemaRegistryFramesAreSeen) {
   EXPECT_TRUE(frames.in_values());
   EXPECT_EQ(frames.value_schema(), 42);
   EXPECT_FALSE(frames.in_keys());
+}
+
+TEST_F(SurveyTest, FramedJsonNeedsNoRegistry) {
+  LookForId();
+  WithRetries(6000, [&](int i) {
+    Add("k", absl::StrCat(absl::string_view("\0\0\0\0\x2A", 5), R"({"id":"o)", i, R"("})"));
+  });
+  EXPECT_EQ(Best(), "framed.json:/id");
+}
+
+TEST_F(SurveyTest, FieldsOfAvroAreFoundByTheirNames) {
+  test::FakeSchemas schemas;
+  schemas.Put(42, {.type = Schema::Type::kAvro, .text = R"({"type":"record","name":"E","fields":[
+                       {"name":"order","type":{"type":"record","name":"O","fields":[
+                           {"name":"flag","type":"boolean"},{"name":"id","type":["null","string"]}]}}]})"});
+  survey_ = std::make_unique<Survey>(SurveyOptions{.memory_bytes = 64 << 20, .schemas = &schemas});
+  WithRetries(6000, [&](int i) {
+    const std::string id = absl::StrFormat("o%05d", i);
+    Add("k", absl::StrCat(absl::string_view("\0\0\0\0\x2A\x01\x02\x0C", 8), id));
+  });
+  EXPECT_EQ(Best(), "avro:/order/id");
 }
 
 TEST_F(SurveyTest, NumbersBeyond64BitsAndOddNamesCanBeIds) {
