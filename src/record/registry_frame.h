@@ -94,15 +94,15 @@ std::string FrameText(int32_t schema);
 
 // What can be done with framed values, and what an id does that is a framed key or value as a whole.
 inline constexpr absl::string_view kFramedValuesRemedy =
-    "set id to framed.json:/POINTER if they are JSON Schema, to protobuf:/NUMBER if they are Protobuf (by "
-    "the "
-    "numbers of its fields), to a header (header:NAME), or to value if copies are equal byte for byte; or "
-    "write the topic as JSON without a registry (Kafka Connect: JsonConverter)";
+    "set id to avro:/POINTER or protobuf:/NAME, and schema_registry.url; to framed.json:/POINTER (JSON "
+    "Schema) or protobuf:/NUMBER (the numbers of its fields), which need no registry; to a header "
+    "(header:NAME); or to value if copies are equal byte for byte";
 inline constexpr absl::string_view kFrameEffect =
     "a copy that was written with another version of the schema has another id and passes";
 inline constexpr absl::string_view kFramedKeysRemedy =
-    "set id to a field of the key, key.framed.json:/POINTER or key.protobuf:/NUMBER, to a header "
-    "(header:NAME), or keep the key's schema as it is";
+    "set id to a field of the key, such as key.avro:/POINTER, key.protobuf:/NAME or "
+    "key.framed.json:/POINTER, "
+    "to a header (header:NAME), or keep the key's schema as it is";
 
 }  // namespace lethe
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "src/record/avro_schema.h"
 #include "src/record/avro_walk.h"
@@ -52,6 +53,12 @@ const char* NameOf(Schema::Type type) {
       break;
   }
   return "a JSON Schema";
+}
+
+// A schema's names can be anything, of any length.
+std::string Short(absl::string_view message) {
+  constexpr size_t kMost = 300;
+  return absl::CHexEscape(message.substr(0, kMost));
 }
 
 // What both formats have in common. `Code` is what is compiled of a schema.
@@ -110,7 +117,7 @@ class SchemaFormat : public RecordFormat {
     absl::StatusOr<Code> code = CompileOwn(*lookup.schema);
     if (!code.ok()) {
       const absl::Status named(code.status().code(),
-                               absl::StrCat(SchemaName(key), " ", code.status().message()));
+                               absl::StrCat(SchemaName(key), " ", Short(code.status().message())));
       return compiled_.Add(key, {named, ""});
     }
     return compiled_.Add(key, {std::move(code), absl::StrCat("is not in ", SchemaName(key))});

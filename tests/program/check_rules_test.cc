@@ -394,7 +394,7 @@ TEST(LogRules, SchemaRegistryFramesThatTheIdMeetsAreNamed) {
   EXPECT_EQ(WrongLog(sample, {}, options), "error schema registry;");
   options.record.id = *IdSpec::Parse("header:id");
   EXPECT_EQ(WrongLog(sample, {}, options), "");
-  for (const char* id : {"framed.json:/id", "protobuf:/1", "key.protobuf:/1"}) {
+  for (const char* id : {"framed.json:/id", "protobuf:/1", "key.protobuf:/1", "avro:/id", "protobuf:/id"}) {
     options.record.id = *IdSpec::Parse(id);
     EXPECT_EQ(WrongLog(sample, {}, options), "") << id;
   }

@@ -22,9 +22,8 @@ constexpr char kSecret[] = "hunter2";
 // Four lines, so that what a test adds begins on line 5.
 constexpr char kRequired[] = "brokers: b:9092\ninput: in\noutput: out\nid: key\n";
 constexpr char kForms[] =
-    " (a field is key, value, header:NAME or json:/POINTER; or framed.json:/POINTER or protobuf:/NUMBER; "
-    "with "
-    "key. before them, of the key)";
+    " (a field is key, value, header:NAME or json:/POINTER; or avro:/POINTER, framed.json:/POINTER, "
+    "protobuf:/NAME or protobuf:/NUMBER; with key. before them, of the key)";
 constexpr char kTopic[] = "expected the name of one topic: at most 249 letters, digits, '.', '_' or '-'";
 constexpr char kHttp[] =
     "expected HOST:PORT, such as 127.0.0.1:9464 or [::1]:9464, or 0.0.0.0:9464 for all interfaces, or off";

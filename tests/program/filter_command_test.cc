@@ -315,7 +315,7 @@ TEST(FilterCommandTest, DamagedInputEndsWithTheReasonAndASummary) {
 TEST(FilterCommandTest, RefusesWhatALineDoesNotHave) {
   std::ostringstream summary;
   for (const char* id :
-       {"key", "header:id", "json:/a+key", "key.json:/id", "framed.json:/id", "protobuf:/1"}) {
+       {"key", "header:id", "json:/a+key", "key.json:/id", "framed.json:/id", "protobuf:/1", "avro:/id"}) {
     const absl::Status status = RunFilter(Options(id), -1, -1, summary);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_TRUE(Says(status.message(), "a line has no key and no headers"));

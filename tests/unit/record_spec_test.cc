@@ -15,9 +15,26 @@ namespace {
 }
 
 TEST(FieldTest, FormsGoThereAndBack) {
-  for (const char* text : {"key", "value", "header:id", "header:X-Request Id:+", "json:/id",
-                           "json:/a/0/b~1c~0d", "json:/", "json:/a b", "json:/ü", "json:/a+b", "key.json:/id",
-                           "framed.json:/a/b", "key.framed.json:/a", "protobuf:/3/7", "key.protobuf:/1"}) {
+  for (const char* text : {"key",
+                           "value",
+                           "header:id",
+                           "header:X-Request Id:+",
+                           "json:/id",
+                           "json:/a/0/b~1c~0d",
+                           "json:/",
+                           "json:/a b",
+                           "json:/ü",
+                           "json:/a+b",
+                           "key.json:/id",
+                           "framed.json:/a/b",
+                           "key.framed.json:/a",
+                           "protobuf:/3/7",
+                           "key.protobuf:/1",
+                           "avro:/a/0/b~1c",
+                           "key.avro:/id",
+                           "protobuf:/a/0/b",
+                           "protobuf:/a_1",
+                           "key.protobuf:/a"}) {
     const absl::StatusOr<Field> field = Field::Parse(text);
     ASSERT_TRUE(field.ok()) << field.status();
     EXPECT_EQ(field->ToString(), text);
@@ -52,8 +69,16 @@ TEST(FieldTest, ErrorsNameTheNearestRightForm) {
       {"key.json:id", "did you mean key.json:/id?"},
       {"protobuf/3/7", "did you mean protobuf:/3/7?"},
       {"protobuf:/3/x", "by their numbers"},
+      {"protobuf:/a-b", "by their names"},
+      {"protobuf:/", "by their names"},
+      {"protobuf:order.id", "did you mean protobuf:/order/id?"},
       {"protobuf:/0", "1 to 536870911"},
       {"protobuf:/536870912", "1 to 536870911"},
+      {"avro", "did you mean avro:/NAME?"},
+      {"avro:", "did you mean value?"},
+      {"avro:order.id", "did you mean avro:/order/id?"},
+      {"Avro:/id", "did you mean avro:/id?"},
+      {"key.avro:id", "did you mean key.avro:/id?"},
   };
   for (const auto& [text, right] : cases) {
     const absl::StatusOr<Field> field = Field::Parse(text);
@@ -112,6 +137,31 @@ TEST(IdSpecTest, ErrorsNameTheWrongPart) {
   std::string many = "json:/0";
   for (int i = 1; i < 40; ++i) many += "+json:/" + std::to_string(i);
   EXPECT_TRUE(Says(IdSpec::Parse(many).status().message(), "at most 32"));
+}
+
+TEST(IdSpecTest, WhatNeedsSchemas) {
+  for (const char* id : {"avro:/id", "key.avro:/id", "protobuf:/id", "key+protobuf:/a/0"}) {
+    EXPECT_TRUE(IdSpec::Parse(id)->needs_schema()) << id;
+  }
+  for (const char* id : {"key", "value", "header:id", "json:/id", "framed.json:/id", "protobuf:/1"}) {
+    EXPECT_FALSE(IdSpec::Parse(id)->needs_schema()) << id;
+  }
+}
+
+// The readers' limit is of one key or value in one format.
+TEST(RecordSpecTest, AtMost64PlacesInOneValue) {
+  RecordSpec spec;
+  for (int i = 0; i < 32; ++i) spec.id.fields.push_back({Field::Kind::kJson, "/id" + std::to_string(i)});
+  for (int i = 0; i < 16; ++i) {
+    const std::string n = std::to_string(i);
+    spec.counters.push_back({{Field::Kind::kJson, "/key" + n}, Field{Field::Kind::kJson, "/delta" + n}});
+  }
+  EXPECT_TRUE(CheckPlaces(spec).ok()) << CheckPlaces(spec);
+  spec.time = Field{Field::Kind::kJson, "/t", /*in_key=*/true};
+  EXPECT_TRUE(CheckPlaces(spec).ok()) << "the key is another one";
+  spec.time->in_key = false;
+  EXPECT_EQ(CheckPlaces(spec).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(Says(CheckPlaces(spec).message(), "65 fields (json:) of one value"));
 }
 
 TEST(IdSpecTest, FingerprintTellsSpecsApart) {

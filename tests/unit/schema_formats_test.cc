@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -471,6 +472,12 @@ TEST_F(SchemaFormats, ProtobufSchemasThatCannotBe) {
   EXPECT_EQ(IdInMessage("message M { option (no.such) = { a: [1, 2] }; }", "/id", ""), "missing");
   EXPECT_EQ(IdInMessage("message M { option " + repeat("(a).", 100'000) + "b = 1; }", "/id", ""), "missing");
   EXPECT_EQ(IdInMessage("", "/id", ""), "malformed") << "it has no message";
+  // A descriptor whose first field has a name that is no UTF-8.
+  const std::string message = BytesField(4, BytesField(1, "M") + BytesField(2, BytesField(1, "\xFF")));
+  EXPECT_EQ(IdInMessage(absl::Base64Escape(message), "/id", ""), "malformed");
+  EXPECT_EQ(reason_.find('\xFF'), std::string::npos);
+  EXPECT_EQ(IdInMessage("message " + std::string(100'000, 'M'), "/id", ""), "malformed");
+  EXPECT_LT(reason_.size(), 1000U);
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 

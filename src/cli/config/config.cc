@@ -442,7 +442,9 @@ absl::Status Assembler::CheckStage() const {
 
 absl::Status Assembler::CheckSchemas() {
   const RecordSpec spec = config_.daemon.RecordAndCounters();
-  if (absl::Status status = CheckRegistryOf(spec, config_.schema_registry); !status.ok()) {
+  absl::Status status = CheckPlaces(spec);
+  if (status.ok()) status = CheckRegistryOf(spec, config_.schema_registry);
+  if (!status.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(file_name_, file_name_.empty() ? "" : ": ", status.message()));
   }

@@ -98,9 +98,9 @@ constexpr Setting<RunConfig> kSettings[] = {
     {"output", "TOPIC", "", true, "Output topic for unique records; it must exist", "orders-unique",
      [](absl::string_view text, RunConfig& config) { return StoreTopic(text, config.daemon.output); }},
     {"id", "FIELD[+FIELD...]", "", true,
-     "Place of the id in a record: key, value, header:NAME, json:/pointer, framed.json:/pointer (JSON of a "
-     "schema registry), protobuf:/3/7 (field numbers), or several joined with +; key. before one of the "
-     "last three: in the key",
+     "Place of the id in a record: key, value, header:NAME, json:/pointer, avro:/pointer, protobuf:/name or "
+     "protobuf:/3/7 (field numbers), framed.json:/pointer (JSON of a schema registry), or several joined "
+     "with +; key. before a form with a pointer: in the key",
      "json:/order/id",
      [](absl::string_view text, RunConfig& config) {
        return StoreField(IdSpec::Parse(text), config.daemon.record.id);
@@ -142,7 +142,7 @@ constexpr Setting<RunConfig> kSettings[] = {
        return StoreActionWithoutId(text, config.daemon.policies.on_missing_id);
      }},
     {"on_malformed", "pass|drop|divert|fail", "pass", false,
-     "Handling of records with broken JSON or Protobuf, if the id is in it", "divert",
+     "Handling of records with broken JSON, Avro or Protobuf, if the id is in it", "divert",
      [](absl::string_view text, RunConfig& config) {
        return StoreActionWithoutId(text, config.daemon.policies.on_malformed);
      }},
