@@ -782,6 +782,23 @@ TEST(Config, TheSchemaRegistry) {
   }
 }
 
+// 32 fields of the id, 3 of each of 16 counters.
+TEST(Config, MoreFieldsThanOneValueMayHaveAreRefused) {
+  const auto with = [](int counters) {
+    std::string yaml = "brokers: b:9092\ninput: in\noutput: out\nid: json:/0";
+    for (int i = 1; i < 32; ++i) absl::StrAppend(&yaml, "+json:/", i);
+    absl::StrAppend(&yaml, "\ncounters:\n");
+    for (int i = 0; i < counters; ++i) {
+      absl::StrAppend(&yaml, "  - {name: c", i, ", key: json:/k", i, ", delta: json:/d", i, ", when: json:/w",
+                      i, ", equals: x, output: o", i, "}\n");
+    }
+    return FromFile(yaml).status();
+  };
+  EXPECT_TRUE(with(10).ok()) << with(10);
+  EXPECT_TRUE(absl::IsInvalidArgument(with(11)));
+  EXPECT_TRUE(absl::StrContains(with(11).message(), "65 fields")) << with(11);
+}
+
 TEST(Config, ASecretOnTheCommandLineIsWarnedOf) {
   const auto warning = [](const std::string& property) {
     RunFlags flags = RequiredFlags();

@@ -1,6 +1,6 @@
-// Any text as a schema, and any bytes as a value of it: nothing crashes, runs on or fills the memory. A value
-// that is right when places in it are read is right when it is skipped, too, and has the same values whoever
-// else is asked for.
+// Any text as an Avro schema, and any bytes as a value of it: nothing crashes, runs on or fills the memory. A
+// value that is right when places in it are read is right when it is skipped, too, and has the same values
+// whoever else is asked for.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -8,10 +8,7 @@
 
 #include "src/record/avro_schema.h"
 #include "src/record/avro_walk.h"
-#include "src/record/protobuf_schema.h"
-#include "src/record/protobuf_walk.h"
 #include "src/record/record_reader.h"
-#include "src/record/registry_frame.h"
 #include "tests/support/fake_schemas.h"
 
 namespace {
@@ -19,8 +16,6 @@ namespace {
 using lethe::AvroProgram;
 using lethe::AvroWalk;
 using lethe::FieldValue;
-using lethe::ProtobufPlace;
-using lethe::ProtobufWalk;
 using lethe::Schema;
 
 const std::vector<std::string>& Places() {
@@ -62,28 +57,12 @@ void CheckAvro(const Schema& schema, const std::string& bytes) {
   }
 }
 
-void CheckProtobuf(const Schema& schema, std::string bytes) {
-  const auto compiled = lethe::ProtobufSchema::Compile(schema);
-  std::vector<int32_t> indexes;
-  absl::string_view message = bytes;
-  if (!compiled.ok() || !lethe::TakeMessageIndexes(message, &indexes)) return;
-  const auto places = compiled->Places(indexes, Places());
-  if (!places) return;
-  ProtobufWalk walk(*places);
-  if (!walk.Walk(message)) return;
-  for (size_t i = 0; i < Places().size(); ++i) {
-    ProtobufWalk alone({(*places)[i]});
-    Check(alone.Walk(message), "is it right");
-    CheckSame(alone.value(0), walk.value(i));
-  }
-}
-
 // The whole reader, with the schema as number 1.
 void CheckReader(const Schema& schema, const std::string& bytes) {
   lethe::test::FakeSchemas schemas;
   schemas.Put(1, schema);
   lethe::RecordSpec spec;
-  spec.id = lethe::IdSpec::Parse("avro:/order/id+key.protobuf:/order/id").value();
+  spec.id = lethe::IdSpec::Parse("avro:/order/id+key.avro:/id").value();
   spec.time = lethe::Field::Parse("avro:/at").value();
   spec.schemas = &schemas;
   lethe::RecordReader reader(spec);
@@ -94,19 +73,14 @@ void CheckReader(const Schema& schema, const std::string& bytes) {
 
 }  // namespace
 
-// A byte for the kind, the schema's text, a 0, and the value.
+// The schema's text, a 0, and the value.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (size == 0) return 0;
-  const std::string rest(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const size_t end = rest.find('\0');
+  const std::string input(reinterpret_cast<const char*>(data), size);
+  const size_t end = input.find('\0');
   if (end == std::string::npos) return 0;
-  const std::string bytes = rest.substr(end + 1);
-  Schema schema = {data[0] % 2 == 0 ? Schema::Type::kAvro : Schema::Type::kProtobuf, rest.substr(0, end), {}};
+  const Schema schema = {Schema::Type::kAvro, input.substr(0, end), {}};
+  const std::string bytes = input.substr(end + 1);
   CheckReader(schema, bytes);
-  if (schema.type == Schema::Type::kAvro) {
-    CheckAvro(schema, bytes);
-  } else {
-    CheckProtobuf(schema, bytes);
-  }
+  CheckAvro(schema, bytes);
   return 0;
 }
