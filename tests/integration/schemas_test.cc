@@ -39,7 +39,7 @@ Record Event(const std::string& id, int schema, int before, int32_t partition = 
   value.append(static_cast<size_t>(before), '\x02');
   value.push_back(static_cast<char>(2 * id.size()));
   value += id;
-  return {.partition = partition, .key = id, .value = value};
+  return {.key = id, .value = value, .partition = partition};
 }
 
 // How often each key is in the output.
