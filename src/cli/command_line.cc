@@ -46,7 +46,7 @@ constexpr char kFilterFooter[] =
     R"(It reads the files one after the other, or standard input if none is named. Input that is compressed with
 gzip is recognized and unpacked. The summary goes to stderr.
 
-Exit codes: 0 all is well; 1 it failed at run time; 2 the command line is wrong; 3 no line had a usable id, so
+Exit codes: 0 all is well; 1 it failed at run time; 2 the command line is wrong; 3 no line had a usable id or time, so
 nothing was deduplicated; 130 it was interrupted.
 
 Example:

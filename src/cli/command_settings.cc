@@ -51,7 +51,8 @@ constexpr Setting<FilterCommandOptions> kFilterSettings[] = {
        return StoreChoice<OnDuplicate>(text, {{{"drop", OnDuplicate::kDrop}, {"tag", OnDuplicate::kTag}}},
                                        options.on_duplicate);
      }},
-    {"time", "FIELD", "the time of reading", false, "Place of the time in a line", "json:/time",
+    {"time", "FIELD", "the time of reading", false,
+     "Place of the time in a line: RFC 3339 or Unix milliseconds", "json:/time",
      [](absl::string_view text, FilterCommandOptions& options) {
        return StoreField(Field::Parse(text), options.time);
      }},

@@ -141,7 +141,7 @@ TEST(FilterCommandTest, TheSummaryCanBeJson) {
   const std::string summary = Filter(options, "{\"id\":1}\n{\"id\":1}\n{\"id\":2}\n{}\nx\n").summary;
   EXPECT_TRUE(Says(summary,
                    "{\"records\":5,\"unique\":2,\"duplicates\":1,\"missing_id\":1,"
-                   "\"malformed\":1,\"seconds\":"));
+                   "\"malformed\":1,\"missing_time\":0,\"seconds\":"));
   EXPECT_EQ(summary.find('\n'), summary.size() - 1);
 }
 
@@ -224,6 +224,23 @@ TEST(FilterCommandTest, AnIdThatNoLineHasEndsWithACodeOfItsOwn) {
   EXPECT_EQ(CodeOf(outcome.status), kExitNoId) << outcome.status;
   EXPECT_EQ(CodeOf(Filter(options, "{\"id\":1}\n{\"ID\":1}\n").status), kExitOk);
   EXPECT_EQ(CodeOf(Filter(options, "").status), kExitOk);
+}
+
+// All of them would be of one moment: within the horizon, whatever it is.
+TEST(FilterCommandTest, ATimeThatNoLineHasEndsWithACodeOfItsOwn) {
+  FilterCommandOptions options = Options("json:/id");
+  options.time = Field::Parse("json:/t").value();
+  const std::string usable = "{\"id\":1,\"t\":\"2026-01-31T12:00:00Z\"}\n";
+  for (const char* time : {"", ",\"t\":\"2026-01-31T12:00:00\"", ",\"t\":\"31/Jan/2026:12:00:00\""}) {
+    const std::string line = absl::StrCat("{\"id\":1", time, "}\n");
+    const Outcome outcome = Filter(options, line + line);
+    EXPECT_EQ(CodeOf(outcome.status), kExitNoId) << time << outcome.status;
+    const Outcome some = Filter(options, line + usable);
+    EXPECT_EQ(CodeOf(some.status), kExitOk) << time;
+    EXPECT_TRUE(Says(some.summary, "no time")) << some.summary;
+  }
+  EXPECT_EQ(CodeOf(Filter(options, "").status), kExitOk);
+  EXPECT_EQ(CodeOf(Filter(options, usable).status), kExitOk);
 }
 
 TEST(FilterCommandTest, QuietPrintsNoSummary) {

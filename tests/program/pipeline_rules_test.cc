@@ -443,6 +443,23 @@ TEST_F(PipelineRulesTest, Rule20ARoutedRecordKeepsItsOrigin) {
   EXPECT_EQ(repartitioned.output[0].record.timestamp_ms, 5);
 }
 
+// The input may be the tagged output of another lethe.
+TEST_F(PipelineRulesTest, ATagIsTheVerdictOfThisLetheAlone) {
+  options_.policies.on_duplicate = Action::kTag;
+  for (const char* id : {"a", "b", "a"}) {
+    test::FakeRecord record = Event(id);
+    record.headers = {{"lethe.verdict", "duplicate"}, {"other", "kept"}};
+    cluster_.Append(0, record);
+  }
+  Restart();
+  ASSERT_EQ(cluster_.output.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    test::Headers expected = {{"other", "kept"}};
+    if (i == 2) expected.emplace_back("lethe.verdict", "duplicate");
+    EXPECT_EQ(cluster_.output[i].record.headers, expected) << i;
+  }
+}
+
 TEST_F(PipelineRulesTest, Rule21RecordsBelowTheExpectedOffsetAreSkipped) {
   Send({"a", "b"});
   Life life(cluster_, options_);

@@ -30,6 +30,7 @@ using WithoutId = FilterCommandOptions::WithoutId;
 
 constexpr absl::string_view kObjectTag = "{\"lethe.verdict\":\"duplicate\"";
 constexpr absl::string_view kTextTag = "lethe.verdict=duplicate\t";
+constexpr absl::string_view kTimes = "a time is RFC 3339, such as 2026-01-31T12:00:00Z, or Unix milliseconds";
 constexpr absl::string_view kJsonSpace = " \t\r\n";
 
 absl::Status CheckField(absl::string_view option, const Field& field) {
@@ -92,12 +93,15 @@ class LineFilter {
   absl::Status Pass(absl::Span<const absl::string_view> lines);
   void Summarize(absl::Duration elapsed, const MemoryBudget& memory, std::ostream& err) const;
   void SummarizeJson(absl::Duration elapsed, const MemoryBudget& memory, std::ostream& err) const;
-  // NoIdError() if there were lines, and none had an id.
-  absl::Status CheckIds(const IdSpec& id) const;
+  // NoIdError() or NoTimeError() if there were lines, and none had an id, or a time.
+  absl::Status CheckFields(const FilterCommandOptions& options) const;
 
  private:
   absl::Status Take(absl::string_view line, absl::Time now);
   absl::Status TakeWithoutId(absl::string_view line, const RecordFields& fields);
+  std::string Place() const {
+    return absl::StrCat("line ", line_, file_.empty() ? "" : absl::StrCat(" of ", file_));
+  }
   void Judge();
   void Write(absl::string_view line);
   void WriteDuplicate(absl::string_view line);
@@ -126,6 +130,7 @@ class LineFilter {
   int64_t records_ = 0;
   Oddities missing_;
   Oddities malformed_;
+  Oddities timeless_;  // with a time that is asked for
 };
 
 absl::Status LineFilter::Pass(absl::Span<const absl::string_view> lines) {
@@ -144,6 +149,7 @@ absl::Status LineFilter::Take(absl::string_view line, absl::Time now) {
   if (text.back() == '\n') text.remove_suffix(1);
   const RecordFields& fields = reader_.Read({.key = std::nullopt, .value = text});
   const absl::Time time = has_time_ ? fields.time : now;
+  if (has_time_ && fields.time_state != RecordFields::State::kPresent) timeless_.Add(Place(), kTimes);
   if (fields.id_state == RecordFields::State::kPresent) {
     events_.push_back({partition_->Hash(fields.id), time});
     event_lines_.push_back(line);
@@ -156,7 +162,7 @@ absl::Status LineFilter::Take(absl::string_view line, absl::Time now) {
 
 absl::Status LineFilter::TakeWithoutId(absl::string_view line, const RecordFields& fields) {
   const bool is_missing = fields.id_state == RecordFields::State::kMissing;
-  const std::string place = absl::StrCat("line ", line_, file_.empty() ? "" : absl::StrCat(" of ", file_));
+  const std::string place = Place();
   (is_missing ? missing_ : malformed_).Add(place, fields.reason);
   switch (is_missing ? on_missing_id_ : on_malformed_) {
     case WithoutId::kPass:
@@ -224,6 +230,9 @@ void LineFilter::Summarize(absl::Duration elapsed, const MemoryBudget& memory, s
                             missing_.first)
       << absl::StreamFormat("  malformed   %12d  %s%s\n", malformed_.count, Handled(on_malformed_),
                             malformed_.first)
+      << (has_time_ ? absl::StrFormat("  no time     %12d  judged at the time of those before%s\n",
+                                      timeless_.count, timeless_.first)
+                    : "")
       << absl::StreamFormat("  false-positive rate %.2g modelled now, target %.2g\n",
                             status.filter.fpp_modelled, status.filter.fpp_target)
       << absl::StreamFormat("  memory %s of %s, %d ids\n", FormatBytes(memory.used_bytes()),
@@ -241,17 +250,22 @@ void LineFilter::SummarizeJson(absl::Duration elapsed, const MemoryBudget& memor
   const PartitionStatus status = partition_->Status();
   err << absl::StreamFormat(
              "{\"records\":%d,\"unique\":%d,\"duplicates\":%d,\"missing_id\":%d,"
-             "\"malformed\":%d,\"seconds\":%.6f,\"fpp_modelled\":%.17g,\"fpp_target\":%.17g,\"memory_bytes\":"
+             "\"malformed\":%d,\"missing_time\":%d,\"seconds\":%.6f,\"fpp_modelled\":%.17g,\"fpp_target\":%."
+             "17g,\"memory_bytes\":"
              "%d,\"memory_limit_bytes\":%d,\"ids\":%d,\"memory_limit_hits\":%d}\n",
-             records_, status.unique, status.duplicates, missing_.count, malformed_.count,
+             records_, status.unique, status.duplicates, missing_.count, malformed_.count, timeless_.count,
              absl::ToDoubleSeconds(elapsed), status.filter.fpp_modelled, status.filter.fpp_target,
              memory.used_bytes(), memory.limit_bytes(), status.filter.ids, status.filter.limit_hits)
       << std::flush;
 }
 
-absl::Status LineFilter::CheckIds(const IdSpec& id) const {
-  if (records_ == 0 || missing_.count + malformed_.count < records_) return absl::OkStatus();
-  return NoIdError(records_, id.ToString(), "nothing was deduplicated");
+absl::Status LineFilter::CheckFields(const FilterCommandOptions& options) const {
+  if (records_ == 0) return absl::OkStatus();
+  if (missing_.count + malformed_.count == records_) {
+    return NoIdError(records_, options.id.ToString(), "nothing was deduplicated");
+  }
+  if (timeless_.count < records_) return absl::OkStatus();
+  return NoTimeError(records_, options.time->ToString(), kTimes);
 }
 
 // Up to the end of the input.
@@ -298,7 +312,7 @@ absl::Status RunFilter(const FilterCommandOptions& options, int in_fd, int out_f
   const auto summarize =
       options.format == ReportFormat::kJson ? &LineFilter::SummarizeJson : &LineFilter::Summarize;
   if (!options.quiet) (filter.*summarize)(elapsed, (*stage)->memory(), err);
-  return status.ok() || absl::IsCancelled(status) ? filter.CheckIds(options.id) : status;
+  return status.ok() || absl::IsCancelled(status) ? filter.CheckFields(options) : status;
 }
 
 int FilterCommand(const FilterCommandOptions& options) {

@@ -21,6 +21,15 @@ absl::Status NoIdError(int64_t records, absl::string_view id, absl::string_view 
   return error;
 }
 
+absl::Status NoTimeError(int64_t records, absl::string_view time, absl::string_view times) {
+  absl::Status error = absl::FailedPreconditionError(absl::StrCat(
+      "WARNING: none of the ", FormatCount(records), " records has a usable time at ", time, " (", times,
+      "): lethe took all of them for records of one moment, and unique ones that came after the "
+      "horizon may have been dropped; correct --time"));
+  error.SetPayload(kNoId, absl::Cord());
+  return error;
+}
+
 int ReportError(const absl::Status& status, std::ostream& err) {
   if (status.ok()) return kExitOk;
   err << "lethe: " << Printable(status.message()) << "\n";

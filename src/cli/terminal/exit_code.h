@@ -13,15 +13,18 @@ namespace lethe {
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;         // at run time
 inline constexpr int kExitUsage = 2;          // the command line or the configuration is wrong
-inline constexpr int kExitNoId = 3;           // no record has the id that was named
+inline constexpr int kExitNoId = 3;           // no record has the id, or the time, that was named
 inline constexpr int kExitInterrupted = 130;  // by Ctrl-C, as shells say it: 128 and the signal's number
 
 // The error of a command that found none of `records` records to have a usable id at `id`; `effect`: what
 // that means.
 absl::Status NoIdError(int64_t records, absl::string_view id, absl::string_view effect);
 
+// The same of the time, and of `times`, its usable forms.
+absl::Status NoTimeError(int64_t records, absl::string_view time, absl::string_view times);
+
 // kExitOk, or prints the error as the command's last line: kExitUsage for InvalidArgument, kExitNoId for
-// NoIdError(), kExitFailed for others.
+// NoIdError() and NoTimeError(), kExitFailed for others.
 int ReportError(const absl::Status& status, std::ostream& err);
 
 }  // namespace lethe

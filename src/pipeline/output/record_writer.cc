@@ -6,10 +6,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "lethe/counters.h"
 
 namespace lethe {
 namespace {
+
+constexpr absl::string_view kVerdictHeader = "lethe.verdict";
 
 // At least the size of a batch of one record without its key and value.
 constexpr int64_t kRecordOverhead = 1024;
@@ -86,7 +89,11 @@ absl::Status RecordWriter::Pass(const Task& task, const JudgedRecord& record, ab
   const InputRecord& input = *record.input;
   const RecordPlace place = {task.id, input.offset};
   const Router::Original original = OriginalOf(task, input);
-  if (!tag.empty()) headers_.push_back({"lethe.verdict", tag});
+  if (options_.policies.on_duplicate == Action::kTag) {
+    // One that the record came with, from another lethe, say, is not this one's verdict.
+    std::erase_if(headers_, [](const auto& header) { return header.name == kVerdictHeader; });
+  }
+  if (!tag.empty()) headers_.push_back({kVerdictHeader, tag});
   if (!record.route) return Copy(input, {}, original.place.partition, place);
   const auto from = RoutedFromHeaders({task.id, input.offset});
   for (const AddedHeader& header : from) headers_.push_back({header.name, header.value});
@@ -99,7 +106,7 @@ absl::Status RecordWriter::Divert(const Task& task, const JudgedRecord& record, 
   const Router::Original original = OriginalOf(task, input);
   const std::string partition = absl::StrCat(original.place.partition);
   const std::string offset = absl::StrCat(original.place.offset);
-  headers_.insert(headers_.end(), {{"lethe.verdict", verdict},
+  headers_.insert(headers_.end(), {{kVerdictHeader, verdict},
                                    {"lethe.reason", reason},
                                    {"lethe.topic", original.topic},
                                    {"lethe.partition", partition},
