@@ -88,6 +88,7 @@ class RegistryTest(unittest.TestCase):
         cls.registry = Registry(cls.temporary.name)
         cls.client = SchemaRegistryClient({"url": cls.registry.url})
         cls.producer = Producer({"bootstrap.servers": BROKERS})
+        cls.admin = AdminClient({"bootstrap.servers": BROKERS})
 
     @classmethod
     def tearDownClass(cls):
@@ -96,7 +97,7 @@ class RegistryTest(unittest.TestCase):
 
     def topics(self, partitions=1):
         name = f"{self._testMethodName}-{time.time_ns()}"
-        made = AdminClient({"bootstrap.servers": BROKERS}).create_topics(
+        made = self.admin.create_topics(
             [NewTopic(name, partitions, 1), NewTopic(name + "-unique", partitions, 1)])
         for topic in made.values():
             topic.result()
