@@ -98,8 +98,8 @@ class Restore {
     const std::string& name = options_.counters[counter_].name;
     if (!total.ok()) {
       return FailPartition(
-          task, absl::StrCat(place, ": not a total: ", total.status().message(), "; give counter ",
-                             name, " an output of its own, or delete that topic"));
+          task, absl::StrCat(place, ": not a total: ", total.status().message(), "; give counter ", name,
+                             " an output of its own, or delete that topic"));
     }
     // Several counters, or inputs, may share the topic with others' lethe.
     if (total->counter != name || total->topic != options_.origin()) return;
