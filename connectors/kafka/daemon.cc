@@ -31,6 +31,7 @@ constexpr absl::Duration kTrimEvery = absl::Seconds(10);
 // How often the ends of the partitions are asked for, while a lane may stand still.
 constexpr int kAsksInPatience = 3;
 constexpr absl::Duration kAskTimeout = absl::Seconds(1);
+constexpr absl::Duration kAskAgainAfter = absl::Seconds(2);  // without an answer
 // Together with the rest of the shutdown, less than the time promised after SIGTERM.
 constexpr absl::Duration kStorePatience = absl::Seconds(1);
 
@@ -246,8 +247,9 @@ absl::Status Daemon::RunToStop() {
     stop_.Request();
   }
   absl::Time next_trim = SteadyNow() + kTrimEvery;
-  while (!stop_.WaitFor(options_.stall_patience / kAsksInPatience)) {
-    for (Stage* stage : stages_) stage->AskEnds();
+  bool is_answered = true;
+  while (!stop_.WaitFor(is_answered ? options_.stall_patience / kAsksInPatience : kAskAgainAfter)) {
+    is_answered = AskEnds();
     // The connections of IsHeldByThisUser() have served their purpose.
     for (int asked = 0; instance_lock_ >= 0 && (asked = accept(instance_lock_, nullptr, nullptr)) >= 0;) {
       close(asked);
@@ -288,16 +290,39 @@ std::vector<int32_t> Daemon::OwnedPartitions() const {
   return judging_.Partitions();
 }
 
-void Daemon::Stage::AskEnds() {
+bool Daemon::AskEnds() {
+  bool is_answered = true;
+  for (Stage* stage : stages_) {
+    const absl::Status asked = stage->AskEnds();
+    is_answered = is_answered && asked.ok();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (asked.ok()) {
+      if (!stage->unanswered.ok()) spdlog::info("the brokers at {} answer again", options_.brokers);
+      stage->unanswered = absl::OkStatus();
+      stage->unanswered_since = absl::InfiniteFuture();
+    } else if (stage->unanswered_since == absl::InfiniteFuture()) {
+      stage->unanswered_since = SteadyNow();  // once may be an election
+    } else {
+      if (stage->unanswered.ok()) {
+        spdlog::warn("the brokers at {} do not answer, and lethe waits for them: {}", options_.brokers,
+                     std::string(asked.message()));
+      }
+      stage->unanswered = asked;
+    }
+  }
+  return is_answered;
+}
+
+absl::Status Daemon::Stage::AskEnds() {
   if (asking == nullptr) {
     DaemonOptions readable = options;
     readable.routed_from.clear();  // committed by routers and others alike
     auto client = MakeAskingClient(readable, met);
-    if (!client.ok()) return;
+    if (!client.ok()) return client.status();
     asking = *std::move(client);
   }
   met.Last(asking.get()).IgnoreError();  // what the lanes meet, too, and say
-  ends.Ask(asking.get(), options.input, Partitions(), kAskTimeout).IgnoreError();
+  return ends.Ask(asking.get(), options.input, Partitions(), kAskTimeout);
 }
 
 absl::Duration Daemon::SilentFor() const {
@@ -362,6 +387,12 @@ void Daemon::AddReasons(const Stage& stage, const std::vector<LaneReport>& lanes
   const char* what = stage.options.routes ? "routing lane " : "lane ";
   // Failures first: a restore ends by itself.
   for (std::string& problem : Problems(stage.options.input, lanes)) reasons.push_back(std::move(problem));
+  if (!stage.unanswered.ok()) {
+    reasons.push_back(absl::StrCat(
+        "the brokers at ", stage.options.brokers, " have not answered for ",
+        absl::FormatDuration(absl::Trunc(SteadyNow() - stage.unanswered_since, absl::Seconds(1))), ": ",
+        stage.unanswered.message()));
+  }
   for (const LaneReport& lane : lanes) {
     if (!lane.joined) {
       std::string text = absl::StrCat(what, lane.lane, " waits for the group to assign partitions");

@@ -82,13 +82,16 @@ class Daemon {
     ClientErrors met;  // by the client that asks for them
     ClientPtr asking;
     std::vector<std::unique_ptr<Lane>> lanes;  // guarded by mutex_
+    // Why the brokers do not tell the ends, the last two times and for how long; guarded by mutex_.
+    absl::Status unanswered;
+    absl::Time unanswered_since = absl::InfiniteFuture();
     std::vector<std::thread> threads;
 
     std::vector<LaneReport> Reports() const;
     // The partitions of all its lanes.
     std::vector<int32_t> Partitions() const;
     // Asks for the ends of the lanes' partitions; keeps the last answers if that fails.
-    void AskEnds();
+    absl::Status AskEnds();
   };
 
   explicit Daemon(DaemonOptions options)
@@ -102,6 +105,8 @@ class Daemon {
   absl::Status Inspect(Stage& stage);
   absl::Status OpenSnapshots();
   std::vector<int32_t> OwnedPartitions() const;
+  // Asks for the ends of all logs; true if the brokers answered, and says so if that changes.
+  bool AskEnds();
   std::vector<Lane*> Lanes() const;
   void Start(Stage& stage);
   // Starts the lanes, the routers first, and returns when they must stop.

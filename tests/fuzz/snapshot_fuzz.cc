@@ -23,13 +23,13 @@ void Check(bool good, const char* what) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static lethe::DedupStage& stage = **new auto(*lethe::DedupStage::Create(lethe::SmallStage()));
+  static const auto stage = *lethe::DedupStage::Create(lethe::SmallStage());
   static const int file = memfd_create("snapshot", MFD_CLOEXEC);
   Check(ftruncate(file, 0) == 0, "ftruncate");
   Check(pwrite(file, data, size, 0) == static_cast<ssize_t>(size), "pwrite");
   {
     const absl::StatusOr<lethe::RestoredPartition> restored =
-        stage.Restore("q", absl::StrCat("/proc/self/fd/", file), lethe::kSmallOrigin);
+        stage->Restore("q", absl::StrCat("/proc/self/fd/", file), lethe::kSmallOrigin);
     if (restored.ok()) {
       lethe::JudgeSome(*restored->partition, 400, absl::Milliseconds(40));
       restored->partition->Status();
@@ -38,8 +38,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           ->Save(absl::StrCat("/dev/shm/lethe-snapshot-fuzz-", getpid()), lethe::kSmallOrigin, {})
           .IgnoreError();
     }
-    Check(stage.memory().used_bytes() <= stage.memory().limit_bytes(), "more memory than the limit");
+    Check(stage->memory().used_bytes() <= stage->memory().limit_bytes(), "more memory than the limit");
   }
-  Check(stage.memory().used_bytes() == 0, "memory was not given back");
+  Check(stage->memory().used_bytes() == 0, "memory was not given back");
   return 0;
 }

@@ -308,6 +308,25 @@ TEST(LimitsTest, AnIdleDaemonUsesHardlyAnyCpu) { IdleWith(1, {}); }
 TEST(LimitsTest, AnIdleDaemonOfManyPartitionsUsesHardlyAnyCpu) { IdleWith(64, {}); }
 TEST(LimitsTest, AnIdleDaemonOfTwoStagesUsesHardlyAnyCpu) { IdleWith(4, {"--scope=topic"}); }
 
+// Long before the session times out.
+TEST(LimitsTest, ABrokerThatDoesNotAnswerIsNamed) {
+  Flow flow({LETHE_PROGRAM, 2, {}, {}});
+  const auto daemon = flow.Start({"--kafka=session.timeout.ms=45000"});
+  ASSERT_TRUE(daemon->AwaitReady());
+  {
+    const absl::Cleanup go_on = [] { kill(SharedBroker().pid(), SIGCONT); };
+    ASSERT_EQ(kill(SharedBroker().pid(), SIGSTOP), 0);
+    EXPECT_TRUE(daemon->Await([&] {
+      const HttpAnswer ready = daemon->Get("/readyz");
+      return ready.status == 503 && absl::StrContains(ready.body, "have not answered");
+    })) << daemon->Get("/readyz").body;
+  }
+  EXPECT_TRUE(daemon->AwaitReady());
+  flow.SendIds("a", 1, 100);
+  EXPECT_TRUE(daemon->Await([&] { return static_cast<bool>(flow.ExactlyOnce()); }));
+  EXPECT_TRUE(daemon->Stop());
+}
+
 // The last, since all others share this broker: it stands still in the middle of the stream.
 TEST(LimitsTest, MemoryIsBoundedWhenTheBrokerStandsStill) {
   Flow flow({LETHE_PROGRAM, 4, {}, {}});
