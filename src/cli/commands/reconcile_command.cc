@@ -51,8 +51,8 @@ constexpr Setting<ReconcileCommandOptions> kSettings[] = {
        return StoreTopic(text, options.topic);
      }},
     {"id", "FIELD[+FIELD...]", "", true,
-     "Where a record's id is: key, value, header:NAME, json:/pointer, or several joined with +; the same on "
-     "both sides",
+     "Where a record's id is: key, value, header:NAME, json:/pointer, avro:/pointer, protobuf:/name, "
+     "framed.json:/pointer, or several joined with +; the same on both sides",
      "json:/order/id",
      [](absl::string_view text, ReconcileCommandOptions& options) {
        return StoreField(IdSpec::Parse(text), options.id);

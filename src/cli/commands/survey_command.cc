@@ -29,7 +29,8 @@ constexpr Setting<SurveyCommandOptions> kSettings[] = {
     {"input", "TOPIC", "", true, "Topic to examine", "orders",
      [](absl::string_view text, SurveyCommandOptions& options) { return StoreTopic(text, options.input); }},
     {"id", "FIELD[+FIELD...]", "it is looked for", false,
-     "Place of the id in a record: key, value, header:NAME, json:/pointer, or several joined with +",
+     "Place of the id in a record: key, value, header:NAME, json:/pointer, avro:/pointer, protobuf:/name, "
+     "framed.json:/pointer, or several joined with +",
      "json:/order/id",
      [](absl::string_view text, SurveyCommandOptions& options) {
        return StoreField(IdSpec::Parse(text), options.id);

@@ -39,7 +39,7 @@ constexpr char kTypes[] = R"(
 | DURATION | whole numbers with units, the largest first: `100ms`, `30s`, `24h`, `7d`, `1h30m` |
 | SIZE | bytes, or a whole number with a unit: `512MiB`, `1GiB` (powers of 1024), `2GB` (of 1000) |
 | NUMBER | `3`, `0.001`, `1e-6` |
-| FIELD | a place in a record: `key`, `value`, `header:NAME` or `json:/pointer` (RFC 6901) |
+| FIELD | a place in a record: `key`, `value`, `header:NAME`, `json:/pointer` (RFC 6901), or [another form](OPERATIONS.md#records-with-schemas) |
 | TOPIC | a name as Kafka takes it: at most 249 letters, digits, `.`, `_` or `-` |
 | `a\|b` | one of these words |
 
