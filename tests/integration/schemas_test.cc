@@ -39,7 +39,7 @@ Record Event(const std::string& id, int schema, int before, int32_t partition = 
   value.append(static_cast<size_t>(before), '\x02');
   value.push_back(static_cast<char>(2 * id.size()));
   value += id;
-  return {.key = id, .value = value, .partition = partition};
+  return {.key = id, .value = value, .headers = {}, .timestamp_ms = 0, .partition = partition};
 }
 
 // How often each key is in the output.
@@ -58,7 +58,7 @@ TEST(SchemaRegistryDaemonTest, AnIdStaysThroughAnEvolution) {
   FakeRegistry registry;
   PutVersion(registry, 1, 0);
   PutVersion(registry, 2, 1);
-  Flow flow({.program = LETHE_PROGRAM});
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
   flow.Send({{Event("a", 1, 0), Event("b", 1, 0), Event("a", 2, 1), Event("c", 2, 1)}});
   ASSERT_TRUE(EndsWell(flow.RunToEnd(kById + Args{"--schema-registry=" + registry.url()})));
   EXPECT_EQ(Passed(flow), (std::map<std::string, int>{{"a", 1}, {"b", 1}, {"c", 1}}));
@@ -69,7 +69,7 @@ TEST(SchemaRegistryDaemonTest, AHeldPartitionIsNamedAndOthersGoOn) {
   FakeRegistry registry;
   PutVersion(registry, 1, 0);
   registry.Put("/schemas/ids/2", {.status = 503, .body = ""});
-  Flow flow({.program = LETHE_PROGRAM, .partitions = 2});
+  Flow flow({LETHE_PROGRAM, 2, {}, {}});
   flow.Send({{Event("a", 1, 0, 0), Event("b", 2, 1, 0), Event("c", 1, 0, 1)}});
   const auto daemon = flow.Start(kById + Args{"--schema-registry=" + registry.url()});
   ASSERT_TRUE(daemon->Await([&] { return absl::StrContains(daemon->Get("/readyz").body, "schema id 2"); }));
@@ -96,7 +96,7 @@ TEST(SchemaRegistryDaemonTest, ARestartNeedsNoRegistry) {
   std::filesystem::remove_all(folder);
   FakeRegistry registry;
   PutVersion(registry, 1, 0);
-  Flow flow({.program = LETHE_PROGRAM});
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
   const Args args = kById + Args{"--schema-registry=" + registry.url(),
                                  "--snapshots-to=folder:" + folder.string(), "--snapshots-every=1h"};
   flow.Send({{Event("a", 1, 0), Event("b", 1, 0)}});

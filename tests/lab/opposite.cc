@@ -101,7 +101,7 @@ class ExchangedOpposite {
 double IntervalBits(std::vector<uint64_t> ids) {
   std::sort(ids.begin(), ids.end());
   const double mean = static_cast<double>(ids.back() - ids.front()) / static_cast<double>(ids.size());
-  const int low_bits = std::bit_width(static_cast<uint64_t>(mean * std::log(2))) - 1;
+  const int low_bits = static_cast<int>(std::bit_width(static_cast<uint64_t>(mean * std::log(2)))) - 1;
   double bits = 0;
   for (size_t i = 1; i < ids.size(); ++i) {
     bits += static_cast<double>((ids[i] - ids[i - 1]) >> low_bits) + 1 + low_bits;

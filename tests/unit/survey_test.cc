@@ -210,10 +210,15 @@ TEST_F(SurveyTest, FramedJsonNeedsNoRegistry) {
 
 TEST_F(SurveyTest, FieldsOfAvroAreFoundByTheirNames) {
   test::FakeSchemas schemas;
-  schemas.Put(42, {.type = Schema::Type::kAvro, .text = R"({"type":"record","name":"E","fields":[
+  schemas.Put(42, {Schema::Type::kAvro,
+                   R"({"type":"record","name":"E","fields":[
                        {"name":"order","type":{"type":"record","name":"O","fields":[
-                           {"name":"flag","type":"boolean"},{"name":"id","type":["null","string"]}]}}]})"});
-  survey_ = std::make_unique<Survey>(SurveyOptions{.memory_bytes = 64 << 20, .schemas = &schemas});
+                           {"name":"flag","type":"boolean"},{"name":"id","type":["null","string"]}]}}]})",
+                   {}});
+  SurveyOptions options;
+  options.memory_bytes = 64 << 20;
+  options.schemas = &schemas;
+  survey_ = std::make_unique<Survey>(options);
   WithRetries(6000, [&](int i) {
     const std::string id = absl::StrFormat("o%05d", i);
     Add("k", absl::StrCat(absl::string_view("\0\0\0\0\x2A\x01\x02\x0C", 8), id));
