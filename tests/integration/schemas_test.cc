@@ -112,7 +112,7 @@ TEST(SchemaRegistryDaemonTest, EachEventOnceWhateverTheRegistryDoes) {
   std::mt19937_64 random(TestSeed());
   FakeRegistry registry;
   for (int version = 1; version <= 6; ++version) PutVersion(registry, version, version - 1);
-  Flow flow({.program = LETHE_PROGRAM, .partitions = 3});
+  Flow flow({LETHE_PROGRAM, 3, {}, {}});
   const Args args = kById + Args{"--schema-registry=" + registry.url(), "--schema-registry-timeout=300ms"};
   std::map<std::string, int> sent;
   int next = 0;
