@@ -35,8 +35,8 @@ TEST_F(BloomTest, NeverForgetsAndItsRateRises) {
     const FilterStatus status = (*filter)->Status();
     const double measured = MeasuredFpp(**filter, 1'000'000, kProbes, seed);
     EXPECT_NEAR(measured, status.fpp_estimated, BinomialBound(status.fpp_estimated, kProbes));
-    // The fill's own deviation moves the rate by k times its own: under 3 % at these sizes, at kSigmas.
-    EXPECT_NEAR(status.fpp_modelled, status.fpp_estimated, 0.05 * status.fpp_modelled);
+    // The fill deviates by 0.15 % at the first size, and less later; the rate by k times that, 1.5 %.
+    EXPECT_NEAR(status.fpp_modelled, status.fpp_estimated, 6 * 0.015 * status.fpp_modelled);
     EXPECT_GT(measured, before);
     before = measured;
     EXPECT_EQ(status.ids, static_cast<int64_t>(ids));
