@@ -102,7 +102,7 @@ PartitionReport Publisher::ReportOf(const Task& task) const {
   partition.high_watermark = consumer_.HighWatermark(task.id);
   // The client does not know it for a partition that is not read.
   if (task.phase == Phase::kFailed) {
-    partition.high_watermark = std::max(partition.high_watermark, task.log_end);
+    partition.high_watermark = std::max({partition.high_watermark, task.log_end, ends_.Of(task.id)});
   }
   partition.restore_from = task.restore.from();
   partition.restore_to = task.restore.to();

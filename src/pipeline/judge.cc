@@ -128,7 +128,8 @@ absl::Time Judge::Believe(Task& task, const InputRecord& input, absl::Time lates
 }
 
 void Judge::Complain(const Task& task, int64_t offset, const RecordFields& fields) {
-  const auto like_it = complaints_.Next();
+  const bool is_malformed = fields.id_state == RecordFields::State::kMalformed;
+  const auto like_it = (is_malformed ? malformed_ : without_id_).Next();
   if (!like_it) return;
   const Action action = writer_.DispositionOf({.id_state = fields.id_state}).action;
   spdlog::warn("{} offset {}: {} without a verdict: {}{}", source_.Name(task), offset,

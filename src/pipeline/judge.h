@@ -68,7 +68,8 @@ class Judge {
   const std::unique_ptr<char[]> first_texts_ = std::make_unique_for_overwrite<char[]>(kTextBytes);
   std::pmr::monotonic_buffer_resource texts_{first_texts_.get(), kTextBytes};
   Repeats disbelieved_;  // timestamps
-  Repeats complaints_;
+  Repeats without_id_;
+  Repeats malformed_;
 };
 
 }  // namespace lethe

@@ -218,7 +218,10 @@ Found RecordReader::Impl::Find(const Source& source, const RecordView& record, s
       return {State::kPresent, value.kind, text, "", value.unit};
     }
   }
-  if (!bytes) return {State::kMissing, Kind::kAbsent, "", "is null"};
+  if (!bytes) {
+    const bool is_header = source.field.kind == Field::Kind::kHeader;
+    return {State::kMissing, Kind::kAbsent, "", is_header ? "is not there, or null" : "is null"};
+  }
   if (bytes->empty()) return {State::kMissing, Kind::kAbsent, "", "is empty"};
   return {State::kPresent, Kind::kAbsent, *bytes, ""};
 }

@@ -362,6 +362,24 @@ TEST(TopicRules, TheRulesForRecordsAreReadFromTheSettings) {
   EXPECT_TRUE(by_broker.needs_key);
 }
 
+TEST(LogRules, RecordsThatWereDeletedUnreadAreAnError) {
+  LogSample sample = Sample();
+  sample.partitions[0].unread_from = 5;
+  DaemonOptions options;
+  const auto worst = [&] {
+    Finding::Severity severity = Finding::Severity::kOk;
+    for (const Finding& finding : ApplyLogRules(options, Topic("in"), sample)) {
+      if (finding.check == "unread records") severity = finding.severity;
+    }
+    return severity;
+  };
+  EXPECT_EQ(worst(), Finding::Severity::kError);
+  options.on_unread_deleted = OnUnreadDeleted::kContinue;
+  EXPECT_EQ(worst(), Finding::Severity::kWarning);
+  sample.partitions[0].unread_from = -1;
+  EXPECT_EQ(worst(), Finding::Severity::kOk);
+}
+
 TEST(LogRules, ReachAndSizeCountTheLag) {
   LogSample sample = Sample();
   sample.partitions[2].start = 17;

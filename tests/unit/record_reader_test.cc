@@ -72,9 +72,9 @@ TEST(RecordReaderTest, KeyValueAndHeadersAreTakenAsTheyAre) {
   EXPECT_EQ(IdOf("value", record), "{broken");
   EXPECT_EQ(IdOf("header:id", record), "h");
   EXPECT_EQ(IdOf("header:none", record), "missing: header:none is empty");
-  EXPECT_EQ(IdOf("header:other", record), "missing: header:other is null");
+  EXPECT_EQ(IdOf("header:other", record), "missing: header:other is not there, or null");
   EXPECT_EQ(IdOf("key", {}), "missing: key is null");
-  EXPECT_EQ(IdOf("header:id", {}), "missing: header:id is null");
+  EXPECT_EQ(IdOf("header:id", {}), "missing: header:id is not there, or null");
   EXPECT_EQ(IdOf("value", {.value = ""}), "missing: value is empty");
 }
 

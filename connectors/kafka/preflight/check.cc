@@ -351,6 +351,9 @@ class Checker {
     int planned = 0;
     for (size_t i = 0; i < std::min(committed_.size(), sample.partitions.size()); ++i) {
       LogSample::Partition& partition = sample.partitions[i];
+      if (committed_[i].offset >= 0 && partition.start > committed_[i].offset) {
+        partition.unread_from = committed_[i].offset;
+      }
       const auto metadata = CommitMetadata::Parse(committed_[i].metadata);
       if (!metadata.ok() || partition.start > committed_[i].offset) continue;
       RestoreFacts facts;

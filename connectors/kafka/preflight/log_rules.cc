@@ -37,6 +37,7 @@ class LogRules {
   }
 
   std::vector<Finding> Apply() && {
+    Unread();
     if (sample_.records == 0) {
       Add(Severity::kOk, "sample", "has no records yet: keys, ids, rate and clock cannot be looked at", "");
       return std::move(findings_);
@@ -47,6 +48,7 @@ class LogRules {
     Keys();
     Clock();
     if (options_.scope == Scope::kPartition) {  // otherwise filters are rebuilt from a copy of the log
+      Unread();
       Reach();
       RetentionBytes();
     }
@@ -196,6 +198,20 @@ class LogRules {
                      " ahead of this machine's clock, by the clock of ",
                      by_broker ? "the broker" : "its producer"),
         "set the clocks by NTP; many records ahead of the clock shorten the horizon of others");
+  }
+
+  // As a start finds it (assignment.cc).
+  void Unread() {
+    for (const LogSample::Partition& partition : sample_.partitions) {
+      if (partition.unread_from < 0) continue;
+      const bool stops = options_.on_unread_deleted == OnUnreadDeleted::kFail;
+      Add(stops ? Severity::kError : Severity::kWarning, "unread records",
+          absl::StrCat("begins at offset ", partition.start, " in partition ", partition.partition,
+                       ", and lethe has not read the records from offset ", partition.unread_from,
+                       " on: ", stops ? "the partition does not start (on_unread_deleted)" : "they are lost"),
+          stops ? "to skip them, set on_unread_deleted to continue; raise retention.ms and retention.bytes"
+                : "raise retention.ms and retention.bytes");
+    }
   }
 
   // Whether the log still has what a restart needs, whatever deleted it.
