@@ -223,11 +223,12 @@ Table NetworkReadings(const NetworkSize& size) {
     for (const char* column : {"converged", "median_set", "median_rest"}) {
       const std::vector<double> ends = runs.Numbers(column, at_end);
       const auto [least, most] = std::minmax_element(ends.begin(), ends.end());
-      row.push_back(*least);
+      row.emplace_back(std::in_place_type<double>, *least);
       if (row.size() == 5) {
-        row.push_back(std::reduce(ends.begin(), ends.end()) / static_cast<double>(size.runs));
+        row.emplace_back(std::in_place_type<double>,
+                         std::reduce(ends.begin(), ends.end()) / static_cast<double>(size.runs));
       }
-      row.push_back(*most);
+      row.emplace_back(std::in_place_type<double>, *most);
     }
     table.Add(std::move(row));
   };
