@@ -57,7 +57,7 @@ TEST(LogLinesTest, PartitionsThatTheGroupTookAwayAreSaid) {
   const auto other = flow.Start({"--instance=other"});
   ASSERT_TRUE(other->AwaitReady());  // it has the partition, so the first one is out
   ASSERT_TRUE(stalled->process().Signal(SIGCONT).ok());
-  EXPECT_TRUE(stalled->AwaitLog("the group took 1 partition"));
+  EXPECT_TRUE(stalled->AwaitLog("lost 1 partition"));
   EXPECT_TRUE(other->Stop());
   EXPECT_TRUE(stalled->Stop());
 }
