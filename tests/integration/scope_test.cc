@@ -61,7 +61,19 @@ testing::AssertionResult OncePerTopic(Flow& flow) {
     });
     if (!is_a_copy) return testing::AssertionFailure() << id << " is like none of its copies";
   }
-  if (seen != ids) return testing::AssertionFailure() << seen.size() << " ids, not " << ids.size();
+  if (seen != ids) {
+    testing::AssertionResult failure = testing::AssertionFailure()
+                                       << seen.size() << " ids, not " << ids.size();
+    for (const std::string& id : ids) {
+      if (seen.contains(id)) continue;
+      const auto [begin, end] = copies.equal_range(id);
+      for (auto copy = begin; copy != end; ++copy) {
+        failure << "; " << id << " is in partition " << copy->second->partition << " at "
+                << copy->second->offset << ", time " << copy->second->timestamp_ms;
+      }
+    }
+    return failure;
+  }
   return testing::AssertionSuccess();
 }
 
@@ -440,8 +452,9 @@ TEST(ScopeTest, Rule20NoCopyPassesAfterABacklogOfTwoProcessesAndAKill) {
   ASSERT_TRUE(two->Await([&] { return flow.OutputSize() >= kIds; }));
   EXPECT_TRUE(one->Stop());
   EXPECT_TRUE(two->Stop());
-  ASSERT_TRUE(EndsWell(flow.RunToEnd({"--scope=topic", "--horizon=10m"})));
-  EXPECT_TRUE(OncePerTopic(flow));
+  const Finished last = flow.RunToEnd({"--scope=topic", "--horizon=10m"});
+  ASSERT_TRUE(EndsWell(last));
+  EXPECT_TRUE(OncePerTopic(flow)) << one->Log() << two->Log() << last.err;
 }
 
 TEST(ScopeTest, AnInputThatLooksUnkeyedIsWarnedOf) {
