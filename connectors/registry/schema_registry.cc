@@ -118,12 +118,13 @@ void SchemaRegistry::Run() {
     lock.unlock();
     absl::StatusOr<Schema> schema = reads_file ? FromFile(key) : Fetch(key);
     lock.lock();
-    if (schema.ok()) {
+    const absl::Status asked = schema.status();
+    if (asked.ok()) {
       ++figures_.known;
       Decide(entries_[key],
              {SchemaLookup::State::kKnown, std::make_shared<const Schema>(*std::move(schema)), ""});
     }
-    if (!reads_file && !absl::IsCancelled(schema.status())) Handle(key, schema.status());
+    if (!reads_file && !absl::IsCancelled(asked)) Handle(key, asked);
   }
 }
 

@@ -15,7 +15,6 @@ namespace {
 
 using testing::AvroString;
 using testing::Fixed;
-using testing::Varint;
 using testing::Zigzag;
 
 Schema TextOf(const std::string& text) { return {Schema::Type::kAvro, text, {}}; }

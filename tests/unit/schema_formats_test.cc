@@ -24,7 +24,6 @@ using testing::BytesField;
 using testing::Fixed;
 using testing::Framed;
 using testing::Tag;
-using testing::Varint;
 using testing::VarintField;
 using testing::Zigzag;
 
