@@ -5,7 +5,7 @@ FROM ${DEBIAN} AS build
 WORKDIR /lethe
 COPY . .
 ARG SOURCE_DATE_EPOCH=0
-# make installs what it needs. Everything gets the time of the sources, so that two builds are one image.
+# make installs what it needs. Everything gets the time of the sources.
 RUN apt-get update -qq && apt-get install -qq -y --no-install-recommends make ca-certificates > /dev/null && \
     make build sbom && .ci/image-root /image && \
     find /image -exec touch --no-dereference --date "@$SOURCE_DATE_EPOCH" {} +

@@ -129,8 +129,9 @@ std::string Publisher::WhyItWaits(const Task& task) const {
   if (options_.record.schemas != nullptr) lookup = options_.record.schemas->Find(*task.waits_for);
   return absl::StrCat(
       consumer_.Name(task), " is held at offset ", task.next, ": ",
-      lookup.why.empty() ? absl::StrCat(SchemaName(*task.waits_for), " is asked for") : lookup.why,
-      "; it goes on when the schema registry has answered");
+      lookup.why.empty() ? absl::StrCat(SchemaName(*task.waits_for), ": no answer of the schema registry yet")
+                         : lookup.why,
+      "; it resumes when the schema registry answers");
 }
 
 LaneReport Publisher::Report() const {

@@ -12,8 +12,8 @@
 
 namespace lethe::registry {
 
-// Find waits for another source, `patience` at most, all waits together. One that is waited for in vain is
-// kUnknown, and status() says so: what was read then does not count. For one thread.
+// Find waits for another source, `patience` at most, all waits together. A schema that does not come in time
+// is kUnknown, and status() says so: records read after that do not count. For one thread.
 class PatientSchemas final : public SchemaSource {
  public:
   PatientSchemas(std::unique_ptr<SchemaSource> source, absl::Duration patience)
@@ -24,7 +24,7 @@ class PatientSchemas final : public SchemaSource {
   SchemaLookup Find(const SchemaKey& key) override;
   SchemaFigures figures() const override { return source_->figures(); }
 
-  // Unavailable: a schema was waited for in vain.
+  // Unavailable: a schema did not come in time.
   const absl::Status& status() const { return status_; }
 
  private:
