@@ -385,6 +385,40 @@ TEST_F(SourcePaceTest, APartitionIsAtItsEndByANewAnswerOfTheBrokersOnly) {
   EXPECT_EQ(input_.output.size(), 12'000u);
 }
 
+// All was read in a transaction that failed, and some partitions went to another instance.
+TEST_F(SourcePaceTest, APartitionThatIsReadAgainIsNotAtItsEnd) {
+  options_.commit_interval = absl::Hours(1);
+  Send({.ids = 12'000, .span_ms = 6 * kHour, .latest_copy_ms = 1}, Evenly());
+  RoutedSources sources;
+  sources.SetCount(partitions_);
+  const auto router = Router();
+  router->state.sources = &sources;
+  const auto is_all_read = [&] {
+    return std::all_of(router->tasks.begin(), router->tasks.end(), [&](const auto& task) {
+      return task.second->next == input_.logs[task.first].end();
+    });
+  };
+  int looks_since = -1;
+  router->on_look = [&] {
+    sources.PutEnds(Ends());
+    if (looks_since < 0 && is_all_read()) {
+      router->sink.fail_commits = 1;
+      router->worker.transactions().End(true);
+      looks_since = 0;
+    } else if (looks_since >= 0 && ++looks_since == 2) {
+      for (int32_t id = 0; id < partitions_; id += 2) router->Revoke(id, /*lost=*/false);
+    }
+    // Long enough for what is left to be routed.
+    if (looks_since == 300) router->stop.Request();
+  };
+  router->source.on_idle = [] {};
+  ASSERT_TRUE(router->Run().ok());
+  ASSERT_EQ(router->sink.aborts, 1);
+  for (const auto& [id, task] : router->tasks) {
+    EXPECT_EQ(task->next, 0) << "partition " << id << " ran ahead of those that are still to be routed";
+  }
+}
+
 TEST_F(SourcePaceTest, OnePartitionOfAnInstanceThatIsAwayHoldsTheOthersForAWhileOnly) {
   options_.source_patience = absl::Milliseconds(300);
   Send({.ids = 12'000, .span_ms = 6 * kHour, .latest_copy_ms = 1}, Evenly());

@@ -113,6 +113,7 @@ void Task::RolledBack() {
   stop_before_next.clear();
   pace.peek.reset();
   pace.wrong_time_at = -1;
+  pace.at_end_until = absl::InfinitePast();  // all of it is read again
   pace.floor = absl::InfinitePast();
   if (pace.waits()) pace.look_again = absl::InfinitePast();
 }
