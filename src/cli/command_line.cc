@@ -17,6 +17,7 @@
 #include "src/cli/config/reference.h"
 #include "src/cli/config/removed.h"
 #include "src/cli/config/setting.h"
+#include "src/cli/metrics/metrics_page.h"
 #include "src/cli/terminal/exit_code.h"
 #include "src/cli/terminal/plain_text.h"
 #include "src/text/suggestion.h"
@@ -111,6 +112,7 @@ Example:
 constexpr char kHelpFooter[] = R"(Example:
   lethe help exit-codes
   lethe help configuration
+  lethe help metrics
   source <(lethe help completion))";
 
 // CLI11 takes every flag as text, any number of times; the settings interpret it.
@@ -326,8 +328,9 @@ absl::StatusOr<std::string> HelpOn(const std::string& topic, CLI::App& program) 
   if (topic == "exit-codes") return ExitCodes();
   if (topic == "configuration") return ConfigurationPage();
   if (topic == "schema") return ConfigurationSchema();
+  if (topic == "metrics") return MetricsPage();
   if (topic == "completion") return BashCompletion(program);
-  std::vector<std::string> topics = {"exit-codes", "configuration", "schema", "completion"};
+  std::vector<std::string> topics = {"exit-codes", "configuration", "metrics", "schema", "completion"};
   for (CLI::App* command : program.get_subcommands({})) {
     topics.push_back(command->get_name());
   }
@@ -341,7 +344,7 @@ absl::StatusOr<std::string> HelpOn(const std::string& topic, CLI::App& program) 
 Command AddHelp(CLI::App& program, int columns, std::ostream& out) {
   CLI::App& app = AddCommand(program, "help", "Explain a command or a topic", kHelpFooter);
   CLI::Option* topic =
-      AddFlag(app, "TOPIC", "COMMAND|exit-codes|configuration|schema|completion", "What to explain");
+      AddFlag(app, "TOPIC", "COMMAND|exit-codes|configuration|metrics|schema|completion", "What to explain");
   return {&app, [=, &program, &out]() -> absl::StatusOr<int> {
             const absl::StatusOr<std::optional<std::string>> name = Text(*topic);
             if (!name.ok()) return name.status();

@@ -116,6 +116,8 @@ TEST_F(ManualTest, HelpExplainsTopicsAndCommands) {
   EXPECT_TRUE(absl::StrContains(out_.str(), "Before the first run:")) << out_.str();
   EXPECT_EQ(Run({"help", "exit-codes"}), kExitOk);
   EXPECT_TRUE(absl::StrContains(out_.str(), "2    The command line")) << out_.str();
+  EXPECT_EQ(Run({"help", "metrics"}), kExitOk);
+  EXPECT_TRUE(absl::StrContains(out_.str(), "\nlethe_lag_records\n")) << out_.str();
   EXPECT_EQ(Run({"help", "run"}), kExitOk);
   EXPECT_TRUE(absl::StrContains(out_.str(), "--commit-interval DURATION")) << out_.str();
   EXPECT_EQ(Run({"help", "rnu"}), kExitUsage);
