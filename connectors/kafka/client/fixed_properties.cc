@@ -11,7 +11,7 @@ namespace {
 
 constexpr absl::string_view kUseBrokers = "set 'brokers' instead";
 constexpr absl::string_view kOffsetsInTransaction =
-    "offsets are committed in the transaction of the records that they belong to, and nowhere else";
+    "offsets are committed in the transaction of their records, and nowhere else";
 constexpr absl::string_view kStart =
     "lethe itself decides where a partition without a committed offset starts; set 'start' instead";
 constexpr absl::string_view kAcks = "an output record counts as written when all in-sync replicas have it";
@@ -21,20 +21,14 @@ constexpr FixedProperty kFixed[] = {
     {"bootstrap.servers", kUseBrokers},
     {"metadata.broker.list", kUseBrokers},
     {"group.id", "set 'group' instead"},
-    {"transactional.id",
-     "lethe builds it from group, instance and lane, so that a restarted instance fences its former self "
-     "only; set 'instance' instead"},
+    {"transactional.id", "lethe builds it from group, instance and lane; set 'instance' instead"},
     {"partition.assignment.strategy", "set 'assignment' to eager or cooperative instead"},
     {"group.protocol",
-     "lethe uses the classic protocol, in which a member chooses how to assign ('assignment'); in the other "
-     "the brokers do"},
+     "lethe uses the classic protocol, in which members assign partitions; set 'assignment' instead"},
     {"group.remote.assignor", "lethe uses the classic group protocol; set 'assignment' instead"},
-    {"group.instance.id",
-     "each lane is a member of the group, and two with one name would throw each other out; set "
-     "'static_membership' instead, which names them by instance and lane"},
+    {"group.instance.id", "each lane is a member with a name of its own; set 'static_membership' instead"},
     {"isolation.level",
-     "the input is read with read_committed: only then does an offset fetch wait for transactions that are "
-     "still being committed"},
+     "the input is read with read_committed: only then does an offset fetch wait for pending commits"},
     {"enable.auto.commit", kOffsetsInTransaction},
     {"auto.commit.enable", kOffsetsInTransaction},
     {"enable.auto.offset.store", kOffsetsInTransaction},

@@ -21,9 +21,9 @@ constexpr char kPageHead[] = R"(# Configuration of `lethe run`
 
 <!-- Written by `lethe help configuration`; change src/cli/config/run_settings.cc, then run it again. -->
 
-Set a key in the file of `--config`, or as a flag; a flag wins. `counters` is a list; `snapshots`, `log` and `kafka` are sections of the file. In a value `${NAME}` is an environment variable, `${NAME:-default}` gives a default, `${file:/path}` is the content of a file (the path may have references), and `$$` is a plain `$`. `lethe run --print-config` prints the effective configuration and the source of each value. [OPERATIONS.md](OPERATIONS.md#configuration) has a whole file, and explains the choices.
+Set a key in the file of `--config` ([an example](OPERATIONS.md#configuration)), or as a flag (`lethe run --help`); a flag wins. In a value `${NAME}` is an environment variable, `${NAME:-default}` gives a default, `${file:/path}` is the content of a file (the path may have references), and `$$` is a plain `$`. `lethe run --print-config` prints the effective configuration and the source of each value.
 
-Editors that support JSON schemas check the file with [lethe.schema.json](lethe.schema.json), which `make install` puts into `share/lethe`. For editors with the YAML language server the first line of the file is
+Editors check the file with [lethe.schema.json](lethe.schema.json), which `make install` puts into `share/lethe`. For the YAML language server the first line of the file is
 
 ```yaml
 # yaml-language-server: $schema=/usr/local/share/lethe/lethe.schema.json
@@ -49,13 +49,13 @@ constexpr char kCountersText[] = R"(## counters
 
 A list of counters of unique records: in the file under `counters:`, on the command line one `--counter KEY=VALUE,...` each. [How counters work](README.md#counters).
 
-| key | type | default | meaning | example |
-| --- | --- | --- | --- | --- |
+| key | type | default | meaning |
+| --- | --- | --- | --- |
 )";
 
 constexpr char kKafkaText[] = R"(## kafka
 
-Any property of librdkafka: in the file under `kafka:`, on the command line as `--kafka NAME=VALUE`. Take secrets from the environment or a file: `sasl.password: ${KAFKA_PASSWORD}`. These properties cannot be set:
+Any property of librdkafka: in the file under `kafka:`, on the command line as `--kafka NAME=VALUE`, except these:
 
 | property | because |
 | --- | --- |
@@ -155,22 +155,29 @@ std::string YamlValue(const std::string& text) {
 
 std::string ConfigurationPage() {
   std::string page = kPageHead;
-  absl::StrAppend(&page, "| key | flag | type | default | range | meaning | example |\n",
-                  "| --- | --- | --- | --- | --- | --- | --- |\n");
+  absl::StrAppend(&page, "| key | type | default | meaning |\n| --- | --- | --- | --- |\n");
   for (const Setting<RunConfig>& setting : RunSettings()) {
-    absl::StrAppend(&page, "| `", setting.key, "` | `", FlagOf(setting.key), "` | ", Code(setting.type),
-                    " | ", Cell(Default(setting)), " | ", Cell(setting.range), " | ", Cell(setting.meaning),
-                    " | ", Code(setting.example), " |\n");
+    absl::StrAppend(&page, "| `", setting.key, "` | ", Code(setting.type),
+                    setting.range.empty() ? "" : absl::StrCat(", ", setting.range), " | ",
+                    Cell(Default(setting)), " | ", Cell(setting.meaning), " |\n");
   }
   absl::StrAppend(&page, kTypes, kCountersText);
   for (const Setting<CounterConfig>& setting : CounterSettings()) {
     absl::StrAppend(&page, "| `", setting.key, "` | ", Code(setting.type), " | ", Cell(Default(setting)),
-                    " | ", Cell(setting.meaning), " | ", Code(setting.example), " |\n");
+                    " | ", Cell(setting.meaning), " |\n");
   }
   absl::StrAppend(&page, "\n", kKafkaText);
+  absl::string_view reason;  // of the row that is open
   for (const kafka::FixedProperty& fixed : kafka::FixedProperties()) {
-    absl::StrAppend(&page, "| `", fixed.name, "` | ", Cell(fixed.reason), " |\n");
+    if (fixed.reason == reason) {
+      absl::StrAppend(&page, ", ", Code(fixed.name));
+    } else {
+      absl::StrAppend(&page, reason.empty() ? "" : absl::StrCat(" | ", Cell(reason), " |\n"), "| ",
+                      Code(fixed.name));
+    }
+    reason = fixed.reason;
   }
+  absl::StrAppend(&page, " | ", Cell(reason), " |\n");
   return page;
 }
 
