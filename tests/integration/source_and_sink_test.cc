@@ -91,5 +91,58 @@ class OnBroker {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Kafka, SourceAndSink, OnBroker);
 
+// An end and a record have the same offset, if the record was written when the end had been met.
+TEST(SourceTest, ARecordBehindAnEndIsSetAsideAndTakenBack) {
+  OnBroker cluster;
+  Source& source = cluster.source();
+  Task& task = cluster.task();
+  const absl::Time give_up = SteadyNow() + absl::Seconds(60);
+  const auto poll = [&](size_t limit) -> const std::vector<InputRecord>& {
+    source.ClearBatch();
+    source.Poll(absl::Milliseconds(100), limit, 1 << 20);
+    return source.batch();
+  };
+  const auto append = [&] { cluster.Append("k", "v", 1000, {}); };
+  // Until both are in one batch.
+  for (bool has_both = false; !has_both;) {
+    ASSERT_LT(SteadyNow(), give_up);
+    append();
+    // The end behind it stays with the client.
+    while (task.next < source.HighWatermark(0) || source.HighWatermark(0) == 0) {
+      for (const InputRecord& record : poll(1)) {
+        if (record.event == nullptr) task.next = record.offset + 1;
+      }
+      ASSERT_LT(SteadyNow(), give_up);
+    }
+    // No condition shows that the client has it.
+    absl::SleepFor(absl::Milliseconds(600));
+    append();
+    while (source.HighWatermark(0) <= task.next) ASSERT_LT(SteadyNow(), give_up);
+    bool has_end = false;
+    for (const InputRecord& record : poll(100)) {
+      if (record.event != nullptr) {
+        has_end = record.event->kind == SourceEvent::Kind::kEnd && record.offset == task.next;
+      } else if (has_end && record.offset == task.next) {
+        source.SetAside(task, {&record, 1});
+        source.Wait(task);
+        has_both = true;
+      } else {
+        task.next = record.offset + 1;
+      }
+    }
+  }
+  source.ClearBatch();
+  source.TakeBack(task);
+  int64_t next = -1;
+  while (next < 0) {
+    ASSERT_LT(SteadyNow(), give_up);
+    for (const InputRecord& record : poll(100)) {
+      if (record.event == nullptr && next < 0) next = record.offset;
+    }
+    if (next < 0) append();
+  }
+  EXPECT_EQ(next, task.next);
+}
+
 }  // namespace
 }  // namespace lethe::test

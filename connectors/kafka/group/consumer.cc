@@ -159,7 +159,9 @@ void Consumer::SetAside(const Task& task, absl::Span<const InputRecord> records)
   auto message = messages_.begin();
   for (const InputRecord& record : records) {
     message = std::find_if(message, messages_.end(), [&](const MessagePtr& each) {
-      return each != nullptr && each->partition == task.id && each->offset == record.offset;
+      // An end that was met before the record was written has the offset of the record.
+      return each != nullptr && each->partition == task.id && each->offset == record.offset &&
+             (each->err == RD_KAFKA_RESP_ERR_NO_ERROR) == (record.event == nullptr);
     });
     if (message == messages_.end()) return;
     aside.kept.push_back(std::move(*message));
