@@ -30,6 +30,12 @@ struct IdHash {
   friend bool operator==(IdHash x, IdHash y) { return x.a == y.a && x.b == y.b; }
 };
 
+// An id's hash as a partition makes it (Partition::Hash), and by which it knows that the hash is its own:
+// seeds differ between stages, and a restored partition keeps the seed that it was saved with.
+struct HashedId : IdHash {
+  uint32_t seed_check = 0;  // never 0 in a partition's hash
+};
+
 // The hash of an id under a seed. The seed is a secret: without it nobody can choose ids that collide.
 IdHash HashId(absl::string_view id, uint64_t seed);
 
@@ -39,7 +45,7 @@ IdHash HashId(absl::string_view id, uint64_t seed);
 // `payload` is what the event says besides its id; default-constructed if there is none to compare. It is
 // read for the few ids that are audited, to find ids that unlike events share, and only during the call.
 struct Event {
-  IdHash id;
+  HashedId id;  // of the partition that judges it
   absl::Time time = absl::InfinitePast();
   absl::string_view payload = {};
 };

@@ -134,8 +134,9 @@ class Partition {
   Partition(const Partition&) = delete;
   Partition& operator=(const Partition&) = delete;
 
-  // The hash of an id under the stage's seed.
-  IdHash Hash(absl::string_view id) const;
+  // The hash of an id under this partition's seed. No other partition may be given it: that of a restored
+  // partition differs. Events with another's hash, or none, are InvalidArgument, and nothing changes.
+  HashedId Hash(absl::string_view id) const;
 
   // Judges and remembers in one step, for callers that need no transaction. FailedPrecondition, and nothing
   // changes, if one is open.

@@ -58,8 +58,9 @@ class Transaction {
 
   // Takes back one `unique` verdict of this transaction, because the event was not carried out (it cannot be
   // written, say). A later copy is judged like the first; a copy that this transaction has already dropped is
-  // lost with it. No effect on an id that is not pending.
-  void Forget(IdHash id);
+  // lost with it. No effect on an id that is not pending. InvalidArgument if the hash is not this
+  // partition's.
+  absl::Status Forget(HashedId id);
 
   // Puts the pending ids into the filter, per shard in the order in which they were judged, at the stream
   // times of their judgement. Cannot fail. (If status() is not OK, some passed ids are not pending and are

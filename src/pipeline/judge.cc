@@ -65,11 +65,13 @@ JudgedRun Judge::Run(Task& task, RecordRun run) {
     std::string refused = foresees ? refusals_.Foresee(input.timestamp_ms, input.key.has_value(), now) : "";
     if (foresees_sizes && refused.empty()) refused = refusals_.ForeseeSize(input.payload());
     if (refused.empty()) continue;
-    const std::optional<IdHash> judged = events_.empty() ? std::nullopt : std::optional(events_.back().id);
+    const std::optional<HashedId> judged = events_.empty() ? std::nullopt : std::optional(events_.back().id);
     JudgeEvents(task);  // before later records: a copy of this one must pass
     const JudgedRecord& record = records_.back();
     if (!writer_.DispositionOf(record).is_written()) continue;
-    if (judged && record.verdict != Verdict::kDuplicate) task.transaction->Forget(*judged);
+    if (judged && record.verdict != Verdict::kDuplicate) {
+      task.transaction->Forget(*judged).IgnoreError();  // it is open, and the hash is its partition's
+    }
     task.undeliverable.try_emplace(input.offset, Undeliverable{std::move(refused)});
   }
   JudgeEvents(task);

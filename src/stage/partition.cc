@@ -32,6 +32,7 @@ Partition::Impl::Impl(std::string name_of, uint64_t seed, const StageOptions& op
                       std::vector<std::unique_ptr<Shard>> parts)
     : name(std::move(name_of)),
       hash_seed(seed),
+      seed_check(static_cast<uint32_t>(HashId("", seed).b) | 1),
       engine(options.engine),
       horizon(options.horizon),
       target_fpp(options.target_fpp),
@@ -54,6 +55,19 @@ absl::StatusOr<Partition::Impl::Outside> Partition::Impl::EnterOutside(absl::str
       "partition ", name, ": ", what, " while a transaction is open; commit or abort the transaction first"));
 }
 
+absl::Status Partition::Impl::CheckHashes(absl::Span<const Event> events) const {
+  uint32_t differing = 0;  // without a branch in the loop
+  for (const Event& event : events) differing |= event.id.seed_check ^ seed_check;
+  if (__builtin_expect(differing == 0, 1)) return absl::OkStatus();
+  const auto is_foreign = [this](const Event& event) { return event.id.seed_check != seed_check; };
+  const auto first = std::find_if(events.begin(), events.end(), is_foreign);
+  return absl::InvalidArgumentError(
+      absl::StrCat("partition ", name, ": event ", first - events.begin() + 1, " of ", events.size(),
+                   first->id.seed_check == 0 ? " has no hash of Partition::Hash()"
+                                             : " has a hash of another partition, whose seed differs",
+                   "; hash its id with the partition that judges it"));
+}
+
 void Partition::Impl::Stamp(Batch* batch) {
   const std::lock_guard lock(clock_mutex);
   started = true;
@@ -61,6 +75,7 @@ void Partition::Impl::Stamp(Batch* batch) {
 }
 
 absl::Status Partition::Impl::Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts) {
+  if (absl::Status status = CheckHashes(events); !status.ok()) return status;
   const absl::StatusOr<Outside> entered = EnterOutside("judging outside of it");
   if (!entered.ok()) return entered.status();
   ForEachChunk(std::min(events.size(), verdicts.size()), [&](size_t first, size_t size) {
@@ -74,7 +89,9 @@ absl::Status Partition::Impl::Judge(absl::Span<const Event> events, absl::Span<V
   return absl::OkStatus();
 }
 
-void Partition::Impl::JudgeInTransaction(absl::Span<const Event> events, absl::Span<Verdict> verdicts) {
+absl::Status Partition::Impl::JudgeInTransaction(absl::Span<const Event> events,
+                                                 absl::Span<Verdict> verdicts) {
+  if (absl::Status status = CheckHashes(events); !status.ok()) return status;
   ForEachChunk(std::min(events.size(), verdicts.size()), [&](size_t first, size_t size) {
     Batch batch(events.subspan(first, size), shards.size());
     Stamp(&batch);
@@ -83,9 +100,11 @@ void Partition::Impl::JudgeInTransaction(absl::Span<const Event> events, absl::S
                            if (!shards[shard]->JudgePending(group, answers)) lacks_pending = true;
                          });
   });
+  return absl::OkStatus();
 }
 
 absl::Status Partition::Impl::Replay(absl::Span<const Event> events) {
+  if (absl::Status status = CheckHashes(events); !status.ok()) return status;
   const absl::StatusOr<Outside> entered = EnterOutside("a replay");
   if (!entered.ok()) return entered.status();
   ForEachChunk(events.size(), [&](size_t first, size_t size) {
@@ -219,7 +238,9 @@ absl::Time Partition::Impl::StreamTimeNow() const {
 Partition::Partition(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Partition::~Partition() = default;
 
-IdHash Partition::Hash(absl::string_view id) const { return HashId(id, impl_->hash_seed); }
+HashedId Partition::Hash(absl::string_view id) const {
+  return {HashId(id, impl_->hash_seed), impl_->seed_check};
+}
 
 absl::StatusOr<Verdict> Partition::Judge(absl::string_view id, absl::Time time) {
   const Event event{.id = Hash(id), .time = time};

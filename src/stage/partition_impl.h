@@ -41,7 +41,7 @@ struct Partition::Impl {
   ~Impl();
 
   absl::Status Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts);
-  void JudgeInTransaction(absl::Span<const Event> events, absl::Span<Verdict> verdicts);
+  absl::Status JudgeInTransaction(absl::Span<const Event> events, absl::Span<Verdict> verdicts);
   absl::Status Replay(absl::Span<const Event> events);
   absl::Status Observe(absl::Time time);
   void ObserveInTransaction(absl::Time time);
@@ -75,6 +75,8 @@ struct Partition::Impl {
   };
   absl::StatusOr<Outside> EnterOutside(absl::string_view what) const;
 
+  // InvalidArgument, which names the first, if one was not hashed under this partition's seed.
+  absl::Status CheckHashes(absl::Span<const Event> events) const;
   // Gives the batch its stream times.
   void Stamp(Batch* batch);
   // The filters' time follows the clock's, which is `now_ms`.
@@ -82,6 +84,7 @@ struct Partition::Impl {
 
   const std::string name;
   const uint64_t hash_seed;
+  const uint32_t seed_check;  // HashedId::seed_check
   // A restored snapshot must have the same.
   const Engine engine;
   const absl::Duration horizon;

@@ -29,14 +29,13 @@ absl::StatusOr<Verdict> Transaction::Judge(absl::string_view id, absl::Time time
   if (absl::Status status = CheckOpen(); !status.ok()) return status;
   const Event event{.id = partition_->Hash(id), .time = time};
   Verdict verdict = Verdict::kUnique;
-  partition_->impl_->JudgeInTransaction({&event, 1}, {&verdict, 1});
+  if (absl::Status status = Judge({&event, 1}, {&verdict, 1}); !status.ok()) return status;
   return verdict;
 }
 
 absl::Status Transaction::Judge(absl::Span<const Event> events, absl::Span<Verdict> verdicts) {
   if (absl::Status status = CheckOpen(); !status.ok()) return status;
-  partition_->impl_->JudgeInTransaction(events, verdicts);
-  return absl::OkStatus();
+  return partition_->impl_->JudgeInTransaction(events, verdicts);
 }
 
 absl::Status Transaction::status() const {
@@ -50,10 +49,13 @@ absl::Status Transaction::Observe(absl::Time time) {
   return absl::OkStatus();
 }
 
-void Transaction::Forget(IdHash id) {
-  if (!open()) return;
+absl::Status Transaction::Forget(HashedId id) {
+  if (absl::Status status = CheckOpen(); !status.ok()) return status;
+  const Event event{.id = id};
+  if (absl::Status status = partition_->impl_->CheckHashes({&event, 1}); !status.ok()) return status;
   const auto& shards = partition_->impl_->shards;
   shards[Batch::ShardOf(id, shards.size())]->Forget(id);
+  return absl::OkStatus();
 }
 
 void Transaction::Commit() {

@@ -43,13 +43,17 @@ absl::StatusOr<OnePartition> Open(int shards, double audit_share) {
 // Events at a steady rate, made a chunk at a time.
 class Events {
  public:
-  Events(double window, uint64_t stream) : traffic_(window, stream), ids_(kChunk), is_copy_(kChunk) {
+  Events(const Partition* partition, double window, uint64_t stream)
+      : traffic_(window, stream),
+        seed_check_(partition == nullptr ? 0 : partition->Hash("").seed_check),
+        ids_(kChunk),
+        is_copy_(kChunk) {
     events_.resize(kChunk);
   }
   absl::Span<const Event> Next() {
     traffic_.Next(&ids_, &is_copy_);
     for (size_t i = 0; i < kChunk; ++i) {
-      events_[i] = {.id = ids_[i].id, .time = absl::FromUnixMillis(ids_[i].stream_time_ms)};
+      events_[i] = {.id = {ids_[i].id, seed_check_}, .time = absl::FromUnixMillis(ids_[i].stream_time_ms)};
     }
     return events_;
   }
@@ -57,6 +61,7 @@ class Events {
 
  private:
   Traffic traffic_;
+  const uint32_t seed_check_;
   std::vector<TimedId> ids_;
   std::vector<bool> is_copy_;
   std::vector<Event> events_;
@@ -64,8 +69,8 @@ class Events {
 
 // Nanoseconds of an id in the second of two windows of traffic; judge(events) takes a chunk.
 template <typename Judge>
-double NanosPerId(Judge judge) {
-  Events events(kWindow, 0);
+double NanosPerId(const Partition* partition, Judge judge) {
+  Events events(partition, kWindow, 0);
   double seconds = 0;
   double ids = 0;
   for (double done = 0; done < 2 * kWindow; done += kChunk) {
@@ -81,7 +86,7 @@ double NanosPerId(Judge judge) {
 
 double StageNanos(Partition* partition, size_t per_call) {
   std::vector<Verdict> verdicts(kBlock);
-  return NanosPerId([&](absl::Span<const Event> events, absl::Span<const TimedId>) {
+  return NanosPerId(partition, [&](absl::Span<const Event> events, absl::Span<const TimedId>) {
     for (size_t i = 0; i < events.size(); i += per_call) {
       partition->Judge(events.subspan(i, per_call), absl::MakeSpan(verdicts)).IgnoreError();
     }
@@ -92,7 +97,7 @@ double StageNanos(Partition* partition, size_t per_call) {
 absl::StatusOr<double> TransactionNanos(Partition* partition) {
   std::vector<Verdict> verdicts(kBlock);
   absl::Status status;
-  const double nanos = NanosPerId([&](absl::Span<const Event> events, absl::Span<const TimedId>) {
+  const double nanos = NanosPerId(partition, [&](absl::Span<const Event> events, absl::Span<const TimedId>) {
     absl::StatusOr<Transaction> transaction = partition->Begin();
     if (!transaction.ok()) {
       status = transaction.status();
@@ -113,7 +118,7 @@ absl::StatusOr<double> FilterNanos(size_t per_call) {
       NewFilter({.horizon = absl::Milliseconds(kHorizonMs), .target_fpp = kTarget, .memory = &memory});
   if (!filter.ok()) return filter.status();
   std::vector<Verdict> verdicts(per_call);
-  return NanosPerId([&](absl::Span<const Event>, absl::Span<const TimedId> ids) {
+  return NanosPerId(nullptr, [&](absl::Span<const Event>, absl::Span<const TimedId> ids) {
     for (size_t i = 0; i < ids.size(); i += per_call) {
       (*filter)->TestAndInsert(ids.subspan(i, per_call), absl::MakeSpan(verdicts));
     }
@@ -138,7 +143,7 @@ double IdsPerSecond(Partition* partition, int threads) {
   // Made beforehand, so that only judging is timed.
   std::vector<std::vector<Event>> made(static_cast<size_t>(threads));
   for (int t = 0; t < threads; ++t) {
-    Events events(kWindow / threads, static_cast<uint64_t>(t));
+    Events events(partition, kWindow / threads, static_cast<uint64_t>(t));
     for (int i = 0; i < kChunks / threads; ++i) {
       const absl::Span<const Event> chunk = events.Next();
       made[static_cast<size_t>(t)].insert(made[static_cast<size_t>(t)].end(), chunk.begin(), chunk.end());

@@ -39,7 +39,7 @@ constexpr auto kStatusEvery = std::chrono::milliseconds(250);
 
 // Adds the times of calls for one id each. Returns their sum.
 template <typename Judge>
-int64_t TimeCalls(Traffic* traffic, double ids, Judge judge, Latencies* latencies) {
+int64_t TimeCalls(Traffic* traffic, double ids, uint32_t seed_check, Judge judge, Latencies* latencies) {
   std::vector<TimedId> chunk(kChunk);
   std::vector<bool> is_copy(kChunk);
   std::vector<lethe::Event> events(kChunk);
@@ -48,7 +48,9 @@ int64_t TimeCalls(Traffic* traffic, double ids, Judge judge, Latencies* latencie
   for (double done = 0; done < ids; done += kChunk) {
     traffic->Next(&chunk, &is_copy);
     for (size_t i = 0; i < kChunk; ++i) {
-      events[i] = {.id = chunk[i].id, .time = absl::FromUnixMillis(chunk[i].stream_time_ms), .payload = "x"};
+      events[i] = {.id = {chunk[i].id, seed_check},
+                   .time = absl::FromUnixMillis(chunk[i].stream_time_ms),
+                   .payload = "x"};
     }
     const int64_t start = WallNanos();
     int64_t before = start;
@@ -186,7 +188,7 @@ class Stalls {
     for (double done = 0; done < windows * window_; done += batch) {
       Latencies latencies;
       const int64_t nanos = TimeCalls(
-          &traffic_, batch,
+          &traffic_, batch, partition_->Hash("").seed_check,
           [this](absl::Span<const lethe::Event> call, absl::Span<Verdict> verdict) {
             partition_->Judge(call, verdict).IgnoreError();
           },
@@ -198,7 +200,7 @@ class Stalls {
       before = after;
       const auto each = static_cast<int64_t>(static_cast<double>(nanos) / latencies.total());
       TimeCalls(
-          &idle_, batch,
+          &idle_, batch, 0,
           [this, each](absl::Span<const lethe::Event> call, absl::Span<Verdict>) {
             memory_->Touch(call[0].id, each);
           },

@@ -285,6 +285,32 @@ TEST_F(SnapshotTest, TheSeedAndThePointComeBack) {
   EXPECT_EQ(restored->point.record_before, 0xfedcba9876543210);
 }
 
+// A restored partition keeps its seed, so all copies would pass it, in silence.
+TEST_F(SnapshotTest, HashesOfAnotherPartitionAreRefused) {
+  constexpr absl::StatusCode kRefused = absl::StatusCode::kInvalidArgument;
+  SaveSmall();
+  options_.hash_seed = 8;
+  const auto other = NewStage(options_);
+  const auto opened = *other->Open("q");
+  const auto restored = other->Restore("p", path_, kOrigin);
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  Partition& partition = *restored->partition;
+  const auto refuses = [&](HashedId id) {
+    const std::vector<Event> events = {{.id = partition.Hash("new")}, {.id = id}};
+    std::vector<Verdict> verdicts(events.size());
+    EXPECT_EQ(partition.Judge(events, absl::MakeSpan(verdicts)).code(), kRefused);
+    EXPECT_EQ(partition.Replay(events).code(), kRefused);
+    Transaction transaction = *partition.Begin();
+    EXPECT_EQ(transaction.Judge(events, absl::MakeSpan(verdicts)).code(), kRefused);
+    EXPECT_EQ(transaction.Forget(id).code(), kRefused);
+    transaction.Commit();
+  };
+  refuses(opened->Hash("id7"));
+  refuses({HashId("id7", 7)});  // the seed is right, but who knows?
+  EXPECT_EQ(*partition.Judge("new", absl::InfinitePast()), Verdict::kUnique);
+  EXPECT_EQ(*partition.Judge("id7", absl::InfinitePast()), Verdict::kDuplicate);
+}
+
 TEST_F(SnapshotTest, OnlyItsOwnerCanReadIt) {
   SaveSmall();
   struct stat about;

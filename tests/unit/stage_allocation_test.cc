@@ -44,7 +44,7 @@ TEST_P(StageAllocationTest, NoneOnceTheLargestTransactionWasSeen) {
   uint64_t next = 0;
   const auto fill = [&] {
     for (Event& event : events) {
-      event.id = HashId({reinterpret_cast<const char*>(&next), sizeof(next)}, 1);
+      event.id = partition->Hash({reinterpret_cast<const char*>(&next), sizeof(next)});
       event.time = absl::FromUnixMillis(static_cast<int64_t>(++next));
     }
   };
@@ -57,7 +57,7 @@ TEST_P(StageAllocationTest, NoneOnceTheLargestTransactionWasSeen) {
                       .ok());
     }
     EXPECT_TRUE(transaction.Judge("one more", events[0].time).ok());
-    transaction.Forget(events[0].id);
+    EXPECT_TRUE(transaction.Forget(events[0].id).ok());
     if (commit) transaction.Commit();
   };
   // Shards get unlike shares of a batch, so the first transaction is larger than those that follow.

@@ -229,20 +229,20 @@ TEST_P(StageTest, PendingIdsEnterAtTheTimeOfTheirJudgement) {
 
 TEST_P(StageTest, AForgottenIdIsNewAgain) {
   Transaction transaction = Begin();
-  const IdHash a = partition_->Hash("a");
+  const HashedId a = partition_->Hash("a");
   EXPECT_EQ(*transaction.Judge("a", kStart), Verdict::kUnique);
-  transaction.Forget(a);
-  transaction.Forget(partition_->Hash("never seen"));
+  EXPECT_TRUE(transaction.Forget(a).ok());
+  EXPECT_TRUE(transaction.Forget(partition_->Hash("never seen")).ok());
   EXPECT_EQ(partition_->Status().pending, 0);
   EXPECT_EQ(*transaction.Judge("a", kStart), Verdict::kUnique);
-  transaction.Forget(a);
+  EXPECT_TRUE(transaction.Forget(a).ok());
   transaction.Commit();
   EXPECT_EQ(partition_->Status().unique, 0);
   transaction = Begin();
   EXPECT_EQ(*transaction.Judge("a", kStart), Verdict::kUnique);
   transaction.Commit();
   transaction = Begin();
-  transaction.Forget(a);  // it is committed, and stays
+  EXPECT_TRUE(transaction.Forget(a).ok());  // it is committed, and stays
   EXPECT_EQ(*transaction.Judge("a", kStart), Verdict::kDuplicate);
 }
 
@@ -290,7 +290,7 @@ TEST_P(StageTest, WrongUseIsRefusedOrHarmless) {
   EXPECT_EQ(transaction.Judge(Events(0, 10), absl::MakeSpan(verdicts)).code(), kRefused);
   EXPECT_EQ(transaction.Observe(kStart).code(), kRefused);
   EXPECT_EQ(transaction.status().code(), kRefused);
-  transaction.Forget(partition_->Hash("a"));
+  EXPECT_EQ(transaction.Forget(partition_->Hash("a")).code(), kRefused);
   transaction.Commit();
   transaction.Abort();
   EXPECT_EQ(partition_->Status().unique, 0);

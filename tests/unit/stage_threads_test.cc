@@ -168,7 +168,7 @@ TEST_P(StageThreadsTest, EveryPairOfCallsMayRunAtOnce) {
       {false, [&](int) { transact(); }},
       {true, [&](int i) { EXPECT_TRUE(open->Judge(absl::StrCat("two", i), kStart).ok()); }},
       {true, [&](int i) { EXPECT_TRUE(open->Observe(kStart + absl::Milliseconds(i)).ok()); }},
-      {true, [&](int i) { open->Forget(partition_->Hash(absl::StrCat("two", i))); }},
+      {true, [&](int i) { EXPECT_TRUE(open->Forget(partition_->Hash(absl::StrCat("two", i))).ok()); }},
       {true, [&](int) { EXPECT_GE(open->pending_bytes(), 0); }},
       {true, [&](int) { EXPECT_TRUE(open->status().ok()); }},
   };
