@@ -22,13 +22,13 @@ struct CompactEstimate {
 //
 // It takes steps, between which the table may change; after a change of level it starts again. Thread safety:
 // none.
-template <typename Tag>
+template <typename Table>
 class CompactSample {
  public:
   explicit CompactSample(int64_t most_lines) : most_lines_(most_lines) {}
 
   // Takes some microseconds. True at the end.
-  bool Look(const CompactTable<Tag>& table, const CompactSpan& span) {
+  bool Look(const Table& table, const CompactSpan& span) {
     if (table.level() != level_) {
       *this = CompactSample(most_lines_);
       level_ = table.level();
@@ -43,7 +43,7 @@ class CompactSample {
                                    : (static_cast<uint64_t>(looked_at_) * 0x9E3779B97F4A7C15ULL) >> 20;
       double of_line = 0;
       table.VisitLine(address, span, [&](const CompactEntry& entry, int level) {
-        of_line += std::ldexp(1.0, level - entry.known - CompactLine<Tag>::kTagBits);
+        of_line += std::ldexp(1.0, level - entry.known - Table::Line::kTagBits);
       });
       sum_ += of_line;
       sum_of_squares_ += of_line * of_line;

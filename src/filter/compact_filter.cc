@@ -64,7 +64,7 @@ constexpr int kMostStashedAtLimit = 16;
 template <typename Tag, typename Processor>
 class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
  public:
-  CompactFilter(const FilterOptions& options, CompactTable<Tag> table, Reservation own)
+  CompactFilter(const FilterOptions& options, CompactTable<Tag, Processor> table, Reservation own)
       : budget_(options.memory),
         target_fpp_(options.target_fpp),
         own_(std::move(own)),
@@ -118,7 +118,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
 
    private:
     const CompactFilter* const filter_;
-    CompactSample<Tag> sample_;
+    CompactSample<CompactTable<Tag, Processor>> sample_;
   };
 
   friend class EachIdFilter<CompactFilter>;
@@ -130,11 +130,11 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
   [[gnu::always_inline]] void PrefetchId(IdHash id) const { table_.Prefetch(id); }
 
   [[gnu::always_inline]] bool ContainsId(IdHash id) const {
-    return table_.template Look<Processor>(id, epochs_.span()).contained;
+    return table_.Look(id, epochs_.span()).contained;
   }
 
   [[gnu::always_inline]] bool TestAndInsertId(IdHash id) {
-    const CompactFound found = table_.template Look<Processor>(id, epochs_.span());
+    const CompactFound found = table_.Look(id, epochs_.span());
     if (found.contained) return true;
     if (__builtin_expect(BeginEpochIfDue() || epochs_.ids() >= limit_ids_, 0)) {
       AddLater(id);
@@ -146,15 +146,15 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
 
   [[gnu::always_inline]] void InsertId(IdHash id) {
     BeginEpochIfDue();
-    const CompactFound found = table_.template Look<Processor>(id, epochs_.span());
+    const CompactFound found = table_.Look(id, epochs_.span());
     if (found.contained) {
       int64_t epoch = 0;
       switch (table_.Renew(id, epochs_.span(), &epoch)) {
-        case CompactTable<Tag>::Renewal::kIsNewest:
+        case CompactTable<Tag, Processor>::Renewal::kIsNewest:
           return epochs_.Touch();
-        case CompactTable<Tag>::Renewal::kMoved:
+        case CompactTable<Tag, Processor>::Renewal::kMoved:
           return epochs_.Renew(epoch);
-        case CompactTable<Tag>::Renewal::kNone:
+        case CompactTable<Tag, Processor>::Renewal::kNone:
           break;
       }
     }
@@ -165,7 +165,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
   // For lines that have changed since they were looked at, or that must make room.
   [[gnu::noinline]] void AddLater(IdHash id) {
     MakeRoom();
-    Add(id, table_.template Look<Processor>(id, epochs_.span()));
+    Add(id, table_.Look(id, epochs_.span()));
   }
 
   [[gnu::always_inline]] void Add(IdHash id, const CompactFound& found) {
@@ -176,8 +176,10 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
   }
 
   [[gnu::noinline]] void AddToFullLines(IdHash id) {
-    NotePressure();
-    while (!table_.Squeeze(id, epochs_.span())) ForgetAtLimit();
+    Processor::RunWhole([ id, this ]() __attribute__((always_inline)) {
+      NotePressure();
+      while (!table_.Squeeze(id, epochs_.span())) ForgetAtLimit();
+    });
   }
 
   bool BeginEpochIfDue() {
@@ -219,15 +221,17 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
   }
 
   // Does a part of the due work, for some microseconds; shrinks by more lines if time demands it.
-  void Work(int64_t lines_due) {
-    if (table_.stashed() > 0) DrainStash();
-    if (epochs_.ids() > grow_over_ids_) {
-      Grow();
-    } else if (epochs_.ids() < shrink_under_ids_) {
-      Shrink(lines_due);
-    }
-    if (table_.HasExcess() && !table_.IsBeingCopied())
-      table_.GiveBack(std::max(kGiveBackPerCall, lines_due * kCompactLineBytes));
+  [[gnu::noinline]] void Work(int64_t lines_due) {
+    Processor::RunWhole([ lines_due, this ]() __attribute__((always_inline)) {
+      if (table_.stashed() > 0) DrainStash();
+      if (epochs_.ids() > grow_over_ids_) {
+        Grow();
+      } else if (epochs_.ids() < shrink_under_ids_) {
+        Shrink(lines_due);
+      }
+      if (table_.HasExcess() && !table_.IsBeingCopied())
+        table_.GiveBack(std::max(kGiveBackPerCall, lines_due * kCompactLineBytes));
+    });
   }
 
   void Grow() {
@@ -357,7 +361,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
   const double target_fpp_;
   const Reservation own_;
   CompactEpochs epochs_;
-  mutable CompactTable<Tag> table_;  // mutable: it shares a copy that is being made of it
+  mutable CompactTable<Tag, Processor> table_;  // mutable: it shares a copy that is being made of it
   StepLog steps_;
   int recorded_level_;
   int64_t grow_over_ids_ = 0;
@@ -462,7 +466,7 @@ absl::StatusOr<std::vector<absl::Span<char>>> CompactFilter<Tag, Processor>::Res
         budget_->limit_bytes(), " only ", budget_->limit_bytes() - budget_->used_bytes(),
         " are left: raise it, or open fewer partitions"));
   }
-  if (epochs_.ids() > table_.slots() + CompactTable<Tag>::kMostStashed) {
+  if (epochs_.ids() > table_.slots() + CompactTable<Tag, Processor>::kMostStashed) {
     return absl::DataLossError("the saved state of a compact filter claims more ids than its lines can hold");
   }
   const int64_t grow_over_ids = grow_over_ids_;
@@ -501,7 +505,7 @@ absl::StatusOr<std::unique_ptr<Filter>> Make(const FilterOptions& options, const
                      " bytes has no room for a filter: raise it, or open fewer partitions"));
   }
   return std::make_unique<CompactFilter<Tag, Processor>>(
-      options, CompactTable<Tag>(formats, *std::move(memory)), std::move(own));
+      options, CompactTable<Tag, Processor>(formats, *std::move(memory)), std::move(own));
 }
 
 template <typename Processor>

@@ -145,21 +145,23 @@ struct CompactLine {
     return __builtin_ctzll(zeros) - (epochs - 1);
   }
 
-  static int Dead(const uint8_t* line, const CompactSpan& span) {
+  [[gnu::always_inline]] static int Dead(const uint8_t* line, const CompactSpan& span) {
     const CompactMeta meta = MetaOf(line);
     return EntriesBefore(meta.mask, DeadEpochs(meta.stamp, span));
   }
-  static int Live(const uint8_t* line, const CompactSpan& span) {
+  [[gnu::always_inline]] static int Live(const uint8_t* line, const CompactSpan& span) {
     const CompactMeta meta = MetaOf(line);
     return __builtin_popcountll(meta.mask) - EntriesBefore(meta.mask, DeadEpochs(meta.stamp, span));
   }
 
   // Takes dead entries out of the meta, and sets its stamp to the newest epoch.
-  static void Renew(const CompactFormat& format, const CompactSpan& span, CompactMeta* meta) {
+  [[gnu::always_inline]] static void Renew(const CompactFormat& format, const CompactSpan& span,
+                                           CompactMeta* meta) {
     Renew(format, span, EntriesBefore(meta->mask, DeadEpochs(meta->stamp, span)), meta);
   }
   // The same if it is known how many are dead.
-  static void Renew(const CompactFormat& format, const CompactSpan& span, int dead, CompactMeta* meta) {
+  [[gnu::always_inline]] static void Renew(const CompactFormat& format, const CompactSpan& span, int dead,
+                                           CompactMeta* meta) {
     const int dead_epochs = DeadEpochs(meta->stamp, span);
     if (dead_epochs == 0) return;
     const uint32_t stamp = StampOf(span.newest);
@@ -173,7 +175,8 @@ struct CompactLine {
     meta->head += static_cast<uint32_t>(dead);
     if (meta->head >= format.slots) meta->head -= format.slots;
   }
-  static void Renew(uint8_t* line, const CompactFormat& format, const CompactSpan& span) {
+  [[gnu::always_inline]] static void Renew(uint8_t* line, const CompactFormat& format,
+                                           const CompactSpan& span) {
     CompactMeta meta = MetaOf(line);
     Renew(format, span, &meta);
     SetMeta(line, meta);
@@ -218,7 +221,8 @@ struct CompactLine {
   }
 
   // Takes the entry out that has this bit of the mask. The meta is renewed, and is written.
-  static void Remove(uint8_t* line, const CompactFormat& format, CompactMeta meta, int entry, uint64_t one) {
+  [[gnu::always_inline]] static void Remove(uint8_t* line, const CompactFormat& format, CompactMeta meta,
+                                            int entry, uint64_t one) {
     const int entries = __builtin_popcountll(meta.mask);
     meta.mask = (meta.mask & (one - 1)) | (meta.mask >> 1 & ~(one - 1));
     if (entry < entries / 2) {
@@ -235,8 +239,8 @@ struct CompactLine {
   }
 
   // Adds an entry behind those of its epoch and before. The line has room.
-  static void Insert(uint8_t* line, const CompactFormat& format, int level, const CompactSpan& span,
-                     const CompactEntry& entry) {
+  [[gnu::always_inline]] static void Insert(uint8_t* line, const CompactFormat& format, int level,
+                                            const CompactSpan& span, const CompactEntry& entry) {
     CompactMeta meta = MetaOf(line);
     Renew(format, span, &meta);
     const int entries = __builtin_popcountll(meta.mask);
@@ -265,8 +269,8 @@ struct CompactLine {
 
   // Writes the live entries of line `index` to `entries`, which has room for kMostSlots, in the order of
   // their epochs. Returns how many.
-  static int Unpack(const uint8_t* line, const CompactFormat& format, int level, uint64_t index,
-                    const CompactSpan& span, CompactEntry* entries) {
+  [[gnu::always_inline]] static int Unpack(const uint8_t* line, const CompactFormat& format, int level,
+                                           uint64_t index, const CompactSpan& span, CompactEntry* entries) {
     const CompactMeta meta = MetaOf(line);
     const int all = __builtin_popcountll(meta.mask);
     const int dead = EntriesBefore(meta.mask, DeadEpochs(meta.stamp, span));
@@ -286,8 +290,8 @@ struct CompactLine {
   }
 
   // Makes a line of `count` entries in the order of their epochs, all live.
-  static void Pack(uint8_t* line, const CompactFormat& format, int level, const CompactSpan& span,
-                   const CompactEntry* entries, int count) {
+  [[gnu::always_inline]] static void Pack(uint8_t* line, const CompactFormat& format, int level,
+                                          const CompactSpan& span, const CompactEntry* entries, int count) {
     alignas(kCompactLineBytes) uint8_t packed[kCompactLineBytes] = {};
     const int64_t first_epoch = span.newest - kEpochsBefore;
     uint64_t mask = 0;

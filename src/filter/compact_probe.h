@@ -38,12 +38,17 @@ struct CompactFound {
 
 // The instructions that a probe uses: one set for any processor, and one for AVX2. Both give the same
 // answers. Run() calls a loop that is inlined into it, and so is compiled for this processor, with all
-// functions that are forced inline.
+// functions that are forced inline. RunWhole() does so with all that the loop calls and whose source is
+// there.
 
 struct AnyProcessor {
   template <typename Loop>
   static void Run(const Loop& loop) {
     loop();
+  }
+  template <typename Work>
+  static auto RunWhole(const Work& work) {
+    return work();
   }
 
   // Bit i is set if a tag that begins at byte i of the line is the same.
@@ -71,6 +76,13 @@ struct Avx2Processor {
   template <typename Loop>
   LETHE_AVX2 static void Run(const Loop& loop) {
     loop();
+  }
+  template <typename Work>
+  LETHE_AVX2 [[gnu::flatten]] static auto RunWhole(const Work& work) {
+    // GCC 12 leaves it out before some calls in loops, and then instructions without VEX (in other functions)
+    // wait for the lines that were compared last.
+    _mm256_zeroupper();
+    return work();
   }
 
   template <typename Tag>

@@ -25,14 +25,14 @@ int64_t BytesToTake(int64_t needed) {
 
 }  // namespace
 
-template <typename Tag>
-CompactTable<Tag>::CompactTable(const CompactFormats& formats, LineMemory memory)
+template <typename Tag, typename Processor>
+CompactTable<Tag, Processor>::CompactTable(const CompactFormats& formats, LineMemory memory)
     : formats_(formats), memory_(std::move(memory)) {
   SetLines(uint64_t{1} << kCompactLeastLevel);
 }
 
-template <typename Tag>
-void CompactTable<Tag>::SetLines(uint64_t lines) {
+template <typename Tag, typename Processor>
+void CompactTable<Tag, Processor>::SetLines(uint64_t lines) {
   lines_ = lines;
   level_ = 63 - std::countl_zero(lines);
   low_mask_ = (uint64_t{1} << level_) - 1;
@@ -50,8 +50,8 @@ void CompactTable<Tag>::SetLines(uint64_t lines) {
   keep_bytes_ = BytesToTake(needed) + std::max(LineMemory::WholePagesFor(1), needed / kKeptPart);
 }
 
-template <typename Tag>
-bool CompactTable<Tag>::HasMemoryFor(int64_t needed) {
+template <typename Tag, typename Processor>
+bool CompactTable<Tag, Processor>::HasMemoryFor(int64_t needed) {
   const int64_t before = memory_.bytes();
   if (needed + (TakesHugePages(needed) ? kAhead : 0) <= before) return true;
   if (lines_ >= uint64_t{1} << kCompactMostLevel) return false;
@@ -63,34 +63,37 @@ bool CompactTable<Tag>::HasMemoryFor(int64_t needed) {
   return true;
 }
 
-template <typename Tag>
-bool CompactTable<Tag>::Split(const CompactSpan& span) {
-  const int64_t needed = static_cast<int64_t>(lines_ + 1) * kCompactLineBytes;
-  if (!HasMemoryFor(needed)) return false;
-  const uint64_t from = split_;
-  const uint64_t to = lines_;
-  KeepForCopy(from);
-  const int bit = level_;
-  CompactEntry entries[Line::kMostSlots];
-  const int count = UnpackAt(from, span, entries);
-  SetLines(lines_ + 1);
-  // An entry of which the bit is not known goes to both, so that it is found for either id.
-  const auto may_be = [bit](bool high) {
-    return [bit, high](const CompactEntry& entry) {
-      return entry.known <= bit || ((entry.address >> bit & 1) != 0) == high;
+template <typename Tag, typename Processor>
+bool CompactTable<Tag, Processor>::Split(const CompactSpan& span) {
+  return Processor::RunWhole([&, this ]() __attribute__((always_inline))->bool {
+    const int64_t needed = static_cast<int64_t>(lines_ + 1) * kCompactLineBytes;
+    if (!HasMemoryFor(needed)) return false;
+    const uint64_t from = split_;
+    const uint64_t to = lines_;
+    KeepForCopy(from);
+    const int bit = level_;
+    CompactEntry entries[Line::kMostSlots];
+    const int count = UnpackAt(from, span, entries);
+    SetLines(lines_ + 1);
+    // An entry of which the bit is not known goes to both, so that it is found for either id.
+    const auto may_be = [bit](bool high) {
+      return [bit, high](const CompactEntry& entry) {
+        return entry.known <= bit || ((entry.address >> bit & 1) != 0) == high;
+      };
     };
-  };
-  CompactEntry kept[Line::kMostSlots];
-  PackAt(from, span, kept,
-         static_cast<int>(std::copy_if(entries, entries + count, kept, may_be(false)) - kept));
-  PackAt(to, span, kept, static_cast<int>(std::copy_if(entries, entries + count, kept, may_be(true)) - kept));
-  return true;
+    CompactEntry kept[Line::kMostSlots];
+    PackAt(from, span, kept,
+           static_cast<int>(std::copy_if(entries, entries + count, kept, may_be(false)) - kept));
+    PackAt(to, span, kept,
+           static_cast<int>(std::copy_if(entries, entries + count, kept, may_be(true)) - kept));
+    return true;
+  });
 }
 
 // The entries of two lines, in the order of their epochs.
-template <typename Tag>
-int CompactTable<Tag>::MergedEntries(uint64_t last, uint64_t into, const CompactSpan& span,
-                                     CompactEntry* merged) const {
+template <typename Tag, typename Processor>
+int CompactTable<Tag, Processor>::MergedEntries(uint64_t last, uint64_t into, const CompactSpan& span,
+                                                CompactEntry* merged) const {
   CompactEntry of_last[Line::kMostSlots];
   CompactEntry of_into[Line::kMostSlots];
   const int last_count = UnpackAt(last, span, of_last);
@@ -101,41 +104,43 @@ int CompactTable<Tag>::MergedEntries(uint64_t last, uint64_t into, const Compact
   return into_count + last_count;
 }
 
-template <typename Tag>
-int CompactTable<Tag>::Merge(const CompactSpan& span) {
-  if (lines_ <= uint64_t{1} << kCompactLeastLevel) return 0;
-  const uint64_t last = lines_ - 1;
-  const uint64_t before = lines_;
-  const uint64_t into = last - std::bit_floor(last);
-  if (Line::Live(LineAt(last), span) + Line::Live(LineAt(into), span) == 0) {
+template <typename Tag, typename Processor>
+int CompactTable<Tag, Processor>::Merge(const CompactSpan& span) {
+  return Processor::RunWhole([&, this ]() __attribute__((always_inline))->int {
+    if (lines_ <= uint64_t{1} << kCompactLeastLevel) return 0;
+    const uint64_t last = lines_ - 1;
+    const uint64_t before = lines_;
+    const uint64_t into = last - std::bit_floor(last);
+    if (Line::Live(LineAt(last), span) + Line::Live(LineAt(into), span) == 0) {
+      SetLines(last);
+      Line::Renew(LineAt(into), FormatOf(into), span);
+      return 1;
+    }
+    CompactEntry entries[2 * Line::kMostSlots];
+    int count = MergedEntries(last, into, span, entries);
     SetLines(last);
-    Line::Renew(LineAt(into), FormatOf(into), span);
-    return 1;
-  }
-  CompactEntry entries[2 * Line::kMostSlots];
-  int count = MergedEntries(last, into, span, entries);
-  SetLines(last);
-  // A line that is full at once would overflow with its next entry.
-  const int wanted = FormatOf(into).slots - 1;
-  int moved = 0;
-  count = MoveAway(entries, count, wanted, span, &moved);
-  if (count <= wanted) {
-    PackAt(into, span, entries, count);
-    return 4 + 4 * moved;
-  }
-  // Back to two lines, without the moved entries.
-  SetLines(before);
-  const auto middle = std::stable_partition(entries, entries + count,
-                                            [](const CompactEntry& entry) { return !entry.from_last; });
-  PackAt(into, span, entries, static_cast<int>(middle - entries));
-  PackAt(last, span, middle, static_cast<int>(entries + count - middle));
-  return 0;
+    // A line that is full at once would overflow with its next entry.
+    const int wanted = FormatOf(into).slots - 1;
+    int moved = 0;
+    count = MoveAway(entries, count, wanted, span, &moved);
+    if (count <= wanted) {
+      PackAt(into, span, entries, count);
+      return 4 + 4 * moved;
+    }
+    // Back to two lines, without the moved entries.
+    SetLines(before);
+    const auto middle = std::stable_partition(entries, entries + count,
+                                              [](const CompactEntry& entry) { return !entry.from_last; });
+    PackAt(into, span, entries, static_cast<int>(middle - entries));
+    PackAt(last, span, middle, static_cast<int>(entries + count - middle));
+    return 0;
+  });
 }
 
 // Moves entries to their other lines until `wanted` are left. Returns how many are.
-template <typename Tag>
-int CompactTable<Tag>::MoveAway(CompactEntry* entries, int count, int wanted, const CompactSpan& span,
-                                int* moved) {
+template <typename Tag, typename Processor>
+int CompactTable<Tag, Processor>::MoveAway(CompactEntry* entries, int count, int wanted,
+                                           const CompactSpan& span, int* moved) {
   int kept = 0;
   for (int i = 0; i < count; ++i) {
     CompactEntry other = entries[i];
@@ -151,28 +156,29 @@ int CompactTable<Tag>::MoveAway(CompactEntry* entries, int count, int wanted, co
 }
 
 // Converts an entry for its other line. False if not enough of its address is known.
-template <typename Tag>
-bool CompactTable<Tag>::ToOtherLine(CompactEntry* entry, uint64_t* index) const {
+template <typename Tag, typename Processor>
+bool CompactTable<Tag, Processor>::ToOtherLine(CompactEntry* entry, uint64_t* index) const {
   entry->address ^= Turn(static_cast<Tag>(entry->tag));
   *index = IndexOf(entry->address);
   return LevelOf(*index) <= entry->known;
 }
 
-template <typename Tag>
-void CompactTable<Tag>::InsertInOrder(uint64_t index, const CompactEntry& entry, const CompactSpan& span) {
+template <typename Tag, typename Processor>
+void CompactTable<Tag, Processor>::InsertInOrder(uint64_t index, const CompactEntry& entry,
+                                                 const CompactSpan& span) {
   Line::Insert(LineAt(index), FormatOf(index), LevelOf(index), span, entry);
 }
 
 // Makes room in a full line by moving one of its entries to that entry's other line. Lines that are split in
 // this round are tried first, since they have room more often; among them the oldest entries, which are the
 // cheapest to take out and to put in.
-template <typename Tag>
-bool CompactTable<Tag>::MoveOne(uint64_t index, const CompactSpan& span) {
+template <typename Tag, typename Processor>
+bool CompactTable<Tag, Processor>::MoveOne(uint64_t index, const CompactSpan& span) {
   return MoveOneTo(/*split_lines=*/true, index, span) || MoveOneTo(/*split_lines=*/false, index, span);
 }
 
-template <typename Tag>
-bool CompactTable<Tag>::MoveOneTo(bool split_lines, uint64_t index, const CompactSpan& span) {
+template <typename Tag, typename Processor>
+bool CompactTable<Tag, Processor>::MoveOneTo(bool split_lines, uint64_t index, const CompactSpan& span) {
   constexpr int kPrefetched = 6;
   struct Candidate {
     CompactEntry entry;
@@ -213,24 +219,26 @@ bool CompactTable<Tag>::MoveOneTo(bool split_lines, uint64_t index, const Compac
   return false;
 }
 
-template <typename Tag>
-bool CompactTable<Tag>::Squeeze(IdHash id, const CompactSpan& span) {
-  const Tag tag = Line::TagOf(id.b);
-  for (const uint64_t address : {id.a, id.a ^ Turn(tag)}) {
-    const uint64_t index = IndexOf(address);
-    if (!HasRoom(index, span) && !MoveOne(index, span)) continue;
-    const CompactPlace place = PlaceOf(address);
-    Line::Append(place.line, *place.format, Line::MetaWord(place.line), span, Line::Live(place.line, span),
-                 Line::Dead(place.line, span), place.address_bits, tag);
+template <typename Tag, typename Processor>
+bool CompactTable<Tag, Processor>::Squeeze(IdHash id, const CompactSpan& span) {
+  return Processor::RunWhole([&, this ]() __attribute__((always_inline))->bool {
+    const Tag tag = Line::TagOf(id.b);
+    for (const uint64_t address : {id.a, id.a ^ Turn(tag)}) {
+      const uint64_t index = IndexOf(address);
+      if (!HasRoom(index, span) && !MoveOne(index, span)) continue;
+      const CompactPlace place = PlaceOf(address);
+      Line::Append(place.line, *place.format, Line::MetaWord(place.line), span, Line::Live(place.line, span),
+                   Line::Dead(place.line, span), place.address_bits, tag);
+      return true;
+    }
+    if (stashed_ == kMostStashed) return false;
+    stash_[static_cast<size_t>(stashed_++)] = {.address = id.a, .epoch = span.newest, .tag = tag};
     return true;
-  }
-  if (stashed_ == kMostStashed) return false;
-  stash_[static_cast<size_t>(stashed_++)] = {.address = id.a, .epoch = span.newest, .tag = tag};
-  return true;
+  });
 }
 
-template <typename Tag>
-int CompactTable<Tag>::FindStashed(IdHash id, const CompactSpan& span) const {
+template <typename Tag, typename Processor>
+int CompactTable<Tag, Processor>::FindStashed(IdHash id, const CompactSpan& span) const {
   for (int i = 0; i < stashed_; ++i) {
     const Stashed& stashed = stash_[static_cast<size_t>(i)];
     if (stashed.address == id.a && stashed.tag == Line::TagOf(id.b) && stashed.epoch >= span.oldest) return i;
@@ -238,8 +246,8 @@ int CompactTable<Tag>::FindStashed(IdHash id, const CompactSpan& span) const {
   return -1;
 }
 
-template <typename Tag>
-bool CompactTable<Tag>::Unstash(const Stashed& id, const CompactSpan& span) {
+template <typename Tag, typename Processor>
+bool CompactTable<Tag, Processor>::Unstash(const Stashed& id, const CompactSpan& span) {
   for (const uint64_t address : {id.address, id.address ^ Turn(id.tag)}) {
     const uint64_t index = IndexOf(address);
     if (!HasRoom(index, span) && !MoveOne(index, span)) continue;
@@ -249,21 +257,24 @@ bool CompactTable<Tag>::Unstash(const Stashed& id, const CompactSpan& span) {
   return false;
 }
 
-template <typename Tag>
-void CompactTable<Tag>::DrainStash(const CompactSpan& span) {
-  constexpr int kAtOnce = 4;
-  for (int i = 0; i < kAtOnce && stashed_ > 0; ++i) {
-    next_stashed_ = (next_stashed_ + 1) % stashed_;
-    Stashed& stashed = stash_[static_cast<size_t>(next_stashed_)];
-    if (stashed.epoch < span.oldest || Unstash(stashed, span)) {
-      stashed = stash_[static_cast<size_t>(--stashed_)];
+template <typename Tag, typename Processor>
+void CompactTable<Tag, Processor>::DrainStash(const CompactSpan& span) {
+  return Processor::RunWhole([&, this ]() __attribute__((always_inline))->void {
+    constexpr int kAtOnce = 4;
+    for (int i = 0; i < kAtOnce && stashed_ > 0; ++i) {
+      next_stashed_ = (next_stashed_ + 1) % stashed_;
+      Stashed& stashed = stash_[static_cast<size_t>(next_stashed_)];
+      if (stashed.epoch < span.oldest || Unstash(stashed, span)) {
+        stashed = stash_[static_cast<size_t>(--stashed_)];
+      }
     }
-  }
+  });
 }
 
-template <typename Tag>
-typename CompactTable<Tag>::Renewal CompactTable<Tag>::Renew(IdHash id, const CompactSpan& span,
-                                                             int64_t* epoch) {
+template <typename Tag, typename Processor>
+typename CompactTable<Tag, Processor>::Renewal CompactTable<Tag, Processor>::Renew(IdHash id,
+                                                                                   const CompactSpan& span,
+                                                                                   int64_t* epoch) {
   if (const int at = FindStashed(id, span); at >= 0) {
     Stashed& stashed = stash_[static_cast<size_t>(at)];
     *epoch = stashed.epoch;
@@ -271,15 +282,18 @@ typename CompactTable<Tag>::Renewal CompactTable<Tag>::Renew(IdHash id, const Co
     stashed.epoch = span.newest;
     return Renewal::kMoved;
   }
-  const Tag tag = Line::TagOf(id.b);
-  const Renewal in_first = RenewIn(id.a, tag, span, epoch);
-  if (in_first != Renewal::kNone) return in_first;
-  return RenewIn(id.a ^ Turn(tag), tag, span, epoch);
+  return Processor::RunWhole([&, this ]() __attribute__((always_inline)) {
+    const Tag tag = Line::TagOf(id.b);
+    const Renewal in_first = RenewIn(id.a, tag, span, epoch);
+    return in_first != Renewal::kNone ? in_first : RenewIn(id.a ^ Turn(tag), tag, span, epoch);
+  });
 }
 
-template <typename Tag>
-typename CompactTable<Tag>::Renewal CompactTable<Tag>::RenewIn(uint64_t address, Tag tag,
-                                                               const CompactSpan& span, int64_t* epoch) {
+template <typename Tag, typename Processor>
+typename CompactTable<Tag, Processor>::Renewal CompactTable<Tag, Processor>::RenewIn(uint64_t address,
+                                                                                     Tag tag,
+                                                                                     const CompactSpan& span,
+                                                                                     int64_t* epoch) {
   const uint64_t index = IndexOf(address);
   CompactEntry entries[Line::kMostSlots];
   const int count = UnpackAt(index, span, entries);
@@ -300,16 +314,18 @@ typename CompactTable<Tag>::Renewal CompactTable<Tag>::RenewIn(uint64_t address,
   return Renewal::kNone;
 }
 
-template <typename Tag>
-void CompactTable<Tag>::SweepStamps(const CompactSpan& span) {
-  for (uint64_t left = lines_ / (Line::kStamps / 4) + 1; left > 0; --left) {
-    if (++swept_ >= lines_) swept_ = 0;
-    Line::Renew(LineAt(swept_), FormatOf(swept_), span);
-  }
+template <typename Tag, typename Processor>
+void CompactTable<Tag, Processor>::SweepStamps(const CompactSpan& span) {
+  return Processor::RunWhole([&, this ]() __attribute__((always_inline))->void {
+    for (uint64_t left = lines_ / (Line::kStamps / 4) + 1; left > 0; --left) {
+      if (++swept_ >= lines_) swept_ = 0;
+      Line::Renew(LineAt(swept_), FormatOf(swept_), span);
+    }
+  });
 }
 
-template <typename Tag>
-void CompactTable<Tag>::GiveBack(int64_t most_bytes) {
+template <typename Tag, typename Processor>
+void CompactTable<Tag, Processor>::GiveBack(int64_t most_bytes) {
   if (!HasExcess()) return;
   const int64_t needed = BytesToTake(static_cast<int64_t>(lines_) * kCompactLineBytes);
   int64_t kept = std::max(needed, LineMemory::WholePagesFor(memory_.bytes() - most_bytes));
@@ -320,7 +336,11 @@ void CompactTable<Tag>::GiveBack(int64_t most_bytes) {
   memory_.Shrink(kept);
 }
 
-template class CompactTable<uint8_t>;
-template class CompactTable<uint16_t>;
+template class CompactTable<uint8_t, AnyProcessor>;
+template class CompactTable<uint16_t, AnyProcessor>;
+#if defined(__x86_64__)
+template class CompactTable<uint8_t, Avx2Processor>;
+template class CompactTable<uint16_t, Avx2Processor>;
+#endif
 
 }  // namespace lethe

@@ -35,7 +35,7 @@ struct CompactHeld {
 // outside of the span it passes are dead, and SweepStamps() is called for each new one.
 //
 // No method allocates except Split, through LineMemory. Thread safety: none; const methods may run together.
-template <typename Tag>
+template <typename Tag, typename Processor>
 class CompactTable {
  public:
   using Line = CompactLine<Tag>;
@@ -53,7 +53,6 @@ class CompactTable {
     __builtin_prefetch(LineAt(IndexOf(id.a ^ Turn(Line::TagOf(id.b)))), 1, 3);
   }
 
-  template <typename Processor>
   [[gnu::always_inline]] inline CompactFound Look(IdHash id, const CompactSpan& span) const {
     const Tag tag = Line::TagOf(id.b);
     CompactFound found;
@@ -168,7 +167,9 @@ class CompactTable {
   }
   // Before line `index` loses an entry, or renews one.
   void KeepForCopy(uint64_t index) {
-    if (__builtin_expect(copy_.expired(), 1)) return;
+    if (__builtin_expect(!copy_.expired(), 0)) Keep(index);
+  }
+  [[gnu::noinline]] void Keep(uint64_t index) {
     if (const std::shared_ptr<CompactCopy> copy = copy_.lock()) copy->Keep(index, LineAt(index));
   }
   bool HasRoom(uint64_t index, const CompactSpan& span) const {
@@ -176,7 +177,7 @@ class CompactTable {
   }
 
   void SetLines(uint64_t lines);
-  bool HasMemoryFor(int64_t needed);
+  [[gnu::noinline]] bool HasMemoryFor(int64_t needed);
   bool IsSound(uint64_t index) const;
   template <typename Self, typename Fields>
   static void TransferFields(Self& self, int64_t& lines, const CompactSpan& span, Fields& fields);

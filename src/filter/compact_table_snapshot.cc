@@ -6,17 +6,18 @@
 
 namespace lethe {
 
-template <typename Tag>
-std::shared_ptr<CompactCopy> CompactTable<Tag>::BeginCopy() {
+template <typename Tag, typename Processor>
+std::shared_ptr<CompactCopy> CompactTable<Tag, Processor>::BeginCopy() {
   if (const std::shared_ptr<CompactCopy> before = copy_.lock()) before->Break();
   auto copy = std::make_shared<CompactCopy>(lines_);
   copy_ = copy;
   return copy;
 }
 
-template <typename Tag>
+template <typename Tag, typename Processor>
 template <typename Self, typename Fields>
-void CompactTable<Tag>::TransferFields(Self& self, int64_t& lines, const CompactSpan& span, Fields& fields) {
+void CompactTable<Tag, Processor>::TransferFields(Self& self, int64_t& lines, const CompactSpan& span,
+                                                  Fields& fields) {
   int64_t fingerprint_bits = self.formats_.fingerprint_bits;
   fields.Int(fingerprint_bits, fingerprint_bits, fingerprint_bits);
   fields.Int(lines, int64_t{1} << kCompactLeastLevel, int64_t{1} << kCompactMostLevel);
@@ -31,21 +32,21 @@ void CompactTable<Tag>::TransferFields(Self& self, int64_t& lines, const Compact
   }
 }
 
-template <typename Tag>
-void CompactTable<Tag>::Save(const CompactSpan& span, FieldWriter* fields) const {
+template <typename Tag, typename Processor>
+void CompactTable<Tag, Processor>::Save(const CompactSpan& span, FieldWriter* fields) const {
   int64_t lines = static_cast<int64_t>(lines_);
   TransferFields(*this, lines, span, *fields);
 }
 
-template <typename Tag>
-int64_t CompactTable<Tag>::Restore(const CompactSpan& span, FieldReader* fields) {
+template <typename Tag, typename Processor>
+int64_t CompactTable<Tag, Processor>::Restore(const CompactSpan& span, FieldReader* fields) {
   int64_t lines = 0;
   TransferFields(*this, lines, span, *fields);
   return fields->ok() ? lines : 0;
 }
 
-template <typename Tag>
-bool CompactTable<Tag>::MakeRoomFor(int64_t lines, int64_t memory_bytes) {
+template <typename Tag, typename Processor>
+bool CompactTable<Tag, Processor>::MakeRoomFor(int64_t lines, int64_t memory_bytes) {
   const int64_t needed = lines * kCompactLineBytes;
   if (!memory_.GrowOrMove(std::max(needed, memory_bytes))) return false;
   SetLines(static_cast<uint64_t>(lines));
@@ -53,8 +54,8 @@ bool CompactTable<Tag>::MakeRoomFor(int64_t lines, int64_t memory_bytes) {
 }
 
 // All entries of the mask are looked at, also those of epochs that are dead now: stamps come round.
-template <typename Tag>
-bool CompactTable<Tag>::IsSound(uint64_t index) const {
+template <typename Tag, typename Processor>
+bool CompactTable<Tag, Processor>::IsSound(uint64_t index) const {
   const CompactFormat& format = FormatOf(index);
   const uint8_t* const line = LineAt(index);
   const CompactMeta meta = Line::MetaOf(line);
@@ -69,8 +70,8 @@ bool CompactTable<Tag>::IsSound(uint64_t index) const {
   return true;
 }
 
-template <typename Tag>
-bool CompactTable<Tag>::CheckLines(const CompactSpan& span, CompactHeld* held) const {
+template <typename Tag, typename Processor>
+bool CompactTable<Tag, Processor>::CheckLines(const CompactSpan& span, CompactHeld* held) const {
   *held = CompactHeld();
   CompactEntry entries[Line::kMostSlots];
   for (uint64_t index = 0; index < lines_; ++index) {
@@ -88,16 +89,28 @@ bool CompactTable<Tag>::CheckLines(const CompactSpan& span, CompactHeld* held) c
   return true;
 }
 
-template std::shared_ptr<CompactCopy> CompactTable<uint8_t>::BeginCopy();
-template void CompactTable<uint8_t>::Save(const CompactSpan&, FieldWriter*) const;
-template int64_t CompactTable<uint8_t>::Restore(const CompactSpan&, FieldReader*);
-template bool CompactTable<uint8_t>::MakeRoomFor(int64_t, int64_t);
-template bool CompactTable<uint8_t>::CheckLines(const CompactSpan&, CompactHeld*) const;
+template std::shared_ptr<CompactCopy> CompactTable<uint8_t, AnyProcessor>::BeginCopy();
+template void CompactTable<uint8_t, AnyProcessor>::Save(const CompactSpan&, FieldWriter*) const;
+template int64_t CompactTable<uint8_t, AnyProcessor>::Restore(const CompactSpan&, FieldReader*);
+template bool CompactTable<uint8_t, AnyProcessor>::MakeRoomFor(int64_t, int64_t);
+template bool CompactTable<uint8_t, AnyProcessor>::CheckLines(const CompactSpan&, CompactHeld*) const;
+template std::shared_ptr<CompactCopy> CompactTable<uint16_t, AnyProcessor>::BeginCopy();
+template void CompactTable<uint16_t, AnyProcessor>::Save(const CompactSpan&, FieldWriter*) const;
+template int64_t CompactTable<uint16_t, AnyProcessor>::Restore(const CompactSpan&, FieldReader*);
+template bool CompactTable<uint16_t, AnyProcessor>::MakeRoomFor(int64_t, int64_t);
+template bool CompactTable<uint16_t, AnyProcessor>::CheckLines(const CompactSpan&, CompactHeld*) const;
 
-template std::shared_ptr<CompactCopy> CompactTable<uint16_t>::BeginCopy();
-template void CompactTable<uint16_t>::Save(const CompactSpan&, FieldWriter*) const;
-template int64_t CompactTable<uint16_t>::Restore(const CompactSpan&, FieldReader*);
-template bool CompactTable<uint16_t>::MakeRoomFor(int64_t, int64_t);
-template bool CompactTable<uint16_t>::CheckLines(const CompactSpan&, CompactHeld*) const;
+#if defined(__x86_64__)
+template std::shared_ptr<CompactCopy> CompactTable<uint8_t, Avx2Processor>::BeginCopy();
+template void CompactTable<uint8_t, Avx2Processor>::Save(const CompactSpan&, FieldWriter*) const;
+template int64_t CompactTable<uint8_t, Avx2Processor>::Restore(const CompactSpan&, FieldReader*);
+template bool CompactTable<uint8_t, Avx2Processor>::MakeRoomFor(int64_t, int64_t);
+template bool CompactTable<uint8_t, Avx2Processor>::CheckLines(const CompactSpan&, CompactHeld*) const;
+template std::shared_ptr<CompactCopy> CompactTable<uint16_t, Avx2Processor>::BeginCopy();
+template void CompactTable<uint16_t, Avx2Processor>::Save(const CompactSpan&, FieldWriter*) const;
+template int64_t CompactTable<uint16_t, Avx2Processor>::Restore(const CompactSpan&, FieldReader*);
+template bool CompactTable<uint16_t, Avx2Processor>::MakeRoomFor(int64_t, int64_t);
+template bool CompactTable<uint16_t, Avx2Processor>::CheckLines(const CompactSpan&, CompactHeld*) const;
+#endif
 
 }  // namespace lethe
