@@ -5,7 +5,8 @@ JOBS ?= $(shell nproc)
 
 build_packages := g++ cmake ninja-build pkg-config librdkafka-dev libabsl-dev libboost-dev prometheus-cpp-dev \
   libsimdjson-dev libyaml-cpp-dev libcli11-dev libspdlog-dev libxxhash-dev libcpp-httplib-dev libmicrohttpd-dev \
-  nlohmann-json3-dev zlib1g-dev libzstd-dev libhiredis-dev libcurl4-openssl-dev libprotobuf-dev
+  nlohmann-json3-dev zlib1g-dev libzstd-dev libhiredis-dev libcurl4-openssl-dev libprotobuf-dev \
+  libprotoc-dev
 # Maven, which brings a Java, fetches the Kafka broker of the tests.
 broker_packages := libgtest-dev maven
 bench_packages := libgtest-dev libbenchmark-dev libavro-dev
