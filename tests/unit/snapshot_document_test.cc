@@ -1,5 +1,5 @@
 // The page that documents a snapshot's format (src/snapshot/README.md) is held against files: what reads them
-// here knows the page's tables, and nothing of the code that writes them.
+// here knows the page's fields, and nothing of the code that writes them.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <xxhash.h>
@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -37,17 +38,25 @@ struct Field {
   std::string type;
 };
 
-// The rows of the tables of fields, by heading.
+// The fields in the fenced blocks, by heading: name, type and meaning, two spaces or more apart.
 std::map<std::string, std::vector<Field>> Tables() {
   std::map<std::string, std::vector<Field>> tables;
   std::string heading;
+  bool is_block = false;
   for (const absl::string_view line :
        absl::StrSplit(Contents(LETHE_SOURCE_DIR "/src/snapshot/README.md"), '\n')) {
     if (absl::StartsWith(line, "## ")) heading = std::string(line.substr(3));
-    const std::vector<std::string> cells = absl::StrSplit(line, " | ");
-    if (!absl::StartsWith(line, "| ") || cells.size() != 3 || cells[1] == "type" || cells[1] == "---")
-      continue;
-    tables[heading].push_back({cells[0].substr(2), cells[1]});
+    if (absl::StartsWith(line, "```")) {
+      is_block = !is_block;
+    } else if (is_block) {
+      const std::vector<absl::string_view> cells = absl::StrSplit(line, "  ", absl::SkipEmpty());
+      if (cells.size() < 2) {
+        ADD_FAILURE() << line;
+        continue;
+      }
+      tables[heading].push_back({std::string(absl::StripAsciiWhitespace(cells[0])),
+                                 std::string(absl::StripAsciiWhitespace(cells[1]))});
+    }
   }
   return tables;
 }
