@@ -68,7 +68,7 @@ constexpr SchemaMetric kSchemaMetrics[] = {
       "Thousands: producers register a new schema again and again."},
      [](const SchemaFigures& s) { return static_cast<double>(s.known); }},
     {{"lethe_schemas_waiting", kGauge, "group", "schemas",
-      "Schemas that lethe asks the registry for. Partitions with such records wait.",
+      "Schemas that lethe asks the registry for; partitions with such records wait.",
       "Not 0 for more than some seconds: /readyz and the log say what the registry answers."},
      [](const SchemaFigures& s) { return static_cast<double>(s.waiting); }},
 };
@@ -77,7 +77,7 @@ constexpr MetricDefinition kSchemaRequests = {
     kCounter,
     "group, result",
     "requests",
-    "Requests to the schema registry: answered, unknown (it has no such schema), refused (401, 403), failed.",
+    "Requests to the schema registry: answered, unknown (no such schema), refused (401, 403), failed.",
     "Refused or failed rise: the log says why. Unknown rises: records name schemas that the registry lacks."};
 
 struct StoreMetric {
@@ -91,8 +91,7 @@ constexpr StoreMetric kStoreMetrics[] = {
       "0: the log and /readyz say why. Totals stay in their topic until the store answers."},
      [](const StoreReport& s) { return s.connected ? 1.0 : 0.0; }},
     {{"lethe_store_lag_records", kGauge, kStoreLabels, "records",
-      "Committed totals of this instance's partitions that are not in the store yet, including transaction "
-      "markers.",
+      "Committed totals of this instance's partitions that are not in the store, with transaction markers.",
       "It grows: the store is unreachable or too slow; see `lethe_store_connected`."},
      [](const StoreReport& s) { return static_cast<double>(s.lag); }},
     {{"lethe_store_lag_seconds", kGauge, kStoreLabels, "seconds",
@@ -100,7 +99,7 @@ constexpr StoreMetric kStoreMetrics[] = {
       "More than some seconds: applications read totals that are this old."},
      [](const StoreReport& s) { return absl::ToDoubleSeconds(s.behind); }},
     {{"lethe_store_totals_total", kCounter, kStoreLabels, "totals",
-      "Totals written to the store; of several totals of a key in one call, only the last.",
+      "Totals written to the store; of a key in one call, only the last.",
       "No growth while deltas are counted: see `lethe_store_connected`."},
      [](const StoreReport& s) { return static_cast<double>(s.totals); }},
     {{"lethe_store_errors_total", kCounter, kStoreLabels, "calls",
@@ -130,8 +129,8 @@ constexpr LaneMetric kLaneMetrics[] = {
       "/readyz says what the lane waits for."},
      [](const LaneReport& l) { return l.waiting.empty() ? 0.0 : 1.0; }},
     {{"lethe_sources_passed_over", kGauge, "group, lane", "partitions",
-      "With scope: topic, partitions of the input that stand still with records to read, so that a lane of "
-      "the router does not wait for them any longer.",
+      "With scope: topic, input partitions that stand still with records to read; the router no longer waits "
+      "for them.",
       "Not 0: /readyz names them. Find out why they stand still; copies of records that they still have may "
       "pass."},
      [](const LaneReport& l) { return static_cast<double>(l.passed_over.size()); }},
@@ -162,12 +161,11 @@ constexpr LaneHistogram kLaneHistograms[] = {
       "Far over `commit_interval`: the broker is slow to commit, or the output to take."},
      &LaneHistograms::transaction_seconds},
     {{"lethe_commit_duration_seconds", kHistogram, "group, lane", "seconds",
-      "The commit alone: delivering queued records, offsets, and the end of the transaction.",
+      "The commit alone: queued records, offsets, and the end of the transaction.",
       "Slow: look at the brokers' disks and network; a longer `commit_interval` makes commits rarer."},
      &LaneHistograms::commit_seconds},
     {{"lethe_end_to_end_latency_seconds", kHistogram, "group, lane", "seconds",
-      "From a record's timestamp to the commit that made it visible. Records of one partition that were "
-      "polled together count as their oldest.",
+      "From a record's timestamp to its commit. Records polled together count as their oldest.",
       "Normally near `commit_interval`. More: check the lag, then the commit's duration. Wrong timestamps of "
       "senders also show here."},
      &LaneHistograms::latency_seconds},
@@ -180,12 +178,12 @@ struct ClientMetric {
 constexpr const char* kClientLabels = "group, lane, client";
 constexpr ClientMetric kClientMetrics[] = {
     {{"lethe_client_round_trip_seconds", kGauge, kClientLabels, "seconds",
-      "Mean time of a request to the slowest broker, as librdkafka saw it (each five seconds). A consumer's "
-      "includes its waiting for records: up to half a second.",
+      "Mean time of a request to the slowest broker. A consumer's includes its waiting for records: up to "
+      "half a second.",
       "A producer's of more than some milliseconds: the network or the brokers are slow."},
      [](const ClientReport& c) { return absl::ToDoubleSeconds(c.round_trip); }},
     {{"lethe_client_queued_records", kGauge, kClientLabels, "records",
-      "Records queued in librdkafka: fetched ahead by a consumer, or to be sent by a producer.",
+      "Records queued in librdkafka: fetched ahead, or to be sent.",
       "Consumer at 0 while there is lag: fetching is slow. Producer growing: the output is slow."},
      [](const ClientReport& c) { return static_cast<double>(c.queued_messages); }},
     {{"lethe_client_queued_bytes", kGauge, kClientLabels, "bytes", "The same in bytes.",
@@ -201,7 +199,7 @@ constexpr ClientMetric kClientMetrics[] = {
       "Requests that a broker did not answer in time.", "It rises: a broker is overloaded or was away."},
      [](const ClientReport& c) { return static_cast<double>(c.request_timeouts); }},
     {{"lethe_client_throttled_seconds_total", kCounter, kClientLabels, "seconds",
-      "Time for which brokers held this client back by a quota, as they stated it.",
+      "Time for which brokers held this client back by a quota.",
       "It rises: raise the quota of lethe's user or client.id, or accept the lag."},
      [](const ClientReport& c) { return absl::ToDoubleSeconds(c.throttled); }},
 };

@@ -43,7 +43,7 @@ constexpr MetricDefinition kRouted = {
     kCounter,
     kLabels,
     "records",
-    "With scope: topic, records of the input that the router wrote to the repartition topic.",
+    "With scope: topic, input records that the router wrote to the repartition topic.",
     "No growth while `lethe_lag_records` of the input grows: /readyz says what the router waits for.",
     Fold::kSum};
 
@@ -79,8 +79,8 @@ constexpr MetricDefinition kSteps = {
     kCounter,
     "group, topic, partition, kind, reason",
     "steps",
-    "Steps by which the filter adapted itself, since the process began: refresh, unfold, fold, "
-    "unfold_refused, shorten_window, scale_up, scale_down.",
+    "Steps by which the filter adapted itself: refresh, unfold, fold, unfold_refused, shorten_window, "
+    "scale_up, scale_down.",
     "`unfold_refused` or `shorten_window`: the memory limit is reached; raise `memory`, or "
     "state a shorter `horizon` or a higher `fpp`.",
     Fold::kSum};
@@ -102,13 +102,13 @@ constexpr PartitionMetric kMetrics[] = {
       "It should rise with the unique records that counters are meant for.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.counts.counter_updates); }},
     {{"lethe_malformed_deltas_total", kCounter, kLabels, "updates",
-      "Deltas of passed records that were not counted: the counter's key or delta could not be read.",
+      "Deltas of passed records that were not counted: the key or delta could not be read.",
       "A counter's `key` or `delta` names another field than the events have; the log names records.",
       Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.counts.malformed_delta); }},
     {{"lethe_overflowed_deltas_total", kCounter, kLabels, "updates",
-      "Deltas of passed records that were not counted: the key's total would leave signed 64 bits, or the "
-      "partition has totals of `max_keys` keys.",
+      "Deltas of passed records that were not counted: the total would leave signed 64 bits, or `max_keys` "
+      "is reached.",
       "It rises: a delta is wrong, a total reached 2^63, or there are too many keys. The log names records.",
       Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.counts.overflowed_delta); }},
@@ -135,8 +135,7 @@ constexpr PartitionMetric kMetrics[] = {
        return absl::ToDoubleSeconds(p.filter.stream_time - absl::UnixEpoch());
      }},
     {{"lethe_stream_time_skew_seconds", kGauge, kLabels, "seconds",
-      "How far stream time is ahead of this machine's clock; negative where it is behind, -Inf until it "
-      "starts.",
+      "How far stream time is ahead of this machine's clock; negative if behind, -Inf until it starts.",
       "Above 0: clocks of producers are ahead, and lethe forgets ids earlier by as much. Far below 0 without "
       "a lag: records have old timestamps.",
       Fold::kMax},
@@ -163,37 +162,34 @@ constexpr PartitionMetric kMetrics[] = {
       "It does not fall: the log and /readyz say what lethe waits for.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.restore_left); }},
     {{"lethe_restore_remaining_seconds", kGauge, kLabels, "seconds",
-      "Remaining time of the filter's rebuild, at the rate of the last seconds; +Inf while there is no "
-      "progress.",
+      "Remaining time of the filter's rebuild; +Inf while there is no progress.",
       "Too long: set `snapshots` for short restores.", Fold::kMax},
      [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.restore_time_left); }},
     {{"lethe_snapshot_offset", kGauge, kLabels, "offset",
-      "The offset from which a restore with the latest valid snapshot replays; -1: no snapshot.",
+      "The offset from which a restore with the latest snapshot replays; -1: no snapshot.",
       "No growth: `lethe_snapshot_errors_total` and the log say why.", Fold::kLeftOut},
      [](const PartitionReport& p) { return static_cast<double>(p.snapshot_offset); }},
     {{"lethe_unread_deleted_offsets_total", kCounter, kLabels, "offsets",
-      "Offsets skipped because retention deleted their records before lethe read them (on_unread_deleted).",
+      "Offsets skipped because retention deleted their records unread (on_unread_deleted).",
       "Records were lost before lethe read them: raise the input's retention, or reduce the lag.",
       Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.unread_deleted); },
      kOfRouting},
     {{"lethe_partition_failed", kGauge, kLabels, "1 or 0; folded: partitions",
-      "1 if the partition failed or is held and is not processed; the log and /readyz say why.",
-      "Do what /readyz says.", Fold::kSum},
+      "1 if the partition failed or is held; the log and /readyz say why.", "Do what /readyz says.",
+      Fold::kSum},
      [](const PartitionReport& p) {
        return p.phase == Phase::kFailed || p.phase == Phase::kHeld ? 1.0 : 0.0;
      },
      kOfRouting},
     {{"lethe_short_history", kGauge, kLabels, "1 or 0; folded: partitions",
-      "1 while the filter lacks ids of the horizon, because the log did not reach back or the horizon was "
-      "raised.",
+      "1 while the filter lacks ids of the horizon: the log did not reach back, or the horizon was raised.",
       "Unless the horizon was raised: the input's retention is shorter than the horizon plus the downtime; "
       "raise `retention.ms`.",
       Fold::kSum},
      [](const PartitionReport& p) { return p.short_history ? 1.0 : 0.0; }},
     {{"lethe_keys_moved", kGauge, kLabels, "1 or 0; folded: partitions",
-      "1 until one horizon has passed since the input got more partitions: copies of earlier records may be "
-      "in other partitions, where lethe does not find them.",
+      "1 until a horizon has passed since the input got more partitions: copies of earlier records may pass.",
       "It ends by itself, in stream time. If no copy may pass when a topic grows, set `scope: topic`.",
       Fold::kSum},
      [](const PartitionReport& p) { return p.keys_moved ? 1.0 : 0.0; }},
@@ -209,13 +205,13 @@ constexpr PartitionMetric kMetrics[] = {
       "Far from the modelled one: report it, with the log.", Fold::kMax},
      [](const PartitionReport& p) { return p.filter.filter.fpp_estimated; }},
     {{"lethe_filter_fpp_estimated_deviation_ratio", kGauge, kLabels, "probability",
-      "Standard deviation of the estimated probability, which comes from a sample of the bits.",
+      "Standard deviation of the estimated probability, which comes from a sample of bits.",
       "The value of all bits is within three deviations of the estimate. 0: all bits were read, or the "
       "engine takes no sample.",
       Fold::kMax},
      [](const PartitionReport& p) { return p.filter.filter.fpp_estimated_deviation; }},
     {{"lethe_filter_fpp_interval_end_ratio", kGauge, kLabels, "probability",
-      "The modelled probability at the end of the last interval, the worst moment of each.",
+      "The modelled probability at the end of the last interval, its worst moment.",
       "As for the modelled one.", Fold::kMax},
      [](const PartitionReport& p) { return p.filter.filter.fpp_at_interval_end; }},
     {{"lethe_audit_share_ratio", kGauge, kLabels, "share",
@@ -268,7 +264,7 @@ constexpr PartitionMetric kMetrics[] = {
       Fold::kMax},
      [](const PartitionReport& p) { return absl::ToDoubleSeconds(p.filter.filter.refresh_period); }},
     {{"lethe_filter_generation_bytes", kGauge, kLabels, "bytes",
-      "m, in bytes: the size of one generation; of engine `compact`, its share of the table.",
+      "m, in bytes: the size of one generation; of `compact` its share of the table.",
       "It follows the load in `compact`, and is fixed by the memory limit in `published`.", Fold::kMax},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.bits_per_generation) / 8; }},
     {{"lethe_filter_hashes", kGauge, kLabels, "bits",
@@ -283,7 +279,7 @@ constexpr PartitionMetric kMetrics[] = {
       "More than rate times horizon: expired ids are still being removed.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.ids); }},
     {{"lethe_filter_present_fill_ratio", kGauge, kLabels, "share of bits",
-      "How full the present generation is: the share of its bits that are set.",
+      "Share of bits that are set in the present generation.",
       "It rises through an interval and falls with a refresh. It stays high: the memory limit is reached.",
       Fold::kMax},
      [](const PartitionReport& p) { return p.filter.filter.present_fill; }},
@@ -297,8 +293,7 @@ constexpr PartitionMetric kMetrics[] = {
       "The limit is one for all filters: `lethe_memory_limit_bytes`.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.memory_bytes); }},
     {{"lethe_filter_memory_above_need_bytes", kGauge, kLabels, "bytes",
-      "Memory of the filter above the size of a full table of its ids: room to grow, and memory not yet "
-      "given back.",
+      "Memory of the filter above a full table of its ids: room to grow, and memory not yet given back.",
       "High for more than a horizon after the load has fallen: report it. 0 for other engines than `compact` "
       "and `exact`.",
       Fold::kSum},
@@ -307,7 +302,7 @@ constexpr PartitionMetric kMetrics[] = {
       "It counts against the limit, too.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.audit.memory_bytes); }},
     {{"lethe_filter_refreshes_total", kCounter, kLabels, "refreshes",
-      "Refreshes of the filter since it was created, including those restored from a snapshot.",
+      "Refreshes of the filter since it was created, also before a restore.",
       "None while ids come in: a quarter of the horizon has not passed yet.", Fold::kSum},
      [](const PartitionReport& p) { return static_cast<double>(p.filter.filter.refreshes); }},
     {{"lethe_filter_memory_limit_hits_total", kCounter, kLabels, "times",
