@@ -394,9 +394,8 @@ TEST_F(SourcePaceTest, APartitionThatIsReadAgainIsNotAtItsEnd) {
   const auto router = Router();
   router->state.sources = &sources;
   const auto is_all_read = [&] {
-    return std::all_of(router->tasks.begin(), router->tasks.end(), [&](const auto& task) {
-      return task.second->next == input_.logs[task.first].end();
-    });
+    return std::all_of(router->tasks.begin(), router->tasks.end(),
+                       [&](const auto& task) { return task.second->next == input_.logs[task.first].end(); });
   };
   int looks_since = -1;
   router->on_look = [&] {
