@@ -10,15 +10,7 @@ Lane::Lane(const DaemonOptions& options, int lane, const Topics& topics, DedupSt
            KeptPartitions& kept, Snapshots* snapshots, const LogEnds& ends, InstanceClaim& claim,
            const StopFlag& stop)
     : state_(lane, stop),
-      consumer_(options, lane,
-                {[this](const PartitionList& partitions) {
-                   ownership_.Assign(partitions);
-                   publisher_.Publish();
-                 },
-                 [this](const PartitionList& partitions, bool lost) {
-                   ownership_.Revoke(partitions, lost);
-                   publisher_.Publish();
-                 }}),
+      consumer_(options, lane),
       output_(
           options, lane, consumer_, stop, state_.heartbeat,
           [this](const std::string& why) { state_.SetWaiting(why); },
@@ -40,6 +32,21 @@ absl::Status Lane::Run() {
   return state_.fatal;
 }
 
+void Lane::Assign(const std::vector<int32_t>& partitions) {
+  ownership_.Assign(partitions);
+  publisher_.Publish();
+}
+
+void Lane::Revoke(const std::vector<int32_t>& partitions, bool lost) {
+  ownership_.Revoke(partitions, lost);
+  publisher_.Publish();
+}
+
+void Lane::Release() {
+  ownership_.ReleaseAll();
+  publisher_.Publish();
+}
+
 void Lane::Look() {
   if (membership_.TakeNewConsumer()) RecreateConsumer();
   if (!state_.fatal.ok()) return;  // there may be no client to ask anything
@@ -55,8 +62,8 @@ void Lane::Look() {
 
 void Lane::RecreateConsumer() {
   if (!worker_.transactions().AbortForNewConsumer()) return;
-  consumer_.Close();  // which revokes what is left
-  membership_.SetJoined(false);
+  Release();
+  consumer_.Close();
   if (absl::Status opened = consumer_.Open(); !opened.ok()) {
     // Its properties were good when the worker started, so they are not to blame.
     state_.fatal = absl::UnavailableError(

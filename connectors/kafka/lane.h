@@ -2,6 +2,9 @@
 #ifndef LETHE_CONNECTORS_KAFKA_LANE_H_
 #define LETHE_CONNECTORS_KAFKA_LANE_H_
 
+#include <cstdint>
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "connectors/kafka/client/log_reader.h"
@@ -43,6 +46,9 @@ class Lane final : public Group {
   void SetSources(RoutedSources* sources) { state_.sources = sources; }
 
   // For the worker.
+  void Assign(const std::vector<int32_t>& partitions) override;
+  void Revoke(const std::vector<int32_t>& partitions, bool lost) override;
+  void Release() override;
   void Rebuild(Task& task) override { ownership_.Rebuild(task); }
   void LoseUnread(Task& task, const std::string& why) override { ownership_.LoseUnread(task, why); }
   void MeetError(const SourceEvent& event) override { membership_.MeetError(event); }

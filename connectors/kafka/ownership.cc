@@ -40,10 +40,10 @@ Ownership::Ownership(const DaemonOptions& options, const Topics& topics, DedupSt
       assigner_(options, topics.partitions, IdFingerprint(options, topics.output_partitions), stage, kept,
                 snapshots, [this](int32_t partition) { return GoOnLoading(partition, "snapshot"); }) {}
 
-void Ownership::Assign(const PartitionList& partitions) {
+void Ownership::Assign(const std::vector<int32_t>& partitions) {
   // Of this assignment, not of a later one: a lane that stalls over a rebalance must not commit, with the new
   // generation, what it judged in the old one.
-  const bool is_member = consumer_.TakeGroupMetadata();
+  const bool is_member = consumer_.TakeGeneration();
   // Cooperative: partitions that stay go on under the new generation.
   transactions_.End(is_member);
   membership_.SetJoined(true);
@@ -55,9 +55,11 @@ void Ownership::Assign(const PartitionList& partitions) {
   // A cooperative client counts these as assigned, and would not offer them again.
   if (consumer_.is_cooperative() && absl::IsAborted(prepared)) wants_to_rejoin_ = true;
   std::vector<const Task*> assigned;
-  for (int i = 0; prepared.ok() && i < partitions.cnt; ++i) {
-    const Task* task = Find(tasks_, partitions.elems[i].partition);
-    if (task != nullptr && task->phase != Phase::kFailed) assigned.push_back(task);
+  if (prepared.ok()) {
+    for (const int32_t partition : partitions) {
+      const Task* task = Find(tasks_, partition);
+      if (task != nullptr && task->phase != Phase::kFailed) assigned.push_back(task);
+    }
   }
   consumer_.Assign(assigned);
   if (prepared.ok()) return;
@@ -65,35 +67,43 @@ void Ownership::Assign(const PartitionList& partitions) {
   if (!absl::IsAborted(prepared) && !absl::IsCancelled(prepared)) state_.fatal = prepared;
 }
 
-void Ownership::Revoke(const PartitionList& partitions, bool lost) {
-  if (lost && partitions.cnt > 0) {
+void Ownership::Revoke(const std::vector<int32_t>& partitions, bool lost) {
+  if (lost && !partitions.empty()) {
     spdlog::warn(
         "lane {}: lost {} partition{} of {} before revoking them; the next owner replays their uncommitted "
         "records",
-        state_.lane, partitions.cnt, partitions.cnt == 1 ? "" : "s", options_.input);
+        state_.lane, partitions.size(), partitions.size() == 1 ? "" : "s", options_.input);
   }
   // The group is in its next generation, and no other member owns the partitions before this one releases
   // them: it may still commit. (Lost partitions were taken away before.)
-  if (consumer_.is_cooperative() && !lost) lost = !consumer_.TakeGroupMetadata();
+  if (consumer_.is_cooperative() && !lost) lost = !consumer_.TakeGeneration();
   transactions_.End(!lost);
-  for (int i = 0; i < partitions.cnt; ++i) {
-    const auto found = tasks_.find(partitions.elems[i].partition);
+  Release(partitions);
+  consumer_.Unassign(partitions);
+}
+
+void Ownership::ReleaseAll() {
+  std::vector<int32_t> all;
+  for (const auto& [id, task] : tasks_) all.push_back(id);
+  Release(all);
+}
+
+void Ownership::Release(const std::vector<int32_t>& partitions) {
+  for (const int32_t partition : partitions) {
+    const auto found = tasks_.find(partition);
     if (found == tasks_.end()) continue;
     snapshots_.Drop(*found->second);
     held_.Release(*found->second);
     if (found->second->phase != Phase::kFailed) kept_.Put(std::move(found->second));
     tasks_.erase(found);
   }
-  // The next owner gets their records that were polled and not judged yet.
-  consumer_.DropUnowned(tasks_);
-  consumer_.Unassign(partitions);
   // A lane without partitions before the next assignment is not at their end.
   if (tasks_.empty()) membership_.SetJoined(false);
 }
 
-absl::Status Ownership::Prepare(const PartitionList& partitions) {
+absl::Status Ownership::Prepare(const std::vector<int32_t>& partitions) {
   int32_t count = topics_.partitions;
-  for (int i = 0; i < partitions.cnt; ++i) count = std::max(count, partitions.elems[i].partition + 1);
+  for (const int32_t partition : partitions) count = std::max(count, partition + 1);
   assigner_.SetPartitions(count);
   std::vector<CommittedOffset> committed;
   absl::Status asked = state_.Await([&] {
@@ -109,8 +119,7 @@ absl::Status Ownership::Prepare(const PartitionList& partitions) {
   assigner_.SetTopicId(AskTopicId(consumer_.client(), options_.input, kTopicIdTimeoutMs));
   std::vector<Task*> prepared;
   int begin = 0;
-  for (int i = 0; i < partitions.cnt; ++i) {
-    const int32_t partition = partitions.elems[i].partition;
+  for (const int32_t partition : partitions) {
     const CommittedOffset& there = committed[static_cast<size_t>(partition)];
     const Uncommitted why = Assigner::WhyUncommitted(partition, committed, has_begun_);
     const absl::Time give_up = SteadyNow() + kNewPartitionPatience;
@@ -125,14 +134,14 @@ absl::Status Ownership::Prepare(const PartitionList& partitions) {
   if (!asked.ok()) return asked;
   if (begin > 0) {
     spdlog::info("lane {}: no committed offsets for {} of {} partitions of {}; starting at {}", state_.lane,
-                 begin, partitions.cnt, options_.input,
+                 begin, partitions.size(), options_.input,
                  options_.start == Start::kLatest ? "latest" : "earliest");
   }
   std::erase_if(prepared, [&](const Task* task) {
     return !Assigner::NeedsFirstCommit(*task, committed[static_cast<size_t>(task->id)]);
   });
   if (!prepared.empty()) asked = transactions_.CommitStart(prepared);
-  if (asked.ok()) has_begun_ = has_begun_ || partitions.cnt > 0;
+  if (asked.ok()) has_begun_ = has_begun_ || !partitions.empty();
   return asked;
 }
 

@@ -33,9 +33,11 @@ class Ownership {
             Snapshots* snapshots, WorkerState& state, Consumer& consumer, Tasks& tasks,
             Membership& membership, Worker& worker);
 
-  // Within a rebalance.
-  void Assign(const PartitionList& partitions);
-  void Revoke(const PartitionList& partitions, bool lost);
+  // What the group has assigned; what it revokes, or has taken away.
+  void Assign(const std::vector<int32_t>& partitions);
+  void Revoke(const std::vector<int32_t>& partitions, bool lost);
+  // The worker ends, or its consumer does: it owns nothing from now on. No transaction is open.
+  void ReleaseAll();
 
   // The log is not the one that the filter was built from: rebuilds the filter.
   void Rebuild(Task& task);
@@ -50,7 +52,9 @@ class Ownership {
   Assigner& assigner() { return assigner_; }
 
  private:
-  absl::Status Prepare(const PartitionList& partitions);
+  absl::Status Prepare(const std::vector<int32_t>& partitions);
+  // Keeps their filters in case they come back.
+  void Release(const std::vector<int32_t>& partitions);
   // Waits until `give_up` for a partition that this client does not know yet.
   absl::StatusOr<std::unique_ptr<Task>> PrepareOne(int32_t partition, const CommittedOffset& committed,
                                                    Uncommitted uncommitted, absl::Time give_up);

@@ -102,31 +102,33 @@ void Worker::HandleEvent(const InputRecord& at) {
   const SourceEvent& event = *at.event;
   Task* task = Find(tasks_, at.partition);
   switch (event.kind) {
+    case SourceEvent::Kind::kAssigned:
+      return group_.Assign(event.partitions);
+    case SourceEvent::Kind::kRevoked:
+    case SourceEvent::Kind::kLost:
+      return group_.Revoke(event.partitions, event.kind == SourceEvent::Kind::kLost);
     case SourceEvent::Kind::kEnd:
       if (task != nullptr && !source_.IsStale(*task)) phases_.ReachEnd(*task, at);
       return;
     case SourceEvent::Kind::kUnreadable:
-      if (task == nullptr) break;
-      if (!source_.IsStale(*task)) phases_.MeetUnreadable(*task, at.offset, event.why);
+      if (task != nullptr && !source_.IsStale(*task)) phases_.MeetUnreadable(*task, at.offset, event.why);
       return;
     case SourceEvent::Kind::kUnreadDeleted:
-      if (task == nullptr) break;
-      return group_.LoseUnread(*task, event.why);
+      if (task != nullptr) group_.LoseUnread(*task, event.why);
+      return;
     case SourceEvent::Kind::kError:
-      break;
+      return group_.MeetError(event);
   }
-  group_.MeetError(event);
 }
 
 void Worker::Close() {
-  // Before the revocation at closing: in the middle of a rebalance a commit may take long.
+  // Before it leaves: in the middle of a rebalance a commit may take long.
   transactions_.End(state_.fatal.ok());
   // While partitions are still owned.
   state_.leaves_unfinished = transactions_.IsUnfinished();
   state_.only_leaves = state_.fatal.ok() && !state_.leaves_unfinished;
+  group_.Release();
   source_.Leave();
-  // A client that has failed for good revokes nothing.
-  for (auto& [id, task] : tasks_) snapshots_.Drop(*task);
 }
 
 }  // namespace lethe

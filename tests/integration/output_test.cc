@@ -29,7 +29,7 @@ class OutputTest : public testing::Test {
     options_.instance = "test";
     options_.input = test::UniqueName("input");
     EXPECT_TRUE(consumer_.Open().ok());
-    consumer_.TakeGroupMetadata();  // of a group that it has not joined: no positions are committed here
+    consumer_.TakeGeneration();  // of a group that it has not joined: no positions are committed here
   }
 
   absl::Status Produce(const std::string& value, int32_t partition = 0, int64_t timestamp_ms = 0) {
@@ -100,7 +100,7 @@ class OutputTest : public testing::Test {
   DaemonOptions options_;
   StopFlag stop_;
   Heartbeat heartbeat_;
-  Consumer consumer_{options_, 0, {[](const PartitionList&) {}, [](const PartitionList&, bool) {}}};
+  Consumer consumer_{options_, 0};
   // The wire works again when the output says that it waits.
   Output output_{options_, 0, consumer_, stop_, heartbeat_, [this](const std::string& why) {
                    if (!why.empty()) wire_.proxy.SetStalled(false);

@@ -1,8 +1,10 @@
 // The consumer and the producer of a lane as the pipeline sees them: what tests/program/fake_cluster_test.cc
 // asks of the fakes, asked of a real broker.
 #include "connectors/kafka/group/consumer.h"
+#include "connectors/kafka/group/instance_claim.h"
 #include "connectors/kafka/output/output.h"
 #include "tests/support/kafka_client.h"
+#include "tests/support/rebalances_suite.h"
 #include "tests/support/shared_broker.h"
 #include "tests/support/source_and_sink_suite.h"
 
@@ -53,38 +55,28 @@ class OnBroker {
   void Restart() {
     if (consumer_ != nullptr) consumer_->Leave();
     output_.reset();
-    is_assigned_ = false;
-    consumer_ = std::make_unique<kafka::Consumer>(
-        options_, 0,
-        kafka::Consumer::Rebalance{
-            [this](const kafka::PartitionList&) { Assign(); },
-            [this](const kafka::PartitionList& partitions, bool) { consumer_->Unassign(partitions); }});
+    consumer_ = std::make_unique<kafka::Consumer>(options_, 0);
     output_ = std::make_unique<kafka::Output>(options_, 0, *consumer_, stop_, heartbeat_,
                                               [](const std::string&) {});
     ASSERT_TRUE(output_->Open({1'000'000, 1'000'000}).ok());
     ASSERT_TRUE(consumer_->Open().ok());
     const absl::Time give_up = SteadyNow() + absl::Seconds(60);
-    while (!is_assigned_ && SteadyNow() < give_up) consumer_->Poll(absl::Milliseconds(100), 1, 1);
-    ASSERT_TRUE(is_assigned_);
-    // What that may have read is read again.
-    consumer_->ClearBatch();
-    consumer_->Seek(task_);
-  }
-
- private:
-  void Assign() {
-    EXPECT_TRUE(consumer_->TakeGroupMetadata());
+    while (consumer_->batch().empty() && SteadyNow() < give_up) {
+      consumer_->Poll(absl::Milliseconds(100), 1, 1);
+    }
+    ASSERT_FALSE(consumer_->batch().empty());
+    ASSERT_EQ(consumer_->batch()[0].event->kind, SourceEvent::Kind::kAssigned);
+    ASSERT_TRUE(consumer_->TakeGeneration());
     task_ = Task();
     task_.next = std::max<int64_t>(consumer_->Committed(1).value().front(), 0);
     consumer_->Assign({&task_});
-    is_assigned_ = true;
   }
 
+ private:
   DaemonOptions options_;
   StopFlag stop_;
   Heartbeat heartbeat_;
   Task task_;
-  bool is_assigned_ = false;
   std::unique_ptr<kafka::Consumer> consumer_;
   std::unique_ptr<kafka::Output> output_;
 };
@@ -143,6 +135,63 @@ TEST(SourceTest, ARecordBehindAnEndIsSetAsideAndTakenBack) {
   }
   EXPECT_EQ(next, task.next);
 }
+
+template <bool is_cooperative>
+class GroupOnBroker {
+ public:
+  static constexpr bool kIsCooperative = is_cooperative;
+
+  GroupOnBroker() {
+    options_.brokers = SharedBroker().bootstrap();
+    options_.input = UniqueName("input");
+    options_.output = UniqueName("output");
+    options_.group = UniqueName("group");
+    options_.instance = "test";
+    options_.assignment = is_cooperative ? Assignment::kCooperative : Assignment::kEager;
+    // The least that a broker takes.
+    options_.properties = {
+        {"session.timeout.ms", "6000"}, {"max.poll.interval.ms", "6000"}, {"heartbeat.interval.ms", "500"}};
+    for (const std::string& topic : {options_.input, options_.output}) {
+      EXPECT_TRUE(SharedClient().CreateTopic(topic, 2, {{"retention.ms", "-1"}}).ok());
+    }
+    for (int lane = 0; lane < 2; ++lane) {
+      consumers_.push_back(std::make_unique<kafka::Consumer>(options_, lane));
+      outputs_.push_back(std::make_unique<kafka::Output>(options_, lane, *consumers_.back(), stop_,
+                                                         heartbeat_, [](const std::string&) {}));
+      EXPECT_TRUE(outputs_.back()->Open({1'000'000, 1'000'000}).ok());
+    }
+  }
+  ~GroupOnBroker() {
+    for (const auto& consumer : consumers_) consumer->Leave();
+  }
+
+  void Append(int32_t partition, const std::string& value) {
+    Record record;
+    record.value = value;
+    record.partition = partition;
+    EXPECT_TRUE(SharedClient().Produce(options_.input, {record}).ok());
+  }
+  Source& source(size_t i) { return *consumers_[i]; }
+  Sink& sink(size_t i) { return *outputs_[i]; }
+  void Expel() {
+    EXPECT_TRUE(WaitUntil(
+        [&] {
+          const auto members = kafka::AskGroupMembers(options_);
+          return members.ok() && members->empty();
+        },
+        absl::Minutes(1)));
+  }
+
+ private:
+  DaemonOptions options_;
+  StopFlag stop_;
+  Heartbeat heartbeat_;
+  std::vector<std::unique_ptr<kafka::Consumer>> consumers_;
+  std::vector<std::unique_ptr<kafka::Output>> outputs_;
+};
+
+using BothProtocols = testing::Types<GroupOnBroker<false>, GroupOnBroker<true>>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Kafka, Rebalances, BothProtocols);
 
 }  // namespace
 }  // namespace lethe::test

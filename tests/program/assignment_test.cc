@@ -272,13 +272,11 @@ TEST_F(AssignmentTest, AKeptFilterThatIsNotAheadGoesOn) {
 // stale, and its records would be passed over.)
 TEST_F(AssignmentTest, AKeptPartitionKnowsNothingOfTheLaneThatHadIt) {
   auto kept = Kept(900);
-  kept->sought_in_batch = 7;
   kept->end_of_log = 2000;
   kept_.Put(std::move(kept));
   auto owned = Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {0, 2000});
   ASSERT_TRUE(owned.ok()) << owned.status();
   EXPECT_EQ((*owned)->filter_end, 900);
-  EXPECT_EQ((*owned)->sought_in_batch, -1);
   EXPECT_EQ((*owned)->end_of_log, 0);
 }
 

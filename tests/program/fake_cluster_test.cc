@@ -2,6 +2,7 @@
 // tests/integration/source_and_sink_test.cc.
 #include "tests/support/fake_cluster.h"
 
+#include "tests/support/rebalances_suite.h"
 #include "tests/support/source_and_sink_suite.h"
 
 namespace lethe::test {
@@ -32,7 +33,7 @@ class InMemory {
     sink_ = std::make_unique<FakeSink>(cluster_);
     task_ = Task();
     task_.next = cluster_.committed.contains(0) ? cluster_.committed[0].offset : 0;
-    source_->Assign(0, task_.next);
+    source_->Assign({&task_});
     EXPECT_TRUE(sink_->Open({}).ok());
   }
 
@@ -44,6 +45,26 @@ class InMemory {
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(InMemory, SourceAndSink, InMemory);
+
+template <bool is_cooperative>
+class GroupInMemory {
+ public:
+  static constexpr bool kIsCooperative = is_cooperative;
+
+  void Append(int32_t partition, const std::string& value) { cluster_.Append(partition, {"k", value, 1000}); }
+  Source& source(size_t i) { return sources_[i]; }
+  Sink& sink(size_t i) { return sinks_[i]; }
+  void Expel() { group_.Expel(sources_[0]); }
+
+ private:
+  FakeCluster cluster_;
+  FakeGroup group_{2, is_cooperative};
+  FakeSource sources_[2] = {{cluster_, "input", &group_}, {cluster_, "input", &group_}};
+  FakeSink sinks_[2] = {FakeSink(cluster_, &sources_[0]), FakeSink(cluster_, &sources_[1])};
+};
+
+using BothProtocols = testing::Types<GroupInMemory<false>, GroupInMemory<true>>;
+INSTANTIATE_TYPED_TEST_SUITE_P(InMemory, Rebalances, BothProtocols);
 
 }  // namespace
 }  // namespace lethe::test

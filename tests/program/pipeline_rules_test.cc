@@ -103,7 +103,7 @@ TEST_F(PipelineRulesTest, Rule2AFilterThatWasKeptRecognizesItsLog) {
     Send({"a", "c"});
     task.phase = Phase::kChecking;
     task.next = task.mark.offset;
-    life.source.Assign(0, task.mark.offset);
+    life.source.positions[0] = task.mark.offset;
   };
   ASSERT_TRUE(life.Run().ok());
   EXPECT_EQ(Out(), "a b c");
@@ -119,7 +119,7 @@ TEST_F(PipelineRulesTest, Rule2AFilterOfAnotherLogIsRebuilt) {
     cluster_.logs[0].entries[1].record = Event("other");
     task.phase = Phase::kChecking;
     task.next = task.mark.offset;
-    life.source.Assign(0, task.mark.offset);
+    life.source.positions[0] = task.mark.offset;
   };
   ASSERT_TRUE(life.Run().ok());
   EXPECT_EQ(life.rebuilt, std::vector<int32_t>{0});
@@ -279,7 +279,7 @@ TEST_F(PipelineRulesTest, Rule11ARevokedPartitionIsCommittedFirst) {
   Life life(cluster_, options_);
   life.Assign(0);
   life.source.on_poll = [&] {
-    if (life.worker.transactions().is_open()) life.Revoke(0, /*lost=*/false);
+    if (life.worker.transactions().is_open()) life.source.Tell(SourceEvent::Kind::kRevoked, {0});
   };
   ASSERT_TRUE(life.Run().ok());
   EXPECT_EQ(Out(), "a b");
@@ -293,7 +293,7 @@ TEST_F(PipelineRulesTest, Rule11ALostPartitionIsAborted) {
   Life life(cluster_, options_);
   life.Assign(0);
   life.source.on_poll = [&] {
-    if (life.worker.transactions().is_open()) life.Revoke(0, /*lost=*/true);
+    if (life.worker.transactions().is_open()) life.source.Tell(SourceEvent::Kind::kLost, {0});
   };
   ASSERT_TRUE(life.Run().ok());
   EXPECT_EQ(Out(), "");
@@ -308,10 +308,10 @@ TEST_F(PipelineRulesTest, Rule11WhatWasPolledOfARevokedPartitionIsTheNextOwners)
   Life life(cluster_, options_);
   life.Assign(0);
   life.Assign(1);
-  // In the middle of a poll, as librdkafka calls: what was polled before it is in the batch.
   life.source.on_idle = [&] {
-    if (life.tasks.contains(1)) life.Revoke(1, /*lost=*/false);
-    life.stop.Request();
+    if (!life.tasks.contains(1)) return life.stop.Request();
+    Send({"c"}, 1);  // in the batch that says that the partition goes
+    life.source.Tell(SourceEvent::Kind::kRevoked, {1});
   };
   ASSERT_TRUE(life.Run().ok());
   EXPECT_EQ(cluster_.committed[1].offset, 1);
@@ -525,7 +525,7 @@ TEST_F(PipelineRulesTest, Rule23APartitionThatAPolicyStoppedGoesOnAfterARestart)
   life.on_look = [&, is_renewed = false]() mutable {
     if (is_renewed || life.tasks[0]->phase != Phase::kFailed) return;
     is_renewed = true;  // the group assigns the partition once more
-    life.Revoke(0, /*lost=*/false);
+    life.Revoke({0}, /*lost=*/false);
     life.Assign(0);
   };
   ASSERT_TRUE(life.Run().ok());

@@ -188,7 +188,7 @@ TEST_F(SchemaWaitsTest, ARevokedPartitionIsReadByTheNextOwner) {
       life.worker.held().Release(*life.tasks[0]);
       EXPECT_TRUE(life.source.paused.empty());
       EXPECT_FALSE(life.tasks[0]->waits_for);
-      life.Revoke(0, /*lost=*/false);
+      life.Revoke({0}, /*lost=*/false);
     });
   }
   schemas_.Put(2, Orders());

@@ -405,7 +405,7 @@ TEST_F(SourcePaceTest, APartitionThatIsReadAgainIsNotAtItsEnd) {
       router->worker.transactions().End(true);
       looks_since = 0;
     } else if (looks_since >= 0 && ++looks_since == 2) {
-      for (int32_t id = 0; id < partitions_; id += 2) router->Revoke(id, /*lost=*/false);
+      for (int32_t id = 0; id < partitions_; id += 2) router->Revoke({id}, /*lost=*/false);
     }
     // Long enough for what is left to be routed.
     if (looks_since == 300) router->stop.Request();
@@ -461,8 +461,7 @@ TEST_F(SourcePaceTest, AStoppedPartitionHoldsTheOthersForAWhileOnly) {
     has_failed = true;
     router->worker.transactions().End(true);
     router->tasks[5]->Fail("a policy");
-    router->source.Unassign(5);
-    router->source.paused.erase(5);
+    router->source.Unassign({5});
   };
   router->source.on_idle = [&] {
     if (!router->worker.transactions().is_open() && router->source.paused.empty()) router->stop.Request();

@@ -35,6 +35,131 @@ void FakeCluster::DeleteBefore(int32_t partition, int64_t offset) {
   log.start = offset;
 }
 
+FakeGroup::Member* FakeGroup::Find(const FakeSource& source) {
+  const auto found = std::find_if(members_.begin(), members_.end(),
+                                  [&](const Member& each) { return each.source == &source; });
+  return found == members_.end() ? nullptr : &*found;
+}
+
+int FakeGroup::GenerationOf(const FakeSource& source) const {
+  const Member* member = const_cast<FakeGroup*>(this)->Find(source);
+  return member == nullptr || member->is_expelled ? -1 : generation_;
+}
+
+void FakeGroup::Tell(Member& member, SourceEvent::Kind kind, const std::set<int32_t>& partitions) {
+  member.is_told = true;
+  member.source->Tell(kind, {partitions.begin(), partitions.end()});
+}
+
+void FakeGroup::Join(FakeSource& source) {
+  members_.push_back({&source});
+  Rebalance();
+}
+
+void FakeGroup::Leave(FakeSource& source) {
+  std::erase_if(members_, [&](const Member& each) { return each.source == &source; });
+  const bool was_changing = state_ != State::kStable;
+  Rebalance();
+  if (was_changing) Distribute();
+}
+
+void FakeGroup::Expel(FakeSource& source) {
+  Member& member = *Find(source);
+  member.is_expelled = true;
+  Tell(member, SourceEvent::Kind::kLost, std::exchange(member.owned, {}));
+}
+
+void FakeGroup::Answered(FakeSource& source) {
+  Member* const member = Find(source);
+  if (member == nullptr || !std::exchange(member->is_told, false)) return;
+  if (std::exchange(member->is_expelled, false)) return Rebalance();
+  Distribute();
+}
+
+void FakeGroup::Rebalance() {
+  if (state_ != State::kStable) {
+    again_ = true;
+    return;
+  }
+  state_ = State::kRevoking;
+  if (is_cooperative_) ++generation_;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    std::set<int32_t> taken = members_[i].owned;
+    if (is_cooperative_) {
+      std::erase_if(taken, [&](int32_t each) { return static_cast<size_t>(each) % members_.size() == i; });
+    }
+    if (!taken.empty()) Tell(members_[i], SourceEvent::Kind::kRevoked, taken);
+    for (const int32_t each : taken) members_[i].owned.erase(each);
+  }
+  Distribute();
+}
+
+// Goes on where nobody has to answer any more.
+void FakeGroup::Distribute() {
+  for (const Member& member : members_) {
+    if (member.is_told) return;
+  }
+  if (state_ == State::kAssigning) {
+    state_ = State::kStable;
+    if (std::exchange(again_, false)) Rebalance();
+    return;
+  }
+  if (state_ == State::kStable || members_.empty()) {
+    state_ = State::kStable;
+    return;
+  }
+  state_ = State::kAssigning;
+  ++generation_;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    std::set<int32_t> given;
+    for (int32_t id = 0; id < partitions_; ++id) {
+      if (static_cast<size_t>(id) % members_.size() == i && members_[i].owned.insert(id).second) {
+        given.insert(id);
+      }
+    }
+    Tell(members_[i], SourceEvent::Kind::kAssigned, given);
+  }
+}
+
+absl::Status FakeSource::Open() {
+  if (group_ != nullptr) group_->Join(*this);
+  return absl::OkStatus();
+}
+
+void FakeSource::Leave() {
+  left = true;
+  if (group_ == nullptr) return;
+  positions.clear();
+  told.clear();
+  group_->Leave(*this);
+}
+
+void FakeSource::Assign(const std::vector<const Task*>& tasks) {
+  for (const Task* task : tasks) {
+    positions[task->id] = task->next;
+    at_end_.erase(task->id);
+  }
+  if (group_ != nullptr) group_->Answered(*this);
+}
+
+void FakeSource::Unassign(const std::vector<int32_t>& partitions) {
+  for (const int32_t partition : partitions) {
+    positions.erase(partition);
+    paused.erase(partition);
+  }
+  if (group_ != nullptr) group_->Answered(*this);
+}
+
+bool FakeSource::TakeGeneration() {
+  if (group_ != nullptr) generation_ = group_->GenerationOf(*this);
+  return group_ == nullptr || generation_ >= 0;
+}
+
+void FakeSource::Reassign(const Task& task, const Tasks& /*all*/) {
+  positions[task.id] = task.next;
+  at_end_.erase(task.id);
+}
+
 absl::StatusOr<std::vector<int64_t>> FakeSource::Committed(int32_t partitions) const {
   std::vector<int64_t> offsets(static_cast<size_t>(partitions), -1);
   for (const auto& [partition, position] : cluster_.committed) {
@@ -45,6 +170,11 @@ absl::StatusOr<std::vector<int64_t>> FakeSource::Committed(int32_t partitions) c
 
 void FakeSource::PollBatch(absl::Duration /*timeout*/, size_t limit, size_t /*most_bytes*/) {
   if (on_poll) on_poll();
+  if (!told.empty()) {
+    AddEvent(-1, -1, SourceEvent::Kind::kError, "");
+    events_.back() = std::move(told.front());
+    told.pop_front();
+  }
   for (auto& [partition, position] : positions) {
     if (paused.contains(partition)) continue;
     const FakeCluster::Log& log = cluster_.logs[partition];
@@ -81,7 +211,7 @@ void FakeSource::ReleaseBatch() {
 }
 
 void FakeSource::AddEvent(int32_t partition, int64_t offset, SourceEvent::Kind kind, const std::string& why) {
-  events_.push_back({kind, why, 0});
+  events_.push_back({.kind = kind, .why = why});
   InputRecord record;
   record.partition = partition;
   record.offset = offset;
@@ -147,7 +277,7 @@ Outcome FakeSink::Commit(const std::vector<Position>& positions) {
     report_.failure = Failure::kTransient;
     report_.last_error = "the commit failed";
   }
-  if (is_fenced) {
+  if (is_fenced || (member_ != nullptr && !member_->IsInGroup())) {
     report_.failure = Failure::kTransient;
     report_.has_group_moved_on = true;
     report_.last_error = "fenced";

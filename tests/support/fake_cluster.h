@@ -68,26 +68,76 @@ struct FakeCluster {
   RecordRules output_rules;  // by which the output refuses values for their size
 };
 
+class FakeSource;
+
+// A group of such sources, between which it divides the partitions. Thread safety: none.
+class FakeGroup {
+ public:
+  FakeGroup(int32_t partitions, bool is_cooperative)
+      : partitions_(partitions), is_cooperative_(is_cooperative) {}
+
+  void Join(FakeSource& source);
+  void Leave(FakeSource& source);
+  // The member was silent for too long; it hears of that, and joins again when it has answered.
+  void Expel(FakeSource& source);
+  // The member has answered what it was told.
+  void Answered(FakeSource& source);
+  bool is_cooperative() const { return is_cooperative_; }
+  // -1: it is no member.
+  int GenerationOf(const FakeSource& source) const;
+
+ private:
+  struct Member {
+    FakeSource* source;
+    std::set<int32_t> owned = {};
+    bool is_told = false;  // and has not answered
+    bool is_expelled = false;
+  };
+  Member* Find(const FakeSource& source);
+  void Tell(Member& member, SourceEvent::Kind kind, const std::set<int32_t>& partitions);
+  void Rebalance();
+  void Distribute();
+
+  const int32_t partitions_;
+  const bool is_cooperative_;
+  std::vector<Member> members_;
+  int generation_ = 0;
+  enum class State { kStable, kRevoking, kAssigning } state_ = State::kStable;
+  bool again_ = false;
+};
+
 // Reads the partitions that were assigned to it, in turns.
 class FakeSource final : public Source {
  public:
-  FakeSource(FakeCluster& cluster, std::string topic) : Source(std::move(topic)), cluster_(cluster) {}
+  // Without a group tests say what is assigned.
+  FakeSource(FakeCluster& cluster, std::string topic, FakeGroup* group = nullptr)
+      : Source(std::move(topic)), cluster_(cluster), group_(group) {}
 
-  absl::Status Open() override { return absl::OkStatus(); }
-  void Leave() override { left = true; }
+  absl::Status Open() override;
+  void Leave() override;
+  absl::Status Rejoin() override { return absl::OkStatus(); }
+  void Assign(const std::vector<const Task*>& tasks) override;
+  void Unassign(const std::vector<int32_t>& partitions) override;
+  bool TakeGeneration() override;
+  void Reassign(const Task& task, const Tasks& all) override;
   int64_t HighWatermark(int32_t partition) const override { return cluster_.logs[partition].end(); }
   absl::StatusOr<std::vector<int64_t>> Committed(int32_t partitions) const override;
   bool IsLost() const override { return lost; }
 
-  void Assign(int32_t partition, int64_t offset) { positions[partition] = offset; }
-  void Unassign(int32_t partition) { positions.erase(partition); }
+  // The next poll delivers the event.
+  void Tell(SourceEvent::Kind kind, std::vector<int32_t> partitions) {
+    told.push_back({.kind = kind, .partitions = std::move(partitions)});
+  }
+  // Whether commits are of the group's present generation.
+  bool IsInGroup() const { return group_ == nullptr || group_->GenerationOf(*this) == generation_; }
 
+  std::deque<SourceEvent> told;          // and not delivered yet
   std::map<int32_t, int64_t> positions;  // where each assigned partition is read on
   std::set<int32_t> paused;
   std::vector<std::pair<int32_t, int64_t>> seeks;
   bool lost = false;
   bool left = false;
-  // Called within each Poll, where a rebalance would be; and when there is nothing to read.
+  // Called at the beginning of each Poll, and when there is nothing to read.
   std::function<void()> on_poll;
   std::function<void()> on_idle;
 
@@ -99,6 +149,8 @@ class FakeSource final : public Source {
   void AddEvent(int32_t partition, int64_t offset, SourceEvent::Kind kind, const std::string& why);
 
   FakeCluster& cluster_;
+  FakeGroup* const group_;
+  int generation_ = -1;
   // Of the batch.
   std::deque<FakeRecord> records_;
   std::deque<std::unique_ptr<InputHeaders>> headers_;
@@ -109,7 +161,9 @@ class FakeSource final : public Source {
 // Writes to the cluster's output at the commit. What is to fail fails once, or as often as it is said.
 class FakeSink final : public Sink {
  public:
-  explicit FakeSink(FakeCluster& cluster) : cluster_(cluster) {}
+  // A commit needs a member of the group, if there is a group.
+  explicit FakeSink(FakeCluster& cluster, const FakeSource* member = nullptr)
+      : cluster_(cluster), member_(member) {}
 
   absl::Status Open(OutputLimits limits) override;
   absl::Status Begin() override;
@@ -135,6 +189,7 @@ class FakeSink final : public Sink {
 
  private:
   FakeCluster& cluster_;
+  const FakeSource* const member_;
   TransactionReport report_;
   std::vector<FakeCluster::Written> pending_;
   std::vector<RecordPlace> places_;

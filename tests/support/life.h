@@ -61,19 +61,21 @@ class Life final : public Group {
     task->points.emplace(options.stage.horizon, start);
     Task& assigned = *task;
     tasks[id] = std::move(task);
-    source.Assign(id, assigned.next);
+    source.Assign({&assigned});
     if (assigned.in_group < 0) {
       EXPECT_TRUE(worker.transactions().CommitStart({&assigned}).ok());
     }
     return assigned;
   }
-  void Revoke(int32_t id, bool lost) {
-    worker.transactions().End(!lost);
-    tasks.erase(id);
-    source.DropUnowned(tasks);
-    source.Unassign(id);
-    source.paused.erase(id);
+  void Assign(const std::vector<int32_t>& partitions) override {
+    for (const int32_t partition : partitions) Assign(partition);
   }
+  void Revoke(const std::vector<int32_t>& partitions, bool lost) override {
+    worker.transactions().End(!lost);
+    for (const int32_t partition : partitions) tasks.erase(partition);
+    source.Unassign(partitions);
+  }
+  void Release() override {}
 
   absl::Status Run() {
     worker.Run();
@@ -90,7 +92,7 @@ class Life final : public Group {
   void Rebuild(Task& task) override { rebuilt.push_back(task.id); }
   void LoseUnread(Task& task, const std::string& why) override {
     task.Fail(why);
-    source.Unassign(task.id);
+    source.Unassign({task.id});
   }
   void MeetError(const SourceEvent& event) override { errors.push_back(event.why); }
   void Look() override {

@@ -26,11 +26,10 @@ size_t SizeOf(const rd_kafka_message_t& message) { return message.len + message.
 
 }  // namespace
 
-Consumer::Consumer(const DaemonOptions& options, int lane, Rebalance rebalance)
+Consumer::Consumer(const DaemonOptions& options, int lane)
     : Source(options.input),
       options_(options),
       lane_(lane),
-      rebalance_(std::move(rebalance)),
       cooperative_(options.assignment == Assignment::kCooperative) {}
 
 ClientConfig Consumer::Config(const DaemonOptions& options, int lane) {
@@ -63,6 +62,7 @@ absl::Status Consumer::Open() {
   auto consumer = config.MakeConsumer();
   if (!consumer.ok()) return consumer.status();
   consumer_ = *std::move(consumer);
+  is_closing_ = false;
   int64_t session_timeout_ms = 0;
   if (absl::SimpleAtoi(PropertyOf(client(), "session.timeout.ms"), &session_timeout_ms)) {
     session_timeout_ = absl::Milliseconds(session_timeout_ms);
@@ -86,6 +86,7 @@ absl::Status Consumer::Rejoin() {
 
 void Consumer::Leave() {
   if (!is_open()) return;
+  BeginToClose();
   // Dynamic members leave when they close. A static member that closes keeps its place; to leave, it must
   // unsubscribe and have its partitions revoked.
   if (options_.static_membership == StaticMembership::kAfterCrash) {
@@ -99,18 +100,47 @@ void Consumer::Leave() {
 }
 
 void Consumer::Close() {
+  BeginToClose();
   rd_kafka_consumer_close(client());
+  ClearBatch();
+  aside_.clear();
+  dropped_.clear();
+  paused_.clear();
   consumer_.reset();
 }
 
+void Consumer::BeginToClose() {
+  is_closing_ = true;
+  AnswerAtOnce();
+}
+
+void Consumer::AnswerAtOnce() {
+  if (!rebalance_) return;
+  const SourceEvent event = *rebalance_;
+  if (event.kind == SourceEvent::Kind::kAssigned) {
+    Assign({});
+  } else {
+    Unassign(event.partitions);
+  }
+}
+
 void Consumer::PollBatch(absl::Duration timeout, size_t limit, size_t most_bytes) {
+  PollMessages(timeout, limit, most_bytes);
+  if (!std::exchange(is_new_rebalance_, false)) return;
+  events_.push_back(*rebalance_);
+  InputRecord record;
+  record.event = &events_.back();
+  batch_.insert(batch_.begin(), record);
+}
+
+void Consumer::PollMessages(absl::Duration timeout, size_t limit, size_t most_bytes) {
   messages_.reserve(limit);
   views_.reserve(limit);
   size_t bytes = 0;
   // What the client has fetched comes behind that.
   if (!AddReturned(limit, most_bytes, bytes)) return;
   int timeout_ms = messages_.empty() ? static_cast<int>(absl::ToInt64Milliseconds(timeout)) : 0;
-  while (messages_.size() < limit && bytes < most_bytes) {
+  while (messages_.size() < limit && bytes < most_bytes && !is_new_rebalance_) {
     // Singly: librdkafka's batch consumption may skip or repeat messages after a seek.
     MessagePtr polled = fetch_on_->Poll(timeout_ms);
     if (polled == nullptr) break;
@@ -311,7 +341,16 @@ PartitionListPtr Consumer::Positions(const std::vector<const Task*>& tasks) cons
   return list;
 }
 
+PartitionListPtr Consumer::ListOf(const std::vector<int32_t>& partitions) const {
+  PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(partitions.size())));
+  for (const int32_t partition : partitions) {
+    rd_kafka_topic_partition_list_add(list.get(), options_.input.c_str(), partition);
+  }
+  return list;
+}
+
 void Consumer::Assign(const std::vector<const Task*>& tasks) {
+  rebalance_.reset();
   for (const Task* task : tasks) DropAside(task->id);
   const PartitionListPtr list = Positions(tasks);
   if (cooperative_) {
@@ -340,10 +379,11 @@ void Consumer::Reassign(const Task& task, const Tasks& all) {
   Assign(tasks);
 }
 
-void Consumer::Unassign(const PartitionList& partitions) {
-  for (int i = 0; i < partitions.cnt; ++i) {
-    DropAside(partitions.elems[i].partition);
-    paused_.erase(partitions.elems[i].partition);
+void Consumer::Unassign(const std::vector<int32_t>& partitions) {
+  rebalance_.reset();
+  for (const int32_t partition : partitions) {
+    DropAside(partition);
+    paused_.erase(partition);
   }
   if (!cooperative_) {
     rd_kafka_assign(client(), nullptr);
@@ -354,13 +394,12 @@ void Consumer::Unassign(const PartitionList& partitions) {
   rd_kafka_topic_partition_list_t* all = nullptr;
   rd_kafka_assignment(client(), &all);
   const PartitionListPtr owner(all);
-  const PartitionListPtr assigned(rd_kafka_topic_partition_list_new(partitions.cnt));
-  for (int i = 0; all != nullptr && i < partitions.cnt; ++i) {
-    const rd_kafka_topic_partition_t& each = partitions.elems[i];
-    if (rd_kafka_topic_partition_list_find(all, each.topic, each.partition) == nullptr) continue;
-    rd_kafka_topic_partition_list_add(assigned.get(), each.topic, each.partition);
-  }
-  Log("unassigning", ErrorPtr(rd_kafka_incremental_unassign(client(), assigned.get())));
+  std::vector<int32_t> assigned = partitions;
+  std::erase_if(assigned, [&](int32_t partition) {
+    return all == nullptr ||
+           rd_kafka_topic_partition_list_find(all, options_.input.c_str(), partition) == nullptr;
+  });
+  Log("unassigning", ErrorPtr(rd_kafka_incremental_unassign(client(), ListOf(assigned).get())));
 }
 
 bool Consumer::Log(const char* doing, const ErrorPtr& error) const {
@@ -371,15 +410,18 @@ bool Consumer::Log(const char* doing, const ErrorPtr& error) const {
 
 void Consumer::OnRebalance(rd_kafka_t* consumer, rd_kafka_resp_err_t code, PartitionList* partitions,
                            void* opaque) {
-  const auto* self = static_cast<Consumer*>(opaque);
-  if (code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
-    self->rebalance_.assigned(*partitions);
-  } else {
-    self->rebalance_.revoked(*partitions, rd_kafka_assignment_lost(consumer) != 0);
-  }
+  auto* const self = static_cast<Consumer*>(opaque);
+  SourceEvent& event = self->rebalance_.emplace();
+  event.kind = code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS ? SourceEvent::Kind::kAssigned
+               : rd_kafka_assignment_lost(consumer) != 0    ? SourceEvent::Kind::kLost
+                                                            : SourceEvent::Kind::kRevoked;
+  for (int i = 0; i < partitions->cnt; ++i) event.partitions.push_back(partitions->elems[i].partition);
+  if (self->is_closing_) return self->AnswerAtOnce();
+  self->is_new_rebalance_ = true;
+  rd_kafka_yield(consumer);  // the poll returns
 }
 
-bool Consumer::TakeGroupMetadata() {
+bool Consumer::TakeGeneration() {
   group_metadata_.reset(rd_kafka_consumer_group_metadata(client()));
   const std::string id = MemberId();
   if (!id.empty()) member_id_ = id;

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -32,13 +31,7 @@ using PartitionList = rd_kafka_topic_partition_list_t;
 // Thread safety: none, it belongs to the worker's thread; but statistics() may be asked from any.
 class Consumer final : public Source {
  public:
-  // Called within Poll() and Close() only.
-  struct Rebalance {
-    std::function<void(const PartitionList&)> assigned;
-    std::function<void(const PartitionList&, bool lost)> revoked;
-  };
-
-  Consumer(const DaemonOptions& options, int lane, Rebalance rebalance);
+  Consumer(const DaemonOptions& options, int lane);
 
   // Of the consumer of this lane, without callbacks.
   static ClientConfig Config(const DaemonOptions& options, int lane);
@@ -46,25 +39,22 @@ class Consumer final : public Source {
   // Creates the consumer and subscribes.
   absl::Status Open() override;
   bool is_open() const { return consumer_ != nullptr; }
-  // Revokes all partitions. A static member leaves too, unless it keeps its place.
+  // A static member leaves too, unless it keeps its place.
   void Leave() override;
-  // Revokes what is assigned, and drops the consumer.
+  absl::Status Rejoin() override;
+  // Drops the consumer with all that is assigned, where another takes its place.
   void Close();
-  // Leaves the group and rejoins it.
-  absl::Status Rejoin();
 
   int64_t HighWatermark(int32_t partition) const override;
   absl::StatusOr<std::vector<int64_t>> Committed(int32_t partitions) const override;
   bool IsLost() const override { return rd_kafka_assignment_lost(client()) != 0; }
 
+  void Assign(const std::vector<const Task*>& tasks) override;
+  void Unassign(const std::vector<int32_t>& partitions) override;
+  bool TakeGeneration() override;
   // After an offset that is not in the log, the client fetches no more of the partition, and a seek may come
   // too early.
-  void Reassign(const Task& task, const Tasks& all);
-  // Within a rebalance: reads these from each `next`, or no longer.
-  void Assign(const std::vector<const Task*>& tasks);
-  void Unassign(const PartitionList& partitions);
-  // Takes the group metadata of this moment. False: this consumer is no member any more.
-  bool TakeGroupMetadata();
+  void Reassign(const Task& task, const Tasks& all) override;
   const rd_kafka_consumer_group_metadata_t* group_metadata() const { return group_metadata_.get(); }
   // Counts as a poll, without a message or a rebalance: the group drops a consumer that is not polled for
   // max.poll.interval.ms.
@@ -80,9 +70,16 @@ class Consumer final : public Source {
   const ClientStatistics& statistics() const { return statistics_; }
 
  private:
+  // Notes what happened for the next batch, as nothing may be committed, sought or restored in a callback.
   static void OnRebalance(rd_kafka_t* consumer, rd_kafka_resp_err_t code, PartitionList* partitions,
                           void* opaque);
   void PollBatch(absl::Duration timeout, size_t limit, size_t most_bytes) override;
+  // Until the batch is full, or something happened to the group.
+  void PollMessages(absl::Duration timeout, size_t limit, size_t most_bytes);
+  // The worker reads no more: what happens in the group from now on is answered at once, since closing waits
+  // for that.
+  void BeginToClose();
+  void AnswerAtOnce();
   void ReleaseBatch() override;
   void ReadCarefully() override { fetch_on_->ReadCarefully(); }
   void MoveTo(const Task& task, int64_t offset) override;
@@ -107,6 +104,7 @@ class Consumer final : public Source {
   void Account(int32_t partition, Aside& aside, const rd_kafka_message_t& added);
   void DropAside(int32_t partition);
   void PauseClient(int32_t partition, bool paused);
+  PartitionListPtr ListOf(const std::vector<int32_t>& partitions) const;
   // Adds an event or error of the client.
   void AddEvent(const rd_kafka_message_t& message);
   absl::Status Subscribe();
@@ -118,13 +116,15 @@ class Consumer final : public Source {
 
   const DaemonOptions& options_;
   const int lane_;
-  const Rebalance rebalance_;
   // Kept here, since a client that ends does not report its protocol any more.
   const bool cooperative_;
   ClientStatistics statistics_;
   ClientPtr consumer_;
   std::optional<FetchOn> fetch_on_;  // of the consumer
   absl::Duration session_timeout_ = absl::ZeroDuration();
+  std::optional<SourceEvent> rebalance_;  // without an answer
+  bool is_new_rebalance_ = false;         // it is in no batch yet
+  bool is_closing_ = false;
   GroupMetadataPtr group_metadata_;  // as of the present assignment
   std::string member_id_;
   // The storage of the batch's records; neither grows while there are any.

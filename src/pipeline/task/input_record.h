@@ -31,6 +31,12 @@ class InputHeaders : public RecordHeaders {
 // An event in the place of a record.
 struct SourceEvent {
   enum class Kind {
+    // Of the group. They come before the records of their batch, and wait for an answer (Source::Assign,
+    // Source::Unassign): until then no other comes, and no record of partitions that are new.
+    kAssigned,  // `partitions` belong to this member from now on
+    kRevoked,   // they are about to be another's: what was judged may still be committed
+    kLost,      // they may be another's already
+    // Of a partition.
     kEnd,            // the reader has reached the end of the partition's log, at `offset`
     kUnreadable,     // the batch at `offset` cannot be fetched, decompressed or parsed
     kUnreadDeleted,  // the log does not have the next offset any more
@@ -38,8 +44,9 @@ struct SourceEvent {
   };
 
   Kind kind = Kind::kError;
-  std::string why;  // with the partition if there is one
-  int code = 0;     // of the source's client
+  std::string why = {};                  // with the partition if there is one
+  int code = 0;                          // of the source's client
+  std::vector<int32_t> partitions = {};  // of an event of the group
 };
 
 // Views, valid as long as the source's batch. Plain: a batch has hundreds of them.

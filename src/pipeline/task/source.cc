@@ -1,27 +1,18 @@
 #include "src/pipeline/task/source.h"
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 
 namespace lethe {
 
 void Source::Poll(absl::Duration timeout, size_t limit, size_t most_bytes) {
   ClearBatch();
-  ++batch_number_;
-  polling_ = true;
-  const absl::Cleanup polled = [this] { polling_ = false; };
+  stale_.clear();
   PollBatch(timeout, limit, most_bytes);
 }
 
 void Source::ClearBatch() {
   batch_.clear();
   ReleaseBatch();
-}
-
-void Source::DropUnowned(const Tasks& tasks) {
-  std::erase_if(batch_, [&](const InputRecord& record) {
-    return record.partition >= 0 && !tasks.contains(record.partition);
-  });
 }
 
 void Source::ReadAgainFrom(size_t begin, const Tasks& tasks) {
@@ -39,12 +30,7 @@ void Source::Seek(Task& task) {
 
 void Source::SeekTo(Task& task, int64_t offset) {
   task.end_of_log = 0;  // the reader reports the end again
-  if (polling_) {
-    // In a rebalance: only the records polled so far are stale.
-    std::erase_if(batch_, [&](const InputRecord& record) { return record.partition == task.id; });
-  } else {
-    task.sought_in_batch = batch_number_;
-  }
+  SkipRestOfBatch(task);
   MoveTo(task, offset);
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@
 
 namespace lethe {
 
+// A stream of records and of all that happens to them: ends of logs, batches that cannot be read, partitions
+// that come and go, errors. Nothing calls back: what happens is read with Poll(), and answered.
+//
 // Connectors implement the private and the pure members. Invariant: IsStale() while the batch may hold
 // records from before the last seek. Not thread-safe: it belongs to the worker's thread.
 class Source {
@@ -27,20 +31,32 @@ class Source {
 
   // Connects, and asks the group for partitions.
   virtual absl::Status Open() = 0;
-  // Gives the partitions back and leaves the group, if it is open.
+  // Gives the partitions back and leaves the group, if it is open; the worker does not read any more. An
+  // event of the group that waits for its answer gets it.
   virtual void Leave() = 0;
+  // Leaves the group and rejoins it, for a new assignment.
+  virtual absl::Status Rejoin() = 0;
 
   // Reads at most `limit` records or about `most_bytes` into the batch; waits at most `timeout` for the
-  // first. Partitions may be assigned and revoked meanwhile.
+  // first.
   void Poll(absl::Duration timeout, size_t limit, size_t most_bytes);
-  // Records and events in their order.
+  // At most one event of the group, then records and events of partitions in their order.
   const std::vector<InputRecord>& batch() const { return batch_; }
   void ClearBatch();
-  void DropUnowned(const Tasks& tasks);
+
+  // Answers kAssigned: reads these from each `next`, and none of the others.
+  virtual void Assign(const std::vector<const Task*>& tasks) = 0;
+  // Answers kRevoked or kLost: reads them no longer.
+  virtual void Unassign(const std::vector<int32_t>& partitions) = 0;
+  // Commits are of the group's present generation from now on (rule 10). False: this member is in none.
+  virtual bool TakeGeneration() = 0;
+  // After kUnreadDeleted, where a seek is not enough: reads the partition from `next`. `all` are the owned.
+  virtual void Reassign(const Task& task, const Tasks& all) = 0;
+
   // The batch's records from `begin` on are read again. Partitions in the transaction are sought at its
   // rollback.
   void ReadAgainFrom(size_t begin, const Tasks& tasks);
-  bool IsStale(const Task& task) const { return task.sought_in_batch == batch_number_; }
+  bool IsStale(const Task& task) const { return stale_.contains(task.id); }
 
   // Reads on from `next`, or from another offset.
   void Seek(Task& task);
@@ -66,7 +82,7 @@ class Source {
   std::string Name(const Task& task) const;
 
  protected:
-  void SkipRestOfBatch(Task& task) const { task.sought_in_batch = batch_number_; }
+  void SkipRestOfBatch(const Task& task) { stale_.insert(task.id); }
 
   std::vector<InputRecord> batch_;
 
@@ -80,8 +96,7 @@ class Source {
   virtual void Pause(const Task& task, bool paused) = 0;
 
   const std::string topic_;
-  int64_t batch_number_ = 0;
-  bool polling_ = false;  // the batch is being filled
+  std::set<int32_t> stale_;  // partitions that were sought since the batch was read
 };
 
 // Not thread-safe: it belongs to the worker's thread.
@@ -89,6 +104,12 @@ class Group {
  public:
   virtual ~Group() = default;
 
+  // The answers to the events of the same name: what is judged is committed, or not; then the source gets its
+  // answer.
+  virtual void Assign(const std::vector<int32_t>& partitions) = 0;
+  virtual void Revoke(const std::vector<int32_t>& partitions, bool lost) = 0;
+  // The worker ends: it owns no partition from now on.
+  virtual void Release() = 0;
   // The log differs from the filter's: the task starts over, as at an assignment, and is sought.
   virtual void Rebuild(Task& task) = 0;
   // Retention has deleted the record at `next`: by policy the task goes on where the log starts, or fails.

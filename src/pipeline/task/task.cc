@@ -160,7 +160,6 @@ void RenewStatus(const Tasks& tasks, absl::Duration budget, int32_t* next) {
 
 void KeptPartitions::Put(std::unique_ptr<Task> partition) {
   // State of the former lane and its client.
-  partition->sought_in_batch = -1;
   partition->end_of_log = 0;
   partition->unreadable.reset();
   partition->has_named = false;

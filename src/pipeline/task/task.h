@@ -110,9 +110,6 @@ struct Task {
   absl::Time next_snapshot = absl::InfinitePast();  // by SteadyNow()
   int64_t unread_deleted = 0;
 
-  // The lane's batch in which the partition was sought: the rest of that batch is stale.
-  int64_t sought_in_batch = -1;
-
   PartitionStatus status;  // of the filter, last asked; without a name: never
   // `next` and `committed` at that time: while they stay, the status stays.
   std::pair<int64_t, int64_t> status_at;
