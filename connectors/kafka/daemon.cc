@@ -16,7 +16,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/counters/counter_totals.h"
+#include "connectors/kafka/group/group_state.h"
 #include "connectors/kafka/snapshots/snapshot_stores.h"
 #include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/clock/steady_time.h"
@@ -203,11 +205,12 @@ void Daemon::Start(Stage& stage) {
   stage.claim.Look();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    const Shared shared = {
+        stage.options, stage.topics, *stage.dedup,          stage.kept,
+        stage.claim,   stage.ends,   stage.snapshots.get(), &stage == &judging_ ? &counter_watch_ : nullptr};
     for (int i = 0; i < options_.lanes; ++i) {
-      stage.lanes.push_back(std::make_unique<Lane>(stage.options, i, stage.topics, *stage.dedup, stage.kept,
-                                                   stage.snapshots.get(), stage.ends, stage.claim, stop_));
+      stage.lanes.push_back(std::make_unique<Lane>(shared, i, stop_));
       if (stage.options.routes) stage.lanes.back()->SetSources(&sources_);
-      if (&stage == &judging_) stage.lanes.back()->SetCounterWatch(&counter_watch_);
     }
   }
   for (const std::unique_ptr<Lane>& lane : stage.lanes) {
@@ -322,7 +325,9 @@ absl::Status Daemon::Stage::AskEnds() {
     asking = *std::move(client);
   }
   met.Last(asking.get()).IgnoreError();  // what the lanes meet, too, and say
-  return ends.Ask(asking.get(), options.input, Partitions(), kAskTimeout);
+  const auto asked = kafka::AskEnds(asking.get(), options.input, Partitions(), kAskTimeout);
+  if (asked.ok()) ends.Put(*asked);
+  return asked.status();
 }
 
 absl::Duration Daemon::SilentFor() const {

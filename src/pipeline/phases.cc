@@ -19,19 +19,18 @@ constexpr int64_t kCarefulOffsets = 100'000;
 
 }  // namespace
 
-Phases::Phases(const DaemonOptions& options, const Topics& topics, WorkerState& state, Source& source,
-               HeldPartitions& held, Transactions& transactions, Group& group, Warnings& warnings,
-               SourcePace& pace)
-    : options_(options),
-      state_(state),
-      source_(source),
+Phases::Phases(const Workplace& place, HeldPartitions& held, Transactions& transactions, Ownership& ownership,
+               Warnings& warnings, SourcePace& pace)
+    : options_(place.options()),
+      state_(place.state),
+      source_(place.source),
       held_(held),
       transactions_(transactions),
-      group_(group),
+      ownership_(ownership),
       pace_(pace),
-      judge_(options, topics, source, transactions.writer(), transactions.refusals(), warnings),
-      router_(options),
-      replay_reader_(options.record) {}
+      judge_(options_, place.topics(), source_, transactions.writer(), transactions.refusals(), warnings),
+      router_(options_),
+      replay_reader_(options_.record) {}
 
 absl::Status Phases::Advance(Task& task, RecordRun run) {
   if (task.waits_for) return absl::OkStatus();  // it was polled before that
@@ -52,7 +51,7 @@ absl::Status Phases::Advance(Task& task, RecordRun run) {
         return absl::OkStatus();
       case Phase::kChecking:
         if (!Recognizes(task, run.front())) {
-          group_.Rebuild(task);
+          ownership_.Rebuild(task);
           return absl::OkStatus();
         }
         run.remove_prefix(1);
@@ -204,7 +203,7 @@ void Phases::ReachEnd(Task& task, const InputRecord& at) {
   if (pace_.ReachEnd(task, at)) return SayThatItWaits(task);
   task.end_of_log = std::max(task.end_of_log, end);
   // The record to compare with is not in the log.
-  if (task.phase == Phase::kChecking) return group_.Rebuild(task);
+  if (task.phase == Phase::kChecking) return ownership_.Rebuild(task);
   if (task.phase == Phase::kRestoring && end >= task.committed) Activate(task);
   if (task.phase != Phase::kActive || !task.stop_before_next.empty() || end <= task.next) return;
   // Commits the end: once retention removes these offsets, the log would start beyond the committed one.
@@ -224,7 +223,7 @@ void Phases::MeetUnreadable(Task& task, int64_t base, const std::string& why) {
   task.unreadable_at = at;
   if (task.unreadable_times < kUnreadableTimes) return;
   // The record to compare with cannot be read.
-  if (task.phase == Phase::kChecking) return group_.Rebuild(task);
+  if (task.phase == Phase::kChecking) return ownership_.Rebuild(task);
   const bool is_replay = task.phase == Phase::kRestoring;
   // What was committed is judged; but the filter will lack the ids of the batch, so copies of them may pass.
   const bool stops = is_replay ? options_.on_short_history == OnShortHistory::kFail

@@ -8,11 +8,12 @@
 
 #include "absl/status/status.h"
 #include "lethe/event.h"
+#include "src/pipeline/assign/ownership.h"
 #include "src/pipeline/judge.h"
 #include "src/pipeline/output/router.h"
 #include "src/pipeline/output/source_pace.h"
 #include "src/pipeline/output/transactions.h"
-#include "src/pipeline/task/source.h"
+#include "src/pipeline/task/workplace.h"
 #include "src/record/record_reader.h"
 
 namespace lethe {
@@ -20,9 +21,8 @@ namespace lethe {
 // Not thread-safe: it belongs to the worker's thread.
 class Phases {
  public:
-  Phases(const DaemonOptions& options, const Topics& topics, WorkerState& state, Source& source,
-         HeldPartitions& held, Transactions& transactions, Group& group, Warnings& warnings,
-         SourcePace& pace);
+  Phases(const Workplace& place, HeldPartitions& held, Transactions& transactions, Ownership& ownership,
+         Warnings& warnings, SourcePace& pace);
 
   // Handles a run of the partition's records. Not OK: the worker must abort the transaction and read the rest
   // of the batch again.
@@ -59,7 +59,7 @@ class Phases {
   Source& source_;
   HeldPartitions& held_;
   Transactions& transactions_;
-  Group& group_;
+  Ownership& ownership_;
   SourcePace& pace_;
   Judge judge_;
   const Router router_;

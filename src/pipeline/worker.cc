@@ -3,9 +3,10 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe {
 namespace {
@@ -22,21 +23,30 @@ constexpr absl::Duration kShortWait = absl::Milliseconds(5);
 
 }  // namespace
 
-Worker::Worker(const DaemonOptions& options, const Topics& topics, WorkerState& state, Tasks& tasks,
-               Source& source, Sink& sink, Group& group, Snapshots* snapshots)
-    : state_(state),
-      tasks_(tasks),
-      source_(source),
-      sink_(sink),
-      group_(group),
-      held_(topics.least_partitions, source, sink, options.record.schemas),
-      snapshots_(options, IdFingerprint(options, topics.output_partitions), snapshots),
-      warnings_(options, state.lane, topics.partitions),
-      transactions_(options, topics, state, source, tasks, sink, held_, snapshots_, warnings_),
-      pace_(options, state, tasks, source),
-      phases_(options, topics, state, source, held_, transactions_, group, warnings_, pace_) {}
+Worker::Worker(const Workplace& place)
+    : state_(place.state),
+      tasks_(place.tasks),
+      source_(place.source),
+      sink_(place.sink),
+      held_(place.topics().least_partitions, source_, sink_, place.options().record.schemas),
+      snapshots_(place.options(), IdFingerprint(place.options(), place.topics().output_partitions),
+                 place.shared.snapshots),
+      warnings_(place.options(), state_.lane, place.topics().partitions),
+      transactions_(place, held_, snapshots_, warnings_),
+      pace_(place.options(), state_, tasks_, source_),
+      membership_(place),
+      ownership_(place, membership_, held_, snapshots_, transactions_),
+      input_watch_(place, ownership_.assigner()),
+      publisher_(place, membership_, transactions_, pace_, warnings_),
+      phases_(place, held_, transactions_, ownership_, warnings_, pace_) {}
 
 void Worker::Run() {
+  state_.heartbeat.Beat();
+  state_.is_running = true;
+  const absl::Cleanup ended = [this] {
+    state_.is_running = false;
+    publisher_.Publish();
+  };
   if (absl::Status opened = Open(); !opened.ok()) {
     if (!absl::IsCancelled(opened)) state_.fatal = opened;
     return;
@@ -46,6 +56,8 @@ void Worker::Run() {
 }
 
 absl::Status Worker::Open() {
+  membership_.SetJoined(false);
+  publisher_.Publish();
   // Before any record is read: this fences every earlier owner of the transactional id.
   if (absl::Status opened = transactions_.Open(); !opened.ok()) return opened;
   return source_.Open();
@@ -68,7 +80,31 @@ void Worker::Step() {
   if (!state_.fatal.ok()) return;
   held_.Look(tasks_);
   pace_.Look();
-  group_.Look();
+  Look();
+}
+
+void Worker::Look() {
+  if (membership_.TakeReopen()) Reopen();
+  if (!state_.fatal.ok()) return;  // there may be no source to ask anything
+  if (ownership_.TakeRejoin()) state_.fatal = source_.Rejoin();
+  ownership_.LookForMemory();
+  membership_.LookAtWait();
+  input_watch_.Look();
+  if (!publisher_.IsDue()) return;
+  // A filter of any lane may need the memory of one that this lane keeps.
+  ownership_.assigner().GiveUpForMemory(SteadyNow());
+  publisher_.Publish();
+}
+
+void Worker::Reopen() {
+  if (!transactions_.AbortForReopening()) return;
+  ownership_.ReleaseAll();
+  if (absl::Status opened = source_.Reopen(); !opened.ok()) {
+    // Its properties were good when the worker started, so they are not to blame.
+    state_.fatal = absl::UnavailableError(
+        absl::StrCat("lane ", state_.lane, ": the consumer cannot be recreated: ", opened.message()));
+  }
+  membership_.SetJoined(false);
 }
 
 absl::Status Worker::Process() {
@@ -103,10 +139,12 @@ void Worker::HandleEvent(const InputRecord& at) {
   Task* task = Find(tasks_, at.partition);
   switch (event.kind) {
     case SourceEvent::Kind::kAssigned:
-      return group_.Assign(event.partitions);
+      ownership_.Assign(event.partitions);
+      return publisher_.Publish();
     case SourceEvent::Kind::kRevoked:
     case SourceEvent::Kind::kLost:
-      return group_.Revoke(event.partitions, event.kind == SourceEvent::Kind::kLost);
+      ownership_.Revoke(event.partitions, event.kind == SourceEvent::Kind::kLost);
+      return publisher_.Publish();
     case SourceEvent::Kind::kEnd:
       if (task != nullptr && !source_.IsStale(*task)) phases_.ReachEnd(*task, at);
       return;
@@ -114,10 +152,10 @@ void Worker::HandleEvent(const InputRecord& at) {
       if (task != nullptr && !source_.IsStale(*task)) phases_.MeetUnreadable(*task, at.offset, event.why);
       return;
     case SourceEvent::Kind::kUnreadDeleted:
-      if (task != nullptr) group_.LoseUnread(*task, event.why);
+      if (task != nullptr) ownership_.LoseUnread(*task, event.why);
       return;
     case SourceEvent::Kind::kError:
-      return group_.MeetError(event);
+      return membership_.MeetError(event);
   }
 }
 
@@ -127,7 +165,8 @@ void Worker::Close() {
   // While partitions are still owned.
   state_.leaves_unfinished = transactions_.IsUnfinished();
   state_.only_leaves = state_.fatal.ok() && !state_.leaves_unfinished;
-  group_.Release();
+  ownership_.ReleaseAll();
+  publisher_.Publish();
   source_.Leave();
 }
 

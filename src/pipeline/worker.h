@@ -3,56 +3,66 @@
 #define LETHE_SRC_PIPELINE_WORKER_H_
 
 #include "absl/status/status.h"
-#include "src/pipeline/options/options.h"
-#include "src/pipeline/options/topics.h"
+#include "src/pipeline/assign/input_watch.h"
+#include "src/pipeline/assign/membership.h"
+#include "src/pipeline/assign/ownership.h"
 #include "src/pipeline/output/held_partitions.h"
-#include "src/pipeline/output/sink.h"
 #include "src/pipeline/output/snapshot_cycle.h"
 #include "src/pipeline/output/source_pace.h"
 #include "src/pipeline/output/transactions.h"
 #include "src/pipeline/output/warnings.h"
 #include "src/pipeline/phases.h"
-#include "src/pipeline/task/source.h"
-#include "src/pipeline/task/worker_state.h"
+#include "src/pipeline/publish/publisher.h"
+#include "src/pipeline/task/workplace.h"
 
 namespace lethe {
 
-// Sees the outside through its source, its sink and the group alone. Not thread-safe: it belongs to one
-// thread.
+// A member of the group: sees the outside through a source, a sink and a cluster alone, and owns the protocol
+// between them. Whatever happens outside is an event of the source, and is handled here, in one thread.
+//
+// Thread safety: Run() belongs to one thread; Report() may be called from any.
 class Worker {
  public:
-  // The arguments outlive it; Run() makes the first call. `tasks` are the assigned partitions. `snapshots` is
-  // null if none are taken.
-  Worker(const DaemonOptions& options, const Topics& topics, WorkerState& state, Tasks& tasks, Source& source,
-         Sink& sink, Group& group, Snapshots* snapshots);
+  // All that the workplace refers to outlives it; Run() makes the first call.
+  explicit Worker(const Workplace& place);
 
-  // Returns when a stop is requested or an error is fatal (WorkerState::fatal).
+  // Returns when a stop is requested or an error is fatal (WorkerState::fatal). The same in its parts:
+  // Open(), Step() until WorkerState::ends(), Close().
   void Run();
-
-  HeldPartitions& held() { return held_; }
-  SnapshotCycle& snapshots() { return snapshots_; }
-  Transactions& transactions() { return transactions_; }
-  const SourcePace& pace() const { return pace_; }
-  Warnings& warnings() { return warnings_; }
-
- private:
   absl::Status Open();
   void Step();
   void Close();
+
+  LaneReport Report() const { return publisher_.Report(); }
+
+  HeldPartitions& held() { return held_; }
+  Membership& membership() { return membership_; }
+  Ownership& ownership() { return ownership_; }
+  Transactions& transactions() { return transactions_; }
+  const SourcePace& pace() const { return pace_; }
+
+ private:
   // Not OK: the transaction must be aborted; the rest of the batch is read again.
   absl::Status Process();
   void HandleEvent(const InputRecord& at);
+  // Between two batches: what is due now and then.
+  void Look();
+  // Becomes another member, after another process has taken this one's name.
+  void Reopen();
 
   WorkerState& state_;
   Tasks& tasks_;
   Source& source_;
   Sink& sink_;
-  Group& group_;
   HeldPartitions held_;
   SnapshotCycle snapshots_;
   Warnings warnings_;
   Transactions transactions_;
   SourcePace pace_;
+  Membership membership_;
+  Ownership ownership_;
+  InputWatch input_watch_;
+  Publisher publisher_;
   Phases phases_;
 };
 

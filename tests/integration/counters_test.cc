@@ -534,10 +534,10 @@ TEST(CountersTest, ATopicOfTotalsThatNoBrokerKnowsYetIsAskedForAgain) {
   counter.name = "likes";
   counter.mode = CounterMode::kTotal;
   counter.output = UniqueName("new");
-  Task owned;
-  owned.sums.resize(1);
-  Task* const partitions[] = {&owned};
-  const auto restore = [&] { return kafka::RestoreTotals(options, partitions, [] { return true; }); };
+  const auto restore = [&] {
+    return kafka::ReadTotals(
+        options, counter.output, {0}, [](const InputRecord&) {}, [] { return true; });
+  };
   const absl::Status unknown = restore();
   EXPECT_TRUE(absl::IsUnavailable(unknown)) << unknown;
   ASSERT_TRUE(SharedClient().CreateTopic(counter.output, 1).ok());

@@ -1,7 +1,8 @@
 // The consumer and the producer of a lane as the pipeline sees them: what tests/program/fake_cluster_test.cc
 // asks of the fakes, asked of a real broker.
+#include "connectors/kafka/cluster.h"
 #include "connectors/kafka/group/consumer.h"
-#include "connectors/kafka/group/instance_claim.h"
+#include "connectors/kafka/group/group_state.h"
 #include "connectors/kafka/output/output.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/rebalances_suite.h"
@@ -51,6 +52,9 @@ class OnBroker {
   }
   Source& source() { return *consumer_; }
   Sink& sink() { return *output_; }
+  std::vector<lethe::CommittedOffset> Committed() {
+    return kafka::BrokerCluster(options_, *consumer_).Committed(options_.input, 1).value();
+  }
   Task& task() { return task_; }
   void Restart() {
     if (consumer_ != nullptr) consumer_->Leave();
@@ -68,7 +72,7 @@ class OnBroker {
     ASSERT_EQ(consumer_->batch()[0].event->kind, SourceEvent::Kind::kAssigned);
     ASSERT_TRUE(consumer_->TakeGeneration());
     task_ = Task();
-    task_.next = std::max<int64_t>(consumer_->Committed(1).value().front(), 0);
+    task_.next = std::max<int64_t>(Committed().front().offset, 0);
     consumer_->Assign({&task_});
   }
 
@@ -173,6 +177,9 @@ class GroupOnBroker {
   }
   Source& source(size_t i) { return *consumers_[i]; }
   Sink& sink(size_t i) { return *outputs_[i]; }
+  std::vector<lethe::CommittedOffset> Committed(size_t i) {
+    return kafka::BrokerCluster(options_, *consumers_[i]).Committed(options_.input, 2).value();
+  }
   void Expel() {
     EXPECT_TRUE(WaitUntil(
         [&] {

@@ -1,6 +1,4 @@
 // Where a partition starts, and with which filter, after whatever may have become of its offsets and its log.
-#include "connectors/kafka/group/assignment.h"
-
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -15,13 +13,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/options/stage_options.h"
 #include "connectors/kafka/snapshots/snapshot_stores.h"
-#include "connectors/kafka/topics/topic_id.h"
+#include "src/pipeline/assign/assigner.h"
+#include "src/pipeline/assign/topic_id_watch.h"
 #include "src/pipeline/clock/steady_time.h"
+#include "src/pipeline/options/stage_options.h"
 #include "src/text/format.h"
 
-namespace lethe::kafka {
+namespace lethe {
 namespace {
 
 constexpr absl::Duration kHorizon = absl::Hours(1);
@@ -38,6 +37,12 @@ DaemonOptions Options() {
   return options;
 }
 
+Topics OfPartitions() {
+  Topics topics;
+  topics.partitions = topics.output_partitions = kPartitions;
+  return topics;
+}
+
 class AssignmentTest : public testing::Test {
  protected:
   AssignmentTest() : stage_(*DedupStage::Create(options_.stage)) {}
@@ -48,8 +53,8 @@ class AssignmentTest : public testing::Test {
   }
   absl::StatusOr<std::unique_ptr<Task>> Prepare(int64_t offset, const std::string& metadata, LogState log,
                                                 Uncommitted uncommitted = Uncommitted::kNew) {
-    Assigner assigner(options_, kPartitions, IdFingerprint(options_, kPartitions), *stage_, kept_,
-                      snapshots_.get(), [this](int32_t) { return go_on_(); });
+    Assigner assigner(options_, OfPartitions(), *stage_, kept_, snapshots_.get(),
+                      [this](int32_t) { return go_on_(); });
     return assigner.Prepare(2, {offset, metadata}, log, uncommitted);
   }
   // A filter that knows the ids of [0, end).
@@ -108,8 +113,7 @@ TEST_F(AssignmentTest, ACommitIsReplayedFromItsRestartPoint) {
 
 TEST_F(AssignmentTest, ACommitOfAnotherTopicOfThisNameStopsThePartition) {
   const auto prepare = [this](const std::string& judged, const std::string& present) {
-    Assigner assigner(options_, kPartitions, IdFingerprint(options_, kPartitions), *stage_, kept_, nullptr,
-                      [](int32_t) { return true; });
+    Assigner assigner(options_, OfPartitions(), *stage_, kept_, nullptr, [](int32_t) { return true; });
     assigner.SetTopicId(present);
     CommitMetadata story = Story(0, 400, At(2), At(3));
     story.topic_id = judged;
@@ -140,8 +144,7 @@ TEST(TopicIdWatchTest, ATopicIsAnotherWhenTwoAnswersInARowSayTheSame) {
 TEST_F(AssignmentTest, WithoutMemoryForItsFilterAPartitionFailsUntilThereIsSome) {
   options_.stage.memory_limit_bytes = LeastMemory(options_, 1);
   stage_ = *DedupStage::Create(options_.stage);
-  Assigner assigner(options_, kPartitions, IdFingerprint(options_, kPartitions), *stage_, kept_, nullptr,
-                    [](int32_t) { return true; });
+  Assigner assigner(options_, OfPartitions(), *stage_, kept_, nullptr, [](int32_t) { return true; });
   auto first = *assigner.Prepare(0, {-1, ""}, {0, 1000}, Uncommitted::kNew);
   EXPECT_EQ(first->phase, Phase::kActive);
   const auto second = *assigner.Prepare(1, {-1, ""}, {0, 1000}, Uncommitted::kNew);
@@ -352,8 +355,7 @@ class KeptMemoryTest : public AssignmentTest, public testing::WithParamInterface
   }
   int64_t LiveBytes() { return live_->Status().filter.memory_bytes; }
   Assigner NewAssigner() {
-    return Assigner(options_, kPartitions, IdFingerprint(options_, kPartitions), *stage_, kept_, nullptr,
-                    [](int32_t) { return true; });
+    return Assigner(options_, OfPartitions(), *stage_, kept_, nullptr, [](int32_t) { return true; });
   }
   // Where a partition is given up if that is long enough ago.
   static absl::Time Later() { return SteadyNow() + absl::Hours(1); }
@@ -408,7 +410,7 @@ class SnapshotAssignmentTest : public AssignmentTest {
     std::string pattern = std::filesystem::temp_directory_path() / "lethe-assignment-XXXXXX";
     folder_ = mkdtemp(pattern.data());
     options_.snapshots.folder = folder_;
-    auto store = OpenSnapshotFolder(options_);
+    auto store = kafka::OpenSnapshotFolder(options_);
     ASSERT_TRUE(store.ok()) << store.status();
     snapshots_ = std::make_unique<Snapshots>(*std::move(store), absl::Minutes(5));
     auto owned = Kept(900);
@@ -493,8 +495,7 @@ TEST_F(SnapshotAssignmentTest, OneThatIsOlderThanTheRestartPointIsNamedNoMore) {
 }
 
 TEST_F(SnapshotAssignmentTest, OneWhoseLogWasAnotherIsNotTriedAgain) {
-  Assigner assigner(options_, kPartitions, IdFingerprint(options_, kPartitions), *stage_, kept_,
-                    snapshots_.get(), [](int32_t) { return true; });
+  Assigner assigner(options_, OfPartitions(), *stage_, kept_, snapshots_.get(), [](int32_t) { return true; });
   const CommittedOffset there = {1000, Naming(0, 400).ToString()};
   EXPECT_EQ((*assigner.Prepare(2, there, {0, 2000}, Uncommitted::kNew))->next, 899);
   assigner.Refuse(id_);
@@ -730,8 +731,7 @@ TEST_F(AssignmentTest, APartitionThatWasAddedMayHaveTheKeysOfOthers) {
 
 // A lane that stays as it is, while others are given what is new.
 TEST_F(AssignmentTest, GrowthIsNotedWhileAPartitionIsOwned) {
-  Assigner assigner(options_, kPartitions, IdFingerprint(options_, kPartitions), *stage_, kept_, nullptr,
-                    [](int32_t) { return true; });
+  Assigner assigner(options_, OfPartitions(), *stage_, kept_, nullptr, [](int32_t) { return true; });
   auto owned =
       *assigner.Prepare(2, {1000, Story(0, 400, At(2), At(3)).ToString()}, {0, 2000}, Uncommitted::kNew);
   EXPECT_FALSE(assigner.HasGrownFor(*owned));
@@ -761,4 +761,4 @@ TEST_F(AssignmentTest, UnreadDeletedRecordsArePassedOverWhereTheUserSaysSo) {
 }
 
 }  // namespace
-}  // namespace lethe::kafka
+}  // namespace lethe

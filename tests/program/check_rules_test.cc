@@ -16,10 +16,10 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "connectors/http/http_server.h"
-#include "connectors/kafka/options/stage_options.h"
 #include "connectors/kafka/preflight/check.h"
 #include "connectors/kafka/preflight/topic_rules.h"
 #include "src/cli/commands/check_command.h"
+#include "src/pipeline/options/stage_options.h"
 
 namespace lethe::kafka {
 namespace {

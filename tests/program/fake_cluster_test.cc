@@ -8,6 +8,12 @@
 namespace lethe::test {
 namespace {
 
+DaemonOptions Options() {
+  DaemonOptions options;
+  options.input = "input";
+  return options;
+}
+
 class InMemory {
  public:
   InMemory() { Restart(); }
@@ -27,6 +33,9 @@ class InMemory {
   size_t OutputNow() const { return cluster_.output.size(); }
   Source& source() { return *source_; }
   Sink& sink() { return *sink_; }
+  std::vector<CommittedOffset> Committed() {
+    return FakeAnswers(cluster_, options_, 1).Committed("input", 1).value();
+  }
   Task& task() { return task_; }
   void Restart() {
     source_ = std::make_unique<FakeSource>(cluster_, "input");
@@ -39,6 +48,7 @@ class InMemory {
 
  private:
   FakeCluster cluster_;
+  const DaemonOptions options_ = Options();
   std::unique_ptr<FakeSource> source_;
   std::unique_ptr<FakeSink> sink_;
   Task task_;
@@ -54,10 +64,14 @@ class GroupInMemory {
   void Append(int32_t partition, const std::string& value) { cluster_.Append(partition, {"k", value, 1000}); }
   Source& source(size_t i) { return sources_[i]; }
   Sink& sink(size_t i) { return sinks_[i]; }
+  std::vector<CommittedOffset> Committed(size_t /*i*/) {
+    return FakeAnswers(cluster_, options_, 2).Committed("input", 2).value();
+  }
   void Expel() { group_.Expel(sources_[0]); }
 
  private:
   FakeCluster cluster_;
+  const DaemonOptions options_ = Options();
   FakeGroup group_{2, is_cooperative};
   FakeSource sources_[2] = {{cluster_, "input", &group_}, {cluster_, "input", &group_}};
   FakeSink sinks_[2] = {FakeSink(cluster_, &sources_[0]), FakeSink(cluster_, &sources_[1])};

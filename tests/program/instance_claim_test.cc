@@ -1,5 +1,5 @@
 // Which of two processes stays that run as one instance.
-#include "connectors/kafka/group/instance_claim.h"
+#include "src/pipeline/assign/instance_claim.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/time/time.h"
 
-namespace lethe::kafka {
+namespace lethe {
 namespace {
 
 // Its session times out after 45 s.
@@ -99,4 +99,4 @@ TEST_F(InstanceClaimTest, LanesOfAProcessAreNoOthers) {
 }
 
 }  // namespace
-}  // namespace lethe::kafka
+}  // namespace lethe

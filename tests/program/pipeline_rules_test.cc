@@ -107,7 +107,7 @@ TEST_F(PipelineRulesTest, Rule2AFilterThatWasKeptRecognizesItsLog) {
   };
   ASSERT_TRUE(life.Run().ok());
   EXPECT_EQ(Out(), "a b c");
-  EXPECT_TRUE(life.rebuilt.empty());
+  EXPECT_EQ(task.counts.suppressed, 0) << "nothing was read again";
 }
 
 TEST_F(PipelineRulesTest, Rule2AFilterOfAnotherLogIsRebuilt) {
@@ -115,14 +115,14 @@ TEST_F(PipelineRulesTest, Rule2AFilterOfAnotherLogIsRebuilt) {
   Life life(cluster_, options_);
   Task& task = life.Assign(0);
   life.on_look = [&] {
-    if (task.committed != 2 || !life.rebuilt.empty()) return;
+    if (task.committed != 2 || task.phase != Phase::kActive) return;
     cluster_.logs[0].entries[1].record = Event("other");
     task.phase = Phase::kChecking;
     task.next = task.mark.offset;
     life.source.positions[0] = task.mark.offset;
   };
   ASSERT_TRUE(life.Run().ok());
-  EXPECT_EQ(life.rebuilt, std::vector<int32_t>{0});
+  EXPECT_EQ(task.phase, Phase::kFailed) << "and that log is not the one of the commit, either";
 }
 
 TEST_F(PipelineRulesTest, Rule3APartitionStopsOnAnotherLogThanThatOfItsCommit) {
@@ -302,6 +302,21 @@ TEST_F(PipelineRulesTest, Rule11ALostPartitionIsAborted) {
   EXPECT_EQ(Out(), "a b") << "the next owner judges it";
 }
 
+TEST_F(PipelineRulesTest, Rule11APartitionThatIsLostDuringACommitIsTheNextOwners) {
+  Send({"a", "b"});
+  Life life(cluster_, options_);
+  life.Assign(0);
+  life.sink.on_commit = [&] {
+    life.sink.is_fenced = true;
+    if (life.source.told.empty()) life.source.Tell(SourceEvent::Kind::kLost, {0});
+  };
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_TRUE(life.tasks.empty());
+  EXPECT_EQ(Out(), "");
+  Restart();
+  EXPECT_EQ(Out(), "a b");
+}
+
 TEST_F(PipelineRulesTest, Rule11WhatWasPolledOfARevokedPartitionIsTheNextOwners) {
   Send({"a"}, 0);
   Send({"b"}, 1);
@@ -364,6 +379,29 @@ TEST_F(PipelineRulesTest, Rule16ARecordThatIsJudgedAgainIsCountedOnce) {
     }
   }
   EXPECT_TRUE(deltas == "a+1 b+1 " || deltas == "b+1 a+1 ") << deltas;
+}
+
+TEST_F(PipelineRulesTest, Rule16TotalsGoOnWhereTheCommitIs) {
+  CounterOptions counter;
+  counter.name = "sums";
+  counter.output = "sums";
+  counter.mode = CounterMode::kTotal;
+  counter.spec.key = *Field::Parse("key");
+  options_.counters = {counter};
+  const auto run = [&](const std::string& id) {
+    cluster_.Append(0, {"k", absl::StrCat(R"({"id":")", id, R"("})"), 1'700'000'000'000});
+    Life life(cluster_, options_);
+    life.topics.counter_max_bytes = {1'000'000};
+    const Task& task = life.Assign(0);
+    if (task.phase != Phase::kFailed) EXPECT_TRUE(life.Run().ok()) << life.state.fatal;
+    return std::pair(task.phase, task.sums[0].totals());
+  };
+  using Totals = CounterSums::Sums;
+  EXPECT_EQ(run("a"), std::pair(Phase::kActive, Totals{{"k", 1}}));
+  EXPECT_EQ(run("b"), std::pair(Phase::kActive, Totals{{"k", 2}}));
+  // What is judged again would be counted twice.
+  cluster_.committed[0] = {0, 1, ""};
+  EXPECT_EQ(run("c").first, Phase::kFailed);
 }
 
 TEST_F(PipelineRulesTest, Rule16ARecordWithOneKeyTooManyIsWrittenAndNotCounted) {

@@ -7,8 +7,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "connectors/kafka/options/stage_options.h"
 #include "connectors/kafka/repartition/repartition_topic.h"
+#include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/output/router.h"
 
 namespace lethe::kafka {

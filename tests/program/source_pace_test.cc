@@ -18,7 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/options/stage_options.h"
+#include "src/pipeline/options/stage_options.h"
 #include "tests/support/fake_cluster.h"
 #include "tests/support/life.h"
 #include "tests/support/seed.h"
@@ -84,7 +84,7 @@ class SourcePaceTest : public testing::Test {
   }
   std::vector<int> Evenly() const { return std::vector<int>(static_cast<size_t>(partitions_), 1); }
 
-  DaemonOptions Routing() const { return kafka::RoutingOptions(options_); }
+  DaemonOptions Routing() const { return RoutingOptions(options_); }
 
   // A router of all partitions.
   std::unique_ptr<Life> Router() {
@@ -103,7 +103,7 @@ class SourcePaceTest : public testing::Test {
   // Runs the deduplicator to the end of the repartition topic.
   void Judge() {
     TakeRouted();
-    Life life(routed_, kafka::JudgingOptions(options_), partitions_);
+    Life life(routed_, JudgingOptions(options_), partitions_);
     for (int32_t id = 0; id < partitions_; ++id) life.Assign(id);
     ASSERT_TRUE(life.Run().ok());
   }
@@ -479,7 +479,7 @@ TEST_F(SourcePaceTest, TheDeduplicatorNeedsNoMoreMemoryThanWithoutABacklog) {
   const Stream stream = {.ids = 60'000, .copies = 6'000, .span_ms = 4 * kHour, .latest_copy_ms = 59'000};
   Send(stream, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
   const auto most_ids = [&](FakeCluster& cluster) {
-    Life life(cluster, kafka::JudgingOptions(options_), partitions_);
+    Life life(cluster, JudgingOptions(options_), partitions_);
     for (int32_t id = 0; id < partitions_; ++id) life.Assign(id);
     int64_t most = 0;
     life.on_look = [&] { most = std::max(most, life.stage->memory().used_bytes()); };

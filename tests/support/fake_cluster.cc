@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "absl/time/time.h"
+
 namespace lethe::test {
 namespace {
 
@@ -72,7 +74,7 @@ void FakeGroup::Expel(FakeSource& source) {
 void FakeGroup::Answered(FakeSource& source) {
   Member* const member = Find(source);
   if (member == nullptr || !std::exchange(member->is_told, false)) return;
-  if (std::exchange(member->is_expelled, false)) return Rebalance();
+  if (std::exchange(member->is_expelled, false)) Rebalance();
   Distribute();
 }
 
@@ -110,14 +112,20 @@ void FakeGroup::Distribute() {
   }
   state_ = State::kAssigning;
   ++generation_;
-  for (size_t i = 0; i < members_.size(); ++i) {
-    std::set<int32_t> given;
-    for (int32_t id = 0; id < partitions_; ++id) {
-      if (static_cast<size_t>(id) % members_.size() == i && members_[i].owned.insert(id).second) {
-        given.insert(id);
-      }
+  std::vector<std::set<int32_t>> given(members_.size());
+  for (int32_t id = 0; id < partitions_; ++id) {
+    const size_t to = static_cast<size_t>(id) % members_.size();
+    const auto owner = std::find_if(members_.begin(), members_.end(),
+                                    [&](const Member& each) { return each.owned.contains(id); });
+    if (owner == members_.end()) {
+      given[to].insert(id);
+    } else if (owner->source != members_[to].source) {
+      again_ = true;  // members came or went meanwhile: its owner gives it up first
     }
-    Tell(members_[i], SourceEvent::Kind::kAssigned, given);
+  }
+  for (size_t i = 0; i < members_.size(); ++i) {
+    members_[i].owned.insert(given[i].begin(), given[i].end());
+    Tell(members_[i], SourceEvent::Kind::kAssigned, given[i]);
   }
 }
 
@@ -160,12 +168,43 @@ void FakeSource::Reassign(const Task& task, const Tasks& /*all*/) {
   at_end_.erase(task.id);
 }
 
-absl::StatusOr<std::vector<int64_t>> FakeSource::Committed(int32_t partitions) const {
-  std::vector<int64_t> offsets(static_cast<size_t>(partitions), -1);
+absl::StatusOr<std::vector<CommittedOffset>> FakeAnswers::Committed(const std::string& topic, int32_t count) {
+  std::vector<CommittedOffset> offsets(static_cast<size_t>(count));
+  if (topic != options_.input) return offsets;
   for (const auto& [partition, position] : cluster_.committed) {
-    if (partition < partitions) offsets[static_cast<size_t>(partition)] = position.offset;
+    if (partition < count) offsets[static_cast<size_t>(partition)] = {position.offset, position.metadata};
   }
   return offsets;
+}
+
+absl::StatusOr<LogState> FakeAnswers::Log(int32_t partition) {
+  const FakeCluster::Log& log = cluster_.logs[partition];
+  return LogState{log.start, log.end()};
+}
+
+absl::StatusOr<absl::Time> FakeAnswers::TimeAt(int32_t partition, int64_t offset) {
+  const FakeCluster::Log& log = cluster_.logs[partition];
+  for (int64_t at = std::max(offset, log.start); at < log.end(); ++at) {
+    const FakeEntry& entry = log.entries[static_cast<size_t>(at - log.start)];
+    if (entry.kind != FakeEntry::Kind::kRecord) continue;
+    return InputRecord{.timestamp_ms = entry.record.timestamp_ms}.time();
+  }
+  return absl::InfiniteFuture();
+}
+
+absl::Status FakeAnswers::ReadTotals(const std::string& topic, const std::vector<int32_t>& of,
+                                     const std::function<void(const InputRecord&)>& see,
+                                     const GoOn& /*go_on*/) {
+  int64_t offset = 0;
+  for (const FakeCluster::Written& each : cluster_.output) {
+    if (each.target.kind != Target::Kind::kCounter ||
+        options_.counters[each.target.counter].output != topic ||
+        std::find(of.begin(), of.end(), each.partition) == of.end()) {
+      continue;
+    }
+    see({each.partition, offset++, each.record.key, each.record.value, each.record.timestamp_ms});
+  }
+  return absl::OkStatus();
 }
 
 void FakeSource::PollBatch(absl::Duration /*timeout*/, size_t limit, size_t /*most_bytes*/) {
@@ -258,6 +297,7 @@ absl::Status FakeSink::Write(const OutputRecord& record) {
 }
 
 Outcome FakeSink::Commit(const std::vector<Position>& positions) {
+  if (on_commit) on_commit();
   for (size_t i = 0; i < pending_.size(); ++i) {
     const FakeCluster::Written& written = pending_[i];
     const auto bytes = static_cast<int64_t>(written.record.value.value_or("").size());

@@ -15,7 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "src/pipeline/options/options.h"
 #include "src/pipeline/output/sink.h"
+#include "src/pipeline/task/cluster.h"
 #include "src/pipeline/task/source.h"
 
 namespace lethe::test {
@@ -115,13 +117,19 @@ class FakeSource final : public Source {
 
   absl::Status Open() override;
   void Leave() override;
-  absl::Status Rejoin() override { return absl::OkStatus(); }
+  absl::Status Rejoin() override {
+    ++rejoins;
+    return absl::OkStatus();
+  }
+  absl::Status Reopen() override { return absl::OkStatus(); }
+  void StayAlive() override {}
+  absl::Duration session_timeout() const override { return absl::Seconds(45); }
+  const std::string& member_id() const override { return member_id_; }
   void Assign(const std::vector<const Task*>& tasks) override;
   void Unassign(const std::vector<int32_t>& partitions) override;
   bool TakeGeneration() override;
   void Reassign(const Task& task, const Tasks& all) override;
   int64_t HighWatermark(int32_t partition) const override { return cluster_.logs[partition].end(); }
-  absl::StatusOr<std::vector<int64_t>> Committed(int32_t partitions) const override;
   bool IsLost() const override { return lost; }
 
   // The next poll delivers the event.
@@ -137,6 +145,7 @@ class FakeSource final : public Source {
   std::vector<std::pair<int32_t, int64_t>> seeks;
   bool lost = false;
   bool left = false;
+  int rejoins = 0;
   // Called at the beginning of each Poll, and when there is nothing to read.
   std::function<void()> on_poll;
   std::function<void()> on_idle;
@@ -150,12 +159,35 @@ class FakeSource final : public Source {
 
   FakeCluster& cluster_;
   FakeGroup* const group_;
+  const std::string member_id_ = "member";
   int generation_ = -1;
   // Of the batch.
   std::deque<FakeRecord> records_;
   std::deque<std::unique_ptr<InputHeaders>> headers_;
   std::deque<SourceEvent> events_;
   std::set<int32_t> at_end_;  // of which that was said
+};
+
+// Answers of the cluster in memory to a group that reads `topic`.
+class FakeAnswers final : public Cluster {
+ public:
+  FakeAnswers(FakeCluster& cluster, const DaemonOptions& options, int32_t of_input)
+      : partitions(of_input), cluster_(cluster), options_(options) {}
+
+  absl::StatusOr<std::vector<CommittedOffset>> Committed(const std::string& topic, int32_t count) override;
+  absl::StatusOr<LogState> Log(int32_t partition) override;
+  absl::StatusOr<absl::Time> TimeAt(int32_t partition, int64_t offset) override;
+  absl::StatusOr<int32_t> CountPartitions() override { return partitions; }
+  std::string TopicId() override { return topic_id; }
+  absl::Status ReadTotals(const std::string& topic, const std::vector<int32_t>& of,
+                          const std::function<void(const InputRecord&)>& see, const GoOn& go_on) override;
+
+  int32_t partitions;    // of the input
+  std::string topic_id;  // of the input
+
+ private:
+  FakeCluster& cluster_;
+  const DaemonOptions& options_;
 };
 
 // Writes to the cluster's output at the commit. What is to fail fails once, or as often as it is said.
@@ -179,10 +211,11 @@ class FakeSink final : public Sink {
 
   // Records that the output refuses for good, of which it hears when it commits.
   std::function<bool(const FakeRecord&)> refuses;
-  int fail_writes = 0;     // that many fail
-  int fail_commits = 0;    // that many abort, and nothing is out
-  int lose_answers = 0;    // that many commit, and the answer is lost
-  bool is_fenced = false;  // the instance that commits now is no member any more
+  std::function<void()> on_commit;  // as it begins
+  int fail_writes = 0;              // that many fail
+  int fail_commits = 0;             // that many abort, and nothing is out
+  int lose_answers = 0;             // that many commit, and the answer is lost
+  bool is_fenced = false;           // the instance that commits now is no member any more
   int commits = 0;
   int aborts = 0;
   bool is_open = false;

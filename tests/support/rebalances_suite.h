@@ -13,6 +13,7 @@
 
 #include "src/pipeline/clock/steady_time.h"
 #include "src/pipeline/output/sink.h"
+#include "src/pipeline/task/cluster.h"
 #include "src/pipeline/task/source.h"
 
 namespace lethe::test {
@@ -20,6 +21,7 @@ namespace lethe::test {
 // `Cluster` has an input of two partitions and a group, and is
 //   void Append(partition, value)     to the input
 //   Source& source(i), Sink& sink(i)  of members 0 and 1; the sink is open, the source is not
+//   std::vector<lethe::CommittedOffset> Committed(i)  of the input, as member i is told
 //   void Expel()                      returns when the group has given up member 0, which was silent
 //   static constexpr bool kIsCooperative
 template <class Cluster>
@@ -64,12 +66,12 @@ class Rebalances : public testing::Test {
       return source.Unassign(event.partitions);
     }
     ASSERT_TRUE(source.TakeGeneration());
-    const std::vector<int64_t> committed = source.Committed(2).value();
+    const std::vector<lethe::CommittedOffset> committed = cluster_->Committed(i);
     std::vector<const Task*> tasks;
     for (const int32_t partition : event.partitions) {
       auto task = std::make_unique<Task>();
       task->id = partition;
-      task->next = std::max<int64_t>(committed[static_cast<size_t>(partition)], 0);
+      task->next = std::max<int64_t>(committed[static_cast<size_t>(partition)].offset, 0);
       tasks.push_back(task.get());
       member.tasks[partition] = std::move(task);
     }

@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "src/pipeline/clock/steady_time.h"
 #include "src/pipeline/output/sink.h"
+#include "src/pipeline/task/cluster.h"
 #include "src/pipeline/task/source.h"
 
 namespace lethe::test {
@@ -24,6 +25,7 @@ namespace lethe::test {
 //                                                    transaction is open
 //   size_t OutputNow()                               how much of it there is, whatever is open
 //   Source& source(), Sink& sink()                   open, with partition 0 assigned; the same member
+//   std::vector<lethe::CommittedOffset> Committed()         of the input, by the group
 //   Task& task()                                     of that partition
 //   void Restart()                                   another source and sink, where the group has committed
 template <class Cluster>
@@ -99,7 +101,10 @@ TYPED_TEST_P(SourceAndSink, ACommitPutsOutWhatWasWrittenWithThePosition) {
   EXPECT_EQ(this->cluster_->OutputNow(), 0u) << "nothing is out before the commit";
   ASSERT_EQ(sink.Commit({{0, 1, "words"}}), Outcome::kCommitted) << sink.report().last_error;
   EXPECT_EQ(this->Values(), "1 2 ");
-  EXPECT_EQ(this->cluster_->source().Committed(1).value(), std::vector<int64_t>{1});
+  const std::vector<lethe::CommittedOffset> committed = this->cluster_->Committed();
+  ASSERT_EQ(committed.size(), 1u);
+  EXPECT_EQ(committed[0].offset, 1);
+  EXPECT_EQ(committed[0].metadata, "words");
   this->cluster_->Restart();
   this->cluster_->Append("k", "next", 1000, {});
   EXPECT_EQ(this->Poll(1)[0].value, "next") << "a restart goes on behind it";

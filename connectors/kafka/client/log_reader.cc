@@ -92,9 +92,11 @@ absl::Status ReadLog(rd_kafka_t* consumer, const std::string& topic, LogReading 
   return absl::OkStatus();
 }
 
-absl::Status LogEnds::Ask(rd_kafka_t* client, const std::string& topic,
-                          const std::vector<int32_t>& partitions, absl::Duration timeout) {
-  if (partitions.empty()) return absl::OkStatus();
+absl::StatusOr<std::map<int32_t, int64_t>> AskEnds(rd_kafka_t* client, const std::string& topic,
+                                                   const std::vector<int32_t>& partitions,
+                                                   absl::Duration timeout) {
+  std::map<int32_t, int64_t> ends;
+  if (partitions.empty()) return ends;
   const PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(partitions.size())));
   for (const int32_t partition : partitions) {
     rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset = kLatest;
@@ -103,20 +105,12 @@ absl::Status LogEnds::Ask(rd_kafka_t* client, const std::string& topic,
       rd_kafka_offsets_for_times(client, list.get(), static_cast<int>(absl::ToInt64Milliseconds(timeout)));
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
     return ErrorStatus(code, absl::StrCat("asking for the end of ", topic));
-  const std::lock_guard<std::mutex> lock(mutex_);
   for (int i = 0; i < list->cnt; ++i) {
     const rd_kafka_topic_partition_t& answer = list->elems[i];
-    if (answer.err == RD_KAFKA_RESP_ERR_NO_ERROR && answer.offset >= 0) {
-      ends_[answer.partition] = answer.offset;
-    }
+    if (answer.err == RD_KAFKA_RESP_ERR_NO_ERROR && answer.offset >= 0)
+      ends[answer.partition] = answer.offset;
   }
-  return absl::OkStatus();
-}
-
-std::optional<int64_t> LogEnds::Find(int32_t partition) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto end = ends_.find(partition);
-  return end == ends_.end() ? std::nullopt : std::optional(end->second);
+  return ends;
 }
 
 }  // namespace lethe::kafka

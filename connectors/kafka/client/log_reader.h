@@ -7,8 +7,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,25 +58,11 @@ struct LogReading {
 // Unavailable: nothing came for as long as `patience`. Cancelled: `go_on` said so.
 absl::Status ReadLog(rd_kafka_t* consumer, const std::string& topic, LogReading reading);
 
-// The last stable offsets of a topic, asked of the brokers by another client than the one that reads: that
-// one knows an end from its last fetch only, and the end is needed where fetches fail.
-//
-// Thread-safe.
-class LogEnds {
- public:
-  // Keeps the known end of a partition without an answer.
-  absl::Status Ask(rd_kafka_t* client, const std::string& topic, const std::vector<int32_t>& partitions,
-                   absl::Duration timeout);
-
-  // As last answered; nullopt: it never was.
-  std::optional<int64_t> Find(int32_t partition) const;
-  // The same, and 0.
-  int64_t Of(int32_t partition) const { return Find(partition).value_or(0); }
-
- private:
-  mutable std::mutex mutex_;
-  std::map<int32_t, int64_t> ends_;  // guarded by mutex_
-};
+// The ends of the partitions' logs: last stable offsets, or high watermarks, by the client's isolation level.
+// Without those that got no answer.
+absl::StatusOr<std::map<int32_t, int64_t>> AskEnds(rd_kafka_t* client, const std::string& topic,
+                                                   const std::vector<int32_t>& partitions,
+                                                   absl::Duration timeout);
 
 }  // namespace lethe::kafka
 

@@ -2,16 +2,18 @@
 #ifndef LETHE_CONNECTORS_KAFKA_COUNTERS_COUNTER_TOTALS_H_
 #define LETHE_CONNECTORS_KAFKA_COUNTERS_COUNTER_TOTALS_H_
 
+#include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "connectors/kafka/client/client.h"
 #include "src/pipeline/clock/stop_flag.h"
 #include "src/pipeline/options/options.h"
-#include "src/pipeline/task/task.h"
+#include "src/pipeline/snapshots/snapshots.h"
+#include "src/pipeline/task/input_record.h"
 
 namespace lethe::kafka {
 
@@ -19,11 +21,10 @@ namespace lethe::kafka {
 // that is away (Cancelled on stop).
 absl::Status EnsureTotalsTopics(const DaemonOptions& options, const StopFlag& stop);
 
-// Reads the totals of these partitions, after their committed offsets: up to the high watermark, since a
-// commit may be in the group's offsets and not yet in the totals. A partition whose totals do not fit its
-// committed offset fails. Unavailable: no broker answers; ask again. Cancelled: `go_on` returned false.
-absl::Status RestoreTotals(const DaemonOptions& options, absl::Span<Task* const> partitions,
-                           const std::function<bool()>& go_on);
+// As Cluster::ReadTotals.
+absl::Status ReadTotals(const DaemonOptions& options, const std::string& topic,
+                        const std::vector<int32_t>& partitions,
+                        const std::function<void(const InputRecord&)>& see, const GoOn& go_on);
 
 // A consumer of totals, without an assignment yet.
 absl::StatusOr<ClientPtr> MakeTotalsReader(const DaemonOptions& options, const char* isolation,

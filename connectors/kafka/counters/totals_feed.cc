@@ -244,35 +244,38 @@ absl::Status TotalsFeed::Flush() {
   return status;
 }
 
-absl::Status TotalsFeed::AskEnds(LogEnds& ends) {
+absl::StatusOr<std::map<int32_t, int64_t>> TotalsFeed::Ends() {
   if (asking_ == nullptr) {
     absl::StatusOr<ClientPtr> client = MakeTotalsReader(options_, "read_committed");
     if (!client.ok()) return client.status();
     asking_ = *std::move(client);
   }
-  return ends.Ask(asking_.get(), counter_.output, partitions_, absl::Milliseconds(kRequestTimeoutMs));
+  return AskEnds(asking_.get(), counter_.output, partitions_, absl::Milliseconds(kRequestTimeoutMs));
 }
 
 void TotalsFeed::UpdateEnds() {
   const absl::Time now = SteadyNow();
-  if (AskEnds(ends_).ok()) asked_at_ = now;
+  const auto ends = Ends();
+  if (!ends.ok()) return;
+  for (const auto& [partition, end] : *ends) ends_[partition] = end;
+  asked_at_ = now;
 }
 
 absl::Status TotalsFeed::CheckFit() {
   const bool may_be_ahead = std::any_of(stored_.begin(), stored_.end(), [&](const auto& stored) {
-    return stored.second > ends_.Of(stored.first);
+    return stored.second > ends_[stored.first];
   });
   if (!may_be_ahead) return Met(absl::OkStatus());
   // The topic grows while others store: only an end that lethe asked for after the position counts.
-  LogEnds ends;
-  if (!AskEnds(ends).ok()) return absl::AbortedError("no broker tells the ends");
+  const auto ends = Ends();
+  if (!ends.ok()) return absl::AbortedError("no broker tells the ends");
   for (const auto& [partition, position] : stored_) {
-    const std::optional<int64_t> end = ends.Find(partition);
-    if (!end) return absl::AbortedError("no broker tells the ends");
-    if (position <= *end) continue;
+    const auto end = ends->find(partition);
+    if (end == ends->end()) return absl::AbortedError("no broker tells the ends");
+    if (position <= end->second) continue;
     return Met(absl::FailedPreconditionError(absl::StrCat(
         "it has the totals up to offset ", position, " of ", counter_.output, "-", partition,
-        ", which ends at ", *end,
+        ", which ends at ", end->second,
         ": the topic was recreated or cut, or the store has the totals of another cluster. Run `",
         store_->ResetCommand(), "`; lethe then writes all totals again")));
   }
@@ -283,7 +286,7 @@ void TotalsFeed::Publish() {
   int64_t lag = 0;
   for (const int32_t partition : partitions_) {
     const auto position = stored_.find(partition);
-    lag += std::max<int64_t>(ends_.Of(partition) - (position == stored_.end() ? 0 : position->second), 0);
+    lag += std::max<int64_t>(ends_[partition] - (position == stored_.end() ? 0 : position->second), 0);
   }
   if (lag == 0) current_at_ = std::max(current_at_, asked_at_);
   const std::lock_guard<std::mutex> lock(mutex_);

@@ -65,7 +65,7 @@ class TotalsFeed {
   absl::Status Flush();
   // Aborted: the store has another position than expected.
   absl::Status ComparePositions();
-  absl::Status AskEnds(LogEnds& ends);
+  absl::StatusOr<std::map<int32_t, int64_t>> Ends();
   void UpdateEnds();
   // Whether the store's positions can be those of the topic. Aborted: it is not known.
   absl::Status CheckFit();
@@ -95,7 +95,7 @@ class TotalsFeed {
   std::map<int32_t, Open> open_;  // by partition
   size_t pending_bytes_ = 0;
   ClientPtr asking_;
-  LogEnds ends_;
+  std::map<int32_t, int64_t> ends_;
   absl::Time asked_at_ = absl::InfinitePast();
   absl::Time current_at_;  // all that was committed before is in the store
   absl::StatusCode said_ = absl::StatusCode::kUnknown;

@@ -9,7 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/client/log_reader.h"
-#include "connectors/kafka/group/group_state.h"
+#include "src/pipeline/assign/instance_claim.h"
 #include "src/pipeline/clock/steady_time.h"
 
 namespace lethe::kafka {
@@ -44,7 +44,7 @@ ClientConfig Consumer::Config(const DaemonOptions& options, int lane) {
              options.assignment == Assignment::kCooperative ? "cooperative-sticky" : "range,roundrobin");
   // Each lane is a member, and needs a name of its own.
   if (options.static_membership != StaticMembership::kNever) {
-    config.Set("group.instance.id", InstanceName(options, lane));
+    config.Set("group.instance.id", MemberName(options, lane));
   }
   return config;
 }
@@ -97,6 +97,11 @@ void Consumer::Leave() {
     }
   }
   rd_kafka_consumer_close(client());
+}
+
+absl::Status Consumer::Reopen() {
+  Close();
+  return Open();
 }
 
 void Consumer::Close() {
@@ -261,9 +266,27 @@ void Consumer::ReleaseBatch() {
   messages_.clear();
 }
 
+SourceEvent::Problem Consumer::ProblemOf(rd_kafka_resp_err_t code) const {
+  switch (code) {
+    case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
+      return SourceEvent::Problem::kMayNotUseGroup;
+    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+      return SourceEvent::Problem::kMayNotReadTopic;
+    case RD_KAFKA_RESP_ERR_INCONSISTENT_GROUP_PROTOCOL:
+      return SourceEvent::Problem::kOtherProtocol;
+    case RD_KAFKA_RESP_ERR__FATAL: {
+      char reason[256];
+      const bool is_fenced =
+          rd_kafka_fatal_error(client(), reason, sizeof reason) == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID;
+      return is_fenced ? SourceEvent::Problem::kNameTaken : SourceEvent::Problem::kFatal;
+    }
+    default:
+      return SourceEvent::Problem::kOther;
+  }
+}
+
 void Consumer::AddEvent(const rd_kafka_message_t& message) {
   SourceEvent event;
-  event.code = message.err;
   switch (message.err) {
     case RD_KAFKA_RESP_ERR__PARTITION_EOF:
       event.kind = SourceEvent::Kind::kEnd;
@@ -279,6 +302,7 @@ void Consumer::AddEvent(const rd_kafka_message_t& message) {
       event.kind = SourceEvent::Kind::kUnreadDeleted;
       break;
     default:
+      event.problem = ProblemOf(message.err);
       break;
   }
   const bool is_of_partition = message.rkt != nullptr && message.partition >= 0;
@@ -323,14 +347,6 @@ int64_t Consumer::HighWatermark(int32_t partition) const {
   int64_t high = 0;
   if (is_open()) rd_kafka_get_watermark_offsets(client(), options_.input.c_str(), partition, &low, &high);
   return high;
-}
-
-absl::StatusOr<std::vector<int64_t>> Consumer::Committed(int32_t partitions) const {
-  const auto committed = AskCommitted(client(), options_.input, partitions);
-  if (!committed.ok()) return committed.status();
-  std::vector<int64_t> offsets;
-  for (const CommittedOffset& each : *committed) offsets.push_back(each.offset);
-  return offsets;
 }
 
 PartitionListPtr Consumer::Positions(const std::vector<const Task*>& tasks) const {
@@ -440,10 +456,6 @@ void Consumer::StayAlive() {
   // An empty queue of the client.
   const QueuePtr nothing(rd_kafka_queue_new(client()));
   const MessagePtr none(rd_kafka_consume_queue(nothing.get(), 0));
-}
-
-std::string Consumer::InstanceName(const DaemonOptions& options, int lane) {
-  return absl::StrCat(options.instance, "-", lane);
 }
 
 }  // namespace lethe::kafka

@@ -28,7 +28,7 @@ using PartitionList = rd_kafka_topic_partition_list_t;
 
 // The input topic through a consumer of the group.
 //
-// Thread safety: none, it belongs to the worker's thread; but statistics() may be asked from any.
+// Thread safety: none, it belongs to the worker's thread; but for the figures of the client.
 class Consumer final : public Source {
  public:
   Consumer(const DaemonOptions& options, int lane);
@@ -42,11 +42,10 @@ class Consumer final : public Source {
   // A static member leaves too, unless it keeps its place.
   void Leave() override;
   absl::Status Rejoin() override;
-  // Drops the consumer with all that is assigned, where another takes its place.
-  void Close();
+  absl::Status Reopen() override;
+  void StayAlive() override;
 
   int64_t HighWatermark(int32_t partition) const override;
-  absl::StatusOr<std::vector<int64_t>> Committed(int32_t partitions) const override;
   bool IsLost() const override { return rd_kafka_assignment_lost(client()) != 0; }
 
   void Assign(const std::vector<const Task*>& tasks) override;
@@ -56,24 +55,18 @@ class Consumer final : public Source {
   // too early.
   void Reassign(const Task& task, const Tasks& all) override;
   const rd_kafka_consumer_group_metadata_t* group_metadata() const { return group_metadata_.get(); }
-  // Counts as a poll, without a message or a rebalance: the group drops a consumer that is not polled for
-  // max.poll.interval.ms.
-  void StayAlive();
-
-  bool is_cooperative() const { return cooperative_; }
-  absl::Duration session_timeout() const { return session_timeout_; }
-  // The group.instance.id of a static member.
-  static std::string InstanceName(const DaemonOptions& options, int lane);
-  // Its id in the group, as of the last assignment; empty before the first.
-  const std::string& member_id() const { return member_id_; }
+  absl::Duration session_timeout() const override { return session_timeout_; }
+  const std::string& member_id() const override { return member_id_; }
+  ClientReport client_report() const override { return statistics_.Report(); }
+  absl::Duration throttled() const override { return statistics_.throttled(); }
   rd_kafka_t* client() const { return consumer_.get(); }
-  const ClientStatistics& statistics() const { return statistics_; }
 
  private:
   // Notes what happened for the next batch, as nothing may be committed, sought or restored in a callback.
   static void OnRebalance(rd_kafka_t* consumer, rd_kafka_resp_err_t code, PartitionList* partitions,
                           void* opaque);
   void PollBatch(absl::Duration timeout, size_t limit, size_t most_bytes) override;
+  void Close();
   // Until the batch is full, or something happened to the group.
   void PollMessages(absl::Duration timeout, size_t limit, size_t most_bytes);
   // The worker reads no more: what happens in the group from now on is answered at once, since closing waits
@@ -105,6 +98,8 @@ class Consumer final : public Source {
   void DropAside(int32_t partition);
   void PauseClient(int32_t partition, bool paused);
   PartitionListPtr ListOf(const std::vector<int32_t>& partitions) const;
+  // What an error of the client is about, as the group sees it.
+  SourceEvent::Problem ProblemOf(rd_kafka_resp_err_t code) const;
   // Adds an event or error of the client.
   void AddEvent(const rd_kafka_message_t& message);
   absl::Status Subscribe();

@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/options/stage_options.h"
 #include "connectors/kafka/topics/topics.h"
 #include "src/pipeline/clock/steady_time.h"
+#include "src/pipeline/options/stage_options.h"
 
 namespace lethe::kafka {
 namespace {

@@ -62,10 +62,9 @@ class Output final : public Sink {
   absl::StatusOr<int32_t> CountPartitions() override;
   absl::StatusOr<RecordRules> AskRules() override;
 
-  int64_t fences() const { return fences_; }
-
-  // The producer's. Thread-safe.
-  const ClientStatistics& statistics() const { return statistics_; }
+  int64_t fences() const override { return fences_; }
+  ClientReport client_report() const override { return statistics_.Report(); }
+  absl::Duration throttled() const override { return statistics_.throttled(); }
 
  private:
   // A record of the transaction.

@@ -10,13 +10,13 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "connectors/kafka/client/log_reader.h"
-#include "connectors/kafka/group/assignment.h"
 #include "connectors/kafka/group/consumer.h"
-#include "connectors/kafka/options/stage_options.h"
 #include "connectors/kafka/output/output.h"
 #include "connectors/kafka/preflight/topic_rules.h"
 #include "connectors/kafka/repartition/repartition_topic.h"
 #include "connectors/kafka/topics/topics.h"
+#include "src/pipeline/assign/assigner.h"
+#include "src/pipeline/options/stage_options.h"
 
 namespace lethe::kafka {
 namespace {
@@ -210,7 +210,9 @@ class Checker {
       problem = ReadCommitMetadata(stage, fingerprint, partition, offset).status();
     }
     if (!absl::IsFailedPrecondition(problem) && stage.group == options_.group) {
-      problem = CheckScope(stage, client_.get(), partitions);
+      problem = CheckScope(stage, partitions, [this](const std::string& topic, int32_t count) {
+        return kafka::AskCommitted(client_.get(), topic, count);
+      });
     }
     if (absl::IsFailedPrecondition(problem)) {
       // The message ends with its remedy.

@@ -6,10 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/options/stage_options.h"
 #include "connectors/kafka/preflight/check.h"
 #include "connectors/kafka/topics/topics.h"
 #include "src/engines/plan.h"
+#include "src/pipeline/options/stage_options.h"
 #include "src/text/format.h"
 
 namespace lethe::kafka {

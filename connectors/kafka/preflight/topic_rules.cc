@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "connectors/kafka/client/log_reader.h"
 #include "connectors/kafka/group/group_state.h"
-#include "connectors/kafka/options/stage_options.h"
+#include "src/pipeline/options/stage_options.h"
 #include "src/text/format.h"
 
 namespace lethe::kafka {

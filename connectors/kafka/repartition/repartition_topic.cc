@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "connectors/kafka/options/stage_options.h"
+#include "src/pipeline/options/stage_options.h"
 #include "src/pipeline/restore/commit_metadata.h"
 
 namespace lethe::kafka {

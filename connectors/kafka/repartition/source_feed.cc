@@ -56,14 +56,9 @@ absl::Status SourceFeed::Ask(bool with_count) {
   }
   std::vector<int32_t> all(static_cast<size_t>(partitions_));
   std::iota(all.begin(), all.end(), 0);
-  LogEnds asked_ends;
-  if (absl::Status asked = asked_ends.Ask(client_.get(), options_.input, all, kAskTimeout); !asked.ok())
-    return asked;
-  std::map<int32_t, int64_t> ends;
-  for (const int32_t id : all) {
-    if (const auto end = asked_ends.Find(id)) ends[id] = *end;
-  }
-  sources_.PutEnds(ends);
+  const auto ends = AskEnds(client_.get(), options_.input, all, kAskTimeout);
+  if (!ends.ok()) return ends.status();
+  sources_.PutEnds(*ends);
   const auto committed = AskCommitted(client_.get(), options_.input, partitions_);
   if (!committed.ok()) return committed.status();
   std::vector<int32_t> owned = owned_();
@@ -73,10 +68,10 @@ absl::Status SourceFeed::Ask(bool with_count) {
   for (const int32_t id : all) {
     if (std::binary_search(owned.begin(), owned.end(), id)) continue;
     const CommittedOffset& each = (*committed)[static_cast<size_t>(id)];
-    const auto end = ends.find(id);
+    const auto end = ends->find(id);
     others[id] =
         CommittedState(std::max<int64_t>(each.offset, 0), each.metadata,
-                       end == ends.end() ? std::numeric_limits<int64_t>::max() : end->second, latest);
+                       end == ends->end() ? std::numeric_limits<int64_t>::max() : end->second, latest);
   }
   sources_.Put(others);
   return absl::OkStatus();

@@ -10,8 +10,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/client/log_reader.h"
-#include "connectors/kafka/options/stage_options.h"
 #include "src/pipeline/clock/steady_time.h"
+#include "src/pipeline/options/stage_options.h"
 #include "src/text/suggestion.h"
 
 namespace lethe::kafka {

@@ -164,7 +164,7 @@ http::HttpRoutes Routes(kafka::Daemon& daemon, const StatusHistory& history, con
        }},
       {"/counters",
        [&daemon](const http::HttpQuery& query) {
-         const kafka::CountersView view = daemon.Counters(TopOf(query));
+         const CountersView view = daemon.Counters(TopOf(query));
          return http::HttpResponse{.content_type = "application/json",
                                    .body = CountersJson(view, daemon.Report().stores)};
        }},

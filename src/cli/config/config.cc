@@ -15,9 +15,9 @@
 #include "absl/strings/strip.h"
 #include "connectors/kafka/client/client.h"
 #include "connectors/kafka/client/fixed_properties.h"
-#include "connectors/kafka/options/stage_options.h"
 #include "lethe/event.h"
 #include "src/cli/config/removed.h"
+#include "src/pipeline/options/stage_options.h"
 #include "src/text/format.h"
 #include "src/text/suggestion.h"
 
@@ -422,12 +422,12 @@ absl::Status Assembler::CheckDivert() const {
 
 // The group's name is part of the name of a topic then.
 absl::Status Assembler::CheckScope() const {
-  if (config_.daemon.scope != Scope::kTopic || IsTopicName(kafka::RepartitionTopic(config_.daemon))) {
+  if (config_.daemon.scope != Scope::kTopic || IsTopicName(RepartitionTopic(config_.daemon))) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
       absl::StrCat(given_.find("scope")->second.place, ": topic needs an internal topic, and \"",
-                   kafka::RepartitionTopic(config_.daemon),
+                   RepartitionTopic(config_.daemon),
                    "\" is not a topic name; choose a shorter group, of letters, digits, '.', '_' and '-'"));
 }
 

@@ -15,9 +15,9 @@ std::string StoreJson(const StoreReport& store) {
 
 }  // namespace
 
-std::string CountersJson(const kafka::CountersView& view, const std::vector<StoreReport>& stores) {
+std::string CountersJson(const CountersView& view, const std::vector<StoreReport>& stores) {
   std::vector<std::string> counters;
-  for (const kafka::CounterView& counter : view.counters) {
+  for (const CounterView& counter : view.counters) {
     const bool has_totals = counter.mode == CounterMode::kTotal;
     std::vector<std::string> top;
     for (const auto& [key, total] : counter.top) {

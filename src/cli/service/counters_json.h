@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "connectors/kafka/counters/counter_watch.h"
+#include "src/pipeline/publish/counter_watch.h"
 #include "src/pipeline/report/report.h"
 
 namespace lethe {
 
 // Totals are texts: they may be larger than what JavaScript's numbers can tell apart.
-std::string CountersJson(const kafka::CountersView& view, const std::vector<StoreReport>& stores);
+std::string CountersJson(const CountersView& view, const std::vector<StoreReport>& stores);
 
 }  // namespace lethe
 

@@ -16,6 +16,7 @@
 #include "src/pipeline/options/topics.h"
 #include "src/pipeline/output/refusal_search.h"
 #include "src/pipeline/output/transaction_backoff.h"
+#include "src/pipeline/report/report.h"
 #include "src/pipeline/task/input_record.h"
 
 namespace lethe {
@@ -116,6 +117,12 @@ class Sink {
   // topic does not exist.
   virtual absl::StatusOr<int32_t> CountPartitions() = 0;
   virtual absl::StatusOr<RecordRules> AskRules() = 0;
+
+  // How often this sink was fenced, or lost its client otherwise.
+  virtual int64_t fences() const { return 0; }
+  // As Source's.
+  virtual ClientReport client_report() const { return {}; }
+  virtual absl::Duration throttled() const { return absl::ZeroDuration(); }
 };
 
 }  // namespace lethe

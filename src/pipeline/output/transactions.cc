@@ -28,21 +28,21 @@ int64_t SumsBytes(const Tasks& tasks) {
 
 }  // namespace
 
-Transactions::Transactions(const DaemonOptions& options, const Topics& topics, WorkerState& state,
-                           Source& source, Tasks& tasks, Sink& sink, HeldPartitions& held,
-                           SnapshotCycle& snapshots, Warnings& warnings)
-    : options_(options),
-      topics_(topics),
-      id_fingerprint_(IdFingerprint(options, topics.output_partitions)),
-      state_(state),
-      source_(source),
-      tasks_(tasks),
-      sink_(sink),
+Transactions::Transactions(const Workplace& place, HeldPartitions& held, SnapshotCycle& snapshots,
+                           Warnings& warnings)
+    : options_(place.options()),
+      topics_(place.topics()),
+      id_fingerprint_(IdFingerprint(options_, topics_.output_partitions)),
+      state_(place.state),
+      source_(place.source),
+      tasks_(place.tasks),
+      sink_(place.sink),
+      cluster_(place.cluster),
       held_(held),
       snapshots_(snapshots),
       warnings_(warnings),
-      writer_(options, topics, sink),
-      refusal_search_(topics.output_rules) {}
+      writer_(options_, topics_, sink_),
+      refusal_search_(topics_.output_rules) {}
 
 absl::Status Transactions::Open() {
   return sink_.Open({topics_.max_batch_bytes(), topics_.max_record_bytes()});
@@ -115,7 +115,7 @@ void Transactions::Commit() {
   Finish(/*committed=*/true);
 }
 
-bool Transactions::AbortForNewConsumer() {
+bool Transactions::AbortForReopening() {
   if (!open_) return true;
   const Outcome aborted = sink_.Abort();
   Finish(/*committed=*/false);
@@ -187,17 +187,17 @@ void Transactions::RollBack(Outcome outcome) {
 }
 
 Outcome Transactions::Resolve() {
-  std::vector<int64_t> committed;
+  std::vector<CommittedOffset> committed;
+  const int32_t count = std::max(topics_.partitions, tasks_.empty() ? 0 : tasks_.rbegin()->first + 1);
   const absl::Status asked = state_.Await([&] {
-    auto answer =
-        source_.Committed(std::max(topics_.partitions, tasks_.empty() ? 0 : tasks_.rbegin()->first + 1));
+    auto answer = cluster_.Committed(options_.input, count);
     if (answer.ok()) committed = std::move(*answer);
     return answer.status();
   });
   if (!asked.ok()) return Outcome::kStopped;
   Outcome outcome = Outcome::kAborted;
   for (Task* task : InTransaction(tasks_)) {
-    const int64_t offset = committed[static_cast<size_t>(task->id)];
+    const int64_t offset = committed[static_cast<size_t>(task->id)].offset;
     if (offset == task->next && task->next != task->in_group) outcome = Outcome::kCommitted;
     if (offset != task->next && offset != task->in_group) {
       task->LeaveNamed();

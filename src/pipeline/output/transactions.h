@@ -18,8 +18,7 @@
 #include "src/pipeline/output/transaction_backoff.h"
 #include "src/pipeline/output/warnings.h"
 #include "src/pipeline/report/lane_figures.h"
-#include "src/pipeline/task/source.h"
-#include "src/pipeline/task/worker_state.h"
+#include "src/pipeline/task/workplace.h"
 
 namespace lethe {
 
@@ -27,8 +26,7 @@ namespace lethe {
 // committed offset, and no output beyond it is visible. Not thread-safe: it belongs to the worker's thread.
 class Transactions {
  public:
-  Transactions(const DaemonOptions& options, const Topics& topics, WorkerState& state, Source& source,
-               Tasks& tasks, Sink& sink, HeldPartitions& held, SnapshotCycle& snapshots, Warnings& warnings);
+  Transactions(const Workplace& place, HeldPartitions& held, SnapshotCycle& snapshots, Warnings& warnings);
 
   // Creates the producer, and fences every earlier one of the same name.
   absl::Status Open();
@@ -55,8 +53,8 @@ class Transactions {
   void End(bool may_commit) {
     if (open_) may_commit ? Commit() : Abort();
   }
-  // As Abort(), but the consumer is recreated, too, so nothing is sought. False: the producer is lost.
-  bool AbortForNewConsumer();
+  // As Abort(), but the source is opened anew, too, so nothing is sought. False: the producer is lost.
+  bool AbortForReopening();
   // Commits the starting offsets with their metadata. Not OK: this assignment is over.
   absl::Status CommitStart(const std::vector<Task*>& fresh);
 
@@ -90,6 +88,7 @@ class Transactions {
   Source& source_;
   Tasks& tasks_;
   Sink& sink_;
+  Cluster& cluster_;
   HeldPartitions& held_;
   SnapshotCycle& snapshots_;
   Warnings& warnings_;

@@ -43,9 +43,19 @@ struct SourceEvent {
     kError,          // any other error, of a partition or of none
   };
 
+  // What an error is about.
+  enum class Problem {
+    kOther,  // it passes, or it is reported elsewhere
+    kMayNotUseGroup,
+    kMayNotReadTopic,
+    kOtherProtocol,  // the group has members that do not take this one's assignment protocol
+    kNameTaken,      // another member has come with this one's name: this one is fenced
+    kFatal,          // the source cannot go on
+  };
+
   Kind kind = Kind::kError;
-  std::string why = {};                  // with the partition if there is one
-  int code = 0;                          // of the source's client
+  std::string why = {};  // with the partition if there is one
+  Problem problem = Problem::kOther;
   std::vector<int32_t> partitions = {};  // of an event of the group
 };
 

@@ -1,4 +1,4 @@
-// The input and the consumer group as one worker sees them.
+// The input, and what happens to this member of the consumer group, as one stream.
 #ifndef LETHE_SRC_PIPELINE_TASK_SOURCE_H_
 #define LETHE_SRC_PIPELINE_TASK_SOURCE_H_
 
@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "src/pipeline/report/report.h"
 #include "src/pipeline/task/input_record.h"
 #include "src/pipeline/task/task.h"
 
@@ -36,6 +36,10 @@ class Source {
   virtual void Leave() = 0;
   // Leaves the group and rejoins it, for a new assignment.
   virtual absl::Status Rejoin() = 0;
+  // Drops this member with all that is assigned, and becomes a new one.
+  virtual absl::Status Reopen() = 0;
+  // Counts as a poll that brings nothing: the group drops a member that is silent for too long.
+  virtual void StayAlive() = 0;
 
   // Reads at most `limit` records or about `most_bytes` into the batch; waits at most `timeout` for the
   // first.
@@ -75,10 +79,15 @@ class Source {
 
   // The end of the log, as last fetched; 0: not known.
   virtual int64_t HighWatermark(int32_t partition) const = 0;
-  // The committed offsets of partitions 0 to `partitions` - 1; -1: none. Unavailable: ask again.
-  virtual absl::StatusOr<std::vector<int64_t>> Committed(int32_t partitions) const = 0;
   // Whether the partitions were lost, not revoked.
   virtual bool IsLost() const = 0;
+  // After a crash the group waits this long for the member that is gone.
+  virtual absl::Duration session_timeout() const = 0;
+  // In the group, as of the last generation that was taken; empty before.
+  virtual const std::string& member_id() const = 0;
+  // Thread-safe: figures of the client, and for how long quotas have held it back.
+  virtual ClientReport client_report() const { return {}; }
+  virtual absl::Duration throttled() const { return absl::ZeroDuration(); }
   std::string Name(const Task& task) const;
 
  protected:
@@ -97,27 +106,6 @@ class Source {
 
   const std::string topic_;
   std::set<int32_t> stale_;  // partitions that were sought since the batch was read
-};
-
-// Not thread-safe: it belongs to the worker's thread.
-class Group {
- public:
-  virtual ~Group() = default;
-
-  // The answers to the events of the same name: what is judged is committed, or not; then the source gets its
-  // answer.
-  virtual void Assign(const std::vector<int32_t>& partitions) = 0;
-  virtual void Revoke(const std::vector<int32_t>& partitions, bool lost) = 0;
-  // The worker ends: it owns no partition from now on.
-  virtual void Release() = 0;
-  // The log differs from the filter's: the task starts over, as at an assignment, and is sought.
-  virtual void Rebuild(Task& task) = 0;
-  // Retention has deleted the record at `next`: by policy the task goes on where the log starts, or fails.
-  virtual void LoseUnread(Task& task, const std::string& why) = 0;
-  // An error of no owned partition; may be fatal for the worker.
-  virtual void MeetError(const SourceEvent& event) = 0;
-  // Between two batches: rebalances, changes of the input topic, reports.
-  virtual void Look() = 0;
 };
 
 }  // namespace lethe

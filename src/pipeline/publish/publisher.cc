@@ -1,4 +1,4 @@
-#include "connectors/kafka/publisher.h"
+#include "src/pipeline/publish/publisher.h"
 
 #include <spdlog/spdlog.h>
 
@@ -12,7 +12,7 @@
 #include "src/pipeline/clock/steady_time.h"
 #include "src/pipeline/report/remarks.h"
 
-namespace lethe::kafka {
+namespace lethe {
 namespace {
 
 constexpr absl::Duration kPublishEvery = absl::Milliseconds(250);
@@ -29,23 +29,23 @@ std::string InSeconds(absl::Duration duration) {
 
 }  // namespace
 
-Publisher::Publisher(const DaemonOptions& options, const Topics& topics, const LogEnds& ends,
-                     const WorkerState& state, const Consumer& consumer, const Tasks& tasks,
-                     const Membership& membership, const Output& output, Worker& worker)
-    : options_(options),
-      topics_(topics),
-      ends_(ends),
-      state_(state),
-      consumer_(consumer),
-      tasks_(tasks),
+Publisher::Publisher(const Workplace& place, const Membership& membership, const Transactions& transactions,
+                     const SourcePace& pace, Warnings& warnings)
+    : options_(place.options()),
+      topics_(place.topics()),
+      ends_(place.shared.ends),
+      state_(place.state),
+      source_(place.source),
+      tasks_(place.tasks),
       membership_(membership),
-      transactions_(worker.transactions()),
-      pace_(worker.pace()),
-      output_(output),
-      warnings_(worker.warnings()),
+      transactions_(transactions),
+      pace_(pace),
+      sink_(place.sink),
+      warnings_(warnings),
+      counter_watch_(place.shared.counter_watch),
       published_at_(SteadyNow()) {
   LaneReport report;
-  report.lane = state.lane;
+  report.lane = state_.lane;
   report_ = std::make_shared<const LaneReport>(std::move(report));
 }
 
@@ -63,16 +63,16 @@ void Publisher::Publish() {
   report.lane = state_.lane;
   report.joined = membership_.joined();
   report.unassigned_for = membership_.unassigned_for();
-  report.session_timeout = consumer_.session_timeout();
+  report.session_timeout = source_.session_timeout();
   report.waiting = transactions_.WhyNothingIsCommitted();
   if (const std::string why = WhyItStands(); report.waiting.empty()) report.waiting = why;
   report.at_end = published_at_end_ = IsAtEnd();
   report.without_id = warnings_.without_id();
-  warnings_.OfThrottling(consumer_.statistics().throttled(), output_.statistics().throttled());
+  warnings_.OfThrottling(source_.throttled(), sink_.throttled());
   report.consumer_throttled = warnings_.consumer_throttled();
   report.producer_throttled = warnings_.producer_throttled();
   transactions_.AddTo(report);
-  report.fences = output_.fences();
+  report.fences = sink_.fences();
   report.passed_over = pace_.PassedOver();
   RenewStatus(tasks_, kRenewFor, &next_renewed_);
   LookForOpenTransactions();
@@ -99,7 +99,7 @@ PartitionReport Publisher::ReportOf(const Task& task) const {
   partition.counts = task.counts;
   partition.committed = task.committed;
   partition.position = std::max(task.next, task.end_of_log);
-  partition.high_watermark = consumer_.HighWatermark(task.id);
+  partition.high_watermark = source_.HighWatermark(task.id);
   // The client does not know it for a partition that is not read.
   if (task.phase == Phase::kFailed) {
     partition.high_watermark = std::max({partition.high_watermark, task.log_end, ends_.Of(task.id)});
@@ -128,7 +128,7 @@ std::string Publisher::WhyItWaits(const Task& task) const {
   SchemaLookup lookup;
   if (options_.record.schemas != nullptr) lookup = options_.record.schemas->Find(*task.waits_for);
   return absl::StrCat(
-      consumer_.Name(task), " is held at offset ", task.next, ": ",
+      source_.Name(task), " is held at offset ", task.next, ": ",
       lookup.why.empty() ? absl::StrCat(SchemaName(*task.waits_for), ": no answer of the schema registry yet")
                          : lookup.why,
       "; it resumes when the schema registry answers");
@@ -152,8 +152,8 @@ LaneReport Publisher::Report() const {
     report.waiting = absl::StrCat("no progress for ", InSeconds(age),
                                   ": one batch or one call to the brokers has taken so long");
   }
-  report.consumer = consumer_.statistics().Report();
-  report.producer = output_.statistics().Report();
+  report.consumer = source_.client_report();
+  report.producer = sink_.client_report();
   return report;
 }
 
@@ -178,7 +178,7 @@ std::string Publisher::WhyItStands() {
     const Task& first = *Find(tasks_, stalled.front());
     const size_t more = stalled.size() - 1;
     why = absl::StrCat("no progress for ", InSeconds(progress_.StandsFor(first.id, now)), ": ",
-                       consumer_.Name(first), " stands at offset ", first.committed,
+                       source_.Name(first), " stands at offset ", first.committed,
                        " although there are records to process",
                        more == 0 ? "" : absl::StrCat(" (and ", more, " more partitions)"));
   }
@@ -200,7 +200,7 @@ void Publisher::LookForOpenTransactions() {
     // The end that the client met is the last stable offset; that of the log comes with the same answers. The
     // end that was asked for shows that the answers have not stopped.
     const bool held = task->phase == Phase::kActive && !task->waits_for && task->end_of_log == position &&
-                      consumer_.HighWatermark(id) > position && ends_.Of(id) <= position;
+                      source_.HighWatermark(id) > position && ends_.Of(id) <= position;
     sights.push_back({id, position, held});
   }
   open_transactions_.Look(sights, SteadyNow());
@@ -244,4 +244,4 @@ void Publisher::SayWhenCaughtUp() {
   caught_up_ = has_all;
 }
 
-}  // namespace lethe::kafka
+}  // namespace lethe

@@ -1,28 +1,19 @@
-#include "connectors/kafka/group/instance_claim.h"
+#include "src/pipeline/assign/instance_claim.h"
 
-#include <librdkafka/rdkafka.h>
 #include <spdlog/spdlog.h>
 
-#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "connectors/kafka/client/client.h"
-#include "connectors/kafka/group/consumer.h"
-#include "connectors/kafka/topics/topics.h"
 
-namespace lethe::kafka {
+namespace lethe {
 namespace {
 
 // Two processes that were both there first, after a network was cut, say: one of them must give in.
 constexpr int kMostInARow = 3;
-constexpr int kAskTimeoutMs = 3000;
-// A broker makes a member id of the name of a static member, or of the client's, and "-" and a UUID.
-constexpr size_t kIdBehindName = 37;
 
 std::string PropertyOr(const DaemonOptions& options, absl::string_view name, std::string fallback) {
   for (const auto& [key, value] : options.properties) {
@@ -39,6 +30,10 @@ absl::Duration SessionTimeout(const DaemonOptions& options) {
 
 }  // namespace
 
+std::string MemberName(const DaemonOptions& options, int lane) {
+  return absl::StrCat(options.instance, "-", lane);
+}
+
 InstanceClaim::InstanceClaim(const DaemonOptions& options, AskMembers ask, std::function<absl::Time()> now)
     : options_(options),
       is_static_(options.static_membership != StaticMembership::kNever),
@@ -47,7 +42,7 @@ InstanceClaim::InstanceClaim(const DaemonOptions& options, AskMembers ask, std::
       now_(std::move(now)) {}
 
 std::string InstanceClaim::NameOf(int lane) const {
-  return is_static_ ? Consumer::InstanceName(options_, lane)
+  return is_static_ ? MemberName(options_, lane)
                     : PropertyOr(options_, "client.id", absl::StrCat("lethe-", options_.instance));
 }
 
@@ -113,29 +108,4 @@ absl::Status InstanceClaim::Fenced(int lane, const std::string& own) {
                    "${HOSTNAME} in a StatefulSet"));
 }
 
-absl::StatusOr<std::vector<NamedMember>> AskGroupMembers(const DaemonOptions& options) {
-  using GroupsPtr = std::unique_ptr<const rd_kafka_group_list, Destroyer<rd_kafka_group_list_destroy>>;
-  ClientErrors errors;
-  auto client = MakeAskingClient(options, errors);
-  if (!client.ok()) return client.status();
-  // rd_kafka_DescribeConsumerGroups() says more, but where brokers do not know the request, such as the one
-  // of `lethe demo`, the client of librdkafka 2.0.2 never closes.
-  const rd_kafka_group_list* raw = nullptr;
-  const rd_kafka_resp_err_t code =
-      rd_kafka_list_groups(client->get(), options.group.c_str(), &raw, kAskTimeoutMs);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return ErrorStatus(code, "asking for the members of the group");
-  const GroupsPtr groups(raw);
-  std::vector<NamedMember> members;
-  for (int i = 0; i < groups->group_cnt; ++i) {
-    for (int j = 0; j < groups->groups[i].member_cnt; ++j) {
-      const rd_kafka_group_member_info& member = groups->groups[i].members[j];
-      const absl::string_view id = member.member_id;
-      if (id.size() <= kIdBehindName) continue;
-      members.push_back(
-          {std::string(id), std::string(id.substr(0, id.size() - kIdBehindName)), member.client_host});
-    }
-  }
-  return members;
-}
-
-}  // namespace lethe::kafka
+}  // namespace lethe

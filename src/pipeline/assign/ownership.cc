@@ -1,4 +1,4 @@
-#include "connectors/kafka/ownership.h"
+#include "src/pipeline/assign/ownership.h"
 
 #include <spdlog/spdlog.h>
 
@@ -6,13 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/counters/counter_totals.h"
-#include "connectors/kafka/preflight/log_sample.h"
-#include "connectors/kafka/topics/topic_id.h"
-#include "connectors/kafka/topics/topics.h"
+#include "src/pipeline/assign/totals.h"
 #include "src/pipeline/clock/steady_time.h"
 
-namespace lethe::kafka {
+namespace lethe {
 namespace {
 
 // How long an assigned partition may be unknown: the member that assigns it may learn of a new one first.
@@ -20,30 +17,29 @@ constexpr absl::Duration kNewPartitionPatience = absl::Seconds(30);
 constexpr absl::Duration kLookForMemoryEvery = absl::Seconds(1);
 // Each attempt is a rebalance of the group.
 constexpr absl::Duration kRejoinForMemoryEvery = absl::Minutes(1);
-constexpr int kTopicIdTimeoutMs = 1000;
 
 }  // namespace
 
-Ownership::Ownership(const DaemonOptions& options, const Topics& topics, DedupStage& stage,
-                     KeptPartitions& kept, Snapshots* snapshots, WorkerState& state, Consumer& consumer,
-                     Tasks& tasks, Membership& membership, Worker& worker)
-    : options_(options),
-      topics_(topics),
-      kept_(kept),
-      state_(state),
-      consumer_(consumer),
-      tasks_(tasks),
+Ownership::Ownership(const Workplace& place, Membership& membership, HeldPartitions& held,
+                     SnapshotCycle& snapshots, Transactions& transactions)
+    : options_(place.options()),
+      topics_(place.topics()),
+      kept_(place.shared.kept),
+      state_(place.state),
+      source_(place.source),
+      cluster_(place.cluster),
+      tasks_(place.tasks),
       membership_(membership),
-      held_(worker.held()),
-      snapshots_(worker.snapshots()),
-      transactions_(worker.transactions()),
-      assigner_(options, topics.partitions, IdFingerprint(options, topics.output_partitions), stage, kept,
-                snapshots, [this](int32_t partition) { return GoOnLoading(partition, "snapshot"); }) {}
+      held_(held),
+      snapshots_(snapshots),
+      transactions_(transactions),
+      assigner_(options_, topics_, place.shared.stage, kept_, place.shared.snapshots,
+                [this](int32_t partition) { return GoOnLoading(partition, "snapshot"); }) {}
 
 void Ownership::Assign(const std::vector<int32_t>& partitions) {
   // Of this assignment, not of a later one: a lane that stalls over a rebalance must not commit, with the new
   // generation, what it judged in the old one.
-  const bool is_member = consumer_.TakeGeneration();
+  const bool is_member = source_.TakeGeneration();
   // Cooperative: partitions that stay go on under the new generation.
   transactions_.End(is_member);
   membership_.SetJoined(true);
@@ -53,7 +49,7 @@ void Ownership::Assign(const std::vector<int32_t>& partitions) {
                          : absl::AbortedError("the group has moved on before the assignment came");
   }
   // A cooperative client counts these as assigned, and would not offer them again.
-  if (consumer_.is_cooperative() && absl::IsAborted(prepared)) wants_to_rejoin_ = true;
+  if (options_.assignment == Assignment::kCooperative && absl::IsAborted(prepared)) wants_to_rejoin_ = true;
   std::vector<const Task*> assigned;
   if (prepared.ok()) {
     for (const int32_t partition : partitions) {
@@ -61,7 +57,7 @@ void Ownership::Assign(const std::vector<int32_t>& partitions) {
       if (task != nullptr && task->phase != Phase::kFailed) assigned.push_back(task);
     }
   }
-  consumer_.Assign(assigned);
+  source_.Assign(assigned);
   if (prepared.ok()) return;
   spdlog::warn("lane {}: {}", state_.lane, std::string(prepared.message()));
   if (!absl::IsAborted(prepared) && !absl::IsCancelled(prepared)) state_.fatal = prepared;
@@ -76,10 +72,10 @@ void Ownership::Revoke(const std::vector<int32_t>& partitions, bool lost) {
   }
   // The group is in its next generation, and no other member owns the partitions before this one releases
   // them: it may still commit. (Lost partitions were taken away before.)
-  if (consumer_.is_cooperative() && !lost) lost = !consumer_.TakeGeneration();
+  if (options_.assignment == Assignment::kCooperative && !lost) lost = !source_.TakeGeneration();
   transactions_.End(!lost);
   Release(partitions);
-  consumer_.Unassign(partitions);
+  source_.Unassign(partitions);
 }
 
 void Ownership::ReleaseAll() {
@@ -107,16 +103,20 @@ absl::Status Ownership::Prepare(const std::vector<int32_t>& partitions) {
   assigner_.SetPartitions(count);
   std::vector<CommittedOffset> committed;
   absl::Status asked = state_.Await([&] {
-    auto answer = AskCommitted(consumer_.client(), options_.input, count);
+    auto answer = cluster_.Committed(options_.input, count);
     if (answer.ok()) committed = std::move(*answer);
     return answer.status();
   });
   if (asked.ok() && !has_begun_) {
-    asked = state_.Await([&] { return CheckScope(options_, consumer_.client(), count); });
+    asked = state_.Await([&] {
+      return CheckScope(options_, count, [this](const std::string& topic, int32_t of_partitions) {
+        return cluster_.Committed(topic, of_partitions);
+      });
+    });
   }
   if (!asked.ok()) return asked;
 
-  assigner_.SetTopicId(AskTopicId(consumer_.client(), options_.input, kTopicIdTimeoutMs));
+  assigner_.SetTopicId(cluster_.TopicId());
   std::vector<Task*> prepared;
   int begin = 0;
   for (const int32_t partition : partitions) {
@@ -173,7 +173,7 @@ absl::StatusOr<std::unique_ptr<Task>> Ownership::PrepareOne(int32_t partition,
                                                             Uncommitted uncommitted, absl::Time give_up) {
   LogState log;
   const absl::Status asked = state_.Await([&] {
-    auto answer = AskLog(consumer_.client(), options_.input, partition);
+    auto answer = cluster_.Log(partition);
     if (answer.ok()) log = *answer;
     const bool wait = absl::IsNotFound(answer.status()) && SteadyNow() < give_up;
     return wait ? absl::UnavailableError(answer.status().message()) : answer.status();
@@ -189,7 +189,7 @@ absl::Status Ownership::AwaitTotals(const std::vector<Task*>& partitions) {
   if (partitions.empty()) return absl::OkStatus();
   const int32_t first = partitions.front()->id;
   const absl::Status restored = state_.Await([&] {
-    return RestoreTotals(options_, partitions, [&] { return GoOnLoading(first, "counter state"); });
+    return RestoreTotals(options_, partitions, cluster_, [&] { return GoOnLoading(first, "counter state"); });
   });
   LoadingEnds();
   return restored;
@@ -198,24 +198,17 @@ absl::Status Ownership::AwaitTotals(const std::vector<Task*>& partitions) {
 void Ownership::AskLogTimes(int32_t partition, const CommittedOffset& committed, LogState& log) {
   if (!assigner_.NeedsLogTimes(committed, log)) return;
   state_.heartbeat.Beat();
-  // Another client, since the worker's own is in the middle of its assignment.
-  ClientErrors errors;
-  auto client = MakeAskingClient(options_, errors);
-  if (!client.ok()) return;
-  std::vector<int64_t> from(static_cast<size_t>(partition) + 1, -1);
-  from.back() = log.start;
-  const auto first = AskTimes(client->get(), options_.input, from);
+  const auto first = cluster_.TimeAt(partition, log.start);
   state_.heartbeat.Beat();
-  from.back() = committed.offset;
-  const auto next = AskTimes(client->get(), options_.input, from);
-  if (first.ok() && next.ok()) log.times = LogTimesOf(first->back(), next->back(), absl::Now());
+  const auto next = cluster_.TimeAt(partition, committed.offset);
+  if (first.ok() && next.ok()) log.times = LogTimesOf(*first, *next, absl::Now());
 }
 
 void Ownership::Rebuild(Task& task) {
   spdlog::warn(
       "{}: the log is not the one that the filter was built from (truncated or recreated): rebuilding the "
       "filter",
-      consumer_.Name(task));
+      source_.Name(task));
   if (task.snapshot) assigner_.Refuse(*task.snapshot);
   PrepareAgain(task);
 }
@@ -229,7 +222,7 @@ void Ownership::LoseUnread(Task& task, const std::string& why) {
     // The records before it must be committed before the partition starts over.
     transactions_.End(/*may_commit=*/true);
     PrepareAgain(task);
-    if (task.phase != Phase::kFailed) consumer_.Reassign(task, tasks_);
+    if (task.phase != Phase::kFailed) source_.Reassign(task, tasks_);
     return;
   }
   FailPartition(
@@ -243,9 +236,9 @@ void Ownership::PrepareAgain(Task& task) {
   snapshots_.Drop(task);
   task.filter.reset();  // its memory goes back before the new one asks for some
   const absl::Status asked = state_.Await([&] {
-    const auto committed = AskCommitted(consumer_.client(), options_.input, task.id + 1);
+    const auto committed = cluster_.Committed(options_.input, task.id + 1);
     if (!committed.ok()) return committed.status();
-    assigner_.SetTopicId(AskTopicId(consumer_.client(), options_.input, kTopicIdTimeoutMs));
+    assigner_.SetTopicId(cluster_.TopicId());
     auto prepared = PrepareOne(task.id, committed->back(), Uncommitted::kRecreated, absl::InfinitePast());
     if (!prepared.ok()) return prepared.status();
     (*prepared)->counts = task.counts;
@@ -255,7 +248,7 @@ void Ownership::PrepareAgain(Task& task) {
   });
   if (asked.ok()) {
     if (task.lacks_memory) SayLackOfMemory();
-    if (task.phase != Phase::kFailed) consumer_.Seek(task);
+    if (task.phase != Phase::kFailed) source_.Seek(task);
     return;
   }
   if (!absl::IsCancelled(asked)) state_.fatal = asked;
@@ -264,7 +257,7 @@ void Ownership::PrepareAgain(Task& task) {
 
 bool Ownership::GoOnLoading(int32_t partition, absl::string_view what) {
   state_.heartbeat.Beat();
-  consumer_.StayAlive();
+  source_.StayAlive();
   if (std::exchange(loading_, partition) != partition) {
     state_.SetWaiting(absl::StrCat("the ", what, " of ", options_.input, "-", partition, " is being loaded"));
   }
@@ -275,4 +268,4 @@ void Ownership::LoadingEnds() {
   if (std::exchange(loading_, std::nullopt)) state_.SetWaiting("");
 }
 
-}  // namespace lethe::kafka
+}  // namespace lethe

@@ -1,17 +1,18 @@
-#include "connectors/kafka/group/assignment.h"
+#include "src/pipeline/assign/assigner.h"
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "connectors/kafka/options/stage_options.h"
-#include "connectors/kafka/topics/topic_id.h"
 #include "src/engines/memory_parts.h"
+#include "src/pipeline/assign/topic_id_watch.h"
+#include "src/pipeline/options/stage_options.h"
 #include "src/stage/missing_bytes.h"
 
-namespace lethe::kafka {
+namespace lethe {
 namespace {
 
 // A revoked partition may come back to the process: members hear with their next heartbeat (3 s) that the
@@ -19,6 +20,11 @@ namespace {
 constexpr absl::Duration kMayComeBackFor = absl::Seconds(10);
 
 }  // namespace
+
+bool HasBegun(const std::vector<CommittedOffset>& committed) {
+  return std::any_of(committed.begin(), committed.end(),
+                     [](const CommittedOffset& each) { return each.offset >= 0; });
+}
 
 absl::StatusOr<CommitMetadata> ReadCommitMetadata(const DaemonOptions& options,
                                                   const std::string& id_fingerprint, int32_t partition,
@@ -58,11 +64,11 @@ absl::StatusOr<CommitMetadata> ReadCommitMetadata(const DaemonOptions& options,
       "kafka-consumer-groups.sh --reset-offsets to start over"));
 }
 
-absl::Status CheckScope(const DaemonOptions& options, rd_kafka_t* client, int32_t partitions) {
+absl::Status CheckScope(const DaemonOptions& options, int32_t partitions, const AskCommittedOf& ask) {
   if (options.routes) return absl::OkStatus();
   const bool is_routed = !options.routed_from.empty();
   const std::string other = is_routed ? options.routed_from : RepartitionTopic(options);
-  const auto committed = AskCommitted(client, other, partitions);
+  const auto committed = ask(other, partitions);
   if (!committed.ok()) return absl::IsUnavailable(committed.status()) ? committed.status() : absl::OkStatus();
   for (const CommittedOffset& each : *committed) {
     if (each.offset < 0 || absl::IsNotFound(CommitMetadata::Parse(each.metadata).status())) continue;
@@ -90,15 +96,15 @@ void FailPartition(Task& task, std::string problem) {
   spdlog::error("{}", task.problem);
 }
 
-Assigner::Assigner(const DaemonOptions& options, int32_t partitions, std::string id_fingerprint,
-                   DedupStage& stage, KeptPartitions& kept, Snapshots* snapshots, GoOnLoading go_on)
+Assigner::Assigner(const DaemonOptions& options, const Topics& topics, DedupStage& stage,
+                   KeptPartitions& kept, Snapshots* snapshots, GoOnLoading go_on)
     : options_(options),
-      partitions_(partitions),
+      partitions_(topics.partitions),
       stage_(stage),
       kept_(kept),
       snapshots_(snapshots),
       go_on_(std::move(go_on)),
-      id_fingerprint_(std::move(id_fingerprint)) {}
+      id_fingerprint_(IdFingerprint(options, topics.output_partitions)) {}
 
 Uncommitted Assigner::WhyUncommitted(int32_t partition, const std::vector<CommittedOffset>& committed,
                                      bool begun) {
@@ -431,4 +437,4 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
   return task;
 }
 
-}  // namespace lethe::kafka
+}  // namespace lethe

@@ -1,6 +1,6 @@
 // Which partitions a worker owns: those that its group assigns, until it revokes or loses them.
-#ifndef LETHE_CONNECTORS_KAFKA_OWNERSHIP_H_
-#define LETHE_CONNECTORS_KAFKA_OWNERSHIP_H_
+#ifndef LETHE_SRC_PIPELINE_ASSIGN_OWNERSHIP_H_
+#define LETHE_SRC_PIPELINE_ASSIGN_OWNERSHIP_H_
 
 #include <cstdint>
 #include <memory>
@@ -13,15 +13,15 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "connectors/kafka/group/assignment.h"
-#include "connectors/kafka/group/consumer.h"
-#include "connectors/kafka/group/group_state.h"
-#include "connectors/kafka/group/membership.h"
 #include "lethe/stage.h"
-#include "src/pipeline/task/worker_state.h"
-#include "src/pipeline/worker.h"
+#include "src/pipeline/assign/assigner.h"
+#include "src/pipeline/assign/membership.h"
+#include "src/pipeline/output/held_partitions.h"
+#include "src/pipeline/output/snapshot_cycle.h"
+#include "src/pipeline/output/transactions.h"
+#include "src/pipeline/task/workplace.h"
 
-namespace lethe::kafka {
+namespace lethe {
 
 // Invariant: offsets are committed only of partitions that were owned without a break since they were judged
 // (rule 11).
@@ -29,14 +29,13 @@ namespace lethe::kafka {
 // Not thread-safe: it belongs to the worker's thread.
 class Ownership {
  public:
-  Ownership(const DaemonOptions& options, const Topics& topics, DedupStage& stage, KeptPartitions& kept,
-            Snapshots* snapshots, WorkerState& state, Consumer& consumer, Tasks& tasks,
-            Membership& membership, Worker& worker);
+  Ownership(const Workplace& place, Membership& membership, HeldPartitions& held, SnapshotCycle& snapshots,
+            Transactions& transactions);
 
   // What the group has assigned; what it revokes, or has taken away.
   void Assign(const std::vector<int32_t>& partitions);
   void Revoke(const std::vector<int32_t>& partitions, bool lost);
-  // The worker ends, or its consumer does: it owns nothing from now on. No transaction is open.
+  // The worker ends, or its source does: it owns nothing from now on. No transaction is open.
   void ReleaseAll();
 
   // The log is not the one that the filter was built from: rebuilds the filter.
@@ -75,7 +74,8 @@ class Ownership {
   const Topics& topics_;
   KeptPartitions& kept_;
   WorkerState& state_;
-  Consumer& consumer_;
+  Source& source_;
+  Cluster& cluster_;
   Tasks& tasks_;
   Membership& membership_;
   HeldPartitions& held_;
@@ -88,6 +88,6 @@ class Ownership {
   std::optional<int32_t> loading_;  // the partition that is being loaded
 };
 
-}  // namespace lethe::kafka
+}  // namespace lethe
 
-#endif  // LETHE_CONNECTORS_KAFKA_OWNERSHIP_H_
+#endif  // LETHE_SRC_PIPELINE_ASSIGN_OWNERSHIP_H_

@@ -6,25 +6,22 @@
 // rebalance when a static member restarts (KIP-345): it gets its old assignment, and a restarted leader does
 // not know that it is the leader (KIP-814, which librdkafka lacks). Each owner commits its starting offset,
 // so each worker checks that every partition has a committed offset.
-#ifndef LETHE_CONNECTORS_KAFKA_GROUP_INPUT_WATCH_H_
-#define LETHE_CONNECTORS_KAFKA_GROUP_INPUT_WATCH_H_
+#ifndef LETHE_SRC_PIPELINE_ASSIGN_INPUT_WATCH_H_
+#define LETHE_SRC_PIPELINE_ASSIGN_INPUT_WATCH_H_
 
 #include <cstdint>
 
 #include "absl/time/time.h"
-#include "connectors/kafka/group/assignment.h"
-#include "connectors/kafka/group/consumer.h"
-#include "connectors/kafka/topics/topic_id.h"
-#include "src/pipeline/task/worker_state.h"
+#include "src/pipeline/assign/assigner.h"
+#include "src/pipeline/assign/topic_id_watch.h"
+#include "src/pipeline/task/workplace.h"
 
-namespace lethe::kafka {
+namespace lethe {
 
 // Not thread-safe: it belongs to the worker's thread.
 class InputWatch {
  public:
-  // `partitions`: the topic's number at the start.
-  InputWatch(const DaemonOptions& options, int32_t partitions, WorkerState& state, Consumer& consumer,
-             Tasks& tasks, Assigner& assigner);
+  InputWatch(const Workplace& place, Assigner& assigner);
 
   // Between two batches; asks the cluster every few seconds.
   void Look();
@@ -41,7 +38,8 @@ class InputWatch {
 
   const DaemonOptions& options_;
   WorkerState& state_;
-  Consumer& consumer_;
+  Source& source_;
+  Cluster& cluster_;
   Tasks& tasks_;
   Assigner& assigner_;
   TopicIdWatch topic_id_;
@@ -53,6 +51,6 @@ class InputWatch {
   int rejoined_ = 0;  // in a row
 };
 
-}  // namespace lethe::kafka
+}  // namespace lethe
 
-#endif  // LETHE_CONNECTORS_KAFKA_GROUP_INPUT_WATCH_H_
+#endif  // LETHE_SRC_PIPELINE_ASSIGN_INPUT_WATCH_H_

@@ -1,4 +1,4 @@
-#include "connectors/kafka/group/input_watch.h"
+#include "src/pipeline/assign/input_watch.h"
 
 #include <spdlog/spdlog.h>
 
@@ -7,14 +7,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "connectors/kafka/group/group_state.h"
 #include "src/pipeline/clock/steady_time.h"
 
-namespace lethe::kafka {
+namespace lethe {
 namespace {
 
 constexpr absl::Duration kLookEvery = absl::Seconds(5);
-constexpr int kLookTimeoutMs = 500;
 // A broker that has just started may not know a topic yet, so one answer does not count.
 constexpr int kAbsences = 2;
 // A rebalance may wait for a member that does not answer; and there may be a cause that no rebalance cures.
@@ -23,21 +21,22 @@ constexpr int kMostDoublings = 7;  // an hour
 
 }  // namespace
 
-InputWatch::InputWatch(const DaemonOptions& options, int32_t partitions, WorkerState& state,
-                       Consumer& consumer, Tasks& tasks, Assigner& assigner)
-    : options_(options),
-      state_(state),
-      consumer_(consumer),
-      tasks_(tasks),
+InputWatch::InputWatch(const Workplace& place, Assigner& assigner)
+    : options_(place.options()),
+      state_(place.state),
+      source_(place.source),
+      cluster_(place.cluster),
+      tasks_(place.tasks),
       assigner_(assigner),
       // A restarted static member gets its old assignment, even if partitions were added meanwhile.
-      given_partitions_(options.static_membership == StaticMembership::kNever ? partitions : 0) {}
+      given_partitions_(options_.static_membership == StaticMembership::kNever ? place.topics().partitions
+                                                                               : 0) {}
 
 void InputWatch::Look() {
   const absl::Time now = SteadyNow();
   if (now < next_look_) return;
   next_look_ = now + kLookEvery;
-  const auto partitions = CountPartitions(consumer_.client(), options_.input, kLookTimeoutMs);
+  const auto partitions = cluster_.CountPartitions();
   NoteAbsence(absl::IsNotFound(partitions.status()));
   // The topic, and its committed offsets, may have been deleted meanwhile.
   if (tasks_.empty()) given_partitions_ = 0;
@@ -63,17 +62,17 @@ void InputWatch::LookForAnotherTopic() {
   const auto judged = std::find_if(tasks_.begin(), tasks_.end(),
                                    [](const auto& each) { return !each.second->topic_id.empty(); });
   if (judged == tasks_.end()) return;
-  const std::string id = AskTopicId(consumer_.client(), options_.input, kLookTimeoutMs);
+  const std::string id = cluster_.TopicId();
   if (!topic_id_.IsRecreated(judged->second->topic_id, id)) return;
   for (auto& [partition, task] : tasks_) {
     if (task->phase == Phase::kFailed || !IsOfAnotherTopic(task->topic_id, id)) continue;
-    std::string why = RecreatedUnread(consumer_.Name(*task), task->next);
+    std::string why = RecreatedUnread(source_.Name(*task), task->next);
     if (task->in_transaction()) {
       task->stop_before_next = std::move(why);  // what was judged was read, of either topic
       continue;
     }
     FailPartition(*task, std::move(why));
-    consumer_.SetPaused(*task, true);
+    source_.SetPaused(*task, true);
   }
 }
 
@@ -81,7 +80,7 @@ void InputWatch::NoteGrowth(int32_t partitions) {
   assigner_.SetPartitions(partitions);
   for (auto& [id, task] : tasks_) {
     if (!assigner_.HasGrownFor(*task)) continue;
-    const auto log = AskLog(consumer_.client(), options_.input, id);
+    const auto log = cluster_.Log(id);
     if (!log.ok()) return;  // at the next look
     assigner_.NoteGrowth(*task, log->end);
   }
@@ -89,7 +88,7 @@ void InputWatch::NoteGrowth(int32_t partitions) {
 
 void InputWatch::LookForUnassigned(int32_t count, absl::Time now) {
   if (count <= given_partitions_) return;
-  const auto committed = AskCommitted(consumer_.client(), options_.input, count);
+  const auto committed = cluster_.Committed(options_.input, count);
   if (!committed.ok()) return;
   int32_t unassigned = given_partitions_;
   while (unassigned < count &&
@@ -109,7 +108,7 @@ void InputWatch::LookForUnassigned(int32_t count, absl::Time now) {
                absl::FormatDuration(absl::Trunc(now - unassigned_since_, absl::Seconds(1))));
   unassigned_since_ = now;
   ++rejoined_;
-  if (absl::Status joined = consumer_.Rejoin(); !joined.ok()) state_.fatal = joined;
+  if (absl::Status joined = source_.Rejoin(); !joined.ok()) state_.fatal = joined;
 }
 
-}  // namespace lethe::kafka
+}  // namespace lethe

@@ -1,6 +1,6 @@
 // Where an assigned partition starts, and with which filter.
-#ifndef LETHE_CONNECTORS_KAFKA_GROUP_ASSIGNMENT_H_
-#define LETHE_CONNECTORS_KAFKA_GROUP_ASSIGNMENT_H_
+#ifndef LETHE_SRC_PIPELINE_ASSIGN_ASSIGNER_H_
+#define LETHE_SRC_PIPELINE_ASSIGN_ASSIGNER_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "connectors/kafka/group/group_state.h"
 #include "lethe/stage.h"
 #include "src/pipeline/options/options.h"
-#include "src/pipeline/restore/restore_plan.h"
+#include "src/pipeline/options/topics.h"
+#include "src/pipeline/task/cluster.h"
 #include "src/pipeline/task/task.h"
 
-namespace lethe::kafka {
+namespace lethe {
 
 // Why the group has committed nothing of a partition. All records count, whatever --start says, of one that
 // was added after the group began to read the topic, or whose topic was recreated.
@@ -30,9 +30,11 @@ absl::StatusOr<CommitMetadata> ReadCommitMetadata(const DaemonOptions& options,
                                                   const std::string& id_fingerprint, int32_t partition,
                                                   const CommittedOffset& committed);
 
-// FailedPrecondition: the group has judged the input with the other scope. Unavailable: ask again. The client
-// is of the group; `partitions` are the input's.
-absl::Status CheckScope(const DaemonOptions& options, rd_kafka_t* client, int32_t partitions);
+// FailedPrecondition: the group has judged the input with the other scope. Unavailable: ask again. `ask` is
+// for what the group has committed of a topic; `partitions` are the input's.
+using AskCommittedOf =
+    std::function<absl::StatusOr<std::vector<CommittedOffset>>(const std::string& topic, int32_t partitions)>;
+absl::Status CheckScope(const DaemonOptions& options, int32_t partitions, const AskCommittedOf& ask);
 
 // Why a partition stops whose input was deleted and created again by the same name. `committed`: the next
 // offset by the group.
@@ -47,9 +49,9 @@ class Assigner {
   // Asked several times a second while a snapshot is loaded; false cancels that.
   using GoOnLoading = std::function<bool(int32_t partition)>;
 
-  // `partitions` are the input's; `snapshots` is null where none are taken.
-  Assigner(const DaemonOptions& options, int32_t partitions, std::string id_fingerprint, DedupStage& stage,
-           KeptPartitions& kept, Snapshots* snapshots, GoOnLoading go_on);
+  // `snapshots` is null where none are taken.
+  Assigner(const DaemonOptions& options, const Topics& topics, DedupStage& stage, KeptPartitions& kept,
+           Snapshots* snapshots, GoOnLoading go_on);
 
   // Whether Prepare() needs the times of the log.
   bool NeedsLogTimes(const CommittedOffset& committed, const LogState& log) const;
@@ -121,6 +123,6 @@ class Assigner {
   std::string topic_id_;
 };
 
-}  // namespace lethe::kafka
+}  // namespace lethe
 
-#endif  // LETHE_CONNECTORS_KAFKA_GROUP_ASSIGNMENT_H_
+#endif  // LETHE_SRC_PIPELINE_ASSIGN_ASSIGNER_H_

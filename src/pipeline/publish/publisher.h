@@ -1,6 +1,6 @@
 // Publishes the figures of a worker, and whether it makes progress.
-#ifndef LETHE_CONNECTORS_KAFKA_PUBLISHER_H_
-#define LETHE_CONNECTORS_KAFKA_PUBLISHER_H_
+#ifndef LETHE_SRC_PIPELINE_PUBLISH_PUBLISHER_H_
+#define LETHE_SRC_PIPELINE_PUBLISH_PUBLISHER_H_
 
 #include <cstdint>
 #include <memory>
@@ -9,26 +9,25 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "connectors/kafka/client/log_reader.h"
-#include "connectors/kafka/counters/counter_watch.h"
-#include "connectors/kafka/group/membership.h"
-#include "connectors/kafka/output/output.h"
+#include "src/pipeline/assign/membership.h"
+#include "src/pipeline/output/sink.h"
+#include "src/pipeline/output/source_pace.h"
+#include "src/pipeline/output/transactions.h"
+#include "src/pipeline/output/warnings.h"
+#include "src/pipeline/publish/counter_watch.h"
+#include "src/pipeline/publish/log_ends.h"
 #include "src/pipeline/report/report.h"
 #include "src/pipeline/report/watches.h"
-#include "src/pipeline/task/worker_state.h"
-#include "src/pipeline/worker.h"
+#include "src/pipeline/task/workplace.h"
 
-namespace lethe::kafka {
+namespace lethe {
 
 // Thread safety: Report() from any thread; the rest belongs to the worker's.
 class Publisher {
  public:
-  Publisher(const DaemonOptions& options, const Topics& topics, const LogEnds& ends, const WorkerState& state,
-            const Consumer& consumer, const Tasks& tasks, const Membership& membership, const Output& output,
-            Worker& worker);
+  Publisher(const Workplace& place, const Membership& membership, const Transactions& transactions,
+            const SourcePace& pace, Warnings& warnings);
 
-  // Before the worker runs.
-  void SetCounterWatch(CounterWatch* watch) { counter_watch_ = watch; }
   // Whether it is time to publish again, or the end was reached where the daemon waits for it (exit_at_end).
   bool IsDue() const;
   void Publish();
@@ -51,14 +50,14 @@ class Publisher {
   const Topics& topics_;
   const LogEnds& ends_;  // of the input
   const WorkerState& state_;
-  const Consumer& consumer_;
+  const Source& source_;
   const Tasks& tasks_;
   const Membership& membership_;
   const Transactions& transactions_;
   const SourcePace& pace_;
-  const Output& output_;
+  const Sink& sink_;
   Warnings& warnings_;
-  CounterWatch* counter_watch_ = nullptr;
+  CounterWatch* const counter_watch_;
   ProgressWatch progress_;
   std::string stalled_;  // the last answer of WhyItStands()
   OpenTransactionWatch open_transactions_;
@@ -73,6 +72,6 @@ class Publisher {
   absl::Time published_at_;                   // likewise
 };
 
-}  // namespace lethe::kafka
+}  // namespace lethe
 
-#endif  // LETHE_CONNECTORS_KAFKA_PUBLISHER_H_
+#endif  // LETHE_SRC_PIPELINE_PUBLISH_PUBLISHER_H_

@@ -1,6 +1,6 @@
 // The largest totals of this instance, for the status page.
-#ifndef LETHE_CONNECTORS_KAFKA_COUNTERS_COUNTER_WATCH_H_
-#define LETHE_CONNECTORS_KAFKA_COUNTERS_COUNTER_WATCH_H_
+#ifndef LETHE_SRC_PIPELINE_PUBLISH_COUNTER_WATCH_H_
+#define LETHE_SRC_PIPELINE_PUBLISH_COUNTER_WATCH_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/task/task.h"
 
-namespace lethe::kafka {
+namespace lethe {
 
 struct CounterView {
   std::string name;
@@ -77,6 +77,6 @@ class CounterWatch {
   absl::Time next_ = absl::InfinitePast();
 };
 
-}  // namespace lethe::kafka
+}  // namespace lethe
 
-#endif  // LETHE_CONNECTORS_KAFKA_COUNTERS_COUNTER_WATCH_H_
+#endif  // LETHE_SRC_PIPELINE_PUBLISH_COUNTER_WATCH_H_

@@ -1,6 +1,6 @@
 // Two processes that run as one instance: which of them stays.
-#ifndef LETHE_CONNECTORS_KAFKA_GROUP_INSTANCE_CLAIM_H_
-#define LETHE_CONNECTORS_KAFKA_GROUP_INSTANCE_CLAIM_H_
+#ifndef LETHE_SRC_PIPELINE_ASSIGN_INSTANCE_CLAIM_H_
+#define LETHE_SRC_PIPELINE_ASSIGN_INSTANCE_CLAIM_H_
 
 #include <functional>
 #include <map>
@@ -14,13 +14,16 @@
 #include "src/pipeline/clock/steady_time.h"
 #include "src/pipeline/options/options.h"
 
-namespace lethe::kafka {
+namespace lethe {
 
 struct NamedMember {
   std::string id;    // the broker's, new each time it joins
   std::string name;  // the group.instance.id; without static membership the client.id
   std::string host;  // as the broker sees it
 };
+
+// The group.instance.id of a lane that is a static member: each lane is a member.
+std::string MemberName(const DaemonOptions& options, int lane);
 
 // A process's claim on the name of its instance. Another process of that name fences this one's consumers or
 // producers. The one that was there first takes the name back, and the newcomer ends. Only the newcomer sees
@@ -65,9 +68,6 @@ class InstanceClaim {
   std::map<int, Row> rows_;                           // by lane; guarded by mutex_
 };
 
-// The members of the options' group, with a client of its own.
-absl::StatusOr<std::vector<NamedMember>> AskGroupMembers(const DaemonOptions& options);
+}  // namespace lethe
 
-}  // namespace lethe::kafka
-
-#endif  // LETHE_CONNECTORS_KAFKA_GROUP_INSTANCE_CLAIM_H_
+#endif  // LETHE_SRC_PIPELINE_ASSIGN_INSTANCE_CLAIM_H_

@@ -1,11 +1,12 @@
-#include "connectors/kafka/group/membership.h"
+#include "src/pipeline/assign/membership.h"
 
 #include <spdlog/spdlog.h>
 
 #include "absl/strings/str_cat.h"
+#include "src/pipeline/assign/instance_claim.h"
 #include "src/pipeline/clock/steady_time.h"
 
-namespace lethe::kafka {
+namespace lethe {
 namespace {
 
 // How long a group may take without a log line: an empty one waits 3 s for more members.
@@ -40,47 +41,44 @@ void Membership::LookAtWait() {
   spdlog::warn(
       "lane {}: waiting for group {} to assign partitions: after a crash the group waits for the member that "
       "is gone until its session times out, at most {} (session.timeout.ms){}",
-      state_.lane, options_.group, absl::FormatDuration(consumer_.session_timeout()),
+      state_.lane, options_.group, absl::FormatDuration(source_.session_timeout()),
       options_.static_membership == StaticMembership::kNever
           ? "; with instance set, a restarted process takes its own place again at once"
           : "");
 }
 
 void Membership::MeetError(const SourceEvent& event) {
-  const auto code = static_cast<rd_kafka_resp_err_t>(event.code);
+  using Problem = SourceEvent::Problem;
   const std::string& why = event.why;
-  switch (code) {
-    case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
-      state_.fatal =
-          absl::PermissionDeniedError(absl::StrCat("group ", options_.group, ": ", rd_kafka_err2str(code),
-                                                   ": grant this user Read on group ", options_.group));
+  switch (event.problem) {
+    case Problem::kMayNotUseGroup:
+      state_.fatal = absl::PermissionDeniedError(absl::StrCat(
+          "group ", options_.group, ": ", why, ": grant this user Read on group ", options_.group));
       return;
-    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+    case Problem::kMayNotReadTopic:
       state_.fatal =
           absl::PermissionDeniedError(absl::StrCat(why, ": grant this user Read on topic ", options_.input));
       return;
-    case RD_KAFKA_RESP_ERR_INCONSISTENT_GROUP_PROTOCOL:
+    case Problem::kOtherProtocol:
       return MeetOtherProtocol(why);
-    case RD_KAFKA_RESP_ERR__FATAL: {
-      char reason[256];
-      const rd_kafka_resp_err_t cause = rd_kafka_fatal_error(consumer_.client(), reason, sizeof reason);
-      if (cause == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID) return MeetSameName(why);
-      state_.fatal = ErrorStatus(code, why);
+    case Problem::kNameTaken:
+      return MeetSameName(why);
+    case Problem::kFatal:
+      state_.fatal = absl::InternalError(why);
       return;
-    }
-    default:
+    case Problem::kOther:
       if (const auto like_it = errors_.Next()) spdlog::warn("lane {}: {}{}", state_.lane, why, *like_it);
   }
 }
 
 void Membership::MeetOtherProtocol(const std::string& why) {
   const std::string what = absl::StrCat(
-      why, ": group ", options_.group,
-      " has members that do not take assignment: ", consumer_.is_cooperative() ? "cooperative" : "eager",
+      why, ": group ", options_.group, " has members that do not take assignment: ",
+      options_.assignment == Assignment::kCooperative ? "cooperative" : "eager",
       "; the protocol cannot change while one of them is in the group. First stop every instance, then start "
       "them all with the new assignment");
   const absl::Time now = SteadyNow();
-  const absl::Duration patience = consumer_.session_timeout();
+  const absl::Duration patience = source_.session_timeout();
   if (other_protocol_since_ == absl::InfiniteFuture()) {
     other_protocol_since_ = now;
     const std::string waiting = absl::StrCat(what, "; waiting ", absl::FormatDuration(patience),
@@ -94,18 +92,18 @@ void Membership::MeetOtherProtocol(const std::string& why) {
 
 void Membership::MeetSameName(const std::string& why) {
   state_.heartbeat.Beat();
-  state_.fatal = claim_.Fenced(state_.lane, consumer_.member_id());
+  state_.fatal = claim_.Fenced(state_.lane, source_.member_id());
   if (!state_.fatal.ok()) return;
   spdlog::warn("lane {}: {}; recreating the consumer", state_.lane, why);
-  wants_new_consumer_ = true;
+  wants_reopen_ = true;
 }
 
 absl::Status Membership::MayRecreateProducer() {
   // Static members learn it from their consumer, for certain.
   if (options_.static_membership != StaticMembership::kNever) return absl::OkStatus();
   state_.heartbeat.Beat();
-  state_.fatal.Update(claim_.Fenced(state_.lane, consumer_.member_id()));
+  state_.fatal.Update(claim_.Fenced(state_.lane, source_.member_id()));
   return state_.fatal;
 }
 
-}  // namespace lethe::kafka
+}  // namespace lethe

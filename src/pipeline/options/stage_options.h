@@ -5,15 +5,15 @@
 // Routers are lanes that judge nothing, with the same transactions, rebalances and refusals. A routed record
 // keeps its key, value, timestamp and headers, and gets two more headers, which the deduplicator removes: its
 // partition and offset in the input.
-#ifndef LETHE_CONNECTORS_KAFKA_OPTIONS_STAGE_OPTIONS_H_
-#define LETHE_CONNECTORS_KAFKA_OPTIONS_STAGE_OPTIONS_H_
+#ifndef LETHE_SRC_PIPELINE_OPTIONS_STAGE_OPTIONS_H_
+#define LETHE_SRC_PIPELINE_OPTIONS_STAGE_OPTIONS_H_
 
 #include <string>
 #include <vector>
 
 #include "src/pipeline/options/options.h"
 
-namespace lethe::kafka {
+namespace lethe {
 
 // GROUP-INPUT-repartition.
 std::string RepartitionTopic(const DaemonOptions& options);
@@ -38,6 +38,6 @@ int64_t LeastMemory(const DaemonOptions& options, int32_t partitions);
 // It, beside the one that the user has set.
 std::string LeastMemoryText(const DaemonOptions& options, int32_t partitions);
 
-}  // namespace lethe::kafka
+}  // namespace lethe
 
-#endif  // LETHE_CONNECTORS_KAFKA_OPTIONS_STAGE_OPTIONS_H_
+#endif  // LETHE_SRC_PIPELINE_OPTIONS_STAGE_OPTIONS_H_

@@ -1,10 +1,10 @@
-#include "connectors/kafka/options/stage_options.h"
+#include "src/pipeline/options/stage_options.h"
 
 #include "absl/strings/str_cat.h"
 #include "src/engines/memory_parts.h"
 #include "src/text/format.h"
 
-namespace lethe::kafka {
+namespace lethe {
 
 std::string RepartitionTopic(const DaemonOptions& options) {
   return absl::StrCat(options.group, "-", options.input, "-repartition");
@@ -72,4 +72,4 @@ std::string LeastMemoryText(const DaemonOptions& options, int32_t partitions) {
                       BytesSetting(LeastMemory(options, partitions)), " where one instance has all of them");
 }
 
-}  // namespace lethe::kafka
+}  // namespace lethe

@@ -1,10 +1,10 @@
-#include "connectors/kafka/counters/counter_watch.h"
+#include "src/pipeline/publish/counter_watch.h"
 
 #include <algorithm>
 
 #include "src/pipeline/clock/steady_time.h"
 
-namespace lethe::kafka {
+namespace lethe {
 namespace {
 
 constexpr absl::Duration kAskEvery = absl::Milliseconds(500);
@@ -72,4 +72,4 @@ void CounterWatch::Answer(int lane, const std::map<int32_t, std::unique_ptr<Task
   known_ = std::exchange(asked_, nullptr);
 }
 
-}  // namespace lethe::kafka
+}  // namespace lethe

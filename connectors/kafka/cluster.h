@@ -1,0 +1,43 @@
+// What a worker asks of the cluster, asked of brokers.
+#ifndef LETHE_CONNECTORS_KAFKA_CLUSTER_H_
+#define LETHE_CONNECTORS_KAFKA_CLUSTER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "connectors/kafka/group/consumer.h"
+#include "src/pipeline/options/options.h"
+#include "src/pipeline/task/cluster.h"
+
+namespace lethe::kafka {
+
+// Asks with the worker's consumer, which must be open, and with clients of its own where that one is busy.
+// Not thread-safe: it belongs to the worker's thread.
+class BrokerCluster final : public Cluster {
+ public:
+  BrokerCluster(const DaemonOptions& options, const Consumer& consumer)
+      : options_(options), consumer_(consumer) {}
+
+  absl::StatusOr<std::vector<CommittedOffset>> Committed(const std::string& topic,
+                                                         int32_t partitions) override;
+  absl::StatusOr<LogState> Log(int32_t partition) override;
+  absl::StatusOr<absl::Time> TimeAt(int32_t partition, int64_t offset) override;
+  absl::StatusOr<int32_t> CountPartitions() override;
+  // Only since librdkafka 2.3.
+  std::string TopicId() override;
+  absl::Status ReadTotals(const std::string& topic, const std::vector<int32_t>& partitions,
+                          const std::function<void(const InputRecord&)>& see, const GoOn& go_on) override;
+
+ private:
+  const DaemonOptions& options_;
+  const Consumer& consumer_;
+};
+
+}  // namespace lethe::kafka
+
+#endif  // LETHE_CONNECTORS_KAFKA_CLUSTER_H_

@@ -1,0 +1,21 @@
+// The totals of counters, restored when a partition is assigned.
+#ifndef LETHE_SRC_PIPELINE_ASSIGN_TOTALS_H_
+#define LETHE_SRC_PIPELINE_ASSIGN_TOTALS_H_
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "src/pipeline/options/options.h"
+#include "src/pipeline/task/cluster.h"
+#include "src/pipeline/task/task.h"
+
+namespace lethe {
+
+// Reads the totals of these partitions, after their committed offsets. A partition whose totals do not fit
+// its committed offset fails. Unavailable: no broker answers; ask again. Cancelled: `go_on` returned false.
+absl::Status RestoreTotals(const DaemonOptions& options, const std::vector<Task*>& tasks, Cluster& cluster,
+                           const GoOn& go_on);
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_PIPELINE_ASSIGN_TOTALS_H_

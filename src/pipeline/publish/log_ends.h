@@ -1,0 +1,36 @@
+// The ends of the input's logs, as the brokers have told them.
+#ifndef LETHE_SRC_PIPELINE_PUBLISH_LOG_ENDS_H_
+#define LETHE_SRC_PIPELINE_PUBLISH_LOG_ENDS_H_
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+namespace lethe {
+
+// Last stable offsets, asked by another client than the one that reads: that one knows an end from its last
+// fetch only, and the end is needed where fetches fail.
+//
+// Thread-safe.
+class LogEnds {
+ public:
+  // Keeps the known ends of other partitions.
+  void Put(const std::map<int32_t, int64_t>& ends) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [partition, end] : ends) ends_[partition] = end;
+  }
+  // As last put; 0: it never was.
+  int64_t Of(int32_t partition) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto end = ends_.find(partition);
+    return end == ends_.end() ? 0 : end->second;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<int32_t, int64_t> ends_;  // guarded by mutex_
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_PIPELINE_PUBLISH_LOG_ENDS_H_
