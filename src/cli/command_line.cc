@@ -56,6 +56,7 @@ Example:
 
 constexpr char kDemoFooter[] = R"(Example:
   lethe demo --events 1000000
+  lethe demo --format avro
   lethe demo --adapt)";
 
 constexpr char kPlanFooter[] = R"(Give three of rate, horizon, fpp and memory; the plan finds the fourth.

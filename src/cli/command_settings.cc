@@ -96,6 +96,13 @@ constexpr Setting<DemoOptions> kDemoSettings[] = {
      [](absl::string_view text, DemoOptions& options) {
        return Store(text, ParseWhole<uint64_t>(text, 0, std::numeric_limits<uint64_t>::max()), options.seed);
      }},
+    {"format", "json|avro", "json", false,
+     "Form of the events: JSON, or Avro in two versions of a schema, with a registry in the program", "avro",
+     [](absl::string_view text, DemoOptions& options) {
+       if (text != "json" && text != "avro") return BadValue(text, "expected json or avro");
+       options.avro = text == "avro";
+       return absl::OkStatus();
+     }},
     SwitchSetting<DemoOptions, &DemoOptions::serve>("serve", "Keep the status page up at the end"),
     {"port", "NUMBER", "9464 with --serve or --adapt, if it is free", false,
      "Port of the status page; with --adapt the second engine has the next one", "9464",

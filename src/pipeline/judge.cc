@@ -84,7 +84,7 @@ void Judge::JudgeEvents(Task& task) {
   for (size_t i = 0; i < events_.size(); ++i) {
     JudgedRecord& record = records_[event_records_[i]];
     record.verdict = verdicts_[i];
-    warnings_.SeeKey(task.id, events_[i].id, record.verdict, record.input->key);
+    warnings_.SeeEvent(task.id, events_[i].id, record.verdict, *record.input);
   }
   events_.clear();
   event_records_.clear();

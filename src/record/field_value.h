@@ -9,7 +9,14 @@
 namespace lethe {
 
 // What a number counts if it is a time since the Unix epoch.
-enum class TimeUnit : uint8_t { kMilliseconds, kMicroseconds, kNanoseconds, kSeconds, kDays };
+enum class TimeUnit : uint8_t {
+  kMilliseconds,
+  kMicroseconds,
+  kNanoseconds,
+  kSeconds,
+  kTimestamp,  // as kSeconds, of a message that is a time as a whole and nothing else
+  kDays,
+};
 
 // The value at a place, in the form that JSON has for it, so that a record has the same id in every format.
 // `text` is UTF-8 for a string (bytes as they are, and of a JSON document the text between its quotes), the

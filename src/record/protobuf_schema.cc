@@ -219,12 +219,40 @@ ProtobufPlace PlaceOf(const pb::Descriptor& root, const std::string& pointer) {
     }
     message = field->message_type();
     const bool is_list = place.path.back().is_repeated && place.path.back().index < 0;
-    if (i == steps.size() && message != nullptr && !is_list && IsWrapper(*message)) {
+    const bool is_whole = i == steps.size() && message != nullptr && !is_list;
+    const bool is_timestamp = is_whole && message->full_name() == "google.protobuf.Timestamp";
+    if (is_timestamp || (is_whole && IsWrapper(*message))) {
       place.path.push_back(StepOf(*message->field(0)));
     }
     if (field->full_name() == "google.protobuf.Timestamp.seconds") place.unit = TimeUnit::kSeconds;
+    if (is_timestamp) place.unit = TimeUnit::kTimestamp;
   }
   return place;
+}
+
+const pb::Descriptor* NestedOf(const pb::Descriptor& message, int32_t index) {
+  if (index < 0) return nullptr;
+  const auto is_entry = [&](int i) { return message.nested_type(i)->options().map_entry(); };
+  if (index < message.nested_type_count() && !is_entry(index)) return message.nested_type(index);
+  for (int i = 0; i < message.nested_type_count(); ++i) {
+    if (!is_entry(i) && index-- == 0) return message.nested_type(i);
+  }
+  return nullptr;
+}
+
+void AppendPointers(const pb::Descriptor& message, const std::string& above, int depth, size_t most,
+                    std::vector<std::string>* pointers) {
+  for (int i = 0; i < message.field_count() && pointers->size() < most; ++i) {
+    const pb::FieldDescriptor& field = *message.field(i);
+    if (field.is_repeated() || field.type() == pb::FieldDescriptor::TYPE_BOOL) continue;
+    const std::string pointer = absl::StrCat(above, "/", field.name());
+    const pb::Descriptor* const inner = field.message_type();
+    if (inner == nullptr || IsWrapper(*inner)) {
+      pointers->push_back(pointer);
+    } else if (depth > 1) {
+      AppendPointers(*inner, pointer, depth - 1, most, pointers);
+    }
+  }
 }
 
 }  // namespace
@@ -261,15 +289,28 @@ absl::StatusOr<ProtobufSchema> ProtobufSchema::Compile(const Schema& schema) {
   return compiled;
 }
 
-std::optional<std::vector<ProtobufPlace>> ProtobufSchema::Places(
-    absl::Span<const int32_t> indexes, const std::vector<std::string>& pointers) const {
+const pb::Descriptor* ProtobufSchema::Find(absl::Span<const int32_t> indexes) const {
   const int32_t first = indexes.empty() ? 0 : indexes[0];
-  if (first < 0 || first >= file_->message_type_count()) return std::nullopt;
+  if (first < 0 || first >= file_->message_type_count()) return nullptr;
   const pb::Descriptor* message = file_->message_type(first);
   for (const int32_t index : indexes.empty() ? indexes : indexes.subspan(1)) {
-    if (index < 0 || index >= message->nested_type_count()) return std::nullopt;
-    message = message->nested_type(index);
+    message = NestedOf(*message, index);
+    if (message == nullptr) return nullptr;
   }
+  return message;
+}
+
+std::vector<std::string> ProtobufSchema::Pointers(absl::Span<const int32_t> indexes, int depth,
+                                                  size_t most) const {
+  std::vector<std::string> pointers;
+  if (const pb::Descriptor* message = Find(indexes)) AppendPointers(*message, "", depth, most, &pointers);
+  return pointers;
+}
+
+std::optional<std::vector<ProtobufPlace>> ProtobufSchema::Places(
+    absl::Span<const int32_t> indexes, const std::vector<std::string>& pointers) const {
+  const pb::Descriptor* message = Find(indexes);
+  if (message == nullptr) return std::nullopt;
   std::vector<ProtobufPlace> places;
   for (const std::string& pointer : pointers) places.push_back(PlaceOf(*message, pointer));
   return places;

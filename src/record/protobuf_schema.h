@@ -14,6 +14,7 @@
 #include "src/record/schema_source.h"
 
 namespace google::protobuf {
+class Descriptor;
 class DescriptorPool;
 class FileDescriptor;
 }  // namespace google::protobuf
@@ -38,13 +39,20 @@ class ProtobufSchema {
   ProtobufSchema(ProtobufSchema&&) noexcept;
   ~ProtobufSchema();
 
-  // `indexes`: the message's index in the file, then in the message around it; none: the first message.
+  // `indexes`: the message's index in the file, then in the message around it; none: the first message. Some
+  // serializers count the entries of maps among nested messages, as descriptors do, and some do not: they
+  // count, unless that would name an entry or nothing.
   // Of a message that the schema does not have: nullopt. Places that the message does not have have no path.
   std::optional<std::vector<ProtobufPlace>> Places(absl::Span<const int32_t> indexes,
                                                    const std::vector<std::string>& pointers) const;
 
+  // Pointers to the strings, bytes, numbers and enums of the same message, in messages down to `depth`, not
+  // in lists and maps; at most `most`. Empty: there is no such message.
+  std::vector<std::string> Pointers(absl::Span<const int32_t> indexes, int depth, size_t most) const;
+
  private:
   ProtobufSchema();
+  const google::protobuf::Descriptor* Find(absl::Span<const int32_t> indexes) const;
 
   std::unique_ptr<google::protobuf::DescriptorPool> pool_;
   const google::protobuf::FileDescriptor* file_ = nullptr;

@@ -204,7 +204,9 @@ Found RecordReader::Impl::Find(const Source& source, const RecordView& record, s
       if (value.kind == Kind::kAbsent) {
         return {State::kMissing, value.kind, "", part.format->why_absent(source.place)};
       }
-      if (value.kind == Kind::kOther)
+      // A part of a timestamp is its time, but not its text.
+      const bool is_time = time && &source == &*time;
+      if (value.kind == Kind::kOther || (value.unit == TimeUnit::kTimestamp && !is_time))
         return {State::kMissing, value.kind, "", "is neither a string nor a number"};
       absl::string_view text = value.text;
       if (value.escaped) {

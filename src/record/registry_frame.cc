@@ -9,7 +9,6 @@
 namespace lethe {
 namespace {
 
-constexpr size_t kNumberFrame = 5;
 constexpr size_t kGuidFrame = 17;
 constexpr char kGuidByte = 1;
 constexpr char kGlueByte = 3;
@@ -24,12 +23,12 @@ bool TakeSchemaId(absl::string_view& bytes, SchemaKey* key) {
     bytes.remove_prefix(kGuidFrame);
     return true;
   }
-  if (bytes.size() < kNumberFrame || bytes[0] != '\0') return false;
+  if (bytes.size() < kFrameBytes || bytes[0] != '\0') return false;
   uint32_t number = 0;
-  for (size_t i = 1; i < kNumberFrame; ++i) number = number << 8 | static_cast<uint8_t>(bytes[i]);
+  for (size_t i = 1; i < kFrameBytes; ++i) number = number << 8 | static_cast<uint8_t>(bytes[i]);
   if (number == 0 || number > INT32_MAX) return false;
   *key = static_cast<int32_t>(number);
-  bytes.remove_prefix(kNumberFrame);
+  bytes.remove_prefix(kFrameBytes);
   return true;
 }
 
@@ -54,8 +53,8 @@ Unframed Unframe(absl::string_view bytes, const RecordHeaders* headers, bool of_
     const bool is_right = TakeSchemaId(unframed.payload, &unframed.schema);
     unframed.kind = is_right ? Unframed::Kind::kFramed : Unframed::Kind::kBroken;
     if (!is_right) {
-      unframed.why = bytes.size() < kNumberFrame ? "its frame (00 and a schema id) is cut off"
-                                                 : "its frame names a schema id of 0 or below";
+      unframed.why = bytes.size() < kFrameBytes ? "its frame (00 and a schema id) is cut off"
+                                                : "its frame names a schema id of 0 or below";
     }
   } else if (bytes[0] == kGlueByte && bytes.size() >= kGlueFrame && (bytes[1] == 0 || bytes[1] == 5)) {
     unframed.kind = Unframed::Kind::kBroken;

@@ -17,10 +17,10 @@
 namespace lethe {
 
 inline constexpr size_t kNumberBytes = 8;
+inline constexpr size_t kFrameBytes = 5;
 
 // The schema's id, above 0, if the bytes look framed. 8 bytes are taken for a number, which looks the same.
 inline std::optional<int32_t> SchemaIdOf(absl::string_view bytes) {
-  constexpr size_t kFrameBytes = 5;
   if (bytes.size() <= kFrameBytes || bytes.size() == kNumberBytes || bytes[0] != '\0') return std::nullopt;
   uint32_t id = 0;
   for (size_t i = 1; i < kFrameBytes; ++i) id = id << 8 | static_cast<uint8_t>(bytes[i]);

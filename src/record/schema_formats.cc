@@ -1,6 +1,7 @@
 #include "src/record/schema_formats.h"
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <utility>
@@ -20,7 +21,7 @@ namespace {
 // Topics have a few schemas; a forged frame finds none. Another one is compiled again when it comes again.
 constexpr size_t kMostCompiled = 256;
 
-// At most kMostCompiled; the last one that was asked for is at hand.
+// At most kMostCompiled: the oldest makes room. The last one that was asked for is at hand.
 template <class Key, class Value>
 class Compiled {
  public:
@@ -33,13 +34,18 @@ class Compiled {
   }
   // What Find did not find.
   Value* Add(const Key& key, Value value) {
-    if (values_.size() >= kMostCompiled) values_.erase(values_.begin());
+    if (values_.size() >= kMostCompiled) {
+      values_.erase(ages_.front());
+      ages_.pop_front();
+    }
+    ages_.push_back(key);
     last_ = &*values_.emplace(key, std::move(value)).first;
     return &last_->second;
   }
 
  private:
   std::map<Key, Value> values_;
+  std::deque<Key> ages_;  // the oldest first
   std::pair<const Key, Value>* last_ = nullptr;
 };
 

@@ -130,6 +130,7 @@ std::optional<absl::Time> ParseUnixTime(absl::string_view integer, TimeUnit unit
       time = absl::FromUnixNanos(number);
       break;
     case TimeUnit::kSeconds:
+    case TimeUnit::kTimestamp:
       time = absl::FromUnixSeconds(number);
       break;
     case TimeUnit::kDays:

@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "simdjson.h"
-#include "src/record/registry_frame.h"
+#include "src/record/protobuf_schema.h"
+#include "src/record/varint.h"
 
 namespace lethe {
 namespace {
@@ -75,6 +77,53 @@ void AppendAvro(dom::element type, const std::string& pointer, int depth,
   if (is_id && !pointer.empty() && pointers.size() < kMostPlaces) pointers.push_back(pointer);
 }
 
+// Text is no message: the tags of the first fields, and lengths, are control characters.
+bool MayBeMessage(absl::string_view bytes) {
+  return std::any_of(bytes.begin(), bytes.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; });
+}
+
+// Adds the numbers of the fields that a message without a schema may have for an id. False: it is none. Bytes
+// that may be a message are taken for one.
+bool FindNumbers(absl::string_view message, const std::string& above, int depth,
+                 std::set<std::string>& pointers) {
+  if (!MayBeMessage(message)) return false;
+  constexpr uint64_t kMostNumber = (uint64_t{1} << 29) - 1;
+  const char* at = message.data();
+  const char* const end = at + message.size();
+  std::set<std::string> found;
+  while (at < end) {
+    uint64_t tag = 0;
+    uint64_t size = 0;
+    if (!TakeVarint(&at, end, &tag) || tag >> 3 == 0 || tag >> 3 > kMostNumber) return false;
+    const std::string pointer = absl::StrCat(above, "/", tag >> 3);
+    switch (tag & 7) {
+      case 0:
+        if (!TakeVarint(&at, end, &size)) return false;
+        size = 0;
+        break;
+      case 1:
+        size = 8;
+        break;
+      case 2:
+        if (!TakeVarint(&at, end, &size)) return false;
+        break;
+      case 5:
+        size = 4;
+        break;
+      default:
+        return false;
+    }
+    if (size > static_cast<uint64_t>(end - at)) return false;
+    const absl::string_view bytes(at, size);
+    at += size;
+    const bool is_message =
+        (tag & 7) == 2 && depth < kMostDepth && FindNumbers(bytes, pointer, depth + 1, found);
+    if (!is_message && found.size() < kMostPlaces) found.insert(pointer);
+  }
+  pointers.merge(found);
+  return true;
+}
+
 }  // namespace
 
 struct IdPlaces::Parser {
@@ -89,26 +138,58 @@ void IdPlaces::AddHeader(absl::string_view name) { Count(Field::Kind::kHeader, n
 
 void IdPlaces::AddValue(absl::string_view value, const RecordHeaders* headers, SchemaSource* schemas) {
   const Unframed unframed = Unframe(value, headers, /*of_key=*/false);
-  if (unframed.kind != Unframed::Kind::kFramed) return AddJson(value, Field::Kind::kJson);
+  const bool is_framed = unframed.kind == Unframed::Kind::kFramed;
   SchemaLookup lookup;
-  if (schemas != nullptr) lookup = schemas->Find(unframed.schema);
+  if (is_framed && schemas != nullptr) lookup = schemas->Find(unframed.schema);
   if (lookup.schema == nullptr || lookup.schema->type == Schema::Type::kJson) {
-    return AddJson(unframed.payload, Field::Kind::kFramedJson);
+    if (AddJson(unframed.payload, is_framed ? Field::Kind::kFramedJson : Field::Kind::kJson)) return;
+    if (lookup.schema == nullptr) AddProtobuf(unframed);
+    return;
   }
-  if (lookup.schema->type != Schema::Type::kAvro) return;
-  const auto [known, is_new] = avro_.try_emplace(unframed.schema);
-  dom::parser parser;
-  dom::element type;
-  if (is_new && !parser.parse(lookup.schema->text).get(type)) AppendAvro(type, "", 1, known->second);
-  for (const std::string& pointer : known->second) Count(Field::Kind::kAvro, pointer);
+  const auto kind =
+      lookup.schema->type == Schema::Type::kAvro ? Field::Kind::kAvro : Field::Kind::kProtobufNames;
+  for (const std::string& pointer : PointersOf(unframed, *lookup.schema)) Count(kind, pointer);
 }
 
-void IdPlaces::AddJson(absl::string_view text, Field::Kind kind) {
+const std::vector<std::string>& IdPlaces::PointersOf(const Unframed& unframed, const Schema& schema) {
+  std::vector<int32_t> indexes;
+  absl::string_view from = unframed.in_header ? unframed.in_header_behind : unframed.payload;
+  const bool is_avro = schema.type == Schema::Type::kAvro;
+  const bool has_indexes = !is_avro && !(unframed.in_header && from.empty());
+  static const auto* const kNone = new std::vector<std::string>();
+  if (has_indexes && !TakeMessageIndexes(from, &indexes)) return *kNone;
+  const auto [known, is_new] = pointers_.try_emplace({unframed.schema, indexes});
+  if (!is_new) return known->second;
+  if (!is_avro) {
+    const auto compiled = ProtobufSchema::Compile(schema);
+    if (compiled.ok()) known->second = compiled->Pointers(indexes, kMostDepth, kMostPlaces);
+    return known->second;
+  }
+  dom::parser parser;
+  dom::element type;
+  if (!parser.parse(schema.text).get(type)) AppendAvro(type, "", 1, known->second);
+  return known->second;
+}
+
+bool IdPlaces::AddJson(absl::string_view text, Field::Kind kind) {
   parser_->text = simdjson::padded_string(text.data(), text.size());
   ondemand::document document;
   ondemand::object object;
-  if (parser_->parser.iterate(parser_->text).get(document) || document.get_object().get(object)) return;
+  if (parser_->parser.iterate(parser_->text).get(document) || document.get_object().get(object)) return false;
   Walk(object, "", 1, [&](const std::string& pointer) { Count(kind, pointer); });
+  return true;
+}
+
+void IdPlaces::AddProtobuf(const Unframed& unframed) {
+  absl::string_view message = unframed.payload;
+  std::vector<int32_t> indexes;
+  const bool has_indexes = unframed.kind == Unframed::Kind::kFramed && !unframed.in_header;
+  if (unframed.kind == Unframed::Kind::kBroken || (has_indexes && !TakeMessageIndexes(message, &indexes))) {
+    return;
+  }
+  std::set<std::string> pointers;
+  if (!FindNumbers(message, "", 1, pointers)) return;
+  for (const std::string& pointer : pointers) Count(Field::Kind::kProtobuf, pointer);
 }
 
 void IdPlaces::Count(Field::Kind kind, absl::string_view name) {

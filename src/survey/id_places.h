@@ -6,25 +6,28 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "lethe/secret_hash.h"
 #include "src/record/record_reader.h"
+#include "src/record/registry_frame.h"
 #include "src/record/schema_source.h"
 
 namespace lethe {
 
 // Counts in how many records each place has a string or a number: headers, and JSON down to four objects, not
-// in arrays; of Avro behind a frame the fields of its schema, down to four records. Counts the first 512
-// places. Leaves out names with a '+', which joins ids. Thread-compatible.
+// in arrays; of Avro and Protobuf behind a frame the fields of their schema, down to four records; of what
+// may be Protobuf without a schema its fields' numbers. Counts the first 512 places. Leaves out names with a
+// '+', which joins ids. Thread-compatible.
 class IdPlaces {
  public:
   IdPlaces();
   ~IdPlaces();
 
   void AddHeader(absl::string_view name);
-  // `headers` and `schemas` may be null; without schemas, what is framed may be JSON.
+  // `headers` and `schemas` may be null; without a schema, what is framed may be JSON or Protobuf.
   void AddValue(absl::string_view value, const RecordHeaders* headers, SchemaSource* schemas);
 
   // Places in at least `least` records, the most frequent first, at most `most`.
@@ -33,12 +36,16 @@ class IdPlaces {
  private:
   struct Parser;
 
-  void AddJson(absl::string_view text, Field::Kind kind);
+  // False: it is no JSON object.
+  bool AddJson(absl::string_view text, Field::Kind kind);
+  void AddProtobuf(const Unframed& unframed);
+  const std::vector<std::string>& PointersOf(const Unframed& unframed, const Schema& schema);
   void Count(Field::Kind kind, absl::string_view name);
 
   SecretHashMap<int64_t> records_;  // by Field::ToString()
   std::unique_ptr<Parser> parser_;
-  std::map<SchemaKey, std::vector<std::string>> avro_;  // the pointers of each schema
+  // Of each schema, and the indexes of a message in it.
+  std::map<std::pair<SchemaKey, std::vector<int32_t>>, std::vector<std::string>> pointers_;
 };
 
 }  // namespace lethe

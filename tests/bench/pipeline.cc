@@ -2,6 +2,8 @@
 // second from start to drained, CPU and memory of the process.
 //
 //   pipeline_bench [--events N] [--rounds N] [--readme FILE]
+//   pipeline_bench --formats all [--events N] [--rounds N]     the daemon on one content in each format,
+//   instead
 #include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -11,6 +13,8 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <iterator>
 #include <random>
 #include <string>
 #include <utility>
@@ -20,6 +24,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tests/bench/report.h"
+#include "tests/support/encodings.h"
+#include "tests/support/fake_registry.h"
 #include "tests/support/kafka_broker.h"
 #include "tests/support/kafka_client.h"
 
@@ -62,8 +68,26 @@ Run Measure(const std::vector<std::string>& args) {
           seconds(usage.ru_utime) + seconds(usage.ru_stime), static_cast<double>(usage.ru_maxrss) / 1024};
 }
 
-// Events of 214 bytes, 5 % of them copies of one of the last 2,000.
-void Fill(KafkaClient& client, const std::string& topic, int64_t events) {
+// Of the fields of an event, its value.
+using Encode =
+    std::function<std::string(const std::string& id, const std::string& user, const std::string& text)>;
+
+std::string Json(const std::string& id, const std::string& user, const std::string& text) {
+  return absl::StrCat(R"({"id":")", id, R"(","user":")", user, R"(","text":")", text, "\"}");
+}
+std::string Avro(const std::string& id, const std::string& user, const std::string& text) {
+  using lethe::testing::AvroString;
+  return lethe::testing::Framed(1, AvroString(id) + AvroString(user) + AvroString(text));
+}
+std::string Protobuf(const std::string& id, const std::string& user, const std::string& text) {
+  using lethe::testing::BytesField;
+  const std::string first_message(1, '\0');
+  return lethe::testing::Framed(
+      2, first_message + BytesField(1, id) + BytesField(2, user) + BytesField(3, text));
+}
+
+// Events whose JSON is of 214 bytes, 5 % of them copies of one of the last 2,000.
+void Fill(KafkaClient& client, const std::string& topic, int64_t events, const Encode& encode) {
   std::mt19937_64 random(1);
   std::vector<std::string> recent;
   for (int64_t sent = 0; sent < events;) {
@@ -80,11 +104,8 @@ void Fill(KafkaClient& client, const std::string& topic, int64_t events) {
           recent[random() % recent.size()] = id;
         }
       }
-      std::string value =
-          absl::StrCat("{\"id\":\"", id, "\",\"user\":\"user-", id.substr(0, 4), "\",\"text\":\"");
-      value.append(212 - value.size(), 'x');
-      value += "\"}";
-      batch.push_back({id, std::move(value), {}, 0, -1, -1});
+      static const std::string* const kText = new std::string(144, 'x');
+      batch.push_back({id, encode(id, absl::StrCat("user-", id.substr(0, 4)), *kText), {}, 0, -1, -1});
     }
     Require(client.Produce(topic, batch));
   }
@@ -107,6 +128,71 @@ std::string Row(const char* name, int64_t events, const std::vector<Run>& runs) 
                          *std::max_element(rates.begin(), rates.end()), Median(cpu), Median(memory));
 }
 
+// One format after the other, in turn: what else the machine does meets all of them.
+int Formats(int64_t events, int rounds) {
+  struct Format {
+    const char* name;
+    const char* topic;
+    const char* id;
+    Encode encode;
+    std::vector<Run> runs = {};
+  };
+  Format formats[] = {{"JSON", "json", "json:/id", Json},
+                      {"Avro", "avro", "avro:/id", Avro},
+                      {"Protobuf by names", "protobuf", "protobuf:/id", Protobuf},
+                      {"Protobuf by numbers", "protobuf", "protobuf:/1", nullptr}};
+  FakeRegistry registry;
+  registry.PutAvro(
+      1, R"({\"type\":\"record\",\"name\":\"Event\",\"fields\":[{\"name\":\"id\",\"type\":\"string\"},)"
+         R"({\"name\":\"user\",\"type\":\"string\"},{\"name\":\"text\",\"type\":\"string\"}]})");
+  registry.Put("/schemas/ids/2",
+               {200, R"({"schemaType":"PROTOBUF","schema":"syntax = \"proto3\"; message Event {)"
+                     R"( string id = 1; string user = 2; string text = 3; }"})"});
+  KafkaBrokerOptions broker_options;
+  broker_options.heap = "1g";
+  auto broker = KafkaBroker::Start(broker_options);
+  Require(broker.status());
+  auto client = KafkaClient::Connect((*broker)->bootstrap());
+  Require(client.status());
+  for (const Format& format : formats) {
+    if (!format.encode) continue;
+    Require((*client)->CreateTopic(format.topic, kPartitions));
+    Fill(**client, format.topic, events, format.encode);
+  }
+  for (int round = 0; round <= rounds; ++round) {
+    std::fprintf(stderr, "round %d of %d ...\n", round, rounds);
+    for (size_t i = 0; i < std::size(formats); ++i) {
+      Format& format = formats[(i + static_cast<size_t>(round)) % std::size(formats)];
+      const std::string output = absl::StrCat("output-", round, "-", i);
+      Require((*client)->CreateTopic(output, kPartitions));
+      const Run run = Measure({LETHE_PROGRAM, "run", "--brokers", (*broker)->bootstrap(), "--input",
+                               format.topic, "--output", output, "--group", output, "--id", format.id,
+                               "--http", "off", "--exit-at-end", "--schema-registry", registry.url()});
+      if (round > 0) format.runs.push_back(run);  // the first warms up
+      Require((*client)->DeleteTopic(output));
+    }
+  }
+  std::printf(
+      "%lld events of the same content in %d partitions, %d rounds in turn, exactly once; ratios to JSON in "
+      "the same round: medians\n\n"
+      "| format | events/s | times JSON | CPU of the process, s | times JSON |\n| --- | --- | --- | --- | "
+      "--- |\n",
+      static_cast<long long>(events), kPartitions, rounds);
+  for (const Format& format : formats) {
+    std::vector<double> rates, cpu, rate_ratios, cpu_ratios;
+    for (size_t i = 0; i < format.runs.size(); ++i) {
+      const Run& run = format.runs[i];
+      rates.push_back(static_cast<double>(events) / run.seconds);
+      cpu.push_back(run.cpu_seconds);
+      rate_ratios.push_back(formats[0].runs[i].seconds / run.seconds);
+      cpu_ratios.push_back(run.cpu_seconds / formats[0].runs[i].cpu_seconds);
+    }
+    std::printf("| %s | %.0f | %.2f | %.2f | %.2f |\n", format.name, Median(rates), Median(rate_ratios),
+                Median(cpu), Median(cpu_ratios));
+  }
+  return 0;
+}
+
 int Main(int64_t events, int rounds, const std::string& readme) {
   KafkaBrokerOptions broker_options;
   broker_options.heap = "1g";
@@ -116,7 +202,7 @@ int Main(int64_t events, int rounds, const std::string& readme) {
   Require(client.status());
   Require((*client)->CreateTopic("input", kPartitions));
   std::fprintf(stderr, "filling the input with %lld events ...\n", static_cast<long long>(events));
-  Fill(**client, "input", events);
+  Fill(**client, "input", events, Json);
   std::vector<Run> bare, lethe, at_least_once, streams;
   for (int round = 0; round <= rounds; ++round) {
     std::fprintf(stderr, "round %d of %d ...\n", round, rounds);
@@ -170,6 +256,7 @@ int main(int argc, char** argv) {
   int64_t events = 2000000;
   int rounds = 3;
   std::string readme;
+  bool formats = false;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string flag = argv[i];
     if (flag == "--events" && absl::SimpleAtoi(argv[i + 1], &events)) continue;
@@ -178,8 +265,13 @@ int main(int argc, char** argv) {
       readme = argv[i + 1];
       continue;
     }
-    std::fprintf(stderr, "usage: pipeline_bench [--events N] [--rounds N] [--readme FILE]\n");
+    if (flag == "--formats") {
+      formats = true;
+      continue;
+    }
+    std::fprintf(stderr, "usage: pipeline_bench [--events N] [--rounds N] [--readme FILE] [--formats all]\n");
     return 2;
   }
+  if (formats) return lethe::test::Formats(events, rounds);
   return lethe::test::Main(events, rounds, readme);
 }

@@ -99,7 +99,8 @@ class WatchedDay {
         compact_(flow_.Start(
             kFilter + Args{"--kafka=statistics.interval.ms=1000",
                            absl::StrCat("--counter=name=orders,mode=total,key=json:/id,output=",
-                                        UniqueName("totals"), ",store=redis://127.0.0.1:", redis_->port())})),
+                                        UniqueName("totals"), ",store=redis://127.0.0.1:", redis_->port()),
+                           "--schema-registry=http://127.0.0.1:1"})),  // for its metrics
         published_(StartPublished()),
         prometheus_(
             Prometheus::Start({compact_->port(), published_->port()}, kFolder + "/alerts.yml").value()) {}

@@ -49,6 +49,11 @@ TEST(DemoTest, IsExactOnTheEmbeddedBroker) {
   EXPECT_TRUE(absl::StrContains(demo.out, "20,000")) << demo.out;
 }
 
+// Half of the copies are written with another version of the schema than the first.
+TEST(DemoTest, IsExactOnAvroInTwoVersionsOfASchema) {
+  ExpectExact(Demo({"--events", "20000", "--format", "avro"}));
+}
+
 TEST(DemoTest, IsExactOnARealBrokerThroughTwoKills) {
   const Finished demo = Demo({"--events", "40000", "--brokers", SharedBroker().bootstrap(), "--kill", "2"});
   ExpectExact(demo);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -20,6 +21,7 @@
 #include "connectors/kafka/preflight/topic_rules.h"
 #include "src/cli/commands/check_command.h"
 #include "src/pipeline/options/stage_options.h"
+#include "tests/support/fake_schemas.h"
 
 namespace lethe::kafka {
 namespace {
@@ -423,6 +425,25 @@ TEST(LogRules, SchemaRegistryFramesThatTheIdMeetsAreNamed) {
   options.record.id = *IdSpec::Parse("key");
   for (int i = 0; i < 9; ++i) sample.frames.Add("a plain key", std::nullopt);
   EXPECT_EQ(WrongLog(sample, {}, options), "");
+}
+
+TEST(LogRules, TheRegistryIsAskedForTheSchemasOfTheSample) {
+  test::FakeSchemas schemas;
+  const std::array<uint8_t, 16> guid = {1, 2, 3};
+  schemas.Put(7, {Schema::Type::kAvro, R"("string")", {}});
+  schemas.Put(guid, {Schema::Type::kAvro, R"("string")", {}});
+  schemas.PutUnknown(8);
+  DaemonOptions options = Options();
+  options.record.id = *IdSpec::Parse("avro:/id");
+  options.record.schemas = &schemas;
+  LogSample sample = Sample();
+  EXPECT_EQ(WrongLog(sample, {}, options), "warning schemas;") << "no record names one";
+  EXPECT_EQ(schemas.finds, 0);
+  sample.schemas = {7, guid};
+  EXPECT_EQ(WrongLog(sample, {}, options), "");
+  EXPECT_EQ(schemas.finds, 2);
+  sample.schemas.insert(8);
+  EXPECT_EQ(WrongLog(sample, {}, options), "error schemas;");
 }
 
 TEST(LogRules, MemoryIsThatOfThePlan) {

@@ -1,12 +1,19 @@
-// What is said of keys that differ between copies, and that nothing is said of others.
+// What is said of keys that differ between copies, and of schemas that differ between records of a key; and
+// that nothing is said of others.
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
+#include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "src/pipeline/output/warnings.h"
 #include "src/pipeline/report/watches.h"
 
 namespace lethe::kafka {
@@ -97,6 +104,59 @@ TEST_F(KeyWatchTest, OneIdInSixtyFourIsSampled) {
   int sampled = 0;
   for (int i = 0; i < 64'000; ++i) sampled += KeyWatch::IsSampled(HashId(absl::StrCat(i), 1)) ? 1 : 0;
   EXPECT_NEAR(sampled, 1000, 200);  // six standard deviations
+}
+
+TEST(FrameWatchTest, ASchemaThatVariesWithinAKeyIsSaidOnceAnHour) {
+  FrameWatch watch;
+  for (int i = 0; i < 1000; ++i) watch.See(absl::StrCat("k", i), i < 500 ? 1 : 2);
+  for (int i = 0; i < 1000; ++i) watch.See(absl::StrCat("k", i), i < 500 ? 1 : 2);
+  EXPECT_FALSE(watch.Take(kNow));
+  watch.See("k7", 3);
+  watch.See("k7", 3);
+  const auto found = watch.Take(kNow);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->differing, 1);
+  EXPECT_EQ(found->before, 1);
+  EXPECT_EQ(found->schema, 3);
+  EXPECT_FALSE(watch.Take(kNow + absl::Hours(2)));
+  watch.See("k7", 1);
+  watch.See("k7", 3);
+  EXPECT_EQ(watch.Take(kNow + absl::Hours(1))->differing, 2);
+  watch.See("k7", 1);
+  EXPECT_FALSE(watch.Take(kNow + absl::Minutes(119)));
+}
+
+// What the log says of records (key, value), with this id.
+std::string Said(const std::string& id, const std::vector<std::pair<std::string, std::string>>& records) {
+  std::ostringstream said;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said)));
+  DaemonOptions options;
+  options.record.id = *IdSpec::Parse(id);
+  Warnings warnings(options, 0, 1);
+  for (const auto& [key, value] : records) {
+    warnings.SeeEvent(0, HashId(key, 7), Verdict::kUnique, {.key = key, .value = value});
+  }
+  warnings.OfKeys({});
+  spdlog::set_default_logger(before);
+  return said.str();
+}
+
+TEST(FrameWatchTest, TheFieldToUseIsNamedIfTheIdHasTheFrameInIt) {
+  const auto framed = [](int schema, const std::string& text) {
+    return std::string("\0\0\0\0", 4) + static_cast<char>(schema) + text;
+  };
+  const std::string of_keys = Said("key", {{framed(1, "order"), "x"}, {framed(2, "order"), "x"}});
+  EXPECT_TRUE(absl::StrContains(of_keys, "1 and 2")) << of_keys;
+  EXPECT_TRUE(absl::StrContains(of_keys, "key.avro:/")) << of_keys;
+  const std::string of_values =
+      Said("value", {{framed(1, "order"), framed(3, "x")}, {framed(2, "order"), framed(4, "x")}});
+  EXPECT_TRUE(absl::StrContains(of_values, "3 and 4")) << of_values;
+  EXPECT_TRUE(absl::StrContains(of_values, " avro:/")) << of_values;
+  EXPECT_EQ(Said("value", {{"a", framed(3, "x")}, {"b", framed(4, "x")}, {"a", framed(3, "x")}}), "");
+  EXPECT_EQ(Said("header:id", {{"a", framed(3, "x")}, {"a", framed(4, "x")}}), "");
+  EXPECT_EQ(Said("value", {{"a", "plain"}, {"a", "other"}}), "");
 }
 
 }  // namespace

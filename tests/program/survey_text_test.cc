@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 
 namespace lethe {
@@ -96,6 +97,27 @@ TEST(SurveyText, NamesFromRecordsObeyNothing) {
       << written;
   EXPECT_FALSE(absl::StrContains(written, "\033"));
   EXPECT_FALSE(absl::StrContains(written, "\u009b"));
+}
+
+TEST(SurveyText, FramesWithoutARegistryAskForIt) {
+  const auto survey_of = [](const std::string& payload) {
+    Survey survey({});
+    for (int i = 0; i < 200; ++i) {
+      const std::string value = absl::StrCat(absl::string_view("\0\0\0\0\7", 5),
+                                             absl::StrReplaceAll(payload, {{"#", absl::StrCat(i)}}));
+      SurveyRecord record;
+      record.record.value = value;
+      survey.Add(record);
+    }
+    return SurveyText{
+        .brokers = "b:1", .input = "orders", .in_topic = 200, .to_read = 200, .report = survey.Report()};
+  };
+  SurveyText avro = survey_of("\6avro#");
+  EXPECT_TRUE(WantsRegistry(avro));
+  EXPECT_TRUE(absl::StrContains(Written(avro), "--schema-registry")) << Written(avro);
+  avro.has_registry = true;
+  EXPECT_FALSE(WantsRegistry(avro));
+  EXPECT_FALSE(WantsRegistry(survey_of(R"({"id":"o#"})"))) << "JSON needs none";
 }
 
 TEST(SurveyText, QuotesWordsForTheShell) {

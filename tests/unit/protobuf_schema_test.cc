@@ -96,6 +96,20 @@ TEST(ProtobufSchemaTest, MessageIndexesNameTheMessage) {
   EXPECT_EQ(Read(shop, "/1", order, {0, 0}), "no place") << "numbers are no names";
 }
 
+// Descriptors hold an entry of each map among the nested messages: some serializers count it, some do not.
+TEST(ProtobufSchemaTest, NestedMessagesBesideMaps) {
+  const Schema schema = ProtoText(R"(syntax = "proto3"; message Outer {
+    map<string, string> tags = 1; message A { string a = 1; } map<string, int32> sizes = 2;
+    message B { string b = 1; } message C { string c = 1; } })");
+  const std::string one = BytesField(1, "1");
+  EXPECT_EQ(Read(schema, "/a", one, {0, 1}), "s1");
+  EXPECT_EQ(Read(schema, "/b", one, {0, 3}), "s1");
+  EXPECT_EQ(Read(schema, "/c", one, {0, 4}), "s1");
+  EXPECT_EQ(Read(schema, "/a", one, {0, 0}), "s1") << "the entry of tags is no record";
+  EXPECT_EQ(Read(schema, "/c", one, {0, 2}), "s1") << "nor that of sizes";
+  EXPECT_EQ(Read(schema, "/c", one, {0, 5}), "no message");
+}
+
 // The id stays when the schema evolves.
 TEST(ProtobufSchemaTest, Evolution) {
   const auto schema = [](const std::string& fields) {

@@ -228,6 +228,19 @@ TEST_F(SchemaFormats, WhatIsNotFramedOrBroken) {
   EXPECT_EQ(IdOf(reader.Read({})), "missing") << "a tombstone";
 }
 
+// The oldest makes room, whatever its number.
+TEST_F(SchemaFormats, NewSchemasStayAmongManyOldOnes) {
+  RecordReader reader = ReaderOf("avro:/id");
+  const auto read = [&](int32_t schema) {
+    schemas_.Put(schema, Avro(R"({"type":"record","name":"R","fields":[{"name":"id","type":"int"}]})"));
+    ASSERT_EQ(IdOf(reader.Read({.value = Framed(schema, Zigzag(schema))})), absl::StrCat("n", schema));
+  };
+  for (int32_t schema = 1001; schema <= 1300; ++schema) read(schema);
+  schemas_.finds = 0;
+  for (int i = 0; i < 20; ++i) read(1 + i % 2);
+  EXPECT_EQ(schemas_.finds, 2);
+}
+
 // More than are kept, so that some are compiled again.
 TEST_F(SchemaFormats, ManySchemas) {
   RecordReader reader = ReaderOf("avro:/id");
@@ -278,6 +291,9 @@ TEST_F(SchemaFormats, TimesByTheirUnit) {
   const std::string value = Framed(3, kFirstMessage + Golden("order.protobuf"));
   EXPECT_EQ(time_of("protobuf:/at", value), time);
   EXPECT_EQ(time_of("protobuf:/created/seconds", value), absl::FromUnixSeconds(1'500'000'000));
+  EXPECT_EQ(time_of("protobuf:/created", value), absl::FromUnixSeconds(1'500'000'000));
+  RecordReader by_time = ReaderOf("protobuf:/created");
+  EXPECT_EQ(IdOf(by_time.Read({.value = value})), "missing") << "its fraction would be lost";
 }
 
 TEST_F(SchemaFormats, CountersTakeTheSameFields) {

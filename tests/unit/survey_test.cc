@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "tests/support/encodings.h"
 #include "tests/support/fake_schemas.h"
 #include "tests/support/seed.h"
 
@@ -35,7 +36,7 @@ class FakeHeaders : public RecordHeaders {
   Headers headers_;
 };
 
-class SurveyTest : public testing::Test {
+class SurveyTest : public ::testing::Test {
  protected:
   void Look(absl::string_view id) { Make(*IdSpec::Parse(id)); }
   void LookForId() { Make(std::nullopt); }
@@ -224,6 +225,42 @@ TEST_F(SurveyTest, FieldsOfAvroAreFoundByTheirNames) {
     Add("k", absl::StrCat(absl::string_view("\0\0\0\0\x2A\x01\x02\x0C", 8), id));
   });
   EXPECT_EQ(Best(), "avro:/order/id");
+}
+
+// An order of a customer, of whom there are 300, in a Protobuf message behind a frame.
+std::string ProtobufOrder(int i) {
+  using testing::BytesField;
+  const std::string order = BytesField(1, absl::StrFormat("o%05d", i)) + testing::VarintField(2, 7);
+  return testing::Framed(
+      42, std::string(1, '\0') + BytesField(1, absl::StrCat("c", i % 300)) + BytesField(3, order));
+}
+
+TEST_F(SurveyTest, FieldsOfProtobufAreFoundByTheirNames) {
+  test::FakeSchemas schemas;
+  schemas.Put(42, {Schema::Type::kProtobuf,
+                   R"(syntax = "proto3"; message Event { string customer = 1; map<string, string> tags = 2;
+                      message Order { string id = 1; int32 lines = 2; } Order order = 3; bool paid = 4; })",
+                   {}});
+  SurveyOptions options;
+  options.memory_bytes = 64 << 20;
+  options.schemas = &schemas;
+  survey_ = std::make_unique<Survey>(options);
+  WithRetries(6000, [&](int i) { Add("k", ProtobufOrder(i)); });
+  EXPECT_EQ(Best(), "protobuf:/order/id");
+}
+
+TEST_F(SurveyTest, FieldsOfProtobufAreFoundByTheirNumbersWithoutARegistry) {
+  for (const bool is_framed : {true, false}) {
+    LookForId();
+    WithRetries(6000, [&](int i) { Add("k", ProtobufOrder(i).substr(is_framed ? 0 : 6)); });
+    EXPECT_EQ(Best(), "protobuf:/3/1");
+  }
+}
+
+TEST_F(SurveyTest, TextIsNotTakenForProtobuf) {
+  LookForId();
+  WithRetries(6000, [&](int i) { Add("k", absl::StrFormat("id-%06d", i)); });  // would be field 13, 8 bytes
+  EXPECT_EQ(Best(), "value");
 }
 
 TEST_F(SurveyTest, NumbersBeyond64BitsAndOddNamesCanBeIds) {

@@ -1,6 +1,5 @@
 // Whether duplicates are found, and for how long, by the newest records.
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -62,23 +61,20 @@ class LogRules {
         {severity, check, absl::StrCat("input topic ", input_.name), std::move(what), std::move(remedy)});
   }
 
-  // What a schema registry's serializers put before keys and values.
   // Asks for the schemas that the sample names.
   void Registry() {
     if (options_.record.schemas == nullptr) return;
     const auto add = [&](Severity severity, const std::string& what, const std::string& remedy) {
       findings_.push_back({severity, "schemas", "schema registry", what, remedy});
     };
-    std::set<int32_t> ids = {sample_.frames.key_schema(), sample_.frames.value_schema()};
-    ids.erase(0);
-    if (ids.empty()) {
+    if (sample_.schemas.empty()) {
       add(Severity::kWarning, "was not asked: none of the newest input records names a schema",
           "see whether a schema registry's serializer writes them");
     }
-    for (const int32_t id : ids) {
-      const SchemaLookup lookup = options_.record.schemas->Find(id);
+    for (const SchemaKey& key : sample_.schemas) {
+      const SchemaLookup lookup = options_.record.schemas->Find(key);
       if (lookup.state == SchemaLookup::State::kKnown) {
-        add(Severity::kOk, absl::StrCat("has ", SchemaName(id), " of the newest input records"), "");
+        add(Severity::kOk, absl::StrCat("has ", SchemaName(key), " of the newest input records"), "");
       } else {
         add(Severity::kError, absl::StrCat("does not give ", lookup.why),
             "correct url, user, password, token or ca_file under schema_registry");
@@ -86,6 +82,7 @@ class LogRules {
     }
   }
 
+  // What a schema registry's serializers put before keys and values.
   void Frames() {
     const RegistryFrames& frames = sample_.frames;
     if (frames.in_values() && options_.record.id.reads_json()) {

@@ -81,6 +81,8 @@ class Looker {
     sample_.newest = std::max(sample_.newest, record.time());
     if (!record.key) ++sample_.without_key;
     sample_.frames.Add(record.view().key, record.view().value);
+    AddSchema(record.key, record.view().headers, /*of_key=*/true);
+    AddSchema(record.value, record.view().headers, /*of_key=*/false);
     const RecordFields& fields = reader_.Read(record.view());
     if (fields.id_state != RecordFields::State::kPresent) {
       ++(fields.id_state == RecordFields::State::kMalformed ? sample_.malformed : sample_.without_id);
@@ -97,6 +99,11 @@ class Looker {
   }
 
  private:
+  void AddSchema(std::optional<absl::string_view> bytes, const RecordHeaders* headers, bool of_key) {
+    if (!bytes || bytes->size() == kNumberBytes || sample_.schemas.size() == LogSample::kMostSchemas) return;
+    const Unframed unframed = Unframe(*bytes, headers, of_key);
+    if (unframed.kind == Unframed::Kind::kFramed) sample_.schemas.insert(unframed.schema);
+  }
   std::string Name(const Place& place) const {
     return absl::StrCat(topic_, "-", place.partition, " offset ", place.offset);
   }

@@ -5,6 +5,7 @@
 #include <librdkafka/rdkafka.h>
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@
 namespace lethe::kafka {
 
 struct LogSample {
+  static constexpr size_t kMostSchemas = 16;
+
   // The newest records of each partition.
   int64_t records = 0;
   int64_t bytes = 0;          // of keys and values
@@ -26,7 +29,8 @@ struct LogSample {
   int64_t copies_elsewhere = 0;         // records whose id was also seen in another partition
   int64_t copies_with_another_key = 0;  // in the same partition, but with a key that might have led elsewhere
   RegistryFrames frames;
-  std::string example;  // where one of those is: orders-3 offset 17 and orders-5 offset 4
+  std::set<SchemaKey> schemas;  // that keys and values name, at most kMostSchemas
+  std::string example;          // where one of those is: orders-3 offset 17 and orders-5 offset 4
   absl::Time newest = absl::InfinitePast();
 
   struct Partition {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <random>
@@ -17,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "connectors/http/http_client.h"
+#include "connectors/http/http_server.h"
 #include "src/cli/demo/adapt_demo.h"
 #include "src/cli/demo/child_process.h"
 #include "src/cli/demo/demo_events.h"
@@ -24,6 +26,7 @@
 #include "src/cli/demo/demo_site.h"
 #include "src/cli/demo/demo_traffic.h"
 #include "src/cli/terminal/exit_code.h"
+#include "src/cli/terminal/json_text.h"
 #include "src/cli/terminal/terminal.h"
 #include "src/text/format.h"
 
@@ -78,11 +81,19 @@ class Demo {
   int kills_ = 0;
   int64_t records_at_kill_ = 0;  // what had come out, and what may be on its way out
   std::unique_ptr<DemoSite> site_;
+  std::unique_ptr<http::HttpServer> registry_;  // of the schemas of --format avro
   std::unique_ptr<ChildProcess> daemon_;
   std::optional<DemoSender> sender_;
   std::optional<DemoReader> reader_;
   std::optional<ProgressLine> progress_;
 };
+
+std::function<http::HttpResponse(const http::HttpQuery&)> SchemaAnswer(const std::string& schema) {
+  return [schema](const http::HttpQuery&) {
+    return http::HttpResponse{.content_type = "application/json",
+                              .body = absl::StrCat("{\"schema\":", JsonString(schema), "}")};
+  };
+}
 
 // The first figure is of lethe itself: in what follows the brokers set the pace.
 absl::Status Demo::ReportPace() const {
@@ -99,6 +110,12 @@ absl::Status Demo::Prepare() {
   auto site = DemoSite::Create(options_.brokers);
   if (!site.ok()) return site.status();
   site_ = *std::move(site);
+  if (options_.avro) {
+    auto registry = http::HttpServer::Start("127.0.0.1:0", {{"/schemas/ids/1", SchemaAnswer(kDemoSchema1)},
+                                                            {"/schemas/ids/2", SchemaAnswer(kDemoSchema2)}});
+    if (!registry.ok()) return registry.status();
+    registry_ = *std::move(registry);
+  }
   const std::string suffix = absl::StrCat(absl::Hex(std::random_device()(), absl::kZeroPad8));
   topics_ = {absl::StrCat("edits-", suffix), absl::StrCat("edits-clean-", suffix),
              absl::StrCat("edits-counters-", suffix), absl::StrCat("lethe-demo-", suffix)};
@@ -119,12 +136,30 @@ absl::Status Demo::Prepare() {
 }
 
 absl::Status Demo::StartDaemon() {
-  auto daemon = site_->StartDaemon(
-      kDaemon,
-      {"--input", topics_.input, "--output", topics_.output, "--group", topics_.group, "--instance", "demo",
-       "--id", "json:/id", "--horizon", "24h", "--fpp", absl::StrCat(kTargetFpp), "--counter",
-       absl::StrCat("name=edits,key=json:/channel,delta=json:/delta,output=", topics_.counters), "--http",
-       absl::StrCat("127.0.0.1:", port_)});
+  const std::string format = options_.avro ? "avro" : "json";
+  std::vector<std::string> flags = {"--input",
+                                    topics_.input,
+                                    "--output",
+                                    topics_.output,
+                                    "--group",
+                                    topics_.group,
+                                    "--instance",
+                                    "demo",
+                                    "--id",
+                                    format + ":/id",
+                                    "--horizon",
+                                    "24h",
+                                    "--fpp",
+                                    absl::StrCat(kTargetFpp),
+                                    "--counter",
+                                    absl::StrCat("name=edits,key=", format, ":/channel,delta=", format,
+                                                 ":/delta,output=", topics_.counters),
+                                    "--http",
+                                    absl::StrCat("127.0.0.1:", port_)};
+  if (options_.avro) {
+    flags.insert(flags.end(), {"--schema-registry", absl::StrCat("http://127.0.0.1:", registry_->port())});
+  }
+  auto daemon = site_->StartDaemon(kDaemon, flags);
   if (!daemon.ok()) return daemon.status();
   daemon_ = *std::move(daemon);
   return absl::OkStatus();
@@ -167,9 +202,11 @@ absl::Status Demo::SendAll(RetryingClients& clients) {
       room = room && sent - committed < kMostOnTheWay && *behind < kMostOnTheWay;
     }
     for (int i = 0; room && i < kSendAtOnce; ++i) {
-      const std::optional<DemoEvent> event = clients.Next();
+      std::optional<DemoEvent> event = clients.Next();
       more = event.has_value();
       if (!more) break;
+      // Clients of both versions send, as in the middle of an upgrade.
+      if (options_.avro) event->value = DemoAvro(*event, 1 + i % 2);
       if (absl::Status sent_it = sender_->Send(*event); !sent_it.ok()) return sent_it;
       last_progress = absl::Now();
     }
@@ -291,10 +328,15 @@ bool Demo::Report(const DemoTruth& truth, const DaemonFigures& figures, absl::Du
 absl::StatusOr<bool> Demo::Run() {
   absl::PrintF("lethe demo: clients lose acknowledgements, and send again (seed %d)\n",
                static_cast<int64_t>(seed_));
-  if (absl::Status paced = ReportPace(); !paced.ok()) return paced;
+  if (!options_.avro) {
+    if (absl::Status paced = ReportPace(); !paced.ok()) return paced;
+  }
   if (absl::Status prepared = Prepare(); !prepared.ok()) return prepared;
   absl::PrintF("%s -> lethe -> %s, on %s\n", topics_.input, topics_.output,
                embedded() ? "an embedded broker" : options_.brokers);
+  if (options_.avro) {
+    absl::PrintF("Avro in two versions of its schema, from a registry at 127.0.0.1:%d\n", registry_->port());
+  }
   if (options_.serve) absl::PrintF("status page: http://127.0.0.1:%d/\n", port_);
   std::fflush(stdout);
   RetryingClients clients(GeneratedEvents(options_.events, seed_), seed_);
@@ -320,9 +362,9 @@ absl::StatusOr<bool> Demo::Run() {
 }  // namespace
 
 absl::Status CheckDemo(const DemoOptions& options) {
-  if (!options.adapt || (options.rate == 0 && options.kill == 0)) return absl::OkStatus();
+  if (!options.adapt || (options.rate == 0 && options.kill == 0 && !options.avro)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "--adapt has a load of its own, and no kills: leave out --rate and --kill");
+      "--adapt has a load of its own, and no kills: leave out --rate, --kill and --format");
 }
 
 int DemoCommand(const DemoOptions& options) {

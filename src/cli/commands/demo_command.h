@@ -17,6 +17,7 @@ struct DemoOptions {
   std::string brokers;                    // empty: a broker inside the program
   int kill = 0;                           // how often the daemon is killed on the way
   std::optional<uint64_t> seed;           // of the events and the kills; a random one unless set
+  bool avro = false;                      // the events' form: Avro behind a registry's frame, or JSON
   bool serve = false;                     // go on serving the status page after the last event
   bool adapt = false;                     // RunAdaptDemo() instead; rate and kill are not for it
   absl::Duration day = absl::Minutes(1);  // of --adapt

@@ -116,6 +116,7 @@ absl::Status RunSurvey(const SurveyCommandOptions& options, std::ostream& out) {
       .properties = std::move(properties),
       .secrets = std::move(secrets),
       .id_was_given = options.id.has_value(),
+      .has_registry = schemas != nullptr,
       .partitions = (*reader)->partitions(),
       .in_topic = (*reader)->in_topic(),
       .to_read = (*reader)->to_read(),

@@ -235,7 +235,7 @@ absl::Status AdaptDemo::SendDay() {
     for (int i = 0; *has_room && i < kSendAtOnce && next.has_value() && next->at <= clock; ++i) {
       DemoEvent event;
       event.id = next->id;
-      event.json = absl::StrCat(R"({"id":")", next->id, R"("})");
+      event.value = absl::StrCat(R"({"id":")", next->id, R"("})");
       absl::Status sent = sender_->Send(event, absl::ToUnixMillis(midnight_ + next->at));
       if (!sent.ok()) return sent;
       next = day_.Next();

@@ -18,7 +18,7 @@ namespace lethe {
 
 struct DemoEvent {
   std::string id;
-  std::string json;  // one object with "id", "channel" and "delta"
+  std::string value;  // JSON: one object with "id", "channel" and "delta"; or the same in Avro
   std::string channel;
   int64_t delta = 0;
 };
@@ -28,6 +28,12 @@ using DemoEvents = std::function<std::optional<DemoEvent>()>;
 
 // `count` made-up edits; the same seed gives the same ones.
 DemoEvents GeneratedEvents(int64_t count, uint64_t seed);
+
+// Registered as schema 1, and later as schema 2, with a field before the id, a wider type and a union.
+extern const char kDemoSchema1[];
+extern const char kDemoSchema2[];
+// The event in Avro, behind the frame of schema 1 or 2.
+std::string DemoAvro(const DemoEvent& event, int schema);
 
 // The correct result, and that of a pipeline without deduplication.
 struct DemoTruth {

@@ -45,7 +45,7 @@ absl::StatusOr<DemoPace> MeasurePace(int64_t events, double target_fpp, uint64_t
     while (values.size() < kBatch) {
       std::optional<DemoEvent> event = clients.Next();
       if (!event) break;
-      values.push_back(std::move(event->json));
+      values.push_back(std::move(event->value));
     }
     const absl::Time now = absl::Now();
     const absl::Duration start = ProcessorTime();

@@ -13,7 +13,6 @@
 #include "connectors/kafka/client/client.h"
 #include "lethe/secret_hash.h"
 #include "src/cli/demo/demo_events.h"
-#include "src/record/record_reader.h"
 
 namespace lethe {
 
@@ -55,14 +54,13 @@ class DemoReader {
   const std::map<std::string, int64_t>& counters() const { return counters_; }
 
  private:
-  DemoReader();
+  DemoReader() = default;
 
   DemoTopics topics_;
   kafka::ClientPtr consumer_;
   // A client of the daemon's group that never joins it, to ask for its offsets; and for the ends of topics,
   // since the reading client's questions would wait behind its fetches.
   kafka::ClientPtr group_;
-  RecordReader reader_;
   std::map<std::pair<std::string, int32_t>, int64_t> positions_;
   SecretHashMap<int64_t> copies_;
   int64_t records_ = 0;

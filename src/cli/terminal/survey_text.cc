@@ -178,6 +178,11 @@ void Writer::WriteFrames() {
                            ": Avro, Protobuf or JSON Schema. --id json: does not read them: ",
                            kFramedValuesRemedy, "."),
               mark, 4);
+    if (WantsRegistry(text_)) {
+      Paragraph(
+          "Survey again with --schema-registry URL: it then finds the fields of Avro and Protobuf by name.",
+          mark, 4);
+    }
   }
   if (frames.in_keys()) {
     Paragraph(absl::StrCat("The keys begin with ", FrameText(frames.key_schema()), ". With --id key ",
@@ -437,6 +442,14 @@ std::optional<absl::Duration> ProposedHorizon(const IdFigures& figures) {
   return kHorizons[std::max(kTenMinutes, std::min(needed + 1, kHorizons.size() - 1))];
 }
 
+bool WantsRegistry(const SurveyText& text) {
+  const std::vector<IdCandidate>& ids = text.report.candidates;
+  if (text.has_registry || !text.report.frames.in_values()) return false;
+  const bool is_json = !ids.empty() && ids.front().quality == IdQuality::kGood &&
+                       ids.front().id.fields.front().kind == Field::Kind::kFramedJson;
+  return !is_json;
+}
+
 void WriteSurvey(const SurveyText& text, const TextStyle& style, std::ostream& out) {
   Writer(text, style, out).Write();
 }
@@ -454,6 +467,7 @@ void WriteSurveyJson(const SurveyText& text, std::ostream& out) {
       << ",\"end_ms\":" << time(report.end)
       << ",\"framed_keys\":" << (report.frames.in_keys() ? "true" : "false")
       << ",\"framed_values\":" << (report.frames.in_values() ? "true" : "false")
+      << ",\"wants_schema_registry\":" << (WantsRegistry(text) ? "true" : "false")
       << absl::StreamFormat(",\"rate\":%.17g", report.rate) << ",\"ids\":["
       << absl::StrJoin(report.candidates, ",",
                        [](std::string* json, const IdCandidate& candidate) { *json += Json(candidate); })

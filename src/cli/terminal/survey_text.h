@@ -22,6 +22,7 @@ struct SurveyText {
   std::vector<std::pair<std::string, std::string>> properties = {};
   std::vector<std::string> secrets = {};
   bool id_was_given = false;
+  bool has_registry = false;
   int32_t partitions = 0;
   int64_t in_topic = 0;
   int64_t to_read = 0;
@@ -35,6 +36,10 @@ std::optional<absl::Duration> ProposedHorizon(const IdFigures& figures);
 
 // In 80 columns.
 void WriteSurvey(const SurveyText& text, const TextStyle& style, std::ostream& out);
+
+// Whether values are framed, no registry was given, and no id was found without one: the registry may name
+// fields.
+bool WantsRegistry(const SurveyText& text);
 
 // One object on one line; connectors/README.md has its members.
 void WriteSurveyJson(const SurveyText& text, std::ostream& out);

@@ -16,7 +16,11 @@ constexpr int64_t kSeenUnkeyed = 1000;
 }  // namespace
 
 Warnings::Warnings(const DaemonOptions& options, int lane, int32_t partitions)
-    : options_(options), lane_(lane), partitions_(partitions), id_reads_key_(options.record.id.reads_key()) {
+    : options_(options),
+      lane_(lane),
+      partitions_(partitions),
+      id_reads_key_(options.record.id.reads_key()),
+      id_reads_value_(options.record.id.reads_value()) {
   if (options.scope == Scope::kPartition && partitions > 1) keys_.emplace();
 }
 
@@ -68,7 +72,28 @@ void Warnings::OfUnlisted(Task& task) {
       options_.input, task.id, unlisted_, *like_it);
 }
 
+void Warnings::SeeFrames(const InputRecord& record) {
+  if (!record.key) return;
+  const std::optional<int32_t> of_key = SchemaIdOf(*record.key);
+  const absl::string_view key = of_key ? record.key->substr(kFrameBytes) : *record.key;
+  if (of_key && id_reads_key_) key_frames_.See(key, *of_key);
+  if (!id_reads_value_ || !record.value) return;
+  if (const auto of_value = SchemaIdOf(*record.value)) value_frames_.See(key, *of_value);
+}
+
+void Warnings::OfFrames(FrameWatch& watch, const char* what, absl::string_view remedy) {
+  const auto found = watch.Take(SteadyNow());
+  if (!found) return;
+  spdlog::warn(
+      "{}: id reads {} that begin with a schema registry's frame, and {} records have another schema id than "
+      "the one before them with the same key (such as {} and {}): {}; {}",
+      options_.input, what, found->differing, found->before, found->schema, std::string(kFrameEffect),
+      std::string(remedy));
+}
+
 void Warnings::OfKeys(const Tasks& tasks) {
+  OfFrames(key_frames_, "keys", kFramedKeysRemedy);
+  OfFrames(value_frames_, "values", kFramedValuesRemedy);
   if (!warned_of_frames_ && frames_.in_keys()) {
     warned_of_frames_ = true;
     spdlog::warn("{}: id reads keys that begin with {}: {}; {}", options_.input,

@@ -11,8 +11,10 @@
 #include "lethe/event.h"
 #include "src/pipeline/clock/repeats.h"
 #include "src/pipeline/options/options.h"
+#include "src/pipeline/report/frame_watch.h"
 #include "src/pipeline/report/report.h"
 #include "src/pipeline/report/watches.h"
+#include "src/pipeline/task/input_record.h"
 #include "src/pipeline/task/task.h"
 #include "src/record/registry_frame.h"
 
@@ -28,8 +30,9 @@ class Warnings {
   void OfMissingIds(const std::vector<Task*>& committed);
   // If there are more undeliverable records than the commit metadata can list.
   void OfUnlisted(Task& task);
-  // If the id reads keys that a schema registry frames. For Scope::kPartition: if most records have no key,
-  // or copies have other keys than the first of their id.
+  // If the id reads keys that a schema registry frames, or the schemas of what it reads differ between
+  // records of one key. For Scope::kPartition: if most records have no key, or copies have other keys than
+  // the first of their id.
   void OfKeys(const Tasks& tasks);
   // When the memory limit first costs a partition its window or its target.
   void OfMemoryLimit(Task& task, const PartitionReport& report);
@@ -40,22 +43,29 @@ class Warnings {
   // For a record without a usable id.
   void SeeWithoutId(absl::string_view reason) { ids_.See(reason); }
   // For each judged event.
-  void SeeKey(int32_t partition, IdHash id, Verdict verdict, const std::optional<absl::string_view>& key) {
+  void SeeEvent(int32_t partition, IdHash id, Verdict verdict, const InputRecord& record) {
+    if (id_reads_key_ || id_reads_value_) SeeFrames(record);
     if (!KeyWatch::IsSampled(id)) return;
-    if (keys_) keys_->See(partition, id, verdict, key);
-    if (id_reads_key_) frames_.Add(key, std::nullopt);
+    if (keys_) keys_->See(partition, id, verdict, record.key);
+    if (id_reads_key_) frames_.Add(record.key, std::nullopt);
   }
   std::optional<IdWatch::Stretch> without_id() const { return ids_.nearly_none(); }
   double consumer_throttled() const { return consumer_throttle_.share(); }
   double producer_throttled() const { return producer_throttle_.share(); }
 
  private:
+  void SeeFrames(const InputRecord& record);
+  void OfFrames(FrameWatch& watch, const char* what, absl::string_view remedy);
+
   const DaemonOptions& options_;
   const int lane_;
   const int32_t partitions_;
   IdWatch ids_;
   std::optional<KeyWatch> keys_;  // for Scope::kPartition
   const bool id_reads_key_;
+  const bool id_reads_value_;
+  FrameWatch key_frames_;
+  FrameWatch value_frames_;
   RegistryFrames frames_;  // of sampled records, if the id reads the key
   bool warned_of_frames_ = false;
   ThrottleWatch consumer_throttle_;
