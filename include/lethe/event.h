@@ -33,6 +33,9 @@ struct IdHash {
 // An id's hash as a partition makes it (Partition::Hash), and by which it knows that the hash is its own:
 // seeds differ between stages, and a restored partition keeps the seed that it was saved with.
 struct HashedId : IdHash {
+  HashedId() = default;
+  HashedId(IdHash hash, uint32_t check) : IdHash(hash), seed_check(check) {}
+
   uint32_t seed_check = 0;  // never 0 in a partition's hash
 };
 

@@ -47,7 +47,7 @@ struct StageOptions {
   absl::Duration horizon = absl::Hours(24);
 
   // The share of events, never seen within the window, that may be called duplicates: the FPP, 0.1 to 1e-15
-  // for kCompact, which takes some 43 bits for each id in the window at 1e-6, and some 5 more for each factor
+  // for kCompact, which takes some 38 bits for each id in the window at 1e-6, and some 5 more for each factor
   // of ten.
   double target_fpp = 1e-6;
 

@@ -87,11 +87,12 @@ void CompactEpochs::SetRate(double rate) {
   rate_ = rate;
 }
 
-double CompactEpochs::Fpp() const {
+double CompactEpochs::Fpp(double least) const {
   double fpp = 0;
+  const double rate = std::max(rate_, least);
   for (int64_t number = span_.oldest; number <= span_.newest; ++number) {
     const Epoch& epoch = (*this)[number];
-    const double at_present = static_cast<double>(epoch.ids) * rate_;
+    const double at_present = static_cast<double>(epoch.ids) * rate;
     fpp += std::max(epoch.fpp + static_cast<double>(epoch.ids - epoch.weighed_ids) * rate_, at_present);
   }
   return fpp;

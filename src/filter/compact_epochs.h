@@ -63,8 +63,8 @@ class CompactEpochs {
   // The rate of an entry that is inserted from now on: the probability that an id that was never inserted
   // equals it. If it rises, the table has shrunk, and older entries have lost bits, too.
   void SetRate(double rate);
-  // The sum of the rates of all ids.
-  double Fpp() const;
+  // The sum of the rates of all ids, each at least `least`.
+  double Fpp(double least = 0) const;
   // After Restore: the sum of the rates of an epoch's ids.
   void SetFpp(int64_t epoch, double fpp);
 

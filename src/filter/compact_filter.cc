@@ -21,7 +21,7 @@ namespace {
 
 // The table shrinks under this load, and grows over kCompactFullLoad. If they were closer, it would do both
 // in turn as epochs expire.
-constexpr double kSlackLoad = 0.79;
+constexpr double kSlackLoad = 0.795;
 // Under this load it shrinks as fast as calls may; above, by one line for so many inserts.
 constexpr double kLooseLoad = 0.625;
 constexpr int64_t kInsertsPerMerge = 12;
@@ -38,6 +38,17 @@ constexpr int64_t kGiveBackPerCall = int64_t{32} << 10;
 // insert in so many may find both of its lines full before the table grows at a lower load.
 constexpr int64_t kInsertsPerOverflow = 8;
 constexpr int64_t kPressureToGrow = 32 * kInsertsPerOverflow;
+
+// A table that has grown goes back to settled formats once these take so much of the target, which is what a
+// full one takes, and leave enough for the next doubling.
+constexpr double kSettledFpp = 0.5;
+constexpr double kSettledShare = 0.93;
+// A doubling may take so much of what is left of so much of the target.
+constexpr double kGrowthShare = 0.3;
+constexpr double kGrowthTarget = 0.9;
+constexpr double kLimitShare = 0.95;
+constexpr int64_t kInsertsPerSweptLine = 2;
+constexpr int64_t kLinesSweptAtLimit = 32;
 
 // A snapshot may claim so much memory beyond twice the lines, which the filter had not given back yet.
 constexpr int64_t kMostSpareBytes = int64_t{4} << 20;
@@ -178,7 +189,9 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
   [[gnu::noinline]] void AddToFullLines(IdHash id) {
     Processor::RunWhole([ id, this ]() __attribute__((always_inline)) {
       NotePressure();
-      while (!table_.Squeeze(id, epochs_.span())) ForgetAtLimit();
+      while (!table_.Squeeze(id, epochs_.span())) {
+        if (!SweepAtLimit()) ForgetAtLimit();
+      }
     });
   }
 
@@ -196,6 +209,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
     peak_ids_ = std::max(epochs_.ids(), peak_ids_ - peak_ids_ / 64);
     merge_failed_at_ = INT64_MAX;
     table_.SweepStamps(epochs_.span());
+    SweepIfSettled();
     NoteSize();
   }
 
@@ -217,7 +231,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
 
   bool HasWork() const {
     return epochs_.ids() > grow_over_ids_ || epochs_.ids() < shrink_under_ids_ || table_.stashed() > 0 ||
-           table_.HasExcess();
+           table_.HasExcess() || table_.IsSweeping();
   }
 
   // Does a part of the due work, for some microseconds; shrinks by more lines if time demands it.
@@ -229,6 +243,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
       } else if (epochs_.ids() < shrink_under_ids_) {
         Shrink(lines_due);
       }
+      if (table_.IsSweeping()) Sweep(lines_due + (inserts_ % kInsertsPerSweptLine == 0 ? 1 : 0));
       if (table_.HasExcess() && !table_.IsBeingCopied())
         table_.GiveBack(std::max(kGiveBackPerCall, lines_due * kCompactLineBytes));
     });
@@ -246,13 +261,68 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
   // Expired entries are already removed: asks for memory once more, then shortens the window.
   void MakeRoom() {
     while (epochs_.ids() >= limit_ids_) {
-      if (!Split()) ForgetAtLimit();
+      if (!Split() && !SweepAtLimit()) ForgetAtLimit();
     }
+  }
+
+  void Sweep(int64_t lines) {
+    if (table_.IsBeingCopied() || lines == 0) return;
+    table_.Sweep(epochs_.span(), lines);
+    NoteSize();
+  }
+
+  // What the table would hold if its lines had so many slots.
+  CompactLoad LoadWith(int slots, int split_slots) const {
+    const CompactFormats& formats = table_.formats();
+    const int level = table_.level();
+    const double split = table_.split_part();
+    const double unsplit_slots = (1 - split) * slots;
+    const double rates = unsplit_slots * formats.RateOf(slots, level) +
+                         2 * split * split_slots * formats.RateOf(split_slots, level + 1);
+    const double rate = rates / (unsplit_slots + 2 * split * split_slots);
+    return {.fpp = epochs_.Fpp(rate), .level = level, .split = split, .slots = slots};
+  }
+  int SettledSlots(bool split) const {
+    return table_.formats().settled_slots[static_cast<size_t>(table_.level()) + (split ? 1 : 0)];
+  }
+
+  [[gnu::noinline]] void SweepIfSettled() {
+    if (table_.IsSweeping()) return;
+    const int slots = SettledSlots(false);
+    const int split_slots = SettledSlots(true);
+    const CompactLoad load = LoadWith(slots, split_slots);
+    if (load.fpp > kSettledFpp * target_fpp_) return;
+    const int found = CompactSlotsFor(table_.formats(), load, target_fpp_, kSettledShare, split_slots);
+    if (found + 1 >= split_slots) table_.BeginSweep(slots, found);
+  }
+
+  // Where the table cannot grow, what was kept for growth makes room, as far as the target allows.
+  bool SweepAtLimit() {
+    if (table_.IsBeingCopied()) return false;
+    for (int fewer = 0; !table_.IsSweeping(); ++fewer) {
+      const int slots = std::max(SettledSlots(false) - fewer, table_.slots_of(false));
+      const int split_slots = std::max(SettledSlots(true) - fewer, table_.slots_of(true));
+      if (LoadWith(slots, split_slots).fpp > kLimitShare * target_fpp_) {
+        if (slots == table_.slots_of(false) && split_slots == table_.slots_of(true)) return false;
+        continue;
+      }
+      if (!table_.BeginSweep(slots, split_slots)) return false;
+    }
+    Sweep(kLinesSweptAtLimit);
+    return true;
+  }
+
+  // The slots of lines that are split from now on.
+  int SlotsToGrow() const {
+    const CompactLoad load = {
+        .fpp = epochs_.Fpp(), .level = table_.level(), .split = 0, .slots = table_.slots_of(/*split=*/false)};
+    const int most = table_.formats().settled_slots[static_cast<size_t>(load.level) + 1];
+    return CompactSlotsFor(table_.formats(), load, kGrowthTarget * target_fpp_, kGrowthShare, most);
   }
 
   bool Split() {
     const int64_t bytes = table_.memory_bytes();
-    if (!table_.Split(epochs_.span())) {
+    if (!table_.Split(epochs_.span(), table_.BeginsDoubling() ? SlotsToGrow() : 0)) {
       most_ids_in_epoch_ = EpochIdsAtLimit();
       if (!steps_.IsLast(AdaptationStep::Kind::kUnfoldRefused)) {
         Record(AdaptationStep::Kind::kUnfoldRefused, kNoRoomToGrow);
@@ -269,7 +339,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
     table_.DrainStash(epochs_.span());
     for (int i = 0; i < table_.stashed() / 4 && i < kSplitsPerCall; ++i) {
       if (Split()) continue;
-      if (table_.stashed() > kMostStashedAtLimit && epochs_.live() > 1) ForgetAtLimit();
+      if (table_.stashed() > kMostStashedAtLimit && epochs_.live() > 1 && !SweepAtLimit()) ForgetAtLimit();
       return;
     }
   }
@@ -385,7 +455,7 @@ FilterStatus CompactFilter<Tag, Processor>::Figures() const {
   status.refresh_period = epochs_.RefreshPeriod();
   status.bits_per_generation = GenerationBits();
   steps_.Describe(&status);
-  status.bits_per_id = table_.formats().fingerprint_bits_of(table_.level());
+  status.bits_per_id = table_.fingerprint_bits();
   status.lines = table_.lines();
   status.ids = epochs_.ids();
   status.window = epochs_.Window();

@@ -28,7 +28,21 @@ int64_t BytesToTake(int64_t needed) {
 template <typename Tag, typename Processor>
 CompactTable<Tag, Processor>::CompactTable(const CompactFormats& formats, LineMemory memory)
     : formats_(formats), memory_(std::move(memory)) {
+  const int slots = formats_.settled_slots[kCompactLeastLevel];
+  slots_of_ = {{{slots, slots}, {slots, slots}}};
   SetLines(uint64_t{1} << kCompactLeastLevel);
+}
+
+// From one line more or less than now.
+template <typename Tag, typename Processor>
+void CompactTable<Tag, Processor>::Resize(uint64_t lines) {
+  const int level = 63 - std::countl_zero(lines);
+  for (auto& slots : slots_of_) {
+    if (level > level_) slots[0] = slots[1];
+    if (level < level_) slots = {formats_.settled_slots[static_cast<size_t>(level)], slots[0]};
+  }
+  SetLines(lines);
+  if (swept_lines_ >= lines_) EndSweep();
 }
 
 template <typename Tag, typename Processor>
@@ -37,17 +51,68 @@ void CompactTable<Tag, Processor>::SetLines(uint64_t lines) {
   level_ = 63 - std::countl_zero(lines);
   low_mask_ = (uint64_t{1} << level_) - 1;
   split_ = lines - (low_mask_ + 1);
-  slots_ = static_cast<int64_t>(low_mask_ + 1 - split_) * formats_[level_].slots;
-  if (split_ > 0) slots_ += static_cast<int64_t>(2 * split_) * formats_[level_ + 1].slots;
-  const double rate = formats_.rate_of(level_);
-  entry_rate_ = rate;
-  if (split_ > 0) {
-    const double part =
-        static_cast<double>(2 * split_) * formats_[level_ + 1].slots / static_cast<double>(slots_);
-    entry_rate_ = rate + part * (formats_.rate_of(level_ + 1) - rate);
-  }
   const int64_t needed = static_cast<int64_t>(lines) * kCompactLineBytes;
   keep_bytes_ = BytesToTake(needed) + std::max(LineMemory::WholePagesFor(1), needed / kKeptPart);
+  for (size_t region = 0; region < regions_.size(); ++region) {
+    const int slots = slots_of_[region / 2][region % 2];
+    const int level = level_ + static_cast<int>(region % 2);
+    if (regions_[region].slots == slots && rate_level_ == level_) continue;
+    regions_[region] = formats_.Of(slots, level);
+    rates_[region] = formats_.RateOf(slots, level);
+  }
+  rate_level_ = level_;
+  CountSlots();
+}
+
+template <typename Tag, typename Processor>
+void CompactTable<Tag, Processor>::CountSlots() {
+  const uint64_t swept_split =
+      std::min(swept_lines_, split_) + (swept_lines_ > low_mask_ ? swept_lines_ - low_mask_ - 1 : 0);
+  const uint64_t lines[] = {low_mask_ + 1 - split_ - (swept_lines_ - swept_split), 2 * split_ - swept_split,
+                            swept_lines_ - swept_split, swept_split};
+  slots_ = 0;
+  double rates = 0;
+  for (size_t region = 0; region < regions_.size(); ++region) {
+    const auto slots = static_cast<int64_t>(lines[region]) * regions_[region].slots;
+    slots_ += slots;
+    rates += static_cast<double>(slots) * rates_[region];
+  }
+  entry_rate_ = rates / static_cast<double>(slots_);
+}
+
+template <typename Tag, typename Processor>
+bool CompactTable<Tag, Processor>::BeginSweep(int slots, int split_slots) {
+  const auto [present, split_present] = slots_of_[0];
+  if (split_ == 0) split_slots = split_present;  // of no line
+  if (slots < present || split_slots < split_present) return false;
+  if (slots == present && split_slots == split_present) return false;
+  slots_of_[1] = {slots, split_slots};
+  sweeping_ = true;
+  SetLines(lines_);
+  return true;
+}
+
+template <typename Tag, typename Processor>
+void CompactTable<Tag, Processor>::EndSweep() {
+  if (sweeping_) slots_of_[0] = slots_of_[1];
+  sweeping_ = false;
+  swept_lines_ = 0;
+  SetLines(lines_);
+}
+
+template <typename Tag, typename Processor>
+void CompactTable<Tag, Processor>::Sweep(const CompactSpan& span, int64_t lines) {
+  Processor::RunWhole([&, this ]() __attribute__((always_inline)) {
+    CompactEntry entries[Line::kMostSlots];
+    for (; lines > 0 && swept_lines_ < lines_; --lines) {
+      const uint64_t index = swept_lines_;
+      const int count = UnpackAt(index, span, entries);
+      ++swept_lines_;
+      PackAt(index, span, entries, count);
+    }
+    if (swept_lines_ >= lines_) EndSweep();
+    CountSlots();
+  });
 }
 
 template <typename Tag, typename Processor>
@@ -64,28 +129,38 @@ bool CompactTable<Tag, Processor>::HasMemoryFor(int64_t needed) {
 }
 
 template <typename Tag, typename Processor>
-bool CompactTable<Tag, Processor>::Split(const CompactSpan& span) {
+bool CompactTable<Tag, Processor>::Split(const CompactSpan& span, int slots) {
   return Processor::RunWhole([&, this ]() __attribute__((always_inline))->bool {
     const int64_t needed = static_cast<int64_t>(lines_ + 1) * kCompactLineBytes;
     if (!HasMemoryFor(needed)) return false;
+    if (BeginsDoubling()) {
+      for (auto& slots_of : slots_of_) slots_of[1] = slots;
+    }
     const uint64_t from = split_;
     const uint64_t to = lines_;
-    KeepForCopy(from);
     const int bit = level_;
     CompactEntry entries[Line::kMostSlots];
+    CompactEntry kept[2][Line::kMostSlots];
+    int counts[2];
     const int count = UnpackAt(from, span, entries);
-    SetLines(lines_ + 1);
-    // An entry of which the bit is not known goes to both, so that it is found for either id.
-    const auto may_be = [bit](bool high) {
-      return [bit, high](const CompactEntry& entry) {
-        return entry.known <= bit || ((entry.address >> bit & 1) != 0) == high;
+    for (int high = 0; high < 2; ++high) {
+      // An entry of which the bit is not known goes to both, so that it is found for either id.
+      const auto may_be = [bit, high](const CompactEntry& entry) {
+        return entry.known <= bit || static_cast<int>(entry.address >> bit & 1) == high;
       };
-    };
-    CompactEntry kept[Line::kMostSlots];
-    PackAt(from, span, kept,
-           static_cast<int>(std::copy_if(entries, entries + count, kept, may_be(false)) - kept));
-    PackAt(to, span, kept,
-           static_cast<int>(std::copy_if(entries, entries + count, kept, may_be(true)) - kept));
+      counts[high] =
+          static_cast<int>(std::copy_if(entries, entries + count, kept[high], may_be) - kept[high]);
+      const int room = slots_of_[high == 0 && from < swept_lines_ ? 1 : 0][1];
+      if (__builtin_expect(counts[high] <= room, 1)) continue;
+      // Nearly all of a full line go to a line of fewer slots.
+      int moved = 0;
+      counts[high] = MoveAway(kept[high], counts[high], room, span, &moved);
+      if (counts[high] > room) return false;
+    }
+    KeepForCopy(from);
+    Resize(lines_ + 1);
+    PackAt(from, span, kept[0], counts[0]);
+    PackAt(to, span, kept[1], counts[1]);
     return true;
   });
 }
@@ -112,13 +187,13 @@ int CompactTable<Tag, Processor>::Merge(const CompactSpan& span) {
     const uint64_t before = lines_;
     const uint64_t into = last - std::bit_floor(last);
     if (Line::Live(LineAt(last), span) + Line::Live(LineAt(into), span) == 0) {
-      SetLines(last);
-      Line::Renew(LineAt(into), FormatOf(into), span);
+      Resize(last);
+      PackAt(into, span, nullptr, 0);
       return 1;
     }
     CompactEntry entries[2 * Line::kMostSlots];
     int count = MergedEntries(last, into, span, entries);
-    SetLines(last);
+    Resize(last);
     // A line that is full at once would overflow with its next entry.
     const int wanted = FormatOf(into).slots - 1;
     int moved = 0;
@@ -128,7 +203,7 @@ int CompactTable<Tag, Processor>::Merge(const CompactSpan& span) {
       return 4 + 4 * moved;
     }
     // Back to two lines, without the moved entries.
-    SetLines(before);
+    Resize(before);
     const auto middle = std::stable_partition(entries, entries + count,
                                               [](const CompactEntry& entry) { return !entry.from_last; });
     PackAt(into, span, entries, static_cast<int>(middle - entries));

@@ -3,6 +3,7 @@
 #define LETHE_SRC_FILTER_COMPACT_TABLE_H_
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 
@@ -83,13 +84,22 @@ class CompactTable {
   enum class Renewal : uint8_t { kIsNewest, kMoved, kNone };
   Renewal Renew(IdHash id, const CompactSpan& span, int64_t* epoch);
 
-  // Makes the table larger by a line. False if it has no memory for it.
-  bool Split(const CompactSpan& span);
+  // Makes the table larger by a line. False if it has no memory for it (or, as good
+  // as never, if a line's entries have no place). The first line of a doubling decides for all of it how many
+  // slots each of the two has that a line becomes.
+  bool Split(const CompactSpan& span, int slots);
+  bool BeginsDoubling() const { return split_ == 0; }
   // Makes it smaller by a line. Returns a measure of the work done, or 0 if the lines have no room for the
   // entries now.
   int Merge(const CompactSpan& span);
   // Tries to put up to four stashed ids into their lines.
   void DrainStash(const CompactSpan& span);
+  // Begins to give all lines more slots, or as many: those that are not split, and those that are. Their
+  // fingerprints become narrower. False if there is nothing to do. Not while one is under way.
+  bool BeginSweep(int slots, int split_slots);
+  bool IsSweeping() const { return sweeping_; }
+  // Goes on with it for so many lines. Not during a copy.
+  void Sweep(const CompactSpan& span, int64_t lines);
   // Renews a part of the lines, in turn: so many that no stamp in a line comes round again.
   void SweepStamps(const CompactSpan& span);
 
@@ -97,7 +107,7 @@ class CompactTable {
   void GiveBack(int64_t most_bytes);
   bool HasExcess() const { return memory_.bytes() > keep_bytes_; }
 
-  // Snapshots. While a copy is made, Merge and GiveBack must not be called.
+  // Snapshots. While a copy is made, Merge, Sweep and GiveBack must not be called.
   std::shared_ptr<CompactCopy> BeginCopy();
   bool IsBeingCopied() const { return !copy_.expired(); }
   absl::Span<const char> memory() const {
@@ -114,7 +124,11 @@ class CompactTable {
   int64_t lines() const { return static_cast<int64_t>(lines_); }
   int64_t slots() const { return slots_; }
   int level() const { return level_; }
-  // The mean rate of new entries (CompactFormats::rate_of), by the slots of either level.
+  int fingerprint_bits() const { return formats_.bits_of(regions_[0]); }  // of lines that are not split
+  // Of lines that are not split, and of those that are; while it sweeps, what they will have.
+  int slots_of(bool split) const { return slots_of_[sweeping_ ? 1 : 0][split ? 1 : 0]; }
+  double split_part() const { return std::ldexp(static_cast<double>(split_), -level_); }
+  // The mean rate of new entries (CompactFormats::RateOf), by the slots of the lines.
   double entry_rate() const { return entry_rate_; }
   int stashed() const { return stashed_; }
   int64_t memory_bytes() const { return memory_.bytes(); }
@@ -151,19 +165,20 @@ class CompactTable {
   }
   bool IsSplit(uint64_t index) const { return (index & low_mask_) < split_; }
   int LevelOf(uint64_t index) const { return level_ + (IsSplit(index) ? 1 : 0); }
-  const CompactFormat& FormatOf(uint64_t index) const { return formats_[LevelOf(index)]; }
+  const CompactFormat& FormatOf(uint64_t index) const {
+    return regions_[(index < swept_lines_ ? 2U : 0U) + (IsSplit(index) ? 1U : 0U)];
+  }
   CompactPlace PlaceOf(uint64_t address) const {
     const uint64_t index = IndexOf(address);
-    const int level = LevelOf(index);
-    return {.line = LineAt(index), .format = &formats_[level], .address_bits = address >> level};
+    return {.line = LineAt(index), .format = &FormatOf(index), .address_bits = address >> LevelOf(index)};
   }
   int UnpackAt(uint64_t index, const CompactSpan& span, CompactEntry* entries) const {
     const int level = LevelOf(index);
-    return Line::Unpack(LineAt(index), formats_[level], level, index, span, entries);
+    return Line::Unpack(LineAt(index), FormatOf(index), level, index, span, entries);
   }
   void PackAt(uint64_t index, const CompactSpan& span, const CompactEntry* entries, int count) {
     const int level = LevelOf(index);
-    Line::Pack(LineAt(index), formats_[level], level, span, entries, count);
+    Line::Pack(LineAt(index), FormatOf(index), level, span, entries, count);
   }
   // Before line `index` loses an entry, or renews one.
   void KeepForCopy(uint64_t index) {
@@ -176,7 +191,10 @@ class CompactTable {
     return Line::Live(LineAt(index), span) < FormatOf(index).slots;
   }
 
+  void Resize(uint64_t lines);
   void SetLines(uint64_t lines);
+  void EndSweep();
+  void CountSlots();
   [[gnu::noinline]] bool HasMemoryFor(int64_t needed);
   bool IsSound(uint64_t index) const;
   template <typename Self, typename Fields>
@@ -201,6 +219,14 @@ class CompactTable {
   double entry_rate_ = 0;
   int64_t keep_bytes_ = 0;
   uint64_t swept_ = 0;
+  // Lines below swept_lines_ have the slots of the second pair, the others of the first; of a pair, split
+  // lines have the second. If no line is split, that is not used.
+  std::array<std::array<int, 2>, 2> slots_of_ = {};
+  std::array<CompactFormat, 4> regions_ = {};
+  std::array<double, 4> rates_ = {};
+  int rate_level_ = -1;  // for which the two above are
+  bool sweeping_ = false;
+  uint64_t swept_lines_ = 0;
   int next_stashed_ = 0;
   int stashed_ = 0;
   std::array<Stashed, kMostStashed> stash_;

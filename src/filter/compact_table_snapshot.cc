@@ -21,6 +21,14 @@ void CompactTable<Tag, Processor>::TransferFields(Self& self, int64_t& lines, co
   int64_t fingerprint_bits = self.formats_.fingerprint_bits;
   fields.Int(fingerprint_bits, fingerprint_bits, fingerprint_bits);
   fields.Int(lines, int64_t{1} << kCompactLeastLevel, int64_t{1} << kCompactMostLevel);
+  // Lines are swept for more slots, or as many.
+  for (size_t split = 0; split < 2; ++split) {
+    const int most = self.formats_.settled_slots[kCompactMostLevel];
+    fields.Int(self.slots_of_[0][split], self.formats_.fewest_slots, most);
+    fields.Int(self.slots_of_[1][split], self.formats_.fewest_slots, most);
+  }
+  fields.Int(self.sweeping_, 0, 1);
+  fields.Int(self.swept_lines_, 0, self.sweeping_ ? lines - 1 : 0);
   fields.Int(self.swept_, 0, int64_t{1} << kCompactMostLevel);
   fields.Int(self.next_stashed_, 0, kMostStashed);
   fields.Int(self.stashed_, 0, kMostStashed);
@@ -42,6 +50,9 @@ template <typename Tag, typename Processor>
 int64_t CompactTable<Tag, Processor>::Restore(const CompactSpan& span, FieldReader* fields) {
   int64_t lines = 0;
   TransferFields(*this, lines, span, *fields);
+  for (size_t split = 0; split < 2; ++split) {
+    if (sweeping_ && slots_of_[1][split] < slots_of_[0][split]) return 0;
+  }
   return fields->ok() ? lines : 0;
 }
 

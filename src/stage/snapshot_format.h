@@ -1,4 +1,4 @@
-// The format of a snapshot, version 3.
+// The format of a snapshot, version 4.
 //
 // src/snapshot/README.md describes it byte by byte. A file is a sequence of pieces, each followed by its
 // checksum (snapshot_file.h); a piece of state is a sequence of fields of eight bytes (fields.h), and what
@@ -8,8 +8,9 @@
 //
 // A filter's memory is a function of the hash (HashId) and of the places that a layout gives an id: a change
 // of either, or of any of the field lists, needs another version. Files of another version are not read:
-// their ids would not be found, and a filter can always be rebuilt from its log. Version 2 had an id's lines
-// elsewhere, version 1 also no notes and no second opinions.
+// their ids would not be found, and a filter can always be rebuilt from its log. Version 3 had one number of
+// slots for lines of a size, version 2 also an id's lines elsewhere, version 1 also no notes and no second
+// opinions.
 #ifndef LETHE_SRC_STAGE_SNAPSHOT_FORMAT_H_
 #define LETHE_SRC_STAGE_SNAPSHOT_FORMAT_H_
 
@@ -26,7 +27,7 @@
 
 namespace lethe {
 
-inline constexpr uint32_t kSnapshotVersion = 3;
+inline constexpr uint32_t kSnapshotVersion = 4;
 
 // Whether the engine has snapshots. Its name (EngineName) stands in the file.
 inline bool HasSnapshots(Engine engine) { return engine == Engine::kCompact || engine == Engine::kExact; }

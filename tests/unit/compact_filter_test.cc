@@ -47,7 +47,7 @@ TEST_P(CompactScenarioTest, EveryIdIsFoundAndMemoryFollowsWhatIsHeld) {
     EXPECT_EQ(figures.missed, 0) << scenario.name << ", of " << figures.asked;
     EXPECT_EQ(figures.limit_hits, 0) << scenario.name;
     EXPECT_LE(figures.worst_fpp, target) << scenario.name;
-    EXPECT_GT(figures.least_model, 0.8) << scenario.name;
+    EXPECT_GT(figures.least_model, 0.75) << scenario.name;
     EXPECT_LT(figures.most_model, 1.25) << scenario.name;
     EXPECT_LE(figures.measured_fpp, target + BinomialBound(target, figures.probes)) << scenario.name;
     const double kept_asked = static_cast<double>(figures.kept_asked) + 1;
@@ -123,6 +123,47 @@ TEST(CompactFilterTest, AnInsertedIdTakesNoOtherAway) {
   for (const TimedId& timed : ids) asked.push_back(timed.id);
   filter->Contains(asked, absl::MakeSpan(verdicts));
   EXPECT_EQ(std::count(verdicts.begin(), verdicts.end(), Verdict::kUnique), 0);
+}
+
+// A table that has grown from nothing goes back to formats that leave nothing for so much growth.
+TEST(CompactFilterTest, ASettledTableKeepsLittleForGrowth) {
+  const uint64_t seed = TestSeed();
+  const struct {
+    double target;
+    double most_bits;
+  } cases[] = {{1e-4, 31.2}, {1e-6, 38.2}, {1e-9, 54.2}};
+  for (const auto& [target, most_bits] : cases) {
+    for (const uint64_t ids : {uint64_t{100'000}, uint64_t{250'000}}) {
+      MemoryBudget memory(int64_t{64} << 20);
+      auto filter = Make(&memory, kDay, target);
+      for (uint64_t i = 0; i < 3 * ids; ++i) {
+        InsertOne(*filter, NumberedId(i, seed), static_cast<int64_t>(i * kScenarioHorizonMs / ids));
+      }
+      const FilterStatus status = filter->Status();
+      EXPECT_LE(512.0 * static_cast<double>(status.lines) / static_cast<double>(ids), most_bits) << target;
+      EXPECT_LE(status.fpp_modelled, target / 2);
+    }
+  }
+}
+
+// A line that is split may have more entries for one of the two than that one has slots.
+TEST(CompactFilterTest, GrowthIntoFewerSlotsTakesNoIdAway) {
+  constexpr uint64_t kSettled = 100'000;
+  constexpr uint64_t kAll = 3'000'000;
+  const uint64_t seed = TestSeed();
+  MemoryBudget memory(int64_t{64} << 20);
+  auto filter = Make(&memory, kDay);
+  uint64_t next = 0;
+  for (; next < 3 * kSettled; ++next) {
+    InsertOne(*filter, NumberedId(next, seed), static_cast<int64_t>(next * kScenarioHorizonMs / kSettled));
+  }
+  const int settled_bits = static_cast<int>(filter->Status().bits_per_id);
+  for (; next < kAll; ++next) InsertOne(*filter, NumberedId(next, seed), 3 * kScenarioHorizonMs);
+  EXPECT_GT(static_cast<int>(filter->Status().bits_per_id), settled_bits);
+  int64_t missed = 0;
+  for (uint64_t i = 2 * kSettled; i < kAll; ++i) missed += IsContained(*filter, NumberedId(i, seed)) ? 0 : 1;
+  EXPECT_EQ(missed, 0);
+  EXPECT_LE(filter->Status().fpp_estimated, 1e-6);
 }
 
 // The rate, made measurable by a high target: what is measured is what the entries imply, also after growth.

@@ -211,7 +211,8 @@ TEST(Plan, AnAuditOfAllIdsDoesNotStarveTheFilter) {
   const auto ids = static_cast<int64_t>(plan.ids);
   for (int64_t i = 0; i < 3 * ids; ++i) {
     const TimedId id = arriving.Next();
-    const Event event{.id = id.id, .time = absl::FromUnixMillis(id.stream_time_ms)};
+    const Event event{.id = {id.id, partition->Hash("").seed_check},
+                      .time = absl::FromUnixMillis(id.stream_time_ms)};
     Verdict verdict;
     EXPECT_TRUE(partition->Judge({&event, 1}, {&verdict, 1}).ok());
     if (i % (ids / 10) != 0) continue;
@@ -244,9 +245,11 @@ TEST(Plan, AStageKeepsItsWindowInThePlannedLimit) {
     const auto ids = static_cast<int64_t>(plan.ids);
     for (int64_t i = 0; i < 4 * ids; ++i) {
       const TimedId id = arriving.Next();
-      const Event event{.id = id.id, .time = absl::FromUnixMillis(id.stream_time_ms)};
+      Partition& judging = *all[static_cast<size_t>(i % partitions)];
+      const Event event{.id = {id.id, judging.Hash("").seed_check},
+                        .time = absl::FromUnixMillis(id.stream_time_ms)};
       Verdict verdict;
-      EXPECT_TRUE(all[static_cast<size_t>(i % partitions)]->Judge({&event, 1}, {&verdict, 1}).ok());
+      EXPECT_TRUE(judging.Judge({&event, 1}, {&verdict, 1}).ok());
       if (i < 2 * ids || i % (ids / 20) != 0) continue;
       for (const auto& partition : all) EXPECT_GE(partition->Status().filter.window, plan.horizon);
       EXPECT_GT((*stage)->memory().used_bytes(), plan.memory_bytes / 5 * 2);
