@@ -116,6 +116,9 @@ constexpr int64_t kEachThatStays = 7;
 IdHash NumberedId(uint64_t number) {
   return HashId({reinterpret_cast<const char*>(&number), sizeof(number)}, kSeed);
 }
+HashedId NumberedId(const Partition& partition, uint64_t number) {
+  return {NumberedId(number), partition.Hash("").seed_check};
+}
 
 int64_t StreamMs(const Partition& partition) {
   return std::max(kStartMs, absl::ToUnixMillis(partition.stream_time()));
@@ -166,7 +169,7 @@ class Player {
       const bool is_copy = next_ > 0 && random_() % 4 == 0;
       const uint64_t number = is_copy ? random_() % next_ : next_++;
       numbers_.push_back(number);
-      events_.push_back({.id = NumberedId(number),
+      events_.push_back({.id = NumberedId(*partition_, number),
                          .time = absl::FromUnixMillis(kStartMs + batch * kBatchMs),
                          .payload = "the same of all"});
     }
@@ -258,7 +261,7 @@ class Player {
     for (uint64_t number = 0; number < next_; ++number) {
       if (passed_ms_[number] == kNotPassed) continue;
       numbers_.push_back(number);
-      events_.push_back({.id = NumberedId(number), .time = absl::InfinitePast()});
+      events_.push_back({.id = NumberedId(*partition_, number), .time = absl::InfinitePast()});
     }
     verdicts_.resize(events_.size());
     JudgeInOneStep();
@@ -376,7 +379,7 @@ class SnapshotAllocationFailureTest : public testing::Test {
   static constexpr uint64_t kIds = 200;
 
   static Verdict JudgeOne(Partition* partition, uint64_t number) {
-    const Event event = {.id = NumberedId(number), .time = absl::FromUnixMillis(kStartMs)};
+    const Event event = {.id = NumberedId(*partition, number), .time = absl::FromUnixMillis(kStartMs)};
     Verdict verdict = Verdict::kUnique;
     EXPECT_TRUE(partition->Judge({&event, 1}, {&verdict, 1}).ok());
     return verdict;
@@ -416,7 +419,7 @@ TEST(AllocationFailure, AReplayDoesNotFail) {
   const auto partition = *stage->Open("p");
   std::vector<Event> events;
   for (uint64_t i = 0; i < 500; ++i) {
-    events.push_back({.id = NumberedId(i), .time = absl::FromUnixMillis(kStartMs)});
+    events.push_back({.id = NumberedId(*partition, i), .time = absl::FromUnixMillis(kStartMs)});
   }
   FailAllocations(1, kNever);
   EXPECT_TRUE(Faulty([&] { return partition->Replay(events); }).ok());
