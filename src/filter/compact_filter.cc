@@ -175,6 +175,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
 
   // For lines that have changed since they were looked at, or that must make room.
   [[gnu::noinline]] void AddLater(IdHash id) {
+    Processor::Leave();
     MakeRoom();
     Add(id, table_.Look(id, epochs_.span()));
   }
@@ -187,12 +188,11 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
   }
 
   [[gnu::noinline]] void AddToFullLines(IdHash id) {
-    Processor::RunWhole([ id, this ]() __attribute__((always_inline)) {
-      NotePressure();
-      while (!table_.Squeeze(id, epochs_.span())) {
-        if (!SweepAtLimit()) ForgetAtLimit();
-      }
-    });
+    Processor::Leave();
+    NotePressure();
+    while (!table_.Squeeze(id, epochs_.span())) {
+      if (!SweepAtLimit()) ForgetAtLimit();
+    }
   }
 
   bool BeginEpochIfDue() {
@@ -202,6 +202,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
   }
 
   [[gnu::noinline]] void NoteEpoch() {
+    Processor::Leave();
     if (epochs_.live() > 1) {
       const bool is_full = epochs_[epochs_.span().newest - 1].end_ms > epochs_.now_ms();
       Record(AdaptationStep::Kind::kRefresh, is_full ? kFull : kSliceIsOver);
@@ -236,20 +237,19 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
 
   // Does a part of the due work, for some microseconds; shrinks by more lines if time demands it.
   [[gnu::noinline]] void Work(int64_t lines_due) {
-    Processor::RunWhole([ lines_due, this ]() __attribute__((always_inline)) {
-      if (table_.stashed() > 0) DrainStash();
-      if (epochs_.ids() > grow_over_ids_) {
-        Grow();
-      } else if (epochs_.ids() < shrink_under_ids_) {
-        Shrink(lines_due);
-      }
-      if (table_.IsSweeping()) Sweep(lines_due + (inserts_ % kInsertsPerSweptLine == 0 ? 1 : 0));
-      if (table_.HasExcess() && !table_.IsBeingCopied())
-        table_.GiveBack(std::max(kGiveBackPerCall, lines_due * kCompactLineBytes));
-    });
+    Processor::Leave();
+    if (table_.stashed() > 0) DrainStash();
+    if (epochs_.ids() > grow_over_ids_) {
+      Grow();
+    } else if (epochs_.ids() < shrink_under_ids_) {
+      Shrink(lines_due);
+    }
+    if (table_.IsSweeping()) Sweep(lines_due + (inserts_ % kInsertsPerSweptLine == 0 ? 1 : 0));
+    if (table_.HasExcess() && !table_.IsBeingCopied())
+      table_.GiveBack(std::max(kGiveBackPerCall, lines_due * kCompactLineBytes));
   }
 
-  void Grow() {
+  [[gnu::noinline]] void Grow() {
     for (int i = 0; i < kSplitsPerCall && epochs_.ids() > grow_over_ids_; ++i) {
       if (Split()) continue;
       // Another filter may give memory back: ask again when a small part more is filled.
@@ -344,7 +344,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
     }
   }
 
-  void Shrink(int64_t lines_due) {
+  [[gnu::noinline]] void Shrink(int64_t lines_due) {
     if (table_.IsBeingCopied()) return;
     const bool is_loose =
         static_cast<double>(epochs_.ids()) < kLooseLoad * static_cast<double>(table_.slots());

@@ -46,6 +46,7 @@ struct AnyProcessor {
   static void Run(const Loop& loop) {
     loop();
   }
+  static void Leave() {}
   template <typename Work>
   static auto RunWhole(const Work& work) {
     return work();
@@ -77,11 +78,12 @@ struct Avx2Processor {
   LETHE_AVX2 static void Run(const Loop& loop) {
     loop();
   }
+  // Comes first in functions that a loop calls. GCC 12 leaves this instruction out before some calls in
+  // loops, and then instructions of SSE wait for the lines that were compared last.
+  LETHE_AVX2 static void Leave() { _mm256_zeroupper(); }
   template <typename Work>
   LETHE_AVX2 [[gnu::flatten]] static auto RunWhole(const Work& work) {
-    // GCC 12 leaves it out before some calls in loops, and then instructions without VEX (in other functions)
-    // wait for the lines that were compared last.
-    _mm256_zeroupper();
+    Leave();
     return work();
   }
 

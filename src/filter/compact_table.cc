@@ -334,16 +334,14 @@ bool CompactTable<Tag, Processor>::Unstash(const Stashed& id, const CompactSpan&
 
 template <typename Tag, typename Processor>
 void CompactTable<Tag, Processor>::DrainStash(const CompactSpan& span) {
-  return Processor::RunWhole([&, this ]() __attribute__((always_inline))->void {
-    constexpr int kAtOnce = 4;
-    for (int i = 0; i < kAtOnce && stashed_ > 0; ++i) {
-      next_stashed_ = (next_stashed_ + 1) % stashed_;
-      Stashed& stashed = stash_[static_cast<size_t>(next_stashed_)];
-      if (stashed.epoch < span.oldest || Unstash(stashed, span)) {
-        stashed = stash_[static_cast<size_t>(--stashed_)];
-      }
+  constexpr int kAtOnce = 4;
+  for (int i = 0; i < kAtOnce && stashed_ > 0; ++i) {
+    next_stashed_ = (next_stashed_ + 1) % stashed_;
+    Stashed& stashed = stash_[static_cast<size_t>(next_stashed_)];
+    if (stashed.epoch < span.oldest || Unstash(stashed, span)) {
+      stashed = stash_[static_cast<size_t>(--stashed_)];
     }
-  });
+  }
 }
 
 template <typename Tag, typename Processor>

@@ -186,6 +186,18 @@ run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/by-cmake -DCMAKE_PR
 run(${CMAKE_COMMAND} --build ${WORK}/by-cmake)
 check_program(${WORK}/by-cmake/outside)
 check_program(${WORK}/by-cmake/host)
+# A plugin exports its own function and nothing of lethe, and has only what it calls.
+run(nm -DC --defined-only ${WORK}/by-cmake/libplugin.so)
+if(NOT out MATCHES " RunPlugin\\(\\)" OR out MATCHES " lethe::")
+  message(FATAL_ERROR "the plugin exports:\n${out}")
+endif()
+if(NOT FLAGS AND NOT CONFIG STREQUAL Debug)
+  run(strip -o ${WORK}/stripped.so ${WORK}/by-cmake/libplugin.so)
+  file(SIZE ${WORK}/stripped.so size)
+  if(size GREATER 560000)
+    message(FATAL_ERROR "the plugin has ${size} bytes")
+  endif()
+endif()
 
 file(GLOB_RECURSE pc_file ${prefix}/*/lethe.pc)
 get_filename_component(pc_dir ${pc_file} DIRECTORY)
