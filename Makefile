@@ -178,9 +178,9 @@ portable := avro_test compact_filter_test filter_contract_test hash_test record_
 portable_filter := -*CompactScenarioTest.*:CompactFilterTest.MeasuredRate*:*SnapshotTwinTest.*:SnapshotTest.Every*:SnapshotTest.Lies*
 unit-portable:
 	$(call install,$(build_packages) libgtest-dev$(foreign))
-	cmake --preset $(preset) -DLETHE_PROGRAM=OFF > /dev/null
-	cmake --build $(folder) --target $(portable) -j $(JOBS)
-	for test in $(portable); do $(emulator) $(folder)/tests/$$test --gtest_brief=1 --gtest_filter='$(portable_filter)' || exit 1; done
+	cmake --preset $(preset) -B $(folder)/portable -DLETHE_PROGRAM=OFF > /dev/null
+	cmake --build $(folder)/portable --target $(portable) -j $(JOBS)
+	for test in $(portable); do $(emulator) $(folder)/portable/tests/$$test --gtest_brief=1 --gtest_filter='$(portable_filter)' || exit 1; done
 
 # Go, which is too old in Debian 12, kubectl, and what knows the schemas of Kubernetes.
 build/kubernetes/python/bin/kubernetes-validate:
