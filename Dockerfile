@@ -1,13 +1,15 @@
 # lethe's image: the program, the libraries that it loads, and CA certificates. No shell, no package manager; it
 # runs as uid 65532 with a read-only root. `make image` builds it; so does `docker build .`.
 ARG DEBIAN=debian:13
-FROM ${DEBIAN} AS build
+FROM --platform=$BUILDPLATFORM ${DEBIAN} AS build
+ARG TARGETARCH
+ARG SOURCE_DATE_EPOCH=0
+ENV DEBIAN_FRONTEND=noninteractive
 WORKDIR /lethe
 COPY . .
-ARG SOURCE_DATE_EPOCH=0
 # make installs what it needs. Everything gets the time of the sources.
 RUN apt-get update -qq && apt-get install -qq -y --no-install-recommends make ca-certificates > /dev/null && \
-    make build sbom && .ci/image-root /image && \
+    make image-root ARCH=$TARGETARCH ROOT=/image && \
     find /image -exec touch --no-dereference --date "@$SOURCE_DATE_EPOCH" {} +
 
 FROM scratch

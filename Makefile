@@ -3,10 +3,27 @@
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-build_packages := g++ cmake ninja-build pkg-config librdkafka-dev libabsl-dev libboost-dev prometheus-cpp-dev \
-  libsimdjson-dev libyaml-cpp-dev libcli11-dev libspdlog-dev libxxhash-dev libcpp-httplib-dev libmicrohttpd-dev \
-  nlohmann-json3-dev zlib1g-dev libzstd-dev libhiredis-dev libcurl4-openssl-dev libprotobuf-dev \
-  libprotoc-dev
+# ARCH=arm64 builds for that processor on another one; what is built runs in an emulator.
+native := $(or $(shell dpkg --print-architecture 2> /dev/null),amd64)
+ARCH ?= $(native)
+ifeq ($(ARCH),$(native))
+preset := release
+folder := build
+compiler := g++
+tools := LDD=ldd STRIP=strip
+else
+preset := $(ARCH)
+folder := build/$(ARCH)
+foreign := :$(ARCH)
+compiler := g++-aarch64-linux-gnu libc6-dev:arm64 qemu-user
+emulator := qemu-aarch64
+tools := LDD='qemu-aarch64 -E LD_TRACE_LOADED_OBJECTS=1' STRIP=aarch64-linux-gnu-strip
+endif
+
+build_packages := $(compiler) cmake ninja-build pkg-config libcli11-dev nlohmann-json3-dev \
+  $(addsuffix $(foreign),librdkafka-dev libabsl-dev libboost-dev prometheus-cpp-dev libsimdjson-dev libyaml-cpp-dev \
+  libspdlog-dev libxxhash-dev libcpp-httplib-dev libmicrohttpd-dev zlib1g-dev libzstd-dev libhiredis-dev \
+  libcurl4-openssl-dev libprotobuf-dev libprotoc-dev)
 # Maven, which brings a Java, fetches the Kafka broker of the tests.
 broker_packages := libgtest-dev maven
 bench_packages := libgtest-dev libbenchmark-dev libavro-dev
@@ -40,12 +57,13 @@ if [ "$$(id -u)" != 0 ]; then \
   if ! command -v sudo > /dev/null; then echo "Install these as root, then try again:$$missing" >&2; exit 1; fi; \
   as_root=sudo; \
 fi; \
+$(if $(foreign),{ ! echo "$$missing" | grep -q $(foreign) || $$as_root dpkg --add-architecture $(ARCH); } &&) \
 $$as_root apt-get update -qq && \
 $$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing > /dev/null
 endef
 
 # A build folder that knows the tests stays as it is when only the program is asked for.
-configure_program = @test -f build/build.ninja || cmake --preset release -DLETHE_TESTS=OFF
+configure_program = @test -f $(folder)/build.ninja || cmake --preset $(preset) -DLETHE_TESTS=OFF
 # Warnings are errors in CI only.
 configure_tests = @cmake --preset release -DLETHE_TESTS=ON $(if $(CI),-DLETHE_WERROR=ON) > /dev/null
 
@@ -54,7 +72,7 @@ configure_tests = @cmake --preset release -DLETHE_TESTS=ON $(if $(CI),-DLETHE_WE
 build:  ## the program, build/lethe
 	$(call install,$(build_packages))
 	$(configure_program)
-	cmake --build build --target lethe_program -j $(JOBS)
+	cmake --build $(folder) --target lethe_program -j $(JOBS)
 
 help:  ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*##  */\1 # /p' $(firstword $(MAKEFILE_LIST)) | awk -F ' # ' '{printf "%-14s %s\n", $$1, $$2}'
@@ -132,15 +150,37 @@ deb: build  ## Debian packages, in build/: lethe, and liblethe-dev with the libr
 	cd build && cpack -G DEB
 
 version := $(shell awk '/^project/ { print $$3 }' CMakeLists.txt)
-image:  ## the container's image, lethe:VERSION, with docker or buildah; as root where that is buildah
+image := lethe:$(version)$(if $(foreign),-$(ARCH))
+image:  ## the container's image, lethe:VERSION, with docker or buildah; as root where that is buildah. ARCH=arm64
 	$(call install,$(if $(shell docker info > /dev/null 2>&1 && echo it runs),,buildah debootstrap))
-	.ci/image lethe:$(version)
+	.ci/image $(image) $(version) $(ARCH)
 
-test-image: image  ## the image against a real broker, with a read-only root; as root
-	$(call install,$(build_packages) $(broker_packages) python3 python3-confluent-kafka)
+# What is in it. Of the shared libraries .ci/sbom knows itself.
+image-root: build
+	$(call install,python3)
+	$(tools) .ci/image-root $(ROOT) $(folder)/lethe $(version) $(inside)
+
+# The same commit gives the same image, and the image of ARCH=arm64 runs in an emulator, as its filters' tests do.
+test-image: image  ## the image against real brokers, with a read-only root, and that of arm64; an hour, as root
+	$(call install,$(build_packages) $(broker_packages) python3 python3-confluent-kafka debootstrap util-linux qemu-user-static)
 	$(configure_tests)
-	cmake --build build --target with_kafka -j $(JOBS)
+	cmake --build build --target with_kafka newest_kafka_jars -j $(JOBS)
 	build/tests/with_kafka --oauth -- /usr/bin/python3 -B tests/image_test.py lethe:$(version) {}
+	LETHE_KAFKA=newest build/tests/with_kafka --oauth -- /usr/bin/python3 -B tests/image_test.py lethe:$(version) {}
+	$(MAKE) image ARCH=arm64
+	build/tests/with_kafka --oauth -- /usr/bin/python3 -B tests/image_test.py lethe:$(version)-arm64 {}
+	ROOT=build/roots/arm64 tests/debian.sh trixie 'make unit-portable ARCH=arm64'
+	tests/same_image_test.sh lethe:$(version) $(version) $(native)
+
+# What has instructions of one processor, and what reads and writes bytes; without long loads.
+portable := avro_test compact_filter_test filter_contract_test hash_test record_formats_test record_reader_test \
+  schema_formats_test secret_hash_test snapshot_test
+portable_filter := -*CompactScenarioTest.*:CompactFilterTest.MeasuredRate*:*SnapshotTwinTest.*:SnapshotTest.Every*:SnapshotTest.Lies*
+unit-portable:
+	$(call install,$(build_packages) libgtest-dev$(foreign))
+	cmake --preset $(preset) -B $(folder)/portable -DLETHE_PROGRAM=OFF > /dev/null
+	cmake --build $(folder)/portable --target $(portable) -j $(JOBS)
+	for test in $(portable); do $(emulator) $(folder)/portable/tests/$$test --gtest_brief=1 --gtest_filter='$(portable_filter)' || exit 1; done
 
 # Go, which is too old in Debian 12, kubectl, and what knows the schemas of Kubernetes.
 build/kubernetes/python/bin/kubernetes-validate:
@@ -177,10 +217,10 @@ test-registry:  ## Avro, Protobuf and JSON Schema with a real registry, which is
 	build/tests/with_kafka -- build/registry/venv/bin/python -B tests/registry/registry_test.py build {}
 
 # Of the shared libraries the program knows itself; these are inside it.
-inside := libabsl-dev libboost-dev libcli11-dev libspdlog-dev libxxhash-dev nlohmann-json3-dev
+inside := libcli11-dev nlohmann-json3-dev $(addsuffix $(foreign),libabsl-dev libboost-dev libspdlog-dev libxxhash-dev)
 sbom: build  ## what the program is made of (CycloneDX): build/lethe.cdx.json
 	$(call install,python3)
-	.ci/sbom build/lethe "$$(build/lethe --version | cut -d ' ' -f 2)" $(inside) > build/lethe.cdx.json
+	$(tools) .ci/sbom $(folder)/lethe $(version) $(inside) > $(folder)/lethe.cdx.json
 
 format:  ## the sources, in place
 	$(call install,$(format_packages))

@@ -4,11 +4,15 @@
     with_kafka --oauth -- tests/image_test.py IMAGE {}      as root; `make test-image` does it
 
 Not a container runtime's work, which cannot run everywhere: the image is unpacked and its program started in it.
+An image for arm64 runs in qemu, of which the kernel is told for that time.
 """
 import base64
+import contextlib
 import ctypes
+import hashlib
 import json
 import os
+import platform
 import shutil
 import signal
 import socket
@@ -42,18 +46,44 @@ def output(*command):
 
 
 def unpack(image, folder):
-    """The image's files into the folder; returns its configuration."""
+    """The image's files into the folder; returns its configuration, and its processor."""
     if subprocess.run(("docker", "info"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0:
         container = output("docker", "create", image)
         with subprocess.Popen(("docker", "export", container), stdout=subprocess.PIPE) as export:
             subprocess.run(("tar", "-x", "-C", folder), check=True, stdin=export.stdout)
         output("docker", "rm", container)
-        return json.loads(output("docker", "inspect", image))[0]["Config"]
+        inspected = json.loads(output("docker", "inspect", image))[0]
+        return inspected["Config"], inspected["Architecture"]
     container = output("buildah", "from", "--pull-never", image)
     mounted = output("buildah", "mount", container)
     output("cp", "-a", mounted + "/.", folder)
     output("buildah", "rm", container)
-    return json.loads(output("buildah", "inspect", "--type", "image", image))["OCIv1"]["config"]
+    inspected = json.loads(output("buildah", "inspect", "--type", "image", image))["OCIv1"]
+    return inspected["config"], inspected["architecture"]
+
+
+@contextlib.contextmanager
+def emulated(architecture):
+    """The kernel starts programs of this processor."""
+    machine = {"amd64": "x86_64", "arm64": "aarch64"}[architecture]
+    if machine == platform.machine():
+        yield
+        return
+    assert machine == "aarch64", f"no emulator for {architecture}"
+    registry = "/proc/sys/fs/binfmt_misc"
+    if not os.path.exists(registry + "/register"):
+        mount("binfmt_misc", registry, 0, b"binfmt_misc")
+    # ELF of 64 bits for aarch64, by any system. F: the emulator is opened here, not in the image's root.
+    magic = r"\x7fELF\x02\x01\x01" + r"\x00" * 9 + r"\x02\x00\xb7\x00"
+    mask = r"\xff" * 7 + r"\x00" + r"\xff" * 8 + r"\xfe\xff\xff\xff"
+    name = f"lethe-image-test-{os.getpid()}"
+    with open(registry + "/register", "w") as file:
+        file.write(f":{name}:M::{magic}:{mask}:/usr/bin/qemu-aarch64-static:F")
+    try:
+        yield
+    finally:
+        with open(f"{registry}/{name}", "w") as file:
+            file.write("-1")
 
 
 def start(root, config, arguments, **options):
@@ -82,7 +112,7 @@ def answer(port, path):
         return 0, ""
 
 
-def wait_until(condition, process, seconds=60):
+def wait_until(condition, process, seconds=120):
     end = time.monotonic() + seconds
     while not condition():
         assert process.poll() is None, f"lethe ended with {process.returncode}"
@@ -104,9 +134,21 @@ def look_at_files(root, config):
     programs = os.listdir(root + "/usr/bin") + [n for n in ("bin", "sbin", "usr/sbin") if os.path.exists(f"{root}/{n}")]
     assert programs == ["lethe"], programs
     with open(root + "/usr/share/doc/lethe/lethe.cdx.json") as bill:
-        names = [component["name"] for component in json.load(bill)["components"]]
-    assert "librdkafka1" in names, names
+        bill = json.load(bill)
+    names = [component["name"] for component in bill["components"]]
+    for needed in ("librdkafka1", "libcurl4t64", "libprotobuf32t64"):
+        assert needed in names, names
+    with open(root + "/usr/bin/lethe", "rb") as program:
+        digest = hashlib.sha256(program.read()).hexdigest()
+    assert bill["metadata"]["component"]["hashes"][0]["content"] == digest, "the bill is of another program"
     print(f"files: {size / 2**20:.1f} MiB; the bill of materials names {len(names)} packages")
+
+
+def look_at_filter(root, config):
+    lethe = start(root, config, ["filter", "--id", "json:/id"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    lines = [json.dumps({"id": i}) + "\n" for i in range(1000)]
+    unique, _ = lethe.communicate("".join(lines + lines[::-1]), timeout=60)
+    assert lethe.returncode == 0 and unique == "".join(lines), lethe.returncode
 
 
 def oidc_properties():
@@ -156,7 +198,7 @@ def look_at_run(root, config, brokers, name, lethes_brokers, properties=(), seco
     arguments = ["--config", "/etc/lethe/lethe.yaml", "--brokers", lethes_brokers, "--input", source,
                  "--output", output_topic, "--http", f"0.0.0.0:{port}", *properties]
     check = start(root, config, ["check", "--quiet", *arguments])
-    assert check.wait(60) in (0, 1), "check finds an error"
+    assert check.wait(120) in (0, 1), "check finds an error"
     lethe = start(root, config, ["run", *arguments])
     try:
         wait_until(lambda: answer(port, "/readyz")[0] == 200, lethe)
@@ -179,7 +221,7 @@ def look_at_run(root, config, brokers, name, lethes_brokers, properties=(), seco
             wait_until(all_came, lethe)
         began = time.monotonic()
         lethe.send_signal(signal.SIGTERM)
-        assert lethe.wait(10) == 0, lethe.returncode
+        assert lethe.wait(30) == 0, lethe.returncode
         took = time.monotonic() - began
         for message in consumer.consume(2000, timeout=2):
             received.append(message.key().decode())
@@ -190,6 +232,19 @@ def look_at_run(root, config, brokers, name, lethes_brokers, properties=(), seco
     print(f"{name}: {len(received)} of {len(sent)} events once; SIGTERM ended it in {took * 1000:.0f} ms")
 
 
+def run_all(root, config, brokers):
+    assert start(root, config, ["version"]).wait(60) == 0
+    look_at_filter(root, config)
+    look_at_run(root, config, brokers, "plain", brokers)
+    look_at_signatures(os.environ["KAFKA_OAUTH_BROKERS"])
+    # Tokens last for ten seconds, and the broker wants one again every four.
+    look_at_run(root, config, brokers, "oidc", os.environ["KAFKA_OAUTH_BROKERS"], oidc_properties(), seconds=25)
+    # It starts lethe once more, and keeps a log: runtimes mount these.
+    mount("proc", root + "/proc", 0, b"proc")
+    mount("tmpfs", root + "/dev/shm", 0, b"tmpfs")
+    assert start(root, config, ["demo", "--events", "20000"]).wait(300) == 0
+
+
 def main(image, brokers):
     folder = tempfile.mkdtemp(prefix="lethe-image-")
     try:
@@ -197,7 +252,7 @@ def main(image, brokers):
         os.chmod(folder, 0o755)
         root = folder + "/root"
         os.mkdir(root)
-        config = unpack(image, root)
+        config, architecture = unpack(image, root)
         look_at_files(root, config)
         # A runtime makes the places for what it mounts.
         for place in ("etc/lethe", "proc", "dev/shm"):
@@ -208,19 +263,12 @@ def main(image, brokers):
         mount("none", "/", MS_REC | MS_PRIVATE)
         mount(root, root, MS_BIND)
         mount("none", root, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID)
-        assert start(root, config, ["version"]).wait(10) == 0
-        look_at_run(root, config, brokers, "plain", brokers)
-        look_at_signatures(os.environ["KAFKA_OAUTH_BROKERS"])
-        # Tokens last for ten seconds, and the broker wants one again every four.
-        look_at_run(root, config, brokers, "oidc", os.environ["KAFKA_OAUTH_BROKERS"], oidc_properties(), seconds=25)
-        # It starts lethe once more, and keeps a log: runtimes mount these.
-        mount("proc", root + "/proc", 0, b"proc")
-        mount("tmpfs", root + "/dev/shm", 0, b"tmpfs")
-        assert start(root, config, ["demo", "--events", "20000"]).wait(120) == 0
+        with emulated(architecture):
+            run_all(root, config, brokers)
     finally:
         libc.umount2(root.encode(), 2)  # MNT_DETACH; it may not be mounted yet
         shutil.rmtree(folder)
-    print("the image works")
+    print(f"the image for {architecture} works")
 
 
 main(*sys.argv[1:])
