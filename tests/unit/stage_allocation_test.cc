@@ -36,8 +36,8 @@ INSTANTIATE_TEST_SUITE_P(Shards, StageAllocationTest,
 
 TEST_P(StageAllocationTest, NoneOnceTheLargestTransactionWasSeen) {
   const auto [shards, audit_share] = GetParam();
-  auto stage =
-      *DedupStage::Create({.shards = shards, .audit_share = audit_share}, ExactFilter::Factory(20 * kBatch));
+  auto stage = *DedupStage::Create({.shards = shards, .audit_share = audit_share, .hash_seed = 1},
+                                   ExactFilter::Factory(20 * kBatch));
   auto partition = *stage->Open("p");
   std::vector<Event> events(kBatch);
   std::vector<Verdict> verdicts(kBatch);
