@@ -461,7 +461,7 @@ TEST_F(CommandLineTest, WrongUseIsReportedAndRunsNothing) {
       {{"survey", "--brokers", "b:1", "--input", "in", "--memory", "1MiB"},
        "lethe survey: --memory: \"1MiB\" is not valid: expected at least 16MiB"},
       {{"demo", "--adapt", "--kill", "2"},
-       "lethe demo: --adapt has a load of its own, and no kills: leave out --rate and --kill"},
+       "lethe demo: --adapt has a load of its own, and no kills: leave out --rate, --kill and --format"},
       {{"demo", "--adapt", "--day", "0s"}, "lethe demo: --day: \"0s\" is not valid: expected 1s or more"},
       {{"demo", "--serve=yes"}, "lethe demo: serve was given a disallowed flag override"},
   };
