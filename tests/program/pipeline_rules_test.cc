@@ -393,7 +393,9 @@ TEST_F(PipelineRulesTest, Rule16TotalsGoOnWhereTheCommitIs) {
     Life life(cluster_, options_);
     life.topics.counter_max_bytes = {1'000'000};
     const Task& task = life.Assign(0);
-    if (task.phase != Phase::kFailed) EXPECT_TRUE(life.Run().ok()) << life.state.fatal;
+    if (task.phase != Phase::kFailed) {
+      EXPECT_TRUE(life.Run().ok()) << life.state.fatal;
+    }
     return std::pair(task.phase, task.sums[0].totals());
   };
   using Totals = CounterSums::Sums;
