@@ -82,7 +82,7 @@ struct Avx2Processor {
   // loops, and then instructions of SSE wait for the lines that were compared last.
   LETHE_AVX2 static void Leave() { _mm256_zeroupper(); }
   template <typename Work>
-  LETHE_AVX2 [[gnu::flatten]] static auto RunWhole(const Work& work) {
+  [[gnu::flatten]] LETHE_AVX2 static auto RunWhole(const Work& work) {
     Leave();
     return work();
   }
