@@ -7,10 +7,13 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "src/record/avro_schema.h"
 #include "src/record/avro_walk.h"
+#include "src/record/json_scanner.h"
 #include "src/record/protobuf_schema.h"
 #include "src/record/protobuf_walk.h"
 #include "src/record/registry_frame.h"
@@ -67,32 +70,42 @@ std::string Short(absl::string_view message) {
   return absl::CHexEscape(message.substr(0, kMost));
 }
 
-// What both formats have in common. `Code` is what is compiled of a schema.
+// What both formats have in common. `Code` is what is compiled of a schema. Where records were JSON before
+// they had schemas, the topic has both for a while: an object without a frame is read by the same places,
+// since ids are the same in all formats.
 template <class Code>
 class SchemaFormat : public RecordFormat {
  public:
   bool Read(absl::string_view bytes, const RecordHeaders* headers) final {
     why_.clear();
     waits_for_.reset();
+    is_json_ = false;
     const Unframed unframed = Unframe(bytes, headers, in_key_);
     if (unframed.kind == Unframed::Kind::kBroken) return Fail(unframed.why);
-    if (unframed.kind == Unframed::Kind::kPlain) return Fail("it has no schema registry's frame");
+    if (unframed.kind == Unframed::Kind::kPlain) {
+      is_json_ = absl::StartsWith(absl::StripLeadingAsciiWhitespace(bytes), "{") && json_.Scan(bytes);
+      return is_json_ || Fail("it has no schema registry's frame");
+    }
     OfSchema* const of_schema = Find(unframed.schema);
     if (of_schema == nullptr) return false;
     if (!of_schema->code.ok()) return Fail(of_schema->code.status().message());
     lacks_it_ = of_schema->lacks_it;
     return ReadUnframed(*of_schema->code, unframed);
   }
-  absl::string_view why_absent(size_t i) const final { return has(i) ? "is not there" : lacks_it_; }
+  const FieldValue& value(size_t i) const final { return is_json_ ? json_.value(i) : framed_value(i); }
+  absl::string_view why_absent(size_t i) const final {
+    return is_json_ || has(i) ? "is not there" : lacks_it_;
+  }
   std::optional<SchemaKey> waits_for() const final { return waits_for_; }
   void AppendWhy(std::string* reason) const final { absl::StrAppend(reason, "is not ", name(), ": ", why_); }
 
  protected:
-  SchemaFormat(Schema::Type type, bool in_key, SchemaSource* schemas)
-      : type_(type), in_key_(in_key), schemas_(schemas) {}
+  SchemaFormat(Schema::Type type, std::vector<std::string> places, bool in_key, SchemaSource* schemas)
+      : places_(std::move(places)), type_(type), in_key_(in_key), schemas_(schemas), json_(places_) {}
 
   virtual absl::StatusOr<Code> Compile(const Schema& schema) = 0;
   virtual bool ReadUnframed(Code& code, const Unframed& unframed) = 0;
+  virtual const FieldValue& framed_value(size_t i) const = 0;
   // Whether the present record's schema has the place.
   virtual bool has(size_t i) const = 0;
 
@@ -101,6 +114,8 @@ class SchemaFormat : public RecordFormat {
     absl::StrAppend(&why_, why...);
     return false;
   }
+
+  const std::vector<std::string> places_;
 
  private:
   struct OfSchema {
@@ -136,6 +151,8 @@ class SchemaFormat : public RecordFormat {
   const Schema::Type type_;
   const bool in_key_;
   SchemaSource* const schemas_;
+  JsonScanner json_;
+  bool is_json_ = false;
   Compiled<SchemaKey, OfSchema> compiled_;
   std::string why_;
   absl::string_view lacks_it_;
@@ -145,9 +162,8 @@ class SchemaFormat : public RecordFormat {
 class AvroFormat final : public SchemaFormat<AvroProgram> {
  public:
   AvroFormat(const std::vector<std::string>& places, bool in_key, SchemaSource* schemas)
-      : SchemaFormat(Schema::Type::kAvro, in_key, schemas), places_(places), walk_(places.size()) {}
+      : SchemaFormat(Schema::Type::kAvro, places, in_key, schemas), walk_(places.size()) {}
 
-  const FieldValue& value(size_t i) const override { return walk_.value(i); }
   const char* name() const override { return "Avro"; }
 
  private:
@@ -160,9 +176,9 @@ class AvroFormat final : public SchemaFormat<AvroProgram> {
     return Fail(walk_.error(), ", at byte ", walk_.error_offset(), " behind the frame, by ",
                 SchemaName(unframed.schema));
   }
+  const FieldValue& framed_value(size_t i) const override { return walk_.value(i); }
   bool has(size_t i) const override { return program_->has(i); }
 
-  const std::vector<std::string> places_;
   AvroWalk walk_;
   const AvroProgram* program_ = nullptr;
 };
@@ -181,9 +197,8 @@ struct ProtobufCode {
 class ProtobufFormat final : public SchemaFormat<ProtobufCode> {
  public:
   ProtobufFormat(const std::vector<std::string>& places, bool in_key, SchemaSource* schemas)
-      : SchemaFormat(Schema::Type::kProtobuf, in_key, schemas), places_(places) {}
+      : SchemaFormat(Schema::Type::kProtobuf, places, in_key, schemas) {}
 
-  const FieldValue& value(size_t i) const override { return message_->walk.value(i); }
   const char* name() const override { return "Protobuf"; }
 
  private:
@@ -217,9 +232,9 @@ class ProtobufFormat final : public SchemaFormat<ProtobufCode> {
     message_ = code.messages.Add(indexes_, {ProtobufWalk(*std::move(places)), found});
     return true;
   }
+  const FieldValue& framed_value(size_t i) const override { return message_->walk.value(i); }
   bool has(size_t i) const override { return (message_->found >> i & 1) != 0; }
 
-  const std::vector<std::string> places_;
   std::vector<int32_t> indexes_;
   ProtobufCode::Message* message_ = nullptr;
 };

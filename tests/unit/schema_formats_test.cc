@@ -214,18 +214,35 @@ TEST_F(SchemaFormats, WhatIsNotFramedOrBroken) {
   schemas_.Put(7, Avro(R"({"type":"record","name":"R","fields":[{"name":"id","type":"string"}]})"));
   schemas_.Put(8, Protobuf("message R { optional string id = 1; }"));
   for (const std::string& value :
-       {std::string(R"({"id":"a"})"), std::string(), Framed(0, AvroString("a")), Framed(-1, AvroString("a")),
+       {std::string(R"({"id":"a")"), std::string(), Framed(0, AvroString("a")), Framed(-1, AvroString("a")),
         std::string(3, '\0'), "\3" + std::string(18, '\0'), Framed(7, AvroString("a") + "x"),
         Framed(7, "")}) {
     EXPECT_EQ(IdOfValue("avro:/id", value), "malformed");
   }
   for (const std::string& value :
-       {std::string(R"({"id":"a"})"), Framed(8, ""), Framed(8, Zigzag(1) + Zigzag(1)),
+       {std::string(R"(["a"])"), Framed(8, ""), Framed(8, Zigzag(1) + Zigzag(1)),
         Framed(8, Zigzag(2) + Zigzag(0) + Zigzag(0)), Framed(8, kFirstMessage + "\7")}) {
     EXPECT_EQ(IdOfValue("protobuf:/id", value), "malformed");
   }
   RecordReader reader = ReaderOf("avro:/id");
   EXPECT_EQ(IdOf(reader.Read({})), "missing") << "a tombstone";
+}
+
+// In the middle of a change of format.
+TEST_F(SchemaFormats, JsonWithoutAFrameIsReadByTheSamePlaces) {
+  schemas_.Put(7, Avro(R"({"type":"record","name":"R","fields":[{"name":"id","type":"string"}]})"));
+  schemas_.Put(8, Protobuf("message R { optional string id = 1; }"));
+  for (const char* field : {"avro:/id", "protobuf:/id"}) {
+    RecordReader reader = ReaderOf(field);
+    const bool is_avro = absl::StartsWith(field, "avro");
+    const std::string framed = is_avro ? Framed(7, AvroString("a")) : Framed(8, kFirstMessage + "\012\1a");
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(IdOf(reader.Read({.value = R"( {"id":"a"})"})), "sa") << field;
+      EXPECT_EQ(IdOf(reader.Read({.value = framed})), "sa") << field;
+    }
+    EXPECT_EQ(IdOf(reader.Read({.value = R"({"no":1})"})), "missing") << field;
+    EXPECT_EQ(reader.Read({.value = R"({"no":1})"}).reason, absl::StrCat(field, " is not there"));
+  }
 }
 
 // The oldest makes room, whatever its number.
