@@ -108,9 +108,11 @@ void Worker::Reopen() {
 }
 
 absl::Status Worker::Process() {
-  transactions_.figures().BatchRead(source_.batch().size());
-  const absl::Cleanup clear = [this] { source_.ClearBatch(); };
   const std::vector<InputRecord>& batch = source_.batch();
+  const absl::Cleanup clear = [this] { source_.ClearBatch(); };
+  const auto records = std::count_if(batch.begin(), batch.end(),
+                                     [](const InputRecord& each) { return each.event == nullptr; });
+  transactions_.figures().BatchRead(static_cast<size_t>(records));
   for (size_t begin = 0; begin < batch.size() && state_.fatal.ok();) {
     if (batch[begin].event != nullptr) {
       HandleEvent(batch[begin++]);
