@@ -69,6 +69,26 @@ TEST_F(InstanceClaimTest, OfTwoThatWereThereFirstOneGivesIn) {
   EXPECT_GT(taken_back, 0);
 }
 
+// To make a client anew takes seconds, whatever the timeout.
+TEST_F(InstanceClaimTest, OneGivesInWithAShortSessionTimeout) {
+  DaemonOptions options = options_;
+  options.properties = {{"session.timeout.ms", "6000"}};
+  InstanceClaim claim(
+      options, [this] { return members_; }, [this] { return now_; });
+  claim.Look();
+  members_->push_back(kOther);
+  int taken_back = 0;
+  for (; claim.Fenced(0, "own").ok(); ++taken_back) {
+    ASSERT_LT(taken_back, 10);
+    Pass(absl::Seconds(3));
+  }
+  EXPECT_GT(taken_back, 0);
+  for (int i = 0; i < 20; ++i) {
+    Pass(claim.pause());
+    EXPECT_TRUE(claim.Fenced(0, "own").ok()) << "of a newcomer that comes again and again";
+  }
+}
+
 TEST_F(InstanceClaimTest, AFenceWithoutAnotherMemberIsNoContest) {
   members_->push_back(kOwn);
   claim_.Look();

@@ -90,10 +90,10 @@ absl::Status InstanceClaim::Fenced(int lane, const std::string& own) {
   const std::string host = asked.value_or("that the brokers do not tell");
   const std::lock_guard<std::mutex> lock(mutex_);
   const absl::Time now = now_();
-  Row& row = rows_[lane];
-  row.fences = now - std::exchange(row.last, now) < session_timeout_ / 4 ? row.fences + 1 : 1;
+  Row& of_lane = rows_[lane];
+  of_lane.fences = now - std::exchange(of_lane.last, now) < row() ? of_lane.fences + 1 : 1;
   const bool is_newcomer = now < newcomer_until_;
-  if (!is_newcomer && row.fences <= kMostInARow) {
+  if (!is_newcomer && of_lane.fences <= kMostInARow) {
     spdlog::warn(
         "lane {}: another process, on host {}, runs as instance {} of group {}: taking the name back from "
         "it. "

@@ -2,6 +2,7 @@
 #ifndef LETHE_SRC_PIPELINE_ASSIGN_INSTANCE_CLAIM_H_
 #define LETHE_SRC_PIPELINE_ASSIGN_INSTANCE_CLAIM_H_
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -45,7 +46,7 @@ class InstanceClaim {
   absl::Status Fenced(int lane, const std::string& own);
   // How long a process waits before it ends, since its supervisor may start it again at once: the winner must
   // tell that from a process that fights on.
-  absl::Duration pause() const { return session_timeout_ / 3; }
+  absl::Duration pause() const { return std::max(session_timeout_ / 3, absl::Seconds(7)); }
 
  private:
   struct Row {
@@ -54,6 +55,9 @@ class InstanceClaim {
   };
   // The lane's name in the group, or all lanes' common one.
   std::string NameOf(int lane) const;
+  // Fences are in a row if no more time is between two of them. Shorter than the pause, and longer than it
+  // takes two that fight to make their clients anew.
+  absl::Duration row() const { return std::max(session_timeout_ / 4, absl::Seconds(5)); }
   // Where another member of the lane's name is; empty: there is none.
   absl::StatusOr<std::string> HostOfOther(int lane, const std::string& own) const;
 
