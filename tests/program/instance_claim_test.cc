@@ -69,7 +69,7 @@ TEST_F(InstanceClaimTest, OfTwoThatWereThereFirstOneGivesIn) {
   EXPECT_GT(taken_back, 0);
 }
 
-// To make a client anew takes seconds, whatever the timeout.
+// To recreate a client takes seconds, whatever the timeout.
 TEST_F(InstanceClaimTest, OneGivesInWithAShortSessionTimeout) {
   DaemonOptions options = options_;
   options.properties = {{"session.timeout.ms", "6000"}};

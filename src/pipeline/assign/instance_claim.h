@@ -56,7 +56,7 @@ class InstanceClaim {
   // The lane's name in the group, or all lanes' common one.
   std::string NameOf(int lane) const;
   // Fences are in a row if no more time is between two of them. Shorter than the pause, and longer than it
-  // takes two that fight to make their clients anew.
+  // takes two that fight to recreate their clients.
   absl::Duration row() const { return std::max(session_timeout_ / 4, absl::Seconds(5)); }
   // Where another member of the lane's name is; empty: there is none.
   absl::StatusOr<std::string> HostOfOther(int lane, const std::string& own) const;

@@ -31,14 +31,14 @@ class Membership {
   void MeetError(const SourceEvent& event);
   // The producer was fenced. AlreadyExists: by another process of this instance; the worker ends.
   absl::Status MayRecreateProducer();
-  // Whether the source must be opened anew.
+  // Whether the source must be reopened.
   bool TakeReopen() { return std::exchange(wants_reopen_, false); }
 
  private:
   // The group has members with another assignment protocol. Dead ones count until their session times out;
   // after that the worker ends.
   void MeetOtherProtocol(const std::string& why);
-  // Another member uses this instance name. Opening the source anew fences it, unless the worker ends.
+  // Another member uses this instance name. Reopening the source fences it, unless the worker ends.
   void MeetSameName(const std::string& why);
 
   const DaemonOptions& options_;

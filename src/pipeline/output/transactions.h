@@ -53,7 +53,7 @@ class Transactions {
   void End(bool may_commit) {
     if (open_) may_commit ? Commit() : Abort();
   }
-  // As Abort(), but the source is opened anew, too, so nothing is sought. False: the producer is lost.
+  // As Abort(), but the source is reopened, too, so nothing is sought. False: the producer is lost.
   bool AbortForReopening();
   // Commits the starting offsets with their metadata. Not OK: this assignment is over.
   absl::Status CommitStart(const std::vector<Task*>& fresh);
