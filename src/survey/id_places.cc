@@ -61,7 +61,10 @@ void AppendAvro(dom::element type, const std::string& pointer, int depth,
   std::string_view name;
   dom::element inner = type;
   if (dom::object object; !type.get(object) && object["type"].get(inner)) return;
-  if (inner.get(name)) return AppendAvro(inner, pointer, depth, pointers);
+  if (inner.get(name)) {
+    if (type.is_object()) AppendAvro(inner, pointer, depth, pointers);  // else it is no schema: a number, say
+    return;
+  }
   dom::array fields;
   if (name == "record" && depth <= kMostDepth && !type["fields"].get(fields)) {
     for (const dom::element field : fields) {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "src/survey/id_places.h"
 #include "tests/support/encodings.h"
 #include "tests/support/fake_schemas.h"
 #include "tests/support/seed.h"
@@ -207,6 +208,16 @@ TEST_F(SurveyTest, FramedJsonNeedsNoRegistry) {
     Add("k", absl::StrCat(absl::string_view("\0\0\0\0\x2A", 5), R"({"id":"o)", i, R"("})"));
   });
   EXPECT_EQ(Best(), "framed.json:/id");
+}
+
+TEST_F(SurveyTest, ARegistrysAnswerThatIsNoSchemaHasNoFields) {
+  for (const char* text : {"0", "true", "[0]", R"({"type":0})", R"({"type":{"type":null}})", ""}) {
+    test::FakeSchemas schemas;
+    schemas.Put(1, {Schema::Type::kAvro, text, {}});
+    IdPlaces places;
+    places.AddValue(std::string("\0\0\0\0\1x", 6), nullptr, &schemas);
+    EXPECT_TRUE(places.AtLeast(1, 10).empty()) << text;
+  }
 }
 
 TEST_F(SurveyTest, FieldsOfAvroAreFoundByTheirNames) {
