@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "connectors/kafka/client/fixed_properties.h"
 #include "src/cli/commands/survey_command.h"
+#include "src/cli/config/reference.h"
 
 namespace lethe {
 namespace {
@@ -77,11 +78,11 @@ const BadConfig kBadYaml[] = {
     {"CommaBehindAMap", "{brokers: a}, x\n", "1: a second YAML document; a configuration is one", kWhole},
     {"CommaBehindAList", "[a], x\n", "1: a second YAML document; a configuration is one", kWhole},
     {"DeepLists", "group: " + std::string(20'000, '[') + "\n",
-     "5: lists and maps more than 8 deep; a configuration has 3"},
+     "5: lists and maps more than 8 deep; a configuration has 5"},
     {"DeepMaps", "group: " + std::string(20'000, '{') + "\n",
-     "5: lists and maps more than 8 deep; a configuration has 3"},
-    {"ManyValues", "group: [" + std::string(20'000, ',') + "]\n",
-     "5: more than 2000 keys and values, which no configuration has"},
+     "5: lists and maps more than 8 deep; a configuration has 5"},
+    {"ManyValues", "group: [" + std::string(30'000, ',') + "]\n",
+     "5: more than 20000 keys and values, which no configuration has"},
     {"KeyIsAList", "? [a]\n: b\n", "5: expected a key, found a list or a map"},
     {"Duplicate", "input: other\n", "5: input: the key is already on line 2"},
     {"DuplicateInSection", "kafka:\n  x: 1\n  x: 2\n", "7: kafka.x: the key is already on line 6"},
@@ -103,7 +104,7 @@ const BadConfig kBadKeys[] = {
      "on_undeliverable, on_unreadable, on_uncountable, divert, group, instance, start, "
      "delivery, lanes, assignment, static_membership, commit_interval, on_short_history, on_unread_deleted, "
      "http, metrics, snapshots, "
-     "schema_registry, log, counters, kafka"},
+     "schema_registry, log, counters, topics, kafka"},
     {"UnknownInSection", "log:\n  colour: key\n",
      "6: log.colour: unknown key; the keys are log.level, log.format"},
     {"PropertyAtTopLevel", "linger.ms: 5\n",
@@ -202,7 +203,7 @@ const BadConfig kBadValues[] = {
      "5: instance: \"\" is not valid: expected a name that is stable and unique in the group"},
     {"Brokers", "brokers: ''\n",
      "1: brokers: \"\" is not valid: expected one or more brokers, such as localhost:9092", kWhole},
-    {"Topic", "input: ^a.*\n", absl::StrCat("1: input: \"^a.*\" is not valid: ", kTopic), kWhole},
+    {"Topic", "input: a b\n", absl::StrCat("1: input: \"a b\" is not valid: ", kTopic), kWhole},
     {"EmptyTopic", "input: ''\n", absl::StrCat("1: input: \"\" is not valid: ", kTopic), kWhole},
     {"LongTopic", absl::StrCat("output: ", std::string(250, 'x'), "\n"),
      absl::StrCat("1: output: \"", std::string(80, 'x'), "...\" is not valid: ", kTopic), kWhole},
@@ -959,6 +960,116 @@ TEST(ReadConfigFile, SaysWhyItCannot) {
   EXPECT_EQ(ReadConfigFile(path).status().message(),
             absl::StrCat(path, ": larger than 1 MiB, which no configuration is"));
   std::filesystem::remove_all(folder);
+}
+
+constexpr char kOfAll[] = "brokers: b:9092\ngroup: g\nid: json:/id\nhorizon: 2d\n";
+
+absl::StatusOr<RunConfig> WithTopics(const std::string& topics, const RunFlags& flags = {}) {
+  return FromFile(absl::StrCat(kOfAll, "topics:\n", topics), flags);
+}
+
+TEST(ConfigTopics, EachEntryHasItsOwnValuesOnTopOfThoseOfAll) {
+  const absl::StatusOr<RunConfig> config = WithTopics(
+      "  - {input: orders, output: orders-unique, horizon: 7d, on_duplicate: tag}\n"
+      "  - input: \"^clicks\\\\.(.+)$\"\n"
+      "    output: clicks-unique.$1\n"
+      "    id: header:event-id\n"
+      "    counters: [{name: pages, key: json:/page, output: pages.$1}]\n"
+      "counters: [{name: all, key: key, output: all}]\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_EQ(config->topics.size(), 2u);
+  const DaemonOptions& orders = config->topics[0];
+  EXPECT_EQ(orders.input, "orders");
+  EXPECT_EQ(orders.output, "orders-unique");
+  EXPECT_EQ(orders.stage.horizon, absl::Hours(7 * 24));
+  EXPECT_EQ(orders.policies.on_duplicate, Action::kTag);
+  EXPECT_EQ(orders.record.id.ToString(), "json:/id");
+  ASSERT_EQ(orders.counters.size(), 1u);
+  EXPECT_EQ(orders.counters[0].name, "all");
+  const DaemonOptions& clicks = config->topics[1];
+  EXPECT_EQ(clicks.input, "^clicks\\.(.+)$");
+  EXPECT_EQ(clicks.output, "clicks-unique.$1");
+  EXPECT_EQ(clicks.stage.horizon, absl::Hours(48));
+  EXPECT_EQ(clicks.policies.on_duplicate, Action::kDrop);
+  EXPECT_EQ(clicks.record.id.ToString(), "header:event-id");
+  ASSERT_EQ(clicks.counters.size(), 1u);
+  EXPECT_EQ(clicks.counters[0].output, "pages.$1");
+  for (const DaemonOptions& each : config->topics) {
+    EXPECT_EQ(each.group, "g");
+    EXPECT_EQ(each.brokers, "b:9092");
+    EXPECT_FALSE(each.instance.empty());
+  }
+}
+
+TEST(ConfigTopics, AFlagChangesWhatAllHaveInCommon) {
+  const absl::StatusOr<RunConfig> config = WithTopics(
+      "  - {input: a, output: x, horizon: 7d}\n  - {input: b, output: y}\n", Flags({{"horizon", "3h"}}));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->topics.at(0).stage.horizon, absl::Hours(7 * 24));
+  EXPECT_EQ(config->topics.at(1).stage.horizon, absl::Hours(3));
+}
+
+TEST(ConfigTopics, OneInputIsAListOfOne) {
+  const absl::StatusOr<RunConfig> config = FromFile(kRequired);
+  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_EQ(config->topics.size(), 1u);
+  EXPECT_EQ(config->topics[0].input, "in");
+  EXPECT_EQ(config->topics[0].group, "lethe-in");
+}
+
+TEST(ConfigTopics, TheFingerprintHasThem) {
+  const auto one = WithTopics("  - {input: a, output: x}\n");
+  const auto other = WithTopics("  - {input: a, output: x, fpp: 1e-7}\n");
+  ASSERT_TRUE(one.ok() && other.ok());
+  EXPECT_NE(one->fingerprint, other->fingerprint);
+  EXPECT_EQ(one->fingerprint, WithTopics("  - {input: a, output: x}\n")->fingerprint);
+}
+
+TEST(ConfigTopics, TheEffectiveConfigurationCanBeReadAgain) {
+  std::vector<EffectiveValue> effective;
+  const std::string yaml = absl::StrCat(kOfAll,
+                                        "topics:\n  - {input: a, output: x, horizon: 7d}\n"
+                                        "  - {input: ^b(.+), output: y$1, counters: [{name: n, key: key, "
+                                        "output: n$1}, {name: m, key: key, output: m$1}]}\n");
+  ASSERT_TRUE(MakeRunConfig(ConfigText{"lethe.yaml", yaml}, {}, &effective).ok());
+  const std::string printed = EffectiveYaml(effective);
+  EXPECT_TRUE(absl::StrContains(printed, "horizon: 7d  # lethe.yaml:6")) << printed;
+  const absl::StatusOr<RunConfig> again = FromFile(printed);
+  ASSERT_TRUE(again.ok()) << again.status() << "\n" << printed;
+  ASSERT_EQ(again->topics.size(), 2u);
+  EXPECT_EQ(again->topics[0].stage.horizon, absl::Hours(7 * 24));
+  EXPECT_EQ(again->topics[1].input, "^b(.+)");
+  ASSERT_EQ(again->topics[1].counters.size(), 2u);
+  EXPECT_EQ(again->topics[1].counters[1].output, "m$1");
+}
+
+TEST(ConfigTopics, WhatIsWrongIsNamedWithItsPlace) {
+  const std::pair<std::string, std::string> bad[] = {
+      {"  - {input: a, output: x, group: h}\n", "lethe.yaml:6: topics[0].group: all topics have"},
+      {"  - {input: a, output: x, kafka: {acks: 1}}\n", "lethe.yaml:6: topics[0].kafka: all topics have"},
+      {"  - {input: a, output: x, horizn: 1h}\n", "topics[0].horizn: unknown key; did you mean horizon?"},
+      {"  - {input: a, output: x, horizon: 1y}\n", "lethe.yaml:6: topics[0].horizon: \"1y\" is not valid"},
+      {"  - {input: a, output: x}\n  - {output: y}\n", "lethe.yaml: topics[1]: missing input, for example"},
+      {"  - orders\n", "lethe.yaml:6: topics[0]: expected the keys of a topic, found a single value"},
+      {"  - {input: [a, b], output: x}\n", "topics[0].input: expected a single value, found a list"},
+      {"  - {input: a, output: x}\n  - {input: b, output: x}\n", "lethe.yaml: topics: b -> x: a is written"},
+      {"  - {input: ^a(.+), output: x}\n", "topics: ^a(.+) -> x: all topics of the pattern"},
+      {"  - {input: a, output: x, scope: topic}\n", "topics[0].scope: topic is for a single input"},
+      {"  - {input: a, output: x}\ninput: b\n", "lethe.yaml:7: input: with `topics` each entry has its own"},
+      {"  - {input: a, output: x, topics: []}\n", "topics[0].topics: unknown key"},
+      {"  - {input: a, output: x, on_duplicate: divert}\n",
+       "lethe.yaml:6: topics[0].on_duplicate: divert needs a topic"},
+      {"  - {input: a, output: x, counters: [{name: n}]}\n", "lethe.yaml:6: topics[0].counters[0]: missing"},
+  };
+  for (const auto& [topics, message] : bad) {
+    const absl::StatusOr<RunConfig> config = WithTopics(topics);
+    EXPECT_TRUE(absl::StrContains(config.status().message(), message)) << config.status() << "\n" << topics;
+  }
+  EXPECT_TRUE(absl::StrContains(
+      FromFile("brokers: b:1\nid: key\ntopics: [{input: a, output: x}]\n").status().message(),
+      "missing group (or --group)"));
+  EXPECT_TRUE(absl::StrContains(FromFile("brokers: b:1\nid: key\ninput: ^a\noutput: x\n").status().message(),
+                                "lethe.yaml:3: input: a pattern of topics goes into the list `topics`"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
@@ -18,6 +19,7 @@
 #include "lethe/event.h"
 #include "src/cli/config/removed.h"
 #include "src/pipeline/options/stage_options.h"
+#include "src/pipeline/options/topic_list.h"
 #include "src/text/format.h"
 #include "src/text/suggestion.h"
 
@@ -58,6 +60,7 @@ std::vector<std::string> KeysOf(absl::string_view section) {
   if (!section.empty()) return keys;
   for (const absl::string_view name : kSections) keys.emplace_back(name);
   keys.emplace_back(kCounters);
+  keys.emplace_back(kTopics);
   keys.emplace_back(kKafka);
   return keys;
 }
@@ -107,6 +110,9 @@ class Assembler {
 
   absl::Status AddFile(const ConfigText& file);
   absl::Status AddFlags(const RunFlags& flags);
+  // Where the file has `topics`: finishes each entry on top of the rest.
+  absl::StatusOr<RunConfig> FinishTopics();
+  bool has_topics() const { return !topics_.empty(); }
   absl::StatusOr<RunConfig> Finish();
   // Once Finish has said that it is right.
   std::vector<EffectiveValue> Effective() const;
@@ -129,13 +135,24 @@ class Assembler {
   std::string DefaultMemoryText() const { return BytesSetting(config_.daemon.stage.memory_limit_bytes); }
   absl::Status CheckMissing() const;
   absl::Status FinishCounters();
+  absl::Status CheckNames() const;
   absl::Status CheckTopics() const;
   absl::Status CheckDivert() const;
   absl::Status CheckScope() const;
   absl::Status CheckStage() const;
   absl::Status CheckSchemas();
 
+  // One of `topics`, which has what all have.
+  explicit Assembler(const Assembler& all, int topic)
+      : file_name_(all.file_name_),
+        topic_(topic),
+        config_(all.config_),
+        given_(all.given_),
+        counters_(all.counters_) {}
+  absl::Status AddTopicEntry(const ConfigEntry& entry, const std::string& place);
+
   const std::string file_name_;  // empty if there is none
+  const int topic_ = -1;         // of the entry of `topics`
   kafka::ClientConfig checked_;  // what librdkafka says to each property is known with its place
   RunConfig config_;
   GivenValues given_;  // those of `kafka` by "kafka.NAME"
@@ -147,15 +164,20 @@ class Assembler {
     std::string place;  // of all of it
   };
   std::vector<CounterDraft> counters_;
+  bool has_own_counters_ = false;  // of an entry of `topics`
+
+  // The entries of `topics`; then what each of them has set.
+  std::vector<std::vector<ConfigEntry>> topics_;
+  std::vector<EffectiveValue> topic_values_;
 };
 
 absl::Status UnknownKey(const ConfigEntry& entry, const std::string& place) {
-  if (const std::string removed = RemovedText(entry.Path()); !removed.empty()) {
+  if (const std::string removed = RemovedText(entry.Key()); !removed.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(place, ": ", removed));
   }
   const std::vector<std::string> keys = KeysOf(entry.section);
   std::string hint;
-  const std::string path = entry.section == kCounters ? entry.key : entry.Path();
+  const std::string path = entry.section == kCounters ? entry.key : entry.Key();
   if (std::optional<std::string> nearest = Nearest(path, keys)) {
     hint = absl::StrCat("did you mean ", *nearest, "?");
   } else if (entry.section.empty() && FindSetting(RunSettings(), entry.key) != nullptr) {
@@ -174,7 +196,15 @@ absl::Status Assembler::AddFile(const ConfigText& file) {
   if (!entries.ok()) return entries.status();
   for (const ConfigEntry& entry : *entries) {
     const std::string place = absl::StrCat(file.name, ":", entry.line, ": ", entry.Path());
-    if (absl::Status status = AddEntry(entry, place); !status.ok()) return status;
+    if (entry.topic < 0) {
+      if (absl::Status status = AddEntry(entry, place); !status.ok()) return status;
+    } else if (entry.key.empty() && entry.section.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(place, ": expected the keys of a topic, found ", Found(entry.shape)));
+    } else {
+      topics_.resize(static_cast<size_t>(entry.topic) + 1);
+      topics_.back().push_back(entry);
+    }
   }
   return absl::OkStatus();
 }
@@ -192,7 +222,8 @@ absl::Status Assembler::AddCounterEntry(const ConfigEntry& entry, const std::str
   const auto counter = static_cast<size_t>(entry.item);
   if (counters_.size() <= counter) {
     counters_.resize(counter + 1);
-    counters_[counter].place = absl::StrCat(file_name_, ":", entry.line, ": counters[", entry.item, "]");
+    counters_[counter].place = absl::StrCat(file_name_, ":", entry.line, ": ",
+                                            absl::StripSuffix(entry.Path(), absl::StrCat(".", entry.key)));
   }
   const Setting<CounterConfig>* setting = FindSetting(CounterSettings(), entry.key);
   if (setting == nullptr) return UnknownKey(entry, place);
@@ -287,7 +318,25 @@ absl::Status Assembler::FinishCounters() {
   return absl::OkStatus();
 }
 
+absl::Status Assembler::AddTopicEntry(const ConfigEntry& entry, const std::string& place) {
+  if (entry.section == kCounters || (entry.section.empty() && entry.key == kCounters)) {
+    if (!std::exchange(has_own_counters_, true)) counters_.clear();
+    return AddCounterEntry(entry, place);
+  }
+  const std::string key = entry.Key();
+  if (!IsTopicSetting(key) && (FindSetting(RunSettings(), key) != nullptr || IsSection(entry.key))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(place, ": all topics have this in common; set it at the top level"));
+  }
+  return AddEntry(entry, place);
+}
+
 absl::Status Assembler::AddEntry(const ConfigEntry& entry, const std::string& place) {
+  if (entry.section.empty() && entry.key == kTopics && topic_ < 0) {
+    if (entry.shape == ConfigEntry::Shape::kList) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(place, ": expected a list of topics, found ", Found(entry.shape)));
+  }
   if (entry.section == kCounters || (entry.section.empty() && entry.key == kCounters)) {
     return AddCounterEntry(entry, place);
   }
@@ -297,7 +346,7 @@ absl::Status Assembler::AddEntry(const ConfigEntry& entry, const std::string& pl
   if (!is_section && !is_property) {
     // `log.level: x` at the top level would otherwise be a second way to say the same.
     const bool is_dotted = entry.section.empty() && absl::StrContains(entry.key, '.');
-    setting = is_dotted ? nullptr : FindSetting(RunSettings(), entry.Path());
+    setting = is_dotted ? nullptr : FindSetting(RunSettings(), entry.Key());
     if (setting == nullptr) return UnknownKey(entry, place);
   }
   const ConfigEntry::Shape wanted = is_section ? ConfigEntry::Shape::kMap : ConfigEntry::Shape::kText;
@@ -359,16 +408,46 @@ absl::Status Assembler::SetProperty(const std::string& name, const std::string& 
 absl::Status Assembler::CheckMissing() const {
   std::vector<std::string> missing;
   for (const Setting<RunConfig>& setting : RunSettings()) {
-    if (setting.required && !given_.contains(setting.key)) {
-      const std::string name = file_name_.empty()
+    // A name that follows from the input would change with the first topic.
+    const bool is_required = setting.required || (topic_ >= 0 && setting.key == "group");
+    if (is_required && !given_.contains(setting.key)) {
+      const bool is_of_topic = topic_ >= 0 && (setting.key == "input" || setting.key == "output");
+      const std::string name = is_of_topic ? std::string(setting.key)
+                               : file_name_.empty()
                                    ? FlagOf(setting.key)
                                    : absl::StrCat(setting.key, " (or ", FlagOf(setting.key), ")");
       missing.push_back(absl::StrCat(name, ", for example ", setting.example));
     }
   }
   if (missing.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(file_name_, file_name_.empty() ? "" : ": ", "missing ", absl::StrJoin(missing, "; ")));
+  return absl::InvalidArgumentError(absl::StrCat(file_name_, file_name_.empty() ? "" : ": ",
+                                                 topic_ < 0 ? "" : absl::StrCat(kTopics, "[", topic_, "]: "),
+                                                 "missing ", absl::StrJoin(missing, "; ")));
+}
+
+// A pattern and its groups are for `topics`.
+absl::Status Assembler::CheckNames() const {
+  const DaemonOptions& daemon = config_.daemon;
+  std::string unused;
+  for (const auto& [key, name] :
+       {std::pair("input", &daemon.input), {"output", &daemon.output}, {"divert", &daemon.divert}}) {
+    if (name->empty()) continue;
+    const std::string& place = given_.find(key)->second.place;
+    if (IsPattern(*name)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          place, ": a pattern of topics goes into the list `topics`, with an output such as unique.$1"));
+    }
+    if (absl::Status status = StoreTopic(*name, unused); !status.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(place, ": ", status.message()));
+    }
+  }
+  for (const CounterDraft& draft : counters_) {
+    if (absl::Status status = StoreTopic(draft.config.options.output, unused); !status.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(draft.given.find("output")->second.place, ": ", status.message()));
+    }
+  }
+  return absl::OkStatus();
 }
 
 // A topic that is written and also read, or written as two things, would go round or be unreadable.
@@ -462,6 +541,9 @@ absl::Status Assembler::CheckSchemas() {
 absl::StatusOr<RunConfig> Assembler::Finish() {
   if (absl::Status status = CheckMissing(); !status.ok()) return status;
   if (absl::Status status = FinishCounters(); !status.ok()) return status;
+  if (topic_ < 0) {
+    if (absl::Status status = CheckNames(); !status.ok()) return status;
+  }
   if (absl::Status status = CheckTopics(); !status.ok()) return status;
   if (absl::Status status = CheckDivert(); !status.ok()) return status;
   if (!config_.daemon.policies.diverts()) config_.daemon.divert.clear();  // nothing would be written to it
@@ -486,7 +568,51 @@ absl::StatusOr<RunConfig> Assembler::Finish() {
     }
     config_.daemon.instance = name;
   }
+  config_.topics = {config_.daemon};
   return config_;
+}
+
+absl::StatusOr<RunConfig> Assembler::FinishTopics() {
+  for (const char* key : {"input", "output"}) {
+    const auto given = given_.find(key);
+    if (given == given_.end()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        given->second.place, ": with `topics` each entry has its own; move it into an entry of the list"));
+  }
+  std::optional<RunConfig> all;
+  std::string texts;
+  for (size_t i = 0; i < topics_.size(); ++i) {
+    Assembler one(*this, static_cast<int>(i));
+    for (const ConfigEntry& entry : topics_[i]) {
+      const std::string place = absl::StrCat(file_name_, ":", entry.line, ": ", entry.Path());
+      if (absl::Status status = one.AddTopicEntry(entry, place); !status.ok()) return status;
+      if (entry.key != kStorePassword) absl::StrAppend(&texts, entry.Path(), "=", entry.text, "\n");
+    }
+    absl::StatusOr<RunConfig> finished = one.Finish();
+    if (!finished.ok()) return finished.status();
+    if (finished->daemon.scope == Scope::kTopic) {
+      return absl::InvalidArgumentError(absl::StrCat(one.given_.find("scope")->second.place,
+                                                     ": topic is for a single input; run another lethe for ",
+                                                     finished->daemon.input));
+    }
+    for (const EffectiveValue& value : one.Effective()) {
+      const bool is_own = absl::c_any_of(topics_[i], [&](const ConfigEntry& entry) {
+        return entry.Path() == absl::StrCat(kTopics, "[", i, "].", value.key);
+      });
+      if (!is_own) continue;
+      topic_values_.push_back(value);
+      topic_values_.back().key = absl::StrCat(kTopics, "[", i, "].", value.key);
+    }
+    if (!all) all = *finished;
+    if (i > 0) all->topics.push_back(finished->daemon);
+  }
+  if (absl::Status status = TopicList::Create(all->topics).status(); !status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(file_name_, ": ", kTopics, ": ", status.message()));
+  }
+  all->texts[kTopics] = texts;
+  all->fingerprint = FingerprintOf(*all);
+  config_ = *all;
+  return *all;
 }
 
 EffectiveValue Assembler::EffectiveProperty(const Property& property) const {
@@ -533,6 +659,7 @@ std::vector<EffectiveValue> Assembler::Effective() const {
   for (const Property& property : config_.daemon.properties) {
     values.push_back(EffectiveProperty(property));
   }
+  values.insert(values.end(), topic_values_.begin(), topic_values_.end());
   return values;
 }
 
@@ -550,8 +677,10 @@ std::string FingerprintOf(const RunConfig& config) {
     if (setting.key == "instance" || setting.key == "http") continue;
     absl::StrAppend(&effective, setting.key, "=", TextOf(config, setting), "\n");
   }
-  if (const auto counters = config.texts.find(kCounters); counters != config.texts.end()) {
-    absl::StrAppend(&effective, kCounters, "=", counters->second, "\n");
+  for (const absl::string_view list : {kCounters, absl::string_view(kTopics)}) {
+    if (const auto found = config.texts.find(list); found != config.texts.end()) {
+      absl::StrAppend(&effective, list, "=", found->second, "\n");
+    }
   }
   std::vector<Property> properties = config.daemon.properties;
   std::sort(properties.begin(), properties.end());
@@ -569,7 +698,7 @@ absl::StatusOr<RunConfig> MakeRunConfig(const std::optional<ConfigText>& file, c
     if (absl::Status status = assembler.AddFile(*file); !status.ok()) return status;
   }
   if (absl::Status status = assembler.AddFlags(flags); !status.ok()) return status;
-  absl::StatusOr<RunConfig> config = assembler.Finish();
+  absl::StatusOr<RunConfig> config = assembler.has_topics() ? assembler.FinishTopics() : assembler.Finish();
   if (config.ok() && effective != nullptr) *effective = assembler.Effective();
   return config;
 }

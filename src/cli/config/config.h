@@ -27,7 +27,10 @@ struct CounterConfig {
 };
 
 struct RunConfig {
+  // Of the input; where there are several, what they have in common, and the first one's own.
   DaemonOptions daemon;
+  // Of each entry of `topics`; else of the one input. An input may be a pattern (TopicList).
+  std::vector<DaemonOptions> topics;
   registry::RegistryOptions schema_registry;
   // Where metrics and health are served: host:port, or "off".
   std::string http = "127.0.0.1:9464";
@@ -49,6 +52,8 @@ absl::Span<const Setting<RunConfig>> RunSettings();
 absl::Span<const Setting<CounterConfig>> CounterSettings();
 // The one of these that is a secret.
 inline constexpr absl::string_view kStorePassword = "store_password";
+// Whether an entry of `topics` may set the key.
+bool IsTopicSetting(absl::string_view key);
 // What `--counter` takes: "name=TEXT,key=FIELD,...".
 std::string CounterFlagType();
 
@@ -69,17 +74,18 @@ struct RunFlags {
 
 // A value of the effective configuration, and its source.
 struct EffectiveValue {
-  // As that of a setting; "kafka.NAME" is a property of librdkafka, "counters[0].key" of the first counter.
+  // As that of a setting; "kafka.NAME" is a property of librdkafka, "counters[0].key" of the first counter,
+  // "topics[0].horizon" of the first topic.
   std::string key;
   std::string text;    // empty if it is a secret
   std::string origin;  // "default", "lethe.yaml:3", "lethe.yaml:3, from the environment", "--horizon"
   bool is_secret = false;
 };
 
-// The file, if there is one, with the flags on top: a flag wins. The file must be right also where a flag
-// wins. InvalidArgument names the file and line, or the flag, the value (never one of `kafka`, which may be
-// a secret) and the expected form. `effective`, if given, gets all effective values: those of the top level,
-// then the sections. `limit` is that of the process's memory.
+// The file, if there is one, with the flags on top: a flag wins, but over what an entry of `topics` says. The
+// file must be right also where a flag wins. InvalidArgument names the file and line, or the flag, the value
+// (never one of `kafka`, which may be a secret) and the expected form. `effective`, if given, gets all
+// effective values: those of the top level, then the sections. `limit` is that of the process's memory.
 absl::StatusOr<RunConfig> MakeRunConfig(const std::optional<ConfigText>& file, const RunFlags& flags,
                                         std::vector<EffectiveValue>* effective = nullptr,
                                         const std::optional<CgroupLimit>& limit = std::nullopt);

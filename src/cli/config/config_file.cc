@@ -25,7 +25,7 @@ constexpr size_t kMaxFileBytes = size_t{1} << 20;
 constexpr size_t kMaxValueFileBytes = size_t{1} << 16;
 constexpr int kMaxDepth = 8;
 constexpr int kMaxReferenceDepth = 4;  // each level is read again for each around it
-constexpr int kMaxValues = 2'000;      // keys, values and aliases, of which each may repeat a whole section
+constexpr int kMaxValues = 20'000;     // keys, values and aliases, of which each may repeat a whole section
 
 absl::Status ErrorAt(absl::string_view name, int line, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(name, ":", line, ": ", what));
@@ -46,15 +46,49 @@ ConfigEntry::Shape ShapeOf(const YAML::Node& node) {
   }
 }
 
-absl::Status Flatten(const std::string& name, const std::string& section, int item, const YAML::Node& map,
+// Where a map is in the file.
+struct MapPlace {
+  std::string section = {};
+  int item = -1;
+  int topic = -1;
+};
+
+absl::Status Flatten(const std::string& name, const MapPlace& place, const YAML::Node& map,
+                     std::vector<ConfigEntry>& entries);
+
+// What is in a list at the top level, or at that of a topic.
+absl::Status FlattenItems(const std::string& name, const MapPlace& place, const ConfigEntry& of,
+                          const YAML::Node& list, std::vector<ConfigEntry>& entries) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    const YAML::Node& each = list[i];
+    const int item = static_cast<int>(i);
+    const bool is_topic = of.key == kTopics && place.topic < 0;
+    const MapPlace inside = is_topic ? MapPlace{.topic = item} : MapPlace{of.key, item, place.topic};
+    if (each.IsMap()) {
+      if (absl::Status status = Flatten(name, inside, each, entries); !status.ok()) return status;
+    } else {
+      entries.push_back({.section = inside.section,
+                         .key = "",
+                         .shape = ShapeOf(each),
+                         .text = "",
+                         .line = LineOf(each.Mark()),
+                         .item = inside.item,
+                         .topic = inside.topic});
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Flatten(const std::string& name, const MapPlace& place, const YAML::Node& map,
                      std::vector<ConfigEntry>& entries) {
   std::map<std::string, int> lines;
   for (const auto& pair : map) {
     const int line = LineOf(pair.first.Mark());
     if (!pair.first.IsScalar()) return ErrorAt(name, line, "expected a key, found a list or a map");
     ConfigEntry entry;
-    entry.section = section;
-    entry.item = item;
+    entry.section = place.section;
+    entry.item = place.item;
+    entry.topic = place.topic;
     entry.key = pair.first.Scalar();
     entry.shape = ShapeOf(pair.second);
     entry.line = line;
@@ -64,22 +98,15 @@ absl::Status Flatten(const std::string& name, const std::string& section, int it
       return ErrorAt(name, line,
                      absl::StrCat(entry.Path(), ": the key is already on line ", earlier->second));
     }
-    const bool is_section = section.empty() && entry.shape == ConfigEntry::Shape::kMap;
     entries.push_back(entry);
-    if (is_section) {
-      absl::Status status = Flatten(name, entry.key, -1, pair.second, entries);
-      if (!status.ok()) return status;
+    if (!place.section.empty()) continue;
+    absl::Status status;
+    if (entry.shape == ConfigEntry::Shape::kMap) {
+      status = Flatten(name, {entry.key, -1, place.topic}, pair.second, entries);
+    } else if (entry.shape == ConfigEntry::Shape::kList) {
+      status = FlattenItems(name, place, entry, pair.second, entries);
     }
-    if (!section.empty() || entry.shape != ConfigEntry::Shape::kList) continue;
-    for (size_t i = 0; i < pair.second.size(); ++i) {
-      const YAML::Node& each = pair.second[i];
-      const int place = static_cast<int>(i);
-      if (each.IsMap()) {
-        if (absl::Status status = Flatten(name, entry.key, place, each, entries); !status.ok()) return status;
-      } else {
-        entries.push_back({entry.key, "", ShapeOf(each), "", LineOf(each.Mark()), place});
-      }
-    }
+    if (!status.ok()) return status;
   }
   return absl::OkStatus();
 }
@@ -136,7 +163,7 @@ class Bounds : public YAML::EventHandler {
     Count(mark);
     if (++depth_ > kMaxDepth) {
       throw Refusal(mark,
-                    absl::StrCat("lists and maps more than ", kMaxDepth, " deep; a configuration has 3"));
+                    absl::StrCat("lists and maps more than ", kMaxDepth, " deep; a configuration has 5"));
     }
   }
 
@@ -260,8 +287,13 @@ absl::StatusOr<std::string> Expand(absl::string_view text, int depth) {
 }  // namespace
 
 std::string ConfigEntry::Path() const {
-  const std::string place = item < 0 ? section : absl::StrCat(section, "[", item, "]");
-  return place.empty() ? key : key.empty() ? place : absl::StrCat(place, ".", key);
+  std::string path = topic < 0 ? "" : absl::StrCat(kTopics, "[", topic, "]");
+  const auto append = [&](absl::string_view part) {
+    if (!part.empty()) absl::StrAppend(&path, path.empty() ? "" : ".", part);
+  };
+  append(item < 0 ? section : absl::StrCat(section, "[", item, "]"));
+  append(key);
+  return path;
 }
 
 absl::StatusOr<ConfigText> ReadConfigFile(const std::string& path) {
@@ -289,7 +321,7 @@ absl::StatusOr<std::vector<ConfigEntry>> ParseConfigText(const ConfigText& text)
     if (!document.IsMap()) {
       return ErrorAt(text.name, LineOf(document.Mark()), "expected 'key: value' lines");
     }
-    if (absl::Status status = Flatten(text.name, "", -1, document, entries); !status.ok()) return status;
+    if (absl::Status status = Flatten(text.name, {}, document, entries); !status.ok()) return status;
   } catch (const Refusal& refusal) {
     return ErrorAt(text.name, LineOf(refusal.mark), refusal.msg);
   } catch (const YAML::Exception& error) {

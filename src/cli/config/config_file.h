@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
 namespace lethe {
@@ -21,7 +22,8 @@ absl::StatusOr<ConfigText> ReadConfigFile(const std::string& path);
 
 // One `key: value`. A map at the top level is a section: it is an entry itself, and its own entries follow
 // it with its key as their `section`. So do those of the maps in a list at the top level, with their place in
-// it; an item that is no map is an entry without a key.
+// it; an item that is no map is an entry without a key. The maps in the list `topics` have entries like the
+// whole file, each with its place in that list.
 struct ConfigEntry {
   enum class Shape { kText, kNothing, kList, kMap };
   std::string section;
@@ -30,10 +32,15 @@ struct ConfigEntry {
   std::string text;  // of a kText; ${...} are still in it
   int line = 0;      // of the key, from 1
   int item = -1;     // of the list that the section is, from 0; -1: it is none
+  int topic = -1;    // of the list `topics`, from 0; -1: it is in none
 
-  // "section.key", "section[item].key", or "key" at the top level.
+  // "section.key", or "key".
+  std::string Key() const { return section.empty() ? key : absl::StrCat(section, ".", key); }
+  // The same with its place in lists: "section[item].key", and "topics[topic]." in front.
   std::string Path() const;
 };
+
+inline constexpr char kTopics[] = "topics";
 
 // The entries in the order of the file. InvalidArgument with name:line if it is not YAML, not a map, has
 // several documents, a key twice in one map, or more depth or values than any configuration. No error shows a

@@ -53,6 +53,33 @@ A list of counters of unique records: in the file under `counters:`, on the comm
 | --- | --- | --- | --- |
 )";
 
+constexpr char kTopicsText[] = R"(
+## topics
+
+Several inputs in one process: a list in the place of `input` and `output`. An entry needs both, and may set )";
+
+constexpr char kTopicsRest[] =
+    R"( and `counters`; else it has the values of the top level. A flag changes the latter. `group` is required.
+
+```yaml
+brokers: localhost:9092
+group: lethe
+id: json:/id
+topics:
+  - input: orders
+    output: orders-unique
+    horizon: 7d
+  - input: ^clicks\.(.+)$
+    output: clicks-unique.$1
+    id: header:event-id
+```
+
+- An `input` that begins with `^` is a pattern, a POSIX extended regular expression. `$1` to `$9` in `output`, `divert` and outputs of counters are its groups. New topics join within ten seconds.
+- A topic with an entry by name does not follow a pattern. No pattern takes internal topics, or a name that has the form of an output.
+- lethe refuses, with both names: a topic that two patterns match, two inputs with one output, an output that is an input.
+
+)";
+
 constexpr char kKafkaText[] = R"(## kafka
 
 Any property of librdkafka: in the file under `kafka:`, on the command line as `--kafka NAME=VALUE`, except these:
@@ -166,7 +193,12 @@ std::string ConfigurationPage() {
     absl::StrAppend(&page, "| `", setting.key, "` | ", Code(setting.type), " | ", Cell(Default(setting)),
                     " | ", Cell(setting.meaning), " |\n");
   }
-  absl::StrAppend(&page, "\n", kKafkaText);
+  std::vector<std::string> of_topic;
+  for (const Setting<RunConfig>& setting : RunSettings()) {
+    const bool is_always_set = setting.key == "input" || setting.key == "output";
+    if (IsTopicSetting(setting.key) && !is_always_set) of_topic.push_back(Code(setting.key));
+  }
+  absl::StrAppend(&page, kTopicsText, absl::StrJoin(of_topic, ", "), kTopicsRest, kKafkaText);
   absl::string_view reason;  // of the row that is open
   for (const kafka::FixedProperty& fixed : kafka::FixedProperties()) {
     if (fixed.reason == reason) {
@@ -206,6 +238,14 @@ std::string ConfigurationSchema() {
       R"("counters": {"description":"What unique records count","type":"array","maxItems":16,"items":)",
       R"({"type":"object","additionalProperties":false,"required":[)", absl::StrJoin(required, ","),
       "],\"properties\":{\n    ", absl::StrJoin(of_counter, ",\n    "), "}}}"));
+  std::vector<std::string> of_topic = {entries.back()};
+  for (const Setting<RunConfig>& setting : RunSettings()) {
+    if (IsTopicSetting(setting.key)) of_topic.push_back(SchemaEntry(setting.key, setting));
+  }
+  entries.push_back(absl::StrCat(
+      R"("topics": {"description":"Input topics, each with its own output","type":"array","items":)",
+      R"({"type":"object","additionalProperties":false,"required":["input","output"],"properties":{)",
+      "\n    ", absl::StrJoin(of_topic, ",\n    "), "}}}"));
   std::vector<std::string> fixed;
   for (const kafka::FixedProperty& property : kafka::FixedProperties()) {
     fixed.push_back(absl::StrCat(JsonString(property.name), ": false"));
@@ -223,7 +263,36 @@ std::string ConfigurationSchema() {
       "\"properties\": {\n  ", absl::StrJoin(entries, ",\n  "), "\n}}\n");
 }
 
-std::string EffectiveYaml(const std::vector<EffectiveValue>& values) {
+namespace {
+
+// "topics[0]" of "topics[0].horizon"; empty if it is of no topic.
+std::string TopicOf(const EffectiveValue& value) {
+  const bool is_of_topic = absl::StartsWith(value.key, absl::StrCat(kTopics, "["));
+  return is_of_topic ? value.key.substr(0, value.key.find('.')) : "";
+}
+
+// The values of one entry of `topics`, as an item of the list.
+std::string TopicYaml(std::vector<EffectiveValue> values) {
+  for (EffectiveValue& value : values) value.key = value.key.substr(value.key.find('.') + 1);
+  std::string yaml = absl::StrReplaceAll(EffectiveYaml(values), {{"\n", "\n    "}});
+  yaml.resize(yaml.size() - 4);
+  return absl::StrCat("  - ", yaml);
+}
+
+}  // namespace
+
+std::string EffectiveYaml(const std::vector<EffectiveValue>& all) {
+  std::vector<EffectiveValue> values = all;
+  const auto topics = std::stable_partition(
+      values.begin(), values.end(), [](const EffectiveValue& value) { return TopicOf(value).empty(); });
+  std::string of_topics;
+  for (auto begin = topics; begin != values.end();) {
+    const auto end = std::find_if(
+        begin, values.end(), [&](const EffectiveValue& value) { return TopicOf(value) != TopicOf(*begin); });
+    absl::StrAppend(&of_topics, of_topics.empty() ? "topics:\n" : "", TopicYaml({begin, end}));
+    begin = end;
+  }
+  values.erase(topics, values.end());
   std::string yaml;
   std::string open;
   for (const EffectiveValue& value : values) {
@@ -243,7 +312,7 @@ std::string EffectiveYaml(const std::vector<EffectiveValue>& values) {
                     name, ": ", value.is_secret ? "\"(hidden)\"" : YamlValue(value.text), "  # ",
                     value.origin, "\n");
   }
-  return yaml;
+  return yaml + of_topics;
 }
 
 }  // namespace lethe

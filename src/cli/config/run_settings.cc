@@ -1,4 +1,5 @@
 // Every key of the configuration of `lethe run`: its type, its meaning, and where it is stored.
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -94,9 +95,9 @@ constexpr Setting<RunConfig> kSettings[] = {
        return StoreText(text, "expected one or more brokers, such as localhost:9092", config.daemon.brokers);
      }},
     {"input", "TOPIC", "", true, "Input topic", "orders",
-     [](absl::string_view text, RunConfig& config) { return StoreTopic(text, config.daemon.input); }},
+     [](absl::string_view text, RunConfig& config) { return StoreInput(text, config.daemon.input); }},
     {"output", "TOPIC", "", true, "Output topic for unique records; it must exist", "orders-unique",
-     [](absl::string_view text, RunConfig& config) { return StoreTopic(text, config.daemon.output); }},
+     [](absl::string_view text, RunConfig& config) { return StoreTopicForm(text, config.daemon.output); }},
     {"id", "FIELD[+FIELD...]", "", true,
      "Place of the id in a record: key, value, header:NAME, json:/pointer, avro:/pointer, protobuf:/name or "
      "protobuf:/3/7 (field numbers), framed.json:/pointer (JSON of a schema registry), or several joined "
@@ -171,7 +172,7 @@ constexpr Setting<RunConfig> kSettings[] = {
      }},
     {"divert", "TOPIC", "", false,
      "Topic for diverted records; it must exist, with as many partitions as the input", "orders-diverted",
-     [](absl::string_view text, RunConfig& config) { return StoreTopic(text, config.daemon.divert); }},
+     [](absl::string_view text, RunConfig& config) { return StoreTopicForm(text, config.daemon.divert); }},
     {"group", "NAME", "lethe-INPUT", false, "Consumer group; its offsets and transactions carry the name",
      "lethe-orders",
      [](absl::string_view text, RunConfig& config) {
@@ -321,7 +322,9 @@ constexpr Setting<CounterConfig> kCounterSettings[] = {
      }},
     {"output", "TOPIC", "", true, "Output topic of this counter alone. lethe creates it for `mode: total`",
      "likes",
-     [](absl::string_view text, CounterConfig& config) { return StoreTopic(text, config.options.output); }},
+     [](absl::string_view text, CounterConfig& config) {
+       return StoreTopicForm(text, config.options.output);
+     }},
     {"max_keys", "NUMBER", "1000000", false,
      "With `mode: total`: keys that are counted in each partition of the input, about 160 bytes of memory "
      "each. "
@@ -361,5 +364,15 @@ std::string CounterFlagType() {
 }
 
 absl::Span<const Setting<RunConfig>> RunSettings() { return kSettings; }
+
+bool IsTopicSetting(absl::string_view key) {
+  constexpr absl::string_view kKeys[] = {"input",         "output",           "id",
+                                         "scope",         "horizon",          "max_future",
+                                         "fpp",           "engine",           "on_duplicate",
+                                         "on_missing_id", "on_malformed",     "on_undeliverable",
+                                         "on_unreadable", "on_uncountable",   "divert",
+                                         "start",         "on_short_history", "on_unread_deleted"};
+  return absl::c_linear_search(kKeys, key);
+}
 
 }  // namespace lethe

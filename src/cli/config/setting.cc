@@ -9,6 +9,7 @@
 #include "connectors/kafka/client/fixed_properties.h"
 #include "src/cli/config/config_file.h"
 #include "src/cli/config/units.h"
+#include "src/pipeline/options/topic_list.h"
 
 namespace lethe {
 namespace {
@@ -141,6 +142,22 @@ absl::Status StoreTopic(absl::string_view text, std::string& target) {
   if (!IsTopicName(text)) {
     return BadValue(text, "expected the name of one topic: at most 249 letters, digits, '.', '_' or '-'");
   }
+  target = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status StoreInput(absl::string_view text, std::string& target) {
+  if (!IsPattern(text)) return StoreTopic(text, target);
+  target = std::string(text);
+  return absl::OkStatus();
+}
+
+absl::Status StoreTopicForm(absl::string_view text, std::string& target) {
+  std::string name(text);
+  for (char group = '1'; group <= '9'; ++group) {
+    name = absl::StrReplaceAll(name, {{std::string{'$', group}, "x"}});
+  }
+  if (absl::Status status = StoreTopic(name, name); !status.ok()) return StoreTopic(text, target);
   target = std::string(text);
   return absl::OkStatus();
 }

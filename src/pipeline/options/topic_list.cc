@@ -1,0 +1,241 @@
+#include "src/pipeline/options/topic_list.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "src/pipeline/options/stage_options.h"
+
+namespace lethe {
+namespace {
+
+constexpr size_t kLongestTopic = 249;  // Kafka's own limit
+constexpr size_t kMostGroups = 10;     // $0, which is not written, to $9
+
+// $1 to $9 stand for a group of the pattern.
+bool IsGroupAt(absl::string_view text, size_t at) {
+  return text[at] == '$' && at + 1 < text.size() && text[at + 1] >= '1' && text[at + 1] <= '9';
+}
+size_t GroupAt(absl::string_view text, size_t at) { return static_cast<size_t>(text[at + 1] - '0'); }
+
+// The names of the topics that the options write, to read or to change.
+void ForEachWritten(DaemonOptions& options, const std::function<void(std::string&)>& see) {
+  see(options.output);
+  if (!options.divert.empty()) see(options.divert);
+  for (CounterOptions& counter : options.counters) see(counter.output);
+}
+
+size_t HighestGroup(absl::string_view text) {
+  size_t highest = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (IsGroupAt(text, at)) highest = std::max(highest, GroupAt(text, at));
+  }
+  return highest;
+}
+
+// The regular expression of all names that the text may stand for; empty: it would be every name.
+std::string FormOf(absl::string_view text) {
+  std::string form = "^";
+  bool has_letters = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (IsGroupAt(text, at)) {
+      form += ".*";
+      ++at;
+      continue;
+    }
+    has_letters = true;
+    if (text[at] == '.') form += '\\';  // the one character of names that means something there
+    form += text[at];
+  }
+  return has_letters ? absl::StrCat(form, "$") : "";
+}
+
+// Why the two may not both be inputs: the later one is named first. Empty: they may.
+std::string Clash(const DaemonOptions& later, const DaemonOptions& earlier) {
+  const std::vector<std::string> written = WrittenTopics(later);
+  const std::vector<std::string> before = WrittenTopics(earlier);
+  for (const std::string& topic : written) {
+    if (topic == earlier.input) {
+      return absl::StrCat(later.input, " -> ", topic, ": lethe reads ", topic, " and writes it to ",
+                          earlier.output, "; no output may be an input");
+    }
+    // Diverted records say where they come from, so these may come together.
+    if (topic == later.divert && topic == earlier.divert) continue;
+    if (std::find(before.begin(), before.end(), topic) != before.end()) {
+      return absl::StrCat(later.input, " -> ", topic, ": ", earlier.input,
+                          " is written to it, too; give each input an output of its own");
+    }
+  }
+  if (std::find(before.begin(), before.end(), later.input) != before.end()) {
+    return absl::StrCat(later.input, " -> ", later.output, ": lethe writes ", later.input, " from ",
+                        earlier.input, "; no output may be an input");
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::StatusOr<TopicList> TopicList::Create(std::vector<DaemonOptions> entries) {
+  TopicList list;
+  std::map<std::string, const DaemonOptions*> inputs;
+  for (DaemonOptions& options : entries) {
+    const auto [other, is_new] = inputs.emplace(options.input, &options);
+    if (!is_new) {
+      return absl::InvalidArgumentError(absl::StrCat(options.input, " -> ", options.output,
+                                                     ": the input is also that of ", other->second->output,
+                                                     "; delete one of the two entries"));
+    }
+    list.own_.insert(options.snapshots.topic);
+    if (IsPattern(options.input)) {
+      if (absl::Status status = list.AddPattern(options); !status.ok()) return status;
+      continue;
+    }
+    absl::Status status;
+    ForEachWritten(options, [&](const std::string& topic) {
+      list.own_.insert(topic);
+      if (HighestGroup(topic) == 0 || !status.ok()) return;
+      status = absl::InvalidArgumentError(absl::StrCat(
+          options.input, " -> ", topic,
+          ": $1 stands for a group of a pattern, and this input is a name; a pattern begins with ^"));
+    });
+    if (!status.ok()) return status;
+    for (const DaemonOptions& earlier : list.named_) {
+      if (const std::string clash = Clash(options, earlier); !clash.empty()) {
+        return absl::InvalidArgumentError(clash);
+      }
+    }
+    list.named_.push_back(options);
+  }
+  return list;
+}
+
+absl::Status TopicList::AddPattern(DaemonOptions options) {
+  absl::StatusOr<Regex> input = Compile(options.input);
+  if (!input.ok()) return input.status();
+  Pattern pattern = {.options = std::move(options), .input = *std::move(input), .written = {}};
+  const size_t groups = pattern.input->re_nsub;
+  absl::Status status;
+  ForEachWritten(pattern.options, [&](const std::string& topic) {
+    if (!status.ok()) return;
+    const std::string place = absl::StrCat(pattern.options.input, " -> ", topic);
+    const size_t highest = HighestGroup(topic);
+    if (highest > groups) {
+      status = absl::InvalidArgumentError(
+          absl::StrCat(place, ": the pattern has no group ", highest, "; put a part of it in parentheses"));
+    } else if (highest == 0 && topic != pattern.options.divert) {
+      status = absl::InvalidArgumentError(absl::StrCat(
+          place, ": all topics of the pattern would be written to one; name a group of it, such as ",
+          groups == 0 ? "PATTERN-unique.$1 for ^PATTERN\\.(.+)$" : absl::StrCat(topic, ".$1")));
+    } else if (const std::string form = FormOf(topic); !form.empty()) {
+      pattern.written.push_back(Compile(form).value());
+    }
+  });
+  if (status.ok()) patterns_.push_back(std::move(pattern));
+  return status;
+}
+
+absl::StatusOr<TopicList::Regex> TopicList::Compile(const std::string& pattern) {
+  auto regex = std::make_unique<regex_t>();
+  if (const int code = regcomp(regex.get(), pattern.c_str(), REG_EXTENDED); code != 0) {
+    std::array<char, 256> why = {};
+    regerror(code, regex.get(), why.data(), why.size());
+    return absl::InvalidArgumentError(
+        absl::StrCat(pattern, ": not a POSIX extended regular expression: ", why.data()));
+  }
+  return Regex(regex.release(), [](const regex_t* compiled) {
+    auto* owned = const_cast<regex_t*>(compiled);  // NOLINT(cppcoreguidelines-pro-type-const-cast): regfree
+    regfree(owned);
+    std::default_delete<regex_t>()(owned);
+  });
+}
+
+bool TopicList::Matches(const Regex& regex, const std::string& topic) {
+  return regexec(regex.get(), topic.c_str(), 0, nullptr, 0) == 0;
+}
+
+DaemonOptions TopicList::OptionsOf(const Pattern& pattern, const std::string& topic) {
+  std::array<regmatch_t, kMostGroups> groups = {};
+  static_cast<void>(regexec(pattern.input.get(), topic.c_str(), groups.size(), groups.data(), 0));
+  DaemonOptions options = pattern.options;
+  options.input = topic;
+  ForEachWritten(options, [&](std::string& written) {
+    std::string name;
+    for (size_t at = 0; at < written.size(); ++at) {
+      if (!IsGroupAt(written, at)) {
+        name += written[at];
+        continue;
+      }
+      const regmatch_t& group = groups[GroupAt(written, at++)];
+      if (group.rm_so < 0) continue;  // a part that this topic does not have
+      name.append(topic, static_cast<size_t>(group.rm_so), static_cast<size_t>(group.rm_eo - group.rm_so));
+    }
+    written = std::move(name);
+  });
+  return options;
+}
+
+bool TopicList::IsOwn(const std::string& topic) const {
+  if (absl::StartsWith(topic, "__") || own_.contains(topic)) return true;
+  return std::any_of(patterns_.begin(), patterns_.end(), [&](const Pattern& pattern) {
+    // The repartition topic of any group: another lethe has it, or this one did.
+    return absl::StartsWith(topic, absl::StrCat(pattern.options.group, "-")) &&
+                   absl::EndsWith(topic, "-repartition")
+               ? true
+               : std::any_of(pattern.written.begin(), pattern.written.end(),
+                             [&](const Regex& written) { return Matches(written, topic); });
+  });
+}
+
+TopicList::Inputs TopicList::Match(const std::set<std::string>& existing,
+                                   const std::set<std::string>& present) const {
+  Inputs inputs = {.topics = named_, .refused = {}};
+  std::vector<std::string> candidates;
+  for (const std::string& topic : existing) {
+    const bool is_named = std::any_of(named_.begin(), named_.end(),
+                                      [&](const DaemonOptions& options) { return options.input == topic; });
+    if (!is_named && !IsOwn(topic)) candidates.push_back(topic);
+  }
+  std::stable_partition(candidates.begin(), candidates.end(),
+                        [&](const std::string& topic) { return present.contains(topic); });
+  for (const std::string& topic : candidates) {
+    std::vector<const Pattern*> matching;
+    for (const Pattern& pattern : patterns_) {
+      if (Matches(pattern.input, topic)) matching.push_back(&pattern);
+    }
+    if (matching.empty()) continue;
+    if (matching.size() > 1) {
+      inputs.refused.push_back({topic, absl::StrCat(topic, ": both ", matching[0]->options.input, " and ",
+                                                    matching[1]->options.input,
+                                                    " match it; narrow one, or give it an entry by name")});
+      continue;
+    }
+    DaemonOptions options = OptionsOf(*matching.front(), topic);
+    std::string why;
+    const auto refuse = [&](std::string because) {
+      if (why.empty()) why = std::move(because);
+    };
+    for (const std::string& written : WrittenTopics(options)) {
+      if (written == topic) {
+        refuse(absl::StrCat(topic, " -> ", written, ": it would be its own output; change the output"));
+      }
+      if (written.empty() || written.size() > kLongestTopic) {
+        refuse(absl::StrCat(topic, " -> ", written, ": expected a name of 1 to ", kLongestTopic,
+                            " characters; change the output"));
+      }
+    }
+    for (const DaemonOptions& earlier : inputs.topics) refuse(Clash(options, earlier));
+    if (why.empty()) {
+      inputs.topics.push_back(std::move(options));
+    } else {
+      inputs.refused.push_back({topic, std::move(why)});
+    }
+  }
+  return inputs;
+}
+
+}  // namespace lethe

@@ -1,0 +1,155 @@
+#include "src/pipeline/options/topic_list.h"
+
+#include <gtest/gtest.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace lethe {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+DaemonOptions Entry(const std::string& input, const std::string& output, const std::string& divert = "") {
+  DaemonOptions options;
+  options.group = "lethe";
+  options.input = input;
+  options.output = output;
+  options.divert = divert;
+  return options;
+}
+
+TopicList List(std::vector<DaemonOptions> entries) {
+  absl::StatusOr<TopicList> list = TopicList::Create(std::move(entries));
+  EXPECT_TRUE(list.ok()) << list.status();
+  return *std::move(list);
+}
+
+// "input -> output" of each.
+std::vector<std::string> Texts(const TopicList::Inputs& inputs) {
+  std::vector<std::string> texts;
+  for (const DaemonOptions& options : inputs.topics) {
+    texts.push_back(absl::StrCat(options.input, " -> ", options.output));
+  }
+  return texts;
+}
+
+// The first of the parts that the text lacks, with the text; empty: it has all of them.
+std::string Lacking(const std::string& text, const Strings& parts) {
+  for (const std::string& part : parts) {
+    if (!absl::StrContains(text, part)) return absl::StrCat(part, " is not in: ", text);
+  }
+  return "";
+}
+
+std::string WhyRefused(std::vector<DaemonOptions> entries) {
+  return std::string(TopicList::Create(std::move(entries)).status().message());
+}
+
+TEST(TopicList, NamesAreInputsWhetherTheyExistOrNot) {
+  const TopicList list = List({Entry("b", "b-unique"), Entry("a", "a-unique")});
+  EXPECT_FALSE(list.has_patterns());
+  EXPECT_EQ(Texts(list.Match({})), Strings({"b -> b-unique", "a -> a-unique"}));
+  EXPECT_EQ(Texts(list.Match({"a", "c"})), Strings({"b -> b-unique", "a -> a-unique"}));
+}
+
+TEST(TopicList, APatternGivesEachTopicItsOwnOutputDivertAndCounters) {
+  DaemonOptions entry = Entry(R"(^clicks\.([a-z]+)(-v[0-9])?$)", "unique.$1", "diverted.$1");
+  entry.counters = {{.name = "pages", .spec = {}, .output = "pages.$1$2"}};
+  entry.stage.horizon = absl::Hours(7);
+  const TopicList::Inputs inputs =
+      List({entry}).Match({"clicks.de", "clicks.us-v2", "clicks.", "xclicks.de", "clicks.de.old", "other"});
+  ASSERT_EQ(Texts(inputs), Strings({"clicks.de -> unique.de", "clicks.us-v2 -> unique.us"}));
+  EXPECT_EQ(inputs.topics[0].divert, "diverted.de");
+  EXPECT_EQ(inputs.topics[0].counters[0].output, "pages.de");
+  EXPECT_EQ(inputs.topics[1].counters[0].output, "pages.us-v2");
+  EXPECT_EQ(inputs.topics[1].stage.horizon, absl::Hours(7));
+  EXPECT_TRUE(inputs.refused.empty());
+}
+
+TEST(TopicList, ANameGoesBeforeAPattern) {
+  const TopicList list = List({Entry("^clicks-(.+)$", "unique-$1"), Entry("clicks-de", "german")});
+  EXPECT_EQ(Texts(list.Match({"clicks-de", "clicks-us"})),
+            Strings({"clicks-de -> german", "clicks-us -> unique-us"}));
+}
+
+TEST(TopicList, WhatLetheWritesIsNoInput) {
+  DaemonOptions entry = Entry("^(.+)$", "$1-unique", "$1.diverted");
+  entry.counters = {{.name = "n", .spec = {}, .output = "count-$1"}};
+  entry.snapshots.topic = "snapshots";
+  const TopicList list = List({entry, Entry("orders", "paid", "odd")});
+  // Also where the input of an output is not there any more.
+  EXPECT_EQ(Texts(list.Match({"a", "a-unique", "gone-unique", "a.diverted", "count-a", "snapshots", "paid",
+                              "odd", "__consumer_offsets", "lethe-a-repartition", "orders"})),
+            Strings({"orders -> paid", "a -> a-unique"}));
+}
+
+TEST(TopicList, AnOutputWithoutLettersOfItsOwn) {
+  const TopicList list = List({Entry(R"(^(.+)\.raw$)", "$1")});
+  EXPECT_EQ(Texts(list.Match({"a.raw", "a", "b.raw"})), Strings({"a.raw -> a", "b.raw -> b"}));
+  // a.raw.raw would be written to a.raw.
+  const TopicList::Inputs loop = list.Match({"a.raw", "a.raw.raw"});
+  EXPECT_EQ(Texts(loop), Strings({"a.raw -> a"}));
+  ASSERT_EQ(loop.refused.size(), 1u);
+  EXPECT_EQ(loop.refused[0].topic, "a.raw.raw");
+  EXPECT_EQ(Lacking(loop.refused[0].why, {"a.raw.raw -> a.raw", "no output may be"}), "");
+}
+
+TEST(TopicList, TheLaterOfTwoThatDoNotGoTogetherIsRefused) {
+  const TopicList list = List({Entry("^(a|b)-(.+)$", "unique-$2")});
+  const TopicList::Inputs at_start = list.Match({"a-x", "b-x"});
+  EXPECT_EQ(Texts(at_start), Strings({"a-x -> unique-x"}));
+  ASSERT_EQ(at_start.refused.size(), 1u);
+  EXPECT_EQ(at_start.refused[0].topic, "b-x");
+  EXPECT_EQ(Lacking(at_start.refused[0].why, {"b-x -> unique-x", "a-x"}), "");
+  // One that is read already goes on.
+  const TopicList::Inputs later = list.Match({"a-x", "b-x"}, {"b-x"});
+  EXPECT_EQ(Texts(later), Strings({"b-x -> unique-x"}));
+  EXPECT_EQ(later.refused.at(0).topic, "a-x");
+}
+
+TEST(TopicList, ATopicThatTwoPatternsMatchIsRefusedWithBoth) {
+  const TopicList list = List({Entry("^a-(.+)$", "one-$1"), Entry("^(.+)-z$", "two-$1")});
+  const TopicList::Inputs inputs = list.Match({"a-x", "a-z", "b-z"});
+  EXPECT_EQ(Texts(inputs), Strings({"a-x -> one-x", "b-z -> two-b"}));
+  ASSERT_EQ(inputs.refused.size(), 1u);
+  EXPECT_EQ(Lacking(inputs.refused[0].why, {"^a-(.+)$", "^(.+)-z$"}), "");
+}
+
+TEST(TopicList, APatternThatWritesToANamedInputIsRefusedWithBothNames) {
+  const TopicList list = List({Entry("orders-a", "paid"), Entry("^raw-(.+)$", "orders-$1")});
+  const TopicList::Inputs inputs = list.Match({"raw-a", "raw-b", "orders-a"});
+  EXPECT_EQ(Texts(inputs), Strings({"orders-a -> paid", "raw-b -> orders-b"}));
+  ASSERT_EQ(inputs.refused.size(), 1u);
+  EXPECT_EQ(Lacking(inputs.refused[0].why, {"raw-a -> orders-a"}), "");
+}
+
+TEST(TopicList, ANameThatIsTooLongIsRefused) {
+  const TopicList list = List({Entry("^(.+)$", "$1$1x")});
+  const std::string topic(130, 'a');
+  const TopicList::Inputs inputs = list.Match({topic, "b"});
+  EXPECT_EQ(Texts(inputs), Strings({"b -> bbx"}));
+  EXPECT_EQ(inputs.refused.at(0).topic, topic);
+}
+
+TEST(TopicList, EntriesThatDoNotGoTogetherAreRefusedWithBothNames) {
+  EXPECT_EQ(Lacking(WhyRefused({Entry("a", "x"), Entry("a", "y")}), {"a -> y", "x"}), "");
+  EXPECT_EQ(Lacking(WhyRefused({Entry("a", "x"), Entry("b", "x")}), {"b -> x", "a is"}), "");
+  EXPECT_EQ(Lacking(WhyRefused({Entry("a", "b"), Entry("b", "c")}), {"from a", "b -> c"}), "");
+  EXPECT_EQ(Lacking(WhyRefused({Entry("b", "c"), Entry("a", "b")}), {"a -> b", "to c"}), "");
+  DaemonOptions counting = Entry("b", "y");
+  counting.counters = {{.name = "n", .spec = {}, .output = "x"}};
+  EXPECT_EQ(Lacking(WhyRefused({Entry("a", "x"), counting}), {"b -> x"}), "");
+  // Diverted records may come together.
+  EXPECT_EQ(WhyRefused({Entry("a", "x", "odd"), Entry("b", "y", "odd")}), "");
+}
+
+TEST(TopicList, APatternThatCannotBeMetIsRefused) {
+  EXPECT_EQ(Lacking(WhyRefused({Entry("^a(b", "x-$1")}), {"^a(b: not a POSIX extended"}), "");
+  EXPECT_EQ(Lacking(WhyRefused({Entry("^a(.+)$", "x")}), {"^a(.+)$ -> x: all topics"}), "");
+  EXPECT_EQ(Lacking(WhyRefused({Entry("^a(.+)$", "x-$2")}), {"no group 2"}), "");
+  EXPECT_EQ(Lacking(WhyRefused({Entry("a", "x-$1")}), {"a -> x-$1: $1 stands for"}), "");
+}
+
+}  // namespace
+}  // namespace lethe
