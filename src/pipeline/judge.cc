@@ -8,22 +8,20 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "src/pipeline/clock/steady_time.h"
 #include "src/pipeline/output/disposition.h"
 
 namespace lethe {
 
-Judge::Judge(const DaemonOptions& options, const Topics& topics, const Source& source, RecordWriter& writer,
-             RefusalSearch& refusals, Warnings& warnings)
-    : options_(options),
-      topics_(topics),
-      source_(source),
+Judge::Judge(const Workplace& place, RecordWriter& writer, RefusalSearch& refusals, Warnings& warnings)
+    : options_(place.options()),
+      topics_(place.topics()),
+      source_(place.source),
+      clock_(place.state.clock),
       writer_(writer),
       refusals_(refusals),
       warnings_(warnings),
-      router_(options),
-      reader_(options.RecordAndCounters()) {}
+      router_(options_),
+      reader_(options_.RecordAndCounters()) {}
 
 JudgedRun Judge::Run(Task& task, RecordRun run) {
   records_.clear();
@@ -32,9 +30,9 @@ JudgedRun Judge::Run(Task& task, RecordRun run) {
   texts_.release();
   // With this policy the partition stops before an undeliverable record, so only the broker decides.
   const bool asks = writer_.StopsAtUndeliverable();
-  const bool foresees = !asks && refusals_.trusted(SteadyNow());
-  const bool foresees_sizes = !asks && refusals_.sizes_trusted(SteadyNow());
-  const absl::Time now = absl::Now();
+  const bool foresees = !asks && refusals_.trusted(clock_.Steady());
+  const bool foresees_sizes = !asks && refusals_.sizes_trusted(clock_.Steady());
+  const absl::Time now = clock_.Wall();
   int64_t oldest_ms = INT64_MAX;
   const absl::Time latest = now + options_.max_future;
   for (const InputRecord& input : run) {
@@ -119,7 +117,7 @@ absl::Time Judge::Believe(Task& task, const InputRecord& input, absl::Time lates
     return time;
   }
   ++task.open_counts.future;
-  if (const auto like_it = disbelieved_.Next()) {
+  if (const auto like_it = disbelieved_.Next(clock_.Steady())) {
     spdlog::warn(
         "{} offset {}: its timestamp {} is more than {} ahead of this machine's clock: it is judged like a "
         "record without a timestamp; correct the producer's clock, or its unit (Kafka's is milliseconds){}",
@@ -131,7 +129,7 @@ absl::Time Judge::Believe(Task& task, const InputRecord& input, absl::Time lates
 
 void Judge::Complain(const Task& task, int64_t offset, const RecordFields& fields) {
   const bool is_malformed = fields.id_state == RecordFields::State::kMalformed;
-  const auto like_it = (is_malformed ? malformed_ : without_id_).Next();
+  const auto like_it = (is_malformed ? malformed_ : without_id_).Next(clock_.Steady());
   if (!like_it) return;
   const Action action = writer_.DispositionOf({.id_state = fields.id_state}).action;
   spdlog::warn("{} offset {}: {} without a verdict: {}{}", source_.Name(task), offset,

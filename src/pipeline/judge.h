@@ -11,13 +11,11 @@
 #include "absl/time/time.h"
 #include "lethe/stage.h"
 #include "src/pipeline/clock/repeats.h"
-#include "src/pipeline/options/options.h"
-#include "src/pipeline/options/topics.h"
 #include "src/pipeline/output/record_writer.h"
 #include "src/pipeline/output/refusal_search.h"
 #include "src/pipeline/output/router.h"
 #include "src/pipeline/output/warnings.h"
-#include "src/pipeline/task/source.h"
+#include "src/pipeline/task/workplace.h"
 #include "src/record/record_reader.h"
 
 namespace lethe {
@@ -29,8 +27,7 @@ namespace lethe {
 // allocate.
 class Judge {
  public:
-  Judge(const DaemonOptions& options, const Topics& topics, const Source& source, RecordWriter& writer,
-        RefusalSearch& refusals, Warnings& warnings);
+  Judge(const Workplace& place, RecordWriter& writer, RefusalSearch& refusals, Warnings& warnings);
 
   // The partition must be in the open transaction. If it must stop within the run, the result is shorter, and
   // task.stop_before_next says why, or task.waits_for is the schema that the next record needs. Valid until
@@ -55,6 +52,7 @@ class Judge {
   const DaemonOptions& options_;
   const Topics& topics_;
   const Source& source_;
+  const Clock& clock_;
   RecordWriter& writer_;
   RefusalSearch& refusals_;
   Warnings& warnings_;

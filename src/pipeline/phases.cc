@@ -6,8 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe {
 namespace {
@@ -28,7 +26,7 @@ Phases::Phases(const Workplace& place, HeldPartitions& held, Transactions& trans
       transactions_(transactions),
       ownership_(ownership),
       pace_(pace),
-      judge_(options_, place.topics(), source_, transactions.writer(), transactions.refusals(), warnings),
+      judge_(place, transactions.writer(), transactions.refusals(), warnings),
       router_(options_),
       replay_reader_(options_.record) {}
 
@@ -97,7 +95,7 @@ void Phases::Activate(Task& task) {
   task.committed_timed_records = task.timed_records;
   spdlog::info("{}: ready at offset {} after replaying {} offsets", source_.Name(task), task.committed,
                task.restore.to() - task.restore.from());
-  task.restore.At(task.restore.to(), SteadyNow());
+  task.restore.At(task.restore.to(), state_.clock.Steady());
 }
 
 void Phases::Replay(Task& task, RecordRun run) {
@@ -111,7 +109,7 @@ void Phases::Replay(Task& task, RecordRun run) {
   // The wall clock has moved on since these records were judged: it would accept timestamps that were too far
   // ahead then. Stream time at C takes its place.
   task.filter->LimitStreamTime(task.time_at_committed);
-  const absl::Time latest = std::min(absl::Now(), task.time_at_committed) + options_.max_future;
+  const absl::Time latest = std::min(state_.clock.Wall(), task.time_at_committed) + options_.max_future;
   std::optional<SchemaKey> waits_for;
   for (const InputRecord& input : run) {
     const RecordFields& fields = replay_reader_.Read(input.view());
@@ -138,7 +136,7 @@ void Phases::Replay(Task& task, RecordRun run) {
   task.committed_timed_records = task.timed_records;
   task.counts.suppressed += static_cast<int64_t>(run.size());
   task.points->Note(task.next, task.timed_records, task.filter->stream_time());
-  if (task.restore.At(task.next, SteadyNow())) {
+  if (task.restore.At(task.next, state_.clock.Steady())) {
     spdlog::info("{}: restoring: {}", source_.Name(task), task.restore.ToString());
   }
 }
@@ -267,7 +265,7 @@ void Phases::PassOver(Task& task, int64_t end) {
     task.next = task.filter_end = std::min(end, task.committed);
     task.counts.suppressed += task.next - begin;
     // Of the offsets that are skipped, no id is known.
-    const absl::Time known_since = std::min(task.time_at_committed, absl::Now());
+    const absl::Time known_since = std::min(task.time_at_committed, state_.clock.Wall());
     task.covered_since = std::max(task.covered_since, known_since);
     if (task.to_compare && task.to_compare->offset >= begin && task.to_compare->offset < task.next) {
       task.to_compare.reset();  // nothing shows that the log is another one

@@ -6,7 +6,6 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe {
 namespace {
@@ -28,10 +27,10 @@ Worker::Worker(const Workplace& place)
       tasks_(place.tasks),
       source_(place.source),
       sink_(place.sink),
-      held_(place.topics().least_partitions, source_, sink_, place.options().record.schemas),
+      held_(place),
       snapshots_(place.options(), IdFingerprint(place.options(), place.topics().output_partitions),
-                 place.shared.snapshots),
-      warnings_(place.options(), state_.lane, place.topics().partitions),
+                 place.shared.snapshots, state_.clock),
+      warnings_(place.options(), state_.lane, place.topics().partitions, state_.clock),
       transactions_(place, held_, snapshots_, warnings_),
       pace_(place.options(), state_, tasks_, source_),
       membership_(place),
@@ -92,7 +91,7 @@ void Worker::Look() {
   input_watch_.Look();
   if (!publisher_.IsDue()) return;
   // A filter of any lane may need the memory of one that this lane keeps.
-  ownership_.assigner().GiveUpForMemory(SteadyNow());
+  ownership_.assigner().GiveUpForMemory(state_.clock.Steady());
   publisher_.Publish();
 }
 

@@ -55,7 +55,7 @@ class AssignmentTest : public testing::Test {
                                                 Uncommitted uncommitted = Uncommitted::kNew) {
     Assigner assigner(options_, OfPartitions(), *stage_, kept_, snapshots_.get(),
                       [this](int32_t) { return go_on_(); });
-    return assigner.Prepare(2, {offset, metadata}, log, uncommitted);
+    return assigner.Prepare(2, {offset, metadata}, log, uncommitted, absl::Now());
   }
   // A filter that knows the ids of [0, end).
   std::unique_ptr<Task> Kept(int64_t end) {
@@ -117,7 +117,7 @@ TEST_F(AssignmentTest, ACommitOfAnotherTopicOfThisNameStopsThePartition) {
     assigner.SetTopicId(present);
     CommitMetadata story = Story(0, 400, At(2), At(3));
     story.topic_id = judged;
-    return *assigner.Prepare(2, {1000, story.ToString()}, {0, 2000}, Uncommitted::kNew);
+    return *assigner.Prepare(2, {1000, story.ToString()}, {0, 2000}, Uncommitted::kNew, absl::Now());
   };
   for (const auto& [judged, present] : {std::pair("", ""), {"", "id1"}, {"id1", ""}, {"id1", "id1"}}) {
     const auto task = prepare(judged, present);
@@ -145,19 +145,20 @@ TEST_F(AssignmentTest, WithoutMemoryForItsFilterAPartitionFailsUntilThereIsSome)
   options_.stage.memory_limit_bytes = LeastMemory(options_, 1);
   stage_ = *DedupStage::Create(options_.stage);
   Assigner assigner(options_, OfPartitions(), *stage_, kept_, nullptr, [](int32_t) { return true; });
-  auto first = *assigner.Prepare(0, {-1, ""}, {0, 1000}, Uncommitted::kNew);
+  auto first = *assigner.Prepare(0, {-1, ""}, {0, 1000}, Uncommitted::kNew, absl::Now());
   EXPECT_EQ(first->phase, Phase::kActive);
-  const auto second = *assigner.Prepare(1, {-1, ""}, {0, 1000}, Uncommitted::kNew);
+  const auto second = *assigner.Prepare(1, {-1, ""}, {0, 1000}, Uncommitted::kNew, absl::Now());
   EXPECT_EQ(second->phase, Phase::kFailed);
   EXPECT_TRUE(second->lacks_memory);
   EXPECT_TRUE(absl::StrContains(second->problem, BytesSetting(options_.stage.memory_limit_bytes)))
       << "the figure that the user has set: " << second->problem;
   EXPECT_TRUE(absl::StrContains(second->problem, BytesSetting(LeastMemory(options_, kPartitions))));
   EXPECT_FALSE(assigner.MakeRoomForFilters(1, SteadyNow()));
-  kept_.Put(std::move(first));
+  kept_.Put(std::move(first), SteadyNow());
   EXPECT_FALSE(assigner.MakeRoomForFilters(1, SteadyNow())) << "it may come back";
   EXPECT_TRUE(assigner.MakeRoomForFilters(1, SteadyNow() + absl::Minutes(1)));
-  EXPECT_EQ((*assigner.Prepare(1, {-1, ""}, {0, 1000}, Uncommitted::kNew))->phase, Phase::kActive);
+  EXPECT_EQ((*assigner.Prepare(1, {-1, ""}, {0, 1000}, Uncommitted::kNew, absl::Now()))->phase,
+            Phase::kActive);
 }
 
 TEST_F(AssignmentTest, TheLeastMemoryIsEnoughForThePartitions) {
@@ -217,10 +218,10 @@ TEST_F(AssignmentTest, TheRecordBeforeTheCommitIsComparedWhereTheLogHasIt) {
   EXPECT_EQ(rebuilt->to_compare->hash, 17u);
   EXPECT_FALSE((*Prepare(400, story.ToString(), {399, 2000}))->to_compare.has_value());
   // A kept filter that is at the committed offset has remembered another record there.
-  kept_.Put(Kept(400));
+  kept_.Put(Kept(400), SteadyNow());
   EXPECT_EQ((*Prepare(400, story.ToString(), {0, 2000}))->phase, Phase::kRestoring);
   story.record_before = 399;
-  kept_.Put(Kept(400));
+  kept_.Put(Kept(400), SteadyNow());
   EXPECT_EQ((*Prepare(400, story.ToString(), {0, 2000}))->phase, Phase::kChecking);
 }
 
@@ -263,7 +264,7 @@ TEST_F(AssignmentTest, WithShortHistoryTheClockStartsWhereItWasAtTheCommit) {
 }
 
 TEST_F(AssignmentTest, AKeptFilterThatIsNotAheadGoesOn) {
-  kept_.Put(Kept(900));
+  kept_.Put(Kept(900), SteadyNow());
   auto owned = Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {0, 2000});
   ASSERT_TRUE(owned.ok()) << owned.status();
   EXPECT_EQ((*owned)->phase, Phase::kChecking);
@@ -276,7 +277,7 @@ TEST_F(AssignmentTest, AKeptFilterThatIsNotAheadGoesOn) {
 TEST_F(AssignmentTest, AKeptPartitionKnowsNothingOfTheLaneThatHadIt) {
   auto kept = Kept(900);
   kept->end_of_log = 2000;
-  kept_.Put(std::move(kept));
+  kept_.Put(std::move(kept), SteadyNow());
   auto owned = Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {0, 2000});
   ASSERT_TRUE(owned.ok()) << owned.status();
   EXPECT_EQ((*owned)->filter_end, 900);
@@ -285,20 +286,20 @@ TEST_F(AssignmentTest, AKeptPartitionKnowsNothingOfTheLaneThatHadIt) {
 
 // (A filter of [0, 1000), the group reset to 400: 400 to 999 would look like duplicates.)
 TEST_F(AssignmentTest, AKeptFilterThatIsAheadIsNotUsed) {
-  kept_.Put(Kept(1000));
+  kept_.Put(Kept(1000), SteadyNow());
   auto owned = Prepare(400, Story(0, 100, At(2), At(3)).ToString(), {0, 2000});
   ASSERT_TRUE(owned.ok()) << owned.status();
   EXPECT_EQ((*owned)->phase, Phase::kRestoring);
   EXPECT_EQ((*owned)->next, 100);
-  kept_.Put(Kept(1000));
+  kept_.Put(Kept(1000), SteadyNow());
   EXPECT_EQ((*Prepare(400, "", {0, 2000}))->origin, 400);
 }
 
 TEST_F(AssignmentTest, AKeptFilterOfAnotherLifeOrAnotherLogIsNotUsed) {
-  kept_.Put(Kept(900));
+  kept_.Put(Kept(900), SteadyNow());
   auto other_life = Prepare(1000, Story(5, 400, At(2), At(3)).ToString(), {0, 2000});
   EXPECT_EQ((*other_life)->next, 400);
-  kept_.Put(Kept(900));
+  kept_.Put(Kept(900), SteadyNow());
   auto cannot_be_checked = Prepare(1000, Story(0, 950, At(2), At(3)).ToString(), {900, 2000});
   EXPECT_EQ((*cannot_be_checked)->next, 950);
   EXPECT_EQ((*cannot_be_checked)->phase, Phase::kRestoring);
@@ -321,7 +322,7 @@ TEST_F(AssignmentTest, AKeptFilterThatIsNotUsedGivesItsMemoryBackFirst) {
       ASSERT_LT(id, 1'000'000) << "there is room for another, however much the kept one holds";
       for (int i = 0; i < 1000; ++i) EXPECT_TRUE(kept->filter->Judge(absl::StrCat(id++), At(0)).ok());
     }
-    kept_.Put(std::move(kept));
+    kept_.Put(std::move(kept), SteadyNow());
     const auto owned = Prepare(offset, metadata, {0, 2000});
     ASSERT_TRUE(owned.ok()) << owned.status();
     EXPECT_EQ((*owned)->phase, phase) << offset << " " << (*owned)->problem;
@@ -347,7 +348,7 @@ class KeptMemoryTest : public AssignmentTest, public testing::WithParamInterface
     }
     live_ = std::move(partitions.back()->filter);
     partitions.pop_back();
-    for (auto& each : partitions) kept_.Put(std::move(each));
+    for (auto& each : partitions) kept_.Put(std::move(each), SteadyNow());
   }
 
   void Feed(Partition& filter) {
@@ -497,9 +498,9 @@ TEST_F(SnapshotAssignmentTest, OneThatIsOlderThanTheRestartPointIsNamedNoMore) {
 TEST_F(SnapshotAssignmentTest, OneWhoseLogWasAnotherIsNotTriedAgain) {
   Assigner assigner(options_, OfPartitions(), *stage_, kept_, snapshots_.get(), [](int32_t) { return true; });
   const CommittedOffset there = {1000, Naming(0, 400).ToString()};
-  EXPECT_EQ((*assigner.Prepare(2, there, {0, 2000}, Uncommitted::kNew))->next, 899);
+  EXPECT_EQ((*assigner.Prepare(2, there, {0, 2000}, Uncommitted::kNew, absl::Now()))->next, 899);
   assigner.Refuse(id_);
-  EXPECT_EQ((*assigner.Prepare(2, there, {0, 2000}, Uncommitted::kNew))->next, 400);
+  EXPECT_EQ((*assigner.Prepare(2, there, {0, 2000}, Uncommitted::kNew, absl::Now()))->next, 400);
 }
 
 // It is called in the background: the partition may have a new owner by then, which shares the folder.
@@ -638,7 +639,7 @@ TEST_F(AssignmentTest, StreamTimesOfTheFutureAreNotBelieved) {
   EXPECT_FALSE((*Prepare(1000, Story(400, 400, absl::InfinitePast(), far).ToString(), {0, 2000}))
                    ->short_history(kHorizon));
   // Neither a filter that is kept, nor other times of the same commit.
-  kept_.Put(Kept(900));
+  kept_.Put(Kept(900), SteadyNow());
   CommitMetadata story = Story(100, 400, At(2), far);
   story.covered_since = far;
   story.growth = {kPartitions, 300, far};
@@ -732,8 +733,8 @@ TEST_F(AssignmentTest, APartitionThatWasAddedMayHaveTheKeysOfOthers) {
 // A lane that stays as it is, while others are given what is new.
 TEST_F(AssignmentTest, GrowthIsNotedWhileAPartitionIsOwned) {
   Assigner assigner(options_, OfPartitions(), *stage_, kept_, nullptr, [](int32_t) { return true; });
-  auto owned =
-      *assigner.Prepare(2, {1000, Story(0, 400, At(2), At(3)).ToString()}, {0, 2000}, Uncommitted::kNew);
+  auto owned = *assigner.Prepare(2, {1000, Story(0, 400, At(2), At(3)).ToString()}, {0, 2000},
+                                 Uncommitted::kNew, absl::Now());
   EXPECT_FALSE(assigner.HasGrownFor(*owned));
   assigner.SetPartitions(kPartitions - 1);  // by a broker that has not heard of all of them
   EXPECT_FALSE(assigner.HasGrownFor(*owned));
@@ -749,7 +750,7 @@ TEST_F(AssignmentTest, UnreadDeletedRecordsArePassedOverWhereTheUserSaysSo) {
   options_.on_unread_deleted = OnUnreadDeleted::kContinue;
   const std::string story = Story(0, 400, At(2), At(3)).ToString();
   for (const bool kept : {false, true}) {
-    if (kept) kept_.Put(Kept(900));
+    if (kept) kept_.Put(Kept(900), SteadyNow());
     auto owned = Prepare(1000, story, {1100, 2000});
     EXPECT_EQ((*owned)->phase, Phase::kActive);
     EXPECT_EQ((*owned)->next, 1100);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/time/time.h"
+#include "tests/support/manual_clock.h"
 
 namespace lethe {
 namespace {
@@ -23,12 +24,12 @@ DaemonOptions Options(StaticMembership membership) {
 
 class InstanceClaimTest : public testing::Test {
  protected:
-  void Pass(absl::Duration time) { now_ += time; }
+  void Pass(absl::Duration time) { clock_.Pass(time); }
 
   absl::StatusOr<std::vector<NamedMember>> members_ = std::vector<NamedMember>();
-  absl::Time now_ = absl::FromUnixSeconds(1000);
+  test::ManualClock clock_;
   const DaemonOptions options_ = Options(StaticMembership::kAfterCrash);
-  InstanceClaim claim_{options_, [this] { return members_; }, [this] { return now_; }};
+  InstanceClaim claim_{options_, [this] { return members_; }, clock_};
 };
 
 const NamedMember kOther = {"id-of-other", "a-0", "/10.0.0.7"};
@@ -74,7 +75,7 @@ TEST_F(InstanceClaimTest, OneGivesInWithAShortSessionTimeout) {
   DaemonOptions options = options_;
   options.properties = {{"session.timeout.ms", "6000"}};
   InstanceClaim claim(
-      options, [this] { return members_; }, [this] { return now_; });
+      options, [this] { return members_; }, clock_);
   claim.Look();
   members_->push_back(kOther);
   int taken_back = 0;
@@ -108,7 +109,7 @@ TEST_F(InstanceClaimTest, LanesOfAProcessAreNoOthers) {
   DaemonOptions options = Options(StaticMembership::kNever);
   options.lanes = 2;
   InstanceClaim claim(
-      options, [this] { return members_; }, [this] { return now_; });
+      options, [this] { return members_; }, clock_);
   claim.Look();
   members_ = std::vector<NamedMember>{{"own", "lethe-a", "/10.0.0.6"}, {"lane-1", "lethe-a", "/10.0.0.6"}};
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(claim.Fenced(0, "own").ok());

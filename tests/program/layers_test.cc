@@ -144,6 +144,32 @@ TEST(Layers, NoFoldersIncludeEachOther) {
   EXPECT_GT(done.size(), 15u);
 }
 
+// What asks the system for the time, or waits, on a line.
+std::string SystemTimeOn(absl::string_view line) {
+  for (const char* name : {"SteadyNow", "absl::Now", "SleepFor", "sleep", "steady_clock", "system_clock",
+                           "time(nullptr)", "stop.WaitFor", "stop_.WaitFor"}) {
+    if (absl::StrContains(line, name)) return name;
+  }
+  return "";
+}
+
+// Else it could not be played by a test that owns the time.
+TEST(Layers, ThePipelineHasItsTimeFromItsClock) {
+  int files = 0;
+  const std::filesystem::path root = LETHE_SOURCE_DIR;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root / "src/pipeline")) {
+    if (!entry.is_regular_file() || entry.path().parent_path().filename() == "clock") continue;
+    ++files;
+    std::ifstream text(entry.path());
+    for (std::string line; std::getline(text, line);) {
+      EXPECT_EQ(SystemTimeOn(line), "") << entry.path() << ": " << line << ": take Clock";
+    }
+  }
+  EXPECT_GT(files, 60);
+  EXPECT_EQ(SystemTimeOn("  const absl::Time now = absl::Now();"), "absl::Now");
+  EXPECT_EQ(SystemTimeOn("  const absl::Time now = clock_.Steady();"), "");
+}
+
 // The tables of text in a source that do not hash with SecretHash: keys of records, topics and files may be
 // made to collide in any other hash.
 std::vector<std::string> TablesWithoutSecret(const std::string& source) {

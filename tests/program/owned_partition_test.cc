@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "src/pipeline/clock/steady_time.h"
+#include "src/pipeline/clock/clock.h"
 #include "src/pipeline/task/task.h"
 
 namespace lethe::kafka {
@@ -29,7 +29,7 @@ class RenewStatusTest : public testing::Test {
       EXPECT_TRUE(partition->filter->Judge(absl::StrCat(events_), absl::Now()).ok());
       ++partition->next;
     }
-    RenewStatus(owned_, budget, &next_);
+    RenewStatus(owned_, budget, SystemClock(), &next_);
     std::vector<int32_t> renewed;
     for (auto& [id, partition] : owned_) {
       if (partition->status.unique == partition->filter->Status().unique) renewed.push_back(id);
@@ -68,7 +68,7 @@ TEST_F(RenewStatusTest, NotWhereNothingWasRead) {
   EXPECT_EQ(Renewed(absl::InfiniteDuration()), (Ids{3, 5}));
   for (auto& [id, partition] : owned_) EXPECT_TRUE(partition->filter->Judge("unread", absl::Now()).ok());
   ++owned_[5]->committed;
-  RenewStatus(owned_, absl::InfiniteDuration(), &next_);
+  RenewStatus(owned_, absl::InfiniteDuration(), SystemClock(), &next_);
   EXPECT_EQ(owned_[3]->status.unique, 1);
   EXPECT_EQ(owned_[5]->status.unique, 2);
 }
@@ -77,28 +77,23 @@ TEST_F(RenewStatusTest, NoPartitionOrNoFilterIsNoMatter) {
   EXPECT_EQ(Renewed(absl::ZeroDuration()), Ids{});
   Add(1);
   auto failed = std::make_unique<Task>();
-  RenewStatus(owned_, absl::ZeroDuration(), &next_);
+  RenewStatus(owned_, absl::ZeroDuration(), SystemClock(), &next_);
   owned_[2] = std::move(failed);
-  RenewStatus(owned_, absl::ZeroDuration(), &next_);
+  RenewStatus(owned_, absl::ZeroDuration(), SystemClock(), &next_);
   EXPECT_TRUE(owned_[2]->status.name.empty());
   EXPECT_EQ(owned_[1]->status.name, "p1");
 }
 
 TEST(KeptPartitionsTest, TheOneThatHasBeenThereLongestIsDroppedFirst) {
   KeptPartitions kept;
-  const absl::Time begin = SteadyNow();
-  absl::Time middle = begin;
+  const absl::Time begin = absl::UnixEpoch();
+  absl::Time put = begin;
   for (const int32_t id : {5, 9, 3}) {
     auto partition = std::make_unique<Task>();
     partition->id = id;
-    const absl::Time last = SteadyNow();
-    while (SteadyNow() == last) {  // no two at one time
-    }
-    if (id == 3) middle = SteadyNow();
-    while (SteadyNow() == middle) {
-    }
-    kept.Put(std::move(partition));
+    kept.Put(std::move(partition), put += absl::Seconds(1));
   }
+  const absl::Time middle = begin + absl::Seconds(2);
   EXPECT_EQ(kept.DropOne(begin), std::nullopt);
   EXPECT_EQ(kept.DropOne(middle), 5);
   EXPECT_EQ(kept.DropOne(middle), 9);

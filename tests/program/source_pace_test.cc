@@ -18,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "src/pipeline/clock/steady_time.h"
 #include "src/pipeline/options/stage_options.h"
 #include "tests/support/fake_cluster.h"
 #include "tests/support/life.h"
@@ -349,8 +350,8 @@ TEST_F(SourcePaceTest, TwoInstancesWaitForEachOther) {
         const Position& committed = input_.committed[id];
         others[id] = CommittedState(committed.offset, committed.metadata, input_.logs[id].end(), absl::Now());
       }
-      sources.Put(others);
-      sources.PutEnds(Ends());
+      sources.Put(others, SteadyNow());
+      sources.PutEnds(Ends(), SteadyNow());
     };
     EXPECT_TRUE(router.Run().ok());
     turns.Pass(me, /*ends=*/true);
@@ -376,7 +377,7 @@ TEST_F(SourcePaceTest, APartitionIsAtItsEndByANewAnswerOfTheBrokersOnly) {
   int idle_rounds = 0;
   router->source.on_idle = [&] {
     if (++idle_rounds == 20) routed_before = input_.output.size();
-    if (idle_rounds >= 20) sources.PutEnds(Ends());
+    if (idle_rounds >= 20) sources.PutEnds(Ends(), SteadyNow());
     if (idle_rounds > 20 && router->source.paused.empty() && input_.output.size() == 12'000)
       router->stop.Request();
   };
@@ -399,7 +400,7 @@ TEST_F(SourcePaceTest, APartitionThatIsReadAgainIsNotAtItsEnd) {
   };
   int looks_since = -1;
   router->on_look = [&] {
-    sources.PutEnds(Ends());
+    sources.PutEnds(Ends(), SteadyNow());
     if (looks_since < 0 && is_all_read()) {
       router->sink.fail_commits = 1;
       router->worker.transactions().End(true);
@@ -439,7 +440,7 @@ TEST_F(SourcePaceTest, OnePartitionOfAnInstanceThatIsAwayHoldsTheOthersForAWhile
   };
   std::vector<int32_t> passed_over;
   router->on_look = [&] {
-    sources.PutEnds(Ends());
+    sources.PutEnds(Ends(), SteadyNow());
     passed_over = router->worker.pace().PassedOver();
   };
   ASSERT_TRUE(router->Run().ok());

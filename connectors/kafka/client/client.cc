@@ -59,7 +59,7 @@ void ForwardLog(const rd_kafka_t* /*client*/, int level, const char* facility, c
   } else if (level <= 6) {
     // A coordinator that is still loading is asked forty times in a second, and each answer logged.
     static RepeatsByKind repeats;
-    if (const auto like_it = repeats.Next(facility)) {
+    if (const auto like_it = repeats.Next(facility, SteadyNow())) {
       spdlog::info("librdkafka {}: {}{}", facility, harmless, *like_it);
     }
   } else {

@@ -58,7 +58,7 @@ absl::Status SourceFeed::Ask(bool with_count) {
   std::iota(all.begin(), all.end(), 0);
   const auto ends = AskEnds(client_.get(), options_.input, all, kAskTimeout);
   if (!ends.ok()) return ends.status();
-  sources_.PutEnds(*ends);
+  sources_.PutEnds(*ends, SteadyNow());
   const auto committed = AskCommitted(client_.get(), options_.input, partitions_);
   if (!committed.ok()) return committed.status();
   std::vector<int32_t> owned = owned_();
@@ -73,7 +73,7 @@ absl::Status SourceFeed::Ask(bool with_count) {
         CommittedState(std::max<int64_t>(each.offset, 0), each.metadata,
                        end == ends->end() ? std::numeric_limits<int64_t>::max() : end->second, latest);
   }
-  sources_.Put(others);
+  sources_.Put(others, SteadyNow());
   return absl::OkStatus();
 }
 

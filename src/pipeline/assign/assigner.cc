@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "src/engines/memory_parts.h"
 #include "src/pipeline/assign/topic_id_watch.h"
 #include "src/pipeline/options/stage_options.h"
@@ -299,8 +298,9 @@ void Assigner::WarnOfGrowth(const Task& task) {
 }
 
 absl::StatusOr<std::unique_ptr<Task>> Assigner::Prepare(int32_t partition, const CommittedOffset& committed,
-                                                        const LogState& log, Uncommitted uncommitted) {
-  auto task = PrepareFilter(partition, committed, log, uncommitted);
+                                                        const LogState& log, Uncommitted uncommitted,
+                                                        absl::Time wall_now) {
+  auto task = PrepareFilter(partition, committed, log, uncommitted, wall_now);
   if (task.ok()) {
     (*task)->sums.assign(options_.counters.size(), CounterSums());
     (*task)->topic_id = topic_id_;
@@ -313,7 +313,7 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::Prepare(int32_t partition, const
     spdlog::warn("{}-{} was added to the topic after the group had begun to read it", options_.input,
                  partition);
   } else if (auto metadata = CommitMetadata::Parse(committed.metadata); metadata.ok()) {
-    metadata->DropTimesAfter(absl::Now() + options_.max_future);
+    metadata->DropTimesAfter(wall_now + options_.max_future);
     (*task)->growth = metadata->growth;
   }
   if (HasGrownFor(**task)) {
@@ -326,7 +326,8 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::Prepare(int32_t partition, const
 
 absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
                                                               const CommittedOffset& committed,
-                                                              const LogState& log, Uncommitted uncommitted) {
+                                                              const LogState& log, Uncommitted uncommitted,
+                                                              absl::Time wall_now) {
   std::unique_ptr<Task> kept = kept_.Take(partition);
   auto task = std::make_unique<Task>();
   task->id = partition;
@@ -377,7 +378,7 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
   if (!metadata.ok()) return metadata.status();
   if (IsOfAnotherTopic(metadata->topic_id, topic_id_)) return fail(RecreatedUnread(name, committed.offset));
   const absl::Time stated = metadata->committed_time;
-  if (metadata->DropTimesAfter(absl::Now() + options_.max_future)) {
+  if (metadata->DropTimesAfter(wall_now + options_.max_future)) {
     kept.reset();
     spdlog::warn(
         "{}: the commit of offset {} gives stream time {}, more than {} ahead of this machine's clock: it is "

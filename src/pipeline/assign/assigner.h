@@ -60,7 +60,8 @@ class Assigner {
   // group's commits do not fit, and the program must stop (see ReadCommitMetadata). Cancelled: loading its
   // snapshot was cancelled.
   absl::StatusOr<std::unique_ptr<Task>> Prepare(int32_t partition, const CommittedOffset& committed,
-                                                const LogState& log, Uncommitted uncommitted);
+                                                const LogState& log, Uncommitted uncommitted,
+                                                absl::Time wall_now);
 
   // Never lowers the number.
   void SetPartitions(int32_t partitions) { partitions_ = std::max(partitions_, partitions); }
@@ -95,7 +96,8 @@ class Assigner {
   void WarnOfGrowth(const Task& task);
   // Prepare() without the growth of the topic.
   absl::StatusOr<std::unique_ptr<Task>> PrepareFilter(int32_t partition, const CommittedOffset& committed,
-                                                      const LogState& log, Uncommitted uncommitted);
+                                                      const LogState& log, Uncommitted uncommitted,
+                                                      absl::Time wall_now);
   // Loads the filter of the snapshot that the commit names. False: it cannot be used (logged), and the task
   // is unchanged. Cancelled: loading was cancelled.
   absl::StatusOr<bool> FromSnapshot(Task& task, const CommitMetadata& metadata, const LogState& log);

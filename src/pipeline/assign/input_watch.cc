@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe {
 namespace {
@@ -33,7 +32,7 @@ InputWatch::InputWatch(const Workplace& place, Assigner& assigner)
                                                                                : 0) {}
 
 void InputWatch::Look() {
-  const absl::Time now = SteadyNow();
+  const absl::Time now = state_.clock.Steady();
   if (now < next_look_) return;
   next_look_ = now + kLookEvery;
   const auto partitions = cluster_.CountPartitions();

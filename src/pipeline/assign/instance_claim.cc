@@ -34,12 +34,12 @@ std::string MemberName(const DaemonOptions& options, int lane) {
   return absl::StrCat(options.instance, "-", lane);
 }
 
-InstanceClaim::InstanceClaim(const DaemonOptions& options, AskMembers ask, std::function<absl::Time()> now)
+InstanceClaim::InstanceClaim(const DaemonOptions& options, AskMembers ask, const Clock& clock)
     : options_(options),
       is_static_(options.static_membership != StaticMembership::kNever),
       session_timeout_(SessionTimeout(options)),
       ask_(std::move(ask)),
-      now_(std::move(now)) {}
+      clock_(clock) {}
 
 std::string InstanceClaim::NameOf(int lane) const {
   return is_static_ ? MemberName(options_, lane)
@@ -56,7 +56,7 @@ void InstanceClaim::Look() {
       has_our_name = member.name == NameOf(lane);
     }
     if (!has_our_name) continue;
-    newcomer_until_ = now_() + session_timeout_;
+    newcomer_until_ = clock_.Steady() + session_timeout_;
     spdlog::info(
         "group {} has a member named {} on host {}: this process takes its place, or ends if that one is "
         "still running",
@@ -89,7 +89,7 @@ absl::Status InstanceClaim::Fenced(int lane, const std::string& own) {
   if (asked.ok() ? asked->empty() : !is_static_) return absl::OkStatus();
   const std::string host = asked.value_or("that the brokers do not tell");
   const std::lock_guard<std::mutex> lock(mutex_);
-  const absl::Time now = now_();
+  const absl::Time now = clock_.Steady();
   Row& of_lane = rows_[lane];
   of_lane.fences = now - std::exchange(of_lane.last, now) < row() ? of_lane.fences + 1 : 1;
   const bool is_newcomer = now < newcomer_until_;

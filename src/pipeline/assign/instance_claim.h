@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "src/pipeline/clock/steady_time.h"
+#include "src/pipeline/clock/clock.h"
 #include "src/pipeline/options/options.h"
 
 namespace lethe {
@@ -37,7 +37,7 @@ class InstanceClaim {
   // Asks for the members of the group. Unavailable: no answer.
   using AskMembers = std::function<absl::StatusOr<std::vector<NamedMember>>()>;
 
-  InstanceClaim(const DaemonOptions& options, AskMembers ask, std::function<absl::Time()> now = SteadyNow);
+  InstanceClaim(const DaemonOptions& options, AskMembers ask, const Clock& clock = SystemClock());
 
   // Before the lanes start.
   void Look();
@@ -65,7 +65,7 @@ class InstanceClaim {
   const bool is_static_;
   const absl::Duration session_timeout_;
   const AskMembers ask_;
-  const std::function<absl::Time()> now_;
+  const Clock& clock_;
 
   std::mutex mutex_;
   absl::Time newcomer_until_ = absl::InfinitePast();  // guarded by mutex_

@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/pipeline/assign/instance_claim.h"
-#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe {
 namespace {
@@ -19,20 +18,21 @@ constexpr absl::Duration kDeadMemberSlack = absl::Seconds(2);
 void Membership::SetJoined(bool joined) {
   if (joined) {
     if (std::exchange(said_unassigned_, false)) {
-      spdlog::info("lane {}: group {} has assigned partitions after {}", state_.lane, options_.group,
-                   absl::FormatDuration(absl::Trunc(SteadyNow() - unassigned_since_, absl::Seconds(1))));
+      spdlog::info(
+          "lane {}: group {} has assigned partitions after {}", state_.lane, options_.group,
+          absl::FormatDuration(absl::Trunc(state_.clock.Steady() - unassigned_since_, absl::Seconds(1))));
     }
     if (std::exchange(other_protocol_since_, absl::InfiniteFuture()) != absl::InfiniteFuture()) {
       state_.SetWaiting("");
     }
   } else if (joined_ || unassigned_since_ == absl::InfinitePast()) {
-    unassigned_since_ = SteadyNow();
+    unassigned_since_ = state_.clock.Steady();
   }
   joined_ = joined;
 }
 
 absl::Duration Membership::unassigned_for() const {
-  return joined_ ? absl::ZeroDuration() : SteadyNow() - unassigned_since_;
+  return joined_ ? absl::ZeroDuration() : state_.clock.Steady() - unassigned_since_;
 }
 
 void Membership::LookAtWait() {
@@ -67,7 +67,8 @@ void Membership::MeetError(const SourceEvent& event) {
       state_.fatal = absl::InternalError(why);
       return;
     case Problem::kOther:
-      if (const auto like_it = errors_.Next()) spdlog::warn("lane {}: {}{}", state_.lane, why, *like_it);
+      if (const auto like_it = errors_.Next(state_.clock.Steady()))
+        spdlog::warn("lane {}: {}{}", state_.lane, why, *like_it);
   }
 }
 
@@ -77,7 +78,7 @@ void Membership::MeetOtherProtocol(const std::string& why) {
       options_.assignment == Assignment::kCooperative ? "cooperative" : "eager",
       "; the protocol cannot change while one of them is in the group. First stop every instance, then start "
       "them all with the new assignment");
-  const absl::Time now = SteadyNow();
+  const absl::Time now = state_.clock.Steady();
   const absl::Duration patience = source_.session_timeout();
   if (other_protocol_since_ == absl::InfiniteFuture()) {
     other_protocol_since_ = now;

@@ -5,9 +5,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "src/pipeline/assign/totals.h"
-#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe {
 namespace {
@@ -90,7 +88,7 @@ void Ownership::Release(const std::vector<int32_t>& partitions) {
     if (found == tasks_.end()) continue;
     snapshots_.Drop(*found->second);
     held_.Release(*found->second);
-    if (found->second->phase != Phase::kFailed) kept_.Put(std::move(found->second));
+    if (found->second->phase != Phase::kFailed) kept_.Put(std::move(found->second), state_.clock.Steady());
     tasks_.erase(found);
   }
   // A lane without partitions before the next assignment is not at their end.
@@ -122,7 +120,7 @@ absl::Status Ownership::Prepare(const std::vector<int32_t>& partitions) {
   for (const int32_t partition : partitions) {
     const CommittedOffset& there = committed[static_cast<size_t>(partition)];
     const Uncommitted why = Assigner::WhyUncommitted(partition, committed, has_begun_);
-    const absl::Time give_up = SteadyNow() + kNewPartitionPatience;
+    const absl::Time give_up = state_.clock.Steady() + kNewPartitionPatience;
     auto task = PrepareOne(partition, there, why, give_up);
     if (!task.ok()) return task.status();
     if (there.offset < 0 && why == Uncommitted::kNew) ++begin;
@@ -156,7 +154,7 @@ void Ownership::SayLackOfMemory() const {
 }
 
 void Ownership::LookForMemory() {
-  const absl::Time now = SteadyNow();
+  const absl::Time now = state_.clock.Steady();
   if (now < next_memory_look_) return;
   next_memory_look_ = now + kLookForMemoryEvery;
   const auto lacking =
@@ -175,12 +173,12 @@ absl::StatusOr<std::unique_ptr<Task>> Ownership::PrepareOne(int32_t partition,
   const absl::Status asked = state_.Await([&] {
     auto answer = cluster_.Log(partition);
     if (answer.ok()) log = *answer;
-    const bool wait = absl::IsNotFound(answer.status()) && SteadyNow() < give_up;
+    const bool wait = absl::IsNotFound(answer.status()) && state_.clock.Steady() < give_up;
     return wait ? absl::UnavailableError(answer.status().message()) : answer.status();
   });
   if (!asked.ok()) return asked;
   AskLogTimes(partition, committed, log);
-  auto task = assigner_.Prepare(partition, committed, log, uncommitted);
+  auto task = assigner_.Prepare(partition, committed, log, uncommitted, state_.clock.Wall());
   LoadingEnds();
   return task;
 }
@@ -189,7 +187,8 @@ absl::Status Ownership::AwaitTotals(const std::vector<Task*>& partitions) {
   if (partitions.empty()) return absl::OkStatus();
   const int32_t first = partitions.front()->id;
   const absl::Status restored = state_.Await([&] {
-    return RestoreTotals(options_, partitions, cluster_, [&] { return GoOnLoading(first, "counter state"); });
+    return RestoreTotals(options_, partitions, cluster_, state_.clock,
+                         [&] { return GoOnLoading(first, "counter state"); });
   });
   LoadingEnds();
   return restored;
@@ -201,7 +200,7 @@ void Ownership::AskLogTimes(int32_t partition, const CommittedOffset& committed,
   const auto first = cluster_.TimeAt(partition, log.start);
   state_.heartbeat.Beat();
   const auto next = cluster_.TimeAt(partition, committed.offset);
-  if (first.ok() && next.ok()) log.times = LogTimesOf(*first, *next, absl::Now());
+  if (first.ok() && next.ok()) log.times = LogTimesOf(*first, *next, state_.clock.Wall());
 }
 
 void Ownership::Rebuild(Task& task) {

@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "lethe/counters.h"
 #include "src/pipeline/assign/assigner.h"
-#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe {
 namespace {
@@ -53,7 +52,7 @@ void Take(const DaemonOptions& options, size_t counter, Task& task, const InputR
 }
 
 absl::Status RestoreCounter(const DaemonOptions& options, size_t counter, const std::vector<Task*>& tasks,
-                            Cluster& cluster, const GoOn& go_on) {
+                            Cluster& cluster, const Clock& clock, const GoOn& go_on) {
   const CounterOptions& of = options.counters[counter];
   std::map<int32_t, Task*> by_id;
   std::vector<int32_t> partitions;
@@ -63,7 +62,7 @@ absl::Status RestoreCounter(const DaemonOptions& options, size_t counter, const 
     by_id[task->id] = task;
     partitions.push_back(task->id);
   }
-  const absl::Time begin = SteadyNow();
+  const absl::Time begin = clock.Steady();
   int64_t records = 0;
   const absl::Status read = cluster.ReadTotals(
       of.output, partitions,
@@ -75,7 +74,7 @@ absl::Status RestoreCounter(const DaemonOptions& options, size_t counter, const 
   if (read.ok() && records > 0) {
     spdlog::info("counter {}: {} totals of {} partition{} were read from {} in {}", of.name, records,
                  partitions.size(), partitions.size() == 1 ? "" : "s", of.output,
-                 absl::FormatDuration(absl::Trunc(SteadyNow() - begin, absl::Milliseconds(1))));
+                 absl::FormatDuration(absl::Trunc(clock.Steady() - begin, absl::Milliseconds(1))));
   }
   return read;
 }
@@ -83,10 +82,10 @@ absl::Status RestoreCounter(const DaemonOptions& options, size_t counter, const 
 }  // namespace
 
 absl::Status RestoreTotals(const DaemonOptions& options, const std::vector<Task*>& tasks, Cluster& cluster,
-                           const GoOn& go_on) {
+                           const Clock& clock, const GoOn& go_on) {
   for (size_t counter = 0; counter < options.counters.size(); ++counter) {
     if (options.counters[counter].mode != CounterMode::kTotal) continue;
-    const absl::Status restored = RestoreCounter(options, counter, tasks, cluster, go_on);
+    const absl::Status restored = RestoreCounter(options, counter, tasks, cluster, clock, go_on);
     if (!restored.ok()) return restored;
   }
   return absl::OkStatus();

@@ -14,7 +14,7 @@ namespace lethe {
 // Reads the totals of these partitions, after their committed offsets. A partition whose totals do not fit
 // its committed offset fails. Unavailable: no broker answers; ask again. Cancelled: `go_on` returned false.
 absl::Status RestoreTotals(const DaemonOptions& options, const std::vector<Task*>& tasks, Cluster& cluster,
-                           const GoOn& go_on);
+                           const Clock& clock, const GoOn& go_on);
 
 }  // namespace lethe
 

@@ -10,19 +10,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe {
 
 // One kind of message: logs the first, then at most one every five seconds, with the number left out since.
 //
-//   if (const auto like_it = refusals_.Next()) spdlog::warn("refused: {}{}", why, *like_it);
+//   if (const auto like_it = refusals_.Next(clock.Steady())) spdlog::warn("refused: {}{}", why, *like_it);
 //
 // Thread safety: none.
 class Repeats {
  public:
   // If the message is to be logged: text to append to it.
-  std::optional<std::string> Next(absl::Time now = SteadyNow()) {
+  std::optional<std::string> Next(absl::Time now) {
     if (now < next_) {
       ++left_out_;
       return std::nullopt;
@@ -43,7 +42,7 @@ class Repeats {
 // Thread-safe, for any number of kinds.
 class RepeatsByKind {
  public:
-  std::optional<std::string> Next(const std::string& kind, absl::Time now = SteadyNow()) {
+  std::optional<std::string> Next(const std::string& kind, absl::Time now) {
     const std::lock_guard<std::mutex> lock(mutex_);
     return kinds_[kind].Next(now);
   }

@@ -9,8 +9,8 @@
 
 namespace lethe {
 
-// For timeouts and intervals: absl::Now() may be set back by an hour, and would stretch them. Compare it only
-// with itself; times of records, snapshots and reports are absl::Now().
+// For timeouts and intervals where there is no Clock (clock.h): absl::Now() may be set back by an hour, and
+// would stretch them. Compare it only with itself.
 inline absl::Time SteadyNow() {
   return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
 }

@@ -6,7 +6,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe {
 namespace {
@@ -35,19 +34,19 @@ bool HeldPartitions::HasOutput(Task& task) {
           : absl::StrCat(count.status().message(), "; it resumes when you create it"));
   spdlog::error("{}", task.problem);
   source_.SetPaused(task, true);
-  next_look_ = SteadyNow() + kLookEvery;
+  next_look_ = clock_.Steady() + kLookEvery;
   return false;
 }
 
 void HeldPartitions::AwaitSchema(Task& task, const SchemaKey& key) {
   task.waits_for = key;
-  task.waits_since = SteadyNow();
+  task.waits_since = clock_.Steady();
   task.pace = {};  // what it has set aside is dropped at the seek
   source_.SetPaused(task, true);
-  schema_soon_ = SteadyNow() + kSchemaSoon;
+  schema_soon_ = clock_.Steady() + kSchemaSoon;
 }
 
-bool HeldPartitions::ExpectsSchema() const { return SteadyNow() < schema_soon_; }
+bool HeldPartitions::ExpectsSchema() const { return clock_.Steady() < schema_soon_; }
 
 void HeldPartitions::LookForSchemas(const Tasks& tasks) {
   if (schemas_ == nullptr || schemas_->answers() == answers_) return;
@@ -66,14 +65,14 @@ void HeldPartitions::LookForSchemas(const Tasks& tasks) {
 
 void HeldPartitions::Look(const Tasks& tasks) {
   LookForSchemas(tasks);
-  if (SteadyNow() < next_look_) return;
+  if (clock_.Steady() < next_look_) return;
   next_look_ = absl::InfiniteFuture();
   absl::StatusOr<int32_t> count = absl::UnknownError("not asked yet");
   for (auto& [id, task] : tasks) {
     if (task->phase != Phase::kHeld) continue;
     if (absl::IsUnknown(count.status())) count = sink_.CountPartitions();
     if (!count.ok() || id >= *count) {
-      next_look_ = SteadyNow() + kLookEvery;
+      next_look_ = clock_.Steady() + kLookEvery;
       continue;
     }
     output_partitions_ = *count;

@@ -7,16 +7,19 @@
 
 #include "absl/time/time.h"
 #include "src/pipeline/output/sink.h"
-#include "src/pipeline/task/source.h"
+#include "src/pipeline/task/workplace.h"
 
 namespace lethe {
 
 // Holds each of them until it can go on; others go on. Not thread-safe: it belongs to the worker's thread.
 class HeldPartitions {
  public:
-  // `schemas` may be null.
-  HeldPartitions(int32_t output_partitions, Source& source, Sink& sink, SchemaSource* schemas)
-      : source_(source), sink_(sink), schemas_(schemas), output_partitions_(output_partitions) {}
+  explicit HeldPartitions(const Workplace& place)
+      : source_(place.source),
+        sink_(place.sink),
+        clock_(place.state.clock),
+        schemas_(place.options().record.schemas),
+        output_partitions_(place.topics().least_partitions) {}
 
   // Whether the output has the partition; if not, holds the task.
   bool HasOutput(Task& task);
@@ -37,8 +40,9 @@ class HeldPartitions {
 
   Source& source_;
   Sink& sink_;
-  SchemaSource* const schemas_;
-  int64_t answers_ = 0;  // of the schemas, at the last look
+  const Clock& clock_;
+  SchemaSource* const schemas_;  // may be null
+  int64_t answers_ = 0;          // of the schemas, at the last look
   absl::Time schema_soon_ = absl::InfinitePast();
   int32_t output_partitions_;
   absl::Time next_look_ = absl::InfinitePast();

@@ -67,7 +67,7 @@ absl::Status RecordWriter::CarryOut(Task& task, const JudgedRecord& record) {
 void RecordWriter::SayUndeliverable(const Task& task, const JudgedRecord& record, const Undeliverable& known,
                                     Action action) {
   // Each abort judges the records again, and would repeat the message.
-  if (const auto like_it = undeliverable_.Next()) {
+  if (const auto like_it = undeliverable_.Next(clock_.Steady())) {
     spdlog::error("{}: undeliverable: {} rejects it: {}; {}{}", Name(task, *record.input),
                   known.divert_refused ? options_.divert : options_.output, known.why,
                   action == Action::kDivert ? "diverted" : "dropped", *like_it);
@@ -156,7 +156,7 @@ absl::Status RecordWriter::LeaveUncounted(Task& task, const JudgedRecord& record
   const int64_t offset = record.input->offset;
   const bool divert = DisposeUncountable(task.uncopied.contains(offset), policies()) == Action::kDivert;
   const std::string reason = absl::StrCat("counter ", options_.counters[counter].name, ": ", why);
-  if (const auto like_it = uncounted_.Next()) {
+  if (const auto like_it = uncounted_.Next(clock_.Steady())) {
     spdlog::warn("{}: written, and not counted: {}{}{}", Name(task, *record.input), reason,
                  divert ? "; a copy is diverted" : "", *like_it);
   }

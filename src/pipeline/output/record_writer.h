@@ -11,13 +11,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "src/pipeline/clock/repeats.h"
-#include "src/pipeline/options/options.h"
-#include "src/pipeline/options/topics.h"
 #include "src/pipeline/output/disposition.h"
 #include "src/pipeline/output/router.h"
 #include "src/pipeline/output/sink.h"
-#include "src/pipeline/task/task.h"
-#include "src/pipeline/task/worker_state.h"
+#include "src/pipeline/task/workplace.h"
 #include "src/record/record_reader.h"
 
 namespace lethe {
@@ -50,8 +47,12 @@ struct JudgedRun {
 // thread.
 class RecordWriter {
  public:
-  RecordWriter(const DaemonOptions& options, const Topics& topics, Sink& sink)
-      : options_(options), topics_(topics), sink_(sink), router_(options) {}
+  explicit RecordWriter(const Workplace& place)
+      : options_(place.options()),
+        topics_(place.topics()),
+        sink_(place.sink),
+        clock_(place.state.clock),
+        router_(options_) {}
 
   // `known`: why a topic rejects the record; null if none is known to.
   Disposition DispositionOf(const JudgedRecord& record, const Undeliverable* known = nullptr) const;
@@ -89,6 +90,7 @@ class RecordWriter {
   const DaemonOptions& options_;
   const Topics& topics_;
   Sink& sink_;
+  const Clock& clock_;
   const Router router_;
   std::vector<HeaderView> headers_;  // of the record being written; kept to save allocations
   Repeats undeliverable_;

@@ -3,9 +3,6 @@
 #include <memory>
 #include <utility>
 
-#include "absl/time/clock.h"
-#include "src/pipeline/clock/steady_time.h"
-
 namespace lethe {
 namespace {
 
@@ -25,7 +22,7 @@ void SnapshotCycle::Name(const std::vector<Task*>& partitions) {
 
 void SnapshotCycle::Take(const Tasks& tasks) {
   if (snapshots_ == nullptr) return;
-  const absl::Time now = SteadyNow();
+  const absl::Time now = clock_.Steady();
   for (const auto& [id, task] : tasks) {
     if (task->naming) {
       snapshots_->Named(id, *task->naming, std::exchange(task->snapshot, task->naming),
@@ -48,10 +45,10 @@ void SnapshotCycle::Take(const Tasks& tasks) {
 }
 
 void SnapshotCycle::Begin(Task& task) {
-  task.next_snapshot = SteadyNow() + snapshots_->every();
+  task.next_snapshot = clock_.Steady() + snapshots_->every();
   auto taking = std::make_shared<SnapshotTaking>();
   taking->partition = task.id;
-  taking->id = SnapshotId::New(task.committed, absl::Now());
+  taking->id = snapshots_->NewId(task.committed);
   auto image = task.filter->BeginSnapshot(
       {.topic = options_.input, .partition = task.id, .id_fingerprint = id_fingerprint_},
       task.PointOf(taking->id));

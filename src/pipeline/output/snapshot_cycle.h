@@ -15,8 +15,9 @@ namespace lethe {
 class SnapshotCycle {
  public:
   // `snapshots` is null if none are taken: then nothing happens.
-  SnapshotCycle(const DaemonOptions& options, std::string id_fingerprint, Snapshots* snapshots)
-      : options_(options), id_fingerprint_(std::move(id_fingerprint)), snapshots_(snapshots) {}
+  SnapshotCycle(const DaemonOptions& options, std::string id_fingerprint, Snapshots* snapshots,
+                const Clock& clock)
+      : options_(options), id_fingerprint_(std::move(id_fingerprint)), snapshots_(snapshots), clock_(clock) {}
 
   // Before a commit of these: names the snapshots that were written since.
   void Name(const std::vector<Task*>& partitions);
@@ -31,6 +32,7 @@ class SnapshotCycle {
   const DaemonOptions& options_;
   const std::string id_fingerprint_;
   Snapshots* const snapshots_;
+  const Clock& clock_;
 };
 
 }  // namespace lethe

@@ -6,8 +6,6 @@
 #include <limits>
 #include <utility>
 
-#include "absl/time/clock.h"
-#include "src/pipeline/clock/steady_time.h"
 #include "src/pipeline/restore/commit_metadata.h"
 #include "src/text/format.h"
 
@@ -55,12 +53,11 @@ SourceState CommittedState(int64_t offset, absl::string_view metadata, int64_t l
 }
 
 template <class T>
-bool RoutedSources::Told<T>::is_new() const {
-  return at >= SteadyNow() - kNewsAge;
+bool RoutedSources::Told<T>::is_new(absl::Time now) const {
+  return at >= now - kNewsAge;
 }
 
-void RoutedSources::Put(const std::map<int32_t, SourceState>& states) {
-  const absl::Time now = SteadyNow();
+void RoutedSources::Put(const std::map<int32_t, SourceState>& states, absl::Time now) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [partition, state] : states) states_[partition] = {state, now};
 }
@@ -72,26 +69,26 @@ void RoutedSources::SetCount(int32_t partitions) {
   }
 }
 
-std::map<int32_t, SourceState> RoutedSources::All() const {
+std::map<int32_t, SourceState> RoutedSources::All(absl::Time now) const {
   std::map<int32_t, SourceState> all;
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [partition, told] : states_) {
     SourceState& state = all[partition] = told.value;
-    state.at_end = state.at_end && told.is_new();
+    state.at_end = state.at_end && told.is_new(now);
   }
   return all;
 }
 
-void RoutedSources::PutEnds(const std::map<int32_t, int64_t>& ends) {
-  const absl::Time now = SteadyNow();
+void RoutedSources::PutEnds(const std::map<int32_t, int64_t>& ends, absl::Time now) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [partition, end] : ends) ends_[partition] = {end, now};
 }
 
-std::optional<int64_t> RoutedSources::End(int32_t partition) const {
+std::optional<int64_t> RoutedSources::End(int32_t partition, absl::Time now) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = ends_.find(partition);
-  return found == ends_.end() || !found->second.is_new() ? std::nullopt : std::optional(found->second.value);
+  return found == ends_.end() || !found->second.is_new(now) ? std::nullopt
+                                                            : std::optional(found->second.value);
 }
 
 SourcePace::SourcePace(const DaemonOptions& options, WorkerState& state, const Tasks& tasks, Source& source)
@@ -104,7 +101,7 @@ RecordRun SourcePace::Admit(Task& task, RecordRun run) {
     source_.SetAside(task, run);
     return {};
   }
-  const absl::Time now = absl::Now();
+  const absl::Time now = state_.clock.Wall();
   if (pace.peek) {
     source_.SetAside(task, run);
     if (LookAt(*pace.peek, run, now)) Decide(task);
@@ -162,7 +159,8 @@ void SourcePace::Decide(Task& task) {
   }
   task.pace.waits_at = peek.time;
   task.pace.floor = peek.floor;
-  task.pace.look_again = peek.seen >= kBehind ? absl::InfiniteFuture() : SteadyNow() + kLookAgainAfter;
+  task.pace.look_again =
+      peek.seen >= kBehind ? absl::InfiniteFuture() : state_.clock.Steady() + kLookAgainAfter;
   source_.Wait(task);
 }
 
@@ -176,7 +174,7 @@ void SourcePace::Resume(Task& task) {
 void SourcePace::Look() {
   if (!is_on()) return;
   Renew();
-  const absl::Time now = SteadyNow();
+  const absl::Time now = state_.clock.Steady();
   bool is_any_waiting = false;
   bool is_any_read = false;
   for (const auto& [id, task] : tasks_) {
@@ -204,7 +202,7 @@ void SourcePace::Look() {
       // Only what is committed: what others route then comes later in the topic.
       if (!task->in_transaction()) committed[id] = StateOf(*task, now);
     }
-    state_.sources->Put(committed);
+    state_.sources->Put(committed, now);
   }
   is_new_ = false;
 }
@@ -212,7 +210,7 @@ void SourcePace::Look() {
 void SourcePace::Renew() {
   is_new_ = true;
   slowest_ = second_ = {};
-  const absl::Time now = SteadyNow();
+  const absl::Time now = state_.clock.Steady();
   const auto see = [&](int32_t partition, const SourceState& state) {
     if (state.at_end) return;
     if (const auto passed = passed_over_.find(partition); passed != passed_over_.end()) {
@@ -228,7 +226,7 @@ void SourcePace::Renew() {
   };
   for (const auto& [id, task] : tasks_) see(id, StateOf(*task, now));
   if (state_.sources == nullptr) return;
-  for (const auto& [id, state] : state_.sources->All()) {
+  for (const auto& [id, state] : state_.sources->All(now)) {
     if (!tasks_.contains(id)) see(id, state);
   }
 }
@@ -249,7 +247,8 @@ bool SourcePace::IsAtEnd(Task& task, absl::Time steady_now) const {
   if (task.phase == Phase::kFailed || task.phase == Phase::kHeld || task.waits_for) return false;
   int64_t end = std::max(source_.HighWatermark(task.id), task.log_end);
   if (state_.sources != nullptr) {
-    end = std::max(end, state_.sources->End(task.id).value_or(std::numeric_limits<int64_t>::max()));
+    end =
+        std::max(end, state_.sources->End(task.id, steady_now).value_or(std::numeric_limits<int64_t>::max()));
   }
   if (task.phase == Phase::kActive && std::max(task.next, task.end_of_log) >= end) {
     task.pace.at_end_until = steady_now + kEndAge;
@@ -263,7 +262,7 @@ absl::Time SourcePace::TimeOf(const InputRecord& input, absl::Time now) const {
 }
 
 void SourcePace::WatchSlowest(bool is_waited_for) {
-  const absl::Time now = SteadyNow();
+  const absl::Time now = state_.clock.Steady();
   const absl::Duration step = std::min(now - std::exchange(watched_at_, now), kLongestStep);
   const bool is_same =
       watched_.partition == slowest_.partition && watched_.state.floor == slowest_.state.floor;

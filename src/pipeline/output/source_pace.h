@@ -29,19 +29,19 @@ struct SourceState {
 SourceState CommittedState(int64_t offset, absl::string_view metadata, int64_t log_end, absl::Time latest);
 
 // The source partitions of all routers: of this process by its lanes, of others by their commits.
-// Thread-safe.
+// `now` is Clock::Steady(). Thread-safe.
 class RoutedSources {
  public:
   // By partition, as of now.
-  void Put(const std::map<int32_t, SourceState>& states);
+  void Put(const std::map<int32_t, SourceState>& states, absl::Time now);
   // The input has so many partitions. Nothing is known of those that were never put: they hold the others.
   void SetCount(int32_t partitions);
   // All of them. That a partition is at its end is believed for a few seconds only.
-  std::map<int32_t, SourceState> All() const;
+  std::map<int32_t, SourceState> All(absl::Time now) const;
   // The ends of the logs, by partition, as the brokers have just told them.
-  void PutEnds(const std::map<int32_t, int64_t>& ends);
+  void PutEnds(const std::map<int32_t, int64_t>& ends, absl::Time now);
   // Of a partition; nullopt: not told in the last few seconds.
-  std::optional<int64_t> End(int32_t partition) const;
+  std::optional<int64_t> End(int32_t partition, absl::Time now) const;
 
   // A lane waits, and news of others may end that. True once.
   void AskSoon() { ask_soon_ = true; }
@@ -54,9 +54,9 @@ class RoutedSources {
   template <class T>
   struct Told {
     T value;
-    absl::Time at;  // by SteadyNow()
+    absl::Time at;
 
-    bool is_new() const;
+    bool is_new(absl::Time now) const;
   };
   std::atomic<bool> ask_soon_{false};
   std::atomic<bool> answered_{true};

@@ -6,8 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "src/pipeline/clock/steady_time.h"
 
 namespace lethe {
 namespace {
@@ -41,7 +39,7 @@ Transactions::Transactions(const Workplace& place, HeldPartitions& held, Snapsho
       held_(held),
       snapshots_(snapshots),
       warnings_(warnings),
-      writer_(options_, topics_, sink_),
+      writer_(place),
       refusal_search_(topics_.output_rules) {}
 
 absl::Status Transactions::Open() {
@@ -53,12 +51,12 @@ size_t Transactions::room_records() const {
 }
 
 absl::Duration Transactions::time_left() const {
-  return open_ ? deadline_ - SteadyNow() : absl::InfiniteDuration();
+  return open_ ? deadline_ - state_.clock.Steady() : absl::InfiniteDuration();
 }
 
 bool Transactions::IsDue() const {
   return open_ && (carried_out_ >= backoff_.max_records() || sink_.size().bytes >= backoff_.max_bytes() ||
-                   SumsBytes(tasks_) >= kMaxSumsBytes || SteadyNow() >= deadline_);
+                   SumsBytes(tasks_) >= kMaxSumsBytes || state_.clock.Steady() >= deadline_);
 }
 
 absl::Status Transactions::Begin(Task& task) {
@@ -68,8 +66,8 @@ absl::Status Transactions::Begin(Task& task) {
       return begun;
     }
     open_ = true;
-    deadline_ = SteadyNow() + options_.commit_interval;
-    figures_.TransactionBegun(absl::Now());
+    deadline_ = state_.clock.Steady() + options_.commit_interval;
+    figures_.TransactionBegun(state_.clock.Wall());
   }
   if (task.in_transaction()) return absl::OkStatus();
   auto begun = task.filter->Begin();
@@ -104,7 +102,7 @@ void Transactions::PassOver(Task& task, int64_t end) {
 }
 
 void Transactions::Commit() {
-  figures_.CommitBegins(absl::Now());
+  figures_.CommitBegins(state_.clock.Wall());
   const std::vector<Task*> partitions = InTransaction(tasks_);
   for (Task* task : partitions) {
     if (!writer_.ProduceSums(*task).ok()) return Abort();
@@ -138,11 +136,11 @@ absl::Status Transactions::CommitStart(const std::vector<Task*>& fresh) {
                                : state_.fatal;
     }
     if (sink_.report().has_group_moved_on || source_.IsLost()) break;
-    if (const auto like_it = refused_starts_.Next()) {
+    if (const auto like_it = refused_starts_.Next(state_.clock.Steady())) {
       spdlog::warn("lane {}: committing where partitions start: {}{}", state_.lane, sink_.report().last_error,
                    *like_it);
     }
-    if (state_.stop.WaitFor(kAskAgainAfter)) break;
+    if (state_.Wait(kAskAgainAfter)) break;
   }
   for (const Task* task : fresh) tasks_.erase(task->id);
   return absl::AbortedError("the group has moved on before the starting offsets were committed");
@@ -162,7 +160,7 @@ void Transactions::RollBack(Outcome outcome) {
   }
   if (outcome == Outcome::kStopped) LoseProducer();
   held_.Forget();
-  if (const auto like_it = aborted_.Next()) {
+  if (const auto like_it = aborted_.Next(state_.clock.Steady())) {
     spdlog::warn("lane {}: transaction of {} records aborted, to be judged again: {}{}", state_.lane,
                  carried_out_, why, *like_it);
   }
@@ -183,7 +181,7 @@ void Transactions::RollBack(Outcome outcome) {
     if (task->waits_for) held_.Release(*task);  // the records before that are read again
     if (task->phase != Phase::kFailed) source_.Seek(*task);
   }
-  if (pause > absl::ZeroDuration()) state_.stop.WaitFor(pause);
+  if (pause > absl::ZeroDuration()) state_.Wait(pause);
 }
 
 Outcome Transactions::Resolve() {
@@ -229,7 +227,7 @@ void Transactions::Finish(bool committed) {
   }
   ++(committed ? commits_ : aborts_);
   if (committed) {
-    figures_.Committed(absl::Now());
+    figures_.Committed(state_.clock.Wall());
     warnings_.OfKeys(tasks_);
     backoff_.Committed(Size());
   } else {
@@ -251,13 +249,14 @@ void Transactions::NarrowDown(const std::string& why) {
   const std::vector<Refusal>& refusals = sink_.report().refusals;
   std::vector<RefusedRecord> records;
   for (const Refusal& refusal : refusals) records.push_back(refusal.record);
-  if (refusal_search_.NeedsRules(records, SteadyNow())) {
+  if (refusal_search_.NeedsRules(records, state_.clock.Steady())) {
     // Without an answer the former rules stay.
     if (const auto rules = sink_.AskRules(); rules.ok()) refusal_search_.SetRules(*rules);
   }
   bool is_known = false;
-  for (const size_t i : refusal_search_.ToBlame(
-           records, sink_.batch_bytes(), sink_.report().refusals_are_named, absl::Now(), SteadyNow())) {
+  for (const size_t i :
+       refusal_search_.ToBlame(records, sink_.batch_bytes(), sink_.report().refusals_are_named,
+                               state_.clock.Wall(), state_.clock.Steady())) {
     const RecordPlace& place = refusals[i].place;
     Task* task = place.offset < 0 ? nullptr : Find(tasks_, place.partition);
     if (task == nullptr) continue;

@@ -98,7 +98,7 @@ class Transactions {
   LaneFigures figures_;
 
   bool open_ = false;
-  absl::Time deadline_ = absl::InfiniteFuture();  // by SteadyNow()
+  absl::Time deadline_ = absl::InfiniteFuture();  // by Clock::Steady()
   size_t carried_out_ = 0;                        // records in it
   int64_t commits_ = 0;
   int64_t aborts_ = 0;

@@ -4,7 +4,6 @@
 
 #include <utility>
 
-#include "src/pipeline/clock/steady_time.h"
 #include "src/pipeline/report/remarks.h"
 
 namespace lethe {
@@ -15,9 +14,10 @@ constexpr int64_t kSeenUnkeyed = 1000;
 
 }  // namespace
 
-Warnings::Warnings(const DaemonOptions& options, int lane, int32_t partitions)
+Warnings::Warnings(const DaemonOptions& options, int lane, int32_t partitions, const Clock& clock)
     : options_(options),
       lane_(lane),
+      clock_(clock),
       partitions_(partitions),
       id_reads_key_(options.record.id.reads_key()),
       id_reads_value_(options.record.id.reads_value()) {
@@ -32,7 +32,7 @@ void Warnings::OfMissingIds(const std::vector<Task*>& committed) {
     records += counts.unique + counts.duplicate + counts.missing_id + counts.malformed;
     without_id += counts.missing_id + counts.malformed;
   }
-  const auto found = ids_.Add(records, without_id, SteadyNow());
+  const auto found = ids_.Add(records, without_id, clock_.Steady());
   if (!found) return;
   spdlog::warn(
       "lane {}: {} of the last {} records have no usable id at {} and are not deduplicated (on_missing_id, "
@@ -45,11 +45,11 @@ void Warnings::OfMemoryLimit(Task& task, const PartitionReport& report) {
   const auto remark = MemoryRemark(options_.input, report, options_.stage.horizon);
   if (!remark) return;
   task.warned_of_memory = true;
-  if (const auto like_it = memory_warnings_.Next()) spdlog::warn("{}{}", *remark, *like_it);
+  if (const auto like_it = memory_warnings_.Next(clock_.Steady())) spdlog::warn("{}{}", *remark, *like_it);
 }
 
 void Warnings::OfThrottling(absl::Duration consumer, absl::Duration producer) {
-  const absl::Time now = SteadyNow();
+  const absl::Time now = clock_.Steady();
   consumer_throttle_.Look(consumer, now);
   producer_throttle_.Look(producer, now);
   if (const auto share = consumer_throttle_.Take(now)) {
@@ -64,7 +64,7 @@ void Warnings::OfUnlisted(Task& task) {
   const int64_t more = std::exchange(task.passed_over_unlisted, 0);
   if (more == 0) return;
   unlisted_ += more;
-  const auto like_it = unlisted_warnings_.Next();
+  const auto like_it = unlisted_warnings_.Next(clock_.Steady());
   if (!like_it) return;
   spdlog::warn(
       "{}-{}: the commit metadata has no room for all undeliverable records ({} so far): after a restart, "
@@ -82,7 +82,7 @@ void Warnings::SeeFrames(const InputRecord& record) {
 }
 
 void Warnings::OfFrames(FrameWatch& watch, const char* what, absl::string_view remedy) {
-  const auto found = watch.Take(SteadyNow());
+  const auto found = watch.Take(clock_.Steady());
   if (!found) return;
   spdlog::warn(
       "{}: id reads {} that begin with a schema registry's frame, and {} records have another schema id than "
@@ -99,7 +99,7 @@ void Warnings::OfKeys(const Tasks& tasks) {
     spdlog::warn("{}: id reads keys that begin with {}: {}; {}", options_.input,
                  FrameText(frames_.key_schema()), std::string(kFrameEffect), std::string(kFramedKeysRemedy));
   }
-  if (const auto found = keys_ ? keys_->Take(SteadyNow()) : std::nullopt) {
+  if (const auto found = keys_ ? keys_->Take(clock_.Steady()) : std::nullopt) {
     spdlog::warn(
         "{}: {} of {} copies that were compared with the first of their id have another key: they met in one "
         "partition by chance, and copies in different partitions are not found; set scope to topic, or key "

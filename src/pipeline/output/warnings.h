@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "lethe/event.h"
+#include "src/pipeline/clock/clock.h"
 #include "src/pipeline/clock/repeats.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/report/frame_watch.h"
@@ -24,7 +25,7 @@ namespace lethe {
 class Warnings {
  public:
   // `partitions`: of the input.
-  Warnings(const DaemonOptions& options, int lane, int32_t partitions);
+  Warnings(const DaemonOptions& options, int lane, int32_t partitions, const Clock& clock);
 
   // Before open_counts are reset. Repeats while nearly no record has a usable id.
   void OfMissingIds(const std::vector<Task*>& committed);
@@ -59,6 +60,7 @@ class Warnings {
 
   const DaemonOptions& options_;
   const int lane_;
+  const Clock& clock_;
   const int32_t partitions_;
   IdWatch ids_;
   std::optional<KeyWatch> keys_;  // for Scope::kPartition

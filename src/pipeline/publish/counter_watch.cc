@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "src/pipeline/clock/steady_time.h"
-
 namespace lethe {
 namespace {
 
@@ -14,7 +12,7 @@ constexpr int kPartOfTime = 10;
 
 CountersView CounterWatch::View(size_t top) {
   std::shared_ptr<const Round> known;
-  const absl::Time now = SteadyNow();
+  const absl::Time now = clock_.Steady();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (asked_ == nullptr && now >= next_) {
@@ -50,7 +48,7 @@ bool CounterWatch::Wants(int lane) const {
 void CounterWatch::Answer(int lane, const std::map<int32_t, std::unique_ptr<Task>>& tasks) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (asked_ == nullptr || asked_->waits_for.erase(lane) == 0) return;
-  const absl::Time begin = SteadyNow();
+  const absl::Time begin = clock_.Steady();
   for (const auto& [id, task] : tasks) {
     if (task->phase != Phase::kActive) continue;
     asked_->partitions.push_back(id);
@@ -64,7 +62,7 @@ void CounterWatch::Answer(int lane, const std::map<int32_t, std::unique_ptr<Task
       for (const auto& [key, total] : task->sums[i].totals()) counter.totals[key] += total;
     }
   }
-  const absl::Time now = SteadyNow();
+  const absl::Time now = clock_.Steady();
   asked_->took += now - begin;
   if (!asked_->waits_for.empty()) return;
   std::sort(asked_->partitions.begin(), asked_->partitions.end());

@@ -15,6 +15,7 @@
 #include "absl/numeric/int128.h"
 #include "absl/time/time.h"
 #include "lethe/counters.h"
+#include "src/pipeline/clock/clock.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/task/task.h"
 
@@ -47,7 +48,8 @@ class CounterWatch {
   // The most keys of a counter that are summed, over all partitions of the instance.
   static constexpr int64_t kMostKeys = 250'000;
 
-  CounterWatch(const std::vector<CounterOptions>& counters, int lanes) : counters_(counters), lanes_(lanes) {}
+  CounterWatch(const std::vector<CounterOptions>& counters, int lanes, const Clock& clock = SystemClock())
+      : counters_(counters), lanes_(lanes), clock_(clock) {}
 
   // The last known sums, with the `top` largest totals of each counter; requests newer ones.
   CountersView View(size_t top);
@@ -71,6 +73,7 @@ class CounterWatch {
 
   const std::vector<CounterOptions> counters_;
   const int lanes_;
+  const Clock& clock_;
   mutable std::mutex mutex_;
   std::shared_ptr<Round> asked_;        // guarded by mutex_, as are these; null: no request
   std::shared_ptr<const Round> known_;  // complete, and never changed

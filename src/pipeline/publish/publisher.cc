@@ -8,8 +8,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "src/pipeline/clock/steady_time.h"
 #include "src/pipeline/report/remarks.h"
 
 namespace lethe {
@@ -43,18 +41,18 @@ Publisher::Publisher(const Workplace& place, const Membership& membership, const
       sink_(place.sink),
       warnings_(warnings),
       counter_watch_(place.shared.counter_watch),
-      published_at_(SteadyNow()) {
+      published_at_(state_.clock.Steady()) {
   LaneReport report;
   report.lane = state_.lane;
   report_ = std::make_shared<const LaneReport>(std::move(report));
 }
 
 bool Publisher::IsDue() const {
-  return SteadyNow() >= next_publish_ || (options_.exit_at_end && IsAtEnd() != published_at_end_);
+  return state_.clock.Steady() >= next_publish_ || (options_.exit_at_end && IsAtEnd() != published_at_end_);
 }
 
 void Publisher::Publish() {
-  next_publish_ = SteadyNow() + kPublishEvery;
+  next_publish_ = state_.clock.Steady() + kPublishEvery;
   SayWhenCaughtUp();
   if (counter_watch_ != nullptr && counter_watch_->Wants(state_.lane)) {
     counter_watch_->Answer(state_.lane, tasks_);
@@ -74,7 +72,7 @@ void Publisher::Publish() {
   transactions_.AddTo(report);
   report.fences = sink_.fences();
   report.passed_over = pace_.PassedOver();
-  RenewStatus(tasks_, kRenewFor, &next_renewed_);
+  RenewStatus(tasks_, kRenewFor, state_.clock, &next_renewed_);
   LookForOpenTransactions();
   for (const auto& [id, task] : tasks_) {
     report.partitions.push_back(ReportOf(*task));
@@ -84,7 +82,7 @@ void Publisher::Publish() {
   auto published = std::make_shared<const LaneReport>(std::move(report));
   const std::lock_guard<std::mutex> lock(mutex_);
   report_.swap(published);
-  published_at_ = SteadyNow();
+  published_at_ = state_.clock.Steady();
 }
 
 PartitionReport Publisher::ReportOf(const Task& task) const {
@@ -92,7 +90,7 @@ PartitionReport Publisher::ReportOf(const Task& task) const {
   partition.partition = task.id;
   partition.phase = task.phase;
   partition.problem = task.problem;
-  if (task.waits_for && SteadyNow() - task.waits_since > kSchemaGrace) {
+  if (task.waits_for && state_.clock.Steady() - task.waits_since > kSchemaGrace) {
     partition.phase = Phase::kHeld;
     partition.problem = WhyItWaits(task);
   }
@@ -116,8 +114,8 @@ PartitionReport Publisher::ReportOf(const Task& task) const {
     partition.counted_keys += static_cast<int64_t>(sums.totals().size());
   }
   partition.short_history = task.short_history(options_.stage.horizon);
-  const absl::Duration held_for = open_transactions_.HeldFor(task.id, SteadyNow());
-  if (held_for > StallPatience()) partition.open_transaction_since = absl::Now() - held_for;
+  const absl::Duration held_for = open_transactions_.HeldFor(task.id, state_.clock.Steady());
+  if (held_for > StallPatience()) partition.open_transaction_since = state_.clock.Wall() - held_for;
   partition.keys_moved = task.keys_moved(options_.stage.horizon);
   if (task.points) partition.restart = task.points->oldest().offset;
   partition.filter = task.status;
@@ -141,7 +139,7 @@ LaneReport Publisher::Report() const {
     // The worker waits for this lock, so the copy, of a thousand partitions perhaps, is made outside.
     const std::lock_guard<std::mutex> lock(mutex_);
     published = report_;
-    age = SteadyNow() - published_at_;
+    age = state_.clock.Steady() - published_at_;
   }
   LaneReport report = *published;
   const std::string waiting = state_.waiting();
@@ -162,7 +160,7 @@ absl::Duration Publisher::StallPatience() const {
 }
 
 std::string Publisher::WhyItStands() {
-  const absl::Time now = SteadyNow();
+  const absl::Time now = state_.clock.Steady();
   std::vector<ProgressWatch::Sight> sights;
   for (const auto& [id, task] : tasks_) {
     // Its report says what it waits for, or it waits for others.
@@ -203,7 +201,7 @@ void Publisher::LookForOpenTransactions() {
                       source_.HighWatermark(id) > position && ends_.Of(id) <= position;
     sights.push_back({id, position, held});
   }
-  open_transactions_.Look(sights, SteadyNow());
+  open_transactions_.Look(sights, state_.clock.Steady());
 }
 
 void Publisher::SayOpenTransactions(const std::vector<PartitionReport>& partitions) {

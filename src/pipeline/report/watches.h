@@ -93,7 +93,7 @@ class KeyWatch {
   absl::Time next_ = absl::InfinitePast();
 };
 
-// Finds out whether quotas hold a client back for long. Times are SteadyNow().
+// Finds out whether quotas hold a client back for long. Times are Clock::Steady().
 class ThrottleWatch {
  public:
   // `throttled`: the sum of all throttle times that brokers stated. To be called often.
@@ -115,7 +115,7 @@ class ThrottleWatch {
 
 // Finds partitions that have lag and commit nothing for longer than the patience, for whatever reason. While
 // others commit, a partition may wait for its turn, and gets kTurns times the patience. Times are
-// SteadyNow().
+// Clock::Steady().
 class ProgressWatch {
  public:
   static constexpr int kTurns = 10;
@@ -145,7 +145,8 @@ class ProgressWatch {
 };
 
 // Finds partitions whose committed records are all read and whose log goes on: a producer's transaction is
-// open there, and a reader of committed records gets nothing behind its first record. Times are SteadyNow().
+// open there, and a reader of committed records gets nothing behind its first record. Times are
+// Clock::Steady().
 class OpenTransactionWatch {
  public:
   struct Sight {

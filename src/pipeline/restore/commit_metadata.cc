@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <random>
 #include <utility>
 #include <vector>
 
@@ -160,9 +159,8 @@ absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
   return m;
 }
 
-SnapshotId SnapshotId::New(int64_t offset, absl::Time now) {
-  std::random_device random;
-  return {offset, static_cast<uint64_t>(absl::ToUnixMillis(now)) << 22 | random() >> 10};
+SnapshotId SnapshotId::New(int64_t offset, absl::Time now, uint32_t random) {
+  return {offset, static_cast<uint64_t>(absl::ToUnixMillis(now)) << 22 | random >> 10};
 }
 
 std::string SnapshotId::ToString() const {

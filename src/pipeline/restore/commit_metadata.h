@@ -31,6 +31,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -99,7 +100,7 @@ struct SnapshotId {
   int64_t offset = -1;
   uint64_t token = 0;
 
-  static SnapshotId New(int64_t offset, absl::Time now);
+  static SnapshotId New(int64_t offset, absl::Time now, uint32_t random = std::random_device()());
   absl::Time time() const { return absl::FromUnixMillis(static_cast<int64_t>(token >> 22)); }
   // "184467-5f0c3a9be1d200a1". Parse accepts no other form: the text comes from a commit and becomes part of
   // a file's name.

@@ -4,8 +4,6 @@
 
 #include <utility>
 
-#include "src/pipeline/clock/steady_time.h"
-
 namespace lethe {
 namespace {
 
@@ -14,8 +12,10 @@ constexpr absl::Duration kRemovePatience = absl::Seconds(1);
 
 }  // namespace
 
-Snapshots::Snapshots(std::unique_ptr<SnapshotStore> store, absl::Duration every)
-    : store_(std::move(store)), every_(every), thread_([this] { Run(); }) {}
+Snapshots::Snapshots(std::unique_ptr<SnapshotStore> store, absl::Duration every, SnapshotWriting writing)
+    : store_(std::move(store)), every_(every), writing_(std::move(writing)) {
+  if (writing_.has_thread) thread_ = std::thread([this] { Run(); });
+}
 
 void Snapshots::Stop() {
   if (!thread_.joinable()) return;
@@ -92,29 +92,39 @@ void Snapshots::Run() {
   for (;;) {
     changed_.wait(lock, [this] { return stop_ || !tasks_.empty() || !to_remove_.empty(); });
     if (stop_) return;
-    std::function<void()> task;
-    if (to_remove_.empty()) {
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
-    } else {
-      task = [this, all = std::exchange(to_remove_, {})] {
-        if (absl::Status removed = store_->Remove(all); !removed.ok()) {
-          spdlog::warn("could not remove an unused snapshot: {}", std::string(removed.message()));
-        }
-      };
-    }
-    busy_ = true;
     lock.unlock();
-    task();
-    task = nullptr;
+    RunOne();
     lock.lock();
-    busy_ = false;
-    changed_.notify_all();
   }
 }
 
+bool Snapshots::RunOne() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  std::function<void()> task;
+  if (!to_remove_.empty()) {
+    task = [this, all = std::exchange(to_remove_, {})] {
+      if (absl::Status removed = store_->Remove(all); !removed.ok()) {
+        spdlog::warn("could not remove an unused snapshot: {}", std::string(removed.message()));
+      }
+    };
+  } else if (!tasks_.empty()) {
+    task = std::move(tasks_.front());
+    tasks_.pop_front();
+  } else {
+    return false;
+  }
+  busy_ = true;
+  lock.unlock();
+  task();
+  task = nullptr;
+  lock.lock();
+  busy_ = false;
+  changed_.notify_all();
+  return true;
+}
+
 void Snapshots::Write(SnapshotTaking& taking) {
-  const absl::Time start = SteadyNow();
+  const absl::Time start = writing_.clock.Steady();
   const GoOn go_on = [&] { return writes_ && taking.state == SnapshotTaking::State::kRunning; };
   const absl::Status written = go_on() ? store_->Write(taking.partition, taking.id, *taking.image, go_on)
                                        : absl::CancelledError("the snapshot is not wanted any more");
@@ -122,8 +132,8 @@ void Snapshots::Write(SnapshotTaking& taking) {
   SnapshotTaking::State ended = SnapshotTaking::State::kShapeChanged;
   if (written.ok()) {
     ended = SnapshotTaking::State::kDone;
-    const double seconds = absl::ToDoubleSeconds(SteadyNow() - start);
-    if (const auto like_it = written_.Next()) {
+    const double seconds = absl::ToDoubleSeconds(writing_.clock.Steady() - start);
+    if (const auto like_it = written_.Next(writing_.clock.Steady())) {
       spdlog::info("snapshot of partition {} written in {:.1f} s{}", taking.partition, seconds, *like_it);
     }
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "absl/time/time.h"
 #include "lethe/snapshot.h"
 #include "lethe/stage.h"
+#include "src/pipeline/clock/clock.h"
 #include "src/pipeline/clock/repeats.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/report/report.h"
@@ -75,10 +77,17 @@ struct SnapshotTaking {
   std::atomic<State> state = State::kRunning;
 };
 
+// Where the snapshots are written, by what time, and what makes their names unique.
+struct SnapshotWriting {
+  bool has_thread = true;  // false: RunOne() does the work
+  const Clock& clock = SystemClock();
+  std::function<uint32_t()> random = [] { return std::random_device()(); };
+};
+
 // A thread that writes one snapshot at a time. Thread-safe. Outlives the partitions.
 class Snapshots {
  public:
-  Snapshots(std::unique_ptr<SnapshotStore> store, absl::Duration every);
+  Snapshots(std::unique_ptr<SnapshotStore> store, absl::Duration every, SnapshotWriting writing = {});
   ~Snapshots() { Stop(); }
 
   // Cancels the snapshot that is being written, and writes no more. From any thread.
@@ -87,6 +96,12 @@ class Snapshots {
   void Stop();
 
   SnapshotStore& store() { return *store_; }
+  // The name of a snapshot that begins now.
+  SnapshotId NewId(int64_t offset) const {
+    return SnapshotId::New(offset, writing_.clock.Wall(), writing_.random());
+  }
+  // Does what is due next. False: there is nothing.
+  bool RunOne();
   absl::Duration every() const { return every_; }
 
   // Whether a snapshot would be written at once; a waiting image grows stale.
@@ -108,6 +123,7 @@ class Snapshots {
 
   const std::unique_ptr<SnapshotStore> store_;
   const absl::Duration every_;
+  const SnapshotWriting writing_;
   std::atomic<bool> writes_ = true;
 
   mutable std::mutex mutex_;  // guards what follows
@@ -117,7 +133,7 @@ class Snapshots {
   bool busy_ = false;
   bool stop_ = false;
   SnapshotCounts counts_;
-  Repeats written_;  // the thread's own
+  Repeats written_;  // of who does the work
   std::thread thread_;
 };
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "src/pipeline/clock/steady_time.h"
-
 namespace lethe {
 
 namespace {
@@ -140,8 +138,8 @@ std::vector<Task*> InTransaction(const Tasks& tasks) {
   return partitions;
 }
 
-void RenewStatus(const Tasks& tasks, absl::Duration budget, int32_t* next) {
-  const absl::Time end = SteadyNow() + budget;
+void RenewStatus(const Tasks& tasks, absl::Duration budget, const Clock& clock, int32_t* next) {
+  const absl::Time end = clock.Steady() + budget;
   bool in_time = true;
   auto turn = tasks.lower_bound(*next);
   for (size_t i = 0; i < tasks.size(); ++i, ++turn) {
@@ -154,11 +152,11 @@ void RenewStatus(const Tasks& tasks, absl::Duration budget, int32_t* next) {
     partition.status = partition.filter->Status();
     partition.status_at = at;
     if (in_time) *next = turn->first + 1;
-    in_time = in_time && SteadyNow() < end;
+    in_time = in_time && clock.Steady() < end;
   }
 }
 
-void KeptPartitions::Put(std::unique_ptr<Task> partition) {
+void KeptPartitions::Put(std::unique_ptr<Task> partition, absl::Time now) {
   // State of the former lane and its client.
   partition->end_of_log = 0;
   partition->unreadable.reset();
@@ -168,7 +166,7 @@ void KeptPartitions::Put(std::unique_ptr<Task> partition) {
   partition->pace = {};
   const std::lock_guard<std::mutex> lock(mutex_);
   const int32_t id = partition->id;
-  partitions_[id] = {std::move(partition), SteadyNow()};
+  partitions_[id] = {std::move(partition), now};
 }
 
 std::unique_ptr<Task> KeptPartitions::Take(int32_t id) {

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "lethe/stage.h"
 #include "src/counters/counter_sums.h"
+#include "src/pipeline/clock/clock.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/report/report.h"
 #include "src/pipeline/restore/commit_metadata.h"
@@ -53,8 +54,8 @@ struct Pace {
   absl::Time floor = absl::InfinitePast();
   std::optional<Peek> peek;
   int64_t wrong_time_at = -1;                      // the offset of a record whose timestamp is not believed
-  absl::Time look_again = absl::InfiniteFuture();  // by SteadyNow(): the peek had few records
-  absl::Time at_end_until = absl::InfinitePast();  // by SteadyNow()
+  absl::Time look_again = absl::InfiniteFuture();  // by Clock::Steady(): the peek had few records
+  absl::Time at_end_until = absl::InfinitePast();  // by Clock::Steady()
 
   bool waits() const { return waits_at != absl::InfinitePast(); }
 };
@@ -107,7 +108,7 @@ struct Task {
   std::shared_ptr<SnapshotTaking> taking;
   std::optional<SnapshotId> naming;
   bool has_named = false;                           // this owner has named one of its own
-  absl::Time next_snapshot = absl::InfinitePast();  // by SteadyNow()
+  absl::Time next_snapshot = absl::InfinitePast();  // by Clock::Steady()
   int64_t unread_deleted = 0;
 
   PartitionStatus status;  // of the filter, last asked; without a name: never
@@ -134,7 +135,7 @@ struct Task {
 
   // The record at `next` waits for this schema: the partition is paused, and what is polled of it is dropped.
   std::optional<SchemaKey> waits_for;
-  absl::Time waits_since;  // by SteadyNow()
+  absl::Time waits_since;  // by Clock::Steady()
 
   Pace pace;
   bool warned_of_memory = false;
@@ -189,12 +190,13 @@ std::vector<Task*> InTransaction(const Tasks& tasks);
 
 // Asks filters for their status. Each takes up to 2 ms, so they take turns: from partition `*next` on, until
 // `budget` is used up, but at least one. New filters are small and do not wait; unchanged ones are not asked.
-void RenewStatus(const Tasks& tasks, absl::Duration budget, int32_t* next);
+void RenewStatus(const Tasks& tasks, absl::Duration budget, const Clock& clock, int32_t* next);
 
 // The partitions that no lane of the process owns, with their filters, in case they come back. Thread-safe.
 class KeptPartitions {
  public:
-  void Put(std::unique_ptr<Task> partition);
+  // Times are Clock::Steady().
+  void Put(std::unique_ptr<Task> partition, absl::Time now);
   // Null if it is not there.
   std::unique_ptr<Task> Take(int32_t id);
   // Drops the partition that has been here longest, if it was here by `since`. Returns its id.

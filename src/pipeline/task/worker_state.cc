@@ -23,7 +23,7 @@ absl::Status WorkerState::Await(const std::function<absl::Status()>& ask) {
     SetWaiting(std::string(status.message()));
     if (!said) spdlog::warn("lane {}: waiting: {}", lane, std::string(status.message()));
     said = true;
-    if (stop.WaitFor(kAskAgainAfter)) return absl::CancelledError(status.message());
+    if (Wait(kAskAgainAfter)) return absl::CancelledError(status.message());
   }
 }
 

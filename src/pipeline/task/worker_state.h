@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "src/pipeline/clock/clock.h"
 #include "src/pipeline/clock/steady_time.h"
 #include "src/pipeline/clock/stop_flag.h"
 
@@ -19,10 +20,13 @@ class RoutedSources;
 // Belongs to the worker's thread, except members marked as thread-safe.
 class WorkerState {
  public:
-  WorkerState(int of_lane, const StopFlag& of_stop) : lane(of_lane), stop(of_stop) {}
+  WorkerState(int of_lane, const StopFlag& of_stop, const Clock& of_time = SystemClock())
+      : lane(of_lane), stop(of_stop), clock(of_time) {}
 
   bool ends() const { return stop.requested() || !fatal.ok(); }
 
+  // Waits for the request to stop, at most `duration`; whether it came.
+  bool Wait(absl::Duration duration) const { return clock.WaitFor(stop, duration); }
   // Repeats `ask` while it is Unavailable. Cancelled on stop.
   absl::Status Await(const std::function<absl::Status()>& ask);
 
@@ -32,6 +36,7 @@ class WorkerState {
 
   const int lane;
   const StopFlag& stop;
+  const Clock& clock;
   Heartbeat heartbeat;
   RoutedSources* sources = nullptr;  // the router: of all lanes and instances; null: only this worker's
   absl::Status fatal;                // why the worker cannot go on, for the operator
