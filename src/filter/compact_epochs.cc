@@ -22,7 +22,7 @@ bool CompactEpochs::Advance(int64_t stream_time_ms) {
     // Ids that came before the first time count as of that time.
     covered_since_ms_ = now_ms + (lost_before_time_ ? 1 : 0);
     for (int64_t number = span_.oldest; number <= span_.newest; ++number) {
-      epochs_[Place(number)].first_ms = epochs_[Place(number)].last_ms = now_ms;
+      epochs_[CompactPlaceOf(number)].first_ms = epochs_[CompactPlaceOf(number)].last_ms = now_ms;
     }
     now_ms_ = now_ms;
     if (live() > 0) Newest().end_ms = EndOfSlice();
@@ -30,12 +30,12 @@ bool CompactEpochs::Advance(int64_t stream_time_ms) {
   }
   now_ms_ = now_ms;
   bool forgot = false;
-  while (live() > 0 && epochs_[Place(span_.oldest)].last_ms + horizon_ms_ < now_ms) {
+  while (live() > 0 && epochs_[CompactPlaceOf(span_.oldest)].last_ms + horizon_ms_ < now_ms) {
     ForgetOldest();
     forgot = true;
   }
   // It expires later if it gets more ids.
-  const int64_t last_ms = live() > 0 ? epochs_[Place(span_.oldest)].last_ms : now_ms;
+  const int64_t last_ms = live() > 0 ? epochs_[CompactPlaceOf(span_.oldest)].last_ms : now_ms;
   idle_until_ms_ = std::min(last_ms + horizon_ms_, kLatestMs);
   return forgot;
 }
@@ -57,7 +57,7 @@ bool CompactEpochs::Begin() {
 
 void CompactEpochs::Renew(int64_t number) {
   Weigh();
-  Epoch& epoch = epochs_[Place(number)];
+  Epoch& epoch = epochs_[CompactPlaceOf(number)];
   Epoch& newest = Newest();
   const double fpp = epoch.fpp / static_cast<double>(epoch.ids);
   epoch.fpp -= fpp;
@@ -77,29 +77,22 @@ void CompactEpochs::Weigh() {
 
 void CompactEpochs::SetRate(double rate) {
   if (live() > 0) Weigh();
-  if (rate < rate_ && rate_rose_) {
-    for (int64_t number = span_.oldest; number <= span_.newest; ++number) {
-      Epoch& epoch = epochs_[Place(number)];
-      epoch.fpp = std::max(epoch.fpp, static_cast<double>(epoch.ids) * rate_);
-    }
-  }
-  if (rate != rate_) rate_rose_ = rate > rate_;
   rate_ = rate;
 }
 
-double CompactEpochs::Fpp(double least) const {
+double CompactEpochs::Fpp(const CompactRates& risen, double least) const {
   double fpp = 0;
-  const double rate = std::max(rate_, least);
   for (int64_t number = span_.oldest; number <= span_.newest; ++number) {
     const Epoch& epoch = (*this)[number];
-    const double at_present = static_cast<double>(epoch.ids) * rate;
-    fpp += std::max(epoch.fpp + static_cast<double>(epoch.ids - epoch.weighed_ids) * rate_, at_present);
+    const double own = epoch.fpp + risen[CompactPlaceOf(number)] +
+                       static_cast<double>(epoch.ids - epoch.weighed_ids) * rate_;
+    fpp += std::max(own, static_cast<double>(epoch.ids) * least);
   }
   return fpp;
 }
 
 void CompactEpochs::SetFpp(int64_t number, double fpp) {
-  Epoch& epoch = epochs_[Place(number)];
+  Epoch& epoch = epochs_[CompactPlaceOf(number)];
   epoch.fpp = fpp;
   epoch.weighed_ids = epoch.ids;
 }
@@ -107,7 +100,7 @@ void CompactEpochs::SetFpp(int64_t number, double fpp) {
 void CompactEpochs::Touch() { Newest().last_ms = now_ms_; }
 
 void CompactEpochs::ForgetOldest() {
-  const Epoch& oldest = epochs_[Place(span_.oldest)];
+  const Epoch& oldest = epochs_[CompactPlaceOf(span_.oldest)];
   if (oldest.last_ms == kNoStreamTime) {
     lost_before_time_ = true;
   } else {
@@ -128,7 +121,7 @@ void CompactEpochs::Transfer(Self& self, Fields& fields) {
   if constexpr (!std::is_const_v<Self>) self.span_.oldest = self.span_.newest - past_epochs;
   if (!fields.ok()) return;
   for (int64_t number = self.span_.oldest; number <= self.span_.newest; ++number) {
-    auto& epoch = self.epochs_[Place(number)];
+    auto& epoch = self.epochs_[CompactPlaceOf(number)];
     fields.Time(epoch.first_ms);
     fields.Time(epoch.last_ms);
     fields.Int(epoch.end_ms, -kFarthestSnapshotMs, INT64_MAX);

@@ -61,10 +61,11 @@ class CompactEpochs {
   void Touch();
 
   // The rate of an entry that is inserted from now on: the probability that an id that was never inserted
-  // equals it. If it rises, the table has shrunk, and older entries have lost bits, too.
+  // equals it.
   void SetRate(double rate);
-  // The sum of the rates of all ids, each at least `least`.
-  double Fpp(double least = 0) const;
+  // The sum of the rates of all ids, `risen` included, which their epochs' entries have risen by since; of
+  // each epoch's, at least what it were if each had `least`.
+  double Fpp(const CompactRates& risen, double least = 0) const;
   // After Restore: the sum of the rates of an epoch's ids.
   void SetFpp(int64_t epoch, double fpp);
 
@@ -79,7 +80,7 @@ class CompactEpochs {
 
   const CompactSpan& span() const { return span_; }
   int live() const { return static_cast<int>(span_.newest + 1 - span_.oldest); }
-  const Epoch& operator[](int64_t number) const { return epochs_[Place(number)]; }
+  const Epoch& operator[](int64_t number) const { return epochs_[CompactPlaceOf(number)]; }
   int64_t ids() const { return ids_; }
   int64_t begun() const { return span_.newest; }
   int64_t now_ms() const { return now_ms_; }
@@ -90,13 +91,9 @@ class CompactEpochs {
   absl::Duration Window() const;
 
  private:
-  static constexpr size_t kPlaces = 32;
-  static_assert(kMost < static_cast<int>(kPlaces));
-
   template <typename Self, typename Fields>
   static void Transfer(Self& self, Fields& fields);
-  static size_t Place(int64_t number) { return static_cast<size_t>(number) % kPlaces; }
-  Epoch& Newest() { return epochs_[Place(span_.newest)]; }
+  Epoch& Newest() { return epochs_[CompactPlaceOf(span_.newest)]; }
   void Weigh();
   int64_t EndOfSlice() const;
   bool Advance(int64_t stream_time_ms);
@@ -111,8 +108,7 @@ class CompactEpochs {
   bool lost_before_time_ = false;  // an epoch was forgotten before stream time started
   int64_t ids_ = 0;
   double rate_ = 0;
-  bool rate_rose_ = false;  // since it fell last
-  std::array<Epoch, kPlaces> epochs_ = {};
+  std::array<Epoch, kCompactPlaces> epochs_ = {};
 };
 
 }  // namespace lethe

@@ -280,7 +280,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
     const double rates = unsplit_slots * formats.RateOf(slots, level) +
                          2 * split * split_slots * formats.RateOf(split_slots, level + 1);
     const double rate = rates / (unsplit_slots + 2 * split * split_slots);
-    return {.fpp = epochs_.Fpp(rate), .level = level, .split = split, .slots = slots};
+    return {.fpp = epochs_.Fpp(table_.risen(), rate), .level = level, .split = split, .slots = slots};
   }
   int SettledSlots(bool split) const {
     return table_.formats().settled_slots[static_cast<size_t>(table_.level()) + (split ? 1 : 0)];
@@ -314,8 +314,10 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
 
   // The slots of lines that are split from now on.
   int SlotsToGrow() const {
-    const CompactLoad load = {
-        .fpp = epochs_.Fpp(), .level = table_.level(), .split = 0, .slots = table_.slots_of(/*split=*/false)};
+    const CompactLoad load = {.fpp = epochs_.Fpp(table_.risen()),
+                              .level = table_.level(),
+                              .split = 0,
+                              .slots = table_.slots_of(/*split=*/false)};
     const int most = table_.formats().settled_slots[static_cast<size_t>(load.level) + 1];
     return CompactSlotsFor(table_.formats(), load, kGrowthTarget * target_fpp_, kGrowthShare, most);
   }
@@ -380,7 +382,7 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
   void ForgetAtLimit() {
     ++limit_hits_;
     most_ids_in_epoch_ = EpochIdsAtLimit();
-    if (epochs_.live() == 1) epochs_.BeginIfDue(0);
+    if (epochs_.live() == 1 && epochs_.BeginIfDue(0)) table_.SweepStamps(epochs_.span());
     Record(AdaptationStep::Kind::kShortenWindow, kOldestDropped);
     epochs_.ForgetOldest();
     NoteSize();
@@ -459,7 +461,7 @@ FilterStatus CompactFilter<Tag, Processor>::Figures() const {
   status.lines = table_.lines();
   status.ids = epochs_.ids();
   status.window = epochs_.Window();
-  status.fpp_modelled = epochs_.Fpp();
+  status.fpp_modelled = epochs_.Fpp(table_.risen());
   status.fpp_at_interval_end = status.fpp_modelled;  // nothing waits for the end of an interval
   status.fpp_target = target_fpp_;
   status.memory_bytes = table_.memory_bytes() + own_.bytes();

@@ -3,6 +3,8 @@
 #define LETHE_SRC_FILTER_COMPACT_LINE_H_
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -12,6 +14,12 @@ namespace lethe {
 inline constexpr int64_t kCompactLineBytes = 64;
 // So many epochs are live at a time; a line can tell them apart.
 inline constexpr int kCompactMostEpochs = 20;
+
+// Rates by epoch, of which the live ones have places of their own.
+inline constexpr size_t kCompactPlaces = 32;
+static_assert(kCompactMostEpochs < static_cast<int>(kCompactPlaces));
+using CompactRates = std::array<double, kCompactPlaces>;
+inline size_t CompactPlaceOf(int64_t epoch) { return static_cast<size_t>(epoch) % kCompactPlaces; }
 
 // How the slots of a line are laid out. It depends on the line's level, the number of address bits that
 // choose the line.

@@ -52,7 +52,10 @@ void CompactTable<Tag, Processor>::SetLines(uint64_t lines) {
   low_mask_ = (uint64_t{1} << level_) - 1;
   split_ = lines - (low_mask_ + 1);
   const int64_t needed = static_cast<int64_t>(lines) * kCompactLineBytes;
-  keep_bytes_ = BytesToTake(needed) + std::max(LineMemory::WholePagesFor(1), needed / kKeptPart);
+  // Nothing below the smallest table would make it grow and shrink in turn.
+  const bool is_least = lines <= uint64_t{1} << kCompactLeastLevel;
+  const int64_t kept = is_least ? 0 : std::max(LineMemory::WholePagesFor(1), needed / kKeptPart);
+  keep_bytes_ = BytesToTake(needed) + kept;
   for (size_t region = 0; region < regions_.size(); ++region) {
     const int slots = slots_of_[region / 2][region % 2];
     const int level = level_ + static_cast<int>(region % 2);
@@ -108,6 +111,7 @@ void CompactTable<Tag, Processor>::Sweep(const CompactSpan& span, int64_t lines)
       const uint64_t index = swept_lines_;
       const int count = UnpackAt(index, span, entries);
       ++swept_lines_;
+      NoteRises(entries, count, index);
       PackAt(index, span, entries, count);
     }
     if (swept_lines_ >= lines_) EndSweep();
@@ -139,6 +143,7 @@ bool CompactTable<Tag, Processor>::Split(const CompactSpan& span, int slots) {
     const uint64_t from = split_;
     const uint64_t to = lines_;
     const int bit = level_;
+    const int known_bits = FormatOf(from).known_bits();
     CompactEntry entries[Line::kMostSlots];
     CompactEntry kept[2][Line::kMostSlots];
     int counts[2];
@@ -159,8 +164,12 @@ bool CompactTable<Tag, Processor>::Split(const CompactSpan& span, int slots) {
     }
     KeepForCopy(from);
     Resize(lines_ + 1);
-    PackAt(from, span, kept[0], counts[0]);
-    PackAt(to, span, kept[1], counts[1]);
+    for (int high = 0; high < 2; ++high) {
+      const uint64_t index = high == 0 ? from : to;
+      // A bit of each entry is the line's now.
+      if (FormatOf(index).known_bits() < known_bits - 1) NoteRises(kept[high], counts[high], index);
+      PackAt(index, span, kept[high], counts[high]);
+    }
     return true;
   });
 }
@@ -199,6 +208,7 @@ int CompactTable<Tag, Processor>::Merge(const CompactSpan& span) {
     int moved = 0;
     count = MoveAway(entries, count, wanted, span, &moved);
     if (count <= wanted) {
+      NoteRises(entries, count, into);
       PackAt(into, span, entries, count);
       return 4 + 4 * moved;
     }
@@ -221,7 +231,7 @@ int CompactTable<Tag, Processor>::MoveAway(CompactEntry* entries, int count, int
     CompactEntry other = entries[i];
     uint64_t index = 0;
     if (count - *moved > wanted && ToOtherLine(&other, &index) && HasRoom(index, span)) {
-      InsertInOrder(index, other, span);
+      MoveTo(index, other, span);
       ++*moved;
     } else {
       entries[kept++] = entries[i];
@@ -242,6 +252,13 @@ template <typename Tag, typename Processor>
 void CompactTable<Tag, Processor>::InsertInOrder(uint64_t index, const CompactEntry& entry,
                                                  const CompactSpan& span) {
   Line::Insert(LineAt(index), FormatOf(index), LevelOf(index), span, entry);
+}
+
+template <typename Tag, typename Processor>
+void CompactTable<Tag, Processor>::MoveTo(uint64_t index, const CompactEntry& entry,
+                                          const CompactSpan& span) {
+  NoteRise(entry, index);
+  InsertInOrder(index, entry, span);
 }
 
 // Makes room in a full line by moving one of its entries to that entry's other line. Lines that are split in
@@ -286,7 +303,7 @@ bool CompactTable<Tag, Processor>::MoveOneTo(bool split_lines, uint64_t index, c
       if (!HasRoom(candidate.to, span)) continue;
       KeepForCopy(index);
       candidate.entry.epoch = Line::EpochOf(span, candidate.at, candidate.one);
-      InsertInOrder(candidate.to, candidate.entry, span);
+      MoveTo(candidate.to, candidate.entry, span);
       Line::Remove(line, format, meta, candidate.at, candidate.one);
       return true;
     }
@@ -389,6 +406,7 @@ typename CompactTable<Tag, Processor>::Renewal CompactTable<Tag, Processor>::Ren
 
 template <typename Tag, typename Processor>
 void CompactTable<Tag, Processor>::SweepStamps(const CompactSpan& span) {
+  risen_[CompactPlaceOf(span.newest)] = 0;
   return Processor::RunWhole([&, this ]() __attribute__((always_inline))->void {
     for (uint64_t left = lines_ / (Line::kStamps / 4) + 1; left > 0; --left) {
       if (++swept_ >= lines_) swept_ = 0;

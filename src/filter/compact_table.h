@@ -2,7 +2,9 @@
 #ifndef LETHE_SRC_FILTER_COMPACT_TABLE_H_
 #define LETHE_SRC_FILTER_COMPACT_TABLE_H_
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -131,6 +133,9 @@ class CompactTable {
   // The mean rate of new entries (CompactFormats::RateOf), by the slots of the lines.
   double entry_rate() const { return entry_rate_; }
   int stashed() const { return stashed_; }
+  // By how much the rates of each epoch's entries have risen since they were inserted, or restored: a line of
+  // a lower level, or with narrower fingerprints, holds fewer of the bits that are known of an entry.
+  const CompactRates& risen() const { return risen_; }
   int64_t memory_bytes() const { return memory_.bytes(); }
   const CompactFormats& formats() const { return formats_; }
 
@@ -177,8 +182,21 @@ class CompactTable {
     return Line::Unpack(LineAt(index), FormatOf(index), level, index, span, entries);
   }
   void PackAt(uint64_t index, const CompactSpan& span, const CompactEntry* entries, int count) {
+    Line::Pack(LineAt(index), FormatOf(index), LevelOf(index), span, entries, count);
+  }
+  // The probability that an id that was never inserted equals an entry of which so many bits are known.
+  static double RateOfKnown(int known) {
+    return std::bit_cast<double>(static_cast<uint64_t>(1023 + 1 - known - Line::kTagBits) << 52);
+  }
+  // Before a line takes entries of other lines, or of its own in another format.
+  void NoteRises(const CompactEntry* entries, int count, uint64_t index) {
+    for (int i = 0; i < count; ++i) NoteRise(entries[i], index);
+  }
+  void NoteRise(const CompactEntry& entry, uint64_t index) {
     const int level = LevelOf(index);
-    Line::Pack(LineAt(index), FormatOf(index), level, span, entries, count);
+    const int kept = level + std::clamp(entry.known - level, 0, FormatOf(index).known_bits());
+    if (__builtin_expect(kept >= entry.known, 1)) return;
+    risen_[CompactPlaceOf(entry.epoch)] += RateOfKnown(kept) - RateOfKnown(entry.known);
   }
   // Before line `index` loses an entry, or renews one.
   void KeepForCopy(uint64_t index) {
@@ -203,6 +221,7 @@ class CompactTable {
   int MoveAway(CompactEntry* entries, int count, int wanted, const CompactSpan& span, int* moved);
   bool ToOtherLine(CompactEntry* entry, uint64_t* index) const;
   void InsertInOrder(uint64_t index, const CompactEntry& entry, const CompactSpan& span);
+  void MoveTo(uint64_t index, const CompactEntry& entry, const CompactSpan& span);
   bool MoveOne(uint64_t index, const CompactSpan& span);
   bool MoveOneTo(bool split_lines, uint64_t index, const CompactSpan& span);
   Renewal RenewIn(uint64_t address, Tag tag, const CompactSpan& span, int64_t* epoch);
@@ -230,6 +249,7 @@ class CompactTable {
   int next_stashed_ = 0;
   int stashed_ = 0;
   std::array<Stashed, kMostStashed> stash_;
+  CompactRates risen_ = {};
   std::weak_ptr<CompactCopy> copy_;
 };
 
