@@ -23,8 +23,7 @@ constexpr MetricDefinition kInfo = {
     kGauge,
     "group, input, output, member, engine, configuration",
     "1",
-    "Always 1; labels describe the process, with a fingerprint of its configuration (without name, address "
-    "and secrets).",
+    "Always 1; labels describe the process, with a fingerprint of its configuration.",
     "Two fingerprints in a group: its instances have different configurations."};
 
 struct DaemonMetric {
@@ -50,8 +49,7 @@ constexpr DaemonMetric kDaemonMetrics[] = {
       "Snapshots that could not be written; processing continued.",
       "The log says why, for example a full disk. Restores get longer until one is written."},
      [](const DaemonReport& r) { return static_cast<double>(r.snapshots.errors); }},
-    {{"lethe_snapshot_last_seconds", kGauge, "group", "seconds",
-      "Time that it took to write the last snapshot.",
+    {{"lethe_snapshot_last_seconds", kGauge, "group", "seconds", "Time to write the last snapshot.",
       "Near `snapshots.every`: take them less often, or on a faster disk."},
      [](const DaemonReport& r) { return r.snapshots.last_seconds; }},
     {{"lethe_filter_horizon_seconds", kGauge, "group", "seconds", "H: how late a copy may come.",
@@ -91,7 +89,7 @@ constexpr StoreMetric kStoreMetrics[] = {
       "0: the log and /readyz say why. Totals stay in their topic until the store answers."},
      [](const StoreReport& s) { return s.connected ? 1.0 : 0.0; }},
     {{"lethe_store_lag_records", kGauge, kStoreLabels, "records",
-      "Committed totals of this instance's partitions that are not in the store, with transaction markers.",
+      "Committed totals that are not in the store, with transaction markers.",
       "It grows: the store is unreachable or too slow; see `lethe_store_connected`."},
      [](const StoreReport& s) { return static_cast<double>(s.lag); }},
     {{"lethe_store_lag_seconds", kGauge, kStoreLabels, "seconds",
@@ -129,8 +127,7 @@ constexpr LaneMetric kLaneMetrics[] = {
       "/readyz says what the lane waits for."},
      [](const LaneReport& l) { return l.waiting.empty() ? 0.0 : 1.0; }},
     {{"lethe_sources_passed_over", kGauge, "group, lane", "partitions",
-      "With scope: topic, input partitions that stand still with records to read; the router no longer waits "
-      "for them.",
+      "With scope: topic, input partitions that stand still; the router no longer waits for them.",
       "Not 0: /readyz names them. Find out why they stand still; copies of records that they still have may "
       "pass."},
      [](const LaneReport& l) { return static_cast<double>(l.passed_over.size()); }},
@@ -178,8 +175,8 @@ struct ClientMetric {
 constexpr const char* kClientLabels = "group, lane, client";
 constexpr ClientMetric kClientMetrics[] = {
     {{"lethe_client_round_trip_seconds", kGauge, kClientLabels, "seconds",
-      "Mean time of a request to the slowest broker. A consumer's includes its waiting for records: up to "
-      "half a second.",
+      "Mean time of a request to the slowest broker; a consumer's includes up to 0.5 s of waiting for "
+      "records.",
       "A producer's of more than some milliseconds: the network or the brokers are slow."},
      [](const ClientReport& c) { return absl::ToDoubleSeconds(c.round_trip); }},
     {{"lethe_client_queued_records", kGauge, kClientLabels, "records",

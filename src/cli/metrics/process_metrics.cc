@@ -19,9 +19,9 @@ namespace lethe {
 namespace {
 
 constexpr MetricDefinition kDefinitions[] = {
-    {"process_cpu_seconds_total", kCounter, "", "seconds", "Processor time of the process, user and system.",
+    {"process_cpu_seconds_total", kCounter, "", "seconds", "Processor time, user and system.",
      "Near the number of lanes: the lanes are busy all the time; add lanes or instances."},
-    {"process_resident_memory_bytes", kGauge, "", "bytes", "Memory of the process that is in RAM.",
+    {"process_resident_memory_bytes", kGauge, "", "bytes", "Resident memory of the process.",
      "Above `lethe_memory_used_bytes` by what the clients queue: some 100 MiB a lane. Far more: report it."},
     {"process_virtual_memory_bytes", kGauge, "", "bytes", "Address space of the process.",
      "Nothing: address space costs nothing."},
