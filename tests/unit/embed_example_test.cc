@@ -3,14 +3,13 @@
 #include <fstream>
 #include <sstream>
 
+#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 
 // [example]
-#include <cstdio>
 #include <string>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "lethe/stage.h"
 
 struct Payment {
@@ -53,33 +52,6 @@ bool Book(const std::vector<Payment>& payments, lethe::Partition& partition, Led
   transaction->Commit();  // from now on these payments are duplicates, for the horizon
   return true;
 }
-
-int BookPayments() {
-  auto stage = lethe::DedupStage::Create({
-      .horizon = absl::Hours(24),      // how late a retry may come
-      .target_fpp = 1e-6,              // how many unique events it may drop: one in a million
-      .memory_limit_bytes = 64 << 20,  // for all partitions together
-  });
-  if (!stage.ok()) {
-    std::fprintf(stderr, "%s\n", stage.status().ToString().c_str());
-    return -1;
-  }
-  auto partition = (*stage)->Open("payments-0");
-  if (!partition.ok()) {
-    std::fprintf(stderr, "%s\n", partition.status().ToString().c_str());
-    return -1;
-  }
-
-  Ledger ledger;
-  const absl::Time now = absl::Now();
-  const std::vector<Payment> batch = {{"p1", now, 500}, {"p2", now, 250}, {"p1", now, 500}};
-  ledger.fails = true;
-  Book(batch, **partition, ledger);  // the write fails ...
-  ledger.fails = false;
-  Book(batch, **partition, ledger);  // ... and the retry is booked, p1 once
-  Book(batch, **partition, ledger);  // a copy of the whole batch: nothing
-  return ledger.cents;               // 750
-}
 // [/example]
 
 namespace {
@@ -92,7 +64,22 @@ std::string ReadFile(const std::string& path) {
   return text.str();
 }
 
-TEST(EmbedExampleTest, BooksEachPaymentOnce) { EXPECT_EQ(BookPayments(), 750); }
+TEST(EmbedExampleTest, BooksEachPaymentOnce) {
+  auto stage = lethe::DedupStage::Create({});
+  ASSERT_TRUE(stage.ok()) << stage.status();
+  auto partition = (*stage)->Open("payments-0");
+  ASSERT_TRUE(partition.ok()) << partition.status();
+  const absl::Time now = absl::Now();
+  const std::vector<Payment> batch = {{"p1", now, 500}, {"p2", now, 250}, {"p1", now, 500}};
+  Ledger ledger{.fails = true};
+  EXPECT_FALSE(Book(batch, **partition, ledger));
+  EXPECT_EQ(ledger.cents, 0);
+  ledger.fails = false;
+  EXPECT_TRUE(Book(batch, **partition, ledger)) << "the retry is booked, p1 once";
+  EXPECT_EQ(ledger.cents, 750);
+  EXPECT_TRUE(Book(batch, **partition, ledger)) << "a copy of the whole batch adds nothing";
+  EXPECT_EQ(ledger.cents, 750);
+}
 
 TEST(EmbedExampleTest, ThePageShowsIt) {
   const std::string root = LETHE_SOURCE_DIR "/";
