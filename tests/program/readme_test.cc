@@ -319,45 +319,47 @@ bool IsOfRule(absl::string_view name, int rule) {
   return false;
 }
 
-// The table of the rules has each of them, and each test that it names is there, as often as it says.
-TEST(Readme, TheTestsThatHoldTheRulesExist) {
-  const std::vector<std::string> numbers = {"",     "one", "two",   "three", "four",
-                                            "five", "six", "seven", "eight"};
+// Each rule of exactly-once has tests that carry its number.
+TEST(Readme, EachRuleHasTests) {
   const std::vector<std::string> tests = absl::StrSplit(TestNames(), '\n');
   int rules = 0;
-  for (const absl::string_view line : absl::StrSplit(ReadFile(LETHE_SOURCE_DIR "/tests/README.md"), '\n')) {
-    const std::vector<std::string> cells = absl::StrSplit(line, " | ");
+  const std::string page = ReadFile(LETHE_SOURCE_DIR "/connectors/kafka/EXACTLY_ONCE.md");
+  for (const absl::string_view line : absl::StrSplit(page, '\n')) {
     int rule = 0;
-    if (cells.size() != 2 || !absl::StartsWith(line, "| ") ||
-        !absl::SimpleAtoi(cells[0].substr(2, cells[0].find(' ', 2) - 2), &rule)) {
-      continue;
-    }
+    if (!absl::SimpleAtoi(line.substr(0, line.find(". **")), &rule)) continue;
     EXPECT_EQ(rule, ++rules);
-    bool is_named = false;
-    const std::vector<std::string> parts = absl::StrSplit(cells[1], '`');
-    for (size_t i = 1; i < parts.size(); i += 2) {  // what is between `
-      if (parts[i] == "chaos") continue;
-      const std::pair<std::string, std::string> name = absl::StrSplit(parts[i], absl::MaxSplits('.', 1));
-      is_named = is_named || IsOfRule(name.second, rule);
-      const bool is_prefix = absl::EndsWith(name.second, "...");
-      const std::string wanted =
-          absl::StrCat(name.first, ", ", name.second.substr(0, name.second.find("...")),
-                       is_prefix || name.second.empty() ? "" : ")");
-      const auto count = std::count_if(tests.begin(), tests.end(), [&](const std::string& test) {
-        const bool has = absl::StartsWith(test, wanted);
-        // Rule1 is not Rule10.
-        return has && (!is_prefix || !absl::ascii_isdigit(static_cast<unsigned char>(test[wanted.size()])));
-      });
-      EXPECT_GE(count, 1) << parts[i];
-      for (size_t n = 2; n < numbers.size(); ++n) {
-        if (absl::StartsWith(parts[i + 1], " (" + numbers[n])) {
-          EXPECT_EQ(count, static_cast<int64_t>(n)) << parts[i];
-        }
-      }
-    }
-    EXPECT_TRUE(is_named) << "no test has the name of rule " << rule;
+    EXPECT_TRUE(std::any_of(tests.begin(), tests.end(),
+                            [&](const std::string& test) {
+                              const std::pair<std::string, std::string> name =
+                                  absl::StrSplit(test, absl::MaxSplits(", ", 1));
+                              return IsOfRule(name.second, rule);
+                            }))
+        << "no test has the name of rule " << rule;
   }
   EXPECT_EQ(rules, 24);
+}
+
+// The tests beside those, by rule, are there: a suite, or one test of it.
+TEST(Readme, TheFurtherTestsOfTheRulesExist) {
+  const std::vector<std::string> tests = absl::StrSplit(TestNames(), '\n');
+  int rows = 0;
+  for (const absl::string_view line : absl::StrSplit(ReadFile(LETHE_SOURCE_DIR "/tests/README.md"), '\n')) {
+    const std::vector<std::string> cells = absl::StrSplit(line, " | ");
+    if (cells.size() != 2 || !absl::StartsWith(line, "| ") ||
+        !absl::ascii_isdigit(static_cast<unsigned char>(line[2]))) {
+      continue;
+    }
+    ++rows;
+    const std::vector<std::string> parts = absl::StrSplit(cells[1], '`');
+    for (size_t i = 1; i < parts.size(); i += 2) {  // what is between `
+      const std::pair<std::string, std::string> name = absl::StrSplit(parts[i], absl::MaxSplits('.', 1));
+      const std::string wanted = absl::StrCat(name.first, ", ", name.second, name.second.empty() ? "" : ")");
+      EXPECT_TRUE(std::any_of(tests.begin(), tests.end(), [&](const std::string& test) {
+        return absl::StartsWith(test, wanted);
+      })) << parts[i];
+    }
+  }
+  EXPECT_GE(rows, 10);
 }
 
 }  // namespace
