@@ -14,6 +14,8 @@ constexpr absl::string_view kOffsetsInTransaction =
     "offsets are committed in the transaction of their records, and nowhere else";
 constexpr absl::string_view kStart =
     "lethe itself decides where a partition without a committed offset starts; set 'start' instead";
+constexpr absl::string_view kClassic =
+    "lethe uses the classic protocol, in which members assign partitions; set 'assignment' instead";
 constexpr absl::string_view kAcks = "an output record counts as written when all in-sync replicas have it";
 
 // Includes the synonyms in librdkafka's CONFIGURATION.md, which would set the same.
@@ -23,9 +25,8 @@ constexpr FixedProperty kFixed[] = {
     {"group.id", "set 'group' instead"},
     {"transactional.id", "lethe builds it from group, instance and lane; set 'instance' instead"},
     {"partition.assignment.strategy", "set 'assignment' to eager or cooperative instead"},
-    {"group.protocol",
-     "lethe uses the classic protocol, in which members assign partitions; set 'assignment' instead"},
-    {"group.remote.assignor", "lethe uses the classic group protocol; set 'assignment' instead"},
+    {"group.protocol", kClassic},
+    {"group.remote.assignor", kClassic},
     {"group.instance.id", "each lane is a member with a name of its own; set 'static_membership' instead"},
     {"isolation.level",
      "the input is read with read_committed: only then does an offset fetch wait for pending commits"},

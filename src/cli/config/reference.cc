@@ -23,7 +23,7 @@ constexpr char kPageHead[] = R"(# Configuration of `lethe run`
 
 Set a key in the file of `--config` ([an example](OPERATIONS.md#configuration)), or as a flag (`lethe run --help`); a flag wins. In a value `${NAME}` is an environment variable, `${NAME:-default}` gives a default, `${file:/path}` is the content of a file (the path may have references), and `$$` is a plain `$`. `lethe run --print-config` prints the effective configuration and the source of each value.
 
-Editors check the file with [lethe.schema.json](lethe.schema.json), which `make install` puts into `share/lethe`. For the YAML language server the first line of the file is
+Editors check the file with [lethe.schema.json](lethe.schema.json). For the YAML language server its first line is
 
 ```yaml
 # yaml-language-server: $schema=/usr/local/share/lethe/lethe.schema.json
@@ -38,16 +38,14 @@ constexpr char kTypes[] = R"(
 | --- | --- |
 | DURATION | whole numbers with units, the largest first: `100ms`, `30s`, `24h`, `7d`, `1h30m` |
 | SIZE | bytes, or a whole number with a unit: `512MiB`, `1GiB` (powers of 1024), `2GB` (of 1000) |
-| NUMBER | `3`, `0.001`, `1e-6` |
 | FIELD | a place in a record: `key`, `value`, `header:NAME`, `json:/pointer` (RFC 6901), or [another form](OPERATIONS.md#records-with-schemas) |
 | TOPIC | a name as Kafka takes it: at most 249 letters, digits, `.`, `_` or `-` |
-| `a\|b` | one of these words |
 
 )";
 
 constexpr char kCountersText[] = R"(## counters
 
-A list of counters of unique records: in the file under `counters:`, on the command line one `--counter KEY=VALUE,...` each. [How counters work](README.md#counters).
+A list of counters of unique records: in the file under `counters:`, as flags one `--counter KEY=VALUE,...` each. [How counters work](README.md#counters).
 
 | key | type | default | meaning |
 | --- | --- | --- | --- |
@@ -82,7 +80,7 @@ topics:
 
 constexpr char kKafkaText[] = R"(## kafka
 
-Any property of librdkafka: in the file under `kafka:`, on the command line as `--kafka NAME=VALUE`, except these:
+Any property of librdkafka: in the file under `kafka:`, as a flag `--kafka NAME=VALUE`, except these:
 
 | property | because |
 | --- | --- |

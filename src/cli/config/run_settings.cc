@@ -155,8 +155,8 @@ constexpr Setting<RunConfig> kSettings[] = {
            config.daemon.policies.on_undeliverable);
      }},
     {"on_unreadable", "fail|drop", "fail", false,
-     "Handling of record batches that cannot be fetched (corrupt, or too large once decompressed): fail "
-     "stops the partition, drop skips the batch",
+     "Handling of batches that are corrupt, or too large decompressed: fail stops the partition, drop skips "
+     "the batch",
      "drop",
      [](absl::string_view text, RunConfig& config) {
        return StoreChoice<Action, 2>(text, {{{"fail", Action::kFail}, {"drop", Action::kDrop}}},
@@ -327,8 +327,7 @@ constexpr Setting<CounterConfig> kCounterSettings[] = {
      }},
     {"max_keys", "NUMBER", "1000000", false,
      "With `mode: total`: keys that are counted in each partition of the input, about 160 bytes of memory "
-     "each. "
-     "lethe counts the first ones; records with other keys are uncountable (`on_uncountable`)",
+     "each; records with further keys are uncountable",
      "5000000",
      [](absl::string_view text, CounterConfig& config) {
        return Store(text, ParseWhole<size_t>(text, 1, 1'000'000'000), config.options.max_keys);
