@@ -312,16 +312,16 @@ TEST(MetricsTest, TheHelpSaysAllOfEachMetric) {
 }
 
 // What is looked up most; `lethe help metrics` has the rest.
-std::string Table() {
-  std::string table = "| metric | meaning |\n| --- | --- |\n";
+std::string List() {
+  std::string list;
   for (const MetricDefinition& metric : MetricDefinitions()) {
-    absl::StrAppend(&table, "| `", metric.name, "` | ", metric.meaning, " |\n");
+    absl::StrAppend(&list, "- `", metric.name, "`: ", metric.meaning, "\n");
   }
-  return table;
+  return list;
 }
 
-// The table is made of the definitions: with LETHE_WRITE=1 in the environment it is written again.
-TEST(MetricsTest, TheReadmeHasTheTable) {
+// The list is made of the definitions: with LETHE_WRITE=1 in the environment it is written again.
+TEST(MetricsTest, TheReadmeHasTheList) {
   const std::string path = absl::StrCat(LETHE_SOURCE_DIR, "/dashboards/README.md");
   std::stringstream page;
   page << std::ifstream(path).rdbuf();
@@ -332,10 +332,10 @@ TEST(MetricsTest, TheReadmeHasTheTable) {
   ASSERT_LE(from, to);
   ASSERT_NE(to, std::string::npos);
   if (std::getenv("LETHE_WRITE") != nullptr) {
-    std::ofstream(path) << text.substr(0, from) << Table() << text.substr(to);
+    std::ofstream(path) << text.substr(0, from) << List() << text.substr(to);
     return;
   }
-  EXPECT_EQ(text.substr(from, to - from), Table())
+  EXPECT_EQ(text.substr(from, to - from), List())
       << "write it again: LETHE_WRITE=1 build/tests/program/metrics_test";
 }
 
