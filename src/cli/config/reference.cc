@@ -34,12 +34,10 @@ Editors check the file with [lethe.schema.json](lethe.schema.json). For the YAML
 constexpr char kTypes[] = R"(
 ## Types
 
-| type | is written as |
-| --- | --- |
-| DURATION | whole numbers with units, the largest first: `100ms`, `30s`, `24h`, `7d`, `1h30m` |
-| SIZE | bytes, or a whole number with a unit: `512MiB`, `1GiB` (powers of 1024), `2GB` (of 1000) |
-| FIELD | a place in a record: `key`, `value`, `header:NAME`, `json:/pointer` (RFC 6901), or [another form](OPERATIONS.md#records-with-schemas) |
-| TOPIC | a name as Kafka takes it: at most 249 letters, digits, `.`, `_` or `-` |
+- DURATION: whole numbers with units, the largest first: `100ms`, `30s`, `24h`, `7d`, `1h30m`
+- SIZE: bytes, or a whole number with a unit: `512MiB`, `1GiB` (powers of 1024), `2GB` (of 1000)
+- FIELD: a place in a record: `key`, `value`, `header:NAME`, `json:/pointer` (RFC 6901), or [another form](OPERATIONS.md#records-with-schemas)
+- TOPIC: a name as Kafka takes it: at most 249 letters, digits, `.`, `_` or `-`
 
 )";
 
@@ -82,8 +80,6 @@ constexpr char kKafkaText[] = R"(## kafka
 
 Any property of librdkafka: in the file under `kafka:`, as a flag `--kafka NAME=VALUE`, except these:
 
-| property | because |
-| --- | --- |
 )";
 
 // A cell of a Markdown table.
@@ -197,17 +193,16 @@ std::string ConfigurationPage() {
     if (IsTopicSetting(setting.key) && !is_always_set) of_topic.push_back(Code(setting.key));
   }
   absl::StrAppend(&page, kTopicsText, absl::StrJoin(of_topic, ", "), kTopicsRest, kKafkaText);
-  absl::string_view reason;  // of the row that is open
+  absl::string_view reason;  // of the line that is open
   for (const kafka::FixedProperty& fixed : kafka::FixedProperties()) {
     if (fixed.reason == reason) {
       absl::StrAppend(&page, ", ", Code(fixed.name));
     } else {
-      absl::StrAppend(&page, reason.empty() ? "" : absl::StrCat(" | ", Cell(reason), " |\n"), "| ",
-                      Code(fixed.name));
+      absl::StrAppend(&page, reason.empty() ? "" : absl::StrCat(": ", reason, "\n"), "- ", Code(fixed.name));
     }
     reason = fixed.reason;
   }
-  absl::StrAppend(&page, " | ", Cell(reason), " |\n");
+  absl::StrAppend(&page, ": ", reason, "\n");
   return page;
 }
 
