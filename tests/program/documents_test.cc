@@ -1,4 +1,4 @@
-// All documents of the project: how long the front page is, and whether links lead somewhere.
+// All documents of the project: how long they are, and whether links lead somewhere.
 #include <gtest/gtest.h>
 
 #include <cctype>
@@ -154,12 +154,24 @@ TEST(Documents, TheRulesOfExactlyOnceNameFilesThatExist) {
   EXPECT_GT(files, 15);
 }
 
-// As `wc -w` counts: what does not fit belongs into the README of the folder that it concerns.
-TEST(Documents, TheReadmeHasAtMost1500Words) {
-  std::istringstream words(ReadFile(fs::path(LETHE_SOURCE_DIR) / "README.md"));
+// As `wc -w` counts.
+int CountWords(const fs::path& document) {
+  std::istringstream words(ReadFile(document));
   int count = 0;
   for (std::string word; words >> word;) ++count;
-  EXPECT_LE(count, 1500);
+  return count;
+}
+
+// What does not fit belongs into the README of the folder that it concerns.
+TEST(Documents, TheReadmeHasAtMost1500Words) {
+  EXPECT_LE(CountWords(fs::path(LETHE_SOURCE_DIR) / "README.md"), 1500);
+}
+
+// Who adds a text shortens another.
+TEST(Documents, TheyHaveAtMost28000Words) {
+  int count = 0;
+  for (const fs::path& document : Documents()) count += CountWords(document);
+  EXPECT_LE(count, 28'000);
 }
 
 }  // namespace
