@@ -51,6 +51,10 @@ struct StageOptions {
   // of ten.
   double target_fpp = 1e-6;
 
+  // Whether a copy renews its id's age: unique is then what did not come, not even as a copy, for a horizon.
+  // Otherwise an id that is sent again and again passes about once a horizon.
+  bool renew = false;
+
   // For all filters of the stage and their audits together, in bytes. Audits may take up to an eighth of it;
   // the rest, and without an audit all, is for the filters.
   int64_t memory_limit_bytes = int64_t{1} << 30;

@@ -122,7 +122,7 @@ class DedupStage {
 // timestamps changes nothing. It starts when 101 times were seen whose middle half lies within a 32nd of the
 // horizon, at the latest when 303 were. A majority dated far ahead would stop time for good: give such events
 // the time InfinitePast(), which does not count. An id that passed at stream time s is a duplicate until
-// stream time s + horizon. A duplicate does not renew its id's age.
+// stream time s + horizon. A duplicate does not renew its id's age, but with StageOptions::renew.
 //
 // Thread safety: all methods may be called from several threads; the events of two threads are then judged in
 // any order. Only one transaction can be open at a time. While one is, judging outside of it is rejected with

@@ -38,8 +38,9 @@ void SetRate(AuditStatus* status) {
 
 }  // namespace
 
-Audit::Audit(double share, absl::Duration horizon, const Filter* filter, MemoryBudget* memory)
+Audit::Audit(double share, absl::Duration horizon, const Filter* filter, MemoryBudget* memory, bool renews)
     : horizon_ms_(absl::ToInt64Milliseconds(horizon)),
+      renews_(renews),
       filter_(filter),
       memory_(memory),
       threshold_(Threshold(share)),
@@ -60,19 +61,25 @@ Audit::Seen Audit::See(const TimedId& timed, bool passed, absl::string_view payl
 }
 
 void Audit::Judged(const TimedId& timed, bool passed, absl::string_view payload) {
-  const Seen event = See(timed, passed, payload);
-  if (Count(Find(timed.id), event, &counts_)) Remember(event);
+  Seen event = See(timed, passed, payload);
+  const bool is_news = Count(Find(timed.id), event, &counts_);
+  event.passed |= renews_;  // the filter has it from now on, as if it had passed
+  if (is_news || renews_) Remember(event);
 }
 
 void Audit::JudgedPending(const TimedId& timed, bool passed, absl::string_view payload) {
-  const Seen event = See(timed, passed, payload);
+  Seen event = See(timed, passed, payload);
   const Seen* const pending = pending_.Find(timed.id);
+  bool is_news = false;
   if (pending != nullptr) {
     ++pending_counts_.events;
     if (pending->passed) CountCopy(*pending, event, &pending_counts_);
-  } else if (Count(Find(timed.id), event, &pending_counts_)) {
-    RememberPending(event);
+  } else {
+    is_news = Count(Find(timed.id), event, &pending_counts_);
   }
+  event.passed |= renews_;
+  if (renews_) pending_.Forget(timed.id);  // inserted again, at its new time
+  if (is_news || renews_) RememberPending(event);
 }
 
 void Audit::Replayed(const TimedId& timed, absl::string_view payload) { Remember(See(timed, true, payload)); }

@@ -45,7 +45,9 @@ class SnapshotWriter;
 // Thread-compatible; the filter and the budget outlive it.
 class Audit {
  public:
-  Audit(double share, absl::Duration horizon, const Filter* filter, MemoryBudget* memory);
+  // `renews`: the filter remembers copies, too (StageOptions::renew).
+  Audit(double share, absl::Duration horizon, const Filter* filter, MemoryBudget* memory,
+        bool renews = false);
   ~Audit();
   Audit(const Audit&) = delete;
   Audit& operator=(const Audit&) = delete;
@@ -141,6 +143,7 @@ class Audit {
   bool MeasureFading();
 
   const int64_t horizon_ms_;
+  const bool renews_;
   const Filter* const filter_;
   MemoryBudget* const memory_;
   uint32_t threshold_;                // in 65,536ths of the ids

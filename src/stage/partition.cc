@@ -35,6 +35,7 @@ Partition::Impl::Impl(std::string name_of, uint64_t seed, const StageOptions& op
       seed_check(static_cast<uint32_t>(HashId("", seed).b) | 1),
       engine(options.engine),
       horizon(options.horizon),
+      renew(options.renew),
       target_fpp(options.target_fpp),
       shards(std::move(parts)),
       clock(StreamTime::For(options.horizon)),

@@ -88,6 +88,7 @@ struct Partition::Impl {
   // A restored snapshot must have the same.
   const Engine engine;
   const absl::Duration horizon;
+  const bool renew;
   const double target_fpp;
   const std::vector<std::unique_ptr<Shard>> shards;
 

@@ -11,17 +11,26 @@ namespace lethe {
 Shard::Shard(std::unique_ptr<Filter> filter, const StageOptions& options, MemoryBudget* audit_memory)
     : filter_(std::move(filter)),
       engine_filter_(dynamic_cast<EngineFilter*>(filter_.get())),
-      audit_(options.audit_share, options.horizon, filter_.get(), audit_memory) {}
+      renews_(options.renew),
+      audit_(options.audit_share, options.horizon, filter_.get(), audit_memory, options.renew) {}
 
 void Shard::Judge(const ShardEvents& events, absl::Span<Verdict> verdicts) {
   const Lock lock(this);
-  filter_->TestAndInsert(events.ids, verdicts);
+  renews_ ? TestAndRenew(events, verdicts) : filter_->TestAndInsert(events.ids, verdicts);
   for (size_t i = 0; i < events.ids.size(); ++i) {
     const TimedId& timed = events.ids[i];
     const bool passes = verdicts[i] == Verdict::kUnique;
     ++(passes ? unique_ : duplicates_);
     audit_.AdvanceTo(timed.stream_time_ms);
     if (audit_.Audits(timed.id)) audit_.Judged(timed, passes, events.Payload(i));
+  }
+}
+
+void Shard::TestAndRenew(const ShardEvents& events, absl::Span<Verdict> verdicts) {
+  for (size_t i = 0; i < events.ids.size(); ++i) {
+    const absl::Span<const TimedId> one = events.ids.subspan(i, 1);
+    filter_->TestAndInsert(one, verdicts.subspan(i, 1));
+    if (verdicts[i] == Verdict::kDuplicate) filter_->Replay(one);
   }
 }
 
@@ -40,11 +49,27 @@ void Shard::JudgeInTransaction(const ShardEvents& events, absl::Span<Verdict> ve
   filter_->Contains(asked_, verdicts);
   for (size_t i = 0; i < events.ids.size(); ++i) {
     const TimedId& timed = events.ids[i];
-    if (verdicts[i] == Verdict::kUnique && !pending_.Insert(timed)) verdicts[i] = Verdict::kDuplicate;
+    if (renews_) {
+      const bool is_contained = verdicts[i] == Verdict::kDuplicate;
+      if (!RenewPending(timed)) {
+        verdicts[i] = Verdict::kDuplicate;
+      } else if (is_contained) {
+        ++pending_renewals_;
+      }
+    } else if (verdicts[i] == Verdict::kUnique && !pending_.Insert(timed)) {
+      verdicts[i] = Verdict::kDuplicate;
+    }
     const bool passes = verdicts[i] == Verdict::kUnique;
     if (!passes) ++pending_duplicates_;
     if (audit_.Audits(timed.id)) audit_.JudgedPending(timed, passes, events.Payload(i));
   }
+}
+
+// A transaction may span much stream time, so the id moves to its last place in it.
+bool Shard::RenewPending(const TimedId& timed) {
+  const bool was_there = pending_.Forget(timed.id);
+  pending_.Insert(timed);
+  return !was_there;
 }
 
 void Shard::Replay(const ShardEvents& events) {
@@ -60,18 +85,22 @@ void Shard::Replay(const ShardEvents& events) {
 
 void Shard::Forget(IdHash id) {
   const Lock lock(this);
-  if (pending_.Forget(id)) audit_.Forget(id);
+  if (!pending_.Forget(id)) return;
+  audit_.Forget(id);
+  Verdict verdict = Verdict::kUnique;
+  if (renews_) filter_->Contains({&id, 1}, {&verdict, 1});
+  if (verdict == Verdict::kDuplicate) --pending_renewals_;
 }
 
 void Shard::Commit(int64_t stream_time_ms) noexcept {
   const Lock lock(this);
   const absl::Span<const TimedId> ids = pending_.InOrder();
-  filter_->Insert(ids);
+  renews_ ? filter_->Replay(ids) : filter_->Insert(ids);
   filter_->AdvanceTo(stream_time_ms);
   for (const TimedId& timed : ids) audit_.AdvanceTo(timed.stream_time_ms);
   audit_.AdvanceTo(stream_time_ms);
   audit_.Commit();
-  unique_ += static_cast<int64_t>(ids.size());
+  unique_ += static_cast<int64_t>(ids.size()) - pending_renewals_;
   duplicates_ += pending_duplicates_;
   EndTransaction();
 }
@@ -85,6 +114,7 @@ void Shard::Abort() noexcept {
 void Shard::EndTransaction() {
   pending_.Clear();
   pending_duplicates_ = 0;
+  pending_renewals_ = 0;
 }
 
 void Shard::AdvanceTo(int64_t stream_time_ms) {

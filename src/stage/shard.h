@@ -86,6 +86,10 @@ class Shard {
   static void TransferCounts(Self& self, Fields& fields);
   // With the lock held.
   void JudgeInTransaction(const ShardEvents& events, absl::Span<Verdict> verdicts);
+  // TestAndInsert of the filter, event by event: a copy is inserted, too, before the next is judged.
+  void TestAndRenew(const ShardEvents& events, absl::Span<Verdict> verdicts);
+  // Has the id in the pending set, at its new time. Whether it was not there.
+  bool RenewPending(const TimedId& timed);
   void EndTransaction();
 
   // Holds the lock. It is held for some microseconds, while sleeping and waking take a hundred, so a thread
@@ -129,6 +133,7 @@ class Shard {
   mutable std::mutex mutex_;  // guards all that follows
   const std::unique_ptr<Filter> filter_;
   EngineFilter* const engine_filter_;  // filter_, or null if it is the program's own
+  const bool renews_;                  // StageOptions::renew
   Audit audit_;                        // of filter_
   OrderedIdSet<TimedId> pending_;
   std::vector<IdHash> asked_;  // scratch: what the filter is asked in JudgePending
@@ -136,6 +141,7 @@ class Shard {
   int64_t duplicates_ = 0;
   int64_t replayed_ = 0;
   int64_t pending_duplicates_ = 0;  // judged in the open transaction
+  int64_t pending_renewals_ = 0;    // of pending_: ids that the filter has, which are renewed
 };
 
 // The status of a partition, from those of its shards. Sizes and counts are sums. Rates (FPP) are means,

@@ -52,8 +52,7 @@ absl::Status CheckOptions(const SnapshotReader& reader, const SnapshotHeader& sa
   if (saved.target_fpp != wanted.target_fpp) {
     return Other(reader, "target", saved.target_fpp, wanted.target_fpp);
   }
-  // Version 0.2 had one, whose ids follow each shard.
-  if (saved.second_opinion != 0) return Other(reader, "second opinion", "opposite", "none");
+  if (saved.renew != wanted.renew) return Other(reader, "renew", saved.renew, wanted.renew);
   if (saved.shards != wanted.shards) return Other(reader, "number of shards", saved.shards, wanted.shards);
   return absl::OkStatus();
 }
@@ -63,6 +62,7 @@ StageOptions OptionsOf(const SnapshotHeader& header, int64_t file_bytes) {
   constexpr int64_t kMoreBytes = int64_t{64} << 20;
   return {.horizon = header.horizon,
           .target_fpp = header.target_fpp,
+          .renew = header.renew,
           .memory_limit_bytes = 32 * file_bytes + header.shards * kMoreBytes,
           .shards = header.shards,
           .engine = header.engine == EngineName(Engine::kExact) ? Engine::kExact : Engine::kCompact,
@@ -81,7 +81,8 @@ absl::StatusOr<SnapshotHeader> Partition::Impl::Header(const SnapshotOrigin& ori
                            .shards = static_cast<int>(shards.size()),
                            .horizon = horizon,
                            .target_fpp = target_fpp,
-                           .hash_seed = hash_seed};
+                           .hash_seed = hash_seed,
+                           .renew = renew};
   const std::lock_guard lock(clock_mutex);
   header.started = started;
   header.clock = clock;

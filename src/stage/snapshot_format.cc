@@ -50,7 +50,7 @@ void SnapshotHeader::Transfer(Self& self, Fields& fields) {
   fields.Word(self.hash_seed);
   fields.Int(self.started, 0, 1);
   fields.Text(self.point.notes, kMostText);
-  fields.Int(self.second_opinion, 0, 1);
+  fields.Int(self.renew, 0, 1);
 }
 
 absl::StatusOr<std::string> SnapshotHeader::SerializedState() const {

@@ -42,8 +42,8 @@ struct SnapshotHeader {
   absl::Duration horizon = absl::ZeroDuration();
   double target_fpp = 0;
   uint64_t hash_seed = 0;
-  int second_opinion = 0;  // 1 in files of version 0.2 that have one, which are not restored
-  bool started = false;    // an event was seen, or the time set
+  bool renew = false;
+  bool started = false;  // an event was seen, or the time set
   StreamTime clock = {};
 
   // InvalidArgument if a text is too long.

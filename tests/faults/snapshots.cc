@@ -170,7 +170,7 @@ absl::Status ChangeHeader(std::string& bytes, size_t kind) {
     if (kind == 3) header->horizon *= 2;
     if (kind == 4) header->target_fpp *= 10;
     if (kind == 5) ++header->shards;
-    if (kind == 6) header->second_opinion = 1;
+    if (kind == 6) header->renew = !header->renew;
     SnapshotWriter writer = SnapshotWriter::Onto(fd);
     status = header->Rewrite(&writer);
   }

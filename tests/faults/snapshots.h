@@ -46,7 +46,7 @@ class SnapshotHarm {
   // Each is, under its name, what another one of its partition was before; or all is as it was.
   void PutBack(const std::vector<StoredSnapshot>& before, std::vector<StoredSnapshot>& snapshots);
   // Each is whole, and says that it is of another topic, partition, id, horizon, target, number of shards, or
-  // has a second opinion; or is that of another partition.
+  // is of the other `renew`; or is that of another partition.
   absl::Status MakeForeign(std::vector<StoredSnapshot>& snapshots);
 
  private:

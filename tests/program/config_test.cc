@@ -98,7 +98,8 @@ const BadConfig kBadKeys[] = {
     {"MisspeltSection", "kafak:\n  a: b\n", "5: kafak: unknown key; did you mean kafka?"},
     {"MisspeltInSection", "log:\n  levle: info\n", "6: log.levle: unknown key; did you mean log.level?"},
     {"Unknown", "colour: red\n",
-     "5: colour: unknown key; the keys are brokers, input, output, id, scope, horizon, max_future, fpp, "
+     "5: colour: unknown key; the keys are brokers, input, output, id, scope, horizon, renew, max_future, "
+     "fpp, "
      "memory, "
      "engine, on_duplicate, on_missing_id, on_malformed, "
      "on_undeliverable, on_unreadable, on_uncountable, divert, group, instance, start, "
@@ -351,6 +352,7 @@ void ExpectEverySetting(const absl::StatusOr<RunConfig>& config) {
   EXPECT_EQ(daemon.lanes, 3);
   EXPECT_EQ(daemon.commit_interval, absl::Milliseconds(250));
   EXPECT_EQ(daemon.stage.horizon, absl::Hours(7 * 24));
+  EXPECT_TRUE(daemon.stage.renew);
   EXPECT_EQ(daemon.stage.target_fpp, 1e-4);
   EXPECT_EQ(daemon.stage.memory_limit_bytes, 512 << 20);
   EXPECT_EQ(daemon.stage.engine, Engine::kPublished);
@@ -402,6 +404,7 @@ delivery: at_least_once
 lanes: 3
 commit_interval: 250ms
 horizon: 7d
+renew: true
 max_future: 5m
 fpp: 1e-4
 memory: 512MiB
@@ -453,6 +456,7 @@ TEST(Config, EveryFlagArrives) {
                           {"lanes", "3"},
                           {"commit_interval", "250ms"},
                           {"horizon", "7d"},
+                          {"renew", "true"},
                           {"max_future", "5m"},
                           {"fpp", "1e-4"},
                           {"memory", "512MiB"},

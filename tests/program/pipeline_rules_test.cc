@@ -72,6 +72,31 @@ TEST_F(PipelineRulesTest, EachEventOnce) {
   EXPECT_EQ(counts.duplicate, 2);
 }
 
+// A restart reads a horizon of the log again, and so knows the last copies.
+TEST_F(PipelineRulesTest, ACopyRenewsItsIdThroughRestarts) {
+  constexpr int64_t kSecond = 1000;
+  options_.stage.horizon = absl::Seconds(1000);
+  options_.stage.engine = Engine::kExact;
+  const auto passes = [&](bool renew) {
+    cluster_ = FakeCluster();
+    cluster_.output_partitions = 2;
+    options_.stage.renew = renew;
+    int64_t at = 1'700'000'000'000;
+    for (int i = 0; i < 5; ++i) {
+      cluster_.Append(0, Event("busy", at));
+      for (int other = 0; other < 600; ++other) {  // they move stream time
+        cluster_.Append(0, Event(absl::StrCat(i, "-", other), at += kSecond));
+      }
+      if (renew) Restart();
+    }
+    Restart();
+    return std::count_if(cluster_.output.begin(), cluster_.output.end(),
+                         [](const FakeCluster::Written& each) { return each.record.key == "busy"; });
+  };
+  EXPECT_EQ(passes(true), 1);
+  EXPECT_GE(passes(false), 2);
+}
+
 TEST_F(PipelineRulesTest, Rule1WhatWasNotCommittedIsNotRemembered) {
   Send({"a", "b", "a"});
   Life life(cluster_, options_);

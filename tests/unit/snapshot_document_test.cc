@@ -230,7 +230,7 @@ TEST_P(SnapshotDocument, ReadsAFileToItsEnd) {
   EXPECT_EQ(header.number("end_offset"), 40'001);
   EXPECT_EQ(header.number("horizon"), 100'000'000'000);
   EXPECT_EQ(header.number("hash_seed"), 11);
-  EXPECT_EQ(header.number("second_opinion"), 0);
+  EXPECT_EQ(header.number("renew"), 0);
   ASSERT_EQ(header.number("shards"), shards);
 
   int64_t events = 0;

@@ -116,6 +116,13 @@ constexpr Setting<RunConfig> kSettings[] = {
     {"horizon", "DURATION", "24h", false, "How late a copy may come after the first", "24h",
      [](absl::string_view text, RunConfig& config) { return StoreHorizon(text, config.daemon.stage); },
      "1ms to 36525d"},
+    {"renew", "true|false", "false", false,
+     "Whether a copy counts as the first: a record is unique if its id did not come for a horizon, not even "
+     "as a copy",
+     "true",
+     [](absl::string_view text, RunConfig& config) {
+       return StoreChoice<bool>(text, {{{"true", true}, {"false", false}}}, config.daemon.stage.renew);
+     }},
     {"max_future", "DURATION", "1h", false,
      "Limit of timestamps ahead of this machine's clock; later ones count as no timestamp", "10m",
      [](absl::string_view text, RunConfig& config) { return StoreMaxFuture(text, config.daemon.max_future); },
@@ -365,12 +372,25 @@ std::string CounterFlagType() {
 absl::Span<const Setting<RunConfig>> RunSettings() { return kSettings; }
 
 bool IsTopicSetting(absl::string_view key) {
-  constexpr absl::string_view kKeys[] = {"input",         "output",           "id",
-                                         "scope",         "horizon",          "max_future",
-                                         "fpp",           "engine",           "on_duplicate",
-                                         "on_missing_id", "on_malformed",     "on_undeliverable",
-                                         "on_unreadable", "on_uncountable",   "divert",
-                                         "start",         "on_short_history", "on_unread_deleted"};
+  constexpr absl::string_view kKeys[] = {"input",
+                                         "output",
+                                         "id",
+                                         "scope",
+                                         "horizon",
+                                         "renew",
+                                         "max_future",
+                                         "fpp",
+                                         "engine",
+                                         "on_duplicate",
+                                         "on_missing_id",
+                                         "on_malformed",
+                                         "on_undeliverable",
+                                         "on_unreadable",
+                                         "on_uncountable",
+                                         "divert",
+                                         "start",
+                                         "on_short_history",
+                                         "on_unread_deleted"};
   return absl::c_linear_search(kKeys, key);
 }
 
