@@ -33,6 +33,7 @@ struct Field {
   bool in_key = false;  // a pointer into the key
 
   bool is_pointer() const { return kind >= Kind::kJson; }
+  bool needs_schema() const { return kind == Kind::kAvro || kind == Kind::kProtobufNames; }
 
   // InvalidArgument says what is wrong, and the nearest right form.
   static absl::StatusOr<Field> Parse(absl::string_view text);

@@ -61,6 +61,11 @@ class RegistryFrames {
   // Whether nearly all keys, or values, are framed: nine of ten.
   bool in_keys() const { return keys_.Nearly(); }
   bool in_values() const { return values_.Nearly(); }
+  // The share of framed ones; 0 if none was seen.
+  double key_share() const { return keys_.Share(); }
+  double value_share() const { return values_.Share(); }
+  // A share to speak of: other bytes look like a frame now and then.
+  static constexpr double kNotable = 0.01;
   // A schema of the keys, or of the values; 0 if none was seen.
   int32_t key_schema() const { return keys_.schema; }
   int32_t value_schema() const { return values_.schema; }
@@ -71,6 +76,7 @@ class RegistryFrames {
     int64_t framed = 0;
     int32_t schema = 0;
 
+    double Share() const { return seen == 0 ? 0 : static_cast<double>(framed) / static_cast<double>(seen); }
     bool Nearly() const { return framed > 0 && 10 * framed >= 9 * seen; }
   };
 
@@ -94,7 +100,8 @@ std::string FrameText(int32_t schema);
 
 // What can be done with framed values, and what an id does that is a framed key or value as a whole.
 inline constexpr absl::string_view kFramedValuesRemedy =
-    "set id to avro:/POINTER or protobuf:/NAME, and schema_registry.url; to framed.json:/POINTER (JSON "
+    "set id to avro:/POINTER or protobuf:/NAME, and schema_registry.url (--schema-registry); to "
+    "framed.json:/POINTER (JSON "
     "Schema) or protobuf:/NUMBER (the numbers of its fields), which need no registry; to a header "
     "(header:NAME); or to value if copies are equal byte for byte";
 inline constexpr absl::string_view kFrameEffect =

@@ -17,6 +17,7 @@
 #include "src/record/protobuf_schema.h"
 #include "src/record/protobuf_walk.h"
 #include "src/record/registry_frame.h"
+#include "src/record/schema_fields.h"
 
 namespace lethe {
 namespace {
@@ -52,21 +53,21 @@ class Compiled {
   std::pair<const Key, Value>* last_ = nullptr;
 };
 
-const char* NameOf(Schema::Type type) {
+const char* PrefixOf(Schema::Type type) {
   switch (type) {
     case Schema::Type::kAvro:
-      return "an Avro schema";
+      return "avro:";
     case Schema::Type::kProtobuf:
-      return "a Protobuf schema";
+      return "protobuf:";
     case Schema::Type::kJson:
       break;
   }
-  return "a JSON Schema";
+  return "framed.json:";
 }
 
 // A schema's names can be anything, of any length.
 std::string Short(absl::string_view message) {
-  constexpr size_t kMost = 300;
+  constexpr size_t kMost = 600;
   return absl::CHexEscape(message.substr(0, kMost));
 }
 
@@ -120,13 +121,13 @@ class SchemaFormat : public RecordFormat {
  private:
   struct OfSchema {
     absl::StatusOr<Code> code;
-    std::string lacks_it;  // "is not in schema id 7"
+    std::string lacks_it;  // "is not in schema id 7, which has /at, /text"
   };
 
   OfSchema* Find(const SchemaKey& key) {
     if (OfSchema* const known = compiled_.Find(key)) return known;
     if (schemas_ == nullptr) {
-      Fail(SchemaName(key), " is needed, and schema_registry.url is not set");
+      Fail(SchemaName(key), " is needed, and schema_registry.url (--schema-registry) is not set");
       return nullptr;
     }
     const SchemaLookup lookup = schemas_->Find(key);
@@ -141,11 +142,16 @@ class SchemaFormat : public RecordFormat {
                                absl::StrCat(SchemaName(key), " ", Short(code.status().message())));
       return compiled_.Add(key, {named, ""});
     }
-    return compiled_.Add(key, {std::move(code), absl::StrCat("is not in ", SchemaName(key))});
+    const std::string fields = FieldsText(*lookup.schema);
+    const std::string has = fields.empty() ? "" : absl::StrCat(", which has ", fields);
+    return compiled_.Add(key, {std::move(code), absl::StrCat("is not in ", SchemaName(key), has)});
   }
   absl::StatusOr<Code> CompileOwn(const Schema& schema) {
     if (schema.type == type_) return Compile(schema);
-    return absl::InvalidArgumentError(absl::StrCat("is ", NameOf(schema.type)));
+    const std::string fields = FieldsText(schema);
+    return absl::InvalidArgumentError(absl::StrCat("is ", TypeName(schema.type),
+                                                   fields.empty() ? "" : " with the fields ", fields,
+                                                   ": use ", PrefixOf(schema.type)));
   }
 
   const Schema::Type type_;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "simdjson.h"
 #include "src/record/protobuf_schema.h"
+#include "src/record/schema_fields.h"
 #include "src/record/varint.h"
 
 namespace lethe {
@@ -38,46 +39,6 @@ bool Walk(ondemand::object object, const std::string& pointer, int depth, const 
     if (value.get_object().get(inner) || !Walk(inner, at, depth + 1, found)) return false;
   }
   return true;
-}
-
-namespace dom = simdjson::dom;
-
-std::string Below(const std::string& pointer, std::string_view name) {
-  return absl::StrCat(
-      pointer, "/",
-      absl::StrReplaceAll(absl::string_view(name.data(), name.size()), {{"~", "~0"}, {"/", "~1"}}));
-}
-
-// Appends the pointers of the fields of an Avro type that may be an id.
-void AppendAvro(dom::element type, const std::string& pointer, int depth,
-                std::vector<std::string>& pointers) {
-  if (dom::array branches; !type.get(branches)) {
-    for (const dom::element branch : branches) {
-      if (std::string_view name; !branch.get(name) && name == "null") continue;
-      return AppendAvro(branch, pointer, depth, pointers);
-    }
-    return;
-  }
-  std::string_view name;
-  dom::element inner = type;
-  if (dom::object object; !type.get(object) && object["type"].get(inner)) return;
-  if (inner.get(name)) {
-    if (type.is_object()) AppendAvro(inner, pointer, depth, pointers);  // else it is no schema: a number, say
-    return;
-  }
-  dom::array fields;
-  if (name == "record" && depth <= kMostDepth && !type["fields"].get(fields)) {
-    for (const dom::element field : fields) {
-      std::string_view of_field;
-      dom::element of_type;
-      if (field["name"].get(of_field) || field["type"].get(of_type)) continue;
-      AppendAvro(of_type, Below(pointer, of_field), depth + 1, pointers);
-    }
-    return;
-  }
-  constexpr std::string_view kIds[] = {"string", "bytes", "int", "long", "enum", "fixed", "float", "double"};
-  const bool is_id = std::find(std::begin(kIds), std::end(kIds), name) != std::end(kIds);
-  if (is_id && !pointer.empty() && pointers.size() < kMostPlaces) pointers.push_back(pointer);
 }
 
 // Text is no message: the tags of the first fields, and lengths, are control characters.
@@ -137,21 +98,31 @@ struct IdPlaces::Parser {
 IdPlaces::IdPlaces() : parser_(std::make_unique<Parser>()) {}
 IdPlaces::~IdPlaces() = default;
 
-void IdPlaces::AddHeader(absl::string_view name) { Count(Field::Kind::kHeader, name); }
+void IdPlaces::AddHeader(absl::string_view name) { Count({Field::Kind::kHeader, std::string(name)}); }
 
 void IdPlaces::AddValue(absl::string_view value, const RecordHeaders* headers, SchemaSource* schemas) {
-  const Unframed unframed = Unframe(value, headers, /*of_key=*/false);
+  Add(Unframe(value, headers, /*of_key=*/false), /*in_key=*/false, schemas);
+}
+
+void IdPlaces::AddKey(absl::string_view key, const RecordHeaders* headers, SchemaSource* schemas) {
+  const Unframed unframed = Unframe(key, headers, /*of_key=*/true);
+  if (unframed.in_header || SchemaIdOf(key)) Add(unframed, /*in_key=*/true, schemas);
+}
+
+void IdPlaces::Add(const Unframed& unframed, bool in_key, SchemaSource* schemas) {
   const bool is_framed = unframed.kind == Unframed::Kind::kFramed;
   SchemaLookup lookup;
   if (is_framed && schemas != nullptr) lookup = schemas->Find(unframed.schema);
   if (lookup.schema == nullptr || lookup.schema->type == Schema::Type::kJson) {
-    if (AddJson(unframed.payload, is_framed ? Field::Kind::kFramedJson : Field::Kind::kJson)) return;
-    if (lookup.schema == nullptr) AddProtobuf(unframed);
+    if (AddJson(unframed.payload, is_framed ? Field::Kind::kFramedJson : Field::Kind::kJson, in_key)) return;
+    if (lookup.schema == nullptr) AddProtobuf(unframed, in_key);
     return;
   }
   const auto kind =
       lookup.schema->type == Schema::Type::kAvro ? Field::Kind::kAvro : Field::Kind::kProtobufNames;
-  for (const std::string& pointer : PointersOf(unframed, *lookup.schema)) Count(kind, pointer);
+  for (const std::string& pointer : PointersOf(unframed, *lookup.schema)) {
+    Count({kind, pointer, in_key});
+  }
 }
 
 const std::vector<std::string>& IdPlaces::PointersOf(const Unframed& unframed, const Schema& schema) {
@@ -168,22 +139,20 @@ const std::vector<std::string>& IdPlaces::PointersOf(const Unframed& unframed, c
     if (compiled.ok()) known->second = compiled->Pointers(indexes, kMostDepth, kMostPlaces);
     return known->second;
   }
-  dom::parser parser;
-  dom::element type;
-  if (!parser.parse(schema.text).get(type)) AppendAvro(type, "", 1, known->second);
+  known->second = AvroPointers(schema, kMostDepth, kMostPlaces);
   return known->second;
 }
 
-bool IdPlaces::AddJson(absl::string_view text, Field::Kind kind) {
+bool IdPlaces::AddJson(absl::string_view text, Field::Kind kind, bool in_key) {
   parser_->text = simdjson::padded_string(text.data(), text.size());
   ondemand::document document;
   ondemand::object object;
   if (parser_->parser.iterate(parser_->text).get(document) || document.get_object().get(object)) return false;
-  Walk(object, "", 1, [&](const std::string& pointer) { Count(kind, pointer); });
+  Walk(object, "", 1, [&](const std::string& pointer) { Count({kind, pointer, in_key}); });
   return true;
 }
 
-void IdPlaces::AddProtobuf(const Unframed& unframed) {
+void IdPlaces::AddProtobuf(const Unframed& unframed, bool in_key) {
   absl::string_view message = unframed.payload;
   std::vector<int32_t> indexes;
   const bool has_indexes = unframed.kind == Unframed::Kind::kFramed && !unframed.in_header;
@@ -192,12 +161,12 @@ void IdPlaces::AddProtobuf(const Unframed& unframed) {
   }
   std::set<std::string> pointers;
   if (!FindNumbers(message, "", 1, pointers)) return;
-  for (const std::string& pointer : pointers) Count(Field::Kind::kProtobuf, pointer);
+  for (const std::string& pointer : pointers) Count({Field::Kind::kProtobuf, pointer, in_key});
 }
 
-void IdPlaces::Count(Field::Kind kind, absl::string_view name) {
-  if (name.empty() || name.find('+') != name.npos) return;
-  const std::string place = Field{kind, std::string(name)}.ToString();
+void IdPlaces::Count(const Field& field) {
+  if (field.name.empty() || field.name.find('+') != field.name.npos) return;
+  const std::string place = field.ToString();
   const auto known = records_.find(place);
   if (known != records_.end()) {
     ++known->second;
@@ -206,16 +175,17 @@ void IdPlaces::Count(Field::Kind kind, absl::string_view name) {
   }
 }
 
-std::vector<Field> IdPlaces::AtLeast(int64_t least, size_t most) const {
+std::vector<Field> IdPlaces::AtLeast(int64_t least, int64_t least_by_schema, size_t most) const {
   std::vector<std::pair<int64_t, std::string>> places;
   for (const auto& [place, records] : records_) {
-    if (records >= least) places.emplace_back(-records, place);
+    if (records >= std::min(least, least_by_schema)) places.emplace_back(-records, place);
   }
   std::sort(places.begin(), places.end());
-  if (places.size() > most) places.resize(most);
   std::vector<Field> fields;
   for (const auto& [records, place] : places) {
-    if (absl::StatusOr<Field> field = Field::Parse(place); field.ok()) fields.push_back(*std::move(field));
+    absl::StatusOr<Field> field = Field::Parse(place);
+    if (!field.ok() || fields.size() == most) continue;
+    if (-records >= (field->needs_schema() ? least_by_schema : least)) fields.push_back(*std::move(field));
   }
   return fields;
 }

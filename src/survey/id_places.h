@@ -29,18 +29,21 @@ class IdPlaces {
   void AddHeader(absl::string_view name);
   // `headers` and `schemas` may be null; without a schema, what is framed may be JSON or Protobuf.
   void AddValue(absl::string_view value, const RecordHeaders* headers, SchemaSource* schemas);
+  // The same of a key, if it is framed.
+  void AddKey(absl::string_view key, const RecordHeaders* headers, SchemaSource* schemas);
 
-  // Places in at least `least` records, the most frequent first, at most `most`.
-  std::vector<Field> AtLeast(int64_t least, size_t most) const;
+  // Places in at least `least` records, or so many by their schema; the most frequent first, at most `most`.
+  std::vector<Field> AtLeast(int64_t least, int64_t least_by_schema, size_t most) const;
 
  private:
   struct Parser;
 
+  void Add(const Unframed& unframed, bool in_key, SchemaSource* schemas);
   // False: it is no JSON object.
-  bool AddJson(absl::string_view text, Field::Kind kind);
-  void AddProtobuf(const Unframed& unframed);
+  bool AddJson(absl::string_view text, Field::Kind kind, bool in_key);
+  void AddProtobuf(const Unframed& unframed, bool in_key);
   const std::vector<std::string>& PointersOf(const Unframed& unframed, const Schema& schema);
-  void Count(Field::Kind kind, absl::string_view name);
+  void Count(const Field& field);
 
   SecretHashMap<int64_t> records_;  // by Field::ToString()
   std::unique_ptr<Parser> parser_;

@@ -13,6 +13,7 @@ namespace lethe {
 namespace {
 
 constexpr double kGoodPresent = 0.99, kDoubtfulPresent = 0.9;
+constexpr double kLeastBySchema = 0.1;
 constexpr double kGoodChanged = 0.001, kDoubtfulChanged = 0.1;
 // A significant share of exact copies.
 constexpr double kNotable = 0.001;
@@ -52,9 +53,14 @@ int Unlikeliness(const IdSpec& id) {
 
 }  // namespace
 
-IdQuality QualityOf(const IdEvidence& evidence) {
+IdQuality QualityOf(const IdSpec& id, const IdEvidence& evidence) {
   const double present = evidence.present_share();
   const double changed = evidence.changed_share();
+  // The records with a schema may be one kind of several in the topic, and the right id of theirs.
+  if (id.needs_schema() && present >= kLeastBySchema && present < kDoubtfulPresent &&
+      changed <= kGoodChanged) {
+    return IdQuality::kDoubtful;
+  }
   if (present >= kGoodPresent && changed <= kGoodChanged) return IdQuality::kGood;
   if (present >= kDoubtfulPresent && changed <= kDoubtfulChanged) return IdQuality::kDoubtful;
   return IdQuality::kPoor;
@@ -62,7 +68,7 @@ IdQuality QualityOf(const IdEvidence& evidence) {
 
 IdOpinion OpinionOf(const IdSpec& id, const IdEvidence& evidence,
                     const std::optional<IdEvidence>& whole_value) {
-  const IdQuality quality = QualityOf(evidence);
+  const IdQuality quality = QualityOf(id, evidence);
   if (evidence.present == 0) return {IdQuality::kPoor, "in no record"};
   const std::string presence = Presence(evidence);
   if (IsValue(id)) {

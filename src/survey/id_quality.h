@@ -24,8 +24,9 @@ struct IdEvidence {
   }
 };
 
-// Good: in 99 % of the records, and at most 1 in 1,000 events shares it. Doubtful: 90 %, and 1 in 10.
-IdQuality QualityOf(const IdEvidence& evidence);
+// Good: in 99 % of the records, and at most 1 in 1,000 events shares it. Doubtful: 90 %, and 1 in 10; or, by
+// a schema, 10 % and 1 in 1,000.
+IdQuality QualityOf(const IdSpec& id, const IdEvidence& evidence);
 
 struct IdOpinion {
   IdQuality quality = IdQuality::kPoor;

@@ -155,14 +155,16 @@ std::vector<IdSpec> ChooseIds(const std::vector<Held>& records, SchemaSource* sc
   for (const Held& held : records) {
     for (const auto& [name, text] : held.headers) places.AddHeader(name);
     if (held.has_value) places.AddValue(held.value, &held, schemas);
+    if (held.has_key) places.AddKey(held.key, &held, schemas);
   }
   const Column values = ColumnOf({{{Field::Kind::kValue, ""}}}, records, nullptr);
   std::vector<Scored> singles;
-  for (Field& field : places.AtLeast(static_cast<int64_t>(records.size() + 1) / 2, kMostPlaces)) {
+  for (Field& field : places.AtLeast(static_cast<int64_t>(records.size() + 1) / 2,
+                                     static_cast<int64_t>(records.size() + 9) / 10, kMostPlaces)) {
     Scored scored{{{std::move(field)}}, {}, {}, IdQuality::kPoor};
     scored.column = ColumnOf(scored.id, records, schemas);
     scored.evidence = EvidenceOf(scored.column, values);
-    scored.quality = QualityOf(scored.evidence);
+    scored.quality = QualityOf(scored.id, scored.evidence);
     singles.push_back(std::move(scored));
   }
   std::stable_sort(singles.begin(), singles.end(), IsBetter);
@@ -175,7 +177,7 @@ std::vector<IdSpec> ChooseIds(const std::vector<Held>& records, SchemaSource* sc
     for (size_t j = i + 1; j < in_pairs; ++j) {
       Scored pair{{{singles[i].id.fields[0], singles[j].id.fields[0]}}, {}, {}, IdQuality::kPoor};
       pair.evidence = EvidenceOf(Joined(singles[i].column, singles[j].column), values);
-      pair.quality = QualityOf(pair.evidence);
+      pair.quality = QualityOf(pair.id, pair.evidence);
       if (pair.quality == IdQuality::kGood) pairs.push_back(std::move(pair));
     }
   }

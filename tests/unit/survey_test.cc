@@ -216,7 +216,7 @@ TEST_F(SurveyTest, ARegistrysAnswerThatIsNoSchemaHasNoFields) {
     schemas.Put(1, {Schema::Type::kAvro, text, {}});
     IdPlaces places;
     places.AddValue(std::string("\0\0\0\0\1x", 6), nullptr, &schemas);
-    EXPECT_TRUE(places.AtLeast(1, 10).empty()) << text;
+    EXPECT_TRUE(places.AtLeast(1, 1, 10).empty()) << text;
   }
 }
 

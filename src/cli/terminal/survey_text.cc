@@ -170,11 +170,18 @@ void Writer::WriteHead() {
 
 void Writer::WriteFrames() {
   const RegistryFrames& frames = report_.frames;
-  if (!frames.in_values() && !frames.in_keys()) return;
+  const bool in_values = frames.value_share() >= RegistryFrames::kNotable;
+  const bool in_keys = frames.key_share() >= RegistryFrames::kNotable;
+  if (!in_values && !in_keys) return;
+  // "The values", or "60 % of the values".
+  const auto share = [](bool is_all, double of, const char* what) {
+    return is_all ? absl::StrCat("The ", what) : absl::StrCat(Percent(of), " of the ", what);
+  };
   Heading("Schema registry");
   const std::string mark = absl::StrCat("  ", style_.Yellow("!"), " ");
-  if (frames.in_values()) {
-    Paragraph(absl::StrCat("The values begin with ", FrameText(frames.value_schema()),
+  if (in_values) {
+    Paragraph(absl::StrCat(share(frames.in_values(), frames.value_share(), "values"), " begin with ",
+                           FrameText(frames.value_schema()),
                            ": Avro, Protobuf or JSON Schema. --id json: does not read them: ",
                            kFramedValuesRemedy, "."),
               mark, 4);
@@ -184,9 +191,10 @@ void Writer::WriteFrames() {
           mark, 4);
     }
   }
-  if (frames.in_keys()) {
-    Paragraph(absl::StrCat("The keys begin with ", FrameText(frames.key_schema()), ". With --id key ",
-                           kFrameEffect, ": ", kFramedKeysRemedy, "."),
+  if (in_keys) {
+    Paragraph(absl::StrCat(share(frames.in_keys(), frames.key_share(), "keys"), " begin with ",
+                           FrameText(frames.key_schema()), ". With --id key ", kFrameEffect, ": ",
+                           kFramedKeysRemedy, "."),
               mark, 4);
   }
 }
@@ -444,7 +452,7 @@ std::optional<absl::Duration> ProposedHorizon(const IdFigures& figures) {
 
 bool WantsRegistry(const SurveyText& text) {
   const std::vector<IdCandidate>& ids = text.report.candidates;
-  if (text.has_registry || !text.report.frames.in_values()) return false;
+  if (text.has_registry || text.report.frames.value_share() < RegistryFrames::kNotable) return false;
   const bool is_json = !ids.empty() && ids.front().quality == IdQuality::kGood &&
                        ids.front().id.fields.front().kind == Field::Kind::kFramedJson;
   return !is_json;
@@ -467,6 +475,8 @@ void WriteSurveyJson(const SurveyText& text, std::ostream& out) {
       << ",\"end_ms\":" << time(report.end)
       << ",\"framed_keys\":" << (report.frames.in_keys() ? "true" : "false")
       << ",\"framed_values\":" << (report.frames.in_values() ? "true" : "false")
+      << absl::StreamFormat(",\"framed_key_share\":%.4f,\"framed_value_share\":%.4f",
+                            report.frames.key_share(), report.frames.value_share())
       << ",\"wants_schema_registry\":" << (WantsRegistry(text) ? "true" : "false")
       << absl::StreamFormat(",\"rate\":%.17g", report.rate) << ",\"ids\":["
       << absl::StrJoin(report.candidates, ",",
