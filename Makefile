@@ -209,11 +209,14 @@ build/registry/app/quarkus-run.jar: tests/registry/SHA256SUMS
 build/registry/venv: tests/registry/requirements.txt
 	/usr/bin/python3 -m venv --clear $@
 	$@/bin/pip install -q --require-hashes -r $< && touch $@
+# Go 1.24 or newer, which Debian 12 does not have.
+build/registry/guids: $(wildcard tests/registry/guids/*)
+	cd tests/registry/guids && go build -o $(CURDIR)/$@ .
 test-registry:  ## Avro, Protobuf and JSON Schema with a real registry, which is stopped and slowed; fetched the first time
 	$(call install,$(build_packages) $(broker_packages) python3 python3-venv)
 	$(configure_tests)
 	cmake --build build --target lethe_program with_kafka -j $(JOBS)
-	$(MAKE) build/registry/app/quarkus-run.jar build/registry/venv
+	$(MAKE) build/registry/app/quarkus-run.jar build/registry/venv build/registry/guids
 	build/tests/with_kafka -- build/registry/venv/bin/python -B tests/registry/registry_test.py build {}
 
 # Of the shared libraries the program knows itself; these are inside it.
