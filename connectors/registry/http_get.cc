@@ -11,6 +11,8 @@ namespace lethe::registry {
 namespace {
 
 constexpr absl::Duration kConnectTimeout = absl::Seconds(5);
+// Of a body: the largest schemas end before. What is longer has no end, perhaps.
+constexpr size_t kMostRead = size_t{32} << 20;
 
 }  // namespace
 
@@ -50,12 +52,12 @@ HttpGet::HttpGet(const RegistryOptions& options) : timeout_(options.timeout) {
 }
 
 size_t HttpGet::Take(char* data, size_t, size_t size, void* self) {
-  HttpAnswer& answer = static_cast<HttpGet*>(self)->answer_;
-  if (answer.body.size() + size > kMostBytes) {
-    answer.is_cut = true;
-    return 0;  // which ends the transfer
-  }
-  answer.body.append(data, size);
+  auto* const get = static_cast<HttpGet*>(self);
+  get->read_ += size;
+  if (get->read_ > kMostRead) return 0;  // which ends the transfer
+  HttpAnswer& answer = get->answer_;
+  answer.is_cut = get->read_ > kMostBytes;
+  answer.body.append(data, std::min(size, kMostBytes - answer.body.size()));
   return size;
 }
 
@@ -63,11 +65,13 @@ absl::StatusOr<HttpAnswer> HttpGet::Get(const std::string& url) {
   if (interrupted_) return absl::CancelledError("interrupted");
   if (curl_ == nullptr) return absl::UnavailableError("libcurl cannot be used");
   answer_ = {};
+  read_ = 0;
   error_[0] = '\0';
   curl_easy_setopt(curl_.get(), CURLOPT_URL, url.c_str());
   const CURLcode code = curl_easy_perform(curl_.get());
   curl_easy_getinfo(curl_.get(), CURLINFO_RESPONSE_CODE, &answer_.status);
-  if (code == CURLE_OK || answer_.is_cut) return std::move(answer_);
+  if (code == CURLE_OK) return std::move(answer_);
+  if (read_ > kMostRead) return absl::UnavailableError("the answer is longer than 32 MiB");
   if (interrupted_) return absl::CancelledError("interrupted");
   if (code == CURLE_OPERATION_TIMEDOUT) {
     return absl::UnavailableError(absl::StrCat("no answer within ", absl::FormatDuration(timeout_)));

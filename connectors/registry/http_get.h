@@ -18,14 +18,14 @@ namespace lethe::registry {
 struct HttpAnswer {
   long status = 0;
   std::string body;
-  bool is_cut = false;  // it was longer than kMostBytes
+  bool is_cut = false;  // it was longer than kMostBytes; `body` is the beginning
 };
 
 // Follows no redirect: it would carry the credentials to another host. Keeps its connection. For one thread,
 // which must block SIGPIPE, but for Interrupt.
 class HttpGet {
  public:
-  static constexpr size_t kMostBytes = size_t{4} << 20;
+  static constexpr size_t kMostBytes = size_t{4} << 20;  // that are kept
 
   explicit HttpGet(const RegistryOptions& options);
 
@@ -46,6 +46,7 @@ class HttpGet {
   std::unique_ptr<CURL, Free> curl_;
   char error_[CURL_ERROR_SIZE] = "";
   HttpAnswer answer_;
+  size_t read_ = 0;  // of its body
   std::atomic<bool> interrupted_{false};
 };
 

@@ -1,5 +1,7 @@
 #include "connectors/registry/patient_schemas.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "connectors/registry/schema_registry.h"
@@ -7,30 +9,43 @@
 namespace lethe::registry {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(45);
+constexpr absl::Duration kPatience = absl::Seconds(10);
+// Of a schema that the registry does not have; nothing is lost if it comes later.
+constexpr absl::Duration kPatienceWithMissing = absl::Seconds(2);
 constexpr absl::Duration kLookEvery = absl::Milliseconds(2);
+constexpr absl::Duration kSayAfter = absl::Seconds(1);
 
 }  // namespace
 
-std::unique_ptr<PatientSchemas> PatientSchemas::Open(const RegistryOptions& options) {
+std::unique_ptr<PatientSchemas> PatientSchemas::Open(const RegistryOptions& options, Say say) {
   if (options.urls.empty()) return nullptr;
-  return std::make_unique<PatientSchemas>(std::make_unique<SchemaRegistry>(options), kPatience);
+  RegistryOptions patient = options;
+  patient.patience = std::min(patient.patience, kPatienceWithMissing);
+  return std::make_unique<PatientSchemas>(
+      std::make_unique<SchemaRegistry>(std::move(patient), /*logs=*/false), kPatience, std::move(say));
 }
 
 SchemaLookup PatientSchemas::Find(const SchemaKey& key) {
   SchemaLookup lookup = source_->Find(key);
-  for (; lookup.state == SchemaLookup::State::kWaiting && patience_ > absl::ZeroDuration();
-       patience_ -= kLookEvery) {
+  absl::Duration waited;
+  for (const absl::Time begin = absl::Now(); lookup.state == SchemaLookup::State::kWaiting;
+       lookup = source_->Find(key)) {
+    waited = absl::Now() - begin;
+    if (!status_.ok() || waited >= patience_) break;
+    if (waited >= kSayAfter && say_ != nullptr) {
+      say_(absl::StrCat("waiting for the schema registry, up to ", absl::FormatDuration(patience_),
+                        lookup.why.empty() ? "" : ": ", lookup.why));
+      say_ = nullptr;
+    }
     absl::SleepFor(kLookEvery);
-    lookup = source_->Find(key);
   }
   if (lookup.state != SchemaLookup::State::kWaiting) return lookup;
-  lookup.state = SchemaLookup::State::kUnknown;
-  if (lookup.why.empty()) lookup.why = absl::StrCat(SchemaName(key), ": no answer yet");
   if (status_.ok()) {
-    status_ = absl::UnavailableError(absl::StrCat("the schema registry does not answer: ", lookup.why));
+    status_ = absl::UnavailableError(
+        absl::StrCat("the schema registry does not answer: ",
+                     lookup.why.empty() ? absl::StrCat(SchemaName(key), ": no answer yet") : lookup.why));
   }
-  return lookup;
+  return {SchemaLookup::State::kUnknown, nullptr, std::string(status_.message())};
 }
 
 }  // namespace lethe::registry

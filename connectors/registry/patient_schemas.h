@@ -2,7 +2,9 @@
 #ifndef LETHE_CONNECTORS_REGISTRY_PATIENT_SCHEMAS_H_
 #define LETHE_CONNECTORS_REGISTRY_PATIENT_SCHEMAS_H_
 
+#include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -12,14 +14,17 @@
 
 namespace lethe::registry {
 
-// Find waits for another source, `patience` at most, all waits together. A schema that does not come in time
-// is kUnknown, and status() says so: records read after that do not count. For one thread.
+// Find waits for another source, `patience` at most. If a schema does not come in time, status() says so, and
+// from then on all new ones are kUnknown at once, for that reason: records that need them do not count. For
+// one thread.
 class PatientSchemas final : public SchemaSource {
  public:
-  PatientSchemas(std::unique_ptr<SchemaSource> source, absl::Duration patience)
-      : source_(std::move(source)), patience_(patience) {}
-  // Of this registry, with a patience that one unknown schema does not use up; null if it has no URL.
-  static std::unique_ptr<PatientSchemas> Open(const RegistryOptions& options);
+  using Say = std::function<void(const std::string&)>;
+
+  PatientSchemas(std::unique_ptr<SchemaSource> source, absl::Duration patience, Say say)
+      : source_(std::move(source)), patience_(patience), say_(std::move(say)) {}
+  // Of this registry; null if it has no URL. `say` is told, once, when it takes longer than a second.
+  static std::unique_ptr<PatientSchemas> Open(const RegistryOptions& options, Say say);
 
   SchemaLookup Find(const SchemaKey& key) override;
   SchemaFigures figures() const override { return source_->figures(); }
@@ -29,7 +34,8 @@ class PatientSchemas final : public SchemaSource {
 
  private:
   const std::unique_ptr<SchemaSource> source_;
-  absl::Duration patience_;
+  const absl::Duration patience_;
+  Say say_;
   absl::Status status_;
 };
 

@@ -22,10 +22,15 @@ struct RegistryOptions {
   absl::Duration timeout = absl::Seconds(10);  // of one request
   std::string folder;                          // keeps schemas across restarts; empty: none does
 
-  // How long a schema that the registry does not have is asked for, in any ten minutes of all of them, before
-  // its records are malformed: a follower may lag behind. Shorter in tests, as are the pauses.
+  // How long the first schema that the registry does not have is asked for, before its records are malformed:
+  // a follower may lag behind. Each further one gets half of what is left of twice this; all of it has come
+  // back after twenty minutes. Shorter in tests, as are the others.
   absl::Duration patience = absl::Seconds(30);
+  // Then, of a schema that was expected: the registry is asked so long after its first record was seen.
+  absl::Duration expected_after = absl::Seconds(1);
   absl::Duration remembers_unknown = absl::Minutes(1);
+  // SchemaFigures::waiting is the most of this time: a look at it must not miss short waits in a row.
+  absl::Duration shows_waiting = absl::Seconds(5);
   absl::Duration first_pause = absl::Milliseconds(250);  // after a failed request; then twice as long,
   absl::Duration longest_pause = absl::Seconds(5);       // up to this
 };

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace lethe::registry {
@@ -76,6 +78,13 @@ absl::StatusOr<SchemaAnswer> ParseSchemaAnswer(absl::string_view text) {
     parsed.references.push_back({*name, *subject, version->get<int64_t>()});
   }
   return parsed;
+}
+
+absl::StatusOr<SchemaAnswer> BeginsSchemaAnswer(absl::string_view text) {
+  const bool is_like_one =
+      absl::StartsWith(absl::StripLeadingAsciiWhitespace(text), "{") && absl::StrContains(text, "\"schema\"");
+  if (is_like_one) return absl::UnimplementedError("it is larger than 4 MiB");
+  return absl::InvalidArgumentError("the answer is larger than 4 MiB, and not a schema in JSON");
 }
 
 bool SaysUnknown(absl::string_view text) {

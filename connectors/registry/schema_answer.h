@@ -26,6 +26,8 @@ struct SchemaAnswer {
 // Of a schema's or a version's request. InvalidArgument: it is no such answer. Unimplemented: a schema that
 // lethe refuses, for good.
 absl::StatusOr<SchemaAnswer> ParseSchemaAnswer(absl::string_view json);
+// The same of the beginning of an answer that is too long for a schema: never OK.
+absl::StatusOr<SchemaAnswer> BeginsSchemaAnswer(absl::string_view json);
 
 // Whether an answer with status 404 says that there is no such schema, and not that there is no such path.
 bool SaysUnknown(absl::string_view json);

@@ -17,13 +17,15 @@ namespace {
 
 constexpr size_t kMostEntries = 100'000;  // waiting or unknown; a partition waits for one or two at a time
 constexpr size_t kMostUnknown = 10'000;
+constexpr size_t kMostExpected = 10'000;
 constexpr size_t kMostReferences = 256;
 constexpr size_t kMostReferenceBytes = size_t{8} << 20;
 constexpr int kMostReferenceDepth = 32;
-// Patience comes back so much slower than it goes: 30 s in ten minutes.
+// Patience comes back so much slower than it goes: a minute in twenty.
 constexpr int kPatienceComesBack = 20;
-constexpr double kMostMisses = 50;  // a second, and at once
+constexpr double kMostMisses = 100;  // a second, and at once
 constexpr absl::Duration kLogEvery = absl::Minutes(1);
+constexpr int kMostLogged = 8;  // unknown schemas
 constexpr absl::Duration kLeastPause = absl::Milliseconds(1);
 constexpr size_t kMostMessageBytes = 300;
 
@@ -47,11 +49,12 @@ std::string PathOf(const SchemaKey& key) {
 
 }  // namespace
 
-SchemaRegistry::SchemaRegistry(RegistryOptions options)
+SchemaRegistry::SchemaRegistry(RegistryOptions options, bool logs)
     : options_(std::move(options)),
+      logs_(logs),
       files_(options_.folder, options_.urls),
       http_(options_),
-      patience_(options_.patience),
+      patience_(2 * options_.patience),
       patience_counted_(SteadyNow()),
       misses_left_(kMostMisses) {
   thread_ = std::thread([this] { Run(); });
@@ -70,29 +73,86 @@ SchemaRegistry::~SchemaRegistry() {
 SchemaLookup SchemaRegistry::Find(const SchemaKey& key) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = entries_.find(key);
-  if (found != entries_.end()) {
-    Entry& entry = found->second;
-    if (entry.lookup.state != SchemaLookup::State::kUnknown || SteadyNow() < entry.forgotten) {
-      return entry.lookup;
-    }
-    entries_.erase(found);
+  if (found != entries_.end() && found->second.lookup.state == SchemaLookup::State::kKnown) {
+    return found->second.lookup;
   }
-  if (entries_.size() - static_cast<size_t>(figures_.known) >= kMostEntries) {
+  const absl::Time now = SteadyNow();
+  Entry* entry = found == entries_.end() ? nullptr : &found->second;
+  if (entry != nullptr && entry->lookup.state == SchemaLookup::State::kUnknown && now >= entry->forgotten) {
+    entries_.erase(found);
+    entry = nullptr;
+  }
+  if (entry == nullptr) entry = Add(key, now);
+  if (entry == nullptr) {
     return {SchemaLookup::State::kWaiting, nullptr,
             absl::StrCat(SchemaName(key), ": too many other schemas are asked for")};
   }
+  if (!entry->is_wanted) Want(key, *entry, now);
+  return entry->lookup;
+}
+
+void SchemaRegistry::Expect(const SchemaKey& key) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (expected_.size() >= kMostExpected) return;
+  const absl::Time now = SteadyNow();
+  if (const auto known = entries_.find(key); known != entries_.end()) {
+    Entry& entry = known->second;
+    // A refusal that would be too old when it is needed.
+    const bool is_old = entry.is_refused && now - entry.refused >= options_.remembers_unknown / 2;
+    if (entry.is_wanted || entry.is_queued || !is_old) return;
+    entry.is_refused = false;
+    Schedule(key, entry, now);
+    return changed_.notify_all();
+  }
+  Entry* const entry = Add(key, now);
+  if (entry == nullptr) return;
+  CountPatience(now);
+  // While others were missing of late, so may this be: it is asked for once, when a follower has it, too.
+  const bool is_doubtful = patience_ < 2 * options_.patience;
+  Schedule(key, *entry, is_doubtful ? now + options_.expected_after : now);
+  changed_.notify_all();
+}
+
+SchemaRegistry::Entry* SchemaRegistry::Add(const SchemaKey& key, absl::Time now) {
+  if (entries_.size() - static_cast<size_t>(figures_.known) >= kMostEntries) return nullptr;
   Entry& entry = entries_[key];
   entry.lookup.state = SchemaLookup::State::kWaiting;
-  entry.due = SteadyNow();
+  entry.seen = now;
   entry.pause = options_.first_pause;
+  return &entry;
+}
+
+void SchemaRegistry::Schedule(const SchemaKey& key, Entry& entry, absl::Time due) {
+  Unschedule(key, entry);
+  entry.due = due;
+  entry.is_queued = true;
+  (entry.is_wanted ? wanted_ : expected_).emplace(due, key);
+}
+
+void SchemaRegistry::Unschedule(const SchemaKey& key, Entry& entry) {
+  if (!std::exchange(entry.is_queued, false)) return;
+  (entry.is_wanted ? wanted_ : expected_).erase({entry.due, key});
+}
+
+void SchemaRegistry::Want(const SchemaKey& key, Entry& entry, absl::Time now) {
+  Unschedule(key, entry);
+  entry.is_wanted = true;
   ++figures_.waiting;
+  CountPatience(now);
+  const bool is_clear = entry.is_refused && entry.refused - entry.seen >= options_.expected_after &&
+                        now - entry.refused < options_.remembers_unknown;
+  if (is_clear && PatienceForOne() == absl::ZeroDuration()) return DecideUnknown(key, entry, now);
+  Schedule(key, entry, now);
   changed_.notify_all();
-  return entry.lookup;
 }
 
 SchemaFigures SchemaRegistry::figures() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return figures_;
+  SchemaFigures figures = figures_;
+  if (SteadyNow() - most_waiting_at_ < options_.shows_waiting) {
+    figures.waiting = std::max(figures.waiting, most_waiting_);
+  }
+  return figures;
 }
 
 void SchemaRegistry::Run() {
@@ -104,8 +164,8 @@ void SchemaRegistry::Run() {
     const absl::Time now = SteadyNow();
     CountPatience(now);
     absl::Time until = absl::InfiniteFuture();
-    const auto next = Next(now, until);
-    if (next == entries_.end()) {
+    const std::optional<SchemaKey> next = TakeNext(now, until);
+    if (!next) {
       if (until == absl::InfiniteFuture()) {
         changed_.wait(lock);
       } else {
@@ -113,49 +173,65 @@ void SchemaRegistry::Run() {
       }
       continue;
     }
-    const SchemaKey key = next->first;
-    const bool reads_file = !std::exchange(next->second.is_read, true) && !options_.folder.empty();
+    const SchemaKey& key = *next;
+    const bool reads_file = !std::exchange(entries_[key].is_read, true) && !options_.folder.empty();
     lock.unlock();
     absl::StatusOr<Schema> schema = reads_file ? FromFile(key) : Fetch(key);
     lock.lock();
     const absl::Status asked = schema.status();
     if (asked.ok()) {
       ++figures_.known;
-      Decide(entries_[key],
+      Decide(key, entries_[key],
              {SchemaLookup::State::kKnown, std::make_shared<const Schema>(*std::move(schema)), ""});
     }
+    if (reads_file && !asked.ok()) Schedule(key, entries_[key], SteadyNow());
     if (!reads_file && !absl::IsCancelled(asked)) Handle(key, asked);
   }
 }
 
-SchemaRegistry::Entries::iterator SchemaRegistry::Next(absl::Time now, absl::Time& until) {
-  auto next = entries_.end();
-  for (auto each = entries_.begin(); each != entries_.end(); ++each) {
-    if (each->second.lookup.state != SchemaLookup::State::kWaiting) continue;
-    // A file is read whatever the registry does.
-    if (!each->second.is_read && !options_.folder.empty()) return each;
-    if (next == entries_.end() || each->second.due < next->second.due) next = each;
-  }
-  if (next == entries_.end()) return next;
+std::optional<SchemaKey> SchemaRegistry::TakeNext(absl::Time now, absl::Time& until) {
   const absl::Time may_miss = misses_left_ >= 1 ? now : now + absl::Seconds((1 - misses_left_) / kMostMisses);
-  until = std::max({next->second.due, pauses_until_, may_miss});
-  return until <= now ? next : entries_.end();
+  for (const Queue* queue : {&wanted_, &expected_}) {
+    if (queue->empty()) continue;
+    const auto [due, key] = *queue->begin();
+    Entry& entry = entries_[key];
+    // A file is read whatever the registry does.
+    const bool asks = entry.is_read || options_.folder.empty();
+    const absl::Time at = asks ? std::max({due, pauses_until_, may_miss}) : due;
+    if (at > now) {
+      until = std::min(until, at);
+      continue;
+    }
+    Unschedule(key, entry);
+    return key;
+  }
+  return std::nullopt;
 }
 
 void SchemaRegistry::Handle(const SchemaKey& key, const absl::Status& asked) {
   const absl::Time now = SteadyNow();
   CountPatience(now);
   const std::string why = absl::StrCat(SchemaName(key), ": ", asked.message());
-  if (absl::IsUnavailable(asked)) return HandleFailure(entries_[key], why, now);
+  if (absl::IsUnavailable(asked)) return HandleFailure(key, entries_[key], why, now);
   if (!asked.ok()) HandleUnknown(key, entries_[key], why, absl::IsUnimplemented(asked), now);
-  if (failures_ > 0) spdlog::info("the schema registry answers again");
+  if (failures_ > 0 && logs_) spdlog::info("the schema registry answers again");
   failures_ = 0;
   pauses_until_ = next_failure_log_ = absl::InfinitePast();
 }
 
-void SchemaRegistry::Decide(Entry& entry, SchemaLookup lookup) {
+void SchemaRegistry::Decide(const SchemaKey& key, Entry& entry, SchemaLookup lookup) {
+  Unschedule(key, entry);
   if (std::exchange(entry.is_missing, false)) --missing_;
-  --figures_.waiting;
+  if (entry.is_wanted) {
+    const absl::Time now = SteadyNow();
+    const bool is_old = now - most_waiting_at_ >= options_.shows_waiting;
+    if (is_old || figures_.waiting >= most_waiting_) {
+      most_waiting_ = figures_.waiting;
+      most_waiting_at_ = now;
+    }
+    --figures_.waiting;
+  }
+  entry.is_wanted = true;
   entry.lookup = std::move(lookup);
   ++answers_;
 }
@@ -163,19 +239,24 @@ void SchemaRegistry::Decide(Entry& entry, SchemaLookup lookup) {
 void SchemaRegistry::CountPatience(absl::Time now) {
   const absl::Duration passed = now - std::exchange(patience_counted_, now);
   patience_ = missing_ > 0 ? std::max(patience_ - passed, absl::ZeroDuration())
-                           : std::min(patience_ + passed / kPatienceComesBack, options_.patience);
+                           : std::min(patience_ + passed / kPatienceComesBack, 2 * options_.patience);
   misses_left_ = std::min(misses_left_ + kMostMisses * absl::ToDoubleSeconds(passed), kMostMisses);
 }
 
-void SchemaRegistry::HandleFailure(Entry& entry, const std::string& why, absl::Time now) {
+absl::Duration SchemaRegistry::PatienceForOne() const {
+  return patience_ / 2 > options_.first_pause ? patience_ / 2 : absl::ZeroDuration();
+}
+
+void SchemaRegistry::HandleFailure(const SchemaKey& key, Entry& entry, const std::string& why,
+                                   absl::Time now) {
   entry.lookup.why = why;
-  entry.due = now + entry.pause;
+  Schedule(key, entry, now + entry.pause);
   entry.pause = std::min(2 * entry.pause, options_.longest_pause);
   // Others have their turn meanwhile, but not at a registry that answers nobody.
   constexpr int kMostDoublings = 16;
   const int doublings = std::min(failures_++, kMostDoublings);
   pauses_until_ = now + std::min(options_.first_pause * (1 << doublings), options_.longest_pause);
-  if (now < next_failure_log_) return;
+  if (now < next_failure_log_ || !logs_) return;
   next_failure_log_ = now + kLogEvery;
   spdlog::warn(
       "schema registry: {}; lethe asks again until it answers, and partitions with such records wait", why);
@@ -185,20 +266,45 @@ void SchemaRegistry::HandleUnknown(const SchemaKey& key, Entry& entry, const std
                                    absl::Time now) {
   misses_left_ -= 1;
   entry.lookup.why = why;
-  const absl::Duration needed = entry.is_missing ? absl::ZeroDuration() : options_.first_pause;
-  if (!is_final && patience_ > needed) {
-    if (!std::exchange(entry.is_missing, true)) ++missing_;
-    entry.due = now + std::clamp(patience_, kLeastPause, entry.pause);
-    entry.pause = std::min(2 * entry.pause, options_.longest_pause);
+  entry.is_refused = true;
+  entry.refused = now;
+  if (is_final) return DecideUnknown(key, entry, now);
+  if (!entry.is_wanted) {
+    // Find decides, or asks again.
+    unwanted_.push_back(key);
+    while (unwanted_.size() > kMostExpected) {
+      const auto oldest = entries_.find(unwanted_.front());
+      unwanted_.pop_front();
+      if (oldest != entries_.end() && !oldest->second.is_wanted && oldest->second.is_refused) {
+        entries_.erase(oldest);
+      }
+    }
     return;
   }
+  if (!entry.is_missing) {
+    entry.until = now + PatienceForOne();
+    if (entry.until > now) {
+      entry.is_missing = true;
+      ++missing_;
+    }
+  }
+  if (now >= entry.until || patience_ == absl::ZeroDuration()) return DecideUnknown(key, entry, now);
+  Schedule(key, entry, std::min(now + entry.pause, std::max(entry.until, now + kLeastPause)));
+  entry.pause = std::min(2 * entry.pause, options_.longest_pause);
+}
+
+void SchemaRegistry::DecideUnknown(const SchemaKey& key, Entry& entry, absl::Time now) {
+  const std::string why = entry.lookup.why;
   if (now >= next_unknown_log_) {
     next_unknown_log_ = now + kLogEvery;
+    unknown_logged_ = 0;
+  }
+  if (logs_ && ++unknown_logged_ <= kMostLogged) {
     spdlog::warn("schema registry: {}; its records are malformed, and lethe asks again after {}", why,
                  absl::FormatDuration(options_.remembers_unknown));
   }
   entry.forgotten = now + options_.remembers_unknown;
-  Decide(entry, {SchemaLookup::State::kUnknown, nullptr, why});
+  Decide(key, entry, {SchemaLookup::State::kUnknown, nullptr, why});
   unknown_.push_back(key);
   while (unknown_.size() > kMostUnknown) {
     const auto oldest = entries_.find(unknown_.front());
@@ -284,8 +390,7 @@ absl::StatusOr<SchemaAnswer> SchemaRegistry::AskOne(const std::string& url) {
     return got.status();
   }
   if (got->status == 200) {
-    auto answer = got->is_cut ? absl::UnimplementedError("the answer is larger than 4 MiB")
-                              : ParseSchemaAnswer(got->body);
+    auto answer = got->is_cut ? BeginsSchemaAnswer(got->body) : ParseSchemaAnswer(got->body);
     const bool makes_sense = answer.ok() || absl::IsUnimplemented(answer.status());
     Count(makes_sense ? &SchemaFigures::answered : &SchemaFigures::failed);
     return makes_sense ? std::move(answer) : absl::UnavailableError(answer.status().message());

@@ -35,10 +35,11 @@ JudgedRun Judge::Run(Task& task, RecordRun run) {
   const absl::Time now = clock_.Wall();
   int64_t oldest_ms = INT64_MAX;
   const absl::Time latest = now + options_.max_future;
+  std::optional<SchemaKey> waits_for;
   for (const InputRecord& input : run) {
     const RecordFields& fields = reader_.Read(input.view());
     if (fields.waits_for) {
-      task.waits_for = fields.waits_for;
+      waits_for = fields.waits_for;
       break;
     }
     if (auto why = writer_.WhyStop(task, input, fields)) {
@@ -73,7 +74,7 @@ JudgedRun Judge::Run(Task& task, RecordRun run) {
     task.undeliverable.try_emplace(input.offset, Undeliverable{std::move(refused)});
   }
   JudgeEvents(task);
-  return {records_, oldest_ms};
+  return {records_, oldest_ms, waits_for};
 }
 
 void Judge::JudgeEvents(Task& task) {
@@ -129,7 +130,7 @@ absl::Time Judge::Believe(Task& task, const InputRecord& input, absl::Time lates
 
 void Judge::Complain(const Task& task, int64_t offset, const RecordFields& fields) {
   const bool is_malformed = fields.id_state == RecordFields::State::kMalformed;
-  const auto like_it = (is_malformed ? malformed_ : without_id_).Next(clock_.Steady());
+  const auto like_it = (is_malformed ? malformed_ : without_id_).Next(fields.reason, clock_.Steady());
   if (!like_it) return;
   const Action action = writer_.DispositionOf({.id_state = fields.id_state}).action;
   spdlog::warn("{} offset {}: {} without a verdict: {}{}", source_.Name(task), offset,

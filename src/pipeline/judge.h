@@ -30,8 +30,8 @@ class Judge {
   Judge(const Workplace& place, RecordWriter& writer, RefusalSearch& refusals, Warnings& warnings);
 
   // The partition must be in the open transaction. If it must stop within the run, the result is shorter, and
-  // task.stop_before_next says why, or task.waits_for is the schema that the next record needs. Valid until
-  // the next call.
+  // task.stop_before_next says why, or JudgedRun::waits_for is the schema that the next record needs. Valid
+  // until the next call.
   JudgedRun Run(Task& task, RecordRun run);
 
  private:
@@ -66,8 +66,8 @@ class Judge {
   const std::unique_ptr<char[]> first_texts_ = std::make_unique_for_overwrite<char[]>(kTextBytes);
   std::pmr::monotonic_buffer_resource texts_{first_texts_.get(), kTextBytes};
   Repeats disbelieved_;  // timestamps
-  Repeats without_id_;
-  Repeats malformed_;
+  RepeatsByReason without_id_;
+  RepeatsByReason malformed_;
 };
 
 }  // namespace lethe

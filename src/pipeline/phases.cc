@@ -31,7 +31,10 @@ Phases::Phases(const Workplace& place, HeldPartitions& held, Transactions& trans
       replay_reader_(options_.record) {}
 
 absl::Status Phases::Advance(Task& task, RecordRun run) {
-  if (task.waits_for) return absl::OkStatus();  // it was polled before that
+  if (task.schema_wait.is_on()) {
+    held_.Keep(task, run);
+    return absl::OkStatus();
+  }
   if (task.unreadable) {
     task.unreadable->Readable();
     SearchReadable(task);
@@ -76,9 +79,12 @@ bool Phases::Recognizes(Task& task, const InputRecord& input) {
 RecordRun Phases::Restore(Task& task, RecordRun run) {
   const auto active = std::find_if(run.begin(), run.end(),
                                    [&](const InputRecord& input) { return input.offset >= task.committed; });
-  Replay(task, run.first(static_cast<size_t>(active - run.begin())));
-  if (task.waits_for) return {};
-  run.remove_prefix(static_cast<size_t>(active - run.begin()));
+  const RecordRun replayed = run.first(static_cast<size_t>(active - run.begin()));
+  if (const auto awaited = Replay(task, replayed)) {
+    held_.AwaitSchema(task, awaited->schema, run.subspan(awaited->before));
+    return {};
+  }
+  run.remove_prefix(replayed.size());
   if (task.committed - task.next < kCarefulOffsets) source_.ReadCarefully();
   if (task.phase != Phase::kFailed && (!run.empty() || task.next >= task.committed)) Activate(task);
   return task.phase == Phase::kFailed ? RecordRun() : run;
@@ -98,9 +104,12 @@ void Phases::Activate(Task& task) {
   task.restore.At(task.restore.to(), state_.clock.Steady());
 }
 
-void Phases::Replay(Task& task, RecordRun run) {
-  if (run.empty()) return;
-  if (!IsLogOfCommit(task, run)) return StopOnOtherLog(task);
+std::optional<Phases::Awaited> Phases::Replay(Task& task, RecordRun run) {
+  if (run.empty()) return std::nullopt;
+  if (!IsLogOfCommit(task, run)) {
+    StopOnOtherLog(task);
+    return std::nullopt;
+  }
   replayed_.clear();
   const auto replay = [&] {
     if (absl::Status replayed = task.filter->Replay(replayed_); !replayed.ok()) state_.fatal = replayed;
@@ -110,12 +119,12 @@ void Phases::Replay(Task& task, RecordRun run) {
   // ahead then. Stream time at C takes its place.
   task.filter->LimitStreamTime(task.time_at_committed);
   const absl::Time latest = std::min(state_.clock.Wall(), task.time_at_committed) + options_.max_future;
-  std::optional<SchemaKey> waits_for;
+  std::optional<Awaited> awaited;
   for (const InputRecord& input : run) {
     const RecordFields& fields = replay_reader_.Read(input.view());
     if (fields.waits_for) {
-      waits_for = fields.waits_for;
-      run = run.first(static_cast<size_t>(&input - run.data()));
+      awaited = {*fields.waits_for, static_cast<size_t>(&input - run.data())};
+      run = run.first(awaited->before);
       break;
     }
     const absl::Time time = input.time() > latest ? absl::InfinitePast() : input.time();
@@ -128,8 +137,7 @@ void Phases::Replay(Task& task, RecordRun run) {
     }
   }
   replay();
-  if (waits_for) held_.AwaitSchema(task, *waits_for);
-  if (run.empty()) return;
+  if (run.empty()) return awaited;
   task.next = task.filter_end = run.back().offset + 1;
   const InputRecord& last = run.back();
   task.mark = task.committed_mark = {last.offset, last.Hash(), last.time()};
@@ -139,6 +147,7 @@ void Phases::Replay(Task& task, RecordRun run) {
   if (task.restore.At(task.next, state_.clock.Steady())) {
     spdlog::info("{}: restoring: {}", source_.Name(task), task.restore.ToString());
   }
+  return awaited;
 }
 
 bool Phases::IsLogOfCommit(Task& task, RecordRun run) {
@@ -175,7 +184,7 @@ absl::Status Phases::JudgeRun(Task& task, RecordRun run) {
   if (absl::Status begun = transactions_.Begin(task); !begun.ok()) return begun;
   if (run.empty()) return absl::OkStatus();
   const JudgedRun judged = judge_.Run(task, run);
-  if (task.waits_for) held_.AwaitSchema(task, *task.waits_for);
+  if (judged.waits_for) held_.AwaitSchema(task, *judged.waits_for, run.subspan(judged.records.size()));
   // The filter may lack an id that passed, so nothing may be written. The next process restores all committed
   // ids from the log.
   if (absl::Status known = task.transaction->status(); !known.ok()) {
@@ -193,7 +202,7 @@ void Phases::SayThatItWaits(Task& task) {
 
 void Phases::ReachEnd(Task& task, const InputRecord& at) {
   const int64_t end = at.offset;
-  if (task.waits_for) return;  // there is a record before it
+  if (task.schema_wait.is_on()) return held_.Keep(task, {&at, 1});  // there is a record before it
   if (task.unreadable) {
     task.unreadable->Readable();
     return SearchReadable(task);
@@ -210,7 +219,7 @@ void Phases::ReachEnd(Task& task, const InputRecord& at) {
 
 void Phases::MeetUnreadable(Task& task, int64_t base, const std::string& why) {
   if (task.phase == Phase::kFailed || task.phase == Phase::kHeld || !task.stop_before_next.empty()) return;
-  if (task.waits_for) return;
+  if (task.schema_wait.is_on()) return;  // the reader meets it again
   if (pace_.MeetUnreadable(task)) return SayThatItWaits(task);
   if (task.unreadable) {
     task.unreadable->Unreadable(base);

@@ -2,7 +2,9 @@
 #ifndef LETHE_SRC_PIPELINE_PHASES_H_
 #define LETHE_SRC_PIPELINE_PHASES_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,7 +40,12 @@ class Phases {
   bool Recognizes(Task& task, const InputRecord& input);
   // kRestoring: replays the records before C. Returns the rest of the run, which is to be judged.
   RecordRun Restore(Task& task, RecordRun run);
-  void Replay(Task& task, RecordRun run);
+  // What the first record that was not replayed waits for, and how many were before it.
+  struct Awaited {
+    SchemaKey schema;
+    size_t before = 0;
+  };
+  std::optional<Awaited> Replay(Task& task, RecordRun run);
   // Everything before C was read: the partition is kActive, unless its log differs from the one judged.
   void Activate(Task& task);
   // Compares the record that the commit metadata names, once the run has reached it.

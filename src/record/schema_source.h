@@ -60,6 +60,8 @@ class SchemaSource {
   virtual ~SchemaSource() = default;
   // Never blocks: what is not known is asked for elsewhere meanwhile.
   virtual SchemaLookup Find(const SchemaKey& key) = 0;
+  // Records that need it are about to be read: it may be asked for when nothing else is.
+  virtual void Expect(const SchemaKey& /* key */) {}
   // Grows when a schema that was waited for is kKnown or kUnknown.
   virtual int64_t answers() const { return 0; }
   virtual SchemaFigures figures() const { return {}; }

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -57,6 +58,19 @@ TEST(CheckTest, AllIsWellAndNothingIsTouched) {
   EXPECT_EQ(daemon->Metric("lethe_transactions_aborted_total"), 0);
   EXPECT_TRUE(daemon->Stop());
   EXPECT_TRUE(flow.ExactlyOnce());
+}
+
+// They have one transactional id.
+TEST(CheckTest, SeveralAtOnceFindNothingWrong) {
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  flow.SendIds("a", 1, 10);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::thread> threads;
+    std::vector<Finished> checks(3);
+    for (Finished& check : checks) threads.emplace_back([&] { check = flow.RunCommand("check"); });
+    for (std::thread& thread : threads) thread.join();
+    for (const Finished& check : checks) EXPECT_FALSE(absl::StrContains(check.out, "error    ")) << check.out;
+  }
 }
 
 TEST(CheckTest, WhatFitsBadlyIsAWarningWithARemedy) {

@@ -12,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "tests/support/fake_registry.h"
 #include "tests/support/flow.h"
@@ -88,6 +89,27 @@ TEST(SchemaRegistryDaemonTest, AHeldPartitionIsNamedAndOthersGoOn) {
   EXPECT_TRUE(daemon->AwaitReady());
   EXPECT_TRUE(daemon->Await([&] { return Passed(flow).contains("b"); }));
   EXPECT_TRUE(daemon->Stop());
+}
+
+// To fetch what is behind a record again took half a second for each of them.
+TEST(SchemaRegistryDaemonTest, ManyNewSchemasInARowTakeTheirRequestsAlone) {
+  constexpr int kSchemas = 200;
+  FakeRegistry registry;
+  std::vector<Record> records;
+  std::map<std::string, int> sent;
+  for (int schema = 1; schema <= kSchemas; ++schema) {
+    PutVersion(registry, schema, schema % 5);
+    const std::string id = absl::StrCat("event-", schema);
+    records.push_back(Event(id, schema, schema % 5));
+    sent[id] = 1;
+  }
+  Flow flow({LETHE_PROGRAM, 1, {}, {}});
+  flow.Send(records);
+  const absl::Time begin = absl::Now();
+  ASSERT_TRUE(EndsWell(flow.RunToEnd(kById + Args{"--schema-registry=" + registry.url()})));
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(60));
+  EXPECT_EQ(Passed(flow), sent);
+  EXPECT_EQ(registry.requests(), size_t{kSchemas});
 }
 
 // A replay needs the schemas of old records, and has them from their files.

@@ -281,6 +281,21 @@ TEST_F(SurveyTopicTest, AnEmptyTopicIsReported) {
   EXPECT_TRUE(absl::StrContains(finished.out, "The topic is empty")) << finished.out;
 }
 
+TEST_F(SurveyTopicTest, ARegistryThatDoesNotAnswerIsOneErrorAfterAWhile) {
+  Record framed = WithId("a");
+  framed.value = std::string("\0\0\0\0\7\2a", 7);
+  Send({framed, framed});
+  const absl::Time begin = absl::Now();
+  const Finished finished = Survey({"--schema-registry", "http://127.0.0.1:1"}, topic_);
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(40));
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_EQ(finished.out, "");
+  EXPECT_TRUE(absl::StrContains(finished.err, "waiting for the schema registry")) << finished.err;
+  EXPECT_TRUE(absl::StrContains(finished.err, "the schema registry does not answer: schema id 7"))
+      << finished.err;
+  EXPECT_EQ(std::count(finished.err.begin(), finished.err.end(), '\n'), 2) << finished.err;
+}
+
 TEST_F(SurveyTopicTest, ErrorsSayWhatToDo) {
   const Finished missing = Survey({}, UniqueName("nowhere"));
   EXPECT_EQ(missing.exit_code, 1);

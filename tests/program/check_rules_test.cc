@@ -446,6 +446,22 @@ TEST(LogRules, TheRegistryIsAskedForTheSchemasOfTheSample) {
   EXPECT_EQ(WrongLog(sample, {}, options), "error schemas;");
 }
 
+// A registry that does not answer says the same of all schemas, and of the ids nothing can be said.
+TEST(LogRules, ARegistryThatDoesNotAnswerIsOneError) {
+  class Away final : public SchemaSource {
+    SchemaLookup Find(const SchemaKey&) override {
+      return {SchemaLookup::State::kUnknown, nullptr, "the schema registry does not answer"};
+    }
+  } away;
+  DaemonOptions options = Options();
+  options.record.id = *IdSpec::Parse("avro:/id");
+  options.record.schemas = &away;
+  LogSample sample = Sample();
+  sample.schemas = {7, 8, 9};
+  sample.malformed = sample.records;
+  EXPECT_EQ(WrongLog(sample, {}, options), "error schemas;");
+}
+
 TEST(LogRules, MemoryIsThatOfThePlan) {
   DaemonOptions options = Options();
   LogSample sample = Sample();

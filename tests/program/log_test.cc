@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "src/cli/terminal/json_text.h"
 #include "src/pipeline/clock/repeats.h"
 #include "tests/support/seed.h"
@@ -92,6 +93,19 @@ TEST(Log, RepeatedMessagesAreSummedUp) {
   EXPECT_EQ(repeats.Next(start + absl::Seconds(6)), std::nullopt);
   EXPECT_EQ(repeats.Next(start + absl::Seconds(11)), " (1 like it since the last were left out)");
   EXPECT_EQ(repeats.Next(start + absl::Seconds(20)), "");
+}
+
+TEST(Log, TheFirstFewReasonsAreAllLogged) {
+  RepeatsByReason repeats;
+  const absl::Time start = absl::UnixEpoch();
+  int logged = 0;
+  for (int i = 0; i < 1000; ++i) {
+    logged += repeats.Next(absl::StrCat("schema id ", i / 10), start + absl::Milliseconds(i)).has_value();
+  }
+  EXPECT_EQ(logged, 8);
+  EXPECT_EQ(repeats.Next("schema id 0", start + absl::Seconds(6)),
+            " (992 like it since the last were left out)");
+  EXPECT_EQ(repeats.Next("schema id 0", start + absl::Seconds(61)), "") << "it is forgotten by then";
 }
 
 TEST(Log, SeventyInTwoSecondsBecomeOneAndAreCounted) {

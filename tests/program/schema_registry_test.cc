@@ -35,6 +35,8 @@ RegistryOptions Quick(std::vector<std::string> urls) {
   RegistryOptions options;
   options.urls = std::move(urls);
   options.patience = kMissing;
+  options.expected_after = absl::Milliseconds(50);
+  options.shows_waiting = absl::ZeroDuration();
   options.first_pause = absl::Milliseconds(5);
   options.longest_pause = absl::Milliseconds(20);
   return options;
@@ -190,19 +192,80 @@ TEST(SchemaRegistryTest, AnUnknownSchemaIsForgottenAndFound) {
   ASSERT_TRUE(WaitUntil([&] { return source.Find(7).state == State::kKnown; }));
 }
 
-// One forged id takes the patience, and the others have none left.
+// Each forged id takes half of the patience that is left.
 TEST(SchemaRegistryTest, ForgedIdsShareOnePatience) {
   FakeRegistry registry;
   SchemaRegistry source(Quick({registry.url()}));
+  const absl::Time begin = absl::Now();
   ASSERT_EQ(Await(source, 1).state, State::kUnknown);
   const size_t first = registry.requests();
-  const absl::Time begin = absl::Now();
-  constexpr int kForged = 120;
+  constexpr int kForged = 300;
   for (int id = 2; id < 2 + kForged; ++id) ASSERT_EQ(Await(source, id).state, State::kUnknown);
-  // Of these a few come back into the patience.
-  EXPECT_LT(registry.requests() - first, 2u * kForged);
-  EXPECT_GT(absl::Now() - begin, absl::Milliseconds(1000))
-      << "the registry is asked 50 times a second at most";
+  // Of these the first few are asked for again.
+  EXPECT_LT(registry.requests() - first, kForged + 100u);
+  EXPECT_GT(absl::Now() - begin, absl::Milliseconds(2000))
+      << "the registry is asked 100 times a second at most";
+}
+
+TEST(SchemaRegistryTest, AfterAForgedIdALateSchemaIsWaitedForToo) {
+  FakeRegistry registry;
+  SchemaRegistry source(Quick({registry.url()}));
+  ASSERT_EQ(Await(source, 1).state, State::kUnknown);
+  const size_t requests = registry.requests();
+  source.Find(7);
+  ASSERT_TRUE(WaitUntil([&] { return registry.requests() > requests; }));
+  registry.PutAvro(7, R"(\"int\")");
+  EXPECT_EQ(Await(source, 7).state, State::kKnown);
+}
+
+TEST(SchemaRegistryTest, ExpectedSchemasAreThereWhenTheyAreNeeded) {
+  FakeRegistry registry;
+  for (int id = 1; id <= 20; ++id) registry.PutAvro(id, R"(\"int\")");
+  SchemaRegistry source(Quick({registry.url()}));
+  for (int id = 1; id <= 20; ++id) source.Expect(id);
+  EXPECT_EQ(source.figures().waiting, 0);
+  ASSERT_TRUE(WaitUntil([&] { return source.figures().known == 20; }));
+  for (int id = 1; id <= 20; ++id) EXPECT_EQ(source.Find(id).state, State::kKnown);
+  EXPECT_EQ(registry.requests(), 20u);
+}
+
+// Where many are forged, those that are expected are asked for once, and a moment after they were seen.
+TEST(SchemaRegistryTest, ExpectedForgedIdsAreDecidedByOneRequest) {
+  FakeRegistry registry;
+  SchemaRegistry source(Quick({registry.url()}));
+  for (int id = 1; id <= 10; ++id)
+    ASSERT_EQ(Await(source, id).state, State::kUnknown);  // no patience is left
+  const size_t requests = registry.requests();
+  constexpr int kForged = 50;
+  for (int id = 100; id < 100 + kForged; ++id) source.Expect(id);
+  absl::SleepFor(absl::Milliseconds(10));
+  registry.PutAvro(149, R"(\"int\")");  // a little late
+  ASSERT_TRUE(WaitUntil([&] { return registry.requests() == requests + kForged; }));
+  ASSERT_TRUE(WaitUntil([&] { return source.figures().known == 1; }));
+  EXPECT_EQ(source.figures().waiting, 0);
+  for (int id = 100; id < 149; ++id) EXPECT_EQ(Await(source, id).state, State::kUnknown) << id;
+  EXPECT_EQ(source.Find(149).state, State::kKnown);
+  EXPECT_LT(registry.requests(), requests + kForged + 10);
+}
+
+// What is needed now does not wait behind what may be needed.
+TEST(SchemaRegistryTest, ExpectedSchemasHoldNoOther) {
+  FakeRegistry registry;
+  registry.PutAvro(7, R"(\"int\")");
+  SchemaRegistry source(Quick({registry.url()}));
+  for (int id = 1000; id < 3000; ++id) source.Expect(id);
+  EXPECT_EQ(Await(source, 7).state, State::kKnown);
+  EXPECT_LT(registry.requests(), 1000u);
+}
+
+TEST(SchemaRegistryTest, ShowsShortWaitsForAWhile) {
+  FakeRegistry registry;
+  registry.PutAvro(7, R"(\"int\")");
+  RegistryOptions options = Quick({registry.url()});
+  options.shows_waiting = absl::Hours(1);
+  SchemaRegistry source(options);
+  ASSERT_EQ(Await(source, 7).state, State::kKnown);
+  EXPECT_EQ(source.figures().waiting, 1);
 }
 
 TEST(SchemaRegistryTest, IsNeverUnknownWhileTheRegistryDoesNotAnswer) {
@@ -303,7 +366,7 @@ TEST(SchemaRegistryTest, GarbageAndHalfAnswersAreNoAnswers) {
 TEST(SchemaRegistryTest, WhatIsTooLargeIsRefused) {
   FakeRegistry registry;
   registry.PutAvro(1, std::string((size_t{1} << 20) + 1, 'x'));
-  registry.PutAvro(2, std::string(size_t{5} << 20, 'x'));
+  registry.PutAvro(2, std::string(size_t{10} << 20, 'x'));
   registry.Put("/schemas/ids/3", {200, R"({"schema":"x","schemaType":"THRIFT"})"});
   SchemaRegistry source(Quick({registry.url()}));
   for (const int id : {1, 2, 3}) {
@@ -312,6 +375,29 @@ TEST(SchemaRegistryTest, WhatIsTooLargeIsRefused) {
     EXPECT_TRUE(absl::StrContains(lookup.why, absl::StrCat("schema id ", id))) << lookup.why;
   }
   EXPECT_EQ(registry.requests(), 3u);
+}
+
+TEST(SchemaRegistryTest, AnAnswerThatIsTooLongAndNoSchemaIsWaitedFor) {
+  FakeRegistry registry;
+  registry.Put("/schemas/ids/7", {200, "<html>" + std::string(size_t{5} << 20, 'x')});
+  SchemaRegistry source(Quick({registry.url()}));
+  const std::string why = WaitsBecause(source, 7, &SchemaFigures::failed);
+  EXPECT_TRUE(absl::StrContains(why, "larger than 4 MiB")) << why;
+  registry.PutAvro(7, R"(\"int\")");
+  EXPECT_EQ(Await(source, 7).state, State::kKnown);
+}
+
+TEST(SchemaRegistryTest, AnAnswerWithoutAnEndIsWaitedFor) {
+  const ReplyServer server([](int connection) {
+    ReadRequest(connection);
+    const std::string more(size_t{1} << 20, 'x');
+    ReplyServer::Send(connection, "HTTP/1.1 200 OK\r\n\r\n{\"schema\":\"");
+    while (ReplyServer::Send(connection, more)) {
+    }
+  });
+  SchemaRegistry source(Quick({UrlOf(server)}));
+  const std::string why = WaitsBecause(source, 7, &SchemaFigures::failed);
+  EXPECT_TRUE(absl::StrContains(why, "longer than 32 MiB")) << why;
 }
 
 TEST(SchemaRegistryTest, OneBadSchemaDoesNotHoldTheOthers) {
@@ -401,14 +487,24 @@ TEST(PatientSchemasTest, WaitsForAnAnswerAndNoLonger) {
   FakeRegistry registry;
   registry.Put("/schemas/ids/7",
                {.status = 200, .body = R"({"schema":"x"})", .after = absl::Milliseconds(50)});
-  PatientSchemas patient(std::make_unique<SchemaRegistry>(Quick({registry.url()})), absl::Seconds(60));
+  PatientSchemas patient(std::make_unique<SchemaRegistry>(Quick({registry.url()})), absl::Seconds(60),
+                         [](const std::string& what) { ADD_FAILURE() << what; });
   EXPECT_EQ(patient.Find(7).state, State::kKnown);
+  EXPECT_EQ(patient.Find(8).state, State::kUnknown);
   EXPECT_TRUE(patient.status().ok());
 
+  std::vector<std::string> said;
   PatientSchemas gives_up(std::make_unique<SchemaRegistry>(Quick({"http://127.0.0.1:1"})),
-                          absl::Milliseconds(50));
-  for (int i = 0; i < 1000; ++i) EXPECT_EQ(gives_up.Find(7).state, State::kUnknown);
+                          absl::Milliseconds(1200), [&](const std::string& what) { said.push_back(what); });
+  const absl::Time begin = absl::Now();
+  for (int i = 0; i < 1000; ++i) {
+    const SchemaLookup lookup = gives_up.Find(7 + i % 2);
+    EXPECT_EQ(lookup.state, State::kUnknown);
+    EXPECT_EQ(lookup.why, gives_up.status().message()) << "one error for all";
+  }
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(30));
   EXPECT_TRUE(absl::IsUnavailable(gives_up.status())) << gives_up.status();
+  EXPECT_EQ(said.size(), 1u);
 }
 
 TEST(RegistryOptionsTest, ParsesUrls) {

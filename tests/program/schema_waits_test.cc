@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,7 +68,7 @@ class SchemaWaitsTest : public testing::Test {
     life.source.on_idle = [&life, while_waiting = std::move(while_waiting)] {
       if (life.worker.transactions().is_open()) return;
       for (const auto& [id, task] : life.tasks) {
-        if (task->waits_for) return while_waiting();
+        if (task->schema_wait.is_on()) return while_waiting();
       }
       if (life.IsAtEnd()) life.stop.Request();
     };
@@ -105,6 +106,17 @@ TEST_F(SchemaWaitsTest, APartitionWaitsAndOthersGoOn) {
   EXPECT_EQ(Out(), "1a 1x 1y 1z 2b 1c");
   EXPECT_TRUE(life.source.paused.empty());
   EXPECT_EQ(waiting.phase, Phase::kActive);
+}
+
+TEST_F(SchemaWaitsTest, SchemasOfLaterRecordsAreExpectedMeanwhile) {
+  Send({"1a", "2b", "3c", "1d", "4e"});
+  Life life(cluster_, options_);
+  life.Assign(0);
+  Run(life, [&] {
+    EXPECT_EQ(schemas_.expected, (std::set<SchemaKey>{1, 2, 3, 4}));
+    for (const int schema : {2, 3, 4}) schemas_.Put(schema, Orders());
+  });
+  EXPECT_EQ(Out(), "1a 2b 3c 1d 4e");
 }
 
 TEST_F(SchemaWaitsTest, IsAskedForOnlyWhenThereAreAnswers) {
@@ -187,7 +199,7 @@ TEST_F(SchemaWaitsTest, ARevokedPartitionIsReadByTheNextOwner) {
     Run(life, [&] {
       life.worker.held().Release(*life.tasks[0]);
       EXPECT_TRUE(life.source.paused.empty());
-      EXPECT_FALSE(life.tasks[0]->waits_for);
+      EXPECT_FALSE(life.tasks[0]->schema_wait.is_on());
       life.Revoke({0}, /*lost=*/false);
     });
   }

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -21,6 +22,7 @@ class FakeSchemas final : public SchemaSource {
     if (found != answers_by_key_.end()) return found->second;
     return {SchemaLookup::State::kWaiting, nullptr, absl::StrCat(SchemaName(key), ": status 503")};
   }
+  void Expect(const SchemaKey& key) override { expected.insert(key); }
   int64_t answers() const override { return answers_; }
 
   void Put(const SchemaKey& key, Schema schema) {
@@ -34,6 +36,7 @@ class FakeSchemas final : public SchemaSource {
   }
 
   int64_t finds = 0;
+  std::set<SchemaKey> expected;
 
  private:
   std::map<SchemaKey, SchemaLookup> answers_by_key_;

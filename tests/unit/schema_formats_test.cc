@@ -193,6 +193,33 @@ TEST_F(SchemaFormats, ASchemaThatIsOfNoUse) {
   EXPECT_EQ(IdOf(without.Read({.value = Framed(7, Zigzag(5))})), "malformed");
 }
 
+TEST_F(SchemaFormats, MessagesNameTypeAndFields) {
+  schemas_.Put(7, Avro(R"({"type":"record","name":"R","fields":[{"name":"at","type":"long"},
+      {"name":"o","type":{"type":"record","name":"O","fields":[{"name":"key","type":"string"}]}}]})"));
+  schemas_.Put(8,
+               Protobuf("message R { optional int32 a = 1; repeated int32 b = 2; optional string c = 3; }"));
+  schemas_.Put(9, {Schema::Type::kJson, R"({"properties":{"a":{},"b":{},"c":{},"d":{},"e":{},"f":{}}})", {}});
+  const auto reason = [&](const std::string& field, const std::string& value) {
+    IdOfValue(field, value);
+    return reason_;
+  };
+  EXPECT_TRUE(absl::StrContains(reason("avro:/id", Framed(7, Zigzag(1) + Zigzag(1) + "x")),
+                                "is not in schema id 7, which has /at, /o/key"))
+      << reason_;
+  EXPECT_TRUE(
+      absl::StrContains(reason("protobuf:/id", Framed(8, kFirstMessage)), "schema id 8, which has /a, /c"))
+      << reason_;
+  EXPECT_TRUE(absl::StrContains(reason("avro:/id", Framed(8, kFirstMessage)),
+                                "schema id 8 is a Protobuf schema with the fields /a, /c: use protobuf:"))
+      << reason_;
+  EXPECT_TRUE(absl::StrContains(reason("protobuf:/id", Framed(7, kFirstMessage)), "/at, /o/key: use avro:"))
+      << reason_;
+  EXPECT_TRUE(
+      absl::StrContains(reason("avro:/id", Framed(9, "{}")),
+                        "a JSON Schema with the fields /a, /b, /c, /d, /e and others: use framed.json:"))
+      << reason_;
+}
+
 TEST_F(SchemaFormats, ASchemaWithoutTheField) {
   schemas_.Put(7, Avro(R"({"type":"record","name":"R","fields":[{"name":"a","type":
                            {"type":"map","values":"int"}}]})"));

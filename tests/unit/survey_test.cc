@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -236,6 +237,43 @@ TEST_F(SurveyTest, FieldsOfAvroAreFoundByTheirNames) {
     Add("k", absl::StrCat(absl::string_view("\0\0\0\0\x2A\x01\x02\x0C", 8), id));
   });
   EXPECT_EQ(Best(), "avro:/order/id");
+}
+
+// Of two kinds of records in a topic the smaller one has a schema.
+TEST_F(SurveyTest, AnIdOfAMixedTopicIsNotCalledWrong) {
+  test::FakeSchemas schemas;
+  schemas.Put(
+      42,
+      {Schema::Type::kAvro, R"({"type":"record","name":"E","fields":[{"name":"id","type":"string"}]})", {}});
+  SurveyOptions options;
+  options.memory_bytes = 64 << 20;
+  options.schemas = &schemas;
+  survey_ = std::make_unique<Survey>(options);
+  WithRetries(6000, [&](int i) {
+    const std::string id = absl::StrFormat("o%05d", i);
+    Add("k", i % 10 < 4 ? testing::Framed(42, "\x0C" + id) : absl::StrCat("<order ", i, ">"));
+  });
+  const SurveyReport report = survey_->Report();
+  EXPECT_NEAR(report.frames.value_share(), 0.4, 0.02);
+  const auto avro = std::find_if(report.candidates.begin(), report.candidates.end(),
+                                 [](const IdCandidate& each) { return each.id.ToString() == "avro:/id"; });
+  ASSERT_NE(avro, report.candidates.end());
+  EXPECT_EQ(avro->quality, IdQuality::kDoubtful) << avro->remark;
+}
+
+TEST_F(SurveyTest, FieldsOfFramedKeysAreCandidates) {
+  test::FakeSchemas schemas;
+  schemas.Put(
+      42,
+      {Schema::Type::kAvro, R"({"type":"record","name":"K","fields":[{"name":"id","type":"string"}]})", {}});
+  SurveyOptions options;
+  options.memory_bytes = 64 << 20;
+  options.schemas = &schemas;
+  survey_ = std::make_unique<Survey>(options);
+  WithRetries(6000, [&](int i) {
+    Add(testing::Framed(42, absl::StrFormat("\x0Co%05d", i)), absl::StrCat("text ", i % 7, i % 3));
+  });
+  EXPECT_EQ(Best(), "key.avro:/id");
 }
 
 // An order of a customer, of whom there are 300, in a Protobuf message behind a frame.

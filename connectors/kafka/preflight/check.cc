@@ -233,6 +233,18 @@ class Checker {
   // Only a transaction shows whether its id may be used, and offsets of the group be committed. It sends the
   // committed offset again, and aborts.
   void TryTransaction(const DaemonOptions& stage, const CommittedOffset& first) {
+    constexpr int kMost = 5;
+    for (int i = 0; i < kMost; ++i) {
+      const size_t before = findings_.size();
+      if (!TryTransactionOnce(stage, first)) return;
+      findings_.resize(before);
+    }
+    Add(Severity::kWarning, "transactions", absl::StrCat("group ", stage.group),
+        "were not tried: other checks of this instance run at the same time", "check again");
+  }
+
+  // True: another check has taken the transactional id, which says nothing about this user's permissions.
+  bool TryTransactionOnce(const DaemonOptions& stage, const CommittedOffset& first) {
     const std::string id = absl::StrCat(stage.group, "/", options_.instance, "/check");
     const std::string where = absl::StrCat("transactional id ", id);
     ClientConfig config = BaseConfig(options_, {{"transaction.timeout.ms", "30000"}});
@@ -242,19 +254,22 @@ class Checker {
     auto producer = config.MakeProducer();
     if (!producer.ok()) {
       Add(Severity::kError, "transactions", where, std::string(producer.status().message()), "see kafka");
-      return;
+      return false;
     }
     rd_kafka_t* client = producer->get();
     if (const ErrorPtr error{rd_kafka_init_transactions(client, kRequestTimeoutMs)}; error != nullptr) {
+      if (IsFencing(rd_kafka_error_code(error.get()))) return true;
       const std::string remedy = TransactionRemedy(client, CauseOf(client, error.get()), stage.group);
       Add(Severity::kError, "transactions", where,
           absl::StrCat("cannot be used: ", rd_kafka_error_string(error.get())),
           remedy.empty() ? "check again" : remedy);
-      return;
+      return false;
     }
     Add(Severity::kOk, "transactions", where,
         absl::StrCat("may be used; lanes need the prefix ", stage.group, "/"));
-    if (const ErrorPtr error{rd_kafka_begin_transaction(client)}; error != nullptr) return;
+    if (const ErrorPtr error{rd_kafka_begin_transaction(client)}; error != nullptr) {
+      return IsFencing(rd_kafka_error_code(error.get()));
+    }
     const PartitionListPtr offsets(rd_kafka_topic_partition_list_new(1));
     rd_kafka_topic_partition_t* element =
         rd_kafka_topic_partition_list_add(offsets.get(), stage.input.c_str(), 0);
@@ -263,6 +278,8 @@ class Checker {
     const ErrorPtr refused(
         rd_kafka_send_offsets_to_transaction(client, offsets.get(), group.get(), kRequestTimeoutMs));
     const ErrorPtr aborted(rd_kafka_abort_transaction(client, kRequestTimeoutMs));
+    if (refused != nullptr && (IsFencing(rd_kafka_error_code(refused.get())) || IsFenced(client)))
+      return true;
     const std::string group_name = absl::StrCat("group ", stage.group);
     if (refused == nullptr) {
       Add(Severity::kOk, "commits", group_name, "takes offsets from this user (the attempt was aborted)");
@@ -271,6 +288,17 @@ class Checker {
           absl::StrCat("takes no offsets from this user: ", rd_kafka_error_string(refused.get())),
           GrantGroup(stage));
     }
+    return false;
+  }
+
+  static bool IsFencing(rd_kafka_resp_err_t code) {
+    return code == RD_KAFKA_RESP_ERR__FENCED || code == RD_KAFKA_RESP_ERR_PRODUCER_FENCED ||
+           code == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH ||
+           code == RD_KAFKA_RESP_ERR_CONCURRENT_TRANSACTIONS;
+  }
+  static bool IsFenced(rd_kafka_t* client) {
+    char reason[256];
+    return IsFencing(rd_kafka_fatal_error(client, reason, sizeof reason));
   }
 
   // The topic refuses a record that is too large, if not for the missing permission then for its size. So

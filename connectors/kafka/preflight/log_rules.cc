@@ -1,5 +1,7 @@
 // Whether duplicates are found, and for how long, by the newest records.
 #include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -64,6 +66,7 @@ class LogRules {
   // Asks for the schemas that the sample names.
   void Registry() {
     if (options_.record.schemas == nullptr) return;
+    lacks_schemas_ = !sample_.schemas.empty();
     const auto add = [&](Severity severity, const std::string& what, const std::string& remedy) {
       findings_.push_back({severity, "schemas", "schema registry", what, remedy});
     };
@@ -71,12 +74,14 @@ class LogRules {
       add(Severity::kWarning, "was not asked: none of the newest input records names a schema",
           "see whether a schema registry's serializer writes them");
     }
+    std::set<std::string> problems;  // a registry that does not answer has the same for all schemas
     for (const SchemaKey& key : sample_.schemas) {
       const SchemaLookup lookup = options_.record.schemas->Find(key);
       if (lookup.state == SchemaLookup::State::kKnown) {
         add(Severity::kOk, absl::StrCat("has ", SchemaName(key), " of the newest input records"), "");
-      } else {
-        add(Severity::kError, absl::StrCat("does not give ", lookup.why),
+        lacks_schemas_ = false;
+      } else if (problems.insert(lookup.why).second) {
+        add(Severity::kError, absl::StrCat("gives no schema: ", lookup.why),
             "correct url, user, password, token or ca_file under schema_registry");
       }
     }
@@ -89,6 +94,13 @@ class LogRules {
       Add(Severity::kError, "schema registry",
           absl::StrCat("has values that begin with ", FrameText(frames.value_schema()),
                        ": Avro, Protobuf or JSON Schema, and json: reads JSON without a frame"),
+          std::string(kFramedValuesRemedy));
+    }
+    if (!frames.in_values() && frames.value_share() >= RegistryFrames::kNotable &&
+        options_.record.id.reads_json()) {
+      Add(Severity::kWarning, "schema registry",
+          absl::StrFormat("has %s in %.0f %% of its values, which json: does not read",
+                          FrameText(frames.value_schema()), 100 * frames.value_share()),
           std::string(kFramedValuesRemedy));
     }
     if (frames.in_values() && options_.record.id.reads_value()) {
@@ -104,6 +116,7 @@ class LogRules {
   }
 
   void Ids() {
+    if (lacks_schemas_) return;  // the error is the registry's
     if (sample_.without_id + sample_.malformed == sample_.records) {
       return Add(Severity::kError, "ids",
                  absl::StrCat("has no usable id at ", options_.record.id.ToString(), " in any of ",
@@ -290,6 +303,7 @@ class LogRules {
   const TopicFacts& input_;
   const LogSample& sample_;
   double rate_ = 0;
+  bool lacks_schemas_ = false;  // all that the sample names
   std::vector<Finding> findings_;
 };
 

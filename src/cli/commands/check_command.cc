@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <system_error>
@@ -210,7 +211,9 @@ int RunCheck(const absl::StatusOr<RunConfig>& config, const CheckCommandOptions&
     findings.push_back({Severity::kWarning, "configuration", "command line", config->warning, ""});
   }
   for (Finding& finding : CheckMachine(*config)) findings.push_back(std::move(finding));
-  const auto schemas = registry::PatientSchemas::Open(config->schema_registry);
+  const auto schemas = registry::PatientSchemas::Open(config->schema_registry, [&](const std::string& what) {
+    if (!options.quiet) std::cerr << Printable(what) << std::endl;
+  });
   DaemonOptions daemon = config->daemon;
   daemon.record.schemas = schemas.get();
   for (Finding& finding : kafka::Check(daemon)) findings.push_back(std::move(finding));

@@ -88,7 +88,8 @@ absl::Status RunSurvey(const SurveyCommandOptions& options, std::ostream& out) {
   if (!options.records && !options.all_records && !options.last) read.newest = kRecords;
   const absl::StatusOr<std::unique_ptr<kafka::TopicReader>> reader = kafka::TopicReader::Open(read);
   if (!reader.ok()) return reader.status();
-  const auto schemas = registry::PatientSchemas::Open(options.schema_registry);
+  const auto schemas = registry::PatientSchemas::Open(
+      options.schema_registry, [](const std::string& what) { spdlog::warn("{}", what); });
   Survey survey({.id = options.id, .memory_bytes = options.memory_bytes, .schemas = schemas.get()});
   const std::atomic<bool>& interrupted = CatchInterrupts();
   absl::Status status;
@@ -99,8 +100,10 @@ absl::Status RunSurvey(const SurveyCommandOptions& options, std::ostream& out) {
                                progress.Show(done, (*reader)->to_read());
                                return !interrupted.load() && (schemas == nullptr || schemas->status().ok());
                              });
-    if (schemas != nullptr && !schemas->status().ok()) return schemas->status();
   }
+  SurveyReport found = survey.Report();
+  // It would take records for broken whose schemas did not come.
+  if (schemas != nullptr && !schemas->status().ok()) return schemas->status();
   std::vector<Property> properties;
   std::vector<std::string> secrets;
   for (const auto& [name, value] : options.properties.values) {
@@ -121,7 +124,7 @@ absl::Status RunSurvey(const SurveyCommandOptions& options, std::ostream& out) {
       .in_topic = (*reader)->in_topic(),
       .to_read = (*reader)->to_read(),
       .is_whole = status.ok() && !interrupted.load(),
-      .report = survey.Report(),
+      .report = std::move(found),
   };
   if (options.format == ReportFormat::kJson) {
     WriteSurveyJson(text, out);

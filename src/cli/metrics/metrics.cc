@@ -66,7 +66,8 @@ constexpr SchemaMetric kSchemaMetrics[] = {
       "Thousands: producers register a new schema again and again."},
      [](const SchemaFigures& s) { return static_cast<double>(s.known); }},
     {{"lethe_schemas_waiting", kGauge, "group", "schemas",
-      "Schemas that lethe asks the registry for; partitions with such records wait.",
+      "Schemas that lethe asks the registry for (the most of the last 5 s); partitions with such records "
+      "wait.",
       "Not 0 for more than some seconds: /readyz and the log say what the registry answers."},
      [](const SchemaFigures& s) { return static_cast<double>(s.waiting); }},
 };

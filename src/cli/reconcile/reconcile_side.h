@@ -2,6 +2,8 @@
 #ifndef LETHE_SRC_CLI_RECONCILE_RECONCILE_SIDE_H_
 #define LETHE_SRC_CLI_RECONCILE_RECONCILE_SIDE_H_
 
+#include <spdlog/spdlog.h>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -80,7 +82,8 @@ class ReconcileSide {
         window_(ask),
         talk_(talk),
         whole_since_ms_(ask.wide_begin_ms()),
-        schemas_(registry::PatientSchemas::Open(options.schema_registry)),
+        schemas_(registry::PatientSchemas::Open(options.schema_registry,
+                                                [](const std::string& what) { spdlog::warn("{}", what); })),
         reader_({.id = options.id, .schemas = schemas_.get()}) {}
   // Not OK: the registry does not answer, and what was read is worth nothing.
   absl::Status SchemasStatus() const { return schemas_ == nullptr ? absl::OkStatus() : schemas_->status(); }

@@ -2,13 +2,16 @@
 #ifndef LETHE_SRC_PIPELINE_CLOCK_REPEATS_H_
 #define LETHE_SRC_PIPELINE_CLOCK_REPEATS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace lethe {
@@ -32,11 +35,34 @@ class Repeats {
     left_out_ = 0;
     return like_it;
   }
+  // Another one was logged now.
+  void Logged(absl::Time now) { next_ = now + kEvery; }
 
  private:
   static constexpr absl::Duration kEvery = absl::Seconds(5);
   int64_t left_out_ = 0;
   absl::Time next_ = absl::InfinitePast();
+};
+
+// The same of a message with a reason: each of the first few reasons in a minute is logged.
+class RepeatsByReason {
+ public:
+  std::optional<std::string> Next(absl::string_view reason, absl::Time now) {
+    if (now >= forgets_) {
+      reasons_.clear();
+      forgets_ = now + kForgetsAfter;
+    }
+    if (reasons_.size() >= kMost || !reasons_.emplace(reason).second) return repeats_.Next(now);
+    repeats_.Logged(now);
+    return "";
+  }
+
+ private:
+  static constexpr size_t kMost = 8;
+  static constexpr absl::Duration kForgetsAfter = absl::Minutes(1);
+  Repeats repeats_;
+  std::set<std::string> reasons_;
+  absl::Time forgets_ = absl::InfinitePast();
 };
 
 // Thread-safe, for any number of kinds.

@@ -13,6 +13,8 @@ namespace {
 constexpr absl::Duration kLookEvery = absl::Seconds(1);
 // A registry that takes longer is slow or away.
 constexpr absl::Duration kSchemaSoon = absl::Seconds(1);
+// Each has 1 MiB or 4,096 records at most.
+constexpr size_t kMostKeeping = 32;
 
 }  // namespace
 
@@ -38,12 +40,24 @@ bool HeldPartitions::HasOutput(Task& task) {
   return false;
 }
 
-void HeldPartitions::AwaitSchema(Task& task, const SchemaKey& key) {
-  task.waits_for = key;
-  task.waits_since = clock_.Steady();
+void HeldPartitions::AwaitSchema(Task& task, const SchemaKey& key, RecordRun records) {
+  const absl::Time now = clock_.Steady();
+  task.schema_wait.Begin(key, now);
+  schema_soon_ = now + kSchemaSoon;
+  expected_.Add(records);
+  // To fetch the records again takes up to half a second. The pace has set aside some that come behind these.
+  const bool may_keep = keeping_.size() < kMostKeeping && !task.pace.peek && !task.pace.waits();
   task.pace = {};  // what it has set aside is dropped at the seek
-  source_.SetPaused(task, true);
-  schema_soon_ = clock_.Steady() + kSchemaSoon;
+  if (!may_keep) return source_.SetPaused(task, true);
+  keeping_.insert(task.id);
+  source_.SetAside(task, records);
+  source_.Wait(task);
+}
+
+void HeldPartitions::Keep(const Task& task, RecordRun records) {
+  if (!keeping_.contains(task.id)) return;  // it is sought
+  expected_.Add(records);
+  source_.SetAside(task, records);
 }
 
 bool HeldPartitions::ExpectsSchema() const { return clock_.Steady() < schema_soon_; }
@@ -53,13 +67,14 @@ void HeldPartitions::LookForSchemas(const Tasks& tasks) {
   answers_ = schemas_->answers();
   schema_soon_ = absl::InfinitePast();
   for (const auto& [id, task] : tasks) {
-    if (!task->waits_for) continue;
-    if (schemas_->Find(*task->waits_for).state == SchemaLookup::State::kWaiting) {
-      schema_soon_ = std::max(schema_soon_, task->waits_since + kSchemaSoon);
+    if (!task->schema_wait.is_on()) continue;
+    if (schemas_->Find(task->schema_wait.key()).state == SchemaLookup::State::kWaiting) {
+      schema_soon_ = std::max(schema_soon_, task->schema_wait.since() + kSchemaSoon);
       continue;
     }
+    const bool keeps = keeping_.contains(id);
     Release(*task);
-    source_.Seek(*task);
+    keeps ? source_.TakeBack(*task) : source_.Seek(*task);
   }
 }
 
@@ -85,7 +100,8 @@ void HeldPartitions::Look(const Tasks& tasks) {
 void HeldPartitions::Release(Task& task) {
   if (task.paused) source_.SetPaused(task, false);
   task.pace = {};
-  task.waits_for.reset();
+  task.schema_wait.End(clock_.Steady());
+  keeping_.erase(task.id);
   if (task.phase != Phase::kHeld) return;
   task.phase = Phase::kActive;
   task.problem.clear();

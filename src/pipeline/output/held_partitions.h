@@ -3,9 +3,12 @@
 #ifndef LETHE_SRC_PIPELINE_OUTPUT_HELD_PARTITIONS_H_
 #define LETHE_SRC_PIPELINE_OUTPUT_HELD_PARTITIONS_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <set>
 
 #include "absl/time/time.h"
+#include "src/pipeline/output/expected_schemas.h"
 #include "src/pipeline/output/sink.h"
 #include "src/pipeline/task/workplace.h"
 
@@ -19,12 +22,16 @@ class HeldPartitions {
         sink_(place.sink),
         clock_(place.state.clock),
         schemas_(place.options().record.schemas),
+        expected_(place.options().RecordAndCounters()),
         output_partitions_(place.topics().least_partitions) {}
 
   // Whether the output has the partition; if not, holds the task.
   bool HasOutput(Task& task);
-  // Holds the task before its record at `next`, which needs the schema.
-  void AwaitSchema(Task& task, const SchemaKey& key);
+  // Holds the task before its record at `next`, which needs the schema. `records` are that one and what the
+  // batch has behind it.
+  void AwaitSchema(Task& task, const SchemaKey& key, RecordRun records);
+  // Of a task that waits for a schema: more records, or the end of its log.
+  void Keep(const Task& task, RecordRun records);
   // Releases tasks whose partitions the output has now, and those whose schema is known now, or known to be
   // unknown.
   void Look(const Tasks& tasks);
@@ -42,7 +49,9 @@ class HeldPartitions {
   Sink& sink_;
   const Clock& clock_;
   SchemaSource* const schemas_;  // may be null
-  int64_t answers_ = 0;          // of the schemas, at the last look
+  ExpectedSchemas expected_;
+  std::set<int32_t> keeping_;  // whose records the source keeps while they wait for a schema
+  int64_t answers_ = 0;        // of the schemas, at the last look
   absl::Time schema_soon_ = absl::InfinitePast();
   int32_t output_partitions_;
   absl::Time next_look_ = absl::InfinitePast();

@@ -39,7 +39,8 @@ struct JudgedRecord {
 // Consecutive judged records of one partition.
 struct JudgedRun {
   absl::Span<const JudgedRecord> records;
-  int64_t oldest_ms = INT64_MAX;  // the lowest of their timestamps
+  int64_t oldest_ms = INT64_MAX;                      // the lowest of their timestamps
+  std::optional<SchemaKey> waits_for = std::nullopt;  // what the record behind them needs, and is not there
 };
 
 // Writes, tags, diverts and drops records by the policies, counts them in the partition's open counts, and

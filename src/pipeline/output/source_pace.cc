@@ -244,7 +244,9 @@ SourceState SourcePace::StateOf(Task& task, absl::Time steady_now) const {
 }
 
 bool SourcePace::IsAtEnd(Task& task, absl::Time steady_now) const {
-  if (task.phase == Phase::kFailed || task.phase == Phase::kHeld || task.waits_for) return false;
+  if (task.phase == Phase::kFailed || task.phase == Phase::kHeld || task.schema_wait.is_on()) {
+    return false;
+  }
   int64_t end = std::max(source_.HighWatermark(task.id), task.log_end);
   if (state_.sources != nullptr) {
     end =
@@ -276,7 +278,7 @@ void SourcePace::WatchSlowest(bool is_waited_for) {
   stands_for_ += is_read ? step / kPatienceWithReading : step;
   const Task* const own = Find(tasks_, slowest_.partition);
   const bool is_stopped = own != nullptr && (own->phase == Phase::kFailed || own->phase == Phase::kHeld ||
-                                             own->waits_for.has_value());
+                                             own->schema_wait.is_on());
   const absl::Duration patience =
       is_stopped ? std::min(options_.source_patience, kPatienceWithStopped) : options_.source_patience;
   // Of another lane only what is committed is seen.

@@ -178,7 +178,7 @@ void Transactions::RollBack(Outcome outcome) {
   Finish(/*committed=*/false);
   // Only these: retention may have removed the offset of an idle partition.
   for (Task* task : rolled_back) {
-    if (task->waits_for) held_.Release(*task);  // the records before that are read again
+    if (task->schema_wait.is_on()) held_.Release(*task);  // the records before that are read again
     if (task->phase != Phase::kFailed) source_.Seek(*task);
   }
   if (pause > absl::ZeroDuration()) state_.Wait(pause);

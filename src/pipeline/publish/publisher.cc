@@ -18,8 +18,6 @@ constexpr absl::Duration kPublishEvery = absl::Milliseconds(250);
 constexpr absl::Duration kRenewFor = absl::Milliseconds(5);
 // A transaction stays open for one interval, and its commit may take some.
 constexpr int kIntervals = 3;
-// A first look-up of a schema takes some milliseconds; then the partition is said to be held.
-constexpr absl::Duration kSchemaGrace = absl::Seconds(1);
 
 std::string InSeconds(absl::Duration duration) {
   return absl::FormatDuration(absl::Trunc(duration, absl::Seconds(1)));
@@ -90,7 +88,8 @@ PartitionReport Publisher::ReportOf(const Task& task) const {
   partition.partition = task.id;
   partition.phase = task.phase;
   partition.problem = task.problem;
-  if (task.waits_for && state_.clock.Steady() - task.waits_since > kSchemaGrace) {
+  const bool has_more = task.schema_wait.is_on() || task.end_of_log < task.next;
+  if (has_more && task.schema_wait.IsLong(state_.clock.Steady())) {
     partition.phase = Phase::kHeld;
     partition.problem = WhyItWaits(task);
   }
@@ -123,13 +122,19 @@ PartitionReport Publisher::ReportOf(const Task& task) const {
 }
 
 std::string Publisher::WhyItWaits(const Task& task) const {
+  const SchemaKey& key = task.schema_wait.key();
+  if (!task.schema_wait.is_on()) {
+    return absl::StrCat(source_.Name(task), " waits for one schema after the other, the last one ",
+                        SchemaName(key), "; it is at offset ", task.next,
+                        ". If the registry lacks them (the log says so), find who writes such records");
+  }
   SchemaLookup lookup;
-  if (options_.record.schemas != nullptr) lookup = options_.record.schemas->Find(*task.waits_for);
-  return absl::StrCat(
-      source_.Name(task), " is held at offset ", task.next, ": ",
-      lookup.why.empty() ? absl::StrCat(SchemaName(*task.waits_for), ": no answer of the schema registry yet")
-                         : lookup.why,
-      "; it resumes when the schema registry answers");
+  if (options_.record.schemas != nullptr) lookup = options_.record.schemas->Find(key);
+  return absl::StrCat(source_.Name(task), " is held at offset ", task.next, ": ",
+                      lookup.why.empty()
+                          ? absl::StrCat(SchemaName(key), ": no answer of the schema registry yet")
+                          : lookup.why,
+                      "; it resumes when the schema registry answers");
 }
 
 LaneReport Publisher::Report() const {
@@ -164,7 +169,7 @@ std::string Publisher::WhyItStands() {
   std::vector<ProgressWatch::Sight> sights;
   for (const auto& [id, task] : tasks_) {
     // Its report says what it waits for, or it waits for others.
-    if (task->phase != Phase::kActive || task->pace.waits() || task->waits_for) continue;
+    if (task->phase != Phase::kActive || task->pace.waits() || task->schema_wait.is_on()) continue;
     const int64_t end = std::max(ends_.Of(id), task->log_end);
     const bool behind = task->next > task->committed || std::max(task->next, task->end_of_log) < end;
     sights.push_back({id, task->committed, behind});
@@ -197,8 +202,9 @@ void Publisher::LookForOpenTransactions() {
     const int64_t position = task->next;
     // The end that the client met is the last stable offset; that of the log comes with the same answers. The
     // end that was asked for shows that the answers have not stopped.
-    const bool held = task->phase == Phase::kActive && !task->waits_for && task->end_of_log == position &&
-                      source_.HighWatermark(id) > position && ends_.Of(id) <= position;
+    const bool held = task->phase == Phase::kActive && !task->schema_wait.is_on() &&
+                      task->end_of_log == position && source_.HighWatermark(id) > position &&
+                      ends_.Of(id) <= position;
     sights.push_back({id, position, held});
   }
   open_transactions_.Look(sights, state_.clock.Steady());
@@ -216,7 +222,7 @@ void Publisher::SayOpenTransactions(const std::vector<PartitionReport>& partitio
 bool Publisher::IsAtEnd() const {
   if (!membership_.joined() || transactions_.is_open()) return false;
   for (const auto& [id, task] : tasks_) {
-    if (task->waits_for) return false;
+    if (task->schema_wait.is_on()) return false;
     // The daemon says so when it ends.
     if (task->phase == Phase::kFailed || task->phase == Phase::kHeld) continue;
     if (task->phase != Phase::kActive) return false;

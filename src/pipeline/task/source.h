@@ -70,9 +70,10 @@ class Source {
   // time. So it is to be fetched in small pieces for a while.
   virtual void ReadCarefully() {}
 
-  // For SourcePace, which looks ahead. Records of the batch, or its end of the log, are kept, so that they
-  // need not be fetched again; TakeBack() brings them again in their order, before later ones. Without such a
-  // place a partition that waits is paused, and sought then. A seek drops what was kept.
+  // For SourcePace, which looks ahead, and for records that wait for a schema. Records of the batch, or its
+  // end of the log, are kept, so that they need not be fetched again; TakeBack() brings them again in their
+  // order, before later ones. Without such a place a partition that waits is paused, and sought then. A seek
+  // drops what was kept.
   virtual void SetAside(const Task& task, absl::Span<const InputRecord> records);
   virtual void Wait(Task& task) { SetPaused(task, true); }
   virtual void TakeBack(Task& task);

@@ -23,8 +23,8 @@
 #include "src/pipeline/restore/restart_points.h"
 #include "src/pipeline/restore/restore_progress.h"
 #include "src/pipeline/snapshots/snapshots.h"
+#include "src/pipeline/task/schema_wait.h"
 #include "src/pipeline/task/unreadable_batch.h"
-#include "src/record/schema_source.h"
 
 namespace lethe {
 
@@ -133,9 +133,8 @@ struct Task {
   std::optional<UnreadableBatch> unreadable;
   std::string unreadable_why;
 
-  // The record at `next` waits for this schema: the partition is paused, and what is polled of it is dropped.
-  std::optional<SchemaKey> waits_for;
-  absl::Time waits_since;  // by Clock::Steady()
+  // The record at `next` waits for a schema.
+  SchemaWait schema_wait;
 
   Pace pace;
   bool warned_of_memory = false;
