@@ -20,28 +20,29 @@ absl::StatusOr<std::vector<CommittedOffset>> BrokerCluster::Committed(const std:
   return AskCommitted(consumer_.client(), topic, partitions);
 }
 
-absl::StatusOr<LogState> BrokerCluster::Log(int32_t partition) {
-  return AskLog(consumer_.client(), options_.input, partition);
+absl::StatusOr<LogState> BrokerCluster::Log(const std::string& topic, int32_t partition) {
+  return AskLog(consumer_.client(), topic, partition);
 }
 
-absl::StatusOr<absl::Time> BrokerCluster::TimeAt(int32_t partition, int64_t offset) {
+absl::StatusOr<absl::Time> BrokerCluster::TimeAt(const std::string& topic, int32_t partition,
+                                                 int64_t offset) {
   // Another client, since the worker's own is in the middle of its assignment.
   ClientErrors errors;
   auto client = MakeAskingClient(options_, errors);
   if (!client.ok()) return client.status();
   std::vector<int64_t> from(static_cast<size_t>(partition) + 1, -1);
   from.back() = offset;
-  const auto times = AskTimes(client->get(), options_.input, from);
+  const auto times = AskTimes(client->get(), topic, from);
   if (!times.ok()) return times.status();
   return times->back();
 }
 
-absl::StatusOr<int32_t> BrokerCluster::CountPartitions() {
-  return kafka::CountPartitions(consumer_.client(), options_.input, kCountTimeoutMs);
+absl::StatusOr<int32_t> BrokerCluster::CountPartitions(const std::string& topic) {
+  return kafka::CountPartitions(consumer_.client(), topic, kCountTimeoutMs);
 }
 
-std::string BrokerCluster::TopicId() {
-  return AskTopicId(consumer_.client(), options_.input, kTopicIdTimeoutMs);
+std::string BrokerCluster::TopicId(const std::string& topic) {
+  return AskTopicId(consumer_.client(), topic, kTopicIdTimeoutMs);
 }
 
 absl::Status BrokerCluster::ReadTotals(const std::string& topic, const std::vector<int32_t>& partitions,

@@ -25,11 +25,11 @@ class BrokerCluster final : public Cluster {
 
   absl::StatusOr<std::vector<CommittedOffset>> Committed(const std::string& topic,
                                                          int32_t partitions) override;
-  absl::StatusOr<LogState> Log(int32_t partition) override;
-  absl::StatusOr<absl::Time> TimeAt(int32_t partition, int64_t offset) override;
-  absl::StatusOr<int32_t> CountPartitions() override;
+  absl::StatusOr<LogState> Log(const std::string& topic, int32_t partition) override;
+  absl::StatusOr<absl::Time> TimeAt(const std::string& topic, int32_t partition, int64_t offset) override;
+  absl::StatusOr<int32_t> CountPartitions(const std::string& topic) override;
   // Only since librdkafka 2.3.
-  std::string TopicId() override;
+  std::string TopicId(const std::string& topic) override;
   absl::Status ReadTotals(const std::string& topic, const std::vector<int32_t>& partitions,
                           const std::function<void(const InputRecord&)>& see, const GoOn& go_on) override;
 

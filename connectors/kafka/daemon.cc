@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -30,6 +31,8 @@ namespace {
 
 constexpr absl::Duration kLookAtLanesEvery = absl::Milliseconds(20);
 constexpr absl::Duration kTrimEvery = absl::Seconds(10);
+// New topics join within ten seconds: this, what it takes to inspect them, and a rebalance.
+constexpr absl::Duration kFindEvery = absl::Seconds(3);
 // How often the ends of the partitions are asked for, while a lane may stand still.
 constexpr int kAsksInPatience = 3;
 constexpr absl::Duration kAskTimeout = absl::Seconds(1);
@@ -57,27 +60,35 @@ bool IsHeldByThisUser(const sockaddr_un& address, socklen_t length) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(DaemonOptions options, const OpenStore& open_store) {
-  if (const absl::string_view broken = BrokenPromise(options.stage.engine); !broken.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("engine: ", EngineName(options.stage.engine),
-                                                   " is for comparisons: ", broken,
-                                                   "; use compact, exact or published"));
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Create(DaemonOptions options, OpenStore open_store,
+                                                       std::vector<DaemonOptions> topics) {
+  const bool is_list = topics.size() > 1 || (!topics.empty() && IsPattern(topics.front().input));
+  if (topics.empty()) topics.push_back(options);
+  for (const DaemonOptions& topic : topics) {
+    if (const absl::string_view broken = BrokenPromise(topic.stage.engine); !broken.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat("engine: ", EngineName(topic.stage.engine),
+                                                     " is for comparisons: ", broken,
+                                                     "; use compact, exact or published"));
+    }
+    if (is_list && topic.scope == Scope::kTopic) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          topic.input, ": scope: topic needs a process of its own; leave it out of the list of topics"));
+    }
+    if (absl::Status status = Validate(topic.stage); !status.ok()) return status;
   }
-  std::unique_ptr<Daemon> daemon(new Daemon(std::move(options)));
+  std::unique_ptr<Daemon> daemon(new Daemon(std::move(options), std::move(open_store)));
   const DaemonOptions& own = daemon->options_;
   if (own.scope == Scope::kTopic) daemon->stages_.push_back(&daemon->routing_.emplace(RoutingOptions(own)));
-  for (Stage* stage : daemon->stages_) {
-    auto dedup = DedupStage::Create(stage->options.stage);
-    if (!dedup.ok()) return dedup.status();
-    stage->dedup = *std::move(dedup);
-  }
-  const DaemonOptions& judging = daemon->judging_.options;
-  for (const CounterOptions& counter : judging.counters) {
-    if (counter.store.empty() || open_store == nullptr) continue;
-    daemon->feeds_.push_back(std::make_unique<TotalsFeed>(
-        judging, counter, open_store(counter, judging.origin()),
-        [owner = daemon.get()] { return owner->OwnedPartitions(); }, daemon->stop_));
-  }
+  auto memory = DedupStage::Create(daemon->judging_.options.stage);
+  if (!memory.ok()) return memory.status();
+  daemon->memory_ = *std::move(memory);
+  if (!is_list) return daemon;
+  auto list = TopicList::Create(std::move(topics));
+  if (!list.ok()) return list.status();
+  daemon->finder_.emplace(*std::move(list), daemon->judging_.flows,
+                          [owner = daemon.get()](const DaemonOptions& topic, Topics found) {
+                            return owner->AddFlow(owner->judging_, topic, std::move(found));
+                          });
   return daemon;
 }
 
@@ -124,29 +135,27 @@ absl::Status Daemon::LockInstance() {
 
 absl::Status Daemon::Run() {
   if (absl::Status locked = LockInstance(); !locked.ok()) return locked;
-  if (absl::Status inspected = CreateTopics(); !inspected.ok()) {
-    return absl::IsCancelled(inspected) ? absl::OkStatus() : inspected;
+  if (absl::Status found = FindTopics(); !found.ok()) {
+    return absl::IsCancelled(found) ? absl::OkStatus() : found;
   }
-  spdlog::info("{} ({} partitions) -> {}, group {}, id {}, horizon {}, false-positive target {}",
-               judging_.options.input, judging_.topics.partitions, options_.output, options_.group,
-               options_.record.id.ToString(), DurationText(options_.stage.horizon),
-               options_.stage.target_fpp);
-  if (absl::Status opened = OpenSnapshots(); !opened.ok()) return opened;
-  for (const std::unique_ptr<TotalsFeed>& feed : feeds_) feed->Start();
   absl::Status status = RunToStop();
   if (!status.ok()) stop_.Request();
   // Before the lanes end: snapshots that they leave to be removed wait for this thread.
-  if (judging_.snapshots != nullptr) judging_.snapshots->GiveUpWriting();
+  for (int32_t flow = 0; flow < judging_.flows.size(); ++flow) {
+    if (Snapshots* snapshots = judging_.flows.at(flow).snapshots.get()) snapshots->GiveUpWriting();
+  }
   for (Stage* stage : stages_) {
     for (std::thread& thread : stage->threads) thread.join();
   }
   source_feed_.reset();
-  if (judging_.snapshots != nullptr) judging_.snapshots->Stop();
+  for (int32_t flow = 0; flow < judging_.flows.size(); ++flow) {
+    if (Snapshots* snapshots = judging_.flows.at(flow).snapshots.get()) snapshots->Stop();
+  }
   // With exit_at_end a user waits for the end, so wait for a store that is away; else the next owner fills
   // it.
   const absl::Duration patience =
       options_.exit_at_end && status.ok() ? absl::InfiniteDuration() : kStorePatience;
-  for (const std::unique_ptr<TotalsFeed>& feed : feeds_) {
+  for (TotalsFeed* feed : Feeds()) {
     feed->Finish(patience, [&] { return !is_hurried_ || patience < absl::InfiniteDuration(); });
   }
   {
@@ -164,15 +173,6 @@ void Daemon::PauseForWinner() const {
   while (!is_hurried_ && SteadyNow() < end) absl::SleepFor(absl::Milliseconds(50));
 }
 
-absl::Status Daemon::OpenSnapshots() {
-  auto store = OpenSnapshotStore(judging_.options);
-  if (!store.ok()) return store.status();
-  if (*store == nullptr) return absl::OkStatus();
-  const std::lock_guard<std::mutex> lock(mutex_);
-  judging_.snapshots = std::make_unique<Snapshots>(*std::move(store), options_.snapshots.every);
-  return absl::OkStatus();
-}
-
 std::vector<Lane*> Daemon::Lanes() const {
   std::vector<Lane*> lanes;
   for (const Stage* stage : stages_) {
@@ -181,7 +181,8 @@ std::vector<Lane*> Daemon::Lanes() const {
   return lanes;
 }
 
-absl::Status Daemon::CreateTopics() {
+absl::Status Daemon::FindTopics() {
+  if (finder_) return AwaitTopics(options_, stop_, [&](rd_kafka_t* client) { return finder_->Look(client); });
   if (routing_) {
     if (absl::Status made = EnsureRepartitionTopic(options_, stop_); !made.ok()) return made;
     if (absl::Status inspected = Inspect(*routing_); !inspected.ok()) return inspected;
@@ -190,24 +191,57 @@ absl::Status Daemon::CreateTopics() {
     trimmer_ = *std::move(trimmer);
   }
   if (absl::Status made = EnsureTotalsTopics(judging_.options, stop_); !made.ok()) return made;
-  if (absl::Status inspected = Inspect(judging_); !inspected.ok()) return inspected;
-  for (const std::string& warning : judging_.topics.warnings) spdlog::warn("{}", warning);
-  return absl::OkStatus();
+  return Inspect(judging_);
 }
 
 absl::Status Daemon::Inspect(Stage& stage) {
   auto topics = InspectTopics(stage.options, stop_);
-  if (topics.ok()) stage.topics = std::move(*topics);
-  return topics.status();
+  if (!topics.ok()) return topics.status();
+  if (stage.flows.size() == 0) return AddFlow(stage, stage.options, *std::move(topics));
+  stage.flows.at(0).SetTopics(*std::move(topics));  // its lanes have not started
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::AddFlow(Stage& stage, const DaemonOptions& options, Topics topics) {
+  // Routers remember no ids.
+  auto filters =
+      options.routes ? DedupStage::Create(options.stage) : DedupStage::Create(options.stage, *memory_);
+  if (!filters.ok()) return filters.status();
+  auto flow = std::make_unique<Flow>(options, *std::move(filters));
+  flow->SetTopics(std::move(topics));
+  if (!options.routes) {
+    auto store = OpenSnapshotStore(options);
+    if (!store.ok()) return store.status();
+    if (*store != nullptr) {
+      flow->snapshots = std::make_unique<Snapshots>(*std::move(store), options.snapshots.every);
+    }
+    spdlog::info("{} ({} partitions) -> {}, group {}, id {}, horizon {}, false-positive target {}",
+                 options.input, flow->topics.partitions, options.output, options.group,
+                 options.record.id.ToString(), DurationText(options_.stage.horizon),
+                 options.stage.target_fpp);
+    for (const std::string& warning : flow->topics.warnings) spdlog::warn("{}", warning);
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!options.counters.empty()) {
+    watches_.push_back(std::make_unique<CounterWatch>(options.counters, options_.lanes));
+    flow->counter_watch = watches_.back().get();
+  }
+  const Flow& added = stage.flows.Add(std::move(flow));
+  for (const CounterOptions& counter : options.counters) {
+    if (counter.store.empty() || open_store_ == nullptr) continue;
+    feeds_.push_back(std::make_unique<TotalsFeed>(
+        added.options, counter, open_store_(counter, options.origin()),
+        [this, number = added.number] { return OwnedPartitions(number); }, stop_));
+    feeds_.back()->Start();
+  }
+  return absl::OkStatus();
 }
 
 void Daemon::Start(Stage& stage) {
   stage.claim.Look();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const Shared shared = {
-        stage.options, stage.topics, *stage.dedup,          stage.kept,
-        stage.claim,   stage.ends,   stage.snapshots.get(), &stage == &judging_ ? &counter_watch_ : nullptr};
+    const Shared shared = {stage.options, stage.flows, stage.kept, stage.claim, stage.ends};
     for (int i = 0; i < options_.lanes; ++i) {
       stage.lanes.push_back(std::make_unique<Lane>(shared, i, stop_));
       if (stage.options.routes) stage.lanes.back()->SetSources(&sources_);
@@ -227,7 +261,7 @@ absl::Status Daemon::RunToStop() {
   std::vector<std::string> problems;
   if (routing_) {
     source_feed_ = std::make_unique<SourceFeed>(
-        routing_->options, routing_->topics.partitions, sources_,
+        routing_->options, routing_->flows.at(0).topics.partitions, sources_,
         [this] {
           const std::lock_guard<std::mutex> lock(mutex_);
           return routing_->Partitions();
@@ -246,13 +280,20 @@ absl::Status Daemon::RunToStop() {
   if (options_.exit_at_end) {
     AwaitEnd(judging_, problems);
     if (trimmer_) trimmer_->Trim(judging_.Reports());
-    for (const std::unique_ptr<TotalsFeed>& feed : feeds_) feed->Keep(OwnedPartitions());
+    for (TotalsFeed* feed : Feeds()) feed->KeepOwned();
     stop_.Request();
   }
   absl::Time next_trim = SteadyNow() + kTrimEvery;
+  absl::Time next_ask = SteadyNow() + options_.stall_patience / kAsksInPatience;
   bool is_answered = true;
-  while (!stop_.WaitFor(is_answered ? options_.stall_patience / kAsksInPatience : kAskAgainAfter)) {
+  while (!stop_.WaitFor(finder_ ? kFindEvery : next_ask - SteadyNow())) {
+    if (finder_ && is_answered && judging_.Connect().ok()) {
+      // Without an answer, the next question for the ends says so.
+      finder_->Look(judging_.asking.get()).IgnoreError();
+    }
+    if (SteadyNow() < next_ask) continue;
     is_answered = AskEnds();
+    next_ask = SteadyNow() + (is_answered ? options_.stall_patience / kAsksInPatience : kAskAgainAfter);
     // The connections of IsHeldByThisUser() have served their purpose.
     for (int asked = 0; instance_lock_ >= 0 && (asked = accept(instance_lock_, nullptr, nullptr)) >= 0;) {
       close(asked);
@@ -268,8 +309,12 @@ void Daemon::AwaitEnd(const Stage& stage, std::vector<std::string>& problems) {
   while (!stop_.WaitFor(kLookAtLanesEvery)) {
     const std::vector<LaneReport> reports = stage.Reports();
     if (!absl::c_all_of(reports, [](const LaneReport& lane) { return lane.at_end; })) continue;
-    for (std::string& problem : Problems(stage.options.input, reports))
-      problems.push_back(std::move(problem));
+    for (TopicProblem& problem : Problems(reports)) problems.push_back(std::move(problem.text));
+    if (finder_) {
+      for (const auto& [topic, why] : finder_->Problems()) {
+        problems.push_back(absl::StrCat(topic, " is not read: ", why));
+      }
+    }
     return;
   }
 }
@@ -280,17 +325,26 @@ std::vector<LaneReport> Daemon::Stage::Reports() const {
   return reports;
 }
 
-std::vector<int32_t> Daemon::Stage::Partitions() const {
+std::vector<int32_t> Daemon::Stage::Partitions(int32_t flow) const {
   std::vector<int32_t> partitions;
   for (const LaneReport& lane : Reports()) {
-    for (const PartitionReport& partition : lane.partitions) partitions.push_back(partition.partition);
+    for (const PartitionReport& partition : lane.partitions) {
+      if (partition.flow == flow) partitions.push_back(partition.partition);
+    }
   }
   return partitions;
 }
 
-std::vector<int32_t> Daemon::OwnedPartitions() const {
+std::vector<int32_t> Daemon::OwnedPartitions(int32_t flow) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return judging_.Partitions();
+  return judging_.Partitions(flow);
+}
+
+std::vector<TotalsFeed*> Daemon::Feeds() const {
+  std::vector<TotalsFeed*> feeds;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const std::unique_ptr<TotalsFeed>& feed : feeds_) feeds.push_back(feed.get());
+  return feeds;
 }
 
 bool Daemon::AskEnds() {
@@ -316,18 +370,29 @@ bool Daemon::AskEnds() {
   return is_answered;
 }
 
+absl::Status Daemon::Stage::Connect() {
+  if (asking != nullptr) return absl::OkStatus();
+  DaemonOptions readable = options;
+  readable.routed_from.clear();  // committed by routers and others alike
+  auto client = MakeAskingClient(readable, met);
+  if (!client.ok()) return client.status();
+  asking = *std::move(client);
+  return absl::OkStatus();
+}
+
 absl::Status Daemon::Stage::AskEnds() {
-  if (asking == nullptr) {
-    DaemonOptions readable = options;
-    readable.routed_from.clear();  // committed by routers and others alike
-    auto client = MakeAskingClient(readable, met);
-    if (!client.ok()) return client.status();
-    asking = *std::move(client);
+  if (absl::Status connected = Connect(); !connected.ok()) return connected;
+  met.Last(asking.get()).IgnoreError();           // what the lanes meet, too, and say
+  std::map<int32_t, std::vector<int32_t>> owned;  // by flow
+  for (const LaneReport& lane : Reports()) {
+    for (const PartitionReport& each : lane.partitions) owned[each.flow].push_back(each.partition);
   }
-  met.Last(asking.get()).IgnoreError();  // what the lanes meet, too, and say
-  const auto asked = kafka::AskEnds(asking.get(), options.input, Partitions(), kAskTimeout);
-  if (asked.ok()) ends.Put(*asked);
-  return asked.status();
+  for (const auto& [flow, partitions] : owned) {
+    const auto asked = kafka::AskEnds(asking.get(), flows.at(flow).options.input, partitions, kAskTimeout);
+    if (!asked.ok()) return asked.status();
+    ends.Put(flow, *asked);
+  }
+  return absl::OkStatus();
 }
 
 absl::Duration Daemon::SilentFor() const {
@@ -349,10 +414,15 @@ bool Daemon::LeavesUnfinished() const {
 }
 
 CountersView Daemon::Counters(size_t top) {
-  CountersView view = counter_watch_.View(top);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (!judging_.lanes.empty()) view.all_partitions = judging_.topics.partitions;
-  return view;
+  // Of the first topic that has counters.
+  for (int32_t number = 0; number < judging_.flows.size(); ++number) {
+    const Flow& flow = judging_.flows.at(number);
+    if (flow.counter_watch == nullptr) continue;
+    CountersView view = flow.counter_watch->View(top);
+    view.all_partitions = flow.topics.partitions;
+    return view;
+  }
+  return {};
 }
 
 DaemonReport Daemon::Report() const {
@@ -364,40 +434,60 @@ DaemonReport Daemon::Report() const {
   report.instance = options_.instance;
   report.engine = EngineName(options_.stage.engine);
   report.horizon = options_.stage.horizon;
-  report.memory_used_bytes = judging_.dedup->memory().used_bytes();
-  if (routing_) report.memory_used_bytes += routing_->dedup->memory().used_bytes();
-  report.memory_limit_bytes = judging_.dedup->memory().limit_bytes();
+  report.memory_used_bytes = memory_->memory().used_bytes();
+  report.memory_limit_bytes = memory_->memory().limit_bytes();
   report.fpp_target = options_.stage.target_fpp;
   if (options_.record.schemas != nullptr) report.schemas = options_.record.schemas->figures();
+  std::vector<std::string> reasons;
+  std::vector<TopicProblem> problems;
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (judging_.snapshots != nullptr) report.snapshots = judging_.snapshots->counts();
+  for (int32_t number = 0; number < judging_.flows.size(); ++number) {
+    const Flow& flow = judging_.flows.at(number);
+    const DaemonOptions& options = flow.options;
+    if (flow.snapshots != nullptr) report.snapshots += flow.snapshots->counts();
+    if (!finder_) continue;
+    report.topics.push_back({options.input, options.output, EngineName(options.stage.engine),
+                             options.stage.horizon, options.stage.target_fpp});
+  }
+  if (!finder_) {
+    report.topics = {{report.input, report.output, report.engine, report.horizon, report.fpp_target}};
+  } else {
+    for (const auto& [topic, why] : finder_->Problems()) {
+      TopicReport& unread = report.topics.emplace_back();
+      unread.input = topic;
+      unread.problem = why;
+      problems.push_back({topic, absl::StrCat(topic, " is not read: ", why)});
+    }
+  }
   report.lanes = judging_.Reports();
   for (const std::unique_ptr<TotalsFeed>& feed : feeds_) report.stores.push_back(feed->Report());
   if (routing_) {
     report.routing_input = options_.input;
     report.routing_lanes = routing_->Reports();
-    AddReasons(*routing_, report.routing_lanes, report.not_ready);
+    AddReasons(*routing_, report.routing_lanes, reasons, problems);
   }
   if (report.lanes.empty()) {
-    report.not_ready.push_back(report.routing_lanes.empty()
-                                   ? absl::StrCat("waiting for the brokers at ", options_.brokers)
-                                   : absl::StrCat(options_.input, " is routed to its end first"));
+    reasons.push_back(report.routing_lanes.empty()
+                          ? absl::StrCat("waiting for the brokers at ", options_.brokers)
+                          : absl::StrCat(options_.input, " is routed to its end first"));
   }
-  AddReasons(judging_, report.lanes, report.not_ready);
+  AddReasons(judging_, report.lanes, reasons, problems);
+  SetReadiness(reasons, problems, report);
   return report;
 }
 
 void Daemon::AddReasons(const Stage& stage, const std::vector<LaneReport>& lanes,
-                        std::vector<std::string>& reasons) {
+                        std::vector<std::string>& reasons, std::vector<TopicProblem>& problems) {
   const char* what = stage.options.routes ? "routing lane " : "lane ";
   // Failures first: a restore ends by itself.
-  for (std::string& problem : Problems(stage.options.input, lanes)) reasons.push_back(std::move(problem));
+  for (TopicProblem& problem : Problems(lanes)) problems.push_back(std::move(problem));
   if (!stage.unanswered.ok()) {
     reasons.push_back(absl::StrCat(
         "the brokers at ", stage.options.brokers, " have not answered for ",
         absl::FormatDuration(absl::Trunc(SteadyNow() - stage.unanswered_since, absl::Seconds(1))), ": ",
         stage.unanswered.message()));
   }
+  std::map<std::string, std::string> gone;  // each lane says so
   for (const LaneReport& lane : lanes) {
     if (!lane.joined) {
       std::string text = absl::StrCat(what, lane.lane, " waits for the group to assign partitions");
@@ -410,19 +500,21 @@ void Daemon::AddReasons(const Stage& stage, const std::vector<LaneReport>& lanes
       reasons.push_back(std::move(text));
     }
     if (!lane.waiting.empty()) reasons.push_back(absl::StrCat(what, lane.lane, ": ", lane.waiting));
+    gone.insert(lane.gone.begin(), lane.gone.end());
     for (const PartitionReport& partition : lane.partitions) {
       if (partition.phase == Phase::kChecking || partition.phase == Phase::kRestoring) {
-        std::string text = absl::StrCat(stage.options.input, "-", partition.partition,
-                                        " is restoring: ", partition.restore_left, " offsets to go, up to ",
-                                        partition.restore_to);
+        std::string text =
+            absl::StrCat(partition.topic, "-", partition.partition, " is restoring: ", partition.restore_left,
+                         " offsets to go, up to ", partition.restore_to);
         if (partition.restore_time_left < absl::InfiniteDuration()) {
           absl::StrAppend(&text, ", in some ",
                           absl::FormatDuration(absl::Ceil(partition.restore_time_left, absl::Seconds(1))));
         }
-        reasons.push_back(std::move(text));
+        problems.push_back({partition.topic, std::move(text)});
       }
     }
   }
+  for (const auto& [topic, why] : gone) problems.push_back({topic, why});
 }
 
 }  // namespace lethe::kafka

@@ -3,6 +3,7 @@
 #define LETHE_CONNECTORS_KAFKA_DAEMON_H_
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -15,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "connectors/kafka/client/client.h"
 #include "connectors/kafka/counters/totals_feed.h"
+#include "connectors/kafka/flow_finder.h"
 #include "connectors/kafka/lane.h"
 #include "connectors/kafka/preflight/topic_rules.h"
 #include "connectors/kafka/repartition/repartition_topic.h"
@@ -28,7 +30,9 @@
 #include "src/pipeline/output/source_pace.h"
 #include "src/pipeline/publish/counter_watch.h"
 #include "src/pipeline/publish/log_ends.h"
+#include "src/pipeline/report/remarks.h"
 #include "src/pipeline/report/report.h"
+#include "src/pipeline/task/flow.h"
 #include "src/pipeline/task/task.h"
 
 namespace lethe::kafka {
@@ -37,11 +41,12 @@ namespace lethe::kafka {
 class Daemon {
  public:
   // InvalidArgument: the options cannot be met. Asks no broker yet. `open_store` gets each counter that has a
-  // store, and the input that its totals name.
+  // store, and the input that its totals name. `topics` are the entries of a list (TopicList); none:
+  // `options` are those of the only topic.
   using OpenStore =
       std::function<std::unique_ptr<CounterStore>(const CounterOptions& counter, const std::string& input)>;
-  static absl::StatusOr<std::unique_ptr<Daemon>> Create(DaemonOptions options,
-                                                        const OpenStore& open_store = nullptr);
+  static absl::StatusOr<std::unique_ptr<Daemon>> Create(DaemonOptions options, OpenStore open_store = nullptr,
+                                                        std::vector<DaemonOptions> topics = {});
   ~Daemon();
 
   // Runs until Stop(), until the end as it was at the start (exit_at_end), or until an error that it cannot
@@ -74,12 +79,10 @@ class Daemon {
         : options(std::move(of_stage)), claim(options, [this] { return AskGroupMembers(options); }) {}
     DaemonOptions options;
     InstanceClaim claim;
-    std::unique_ptr<DedupStage> dedup;
-    std::unique_ptr<Snapshots> snapshots;  // null: none are taken; guarded by mutex_
-    KeptPartitions kept;                   // their filters end before `dedup`, and before snapshots of them
-    Topics topics;
-    LogEnds ends;      // of what the lanes read
-    ClientErrors met;  // by the client that asks for them
+    Flows flows;
+    KeptPartitions kept;  // their filters end before their flows
+    LogEnds ends;         // of what the lanes read
+    ClientErrors met;     // by the client that asks for them
     ClientPtr asking;
     std::vector<std::unique_ptr<Lane>> lanes;  // guarded by mutex_
     // Why the brokers do not tell the ends, the last two times and for how long; guarded by mutex_.
@@ -88,23 +91,28 @@ class Daemon {
     std::vector<std::thread> threads;
 
     std::vector<LaneReport> Reports() const;
-    // The partitions of all its lanes.
-    std::vector<int32_t> Partitions() const;
+    // The partitions of a flow in all its lanes.
+    std::vector<int32_t> Partitions(int32_t flow = 0) const;
+    // Makes `asking`.
+    absl::Status Connect();
     // Asks for the ends of the lanes' partitions; keeps the last answers if that fails.
     absl::Status AskEnds();
   };
 
-  explicit Daemon(DaemonOptions options)
+  Daemon(DaemonOptions options, OpenStore open_store)
       : options_(std::move(options)),
-        judging_(options_.scope == Scope::kTopic ? JudgingOptions(options_) : options_),
-        counter_watch_(options_.counters, options_.lanes) {}
+        open_store_(std::move(open_store)),
+        judging_(options_.scope == Scope::kTopic ? JudgingOptions(options_) : options_) {}
   absl::Status LockInstance();
   // Before this process ends because another has its instance.
   void PauseForWinner() const;
-  absl::Status CreateTopics();
+  // Adds the flows of the topics that are there; of a list the others come later.
+  absl::Status FindTopics();
   absl::Status Inspect(Stage& stage);
-  absl::Status OpenSnapshots();
-  std::vector<int32_t> OwnedPartitions() const;
+  // Adds a flow for a topic that can be read and written.
+  absl::Status AddFlow(Stage& stage, const DaemonOptions& options, Topics topics);
+  std::vector<int32_t> OwnedPartitions(int32_t flow) const;
+  std::vector<TotalsFeed*> Feeds() const;
   // Asks for the ends of all logs; true if the brokers answered, and says so if that changes.
   bool AskEnds();
   std::vector<Lane*> Lanes() const;
@@ -114,11 +122,13 @@ class Daemon {
   // Waits until every lane of the stage is at the end, or the stop; appends the problems of partitions that
   // could not be read.
   void AwaitEnd(const Stage& stage, std::vector<std::string>& problems);
-  // Appends why the stage is not ready.
+  // Appends why the stage is not ready, as a whole and for single topics.
   static void AddReasons(const Stage& stage, const std::vector<LaneReport>& lanes,
-                         std::vector<std::string>& reasons);
+                         std::vector<std::string>& reasons, std::vector<TopicProblem>& problems);
 
   const DaemonOptions options_;
+  const OpenStore open_store_;
+  std::unique_ptr<DedupStage> memory_;  // whose memory limit all flows share
   StopFlag stop_;
   int instance_lock_ = -1;
   Stage judging_;
@@ -127,12 +137,13 @@ class Daemon {
   RoutedSources sources_;                     // of its input
   std::unique_ptr<SourceFeed> source_feed_;
   std::optional<LogTrimmer> trimmer_;
-  std::vector<std::unique_ptr<TotalsFeed>> feeds_;
-  CounterWatch counter_watch_;
+  std::optional<FlowFinder> finder_;     // of a list of topics
   std::atomic<bool> is_hurried_{false};  // Stop() was called
 
   mutable std::mutex mutex_;
-  absl::Status first_error_;  // guarded by mutex_
+  absl::Status first_error_;                           // guarded by mutex_, like these
+  std::deque<std::unique_ptr<TotalsFeed>> feeds_;      // added, and never removed
+  std::deque<std::unique_ptr<CounterWatch>> watches_;  // likewise; of flows with counters
 };
 
 }  // namespace lethe::kafka

@@ -1,17 +1,13 @@
 #include "connectors/kafka/lane.h"
 
-#include <string>
-
 namespace lethe::kafka {
 
 Lane::Lane(const Shared& shared, int lane, const StopFlag& stop)
     : shared_(shared),
       state_(lane, stop),
-      consumer_(shared_.options, lane),
-      output_(
-          shared_.options, lane, consumer_, stop, state_.heartbeat,
-          [this](const std::string& why) { state_.SetWaiting(why); },
-          [this] { return worker_.membership().MayRecreateProducer(); }),
+      consumer_(shared_.options, shared_.flows, lane),
+      output_(shared_.options, shared_.flows, state_, consumer_,
+              [this] { return worker_.membership().MayRecreateProducer(); }),
       cluster_(shared_.options, consumer_) {}
 
 absl::Status Lane::Run() {

@@ -65,9 +65,13 @@ class DedupStage {
   // system, has no room for the smallest filter. Thread-safe if the factory is.
   absl::StatusOr<std::unique_ptr<Partition>> Open(absl::string_view name);
 
+  // The same with the memory limit of another stage, which both share; that of `options` does not count.
+  static absl::StatusOr<std::unique_ptr<DedupStage>> Create(const StageOptions& options,
+                                                            const DedupStage& memory_of);
+
   // The options given to Create.
   const StageOptions& options() const { return options_; }
-  const MemoryBudget& memory() const { return memory_; }
+  const MemoryBudget& memory() const { return memory_->all; }
 
   // ---- Operations ----
 
@@ -101,7 +105,18 @@ class DedupStage {
 
  private:
   friend int64_t TakeMissingBytes(DedupStage& stage);  // src/stage/missing_bytes.h
-  DedupStage(const StageOptions& options, uint64_t hash_seed, FilterFactory new_filter);
+  // The limit is divided into parts, so that none starves another.
+  struct Memory {
+    explicit Memory(const StageOptions& options);
+    MemoryBudget all;
+    MemoryBudget filters;
+    MemoryBudget audit;
+  };
+  DedupStage(const StageOptions& options, uint64_t hash_seed, FilterFactory new_filter,
+             std::shared_ptr<Memory> memory);
+  static absl::StatusOr<std::unique_ptr<DedupStage>> Create(const StageOptions& options,
+                                                            FilterFactory new_filter,
+                                                            std::shared_ptr<Memory> memory);
   absl::StatusOr<std::unique_ptr<Partition>> Open(absl::string_view name, uint64_t hash_seed);
   absl::StatusOr<RestoredPartition> Read(absl::string_view name, const std::string& path,
                                          const SnapshotOrigin& origin, const std::function<bool()>& go_on);
@@ -110,10 +125,7 @@ class DedupStage {
   const StageOptions options_;
   const uint64_t hash_seed_;
   const FilterFactory new_filter_;
-  // The limit is divided into parts, so that none starves another.
-  MemoryBudget memory_;
-  MemoryBudget filter_memory_;
-  MemoryBudget audit_memory_;
+  const std::shared_ptr<Memory> memory_;
 };
 
 // A stream of events in which ids are unique: one filter, in shards with a lock each, and one stream time.

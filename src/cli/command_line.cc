@@ -20,7 +20,6 @@
 #include "src/cli/metrics/metrics_page.h"
 #include "src/cli/terminal/exit_code.h"
 #include "src/cli/terminal/plain_text.h"
-#include "src/pipeline/options/topic_list.h"
 #include "src/text/suggestion.h"
 
 namespace lethe {
@@ -277,14 +276,9 @@ class RunArguments {
     if (!file.ok()) return file.status();
     absl::StatusOr<std::vector<std::pair<std::string, std::string>>> given = flags_.Given();
     if (!given.ok()) return given.status();
-    absl::StatusOr<RunConfig> config =
-        MakeRunConfig(*file, {*std::move(given), properties_->results(), counters_->results(), exit_at_end},
-                      effective, MemoryLimitOfCgroup());
-    // One flow in a process, until the worker has several.
-    if (config.ok() && (config->topics.size() > 1 || IsPattern(config->topics.front().input))) {
-      return absl::InvalidArgumentError("topics: this version takes a single input");
-    }
-    return config;
+    return MakeRunConfig(*file,
+                         {*std::move(given), properties_->results(), counters_->results(), exit_at_end},
+                         effective, MemoryLimitOfCgroup());
   }
 
  private:

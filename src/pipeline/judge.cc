@@ -12,84 +12,74 @@
 
 namespace lethe {
 
-Judge::Judge(const Workplace& place, RecordWriter& writer, RefusalSearch& refusals, Warnings& warnings)
-    : options_(place.options()),
-      topics_(place.topics()),
-      source_(place.source),
-      clock_(place.state.clock),
-      writer_(writer),
-      refusals_(refusals),
-      warnings_(warnings),
-      router_(options_),
-      reader_(options_.RecordAndCounters()) {}
-
-JudgedRun Judge::Run(Task& task, RecordRun run) {
+JudgedRun Judge::Run(Task& task, LaneFlow& flow, RecordRun run) {
   records_.clear();
   changes_.clear();
-  changes_.reserve(run.size() * options_.counters.size());  // records_ view it
+  changes_.reserve(run.size() * flow.flow.options.counters.size());  // records_ view it
   texts_.release();
   // With this policy the partition stops before an undeliverable record, so only the broker decides.
-  const bool asks = writer_.StopsAtUndeliverable();
-  const bool foresees = !asks && refusals_.trusted(clock_.Steady());
-  const bool foresees_sizes = !asks && refusals_.sizes_trusted(clock_.Steady());
+  const bool asks = flow.writer.StopsAtUndeliverable();
+  const bool foresees = !asks && flow.refusals.trusted(clock_.Steady());
+  const bool foresees_sizes = !asks && flow.refusals.sizes_trusted(clock_.Steady());
   const absl::Time now = clock_.Wall();
   int64_t oldest_ms = INT64_MAX;
-  const absl::Time latest = now + options_.max_future;
+  const absl::Time latest = now + flow.flow.options.max_future;
   std::optional<SchemaKey> waits_for;
   for (const InputRecord& input : run) {
-    const RecordFields& fields = reader_.Read(input.view());
+    const RecordFields& fields = flow.reader.Read(input.view());
     if (fields.waits_for) {
       waits_for = fields.waits_for;
       break;
     }
-    if (auto why = writer_.WhyStop(task, input, fields)) {
+    if (auto why = flow.writer.WhyStop(task, input, fields)) {
       task.stop_before_next = *std::move(why);
       break;
     }
     const absl::Time time = Believe(task, input, latest);
     oldest_ms = std::min(oldest_ms, input.timestamp_ms);
     if (!input.key) ++task.open_counts.unkeyed;
-    if (router_.IsJudged(fields) && task.UndeliverableAt(input.offset) == nullptr) {
+    if (flow.router.IsJudged(fields) && task.UndeliverableAt(input.offset) == nullptr) {
       events_.push_back({task.filter->Hash(fields.id), time, input.payload()});
       event_records_.push_back(records_.size());
     } else {
-      JudgeEvents(task);  // stream time moves in the order of the log
+      JudgeEvents(task, flow);  // stream time moves in the order of the log
       task.transaction->Observe(time).IgnoreError();
-      if (router_.StateOf(fields) != RecordFields::State::kPresent) {
-        warnings_.SeeWithoutId(fields.reason);
-        Complain(task, input.offset, fields);
+      if (flow.router.StateOf(fields) != RecordFields::State::kPresent) {
+        flow.warnings.SeeWithoutId(fields.reason);
+        Complain(task, flow, input.offset, fields);
       }
     }
-    Add(input, fields);
-    std::string refused = foresees ? refusals_.Foresee(input.timestamp_ms, input.key.has_value(), now) : "";
-    if (foresees_sizes && refused.empty()) refused = refusals_.ForeseeSize(input.payload());
+    Add(flow, input, fields);
+    std::string refused =
+        foresees ? flow.refusals.Foresee(input.timestamp_ms, input.key.has_value(), now) : "";
+    if (foresees_sizes && refused.empty()) refused = flow.refusals.ForeseeSize(input.payload());
     if (refused.empty()) continue;
     const std::optional<HashedId> judged = events_.empty() ? std::nullopt : std::optional(events_.back().id);
-    JudgeEvents(task);  // before later records: a copy of this one must pass
+    JudgeEvents(task, flow);  // before later records: a copy of this one must pass
     const JudgedRecord& record = records_.back();
-    if (!writer_.DispositionOf(record).is_written()) continue;
+    if (!flow.writer.DispositionOf(record).is_written()) continue;
     if (judged && record.verdict != Verdict::kDuplicate) {
       task.transaction->Forget(*judged).IgnoreError();  // it is open, and the hash is its partition's
     }
     task.undeliverable.try_emplace(input.offset, Undeliverable{std::move(refused)});
   }
-  JudgeEvents(task);
+  JudgeEvents(task, flow);
   return {records_, oldest_ms, waits_for};
 }
 
-void Judge::JudgeEvents(Task& task) {
+void Judge::JudgeEvents(Task& task, LaneFlow& flow) {
   verdicts_.resize(events_.size());
   task.transaction->Judge(events_, absl::MakeSpan(verdicts_)).IgnoreError();  // status() has it, too
   for (size_t i = 0; i < events_.size(); ++i) {
     JudgedRecord& record = records_[event_records_[i]];
     record.verdict = verdicts_[i];
-    warnings_.SeeEvent(task.id, events_[i].id, record.verdict, *record.input);
+    flow.warnings.SeeEvent(task.id.partition, events_[i].id, record.verdict, *record.input);
   }
   events_.clear();
   event_records_.clear();
 }
 
-void Judge::Add(const InputRecord& input, const RecordFields& fields) {
+void Judge::Add(const LaneFlow& flow, const InputRecord& input, const RecordFields& fields) {
   const size_t first_change = changes_.size();
   for (size_t counter = 0; counter < fields.counters.size(); ++counter) {
     const CounterUpdate& update = fields.counters[counter];
@@ -98,10 +88,10 @@ void Judge::Add(const InputRecord& input, const RecordFields& fields) {
     changes_.push_back({counter, countable, Keep(countable ? update.key : update.reason), update.delta});
   }
   records_.push_back({.input = &input,
-                      .id_state = router_.StateOf(fields),
+                      .id_state = flow.router.StateOf(fields),
                       .reason = Keep(fields.reason),
                       .changes = absl::MakeConstSpan(changes_).subspan(first_change),
-                      .route = router_.PartitionOf(fields, input, topics_.output_partitions)});
+                      .route = flow.router.PartitionOf(fields, input, flow.flow.topics.output_partitions)});
 }
 
 absl::string_view Judge::Keep(absl::string_view text) {
@@ -122,18 +112,18 @@ absl::Time Judge::Believe(Task& task, const InputRecord& input, absl::Time lates
     spdlog::warn(
         "{} offset {}: its timestamp {} is more than {} ahead of this machine's clock: it is judged like a "
         "record without a timestamp; correct the producer's clock, or its unit (Kafka's is milliseconds){}",
-        source_.Name(task), input.offset, absl::FormatTime(absl::RFC3339_sec, time, absl::UTCTimeZone()),
-        absl::FormatDuration(options_.max_future), *like_it);
+        task.Name(), input.offset, absl::FormatTime(absl::RFC3339_sec, time, absl::UTCTimeZone()),
+        absl::FormatDuration(task.flow->options.max_future), *like_it);
   }
   return absl::InfinitePast();
 }
 
-void Judge::Complain(const Task& task, int64_t offset, const RecordFields& fields) {
+void Judge::Complain(const Task& task, const LaneFlow& flow, int64_t offset, const RecordFields& fields) {
   const bool is_malformed = fields.id_state == RecordFields::State::kMalformed;
   const auto like_it = (is_malformed ? malformed_ : without_id_).Next(fields.reason, clock_.Steady());
   if (!like_it) return;
-  const Action action = writer_.DispositionOf({.id_state = fields.id_state}).action;
-  spdlog::warn("{} offset {}: {} without a verdict: {}{}", source_.Name(task), offset,
+  const Action action = flow.writer.DispositionOf({.id_state = fields.id_state}).action;
+  spdlog::warn("{} offset {}: {} without a verdict: {}{}", task.Name(), offset,
                action == Action::kPass   ? "passed"
                : action == Action::kDrop ? "dropped"
                                          : "diverted",

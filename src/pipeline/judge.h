@@ -10,13 +10,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "lethe/stage.h"
+#include "src/pipeline/clock/clock.h"
 #include "src/pipeline/clock/repeats.h"
+#include "src/pipeline/output/lane_flow.h"
 #include "src/pipeline/output/record_writer.h"
-#include "src/pipeline/output/refusal_search.h"
-#include "src/pipeline/output/router.h"
-#include "src/pipeline/output/warnings.h"
-#include "src/pipeline/task/workplace.h"
-#include "src/record/record_reader.h"
+#include "src/pipeline/task/input_record.h"
 
 namespace lethe {
 
@@ -27,37 +25,29 @@ namespace lethe {
 // allocate.
 class Judge {
  public:
-  Judge(const Workplace& place, RecordWriter& writer, RefusalSearch& refusals, Warnings& warnings);
+  explicit Judge(const Clock& clock) : clock_(clock) {}
 
   // The partition must be in the open transaction. If it must stop within the run, the result is shorter, and
   // task.stop_before_next says why, or JudgedRun::waits_for is the schema that the next record needs. Valid
   // until the next call.
-  JudgedRun Run(Task& task, RecordRun run);
+  JudgedRun Run(Task& task, LaneFlow& flow, RecordRun run);
 
  private:
   // Judges the events that were collected.
-  void JudgeEvents(Task& task);
-  void Add(const InputRecord& input, const RecordFields& fields);
+  void JudgeEvents(Task& task, LaneFlow& flow);
+  void Add(const LaneFlow& flow, const InputRecord& input, const RecordFields& fields);
   // A copy that is valid until the next run.
   absl::string_view Keep(absl::string_view text);
   // The record's time, or InfinitePast() if it has none or is dated after `latest`, which is counted and
   // logged now and then.
   absl::Time Believe(Task& task, const InputRecord& input, absl::Time latest);
   // Logs now and then which record has no usable id.
-  void Complain(const Task& task, int64_t offset, const RecordFields& fields);
+  void Complain(const Task& task, const LaneFlow& flow, int64_t offset, const RecordFields& fields);
 
   // The texts of a run fit in here; of larger ones the rest is allocated.
   static constexpr size_t kTextBytes = size_t{1} << 20;
 
-  const DaemonOptions& options_;
-  const Topics& topics_;
-  const Source& source_;
   const Clock& clock_;
-  RecordWriter& writer_;
-  RefusalSearch& refusals_;
-  Warnings& warnings_;
-  const Router router_;
-  RecordReader reader_;
   std::vector<JudgedRecord> records_;
   std::vector<CounterChange> changes_;
   std::vector<Event> events_;

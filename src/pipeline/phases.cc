@@ -17,18 +17,16 @@ constexpr int64_t kCarefulOffsets = 100'000;
 
 }  // namespace
 
-Phases::Phases(const Workplace& place, HeldPartitions& held, Transactions& transactions, Ownership& ownership,
-               Warnings& warnings, SourcePace& pace)
-    : options_(place.options()),
-      state_(place.state),
+Phases::Phases(const Workplace& place, LaneFlows& flows, HeldPartitions& held, Transactions& transactions,
+               Ownership& ownership, SourcePace& pace)
+    : state_(place.state),
       source_(place.source),
+      flows_(flows),
       held_(held),
       transactions_(transactions),
       ownership_(ownership),
       pace_(pace),
-      judge_(place, transactions.writer(), transactions.refusals(), warnings),
-      router_(options_),
-      replay_reader_(options_.record) {}
+      judge_(place.state.clock) {}
 
 absl::Status Phases::Advance(Task& task, RecordRun run) {
   if (task.schema_wait.is_on()) {
@@ -99,7 +97,7 @@ void Phases::Activate(Task& task) {
   task.next = task.filter_end = task.committed;
   task.committed_mark = task.mark;
   task.committed_timed_records = task.timed_records;
-  spdlog::info("{}: ready at offset {} after replaying {} offsets", source_.Name(task), task.committed,
+  spdlog::info("{}: ready at offset {} after replaying {} offsets", task.Name(), task.committed,
                task.restore.to() - task.restore.from());
   task.restore.At(task.restore.to(), state_.clock.Steady());
 }
@@ -110,6 +108,7 @@ std::optional<Phases::Awaited> Phases::Replay(Task& task, RecordRun run) {
     StopOnOtherLog(task);
     return std::nullopt;
   }
+  LaneFlow& flow = flows_.Of(task);
   replayed_.clear();
   const auto replay = [&] {
     if (absl::Status replayed = task.filter->Replay(replayed_); !replayed.ok()) state_.fatal = replayed;
@@ -118,10 +117,11 @@ std::optional<Phases::Awaited> Phases::Replay(Task& task, RecordRun run) {
   // The wall clock has moved on since these records were judged: it would accept timestamps that were too far
   // ahead then. Stream time at C takes its place.
   task.filter->LimitStreamTime(task.time_at_committed);
-  const absl::Time latest = std::min(state_.clock.Wall(), task.time_at_committed) + options_.max_future;
+  const absl::Time latest =
+      std::min(state_.clock.Wall(), task.time_at_committed) + flow.flow.options.max_future;
   std::optional<Awaited> awaited;
   for (const InputRecord& input : run) {
-    const RecordFields& fields = replay_reader_.Read(input.view());
+    const RecordFields& fields = flow.replay_reader.Read(input.view());
     if (fields.waits_for) {
       awaited = {*fields.waits_for, static_cast<size_t>(&input - run.data())};
       run = run.first(awaited->before);
@@ -129,7 +129,7 @@ std::optional<Phases::Awaited> Phases::Replay(Task& task, RecordRun run) {
     }
     const absl::Time time = input.time() > latest ? absl::InfinitePast() : input.time();
     if (time != absl::InfinitePast()) ++task.timed_records;
-    if (router_.IsJudged(fields) && !task.passed_over.contains(input.offset)) {
+    if (flow.router.IsJudged(fields) && !task.passed_over.contains(input.offset)) {
       replayed_.push_back({task.filter->Hash(fields.id), time, input.payload()});
     } else {
       replay();
@@ -145,7 +145,7 @@ std::optional<Phases::Awaited> Phases::Replay(Task& task, RecordRun run) {
   task.counts.suppressed += static_cast<int64_t>(run.size());
   task.points->Note(task.next, task.timed_records, task.filter->stream_time());
   if (task.restore.At(task.next, state_.clock.Steady())) {
-    spdlog::info("{}: restoring: {}", source_.Name(task), task.restore.ToString());
+    spdlog::info("{}: restoring: {}", task.Name(), task.restore.ToString());
   }
   return awaited;
 }
@@ -163,7 +163,7 @@ bool Phases::IsLogOfCommit(Task& task, RecordRun run) {
 void Phases::StopOnOtherLog(Task& task) {
   const LogMark judged = *std::exchange(task.to_compare, std::nullopt);
   task.Fail(absl::StrCat(
-      source_.Name(task), " offset ", judged.offset,
+      task.Name(), " offset ", judged.offset,
       ": this is not the record that lethe judged: the log was truncated (by an unclean leader election, for "
       "example) or recreated, and has grown since. Records before offset ",
       task.committed,
@@ -183,12 +183,12 @@ absl::Status Phases::JudgeRun(Task& task, RecordRun run) {
   if (run.empty() && !task.pace.waits()) return absl::OkStatus();
   if (absl::Status begun = transactions_.Begin(task); !begun.ok()) return begun;
   if (run.empty()) return absl::OkStatus();
-  const JudgedRun judged = judge_.Run(task, run);
+  const JudgedRun judged = judge_.Run(task, flows_.Of(task), run);
   if (judged.waits_for) held_.AwaitSchema(task, *judged.waits_for, run.subspan(judged.records.size()));
   // The filter may lack an id that passed, so nothing may be written. The next process restores all committed
   // ids from the log.
   if (absl::Status known = task.transaction->status(); !known.ok()) {
-    state_.fatal = absl::Status(known.code(), absl::StrCat(source_.Name(task), ": ", known.message()));
+    state_.fatal = absl::Status(known.code(), absl::StrCat(task.Name(), ": ", known.message()));
     return state_.fatal;
   }
   return judged.records.empty() ? absl::OkStatus() : transactions_.Write(task, judged);
@@ -233,15 +233,16 @@ void Phases::MeetUnreadable(Task& task, int64_t base, const std::string& why) {
   if (task.phase == Phase::kChecking) return ownership_.Rebuild(task);
   const bool is_replay = task.phase == Phase::kRestoring;
   // What was committed is judged; but the filter will lack the ids of the batch, so copies of them may pass.
-  const bool stops = is_replay ? options_.on_short_history == OnShortHistory::kFail
-                               : options_.policies.on_unreadable == Action::kFail;
+  const DaemonOptions& options = task.flow->options;
+  const bool stops = is_replay ? options.on_short_history == OnShortHistory::kFail
+                               : options.policies.on_unreadable == Action::kFail;
   if (!stops) {
     task.unreadable.emplace(base, task.next);
     task.unreadable_why = why;
     return SearchReadable(task);
   }
   const std::string problem = absl::StrCat(
-      source_.Name(task), " offset ", at, ": the batch cannot be read: ", why,
+      task.Name(), " offset ", at, ": the batch cannot be read: ", why,
       is_replay ? "; the filter needs its ids, and on_short_history is fail, so the partition is stopped. To "
                   "run without those ids, set on_short_history to continue and restart lethe"
                 : "; on_unreadable is fail, so the partition is stopped at this offset. To skip the batch, "
@@ -282,10 +283,10 @@ void Phases::PassOver(Task& task, int64_t end) {
     spdlog::warn(
         "{}: short history: copies of events at offsets {} to {} pass until the horizon of {} has "
         "gone by",
-        source_.Name(task), begin, task.next - 1, absl::FormatDuration(options_.stage.horizon));
+        task.Name(), begin, task.next - 1, absl::FormatDuration(task.flow->options.stage.horizon));
   }
-  spdlog::error("{}: offsets {} to {} cannot be read, and are skipped: {}", source_.Name(task), begin,
-                end - 1, task.unreadable_why);
+  spdlog::error("{}: offsets {} to {} cannot be read, and are skipped: {}", task.Name(), begin, end - 1,
+                task.unreadable_why);
   if (task.phase == Phase::kRestoring && task.next >= task.committed) Activate(task);
   source_.Seek(task);
 }

@@ -12,19 +12,18 @@
 #include "lethe/event.h"
 #include "src/pipeline/assign/ownership.h"
 #include "src/pipeline/judge.h"
-#include "src/pipeline/output/router.h"
+#include "src/pipeline/output/lane_flow.h"
 #include "src/pipeline/output/source_pace.h"
 #include "src/pipeline/output/transactions.h"
 #include "src/pipeline/task/workplace.h"
-#include "src/record/record_reader.h"
 
 namespace lethe {
 
 // Not thread-safe: it belongs to the worker's thread.
 class Phases {
  public:
-  Phases(const Workplace& place, HeldPartitions& held, Transactions& transactions, Ownership& ownership,
-         Warnings& warnings, SourcePace& pace);
+  Phases(const Workplace& place, LaneFlows& flows, HeldPartitions& held, Transactions& transactions,
+         Ownership& ownership, SourcePace& pace);
 
   // Handles a run of the partition's records. Not OK: the worker must abort the transaction and read the rest
   // of the batch again.
@@ -61,16 +60,14 @@ class Phases {
   void SearchReadable(Task& task);
   void PassOver(Task& task, int64_t end);
 
-  const DaemonOptions& options_;
   WorkerState& state_;
   Source& source_;
+  LaneFlows& flows_;
   HeldPartitions& held_;
   Transactions& transactions_;
   Ownership& ownership_;
   SourcePace& pace_;
   Judge judge_;
-  const Router router_;
-  RecordReader replay_reader_;
   std::vector<Event> replayed_;
 };
 

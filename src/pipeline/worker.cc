@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -27,17 +28,17 @@ Worker::Worker(const Workplace& place)
       tasks_(place.tasks),
       source_(place.source),
       sink_(place.sink),
-      held_(place),
-      snapshots_(place.options(), IdFingerprint(place.options(), place.topics().output_partitions),
-                 place.shared.snapshots, state_.clock),
-      warnings_(place.options(), state_.lane, place.topics().partitions, state_.clock),
-      transactions_(place, held_, snapshots_, warnings_),
+      all_flows_(place.shared.flows),
+      flows_(place),
+      held_(place, flows_),
+      snapshots_(state_.clock),
+      transactions_(place, flows_, held_, snapshots_),
       pace_(place.options(), state_, tasks_, source_),
       membership_(place),
       ownership_(place, membership_, held_, snapshots_, transactions_),
-      input_watch_(place, ownership_.assigner()),
-      publisher_(place, membership_, transactions_, pace_, warnings_),
-      phases_(place, held_, transactions_, ownership_, warnings_, pace_) {}
+      input_watch_(place, ownership_),
+      publisher_(place, flows_, membership_, transactions_, pace_, input_watch_),
+      phases_(place, flows_, held_, transactions_, ownership_, pace_) {}
 
 void Worker::Run() {
   state_.heartbeat.Beat();
@@ -59,6 +60,7 @@ absl::Status Worker::Open() {
   publisher_.Publish();
   // Before any record is read: this fences every earlier owner of the transactional id.
   if (absl::Status opened = transactions_.Open(); !opened.ok()) return opened;
+  subscribed_ = all_flows_.size();
   return source_.Open();
 }
 
@@ -85,13 +87,16 @@ void Worker::Step() {
 void Worker::Look() {
   if (membership_.TakeReopen()) Reopen();
   if (!state_.fatal.ok()) return;  // there may be no source to ask anything
+  if (const int32_t flows = all_flows_.size(); flows > std::exchange(subscribed_, flows)) {
+    state_.fatal = source_.Resubscribe();
+  }
   if (ownership_.TakeRejoin()) state_.fatal = source_.Rejoin();
   ownership_.LookForMemory();
   membership_.LookAtWait();
   input_watch_.Look();
   if (!publisher_.IsDue()) return;
   // A filter of any lane may need the memory of one that this lane keeps.
-  ownership_.assigner().GiveUpForMemory(state_.clock.Steady());
+  ownership_.GiveUpForMemory();
   publisher_.Publish();
 }
 
@@ -118,11 +123,10 @@ absl::Status Worker::Process() {
       continue;
     }
     size_t end = begin + 1;
-    while (end < batch.size() && batch[end].event == nullptr &&
-           batch[end].partition == batch[begin].partition) {
+    while (end < batch.size() && batch[end].event == nullptr && batch[end].from() == batch[begin].from()) {
       ++end;
     }
-    Task* task = Find(tasks_, batch[begin].partition);
+    Task* task = Find(tasks_, batch[begin].from());
     if (task != nullptr && task->phase != Phase::kFailed && !source_.IsStale(*task)) {
       const RecordRun run = absl::MakeConstSpan(batch).subspan(begin, end - begin);
       if (absl::Status done = phases_.Advance(*task, run); !done.ok()) {
@@ -137,7 +141,7 @@ absl::Status Worker::Process() {
 
 void Worker::HandleEvent(const InputRecord& at) {
   const SourceEvent& event = *at.event;
-  Task* task = Find(tasks_, at.partition);
+  Task* task = Find(tasks_, at.from());
   switch (event.kind) {
     case SourceEvent::Kind::kAssigned:
       ownership_.Assign(event.partitions);

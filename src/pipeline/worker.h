@@ -2,15 +2,17 @@
 #ifndef LETHE_SRC_PIPELINE_WORKER_H_
 #define LETHE_SRC_PIPELINE_WORKER_H_
 
+#include <cstdint>
+
 #include "absl/status/status.h"
 #include "src/pipeline/assign/input_watch.h"
 #include "src/pipeline/assign/membership.h"
 #include "src/pipeline/assign/ownership.h"
 #include "src/pipeline/output/held_partitions.h"
+#include "src/pipeline/output/lane_flow.h"
 #include "src/pipeline/output/snapshot_cycle.h"
 #include "src/pipeline/output/source_pace.h"
 #include "src/pipeline/output/transactions.h"
-#include "src/pipeline/output/warnings.h"
 #include "src/pipeline/phases.h"
 #include "src/pipeline/publish/publisher.h"
 #include "src/pipeline/task/workplace.h"
@@ -54,9 +56,11 @@ class Worker {
   Tasks& tasks_;
   Source& source_;
   Sink& sink_;
+  const Flows& all_flows_;
+  int32_t subscribed_ = 0;  // flows that the source has been told of
+  LaneFlows flows_;
   HeldPartitions held_;
   SnapshotCycle snapshots_;
-  Warnings warnings_;
   Transactions transactions_;
   SourcePace pace_;
   Membership membership_;

@@ -39,22 +39,39 @@ absl::StatusOr<std::unique_ptr<DedupStage>> DedupStage::Create(const StageOption
 
 absl::StatusOr<std::unique_ptr<DedupStage>> DedupStage::Create(const StageOptions& options,
                                                                FilterFactory new_filter) {
+  return Create(options, std::move(new_filter), nullptr);
+}
+
+absl::StatusOr<std::unique_ptr<DedupStage>> DedupStage::Create(const StageOptions& options,
+                                                               const DedupStage& memory_of) {
+  return Create(options, NewFilter, memory_of.memory_);
+}
+
+absl::StatusOr<std::unique_ptr<DedupStage>> DedupStage::Create(const StageOptions& options,
+                                                               FilterFactory new_filter,
+                                                               std::shared_ptr<Memory> memory) {
   return OrNoMemory([&]() -> absl::StatusOr<std::unique_ptr<DedupStage>> {
     (void)NoMemory();  // allocates its message while there is memory
     if (absl::Status status = Validate(options); !status.ok()) return status;
     absl::StatusOr<uint64_t> seed = options.hash_seed.has_value() ? *options.hash_seed : RandomSeed();
     if (!seed.ok()) return seed.status();
-    return std::unique_ptr<DedupStage>(new DedupStage(options, *seed, std::move(new_filter)));
+    if (memory == nullptr) memory = std::make_shared<Memory>(options);
+    return std::unique_ptr<DedupStage>(
+        new DedupStage(options, *seed, std::move(new_filter), std::move(memory)));
   });
 }
 
-DedupStage::DedupStage(const StageOptions& options, uint64_t hash_seed, FilterFactory new_filter)
+DedupStage::Memory::Memory(const StageOptions& options)
+    : all(options.memory_limit_bytes),
+      filters(PartsOf(options).filters, &all),
+      audit(PartsOf(options).audit, &all) {}
+
+DedupStage::DedupStage(const StageOptions& options, uint64_t hash_seed, FilterFactory new_filter,
+                       std::shared_ptr<Memory> memory)
     : options_(options),
       hash_seed_(hash_seed),
       new_filter_(std::move(new_filter)),
-      memory_(options.memory_limit_bytes),
-      filter_memory_(PartsOf(options).filters, &memory_),
-      audit_memory_(PartsOf(options).audit, &memory_) {}
+      memory_(std::move(memory)) {}
 
 DedupStage::~DedupStage() = default;
 
@@ -66,17 +83,17 @@ absl::Status DedupStage::SetMemoryLimit(int64_t bytes) {
   return OrNoMemory([&] { return SetLimits(bytes); });
 }
 
-int64_t TakeMissingBytes(DedupStage& stage) { return stage.filter_memory_.TakeMissingBytes(); }
+int64_t TakeMissingBytes(DedupStage& stage) { return stage.memory_->filters.TakeMissingBytes(); }
 
 absl::Status DedupStage::SetLimits(int64_t bytes) {
   StageOptions wanted = options_;
   wanted.memory_limit_bytes = bytes;
   if (absl::Status status = Validate(wanted); !status.ok()) return status;
   const MemoryParts to = PartsOf(wanted);
-  const std::pair<MemoryBudget*, int64_t> parts[] = {{&filter_memory_, to.filters},
-                                                     {&audit_memory_, to.audit}};
-  const bool is_raised = bytes > memory_.limit_bytes();
-  if (is_raised) memory_.SetLimit(bytes);
+  const std::pair<MemoryBudget*, int64_t> parts[] = {{&memory_->filters, to.filters},
+                                                     {&memory_->audit, to.audit}};
+  const bool is_raised = bytes > memory_->all.limit_bytes();
+  if (is_raised) memory_->all.SetLimit(bytes);
   // Each part keeps its limit or gets its share. The whole is lowered last, when its parts have room.
   std::array<int64_t, std::size(parts)> before;
   for (size_t i = 0; i < before.size(); ++i) {
@@ -87,19 +104,19 @@ absl::Status DedupStage::SetLimits(int64_t bytes) {
     const double needed = std::ceil(static_cast<double>(part->used_bytes()) / share);
     for (size_t changed = 0; changed < i; ++changed) parts[changed].first->SetLimit(before[changed]);
     return absl::FailedPreconditionError(
-        absl::StrCat("memory_limit_bytes: ", memory_.used_bytes(), " bytes are used now, which ", bytes,
+        absl::StrCat("memory_limit_bytes: ", memory_->all.used_bytes(), " bytes are used now, which ", bytes,
                      " have no room for; the nearest that can be is ",
                      (static_cast<int64_t>(needed) / kRounding + 2) * kRounding,
                      ", or less when the filters have shrunk, which they do with their load"));
   }
-  if (!is_raised) memory_.SetLimit(bytes);
+  if (!is_raised) memory_->all.SetLimit(bytes);
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view name, uint64_t hash_seed) {
   const FilterOptions filter_options{.horizon = options_.horizon,
                                      .target_fpp = options_.target_fpp,
-                                     .memory = &filter_memory_,
+                                     .memory = &memory_->filters,
                                      .engine = options_.engine};
   std::vector<std::unique_ptr<Shard>> shards;
   for (int i = 0; i < options_.shards; ++i) {
@@ -109,7 +126,7 @@ absl::StatusOr<std::unique_ptr<Partition>> DedupStage::Open(absl::string_view na
     };
     absl::StatusOr<std::unique_ptr<Filter>> filter = new_filter_(filter_options);
     if (!filter.ok()) return refused(filter.status());
-    shards.push_back(std::make_unique<Shard>(*std::move(filter), options_, &audit_memory_));
+    shards.push_back(std::make_unique<Shard>(*std::move(filter), options_, &memory_->audit));
   }
   return std::unique_ptr<Partition>(new Partition(
       std::make_unique<Partition::Impl>(std::string{name}, hash_seed, options_, std::move(shards))));

@@ -35,6 +35,7 @@ DaemonReport Report(int64_t partitions) {
   for (int64_t i = 0; i < partitions; ++i) {
     PartitionReport partition;
     partition.partition = static_cast<int32_t>(i);
+    partition.topic = "orders";
     partition.filter = status;
     partition.counts.unique = 1'234'567 * i;
     report.lanes[static_cast<size_t>(i) % report.lanes.size()].partitions.push_back(std::move(partition));

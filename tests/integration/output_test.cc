@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -28,6 +31,7 @@ class OutputTest : public testing::Test {
     options_.group = options_.output + "-group";
     options_.instance = "test";
     options_.input = test::UniqueName("input");
+    flows_.Add(std::make_unique<Flow>(options_, nullptr));
     EXPECT_TRUE(consumer_.Open().ok());
     consumer_.TakeGeneration();  // of a group that it has not joined: no positions are committed here
   }
@@ -51,7 +55,7 @@ class OutputTest : public testing::Test {
   // know that.
   void BeginWithALostReply() {
     ASSERT_TRUE(output_.Open({1'000'000, 1'000'000}).ok());
-    ASSERT_TRUE(output_.CountPartitions().ok());
+    ASSERT_TRUE(output_.CountPartitions(0).ok());
     ASSERT_TRUE(output_.Begin().ok());
     ASSERT_TRUE(Produce("first").ok());
     ASSERT_EQ(Commit(), Outcome::kCommitted);
@@ -96,15 +100,26 @@ class OutputTest : public testing::Test {
     return values;
   }
 
+  ~OutputTest() override {
+    is_over_ = true;
+    mender_.join();
+  }
+
   const test::SharedWireToBroker wire_ = test::SharedWire();
   DaemonOptions options_;
+  Flows flows_;
   StopFlag stop_;
-  Heartbeat heartbeat_;
-  Consumer consumer_{options_, 0};
+  WorkerState state_{0, stop_};
+  Consumer consumer_{options_, flows_, 0};
+  Output output_{options_, flows_, state_, consumer_};
+  std::atomic<bool> is_over_ = false;
   // The wire works again when the output says that it waits.
-  Output output_{options_, 0, consumer_, stop_, heartbeat_, [this](const std::string& why) {
-                   if (!why.empty()) wire_.proxy.SetStalled(false);
-                 }};
+  std::thread mender_{[this] {
+    while (!is_over_) {
+      if (!state_.waiting().empty()) wire_.proxy.SetStalled(false);
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+  }};
 };
 
 // What a broker has, and has not acknowledged when its transaction is aborted, must not make it take the next
@@ -146,7 +161,7 @@ TEST_F(OutputTest, WithoutAProducerCallsFailWithTheReason) {
       << output_.report().last_error;
   output_.Poll();
   EXPECT_EQ(output_.Abort(), Outcome::kStopped);
-  EXPECT_TRUE(absl::IsUnavailable(output_.CountPartitions().status()));
+  EXPECT_TRUE(absl::IsUnavailable(output_.CountPartitions(0).status()));
   const absl::Status begun = output_.Begin();
   EXPECT_TRUE(absl::StrContains(begun.message(), "ssl.key.location")) << begun;
   EXPECT_FALSE(absl::IsAborted(begun) || absl::IsCancelled(begun)) << "that would be waited for";
@@ -165,10 +180,10 @@ TEST_F(OutputTest, ATransactionThatCannotBeginSaysWhyThereIsNoOtherProducer) {
 // Without transactions what was given up may be there: it is written again, and nothing is lost for it.
 TEST_F(OutputTest, AtLeastOnceDroppingUnacknowledgedRecordsLosesNoLaterOne) {
   options_.delivery = Delivery::kAtLeastOnce;
-  Output output(options_, 0, consumer_, stop_, heartbeat_, [](const std::string&) {});
+  Output output(options_, flows_, state_, consumer_);
   ASSERT_TRUE(SharedClient().CreateTopic(options_.output, 1).ok());
   ASSERT_TRUE(output.Open({1'000'000, 1'000'000}).ok());
-  ASSERT_TRUE(output.CountPartitions().ok());
+  ASSERT_TRUE(output.CountPartitions(0).ok());
   const auto produce = [&](const std::string& value) {
     OutputRecord record;
     record.value = value;

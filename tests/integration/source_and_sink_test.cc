@@ -1,5 +1,9 @@
 // The consumer and the producer of a lane as the pipeline sees them: what tests/program/fake_cluster_test.cc
 // asks of the fakes, asked of a real broker.
+#include <deque>
+#include <memory>
+#include <utility>
+
 #include "connectors/kafka/cluster.h"
 #include "connectors/kafka/group/consumer.h"
 #include "connectors/kafka/group/group_state.h"
@@ -23,6 +27,7 @@ class OnBroker {
     for (const std::string& topic : {options_.input, options_.output}) {
       EXPECT_TRUE(SharedClient().CreateTopic(topic, 1, {{"retention.ms", "-1"}}).ok());
     }
+    flows_.Add(std::make_unique<Flow>(options_, nullptr));
     Restart();
   }
   ~OnBroker() { consumer_->Leave(); }
@@ -59,9 +64,8 @@ class OnBroker {
   void Restart() {
     if (consumer_ != nullptr) consumer_->Leave();
     output_.reset();
-    consumer_ = std::make_unique<kafka::Consumer>(options_, 0);
-    output_ = std::make_unique<kafka::Output>(options_, 0, *consumer_, stop_, heartbeat_,
-                                              [](const std::string&) {});
+    consumer_ = std::make_unique<kafka::Consumer>(options_, flows_, 0);
+    output_ = std::make_unique<kafka::Output>(options_, flows_, state_, *consumer_);
     ASSERT_TRUE(output_->Open({1'000'000, 1'000'000}).ok());
     ASSERT_TRUE(consumer_->Open().ok());
     const absl::Time give_up = SteadyNow() + absl::Seconds(60);
@@ -78,8 +82,9 @@ class OnBroker {
 
  private:
   DaemonOptions options_;
+  Flows flows_;
   StopFlag stop_;
-  Heartbeat heartbeat_;
+  WorkerState state_{0, stop_};
   Task task_;
   std::unique_ptr<kafka::Consumer> consumer_;
   std::unique_ptr<kafka::Output> output_;
@@ -104,7 +109,7 @@ TEST(SourceTest, ARecordBehindAnEndIsSetAsideAndTakenBack) {
     ASSERT_LT(SteadyNow(), give_up);
     append();
     // The end behind it stays with the client.
-    while (task.next < source.HighWatermark(0) || source.HighWatermark(0) == 0) {
+    while (task.next < source.HighWatermark({0, 0}) || source.HighWatermark({0, 0}) == 0) {
       for (const InputRecord& record : poll(1)) {
         if (record.event == nullptr) task.next = record.offset + 1;
       }
@@ -113,7 +118,7 @@ TEST(SourceTest, ARecordBehindAnEndIsSetAsideAndTakenBack) {
     // No condition shows that the client has it.
     absl::SleepFor(absl::Milliseconds(600));
     append();
-    while (source.HighWatermark(0) <= task.next) ASSERT_LT(SteadyNow(), give_up);
+    while (source.HighWatermark({0, 0}) <= task.next) ASSERT_LT(SteadyNow(), give_up);
     bool has_end = false;
     for (const InputRecord& record : poll(100)) {
       if (record.event != nullptr) {
@@ -158,10 +163,12 @@ class GroupOnBroker {
     for (const std::string& topic : {options_.input, options_.output}) {
       EXPECT_TRUE(SharedClient().CreateTopic(topic, 2, {{"retention.ms", "-1"}}).ok());
     }
+    flows_.Add(std::make_unique<Flow>(options_, nullptr));
     for (int lane = 0; lane < 2; ++lane) {
-      consumers_.push_back(std::make_unique<kafka::Consumer>(options_, lane));
-      outputs_.push_back(std::make_unique<kafka::Output>(options_, lane, *consumers_.back(), stop_,
-                                                         heartbeat_, [](const std::string&) {}));
+      states_.emplace_back(lane, stop_);
+      consumers_.push_back(std::make_unique<kafka::Consumer>(options_, flows_, lane));
+      outputs_.push_back(
+          std::make_unique<kafka::Output>(options_, flows_, states_.back(), *consumers_.back()));
       EXPECT_TRUE(outputs_.back()->Open({1'000'000, 1'000'000}).ok());
     }
   }
@@ -191,8 +198,9 @@ class GroupOnBroker {
 
  private:
   DaemonOptions options_;
+  Flows flows_;
   StopFlag stop_;
-  Heartbeat heartbeat_;
+  std::deque<WorkerState> states_;
   std::vector<std::unique_ptr<kafka::Consumer>> consumers_;
   std::vector<std::unique_ptr<kafka::Output>> outputs_;
 };

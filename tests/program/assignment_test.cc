@@ -45,7 +45,10 @@ Topics OfPartitions() {
 
 class AssignmentTest : public testing::Test {
  protected:
-  AssignmentTest() : stage_(*DedupStage::Create(options_.stage)) {}
+  AssignmentTest() {
+    stage_ = *DedupStage::Create(options_.stage);
+    flow_.SetTopics(OfPartitions());
+  }
 
   CommitMetadata Story(int64_t origin, int64_t restart, absl::Time restart_time, absl::Time committed_time) {
     return {origin,   kPartitions, restart, restart_time, committed_time, options_.record.id.Fingerprint(),
@@ -53,8 +56,8 @@ class AssignmentTest : public testing::Test {
   }
   absl::StatusOr<std::unique_ptr<Task>> Prepare(int64_t offset, const std::string& metadata, LogState log,
                                                 Uncommitted uncommitted = Uncommitted::kNew) {
-    Assigner assigner(options_, OfPartitions(), *stage_, kept_, snapshots_.get(),
-                      [this](int32_t) { return go_on_(); });
+    flow_.SetTopics(OfPartitions());  // with the options as they are now
+    Assigner assigner(flow_, kept_, [this](TopicPartition) { return go_on_(); });
     return assigner.Prepare(2, {offset, metadata}, log, uncommitted, absl::Now());
   }
   // A filter that knows the ids of [0, end).
@@ -65,9 +68,10 @@ class AssignmentTest : public testing::Test {
     return owned;
   }
 
-  DaemonOptions options_ = Options();
-  std::unique_ptr<DedupStage> stage_;
-  std::unique_ptr<Snapshots> snapshots_;
+  Flow flow_{Options(), nullptr};
+  DaemonOptions& options_ = flow_.options;
+  std::unique_ptr<DedupStage>& stage_ = flow_.stage;
+  std::unique_ptr<Snapshots>& snapshots_ = flow_.snapshots;
   std::function<bool()> go_on_ = [] { return true; };
   KeptPartitions kept_;
 };
@@ -107,13 +111,13 @@ TEST_F(AssignmentTest, ACommitIsReplayedFromItsRestartPoint) {
   EXPECT_EQ((*owned)->committed, 1000);
   EXPECT_EQ((*owned)->origin, 5);
   EXPECT_EQ((*owned)->filter->stream_time(), At(2));
-  EXPECT_FALSE((*owned)->short_history(kHorizon));
+  EXPECT_FALSE((*owned)->short_history());
   EXPECT_FALSE(Assigner::NeedsFirstCommit(**owned, {1000, Story(5, 400, At(2), At(3)).ToString()}));
 }
 
 TEST_F(AssignmentTest, ACommitOfAnotherTopicOfThisNameStopsThePartition) {
   const auto prepare = [this](const std::string& judged, const std::string& present) {
-    Assigner assigner(options_, OfPartitions(), *stage_, kept_, nullptr, [](int32_t) { return true; });
+    Assigner assigner(flow_, kept_, [](TopicPartition) { return true; });
     assigner.SetTopicId(present);
     CommitMetadata story = Story(0, 400, At(2), At(3));
     story.topic_id = judged;
@@ -144,7 +148,7 @@ TEST(TopicIdWatchTest, ATopicIsAnotherWhenTwoAnswersInARowSayTheSame) {
 TEST_F(AssignmentTest, WithoutMemoryForItsFilterAPartitionFailsUntilThereIsSome) {
   options_.stage.memory_limit_bytes = LeastMemory(options_, 1);
   stage_ = *DedupStage::Create(options_.stage);
-  Assigner assigner(options_, OfPartitions(), *stage_, kept_, nullptr, [](int32_t) { return true; });
+  Assigner assigner(flow_, kept_, [](TopicPartition) { return true; });
   auto first = *assigner.Prepare(0, {-1, ""}, {0, 1000}, Uncommitted::kNew, absl::Now());
   EXPECT_EQ(first->phase, Phase::kActive);
   const auto second = *assigner.Prepare(1, {-1, ""}, {0, 1000}, Uncommitted::kNew, absl::Now());
@@ -230,10 +234,9 @@ TEST_F(AssignmentTest, WhatWasUndeliverableIsPassedOnWithTheCommit) {
   owned->undeliverable[3] = {"too large", false};
   owned->undeliverable[12] = {"too large", false};
   owned->next = 10;
-  const std::string fingerprint = options_.record.id.Fingerprint();
-  EXPECT_EQ(owned->Metadata(fingerprint, options_).undeliverable, std::vector<int64_t>{3});
+  EXPECT_EQ(owned->Metadata().undeliverable, std::vector<int64_t>{3});
   owned->Committed();
-  const CommitMetadata story = owned->Metadata(fingerprint, options_);
+  const CommitMetadata story = owned->Metadata();
   EXPECT_EQ(story.undeliverable, std::vector<int64_t>{3});
   EXPECT_EQ((*Prepare(10, story.ToString(), {0, 1000}))->passed_over, std::set<int64_t>{3});
 }
@@ -257,10 +260,10 @@ TEST_F(AssignmentTest, WithShortHistoryTheClockStartsWhereItWasAtTheCommit) {
   EXPECT_EQ((*owned)->next, 950);
   EXPECT_EQ((*owned)->restore.from(), 950);
   EXPECT_EQ((*owned)->filter->stream_time(), At(3));
-  EXPECT_TRUE((*owned)->short_history(kHorizon));
+  EXPECT_TRUE((*owned)->short_history());
   // The next owner learns it from the commit, wherever its log starts.
-  const CommitMetadata next = (*owned)->Metadata(options_.record.id.Fingerprint(), options_);
-  EXPECT_TRUE((*Prepare(1000, next.ToString(), {0, 2000}))->short_history(kHorizon));
+  const CommitMetadata next = (*owned)->Metadata();
+  EXPECT_TRUE((*Prepare(1000, next.ToString(), {0, 2000}))->short_history());
 }
 
 TEST_F(AssignmentTest, AKeptFilterThatIsNotAheadGoesOn) {
@@ -340,7 +343,7 @@ class KeptMemoryTest : public AssignmentTest, public testing::WithParamInterface
     std::vector<std::unique_ptr<Task>> partitions;
     for (int32_t id = 0; id < kPartitions; ++id) {
       partitions.push_back(Kept(900));
-      partitions.back()->id = id;
+      partitions.back()->id = {0, id};
     }
     const auto is_at_limit = [](const auto& each) { return each->filter->Status().filter.limit_hits > 0; };
     while (!std::any_of(partitions.begin(), partitions.end(), is_at_limit)) {
@@ -356,7 +359,7 @@ class KeptMemoryTest : public AssignmentTest, public testing::WithParamInterface
   }
   int64_t LiveBytes() { return live_->Status().filter.memory_bytes; }
   Assigner NewAssigner() {
-    return Assigner(options_, OfPartitions(), *stage_, kept_, nullptr, [](int32_t) { return true; });
+    return Assigner(flow_, kept_, [](TopicPartition) { return true; });
   }
   // Where a partition is given up if that is long enough ago.
   static absl::Time Later() { return SteadyNow() + absl::Hours(1); }
@@ -376,10 +379,10 @@ TEST_P(KeptMemoryTest, IsFreedForAFilterThatNeedsIt) {
     assigner.GiveUpForMemory(Later());
     if (before == 0 && stage_->memory().used_bytes() < used) before = LiveBytes();
   }
-  EXPECT_EQ(kept_.Take(0), nullptr) << "the one that went first";
+  EXPECT_EQ(kept_.Take({0, 0}), nullptr) << "the one that went first";
   // These grow by small steps.
   if (GetParam().engine != Engine::kExact && GetParam().engine != Engine::kCompact) return;
-  EXPECT_NE(kept_.Take(2), nullptr) << "there was enough without it";
+  EXPECT_NE(kept_.Take({0, 2}), nullptr) << "there was enough without it";
 }
 
 TEST_P(KeptMemoryTest, StaysWhileThePartitionMayComeBack) {
@@ -389,14 +392,14 @@ TEST_P(KeptMemoryTest, StaysWhileThePartitionMayComeBack) {
     Feed(*live_);
     assigner.GiveUpForMemory(now);
   }
-  for (int32_t id = 0; id < kPartitions - 1; ++id) EXPECT_NE(kept_.Take(id), nullptr) << id;
+  for (int32_t id = 0; id < kPartitions - 1; ++id) EXPECT_NE(kept_.Take({0, id}), nullptr) << id;
 }
 
 TEST_P(KeptMemoryTest, StaysWhileNobodyIsRefusedAny) {
   Assigner assigner = NewAssigner();
   assigner.GiveUpForMemory(SteadyNow());  // what was wanted before they went
   assigner.GiveUpForMemory(Later());
-  for (int32_t id = 0; id < kPartitions - 1; ++id) EXPECT_NE(kept_.Take(id), nullptr) << id;
+  for (int32_t id = 0; id < kPartitions - 1; ++id) EXPECT_NE(kept_.Take({0, id}), nullptr) << id;
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, KeptMemoryTest,
@@ -490,13 +493,13 @@ TEST_F(SnapshotAssignmentTest, LoadingStopsAtOnceWithTheLane) {
 // With R beyond it, the log is read from there: it is less.
 TEST_F(SnapshotAssignmentTest, OneThatIsOlderThanTheRestartPointIsNamedNoMore) {
   auto owned = *Prepare(1000, Naming(0, 400).ToString(), {0, 2000});
-  EXPECT_EQ(owned->Metadata("f", options_).snapshot, id_.ToString());
+  EXPECT_EQ(owned->Metadata().snapshot, id_.ToString());
   owned->points.emplace(kHorizon, RestartPoint{901, At(2)});
-  EXPECT_EQ(owned->Metadata("f", options_).snapshot, "");
+  EXPECT_EQ(owned->Metadata().snapshot, "");
 }
 
 TEST_F(SnapshotAssignmentTest, OneWhoseLogWasAnotherIsNotTriedAgain) {
-  Assigner assigner(options_, OfPartitions(), *stage_, kept_, snapshots_.get(), [](int32_t) { return true; });
+  Assigner assigner(flow_, kept_, [](TopicPartition) { return true; });
   const CommittedOffset there = {1000, Naming(0, 400).ToString()};
   EXPECT_EQ((*assigner.Prepare(2, there, {0, 2000}, Uncommitted::kNew, absl::Now()))->next, 899);
   assigner.Refuse(id_);
@@ -566,13 +569,13 @@ TEST_F(AssignmentTest, AHorizonThatWasRaisedIsShortUntilItHasPassedWhateverIsRes
   stage_ = *DedupStage::Create(options_.stage);
   auto owned = *Prepare(1000, Story(0, 400, At(2), At(3)).ToString(), {0, 2000});
   EXPECT_EQ(owned->phase, Phase::kRestoring);
-  EXPECT_TRUE(owned->short_history(options_.stage.horizon));
+  EXPECT_TRUE(owned->short_history());
   for (int restart = 0; restart < 3; ++restart) {
-    const CommitMetadata story = owned->Metadata(options_.record.id.Fingerprint(), options_);
+    const CommitMetadata story = owned->Metadata();
     EXPECT_EQ(story.horizon, options_.stage.horizon);
     EXPECT_EQ(story.covered_since, At(2));
     owned = *Prepare(1000, story.ToString(), {0, 2000});
-    EXPECT_TRUE(owned->short_history(options_.stage.horizon)) << restart;
+    EXPECT_TRUE(owned->short_history()) << restart;
   }
   // A second raise does not know more.
   CommitMetadata story = Story(0, 400, At(1.5), At(3));
@@ -580,8 +583,8 @@ TEST_F(AssignmentTest, AHorizonThatWasRaisedIsShortUntilItHasPassedWhateverIsRes
   EXPECT_EQ((*Prepare(1000, story.ToString(), {0, 2000}))->covered_since, At(2));
   // The horizon has gone by since.
   for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter->Observe(At(5)).ok());
-  EXPECT_FALSE(owned->short_history(options_.stage.horizon));
-  story = owned->Metadata("f", options_);
+  EXPECT_FALSE(owned->short_history());
+  story = owned->Metadata();
   EXPECT_EQ(story.covered_since, absl::InfinitePast());
   // From the group's beginning on everything is known.
   EXPECT_EQ((*Prepare(1000, Story(400, 400, At(2), At(3)).ToString(), {0, 2000}))->covered_since,
@@ -622,22 +625,22 @@ TEST_F(AssignmentTest, StreamTimesOfTheFutureAreNotBelieved) {
   EXPECT_EQ(owned->next, 400);
   EXPECT_EQ(owned->filter->stream_time(), At(2));
   EXPECT_EQ(owned->time_at_committed, absl::InfiniteFuture());
-  EXPECT_TRUE(owned->short_history(kHorizon));
+  EXPECT_TRUE(owned->short_history());
   owned->KnowsSinceStreamTime();
   EXPECT_EQ(owned->covered_since, At(2));
 
   // R itself was noted too late. What covers the horizon is known when the log has told the time.
   owned = *Prepare(1000, Story(0, 400, far, far).ToString(), {0, 2000});
   EXPECT_EQ(owned->filter->stream_time(), absl::InfinitePast());
-  EXPECT_TRUE(owned->short_history(kHorizon));
+  EXPECT_TRUE(owned->short_history());
   for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter->Observe(At(3)).ok());
   owned->KnowsSinceStreamTime();
   EXPECT_EQ(owned->covered_since, At(3));
-  EXPECT_TRUE(owned->short_history(kHorizon));
+  EXPECT_TRUE(owned->short_history());
 
   // From the origin on everything is known.
-  EXPECT_FALSE((*Prepare(1000, Story(400, 400, absl::InfinitePast(), far).ToString(), {0, 2000}))
-                   ->short_history(kHorizon));
+  EXPECT_FALSE(
+      (*Prepare(1000, Story(400, 400, absl::InfinitePast(), far).ToString(), {0, 2000}))->short_history());
   // Neither a filter that is kept, nor other times of the same commit.
   kept_.Put(Kept(900), SteadyNow());
   CommitMetadata story = Story(100, 400, At(2), far);
@@ -676,7 +679,7 @@ TEST_F(AssignmentTest, RoutingNeedsNoHistory) {
   options_.stage.horizon = 2 * kHorizon;
   owned = *Prepare(1000, story.ToString(), {0, 2000});
   EXPECT_EQ(owned->phase, Phase::kRestoring);
-  EXPECT_FALSE(owned->short_history(options_.stage.horizon));
+  EXPECT_FALSE(owned->short_history());
 }
 
 TEST_F(SnapshotAssignmentTest, OneOfAShortHistoryIsUsedUnlessTheUserSaysNo) {
@@ -693,46 +696,46 @@ TEST_F(SnapshotAssignmentTest, OneOfAShortHistoryIsUsedUnlessTheUserSaysNo) {
 // The topic has kPartitions now.
 TEST_F(AssignmentTest, ACommitThatNamesFewerPartitionsShowsGrowth) {
   CommitMetadata story = Story(0, 400, At(2), At(3));
-  EXPECT_FALSE((*Prepare(1000, story.ToString(), {0, 2000}))->keys_moved(kHorizon));
+  EXPECT_FALSE((*Prepare(1000, story.ToString(), {0, 2000}))->keys_moved());
   story.origin_partitions = 2;
   auto owned = *Prepare(1000, story.ToString(), {0, 2000});
-  EXPECT_TRUE(owned->keys_moved(kHorizon));
+  EXPECT_TRUE(owned->keys_moved());
   EXPECT_EQ(owned->growth.partitions, kPartitions);
   EXPECT_EQ(owned->growth.offset, 2000) << "what is in the log may have been sent before";
   // A restart knows of it, and does not take it for new.
-  story = owned->Metadata(options_.record.id.Fingerprint(), options_);
+  story = owned->Metadata();
   EXPECT_EQ(story.origin_partitions, 2) << "by which partitions are known that were added";
   owned = *Prepare(1000, story.ToString(), {0, 3000});
   EXPECT_EQ(owned->growth.offset, 2000);
   owned->next = owned->committed = 2000;
   for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter->Observe(At(4)).ok());
-  story = owned->Metadata(options_.record.id.Fingerprint(), options_);
+  story = owned->Metadata();
   EXPECT_EQ(story.growth.time, At(4));
   owned = *Prepare(2000, story.ToString(), {0, 3000});
-  EXPECT_TRUE(owned->keys_moved(kHorizon));
+  EXPECT_TRUE(owned->keys_moved());
   for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter->Observe(At(5)).ok());
-  EXPECT_FALSE(owned->keys_moved(kHorizon));
-  story = owned->Metadata(options_.record.id.Fingerprint(), options_);
+  EXPECT_FALSE(owned->keys_moved());
+  story = owned->Metadata();
   EXPECT_EQ(story.growth.offset, -1);
   EXPECT_EQ(story.growth.partitions, kPartitions);
-  EXPECT_FALSE((*Prepare(2500, story.ToString(), {0, 3000}))->keys_moved(kHorizon));
+  EXPECT_FALSE((*Prepare(2500, story.ToString(), {0, 3000}))->keys_moved());
   // With scope: topic copies meet elsewhere.
   options_.scope = Scope::kTopic;
   story.growth = {};
-  EXPECT_FALSE((*Prepare(2500, story.ToString(), {0, 3000}))->keys_moved(kHorizon));
+  EXPECT_FALSE((*Prepare(2500, story.ToString(), {0, 3000}))->keys_moved());
 }
 
 TEST_F(AssignmentTest, APartitionThatWasAddedMayHaveTheKeysOfOthers) {
-  EXPECT_FALSE((*Prepare(-1, "", {0, 1000}))->keys_moved(kHorizon));
+  EXPECT_FALSE((*Prepare(-1, "", {0, 1000}))->keys_moved());
   auto owned = *Prepare(-1, "", {0, 1000}, Uncommitted::kAdded);
-  EXPECT_TRUE(owned->keys_moved(kHorizon));
+  EXPECT_TRUE(owned->keys_moved());
   EXPECT_EQ(owned->growth.offset, 0);
-  EXPECT_EQ(owned->Metadata("f", options_).growth.partitions, kPartitions);
+  EXPECT_EQ(owned->Metadata().growth.partitions, kPartitions);
 }
 
 // A lane that stays as it is, while others are given what is new.
 TEST_F(AssignmentTest, GrowthIsNotedWhileAPartitionIsOwned) {
-  Assigner assigner(options_, OfPartitions(), *stage_, kept_, nullptr, [](int32_t) { return true; });
+  Assigner assigner(flow_, kept_, [](TopicPartition) { return true; });
   auto owned = *assigner.Prepare(2, {1000, Story(0, 400, At(2), At(3)).ToString()}, {0, 2000},
                                  Uncommitted::kNew, absl::Now());
   EXPECT_FALSE(assigner.HasGrownFor(*owned));
@@ -742,7 +745,7 @@ TEST_F(AssignmentTest, GrowthIsNotedWhileAPartitionIsOwned) {
   EXPECT_TRUE(assigner.HasGrownFor(*owned));
   assigner.NoteGrowth(*owned, 2100);
   EXPECT_FALSE(assigner.HasGrownFor(*owned));
-  EXPECT_TRUE(owned->keys_moved(kHorizon));
+  EXPECT_TRUE(owned->keys_moved());
   EXPECT_EQ(owned->growth.offset, 2100);
 }
 
@@ -756,7 +759,7 @@ TEST_F(AssignmentTest, UnreadDeletedRecordsArePassedOverWhereTheUserSaysSo) {
     EXPECT_EQ((*owned)->next, 1100);
     EXPECT_EQ((*owned)->committed, 1100);
     EXPECT_EQ((*owned)->unread_deleted, 100);
-    EXPECT_TRUE((*owned)->short_history(kHorizon));
+    EXPECT_TRUE((*owned)->short_history());
   }
   EXPECT_EQ((*Prepare(1000, "", {1100, 2000}))->origin, 1100);
 }

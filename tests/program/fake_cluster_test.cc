@@ -14,6 +14,11 @@ DaemonOptions Options() {
   return options;
 }
 
+// Of which nothing but the name matters.
+struct OneFlow : Flows {
+  OneFlow() { Add(std::make_unique<Flow>(Options(), nullptr)); }
+};
+
 class InMemory {
  public:
   InMemory() { Restart(); }
@@ -34,11 +39,11 @@ class InMemory {
   Source& source() { return *source_; }
   Sink& sink() { return *sink_; }
   std::vector<CommittedOffset> Committed() {
-    return FakeAnswers(cluster_, options_, 1).Committed("input", 1).value();
+    return FakeAnswers(cluster_, flows_, 1).Committed("input", 1).value();
   }
   Task& task() { return task_; }
   void Restart() {
-    source_ = std::make_unique<FakeSource>(cluster_, "input");
+    source_ = std::make_unique<FakeSource>(cluster_);
     sink_ = std::make_unique<FakeSink>(cluster_);
     task_ = Task();
     task_.next = cluster_.committed.contains(0) ? cluster_.committed[0].offset : 0;
@@ -48,7 +53,7 @@ class InMemory {
 
  private:
   FakeCluster cluster_;
-  const DaemonOptions options_ = Options();
+  const OneFlow flows_;
   std::unique_ptr<FakeSource> source_;
   std::unique_ptr<FakeSink> sink_;
   Task task_;
@@ -65,15 +70,15 @@ class GroupInMemory {
   Source& source(size_t i) { return sources_[i]; }
   Sink& sink(size_t i) { return sinks_[i]; }
   std::vector<CommittedOffset> Committed(size_t /*i*/) {
-    return FakeAnswers(cluster_, options_, 2).Committed("input", 2).value();
+    return FakeAnswers(cluster_, flows_, 2).Committed("input", 2).value();
   }
   void Expel() { group_.Expel(sources_[0]); }
 
  private:
   FakeCluster cluster_;
-  const DaemonOptions options_ = Options();
+  const OneFlow flows_;
   FakeGroup group_{2, is_cooperative};
-  FakeSource sources_[2] = {{cluster_, "input", &group_}, {cluster_, "input", &group_}};
+  FakeSource sources_[2] = {FakeSource(cluster_, &group_), FakeSource(cluster_, &group_)};
   FakeSink sinks_[2] = {FakeSink(cluster_, &sources_[0]), FakeSink(cluster_, &sources_[1])};
 };
 

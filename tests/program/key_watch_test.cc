@@ -134,7 +134,11 @@ std::string Said(const std::string& id, const std::vector<std::pair<std::string,
       std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said)));
   DaemonOptions options;
   options.record.id = *IdSpec::Parse(id);
-  Warnings warnings(options, 0, 1, SystemClock());
+  Flow flow(options, nullptr);
+  flow.topics.partitions = 1;
+  const StopFlag stop;
+  const WorkerState state(0, stop);
+  Warnings warnings(flow, state);
   for (const auto& [key, value] : records) {
     warnings.SeeEvent(0, HashId(key, 7), Verdict::kUnique, {.key = key, .value = value});
   }

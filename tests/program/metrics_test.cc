@@ -22,6 +22,7 @@ namespace {
 
 DaemonReport TwoPartitions() {
   DaemonReport report;
+  report.topics = {{.input = "orders", .output = "orders-unique", .engine = "compact"}};
   report.input = "orders";
   report.output = "orders-unique";
   report.group = "shop";
@@ -46,6 +47,7 @@ DaemonReport TwoPartitions() {
   report.lanes[0].consumer = {.known = true, .round_trip = absl::Milliseconds(3), .queued_bytes = 11};
   report.lanes[0].producer = {.known = true, .sent_bytes = 12, .throttled = absl::Milliseconds(250)};
   report.lanes[0].partitions.resize(2);
+  for (PartitionReport& each : report.lanes[0].partitions) each.topic = "orders";
   report.lanes[0].partitions[1].partition = 1;
   report.lanes[0].partitions[0].filter.filter = {.past_generations = 4,
                                                  .window = absl::Minutes(50),
@@ -210,6 +212,7 @@ DaemonReport TwoStages() {
   report.routing_lanes.resize(1);
   report.routing_lanes[0].commits = 3;
   report.routing_lanes[0].partitions.resize(1);
+  report.routing_lanes[0].partitions[0].topic = "web-orders";
   report.routing_lanes[0].partitions[0].counts = {
       .unique = 16, .undeliverable = 1, .passed = 16, .dropped = 1};
   report.routing_lanes[0].partitions[0].committed = 17;

@@ -11,15 +11,13 @@
 namespace lethe::kafka {
 namespace {
 
-using Owned = std::map<int32_t, std::unique_ptr<Task>>;
-
 class RenewStatusTest : public testing::Test {
  protected:
   void Add(int32_t id) {
     auto partition = std::make_unique<Task>();
-    partition->id = id;
+    partition->id = {0, id};
     partition->filter = *stage_->Open(absl::StrCat("p", id));
-    owned_[id] = std::move(partition);
+    owned_[{0, id}] = std::move(partition);
   }
 
   // Every filter has seen one event more; the partitions whose status knows that after a call.
@@ -32,14 +30,14 @@ class RenewStatusTest : public testing::Test {
     RenewStatus(owned_, budget, SystemClock(), &next_);
     std::vector<int32_t> renewed;
     for (auto& [id, partition] : owned_) {
-      if (partition->status.unique == partition->filter->Status().unique) renewed.push_back(id);
+      if (partition->status.unique == partition->filter->Status().unique) renewed.push_back(id.partition);
     }
     return renewed;
   }
 
   std::unique_ptr<DedupStage> stage_ = *DedupStage::Create({.memory_limit_bytes = int64_t{64} << 20});
-  Owned owned_;
-  int32_t next_ = 0;
+  Tasks owned_;
+  TopicPartition next_;
   int events_ = 0;
 };
 
@@ -59,7 +57,7 @@ TEST_F(RenewStatusTest, OneAfterTheOtherWhereThereIsNone) {
   Add(4);
   EXPECT_EQ(Renewed(absl::ZeroDuration()), (Ids{4}));
   EXPECT_EQ(Renewed(absl::ZeroDuration()), (Ids{5}));
-  owned_.erase(9);
+  owned_.erase({0, 9});
   EXPECT_EQ(Renewed(absl::ZeroDuration()), (Ids{3}));
 }
 
@@ -67,10 +65,10 @@ TEST_F(RenewStatusTest, NotWhereNothingWasRead) {
   for (const int32_t id : {3, 5}) Add(id);
   EXPECT_EQ(Renewed(absl::InfiniteDuration()), (Ids{3, 5}));
   for (auto& [id, partition] : owned_) EXPECT_TRUE(partition->filter->Judge("unread", absl::Now()).ok());
-  ++owned_[5]->committed;
+  ++owned_.at({0, 5})->committed;
   RenewStatus(owned_, absl::InfiniteDuration(), SystemClock(), &next_);
-  EXPECT_EQ(owned_[3]->status.unique, 1);
-  EXPECT_EQ(owned_[5]->status.unique, 2);
+  EXPECT_EQ(owned_.at({0, 3})->status.unique, 1);
+  EXPECT_EQ(owned_.at({0, 5})->status.unique, 2);
 }
 
 TEST_F(RenewStatusTest, NoPartitionOrNoFilterIsNoMatter) {
@@ -78,10 +76,10 @@ TEST_F(RenewStatusTest, NoPartitionOrNoFilterIsNoMatter) {
   Add(1);
   auto failed = std::make_unique<Task>();
   RenewStatus(owned_, absl::ZeroDuration(), SystemClock(), &next_);
-  owned_[2] = std::move(failed);
+  owned_[{0, 2}] = std::move(failed);
   RenewStatus(owned_, absl::ZeroDuration(), SystemClock(), &next_);
-  EXPECT_TRUE(owned_[2]->status.name.empty());
-  EXPECT_EQ(owned_[1]->status.name, "p1");
+  EXPECT_TRUE(owned_.at({0, 2})->status.name.empty());
+  EXPECT_EQ(owned_.at({0, 1})->status.name, "p1");
 }
 
 TEST(KeptPartitionsTest, TheOneThatHasBeenThereLongestIsDroppedFirst) {
@@ -90,16 +88,16 @@ TEST(KeptPartitionsTest, TheOneThatHasBeenThereLongestIsDroppedFirst) {
   absl::Time put = begin;
   for (const int32_t id : {5, 9, 3}) {
     auto partition = std::make_unique<Task>();
-    partition->id = id;
+    partition->id = {0, id};
     kept.Put(std::move(partition), put += absl::Seconds(1));
   }
   const absl::Time middle = begin + absl::Seconds(2);
-  EXPECT_EQ(kept.DropOne(begin), std::nullopt);
-  EXPECT_EQ(kept.DropOne(middle), 5);
-  EXPECT_EQ(kept.DropOne(middle), 9);
-  EXPECT_EQ(kept.DropOne(middle), std::nullopt);
-  EXPECT_NE(kept.Take(3), nullptr);
-  EXPECT_EQ(kept.DropOne(), std::nullopt);
+  EXPECT_EQ(kept.TakeOldest(begin), nullptr);
+  EXPECT_EQ(kept.TakeOldest(middle)->id, (TopicPartition{0, 5}));
+  EXPECT_EQ(kept.TakeOldest(middle)->id, (TopicPartition{0, 9}));
+  EXPECT_EQ(kept.TakeOldest(middle), nullptr);
+  EXPECT_NE(kept.Take({0, 3}), nullptr);
+  EXPECT_EQ(kept.TakeOldest(), nullptr);
 }
 
 }  // namespace

@@ -273,7 +273,7 @@ TEST_F(PipelineRulesTest, Rule8AnAbortForgetsAllPartitionsOfTheTransaction) {
   life.sink.fail_commits = 1;
   ASSERT_TRUE(life.Run().ok());
   EXPECT_EQ(life.sink.aborts, 1);
-  const std::vector<std::pair<int32_t, int64_t>> both = {{0, 0}, {1, 0}};
+  const std::vector<std::pair<test::At, int64_t>> both = {{0, 0}, {1, 0}};
   EXPECT_EQ(life.source.seeks, both);
   EXPECT_EQ(Out(), "a b");
   for (const Task* task : {&first, &second}) {
@@ -349,7 +349,7 @@ TEST_F(PipelineRulesTest, Rule11WhatWasPolledOfARevokedPartitionIsTheNextOwners)
   life.Assign(0);
   life.Assign(1);
   life.source.on_idle = [&] {
-    if (!life.tasks.contains(1)) return life.stop.Request();
+    if (!life.tasks.contains({0, 1})) return life.stop.Request();
     Send({"c"}, 1);  // in the batch that says that the partition goes
     life.source.Tell(SourceEvent::Kind::kRevoked, {1});
   };
@@ -390,7 +390,7 @@ TEST_F(PipelineRulesTest, Rule16ARecordThatIsJudgedAgainIsCountedOnce) {
   options_.counters = {counter};
   Send({"a", "b", "a"});
   Life life(cluster_, options_);
-  life.topics.counter_max_bytes = {1'000'000};
+  life.flows.at(0).topics.counter_max_bytes = {1'000'000};
   Task& task = life.Assign(0);
   task.sums.resize(1);
   life.sink.fail_commits = 1;
@@ -416,7 +416,7 @@ TEST_F(PipelineRulesTest, Rule16TotalsGoOnWhereTheCommitIs) {
   const auto run = [&](const std::string& id) {
     cluster_.Append(0, {"k", absl::StrCat(R"({"id":")", id, R"("})"), 1'700'000'000'000});
     Life life(cluster_, options_);
-    life.topics.counter_max_bytes = {1'000'000};
+    life.flows.at(0).topics.counter_max_bytes = {1'000'000};
     const Task& task = life.Assign(0);
     if (task.phase != Phase::kFailed) {
       EXPECT_TRUE(life.Run().ok()) << life.state.fatal;
@@ -427,7 +427,7 @@ TEST_F(PipelineRulesTest, Rule16TotalsGoOnWhereTheCommitIs) {
   EXPECT_EQ(run("a"), std::pair(Phase::kActive, Totals{{"k", 1}}));
   EXPECT_EQ(run("b"), std::pair(Phase::kActive, Totals{{"k", 2}}));
   // What is judged again would be counted twice.
-  cluster_.committed[0] = {0, 1, ""};
+  cluster_.committed[0] = {{0, 0}, 1, ""};
   EXPECT_EQ(run("c").first, Phase::kFailed);
 }
 
@@ -443,7 +443,7 @@ TEST_F(PipelineRulesTest, Rule16ARecordWithOneKeyTooManyIsWrittenAndNotCounted) 
   options_.policies.on_uncountable = Action::kDivert;
   Send({"a", "b", "c"});
   Life life(cluster_, options_);
-  life.topics.counter_max_bytes = {1'000'000};
+  life.flows.at(0).topics.counter_max_bytes = {1'000'000};
   Task& task = life.Assign(0);
   task.sums = {CounterSums::WithTotals(counter.max_keys)};
   life.sink.fail_commits = 1;  // and judged again
@@ -588,13 +588,13 @@ TEST_F(PipelineRulesTest, Rule23APartitionThatAPolicyStoppedGoesOnAfterARestart)
   Life life(cluster_, options_);
   life.Assign(0);
   life.on_look = [&, is_renewed = false]() mutable {
-    if (is_renewed || life.tasks[0]->phase != Phase::kFailed) return;
+    if (is_renewed || life.tasks.at({0, 0})->phase != Phase::kFailed) return;
     is_renewed = true;  // the group assigns the partition once more
     life.Revoke({0}, /*lost=*/false);
     life.Assign(0);
   };
   ASSERT_TRUE(life.Run().ok());
-  EXPECT_EQ(life.tasks[0]->phase, Phase::kFailed) << "by the same policy as before";
+  EXPECT_EQ(life.tasks.at({0, 0})->phase, Phase::kFailed) << "by the same policy as before";
   EXPECT_EQ(Out(), "a");
   options_.policies.on_unreadable = Action::kDrop;
   EXPECT_EQ(Restart().unreadable, 1);
@@ -613,7 +613,7 @@ TEST_F(PipelineRulesTest, Rule23ABatchThatAReplayCannotReadIsShortHistory) {
   EXPECT_EQ(Out(), "a b c b d") << "what is not known cannot be recognized";
   EXPECT_EQ(task.counts.suppressed, 3);
   EXPECT_EQ(task.counts.unreadable, 0) << "it was judged when it could be read";
-  EXPECT_TRUE(task.short_history(options_.stage.horizon));
+  EXPECT_TRUE(task.short_history());
   EXPECT_NE(CommitMetadata::Parse(cluster_.committed[0].metadata)->covered_since, absl::InfinitePast());
 }
 
@@ -642,7 +642,7 @@ TEST_F(PipelineRulesTest, Rule3ARecordBeforeTheCommitThatCannotBeReadIsNoOtherLo
   ASSERT_TRUE(life.Run().ok());
   EXPECT_EQ(task.problem, "");
   EXPECT_EQ(Out(), "a b c");
-  EXPECT_TRUE(task.short_history(options_.stage.horizon));
+  EXPECT_TRUE(task.short_history());
 }
 
 TEST_F(PipelineRulesTest, Rule23ARecordWithoutAnIdIsHandledByItsPolicy) {

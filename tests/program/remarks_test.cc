@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -12,6 +16,8 @@ namespace {
 PartitionReport Hit(int32_t id, absl::Duration window, double fpp) {
   PartitionReport partition;
   partition.partition = id;
+  partition.topic = "orders";
+  partition.horizon = absl::Hours(24);
   partition.filter.filter.limit_hits = 1;
   partition.filter.filter.window = window;
   partition.filter.filter.fpp_modelled = fpp;
@@ -52,8 +58,10 @@ TEST(RemarksTest, RecordsWithoutAnIdAreReportedWithTheirNumbers) {
   EXPECT_TRUE(Remarks(report).empty());
   report.lanes[1].lane = 1;
   report.lanes[1].without_id = IdWatch::Stretch{12345, 12340};
+  report.lanes[1].without_id_in = "orders";
   ASSERT_EQ(Remarks(report).size(), 1u);
-  EXPECT_TRUE(absl::StrContains(Remarks(report)[0], "lane 1: 12,340 of 12,345 records have no usable id"));
+  EXPECT_TRUE(
+      absl::StrContains(Remarks(report)[0], "lane 1: orders: 12,340 of 12,345 records have no usable id"));
 }
 
 TEST(RemarksTest, AQuotaIsReportedForEachClientOfAllLanes) {
@@ -76,6 +84,7 @@ TEST(RemarksTest, AnOpenTransactionOfTheInputIsReportedWithItsPlace) {
   EXPECT_TRUE(Remarks(report).empty());
   PartitionReport& held = report.lanes[0].partitions[1];
   held.partition = 4;
+  held.topic = "orders";
   held.position = 17;
   held.open_transaction_since = absl::FromUnixSeconds(0);
   ASSERT_EQ(Remarks(report).size(), 1u);
@@ -91,11 +100,30 @@ TEST(ProblemsTest, EachReasonIsToldOnceWithTheNumberOfItsPartitions) {
   for (int32_t id = 0; id < 4; ++id) {
     PartitionReport& partition = lanes[static_cast<size_t>(id) / 2].partitions.emplace_back();
     partition.partition = id;
+    partition.topic = "orders";
     if (id > 0) partition.problem = absl::StrCat("orders-", id, id == 2 ? " offset 5: bad" : ": no memory");
   }
-  EXPECT_EQ(
-      Problems("orders", lanes),
-      (std::vector<std::string>{"orders-1: no memory (and 1 more partitions)", "orders-2 offset 5: bad"}));
+  std::vector<std::string> texts;
+  for (const TopicProblem& problem : Problems(lanes)) texts.push_back(problem.text);
+  EXPECT_EQ(texts, (std::vector<std::string>{"orders-1: no memory (and 1 more partitions)",
+                                             "orders-2 offset 5: bad"}));
+}
+
+// With one topic, its trouble is the daemon's.
+TEST(ReadinessTest, TheTroubleOfOneTopicIsItsOwnWhileAnotherIsFine) {
+  const auto of = [](const std::vector<std::string>& topics, const std::vector<std::string>& reasons,
+                     const std::vector<TopicProblem>& problems) {
+    DaemonReport report;
+    for (const std::string& topic : topics) report.topics.emplace_back().input = topic;
+    SetReadiness(reasons, problems, report);
+    return std::pair(report.not_ready, report.but_for);
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(of({"a"}, {}, {}), std::pair(Texts(), Texts()));
+  EXPECT_EQ(of({"a"}, {}, {{"a", "x"}}), std::pair(Texts{"x"}, Texts()));
+  EXPECT_EQ(of({"a", "b"}, {}, {{"a", "x"}}), std::pair(Texts(), Texts{"x"}));
+  EXPECT_EQ(of({"a", "b"}, {}, {{"a", "x"}, {"b", "y"}}), std::pair(Texts({"x", "y"}), Texts()));
+  EXPECT_EQ(of({"a", "b"}, {"z"}, {{"a", "x"}}), std::pair(Texts({"x", "z"}), Texts()));
 }
 
 }  // namespace

@@ -197,9 +197,9 @@ TEST_F(SchemaWaitsTest, ARevokedPartitionIsReadByTheNextOwner) {
     Life life(cluster_, options_);
     life.Assign(0);
     Run(life, [&] {
-      life.worker.held().Release(*life.tasks[0]);
+      life.worker.held().Release(*life.tasks.at({0, 0}));
       EXPECT_TRUE(life.source.paused.empty());
-      EXPECT_FALSE(life.tasks[0]->schema_wait.is_on());
+      EXPECT_FALSE(life.tasks.at({0, 0})->schema_wait.is_on());
       life.Revoke({0}, /*lost=*/false);
     });
   }

@@ -131,7 +131,7 @@ class SourcePaceTest : public testing::Test {
   // As the brokers tell them.
   std::map<int32_t, int64_t> Ends() const {
     std::map<int32_t, int64_t> ends;
-    for (const auto& [id, log] : input_.logs) ends[id] = log.end();
+    for (const auto& [id, log] : input_.logs) ends[id.partition] = log.end();
     return ends;
   }
   int64_t Lead() const { return absl::ToInt64Milliseconds(Routing().lead); }
@@ -415,7 +415,8 @@ TEST_F(SourcePaceTest, APartitionThatIsReadAgainIsNotAtItsEnd) {
   ASSERT_TRUE(router->Run().ok());
   ASSERT_EQ(router->sink.aborts, 1);
   for (const auto& [id, task] : router->tasks) {
-    EXPECT_EQ(task->next, 0) << "partition " << id << " ran ahead of those that are still to be routed";
+    EXPECT_EQ(task->next, 0) << "partition " << id.partition
+                             << " ran ahead of those that are still to be routed";
   }
 }
 
@@ -461,8 +462,8 @@ TEST_F(SourcePaceTest, AStoppedPartitionHoldsTheOthersForAWhileOnly) {
     if (has_failed || input_.output.size() < 3'000) return;
     has_failed = true;
     router->worker.transactions().End(true);
-    router->tasks[5]->Fail("a policy");
-    router->source.Unassign({5});
+    router->tasks.at({0, 5})->Fail("a policy");
+    router->source.Unassign({{0, 5}});
   };
   router->source.on_idle = [&] {
     if (!router->worker.transactions().is_open() && router->source.paused.empty()) router->stop.Request();
@@ -471,7 +472,7 @@ TEST_F(SourcePaceTest, AStoppedPartitionHoldsTheOthersForAWhileOnly) {
   EXPECT_EQ(router->worker.pace().PassedOver(), std::vector<int32_t>{5});
   for (const auto& [id, log] : input_.logs) {
     if (id != 5) {
-      EXPECT_EQ(input_.committed[id].offset, log.end()) << id;
+      EXPECT_EQ(input_.committed[id].offset, log.end()) << id.partition;
     }
   }
 }
@@ -483,7 +484,7 @@ TEST_F(SourcePaceTest, TheDeduplicatorNeedsNoMoreMemoryThanWithoutABacklog) {
     Life life(cluster, JudgingOptions(options_), partitions_);
     for (int32_t id = 0; id < partitions_; ++id) life.Assign(id);
     int64_t most = 0;
-    life.on_look = [&] { most = std::max(most, life.stage->memory().used_bytes()); };
+    life.on_look = [&] { most = std::max(most, life.flows.at(0).stage->memory().used_bytes()); };
     EXPECT_TRUE(life.Run().ok());
     return most;
   };

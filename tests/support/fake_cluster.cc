@@ -31,7 +31,7 @@ std::optional<std::string> Copy(std::optional<absl::string_view> text) {
 
 }  // namespace
 
-void FakeCluster::DeleteBefore(int32_t partition, int64_t offset) {
+void FakeCluster::DeleteBefore(At partition, int64_t offset) {
   Log& log = logs[partition];
   log.entries.erase(log.entries.begin(), log.entries.begin() + (offset - log.start));
   log.start = offset;
@@ -150,8 +150,8 @@ void FakeSource::Assign(const std::vector<const Task*>& tasks) {
   if (group_ != nullptr) group_->Answered(*this);
 }
 
-void FakeSource::Unassign(const std::vector<int32_t>& partitions) {
-  for (const int32_t partition : partitions) {
+void FakeSource::Unassign(const std::vector<TopicPartition>& partitions) {
+  for (const TopicPartition& partition : partitions) {
     positions.erase(partition);
     paused.erase(partition);
   }
@@ -170,20 +170,22 @@ void FakeSource::Reassign(const Task& task, const Tasks& /*all*/) {
 
 absl::StatusOr<std::vector<CommittedOffset>> FakeAnswers::Committed(const std::string& topic, int32_t count) {
   std::vector<CommittedOffset> offsets(static_cast<size_t>(count));
-  if (topic != options_.input) return offsets;
-  for (const auto& [partition, position] : cluster_.committed) {
-    if (partition < count) offsets[static_cast<size_t>(partition)] = {position.offset, position.metadata};
+  const Flow* const flow = flows_.Find(topic);
+  if (flow == nullptr) return offsets;
+  for (const auto& [at, position] : cluster_.committed) {
+    if (at.flow != flow->number || at.partition >= count) continue;
+    offsets[static_cast<size_t>(at.partition)] = {position.offset, position.metadata};
   }
   return offsets;
 }
 
-absl::StatusOr<LogState> FakeAnswers::Log(int32_t partition) {
-  const FakeCluster::Log& log = cluster_.logs[partition];
+absl::StatusOr<LogState> FakeAnswers::Log(const std::string& topic, int32_t partition) {
+  const FakeCluster::Log& log = LogOf(topic, partition);
   return LogState{log.start, log.end()};
 }
 
-absl::StatusOr<absl::Time> FakeAnswers::TimeAt(int32_t partition, int64_t offset) {
-  const FakeCluster::Log& log = cluster_.logs[partition];
+absl::StatusOr<absl::Time> FakeAnswers::TimeAt(const std::string& topic, int32_t partition, int64_t offset) {
+  const FakeCluster::Log& log = LogOf(topic, partition);
   for (int64_t at = std::max(offset, log.start); at < log.end(); ++at) {
     const FakeEntry& entry = log.entries[static_cast<size_t>(at - log.start)];
     if (entry.kind != FakeEntry::Kind::kRecord) continue;
@@ -198,7 +200,7 @@ absl::Status FakeAnswers::ReadTotals(const std::string& topic, const std::vector
   int64_t offset = 0;
   for (const FakeCluster::Written& each : cluster_.output) {
     if (each.target.kind != Target::Kind::kCounter ||
-        options_.counters[each.target.counter].output != topic ||
+        flows_.at(each.target.flow).options.counters[each.target.counter].output != topic ||
         std::find(of.begin(), of.end(), each.partition) == of.end()) {
       continue;
     }
@@ -210,7 +212,7 @@ absl::Status FakeAnswers::ReadTotals(const std::string& topic, const std::vector
 void FakeSource::PollBatch(absl::Duration /*timeout*/, size_t limit, size_t /*most_bytes*/) {
   if (on_poll) on_poll();
   if (!told.empty()) {
-    AddEvent(-1, -1, SourceEvent::Kind::kError, "");
+    AddEvent({0, -1}, -1, SourceEvent::Kind::kError, "");
     events_.back() = std::move(told.front());
     told.pop_front();
   }
@@ -230,8 +232,8 @@ void FakeSource::PollBatch(absl::Duration /*timeout*/, size_t limit, size_t /*mo
       if (entry.kind == FakeEntry::Kind::kRecord) {
         const FakeRecord& record = records_.emplace_back(entry.record);
         headers_.emplace_back(std::make_unique<FakeHeaders>(record.headers));
-        batch_.push_back(
-            {partition, position, record.key, record.value, record.timestamp_ms, headers_.back().get()});
+        batch_.push_back({partition.partition, position, record.key, record.value, record.timestamp_ms,
+                          headers_.back().get(), nullptr, partition.flow});
       }
       ++position;
     }
@@ -249,10 +251,12 @@ void FakeSource::ReleaseBatch() {
   events_.clear();
 }
 
-void FakeSource::AddEvent(int32_t partition, int64_t offset, SourceEvent::Kind kind, const std::string& why) {
+void FakeSource::AddEvent(TopicPartition partition, int64_t offset, SourceEvent::Kind kind,
+                          const std::string& why) {
   events_.push_back({.kind = kind, .why = why});
   InputRecord record;
-  record.partition = partition;
+  record.partition = partition.partition;
+  record.flow = partition.flow;
   record.offset = offset;
   record.event = &events_.back();
   batch_.push_back(record);
@@ -311,6 +315,12 @@ Outcome FakeSink::Commit(const std::vector<Position>& positions) {
         {places_[i],
          {.bytes = bytes, .timestamp_ms = written.record.timestamp_ms, .is_invalid = !is_too_large},
          "refused"});
+  }
+  for (const FakeCluster::Written& written : pending_) {
+    if (!bad_outputs.contains(written.target.flow)) continue;
+    report_.failure = Failure::kTransient;
+    report_.last_error = "the topic is missing";
+    report_.to_blame[written.target.flow] = report_.last_error;
   }
   if (report_.failure == Failure::kNone && fail_commits > 0) {
     --fail_commits;

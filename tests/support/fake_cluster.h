@@ -24,6 +24,14 @@ namespace lethe::test {
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
+// A number alone is a partition of the first topic.
+struct At : TopicPartition {
+  At(int32_t id) : TopicPartition{0, id} {}      // NOLINT(google-explicit-constructor)
+  At(TopicPartition of) : TopicPartition(of) {}  // NOLINT(google-explicit-constructor)
+  At(int32_t of_flow, int32_t id) : TopicPartition{of_flow, id} {}
+  friend bool operator==(const At& x, const At& y) { return x.flow == y.flow && x.partition == y.partition; }
+};
+
 struct FakeRecord {
   std::optional<std::string> key;
   std::optional<std::string> value;
@@ -55,16 +63,16 @@ struct FakeCluster {
     FakeRecord record;
   };
 
-  int64_t Append(int32_t partition, FakeRecord record) {
+  int64_t Append(At partition, FakeRecord record) {
     logs[partition].entries.push_back({FakeEntry::Kind::kRecord, std::move(record)});
     return logs[partition].end() - 1;
   }
-  void AppendOther(int32_t partition, FakeEntry::Kind kind) { logs[partition].entries.push_back({kind}); }
+  void AppendOther(At partition, FakeEntry::Kind kind) { logs[partition].entries.push_back({kind}); }
   // As retention does.
-  void DeleteBefore(int32_t partition, int64_t offset);
+  void DeleteBefore(At partition, int64_t offset);
 
-  std::map<int32_t, Log> logs;
-  std::map<int32_t, Position> committed;
+  std::map<At, Log> logs;
+  std::map<At, Position> committed;
   std::vector<Written> output;  // committed, in the order of the commits
   int32_t output_partitions = 1;
   RecordRules output_rules;  // by which the output refuses values for their size
@@ -72,7 +80,7 @@ struct FakeCluster {
 
 class FakeSource;
 
-// A group of such sources, between which it divides the partitions. Thread safety: none.
+// A group of such sources, between which it divides the partitions of the first topic. Thread safety: none.
 class FakeGroup {
  public:
   FakeGroup(int32_t partitions, bool is_cooperative)
@@ -112,11 +120,14 @@ class FakeGroup {
 class FakeSource final : public Source {
  public:
   // Without a group tests say what is assigned.
-  FakeSource(FakeCluster& cluster, std::string topic, FakeGroup* group = nullptr)
-      : Source(std::move(topic)), cluster_(cluster), group_(group) {}
+  explicit FakeSource(FakeCluster& cluster, FakeGroup* group = nullptr) : cluster_(cluster), group_(group) {}
 
   absl::Status Open() override;
   void Leave() override;
+  absl::Status Resubscribe() override {
+    ++resubscriptions;
+    return absl::OkStatus();
+  }
   absl::Status Rejoin() override {
     ++rejoins;
     return absl::OkStatus();
@@ -126,26 +137,27 @@ class FakeSource final : public Source {
   absl::Duration session_timeout() const override { return absl::Seconds(45); }
   const std::string& member_id() const override { return member_id_; }
   void Assign(const std::vector<const Task*>& tasks) override;
-  void Unassign(const std::vector<int32_t>& partitions) override;
+  void Unassign(const std::vector<TopicPartition>& partitions) override;
   bool TakeGeneration() override;
   void Reassign(const Task& task, const Tasks& all) override;
-  int64_t HighWatermark(int32_t partition) const override { return cluster_.logs[partition].end(); }
+  int64_t HighWatermark(TopicPartition partition) const override { return cluster_.logs[partition].end(); }
   bool IsLost() const override { return lost; }
 
   // The next poll delivers the event.
-  void Tell(SourceEvent::Kind kind, std::vector<int32_t> partitions) {
-    told.push_back({.kind = kind, .partitions = std::move(partitions)});
+  void Tell(SourceEvent::Kind kind, const std::vector<At>& partitions) {
+    told.push_back({.kind = kind, .partitions = {partitions.begin(), partitions.end()}});
   }
   // Whether commits are of the group's present generation.
   bool IsInGroup() const { return group_ == nullptr || group_->GenerationOf(*this) == generation_; }
 
-  std::deque<SourceEvent> told;          // and not delivered yet
-  std::map<int32_t, int64_t> positions;  // where each assigned partition is read on
-  std::set<int32_t> paused;
-  std::vector<std::pair<int32_t, int64_t>> seeks;
+  std::deque<SourceEvent> told;     // and not delivered yet
+  std::map<At, int64_t> positions;  // where each assigned partition is read on
+  std::set<At> paused;
+  std::vector<std::pair<At, int64_t>> seeks;
   bool lost = false;
   bool left = false;
   int rejoins = 0;
+  int resubscriptions = 0;
   // Called at the beginning of each Poll, and when there is nothing to read.
   std::function<void()> on_poll;
   std::function<void()> on_idle;
@@ -155,7 +167,7 @@ class FakeSource final : public Source {
   void ReleaseBatch() override;
   void MoveTo(const Task& task, int64_t offset) override;
   void Pause(const Task& task, bool paused) override;
-  void AddEvent(int32_t partition, int64_t offset, SourceEvent::Kind kind, const std::string& why);
+  void AddEvent(TopicPartition partition, int64_t offset, SourceEvent::Kind kind, const std::string& why);
 
   FakeCluster& cluster_;
   FakeGroup* const group_;
@@ -165,29 +177,33 @@ class FakeSource final : public Source {
   std::deque<FakeRecord> records_;
   std::deque<std::unique_ptr<InputHeaders>> headers_;
   std::deque<SourceEvent> events_;
-  std::set<int32_t> at_end_;  // of which that was said
+  std::set<At> at_end_;  // of which that was said
 };
 
-// Answers of the cluster in memory to a group that reads `topic`.
+// Answers of the cluster in memory to a group that reads the inputs of these flows.
 class FakeAnswers final : public Cluster {
  public:
-  FakeAnswers(FakeCluster& cluster, const DaemonOptions& options, int32_t of_input)
-      : partitions(of_input), cluster_(cluster), options_(options) {}
+  FakeAnswers(FakeCluster& cluster, const Flows& flows, int32_t of_input)
+      : partitions(of_input), cluster_(cluster), flows_(flows) {}
 
   absl::StatusOr<std::vector<CommittedOffset>> Committed(const std::string& topic, int32_t count) override;
-  absl::StatusOr<LogState> Log(int32_t partition) override;
-  absl::StatusOr<absl::Time> TimeAt(int32_t partition, int64_t offset) override;
-  absl::StatusOr<int32_t> CountPartitions() override { return partitions; }
-  std::string TopicId() override { return topic_id; }
+  absl::StatusOr<LogState> Log(const std::string& topic, int32_t partition) override;
+  absl::StatusOr<absl::Time> TimeAt(const std::string& topic, int32_t partition, int64_t offset) override;
+  absl::StatusOr<int32_t> CountPartitions(const std::string& /*topic*/) override { return partitions; }
+  std::string TopicId(const std::string& /*topic*/) override { return topic_id; }
   absl::Status ReadTotals(const std::string& topic, const std::vector<int32_t>& of,
                           const std::function<void(const InputRecord&)>& see, const GoOn& go_on) override;
 
-  int32_t partitions;    // of the input
-  std::string topic_id;  // of the input
+  int32_t partitions;    // of each input
+  std::string topic_id;  // likewise
 
  private:
+  FakeCluster::Log& LogOf(const std::string& topic, int32_t partition) {
+    return cluster_.logs[{flows_.Find(topic)->number, partition}];
+  }
+
   FakeCluster& cluster_;
-  const DaemonOptions& options_;
+  const Flows& flows_;
 };
 
 // Writes to the cluster's output at the commit. What is to fail fails once, or as often as it is said.
@@ -206,12 +222,13 @@ class FakeSink final : public Sink {
   const TransactionReport& report() const override { return report_; }
   TransactionSize size() const override;
   int64_t batch_bytes() const override { return 1'000'000; }
-  absl::StatusOr<int32_t> CountPartitions() override { return cluster_.output_partitions; }
-  absl::StatusOr<RecordRules> AskRules() override { return cluster_.output_rules; }
+  absl::StatusOr<int32_t> CountPartitions(int32_t /*flow*/) override { return cluster_.output_partitions; }
+  absl::StatusOr<RecordRules> AskRules(int32_t /*flow*/) override { return cluster_.output_rules; }
 
   // Records that the output refuses for good, of which it hears when it commits.
   std::function<bool(const FakeRecord&)> refuses;
   std::function<void()> on_commit;  // as it begins
+  std::set<int32_t> bad_outputs;    // flows whose topics fail transactions
   int fail_writes = 0;              // that many fail
   int fail_commits = 0;             // that many abort, and nothing is out
   int lose_answers = 0;             // that many commit, and the answer is lost

@@ -24,23 +24,23 @@ class Life {
   Life(FakeCluster& of, const DaemonOptions& with, int32_t partitions = 2, FakeGroup* group = nullptr)
       : options(with),
         cluster(of),
-        topics(TopicsOf(of, partitions)),
-        source(of, with.input, group),
+        source(of, group),
         sink(of, group == nullptr ? nullptr : &source),
-        answers(of, options, partitions) {
+        answers(of, flows, partitions) {
+    AddFlow(with, partitions);
     source.on_idle = [this] {
       if (!worker.transactions().is_open() && IsAtEnd()) stop.Request();
     };
   }
 
   // As an event of the source, at once.
-  Task& Assign(int32_t id) {
+  Task& Assign(At id) {
     worker.ownership().Assign({id});
     EXPECT_TRUE(state.fatal.ok()) << state.fatal;
     return *tasks.at(id);
   }
-  void Revoke(const std::vector<int32_t>& partitions, bool lost) {
-    worker.ownership().Revoke(partitions, lost);
+  void Revoke(const std::vector<At>& partitions, bool lost) {
+    worker.ownership().Revoke({partitions.begin(), partitions.end()}, lost);
   }
 
   // To the stop, or an error that is fatal. It keeps its partitions, as if it was killed then.
@@ -65,6 +65,13 @@ class Life {
     });
   }
 
+  // Another topic, which has as many partitions.
+  Flow& AddFlow(const DaemonOptions& with, int32_t partitions) {
+    Flow& flow = flows.Add(std::make_unique<Flow>(with, DedupStage::Create(with.stage).value()));
+    flow.SetTopics(TopicsOf(cluster, partitions));
+    return flow;
+  }
+
   static Topics TopicsOf(const FakeCluster& cluster, int32_t partitions) {
     Topics topics;
     topics.partitions = topics.output_partitions = partitions;
@@ -75,10 +82,9 @@ class Life {
 
   DaemonOptions options;
   FakeCluster& cluster;
-  Topics topics;
   StopFlag stop;
   WorkerState state{0, stop};
-  std::unique_ptr<DedupStage> stage = DedupStage::Create(options.stage).value();
+  Flows flows;
   KeptPartitions kept;
   InstanceClaim claim{options, [] { return std::vector<NamedMember>(); }};
   LogEnds ends;
@@ -86,7 +92,7 @@ class Life {
   FakeSource source;
   FakeSink sink;
   FakeAnswers answers;
-  const Shared shared{options, topics, *stage, kept, claim, ends};
+  const Shared shared{options, flows, kept, claim, ends};
   Worker worker{{shared, state, tasks, source, sink, answers}};
   std::function<void()> on_look;  // after each step
   int looks = 0;

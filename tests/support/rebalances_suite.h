@@ -42,7 +42,7 @@ class Rebalances : public testing::Test {
     Member& member = members_[i];
     source.Poll(absl::Milliseconds(50), 100, 1 << 20);
     for (const InputRecord& each : source.batch()) {
-      Task* task = Find(member.tasks, each.partition);
+      Task* task = Find(member.tasks, each.from());
       if (each.event != nullptr && !each.event->partitions.empty()) {
         EXPECT_EQ(&each, source.batch().data()) << "it comes before the records";
       }
@@ -62,16 +62,16 @@ class Rebalances : public testing::Test {
     Member& member = members_[i];
     const SourceEvent event = *std::exchange(member.told, std::nullopt);
     if (event.kind != SourceEvent::Kind::kAssigned) {
-      for (const int32_t partition : event.partitions) member.tasks.erase(partition);
+      for (const TopicPartition& partition : event.partitions) member.tasks.erase(partition);
       return source.Unassign(event.partitions);
     }
     ASSERT_TRUE(source.TakeGeneration());
     const std::vector<lethe::CommittedOffset> committed = cluster_->Committed(i);
     std::vector<const Task*> tasks;
-    for (const int32_t partition : event.partitions) {
+    for (const TopicPartition& partition : event.partitions) {
       auto task = std::make_unique<Task>();
       task->id = partition;
-      task->next = std::max<int64_t>(committed[static_cast<size_t>(partition)].offset, 0);
+      task->next = std::max<int64_t>(committed[static_cast<size_t>(partition.partition)].offset, 0);
       tasks.push_back(task.get());
       member.tasks[partition] = std::move(task);
     }
@@ -101,7 +101,7 @@ class Rebalances : public testing::Test {
   Outcome Commit(size_t i, int32_t partition, int64_t offset) {
     Sink& sink = cluster_->sink(i);
     EXPECT_TRUE(sink.Begin().ok());
-    return sink.Commit({{partition, offset, ""}});
+    return sink.Commit({{{0, partition}, offset, ""}});
   }
 
   std::unique_ptr<Cluster> cluster_ = std::make_unique<Cluster>();
@@ -128,7 +128,7 @@ TYPED_TEST_P(Rebalances, UntilTheAnswerARevokedPartitionIsNobodyElses) {
   ASSERT_TRUE(this->Until(1, [&] { return this->members_[0].values.size() == 2; }));
   this->Open(1);
   ASSERT_TRUE(this->Until(2, [&] { return this->IsTold(0, SourceEvent::Kind::kRevoked); }));
-  const std::vector<int32_t> revoked = this->members_[0].told->partitions;
+  const std::vector<TopicPartition> revoked = this->members_[0].told->partitions;
   EXPECT_EQ(revoked.size(), TypeParam::kIsCooperative ? 1u : 2u);
   for (int i = 0; i < this->kRounds; ++i) {
     this->Step(0);
@@ -142,7 +142,7 @@ TYPED_TEST_P(Rebalances, UntilTheAnswerARevokedPartitionIsNobodyElses) {
   if (TypeParam::kIsCooperative) {
     EXPECT_TRUE(this->cluster_->source(0).TakeGeneration());
   }
-  EXPECT_EQ(this->Commit(0, revoked[0], 1), Outcome::kCommitted)
+  EXPECT_EQ(this->Commit(0, revoked[0].partition, 1), Outcome::kCommitted)
       << this->cluster_->sink(0).report().last_error;
   this->Answer(0);
   ASSERT_TRUE(this->Until(
@@ -155,7 +155,7 @@ TYPED_TEST_P(Rebalances, UntilTheAnswerARevokedPartitionIsNobodyElses) {
            std::count(second.begin(), second.end(), "c") == 1;
   }));
   for (size_t i : {0, 1}) {
-    const int32_t partition = this->members_[i].tasks.begin()->first;
+    const int32_t partition = this->members_[i].tasks.begin()->first.partition;
     EXPECT_EQ(this->Commit(i, partition, 2), Outcome::kCommitted)
         << this->cluster_->sink(i).report().last_error;
   }

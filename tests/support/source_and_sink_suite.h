@@ -99,7 +99,7 @@ TYPED_TEST_P(SourceAndSink, ACommitPutsOutWhatWasWrittenWithThePosition) {
   ASSERT_TRUE(sink.Write(this->Record("a", "1")).ok());
   ASSERT_TRUE(sink.Write(this->Record("b", "2")).ok());
   EXPECT_EQ(this->cluster_->OutputNow(), 0u) << "nothing is out before the commit";
-  ASSERT_EQ(sink.Commit({{0, 1, "words"}}), Outcome::kCommitted) << sink.report().last_error;
+  ASSERT_EQ(sink.Commit({{{0, 0}, 1, "words"}}), Outcome::kCommitted) << sink.report().last_error;
   EXPECT_EQ(this->Values(), "1 2 ");
   const std::vector<lethe::CommittedOffset> committed = this->cluster_->Committed();
   ASSERT_EQ(committed.size(), 1u);
@@ -119,7 +119,7 @@ TYPED_TEST_P(SourceAndSink, AnAbortPutsOutNothing) {
   ASSERT_EQ(sink.Abort(), Outcome::kAborted) << sink.report().last_error;
   ASSERT_TRUE(sink.Begin().ok());
   ASSERT_TRUE(sink.Write(this->Record("b", "2")).ok());
-  ASSERT_EQ(sink.Commit({{0, 1, ""}}), Outcome::kCommitted) << sink.report().last_error;
+  ASSERT_EQ(sink.Commit({{{0, 0}, 1, ""}}), Outcome::kCommitted) << sink.report().last_error;
   EXPECT_EQ(this->Values(), "2 ");
 }
 
@@ -155,7 +155,8 @@ TYPED_TEST_P(SourceAndSink, ARecordIsReadAsItWasWritten) {
       copy.timestamp_ms = record.timestamp_ms;
       copy.headers = headers;
       ASSERT_TRUE(sink.Write(copy).ok());
-      ASSERT_EQ(sink.Commit({{0, record.offset + 1, ""}}), Outcome::kCommitted) << sink.report().last_error;
+      ASSERT_EQ(sink.Commit({{{0, 0}, record.offset + 1, ""}}), Outcome::kCommitted)
+          << sink.report().last_error;
     });
   }
   const auto seen = this->cluster_->Output();
@@ -175,7 +176,7 @@ TYPED_TEST_P(SourceAndSink, TheEndIsBehindInvisibleRecords) {
   const auto end = this->PollEvent(SourceEvent::Kind::kEnd, 2);
   ASSERT_TRUE(end.has_value());
   EXPECT_GT(*end, 1);
-  EXPECT_EQ(*end, this->cluster_->source().HighWatermark(0));
+  EXPECT_EQ(*end, this->cluster_->source().HighWatermark({0, 0}));
 }
 
 TYPED_TEST_P(SourceAndSink, AnOffsetThatIsNotThereIsAnEvent) {

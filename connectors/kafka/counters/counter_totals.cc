@@ -71,17 +71,20 @@ absl::StatusOr<ClientPtr> MakeTotalsReader(const DaemonOptions& options, const c
   return ReaderConfig(options, isolation, FetchOn::Defaults(std::move(defaults))).MakeConsumer();
 }
 
-absl::Status EnsureTotalsTopics(const DaemonOptions& options, const StopFlag& stop) {
+absl::Status EnsureTotalsTopicsOnce(const DaemonOptions& options, rd_kafka_t* client) {
   for (const CounterOptions& counter : options.counters) {
     if (counter.mode != CounterMode::kTotal) continue;
-    const absl::Status made = AwaitTopics(options, stop, [&](rd_kafka_t* client) {
-      return EnsureTopic(options, client, "totals", counter.output,
-                         [](const TopicFacts&) -> absl::StatusOr<TopicConfig> { return kTotalsConfig; })
-          .status();
-    });
-    if (!made.ok()) return made;
+    const auto made =
+        EnsureTopic(options, client, "totals", counter.output,
+                    [](const TopicFacts&) -> absl::StatusOr<TopicConfig> { return kTotalsConfig; });
+    if (!made.ok()) return made.status();
   }
   return absl::OkStatus();
+}
+
+absl::Status EnsureTotalsTopics(const DaemonOptions& options, const StopFlag& stop) {
+  return AwaitTopics(options, stop,
+                     [&](rd_kafka_t* client) { return EnsureTotalsTopicsOnce(options, client); });
 }
 
 absl::Status ReadTotals(const DaemonOptions& options, const std::string& topic,

@@ -20,6 +20,8 @@ namespace lethe::kafka {
 // Creates missing topics of totals: compacted, with the input's partitions and replicas. Waits for a broker
 // that is away (Cancelled on stop).
 absl::Status EnsureTotalsTopics(const DaemonOptions& options, const StopFlag& stop);
+// Asks once.
+absl::Status EnsureTotalsTopicsOnce(const DaemonOptions& options, rd_kafka_t* client);
 
 // As Cluster::ReadTotals.
 absl::Status ReadTotals(const DaemonOptions& options, const std::string& topic,

@@ -96,7 +96,8 @@ absl::Status TotalsFeed::Session() {
   return absl::OkStatus();
 }
 
-void TotalsFeed::Keep(std::vector<int32_t> partitions) {
+void TotalsFeed::KeepOwned() {
+  std::vector<int32_t> partitions = owned_();
   std::sort(partitions.begin(), partitions.end());
   const std::lock_guard<std::mutex> lock(mutex_);
   kept_ = std::move(partitions);

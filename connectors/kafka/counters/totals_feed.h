@@ -41,8 +41,8 @@ class TotalsFeed {
   ~TotalsFeed();
 
   void Start();
-  // Before the lanes end: the final partitions.
-  void Keep(std::vector<int32_t> partitions);
+  // Before the lanes end: the present partitions are the final ones.
+  void KeepOwned();
   // After the lanes have ended: stores their last commits and ends the thread. Waits until `patience` is over
   // or `go_on` returns false; the next owner of the partitions stores the rest.
   void Finish(absl::Duration patience, const std::function<bool()>& go_on);

@@ -26,9 +26,9 @@ size_t SizeOf(const rd_kafka_message_t& message) { return message.len + message.
 
 }  // namespace
 
-Consumer::Consumer(const DaemonOptions& options, int lane)
-    : Source(options.input),
-      options_(options),
+Consumer::Consumer(const DaemonOptions& options, const Flows& flows, int lane)
+    : options_(options),
+      flows_(flows),
       lane_(lane),
       cooperative_(options.assignment == Assignment::kCooperative) {}
 
@@ -69,19 +69,21 @@ absl::Status Consumer::Open() {
   }
   fetch_on_.emplace(client());
   rd_kafka_poll_set_consumer(client());
-  return Subscribe();
+  return Resubscribe();
 }
 
-absl::Status Consumer::Subscribe() {
-  const PartitionListPtr topics(rd_kafka_topic_partition_list_new(1));
-  rd_kafka_topic_partition_list_add(topics.get(), options_.input.c_str(), RD_KAFKA_PARTITION_UA);
-  return ErrorStatus(rd_kafka_subscribe(client(), topics.get()),
-                     absl::StrCat("subscribing to ", options_.input));
+absl::Status Consumer::Resubscribe() {
+  if (flows_.size() == 0) return absl::OkStatus();  // no topic of the list is there yet
+  const PartitionListPtr topics(rd_kafka_topic_partition_list_new(flows_.size()));
+  for (int32_t flow = 0; flow < flows_.size(); ++flow) {
+    rd_kafka_topic_partition_list_add(topics.get(), TopicOf({flow, 0}).c_str(), RD_KAFKA_PARTITION_UA);
+  }
+  return ErrorStatus(rd_kafka_subscribe(client(), topics.get()), "subscribing to the input");
 }
 
 absl::Status Consumer::Rejoin() {
   rd_kafka_unsubscribe(client());
-  return Subscribe();
+  return Resubscribe();
 }
 
 void Consumer::Leave() {
@@ -150,8 +152,8 @@ void Consumer::PollMessages(absl::Duration timeout, size_t limit, size_t most_by
     MessagePtr polled = fetch_on_->Poll(timeout_ms);
     if (polled == nullptr) break;
     timeout_ms = 0;
-    const auto aside = aside_.find(polled->partition);
-    if (aside != aside_.end() && !aside->second.coming.empty() && polled->rkt != nullptr) {
+    const auto aside = aside_.empty() ? aside_.end() : aside_.find(PartitionOf(*polled));
+    if (aside != aside_.end() && !aside->second.coming.empty()) {
       aside->second.coming.push_back(std::move(polled));
       Account(aside->first, aside->second, *aside->second.coming.back());
       continue;
@@ -165,6 +167,7 @@ void Consumer::Add(MessagePtr message) {
   const rd_kafka_message_t* added = messages_.emplace_back(std::move(message)).get();
   if (added->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
     batch_.push_back(views_.emplace_back(*added).record());
+    batch_.back().flow = PartitionOf(*added).flow;
   } else {
     AddEvent(*added);
   }
@@ -195,7 +198,7 @@ void Consumer::SetAside(const Task& task, absl::Span<const InputRecord> records)
   for (const InputRecord& record : records) {
     message = std::find_if(message, messages_.end(), [&](const MessagePtr& each) {
       // An end that was met before the record was written has the offset of the record.
-      return each != nullptr && each->partition == task.id && each->offset == record.offset &&
+      return each != nullptr && PartitionOf(*each) == task.id && each->offset == record.offset &&
              (each->err == RD_KAFKA_RESP_ERR_NO_ERROR) == (record.event == nullptr);
     });
     if (message == messages_.end()) return;
@@ -204,7 +207,7 @@ void Consumer::SetAside(const Task& task, absl::Span<const InputRecord> records)
   }
 }
 
-void Consumer::Account(int32_t partition, Aside& aside, const rd_kafka_message_t& added) {
+void Consumer::Account(TopicPartition partition, Aside& aside, const rd_kafka_message_t& added) {
   aside.bytes += SizeOf(added);
   const int64_t next = added.err == RD_KAFKA_RESP_ERR_NO_ERROR ? added.offset + 1 : added.offset;
   aside.end = std::max(aside.end, next);
@@ -221,7 +224,7 @@ void Consumer::TakeBack(Task& task) {
   aside.waits = false;
   // In the middle of a batch: what it still has of the partition comes behind what is kept.
   for (MessagePtr& message : messages_) {
-    if (message == nullptr || message->partition != task.id || message->offset < task.next) continue;
+    if (message == nullptr || PartitionOf(*message) != task.id || message->offset < task.next) continue;
     aside.kept.push_back(std::move(message));
     Account(task.id, aside, *aside.kept.back());
   }
@@ -232,7 +235,7 @@ void Consumer::TakeBack(Task& task) {
   }
 }
 
-void Consumer::DropAside(int32_t partition) {
+void Consumer::DropAside(TopicPartition partition) {
   const auto aside = aside_.find(partition);
   if (aside == aside_.end()) return;
   for (MessagePtr& message : aside->second.kept) dropped_.push_back(std::move(message));
@@ -242,21 +245,21 @@ void Consumer::DropAside(int32_t partition) {
   if (was_full) PauseClient(partition, false);
 }
 
-void Consumer::PauseClient(int32_t partition, bool paused) {
+void Consumer::PauseClient(TopicPartition partition, bool paused) {
   if (!paused && paused_.contains(partition)) return;
   const PartitionListPtr list(rd_kafka_topic_partition_list_new(1));
-  rd_kafka_topic_partition_list_add(list.get(), options_.input.c_str(), partition);
+  rd_kafka_topic_partition_list_add(list.get(), TopicOf(partition).c_str(), partition.partition);
   const rd_kafka_resp_err_t code = paused ? rd_kafka_pause_partitions(client(), list.get())
                                           : rd_kafka_resume_partitions(client(), list.get());
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    spdlog::warn("{}-{}: {}: {}", options_.input, partition, paused ? "pausing" : "resuming",
+    spdlog::warn("{}-{}: {}: {}", TopicOf(partition), partition.partition, paused ? "pausing" : "resuming",
                  rd_kafka_err2str(code));
   }
   const auto aside = aside_.find(partition);
   if (paused || aside == aside_.end()) return;
   // A pause drops what the client had fetched.
-  const TopicPtr topic(rd_kafka_topic_new(client(), options_.input.c_str(), nullptr));
-  rd_kafka_seek(topic.get(), partition, aside->second.end, 0);
+  const TopicPtr topic(rd_kafka_topic_new(client(), TopicOf(partition).c_str(), nullptr));
+  rd_kafka_seek(topic.get(), partition.partition, aside->second.end, 0);
 }
 
 void Consumer::ReleaseBatch() {
@@ -307,12 +310,16 @@ void Consumer::AddEvent(const rd_kafka_message_t& message) {
   }
   const bool is_of_partition = message.rkt != nullptr && message.partition >= 0;
   if (event.why.empty() && event.kind != SourceEvent::Kind::kEnd) {
-    event.why = absl::StrCat(options_.input, is_of_partition ? absl::StrCat("-", message.partition) : "",
-                             ": ", rd_kafka_message_errstr(&message));
+    event.why = absl::StrCat(message.rkt == nullptr ? "the consumer" : rd_kafka_topic_name(message.rkt),
+                             is_of_partition ? absl::StrCat("-", message.partition) : "", ": ",
+                             rd_kafka_message_errstr(&message));
   }
   events_.push_back(std::move(event));
   InputRecord record;
-  if (is_of_partition) record.partition = message.partition;
+  if (is_of_partition) {
+    record.partition = message.partition;
+    record.flow = PartitionOf(message).flow;
+  }
   record.offset = message.offset;
   record.event = &events_.back();
   batch_.push_back(record);
@@ -320,11 +327,11 @@ void Consumer::AddEvent(const rd_kafka_message_t& message) {
 
 void Consumer::MoveTo(const Task& task, int64_t offset) {
   DropAside(task.id);
-  const TopicPtr topic(rd_kafka_topic_new(client(), options_.input.c_str(), nullptr));
+  const TopicPtr topic(rd_kafka_topic_new(client(), TopicOf(task.id).c_str(), nullptr));
   // Does not wait: from the call on, the client drops messages that it fetched before.
-  const rd_kafka_resp_err_t code = rd_kafka_seek(topic.get(), task.id, offset, 0);
+  const rd_kafka_resp_err_t code = rd_kafka_seek(topic.get(), task.id.partition, offset, 0);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    spdlog::warn("{}: seeking offset {}: {}", Name(task), offset, rd_kafka_err2str(code));
+    spdlog::warn("{}: seeking offset {}: {}", task.Name(), offset, rd_kafka_err2str(code));
   }
 }
 
@@ -338,31 +345,36 @@ void Consumer::Pause(const Task& task, bool paused) {
   const rd_kafka_resp_err_t code = paused ? rd_kafka_pause_partitions(client(), list.get())
                                           : rd_kafka_resume_partitions(client(), list.get());
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    spdlog::warn("{}: {}: {}", Name(task), paused ? "pausing" : "resuming", rd_kafka_err2str(code));
+    spdlog::warn("{}: {}: {}", task.Name(), paused ? "pausing" : "resuming", rd_kafka_err2str(code));
   }
 }
 
-int64_t Consumer::HighWatermark(int32_t partition) const {
+int64_t Consumer::HighWatermark(TopicPartition partition) const {
   int64_t low = 0;
   int64_t high = 0;
-  if (is_open()) rd_kafka_get_watermark_offsets(client(), options_.input.c_str(), partition, &low, &high);
+  if (is_open()) {
+    rd_kafka_get_watermark_offsets(client(), TopicOf(partition).c_str(), partition.partition, &low, &high);
+  }
   return high;
 }
 
 PartitionListPtr Consumer::Positions(const std::vector<const Task*>& tasks) const {
   PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(tasks.size())));
   for (const Task* task : tasks) {
-    rd_kafka_topic_partition_list_add(list.get(), options_.input.c_str(), task->id)->offset = task->next;
+    rd_kafka_topic_partition_list_add(list.get(), TopicOf(task->id).c_str(), task->id.partition)->offset =
+        task->next;
   }
   return list;
 }
 
-PartitionListPtr Consumer::ListOf(const std::vector<int32_t>& partitions) const {
-  PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(partitions.size())));
-  for (const int32_t partition : partitions) {
-    rd_kafka_topic_partition_list_add(list.get(), options_.input.c_str(), partition);
+TopicPartition Consumer::PartitionOf(const rd_kafka_message_t& message) {
+  const char* const topic = message.rkt == nullptr ? "" : rd_kafka_topic_name(message.rkt);
+  if (last_topic_ != topic) {
+    const Flow* const flow = flows_.Find(topic);
+    last_topic_ = topic;
+    last_flow_ = flow == nullptr ? -1 : flow->number;
   }
-  return list;
+  return {last_flow_, message.partition};
 }
 
 void Consumer::Assign(const std::vector<const Task*>& tasks) {
@@ -395,9 +407,9 @@ void Consumer::Reassign(const Task& task, const Tasks& all) {
   Assign(tasks);
 }
 
-void Consumer::Unassign(const std::vector<int32_t>& partitions) {
+void Consumer::Unassign(const std::vector<TopicPartition>& partitions) {
   rebalance_.reset();
-  for (const int32_t partition : partitions) {
+  for (const TopicPartition& partition : partitions) {
     DropAside(partition);
     paused_.erase(partition);
   }
@@ -410,12 +422,13 @@ void Consumer::Unassign(const std::vector<int32_t>& partitions) {
   rd_kafka_topic_partition_list_t* all = nullptr;
   rd_kafka_assignment(client(), &all);
   const PartitionListPtr owner(all);
-  std::vector<int32_t> assigned = partitions;
-  std::erase_if(assigned, [&](int32_t partition) {
-    return all == nullptr ||
-           rd_kafka_topic_partition_list_find(all, options_.input.c_str(), partition) == nullptr;
-  });
-  Log("unassigning", ErrorPtr(rd_kafka_incremental_unassign(client(), ListOf(assigned).get())));
+  const PartitionListPtr assigned(rd_kafka_topic_partition_list_new(static_cast<int>(partitions.size())));
+  for (const TopicPartition& each : partitions) {
+    const char* const topic = TopicOf(each).c_str();
+    if (all == nullptr || rd_kafka_topic_partition_list_find(all, topic, each.partition) == nullptr) continue;
+    rd_kafka_topic_partition_list_add(assigned.get(), topic, each.partition);
+  }
+  Log("unassigning", ErrorPtr(rd_kafka_incremental_unassign(client(), assigned.get())));
 }
 
 bool Consumer::Log(const char* doing, const ErrorPtr& error) const {
@@ -431,7 +444,13 @@ void Consumer::OnRebalance(rd_kafka_t* consumer, rd_kafka_resp_err_t code, Parti
   event.kind = code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS ? SourceEvent::Kind::kAssigned
                : rd_kafka_assignment_lost(consumer) != 0    ? SourceEvent::Kind::kLost
                                                             : SourceEvent::Kind::kRevoked;
-  for (int i = 0; i < partitions->cnt; ++i) event.partitions.push_back(partitions->elems[i].partition);
+  for (int i = 0; i < partitions->cnt; ++i) {
+    const rd_kafka_topic_partition_t& each = partitions->elems[i];
+    // The group assigns only topics that this member has asked for.
+    if (const Flow* flow = self->flows_.Find(each.topic)) {
+      event.partitions.push_back({flow->number, each.partition});
+    }
+  }
   if (self->is_closing_) return self->AnswerAtOnce();
   self->is_new_rebalance_ = true;
   rd_kafka_yield(consumer);  // the poll returns

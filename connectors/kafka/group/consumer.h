@@ -26,12 +26,12 @@ namespace lethe::kafka {
 
 using PartitionList = rd_kafka_topic_partition_list_t;
 
-// The input topic through a consumer of the group.
+// The input topics through a consumer of the group.
 //
 // Thread safety: none, it belongs to the worker's thread; but for the figures of the client.
 class Consumer final : public Source {
  public:
-  Consumer(const DaemonOptions& options, int lane);
+  Consumer(const DaemonOptions& options, const Flows& flows, int lane);
 
   // Of the consumer of this lane, without callbacks.
   static ClientConfig Config(const DaemonOptions& options, int lane);
@@ -41,15 +41,16 @@ class Consumer final : public Source {
   bool is_open() const { return consumer_ != nullptr; }
   // A static member leaves too, unless it keeps its place.
   void Leave() override;
+  absl::Status Resubscribe() override;
   absl::Status Rejoin() override;
   absl::Status Reopen() override;
   void StayAlive() override;
 
-  int64_t HighWatermark(int32_t partition) const override;
+  int64_t HighWatermark(TopicPartition partition) const override;
   bool IsLost() const override { return rd_kafka_assignment_lost(client()) != 0; }
 
   void Assign(const std::vector<const Task*>& tasks) override;
-  void Unassign(const std::vector<int32_t>& partitions) override;
+  void Unassign(const std::vector<TopicPartition>& partitions) override;
   bool TakeGeneration() override;
   // After an offset that is not in the log, the client fetches no more of the partition, and a seek may come
   // too early.
@@ -94,15 +95,18 @@ class Consumer final : public Source {
   bool AddReturned(size_t limit, size_t most_bytes, size_t& bytes);
   void Add(MessagePtr message);
   // Accounts for a message that was added to the aside; when they are many, the client pauses.
-  void Account(int32_t partition, Aside& aside, const rd_kafka_message_t& added);
-  void DropAside(int32_t partition);
-  void PauseClient(int32_t partition, bool paused);
-  PartitionListPtr ListOf(const std::vector<int32_t>& partitions) const;
+  void Account(TopicPartition partition, Aside& aside, const rd_kafka_message_t& added);
+  void DropAside(TopicPartition partition);
+  void PauseClient(TopicPartition partition, bool paused);
+  const std::string& TopicOf(TopicPartition partition) const {
+    return flows_.at(partition.flow).options.input;
+  }
+  // Of a record, or of an event of a partition.
+  TopicPartition PartitionOf(const rd_kafka_message_t& message);
   // What an error of the client is about, as the group sees it.
   SourceEvent::Problem ProblemOf(rd_kafka_resp_err_t code) const;
   // Adds an event or error of the client.
   void AddEvent(const rd_kafka_message_t& message);
-  absl::Status Subscribe();
   // Empty: this consumer is no member.
   std::string MemberId() const;
   PartitionListPtr Positions(const std::vector<const Task*>& tasks) const;
@@ -110,6 +114,7 @@ class Consumer final : public Source {
   bool Log(const char* doing, const ErrorPtr& error) const;
 
   const DaemonOptions& options_;
+  const Flows& flows_;
   const int lane_;
   // Kept here, since a client that ends does not report its protocol any more.
   const bool cooperative_;
@@ -124,10 +129,13 @@ class Consumer final : public Source {
   std::string member_id_;
   // The storage of the batch's records; neither grows while there are any.
   std::vector<MessagePtr> messages_;
-  std::map<int32_t, Aside> aside_;   // by partition
+  std::map<TopicPartition, Aside> aside_;
   std::vector<MessagePtr> dropped_;  // of the asides; the batch may still have views of them
-  std::set<int32_t> paused_;         // by the worker
+  std::set<TopicPartition> paused_;  // by the worker
   std::vector<MessageView> views_;
+  // The topic of the last message: most have the same as the one before.
+  std::string last_topic_;
+  int32_t last_flow_ = 0;
   std::deque<SourceEvent> events_;
 };
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -39,6 +40,13 @@ bool IsTooLarge(rd_kafka_resp_err_t code) {
 bool IsRefusal(rd_kafka_resp_err_t code) {
   return IsTooLarge(code) || code == RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP ||
          code == RD_KAFKA_RESP_ERR_INVALID_RECORD || code == RD_KAFKA_RESP_ERR_INVALID_MSG;
+}
+
+// Records of this topic fail, whatever they are.
+bool IsOfTopic(rd_kafka_resp_err_t code) {
+  return code == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED ||
+         code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART || code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC ||
+         code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION || code == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT;
 }
 
 // RD_KAFKA_RESP_ERR__INVALID_DIFFERENT_RECORD, since librdkafka 2.4: the record is good, and was in the batch
@@ -115,15 +123,12 @@ TopicPtr OpenKeyedTopic(rd_kafka_t* producer, const std::string& name) {
 
 }  // namespace
 
-Output::Output(const DaemonOptions& options, int lane, const Consumer& consumer, const StopFlag& stop,
-               Heartbeat& heartbeat, std::function<void(const std::string&)> waiting,
+Output::Output(const DaemonOptions& options, const Flows& flows, WorkerState& state, const Consumer& consumer,
                std::function<absl::Status()> may_recreate)
     : options_(options),
-      lane_(lane),
+      flows_(flows),
+      state_(state),
       consumer_(consumer),
-      stop_(stop),
-      heartbeat_(heartbeat),
-      waiting_(std::move(waiting)),
       may_recreate_(std::move(may_recreate)),
       transactional_(options.delivery == Delivery::kExactlyOnce),
       codec_(kQuickCodec) {}
@@ -140,9 +145,23 @@ void Output::OnDelivery(rd_kafka_t* /*producer*/, const rd_kafka_message_t* mess
     }
   } else if (static_cast<int>(message->err) == kBatchHasInvalidRecord) {
     self->report_.refusals_are_named = true;
-  } else if (self->report_.failure == Failure::kNone) {
+  } else {
+    const auto number = static_cast<size_t>(reinterpret_cast<uintptr_t>(message->_private));
+    if (number < self->sent_.size()) {
+      self->Blame(self->sent_[number], message->err, rd_kafka_topic_name(message->rkt));
+    }
+    if (self->report_.failure != Failure::kNone) return;
     self->report_.failure = Failure::kTransient;
     self->report_.last_error = rd_kafka_err2str(message->err);
+  }
+}
+
+void Output::Blame(const Sent& sent, rd_kafka_resp_err_t code, const std::string& topic) {
+  if (!IsOfTopic(code)) return;
+  std::string& why = report_.to_blame[sent.flow];
+  why = absl::StrCat("topic ", topic, ": ", rd_kafka_err2str(code));
+  if (code == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) {
+    absl::StrAppend(&why, ": grant this user Write on it");
   }
 }
 
@@ -163,6 +182,9 @@ ClientConfig Output::Config(const DaemonOptions& options, int lane, const Output
                               // AwaitRoom() bounds a stalled output; any record fits.
                               {"queue.buffering.max.kbytes", absl::StrCat((queue_bytes >> 10) + 1)},
                               {"queue.buffering.max.messages", "1000000"},
+                              // A topic that was deleted fails its records after this time, and the
+                              // transaction of all topics with them.
+                              {"topic.metadata.propagation.max.ms", "5000"},
                               ClientStatistics::Interval(),
                           });
   config.Set("enable.idempotence", "true")
@@ -179,7 +201,7 @@ ClientConfig Output::Config(const DaemonOptions& options, int lane, const Output
 }
 
 absl::Status Output::MakeProducer() {
-  ClientConfig config = Config(options_, lane_, limits_, codec_);
+  ClientConfig config = Config(options_, state_.lane, limits_, codec_);
   rd_kafka_conf_set_opaque(config.raw(), this);
   rd_kafka_conf_set_dr_msg_cb(config.raw(), OnDelivery);
   rd_kafka_conf_set_closesocket_cb(config.raw(), CloseSocket);
@@ -192,25 +214,17 @@ absl::Status Output::MakeProducer() {
   auto producer = config.MakeProducer();
   if (!producer.ok()) return producer.status();
   producer_ = *std::move(producer);
-  output_topic_.reset(rd_kafka_topic_new(producer_.get(), options_.output.c_str(), nullptr));
-  for (const CounterOptions& counter : options_.counters) {
-    counter_topics_.push_back(OpenKeyedTopic(producer_.get(), counter.output));
-  }
-  if (!options_.divert.empty()) {
-    divert_topic_.reset(rd_kafka_topic_new(producer_.get(), options_.divert.c_str(), nullptr));
-  }
   return absl::OkStatus();
 }
 
 void Output::DropProducer() {
-  output_topic_.reset();
-  counter_topics_.clear();
-  divert_topic_.reset();
+  topics_.clear();
   producer_.reset();
 }
 
 absl::Status Output::Open(OutputLimits limits) {
   limits_ = limits;
+  DropProducer();
   for (;;) {
     if (absl::Status made = MakeProducer(); !made.ok()) return made;
     if (!transactional_) return absl::OkStatus();
@@ -219,21 +233,21 @@ absl::Status Output::Open(OutputLimits limits) {
     });
     if (error == nullptr) return absl::OkStatus();
     const absl::Status stopped = absl::CancelledError("stopped while the transactional producer started");
-    if (stop_.requested()) return stopped;
+    if (state_.stop.requested()) return stopped;
     if (!IsFence(CauseOf(producer_.get(), error.get()))) {
       return StartError(producer_.get(), error.get(), "starting the transactional producer", options_.group);
     }
     // Another instance of the same name took over in between.
     ++fences_;
-    spdlog::warn("lane {}: {}; recreating the producer", lane_, Describe(error.get()));
+    spdlog::warn("lane {}: {}; recreating the producer", state_.lane, Describe(error.get()));
     DropProducer();
     if (absl::Status may = may_recreate_(); !may.ok()) return may;
-    if (stop_.WaitFor(kAskAgainAfter)) return stopped;
+    if (state_.stop.WaitFor(kAskAgainAfter)) return stopped;
   }
 }
 
 bool Output::StopGraceIsOver(absl::Time& give_up) const {
-  if (stop_.requested() && give_up == absl::InfiniteFuture()) give_up = SteadyNow() + kStopGrace;
+  if (state_.stop.requested() && give_up == absl::InfiniteFuture()) give_up = SteadyNow() + kStopGrace;
   return SteadyNow() >= give_up;
 }
 
@@ -241,16 +255,16 @@ ErrorPtr Output::Retry(const std::string& doing, const std::function<rd_kafka_er
   absl::Time give_up = absl::InfiniteFuture();
   bool said = false;
   for (;;) {
-    heartbeat_.Beat();
+    state_.heartbeat.Beat();
     StopGraceIsOver(give_up);  // begins with the stop, also while the call waits
     ErrorPtr error(call(kCallTimeoutMs));
     if (error == nullptr || !rd_kafka_error_is_retriable(error.get()) || StopGraceIsOver(give_up)) {
-      if (said) waiting_("");
+      if (said) state_.SetWaiting("");
       return error;
     }
     const std::string why = absl::StrCat(doing, ": ", Describe(error.get()));
-    waiting_(why);
-    if (!said) spdlog::warn("lane {}: waiting: {}", lane_, why);
+    state_.SetWaiting(why);
+    if (!said) spdlog::warn("lane {}: waiting: {}", state_.lane, why);
     said = true;
     absl::SleepFor(kAskAgainAfter);
   }
@@ -263,6 +277,7 @@ absl::Status Output::Begin() {
   report_.has_group_moved_on = false;
   report_.refusals.clear();
   report_.refusals_are_named = false;
+  report_.to_blame.clear();
   sent_.clear();
   room_seen_at_ = 0;
   unanswered_at_end_ = 0;
@@ -277,20 +292,37 @@ absl::Status Output::Begin() {
       return ErrorStatus(rd_kafka_error_code(error.get()), "beginning a transaction");
     }
     if (ProducerLost(report_.last_error) != Outcome::kStopped) continue;
-    return stop_.requested() ? absl::CancelledError(report_.last_error) : NoProducer();
+    return state_.stop.requested() ? absl::CancelledError(report_.last_error) : NoProducer();
   }
 }
 
-rd_kafka_topic_t* Output::TopicOf(const Target& target) const {
+Output::FlowTopics Output::OpenTopics(const DaemonOptions& options) const {
+  FlowTopics topics;
+  topics.output.reset(rd_kafka_topic_new(producer_.get(), options.output.c_str(), nullptr));
+  if (!options.divert.empty()) {
+    topics.divert.reset(rd_kafka_topic_new(producer_.get(), options.divert.c_str(), nullptr));
+  }
+  for (const CounterOptions& counter : options.counters) {
+    topics.counters.push_back(OpenKeyedTopic(producer_.get(), counter.output));
+  }
+  return topics;
+}
+
+rd_kafka_topic_t* Output::TopicOf(const Target& target) {
+  auto opened = topics_.find(target.flow);
+  if (opened == topics_.end()) {
+    opened = topics_.emplace(target.flow, OpenTopics(flows_.at(target.flow).options)).first;
+  }
+  const FlowTopics& topics = opened->second;
   switch (target.kind) {
     case Target::Kind::kOutput:
-      return output_topic_.get();
+      return topics.output.get();
     case Target::Kind::kDivert:
-      return divert_topic_.get();
+      return topics.divert.get();
     case Target::Kind::kCounter:
       break;
   }
-  return counter_topics_[target.counter].get();
+  return topics.counters[target.counter].get();
 }
 
 absl::Status Output::Write(const OutputRecord& record) {
@@ -301,8 +333,9 @@ absl::Status Output::Write(const OutputRecord& record) {
   const auto bytes = static_cast<int64_t>(key_bytes + value_bytes);
   const int64_t with_headers = bytes + SizeOf(record.headers);
   sent_.push_back({record.of, before + kRecordOverhead + with_headers, bytes, record.timestamp_ms,
-                   record.key.has_value()});
+                   record.key.has_value(), record.target.flow});
   const auto number = static_cast<uintptr_t>(sent_.size() - 1);
+  rd_kafka_topic_t* const topic = TopicOf(record.target);
   HeadersPtr headers;
   for (const auto& [name, value] : record.headers) AddHeader(headers, name, value);
   static_assert(OutputRecord::kByKey == RD_KAFKA_PARTITION_UA);
@@ -310,7 +343,7 @@ absl::Status Output::Write(const OutputRecord& record) {
   for (;;) {
     // V_HEADERS(NULL) is no headers.
     const rd_kafka_resp_err_t code = rd_kafka_producev(
-        producer_.get(), RD_KAFKA_V_RKT(TopicOf(record.target)), RD_KAFKA_V_PARTITION(record.partition),
+        producer_.get(), RD_KAFKA_V_RKT(topic), RD_KAFKA_V_PARTITION(record.partition),
         RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),  // the input's buffers go back to the consumer at once
         RD_KAFKA_V_KEY(DataOf(record.key), key_bytes), RD_KAFKA_V_VALUE(DataOf(record.value), value_bytes),
         RD_KAFKA_V_TIMESTAMP(record.timestamp_ms), RD_KAFKA_V_HEADERS(headers.get()),
@@ -322,20 +355,21 @@ absl::Status Output::Write(const OutputRecord& record) {
     if (code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION && !has_asked) {
       // The topic may have grown since the producer last asked for its metadata.
       has_asked = true;
-      const char* topic = rd_kafka_topic_name(TopicOf(record.target));
-      if (kafka::CountPartitions(producer_.get(), topic, kCallTimeoutMs).ok()) continue;
+      if (kafka::CountPartitions(producer_.get(), rd_kafka_topic_name(topic), kCallTimeoutMs).ok()) continue;
     }
     if (code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE) {
       Refuse(sent_.back(), RD_KAFKA_RESP_ERR__QUEUE_FULL, "larger than librdkafka sends");
     } else if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && rd_kafka_outq_len(producer_.get()) == 0) {
       Refuse(sent_.back(), code, "larger than the producer's queue (queue.buffering.max.kbytes)");
-    } else if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && !stop_.requested()) {
+    } else if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && !state_.stop.requested()) {
       const Waiting waiting(waited_);
-      heartbeat_.Beat();
+      state_.heartbeat.Beat();
       rd_kafka_poll(producer_.get(), 10);  // returns when something was delivered
       if (report_.failure == Failure::kNone) continue;
     }
-    if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && stop_.requested()) return absl::CancelledError("stopped");
+    if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && state_.stop.requested())
+      return absl::CancelledError("stopped");
+    Blame(sent_.back(), code, rd_kafka_topic_name(topic));
     if (report_.failure == Failure::kNone) {
       report_.failure = Failure::kTransient;
       report_.last_error = rd_kafka_err2str(code);
@@ -370,16 +404,16 @@ void Output::AwaitRoom() {
   if (sent_.empty() || sent_.back().end_bytes - room_seen_at_ < kLookForRoomEvery) return;
   room_seen_at_ = sent_.back().end_bytes;
   const Waiting waiting(waited_);
-  while (UnansweredBytes() > kAheadBytes && report_.failure == Failure::kNone && !stop_.requested()) {
-    heartbeat_.Beat();
+  while (UnansweredBytes() > kAheadBytes && report_.failure == Failure::kNone && !state_.stop.requested()) {
+    state_.heartbeat.Beat();
     rd_kafka_poll(producer_.get(), kLookForRoomMs);
   }
 }
 
-absl::StatusOr<int32_t> Output::CountPartitions() {
+absl::StatusOr<int32_t> Output::CountPartitions(int32_t flow) {
   if (producer_ == nullptr) return NoProducer();
   int32_t least = INT32_MAX;
-  for (const std::string& topic : TopicsOfSamePartition(options_)) {
+  for (const std::string& topic : TopicsOfSamePartition(flows_.at(flow).options)) {
     const auto count = kafka::CountPartitions(producer_.get(), topic, kCallTimeoutMs);
     if (!count.ok()) return count;
     least = std::min(least, *count);
@@ -392,8 +426,8 @@ Failure Output::Poll() {
   return report_.failure;
 }
 
-absl::StatusOr<RecordRules> Output::AskRules() {
-  const auto output = DescribeTopic(consumer_.client(), options_.output);
+absl::StatusOr<RecordRules> Output::AskRules(int32_t flow) {
+  const auto output = DescribeTopic(consumer_.client(), flows_.at(flow).options.output);
   if (!output.ok()) return output.status();
   return output->record_rules();
 }
@@ -401,8 +435,9 @@ absl::StatusOr<RecordRules> Output::AskRules() {
 PartitionListPtr Output::Offsets(const std::vector<Position>& positions) const {
   PartitionListPtr list(rd_kafka_topic_partition_list_new(static_cast<int>(positions.size())));
   for (const Position& position : positions) {
+    const std::string& topic = flows_.at(position.partition.flow).options.input;
     rd_kafka_topic_partition_t* element =
-        rd_kafka_topic_partition_list_add(list.get(), options_.input.c_str(), position.partition);
+        rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), position.partition.partition);
     element->offset = position.offset;
     element->metadata = rd_kafka_mem_malloc(consumer_.client(), position.metadata.size());
     std::copy(position.metadata.begin(), position.metadata.end(), static_cast<char*>(element->metadata));
@@ -422,10 +457,11 @@ Outcome Output::CommitTransaction(const rd_kafka_topic_partition_list_t* offsets
   const absl::Time begin = SteadyNow();
   while (rd_kafka_flush(producer_.get(), kFlushTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR &&
          report_.failure == Failure::kNone &&
-         SteadyNow() - begin < (stop_.requested() ? kStopFlushPatience : kFlushPatience)) {
-    heartbeat_.Beat();
+         SteadyNow() - begin < (state_.stop.requested() ? kStopFlushPatience : kFlushPatience)) {
+    state_.heartbeat.Beat();
   }
-  if (report_.failure == Failure::kNone && stop_.requested() && rd_kafka_outq_len(producer_.get()) > 0) {
+  if (report_.failure == Failure::kNone && state_.stop.requested() &&
+      rd_kafka_outq_len(producer_.get()) > 0) {
     // A commit would wait for the rest: a quota or a slow broker would keep lethe from leaving the group.
     report_.failure = Failure::kTransient;
     report_.last_error = "stopped while the broker was slow to take the records";
@@ -455,10 +491,10 @@ Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets) 
   absl::Time give_up = absl::InfiniteFuture();
   while (rd_kafka_flush(producer_.get(), kCallTimeoutMs) != RD_KAFKA_RESP_ERR_NO_ERROR) {
     if (StopGraceIsOver(give_up)) return Outcome::kStopped;
-    heartbeat_.Beat();
-    waiting_("delivering records: the broker does not answer");
+    state_.heartbeat.Beat();
+    state_.SetWaiting("delivering records: the broker does not answer");
   }
-  waiting_("");
+  state_.SetWaiting("");
   char reason[256];
   if (rd_kafka_fatal_error(producer_.get(), reason, sizeof reason) != RD_KAFKA_RESP_ERR_NO_ERROR) {
     return ProducerLost(reason);
@@ -471,8 +507,8 @@ Outcome Output::CommitDelivered(const rd_kafka_topic_partition_list_t* offsets) 
     report_.has_group_moved_on = IsGroupMovedOn(code);
     if (!IsTransient(code) || code == RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS) return Outcome::kUnknown;
     if (StopGraceIsOver(give_up)) return Outcome::kStopped;
-    heartbeat_.Beat();
-    waiting_(absl::StrCat("committing offsets: ", report_.last_error));
+    state_.heartbeat.Beat();
+    state_.SetWaiting(absl::StrCat("committing offsets: ", report_.last_error));
     absl::SleepFor(kAskAgainAfter);
   }
 }
@@ -498,8 +534,11 @@ Outcome Output::Abort() {
     if (why != nullptr && rd_kafka_error_txn_requires_abort(why.get()) != 0) {
       report_.last_error = Describe(why.get());
       if (rd_kafka_error_code(why.get()) == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) {
-        absl::StrAppend(&report_.last_error, ": grant this user Write on ",
-                        absl::StrJoin(WrittenTopics(options_), ", "));
+        std::set<std::string> written;  // of the flows that this producer has written to
+        for (const auto& [flow, topics] : topics_) {
+          for (std::string& topic : WrittenTopics(flows_.at(flow).options)) written.insert(std::move(topic));
+        }
+        absl::StrAppend(&report_.last_error, ": grant this user Write on ", absl::StrJoin(written, ", "));
       }
     }
   }
@@ -527,7 +566,7 @@ Outcome Output::Aborted(bool renew) {
     // The record is not to blame before the denser codec was tried.
     report_.failure = Failure::kTransient;
     spdlog::info("lane {}: a record is too large for its topic with {}: compressing with {} from now on",
-                 lane_, std::string(kQuickCodec), std::string(kDenseCodec));
+                 state_.lane, std::string(kQuickCodec), std::string(kDenseCodec));
   }
   return !renew || RecreateProducer() ? Outcome::kAborted : Outcome::kStopped;
 }
@@ -541,7 +580,7 @@ Outcome Output::ProducerLost(const std::string& why) {
     report_.last_error = std::string(may.message());
     return Outcome::kStopped;
   }
-  spdlog::warn("lane {}: the producer is lost: {}; recreating it", lane_, why);
+  spdlog::warn("lane {}: the producer is lost: {}; recreating it", state_.lane, why);
   return RecreateProducer() ? Outcome::kUnknown : Outcome::kStopped;
 }
 

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,10 @@
 #include "connectors/kafka/client/client.h"
 #include "connectors/kafka/client/client_statistics.h"
 #include "connectors/kafka/group/consumer.h"
-#include "src/pipeline/clock/steady_time.h"
-#include "src/pipeline/clock/stop_flag.h"
 #include "src/pipeline/options/options.h"
 #include "src/pipeline/output/sink.h"
+#include "src/pipeline/task/flow.h"
+#include "src/pipeline/task/worker_state.h"
 
 namespace lethe::kafka {
 
@@ -29,7 +30,7 @@ namespace lethe::kafka {
 // are committed (at least once). After a fatal error it recreates the producer. If that fails (its key cannot
 // be read, say), Begin and CountPartitions say why, and Abort is kStopped.
 //
-// Thread safety: none; one lane, one thread. `stop` may be set from any thread, and ends every wait.
+// Thread safety: none; one lane, one thread. A stop ends every wait.
 class Output final : public Sink {
  public:
   static constexpr absl::string_view kQuickCodec = "lz4";
@@ -37,12 +38,11 @@ class Output final : public Sink {
   static ClientConfig Config(const DaemonOptions& options, int lane, const OutputLimits& limits,
                              absl::string_view codec = kQuickCodec);
 
-  // `waiting` gets what the lane waits for, and the empty string when it goes on; `heartbeat` beats
-  // meanwhile. `may_recreate` is asked when the producer was fenced; an error stands for one of making
-  // another. Positions are committed for the consumer's group, in its present generation.
+  // `state` gets what the lane waits for, and its heartbeat beats meanwhile. `may_recreate` is asked when the
+  // producer was fenced; an error stands for one of making another. Positions are committed for the
+  // consumer's group, in its present generation.
   Output(
-      const DaemonOptions& options, int lane, const Consumer& consumer, const StopFlag& stop,
-      Heartbeat& heartbeat, std::function<void(const std::string&)> waiting,
+      const DaemonOptions& options, const Flows& flows, WorkerState& state, const Consumer& consumer,
       std::function<absl::Status()> may_recreate = [] { return absl::OkStatus(); });
 
   // Creates the producer and fences earlier ones of the same name (init_transactions); waits for a broker
@@ -59,8 +59,8 @@ class Output final : public Sink {
   TransactionSize size() const override;
   int64_t batch_bytes() const override;
   // The producer knows of these partitions from then on.
-  absl::StatusOr<int32_t> CountPartitions() override;
-  absl::StatusOr<RecordRules> AskRules() override;
+  absl::StatusOr<int32_t> CountPartitions(int32_t flow) override;
+  absl::StatusOr<RecordRules> AskRules(int32_t flow) override;
 
   int64_t fences() const override { return fences_; }
   ClientReport client_report() const override { return statistics_.Report(); }
@@ -74,6 +74,7 @@ class Output final : public Sink {
     int64_t bytes;      // of key and value
     int64_t timestamp_ms;
     bool has_key;
+    int32_t flow;
   };
 
   absl::Status MakeProducer();
@@ -85,6 +86,8 @@ class Output final : public Sink {
   // fit with another codec, unless the user has chosen one.
   Outcome Aborted(bool renew);
   void Refuse(const Sent& sent, rd_kafka_resp_err_t code, const std::string& why);
+  // A record failed for the sake of its topic.
+  void Blame(const Sent& sent, rd_kafka_resp_err_t code, const std::string& topic);
   void DropProducer();
   Outcome ProducerLost(const std::string& why);
   // Keeps the failure. False: the report's last_error says why there is no producer.
@@ -96,17 +99,22 @@ class Output final : public Sink {
   bool StopGraceIsOver(absl::Time& give_up) const;
   // Calls until it neither asks for a retry nor times out. Null is success.
   ErrorPtr Retry(const std::string& doing, const std::function<rd_kafka_error_t*(int timeout_ms)>& call);
-  rd_kafka_topic_t* TopicOf(const Target& target) const;
+  // The topics of one flow.
+  struct FlowTopics {
+    TopicPtr output;
+    TopicPtr divert;
+    std::vector<TopicPtr> counters;
+  };
+  rd_kafka_topic_t* TopicOf(const Target& target);
+  FlowTopics OpenTopics(const DaemonOptions& options) const;
   PartitionListPtr Offsets(const std::vector<Position>& positions) const;
   static void OnDelivery(rd_kafka_t*, const rd_kafka_message_t* message, void* opaque);
   static int CloseSocket(int socket, void* opaque);  // in the client's threads
 
   const DaemonOptions& options_;
-  const int lane_;
+  const Flows& flows_;
+  WorkerState& state_;
   const Consumer& consumer_;
-  const StopFlag& stop_;
-  Heartbeat& heartbeat_;
-  const std::function<void(const std::string&)> waiting_;
   const std::function<absl::Status()> may_recreate_;
   const bool transactional_;
   OutputLimits limits_;
@@ -115,9 +123,7 @@ class Output final : public Sink {
   std::atomic<int64_t> closed_sockets_{0};
   int64_t closed_before_ = 0;  // when the transaction began
   ClientPtr producer_;
-  TopicPtr output_topic_;
-  std::vector<TopicPtr> counter_topics_;
-  TopicPtr divert_topic_;
+  std::map<int32_t, FlowTopics> topics_;  // of this producer, by flow, as they are first written to
   std::vector<Sent> sent_;
   int64_t unanswered_at_end_ = 0;  // bytes
   absl::Duration waited_;

@@ -283,9 +283,7 @@ std::vector<Finding> ApplyTopicRules(const DaemonOptions& options, const AllTopi
   return findings;
 }
 
-namespace {
-
-absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* client) {
+absl::StatusOr<Topics> InspectTopicsOnce(const DaemonOptions& options, rd_kafka_t* client) {
   const auto described = DescribeTopics(options, client);
   if (!described.ok()) return described.status();
   Topics topics;
@@ -322,8 +320,6 @@ absl::StatusOr<Topics> InspectOnce(const DaemonOptions& options, rd_kafka_t* cli
   return topics;
 }
 
-}  // namespace
-
 absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFlag& stop) {
   for (const std::string& other : WrittenTopics(options)) {
     if (other == options.input) {
@@ -333,7 +329,7 @@ absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFla
   }
   Topics topics;
   absl::Status asked = AwaitTopics(options, stop, [&](rd_kafka_t* client) {
-    auto answer = InspectOnce(options, client);
+    auto answer = InspectTopicsOnce(options, client);
     if (answer.ok()) topics = std::move(*answer);
     return answer.status();
   });

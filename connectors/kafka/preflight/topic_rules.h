@@ -29,6 +29,8 @@ inline bool IsForBeginners(const Finding& finding) {
 // topic is missing. FailedPrecondition: the topics do not fit. PermissionDenied: the brokers refuse this
 // user, or the description of a topic.
 absl::StatusOr<Topics> InspectTopics(const DaemonOptions& options, const StopFlag& stop);
+// Asks once. Unavailable: ask again.
+absl::StatusOr<Topics> InspectTopicsOnce(const DaemonOptions& options, rd_kafka_t* client);
 
 }  // namespace lethe::kafka
 

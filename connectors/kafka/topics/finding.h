@@ -16,6 +16,7 @@ struct Finding {
   std::string what;    // has 12 partitions
   std::string remedy;  // what to do about it; empty if it is fine
 
+  bool operator==(const Finding&) const = default;
   std::string Text() const { return absl::StrCat(where, " ", what, remedy.empty() ? "" : ": ", remedy); }
 };
 

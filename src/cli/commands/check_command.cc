@@ -20,11 +20,13 @@
 #include "absl/strings/string_view.h"
 #include "connectors/http/http_client.h"
 #include "connectors/http/http_server.h"
+#include "connectors/kafka/flow_finder.h"
 #include "connectors/kafka/preflight/check.h"
 #include "connectors/registry/patient_schemas.h"
 #include "src/cli/terminal/json_text.h"
 #include "src/cli/terminal/log.h"
 #include "src/cli/terminal/plain_text.h"
+#include "src/pipeline/options/topic_list.h"
 #include "src/text/format.h"
 
 namespace lethe {
@@ -155,6 +157,25 @@ Finding LookAtLimit(const DaemonOptions& daemon, const CgroupLimit& limit) {
           ""};
 }
 
+// Of a list, with findings about topics that must not be read.
+std::vector<DaemonOptions> InputsOf(const RunConfig& config, std::vector<Finding>& findings) {
+  if (config.topics.size() == 1 && !IsPattern(config.topics.front().input)) return {config.daemon};
+  const auto list = TopicList::Create(config.topics);
+  const auto inputs =
+      list.ok() ? kafka::FindInputs(config.daemon, *list) : absl::StatusOr<TopicList::Inputs>(list.status());
+  if (!inputs.ok()) {
+    findings.push_back({Severity::kError, "topics", "topics", std::string(inputs.status().message()), ""});
+    return {};
+  }
+  for (const TopicList::Refused& refused : inputs->refused) {
+    findings.push_back({Severity::kError, "topics", absl::StrCat("topic ", refused.topic), refused.why, ""});
+  }
+  if (inputs->topics.empty()) {
+    findings.push_back({Severity::kWarning, "topics", "topics", "none of the list is there", "create one"});
+  }
+  return inputs->topics;
+}
+
 }  // namespace
 
 std::vector<Finding> CheckMachine(const RunConfig& config) {
@@ -214,9 +235,13 @@ int RunCheck(const absl::StatusOr<RunConfig>& config, const CheckCommandOptions&
   const auto schemas = registry::PatientSchemas::Open(config->schema_registry, [&](const std::string& what) {
     if (!options.quiet) std::cerr << Printable(what) << std::endl;
   });
-  DaemonOptions daemon = config->daemon;
-  daemon.record.schemas = schemas.get();
-  for (Finding& finding : kafka::Check(daemon)) findings.push_back(std::move(finding));
+  for (DaemonOptions& topic : InputsOf(*config, findings)) {
+    topic.record.schemas = schemas.get();
+    for (Finding& finding : kafka::Check(topic)) {
+      // Of the brokers and the group each topic says the same.
+      if (!absl::c_linear_search(findings, finding)) findings.push_back(std::move(finding));
+    }
+  }
   return WriteFindings(std::move(findings), options, look, out);
 }
 

@@ -129,12 +129,16 @@ ServiceState StateOf(const kafka::Daemon& daemon, absl::Duration patience) {
 }
 
 // What /status?partition=N asks for, with history=1 or without.
-std::optional<StatusDetail> Detail(const http::HttpQuery& query, const StatusHistory& history) {
+// Of the first topic, unless the query names one.
+std::optional<StatusDetail> Detail(const http::HttpQuery& query, const DaemonReport& report,
+                                   const StatusHistory& history) {
   const auto text = query.find("partition");
   StatusDetail detail;
   if (text == query.end() || !absl::SimpleAtoi(text->second, &detail.partition)) return std::nullopt;
+  const auto topic = query.find("topic");
+  detail.topic = topic == query.end() ? report.input : topic->second;
   if (const auto wanted = query.find("history"); wanted != query.end() && wanted->second == "1") {
-    detail.history = history.Of(detail.partition);
+    detail.history = history.Of(detail.topic, detail.partition);
     detail.now = absl::Now();
   }
   return detail;
@@ -159,8 +163,9 @@ http::HttpRoutes Routes(kafka::Daemon& daemon, const StatusHistory& history, con
        }},
       {"/status",
        [&daemon, &history](const http::HttpQuery& query) {
+         const DaemonReport report = daemon.Report();
          return http::HttpResponse{.content_type = "application/json",
-                                   .body = StatusJson(daemon.Report(), Detail(query, history))};
+                                   .body = StatusJson(report, Detail(query, report, history))};
        }},
       {"/counters",
        [&daemon](const http::HttpQuery& query) {
@@ -173,7 +178,8 @@ http::HttpRoutes Routes(kafka::Daemon& daemon, const StatusHistory& history, con
        [&daemon](const http::HttpQuery&) {
          const DaemonReport report = daemon.Report();
          std::vector<std::string> lines = report.not_ready;
-         if (lines.empty()) lines.emplace_back("ready");
+         if (lines.empty()) lines.emplace_back(report.but_for.empty() ? "ready" : "ready but for");
+         lines.insert(lines.end(), report.but_for.begin(), report.but_for.end());
          const std::vector<std::string> remarks = Remarks(report);
          lines.insert(lines.end(), remarks.begin(), remarks.end());
          return http::HttpResponse{.status = report.not_ready.empty() ? 200 : 503,
@@ -219,12 +225,14 @@ int RunCommand(const RunConfig& config) {
   }
   signal(SIGXFSZ, SIG_IGN);  // a snapshot that the limit of a file's size stops is an error, and no end
   DaemonOptions options = config.daemon;
+  std::vector<DaemonOptions> topics = config.topics;
   std::unique_ptr<registry::SchemaRegistry> schemas;
   if (!config.schema_registry.urls.empty()) {
     schemas = std::make_unique<registry::SchemaRegistry>(config.schema_registry);
     options.record.schemas = schemas.get();
+    for (DaemonOptions& topic : topics) topic.record.schemas = schemas.get();
   }
-  auto daemon = kafka::Daemon::Create(std::move(options), OpenStore);
+  auto daemon = kafka::Daemon::Create(std::move(options), OpenStore, std::move(topics));
   if (!daemon.ok()) return Fail(daemon.status(), config);
   absl::Status status;
   const ServiceManager manager;

@@ -235,14 +235,16 @@ void AddProcess(const DaemonReport& report, const MetricsOptions& options,
   families->push_back(NewFamily(kBuildInfo));
   AddSample(1, {{"version", LETHE_VERSION}}, &families->back());
   families->push_back(NewFamily(kInfo));
-  AddSample(1,
-            {{"group", report.group},
-             {"input", report.routing_input.empty() ? report.input : report.routing_input},
-             {"output", report.output},
-             {"member", report.instance},
-             {"engine", std::string(report.engine)},
-             {"configuration", options.configuration}},
-            &families->back());
+  for (const TopicReport& topic : report.topics) {
+    AddSample(1,
+              {{"group", report.group},
+               {"input", report.routing_input.empty() ? topic.input : report.routing_input},
+               {"output", topic.output},
+               {"member", report.instance},
+               {"engine", std::string(topic.engine)},
+               {"configuration", options.configuration}},
+              &families->back());
+  }
   for (const DaemonMetric& metric : kDaemonMetrics) {
     families->push_back(NewFamily(metric.definition));
     AddSample(metric.value(report), {{"group", report.group}}, &families->back());

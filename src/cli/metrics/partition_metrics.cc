@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -401,18 +402,25 @@ void AddEach(const Partitions& partitions, bool is_routing, const Labels& labels
   }
 }
 
-void AddStage(const std::vector<LaneReport>& lanes, bool is_routing, bool per_partition, const Labels& labels,
-              std::vector<MetricFamily>* families) {
-  Partitions partitions;
+void AddStage(const std::vector<LaneReport>& lanes, bool is_routing, bool per_partition,
+              const std::string& group, std::vector<MetricFamily>* families) {
+  std::map<absl::string_view, Partitions> topics;
+  size_t count = 0;
   for (const LaneReport& lane : lanes) {
-    for (const PartitionReport& partition : lane.partitions) partitions.push_back(&partition);
+    count += lane.partitions.size();
+    for (const PartitionReport& partition : lane.partitions) topics[partition.topic].push_back(&partition);
   }
   if (per_partition) {
     // Samples are large: moving them as their vectors grow would be a good part of a scrape's time.
-    for (MetricFamily& family : *families) family.metric.reserve(family.metric.size() + partitions.size());
-    AddEach(partitions, is_routing, labels, families);
-  } else if (!partitions.empty()) {
-    AddFolded(partitions, is_routing, labels, families);
+    for (MetricFamily& family : *families) family.metric.reserve(family.metric.size() + count);
+  }
+  for (const auto& [topic, partitions] : topics) {
+    const Labels labels = {{"group", group}, {"topic", std::string(topic)}};
+    if (per_partition) {
+      AddEach(partitions, is_routing, labels, families);
+    } else {
+      AddFolded(partitions, is_routing, labels, families);
+    }
   }
 }
 
@@ -447,10 +455,8 @@ std::vector<MetricDefinition> PartitionDefinitions() {
 std::vector<MetricFamily> PartitionMetrics(const DaemonReport& report, bool per_partition) {
   std::vector<MetricFamily> families;
   for (const MetricDefinition& definition : PartitionDefinitions()) families.push_back(NewFamily(definition));
-  AddStage(report.lanes, /*is_routing=*/false, per_partition,
-           {{"group", report.group}, {"topic", report.input}}, &families);
-  AddStage(report.routing_lanes, /*is_routing=*/true, per_partition,
-           {{"group", report.group}, {"topic", report.routing_input}}, &families);
+  AddStage(report.lanes, /*is_routing=*/false, per_partition, report.group, &families);
+  AddStage(report.routing_lanes, /*is_routing=*/true, per_partition, report.group, &families);
   return families;
 }
 

@@ -5,18 +5,18 @@
 namespace lethe {
 
 void StatusHistory::Add(const DaemonReport& report, absl::Time now) {
-  std::map<int32_t, StatusSample> present;
+  std::map<Key, StatusSample> present;
   for (const LaneReport& lane : report.lanes) {
     for (const PartitionReport& partition : lane.partitions) {
       const FilterStatus& filter = partition.filter.filter;
-      present[partition.partition] = {.time = now,
-                                      .unique = partition.counts.unique,
-                                      .duplicate = partition.counts.duplicate,
-                                      .fpp_estimated = filter.fpp_estimated,
-                                      .ids = filter.ids,
-                                      .memory_bytes = filter.memory_bytes,
-                                      .past_generations = filter.past_generations,
-                                      .refresh_period = filter.refresh_period};
+      present[{partition.topic, partition.partition}] = {.time = now,
+                                                         .unique = partition.counts.unique,
+                                                         .duplicate = partition.counts.duplicate,
+                                                         .fpp_estimated = filter.fpp_estimated,
+                                                         .ids = filter.ids,
+                                                         .memory_bytes = filter.memory_bytes,
+                                                         .past_generations = filter.past_generations,
+                                                         .refresh_period = filter.refresh_period};
     }
   }
   while (present.size() > kMostPartitions) present.erase(std::prev(present.end()));
@@ -29,9 +29,9 @@ void StatusHistory::Add(const DaemonReport& report, absl::Time now) {
   }
 }
 
-std::vector<StatusSample> StatusHistory::Of(int32_t partition) const {
+std::vector<StatusSample> StatusHistory::Of(const std::string& topic, int32_t partition) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto kept = samples_.find(partition);
+  const auto kept = samples_.find({topic, partition});
   if (kept == samples_.end()) return {};
   return {kept->second.begin(), kept->second.end()};
 }

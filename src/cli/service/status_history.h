@@ -6,6 +6,8 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -37,11 +39,13 @@ class StatusHistory {
   void Add(const DaemonReport& report, absl::Time now);
 
   // Oldest first.
-  std::vector<StatusSample> Of(int32_t partition) const;
+  std::vector<StatusSample> Of(const std::string& topic, int32_t partition) const;
 
  private:
+  using Key = std::pair<std::string, int32_t>;  // topic and partition
+
   mutable std::mutex mutex_;
-  std::map<int32_t, std::deque<StatusSample>> samples_;  // by partition; guarded by mutex_
+  std::map<Key, std::deque<StatusSample>> samples_;  // guarded by mutex_
 };
 
 }  // namespace lethe

@@ -154,7 +154,9 @@ Json TotalsJson(const DaemonReport& report) {
 }
 
 Json PartitionJson(const PartitionReport& partition, int lane, bool detailed) {
-  return {{"partition", partition.partition},
+  return {{"topic", partition.topic},
+          {"horizon_seconds", Seconds(partition.horizon)},
+          {"partition", partition.partition},
           {"lane", lane},
           {"phase", PhaseName(partition.phase)},
           {"problem", partition.problem},
@@ -196,7 +198,9 @@ Json RoutingPartitionJson(const PartitionReport& partition, int lane) {
       {"routed_records", partition.counts.unique}, {"undeliverable_records", partition.counts.undeliverable}};
 }
 
-Json Sorted(std::vector<std::pair<int32_t, Json>> partitions) {
+using ByPartition = std::vector<std::pair<std::pair<absl::string_view, int32_t>, Json>>;  // topic and number
+
+Json Sorted(ByPartition partitions) {
   std::sort(partitions.begin(), partitions.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
   Json sorted = Json::array();
@@ -207,11 +211,12 @@ Json Sorted(std::vector<std::pair<int32_t, Json>> partitions) {
 void AddRouting(const DaemonReport& report, Json* json) {
   if (report.routing_input.empty()) return;
   Json lanes = Json::array();
-  std::vector<std::pair<int32_t, Json>> partitions;
+  ByPartition partitions;
   for (const LaneReport& lane : report.routing_lanes) {
     lanes.push_back(LaneJson(lane));
     for (const PartitionReport& partition : lane.partitions) {
-      partitions.emplace_back(partition.partition, RoutingPartitionJson(partition, lane.lane));
+      partitions.push_back(
+          {{partition.topic, partition.partition}, RoutingPartitionJson(partition, lane.lane)});
     }
   }
   (*json)["routing_input"] = report.routing_input;
@@ -223,15 +228,25 @@ void AddRouting(const DaemonReport& report, Json* json) {
 
 std::string StatusJson(const DaemonReport& report, const std::optional<StatusDetail>& detail) {
   Json lanes = Json::array();
-  std::vector<std::pair<int32_t, Json>> partitions;
+  ByPartition partitions;
   for (const LaneReport& lane : report.lanes) {
     lanes.push_back(LaneJson(lane));
     for (const PartitionReport& partition : lane.partitions) {
-      const bool is_detailed = detail && detail->partition == partition.partition;
+      const bool is_detailed =
+          detail && detail->partition == partition.partition && detail->topic == partition.topic;
       Json json = PartitionJson(partition, lane.lane, is_detailed);
       if (is_detailed && detail->history) json["history"] = HistoryJson(*detail->history, detail->now);
-      partitions.emplace_back(partition.partition, std::move(json));
+      partitions.push_back({{partition.topic, partition.partition}, std::move(json)});
     }
+  }
+  Json topics = Json::array();
+  for (const TopicReport& topic : report.topics) {
+    topics.push_back({{"input", topic.input},
+                      {"output", topic.output},
+                      {"engine", topic.engine},
+                      {"horizon_seconds", Seconds(topic.horizon)},
+                      {"fpp_target", topic.fpp_target},
+                      {"problem", topic.problem}});
   }
   Json json = {{"version", LETHE_VERSION},
                {"brokers", report.brokers},
@@ -244,7 +259,9 @@ std::string StatusJson(const DaemonReport& report, const std::optional<StatusDet
                {"fpp_target", report.fpp_target},
                {"memory_used_bytes", report.memory_used_bytes},
                {"memory_limit_bytes", report.memory_limit_bytes},
+               {"topics", std::move(topics)},
                {"not_ready", report.not_ready},
+               {"but_for", report.but_for},
                {"remarks", Remarks(report)},
                {"totals", TotalsJson(report)},
                {"lanes", std::move(lanes)},

@@ -17,6 +17,7 @@ namespace lethe {
 
 // Details that are reported for one partition only: for 1,000 partitions they would be megabytes.
 struct StatusDetail {
+  std::string topic;
   int32_t partition = 0;
   std::optional<std::vector<StatusSample>> history = std::nullopt;  // with its ages at `now`
   absl::Time now = absl::InfinitePast();

@@ -95,15 +95,13 @@ void FailPartition(Task& task, std::string problem) {
   spdlog::error("{}", task.problem);
 }
 
-Assigner::Assigner(const DaemonOptions& options, const Topics& topics, DedupStage& stage,
-                   KeptPartitions& kept, Snapshots* snapshots, GoOnLoading go_on)
-    : options_(options),
-      partitions_(topics.partitions),
-      stage_(stage),
+Assigner::Assigner(const Flow& flow, KeptPartitions& kept, GoOnLoading go_on)
+    : flow_(flow),
+      options_(flow.options),
+      partitions_(flow.topics.partitions),
+      stage_(*flow.stage),
       kept_(kept),
-      snapshots_(snapshots),
-      go_on_(std::move(go_on)),
-      id_fingerprint_(IdFingerprint(options, topics.output_partitions)) {}
+      go_on_(std::move(go_on)) {}
 
 Uncommitted Assigner::WhyUncommitted(int32_t partition, const std::vector<CommittedOffset>& committed,
                                      bool begun) {
@@ -119,10 +117,9 @@ bool Assigner::NeedsFirstCommit(const Task& task, const CommittedOffset& committ
 }
 
 bool Assigner::GiveUpKept(absl::Time since) {
-  const std::optional<int32_t> given_up = kept_.DropOne(since);
-  if (!given_up) return false;
-  spdlog::info("{}-{}: the filter kept for its return is dropped: others need the memory", options_.input,
-               *given_up);
+  const std::unique_ptr<Task> given_up = kept_.TakeOldest(since);
+  if (given_up == nullptr) return false;
+  spdlog::info("{}: the filter kept for its return is dropped: others need the memory", given_up->Name());
   return true;
 }
 
@@ -136,7 +133,7 @@ void Assigner::GiveUpForMemory(absl::Time now) {
 }
 
 bool Assigner::OpenFilter(Task& task, RestartPoint start) {
-  const std::string name = absl::StrCat(options_.input, "-", task.id);
+  const std::string name = task.Name();
   for (;;) {
     auto filter = stage_.Open(name);
     if (filter.ok()) {
@@ -183,8 +180,8 @@ void Assigner::StartEmpty(Task& task, int64_t origin) {
 }
 
 bool Assigner::AcceptShortHistory(Task& task, const std::string& missing, const std::string& remedy) const {
-  const std::string what = absl::StrCat(options_.input, "-", task.id, ": short history: ", missing,
-                                        ": retries of events before that");
+  const std::string what =
+      absl::StrCat(task.Name(), ": short history: ", missing, ": retries of events before that");
   if (options_.on_short_history == OnShortHistory::kContinue) {
     spdlog::warn("{} pass until the horizon of {} has gone by; {}", what,
                  absl::FormatDuration(options_.stage.horizon), remedy);
@@ -239,7 +236,8 @@ absl::StatusOr<bool> Assigner::FromSnapshot(Task& task, const CommitMetadata& me
   const std::optional<SnapshotId> id = SnapshotId::Parse(metadata.snapshot);
   absl::StatusOr<RestoredPartition> restored;
   do {
-    restored = snapshots_->store().Restore(task.id, *id, stage_, [&] { return go_on_(task.id); });
+    restored =
+        flow_.snapshots->store().Restore(task.id.partition, *id, stage_, [&] { return go_on_(task.id); });
   } while (absl::IsResourceExhausted(restored.status()) && GiveUpKept());
   if (absl::IsCancelled(restored.status())) return restored.status();
   absl::Status usable = restored.status();
@@ -250,8 +248,8 @@ absl::StatusOr<bool> Assigner::FromSnapshot(Task& task, const CommitMetadata& me
         absl::StrCat("it holds ids after the committed offset ", task.committed));
   }
   if (!usable.ok()) {
-    spdlog::warn("{}-{}: snapshot {} is not used: {}; the filter is rebuilt from the log", options_.input,
-                 task.id, metadata.snapshot, std::string(usable.message()));
+    spdlog::warn("{}: snapshot {} is not used: {}; the filter is rebuilt from the log", task.Name(),
+                 metadata.snapshot, std::string(usable.message()));
     return false;
   }
   const SnapshotNotes notes = *SnapshotNotes::Parse(restored->point.notes);
@@ -272,8 +270,8 @@ absl::StatusOr<bool> Assigner::FromSnapshot(Task& task, const CommitMetadata& me
   // As for a kept filter, the record before F shows whether this is the same log.
   task.next = notes.mark_offset;
   task.phase = Phase::kChecking;
-  spdlog::info("{}-{}: snapshot {} is loaded, with {} ids; {} offsets to replay", options_.input, task.id,
-               metadata.snapshot, task.filter->Status().filter.ids, task.restore.left());
+  spdlog::info("{}: snapshot {} is loaded, with {} ids; {} offsets to replay", task.Name(), metadata.snapshot,
+               task.filter->Status().filter.ids, task.restore.left());
   return true;
 }
 
@@ -310,8 +308,7 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::Prepare(int32_t partition, const
   if (committed.offset < 0 && uncommitted == Uncommitted::kAdded) {
     // All its records were sent after it was added.
     (*task)->growth = {partitions_, (*task)->origin, absl::InfinitePast()};
-    spdlog::warn("{}-{} was added to the topic after the group had begun to read it", options_.input,
-                 partition);
+    spdlog::warn("{} was added to the topic after the group had begun to read it", (*task)->Name());
   } else if (auto metadata = CommitMetadata::Parse(committed.metadata); metadata.ok()) {
     metadata->DropTimesAfter(wall_now + options_.max_future);
     (*task)->growth = metadata->growth;
@@ -328,13 +325,14 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
                                                               const CommittedOffset& committed,
                                                               const LogState& log, Uncommitted uncommitted,
                                                               absl::Time wall_now) {
-  std::unique_ptr<Task> kept = kept_.Take(partition);
+  std::unique_ptr<Task> kept = kept_.Take({flow_.number, partition});
   auto task = std::make_unique<Task>();
-  task->id = partition;
+  task->id = {flow_.number, partition};
+  task->flow = &flow_;
   task->in_group = committed.offset;
   task->log_end = log.end;
   if (kept != nullptr) task->counts = kept->counts;
-  const std::string name = absl::StrCat(options_.input, "-", partition);
+  const std::string name = task->Name();
 
   if (committed.offset < 0) {
     kept.reset();  // frees its memory before the new filter asks for some
@@ -367,7 +365,7 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
         "--reset-offsets: --to-latest reads only records sent from now on; --to-earliest reads the whole log "
         "with an empty filter, and writes all of it to the output again"));
   }
-  auto metadata = ReadCommitMetadata(options_, id_fingerprint_, partition, committed);
+  auto metadata = ReadCommitMetadata(options_, flow_.id_fingerprint, partition, committed);
   if (absl::IsNotFound(metadata.status())) {
     spdlog::warn("{}: another program committed offset {}: starting there with an empty filter", name,
                  committed.offset);
@@ -407,7 +405,7 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
     facts.kept = kept->filter_end;
   }
   const std::optional<SnapshotId> snapshot = SnapshotId::Parse(metadata->snapshot);
-  if (snapshots_ != nullptr && snapshot && !refused_.contains(metadata->snapshot)) {
+  if (flow_.snapshots != nullptr && snapshot && !refused_.contains(metadata->snapshot)) {
     facts.snapshot = snapshot->offset;
   }
   const RestorePlan plan = PlanRestore(facts);

@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "lethe/stage.h"
 #include "src/pipeline/options/options.h"
-#include "src/pipeline/options/topics.h"
+#include "src/pipeline/options/topic_partition.h"
 #include "src/pipeline/task/cluster.h"
 #include "src/pipeline/task/task.h"
 
@@ -43,15 +43,13 @@ std::string RecreatedUnread(const std::string& name, int64_t committed);
 // Fails the partition, which is then not read any more, and logs why.
 void FailPartition(Task& task, std::string problem);
 
-// Decides, for one partition at a time, where reading starts and which filter it has.
+// Decides, for one partition of a flow at a time, where reading starts and which filter it has.
 class Assigner {
  public:
   // Asked several times a second while a snapshot is loaded; false cancels that.
-  using GoOnLoading = std::function<bool(int32_t partition)>;
+  using GoOnLoading = std::function<bool(TopicPartition partition)>;
 
-  // `snapshots` is null where none are taken.
-  Assigner(const DaemonOptions& options, const Topics& topics, DedupStage& stage, KeptPartitions& kept,
-           Snapshots* snapshots, GoOnLoading go_on);
+  Assigner(const Flow& flow, KeptPartitions& kept, GoOnLoading go_on);
 
   // Whether Prepare() needs the times of the log.
   bool NeedsLogTimes(const CommittedOffset& committed, const LogState& log) const;
@@ -65,6 +63,10 @@ class Assigner {
 
   // Never lowers the number.
   void SetPartitions(int32_t partitions) { partitions_ = std::max(partitions_, partitions); }
+  int32_t partitions() const { return partitions_; }
+  // It had partitions whose committed offsets were valid.
+  bool has_begun() const { return has_begun_; }
+  void SetBegun() { has_begun_ = true; }
   // The input's, of the partitions that are prepared from now on; empty: not known.
   void SetTopicId(std::string id) { topic_id_ = std::move(id); }
   // Whether there is memory for the filters of so many more partitions; drops kept filters for it, as
@@ -113,14 +115,14 @@ class Assigner {
   // Drops one filter that is kept since then, or longer. False if there is none.
   bool GiveUpKept(absl::Time since = absl::InfiniteFuture());
 
+  const Flow& flow_;
   const DaemonOptions& options_;
   int32_t partitions_;
   int32_t warned_of_partitions_ = 0;  // the number at the last warning that keys may have moved
   DedupStage& stage_;
   KeptPartitions& kept_;
-  Snapshots* const snapshots_;
   const GoOnLoading go_on_;
-  const std::string id_fingerprint_;
+  bool has_begun_ = false;
   std::set<std::string> refused_;
   std::string topic_id_;
 };

@@ -1,5 +1,5 @@
-// Watches the input topic: whether it is deleted, and whether each of its partitions is assigned to a member,
-// also after it was recreated or got more partitions.
+// Watches the input topics: whether one is deleted, and whether each of its partitions is assigned to a
+// member, also after it was recreated or got more partitions.
 //
 // A partition stays unassigned in two cases. The group's leader may ask a broker that does not know a new
 // partition yet; when it learns of it, the client sees no reason to rebalance. And the group does not
@@ -10,9 +10,12 @@
 #define LETHE_SRC_PIPELINE_ASSIGN_INPUT_WATCH_H_
 
 #include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "absl/time/time.h"
-#include "src/pipeline/assign/assigner.h"
+#include "src/pipeline/assign/ownership.h"
 #include "src/pipeline/assign/topic_id_watch.h"
 #include "src/pipeline/task/workplace.h"
 
@@ -21,34 +24,44 @@ namespace lethe {
 // Not thread-safe: it belongs to the worker's thread.
 class InputWatch {
  public:
-  InputWatch(const Workplace& place, Assigner& assigner);
+  InputWatch(const Workplace& place, Ownership& ownership);
 
-  // Between two batches; asks the cluster every few seconds.
+  // Between two batches; asks the cluster for each topic every few seconds.
   void Look();
+  // Topics that were deleted, and what to do.
+  std::map<std::string, std::string> Gone() const;
 
  private:
-  // Reports that the topic is gone, or that it is back.
-  void NoteAbsence(bool absent);
+  struct Watched {
+    int32_t given_partitions;  // all below this one have an owner
+    TopicIdWatch topic_id = {};
+    int absences = 0;  // answers in a row that the topic does not exist
+    bool is_gone = false;
+    absl::Time unassigned_since = absl::InfiniteFuture();
+    int rejoined = 0;  // in a row
+  };
+
+  void Look(const Flow& flow, Watched& watched, absl::Time now);
+  static void NoteAbsence(const Flow& flow, Watched& watched, bool absent);
   // Rejoins the group for a partition that no member was given.
-  void LookForUnassigned(int32_t count, absl::Time now);
+  void LookForUnassigned(const Flow& flow, Watched& watched, int32_t count, absl::Time now);
   // Stops the partitions of a topic that was deleted and created again since they were assigned.
-  void LookForAnotherTopic();
+  void LookForAnotherTopic(const Flow& flow, Watched& watched);
   // Tells owned partitions the input's number of partitions.
-  void NoteGrowth(int32_t partitions);
+  void NoteGrowth(const Flow& flow, int32_t partitions);
+  // Those of the flow that this worker owns.
+  std::vector<Task*> TasksOf(const Flow& flow) const;
 
   const DaemonOptions& options_;
   WorkerState& state_;
   Source& source_;
   Cluster& cluster_;
   Tasks& tasks_;
-  Assigner& assigner_;
-  TopicIdWatch topic_id_;
+  const Flows& flows_;
+  Ownership& ownership_;
   absl::Time next_look_ = absl::InfinitePast();
-  int absences_ = 0;  // answers in a row that the topic does not exist
-  bool is_gone_ = false;
-  int32_t given_partitions_;  // all below this one have an owner
-  absl::Time unassigned_since_ = absl::InfiniteFuture();
-  int rejoined_ = 0;  // in a row
+  int32_t next_flow_ = 0;
+  std::map<int32_t, Watched> watched_;  // by flow
 };
 
 }  // namespace lethe

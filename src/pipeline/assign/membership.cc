@@ -56,8 +56,7 @@ void Membership::MeetError(const SourceEvent& event) {
           "group ", options_.group, ": ", why, ": grant this user Read on group ", options_.group));
       return;
     case Problem::kMayNotReadTopic:
-      state_.fatal =
-          absl::PermissionDeniedError(absl::StrCat(why, ": grant this user Read on topic ", options_.input));
+      state_.fatal = absl::PermissionDeniedError(absl::StrCat(why, ": grant this user Read on the topic"));
       return;
     case Problem::kOtherProtocol:
       return MeetOtherProtocol(why);

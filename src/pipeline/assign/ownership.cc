@@ -21,7 +21,7 @@ constexpr absl::Duration kRejoinForMemoryEvery = absl::Minutes(1);
 Ownership::Ownership(const Workplace& place, Membership& membership, HeldPartitions& held,
                      SnapshotCycle& snapshots, Transactions& transactions)
     : options_(place.options()),
-      topics_(place.topics()),
+      flows_(place.shared.flows),
       kept_(place.shared.kept),
       state_(place.state),
       source_(place.source),
@@ -30,11 +30,9 @@ Ownership::Ownership(const Workplace& place, Membership& membership, HeldPartiti
       membership_(membership),
       held_(held),
       snapshots_(snapshots),
-      transactions_(transactions),
-      assigner_(options_, topics_, place.shared.stage, kept_, place.shared.snapshots,
-                [this](int32_t partition) { return GoOnLoading(partition, "snapshot"); }) {}
+      transactions_(transactions) {}
 
-void Ownership::Assign(const std::vector<int32_t>& partitions) {
+void Ownership::Assign(const std::vector<TopicPartition>& partitions) {
   // Of this assignment, not of a later one: a lane that stalls over a rebalance must not commit, with the new
   // generation, what it judged in the old one.
   const bool is_member = source_.TakeGeneration();
@@ -50,7 +48,7 @@ void Ownership::Assign(const std::vector<int32_t>& partitions) {
   if (options_.assignment == Assignment::kCooperative && absl::IsAborted(prepared)) wants_to_rejoin_ = true;
   std::vector<const Task*> assigned;
   if (prepared.ok()) {
-    for (const int32_t partition : partitions) {
+    for (const TopicPartition& partition : partitions) {
       const Task* task = Find(tasks_, partition);
       if (task != nullptr && task->phase != Phase::kFailed) assigned.push_back(task);
     }
@@ -61,12 +59,11 @@ void Ownership::Assign(const std::vector<int32_t>& partitions) {
   if (!absl::IsAborted(prepared) && !absl::IsCancelled(prepared)) state_.fatal = prepared;
 }
 
-void Ownership::Revoke(const std::vector<int32_t>& partitions, bool lost) {
+void Ownership::Revoke(const std::vector<TopicPartition>& partitions, bool lost) {
   if (lost && !partitions.empty()) {
     spdlog::warn(
-        "lane {}: lost {} partition{} of {} before revoking them; the next owner replays their uncommitted "
-        "records",
-        state_.lane, partitions.size(), partitions.size() == 1 ? "" : "s", options_.input);
+        "lane {}: lost {} partition{} before revoking them; the next owner replays their uncommitted records",
+        state_.lane, partitions.size(), partitions.size() == 1 ? "" : "s");
   }
   // The group is in its next generation, and no other member owns the partitions before this one releases
   // them: it may still commit. (Lost partitions were taken away before.)
@@ -77,13 +74,13 @@ void Ownership::Revoke(const std::vector<int32_t>& partitions, bool lost) {
 }
 
 void Ownership::ReleaseAll() {
-  std::vector<int32_t> all;
+  std::vector<TopicPartition> all;
   for (const auto& [id, task] : tasks_) all.push_back(id);
   Release(all);
 }
 
-void Ownership::Release(const std::vector<int32_t>& partitions) {
-  for (const int32_t partition : partitions) {
+void Ownership::Release(const std::vector<TopicPartition>& partitions) {
+  for (const TopicPartition& partition : partitions) {
     const auto found = tasks_.find(partition);
     if (found == tasks_.end()) continue;
     snapshots_.Drop(*found->second);
@@ -95,52 +92,92 @@ void Ownership::Release(const std::vector<int32_t>& partitions) {
   if (tasks_.empty()) membership_.SetJoined(false);
 }
 
-absl::Status Ownership::Prepare(const std::vector<int32_t>& partitions) {
-  int32_t count = topics_.partitions;
-  for (const int32_t partition : partitions) count = std::max(count, partition + 1);
-  assigner_.SetPartitions(count);
+absl::Status Ownership::Prepare(const std::vector<TopicPartition>& partitions) {
+  std::map<int32_t, std::vector<int32_t>> by_flow;
+  for (const TopicPartition& each : partitions) by_flow[each.flow].push_back(each.partition);
+  for (const auto& [number, of_flow] : by_flow) {
+    const Flow& flow = flows_.at(number);
+    absl::Status prepared = Prepare(flow, of_flow);
+    if (!prepared.ok()) prepared = FailFlow(flow, of_flow, prepared);
+    if (!prepared.ok()) return prepared;
+  }
+  SayLackOfMemory();
+  return absl::OkStatus();
+}
+
+absl::Status Ownership::Prepare(const Flow& flow, const std::vector<int32_t>& partitions) {
+  const std::string& input = flow.options.input;
+  Assigner& assigner = AssignerOf(flow);
+  assigner.SetPartitions(*std::max_element(partitions.begin(), partitions.end()) + 1);
+  const int32_t count = assigner.partitions();
   std::vector<CommittedOffset> committed;
   absl::Status asked = state_.Await([&] {
-    auto answer = cluster_.Committed(options_.input, count);
+    auto answer = cluster_.Committed(input, count);
     if (answer.ok()) committed = std::move(*answer);
     return answer.status();
   });
-  if (asked.ok() && !has_begun_) {
+  if (asked.ok() && !assigner.has_begun()) {
     asked = state_.Await([&] {
-      return CheckScope(options_, count, [this](const std::string& topic, int32_t of_partitions) {
+      return CheckScope(flow.options, count, [this](const std::string& topic, int32_t of_partitions) {
         return cluster_.Committed(topic, of_partitions);
       });
     });
   }
   if (!asked.ok()) return asked;
 
-  assigner_.SetTopicId(cluster_.TopicId());
+  assigner.SetTopicId(cluster_.TopicId(input));
   std::vector<Task*> prepared;
   int begin = 0;
   for (const int32_t partition : partitions) {
     const CommittedOffset& there = committed[static_cast<size_t>(partition)];
-    const Uncommitted why = Assigner::WhyUncommitted(partition, committed, has_begun_);
+    const Uncommitted why = Assigner::WhyUncommitted(partition, committed, assigner.has_begun());
     const absl::Time give_up = state_.clock.Steady() + kNewPartitionPatience;
-    auto task = PrepareOne(partition, there, why, give_up);
+    auto task = PrepareOne({flow.number, partition}, there, why, give_up);
     if (!task.ok()) return task.status();
     if (there.offset < 0 && why == Uncommitted::kNew) ++begin;
     prepared.push_back(task->get());
-    tasks_[partition] = *std::move(task);
+    tasks_[(*task)->id] = *std::move(task);
   }
-  SayLackOfMemory();
   asked = AwaitTotals(prepared);
   if (!asked.ok()) return asked;
   if (begin > 0) {
     spdlog::info("lane {}: no committed offsets for {} of {} partitions of {}; starting at {}", state_.lane,
-                 begin, partitions.size(), options_.input,
-                 options_.start == Start::kLatest ? "latest" : "earliest");
+                 begin, partitions.size(), input,
+                 flow.options.start == Start::kLatest ? "latest" : "earliest");
   }
   std::erase_if(prepared, [&](const Task* task) {
-    return !Assigner::NeedsFirstCommit(*task, committed[static_cast<size_t>(task->id)]);
+    return !Assigner::NeedsFirstCommit(*task, committed[static_cast<size_t>(task->id.partition)]);
   });
   if (!prepared.empty()) asked = transactions_.CommitStart(prepared);
-  if (asked.ok()) has_begun_ = has_begun_ || !partitions.empty();
+  if (asked.ok()) assigner.SetBegun();
   return asked;
+}
+
+absl::Status Ownership::FailFlow(const Flow& flow, const std::vector<int32_t>& partitions,
+                                 const absl::Status& why) {
+  if (flows_.size() == 1 || absl::IsAborted(why) || absl::IsCancelled(why) || !state_.fatal.ok()) return why;
+  for (const int32_t partition : partitions) {
+    std::unique_ptr<Task>& task = tasks_[{flow.number, partition}];
+    if (task == nullptr) {
+      task = std::make_unique<Task>();
+      task->id = {flow.number, partition};
+      task->flow = &flow;
+    }
+    task->Fail(absl::StrCat(flow.options.input, " is not read: ", why.message()));
+  }
+  spdlog::error("lane {}: {} is not read: {}", state_.lane, flow.options.input, std::string(why.message()));
+  return absl::OkStatus();
+}
+
+Assigner& Ownership::AssignerOf(const Flow& flow) {
+  return assigners_
+      .try_emplace(flow.number, flow, kept_,
+                   [this](TopicPartition partition) { return GoOnLoading(partition, "snapshot"); })
+      .first->second;
+}
+
+void Ownership::GiveUpForMemory() {
+  for (auto& [flow, assigner] : assigners_) assigner.GiveUpForMemory(state_.clock.Steady());
 }
 
 void Ownership::SayLackOfMemory() const {
@@ -157,49 +194,57 @@ void Ownership::LookForMemory() {
   const absl::Time now = state_.clock.Steady();
   if (now < next_memory_look_) return;
   next_memory_look_ = now + kLookForMemoryEvery;
-  const auto lacking =
-      std::count_if(tasks_.begin(), tasks_.end(), [](const auto& each) { return each.second->lacks_memory; });
-  if (lacking == 0 || !assigner_.MakeRoomForFilters(lacking, now)) return;
+  std::map<const Flow*, int64_t> lacking_of;
+  for (const auto& [id, task] : tasks_) {
+    if (task->lacks_memory) ++lacking_of[task->flow];
+  }
+  int64_t lacking = 0;
+  for (const auto& [flow, partitions] : lacking_of) {
+    if (AssignerOf(*flow).MakeRoomForFilters(partitions, now)) lacking += partitions;
+  }
+  if (lacking == 0) return;
   next_memory_look_ = now + kRejoinForMemoryEvery;
   spdlog::info("lane {}: there is memory for the filters of {} partitions that had none: rejoining the group",
                state_.lane, lacking);
   wants_to_rejoin_ = true;
 }
 
-absl::StatusOr<std::unique_ptr<Task>> Ownership::PrepareOne(int32_t partition,
+absl::StatusOr<std::unique_ptr<Task>> Ownership::PrepareOne(TopicPartition id,
                                                             const CommittedOffset& committed,
                                                             Uncommitted uncommitted, absl::Time give_up) {
+  const Flow& flow = flows_.at(id.flow);
   LogState log;
   const absl::Status asked = state_.Await([&] {
-    auto answer = cluster_.Log(partition);
+    auto answer = cluster_.Log(flow.options.input, id.partition);
     if (answer.ok()) log = *answer;
     const bool wait = absl::IsNotFound(answer.status()) && state_.clock.Steady() < give_up;
     return wait ? absl::UnavailableError(answer.status().message()) : answer.status();
   });
   if (!asked.ok()) return asked;
-  AskLogTimes(partition, committed, log);
-  auto task = assigner_.Prepare(partition, committed, log, uncommitted, state_.clock.Wall());
+  AskLogTimes(id, committed, log);
+  auto task = AssignerOf(flow).Prepare(id.partition, committed, log, uncommitted, state_.clock.Wall());
   LoadingEnds();
   return task;
 }
 
 absl::Status Ownership::AwaitTotals(const std::vector<Task*>& partitions) {
   if (partitions.empty()) return absl::OkStatus();
-  const int32_t first = partitions.front()->id;
+  const TopicPartition first = partitions.front()->id;
   const absl::Status restored = state_.Await([&] {
-    return RestoreTotals(options_, partitions, cluster_, state_.clock,
+    return RestoreTotals(partitions, cluster_, state_.clock,
                          [&] { return GoOnLoading(first, "counter state"); });
   });
   LoadingEnds();
   return restored;
 }
 
-void Ownership::AskLogTimes(int32_t partition, const CommittedOffset& committed, LogState& log) {
-  if (!assigner_.NeedsLogTimes(committed, log)) return;
+void Ownership::AskLogTimes(TopicPartition id, const CommittedOffset& committed, LogState& log) {
+  const Flow& flow = flows_.at(id.flow);
+  if (!AssignerOf(flow).NeedsLogTimes(committed, log)) return;
   state_.heartbeat.Beat();
-  const auto first = cluster_.TimeAt(partition, log.start);
+  const auto first = cluster_.TimeAt(flow.options.input, id.partition, log.start);
   state_.heartbeat.Beat();
-  const auto next = cluster_.TimeAt(partition, committed.offset);
+  const auto next = cluster_.TimeAt(flow.options.input, id.partition, committed.offset);
   if (first.ok() && next.ok()) log.times = LogTimesOf(*first, *next, state_.clock.Wall());
 }
 
@@ -207,8 +252,8 @@ void Ownership::Rebuild(Task& task) {
   spdlog::warn(
       "{}: the log is not the one that the filter was built from (truncated or recreated): rebuilding the "
       "filter",
-      source_.Name(task));
-  if (task.snapshot) assigner_.Refuse(*task.snapshot);
+      task.Name());
+  if (task.snapshot) AssignerOf(*task.flow).Refuse(*task.snapshot);
   PrepareAgain(task);
 }
 
@@ -216,7 +261,7 @@ void Ownership::LoseUnread(Task& task, const std::string& why) {
   held_.Release(task);
   // Below the committed offset the history is short, and no record was lost unread.
   const bool is_history = task.phase == Phase::kChecking || task.phase == Phase::kRestoring;
-  if (is_history || options_.on_unread_deleted == OnUnreadDeleted::kContinue) {
+  if (is_history || task.flow->options.on_unread_deleted == OnUnreadDeleted::kContinue) {
     spdlog::warn("{}: offset {} is not in the log any more; going on where the log starts", why, task.next);
     // The records before it must be committed before the partition starts over.
     transactions_.End(/*may_commit=*/true);
@@ -234,10 +279,11 @@ void Ownership::LoseUnread(Task& task, const std::string& why) {
 void Ownership::PrepareAgain(Task& task) {
   snapshots_.Drop(task);
   task.filter.reset();  // its memory goes back before the new one asks for some
+  const std::string& input = task.flow->options.input;
   const absl::Status asked = state_.Await([&] {
-    const auto committed = cluster_.Committed(options_.input, task.id + 1);
+    const auto committed = cluster_.Committed(input, task.id.partition + 1);
     if (!committed.ok()) return committed.status();
-    assigner_.SetTopicId(cluster_.TopicId());
+    AssignerOf(*task.flow).SetTopicId(cluster_.TopicId(input));
     auto prepared = PrepareOne(task.id, committed->back(), Uncommitted::kRecreated, absl::InfinitePast());
     if (!prepared.ok()) return prepared.status();
     (*prepared)->counts = task.counts;
@@ -250,15 +296,16 @@ void Ownership::PrepareAgain(Task& task) {
     if (task.phase != Phase::kFailed) source_.Seek(task);
     return;
   }
-  if (!absl::IsCancelled(asked)) state_.fatal = asked;
+  if (!absl::IsCancelled(asked) && flows_.size() == 1) state_.fatal = asked;
   task.Fail(std::string(asked.message()));
 }
 
-bool Ownership::GoOnLoading(int32_t partition, absl::string_view what) {
+bool Ownership::GoOnLoading(TopicPartition partition, absl::string_view what) {
   state_.heartbeat.Beat();
   source_.StayAlive();
   if (std::exchange(loading_, partition) != partition) {
-    state_.SetWaiting(absl::StrCat("the ", what, " of ", options_.input, "-", partition, " is being loaded"));
+    state_.SetWaiting(absl::StrCat(
+        "the ", what, " of ", flows_.at(partition.flow).NameOf(partition.partition), " is being loaded"));
   }
   return !state_.stop.requested();
 }

@@ -3,6 +3,7 @@
 #define LETHE_SRC_PIPELINE_ASSIGN_OWNERSHIP_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,8 +34,8 @@ class Ownership {
             Transactions& transactions);
 
   // What the group has assigned; what it revokes, or has taken away.
-  void Assign(const std::vector<int32_t>& partitions);
-  void Revoke(const std::vector<int32_t>& partitions, bool lost);
+  void Assign(const std::vector<TopicPartition>& partitions);
+  void Revoke(const std::vector<TopicPartition>& partitions, bool lost);
   // The worker ends, or its source does: it owns nothing from now on. No transaction is open.
   void ReleaseAll();
 
@@ -48,30 +49,36 @@ class Ownership {
   // Whether an assignment failed in a way that only rejoining the group cures.
   bool TakeRejoin() { return std::exchange(wants_to_rejoin_, false); }
 
-  Assigner& assigner() { return assigner_; }
+  // A filter of any flow may need the memory of one that is kept.
+  void GiveUpForMemory();
+
+  Assigner& AssignerOf(const Flow& flow);
 
  private:
-  absl::Status Prepare(const std::vector<int32_t>& partitions);
+  absl::Status Prepare(const std::vector<TopicPartition>& partitions);
+  absl::Status Prepare(const Flow& flow, const std::vector<int32_t>& partitions);
+  // Of several topics, one whose commits do not fit fails alone. Not OK: the worker cannot go on.
+  absl::Status FailFlow(const Flow& flow, const std::vector<int32_t>& partitions, const absl::Status& why);
   // Keeps their filters in case they come back.
-  void Release(const std::vector<int32_t>& partitions);
+  void Release(const std::vector<TopicPartition>& partitions);
   // Waits until `give_up` for a partition that this client does not know yet.
-  absl::StatusOr<std::unique_ptr<Task>> PrepareOne(int32_t partition, const CommittedOffset& committed,
+  absl::StatusOr<std::unique_ptr<Task>> PrepareOne(TopicPartition id, const CommittedOffset& committed,
                                                    Uncommitted uncommitted, absl::Time give_up);
   // Prepares it as if it had just been assigned.
   void PrepareAgain(Task& task);
-  // Restores their totals, once a broker answers.
+  // Restores their totals, which are of one flow, once a broker answers.
   absl::Status AwaitTotals(const std::vector<Task*>& partitions);
   // Fills in the times of the log where they matter; they stay unknown if no broker answers.
-  void AskLogTimes(int32_t partition, const CommittedOffset& committed, LogState& log);
+  void AskLogTimes(TopicPartition id, const CommittedOffset& committed, LogState& log);
   // While a snapshot or totals are loaded, which may take minutes: shows that the worker is alive, and stays
   // in the group. False: stop.
-  bool GoOnLoading(int32_t partition, absl::string_view what);
+  bool GoOnLoading(TopicPartition partition, absl::string_view what);
   void LoadingEnds();
   // Logs the partitions that lack memory, once for all of them.
   void SayLackOfMemory() const;
 
   const DaemonOptions& options_;
-  const Topics& topics_;
+  const Flows& flows_;
   KeptPartitions& kept_;
   WorkerState& state_;
   Source& source_;
@@ -81,11 +88,10 @@ class Ownership {
   HeldPartitions& held_;
   SnapshotCycle& snapshots_;
   Transactions& transactions_;
-  Assigner assigner_;
-  bool has_begun_ = false;  // it had partitions whose committed offsets were valid
+  std::map<int32_t, Assigner> assigners_;  // by flow
   bool wants_to_rejoin_ = false;
   absl::Time next_memory_look_ = absl::InfinitePast();
-  std::optional<int32_t> loading_;  // the partition that is being loaded
+  std::optional<TopicPartition> loading_;  // the partition that is being loaded
 };
 
 }  // namespace lethe

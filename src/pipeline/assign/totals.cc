@@ -27,7 +27,7 @@ void Take(const DaemonOptions& options, size_t counter, Task& task, const InputR
   }
   // Several counters, or inputs, may share the topic with others' lethe.
   if (total->counter != name || total->topic != options.origin()) return;
-  if (total->partition != task.id) {
+  if (total->partition != task.id.partition) {
     return FailPartition(
         task,
         absl::StrCat(place, ": the total is of partition ", total->partition,
@@ -37,7 +37,7 @@ void Take(const DaemonOptions& options, size_t counter, Task& task, const InputR
   if (total->offset > task.committed) {
     return FailPartition(
         task, absl::StrCat(place, ": the total has everything before offset ", total->offset, " of ",
-                           options.input, "-", task.id, ", and the group is at ", task.committed,
+                           task.Name(), ", and the group is at ", task.committed,
                            ": the group was reset, or the input was recreated. Records read again would be "
                            "counted twice. Set the group's offset to ",
                            total->offset, " or later, or give counter ", name,
@@ -59,8 +59,8 @@ absl::Status RestoreCounter(const DaemonOptions& options, size_t counter, const 
   for (Task* task : tasks) {
     task->sums[counter] = CounterSums::WithTotals(of.max_keys);
     if (task->phase == Phase::kFailed) continue;
-    by_id[task->id] = task;
-    partitions.push_back(task->id);
+    by_id[task->id.partition] = task;
+    partitions.push_back(task->id.partition);
   }
   const absl::Time begin = clock.Steady();
   int64_t records = 0;
@@ -81,8 +81,10 @@ absl::Status RestoreCounter(const DaemonOptions& options, size_t counter, const 
 
 }  // namespace
 
-absl::Status RestoreTotals(const DaemonOptions& options, const std::vector<Task*>& tasks, Cluster& cluster,
-                           const Clock& clock, const GoOn& go_on) {
+absl::Status RestoreTotals(const std::vector<Task*>& tasks, Cluster& cluster, const Clock& clock,
+                           const GoOn& go_on) {
+  if (tasks.empty()) return absl::OkStatus();
+  const DaemonOptions& options = tasks[0]->flow->options;
   for (size_t counter = 0; counter < options.counters.size(); ++counter) {
     if (options.counters[counter].mode != CounterMode::kTotal) continue;
     const absl::Status restored = RestoreCounter(options, counter, tasks, cluster, clock, go_on);

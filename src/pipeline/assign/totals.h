@@ -5,16 +5,16 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "src/pipeline/options/options.h"
 #include "src/pipeline/task/cluster.h"
 #include "src/pipeline/task/task.h"
 
 namespace lethe {
 
-// Reads the totals of these partitions, after their committed offsets. A partition whose totals do not fit
-// its committed offset fails. Unavailable: no broker answers; ask again. Cancelled: `go_on` returned false.
-absl::Status RestoreTotals(const DaemonOptions& options, const std::vector<Task*>& tasks, Cluster& cluster,
-                           const Clock& clock, const GoOn& go_on);
+// Reads the totals of these partitions of one flow, after their committed offsets. A partition whose totals
+// do not fit its committed offset fails. Unavailable: no broker answers; ask again. Cancelled: `go_on`
+// returned false.
+absl::Status RestoreTotals(const std::vector<Task*>& tasks, Cluster& cluster, const Clock& clock,
+                           const GoOn& go_on);
 
 }  // namespace lethe
 

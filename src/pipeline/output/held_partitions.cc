@@ -3,14 +3,18 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <map>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace lethe {
 namespace {
 
 constexpr absl::Duration kLookEvery = absl::Seconds(1);
+// Each try of a topic that fails may abort a transaction of all topics.
+constexpr absl::Duration kTryAgainAfter = absl::Seconds(10);
 // A registry that takes longer is slow or away.
 constexpr absl::Duration kSchemaSoon = absl::Seconds(1);
 // Each has 1 MiB or 4,096 records at most.
@@ -19,32 +23,43 @@ constexpr size_t kMostKeeping = 32;
 }  // namespace
 
 bool HeldPartitions::HasOutput(Task& task) {
-  if (task.id < output_partitions_) return true;
-  const auto count = sink_.CountPartitions();
+  LaneFlow& flow = flows_.Of(task);
+  const int32_t id = task.id.partition;
+  if (id < flow.output_partitions) return true;
+  const auto count = sink_.CountPartitions(task.id.flow);
   // Without an answer of the broker the transaction shows it.
   if (!count.ok() && !absl::IsNotFound(count.status())) return true;
-  output_partitions_ = count.value_or(0);
-  if (task.id < output_partitions_) return true;
+  flow.output_partitions = count.value_or(0);
+  if (id < flow.output_partitions) return true;
+  Hold(task,
+       count.ok()
+           ? absl::StrCat("records keep their partition number, and the output topics have only ", *count,
+                          "; it resumes when you add partitions there (kafka-topics.sh --alter --partitions ",
+                          id + 1, ")")
+           : absl::StrCat(count.status().message(), "; it resumes when you create it"));
+  return false;
+}
+
+void HeldPartitions::Hold(Task& task, const std::string& why) {
+  const bool is_new = !absl::StrContains(task.last_held, why);
   task.phase = Phase::kHeld;
-  task.problem = absl::StrCat(
-      source_.Name(task), " is held at offset ", task.next, ": ",
-      count.ok()
-          ? absl::StrCat("records keep their partition number, and the output topics have only ",
-                         output_partitions_,
-                         "; it resumes when you add partitions there (kafka-topics.sh --alter --partitions ",
-                         task.id + 1, ")")
-          : absl::StrCat(count.status().message(), "; it resumes when you create it"));
-  spdlog::error("{}", task.problem);
+  task.problem = absl::StrCat(task.Name(), " is held at offset ", task.next, ": ", why);
+  if (is_new) spdlog::error("{}", task.problem);
+  task.last_held = task.problem;
   source_.SetPaused(task, true);
   next_look_ = clock_.Steady() + kLookEvery;
-  return false;
+}
+
+void HeldPartitions::AwaitOutput(Task& task, const std::string& why) {
+  flows_.Of(task).next_try = clock_.Steady() + kTryAgainAfter;
+  Hold(task, absl::StrCat(why, "; it tries again every ", absl::FormatDuration(kTryAgainAfter)));
 }
 
 void HeldPartitions::AwaitSchema(Task& task, const SchemaKey& key, RecordRun records) {
   const absl::Time now = clock_.Steady();
   task.schema_wait.Begin(key, now);
   schema_soon_ = now + kSchemaSoon;
-  expected_.Add(records);
+  flows_.Of(task).expected.Add(records);
   // To fetch the records again takes up to half a second. The pace has set aside some that come behind these.
   const bool may_keep = keeping_.size() < kMostKeeping && !task.pace.peek && !task.pace.waits();
   task.pace = {};  // what it has set aside is dropped at the seek
@@ -56,7 +71,7 @@ void HeldPartitions::AwaitSchema(Task& task, const SchemaKey& key, RecordRun rec
 
 void HeldPartitions::Keep(const Task& task, RecordRun records) {
   if (!keeping_.contains(task.id)) return;  // it is sought
-  expected_.Add(records);
+  flows_.Of(task).expected.Add(records);
   source_.SetAside(task, records);
 }
 
@@ -82,16 +97,18 @@ void HeldPartitions::Look(const Tasks& tasks) {
   LookForSchemas(tasks);
   if (clock_.Steady() < next_look_) return;
   next_look_ = absl::InfiniteFuture();
-  absl::StatusOr<int32_t> count = absl::UnknownError("not asked yet");
+  std::map<int32_t, absl::StatusOr<int32_t>> counts;  // by flow
   for (auto& [id, task] : tasks) {
     if (task->phase != Phase::kHeld) continue;
-    if (absl::IsUnknown(count.status())) count = sink_.CountPartitions();
-    if (!count.ok() || id >= *count) {
+    auto asked = counts.find(id.flow);
+    if (asked == counts.end()) asked = counts.emplace(id.flow, sink_.CountPartitions(id.flow)).first;
+    const absl::StatusOr<int32_t>& count = asked->second;
+    if (!count.ok() || id.partition >= *count || clock_.Steady() < flows_.Of(*task).next_try) {
       next_look_ = clock_.Steady() + kLookEvery;
       continue;
     }
-    output_partitions_ = *count;
-    spdlog::info("{}: resumed at offset {}: the output has its partition", source_.Name(*task), task->next);
+    flows_.Of(*task).output_partitions = *count;
+    spdlog::info("{}: resumed at offset {}: the output has its partition", task->Name(), task->next);
     Release(*task);
     source_.Seek(*task);
   }

@@ -6,9 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <set>
+#include <string>
 
 #include "absl/time/time.h"
-#include "src/pipeline/output/expected_schemas.h"
+#include "src/pipeline/output/lane_flow.h"
 #include "src/pipeline/output/sink.h"
 #include "src/pipeline/task/workplace.h"
 
@@ -17,16 +18,17 @@ namespace lethe {
 // Holds each of them until it can go on; others go on. Not thread-safe: it belongs to the worker's thread.
 class HeldPartitions {
  public:
-  explicit HeldPartitions(const Workplace& place)
-      : source_(place.source),
+  HeldPartitions(const Workplace& place, LaneFlows& flows)
+      : flows_(flows),
+        source_(place.source),
         sink_(place.sink),
         clock_(place.state.clock),
-        schemas_(place.options().record.schemas),
-        expected_(place.options().RecordAndCounters()),
-        output_partitions_(place.topics().least_partitions) {}
+        schemas_(place.options().record.schemas) {}
 
   // Whether the output has the partition; if not, holds the task.
   bool HasOutput(Task& task);
+  // Holds the task for some seconds: the output of its flow fails, and would keep others from committing.
+  void AwaitOutput(Task& task, const std::string& why);
   // Holds the task before its record at `next`, which needs the schema. `records` are that one and what the
   // batch has behind it.
   void AwaitSchema(Task& task, const SchemaKey& key, RecordRun records);
@@ -39,21 +41,21 @@ class HeldPartitions {
   bool ExpectsSchema() const;
   // Also resumes fetching: the client would not fetch a paused partition for a later owner, either.
   void Release(Task& task);
-  // After a failed transaction: the output may have changed.
-  void Forget() { output_partitions_ = 0; }
+  // After a failed transaction of the task: the output may have changed.
+  void Forget(const Task& task) { flows_.Of(task).output_partitions = 0; }
 
  private:
+  void Hold(Task& task, const std::string& why);
   void LookForSchemas(const Tasks& tasks);
 
+  LaneFlows& flows_;
   Source& source_;
   Sink& sink_;
   const Clock& clock_;
   SchemaSource* const schemas_;  // may be null
-  ExpectedSchemas expected_;
-  std::set<int32_t> keeping_;  // whose records the source keeps while they wait for a schema
+  std::set<TopicPartition> keeping_;  // whose records the source keeps while they wait for a schema
   int64_t answers_ = 0;        // of the schemas, at the last look
   absl::Time schema_soon_ = absl::InfinitePast();
-  int32_t output_partitions_;
   absl::Time next_look_ = absl::InfinitePast();
 };
 

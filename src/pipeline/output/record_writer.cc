@@ -77,10 +77,12 @@ void RecordWriter::SayUndeliverable(const Task& task, const JudgedRecord& record
 Router::Original RecordWriter::OriginalOf(const Task& task, const InputRecord& input) {
   headers_.clear();
   if (input.headers != nullptr) input.headers->AppendTo(headers_);
-  return router_.OriginalOf({task.id, input.offset}, headers_);
+  return router_.OriginalOf({task.id.partition, input.offset}, headers_);
 }
 
-absl::Status RecordWriter::Copy(const InputRecord& input, Target target, int32_t partition, RecordPlace as) {
+absl::Status RecordWriter::Copy(const InputRecord& input, Target::Kind to, int32_t partition,
+                                RecordPlace as) {
+  const Target target = {.kind = to, .flow = flow_.number};
   return sink_.Write(
       {target, partition, input.key, input.value, std::max<int64_t>(input.timestamp_ms, 0), headers_, as});
 }
@@ -94,10 +96,10 @@ absl::Status RecordWriter::Pass(const Task& task, const JudgedRecord& record, ab
     std::erase_if(headers_, [](const auto& header) { return header.name == kVerdictHeader; });
   }
   if (!tag.empty()) headers_.push_back({kVerdictHeader, tag});
-  if (!record.route) return Copy(input, {}, original.place.partition, place);
-  const auto from = RoutedFromHeaders({task.id, input.offset});
+  if (!record.route) return Copy(input, Target::Kind::kOutput, original.place.partition, place);
+  const auto from = RoutedFromHeaders({task.id.partition, input.offset});
   for (const AddedHeader& header : from) headers_.push_back({header.name, header.value});
-  return Copy(input, {}, *record.route, place);
+  return Copy(input, Target::Kind::kOutput, *record.route, place);
 }
 
 absl::Status RecordWriter::Divert(const Task& task, const JudgedRecord& record, absl::string_view verdict,
@@ -111,14 +113,14 @@ absl::Status RecordWriter::Divert(const Task& task, const JudgedRecord& record, 
                                    {"lethe.topic", original.topic},
                                    {"lethe.partition", partition},
                                    {"lethe.offset", offset}});
-  return Copy(input, {Target::Kind::kDivert}, original.place.partition,
+  return Copy(input, Target::Kind::kDivert, original.place.partition,
               {task.id, input.offset, /*diverted=*/true, copied});
 }
 
 absl::Status RecordWriter::Count(Task& task, const JudgedRecord& record) {
   for (const CounterChange& change : record.changes) {
     const CounterOptions& counter = options_.counters[change.counter];
-    const int64_t most = topics_.counter_max_bytes[change.counter] - kRecordOverhead;
+    const int64_t most = flow_.topics.counter_max_bytes[change.counter] - kRecordOverhead;
     CounterSums& sums = task.sums[change.counter];
     int64_t RecordCounts::*count = &RecordCounts::malformed_delta;
     std::string why;
@@ -172,17 +174,17 @@ absl::Status RecordWriter::ProduceSums(Task& task) {
 
 absl::Status RecordWriter::ProduceSums(Task& task, size_t counter) {
   const CounterOptions& options = options_.counters[counter];
-  const Target target = {Target::Kind::kCounter, counter};
+  const Target target = {Target::Kind::kCounter, counter, flow_.number};
   for (const auto& [key, sum] : task.sums[counter].changed()) {
     absl::Status produced;
     if (options.mode == CounterMode::kTotal) {
-      const CounterTotal total = {options.name, options_.origin(), task.id, key, sum, task.next};
+      const CounterTotal total = {options.name, options_.origin(), task.id.partition, key, sum, task.next};
       const std::string text = total.RecordValue();
       const std::string place = total.RecordKey();
-      produced = sink_.Write({target, task.id, place, text});
+      produced = sink_.Write({target, task.id.partition, place, text});
     } else {
       const std::string text = absl::StrCat(sum);
-      const std::string partition = absl::StrCat(task.id);
+      const std::string partition = absl::StrCat(task.id.partition);
       const HeaderView headers[] = {{"lethe.counter", options.name},
                                     {"lethe.topic", options_.origin()},
                                     {"lethe.partition", partition}};
@@ -194,7 +196,7 @@ absl::Status RecordWriter::ProduceSums(Task& task, size_t counter) {
 }
 
 std::string RecordWriter::Name(const Task& task, const InputRecord& input) {
-  const std::string here = absl::StrCat(options_.input, "-", task.id, " offset ", input.offset);
+  const std::string here = absl::StrCat(task.Name(), " offset ", input.offset);
   const Router::Original original = OriginalOf(task, input);
   if (original.topic == options_.input) return here;
   return absl::StrCat(original.topic, "-", original.place.partition, " offset ", original.place.offset, " (",

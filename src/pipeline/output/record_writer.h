@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "src/pipeline/clock/repeats.h"
+#include "src/pipeline/options/options.h"
 #include "src/pipeline/output/disposition.h"
 #include "src/pipeline/output/router.h"
 #include "src/pipeline/output/sink.h"
@@ -43,17 +44,17 @@ struct JudgedRun {
   std::optional<SchemaKey> waits_for = std::nullopt;  // what the record behind them needs, and is not there
 };
 
-// Writes, tags, diverts and drops records by the policies, counts them in the partition's open counts, and
-// adds up the counters, all in the sink's open transaction. Not thread-safe: it belongs to the worker's
-// thread.
+// Of one flow: writes, tags, diverts and drops records by the policies, counts them in the partition's open
+// counts, and adds up the counters, all in the sink's open transaction. Not thread-safe: it belongs to the
+// worker's thread.
 class RecordWriter {
  public:
-  explicit RecordWriter(const Workplace& place)
-      : options_(place.options()),
-        topics_(place.topics()),
+  RecordWriter(const Flow& flow, const Workplace& place)
+      : flow_(flow),
+        options_(flow.options),
         sink_(place.sink),
         clock_(place.state.clock),
-        router_(options_) {}
+        router_(flow.options) {}
 
   // `known`: why a topic rejects the record; null if none is known to.
   Disposition DispositionOf(const JudgedRecord& record, const Undeliverable* known = nullptr) const;
@@ -79,7 +80,7 @@ class RecordWriter {
   absl::Status Divert(const Task& task, const JudgedRecord& record, absl::string_view verdict,
                       absl::string_view reason, bool copied = false);
   // Writes the record with headers_ in the place of its headers. `as` names it if it is refused.
-  absl::Status Copy(const InputRecord& input, Target target, int32_t partition, RecordPlace as);
+  absl::Status Copy(const InputRecord& input, Target::Kind to, int32_t partition, RecordPlace as);
   absl::Status Count(Task& task, const JudgedRecord& record);
   // The record is written, and this counter does not count it.
   absl::Status LeaveUncounted(Task& task, const JudgedRecord& record, size_t counter, absl::string_view why);
@@ -88,8 +89,8 @@ class RecordWriter {
   // For logs.
   std::string Name(const Task& task, const InputRecord& input);
 
+  const Flow& flow_;
   const DaemonOptions& options_;
-  const Topics& topics_;
   Sink& sink_;
   const Clock& clock_;
   const Router router_;

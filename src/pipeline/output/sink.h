@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,7 +38,7 @@ enum class Failure {
 
 // The input record that an output record comes from.
 struct RecordPlace {
-  int32_t partition = 0;
+  TopicPartition partition = {0, 0};
   int64_t offset = -1;    // -1: none
   bool diverted = false;  // written to the dead-letter topic
   bool copied = false;    // likewise, and the record itself to the output
@@ -47,6 +48,7 @@ struct Target {
   enum class Kind { kOutput, kDivert, kCounter };
   Kind kind = Kind::kOutput;
   size_t counter = 0;  // of the options'
+  int32_t flow = 0;
 };
 
 // Views, valid during the call.
@@ -65,7 +67,7 @@ struct OutputRecord {
 
 // The offset to commit, with its metadata.
 struct Position {
-  int32_t partition = 0;
+  TopicPartition partition = {0, 0};
   int64_t offset = 0;
   std::string metadata;
 };
@@ -87,6 +89,9 @@ struct TransactionReport {
   std::string last_error;
   bool has_group_moved_on = false;  // the commit was refused: this worker has left the group
   std::vector<Refusal> refusals;
+  // Flows whose own topics made the transaction fail (missing, not permitted, or without an answer in time),
+  // and why. Without these flows it might have been committed.
+  std::map<int32_t, std::string> to_blame;
   // Whether the broker has named the bad ones (librdkafka 2.4).
   bool refusals_are_named = false;
 };
@@ -113,10 +118,11 @@ class Sink {
   virtual TransactionSize size() const = 0;
   // Bound of a batch of several records.
   virtual int64_t batch_bytes() const = 0;
-  // The present number of partitions that all topics have in which records keep their partition. NotFound: a
-  // topic does not exist.
-  virtual absl::StatusOr<int32_t> CountPartitions() = 0;
-  virtual absl::StatusOr<RecordRules> AskRules() = 0;
+  // Of a flow: the present number of partitions that all topics have in which records keep their partition.
+  // NotFound: a topic does not exist.
+  virtual absl::StatusOr<int32_t> CountPartitions(int32_t flow) = 0;
+  // Of a flow's output.
+  virtual absl::StatusOr<RecordRules> AskRules(int32_t flow) = 0;
 
   // How often this sink was fenced, or lost its client otherwise.
   virtual int64_t fences() const { return 0; }

@@ -21,12 +21,13 @@ void SnapshotCycle::Name(const std::vector<Task*>& partitions) {
 }
 
 void SnapshotCycle::Take(const Tasks& tasks) {
-  if (snapshots_ == nullptr) return;
   const absl::Time now = clock_.Steady();
   for (const auto& [id, task] : tasks) {
+    Snapshots* const snapshots = task->flow->snapshots.get();
+    if (snapshots == nullptr) continue;
     if (task->naming) {
-      snapshots_->Named(id, *task->naming, std::exchange(task->snapshot, task->naming),
-                        !std::exchange(task->has_named, true));
+      snapshots->Named(id.partition, *task->naming, std::exchange(task->snapshot, task->naming),
+                       !std::exchange(task->has_named, true));
       task->naming.reset();
       task->taking.reset();
     } else if (task->taking != nullptr) {
@@ -36,33 +37,34 @@ void SnapshotCycle::Take(const Tasks& tasks) {
         task->taking.reset();
       }
     }
-    if (task->next_snapshot == absl::InfinitePast()) task->next_snapshot = now + snapshots_->every();
+    if (task->next_snapshot == absl::InfinitePast()) task->next_snapshot = now + snapshots->every();
     const bool is_due =
         task->taking == nullptr && task->phase == Phase::kActive && now >= task->next_snapshot;
     // Before the first record there is no mark to recognize the log by.
-    if (is_due && task->committed_mark.offset >= 0 && snapshots_->idle()) Begin(*task);
+    if (is_due && task->committed_mark.offset >= 0 && snapshots->idle()) Begin(*task);
   }
 }
 
 void SnapshotCycle::Begin(Task& task) {
-  task.next_snapshot = clock_.Steady() + snapshots_->every();
+  const Flow& flow = *task.flow;
+  task.next_snapshot = clock_.Steady() + flow.snapshots->every();
   auto taking = std::make_shared<SnapshotTaking>();
-  taking->partition = task.id;
-  taking->id = snapshots_->NewId(task.committed);
+  taking->partition = task.id.partition;
+  taking->id = flow.snapshots->NewId(task.committed);
   auto image = task.filter->BeginSnapshot(
-      {.topic = options_.input, .partition = task.id, .id_fingerprint = id_fingerprint_},
+      {.topic = flow.options.input, .partition = task.id.partition, .id_fingerprint = flow.id_fingerprint},
       task.PointOf(taking->id));
   if (!image.ok()) {
-    snapshots_->Failed(task.id, image.status());
+    flow.snapshots->Failed(task.id.partition, image.status());
     return;
   }
   taking->image = *std::move(image);
   task.taking = taking;
-  snapshots_->Take(std::move(taking));
+  flow.snapshots->Take(std::move(taking));
 }
 
 void SnapshotCycle::Drop(Task& task) {
-  if (task.taking != nullptr) snapshots_->Drop(*task.taking);
+  if (task.taking != nullptr) task.flow->snapshots->Drop(*task.taking);
   task.taking.reset();
   task.naming.reset();
 }

@@ -2,11 +2,8 @@
 #ifndef LETHE_SRC_PIPELINE_OUTPUT_SNAPSHOT_CYCLE_H_
 #define LETHE_SRC_PIPELINE_OUTPUT_SNAPSHOT_CYCLE_H_
 
-#include <string>
 #include <vector>
 
-#include "src/pipeline/options/options.h"
-#include "src/pipeline/snapshots/snapshots.h"
 #include "src/pipeline/task/task.h"
 
 namespace lethe {
@@ -14,10 +11,7 @@ namespace lethe {
 // Not thread-safe: it belongs to the worker's thread.
 class SnapshotCycle {
  public:
-  // `snapshots` is null if none are taken: then nothing happens.
-  SnapshotCycle(const DaemonOptions& options, std::string id_fingerprint, Snapshots* snapshots,
-                const Clock& clock)
-      : options_(options), id_fingerprint_(std::move(id_fingerprint)), snapshots_(snapshots), clock_(clock) {}
+  explicit SnapshotCycle(const Clock& clock) : clock_(clock) {}
 
   // Before a commit of these: names the snapshots that were written since.
   void Name(const std::vector<Task*>& partitions);
@@ -29,9 +23,6 @@ class SnapshotCycle {
  private:
   void Begin(Task& task);
 
-  const DaemonOptions& options_;
-  const std::string id_fingerprint_;
-  Snapshots* const snapshots_;
   const Clock& clock_;
 };
 

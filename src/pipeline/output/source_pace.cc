@@ -200,7 +200,7 @@ void SourcePace::Look() {
     std::map<int32_t, SourceState> committed;
     for (const auto& [id, task] : tasks_) {
       // Only what is committed: what others route then comes later in the topic.
-      if (!task->in_transaction()) committed[id] = StateOf(*task, now);
+      if (!task->in_transaction()) committed[id.partition] = StateOf(*task, now);
     }
     state_.sources->Put(committed, now);
   }
@@ -224,15 +224,15 @@ void SourcePace::Renew() {
       second_ = {partition, state};
     }
   };
-  for (const auto& [id, task] : tasks_) see(id, StateOf(*task, now));
+  for (const auto& [id, task] : tasks_) see(id.partition, StateOf(*task, now));
   if (state_.sources == nullptr) return;
   for (const auto& [id, state] : state_.sources->All(now)) {
-    if (!tasks_.contains(id)) see(id, state);
+    if (!tasks_.contains({0, id})) see(id, state);
   }
 }
 
 absl::Time SourcePace::LimitOf(const Task& task) const {
-  return (slowest_.partition == task.id ? second_ : slowest_).state.floor + options_.lead;
+  return (slowest_.partition == task.id.partition ? second_ : slowest_).state.floor + options_.lead;
 }
 
 SourceState SourcePace::StateOf(Task& task, absl::Time steady_now) const {
@@ -249,8 +249,9 @@ bool SourcePace::IsAtEnd(Task& task, absl::Time steady_now) const {
   }
   int64_t end = std::max(source_.HighWatermark(task.id), task.log_end);
   if (state_.sources != nullptr) {
-    end =
-        std::max(end, state_.sources->End(task.id, steady_now).value_or(std::numeric_limits<int64_t>::max()));
+    end = std::max(
+        end,
+        state_.sources->End(task.id.partition, steady_now).value_or(std::numeric_limits<int64_t>::max()));
   }
   if (task.phase == Phase::kActive && std::max(task.next, task.end_of_log) >= end) {
     task.pace.at_end_until = steady_now + kEndAge;
@@ -276,7 +277,7 @@ void SourcePace::WatchSlowest(bool is_waited_for) {
   }
   if (state_.sources != nullptr && !state_.sources->answered()) return;
   stands_for_ += is_read ? step / kPatienceWithReading : step;
-  const Task* const own = Find(tasks_, slowest_.partition);
+  const Task* const own = Find(tasks_, {0, slowest_.partition});
   const bool is_stopped = own != nullptr && (own->phase == Phase::kFailed || own->phase == Phase::kHeld ||
                                              own->schema_wait.is_on());
   const absl::Duration patience =

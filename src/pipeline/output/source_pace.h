@@ -65,7 +65,7 @@ class RoutedSources {
   std::map<int32_t, Told<int64_t>> ends_;
 };
 
-// The pace of one router's partitions.
+// The pace of one router's partitions, which are of one topic.
 //
 // A partition's record is routed if its timestamp is at most DaemonOptions::lead after the floor of every
 // other partition that has records to read. Else the partition waits, and its floor is that timestamp. So

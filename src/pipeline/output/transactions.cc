@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,8 @@ constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(100);
 constexpr int64_t kMaxSumsBytes = int64_t{16} << 20;
 // Fewer in a row are a rebalance or a broker's restart.
 constexpr int kManyFailures = 3;
+// What topics take by default (max.message.bytes).
+constexpr int64_t kUsualBytes = 1'048'588;
 
 int64_t SumsBytes(const Tasks& tasks) {
   int64_t bytes = 0;
@@ -26,24 +29,34 @@ int64_t SumsBytes(const Tasks& tasks) {
 
 }  // namespace
 
-Transactions::Transactions(const Workplace& place, HeldPartitions& held, SnapshotCycle& snapshots,
-                           Warnings& warnings)
+Transactions::Transactions(const Workplace& place, LaneFlows& flows, HeldPartitions& held,
+                           SnapshotCycle& snapshots)
     : options_(place.options()),
-      topics_(place.topics()),
-      id_fingerprint_(IdFingerprint(options_, topics_.output_partitions)),
       state_(place.state),
       source_(place.source),
       tasks_(place.tasks),
       sink_(place.sink),
       cluster_(place.cluster),
+      all_flows_(place.shared.flows),
+      flows_(flows),
       held_(held),
-      snapshots_(snapshots),
-      warnings_(warnings),
-      writer_(place),
-      refusal_search_(topics_.output_rules) {}
+      snapshots_(snapshots) {}
+
+OutputLimits Transactions::Limits() const {
+  // Without a flow: those of Kafka.
+  OutputLimits limits = {.batch_bytes = all_flows_.size() == 0 ? kUsualBytes : INT64_MAX,
+                         .record_bytes = kUsualBytes};
+  for (int32_t flow = 0; flow < all_flows_.size(); ++flow) {
+    const Topics& topics = all_flows_.at(flow).topics;
+    limits.batch_bytes = std::min(limits.batch_bytes, topics.max_batch_bytes());
+    limits.record_bytes = std::max(limits.record_bytes, topics.max_record_bytes());
+  }
+  return limits;
+}
 
 absl::Status Transactions::Open() {
-  return sink_.Open({topics_.max_batch_bytes(), topics_.max_record_bytes()});
+  limits_ = Limits();
+  return sink_.Open(limits_);
 }
 
 size_t Transactions::room_records() const {
@@ -61,6 +74,11 @@ bool Transactions::IsDue() const {
 
 absl::Status Transactions::Begin(Task& task) {
   if (!open_) {
+    // A flow that was added may write to a topic that takes less, or reads larger records.
+    if (const OutputLimits limits = Limits();
+        limits.batch_bytes < limits_.batch_bytes || limits.record_bytes > limits_.record_bytes) {
+      if (absl::Status opened = Open(); !opened.ok()) return opened;
+    }
     if (absl::Status begun = sink_.Begin(); !begun.ok()) {
       if (!absl::IsCancelled(begun)) state_.fatal.Update(begun);
       return begun;
@@ -87,8 +105,9 @@ absl::Status Transactions::Write(Task& task, const JudgedRun& run) {
   task.points->Note(task.next, task.timed_records, task.filter->stream_time());
   carried_out_ += run.records.size();
   figures_.RunJudged(run.oldest_ms, run.records.size());
+  RecordWriter& writer = flows_.Of(task).writer;
   for (const JudgedRecord& record : run.records) {
-    if (absl::Status written = writer_.CarryOut(task, record); !written.ok()) return written;
+    if (absl::Status written = writer.CarryOut(task, record); !written.ok()) return written;
   }
   return absl::OkStatus();
 }
@@ -105,7 +124,7 @@ void Transactions::Commit() {
   figures_.CommitBegins(state_.clock.Wall());
   const std::vector<Task*> partitions = InTransaction(tasks_);
   for (Task* task : partitions) {
-    if (!writer_.ProduceSums(*task).ok()) return Abort();
+    if (!flows_.Of(*task).writer.ProduceSums(*task).ok()) return Abort();
   }
   snapshots_.Name(partitions);
   const Outcome outcome = sink_.Commit(Positions(partitions));
@@ -148,6 +167,7 @@ absl::Status Transactions::CommitStart(const std::vector<Task*>& fresh) {
 
 void Transactions::RollBack(Outcome outcome) {
   const Failure failure = sink_.report().failure;
+  const std::map<int32_t, std::string> to_blame = sink_.report().to_blame;
   const std::string why = sink_.report().last_error;
   if (outcome != Outcome::kStopped) {
     // An aborted transaction stays aborted, even if another instance has committed the same offset meanwhile.
@@ -159,7 +179,6 @@ void Transactions::RollBack(Outcome outcome) {
     return Finish(/*committed=*/true);
   }
   if (outcome == Outcome::kStopped) LoseProducer();
-  held_.Forget();
   if (const auto like_it = aborted_.Next(state_.clock.Steady())) {
     spdlog::warn("lane {}: transaction of {} records aborted, to be judged again: {}{}", state_.lane,
                  carried_out_, why, *like_it);
@@ -177,32 +196,48 @@ void Transactions::RollBack(Outcome outcome) {
   }
   Finish(/*committed=*/false);
   // Only these: retention may have removed the offset of an idle partition.
+  const bool has_others = std::any_of(tasks_.begin(), tasks_.end(), [&](const auto& each) {
+    return each.second->phase != Phase::kFailed && !to_blame.contains(each.first.flow);
+  });
   for (Task* task : rolled_back) {
+    held_.Forget(*task);
     if (task->schema_wait.is_on()) held_.Release(*task);  // the records before that are read again
-    if (task->phase != Phase::kFailed) source_.Seek(*task);
+    if (task->phase == Phase::kFailed) continue;
+    source_.Seek(*task);
+    const auto blamed = to_blame.find(task->id.flow);
+    if (blamed == to_blame.end() || !has_others) continue;
+    held_.AwaitOutput(*task, blamed->second);
+    pause = absl::ZeroDuration();  // the others go on at once
   }
   if (pause > absl::ZeroDuration()) state_.Wait(pause);
 }
 
 Outcome Transactions::Resolve() {
-  std::vector<CommittedOffset> committed;
-  const int32_t count = std::max(topics_.partitions, tasks_.empty() ? 0 : tasks_.rbegin()->first + 1);
-  const absl::Status asked = state_.Await([&] {
-    auto answer = cluster_.Committed(options_.input, count);
-    if (answer.ok()) committed = std::move(*answer);
-    return answer.status();
-  });
-  if (!asked.ok()) return Outcome::kStopped;
+  const std::vector<Task*> partitions = InTransaction(tasks_);
+  std::map<int32_t, std::vector<CommittedOffset>> committed;  // by flow
+  for (const Task* task : partitions) {
+    // The last partition of a flow comes last.
+    committed[task->id.flow].resize(static_cast<size_t>(task->id.partition) + 1);
+  }
+  for (auto& of_flow : committed) {
+    const std::string& input = all_flows_.at(of_flow.first).options.input;
+    const absl::Status asked = state_.Await([&] {
+      auto answer = cluster_.Committed(input, static_cast<int32_t>(of_flow.second.size()));
+      if (answer.ok()) of_flow.second = std::move(*answer);
+      return answer.status();
+    });
+    if (!asked.ok()) return Outcome::kStopped;
+  }
   Outcome outcome = Outcome::kAborted;
-  for (Task* task : InTransaction(tasks_)) {
-    const int64_t offset = committed[static_cast<size_t>(task->id)].offset;
+  for (Task* task : partitions) {
+    const int64_t offset = committed[task->id.flow][static_cast<size_t>(task->id.partition)].offset;
     if (offset == task->next && task->next != task->in_group) outcome = Outcome::kCommitted;
     if (offset != task->next && offset != task->in_group) {
       task->LeaveNamed();
       task->RolledBack();
       held_.Release(*task);
-      task->Fail(absl::StrCat(source_.Name(*task), ": the group is at offset ", offset, ", not at ",
-                              task->in_group, ": another instance has it now; waiting for the group"));
+      task->Fail(absl::StrCat(task->Name(), ": the group is at offset ", offset, ", not at ", task->in_group,
+                              ": another instance has it now; waiting for the group"));
       spdlog::warn("{}", task->problem);
     }
   }
@@ -211,7 +246,11 @@ Outcome Transactions::Resolve() {
 
 void Transactions::Finish(bool committed) {
   const std::vector<Task*> partitions = InTransaction(tasks_);
-  if (committed) warnings_.OfMissingIds(partitions);
+  std::map<int32_t, std::vector<Task*>> by_flow;
+  for (Task* task : partitions) by_flow[task->id.flow].push_back(task);
+  for (const auto& [flow, tasks] : by_flow) {
+    if (committed) flows_.Of(*tasks[0]).warnings.OfMissingIds(tasks);
+  }
   for (Task* task : partitions) {
     if (!committed) {
       task->RolledBack();
@@ -219,7 +258,7 @@ void Transactions::Finish(bool committed) {
     }
     totals_ += task->open_counts;
     task->Committed();
-    warnings_.OfUnlisted(*task);
+    flows_.Of(*task).warnings.OfUnlisted(*task);
     if (task->phase == Phase::kFailed) {
       spdlog::error("{}", task->problem);
       source_.SetPaused(*task, true);
@@ -228,7 +267,7 @@ void Transactions::Finish(bool committed) {
   ++(committed ? commits_ : aborts_);
   if (committed) {
     figures_.Committed(state_.clock.Wall());
-    warnings_.OfKeys(tasks_);
+    for (const auto& [flow, tasks] : by_flow) flows_.Of(*tasks[0]).warnings.OfKeys(tasks_);
     backoff_.Committed(Size());
   } else {
     figures_.RolledBack();
@@ -245,20 +284,18 @@ void Transactions::LoseProducer() {
       absl::StrCat("lane ", state_.lane, ": the producer cannot go on: ", sink_.report().last_error));
 }
 
-void Transactions::NarrowDown(const std::string& why) {
-  const std::vector<Refusal>& refusals = sink_.report().refusals;
+bool Transactions::Blame(const std::vector<Refusal>& refusals, LaneFlow& flow) {
   std::vector<RefusedRecord> records;
   for (const Refusal& refusal : refusals) records.push_back(refusal.record);
-  if (refusal_search_.NeedsRules(records, state_.clock.Steady())) {
+  if (flow.refusals.NeedsRules(records, state_.clock.Steady())) {
     // Without an answer the former rules stay.
-    if (const auto rules = sink_.AskRules(); rules.ok()) refusal_search_.SetRules(*rules);
+    if (const auto rules = sink_.AskRules(flow.flow.number); rules.ok()) flow.refusals.SetRules(*rules);
   }
   bool is_known = false;
-  for (const size_t i :
-       refusal_search_.ToBlame(records, sink_.batch_bytes(), sink_.report().refusals_are_named,
-                               state_.clock.Wall(), state_.clock.Steady())) {
+  for (const size_t i : flow.refusals.ToBlame(records, sink_.batch_bytes(), sink_.report().refusals_are_named,
+                                              state_.clock.Wall(), state_.clock.Steady())) {
     const RecordPlace& place = refusals[i].place;
-    Task* task = place.offset < 0 ? nullptr : Find(tasks_, place.partition);
+    Task* task = Find(tasks_, place.partition);
     if (task == nullptr) continue;
     if (place.copied) {
       task->uncopied.insert(place.offset);
@@ -266,6 +303,19 @@ void Transactions::NarrowDown(const std::string& why) {
       task->undeliverable[place.offset] = {refusals[i].why, place.diverted};
     }
     is_known = true;
+  }
+  return is_known;
+}
+
+void Transactions::NarrowDown(const std::string& why) {
+  std::map<int32_t, std::vector<Refusal>> by_flow;
+  for (const Refusal& refusal : sink_.report().refusals) {
+    if (refusal.place.offset >= 0) by_flow[refusal.place.partition.flow].push_back(refusal);
+  }
+  bool is_known = false;
+  for (const auto& [number, refusals] : by_flow) {
+    const Task* task = Find(tasks_, refusals[0].place.partition);
+    if (task != nullptr) is_known = Blame(refusals, flows_.Of(*task)) || is_known;
   }
   if (is_known) return;
   if (carried_out_ > 1) return backoff_.Refused(Size());
@@ -282,10 +332,10 @@ TransactionSize Transactions::Size() const {
   return size;
 }
 
-std::vector<Position> Transactions::Positions(const std::vector<Task*>& tasks) const {
+std::vector<Position> Transactions::Positions(const std::vector<Task*>& tasks) {
   std::vector<Position> positions;
   for (const Task* task : tasks) {
-    positions.push_back({task->id, task->next, task->Metadata(id_fingerprint_, options_).ToString()});
+    positions.push_back({task->id, task->next, task->Metadata().ToString()});
   }
   return positions;
 }

@@ -9,14 +9,11 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "src/pipeline/options/topics.h"
 #include "src/pipeline/output/held_partitions.h"
-#include "src/pipeline/output/record_writer.h"
-#include "src/pipeline/output/refusal_search.h"
+#include "src/pipeline/output/lane_flow.h"
 #include "src/pipeline/output/sink.h"
 #include "src/pipeline/output/snapshot_cycle.h"
 #include "src/pipeline/output/transaction_backoff.h"
-#include "src/pipeline/output/warnings.h"
 #include "src/pipeline/report/lane_figures.h"
 #include "src/pipeline/task/workplace.h"
 
@@ -26,7 +23,7 @@ namespace lethe {
 // committed offset, and no output beyond it is visible. Not thread-safe: it belongs to the worker's thread.
 class Transactions {
  public:
-  Transactions(const Workplace& place, HeldPartitions& held, SnapshotCycle& snapshots, Warnings& warnings);
+  Transactions(const Workplace& place, LaneFlows& flows, HeldPartitions& held, SnapshotCycle& snapshots);
 
   // Creates the producer, and fences every earlier one of the same name.
   absl::Status Open();
@@ -63,37 +60,37 @@ class Transactions {
   // Whether the last transaction of an owned partition was aborted.
   bool IsUnfinished() const;
 
-  RecordWriter& writer() { return writer_; }
-  RefusalSearch& refusals() { return refusal_search_; }
   // Sets the counts since the start.
   void AddTo(LaneReport& report) const;
   LaneFigures& figures() { return figures_; }
 
  private:
   void RollBack(Outcome aborted);
+  // Of all flows.
+  OutputLimits Limits() const;
   // After a failure, asks the group for its committed offsets: kCommitted, kAborted, or kStopped on stop.
   Outcome Resolve();
   void Finish(bool committed);
   // The producer cannot be recreated: fatal, unless a stop is requested.
   void LoseProducer();
+  // The same for the records that one flow's topics refused. False: none of them is known to be to blame.
+  bool Blame(const std::vector<Refusal>& refusals, LaneFlow& flow);
   // After a refusal: finds the records to blame. If none is known, halves the transaction until one is alone.
   void NarrowDown(const std::string& why);
   TransactionSize Size() const;
-  std::vector<Position> Positions(const std::vector<Task*>& tasks) const;
+  static std::vector<Position> Positions(const std::vector<Task*>& tasks);
 
   const DaemonOptions& options_;
-  const Topics& topics_;
-  const std::string id_fingerprint_;
   WorkerState& state_;
   Source& source_;
   Tasks& tasks_;
   Sink& sink_;
   Cluster& cluster_;
+  const Flows& all_flows_;
+  OutputLimits limits_;  // that the sink was opened with
+  LaneFlows& flows_;
   HeldPartitions& held_;
   SnapshotCycle& snapshots_;
-  Warnings& warnings_;
-  RecordWriter writer_;
-  RefusalSearch refusal_search_;
   TransactionBackoff backoff_;
   LaneFigures figures_;
 

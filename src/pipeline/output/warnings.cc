@@ -14,14 +14,14 @@ constexpr int64_t kSeenUnkeyed = 1000;
 
 }  // namespace
 
-Warnings::Warnings(const DaemonOptions& options, int lane, int32_t partitions, const Clock& clock)
-    : options_(options),
-      lane_(lane),
-      clock_(clock),
-      partitions_(partitions),
-      id_reads_key_(options.record.id.reads_key()),
-      id_reads_value_(options.record.id.reads_value()) {
-  if (options.scope == Scope::kPartition && partitions > 1) keys_.emplace();
+Warnings::Warnings(const Flow& flow, const WorkerState& state)
+    : options_(flow.options),
+      lane_(state.lane),
+      partitions_(flow.topics.partitions),
+      clock_(state.clock),
+      id_reads_key_(options_.record.id.reads_key()),
+      id_reads_value_(options_.record.id.reads_value()) {
+  if (options_.scope == Scope::kPartition && partitions_ > 1) keys_.emplace();
 }
 
 void Warnings::OfMissingIds(const std::vector<Task*>& committed) {
@@ -42,22 +42,10 @@ void Warnings::OfMissingIds(const std::vector<Task*>& committed) {
 
 void Warnings::OfMemoryLimit(Task& task, const PartitionReport& report) {
   if (task.warned_of_memory) return;
-  const auto remark = MemoryRemark(options_.input, report, options_.stage.horizon);
+  const auto remark = MemoryRemark(report);
   if (!remark) return;
   task.warned_of_memory = true;
   if (const auto like_it = memory_warnings_.Next(clock_.Steady())) spdlog::warn("{}{}", *remark, *like_it);
-}
-
-void Warnings::OfThrottling(absl::Duration consumer, absl::Duration producer) {
-  const absl::Time now = clock_.Steady();
-  consumer_throttle_.Look(consumer, now);
-  producer_throttle_.Look(producer, now);
-  if (const auto share = consumer_throttle_.Take(now)) {
-    spdlog::warn("lane {}: {}", lane_, ThrottleRemark("consumer", *share));
-  }
-  if (const auto share = producer_throttle_.Take(now)) {
-    spdlog::warn("lane {}: {}", lane_, ThrottleRemark("producer", *share));
-  }
 }
 
 void Warnings::OfUnlisted(Task& task) {
@@ -67,9 +55,9 @@ void Warnings::OfUnlisted(Task& task) {
   const auto like_it = unlisted_warnings_.Next(clock_.Steady());
   if (!like_it) return;
   spdlog::warn(
-      "{}-{}: the commit metadata has no room for all undeliverable records ({} so far): after a restart, "
+      "{}: the commit metadata has no room for all undeliverable records ({} so far): after a restart, "
       "retries of the oldest are taken for copies until the horizon has passed{}",
-      options_.input, task.id, unlisted_, *like_it);
+      task.Name(), unlisted_, *like_it);
 }
 
 void Warnings::SeeFrames(const InputRecord& record) {
@@ -110,6 +98,7 @@ void Warnings::OfKeys(const Tasks& tasks) {
   int64_t records = 0;
   int64_t unkeyed = 0;
   for (const auto& [id, task] : tasks) {
+    if (&task->flow->options != &options_) continue;
     const RecordCounts& counts = task->counts;
     records += counts.passed + counts.tagged + counts.diverted + counts.dropped;
     unkeyed += counts.unkeyed;

@@ -1,4 +1,4 @@
-// Warnings of a worker: missing ids, differing keys, the memory limit, undeliverable records, quotas.
+// Warnings of a worker about a flow: missing ids, differing keys, the memory limit, undeliverable records.
 #ifndef LETHE_SRC_PIPELINE_OUTPUT_WARNINGS_H_
 #define LETHE_SRC_PIPELINE_OUTPUT_WARNINGS_H_
 
@@ -17,6 +17,7 @@
 #include "src/pipeline/report/watches.h"
 #include "src/pipeline/task/input_record.h"
 #include "src/pipeline/task/task.h"
+#include "src/pipeline/task/worker_state.h"
 #include "src/record/registry_frame.h"
 
 namespace lethe {
@@ -24,8 +25,7 @@ namespace lethe {
 // Not thread-safe: it belongs to the worker's thread.
 class Warnings {
  public:
-  // `partitions`: of the input.
-  Warnings(const DaemonOptions& options, int lane, int32_t partitions, const Clock& clock);
+  Warnings(const Flow& flow, const WorkerState& state);
 
   // Before open_counts are reset. Repeats while nearly no record has a usable id.
   void OfMissingIds(const std::vector<Task*>& committed);
@@ -38,9 +38,6 @@ class Warnings {
   // When the memory limit first costs a partition its window or its target.
   void OfMemoryLimit(Task& task, const PartitionReport& report);
 
-  // If quotas hold the clients back: the sums of the throttle times that brokers stated.
-  void OfThrottling(absl::Duration consumer, absl::Duration producer);
-
   // For a record without a usable id.
   void SeeWithoutId(absl::string_view reason) { ids_.See(reason); }
   // For each judged event.
@@ -51,8 +48,6 @@ class Warnings {
     if (id_reads_key_) frames_.Add(record.key, std::nullopt);
   }
   std::optional<IdWatch::Stretch> without_id() const { return ids_.nearly_none(); }
-  double consumer_throttled() const { return consumer_throttle_.share(); }
-  double producer_throttled() const { return producer_throttle_.share(); }
 
  private:
   void SeeFrames(const InputRecord& record);
@@ -60,8 +55,8 @@ class Warnings {
 
   const DaemonOptions& options_;
   const int lane_;
+  const int32_t partitions_;  // of the input
   const Clock& clock_;
-  const int32_t partitions_;
   IdWatch ids_;
   std::optional<KeyWatch> keys_;  // for Scope::kPartition
   const bool id_reads_key_;
@@ -70,8 +65,6 @@ class Warnings {
   FrameWatch value_frames_;
   RegistryFrames frames_;  // of sampled records, if the id reads the key
   bool warned_of_frames_ = false;
-  ThrottleWatch consumer_throttle_;
-  ThrottleWatch producer_throttle_;
   bool warned_unkeyed_ = false;
   int64_t unlisted_ = 0;  // undeliverable records in no commit
   Repeats unlisted_warnings_;

@@ -45,13 +45,13 @@ bool CounterWatch::Wants(int lane) const {
   return asked_ != nullptr && asked_->waits_for.contains(lane);
 }
 
-void CounterWatch::Answer(int lane, const std::map<int32_t, std::unique_ptr<Task>>& tasks) {
+void CounterWatch::Answer(int lane, const Tasks& tasks) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (asked_ == nullptr || asked_->waits_for.erase(lane) == 0) return;
   const absl::Time begin = clock_.Steady();
   for (const auto& [id, task] : tasks) {
-    if (task->phase != Phase::kActive) continue;
-    asked_->partitions.push_back(id);
+    if (task->phase != Phase::kActive || task->flow->counter_watch != this) continue;
+    asked_->partitions.push_back(id.partition);
     for (size_t i = 0; i < counters_.size(); ++i) {
       Round::Counter& counter = asked_->counters[i];
       counter.keys += static_cast<int64_t>(task->sums[i].totals().size());

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -56,7 +55,8 @@ class CounterWatch {
 
   // Whether a request waits for this lane.
   bool Wants(int lane) const;
-  void Answer(int lane, const std::map<int32_t, std::unique_ptr<Task>>& tasks);
+  // Counts those of its flow.
+  void Answer(int lane, const Tasks& tasks);
 
  private:
   struct Round {

@@ -1,10 +1,12 @@
-// The ends of the input's logs, as the brokers have told them.
+// The ends of the inputs' logs, as the brokers have told them.
 #ifndef LETHE_SRC_PIPELINE_PUBLISH_LOG_ENDS_H_
 #define LETHE_SRC_PIPELINE_PUBLISH_LOG_ENDS_H_
 
 #include <cstdint>
 #include <map>
 #include <mutex>
+
+#include "src/pipeline/options/topic_partition.h"
 
 namespace lethe {
 
@@ -15,12 +17,12 @@ namespace lethe {
 class LogEnds {
  public:
   // Keeps the known ends of other partitions.
-  void Put(const std::map<int32_t, int64_t>& ends) {
+  void Put(int32_t flow, const std::map<int32_t, int64_t>& ends) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    for (const auto& [partition, end] : ends) ends_[partition] = end;
+    for (const auto& [partition, end] : ends) ends_[{flow, partition}] = end;
   }
   // As last put; 0: it never was.
-  int64_t Of(int32_t partition) const {
+  int64_t Of(TopicPartition partition) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto end = ends_.find(partition);
     return end == ends_.end() ? 0 : end->second;
@@ -28,7 +30,7 @@ class LogEnds {
 
  private:
   mutable std::mutex mutex_;
-  std::map<int32_t, int64_t> ends_;  // guarded by mutex_
+  std::map<TopicPartition, int64_t> ends_;  // guarded by mutex_
 };
 
 }  // namespace lethe

@@ -8,6 +8,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "src/pipeline/publish/counter_watch.h"
 #include "src/pipeline/report/remarks.h"
 
 namespace lethe {
@@ -25,10 +26,10 @@ std::string InSeconds(absl::Duration duration) {
 
 }  // namespace
 
-Publisher::Publisher(const Workplace& place, const Membership& membership, const Transactions& transactions,
-                     const SourcePace& pace, Warnings& warnings)
+Publisher::Publisher(const Workplace& place, LaneFlows& flows, const Membership& membership,
+                     const Transactions& transactions, const SourcePace& pace, const InputWatch& input_watch)
     : options_(place.options()),
-      topics_(place.topics()),
+      all_flows_(place.shared.flows),
       ends_(place.shared.ends),
       state_(place.state),
       source_(place.source),
@@ -36,9 +37,9 @@ Publisher::Publisher(const Workplace& place, const Membership& membership, const
       membership_(membership),
       transactions_(transactions),
       pace_(pace),
+      input_watch_(input_watch),
       sink_(place.sink),
-      warnings_(warnings),
-      counter_watch_(place.shared.counter_watch),
+      flows_(flows),
       published_at_(state_.clock.Steady()) {
   LaneReport report;
   report.lane = state_.lane;
@@ -52,8 +53,9 @@ bool Publisher::IsDue() const {
 void Publisher::Publish() {
   next_publish_ = state_.clock.Steady() + kPublishEvery;
   SayWhenCaughtUp();
-  if (counter_watch_ != nullptr && counter_watch_->Wants(state_.lane)) {
-    counter_watch_->Answer(state_.lane, tasks_);
+  for (int32_t flow = 0; flow < all_flows_.size(); ++flow) {
+    CounterWatch* const watch = all_flows_.at(flow).counter_watch;
+    if (watch != nullptr && watch->Wants(state_.lane)) watch->Answer(state_.lane, tasks_);
   }
   LaneReport report;
   report.lane = state_.lane;
@@ -63,18 +65,21 @@ void Publisher::Publish() {
   report.waiting = transactions_.WhyNothingIsCommitted();
   if (const std::string why = WhyItStands(); report.waiting.empty()) report.waiting = why;
   report.at_end = published_at_end_ = IsAtEnd();
-  report.without_id = warnings_.without_id();
-  warnings_.OfThrottling(source_.throttled(), sink_.throttled());
-  report.consumer_throttled = warnings_.consumer_throttled();
-  report.producer_throttled = warnings_.producer_throttled();
+  for (const auto& [number, flow] : flows_) {
+    if (report.without_id || !flow.warnings.without_id()) continue;
+    report.without_id = flow.warnings.without_id();
+    report.without_id_in = flow.flow.options.input;
+  }
+  LookAtThrottling(report);
   transactions_.AddTo(report);
   report.fences = sink_.fences();
   report.passed_over = pace_.PassedOver();
+  report.gone = input_watch_.Gone();
   RenewStatus(tasks_, kRenewFor, state_.clock, &next_renewed_);
   LookForOpenTransactions();
   for (const auto& [id, task] : tasks_) {
     report.partitions.push_back(ReportOf(*task));
-    warnings_.OfMemoryLimit(*task, report.partitions.back());
+    if (task->filter != nullptr) flows_.Of(*task).warnings.OfMemoryLimit(*task, report.partitions.back());
   }
   SayOpenTransactions(report.partitions);
   auto published = std::make_shared<const LaneReport>(std::move(report));
@@ -83,9 +88,25 @@ void Publisher::Publish() {
   published_at_ = state_.clock.Steady();
 }
 
+void Publisher::LookAtThrottling(LaneReport& report) {
+  const absl::Time now = state_.clock.Steady();
+  const auto look = [&](ThrottleWatch& watch, const char* client, absl::Duration throttled) {
+    watch.Look(throttled, now);
+    if (const auto share = watch.Take(now)) {
+      spdlog::warn("lane {}: {}", state_.lane, ThrottleRemark(client, *share));
+    }
+    return watch.share();
+  };
+  report.consumer_throttled = look(consumer_throttle_, "consumer", source_.throttled());
+  report.producer_throttled = look(producer_throttle_, "producer", sink_.throttled());
+}
+
 PartitionReport Publisher::ReportOf(const Task& task) const {
   PartitionReport partition;
-  partition.partition = task.id;
+  partition.partition = task.id.partition;
+  partition.flow = task.id.flow;
+  partition.topic = task.flow->options.input;
+  partition.horizon = task.flow->options.stage.horizon;
   partition.phase = task.phase;
   partition.problem = task.problem;
   const bool has_more = task.schema_wait.is_on() || task.end_of_log < task.next;
@@ -112,10 +133,10 @@ PartitionReport Publisher::ReportOf(const Task& task) const {
   for (const CounterSums& sums : task.sums) {
     partition.counted_keys += static_cast<int64_t>(sums.totals().size());
   }
-  partition.short_history = task.short_history(options_.stage.horizon);
+  partition.short_history = task.short_history();
   const absl::Duration held_for = open_transactions_.HeldFor(task.id, state_.clock.Steady());
   if (held_for > StallPatience()) partition.open_transaction_since = state_.clock.Wall() - held_for;
-  partition.keys_moved = task.keys_moved(options_.stage.horizon);
+  partition.keys_moved = task.keys_moved();
   if (task.points) partition.restart = task.points->oldest().offset;
   partition.filter = task.status;
   return partition;
@@ -124,13 +145,14 @@ PartitionReport Publisher::ReportOf(const Task& task) const {
 std::string Publisher::WhyItWaits(const Task& task) const {
   const SchemaKey& key = task.schema_wait.key();
   if (!task.schema_wait.is_on()) {
-    return absl::StrCat(source_.Name(task), " waits for one schema after the other, the last one ",
+    return absl::StrCat(task.Name(), " waits for one schema after the other, the last one ",
                         SchemaName(key), "; it is at offset ", task.next,
                         ". If the registry lacks them (the log says so), find who writes such records");
   }
   SchemaLookup lookup;
-  if (options_.record.schemas != nullptr) lookup = options_.record.schemas->Find(key);
-  return absl::StrCat(source_.Name(task), " is held at offset ", task.next, ": ",
+  SchemaSource* const schemas = task.flow->options.record.schemas;
+  if (schemas != nullptr) lookup = schemas->Find(key);
+  return absl::StrCat(task.Name(), " is held at offset ", task.next, ": ",
                       lookup.why.empty()
                           ? absl::StrCat(SchemaName(key), ": no answer of the schema registry yet")
                           : lookup.why,
@@ -175,14 +197,13 @@ std::string Publisher::WhyItStands() {
     sights.push_back({id, task->committed, behind});
   }
   progress_.Look(sights, now);
-  const std::vector<int32_t> stalled = progress_.Stalled(StallPatience(), now);
+  const std::vector<TopicPartition> stalled = progress_.Stalled(StallPatience(), now);
   std::string why;
   if (!stalled.empty()) {
     const Task& first = *Find(tasks_, stalled.front());
     const size_t more = stalled.size() - 1;
-    why = absl::StrCat("no progress for ", InSeconds(progress_.StandsFor(first.id, now)), ": ",
-                       source_.Name(first), " stands at offset ", first.committed,
-                       " although there are records to process",
+    why = absl::StrCat("no progress for ", InSeconds(progress_.StandsFor(first.id, now)), ": ", first.Name(),
+                       " stands at offset ", first.committed, " although there are records to process",
                        more == 0 ? "" : absl::StrCat(" (and ", more, " more partitions)"));
   }
   if (stalled.empty() != stalled_.empty()) {
@@ -211,7 +232,7 @@ void Publisher::LookForOpenTransactions() {
 }
 
 void Publisher::SayOpenTransactions(const std::vector<PartitionReport>& partitions) {
-  const std::optional<std::string> held = OpenTransactionRemark(options_.input, partitions);
+  const std::optional<std::string> held = OpenTransactionRemark(partitions);
   if (held && !said_open_transaction_) spdlog::warn("lane {}: {}", state_.lane, *held);
   if (!held && said_open_transaction_) {
     spdlog::info("lane {}: no open transaction blocks the input any longer", state_.lane);
@@ -226,10 +247,11 @@ bool Publisher::IsAtEnd() const {
     // The daemon says so when it ends.
     if (task->phase == Phase::kFailed || task->phase == Phase::kHeld) continue;
     if (task->phase != Phase::kActive) return false;
-    const auto index = static_cast<size_t>(id);
-    if (index >= topics_.end_offsets.size()) continue;
+    const std::vector<int64_t>& ends = task->flow->topics.end_offsets;
+    const auto index = static_cast<size_t>(id.partition);
+    if (index >= ends.size()) continue;
     // The last offsets may be control records, visible only as the end of the partition.
-    if (std::max(task->committed, task->end_of_log) < topics_.end_offsets[index]) return false;
+    if (std::max(task->committed, task->end_of_log) < ends[index]) return false;
   }
   return true;
 }
@@ -241,9 +263,8 @@ void Publisher::SayWhenCaughtUp() {
   });
   if (has_all && !caught_up_) {
     spdlog::info(
-        "lane {}: caught up with {}: all records present in its {} partition{} at the assignment are "
-        "processed",
-        state_.lane, options_.input, tasks_.size(), tasks_.size() == 1 ? "" : "s");
+        "lane {}: caught up: all records present in its {} partition{} at the assignment are processed",
+        state_.lane, tasks_.size(), tasks_.size() == 1 ? "" : "s");
   }
   caught_up_ = has_all;
 }

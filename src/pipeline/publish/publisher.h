@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "src/pipeline/assign/input_watch.h"
 #include "src/pipeline/assign/membership.h"
+#include "src/pipeline/output/lane_flow.h"
 #include "src/pipeline/output/sink.h"
 #include "src/pipeline/output/source_pace.h"
 #include "src/pipeline/output/transactions.h"
-#include "src/pipeline/output/warnings.h"
-#include "src/pipeline/publish/counter_watch.h"
 #include "src/pipeline/publish/log_ends.h"
 #include "src/pipeline/report/report.h"
 #include "src/pipeline/report/watches.h"
@@ -25,8 +25,8 @@ namespace lethe {
 // Thread safety: Report() from any thread; the rest belongs to the worker's.
 class Publisher {
  public:
-  Publisher(const Workplace& place, const Membership& membership, const Transactions& transactions,
-            const SourcePace& pace, Warnings& warnings);
+  Publisher(const Workplace& place, LaneFlows& flows, const Membership& membership,
+            const Transactions& transactions, const SourcePace& pace, const InputWatch& input_watch);
 
   // Whether it is time to publish again, or the end was reached where the daemon waits for it (exit_at_end).
   bool IsDue() const;
@@ -36,6 +36,8 @@ class Publisher {
 
  private:
   PartitionReport ReportOf(const Task& task) const;
+  // If quotas hold the clients back.
+  void LookAtThrottling(LaneReport& report);
   std::string WhyItWaits(const Task& task) const;
   // How long a partition may be behind without a commit before it counts as stalled.
   absl::Duration StallPatience() const;
@@ -47,24 +49,26 @@ class Publisher {
   void SayWhenCaughtUp();
 
   const DaemonOptions& options_;
-  const Topics& topics_;
-  const LogEnds& ends_;  // of the input
+  const Flows& all_flows_;
+  const LogEnds& ends_;  // of the inputs
   const WorkerState& state_;
   const Source& source_;
   const Tasks& tasks_;
   const Membership& membership_;
   const Transactions& transactions_;
   const SourcePace& pace_;
+  const InputWatch& input_watch_;
   const Sink& sink_;
-  Warnings& warnings_;
-  CounterWatch* const counter_watch_;
+  LaneFlows& flows_;
+  ThrottleWatch consumer_throttle_;
+  ThrottleWatch producer_throttle_;
   ProgressWatch progress_;
   std::string stalled_;  // the last answer of WhyItStands()
   OpenTransactionWatch open_transactions_;
   bool said_open_transaction_ = false;
   bool caught_up_ = false;
   absl::Time next_publish_ = absl::InfinitePast();
-  int32_t next_renewed_ = 0;  // the partition whose filter figures are next
+  TopicPartition next_renewed_;  // the partition whose filter figures are next
   bool published_at_end_ = false;
 
   mutable std::mutex mutex_;

@@ -1,6 +1,8 @@
 #include "src/pipeline/report/remarks.h"
 
+#include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,19 +11,25 @@
 #include "src/text/format.h"
 
 namespace lethe {
+namespace {
 
-std::optional<std::string> MemoryRemark(const std::string& input, const PartitionReport& partition,
-                                        absl::Duration horizon) {
+std::string NameOf(const PartitionReport& partition) {
+  return absl::StrCat(partition.topic, "-", partition.partition);
+}
+
+}  // namespace
+
+std::optional<std::string> MemoryRemark(const PartitionReport& partition) {
   const FilterStatus& filter = partition.filter.filter;
   if (filter.limit_hits == 0) return std::nullopt;
-  const std::string where = absl::StrCat("the memory limit is reached: ", input, "-", partition.partition);
+  const std::string where = absl::StrCat("the memory limit is reached: ", NameOf(partition));
   if (filter.fpp_modelled > filter.fpp_target) {
     return absl::StrFormat("%s loses good events at a rate of %.2g, the target is %.2g; raise memory", where,
                            filter.fpp_modelled, filter.fpp_target);
   }
-  if (filter.window >= horizon) return std::nullopt;
+  if (filter.window >= partition.horizon) return std::nullopt;
   return absl::StrCat(where, " covers ", DurationText(filter.window), " of the horizon of ",
-                      DurationText(horizon), ", and later copies pass; raise memory");
+                      DurationText(partition.horizon), ", and later copies pass; raise memory");
 }
 
 std::string ThrottleRemark(absl::string_view client, double share) {
@@ -47,8 +55,7 @@ void AddThrottled(const std::vector<LaneReport>& lanes, absl::string_view name,
 
 }  // namespace
 
-std::optional<std::string> OpenTransactionRemark(const std::string& input,
-                                                 const std::vector<PartitionReport>& partitions) {
+std::optional<std::string> OpenTransactionRemark(const std::vector<PartitionReport>& partitions) {
   const PartitionReport* first = nullptr;
   int more = 0;
   for (const PartitionReport& partition : partitions) {
@@ -59,40 +66,52 @@ std::optional<std::string> OpenTransactionRemark(const std::string& input,
   if (first == nullptr) return std::nullopt;
   const std::string others = more == 0 ? "" : absl::StrCat(" (and ", more, " more partitions)");
   return absl::StrCat(
-      input, "-", first->partition, " waits at offset ", first->position, " since ",
+      NameOf(*first), " waits at offset ", first->position, " since ",
       absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", first->open_transaction_since, absl::UTCTimeZone()), others,
       ": a transaction that a producer opened there hides the records behind it; it ends with its "
       "transaction.timeout.ms, or abort it: kafka-transactions.sh --bootstrap-server BROKERS abort --topic ",
-      input, " --partition ", first->partition, " --start-offset ", first->position);
+      first->topic, " --partition ", first->partition, " --start-offset ", first->position);
 }
 
-std::vector<std::string> Problems(const std::string& input, const std::vector<LaneReport>& lanes) {
+std::vector<TopicProblem> Problems(const std::vector<LaneReport>& lanes) {
   struct Problem {
-    std::string first;
+    TopicProblem first;
     int more = 0;
   };
   std::vector<Problem> problems;
-  std::map<std::string, size_t> by_reason;
+  std::map<std::pair<std::string, std::string>, size_t> known;  // by topic and reason
   for (const LaneReport& lane : lanes) {
     for (const PartitionReport& partition : lane.partitions) {
       if (partition.problem.empty()) continue;
       absl::string_view reason = partition.problem;
-      absl::ConsumePrefix(&reason, absl::StrCat(input, "-", partition.partition));
-      const auto [found, is_new] = by_reason.try_emplace(std::string(reason), problems.size());
+      absl::ConsumePrefix(&reason, NameOf(partition));
+      const auto [found, is_new] = known.try_emplace({partition.topic, std::string(reason)}, problems.size());
       if (is_new) {
-        problems.push_back({partition.problem});
+        problems.push_back({{partition.topic, partition.problem}});
       } else {
         ++problems[found->second].more;
       }
     }
   }
-  std::vector<std::string> texts;
-  for (const Problem& problem : problems) {
-    texts.push_back(problem.more == 0
-                        ? problem.first
-                        : absl::StrCat(problem.first, " (and ", problem.more, " more partitions)"));
+  std::vector<TopicProblem> texts;
+  for (Problem& problem : problems) {
+    if (problem.more > 0) {
+      absl::StrAppend(&problem.first.text, " (and ", problem.more, " more partitions)");
+    }
+    texts.push_back(std::move(problem.first));
   }
   return texts;
+}
+
+void SetReadiness(const std::vector<std::string>& reasons, const std::vector<TopicProblem>& problems,
+                  DaemonReport& report) {
+  std::set<absl::string_view> troubled;
+  for (const TopicProblem& problem : problems) troubled.insert(problem.topic);
+  const bool is_any_fine = std::any_of(report.topics.begin(), report.topics.end(),
+                                       [&](const auto& topic) { return !troubled.contains(topic.input); });
+  std::vector<std::string>& texts = reasons.empty() && is_any_fine ? report.but_for : report.not_ready;
+  for (const TopicProblem& problem : problems) texts.push_back(problem.text);
+  report.not_ready.insert(report.not_ready.end(), reasons.begin(), reasons.end());
 }
 
 std::vector<std::string> Remarks(const DaemonReport& report) {
@@ -102,24 +121,25 @@ std::vector<std::string> Remarks(const DaemonReport& report) {
   for (const LaneReport& lane : report.lanes) {
     if (lane.without_id) {
       remarks.push_back(absl::StrCat(
-          "lane ", lane.lane, ": ", FormatCount(lane.without_id->without_id), " of ",
-          FormatCount(lane.without_id->records), " records have no usable id, and are not deduplicated",
-          lane.without_id->reason.empty() ? "" : ": ", lane.without_id->reason, "; correct id"));
+          "lane ", lane.lane, ": ", lane.without_id_in, ": ", FormatCount(lane.without_id->without_id),
+          " of ", FormatCount(lane.without_id->records),
+          " records have no usable id, and are not deduplicated", lane.without_id->reason.empty() ? "" : ": ",
+          lane.without_id->reason, "; correct id"));
     }
     std::optional<std::string> first;
     int more = 0;
     for (const PartitionReport& partition : lane.partitions) {
-      std::optional<std::string> remark = MemoryRemark(report.input, partition, report.horizon);
+      std::optional<std::string> remark = MemoryRemark(partition);
       if (!remark) continue;
       more += first ? 1 : 0;
       if (!first) first = std::move(remark);
     }
-    if (auto held = OpenTransactionRemark(report.input, lane.partitions)) remarks.push_back(*held);
+    if (auto held = OpenTransactionRemark(lane.partitions)) remarks.push_back(*held);
     if (first)
       remarks.push_back(more == 0 ? *first : absl::StrCat(*first, " (and ", more, " more partitions)"));
   }
   for (const LaneReport& lane : report.routing_lanes) {
-    if (auto held = OpenTransactionRemark(report.routing_input, lane.partitions)) remarks.push_back(*held);
+    if (auto held = OpenTransactionRemark(lane.partitions)) remarks.push_back(*held);
     if (lane.passed_over.empty()) continue;
     const size_t more = lane.passed_over.size() - 1;
     remarks.push_back(absl::StrCat(

@@ -13,18 +13,24 @@ namespace lethe {
 
 // The present effect of the memory limit on the partition: its filter covers less than the horizon, or loses
 // more unique events than the target allows.
-std::optional<std::string> MemoryRemark(const std::string& input, const PartitionReport& partition,
-                                        absl::Duration horizon);
+std::optional<std::string> MemoryRemark(const PartitionReport& partition);
 
 // That quotas hold a client, "consumer" or "producer", back for this share of the time.
 std::string ThrottleRemark(absl::string_view client, double share);
 
 // Names the first of the partitions that a producer's open transaction holds, and their number.
-std::optional<std::string> OpenTransactionRemark(const std::string& input,
-                                                 const std::vector<PartitionReport>& partitions);
+std::optional<std::string> OpenTransactionRemark(const std::vector<PartitionReport>& partitions);
 
-// Why partitions are held or failed. Each reason once, with the first partition and the number of others.
-std::vector<std::string> Problems(const std::string& input, const std::vector<LaneReport>& lanes);
+// Why partitions are held or failed. Each reason of a topic once, with the first partition and the number of
+// others.
+struct TopicProblem {
+  std::string topic;
+  std::string text;
+};
+std::vector<TopicProblem> Problems(const std::vector<LaneReport>& lanes);
+// Sets `not_ready` and `but_for`: `reasons` concern all topics, `problems` one each.
+void SetReadiness(const std::vector<std::string>& reasons, const std::vector<TopicProblem>& problems,
+                  DaemonReport& report);
 
 // One of each kind and lane.
 std::vector<std::string> Remarks(const DaemonReport& report);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -89,6 +90,13 @@ struct SnapshotCounts {
   int64_t taken = 0;
   int64_t errors = 0;       // not written: a full disk, say
   double last_seconds = 0;  // duration of the last one
+
+  SnapshotCounts& operator+=(const SnapshotCounts& other) {
+    taken += other.taken;
+    errors += other.errors;
+    last_seconds = std::max(last_seconds, other.last_seconds);
+    return *this;
+  }
 };
 
 enum class Phase {
@@ -101,6 +109,9 @@ enum class Phase {
 
 struct PartitionReport {
   int32_t partition = 0;
+  int32_t flow = 0;   // of its topic
+  std::string topic;  // the input
+  absl::Duration horizon = absl::ZeroDuration();
   Phase phase = Phase::kRestoring;
   std::string problem;
   RecordCounts counts;
@@ -160,7 +171,9 @@ struct LaneReport {
   // tenth.
   double consumer_throttled = 0;
   double producer_throttled = 0;
-  std::optional<IdWatch::Stretch> without_id;  // the latest records, if nearly all lack a usable id
+  // The latest records of a topic, if nearly all lack a usable id.
+  std::optional<IdWatch::Stretch> without_id;
+  std::string without_id_in;
   int64_t commits = 0;
   int64_t aborts = 0;
   int64_t fences = 0;
@@ -169,6 +182,7 @@ struct LaneReport {
   ClientReport consumer;
   ClientReport producer;
   std::vector<PartitionReport> partitions;
+  std::map<std::string, std::string> gone;  // topics that were deleted, and what to do
   // The router: partitions of the input that stand still, and are not waited for.
   std::vector<int32_t> passed_over;
 };
@@ -185,9 +199,21 @@ struct StoreReport {
   int64_t failures = 0;                          // failed calls
 };
 
+// An input topic.
+struct TopicReport {
+  std::string input;
+  std::string output;
+  absl::string_view engine = "";
+  absl::Duration horizon = absl::ZeroDuration();
+  double fpp_target = 0;
+  std::string problem = {};  // why it is not read; empty: it is
+};
+
 struct DaemonReport {
   std::optional<SchemaFigures> schemas;  // of the schema registry, if there is one
   std::string brokers;                   // as configured
+  std::vector<TopicReport> topics;
+  // Of the only topic, or the first one.
   std::string input;
   std::string output;
   std::string group;
@@ -203,8 +229,11 @@ struct DaemonReport {
   // The router of Scope::kTopic: its input and lanes. Their `unique` counts routed records.
   std::string routing_input;
   std::vector<LaneReport> routing_lanes;
-  // Empty if the daemon is ready: every lane has joined, waits for nothing, and its partitions are active.
+  // Empty if the daemon is ready: every lane has joined and waits for nothing, and the partitions of at least
+  // one topic are all active.
   std::vector<std::string> not_ready;
+  // It is ready, but for these topics.
+  std::vector<std::string> but_for;
 };
 
 }  // namespace lethe

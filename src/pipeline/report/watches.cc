@@ -67,7 +67,7 @@ std::optional<double> ThrottleWatch::Take(absl::Time now) {
 }
 
 void ProgressWatch::Look(absl::Span<const Sight> owned, absl::Time now) {
-  std::map<int32_t, Seen> seen;
+  std::map<TopicPartition, Seen> seen;
   for (const Sight& sight : owned) {
     Seen next{sight.committed, sight.behind, now};
     const auto before = seen_.find(sight.partition);
@@ -79,18 +79,18 @@ void ProgressWatch::Look(absl::Span<const Sight> owned, absl::Time now) {
   seen_ = std::move(seen);
 }
 
-absl::Duration ProgressWatch::StandsFor(int32_t partition, absl::Time now) const {
+absl::Duration ProgressWatch::StandsFor(TopicPartition partition, absl::Time now) const {
   const auto seen = seen_.find(partition);
   return seen == seen_.end() || !seen->second.behind ? absl::ZeroDuration() : now - seen->second.since;
 }
 
-std::vector<int32_t> ProgressWatch::Stalled(absl::Duration patience, absl::Time now) const {
+std::vector<TopicPartition> ProgressWatch::Stalled(absl::Duration patience, absl::Time now) const {
   absl::Time last_step = absl::InfinitePast();
   for (const auto& [partition, seen] : seen_) {
     if (seen.behind) last_step = std::max(last_step, seen.since);
   }
   const absl::Duration allowed = now - last_step > patience ? patience : kTurns * patience;
-  std::vector<int32_t> stalled;
+  std::vector<TopicPartition> stalled;
   for (const auto& [partition, seen] : seen_) {
     if (seen.behind && now - seen.since > allowed) stalled.push_back(partition);
   }
@@ -98,7 +98,7 @@ std::vector<int32_t> ProgressWatch::Stalled(absl::Duration patience, absl::Time 
 }
 
 void OpenTransactionWatch::Look(absl::Span<const Sight> owned, absl::Time now) {
-  std::map<int32_t, Held> held;
+  std::map<TopicPartition, Held> held;
   for (const Sight& sight : owned) {
     if (!sight.held) continue;
     const auto before = held_.find(sight.partition);
@@ -108,7 +108,7 @@ void OpenTransactionWatch::Look(absl::Span<const Sight> owned, absl::Time now) {
   held_ = std::move(held);
 }
 
-absl::Duration OpenTransactionWatch::HeldFor(int32_t partition, absl::Time now) const {
+absl::Duration OpenTransactionWatch::HeldFor(TopicPartition partition, absl::Time now) const {
   const auto held = held_.find(partition);
   return held == held_.end() ? absl::ZeroDuration() : now - held->second.since;
 }

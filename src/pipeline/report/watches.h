@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "lethe/event.h"
+#include "src/pipeline/options/topic_partition.h"
 
 namespace lethe {
 
@@ -121,7 +122,7 @@ class ProgressWatch {
   static constexpr int kTurns = 10;
 
   struct Sight {
-    int32_t partition = 0;
+    TopicPartition partition;
     int64_t committed = 0;
     bool behind = false;  // it has lag
   };
@@ -130,9 +131,9 @@ class ProgressWatch {
   void Look(absl::Span<const Sight> owned, absl::Time now);
 
   // Time with lag and without a commit; zero without lag.
-  absl::Duration StandsFor(int32_t partition, absl::Time now) const;
+  absl::Duration StandsFor(TopicPartition partition, absl::Time now) const;
   // Stalled partitions, in order.
-  std::vector<int32_t> Stalled(absl::Duration patience, absl::Time now) const;
+  std::vector<TopicPartition> Stalled(absl::Duration patience, absl::Time now) const;
 
  private:
   struct Seen {
@@ -141,7 +142,7 @@ class ProgressWatch {
     absl::Time since = absl::InfinitePast();  // the last commit, or the last look without lag
   };
 
-  std::map<int32_t, Seen> seen_;
+  std::map<TopicPartition, Seen> seen_;
 };
 
 // Finds partitions whose committed records are all read and whose log goes on: a producer's transaction is
@@ -150,7 +151,7 @@ class ProgressWatch {
 class OpenTransactionWatch {
  public:
   struct Sight {
-    int32_t partition = 0;
+    TopicPartition partition;
     int64_t position = 0;  // the next offset to read
     // The client has met the last stable offset at `position`, and the log ends behind it.
     bool held = false;
@@ -160,7 +161,7 @@ class OpenTransactionWatch {
   void Look(absl::Span<const Sight> owned, absl::Time now);
 
   // How long the partition has been held; zero if it is not.
-  absl::Duration HeldFor(int32_t partition, absl::Time now) const;
+  absl::Duration HeldFor(TopicPartition partition, absl::Time now) const;
 
  private:
   struct Held {
@@ -168,7 +169,7 @@ class OpenTransactionWatch {
     absl::Time since = absl::InfinitePast();
   };
 
-  std::map<int32_t, Held> held_;
+  std::map<TopicPartition, Held> held_;
 };
 
 }  // namespace lethe

@@ -33,7 +33,7 @@ struct LogState {
   std::optional<LogTimes> times = {};  // where Assigner::NeedsLogTimes() asks for them
 };
 
-// Answers questions about the group and the input; decides nothing. Each call takes a few seconds at most,
+// Answers questions about the group and about topics; decides nothing. Each call takes a few seconds at most,
 // but ReadTotals. Unavailable: ask again. Not thread-safe: it belongs to the worker's thread.
 class Cluster {
  public:
@@ -44,14 +44,14 @@ class Cluster {
   virtual absl::StatusOr<std::vector<CommittedOffset>> Committed(const std::string& topic,
                                                                  int32_t partitions) = 0;
   // NotFound: the partition is not known here yet.
-  virtual absl::StatusOr<LogState> Log(int32_t partition) = 0;
+  virtual absl::StatusOr<LogState> Log(const std::string& topic, int32_t partition) = 0;
   // The timestamp of the first record at or behind the offset. InfiniteFuture(): there is none;
   // InfinitePast(): it has none.
-  virtual absl::StatusOr<absl::Time> TimeAt(int32_t partition, int64_t offset) = 0;
-  // Of the input. NotFound: it does not exist.
-  virtual absl::StatusOr<int32_t> CountPartitions() = 0;
-  // The input's (KIP-516); empty: not known.
-  virtual std::string TopicId() = 0;
+  virtual absl::StatusOr<absl::Time> TimeAt(const std::string& topic, int32_t partition, int64_t offset) = 0;
+  // NotFound: the topic does not exist.
+  virtual absl::StatusOr<int32_t> CountPartitions(const std::string& topic) = 0;
+  // KIP-516; empty: not known.
+  virtual std::string TopicId(const std::string& topic) = 0;
   // Reads these partitions of a topic of totals up to their high watermarks, since a commit may be in the
   // group's offsets and not yet there (rule 17). Cancelled: `go_on` returned false.
   virtual absl::Status ReadTotals(const std::string& topic, const std::vector<int32_t>& partitions,

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "lethe/event.h"
+#include "src/pipeline/options/topic_partition.h"
 #include "src/record/record.h"
 
 namespace lethe {
@@ -56,7 +57,7 @@ struct SourceEvent {
   Kind kind = Kind::kError;
   std::string why = {};  // with the partition if there is one
   Problem problem = Problem::kOther;
-  std::vector<int32_t> partitions = {};  // of an event of the group
+  std::vector<TopicPartition> partitions = {};  // of an event of the group
 };
 
 // Views, valid as long as the source's batch. Plain: a batch has hundreds of them.
@@ -68,7 +69,9 @@ struct InputRecord {
   int64_t timestamp_ms = -1;              // -1: it has none
   const InputHeaders* headers = nullptr;  // null: it has none
   const SourceEvent* event = nullptr;     // not null: an event in the place of a record
+  int32_t flow = 0;                       // of its topic
 
+  TopicPartition from() const { return {flow, partition}; }
   RecordView view() const { return {key, value, headers}; }
   // InfinitePast() if the record has none.
   absl::Time time() const {

@@ -1,7 +1,5 @@
 #include "src/pipeline/task/source.h"
 
-#include "absl/strings/str_cat.h"
-
 namespace lethe {
 
 void Source::Poll(absl::Duration timeout, size_t limit, size_t most_bytes) {
@@ -17,7 +15,7 @@ void Source::ClearBatch() {
 
 void Source::ReadAgainFrom(size_t begin, const Tasks& tasks) {
   for (size_t i = begin; i < batch_.size(); ++i) {
-    Task* task = Find(tasks, batch_[i].partition);
+    Task* task = Find(tasks, batch_[i].from());
     if (task == nullptr || task->phase == Phase::kFailed || task->in_transaction()) continue;
     if (!IsStale(*task)) Seek(*task);
   }
@@ -45,7 +43,5 @@ void Source::TakeBack(Task& task) {
   if (task.paused) SetPaused(task, false);
   Seek(task);
 }
-
-std::string Source::Name(const Task& task) const { return absl::StrCat(topic_, "-", task.id); }
 
 }  // namespace lethe

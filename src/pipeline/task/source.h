@@ -24,7 +24,7 @@ namespace lethe {
 // records from before the last seek. Not thread-safe: it belongs to the worker's thread.
 class Source {
  public:
-  explicit Source(std::string topic) : topic_(std::move(topic)) {}
+  Source() = default;
   virtual ~Source() = default;
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
@@ -34,6 +34,8 @@ class Source {
   // Gives the partitions back and leaves the group, if it is open; the worker does not read any more. An
   // event of the group that waits for its answer gets it.
   virtual void Leave() = 0;
+  // There are more flows: asks the group for partitions of these, too.
+  virtual absl::Status Resubscribe() = 0;
   // Leaves the group and rejoins it, for a new assignment.
   virtual absl::Status Rejoin() = 0;
   // Drops this member with all that is assigned, and becomes a new one.
@@ -51,7 +53,7 @@ class Source {
   // Answers kAssigned: reads these from each `next`, and none of the others.
   virtual void Assign(const std::vector<const Task*>& tasks) = 0;
   // Answers kRevoked or kLost: reads them no longer.
-  virtual void Unassign(const std::vector<int32_t>& partitions) = 0;
+  virtual void Unassign(const std::vector<TopicPartition>& partitions) = 0;
   // Commits are of the group's present generation from now on (rule 10). False: this member is in none.
   virtual bool TakeGeneration() = 0;
   // After kUnreadDeleted, where a seek is not enough: reads the partition from `next`. `all` are the owned.
@@ -79,7 +81,7 @@ class Source {
   virtual void TakeBack(Task& task);
 
   // The end of the log, as last fetched; 0: not known.
-  virtual int64_t HighWatermark(int32_t partition) const = 0;
+  virtual int64_t HighWatermark(TopicPartition partition) const = 0;
   // Whether the partitions were lost, not revoked.
   virtual bool IsLost() const = 0;
   // After a crash the group waits this long for the member that is gone.
@@ -89,7 +91,6 @@ class Source {
   // Thread-safe: figures of the client, and for how long quotas have held it back.
   virtual ClientReport client_report() const { return {}; }
   virtual absl::Duration throttled() const { return absl::ZeroDuration(); }
-  std::string Name(const Task& task) const;
 
  protected:
   void SkipRestOfBatch(const Task& task) { stale_.insert(task.id); }
@@ -105,8 +106,7 @@ class Source {
   virtual void MoveTo(const Task& task, int64_t offset) = 0;
   virtual void Pause(const Task& task, bool paused) = 0;
 
-  const std::string topic_;
-  std::set<int32_t> stale_;  // partitions that were sought since the batch was read
+  std::set<TopicPartition> stale_;  // partitions that were sought since the batch was read
 };
 
 }  // namespace lethe

@@ -12,7 +12,8 @@ constexpr size_t kMostSurelyListed = CommitMetadata::kMostListBytes / 20;
 
 }  // namespace
 
-CommitMetadata Task::Metadata(const std::string& id_fingerprint, const DaemonOptions& options) const {
+CommitMetadata Task::Metadata() const {
+  const DaemonOptions& options = flow->options;
   const absl::Duration horizon = options.stage.horizon;
   const absl::Time now = filter->stream_time();
   const RestartPoint restart = points->For(now);
@@ -32,10 +33,10 @@ CommitMetadata Task::Metadata(const std::string& id_fingerprint, const DaemonOpt
           restart.offset,
           restart.stream_time,
           now,
-          id_fingerprint,
+          flow->id_fingerprint,
           horizon,
           is_of_use ? named->ToString() : "",
-          short_history(horizon) ? covered_since : absl::InfinitePast(),
+          short_history() ? covered_since : absl::InfinitePast(),
           grown,
           options.output,
           std::string(ScopeName(options.scope)),
@@ -121,13 +122,13 @@ void Task::KnowsSinceStreamTime() {
   if (now != absl::InfinitePast()) covered_since = std::min(covered_since, now);
 }
 
-bool Task::short_history(absl::Duration horizon) const {
+bool Task::short_history() const {
   return covered_since != absl::InfinitePast() && filter != nullptr &&
-         filter->stream_time() - horizon < covered_since;
+         filter->stream_time() - flow->options.stage.horizon < covered_since;
 }
 
-bool Task::keys_moved(absl::Duration horizon) const {
-  return filter != nullptr && growth.IsRecent(filter->stream_time(), horizon);
+bool Task::keys_moved() const {
+  return filter != nullptr && growth.IsRecent(filter->stream_time(), flow->options.stage.horizon);
 }
 
 std::vector<Task*> InTransaction(const Tasks& tasks) {
@@ -138,7 +139,7 @@ std::vector<Task*> InTransaction(const Tasks& tasks) {
   return partitions;
 }
 
-void RenewStatus(const Tasks& tasks, absl::Duration budget, const Clock& clock, int32_t* next) {
+void RenewStatus(const Tasks& tasks, absl::Duration budget, const Clock& clock, TopicPartition* next) {
   const absl::Time end = clock.Steady() + budget;
   bool in_time = true;
   auto turn = tasks.lower_bound(*next);
@@ -151,7 +152,7 @@ void RenewStatus(const Tasks& tasks, absl::Duration budget, const Clock& clock, 
     if (!is_new && partition.status_at == at) continue;
     partition.status = partition.filter->Status();
     partition.status_at = at;
-    if (in_time) *next = turn->first + 1;
+    if (in_time) *next = {turn->first.flow, turn->first.partition + 1};
     in_time = in_time && clock.Steady() < end;
   }
 }
@@ -165,26 +166,23 @@ void KeptPartitions::Put(std::unique_ptr<Task> partition, absl::Time now) {
   partition->was_aborted = false;
   partition->pace = {};
   const std::lock_guard<std::mutex> lock(mutex_);
-  const int32_t id = partition->id;
+  const TopicPartition id = partition->id;
   partitions_[id] = {std::move(partition), now};
 }
 
-std::unique_ptr<Task> KeptPartitions::Take(int32_t id) {
+std::unique_ptr<Task> KeptPartitions::Take(TopicPartition id) {
   const std::lock_guard<std::mutex> lock(mutex_);
   auto node = partitions_.extract(id);
   return node.empty() ? nullptr : std::move(node.mapped().partition);
 }
 
-std::optional<int32_t> KeptPartitions::DropOne(absl::Time since) {
-  Kept dropped;  // freed after the lock: a large filter takes some time
+std::unique_ptr<Task> KeptPartitions::TakeOldest(absl::Time since) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto oldest =
       std::min_element(partitions_.begin(), partitions_.end(),
                        [](const auto& x, const auto& y) { return x.second.since < y.second.since; });
-  if (oldest == partitions_.end() || oldest->second.since > since) return std::nullopt;
-  dropped = std::move(oldest->second);
-  partitions_.erase(oldest);
-  return dropped.partition->id;
+  if (oldest == partitions_.end() || oldest->second.since > since) return nullptr;
+  return std::move(partitions_.extract(oldest).mapped().partition);
 }
 
 }  // namespace lethe

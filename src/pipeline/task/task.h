@@ -12,17 +12,17 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "lethe/stage.h"
 #include "src/counters/counter_sums.h"
 #include "src/pipeline/clock/clock.h"
-#include "src/pipeline/options/options.h"
+#include "src/pipeline/options/topic_partition.h"
 #include "src/pipeline/report/report.h"
 #include "src/pipeline/restore/commit_metadata.h"
 #include "src/pipeline/restore/restart_points.h"
 #include "src/pipeline/restore/restore_progress.h"
 #include "src/pipeline/snapshots/snapshots.h"
+#include "src/pipeline/task/flow.h"
 #include "src/pipeline/task/schema_wait.h"
 #include "src/pipeline/task/unreadable_batch.h"
 
@@ -70,9 +70,11 @@ struct Undeliverable {
 //
 // Not thread-safe: it belongs to one lane at a time, and moves through KeptPartitions.
 struct Task {
-  int32_t id = 0;
+  TopicPartition id = {0, 0};
+  const Flow* flow = nullptr;  // of its topic
   Phase phase = Phase::kRestoring;
-  std::string problem;  // if kFailed or kHeld
+  std::string problem;    // if kFailed or kHeld
+  std::string last_held;  // the last problem of a kHeld, which is logged once
 
   std::unique_ptr<Partition> filter;
   std::optional<Transaction> transaction;
@@ -158,8 +160,9 @@ struct Task {
     const auto known = undeliverable.find(offset);
     return known == undeliverable.end() ? nullptr : &known->second;
   }
+  std::string Name() const { return flow->NameOf(id.partition); }
   // For a commit of `next`.
-  CommitMetadata Metadata(const std::string& id_fingerprint, const DaemonOptions& options) const;
+  CommitMetadata Metadata() const;
   // Takes over what the group's commit says of the log before C. The log starts at `log_start`.
   void TakeHistory(const CommitMetadata& metadata, int64_t log_start);
   // For a snapshot that begins now, between transactions; its id is `taken`.
@@ -172,15 +175,15 @@ struct Task {
   void RolledBack();
   // After a restore: the filter knows all ids from the present stream time, or from an earlier one.
   void KnowsSinceStreamTime();
-  bool short_history(absl::Duration horizon) const;
+  bool short_history() const;
   // Whether the topic grew within the horizon, so that copies may be in different partitions.
-  bool keys_moved(absl::Duration horizon) const;
+  bool keys_moved() const;
 };
 
-using Tasks = std::map<int32_t, std::unique_ptr<Task>>;
+using Tasks = std::map<TopicPartition, std::unique_ptr<Task>>;
 
 // Null if it is not owned.
-inline Task* Find(const Tasks& tasks, int32_t partition) {
+inline Task* Find(const Tasks& tasks, TopicPartition partition) {
   const auto found = tasks.find(partition);
   return found == tasks.end() ? nullptr : found->second.get();
 }
@@ -189,7 +192,7 @@ std::vector<Task*> InTransaction(const Tasks& tasks);
 
 // Asks filters for their status. Each takes up to 2 ms, so they take turns: from partition `*next` on, until
 // `budget` is used up, but at least one. New filters are small and do not wait; unchanged ones are not asked.
-void RenewStatus(const Tasks& tasks, absl::Duration budget, const Clock& clock, int32_t* next);
+void RenewStatus(const Tasks& tasks, absl::Duration budget, const Clock& clock, TopicPartition* next);
 
 // The partitions that no lane of the process owns, with their filters, in case they come back. Thread-safe.
 class KeptPartitions {
@@ -197,9 +200,9 @@ class KeptPartitions {
   // Times are Clock::Steady().
   void Put(std::unique_ptr<Task> partition, absl::Time now);
   // Null if it is not there.
-  std::unique_ptr<Task> Take(int32_t id);
-  // Drops the partition that has been here longest, if it was here by `since`. Returns its id.
-  std::optional<int32_t> DropOne(absl::Time since = absl::InfiniteFuture());
+  std::unique_ptr<Task> Take(TopicPartition id);
+  // The partition that has been here longest, if it was here by `since`; else null.
+  std::unique_ptr<Task> TakeOldest(absl::Time since = absl::InfiniteFuture());
 
  private:
   struct Kept {
@@ -208,7 +211,7 @@ class KeptPartitions {
   };
 
   std::mutex mutex_;
-  absl::flat_hash_map<int32_t, Kept> partitions_;  // guarded by mutex_
+  std::map<TopicPartition, Kept> partitions_;  // guarded by mutex_
 };
 
 }  // namespace lethe

@@ -2,32 +2,26 @@
 #ifndef LETHE_SRC_PIPELINE_TASK_WORKPLACE_H_
 #define LETHE_SRC_PIPELINE_TASK_WORKPLACE_H_
 
-#include "lethe/stage.h"
 #include "src/pipeline/options/options.h"
-#include "src/pipeline/options/topics.h"
-#include "src/pipeline/snapshots/snapshots.h"
 #include "src/pipeline/task/cluster.h"
+#include "src/pipeline/task/flow.h"
 #include "src/pipeline/task/source.h"
 #include "src/pipeline/task/task.h"
 #include "src/pipeline/task/worker_state.h"
 
 namespace lethe {
 
-class CounterWatch;
 class InstanceClaim;
 class LogEnds;
 class Sink;
 
 // What the workers of a process share. All of it outlives them.
 struct Shared {
-  const DaemonOptions& options;
-  const Topics& topics;
-  DedupStage& stage;
+  const DaemonOptions& options;  // of the process; those of a topic are its flow's
+  const Flows& flows;            // at least one
   KeptPartitions& kept;
   InstanceClaim& claim;
-  const LogEnds& ends;                    // of the input
-  Snapshots* snapshots = nullptr;         // null: none are taken
-  CounterWatch* counter_watch = nullptr;  // may be null
+  const LogEnds& ends;  // of the inputs
 };
 
 // A worker's own things, and the three interfaces through which it sees the world. Plain references, which
@@ -41,7 +35,6 @@ struct Workplace {
   Cluster& cluster;
 
   const DaemonOptions& options() const { return shared.options; }
-  const Topics& topics() const { return shared.topics; }
 };
 
 }  // namespace lethe

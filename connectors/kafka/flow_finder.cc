@@ -1,0 +1,63 @@
+#include "connectors/kafka/flow_finder.h"
+
+#include <spdlog/spdlog.h>
+
+#include <set>
+
+#include "connectors/kafka/client/log_reader.h"
+#include "connectors/kafka/counters/counter_totals.h"
+#include "connectors/kafka/preflight/topic_rules.h"
+#include "connectors/kafka/topics/topics.h"
+
+namespace lethe::kafka {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Seconds(10);
+
+}  // namespace
+
+absl::StatusOr<TopicList::Inputs> FindInputs(const DaemonOptions& process, const TopicList& list) {
+  ClientErrors errors;
+  auto client = MakeAskingClient(process, errors);
+  if (!client.ok()) return client.status();
+  const auto names = Patiently(kPatience, [&]() -> absl::StatusOr<std::vector<std::string>> {
+    std::vector<std::string> answer = TopicNames(client->get());
+    if (answer.empty()) return absl::UnavailableError("asking for the topics of the cluster: no answer");
+    return answer;
+  });
+  if (!names.ok()) return names.status();
+  return list.Match({names->begin(), names->end()});
+}
+
+absl::Status FlowFinder::Look(rd_kafka_t* client) {
+  const std::vector<std::string> names = TopicNames(client);
+  if (names.empty()) return absl::UnavailableError("asking for the topics of the cluster: no answer");
+  std::set<std::string> present;
+  for (int32_t flow = 0; flow < flows_.size(); ++flow) present.insert(flows_.at(flow).options.input);
+  TopicList::Inputs inputs = list_.Match({names.begin(), names.end()}, present);
+  std::map<std::string, std::string> problems;
+  for (TopicList::Refused& each : inputs.refused) problems.emplace(each.topic, std::move(each.why));
+  for (const DaemonOptions& options : inputs.topics) {
+    if (present.contains(options.input)) continue;
+    absl::Status added = EnsureTotalsTopicsOnce(options, client);
+    if (added.ok()) {
+      auto topics = InspectTopicsOnce(options, client);
+      added = topics.ok() ? add_(options, *std::move(topics)) : topics.status();
+    }
+    if (!added.ok()) problems.emplace(options.input, std::string(added.message()));
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [topic, why] : problems) {
+    const auto known = problems_.find(topic);
+    if (known == problems_.end() || known->second != why) spdlog::error("{} is not read: {}", topic, why);
+  }
+  problems_ = std::move(problems);
+  return absl::OkStatus();
+}
+
+std::map<std::string, std::string> FlowFinder::Problems() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return problems_;
+}
+
+}  // namespace lethe::kafka

@@ -1,0 +1,77 @@
+// What belongs to one input topic: its output, id, horizon, policies, counters and filters.
+#ifndef LETHE_SRC_PIPELINE_TASK_FLOW_H_
+#define LETHE_SRC_PIPELINE_TASK_FLOW_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "lethe/stage.h"
+#include "src/pipeline/options/options.h"
+#include "src/pipeline/options/topics.h"
+#include "src/pipeline/snapshots/snapshots.h"
+
+namespace lethe {
+
+class CounterWatch;
+
+// For all workers of a process. Set before they start, or before it is added to the flows of those that run;
+// from then on it stays as it is.
+struct Flow {
+  Flow(DaemonOptions of, std::unique_ptr<DedupStage> filters)
+      : options(std::move(of)), stage(std::move(filters)) {}
+
+  void SetTopics(Topics of) {
+    topics = std::move(of);
+    id_fingerprint = IdFingerprint(options, topics.output_partitions);
+  }
+  // "orders-3"
+  std::string NameOf(int32_t partition) const { return absl::StrCat(options.input, "-", partition); }
+
+  int32_t number = 0;     // of the process's flows
+  DaemonOptions options;  // those of the process are the same in all flows
+  Topics topics;
+  std::string id_fingerprint;
+  std::unique_ptr<DedupStage> stage;
+  std::unique_ptr<Snapshots> snapshots;   // null: none are taken; ends before the stage
+  CounterWatch* counter_watch = nullptr;  // may be null
+};
+
+// The flows of a process, by number. They are added, and never removed. Thread-safe.
+class Flows {
+ public:
+  Flow& Add(std::unique_ptr<Flow> flow) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    flow->number = static_cast<int32_t>(flows_.size());
+    return *flows_.emplace_back(std::move(flow));
+  }
+  int32_t size() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return static_cast<int32_t>(flows_.size());
+  }
+  Flow& at(int32_t number) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return *flows_.at(static_cast<size_t>(number));
+  }
+  // By the input's name; null: there is none.
+  Flow* Find(absl::string_view input) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& flow : flows_) {
+      if (flow->options.input == input) return flow.get();
+    }
+    return nullptr;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::deque<std::unique_ptr<Flow>> flows_;  // guarded by mutex_
+};
+
+}  // namespace lethe
+
+#endif  // LETHE_SRC_PIPELINE_TASK_FLOW_H_

@@ -1,0 +1,227 @@
+// Several topics in one worker: what they share, and what is each one's own.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "src/pipeline/worker.h"
+#include "tests/support/fake_cluster.h"
+#include "tests/support/life.h"
+
+namespace lethe {
+namespace {
+
+using test::At;
+using test::FakeCluster;
+using test::FakeRecord;
+using test::Life;
+
+class ManyTopicsTest : public testing::Test {
+ protected:
+  ManyTopicsTest() {
+    orders_.input = "orders";
+    orders_.output = "orders-unique";
+    orders_.group = "lethe";
+    orders_.commit_interval = absl::ZeroDuration();
+    orders_.record.id = *IdSpec::Parse("json:/id");
+    clicks_ = orders_;
+    clicks_.input = "clicks";
+    clicks_.output = "clicks-unique";
+    clicks_.record.id = *IdSpec::Parse("key");
+    cluster_.output_partitions = 2;
+  }
+
+  void Send(At partition, const std::vector<std::string>& ids) {
+    for (const std::string& id : ids) {
+      const std::string value = partition.flow == 0 ? absl::StrCat(R"({"id":")", id, R"("})") : "a click";
+      cluster_.Append(partition, {id, value, 1'700'000'000'000});
+    }
+  }
+  // The keys of what was committed to a flow's output.
+  std::string Out(int32_t flow) const {
+    std::string keys;
+    for (const FakeCluster::Written& each : cluster_.output) {
+      if (each.target.flow == flow) absl::StrAppend(&keys, keys.empty() ? "" : " ", *each.record.key);
+    }
+    return keys;
+  }
+  std::unique_ptr<Life> Start() {
+    auto life = std::make_unique<Life>(cluster_, orders_);
+    life->AddFlow(clicks_, 2);
+    return life;
+  }
+
+  FakeCluster cluster_;
+  DaemonOptions orders_;
+  DaemonOptions clicks_;
+};
+
+TEST_F(ManyTopicsTest, EachHasItsOwnIdsInOneTransaction) {
+  Send({0, 0}, {"a", "b", "a"});
+  Send({1, 0}, {"a", "a", "c"});
+  const auto life = Start();
+  const Task& orders = life->Assign({0, 0});
+  const Task& clicks = life->Assign({1, 0});
+  ASSERT_TRUE(life->Run().ok());
+  EXPECT_EQ(Out(0), "a b");
+  EXPECT_EQ(Out(1), "a c");
+  EXPECT_EQ(orders.counts.duplicate, 1);
+  EXPECT_EQ(clicks.counts.duplicate, 1);
+  EXPECT_EQ(clicks.Name(), "clicks-0");
+  EXPECT_EQ(life->sink.commits, 3) << "both starts, and one for all records";
+}
+
+TEST_F(ManyTopicsTest, AnAbortForgetsThoseOfAllAndARestartGoesOnInEach) {
+  Send({0, 1}, {"a", "b"});
+  Send({1, 0}, {"a", "a"});
+  {
+    const auto life = Start();
+    life->Assign({0, 1});
+    life->Assign({1, 0});
+    life->sink.fail_commits = 1;
+    ASSERT_TRUE(life->Run().ok());
+    EXPECT_EQ(life->sink.aborts, 1);
+  }
+  Send({0, 1}, {"b", "c"});
+  Send({1, 0}, {"b", "a"});
+  const auto life = Start();
+  const Task& orders = life->Assign({0, 1});
+  const Task& clicks = life->Assign({1, 0});
+  life->sink.lose_answers = 1;
+  ASSERT_TRUE(life->Run().ok());
+  EXPECT_EQ(Out(0), "a b c");
+  EXPECT_EQ(Out(1), "a b");
+  EXPECT_EQ(orders.counts.suppressed, 2);
+  EXPECT_EQ(clicks.counts.suppressed, 2);
+  EXPECT_EQ(cluster_.committed.at({0, 1}).offset, 4);
+  EXPECT_EQ(cluster_.committed.at({1, 0}).offset, 4);
+}
+
+TEST_F(ManyTopicsTest, EachHasItsOwnPolicies) {
+  orders_.policies.on_duplicate = Action::kTag;
+  clicks_.policies.on_missing_id = Action::kFail;
+  Send({0, 0}, {"a", "a"});
+  Send({1, 0}, {"a"});
+  cluster_.Append(At(1, 0), {std::nullopt, "no key", 1'700'000'000'000});
+  Send({1, 1}, {"b", "b"});
+  const auto life = Start();
+  const Task& orders = life->Assign({0, 0});
+  const Task& stopped = life->Assign({1, 0});
+  const Task& other = life->Assign({1, 1});
+  ASSERT_TRUE(life->Run().ok());
+  EXPECT_EQ(Out(0), "a a");
+  EXPECT_EQ(Out(1), "a b");
+  EXPECT_EQ(orders.counts.tagged, 1);
+  EXPECT_EQ(stopped.phase, Phase::kFailed);
+  EXPECT_EQ(stopped.committed, 1);
+  EXPECT_EQ(other.phase, Phase::kActive);
+}
+
+TEST_F(ManyTopicsTest, ARefusedRecordOfOneIsNotLookedForInTheOthers) {
+  Send({0, 0}, {"a", "b"});
+  Send({1, 0}, {"bad", "b"});
+  const auto life = Start();
+  const Task& orders = life->Assign({0, 0});
+  const Task& clicks = life->Assign({1, 0});
+  life->sink.refuses = [](const FakeRecord& record) { return record.key == "bad"; };
+  ASSERT_TRUE(life->Run().ok());
+  EXPECT_EQ(Out(0), "a b");
+  EXPECT_EQ(Out(1), "b");
+  EXPECT_EQ(orders.counts.undeliverable, 0);
+  EXPECT_EQ(clicks.counts.undeliverable, 1);
+}
+
+TEST_F(ManyTopicsTest, WhatIsRevokedOfOneStaysOfTheOther) {
+  Send({0, 0}, {"a"});
+  Send({1, 0}, {"a"});
+  const auto life = Start();
+  life->Assign({0, 0});
+  life->Assign({1, 0});
+  life->source.on_idle = [&] {
+    if (!life->tasks.contains({1, 0})) return life->stop.Request();
+    life->source.Tell(SourceEvent::Kind::kRevoked, {At(1, 0)});
+  };
+  ASSERT_TRUE(life->Run().ok());
+  EXPECT_TRUE(life->tasks.contains({0, 0}));
+  EXPECT_NE(life->kept.Take({1, 0}), nullptr);
+  EXPECT_EQ(life->kept.Take({0, 0}), nullptr);
+}
+
+TEST_F(ManyTopicsTest, AnOutputThatFailsHoldsItsOwnPartitionsAlone) {
+  Send({0, 0}, {"a", "b"});
+  Send({1, 0}, {"a"});
+  Send({1, 1}, {"b"});
+  const auto life = Start();
+  const Task& orders = life->Assign({0, 0});
+  const Task& first = life->Assign({1, 0});
+  const Task& second = life->Assign({1, 1});
+  life->sink.bad_outputs = {1};
+  ASSERT_TRUE(life->Run().ok());
+  EXPECT_EQ(Out(0), "a b");
+  EXPECT_EQ(Out(1), "");
+  EXPECT_EQ(orders.phase, Phase::kActive);
+  for (const Task* task : {&first, &second}) {
+    EXPECT_EQ(task->phase, Phase::kHeld) << task->Name();
+    EXPECT_EQ(task->committed, 0);
+    EXPECT_NE(task->problem.find("the topic is missing"), std::string::npos) << task->problem;
+  }
+  EXPECT_LE(life->sink.aborts, 2) << "the others do not wait for it again and again";
+}
+
+TEST_F(ManyTopicsTest, WithoutAnotherTopicAnOutputThatFailsIsTriedAgain) {
+  Send({1, 0}, {"a"});
+  const auto life = Start();
+  const Task& clicks = life->Assign({1, 0});
+  life->sink.bad_outputs = {1};
+  life->sink.on_commit = [&] {
+    if (life->sink.aborts == 3) life->sink.bad_outputs.clear();
+  };
+  ASSERT_TRUE(life->Run().ok());
+  EXPECT_EQ(Out(1), "a");
+  EXPECT_EQ(clicks.phase, Phase::kActive);
+}
+
+TEST_F(ManyTopicsTest, CommitsThatDoNotFitStopTheirTopicAlone) {
+  Send({0, 0}, {"a"});
+  Send({1, 0}, {"a"});
+  {
+    const auto life = Start();
+    life->Assign({1, 0});
+    ASSERT_TRUE(life->Run().ok());
+  }
+  clicks_.record.id = *IdSpec::Parse("value");  // earlier ids would not be recognized
+  const auto life = Start();
+  const Task& orders = life->Assign({0, 0});
+  const Task& clicks = life->Assign({1, 0});
+  ASSERT_TRUE(life->Run().ok());
+  EXPECT_EQ(clicks.phase, Phase::kFailed);
+  EXPECT_NE(clicks.problem.find("another id"), std::string::npos) << clicks.problem;
+  EXPECT_EQ(orders.committed, 1);
+  EXPECT_FALSE(life->source.positions.contains({1, 0}));
+}
+
+TEST_F(ManyTopicsTest, ATopicThatComesLaterIsSubscribedTo) {
+  Send({0, 0}, {"a"});
+  Send({1, 0}, {"a"});
+  auto life = std::make_unique<Life>(cluster_, orders_);
+  life->Assign({0, 0});
+  life->source.on_idle = [&] {
+    if (life->flows.size() == 1) {
+      life->AddFlow(clicks_, 2);
+    } else if (life->source.resubscriptions == 1 && !life->tasks.contains({1, 0})) {
+      life->source.Tell(SourceEvent::Kind::kAssigned, {At(1, 0)});
+    } else if (life->IsAtEnd() && !life->worker.transactions().is_open() && Out(1) == "a") {
+      life->stop.Request();
+    }
+  };
+  ASSERT_TRUE(life->Run().ok());
+  EXPECT_EQ(Out(0), "a");
+  EXPECT_EQ(Out(1), "a");
+  EXPECT_EQ(life->source.resubscriptions, 1);
+}
+
+}  // namespace
+}  // namespace lethe
