@@ -211,6 +211,7 @@ build/registry/venv: tests/registry/requirements.txt
 	$@/bin/pip install -q --require-hashes -r $< && touch $@
 # Go 1.24 or newer, which Debian 12 does not have.
 build/registry/guids: $(wildcard tests/registry/guids/*)
+	@command -v go > /dev/null || { echo "Go 1.24 or newer is needed (Debian 13: apt install golang)" >&2; exit 1; }
 	cd tests/registry/guids && go build -o $(CURDIR)/$@ .
 test-registry:  ## Avro, Protobuf and JSON Schema with a real registry, which is stopped and slowed; fetched the first time
 	$(call install,$(build_packages) $(broker_packages) python3 python3-venv)
