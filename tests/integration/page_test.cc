@@ -348,7 +348,7 @@ TEST_F(PageTest, DrawsNoOutageWhenItOpensOrIsClicked) {
 TEST_F(PageTest, ARateIsTakenOverFiveSeconds) {
   const auto rates = browser_->Run(
       "const status = structuredClone(lastStatus), one = status.partitions[0];"
-      "delete one.history; one.partition = 77; one.phase = 'active'; status.partitions = [one];"
+      "delete one.history; one.partition = one.key = 77; one.phase = 'active'; status.partitions = [one];"
       "for (let second = 0; second < 20; ++second) {"
       "  one.records.unique += second % 3 === 0 ? 300 : 0;"
       "  one.actions.passed += second % 3 === 0 ? 300 : 0;"
