@@ -19,7 +19,9 @@ namespace lethe {
 // A handful of kinds and reasons, so a search by hand is the fastest.
 inline void CountSteps(const StepCount& steps, std::vector<StepCount>* counts) {
   for (StepCount& known : *counts) {
-    if (known.kind == steps.kind && known.reason == steps.reason) {
+    // Reasons are constants: nearly always the same one.
+    if (known.kind == steps.kind &&
+        (known.reason.data() == steps.reason.data() || known.reason == steps.reason)) {
       known.count += steps.count;
       return;
     }

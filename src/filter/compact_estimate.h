@@ -36,15 +36,10 @@ class CompactSample {
       wanted_ = std::min(addresses_, most_lines_);
     }
     const int64_t end = std::min(wanted_, looked_at_ + kLinesPerLook);
+    for (int64_t i = looked_at_; i < std::min(end, looked_at_ + kAhead); ++i) table.PrefetchLine(Address(i));
     for (; looked_at_ < end; ++looked_at_) {
-      // The golden ratio's multiples are spread evenly, in the low bits of a level as well.
-      const uint64_t address = addresses_ <= most_lines_
-                                   ? static_cast<uint64_t>(looked_at_)
-                                   : (static_cast<uint64_t>(looked_at_) * 0x9E3779B97F4A7C15ULL) >> 20;
-      double of_line = 0;
-      table.VisitLine(address, span, [&](const CompactEntry& entry, int level) {
-        of_line += std::ldexp(1.0, level - entry.known - Table::Line::kTagBits);
-      });
+      if (looked_at_ + kAhead < end) table.PrefetchLine(Address(looked_at_ + kAhead));
+      const double of_line = table.SumOfRates(Address(looked_at_), span);
       sum_ += of_line;
       sum_of_squares_ += of_line * of_line;
     }
@@ -62,7 +57,14 @@ class CompactSample {
   }
 
  private:
-  static constexpr int64_t kLinesPerLook = 32;
+  static constexpr int64_t kLinesPerLook = 128;
+  static constexpr int64_t kAhead = 16;
+
+  // The golden ratio's multiples are spread evenly, in the low bits of a level as well.
+  uint64_t Address(int64_t i) const {
+    if (addresses_ <= most_lines_) return static_cast<uint64_t>(i);
+    return (static_cast<uint64_t>(i) * 0x9E3779B97F4A7C15ULL) >> 20;
+  }
 
   int64_t most_lines_;
   int level_ = -1;

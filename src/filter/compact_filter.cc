@@ -101,7 +101,12 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
     if (__builtin_expect(HasWork(), 0)) Work(LinesDue(epochs_.now_ms(), before_ms));
   }
 
-  FilterStatus Figures() const override;
+  FilterStatus Figures() const override {
+    FilterStatus status;
+    GetFigures(&status);
+    return status;
+  }
+  void GetFigures(FilterStatus* into) const override;
   std::unique_ptr<EngineFilter::Sample> BeginSample(int64_t most_lines) const override {
     return std::make_unique<Looker>(this, most_lines);
   }
@@ -451,8 +456,8 @@ class CompactFilter final : public EachIdFilter<CompactFilter<Tag, Processor>> {
 };
 
 template <typename Tag, typename Processor>
-FilterStatus CompactFilter<Tag, Processor>::Figures() const {
-  FilterStatus status;
+void CompactFilter<Tag, Processor>::GetFigures(FilterStatus* into) const {
+  FilterStatus& status = *into;
   status.past_generations = std::max(0, epochs_.live() - 1);
   status.refresh_period = epochs_.RefreshPeriod();
   status.bits_per_generation = GenerationBits();
@@ -468,6 +473,8 @@ FilterStatus CompactFilter<Tag, Processor>::Figures() const {
   status.memory_above_need_bytes = MemoryAboveNeed();
   status.refreshes = epochs_.begun();
   status.limit_hits = limit_hits_;
+  status.generations.clear();
+  status.present_fill = 0;
   for (int64_t number = epochs_.span().newest; number >= epochs_.span().oldest; --number) {
     const CompactEpochs::Epoch& epoch = epochs_[number];
     const auto ago = [&](int64_t time_ms) { return absl::Milliseconds(epochs_.now_ms() - time_ms); };
@@ -478,7 +485,6 @@ FilterStatus CompactFilter<Tag, Processor>::Figures() const {
          .fill = static_cast<double>(epoch.ids) / static_cast<double>(table_.slots())});
   }
   if (!status.generations.empty()) status.present_fill = status.generations.front().fill;
-  return status;
 }
 
 template <typename Tag, typename Processor>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -205,6 +206,24 @@ struct CompactLine {
     // Of all fields only the last one shares that word. A load of it would wait for a store nearby.
     const bool is_in_word = format.first_field + (slot + 1) * format.field_bits > 8 * 56;
     SetMeta(line, __builtin_expect(is_in_word, 0) ? MetaWord(line) : meta_word, meta);
+  }
+
+  // The probability that an id that was never inserted equals an entry of which so many bits are known, and
+  // whose line is one of two for each.
+  static double RateOfKnown(int known) {
+    return std::bit_cast<double>(static_cast<uint64_t>(1023 + 1 - known - kTagBits) << 52);
+  }
+
+  // The sum over the live entries of 2^-(t + v), with tags of t bits and v known bits above the line's level.
+  static double SumOfRates(const uint8_t* line, const CompactFormat& format, const CompactSpan& span) {
+    const CompactMeta meta = MetaOf(line);
+    const int entries = __builtin_popcountll(meta.mask);
+    double sum = 0;
+    for (int i = EntriesBefore(meta.mask, DeadEpochs(meta.stamp, span)); i < entries; ++i) {
+      const uint64_t field = GetField(line, format, SlotOf(format, meta, i));
+      sum += RateOfKnown(64 - __builtin_clzll(field));
+    }
+    return sum;
   }
 
   // The slot of an entry, counted from the oldest, which is 0.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -139,14 +138,12 @@ class CompactTable {
   int64_t memory_bytes() const { return memory_.bytes(); }
   const CompactFormats& formats() const { return formats_; }
 
-  // Calls visit(entry, level) for each live entry of the line that an address chooses.
-  template <typename Visit>
-  void VisitLine(uint64_t address, const CompactSpan& span, const Visit& visit) const {
-    CompactEntry entries[Line::kMostSlots];
+  // Of the line that an address chooses (CompactLine::SumOfRates).
+  double SumOfRates(uint64_t address, const CompactSpan& span) const {
     const uint64_t index = IndexOf(address);
-    const int count = UnpackAt(index, span, entries);
-    for (int i = 0; i < count; ++i) visit(entries[i], LevelOf(index));
+    return Line::SumOfRates(LineAt(index), FormatOf(index), span);
   }
+  void PrefetchLine(uint64_t address) const { __builtin_prefetch(LineAt(IndexOf(address))); }
 
  private:
   struct Stashed {
@@ -184,10 +181,6 @@ class CompactTable {
   void PackAt(uint64_t index, const CompactSpan& span, const CompactEntry* entries, int count) {
     Line::Pack(LineAt(index), FormatOf(index), LevelOf(index), span, entries, count);
   }
-  // The probability that an id that was never inserted equals an entry of which so many bits are known.
-  static double RateOfKnown(int known) {
-    return std::bit_cast<double>(static_cast<uint64_t>(1023 + 1 - known - Line::kTagBits) << 52);
-  }
   // Before a line takes entries of other lines, or of its own in another format.
   void NoteRises(const CompactEntry* entries, int count, uint64_t index) {
     for (int i = 0; i < count; ++i) NoteRise(entries[i], index);
@@ -196,7 +189,7 @@ class CompactTable {
     const int level = LevelOf(index);
     const int kept = level + std::clamp(entry.known - level, 0, FormatOf(index).known_bits());
     if (__builtin_expect(kept >= entry.known, 1)) return;
-    risen_[CompactPlaceOf(entry.epoch)] += RateOfKnown(kept) - RateOfKnown(entry.known);
+    risen_[CompactPlaceOf(entry.epoch)] += Line::RateOfKnown(kept) - Line::RateOfKnown(entry.known);
   }
   // Before line `index` loses an entry, or renews one.
   void KeepForCopy(uint64_t index) {

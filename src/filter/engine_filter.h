@@ -37,11 +37,13 @@ class EngineFilter : public Filter {
     virtual bool Look() = 0;
     virtual void Describe(FilterStatus* status) const = 0;
   };
-  static constexpr int64_t kSampledLines = 1024;
+  static constexpr int64_t kSampledLines = 512;
   // Looks at `most_lines` of the filter's lines at most. Null if Figures() leaves nothing out.
   virtual std::unique_ptr<Sample> BeginSample(int64_t /*most_lines*/) const { return nullptr; }
   // The figures, with all that a sample finds.
   FilterStatus Status() const override;
+  // The figures, in a status whose lists keep their memory from call to call.
+  virtual void GetFigures(FilterStatus* status) const { *status = Figures(); }
 
   // The filter as it is. CopyMemory copies its memory, part by part in order, with insertions in between;
   // give the spans to that only. Unimplemented without an override.

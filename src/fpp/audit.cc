@@ -28,14 +28,6 @@ uint64_t HashPayload(absl::string_view payload) {
   return hash == 0 ? 1 : hash;
 }
 
-void SetRate(AuditStatus* status) {
-  if (status->fresh == 0) return;
-  status->fpp_measured = static_cast<double>(status->false_drops) / static_cast<double>(status->fresh);
-  const Interval interval = RateInterval(status->false_drops, status->fresh, kConfidence);
-  status->fpp_low = interval.low;
-  status->fpp_high = interval.high;
-}
-
 }  // namespace
 
 Audit::Audit(double share, absl::Duration horizon, const Filter* filter, MemoryBudget* memory, bool renews)
@@ -240,41 +232,55 @@ bool Audit::MeasureFading() try {
 }
 
 AuditStatus Audit::Status() const {
+  AuditStatus status = Counted();
+  SetAuditRate(&status);
+  return status;
+}
+
+AuditStatus Audit::Counted() const {
   size_t ids = 0;
   size_t places = 0;
   for (const auto& part : parts_) {
     ids += part->seen.size();
     places += part->capacity;
   }
-  AuditStatus status{.share = static_cast<double>(threshold_) / kAllIds,
-                     .events = counts_.events,
-                     .fresh = counts_.fresh,
-                     .false_drops = counts_.false_drops,
-                     .copies = counts_.copies,
-                     .missed = counts_.missed,
-                     .compared = counts_.compared,
-                     .payload_mismatches = counts_.payload_mismatches,
-                     .ids = static_cast<int64_t>(ids),
-                     .memory_bytes = OrderedIdSet<Seen>::BytesFor(places)};
-  SetRate(&status);
-  return status;
+  return {.share = static_cast<double>(threshold_) / kAllIds,
+          .events = counts_.events,
+          .fresh = counts_.fresh,
+          .false_drops = counts_.false_drops,
+          .copies = counts_.copies,
+          .missed = counts_.missed,
+          .compared = counts_.compared,
+          .payload_mismatches = counts_.payload_mismatches,
+          .ids = static_cast<int64_t>(ids),
+          .memory_bytes = OrderedIdSet<Seen>::BytesFor(places)};
+}
+
+void AddAudit(const AuditStatus& audit, double share, AuditStatus* all) {
+  all->share += share * audit.share;
+  all->events += audit.events;
+  all->fresh += audit.fresh;
+  all->false_drops += audit.false_drops;
+  all->copies += audit.copies;
+  all->missed += audit.missed;
+  all->compared += audit.compared;
+  all->payload_mismatches += audit.payload_mismatches;
+  all->ids += audit.ids;
+  all->memory_bytes += audit.memory_bytes;
+}
+
+void SetAuditRate(AuditStatus* all) {
+  if (all->fresh == 0) return;
+  all->fpp_measured = static_cast<double>(all->false_drops) / static_cast<double>(all->fresh);
+  const Interval interval = RateInterval(all->false_drops, all->fresh, kConfidence);
+  all->fpp_low = interval.low;
+  all->fpp_high = interval.high;
 }
 
 AuditStatus MergeAudits(absl::Span<const AuditStatus> audits) {
   AuditStatus all;
-  for (const AuditStatus& audit : audits) {
-    all.share += audit.share / static_cast<double>(audits.size());
-    all.events += audit.events;
-    all.fresh += audit.fresh;
-    all.false_drops += audit.false_drops;
-    all.copies += audit.copies;
-    all.missed += audit.missed;
-    all.compared += audit.compared;
-    all.payload_mismatches += audit.payload_mismatches;
-    all.ids += audit.ids;
-    all.memory_bytes += audit.memory_bytes;
-  }
-  SetRate(&all);
+  for (const AuditStatus& audit : audits) AddAudit(audit, 1.0 / static_cast<double>(audits.size()), &all);
+  SetAuditRate(&all);
   return all;
 }
 

@@ -73,6 +73,8 @@ class Audit {
   void Abort();
 
   AuditStatus Status() const;
+  // Without the rate and its interval, which take a microsecond and more.
+  AuditStatus Counted() const;
 
   // For a snapshot: first all but the ids, then the ids. Only a new audit can be restored. It reserves memory
   // with the ids, after the filter; if the budget has no room, the share is halved. False, or DataLoss, if an
@@ -157,8 +159,11 @@ class Audit {
   Counts pending_counts_;
 };
 
-// The audit of a partition, from those of its shards: sums, the mean share, and the rate and interval of the
-// sums.
+// The audit of a partition, from those of its shards, each of which has this share of the ids: counts, and
+// at the end the rate and interval of the sums.
+void AddAudit(const AuditStatus& audit, double share, AuditStatus* all);
+void SetAuditRate(AuditStatus* all);
+// Of audits that each have the same share of the ids.
 AuditStatus MergeAudits(absl::Span<const AuditStatus> audits);
 
 }  // namespace lethe

@@ -215,11 +215,14 @@ void Partition::Impl::Abort() noexcept {
 }
 
 PartitionStatus Partition::Impl::Status() const {
-  std::vector<ShardStatus> parts;
-  parts.reserve(shards.size());
   const int64_t most_lines = EngineFilter::kSampledLines / static_cast<int64_t>(shards.size());
-  for (const auto& shard : shards) parts.push_back(shard->Status(most_lines));
-  const ShardStatus all = MergeShards(parts);
+  MergedShards merged(shards.size());
+  ShardStatus of_shard;  // whose lists keep their memory
+  for (const auto& shard : shards) {
+    shard->GetStatus(most_lines, &of_shard);
+    merged.Add(of_shard);
+  }
+  const ShardStatus all = merged.Take();
   return {.name = name,
           .stream_time = StreamTimeNow(),
           .unique = all.unique,

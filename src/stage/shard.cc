@@ -1,12 +1,22 @@
 #include "src/stage/shard.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstddef>
 #include <new>
+#include <utility>
 
 #include "src/adapt/step_log.h"
 
 namespace lethe {
+
+namespace {
+
+// Of a partition with more shards than that: the latest of each.
+constexpr size_t kMostSteps = 64;
+
+}  // namespace
 
 Shard::Shard(std::unique_ptr<Filter> filter, const StageOptions& options, MemoryBudget* audit_memory)
     : filter_(std::move(filter)),
@@ -128,29 +138,32 @@ int64_t Shard::pending_bytes() const {
   return pending_.bytes();
 }
 
-bool Shard::Seen::FitsTo(const FilterStatus& filter, int64_t epoch_now) const {
-  return sample != nullptr && epoch == epoch_now && lines == filter.lines && ids == filter.ids;
-}
-
-ShardStatus Shard::Status(int64_t most_lines) const {
+void Shard::GetStatus(int64_t most_lines, ShardStatus* status) const {
   const std::lock_guard<std::mutex> one_at_a_time(status_mutex_);
-  ShardStatus status;
   {
     const Lock lock(this);
-    status = {.unique = unique_,
-              .duplicates = duplicates_,
-              .replayed = replayed_,
-              .pending = static_cast<int64_t>(pending_.size()),
-              .filter = filter_->Figures(),
-              .audit = audit_.Status()};
-    if (engine_filter_ == nullptr) return status;
+    status->unique = unique_;
+    status->duplicates = duplicates_;
+    status->replayed = replayed_;
+    status->pending = static_cast<int64_t>(pending_.size());
+    status->audit = audit_.Counted();
+    if (engine_filter_ == nullptr) {
+      status->filter = filter_->Figures();
+      return;
+    }
+    engine_filter_->GetFigures(&status->filter);
     const int64_t epoch = engine_filter_->ImageEpoch();
-    if (!seen_.FitsTo(status.filter, epoch)) {
-      seen_ = {engine_filter_->BeginSample(most_lines), epoch, status.filter.lines, status.filter.ids};
-      if (seen_.sample == nullptr) return status;
+    const auto level = static_cast<int>(std::bit_width(static_cast<uint64_t>(status->filter.lines)));
+    // A table that fits into the sample is soon looked at: there the estimate is exact at any time.
+    const bool may_be_old = 2 * status->filter.lines > most_lines;
+    const bool is_seen = seen_.sample != nullptr && seen_.epoch == epoch && seen_.level == level &&
+                         (may_be_old || seen_.ids == status->filter.ids);
+    if (!is_seen) {
+      seen_ = {engine_filter_->BeginSample(most_lines), epoch, level, status->filter.ids,
+               status->filter.fpp_modelled};
+      if (seen_.sample == nullptr) return;
     } else {
-      seen_.sample->Describe(&status.filter);
-      return status;
+      return DescribeSeen(&status->filter);
     }
   }
   // Events go first between two steps.
@@ -158,52 +171,59 @@ ShardStatus Shard::Status(int64_t most_lines) const {
     const Lock lock(this);
     ends = seen_.sample->Look();
   }
-  seen_.sample->Describe(&status.filter);
-  return status;
+  DescribeSeen(&status->filter);
 }
 
-ShardStatus MergeShards(absl::Span<const ShardStatus> shards) {
-  ShardStatus all;
-  std::vector<AuditStatus> audits;
-  all.filter.window = absl::InfiniteDuration();
-  const double share = 1.0 / static_cast<double>(shards.size());
-  double variance = 0;
-  for (const ShardStatus& shard : shards) {
-    all.unique += shard.unique;
-    all.duplicates += shard.duplicates;
-    all.replayed += shard.replayed;
-    all.pending += shard.pending;
-    audits.push_back(shard.audit);
-    const FilterStatus& one = shard.filter;
-    FilterStatus& sum = all.filter;
-    sum.past_generations = std::max(sum.past_generations, one.past_generations);
-    sum.refresh_period = std::max(sum.refresh_period, one.refresh_period);
-    sum.bits_per_generation += one.bits_per_generation;
-    sum.lines += one.lines;
-    sum.bits_per_id = std::max(sum.bits_per_id, one.bits_per_id);
-    sum.ids += one.ids;
-    sum.present_fill = std::max(sum.present_fill, one.present_fill);
-    sum.window = std::min(sum.window, one.window);
-    sum.fpp_modelled += share * one.fpp_modelled;
-    sum.fpp_estimated += share * one.fpp_estimated;
-    // The shards' samples are independent.
-    variance += share * one.fpp_estimated_deviation * share * one.fpp_estimated_deviation;
-    sum.fpp_at_interval_end += share * one.fpp_at_interval_end;
-    sum.fpp_target = one.fpp_target;
-    sum.memory_bytes += one.memory_bytes;
-    sum.memory_above_need_bytes += one.memory_above_need_bytes;
-    sum.refreshes += one.refreshes;
-    sum.limit_hits += one.limit_hits;
-    for (const StepCount& steps : one.step_counts) CountSteps(steps, &sum.step_counts);
-    sum.steps.insert(sum.steps.end(), one.steps.begin(), one.steps.end());
-  }
-  if (shards.size() == 1) all.filter.generations = shards.front().filter.generations;
-  all.filter.fpp_estimated_deviation = std::sqrt(variance);
+void Shard::DescribeSeen(FilterStatus* filter) const {
+  seen_.sample->Describe(filter);
+  if (seen_.modelled == 0) return;
+  const double change = filter->fpp_modelled / seen_.modelled;
+  filter->fpp_estimated *= change;
+  filter->fpp_estimated_deviation *= change;
+}
+
+MergedShards::MergedShards(size_t shards) : shards_(shards) { all_.filter.window = absl::InfiniteDuration(); }
+
+void MergedShards::Add(const ShardStatus& shard) {
+  const double share = 1.0 / static_cast<double>(shards_);
+  all_.unique += shard.unique;
+  all_.duplicates += shard.duplicates;
+  all_.replayed += shard.replayed;
+  all_.pending += shard.pending;
+  AddAudit(shard.audit, share, &all_.audit);
+  const FilterStatus& one = shard.filter;
+  FilterStatus& sum = all_.filter;
+  sum.past_generations = std::max(sum.past_generations, one.past_generations);
+  sum.refresh_period = std::max(sum.refresh_period, one.refresh_period);
+  sum.bits_per_generation += one.bits_per_generation;
+  sum.lines += one.lines;
+  sum.bits_per_id = std::max(sum.bits_per_id, one.bits_per_id);
+  sum.ids += one.ids;
+  sum.present_fill = std::max(sum.present_fill, one.present_fill);
+  sum.window = std::min(sum.window, one.window);
+  sum.fpp_modelled += share * one.fpp_modelled;
+  sum.fpp_estimated += share * one.fpp_estimated;
+  // The shards' samples are independent.
+  variance_ += share * one.fpp_estimated_deviation * share * one.fpp_estimated_deviation;
+  sum.fpp_at_interval_end += share * one.fpp_at_interval_end;
+  sum.fpp_target = one.fpp_target;
+  sum.memory_bytes += one.memory_bytes;
+  sum.memory_above_need_bytes += one.memory_above_need_bytes;
+  sum.refreshes += one.refreshes;
+  sum.limit_hits += one.limit_hits;
+  for (const StepCount& steps : one.step_counts) CountSteps(steps, &sum.step_counts);
+  const size_t latest = std::min(one.steps.size(), std::max<size_t>(1, kMostSteps / shards_));
+  sum.steps.insert(sum.steps.end(), one.steps.end() - static_cast<std::ptrdiff_t>(latest), one.steps.end());
+  if (shards_ == 1) sum.generations = one.generations;
+}
+
+ShardStatus MergedShards::Take() {
+  all_.filter.fpp_estimated_deviation = std::sqrt(variance_);
   std::stable_sort(
-      all.filter.steps.begin(), all.filter.steps.end(),
+      all_.filter.steps.begin(), all_.filter.steps.end(),
       [](const AdaptationStep& a, const AdaptationStep& b) { return a.stream_time_ms < b.stream_time_ms; });
-  all.audit = MergeAudits(audits);
-  return all;
+  SetAuditRate(&all_.audit);
+  return std::move(all_);
 }
 
 }  // namespace lethe

@@ -77,9 +77,11 @@ class Shard {
   absl::Status Restore(int index, SnapshotReader* reader);
 
   int64_t pending_bytes() const;
-  // Looks at `most_lines` of the filter's lines at most. It does so again once the filter has changed its
-  // epoch or size, or the number of its ids.
-  ShardStatus Status(int64_t most_lines) const;
+  // The rate of the audit and its interval are left to MergedShards. The estimated rate is of a sample of
+  // `most_lines` at most, taken when the filter has begun an epoch or become twice or half as large; since
+  // then it has changed as the modelled rate has. A filter that fits into the sample is looked at after each
+  // event.
+  void GetStatus(int64_t most_lines, ShardStatus* status) const;
 
  private:
   template <typename Self, typename Fields>
@@ -120,15 +122,16 @@ class Shard {
     const Shard* const shard_;
   };
 
-  // What Status() found last in the filter's lines, and where it was found.
+  // What GetStatus() found last in the filter's lines, and of which filter.
   struct Seen {
     std::unique_ptr<EngineFilter::Sample> sample;
     int64_t epoch = 0;
-    int64_t lines = 0;
+    int level = 0;
     int64_t ids = 0;
-    bool FitsTo(const FilterStatus& filter, int64_t epoch_now) const;
+    double modelled = 0;
   };
-  mutable std::mutex status_mutex_;  // one Status() at a time; guards seen_
+  void DescribeSeen(FilterStatus* filter) const;
+  mutable std::mutex status_mutex_;  // one GetStatus() at a time; guards seen_
   mutable Seen seen_;
   mutable std::mutex mutex_;  // guards all that follows
   const std::unique_ptr<Filter> filter_;
@@ -146,8 +149,20 @@ class Shard {
 
 // The status of a partition, from those of its shards. Sizes and counts are sums. Rates (FPP) are means,
 // since events choose shards at random. The window is the shortest, since it is a promise; N and t are the
-// largest; k and the target are the same in all. The steps of all are in the order of stream time.
-ShardStatus MergeShards(absl::Span<const ShardStatus> shards);
+// largest; k and the target are the same in all. Steps are the latest of all shards, in the order of stream
+// time. Generations are those of a single shard.
+class MergedShards {
+ public:
+  explicit MergedShards(size_t shards);
+  void Add(const ShardStatus& shard);
+  // After all.
+  ShardStatus Take();
+
+ private:
+  const size_t shards_;
+  ShardStatus all_;
+  double variance_ = 0;
+};
 
 }  // namespace lethe
 

@@ -156,8 +156,11 @@ absl::StatusOr<SnapshotReport> Partition::Impl::Inspect(const std::string& path)
                            .horizon = header->horizon,
                            .target_fpp = header->target_fpp,
                            .partition = restored->partition->Status()};
-  for (const auto& shard : restored->partition->impl_->shards)
-    report.shards.push_back(shard->Status(EngineFilter::kSampledLines).filter);
+  ShardStatus of_shard;
+  for (const auto& shard : restored->partition->impl_->shards) {
+    shard->GetStatus(EngineFilter::kSampledLines, &of_shard);
+    report.shards.push_back(of_shard.filter);
+  }
   return report;
 }
 

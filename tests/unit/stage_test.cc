@@ -382,6 +382,23 @@ TEST(SilentStreamTest, GivesItsMemoryBack) {
   }
 }
 
+// A sample is taken in each epoch and for each size; in between the estimate follows what the filter holds.
+TEST(StatusTest, TheEstimateFollowsTheIdsBetweenSamples) {
+  auto stage = *DedupStage::Create({.horizon = kHorizon, .shards = 4});
+  auto partition = *stage->Open("p");
+  int next = 0;
+  const auto judge_up_to = [&](int ids) {
+    for (; next < ids; ++next) ASSERT_TRUE(partition->Judge(absl::StrCat(next), kStart).ok());
+  };
+  judge_up_to(130'000);
+  const FilterStatus before = partition->Status().filter;
+  judge_up_to(180'000);
+  const FilterStatus after = partition->Status().filter;
+  ASSERT_GT(after.fpp_modelled, 1.1 * before.fpp_modelled);
+  EXPECT_GT(before.fpp_estimated, 0);
+  EXPECT_NEAR(after.fpp_estimated / before.fpp_estimated, after.fpp_modelled / before.fpp_modelled, 0.05);
+}
+
 TEST(CreateTest, RefusesOptionsThatCannotBeMet) {
   const auto refused = [](const StageOptions& options, absl::string_view name) {
     const absl::Status status = DedupStage::Create(options, ExactFilter::Factory()).status();
