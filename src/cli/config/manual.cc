@@ -24,7 +24,8 @@ std::pair<std::string, std::string> FooterOf(const CLI::App& command) {
 
 std::string FirstExample(const CLI::App& command) {
   const std::string examples = FooterOf(command).second;
-  return std::string(absl::StripAsciiWhitespace(examples.substr(0, examples.find('\n'))));
+  const std::vector<absl::string_view> lines = absl::StrSplit(examples, '\n');
+  return std::string(absl::StripAsciiWhitespace(lines.front()));
 }
 
 // Paragraphs are parted by an empty line; the other newlines are of the source.
