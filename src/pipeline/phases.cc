@@ -115,10 +115,10 @@ std::optional<Phases::Awaited> Phases::Replay(Task& task, RecordRun run) {
     replayed_.clear();
   };
   // The wall clock has moved on since these records were judged: it would accept timestamps that were too far
-  // ahead then. Stream time at C takes its place.
+  // ahead then.
   task.filter->LimitStreamTime(task.time_at_committed);
   const absl::Time latest =
-      std::min(state_.clock.Wall(), task.time_at_committed) + flow.flow.options.max_future;
+      std::min(state_.clock.Wall(), task.judged_by) + flow.flow.options.max_future;
   std::optional<Awaited> awaited;
   for (const InputRecord& input : run) {
     const RecordFields& fields = flow.replay_reader.Read(input.view());
@@ -228,7 +228,11 @@ void Phases::MeetUnreadable(Task& task, int64_t base, const std::string& why) {
   const int64_t at = std::max(base, task.next);
   task.unreadable_times = task.unreadable_at == at ? task.unreadable_times + 1 : 1;
   task.unreadable_at = at;
-  if (task.unreadable_times < kUnreadableTimes) return;
+  if (task.unreadable_times < kUnreadableTimes) {
+    // Records before `next` need not be read, and the batch may end there. If it is met again, it does not.
+    if (base < task.next) source_.Seek(task);
+    return;
+  }
   // The record to compare with cannot be read.
   if (task.phase == Phase::kChecking) return ownership_.Rebuild(task);
   const bool is_replay = task.phase == Phase::kRestoring;

@@ -234,9 +234,9 @@ TEST_F(AssignmentTest, WhatWasUndeliverableIsPassedOnWithTheCommit) {
   owned->undeliverable[3] = {"too large", false};
   owned->undeliverable[12] = {"too large", false};
   owned->next = 10;
-  EXPECT_EQ(owned->Metadata().undeliverable, std::vector<int64_t>{3});
+  EXPECT_EQ(owned->Metadata(absl::Now()).undeliverable, std::vector<int64_t>{3});
   owned->Committed();
-  const CommitMetadata story = owned->Metadata();
+  const CommitMetadata story = owned->Metadata(absl::Now());
   EXPECT_EQ(story.undeliverable, std::vector<int64_t>{3});
   EXPECT_EQ((*Prepare(10, story.ToString(), {0, 1000}))->passed_over, std::set<int64_t>{3});
 }
@@ -262,7 +262,7 @@ TEST_F(AssignmentTest, WithShortHistoryTheClockStartsWhereItWasAtTheCommit) {
   EXPECT_EQ((*owned)->filter->stream_time(), At(3));
   EXPECT_TRUE((*owned)->short_history());
   // The next owner learns it from the commit, wherever its log starts.
-  const CommitMetadata next = (*owned)->Metadata();
+  const CommitMetadata next = (*owned)->Metadata(absl::Now());
   EXPECT_TRUE((*Prepare(1000, next.ToString(), {0, 2000}))->short_history());
 }
 
@@ -493,9 +493,9 @@ TEST_F(SnapshotAssignmentTest, LoadingStopsAtOnceWithTheLane) {
 // With R beyond it, the log is read from there: it is less.
 TEST_F(SnapshotAssignmentTest, OneThatIsOlderThanTheRestartPointIsNamedNoMore) {
   auto owned = *Prepare(1000, Naming(0, 400).ToString(), {0, 2000});
-  EXPECT_EQ(owned->Metadata().snapshot, id_.ToString());
+  EXPECT_EQ(owned->Metadata(absl::Now()).snapshot, id_.ToString());
   owned->points.emplace(kHorizon, RestartPoint{901, At(2)});
-  EXPECT_EQ(owned->Metadata().snapshot, "");
+  EXPECT_EQ(owned->Metadata(absl::Now()).snapshot, "");
 }
 
 TEST_F(SnapshotAssignmentTest, OneWhoseLogWasAnotherIsNotTriedAgain) {
@@ -571,7 +571,7 @@ TEST_F(AssignmentTest, AHorizonThatWasRaisedIsShortUntilItHasPassedWhateverIsRes
   EXPECT_EQ(owned->phase, Phase::kRestoring);
   EXPECT_TRUE(owned->short_history());
   for (int restart = 0; restart < 3; ++restart) {
-    const CommitMetadata story = owned->Metadata();
+    const CommitMetadata story = owned->Metadata(absl::Now());
     EXPECT_EQ(story.horizon, options_.stage.horizon);
     EXPECT_EQ(story.covered_since, At(2));
     owned = *Prepare(1000, story.ToString(), {0, 2000});
@@ -584,7 +584,7 @@ TEST_F(AssignmentTest, AHorizonThatWasRaisedIsShortUntilItHasPassedWhateverIsRes
   // The horizon has gone by since.
   for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter->Observe(At(5)).ok());
   EXPECT_FALSE(owned->short_history());
-  story = owned->Metadata();
+  story = owned->Metadata(absl::Now());
   EXPECT_EQ(story.covered_since, absl::InfinitePast());
   // From the group's beginning on everything is known.
   EXPECT_EQ((*Prepare(1000, Story(400, 400, At(2), At(3)).ToString(), {0, 2000}))->covered_since,
@@ -703,19 +703,19 @@ TEST_F(AssignmentTest, ACommitThatNamesFewerPartitionsShowsGrowth) {
   EXPECT_EQ(owned->growth.partitions, kPartitions);
   EXPECT_EQ(owned->growth.offset, 2000) << "what is in the log may have been sent before";
   // A restart knows of it, and does not take it for new.
-  story = owned->Metadata();
+  story = owned->Metadata(absl::Now());
   EXPECT_EQ(story.origin_partitions, 2) << "by which partitions are known that were added";
   owned = *Prepare(1000, story.ToString(), {0, 3000});
   EXPECT_EQ(owned->growth.offset, 2000);
   owned->next = owned->committed = 2000;
   for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter->Observe(At(4)).ok());
-  story = owned->Metadata();
+  story = owned->Metadata(absl::Now());
   EXPECT_EQ(story.growth.time, At(4));
   owned = *Prepare(2000, story.ToString(), {0, 3000});
   EXPECT_TRUE(owned->keys_moved());
   for (int i = 0; i < 101; ++i) EXPECT_TRUE(owned->filter->Observe(At(5)).ok());
   EXPECT_FALSE(owned->keys_moved());
-  story = owned->Metadata();
+  story = owned->Metadata(absl::Now());
   EXPECT_EQ(story.growth.offset, -1);
   EXPECT_EQ(story.growth.partitions, kPartitions);
   EXPECT_FALSE((*Prepare(2500, story.ToString(), {0, 3000}))->keys_moved());
@@ -730,7 +730,7 @@ TEST_F(AssignmentTest, APartitionThatWasAddedMayHaveTheKeysOfOthers) {
   auto owned = *Prepare(-1, "", {0, 1000}, Uncommitted::kAdded);
   EXPECT_TRUE(owned->keys_moved());
   EXPECT_EQ(owned->growth.offset, 0);
-  EXPECT_EQ(owned->Metadata().growth.partitions, kPartitions);
+  EXPECT_EQ(owned->Metadata(absl::Now()).growth.partitions, kPartitions);
 }
 
 // A lane that stays as it is, while others are given what is new.

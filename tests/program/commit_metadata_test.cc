@@ -49,6 +49,7 @@ void ExpectSame(const CommitMetadata& a, const CommitMetadata& b) {
   EXPECT_EQ(a.undeliverable, b.undeliverable);
   EXPECT_EQ(a.last_record_time, b.last_record_time);
   EXPECT_EQ(a.next_record_time, b.next_record_time);
+  EXPECT_EQ(a.wall_time, b.wall_time);
   EXPECT_EQ(a.topic_id, b.topic_id);
 }
 
@@ -125,6 +126,7 @@ TEST(CommitMetadataTest, RoundTripOfRandomStories) {
       if (below(2) == 0) story.growth = {story.growth.partitions, below(uint64_t{1} << 62), time()};
     }
     story.last_record_time = time();
+    story.wall_time = time();
     story.topic_id = below(2) == 0 ? "" : "AbCd-_0123456789efghij";
     const std::string text = story.ToString();
     EXPECT_LE(text.size(), kBrokerLimit);

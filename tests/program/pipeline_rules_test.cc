@@ -382,6 +382,42 @@ TEST_F(PipelineRulesTest, Rule14ARecordOfTheFutureMovesNoStreamTimeAndKeepsItsVe
   EXPECT_EQ(task.filter->stream_time(), absl::FromUnixMillis(now));
 }
 
+TEST_F(PipelineRulesTest, Rule23AKeptFilterMeetsASkippedBatchAgainAndNothingBehindItIsSkipped) {
+  options_.policies.on_unreadable = Action::kDrop;
+  Send({"a"});
+  cluster_.AppendOther(0, FakeEntry::Kind::kUnreadable);
+  Life life(cluster_, options_);
+  Task& task = life.Assign(0);
+  life.on_look = [&, is_kept = false]() mutable {
+    if (is_kept || task.committed != 2) return;
+    is_kept = true;  // it was away, and comes back
+    Send({"a", "b"});
+    task.phase = Phase::kChecking;
+    task.next = task.mark.offset;
+    life.source.positions[0] = task.mark.offset;
+  };
+  ASSERT_TRUE(life.Run().ok());
+  EXPECT_EQ(Out(), "a b");
+  EXPECT_EQ(task.counts.unreadable, 1);
+}
+
+TEST_F(PipelineRulesTest, Rule14AReplayOfASparseTopicEndsAtTheTimeOfTheLiveRun) {
+  // Stream time is eight hours behind the last record: far more than max_future.
+  const int64_t begin = absl::ToUnixMillis(absl::Now() - absl::Hours(200));
+  for (int i = 0; i < 350; ++i) cluster_.Append(0, Event(absl::StrCat(i), begin + i * 600'000));
+  const auto stream_time = [this] {
+    Life life(cluster_, options_);
+    const Task& task = life.Assign(0);
+    EXPECT_TRUE(life.Run().ok());
+    return task.filter->stream_time();
+  };
+  EXPECT_EQ(stream_time(), absl::FromUnixMillis(begin + 299 * 600'000));
+  EXPECT_EQ(stream_time(), absl::FromUnixMillis(begin + 299 * 600'000));
+  // The ids that come now are as old as they are in a run without a restart.
+  for (int i = 350; i < 360; ++i) cluster_.Append(0, Event(absl::StrCat(i), begin + i * 600'000));
+  EXPECT_EQ(stream_time(), absl::FromUnixMillis(begin + 309 * 600'000));
+}
+
 TEST_F(PipelineRulesTest, Rule16ARecordThatIsJudgedAgainIsCountedOnce) {
   CounterOptions counter;
   counter.name = "sums";

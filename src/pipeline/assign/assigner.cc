@@ -387,6 +387,10 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
   }
   task->time_at_committed =
       metadata->committed_time == absl::InfinitePast() ? absl::InfiniteFuture() : metadata->committed_time;
+  // Earlier versions did not write it.
+  task->judged_by = metadata->wall_time == absl::InfinitePast()
+                        ? task->time_at_committed
+                        : std::max(metadata->wall_time, metadata->committed_time);
   // A kept filter that is at the committed offset must have the same record before it.
   const auto is_of_same_log = [&](const Task& each) {
     return metadata->record_before < 0 || metadata->record_before >= each.filter_end ||
@@ -413,6 +417,7 @@ absl::StatusOr<std::unique_ptr<Task>> Assigner::PrepareFilter(int32_t partition,
     kept->committed = kept->in_group = committed.offset;
     kept->log_end = log.end;
     kept->time_at_committed = task->time_at_committed;
+    kept->judged_by = task->judged_by;
     kept->restore = RestoreProgress(kept->filter_end, committed.offset);
     kept->snapshot = snapshot;
     kept->phase = kept->mark.offset < 0 ? Phase::kRestoring : Phase::kChecking;

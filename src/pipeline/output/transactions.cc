@@ -332,10 +332,10 @@ TransactionSize Transactions::Size() const {
   return size;
 }
 
-std::vector<Position> Transactions::Positions(const std::vector<Task*>& tasks) {
+std::vector<Position> Transactions::Positions(const std::vector<Task*>& tasks) const {
   std::vector<Position> positions;
   for (const Task* task : tasks) {
-    positions.push_back({task->id, task->next, task->Metadata().ToString()});
+    positions.push_back({task->id, task->next, task->Metadata(state_.clock.Wall()).ToString()});
   }
   return positions;
 }

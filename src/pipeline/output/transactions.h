@@ -78,7 +78,7 @@ class Transactions {
   // After a refusal: finds the records to blame. If none is known, halves the transaction until one is alone.
   void NarrowDown(const std::string& why);
   TransactionSize Size() const;
-  static std::vector<Position> Positions(const std::vector<Task*>& tasks);
+  std::vector<Position> Positions(const std::vector<Task*>& tasks) const;
 
   const DaemonOptions& options_;
   WorkerState& state_;

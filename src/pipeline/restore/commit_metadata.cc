@@ -121,7 +121,8 @@ std::string CommitMetadata::ToString() const {
       undeliverable.empty() ? "" : " u=" + ListText(undeliverable),
       last_record_time == absl::InfinitePast() ? "" : " lt=" + TimeText(last_record_time),
       topic_id.empty() ? "" : " ti=" + topic_id,
-      next_record_time == absl::InfinitePast() ? "" : " nt=" + TimeText(next_record_time));
+      next_record_time == absl::InfinitePast() ? "" : " nt=" + TimeText(next_record_time),
+      wall_time == absl::InfinitePast() ? "" : " wt=" + TimeText(wall_time));
 }
 
 absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
@@ -147,7 +148,8 @@ absl::StatusOr<CommitMetadata> CommitMetadata::Parse(absl::string_view text) {
       (fields.contains("b") && !ParseRecord(fields["b"], &m)) ||
       (fields.contains("u") && !ParseList(fields["u"], &m.undeliverable)) ||
       (fields.contains("lt") && !ParseTime(fields["lt"], &m.last_record_time)) ||
-      (fields.contains("nt") && !ParseTime(fields["nt"], &m.next_record_time))) {
+      (fields.contains("nt") && !ParseTime(fields["nt"], &m.next_record_time)) ||
+      (fields.contains("wt") && !ParseTime(fields["wt"], &m.wall_time))) {
     return damaged;
   }
   m.id_fingerprint = std::string(fields["id"]);

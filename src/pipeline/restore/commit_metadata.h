@@ -5,7 +5,7 @@
 //
 //   lethe/2 o=ORIGIN n=PARTITIONS r=RESTART rt=TIME ct=TIME id=FINGERPRINT h=HORIZON_MS [s=SNAPSHOT]
 //       [cs=TIME] [g=PARTITIONS[:OFFSET:TIME]] [out=TOPIC] [sc=SCOPE] [b=OFFSET:HASH]
-//       [u=OFFSET[,DISTANCE]...] [lt=TIME] [nt=TIME]
+//       [u=OFFSET[,DISTANCE]...] [lt=TIME] [nt=TIME] [wt=TIME]
 //
 // ORIGIN and RESTART are offsets. TIME is stream time in Unix milliseconds, or '-' before it first moves.
 // Fields in brackets may be missing:
@@ -22,6 +22,7 @@
 //   lt   the timestamp of that last record, which tells an expired log from a cut one
 //   nt   of the router of scope: topic: no record from the committed offset on is older, but for wrong
 //        timestamps
+//   wt   the wall clock of the commit, by which records were judged to be too far ahead
 // Unknown fields are ignored; a word without '=' is damage.
 //
 // Format lethe/1 lacks the last six fields. Lethe reads it and writes the new one, which versions that know
@@ -79,6 +80,7 @@ struct CommitMetadata {
   absl::Time last_record_time = absl::InfinitePast();  // timestamp of the last record before C; not bounded
   std::string topic_id = "";  // of the input, as the cluster names it; empty: not known
   absl::Time next_record_time = absl::InfinitePast();  // not known: InfinitePast()
+  absl::Time wall_time = absl::InfinitePast();         // likewise
 
   static constexpr size_t kMostListBytes = 1536;
   // How many of these offsets, from the newest, fit into the list.

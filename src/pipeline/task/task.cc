@@ -12,7 +12,7 @@ constexpr size_t kMostSurelyListed = CommitMetadata::kMostListBytes / 20;
 
 }  // namespace
 
-CommitMetadata Task::Metadata() const {
+CommitMetadata Task::Metadata(absl::Time wall_now) const {
   const DaemonOptions& options = flow->options;
   const absl::Duration horizon = options.stage.horizon;
   const absl::Time now = filter->stream_time();
@@ -45,7 +45,8 @@ CommitMetadata Task::Metadata() const {
           std::move(listed),
           mark.time,
           topic_id,
-          pace.floor};
+          pace.floor,
+          wall_now};
 }
 
 void Task::TakeHistory(const CommitMetadata& metadata, int64_t log_start) {

@@ -102,6 +102,9 @@ struct Task {
   RestoreProgress restore;
   // During a restore: stream time at C by the commit metadata; InfiniteFuture(): not known.
   absl::Time time_at_committed = absl::InfiniteFuture();
+  // Likewise: no record dated max_future behind it counts. (Stream time at C would not do: in a sparse topic
+  // it is hours behind the records before C.)
+  absl::Time judged_by = absl::InfiniteFuture();
   absl::Time covered_since = absl::InfinitePast();  // stream time from which the filter has all ids
   Growth growth;                                    // of the topic
 
@@ -162,7 +165,7 @@ struct Task {
   }
   std::string Name() const { return flow->NameOf(id.partition); }
   // For a commit of `next`.
-  CommitMetadata Metadata() const;
+  CommitMetadata Metadata(absl::Time wall_now) const;
   // Takes over what the group's commit says of the log before C. The log starts at `log_start`.
   void TakeHistory(const CommitMetadata& metadata, int64_t log_start);
   // For a snapshot that begins now, between transactions; its id is `taken`.
