@@ -67,7 +67,7 @@ configure_program = @test -f $(folder)/build.ninja || cmake --preset $(preset) -
 # Warnings are errors in CI only.
 configure_tests = @cmake --preset release -DLETHE_TESTS=ON $(if $(CI),-DLETHE_WERROR=ON) > /dev/null
 
-.PHONY: build help demo demo-kafka demo-adapt test unit test-debian13 test-packages test-image test-chart test-kubernetes test-registry chaos bench lab lab-counters install deb image sbom format format-check tidy fuzz packages clean
+.PHONY: build help demo demo-kafka demo-adapt test unit test-debian13 test-packages test-image test-chart test-kubernetes test-registry chaos simulate bench lab lab-counters install deb image sbom format format-check tidy fuzz packages clean
 
 build:  ## the program, build/lethe
 	$(call install,$(build_packages))
@@ -118,6 +118,12 @@ chaos:  ## random schedules of faults: SCHEDULES=200 SEED=n, both optional
 	$(configure_tests)
 	cmake --build build --target chaos -j $(JOBS)
 	build/tests/chaos $(if $(SCHEDULES),--schedules $(SCHEDULES)) $(if $(SEED),--seed $(SEED)) --jobs $(JOBS)
+
+simulate:  ## random schedules on a cluster in memory: SECONDS=60 SEED=n, both optional
+	$(call install,$(build_packages) $(broker_packages))
+	$(configure_tests)
+	cmake --build build --target simulate -j $(JOBS)
+	build/tests/simulate --seconds $(or $(SECONDS),60) --seed $(or $(SEED),$(shell date +%s)000000)
 
 bench:  ## the benchmarks, in some 40 minutes; their tables go into tests/bench/README.md
 	$(call install,$(build_packages) $(broker_packages))

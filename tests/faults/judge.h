@@ -17,7 +17,8 @@
 //   - The verdicts that the processes counted, where none was killed, are these verdicts.
 //
 // Stream time is the running maximum of the median of the last 101 timestamps, but for those in the future.
-// Until 101 were seen everything is within the horizon.
+// It starts when the middle half of them lies within 1/32 of the horizon, at the latest when 303 were seen.
+// Until then everything is within the horizon.
 //
 // A filter may also take a new id for one that it knows (a false positive), and the oracle calls that a loss:
 // its target is to be set so low that none is to be expected in all schedules together.
@@ -75,6 +76,7 @@ struct Evidence {
   size_t output_takes_bytes = SIZE_MAX;
   std::vector<Record> input;
   std::vector<Record> output;
+  bool deltas_are_counted = true;
   std::vector<Record> deltas;
   bool totals_are_counted = false;
   std::vector<Record> totals;

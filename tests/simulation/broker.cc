@@ -1,0 +1,191 @@
+#include "tests/simulation/broker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tests/simulation/group.h"
+
+namespace lethe::simulation {
+
+int64_t Log::stable_end() const {
+  int64_t stable = end();
+  for (const auto& [transaction, first] : open_) stable = std::min(stable, first);
+  return stable;
+}
+
+int64_t Log::Append(Entry entry) {
+  const int64_t offset = end();
+  if (entry.transaction >= 0) open_.try_emplace(entry.transaction, offset);
+  entries_.push_back(std::move(entry));
+  if (on_change) on_change();
+  return offset;
+}
+
+void Log::EndTransaction(int64_t transaction) {
+  entries_.push_back({.kind = Entry::Kind::kMarker});
+  open_.erase(transaction);
+  if (on_change) on_change();
+}
+
+void Log::Truncate(int64_t end) {
+  std::deque<Entry> kept(entries_.begin(), entries_.begin() + (end - begin_));
+  truncated_.push_back(std::exchange(entries_, std::move(kept)));
+  start_ = std::min(start_, end);
+  std::erase_if(open_, [&](const auto& each) { return each.second >= end; });
+}
+
+Topic& Broker::CreateTopic(const std::string& name, int32_t partitions) {
+  auto topic = std::make_unique<Topic>();
+  topic->name = name;
+  topic->id = absl::StrCat("id", ++topics_created_);
+  for (int32_t i = 0; i < partitions; ++i) topic->logs.push_back(std::make_unique<Log>());
+  auto& place = topics_[name];
+  if (place != nullptr) deleted_.push_back(std::move(place));
+  place = std::move(topic);
+  return *place;
+}
+
+void Broker::AddPartition(const std::string& name) {
+  topic(name).logs.push_back(std::make_unique<Log>());
+  topic(name).logs.back()->on_change = topic(name).logs.front()->on_change;
+}
+
+void Broker::Recreate(const std::string& name) {
+  const auto partitions = static_cast<int32_t>(topic(name).logs.size());
+  const auto on_change = topic(name).logs.front()->on_change;
+  for (auto& log : CreateTopic(name, partitions).logs) log->on_change = on_change;
+}
+
+void Broker::GoAway(absl::Duration duration) { away_until_ = std::max(away_until_, world_.now() + duration); }
+
+Answer Broker::Init(const std::string& id, absl::Duration timeout, int* epoch) {
+  if (is_away()) return Answer::kAway;
+  Producer& producer = producers_[id];
+  // Whoever had this name is fenced; what it left open is aborted first.
+  if (producer.state == Producer::State::kOngoing) {
+    ++producer.epoch;
+    Decide(producer, /*commits=*/false);
+  }
+  if (producer.state == Producer::State::kEnding) return Answer::kBusy;
+  producer.timeout = timeout;
+  producer.last_ended = -1;
+  *epoch = ++producer.epoch;
+  return Answer::kOk;
+}
+
+void Broker::Begin(Producer& producer) {
+  if (producer.state != Producer::State::kEmpty) return;
+  producer.state = Producer::State::kOngoing;
+  producer.transaction = BeginTransaction();
+  ++producer.transactions;
+  producer.logs.clear();
+  producer.group = nullptr;
+  world_.After(producer.timeout, [this, &producer, transaction = producer.transaction] {
+    if (producer.state != Producer::State::kOngoing || producer.transaction != transaction) return;
+    world_.Say("the coordinator aborts transaction ", transaction, ", which has timed out");
+    ++producer.epoch;
+    Decide(producer, /*commits=*/false);
+  });
+}
+
+Answer Broker::Produce(const std::string& id, int epoch, const std::string& topic_name, int32_t partition,
+                       const std::vector<Record>& batch) {
+  if (is_away()) return Answer::kAway;
+  Producer& producer = producers_.at(id);
+  if (epoch != producer.epoch) return Answer::kFenced;
+  if (producer.state == Producer::State::kEnding) return Answer::kBusy;
+  Begin(producer);
+  Log& log = *topic(topic_name).logs.at(static_cast<size_t>(partition));
+  for (const Record& record : batch) {
+    Entry entry = {.transaction = producer.transaction, .record = record};
+    entry.record.partition = partition;
+    entry.record.offset = log.end();
+    log.Append(std::move(entry));
+  }
+  if (std::find(producer.logs.begin(), producer.logs.end(), &log) == producer.logs.end()) {
+    producer.logs.push_back(&log);
+  }
+  return Answer::kOk;
+}
+
+Answer Broker::AddOffsets(const std::string& id, int epoch, Group& group, const std::string& member,
+                          int generation, const std::vector<std::pair<std::string, Position>>& positions) {
+  if (is_away()) return Answer::kAway;
+  Producer& producer = producers_.at(id);
+  if (epoch != producer.epoch) return Answer::kFenced;
+  if (producer.state == Producer::State::kEnding) return Answer::kBusy;
+  if (!group.MayCommit(member, generation)) return Answer::kGroupMovedOn;
+  Begin(producer);
+  producer.group = &group;
+  group.AddPending(producer.transaction, positions);
+  return Answer::kOk;
+}
+
+Answer Broker::End(const std::string& id, int epoch, bool commits) {
+  if (is_away()) return Answer::kAway;
+  Producer& producer = producers_.at(id);
+  if (epoch != producer.epoch) return Answer::kFenced;
+  switch (producer.state) {
+    case Producer::State::kOngoing:
+      Decide(producer, commits);
+      return Answer::kOk;
+    case Producer::State::kEnding:
+      // Asked again, since the answer was lost.
+      return is_committed(producer.transaction) == commits ? Answer::kOk : Answer::kFenced;
+    case Producer::State::kEmpty:
+      return Answer::kOk;
+  }
+  return Answer::kOk;
+}
+
+void Broker::Decide(Producer& producer, bool commits) {
+  producer.state = Producer::State::kEnding;
+  outcomes_[static_cast<size_t>(producer.transaction)] = commits ? Outcome::kCommitted : Outcome::kAborted;
+  producer.markers_to_come = static_cast<int>(producer.logs.size()) + 1;
+  const auto delay = [this] {
+    const bool is_slow = world_.dice().OneIn(markers_are_slow_ ? 2 : 16);
+    return world_.dice().Between(absl::ZeroDuration(), absl::Milliseconds(is_slow ? 2000 : 3));
+  };
+  for (Log* log : producer.logs) {
+    world_.After(delay(), [this, &producer, log, transaction = producer.transaction] {
+      log->EndTransaction(transaction);
+      Marked(producer);
+    });
+  }
+  world_.After(delay(),
+               [this, &producer, commits, group = producer.group, transaction = producer.transaction] {
+                 if (group != nullptr) group->EndPending(transaction, commits);
+                 Marked(producer);
+               });
+}
+
+void Broker::Marked(Producer& producer) {
+  if (--producer.markers_to_come > 0) return;
+  producer.state = Producer::State::kEmpty;
+}
+
+int64_t Broker::BeginTransaction() {
+  outcomes_.push_back(Outcome::kOpen);
+  return static_cast<int64_t>(outcomes_.size()) - 1;
+}
+
+void Broker::EndTransaction(int64_t transaction, bool commits, Log& log) {
+  outcomes_[static_cast<size_t>(transaction)] = commits ? Outcome::kCommitted : Outcome::kAborted;
+  log.EndTransaction(transaction);
+}
+
+std::vector<Record> Broker::Committed(const std::string& name, bool from_the_beginning) const {
+  std::vector<Record> records;
+  for (const auto& log : topics_.at(name)->logs) {
+    for (int64_t i = from_the_beginning ? 0 : log->start(); i < log->stable_end(); ++i) {
+      const Entry& entry = log->at(i);
+      if (entry.kind == Entry::Kind::kRecord && is_committed(entry.transaction)) {
+        records.push_back(entry.record);
+      }
+    }
+  }
+  return records;
+}
+
+}  // namespace lethe::simulation

@@ -1,0 +1,378 @@
+#include "tests/simulation/group.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace lethe::simulation {
+
+Group::Group(World& world, GroupOptions options, std::function<int32_t()> count_partitions)
+    : world_(world), options_(std::move(options)), count_partitions_(std::move(count_partitions)) {
+  LookForSilence();
+}
+
+Group::Member* Group::Find(const std::string& id) {
+  const auto found =
+      std::find_if(members_.begin(), members_.end(), [&](const Member& each) { return each.id == id; });
+  return found == members_.end() ? nullptr : &*found;
+}
+
+Group::State Group::Heartbeat(const std::string& id) {
+  if (fenced_.contains(id)) return State::kFenced;
+  Member* const member = Find(id);
+  if (member == nullptr) return State::kUnknown;
+  member->seen = world_.now();
+  return is_rebalancing_ && !member->has_joined ? State::kRejoin : State::kMember;
+}
+
+std::string Group::Join(GroupClient& client, const std::string& id, const std::set<int32_t>& owned) {
+  Member* member = Find(id);
+  if (member == nullptr && !client.static_id().empty()) {
+    const auto former = std::find_if(members_.begin(), members_.end(), [&](const Member& each) {
+      return each.static_id == client.static_id();
+    });
+    if (former != members_.end()) {
+      // It takes its place, and what had it is fenced.
+      fenced_.insert(former->id);
+      former->id = absl::StrCat("member-", next_member_++);
+      former->client = &client;
+      former->seen = world_.now();
+      if (!is_rebalancing_) {
+        Tell(*former);
+        return former->id;
+      }
+      member = &*former;
+    }
+  }
+  if (member == nullptr) {
+    members_.push_back(
+        {.client = &client, .id = absl::StrCat("member-", next_member_++), .static_id = client.static_id()});
+    member = &members_.back();
+  }
+  member->has_joined = true;
+  member->owned = owned;
+  member->seen = world_.now();
+  const std::string joined = member->id;
+  if (is_rebalancing_) {
+    EndRound();
+  } else {
+    Rebalance();
+    Find(joined)->has_joined = true;
+    EndRound();
+  }
+  return joined;
+}
+
+void Group::Leave(const std::string& id) {
+  if (Find(id) == nullptr) return;
+  world_.Say("group: ", id, " leaves");
+  Remove(id);
+}
+
+void Group::Remove(const std::string& id) {
+  std::erase_if(members_, [&](const Member& each) { return each.id == id; });
+  if (members_.empty()) {
+    is_rebalancing_ = false;
+    return;
+  }
+  if (!is_rebalancing_) Rebalance();
+  EndRound();
+}
+
+void Group::Forget(const GroupClient& client) {
+  for (Member& member : members_) {
+    if (member.client == &client) member.client = nullptr;
+  }
+}
+
+void Group::Expel(const GroupClient& client) {
+  if (Find(client.member()) == nullptr) return;
+  world_.Say("group: ", client.member(), " is removed: it polls too rarely");
+  Remove(client.member());
+}
+
+void Group::LookAtPartitions() {
+  if (count_partitions_() != partitions_ && !is_rebalancing_ && !members_.empty()) Rebalance();
+}
+
+void Group::Rebalance() {
+  is_rebalancing_ = true;
+  for (Member& member : members_) member.has_joined = false;
+  world_.Say("group: a rebalance begins");
+  world_.After(options_.rebalance_timeout, [this, round = ++round_] {
+    if (!is_rebalancing_ || round != round_) return;
+    world_.Say("group: it waits no longer for members that have not joined");
+    std::erase_if(members_, [](const Member& each) { return !each.has_joined; });
+    if (members_.empty()) {
+      is_rebalancing_ = false;
+    } else {
+      EndRound();
+    }
+  });
+}
+
+void Group::EndRound() {
+  const bool is_complete =
+      std::all_of(members_.begin(), members_.end(), [](const Member& each) { return each.has_joined; });
+  if (!is_rebalancing_ || !is_complete) return;
+  is_rebalancing_ = false;
+  ++generation_;
+  Assign();
+  for (const Member& member : members_) Tell(member);
+}
+
+void Group::Assign() {
+  partitions_ = count_partitions_();
+  const size_t quota = (static_cast<size_t>(partitions_) + members_.size() - 1) / members_.size();
+  std::set<int32_t> taken;  // by one that goes on, or that has yet to give it back
+  for (Member& member : members_) {
+    member.assigned.clear();
+    if (!options_.is_cooperative) continue;
+    for (const int32_t each : member.owned) {
+      if (each >= partitions_ || !taken.insert(each).second) continue;
+      if (member.assigned.size() < quota) member.assigned.insert(each);
+    }
+  }
+  const size_t shift = static_cast<size_t>(world_.dice().Below(static_cast<int64_t>(members_.size())));
+  for (int32_t each = 0; each < partitions_; ++each) {
+    if (taken.contains(each)) continue;
+    for (size_t i = 0; i < members_.size(); ++i) {
+      Member& member = members_[(static_cast<size_t>(each) + shift + i) % members_.size()];
+      if (member.assigned.size() >= quota) continue;
+      member.assigned.insert(each);
+      break;
+    }
+  }
+}
+
+void Group::Tell(const Member& member) {
+  world_.Say("group: generation ", generation_, ": ", member.id, " has ",
+             absl::StrJoin(member.assigned, ","));
+  if (member.client == nullptr) return;
+  // The answer is on its way for a moment; the client may be no more when it comes.
+  world_.After(world_.dice().Between(absl::ZeroDuration(), absl::Milliseconds(5)),
+               [this, id = member.id, generation = generation_, joins = member.client->joins()] {
+                 const Member* const told = Find(id);
+                 if (told == nullptr || told->client == nullptr || generation != generation_) return;
+                 // It has joined again meanwhile, and waits for another round.
+                 if (told->client->joins() != joins) return;
+                 told->client->OnAssigned(generation, told->assigned);
+               });
+}
+
+void Group::LookForSilence() {
+  world_.After(options_.session_timeout / 4, [this] {
+    std::vector<std::string> silent;
+    for (const Member& each : members_) {
+      if (world_.now() - each.seen > options_.session_timeout) silent.push_back(each.id);
+    }
+    for (const std::string& id : silent) {
+      world_.Say("group: the session of ", id, " times out");
+      Remove(id);
+    }
+    LookForSilence();
+  });
+}
+
+bool Group::MayCommit(const std::string& id, int generation) const {
+  if (id.empty() && generation < 0) return true;
+  return generation == generation_ &&
+         std::any_of(members_.begin(), members_.end(), [&](const Member& each) { return each.id == id; });
+}
+
+void Group::AddPending(int64_t transaction, const std::vector<std::pair<std::string, Position>>& positions) {
+  auto& pending = pending_[transaction];
+  pending.insert(pending.end(), positions.begin(), positions.end());
+}
+
+void Group::EndPending(int64_t transaction, bool commits) {
+  const auto pending = pending_.extract(transaction);
+  if (pending.empty() || !commits) return;
+  for (const auto& [topic, position] : pending.mapped()) {
+    committed_[{topic, position.partition.partition}] = {position.offset, position.metadata};
+    world_.Say("group: ", topic, "-", position.partition.partition, " is committed at ", position.offset,
+               " (", position.metadata, ")");
+  }
+}
+
+absl::StatusOr<std::vector<CommittedOffset>> Group::Committed(const std::string& topic, int32_t count) const {
+  for (const auto& [transaction, positions] : pending_) {
+    for (const auto& [of, position] : positions) {
+      if (of == topic && position.partition.partition < count) {
+        return absl::UnavailableError("a transaction is about to commit");
+      }
+    }
+  }
+  std::vector<CommittedOffset> committed;
+  for (int32_t i = 0; i < count; ++i) committed.push_back(CommittedNow(topic, i));
+  return committed;
+}
+
+CommittedOffset Group::CommittedNow(const std::string& topic, int32_t partition) const {
+  const auto found = committed_.find({topic, partition});
+  return found == committed_.end() ? CommittedOffset() : found->second;
+}
+
+void Group::Reset(const std::string& topic, int32_t partition, int64_t offset) {
+  committed_[{topic, partition}] = {offset, ""};
+}
+
+std::vector<NamedMember> Group::Members() const {
+  std::vector<NamedMember> members;
+  for (const Member& member : members_) {
+    const std::string name = member.client == nullptr ? "" : member.client->name();
+    members.push_back({member.id, member.static_id.empty() ? name : member.static_id, "host"});
+  }
+  return members;
+}
+
+GroupClient::GroupClient(World& world, Group& group, const Connection& connection, std::function<void()> wake)
+    : world_(world), group_(group), connection_(connection), wake_(std::move(wake)) {}
+
+void GroupClient::Subscribe(const std::string& static_id, const std::string& name) {
+  static_id_ = static_id;
+  name_ = name;
+  is_open_ = true;
+  is_lost_ = is_fenced_ = is_joining_ = joins_after_ = false;
+  self_ = std::make_shared<GroupClient*>(this);
+  Beat();
+}
+
+void GroupClient::Die() {
+  is_open_ = false;
+  if (self_ != nullptr) *self_ = nullptr;
+  self_.reset();
+  group_.Forget(*this);
+}
+
+void GroupClient::Close(bool leaves) {
+  if (!is_open_) return;
+  const std::string member = member_;
+  Die();
+  waits_.reset();
+  told_.clear();
+  owned_.clear();
+  member_.clear();
+  generation_ = -1;
+  if ((leaves || static_id_.empty()) && connection_.is_up()) group_.Leave(member);
+}
+
+void GroupClient::Rejoin() {
+  if (!is_open_) return;
+  const std::string member = std::exchange(member_, "");
+  generation_ = -1;
+  is_joining_ = false;
+  told_.clear();
+  group_.Leave(member);
+  if (!owned_.empty()) return Tell(Kind::kRevoked, owned_);
+  joins_after_ = true;
+}
+
+// Each heartbeat also does what the client's thread does besides.
+void GroupClient::Beat() {
+  const absl::Duration next =
+      world_.dice().Between(group_.options().heartbeat / 2, group_.options().heartbeat);
+  world_.After(next, [self = self_] {
+    if (*self != nullptr) (*self)->Beat();
+  });
+  if (!connection_.is_up() || is_fenced_) return;
+  if (member_.empty()) {
+    if (told_.empty() && !waits_ && !is_joining_) Join();
+    return;
+  }
+  switch (group_.Heartbeat(member_)) {
+    case Group::State::kMember:
+      if (joins_after_ && told_.empty() && !waits_) Join();
+      return;
+    case Group::State::kUnknown:
+      if (!waits_) Lose();
+      return;
+    case Group::State::kFenced:
+      is_fenced_ = true;
+      member_.clear();
+      generation_ = -1;
+      told_.clear();
+      told_.push_back({.kind = Kind::kError, .why = "fenced", .problem = SourceEvent::Problem::kNameTaken});
+      return wake_();
+    case Group::State::kRejoin:
+      is_joining_ = false;
+      if (!told_.empty() || waits_) return;
+      if (!group_.options().is_cooperative && !owned_.empty()) return Tell(Kind::kRevoked, owned_);
+      return Join();
+  }
+}
+
+void GroupClient::Join() {
+  joins_after_ = false;
+  is_joining_ = true;
+  ++joins_;
+  member_ = group_.Join(*this, member_, owned_);
+}
+
+void GroupClient::Lose() {
+  member_.clear();
+  generation_ = -1;
+  is_joining_ = joins_after_ = false;
+  told_.clear();
+  added_.clear();
+  if (owned_.empty()) return;
+  is_lost_ = true;
+  Tell(Kind::kLost, owned_);
+}
+
+void GroupClient::Tell(Kind kind, const std::set<int32_t>& partitions) {
+  SourceEvent event = {.kind = kind};
+  for (const int32_t each : partitions) event.partitions.push_back({0, each});
+  told_.push_back(std::move(event));
+  wake_();
+}
+
+void GroupClient::OnAssigned(int generation, const std::set<int32_t>& partitions) {
+  if (!is_open_ || !is_joining_) return;
+  is_joining_ = false;
+  generation_ = generation;
+  if (!group_.options().is_cooperative) return Tell(Kind::kAssigned, partitions);
+  std::set<int32_t> revoked;
+  std::set<int32_t> added;
+  std::set_difference(owned_.begin(), owned_.end(), partitions.begin(), partitions.end(),
+                      std::inserter(revoked, revoked.end()));
+  std::set_difference(partitions.begin(), partitions.end(), owned_.begin(), owned_.end(),
+                      std::inserter(added, added.end()));
+  if (revoked.empty()) return Tell(Kind::kAssigned, added);
+  Tell(Kind::kRevoked, revoked);
+  added_ = added;
+  Tell(Kind::kAssigned, added);
+  joins_after_ = true;
+}
+
+std::optional<SourceEvent> GroupClient::Take() {
+  if (waits_ || told_.empty()) return std::nullopt;
+  SourceEvent event = std::move(told_.front());
+  told_.pop_front();
+  if (event.kind != Kind::kError) waits_ = event;
+  return event;
+}
+
+void GroupClient::Answer() {
+  if (!waits_) return;
+  const SourceEvent event = *std::exchange(waits_, std::nullopt);
+  const auto& partitions = event.partitions;
+  switch (event.kind) {
+    case Kind::kAssigned:
+      for (const TopicPartition each : partitions) owned_.insert(each.partition);
+      return;
+    case Kind::kLost:
+      owned_.clear();
+      is_lost_ = false;
+      joins_after_ = true;
+      return;
+    default:
+      for (const TopicPartition each : partitions) owned_.erase(each.partition);
+      // Else the rest of the assignment comes first.
+      if (told_.empty()) joins_after_ = true;
+  }
+}
+
+}  // namespace lethe::simulation

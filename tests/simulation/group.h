@@ -1,0 +1,169 @@
+// A consumer group: its coordinator, and the client of a member.
+#ifndef LETHE_TESTS_SIMULATION_GROUP_H_
+#define LETHE_TESTS_SIMULATION_GROUP_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "src/pipeline/assign/instance_claim.h"
+#include "src/pipeline/output/sink.h"
+#include "src/pipeline/task/cluster.h"
+#include "tests/simulation/world.h"
+
+namespace lethe::simulation {
+
+class GroupClient;
+
+struct GroupOptions {
+  std::string topic;
+  bool is_cooperative = false;
+  absl::Duration session_timeout;
+  absl::Duration heartbeat;
+  // How long a rebalance waits for members that do not answer.
+  absl::Duration rebalance_timeout;
+};
+
+// The coordinator. A round of a rebalance waits until all members have joined; each round has a generation of
+// its own. A member that is silent for the session timeout is removed.
+class Group {
+ public:
+  Group(World& world, GroupOptions options, std::function<int32_t()> count_partitions);
+
+  const GroupOptions& options() const { return options_; }
+
+  // Of members' clients.
+  enum class State { kMember, kRejoin, kUnknown, kFenced };
+  State Heartbeat(const std::string& member);
+  // Joins this round, or the next; the client hears of its result. `member` is its id, or empty for a new
+  // one. Returns its id.
+  std::string Join(GroupClient& client, const std::string& member, const std::set<int32_t>& owned);
+  void Leave(const std::string& member);
+  // The client answers no more.
+  void Forget(const GroupClient& client);
+  // Its member polls too rarely, say.
+  void Expel(const GroupClient& client);
+  // It has other partitions than before.
+  void LookAtPartitions();
+
+  // Committed offsets. Without a member's id it is an operator's commit, and no generation is checked.
+  bool MayCommit(const std::string& member, int generation) const;
+  void AddPending(int64_t transaction, const std::vector<std::pair<std::string, Position>>& positions);
+  void EndPending(int64_t transaction, bool commits);
+  // Unavailable: a transaction is about to commit one of them.
+  absl::StatusOr<std::vector<CommittedOffset>> Committed(const std::string& topic, int32_t count) const;
+  void Reset(const std::string& topic, int32_t partition, int64_t offset);
+  // What is committed now.
+  CommittedOffset CommittedNow(const std::string& topic, int32_t partition) const;
+  std::vector<NamedMember> Members() const;
+  int generation() const { return generation_; }
+
+ private:
+  struct Member {
+    GroupClient* client = nullptr;
+    std::string id;
+    std::string static_id;
+    bool has_joined = false;
+    std::set<int32_t> owned = {};     // as it said when it joined
+    std::set<int32_t> assigned = {};  // in this generation
+    absl::Duration seen = absl::ZeroDuration();
+  };
+  Member* Find(const std::string& id);
+  void Rebalance();
+  void EndRound();
+  void Assign();
+  void Remove(const std::string& id);
+  void LookForSilence();
+  void Tell(const Member& member);
+
+  World& world_;
+  const GroupOptions options_;
+  const std::function<int32_t()> count_partitions_;
+  std::vector<Member> members_;
+  std::set<std::string> fenced_;
+  int generation_ = 0;
+  bool is_rebalancing_ = false;
+  int64_t round_ = 0;
+  int32_t partitions_ = 0;
+  int next_member_ = 1;
+  std::map<std::pair<std::string, int32_t>, CommittedOffset> committed_;
+  std::map<int64_t, std::vector<std::pair<std::string, Position>>> pending_;
+};
+
+// What connects a process to the cluster.
+struct Connection {
+  std::function<bool()> is_up;
+};
+
+// The client's side, as librdkafka has it: events of the group wait for an answer, one at a time.
+class GroupClient {
+ public:
+  GroupClient(World& world, Group& group, const Connection& connection, std::function<void()> wake);
+  ~GroupClient() { Die(); }
+  GroupClient(const GroupClient&) = delete;
+  GroupClient& operator=(const GroupClient&) = delete;
+
+  // `static_id` is empty for a dynamic member; `name` is the client's.
+  void Subscribe(const std::string& static_id, const std::string& name);
+  // Answers what waits. A static member keeps its place, unless it leaves.
+  void Close(bool leaves);
+  // Gives its partitions back, and becomes a new member.
+  void Rejoin();
+  // The process is no more.
+  void Die();
+
+  // The event that is delivered next, and waits for its answer from then on.
+  std::optional<SourceEvent> Take();
+  void Answer();
+
+  const std::string& member() const { return member_; }
+  int generation() const { return generation_; }
+  bool is_lost() const { return is_lost_; }
+  // How often it has joined.
+  int joins() const { return joins_; }
+  const std::string& static_id() const { return static_id_; }
+  const std::string& name() const { return name_; }
+
+  // Of the coordinator: the result of a round.
+  void OnAssigned(int generation, const std::set<int32_t>& partitions);
+
+ private:
+  using Kind = SourceEvent::Kind;
+  void Beat();
+  void Join();
+  void Lose();
+  void Tell(Kind kind, const std::set<int32_t>& partitions);
+
+  World& world_;
+  Group& group_;
+  const Connection& connection_;
+  const std::function<void()> wake_;
+  std::string static_id_;
+  std::string name_;
+  std::string member_;
+  int generation_ = -1;
+  bool is_open_ = false;
+  int joins_ = 0;
+  bool is_joining_ = false;  // the round's result is to come
+  bool is_lost_ = false;
+  bool is_fenced_ = false;
+  std::set<int32_t> owned_;
+  std::deque<SourceEvent> told_;      // and not delivered
+  std::optional<SourceEvent> waits_;  // delivered, and not answered
+  std::set<int32_t> added_;           // cooperative: assigned once the revoked ones are given back
+  bool joins_after_ = false;
+  std::shared_ptr<GroupClient*> self_;  // null inside once it has died
+};
+
+}  // namespace lethe::simulation
+
+#endif  // LETHE_TESTS_SIMULATION_GROUP_H_

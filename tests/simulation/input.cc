@@ -1,0 +1,111 @@
+#include "tests/simulation/input.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "tests/faults/judge.h"
+#include "tests/simulation/process.h"
+
+namespace lethe::simulation {
+namespace {
+
+constexpr const char* kCountries[] = {"at", "de", "is"};
+constexpr int64_t kWildTimes[] = {1, 631'152'000'000, 4'102'444'800'000};  // 1970, 1990, 2100
+
+}  // namespace
+
+Input::Input(World& world, Broker& broker, const Schedule& schedule)
+    : world_(world), broker_(broker), schedule_(schedule) {
+  SendSome();
+}
+
+void Input::SendSome() {
+  if (is_done()) return;
+  // Some hundred times in all, at most.
+  const int64_t most = std::max(1, schedule_.records / 16);
+  for (int64_t count = world_.dice().Between(1, most); count > 0 && !is_done(); --count) {
+    Append(Next(), /*transaction=*/-1);
+  }
+  const absl::Duration mean = schedule_.lasts * static_cast<double>(most) / (2.0 * schedule_.records);
+  world_.After(world_.dice().Between(absl::ZeroDuration(), 2 * mean), [this] { SendSome(); });
+}
+
+int64_t Input::Time() {
+  Dice& dice = world_.dice();
+  if (dice.Below(100) < schedule_.wild_of_hundred) return kWildTimes[dice.Below(3)];
+  // All of it is past when it is sent.
+  const int64_t time = absl::ToUnixMillis(kBegin - absl::Hours(24) + schedule_.step * sent_);
+  if (world_.now() >= bad_until_) return time;
+  constexpr int64_t kTenYears = int64_t{10} * 365 * 86'400'000;
+  switch (bad_clock_ % 4) {
+    case 0:
+      return time + kTenYears;
+    case 1:
+      return time * 1000;
+    case 2:
+      return time - kTenYears;
+    default:
+      return 1000;
+  }
+}
+
+Record Input::Next() {
+  Dice& dice = world_.dice();
+  test::FaultyEvent event;
+  event.send = sendings_++;
+  const bool is_copy = events_ > 0 && dice.Below(10) < schedule_.copies_of_ten;
+  const int64_t number =
+      is_copy ? events_ - 1 - dice.Below(std::min<int64_t>(events_, schedule_.copies_within)) : events_++;
+  ++sent_;
+  if (dice.Below(100) >= schedule_.without_id_of_hundred) event.id = absl::StrCat("e", number);
+  event.country = kCountries[number % 3];
+  event.amount = number % 7 - 3;
+  if (dice.Below(100) < schedule_.oversized_of_hundred) event.pad = std::string(2 * kOutputTakesBytes, 'x');
+  Record record;
+  if (!dice.OneIn(8)) record.key = event.id;
+  if (dice.OneIn(16)) record.headers = {{"trace", absl::StrCat(event.send)}, {"empty", std::nullopt}};
+  record.value = event.ToJson();
+  record.timestamp_ms = Time();
+  record.partition = static_cast<int32_t>(number % static_cast<int64_t>(broker_.topic(kInput).logs.size()));
+  return record;
+}
+
+void Input::Append(Record record, int64_t transaction) {
+  Log& log = *broker_.topic(kInput).logs[static_cast<size_t>(record.partition)];
+  record.offset = log.end();
+  world_.Say("input: ", record.partition, "/", record.offset, " ", *record.value,
+             transaction < 0 ? "" : absl::StrCat(", in transaction ", transaction));
+  log.Append({.transaction = transaction, .record = std::move(record)});
+}
+
+void Input::SendInTransaction(absl::Duration open, bool commits) {
+  const int64_t transaction = broker_.BeginTransaction();
+  std::vector<Log*> logs;
+  for (int64_t count = world_.dice().Between(1, 4); count > 0; --count) {
+    Record record = Next();
+    Log* const log = broker_.topic(kInput).logs[static_cast<size_t>(record.partition)].get();
+    if (std::find(logs.begin(), logs.end(), log) == logs.end()) logs.push_back(log);
+    Append(std::move(record), transaction);
+  }
+  ++open_transactions_;
+  world_.After(open, [this, transaction, commits, logs] {
+    world_.Say("input: transaction ", transaction, commits ? " commits" : " aborts");
+    for (Log* log : logs) broker_.EndTransaction(transaction, commits, *log);
+    --open_transactions_;
+  });
+}
+
+void Input::SendTo(int32_t partition) {
+  Record record = Next();
+  record.partition = partition;
+  Append(std::move(record), /*transaction=*/-1);
+}
+
+void Input::SendUnreadable(int64_t offsets) {
+  const auto& logs = broker_.topic(kInput).logs;
+  Log& log = *logs[static_cast<size_t>(world_.dice().Below(static_cast<int64_t>(logs.size())))];
+  const int64_t batch = log.end();
+  for (; offsets > 0; --offsets) log.Append({.kind = Entry::Kind::kUnreadable, .batch = batch});
+}
+
+}  // namespace lethe::simulation

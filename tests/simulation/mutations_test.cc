@@ -1,0 +1,49 @@
+// Each mistake of mutations/list.txt is found: so the simulation can fail.
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdint>
+#include <iostream>
+#include <string>
+
+#include "tests/simulation/mutations/mutated.h"
+#include "tests/simulation/play.h"
+#include "tests/simulation/schedule.h"
+
+namespace lethe::simulation {
+namespace {
+
+struct Mistake {
+  const char* name;
+  const char* why;
+};
+
+constexpr Mistake kMistakes[] = {
+#include "mutations.inc"
+};
+
+constexpr uint64_t kMostSeeds = 20'000;
+
+class MutationsTest : public testing::TestWithParam<Mistake> {};
+
+TEST_P(MutationsTest, IsFound) {
+  spdlog::set_level(spdlog::level::off);
+  mutation = GetParam().name;
+  uint64_t seed = 1;
+  Played played;
+  while (seed <= kMostSeeds && (played = Play(MakeSchedule(seed))).problems.empty()) ++seed;
+  mutation = "";
+  ASSERT_LE(seed, kMostSeeds) << GetParam().why;
+  std::cout << GetParam().name << ": found with seed " << seed << ": "
+            << played.problems.front().substr(0, played.problems.front().find('\n')) << std::endl;
+  EXPECT_TRUE(Play(MakeSchedule(seed)).problems.empty()) << "without the mistake nothing is wrong";
+}
+
+INSTANTIATE_TEST_SUITE_P(Mistakes, MutationsTest, testing::ValuesIn(kMistakes), [](const auto& each) {
+  std::string name = each.param.name;
+  for (char& c : name) c = c == '-' ? '_' : c;
+  return name;
+});
+
+}  // namespace
+}  // namespace lethe::simulation

@@ -1,0 +1,27 @@
+// Plays a schedule, and judges what it leaves behind.
+#ifndef LETHE_TESTS_SIMULATION_PLAY_H_
+#define LETHE_TESTS_SIMULATION_PLAY_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "tests/faults/judge.h"
+#include "tests/simulation/schedule.h"
+
+namespace lethe::simulation {
+
+struct Played {
+  std::vector<std::string> problems;  // in words; none: all is as promised
+  test::Judgement judgement;
+  absl::Duration took;  // of the simulation's time
+  int64_t happened = 0;
+  std::string log;  // of what happened, if it was kept
+};
+
+Played Play(const Schedule& schedule, bool keeps_log = false);
+
+}  // namespace lethe::simulation
+
+#endif  // LETHE_TESTS_SIMULATION_PLAY_H_

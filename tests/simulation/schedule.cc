@@ -1,0 +1,159 @@
+#include "tests/simulation/schedule.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tests/simulation/dice.h"
+
+namespace lethe::simulation {
+namespace {
+
+struct KindText {
+  FaultKind kind;
+  const char* name;
+  absl::Duration longest;  // that it lasts
+  bool has_target = true;
+  bool has_number = false;
+};
+
+const KindText& TextOf(FaultKind kind) {
+  using enum FaultKind;
+  static const KindText kTexts[] = {
+      {kKill, "is killed", absl::Seconds(3)},
+      {kKillAtCall, "is killed at a call", absl::Seconds(3), true, true},
+      {kEnd, "is asked to end", absl::Seconds(3)},
+      {kFreeze, "stands still", absl::Seconds(8)},
+      {kStall, "stalls, and is removed from the group", absl::Seconds(2)},
+      {kJoin, "joins", absl::ZeroDuration()},
+      {kLeave, "leaves", absl::ZeroDuration()},
+      {kExpel, "is expelled from the group", absl::ZeroDuration()},
+      {kCut, "is cut off from the brokers", absl::Seconds(6)},
+      {kLoseAnswers, "loses the answers to commits", absl::ZeroDuration(), true, true},
+      {kRefuseCommits, "has commits refused", absl::ZeroDuration(), true, true},
+      {kDamageSnapshots, "finds its snapshots damaged", absl::ZeroDuration()},
+      {kLoseSnapshots, "finds its snapshots lost", absl::ZeroDuration()},
+      {kAway, "no broker answers", absl::Seconds(4), false},
+      {kSlowMarkers, "the ends of transactions reach the logs late", absl::Seconds(4), false},
+      {kAddPartition, "a partition is added to the topics", absl::ZeroDuration(), false},
+      {kRetention, "what no restart needs is deleted from the input", absl::ZeroDuration(), false},
+      {kAbortedInput, "a transaction of the input is aborted", absl::ZeroDuration(), false},
+      {kOpenInput, "a transaction of the input is open", absl::Seconds(5), false},
+      {kBadClock, "records are dated wrongly", absl::Seconds(2), false},
+      {kUnreadable, "the input has a batch that cannot be read", absl::ZeroDuration(), false, true},
+  };
+  return *std::find_if(std::begin(kTexts), std::end(kTexts),
+                       [&](const KindText& each) { return each.kind == kind; });
+}
+
+Fault MakeFault(Dice& dice, const Schedule& schedule) {
+  using enum FaultKind;
+  Fault fault;
+  fault.kind = dice.Choose({kKill,          kKillAtCall,   kKillAtCall,    kKillAtCall,
+                            kEnd,           kFreeze,       kFreeze,        kStall,
+                            kStall,         kJoin,         kLeave,         kExpel,
+                            kCut,           kLoseAnswers,  kRefuseCommits, kDamageSnapshots,
+                            kLoseSnapshots, kAway,         kSlowMarkers,   kAddPartition,
+                            kRetention,     kAbortedInput, kOpenInput,     kBadClock,
+                            kUnreadable});
+  fault.at = dice.Between(absl::ZeroDuration(), schedule.lasts);
+  const absl::Duration longest = TextOf(fault.kind).longest;
+  // Most are short beside the timeouts, and some are not.
+  fault.lasts = dice.Between(absl::ZeroDuration(), dice.OneIn(2) ? longest : longest / 4);
+  fault.target = static_cast<int>(dice.Below(4));
+  fault.number = fault.kind == kKillAtCall ? dice.Between(1, dice.Choose({5, 40, 200})) : dice.Between(1, 3);
+  return fault;
+}
+
+const char* PlaceText(SnapshotPlace place) {
+  return place == SnapshotPlace::kNowhere  ? "no snapshots"
+         : place == SnapshotPlace::kOfEach ? "snapshots of each instance"
+                                           : "snapshots that all share";
+}
+
+}  // namespace
+
+std::string FaultText(const Fault& fault) {
+  const KindText& text = TextOf(fault.kind);
+  return absl::StrCat(text.has_target ? absl::StrCat("instance ", fault.target, " ") : "", text.name,
+                      text.has_number ? absl::StrCat(" (", fault.number, ")") : "",
+                      fault.lasts > absl::ZeroDuration() && text.longest > absl::ZeroDuration()
+                          ? absl::StrCat(", for ", absl::FormatDuration(fault.lasts))
+                          : "");
+}
+
+std::string Schedule::Story() const {
+  std::string text = absl::StrCat(
+      "seed ", seed, ": ", partitions, " partitions, ", instances, " instances of ", lanes, " lanes, ",
+      is_cooperative ? "cooperative" : "eager", has_static_members ? ", static members" : "", "; ", records,
+      " records in ", absl::FormatDuration(lasts), ", a step of ", absl::FormatDuration(step),
+      " apart, horizon ", absl::FormatDuration(horizon), "; ", copies_of_ten,
+      " of ten are copies, of the last ", copies_within, "; of a hundred ", wild_of_hundred,
+      " have wild times, ", without_id_of_hundred, " no id, ", oversized_of_hundred, " are too large",
+      names_refused ? " (named)" : "",
+      counting == Counting::kNothing  ? ""
+      : counting == Counting::kDeltas ? "; counted as deltas"
+                                      : "; counted as totals",
+      "; commits each ", absl::FormatDuration(commit_interval), ", timeouts: session ",
+      absl::FormatDuration(session_timeout), ", transaction ", absl::FormatDuration(transaction_timeout),
+      "; ", PlaceText(snapshots),
+      skew == absl::ZeroDuration() ? "" : absl::StrCat("; clocks differ by ", absl::FormatDuration(skew)),
+      truncates ? "; in the end a log is truncated" : "", "\n");
+  for (const Fault& fault : faults) {
+    absl::StrAppendFormat(&text, "%10.6f  %s\n", absl::ToDoubleSeconds(fault.at), FaultText(fault));
+  }
+  return text;
+}
+
+Schedule MakeSchedule(uint64_t seed) {
+  Dice dice(seed ^ 0x51e77e);
+  Schedule schedule;
+  schedule.seed = seed;
+  schedule.partitions = static_cast<int>(dice.Between(1, 4));
+  schedule.instances = static_cast<int>(dice.Between(1, 3));
+  schedule.lanes = dice.OneIn(4) ? 2 : 1;
+  schedule.is_cooperative = dice.OneIn(2);
+  // Not both: a static member that restarts between two rounds of a cooperative rebalance gets its place back
+  // without a round, and what it was to give away has no owner.
+  schedule.has_static_members = dice.OneIn(4) && !schedule.is_cooperative;
+  schedule.commit_interval =
+      dice.Choose({absl::ZeroDuration(), absl::Milliseconds(20), absl::Milliseconds(100), absl::Seconds(1)});
+  schedule.session_timeout = dice.Choose({absl::Seconds(1), absl::Seconds(2), absl::Seconds(4)});
+  schedule.transaction_timeout = dice.Choose({absl::Seconds(1), absl::Seconds(3), absl::Seconds(10)});
+  schedule.lasts = dice.Between(absl::Seconds(1), absl::Seconds(6));
+  schedule.copies_of_ten = dice.Choose({1, 3, 6});
+  if (dice.OneIn(4)) {
+    // Time goes by: some eight horizons.
+    schedule.partitions = std::min(schedule.partitions, 2);
+    schedule.records = static_cast<int>(dice.Between(300, 600)) * schedule.partitions;
+    schedule.horizon = absl::Hours(1);
+    schedule.step = 8 * schedule.horizon / schedule.records;
+    schedule.copies_within = schedule.records / dice.Choose({4, 10});
+    schedule.wild_of_hundred = dice.Choose({0, 1, 20});
+  } else {
+    schedule.records = static_cast<int>(dice.Between(10, 120));
+    schedule.horizon = absl::Hours(24);
+    schedule.step = absl::Milliseconds(1);
+    schedule.copies_within = dice.Choose({5, 100});
+  }
+  if (dice.OneIn(4)) schedule.without_id_of_hundred = 5;
+  if (dice.OneIn(6)) {
+    schedule.oversized_of_hundred = dice.Choose({1, 10});
+    schedule.names_refused = dice.OneIn(2);
+  }
+  schedule.counting =
+      dice.Choose({Counting::kNothing, Counting::kNothing, Counting::kDeltas, Counting::kTotals});
+  schedule.snapshots = dice.Choose(
+      {SnapshotPlace::kNowhere, SnapshotPlace::kNowhere, SnapshotPlace::kOfEach, SnapshotPlace::kOfAll});
+  schedule.skew = dice.Choose({absl::ZeroDuration(), absl::Minutes(-20), absl::Minutes(20)});
+  schedule.snapshots_every = dice.Choose({absl::Milliseconds(100), absl::Seconds(1)});
+  schedule.truncates = dice.OneIn(8);
+  for (int64_t count = dice.Between(0, 6); count > 0; --count) {
+    schedule.faults.push_back(MakeFault(dice, schedule));
+  }
+  std::stable_sort(schedule.faults.begin(), schedule.faults.end(),
+                   [](const Fault& a, const Fault& b) { return a.at < b.at; });
+  return schedule;
+}
+
+}  // namespace lethe::simulation

@@ -1,0 +1,90 @@
+// What happens in a simulation: its shape, and its faults, all made of one seed.
+#ifndef LETHE_TESTS_SIMULATION_SCHEDULE_H_
+#define LETHE_TESTS_SIMULATION_SCHEDULE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace lethe::simulation {
+
+enum class FaultKind {
+  // Of a process.
+  kKill,           // at once; a new one comes when the fault has passed
+  kKillAtCall,     // as it makes the call of an interface that is so many after the time
+  kEnd,            // it is asked to end; likewise
+  kFreeze,         // it stands still, and then goes on as if nothing had happened
+  kStall,          // its lanes do, while its clients go on; the group removes it
+  kJoin,           // one more, for good
+  kLeave,          // it is asked to end, for good
+  kExpel,          // the group removes it: it polls too rarely
+  kCut,            // no broker answers it
+  kLoseAnswers,    // it learns nothing of its next commits, and its producer is lost
+  kRefuseCommits,  // its next commits are refused
+  // Of its snapshots.
+  kDamageSnapshots,  // all that are there
+  kLoseSnapshots,
+  // Of the cluster.
+  kAway,          // no broker answers anybody
+  kSlowMarkers,   // the ends of transactions take seconds to reach the logs
+  kAddPartition,  // to all topics
+  kRetention,     // what no restart needs is deleted
+  // Of the input.
+  kAbortedInput,  // a transaction that is aborted
+  kOpenInput,     // one that is open for so long, and then committed or aborted
+  kBadClock,      // records are dated wrongly
+  kUnreadable,    // a batch that nobody can read
+};
+
+struct Fault {
+  FaultKind kind = FaultKind::kKill;
+  absl::Duration at;
+  absl::Duration lasts;
+  int target = 0;      // an instance, or any number to choose by
+  int64_t number = 0;  // of calls, of commits, or any number
+};
+
+enum class SnapshotPlace { kNowhere, kOfEach, kOfAll };
+enum class Counting { kNothing, kDeltas, kTotals };
+
+struct Schedule {
+  uint64_t seed = 0;  // of all that is decided on the way
+
+  int partitions = 2;
+  int instances = 1;
+  int lanes = 1;
+  bool is_cooperative = false;
+  bool has_static_members = false;
+  absl::Duration commit_interval;
+  absl::Duration session_timeout;
+  absl::Duration transaction_timeout;
+  absl::Duration horizon;
+  absl::Duration skew;  // of the clock of every second instance
+  absl::Duration step;  // of the records' times
+  int records = 100;
+  absl::Duration lasts;  // in which they are sent
+  int copies_of_ten = 3;
+  int copies_within = 100;
+  int wild_of_hundred = 0;
+  int without_id_of_hundred = 0;
+  int oversized_of_hundred = 0;
+  bool names_refused = false;
+  Counting counting = Counting::kNothing;
+  SnapshotPlace snapshots = SnapshotPlace::kNowhere;
+  absl::Duration snapshots_every;
+  std::vector<Fault> faults;  // by time
+  bool truncates = false;     // in the end, while no process runs
+
+  // For people, a line for the shape and one for each fault.
+  std::string Story() const;
+};
+
+Schedule MakeSchedule(uint64_t seed);
+
+std::string FaultText(const Fault& fault);
+
+}  // namespace lethe::simulation
+
+#endif  // LETHE_TESTS_SIMULATION_SCHEDULE_H_

@@ -1,0 +1,63 @@
+// Plays schedules by their seeds. A failure is shrunk, and told.
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <iostream>
+
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "tests/simulation/play.h"
+#include "tests/simulation/schedule.h"
+#include "tests/simulation/shrink.h"
+
+namespace lethe::simulation {
+namespace {
+
+void Tell(const Schedule& schedule) {
+  const Played played = Play(schedule, /*keeps_log=*/true);
+  std::cout << schedule.Story() << "\n" << played.log << "\n";
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Plays schedules of faults on a cluster in memory, and judges what they leave behind");
+  uint64_t seed = 1;
+  double seconds = 0;
+  int64_t count = 1000;
+  bool tells = false;
+  app.add_option("--seed", seed, "Of the first schedule; each one has the next");
+  app.add_option("--seconds", seconds, "How long to play");
+  app.add_option("--schedules", count, "How many to play, without --seconds");
+  app.add_flag("--tell", tells, "Print what happens, of all, and of none the shrunk one");
+  CLI11_PARSE(app, argc, argv);
+  spdlog::set_level(spdlog::level::off);
+  const absl::Time begin = absl::Now();
+  int64_t played = 0;
+  int64_t failed = 0;
+  test::Judgement sum;
+  for (; seconds > 0 ? absl::Now() - begin < absl::Seconds(seconds) : played < count; ++played, ++seed) {
+    const Schedule schedule = MakeSchedule(seed);
+    const Played result = Play(schedule);
+    sum += result.judgement;
+    if (tells) Tell(schedule);
+    if (result.problems.empty() || tells) continue;
+    std::cout << "seed " << seed << " FAILS: " << result.problems.front() << "\n";
+    if (++failed > 3) continue;
+    const auto fails = [](const Schedule& each) { return !Play(each).problems.empty(); };
+    std::cout << "The least of it:\n";
+    Tell(Shrink(schedule, fails));
+  }
+  const double real = absl::ToDoubleSeconds(absl::Now() - begin);
+  std::cout << absl::StreamFormat(
+      "%d schedules, up to seed %d: %d fail. %d records, of which %d were passed, %d dropped, %d "
+      "undeliverable. %.1f s, %.0f schedules a second\n",
+      played, seed - 1, failed, sum.records, sum.passed, sum.dropped, sum.undeliverable, real,
+      static_cast<double>(played) / real);
+  return failed > 0 ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace lethe::simulation
+
+int main(int argc, char** argv) { return lethe::simulation::Main(argc, argv); }

@@ -1,0 +1,250 @@
+// The simulation is played, its parts are tested, and its cluster answers as a real one does.
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/simulation/answers.h"
+#include "tests/simulation/broker.h"
+#include "tests/simulation/group.h"
+#include "tests/simulation/play.h"
+#include "tests/simulation/process.h"
+#include "tests/simulation/schedule.h"
+#include "tests/simulation/shrink.h"
+#include "tests/simulation/sink.h"
+#include "tests/simulation/source.h"
+#include "tests/support/rebalances_suite.h"
+#include "tests/support/source_and_sink_suite.h"
+
+namespace lethe::simulation {
+namespace {
+
+class SimulationTest : public testing::Test {
+ protected:
+  SimulationTest() { spdlog::set_level(spdlog::level::off); }
+};
+
+// What fits a minute on a slow machine; `make simulate` plays others.
+TEST_F(SimulationTest, NothingIsLostAndNothingComesTwice) {
+  test::Judgement sum;
+  for (uint64_t seed = 1; seed <= 4000; ++seed) {
+    const Schedule schedule = MakeSchedule(seed);
+    const Played played = Play(schedule);
+    sum += played.judgement;
+    ASSERT_TRUE(played.problems.empty()) << played.problems.front() << "\n" << schedule.Story();
+  }
+  // They do what they are for.
+  EXPECT_GT(sum.passed, 400'000);
+  EXPECT_GT(sum.dropped, 100'000);
+  EXPECT_GT(sum.late_passed, 1000);
+  EXPECT_GT(sum.undeliverable, 1000);
+}
+
+TEST_F(SimulationTest, ASeedAndACommitGiveTheSameRunByteForByte) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    const Schedule schedule = MakeSchedule(seed);
+    const std::string log = Play(schedule, /*keeps_log=*/true).log;
+    EXPECT_GT(log.size(), 1000u);
+    ASSERT_EQ(Play(schedule, /*keeps_log=*/true).log, log) << schedule.Story();
+    ASSERT_EQ(MakeSchedule(seed).Story(), schedule.Story());
+  }
+}
+
+TEST_F(SimulationTest, AFailingScheduleIsShrunkToWhatItNeeds) {
+  const auto fails = [](const Schedule& schedule) {
+    return schedule.records >= 7 &&
+           std::any_of(schedule.faults.begin(), schedule.faults.end(),
+                       [](const Fault& each) { return each.kind == FaultKind::kKillAtCall; });
+  };
+  uint64_t seed = 1;
+  while (!fails(MakeSchedule(seed)) || MakeSchedule(seed).faults.size() < 3) ++seed;
+  const Schedule least = Shrink(MakeSchedule(seed), fails);
+  EXPECT_EQ(least.faults.size(), 1u);
+  EXPECT_EQ(least.records, 7);
+  EXPECT_EQ(least.instances, 1);
+  EXPECT_EQ(least.lanes, 1);
+}
+
+TEST(WorldTest, ThingsHappenByTheirTimesAndInTheOrderTheyWereTold) {
+  World world(1, /*keeps_log=*/true);
+  for (const auto& [ms, what] : {std::pair(3, "c"), {1, "a"}, {3, "d"}, {2, "b"}}) {
+    world.After(absl::Milliseconds(ms), [&world, what = what] { world.Say(what); });
+  }
+  while (world.Step()) continue;
+  EXPECT_EQ(world.log(), "  0.001000  a\n  0.002000  b\n  0.003000  c\n  0.003000  d\n");
+}
+
+TEST(WorldTest, AnActorSleepsIsWokenStandsStillAndDies) {
+  World world(1, /*keeps_log=*/true);
+  bool was_unwound = false;
+  Actor sleeper(world, [&] {
+    sleeper.Sleep(absl::Seconds(1));
+    world.Say("slept");
+    sleeper.Sleep(absl::Hours(1));
+    world.Say("woken");
+  });
+  auto dying = std::unique_ptr<Actor>();
+  dying = std::make_unique<Actor>(world, [&] {
+    struct Unwound {
+      bool& was;
+      ~Unwound() { was = true; }
+    } unwound{was_unwound};
+    dying->Sleep(absl::Hours(1));
+    world.Say("never");
+  });
+  world.After(absl::Milliseconds(500), [&] { sleeper.Freeze(absl::Seconds(2)); });
+  world.After(absl::Seconds(3), [&] { dying.reset(); });
+  world.After(absl::Seconds(4), [&] { sleeper.Wake(); });
+  while (world.Step()) continue;
+  EXPECT_EQ(world.log(), "  2.500000  slept\n  4.000000  woken\n");
+  EXPECT_TRUE(was_unwound);
+  EXPECT_TRUE(sleeper.has_ended());
+}
+
+DaemonOptions Options() {
+  DaemonOptions options;
+  options.input = "input";
+  options.output = "output";
+  options.group = "group";
+  options.instance = "a";
+  return options;
+}
+
+// A group, and members that a test steps itself.
+class Simulated {
+ public:
+  struct Member {
+    Member(Simulated& of, int lane)
+        : state(lane, of.stop_, of.clock_),
+          thread(of.world_),
+          source(of.options_, lane, of.broker_, of.group_, of.connection_, thread),
+          sink(of.options_, lane, {.transaction_timeout = absl::Minutes(1)}, of.broker_, source, state,
+               thread),
+          answers(of.broker_, of.group_, of.connection_, thread) {
+      sink.may_recreate = [] { return absl::OkStatus(); };
+      EXPECT_TRUE(sink.Open({}).ok());
+    }
+    WorkerState state;
+    Thread thread;
+    SimulatedSource source;
+    SimulatedSink sink;
+    Answers answers;
+  };
+
+  Simulated(int32_t partitions, bool is_cooperative)
+      : group_(world_,
+               {.topic = "input",
+                .is_cooperative = is_cooperative,
+                .session_timeout = absl::Seconds(10),
+                .heartbeat = absl::Milliseconds(100),
+                .rebalance_timeout = absl::Minutes(5)},
+               [partitions] { return partitions; }) {
+    broker_.CreateTopic("input", partitions);
+    broker_.CreateTopic("output", partitions);
+  }
+
+  std::unique_ptr<Member> Join(int lane) { return std::make_unique<Member>(*this, lane); }
+  void Append(int32_t partition, Record record) {
+    lethe::simulation::Log& log = *broker_.topic("input").logs[static_cast<size_t>(partition)];
+    log.Append({.record = std::move(record)});
+  }
+  void Pass(absl::Duration duration) { Thread(world_).Sleep(duration); }
+
+  World world_{1, /*keeps_log=*/false};
+  Broker broker_{world_};
+  Group group_;
+  const DaemonOptions options_ = Options();
+  const ProcessClock clock_{world_, kBegin, absl::ZeroDuration()};
+  const StopFlag stop_;
+  const Connection connection_{[] { return true; }};
+};
+
+class SimulatedCluster {
+ public:
+  SimulatedCluster() { Restart(); }
+
+  void Append(std::optional<std::string> key, std::optional<std::string> value, int64_t timestamp_ms,
+              std::vector<std::pair<std::string, std::string>> headers) {
+    Record record = {
+        .key = std::move(key), .value = std::move(value), .headers = {}, .timestamp_ms = timestamp_ms};
+    for (auto& [name, text] : headers) record.headers.emplace_back(name, text);
+    of_.Append(0, std::move(record));
+  }
+  void AppendAborted(const std::string& value) {
+    lethe::simulation::Log& log = *of_.broker_.topic("input").logs[0];
+    const int64_t transaction = of_.broker_.BeginTransaction();
+    Record record;
+    record.value = value;
+    log.Append({.transaction = transaction, .record = record});
+    of_.broker_.EndTransaction(transaction, /*commits=*/false, log);
+  }
+  std::vector<Record> Output() {
+    of_.Pass(absl::Seconds(3));  // the markers have come
+    return of_.broker_.Committed("output", true);
+  }
+  size_t OutputNow() { return Output().size(); }
+  Source& source() { return member_->source; }
+  Sink& sink() { return member_->sink; }
+  std::vector<lethe::CommittedOffset> Committed() {
+    of_.Pass(absl::Seconds(3));
+    return member_->answers.Committed("input", 1).value();
+  }
+  Task& task() { return task_; }
+  void Restart() {
+    if (member_ != nullptr) member_->source.Leave();
+    member_ = of_.Join(0);
+    EXPECT_TRUE(member_->source.Open().ok());
+    const SourceEvent* event = nullptr;
+    while (event == nullptr) {
+      member_->source.Poll(absl::Milliseconds(10), 100, 1 << 20);
+      if (!member_->source.batch().empty()) event = member_->source.batch().front().event;
+    }
+    EXPECT_EQ(event->kind, SourceEvent::Kind::kAssigned);
+    EXPECT_TRUE(member_->source.TakeGeneration());
+    task_ = Task();
+    task_.next = std::max<int64_t>(Committed()[0].offset, 0);
+    member_->source.Assign({&task_});
+  }
+
+ private:
+  Simulated of_{1, /*is_cooperative=*/false};
+  std::unique_ptr<Simulated::Member> member_;
+  Task task_;
+};
+
+template <bool is_cooperative>
+class SimulatedGroup {
+ public:
+  static constexpr bool kIsCooperative = is_cooperative;
+
+  void Append(int32_t partition, const std::string& value) {
+    Record record;
+    record.value = value;
+    of_.Append(partition, std::move(record));
+  }
+  Source& source(size_t i) { return members_[i]->source; }
+  Sink& sink(size_t i) { return members_[i]->sink; }
+  std::vector<lethe::CommittedOffset> Committed(size_t i) {
+    of_.Pass(absl::Seconds(3));
+    return members_[i]->answers.Committed("input", 2).value();
+  }
+  void Expel() { of_.group_.Expel(members_[0]->source.client()); }
+
+ private:
+  Simulated of_{2, is_cooperative};
+  std::unique_ptr<Simulated::Member> members_[2] = {of_.Join(0), of_.Join(1)};
+};
+
+}  // namespace
+}  // namespace lethe::simulation
+
+namespace lethe::test {
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Simulated, SourceAndSink, simulation::SimulatedCluster);
+using SimulatedGroups = testing::Types<simulation::SimulatedGroup<false>, simulation::SimulatedGroup<true>>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Simulated, Rebalances, SimulatedGroups);
+
+}  // namespace lethe::test

@@ -1,0 +1,235 @@
+#include "tests/simulation/sink.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/pipeline/options/stage_options.h"
+#include "tests/simulation/group.h"
+
+namespace lethe::simulation {
+namespace {
+
+constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(20);
+// After a stop a transaction may still take so long.
+constexpr absl::Duration kStopGrace = absl::Seconds(3);
+
+std::optional<std::string> Copy(std::optional<absl::string_view> text) {
+  return text ? std::optional<std::string>(*text) : std::nullopt;
+}
+
+}  // namespace
+
+SimulatedSink::SimulatedSink(const DaemonOptions& options, int lane, SinkOptions sink_options, Broker& broker,
+                             SimulatedSource& source, WorkerState& state, Thread& thread)
+    : options_(options),
+      sink_options_(sink_options),
+      broker_(broker),
+      source_(source),
+      state_(state),
+      thread_(thread),
+      id_(absl::StrCat(options.group, "/", options.instance, "/", lane)) {}
+
+bool SimulatedSink::is_connected() const { return source_.is_connected(); }
+
+Answer SimulatedSink::Retry(const std::function<Answer()>& ask) {
+  absl::Duration stopping;
+  for (;;) {
+    const Answer answer = is_connected() ? ask() : Answer::kAway;
+    if (answer != Answer::kAway && answer != Answer::kBusy) return answer;
+    if (state_.stop.requested() && (stopping += kAskAgainAfter) > kStopGrace) return Answer::kAway;
+    thread_.Sleep(kAskAgainAfter);
+  }
+}
+
+absl::Status SimulatedSink::Open(OutputLimits /*limits*/) {
+  thread_.Pass();
+  const Answer answer =
+      Retry([this] { return broker_.Init(id_, sink_options_.transaction_timeout, &epoch_); });
+  if (answer != Answer::kOk) return absl::CancelledError("stopped");
+  has_producer_ = true;
+  is_fenced_ = false;
+  thread_.Pass();
+  return absl::OkStatus();
+}
+
+absl::Status SimulatedSink::Begin() {
+  thread_.Pass();
+  if (!has_producer_) return absl::UnavailableError("there is no producer");
+  report_ = {};
+  waiting_.clear();
+  bytes_ = 0;
+  return absl::OkStatus();
+}
+
+std::string SimulatedSink::TopicOf(const OutputRecord& record) const {
+  switch (record.target.kind) {
+    case Target::Kind::kOutput:
+      return options_.output;
+    case Target::Kind::kDivert:
+      return options_.divert;
+    case Target::Kind::kCounter:
+      break;
+  }
+  return options_.counters[record.target.counter].output;
+}
+
+absl::Status SimulatedSink::Write(const OutputRecord& output) {
+  thread_.Pass();
+  Record record = {.key = Copy(output.key),
+                   .value = Copy(output.value),
+                   .headers = {},
+                   .timestamp_ms = output.timestamp_ms};
+  for (const HeaderView& header : output.headers) {
+    record.headers.emplace_back(std::string(header.name), Copy(header.value));
+  }
+  bytes_ += static_cast<int64_t>(record.key.value_or("").size() + record.value.value_or("").size());
+  const std::string topic = TopicOf(output);
+  // Which one is of no matter to anybody here: deltas name their partition.
+  const int32_t partition = std::max(output.partition, 0);
+  auto batch = std::find_if(waiting_.begin(), waiting_.end(), [&](const Batch& each) {
+    return each.topic == topic && each.partition == partition;
+  });
+  if (batch == waiting_.end()) batch = waiting_.insert(batch, {topic, partition, {}, {}});
+  batch->records.push_back(std::move(record));
+  batch->places.push_back(output.of);
+  if (thread_.world().dice().OneIn(16)) Flush();
+  return report_.failure == Failure::kNone ? absl::OkStatus() : absl::UnavailableError(report_.last_error);
+}
+
+void SimulatedSink::Fail(const std::string& why) {
+  if (report_.failure == Failure::kNone) report_.failure = Failure::kTransient;
+  report_.last_error = why;
+}
+
+bool SimulatedSink::Deliver(const Batch& batch) {
+  if (batch.topic == options_.output) {
+    const auto is_bad = [&](const Record& each) {
+      return each.value.value_or("").size() > sink_options_.output_takes_bytes;
+    };
+    if (std::any_of(batch.records.begin(), batch.records.end(), is_bad)) {
+      report_.failure = Failure::kRefused;
+      report_.last_error = "too large";
+      report_.refusals_are_named = sink_options_.names_refused;
+      for (size_t i = 0; i < batch.records.size(); ++i) {
+        const Record& record = batch.records[i];
+        if (sink_options_.names_refused && !is_bad(record)) continue;
+        const auto bytes = static_cast<int64_t>(record.value.value_or("").size());
+        report_.refusals.push_back({batch.places[i],
+                                    {.bytes = bytes,
+                                     .timestamp_ms = record.timestamp_ms,
+                                     .has_key = record.key.has_value(),
+                                     .is_invalid = sink_options_.names_refused},
+                                    "too large"});
+      }
+      return false;
+    }
+  }
+  const Answer answer =
+      Retry([&] { return broker_.Produce(id_, epoch_, batch.topic, batch.partition, batch.records); });
+  if (answer == Answer::kOk) return true;
+  is_fenced_ = answer == Answer::kFenced;
+  Fail(is_fenced_ ? "the producer is fenced" : "stopped");
+  return false;
+}
+
+bool SimulatedSink::Flush() {
+  while (!waiting_.empty()) {
+    const Batch batch = std::move(waiting_.front());
+    waiting_.erase(waiting_.begin());
+    if (!Deliver(batch)) return false;
+    thread_.Pass();
+  }
+  return true;
+}
+
+Failure SimulatedSink::Poll() {
+  thread_.Pass();
+  return report_.failure;
+}
+
+Outcome SimulatedSink::Commit(const std::vector<Position>& positions) {
+  thread_.Pass();
+  if (!has_producer_) return Outcome::kStopped;
+  if (report_.failure == Failure::kNone) Flush();
+  if (report_.failure == Failure::kNone && refuse_commits_ > 0) {
+    --refuse_commits_;
+    Fail("the broker refuses for now");
+  }
+  if (report_.failure != Failure::kNone) return Abort();
+  std::vector<std::pair<std::string, Position>> offsets;
+  for (const Position& position : positions) offsets.emplace_back(options_.input, position);
+  Answer answer = Retry([&] {
+    return broker_.AddOffsets(id_, epoch_, source_.group(), source_.commit_member(), source_.generation(),
+                              offsets);
+  });
+  if (answer == Answer::kOk) {
+    thread_.Pass();
+    answer = Retry([&] { return broker_.End(id_, epoch_, /*commits=*/true); });
+    if (answer == Answer::kOk && lose_answers_ > 0) {
+      --lose_answers_;
+      Fail("the answer was lost");
+      return ProducerLost(report_.last_error);
+    }
+    thread_.Pass();
+    if (answer == Answer::kOk) return Outcome::kCommitted;
+  }
+  if (answer == Answer::kAway) return Outcome::kStopped;
+  report_.has_group_moved_on = answer == Answer::kGroupMovedOn;
+  Fail(report_.has_group_moved_on ? "the group has moved on" : "the producer is fenced");
+  if (answer == Answer::kFenced) {
+    is_fenced_ = true;
+    return ProducerLost(report_.last_error);
+  }
+  return Abort();
+}
+
+Outcome SimulatedSink::Abort() {
+  thread_.Pass();
+  if (!has_producer_) return Outcome::kStopped;
+  waiting_.clear();
+  if (is_fenced_) return ProducerLost("the producer is fenced");
+  const Answer answer = Retry([&] { return broker_.End(id_, epoch_, /*commits=*/false); });
+  thread_.Pass();
+  if (answer == Answer::kOk) return Outcome::kAborted;
+  if (answer == Answer::kAway) return Outcome::kStopped;
+  is_fenced_ = true;
+  return ProducerLost("the producer is fenced");
+}
+
+Outcome SimulatedSink::ProducerLost(const std::string& why) {
+  ++fences_;
+  thread_.world().Say(id_, ": its producer is lost: ", why);
+  if (const absl::Status may = is_fenced_ ? may_recreate() : absl::OkStatus(); !may.ok()) {
+    has_producer_ = false;
+    report_.last_error = std::string(may.message());
+    return Outcome::kStopped;
+  }
+  return Recreate() ? Outcome::kUnknown : Outcome::kStopped;
+}
+
+bool SimulatedSink::Recreate() {
+  has_producer_ = false;
+  return Open({}).ok();
+}
+
+TransactionSize SimulatedSink::size() const { return {0, bytes_, bytes_, absl::ZeroDuration()}; }
+
+absl::StatusOr<int32_t> SimulatedSink::CountPartitions(int32_t /*flow*/) {
+  thread_.Pass();
+  if (!is_connected() || broker_.is_away()) return absl::UnavailableError("no answer");
+  auto least = INT32_MAX;
+  for (const std::string& topic : TopicsOfSamePartition(options_)) {
+    least = std::min(least, static_cast<int32_t>(broker_.topic(topic).logs.size()));
+  }
+  return least;
+}
+
+absl::StatusOr<RecordRules> SimulatedSink::AskRules(int32_t /*flow*/) {
+  thread_.Pass();
+  if (!is_connected() || broker_.is_away()) return absl::UnavailableError("no answer");
+  RecordRules rules;
+  return rules;
+}
+
+}  // namespace lethe::simulation

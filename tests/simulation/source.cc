@@ -1,0 +1,224 @@
+#include "tests/simulation/source.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/pipeline/assign/instance_claim.h"
+
+namespace lethe::simulation {
+namespace {
+
+// Without anything to read a worker looks rarely: every look costs the simulation time.
+constexpr absl::Duration kIdle = absl::Milliseconds(100);
+constexpr absl::Duration kLongIdle = absl::Milliseconds(500);
+
+class Headers final : public InputHeaders {
+ public:
+  explicit Headers(const Record& record) : record_(record) {}
+  std::optional<absl::string_view> Last(const std::string& name) const override {
+    for (auto each = record_.headers.rbegin(); each != record_.headers.rend(); ++each) {
+      if (each->first != name) continue;
+      return each->second ? std::optional<absl::string_view>(*each->second) : std::nullopt;
+    }
+    return std::nullopt;
+  }
+  void AppendTo(std::vector<HeaderView>& headers) const override {
+    for (const auto& [name, value] : record_.headers) headers.push_back({name, value});
+  }
+
+ private:
+  const Record& record_;
+};
+
+}  // namespace
+
+InputRecord ViewOf(const Record& record, int32_t partition, int64_t offset,
+                   std::deque<std::unique_ptr<InputHeaders>>& headers) {
+  InputRecord view = {partition, offset, record.key, record.value, record.timestamp_ms};
+  if (!record.headers.empty()) {
+    view.headers = headers.emplace_back(std::make_unique<Headers>(record)).get();
+  }
+  return view;
+}
+
+SimulatedSource::SimulatedSource(const DaemonOptions& options, int lane, Broker& broker, Group& group,
+                                 const Connection& connection, Thread& thread)
+    : options_(options),
+      broker_(broker),
+      group_(group),
+      connection_(connection),
+      thread_(thread),
+      client_(thread.world(), group, connection, [this] { Wake(); }),
+      static_id_(options.static_membership == StaticMembership::kNever ? "" : MemberName(options, lane)) {}
+
+absl::Status SimulatedSource::Open() {
+  thread_.Pass();
+  client_.Subscribe(static_id_, absl::StrCat("lethe-", options_.instance));
+  return absl::OkStatus();
+}
+
+void SimulatedSource::Leave() {
+  thread_.Pass();
+  client_.Close(options_.static_membership != StaticMembership::kAlways);
+  positions_.clear();
+  thread_.Pass();
+}
+
+absl::Status SimulatedSource::Rejoin() {
+  thread_.Pass();
+  client_.Rejoin();
+  return absl::OkStatus();
+}
+
+absl::Status SimulatedSource::Reopen() {
+  thread_.Pass();
+  client_.Close(/*leaves=*/false);
+  positions_.clear();
+  ClearBatch();
+  return Open();
+}
+
+void SimulatedSource::Assign(const std::vector<const Task*>& tasks) {
+  thread_.Pass();
+  if (!group_.options().is_cooperative) positions_.clear();
+  for (const Task* task : tasks) positions_[task->id.partition] = {.next = task->next};
+  client_.Answer();
+  thread_.Pass();
+}
+
+void SimulatedSource::Unassign(const std::vector<TopicPartition>& partitions) {
+  thread_.Pass();
+  if (!group_.options().is_cooperative) positions_.clear();
+  for (const TopicPartition each : partitions) positions_.erase(each.partition);
+  client_.Answer();
+  thread_.Pass();
+}
+
+bool SimulatedSource::TakeGeneration() {
+  thread_.Pass();
+  taken_generation_ = client_.generation();
+  const bool is_member = !client_.member().empty();
+  commit_member_ = client_.member();
+  if (is_member) taken_member_ = client_.member();
+  return is_member;
+}
+
+void SimulatedSource::Reassign(const Task& task, const Tasks& all) {
+  thread_.Pass();
+  if (group_.options().is_cooperative) {
+    positions_[task.id.partition] = {.next = task.next};
+    return;
+  }
+  positions_.clear();
+  for (const auto& [id, each] : all) {
+    if (each->phase != Phase::kFailed) positions_[id.partition] = {.next = each->next};
+  }
+}
+
+int64_t SimulatedSource::HighWatermark(TopicPartition partition) const {
+  const auto position = positions_.find(partition.partition);
+  return position == positions_.end() ? 0 : position->second.known_end;
+}
+
+bool SimulatedSource::TakeEvent() {
+  auto event = client_.Take();
+  if (!event) return false;
+  InputRecord record;
+  record.event = &events_.emplace_back(*std::move(event));
+  batch_.push_back(record);
+  return true;
+}
+
+void SimulatedSource::PollBatch(absl::Duration timeout, size_t limit, size_t /*most_bytes*/) {
+  thread_.Pass();
+  TakeEventAndFetch(limit);
+  if (batch_.empty()) {
+    thread_.Sleep(timeout < kIdle ? timeout : kLongIdle);
+    TakeEventAndFetch(limit);
+  }
+  thread_.Pass();
+}
+
+// What was fetched before an event of the group comes behind it.
+void SimulatedSource::TakeEventAndFetch(size_t limit) {
+  if (!TakeEvent() || thread_.world().dice().OneIn(2)) Fetch(limit);
+}
+
+void SimulatedSource::Fetch(size_t limit) {
+  if (!connection_.is_up() || broker_.is_away()) return;
+  for (auto& [partition, position] : positions_) {
+    if (!position.is_paused && !position.is_gone && thread_.world().dice().Below(4) != 0) {
+      FetchFrom(partition, position, limit);
+    }
+  }
+}
+
+void SimulatedSource::FetchFrom(int32_t partition, Position& position, size_t limit) {
+  const Topic& topic = broker_.topic(options_.input);
+  if (static_cast<size_t>(partition) >= topic.logs.size()) return;
+  const Log& log = *topic.logs[static_cast<size_t>(partition)];
+  position.known_end = log.end();
+  if (position.next < log.start() || position.next > log.end()) {
+    position.is_gone = true;
+    return AddEvent(
+        partition, position.next,
+        {.kind = SourceEvent::Kind::kUnreadDeleted, .why = absl::StrCat(options_.input, "-", partition)});
+  }
+  const int64_t end = log.stable_end();
+  const bool had_more = position.next < end;
+  // What one fetch brings.
+  const auto most = static_cast<size_t>(thread_.world().dice().Between(1, 60));
+  const size_t until = batch_.size() + std::min(most, limit);
+  while (position.next < end && batch_.size() < until && batch_.size() < limit) {
+    const Entry& entry = log.at(position.next);
+    if (entry.kind == Entry::Kind::kUnreadable) {
+      AddEvent(partition, entry.batch, {.kind = SourceEvent::Kind::kUnreadable, .why = "broken"});
+      return;
+    }
+    if (entry.kind == Entry::Kind::kRecord && broker_.is_committed(entry.transaction)) {
+      batch_.push_back(ViewOf(entry.record, partition, position.next, headers_));
+    }
+    ++position.next;
+  }
+  if (had_more) position.has_said_end = false;
+  if (position.next >= end && !std::exchange(position.has_said_end, true)) {
+    AddEvent(partition, position.next, {.kind = SourceEvent::Kind::kEnd});
+  }
+}
+
+void SimulatedSource::AddEvent(int32_t partition, int64_t offset, SourceEvent event) {
+  InputRecord record;
+  record.partition = partition;
+  record.offset = offset;
+  record.event = &events_.emplace_back(std::move(event));
+  batch_.push_back(record);
+}
+
+void SimulatedSource::ReleaseBatch() {
+  events_.clear();
+  headers_.clear();
+}
+
+void SimulatedSource::MoveTo(const Task& task, int64_t offset) {
+  thread_.Pass();
+  const auto position = positions_.find(task.id.partition);
+  if (position == positions_.end() || position->second.is_gone) return;
+  position->second.next = offset;
+  position->second.has_said_end = false;
+  // The client may repeat some records after a seek.
+  if (offset > 0 && thread_.world().dice().OneIn(8)) {
+    const Log& log = *broker_.topic(options_.input).logs.at(static_cast<size_t>(task.id.partition));
+    if (log.start() < offset && offset <= log.end() && log.at(offset - 1).kind == Entry::Kind::kRecord) {
+      --position->second.next;
+    }
+  }
+}
+
+void SimulatedSource::Pause(const Task& task, bool paused) {
+  thread_.Pass();
+  const auto position = positions_.find(task.id.partition);
+  if (position != positions_.end()) position->second.is_paused = paused;
+}
+
+}  // namespace lethe::simulation

@@ -1,0 +1,113 @@
+// The time of a simulation, and who runs when.
+#ifndef LETHE_TESTS_SIMULATION_WORLD_H_
+#define LETHE_TESTS_SIMULATION_WORLD_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "tests/simulation/dice.h"
+#include "tests/simulation/fiber.h"
+
+namespace lethe::simulation {
+
+// Things that happen one after the other, in one thread, by the order of their times. The dice decide how
+// long everything takes, and so who comes first. Not thread-safe.
+class World {
+ public:
+  // `keeps_log`: else Say() says nothing, which is faster.
+  World(uint64_t seed, bool keeps_log) : dice_(seed), keeps_log_(keeps_log) {}
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  // Since the beginning.
+  absl::Duration now() const { return absl::Microseconds(now_us_); }
+  Dice& dice() { return dice_; }
+
+  void After(absl::Duration delay, std::function<void()> what);
+  // Lets the next thing happen. False: nothing will ever happen.
+  bool Step();
+
+  // What happens, a line each.
+  template <class... Args>
+  void Say(const Args&... args) {
+    ++said_;
+    if (keeps_log_) absl::StrAppend(&log_, Stamp(), args..., "\n");
+  }
+  bool keeps_log() const { return keeps_log_; }
+  const std::string& log() const { return log_; }
+  int64_t said() const { return said_; }
+
+ private:
+  struct Thing {
+    int64_t at_us;
+    uint64_t number;  // things of one time come in the order in which they were told
+    std::function<void()> what;
+    bool operator<(const Thing& other) const {
+      return at_us != other.at_us ? at_us > other.at_us : number > other.number;
+    }
+  };
+  std::string Stamp() const;
+
+  Dice dice_;
+  const bool keeps_log_;
+  int64_t now_us_ = 0;
+  uint64_t next_number_ = 0;
+  std::vector<Thing> things_;  // a heap
+  std::string log_;
+  int64_t said_ = 0;
+};
+
+// Thrown where an actor dies. Of no standard type: nobody else catches it.
+struct Death {};
+
+// One that runs by itself, on a fiber: a thread of a process. It ends by itself, or it dies. What it is told
+// by others never runs it at once.
+class Actor {
+ public:
+  Actor(World& world, std::function<void()> work);
+  // Dies, where it has not ended.
+  ~Actor();
+  Actor(const Actor&) = delete;
+  Actor& operator=(const Actor&) = delete;
+
+  // Called by itself: others run for so long, or until it is woken. Throws Death.
+  void Sleep(absl::Duration duration);
+  // Dies here, if it is to die.
+  void Live() const {
+    if (dies_) throw Death();
+  }
+
+  // Called by others.
+  void Wake();
+  // It does not run for so long, and then goes on as if nothing had happened.
+  void Freeze(absl::Duration duration);
+  bool is_frozen() const { return world_.now() < frozen_until_; }
+  bool has_ended() const { return fiber_.has_ended(); }
+  bool is_running() const { return fiber_.is_running(); }
+
+ private:
+  // Goes on where it sleeps, if it still does.
+  void ResumeAfter(absl::Duration delay);
+
+  World& world_;
+  Fiber fiber_;
+  bool dies_ = false;
+  absl::Duration frozen_until_;
+  // A resumption that was told before the last sleep began is of no effect. Shared with those that are still
+  // to come, which may be after its end.
+  struct Turn {
+    Actor* actor;
+    uint64_t sleep = 0;
+  };
+  std::shared_ptr<Turn> turn_;
+};
+
+}  // namespace lethe::simulation
+
+#endif  // LETHE_TESTS_SIMULATION_WORLD_H_
