@@ -235,6 +235,21 @@ TEST(MetricsTest, ThoseOfTheFirstStageAreApart) {
   EXPECT_FALSE(values.contains(absl::StrCat("lethe_filter_ids", where)));
 }
 
+TEST(MetricsTest, PartitionsOfSeveralTopicsAreThoseOfTheirTopic) {
+  DaemonReport report = TwoPartitions();
+  report.lanes[0].partitions.push_back(report.lanes[0].partitions[1]);
+  report.lanes[0].partitions[2].topic = "clicks";
+  report.lanes[0].partitions[2].counts.unique = 5;
+  report.stores.push_back({.counter = "likes", .connected = false, .lag = 2});
+  auto values = Values(report);
+  EXPECT_EQ(values["lethe_records_total,group=shop,topic=orders,partition=1,verdict=unique"], 10);
+  EXPECT_EQ(values["lethe_records_total,group=shop,topic=clicks,partition=1,verdict=unique"], 5);
+  EXPECT_EQ(Values(report, kFolded)["lethe_records_total,group=shop,topic=clicks,verdict=unique"], 5);
+  // Counters of one name are one.
+  EXPECT_EQ(values["lethe_store_lag_records,group=shop,counter=likes"], 7);
+  EXPECT_EQ(values["lethe_store_connected,group=shop,counter=likes"], 0);
+}
+
 TEST(MetricsTest, LagIsNoneAtTheEndOfALogOfControlRecords) {
   DaemonReport report = TwoPartitions();
   report.lanes[0].partitions[1].position = 100;

@@ -1,8 +1,12 @@
 #include "src/cli/metrics/metrics.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "src/cli/metrics/partition_metrics.h"
@@ -268,12 +272,28 @@ void AddSchemas(const DaemonReport& report, std::vector<MetricFamily>* families)
   }
 }
 
+// Counters of several topics may have one name.
+std::map<std::string, StoreReport> StoresByCounter(const DaemonReport& report) {
+  std::map<std::string, StoreReport> stores;
+  for (const StoreReport& store : report.stores) {
+    const auto [found, is_new] = stores.try_emplace(store.counter, store);
+    if (is_new) continue;
+    StoreReport& all = found->second;
+    all.connected = all.connected && store.connected;
+    all.lag += store.lag;
+    all.behind = std::max(all.behind, store.behind);
+    all.totals += store.totals;
+    all.failures += store.failures;
+  }
+  return stores;
+}
+
 void AddStores(const DaemonReport& report, std::vector<MetricFamily>* families) {
+  const std::map<std::string, StoreReport> stores = StoresByCounter(report);
   for (const StoreMetric& metric : kStoreMetrics) {
     families->push_back(NewFamily(metric.definition));
-    for (const StoreReport& store : report.stores) {
-      AddSample(metric.value(store), {{"group", report.group}, {"counter", store.counter}},
-                &families->back());
+    for (const auto& [counter, store] : stores) {
+      AddSample(metric.value(store), {{"group", report.group}, {"counter", counter}}, &families->back());
     }
   }
 }

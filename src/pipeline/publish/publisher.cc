@@ -145,8 +145,8 @@ PartitionReport Publisher::ReportOf(const Task& task) const {
 std::string Publisher::WhyItWaits(const Task& task) const {
   const SchemaKey& key = task.schema_wait.key();
   if (!task.schema_wait.is_on()) {
-    return absl::StrCat(task.Name(), " waits for one schema after the other, the last one ",
-                        SchemaName(key), "; it is at offset ", task.next,
+    return absl::StrCat(task.Name(), " waits for one schema after the other, the last one ", SchemaName(key),
+                        "; it is at offset ", task.next,
                         ". If the registry lacks them (the log says so), find who writes such records");
   }
   SchemaLookup lookup;

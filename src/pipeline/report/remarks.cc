@@ -109,9 +109,8 @@ void SetReadiness(const std::vector<std::string>& reasons, const std::vector<Top
   for (const TopicProblem& problem : problems) troubled.insert(problem.topic);
   // With scope: topic there are two names of one topic.
   const bool is_any_fine = report.topics.size() > 1 &&
-                           std::any_of(report.topics.begin(), report.topics.end(), [&](const auto& topic) {
-                             return !troubled.contains(topic.input);
-                           });
+                           std::any_of(report.topics.begin(), report.topics.end(),
+                                       [&](const auto& topic) { return !troubled.contains(topic.input); });
   std::vector<std::string>& texts = reasons.empty() && is_any_fine ? report.but_for : report.not_ready;
   for (const TopicProblem& problem : problems) texts.push_back(problem.text);
   report.not_ready.insert(report.not_ready.end(), reasons.begin(), reasons.end());
